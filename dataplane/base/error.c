@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy(char *dst, size_t size, const char *src)
+{
+	snprintf(dst, size, "%s", src ? src : "");
+}
+
+int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (err == NULL)
+		return -code;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	memset(err, 0, sizeof(*err));
+	err->code = code;
+	copy(err->field, sizeof(err->field), field);
+	copy(err->value, sizeof(err->value), value);
+	copy(err->valid, sizeof(err->valid), valid);
+	snprintf(err->message, sizeof(err->message), "%s%s%s%s%s%s%s%s", err->field, value ? " '" : "", err->value,
+		 value ? "'" : "", field ? ": " : "", text, valid ? "; valid: " : "", err->valid);
+	return -code;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/rcu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <rte_malloc.h>
+#include <rte_rcu_qsbr.h>
+
+struct deferred {
+	STAILQ_ENTRY(deferred) next;
+	uint64_t token;
+	void (*fn)(void *);
+	void *arg;
+};
+
+static struct rte_rcu_qsbr *qsbr;
+static STAILQ_HEAD(, deferred) queue = STAILQ_HEAD_INITIALIZER(queue);
+static unsigned pending;
+
+int rcu_init(void)
+{
+	size_t size = rte_rcu_qsbr_get_memsize(RCU_MAX_READERS);
+
+	qsbr = rte_zmalloc("rcu", size, RTE_CACHE_LINE_SIZE);
+	if (qsbr == NULL)
+		return -ENOMEM;
+	return rte_rcu_qsbr_init(qsbr, RCU_MAX_READERS);
+}
+
+void rcu_fini(void)
+{
+	while (pending > 0) {
+		rcu_synchronize();
+		rcu_poll();
+	}
+	rte_free(qsbr);
+	qsbr = NULL;
+}
+
+void rcu_reader_online(unsigned reader)
+{
+	rte_rcu_qsbr_thread_register(qsbr, reader);
+	rte_rcu_qsbr_thread_online(qsbr, reader);
+}
+
+void rcu_reader_offline(unsigned reader)
+{
+	rte_rcu_qsbr_thread_offline(qsbr, reader);
+	rte_rcu_qsbr_thread_unregister(qsbr, reader);
+}
+
+void rcu_quiescent(unsigned reader)
+{
+	rte_rcu_qsbr_quiescent(qsbr, reader);
+}
+
+void rcu_defer(void (*fn)(void *), void *arg)
+{
+	struct deferred *d = malloc(sizeof(*d));
+
+	if (d == NULL) { // out of memory: the slow way is still right
+		rcu_synchronize();
+		fn(arg);
+		return;
+	}
+	d->fn = fn;
+	d->arg = arg;
+	d->token = rte_rcu_qsbr_start(qsbr);
+	STAILQ_INSERT_TAIL(&queue, d, next);
+	pending++;
+}
+
+void rcu_poll(void)
+{
+	struct deferred *d;
+
+	while ((d = STAILQ_FIRST(&queue)) != NULL && rte_rcu_qsbr_check(qsbr, d->token, false) == 1) {
+		STAILQ_REMOVE_HEAD(&queue, next);
+		pending--;
+		d->fn(d->arg);
+		free(d);
+	}
+}
+
+unsigned rcu_pending(void)
+{
+	return pending;
+}
+
+void rcu_synchronize(void)
+{
+	rte_rcu_qsbr_synchronize(qsbr, RTE_QSBR_THRID_INVALID);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API server: protobuf messages over ttrpc (containerd's protocol) on a Unix socket.
+//
+// A module registers its methods with API_METHODS. All handlers run on the master thread. Requests of a client are
+// answered in order of arrival; a stream is produced only as fast as its client reads: while API_BUFFER bytes wait
+// for a client, its streams are not asked for more, and it is disconnected after API_STALL seconds without reading.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/error.h"
+
+#define API_MAJOR 1
+#define API_MINOR 0
+#define API_BUFFER (256 * 1024)
+#define API_STALL 60
+#define API_MAX_MESSAGE (4 * 1024 * 1024) // as ttrpc has it
+
+struct event_base;
+struct api_call; // one request that is being answered
+
+// Memory that lives until the answer (for streams: the item) has been encoded. Zeroed; never NULL.
+void *api_alloc(struct api_call *call, size_t size);
+char *api_strdup(struct api_call *call, const char *s);
+char *api_printf(struct api_call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// Fills resp (initialised by its descriptor) and returns 0, or fills err and returns -errno.
+typedef int (*api_unary_fn)(struct api_call *call, const void *req, void *resp, struct error *err);
+
+// Fills the next item and returns 1; 0 = the end; -EAGAIN = nothing now, api_wake() will say when to ask again; other
+// negative errno with err = failed. The cursor is zeroed memory of cursor_size bytes that lives with the stream.
+// Tables may change between two calls: a cursor names the last key that was given, not a pointer.
+typedef int (*api_next_fn)(struct api_call *call, const void *req, void *cursor, void *item, struct error *err);
+typedef void (*api_done_fn)(void *cursor); // the stream has ended or its client has gone; may be NULL
+
+struct api_method {
+	const char *service; // "corelane.v1.Routes"
+	const char *name;    // "Add"
+	const ProtobufCMessageDescriptor *req, *resp;
+	api_unary_fn unary;  // either this
+	api_next_fn next;    // or this
+	api_done_fn done;
+	size_t cursor_size;
+};
+
+void api_register(const struct api_method *methods, size_t n);
+
+#define API_METHODS(array)                                                                                             \
+	__attribute__((constructor)) static void api_register_methods(void)                                            \
+	{                                                                                                              \
+		api_register(array, sizeof(array) / sizeof((array)[0]));                                               \
+	}
+
+// The stream of this call has something again. Master thread only; the call must be one whose next() returned -EAGAIN.
+void api_wake(struct api_call *call);
+
+// Listens on path (mode 0660). Refuses when another process answers there; removes a dead socket.
+int api_server_start(struct event_base *base, const char *path, struct error *err);
+void api_server_stop(void);
+
+// For tests and fuzzing: feeds bytes of one connection, collects what would be written.
+struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg);
+int api_conn_input(struct api_conn *conn, const void *data, size_t n); // -EPROTO: would be disconnected
+void api_conn_close(struct api_conn *conn);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports: where packets enter and leave, whatever moves them (DPDK device, tap, memif, vhost-user).
+//
+// A kind of port is a struct port_ops. Workers call only rx() and tx(); the rest runs on the master thread. A queue's
+// rx() and tx() may run at the same time on two workers, but each of them on one worker at a time (tx is locked by
+// port_tx when workers share a queue). A kind whose peer may go at any moment publishes its connection by RCU and frees
+// it after a grace period: rx() and tx() must cope with "no peer" by returning 0.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+#include <rte_spinlock.h>
+
+#include "base/error.h"
+#include "base/ip.h"
+
+#define PORT_NAME 32     // with its terminator
+#define PORT_MAX 1024    // ids 1..PORT_MAX-1; 0 = none
+#define PORT_MAX_QUEUES 16
+#define PORT_MAX_ADDRS 16
+#define BATCH 256        // packets in one poll of a worker
+
+enum port_role { PORT_FABRIC = 1, PORT_TENANT = 2 };
+
+struct port;
+
+struct port_queue {
+	struct port *port;
+	uint16_t index;
+	void *priv;              // of the kind
+	rte_spinlock_t tx_lock;  // workers: taken when port->shared_tx
+	uint32_t rx_worker;      // master: who polls it, UINT32_MAX = nobody
+	uint64_t rx_packets;     // polling worker: rw, master: ro
+} __rte_cache_aligned;
+
+// What a guest or an operator asked for; owned by the port, changed only by port_set().
+struct port_config {
+	char name[PORT_NAME];
+	enum port_role role;
+	uint16_t queues;
+	uint16_t mtu;
+	bool disabled;
+	uint16_t vlan;
+	struct rte_ether_addr mac;          // zero: default
+	struct ip_prefix addrs[PORT_MAX_ADDRS];
+	unsigned n_addrs;
+	uint16_t vrf;                       // id, UINT16_MAX = not routed
+	uint16_t bridge;                    // id, UINT16_MAX = not bridged
+	struct ip_prefix gateways[PORT_MAX_ADDRS];
+	unsigned n_gateways;
+	struct rte_ether_addr guest_mac;
+	struct ip_prefix guests[PORT_MAX_ADDRS];
+	unsigned n_guests;
+	bool proxy_arp, no_gateway_echo;
+	uint32_t mss_clamp;
+	// The device, one of:
+	const char *kind;                   // "dpdk", "tap", "memif", "vhost"
+	char devargs[256];                  // dpdk
+	char ifname[16], netns[108];        // tap
+	char socket[108];                   // memif, vhost
+	uint32_t memif_id, ring_size, buffer_size;
+	bool client;                        // memif, vhost
+	char secret[24];
+};
+
+struct port_stats { // of the device
+	uint64_t rx_missed, tx_errors;
+};
+
+struct port_ops {
+	const char *kind;
+	// Opens the device with cfg->queues queues (the kind may lower port->n_queues before it returns), sets each queue's priv,
+	// port->mac (unless configured) and port->driver. Returns 0 or -errno with err filled; then nothing is left open.
+	int (*open)(struct port *port, const struct port_config *cfg, struct error *err);
+	// The port has been taken from all workers (and a grace period is over).
+	void (*close)(struct port *port);
+	// Workers: up to n packets. Received packets have data_len, pkt_len, nb_segs and next set, ol_flags 0 or the
+	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
+	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+	int (*set_mtu)(struct port *port, uint16_t mtu, struct error *err);      // may be NULL
+	void (*stats)(struct port *port, struct port_stats *out);                // may be NULL
+	// Each counter of the driver: cb(arg, name, value). May be NULL.
+	void (*xstats)(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg);
+};
+
+struct port {
+	// Read by workers for every batch.
+	const struct port_ops *ops;
+	uint16_t id;
+	uint8_t role;
+	bool shared_tx;          // more workers than queues: tx takes the queue's lock
+	uint16_t n_queues;
+	bool up;                 // link and administrative state: master rw, workers ro
+	struct rte_ether_addr mac;
+	struct port_queue queues[PORT_MAX_QUEUES];
+	// Control plane only.
+	struct port_config cfg;
+	void *priv;              // of the kind
+	char driver[32];
+	int numa;                // SOCKET_ID_ANY where it has none
+	bool link_up, peer_connected;
+	uint64_t peer_connects, peer_disconnects;
+	char last_error[128];
+};
+
+// Kinds call this on the master thread when their link or peer changes.
+void port_link_changed(struct port *port, bool link_up, bool peer_connected);
+
+// The pool that a device on this NUMA node takes its buffers from. Data room: port_pool_data_room() bytes.
+struct rte_mempool *port_pool(int numa);
+
+extern const struct port_ops port_dpdk_ops, port_tap_ops, port_memif_ops, port_vhost_ops;
