@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/loop.h"
+
+#include <stddef.h>
+
+static struct event_base *loop;
+
+void loop_set_base(struct event_base *base)
+{
+	loop = base;
+}
+
+struct event_base *loop_base(void)
+{
+	return loop;
+}
