@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+
+	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+func (s *Server) register(srv *ttrpc.Server) {
+	apiv1.RegisterPortsService(srv, ports{s})
+	apiv1.RegisterWorkersService(srv, workers{s})
+	apiv1.RegisterVrfsService(srv, vrfs{s})
+	apiv1.RegisterRoutesService(srv, routes{s})
+	apiv1.RegisterNexthopsService(srv, nexthops{s})
+	apiv1.RegisterLabelsService(srv, labels{s})
+	apiv1.RegisterVnisService(srv, vnis{s})
+	apiv1.RegisterBridgesService(srv, bridges{s})
+	apiv1.RegisterMacsService(srv, macs{s})
+	apiv1.RegisterNeighborsService(srv, neighbors{s})
+	apiv1.RegisterStatsService(srv, stats{s})
+	apiv1.RegisterCaptureService(srv, captures{s})
+	apiv1.RegisterSystemService(srv, system{s})
+}
+
+// begin notes a call and asks whether it is to be refused.
+func (s *Server) begin(method string, req proto.Message) error {
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(req)
+	if err != nil {
+		return err
+	}
+	var line bytes.Buffer // without the spaces that protojson strews
+	if err := json.Compact(&line, text); err != nil {
+		return err
+	}
+	s.Calls = append(s.Calls, method+" "+line.String())
+	if s.Refuse != nil {
+		return s.Refuse(method, req)
+	}
+	return nil
+}
+
+func add[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V, replace bool) (V, error) {
+	s.Lock()
+	defer s.Unlock()
+	var none V
+	if err := s.begin(method, req); err != nil {
+		return none, err
+	}
+	if _, ok := t.Get(k); ok && !replace {
+		return none, exists(field, k)
+	}
+	t.Put(k, v)
+	return proto.Clone(v).(V), nil
+}
+
+// set merges the named fields of v into the object of key k.
+func set[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V, fields []string) (V, error) {
+	s.Lock()
+	defer s.Unlock()
+	var none V
+	if err := s.begin(method, req); err != nil {
+		return none, err
+	}
+	old, ok := t.Get(k)
+	if !ok {
+		return none, missing(field, k)
+	}
+	copyFields(old, v, fields)
+	return proto.Clone(old).(V), nil
+}
+
+func copyFields(dst, src proto.Message, fields []string) {
+	d, s := dst.ProtoReflect(), src.ProtoReflect()
+	for _, name := range fields {
+		for i := range d.Descriptor().Fields().Len() {
+			if f := d.Descriptor().Fields().Get(i); string(f.Name()) == name {
+				if s.Has(f) {
+					d.Set(f, s.Get(f))
+				} else {
+					d.Clear(f)
+				}
+			}
+		}
+	}
+}
+
+func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K) (*apiv1.Empty, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin(method, req); err != nil {
+		return nil, err
+	}
+	if _, ok := t.Get(k); !ok {
+		return nil, missing(field, k)
+	}
+	delete(t.m, k)
+	return &apiv1.Empty{}, nil
+}
+
+// send answers a list: of all objects, those that match.
+func send[V proto.Message](s *Server, method string, req proto.Message, all func() []V, match func(V) bool, out interface{ Send(V) error }) error {
+	s.Lock()
+	err := s.begin(method, req)
+	list := all()
+	s.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		if match == nil || match(v) {
+			if err := out.Send(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func given[T comparable](want, have T) bool {
+	var zero T
+	return want == zero || want == have
+}
+
+func slice[V proto.Message](list []V) func() []V { return func() []V { return list } }
+
+type ports struct{ *Server }
+
+func (s ports) Add(_ context.Context, r *apiv1.PortAddRequest) (*apiv1.Port, error) {
+	return add(s.Server, &s.Ports, "Ports.Add", "port.name", r, r.Port.Name, r.Port, false)
+}
+func (s ports) Set(_ context.Context, r *apiv1.PortSetRequest) (*apiv1.Port, error) {
+	return set(s.Server, &s.Ports, "Ports.Set", "port.name", r, r.Port.Name, r.Port, r.Fields)
+}
+func (s ports) Del(_ context.Context, r *apiv1.PortDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Ports, "Ports.Del", "name", r, r.Name)
+}
+func (s ports) List(_ context.Context, r *apiv1.PortListRequest, out apiv1.Ports_ListServer) error {
+	return send(s.Server, "Ports.List", r, s.Ports.All, func(p *apiv1.Port) bool {
+		return given(r.Name, p.Name) && given(r.Role, p.Role)
+	}, out)
+}
+func (s ports) Assign(_ context.Context, r *apiv1.PortAssignRequest) (*apiv1.Port, error) {
+	return set(s.Server, &s.Ports, "Ports.Assign", "name", r, r.Name, &apiv1.Port{}, nil)
+}
+
+type workers struct{ *Server }
+
+func (s workers) Add(_ context.Context, r *apiv1.WorkerAddRequest) (*apiv1.Worker, error) {
+	s.Lock()
+	for r.AutoId {
+		if _, taken := s.Workers.Get(r.Worker.Id); !taken {
+			break
+		}
+		r.Worker.Id++
+	}
+	s.Unlock()
+	return add(s.Server, &s.Workers, "Workers.Add", "worker.id", r, r.Worker.Id, r.Worker, false)
+}
+func (s workers) Set(_ context.Context, r *apiv1.WorkerSetRequest) (*apiv1.Worker, error) {
+	return set(s.Server, &s.Workers, "Workers.Set", "worker.id", r, r.Worker.Id, r.Worker, r.Fields)
+}
+func (s workers) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Workers, "Workers.Del", "id", r, r.Id)
+}
+func (s workers) List(_ context.Context, r *apiv1.WorkerListRequest, out apiv1.Workers_ListServer) error {
+	return send(s.Server, "Workers.List", r, s.Workers.All, nil, out)
+}
+
+type vrfs struct{ *Server }
+
+func (s vrfs) Add(_ context.Context, r *apiv1.VrfAddRequest) (*apiv1.Vrf, error) {
+	return add(s.Server, &s.Vrfs, "Vrfs.Add", "vrf.name", r, r.Vrf.Name, r.Vrf, false)
+}
+func (s vrfs) Del(_ context.Context, r *apiv1.VrfDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Vrfs, "Vrfs.Del", "name", r, r.Name)
+}
+func (s vrfs) List(_ context.Context, r *apiv1.VrfListRequest, out apiv1.Vrfs_ListServer) error {
+	return send(s.Server, "Vrfs.List", r, s.Vrfs.All, func(v *apiv1.Vrf) bool { return given(r.Name, v.Name) }, out)
+}
+
+type routes struct{ *Server }
+
+func (s routes) Add(_ context.Context, r *apiv1.RouteAddRequest) (*apiv1.RouteReply, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("Routes.Add", r); err != nil {
+		return nil, err
+	}
+	for _, route := range r.Routes {
+		route.Origin = "api"
+		s.Routes.Put(RouteKey{route.Vrf, route.Prefix}, route)
+	}
+	return &apiv1.RouteReply{Changed: uint32(len(r.Routes))}, nil
+}
+func (s routes) Del(_ context.Context, r *apiv1.RouteDelRequest) (*apiv1.RouteReply, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("Routes.Del", r); err != nil {
+		return nil, err
+	}
+	for _, route := range r.Routes {
+		delete(s.Routes.m, RouteKey{route.Vrf, route.Prefix})
+	}
+	return &apiv1.RouteReply{Changed: uint32(len(r.Routes))}, nil
+}
+func (s routes) List(_ context.Context, r *apiv1.RouteListRequest, out apiv1.Routes_ListServer) error {
+	var under netip.Prefix
+	if r.Under != "" {
+		under = netip.MustParsePrefix(r.Under)
+	}
+	return send(s.Server, "Routes.List", r, s.Routes.All, func(route *apiv1.Route) bool {
+		p := netip.MustParsePrefix(route.Prefix)
+		return given(r.Vrf, route.Vrf) && given(r.Origin, route.Origin) &&
+			(r.Family == 0 || (r.Family == apiv1.Family_FAMILY_IPV6) == p.Addr().Is6()) &&
+			(r.Under == "" || under.Contains(p.Addr()) && p.Bits() >= under.Bits())
+	}, out)
+}
+func (s routes) Lookup(_ context.Context, r *apiv1.RouteLookupRequest) (*apiv1.Route, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("Routes.Lookup", r); err != nil {
+		return nil, err
+	}
+	addr, err := netip.ParseAddr(r.Address)
+	if err != nil {
+		return nil, missing("address", r.Address)
+	}
+	var best *apiv1.Route
+	bits := -1
+	for k, route := range s.Routes.m {
+		p := netip.MustParsePrefix(k.Prefix)
+		if k.Vrf == r.Vrf && p.Contains(addr) && p.Bits() > bits {
+			best, bits = route, p.Bits()
+		}
+	}
+	if best == nil {
+		return nil, missing("address", r.Address)
+	}
+	return proto.Clone(best).(*apiv1.Route), nil
+}
+
+type nexthops struct{ *Server }
+
+func (s nexthops) Add(_ context.Context, r *apiv1.NexthopAddRequest) (*apiv1.Nexthop, error) {
+	return add(s.Server, &s.Nexthops, "Nexthops.Add", "nexthop.id", r, r.Nexthop.Id, r.Nexthop, r.Replace)
+}
+func (s nexthops) Del(_ context.Context, r *apiv1.NexthopDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Nexthops, "Nexthops.Del", "id", r, r.Id)
+}
+func (s nexthops) List(_ context.Context, r *apiv1.NexthopListRequest, out apiv1.Nexthops_ListServer) error {
+	return send(s.Server, "Nexthops.List", r, s.Nexthops.All, func(n *apiv1.Nexthop) bool {
+		return given(r.Id, n.Id) && (r.All || n.GetState().GetOrigin() != "system")
+	}, out)
+}
+
+type labels struct{ *Server }
+
+func (s labels) Add(_ context.Context, r *apiv1.LabelAddRequest) (*apiv1.Label, error) {
+	return add(s.Server, &s.Labels, "Labels.Add", "label.label", r, r.Label.Label, r.Label, false)
+}
+func (s labels) Del(_ context.Context, r *apiv1.LabelDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Labels, "Labels.Del", "label", r, r.Label)
+}
+func (s labels) List(_ context.Context, r *apiv1.LabelListRequest, out apiv1.Labels_ListServer) error {
+	return send(s.Server, "Labels.List", r, s.Labels.All, nil, out)
+}
+
+type vnis struct{ *Server }
+
+func (s vnis) Add(_ context.Context, r *apiv1.VniAddRequest) (*apiv1.Vni, error) {
+	return add(s.Server, &s.Vnis, "Vnis.Add", "vni.vni", r, r.Vni.Vni, r.Vni, false)
+}
+func (s vnis) Del(_ context.Context, r *apiv1.VniDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Vnis, "Vnis.Del", "vni", r, r.Vni)
+}
+func (s vnis) List(_ context.Context, r *apiv1.VniListRequest, out apiv1.Vnis_ListServer) error {
+	return send(s.Server, "Vnis.List", r, s.Vnis.All, nil, out)
+}
+
+type bridges struct{ *Server }
+
+func (s bridges) Add(_ context.Context, r *apiv1.BridgeAddRequest) (*apiv1.Bridge, error) {
+	return add(s.Server, &s.Bridges, "Bridges.Add", "bridge.name", r, r.Bridge.Name, r.Bridge, false)
+}
+func (s bridges) Set(_ context.Context, r *apiv1.BridgeSetRequest) (*apiv1.Bridge, error) {
+	return set(s.Server, &s.Bridges, "Bridges.Set", "bridge.name", r, r.Bridge.Name, r.Bridge, r.Fields)
+}
+func (s bridges) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Bridges, "Bridges.Del", "name", r, r.Name)
+}
+func (s bridges) List(_ context.Context, r *apiv1.BridgeListRequest, out apiv1.Bridges_ListServer) error {
+	return send(s.Server, "Bridges.List", r, s.Bridges.All, func(b *apiv1.Bridge) bool { return given(r.Name, b.Name) }, out)
+}
+
+type macs struct{ *Server }
+
+func (s macs) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
+	return add(s.Server, &s.Macs, "Macs.Add", "mac.mac", r, r.Mac.Bridge+" "+r.Mac.Mac, r.Mac, false)
+}
+func (s macs) Del(_ context.Context, r *apiv1.MacDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Macs, "Macs.Del", "mac", r, r.Bridge+" "+r.Mac)
+}
+func (s macs) List(_ context.Context, r *apiv1.MacListRequest, out apiv1.Macs_ListServer) error {
+	return send(s.Server, "Macs.List", r, s.Macs.All, func(m *apiv1.Mac) bool { return given(r.Bridge, m.Bridge) }, out)
+}
+
+type neighbors struct{ *Server }
+
+func (s neighbors) Add(_ context.Context, r *apiv1.NeighborAddRequest) (*apiv1.Neighbor, error) {
+	n := proto.Clone(r.Neighbor).(*apiv1.Neighbor)
+	n.Status = apiv1.NeighborStatus_NEIGHBOR_PERMANENT
+	return add(s.Server, &s.Neighbors, "Neighbors.Add", "neighbor.address", r, n.Port+" "+n.Address, n, true)
+}
+func (s neighbors) Del(_ context.Context, r *apiv1.NeighborDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Neighbors, "Neighbors.Del", "address", r, r.Port+" "+r.Address)
+}
+func (s neighbors) List(_ context.Context, r *apiv1.NeighborListRequest, out apiv1.Neighbors_ListServer) error {
+	return send(s.Server, "Neighbors.List", r, s.Neighbors.All, func(n *apiv1.Neighbor) bool { return given(r.Port, n.Port) }, out)
+}
+
+type stats struct{ *Server }
+
+func (s stats) Drops(_ context.Context, r *apiv1.DropListRequest, out apiv1.Stats_DropsServer) error {
+	return send(s.Server, "Stats.Drops", r, slice(s.Server.Drops), func(d *apiv1.Drop) bool {
+		return (r.Zero || d.Packets != 0) && given(r.Port, d.Port)
+	}, out)
+}
+func (s stats) Graph(_ context.Context, r *apiv1.NodeListRequest, out apiv1.Stats_GraphServer) error {
+	return send(s.Server, "Stats.Graph", r, slice(s.Server.Nodes), func(n *apiv1.Node) bool { return !r.OneWorker || r.Worker == n.Worker }, out)
+}
+func (s stats) List(_ context.Context, r *apiv1.StatListRequest, out apiv1.Stats_ListServer) error {
+	return send(s.Server, "Stats.List", r, slice(s.Server.Stats), func(st *apiv1.Stat) bool { return given(r.Port, st.Port) }, out)
+}
+
+type captures struct{ *Server }
+
+func (s captures) Packets(_ context.Context, r *apiv1.CaptureRequest, out apiv1.Capture_PacketsServer) error {
+	n := uint64(0)
+	return send(s.Server, "Capture.Packets", r, slice(s.Server.Packets), func(p *apiv1.CapturedPacket) bool {
+		n++
+		return given(r.Port, p.Port) && (r.Count == 0 || n <= r.Count)
+	}, out)
+}
+func (s captures) Trace(_ context.Context, r *apiv1.TraceRequest, out apiv1.Capture_TraceServer) error {
+	return send(s.Server, "Capture.Trace", r, slice(s.Server.Steps), nil, out)
+}
+
+type system struct{ *Server }
+
+func (s system) Hello(_ context.Context, _ *apiv1.HelloRequest) (*apiv1.HelloReply, error) {
+	return s.Server.Hello, nil
+}
+func (s system) GetStatus(context.Context, *apiv1.Empty) (*apiv1.Status, error) {
+	s.Lock()
+	defer s.Unlock()
+	return proto.Clone(s.Status).(*apiv1.Status), nil
+}
+func (s system) GetSettings(context.Context, *apiv1.Empty) (*apiv1.Settings, error) {
+	s.Lock()
+	defer s.Unlock()
+	return proto.Clone(s.Settings).(*apiv1.Settings), nil
+}
+func (s system) SetSettings(_ context.Context, r *apiv1.SettingsSetRequest) (*apiv1.Settings, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("System.SetSettings", r); err != nil {
+		return nil, err
+	}
+	copyFields(s.Settings, r.Settings, r.Fields)
+	return proto.Clone(s.Settings).(*apiv1.Settings), nil
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api talks to corelaned: protobuf messages over ttrpc on a Unix socket, as api/*.proto define them.
+//
+//	c, err := api.Dial(ctx, api.DefaultSocket, "corelane 1.0")
+//	port, err := api.Call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{...})
+//	err = api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{},
+//		func(p *apiv1.Port) error { ... })
+//
+// Errors are *Error (the daemon refused), *Unavailable (no daemon), or that of the context.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/containerd/ttrpc"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+const (
+	DefaultSocket = "/run/corelane/corelaned.sock"
+	Major         = 1 // of the contract: both sides must agree
+	Minor         = 0
+	helloTimeout  = 10 * time.Second // a daemon that is alive answers in far less
+	maxIdle       = 4
+)
+
+// Client may be used by several goroutines. It opens connections as it needs them.
+type Client struct {
+	Server *apiv1.HelloReply // what the daemon said of itself
+
+	socket, name string
+	mu           sync.Mutex
+	idle         []*conn
+	closed       bool
+}
+
+// Dial connects and says Hello. name is ours, for the daemon's log.
+func Dial(ctx context.Context, socket, name string) (*Client, error) {
+	c := &Client{socket: socket, name: name}
+	first, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.put(first)
+	return c, nil
+}
+
+// Close ends all connections that are not in use.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, cn := range c.idle {
+		cn.close()
+	}
+	c.idle = nil
+	return nil
+}
+
+func (c *Client) open(ctx context.Context) (*conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, &Unavailable{c.socket, err}
+	}
+	cn := newConn(nc)
+	if err := c.hello(ctx, cn); err != nil {
+		cn.close()
+		return nil, err
+	}
+	return cn, nil
+}
+
+func (c *Client) hello(ctx context.Context, cn *conn) error {
+	hctx, cancel := context.WithTimeoutCause(ctx, helloTimeout,
+		&Unavailable{c.socket, fmt.Errorf("no answer within %v", helloTimeout)})
+	defer cancel()
+	reply, err := apiv1.NewSystemClient(cn.Client).Hello(hctx, &apiv1.HelloRequest{Major: Major, Minor: Minor, Client: c.name})
+	if err != nil {
+		return convert(hctx, c.socket, err)
+	}
+	if reply.Major != Major {
+		return fmt.Errorf("corelaned %s on %s speaks version %d.%d of the API, this program %d.%d: install the same release of both",
+			reply.Version, c.socket, reply.Major, reply.Minor, Major, Minor)
+	}
+	c.mu.Lock()
+	c.Server = reply
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *Client) get(ctx context.Context) (*conn, error) {
+	for {
+		c.mu.Lock()
+		n := len(c.idle)
+		if n == 0 {
+			c.mu.Unlock()
+			return c.open(ctx)
+		}
+		cn := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		if !cn.dead.Load() {
+			return cn, nil
+		}
+		cn.close()
+	}
+}
+
+func (c *Client) put(cn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(c.idle) >= maxIdle {
+		cn.close()
+		return
+	}
+	c.idle = append(c.idle, cn)
+}
+
+// release gives a connection back after a call that ended with err, or closes it when it may be out of step.
+func (c *Client) release(cn *conn, err error) {
+	var refused *Error
+	if err == nil || errors.As(err, &refused) {
+		c.put(cn)
+		return
+	}
+	cn.close()
+}
+
+// Call makes one unary request: service is the generated constructor, method the generated method expression.
+func Call[S, Req, Resp any](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (Resp, error), req Req) (Resp, error) {
+	var none Resp
+	cn, err := c.get(ctx)
+	if err != nil {
+		return none, err
+	}
+	resp, err := method(service(cn.Client), ctx, req)
+	err = convert(ctx, c.socket, err)
+	c.release(cn, err)
+	if err != nil {
+		return none, err
+	}
+	return resp, nil
+}
+
+// Stream makes a streaming request and calls each for every message, in order. An error from each ends the stream and
+// is returned as it is. each may make calls of its own, and may take its time: the daemon waits, memory stays bounded.
+func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
+	cn, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	stream, err := method(service(cn.Client), ctx, req)
+	if err != nil {
+		err = convert(ctx, c.socket, err)
+		c.release(cn, err)
+		return err
+	}
+
+	items := make(chan T, gateQueue)
+	var end error
+	go func() {
+		defer close(items)
+		for {
+			item, err := stream.Recv()
+			if err != nil {
+				end = err
+				return
+			}
+			cn.gate.add(1)
+			items <- item
+		}
+	}()
+	for item := range items {
+		cn.gate.add(-1)
+		if err := each(item); err != nil {
+			cn.close()
+			for range items { // let the reader finish
+			}
+			return err
+		}
+	}
+	if end == io.EOF {
+		c.put(cn)
+		return nil
+	}
+	err = convert(ctx, c.socket, end)
+	c.release(cn, err)
+	return err
+}
+
+// Collect is Stream for lists that are known to be small.
+func Collect[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (R, error), req Req) ([]T, error) {
+	var all []T
+	err := Stream(ctx, c, service, method, req, func(item T) error {
+		all = append(all, item)
+		return nil
+	})
+	return all, err
+}
