@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of this repository; the work is done by meson, go and the scripts in tools/.
+PREFIX ?= /usr/local
+DESTDIR ?=
+KEEP ?=
+PROFILE ?= all
+HUGE_MB ?= 1024
+export PREFIX DESTDIR
+
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench-micro install uninstall clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+deps: ## install what is missing from the distribution (PROFILE=build|demo|test|lint|all; needs root when something is)
+	@tools/deps.sh $(PROFILE)
+
+deps-%:
+	@tools/deps.sh $*
+
+root-%:
+	@test "$$(id -u)" = 0 || { echo "network namespaces and hugepages need root. Run: sudo make $*" >&2; exit 2; }
+
+build: deps-build ## build everything into build/ and bin/
+	@tools/build.sh
+
+demo: root-demo deps-demo ## two hosts, three overlays, real traffic (needs root; KEEP=1 leaves the lab running)
+	@tools/build.sh
+	@tools/with-hugepages.sh $(HUGE_MB) -- bin/corelane lab demo $(if $(KEEP),--keep)
+
+test: root-test deps-test ## run all tests and count them (needs root; PARTS="unit packet" runs only those, FUZZ_SECONDS=60 fuzzes longer)
+	@tools/build.sh
+	@tools/with-hugepages.sh $(HUGE_MB) -- tools/test.sh $(PARTS)
+
+lint: deps-lint ## run the linters
+	@tools/lint.sh
+
+format: deps-lint ## reformat the C and Go sources
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.go' | xargs "$$(tools/go.sh env GOROOT)/bin/gofmt" -w
+
+soak: root-soak deps-test ## ten minutes of traffic while everything changes (needs root; SOAK_SECONDS=60 for less)
+	@tools/build.sh
+	@tools/with-hugepages.sh $(HUGE_MB) -- tests/system/soak.sh $${SOAK_SECONDS:-600}
+
+fuzz: deps-test ## fuzz each parser for FUZZ_SECONDS (default 60)
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/test.sh fuzz
+
+bench-micro: deps-build ## cycles per packet of the inner loops
+	@tools/build.sh
+	@meson test -C build --benchmark --verbose
+
+api: deps-test ## regenerate the Go side of the API from api/*.proto
+	@tools/api.sh
+
+api-check: deps-test ## is the committed Go side of the API current?
+	@tools/api.sh --check
+
+install: ## install programs, man pages, completion and systemd units (PREFIX, DESTDIR)
+	@test -x bin/corelaned || { echo "nothing is built; run 'make build' first" >&2; exit 2; }
+	@tools/install.sh install
+
+uninstall: ## remove what install put there (PREFIX, DESTDIR)
+	@tools/install.sh uninstall
+
+clean: ## remove what was built
+	rm -rf build build-asan build-fuzz bin

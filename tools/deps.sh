@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing from the distribution: deps.sh [build|demo|test|lint|all]
+#
+# Knows Debian 12 (bookworm). Elsewhere it names what is needed and leaves the installing to you.
+set -eu
+cd "$(dirname "$0")/.."
+
+build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
+  dpdk libdpdk-dev libprotobuf-c-dev protobuf-c-compiler libevent-dev libpcap-dev libsystemd-dev libcmocka-dev)
+demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
+test=("${demo[@]}" clang llvm libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy)
+lint=(clang-format cppcheck codespell shellcheck pyflakes3)
+
+profile=${1:-all}
+case $profile in
+  build) packages=("${build[@]}") ;;
+  demo) packages=("${build[@]}" "${demo[@]}") ;;
+  test) packages=("${build[@]}" "${test[@]}") ;;
+  lint) packages=("${build[@]}" "${lint[@]}") ;;
+  all) packages=("${build[@]}" "${test[@]}" "${lint[@]}") ;;
+  *) echo "usage: $0 [build|demo|test|lint|all]" >&2 && exit 2 ;;
+esac
+
+# shellcheck source=/dev/null
+. /etc/os-release
+if [ "${ID:-}:${VERSION_ID:-}" != debian:12 ]; then
+  echo "==> deps: this is ${PRETTY_NAME:-unknown}; only Debian 12 is supported, so nothing is installed. Needed, by Debian's names:"
+  echo "    ${packages[*]}, and Go >= 1.21"
+  exit 0
+fi
+
+installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
+missing=()
+for p in "${packages[@]}"; do
+  grep -qxF "$p" <<<"$installed" || missing+=("$p")
+done
+needs_go=
+tools/go.sh version >/dev/null 2>&1 || needs_go=yes
+
+if [ ${#missing[@]} = 0 ] && [ -z "$needs_go" ]; then
+  echo "==> deps ($profile): everything is there"
+  exit 0
+fi
+
+backports=/etc/apt/sources.list.d/corelane-backports.sources
+echo "==> deps ($profile): missing: ${missing[*]} ${needs_go:+Go >= $(sed -n 's/^go //p' go.mod)}"
+if [ "$(id -u)" != 0 ]; then
+  echo "Installing needs root. Run: sudo make deps PROFILE=$profile" >&2
+  [ ${#missing[@]} = 0 ] || echo "or: sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+  exit 2
+fi
+
+# Debian 12's own Go is 1.19. Backports carry one that can fetch the toolchain that go.mod asks for.
+if [ -n "$needs_go" ] && ! apt-cache policy 2>/dev/null | grep -q 'n=bookworm-backports'; then
+  echo "==> deps: adding Debian's bookworm-backports for Go ($backports; remove the file to undo)"
+  cat >"$backports" <<EOF
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm-backports
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+EOF
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+echo "==> deps: apt-get update"
+apt-get update
+if [ ${#missing[@]} != 0 ]; then
+  echo "==> deps: apt-get install ${missing[*]}"
+  apt-get install -y --no-install-recommends "${missing[@]}"
+fi
+if [ -n "$needs_go" ]; then
+  echo "==> deps: apt-get install golang-go from bookworm-backports"
+  apt-get install -y --no-install-recommends -t bookworm-backports golang-go
+  echo "==> deps: the toolchain of go.mod, from the Go module proxy"
+  tools/go.sh version
+fi

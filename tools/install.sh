@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what `make build` made, or takes it away: install.sh install|uninstall   (environment: PREFIX, DESTDIR)
+set -eu
+cd "$(dirname "$0")/.."
+prefix=${PREFIX:-/usr/local}
+root=${DESTDIR:-}
+manifest=$prefix/share/corelane/installed-files
+
+put() { # MODE FILE TARGET
+  install -D -m "$1" "$2" "$root$3"
+  echo "$3" >>"$root$manifest"
+}
+
+install_all() {
+  local program page unit tmp
+  tmp=$(mktemp -d)
+  # shellcheck disable=SC2064
+  trap "rm -rf '$tmp'" EXIT
+  mkdir -p "$(dirname "$root$manifest")"
+  : >"$root$manifest"
+  for program in bin/*; do
+    put 755 "$program" "$prefix/bin/$(basename "$program")"
+  done
+  bin/corelane completion bash >"$tmp/completion"
+  put 644 "$tmp/completion" "$prefix/share/bash-completion/completions/corelane"
+  mkdir "$tmp/man"
+  bin/corelane man "$tmp/man"
+  for page in "$tmp"/man/*.[1-9]; do
+    put 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
+  done
+  for unit in packaging/*.service; do
+    sed "s|@bindir@|$prefix/bin|g; s|@libexecdir@|$prefix/libexec/corelane|g" "$unit" >"$tmp/unit"
+    put 644 "$tmp/unit" "$prefix/lib/systemd/system/$(basename "$unit")"
+  done
+  put 755 packaging/reserve-hugepages "$prefix/libexec/corelane/reserve-hugepages"
+  put 644 packaging/corelane.default "$prefix/share/corelane/corelane.default"
+  put 644 LICENSE "$prefix/share/doc/corelane/LICENSE"
+  put 644 README.md "$prefix/share/doc/corelane/README.md"
+  echo "==> installed $(wc -l <"$root$manifest") files under $root$prefix"
+}
+
+uninstall_all() {
+  local file
+  [ -e "$root$manifest" ] || { echo "$root$manifest is missing: nothing to uninstall under $root$prefix" >&2; exit 1; }
+  while read -r file; do
+    rm -f "$root$file"
+  done <"$root$manifest"
+  rm -f "$root$manifest"
+  rmdir --ignore-fail-on-non-empty "$root$prefix/share/corelane" "$root$prefix/share/doc/corelane" "$root$prefix/libexec/corelane"
+  echo "==> uninstalled from $root$prefix"
+}
+
+case ${1:-} in
+  install) install_all ;;
+  uninstall) uninstall_all ;;
+  *) echo "usage: $0 install|uninstall" >&2 && exit 2 ;;
+esac
+[ -n "$root" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload

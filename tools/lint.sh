@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the linters over what git tracks; each prints only what is wrong.
+set -u
+cd "$(dirname "$0")/.." || exit
+failed=()
+mapfile -t c_files < <(git ls-files '*.c' '*.h')
+mapfile -t go_files < <(git ls-files '*.go')
+mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
+mapfile -t text_files < <(git ls-files ':!LICENSE' ':!go.sum' ':!*.pcap' ':!tests/fuzz/corpus' ':!tests/fixtures')
+mapfile -t python_files < <(git ls-files '*.py')
+
+check() { # NAME COMMAND...
+  local name=$1
+  shift
+  echo "==> lint: $name"
+  "$@" || failed+=("$name")
+}
+
+gofmt_clean() {
+  local wrong
+  wrong=$("$(tools/go.sh env GOROOT)/bin/gofmt" -l "${go_files[@]}")
+  [ -z "$wrong" ] || { echo "$wrong" && return 1; }
+}
+
+# warning_level and werror of the compiler find most; cppcheck looks across branches.
+run_cppcheck() {
+  local sources
+  mapfile -t sources < <(git ls-files '*.c')
+  mkdir -p build/cppcheck
+  cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c17 --language=c --cppcheck-build-dir=build/cppcheck -j "$(nproc)" \
+    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix -Idataplane \
+    "${sources[@]}"
+}
+
+spdx_present() {
+  local f wrong=0
+  for f in "${c_files[@]}" "${go_files[@]}" "${scripts[@]}" "${python_files[@]}"; do
+    [ -s "$f" ] || continue
+    head -3 "$f" | grep -qE 'SPDX-License-Identifier: Apache-2.0|Code generated' || grep -q 'Code generated .* DO NOT EDIT' "$f" ||
+      { echo "$f: no SPDX-License-Identifier" && wrong=1; }
+  done
+  return $wrong
+}
+
+check clang-format clang-format --dry-run --Werror "${c_files[@]}"
+check cppcheck run_cppcheck
+check gofmt gofmt_clean
+check "go vet" tools/go.sh vet ./...
+check staticcheck tools/go.sh tool staticcheck ./...
+check codespell codespell --ignore-words=.codespellignore "${text_files[@]}"
+check shellcheck shellcheck "${scripts[@]}"
+[ ${#python_files[@]} = 0 ] || check pyflakes pyflakes3 "${python_files[@]}"
+check "SPDX lines" spdx_present
+
+if [ ${#failed[@]} != 0 ]; then
+  echo "lint failed: ${failed[*]}" >&2
+  exit 1
+fi
+echo "==> lint: clean"

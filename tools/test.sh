@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests and counts them: test.sh [PART...]   parts: unit go contract packet system fuzz sanitize
+#
+# Each part leaves its runner's own report in build/test-results/; tools/test_report.py turns them into the table at the
+# end. A part fails when its runner fails, whatever was counted.
+set -u
+cd "$(dirname "$0")/.." || exit
+# shellcheck source=tools/owner.sh
+. tools/owner.sh
+
+parts=("$@")
+[ ${#parts[@]} != 0 ] || parts=(unit go contract packet system fuzz sanitize)
+results=$PWD/build/test-results
+fuzz_seconds=${FUZZ_SECONDS:-10}
+export PYTHONDONTWRITEBYTECODE=1
+export CORELANED=$PWD/bin/corelaned CORELANE=$PWD/bin/corelane
+
+step() { echo "==> $*"; }
+
+run_unit() { # BUILDDIR
+  meson test -C "$1" --suite unit --no-stdsplit --print-errorlogs
+  local status=$?
+  cp "$1/meson-logs/testlog.junit.xml" "$results/$part.xml"
+  cp "$1/meson-logs/testlog.json" "$results/$part.meson.json"
+  return $status
+}
+
+run_go() {
+  tools/go.sh vet ./... || return 1
+  # The JSON goes to the report; the terminal gets a line per package and the output of what failed.
+  tools/go.sh test -race -json ./... | tee "$results/go.json" | /usr/bin/python3 tools/test_report.py --go-progress
+  return "${PIPESTATUS[0]}"
+}
+
+run_contract() {
+  local status=0
+  tools/api.sh --check && echo '<testsuite><testcase classname="contract" name="generated code is current"/></testsuite>' \
+    >"$results/contract.xml" || status=1
+  if [ -d tests/api ]; then
+    run_pytest tests/api || status=1
+  fi
+  return $status
+}
+
+run_pytest() { # DIRECTORY
+  /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/$part.$(basename "$1").xml" "$1"
+}
+
+# System tests are pytest files and scripts named *_test.sh; a script skips with exit 77 and its last line as the reason.
+run_system() {
+  local script status=0 rc last cases=
+  if compgen -G 'tests/system/test_*.py' >/dev/null || compgen -G 'tests/system/*_test.py' >/dev/null; then
+    run_pytest tests/system || status=1
+  fi
+  for script in tests/system/*_test.sh; do
+    [ -x "$script" ] || continue
+    step "system: $(basename "$script")"
+    timeout 300 "$script" 2>&1 | tee "$results/script.log"
+    rc=${PIPESTATUS[0]}
+    last=$(tail -1 "$results/script.log" | tr -d '<>&"' | cut -c1-200)
+    case $rc in
+      0) cases+="<testcase classname='system' name='$(basename "$script")'/>" ;;
+      77) cases+="<testcase classname='system' name='$(basename "$script")'><skipped message=\"$last\"/></testcase>" ;;
+      *) cases+="<testcase classname='system' name='$(basename "$script")'><failure message=\"exit $rc: $last\"/></testcase>" && status=1 ;;
+    esac
+  done
+  [ -z "$cases" ] || echo "<testsuite>$cases</testsuite>" >"$results/system.scripts.xml"
+  return $status
+}
+
+run_fuzz() {
+  local target name cases='' status=0
+  [ -d build-fuzz ] || CC=clang meson setup build-fuzz -Dfuzz=true -Dbuildtype=debugoptimized \
+    -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || return 1
+  ninja -C build-fuzz fuzz-targets || return 1
+  for target in build-fuzz/tests/fuzz/fuzz_*; do
+    [ -f "$target" ] && [ -x "$target" ] || continue
+    name=$(basename "$target")
+    step "fuzz: $name for $fuzz_seconds s"
+    mkdir -p "build-fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}"
+    if "$target" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=4096 -artifact_prefix="build-fuzz/$name-" \
+      "build-fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" >"$results/$name.log" 2>&1; then
+      tail -1 "$results/$name.log"
+      cases+="<testcase classname='fuzz' name='$name'/>"
+    else
+      tail -40 "$results/$name.log"
+      cases+="<testcase classname='fuzz' name='$name'><failure message='see $results/$name.log'/></testcase>"
+      status=1
+    fi
+  done
+  [ -n "$cases" ] || { echo "no fuzz target was built" && return 1; }
+  echo "<testsuite>$cases</testsuite>" >"$results/fuzz.xml"
+  return $status
+}
+
+run_sanitize() (
+  [ -d build-asan ] || meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false >/dev/null ||
+    return 1
+  ninja -C build-asan || return 1
+  # Leaks are looked for by the soak: DPDK itself keeps memory until the process ends.
+  export ASAN_OPTIONS=abort_on_error=1:detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  export CORELANED=$PWD/build-asan/dataplane/corelaned
+  status=0
+  run_unit build-asan || status=1
+  if [ -d tests/packet ]; then
+    run_pytest tests/packet || status=1
+  fi
+  return $status
+)
+
+exists() { # does the repository have this part?
+  case $1 in
+    packet) [ -d tests/packet ] ;;
+    system) [ -d tests/system ] ;;
+    fuzz) [ -d tests/fuzz ] ;;
+    *) true ;;
+  esac
+}
+
+rm -rf "$results"
+mkdir -p "$results"
+for part in "${parts[@]}"; do
+  if ! exists "$part"; then
+    echo "$part 1 0" >>"$results/parts"
+    echo "tests/$part is missing" >&2
+    continue
+  fi
+  step "test: $part"
+  start=$SECONDS
+  if [ "$part" = unit ]; then run_unit build; elif [ "$part" = packet ]; then run_pytest tests/packet; else "run_$part"; fi
+  echo "$part $? $((SECONDS - start))" >>"$results/parts"
+done
+
+/usr/bin/python3 tools/test_report.py "$results"

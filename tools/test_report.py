@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what the test runners reported.
+
+test_report.py DIRECTORY     prints a table of all parts; fails if one failed
+test_report.py --go-progress reads `go test -json`, prints a line per package and the output of failed tests
+"""
+import glob
+import json
+import os
+import sys
+import xml.etree.ElementTree as ET
+
+
+class Count:
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.skipped = []
+        self.failures = []
+
+
+def count_junit(path, count):
+    for case in ET.parse(path).iter("testcase"):
+        name = f"{case.get('classname', '')} {case.get('name', '')}".strip()
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+            count.failures.append(name)
+        elif skipped is not None:
+            count.skipped.append((name, skipped.get("message") or (skipped.text or "").strip() or "no reason given"))
+        else:
+            count.passed += 1
+
+
+def count_crashes(path, count):
+    """meson's log: a test program that died or hung without naming a failed case."""
+    with open(path, encoding="utf-8") as f:
+        for test in map(json.loads, f):
+            if test["result"] in ("ERROR", "TIMEOUT", "INTERRUPT") and "not ok" not in test.get("stdout", ""):
+                count.failed += 1
+                count.failures.append(f"{test['name']}: {test['result'].lower()}")
+
+
+def go_events(lines):
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            print(line, end="")  # the compiler's own words
+
+
+def count_go(path, count):
+    said = {}
+    with open(path, encoding="utf-8") as f:
+        for e in go_events(f):
+            key = (e.get("Package"), e.get("Test"))
+            if e["Action"] == "output":
+                said.setdefault(key, []).append(e["Output"].strip())
+            if "Test" not in e:
+                continue
+            name = f"{e['Package']} {e['Test']}"
+            if e["Action"] == "pass":
+                count.passed += 1
+            elif e["Action"] == "fail":
+                count.failed += 1
+                count.failures.append(name)
+            elif e["Action"] == "skip":
+                words = [w for w in said.get(key, []) if w and not w.startswith(("===", "---"))]
+                count.skipped.append((name, words[-1] if words else "no reason given"))
+
+
+def go_progress():
+    output = {}
+    for e in go_events(sys.stdin):
+        package, action = e.get("Package", e.get("ImportPath", "")), e["Action"]
+        key = (package, e.get("Test"))
+        if action in ("output", "build-output"):
+            output.setdefault(key, []).append(e["Output"])
+        if action == "build-output":
+            print(e["Output"], end="", flush=True)
+        elif action == "fail":
+            print("".join(output.get(key, [])), end="", flush=True)
+        elif action == "pass" and "Test" not in e:
+            print(f"ok {package} {e.get('Elapsed', 0):.1f} s", flush=True)
+
+
+def report(directory):
+    total = Count()
+    rows = []
+    with open(os.path.join(directory, "parts"), encoding="utf-8") as f:
+        parts = [line.split() for line in f]
+    for part, status, seconds in parts:
+        count = Count()
+        for path in sorted(glob.glob(os.path.join(directory, f"{part}.xml")) + glob.glob(os.path.join(directory, f"{part}.*.xml"))):
+            count_junit(path, count)
+        for path in glob.glob(os.path.join(directory, f"{part}.meson.json")):
+            count_crashes(path, count)
+        if part == "go" and os.path.exists(os.path.join(directory, "go.json")):
+            count_go(os.path.join(directory, "go.json"), count)
+        # A runner that failed, or counted nothing, is a failure even when no single test says so.
+        if count.failed == 0 and (status != "0" or count.passed == 0):
+            count.failed = 1
+            count.failures.append("the runner itself failed" if status != "0" else "nothing ran")
+        rows.append((part, count, seconds))
+        total.passed += count.passed
+        total.failed += count.failed
+        total.skipped += [(f"{part}: {name}", why) for name, why in count.skipped]
+        total.failures += [f"{part}: {name}" for name in count.failures]
+
+    print(f"\n{'part':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}")
+    for part, count, seconds in rows:
+        print(f"{part:10} {count.passed:7} {count.failed:7} {len(count.skipped):8} {seconds:>8}")
+    for name, why in total.skipped:
+        print(f"skipped  {name}: {why}")
+    for name in total.failures:
+        print(f"FAILED   {name}")
+    print(f"{total.passed} passed, {total.failed} failed, {len(total.skipped)} skipped", flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if sys.argv[1] == "--go-progress":
+        go_progress()
+    else:
+        sys.exit(report(sys.argv[1]))
