@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Methods, the memory of a call, and the answer to one request.
+#include "main/api.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "main/api_private.h"
+#include "main/ttrpc.pb-c.h"
+#include "main/utf8.h"
+
+#define METHODS_MAX 256
+
+static const struct api_method *methods[METHODS_MAX];
+static size_t n_methods;
+
+// Of the request at hand. Handlers do not nest, so that there is one at a time; its memory is reused by the next.
+static struct api_call unary;
+
+// Runs before main(): nobody is there yet to hand an error to.
+void api_register(const struct api_method *array, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (n_methods == METHODS_MAX || api_find(array[i].service, array[i].name, NULL) != NULL) {
+			fprintf(stderr, "api: %s.%s: registered twice, or more than %d methods\n", array[i].service, array[i].name,
+				METHODS_MAX);
+			abort();
+		}
+		methods[n_methods++] = &array[i];
+	}
+}
+
+const struct api_method *api_find(const char *service, const char *name, struct error *err)
+{
+	bool known = false;
+	size_t i;
+
+	for (i = 0; i < n_methods; i++) {
+		if (strcmp(methods[i]->service, service) != 0)
+			continue;
+		if (strcmp(methods[i]->name, name) == 0)
+			return methods[i];
+		known = true;
+	}
+	if (known)
+		error_set(err, ENOTSUP, "method", name, NULL, "is not a method of %s", service);
+	else
+		error_set(err, ENOTSUP, "service", service, NULL, "is not a service of this daemon");
+	return NULL;
+}
+
+void *api_alloc(struct api_call *call, size_t size)
+{
+	void *p = arena_alloc(&call->memory, size);
+
+	if (p == NULL) { // as the rest of the control plane: nothing sensible can be done without a few bytes
+		LOG(CRIT, "api: out of memory for %zu bytes", size);
+		abort();
+	}
+	return p;
+}
+
+char *api_strdup(struct api_call *call, const char *s)
+{
+	size_t n = strlen(s) + 1;
+
+	return memcpy(api_alloc(call, n), s, n);
+}
+
+char *api_printf(struct api_call *call, const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		n = 0;
+	s = api_alloc(call, (size_t)n + 1);
+	va_start(ap, fmt);
+	vsnprintf(s, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return s;
+}
+
+static void *unpack_alloc(void *arena, size_t size)
+{
+	return arena_alloc(arena, size);
+}
+
+static void unpack_free(void *arena, void *p)
+{
+	// The arena goes as a whole. Never freeing while unpacking bounds the work too: a message whose fields repeat, and
+	// are merged and copied over and over, runs into the limit.
+}
+
+ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data, size_t n,
+			     struct error *err)
+{
+	ProtobufCAllocator allocator = {.alloc = unpack_alloc, .free = unpack_free, .allocator_data = a};
+	const char *bad, *field;
+	ProtobufCMessage *msg;
+
+	a->limit = a->used + limit;
+	a->refused = false;
+	msg = protobuf_c_message_unpack(type, &allocator, n, data);
+	if (msg == NULL && a->refused)
+		error_set(err, ENOSPC, NULL, NULL, NULL, "a request of %zu bytes takes too much memory", n);
+	else if (msg == NULL)
+		error_set(err, EINVAL, NULL, NULL, NULL, "the request is not a %s", type->name);
+	a->limit = 0;
+	if (msg == NULL)
+		return NULL;
+	bad = utf8_invalid_field(msg, &field);
+	if (bad != NULL) {
+		error_set(err, EINVAL, field, bad, NULL, "is not UTF-8");
+		return NULL;
+	}
+	return msg;
+}
+
+void api_error_complete(struct error *err, int ret)
+{
+	if (err->code == 0)
+		error_set(err, -ret, NULL, NULL, NULL, "%s", strerror(-ret));
+	else if (err->message[0] == '\0')
+		snprintf(err->message, sizeof(err->message), "%s", strerror(err->code));
+}
+
+static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method *m, const ProtobufCBinaryData *data, struct error *err)
+{
+	ProtobufCMessage *req = api_unpack(m->req, &unary.memory, API_REQUEST_MEMORY, data->data, data->len, err);
+	ProtobufCMessage *resp;
+	int ret;
+
+	if (req == NULL)
+		return -err->code;
+	resp = api_alloc(&unary, m->resp->sizeof_message);
+	protobuf_c_message_init(m->resp, resp);
+	ret = m->unary(&unary, req, resp, err);
+	if (ret < 0)
+		return ret;
+	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);
+	if (ret == -EMSGSIZE)
+		return error_set(err, ENOSPC, NULL, NULL, NULL, "the answer is longer than %d bytes", API_MAX_MESSAGE);
+	return ret;
+}
+
+static int answer(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data, struct error *err)
+{
+	const struct api_method *m;
+	Ttrpc__Request *req;
+
+	req = (Ttrpc__Request *)api_unpack(&ttrpc__request__descriptor, &unary.memory, API_REQUEST_MEMORY, data, h->length, err);
+	if (req == NULL)
+		return -err->code;
+	m = api_find(req->service, req->method, err);
+	if (m == NULL)
+		return -err->code;
+	if (m->unary != NULL)
+		return answer_unary(c, h->stream, m, &req->payload, err);
+	if ((h->flags & (TTRPC_REMOTE_CLOSED | TTRPC_REMOTE_OPEN)) == 0)
+		return error_set(err, EINVAL, "method", req->method, NULL, "answers with a stream and was called as unary");
+	return api_stream_open(c, h->stream, m, req->payload.data, req->payload.len, err);
+}
+
+void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
+{
+	struct error err = {0};
+	int ret = answer(c, h, data, &err);
+
+	if (ret < 0) {
+		api_error_complete(&err, ret);
+		ttrpc_send_error(c->out, h->stream, &err);
+	}
+	arena_reset(&unary.memory);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection: frames in, turns of work, back-pressure.
+//
+// A turn handles some requests and some stream items, then gives the loop back and comes again by a timer of zero, so that
+// other connections and other events of the loop get theirs in between. Nothing is read or produced while the client has
+// API_BUFFER bytes to read first.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "main/api_private.h"
+
+#define READ_AHEAD (64 * 1024) // input held besides the message that is being received
+#define IO_CHUNK (64 * 1024)   // bytes of one read or write
+
+struct api_limits api_limits = {.connections = 1024, .stall_ms = API_STALL * 1000};
+
+static LIST_HEAD(, api_conn) conns = LIST_HEAD_INITIALIZER(conns);
+static unsigned n_conns;
+
+unsigned api_conn_count(void)
+{
+	return n_conns;
+}
+
+bool api_conn_full(const struct api_conn *c)
+{
+	return evbuffer_get_length(c->out) >= API_BUFFER;
+}
+
+void api_conn_schedule(struct api_conn *c)
+{
+	static const struct timeval now;
+
+	if (c->turn != NULL && !evtimer_pending(c->turn, NULL))
+		evtimer_add(c->turn, &now);
+}
+
+static void frame_refuse(struct api_conn *c, uint32_t id, int code, const char *why)
+{
+	struct api_stream *s = api_stream_find(c, id);
+	struct error err;
+
+	if (s != NULL) // the answer ends the stream for the client
+		api_stream_close(s);
+	error_set(&err, code, NULL, NULL, NULL, "%s", why);
+	ttrpc_send_error(c->out, id, &err);
+}
+
+static void read_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
+{
+	if (h->stream <= c->last_id) {
+		frame_refuse(c, h->stream, EINVAL, "the stream id was used before");
+		return;
+	}
+	c->last_id = h->stream;
+	api_request(c, h, data);
+}
+
+// No method takes a stream, so that all that a client can usefully send is "remote closed": it wants no more.
+static void read_data(struct api_conn *c, const struct ttrpc_header *h)
+{
+	bool close = (h->flags & TTRPC_REMOTE_CLOSED) != 0 && h->length == 0;
+
+	if (close && api_stream_find(c, h->stream) != NULL)
+		frame_refuse(c, h->stream, ECANCELED, "cancelled by the client");
+	else if (!close)
+		frame_refuse(c, h->stream, EINVAL, "methods take one request, in the message that opens the stream");
+	// else the client's close has crossed with our end
+}
+
+static int read_frame(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
+{
+	if (h->type == 0 || h->type == TTRPC_RESPONSE)
+		return -EPROTO; // never sent by a client
+	if (h->type > TTRPC_DATA)
+		return 0; // of a later version: ignored, as others do
+	if (h->stream % 2 == 0)
+		frame_refuse(c, h->stream, EINVAL, "stream ids of a client are odd");
+	else if (h->type == TTRPC_REQUEST)
+		read_request(c, h, data);
+	else
+		read_data(c, h);
+	return 0;
+}
+
+static void discard(struct api_conn *c)
+{
+	size_t n = evbuffer_get_length(c->in);
+
+	if (n > c->discard)
+		n = c->discard;
+	evbuffer_drain(c->in, n);
+	c->discard -= (uint32_t)n;
+}
+
+static bool peek(struct api_conn *c, struct ttrpc_header *h)
+{
+	uint8_t bytes[TTRPC_HEADER];
+
+	if (evbuffer_copyout(c->in, bytes, sizeof(bytes)) < (ev_ssize_t)sizeof(bytes))
+		return false;
+	*h = ttrpc_header_read(bytes);
+	return true;
+}
+
+// 1: read a frame; 0: the input holds no complete one; -EPROTO: this is not ttrpc.
+static int read_one(struct api_conn *c)
+{
+	struct ttrpc_header h;
+	const uint8_t *p;
+	int ret;
+
+	discard(c);
+	if (c->discard > 0 || !peek(c, &h))
+		return 0;
+	if (h.length >= TTRPC_GARBAGE)
+		return -EPROTO;
+	if (h.length > API_MAX_MESSAGE) {
+		frame_refuse(c, h.stream, EMSGSIZE, "the message is longer than 4 MiB");
+		evbuffer_drain(c->in, TTRPC_HEADER);
+		c->discard = h.length;
+		return 1;
+	}
+	if (evbuffer_get_length(c->in) < TTRPC_HEADER + h.length)
+		return 0;
+	p = evbuffer_pullup(c->in, TTRPC_HEADER + (ev_ssize_t)h.length);
+	if (p == NULL)
+		return -ENOMEM;
+	ret = read_frame(c, &h, p + TTRPC_HEADER);
+	evbuffer_drain(c->in, TTRPC_HEADER + h.length);
+	return ret < 0 ? ret : 1;
+}
+
+// Returns 1 when there may be more to read, 0 when not before more input comes.
+static int read_some(struct api_conn *c)
+{
+	uint64_t deadline = api_now_ns() + API_TURN_NS;
+	unsigned i;
+	int ret = 1;
+
+	for (i = 0; i < API_TURN_REQUESTS && ret == 1 && !api_conn_full(c); i++) {
+		ret = read_one(c);
+		if (api_now_ns() > deadline)
+			break;
+	}
+	return ret;
+}
+
+// Room for the message that is coming and not much more; no wake-up before it is complete.
+static void set_watermark(struct api_conn *c)
+{
+	struct ttrpc_header h;
+	size_t need = TTRPC_HEADER;
+
+	if (c->bev == NULL)
+		return;
+	if (c->discard > 0)
+		need = 1;
+	else if (peek(c, &h) && h.length <= API_MAX_MESSAGE)
+		need += h.length;
+	bufferevent_setwatermark(c->bev, EV_READ, need, need > READ_AHEAD ? need : READ_AHEAD);
+}
+
+static int conn_turn(struct api_conn *c)
+{
+	int more = read_some(c);
+
+	if (more < 0)
+		return more;
+	api_stream_produce(c);
+	set_watermark(c);
+	if (!api_conn_full(c) && (more || !TAILQ_EMPTY(&c->ready)))
+		api_conn_schedule(c); // when full, on_write() does
+	return 0;
+}
+
+static void turn_or_close(struct api_conn *c)
+{
+	int ret = conn_turn(c);
+
+	if (ret < 0) {
+		LOG(DEBUG, "api: a client sent something that is not ttrpc (%d): disconnected", ret);
+		api_conn_close(c);
+	}
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct api_conn *c = arg;
+
+	if (!evtimer_pending(c->turn, NULL)) // else its turn comes
+		turn_or_close(c);
+}
+
+// The client has read: what waited for that goes on.
+static void on_write(struct bufferevent *bev, void *arg)
+{
+	struct api_conn *c = arg;
+
+	if (!TAILQ_EMPTY(&c->ready) || evbuffer_get_length(c->in) >= TTRPC_HEADER)
+		api_conn_schedule(c);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	turn_or_close(arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct api_conn *c = arg;
+
+	if (what & BEV_EVENT_TIMEOUT)
+		LOG(WARNING, "api: a client has not read for %u s: disconnected, %zu bytes unread", api_limits.stall_ms / 1000,
+		    evbuffer_get_length(c->out));
+	api_conn_close(c);
+}
+
+static struct api_conn *conn_new(void)
+{
+	struct api_conn *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	TAILQ_INIT(&c->ready);
+	TAILQ_INIT(&c->waiting);
+	LIST_INSERT_HEAD(&conns, c, next);
+	n_conns++;
+	return c;
+}
+
+static void conn_listen(struct api_conn *c)
+{
+	struct timeval stall = {.tv_sec = api_limits.stall_ms / 1000, .tv_usec = api_limits.stall_ms % 1000 * 1000};
+
+	c->in = bufferevent_get_input(c->bev);
+	c->out = bufferevent_get_output(c->bev);
+	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	bufferevent_set_timeouts(c->bev, NULL, &stall);
+	bufferevent_setwatermark(c->bev, EV_WRITE, API_BUFFER / 2, 0);
+	bufferevent_set_max_single_read(c->bev, IO_CHUNK);
+	bufferevent_set_max_single_write(c->bev, IO_CHUNK);
+	set_watermark(c);
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd)
+{
+	struct api_conn *c = conn_new();
+
+	if (c == NULL) {
+		evutil_closesocket(fd);
+		return NULL;
+	}
+	c->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (c->bev == NULL)
+		evutil_closesocket(fd);
+	c->turn = evtimer_new(base, on_turn, c);
+	if (c->bev == NULL || c->turn == NULL) {
+		api_conn_close(c);
+		return NULL;
+	}
+	conn_listen(c);
+	return c;
+}
+
+struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg)
+{
+	struct api_conn *c = conn_new();
+
+	if (c == NULL)
+		return NULL;
+	c->in = evbuffer_new();
+	c->out = evbuffer_new();
+	c->write = write;
+	c->write_arg = arg;
+	if (c->in == NULL || c->out == NULL) {
+		api_conn_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+// One turn, as the loop would give it. With n = 0: the next turn of a connection that has nothing to say.
+int api_conn_input(struct api_conn *c, const void *data, size_t n)
+{
+	size_t length;
+	int ret;
+
+	if (evbuffer_add(c->in, data, n) < 0)
+		return -ENOMEM;
+	ret = conn_turn(c);
+	length = evbuffer_get_length(c->out);
+	if (length > 0) {
+		c->write(c->write_arg, evbuffer_pullup(c->out, -1), length);
+		evbuffer_drain(c->out, length);
+	}
+	return ret;
+}
+
+static void close_streams(struct api_streams *list)
+{
+	struct api_stream *s;
+
+	while ((s = TAILQ_FIRST(list)) != NULL)
+		api_stream_close(s);
+}
+
+void api_conn_close(struct api_conn *c)
+{
+	close_streams(&c->ready);
+	close_streams(&c->waiting);
+	LIST_REMOVE(c, next);
+	n_conns--;
+	if (c->turn != NULL)
+		event_free(c->turn);
+	if (c->bev != NULL) {
+		bufferevent_free(c->bev);
+	} else if (c->write != NULL) { // a test's
+		if (c->in != NULL)
+			evbuffer_free(c->in);
+		if (c->out != NULL)
+			evbuffer_free(c->out);
+	}
+	free(c);
+}
+
+void api_conn_close_all(void)
+{
+	struct api_conn *c;
+
+	while ((c = LIST_FIRST(&conns)) != NULL)
+		api_conn_close(c);
+}

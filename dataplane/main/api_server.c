@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listening socket.
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <event2/listener.h>
+
+#include "base/log.h"
+#include "main/api_private.h"
+
+#define BACKLOG 1024
+
+static struct {
+	struct evconnlistener *listener;
+	struct event *retry;      // accepting again after descriptors ran out
+	struct sockaddr_un addr;
+	struct stat file;         // ours, so that only ours is removed
+	bool refusing;            // said once that there are too many connections
+} server;
+
+static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)
+{
+	bool full = api_conn_count() >= api_limits.connections;
+
+	if (full && !server.refusing)
+		LOG(WARNING, "api: %u clients are connected: more are refused", api_conn_count());
+	server.refusing = full;
+	if (full)
+		evutil_closesocket(fd);
+	else
+		api_conn_accept(evconnlistener_get_base(l), fd);
+}
+
+// accept() fails as long as descriptors are out, and the loop would spin on it.
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+	static const struct timeval pause = {.tv_sec = 1};
+
+	LOG(WARNING, "api: accept: %s", strerror(EVUTIL_SOCKET_ERROR()));
+	evconnlistener_disable(l);
+	evtimer_add(server.retry, &pause);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	evconnlistener_enable(server.listener);
+}
+
+static int refuse(struct error *err, int code, const char *what)
+{
+	return error_set(err, code, "socket", server.addr.sun_path, NULL, "%s: %s", what, strerror(code));
+}
+
+static int set_path(const char *path, struct error *err)
+{
+	char valid[64];
+
+	snprintf(valid, sizeof(valid), "1 to %zu characters", sizeof(server.addr.sun_path) - 1);
+	if (path[0] == '\0' || strlen(path) >= sizeof(server.addr.sun_path))
+		return error_set(err, EINVAL, "socket", path, valid, "is not a usable path");
+	server.addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+	server.file = (struct stat){0};
+	memcpy(server.addr.sun_path, path, strlen(path));
+	return 0;
+}
+
+// Locked while a dead socket is replaced: of two daemons that start at once, the second one then sees the first.
+static int lock_directory(struct error *err)
+{
+	char copy[sizeof(server.addr.sun_path)], *dir;
+	int fd, ret;
+
+	memcpy(copy, server.addr.sun_path, sizeof(copy));
+	dir = dirname(copy);
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		return refuse(err, errno, "cannot make the directory");
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return refuse(err, errno, "cannot open the directory");
+	if (flock(fd, LOCK_EX) < 0) {
+		ret = refuse(err, errno, "cannot lock the directory");
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int refuse_alive(int fd, struct error *err)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid == 0)
+		return error_set(err, EADDRINUSE, "socket", server.addr.sun_path, "a path of its own for each instance",
+				 "another process answers there");
+	return error_set(err, EADDRINUSE, "socket", server.addr.sun_path, "a path of its own for each instance",
+			 "process %d answers there", (int)peer.pid);
+}
+
+// 0: nobody is there any more.
+static int probe(struct error *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
+
+	if (fd < 0)
+		return refuse(err, errno, "cannot open a socket");
+	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN) // EAGAIN: its queue is full
+		ret = refuse_alive(fd, err);
+	else if (errno != ECONNREFUSED && errno != ENOENT)
+		ret = refuse(err, errno, "cannot find out whether somebody answers there");
+	close(fd);
+	return ret;
+}
+
+static int remove_dead(struct error *err)
+{
+	struct stat st;
+	int ret;
+
+	if (lstat(server.addr.sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : refuse(err, errno, "cannot look at it");
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(err, EEXIST, "socket", server.addr.sun_path, NULL, "exists and is not a socket");
+	ret = probe(err);
+	if (ret < 0)
+		return ret;
+	if (unlink(server.addr.sun_path) < 0 && errno != ENOENT)
+		return refuse(err, errno, "cannot remove the dead socket");
+	return 0;
+}
+
+// Nobody can connect before listen(): the mode is right from the first client on.
+static int open_socket(struct error *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
+
+	if (fd < 0)
+		return refuse(err, errno, "cannot open a socket");
+	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 || chmod(server.addr.sun_path, 0660) < 0 ||
+	    stat(server.addr.sun_path, &server.file) < 0 || listen(fd, BACKLOG) < 0) {
+		ret = refuse(err, errno, "cannot listen");
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int claim(struct error *err)
+{
+	int dir = lock_directory(err), ret;
+
+	if (dir < 0)
+		return dir;
+	ret = remove_dead(err);
+	if (ret == 0)
+		ret = open_socket(err);
+	close(dir);
+	return ret;
+}
+
+int api_server_start(struct event_base *base, const char *path, struct error *err)
+{
+	int fd, ret;
+
+	if (server.listener != NULL)
+		return error_set(err, EALREADY, "socket", path, NULL, "this process listens at %s already", server.addr.sun_path);
+	ret = set_path(path, err);
+	if (ret < 0)
+		return ret;
+	fd = claim(err);
+	if (fd < 0)
+		return fd;
+	signal(SIGPIPE, SIG_IGN); // a client that goes away is an error of write(), not our end
+	server.retry = evtimer_new(base, on_retry, NULL);
+	server.listener = evconnlistener_new(base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	if (server.retry == NULL || server.listener == NULL) {
+		if (server.listener == NULL)
+			close(fd);
+		api_server_stop();
+		return refuse(err, ENOMEM, "cannot listen");
+	}
+	evconnlistener_set_error_cb(server.listener, on_accept_error);
+	return 0;
+}
+
+void api_server_stop(void)
+{
+	struct stat st;
+
+	api_conn_close_all();
+	if (server.listener != NULL)
+		evconnlistener_free(server.listener);
+	if (server.retry != NULL)
+		event_free(server.retry);
+	server.listener = NULL;
+	server.retry = NULL;
+	if (stat(server.addr.sun_path, &st) == 0 && st.st_dev == server.file.st_dev && st.st_ino == server.file.st_ino)
+		unlink(server.addr.sun_path);
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listening socket and what depends on a real one: back-pressure, clients that do not read, limits.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "main/api_test.h"
+
+static struct event_base *base;
+static char dir[] = "/tmp/corelane-api-XXXXXX", path[64];
+static struct error err;
+
+static int setup(void **state)
+{
+	base = event_base_new();
+	test_list_given = 0;
+	assert_int_equal(api_server_start(base, path, &err), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	api_server_stop();
+	event_base_free(base);
+	assert_int_equal(api_conn_count(), 0);
+	assert_int_equal(test_streams_open, 0);
+	api_limits.stall_ms = API_STALL * 1000;
+	api_limits.connections = 1024;
+	return access(path, F_OK) == 0 ? -1 : 0;
+}
+
+static void run_ms(unsigned ms)
+{
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	event_base_loopexit(base, &tv);
+	event_base_dispatch(base);
+}
+
+static int connect_to(const char *to)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", to);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static void request(int fd, uint32_t id, const char *method, const ProtobufCMessage *req, uint8_t flags)
+{
+	uint8_t bytes[1024];
+	size_t n = test_pack_request(bytes, id, flags, TEST_SERVICE, method, req);
+
+	assert_int_equal(write(fd, bytes, n), n);
+}
+
+// Reads what there is; returns the number of bytes, *end tells whether the server has closed.
+static size_t drain(int fd, bool *end)
+{
+	static char buf[1 << 20];
+	size_t sum = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		sum += (size_t)n;
+	*end = n == 0 || errno != EAGAIN;
+	return sum;
+}
+
+static void back_pressure(void **state)
+{
+	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
+	Corelane__V1__RouteLookupRequest lookup = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	int slow = connect_to(path), other = connect_to(path);
+	unsigned given, after, i;
+	bool end;
+
+	test_list_items = UINT32_MAX;
+	api_limits.stall_ms = 300;
+	run_ms(10);
+	request(slow, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	run_ms(100);
+	given = test_list_given;
+	// A route is at least 30 bytes: what is held is API_BUFFER and the kernel's buffer, no matter how long it takes.
+	assert_in_range(given, 1000, (API_BUFFER + 512 * 1024) / 30);
+	run_ms(50);
+	assert_int_equal(test_list_given, given);
+	request(other, 1, "Lookup", &lookup.base, 0);
+	run_ms(20);
+	assert_true(drain(other, &end) > 0);
+	assert_false(end);
+	for (i = 0; i < 4; i++) { // it reads on: it goes on
+		assert_true(drain(slow, &end) > 0);
+		assert_false(end);
+		run_ms(20);
+	}
+	run_ms(80);
+	after = test_list_given;
+	assert_true(after > given);
+	run_ms(600);
+	assert_int_equal(test_list_given, after);
+	assert_int_equal(test_streams_open, 0); // disconnected
+	assert_int_equal(api_conn_count(), 1);
+	drain(slow, &end);
+	assert_true(end);
+	drain(other, &end);
+	assert_false(end);
+	close(slow);
+	close(other);
+	run_ms(20);
+	assert_int_equal(api_conn_count(), 0);
+}
+
+// Requests whose answers are not read are not read either.
+static void unread_answers(void **state)
+{
+	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	uint8_t bytes[1024];
+	char vrf[257];
+	int fd = connect_to(path);
+	size_t n, sent = 0;
+	uint32_t id;
+
+	memset(vrf, 'v', sizeof(vrf) - 1);
+	vrf[256] = '\0';
+	req.vrf = vrf;
+	for (id = 1; id < 200000; id += 2) {
+		n = test_pack_request(bytes, id, 0, TEST_SERVICE, "Lookup", &req.base);
+		if (write(fd, bytes, n) < (ssize_t)n) {
+			run_ms(20);
+			if (write(fd, bytes, n) < 0)
+				break; // both sides are full, and stay so
+		}
+		sent += n;
+	}
+	assert_in_range(sent, API_BUFFER, 2 * 1024 * 1024);
+	close(fd);
+}
+
+static void client_dies(void **state)
+{
+	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
+	unsigned i;
+	int fd;
+
+	test_list_items = UINT32_MAX;
+	for (i = 0; i < 20; i++) {
+		req.vrf = i % 2 ? "wait" : "";
+		fd = connect_to(path);
+		request(fd, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
+		run_ms(5);
+		assert_int_equal(test_streams_open, 1);
+		close(fd);
+		run_ms(5);
+		assert_int_equal(test_streams_open, 0);
+		assert_int_equal(api_conn_count(), 0);
+	}
+}
+
+static void too_many(void **state)
+{
+	int fds[4];
+	unsigned i;
+	bool end;
+
+	api_limits.connections = 3;
+	for (i = 0; i < 4; i++) {
+		fds[i] = connect_to(path);
+		run_ms(5);
+		drain(fds[i], &end);
+		assert_int_equal(end, i == 3);
+	}
+	for (i = 0; i < 4; i++)
+		close(fds[i]);
+	run_ms(5);
+	fds[0] = connect_to(path);
+	run_ms(5);
+	drain(fds[0], &end);
+	assert_false(end);
+	close(fds[0]);
+}
+
+static void mode(void **state)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+}
+
+static int listen_at(const char *at)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", at);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static void alive(void **state)
+{
+	char want[64];
+	int fd;
+
+	assert_int_equal(api_server_start(base, path, &err), -EALREADY);
+	api_server_stop();
+	fd = listen_at(path);
+	assert_int_equal(api_server_start(base, path, &err), -EADDRINUSE);
+	snprintf(want, sizeof(want), "process %d answers there", (int)getpid());
+	assert_non_null(strstr(err.message, want));
+	assert_string_equal(err.field, "socket");
+	close(connect_to(path)); // its queue is full now
+	assert_int_equal(api_server_start(base, path, &err), -EADDRINUSE);
+	api_server_stop();
+	assert_int_equal(unlink(path), 0); // still there
+	close(fd);
+}
+
+static void paths(void **state)
+{
+	char p[256], sub[128];
+	struct stat st;
+	FILE *f;
+
+	base = event_base_new();
+	close(listen_at(path)); // dead
+	assert_int_equal(api_server_start(base, path, &err), 0);
+	close(connect_to(path));
+	api_server_stop();
+	assert_int_equal(access(path, F_OK), -1);
+
+	f = fopen(path, "w");
+	fclose(f);
+	assert_int_equal(api_server_start(base, path, &err), -EEXIST);
+	assert_non_null(strstr(err.message, "is not a socket"));
+	api_server_stop();
+	assert_int_equal(unlink(path), 0); // untouched
+
+	memset(p, 'x', sizeof(p) - 1);
+	p[sizeof(p) - 1] = '\0';
+	assert_int_equal(api_server_start(base, p, &err), -EINVAL);
+	assert_string_equal(err.valid, "1 to 107 characters");
+	assert_int_equal(api_server_start(base, "", &err), -EINVAL);
+	assert_int_equal(api_server_start(base, "/nowhere/at/all", &err), -ENOENT);
+
+	snprintf(sub, sizeof(sub), "%s/run", dir);
+	snprintf(p, sizeof(p), "%s/s", sub);
+	assert_int_equal(api_server_start(base, p, &err), 0);
+	assert_int_equal(stat(sub, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0750);
+	api_server_stop();
+	assert_int_equal(rmdir(sub), 0);
+	event_base_free(base);
+}
+
+static int group_setup(void **state)
+{
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/api.sock", dir);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	return rmdir(dir);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers), TEST(client_dies), TEST(too_many), TEST(mode),
+					   TEST(alive),         cmocka_unit_test(paths)};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the tests of the API server: methods with known answers, and a connection whose frames can be looked at.
+#pragma once
+
+#include "main/api_private.h"
+#include "main/ttrpc.pb-c.h"
+#include "route.pb-c.h"
+
+#define TEST_SERVICE "corelane.v1.Routes" // Add is refused, Lookup answers, List streams; Silent, Huge, Set
+
+extern unsigned test_list_items;      // that List gives; vrf "wait", "fail" and "huge" do what they say
+extern unsigned test_list_given;      // by all streams so far
+extern int test_streams_open;         // asked for at least one item and not done
+extern struct api_call *test_waiting; // the last one that was told to wait
+
+struct test_frame {
+	struct ttrpc_header h;
+	const uint8_t *data;
+};
+
+struct test_conn {
+	struct api_conn *conn;
+	uint8_t *sent; // what the server has sent
+	size_t n, at;
+	struct test_frame frame;
+};
+
+void test_conn_open(struct test_conn *t);
+void test_conn_close(struct test_conn *t);
+int test_conn_frame(struct test_conn *t, uint32_t id, uint8_t type, uint8_t flags, const void *data, size_t n);
+int test_conn_request(struct test_conn *t, uint32_t id, uint8_t flags, const char *service, const char *method,
+		      const ProtobufCMessage *req);
+struct test_frame *test_conn_next(struct test_conn *t); // valid until the next one; NULL: nothing more was sent
+void test_conn_drop(struct test_conn *t);               // what was sent so far
+
+// A whole frame; returns its length.
+size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method, const ProtobufCMessage *req);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.pb-c.h"
+#include "main/api_test.h"
+#include "system.pb-c.h"
+
+unsigned test_list_items, test_list_given;
+int test_streams_open;
+struct api_call *test_waiting;
+
+struct list_cursor {
+	unsigned n;
+	bool open, told;
+};
+
+static int lookup(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__RouteLookupRequest *r = req;
+	Corelane__V1__Route *route = resp;
+
+	route->vrf = r->vrf;
+	route->prefix = api_printf(call, "%s/32", r->address);
+	return 0;
+}
+
+static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	error_set(err, EINVAL, "route.prefix", "10.0.0.1/24", "10.0.0.0/24", "has host bits set");
+	err->index = 7;
+	return -EINVAL;
+}
+
+static int silent(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return -ENOENT;
+}
+
+static char *huge_text(struct api_call *call)
+{
+	char *s = api_alloc(call, API_MAX_MESSAGE + 1);
+
+	return memset(s, 'x', API_MAX_MESSAGE);
+}
+
+static int huge(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	((Corelane__V1__Route *)resp)->vrf = huge_text(call);
+	return 0;
+}
+
+static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return 0;
+}
+
+static int list_next(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__RouteListRequest *r = req;
+	Corelane__V1__Route *route = item;
+	struct list_cursor *c = cursor;
+
+	if (!c->open)
+		test_streams_open++;
+	c->open = true;
+	if (strcmp(r->vrf, "wait") == 0 && (c->told = !c->told)) {
+		test_waiting = call;
+		return -EAGAIN;
+	}
+	if (strcmp(r->vrf, "fail") == 0 && c->n == 2)
+		return error_set(err, ENOENT, "vrf", r->vrf, NULL, "no such VRF");
+	if (c->n >= test_list_items)
+		return 0;
+	route->vrf = strcmp(r->vrf, "huge") == 0 ? huge_text(call) : r->vrf;
+	route->prefix = api_printf(call, "10.%u.%u.%u/32", c->n >> 16 & 255, c->n >> 8 & 255, c->n & 255);
+	route->nexthop = c->n++;
+	route->origin = api_strdup(call, "api");
+	test_list_given++;
+	return 1;
+}
+
+static void list_done(void *cursor)
+{
+	const struct list_cursor *c = cursor;
+
+	if (c->open)
+		test_streams_open--;
+}
+
+static const struct api_method methods[] = {
+	{.service = TEST_SERVICE, .name = "Lookup", .req = &corelane__v1__route_lookup_request__descriptor,
+	 .resp = &corelane__v1__route__descriptor, .unary = lookup},
+	{.service = TEST_SERVICE, .name = "Add", .req = &corelane__v1__route_add_request__descriptor,
+	 .resp = &corelane__v1__route_reply__descriptor, .unary = add},
+	{.service = TEST_SERVICE, .name = "Silent", .req = &corelane__v1__empty__descriptor,
+	 .resp = &corelane__v1__empty__descriptor, .unary = silent},
+	{.service = TEST_SERVICE, .name = "Huge", .req = &corelane__v1__empty__descriptor,
+	 .resp = &corelane__v1__route__descriptor, .unary = huge},
+	{.service = TEST_SERVICE, .name = "Set", .req = &corelane__v1__settings_set_request__descriptor,
+	 .resp = &corelane__v1__empty__descriptor, .unary = set},
+	{.service = TEST_SERVICE, .name = "List", .req = &corelane__v1__route_list_request__descriptor,
+	 .resp = &corelane__v1__route__descriptor, .next = list_next, .done = list_done, .cursor_size = sizeof(struct list_cursor)},
+};
+
+API_METHODS(methods)
+
+static void on_sent(void *arg, const void *data, size_t n)
+{
+	struct test_conn *t = arg;
+
+	t->sent = realloc(t->sent, t->n + n);
+	memcpy(t->sent + t->n, data, n);
+	t->n += n;
+}
+
+void test_conn_open(struct test_conn *t)
+{
+	*t = (struct test_conn){0};
+	test_list_items = 10;
+	t->conn = api_conn_test(on_sent, t);
+}
+
+void test_conn_close(struct test_conn *t)
+{
+	api_conn_close(t->conn);
+	free(t->sent);
+}
+
+int test_conn_frame(struct test_conn *t, uint32_t id, uint8_t type, uint8_t flags, const void *data, size_t n)
+{
+	struct ttrpc_header h = {.length = (uint32_t)n, .stream = id, .type = type, .flags = flags};
+	uint8_t *bytes = malloc(TTRPC_HEADER + n);
+	int ret;
+
+	ttrpc_header_write(bytes, &h);
+	memcpy(bytes + TTRPC_HEADER, data, n);
+	ret = api_conn_input(t->conn, bytes, TTRPC_HEADER + n);
+	free(bytes);
+	return ret;
+}
+
+size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method, const ProtobufCMessage *req)
+{
+	struct ttrpc_header h = {.stream = id, .type = TTRPC_REQUEST, .flags = flags};
+	Ttrpc__Request r = TTRPC__REQUEST__INIT;
+	uint8_t payload[512];
+
+	r.service = (char *)(uintptr_t)service;
+	r.method = (char *)(uintptr_t)method;
+	r.payload.data = payload;
+	r.payload.len = protobuf_c_message_pack(req, payload);
+	h.length = (uint32_t)ttrpc__request__pack(&r, out + TTRPC_HEADER);
+	ttrpc_header_write(out, &h);
+	return TTRPC_HEADER + h.length;
+}
+
+int test_conn_request(struct test_conn *t, uint32_t id, uint8_t flags, const char *service, const char *method,
+		      const ProtobufCMessage *req)
+{
+	uint8_t bytes[1024];
+
+	return api_conn_input(t->conn, bytes, test_pack_request(bytes, id, flags, service, method, req));
+}
+
+struct test_frame *test_conn_next(struct test_conn *t)
+{
+	if (t->at + TTRPC_HEADER > t->n)
+		return NULL;
+	t->frame.h = ttrpc_header_read(t->sent + t->at);
+	t->frame.data = t->sent + t->at + TTRPC_HEADER;
+	t->at += TTRPC_HEADER + t->frame.h.length;
+	return &t->frame;
+}
+
+void test_conn_drop(struct test_conn *t)
+{
+	t->at = t->n;
+}

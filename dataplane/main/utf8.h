@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// proto3 text must be UTF-8, and decoders in Go refuse a whole message for one wrong byte; protobuf-c does not look.
+// A name in a wrong encoding that got into a table would make the lists that contain it unreadable for everybody.
+#pragma once
+
+#include <stdbool.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+bool utf8_valid(const char *s);
+char *utf8_repair(char *s); // each wrong byte becomes '?', in place; returns s
+
+// The first text of msg, at any depth, that is not UTF-8; *field gets its name. NULL: all are.
+const char *utf8_invalid_field(const ProtobufCMessage *msg, const char **field);
