@@ -3,7 +3,7 @@
 # Installs what is missing from the distribution: deps.sh [build|demo|test|lint|all]
 #
 # Knows Debian 12 (bookworm). Elsewhere it names what is needed and leaves the installing to you.
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
@@ -36,7 +36,7 @@ for p in "${packages[@]}"; do
   grep -qxF "$p" <<<"$installed" || missing+=("$p")
 done
 needs_go=
-tools/go.sh version >/dev/null 2>&1 || needs_go=yes
+tools/go.sh which >/dev/null 2>&1 || needs_go=yes
 
 if [ ${#missing[@]} = 0 ] && [ -z "$needs_go" ]; then
   echo "==> deps ($profile): everything is there"
@@ -63,16 +63,20 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 EOF
 fi
 
-export DEBIAN_FRONTEND=noninteractive
+# apt-get prints three lines per package; every 25th shows that it moves. Its errors are on stderr.
+apt_install() {
+  echo "==> deps: apt-get install $*"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" |
+    awk '/^(Get:|Setting up)/ && n++ % 25 == 0 { print "    " $0; fflush() } /newly installed|disk space/'
+}
+
 echo "==> deps: apt-get update"
-apt-get update
+apt-get update -q
 if [ ${#missing[@]} != 0 ]; then
-  echo "==> deps: apt-get install ${missing[*]}"
-  apt-get install -y --no-install-recommends "${missing[@]}"
+  apt_install "${missing[@]}"
 fi
 if [ -n "$needs_go" ]; then
-  echo "==> deps: apt-get install golang-go from bookworm-backports"
-  apt-get install -y --no-install-recommends -t bookworm-backports golang-go
+  apt_install -t bookworm-backports golang-go
   echo "==> deps: the toolchain of go.mod, from the Go module proxy"
   tools/go.sh version
 fi
