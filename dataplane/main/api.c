@@ -135,7 +135,8 @@ void api_error_complete(struct error *err, int ret)
 		snprintf(err->message, sizeof(err->message), "%s", strerror(err->code));
 }
 
-static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method *m, const ProtobufCBinaryData *data, struct error *err)
+static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method *m, const ProtobufCBinaryData *data,
+			struct error *err)
 {
 	ProtobufCMessage *req = api_unpack(m->req, &unary.memory, API_REQUEST_MEMORY, data->data, data->len, err);
 	ProtobufCMessage *resp;

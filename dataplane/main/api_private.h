@@ -15,12 +15,12 @@
 #include "main/arena.h"
 #include "main/ttrpc.h"
 
-#define API_STREAMS 128                  // open streams of one connection
-#define API_REQUEST_MEMORY (64u << 20)   // a request once unpacked, while it is answered
-#define API_STREAM_MEMORY (256u << 10)   // a stream's request, kept as long as the stream
-#define API_TURN_REQUESTS 64             // work of one connection before the loop serves others:
-#define API_TURN_ITEMS 256               // so many requests and stream items,
-#define API_TURN_NS (2 * 1000 * 1000)    // each kind at most so long
+#define API_STREAMS 128                // open streams of one connection
+#define API_REQUEST_MEMORY (64u << 20) // a request once unpacked, while it is answered
+#define API_STREAM_MEMORY (256u << 10) // a stream's request, kept as long as the stream
+#define API_TURN_REQUESTS 64           // work of one connection before the loop serves others:
+#define API_TURN_ITEMS 256             // so many requests and stream items,
+#define API_TURN_NS (2 * 1000 * 1000)  // each kind at most so long
 
 // What tests make smaller.
 struct api_limits {
@@ -42,8 +42,8 @@ struct api_stream {
 	struct api_conn *conn;
 	const struct api_method *method;
 	uint32_t id;
-	bool waiting;         // on conn->waiting, else on conn->ready
-	struct arena memory;  // of the request
+	bool waiting;        // on conn->waiting, else on conn->ready
+	struct arena memory; // of the request
 	ProtobufCMessage *req;
 	struct api_call call; // of the item
 	ProtobufCMessage *item;
@@ -52,13 +52,13 @@ struct api_stream {
 
 struct api_conn {
 	LIST_ENTRY(api_conn) next;
-	struct evbuffer *in, *out;       // of bev; of its own in tests
-	struct bufferevent *bev;         // NULL in tests
-	struct event *turn;              // a timer of zero: the next turn, after the loop has looked at all descriptors
+	struct evbuffer *in, *out; // of bev; of its own in tests
+	struct bufferevent *bev;   // NULL in tests
+	struct event *turn;        // a timer of zero: the next turn, after the loop has looked at all descriptors
 	struct api_streams ready, waiting;
 	unsigned streams;
-	uint32_t last_id;                // ids must grow
-	uint32_t discard;                // bytes left of a message that is too long
+	uint32_t last_id;                                     // ids must grow
+	uint32_t discard;                                     // bytes left of a message that is too long
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
 };

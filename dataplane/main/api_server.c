@@ -22,10 +22,10 @@
 
 static struct {
 	struct evconnlistener *listener;
-	struct event *retry;      // accepting again after descriptors ran out
+	struct event *retry; // accepting again after descriptors ran out
 	struct sockaddr_un addr;
-	struct stat file;         // ours, so that only ours is removed
-	bool refusing;            // said once that there are too many connections
+	struct stat file; // ours, so that only ours is removed
+	bool refusing;    // said once that there are too many connections
 } server;
 
 static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)

@@ -31,6 +31,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	api_server_stop();
+	event_base_loop(base, EVLOOP_NONBLOCK); // bufferevents are freed by the loop
 	event_base_free(base);
 	assert_int_equal(api_conn_count(), 0);
 	assert_int_equal(test_streams_open, 0);
@@ -282,8 +283,8 @@ static int group_teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers), TEST(client_dies), TEST(too_many), TEST(mode),
-					   TEST(alive),         cmocka_unit_test(paths)};
+	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers), TEST(client_dies),      TEST(too_many),
+					   TEST(mode),          TEST(alive),          cmocka_unit_test(paths)};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -65,7 +65,7 @@ static struct api_stream *find(struct api_streams *list, uint32_t id)
 {
 	struct api_stream *s;
 
-	TAILQ_FOREACH(s, list, next) {
+	TAILQ_FOREACH (s, list, next) {
 		if (s->id == id)
 			break;
 	}

@@ -123,8 +123,8 @@ static void codes(void **state)
 {
 	static const struct {
 		int code, grpc;
-	} want[] = {{EINVAL, 3}, {ERANGE, 3}, {EMSGSIZE, 3}, {ENOENT, 5}, {EEXIST, 6}, {EPERM, 7}, {EACCES, 7}, {ENOMEM, 8},
-		    {ENOSPC, 8}, {EBUSY, 9}, {EPROTO, 9}, {ENOTSUP, 12}, {ENOSYS, 12}, {ECANCELED, 1}, {EIO, 13}};
+	} want[] = {{EINVAL, 3}, {ERANGE, 3}, {EMSGSIZE, 3}, {ENOENT, 5},   {EEXIST, 6},  {EPERM, 7},     {EACCES, 7}, {ENOMEM, 8},
+		    {ENOSPC, 8}, {EBUSY, 9},  {EPROTO, 9},   {ENOTSUP, 12}, {ENOSYS, 12}, {ECANCELED, 1}, {EIO, 13}};
 	unsigned i;
 
 	for (i = 0; i < sizeof(want) / sizeof(*want); i++)
@@ -309,7 +309,8 @@ static void garbage(void **state)
 // Small on the wire, huge once unpacked: submessages of two bytes, and ones that are merged over and over.
 static void bombs(void **state)
 {
-	static const char name[] = "\x0a\x12" TEST_SERVICE "\x12\x03" "Add";
+	static const char name[] = "\x0a\x12" TEST_SERVICE "\x12\x03"
+				   "Add";
 	size_t n = API_MAX_MESSAGE - 64, i, at = sizeof(name) - 1;
 	uint8_t *bytes = calloc(1, API_MAX_MESSAGE);
 
@@ -333,7 +334,8 @@ static void bombs(void **state)
 static void texts(void **state)
 {
 	static const char *const good[] = {"", "abc", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x9a\x80", "\xf4\x8f\xbf\xbf"};
-	static const char *const bad[] = {"\x80", "a\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80"};
+	static const char *const bad[] = {
+		"\x80", "a\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80"};
 	char buf[16];
 	unsigned i;
 
@@ -372,10 +374,22 @@ static void arenas(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(unary), TEST(pieces), TEST(typed_error), cmocka_unit_test(codes), TEST(refused), TEST(stream), TEST(stream_fails),
-		TEST(wake), TEST(cancel), TEST(many_streams), TEST(fair), TEST(oversized), TEST(garbage), TEST(bombs),
-		cmocka_unit_test(texts), cmocka_unit_test(arenas)};
+	const struct CMUnitTest tests[] = {TEST(unary),
+					   TEST(pieces),
+					   TEST(typed_error),
+					   cmocka_unit_test(codes),
+					   TEST(refused),
+					   TEST(stream),
+					   TEST(stream_fails),
+					   TEST(wake),
+					   TEST(cancel),
+					   TEST(many_streams),
+					   TEST(fair),
+					   TEST(oversized),
+					   TEST(garbage),
+					   TEST(bombs),
+					   cmocka_unit_test(texts),
+					   cmocka_unit_test(arenas)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,4 +34,5 @@ struct test_frame *test_conn_next(struct test_conn *t); // valid until the next 
 void test_conn_drop(struct test_conn *t);               // what was sent so far
 
 // A whole frame; returns its length.
-size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method, const ProtobufCMessage *req);
+size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method,
+			 const ProtobufCMessage *req);

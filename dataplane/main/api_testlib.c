@@ -90,18 +90,38 @@ static void list_done(void *cursor)
 }
 
 static const struct api_method methods[] = {
-	{.service = TEST_SERVICE, .name = "Lookup", .req = &corelane__v1__route_lookup_request__descriptor,
-	 .resp = &corelane__v1__route__descriptor, .unary = lookup},
-	{.service = TEST_SERVICE, .name = "Add", .req = &corelane__v1__route_add_request__descriptor,
-	 .resp = &corelane__v1__route_reply__descriptor, .unary = add},
-	{.service = TEST_SERVICE, .name = "Silent", .req = &corelane__v1__empty__descriptor,
-	 .resp = &corelane__v1__empty__descriptor, .unary = silent},
-	{.service = TEST_SERVICE, .name = "Huge", .req = &corelane__v1__empty__descriptor,
-	 .resp = &corelane__v1__route__descriptor, .unary = huge},
-	{.service = TEST_SERVICE, .name = "Set", .req = &corelane__v1__settings_set_request__descriptor,
-	 .resp = &corelane__v1__empty__descriptor, .unary = set},
-	{.service = TEST_SERVICE, .name = "List", .req = &corelane__v1__route_list_request__descriptor,
-	 .resp = &corelane__v1__route__descriptor, .next = list_next, .done = list_done, .cursor_size = sizeof(struct list_cursor)},
+	{.service = TEST_SERVICE,
+	 .name = "Lookup",
+	 .req = &corelane__v1__route_lookup_request__descriptor,
+	 .resp = &corelane__v1__route__descriptor,
+	 .unary = lookup},
+	{.service = TEST_SERVICE,
+	 .name = "Add",
+	 .req = &corelane__v1__route_add_request__descriptor,
+	 .resp = &corelane__v1__route_reply__descriptor,
+	 .unary = add},
+	{.service = TEST_SERVICE,
+	 .name = "Silent",
+	 .req = &corelane__v1__empty__descriptor,
+	 .resp = &corelane__v1__empty__descriptor,
+	 .unary = silent},
+	{.service = TEST_SERVICE,
+	 .name = "Huge",
+	 .req = &corelane__v1__empty__descriptor,
+	 .resp = &corelane__v1__route__descriptor,
+	 .unary = huge},
+	{.service = TEST_SERVICE,
+	 .name = "Set",
+	 .req = &corelane__v1__settings_set_request__descriptor,
+	 .resp = &corelane__v1__empty__descriptor,
+	 .unary = set},
+	{.service = TEST_SERVICE,
+	 .name = "List",
+	 .req = &corelane__v1__route_list_request__descriptor,
+	 .resp = &corelane__v1__route__descriptor,
+	 .next = list_next,
+	 .done = list_done,
+	 .cursor_size = sizeof(struct list_cursor)},
 };
 
 API_METHODS(methods)
@@ -141,7 +161,8 @@ int test_conn_frame(struct test_conn *t, uint32_t id, uint8_t type, uint8_t flag
 	return ret;
 }
 
-size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method, const ProtobufCMessage *req)
+size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method,
+			 const ProtobufCMessage *req)
 {
 	struct ttrpc_header h = {.stream = id, .type = TTRPC_REQUEST, .flags = flags};
 	Ttrpc__Request r = TTRPC__REQUEST__INIT;

@@ -97,7 +97,7 @@ int ttrpc_grpc_code(int code)
 	case ENOSPC:
 		return 8; // RESOURCE_EXHAUSTED
 	case EBUSY:
-	case EPROTO: // the handshake: not this server's version
+	case EPROTO:      // the handshake: not this server's version
 		return 9; // FAILED_PRECONDITION
 	case ENOTSUP:
 	case ENOSYS:
