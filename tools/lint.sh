@@ -25,11 +25,12 @@ gofmt_clean() {
 
 # warning_level and werror of the compiler find most; cppcheck looks across branches.
 run_cppcheck() {
-  local sources
+  local sources queue_h # the list macros: without them cppcheck reads declarations as nonsense
+  queue_h=/usr/include/$(gcc -dumpmachine)/sys/queue.h
   mapfile -t sources < <(git ls-files '*.c')
   mkdir -p build/cppcheck
   cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c17 --language=c --cppcheck-build-dir=build/cppcheck -j "$(nproc)" \
-    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix -Idataplane \
+    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix --include="$queue_h" -Idataplane \
     "${sources[@]}"
 }
 
