@@ -95,7 +95,7 @@ run_fuzz() {
 }
 
 run_sanitize() (
-  [ -d build-asan ] || meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false >/dev/null ||
+  [ -d build-asan ] || CC=clang meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false >/dev/null ||
     return 1
   ninja -C build-asan || return 1
   # Leaks are looked for by the soak: DPDK itself keeps memory until the process ends.
