@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel network interface whose other side is this port (tun(4)). Private to tap.c and tap_io.c.
+#pragma once
+
+#include <linux/if.h>
+
+#include "port/port_kinds.h"
+
+#define TAP_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN) // a guest may tag twice
+#define TAP_MTU_MAX 9600
+#define TAP_SPARE 64 // empty buffers that a queue keeps
+static_assert(TAP_SPARE > (TAP_MTU_MAX + TAP_OVERHEAD) / PORT_POOL_ROOM + 1, "one frame always fits");
+
+struct tap_queue {
+	int fd;
+	struct rte_mempool *pool;
+	uint16_t room;          // bytes of a frame in each buffer
+	uint16_t segs;          // buffers for the largest frame; master: rw, receiving worker: ro
+	// Receiving worker: rw, master: ro.
+	uint64_t next_poll;     // TSC
+	uint32_t pause;         // TSC cycles, grows while the queue is empty
+	uint16_t n_spare;
+	struct rte_mbuf *spare[TAP_SPARE];
+	uint64_t truncated, no_buffer;
+	// Sending worker: rw, master: ro.
+	uint64_t tx_errors __rte_cache_aligned;
+} __rte_cache_aligned;
+
+struct tap {
+	struct port *port;
+	struct port_watch *watch;
+	int ctl;                // a socket in the interface's namespace, for ioctls
+	char ifname[IFNAMSIZ];
+	bool gone;              // somebody has deleted the interface
+	bool up;
+	uint16_t n_queues;
+	struct tap_queue queues[];
+};
+
+uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
+uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
+
+// Opens a network namespace by its name under /run/netns or its path. Returns a descriptor, or -errno with err filled.
+int netns_open(const char *name, struct error *err);
+// Calls fn(arg) inside the namespace, on a short-lived thread, so that the process stays where it is. netns < 0: right here.
+int netns_call(int netns, int (*fn)(void *arg), void *arg);
