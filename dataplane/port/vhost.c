@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// vhost-user ports: opening, reconnecting, closing. See vhost.h for who does what.
+//
+// As a client the reconnecting is done here, on the master thread, and not by librte_vhost (RTE_VHOST_USER_NO_RECONNECT): its own
+// reconnecting races with rte_vhost_driver_unregister() and then works on freed memory.
+#include "port/vhost.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_malloc.h>
+#include <rte_vhost.h>
+
+#include "base/log.h"
+
+#define VHOST_RETRY_MS 250
+
+// The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge segments.
+#define VHOST_NO_FEATURES                                                                                              \
+	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO |                      \
+	 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN |              \
+	 1ULL << VIRTIO_NET_F_HOST_UFO | 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 |            \
+	 1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO)
+
+// The library tells each message of each guest at INFO, and what a guest does wrong, from workers, at ERR. Levels that somebody
+// has chosen are left alone.
+static void quiet(const char *type, uint32_t usual, uint32_t wanted)
+{
+	int id = rte_log_register(type);
+
+	if (id >= 0 && rte_log_get_level((uint32_t)id) == (int)usual)
+		rte_log_set_level((uint32_t)id, wanted);
+}
+
+static int start(struct vhost *v)
+{
+	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
+	int ret;
+
+	errno = 0;
+	if (rte_vhost_driver_register(v->path, flags) < 0)
+		return errno ? -errno : -ENOSPC;
+	v->registered = true;
+	ret = rte_vhost_driver_disable_features(v->path, VHOST_NO_FEATURES);
+	if (ret == 0)
+		ret = rte_vhost_driver_callback_register(v->path, &vhost_callbacks);
+	if (ret == 0) {
+		pthread_mutex_lock(&v->starting);
+		ret = rte_vhost_driver_start(v->path);
+		pthread_mutex_unlock(&v->starting);
+	}
+	return ret == 0 ? 0 : -ENOTCONN;
+}
+
+static void stop(struct vhost *v)
+{
+	if (v->registered)
+		rte_vhost_driver_unregister(v->path); // waits for callbacks that run
+	v->registered = false;
+}
+
+static bool is_connected(struct vhost *v)
+{
+	bool yes;
+
+	pthread_mutex_lock(&vhost_lock);
+	yes = v->connected;
+	pthread_mutex_unlock(&vhost_lock);
+	return yes;
+}
+
+static void reconnect(struct vhost *v)
+{
+	if (v->registered && is_connected(v))
+		return;
+	stop(v);
+	if (access(v->path, F_OK) == 0 && start(v) < 0)
+		stop(v);
+}
+
+static void tell_port(struct vhost *v)
+{
+	unsigned connects;
+	bool up;
+
+	pthread_mutex_lock(&vhost_lock);
+	connects = v->connects;
+	up = v->vid >= 0;
+	pthread_mutex_unlock(&vhost_lock);
+	while (v->told != connects) { // each, however fast they came and went
+		if (v->up)
+			port_link_changed(v->port, false, false);
+		port_link_changed(v->port, true, true);
+		v->up = true;
+		v->told++;
+	}
+	if (v->up && !up)
+		port_link_changed(v->port, false, false);
+	v->up = up;
+}
+
+static void on_watch(void *arg)
+{
+	struct vhost *v = arg;
+
+	tell_port(v);
+	if (v->client)
+		reconnect(v);
+}
+
+// A server's path: nobody may listen there; a socket that somebody left behind is removed.
+static int check_path(const char *path, struct error *err)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
+	struct stat st;
+
+	if (fd < 0)
+		return error_set(err, errno, NULL, NULL, NULL, "no socket: %s", strerror(errno));
+	memcpy(un.sun_path, path, strlen(path));
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 && errno == ECONNREFUSED)
+		unlink(path);
+	close(fd);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0; // the library would not say why it could not
+	if (ret == 0)
+		unlink(path);
+	if (fd >= 0)
+		close(fd);
+	if (ret == -EADDRINUSE)
+		return error_set(err, EEXIST, "vhost.socket", path, "a path that does not exist", "is in use");
+	return ret == 0 ? 0 : error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists", "cannot be bound: %s", strerror(-ret));
+}
+
+static int check_config(const struct port_config *cfg, struct error *err)
+{
+	size_t n = strnlen(cfg->socket, sizeof(cfg->socket));
+
+	if (n == 0 || n == sizeof(cfg->socket) || cfg->socket[0] != '/')
+		return error_set(err, EINVAL, "vhost.socket", n < sizeof(cfg->socket) ? cfg->socket : NULL,
+				 "an absolute path of up to 107 characters", "is no path for a socket");
+	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
+		return error_set(err, EINVAL, "port.queues", NULL, "1..16", "is out of range");
+	return 0;
+}
+
+static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
+{
+	struct vhost *v = rte_zmalloc("vhost", sizeof(*v) + cfg->queues * sizeof(v->queues[0]), RTE_CACHE_LINE_SIZE);
+	pthread_mutexattr_t recursive; // the library may call back on the thread that starts it
+	uint16_t i;
+
+	if (v == NULL)
+		return NULL;
+	v->port = port;
+	v->client = cfg->client;
+	v->vid = -1;
+	v->n_queues = cfg->queues;
+	snprintf(v->path, sizeof(v->path), "%s", cfg->socket);
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&v->starting, &recursive);
+	pthread_mutexattr_destroy(&recursive);
+	for (i = 0; i < v->n_queues; i++) {
+		v->queues[i].rx = v->queues[i].tx = VRING_NONE;
+		v->queues[i].stride = v->n_queues;
+		v->queues[i].next_pair = i;
+		v->queues[i].pool = port_pool(SOCKET_ID_ANY);
+	}
+	return v;
+}
+
+static void vhost_free(struct vhost *v)
+{
+	port_watch_free(v->watch);
+	pthread_mutex_destroy(&v->starting);
+	rte_free(v);
+}
+
+static int listen_or_connect(struct vhost *v, struct error *err)
+{
+	int ret;
+
+	if (v->client) { // the peer may come later
+		reconnect(v);
+		return 0;
+	}
+	ret = check_path(v->path, err);
+	if (ret < 0)
+		return ret;
+	ret = start(v);
+	if (ret == 0)
+		return 0;
+	stop(v);
+	return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports", "librte_vhost refuses to listen");
+}
+
+static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
+{
+	int ret = check_config(cfg, err);
+	struct vhost *v;
+	uint16_t i;
+
+	if (ret < 0)
+		return ret;
+	quiet("lib.vhost.config", RTE_LOG_INFO, RTE_LOG_ERR);
+	quiet("lib.vhost.data", RTE_LOG_WARNING, RTE_LOG_CRIT);
+	if (port_pool(SOCKET_ID_ANY) == NULL || (v = vhost_new(port, cfg)) == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
+	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, on_watch, v);
+	if (v->watch == NULL) {
+		vhost_free(v);
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no descriptor for a vhost-user port");
+	}
+	if (vhost_link(v) < 0) {
+		vhost_free(v);
+		return error_set(err, EEXIST, "vhost.socket", cfg->socket, "a path of its own", "belongs to another port");
+	}
+	ret = listen_or_connect(v, err);
+	if (ret < 0) {
+		vhost_unlink(v);
+		vhost_free(v);
+		return ret;
+	}
+	for (i = 0; i < v->n_queues; i++)
+		port->queues[i].priv = &v->queues[i];
+	port->n_queues = v->n_queues;
+	port->priv = v;
+	if (rte_is_zero_ether_addr(&cfg->mac))
+		rte_eth_random_addr(port->mac.addr_bytes);
+	snprintf(port->driver, sizeof(port->driver), "vhost-user %s", v->client ? "client" : "server");
+	return 0;
+}
+
+static void vhost_close(struct port *port)
+{
+	struct vhost *v = port->priv;
+
+	stop(v);
+	vhost_unlink(v);
+	vhost_free(v);
+	port->priv = NULL;
+}
+
+static void vhost_stats(struct port *port, struct port_stats *out)
+{
+	*out = (struct port_stats){}; // nothing is lost inside: what does not fit into a vring is port_tx's drop
+}
+
+static void vhost_xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	const struct vhost *v = port->priv;
+	char name[32];
+	uint16_t i;
+
+	for (i = 0; i < v->n_queues; i++) {
+		snprintf(name, sizeof(name), "tx_q%u_ring_full", i);
+		cb(arg, name, v->queues[i].tx_full);
+	}
+}
+
+const struct port_ops port_vhost_ops = {
+	.kind = "vhost",
+	.open = vhost_open,
+	.close = vhost_close,
+	.rx = vhost_rx,
+	.tx = vhost_tx,
+	.stats = vhost_stats,
+	.xstats = vhost_xstats,
+};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vhost-user port, on librte_vhost itself: DPDK's net_vhost device would count against RTE_MAX_ETHPORTS, which is 32 in
+// Debian's build, and there are hundreds of guests. Private to vhost.c, vhost_conn.c and vhost_io.c.
+//
+// Three kinds of threads meet here:
+//  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's):
+//    speaks with the peers and calls back. The callbacks change the links below and kick the master.
+//  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
+//    destroy_device() takes these words back and waits for a grace period.
+//  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
+// Guest memory is hostile; librte_vhost checks every descriptor that it follows.
+#pragma once
+
+#include <pthread.h>
+
+#include "port/port_kinds.h"
+
+// Words that workers read: the connection's id in the upper half; in the lower half for rx the number of vring pairs that the
+// guest has (queue q polls the pairs q, q + n_queues, ... so that a guest may have more than the port), for tx the vring.
+#define VRING_NONE UINT32_MAX
+#define VRING(vid, low) ((uint32_t)(vid) << 16 | (low))
+#define VRING_VID(v) ((int)((v) >> 16))
+#define VRING_LOW(v) ((uint16_t)(v))
+
+struct vhost_queue {
+	uint32_t rx, tx;        // callbacks: wo, workers: ro
+	uint16_t stride;        // the port's queues
+	struct rte_mempool *pool;
+	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
+	uint64_t tx_full __rte_cache_aligned; // sending worker: rw, master: ro
+} __rte_cache_aligned;
+
+struct vhost {
+	struct port *port;
+	struct port_watch *watch;
+	struct vhost *next;     // of all open ports; under vhost_lock
+	char path[108];
+	bool client;
+	uint16_t n_queues;
+	// Under vhost_lock.
+	int vid;                // the device that is used, -1 = none
+	unsigned connects;      // how often there was a new one
+	bool connected;         // the socket, which is before the device
+	// Master only.
+	bool registered;        // with librte_vhost
+	bool up;
+	unsigned told;          // connects that the port knows of
+	pthread_mutex_t starting; // held while the library makes a connection on the master thread
+	struct vhost_queue queues[];
+};
+
+// vhost_conn.c
+struct rte_vhost_device_ops;
+extern const struct rte_vhost_device_ops vhost_callbacks;
+extern pthread_mutex_t vhost_lock;
+int vhost_link(struct vhost *v);    // -EEXIST: the path is in use
+void vhost_unlink(struct vhost *v);
+
+// vhost_io.c
+uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
+uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);

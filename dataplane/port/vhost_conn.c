@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// What librte_vhost tells about peers. Runs on its thread, and on the master thread inside rte_vhost_driver_start() and
+// rte_vhost_driver_unregister().
+//
+// vring_state_changed() is called with the locks of all vrings held, and a worker may be spinning on one of them: waiting for
+// workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's state under its lock.
+// destroy_device() is called without these locks; there a grace period passes before the guest's memory goes.
+#include "port/vhost.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include <rte_bitops.h>
+#include <rte_vhost.h>
+
+#include "base/rcu.h"
+
+#define MAX_VRINGS 256
+
+// Sockets that the library has accepted or connected, by its id. A port may have two for a moment, when a guest restarts.
+struct conn {
+	struct vhost *vhost; // NULL = nobody's
+	bool ready[MAX_VRINGS];
+};
+
+pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vhost *vhosts;
+static struct conn conns[RTE_MAX_VHOST_DEVICE];
+
+static struct vhost *find(const char *path)
+{
+	struct vhost *v;
+
+	for (v = vhosts; v != NULL && strcmp(v->path, path) != 0; v = v->next)
+		;
+	return v;
+}
+
+int vhost_link(struct vhost *v)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&vhost_lock);
+	if (find(v->path) != NULL) {
+		ret = -EEXIST;
+	} else {
+		v->next = vhosts;
+		vhosts = v;
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	return ret;
+}
+
+void vhost_unlink(struct vhost *v)
+{
+	struct vhost **p;
+	unsigned i;
+
+	pthread_mutex_lock(&vhost_lock);
+	for (p = &vhosts; *p != v; p = &(*p)->next)
+		;
+	*p = v->next;
+	for (i = 0; i < RTE_MAX_VHOST_DEVICE; i++)
+		if (conns[i].vhost == v)
+			conns[i].vhost = NULL;
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+static uint16_t rx_pairs(const struct conn *c)
+{
+	uint16_t p = MAX_VRINGS / 2;
+
+	while (p > 0 && !c->ready[2 * p - 1])
+		p--;
+	return p;
+}
+
+// The vring that queue q sends to: its own, or, in a guest that uses fewer, one of those.
+static int tx_vring(const struct conn *c, uint16_t q)
+{
+	uint16_t p, pairs = 0;
+
+	if (c->ready[2 * q])
+		return 2 * q;
+	while (pairs < MAX_VRINGS / 2 && c->ready[2 * pairs])
+		pairs++;
+	p = pairs > 0 ? q % pairs : 0;
+	return c->ready[2 * p] ? 2 * p : -1;
+}
+
+// Under vhost_lock.
+static void publish(struct vhost *v)
+{
+	const struct conn *c = v->vid < 0 ? NULL : &conns[v->vid];
+	uint16_t i, pairs = c ? rx_pairs(c) : 0;
+	int vring;
+
+	for (i = 0; i < v->n_queues; i++) {
+		vring = c ? tx_vring(c, i) : -1;
+		rcu_publish(v->queues[i].rx, pairs > 0 ? VRING(v->vid, pairs) : VRING_NONE);
+		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
+	}
+}
+
+static int new_connection(int vid)
+{
+	char path[PATH_MAX];
+	struct vhost *v;
+
+	if (vid < 0 || vid >= RTE_MAX_VHOST_DEVICE || rte_vhost_get_ifname(vid, path, sizeof(path)) < 0)
+		return -1;
+	pthread_mutex_lock(&vhost_lock);
+	v = find(path);
+	memset(&conns[vid], 0, sizeof(conns[vid]));
+	conns[vid].vhost = v;
+	if (v != NULL)
+		v->connected = true;
+	pthread_mutex_unlock(&vhost_lock);
+	return v != NULL ? 0 : -1;
+}
+
+static int vring_state_changed(int vid, uint16_t vring, int enable)
+{
+	struct conn *c = &conns[vid];
+
+	pthread_mutex_lock(&vhost_lock);
+	if (c->vhost != NULL && vring < MAX_VRINGS) {
+		c->ready[vring] = enable;
+		if (c->vhost->vid == vid)
+			publish(c->vhost);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	return 0;
+}
+
+static int new_device(int vid)
+{
+	struct vhost *v;
+
+	pthread_mutex_lock(&vhost_lock);
+	v = conns[vid].vhost;
+	if (v != NULL) {
+		v->vid = vid; // the latest one wins
+		v->connects++;
+		publish(v);
+		port_watch_kick(v->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	return v != NULL ? 0 : -1;
+}
+
+static void destroy_device(int vid)
+{
+	struct vhost *v;
+
+	pthread_mutex_lock(&vhost_lock);
+	v = conns[vid].vhost;
+	if (v != NULL && v->vid == vid) {
+		v->vid = -1;
+		publish(v);
+		port_watch_kick(v->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	rcu_synchronize(); // also for a device that was not the latest: a worker may still be inside
+}
+
+static void destroy_connection(int vid)
+{
+	struct vhost *v;
+
+	pthread_mutex_lock(&vhost_lock);
+	v = conns[vid].vhost;
+	conns[vid].vhost = NULL;
+	if (v != NULL && v->client) {
+		v->connected = false;
+		port_watch_kick(v->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	if (v == NULL || !v->client)
+		return;
+	// The library's thread may learn that the peer has gone before the master, inside rte_vhost_driver_start(), has put the
+	// connection into the list that it is about to be taken from. v stays: closing waits for this callback.
+	pthread_mutex_lock(&v->starting);
+	pthread_mutex_unlock(&v->starting);
+}
+
+const struct rte_vhost_device_ops vhost_callbacks = {
+	.new_connection = new_connection,
+	.vring_state_changed = vring_state_changed,
+	.new_device = new_device,
+	.destroy_device = destroy_device,
+	.destroy_connection = destroy_connection,
+};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workers' side of a vhost-user port. Bursts of librte_vhost end at 32 packets.
+#include "port/vhost.h"
+
+#include <rte_vhost.h>
+
+#define VHOST_BURST 32
+
+static inline uint16_t dequeue(const struct vhost_queue *q, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t got = 0, k;
+
+	do {
+		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, (uint16_t)(n - got));
+		got = (uint16_t)(got + k);
+	} while (k == VHOST_BURST && got < n);
+	return got;
+}
+
+uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct vhost_queue *q = pq->priv;
+	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE);
+	uint16_t pairs = VRING_LOW(w), got = 0, tries, p;
+
+	if (w == VRING_NONE)
+		return 0;
+	// Where the last poll ended, so that a busy pair does not starve the next one.
+	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
+		if (p >= pairs)
+			p = pq->index;
+		got = (uint16_t)(got + dequeue(q, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
+		p = (uint16_t)(p + q->stride);
+	}
+	q->next_pair = p;
+	return got;
+}
+
+uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct vhost_queue *q = pq->priv;
+	uint32_t w = __atomic_load_n(&q->tx, __ATOMIC_ACQUIRE);
+	uint16_t sent = 0, k, want;
+
+	if (w == VRING_NONE)
+		return 0;
+	do {
+		want = RTE_MIN((uint16_t)(n - sent), VHOST_BURST);
+		k = rte_vhost_enqueue_burst(VRING_VID(w), VRING_LOW(w), pkts + sent, want);
+		sent = (uint16_t)(sent + k);
+	} while (k == want && sent < n);
+	q->tx_full += n - sent;
+	rte_pktmbuf_free_bulk(pkts, sent); // they were copied
+	return sent;
+}
