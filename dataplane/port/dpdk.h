@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A DPDK device of any kind. Private to dpdk.c, dpdk_probe.c and dpdk_setup.c.
+#pragma once
+
+#include <linux/if.h>
+
+#include <rte_ethdev.h>
+
+#include "port/port_kinds.h"
+
+struct dpdk_queue {
+	uint16_t device, index;  // of DPDK
+	bool linear;             // the device takes no chained buffers
+	uint64_t tx_errors;      // sending worker: rw, master: ro
+} __rte_cache_aligned;
+
+struct dpdk {
+	struct port *port;
+	struct port_watch *watch;
+	struct rte_device *device;
+	char name[RTE_DEV_NAME_MAX_LEN];
+	char netdev[IFNAMSIZ];   // af_packet and af_xdp: the kernel interface beneath, else empty
+	int ctl;                 // socket for its ioctls
+	uint16_t id;
+	uint16_t frame_mtu;      // what fits the frames of af_packet's ring, 0 = no such limit
+	bool up, callbacks;
+	struct dpdk_queue queues[PORT_MAX_QUEUES];
+};
+
+// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled (field dpdk.devargs).
+int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err);
+void dpdk_remove(struct dpdk *d); // closes the device; a virtual one vanishes, a PCI one stays bound to its kernel driver
+
+// Configures and starts it. Sets port->n_queues, mac, driver, numa.
+int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err);
+int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err); // bytes of the IP packet
+bool dpdk_netdev_up(const struct dpdk *d);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// From devargs to a device: what DPDK's bus makes of them, with arguments that a user need not know filled in.
+//
+// EAL should be started with an allow list that matches nothing ("-a 0000:00:00.0"): with --no-pci no PCI device can be added
+// later, and without either all of them are taken at start.
+#include "port/dpdk.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_devargs.h>
+
+#define VALID_DEVARGS "a PCI address bound to a DPDK driver (0000:3b:00.0), or a virtual device (net_af_packet0,iface=eth1)"
+
+// af_packet's ring: a frame carries 66 bytes of the kernel's header before the packet's first byte (TPACKET2_HDRLEN, aligned,
+// less the Ethernet header), and the driver wants it to fit a packet buffer with 32 bytes of that header.
+#define AFP_HEADER 66
+#define AFP_HEADER_SEEN 32
+#define AFP_FRAME 2048 // the driver's default
+#define AFP_QUEUES 16u
+
+static struct dpdk *owners[RTE_MAX_ETHPORTS];
+
+static bool is_driver(const char *name, const char *driver)
+{
+	size_t n = strlen(driver);
+
+	return strncmp(name, driver, n) == 0 && (name[n] == '\0' || name[n] == ',' || isdigit((unsigned char)name[n]));
+}
+
+// The value of "key=" in devargs; returns false when it is not there or does not fit.
+static bool get_arg(const char *devargs, const char *key, char *value, size_t size)
+{
+	size_t n = strlen(key), len;
+	const char *p;
+
+	for (p = strchr(devargs, ','); p != NULL; p = strchr(p, ',')) {
+		p++;
+		if (strncmp(p, key, n) != 0 || p[n] != '=')
+			continue;
+		p += n + 1;
+		len = strcspn(p, ",");
+		if (len == 0 || len >= size)
+			return false;
+		snprintf(value, size, "%.*s", (int)len, p);
+		return true;
+	}
+	return false;
+}
+
+static int add_arg(char *args, size_t size, const char *key, unsigned value)
+{
+	char have[32];
+	size_t n = strlen(args);
+
+	if (get_arg(args, key, have, sizeof(have)))
+		return 0;
+	return snprintf(args + n, size - n, ",%s=%u", key, value) < (int)(size - n) ? 0 : -E2BIG;
+}
+
+static int number_arg(const char *args, const char *key, unsigned *value, struct error *err)
+{
+	char text[32], *end;
+
+	if (!get_arg(args, key, text, sizeof(text)))
+		return 0;
+	*value = (unsigned)strtoul(text, &end, 10);
+	if (*end != '\0' || *value == 0 || *value > 1 << 24 || !isdigit((unsigned char)text[0]))
+		return error_set(err, EINVAL, "dpdk.devargs", args, "a positive number", "%s=%s is none", key, text);
+	return 0;
+}
+
+static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct port_config *cfg, struct error *err)
+{
+	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
+	unsigned need = cfg->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + AFP_HEADER;
+	unsigned frame = need <= AFP_FRAME ? AFP_FRAME : RTE_ALIGN(need, 1024u), block, qpairs = RTE_MIN((unsigned)cfg->queues, AFP_QUEUES);
+	char valid[64];
+
+	if (number_arg(args, "framesz", &frame, err) < 0)
+		return -EINVAL;
+	block = RTE_ALIGN(frame, 1024u) * 4; // a multiple of the page and of the frame
+	if (number_arg(args, "blocksz", &block, err) < 0 || number_arg(args, "qpairs", &qpairs, err) < 0)
+		return -EINVAL;
+	if (qpairs > AFP_QUEUES)
+		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to 16", "has too many queues");
+	snprintf(valid, sizeof(valid), "framesz from %u, up to %u", need, room + AFP_HEADER_SEEN);
+	if (frame < need)
+		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u", cfg->mtu, frame);
+	if (frame > room + AFP_HEADER_SEEN) {
+		snprintf(valid, sizeof(valid), "a packet buffer size from %u, or a smaller MTU", frame - AFP_HEADER_SEEN);
+		return error_set(err, EINVAL, "port.mtu", NULL, valid, "af_packet's frame of %u bytes does not fit a packet buffer of %u", frame,
+				 room);
+	}
+	if (block % frame != 0 || block % (unsigned)getpagesize() != 0)
+		return error_set(err, EINVAL, "dpdk.devargs", args, "blocksz a multiple of framesz and of the page size", "blocksz=%u is neither", block);
+	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 || add_arg(args, size, "blocksz", block) < 0)
+		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
+	d->frame_mtu = (uint16_t)RTE_MIN(frame - (need - cfg->mtu), (unsigned)UINT16_MAX);
+	return 0;
+}
+
+static int complete_args(struct dpdk *d, char *args, size_t size, const struct port_config *cfg, struct error *err)
+{
+	snprintf(args, size, "%s", cfg->devargs);
+	if (is_driver(args, "net_memif"))
+		return error_set(err, EINVAL, "dpdk.devargs", cfg->devargs, "kind memif", "DPDK's memif driver can crash when a peer goes; Corelane has its own");
+	if (is_driver(args, "net_af_packet"))
+		return af_packet_args(d, args, size, cfg, err);
+	if (is_driver(args, "net_af_xdp") && cfg->queues > 1 && add_arg(args, size, "queue_count", cfg->queues) < 0)
+		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
+	return 0;
+}
+
+static bool find_device(struct dpdk *d)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	RTE_ETH_FOREACH_DEV(id) {
+		if (rte_eth_dev_info_get(id, &info) == 0 && info.device != NULL && strcmp(rte_dev_name(info.device), d->name) == 0) {
+			d->id = id;
+			d->device = info.device;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int parse_name(struct dpdk *d, const char *args, struct error *err)
+{
+	struct rte_devargs da = {};
+	int ret = args[0] == '\0' || strlen(args) != strcspn(args, " \t\n") ? -EINVAL : rte_devargs_parse(&da, args);
+
+	if (ret < 0)
+		return error_set(err, EINVAL, "dpdk.devargs", args, VALID_DEVARGS, "is no device that DPDK knows");
+	snprintf(d->name, sizeof(d->name), "%s", da.name);
+	rte_devargs_reset(&da);
+	return 0;
+}
+
+static int plug(struct dpdk *d, const char *args, struct error *err)
+{
+	int ret;
+
+	if (find_device(d)) { // EAL took it at start, or another port has it
+		if (owners[d->id] != NULL)
+			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s", d->name,
+					 owners[d->id]->port->cfg.name);
+		return 0;
+	}
+	if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
+		return error_set(err, ENOSPC, "dpdk.devargs", args, NULL, "this build of DPDK has room for %u devices", RTE_MAX_ETHPORTS);
+	ret = rte_dev_probe(args);
+	if (ret < 0)
+		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS, "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
+	if (!find_device(d))
+		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is no network device");
+	return 0;
+}
+
+int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
+{
+	char args[sizeof(cfg->devargs) + 64];
+	int ret = complete_args(d, args, sizeof(args), cfg, err);
+
+	if (ret == 0)
+		ret = parse_name(d, args, err);
+	if (ret == 0)
+		ret = plug(d, args, err);
+	if (ret < 0)
+		return ret;
+	owners[d->id] = d;
+	if (is_driver(args, "net_af_packet") || is_driver(args, "net_af_xdp"))
+		get_arg(args, "iface", d->netdev, sizeof(d->netdev));
+	if (d->netdev[0])
+		d->ctl = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return 0;
+}
+
+static bool has_sibling(const struct dpdk *d)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	RTE_ETH_FOREACH_DEV(id)
+		if (rte_eth_dev_info_get(id, &info) == 0 && info.device == d->device)
+			return true;
+	return false;
+}
+
+void dpdk_remove(struct dpdk *d)
+{
+	rte_eth_dev_stop(d->id);
+	rte_eth_dev_close(d->id);
+	owners[d->id] = NULL;
+	if (!has_sibling(d)) // one device may have several ports
+		rte_dev_remove(d->device);
+	if (d->ctl >= 0)
+		close(d->ctl);
+	d->ctl = -1;
+}

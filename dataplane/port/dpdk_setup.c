@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a DPDK device ready: queues, RSS, MTU, filters.
+#include "port/dpdk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+#include "base/log.h"
+
+#define DESCRIPTORS 1024
+#define RSS_FIELDS (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP) // a tunnel's entropy is in its outer UDP source port
+#define RX_CHECKSUMS (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
+
+static unsigned overhead_of(const struct rte_eth_dev_info *info)
+{
+	return info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu ? info->max_rx_pktlen - info->max_mtu :
+										     RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+}
+
+// Many drivers count a VLAN tag among the overhead, others do not.
+static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan)
+{
+	return mtu + (vlan != 0 && overhead_of(info) < RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + RTE_VLAN_HLEN ? RTE_VLAN_HLEN : 0);
+}
+
+static int netdev_ioctl(const struct dpdk *d, unsigned long request, struct ifreq *ifr)
+{
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", d->netdev);
+	return ioctl(d->ctl, request, ifr) < 0 ? -errno : 0;
+}
+
+static int set_netdev_mtu(const struct dpdk *d, uint16_t mtu, struct error *err)
+{
+	struct ifreq ifr = {.ifr_mtu = mtu};
+	char value[8], valid[64];
+	int ret;
+
+	snprintf(value, sizeof(value), "%u", mtu);
+	snprintf(valid, sizeof(valid), "up to %u, or a new port with larger frames", d->frame_mtu);
+	if (d->frame_mtu != 0 && mtu > d->frame_mtu)
+		return error_set(err, EINVAL, "port.mtu", value, valid, "does not fit the frames of %s's ring", d->netdev);
+	ret = netdev_ioctl(d, SIOCSIFMTU, &ifr);
+	return ret == 0 ? 0 : error_set(err, -ret, "port.mtu", value, NULL, "%s does not take it: %s", d->netdev, strerror(-ret));
+}
+
+static int bring_netdev_up(const struct dpdk *d, struct error *err)
+{
+	struct ifreq ifr = {};
+	int ret = netdev_ioctl(d, SIOCGIFFLAGS, &ifr);
+
+	ifr.ifr_flags |= IFF_UP;
+	if (ret == 0)
+		ret = netdev_ioctl(d, SIOCSIFFLAGS, &ifr);
+	return ret == 0 ? 0 : error_set(err, -ret, "dpdk.devargs", d->netdev, "an interface of this namespace", "does not come up: %s", strerror(-ret));
+}
+
+bool dpdk_netdev_up(const struct dpdk *d)
+{
+	struct ifreq ifr = {};
+
+	return netdev_ioctl(d, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+// May the device carry this MTU? Sets *scatter when its frames need more than one buffer.
+static int check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan, bool *scatter, struct error *err)
+{
+	unsigned want = device_mtu(info, mtu, vlan), room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM, max = info->max_mtu;
+	char value[8], valid[64];
+
+	*scatter = false;
+	if (d->netdev[0]) // the kernel decides; DPDK's drivers report the MTU of plain Ethernet
+		return 0;
+	if (info->max_rx_pktlen != UINT32_MAX && info->max_rx_pktlen > overhead_of(info) && max > info->max_rx_pktlen - overhead_of(info))
+		max = info->max_rx_pktlen - overhead_of(info);
+	snprintf(value, sizeof(value), "%u", mtu);
+	if (want > max || want < info->min_mtu) {
+		snprintf(valid, sizeof(valid), "%u..%u", info->min_mtu, max - (want - mtu));
+		return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot do that", d->name);
+	}
+	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room) // a driver without limit hands chains over
+		return 0;
+	*scatter = true;
+	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)
+		return 0;
+	snprintf(valid, sizeof(valid), "up to %u, or larger packet buffers", room - overhead_of(info) - (want - mtu));
+	return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot spread a frame over several buffers", d->name);
+}
+
+int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err)
+{
+	struct rte_eth_dev_info info;
+	char value[8];
+	bool scatter;
+	int ret;
+
+	if (d->netdev[0])
+		return set_netdev_mtu(d, mtu, err);
+	ret = rte_eth_dev_info_get(d->id, &info);
+	if (ret == 0)
+		ret = check_mtu(d, &info, mtu, vlan, &scatter, err);
+	if (ret < 0)
+		return ret;
+	ret = rte_eth_dev_set_mtu(d->id, (uint16_t)device_mtu(&info, mtu, vlan));
+	if (ret == 0 || ret == -ENOTSUP) // a virtual device without the operation has no limit
+		return 0;
+	snprintf(value, sizeof(value), "%u", mtu);
+	return error_set(err, -ret, "port.mtu", value, NULL, "%s does not take it%s: %s", d->name,
+			 ret == -EBUSY ? " while it runs, remove the port and add it again" : "", strerror(-ret));
+}
+
+static uint16_t queues_of(const struct rte_eth_dev_info *info, uint16_t wanted)
+{
+	uint16_t n = wanted < PORT_MAX_QUEUES ? wanted : PORT_MAX_QUEUES;
+
+	n = RTE_MIN(n, info->max_rx_queues);
+	n = RTE_MIN(n, info->max_tx_queues);
+	return n > 0 ? n : 1;
+}
+
+static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info, const struct port_config *cfg, uint16_t queues,
+				       bool scatter)
+{
+	struct rte_eth_conf conf = {};
+
+	conf.rxmode.mtu = (uint16_t)device_mtu(info, cfg->mtu, cfg->vlan);
+	if (d->netdev[0] && conf.rxmode.mtu > RTE_ETHER_MTU)
+		conf.rxmode.mtu = RTE_ETHER_MTU;
+	if (scatter)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+	if (strncmp(d->name, "net_", 4) != 0) // virtual drivers do it in software
+		conf.rxmode.offloads |= RX_CHECKSUMS & info->rx_offload_capa;
+	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS & (info->tx_offload_capa | info->tx_queue_offload_capa);
+	conf.rx_adv_conf.rss_conf.rss_hf = RSS_FIELDS & info->flow_type_rss_offloads;
+	if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	else
+		conf.rx_adv_conf.rss_conf.rss_hf = 0;
+	conf.intr_conf.lsc = info->dev_flags != NULL && (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
+	return conf;
+}
+
+static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf, uint16_t queues)
+{
+	int numa = rte_eth_dev_socket_id(d->id), ret;
+	struct rte_eth_rxconf rx = info->default_rxconf;
+	struct rte_eth_txconf tx = info->default_txconf;
+	uint16_t rx_desc = DESCRIPTORS, tx_desc = DESCRIPTORS, i;
+
+	ret = rte_eth_dev_configure(d->id, queues, queues, conf);
+	if (ret == 0)
+		ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &rx_desc, &tx_desc);
+	rx.offloads = conf->rxmode.offloads;
+	tx.offloads = conf->txmode.offloads;
+	for (i = 0; i < queues && ret == 0; i++) {
+		ret = rte_eth_rx_queue_setup(d->id, i, rx_desc, (unsigned)numa, &rx, port_pool(numa));
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(d->id, i, tx_desc, (unsigned)numa, &tx);
+		d->queues[i] = (struct dpdk_queue){
+			.device = d->id, .index = i, .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
+	}
+	return ret;
+}
+
+// Lets in what the router wants to see: its own address and all multicast on a fabric port (ARP is broadcast, ND is multicast),
+// everything on a tenant port, where guests talk to the virtual gateway and to each other.
+static void set_filters(struct dpdk *d, const struct port_config *cfg)
+{
+	struct rte_ether_addr own;
+	bool all = cfg->role == PORT_TENANT;
+
+	if (!all && !rte_is_zero_ether_addr(&cfg->mac)) {
+		rte_eth_macaddr_get(d->id, &own);
+		if (!rte_is_same_ether_addr(&own, &cfg->mac)) {
+			own = cfg->mac;
+			all = rte_eth_dev_default_mac_addr_set(d->id, &own) < 0;
+		}
+	}
+	if (!all && rte_eth_allmulticast_enable(d->id) < 0)
+		all = true;
+	if (all && rte_eth_promiscuous_enable(d->id) < 0)
+		LOG(DEBUG, "%s has no filters to open", d->name);
+}
+
+int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
+{
+	struct port *port = d->port;
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf;
+	bool scatter;
+	int ret = rte_eth_dev_info_get(d->id, &info);
+
+	if (ret == 0)
+		ret = check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
+	else
+		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device gives no information: %s", strerror(-ret));
+	if (ret == 0 && d->netdev[0])
+		ret = bring_netdev_up(d, err);
+	if (ret < 0)
+		return ret;
+	port->n_queues = queues_of(&info, cfg->queues);
+	port->numa = rte_eth_dev_socket_id(d->id);
+	if (port_pool(port->numa) == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
+	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
+	ret = setup_queues(d, &info, &conf, port->n_queues);
+	if (ret < 0)
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s", strerror(-ret));
+	ret = dpdk_apply_mtu(d, cfg->mtu, cfg->vlan, err);
+	if (ret < 0)
+		return ret;
+	ret = rte_eth_dev_start(d->id);
+	if (ret < 0)
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
+	set_filters(d, cfg);
+	if (rte_is_zero_ether_addr(&cfg->mac) && (rte_eth_macaddr_get(d->id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
+		rte_eth_random_addr(port->mac.addr_bytes);
+	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	return 0;
+}
