@@ -50,7 +50,7 @@ check gofmt gofmt_clean
 check "go vet" tools/go.sh vet ./...
 check staticcheck tools/go.sh tool staticcheck ./...
 check codespell codespell --ignore-words=.codespellignore "${text_files[@]}"
-check shellcheck shellcheck "${scripts[@]}"
+check shellcheck shellcheck -x "${scripts[@]}"
 [ ${#python_files[@]} = 0 ] || check pyflakes pyflakes3 "${python_files[@]}"
 check "SPDX lines" spdx_present
 

@@ -95,8 +95,8 @@ def report(directory):
             count_junit(path, count)
         for path in glob.glob(os.path.join(directory, f"{part}.meson.json")):
             count_crashes(path, count)
-        if part == "go" and os.path.exists(os.path.join(directory, "go.json")):
-            count_go(os.path.join(directory, "go.json"), count)
+        for path in glob.glob(os.path.join(directory, f"{part}.go.json")):
+            count_go(path, count)
         # A runner that failed, or counted nothing, is a failure even when no single test says so.
         if count.failed == 0 and (status != "0" or count.passed == 0):
             count.failed = 1
