@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api_test runs containerd's own ttrpc client against the API server of corelaned, in a program with methods
+// whose answers are known: build/tests/api/api_test_server, or what CORELANE_API_TEST_SERVER names.
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+type server struct {
+	t    *testing.T
+	path string
+}
+
+// start runs a server for one test. At its end it must stop cleanly: with status 0, all streams ended, the socket gone.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	program := os.Getenv("CORELANE_API_TEST_SERVER")
+	if program == "" {
+		program = "../../build/tests/api/api_test_server"
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("the test server is not built (make build, or set CORELANE_API_TEST_SERVER): %v", err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "corelane-ttrpc-") // t.TempDir() may be too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &server{t, filepath.Join(dir, "api.sock")}
+	cmd := exec.Command(program, append([]string{s.path}, args...)...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v: %s", err, output.String())
+		}
+		if _, err := os.Stat(s.path); err == nil {
+			t.Error("the server left its socket behind")
+		}
+	})
+	eventually(t, "the server listens", func() bool {
+		c, err := net.Dial("unix", s.path)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return s
+}
+
+func (s *server) dial() net.Conn {
+	s.t.Helper()
+	c, err := net.Dial("unix", s.path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (s *server) client() *ttrpc.Client {
+	s.t.Helper()
+	c := ttrpc.NewClient(s.dial())
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// status asks the server for its memory, its open streams and the items they gave, over the given connection.
+func (s *server) status(c *ttrpc.Client) *apiv1.Status {
+	s.t.Helper()
+	st, err := apiv1.NewSystemClient(c).GetStatus(short(s.t), &apiv1.Empty{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return st
+}
+
+func (s *server) wantStreams(c *ttrpc.Client, n uint64) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%d open streams", n), func() bool { return s.status(c).Nexthops == n })
+}
+
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not within 20 s: %s", what)
+}
+
+// request writes the frame that opens a stream, for clients that do what ttrpc's client never would.
+func request(t *testing.T, c net.Conn, id uint32, service, method string, req proto.Message) {
+	t.Helper()
+	payload, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(&ttrpc.Request{Service: service, Method: method, Payload: payload})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	frame = binary.BigEndian.AppendUint32(frame, id)
+	frame = append(frame, 1, 1) // request, remote closed
+	if _, err := c.Write(append(frame, data...)); err != nil {
+		t.Fatal(err)
+	}
+}
