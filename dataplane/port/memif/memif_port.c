@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// memif as a kind of port.
+//
+// A peer may go at any moment while workers poll its memory. So workers find their queues by RCU: when the peer goes,
+// the pointers are cleared at once, and the memory is unmapped after all workers have passed a quiescent state.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/rcu.h"
+#include "port/memif/memif_conn.h"
+#include "port/port.h"
+
+#define DEFAULT_RING 1024
+#define MIN_RING 32
+#define DEFAULT_BUFFER 2048
+#define MIN_BUFFER 128
+#define MAX_BUFFER 32768
+
+struct memif_port_queue { // port_queue.priv
+	struct memif_queue *rx, *tx;  // master: publishes, workers: read; NULL = no peer, or fewer rings than queues
+	struct memif_counters rx_count;
+	struct memif_counters tx_count __rte_cache_aligned;
+} __rte_cache_aligned;
+
+struct memif_port {
+	struct port *port;
+	struct memif_if mif;
+	uint64_t refused; // connections that did not come up
+	struct memif_port_queue queues[PORT_MAX_QUEUES];
+};
+
+static void set_reason(struct memif_port *mp, const char *reason)
+{
+	struct port *port = mp->port;
+
+	if (strcmp(port->last_error, reason) != 0)
+		LOG(INFO, "port %s: %s", port->cfg.name, reason);
+	snprintf(port->last_error, sizeof(port->last_error), "%s", reason);
+}
+
+static void on_up(struct memif_if *mif, struct memif_shm *shm)
+{
+	struct memif_port *mp = mif->arg;
+	struct port *port = mp->port;
+	uint16_t i;
+
+	for (i = 0; i < port->n_queues && i < shm->n_rx; i++) {
+		memif_queue_attach_rx(&shm->rx[i], port_pool(port->numa), port->id, &mp->queues[i].rx_count);
+		rcu_publish(mp->queues[i].rx, &shm->rx[i]);
+	}
+	for (i = 0; i < port->n_queues && shm->n_tx > 0; i++) { // a peer with fewer rings: some queues share one
+		struct memif_queue *q = &shm->tx[i % shm->n_tx];
+
+		if (i < shm->n_tx)
+			memif_queue_attach_tx(q, &mp->queues[i].tx_count, i + shm->n_tx < port->n_queues);
+		rcu_publish(mp->queues[i].tx, q);
+	}
+	port_link_changed(port, true, true);
+}
+
+static void free_shm(void *shm)
+{
+	memif_shm_free(shm);
+}
+
+static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+{
+	struct memif_port *mp = mif->arg;
+	uint16_t i;
+
+	for (i = 0; i < PORT_MAX_QUEUES; i++) {
+		rcu_publish(mp->queues[i].rx, NULL);
+		rcu_publish(mp->queues[i].tx, NULL);
+	}
+	rcu_defer(free_shm, shm);
+	set_reason(mp, reason);
+	port_link_changed(mp->port, false, false);
+}
+
+static void on_failed(struct memif_if *mif, const char *reason)
+{
+	struct memif_port *mp = mif->arg;
+
+	mp->refused++;
+	set_reason(mp, reason);
+}
+
+static int refuse_number(struct error *err, const char *field, uint32_t value, const char *valid)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+static int check_sizes(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
+{
+	if (!rte_is_power_of_2(ring) || ring < MIN_RING || ring > 1u << MEMIF_MAX_LOG2_RING)
+		return refuse_number(err, "port.memif.ring_size", ring, "a power of two from 32 to 16384");
+	if (buffer < MIN_BUFFER || buffer > MAX_BUFFER || buffer % RTE_CACHE_LINE_SIZE != 0)
+		return refuse_number(err, "port.memif.buffer_size", buffer, "a multiple of 64 from 128 to 32768");
+	if (cfg->client && memif_shm_size(2 * cfg->queues, rte_log2_u32(ring), buffer) > UINT32_MAX)
+		return refuse_number(err, "port.memif.ring_size", ring, "queues * ring_size * buffer_size below 2 GiB");
+	if (strlen(cfg->secret) >= MEMIF_SECRET_SIZE)
+		return error_set(err, EINVAL, "port.memif.secret", NULL, "up to 23 characters", "is too long");
+	return 0;
+}
+
+static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct error *err)
+{
+	uint32_t ring = cfg->ring_size != 0 ? cfg->ring_size : DEFAULT_RING;
+	uint32_t buffer = cfg->buffer_size != 0 ? cfg->buffer_size : DEFAULT_BUFFER;
+	struct memif_if *mif = &mp->mif;
+	int ret = check_sizes(cfg, ring, buffer, err);
+
+	if (ret < 0)
+		return ret;
+	mif->base = loop_base();
+	mif->id = cfg->memif_id;
+	mif->client = cfg->client;
+	mif->queues = mp->port->n_queues;
+	mif->log2_ring = rte_log2_u32(ring);
+	mif->buffer_size = buffer;
+	mif->up = on_up;
+	mif->down = on_down;
+	mif->failed = on_failed;
+	mif->arg = mp;
+	memcpy(mif->socket, cfg->socket, sizeof(mif->socket));
+	snprintf(mif->name, sizeof(mif->name), "%s", cfg->name);
+	snprintf(mif->secret, sizeof(mif->secret), "%s", cfg->secret);
+	return 0;
+}
+
+static int memif_open(struct port *port, const struct port_config *cfg, struct error *err)
+{
+	struct memif_port *mp = rte_zmalloc("memif_port", sizeof(*mp), RTE_CACHE_LINE_SIZE);
+	uint16_t i;
+	int ret;
+
+	if (mp == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
+	mp->port = port;
+	ret = port_pool(port->numa) == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers") : 0;
+	if (ret == 0)
+		ret = fill_if(mp, cfg, err);
+	if (ret == 0)
+		ret = memif_if_start(&mp->mif, err);
+	if (ret < 0) {
+		rte_free(mp);
+		return ret;
+	}
+	for (i = 0; i < port->n_queues; i++)
+		port->queues[i].priv = &mp->queues[i];
+	port->priv = mp;
+	rte_eth_random_addr(port->mac.addr_bytes);
+	snprintf(port->driver, sizeof(port->driver), "memif %s", cfg->client ? "client" : "server");
+	return 0;
+}
+
+static void memif_close(struct port *port)
+{
+	struct memif_port *mp = port->priv;
+
+	memif_if_stop(&mp->mif);
+	rte_free(mp);
+}
+
+static uint16_t rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct memif_port_queue *pq = q->priv;
+	struct memif_queue *mq = rcu_read(pq->rx);
+
+	return likely(mq != NULL) ? memif_rx(mq, pkts, n) : 0;
+}
+
+static uint16_t tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct memif_port_queue *pq = q->priv;
+	struct memif_queue *mq = rcu_read(pq->tx);
+
+	return likely(mq != NULL) ? memif_tx(mq, pkts, n) : 0;
+}
+
+static void xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	const struct memif_port *mp = port->priv;
+	char name[64];
+	uint16_t i;
+
+	cb(arg, "connections_failed", mp->refused);
+	for (i = 0; i < port->n_queues; i++) {
+		const struct {
+			const char *name;
+			uint64_t value;
+		} all[] = {
+			{"rx_frames", mp->queues[i].rx_count.frames},
+			{"rx_no_buffer", mp->queues[i].rx_count.no_mbuf},
+			{"rx_empty_frames", mp->queues[i].rx_count.empty},
+			{"tx_frames", mp->queues[i].tx_count.frames},
+			{"tx_wakeups", mp->queues[i].tx_count.kicks},
+			{"tx_wakeups_failed", mp->queues[i].tx_count.kicks_lost},
+		};
+		unsigned j;
+
+		for (j = 0; j < RTE_DIM(all); j++) {
+			snprintf(name, sizeof(name), "queue%u_%s", i, all[j].name);
+			cb(arg, name, all[j].value);
+		}
+	}
+}
+
+const struct port_ops port_memif_ops = {
+	.kind = "memif",
+	.open = memif_open,
+	.close = memif_close,
+	.rx = rx,
+	.tx = tx,
+	.xstats = xstats,
+};

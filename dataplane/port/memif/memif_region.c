@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that another process can take away.
+//
+// A peer that shrinks the file behind a mapping kills whoever touches it next (SIGBUS). So a region must be a memfd
+// sealed against shrinking, which VPP, libmemif and DPDK all do. The exception is hugetlb memory, which the zero-copy
+// clients of VPP and DPDK share for their buffers and which they do not seal. For it, and for a page that the kernel
+// cannot provide any more (a hole punched into the file, no huge page left), a SIGBUS handler replaces the region with
+// private zeroes: the worker goes on, and the control side finds the region lost and disconnects the peer.
+#include "port/memif/memif_ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define GUARDS 4096
+
+// Written by the master thread; the signal handler reads addr last-written-first, sets lost.
+static struct guard {
+	uint8_t *addr; // NULL = free
+	uint64_t size;
+	int lost;
+} guards[GUARDS];
+
+static struct sigaction previous;
+
+static void sigbus_handler(int sig, siginfo_t *info, void *context)
+{
+	uint8_t *at = info->si_addr;
+	int saved = errno;
+	unsigned i;
+
+	for (i = 0; i < GUARDS; i++) {
+		uint8_t *addr = __atomic_load_n(&guards[i].addr, __ATOMIC_ACQUIRE);
+
+		if (addr == NULL || at < addr || at >= addr + guards[i].size)
+			continue;
+		if (mmap(addr, guards[i].size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+			break;
+		__atomic_store_n(&guards[i].lost, 1, __ATOMIC_RELEASE);
+		errno = saved;
+		return;
+	}
+	sigaction(SIGBUS, &previous, NULL); // not ours: the access is repeated and ends as it would have without us
+}
+
+static int guard_install(void)
+{
+	struct sigaction sa = {.sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	static bool installed;
+
+	if (installed)
+		return 0;
+	if (sigaction(SIGBUS, &sa, &previous) < 0)
+		return -errno;
+	installed = true;
+	return 0;
+}
+
+static int guard_add(uint8_t *addr, uint64_t size)
+{
+	int i, ret = guard_install();
+
+	if (ret < 0)
+		return ret;
+	for (i = 0; i < GUARDS; i++) {
+		if (guards[i].addr != NULL)
+			continue;
+		guards[i].size = size;
+		guards[i].lost = 0;
+		__atomic_store_n(&guards[i].addr, addr, __ATOMIC_RELEASE);
+		return i;
+	}
+	return -ENOSPC;
+}
+
+// Bytes to map, or -EPERM when the file is not safe to share, -EINVAL when it is shorter than promised.
+static int64_t region_check(int fd, uint64_t size)
+{
+	struct statfs fs;
+	struct stat st;
+	int seals;
+
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || (fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC))
+		return -EPERM;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (fs.f_type == TMPFS_MAGIC && (seals < 0 || !(seals & F_SEAL_SHRINK)))
+		return -EPERM;
+	if (size == 0 || st.st_size < 0 || size > (uint64_t)st.st_size)
+		return -EINVAL;
+	return RTE_ALIGN_CEIL(size, (uint64_t)st.st_blksize); // hugetlb: unmapped only in whole huge pages
+}
+
+int memif_region_map(struct memif_region *r, int fd, uint64_t size)
+{
+	int64_t mapped = region_check(fd, size);
+	uint8_t *addr;
+	int guard;
+
+	if (mapped < 0)
+		return mapped;
+	addr = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (addr == MAP_FAILED)
+		return -errno;
+	guard = guard_add(addr, mapped);
+	if (guard < 0) {
+		munmap(addr, mapped);
+		return guard;
+	}
+	*r = (struct memif_region){.addr = addr, .size = size, .mapped = mapped, .guard = guard};
+	return 0;
+}
+
+int memif_region_create(struct memif_region *r, uint64_t size)
+{
+	int fd = memfd_create("memif", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	size = RTE_ALIGN_CEIL(size, (uint64_t)sysconf(_SC_PAGESIZE));
+	if (ftruncate(fd, size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		ret = -errno;
+	else
+		ret = memif_region_map(r, fd, size);
+	if (ret == 0)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+void memif_region_unmap(struct memif_region *r)
+{
+	__atomic_store_n(&guards[r->guard].addr, NULL, __ATOMIC_RELEASE);
+	munmap(r->addr, r->mapped);
+}
+
+bool memif_region_lost(const struct memif_region *r)
+{
+	return __atomic_load_n(&guards[r->guard].lost, __ATOMIC_ACQUIRE);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection's regions and rings, before and after workers use them.
+#include "port/memif/memif_ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_malloc.h>
+
+struct memif_shm *memif_shm_new(void)
+{
+	struct memif_shm *shm = rte_zmalloc("memif", sizeof(*shm), RTE_CACHE_LINE_SIZE);
+
+	if (shm != NULL)
+		shm->region_fd = -1;
+	return shm;
+}
+
+void memif_shm_free(struct memif_shm *shm)
+{
+	uint16_t i;
+
+	for (i = 0; i < shm->n_rx; i++)
+		close(shm->rx[i].kick_fd);
+	for (i = 0; i < shm->n_tx; i++)
+		close(shm->tx[i].kick_fd);
+	for (i = 0; i < shm->n_regions; i++)
+		memif_region_unmap(&shm->regions[i]);
+	if (shm->region_fd >= 0)
+		close(shm->region_fd);
+	rte_free(shm);
+}
+
+static uint64_t ring_bytes(uint8_t log2_ring)
+{
+	return RTE_CACHE_LINE_ROUNDUP(sizeof(struct memif_ring) + (sizeof(struct memif_desc) << log2_ring));
+}
+
+uint32_t memif_ring_offset(uint16_t i, uint8_t log2_ring)
+{
+	return i * ring_bytes(log2_ring);
+}
+
+uint64_t memif_shm_size(uint32_t n_rings, uint8_t log2_ring, uint32_t buffer_size)
+{
+	return n_rings * (ring_bytes(log2_ring) + ((uint64_t)buffer_size << log2_ring));
+}
+
+static void queue_init(struct memif_shm *shm, struct memif_queue *q, struct memif_ring *ring, uint32_t size, int kick_fd)
+{
+	q->ring = ring;
+	q->regions = shm->regions;
+	q->size = size;
+	q->kick_fd = kick_fd;
+	rte_spinlock_init(&q->lock);
+}
+
+// Ring i of a client: c2s rings first, then s2c, then the buffers of all.
+static int ring_build(struct memif_shm *shm, uint16_t i, uint16_t n_rings, bool c2s, uint8_t log2_ring, uint32_t buffer_size)
+{
+	struct memif_queue *q = c2s ? &shm->tx[shm->n_tx] : &shm->rx[shm->n_rx];
+	uint64_t buffers = n_rings * ring_bytes(log2_ring) + ((uint64_t)i * buffer_size << log2_ring);
+	struct memif_ring *ring = (void *)(shm->regions[0].addr + memif_ring_offset(i, log2_ring));
+	uint32_t slot, size = 1u << log2_ring;
+	int kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	if (kick_fd < 0)
+		return -errno;
+	for (slot = 0; slot < size; slot++) {
+		ring->desc[slot].length = buffer_size;
+		ring->desc[slot].offset = buffers + (uint64_t)slot * buffer_size;
+	}
+	ring->cookie = MEMIF_COOKIE;
+	ring->flags = c2s ? 0 : MEMIF_RING_MASK_INT;
+	queue_init(shm, q, ring, size, kick_fd);
+	q->peer_index = &ring->tail;
+	q->own_index = &ring->head;
+	q->buffers = shm->regions[0].addr + buffers;
+	q->buffer_size = buffer_size;
+	if (c2s)
+		shm->n_tx++;
+	else
+		shm->n_rx++;
+	return 0;
+}
+
+int memif_shm_build(struct memif_shm *shm, uint16_t n_c2s, uint16_t n_s2c, uint8_t log2_ring, uint32_t buffer_size)
+{
+	uint16_t i, n = n_c2s + n_s2c;
+	int ret;
+
+	shm->region_fd = memif_region_create(&shm->regions[0], memif_shm_size(n, log2_ring, buffer_size));
+	if (shm->region_fd < 0)
+		return shm->region_fd;
+	shm->n_regions = 1;
+	for (i = 0; i < n; i++) {
+		ret = ring_build(shm, i, n, i < n_c2s, log2_ring, buffer_size);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+// Not earlier: DPDK's server resets both indexes just before it sends CONNECTED.
+void memif_shm_offer(struct memif_shm *shm)
+{
+	uint16_t i;
+
+	for (i = 0; i < shm->n_rx; i++)
+		__atomic_store_n(shm->rx[i].own_index, shm->rx[i].size, __ATOMIC_RELEASE);
+}
+
+int memif_shm_add_region(struct memif_shm *shm, int fd, uint64_t size)
+{
+	int ret;
+
+	if (shm->n_regions == MEMIF_MAX_REGIONS)
+		return -ENOSPC;
+	ret = memif_region_map(&shm->regions[shm->n_regions], fd, size);
+	if (ret == 0)
+		shm->n_regions++;
+	return ret;
+}
+
+// Something other than an eventfd could make the write of a worker wait or have other effects.
+static bool is_eventfd(int fd)
+{
+	char path[32], target[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 && strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t offset, uint8_t log2_size, int kick_fd)
+{
+	uint16_t *count = rx ? &shm->n_rx : &shm->n_tx;
+	struct memif_queue *q = rx ? &shm->rx[*count] : &shm->tx[*count];
+	const struct memif_region *r = &shm->regions[region < shm->n_regions ? region : 0];
+	struct memif_ring *ring;
+
+	if (*count == MEMIF_MAX_RINGS)
+		return -ENOSPC;
+	if (region >= shm->n_regions || log2_size > MEMIF_MAX_LOG2_RING || offset % sizeof(struct memif_desc) != 0 ||
+	    offset + sizeof(*ring) + (sizeof(struct memif_desc) << log2_size) > r->size)
+		return -EINVAL;
+	ring = (void *)(r->addr + offset);
+	if (__atomic_load_n(&ring->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
+		return -EPROTO;
+	if (!is_eventfd(kick_fd) || fcntl(kick_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -EBADF;
+	queue_init(shm, q, ring, 1u << log2_size, kick_fd);
+	q->peer_index = &ring->head;
+	q->own_index = &ring->tail;
+	__atomic_store_n(&ring->tail, 0, __ATOMIC_RELAXED);
+	if (rx)
+		__atomic_fetch_or(&ring->flags, MEMIF_RING_MASK_INT, __ATOMIC_RELAXED);
+	(*count)++;
+	return 0;
+}
+
+void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port, struct memif_counters *count)
+{
+	struct rte_mbuf sample = {.data_off = RTE_PKTMBUF_HEADROOM, .refcnt = 1, .nb_segs = 1, .port = mbuf_port};
+
+	memcpy(&q->mbuf_init, (const char *)&sample + offsetof(struct rte_mbuf, data_off), sizeof(q->mbuf_init));
+	q->pool = pool;
+	q->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
+	q->data_at = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) + RTE_PKTMBUF_HEADROOM;
+	q->count = count;
+}
+
+void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, bool shared)
+{
+	q->count = count;
+	q->shared = shared;
+}
+
+enum memif_fault memif_shm_fault(const struct memif_shm *shm)
+{
+	uint8_t fault = MEMIF_FAULT_NONE;
+	uint16_t i;
+
+	for (i = 0; i < shm->n_regions; i++)
+		if (memif_region_lost(&shm->regions[i]))
+			return MEMIF_FAULT_MEMORY;
+	for (i = 0; i < shm->n_rx && fault == MEMIF_FAULT_NONE; i++)
+		fault = __atomic_load_n(&shm->rx[i].fault, __ATOMIC_RELAXED);
+	for (i = 0; i < shm->n_tx && fault == MEMIF_FAULT_NONE; i++)
+		fault = __atomic_load_n(&shm->tx[i].fault, __ATOMIC_RELAXED);
+	return fault;
+}
+
+const char *memif_fault_text(enum memif_fault fault)
+{
+	static const char *const texts[] = {
+		[MEMIF_FAULT_NONE] = "none",
+		[MEMIF_FAULT_INDEX] = "ring index out of range",
+		[MEMIF_FAULT_REGION] = "descriptor names an unknown region",
+		[MEMIF_FAULT_BOUNDS] = "descriptor points outside its region",
+		[MEMIF_FAULT_CHAIN] = "frame without an end or larger than 65535 bytes",
+		[MEMIF_FAULT_BUFFER] = "offered buffer has no room",
+		[MEMIF_FAULT_MEMORY] = "shared memory was taken away",
+	};
+
+	return texts[fault];
+}

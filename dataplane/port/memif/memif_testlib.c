@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/memif/memif_testlib.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+
+#include "base/loop.h"
+#include "base/rcu.h"
+
+#define POOL_SIZE 8191
+
+struct rte_mempool *test_pool;
+static char directory[64];
+
+// What port.c does for the daemon.
+void port_link_changed(struct port *port, bool link_up, bool peer_connected)
+{
+	port->peer_connects += peer_connected && !port->peer_connected;
+	port->peer_disconnects += !peer_connected && port->peer_connected;
+	port->link_up = link_up;
+	port->peer_connected = peer_connected;
+}
+
+struct rte_mempool *port_pool(int numa)
+{
+	return test_pool;
+}
+
+int test_setup(void **state)
+{
+	static char *argv[] = {"memif_test", "--no-huge", "-m", "128", "--no-pci", "--no-telemetry", "--no-shconf",
+			       "-l", "0", "--log-level", "error"};
+
+	if (test_pool != NULL)
+		return 0;
+	snprintf(directory, sizeof(directory), "/tmp/memif_test.XXXXXX");
+	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || mkdtemp(directory) == NULL)
+		return -1;
+	test_pool = rte_pktmbuf_pool_create("test", POOL_SIZE, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	loop_set_base(event_base_new());
+	return test_pool != NULL && loop_base() != NULL ? 0 : -1;
+}
+
+int test_teardown(void **state)
+{
+	int ret = rmdir(directory); // fails when a socket has been left behind
+
+	rcu_fini();
+	event_base_free(loop_base());
+	rte_mempool_free(test_pool);
+	rte_eal_cleanup();
+	return ret;
+}
+
+const char *test_path(const char *name)
+{
+	static char paths[4][MEMIF_SOCKET_SIZE];
+	static unsigned i;
+	char *path = paths[i++ % 4];
+
+	snprintf(path, MEMIF_SOCKET_SIZE, "%s/%s", directory, name);
+	return path;
+}
+
+struct port_config test_config(const char *name, bool client, const char *socket)
+{
+	struct port_config cfg = {.queues = 1, .kind = "memif", .client = client, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+
+	snprintf(cfg.name, sizeof(cfg.name), "%s", name);
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s", test_path(socket));
+	return cfg;
+}
+
+struct port *test_open(const struct port_config *cfg)
+{
+	struct port *port = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*port));
+	struct error err = {0};
+	uint16_t i;
+
+	memset(port, 0, sizeof(*port));
+	port->cfg = *cfg;
+	port->n_queues = cfg->queues;
+	port->numa = SOCKET_ID_ANY;
+	port->id = 7;
+	for (i = 0; i < PORT_MAX_QUEUES; i++) {
+		port->queues[i].port = port;
+		port->queues[i].index = i;
+	}
+	if (port_memif_ops.open(port, cfg, &err) < 0)
+		fail_msg("open: %s", err.message);
+	return port;
+}
+
+void test_close(struct port *port)
+{
+	port_memif_ops.close(port);
+	free(port);
+	rcu_poll();
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000u + ts.tv_nsec / 1000000;
+}
+
+static void turn(void)
+{
+	event_base_loop(loop_base(), EVLOOP_NONBLOCK);
+	rcu_poll();
+}
+
+void test_pump(unsigned ms)
+{
+	uint64_t end = now_ms() + ms;
+
+	do {
+		turn();
+		usleep(200);
+	} while (now_ms() < end);
+}
+
+bool test_wait(const struct port *port, bool up)
+{
+	uint64_t end = now_ms() + 3000;
+
+	while (port->link_up != up && now_ms() < end)
+		turn();
+	return port->link_up == up;
+}
+
+bool test_wait_text(const char *text, const char *wanted)
+{
+	uint64_t end = now_ms() + 3000;
+
+	while (strstr(text, wanted) == NULL && now_ms() < end)
+		turn();
+	if (strstr(text, wanted) == NULL)
+		print_error("'%s' is not in '%s'\n", wanted, text);
+	return strstr(text, wanted) != NULL;
+}
+
+static uint8_t byte_at(uint32_t seed, uint32_t i)
+{
+	return (seed * 2654435761u + i * 40503u) >> 7;
+}
+
+struct rte_mbuf *test_frame(uint32_t length, uint32_t seed, unsigned segments)
+{
+	struct rte_mbuf *m = NULL, *seg;
+	uint32_t at = 0, i, take;
+
+	while (segments > 0) {
+		take = segments == 1 ? length - at : (length - at) / segments;
+		seg = rte_pktmbuf_alloc(test_pool);
+		assert_non_null(seg);
+		assert_true(take <= rte_pktmbuf_tailroom(seg));
+		for (i = 0; i < take; i++)
+			rte_pktmbuf_mtod(seg, uint8_t *)[i] = byte_at(seed, at + i);
+		seg->data_len = seg->pkt_len = take;
+		at += take;
+		segments--;
+		if (m == NULL)
+			m = seg;
+		else
+			assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
+	}
+	return m;
+}
+
+bool test_frame_is(const struct rte_mbuf *m, uint32_t length, uint32_t seed)
+{
+	uint32_t at = 0, i;
+
+	if (m->pkt_len != length || rte_mbuf_check(m, 1, &(const char *){NULL}) != 0)
+		return false;
+	for (; m != NULL; m = m->next)
+		for (i = 0; i < m->data_len; i++, at++)
+			if (rte_pktmbuf_mtod(m, const uint8_t *)[i] != byte_at(seed, at))
+				return false;
+	return at == length;
+}
+
+unsigned test_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+unsigned test_mbufs(void)
+{
+	return rte_mempool_in_use_count(test_pool);
+}

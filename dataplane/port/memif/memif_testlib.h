@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of memif share: EAL, a loop, ports without a registry, frames.
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <event2/event.h>
+
+#include "port/memif/memif_conn.h"
+#include "port/port.h"
+
+extern struct rte_mempool *test_pool;
+
+int test_setup(void **state);
+int test_teardown(void **state);
+
+const char *test_path(const char *name); // of a socket in the test's directory; valid until the next call but three
+struct port_config test_config(const char *name, bool client, const char *socket);
+struct port *test_open(const struct port_config *cfg); // fails the test when refused
+void test_close(struct port *port);
+
+void test_pump(unsigned ms);                        // the loop, for that long
+bool test_wait(const struct port *port, bool up);   // until the port is up or down, 3 s at most
+bool test_wait_text(const char *text, const char *wanted); // until text contains wanted
+
+struct rte_mbuf *test_frame(uint32_t length, uint32_t seed, unsigned segments);
+bool test_frame_is(const struct rte_mbuf *m, uint32_t length, uint32_t seed);
+
+unsigned test_fds(void);
+unsigned test_mbufs(void); // in use
