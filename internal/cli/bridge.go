@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var bridgeListing = listing[*apiv1.Bridge]{
+	key: (*apiv1.Bridge).GetName,
+	columns: []column[*apiv1.Bridge]{
+		text("name", (*apiv1.Bridge).GetName),
+		number("id", (*apiv1.Bridge).GetId),
+		text("unknown unicast", func(b *apiv1.Bridge) string { return enumText(b.UnknownUnicast) }),
+		text("learning", func(b *apiv1.Bridge) string { return yesNo(!b.NoLearning) }),
+		number("macs", (*apiv1.Bridge).GetMacs),
+		number("mac limit", (*apiv1.Bridge).GetMacLimit),
+		counter("learn refused", (*apiv1.Bridge).GetLearnRefused),
+		text("ports", func(b *apiv1.Bridge) string { return strings.Join(b.Ports, " ") }),
+		text("flood to", func(b *apiv1.Bridge) string { return strings.Trim(fmt.Sprint(b.Flood), "[]") }),
+	},
+}
+
+var bridgeFlags = []fieldFlag{
+	{flag: "unknown-unicast", help: "what happens to frames for a MAC that is not known: flood or drop"},
+	{flag: "flood", help: "tunnel next hops that get broadcast, multicast and unknown unicast", names: nexthopNames},
+	{flag: "no-learning", help: "do not learn source addresses"},
+	{flag: "mac-limit", help: "learnt addresses (default 8192)"},
+}
+
+func newBridgeCmd(a *app) *cobra.Command {
+	return noun("bridge", "Bridge domains",
+		newList(a, "List bridge domains", "  corelane bridge list", bridgeListing, bridgesNamed(a, "")),
+		newShow(a, "BRIDGE", "Show a bridge domain", "  corelane bridge show lan", bridgeNames,
+			func(name string) (fetch[*apiv1.Bridge], error) { return bridgesNamed(a, name), nil }),
+		newBridgeAdd(a), newBridgeSet(a),
+		newDel(a, "BRIDGE", "Remove bridge domains", "  corelane bridge del lan", bridgeNames, func(ctx context.Context, name string) error {
+			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: name}))
+		}))
+}
+
+func newBridgeAdd(a *app) *cobra.Command {
+	b := &apiv1.Bridge{}
+	cmd := verb("add BRIDGE", "Add a bridge domain", "  corelane bridge add lan --flood 100,101\n  corelane bridge add lan2 --unknown-unicast drop",
+		func(ctx context.Context, args []string) error {
+			b.Name = args[0]
+			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: b}))
+		})
+	a.bind(cmd, b, []fieldFlag{{flag: "id", help: "1..16383 (default: the next free one)"}})
+	a.bind(cmd, b, bridgeFlags)
+	return cmd
+}
+
+func newBridgeSet(a *app) *cobra.Command {
+	b := &apiv1.Bridge{}
+	var cmd *cobra.Command
+	cmd = verb("set BRIDGE", "Change a bridge domain", "  corelane bridge set lan --flood 100,101,102\n  corelane bridge set lan --mac-limit 100",
+		func(ctx context.Context, args []string) error {
+			fields, err := needFields(cmd, bridgeFlags)
+			if err != nil {
+				return err
+			}
+			b.Name = args[0]
+			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: b, Fields: fields}))
+		})
+	a.bind(cmd, b, bridgeFlags)
+	cmd.ValidArgsFunction = a.complete(bridgeNames)
+	return cmd
+}
+
+func bridgesNamed(a *app, name string) fetch[*apiv1.Bridge] {
+	return listOf(a, apiv1.NewBridgesClient, apiv1.BridgesClient.List, &apiv1.BridgeListRequest{Name: name})
+}
+
+var bridgeNames = named(func(a *app) fetch[*apiv1.Bridge] { return bridgesNamed(a, "") }, (*apiv1.Bridge).GetName)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var captureFlags = []fieldFlag{
+	{flag: "port", help: "only on this port (default: all)", names: portNames},
+	{flag: "filter", help: "libpcap expression: 'udp port 6635'"},
+	{flag: "reason", help: "only packets dropped for this reason", names: dropReasons},
+	{flag: "snaplen", help: "bytes kept of a packet (default 262144)"},
+	{flag: "rate", field: "packets_per_second", help: "bound on what is copied, packets per second (default 10000)"},
+	{flag: "count", help: "stop after so many packets"},
+}
+
+func newCaptureCmd(a *app) *cobra.Command {
+	req := &apiv1.CaptureRequest{}
+	var file string
+	points := map[apiv1.CapturePoint]*bool{}
+	cmd := verb("capture", "Copy packets to a file, to Wireshark or to the screen", `  corelane capture --port vm1
+  corelane capture -w out.pcapng --filter 'udp port 6635' --count 1000
+  corelane capture --drop
+  ssh host corelane capture --port fab0 -w - | wireshark -k -i -`,
+		func(ctx context.Context, _ []string) error {
+			for _, p := range []apiv1.CapturePoint{apiv1.CapturePoint_CAPTURE_POINT_RX, apiv1.CapturePoint_CAPTURE_POINT_TX,
+				apiv1.CapturePoint_CAPTURE_POINT_DROP} {
+				if *points[p] || p == apiv1.CapturePoint_CAPTURE_POINT_DROP && req.Reason != "" {
+					req.Points = append(req.Points, p)
+				}
+			}
+			out, err := a.openCapture(ctx, file)
+			if err != nil {
+				return err
+			}
+			return a.capture(ctx, req, out)
+		})
+	cmd.Long = `Copy packets as they are received and sent, or with --drop those that are given up, with the reason. On a tenant port
+they are seen without, on a fabric port with the encapsulation. No more than --rate packets per second are copied; those
+beyond it are counted, and pass the router as ever.`
+	a.bind(cmd, req, captureFlags)
+	points[apiv1.CapturePoint_CAPTURE_POINT_RX] = cmd.Flags().Bool("rx", false, "packets as received (default: rx and tx)")
+	points[apiv1.CapturePoint_CAPTURE_POINT_TX] = cmd.Flags().Bool("tx", false, "packets as sent")
+	points[apiv1.CapturePoint_CAPTURE_POINT_DROP] = cmd.Flags().Bool("drop", false, "packets that are given up, with the reason")
+	cmd.Flags().StringVarP(&file, "write", "w", "", "write a pcapng file, - is standard output")
+	_ = cmd.MarkFlagFilename("write", "pcapng")
+	return cmd
+}
+
+// sink is where captured packets go.
+type sink interface {
+	packet(p *apiv1.CapturedPacket) error
+	close() error
+}
+
+func (a *app) openCapture(ctx context.Context, file string) (sink, error) {
+	switch {
+	case file == "" && a.json():
+		return jsonSink{a.stdout}, nil
+	case file == "":
+		return lineSink{a.stdout}, a.learnPorts(ctx)
+	case file == "-" && isTerminal(a.stdout):
+		return nil, usagef("--write", "a file, or - with the output going to a pipe", "'-' would write binary data to the terminal")
+	}
+	ports, err := all(ctx, portsNamed(a, ""))
+	if err != nil {
+		return nil, err
+	}
+	w := io.WriteCloser(nopCloser{a.stdout})
+	if file != "-" {
+		if w, err = os.Create(file); err != nil {
+			return nil, err
+		}
+	}
+	return newPcapSink(w, ports)
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// learnPorts tells the decoder which UDP ports carry MPLS and VXLAN here.
+func (a *app) learnPorts(ctx context.Context) error {
+	s, err := call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
+	if err != nil {
+		return err
+	}
+	for _, p := range s.MplsoudpPorts {
+		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeMPLS)
+	}
+	for _, p := range s.VxlanPorts {
+		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeVXLAN)
+	}
+	return nil
+}
+
+// capture runs until the daemon has sent all, or until interrupted, which is its ordinary end.
+func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) error {
+	var packets, missed uint64
+	err := stream(ctx, a, apiv1.NewCaptureClient, apiv1.CaptureClient.Packets, req, func(p *apiv1.CapturedPacket) error {
+		packets++
+		missed = max(missed, p.Missed)
+		return out.packet(p)
+	})
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if cerr := out.close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		fmt.Fprintf(a.stderr, "%d packets captured, %d more were over the bound (--rate)\n", packets, missed)
+	}
+	return err
+}
+
+type jsonSink struct{ w io.Writer }
+
+func (s jsonSink) packet(p *apiv1.CapturedPacket) error { return writeJSON(s.w, p) }
+func (s jsonSink) close() error                         { return nil }
+
+// lineSink prints a line for each packet.
+type lineSink struct{ w io.Writer }
+
+func (s lineSink) packet(p *apiv1.CapturedPacket) error {
+	at := time.Unix(0, int64(p.TimeNs)).Format("15:04:05.000000")
+	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, enumText(p.Point), p.Length, optional(" ", p.Reason), summary(p.Data))
+	return err
+}
+
+func (s lineSink) close() error { return nil }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func newCompletionCmd() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
+	cmd := &cobra.Command{
+		Use: "completion SHELL", Short: "Print the completion script of a shell", Args: arguments, ValidArgs: shells,
+		Long: "Print the completion script of a shell: bash, zsh or fish. Names come from the running daemon.",
+		Example: `  source <(corelane completion bash)
+  corelane completion fish > ~/.config/fish/completions/corelane.fish`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return cmd.Root().GenBashCompletionV2(out, true)
+			case "zsh":
+				return cmd.Root().GenZshCompletion(out)
+			case "fish":
+				return cmd.Root().GenFishCompletion(out, true)
+			}
+			return usagef("shell", "bash, zsh, fish", "'%s' is unknown", args[0])
+		},
+	}
+	return cmd
+}
+
+// newManCmd writes the manual pages; the package's build runs it.
+func newManCmd() *cobra.Command {
+	var cmd *cobra.Command
+	cmd = verb("man DIR", "Write the manual pages", "  corelane man /usr/share/man/man1", func(_ context.Context, args []string) error {
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return err
+		}
+		root := cmd.Root()
+		root.DisableAutoGenTag = true
+		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Corelane " + Version, Manual: "Corelane"}, args[0])
+	})
+	cmd.Hidden = true
+	return cmd
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/corelane/corelane/internal/api"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // the daemon refused, or there was nothing to show
+	exitUsage       = 2   // wrong command line, or no daemon
+	exitInterrupted = 130 // as shells have it
+)
+
+// usageError is a command line that cannot be right. It prints as one line: "field: what is wrong; valid: ...".
+type usageError struct{ field, text, valid string }
+
+func (e *usageError) Error() string {
+	s := e.field + ": " + e.text
+	if e.valid != "" {
+		s += "; valid: " + e.valid
+	}
+	return s
+}
+
+func usagef(field, valid, format string, args ...any) error {
+	return &usageError{field, fmt.Sprintf(format, args...), valid}
+}
+
+func exitCode(err error) int {
+	var usage *usageError
+	var gone *api.Unavailable
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage), errors.As(err, &gone):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// flagError puts what pflag found wrong into our words.
+func flagError(cmd *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	var required *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &value):
+		var own *usageError
+		if errors.As(value.Unwrap(), &own) {
+			return &usageError{"--" + value.GetFlag().Name, own.text, own.valid}
+		}
+		return usagef("--"+value.GetFlag().Name, validOf(value.GetFlag().Value.Type()), "'%s' is not right", value.GetValue())
+	case errors.As(err, &unknown):
+		return usagef("--"+unknown.GetSpecifiedName(), flagNames(cmd), "no such flag")
+	case errors.As(err, &required):
+		return usagef("--"+required.GetFlag().Name, required.GetFlag().Usage, "needs a value")
+	}
+	return usagef("command line", flagNames(cmd), "%v", err)
+}
+
+// validOf says what pflag's own types take.
+func validOf(kind string) string {
+	switch kind {
+	case "uint32":
+		return "0..4294967295"
+	case "bool":
+		return "true, false"
+	case "duration":
+		return "a duration, 500ms or 10s"
+	}
+	return kind
+}
+
+func flagNames(cmd *cobra.Command) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return strings.Join(names, " ")
+}
+
+// arguments checks the number of positional arguments against those named in cmd.Use: "add PORT [ADDRESS] NAME...".
+func arguments(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	least, most := 0, len(names)
+	for _, n := range names {
+		if !strings.HasPrefix(n, "[") {
+			least++
+		}
+		if strings.Contains(n, "...") {
+			most = 1 << 30
+		}
+	}
+	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	switch {
+	case len(args) < least:
+		return usagef(strings.ToLower(strings.Trim(names[len(args)], "[].|")), usage, "missing")
+	case len(args) > most:
+		return usagef("arguments", usage, "'%s' is one too many", args[most])
+	}
+	return nil
+}
+
+// noVerb answers a noun without a verb, or with one that it does not have.
+func noVerb(cmd *cobra.Command, args []string) error {
+	what := "verb"
+	if !cmd.HasParent() {
+		what = "command"
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			names = append(names, c.Name())
+		}
+	}
+	slices.Sort(names)
+	valid := strings.Join(names, ", ") + "; more: " + cmd.CommandPath() + " --help"
+	if len(args) == 0 {
+		return usagef(what, valid, "missing")
+	}
+	return usagef(what, valid, "'%s' is unknown", args[0])
+}

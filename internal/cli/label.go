@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+const minLabel, maxLabel = 16, 1048575
+
+var labelListing = listing[*apiv1.Label]{
+	key: labelName,
+	columns: []column[*apiv1.Label]{
+		number("label", (*apiv1.Label).GetLabel),
+		text("target", func(l *apiv1.Label) string { return targetText(l.GetVrf(), l.GetBridge(), l.GetNexthop()) }),
+	},
+}
+
+func newLabelCmd(a *app) *cobra.Command {
+	return noun("label", "Labels: what a packet that came through an MPLS tunnel belongs to",
+		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
+		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
+			func(arg string) (fetch[*apiv1.Label], error) {
+				n, err := parseID("label", arg, minLabel, maxLabel)
+				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
+			}),
+		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7", minLabel, maxLabel,
+			func(ctx context.Context, n uint32, t target) error {
+				l := &apiv1.Label{Label: n, Target: &apiv1.Label_Nexthop{Nexthop: t.nexthop}}
+				if t.vrf != "" {
+					l.Target = &apiv1.Label_Vrf{Vrf: t.vrf}
+				} else if t.bridge != "" {
+					l.Target = &apiv1.Label_Bridge{Bridge: t.bridge}
+				}
+				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: l}))
+			}),
+		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames, func(ctx context.Context, arg string) error {
+			n, err := parseID("label", arg, minLabel, maxLabel)
+			if err != nil {
+				return err
+			}
+			return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Del, &apiv1.LabelDelRequest{Label: n}))
+		}))
+}
+
+func allLabels(a *app) fetch[*apiv1.Label] {
+	return listOf(a, apiv1.NewLabelsClient, apiv1.LabelsClient.List, &apiv1.LabelListRequest{})
+}
+
+func labelName(l *apiv1.Label) string { return strconv.Itoa(int(l.Label)) }
+
+var labelNames = named(allLabels, labelName)

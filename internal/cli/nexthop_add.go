@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var tunnelFlags = []fieldFlag{
+	{flag: "encap", help: "mplsoudp, mplsogre or vxlan"},
+	{flag: "remote", help: "address of the other end"},
+	{flag: "local", help: "source address (default: that of the port that the packet leaves by)"},
+	{flag: "label", help: "MPLS label, 16..1048575"},
+	{flag: "vni", help: "VXLAN network identifier, 1..16777215"},
+	{flag: "router-mac", help: "VXLAN: MAC of the remote router, for routed traffic"},
+	{flag: "ttl", help: "outer TTL in pipe mode (default 64)"},
+	{flag: "dscp", help: "outer DSCP, 0..63 (default: the tenant's)"},
+	{flag: "gre-key", help: "MPLSoGRE: key to send"},
+	{flag: "udp6-checksum", help: "compute the UDP checksum over IPv6 (default: zero, RFC 6935)"},
+}
+
+var portNexthopFlags = []fieldFlag{
+	{flag: "address", help: "port: neighbour, resolved with ARP or ND"},
+	{flag: "mac", help: "port: the neighbour's MAC, no resolution"},
+}
+
+var nexthopKinds = []string{"tunnel", "port", "group", "discard", "local", "reject"}
+
+// nexthopFlagsOf lists the flags that each kind takes.
+func nexthopFlagsOf(kind string) []string {
+	var flags []string
+	switch kind {
+	case "tunnel":
+		flags = append(flags, "uniform")
+		for _, f := range tunnelFlags {
+			flags = append(flags, f.flag)
+		}
+	case "port":
+		for _, f := range portNexthopFlags {
+			flags = append(flags, f.flag)
+		}
+	}
+	return flags
+}
+
+func newNexthopAdd(a *app) *cobra.Command {
+	req := &apiv1.NexthopAddRequest{}
+	tunnel, port := &apiv1.TunnelNexthop{}, &apiv1.PortNexthop{}
+	uniform := false
+	var cmd *cobra.Command
+	cmd = verb("add ID KIND [TO...]", "Add a next hop", `  corelane nexthop add 100 tunnel --encap mplsoudp --remote 192.0.2.2 --label 2001
+  corelane nexthop add 101 tunnel --encap vxlan --remote 2001:db8::2 --vni 5001 --router-mac 02:00:00:00:00:02
+  corelane nexthop add 7 port vm1 --address 10.1.0.5
+  corelane nexthop add 9 group 100:1 101:3
+  corelane nexthop add 3 discard`,
+		func(ctx context.Context, args []string) error {
+			if uniform {
+				tunnel.Mode = apiv1.TunnelMode_TUNNEL_MODE_UNIFORM
+			}
+			tunnel.FixedDscp = cmd.Flags().Changed("dscp")
+			tunnel.GreHasKey = cmd.Flags().Changed("gre-key")
+			nh, err := parseNexthop(args, tunnel, port)
+			if err != nil {
+				return err
+			}
+			if err := onlyFlags(cmd, args[1], nexthopFlagsOf); err != nil {
+				return err
+			}
+			req.Nexthop = nh
+			return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Add, req))
+		})
+	cmd.Long = `Add a next hop with an id of your choice, 1..1048575. KIND is one of
+  tunnel              to another host, see --encap
+  port PORT           out of a port, to a guest or a router of the underlay
+  group ID[:WEIGHT].. ECMP over next hops, per flow; weight 1..256
+  discard             counted and gone
+  reject              answered with ICMP unreachable
+  local               the router's own addresses`
+	a.bind(cmd, tunnel, tunnelFlags)
+	a.bind(cmd, port, portNexthopFlags)
+	cmd.Flags().BoolVar(&uniform, "uniform", false, "TTL and DSCP are copied both ways (RFC 3443; default: pipe)")
+	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "change it if it exists"}})
+	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		third := fixed()
+		if len(args) > 1 {
+			third = map[string]names{"port": portNames, "group": nexthopNames}[args[1]]
+		}
+		if third == nil {
+			third = fixed()
+		}
+		return a.complete(fixed(), fixed(nexthopKinds...), third)(c, args, prefix)
+	}
+	return cmd
+}
+
+// onlyFlags refuses flags that belong to another kind.
+func onlyFlags(cmd *cobra.Command, kind string, of func(kind string) []string) error {
+	mine := of(kind)
+	for _, other := range nexthopKinds {
+		for _, f := range of(other) {
+			if cmd.Flags().Changed(f) && !slices.Contains(mine, f) {
+				return usagef("--"+f, "for "+kind+": "+orNone(mine), "is for %s, not for %s", other, kind)
+			}
+		}
+	}
+	return nil
+}
+
+// parseNexthop reads "ID KIND [TO...]".
+func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNexthop) (*apiv1.Nexthop, error) {
+	id, err := parseID("id", args[0], 1, maxNexthop)
+	if err != nil {
+		return nil, err
+	}
+	nh := &apiv1.Nexthop{Id: id}
+	kind, to := args[1], args[2:]
+	switch {
+	case kind == "port" && len(to) == 1:
+		port.Port = to[0]
+		nh.Kind = &apiv1.Nexthop_Port{Port: port}
+	case kind == "port":
+		return nil, usagef("port", "the name of one port", "%d given", len(to))
+	case kind == "group":
+		group, err := parseGroup(to)
+		if err != nil {
+			return nil, err
+		}
+		nh.Kind = &apiv1.Nexthop_Group{Group: group}
+	case len(to) > 0 && slices.Contains(nexthopKinds, kind):
+		return nil, usagef("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
+	case kind == "tunnel" && tunnel.Encap == apiv1.Encap_ENCAP_UNSPECIFIED:
+		return nil, usagef("--encap", strings.Join(enumNames(tunnel.Encap.Descriptor()), ", "), "missing")
+	case kind == "tunnel" && tunnel.Remote == "":
+		return nil, usagef("--remote", "address of the other end", "missing")
+	case kind == "tunnel":
+		nh.Kind = &apiv1.Nexthop_Tunnel{Tunnel: tunnel}
+	case kind == "discard":
+		nh.Kind = &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}
+	case kind == "local":
+		nh.Kind = &apiv1.Nexthop_Local{Local: &apiv1.Empty{}}
+	case kind == "reject":
+		nh.Kind = &apiv1.Nexthop_Reject{Reject: &apiv1.Empty{}}
+	default:
+		return nil, usagef("kind", strings.Join(nexthopKinds, ", "), "'%s' is unknown", kind)
+	}
+	return nh, nil
+}
+
+// parseGroup reads members, "100" or "100:3" with a weight.
+func parseGroup(specs []string) (*apiv1.GroupNexthop, error) {
+	if len(specs) == 0 {
+		return nil, usagef("group", "members, ID or ID:WEIGHT", "missing")
+	}
+	group := &apiv1.GroupNexthop{}
+	for _, spec := range specs {
+		id, weight, weighted := strings.Cut(spec, ":")
+		member := &apiv1.GroupMember{Weight: 1}
+		var err error
+		if member.Nexthop, err = parseID("member", id, 1, maxNexthop); err != nil {
+			return nil, err
+		}
+		if weighted {
+			if member.Weight, err = parseID("weight", weight, 1, 256); err != nil {
+				return nil, err
+			}
+		}
+		group.Members = append(group.Members, member)
+	}
+	return group, nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var portListing = listing[*apiv1.Port]{
+	key: (*apiv1.Port).GetName,
+	columns: []column[*apiv1.Port]{
+		text("name", (*apiv1.Port).GetName),
+		text("role", func(p *apiv1.Port) string { return enumText(p.Role) }),
+		text("device", portDevice),
+		text("state", portState),
+		text("in", portPlace),
+		text("addresses", func(p *apiv1.Port) string {
+			return strings.Join(slices.Concat(p.Addresses, p.Gateways, p.GuestAddresses), ",")
+		}),
+		counter("rx packets", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetRxPackets() }),
+		counter("rx bytes", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetRxBytes() }),
+		counter("tx packets", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetTxPackets() }),
+		counter("tx bytes", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetTxBytes() }),
+		counter("missed", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetRxMissed() }),
+		counter("dropped", func(p *apiv1.Port) uint64 { return p.GetState().GetCounters().GetDropped() }),
+	},
+}
+
+// portFlags are those that add and set share: what may change while the port lives.
+var portFlags = []fieldFlag{
+	{flag: "mtu", help: "largest IP packet, bytes (default 1500)"},
+	{flag: "disabled", help: "administratively down"},
+	{flag: "vlan", help: "fabric: 802.1Q tag of all underlay traffic, 0 = untagged"},
+	{flag: "address", field: "addresses", help: "fabric: own addresses with prefix length, 192.0.2.1/24"},
+	{flag: "vrf", help: "tenant: VRF of what the guest sends", names: vrfNames},
+	{flag: "bridge", help: "tenant: bridge domain; with --vrf, what goes to the gateway's MAC is routed", names: bridgeNames},
+	{flag: "gateway", field: "gateways", help: "tenant: the virtual gateway's addresses with prefix length, 10.1.0.1/24"},
+	{flag: "guest-mac", help: "tenant: the guest's MAC (default: resolved with ARP and ND)"},
+	{flag: "guest-address", field: "guest_addresses", help: "tenant: the guest's addresses or prefixes, 10.1.0.11/32: each becomes a route of the VRF"},
+	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
+	{flag: "mss-clamp", help: "tenant: largest TCP MSS let through, 0 = as is, 1 = computed from the tunnel's MTU"},
+	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
+}
+
+var portAddFlags = []fieldFlag{
+	{flag: "queues", help: "pairs of receive and transmit queues (default 1; fabric: one per worker where the device can)"},
+	{flag: "mac", help: "own MAC (default: the device's; tenant: that of the virtual gateway)"},
+}
+
+func newPortCmd(a *app) *cobra.Command {
+	return noun("port", "Ports: where packets enter and leave",
+		newPortList(a), newPortShow(a), newPortAdd(a), newPortSet(a), newPortAssign(a),
+		newDel(a, "PORT", "Remove ports", "  corelane port del vm1", portNames, func(ctx context.Context, name string) error {
+			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: name}))
+		}))
+}
+
+func newPortList(a *app) *cobra.Command {
+	req := &apiv1.PortListRequest{}
+	cmd := newList(a, "List ports", "  corelane port list --role tenant\n  corelane port list --watch=2s",
+		portListing, listOf(a, apiv1.NewPortsClient, apiv1.PortsClient.List, req))
+	a.bind(cmd, req, []fieldFlag{{flag: "role", help: "only ports of this role"}})
+	return cmd
+}
+
+func newPortShow(a *app) *cobra.Command {
+	return newShow(a, "PORT", "Show a port with its queues and counters", "  corelane port show vm1 --watch", portNames,
+		func(name string) (fetch[*apiv1.Port], error) { return portsNamed(a, name), nil })
+}
+
+func newPortSet(a *app) *cobra.Command {
+	port := &apiv1.Port{}
+	var cmd *cobra.Command
+	cmd = verb("set PORT", "Change a port", `  corelane port set vm1 --mtu 1400
+  corelane port set fab0 --address 192.0.2.1/24,2001:db8::1/64
+  corelane port set vm1 --disabled=false --guest-address ""`,
+		func(ctx context.Context, args []string) error {
+			fields, err := needFields(cmd, portFlags)
+			if err != nil {
+				return err
+			}
+			port.Name = args[0]
+			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: port, Fields: fields}))
+		})
+	a.bind(cmd, port, portFlags)
+	cmd.ValidArgsFunction = a.complete(portNames)
+	return cmd
+}
+
+func newPortAssign(a *app) *cobra.Command {
+	req := &apiv1.PortAssignRequest{}
+	flags := []fieldFlag{
+		{flag: "queue", help: "receive queue, 0 is the first"},
+		{flag: "worker", help: "worker that is to poll it", names: workerNames},
+	}
+	cmd := verb("assign PORT", "Give a queue of a port to a worker", "  corelane port assign fab0 --queue 1 --worker 2",
+		func(ctx context.Context, args []string) error {
+			req.Name = args[0]
+			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Assign, req))
+		})
+	a.bind(cmd, req, flags)
+	for _, f := range flags {
+		required(cmd, f.flag)
+	}
+	cmd.ValidArgsFunction = a.complete(portNames)
+	return cmd
+}
+
+func portDevice(p *apiv1.Port) string {
+	switch d := p.Device.(type) {
+	case *apiv1.Port_Dpdk:
+		return "dpdk " + d.Dpdk.Devargs
+	case *apiv1.Port_Tap:
+		return strings.TrimSpace("tap " + d.Tap.Ifname + optional(" in ", d.Tap.Netns))
+	case *apiv1.Port_Memif:
+		return fmt.Sprintf("memif %s %d %s", d.Memif.Socket, d.Memif.Id, enumText(d.Memif.Role))
+	case *apiv1.Port_Vhost:
+		return "vhost " + d.Vhost.Socket + map[bool]string{true: " client"}[d.Vhost.Client]
+	}
+	return ""
+}
+
+// portState is the first thing that keeps packets from passing, else "up".
+func portState(p *apiv1.Port) string {
+	switch s := p.GetState(); {
+	case p.Disabled:
+		return "disabled"
+	case s == nil:
+		return ""
+	case (p.GetMemif() != nil || p.GetVhost() != nil) && !s.PeerConnected:
+		return "no peer"
+	case !s.LinkUp:
+		return "no link"
+	}
+	return "up"
+}
+
+func portPlace(p *apiv1.Port) string {
+	var in []string
+	if p.Vlan != 0 {
+		in = append(in, "vlan "+strconv.Itoa(int(p.Vlan)))
+	}
+	if p.Vrf != "" {
+		in = append(in, "vrf "+p.Vrf)
+	}
+	if p.Bridge != "" {
+		in = append(in, "bridge "+p.Bridge)
+	}
+	return strings.Join(in, ", ")
+}
+
+func optional(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}
+
+func portsNamed(a *app, name string) fetch[*apiv1.Port] {
+	return listOf(a, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{Name: name})
+}
+
+var portNames = named(func(a *app) fetch[*apiv1.Port] { return portsNamed(a, "") }, func(p *apiv1.Port) string {
+	return p.Name + "\t" + enumText(p.Role) + " " + portDevice(p)
+})
+
+// required refuses a command without this flag.
+func required(cmd *cobra.Command, flag string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f := cmd.Flags().Lookup(flag); !f.Changed {
+			return usagef("--"+flag, f.Usage, "missing")
+		}
+		return run(cmd, args)
+	}
+}
+
+const anyID = math.MaxUint32

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// device is what the flags of "port add" say of the device; which of them a kind takes stands in deviceFlags.
+type device struct {
+	ifname, netns, socket, secret string
+	id, ringSize, bufferSize      uint32
+	client                        bool
+}
+
+var deviceFlags = map[string][]string{
+	"dpdk":  nil,
+	"tap":   {"ifname", "netns"},
+	"memif": {"socket", "id", "client", "secret", "ring-size", "buffer-size"},
+	"vhost": {"socket", "client"},
+}
+
+const deviceKinds = "dpdk DEVARGS, tap, memif, vhost"
+
+func newPortAdd(a *app) *cobra.Command {
+	port := &apiv1.Port{}
+	dev := &device{}
+	var cmd *cobra.Command
+	cmd = verb("add PORT ROLE DEVICE [DEVARGS]", "Add a port", `  corelane port add fab0 fabric dpdk net_af_packet0,iface=eth1 --address 192.0.2.1/24 --vlan 10
+  corelane port add fab1 fabric dpdk 0000:3b:00.0 --address 2001:db8::1/64 --queues 4
+  corelane port add vm1 tenant tap --netns blue --vrf red --gateway 10.1.0.1/24 --guest-address 10.1.0.11/32
+  corelane port add vm2 tenant memif --socket /run/x.sock --id 0 --client --vrf red
+  corelane port add vm3 tenant vhost --socket /run/vm3.sock --bridge lan`,
+		func(ctx context.Context, args []string) error {
+			port.Name = args[0]
+			role, err := enumParse(port.Role.Descriptor(), args[1])
+			if err != nil {
+				return usagef("role", "fabric, tenant", "'%s' is unknown", args[1])
+			}
+			port.Role = apiv1.PortRole(role)
+			if err := dev.fill(cmd, port, args[2:]); err != nil {
+				return err
+			}
+			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: port}))
+		})
+	cmd.Long = `Add a port. ROLE is fabric (faces the underlay) or tenant (faces a guest). DEVICE is one of
+  dpdk DEVARGS  any device of DPDK: a PCI address, or a virtual device with its arguments
+  tap           an interface of the kernel, in a network namespace where --netns says so
+  memif         shared memory with another process, --socket and --id
+  vhost         a virtual machine's network card, --socket
+
+--socket is the device's here; the daemon's stands before the noun: corelane --socket /run/a.sock port add ...`
+	f := cmd.Flags()
+	f.StringVar(&dev.ifname, "ifname", "", "tap: name of the interface (default: the port's)")
+	f.StringVar(&dev.netns, "netns", "", "tap: network namespace, name or path (default: the daemon's)")
+	f.StringVar(&dev.socket, "socket", "", "memif, vhost: path of the device's socket")
+	f.Uint32Var(&dev.id, "id", 0, "memif: interface id on that socket")
+	f.BoolVar(&dev.client, "client", false, "memif, vhost: connect to the socket instead of serving it")
+	f.StringVar(&dev.secret, "secret", "", "memif: shared secret, up to 23 characters")
+	f.Uint32Var(&dev.ringSize, "ring-size", 0, "memif: descriptors per ring, a power of two (default 1024)")
+	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, "memif client: bytes per buffer (default 2048)")
+	a.bind(cmd, port, portFlags)
+	a.bind(cmd, port, portAddFlags)
+	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant"), fixed("dpdk", "tap", "memif", "vhost"), fixed())
+	return cmd
+}
+
+// fill sets the port's device from the arguments from DEVICE on.
+func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error {
+	kind := args[0]
+	flags, ok := deviceFlags[kind]
+	if !ok {
+		return usagef("device", deviceKinds, "'%s' is unknown", kind)
+	}
+	for _, others := range deviceFlags {
+		for _, f := range others {
+			if cmd.Flags().Changed(f) && !slices.Contains(flags, f) {
+				return usagef("--"+f, "for "+kind+": "+orNone(flags), "is not for %s devices", kind)
+			}
+		}
+	}
+	switch {
+	case kind == "dpdk" && len(args) != 2:
+		return usagef("devargs", "a PCI address, or a virtual device with its arguments", "missing")
+	case kind != "dpdk" && len(args) != 1:
+		return usagef("arguments", "flags", "'%s' is one too many for %s", args[1], kind)
+	case slices.Contains(flags, "socket") && d.socket == "":
+		return usagef("--socket", "path of the device's socket", "missing")
+	}
+	switch kind {
+	case "dpdk":
+		port.Device = &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: args[1]}}
+	case "tap":
+		port.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: d.ifname, Netns: d.netns}}
+	case "memif":
+		m := &apiv1.MemifDevice{Socket: d.socket, Id: d.id, Secret: d.secret, RingSize: d.ringSize, BufferSize: d.bufferSize}
+		if d.client {
+			m.Role = apiv1.MemifRole_MEMIF_ROLE_CLIENT
+		}
+		port.Device = &apiv1.Port_Memif{Memif: m}
+	case "vhost":
+		port.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: d.socket, Client: d.client}}
+	}
+	return nil
+}
+
+func orNone(flags []string) string {
+	if len(flags) == 0 {
+		return "none"
+	}
+	return "--" + strings.Join(flags, " --")
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the corelane command: one file per noun, and a small machinery that they share. A noun is a list of
+// columns and its calls (table.go), its flags are fields of its message (fields.go), its details come from the message
+// itself (detail.go).
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/containerd/ttrpc"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/corelane/corelane/internal/api"
+)
+
+// Version of this program; the linker sets it.
+var Version = "devel"
+
+// Dialer connects to the daemon on a socket.
+type Dialer func(ctx context.Context, socket string) (*api.Client, error)
+
+// Dial is the Dialer of the real command.
+func Dial(ctx context.Context, socket string) (*api.Client, error) {
+	return api.Dial(ctx, socket, "corelane "+Version)
+}
+
+// app is one run of the command.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	dial           Dialer
+	client         *api.Client
+
+	socket    string
+	output    string
+	noHeaders bool
+	interval  time.Duration // of --watch, 0 without
+}
+
+// commands lists the nouns and everything else that can be typed after "corelane".
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		newPortCmd(a),
+		newWorkerCmd(a),
+		newVrfCmd(a),
+		newRouteCmd(a),
+		newNexthopCmd(a),
+		newLabelCmd(a),
+		newVniCmd(a),
+		newBridgeCmd(a),
+		newMacCmd(a),
+		newNeighborCmd(a),
+		newDropsCmd(a),
+		newStatsCmd(a),
+		newGraphCmd(a),
+		newStatusCmd(a),
+		newSettingsCmd(a),
+		newCaptureCmd(a),
+		newTraceCmd(a),
+		newCompletionCmd(),
+		newManCmd(),
+	}
+}
+
+// App is the command, ready to run.
+type App struct{ app }
+
+// New makes a command that writes to stdout and stderr and reaches the daemon through dial.
+func New(stdout, stderr io.Writer, dial Dialer) *App {
+	return &App{app{stdin: os.Stdin, stdout: stdout, stderr: stderr, dial: dial}}
+}
+
+// Run executes one command line, without the program's name, and returns the exit code.
+func (a *App) Run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(a.stderr, err)
+	}
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "corelane",
+		Short: "Look at and change a running corelaned, the virtual router",
+		Long: `corelane shows and changes what a running corelaned does: its ports, workers, tables, counters and packets.
+
+Output is a table, or with -o json one JSON object per line: the message of the API with its own names.
+Counters only grow; --watch shows them as rates per second.
+
+Exit code: 0 done, 1 refused or nothing found, 2 wrong command line or no daemon.`,
+		Example: `  corelane status
+  corelane port list --watch
+  corelane drops --by-port
+  corelane route add 10.0.0.0/8 --vrf red --nexthop 5`,
+		Version:           Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		TraverseChildren:  true, // "corelane --socket X port add ... --socket Y" has two of them
+		Args:              cobra.ArbitraryArgs,
+		RunE:              noVerb,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+
+	socket := os.Getenv("CORELANE_SOCKET")
+	if socket == "" {
+		socket = api.DefaultSocket
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.socket, "socket", socket, "socket of the daemon; also CORELANE_SOCKET in the environment")
+	f.Lookup("socket").DefValue = api.DefaultSocket
+	f.VarP(&outputValue{&a.output}, "output", "o", "table or json (one object per line)")
+	f.BoolVar(&a.noHeaders, "no-headers", false, "tables without their head line")
+	a.completeFlag(root, "output", fixed("table", "json"))
+	root.AddCommand(a.commands()...)
+	return root
+}
+
+// outputValue takes what -o accepts.
+type outputValue struct{ output *string }
+
+func (v *outputValue) String() string { return "table" }
+func (v *outputValue) Type() string   { return "table|json" }
+
+func (v *outputValue) Set(text string) error {
+	if text != "table" && text != "json" {
+		return usagef("output", "table, json", "'%s' is unknown", text)
+	}
+	*v.output = text
+	return nil
+}
+
+func (a *app) json() bool { return a.output == "json" }
+
+// noun makes the command that holds a noun's verbs.
+func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: noVerb}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// verb makes a command. Its positional arguments are those that use names: "add PORT [ADDRESS] NAME...".
+func verb(use, short, example string, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: arguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) },
+	}
+}
+
+func (a *app) connect(ctx context.Context) (*api.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	c, err := a.dial(ctx, a.socket)
+	a.client = c
+	return c, err
+}
+
+// call is api.Call on the command's connection.
+func call[S, Req, Resp any](ctx context.Context, a *app, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (Resp, error), req Req) (Resp, error) {
+	c, err := a.connect(ctx)
+	if err != nil {
+		var none Resp
+		return none, err
+	}
+	return api.Call(ctx, c, service, method, req)
+}
+
+// stream is api.Stream on the command's connection.
+func stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, a *app, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return api.Stream(ctx, c, service, method, req, each)
+}
+
+// isTerminal tells whether w is a screen that can be redrawn.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// buffered runs f with a buffer before w: a million routes are not a million system calls.
+func buffered(w io.Writer, f func(w *bufio.Writer) error) error {
+	b := bufio.NewWriterSize(w, 64<<10)
+	err := f(b)
+	if ferr := b.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}

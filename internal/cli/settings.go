@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var settingFlags = []fieldFlag{
+	{flag: "mplsoudp-port", field: "mplsoudp_ports", help: "UDP ports of MPLSoUDP: all are accepted, the first one is sent"},
+	{flag: "vxlan-port", field: "vxlan_ports", help: "UDP ports of VXLAN: all are accepted, the first one is sent"},
+	{flag: "mac-age", field: "mac_age_seconds", help: "learnt MAC addresses unseen for so many seconds go"},
+	{flag: "neighbor-age", field: "neighbor_age_seconds", help: "neighbours are probed after so many seconds"},
+	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker"},
+	{flag: "label-stack-depth", help: "deepest label stack accepted from the wire"},
+}
+
+func newSettingsCmd(a *app) *cobra.Command {
+	return noun("settings", "Settings of the whole node", newSettingsShow(a), newSettingsSet(a))
+}
+
+func newSettingsShow(a *app) *cobra.Command {
+	return a.watchable(verb("show", "Show the settings", "  corelane settings show", func(ctx context.Context, _ []string) error {
+		return details(ctx, a, func(ctx context.Context) (*apiv1.Settings, error) {
+			return call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
+		})
+	}))
+}
+
+func newSettingsSet(a *app) *cobra.Command {
+	s := &apiv1.Settings{}
+	var cmd *cobra.Command
+	cmd = verb("set", "Change settings", "  corelane settings set --mplsoudp-port 6635,51234\n  corelane settings set --mac-age 600",
+		func(ctx context.Context, _ []string) error {
+			fields, err := needFields(cmd, settingFlags)
+			if err != nil {
+				return err
+			}
+			return a.done(call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.SetSettings, &apiv1.SettingsSetRequest{Settings: s, Fields: fields}))
+		})
+	a.bind(cmd, s, settingFlags)
+	return cmd
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// How much of the long lists fits on one screen.
+const statusPorts, statusDrops = 8, 5
+
+var statusPortListing = portListing.only("name", "role", "state", "in", "rx packets", "tx packets", "dropped")
+
+func newStatusCmd(a *app) *cobra.Command {
+	return a.watchable(verb("status", "The daemon on one screen", "  corelane status\n  corelane status --watch",
+		func(ctx context.Context, _ []string) error {
+			s := &status{app: a}
+			return a.repeat(ctx, func(w io.Writer, watching bool) error { return s.frame(ctx, w, watching) })
+		}))
+}
+
+// status remembers the last round for the rates.
+type status struct {
+	*app
+	before *apiv1.Status
+	at     time.Time
+}
+
+func (s *status) frame(ctx context.Context, w io.Writer, watching bool) error {
+	st, err := call(ctx, s.app, apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return writeJSON(w, st)
+	}
+	return buffered(w, func(b *bufio.Writer) error {
+		s.summary(b, st)
+		if watching {
+			s.before, s.at = st, time.Now()
+		}
+		return s.lists(ctx, b)
+	})
+}
+
+func (s *status) summary(w io.Writer, st *apiv1.Status) {
+	huge := "without hugepages"
+	if st.Hugepages {
+		huge = "on hugepages"
+	}
+	up := time.Duration(st.UptimeSeconds * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(w, "corelaned %s  pid %d  up %s  %s\n", st.Version, st.Pid, up, s.client.Server.GetDpdk())
+	fmt.Fprintf(w, "memory    %s %s, %d of %d mbufs in use, %d open files\n",
+		mebibytes(st.MemoryBytes), huge, st.MbufsInUse, st.MbufsTotal, st.OpenFiles)
+	fmt.Fprintf(w, "ports     %d, %d up      workers %d\n", st.Ports, st.PortsUp, st.Workers)
+	fmt.Fprintf(w, "routes    %d IPv4, %d IPv6 in %d VRFs (tables %s, control copy %s)\n",
+		st.RoutesIpv4, st.RoutesIpv6, st.Vrfs, mebibytes(st.FibBytes), mebibytes(st.RibBytes))
+	fmt.Fprintf(w, "tables    %d next hops, %d labels, %d VNIs, %d bridges, %d MACs, %d neighbours\n",
+		st.Nexthops, st.Labels, st.Vnis, st.Bridges, st.Macs, st.Neighbors)
+	fmt.Fprintf(w, "packets   %s received, %s sent, %s dropped\n", s.total(st, (*apiv1.Status).GetRxPackets),
+		s.total(st, (*apiv1.Status).GetTxPackets), s.total(st, (*apiv1.Status).GetDroppedPackets))
+}
+
+func (s *status) total(st *apiv1.Status, get func(*apiv1.Status) uint64) string {
+	text := fmt.Sprint(get(st))
+	if s.before != nil {
+		text += " (" + rate(get(st), get(s.before), time.Since(s.at).Seconds()) + "/s)"
+	}
+	return text
+}
+
+// lists adds the first ports and the most frequent drop reasons.
+func (s *status) lists(ctx context.Context, w *bufio.Writer) error {
+	ports, err := all(ctx, portsNamed(s.app, ""))
+	if err != nil {
+		return err
+	}
+	if err := section(ctx, s.app, w, statusPortListing, ports, statusPorts, "corelane port list"); err != nil {
+		return err
+	}
+	drops, err := all(ctx, listOf(s.app, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{}))
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(drops, func(a, b *apiv1.Drop) int { return cmp.Compare(b.Packets, a.Packets) })
+	return section(ctx, s.app, w, dropListing(&apiv1.DropListRequest{}), drops, statusDrops, "corelane drops")
+}
+
+// section is a table of the first objects after an empty line, and says how to see the others.
+func section[T proto.Message](ctx context.Context, a *app, w *bufio.Writer, l listing[T], objs []T, most int, more string) error {
+	if len(objs) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	err := l.table(ctx, a, w, false, func(_ context.Context, each func(T) error) error {
+		for _, obj := range objs[:min(len(objs), most)] {
+			if err := each(obj); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, plain)
+	if len(objs) > most {
+		fmt.Fprintf(w, "... %d more: %s\n", len(objs)-most, more)
+	}
+	return err
+}

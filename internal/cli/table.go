@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// column is one column of a noun's table.
+type column[T any] struct {
+	head  string
+	right bool
+	rate  bool // a counter: the head gets /s while watching
+	text  func(s sample[T]) string
+}
+
+// sample is an object at one moment and, while watching, what it was one interval before.
+type sample[T any] struct {
+	now, before T
+	seconds     float64 // between the two; 0 in the first round
+	watching    bool
+}
+
+func text[T any](head string, f func(T) string) column[T] {
+	return column[T]{head: head, text: func(s sample[T]) string { return f(s.now) }}
+}
+
+func number[T any, N uint32 | uint64 | int](head string, f func(T) N) column[T] {
+	return column[T]{head: head, right: true, text: func(s sample[T]) string { return fmt.Sprint(f(s.now)) }}
+}
+
+// counter is a total, and a rate per second while watching.
+func counter[T any](head string, f func(T) uint64) column[T] {
+	return column[T]{head: head, right: true, rate: true, text: func(s sample[T]) string {
+		switch {
+		case !s.watching:
+			return strconv.FormatUint(f(s.now), 10)
+		case s.seconds == 0:
+			return "-"
+		}
+		return rate(f(s.now), f(s.before), s.seconds)
+	}}
+}
+
+// quotient is one counter by another, while watching that of the interval.
+func quotient[T any](head string, top, bottom func(T) uint64) column[T] {
+	return column[T]{head: head, right: true, text: func(s sample[T]) string {
+		a, b := top(s.now), bottom(s.now)
+		if s.watching && s.seconds > 0 {
+			a, b = grown(a, top(s.before)), grown(b, bottom(s.before))
+		}
+		if b == 0 {
+			return "-"
+		}
+		return strconv.FormatFloat(float64(a)/float64(b), 'f', 1, 64)
+	}}
+}
+
+// grown is a counter's difference; after a restart of the daemon what it counted since.
+func grown(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+func rate(now, before uint64, seconds float64) string {
+	r := float64(grown(now, before)) / seconds
+	if r > 0 && r < 10 {
+		return strconv.FormatFloat(r, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(r, 'f', 0, 64)
+}
+
+// table writes rows in aligned columns. It looks at tableBlock rows to find the widths and then lets them go, so that
+// its memory does not depend on the number of rows.
+type table struct {
+	w      *bufio.Writer
+	right  []bool
+	widths []int
+	rows   [][]string
+}
+
+const tableBlock = 1024
+
+func (t *table) add(row []string) error {
+	t.rows = append(t.rows, row)
+	if len(t.rows) == tableBlock {
+		return t.flush()
+	}
+	return nil
+}
+
+func (t *table) flush() error {
+	for _, row := range t.rows {
+		for i, cell := range row {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var line strings.Builder
+	for _, row := range t.rows {
+		line.Reset()
+		for i, cell := range row {
+			pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell))
+			if t.right[i] {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+			line.WriteString("  ")
+		}
+		if _, err := t.w.WriteString(strings.TrimRight(line.String(), " ") + "\n"); err != nil {
+			return err
+		}
+	}
+	t.rows = t.rows[:0]
+	return nil
+}
+
+// fetch calls each for every object of a list.
+type fetch[T any] func(ctx context.Context, each func(T) error) error
+
+// listing is a noun's table: key tells an object from the others.
+type listing[T proto.Message] struct {
+	key     func(T) string
+	columns []column[T]
+}
+
+// rows shows what fetch yields as a table or as JSON lines, again and again with --watch.
+func (l listing[T]) rows(ctx context.Context, a *app, f fetch[T]) error {
+	var before map[string]T
+	var at time.Time
+	return a.repeat(ctx, func(w io.Writer, watching bool) error {
+		return buffered(w, func(b *bufio.Writer) error {
+			if a.json() {
+				return f(ctx, func(obj T) error { return writeJSON(b, obj) })
+			}
+			if !watching {
+				return l.table(ctx, a, b, false, f, plain)
+			}
+			seconds, start := time.Since(at).Seconds(), time.Now()
+			now := map[string]T{}
+			err := l.table(ctx, a, b, true, f, func(obj T) sample[T] {
+				now[l.key(obj)] = obj
+				s := sample[T]{now: obj, watching: true}
+				if old, ok := before[l.key(obj)]; ok {
+					s.before, s.seconds = old, seconds
+				}
+				return s
+			})
+			before, at = now, start
+			return err
+		})
+	})
+}
+
+// plain is the sample of an object that is looked at once.
+func plain[T any](obj T) sample[T] { return sample[T]{now: obj} }
+
+// table writes one table.
+func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching bool, f fetch[T], take func(T) sample[T]) error {
+	t, empty := l.head(a, b, watching), true
+	err := f(ctx, func(obj T) error {
+		empty = false
+		return t.add(l.cells(take(obj)))
+	})
+	if err != nil && empty {
+		return err // without a head line
+	}
+	if ferr := t.flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// only is the listing with just these columns.
+func (l listing[T]) only(heads ...string) listing[T] {
+	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool { return !slices.Contains(heads, c.head) })
+	return l
+}
+
+func (l listing[T]) head(a *app, b *bufio.Writer, watching bool) *table {
+	t := &table{w: b, widths: make([]int, len(l.columns))}
+	var heads []string
+	for _, c := range l.columns {
+		t.right = append(t.right, c.right)
+		if c.rate && watching {
+			c.head += "/s"
+		}
+		heads = append(heads, strings.ToUpper(c.head))
+	}
+	if !a.noHeaders {
+		t.rows = append(t.rows, heads)
+	}
+	return t
+}
+
+func (l listing[T]) cells(s sample[T]) []string {
+	row := make([]string, len(l.columns))
+	for i, c := range l.columns {
+		if row[i] = c.text(s); row[i] == "" {
+			row[i] = "-"
+		}
+	}
+	return row
+}

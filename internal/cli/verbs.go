@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+
+	"github.com/containerd/ttrpc"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+)
+
+// listOf is the fetch of a List call. Flags may still write into req until it runs.
+func listOf[S, Req, T any, R interface{ Recv() (T, error) }](a *app, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (R, error), req Req) fetch[T] {
+	return func(ctx context.Context, each func(T) error) error { return stream(ctx, a, service, method, req, each) }
+}
+
+// where keeps what matches.
+func where[T any](f fetch[T], match func(T) bool) fetch[T] {
+	return func(ctx context.Context, each func(T) error) error {
+		return f(ctx, func(obj T) error {
+			if !match(obj) {
+				return nil
+			}
+			return each(obj)
+		})
+	}
+}
+
+// named turns a list into names for completion.
+func named[T any](f func(a *app) fetch[T], name func(T) string) names {
+	return func(ctx context.Context, a *app) ([]string, error) {
+		objs, err := all(ctx, f(a))
+		var names []string
+		for _, obj := range objs {
+			names = append(names, name(obj))
+		}
+		return names, err
+	}
+}
+
+func newList[T proto.Message](a *app, short, example string, l listing[T], f fetch[T]) *cobra.Command {
+	return a.watchable(verb("list", short, example, func(ctx context.Context, _ []string) error { return l.rows(ctx, a, f) }))
+}
+
+// newShow makes "show ARG": find yields the objects of that name, the first one is shown.
+func newShow[T proto.Message](a *app, arg, short, example string, n names, find func(arg string) (fetch[T], error)) *cobra.Command {
+	var cmd *cobra.Command
+	cmd = verb("show "+arg, short, example, func(ctx context.Context, args []string) error {
+		f, err := find(args[0])
+		if err != nil {
+			return err
+		}
+		return details(ctx, a, func(ctx context.Context) (T, error) {
+			return one(ctx, f, cmd.Parent().Name(), args[0], "those of '"+cmd.Parent().CommandPath()+" list'")
+		})
+	})
+	cmd.ValidArgsFunction = a.complete(n)
+	return a.watchable(cmd)
+}
+
+// newDel makes "del ARG...": del is called for each until one is refused.
+func newDel(a *app, arg, short, example string, n names, del func(ctx context.Context, arg string) error) *cobra.Command {
+	cmd := verb("del "+arg+"...", short, example, func(ctx context.Context, args []string) error {
+		for _, arg := range args {
+			if err := del(ctx, arg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	cmd.ValidArgsFunction = a.complete(n)
+	return cmd
+}
+
+// done ends a changing command: silent, or with -o json the object as it is now.
+func (a *app) done(obj proto.Message, err error) error {
+	if err != nil || !a.json() {
+		return err
+	}
+	return writeJSON(a.stdout, obj)
+}
