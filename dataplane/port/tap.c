@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <net/if_arp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,18 +23,13 @@
 
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
 
-static int open_socket(void *arg)
-{
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	*(int *)arg = fd;
-	return fd < 0 ? -errno : 0;
-}
-
-struct tap_create {
+// What is done inside the interface's namespace.
+struct tap_call {
 	struct tap *tap;
 	const struct port_config *cfg;
+	uint16_t mtu;
 	struct error *err;
+	int ctl; // a socket there; not kept, because it would keep the namespace alive
 };
 
 static int open_queue(struct tap *t, uint16_t i, struct error *err)
@@ -53,92 +49,97 @@ static int open_queue(struct tap *t, uint16_t i, struct error *err)
 	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s", strerror(errno));
 }
 
-static int set_if_mtu(struct tap *t, uint16_t mtu, struct error *err)
+static int if_ioctl(const struct tap_call *c, unsigned long request, struct ifreq *ifr)
 {
-	struct ifreq ifr = {.ifr_mtu = mtu};
-	char value[8];
+	struct ifreq name = {};
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
-	snprintf(value, sizeof(value), "%u", mtu);
-	if (ioctl(t->ctl, SIOCSIFMTU, &ifr) < 0)
-		return error_set(err, errno, "port.mtu", value, "68..9600", "%s does not take it: %s", t->ifname, strerror(errno));
-	return 0;
+	if (ioctl(c->tap->queues[0].fd, TUNGETIFF, &name) < 0)
+		return -errno;
+	memcpy(ifr->ifr_name, name.ifr_name, sizeof(ifr->ifr_name));
+	return ioctl(c->ctl, request, ifr) < 0 ? -errno : 0;
 }
 
-static int set_if_mac(struct tap *t, const struct rte_ether_addr *mac, struct error *err)
+static int set_if_mtu(const struct tap_call *c)
+{
+	struct ifreq ifr = {.ifr_mtu = c->mtu};
+	int ret = if_ioctl(c, SIOCSIFMTU, &ifr);
+	char value[8];
+
+	snprintf(value, sizeof(value), "%u", c->mtu);
+	return ret == 0 ? 0 : error_set(c->err, -ret, "port.mtu", value, "68..9600", "%s does not take it: %s", c->tap->ifname, strerror(-ret));
+}
+
+static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac)
 {
 	struct ifreq ifr = {.ifr_hwaddr.sa_family = ARPHRD_ETHER};
 	char text[18];
+	int ret;
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
 	memcpy(ifr.ifr_hwaddr.sa_data, mac, sizeof(*mac));
-	if (ioctl(t->ctl, SIOCSIFHWADDR, &ifr) < 0)
-		return error_set(err, errno, "port.guest_mac", mac_format(mac, text), "a unicast address", "%s does not take it: %s", t->ifname,
-				 strerror(errno));
-	return 0;
+	ret = if_ioctl(c, SIOCSIFHWADDR, &ifr);
+	return ret == 0 ? 0 :
+			  error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address", "%s does not take it: %s",
+				    c->tap->ifname, strerror(-ret));
 }
 
-static int set_if_up(struct tap *t, struct error *err)
+static int set_if_up(const struct tap_call *c)
 {
 	struct ifreq ifr = {};
+	int ret = if_ioctl(c, SIOCGIFFLAGS, &ifr);
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
-	if (ioctl(t->ctl, SIOCGIFFLAGS, &ifr) == 0) {
-		ifr.ifr_flags |= IFF_UP;
-		if (ioctl(t->ctl, SIOCSIFFLAGS, &ifr) == 0)
-			return 0;
-	}
-	return error_set(err, errno, "tap.ifname", t->ifname, NULL, "does not come up: %s", strerror(errno));
+	ifr.ifr_flags |= IFF_UP;
+	if (ret == 0)
+		ret = if_ioctl(c, SIOCSIFFLAGS, &ifr);
+	return ret == 0 ? 0 : error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "does not come up: %s", strerror(-ret));
 }
 
-// Inside the namespace.
-static int create(void *arg)
+static int with_socket(struct tap_call *c, int (*fn)(const struct tap_call *c))
 {
-	struct tap_create *c = arg;
+	int ret;
+
+	c->ctl = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (c->ctl < 0)
+		return error_set(c->err, errno, NULL, NULL, NULL, "no socket: %s", strerror(errno));
+	ret = fn(c);
+	close(c->ctl);
+	return ret;
+}
+
+static int create_queues(const struct tap_call *c)
+{
 	struct tap *t = c->tap;
-	int ret = open_socket(&t->ctl);
+	int ret = 0;
 	uint16_t i;
 
-	if (ret < 0)
-		return error_set(c->err, -ret, NULL, NULL, NULL, "no socket: %s", strerror(-ret));
-	for (i = 0; i < t->n_queues; i++)
-		if ((ret = open_queue(t, i, c->err)) < 0)
-			return ret;
-	ret = set_if_mtu(t, c->cfg->mtu, c->err);
+	for (i = 0; i < t->n_queues && ret == 0; i++)
+		ret = open_queue(t, i, c->err);
+	if (ret == 0)
+		ret = set_if_mtu(c);
 	// A guest without hypervisor is the kernel itself: its address is that of the interface.
 	if (ret == 0 && !rte_is_zero_ether_addr(&c->cfg->guest_mac))
-		ret = set_if_mac(t, &c->cfg->guest_mac, c->err);
-	return ret < 0 ? ret : set_if_up(t, c->err);
+		ret = set_if_mac(c, &c->cfg->guest_mac);
+	return ret < 0 ? ret : set_if_up(c);
 }
 
-static int find_again(struct tap *t)
+static int create(void *arg)
 {
-	int netns = ioctl(t->queues[0].fd, TUNGETDEVNETNS), fd = -1, ret;
-
-	if (netns < 0)
-		return -errno;
-	ret = netns_call(netns, open_socket, &fd);
-	close(netns);
-	if (ret < 0)
-		return ret;
-	close(t->ctl);
-	t->ctl = fd;
-	return 0;
+	return with_socket(arg, create_queues);
 }
 
-// Is the interface there, and may it send? Follows it when it has been renamed or moved.
+static int change_mtu(void *arg)
+{
+	return with_socket(arg, set_if_mtu);
+}
+
+// tun(4) says POLLOUT while the interface is up, and POLLERR when it has gone; that works wherever it has been moved to.
 static bool is_up(struct tap *t)
 {
-	struct ifreq ifr = {};
+	struct pollfd p = {.fd = t->queues[0].fd, .events = POLLOUT};
 
-	if (ioctl(t->queues[0].fd, TUNGETIFF, &ifr) < 0) {
-		t->gone = true;
-		return false;
-	}
-	snprintf(t->ifname, sizeof(t->ifname), "%s", ifr.ifr_name);
-	if (ioctl(t->ctl, SIOCGIFFLAGS, &ifr) < 0 && (find_again(t) < 0 || ioctl(t->ctl, SIOCGIFFLAGS, &ifr) < 0))
-		return false;
-	return (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	if (poll(&p, 1, 0) < 0)
+		return t->up;
+	t->gone = (p.revents & POLLERR) != 0;
+	return (p.revents & POLLOUT) != 0 && !t->gone;
 }
 
 static void check_link(void *arg)
@@ -169,8 +170,6 @@ static void tap_free(struct tap *t)
 			close(t->queues[i].fd); // the last one takes the interface with it
 		rte_pktmbuf_free_bulk(t->queues[i].spare, t->queues[i].n_spare);
 	}
-	if (t->ctl >= 0)
-		close(t->ctl);
 	rte_free(t);
 }
 
@@ -187,7 +186,6 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 	if (t == NULL)
 		return NULL;
 	t->port = port;
-	t->ctl = -1;
 	t->n_queues = cfg->queues;
 	rte_strscpy(t->ifname, cfg->ifname[0] ? cfg->ifname : cfg->name, sizeof(t->ifname));
 	for (i = 0; i < t->n_queues; i++) {
@@ -218,7 +216,7 @@ static int check_config(const struct port_config *cfg, struct error *err)
 
 static int create_in(const struct port_config *cfg, struct tap *t, struct error *err)
 {
-	struct tap_create c = {.tap = t, .cfg = cfg, .err = err};
+	struct tap_call c = {.tap = t, .cfg = cfg, .mtu = cfg->mtu, .err = err};
 	int netns = -1, ret;
 
 	if (err != NULL)
@@ -274,12 +272,18 @@ static void tap_close(struct port *port)
 static int tap_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 {
 	struct tap *t = port->priv;
+	struct tap_call c = {.tap = t, .cfg = &port->cfg, .mtu = mtu, .err = err};
+	int netns = ioctl(t->queues[0].fd, TUNGETDEVNETNS), ret;
 	uint16_t i;
-	int ret;
 
-	if (is_up(t) != t->up)
-		port_watch_kick(t->watch);
-	ret = t->gone ? error_set(err, ENODEV, "tap.ifname", t->ifname, NULL, "has been deleted") : set_if_mtu(t, mtu, err);
+	if (netns < 0)
+		return error_set(err, ENODEV, "tap.ifname", t->ifname, NULL, "has been deleted");
+	if (err != NULL)
+		err->code = 0;
+	ret = netns_call(netns, change_mtu, &c);
+	close(netns);
+	if (ret < 0 && err != NULL && err->code == 0)
+		error_set(err, -ret, "port.mtu", NULL, NULL, "the namespace of %s cannot be entered: %s", t->ifname, strerror(-ret));
 	for (i = 0; ret == 0 && i < t->n_queues; i++)
 		__atomic_store_n(&t->queues[i].segs, segs_for(&t->queues[i], mtu), __ATOMIC_RELAXED);
 	return ret;

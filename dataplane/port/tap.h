@@ -29,8 +29,7 @@ struct tap_queue {
 struct tap {
 	struct port *port;
 	struct port_watch *watch;
-	int ctl;                // a socket in the interface's namespace, for ioctls
-	char ifname[IFNAMSIZ];
+	char ifname[IFNAMSIZ];  // when it was made; it may have been renamed since
 	bool gone;              // somebody has deleted the interface
 	bool up;
 	uint16_t n_queues;
