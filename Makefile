@@ -8,12 +8,12 @@ HUGE_MB ?= 1024
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench-micro install uninstall clean
+.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-deps: ## install what is missing from the distribution (PROFILE=build|demo|test|lint|all; needs root when something is)
+deps: ## install what is missing from the distribution (PROFILE=build|demo|test|lint|deb|all; needs root when something is)
 	@tools/deps.sh $(PROFILE)
 
 deps-%:
@@ -64,5 +64,9 @@ install: ## install programs, man pages, completion and systemd units (PREFIX, D
 uninstall: ## remove what install put there (PREFIX, DESTDIR)
 	@tools/install.sh uninstall
 
+deb: deps-deb ## pack a Debian package into dist/
+	@tools/build.sh
+	@tools/deb.sh
+
 clean: ## remove what was built
-	rm -rf build build-asan build-fuzz bin
+	rm -rf build build-asan build-fuzz bin dist

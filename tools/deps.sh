@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing from the distribution: deps.sh [build|demo|test|lint|all]
+# Installs what is missing from the distribution: deps.sh [build|demo|test|lint|deb|all]
 #
 # Knows Debian 12 (bookworm). Elsewhere it names what is needed and leaves the installing to you.
 set -euo pipefail
@@ -18,8 +18,9 @@ case $profile in
   demo) packages=("${build[@]}" "${demo[@]}") ;;
   test) packages=("${build[@]}" "${test[@]}") ;;
   lint) packages=("${build[@]}" "${lint[@]}") ;;
-  all) packages=("${build[@]}" "${test[@]}" "${lint[@]}") ;;
-  *) echo "usage: $0 [build|demo|test|lint|all]" >&2 && exit 2 ;;
+  deb) packages=("${build[@]}" dpkg-dev) ;;
+  all) packages=("${build[@]}" "${test[@]}" "${lint[@]}" dpkg-dev) ;;
+  *) echo "usage: $0 [build|demo|test|lint|deb|all]" >&2 && exit 2 ;;
 esac
 
 # shellcheck source=/dev/null

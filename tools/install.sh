@@ -47,7 +47,7 @@ uninstall_all() {
     rm -f "$root$file"
   done <"$root$manifest"
   rm -f "$root$manifest"
-  rmdir --ignore-fail-on-non-empty "$root$prefix/share/corelane" "$root$prefix/share/doc/corelane" "$root$prefix/libexec/corelane"
+  rmdir --ignore-fail-on-non-empty "$root$prefix/share/corelane" "$root$prefix/share/doc/corelane" "$root$prefix/libexec/corelane" 2>/dev/null || true
   echo "==> uninstalled from $root$prefix"
 }
 
