@@ -75,16 +75,18 @@ char *api_strdup(struct api_call *call, const char *s)
 
 char *api_printf(struct api_call *call, const char *fmt, ...)
 {
+	char text[128], *s;
 	va_list ap;
-	char *s;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		n = 0;
+		return api_strdup(call, "");
 	s = api_alloc(call, (size_t)n + 1);
+	if ((size_t)n < sizeof(text)) // nearly always: formatting is the larger part of an item's cost
+		return memcpy(s, text, (size_t)n + 1);
 	va_start(ap, fmt);
 	vsnprintf(s, (size_t)n + 1, fmt, ap);
 	va_end(ap);

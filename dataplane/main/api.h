@@ -40,18 +40,18 @@ struct api_method {
 	const char *service; // "corelane.v1.Routes"
 	const char *name;    // "Add"
 	const ProtobufCMessageDescriptor *req, *resp;
-	api_unary_fn unary;  // either this
-	api_next_fn next;    // or this
+	api_unary_fn unary; // either this
+	api_next_fn next;   // or this
 	api_done_fn done;
 	size_t cursor_size;
 };
 
 void api_register(const struct api_method *methods, size_t n);
 
-#define API_METHODS(array)                                                                                             \
-	__attribute__((constructor)) static void api_register_methods(void)                                            \
-	{                                                                                                              \
-		api_register(array, sizeof(array) / sizeof((array)[0]));                                               \
+#define API_METHODS(array)                                                  \
+	__attribute__((constructor)) static void api_register_methods(void) \
+	{                                                                   \
+		api_register(array, sizeof(array) / sizeof((array)[0]));    \
 	}
 
 // The stream of this call has something again. Master thread only; the call must be one whose next() returned -EAGAIN.

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -192,6 +194,30 @@ static void too_many(void **state)
 	close(fds[0]);
 }
 
+// accept() fails while descriptors are out: the loop must not spin on that, and must accept later.
+static void no_descriptors(void **state)
+{
+	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	int fd = connect_to(path);
+	struct rlimit old, none;
+	clock_t cpu;
+	bool end;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	none = (struct rlimit){.rlim_cur = (rlim_t)fd + 1, .rlim_max = old.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	cpu = clock();
+	run_ms(500);
+	assert_in_range(clock() - cpu, 0, CLOCKS_PER_SEC / 10);
+	assert_int_equal(api_conn_count(), 0);
+	setrlimit(RLIMIT_NOFILE, &old);
+	request(fd, 1, "Lookup", &req.base, 0);
+	run_ms(1000);
+	assert_int_equal(api_conn_count(), 1);
+	assert_true(drain(fd, &end) > 0);
+	close(fd);
+}
+
 static void mode(void **state)
 {
 	struct stat st;
@@ -283,8 +309,8 @@ static int group_teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers), TEST(client_dies),      TEST(too_many),
-					   TEST(mode),          TEST(alive),          cmocka_unit_test(paths)};
+	const struct CMUnitTest tests[] = {TEST(back_pressure),  TEST(unread_answers), TEST(client_dies), TEST(too_many),
+					   TEST(no_descriptors), TEST(mode),           TEST(alive),       cmocka_unit_test(paths)};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

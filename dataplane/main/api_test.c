@@ -349,6 +349,24 @@ static void texts(void **state)
 	}
 }
 
+static void prints(void **state)
+{
+	struct api_call call = {0};
+	char want[300];
+
+	assert_string_equal(api_printf(&call, "%s", ""), "");
+	assert_string_equal(api_printf(&call, "%u/%s", 7, "x"), "7/x");
+	memset(want, 'y', sizeof(want));
+	for (size_t n = 126; n < 130; n++) {
+		want[n] = '\0';
+		assert_string_equal(api_printf(&call, "%s", want), want);
+		want[n] = 'y';
+	}
+	want[299] = '\0';
+	assert_string_equal(api_printf(&call, "%s", want), want);
+	arena_free(&call.memory);
+}
+
 static void arenas(void **state)
 {
 	struct arena a = {.limit = 100000};
@@ -389,6 +407,7 @@ int main(void)
 					   TEST(garbage),
 					   TEST(bombs),
 					   cmocka_unit_test(texts),
+					   cmocka_unit_test(prints),
 					   cmocka_unit_test(arenas)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,10 @@ static void done(void *cursor)
 	waiting = NULL; // which one has ended is not known here
 }
 
-#define ECHO(n, type) {.service = SERVICE, .name = n, .req = &type, .resp = &type, .unary = echo}
+#define ECHO(n, type)                                                                     \
+	{                                                                                 \
+		.service = SERVICE, .name = n, .req = &type, .resp = &type, .unary = echo \
+	}
 
 static const struct api_method methods[] = {
 	ECHO("a", corelane__v1__route_add_request__descriptor),
@@ -87,10 +90,18 @@ static const struct api_method methods[] = {
 	ECHO("l", corelane__v1__capture_request__descriptor),
 	ECHO("m", corelane__v1__trace_request__descriptor),
 	ECHO("n", corelane__v1__settings_set_request__descriptor),
-	{.service = SERVICE, .name = "o", .req = &corelane__v1__route__descriptor, .resp = &corelane__v1__route__descriptor,
+	{.service = SERVICE,
+	 .name = "o",
+	 .req = &corelane__v1__route__descriptor,
+	 .resp = &corelane__v1__route__descriptor,
 	 .unary = refuse},
-	{.service = SERVICE, .name = "p", .req = &corelane__v1__nexthop__descriptor, .resp = &corelane__v1__nexthop__descriptor,
-	 .next = next, .done = done, .cursor_size = sizeof(uint32_t)},
+	{.service = SERVICE,
+	 .name = "p",
+	 .req = &corelane__v1__nexthop__descriptor,
+	 .resp = &corelane__v1__nexthop__descriptor,
+	 .next = next,
+	 .done = done,
+	 .cursor_size = sizeof(uint32_t)},
 };
 
 API_METHODS(methods)

@@ -103,7 +103,8 @@ static int list_next(struct api_call *call, const void *req, void *cursor, void 
 	if (c->n == strtoull(r->vrf, NULL, 10))
 		return 0;
 	route->vrf = r->vrf;
-	route->prefix = api_printf(call, "10.%u.%u.%u/32", (unsigned)(c->n >> 16), (unsigned)(c->n >> 8 & 255), (unsigned)(c->n & 255));
+	route->prefix =
+		api_printf(call, "10.%u.%u.%u/32", (unsigned)(c->n >> 16), (unsigned)(c->n >> 8 & 255), (unsigned)(c->n & 255));
 	route->nexthop = (uint32_t)c->n++;
 	route->origin = api_strdup(call, "api");
 	items_given++;
