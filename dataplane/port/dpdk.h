@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DPDK device of any kind. Private to dpdk.c, dpdk_probe.c and dpdk_setup.c.
+// A DPDK device of any kind. Private to dpdk*.c.
 #pragma once
 
 #include <linux/if.h>
@@ -20,7 +20,8 @@ struct dpdk {
 	struct rte_device *device;
 	char name[RTE_DEV_NAME_MAX_LEN];
 	char netdev[IFNAMSIZ];   // af_packet and af_xdp: the kernel interface beneath, else empty
-	int ctl;                 // socket for its ioctls
+	int ctl, old_mtu;        // socket for its ioctls; its MTU before us
+	bool raised;             // it was down before us
 	uint16_t id;
 	uint16_t frame_mtu;      // what fits the frames of af_packet's ring, 0 = no such limit
 	bool up, callbacks;
@@ -34,4 +35,9 @@ void dpdk_remove(struct dpdk *d); // closes the device; a virtual one vanishes, 
 // Configures and starts it. Sets port->n_queues, mac, driver, numa.
 int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err);
 int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err); // bytes of the IP packet
+
+// The kernel interface named netdev: remembers its state and brings it up; puts all back.
+int dpdk_netdev_take(struct dpdk *d, struct error *err);
+void dpdk_netdev_release(struct dpdk *d);
+int dpdk_netdev_set_mtu(const struct dpdk *d, uint16_t mtu, struct error *err);
 bool dpdk_netdev_up(const struct dpdk *d);

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_devargs.h>
@@ -163,6 +162,15 @@ static int plug(struct dpdk *d, const char *args, struct error *err)
 	return 0;
 }
 
+static int take_netdev(struct dpdk *d, const char *args, struct error *err)
+{
+	if (!is_driver(args, "net_af_packet") && !is_driver(args, "net_af_xdp"))
+		return 0;
+	if (!get_arg(args, "iface", d->netdev, sizeof(d->netdev)))
+		return error_set(err, EINVAL, "dpdk.devargs", args, "iface= and the name of a network interface", "names no interface");
+	return dpdk_netdev_take(d, err);
+}
+
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 {
 	char args[sizeof(cfg->devargs) + 64];
@@ -171,15 +179,14 @@ int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret == 0)
 		ret = parse_name(d, args, err);
 	if (ret == 0)
+		ret = take_netdev(d, args, err);
+	if (ret == 0)
 		ret = plug(d, args, err);
 	if (ret < 0)
-		return ret;
-	owners[d->id] = d;
-	if (is_driver(args, "net_af_packet") || is_driver(args, "net_af_xdp"))
-		get_arg(args, "iface", d->netdev, sizeof(d->netdev));
-	if (d->netdev[0])
-		d->ctl = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	return 0;
+		dpdk_netdev_release(d);
+	else
+		owners[d->id] = d;
+	return ret;
 }
 
 static bool has_sibling(const struct dpdk *d)
@@ -200,7 +207,5 @@ void dpdk_remove(struct dpdk *d)
 	owners[d->id] = NULL;
 	if (!has_sibling(d)) // one device may have several ports
 		rte_dev_remove(d->device);
-	if (d->ctl >= 0)
-		close(d->ctl);
-	d->ctl = -1;
+	dpdk_netdev_release(d);
 }

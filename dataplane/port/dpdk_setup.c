@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 
 #include "base/log.h"
 
@@ -22,44 +21,6 @@ static unsigned overhead_of(const struct rte_eth_dev_info *info)
 static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan)
 {
 	return mtu + (vlan != 0 && overhead_of(info) < RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + RTE_VLAN_HLEN ? RTE_VLAN_HLEN : 0);
-}
-
-static int netdev_ioctl(const struct dpdk *d, unsigned long request, struct ifreq *ifr)
-{
-	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", d->netdev);
-	return ioctl(d->ctl, request, ifr) < 0 ? -errno : 0;
-}
-
-static int set_netdev_mtu(const struct dpdk *d, uint16_t mtu, struct error *err)
-{
-	struct ifreq ifr = {.ifr_mtu = mtu};
-	char value[8], valid[64];
-	int ret;
-
-	snprintf(value, sizeof(value), "%u", mtu);
-	snprintf(valid, sizeof(valid), "up to %u, or a new port with larger frames", d->frame_mtu);
-	if (d->frame_mtu != 0 && mtu > d->frame_mtu)
-		return error_set(err, EINVAL, "port.mtu", value, valid, "does not fit the frames of %s's ring", d->netdev);
-	ret = netdev_ioctl(d, SIOCSIFMTU, &ifr);
-	return ret == 0 ? 0 : error_set(err, -ret, "port.mtu", value, NULL, "%s does not take it: %s", d->netdev, strerror(-ret));
-}
-
-static int bring_netdev_up(const struct dpdk *d, struct error *err)
-{
-	struct ifreq ifr = {};
-	int ret = netdev_ioctl(d, SIOCGIFFLAGS, &ifr);
-
-	ifr.ifr_flags |= IFF_UP;
-	if (ret == 0)
-		ret = netdev_ioctl(d, SIOCSIFFLAGS, &ifr);
-	return ret == 0 ? 0 : error_set(err, -ret, "dpdk.devargs", d->netdev, "an interface of this namespace", "does not come up: %s", strerror(-ret));
-}
-
-bool dpdk_netdev_up(const struct dpdk *d)
-{
-	struct ifreq ifr = {};
-
-	return netdev_ioctl(d, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 // May the device carry this MTU? Sets *scatter when its frames need more than one buffer.
@@ -95,7 +56,7 @@ int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *er
 	int ret;
 
 	if (d->netdev[0])
-		return set_netdev_mtu(d, mtu, err);
+		return dpdk_netdev_set_mtu(d, mtu, err);
 	ret = rte_eth_dev_info_get(d->id, &info);
 	if (ret == 0)
 		ret = check_mtu(d, &info, mtu, vlan, &scatter, err);
@@ -194,8 +155,6 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 		ret = check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
 	else
 		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device gives no information: %s", strerror(-ret));
-	if (ret == 0 && d->netdev[0])
-		ret = bring_netdev_up(d, err);
 	if (ret < 0)
 		return ret;
 	port->n_queues = queues_of(&info, cfg->queues);
