@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// FIB: the words and nodes of the trie, and how nodes are built.
+//
+// A word is either a leaf (top bit set: prefix length and next hop of a route) or the unit of a child node (top bit clear).
+// FIB_INHERIT is the leaf without a route: whatever was found higher up holds. A longer route is a greater leaf and a child
+// is less than any leaf, so the best match is simply the maximum of the words on the way down.
+//
+// A node at depth d (bits above it) holds the routes of length d+1 .. d+8: each of its 256 slots is the longest of these that
+// contains the slot, or a child, whose `cover` then holds that route. Runs of equal slots are stored once.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "l3/fib.h"
+#include "l3/fib_arena.h"
+
+#define FIB_STRIDE 8
+#define FIB_SLOTS 256
+#define FIB_INHERIT (1u << 31)
+#define FIB_SHORTER_WORDS 8 // words[] taken by the bits of shorter routes
+
+// Immutable once published, but for `cover` and for words that refer to children: each changes in one store.
+struct fib_node {
+	uint64_t runs[4];   // bit s: slot s begins a run; bit 0 is always set
+	uint8_t base[4];    // index in words[] of the first run that begins in runs[i], or would
+	uint32_t cover;     // leaf: the parent's route for this slot
+	uint32_t words[];   // [256 bits of shorter routes, only if there are any,] one word per run
+};
+
+static inline bool fib_is_leaf(uint32_t word)
+{
+	return word >> 31;
+}
+
+static inline uint32_t fib_leaf(unsigned len, uint32_t nexthop)
+{
+	return FIB_INHERIT | len << 22 | nexthop;
+}
+
+static inline unsigned fib_leaf_len(uint32_t leaf)
+{
+	return (leaf & ~FIB_INHERIT) >> 22;
+}
+
+static inline uint32_t fib_leaf_nexthop(uint32_t leaf)
+{
+	return leaf & FIB_MAX_NEXTHOP;
+}
+
+// Whether the leaf is a route of this length. (FIB_INHERIT is none of any.)
+static inline bool fib_leaf_is(uint32_t leaf, unsigned len)
+{
+	return leaf != FIB_INHERIT && fib_leaf_len(leaf) == len;
+}
+
+static inline uint32_t fib_load(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static inline void fib_store(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static inline struct fib_node *fib_child(uint32_t word)
+{
+	return fib_at(word);
+}
+
+static inline unsigned fib_node_index(const struct fib_node *node, unsigned slot)
+{
+	return node->base[slot >> 6] + (unsigned)__builtin_popcountll(node->runs[slot >> 6] << (~slot & 63)) - 1;
+}
+
+// A route in the numbering of its level: rel is its length below the level's first bit. The slots that it covers, and
+// its number among the shorter routes (those of less than the level's whole stride).
+struct fib_span {
+	unsigned from, to; // slots [from, to)
+	unsigned number;   // heap order: 1 << rel | its rel bits
+};
+
+struct fib_span fib_span(unsigned slot, unsigned rel, unsigned stride);
+
+// What a change does to a leaf.
+struct fib_change {
+	enum { FIB_PUT, FIB_ADD, FIB_REMOVE } kind;
+	unsigned len;  // ADD, REMOVE: of the route
+	uint32_t word; // PUT: what the slots become; ADD: the route's leaf; REMOVE: what takes its place
+};
+
+uint32_t fib_change_leaf(const struct fib_change *c, uint32_t leaf);
+// Applies the change to the covers of the node's children in these slots.
+void fib_node_change_covers(const struct fib_node *node, const struct fib_span *span, const struct fib_change *c);
+
+// A node under construction.
+struct fib_build {
+	unsigned n;
+	uint32_t cover;
+	uint64_t runs[4];
+	uint64_t shorter[4];
+	uint32_t words[FIB_SLOTS];
+};
+
+// Begins as a copy of the node (NULL: an empty one) with the change applied to the slots of span.
+void fib_build_edit(struct fib_build *b, const struct fib_node *node, const struct fib_span *span, const struct fib_change *c);
+bool fib_build_empty(const struct fib_build *b);
+uint32_t fib_build_node(const struct fib_build *b, bool removal); // the word of the new node; 0: no memory
+
+bool fib_node_has_shorter(const struct fib_node *node, unsigned number);
+void fib_node_retire_all(uint32_t word); // with all its children
