@@ -107,11 +107,11 @@ func TestSlowReader(t *testing.T) {
 
 func TestStreamEndsEarly(t *testing.T) {
 	s := apitest.Start(t)
-	fill(s, 20000)
+	fill(s, 5000)
 	c := s.Dial(t)
 	before := runtime.NumGoroutine()
 	stop := errors.New("enough")
-	for range 20 {
+	for range 10 {
 		got := 0
 		err := api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{}, func(*apiv1.Route) error {
 			if got++; got == 5 {

@@ -119,7 +119,7 @@ func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) 
 		err = cerr
 	}
 	if err == nil {
-		fmt.Fprintf(a.stderr, "%d packets captured, %d more were over the bound (--rate)\n", packets, missed)
+		fmt.Fprintf(a.stderr, "packets captured: %d; over the bound of --rate: %d\n", packets, missed)
 	}
 	return err
 }

@@ -159,10 +159,8 @@ func scalar(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 func (d *detail) value(f protoreflect.FieldDescriptor, v protoreflect.Value, path string) string {
 	s := scalar(f, v)
 	name := string(f.Name())
-	for _, unit := range []string{"packets", "bytes", "cycles", "seconds"} {
-		if name == unit || strings.HasSuffix(name, "_"+unit) {
-			s += " " + map[bool]string{true: "s", false: unit}[unit == "seconds"]
-		}
+	if unit := unitOf(name); unit != "" {
+		s += " " + unit
 	}
 	if f.Kind() != protoreflect.Uint64Kind {
 		return s
@@ -178,6 +176,22 @@ func (d *detail) value(f protoreflect.FieldDescriptor, v protoreflect.Value, pat
 		s += ", " + rate(v.Uint(), before, d.seconds) + "/s"
 	}
 	return s
+}
+
+func unitOf(name string) string {
+	switch name {
+	case "rx_missed", "dropped", "waiting":
+		return "packets"
+	}
+	switch unit := name[strings.LastIndexByte(name, '_')+1:]; unit {
+	case "packets", "bytes", "cycles":
+		return unit
+	case "seconds":
+		return "s"
+	case "hz":
+		return "Hz"
+	}
+	return ""
 }
 
 // isGauge names the 64-bit fields that go down as well as up; all others are counters.

@@ -3,7 +3,6 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -44,7 +43,7 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 		if complete == nil {
 			complete = fixed()
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.flag, a.complete(complete))
+		a.completeFlag(cmd, f.flag, complete)
 	}
 }
 
@@ -100,7 +99,7 @@ func (v *fieldValue) Type() string {
 
 func (v *fieldValue) Set(text string) error {
 	if !v.field.IsList() {
-		value, err := parseField(v.field, text)
+		value, err := v.parse(text)
 		if err == nil {
 			v.msg.Set(v.field, value)
 		}
@@ -115,7 +114,7 @@ func (v *fieldValue) Set(text string) error {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
-		value, err := parseField(v.field, part)
+		value, err := v.parse(part)
 		if err != nil {
 			return err
 		}
@@ -124,8 +123,8 @@ func (v *fieldValue) Set(text string) error {
 	return nil
 }
 
-func parseField(f protoreflect.FieldDescriptor, text string) (protoreflect.Value, error) {
-	switch f.Kind() {
+func (v *fieldValue) parse(text string) (protoreflect.Value, error) {
+	switch v.field.Kind() {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(text), nil
 	case protoreflect.BoolKind:
@@ -135,16 +134,24 @@ func parseField(f protoreflect.FieldDescriptor, text string) (protoreflect.Value
 		}
 		return protoreflect.ValueOfBool(b), nil
 	case protoreflect.EnumKind:
-		n, err := enumParse(f.Enum(), text)
+		n, err := enumParse(v.field.Enum(), text)
 		return protoreflect.ValueOfEnum(n), err
 	case protoreflect.Uint32Kind:
-		n, err := parseNumber("value", text, 0, math.MaxUint32)
-		return protoreflect.ValueOfUint32(uint32(n)), err
+		n, err := strconv.ParseUint(text, 10, 32)
+		return protoreflect.ValueOfUint32(uint32(n)), v.numberError(text, err)
 	case protoreflect.Uint64Kind:
-		n, err := parseNumber("value", text, 0, math.MaxUint64)
-		return protoreflect.ValueOfUint64(n), err
+		n, err := strconv.ParseUint(text, 10, 64)
+		return protoreflect.ValueOfUint64(n), v.numberError(text, err)
 	}
-	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", f.Name(), f.Kind())
+	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", v.field.Name(), v.field.Kind())
+}
+
+// numberError answers with the flag's own help: the range is the daemon's to know.
+func (v *fieldValue) numberError(text string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return usagef("value", v.help, "'%s' is not such a number", text)
 }
 
 func parseNumber(field, text string, least, most uint64) (uint64, error) {

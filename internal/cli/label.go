@@ -17,10 +17,12 @@ var labelListing = listing[*apiv1.Label]{
 	columns: []column[*apiv1.Label]{
 		number("label", (*apiv1.Label).GetLabel),
 		text("target", func(l *apiv1.Label) string { return targetText(l.GetVrf(), l.GetBridge(), l.GetNexthop()) }),
+		text("mode", func(l *apiv1.Label) string { return tunnelMode(l.Uniform) }),
 	},
 }
 
 func newLabelCmd(a *app) *cobra.Command {
+	added := &apiv1.Label{}
 	return noun("label", "Labels: what a packet that came through an MPLS tunnel belongs to",
 		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
 		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
@@ -29,14 +31,8 @@ func newLabelCmd(a *app) *cobra.Command {
 				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
 			}),
 		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7", minLabel, maxLabel,
-			func(ctx context.Context, n uint32, t target) error {
-				l := &apiv1.Label{Label: n, Target: &apiv1.Label_Nexthop{Nexthop: t.nexthop}}
-				if t.vrf != "" {
-					l.Target = &apiv1.Label_Vrf{Vrf: t.vrf}
-				} else if t.bridge != "" {
-					l.Target = &apiv1.Label_Bridge{Bridge: t.bridge}
-				}
-				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: l}))
+			added, func(ctx context.Context) error {
+				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: added}))
 			}),
 		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames, func(ctx context.Context, arg string) error {
 			n, err := parseID("label", arg, minLabel, maxLabel)

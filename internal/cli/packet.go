@@ -28,7 +28,9 @@ func parsePacket(text string) ([]byte, error) {
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		data, err = readPacket(name)
 	} else {
-		data, err = parseHex(text)
+		if data, err = parseHex(text); err != nil {
+			err = errors.New(strings.TrimPrefix(err.Error(), "encoding/hex: "))
+		}
 	}
 	switch {
 	case err != nil:
@@ -93,6 +95,9 @@ func summary(data []byte) string {
 }
 
 func layerText(l gopacket.Layer) string {
+	if f, ok := l.(gopacket.NetworkLayer); ok && len(f.LayerContents()) == 0 {
+		return "" // what a decoder leaves of a header that is cut short; the failure follows
+	}
 	switch l := l.(type) {
 	case *layers.Ethernet:
 		return fmt.Sprintf("%s > %s", l.SrcMAC, l.DstMAC)

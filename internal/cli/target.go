@@ -6,28 +6,12 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// target is what a label or a VNI leads to: one of these is set.
-type target struct {
-	vrf, bridge string
-	nexthop     uint32
-}
-
+// Labels and VNIs lead to one of these.
 const targetKinds = "vrf NAME, bridge NAME, nexthop ID"
-
-func parseTarget(kind, name string) (target, error) {
-	switch kind {
-	case "vrf":
-		return target{vrf: name}, nil
-	case "bridge":
-		return target{bridge: name}, nil
-	case "nexthop":
-		id, err := parseID("nexthop", name, 1, maxNexthop)
-		return target{nexthop: id}, err
-	}
-	return target{}, usagef("target", targetKinds, "'%s' is unknown", kind)
-}
 
 func targetText(vrf, bridge string, nexthop uint32) string {
 	switch {
@@ -39,20 +23,39 @@ func targetText(vrf, bridge string, nexthop uint32) string {
 	return "nexthop " + strconv.Itoa(int(nexthop))
 }
 
-// newTargetAdd makes "add NUMBER TARGET NAME".
-func newTargetAdd(a *app, arg, short, example string, least, most uint32, add func(ctx context.Context, n uint32, t target) error) *cobra.Command {
+// setTarget fills the field of msg that kind names.
+func setTarget(msg proto.Message, kind, name string) error {
+	m := msg.ProtoReflect()
+	f := m.Descriptor().Fields().ByName(protoreflect.Name(kind))
+	switch kind {
+	case "vrf", "bridge":
+		m.Set(f, protoreflect.ValueOfString(name))
+		return nil
+	case "nexthop":
+		id, err := parseID("nexthop", name, 1, maxNexthop)
+		m.Set(f, protoreflect.ValueOfUint32(id))
+		return err
+	}
+	return usagef("target", targetKinds, "'%s' is unknown", kind)
+}
+
+// newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,
+// with the fields vrf, bridge, nexthop and uniform.
+func newTargetAdd(a *app, arg, short, example string, least, most uint32, msg proto.Message, add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
 		n, err := parseID(arg, args[0], least, most)
 		if err != nil {
 			return err
 		}
-		t, err := parseTarget(args[1], args[2])
-		if err != nil {
+		m := msg.ProtoReflect()
+		m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(arg)), protoreflect.ValueOfUint32(n))
+		if err := setTarget(msg, args[1], args[2]); err != nil {
 			return err
 		}
-		return add(ctx, n, t)
+		return add(ctx)
 	})
 	cmd.Long = short + ". TARGET NAME is one of: " + targetKinds + "."
+	a.bind(cmd, msg, []fieldFlag{{flag: "uniform", help: "the tunnel's TTL and DSCP go on in the inner header (RFC 3443; default: pipe)"}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		name := fixed()
 		if len(args) == 2 {
@@ -64,3 +67,5 @@ func newTargetAdd(a *app, arg, short, example string, least, most uint32, add fu
 	}
 	return cmd
 }
+
+func tunnelMode(uniform bool) string { return map[bool]string{true: "uniform", false: "pipe"}[uniform] }

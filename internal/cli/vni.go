@@ -17,10 +17,12 @@ var vniListing = listing[*apiv1.Vni]{
 	columns: []column[*apiv1.Vni]{
 		number("vni", (*apiv1.Vni).GetVni),
 		text("target", func(v *apiv1.Vni) string { return targetText(v.GetVrf(), v.GetBridge(), v.GetNexthop()) }),
+		text("mode", func(v *apiv1.Vni) string { return tunnelMode(v.Uniform) }),
 	},
 }
 
 func newVniCmd(a *app) *cobra.Command {
+	added := &apiv1.Vni{}
 	return noun("vni", "VNIs: what a packet that came through a VXLAN tunnel belongs to",
 		newList(a, "List VNIs", "  corelane vni list", vniListing, allVnis(a)),
 		newShow(a, "VNI", "Show a VNI", "  corelane vni show 5001", vniNames,
@@ -29,14 +31,8 @@ func newVniCmd(a *app) *cobra.Command {
 				return where(allVnis(a), func(v *apiv1.Vni) bool { return v.Vni == n }), err
 			}),
 		newTargetAdd(a, "vni", "Add a VNI", "  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red", 1, maxVni,
-			func(ctx context.Context, n uint32, t target) error {
-				v := &apiv1.Vni{Vni: n, Target: &apiv1.Vni_Nexthop{Nexthop: t.nexthop}}
-				if t.vrf != "" {
-					v.Target = &apiv1.Vni_Vrf{Vrf: t.vrf}
-				} else if t.bridge != "" {
-					v.Target = &apiv1.Vni_Bridge{Bridge: t.bridge}
-				}
-				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: v}))
+			added, func(ctx context.Context) error {
+				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: added}))
 			}),
 		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames, func(ctx context.Context, arg string) error {
 			n, err := parseID("vni", arg, 1, maxVni)

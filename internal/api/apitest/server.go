@@ -4,12 +4,12 @@
 package apitest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -73,21 +73,24 @@ func (t *Table[K, V]) Put(k K, v V) {
 // Get returns the object, or false.
 func (t *Table[K, V]) Get(k K) (V, bool) { v, ok := t.m[k]; return v, ok }
 
+// Delete removes.
+func (t *Table[K, V]) Delete(k K) { delete(t.m, k) }
+
 // Len counts the objects.
 func (t *Table[K, V]) Len() int { return len(t.m) }
 
 // All returns copies, ordered by key.
 func (t *Table[K, V]) All() []V {
 	keys := make([]K, 0, len(t.m))
+	text := make(map[K]string, len(t.m))
 	for k := range t.m {
 		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b K) int {
-		if x, ok := any(a).(uint32); ok {
-			return cmp.Compare(x, any(b).(uint32))
+		text[k] = fmt.Sprint(k)
+		if n, ok := any(k).(uint32); ok {
+			text[k] = fmt.Sprintf("%10d", n)
 		}
-		return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
-	})
+	}
+	slices.SortFunc(keys, func(a, b K) int { return strings.Compare(text[a], text[b]) })
 	all := make([]V, len(keys))
 	for i, k := range keys {
 		all[i] = proto.Clone(t.m[k]).(V)

@@ -101,7 +101,7 @@ func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 	if _, ok := t.Get(k); !ok {
 		return nil, missing(field, k)
 	}
-	delete(t.m, k)
+	t.Delete(k)
 	return &apiv1.Empty{}, nil
 }
 
@@ -207,7 +207,7 @@ func (s routes) Del(_ context.Context, r *apiv1.RouteDelRequest) (*apiv1.RouteRe
 		return nil, err
 	}
 	for _, route := range r.Routes {
-		delete(s.Routes.m, RouteKey{route.Vrf, route.Prefix})
+		s.Routes.Delete(RouteKey{route.Vrf, route.Prefix})
 	}
 	return &apiv1.RouteReply{Changed: uint32(len(r.Routes))}, nil
 }
