@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
+
+var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
+	"no_anycast_gateway"}
+
+// check finds what the fields of an object say against each other.
+func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
+	switch m := m.(type) {
+	case *apiv1.Vrf:
+		if m.Name == FabricVrf {
+			l.fail(l.at(n), path+".name", "another name", "the VRF '%s' is the underlay's and always exists: leave it out", FabricVrf)
+		}
+	case *apiv1.Port:
+		l.checkPort(path, n, m)
+	case *apiv1.Nexthop:
+		l.checkNexthop(path, n, m)
+	}
+}
+
+func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
+	wrong, role := tenantOnly, "fabric"
+	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
+		wrong, role = fabricOnly, "tenant"
+	}
+	for _, name := range wrong {
+		if at := child(n, string(name)); at != nil {
+			l.fail(l.at(at), fmt.Sprintf("%s.%s", path, name), "", "a %s port does not have it", role)
+		}
+	}
+	if tap := m.GetTap(); tap != nil && tap.Ifname == "" && len(m.Name) > 15 {
+		l.fail(l.at(n), path+".tap.ifname", ifnameFormat.valid, "missing: '%s' is too long for the kernel", m.Name)
+	}
+	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
+		l.checkTenant(path, n, m)
+	}
+	device := deviceOf(m)
+	if first, twice := l.inuse[device]; twice {
+		l.fail(l.at(n), path, "a device for each port", "its device is that of the port in line %d", first.line)
+		return
+	}
+	l.inuse[device] = l.at(n)
+}
+
+func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
+	switch {
+	case m.Vrf == FabricVrf:
+		l.fail(l.at(child(n, "vrf")), path+".vrf", "another VRF", "'%s' belongs to the underlay", FabricVrf)
+	case m.Vrf == "" && m.Bridge == "":
+		l.fail(l.at(n), path, "vrf, bridge or both", "a tenant port belongs to a tenant")
+	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
+		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
+	}
+}
+
+// deviceOf names what only one port can have.
+func deviceOf(m *apiv1.Port) string {
+	switch d := m.Device.(type) {
+	case *apiv1.Port_Dpdk:
+		first, _, _ := strings.Cut(d.Dpdk.Devargs, ",")
+		return "dpdk " + first
+	case *apiv1.Port_Tap:
+		ifname := d.Tap.Ifname
+		if ifname == "" {
+			ifname = m.Name
+		}
+		return "tap " + d.Tap.Netns + " " + ifname
+	case *apiv1.Port_Memif:
+		return fmt.Sprintf("memif %s %d", d.Memif.Socket, d.Memif.Id)
+	case *apiv1.Port_Vhost:
+		return "vhost " + d.Vhost.Socket
+	}
+	return ""
+}
+
+// Fields of a tunnel that only one kind of encapsulation has.
+var (
+	mplsOnly  = []string{"label"}
+	greOnly   = []string{"gre_key", "gre_has_key"}
+	udpOnly   = []string{"udp6_checksum"}
+	vxlanOnly = []string{"vni", "router_mac"}
+)
+
+func (l *loader) checkNexthop(path string, n *yaml.Node, m *apiv1.Nexthop) {
+	r := m.ProtoReflect()
+	l.kinds[keyOf(m)] = string(r.WhichOneof(r.Descriptor().Oneofs().ByName("kind")).Name())
+	switch {
+	case m.GetTunnel() != nil:
+		l.checkTunnel(path+".tunnel", child(n, "tunnel"), m.GetTunnel())
+	case m.GetPort() != nil:
+		if m.GetPort().Address == "" && m.GetPort().Mac == "" {
+			l.fail(l.at(n), path+".port", "an address or a mac", "nothing says which host behind the port is meant")
+		}
+	case m.GetGroup() != nil:
+		l.checkGroup(path+".group.members", child(n, "group"), m.GetGroup())
+	}
+}
+
+const maxMembers = 64
+
+func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
+	if len(g.Members) == 0 || len(g.Members) > maxMembers {
+		l.fail(l.at(n), path, fmt.Sprintf("1 to %d members", maxMembers), "%d members", len(g.Members))
+	}
+	seen := map[uint32]bool{}
+	for i, member := range g.Members {
+		field := fmt.Sprintf("%s[%d].nexthop", path, i)
+		if seen[member.Nexthop] {
+			l.fail(l.at(n), field, "each next hop once, with a weight", "next hop %d twice", member.Nexthop)
+		}
+		seen[member.Nexthop] = true
+		l.members = append(l.members, pending{"nexthops", strconv.Itoa(int(member.Nexthop)), field, l.at(n)})
+	}
+}
+
+func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) {
+	var wrong []string
+	switch t.Encap {
+	case apiv1.Encap_ENCAP_MPLSOUDP:
+		wrong = slices.Concat(greOnly, vxlanOnly)
+	case apiv1.Encap_ENCAP_MPLSOGRE:
+		wrong = slices.Concat(udpOnly, vxlanOnly)
+	case apiv1.Encap_ENCAP_VXLAN:
+		wrong = slices.Concat(mplsOnly, greOnly)
+		if t.Vni == 0 {
+			l.fail(l.at(n), path+".vni", "1 to 16777215", "missing")
+		}
+	}
+	for _, name := range wrong {
+		if at := child(n, name); at != nil {
+			l.fail(l.at(at), path+"."+name, "", "%s does not have it", t.Encap)
+		}
+	}
+	if t.Encap != apiv1.Encap_ENCAP_VXLAN && t.Label < 16 {
+		l.fail(l.at(n), path+".label", "16 to 1048575", "missing, or one that RFC 3032 reserves")
+	}
+	if t.Local != "" && strings.Contains(t.Local, ":") != strings.Contains(t.Remote, ":") {
+		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family", t.Local, t.Remote)
+	}
+}
+
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// finish checks what takes the whole file.
+func (l *loader) finish() {
+	for _, ref := range l.refs {
+		l.lookup(ref)
+	}
+	for _, m := range l.members {
+		if kind := l.kinds[m.key]; kind != "" && kind != "port" && kind != "tunnel" {
+			l.fail(m.at, m.field, "a next hop of kind port or tunnel", "next hop %s of kind %s cannot be in a group", m.key, kind)
+		}
+	}
+	l.twiceRoutes()
+	if l.state.Settings == nil {
+		l.state.Settings = &apiv1.Settings{}
+		Normalize(l.state.Settings)
+	}
+}
+
+func (l *loader) lookup(ref pending) {
+	if ref.section == "vrfs" && ref.key == FabricVrf {
+		return
+	}
+	if _, found := l.defs[ref.section][ref.key]; !found {
+		l.fail(ref.at, ref.field, l.known(ref.section), "there is no %s '%s' in this file", nouns[ref.section], ref.key)
+	}
+}
+
+// known lists the names of a section, some of them when there are many.
+func (l *loader) known(section string) string {
+	const some = 8
+	var keys []string
+	for key := range l.defs[section] {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		x, err1 := strconv.Atoi(a)
+		y, err2 := strconv.Atoi(b)
+		if err1 == nil && err2 == nil {
+			return x - y
+		}
+		return strings.Compare(a, b)
+	})
+	if section == "vrfs" {
+		keys = append([]string{FabricVrf}, keys...)
+	}
+	switch {
+	case len(keys) == 0:
+		return fmt.Sprintf("one of the %s, which are empty", section)
+	case len(keys) > some:
+		return fmt.Sprintf("%s and %d more", strings.Join(keys[:some], ", "), len(keys)-some)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// twiceRoutes sorts the routes and finds prefixes that are given twice.
+func (l *loader) twiceRoutes() {
+	routes := l.state.Routes
+	if !slices.IsSortedFunc(routes, CompareRoutes) {
+		slices.SortStableFunc(routes, CompareRoutes)
+	}
+	for i := 1; i < len(routes); i++ {
+		if CompareRoutes(routes[i-1], routes[i]) == 0 {
+			l.fail(position{int(routes[i].Line), 1}, "routes", "each prefix of a VRF once", "%s in VRF '%s' twice: it is in line %d already",
+				routes[i].Prefix, routes[i].Vrf, routes[i-1].Line)
+		}
+	}
+}

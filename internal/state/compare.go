@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// portSettable are the fields of a port that may change while it lives.
+var portSettable = []string{"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses",
+	"proxy_arp", "mss_clamp", "no_anycast_gateway"}
+
+// changed lists the fields and oneofs in which an object differs from the wish. What the wish leaves to the node does
+// not differ.
+func changed(want, have proto.Message) []string {
+	w := proto.Clone(want).ProtoReflect()
+	h := have.ProtoReflect()
+	fill(w, h)
+	var names []string
+	md := w.Descriptor()
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if fd.ContainingOneof() == nil && !ruleOf(fd).readOnly && !equalField(w, h, fd) {
+			names = append(names, string(fd.Name()))
+		}
+	}
+	for i := range md.Oneofs().Len() {
+		of := md.Oneofs().Get(i)
+		fd := w.WhichOneof(of)
+		if fd != h.WhichOneof(of) || fd != nil && !equalField(w, h, fd) {
+			names = append(names, string(of.Name()))
+		}
+	}
+	return names
+}
+
+func equalField(a, b protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	return a.Has(fd) == b.Has(fd) && a.Get(fd).Equal(b.Get(fd))
+}
+
+// fill takes over from have what want leaves to the node.
+func fill(want, have protoreflect.Message) {
+	fields := want.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		switch {
+		case fd.IsList():
+		case fd.Kind() == protoreflect.MessageKind:
+			if want.Has(fd) && have.Has(fd) {
+				fill(want.Mutable(fd).Message(), have.Get(fd).Message())
+			}
+		case ruleOf(fd).any && !want.Has(fd) && have.Has(fd):
+			want.Set(fd, have.Get(fd))
+		}
+	}
+}
+
+// settable says whether all of a port's changes can be made while it lives.
+func settable(fields []string) bool {
+	for _, f := range fields {
+		if !slices.Contains(portSettable, f) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+func planText(t *testing.T, ops []Op) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Print(&b, ops); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Applying the difference of any two states to a node with the one makes it the other.
+func TestDiffTurnsAnyStateIntoAnyOther(t *testing.T) {
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m := newModel()
+		c := m.serve(t)
+		for step := range 3 {
+			want := randomState(r)
+			have, err := Read(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops := Diff(want, have)
+			if _, err := Apply(t.Context(), c, ops, nil); err != nil {
+				t.Fatalf("seed %d step %d: %v\nplan:\n%s", seed, step, err, planText(t, ops))
+			}
+			have, err = Read(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := Diff(want, have); len(left) > 0 {
+				t.Fatalf("seed %d step %d: still different:\n%s", seed, step, planText(t, left))
+			}
+			if n := len(have.Routes) - len(want.Routes); n != 0 {
+				t.Fatalf("seed %d step %d: %d routes too many", seed, step, n)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestDiffOfEqualStatesIsEmpty(t *testing.T) {
+	for seed := range uint64(200) {
+		s := randomState(rand.New(rand.NewPCG(seed, 2)))
+		if ops := Diff(s, s); len(ops) > 0 {
+			t.Fatalf("seed %d:\n%s", seed, planText(t, ops))
+		}
+	}
+}
+
+const baseYAML = `
+vrfs:
+  - {name: red}
+ports:
+  - {name: fab0, role: PORT_ROLE_FABRIC, dpdk: {devargs: net_null0}, addresses: [192.0.2.1/24]}
+  - {name: tap0, role: PORT_ROLE_TENANT, tap: {}, vrf: red}
+nexthops:
+  - {id: 1, port: {port: fab0, address: 192.0.2.9}}
+  - {id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}
+labels:
+  - {label: 100, vrf: red}
+routes:
+  - {vrf: red, prefix: 10.0.0.0/8, nexthop: 2}
+`
+
+func load(t *testing.T, text string) *State {
+	t.Helper()
+	s, err := Load("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestDiffPlans(t *testing.T) {
+	tests := []struct{ name, from, to, want string }{
+		{"nothing", "", "", ""},
+		{"one field", "devargs: net_null0}", "devargs: net_null0}, mtu: 9000", "~ port fab0: mtu 1500 -> 9000\n"},
+		{"route to another next hop", "10.0.0.0/8, nexthop: 2", "10.0.0.0/8, nexthop: 1", "~ route red 10.0.0.0/8: nexthop 2 -> 1\n"},
+		{"tunnel in place", "vni: 7", "vni: 8",
+			"~ nexthop 2: kind tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7} -> tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 8}\n"},
+		{"port made anew", "devargs: net_null0", "devargs: net_null1",
+			"~ nexthop 1: kind port {port: fab0, address: 192.0.2.9} -> discard {} (port 'fab0' goes)\n" +
+				"- port fab0 (to change device)\n" +
+				"+ port fab0: role PORT_ROLE_FABRIC, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
+				"~ nexthop 1: kind discard {} -> port {port: fab0, address: 192.0.2.9}\n"},
+		{"VRF renamed", "red", "blue",
+			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n- label 100 (to change it)\n+ label 100: vrf blue\n" +
+				"+ route blue 10.0.0.0/8: nexthop 2\n- vrf red\n"},
+		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}", "{id: 2, group: {members: [{nexthop: 1}]}}",
+			"- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n+ nexthop 2: group {members: [{nexthop: 1}]}\n" +
+				"+ route red 10.0.0.0/8: nexthop 2\n"},
+		{"setting", "\nvrfs:", "\nsettings: {vxlan_ports: [4789, 8472]}\nvrfs:", "~ settings: vxlan_ports [4789] -> [4789, 8472]\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			text := baseYAML
+			if test.from != "" {
+				text = strings.ReplaceAll(text, test.from, test.to)
+			}
+			if got := planText(t, Diff(load(t, text), load(t, baseYAML))); got != test.want {
+				t.Errorf("got:\n%swant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// What a file does not say and a node decides is no difference.
+func TestDiffLeavesToTheNode(t *testing.T) {
+	have := load(t, baseYAML)
+	have.Vrfs[0].Id = 17
+	have.Workers = []*apiv1.Worker{{Id: 0, Cpu: 1}}
+	for _, p := range have.Ports {
+		p.Queues, p.Mac = 2, "02:00:00:00:00:01"
+	}
+	have.Nexthops[1].GetTunnel().Local = "192.0.2.1"
+	if ops := Diff(load(t, baseYAML), have); len(ops) > 0 {
+		t.Errorf("%s", planText(t, ops))
+	}
+}
+
+func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
+	have := load(t, "workers: [{id: 0, cpu: 0}, {id: 1, cpu: 1}]")
+	want := load(t, "workers: [{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]")
+	got := planText(t, Diff(want, have))
+	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle IDLE_POLICY_SPIN\n"
+	if got != expect {
+		t.Errorf("got:\n%swant:\n%s", got, expect)
+	}
+}
+
+func manyRoutes(n int, nexthop uint32) []Route {
+	routes := make([]Route, n)
+	for i := range routes {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		routes[i] = Route{Vrf: "red", Prefix: netip.PrefixFrom(a, 32), Nexthop: nexthop}
+	}
+	return routes
+}
+
+func TestRoutesGoInBatches(t *testing.T) {
+	have, want := load(t, baseYAML), load(t, baseYAML)
+	have.Routes = nil
+	want.Routes = manyRoutes(2*RouteBatch+1, 2)
+	ops := Diff(want, have)
+	if len(ops) != 3 || ops[0].Objects() != RouteBatch || ops[2].Objects() != 1 {
+		t.Fatalf("%d operations", len(ops))
+	}
+	if c := CountOps(ops); c != (Count{Add: 2*RouteBatch + 1}) {
+		t.Errorf("counted %v", c)
+	}
+}
+
+func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	have, err := Read(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := Diff(load(t, baseYAML), have)
+	m.failAt = 4
+	done, err := Apply(t.Context(), c, ops, nil)
+	var stopped *ApplyError
+	if !errors.As(err, &stopped) {
+		t.Fatalf("%v", err)
+	}
+	if done.Add != 3 || stopped.Left.Add != len(ops)-3 || fmt.Sprint(stopped.Op) != fmt.Sprint(ops[3]) {
+		t.Errorf("done %v, left %v, at %v of\n%s", done, stopped.Left, stopped.Op, planText(t, ops))
+	}
+	for _, part := range []string{"told to refuse call 4", "done: 3 added", "+ nexthop 1: port"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in: %v", part, err)
+		}
+	}
+	have, err = Read(t.Context(), c) // and goes on from there
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest := Diff(load(t, baseYAML), have); len(rest) != len(ops)-3 {
+		t.Errorf("left to do:\n%s", planText(t, rest))
+	}
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// Error is one fault of a file.
+type Error struct {
+	File      string
+	Line, Col int
+	Field     string // "ports[2].mtu"
+	What      string
+	Valid     string
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Col)
+	if e.Field != "" {
+		text += e.Field + ": "
+	}
+	text += e.What
+	if e.Valid != "" {
+		text += "; valid: " + e.Valid
+	}
+	return text
+}
+
+// Errors are the faults of a file in the order of its lines, maxErrors at most.
+type Errors []*Error
+
+const maxErrors = 20
+
+func (list Errors) Error() string {
+	lines := make([]string, len(list))
+	for i, e := range list {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// LoadFile reads a state from a file, or from standard input when path is "-".
+func LoadFile(path string) (*State, error) {
+	if path == "-" {
+		src, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		return Load("standard input", src)
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Load(path, src)
+}
+
+// Load reads a state. name is the file's, for errors, which are of type Errors.
+func Load(name string, src []byte) (*State, error) {
+	l := newLoader(name)
+	secs, ok := splitSections(src)
+	if ok {
+		l.sections(secs)
+	} else {
+		l.whole(src)
+	}
+	l.finish()
+	if len(l.errs) > 0 {
+		slices.SortStableFunc(l.errs, func(a, b *Error) int {
+			return (a.Line-b.Line)*10000 + a.Col - b.Col
+		})
+		return nil, l.errs
+	}
+	l.state.Sort()
+	return l.state, nil
+}
+
+type position struct{ line, col int }
+
+// loader collects a state and the faults of its file.
+type loader struct {
+	file    string
+	state   *State
+	errs    Errors
+	line    int                            // added to the lines of the piece that is being read
+	index   int                            // of the object within its section
+	defs    map[string]map[string]position // what exists, by section and key
+	refs    []pending                      // names to look up when all has been read
+	inuse   map[string]position            // devices
+	kinds   map[string]string              // of next hops
+	members []pending                      // of groups
+	vrfs    map[string]string              // for plainRoute: names by themselves
+	ids     map[string]uint32              // and next hops by their text
+}
+
+type pending struct {
+	section, key, field string
+	at                  position
+}
+
+func newLoader(file string) *loader {
+	l := &loader{file: file, state: &State{}, defs: map[string]map[string]position{}, inuse: map[string]position{},
+		kinds: map[string]string{}}
+	for _, s := range sections {
+		l.defs[s] = map[string]position{}
+	}
+	return l
+}
+
+func (l *loader) full() bool { return len(l.errs) >= maxErrors }
+
+func (l *loader) fail(at position, field, valid, what string, args ...any) {
+	if !l.full() {
+		l.errs = append(l.errs, &Error{l.file, at.line, at.col, field, fmt.Sprintf(what, args...), valid})
+	}
+}
+
+func (l *loader) at(n *yaml.Node) position { return position{n.Line + l.line, n.Column} }
+
+// sections reads the pieces of a file, uses after what they use.
+func (l *loader) sections(secs []section) {
+	seen := map[string]int{}
+	for _, s := range secs {
+		if line, twice := seen[s.key]; twice {
+			l.fail(position{s.line, 1}, s.key, "", "twice: it is in line %d already", line)
+		}
+		seen[s.key] = s.line
+		if !slices.Contains(sections, s.key) {
+			l.fail(position{s.line, 1}, s.key, strings.Join(sections, " "), "unknown key")
+		}
+	}
+	for _, key := range sections {
+		for _, s := range secs {
+			if s.key == key && !l.full() {
+				l.section(s)
+			}
+		}
+	}
+}
+
+func (l *loader) section(s section) {
+	pieces, ok := s.items()
+	if !ok {
+		if root := l.parse(s.piece); root != nil {
+			l.pairs(root)
+		}
+		return
+	}
+	l.index = 0
+	l.touch(s.key)
+	if s.key == "routes" {
+		l.prepareRoutes()
+	}
+	for _, p := range pieces {
+		if s.key == "routes" {
+			if routes, ok := l.plainRoutes(p); ok {
+				l.state.Routes = append(l.state.Routes, routes...)
+				l.index += len(routes)
+				continue
+			}
+		}
+		root := l.parse(p)
+		if root == nil {
+			return
+		}
+		l.list(s.key, root)
+		if l.full() {
+			return
+		}
+	}
+}
+
+// whole reads a file of another layout.
+func (l *loader) whole(src []byte) {
+	root := l.parse(piece{src, 1})
+	if root == nil {
+		return
+	}
+	l.pairs(root)
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parse returns the root node of a piece; nil when there is none, or a fault.
+func (l *loader) parse(p piece) *yaml.Node {
+	l.line = p.line - 1
+	dec := yaml.NewDecoder(strings.NewReader(string(p.text)))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	if err == io.EOF {
+		return nil
+	}
+	if err == nil {
+		if err = dec.Decode(&more); err == io.EOF {
+			return doc.Content[0]
+		}
+		if err == nil {
+			l.fail(l.at(&more), "", "one document", "a second document")
+			return nil
+		}
+	}
+	line, text := 1, err.Error()
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		text = text[len(m[0]):]
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line = n
+		}
+	}
+	l.fail(position{line + l.line, 1}, "", "", "not YAML: %s", text)
+	return nil
+}
+
+// pairs reads a mapping of sections.
+func (l *loader) pairs(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		l.fail(l.at(root), "", "a mapping with "+strings.Join(sections, " "), "not a mapping")
+		return
+	}
+	nodes := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		k := root.Content[i]
+		switch _, twice := nodes[k.Value]; {
+		case !slices.Contains(sections, k.Value):
+			l.fail(l.at(k), k.Value, strings.Join(sections, " "), "unknown key")
+		case twice:
+			l.fail(l.at(k), k.Value, "", "twice: it is in line %d already", nodes[k.Value].Line+l.line)
+		default:
+			nodes[k.Value] = root.Content[i+1]
+		}
+	}
+	for _, key := range sections {
+		if n := nodes[key]; n != nil {
+			l.index = 0
+			l.list(key, n)
+		}
+	}
+}
+
+// touch notes that a section is there, even when it is empty.
+func (l *loader) touch(key string) {
+	if key == "workers" && l.state.Workers == nil {
+		l.state.Workers = []*apiv1.Worker{} // none, which is not the same as not given
+	}
+}
+
+// list reads the objects of a section.
+func (l *loader) list(key string, n *yaml.Node) {
+	l.touch(key)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if key == "settings" {
+		l.object(key, key, n)
+		return
+	}
+	if n.Kind != yaml.SequenceNode {
+		l.fail(l.at(n), key, "a list: each item starts with \"- \"", "not a list")
+		return
+	}
+	for _, item := range n.Content {
+		if l.full() {
+			return
+		}
+		l.object(key, fmt.Sprintf("%s[%d]", key, l.index), item)
+		l.index++
+	}
+}
+
+// IsInput says whether an error is that of a file rather than of a node.
+func IsInput(err error) bool {
+	var list Errors
+	return errors.As(err, &list)
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+var update = flag.Bool("update", false, "write the files that docs/ has from this package")
+
+const (
+	examplePath = "../../docs/examples/node.yaml"
+	schemaPath  = "../../docs/node.schema.json"
+)
+
+func write(t testing.TB, s *State) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func equalStates(a, b *State) bool {
+	if (a.Workers == nil) != (b.Workers == nil) || len(a.Routes) != len(b.Routes) {
+		return false
+	}
+	for i := range a.Routes {
+		if CompareRoutes(a.Routes[i], b.Routes[i]) != 0 || a.Routes[i].Nexthop != b.Routes[i].Nexthop {
+			return false
+		}
+	}
+	for _, section := range sections {
+		x, y := a.objects(section), b.objects(section)
+		if len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !proto.Equal(x[i], y[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestWriteAndLoadGiveTheSameState(t *testing.T) {
+	for seed := range uint64(500) {
+		s := randomState(rand.New(rand.NewPCG(seed, 3)))
+		text := write(t, s)
+		back, err := Load("written.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if !equalStates(s, back) {
+			t.Fatalf("seed %d:\n%s\nbecame\n%s", seed, text, write(t, back))
+		}
+		if again := write(t, back); again != text {
+			t.Fatalf("seed %d: written differently the second time:\n%s\n%s", seed, text, again)
+		}
+	}
+}
+
+// The example of the documentation has every field that there is, and is written by export as it stands.
+func TestExampleShowsEveryField(t *testing.T) {
+	s, err := LoadFile(examplePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(examplePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[protoreflect.Name]bool{}
+	var walk func(md protoreflect.MessageDescriptor)
+	walk = func(md protoreflect.MessageDescriptor) {
+		if seen[md.Name()] {
+			return
+		}
+		seen[md.Name()] = true
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			if ruleOf(fd).readOnly {
+				continue
+			}
+			if !strings.Contains(string(text), string(fd.Name())+":") {
+				t.Errorf("%s is not in %s", fd.FullName(), examplePath)
+			}
+			if fd.Kind() == protoreflect.MessageKind {
+				walk(fd.Message())
+			}
+		}
+	}
+	for _, section := range sections {
+		walk(newMessage(section).ProtoReflect().Descriptor())
+	}
+	back, err := Load("written.yaml", []byte(write(t, s)))
+	if err != nil || !equalStates(s, back) {
+		t.Errorf("the example does not survive export: %v", err)
+	}
+}
+
+func TestSchemaIsTheOneInDocs(t *testing.T) {
+	schema, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(schemaPath, schema, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, err := os.ReadFile(schemaPath)
+	if err != nil || !bytes.Equal(old, schema) {
+		t.Errorf("%s is out of date (%v): go test ./internal/state -update", schemaPath, err)
+	}
+}
+
+// A rule for a field that the contract does not have would be without effect.
+func TestRulesNameFieldsOfTheContract(t *testing.T) {
+	known := map[string]bool{}
+	var walk func(md protoreflect.MessageDescriptor)
+	walk = func(md protoreflect.MessageDescriptor) {
+		for i := range md.Oneofs().Len() {
+			known[string(md.Name())+"."+string(md.Oneofs().Get(i).Name())] = true
+		}
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			known[string(md.Name())+"."+string(fd.Name())] = true
+			if fd.Kind() == protoreflect.MessageKind {
+				walk(fd.Message())
+			}
+		}
+	}
+	for _, section := range sections {
+		walk(newMessage(section).ProtoReflect().Descriptor())
+	}
+	for name := range rules {
+		if !known[name] {
+			t.Errorf("rule for %s", name)
+		}
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"unknown section", "vrfs: []\nvrf: []\n", "f:2:1: vrf: unknown key; valid: settings workers vrfs"},
+		{"unknown key", "vrfs:\n  - name: red\n    colour: 3\n", "f:3:5: vrfs[0].colour: unknown key; valid: name id"},
+		{"read only", "vrfs:\n  - {name: red, router_mac: \"02:00:00:00:00:01\"}\n", "f:2:17: vrfs[0].router_mac: read only"},
+		{"not a list", "vrfs: red\n", "f:1:7: vrfs: not a list"},
+		{"not a mapping", "vrfs: [red]\n", "f:1:8: vrfs[0]: not a mapping; valid: a mapping with name id"},
+		{"number as text", "vrfs: [{name: 10}]\n", "f:1:15: vrfs[0].name: '10' is not text but a number: put it in quotes"},
+		{"text as number", "vrfs: [{name: a, id: one}]\n", "f:1:22: vrfs[0].id: 'one' is not a number; valid: 1 to 16383"},
+		{"out of range", "vrfs: [{name: a, id: 16384}]\n", "f:1:22: vrfs[0].id: '16384' is out of range; valid: 1 to 16383"},
+		{"bool", "bridges: [{name: a, no_learning: yes}]\n", "f:1:34: bridges[0].no_learning: 'yes' is neither true nor false"},
+		{"enum", "bridges: [{name: a, unknown_unicast: DROP}]\n", "'DROP' is not accepted; valid: UNKNOWN_UNICAST_FLOOD, UNKNOWN_UNICAST_DROP"},
+		{"name too long", "vrfs: [{name: " + strings.Repeat("a", 32) + "}]\n", "is not accepted; valid: 1 to 31 of A-Z"},
+		{"missing", "labels: [{vrf: fabric}]\n", "f:1:10: labels[0].label: missing; valid: 16 to 1048575"},
+		{"missing oneof", "labels: [{label: 20}]\n", "labels[0]: target missing; valid: one of vrf, bridge, nexthop"},
+		{"two of a oneof", "labels: [{label: 20, vrf: fabric, nexthop: 1}]\n", "labels[0].nexthop: 'vrf' is given already; valid: one of vrf, bridge, nexthop"},
+		{"twice", "vrfs:\n  - {name: a}\n  - {name: a}\n", "f:3:5: vrfs[1]: vrf a twice: it is in line 2 already"},
+		{"key twice", "vrfs: [{name: a, name: b}]\n", "f:1:18: vrfs[0].name: twice"},
+		{"section twice", "vrfs: []\nports: []\nvrfs: []\n", "f:3:1: vrfs: twice: it is in line 1 already"},
+		{"no such VRF", "vrfs: [{name: a}]\nlabels: [{label: 20, vrf: b}]\n", "f:2:27: labels[0].vrf: there is no vrf 'b' in this file; valid: fabric, a"},
+		{"no such next hop", "bridges: [{name: a, flood: [4]}]\n", "f:1:29: bridges[0].flood[0]: there is no nexthop '4' in this file"},
+		{"host bits", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: 10.0.0.1/8, nexthop: 1}\n",
+			"f:3:27: routes[0].prefix: '10.0.0.1/8' has host bits set: '10.0.0.0/8' has none; valid: a prefix without host bits"},
+		{"route twice", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: \"2001:db8::/32\", nexthop: 1}\n" +
+			"  - {vrf: fabric, prefix: \"2001:0db8::/32\", nexthop: 1}\n", "f:4:1: routes: 2001:db8::/32 in VRF 'fabric' twice: it is in line 3 already"},
+		{"multicast MAC", "neighbors: [{port: p, address: 192.0.2.1, mac: \"01:00:5e:00:00:01\"}]\n", "is not accepted; valid: a unicast MAC"},
+		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n", "ports[0].proxy_arp: a fabric port does not have it"},
+		{"tenant of nobody", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n", "ports[0]: a tenant port belongs to a tenant; valid: vrf, bridge or both"},
+		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n" +
+			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n", "f:4:5: ports[1]: its device is that of the port in line 3"},
+		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n", "too long for the kernel"},
+		{"VXLAN with label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.1, vni: 1, label: 16}}]\n", "label: ENCAP_VXLAN does not have it"},
+		{"MPLS without label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1}}]\n", "label: missing, or one that RFC 3032 reserves"},
+		{"two families", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, label: 16, remote: 192.0.2.1, local: \"2001:db8::1\"}}]\n", "not of one family"},
+		{"group in group", "nexthops:\n  - {id: 1, group: {members: [{nexthop: 1}]}}\n", "next hop 1 of kind group cannot be in a group"},
+		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "0 members; valid: 1 to 64 members"},
+		{"own fabric", "vrfs: [{name: fabric}]\n", "the VRF 'fabric' is the underlay's"},
+		{"alias", "vrfs: [{name: &a red}, {name: *a}]\n", "an alias: not supported here"},
+		{"no value", "vrfs: [{name: }]\n", "vrfs[0].name: has no value"},
+		{"second document", "vrfs: []\n---\nvrfs: []\n", "a second document"},
+		{"not YAML", "vrfs:\n  - {name: a\n  - b\n", "f:3:1: not YAML: "},
+		{"tab", "vrfs:\n\t- {name: a}\n", "not YAML: found character that cannot start any token"},
+		{"JSON", "{\"vrfs\": [{\"name\": \"a\", \"id\": 0}]}", "f:1:31: vrfs[0].id: '0' is out of range"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Load("f", []byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+			if !IsInput(err) {
+				t.Errorf("%T is not an error of the input", err)
+			}
+		})
+	}
+}
+
+// Lines count from the start of the file in every piece that it is read in.
+func TestLoadErrorLineInALongFile(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("nexthops: [{id: 1, discard: {}}]\nroutes: # many\n")
+	for i := range 50000 {
+		fmt.Fprintf(&b, "# comment\n- {vrf: fabric, prefix: 10.%d.%d.%d/32, nexthop: 1}\n", i>>16, i>>8&255, i&255)
+	}
+	b.WriteString("- {vrf: fabric, prefix: 10.0.0.1/32, nexthop: 2}\n")
+	_, err := Load("f", []byte(b.String()))
+	if want := "f:100003:47: routes[50000].nexthop: there is no nexthop '2'"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+func TestLoadStopsAfterManyErrors(t *testing.T) {
+	_, err := Load("f", []byte("vrfs:\n"+strings.Repeat("  - {name: a/b}\n", 5000)))
+	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors {
+		t.Errorf("%d errors", n)
+	}
+}
+
+// A file gives the same state, or is refused, whether it is read in pieces or whole.
+func FuzzLoad(f *testing.F) {
+	example, err := os.ReadFile(examplePath)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	f.Add([]byte(baseYAML))
+	f.Add([]byte("vrfs:\n- name: a\n  id: 3\n- {name: b}\nworkers: []\n"))
+	f.Add([]byte(`{"vrfs": [{"name": "a"}]}`))
+	f.Add([]byte("vrfs:\n  - name: >-\n      a\n  # b\nports:\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		s, err := Load("f", src)
+		l := newLoader("f")
+		l.whole(src)
+		l.finish()
+		if (err == nil) != (len(l.errs) == 0) {
+			t.Fatalf("in pieces: %v\nwhole: %v", err, l.errs)
+		}
+		if err != nil {
+			_ = err.Error()
+			return
+		}
+		l.state.Sort()
+		if !equalStates(s, l.state) {
+			t.Fatal("in pieces and whole it is not the same state")
+		}
+		back, err := Load("written", []byte(write(t, s)))
+		if err != nil || !equalStates(s, back) {
+			t.Fatalf("not the same when written and read again: %v\n%s", err, write(t, s))
+		}
+	})
+}

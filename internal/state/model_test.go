@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// model is a node that keeps corelaned's rules of what may exist when, and nothing else of it.
+type model struct {
+	objects map[string]map[string]proto.Message
+	routes  map[string]Route // by VRF and prefix
+	order   []string         // of the calls that changed something
+	failAt  int              // refuses the call of this number, 0: none
+	calls   int
+}
+
+func newModel() *model {
+	m := &model{objects: map[string]map[string]proto.Message{}, routes: map[string]Route{}}
+	for _, s := range sections {
+		m.objects[s] = map[string]proto.Message{}
+	}
+	settings := &apiv1.Settings{}
+	Normalize(settings)
+	m.objects["settings"][""] = settings
+	m.objects["vrfs"][FabricVrf] = &apiv1.Vrf{Name: FabricVrf}
+	return m
+}
+
+func refuse(field, format string, args ...any) error {
+	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field, Message: fmt.Sprintf(format, args...)})
+	if err != nil {
+		return err
+	}
+	return st.Err()
+}
+
+func (m *model) begin() error {
+	m.calls++
+	if m.calls == m.failAt {
+		return refuse("", "told to refuse call %d", m.calls)
+	}
+	return nil
+}
+
+// uses lists what an object names, by section.
+func uses(o proto.Message) (out [][2]string) {
+	var walk func(r protoreflect.Message)
+	walk = func(r protoreflect.Message) {
+		r.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			section := ruleOf(fd).ref
+			switch {
+			case fd.IsList():
+				for i := range v.List().Len() {
+					if fd.Kind() == protoreflect.MessageKind {
+						walk(v.List().Get(i).Message())
+					} else if section != "" {
+						out = append(out, [2]string{section, v.List().Get(i).String()})
+					}
+				}
+			case fd.Kind() == protoreflect.MessageKind:
+				walk(v.Message())
+			case section != "":
+				out = append(out, [2]string{section, v.String()})
+			}
+			return true
+		})
+	}
+	walk(o.ProtoReflect())
+	return out
+}
+
+// inUse finds who names an object.
+func (m *model) inUse(section, key string) string {
+	for s, objects := range m.objects {
+		for k, o := range objects {
+			if slices.Contains(uses(o), [2]string{section, key}) {
+				return s + " " + k
+			}
+		}
+	}
+	for _, r := range m.routes {
+		if section == "vrfs" && r.Vrf == key || section == "nexthops" && fmt.Sprint(r.Nexthop) == key {
+			return "route " + r.Prefix.String()
+		}
+	}
+	return ""
+}
+
+// put adds or replaces an object when everything that it names exists and nothing else has what only one can have.
+func (m *model) put(o proto.Message, replace bool) error {
+	section := sectionOf[o.ProtoReflect().Descriptor().Name()]
+	key := keyOf(o)
+	old := m.objects[section][key]
+	if (old != nil) != replace {
+		return refuse(section, "%s '%s': exists %v, replace %v", section, key, old != nil, replace)
+	}
+	for _, use := range uses(o) {
+		if m.objects[use[0]][use[1]] == nil {
+			return refuse(section, "%s '%s' names %s '%s', which is not there", section, key, use[0], use[1])
+		}
+	}
+	if err := m.exclusive(section, key, o, old); err != nil {
+		return err
+	}
+	m.objects[section][key] = o
+	m.order = append(m.order, "put "+section+" "+key)
+	return nil
+}
+
+func (m *model) exclusive(section, key string, o, old proto.Message) error {
+	switch o := o.(type) {
+	case *apiv1.Port:
+		for k, other := range m.objects[section] {
+			other := other.(*apiv1.Port)
+			if k == key {
+				continue
+			}
+			if deviceOf(o) == deviceOf(other) {
+				return refuse("port", "port '%s': device of '%s'", key, k)
+			}
+			for _, a := range addressKeys(o) {
+				if slices.Contains(addressKeys(other), a) {
+					return refuse("port", "port '%s': address %s of '%s'", key, a, k)
+				}
+			}
+		}
+	case *apiv1.Nexthop:
+		if old, ok := old.(*apiv1.Nexthop); ok && isGroup(old) != isGroup(o) && m.inUse(section, key) != "" {
+			return refuse("nexthop", "next hop %s changes between group and not while in use", key)
+		}
+		for _, member := range o.GetGroup().GetMembers() {
+			if n := m.objects[section][fmt.Sprint(member.Nexthop)].(*apiv1.Nexthop); n.GetPort() == nil && n.GetTunnel() == nil {
+				return refuse("nexthop", "member %d of group %s is neither port nor tunnel", member.Nexthop, key)
+			}
+		}
+	case *apiv1.Worker:
+		for k, other := range m.objects[section] {
+			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu && w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
+				return refuse("worker", "CPU %d has a spinning worker", o.Cpu)
+			}
+		}
+	}
+	return nil
+}
+
+// number gives the next free id to what asks for none.
+func (m *model) number(section string, id uint32) (uint32, error) {
+	taken := map[uint32]bool{0: true}
+	for _, o := range m.objects[section] {
+		taken[o.(numbered).GetId()] = true
+	}
+	if id != 0 && taken[id] {
+		return 0, refuse(section, "id %d is taken", id)
+	}
+	for id == 0 || taken[id] {
+		id++
+	}
+	return id, nil
+}
+
+func (m *model) del(section, key string) (*apiv1.Empty, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	if m.objects[section][key] == nil {
+		return nil, refuse(section, "%s '%s' is not there", section, key)
+	}
+	if user := m.inUse(section, key); user != "" {
+		return nil, refuse(section, "%s '%s' is in use by %s", section, key, user)
+	}
+	delete(m.objects[section], key)
+	m.order = append(m.order, "del "+section+" "+key)
+	return &apiv1.Empty{}, nil
+}
+
+func modelAdd[T proto.Message](m *model, o T, replace bool) (T, error) {
+	if err := m.begin(); err != nil {
+		return o, err
+	}
+	Normalize(o)
+	return o, m.put(o, replace)
+}
+
+// modelSet changes the named fields only, as the daemon does.
+func modelSet[T proto.Message](m *model, o T, fields []string) (T, error) {
+	if err := m.begin(); err != nil {
+		return o, err
+	}
+	section := sectionOf[o.ProtoReflect().Descriptor().Name()]
+	old := m.objects[section][keyOf(o)]
+	if old == nil {
+		return o, refuse(section, "'%s' is not there", keyOf(o))
+	}
+	merged := proto.CloneOf(old.(T))
+	r := merged.ProtoReflect()
+	for _, name := range fields {
+		fd := r.Descriptor().Fields().ByName(protoreflect.Name(name))
+		if section == "ports" && !slices.Contains(portSettable, name) || fd == nil {
+			return o, refuse(name, "cannot be set")
+		}
+		r.Clear(fd)
+		if o.ProtoReflect().Has(fd) {
+			r.Set(fd, o.ProtoReflect().Get(fd))
+		}
+	}
+	return merged, m.put(merged, true)
+}
+
+func modelList[T proto.Message](m *model, section string, send func(T) error) error {
+	for _, o := range m.objects[section] {
+		if err := send(o.(T)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type systemModel struct{ *model }
+type workersModel struct{ *model }
+type vrfsModel struct{ *model }
+type bridgesModel struct{ *model }
+type portsModel struct{ *model }
+type nexthopsModel struct{ *model }
+type labelsModel struct{ *model }
+type vnisModel struct{ *model }
+type macsModel struct{ *model }
+type neighborsModel struct{ *model }
+type routesModel struct{ *model }
+
+func (m systemModel) Hello(_ context.Context, r *apiv1.HelloRequest) (*apiv1.HelloReply, error) {
+	return &apiv1.HelloReply{Major: r.Major, Minor: r.Minor, Version: "model"}, nil
+}
+func (m systemModel) GetStatus(context.Context, *apiv1.Empty) (*apiv1.Status, error) {
+	return nil, errors.New("the model has no status")
+}
+func (m systemModel) GetSettings(context.Context, *apiv1.Empty) (*apiv1.Settings, error) {
+	return m.objects["settings"][""].(*apiv1.Settings), nil
+}
+func (m systemModel) SetSettings(_ context.Context, r *apiv1.SettingsSetRequest) (*apiv1.Settings, error) {
+	return modelSet(m.model, r.Settings, r.Fields)
+}
+
+func (m workersModel) Add(_ context.Context, r *apiv1.WorkerAddRequest) (*apiv1.Worker, error) {
+	return modelAdd(m.model, r.Worker, false)
+}
+func (m workersModel) Set(_ context.Context, r *apiv1.WorkerSetRequest) (*apiv1.Worker, error) {
+	return modelSet(m.model, r.Worker, r.Fields)
+}
+func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty, error) {
+	return m.del("workers", fmt.Sprint(r.Id))
+}
+func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv1.Workers_ListServer) error {
+	return modelList(m.model, "workers", s.Send)
+}
+
+func (m vrfsModel) Add(_ context.Context, r *apiv1.VrfAddRequest) (_ *apiv1.Vrf, err error) {
+	if r.Vrf.Id, err = m.number("vrfs", r.Vrf.Id); err != nil {
+		return nil, err
+	}
+	return modelAdd(m.model, r.Vrf, false)
+}
+func (m vrfsModel) Del(_ context.Context, r *apiv1.VrfDelRequest) (*apiv1.Empty, error) {
+	return m.del("vrfs", r.Name)
+}
+func (m vrfsModel) List(_ context.Context, _ *apiv1.VrfListRequest, s apiv1.Vrfs_ListServer) error {
+	return modelList(m.model, "vrfs", s.Send)
+}
+
+func (m bridgesModel) Add(_ context.Context, r *apiv1.BridgeAddRequest) (_ *apiv1.Bridge, err error) {
+	if r.Bridge.Id, err = m.number("bridges", r.Bridge.Id); err != nil {
+		return nil, err
+	}
+	return modelAdd(m.model, r.Bridge, false)
+}
+func (m bridgesModel) Set(_ context.Context, r *apiv1.BridgeSetRequest) (*apiv1.Bridge, error) {
+	return modelSet(m.model, r.Bridge, r.Fields)
+}
+func (m bridgesModel) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.Empty, error) {
+	return m.del("bridges", r.Name)
+}
+func (m bridgesModel) List(_ context.Context, _ *apiv1.BridgeListRequest, s apiv1.Bridges_ListServer) error {
+	return modelList(m.model, "bridges", s.Send)
+}
+
+func (m portsModel) Add(_ context.Context, r *apiv1.PortAddRequest) (*apiv1.Port, error) {
+	if r.Port.Queues == 0 {
+		r.Port.Queues = 1
+	}
+	return modelAdd(m.model, r.Port, false)
+}
+func (m portsModel) Set(_ context.Context, r *apiv1.PortSetRequest) (*apiv1.Port, error) {
+	return modelSet(m.model, r.Port, r.Fields)
+}
+func (m portsModel) Del(_ context.Context, r *apiv1.PortDelRequest) (*apiv1.Empty, error) {
+	return m.del("ports", r.Name)
+}
+func (m portsModel) List(_ context.Context, _ *apiv1.PortListRequest, s apiv1.Ports_ListServer) error {
+	return modelList(m.model, "ports", s.Send)
+}
+func (m portsModel) Assign(context.Context, *apiv1.PortAssignRequest) (*apiv1.Port, error) {
+	return nil, errors.New("the model assigns no queues")
+}
+
+func (m nexthopsModel) Add(_ context.Context, r *apiv1.NexthopAddRequest) (*apiv1.Nexthop, error) {
+	return modelAdd(m.model, r.Nexthop, r.Replace)
+}
+func (m nexthopsModel) Del(_ context.Context, r *apiv1.NexthopDelRequest) (*apiv1.Empty, error) {
+	return m.del("nexthops", fmt.Sprint(r.Id))
+}
+func (m nexthopsModel) List(_ context.Context, _ *apiv1.NexthopListRequest, s apiv1.Nexthops_ListServer) error {
+	if err := s.Send(&apiv1.Nexthop{Id: 1 << 20, State: &apiv1.NexthopState{Origin: "system"}}); err != nil {
+		return err
+	}
+	return modelList(m.model, "nexthops", s.Send)
+}
+
+func (m labelsModel) Add(_ context.Context, r *apiv1.LabelAddRequest) (*apiv1.Label, error) {
+	return modelAdd(m.model, r.Label, false)
+}
+func (m labelsModel) Del(_ context.Context, r *apiv1.LabelDelRequest) (*apiv1.Empty, error) {
+	return m.del("labels", fmt.Sprint(r.Label))
+}
+func (m labelsModel) List(_ context.Context, _ *apiv1.LabelListRequest, s apiv1.Labels_ListServer) error {
+	return modelList(m.model, "labels", s.Send)
+}
+
+func (m vnisModel) Add(_ context.Context, r *apiv1.VniAddRequest) (*apiv1.Vni, error) {
+	return modelAdd(m.model, r.Vni, false)
+}
+func (m vnisModel) Del(_ context.Context, r *apiv1.VniDelRequest) (*apiv1.Empty, error) {
+	return m.del("vnis", fmt.Sprint(r.Vni))
+}
+func (m vnisModel) List(_ context.Context, _ *apiv1.VniListRequest, s apiv1.Vnis_ListServer) error {
+	return modelList(m.model, "vnis", s.Send)
+}
+
+func (m macsModel) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
+	return modelAdd(m.model, r.Mac, false)
+}
+func (m macsModel) Del(_ context.Context, r *apiv1.MacDelRequest) (*apiv1.Empty, error) {
+	return m.del("macs", r.Bridge+" "+r.Mac)
+}
+func (m macsModel) List(_ context.Context, _ *apiv1.MacListRequest, s apiv1.Macs_ListServer) error {
+	if err := s.Send(&apiv1.Mac{Bridge: "b0", Mac: "02:00:00:00:ff:ff", Learnt: true}); err != nil {
+		return err
+	}
+	return modelList(m.model, "macs", s.Send)
+}
+
+func (m neighborsModel) Add(_ context.Context, r *apiv1.NeighborAddRequest) (*apiv1.Neighbor, error) {
+	return modelAdd(m.model, r.Neighbor, false)
+}
+func (m neighborsModel) Del(_ context.Context, r *apiv1.NeighborDelRequest) (*apiv1.Empty, error) {
+	return m.del("neighbors", r.Port+" "+r.Address)
+}
+func (m neighborsModel) List(_ context.Context, _ *apiv1.NeighborListRequest, s apiv1.Neighbors_ListServer) error {
+	if err := s.Send(&apiv1.Neighbor{Port: "p0", Address: "192.0.2.77", Status: apiv1.NeighborStatus_NEIGHBOR_STALE}); err != nil {
+		return err
+	}
+	return modelList(m.model, "neighbors", func(o *apiv1.Neighbor) error {
+		o = proto.CloneOf(o)
+		o.Status = apiv1.NeighborStatus_NEIGHBOR_PERMANENT
+		return s.Send(o)
+	})
+}
+
+func (m routesModel) Add(_ context.Context, r *apiv1.RouteAddRequest) (*apiv1.RouteReply, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	if len(r.Routes) > RouteBatch {
+		return nil, refuse("routes", "%d routes in a request", len(r.Routes))
+	}
+	for _, route := range r.Routes {
+		if m.objects["vrfs"][route.Vrf] == nil || m.objects["nexthops"][fmt.Sprint(route.Nexthop)] == nil {
+			return nil, refuse("route", "no VRF '%s' or no next hop %d", route.Vrf, route.Nexthop)
+		}
+		p, err := netip.ParsePrefix(route.Prefix)
+		if err != nil {
+			return nil, refuse("route.prefix", "%v", err)
+		}
+		m.routes[route.Vrf+" "+route.Prefix] = Route{Vrf: route.Vrf, Prefix: p, Nexthop: route.Nexthop}
+	}
+	return &apiv1.RouteReply{Changed: uint32(len(r.Routes))}, nil
+}
+func (m routesModel) Del(_ context.Context, r *apiv1.RouteDelRequest) (*apiv1.RouteReply, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	for _, route := range r.Routes {
+		key := route.Vrf + " " + route.Prefix
+		if _, found := m.routes[key]; !found {
+			return nil, refuse("route", "no route %s", key)
+		}
+		delete(m.routes, key)
+	}
+	return &apiv1.RouteReply{Changed: uint32(len(r.Routes))}, nil
+}
+func (m routesModel) Lookup(context.Context, *apiv1.RouteLookupRequest) (*apiv1.Route, error) {
+	return nil, errors.New("the model looks nothing up")
+}
+func (m routesModel) List(_ context.Context, req *apiv1.RouteListRequest, s apiv1.Routes_ListServer) error {
+	for _, r := range m.routes {
+		if err := s.Send(&apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop, Origin: req.Origin}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve runs the model behind a socket and returns a client of it.
+func (m *model) serve(t testing.TB) *api.Client {
+	t.Helper()
+	server, err := ttrpc.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	apiv1.RegisterSystemService(server, systemModel{m})
+	apiv1.RegisterWorkersService(server, workersModel{m})
+	apiv1.RegisterVrfsService(server, vrfsModel{m})
+	apiv1.RegisterBridgesService(server, bridgesModel{m})
+	apiv1.RegisterPortsService(server, portsModel{m})
+	apiv1.RegisterNexthopsService(server, nexthopsModel{m})
+	apiv1.RegisterLabelsService(server, labelsModel{m})
+	apiv1.RegisterVnisService(server, vnisModel{m})
+	apiv1.RegisterMacsService(server, macsModel{m})
+	apiv1.RegisterNeighborsService(server, neighborsModel{m})
+	apiv1.RegisterRoutesService(server, routesModel{m})
+	socket := filepath.Join(t.TempDir(), "model.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(context.Background(), listener) }()
+	client, err := api.Dial(t.Context(), socket, "state test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = server.Close()
+	})
+	return client
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// RouteBatch is the number of routes that one request may have.
+const RouteBatch = 4096
+
+// Verb is what an operation does, as the sign that a plan shows.
+type Verb byte
+
+const (
+	Add Verb = '+'
+	Set Verb = '~'
+	Del Verb = '-'
+)
+
+// Op changes one object, or a batch of routes.
+type Op struct {
+	Verb     Verb
+	Noun     string // "port", "route"
+	Key      string // "fab0"; empty for routes and settings
+	New, Old proto.Message
+	Fields   []string // Set: top-level fields (and oneofs) that differ
+	Routes   []Route  // instead of New and Old
+	Was      []Route  // Set: what Routes had before
+	Why      string   // for an operation that the file does not ask for by itself
+}
+
+// Objects is the number of objects that the operation changes.
+func (op Op) Objects() int {
+	if op.Noun == "route" {
+		return len(op.Routes)
+	}
+	return 1
+}
+
+// Count sums operations by verb.
+type Count struct{ Add, Set, Del int }
+
+func (c *Count) Put(op Op) {
+	switch op.Verb {
+	case Add:
+		c.Add += op.Objects()
+	case Set:
+		c.Set += op.Objects()
+	case Del:
+		c.Del += op.Objects()
+	}
+}
+
+// CountOps counts a list.
+func CountOps(ops []Op) (c Count) {
+	for _, op := range ops {
+		c.Put(op)
+	}
+	return c
+}
+
+func (c Count) String() string {
+	return fmt.Sprintf("%d added, %d changed, %d deleted", c.Add, c.Set, c.Del)
+}
+
+// Print writes the operations as a plan, a line for each object.
+func Print(w io.Writer, ops []Op) error {
+	for _, op := range ops {
+		if err := op.print(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (op Op) print(w io.Writer) error {
+	if op.Noun != "route" {
+		_, err := fmt.Fprintln(w, op.String())
+		return err
+	}
+	for i := range op.Routes {
+		if _, err := fmt.Fprintln(w, op.routeText(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// String is a line of the plan; of a batch of routes the first one and their number.
+func (op Op) String() string {
+	if op.Noun == "route" {
+		text := op.routeText(0)
+		if n := len(op.Routes); n > 1 {
+			text += fmt.Sprintf(" and %d more", n-1)
+		}
+		return text
+	}
+	text := string(rune(op.Verb)) + " " + op.Noun
+	if op.Key != "" {
+		text += " " + op.Key
+	}
+	switch op.Verb {
+	case Add:
+		if detail := detailText(op.New); detail != "" {
+			text += ": " + detail
+		}
+	case Set:
+		text += ": " + op.changes()
+	}
+	if op.Why != "" {
+		text += " (" + op.Why + ")"
+	}
+	return text
+}
+
+func (op Op) routeText(i int) string {
+	r := op.Routes[i]
+	text := fmt.Sprintf("%c route %s %s", op.Verb, r.Vrf, r.Prefix)
+	switch op.Verb {
+	case Add:
+		text += ": nexthop " + strconv.Itoa(int(r.Nexthop))
+	case Set:
+		text += fmt.Sprintf(": nexthop %d -> %d", op.Was[i].Nexthop, r.Nexthop)
+	}
+	return text
+}
+
+// detailText is an object without its key: "mtu 9000, addresses [192.0.2.1/24]".
+func detailText(m proto.Message) string {
+	r := m.ProtoReflect()
+	keys := keyFields[sectionOf[r.Descriptor().Name()]]
+	var parts []string
+	eachField(r, func(fd protoreflect.FieldDescriptor) {
+		if !slices.Contains(keys, string(fd.Name())) {
+			parts = append(parts, string(fd.Name())+" "+fieldText(r, fd))
+		}
+	})
+	return strings.Join(parts, ", ")
+}
+
+// changes shows each field that differs as it was and as it will be.
+func (op Op) changes() string {
+	was, is := op.Old.ProtoReflect(), op.New.ProtoReflect()
+	var parts []string
+	for _, name := range op.Fields {
+		before, after := memberText(was, name), memberText(is, name)
+		parts = append(parts, fmt.Sprintf("%s %s -> %s", name, before, after))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// memberText is the value of a field or of a oneof.
+func memberText(r protoreflect.Message, name string) string {
+	if fd := r.Descriptor().Fields().ByName(protoreflect.Name(name)); fd != nil {
+		return fieldText(r, fd)
+	}
+	of := r.Descriptor().Oneofs().ByName(protoreflect.Name(name))
+	if of == nil || r.WhichOneof(of) == nil {
+		return "none"
+	}
+	fd := r.WhichOneof(of)
+	return string(fd.Name()) + " " + fieldText(r, fd)
+}

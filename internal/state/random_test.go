@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// randomState makes a valid state out of few names, ids and addresses, so that two of them have much in common and
+// quarrel about the rest.
+func randomState(r *rand.Rand) *State {
+	g := &generator{r: r, s: &State{Settings: &apiv1.Settings{}}, used: map[string]bool{}}
+	if r.IntN(3) > 0 {
+		g.s.Settings.MacAgeSeconds = uint32(1 + r.IntN(3))
+	}
+	g.workers()
+	g.names()
+	g.ports()
+	g.nexthops()
+	g.flood()
+	g.leaves()
+	g.routes()
+	for _, section := range sections {
+		for _, m := range g.s.objects(section) {
+			Normalize(m)
+		}
+	}
+	g.s.Sort()
+	return g.s
+}
+
+type generator struct {
+	r    *rand.Rand
+	s    *State
+	used map[string]bool
+}
+
+func (g *generator) coin() bool { return g.r.IntN(2) == 0 }
+
+// fresh is true once for each key.
+func (g *generator) fresh(key string) bool {
+	if g.used[key] {
+		return false
+	}
+	g.used[key] = true
+	return true
+}
+
+func pick[T any](g *generator, list []T) T { return list[g.r.IntN(len(list))] }
+
+func (g *generator) workers() {
+	if g.coin() {
+		return
+	}
+	g.s.Workers = []*apiv1.Worker{}
+	for id := range uint32(3) {
+		if cpu := uint32(g.r.IntN(4)); g.coin() && g.fresh(fmt.Sprint("cpu", cpu)) {
+			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(4))})
+		}
+	}
+}
+
+func (g *generator) id(what string) uint32 {
+	id := uint32(g.r.IntN(6))
+	if id == 0 || !g.fresh(fmt.Sprint(what, id)) {
+		return 0
+	}
+	return id
+}
+
+func (g *generator) names() {
+	for i := range 4 {
+		if g.r.IntN(3) > 0 {
+			g.s.Vrfs = append(g.s.Vrfs, &apiv1.Vrf{Name: fmt.Sprint("v", i), Id: g.id("vrf")})
+		}
+		if g.r.IntN(3) > 0 {
+			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"), NoLearning: g.coin()})
+		}
+	}
+}
+
+func (g *generator) ports() {
+	for i := range 7 {
+		p := &apiv1.Port{Name: fmt.Sprint("p", i), Queues: uint32(g.r.IntN(3)), Mtu: uint32(1500 + g.r.IntN(2))}
+		if i < 3 {
+			g.fabric(p)
+		} else {
+			g.tenant(p)
+		}
+	}
+}
+
+func (g *generator) fabric(p *apiv1.Port) {
+	dev := fmt.Sprint("net_null", g.r.IntN(4))
+	if g.r.IntN(4) == 0 || !g.fresh(dev) {
+		return
+	}
+	p.Role = apiv1.PortRole_PORT_ROLE_FABRIC
+	p.Device = &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: dev}}
+	for range g.r.IntN(3) {
+		if a := fmt.Sprintf("192.0.2.%d/24", 1+g.r.IntN(5)); g.fresh(a) {
+			p.Addresses = append(p.Addresses, a)
+		}
+	}
+	g.s.Ports = append(g.s.Ports, p)
+}
+
+func (g *generator) tenant(p *apiv1.Port) {
+	ifname := fmt.Sprint("tap", g.r.IntN(5))
+	if g.r.IntN(4) == 0 || !g.fresh(ifname) {
+		return
+	}
+	p.Role = apiv1.PortRole_PORT_ROLE_TENANT
+	p.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: ifname}}
+	if len(g.s.Vrfs) > 0 && g.coin() {
+		p.Vrf = pick(g, g.s.Vrfs).Name
+		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
+			p.GuestAddresses = []string{a}
+		}
+	}
+	if len(g.s.Bridges) > 0 && (p.Vrf == "" || g.coin()) {
+		p.Bridge = pick(g, g.s.Bridges).Name
+	}
+	if p.Vrf != "" || p.Bridge != "" {
+		g.s.Ports = append(g.s.Ports, p)
+	}
+}
+
+func (g *generator) nexthops() {
+	var single []uint32
+	for id := uint32(1); id <= 6; id++ {
+		n := &apiv1.Nexthop{Id: id}
+		switch g.r.IntN(5) {
+		case 0:
+			n.Kind = &apiv1.Nexthop_Tunnel{Tunnel: &apiv1.TunnelNexthop{Encap: apiv1.Encap_ENCAP_MPLSOUDP,
+				Remote: fmt.Sprint("192.0.2.", 100+g.r.IntN(3)), Label: uint32(16 + g.r.IntN(3))}}
+			single = append(single, id)
+		case 1, 2:
+			if len(g.s.Ports) == 0 {
+				continue
+			}
+			n.Kind = &apiv1.Nexthop_Port{Port: &apiv1.PortNexthop{Port: pick(g, g.s.Ports).Name, Address: "192.0.2.9"}}
+			single = append(single, id)
+		case 3:
+			if len(single) == 0 {
+				continue
+			}
+			n.Kind = &apiv1.Nexthop_Group{Group: g.group(single)}
+		case 4:
+			if g.coin() {
+				continue
+			}
+			n.Kind = &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}
+		}
+		g.s.Nexthops = append(g.s.Nexthops, n)
+	}
+}
+
+func (g *generator) group(single []uint32) *apiv1.GroupNexthop {
+	group := &apiv1.GroupNexthop{}
+	for _, id := range single {
+		if len(group.Members) == 0 || g.coin() {
+			group.Members = append(group.Members, &apiv1.GroupMember{Nexthop: id, Weight: uint32(1 + g.r.IntN(2))})
+		}
+	}
+	return group
+}
+
+func (g *generator) flood() {
+	for _, b := range g.s.Bridges {
+		for _, n := range g.s.Nexthops {
+			if n.GetTunnel() != nil && g.coin() {
+				b.Flood = append(b.Flood, n.Id)
+			}
+		}
+	}
+}
+
+func (g *generator) leaves() {
+	for i := range uint32(3) {
+		switch g.r.IntN(4) {
+		case 0:
+			if len(g.s.Vrfs) > 0 {
+				v := pick(g, g.s.Vrfs).Name
+				g.s.Labels = append(g.s.Labels, &apiv1.Label{Label: 16 + i, Target: &apiv1.Label_Vrf{Vrf: v}})
+				g.s.Vnis = append(g.s.Vnis, &apiv1.Vni{Vni: 1 + i, Target: &apiv1.Vni_Vrf{Vrf: v}})
+			}
+		case 1:
+			if len(g.s.Bridges) > 0 {
+				b := pick(g, g.s.Bridges).Name
+				g.s.Labels = append(g.s.Labels, &apiv1.Label{Label: 16 + i, Target: &apiv1.Label_Bridge{Bridge: b}})
+				g.mac(b, i)
+			}
+		case 2:
+			if len(g.s.Nexthops) > 0 {
+				n := pick(g, g.s.Nexthops).Id
+				g.s.Vnis = append(g.s.Vnis, &apiv1.Vni{Vni: 1 + i, Target: &apiv1.Vni_Nexthop{Nexthop: n}})
+			}
+		}
+		if len(g.s.Ports) > 0 && g.coin() {
+			p := pick(g, g.s.Ports).Name
+			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p, Address: fmt.Sprint("192.0.2.", 50+i),
+				Mac: fmt.Sprint("02:00:00:00:00:0", 1+g.r.IntN(2))})
+		}
+	}
+}
+
+func (g *generator) mac(bridge string, i uint32) {
+	m := &apiv1.Mac{Bridge: bridge, Mac: fmt.Sprint("02:00:00:00:01:0", i)}
+	tunnels := slices.DeleteFunc(slices.Clone(g.s.Nexthops), func(n *apiv1.Nexthop) bool { return n.GetTunnel() == nil })
+	switch {
+	case len(tunnels) > 0 && g.coin():
+		m.Target = &apiv1.Mac_Nexthop{Nexthop: pick(g, tunnels).Id}
+	case len(g.s.Ports) > 0:
+		m.Target = &apiv1.Mac_Port{Port: pick(g, g.s.Ports).Name}
+	default:
+		return
+	}
+	g.s.Macs = append(g.s.Macs, m)
+}
+
+func (g *generator) routes() {
+	if len(g.s.Nexthops) == 0 {
+		return
+	}
+	vrfs := []string{FabricVrf}
+	for _, v := range g.s.Vrfs {
+		vrfs = append(vrfs, v.Name)
+	}
+	for i := range 12 {
+		r := Route{Vrf: pick(g, vrfs), Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i % 6), 0, 0}), 16),
+			Nexthop: pick(g, g.s.Nexthops).Id}
+		if g.fresh(r.Vrf + r.Prefix.String()) {
+			g.s.Routes = append(g.s.Routes, r)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state is the desired state of a node: its YAML file, the difference between two states as an ordered list of
+// operations, and the application of that list to a running corelaned.
+//
+// Load and Diff are pure. What the daemon makes by itself (connected, local and guest routes, system next hops, learnt
+// MAC addresses and neighbours, the VRF 'fabric') is no part of a state.
+package state
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// FabricVrf is the underlay's VRF: every node has it.
+const FabricVrf = "fabric"
+
+// State holds normalised messages: addresses in their usual notation, defaults filled in.
+type State struct {
+	Settings  *apiv1.Settings
+	Workers   []*apiv1.Worker // nil: left as they are; empty: none
+	Vrfs      []*apiv1.Vrf
+	Bridges   []*apiv1.Bridge
+	Ports     []*apiv1.Port
+	Nexthops  []*apiv1.Nexthop
+	Routes    []Route // sorted by CompareRoutes
+	Labels    []*apiv1.Label
+	Vnis      []*apiv1.Vni
+	Macs      []*apiv1.Mac
+	Neighbors []*apiv1.Neighbor
+}
+
+// Route is apiv1.Route in a third of its memory: there may be a million.
+type Route struct {
+	Vrf     string
+	Prefix  netip.Prefix
+	Nexthop uint32
+	Line    uint32 // of the file it came from, 0 when it came from a node
+}
+
+// CompareRoutes orders by VRF, family, address and length: the key of a route.
+func CompareRoutes(a, b Route) int {
+	if c := strings.Compare(a.Vrf, b.Vrf); c != 0 {
+		return c
+	}
+	if c := a.Prefix.Addr().Compare(b.Prefix.Addr()); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits())
+}
+
+// sections of the file in the order in which they are written and read: most names before their uses.
+var sections = []string{"settings", "workers", "vrfs", "bridges", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+
+// nouns names one object of a section.
+var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "ports": "port",
+	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
+
+// newMessage makes an empty object of a section.
+func newMessage(section string) proto.Message {
+	switch section {
+	case "settings":
+		return &apiv1.Settings{}
+	case "workers":
+		return &apiv1.Worker{}
+	case "vrfs":
+		return &apiv1.Vrf{}
+	case "bridges":
+		return &apiv1.Bridge{}
+	case "ports":
+		return &apiv1.Port{}
+	case "nexthops":
+		return &apiv1.Nexthop{}
+	case "labels":
+		return &apiv1.Label{}
+	case "vnis":
+		return &apiv1.Vni{}
+	case "routes":
+		return &apiv1.Route{}
+	case "macs":
+		return &apiv1.Mac{}
+	case "neighbors":
+		return &apiv1.Neighbor{}
+	}
+	return nil
+}
+
+// add puts a normalised object into its section.
+func (s *State) add(m proto.Message) {
+	switch m := m.(type) {
+	case *apiv1.Settings:
+		s.Settings = m
+	case *apiv1.Worker:
+		s.Workers = append(s.Workers, m)
+	case *apiv1.Vrf:
+		s.Vrfs = append(s.Vrfs, m)
+	case *apiv1.Bridge:
+		s.Bridges = append(s.Bridges, m)
+	case *apiv1.Port:
+		s.Ports = append(s.Ports, m)
+	case *apiv1.Nexthop:
+		s.Nexthops = append(s.Nexthops, m)
+	case *apiv1.Label:
+		s.Labels = append(s.Labels, m)
+	case *apiv1.Vni:
+		s.Vnis = append(s.Vnis, m)
+	case *apiv1.Mac:
+		s.Macs = append(s.Macs, m)
+	case *apiv1.Neighbor:
+		s.Neighbors = append(s.Neighbors, m)
+	}
+}
+
+// objects gives the messages of a section, without routes.
+func (s *State) objects(section string) []proto.Message {
+	switch section {
+	case "settings":
+		if s.Settings != nil {
+			return []proto.Message{s.Settings}
+		}
+	case "workers":
+		return messages(s.Workers)
+	case "vrfs":
+		return messages(s.Vrfs)
+	case "bridges":
+		return messages(s.Bridges)
+	case "ports":
+		return messages(s.Ports)
+	case "nexthops":
+		return messages(s.Nexthops)
+	case "labels":
+		return messages(s.Labels)
+	case "vnis":
+		return messages(s.Vnis)
+	case "macs":
+		return messages(s.Macs)
+	case "neighbors":
+		return messages(s.Neighbors)
+	}
+	return nil
+}
+
+func messages[T proto.Message](list []T) []proto.Message {
+	out := make([]proto.Message, len(list))
+	for i, m := range list {
+		out[i] = m
+	}
+	return out
+}
+
+// Sort puts every section in the order of its keys: the order in which it is written.
+func (s *State) Sort() {
+	byKey(s.Workers, func(m *apiv1.Worker) uint32 { return m.Id })
+	byKey(s.Vrfs, func(m *apiv1.Vrf) string { return m.Name })
+	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
+	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
+	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
+	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
+	byKey(s.Vnis, func(m *apiv1.Vni) uint32 { return m.Vni })
+	byKey(s.Macs, func(m *apiv1.Mac) string { return keyOf(m) })
+	byKey(s.Neighbors, func(m *apiv1.Neighbor) string { return keyOf(m) })
+	if !slices.IsSortedFunc(s.Routes, CompareRoutes) {
+		slices.SortStableFunc(s.Routes, CompareRoutes)
+	}
+}
+
+func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+}
+
+// keyFields name an object within its section.
+var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "ports": {"name"},
+	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
+	"neighbors": {"port", "address"}}
+
+var sectionOf = func() map[protoreflect.Name]string {
+	m := map[protoreflect.Name]string{}
+	for _, s := range sections {
+		m[newMessage(s).ProtoReflect().Descriptor().Name()] = s
+	}
+	return m
+}()
+
+// keyOf is what an object is called in messages and in comparisons: "red", "5", "office 02:00:00:00:00:01".
+func keyOf(m proto.Message) string {
+	r := m.ProtoReflect()
+	var parts []string
+	for _, name := range keyFields[sectionOf[r.Descriptor().Name()]] {
+		parts = append(parts, r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name))).String())
+	}
+	return strings.Join(parts, " ")
+}
