@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 
-#define VHOST_RETRY_MS 250
+#define VHOST_RETRY_MS 100
 
 // The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge segments.
 #define VHOST_NO_FEATURES                                                                                              \

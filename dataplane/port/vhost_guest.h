@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest for tests: just enough of a virtio-net driver and of the vhost-user protocol to move packets, in milliseconds from start
+// to traffic, and able to misbehave. Needs no DPDK, so that it can be forked and killed fast.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GUEST_PAIRS 4
+#define GUEST_RING 64
+
+struct guest_ring {
+	struct vring_desc *desc;
+	struct vring_avail *avail;
+	struct vring_used *used;
+	uint8_t *buffers;
+	uint16_t seen; // of the used ring
+	int kick, call;
+};
+
+struct guest {
+	int sock;
+	unsigned pairs;
+	uint8_t *mem;
+	struct guest_ring rings[2 * GUEST_PAIRS];
+	uint64_t sent, received;
+};
+
+// Connects to path, or listens there for the router (server). Returns 0 or -errno.
+int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
+void guest_step(struct guest *g);          // sends what the rings take, counts and gives back what has come
+void guest_misbehave(struct guest *g, unsigned *seed); // writes nonsense into the rings
