@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/state"
 )
 
 // Exit codes.
@@ -43,7 +44,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage), errors.As(err, &gone):
+	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

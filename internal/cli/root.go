@@ -64,6 +64,8 @@ func (a *app) commands() []*cobra.Command {
 		newSettingsCmd(a),
 		newCaptureCmd(a),
 		newTraceCmd(a),
+		newApplyCmd(a),
+		newExportCmd(a),
 		newCompletionCmd(),
 		newManCmd(),
 	}

@@ -71,7 +71,7 @@ func (op Op) do(ctx context.Context, c *api.Client) error {
 func (op Op) doRoutes(ctx context.Context, c *api.Client) error {
 	list := make([]*apiv1.Route, len(op.Routes))
 	for i, r := range op.Routes {
-		list[i] = &apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop}
+		list[i] = r.message()
 	}
 	if op.Verb == Del {
 		return call(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.Del, &apiv1.RouteDelRequest{Routes: list})

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // RouteBatch is the number of routes that one request may have.
@@ -118,6 +120,36 @@ func (op Op) String() string {
 		text += " (" + op.Why + ")"
 	}
 	return text
+}
+
+// Line is one object of an operation.
+type Line struct {
+	Key      string
+	Old, New proto.Message
+}
+
+// Lines gives the objects of an operation, each route for itself.
+func (op Op) Lines() []Line {
+	if op.Noun != "route" {
+		return []Line{{op.Key, op.Old, op.New}}
+	}
+	lines := make([]Line, len(op.Routes))
+	for i, r := range op.Routes {
+		lines[i].Key = r.Vrf + " " + r.Prefix.String()
+		if op.Verb == Del {
+			lines[i].Old = r.message()
+			continue
+		}
+		lines[i].New = r.message()
+		if op.Verb == Set {
+			lines[i].Old = op.Was[i].message()
+		}
+	}
+	return lines
+}
+
+func (r Route) message() *apiv1.Route {
+	return &apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop}
 }
 
 func (op Op) routeText(i int) string {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/state"
+)
+
+// routesShown is how many routes of a batch get a line of their own while they are applied.
+const routesShown = 8
+
+func newApplyCmd(a *app) *cobra.Command {
+	var file string
+	var dryRun bool
+	cmd := verb("apply", "Make the node what a file says",
+		`  corelane apply -f node.yaml --dry-run   # what would be done
+  corelane apply -f node.yaml
+  corelane export | ssh other corelane apply -f -`,
+		func(ctx context.Context, _ []string) error { return a.apply(ctx, file, dryRun) })
+	cmd.Long = `apply compares a file with the running node and carries out the difference, in an order in which each step is
+possible. Applying a file again does nothing. What the daemon makes by itself stays: connected and guest routes, learnt
+addresses. The file must name everything else that shall be there; only the workers may be left out.
+
+It stops at the first step that the daemon refuses, says what was and was not done, and takes nothing back.
+
+Plans show one object a line: + added, ~ changed, - deleted. The format of the file: docs/node-yaml.md;
+corelane export writes it from a running node.`
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the file, or - for standard input")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the difference and change nothing")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	return cmd
+}
+
+func (a *app) loadState(file string) (*state.State, error) {
+	const valid = "a file, or - for standard input"
+	if file == "" {
+		return nil, usagef("--file", valid, "missing")
+	}
+	name, in := file, a.stdin
+	if file == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usagef("--file", valid, "%v", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, usagef("--file", valid, "%v", err)
+	}
+	return state.Load(name, text)
+}
+
+func (a *app) apply(ctx context.Context, file string, dryRun bool) error {
+	want, err := a.loadState(file)
+	if err != nil {
+		return err
+	}
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	have, err := state.Read(ctx, c)
+	if err != nil {
+		return err
+	}
+	ops := state.Diff(want, have)
+	if dryRun {
+		return a.showPlan(ops)
+	}
+	return a.carryOut(ctx, c, ops)
+}
+
+func (a *app) showPlan(ops []state.Op) error {
+	return buffered(a.stdout, func(w *bufio.Writer) error {
+		if a.json() {
+			return planJSON(w, ops)
+		}
+		if err := state.Print(w, ops); err != nil {
+			return err
+		}
+		count := state.CountOps(ops)
+		if len(ops) == 0 {
+			_, err := fmt.Fprintln(w, "No difference.")
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%d to add, %d to change, %d to delete.\n", count.Add, count.Set, count.Del)
+		return err
+	})
+}
+
+func (a *app) carryOut(ctx context.Context, c *api.Client, ops []state.Op) error {
+	begun := time.Now()
+	done, err := state.Apply(ctx, c, ops, func(op state.Op) {
+		switch {
+		case a.json():
+		case op.Objects() > routesShown:
+			fmt.Fprintln(a.stdout, op)
+		default:
+			_ = state.Print(a.stdout, []state.Op{op})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.json():
+		return json.NewEncoder(a.stdout).Encode(map[string]any{"added": done.Add, "changed": done.Set, "deleted": done.Del,
+			"seconds": time.Since(begun).Seconds()})
+	case len(ops) == 0:
+		fmt.Fprintln(a.stdout, "No difference.")
+	default:
+		fmt.Fprintf(a.stdout, "%v.\n", done)
+	}
+	return nil
+}
+
+// planLine is one object of a plan in JSON.
+type planLine struct {
+	Verb   string          `json:"verb"` // add, set, del
+	Noun   string          `json:"noun"`
+	Key    string          `json:"key,omitempty"`
+	Fields []string        `json:"fields,omitempty"`
+	Old    json.RawMessage `json:"old,omitempty"`
+	New    json.RawMessage `json:"new,omitempty"`
+	Why    string          `json:"why,omitempty"`
+}
+
+var verbNames = map[state.Verb]string{state.Add: "add", state.Set: "set", state.Del: "del"}
+
+func planJSON(w io.Writer, ops []state.Op) error {
+	enc := json.NewEncoder(w)
+	for _, op := range ops {
+		for _, line := range op.Lines() {
+			before, err := rawJSON(line.Old)
+			if err != nil {
+				return err
+			}
+			after, err := rawJSON(line.New)
+			if err != nil {
+				return err
+			}
+			err = enc.Encode(planLine{verbNames[op.Verb], op.Noun, line.Key, op.Fields, before, after, op.Why})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func rawJSON(m proto.Message) (json.RawMessage, error) {
+	if m == nil {
+		return nil, nil
+	}
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/state"
+)
+
+func newExportCmd(a *app) *cobra.Command {
+	var schema bool
+	cmd := verb("export", "Write the file that makes a node like this one",
+		`  corelane export > node.yaml
+  corelane export --schema > node.schema.json   # for editors that check YAML`,
+		func(ctx context.Context, _ []string) error {
+			if schema {
+				text, err := state.Schema()
+				if err != nil {
+					return err
+				}
+				_, err = a.stdout.Write(text)
+				return err
+			}
+			return a.export(ctx)
+		})
+	cmd.Long = `export writes the state that was given to the running node as YAML, in a fixed order: the file that apply reads.
+What the daemon makes by itself is left out: connected and guest routes, learnt addresses, the next hops of its own.`
+	cmd.Flags().BoolVar(&schema, "schema", false, "write the JSON Schema of the file instead")
+	return cmd
+}
+
+func (a *app) export(ctx context.Context) error {
+	if a.json() {
+		return usagef("output", "table", "export writes YAML only, which is what apply reads")
+	}
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := state.Read(ctx, c)
+	if err != nil {
+		return err
+	}
+	return state.Write(a.stdout, s)
+}
