@@ -200,7 +200,7 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 static int check_config(const struct port_config *cfg, struct error *err)
 {
 	const char *name = cfg->ifname[0] ? cfg->ifname : cfg->name;
-	size_t n = strnlen(name, PORT_NAME);
+	size_t n = strlen(name);
 	char value[8];
 
 	if (n == 0 || n >= IFNAMSIZ || strpbrk(name, "/:% \t\n") != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
