@@ -25,7 +25,7 @@ func newApplyCmd(a *app) *cobra.Command {
 	var file string
 	var dryRun bool
 	cmd := verb("apply", "Make the node what a file says",
-		`  corelane apply -f node.yaml --dry-run   # what would be done
+		`  corelane apply -f node.yaml --dry-run
   corelane apply -f node.yaml
   corelane export | ssh other corelane apply -f -`,
 		func(ctx context.Context, _ []string) error { return a.apply(ctx, file, dryRun) })

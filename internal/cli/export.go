@@ -13,7 +13,7 @@ func newExportCmd(a *app) *cobra.Command {
 	var schema bool
 	cmd := verb("export", "Write the file that makes a node like this one",
 		`  corelane export > node.yaml
-  corelane export --schema > node.schema.json   # for editors that check YAML`,
+  corelane export --schema > node.schema.json`,
 		func(ctx context.Context, _ []string) error {
 			if schema {
 				text, err := state.Schema()
