@@ -261,6 +261,18 @@ static unsigned churn_cycles(unsigned divisor)
 	return RTE_MAX(n / divisor, 5u);
 }
 
+// The last guest is dead; the library's thread still has to see that.
+static void settle(struct port *p)
+{
+	unsigned before, tries = 0;
+
+	do {
+		before = fixture_fds();
+		fixture_loop_ms(250);
+	} while ((p->link_up || fixture_fds() != before) && ++tries < 20);
+	assert_false(p->link_up);
+}
+
 // min_ms = 0: some die in the middle of the handshake.
 static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pairs, unsigned min_ms, unsigned max_ms, unsigned cycles)
 {
@@ -272,7 +284,7 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 
 	fixture_poll(p, true);
 	churn(cfg.socket, c); // what is allocated once
-	assert_true(fixture_wait_link(p, false, 2000));
+	settle(p);
 	fixture_poll(NULL, false);
 	fds = fixture_fds();
 	mbufs = fixture_mbufs();
@@ -281,9 +293,7 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 	c.min_ms = min_ms;
 	c.max_ms = max_ms;
 	r = churn(cfg.socket, c);
-	assert_true(fixture_wait_link(p, false, 2000));
-	fixture_loop_ms(300);
-	assert_false(p->link_up);
+	settle(p);
 	assert_int_equal(p->peer_connects, p->peer_disconnects);
 	print_message("# %s, %u queues, guests with %u pairs%s: %u killed, %u started, %u echoing, %lu connects, %lu packets came back\n",
 		      client ? "client" : "server", queues, pairs, hostile ? ", hostile" : "", cycles, r.started, r.echoing, p->peer_connects,
@@ -295,7 +305,7 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 	if (!hostile)
 		assert_true(r.received > cycles);
 	fixture_poll(NULL, false);
-	assert_int_equal(fixture_fds(), fds + (client ? 0 : 0));
+	assert_int_equal(fixture_fds(), fds);
 	assert_int_equal(fixture_mbufs(), mbufs);
 	fixture_close(p);
 	assert_int_equal(fixture_mbufs(), mbufs);
@@ -400,7 +410,7 @@ int main(int argc, char **argv)
 	int pair[2];
 
 	if (argc == 5)
-		return guest_main(argv);
+		_exit(guest_main(argv)); // what drivers leave behind there is not our affair
 	if (mkdtemp(dir) == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return 1;
 	if (fork() == 0) { // before there are threads
