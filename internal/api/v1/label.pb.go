@@ -33,6 +33,7 @@ type Label struct {
 	//	*Label_Bridge
 	//	*Label_Nexthop
 	Target        isLabel_Target `protobuf_oneof:"target"`
+	Uniform       bool           `protobuf:"varint,5,opt,name=uniform,proto3" json:"uniform,omitempty"` // RFC 3443: TTL and DSCP of the tunnel go on in the inner header; default: pipe
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -106,6 +107,13 @@ func (x *Label) GetNexthop() uint32 {
 		}
 	}
 	return 0
+}
+
+func (x *Label) GetUniform() bool {
+	if x != nil {
+		return x.Uniform
+	}
+	return false
 }
 
 type isLabel_Target interface {
@@ -258,12 +266,13 @@ var File_label_proto protoreflect.FileDescriptor
 
 const file_label_proto_rawDesc = "" +
 	"\n" +
-	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\"q\n" +
+	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x8b\x01\n" +
 	"\x05Label\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\rR\x05label\x12\x12\n" +
 	"\x03vrf\x18\x02 \x01(\tH\x00R\x03vrf\x12\x18\n" +
 	"\x06bridge\x18\x03 \x01(\tH\x00R\x06bridge\x12\x1a\n" +
-	"\anexthop\x18\x04 \x01(\rH\x00R\anexthopB\b\n" +
+	"\anexthop\x18\x04 \x01(\rH\x00R\anexthop\x12\x18\n" +
+	"\auniform\x18\x05 \x01(\bR\auniformB\b\n" +
 	"\x06target\";\n" +
 	"\x0fLabelAddRequest\x12(\n" +
 	"\x05label\x18\x01 \x01(\v2\x12.corelane.v1.LabelR\x05label\"'\n" +

@@ -32,6 +32,7 @@ type Vni struct {
 	//	*Vni_Bridge
 	//	*Vni_Nexthop
 	Target        isVni_Target `protobuf_oneof:"target"`
+	Uniform       bool         `protobuf:"varint,5,opt,name=uniform,proto3" json:"uniform,omitempty"` // RFC 3443: TTL and DSCP of the tunnel go on in the inner header; default: pipe
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -105,6 +106,13 @@ func (x *Vni) GetNexthop() uint32 {
 		}
 	}
 	return 0
+}
+
+func (x *Vni) GetUniform() bool {
+	if x != nil {
+		return x.Uniform
+	}
+	return false
 }
 
 type isVni_Target interface {
@@ -257,12 +265,13 @@ var File_vni_proto protoreflect.FileDescriptor
 
 const file_vni_proto_rawDesc = "" +
 	"\n" +
-	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\"k\n" +
+	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x85\x01\n" +
 	"\x03Vni\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x12\n" +
 	"\x03vrf\x18\x02 \x01(\tH\x00R\x03vrf\x12\x18\n" +
 	"\x06bridge\x18\x03 \x01(\tH\x00R\x06bridge\x12\x1a\n" +
-	"\anexthop\x18\x04 \x01(\rH\x00R\anexthopB\b\n" +
+	"\anexthop\x18\x04 \x01(\rH\x00R\anexthop\x12\x18\n" +
+	"\auniform\x18\x05 \x01(\bR\auniformB\b\n" +
 	"\x06target\"3\n" +
 	"\rVniAddRequest\x12\"\n" +
 	"\x03vni\x18\x01 \x01(\v2\x10.corelane.v1.VniR\x03vni\"!\n" +

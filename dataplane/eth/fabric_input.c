@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabric_input: what came from the underlay. Tunnels for this node go to their decapsulation, the rest to the local answers.
+// Reads: port.  Writes: l3, outer, tos, ttl.  Next: by protocol.
+#include <netinet/in.h>
+
+#include <rte_udp.h>
+
+#include "base/rcu.h"
+#include "eth/eth.h"
+#include "eth/underlay.h"
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "port/registry.h"
+
+enum { MPLSOUDP = 1, MPLSOGRE, VXLAN, LOCAL, ARP, ND };
+
+DROP_REASON(fabric_truncated, "The frame from the underlay ends before its headers do.");
+DROP_REASON(fabric_vlan, "The frame's VLAN tag is not the one of the fabric port.");
+DROP_REASON(fabric_not_local_mac, "The frame was for another station: the underlay's switch floods, or the port is promiscuous.");
+DROP_REASON(fabric_unknown_type, "The frame from the underlay carries neither IPv4, IPv6 nor ARP.");
+DROP_REASON(fabric_not_local, "The destination address is not one of this node's: a fabric port does not route for others.");
+DROP_REASON(fabric_bad_header, "The outer IP header is malformed: version, length or checksum.");
+DROP_REASON(fabric_martian_source, "The outer source address can be nobody's, or is one of this node's own: a loop, or forged.");
+DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. Tunnels are not reassembled.");
+DROP_REASON(fabric_udp_port, "A UDP packet for this node to a port that no tunnel uses. See `corelane settings show`.");
+DROP_REASON(fabric_protocol, "A packet for this node of a protocol that it does not speak.");
+DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
+
+uint8_t underlay_udp[65536]; // enum underlay_udp by destination port, master: rw, workers: ro
+
+static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, unsigned l4)
+{
+	static const edge_t edges[] = {[UNDERLAY_UDP_MPLS] = MPLSOUDP, [UNDERLAY_UDP_VXLAN] = VXLAN};
+	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
+	unsigned kind, len;
+
+	if (unlikely(m->data_len < l4 + sizeof(*udp)))
+		return drop(m, fabric_truncated);
+	len = rte_be_to_cpu_16(udp->dgram_len);
+	if (unlikely(len < sizeof(*udp) || len > m->pkt_len - l4))
+		return drop(m, fabric_bad_udp);
+	kind = underlay_udp[rte_be_to_cpu_16(udp->dst_port)];
+	if (unlikely(kind == UNDERLAY_UDP_NONE))
+		return drop(m, fabric_udp_port);
+	md->l3 = (uint8_t)(l4 + sizeof(*udp));
+	return edges[kind];
+}
+
+static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, uint8_t proto, unsigned l3, unsigned l4)
+{
+	md->outer = (uint16_t)(m->data_off + l3);
+	if (likely(proto == IPPROTO_UDP))
+		return udp_edge(m, md, l4);
+	if (proto == IPPROTO_GRE) {
+		md->l3 = (uint8_t)l4;
+		return MPLSOGRE;
+	}
+	if (proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) {
+		md->l3 = (uint8_t)l3;
+		return LOCAL;
+	}
+	return drop(m, fabric_protocol);
+}
+
+// The packet ends where its IP header says: what follows is the device's padding.
+static inline void trim(struct rte_mbuf *m, unsigned want)
+{
+	if (m->nb_segs == 1 && m->pkt_len > want) {
+		m->pkt_len = want;
+		m->data_len = (uint16_t)want;
+	}
+}
+
+static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, unsigned l3)
+{
+	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, l3);
+	unsigned hlen, len;
+
+	if (unlikely(m->data_len < l3 + sizeof(*ip)))
+		return drop(m, fabric_truncated);
+	hlen = rte_ipv4_hdr_len(ip);
+	len = rte_be_to_cpu_16(ip->total_length);
+	if (unlikely((ip->version_ihl >> 4) != 4 || hlen < sizeof(*ip) || m->data_len < l3 + hlen || len < hlen || len > m->pkt_len - l3 ||
+		     !ip4_checksum_ok(ip)))
+		return drop(m, fabric_bad_header);
+	if (unlikely(!underlay_is_local4(ip->dst_addr)))
+		return drop(m, fabric_not_local);
+	if (unlikely(ip4_martian_source(ip->src_addr) || underlay_is_local4(ip->src_addr)))
+		return drop(m, fabric_martian_source);
+	if (unlikely(ip->fragment_offset & RTE_BE16(0x3fff)))
+		return drop(m, fabric_fragment);
+	trim(m, l3 + len);
+	md->tos = ip->type_of_service;
+	md->ttl = ip->time_to_live;
+	return by_protocol(m, md, ip->next_proto_id, l3, l3 + hlen);
+}
+
+static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, unsigned l3)
+{
+	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, l3);
+	unsigned len;
+
+	if (unlikely(m->data_len < l3 + sizeof(*ip)))
+		return drop(m, fabric_truncated);
+	len = rte_be_to_cpu_16(ip->payload_len) + (unsigned)sizeof(*ip);
+	if (unlikely((*(const uint8_t *)ip >> 4) != 6 || len > m->pkt_len - l3))
+		return drop(m, fabric_bad_header);
+	if (ip->proto == IPPROTO_ICMPV6 && eth_is_nd(m, l3)) {
+		md->l3 = (uint8_t)l3;
+		return ND;
+	}
+	if (unlikely(!underlay_is_local6(ip->dst_addr)))
+		return drop(m, fabric_not_local);
+	if (unlikely(ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr) || underlay_is_local6(ip->src_addr)))
+		return drop(m, fabric_martian_source);
+	if (unlikely(ip->proto == IPPROTO_FRAGMENT))
+		return drop(m, fabric_fragment);
+	trim(m, l3 + len);
+	md->flags |= META_OUTER6;
+	md->tos = ip_tos((const uint8_t *)ip);
+	md->ttl = ip->hop_limits;
+	return by_protocol(m, md, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
+}
+
+static inline edge_t fabric_one(struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port]);
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	struct pkt_meta *md = meta(m);
+	unsigned l3 = sizeof(*eth);
+	rte_be16_t type;
+
+	if (unlikely(f == NULL || m->data_len < sizeof(*eth) + sizeof(struct rte_vlan_hdr)))
+		return drop(m, fabric_truncated);
+	md->vrf = 0;
+	md->bridge = UINT16_MAX;
+	type = eth->ether_type;
+	if (unlikely(type == RTE_BE16(RTE_ETHER_TYPE_VLAN))) {
+		const struct rte_vlan_hdr *vlan = (const struct rte_vlan_hdr *)(eth + 1);
+
+		if ((vlan->vlan_tci & RTE_BE16(0xfff)) != f->vlan_be)
+			return drop(m, fabric_vlan);
+		type = vlan->eth_proto;
+		l3 += (unsigned)sizeof(*vlan);
+	} else if (unlikely(f->vlan_be)) {
+		return drop(m, fabric_vlan);
+	}
+	if (unlikely(!eth_same(&eth->dst_addr, &f->mac) && !rte_is_multicast_ether_addr(&eth->dst_addr)))
+		return drop(m, fabric_not_local_mac);
+	if (likely(type == RTE_BE16(RTE_ETHER_TYPE_IPV4)))
+		return fabric_ip4(m, md, l3);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
+		return fabric_ip6(m, md, l3);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP)) {
+		md->l3 = (uint8_t)l3;
+		return ARP;
+	}
+	return drop(m, fabric_unknown_type);
+}
+
+static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, fabric_one);
+}
+
+NODE(fabric_input, fabric_input, [MPLSOUDP] = "decap_mplsoudp", [MPLSOGRE] = "decap_mplsogre", [VXLAN] = "decap_vxlan",
+     [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input");

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// port_output: puts the link-layer header of the next hop's neighbour in front of an IP packet.
+// Reads: nexthop, l3.  Writes: out_port.  Next: port_tx, or neighbor_hold while the neighbour's MAC is not known.
+#include "eth/adjacency.h"
+#include "graph/node.h"
+#include "l3/nexthop.h"
+
+enum { TX = 1, HOLD };
+
+static inline edge_t output_one(struct rte_mbuf *m)
+{
+	struct pkt_meta *md = meta(m);
+	const struct nexthop *nh = md->nexthop;
+
+	rte_pktmbuf_adj(m, md->l3);
+	md->l3 = 0;
+	return adjacency_write(m, nh->adj) ? TX : HOLD;
+}
+
+static uint16_t port_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, output_one);
+}
+
+NODE(port_output, port_output, [TX] = "port_tx", [HOLD] = "neighbor_hold");

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenant_input: what a guest sent. Frames to the gateway's MAC are routed, others bridged.
+// Reads: port.  Writes: vrf, bridge, l3.  Next: by destination MAC and EtherType.
+#include <netinet/in.h>
+
+#include "base/rcu.h"
+#include "eth/eth.h"
+#include "graph/node.h"
+#include "port/registry.h"
+
+enum { IP4 = 1, IP6, ARP, ND, BRIDGE };
+
+DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
+DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
+DROP_REASON(eth_spoofed_gateway, "The guest sent a frame with the virtual gateway's MAC as its own source.");
+DROP_REASON(eth_not_for_gateway, "The frame was not addressed to the virtual gateway's MAC and the port is in no bridge domain.");
+DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and the port is in no bridge domain.");
+DROP_REASON(eth_vlan_tagged, "The guest sent a VLAN-tagged frame; tenant ports are untagged.");
+DROP_REASON(port_unconfigured, "The port's configuration was being removed while the packet came in.");
+
+static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struct rte_ether_hdr *eth)
+{
+	md->l3 = sizeof(*eth);
+	switch (eth->ether_type) {
+	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+		return IP4;
+	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+		return eth_is_nd(m, sizeof(*eth)) ? ND : IP6;
+	case RTE_BE16(RTE_ETHER_TYPE_ARP):
+		return ARP;
+	default:
+		return drop(m, eth_unknown_type);
+	}
+}
+
+static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, const struct rte_ether_hdr *eth)
+{
+	md->l3 = sizeof(*eth);
+	// ARP and ND about the gateway are the gateway's, also on a bridge; arp_input and nd_input pass on what is for others.
+	if (f->vrf != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr)) {
+		if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
+			return ARP;
+		if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && eth_is_nd(m, sizeof(*eth)))
+			return ND;
+	}
+	if (f->bridge != UINT16_MAX)
+		return BRIDGE;
+	return drop(m, eth_not_for_gateway);
+}
+
+static inline edge_t tenant_one(struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port]);
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	struct pkt_meta *md = meta(m);
+
+	if (unlikely(f == NULL))
+		return drop(m, port_unconfigured);
+	md->vrf = f->vrf;
+	md->bridge = f->bridge;
+	if (unlikely(m->data_len < sizeof(*eth)))
+		return drop(m, eth_truncated);
+	if (unlikely(!rte_is_valid_assigned_ether_addr(&eth->src_addr)))
+		return drop(m, eth_bad_source);
+	if (unlikely(eth_same(&eth->src_addr, &f->mac)))
+		return drop(m, eth_spoofed_gateway);
+	if (unlikely(eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && f->bridge == UINT16_MAX))
+		return drop(m, eth_vlan_tagged);
+	if (likely(f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->mac)))
+		return routed(m, md, eth);
+	return not_for_gateway(m, md, f, eth);
+}
+
+static uint16_t tenant_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, tenant_one);
+}
+
+NODE(tenant_input, tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
+     [BRIDGE] = "bridge_input");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The underlay's view of this node: its own addresses and the UDP ports of its tunnels.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/ip.h"
+#include "base/rcu.h"
+
+enum underlay_udp { UNDERLAY_UDP_NONE, UNDERLAY_UDP_MPLS, UNDERLAY_UDP_VXLAN };
+
+#define UNDERLAY_ADDRS 64
+struct underlay_addrs { // immutable, replaced as a whole
+	unsigned n4, n6;
+	uint32_t ip4[UNDERLAY_ADDRS]; // network byte order
+	uint8_t ip6[UNDERLAY_ADDRS][16];
+};
+
+extern uint8_t underlay_udp[65536];              // enum underlay_udp by UDP port. Master: rw, workers: ro
+extern struct underlay_addrs *underlay_addrs;    // workers: ro (RCU)
+
+static inline bool underlay_is_local4(uint32_t be)
+{
+	const struct underlay_addrs *u = rcu_read(underlay_addrs);
+	unsigned i;
+
+	for (i = 0; i < u->n4; i++)
+		if (u->ip4[i] == be)
+			return true;
+	return false;
+}
+
+static inline bool underlay_is_local6(const uint8_t *a)
+{
+	const struct underlay_addrs *u = rcu_read(underlay_addrs);
+	unsigned i;
+
+	for (i = 0; i < u->n6; i++)
+		if (memcmp(u->ip6[i], a, 16) == 0)
+			return true;
+	return false;
+}
+
+// Follows the ports: own addresses, and the routes that come with a port (local, connected, guest).
+int underlay_init(struct error *err);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of one worker. Only that worker writes them; readers sum over workers and may be a few packets behind.
+// They never go back: what a worker has counted stays when it ends.
+#pragma once
+
+#include <stdint.h>
+
+#include "graph/drop.h"
+#include "port/port.h"
+
+struct port_counters {
+	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
+};
+
+struct counters {
+	struct port_counters port[PORT_MAX];
+	uint64_t drops[PORT_MAX][DROP_MAX]; // by the port that the packet came in by
+};
+
+extern __thread struct counters *counters; // the calling thread's
+
+struct counters *counters_create(int numa); // NULL: no memory. Belongs to the process from then on
+void counters_port_reset(uint16_t port);    // a port's id is used anew
+
+// Sums over all threads.
+void counters_port(uint16_t port, struct port_counters *out);
+uint64_t counters_drops(uint16_t port, uint16_t reason);

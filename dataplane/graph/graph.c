@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_errno.h>
+#include <rte_errno.h>
+#include <rte_mbuf_dyn.h>
+
+#include "graph/node.h"
+
+static struct node_desc *nodes; // in order of registration
+static unsigned n_nodes;
+
+void node_register(struct node_desc *desc)
+{
+	struct node_desc **end = &nodes;
+
+	while (*end)
+		end = &(*end)->list;
+	*end = desc;
+	n_nodes++;
+}
+
+static const struct node_desc *node_at(unsigned i)
+{
+	const struct node_desc *d = nodes;
+
+	while (d && i--)
+		d = d->list;
+	return d;
+}
+
+int meta_init(void)
+{
+	static const struct rte_mbuf_dynfield field = {
+		.name = "corelane_meta", .size = sizeof(struct pkt_meta), .align = 8, .flags = 0};
+	int off = rte_mbuf_dynfield_register_offset(&field, META_OFFSET);
+
+	return off == META_OFFSET ? 0 : -EBUSY;
+}
+
+static int node_add(const struct node_desc *d, struct error *err)
+{
+	struct rte_node_register *reg = calloc(1, sizeof(*reg) + d->n_next * sizeof(reg->next_nodes[0]));
+	rte_node_t id;
+	unsigned i;
+
+	if (reg == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for node %s", d->name);
+	snprintf(reg->name, sizeof(reg->name), "%s", d->name);
+	reg->flags = d->source ? RTE_NODE_SOURCE_F : 0;
+	reg->process = d->process;
+	reg->parent_id = RTE_NODE_ID_INVALID;
+	reg->nb_edges = d->n_next;
+	for (i = 0; i < d->n_next; i++)
+		reg->next_nodes[i] = d->next[i];
+	id = __rte_node_register(reg); // copies
+	free(reg);
+	if (id == RTE_NODE_ID_INVALID)
+		return error_set(err, EINVAL, NULL, NULL, NULL, "node %s cannot be registered: %s", d->name, rte_strerror(rte_errno));
+	return 0;
+}
+
+int graph_init(struct error *err)
+{
+	const struct node_desc *d;
+	int ret;
+
+	if (meta_init() < 0)
+		return error_set(err, EBUSY, NULL, NULL, NULL, "the mbuf's dynamic field is taken");
+	for (d = nodes; d; d = d->list) {
+		ret = node_add(d, err);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+struct rte_graph *graph_create(const char *name, int numa, struct error *err)
+{
+	const char *patterns[] = {"port_rx"};
+	struct rte_graph_param param = {.socket_id = numa, .nb_node_patterns = 1, .node_patterns = patterns};
+	rte_graph_t id = rte_graph_create(name, &param);
+
+	if (id == RTE_GRAPH_ID_INVALID) {
+		error_set(err, rte_errno ? rte_errno : EINVAL, NULL, NULL, NULL, "graph %s cannot be made: %s", name, rte_strerror(rte_errno));
+		return NULL;
+	}
+	return rte_graph_lookup(name);
+}
+
+void graph_destroy(struct rte_graph *graph)
+{
+	if (graph)
+		rte_graph_destroy(graph->id);
+}
+
+void graph_walk(struct rte_graph *graph)
+{
+	rte_graph_walk(graph);
+}
+
+int graph_stats(struct rte_graph *graph, unsigned i, struct graph_node_stats *out)
+{
+	const struct node_desc *d = node_at(i);
+	struct rte_node *node;
+
+	if (d == NULL)
+		return -ENOENT;
+	out->name = d->name;
+	out->calls = out->packets = out->cycles = 0;
+	node = rte_graph_node_get_by_name(graph->name, d->name);
+	if (node) {
+		out->calls = node->total_calls;
+		out->packets = node->total_objs;
+		out->cycles = node->total_cycles;
+	}
+	return 0;
+}
+
+const char *graph_edge(unsigned i, unsigned e)
+{
+	const struct node_desc *d = node_at(i);
+
+	return d && e < d->n_next ? d->next[e] : NULL;
+}
+
+const char *graph_node_name(unsigned i)
+{
+	const struct node_desc *d = node_at(i);
+
+	return d ? d->name : NULL;
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node: takes a batch of packets, decides an edge for each, passes them on.
+//
+//	enum { FOO = 1, BAR };                     // edge 0 is always the drop node
+//	static inline edge_t foo_one(struct rte_mbuf *m) { ... return FOO; }
+//	static uint16_t foo(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+//	{
+//		return node_each(graph, node, objs, n, foo_one);
+//	}
+//	NODE(foo, foo, [FOO] = "foo_next", [BAR] = "bar");
+//
+// Nodes do not log, allocate memory, take locks or make system calls. A batch may have any size.
+#pragma once
+
+#include <stdbool.h>
+
+#include <rte_graph.h>
+#include <rte_graph_worker.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include "graph/drop.h"
+#include "graph/meta.h"
+
+typedef uint16_t edge_t;
+
+struct node_desc {
+	const char *name;
+	rte_node_process_t process;
+	const char *const *next;
+	uint16_t n_next;
+	bool source;
+	struct node_desc *list;
+};
+
+void node_register(struct node_desc *desc);
+
+#define NODE(sym, fn, ...) NODE_DESC(sym, fn, false, __VA_ARGS__)
+#define NODE_SOURCE(sym, fn, ...) NODE_DESC(sym, fn, true, __VA_ARGS__)
+#define NODE_DESC(sym, fn, src, ...)                                                                                   \
+	static const char *const node_##sym##_next[] = {[EDGE_DROP] = "drop", __VA_ARGS__};                            \
+	static struct node_desc node_##sym = {                                                                         \
+		.name = #sym, .process = fn, .next = node_##sym##_next, .n_next = RTE_DIM(node_##sym##_next), .source = src}; \
+	__attribute__((constructor)) static void node_##sym##_register(void)                                           \
+	{                                                                                                              \
+		node_register(&node_##sym);                                                                            \
+	}
+
+#define NODE_CHUNK 256u
+#define NODE_AHEAD 4 // packets whose headers are on their way while one is worked on
+
+// True while somebody traces; then node_pass() records packets that have META_TRACED.
+extern bool graph_tracing;
+void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
+
+// Passes n packets on, each by its edge. objs may be the node's own array.
+static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n)
+{
+	unsigned i, j;
+
+	if (unlikely(graph_tracing))
+		graph_trace_batch(graph, node, objs, edges, n);
+	for (i = 0; i < n; i = j) {
+		for (j = i + 1; j < n && edges[j] == edges[i]; j++)
+			;
+		if (likely(j - i == node->idx && objs == node->objs))
+			rte_node_next_stream_move(graph, node, edges[i]);
+		else
+			rte_node_enqueue(graph, node, edges[i], objs + i, (uint16_t)(j - i));
+	}
+}
+
+typedef edge_t (*node_one_fn)(struct rte_mbuf *m);
+
+// Calls one() for each packet; the compiler inlines it.
+static __rte_always_inline uint16_t node_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_one_fn one)
+{
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	edge_t edges[NODE_CHUNK];
+	unsigned done, i, k;
+
+	for (done = 0; done < n; done += k) {
+		k = RTE_MIN(n - done, NODE_CHUNK);
+		for (i = 0; i < k; i++) {
+			if (i + NODE_AHEAD < k)
+				rte_prefetch0(rte_pktmbuf_mtod(pkts[done + i + NODE_AHEAD], void *));
+			edges[i] = one(pkts[done + i]);
+		}
+		node_pass(graph, node, objs + done, edges, k);
+	}
+	return n;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// ICMP errors: a node sets what happened with icmp_want() and passes the packet to "icmp_error".
+#pragma once
+
+#include "graph/drop.h"
+#include "graph/meta.h"
+
+enum icmp_what {
+	ICMP_WHAT_TTL,           // time exceeded in transit
+	ICMP_WHAT_NO_ROUTE,
+	ICMP_WHAT_HOST,          // address unreachable
+	ICMP_WHAT_PROHIBITED,
+	ICMP_WHAT_TOO_BIG,       // mtu is the next hop's
+	ICMP_WHAT_PORT,
+	ICMP_WHAT_PROTOCOL,
+};
+
+extern uint32_t icmp_errors_per_second; // and worker
+
+// The packet (IP header at meta->l3) is given up for this reason; its sender is told unless RFC 1812 or RFC 4443 forbid it.
+static inline void icmp_want(struct rte_mbuf *m, enum icmp_what what, uint16_t mtu, const struct drop_reason *reason)
+{
+	meta(m)->arg = (uint32_t)what << 16 | mtu;
+	meta(m)->reason = reason->id;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// ip4_fragment: packets that are larger than their path takes and may be fragmented (RFC 791).
+// Reads: nexthop, l3, hash.  Next: by the next hop, each fragment on its own.
+#include <rte_ip_frag.h>
+
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "l3/nexthop.h"
+#include "port/port.h"
+
+DROP_REASON(fragment_failed, "The packet had to be fragmented, but its header is malformed or there were no buffers left.");
+
+#define MAX_FRAGMENTS 32
+
+static void pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from, uint16_t port)
+{
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod(m, struct rte_ipv4_hdr *);
+	struct pkt_meta *md = meta(m);
+	void *obj = m;
+	edge_t edge = from->nexthop->edge;
+
+	*md = *from;
+	md->l3 = 0;
+	m->port = port;
+	m->ol_flags = 0;
+	ip4_checksum_set(ip);
+	node_pass(graph, node, &obj, &edge, 1);
+}
+
+// Copies: what is left of the packet's buffers after this may be freed or written to by others.
+static int split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
+{
+	struct rte_mempool *pool = m->pool;
+
+	rte_pktmbuf_adj(m, meta(m)->l3);
+	if (m->nb_segs == 1)
+		return rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, pool);
+	return rte_pktmbuf_linearize(m) == 0 ? rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, pool) : -1;
+}
+
+static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct rte_mbuf *out[MAX_FRAGMENTS];
+	struct pkt_meta from = *meta(m);
+	edge_t edge = EDGE_DROP;
+	void *obj = m;
+	int i, n;
+
+	n = split(m, out, from.nexthop->mtu);
+	if (n <= 0) {
+		drop(m, fragment_failed);
+		node_pass(graph, node, &obj, &edge, 1);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		pass(graph, node, out[i], &from, m->port);
+	rte_pktmbuf_free(m);
+}
+
+static uint16_t ip4_fragment(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fragment_one(graph, node, objs[i]);
+	return n;
+}
+
+NODE(ip4_fragment, ip4_fragment, NH_NEXT);

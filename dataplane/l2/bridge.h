@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bridge domains: MAC learning, flooding, and with a VRF on their ports integrated routing and bridging (IRB).
+//
+// A domain is one tenant's: its local ports share one VRF, if any, and one gateway MAC. Frames carry no TTL. What keeps them from
+// going round is split horizon: what came out of a tunnel goes to local ports only, so remote ends must be a full mesh. A guest that
+// connects two of its ports makes a loop that nothing here breaks; it shows as `moves` of MACs that keep rising.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+
+#include "base/error.h"
+#include "base/ip.h"
+
+#define BRIDGE_MAX 16384
+#define BRIDGE_NAME 32
+#define BRIDGE_FLOOD_MAX 256 // remote tunnel ends
+#define BRIDGE_MAC_LIMIT 8192
+#define BRIDGE_NONE UINT16_MAX
+#define MAC_MAX (1u << 20)   // of all domains together
+
+struct bridge_config {
+	char name[BRIDGE_NAME];
+	uint32_t id;           // 0: the next free one
+	bool drop_unknown;     // unknown unicast is dropped instead of flooded
+	bool no_learning;
+	uint32_t mac_limit;    // learnt addresses, 0 = BRIDGE_MAC_LIMIT
+	uint32_t flood[BRIDGE_FLOOD_MAX];
+	unsigned n_flood;
+};
+
+// What workers see: immutable, replaced as a whole.
+struct bridge_fwd {
+	bool drop_unknown, learning;
+	uint16_t vrf;          // of the first port that has one, UINT16_MAX = frames are not routed
+	struct rte_ether_addr gateway; // with a VRF
+	unsigned n_ports, n_flood;
+	uint16_t *ports;       // local ports of the domain
+	uint32_t *flood;       // tunnel next hops
+};
+
+struct bridge { // control plane
+	struct bridge_config cfg;
+	uint16_t id;
+	uint32_t refs;         // ports, labels, VNIs
+	uint32_t n_macs, n_learnt;
+	uint64_t learn_refused;     // for want of room
+	uint64_t learn_unreachable; // behind a remote end that no tunnel of the domain leads to
+	uint64_t moves;             // learnt addresses that turned up elsewhere
+	unsigned n_vias;            // tunnels of addresses set by hand
+	struct bridge_via {
+		uint32_t nexthop, macs;
+	} *vias;
+};
+
+extern struct bridge_fwd *bridge_fwds[BRIDGE_MAX]; // workers: ro (RCU), NULL = there is none
+extern uint32_t mac_age_seconds;
+
+int bridge_init(struct error *err);
+struct bridge *bridge_add(const struct bridge_config *cfg, struct error *err);
+int bridge_set(struct bridge *b, const struct bridge_config *cfg, struct error *err);
+int bridge_del(const char *name, struct error *err);
+struct bridge *bridge_get(uint16_t id);       // NULL
+struct bridge *bridge_find(const char *name); // NULL
+struct bridge *bridge_find_err(const char *name, const char *field, struct error *err); // NULL with err
+struct bridge *bridge_next(const struct bridge *b);
+unsigned bridge_count(void);
+
+// MAC table.
+struct mac_entry {
+	uint16_t bridge;
+	struct rte_ether_addr mac;
+	bool learnt;
+	uint16_t port;         // either a local port
+	uint32_t nexthop;      // or a tunnel
+	struct ip_addr remote; // that tunnel's other end; read only
+	uint64_t seen;         // TSC, to a tenth of a second; read only
+};
+
+int mac_set(const struct mac_entry *e, struct error *err); // by hand
+int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err);
+bool mac_next(const struct mac_entry *after, struct mac_entry *out); // ordered by bridge and MAC; after = NULL: the first
+unsigned mac_count(void);
+void bridge_tick(void); // learns what workers have seen; from the master's loop, often
+void bridge_poll(void); // ageing; from the master's loop, every 100 ms

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "l3/nexthop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_malloc.h>
+
+#include "arp/neighbor.h"
+#include "base/rcu.h"
+#include "l3/fib.h"
+#include "port/registry.h"
+
+struct nexthop *nexthop_table[NEXTHOP_MAX];
+static struct nexthop_entry *entries[NEXTHOP_MAX];
+static uint32_t next_system = NH_ID_DISCARD + 1;
+static unsigned n_api;
+static bool dirty;
+
+struct nexthop_entry *nexthop_get(uint32_t id)
+{
+	return id < NEXTHOP_MAX ? entries[id] : NULL;
+}
+
+struct nexthop_entry *nexthop_next(uint32_t after)
+{
+	uint32_t i = after + 1;
+
+	while (i < NEXTHOP_MAX && entries[i] == NULL)
+		i++;
+	return i < NEXTHOP_MAX ? entries[i] : NULL;
+}
+
+unsigned nexthop_count(void)
+{
+	return n_api;
+}
+
+void nexthop_ref(uint32_t id)
+{
+	entries[id]->refs++;
+}
+
+// The router's own next hops go with their last reference.
+void nexthop_unref(uint32_t id)
+{
+	struct nexthop_entry *e = nexthop_get(id);
+
+	if (e && --e->refs == 0 && id > NH_ID_DISCARD)
+		nexthop_del(id, NULL);
+}
+
+int nexthop_usable(uint32_t id, const char *field, struct error *err)
+{
+	char text[16];
+
+	if (id < NEXTHOP_API_MAX && nexthop_get(id))
+		return 0;
+	snprintf(text, sizeof(text), "%u", id);
+	return error_set(err, ENOENT, field, text, "the id of a next hop that exists", "there is no such next hop");
+}
+
+static void build_port(struct nexthop_entry *e, struct nexthop *nh)
+{
+	const struct port *p = port_get(e->cfg.port.id);
+
+	nh->port = e->cfg.port.id;
+	nh->adj = e->adj;
+	nh->edge = p == NULL ? NH_EDGE_DROP : e->cfg.kind == NH_GLEAN ? NH_EDGE_HOLD : NH_EDGE_PORT;
+	nh->mtu = p ? p->cfg.mtu : 0;
+	nh->mss = p ? (uint16_t)p->cfg.mss_clamp : 0;
+	e->resolved = p && (e->cfg.kind == NH_GLEAN || adjacency_table[e->adj]->resolved);
+	e->overhead = 0;
+}
+
+static bool is_tunnel(const struct nexthop_entry *e)
+{
+	return e->cfg.kind == NH_TUNNEL;
+}
+
+struct nexthop *nexthop_build(struct nexthop_entry *e)
+{
+	struct nexthop *nh = rte_zmalloc("nexthop", sizeof(*nh), RTE_CACHE_LINE_SIZE);
+
+	if (nh == NULL)
+		return NULL;
+	nh->id = e->cfg.id;
+	nh->kind = (uint8_t)e->cfg.kind;
+	nh->mtu = UINT16_MAX;
+	e->resolved = true;
+	switch (e->cfg.kind) {
+	case NH_DISCARD:
+		nh->edge = NH_EDGE_DROP;
+		break;
+	case NH_REJECT:
+		nh->edge = NH_EDGE_ICMP_ERROR;
+		break;
+	case NH_LOCAL:
+		nh->edge = NH_EDGE_LOCAL;
+		break;
+	case NH_PORT:
+	case NH_GLEAN:
+		build_port(e, nh);
+		break;
+	case NH_TUNNEL:
+		tunnel_build(e, nh);
+		break;
+	case NH_GROUP:
+		group_build(e, nh, nexthop_table[e->cfg.id]);
+		break;
+	}
+	return nh;
+}
+
+static int publish(struct nexthop_entry *e)
+{
+	struct nexthop *nh = nexthop_build(e), *old = nexthop_table[e->cfg.id];
+
+	if (nh == NULL)
+		return -ENOMEM;
+	rcu_publish(nexthop_table[e->cfg.id], nh);
+	if (old)
+		rcu_defer(rte_free, old);
+	return 0;
+}
+
+static int check_group(const struct nexthop_config *cfg, struct error *err)
+{
+	const struct nexthop_entry *m;
+	char text[16];
+	unsigned i;
+	int ret;
+
+	if (cfg->group.n == 0)
+		return error_set(err, EINVAL, "nexthop.group.members", NULL, "1 to 64 members", "a group needs members");
+	for (i = 0; i < cfg->group.n; i++) {
+		ret = nexthop_usable(cfg->group.member[i].nexthop, "nexthop.group.members.nexthop", err);
+		if (ret < 0)
+			return ret;
+		m = nexthop_get(cfg->group.member[i].nexthop);
+		snprintf(text, sizeof(text), "%u", m->cfg.id);
+		if (m->cfg.kind != NH_PORT && !is_tunnel(m))
+			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop", "cannot be in a group");
+		snprintf(text, sizeof(text), "%u", cfg->group.member[i].weight);
+		if (cfg->group.member[i].weight < 1 || cfg->group.member[i].weight > 256)
+			return error_set(err, ERANGE, "nexthop.group.members.weight", text, "1 to 256", "is out of range");
+	}
+	return 0;
+}
+
+static int check(struct nexthop_config *cfg, bool replace, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", cfg->id);
+	if (cfg->id == 0 || cfg->id >= NEXTHOP_MAX)
+		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
+	if (entries[cfg->id] && !replace)
+		return error_set(err, EEXIST, "nexthop.id", text, "a free id, or replace", "is taken");
+	if (entries[cfg->id] && entries[cfg->id]->cfg.kind == NH_GROUP && cfg->kind != NH_GROUP && entries[cfg->id]->refs)
+		return error_set(err, EBUSY, "nexthop.id", text, "a group", "is a group that is in use");
+	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP && entries[cfg->id]->refs)
+		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become a group");
+	if (cfg->kind == NH_GROUP)
+		return check_group(cfg, err);
+	if (cfg->kind == NH_TUNNEL)
+		return tunnel_check(&cfg->tunnel, err);
+	if (cfg->kind == NH_PORT && cfg->port.addr.family == 0 && rte_is_zero_ether_addr(&cfg->port.mac))
+		return error_set(err, EINVAL, "nexthop.port.address", "", "an address or a MAC", "is needed to find the host behind the port");
+	return 0;
+}
+
+static void ref_members(const struct nexthop_config *cfg, void (*fn)(uint32_t))
+{
+	unsigned i;
+
+	for (i = 0; cfg->kind == NH_GROUP && i < cfg->group.n; i++)
+		fn(cfg->group.member[i].nexthop);
+}
+
+static void release(struct nexthop_entry *e)
+{
+	ref_members(&e->cfg, nexthop_unref);
+	if (e->adj != UINT32_MAX)
+		adjacency_put(e->adj);
+	e->adj = UINT32_MAX;
+}
+
+int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error *err)
+{
+	struct nexthop_config cfg = *wanted;
+	struct nexthop_entry *e, old = {.adj = UINT32_MAX};
+	int ret = check(&cfg, replace, err);
+	uint32_t adj = UINT32_MAX;
+
+	if (ret < 0)
+		return ret;
+	if (cfg.kind == NH_PORT) {
+		ret = adjacency_hold(cfg.port.id, &cfg.port.addr, &cfg.port.mac, &adj, err);
+		if (ret < 0)
+			return ret;
+	}
+	e = entries[cfg.id];
+	if (e)
+		old = *e;
+	else
+		e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
+	ref_members(&cfg, nexthop_ref);
+	e->cfg = cfg;
+	e->adj = adj;
+	if (entries[cfg.id] == NULL) {
+		entries[cfg.id] = e;
+		n_api += cfg.id < NEXTHOP_API_MAX;
+	} else {
+		release(&old);
+	}
+	if (publish(e) < 0)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
+	if (e->refs)
+		dirty = true; // groups and tunnels that lead through it
+	return 0;
+}
+
+int nexthop_del(uint32_t id, struct error *err)
+{
+	struct nexthop_entry *e = nexthop_get(id);
+	struct nexthop *nh;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", id);
+	if (e == NULL)
+		return error_set(err, ENOENT, "nexthop.id", text, NULL, "there is no such next hop");
+	if (e->refs > 0)
+		return error_set(err, EBUSY, "nexthop.id", text, NULL, "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
+	nh = nexthop_table[id];
+	rcu_publish(nexthop_table[id], NULL);
+	rcu_defer(rte_free, nh);
+	entries[id] = NULL;
+	n_api -= id < NEXTHOP_API_MAX;
+	release(e);
+	free(e);
+	return 0;
+}
+
+uint32_t nexthop_alloc(void)
+{
+	uint32_t tries;
+
+	for (tries = 0; tries < NEXTHOP_API_MAX; tries++) {
+		if (next_system >= NEXTHOP_MAX)
+			next_system = NH_ID_DISCARD + 1;
+		if (entries[next_system++] == NULL)
+			return next_system - 1;
+	}
+	return 0;
+}
+
+void nexthop_underlay_changed(void)
+{
+	dirty = true;
+}
+
+static void rebuild(enum nexthop_kind kind)
+{
+	struct nexthop_entry *e;
+
+	for (e = nexthop_next(0); e; e = nexthop_next(e->cfg.id))
+		if (e->cfg.kind == kind)
+			publish(e);
+}
+
+void nexthop_poll(void)
+{
+	if (!dirty)
+		return;
+	dirty = false;
+	rebuild(NH_PORT);
+	rebuild(NH_GLEAN);
+	rebuild(NH_GROUP); // of ports: tunnels take their paths from these
+	rebuild(NH_TUNNEL);
+	rebuild(NH_GROUP); // of tunnels
+}
+
+int nexthop_init(void)
+{
+	static const struct nexthop_config own[] = {
+		{.id = NH_ID_LOCAL, .kind = NH_LOCAL}, {.id = NH_ID_REJECT, .kind = NH_REJECT}, {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < RTE_DIM(own) && ret == 0; i++)
+		ret = nexthop_add(&own[i], false, NULL);
+	return ret;
+}

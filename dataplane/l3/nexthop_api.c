@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of next hops (api/nexthop.proto).
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "l3/nexthop.h"
+#include "main/api.h"
+#include "nexthop.pb-c.h"
+#include "port/registry.h"
+
+#define PbNexthop Corelane__V1__Nexthop
+
+static int get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
+{
+	struct port *p = port_find(in->port);
+	int ret = 0;
+
+	c->kind = NH_PORT;
+	if (p == NULL)
+		return error_set(err, ENOENT, "nexthop.port.port", in->port, "the name of a port that exists", "there is no such port");
+	c->port.id = p->id;
+	if (*in->address)
+		ret = ip_parse_addr(in->address, "nexthop.port.address", &c->port.addr, err);
+	if (ret == 0 && *in->mac)
+		ret = mac_parse(in->mac, "nexthop.port.mac", &c->port.mac, err);
+	return ret;
+}
+
+static int get_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, struct error *err)
+{
+	char text[16], valid[16];
+
+	snprintf(text, sizeof(text), "%u", v);
+	snprintf(valid, sizeof(valid), "0 to %u", max);
+	*out = (uint8_t)v;
+	return v <= max ? 0 : error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+static int get_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_config *c, struct error *err)
+{
+	struct tunnel_config *t = &c->tunnel;
+	int ret;
+
+	c->kind = NH_TUNNEL;
+	t->encap = (enum encap)in->encap;
+	t->label = in->label;
+	t->vni = in->vni;
+	t->uniform = in->mode == CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM;
+	t->fixed_dscp = in->fixed_dscp;
+	t->gre_key = in->gre_key;
+	t->gre_has_key = in->gre_has_key;
+	t->udp6_checksum = in->udp6_checksum;
+	ret = ip_parse_addr(in->remote, "nexthop.tunnel.remote", &t->remote, err);
+	if (ret == 0 && *in->local)
+		ret = ip_parse_addr(in->local, "nexthop.tunnel.local", &t->local, err);
+	if (ret == 0 && *in->router_mac)
+		ret = mac_parse(in->router_mac, "nexthop.tunnel.router_mac", &t->router_mac, err);
+	if (ret == 0)
+		ret = get_small("nexthop.tunnel.dscp", in->dscp, 63, &t->dscp, err);
+	if (ret == 0)
+		ret = get_small("nexthop.tunnel.ttl", in->ttl, 255, &t->ttl, err);
+	return ret;
+}
+
+static int get_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config *c, struct error *err)
+{
+	size_t i;
+
+	c->kind = NH_GROUP;
+	if (in->n_members > GROUP_MAX_MEMBERS)
+		return error_set(err, E2BIG, "nexthop.group.members", NULL, "1 to 64 members", "there are too many");
+	c->group.n = (unsigned)in->n_members;
+	for (i = 0; i < in->n_members; i++) {
+		c->group.member[i].nexthop = in->members[i]->nexthop;
+		c->group.member[i].weight = in->members[i]->weight ? in->members[i]->weight : 1;
+	}
+	return 0;
+}
+
+static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct error *err)
+{
+	char text[16];
+
+	memset(c, 0, sizeof(*c));
+	c->id = in->id;
+	snprintf(text, sizeof(text), "%u", in->id);
+	if (in->id == 0 || in->id >= NEXTHOP_API_MAX)
+		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
+	switch (in->kind_case) {
+	case CORELANE__V1__NEXTHOP__KIND_PORT:
+		return get_port(in->port, c, err);
+	case CORELANE__V1__NEXTHOP__KIND_TUNNEL:
+		return get_tunnel(in->tunnel, c, err);
+	case CORELANE__V1__NEXTHOP__KIND_GROUP:
+		return get_group(in->group, c, err);
+	case CORELANE__V1__NEXTHOP__KIND_DISCARD:
+		c->kind = NH_DISCARD;
+		return 0;
+	case CORELANE__V1__NEXTHOP__KIND_LOCAL:
+		c->kind = NH_LOCAL;
+		return 0;
+	case CORELANE__V1__NEXTHOP__KIND_REJECT:
+		c->kind = NH_REJECT;
+		return 0;
+	default:
+		return error_set(err, EINVAL, "nexthop", text, "port, tunnel, group, discard, local, reject", "says not what it does");
+	}
+}
+
+static char *put_addr(struct api_call *call, const struct ip_addr *a)
+{
+	char text[IP_TEXT];
+
+	return api_strdup(call, a->family ? ip_format_addr(a, text) : "");
+}
+
+static char *put_mac(struct api_call *call, const struct rte_ether_addr *mac)
+{
+	char text[18];
+
+	return api_strdup(call, rte_is_zero_ether_addr(mac) ? "" : mac_format(mac, text));
+}
+
+static void put_port(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+{
+	const struct port *p = port_get(c->port.id);
+
+	out->kind_case = CORELANE__V1__NEXTHOP__KIND_PORT;
+	out->port = api_alloc(call, sizeof(*out->port));
+	corelane__v1__port_nexthop__init(out->port);
+	out->port->port = api_strdup(call, p ? p->cfg.name : "");
+	out->port->address = put_addr(call, &c->port.addr);
+	out->port->mac = put_mac(call, &c->port.mac);
+}
+
+static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbNexthop *out)
+{
+	Corelane__V1__TunnelNexthop *o = api_alloc(call, sizeof(*o));
+
+	corelane__v1__tunnel_nexthop__init(o);
+	out->kind_case = CORELANE__V1__NEXTHOP__KIND_TUNNEL;
+	out->tunnel = o;
+	o->encap = (Corelane__V1__Encap)t->encap;
+	o->local = put_addr(call, &t->local);
+	o->remote = put_addr(call, &t->remote);
+	o->label = t->label;
+	o->vni = t->vni;
+	o->router_mac = put_mac(call, &t->router_mac);
+	o->mode = t->uniform ? CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM : CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_PIPE;
+	o->dscp = t->dscp;
+	o->fixed_dscp = t->fixed_dscp;
+	o->ttl = t->ttl;
+	o->gre_key = t->gre_key;
+	o->gre_has_key = t->gre_has_key;
+	o->udp6_checksum = t->udp6_checksum;
+}
+
+static void put_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+{
+	unsigned i;
+
+	out->kind_case = CORELANE__V1__NEXTHOP__KIND_GROUP;
+	out->group = api_alloc(call, sizeof(*out->group));
+	corelane__v1__group_nexthop__init(out->group);
+	out->group->n_members = c->group.n;
+	out->group->members = api_alloc(call, c->group.n * sizeof(*out->group->members));
+	for (i = 0; i < c->group.n; i++) {
+		out->group->members[i] = api_alloc(call, sizeof(**out->group->members));
+		corelane__v1__group_member__init(out->group->members[i]);
+		out->group->members[i]->nexthop = c->group.member[i].nexthop;
+		out->group->members[i]->weight = c->group.member[i].weight;
+	}
+}
+
+static Corelane__V1__Empty *put_empty(struct api_call *call)
+{
+	Corelane__V1__Empty *e = api_alloc(call, sizeof(*e));
+
+	corelane__v1__empty__init(e);
+	return e;
+}
+
+static void put_kind(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+{
+	switch (c->kind) {
+	case NH_PORT:
+	case NH_GLEAN:
+		put_port(call, c, out);
+		break;
+	case NH_TUNNEL:
+		put_tunnel(call, &c->tunnel, out);
+		break;
+	case NH_GROUP:
+		put_group(call, c, out);
+		break;
+	case NH_DISCARD:
+		out->kind_case = CORELANE__V1__NEXTHOP__KIND_DISCARD;
+		out->discard = put_empty(call);
+		break;
+	case NH_LOCAL:
+		out->kind_case = CORELANE__V1__NEXTHOP__KIND_LOCAL;
+		out->local = put_empty(call);
+		break;
+	case NH_REJECT:
+		out->kind_case = CORELANE__V1__NEXTHOP__KIND_REJECT;
+		out->reject = put_empty(call);
+		break;
+	}
+}
+
+static char *path_text(struct api_call *call, uint32_t adj)
+{
+	const struct adjacency *a = adjacency_table[adj];
+	const struct port *p = port_get(a->port);
+	char mac[18];
+
+	if (!a->resolved)
+		return api_printf(call, "%s, neighbor not resolved", p ? p->cfg.name : "-");
+	return api_printf(call, "%s lladdr %s", p ? p->cfg.name : "-",
+			  mac_format((const struct rte_ether_addr *)(a->l2 + sizeof(a->l2) - a->l2_len), mac));
+}
+
+static void put_paths(struct api_call *call, const struct nexthop *nh, Corelane__V1__NexthopState *s)
+{
+	unsigned i, n = nh->kind == NH_TUNNEL ? nh->n_paths : nh->kind == NH_PORT && nh->edge != NH_EDGE_DROP ? 1 : 0;
+
+	s->paths = api_alloc(call, (n + 1) * sizeof(*s->paths));
+	for (i = 0; i < n; i++) {
+		char *text = path_text(call, nh->kind == NH_TUNNEL ? nh->path[i] : nh->adj);
+
+		if (s->n_paths == 0 || strcmp(s->paths[s->n_paths - 1], text) != 0)
+			s->paths[s->n_paths++] = text;
+	}
+}
+
+static void put_nexthop(struct api_call *call, const struct nexthop_entry *e, PbNexthop *out)
+{
+	const struct nexthop *nh = nexthop_table[e->cfg.id];
+	Corelane__V1__NexthopState *s = api_alloc(call, sizeof(*s));
+
+	corelane__v1__nexthop_state__init(s);
+	out->id = e->cfg.id;
+	put_kind(call, &e->cfg, out);
+	s->resolved = e->resolved;
+	s->references = e->refs;
+	s->mtu = nh->mtu == UINT16_MAX ? 0 : nh->mtu;
+	s->overhead = e->overhead;
+	s->origin = api_strdup(call, e->cfg.id < NEXTHOP_API_MAX ? "api" : "system");
+	put_paths(call, nh, s);
+	out->state = s;
+}
+
+static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__NexthopAddRequest *in = req;
+	struct nexthop_config c;
+	int ret = in->nexthop ? get_nexthop(in->nexthop, &c, err) : error_set(err, EINVAL, "nexthop", NULL, NULL, "is missing");
+
+	if (ret == 0)
+		ret = nexthop_add(&c, in->replace, err);
+	if (ret == 0)
+		put_nexthop(call, nexthop_get(c.id), resp);
+	return ret;
+}
+
+static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	uint32_t id = ((const Corelane__V1__NexthopDelRequest *)req)->id;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", id);
+	if (id >= NEXTHOP_API_MAX)
+		return error_set(err, EPERM, "nexthop.id", text, "1 to 1048575", "belongs to the system");
+	return nexthop_del(id, err);
+}
+
+static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__NexthopListRequest *in = req;
+	uint32_t *last = cursor;
+	struct nexthop_entry *e = in->id && *last == 0 ? nexthop_get(in->id) : nexthop_next(*last);
+	char text[16];
+
+	if (in->id) {
+		snprintf(text, sizeof(text), "%u", in->id);
+		if (*last)
+			return 0;
+		if (e == NULL)
+			return error_set(err, ENOENT, "nexthop.id", text, NULL, "there is no such next hop");
+	}
+	if (e == NULL || (e->cfg.id >= NEXTHOP_API_MAX && !in->all && !in->id))
+		return 0;
+	*last = e->cfg.id;
+	put_nexthop(call, e, item);
+	return 1;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor, &corelane__v1__nexthop__descriptor, .unary = add},
+	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
+	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor, &corelane__v1__nexthop__descriptor, .next = list,
+	 .cursor_size = sizeof(uint32_t)},
+};
+API_METHODS(methods)

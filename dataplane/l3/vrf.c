@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "l3/vrf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rcu.h"
+#include "l3/nexthop.h"
+
+struct vrf_fibs vrf_fibs[VRF_MAX];
+static struct vrf *vrfs[VRF_MAX];
+static struct fib *empty[2]; // what workers find in a VRF that does not exist
+static uint64_t n_routes[2];
+
+static const char *const origin_names[] = {
+	[ROUTE_API] = "api", [ROUTE_CONNECTED] = "connected", [ROUTE_LOCAL] = "local", [ROUTE_GUEST] = "guest"};
+
+const char *route_origin_name(uint8_t origin)
+{
+	return origin_names[origin];
+}
+
+int vrf_init(struct error *err)
+{
+	unsigned i;
+
+	empty[0] = fib_create(IPV4);
+	empty[1] = fib_create(IPV6);
+	if (empty[0] == NULL || empty[1] == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for routing tables");
+	for (i = 0; i < VRF_MAX; i++)
+		vrf_fibs[i] = (struct vrf_fibs){empty[0], empty[1]};
+	return vrf_add("fabric", UINT32_MAX, err) ? 0 : -ENOMEM;
+}
+
+static int check_name(const char *name, struct error *err)
+{
+	const char *s;
+
+	for (s = name ? name : ""; *s; s++)
+		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
+			break;
+	if (name == NULL || *name == '\0' || *s || strlen(name) >= VRF_NAME)
+		return error_set(err, EINVAL, "vrf.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
+	if (vrf_find(name))
+		return error_set(err, EEXIST, "vrf.name", name, "a new name", "is taken");
+	return 0;
+}
+
+static int check_id(uint32_t *id, struct error *err)
+{
+	char text[16];
+
+	if (*id == UINT32_MAX) { // the fabric's
+		*id = 0;
+		return 0;
+	}
+	if (*id == 0)
+		for (*id = 1; *id < VRF_MAX && vrfs[*id]; (*id)++)
+			;
+	snprintf(text, sizeof(text), "%u", *id);
+	if (*id >= VRF_MAX)
+		return error_set(err, ERANGE, "vrf.id", text, "1 to 16383", "is out of range");
+	if (vrfs[*id])
+		return error_set(err, EEXIST, "vrf.id", text, "a free id from 1 to 16383", "is taken by '%s'", vrfs[*id]->name);
+	return 0;
+}
+
+static void vrf_free(struct vrf *v)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		if (v->fib[i])
+			fib_destroy(v->fib[i]);
+		if (v->rib[i])
+			rib_destroy(v->rib[i]);
+	}
+	free(v);
+}
+
+struct vrf *vrf_add(const char *name, uint32_t id, struct error *err)
+{
+	struct vrf *v;
+
+	if (check_name(name, err) < 0 || check_id(&id, err) < 0)
+		return NULL;
+	v = calloc(1, sizeof(*v));
+	if (v) {
+		snprintf(v->name, sizeof(v->name), "%s", name);
+		v->id = (uint16_t)id;
+		v->fib[0] = fib_create(IPV4);
+		v->fib[1] = fib_create(IPV6);
+		v->rib[0] = rib_create(IPV4);
+		v->rib[1] = rib_create(IPV6);
+	}
+	if (v == NULL || !v->fib[0] || !v->fib[1] || !v->rib[0] || !v->rib[1]) {
+		if (v)
+			vrf_free(v);
+		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for VRF '%s'", name);
+		return NULL;
+	}
+	vrfs[id] = v;
+	rcu_publish(vrf_fibs[id].fib4, v->fib[0]);
+	rcu_publish(vrf_fibs[id].fib6, v->fib[1]);
+	return v;
+}
+
+static void drop_routes(struct vrf *v)
+{
+	struct ip_prefix p;
+	struct rib_route *r;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		for (r = rib_next(v->rib[i], NULL, &p); r; r = rib_next(v->rib[i], &p, &p)) {
+			nexthop_unref(r->nexthop);
+			n_routes[i]--;
+		}
+	}
+}
+
+int vrf_del(const char *name, struct error *err)
+{
+	struct vrf *v = vrf_find_err(name, "vrf.name", err);
+
+	if (v == NULL)
+		return -ENOENT;
+	if (v->id == VRF_FABRIC)
+		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and stays");
+	if (v->refs > 0)
+		return error_set(err, EBUSY, "vrf.name", name, NULL, "is in use by %u ports, labels, VNIs or bridges", v->refs);
+	vrfs[v->id] = NULL;
+	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
+	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);
+	drop_routes(v);
+	vrf_free(v); // the FIBs wait for the readers
+	return 0;
+}
+
+struct vrf *vrf_get(uint16_t id)
+{
+	return id < VRF_MAX ? vrfs[id] : NULL;
+}
+
+struct vrf *vrf_next(const struct vrf *v)
+{
+	unsigned i = v ? v->id + 1u : 0;
+
+	while (i < VRF_MAX && vrfs[i] == NULL)
+		i++;
+	return i < VRF_MAX ? vrfs[i] : NULL;
+}
+
+struct vrf *vrf_find(const char *name)
+{
+	struct vrf *v;
+
+	for (v = vrf_next(NULL); v; v = vrf_next(v))
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+struct vrf *vrf_find_err(const char *name, const char *field, struct error *err)
+{
+	struct vrf *v = name ? vrf_find(name) : NULL;
+
+	if (v == NULL)
+		error_set(err, ENOENT, field, name ? name : "", "the name of a VRF that exists", "there is no such VRF");
+	return v;
+}
+
+unsigned vrf_count(void)
+{
+	struct vrf *v;
+	unsigned n = 0;
+
+	for (v = vrf_next(NULL); v; v = vrf_next(v))
+		n++;
+	return n;
+}
+
+int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err)
+{
+	struct rib_route *r = rib_get(v->rib[family_index(p->addr.family)], p);
+	char text[IP_TEXT];
+
+	if (r == NULL || r->origin == origin)
+		return 0;
+	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix",
+			 "is a %s route of VRF '%s'", origin_names[r->origin], v->name);
+}
+
+int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)
+{
+	unsigned f = family_index(p->addr.family);
+	struct rib_route *r;
+	bool created;
+	int ret = route_check(v, p, origin, err);
+
+	if (ret < 0)
+		return ret;
+	r = rib_add(v->rib[f], p, &created);
+	if (r == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a route");
+	if (!created && r->nexthop == nexthop)
+		return 0;
+	ret = fib_set(v->fib[f], p, nexthop);
+	if (ret < 0) {
+		if (created)
+			rib_del(v->rib[f], p);
+		return error_set(err, -ret, NULL, NULL, NULL, "no memory for a route");
+	}
+	nexthop_ref(nexthop);
+	if (created)
+		n_routes[f]++;
+	else
+		nexthop_unref(r->nexthop);
+	r->nexthop = nexthop;
+	r->origin = (uint8_t)origin;
+	if (v->id == VRF_FABRIC)
+		nexthop_underlay_changed();
+	return 0;
+}
+
+int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err)
+{
+	unsigned f = family_index(p->addr.family);
+	struct rib_route *r = rib_get(v->rib[f], p), *c;
+	struct ip_prefix cover;
+	char text[IP_TEXT];
+
+	ip_format_prefix(p, text);
+	if (r == NULL)
+		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'", v->name);
+	if (r->origin != origin)
+		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route and goes with its port", origin_names[r->origin]);
+	c = rib_cover(v->rib[f], p, &cover);
+	if (fib_unset(v->fib[f], p, c ? &cover : NULL, c ? c->nexthop : FIB_NONE) < 0)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to change the FIB");
+	nexthop_unref(r->nexthop);
+	rib_del(v->rib[f], p);
+	n_routes[f]--;
+	if (v->id == VRF_FABRIC)
+		nexthop_underlay_changed();
+	return 0;
+}
+
+uint64_t route_count(uint8_t family)
+{
+	return n_routes[family_index(family)];
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of VRFs (api/vrf.proto).
+#include <errno.h>
+#include <string.h>
+
+#include "l3/vrf.h"
+#include "main/api.h"
+#include "overlay/overlay.h"
+#include "vrf.pb-c.h"
+
+static void put_vrf(struct api_call *call, const struct vrf *v, Corelane__V1__Vrf *out)
+{
+	char mac[18];
+
+	out->name = api_strdup(call, v->name);
+	out->id = v->id;
+	out->routes_ipv4 = rib_count(v->rib[0]);
+	out->routes_ipv6 = rib_count(v->rib[1]);
+	out->router_mac = api_strdup(call, mac_format(&overlay_router_mac, mac));
+}
+
+static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__VrfAddRequest *in = req;
+	struct vrf *v;
+
+	if (in->vrf == NULL)
+		return error_set(err, EINVAL, "vrf", NULL, NULL, "is missing");
+	if (in->vrf->id == UINT32_MAX)
+		return error_set(err, ERANGE, "vrf.id", "4294967295", "1 to 16383", "is out of range");
+	v = vrf_add(in->vrf->name, in->vrf->id, err);
+	if (v == NULL)
+		return -(err->code ? err->code : EINVAL);
+	put_vrf(call, v, resp);
+	return 0;
+}
+
+static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return vrf_del(((const Corelane__V1__VrfDelRequest *)req)->name, err);
+}
+
+static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__VrfListRequest *in = req;
+	uint32_t *next = cursor;
+
+	if (*in->name && *next == 0 && vrf_find_err(in->name, "vrf.name", err) == NULL)
+		return -ENOENT;
+	while (*next < VRF_MAX) {
+		struct vrf *v = vrf_get((uint16_t)(*next)++);
+
+		if (v && (*in->name == '\0' || strcmp(in->name, v->name) == 0)) {
+			put_vrf(call, v, item);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Vrfs", "Add", &corelane__v1__vrf_add_request__descriptor, &corelane__v1__vrf__descriptor, .unary = add},
+	{"corelane.v1.Vrfs", "Del", &corelane__v1__vrf_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
+	{"corelane.v1.Vrfs", "List", &corelane__v1__vrf_list_request__descriptor, &corelane__v1__vrf__descriptor, .next = list,
+	 .cursor_size = sizeof(uint32_t)},
+};
+API_METHODS(methods)

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// corelaned: the data plane. Starts DPDK, the workers and the API, and runs the master thread's loop.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <rte_eal.h>
+#include <systemd/sd-daemon.h>
+
+#include "arp/neighbor.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/rcu.h"
+#include "eth/underlay.h"
+#include "graph/counters.h"
+#include "graph/graph.h"
+#include "l2/bridge.h"
+#include "l3/fib.h"
+#include "l3/nexthop.h"
+#include "l3/vrf.h"
+#include "main/api.h"
+#include "main/eal.h"
+#include "main/options.h"
+#include "main/system.h"
+#include "overlay/overlay.h"
+#include "port/port_kinds.h"
+#include "port/registry.h"
+#include "worker/punt.h"
+#include "worker/worker.h"
+
+#define TICK_US 1000      // the master looks at its rings
+#define SLOW_TICK 100     // ticks between looks at timers
+
+static int fail(const struct error *err)
+{
+	fprintf(stderr, "corelaned: %s\n", err->message);
+	return 2;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	static unsigned ticks;
+
+	punt_poll();
+	rcu_poll();
+	nexthop_poll();
+	if (++ticks % SLOW_TICK == 0) {
+		neighbor_poll();
+		bridge_poll();
+	}
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	LOG(INFO, "stopping");
+	event_base_loopbreak(loop_base());
+}
+
+// One instance per run directory: a lock that goes with the process.
+static int lock_run_dir(const char *dir, struct error *err)
+{
+	char path[128];
+	int fd;
+
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		return error_set(err, errno, "--run-dir", dir, "a directory that can be made", "%s", strerror(errno));
+	snprintf(path, sizeof(path), "%s/corelaned.lock", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return error_set(err, errno, "--run-dir", dir, "a directory that can be written to", "%s", strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
+	return error_set(err, EBUSY, "--run-dir", dir, "another directory with --run-dir", "another corelaned runs there");
+}
+
+static int start_tables(const struct options *o, struct error *err)
+{
+	counters = counters_create(SOCKET_ID_ANY); // what the master drops itself
+	if (counters == NULL || fib_init(o->fib_bytes) < 0 || punt_init() < 0)
+		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
+	if (port_pool_init(o->mbufs, o->mbuf_size, err) < 0 || vrf_init(err) < 0 || overlay_init(err) < 0 || bridge_init(err) < 0)
+		return -1;
+	if (neighbor_init() < 0 || nexthop_init() < 0)
+		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
+	return underlay_init(err);
+}
+
+static bool shares_cpu(unsigned cpu)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set);
+}
+
+static int start_workers(const struct options *o, struct error *err)
+{
+	enum idle_policy idle;
+	unsigned i;
+
+	for (i = 0; i < o->n_workers; i++) {
+		idle = o->idle_given ? o->idle : shares_cpu(o->worker_cpus[i]) ? IDLE_YIELD : IDLE_SPIN;
+		if (worker_add(i, o->worker_cpus[i], idle, err) == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+static int start(const struct options *o, struct error *err)
+{
+	int ret = rcu_init();
+
+	if (ret < 0)
+		return error_set(err, -ret, NULL, NULL, NULL, "no memory");
+	ret = start_tables(o, err);
+	if (ret == 0)
+		ret = graph_init(err);
+	if (ret == 0)
+		ret = system_init(o, err);
+	if (ret == 0)
+		ret = start_workers(o, err);
+	return ret < 0 ? ret : api_server_start(loop_base(), o->socket, err);
+}
+
+static void add_event(evutil_socket_t fd, short what, event_callback_fn fn, const struct timeval *tv)
+{
+	event_add(event_new(loop_base(), fd, what, fn, NULL), tv);
+}
+
+static void run(const struct options *o)
+{
+	static const struct timeval tick = {.tv_usec = TICK_US};
+
+	add_event(SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
+	add_event(SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
+	add_event(-1, EV_PERSIST, on_tick, &tick);
+	LOG(INFO, "corelaned %s answers on %s", CORELANE_VERSION, o->socket);
+	sd_notify(0, "READY=1");
+	event_base_dispatch(loop_base());
+	sd_notify(0, "STOPPING=1");
+}
+
+static void stop(void)
+{
+	api_server_stop();
+	worker_del_all(); // nobody reads any more
+	port_del_all();
+	rcu_fini();
+	rte_eal_cleanup();
+}
+
+int main(int argc, char **argv)
+{
+	struct error err = {0};
+	struct options o;
+	int lock, ret = options_parse(argc, argv, &o, &err);
+
+	if (ret < 0)
+		return fail(&err);
+	if (ret > 0)
+		return 0;
+	if (o.check) {
+		printf("options are valid\n");
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	lock = lock_run_dir(o.run_dir, &err);
+	if (lock < 0 || eal_start(&o, &err) < 0)
+		return fail(&err);
+	loop_set_base(event_base_new());
+	if (start(&o, &err) < 0) {
+		worker_del_all();
+		rte_eal_cleanup();
+		return fail(&err);
+	}
+	run(&o);
+	stop();
+	close(lock);
+	return 0;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decapsulation, shared by all kinds: the outer header stays in place in front of the packet (meta.outer), the target says where it goes.
+#pragma once
+
+#include <rte_udp.h>
+
+#include "base/rcu.h"
+#include "eth/eth.h"
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "l3/nexthop.h"
+#include "overlay/overlay.h"
+
+enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE };
+#define DECAP_NEXT [DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input"
+
+// Reasons that several decapsulations share (decap.c).
+extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop;
+
+// True when ECN or, in uniform mode, TTL and DSCP of the outer header concern the inner one.
+static inline bool decap_must_mark(const struct pkt_meta *md)
+{
+	return (md->tos & 3) == 3 || (md->tos & 3) == 1 || (md->flags & META_UNIFORM);
+}
+
+bool decap_mark(struct rte_mbuf *m);     // RFC 6040, RFC 3443; false: the packet must be dropped (decap_ecn)
+bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // a checksum that is not zero is right
+
+static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
+{
+	uint8_t version = m->data_len >= 20 ? *rte_pktmbuf_mtod(m, const uint8_t *) >> 4 : 0;
+
+	if (unlikely(version != 4 && version != 6))
+		return drop_as(m, decap_not_ip);
+	if (unlikely(decap_must_mark(md) && !decap_mark(m)))
+		return drop_as(m, decap_ecn);
+	return version == 4 ? DECAP_IP4 : DECAP_IP6;
+}
+
+// The payload begins at offset `at`: an IP packet for a VRF or next hop, an Ethernet frame for a bridge.
+static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
+{
+	m->data_off = (uint16_t)(m->data_off + at);
+	m->data_len = (uint16_t)(m->data_len - at);
+	m->pkt_len -= at;
+	md->l3 = 0;
+	md->hash = 0;
+	md->flags |= META_FROM_TUNNEL;
+	if (unlikely(target & TARGET_UNIFORM))
+		md->flags |= META_UNIFORM;
+	switch (TARGET_KIND(target)) {
+	case TARGET_VRF:
+		md->vrf = (uint16_t)TARGET_ID(target);
+		return decap_ip(m, md);
+	case TARGET_BRIDGE:
+		md->bridge = (uint16_t)TARGET_ID(target);
+		return DECAP_BRIDGE;
+	default:
+		md->nexthop = rcu_read(nexthop_table[TARGET_ID(target)]);
+		if (unlikely(md->nexthop == NULL))
+			return drop_as(m, decap_nexthop);
+		md->flags |= META_NEXTHOP;
+		return decap_ip(m, md);
+	}
+}

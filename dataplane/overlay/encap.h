@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encapsulation, shared by all kinds: one copy of the header that the next hop has ready, then what differs by packet.
+// `encap` and `v6` (outer family) are constants where this is inlined.
+#pragma once
+
+#include <rte_udp.h>
+
+#include "eth/adjacency.h"
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "l3/nexthop.h"
+
+enum { ENCAP_TX = 1, ENCAP_HOLD };
+
+#define ENTROPY_FIRST 49152 // RFC 7510, RFC 7348: source ports of tunnels
+#define ENTROPY_MASK 0x3fff
+
+// DSCP and ECN of the outer header: RFC 2983 and RFC 6040 (normal mode: ECN is copied).
+static inline uint8_t outer_tos(const struct nexthop *nh, uint8_t inner)
+{
+	return nh->fixed_dscp ? (uint8_t)(nh->tos | (inner & 3)) : inner;
+}
+
+static inline uint8_t inner_ttl(const uint8_t *ip)
+{
+	return (ip[0] >> 4) == 4 ? ip[8] : ip[7];
+}
+
+static inline void finish_ip4(struct rte_ipv4_hdr *ip, const struct nexthop *nh, uint8_t tos, uint8_t ttl, unsigned len)
+{
+	uint32_t sum = nh->ip_sum;
+
+	ip->type_of_service = tos;
+	ip->total_length = rte_cpu_to_be_16((uint16_t)len);
+	sum += rte_cpu_to_be_16(tos) + ip->total_length;
+	if (unlikely(ttl != nh->ttl)) {
+		ip->time_to_live = ttl;
+		sum += (uint16_t)~rte_cpu_to_be_16((uint16_t)(nh->ttl << 8)) + rte_cpu_to_be_16((uint16_t)(ttl << 8));
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->hdr_checksum = (uint16_t)~(sum + (sum >> 16));
+}
+
+static inline void finish_ip6(struct rte_ipv6_hdr *ip, uint8_t tos, uint8_t ttl, uint32_t hash, unsigned len)
+{
+	// RFC 6438: the flow label carries entropy too.
+	ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)tos << 20 | (hash & 0xfffff));
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)(len - sizeof(*ip)));
+	ip->hop_limits = ttl;
+}
+
+// RFC 8200: sum over the pseudo header and the whole datagram. RFC 768: 0 is sent as 0xffff.
+static inline void udp6_checksum(const struct rte_mbuf *m, const struct nexthop *nh, struct rte_udp_hdr *udp)
+{
+	uint16_t raw = 0;
+	uint32_t sum;
+
+	udp->dgram_cksum = 0;
+	if (rte_raw_cksum_mbuf(m, sizeof(struct rte_ipv6_hdr), m->pkt_len - (uint32_t)sizeof(struct rte_ipv6_hdr), &raw) < 0)
+		return;
+	sum = nh->pseudo_sum + udp->dgram_len + raw;
+	sum = (sum & 0xffff) + (sum >> 16);
+	udp->dgram_cksum = (uint16_t)~(sum + (sum >> 16));
+	if (udp->dgram_cksum == 0)
+		udp->dgram_cksum = 0xffff;
+}
+
+// Copies the last n bytes of the header, in steps of 16: up to 15 bytes more than that are written in front, which is headroom.
+static __rte_always_inline void copy_header(uint8_t *end, const struct nexthop *nh, unsigned max)
+{
+	const uint8_t *src = nh->hdr + TUNNEL_HDR_MAX;
+	unsigned i;
+
+	for (i = 16; i <= max; i += 16)
+		rte_mov16(end - i, src - i);
+}
+
+// The longest header of a kind, rounded to 16.
+static __rte_always_inline unsigned header_room(enum encap encap, const bool v6)
+{
+	unsigned ip = v6 ? 40 : 20;
+
+	return RTE_ALIGN_CEIL(ip + (encap == ENCAP_VXLAN ? 8 + 8 + 14 : encap == ENCAP_MPLSOGRE ? 8 + 4 : 8 + 4), 16);
+}
+
+static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap, const bool v6)
+{
+	struct pkt_meta *md = meta(m);
+	const struct nexthop *nh = md->nexthop;
+	uint8_t *payload = rte_pktmbuf_mtod_offset(m, uint8_t *, md->l3), *end = payload, *hdr;
+	bool frame = md->l3 == 0 && md->bridge != UINT16_MAX; // a bridged frame goes as it is
+	const uint8_t *inner = frame ? payload + sizeof(struct rte_ether_hdr) : payload;
+	unsigned hdr_len = nh->hdr_len, len;
+	uint8_t tos = 0, ttl = nh->ttl;
+	struct rte_udp_hdr *udp;
+
+	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) || (inner[-2] == 0x86 && inner[-1] == 0xdd))
+		tos = ip_tos(inner);
+	tos = outer_tos(nh, tos);
+	if (encap == ENCAP_VXLAN && frame) { // the frame brings its own Ethernet header
+		end += nh->inner_eth;
+		hdr_len -= nh->inner_eth;
+	}
+	if (unlikely(nh->uniform && !frame))
+		ttl = inner_ttl(inner);
+	if (encap == ENCAP_VXLAN && frame) {
+		uint8_t keep[16];
+
+		rte_mov16(keep, payload);
+		copy_header(end, nh, header_room(encap, v6));
+		rte_mov16(payload, keep);
+	} else {
+		copy_header(end, nh, header_room(encap, v6));
+	}
+	if (encap == ENCAP_VXLAN && !frame)
+		*(unaligned_uint16_t *)(payload - 2) = (inner[0] >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	if (encap != ENCAP_VXLAN && unlikely(ttl != nh->ttl))
+		payload[-1] = ttl; // of the label
+
+	hdr = payload - hdr_len;
+	len = m->pkt_len - md->l3 + hdr_len;
+	m->data_off = (uint16_t)(m->data_off + md->l3 - hdr_len);
+	m->data_len = (uint16_t)(m->data_len - md->l3 + hdr_len);
+	m->pkt_len = len;
+	md->l3 = 0;
+	if (encap != ENCAP_MPLSOGRE) {
+		udp = (struct rte_udp_hdr *)(hdr + (v6 ? 40 : 20));
+		udp->src_port = rte_cpu_to_be_16((uint16_t)(ENTROPY_FIRST + ((md->hash >> 16) & ENTROPY_MASK)));
+		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(len - (v6 ? 40 : 20)));
+	}
+	if (v6) {
+		finish_ip6((struct rte_ipv6_hdr *)hdr, tos, ttl, md->hash >> 8, len);
+		if (encap != ENCAP_MPLSOGRE && unlikely(nh->udp6_checksum))
+			udp6_checksum(m, nh, (struct rte_udp_hdr *)(hdr + 40));
+	} else {
+		finish_ip4((struct rte_ipv4_hdr *)hdr, nh, tos, ttl, len);
+	}
+	return adjacency_write(m, nh->path[(md->hash >> 8) & (nh->n_paths - 1)]) ? ENCAP_TX : ENCAP_HOLD;
+}
+
+#define ENCAP_NODE(name, encap, v6)                                                                                    \
+	static inline edge_t name##_one(struct rte_mbuf *m)                                                            \
+	{                                                                                                              \
+		return encap_one(m, encap, v6);                                                                        \
+	}                                                                                                              \
+	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)                  \
+	{                                                                                                              \
+		return node_each(graph, node, objs, n, name##_one);                                                    \
+	}                                                                                                              \
+	NODE(name, name, [ENCAP_TX] = "port_tx", [ENCAP_HOLD] = "neighbor_hold")

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of labels and VNIs (api/label.proto, api/vni.proto).
+#include <errno.h>
+#include <stdio.h>
+
+#include "l2/bridge.h"
+#include "l3/nexthop.h"
+#include "l3/vrf.h"
+#include "label.pb-c.h"
+#include "main/api.h"
+#include "overlay/overlay.h"
+#include "vni.pb-c.h"
+
+static int get_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out, struct error *err)
+{
+	struct bridge *b;
+	struct vrf *v;
+	int ret;
+
+	if (vrf) {
+		v = vrf_find_err(vrf, "target.vrf", err);
+		if (v == NULL)
+			return -ENOENT;
+		if (v->id == VRF_FABRIC)
+			return error_set(err, EINVAL, "target.vrf", vrf, "a tenant's VRF", "belongs to the underlay");
+		*out = TARGET(TARGET_VRF, v->id);
+	} else if (bridge) {
+		b = bridge_find_err(bridge, "target.bridge", err);
+		if (b == NULL)
+			return -ENOENT;
+		*out = TARGET(TARGET_BRIDGE, b->id);
+	} else {
+		ret = nexthop_usable(nexthop, "target.nexthop", err);
+		if (ret < 0)
+			return ret;
+		if (nexthop_get(nexthop)->cfg.kind == NH_LOCAL)
+			return error_set(err, EINVAL, "target.nexthop", NULL, "another kind of next hop", "the router's own addresses belong to a VRF");
+		*out = TARGET(TARGET_NEXTHOP, nexthop);
+	}
+	*out |= uniform ? TARGET_UNIFORM : 0;
+	return 0;
+}
+
+static const char *vrf_name(uint32_t target)
+{
+	return vrf_get((uint16_t)TARGET_ID(target))->name;
+}
+
+static const char *bridge_name(uint32_t target)
+{
+	return bridge_get((uint16_t)TARGET_ID(target))->cfg.name;
+}
+
+#define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
+
+// The two messages differ in their C types only.
+#define PUT_TARGET(call, target, out, PREFIX)                                                                          \
+	do {                                                                                                           \
+		(out)->uniform = ((target) & TARGET_UNIFORM) != 0;                                                     \
+		switch (TARGET_KIND(target)) {                                                                         \
+		case TARGET_VRF:                                                                                       \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_VRF;                                     \
+			(out)->vrf = api_strdup(call, vrf_name(target));                                               \
+			break;                                                                                         \
+		case TARGET_BRIDGE:                                                                                    \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_BRIDGE;                                  \
+			(out)->bridge = api_strdup(call, bridge_name(target));                                         \
+			break;                                                                                         \
+		default:                                                                                               \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_NEXTHOP;                                 \
+			(out)->nexthop = TARGET_ID(target);                                                            \
+		}                                                                                                      \
+	} while (0)
+
+static int label_add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__Label *in = ((const Corelane__V1__LabelAddRequest *)req)->label;
+	Corelane__V1__Label *out = resp;
+	uint32_t target = 0;
+	int ret;
+
+	if (in == NULL || in->target_case == CORELANE__V1__LABEL__TARGET__NOT_SET)
+		return error_set(err, EINVAL, "label.target", NULL, "vrf, bridge or nexthop", "a label needs a target");
+	ret = get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform, &target, err);
+	if (ret == 0)
+		ret = label_set(in->label, target, err);
+	if (ret < 0)
+		return ret;
+	out->label = in->label;
+	PUT_TARGET(call, target, out, LABEL);
+	return 0;
+}
+
+static int label_del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return label_unset(((const Corelane__V1__LabelDelRequest *)req)->label, err);
+}
+
+static int label_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	Corelane__V1__Label *out = item;
+	uint32_t *last = cursor;
+
+	*last = label_next(*last);
+	if (*last >= LABEL_MAX)
+		return *last = LABEL_MAX - 1, 0;
+	out->label = *last;
+	PUT_TARGET(call, label_table[*last], out, LABEL);
+	return 1;
+}
+
+static int vni_add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__Vni *in = ((const Corelane__V1__VniAddRequest *)req)->vni;
+	Corelane__V1__Vni *out = resp;
+	uint32_t target = 0;
+	int ret;
+
+	if (in == NULL || in->target_case == CORELANE__V1__VNI__TARGET__NOT_SET)
+		return error_set(err, EINVAL, "vni.target", NULL, "vrf, bridge or nexthop", "a VNI needs a target");
+	ret = get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform, &target, err);
+	if (ret == 0)
+		ret = vni_set(in->vni, target, err);
+	if (ret < 0)
+		return ret;
+	out->vni = in->vni;
+	PUT_TARGET(call, target, out, VNI);
+	return 0;
+}
+
+static int vni_del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return vni_unset(((const Corelane__V1__VniDelRequest *)req)->vni, err);
+}
+
+static int vni_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	Corelane__V1__Vni *out = item;
+	uint32_t *last = cursor;
+
+	*last = vni_next(*last);
+	if (*last >= VNI_MAX)
+		return *last = VNI_MAX - 1, 0;
+	out->vni = *last;
+	PUT_TARGET(call, vni_target(*last), out, VNI);
+	return 1;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Labels", "Add", &corelane__v1__label_add_request__descriptor, &corelane__v1__label__descriptor, .unary = label_add},
+	{"corelane.v1.Labels", "Del", &corelane__v1__label_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = label_del},
+	{"corelane.v1.Labels", "List", &corelane__v1__label_list_request__descriptor, &corelane__v1__label__descriptor, .next = label_list,
+	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Vnis", "Add", &corelane__v1__vni_add_request__descriptor, &corelane__v1__vni__descriptor, .unary = vni_add},
+	{"corelane.v1.Vnis", "Del", &corelane__v1__vni_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = vni_del},
+	{"corelane.v1.Vnis", "List", &corelane__v1__vni_list_request__descriptor, &corelane__v1__vni__descriptor, .next = vni_list,
+	 .cursor_size = sizeof(uint32_t)},
+};
+API_METHODS(methods)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Overlays: labels and VNIs, and what the nodes of both directions share.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+
+#include "base/error.h"
+
+#define LABEL_MAX (1u << 20)
+#define VNI_MAX (1u << 24)
+
+extern uint16_t overlay_mpls_port, overlay_vxlan_port; // UDP ports that are sent. Master: rw, next hops are rebuilt
+extern struct rte_ether_addr overlay_router_mac;        // inner MAC of this node in routed VXLAN
+static const struct rte_ether_addr overlay_gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
+
+// What a label or VNI stands for: one word, so that workers read it at once.
+enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };
+#define TARGET(kind, id) ((uint32_t)(kind) << 28 | (id))
+#define TARGET_UNIFORM (1u << 27) // RFC 3443: the label's TTL goes on in the inner header
+#define TARGET_KIND(t) ((enum target_kind)((t) >> 28))
+#define TARGET_ID(t) ((t) & (TARGET_UNIFORM - 1))
+
+extern uint32_t *label_table;          // LABEL_MAX words. Master: rw, workers: ro
+extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = none of them. Master: rw, workers: ro (RCU)
+extern uint8_t label_stack_depth;
+
+static inline uint32_t vni_target(uint32_t vni)
+{
+	const uint32_t *page = __atomic_load_n(&vni_pages[vni >> 12], __ATOMIC_ACQUIRE);
+
+	return page ? __atomic_load_n(&page[vni & 4095], __ATOMIC_RELAXED) : TARGET(TARGET_NONE, 0);
+}
+
+// Control plane: master thread only.
+int overlay_init(struct error *err);
+int label_set(uint32_t label, uint32_t target, struct error *err);  // -EEXIST when it is taken
+int label_unset(uint32_t label, struct error *err);
+int vni_set(uint32_t vni, uint32_t target, struct error *err);
+int vni_unset(uint32_t vni, struct error *err);
+uint32_t label_next(uint32_t after);  // the next label in use, LABEL_MAX = none
+uint32_t vni_next(uint32_t after);    // VNI_MAX = none
+unsigned label_count(void);
+unsigned vni_count(void);

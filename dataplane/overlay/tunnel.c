@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tunnel next hops: the outer headers are built here once, with the underlay's paths; encapsulation copies them.
+//
+// Headers, last byte first, as they lie at the end of nexthop.hdr: inner Ethernet (VXLAN, routed traffic), label or VXLAN header, GRE or UDP, IP.
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_gre.h>
+#include <rte_udp.h>
+#include <rte_vxlan.h>
+
+#include "arp/neighbor.h"
+#include "ip/ip_header.h"
+#include "l3/nexthop.h"
+#include "l3/vrf.h"
+#include "overlay/overlay.h"
+#include "port/registry.h"
+
+uint16_t overlay_mpls_port = 6635, overlay_vxlan_port = 4789;
+struct rte_ether_addr overlay_router_mac;
+
+static int check_number(const char *field, uint32_t v, uint32_t min, uint32_t max, struct error *err)
+{
+	char text[16], valid[32];
+
+	if (v >= min && v <= max)
+		return 0;
+	snprintf(text, sizeof(text), "%u", v);
+	snprintf(valid, sizeof(valid), "%u to %u", min, max);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+int tunnel_check(struct tunnel_config *t, struct error *err)
+{
+	char text[IP_TEXT];
+	int ret;
+
+	if (t->encap < ENCAP_MPLSOUDP || t->encap > ENCAP_VXLAN)
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, "mplsoudp, mplsogre, vxlan", "a tunnel needs an encapsulation");
+	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
+		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text), "a unicast address",
+				 "cannot be a tunnel's end");
+	if (t->local.family && t->local.family != t->remote.family)
+		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text), "an address of the remote's family",
+				 "is of another family than the remote");
+	if (t->encap == ENCAP_VXLAN)
+		ret = check_number("nexthop.tunnel.vni", t->vni, 1, (1 << 24) - 1, err);
+	else
+		ret = check_number("nexthop.tunnel.label", t->label, 16, (1 << 20) - 1, err);
+	if (ret == 0)
+		ret = check_number("nexthop.tunnel.dscp", t->dscp, 0, 63, err);
+	if (t->ttl == 0)
+		t->ttl = 64;
+	return ret;
+}
+
+// The adjacencies that lead to the remote: the underlay route's, each member of a group as often as its weight asks, up to a power of two.
+static unsigned add_path(struct nexthop_entry *e, const struct nexthop_entry *via, uint32_t *paths, unsigned n)
+{
+	static const struct rte_ether_addr none;
+	const struct port *p = port_get(via->cfg.port.id);
+
+	if (p == NULL || !p->up || n == TUNNEL_MAX_PATHS)
+		return n;
+	if (via->cfg.kind == NH_GLEAN) { // on the link: the remote itself is the neighbour
+		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) { // it moved to another link
+			adjacency_put(e->adj);
+			e->adj = UINT32_MAX;
+		}
+		if (e->adj == UINT32_MAX)
+			adjacency_hold(p->id, &e->cfg.tunnel.remote, &none, &e->adj, NULL);
+		if (e->adj == UINT32_MAX)
+			return n;
+		paths[n] = e->adj;
+	} else {
+		paths[n] = via->adj;
+	}
+	return n + 1;
+}
+
+static unsigned add_group(struct nexthop_entry *e, const struct nexthop_entry *group, uint32_t *paths)
+{
+	const struct nexthop *nh = nexthop_table[group->cfg.id];
+	const struct nexthop_entry *m;
+	unsigned i, n = 0;
+
+	for (i = 0; nh && i < TUNNEL_MAX_PATHS; i++) { // 16 of the group's 256 buckets carry its weights near enough
+		m = nexthop_get(nh->bucket[i * (GROUP_BUCKETS / TUNNEL_MAX_PATHS)]);
+		if (m && m->cfg.kind == NH_PORT)
+			n = add_path(e, m, paths, n);
+	}
+	return n;
+}
+
+static unsigned find_paths(struct nexthop_entry *e, uint32_t *paths)
+{
+	struct vrf *v = vrf_get(VRF_FABRIC);
+	struct ip_prefix match;
+	struct rib_route *r = rib_match(v->rib[family_index(e->cfg.tunnel.remote.family)], &e->cfg.tunnel.remote, &match);
+	const struct nexthop_entry *via = r ? nexthop_get(r->nexthop) : NULL;
+	uint32_t held = e->adj;
+	unsigned n = 0;
+
+	if (via && (via->cfg.kind == NH_PORT || via->cfg.kind == NH_GLEAN))
+		n = add_path(e, via, paths, 0);
+	else if (via && via->cfg.kind == NH_GROUP)
+		n = add_group(e, via, paths);
+	if (held != UINT32_MAX && (n == 0 || paths[0] != held)) { // no longer on the link
+		adjacency_put(held);
+		e->adj = UINT32_MAX;
+	}
+	return n;
+}
+
+// Repeats the paths up to a power of two, so that a flow's hash needs no division.
+static uint8_t fill_paths(struct nexthop *nh, const uint32_t *paths, unsigned n)
+{
+	unsigned i, size = 1;
+
+	while (size < n)
+		size *= 2;
+	if (size > 1 && size != n)
+		size = TUNNEL_MAX_PATHS;
+	for (i = 0; i < size; i++)
+		nh->path[i] = paths[i % n];
+	return (uint8_t)size;
+}
+
+static bool find_source(struct nexthop_entry *e, const struct port *p)
+{
+	const struct tunnel_config *t = &e->cfg.tunnel;
+	unsigned i;
+
+	e->source = t->local;
+	for (i = 0; e->source.family == 0 && i < p->cfg.n_addrs; i++)
+		if (p->cfg.addrs[i].addr.family == t->remote.family)
+			e->source = p->cfg.addrs[i].addr;
+	return e->source.family != 0;
+}
+
+// Writes n bytes in front of what is there.
+static void *push(struct nexthop *nh, unsigned n)
+{
+	nh->hdr_len = (uint8_t)(nh->hdr_len + n);
+	return nh->hdr + TUNNEL_HDR_MAX - nh->hdr_len;
+}
+
+static void push_inner_eth(struct nexthop *nh, const struct tunnel_config *t)
+{
+	struct rte_ether_hdr *eth = push(nh, sizeof(*eth));
+
+	eth->dst_addr = rte_is_zero_ether_addr(&t->router_mac) ? overlay_gateway_mac : t->router_mac;
+	eth->src_addr = overlay_router_mac;
+	eth->ether_type = 0; // by the packet
+	nh->inner_eth = sizeof(*eth);
+}
+
+static void push_shim(struct nexthop *nh, const struct tunnel_config *t)
+{
+	struct rte_vxlan_hdr *vx;
+	rte_be32_t *label;
+
+	if (t->encap == ENCAP_VXLAN) {
+		push_inner_eth(nh, t);
+		vx = push(nh, sizeof(*vx));
+		vx->vx_flags = RTE_BE32(0x08000000); // RFC 7348: the I flag
+		vx->vx_vni = rte_cpu_to_be_32(t->vni << 8);
+		return;
+	}
+	label = push(nh, sizeof(*label));
+	*label = rte_cpu_to_be_32(t->label << 12 | 1 << 8 | t->ttl); // RFC 3032: label, TC 0, bottom of stack, TTL
+}
+
+static void push_gre(struct nexthop *nh, const struct tunnel_config *t)
+{
+	rte_be16_t *gre; // RFC 2784 and 2890: flags and version, protocol, key
+	rte_be32_t *key;
+
+	if (t->gre_has_key) {
+		key = push(nh, sizeof(*key));
+		*key = rte_cpu_to_be_32(t->gre_key);
+	}
+	gre = push(nh, 4);
+	gre[0] = t->gre_has_key ? RTE_BE16(0x2000) : 0;
+	gre[1] = RTE_BE16(0x8847);
+}
+
+static void push_udp(struct nexthop *nh, uint16_t port)
+{
+	struct rte_udp_hdr *udp = push(nh, sizeof(*udp));
+
+	udp->src_port = 0; // by the flow
+	udp->dst_port = rte_cpu_to_be_16(port);
+	udp->dgram_len = 0; // by the packet
+	udp->dgram_cksum = 0;
+}
+
+static void push_ip4(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
+{
+	struct rte_ipv4_hdr *ip = push(nh, sizeof(*ip));
+
+	ip->version_ihl = 0x45;
+	ip->type_of_service = 0;
+	ip->total_length = 0;
+	ip->packet_id = 0; // RFC 6864: an atomic datagram's is free
+	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+	ip->time_to_live = nh->ttl;
+	ip->next_proto_id = proto;
+	ip->hdr_checksum = 0;
+	ip->src_addr = ip4_be(&e->source);
+	ip->dst_addr = ip4_be(&e->cfg.tunnel.remote);
+	nh->ip_sum = ip_fold(ip_sum(ip, sizeof(*ip)));
+}
+
+static void push_ip6(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
+{
+	struct rte_ipv6_hdr *ip = push(nh, sizeof(*ip));
+
+	ip->vtc_flow = RTE_BE32(6u << 28);
+	ip->payload_len = 0;
+	ip->proto = proto;
+	ip->hop_limits = nh->ttl;
+	memcpy(ip->src_addr, e->source.bytes, 16);
+	memcpy(ip->dst_addr, e->cfg.tunnel.remote.bytes, 16);
+	nh->pseudo_sum = ip_fold(ip_sum(ip->src_addr, 32) + rte_cpu_to_be_16(proto));
+}
+
+static uint8_t edge_of(const struct tunnel_config *t)
+{
+	static const uint8_t edges[][2] = {[ENCAP_MPLSOUDP] = {NH_EDGE_MPLSOUDP4, NH_EDGE_MPLSOUDP6},
+					   [ENCAP_MPLSOGRE] = {NH_EDGE_MPLSOGRE4, NH_EDGE_MPLSOGRE6},
+					   [ENCAP_VXLAN] = {NH_EDGE_VXLAN4, NH_EDGE_VXLAN6}};
+
+	return edges[t->encap][t->remote.family == IPV6];
+}
+
+static uint16_t path_mtu(const struct nexthop *nh)
+{
+	uint16_t mtu = UINT16_MAX;
+	unsigned i;
+
+	for (i = 0; i < nh->n_paths; i++)
+		mtu = RTE_MIN(mtu, port_get(adjacency_table[nh->path[i]]->port)->cfg.mtu);
+	return mtu;
+}
+
+void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
+{
+	const struct tunnel_config *t = &e->cfg.tunnel;
+	uint32_t paths[TUNNEL_MAX_PATHS];
+	unsigned n = find_paths(e, paths);
+	uint16_t mtu;
+
+	nh->edge = NH_EDGE_DROP;
+	nh->uniform = t->uniform;
+	nh->fixed_dscp = t->fixed_dscp;
+	nh->tos = (uint8_t)(t->dscp << 2);
+	nh->ttl = t->ttl;
+	nh->udp6_checksum = t->udp6_checksum;
+	e->resolved = n > 0 && find_source(e, port_get(adjacency_table[paths[0]]->port));
+	if (!e->resolved)
+		return;
+	nh->n_paths = fill_paths(nh, paths, n);
+	push_shim(nh, t);
+	if (t->encap == ENCAP_MPLSOGRE)
+		push_gre(nh, t);
+	else
+		push_udp(nh, t->encap == ENCAP_VXLAN ? overlay_vxlan_port : overlay_mpls_port);
+	if (t->remote.family == IPV4)
+		push_ip4(e, nh, t->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP);
+	else
+		push_ip6(e, nh, t->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP);
+	mtu = path_mtu(nh);
+	e->overhead = nh->hdr_len;
+	nh->mtu = mtu > nh->hdr_len ? (uint16_t)(mtu - nh->hdr_len) : 0;
+	nh->edge = edge_of(t);
+}

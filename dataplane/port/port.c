@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_malloc.h>
+
+#include "base/log.h"
+#include "base/rcu.h"
+#include "graph/counters.h"
+#include "port/registry.h"
+#include "worker/worker.h"
+
+static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
+static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
+
+struct port *port_table[PORT_MAX];
+struct port_fwd *port_fwds[PORT_MAX];
+static struct port_listener *listeners;
+
+struct port *port_get(uint16_t id)
+{
+	return id < PORT_MAX ? port_table[id] : NULL;
+}
+
+struct port *port_next(const struct port *p)
+{
+	unsigned i = p ? p->id + 1 : 1;
+
+	while (i < PORT_MAX && port_table[i] == NULL)
+		i++;
+	return i < PORT_MAX ? port_table[i] : NULL;
+}
+
+struct port *port_find(const char *name)
+{
+	struct port *p;
+
+	for (p = port_next(NULL); p; p = port_next(p))
+		if (strcmp(p->cfg.name, name) == 0)
+			return p;
+	return NULL;
+}
+
+unsigned port_count(void)
+{
+	struct port *p;
+	unsigned n = 0;
+
+	for (p = port_next(NULL); p; p = port_next(p))
+		n++;
+	return n;
+}
+
+void port_listen(struct port_listener *l)
+{
+	struct port_listener **end = &listeners;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = l;
+}
+
+static const struct port_ops *find_kind(const char *kind)
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(kinds); i++)
+		if (kind && strcmp(kinds[i]->kind, kind) == 0)
+			return kinds[i];
+	return NULL;
+}
+
+static bool name_ok(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n >= PORT_NAME)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
+			return false;
+	return true;
+}
+
+static int check_number(const char *field, uint32_t value, uint32_t min, uint32_t max, struct error *err)
+{
+	char text[16], valid[48];
+
+	if (value >= min && value <= max)
+		return 0;
+	snprintf(text, sizeof(text), "%u", value);
+	snprintf(valid, sizeof(valid), "%u to %u", min, max);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+static int check_role(const struct port_config *cfg, struct error *err)
+{
+	if (cfg->role == PORT_FABRIC) {
+		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests)
+			return error_set(err, EINVAL, "port.role", "fabric", "role tenant", "has neither VRF, bridge, gateways nor guests");
+		return 0;
+	}
+	if (cfg->role != PORT_TENANT)
+		return error_set(err, EINVAL, "port.role", NULL, "fabric, tenant", "a port needs a role");
+	if (cfg->n_addrs)
+		return error_set(err, EINVAL, "port.addresses", NULL, "gateways", "a tenant port has gateways, not addresses of its own");
+	if (cfg->vlan)
+		return error_set(err, EINVAL, "port.vlan", NULL, "role fabric", "only a fabric port tags its traffic");
+	if (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX)
+		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both", "a tenant port belongs to a tenant");
+	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
+		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF", "gateways and guest addresses need a VRF");
+	if (cfg->vrf == 0)
+		return error_set(err, EINVAL, "port.vrf", "fabric", "another VRF", "belongs to the underlay");
+	return 0;
+}
+
+int port_config_check(struct port_config *cfg, struct error *err)
+{
+	int ret;
+
+	if (!name_ok(cfg->name))
+		return error_set(err, EINVAL, "port.name", cfg->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
+	if (find_kind(cfg->kind) == NULL)
+		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost", "a port needs a device");
+	if (cfg->queues == 0)
+		cfg->queues = 1;
+	if (cfg->mtu == 0)
+		cfg->mtu = 1500;
+	ret = check_number("port.queues", cfg->queues, 1, PORT_MAX_QUEUES, err);
+	if (ret == 0)
+		ret = check_number("port.mtu", cfg->mtu, 576, 9600, err);
+	if (ret == 0)
+		ret = check_number("port.vlan", cfg->vlan, 0, 4094, err);
+	if (ret == 0)
+		ret = check_number("port.mss_clamp", cfg->mss_clamp, 0, 65535, err);
+	return ret < 0 ? ret : check_role(cfg, err);
+}
+
+static void add_ip(struct port_fwd *f, const struct ip_addr *a)
+{
+	if (a->family == IPV4)
+		f->ip4[f->n_ip4++] = ip4_be(a);
+	else
+		memcpy(f->ip6[f->n_ip6++], a->bytes, 16);
+}
+
+static struct port_fwd *fwd_build(const struct port *p)
+{
+	const struct port_config *c = &p->cfg;
+	struct port_fwd *f = rte_zmalloc("port_fwd", sizeof(*f), RTE_CACHE_LINE_SIZE);
+	unsigned i;
+
+	if (f == NULL)
+		return NULL;
+	f->mac = p->mac;
+	f->role = (uint8_t)c->role;
+	f->proxy_arp = c->proxy_arp;
+	f->gateway_echo = !c->no_gateway_echo;
+	f->vrf = c->role == PORT_FABRIC ? 0 : c->vrf;
+	f->bridge = c->role == PORT_FABRIC ? UINT16_MAX : c->bridge;
+	f->vlan_be = rte_cpu_to_be_16(c->vlan);
+	f->mtu = c->mtu;
+	f->mss = (uint16_t)c->mss_clamp;
+	for (i = 0; i < c->n_addrs; i++)
+		add_ip(f, &c->addrs[i].addr);
+	for (i = 0; i < c->n_gateways; i++)
+		add_ip(f, &c->gateways[i].addr);
+	return f;
+}
+
+static int fwd_publish(struct port *p, struct error *err)
+{
+	struct port_fwd *old = port_fwds[p->id], *f = fwd_build(p);
+
+	if (f == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a port");
+	rcu_publish(port_fwds[p->id], f);
+	if (old)
+		rcu_defer(rte_free, old);
+	return 0;
+}
+
+static int check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	struct port_listener *l;
+	int ret = 0;
+
+	for (l = listeners; l && ret == 0; l = l->next)
+		if (l->check)
+			ret = l->check(old, cfg, err);
+	return ret;
+}
+
+static struct port *port_new(const struct port_config *cfg, struct error *err)
+{
+	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	uint16_t id, i;
+
+	for (id = 1; id < PORT_MAX && port_table[id]; id++)
+		;
+	if (p == NULL || id == PORT_MAX) {
+		rte_free(p);
+		error_set(err, ENOSPC, "port", NULL, "1023 ports", "no room for another port");
+		return NULL;
+	}
+	p->id = id;
+	p->cfg = *cfg;
+	p->role = (uint8_t)cfg->role;
+	p->ops = find_kind(cfg->kind);
+	p->n_queues = cfg->queues;
+	p->numa = SOCKET_ID_ANY;
+	for (i = 0; i < PORT_MAX_QUEUES; i++) {
+		p->queues[i].port = p;
+		p->queues[i].index = i;
+		p->queues[i].rx_worker = WORKER_NONE;
+		rte_spinlock_init(&p->queues[i].tx_lock);
+	}
+	return p;
+}
+
+static void set_mac(struct port *p)
+{
+	if (!rte_is_zero_ether_addr(&p->cfg.mac))
+		p->mac = p->cfg.mac;
+	else if (p->cfg.role == PORT_TENANT)
+		p->mac = gateway_mac;
+}
+
+static void update_up(struct port *p)
+{
+	struct port_listener *l;
+	bool up = p->link_up && !p->cfg.disabled;
+
+	if (up == p->up)
+		return;
+	__atomic_store_n(&p->up, up, __ATOMIC_RELAXED);
+	LOG(INFO, "port %s is %s", p->cfg.name, up ? "up" : "down");
+	for (l = listeners; l; l = l->next)
+		if (l->link && port_table[p->id] == p)
+			l->link(p);
+}
+
+void port_link_changed(struct port *p, bool link_up, bool peer_connected)
+{
+	p->peer_connects += peer_connected && !p->peer_connected;
+	p->peer_disconnects += !peer_connected && p->peer_connected;
+	p->peer_connected = peer_connected;
+	p->link_up = link_up;
+	update_up(p);
+}
+
+struct port *port_add(const struct port_config *wanted, struct error *err)
+{
+	struct port_config cfg = *wanted;
+	struct port_listener *l;
+	struct port *p;
+
+	if (port_config_check(&cfg, err) < 0)
+		return NULL;
+	if (port_find(cfg.name)) {
+		error_set(err, EEXIST, "port.name", cfg.name, "a new name", "is taken");
+		return NULL;
+	}
+	if (check_listeners(NULL, &cfg, err) < 0)
+		return NULL;
+	p = port_new(&cfg, err);
+	if (p == NULL)
+		return NULL;
+	if (p->ops->open(p, &cfg, err) < 0) {
+		rte_free(p);
+		return NULL;
+	}
+	set_mac(p);
+	counters_port_reset(p->id);
+	if (fwd_publish(p, err) < 0) {
+		p->ops->close(p);
+		rte_free(p);
+		return NULL;
+	}
+	rcu_publish(port_table[p->id], p);
+	worker_spread(p);
+	LOG(INFO, "port %s: %s, %u queues", cfg.name, p->driver, p->n_queues);
+	for (l = listeners; l; l = l->next)
+		if (l->added)
+			l->added(p);
+	return p;
+}
+
+int port_set(struct port *p, const struct port_config *wanted, struct error *err)
+{
+	struct port_config cfg = *wanted, old = p->cfg;
+	struct port_listener *l;
+	int ret = port_config_check(&cfg, err);
+
+	if (ret == 0)
+		ret = check_listeners(p, &cfg, err);
+	if (ret == 0 && cfg.mtu != old.mtu && p->ops->set_mtu)
+		ret = p->ops->set_mtu(p, cfg.mtu, err);
+	if (ret < 0)
+		return ret;
+	p->cfg = cfg;
+	ret = fwd_publish(p, err);
+	if (ret < 0) {
+		p->cfg = old;
+		return ret;
+	}
+	update_up(p);
+	for (l = listeners; l; l = l->next)
+		if (l->changed)
+			l->changed(p, &old);
+	return 0;
+}
+
+static void port_remove(struct port *p)
+{
+	struct port_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->removed)
+			l->removed(p);
+	worker_forget(p);
+	rcu_publish(port_table[p->id], NULL);
+	rcu_synchronize(); // no worker polls it or sends to it any more
+	p->ops->close(p);
+	rcu_defer(rte_free, port_fwds[p->id]);
+	rcu_publish(port_fwds[p->id], NULL);
+	LOG(INFO, "port %s has gone", p->cfg.name);
+	rte_free(p);
+}
+
+int port_del(const char *name, struct error *err)
+{
+	struct port *p = port_find(name);
+	struct port_listener *l;
+	int ret = 0;
+
+	if (p == NULL)
+		return error_set(err, ENOENT, "port.name", name, NULL, "there is no such port");
+	for (l = listeners; l && ret == 0; l = l->next)
+		if (l->check_del)
+			ret = l->check_del(p, err);
+	if (ret == 0)
+		port_remove(p);
+	return ret;
+}
+
+void port_del_all(void)
+{
+	struct port *p;
+
+	while ((p = port_next(NULL)) != NULL)
+		port_remove(p);
+}

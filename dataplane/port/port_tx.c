@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// port_tx: sends whole frames.
+// Reads: out_port.  Next: nothing but drop.
+#include "base/rcu.h"
+#include "graph/capture.h"
+#include "graph/counters.h"
+#include "graph/node.h"
+#include "port/registry.h"
+#include "worker/worker.h"
+
+DROP_REASON(port_gone, "The port that the packet should leave by has been removed.");
+DROP_REASON(port_down, "The port that the packet should leave by is down: its link, its peer or its administrative state. See `corelane port show`.");
+DROP_REASON(port_tx_full,
+	    "The transmit queue was full: the guest or the device does not take packets as fast as they come. A guest that is slow or stopped, or a ring that is too small for the bursts.");
+DROP_REASON(port_tx_oversize, "The frame is larger than the MTU of the port that it should leave by.");
+
+static void give_up(struct rte_mbuf **pkts, unsigned n, const struct drop_reason *reason)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		drop_as(pkts[i], reason);
+	drop_packets(pkts, n);
+}
+
+static uint64_t bytes_of(struct rte_mbuf **pkts, unsigned n)
+{
+	uint64_t bytes = 0;
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		bytes += pkts[i]->pkt_len;
+	return bytes;
+}
+
+static uint16_t transmit(struct port *port, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct port_queue *q = &port->queues[this_worker->id % port->n_queues];
+	uint16_t sent;
+
+	if (likely(!port->shared_tx))
+		return port->ops->tx(q, pkts, n);
+	rte_spinlock_lock(&q->tx_lock);
+	sent = port->ops->tx(q, pkts, n);
+	rte_spinlock_unlock(&q->tx_lock);
+	return sent;
+}
+
+static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct port *port = rcu_read(port_table[out % PORT_MAX]);
+	struct port_counters *c = &counters->port[out % PORT_MAX];
+	uint64_t bytes, lost;
+	uint16_t sent;
+
+	if (unlikely(port == NULL)) {
+		give_up(pkts, n, &drop_port_gone);
+		return;
+	}
+	if (unlikely(!port->up)) {
+		give_up(pkts, n, &drop_port_down);
+		return;
+	}
+	if (unlikely(capture_active))
+		capture_batch(CAPTURE_TX, out, pkts, n);
+	bytes = bytes_of(pkts, n); // a sent packet is no longer ours to look at
+	sent = transmit(port, pkts, n);
+	lost = sent < n ? bytes_of(pkts + sent, n - sent) : 0;
+	c->tx_packets += sent;
+	c->tx_bytes += bytes - lost;
+	if (unlikely(sent < n))
+		give_up(pkts + sent, n - sent, &drop_port_tx_full);
+}
+
+static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	uint16_t i, j, out;
+
+	for (i = 0; i < n; i = j) {
+		out = meta(pkts[i])->out_port;
+		for (j = i + 1; j < n && meta(pkts[j])->out_port == out; j++)
+			;
+		send_run(out, pkts + i, (uint16_t)(j - i));
+	}
+	return n;
+}
+
+NODE(port_tx, port_tx, );

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// All ports of the process, and who wants to know about them. Master thread, unless said otherwise.
+#pragma once
+
+#include "port/port.h"
+
+// What workers read of a port's configuration: immutable, replaced as a whole.
+struct port_fwd {
+	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
+	uint8_t role;
+	bool proxy_arp, gateway_echo;
+	uint16_t vrf, bridge;      // UINT16_MAX = none
+	uint16_t vlan_be;          // TCI on the wire, 0 = untagged
+	uint16_t mtu;
+	uint16_t mss;              // 0 = as is, 1 = computed
+	uint8_t n_ip4, n_ip6;
+	uint32_t ip4[PORT_MAX_ADDRS];     // own addresses, network byte order
+	uint8_t ip6[PORT_MAX_ADDRS][16];
+};
+
+extern struct port *port_table[PORT_MAX];   // workers: ro (RCU)
+extern struct port_fwd *port_fwds[PORT_MAX]; // workers: ro (RCU); never NULL where port_table is not
+
+struct port *port_get(uint16_t id);          // NULL
+struct port *port_find(const char *name);    // NULL
+struct port *port_next(const struct port *p); // by id; NULL: the first one
+unsigned port_count(void);
+
+// Other modules follow the ports. check() may refuse a configuration (old is NULL for a new port) and must change nothing; the others
+// are told what has happened. on_del may refuse (-EBUSY with err).
+struct port_listener {
+	int (*check)(const struct port *old, const struct port_config *cfg, struct error *err);
+	void (*added)(struct port *port);
+	void (*changed)(struct port *port, const struct port_config *old);
+	int (*check_del)(const struct port *port, struct error *err);
+	void (*removed)(struct port *port);
+	void (*link)(struct port *port); // came up or went down
+	struct port_listener *next;
+};
+void port_listen(struct port_listener *l);
+
+// cfg with defaults filled in by the caller's zeroes: see port_config_check(). Returns NULL with err filled, nothing changed.
+struct port *port_add(const struct port_config *cfg, struct error *err);
+int port_set(struct port *port, const struct port_config *cfg, struct error *err); // all of cfg but the device
+int port_del(const char *name, struct error *err);
+void port_del_all(void);
+int port_config_check(struct port_config *cfg, struct error *err); // fills defaults
