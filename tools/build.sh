@@ -15,7 +15,7 @@ echo "==> build: C"
 ninja -C build
 echo "==> build: Go"
 mkdir -p bin
-tools/go.sh build -buildvcs=false -trimpath -o bin/ ./cmd/...
+tools/go-build.sh -buildvcs=false -trimpath -o bin/ ./cmd/...
 # A running corelaned keeps its file: the new one takes its name, not its place.
 cmp -s build/dataplane/corelaned bin/corelaned || { cp build/dataplane/corelaned bin/.new && mv bin/.new bin/corelaned; }
 echo "==> build: done: $(echo bin/*)"

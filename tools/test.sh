@@ -35,7 +35,7 @@ go_test() { # PACKAGES...
 run_go() {
   local packages
   mapfile -t packages < <(tools/go.sh list ./... | grep -v '/tests/')
-  tools/go.sh vet ./... && go_test -race "${packages[@]}"
+  tools/go-build.sh -race ./... && tools/go.sh vet ./... && go_test -race "${packages[@]}"
 }
 
 # The generated code, and both sides of the API against each other.
