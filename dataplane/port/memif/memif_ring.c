@@ -23,6 +23,26 @@ static __rte_always_inline void prefetch_write(const void *p)
 #endif
 }
 
+#define PREFETCH_LINES 4 // of a frame; what follows is up to the hardware
+
+static __rte_always_inline void prefetch_read_frame(const uint8_t *p, uint32_t length)
+{
+	uint32_t at;
+
+	__builtin_prefetch(p);
+	for (at = 64; unlikely(at < length) && at < PREFETCH_LINES * 64; at += 64)
+		__builtin_prefetch(p + at);
+}
+
+static __rte_always_inline void prefetch_write_frame(const uint8_t *p, uint32_t length)
+{
+	uint32_t at;
+
+	prefetch_write(p);
+	for (at = 64; unlikely(at < length) && at < PREFETCH_LINES * 64; at += 64)
+		prefetch_write(p + at);
+}
+
 static __rte_always_inline void copy32(uint8_t *dst, const uint8_t *src)
 {
 	memcpy(dst, src, 32);
@@ -95,7 +115,7 @@ static __rte_always_inline uint8_t *desc_data(const struct memif_queue *q, uint1
 	uint16_t region = s.head >> 16;
 
 	if (own)
-		return n <= q->buffer_size ? q->buffers + (size_t)(pos & (q->size - 1)) * q->buffer_size : NULL;
+		return n <= q->buffer_size ? q->buffers + (size_t)(pos & (q->size - 1)) * q->buffer_stride : NULL;
 	if (unlikely(region >= MEMIF_MAX_REGIONS))
 		return NULL;
 	r = &q->regions[region];
@@ -147,9 +167,9 @@ static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbu
 		src[i] = desc_data(q, pos + i, s, RTE_MAX(length[i], 64u), own);
 		if (unlikely((s.head & MEMIF_DESC_NEXT) || src[i] == NULL || length[i] > q->room || length[i] == 0))
 			break;
-		__builtin_prefetch(src[i]);
+		prefetch_read_frame(src[i], length[i]);
 		prefetch_write(pkts[i]);
-		prefetch_write((uint8_t *)pkts[i] + q->data_at);
+		prefetch_write_frame((uint8_t *)pkts[i] + q->data_at, length[i]);
 	}
 	found = i;
 	for (i = 0; i < found; i++) {
@@ -300,7 +320,7 @@ static __rte_always_inline uint16_t tx_run(struct memif_queue *q, struct rte_mbu
 		if (unlikely(dst[i] == NULL || pkts[i]->nb_segs != 1 || (!own && desc_length(s) < length)))
 			break;
 		head[i] = desc_head(s, length, 0);
-		prefetch_write(dst[i]);
+		prefetch_write_frame(dst[i], length);
 	}
 	found = i;
 	for (i = 0; i < found; i++) {

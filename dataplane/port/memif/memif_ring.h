@@ -51,8 +51,8 @@ struct memif_queue {
 	uint16_t *own_index;          // in the ring: written by us
 	struct memif_counters *count;
 	const struct memif_region *regions; // MEMIF_MAX_REGIONS; unused ones have no bytes
-	uint8_t *buffers;             // client: slot i's buffer is at i * buffer_size; server: NULL
-	uint32_t buffer_size;         // client
+	uint8_t *buffers;             // client: slot i's buffer is at i * buffer_stride; server: NULL
+	uint32_t buffer_size, buffer_stride; // client
 	uint32_t size;                // descriptors, power of two
 	uint16_t pos;                 // next slot; worker: rw
 	uint16_t room;                // rx: data bytes of an mbuf

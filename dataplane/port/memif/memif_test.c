@@ -95,7 +95,7 @@ static void nothing_leaks(void **state)
 		m->data_len = m->pkt_len = length;
 		slot = (length - 1) % 32;
 		q = *(struct memif_queue **)p.client->queues[0].priv; // its rx ring: the server writes there
-		buffer = q->buffers + slot * 2048;
+		buffer = q->buffers + slot * q->buffer_stride;
 		memset((uint8_t *)buffer, 0xee, 2048);
 		assert_int_equal(tx(p.server, 0, &m, 1), 1);
 		assert_int_equal(buffer[length], 0xee);
