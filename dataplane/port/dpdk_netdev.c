@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 static int netdev_ioctl(const struct dpdk *d, unsigned long request, struct ifreq *ifr)
 {
 	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", d->netdev);
@@ -34,8 +33,8 @@ int dpdk_netdev_take(struct dpdk *d, struct error *err)
 	if (ret == 0)
 		ret = netdev_ioctl(d, SIOCGIFMTU, &mtu);
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->netdev, "an interface of the daemon's network namespace", "cannot be used: %s",
-				 strerror(-ret));
+		return error_set(err, -ret, "dpdk.devargs", d->netdev, "an interface of the daemon's network namespace",
+				 "cannot be used: %s", strerror(-ret));
 	d->old_mtu = mtu.ifr_mtu;
 	// Before the driver binds its sockets: a socket bound to an interface that is down loses its first packets.
 	d->raised = (flags.ifr_flags & IFF_UP) == 0;

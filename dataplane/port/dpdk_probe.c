@@ -77,7 +77,8 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 {
 	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
 	unsigned need = cfg->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + AFP_HEADER;
-	unsigned frame = need <= AFP_FRAME ? AFP_FRAME : RTE_ALIGN(need, 1024u), block, qpairs = RTE_MIN((unsigned)cfg->queues, AFP_QUEUES);
+	unsigned frame = need <= AFP_FRAME ? AFP_FRAME : RTE_ALIGN(need, 1024u), block,
+		 qpairs = RTE_MIN((unsigned)cfg->queues, AFP_QUEUES);
 	char valid[64];
 
 	if (number_arg(args, "framesz", &frame, err) < 0)
@@ -89,15 +90,18 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to 16", "has too many queues");
 	snprintf(valid, sizeof(valid), "framesz from %u, up to %u", need, room + AFP_HEADER_SEEN);
 	if (frame < need)
-		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u", cfg->mtu, frame);
+		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u", cfg->mtu,
+				 frame);
 	if (frame > room + AFP_HEADER_SEEN) {
 		snprintf(valid, sizeof(valid), "a packet buffer size from %u, or a smaller MTU", frame - AFP_HEADER_SEEN);
-		return error_set(err, EINVAL, "port.mtu", NULL, valid, "af_packet's frame of %u bytes does not fit a packet buffer of %u", frame,
-				 room);
+		return error_set(err, EINVAL, "port.mtu", NULL, valid,
+				 "af_packet's frame of %u bytes does not fit a packet buffer of %u", frame, room);
 	}
 	if (block % frame != 0 || block % (unsigned)getpagesize() != 0)
-		return error_set(err, EINVAL, "dpdk.devargs", args, "blocksz a multiple of framesz and of the page size", "blocksz=%u is neither", block);
-	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 || add_arg(args, size, "blocksz", block) < 0)
+		return error_set(err, EINVAL, "dpdk.devargs", args, "blocksz a multiple of framesz and of the page size",
+				 "blocksz=%u is neither", block);
+	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 ||
+	    add_arg(args, size, "blocksz", block) < 0)
 		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
 	d->frame_mtu = (uint16_t)RTE_MIN(frame - (need - cfg->mtu), (unsigned)UINT16_MAX);
 	return 0;
@@ -107,7 +111,8 @@ static int complete_args(struct dpdk *d, char *args, size_t size, const struct p
 {
 	snprintf(args, size, "%s", cfg->devargs);
 	if (is_driver(args, "net_memif"))
-		return error_set(err, EINVAL, "dpdk.devargs", cfg->devargs, "kind memif", "DPDK's memif driver can crash when a peer goes; Corelane has its own");
+		return error_set(err, EINVAL, "dpdk.devargs", cfg->devargs, "kind memif",
+				 "DPDK's memif driver can crash when a peer goes; Corelane has its own");
 	if (is_driver(args, "net_af_packet"))
 		return af_packet_args(d, args, size, cfg, err);
 	if (is_driver(args, "net_af_xdp") && cfg->queues > 1 && add_arg(args, size, "queue_count", cfg->queues) < 0)
@@ -120,8 +125,10 @@ static bool find_device(struct dpdk *d)
 	struct rte_eth_dev_info info;
 	uint16_t id;
 
-	RTE_ETH_FOREACH_DEV(id) {
-		if (rte_eth_dev_info_get(id, &info) == 0 && info.device != NULL && strcmp(rte_dev_name(info.device), d->name) == 0) {
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		if (rte_eth_dev_info_get(id, &info) == 0 && info.device != NULL &&
+		    strcmp(rte_dev_name(info.device), d->name) == 0) {
 			d->id = id;
 			d->device = info.device;
 			return true;
@@ -153,10 +160,12 @@ static int plug(struct dpdk *d, const char *args, struct error *err)
 		return 0;
 	}
 	if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
-		return error_set(err, ENOSPC, "dpdk.devargs", args, NULL, "this build of DPDK has room for %u devices", RTE_MAX_ETHPORTS);
+		return error_set(err, ENOSPC, "dpdk.devargs", args, NULL, "this build of DPDK has room for %u devices",
+				 RTE_MAX_ETHPORTS);
 	ret = rte_dev_probe(args);
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS, "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
+		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS,
+				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
 	if (!find_device(d))
 		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is no network device");
 	return 0;
@@ -167,7 +176,8 @@ static int take_netdev(struct dpdk *d, const char *args, struct error *err)
 	if (!is_driver(args, "net_af_packet") && !is_driver(args, "net_af_xdp"))
 		return 0;
 	if (!get_arg(args, "iface", d->netdev, sizeof(d->netdev)))
-		return error_set(err, EINVAL, "dpdk.devargs", args, "iface= and the name of a network interface", "names no interface");
+		return error_set(err, EINVAL, "dpdk.devargs", args, "iface= and the name of a network interface",
+				 "names no interface");
 	return dpdk_netdev_take(d, err);
 }
 
@@ -195,8 +205,8 @@ static bool has_sibling(const struct dpdk *d)
 	uint16_t id;
 
 	RTE_ETH_FOREACH_DEV(id)
-		if (rte_eth_dev_info_get(id, &info) == 0 && info.device == d->device)
-			return true;
+	if (rte_eth_dev_info_get(id, &info) == 0 && info.device == d->device)
+		return true;
 	return false;
 }
 

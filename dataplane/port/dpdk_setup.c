@@ -13,8 +13,8 @@
 
 static unsigned overhead_of(const struct rte_eth_dev_info *info)
 {
-	return info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu ? info->max_rx_pktlen - info->max_mtu :
-										     RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	return info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu ? info->max_rx_pktlen - info->max_mtu
+										  : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 }
 
 // Many drivers count a VLAN tag among the overhead, others do not.
@@ -24,7 +24,8 @@ static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, ui
 }
 
 // May the device carry this MTU? Sets *scatter when its frames need more than one buffer.
-static int check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan, bool *scatter, struct error *err)
+static int check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan, bool *scatter,
+		     struct error *err)
 {
 	unsigned want = device_mtu(info, mtu, vlan), room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM, max = info->max_mtu;
 	char value[8], valid[64];
@@ -32,7 +33,8 @@ static int check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, 
 	*scatter = false;
 	if (d->netdev[0]) // the kernel decides; DPDK's drivers report the MTU of plain Ethernet
 		return 0;
-	if (info->max_rx_pktlen != UINT32_MAX && info->max_rx_pktlen > overhead_of(info) && max > info->max_rx_pktlen - overhead_of(info))
+	if (info->max_rx_pktlen != UINT32_MAX && info->max_rx_pktlen > overhead_of(info) &&
+	    max > info->max_rx_pktlen - overhead_of(info))
 		max = info->max_rx_pktlen - overhead_of(info);
 	snprintf(value, sizeof(value), "%u", mtu);
 	if (want > max || want < info->min_mtu) {
@@ -79,8 +81,8 @@ static uint16_t queues_of(const struct rte_eth_dev_info *info, uint16_t wanted)
 	return n > 0 ? n : 1;
 }
 
-static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info, const struct port_config *cfg, uint16_t queues,
-				       bool scatter)
+static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info, const struct port_config *cfg,
+				       uint16_t queues, bool scatter)
 {
 	struct rte_eth_conf conf = {};
 

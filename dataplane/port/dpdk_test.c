@@ -112,7 +112,8 @@ static void add_veth(const char *a, const char *b)
 
 static void af_packet(void **state)
 {
-	struct port_config cfg_a = config("net_af_packet0,iface=pv0", 2), cfg_b = config("net_af_packet1,iface=pv1,blocksz=65536", 1);
+	struct port_config cfg_a = config("net_af_packet0,iface=pv0", 2),
+			   cfg_b = config("net_af_packet1,iface=pv1,blocksz=65536", 1);
 	struct port_stats stats;
 	struct port *a, *b;
 	struct error err;
@@ -203,9 +204,20 @@ static void af_xdp(void **state)
 
 static void refused(void **state)
 {
-	static const char *const bad[] = {"", "nonsense", "0000:ff:1f.7", "net_null0 ", "net_nosuch0", "net_af_packet0", "net_af_packet0,iface=nosuch0",
-					  "net_memif0,role=client", "net_memif", "net_af_packet0,iface=lo,framesz=1000", "net_af_packet0,iface=lo,qpairs=17",
-					  "net_af_packet0,iface=lo,blocksz=5000", "net_af_packet0,iface=lo,framesz=x", "net_pcap0,rx_pcap=/no/such.pcap",
+	static const char *const bad[] = {"",
+					  "nonsense",
+					  "0000:ff:1f.7",
+					  "net_null0 ",
+					  "net_nosuch0",
+					  "net_af_packet0",
+					  "net_af_packet0,iface=nosuch0",
+					  "net_memif0,role=client",
+					  "net_memif",
+					  "net_af_packet0,iface=lo,framesz=1000",
+					  "net_af_packet0,iface=lo,qpairs=17",
+					  "net_af_packet0,iface=lo,blocksz=5000",
+					  "net_af_packet0,iface=lo,framesz=x",
+					  "net_pcap0,rx_pcap=/no/such.pcap",
 					  "net_null0,size=junk"};
 	unsigned devices = rte_eth_dev_count_total(), fds = fixture_fds(), i;
 	struct port_config cfg;
@@ -256,8 +268,10 @@ static void again_and_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(null), cmocka_unit_test(ring), cmocka_unit_test(pcap), cmocka_unit_test(af_packet), cmocka_unit_test(own_mac),
-		cmocka_unit_test(tap), cmocka_unit_test(af_xdp), cmocka_unit_test(refused), cmocka_unit_test(again_and_again)};
+		cmocka_unit_test(null),      cmocka_unit_test(ring),    cmocka_unit_test(pcap),
+		cmocka_unit_test(af_packet), cmocka_unit_test(own_mac), cmocka_unit_test(tap),
+		cmocka_unit_test(af_xdp),    cmocka_unit_test(refused), cmocka_unit_test(again_and_again)};
 
+	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

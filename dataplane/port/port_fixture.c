@@ -80,15 +80,19 @@ static void skip_all(const char *why)
 	exit(0);
 }
 
-int fixture_start(void **state)
+void fixture_require(void)
 {
-	char *args[] = {"test", "--lcores=0@(0-1)", "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
-			"--log-level=lib.eal:error", NULL};
-
 	if (geteuid() != 0)
 		skip_all("network interfaces need root");
 	if (access("/dev/net/tun", R_OK | W_OK) < 0 || fixture_run("ip netns list >/dev/null 2>&1") != 0)
 		skip_all("needs /dev/net/tun and iproute2");
+}
+
+int fixture_start(void **state)
+{
+	char *args[] = {"test",           "--lcores=0@(0-1)",          "--no-huge", "-m", "512", "--no-pci", "--no-shconf",
+			"--no-telemetry", "--log-level=lib.eal:error", NULL};
+
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		args[1] = "--lcores=0@0";
 	// A network namespace of our own: nothing stays behind, whatever happens.

@@ -4,7 +4,8 @@
 
 #include "port/port_kinds.h"
 
-int fixture_start(void **state); // group setup; skips the whole program, with the reason, when it cannot run here
+void fixture_require(void); // first in main(): skips the whole program, with the reason, when it cannot run here
+int fixture_start(void **state); // group setup
 int fixture_stop(void **state);
 
 struct port_config fixture_config(const char *kind, enum port_role role, uint16_t queues);

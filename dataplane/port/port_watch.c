@@ -23,7 +23,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 
 	if (what & EV_READ)
 		eventfd_read(fd, &n); // an empty one is no harm
-	w->fn(w->arg); // may free w
+	w->fn(w->arg);                // may free w
 }
 
 struct port_watch *port_watch_new(unsigned interval_ms, void (*fn)(void *arg), void *arg)

@@ -45,8 +45,10 @@ static int open_queue(struct tap *t, uint16_t i, struct error *err)
 	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
 		return 0;
 	if (errno == EBUSY || errno == EEXIST || errno == EINVAL)
-		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that no interface of the namespace has", "exists already");
-	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s", strerror(errno));
+		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that no interface of the namespace has",
+				 "exists already");
+	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
+			 strerror(errno));
 }
 
 static int if_ioctl(const struct tap_call *c, unsigned long request, struct ifreq *ifr)
@@ -66,7 +68,9 @@ static int set_if_mtu(const struct tap_call *c)
 	char value[8];
 
 	snprintf(value, sizeof(value), "%u", c->mtu);
-	return ret == 0 ? 0 : error_set(c->err, -ret, "port.mtu", value, "68..9600", "%s does not take it: %s", c->tap->ifname, strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(c->err, -ret, "port.mtu", value, "68..9600", "%s does not take it: %s", c->tap->ifname,
+				    strerror(-ret));
 }
 
 static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac)
@@ -77,9 +81,9 @@ static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac
 
 	memcpy(ifr.ifr_hwaddr.sa_data, mac, sizeof(*mac));
 	ret = if_ioctl(c, SIOCSIFHWADDR, &ifr);
-	return ret == 0 ? 0 :
-			  error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address", "%s does not take it: %s",
-				    c->tap->ifname, strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address",
+				    "%s does not take it: %s", c->tap->ifname, strerror(-ret));
 }
 
 static int set_if_up(const struct tap_call *c)
@@ -204,7 +208,8 @@ static int check_config(const struct port_config *cfg, struct error *err)
 	char value[8];
 
 	if (n == 0 || n >= IFNAMSIZ || strpbrk(name, "/:% \t\n") != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return error_set(err, EINVAL, "tap.ifname", name, "1 to 15 characters without / : % and space", "is no name for an interface");
+		return error_set(err, EINVAL, "tap.ifname", name, "1 to 15 characters without / : % and space",
+				 "is no name for an interface");
 	snprintf(value, sizeof(value), "%u", cfg->queues);
 	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
 		return error_set(err, EINVAL, "port.queues", value, "1..16", "is out of range");
@@ -227,8 +232,8 @@ static int create_in(const struct port_config *cfg, struct tap *t, struct error 
 	if (netns >= 0)
 		close(netns);
 	if (ret < 0 && err != NULL && err->code == 0) // create() was never reached
-		error_set(err, -ret, "tap.netns", cfg->netns, "a network namespace, and CAP_SYS_ADMIN to enter it", "cannot be entered: %s",
-			  strerror(-ret));
+		error_set(err, -ret, "tap.netns", cfg->netns, "a network namespace, and CAP_SYS_ADMIN to enter it",
+			  "cannot be entered: %s", strerror(-ret));
 	return ret;
 }
 
@@ -283,7 +288,8 @@ static int tap_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 	ret = netns_call(netns, change_mtu, &c);
 	close(netns);
 	if (ret < 0 && err != NULL && err->code == 0)
-		error_set(err, -ret, "port.mtu", NULL, NULL, "the namespace of %s cannot be entered: %s", t->ifname, strerror(-ret));
+		error_set(err, -ret, "port.mtu", NULL, NULL, "the namespace of %s cannot be entered: %s", t->ifname,
+			  strerror(-ret));
 	for (i = 0; ret == 0 && i < t->n_queues; i++)
 		__atomic_store_n(&t->queues[i].segs, segs_for(&t->queues[i], mtu), __ATOMIC_RELAXED);
 	return ret;

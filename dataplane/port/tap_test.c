@@ -29,7 +29,8 @@ static struct port_config config(const char *ifname, uint16_t queues)
 // The other side: what the kernel's stack would see.
 static int packet_socket(const char *ifname)
 {
-	struct sockaddr_ll ll = {.sll_family = AF_PACKET, .sll_protocol = htons(0x88b5), .sll_ifindex = (int)if_nametoindex(ifname)};
+	struct sockaddr_ll ll = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(0x88b5), .sll_ifindex = (int)if_nametoindex(ifname)};
 	struct timeval tv = {.tv_sec = 2};
 	int fd = socket(AF_PACKET, SOCK_RAW, htons(0x88b5));
 
@@ -238,8 +239,10 @@ static void refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(jumbo), cmocka_unit_test(other_namespace),
-					   cmocka_unit_test(moved), cmocka_unit_test(deleted), cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways),       cmocka_unit_test(jumbo),
+					   cmocka_unit_test(other_namespace), cmocka_unit_test(moved),
+					   cmocka_unit_test(deleted),         cmocka_unit_test(refused)};
 
+	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

@@ -20,25 +20,26 @@
 #define VHOST_RETRY_MS 100
 
 // The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge segments.
-#define VHOST_NO_FEATURES                                                                                              \
-	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO |                      \
-	 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN |              \
-	 1ULL << VIRTIO_NET_F_HOST_UFO | 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 |            \
-	 1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO)
+#define VHOST_NO_FEATURES                                                                                                          \
+	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO | 1ULL << VIRTIO_NET_F_HOST_TSO4 | \
+	 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_HOST_UFO |                          \
+	 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN |                      \
+	 1ULL << VIRTIO_NET_F_GUEST_UFO)
 
-// The library tells each message of each guest at INFO, and what a guest does wrong, from workers, at ERR. Levels that somebody
-// has chosen are left alone.
-static void quiet(const char *type, uint32_t usual, uint32_t wanted)
+// The library tells each message of each guest at INFO, each attempt to connect at WARNING, and what a guest does wrong, from
+// workers, at ERR. A level that somebody has raised to DEBUG is left alone.
+static void quiet(const char *type, uint32_t wanted)
 {
-	int id = rte_log_register(type);
+	int id = rte_log_register(type), level = id < 0 ? -1 : rte_log_get_level((uint32_t)id);
 
-	if (id >= 0 && rte_log_get_level((uint32_t)id) == (int)usual)
+	if (level > (int)wanted && level <= (int)RTE_LOG_INFO)
 		rte_log_set_level((uint32_t)id, wanted);
 }
 
 static int start(struct vhost *v)
 {
-	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
+	uint64_t flags =
+		RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
 	int ret;
 
 	errno = 0;
@@ -122,7 +123,8 @@ static int check_path(const char *path, struct error *err)
 	if (fd < 0)
 		return error_set(err, errno, NULL, NULL, NULL, "no socket: %s", strerror(errno));
 	memcpy(un.sun_path, path, strlen(path));
-	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 && errno == ECONNREFUSED)
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 &&
+	    errno == ECONNREFUSED)
 		unlink(path);
 	close(fd);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -133,7 +135,9 @@ static int check_path(const char *path, struct error *err)
 		close(fd);
 	if (ret == -EADDRINUSE)
 		return error_set(err, EEXIST, "vhost.socket", path, "a path that does not exist", "is in use");
-	return ret == 0 ? 0 : error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists", "cannot be bound: %s", strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists", "cannot be bound: %s",
+				    strerror(-ret));
 }
 
 static int check_config(const struct port_config *cfg, struct error *err)
@@ -207,8 +211,8 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 
 	if (ret < 0)
 		return ret;
-	quiet("lib.vhost.config", RTE_LOG_INFO, RTE_LOG_ERR);
-	quiet("lib.vhost.data", RTE_LOG_WARNING, RTE_LOG_CRIT);
+	quiet("lib.vhost.config", RTE_LOG_ERR);
+	quiet("lib.vhost.data", RTE_LOG_CRIT);
 	if (port_pool(SOCKET_ID_ANY) == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
 	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, on_watch, v);

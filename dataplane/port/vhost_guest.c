@@ -228,6 +228,16 @@ void guest_step(struct guest *g)
 	}
 }
 
+bool guest_served(const struct guest *g)
+{
+	unsigned i;
+
+	for (i = 0; i < g->pairs; i++)
+		if (g->rings[2 * i + 1].used->idx == 0)
+			return false;
+	return true;
+}
+
 void guest_misbehave(struct guest *g, unsigned *seed)
 {
 	struct guest_ring *r = &g->rings[(unsigned)rand_r(seed) % (2 * g->pairs)];
