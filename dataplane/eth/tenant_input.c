@@ -23,9 +23,13 @@ static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	md->l3 = sizeof(*eth);
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+		md->bridge = UINT16_MAX; // a packet from here on
 		return IP4;
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
-		return eth_is_nd(m, sizeof(*eth)) ? ND : IP6;
+		if (eth_is_nd(m, sizeof(*eth)))
+			return ND;
+		md->bridge = UINT16_MAX;
+		return IP6;
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return ARP;
 	default:

@@ -48,6 +48,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	static unsigned ticks;
 
 	punt_poll();
+	bridge_tick();
 	rcu_poll();
 	nexthop_poll();
 	if (++ticks % SLOW_TICK == 0) {

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "l2/bridge.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_malloc.h>
+
+#include "base/log.h"
+#include "base/rcu.h"
+#include "l2/mac.h"
+#include "l3/nexthop.h"
+#include "port/registry.h"
+
+struct bridge_fwd *bridge_fwds[BRIDGE_MAX];
+static struct bridge *bridges[BRIDGE_MAX];
+static unsigned n_bridges;
+
+int bridge_init(struct error *err)
+{
+	int ret = mac_table_init(err);
+
+	if (ret == 0)
+		ret = mac_learn_init(err);
+	return ret < 0 ? ret : bridge_ports_init(err);
+}
+
+struct bridge *bridge_get(uint16_t id)
+{
+	return id < BRIDGE_MAX ? bridges[id] : NULL;
+}
+
+struct bridge *bridge_next(const struct bridge *b)
+{
+	unsigned i = b ? b->id + 1u : 1;
+
+	while (i < BRIDGE_MAX && bridges[i] == NULL)
+		i++;
+	return i < BRIDGE_MAX ? bridges[i] : NULL;
+}
+
+struct bridge *bridge_find(const char *name)
+{
+	struct bridge *b;
+
+	for (b = bridge_next(NULL); b; b = bridge_next(b))
+		if (strcmp(b->cfg.name, name) == 0)
+			return b;
+	return NULL;
+}
+
+struct bridge *bridge_find_err(const char *name, const char *field, struct error *err)
+{
+	struct bridge *b = name ? bridge_find(name) : NULL;
+
+	if (b == NULL)
+		error_set(err, ENOENT, field, name, "the name of a bridge that exists", "there is no such bridge");
+	return b;
+}
+
+unsigned bridge_count(void)
+{
+	return n_bridges;
+}
+
+bool bridge_floods_to(const struct bridge *b, uint32_t nexthop)
+{
+	unsigned i;
+
+	for (i = 0; i < b->cfg.n_flood; i++)
+		if (b->cfg.flood[i] == nexthop)
+			return true;
+	return false;
+}
+
+static bool leads_to(uint32_t nexthop, const struct ip_addr *remote)
+{
+	const struct nexthop_entry *nh = nexthop_get(nexthop);
+
+	return nh && nh->cfg.kind == NH_TUNNEL && ip_addr_eq(&nh->cfg.tunnel.remote, remote);
+}
+
+uint32_t bridge_tunnel_to(const struct bridge *b, const struct ip_addr *remote)
+{
+	unsigned i;
+
+	for (i = 0; i < b->cfg.n_flood; i++)
+		if (leads_to(b->cfg.flood[i], remote))
+			return b->cfg.flood[i];
+	for (i = 0; i < b->n_vias; i++)
+		if (leads_to(b->vias[i].nexthop, remote))
+			return b->vias[i].nexthop;
+	return 0;
+}
+
+bool bridge_is_gateway(const struct bridge *b, const struct rte_ether_addr *mac)
+{
+	const struct bridge_fwd *f = bridge_fwds[b->id];
+
+	return f && f->vrf != UINT16_MAX && rte_is_same_ether_addr(&f->gateway, mac);
+}
+
+int bridge_check_tunnel(uint32_t nexthop, const char *field, struct error *err)
+{
+	char text[16];
+	int ret = nexthop_usable(nexthop, field, err);
+
+	if (ret < 0 || nexthop_get(nexthop)->cfg.kind == NH_TUNNEL)
+		return ret;
+	snprintf(text, sizeof(text), "%u", nexthop);
+	return error_set(err, EINVAL, field, text, "a tunnel next hop", "is no tunnel");
+}
+
+static void fill_ports(struct bridge_fwd *f, const struct bridge *b, uint16_t without)
+{
+	const struct port *p;
+
+	f->vrf = UINT16_MAX;
+	for (p = port_next(NULL); p; p = port_next(p)) {
+		if (p->cfg.bridge != b->id || p->id == without)
+			continue;
+		f->ports[f->n_ports++] = p->id;
+		if (p->cfg.vrf == UINT16_MAX || f->vrf != UINT16_MAX)
+			continue;
+		f->vrf = p->cfg.vrf;
+		f->gateway = p->mac;
+	}
+}
+
+static struct bridge_fwd *fwd_build(const struct bridge *b, uint16_t without)
+{
+	size_t flood = b->cfg.n_flood * sizeof(uint32_t), ports = port_count() * sizeof(uint16_t);
+	struct bridge_fwd *f = rte_zmalloc("bridge", sizeof(*f) + flood + ports, RTE_CACHE_LINE_SIZE);
+
+	if (f == NULL)
+		return NULL;
+	f->drop_unknown = b->cfg.drop_unknown;
+	f->learning = !b->cfg.no_learning;
+	f->flood = (uint32_t *)(f + 1);
+	f->ports = (uint16_t *)(f->flood + b->cfg.n_flood);
+	f->n_flood = b->cfg.n_flood;
+	memcpy(f->flood, b->cfg.flood, flood);
+	fill_ports(f, b, without);
+	return f;
+}
+
+void bridge_publish(struct bridge *b, uint16_t without)
+{
+	struct bridge_fwd *old = bridge_fwds[b->id], *f = fwd_build(b, without);
+	struct mac_slot *s;
+
+	if (f == NULL) // what is published now may lead to another tenant's port soon
+		LOG(ERR, "bridge %s forwards nothing: no memory", b->cfg.name);
+	rcu_publish(bridge_fwds[b->id], f);
+	if (old)
+		rcu_defer(rte_free, old);
+	if (f == NULL || f->vrf == UINT16_MAX)
+		return;
+	s = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it was the gateway's
+	if (s)
+		mac_remove(s);
+}
+
+static int check_name(const char *name, struct error *err)
+{
+	const char *s;
+
+	for (s = name; *s; s++)
+		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
+			break;
+	if (*name == '\0' || *s)
+		return error_set(err, EINVAL, "bridge.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
+	if (bridge_find(name))
+		return error_set(err, EEXIST, "bridge.name", name, "a new name", "is taken");
+	return 0;
+}
+
+static int check_id(uint32_t *id, struct error *err)
+{
+	char text[16];
+
+	if (*id == 0)
+		for (*id = 1; *id < BRIDGE_MAX && bridges[*id]; (*id)++)
+			;
+	snprintf(text, sizeof(text), "%u", *id);
+	if (*id >= BRIDGE_MAX)
+		return error_set(err, ERANGE, "bridge.id", text, "1 to 16383", "is out of range");
+	if (bridges[*id])
+		return error_set(err, EEXIST, "bridge.id", text, "a free id from 1 to 16383", "is taken by '%s'", bridges[*id]->cfg.name);
+	return 0;
+}
+
+static int check_flood(const struct bridge_config *cfg, struct error *err)
+{
+	char text[16];
+	unsigned i, j;
+	int ret;
+
+	for (i = 0; i < cfg->n_flood; i++) {
+		ret = bridge_check_tunnel(cfg->flood[i], "bridge.flood", err);
+		if (ret < 0)
+			return ret;
+		for (j = 0; j < i && cfg->flood[j] != cfg->flood[i]; j++)
+			;
+		snprintf(text, sizeof(text), "%u", cfg->flood[i]);
+		if (j < i)
+			return error_set(err, EINVAL, "bridge.flood", text, "each next hop once", "is given twice");
+	}
+	return 0;
+}
+
+static int check(struct bridge_config *cfg, struct error *err)
+{
+	char text[16];
+
+	if (cfg->mac_limit == 0)
+		cfg->mac_limit = BRIDGE_MAC_LIMIT;
+	snprintf(text, sizeof(text), "%u", cfg->mac_limit);
+	if (cfg->mac_limit > MAC_MAX)
+		return error_set(err, ERANGE, "bridge.mac_limit", text, "1 to 1048576", "is out of range");
+	return check_flood(cfg, err);
+}
+
+static void ref_flood(const struct bridge_config *cfg, void (*fn)(uint32_t))
+{
+	unsigned i;
+
+	for (i = 0; i < cfg->n_flood; i++)
+		fn(cfg->flood[i]);
+}
+
+struct bridge *bridge_add(const struct bridge_config *wanted, struct error *err)
+{
+	struct bridge_config cfg = *wanted;
+	struct bridge *b;
+
+	if (check_name(cfg.name, err) < 0 || check_id(&cfg.id, err) < 0 || check(&cfg, err) < 0)
+		return NULL;
+	b = calloc(1, sizeof(*b));
+	if (b == NULL) {
+		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a bridge");
+		return NULL;
+	}
+	b->cfg = cfg;
+	b->id = (uint16_t)cfg.id;
+	ref_flood(&cfg, nexthop_ref);
+	bridges[b->id] = b;
+	n_bridges++;
+	bridge_publish(b, 0);
+	return b;
+}
+
+static void flush_gone(struct bridge *b, const struct bridge_config *old)
+{
+	struct ip_addr remote;
+	unsigned i;
+
+	for (i = 0; i < old->n_flood; i++) {
+		if (bridge_floods_to(b, old->flood[i]))
+			continue;
+		remote = nexthop_get(old->flood[i])->cfg.tunnel.remote;
+		if (bridge_tunnel_to(b, &remote) != old->flood[i])
+			mac_flush_tunnel(b, old->flood[i]);
+	}
+}
+
+int bridge_set(struct bridge *b, const struct bridge_config *wanted, struct error *err)
+{
+	struct bridge_config cfg = *wanted, old = b->cfg;
+	int ret = check(&cfg, err);
+
+	if (ret < 0)
+		return ret;
+	memcpy(cfg.name, old.name, sizeof(cfg.name));
+	cfg.id = old.id;
+	b->cfg = cfg;
+	ref_flood(&cfg, nexthop_ref);
+	bridge_publish(b, 0);
+	flush_gone(b, &old);
+	if (cfg.no_learning)
+		mac_flush_bridge(b, true);
+	ref_flood(&old, nexthop_unref);
+	return 0;
+}
+
+int bridge_del(const char *name, struct error *err)
+{
+	struct bridge *b = bridge_find_err(name, "bridge.name", err);
+	struct bridge_fwd *f;
+
+	if (b == NULL)
+		return -ENOENT;
+	if (b->refs > 0)
+		return error_set(err, EBUSY, "bridge.name", name, NULL, "is in use by %u ports, labels or VNIs", b->refs);
+	f = bridge_fwds[b->id];
+	rcu_publish(bridge_fwds[b->id], NULL);
+	if (f)
+		rcu_defer(rte_free, f);
+	mac_flush_bridge(b, false);
+	ref_flood(&b->cfg, nexthop_unref);
+	bridges[b->id] = NULL;
+	n_bridges--;
+	free(b->vias);
+	free(b);
+	return 0;
+}

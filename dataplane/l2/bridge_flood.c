@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// bridge_flood: broadcast, multicast and unknown unicast. Each local port but the one it came from gets a copy, and, unless it came out
+// of a tunnel (split horizon), each remote end: head-end replication.
+// Reads: bridge, port, flags.  Writes: out_port, nexthop, hash.  Next: port_tx, an encapsulation.
+#include "base/rcu.h"
+#include "graph/counters.h"
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "l2/bridge.h"
+#include "l3/nexthop.h"
+#include "port/registry.h"
+
+enum { TX = NH_EDGES };
+
+DROP_REASON(bridge_no_target, "A frame to be flooded had nobody to go to: no other port of the bridge domain is up, and it has no remote ends.");
+DROP_REASON(bridge_no_buffer, "A copy of a flooded frame could not be made: no buffers were left.");
+DROP_REASON(bridge_flood_limit, "Too many copies at once: a storm of broadcasts or unknown destinations in a domain with many ends.");
+DROP_REASON(bridge_flood_tunnel_down,
+	    "A flooded frame did not reach one of the remote ends: its tunnel leads nowhere now. See `corelane nexthop list`.");
+DROP_REASON(bridge_flood_too_big, "A flooded frame is larger than what one of the remote ends' tunnels carries.");
+
+#define COPIES_MAX 16384 // of one batch: streams between nodes count in 16 bits
+
+struct flood {
+	struct rte_graph *graph;
+	struct rte_node *node;
+	unsigned budget, n;
+	void *objs[NODE_CHUNK];
+	edge_t edges[NODE_CHUNK];
+};
+
+struct target {
+	edge_t edge; // EDGE_DROP: none
+	uint16_t port;
+	const struct nexthop *nexthop;
+};
+
+static void flush(struct flood *fl)
+{
+	if (fl->n)
+		node_pass(fl->graph, fl->node, fl->objs, fl->edges, fl->n);
+	fl->n = 0;
+}
+
+static void emit(struct flood *fl, struct rte_mbuf *m, const struct target *t)
+{
+	if (t->edge == TX)
+		meta(m)->out_port = t->port;
+	else
+		meta(m)->nexthop = t->nexthop;
+	fl->objs[fl->n] = m;
+	fl->edges[fl->n++] = t->edge;
+	if (fl->n == NODE_CHUNK)
+		flush(fl);
+}
+
+// One of the ends does not get the frame.
+static void miss(const struct rte_mbuf *m, const struct drop_reason *reason)
+{
+	counters->drops[m->port % PORT_MAX][reason->id]++;
+}
+
+static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target *t)
+{
+	struct rte_mbuf *copy;
+
+	if (unlikely(fl->budget == 0)) {
+		miss(m, &drop_bridge_flood_limit);
+		return;
+	}
+	copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX); // headers will be written: nothing is shared
+	if (unlikely(copy == NULL)) {
+		miss(m, &drop_bridge_no_buffer);
+		return;
+	}
+	fl->budget--;
+	emit(fl, copy, t);
+}
+
+// The frame itself goes to the last target, so each new one has the one before it served with a copy.
+static void add_target(struct flood *fl, struct rte_mbuf *m, struct target *last, const struct target *t)
+{
+	if (last->edge != EDGE_DROP)
+		send_copy(fl, m, last);
+	*last = *t;
+}
+
+static bool tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *t)
+{
+	const struct nexthop *nh = rcu_read(nexthop_table[id]);
+
+	if (unlikely(nh == NULL || nh->kind != NH_TUNNEL || nh->edge == NH_EDGE_DROP)) {
+		miss(m, &drop_bridge_flood_tunnel_down);
+		return false;
+	}
+	if (unlikely(m->pkt_len > (unsigned)nh->mtu + nh->inner_eth)) {
+		miss(m, &drop_bridge_flood_too_big);
+		return false;
+	}
+	*t = (struct target){.edge = nh->edge, .nexthop = nh};
+	return true;
+}
+
+static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel, struct target *t)
+{
+	const struct port *p = rcu_read(port_table[id]);
+
+	if ((id == m->port && !from_tunnel) || p == NULL || !p->up)
+		return false;
+	*t = (struct target){.edge = TX, .port = id};
+	return true;
+}
+
+static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
+{
+	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
+	struct target t, last = {.edge = EDGE_DROP};
+	unsigned i;
+
+	meta(m)->hash = eth_hash(m);
+	for (i = 0; i < f->n_flood && !from_tunnel; i++)
+		if (tunnel_target(m, f->flood[i], &t))
+			add_target(fl, m, &last, &t);
+	for (i = 0; i < f->n_ports; i++)
+		if (port_target(m, f->ports[i], from_tunnel, &t))
+			add_target(fl, m, &last, &t);
+	if (last.edge == EDGE_DROP)
+		drop(m, bridge_no_target);
+	emit(fl, m, &last);
+}
+
+static uint16_t bridge_flood(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct flood fl = {.graph = graph, .node = node, .budget = COPIES_MAX};
+	const struct bridge_fwd *f;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		f = rcu_read(bridge_fwds[meta(objs[i])->bridge % BRIDGE_MAX]);
+		if (likely(f != NULL)) {
+			flood_one(&fl, objs[i], f);
+			continue;
+		}
+		drop((struct rte_mbuf *)objs[i], bridge_no_target);
+		emit(&fl, objs[i], &(struct target){.edge = EDGE_DROP});
+	}
+	flush(&fl);
+	return n;
+}
+
+NODE(bridge_flood, bridge_flood, NH_NEXT, [TX] = "port_tx");

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Domains follow their ports.
+#include <errno.h>
+#include <stdio.h>
+
+#include "l2/mac.h"
+#include "overlay/overlay.h"
+#include "port/registry.h"
+
+static const struct rte_ether_addr *mac_of(const struct port *old, const struct port_config *cfg)
+{
+	if (old)
+		return &old->mac;
+	return rte_is_zero_ether_addr(&cfg->mac) ? &overlay_gateway_mac : &cfg->mac;
+}
+
+// One tenant's: a frame that another host sends to the gateway must know one VRF and one MAC.
+static int check_gateway(const struct port *old, const struct port_config *cfg, const struct port *p, struct error *err)
+{
+	char mac[18], text[16];
+
+	snprintf(text, sizeof(text), "%u", cfg->vrf);
+	if (p->cfg.vrf != cfg->vrf)
+		return error_set(err, EINVAL, "port.vrf", text, "the VRF of the bridge's other ports", "port '%s' of the same bridge is in another VRF",
+				 p->cfg.name);
+	if (!rte_is_same_ether_addr(&p->mac, mac_of(old, cfg)))
+		return error_set(err, EINVAL, "port.mac", mac_format(mac_of(old, cfg), mac), "the gateway MAC of the bridge's other ports",
+				 "port '%s' of the same bridge has another one", p->cfg.name);
+	return 0;
+}
+
+static int check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	const struct port *p;
+	int ret = 0;
+
+	if (cfg->bridge == BRIDGE_NONE)
+		return 0;
+	if (bridge_get(cfg->bridge) == NULL)
+		return error_set(err, ENOENT, "port.bridge", NULL, "the name of a bridge that exists", "there is no such bridge");
+	if (cfg->vrf == UINT16_MAX)
+		return 0;
+	for (p = port_next(NULL); p && ret == 0; p = port_next(p))
+		if (p != old && p->cfg.bridge == cfg->bridge && p->cfg.vrf != UINT16_MAX)
+			ret = check_gateway(old, cfg, p, err);
+	return ret;
+}
+
+static void leave(uint16_t id, const struct port *p, uint16_t without)
+{
+	struct bridge *b = bridge_get(id);
+
+	if (b == NULL)
+		return;
+	bridge_publish(b, without);
+	mac_flush_port(id, p->id);
+	b->refs--;
+}
+
+static void join(uint16_t id)
+{
+	struct bridge *b = bridge_get(id);
+
+	if (b == NULL)
+		return;
+	b->refs++;
+	bridge_publish(b, 0);
+}
+
+static void on_added(struct port *p)
+{
+	join(p->cfg.bridge);
+}
+
+static void on_changed(struct port *p, const struct port_config *old)
+{
+	if (p->cfg.bridge != old->bridge) {
+		leave(old->bridge, p, 0);
+		join(p->cfg.bridge);
+	} else if (bridge_get(old->bridge) && p->cfg.vrf != old->vrf) {
+		bridge_publish(bridge_get(old->bridge), 0);
+	}
+}
+
+static void on_removed(struct port *p)
+{
+	leave(p->cfg.bridge, p, p->id);
+}
+
+int bridge_ports_init(struct error *err)
+{
+	static struct port_listener listener = {.check = check, .added = on_added, .changed = on_changed, .removed = on_removed};
+
+	port_listen(&listener);
+	return 0;
+}

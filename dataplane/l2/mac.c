@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in the MAC table, and the domains' account of it.
+#include "l2/mac.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+
+#include "l3/nexthop.h"
+#include "port/registry.h"
+
+static struct bridge_via *via_find(const struct bridge *b, uint32_t nexthop)
+{
+	unsigned i;
+
+	for (i = 0; i < b->n_vias; i++)
+		if (b->vias[i].nexthop == nexthop)
+			return &b->vias[i];
+	return NULL;
+}
+
+static int via_hold(struct bridge *b, uint32_t nexthop)
+{
+	struct bridge_via *v = via_find(b, nexthop);
+
+	if (v == NULL) {
+		v = realloc(b->vias, (b->n_vias + 1) * sizeof(*v));
+		if (v == NULL)
+			return -ENOMEM;
+		b->vias = v;
+		v += b->n_vias++;
+		*v = (struct bridge_via){.nexthop = nexthop};
+		nexthop_ref(nexthop);
+	}
+	v->macs++;
+	return 0;
+}
+
+static void via_release(struct bridge *b, uint32_t nexthop)
+{
+	struct bridge_via *v = via_find(b, nexthop);
+
+	if (--v->macs > 0)
+		return;
+	*v = b->vias[--b->n_vias];
+	if (!bridge_floods_to(b, nexthop))
+		mac_flush_tunnel(b, nexthop);
+	nexthop_unref(nexthop);
+}
+
+static bool by_hand_on_tunnel(uint64_t target)
+{
+	return (target & MAC_TUNNEL) && !(target & MAC_LEARNT);
+}
+
+int mac_add(struct bridge *b, uint64_t key, uint64_t target)
+{
+	int ret = by_hand_on_tunnel(target) ? via_hold(b, MAC_ID(target)) : 0;
+
+	if (ret < 0)
+		return ret;
+	ret = mac_table_add(key, target);
+	if (ret < 0) {
+		if (by_hand_on_tunnel(target))
+			via_release(b, MAC_ID(target));
+		return ret;
+	}
+	b->n_macs++;
+	b->n_learnt += (target & MAC_LEARNT) != 0;
+	return 0;
+}
+
+void mac_remove(struct mac_slot *s)
+{
+	struct bridge *b = bridge_get(mac_key_bridge(s->key));
+	uint64_t target = s->target;
+
+	mac_table_remove(s);
+	b->n_macs--;
+	b->n_learnt -= (target & MAC_LEARNT) != 0;
+	if (by_hand_on_tunnel(target))
+		via_release(b, MAC_ID(target));
+}
+
+// Removes what is like `want` in the bits of `mask`; bridge 0: of every domain.
+static void flush(uint16_t bridge, uint64_t want, uint64_t mask)
+{
+	struct mac_table *t = mac_table; // does not change: nothing is added
+	uint32_t i;
+
+	for (i = 0; i < t->n_slots; i++) {
+		struct mac_slot *s = &t->slots[i];
+
+		if (s->key && (s->target & mask) == want && (bridge == 0 || mac_key_bridge(s->key) == bridge))
+			mac_remove(s);
+	}
+}
+
+void mac_flush_bridge(struct bridge *b, bool learnt_only)
+{
+	if (b->n_macs)
+		flush(b->id, learnt_only ? MAC_LEARNT : 0, learnt_only ? MAC_LEARNT : 0);
+}
+
+void mac_flush_port(uint16_t bridge, uint16_t port)
+{
+	if (bridge_get(bridge)->n_macs)
+		flush(bridge, port, MAC_ID(UINT64_MAX) | MAC_TUNNEL);
+}
+
+void mac_flush_tunnel(struct bridge *b, uint32_t nexthop)
+{
+	if (b->n_learnt)
+		flush(b->id, nexthop | MAC_TUNNEL | MAC_LEARNT, MAC_ID(UINT64_MAX) | MAC_TUNNEL | MAC_LEARNT);
+}
+
+static int check_port(const struct bridge *b, uint16_t id, struct error *err)
+{
+	const struct port *p = port_get(id);
+
+	if (p == NULL)
+		return error_set(err, ENOENT, "mac.port", NULL, "the name of a port", "there is no such port");
+	if (p->cfg.bridge != b->id)
+		return error_set(err, EINVAL, "mac.port", p->cfg.name, "a port of the bridge", "is not in bridge '%s'", b->cfg.name);
+	return 0;
+}
+
+static int check(const struct bridge *b, const struct mac_entry *e, struct error *err)
+{
+	char text[18];
+
+	mac_format(&e->mac, text);
+	if (!rte_is_valid_assigned_ether_addr(&e->mac))
+		return error_set(err, EINVAL, "mac.mac", text, "a unicast address that is not zero", "is no station's");
+	if (bridge_is_gateway(b, &e->mac))
+		return error_set(err, EINVAL, "mac.mac", text, "another address", "is the gateway's");
+	return e->nexthop ? bridge_check_tunnel(e->nexthop, "mac.nexthop", err) : check_port(b, e->port, err);
+}
+
+int mac_set(const struct mac_entry *e, struct error *err)
+{
+	struct bridge *b = bridge_get(e->bridge);
+	uint64_t key = mac_key(e->bridge, &e->mac);
+	struct mac_slot *s;
+	char text[18];
+	int ret;
+
+	if (b == NULL)
+		return error_set(err, ENOENT, "mac.bridge", NULL, "the name of a bridge", "there is no such bridge");
+	ret = check(b, e, err);
+	if (ret < 0)
+		return ret;
+	s = mac_table_find(key);
+	if (s && !(s->target & MAC_LEARNT))
+		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address", "has been set in bridge '%s'", b->cfg.name);
+	if (s)
+		mac_remove(s);
+	ret = mac_add(b, key, e->nexthop ? MAC_TUNNEL | e->nexthop : e->port);
+	return ret < 0 ? error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them", "no room for another one") : 0;
+}
+
+int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err)
+{
+	struct mac_slot *s = mac_table_find(mac_key(bridge, mac));
+	char text[18];
+
+	if (s == NULL)
+		return error_set(err, ENOENT, "mac.mac", mac_format(mac, text), NULL, "there is no such address in the bridge");
+	mac_remove(s);
+	return 0;
+}
+
+static void describe(const struct mac_slot *s, struct mac_entry *out)
+{
+	const struct nexthop_entry *nh;
+
+	*out = (struct mac_entry){.bridge = mac_key_bridge(s->key), .mac = mac_key_addr(s->key), .learnt = (s->target & MAC_LEARNT) != 0};
+	out->seen = (uint64_t)__atomic_load_n(&s->seen, __ATOMIC_RELAXED) * (rte_get_tsc_hz() / 10);
+	if (!(s->target & MAC_TUNNEL)) {
+		out->port = (uint16_t)MAC_ID(s->target);
+		return;
+	}
+	out->nexthop = MAC_ID(s->target);
+	nh = nexthop_get(out->nexthop);
+	if (nh && nh->cfg.kind == NH_TUNNEL)
+		out->remote = nh->cfg.tunnel.remote;
+}
+
+bool mac_next(const struct mac_entry *after, struct mac_entry *out)
+{
+	const struct mac_slot *s = mac_table_after(after ? mac_key(after->bridge, &after->mac) : 0);
+
+	if (s)
+		describe(s, out);
+	return s != NULL;
+}
+
+unsigned mac_count(void)
+{
+	return mac_table->n;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learning: workers tell of sources that the table does not know, or knows elsewhere, through a ring; the master decides. A frame never
+// waits for it. And ageing: a slice of the table with every poll.
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "l2/mac.h"
+#include "l3/nexthop.h"
+#include "port/registry.h"
+
+#define LEARN_RING 16384
+#define LEARN_PER_TICK 8192 // some 5 ms of the master's time
+#define RECENT 256
+#define SWEEP_POLLS 100     // the whole table is looked at in 10 s, or in a quarter of the age if that is less
+
+struct learn {
+	uint64_t key;
+	uint16_t port;  // where it came in
+	uint8_t family; // of the tunnel's other end; 0: from a local port
+	uint8_t remote[16];
+};
+
+uint32_t mac_age_seconds = 300;
+static uint32_t sweep_at;
+
+static uint64_t tsc(void)
+{
+	return rte_rdtsc();
+}
+
+uint64_t (*bridge_clock)(void) = tsc;
+static struct rte_ring *ring;
+
+// What this worker has asked for in the current tenth of a second: a frame's source that cannot be learnt, or that many frames carry
+// before the master comes round, takes one place in the ring.
+static __thread struct {
+	uint64_t tag;
+	uint32_t when;
+} recent[RECENT];
+
+static void clock_update(void)
+{
+	__atomic_store_n(&mac_clock, (uint32_t)(bridge_clock() / (rte_get_tsc_hz() / 10)), __ATOMIC_RELAXED);
+}
+
+int mac_learn_init(struct error *err)
+{
+	ring = rte_ring_create_elem("learn", sizeof(struct learn), LEARN_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (ring == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for MAC learning");
+	clock_update();
+	return 0;
+}
+
+static inline uint64_t tag_of(const struct learn *l)
+{
+	uint64_t place = (uint64_t)l->family << 48 | (uint64_t)l->port << 32 | (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
+
+	return (l->key ^ place * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+}
+
+void mac_learn_ask(const struct rte_mbuf *m, uint64_t key)
+{
+	const struct pkt_meta *md = meta((struct rte_mbuf *)(uintptr_t)m);
+	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, md->outer);
+	struct learn l = {.key = key, .port = m->port};
+	uint32_t now = __atomic_load_n(&mac_clock, __ATOMIC_RELAXED);
+	uint64_t tag;
+	unsigned at;
+
+	if (md->flags & META_FROM_TUNNEL) {
+		l.family = (outer[0] >> 4) == 6 ? IPV6 : IPV4;
+		memcpy(l.remote, outer + (l.family == IPV6 ? 8 : 12), ip_bytes(l.family)); // the source address
+	}
+	tag = tag_of(&l);
+	at = (unsigned)(tag >> 56) % RECENT;
+	if (recent[at].tag == tag && recent[at].when == now)
+		return;
+	if (rte_ring_mp_enqueue_elem(ring, &l, sizeof(l)) == 0) { // full: a later frame asks again
+		recent[at].tag = tag;
+		recent[at].when = now;
+	}
+}
+
+// 0: nowhere.
+static uint64_t place_of(struct bridge *b, const struct learn *l)
+{
+	struct ip_addr remote = {.family = l->family};
+	const struct port *p;
+	uint32_t nexthop;
+
+	if (l->family == 0) {
+		p = port_get(l->port);
+		return p && p->cfg.bridge == b->id ? MAC_LEARNT | l->port : 0; // it may have left in the meantime
+	}
+	memcpy(remote.bytes, l->remote, sizeof(remote.bytes));
+	nexthop = bridge_tunnel_to(b, &remote);
+	if (nexthop == 0) {
+		b->learn_unreachable++;
+		return 0;
+	}
+	return (uint64_t)mac_print(l->remote, l->family == IPV6) << 32 | MAC_LEARNT | MAC_TUNNEL | nexthop;
+}
+
+static void move(struct bridge *b, struct mac_slot *s, uint64_t target)
+{
+	if (!(s->target & MAC_LEARNT)) // set by hand: stays
+		return;
+	if (s->target != target) {
+		__atomic_store_n(&s->target, target, __ATOMIC_RELAXED);
+		b->moves++;
+	}
+	__atomic_store_n(&s->seen, mac_clock, __ATOMIC_RELAXED);
+}
+
+static void learn_one(const struct learn *l)
+{
+	struct bridge *b = bridge_get(mac_key_bridge(l->key));
+	struct rte_ether_addr mac = mac_key_addr(l->key);
+	struct mac_slot *s;
+	uint64_t target;
+
+	if (b == NULL || b->cfg.no_learning || bridge_is_gateway(b, &mac))
+		return;
+	target = place_of(b, l);
+	if (target == 0)
+		return;
+	s = mac_table_find(l->key);
+	if (s)
+		move(b, s, target);
+	else if (b->n_learnt >= b->cfg.mac_limit || mac_add(b, l->key, target) < 0)
+		b->learn_refused++;
+}
+
+void bridge_tick(void)
+{
+	struct learn l[64];
+	unsigned i, n, done = 0;
+
+	while (done < LEARN_PER_TICK && (n = rte_ring_sc_dequeue_burst_elem(ring, l, sizeof(l[0]), RTE_DIM(l), NULL)) > 0) {
+		for (i = 0; i < n; i++)
+			learn_one(&l[i]);
+		done += n;
+	}
+}
+
+static bool too_old(const struct mac_slot *s)
+{
+	return (s->target & MAC_LEARNT) && mac_clock - __atomic_load_n(&s->seen, __ATOMIC_RELAXED) > mac_age_seconds * 10;
+}
+
+void bridge_poll(void)
+{
+	struct mac_table *t = mac_table;
+	uint32_t polls = RTE_MIN((uint32_t)SWEEP_POLLS, mac_age_seconds * 10 / 4 + 1), n;
+
+	clock_update();
+	for (n = t->n_slots / polls + 1; n > 0; n--) {
+		if (sweep_at >= t->n_slots)
+			sweep_at = 0;
+		if (t->slots[sweep_at].key && too_old(&t->slots[sweep_at]))
+			mac_remove(&t->slots[sweep_at]);
+		sweep_at++;
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "l2/mac_order.h"
+
+#include "l2/mac_table.h"
+
+static uint64_t key_of(const struct mac_order *o, uint32_t slot)
+{
+	return o->slots[slot].key;
+}
+
+// A slot's priority is a hash that guests cannot guess, so that no choice of addresses makes the tree deep.
+static uint32_t priority(const struct mac_order *o, uint32_t slot)
+{
+	return mac_hash(key_of(o, slot));
+}
+
+// The tree at `slot` in two: keys below `key` to *left, the others to *right.
+static void split(struct mac_order *o, uint32_t slot, uint64_t key, uint32_t *left, uint32_t *right)
+{
+	while (slot != ORDER_NONE) {
+		if (key_of(o, slot) < key) {
+			*left = slot;
+			left = &o->links[slot].right;
+			slot = *left;
+		} else {
+			*right = slot;
+			right = &o->links[slot].left;
+			slot = *right;
+		}
+	}
+	*left = *right = ORDER_NONE;
+}
+
+void mac_order_insert(struct mac_order *o, uint32_t slot)
+{
+	uint64_t key = key_of(o, slot);
+	uint32_t own = priority(o, slot), *link = &o->root;
+
+	while (*link != ORDER_NONE && priority(o, *link) >= own)
+		link = key < key_of(o, *link) ? &o->links[*link].left : &o->links[*link].right;
+	split(o, *link, key, &o->links[slot].left, &o->links[slot].right);
+	*link = slot;
+}
+
+void mac_order_erase(struct mac_order *o, uint32_t slot)
+{
+	uint32_t a = o->links[slot].left, b = o->links[slot].right, *link = &o->root;
+	uint64_t key = key_of(o, slot);
+
+	while (*link != slot)
+		link = key < key_of(o, *link) ? &o->links[*link].left : &o->links[*link].right;
+	while (a != ORDER_NONE && b != ORDER_NONE) {
+		if (priority(o, a) >= priority(o, b)) {
+			*link = a;
+			link = &o->links[a].right;
+			a = *link;
+		} else {
+			*link = b;
+			link = &o->links[b].left;
+			b = *link;
+		}
+	}
+	*link = a != ORDER_NONE ? a : b;
+}
+
+uint32_t mac_order_after(const struct mac_order *o, uint64_t key)
+{
+	uint32_t slot = o->root, best = ORDER_NONE;
+
+	while (slot != ORDER_NONE) {
+		if (key_of(o, slot) > key) {
+			best = slot;
+			slot = o->links[slot].left;
+		} else {
+			slot = o->links[slot].right;
+		}
+	}
+	return best;
+}
