@@ -225,7 +225,7 @@ static int on_add_region(struct memif_conn *c, const struct memif_add_region *ad
 		return memif_conn_refuse(c, "region %u out of order", add->index);
 	ret = memif_shm_add_region(c->shm, fd, add->size);
 	if (ret == -EPERM)
-		return memif_conn_refuse(c, "region %u is not a memfd sealed against shrinking", add->index);
+		return memif_conn_refuse(c, "region %u is not a writable memfd sealed against shrinking", add->index);
 	if (ret < 0)
 		return memif_conn_refuse(c, "region %u of %lu bytes: %s", add->index, (unsigned long)add->size, strerror(-ret));
 	return conn_send_type(c, MEMIF_ACK);

@@ -49,17 +49,17 @@ static void sigbus_handler(int sig, siginfo_t *info, void *context)
 	sigaction(SIGBUS, &previous, NULL); // not ours: the access is repeated and ends as it would have without us
 }
 
+// At every region, because a library may have put its own handler there since.
 static int guard_install(void)
 {
-	struct sigaction sa = {.sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	static bool installed;
+	struct sigaction sa = {.sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO | SA_NODEFER}, now;
 
-	if (installed)
-		return 0;
-	if (sigaction(SIGBUS, &sa, &previous) < 0)
+	if (sigaction(SIGBUS, NULL, &now) < 0)
 		return -errno;
-	installed = true;
-	return 0;
+	if (now.sa_sigaction == sigbus_handler)
+		return 0;
+	previous = now;
+	return sigaction(SIGBUS, &sa, NULL) < 0 ? -errno : 0;
 }
 
 static int guard_add(uint8_t *addr, uint64_t size)
