@@ -13,8 +13,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.New(os.Stdout, os.Stderr, cli.Dial).Run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second one ends the program at once
+		cancel(cli.ErrInterrupted)
+	}()
+	os.Exit(cli.New(os.Stdout, os.Stderr, cli.Dial).Run(ctx, os.Args[1:]))
 }

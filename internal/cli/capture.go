@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,7 +111,7 @@ func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) 
 		missed = max(missed, p.Missed)
 		return out.packet(p)
 	})
-	if errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil {
 		err = nil
 	}
 	if cerr := out.close(); err == nil {

@@ -3,13 +3,19 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/corelane/corelane/internal/api/apitest"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // A capture file has an interface per port and keeps time, length, direction and the reason of a drop.
@@ -73,5 +79,30 @@ func TestCaptureNothing(t *testing.T) {
 	r := run(s, "", "capture", "-w", "-")
 	if _, err := pcapgo.NewNgReader(bytes.NewReader([]byte(r.stdout)), pcapgo.DefaultNgReaderOptions); err != nil || r.code != 0 {
 		t.Error(err, r)
+	}
+}
+
+// An interruption is how a capture ends; everything else that is interrupted has not done its job.
+func TestInterrupted(t *testing.T) {
+	s := fixture(t)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{[]string{"capture"}, 0}, {[]string{"route", "list"}, 130}} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		out := &blocks{after: func(int) { cancel(ErrInterrupted) }}
+		var errs bytes.Buffer
+		s.Packets = slices.Repeat(s.Packets[:1], 5000)
+		for i := range 5000 {
+			p := fmt.Sprintf("10.9.%d.%d/32", i>>8, i&255)
+			s.Routes.Put(apitest.RouteKey{Vrf: "red", Prefix: p}, &apiv1.Route{Vrf: "red", Prefix: p})
+		}
+		if code := New(out, &errs, Dial).Run(ctx, append([]string{"--socket", s.Socket}, c.args...)); code != c.code {
+			t.Errorf("%v: exit code %d, %s", c.args, code, errs.String())
+		}
+		if c.code != 0 && errs.String() != "interrupted\n" {
+			t.Errorf("%v: %s", c.args, errs.String())
+		}
+		cancel(nil)
 	}
 }

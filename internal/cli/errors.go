@@ -2,7 +2,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +21,9 @@ const (
 	exitUsage       = 2   // wrong command line, or no daemon
 	exitInterrupted = 130 // as shells have it
 )
+
+// ErrInterrupted is the cause of a context that a signal ended.
+var ErrInterrupted = errors.New("interrupted")
 
 // usageError is a command line that cannot be right. It prints as one line: "field: what is wrong; valid: ...".
 type usageError struct{ field, text, valid string }
@@ -46,7 +48,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err):
 		return exitUsage
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, ErrInterrupted):
 		return exitInterrupted
 	}
 	return exitFailed

@@ -18,6 +18,7 @@ var nodeListing = listing[*apiv1.Node]{
 		counter("packets", (*apiv1.Node).GetPackets),
 		counter("calls", (*apiv1.Node).GetCalls),
 		quotient("packets/call", (*apiv1.Node).GetPackets, (*apiv1.Node).GetCalls),
+		quotient("cycles/call", (*apiv1.Node).GetCycles, (*apiv1.Node).GetCalls),
 		quotient("cycles/packet", (*apiv1.Node).GetCycles, (*apiv1.Node).GetPackets),
 	},
 }
@@ -40,7 +41,8 @@ func newGraphCmd(a *app) *cobra.Command {
 			return nodeListing.rows(ctx, a, where(f, func(n *apiv1.Node) bool { return all || a.json() || n.Calls != 0 }))
 		})
 	cmd.Long = `The packet graph: what each node did and what a packet costs there, summed over the workers. Cycles are those of the
-time stamp counter. With --watch the figures are those of the interval.`
+time stamp counter; port_rx is also called when there is nothing to receive. With --watch the figures are those of the
+interval.`
 	a.bind(cmd, req, []fieldFlag{{flag: "worker", help: "only this worker", names: workerNames}})
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph with its edges for Graphviz")
 	cmd.Flags().BoolVar(&all, "all", false, "nodes that were never called too")

@@ -4,7 +4,6 @@ package cli
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -62,7 +61,7 @@ func (a *app) trace(ctx context.Context, req *apiv1.TraceRequest, bytes bool) er
 		}
 		return writeStep(a.stdout, s, bytes)
 	})
-	if errors.Is(err, context.Canceled) && steps > 0 {
+	if ctx.Err() != nil && steps > 0 {
 		return nil
 	}
 	if err == nil && steps == 0 {
