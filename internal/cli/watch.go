@@ -91,12 +91,18 @@ func (a *app) show(block *bytes.Buffer, screen, first bool) error {
 	return err
 }
 
-// redraw puts the block over the last one, cut to the height of the screen.
+// redraw puts the block over the last one, cut to the size of the screen.
 func redraw(f *os.File, block string) error {
 	lines := strings.Split(strings.TrimSuffix(block, "\n"), "\n")
-	if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 1 && len(lines) > height-1 {
-		more := len(lines) - (height - 2)
-		lines = append(lines[:height-2], fmt.Sprintf("... %d more lines", more))
+	if width, height, err := term.GetSize(int(f.Fd())); err == nil && height > 1 && width > 0 {
+		if more := len(lines) - (height - 2); len(lines) > height-1 {
+			lines = append(lines[:height-2], fmt.Sprintf("... %d more lines", more))
+		}
+		for i, line := range lines {
+			if r := []rune(line); len(r) > width {
+				lines[i] = string(r[:width])
+			}
+		}
 	}
 	const home, endOfLine, below = "\x1b[H", "\x1b[K\n", "\x1b[J"
 	_, err := io.WriteString(f, home+strings.Join(lines, endOfLine)+endOfLine+below)

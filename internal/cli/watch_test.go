@@ -124,7 +124,7 @@ func TestRedraw(t *testing.T) {
 	if !isTerminal(pts) {
 		t.Fatal("not a terminal")
 	}
-	if err := redraw(pts, "one\ntwo\nthree\nfour\nfive\n"); err != nil {
+	if err := redraw(pts, "one"+strings.Repeat(".", 100)+"\ntwo\nthree\nfour\nfive\n"); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 200)
@@ -132,7 +132,7 @@ func TestRedraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\x1b[Hone\x1b[K\r\ntwo\x1b[K\r\n... 3 more lines\x1b[K\r\n\x1b[J"
+	want := "\x1b[Hone" + strings.Repeat(".", 77) + "\x1b[K\r\ntwo\x1b[K\r\n... 3 more lines\x1b[K\r\n\x1b[J"
 	if got := string(buf[:n]); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
