@@ -1,15 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets may be looked at: workers copy matching ones into a ring that the master empties.
+// Looking at packets: workers copy matching ones into the ring of a session, which the master empties.
+//
+// A session is bounded in three ways: packets per second, the length of its ring, and the packet pool. What does not fit is counted
+// in `missed`; the packets themselves go their way in any case.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <pcap/pcap.h>
 #include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "base/error.h"
 
 enum capture_point { CAPTURE_RX, CAPTURE_TX, CAPTURE_DROP };
 
+#define CAPTURE_SESSIONS 8
+#define CAPTURE_RING 4096
+
+struct capture {
+	// Master: wo, workers: ro.
+	uint32_t points;           // bits of enum capture_point
+	uint16_t port;             // 0 = all
+	uint16_t reason;           // 0 = all; of drops
+	uint32_t snaplen;
+	uint32_t rate;             // packets per second
+	struct bpf_program filter; // bf_insns NULL: everything
+	struct rte_ring *ring;     // of mbufs that begin with struct captured
+	// All: rw.
+	int64_t tokens;
+	uint64_t missed;
+};
+
+struct captured { // at the start of the copy's data
+	uint64_t tsc;
+	uint32_t length, kept;
+	uint16_t port, reason, worker;
+	uint8_t point;
+};
+
 extern bool capture_active; // master: rw, workers: ro
 
-// Offers packets to the captures that are on. port: where they came in or leave; unused for drops.
+// Offers packets to the sessions. port: where they leave; unused for the other points.
 void capture_batch(enum capture_point point, uint16_t port, struct rte_mbuf **pkts, unsigned n);
+
+// Master thread only.
+int filter_compile(const char *text, const char *field, struct bpf_program *out, struct error *err); // empty text: bf_insns NULL
+int capture_start(struct capture *c, struct error *err); // c stays the caller's; its ring and tokens are set here
+void capture_stop(struct capture *c);                    // returns when no worker uses it any more
+void capture_refill(unsigned ms);                        // tokens for so much time

@@ -15,6 +15,7 @@
 #include "graph/counters.h"
 #include "graph/drop.h"
 #include "graph/graph.h"
+#include "worker/worker.h"
 
 #define POOL_SIZE 8191
 #define MAX_EDGES 48
@@ -24,6 +25,7 @@
 
 struct rte_mempool *node_test_pool;
 struct node_test_out node_test_outs[NODE_TEST_MAX];
+__attribute__((weak)) __thread struct worker *this_worker; // captures and traces note it; tests need no worker
 
 static unsigned n_outs;
 static const char *edges[MAX_EDGES]; // of the tested node

@@ -1,7 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Following packets node by node: a filter marks packets as they are received, node_pass() records each decision about a marked one.
+// Following packets node by node: a filter marks packets as they are received (META_TRACED), node_pass() records each decision about a
+// marked one. One session at a time.
 #pragma once
 
+#include <pcap/pcap.h>
 #include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "base/error.h"
+#include "graph/meta.h"
+
+#define TRACE_BYTES 128
+#define TRACE_RING 4096
+
+struct trace {
+	// Master: wo, workers: ro.
+	uint16_t port;             // 0 = all
+	struct bpf_program filter; // bf_insns NULL: everything
+	struct rte_ring *ring;     // of mbufs whose data is a struct trace_record
+	bool only_ours;            // follows a packet that was put in, and no others
+	// Workers: rw.
+	int32_t wanted;            // packets still to be marked
+	uint32_t marked;
+};
+
+struct trace_record {
+	struct pkt_meta meta;      // as the node left it; its next hop pointer must not be followed
+	uint64_t tsc;
+	uint32_t packet;           // number within the session
+	uint32_t nexthop;          // id, 0 = none
+	uint16_t worker, edge, port, length;
+	char node[32];
+	uint8_t data[TRACE_BYTES]; // the packet's start when the node had done with it
+};
 
 void trace_start(struct rte_mbuf **pkts, unsigned n); // worker: marks those that the filter matches
+
+// Master thread only.
+int trace_begin(struct trace *t, struct error *err); // t stays the caller's
+void trace_end(struct trace *t);                     // returns when no worker uses it any more
+void trace_mark(struct rte_mbuf *m, uint32_t packet);

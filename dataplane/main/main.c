@@ -26,6 +26,7 @@
 #include "l3/vrf.h"
 #include "main/api.h"
 #include "main/eal.h"
+#include "main/looking.h"
 #include "main/options.h"
 #include "main/system.h"
 #include "overlay/overlay.h"
@@ -51,6 +52,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	bridge_tick();
 	rcu_poll();
 	nexthop_poll();
+	looking_poll();
 	if (++ticks % SLOW_TICK == 0) {
 		neighbor_poll();
 		bridge_poll();

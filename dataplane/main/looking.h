@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Captures and traces towards their clients.
+#pragma once
+
+void looking_poll(void); // every millisecond, from the master's loop: wakes the streams that have packets
+void capture_streams_poll(void);
+void trace_streams_poll(void);
