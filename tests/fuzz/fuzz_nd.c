@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Neighbour discovery as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in, and whether the
+// checksum is made right, which a fuzzer would hardly do; the rest is the frame.
+// Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
+#include <netinet/in.h>
+
+#include "arp/arp_fixture.h"
+#include "arp/nd_packet.h"
+#include "arp/neighbor_private.h"
+#include "fuzz_frame.h"
+#include "worker/punt.h"
+
+enum { ON_FABRIC = 1, TAGGED = 2, TO_MASTER = 4, PROXY = 8, BRIDGED = 16, HELD = 32, CHECKSUM = 64, TAILROOM = 128 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	FUZZ_ASSERT(fixture_setup(NULL) == 0);
+	return 0;
+}
+
+static void configure(uint8_t bits)
+{
+	struct port *p = port_table[TENANT];
+
+	p->cfg.proxy_arp = bits & PROXY;
+	p->cfg.bridge = bits & BRIDGED ? 5 : UINT16_MAX;
+	p->cfg.guest_mac = fixture_mac("02:00:00:00:01:02");
+	p->cfg.guests[0].addr = fixture_addr("fd00::2");
+	p->cfg.guests[0].len = 128;
+	p->cfg.n_guests = 1;
+	fixture_publish(p);
+	fixture_route("fd00::/16", 9, FABRIC);
+}
+
+static void make_checksum(struct rte_mbuf *m)
+{
+	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, meta(m)->l3);
+	unsigned need = meta(m)->l3 + (unsigned)sizeof(*ip);
+
+	if (m->data_len >= need + 8 && rte_be_to_cpu_16(ip->payload_len) <= m->data_len - need && ip->proto == IPPROTO_ICMPV6)
+		fixture_checksum(m);
+}
+
+static void assert_answer(struct rte_mbuf *m)
+{
+	struct nd_packet p;
+
+	FUZZ_ASSERT(nd_parse(m, &p) && p.nd->type == ND_ADVERT && p.mac && meta(m)->out_port == TENANT);
+	FUZZ_ASSERT(rte_is_same_ether_addr(p.mac, &port_table[TENANT]->mac));
+}
+
+static void through_node(struct rte_mbuf *m)
+{
+	const char *edge = node_test_one("nd_input", m);
+
+	FUZZ_ASSERT(edge);
+	if (strcmp(edge, "punt") == 0) {
+		fixture_punt(meta(m)->out_port, m);
+		return;
+	}
+	if (strcmp(edge, "port_tx") == 0)
+		assert_answer(m);
+	else if (strcmp(edge, "drop") == 0)
+		FUZZ_ASSERT(meta(m)->reason != 0);
+	rte_pktmbuf_free(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct ip_addr gateway = fixture_addr("fd00::1"), guest = fixture_addr("fd00::2"), peer = fixture_addr("2001:db8::2");
+	uint32_t adj[2] = {0};
+	struct rte_mbuf *m;
+	uint16_t port;
+
+	if (size < 1 || size > 1500)
+		return 0;
+	configure(*data);
+	port = *data & ON_FABRIC ? FABRIC : TENANT;
+	if (*data & HELD) {
+		adjacency_hold(TENANT, &guest, NULL, &adj[0], NULL);
+		adjacency_hold(FABRIC, &peer, NULL, &adj[1], NULL);
+	}
+	m = fuzz_frame(data + 1, size - 1, *data & TAILROOM ? 64 : 0);
+	m->port = port;
+	meta(m)->bridge = port_fwds[port]->bridge;
+	meta(m)->l3 = *data & TAGGED ? 18 : 14;
+	if (*data & CHECKSUM)
+		make_checksum(m);
+	if (*data & TO_MASTER)
+		fixture_punt(PUNT_ND, m);
+	else
+		through_node(m);
+	FUZZ_ASSERT(neighbor_find(TENANT, &gateway) == NULL);
+	if (*data & HELD) {
+		adjacency_put(adj[0]);
+		adjacency_put(adj[1]);
+	}
+	fixture_wait(100);
+	fixture_reset(NULL);
+	FUZZ_ASSERT(node_test_in_use() == 0 && neighbor_count() == 0);
+	return 0;
+}
