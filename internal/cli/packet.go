@@ -128,7 +128,10 @@ func layerText(l gopacket.Layer) string {
 	case *gopacket.DecodeFailure:
 		return "malformed: " + l.Error().Error()
 	}
-	return l.LayerType().String()
+	if name := l.LayerType().String(); !strings.HasPrefix(name, "ICMPv6") { // the body, its type is said already
+		return name
+	}
+	return ""
 }
 
 func arpText(a *layers.ARP) string {
