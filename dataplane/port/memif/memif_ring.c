@@ -94,7 +94,9 @@ static __rte_always_inline struct snapshot desc_read(const struct memif_queue *q
 
 static __rte_always_inline void desc_write(struct memif_queue *q, uint16_t pos, uint64_t head)
 {
-	__atomic_store_n((uint64_t *)&q->ring->desc[pos & (q->size - 1)], head, __ATOMIC_RELAXED);
+	uint64_t *word = (uint64_t *)&q->ring->desc[pos & (q->size - 1)]; // clang takes the packed type's alignment otherwise
+
+	__atomic_store_n(word, head, __ATOMIC_RELAXED);
 }
 
 static __rte_always_inline uint32_t desc_length(struct snapshot s)
