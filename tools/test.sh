@@ -79,7 +79,7 @@ run_system() {
 run_fuzz() {
   local target name cases='' status=0
   [ -d build-fuzz ] || CC=clang meson setup build-fuzz -Dfuzz=true -Dbuildtype=debugoptimized \
-    -Db_sanitize=address,undefined -Db_lundef=false >/dev/null || return 1
+    -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize=alignment >/dev/null || return 1
   ninja -C build-fuzz fuzz-targets || return 1
   for target in build-fuzz/tests/fuzz/fuzz_*; do
     [ -f "$target" ] && [ -x "$target" ] || continue
@@ -102,7 +102,8 @@ run_fuzz() {
 }
 
 run_sanitize() (
-  [ -d build-asan ] || CC=clang meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false >/dev/null ||
+  [ -d build-asan ] || CC=clang meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+    -Dc_args=-fno-sanitize=alignment >/dev/null ||
     return 1
   ninja -C build-asan || return 1
   # Leaks are looked for by the soak: DPDK itself keeps memory until the process ends.
