@@ -188,7 +188,8 @@ static int check_id(uint32_t *id, struct error *err)
 	if (*id >= BRIDGE_MAX)
 		return error_set(err, ERANGE, "bridge.id", text, "1 to 16383", "is out of range");
 	if (bridges[*id])
-		return error_set(err, EEXIST, "bridge.id", text, "a free id from 1 to 16383", "is taken by '%s'", bridges[*id]->cfg.name);
+		return error_set(err, EEXIST, "bridge.id", text, "a free id from 1 to 16383", "is taken by '%s'",
+				 bridges[*id]->cfg.name);
 	return 0;
 }
 

@@ -19,14 +19,14 @@
 #define BRIDGE_FLOOD_MAX 256 // remote tunnel ends
 #define BRIDGE_MAC_LIMIT 8192
 #define BRIDGE_NONE UINT16_MAX
-#define MAC_MAX (1u << 20)   // of all domains together
+#define MAC_MAX (1u << 20) // of all domains together
 
 struct bridge_config {
 	char name[BRIDGE_NAME];
-	uint32_t id;           // 0: the next free one
-	bool drop_unknown;     // unknown unicast is dropped instead of flooded
+	uint32_t id;       // 0: the next free one
+	bool drop_unknown; // unknown unicast is dropped instead of flooded
 	bool no_learning;
-	uint32_t mac_limit;    // learnt addresses, 0 = BRIDGE_MAC_LIMIT
+	uint32_t mac_limit; // learnt addresses, 0 = BRIDGE_MAC_LIMIT
 	uint32_t flood[BRIDGE_FLOOD_MAX];
 	unsigned n_flood;
 };
@@ -34,17 +34,17 @@ struct bridge_config {
 // What workers see: immutable, replaced as a whole.
 struct bridge_fwd {
 	bool drop_unknown, learning;
-	uint16_t vrf;          // of the first port that has one, UINT16_MAX = frames are not routed
+	uint16_t vrf;                  // of the first port that has one, UINT16_MAX = frames are not routed
 	struct rte_ether_addr gateway; // with a VRF
 	unsigned n_ports, n_flood;
-	uint16_t *ports;       // local ports of the domain
-	uint32_t *flood;       // tunnel next hops
+	uint16_t *ports; // local ports of the domain
+	uint32_t *flood; // tunnel next hops
 };
 
 struct bridge { // control plane
 	struct bridge_config cfg;
 	uint16_t id;
-	uint32_t refs;         // ports, labels, VNIs
+	uint32_t refs; // ports, labels, VNIs
 	uint32_t n_macs, n_learnt;
 	uint64_t learn_refused;     // for want of room
 	uint64_t learn_unreachable; // behind a remote end that no tunnel of the domain leads to
@@ -52,7 +52,7 @@ struct bridge { // control plane
 	unsigned n_vias;            // tunnels of addresses set by hand
 	struct bridge_via {
 		uint32_t nexthop, macs;
-	} *vias;
+	} * vias;
 };
 
 extern struct bridge_fwd *bridge_fwds[BRIDGE_MAX]; // workers: ro (RCU), NULL = there is none
@@ -62,8 +62,8 @@ int bridge_init(struct error *err);
 struct bridge *bridge_add(const struct bridge_config *cfg, struct error *err);
 int bridge_set(struct bridge *b, const struct bridge_config *cfg, struct error *err);
 int bridge_del(const char *name, struct error *err);
-struct bridge *bridge_get(uint16_t id);       // NULL
-struct bridge *bridge_find(const char *name); // NULL
+struct bridge *bridge_get(uint16_t id);                                                 // NULL
+struct bridge *bridge_find(const char *name);                                           // NULL
 struct bridge *bridge_find_err(const char *name, const char *field, struct error *err); // NULL with err
 struct bridge *bridge_next(const struct bridge *b);
 unsigned bridge_count(void);

@@ -9,7 +9,6 @@
 #include "main/api.h"
 #include "port/registry.h"
 
-
 static int get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c, struct error *err)
 {
 	char text[16];
@@ -68,8 +67,8 @@ static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__
 {
 	out->name = api_strdup(call, b->cfg.name);
 	out->id = b->id;
-	out->unknown_unicast = b->cfg.drop_unknown ? CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP :
-						     CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_FLOOD;
+	out->unknown_unicast = b->cfg.drop_unknown ? CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP
+						   : CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_FLOOD;
 	out->n_flood = b->cfg.n_flood;
 	out->flood = api_alloc(call, (b->cfg.n_flood + 1) * sizeof(*out->flood));
 	memcpy(out->flood, b->cfg.flood, b->cfg.n_flood * sizeof(*out->flood));
@@ -115,7 +114,8 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	int ret = 0;
 
 	if (in->bridge == NULL || in->n_fields == 0)
-		return error_set(err, EINVAL, in->bridge ? "fields" : "bridge", NULL, "unknown_unicast, flood, no_learning, mac_limit", "nothing to change");
+		return error_set(err, EINVAL, in->bridge ? "fields" : "bridge", NULL,
+				 "unknown_unicast, flood, no_learning, mac_limit", "nothing to change");
 	b = bridge_find_err(in->bridge->name, "bridge.name", err);
 	if (b == NULL)
 		return -ENOENT;

@@ -12,9 +12,11 @@
 
 enum { TX = NH_EDGES };
 
-DROP_REASON(bridge_no_target, "A frame to be flooded had nobody to go to: no other port of the bridge domain is up, and it has no remote ends.");
+DROP_REASON(bridge_no_target,
+	    "A frame to be flooded had nobody to go to: no other port of the bridge domain is up, and it has no remote ends.");
 DROP_REASON(bridge_no_buffer, "A copy of a flooded frame could not be made: no buffers were left.");
-DROP_REASON(bridge_flood_limit, "Too many copies at once: a storm of broadcasts or unknown destinations in a domain with many ends.");
+DROP_REASON(bridge_flood_limit,
+	    "Too many copies at once: a storm of broadcasts or unknown destinations in a domain with many ends.");
 DROP_REASON(bridge_flood_tunnel_down,
 	    "A flooded frame did not reach one of the remote ends: its tunnel leads nowhere now. See `corelane nexthop list`.");
 DROP_REASON(bridge_flood_too_big, "A flooded frame is larger than what one of the remote ends' tunnels carries.");

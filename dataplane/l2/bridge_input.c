@@ -16,16 +16,21 @@ enum { TX = NH_EDGES, FLOOD, IP4, IP6 };
 DROP_REASON(bridge_gone, "The bridge domain has been removed.");
 DROP_REASON(bridge_truncated, "A frame for a bridge domain is shorter than an Ethernet header.");
 DROP_REASON(bridge_bad_source, "The frame's source MAC is a multicast address or zero.");
-DROP_REASON(bridge_spoofed_gateway, "A frame in a bridge domain had the virtual gateway's MAC as its source: a guest claims it, or a loop.");
-DROP_REASON(bridge_link_local, "The frame was for the bridge's own link (spanning tree, LLDP, pause): IEEE 802.1Q keeps these from being forwarded.");
+DROP_REASON(bridge_spoofed_gateway,
+	    "A frame in a bridge domain had the virtual gateway's MAC as its source: a guest claims it, or a loop.");
+DROP_REASON(bridge_link_local,
+	    "The frame was for the bridge's own link (spanning tree, LLDP, pause): IEEE 802.1Q keeps these from being forwarded.");
 DROP_REASON(bridge_same_port, "The frame's destination is behind the port that it came in by.");
-DROP_REASON(bridge_split_horizon, "A frame out of a tunnel was for a MAC behind a tunnel: the sender should have sent it there itself.");
-DROP_REASON(bridge_unknown_unicast, "The destination MAC is not known and the bridge domain drops such frames. See `corelane mac list`.");
-DROP_REASON(bridge_tunnel_down,
-	    "The tunnel to the destination MAC leads nowhere now: its remote address has no route in the fabric VRF. See `corelane nexthop show ID`.");
-DROP_REASON(bridge_too_big, "The frame is larger than what the port or tunnel to its destination carries. Lower the guests' MTU or raise the underlay's.");
-DROP_REASON(bridge_gateway_arp,
-	    "ARP or neighbour discovery for the gateway's MAC that the router does not answer: it came from another host, whose own gateway answers, or asked for somebody else.");
+DROP_REASON(bridge_split_horizon,
+	    "A frame out of a tunnel was for a MAC behind a tunnel: the sender should have sent it there itself.");
+DROP_REASON(bridge_unknown_unicast,
+	    "The destination MAC is not known and the bridge domain drops such frames. See `corelane mac list`.");
+DROP_REASON(bridge_tunnel_down, "The tunnel to the destination MAC leads nowhere now: its remote address has no route in the "
+				"fabric VRF. See `corelane nexthop show ID`.");
+DROP_REASON(bridge_too_big, "The frame is larger than what the port or tunnel to its destination carries. Lower the guests' MTU or "
+			    "raise the underlay's.");
+DROP_REASON(bridge_gateway_arp, "ARP or neighbour discovery for the gateway's MAC that the router does not answer: it came from "
+				"another host, whose own gateway answers, or asked for somebody else.");
 DROP_REASON(bridge_gateway_type, "The frame for the gateway's MAC carries neither IPv4 nor IPv6.");
 
 #define CHUNK RTE_HASH_LOOKUP_BULK_MAX
@@ -87,7 +92,8 @@ static inline void learn(struct rte_mbuf *m, const struct bridge_fwd *f, struct 
 }
 
 // The frame leaves the bridge by its gateway and is a packet of the VRF.
-static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f, const struct rte_ether_hdr *eth)
+static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f,
+				const struct rte_ether_hdr *eth)
 {
 	md->l3 = sizeof(*eth);
 	md->vrf = f->vrf;
@@ -124,7 +130,8 @@ static inline edge_t too_big(struct rte_mbuf *m, struct pkt_meta *md, const stru
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(eth + 1);
 	unsigned mtu = nh->mtu + nh->inner_eth - (unsigned)sizeof(*eth);
 	bool v6 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr);
-	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && m->data_len >= sizeof(*eth) + sizeof(*ip) && ip->version_ihl == 0x45;
+	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && m->data_len >= sizeof(*eth) + sizeof(*ip) &&
+		  ip->version_ihl == 0x45;
 
 	if (f->vrf == UINT16_MAX || mtu < 576 || !(v6 || (v4 && (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)))))
 		return drop(m, bridge_too_big);

@@ -21,11 +21,12 @@ static int check_gateway(const struct port *old, const struct port_config *cfg, 
 
 	snprintf(text, sizeof(text), "%u", cfg->vrf);
 	if (p->cfg.vrf != cfg->vrf)
-		return error_set(err, EINVAL, "port.vrf", text, "the VRF of the bridge's other ports", "port '%s' of the same bridge is in another VRF",
-				 p->cfg.name);
+		return error_set(err, EINVAL, "port.vrf", text, "the VRF of the bridge's other ports",
+				 "port '%s' of the same bridge is in another VRF", p->cfg.name);
 	if (!rte_is_same_ether_addr(&p->mac, mac_of(old, cfg)))
-		return error_set(err, EINVAL, "port.mac", mac_format(mac_of(old, cfg), mac), "the gateway MAC of the bridge's other ports",
-				 "port '%s' of the same bridge has another one", p->cfg.name);
+		return error_set(err, EINVAL, "port.mac", mac_format(mac_of(old, cfg), mac),
+				 "the gateway MAC of the bridge's other ports", "port '%s' of the same bridge has another one",
+				 p->cfg.name);
 	return 0;
 }
 

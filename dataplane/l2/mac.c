@@ -122,7 +122,8 @@ static int check_port(const struct bridge *b, uint16_t id, struct error *err)
 	if (p == NULL)
 		return error_set(err, ENOENT, "mac.port", NULL, "the name of a port", "there is no such port");
 	if (p->cfg.bridge != b->id)
-		return error_set(err, EINVAL, "mac.port", p->cfg.name, "a port of the bridge", "is not in bridge '%s'", b->cfg.name);
+		return error_set(err, EINVAL, "mac.port", p->cfg.name, "a port of the bridge", "is not in bridge '%s'",
+				 b->cfg.name);
 	return 0;
 }
 
@@ -153,11 +154,14 @@ int mac_set(const struct mac_entry *e, struct error *err)
 		return ret;
 	s = mac_table_find(key);
 	if (s && !(s->target & MAC_LEARNT))
-		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address", "has been set in bridge '%s'", b->cfg.name);
+		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address", "has been set in bridge '%s'",
+				 b->cfg.name);
 	if (s)
 		mac_remove(s);
 	ret = mac_add(b, key, e->nexthop ? MAC_TUNNEL | e->nexthop : e->port);
-	return ret < 0 ? error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them", "no room for another one") : 0;
+	return ret < 0 ? error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them",
+				   "no room for another one")
+		       : 0;
 }
 
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err)
@@ -175,7 +179,8 @@ static void describe(const struct mac_slot *s, struct mac_entry *out)
 {
 	const struct nexthop_entry *nh;
 
-	*out = (struct mac_entry){.bridge = mac_key_bridge(s->key), .mac = mac_key_addr(s->key), .learnt = (s->target & MAC_LEARNT) != 0};
+	*out = (struct mac_entry){
+		.bridge = mac_key_bridge(s->key), .mac = mac_key_addr(s->key), .learnt = (s->target & MAC_LEARNT) != 0};
 	out->seen = (uint64_t)__atomic_load_n(&s->seen, __ATOMIC_RELAXED) * (rte_get_tsc_hz() / 10);
 	if (!(s->target & MAC_TUNNEL)) {
 		out->port = (uint16_t)MAC_ID(s->target);

@@ -17,7 +17,9 @@ static int get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct e
 
 	if (in->target_case == CORELANE__V1__MAC__TARGET_NEXTHOP) {
 		e->nexthop = in->nexthop;
-		return in->nexthop ? 0 : error_set(err, ENOENT, "mac.nexthop", "0", "the id of a tunnel next hop", "there is no such next hop");
+		return in->nexthop ? 0
+				   : error_set(err, ENOENT, "mac.nexthop", "0", "the id of a tunnel next hop",
+					       "there is no such next hop");
 	}
 	if (in->target_case != CORELANE__V1__MAC__TARGET_PORT)
 		return error_set(err, EINVAL, "mac.target", NULL, "port or nexthop", "an address needs a place");

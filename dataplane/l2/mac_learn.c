@@ -15,7 +15,7 @@
 #define LEARN_RING 16384
 #define LEARN_PER_TICK 8192 // some 5 ms of the master's time
 #define RECENT 256
-#define SWEEP_POLLS 100     // the whole table is looked at in 10 s, or in a quarter of the age if that is less
+#define SWEEP_POLLS 100 // the whole table is looked at in 10 s, or in a quarter of the age if that is less
 
 struct learn {
 	uint64_t key;
@@ -58,7 +58,8 @@ int mac_learn_init(struct error *err)
 
 static inline uint64_t tag_of(const struct learn *l)
 {
-	uint64_t place = (uint64_t)l->family << 48 | (uint64_t)l->port << 32 | (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
+	uint64_t place =
+		(uint64_t)l->family << 48 | (uint64_t)l->port << 32 | (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
 
 	return (l->key ^ place * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
 }

@@ -12,10 +12,10 @@ struct mac_order {
 	uint32_t root;
 	struct mac_order_link {
 		uint32_t left, right;
-	} *links; // one for each slot
+	} * links; // one for each slot
 	const struct mac_slot *slots;
 };
 
-void mac_order_insert(struct mac_order *o, uint32_t slot); // its key is set and new
-void mac_order_erase(struct mac_order *o, uint32_t slot);  // its key is still set
+void mac_order_insert(struct mac_order *o, uint32_t slot);         // its key is set and new
+void mac_order_erase(struct mac_order *o, uint32_t slot);          // its key is still set
 uint32_t mac_order_after(const struct mac_order *o, uint64_t key); // slot of the smallest key above, ORDER_NONE

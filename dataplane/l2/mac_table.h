@@ -31,7 +31,7 @@ static inline uint16_t mac_key_bridge(uint64_t key)
 struct rte_ether_addr mac_key_addr(uint64_t key);
 
 // Where a MAC is, in one word. Bits 63..32: print of the remote end that it was learnt behind.
-#define MAC_ID(t) ((uint32_t)(t) & 0xffffff) // port or next hop
+#define MAC_ID(t) ((uint32_t)(t)&0xffffff) // port or next hop
 #define MAC_TUNNEL (1u << 31)
 #define MAC_LEARNT (1u << 30)
 
@@ -55,10 +55,10 @@ struct mac_slot {
 
 struct mac_table {
 	struct rte_hash *hash;
-	struct mac_slot *slots;  // by the hash's positions
+	struct mac_slot *slots; // by the hash's positions
 	uint32_t n_slots;
-	uint32_t capacity, n;    // master only
-	struct mac_order order;  // master only
+	uint32_t capacity, n;   // master only
+	struct mac_order order; // master only
 };
 
 extern struct mac_table *mac_table; // workers: ro (RCU)
@@ -73,7 +73,7 @@ static inline struct mac_slot *mac_slot_at(const struct mac_table *t, int32_t at
 // Master thread only.
 int mac_table_init(struct error *err);
 uint32_t mac_hash(uint64_t key);
-struct mac_slot *mac_table_find(uint64_t key);              // NULL
-int mac_table_add(uint64_t key, uint64_t target);           // a new key, seen now; -ENOSPC: MAC_MAX, -ENOMEM
+struct mac_slot *mac_table_find(uint64_t key);    // NULL
+int mac_table_add(uint64_t key, uint64_t target); // a new key, seen now; -ENOSPC: MAC_MAX, -ENOMEM
 void mac_table_remove(struct mac_slot *s);
-struct mac_slot *mac_table_after(uint64_t key);             // NULL
+struct mac_slot *mac_table_after(uint64_t key); // NULL
