@@ -284,13 +284,26 @@ void nexthop_poll(void)
 	rebuild(NH_GROUP); // of tunnels
 }
 
+// The operator's next hops must go before their port: its id may become another tenant's.
+static int check_port_del(const struct port *p, struct error *err)
+{
+	struct nexthop_entry *e;
+
+	for (e = nexthop_next(0); e && e->cfg.id < NEXTHOP_API_MAX; e = nexthop_next(e->cfg.id))
+		if (e->cfg.kind == NH_PORT && e->cfg.port.id == p->id)
+			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL, "is in use: next hop %u leads through it", e->cfg.id);
+	return 0;
+}
+
 int nexthop_init(void)
 {
+	static struct port_listener listener = {.check_del = check_port_del};
 	static const struct nexthop_config own[] = {
 		{.id = NH_ID_LOCAL, .kind = NH_LOCAL}, {.id = NH_ID_REJECT, .kind = NH_REJECT}, {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};
 	unsigned i;
 	int ret = 0;
 
+	port_listen(&listener);
 	for (i = 0; i < RTE_DIM(own) && ret == 0; i++)
 		ret = nexthop_add(&own[i], false, NULL);
 	return ret;

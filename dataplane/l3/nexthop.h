@@ -149,7 +149,6 @@ int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists
 // The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next poll.
 void nexthop_underlay_changed(void);
 void nexthop_poll(void); // from the master's loop
-void nexthop_port_removed(uint16_t port);
 
 // Builders, one file per kind.
 struct nexthop *nexthop_build(struct nexthop_entry *e);         // NULL: no memory

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,6 +116,17 @@ static int start_workers(const struct options *o, struct error *err)
 	return 0;
 }
 
+// Each API client and each queue of a port takes descriptors.
+static void raise_file_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
 static int start(const struct options *o, struct error *err)
 {
 	int ret = rcu_init();
@@ -152,6 +164,7 @@ static void run(const struct options *o)
 static void stop(void)
 {
 	api_server_stop();
+	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
 	worker_del_all(); // nobody reads any more
 	port_del_all();
 	rcu_fini();
@@ -173,6 +186,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	raise_file_limit();
 	lock = lock_run_dir(o.run_dir, &err);
 	if (lock < 0 || eal_start(&o, &err) < 0)
 		return fail(&err);

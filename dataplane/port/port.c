@@ -194,14 +194,26 @@ static int check_listeners(const struct port *old, const struct port_config *cfg
 	return ret;
 }
 
+// Ids go round, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
+static uint16_t next_id(void)
+{
+	static uint16_t last;
+	unsigned tries;
+
+	for (tries = 1; tries < PORT_MAX; tries++) {
+		last = (uint16_t)(last % (PORT_MAX - 1) + 1);
+		if (port_table[last] == NULL)
+			return last;
+	}
+	return 0;
+}
+
 static struct port *port_new(const struct port_config *cfg, struct error *err)
 {
 	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
-	uint16_t id, i;
+	uint16_t id = next_id(), i;
 
-	for (id = 1; id < PORT_MAX && port_table[id]; id++)
-		;
-	if (p == NULL || id == PORT_MAX) {
+	if (p == NULL || id == 0) {
 		rte_free(p);
 		error_set(err, ENOSPC, "port", NULL, "1023 ports", "no room for another port");
 		return NULL;

@@ -8,6 +8,7 @@
 #include "l3/vrf.h"
 #include "main/api.h"
 #include "port.pb-c.h"
+#include "port/devargs.h"
 #include "port/registry.h"
 #include "worker/worker.h"
 
@@ -32,7 +33,8 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 	switch (in->device_case) {
 	case CORELANE__V1__PORT__DEVICE_DPDK:
 		c->kind = "dpdk";
-		return copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
+		ret = devargs_memif(in->dpdk->devargs, c, err);
+		return ret != 0 ? RTE_MIN(ret, 0) : copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
 	case CORELANE__V1__PORT__DEVICE_TAP:
 		c->kind = "tap";
 		ret = copy("port.tap.ifname", c->ifname, sizeof(c->ifname), *in->tap->ifname ? in->tap->ifname : c->name, err);

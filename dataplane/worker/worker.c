@@ -346,6 +346,7 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 	struct worker *w = worker_next(NULL);
 
 	meta(m)->arg = edge;
+	meta(m)->nexthop = NULL; // one from an earlier walk may be gone
 	if (w && rte_ring_mp_enqueue(w->inject, m) == 0)
 		return 0;
 	rte_pktmbuf_free(m);
