@@ -191,14 +191,8 @@ static bool secret_matches(const char *own, const char *given)
 	return own[0] == '\0' || diff == 0;
 }
 
-static int on_init(struct memif_conn *c, const struct memif_init *init)
+static int check_init(struct memif_conn *c, const struct memif_if *mif, const struct memif_init *init)
 {
-	struct memif_if *mif = memif_listener_find(c->listener, init->id);
-
-	if (init->version != MEMIF_VERSION)
-		return memif_conn_refuse(c, "incompatible memif version %#x, need %#x", init->version, MEMIF_VERSION);
-	if (mif == NULL)
-		return memif_conn_refuse(c, "no interface with id %u", init->id);
 	if (!secret_matches(mif->secret, init->secret))
 		return memif_conn_refuse(c, "id %u: wrong secret", init->id);
 	if (mif->conn != NULL)
@@ -206,9 +200,25 @@ static int on_init(struct memif_conn *c, const struct memif_init *init)
 	if (init->mode != MEMIF_MODE_ETHERNET)
 		return memif_conn_refuse(c, "id %u: only Ethernet mode", init->id);
 	c->shm = memif_shm_new();
-	if (c->shm == NULL)
-		return memif_conn_refuse(c, "out of memory");
+	return c->shm == NULL ? memif_conn_refuse(c, "out of memory") : 0;
+}
+
+static int on_init(struct memif_conn *c, const struct memif_init *init)
+{
+	struct memif_if *mif = memif_listener_find(c->listener, init->id);
+	int ret;
+
+	if (init->version != MEMIF_VERSION)
+		return memif_conn_refuse(c, "incompatible memif version %#x, need %#x", init->version, MEMIF_VERSION);
+	if (mif == NULL)
+		return memif_conn_refuse(c, "no interface with id %u", init->id);
 	copy_name(c->peer, sizeof(c->peer), init->name, sizeof(init->name));
+	ret = check_init(c, mif, init);
+	if (ret < 0) {
+		if (mif->failed != NULL)
+			mif->failed(mif, c->reason);
+		return ret;
+	}
 	c->mif = mif;
 	mif->conn = c;
 	c->state = MEMIF_WAIT_CONNECT;

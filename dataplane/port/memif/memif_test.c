@@ -273,6 +273,7 @@ static void refusals_say_why(void **state)
 	server = test_open(&s);
 	client = test_open(&c);
 	assert_true(test_wait_text(client->last_error, "wrong secret"));
+	assert_true(test_wait_text(server->last_error, "wrong secret"));
 	test_close(client);
 	strcpy(c.secret, "open sesame!");
 	client = test_open(&c);
