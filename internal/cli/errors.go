@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/state"
@@ -17,8 +18,8 @@ import (
 // Exit codes.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // the daemon refused, or there was nothing to show
-	exitUsage       = 2   // wrong command line, or no daemon
+	exitFailed      = 1   // not possible now: there is no such thing, it is taken or in use, or nothing to show
+	exitUsage       = 2   // wrong input, whoever found it, or no daemon
 	exitInterrupted = 130 // as shells have it
 )
 
@@ -43,9 +44,12 @@ func usagef(field, valid, format string, args ...any) error {
 func exitCode(err error) int {
 	var usage *usageError
 	var gone *api.Unavailable
+	var refused *api.Error
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &refused) && refused.Code == codes.InvalidArgument:
+		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err):
 		return exitUsage
 	case errors.Is(err, ErrInterrupted):
