@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A corelaned in a network namespace that lives and dies with it, and the command that configures it."""
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refused(Exception):
+    """The daemon refused a command; the text is what it said."""
+
+
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def own_namespace():
+    """Runs in the child: nothing of it outlives this process, whatever happens to it."""
+    checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+    checked(libc.unshare(CLONE_NEWNET))
+
+
+class Daemon:
+    def __init__(self, *options):
+        self.dir = tempfile.mkdtemp(prefix="corelane-packet-")
+        self.socket = os.path.join(self.dir, "corelaned.sock")
+        self.cli_path = os.environ.get("CORELANE") or os.path.join(ROOT, "bin", "corelane")
+        path = os.environ.get("CORELANED") or os.path.join(ROOT, "build", "dataplane", "corelaned")
+        self.log_path = os.path.join(self.dir, "log")
+        command = [path, "--run-dir", self.dir, "--no-huge", "--memory", "256", "--worker-cpus",
+                   str(max(os.sched_getaffinity(0))), "--idle", "sleep", *options]
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=own_namespace)
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + 60
+        while True:
+            self.check_alive()
+            with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
+                s.connect(self.socket)
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError("corelaned does not answer:\n" + self.log())
+            time.sleep(0.02)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def check_alive(self):
+        code = self.process.poll()
+        if code is not None:
+            raise RuntimeError(f"corelaned ended with {code}:\n{self.log()[-8000:]}")
+
+    @contextlib.contextmanager
+    def namespace(self):
+        """What this thread opens in here belongs to the daemon's network namespace."""
+        with open("/proc/thread-self/ns/net", encoding="ascii") as own, open(f"/proc/{self.process.pid}/ns/net", encoding="ascii") as its:
+            checked(libc.setns(its.fileno(), CLONE_NEWNET))
+            try:
+                yield
+            finally:
+                checked(libc.setns(own.fileno(), CLONE_NEWNET))
+
+    def cli(self, *args):
+        """Runs `corelane`; returns the messages that it printed."""
+        command = [self.cli_path, "--socket", self.socket, *(str(a) for a in args), "-o", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode != 0:
+            self.check_alive()
+            raise Refused(f"{' '.join(command[3:-2])}: {done.stderr.strip()}")
+        return [json.loads(line) for line in done.stdout.splitlines() if line]
+
+    def stop(self):
+        """Ends it as an operator would; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            code = self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return code

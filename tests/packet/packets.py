@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets as scapy writes them, and comparison with what the router sent."""
+import difflib
+import struct
+
+from scapy.config import conf
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import GRE, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Raw
+
+from router import GATEWAY_MAC, ROUTER_MAC
+from topology import FAB0, FAB0_MAC, HOST, HOST_MAC, RED, REMOTE_ROUTER_MAC, UDP_PORT, vni
+
+conf.ipv6_enabled = True
+PAYLOAD = bytes(range(64))
+
+
+def ip(family, src, dst, ttl=64, tos=0, **fields):
+    """An IP header of either family; src and dst may be given by family."""
+    src = src if isinstance(src, str) else src[family]
+    dst = dst if isinstance(dst, str) else dst[family]
+    if family == 4:
+        return IP(src=src, dst=dst, ttl=ttl, tos=tos, **fields)
+    return IPv6(src=src, dst=dst, hlim=ttl, tc=tos, **fields)
+
+
+def udp_packet(family, src, dst, sport=1234, dport=5678, payload=PAYLOAD, **fields):
+    return ip(family, src, dst, **fields) / UDP(sport=sport, dport=dport) / Raw(payload)
+
+
+def from_guest(guest, packet):
+    return Ether(src=guest["mac"], dst=GATEWAY_MAC) / packet
+
+
+def to_guest(guest, packet):
+    return Ether(src=GATEWAY_MAC, dst=guest["mac"]) / packet
+
+
+def forwarded(packet, **changes):
+    """The same IP packet one hop later, checksums built anew."""
+    p = packet.copy()
+    if isinstance(p, IP):
+        p.ttl -= 1
+    else:
+        p.hlim -= 1
+    for name, value in changes.items():
+        setattr(p, name, value)
+    if isinstance(p, IP):
+        del p.chksum
+    return p
+
+
+def shim(encap, tag, ttl=64, to_router=ROUTER_MAC, from_router=REMOTE_ROUTER_MAC):
+    """What lies between the outer UDP or GRE header and the inner IP packet."""
+    if encap == "vxlan":
+        return VXLAN(flags="Instance", vni=vni(tag)) / Ether(src=from_router, dst=to_router)
+    return MPLS(label=tag, s=1, ttl=ttl)
+
+
+def carrier(encap, under, sport=50000, checksum=0, dport=None, **gre):
+    if encap == "mplsogre":
+        return GRE(proto=0x8847, **gre)
+    return UDP(sport=sport, dport=dport or UDP_PORT[encap], chksum=checksum)
+
+
+def from_host(encap, under, packet, tag=RED, ttl=64, tos=0, label_ttl=64, **carried):
+    """A packet as the host on the underlay sends it through a tunnel."""
+    return (Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0, ttl=ttl, tos=tos) / carrier(encap, under, **carried) /
+            shim(encap, tag, ttl=label_ttl) / packet)
+
+
+def to_host(encap, under, packet, seen, tag=RED, ttl=64, tos=0, label_ttl=64, **carried):
+    """What the router should have sent to that host. The entropy is taken from the frame that was seen."""
+    got = Ether(seen)
+    header = ip(under, FAB0, HOST, ttl=ttl, tos=tos)
+    if under == 4:
+        header.flags, header.id = "DF", 0
+    else:
+        header.fl = got[IPv6].fl
+    if encap != "mplsogre":
+        carried.setdefault("sport", got[UDP].sport)
+    return (Ether(src=FAB0_MAC, dst=HOST_MAC) / header / carrier(encap, under, **carried) /
+            shim(encap, tag, ttl=label_ttl, to_router=REMOTE_ROUTER_MAC, from_router=ROUTER_MAC) / packet)
+
+
+def lines(packet):
+    return packet.show(dump=True).splitlines()
+
+
+def assert_same(expected, data):
+    """Byte for byte; else says which fields differ."""
+    raw = bytes(expected)
+    if raw == data:
+        return
+    diff = list(difflib.unified_diff(lines(expected.__class__(raw)), lines(expected.__class__(data)), "expected", "got", lineterm="", n=1))
+    raise AssertionError("\n".join(["the frame is not the expected one:", *diff, f"expected {raw.hex()}", f"got      {data.hex()}"]))
+
+
+def assert_out(out, *expected):
+    """Exactly these (port, packet) came out; of one port in this order."""
+    summary = [(o.port, o.packet.summary()) for o in out]
+    assert len(out) == len(expected), f"came out: {summary}"
+    for port in {p for p, _ in expected}:
+        frames = [o.data for o in out if o.port == port]
+        wanted = [e for p, e in expected if p == port]
+        assert len(frames) == len(wanted), f"came out: {summary}"
+        for w, f in zip(wanted, frames):
+            assert_same(w, f)
+
+
+def assert_nothing(out):
+    assert not out, f"came out: {[(o.port, o.packet.summary()) for o in out]}"
+
+
+def checksum_ok(packet, layer):
+    """The layer's checksum is the one that scapy computes."""
+    p = packet.copy()
+    seen = p[layer].chksum
+    del p[layer].chksum
+    return p.__class__(bytes(p))[layer].chksum == seen
+
+
+def with_length(data, l3, under):
+    """A frame cut short whose outer IP and UDP lengths fit what is left of it."""
+    data = bytearray(data)
+    if under == 4:
+        struct.pack_into("!H", data, l3 + 2, len(data) - l3)
+        data[l3 + 10:l3 + 12] = b"\0\0"
+        data[l3:l3 + 20] = bytes(IP(bytes(data[l3:l3 + 20])).__class__(bytes(data[l3:l3 + 20])))
+    else:
+        struct.pack_into("!H", data, l3 + 4, len(data) - l3 - 40)
+    return bytes(data)
