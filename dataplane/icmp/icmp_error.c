@@ -12,6 +12,8 @@
 #include "graph/node.h"
 #include "icmp/icmp.h"
 #include "ip/ip_header.h"
+#include "l3/nexthop.h"
+#include "l3/vrf.h"
 #include "port/registry.h"
 #include "worker/worker.h"
 
@@ -188,12 +190,28 @@ static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	return IP6;
 }
 
+// A label that stands for a next hop brings no VRF: the guest's port has one. Elsewhere the sender cannot be told, least of all by way of
+// the underlay, which has other hosts by the same addresses.
+static inline bool find_vrf(struct pkt_meta *md)
+{
+	const struct nexthop *nh = md->nexthop;
+	const struct port_fwd *f;
+
+	if (!(md->flags & META_NEXTHOP))
+		return true;
+	f = nh && nh->kind == NH_PORT ? rcu_read(port_fwds[nh->port]) : NULL;
+	md->vrf = f ? f->vrf : VRF_FABRIC;
+	return md->vrf != VRF_FABRIC && md->vrf < VRF_MAX;
+}
+
 static inline edge_t error_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
 	const struct type_code *tc = &codes[md->arg >> 16];
 	uint8_t version = *rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3) >> 4;
 
+	if (unlikely(!find_vrf(md)))
+		return EDGE_DROP;
 	return version == 4 ? error4(m, md, tc, (uint16_t)md->arg) : error6(m, md, tc, (uint16_t)md->arg);
 }
 
