@@ -66,6 +66,7 @@ func (a *app) commands() []*cobra.Command {
 		newTraceCmd(a),
 		newApplyCmd(a),
 		newExportCmd(a),
+		newLabCmd(a),
 		newCompletionCmd(),
 		newManCmd(),
 	}
@@ -102,7 +103,7 @@ func (a *app) root() *cobra.Command {
 Output is a table, or with -o json one JSON object per line: the message of the API with its own names.
 Counters only grow; --watch shows them as rates per second.
 
-Exit code: 0 done, 1 refused or nothing found, 2 wrong command line or no daemon.`,
+Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input or no daemon.`,
 		Example: `  corelane status
   corelane port list --watch
   corelane drops --by-port

@@ -24,12 +24,7 @@ func randomState(r *rand.Rand) *State {
 	g.flood()
 	g.leaves()
 	g.routes()
-	for _, section := range sections {
-		for _, m := range g.s.objects(section) {
-			Normalize(m)
-		}
-	}
-	g.s.Sort()
+	g.s.Normalize()
 	return g.s
 }
 

@@ -155,6 +155,21 @@ func messages[T proto.Message](list []T) []proto.Message {
 	return out
 }
 
+// NewRoute makes a route; prefix is one that the program itself knows to be right.
+func NewRoute(vrf, prefix string, nexthop uint32) Route {
+	return Route{Vrf: vrf, Prefix: netip.MustParsePrefix(prefix), Nexthop: nexthop}
+}
+
+// Normalize brings all objects into the form that states are compared in.
+func (s *State) Normalize() {
+	for _, section := range sections {
+		for _, m := range s.objects(section) {
+			Normalize(m)
+		}
+	}
+	s.Sort()
+}
+
 // Sort puts every section in the order of its keys: the order in which it is written.
 func (s *State) Sort() {
 	byKey(s.Workers, func(m *apiv1.Worker) uint32 { return m.Id })

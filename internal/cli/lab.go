@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/lab"
+)
+
+func newLabCmd(a *app) *cobra.Command {
+	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a), newLabList(a), newLabDemo(a))
+}
+
+// labNames offers the labs that there are.
+func labNames(context.Context, *app) ([]string, error) {
+	var names []string
+	for _, t := range lab.Topologies() {
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+// labFlags are those of commands that bring a lab up.
+func labFlags(cmd *cobra.Command, o *lab.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.Daemon, "corelaned", "", "program to run on the hosts; default: beside this one, or in PATH")
+	f.IntVar(&o.MemoryMB, "memory", 256, "MB of packet memory of each corelaned")
+	f.StringVar(&o.Idle, "idle", "sleep", "idle policy of the workers: spin, pause, yield, sleep")
+}
+
+func newLabUp(a *app) *cobra.Command {
+	o := lab.Options{}
+	underlay := string(lab.IPv4)
+	cmd := verb("up LAB", "Bring a lab up", "  corelane lab up overlay\n  corelane lab up overlay --underlay ipv6",
+		func(ctx context.Context, args []string) (err error) {
+			t, err := findLab(args[0])
+			if err != nil {
+				return err
+			}
+			if o.Underlay, err = lab.ParseUnderlay(underlay); err != nil {
+				return usagef("--underlay", "ipv4, ipv6", "'%s' is unknown", underlay)
+			}
+			o.Say = a.sayer()
+			l, err := lab.BringUp(ctx, t, o)
+			if err != nil {
+				return err
+			}
+			return a.labUp(l)
+		})
+	cmd.Long = `Bring a lab up: each host is a network namespace with a corelaned of its own, each tenant one with an interface eth0.
+The configuration of each host is in ` + lab.Root + `/LAB/HOST/node.yaml. Whatever happens, corelane lab down removes all of it.`
+	labFlags(cmd, &o)
+	cmd.Flags().StringVar(&underlay, "underlay", underlay, "family of the addresses between hosts: ipv4 or ipv6")
+	a.completeFlag(cmd, "underlay", fixed("ipv4", "ipv6"))
+	cmd.ValidArgsFunction = a.complete(labNames)
+	return cmd
+}
+
+func findLab(name string) (lab.Topology, error) {
+	t, err := lab.Find(name)
+	if err != nil {
+		names, _ := labNames(nil, nil)
+		return t, usagef("lab", strings.Join(names, ", "), "'%s' is unknown", name)
+	}
+	return t, nil
+}
+
+// sayer shows what is being done: on standard error, where it is not in the way of a result.
+func (a *app) sayer() func(string) {
+	return func(text string) { fmt.Fprintln(a.stderr, "  "+text) }
+}
+
+// labUp shows what is there and what can be done with it.
+func (a *app) labUp(l *lab.Lab) error {
+	if a.json() {
+		return json.NewEncoder(a.stdout).Encode(l.Ledger)
+	}
+	fmt.Fprintf(a.stdout, "Lab %s is up: %s.\n\n", l.Name, l.Title)
+	err := a.rows([]string{"PLACE", "WHAT", "IPV4", "IPV6"}, func(add func(...string) error) error {
+		for _, h := range l.Hosts {
+			what := "host, corelaned on " + l.Socket(h)
+			if h.Linux {
+				what = "host, the kernel's VXLAN"
+			}
+			if err := add(h.Name, what, h.Address(lab.IPv4), h.Address(lab.IPv6)); err != nil {
+				return err
+			}
+		}
+		for _, g := range l.Guests() {
+			if err := add(g.Name(), "tenant of "+g.Host.Name, g.Address(lab.IPv4), g.Address(lab.IPv6)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a.tryNext(l)
+	return nil
+}
+
+func (a *app) tryNext(l *lab.Lab) {
+	fmt.Fprintln(a.stdout, "\nTry:")
+	for _, command := range l.Try(program()) {
+		fmt.Fprintln(a.stdout, "  "+command)
+	}
+	fmt.Fprintf(a.stdout, "\nTo end: %s lab down %s\n", program(), l.Name)
+}
+
+// program is how this one was called.
+func program() string {
+	if strings.Contains(os.Args[0], "/") && filepath.Base(os.Args[0]) == "corelane" {
+		return os.Args[0]
+	}
+	return "corelane"
+}
+
+// rows writes a table of plain text.
+func (a *app) rows(head []string, fill func(add func(...string) error) error) error {
+	return buffered(a.stdout, func(w *bufio.Writer) error {
+		t := &table{w: w, right: make([]bool, len(head)), widths: make([]int, len(head))}
+		if !a.noHeaders {
+			t.rows = append(t.rows, head)
+		}
+		if err := fill(func(row ...string) error { return t.add(row) }); err != nil {
+			return err
+		}
+		return t.flush()
+	})
+}
+
+func newLabRun(a *app) *cobra.Command {
+	cmd := verb("run LAB PLACE COMMAND...", "Run a command on a host or tenant of a lab",
+		"  corelane lab run overlay red-h1 -- ping -c 3 10.1.2.12\n  corelane lab run overlay h1 -- corelane status",
+		func(_ context.Context, args []string) error {
+			command := args[2:]
+			if command[0] == "--" {
+				command = command[1:]
+			}
+			if len(command) == 0 {
+				return usagef("command", "corelane lab run LAB PLACE -- COMMAND...", "missing")
+			}
+			return labRun(args[0], args[1], command)
+		})
+	cmd.Long = `Run a command in the network namespace of a host, a tenant or the wire of a lab. On a host, corelane talks to the host's
+corelaned. The exit code is the command's.`
+	cmd.Flags().SetInterspersed(false)
+	cmd.ValidArgsFunction = a.complete(labNames, labPlaces)
+	return cmd
+}
+
+func labPlaces(context.Context, *app) ([]string, error) {
+	labs, err := lab.Running("")
+	var names []string
+	for _, l := range labs {
+		names = append(names, l.Places()...)
+	}
+	return names, err
+}
+
+// labRun becomes the command, by way of ip netns exec, which also shows it the namespace's /sys.
+func labRun(name, place string, command []string) error {
+	if _, err := findLab(name); err != nil {
+		return err
+	}
+	l, err := lab.Get(name, "")
+	if err != nil {
+		return err
+	}
+	netns, socket, err := l.Place(place)
+	if err != nil {
+		return usagef("place", strings.Join(l.Places(), ", "), "'%s' is unknown", place)
+	}
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		return err
+	}
+	if socket != "" {
+		if err := os.Setenv("CORELANE_SOCKET", socket); err != nil {
+			return err
+		}
+	}
+	if self, err := os.Executable(); err == nil {
+		if err := os.Setenv("PATH", os.Getenv("PATH")+":"+filepath.Dir(self)); err != nil {
+			return err
+		}
+	}
+	return syscall.Exec(ip, append([]string{"ip", "netns", "exec", netns}, command...), os.Environ())
+}
+
+func newLabDown(a *app) *cobra.Command {
+	cmd := verb("down LAB", "Remove a lab", "  corelane lab down overlay", func(_ context.Context, args []string) error {
+		if _, err := findLab(args[0]); err != nil {
+			return err
+		}
+		return lab.TakeDown(args[0], lab.Options{Say: a.sayer()})
+	})
+	cmd.Long = `Remove a lab: its processes, namespaces and files. It may be whole, half made or half gone. Other processes are left
+alone, also those that somebody started in it.`
+	cmd.ValidArgsFunction = a.complete(labNames)
+	return cmd
+}
+
+// labLine is one lab in the list.
+type labLine struct {
+	Lab     string      `json:"lab"`
+	Title   string      `json:"title"`
+	Running *lab.Ledger `json:"running,omitempty"`
+	Alive   int         `json:"alive"` // processes
+}
+
+func newLabList(a *app) *cobra.Command {
+	return verb("list", "Labs that there are, and those that are up", "  corelane lab list", func(context.Context, []string) error {
+		running, err := lab.Running("")
+		if err != nil {
+			return err
+		}
+		var lines []labLine
+		for _, t := range lab.Topologies() {
+			line := labLine{Lab: t.Name, Title: t.Title}
+			for _, l := range running {
+				if l.Name == t.Name {
+					line.Running, line.Alive = l.Ledger, l.Ledger.Alive()
+				}
+			}
+			lines = append(lines, line)
+		}
+		return a.labList(lines)
+	})
+}
+
+func (a *app) labList(lines []labLine) error {
+	if a.json() {
+		enc := json.NewEncoder(a.stdout)
+		for _, line := range lines {
+			if err := enc.Encode(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.rows([]string{"NAME", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "WHAT"}, func(add func(...string) error) error {
+		for _, line := range lines {
+			row := []string{line.Lab, "down", "-", "-", "-", line.Title}
+			if r := line.Running; r != nil {
+				row = []string{line.Lab, r.Status, string(r.Underlay), fmt.Sprintf("%d of %d alive", line.Alive, len(r.Processes)),
+					r.Since.Local().Format(time.DateTime), line.Title}
+			}
+			if err := add(row...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

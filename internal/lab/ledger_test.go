@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	rest := " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
+	for _, name := range []string{"sh", "a) S 1", "x y", ")("} {
+		start, state, err := parseStat("12 (" + name + ")" + rest)
+		if start != 4711 || state != 'S' || err != nil {
+			t.Errorf("%q: %d %c %v", name, start, state, err)
+		}
+	}
+	for _, bad := range []string{"", "12 (sh", "12 (sh) S 1 2", "12 (sh)" + strings.Repeat(" x", 30)} {
+		if start, _, err := parseStat(bad); err == nil {
+			t.Errorf("%q gives %d", bad, start)
+		}
+	}
+}
+
+func sleeper(t *testing.T) (*exec.Cmd, Process) {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	start, _, err := startTime(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, Process{"sleep", cmd.Process.Pid, start}
+}
+
+// A pid that belongs to another process by now is left alone.
+func TestOnlyTheSameProcessIsStopped(t *testing.T) {
+	_, p := sleeper(t)
+	other := p
+	other.Start--
+	if err := stopAll([]Process{other}); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Alive() || other.Alive() {
+		t.Fatal("the wrong process was stopped")
+	}
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if !waitGone([]Process{p}) {
+		t.Error("it was not stopped")
+	}
+}
+
+func TestStopAllKillsWhatDoesNotListen(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cmd.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	start, _, err := startTime(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Process{"sh", cmd.Process.Pid, start}
+	begun := time.Now()
+	if err := stopAll([]Process{p}); err != nil || p.Alive() {
+		t.Error(err)
+	}
+	if time.Since(begun) < patience {
+		t.Error("it was not asked first")
+	}
+}
+
+func TestLedger(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "corelane", "lab")
+	unlock, err := lock(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topology := topologies[0]
+	l, err := create(root, topology, IPv6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Namespaces = []string{"a", "b"}
+	if err := l.setStatus(Up); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := create(root, topology, IPv4); err == nil || !strings.Contains(err.Error(), "corelane lab down two-hosts") {
+		t.Error(err)
+	}
+	back, err := open(root, topology.Name)
+	if err != nil || back.Status != Up || back.Underlay != IPv6 || len(back.Namespaces) != 2 {
+		t.Errorf("%+v, %v", back, err)
+	}
+	// Killed between the directory and the file in it.
+	if err := os.Mkdir(filepath.Join(root, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if empty, err := open(root, "empty"); err != nil || len(empty.Namespaces) != 0 || empty.removeFiles() != nil {
+		t.Errorf("%+v, %v", empty, err)
+	}
+	if err := l.removeFiles(); err != nil {
+		t.Error(err)
+	}
+	unlock()
+	if exists(root) {
+		t.Error("the directory of all labs was left")
+	}
+}
+
+// The second one waits until the first one has done, also when the first one removes the directory.
+func TestLockWaits(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "lab")
+	unlock, err := lock(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		unlock, err := lock(root)
+		if err == nil && !exists(root) {
+			t.Error("locked a directory that is not there")
+		}
+		if err == nil {
+			unlock()
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	unlock()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// On a Linux host a bridge of the kernel holds the guests and a VXLAN device for each network.
+
+const vxlanPort = 4789
+
+func (n Network) vxlanDevice() string { return fmt.Sprintf("vxlan%d", n.Vni) }
+
+func (l *Lab) linuxNetwork(g Guest) error {
+	return inNetns(l.Netns(g.Host.Name), func() error { return bridge(g.Network.Name, int(g.Network.MTU), g.Name()) })
+}
+
+// linuxTunnels makes the VXLAN devices of a host, or makes them anew over another underlay.
+func (l *Lab) linuxTunnels(h Host, u Underlay) error {
+	return inNetns(l.Netns(h.Name), func() error {
+		for _, g := range l.Guests() {
+			if g.Host != h {
+				continue
+			}
+			if err := l.linuxVxlan(g, u); err != nil {
+				return fmt.Errorf("%s: %w", g.Network.vxlanDevice(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func (l *Lab) linuxVxlan(g Guest, u Underlay) error {
+	n := g.Network
+	old, err := netlink.LinkByName(n.vxlanDevice())
+	var none netlink.LinkNotFoundError
+	switch {
+	case err == nil:
+		err = netlink.LinkDel(old)
+	case errors.As(err, &none):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	fabric, err := netlink.LinkByName(fabricPort)
+	if err != nil {
+		return err
+	}
+	br, err := netlink.LinkByName(n.Name)
+	if err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.MasterIndex = n.vxlanDevice(), int(n.MTU), br.Attrs().Index
+	vx := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(n.Vni), VtepDevIndex: fabric.Attrs().Index, SrcAddr: net.ParseIP(g.Host.Address(u)),
+		Port: vxlanPort, Learning: true, UDP6ZeroCSumTx: true, UDP6ZeroCSumRx: true}
+	if err := netlink.LinkAdd(vx); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(vx); err != nil {
+		return err
+	}
+	for _, peer := range l.peers(n, g.Host) {
+		if err := floodTo(vx, peer.Address(u)); err != nil {
+			return fmt.Errorf("flood to %s: %w", peer.Name, err)
+		}
+	}
+	return nil
+}
+
+// floodTo sends broadcast, multicast and what is unknown to a tunnel end.
+func floodTo(vx netlink.Link, remote string) error {
+	return netlink.NeighAppend(&netlink.Neigh{LinkIndex: vx.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
+		Flags: netlink.NTF_SELF, IP: net.ParseIP(remote), HardwareAddr: make(net.HardwareAddr, 6)})
+}

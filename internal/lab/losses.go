@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// losses are counters of packets that did not arrive: by the routers, by reason; and around them, by place.
+type losses struct{ drops, around map[string]uint64 }
+
+// Places around the routers where packets get lost.
+const (
+	lostMissed  = "no room in the port"           // rx_missed of a port
+	lostWire    = "no room in the fabric ring"    // between the wire and the port
+	lostGuestTx = "no room in the guest's tap"    // the router did not poll it in time
+	lostSocket  = "no room in the guest's socket" // the receiver did not read it in time
+)
+
+// losses looks at all counters of a path.
+func (l *Lab) losses(ctx context.Context, p Path) (losses, error) {
+	all := losses{map[string]uint64{}, map[string]uint64{}}
+	for _, h := range l.corelaneHosts() {
+		if err := l.hostLosses(ctx, h, all); err != nil {
+			return all, fmt.Errorf("counters of %s: %w", h.Name, err)
+		}
+	}
+	for _, g := range []Guest{p.From, p.To} {
+		if err := inNetns(l.Netns(g.Name()), func() error { return guestLosses(all) }); err != nil {
+			return all, fmt.Errorf("counters of %s: %w", g.Name(), err)
+		}
+	}
+	return all, nil
+}
+
+func (l *Lab) hostLosses(ctx context.Context, h Host, all losses) error {
+	c, err := l.Dial(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{}, func(d *apiv1.Drop) error {
+		all.drops[d.Reason] += d.Packets
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	sent, err := l.sentTo(h)
+	if err != nil {
+		return err
+	}
+	return api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, func(p *apiv1.Port) error {
+		n := p.GetState().GetCounters()
+		all.around[lostMissed] += n.GetRxMissed()
+		if p.Name == fabricPort && sent > n.GetRxPackets()+n.GetRxMissed() {
+			all.around[lostWire] += sent - n.GetRxPackets() - n.GetRxMissed()
+		}
+		return nil
+	})
+}
+
+// sentTo is what the wire has handed to a host; 0 where there is no switch to ask.
+func (l *Lab) sentTo(h Host) (sent uint64, err error) {
+	if !l.hasSwitch() {
+		return 0, nil
+	}
+	err = inNetns(l.Netns(switchName), func() error {
+		link, err := netlink.LinkByName(h.Name)
+		if err == nil {
+			sent = link.Attrs().Statistics.TxPackets
+		}
+		return err
+	})
+	return sent, err
+}
+
+func guestLosses(all losses) error {
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	all.around[lostGuestTx] += link.Attrs().Statistics.TxDropped
+	text, err := os.ReadFile("/proc/thread-self/net/snmp")
+	if err != nil {
+		return err
+	}
+	n, err := snmpCounter(string(text), "Udp:", "RcvbufErrors")
+	all.around[lostSocket] += n
+	return err
+}
+
+// snmpCounter reads a counter out of /proc/net/snmp: a line of names and a line of values for each protocol.
+func snmpCounter(text, protocol, name string) (uint64, error) {
+	var names []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != protocol {
+			continue
+		}
+		if names == nil {
+			names = fields
+			continue
+		}
+		for i, field := range fields {
+			if i < len(names) && names[i] == name {
+				return strconv.ParseUint(field, 10, 64)
+			}
+		}
+	}
+	return 0, errors.New("no " + protocol + " " + name + " in snmp")
+}
+
+// since subtracts an earlier look; what has not grown is left out.
+func (n losses) since(before losses) losses {
+	return losses{grown(before.drops, n.drops), grown(before.around, n.around)}
+}
+
+func grown(before, after map[string]uint64) map[string]uint64 {
+	d := map[string]uint64{}
+	for key, n := range after {
+		if n > before[key] {
+			d[key] = n - before[key]
+		}
+	}
+	return d
+}

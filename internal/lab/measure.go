@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// Path is from one guest of a network to another.
+type Path struct{ From, To Guest }
+
+const (
+	pings        = 20
+	pingInterval = "0.05" // seconds
+	pingDeadline = "5"
+	probeTimeout = "5" // only waited for where packets vanish without a word
+	iperfSeconds = 2
+	udpPayload   = 1400
+	smallestMTU  = 1280 // every path has it
+	ipv4Echo     = 28   // headers of an echo request
+	ipv6Echo     = 48
+)
+
+// Ping from one guest to the other with addresses of a family.
+func (l *Lab) Ping(ctx context.Context, p Path, family Underlay) (Ping, error) {
+	return l.ping(ctx, p, pings, "-i", pingInterval, "-w", pingDeadline, p.To.Address(family))
+}
+
+func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping, error) {
+	out, errs, err := output(ctx, l.Netns(p.From.Name()), append([]string{"ping", "-n", "-c", strconv.Itoa(count)}, args...)...)
+	if ctx.Err() != nil {
+		return Ping{}, err
+	}
+	result, err := parsePing(out, count) // ping's own exit code says less
+	if err != nil {
+		return result, fmt.Errorf("%w %s", err, firstLine(errs))
+	}
+	return result, nil
+}
+
+// ProbeMTU finds the largest IP packet that gets through unfragmented.
+func (l *Lab) ProbeMTU(ctx context.Context, p Path, family Underlay) (int, error) {
+	headers := map[Underlay]int{IPv4: ipv4Echo, IPv6: ipv6Echo}[family]
+	return largest(smallestMTU, int(p.From.Network.MTU), func(size int) (bool, error) {
+		result, err := l.ping(ctx, p, 1, "-W", probeTimeout, "-M", "do", "-s", strconv.Itoa(size-headers), p.To.Address(family))
+		return result.Received == 1, err
+	})
+}
+
+// ExpectedMTU is what the overhead of the tunnel leaves, as corelaned says; for a bridge it is the guests' own.
+func (l *Lab) ExpectedMTU(ctx context.Context, p Path) (int, error) {
+	n := p.From.Network
+	if n.Bridge {
+		return int(n.MTU), nil
+	}
+	c, err := l.Dial(ctx, p.From.Host)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	list, err := api.Collect(ctx, c, apiv1.NewNexthopsClient, apiv1.NexthopsClient.List, &apiv1.NexthopListRequest{Id: n.nexthop(p.To.Host)})
+	if err != nil {
+		return 0, err
+	}
+	for _, nh := range list {
+		if nh.Id == n.nexthop(p.To.Host) {
+			return min(int(nh.GetState().GetMtu()), int(n.MTU)), nil
+		}
+	}
+	return 0, fmt.Errorf("%s has no next hop %d", p.From.Host.Name, n.nexthop(p.To.Host))
+}
+
+// TCP runs iperf3 from one guest to the other.
+func (l *Lab) TCP(ctx context.Context, p Path) (Rate, error) { return l.iperf(ctx, p, 0) }
+
+// UDP runs iperf3 with datagrams at a given rate.
+func (l *Lab) UDP(ctx context.Context, p Path, bps float64) (Rate, error) {
+	return l.iperf(ctx, p, bps)
+}
+
+func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64) (Rate, error) {
+	log := filepath.Join(l.Ledger.dir, "iperf3.log")
+	server, err := l.startLogged(ctx, "iperf3 server", p.To.Name(), log, "Server listening", "iperf3", "-s", "-1", "--forceflush")
+	if err != nil {
+		return Rate{}, err
+	}
+	defer server.stop()
+	argv := []string{"iperf3", "-J", "-t", strconv.Itoa(iperfSeconds), "-c", p.To.Address(IPv4)}
+	if udpBps > 0 {
+		argv = append(argv, "-u", "-l", strconv.Itoa(udpPayload), "-b", strconv.FormatFloat(udpBps, 'f', 0, 64))
+	}
+	out, errs, err := output(ctx, l.Netns(p.From.Name()), argv...)
+	if ctx.Err() != nil {
+		return Rate{}, err
+	}
+	rate, parseErr := parseIperf(out, udpBps > 0) // holds iperf3's own words for what went wrong
+	if parseErr == nil && err != nil {
+		parseErr = fmt.Errorf("iperf3: %w %s", err, firstLine(errs))
+	}
+	return rate, parseErr
+}
+
+const readyTimeout = 10 * time.Second
+
+// startLogged starts a process of the lab and waits until its log says that it is ready.
+func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, argv ...string) (*started, error) {
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return nil, fmt.Errorf("%w: install it (make deps)", err)
+	}
+	if err := os.Remove(log); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	p, err := l.Ledger.start(name, l.Netns(place), log, argv...)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			p.stop()
+			return nil, err
+		}
+		if strings.Contains(string(text), ready) {
+			return p, nil
+		}
+		select {
+		case <-p.ended:
+			return nil, fmt.Errorf("%s has ended: %v: %s", name, p.err, firstLine(string(text)))
+		case <-ctx.Done():
+			p.stop()
+			return nil, context.Cause(ctx)
+		case <-time.After(pollEvery):
+		}
+	}
+	p.stop()
+	return nil, fmt.Errorf("%s was not ready after %v", name, readyTimeout)
+}
+
+// stop ends a process that we are the parent of.
+func (p *started) stop() {
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
+	_ = p.signal(syscall.SIGTERM) // gone is as good
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		_ = p.signal(syscall.SIGKILL)
+		<-p.ended
+	}
+}
+
+// capture looks at the wire of a host until stop is called.
+type capture struct {
+	lab     *Lab
+	file    string
+	process *started
+}
+
+// Filters of what each encapsulation looks like on the wire.
+var wireFilters = map[apiv1.Encap]string{
+	apiv1.Encap_ENCAP_MPLSOUDP: "udp dst port 6635",
+	apiv1.Encap_ENCAP_MPLSOGRE: "ip proto 47 or ip6 proto 47",
+	apiv1.Encap_ENCAP_VXLAN:    "udp dst port 4789",
+}
+
+func (l *Lab) startCapture(ctx context.Context, p Path) (*capture, error) {
+	c := &capture{lab: l, file: filepath.Join(l.Dir(p.From.Host), p.From.Network.Name+".pcap")}
+	log := c.file + ".log"
+	process, err := l.startLogged(ctx, "tcpdump", p.From.Host.Name, log, "listening on", "tcpdump", "-i", fabricPort, "-U", "-n",
+		"-Z", "root", "-w", c.file, wireFilters[p.From.Network.Encap])
+	c.process = process
+	return c, err
+}
+
+// stop returns a line for one packet in each direction.
+func (c *capture) stop(ctx context.Context, p Path) ([]string, error) {
+	c.process.stop()
+	argv := []string{"tshark", "-r", c.file, "-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
+	for _, f := range tsharkFields {
+		argv = append(argv, "-e", f)
+	}
+	out, errs, err := output(ctx, c.lab.Netns(p.From.Host.Name), argv...)
+	if err != nil {
+		return nil, fmt.Errorf("tshark: %w %s", err, firstLine(errs))
+	}
+	return pickFrames(out, p)
+}
+
+// pickFrames describes the first packet from one guest to the other, and the first one back; each that is malformed too.
+func pickFrames(text string, p Path) ([]string, error) {
+	there, back := "", ""
+	var bad []string
+	for line := range strings.Lines(text) {
+		frame, err := describeFrame(line)
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(frame, "MALFORMED") {
+			bad = append(bad, frame)
+		}
+		if there == "" && strings.Contains(frame, p.From.Address(IPv4)+" > "+p.To.Address(IPv4)) {
+			there = frame
+		}
+		if back == "" && strings.Contains(frame, p.To.Address(IPv4)+" > "+p.From.Address(IPv4)) {
+			back = frame
+		}
+	}
+	var list []string
+	for _, frame := range append([]string{there, back}, bad...) {
+		if frame != "" {
+			list = append(list, frame)
+		}
+	}
+	return list, nil
+}

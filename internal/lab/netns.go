@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const netnsDir = "/run/netns"
+
+// addNetns makes a named namespace, with loopback up and IPv6 addresses that work at once.
+func (l *Ledger) addNetns(name string) error {
+	if _, err := os.Stat(filepath.Join(netnsDir, name)); err == nil {
+		return fmt.Errorf("namespace %s exists and is of no lab: ip netns del %s", name, name)
+	}
+	l.Namespaces = append(l.Namespaces, name)
+	if err := l.save(); err != nil {
+		return err
+	}
+	return onThread(func() error {
+		ns, err := netns.NewNamed(name)
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		defer ns.Close()
+		for _, s := range []string{"accept_dad=0", "accept_ra=0", "router_solicitations=0"} {
+			if err := sysctl("ipv6/conf/default/" + s); err != nil {
+				return err
+			}
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(lo)
+	})
+}
+
+// delNetns removes a namespace of which any part may exist.
+func delNetns(name string) error {
+	path := filepath.Join(netnsDir, name)
+	err := unix.Unmount(path, unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// onThread runs f on a thread that ends with it, so that no other goroutine finds itself in another namespace.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// inNetns runs f in a named namespace. Processes that it starts are there, goroutines are not.
+func inNetns(name string, f func() error) error {
+	return onThread(func() error {
+		ns, err := netns.GetFromName(name)
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		return f()
+	})
+}
+
+// sysctl sets "net/..." of the current namespace, "path=value".
+func sysctl(setting string) error {
+	path, value, _ := strings.Cut(setting, "=")
+	return os.WriteFile(filepath.Join("/proc/sys/net", path), []byte(value), 0o644)
+}
+
+// end is one end of a veth pair.
+type end struct {
+	netns, name, mac string
+}
+
+// wire joins two namespaces. Both ends are made where they belong: nothing passes through the namespace of the machine.
+func wire(a, b end, mtu int) error {
+	peer, err := netns.GetFromName(b.netns)
+	if err != nil {
+		return err
+	}
+	defer peer.Close()
+	err = inNetns(a.netns, func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU, attrs.HardwareAddr = a.name, mtu, parseMAC(a.mac)
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: b.name, PeerHardwareAddr: parseMAC(b.mac),
+			PeerNamespace: netlink.NsFd(int(peer))})
+	})
+	if err != nil {
+		return fmt.Errorf("wire from %s to %s: %w", a.netns, b.netns, err)
+	}
+	for _, e := range []end{a, b} {
+		if err := inNetns(e.netns, func() error { return e.up(mtu) }); err != nil {
+			return fmt.Errorf("%s in %s: %w", e.name, e.netns, err)
+		}
+	}
+	return nil
+}
+
+func parseMAC(text string) net.HardwareAddr {
+	mac, err := net.ParseMAC(text)
+	if err != nil {
+		return nil // the kernel chooses
+	}
+	return mac
+}
+
+// up: without offloads, because what leaves one end is what the other end must see: whole packets with their checksums.
+func (e end) up(mtu int) error {
+	link, err := netlink.LinkByName(e.name)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMTU(link, mtu); err != nil {
+		return err
+	}
+	if err := offloadsOff(e.name); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather", "tx-tcp-segmentation",
+	"tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-udp-segmentation",
+	"tx-generic-segmentation", "rx-gro", "rx-udp-gro-forwarding"}
+
+func offloadsOff(ifname string) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	have, err := e.Features(ifname)
+	if err != nil {
+		return fmt.Errorf("offloads of %s: %w", ifname, err)
+	}
+	off := map[string]bool{}
+	for _, name := range offloads {
+		if have[name] {
+			off[name] = false
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	if err := e.Change(ifname, off); err != nil {
+		return fmt.Errorf("offloads of %s: %w", ifname, err)
+	}
+	return nil
+}
+
+// addresses gives an interface of the current namespace its addresses; IPv6 ones are usable at once.
+func addresses(ifname string, cidrs ...string) error {
+	link, err := netlink.LinkByName(ifname)
+	if err != nil {
+		return err
+	}
+	for _, cidr := range cidrs {
+		addr, err := netlink.ParseAddr(cidr)
+		if err != nil {
+			return err
+		}
+		addr.Flags = unix.IFA_F_NODAD
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("address %s of %s: %w", cidr, ifname, err)
+		}
+	}
+	return netlink.LinkSetUp(link)
+}
+
+func defaultRoute(gateway string) error {
+	dst := "0.0.0.0/0"
+	if strings.Contains(gateway, ":") {
+		dst = "::/0"
+	}
+	_, all, err := net.ParseCIDR(dst)
+	if err != nil {
+		return err
+	}
+	if err := netlink.RouteAdd(&netlink.Route{Dst: all, Gw: net.ParseIP(gateway)}); err != nil {
+		return fmt.Errorf("default route via %s: %w", gateway, err)
+	}
+	return nil
+}
+
+// bridge makes a bridge of the kernel in the current namespace out of interfaces that are there.
+func bridge(name string, mtu int, ports ...string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = name, mtu
+	br := &netlink.Bridge{LinkAttrs: attrs}
+	if err := netlink.LinkAdd(br); err != nil {
+		return fmt.Errorf("bridge %s: %w", name, err)
+	}
+	for _, port := range ports {
+		link, err := netlink.LinkByName(port)
+		if err == nil {
+			err = netlink.LinkSetMaster(link, br)
+		}
+		if err != nil {
+			return fmt.Errorf("bridge %s, port %s: %w", name, port, err)
+		}
+	}
+	return netlink.LinkSetUp(br)
+}
+
+// strangers are processes in a lab's namespaces that the lab did not start: they keep the namespace, without its name.
+func strangers(namespaces []string, ours []Process) []string {
+	inodes := map[uint64]string{}
+	for _, name := range namespaces {
+		var st unix.Stat_t
+		if unix.Stat(filepath.Join(netnsDir, name), &st) == nil {
+			inodes[st.Ino] = name
+		}
+	}
+	own := map[int]bool{os.Getpid(): true}
+	for _, p := range ours {
+		own[p.Pid] = true
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*/ns/net") // only fails for a bad pattern
+	var list []string
+	for _, path := range dirs {
+		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+		var st unix.Stat_t
+		if err != nil || own[pid] || unix.Stat(path, &st) != nil || inodes[st.Ino] == "" {
+			continue
+		}
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		list = append(list, fmt.Sprintf("%s (pid %d) in %s", strings.TrimSpace(string(comm)), pid, inodes[st.Ino]))
+	}
+	return list
+}

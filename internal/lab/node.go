@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/state"
+)
+
+const fabricPort = "fab0"
+
+// fabricDevice: with a ring that outlasts a time slice of somebody else, and through the kernel's queue, where tcpdump sees
+// what is sent.
+const fabricDevice = "net_af_packet0,iface=" + fabricPort + ",framecnt=2048,qdisc_bypass=0"
+
+// Node is the desired state of a host of the lab, with tunnels over the given underlay.
+func (t Topology) Node(h Host, u Underlay) *state.State {
+	s := &state.State{Settings: &apiv1.Settings{}}
+	s.Ports = append(s.Ports, &apiv1.Port{Name: fabricPort, Role: apiv1.PortRole_PORT_ROLE_FABRIC,
+		Device: &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: fabricDevice}},
+		Mtu:    t.WireMTU, Addresses: []string{h.cidr(IPv4), h.cidr(IPv6)}})
+	for _, g := range t.Guests() {
+		if g.Host != h {
+			continue
+		}
+		s.Ports = append(s.Ports, t.guestPort(g))
+		if g.Network.Bridge {
+			t.bridged(s, g, u)
+		} else {
+			t.routed(s, g, u)
+		}
+	}
+	s.Normalize()
+	return s
+}
+
+func (t Topology) guestPort(g Guest) *apiv1.Port {
+	p := &apiv1.Port{Name: g.Port(), Role: apiv1.PortRole_PORT_ROLE_TENANT, Mtu: g.Network.MTU,
+		Device: &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: "eth0", Netns: t.Netns(g.Name())}}}
+	if g.Network.Bridge {
+		p.Bridge = g.Network.Name
+		return p
+	}
+	p.Vrf = g.Network.Name
+	p.Gateways = []string{g.gatewayCidr(IPv4), g.gatewayCidr(IPv6)}
+	p.GuestAddresses = []string{g.Address(IPv4), g.Address(IPv6)}
+	return p
+}
+
+// routed: a VRF, a tunnel to each other host and routes to its subnets.
+func (t Topology) routed(s *state.State, g Guest, u Underlay) {
+	n := g.Network
+	s.Vrfs = append(s.Vrfs, &apiv1.Vrf{Name: n.Name})
+	if n.Encap == apiv1.Encap_ENCAP_VXLAN {
+		s.Vnis = append(s.Vnis, &apiv1.Vni{Vni: n.Vni, Target: &apiv1.Vni_Vrf{Vrf: n.Name}})
+	} else {
+		s.Labels = append(s.Labels, &apiv1.Label{Label: n.label(g.Host), Target: &apiv1.Label_Vrf{Vrf: n.Name}})
+	}
+	for _, peer := range t.peers(n, g.Host) {
+		s.Nexthops = append(s.Nexthops, tunnel(n, g.Host, peer, u))
+		far := t.Guest(n.Name, peer.Name)
+		for _, family := range []Underlay{IPv4, IPv6} {
+			s.Routes = append(s.Routes, state.NewRoute(n.Name, far.Subnet(family), n.nexthop(peer)))
+		}
+	}
+}
+
+// bridged: a bridge domain that floods to every other host.
+func (t Topology) bridged(s *state.State, g Guest, u Underlay) {
+	n := g.Network
+	b := &apiv1.Bridge{Name: n.Name}
+	for _, peer := range t.peers(n, g.Host) {
+		s.Nexthops = append(s.Nexthops, tunnel(n, g.Host, peer, u))
+		b.Flood = append(b.Flood, n.nexthop(peer))
+	}
+	s.Bridges = append(s.Bridges, b)
+	s.Vnis = append(s.Vnis, &apiv1.Vni{Vni: n.Vni, Target: &apiv1.Vni_Bridge{Bridge: n.Name}})
+}
+
+func tunnel(n Network, from, to Host, u Underlay) *apiv1.Nexthop {
+	t := &apiv1.TunnelNexthop{Encap: n.Encap, Local: from.Address(u), Remote: to.Address(u)}
+	switch {
+	case n.Encap != apiv1.Encap_ENCAP_VXLAN:
+		t.Label = n.label(to)
+	case n.Bridge:
+		t.Vni = n.Vni
+	default:
+		t.Vni, t.RouterMac = n.Vni, to.routerMac()
+	}
+	return &apiv1.Nexthop{Id: n.nexthop(to), Kind: &apiv1.Nexthop_Tunnel{Tunnel: t}}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Tests with a real corelaned in real namespaces: CORELANED names the program, root runs them.
+
+const (
+	testLab    = "selftest"
+	envRoot    = "LAB_TEST_ROOT" // this process is a "lab up" that its parent will kill
+	envDaemon  = "CORELANED"
+	killRounds = 12
+)
+
+func testTopology() Topology {
+	t := topologies[0]
+	t.Name = testLab
+	return t
+}
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(envRoot); root != "" {
+		_, err := BringUp(context.Background(), testTopology(), Options{Root: root, Daemon: os.Getenv(envDaemon), MemoryMB: 128})
+		if err != nil {
+			println(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func needSystem(t *testing.T) Options {
+	t.Helper()
+	if os.Geteuid() != 0 || os.Getenv(envDaemon) == "" {
+		t.Skip("needs root and " + envDaemon)
+	}
+	return Options{Root: filepath.Join(t.TempDir(), "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128, Say: func(s string) { t.Log(s) }}
+}
+
+// residue is what is left of the test's lab on this machine.
+func residue(t *testing.T, root string) []string {
+	t.Helper()
+	var left []string
+	names, _ := filepath.Glob(filepath.Join(netnsDir, "cl-"+testLab+"-*"))
+	left = append(left, names...)
+	if exists(filepath.Join(root, testLab)) {
+		left = append(left, root)
+	}
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), filepath.Join(root, testLab)) {
+			left = append(left, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return left
+}
+
+func TestLabPassesTraffic(t *testing.T) {
+	o := needSystem(t)
+	l, err := BringUp(t.Context(), testTopology(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Ledger.tearDown(o.Say); err != nil {
+			t.Error(err)
+		}
+		if left := residue(t, o.Root); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}()
+	if _, err := BringUp(t.Context(), testTopology(), o); err == nil || !strings.Contains(err.Error(), "is up already") {
+		t.Errorf("a second one: %v", err)
+	}
+	path := l.paths(l.Networks[0])[0]
+	for _, u := range []Underlay{IPv4, IPv6} {
+		if err := l.Configure(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range []Underlay{IPv4, IPv6} {
+			p, err := l.Ping(t.Context(), path, family)
+			if err != nil || p.Lost() != 0 {
+				t.Errorf("%s over %s: %+v, %v", family, u, p, err)
+			}
+			want, err := l.ExpectedMTU(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := l.ProbeMTU(t.Context(), path, family); err != nil || got != want {
+				t.Errorf("%s over %s: MTU %d, not %d: %v", family, u, got, want, err)
+			}
+		}
+	}
+}
+
+// Whenever "lab up" is killed, "lab down" leaves nothing behind.
+func TestNothingIsLeftAfterKill(t *testing.T) {
+	o := needSystem(t)
+	for round := range killRounds {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), envRoot+"="+o.Root)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(round*round) * 6 * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil && err != os.ErrProcessDone {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if !exists(filepath.Join(o.Root, testLab)) {
+			continue // it had not begun
+		}
+		if err := TakeDown(testLab, o); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if left := residue(t, o.Root); len(left) > 0 {
+			t.Fatalf("round %d: left behind: %v", round, left)
+		}
+	}
+}
+
+// A corelaned that is killed takes its ports along, and nothing else.
+func TestDownAfterTheDaemonWasKilled(t *testing.T) {
+	o := needSystem(t)
+	l, err := BringUp(t.Context(), testTopology(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range l.Ledger.Processes {
+		if err := p.signal(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := TakeDown(testLab, o); err != nil {
+		t.Error(err)
+	}
+	if left := residue(t, o.Root); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := TakeDown(testLab, o); err == nil || !strings.Contains(err.Error(), "is not up") {
+		t.Errorf("down twice: %v", err)
+	}
+}
+
+// A daemon that does not start is reported with its last words, and the lab is gone.
+func TestUpFailsCleanly(t *testing.T) {
+	o := needSystem(t)
+	script := filepath.Join(t.TempDir(), "corelaned")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho no memory today\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.Daemon = script
+	_, err := BringUp(t.Context(), testTopology(), o)
+	if err == nil || !strings.Contains(err.Error(), "no memory today") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("%v", err)
+	}
+	if left := residue(t, o.Root); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
