@@ -28,6 +28,15 @@ DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its pack
 
 uint8_t underlay_udp[65536]; // enum underlay_udp by destination port, master: rw, workers: ro
 
+// The packet ends where its IP and UDP headers say: what follows is the device's padding.
+static inline void trim(struct rte_mbuf *m, unsigned want)
+{
+	if (m->nb_segs == 1 && m->pkt_len > want) {
+		m->pkt_len = want;
+		m->data_len = (uint16_t)want;
+	}
+}
+
 static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, unsigned l4)
 {
 	static const edge_t edges[] = {[UNDERLAY_UDP_MPLS] = MPLSOUDP, [UNDERLAY_UDP_VXLAN] = VXLAN};
@@ -42,6 +51,7 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, unsigned 
 	kind = underlay_udp[rte_be_to_cpu_16(udp->dst_port)];
 	if (unlikely(kind == UNDERLAY_UDP_NONE))
 		return drop(m, fabric_udp_port);
+	trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
 	return edges[kind];
 }
@@ -60,15 +70,6 @@ static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, uint8_
 		return LOCAL;
 	}
 	return drop(m, fabric_protocol);
-}
-
-// The packet ends where its IP header says: what follows is the device's padding.
-static inline void trim(struct rte_mbuf *m, unsigned want)
-{
-	if (m->nb_segs == 1 && m->pkt_len > want) {
-		m->pkt_len = want;
-		m->data_len = (uint16_t)want;
-	}
 }
 
 static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, unsigned l3)

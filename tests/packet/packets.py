@@ -99,9 +99,13 @@ def assert_same(expected, data):
     raise AssertionError("\n".join(["the frame is not the expected one:", *diff, f"expected {raw.hex()}", f"got      {data.hex()}"]))
 
 
+def summary_of(out):
+    return f"{len(out)} frames: {[(o.port, o.packet.summary()) for o in out[:8]]}"
+
+
 def assert_out(out, *expected):
     """Exactly these (port, packet) came out; of one port in this order."""
-    summary = [(o.port, o.packet.summary()) for o in out]
+    summary = summary_of(out)
     assert len(out) == len(expected), f"came out: {summary}"
     for port in {p for p, _ in expected}:
         frames = [o.data for o in out if o.port == port]
@@ -112,7 +116,7 @@ def assert_out(out, *expected):
 
 
 def assert_nothing(out):
-    assert not out, f"came out: {[(o.port, o.packet.summary()) for o in out]}"
+    assert not out, f"came out: {summary_of(out)}"
 
 
 def checksum_ok(packet, layer):
@@ -123,13 +127,18 @@ def checksum_ok(packet, layer):
     return p.__class__(bytes(p))[layer].chksum == seen
 
 
-def with_length(data, l3, under):
-    """A frame cut short whose outer IP and UDP lengths fit what is left of it."""
-    data = bytearray(data)
-    if under == 4:
-        struct.pack_into("!H", data, l3 + 2, len(data) - l3)
-        data[l3 + 10:l3 + 12] = b"\0\0"
-        data[l3:l3 + 20] = bytes(IP(bytes(data[l3:l3 + 20])).__class__(bytes(data[l3:l3 + 20])))
-    else:
-        struct.pack_into("!H", data, l3 + 4, len(data) - l3 - 40)
+def cut(frame, n, l3=14, fix=False):
+    """The first n bytes of a frame; `fix` makes the outermost IP header and a UDP header behind it agree with that."""
+    data = bytearray(bytes(frame)[:n])
+    four = data[l3 - 2:l3] == b"\x08\x00"
+    l4 = l3 + (20 if four else 40)
+    if not fix or n < l4:
+        return bytes(data)
+    struct.pack_into("!H", data, l3 + (2 if four else 4), n - l3 if four else n - l4)
+    if four:
+        header = IP(bytes(data[l3:l4]))
+        del header.chksum
+        data[l3:l4] = bytes(header)[:20]
+    if data[l3 + (9 if four else 6)] == 17 and n >= l4 + 8:
+        struct.pack_into("!H", data, l4 + 4, n - l4)
     return bytes(data)

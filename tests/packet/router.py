@@ -198,6 +198,15 @@ class Router:
         return {d["reason"]: int(d["packets"]) for d in self.cli("drops")}
 
     @contextlib.contextmanager
+    def all_dropped(self, number, reasons):
+        """So many packets are dropped in here, all for these reasons, and each reason happens."""
+        before = self.drop_counts()
+        yield
+        grown = {r: n - before.get(r, 0) for r, n in self.drop_counts().items() if n != before.get(r, 0)}
+        assert set(grown) == set(reasons)
+        assert sum(grown.values()) == number
+
+    @contextlib.contextmanager
     def drops(self, **expected):
         """Exactly these drops are counted in here, and no others."""
         before = self.drop_counts()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that end too early, at every byte: counted, nothing comes out, the router lives."""
+import pytest
+from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert
+from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from packets import assert_nothing, assert_out, cut, forwarded, from_guest, from_host, to_guest, udp_packet
+from router import GATEWAY_MAC
+from topology import FAMILIES, GATEWAY, OVERLAYS, RED_UNIFORM, T1
+
+FAR = {4: "10.2.0.9", 6: "fd00:2::9"}
+outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
+ETHERNET = 14  # the kernel sends nothing shorter
+
+
+@outsides
+@pytest.mark.parametrize("inner", FAMILIES)
+def test_from_the_underlay(network, router, encap, under, inner):
+    frame = bytes(from_host(encap, under, udp_packet(inner, FAR, T1, payload=b"payload")))
+    frames = [cut(frame, n) for n in range(ETHERNET, len(frame))]
+    with router.all_dropped(len(frames), {"fabric_truncated", "fabric_bad_header"}):
+        assert_nothing(router.run("fab0", *frames))
+
+
+@outsides
+@pytest.mark.parametrize("inner", FAMILIES)
+def test_from_the_underlay_with_lengths_that_fit(network, router, encap, under, inner):
+    """The outer headers are right: it is the inner ones that promise more than there is."""
+    tag = RED_UNIFORM if inner == 6 else 1001
+    frame = bytes(from_host(encap, under, udp_packet(inner, FAR, T1, payload=b"payload"), tag=tag, tos=1))
+    frames = [cut(frame, n, fix=True) for n in range(ETHERNET, len(frame))]
+    with router.all_dropped(len(frames), {"fabric_truncated", "tunnel_truncated", "tunnel_not_ip", "ip_truncated"}):
+        assert_nothing(router.run("fab0", *frames))
+
+
+@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("under", FAMILIES)
+def test_udp_length_ends_before_the_payload(network, router, encap, under):
+    """RFC 768: what lies behind the UDP length is not the datagram's."""
+    packet = udp_packet(4, FAR, T1, payload=b"payload")
+    frames = []
+    for n in range(8, len(bytes(from_host(encap, under, packet)[UDP]))):
+        p = from_host(encap, under, packet)
+        p[UDP].len = n
+        frames.append(p)
+    with router.all_dropped(len(frames), {"tunnel_truncated", "tunnel_not_ip", "ip_truncated"}):
+        assert_nothing(router.run("fab0", *frames))
+
+
+@outsides
+def test_padding_is_cut_off(network, router, encap, under):
+    """What lies behind the IP length: a device's padding, or a lie."""
+    for family in FAMILIES:
+        packet = udp_packet(family, FAR, T1, payload=b"")
+        out = router.run("fab0", bytes(from_host(encap, under, packet)) + b"padding" * 3,
+                         bytes(from_host(encap, under, packet / Raw(b"x")))[:-1] + b"y")
+        assert_out(out, ("t1", to_guest(T1, forwarded(packet))), ("t1", Raw(bytes(to_guest(T1, forwarded(packet / Raw(b"x"))))[:-1] + b"y")))
+
+
+GUEST_FRAMES = {
+    "udp4": from_guest(T1, udp_packet(4, T1, {4: "10.1.0.12"}, payload=b"payload")),
+    "udp6": from_guest(T1, udp_packet(6, T1, {6: "fd00:1::12"}, payload=b"payload")),
+    "options4": from_guest(T1, IP(src=T1[4], dst="10.1.0.12", options=IPOption_Router_Alert()) / UDP() / b"payload"),
+    "echo4": from_guest(T1, IP(src=T1[4], dst=GATEWAY[4]) / ICMP() / b"payload"),
+    "echo6": from_guest(T1, IPv6(src=T1[6], dst=GATEWAY[6]) / ICMPv6EchoRequest(data=b"payload")),
+    "arp": Ether(src=T1["mac"], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=T1["mac"], psrc=T1[4], pdst=GATEWAY[4]),
+    "nd": Ether(src=T1["mac"], dst="33:33:ff:00:00:01") / IPv6(src=T1[6], dst="ff02::1:ff00:1", hlim=255) /
+          ICMPv6ND_NS(tgt=GATEWAY[6]) / ICMPv6NDOptSrcLLAddr(lladdr=T1["mac"]),
+}
+TRUNCATED = {"arp": {"arp_malformed"}, "nd": {"eth_not_for_gateway", "nd_malformed"}}
+
+
+@pytest.mark.parametrize("kind", GUEST_FRAMES)
+def test_from_a_guest(network, router, kind):
+    frame = bytes(GUEST_FRAMES[kind])
+    assert router.run("t1", frame)  # whole, it does something
+    frames = [frame[:n] for n in range(ETHERNET, len(frame))]
+    with router.all_dropped(len(frames), TRUNCATED.get(kind, {"ip_truncated"} | ({"ip4_bad_header_length"} if kind == "options4" else set()))):
+        assert_nothing(router.run("t1", *frames))
+
+
+@pytest.mark.parametrize("kind", ["echo4", "echo6"])
+def test_short_echo(network, router, kind):
+    """The IP header is right, the ICMP message has fewer than 8 bytes."""
+    frame = bytes(GUEST_FRAMES[kind])
+    l4 = 34 if kind == "echo4" else 54
+    frames = [cut(frame, n, fix=True) for n in range(l4, l4 + 8)]
+    with router.all_dropped(8, {"local_truncated"}):
+        assert_nothing(router.run("t1", *frames))
+
+
+def test_gateway_mac_alone(network, router):
+    with router.drops(eth_unknown_type=1):
+        assert_nothing(router.run("t1", Ether(src=T1["mac"], dst=GATEWAY_MAC, type=0x88b5) / b"?"))
