@@ -91,7 +91,9 @@ func (p *demoProgress) End(row lab.Row) {
 func (a *app) demoResult(report lab.Report) error {
 	var err error
 	if a.json() {
-		err = json.NewEncoder(a.stdout).Encode(report)
+		enc := json.NewEncoder(a.stdout)
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(report)
 	} else {
 		err = a.demoTable(report)
 	}

@@ -20,15 +20,16 @@ import (
 type Path struct{ From, To Guest }
 
 const (
-	pings        = 20
-	pingInterval = "0.05" // seconds
-	pingDeadline = "5"
-	probeTimeout = "5" // only waited for where packets vanish without a word
-	iperfSeconds = 2
-	udpPayload   = 1400
-	smallestMTU  = 1280 // every path has it
-	ipv4Echo     = 28   // headers of an echo request
-	ipv6Echo     = 48
+	pings         = 20
+	pingInterval  = "0.05" // seconds
+	pingDeadline  = "5"
+	probeInterval = "0.02" // that ping also waits after a packet that its own kernel knows to be too large
+	probeTimeout  = "5"    // only waited for where packets vanish without a word
+	iperfSeconds  = 2
+	udpPayload    = 1400
+	smallestMTU   = 1280 // every path has it
+	ipv4Echo      = 28   // headers of an echo request
+	ipv6Echo      = 48
 )
 
 // Ping from one guest to the other with addresses of a family.
@@ -52,7 +53,7 @@ func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping
 func (l *Lab) ProbeMTU(ctx context.Context, p Path, family Underlay) (int, error) {
 	headers := map[Underlay]int{IPv4: ipv4Echo, IPv6: ipv6Echo}[family]
 	return largest(smallestMTU, int(p.From.Network.MTU), func(size int) (bool, error) {
-		result, err := l.ping(ctx, p, 1, "-W", probeTimeout, "-M", "do", "-s", strconv.Itoa(size-headers), p.To.Address(family))
+		result, err := l.ping(ctx, p, 1, "-i", probeInterval, "-W", probeTimeout, "-M", "do", "-s", strconv.Itoa(size-headers), p.To.Address(family))
 		return result.Received == 1, err
 	})
 }
