@@ -19,6 +19,7 @@ DROP_REASON(ip_bad_version, "The IP header's version is not the one that the pac
 DROP_REASON(ip4_bad_header_length, "The IPv4 header's length field is below 20 bytes or beyond the packet.");
 DROP_REASON(ip4_bad_checksum, "The IPv4 header's checksum is wrong: the packet was damaged, or its sender computes it wrongly.");
 DROP_REASON(ip_martian_source, "The source address can be nobody's: zero, loopback, multicast, broadcast or reserved.");
+DROP_REASON(ip_martian_destination, "The destination address is nobody's: zero or loopback.");
 DROP_REASON(ip_multicast, "Multicast is not routed. Tenants that need it share a bridge domain.");
 DROP_REASON(ip_link_local, "Link-local addresses are not routed (RFC 4291).");
 DROP_REASON(ip_ttl_exceeded, "The TTL (hop limit) ran out. A few of these come from traceroute; many mean a routing loop.");
@@ -62,8 +63,8 @@ static __rte_always_inline const struct drop_reason *check4(struct rte_mbuf *m, 
 		return &drop_ip4_bad_checksum;
 	if (unlikely(ip4_martian_source(ip->src_addr)))
 		return &drop_ip_martian_source;
-	if (unlikely((rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14))
-		return &drop_ip_multicast;
+	if (unlikely(ip4_martian_source(ip->dst_addr))) // nor are these a destination
+		return (rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14 ? &drop_ip_multicast : &drop_ip_martian_destination;
 	if (len != m->pkt_len - md->l3)
 		trim(m, len + md->l3);
 	return NULL;
@@ -85,6 +86,10 @@ static __rte_always_inline const struct drop_reason *check6(struct rte_mbuf *m, 
 		return &drop_ip_martian_source;
 	if (unlikely(ip6_is_multicast(ip->dst_addr)))
 		return &drop_ip_multicast;
+	if (unlikely(ip6_unspecified_or_loopback(ip->dst_addr)))
+		return &drop_ip_martian_destination;
+	if (unlikely(ip6_is_link_local(ip->dst_addr)))
+		return &drop_ip_link_local;
 	if (len != m->pkt_len - md->l3)
 		trim(m, len + md->l3);
 	return NULL;
@@ -148,12 +153,12 @@ static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, c
 	if (nh && nh->kind == NH_GROUP)
 		nh = rcu_read(nexthop_table[nh->bucket[hash_of(m, md, ip, v6) % GROUP_BUCKETS]]);
 	md->nexthop = nh;
+	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) && (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
+		return drop(m, ip_link_local);
 	if (unlikely(nh == NULL || nh->edge == NH_EDGE_DROP || nh->kind == NH_REJECT))
 		return give_up(m, nh);
 	if (nh->edge == NH_EDGE_LOCAL)
 		return NH_EDGE_LOCAL;
-	if (unlikely(v6 && (ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr))))
-		return drop(m, ip_link_local);
 	if (!(md->flags & META_ANSWER) && unlikely(!count_down(ip, v6))) {
 		icmp_want(m, ICMP_WHAT_TTL, 0, &drop_ip_ttl_exceeded);
 		return NH_EDGE_ICMP_ERROR;
