@@ -40,9 +40,13 @@ static inline void answer(struct rte_mbuf *m, struct pkt_meta *md)
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
 }
 
-static inline edge_t unserved(struct rte_mbuf *m)
+// RFC 4443 3.4 wants the offset of the next header field that was not understood; it lies where an MTU would.
+static inline edge_t unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
 {
-	icmp_want(m, ICMP_WHAT_PORT, 0, &drop_local_no_service);
+	if (proto == IPPROTO_UDP || proto == IPPROTO_TCP)
+		icmp_want(m, ICMP_WHAT_PORT, 0, &drop_local_no_service);
+	else
+		icmp_want(m, ICMP_WHAT_PROTOCOL, v6 ? offsetof(struct rte_ipv6_hdr, proto) : 0, &drop_local_no_service);
 	return ICMP_ERROR;
 }
 
@@ -108,11 +112,16 @@ static inline edge_t local_one(struct rte_mbuf *m)
 	if ((ip[0] >> 4) == 4) {
 		struct rte_ipv4_hdr *ip4 = (struct rte_ipv4_hdr *)ip;
 
-		return ip4->next_proto_id == IPPROTO_ICMP ? echo4(m, md, ip4) : unserved(m);
+		return ip4->next_proto_id == IPPROTO_ICMP ? echo4(m, md, ip4) : unserved(m, ip4->next_proto_id, false);
 	}
-	if (((struct rte_ipv6_hdr *)ip)->proto == IPPROTO_ICMPV6)
+	switch (((struct rte_ipv6_hdr *)ip)->proto) {
+	case IPPROTO_ICMPV6:
 		return echo6(m, md, (struct rte_ipv6_hdr *)ip);
-	return unserved(m);
+	case IPPROTO_FRAGMENT:
+		return drop(m, local_fragment);
+	default:
+		return unserved(m, ((struct rte_ipv6_hdr *)ip)->proto, true);
+	}
 }
 
 static uint16_t ip_local(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
