@@ -24,6 +24,9 @@ DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into i
 #define QUOTE4 (576 - 28)  // RFC 1812 4.3.2.3: as much as fits into 576 bytes
 #define QUOTE6 (1280 - 48) // RFC 4443: into the minimum MTU
 
+#define ICMP6_INFORMATION 128 // the first type that is no error
+#define EXTENSIONS_MAX 8
+
 uint32_t icmp_errors_per_second = 1000;
 
 struct type_code {
@@ -39,13 +42,11 @@ static const struct type_code codes[] = {
 static inline bool allowed(void)
 {
 	static __thread uint64_t filled, tokens;
-	uint64_t now = rte_rdtsc(), hz = rte_get_tsc_hz(), step = hz / RTE_MAX(icmp_errors_per_second, 1u);
-	uint64_t fresh = (now - filled) / step;
+	uint64_t now = rte_rdtsc(), rate = icmp_errors_per_second, fresh = (now - filled) / (rte_get_tsc_hz() / RTE_MAX(rate, 1u));
 
-	if (fresh > 0) {
-		tokens = RTE_MIN(tokens + fresh, icmp_errors_per_second);
+	if (fresh > 0)
 		filled = now;
-	}
+	tokens = RTE_MIN(tokens + fresh, rate);
 	if (tokens == 0)
 		return false;
 	tokens--;
@@ -66,13 +67,33 @@ static inline bool must_not_answer4(const struct rte_mbuf *m, const struct pkt_m
 	return *icmp != RTE_IP_ICMP_ECHO_REQUEST && *icmp != RTE_IP_ICMP_ECHO_REPLY && *icmp != 13 && *icmp != 14;
 }
 
+// Looks through the extension headers; what cannot be seen is taken for an error.
+static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t proto)
+{
+	const uint8_t *h;
+	unsigned i;
+
+	for (i = 0; i < EXTENSIONS_MAX; i++) {
+		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+		if (proto == IPPROTO_ICMPV6)
+			return m->data_len <= at || *h < ICMP6_INFORMATION;
+		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS && proto != IPPROTO_FRAGMENT)
+			return false;
+		if (m->data_len < at + 8)
+			return true;
+		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // not the first one: it begins anywhere
+			return h[0] == IPPROTO_ICMPV6;
+		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
+		proto = h[0];
+	}
+	return true;
+}
+
 static inline bool must_not_answer6(const struct rte_mbuf *m, const struct pkt_meta *md, const struct rte_ipv6_hdr *ip)
 {
 	if ((md->flags & META_ANSWER) || ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr))
 		return true;
-	if (ip->proto != IPPROTO_ICMPV6)
-		return false;
-	return m->data_len < md->l3 + sizeof(*ip) + 1 || *(const uint8_t *)(ip + 1) < 128;
+	return is_icmp6_error(m, md->l3 + (unsigned)sizeof(*ip), ip->proto);
 }
 
 // The gateway that the guest knows; for what came through a tunnel, any gateway of the VRF; the fabric port's own address.
