@@ -155,7 +155,7 @@ static void killed_under_load(void **state)
 	assert_int_equal(test_fds(), fds);
 	__atomic_store_n(&w.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	print_message("%u lives, %lu connections, %lu packets\n", ups, (unsigned long)w.port->peer_connects, (unsigned long)w.packets);
+	print_message("# %u lives, %lu connections, %lu packets\n", ups, (unsigned long)w.port->peer_connects, (unsigned long)w.packets);
 	assert_true(ups >= LIVES);
 	assert_true(w.port->peer_connects >= LIVES);
 	assert_int_equal(w.port->peer_connects, w.port->peer_disconnects);

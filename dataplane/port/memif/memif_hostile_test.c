@@ -264,7 +264,7 @@ static void memory_taken_away(void **state)
 	struct victim v;
 
 	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api) < 0) {
-		print_message("no userfaultfd on this machine\n");
+		print_message("# no userfaultfd on this machine\n");
 		skip();
 	}
 	victim_start(&v, false);

@@ -121,7 +121,7 @@ static __rte_always_inline uint8_t *desc_data(const struct memif_queue *q, uint1
 	if (unlikely(region >= MEMIF_MAX_REGIONS))
 		return NULL;
 	r = &q->regions[region];
-	if (unlikely((uint64_t)s.offset + n > r->size))
+	if (unlikely((uint64_t)s.offset + n > r->size || r->addr == NULL)) // no address: not mapped, and n may be 0
 		return NULL;
 	return r->addr + s.offset;
 }
