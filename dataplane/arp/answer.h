@@ -15,7 +15,7 @@ enum answer {
 
 // Workers and master.
 void answer_link_local(const struct rte_ether_addr *mac, uint8_t out[16]); // fe80:: and the MAC's EUI-64 (RFC 4291, appendix A)
-bool answer_is_own(const struct port_fwd *f, const struct ip_addr *a);     // a gateway, or a fabric address; the link-local address too
+bool answer_is_own(const struct port_fwd *f, const struct ip_addr *a); // a gateway, or a fabric address; the link-local address too
 enum answer answer_for(const struct port_fwd *f, uint16_t port, const struct ip_addr *target);
 
 // Master: a guest with a configured MAC that uses one of its configured addresses with another MAC.

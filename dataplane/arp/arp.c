@@ -7,7 +7,8 @@
 #include "port/registry.h"
 
 DROP_REASON(arp_late, "An ARP frame reached the control plane when its port had gone, or had got the sender's address, meanwhile.");
-DROP_REASON(arp_address_conflict, "Another host on the underlay claims one of this node's addresses in ARP: the address is configured twice.");
+DROP_REASON(arp_address_conflict,
+	    "Another host on the underlay claims one of this node's addresses in ARP: the address is configured twice.");
 DROP_REASON(arp_wrong_guest_mac, "The guest claimed one of its addresses with another MAC than the one configured for it.");
 
 void arp_send_request(const struct port *p, const struct ip_addr *target)
@@ -51,7 +52,8 @@ static void learn(const struct port *p, const struct rte_arp_hdr *arp, const str
 	bool create = !reply && for_us && frame_is_connected(p, sender);
 
 	if (!ip_is_unspecified(sender))
-		neighbor_learn(p->id, sender, &d->arp_sha, create, reply && rte_is_same_ether_addr(&d->arp_tha, &port_fwds[p->id]->mac));
+		neighbor_learn(p->id, sender, &d->arp_sha, create,
+			       reply && rte_is_same_ether_addr(&d->arp_tha, &port_fwds[p->id]->mac));
 }
 
 void arp_receive(struct rte_mbuf *m)

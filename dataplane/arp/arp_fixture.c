@@ -183,7 +183,8 @@ int fixture_reset(void **state)
 	fixture_changes = 0;
 	neighbor_age_seconds = 30;
 	for (i = 0; i < DROP_MAX; i++)
-		drops_before[i] = counters_drops(0, (uint16_t)i) + counters_drops(FABRIC, (uint16_t)i) + counters_drops(TENANT, (uint16_t)i);
+		drops_before[i] =
+			counters_drops(0, (uint16_t)i) + counters_drops(FABRIC, (uint16_t)i) + counters_drops(TENANT, (uint16_t)i);
 	return 0;
 }
 
@@ -268,6 +269,53 @@ uint64_t fixture_drops(const char *reason)
 	return counters_drops(0, r->id) + counters_drops(FABRIC, r->id) + counters_drops(TENANT, r->id) - drops_before[r->id];
 }
 
+uint32_t fixture_hold(uint16_t port, const char *addr)
+{
+	const struct ip_addr a = fixture_addr(addr);
+	struct error err;
+	uint32_t adj;
+
+	if (adjacency_hold(port, &a, NULL, &adj, &err) < 0)
+		rte_panic("%s\n", err.message);
+	return adj;
+}
+
+struct neighbor *fixture_find(uint16_t port, const char *addr)
+{
+	const struct ip_addr a = fixture_addr(addr);
+
+	return neighbor_find(port, &a);
+}
+
+void fixture_learn(uint16_t port, const char *addr, const char *mac, bool create, bool confirmed)
+{
+	const struct rte_ether_addr m = fixture_mac(mac);
+	const struct ip_addr a = fixture_addr(addr);
+
+	neighbor_learn(port, &a, &m, create, confirmed);
+}
+
+struct rte_mbuf *fixture_packet(const char *dst, uint8_t tag)
+{
+	const struct ip_addr d = fixture_addr(dst);
+	struct {
+		struct rte_ipv4_hdr ip;
+		uint8_t tag;
+	} __rte_packed p = {.ip = {.version_ihl = 0x45, .dst_addr = ip4_be(&d)}, .tag = tag};
+
+	return fixture_frame(TENANT, &p, sizeof(p), 0);
+}
+
+unsigned fixture_count_requests(void)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < fixture_n_sent; i++)
+		n += rte_pktmbuf_mtod(fixture_sent[i], struct rte_ether_hdr *)->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
+	fixture_forget();
+	return n;
+}
+
 struct rte_mbuf *fixture_frame(uint16_t port, const void *data, size_t len, unsigned l3)
 {
 	struct rte_mbuf *m = node_test_packet(data, len);
@@ -297,8 +345,8 @@ struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const
 	return fixture_frame(port, &f, sizeof(f), sizeof(f.eth));
 }
 
-struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src, const char *dst, const char *target,
-			    const char *option_mac)
+struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src, const char *dst,
+			    const char *target, const char *option_mac)
 {
 	struct {
 		struct rte_ether_hdr eth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arp_input: answers guests that ask for their gateway, in place. What concerns neighbours, and all ARP of the underlay, goes to the
-// control plane; what guests ask each other goes to their bridge.
+// arp_input: answers guests that ask for their gateway, in place. What concerns neighbours, and all ARP of the underlay, goes
+// to the control plane; what guests ask each other goes to their bridge.
 // Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, bridge_input.
 #include "arp/answer.h"
 #include "arp/arp_packet.h"
@@ -11,9 +11,11 @@
 
 enum { TX = 1, PUNT, BRIDGE };
 
-DROP_REASON(arp_malformed, "The ARP packet is truncated, not about Ethernet and IPv4, neither request nor reply, or its sender is no host.");
+DROP_REASON(arp_malformed,
+	    "The ARP packet is truncated, not about Ethernet and IPv4, neither request nor reply, or its sender is no host.");
 DROP_REASON(arp_spoofed_gateway, "The guest claimed its gateway's address in ARP.");
-DROP_REASON(arp_not_ours, "The guest asked for an address that the router neither has nor answers for (see `proxy_arp` of the port).");
+DROP_REASON(arp_not_ours,
+	    "The guest asked for an address that the router neither has nor answers for (see `proxy_arp` of the port).");
 
 static inline edge_t to_master(struct rte_mbuf *m)
 {
@@ -33,7 +35,8 @@ static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const s
 
 	if (answer_is_own(f, &sender))
 		return drop(m, arp_spoofed_gateway);
-	if (arp_is_gratuitous(arp) || arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // the other guests of a bridge want to hear it, too
+	if (arp_is_gratuitous(arp) ||
+	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // the other guests of a bridge want to hear it, too
 		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE : to_master(m);
 	if (answer_for(f, m->port, &target) == ANSWER_NO)
 		return others(m);

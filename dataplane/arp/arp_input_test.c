@@ -61,7 +61,7 @@ static void gateway(void **state)
 {
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.0.1"), "10.0.0.1", "10.0.0.2");
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", GATEWAY, "10.0.0.1"), "10.0.0.1", "10.0.0.2"); // unicast
-	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "10.0.0.1"), "10.0.0.1", "0.0.0.0");       // RFC 5227 probe
+	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "10.0.0.1"), "10.0.0.1", "0.0.0.0"); // RFC 5227 probe
 }
 
 static void others(void **state)
@@ -159,9 +159,9 @@ static void batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gateway, fixture_reset),   cmocka_unit_test_setup(others, fixture_reset),
-		cmocka_unit_test_setup(proxy, fixture_reset),     cmocka_unit_test_setup(spoofed, fixture_reset),
-		cmocka_unit_test_setup(punted, fixture_reset),    cmocka_unit_test_setup(malformed, fixture_reset),
+		cmocka_unit_test_setup(gateway, fixture_reset), cmocka_unit_test_setup(others, fixture_reset),
+		cmocka_unit_test_setup(proxy, fixture_reset),   cmocka_unit_test_setup(spoofed, fixture_reset),
+		cmocka_unit_test_setup(punted, fixture_reset),  cmocka_unit_test_setup(malformed, fixture_reset),
 		cmocka_unit_test_setup(batches, fixture_reset),
 	};
 

@@ -21,22 +21,6 @@
 #define REQUEST 1
 #define REPLY 2
 
-static struct neighbor *find(uint16_t port, const char *addr)
-{
-	const struct ip_addr a = fixture_addr(addr);
-
-	return neighbor_find(port, &a);
-}
-
-static uint32_t hold(uint16_t port, const char *addr)
-{
-	const struct ip_addr a = fixture_addr(addr);
-	uint32_t adj;
-
-	assert_int_equal(adjacency_hold(port, &a, NULL, &adj, NULL), 0);
-	return adj;
-}
-
 static void receive(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac, const char *tip)
 {
 	fixture_punt(PUNT_ARP, fixture_arp(port, op, smac, sip, tmac, tip));
@@ -96,16 +80,16 @@ static void requests(void **state)
 static void learns_answers(void **state)
 {
 	const struct rte_ether_addr mac = fixture_mac(PEER_MAC);
-	uint32_t adj = hold(FABRIC, PEER);
+	uint32_t adj = fixture_hold(FABRIC, PEER);
 
 	receive(FABRIC, REPLY, PEER_MAC, PEER, OWN_MAC, "192.0.2.1");
-	assert_int_equal(find(FABRIC, PEER)->state, NEIGH_REACHABLE);
-	assert_memory_equal(&find(FABRIC, PEER)->mac, &mac, 6);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_REACHABLE);
+	assert_memory_equal(&fixture_find(FABRIC, PEER)->mac, &mac, 6);
 	receive(FABRIC, REPLY, PEER_MAC, "192.0.2.10", OWN_MAC, "192.0.2.1"); // nobody asked
-	assert_null(find(FABRIC, "192.0.2.10"));
+	assert_null(fixture_find(FABRIC, "192.0.2.10"));
 	receive(FABRIC, REPLY, "02:00:00:00:08:08", PEER, ALL, PEER); // gratuitous: moved
-	assert_int_equal(find(FABRIC, PEER)->mac.addr_bytes[5], 8);
-	assert_int_equal(find(FABRIC, PEER)->state, NEIGH_STALE);
+	assert_int_equal(fixture_find(FABRIC, PEER)->mac.addr_bytes[5], 8);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_STALE);
 	assert_int_equal(fixture_n_sent, 0);
 	adjacency_put(adj);
 }
@@ -117,7 +101,7 @@ static void answers_fabric(void **state)
 	struct rte_mbuf *m;
 
 	receive(FABRIC, REQUEST, PEER_MAC, PEER, ALL, "192.0.2.1");
-	assert_int_equal(find(FABRIC, PEER)->state, NEIGH_STALE); // it is about to send
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_STALE); // it is about to send
 	m = fixture_take();
 	assert_non_null(m);
 	arp = rte_pktmbuf_mtod_offset(m, const struct rte_arp_hdr *, 14);
@@ -129,9 +113,9 @@ static void answers_fabric(void **state)
 	receive(FABRIC, REQUEST, PEER_MAC, "0.0.0.0", ALL, "192.0.2.1"); // probe: answered, nothing to learn
 	assert_int_equal(fixture_n_sent, 1);
 	receive(FABRIC, REQUEST, PEER_MAC, "203.0.113.9", ALL, "192.0.2.1"); // not of our subnet
-	assert_null(find(FABRIC, "203.0.113.9"));
+	assert_null(fixture_find(FABRIC, "203.0.113.9"));
 	receive(FABRIC, REQUEST, PEER_MAC, "192.0.2.11", ALL, "192.0.2.12"); // not for us
-	assert_null(find(FABRIC, "192.0.2.11"));
+	assert_null(fixture_find(FABRIC, "192.0.2.11"));
 	assert_int_equal(fixture_n_sent, 2);
 	assert_int_equal(neighbor_count(), 1);
 }
@@ -151,7 +135,7 @@ static void conflicts(void **state)
 static void guests(void **state)
 {
 	struct port *p = port_table[TENANT];
-	uint32_t adj = hold(TENANT, "10.0.0.2");
+	uint32_t adj = fixture_hold(TENANT, "10.0.0.2");
 
 	p->cfg.guest_mac = fixture_mac("02:00:00:00:01:02");
 	p->cfg.guests[0].addr = fixture_addr("10.0.0.2");
@@ -160,11 +144,11 @@ static void guests(void **state)
 	fixture_publish(p);
 	receive(TENANT, REPLY, PEER_MAC, "10.0.0.2", "00:00:5e:00:01:01", "10.0.0.1");
 	assert_int_equal(fixture_drops("arp_wrong_guest_mac"), 1);
-	assert_int_equal(find(TENANT, "10.0.0.2")->state, NEIGH_INCOMPLETE);
+	assert_int_equal(fixture_find(TENANT, "10.0.0.2")->state, NEIGH_INCOMPLETE);
 	receive(TENANT, REPLY, PEER_MAC, "10.0.0.3", "00:00:5e:00:01:01", "10.0.0.1"); // no entry: none is made
-	assert_null(find(TENANT, "10.0.0.3"));
+	assert_null(fixture_find(TENANT, "10.0.0.3"));
 	receive(TENANT, REPLY, "02:00:00:00:01:02", "10.0.0.2", "00:00:5e:00:01:01", "10.0.0.1");
-	assert_int_equal(find(TENANT, "10.0.0.2")->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_find(TENANT, "10.0.0.2")->state, NEIGH_REACHABLE);
 	adjacency_put(adj);
 }
 

@@ -7,7 +7,8 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len, void **payload)
+struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len,
+			   void **payload)
 {
 	const struct port_fwd *f = port_fwds[p->id];
 	struct rte_mempool *pool = port_pool(p->numa);

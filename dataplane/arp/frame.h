@@ -9,7 +9,8 @@
 
 // A frame from the port with len bytes of zeroed payload behind the Ethernet header, VLAN tag included where the port has one.
 // NULL: no buffer.
-struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len, void **payload);
+struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len,
+			   void **payload);
 void frame_send(const struct port *p, struct rte_mbuf *m); // takes it over
 
 // The address to ask from: the port's in the subnet of the target, else its first one. False: it has none of the family.

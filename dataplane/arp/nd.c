@@ -8,8 +8,10 @@
 #include "arp/neighbor_private.h"
 #include "port/registry.h"
 
-DROP_REASON(nd_late, "A neighbour discovery packet reached the control plane when its port had gone, or had got the sender's address, meanwhile.");
-DROP_REASON(nd_address_conflict, "Another host on the underlay claims one of this node's IPv6 addresses: the address is configured twice.");
+DROP_REASON(nd_late, "A neighbour discovery packet reached the control plane when its port had gone, or had got the sender's "
+		     "address, meanwhile.");
+DROP_REASON(nd_address_conflict,
+	    "Another host on the underlay claims one of this node's IPv6 addresses: the address is configured twice.");
 DROP_REASON(nd_wrong_guest_mac, "The guest claimed one of its IPv6 addresses with another MAC than the one configured for it.");
 DROP_REASON(nd_no_room, "The buffer of a neighbour solicitation had no room for the answer.");
 

@@ -11,11 +11,13 @@
 
 enum { TX = 1, PUNT, BRIDGE };
 
-DROP_REASON(nd_malformed,
-	    "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), a wrong checksum, options that do not fit or addresses that make no sense.");
+DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), a wrong "
+			  "checksum, options that do not fit or addresses that make no sense.");
 DROP_REASON(nd_spoofed_gateway, "The guest claimed its gateway's address in neighbour discovery.");
-DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that the router neither has nor answers for (see `proxy_arp` of the port).");
-DROP_REASON(nd_router_solicit_ignored, "The host asked for routers; this one does not advertise itself. Guests have their gateway configured.");
+DROP_REASON(nd_not_ours,
+	    "The guest asked for an IPv6 address that the router neither has nor answers for (see `proxy_arp` of the port).");
+DROP_REASON(nd_router_solicit_ignored,
+	    "The host asked for routers; this one does not advertise itself. Guests have their gateway configured.");
 DROP_REASON(nd_router_advert_ignored, "The host advertises itself as a router. Routers are configured here, not discovered.");
 DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
 DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");

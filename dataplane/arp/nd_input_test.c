@@ -41,7 +41,8 @@ static void assert_edge(struct rte_mbuf *m, const char *edge)
 }
 
 // The answer is parsed by the receiving side's rules: length, hop limit, checksum, option.
-static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst, const char *target, const char *eth_dst, uint32_t flags)
+static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst, const char *target, const char *eth_dst,
+			    uint32_t flags)
 {
 	const struct rte_ether_addr gateway = fixture_mac(GATEWAY), to = fixture_mac(eth_dst);
 	const struct ip_addr s = fixture_addr(src), d = fixture_addr(dst), t = fixture_addr(target);
@@ -69,11 +70,13 @@ static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst
 static void gateway(void **state)
 {
 	assert_answered(solicit(GUEST_IP, GROUP, GATEWAY_IP, GUEST), GATEWAY_IP, GUEST_IP, GATEWAY_IP, GUEST, OWN);
-	assert_answered(solicit(GUEST_IP, GATEWAY_IP, GATEWAY_IP, NULL), GATEWAY_IP, GUEST_IP, GATEWAY_IP, GUEST, OWN); // grows by the option
+	assert_answered(solicit(GUEST_IP, GATEWAY_IP, GATEWAY_IP, NULL), GATEWAY_IP, GUEST_IP, GATEWAY_IP, GUEST,
+			OWN); // grows by the option
 	assert_answered(solicit("fe80::2", GROUP, GATEWAY_IP, GUEST), GATEWAY_IP, "fe80::2", GATEWAY_IP, GUEST, OWN);
 	assert_answered(solicit("fe80::2", "ff02::1:ff00:101", GATEWAY_LL, GUEST), GATEWAY_LL, "fe80::2", GATEWAY_LL, GUEST, OWN);
 	// Duplicate address detection: the gateway defends its address.
-	assert_answered(solicit("::", GROUP, GATEWAY_IP, NULL), GATEWAY_IP, "ff02::1", GATEWAY_IP, "33:33:00:00:00:01", ND_ROUTER | ND_OVERRIDE);
+	assert_answered(solicit("::", GROUP, GATEWAY_IP, NULL), GATEWAY_IP, "ff02::1", GATEWAY_IP, "33:33:00:00:00:01",
+			ND_ROUTER | ND_OVERRIDE);
 }
 
 static void padded(void **state)
@@ -122,8 +125,10 @@ static void bridge(void **state)
 
 static void spoofed(void **state)
 {
-	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GATEWAY_IP, GUEST), "nd_spoofed_gateway");
-	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GATEWAY_LL, GUEST), "nd_spoofed_gateway");
+	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GATEWAY_IP, GUEST),
+		       "nd_spoofed_gateway");
+	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GATEWAY_LL, GUEST),
+		       "nd_spoofed_gateway");
 	assert_dropped(solicit(GATEWAY_IP, "ff02::1:ff00:9", "fd00::9", GUEST), "nd_spoofed_gateway");
 	assert_dropped(solicit(GATEWAY_IP, GROUP, GATEWAY_IP, GUEST), "nd_spoofed_gateway");
 }
@@ -137,11 +142,16 @@ static void punted(void **state)
 
 static void routers(void **state)
 {
-	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "::", NULL), "nd_malformed"); // no options behind it
-	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL), "nd_router_solicit_ignored");
-	assert_dropped(fixture_nd(TENANT, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL), "nd_router_advert_ignored");
-	assert_dropped(fixture_nd(FABRIC, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL), "nd_router_advert_ignored");
-	assert_dropped(fixture_nd(TENANT, ND_REDIRECT, 0, GUEST, "fe80::2", GUEST_IP, GUEST_IP, GUEST), "nd_malformed"); // too short
+	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "::", NULL),
+		       "nd_malformed"); // no options behind it
+	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL),
+		       "nd_router_solicit_ignored");
+	assert_dropped(fixture_nd(TENANT, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL),
+		       "nd_router_advert_ignored");
+	assert_dropped(fixture_nd(FABRIC, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL),
+		       "nd_router_advert_ignored");
+	assert_dropped(fixture_nd(TENANT, ND_REDIRECT, 0, GUEST, "fe80::2", GUEST_IP, GUEST_IP, GUEST),
+		       "nd_malformed"); // too short
 }
 
 // One byte of a good solicitation, with a checksum that fits again.
@@ -159,18 +169,19 @@ static void malformed(void **state)
 	struct rte_mbuf *m;
 	unsigned n;
 
-	assert_bad_byte(14, 0x45);      // version
-	assert_bad_byte(14 + 4, 0xff);  // payload length
-	assert_bad_byte(14 + 7, 254);   // hop limit: was forwarded
-	assert_bad_byte(14 + 8, 0xff);  // multicast source
-	assert_bad_byte(54 + 1, 1);     // code
-	assert_bad_byte(54 + 8, 0xff);  // multicast target
-	assert_bad_byte(54 + 25, 0);    // option of length 0
-	assert_bad_byte(54 + 25, 2);    // option longer than the packet
+	assert_bad_byte(14, 0x45);                                               // version
+	assert_bad_byte(14 + 4, 0xff);                                           // payload length
+	assert_bad_byte(14 + 7, 254);                                            // hop limit: was forwarded
+	assert_bad_byte(14 + 8, 0xff);                                           // multicast source
+	assert_bad_byte(54 + 1, 1);                                              // code
+	assert_bad_byte(54 + 8, 0xff);                                           // multicast target
+	assert_bad_byte(54 + 25, 0);                                             // option of length 0
+	assert_bad_byte(54 + 25, 2);                                             // option longer than the packet
 	assert_dropped(solicit("::", GROUP, GATEWAY_IP, GUEST), "nd_malformed"); // RFC 4861, 7.1.1: unspecified source with option
 	assert_dropped(solicit("::", GATEWAY_IP, GATEWAY_IP, NULL), "nd_malformed");
 	assert_dropped(solicit(GUEST_IP, GROUP, "::", GUEST), "nd_malformed");
-	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_SOLICITED, GUEST, GUEST_IP, "ff02::1", GUEST_IP, GUEST), "nd_malformed"); // 7.1.2
+	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_SOLICITED, GUEST, GUEST_IP, "ff02::1", GUEST_IP, GUEST),
+		       "nd_malformed"); // 7.1.2
 	m = solicit(GUEST_IP, GROUP, GATEWAY_IP, GUEST);
 	rte_pktmbuf_mtod(m, uint8_t *)[60] ^= 1; // checksum
 	assert_dropped(m, "nd_malformed");
@@ -184,10 +195,10 @@ static void malformed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gateway, fixture_reset), cmocka_unit_test_setup(padded, fixture_reset),
-		cmocka_unit_test_setup(no_room, fixture_reset), cmocka_unit_test_setup(proxy, fixture_reset),
-		cmocka_unit_test_setup(bridge, fixture_reset),  cmocka_unit_test_setup(spoofed, fixture_reset),
-		cmocka_unit_test_setup(punted, fixture_reset),  cmocka_unit_test_setup(routers, fixture_reset),
+		cmocka_unit_test_setup(gateway, fixture_reset),   cmocka_unit_test_setup(padded, fixture_reset),
+		cmocka_unit_test_setup(no_room, fixture_reset),   cmocka_unit_test_setup(proxy, fixture_reset),
+		cmocka_unit_test_setup(bridge, fixture_reset),    cmocka_unit_test_setup(spoofed, fixture_reset),
+		cmocka_unit_test_setup(punted, fixture_reset),    cmocka_unit_test_setup(routers, fixture_reset),
 		cmocka_unit_test_setup(malformed, fixture_reset),
 	};
 

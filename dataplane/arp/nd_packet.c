@@ -77,14 +77,17 @@ bool nd_parse(struct rte_mbuf *m, struct nd_packet *p)
 	p->nd = (struct nd_header *)(p->ip + 1);
 	p->mac = NULL;
 	len = rte_be_to_cpu_16(p->ip->payload_len);
-	if (*(const uint8_t *)p->ip >> 4 != 6 || p->ip->proto != IPPROTO_ICMPV6 || p->ip->hop_limits != HOP_LIMIT || p->nd->code != 0)
+	if (*(const uint8_t *)p->ip >> 4 != 6 || p->ip->proto != IPPROTO_ICMPV6 || p->ip->hop_limits != HOP_LIMIT ||
+	    p->nd->code != 0)
 		return false;
 	if (p->nd->type < ND_ROUTER_SOLICIT || p->nd->type > ND_REDIRECT)
 		return false;
-	if (len > m->data_len - l3 - sizeof(*p->ip) || len < min_len(p->nd->type) || rte_ipv6_udptcp_cksum_verify(p->ip, p->nd) != 0)
+	if (len > m->data_len - l3 - sizeof(*p->ip) || len < min_len(p->nd->type) ||
+	    rte_ipv6_udptcp_cksum_verify(p->ip, p->nd) != 0)
 		return false;
 	at = (const uint8_t *)p->nd;
-	return parse_options(at + min_len(p->nd->type), at + len, p->nd->type == ND_ADVERT ? ND_OPT_TARGET_MAC : ND_OPT_SOURCE_MAC, p) &&
+	return parse_options(at + min_len(p->nd->type), at + len, p->nd->type == ND_ADVERT ? ND_OPT_TARGET_MAC : ND_OPT_SOURCE_MAC,
+			     p) &&
 	       addresses_ok(p);
 }
 

@@ -23,7 +23,7 @@ struct nd_header {
 } __rte_packed __rte_aligned(2);
 
 struct nd_mac_option {
-	uint8_t type, len;  // in units of 8 bytes
+	uint8_t type, len; // in units of 8 bytes
 	struct rte_ether_addr mac;
 } __rte_packed __rte_aligned(2);
 

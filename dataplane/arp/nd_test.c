@@ -21,25 +21,10 @@
 #define OWN "2001:db8::1"
 #define OWN_LL "fe80::ff:fe00:1" // of 02:00:00:00:00:01
 
-static struct neighbor *find(uint16_t port, const char *addr)
-{
-	const struct ip_addr a = fixture_addr(addr);
-
-	return neighbor_find(port, &a);
-}
-
-static uint32_t hold(uint16_t port, const char *addr)
-{
-	const struct ip_addr a = fixture_addr(addr);
-	uint32_t adj;
-
-	assert_int_equal(adjacency_hold(port, &a, NULL, &adj, NULL), 0);
-	return adj;
-}
-
 static void advert(uint16_t port, uint32_t flags, const char *target, const char *mac)
 {
-	fixture_punt(PUNT_ND, fixture_nd(port, ND_ADVERT, flags, PEER_MAC, target, flags & ND_SOLICITED ? OWN : "ff02::1", target, mac));
+	fixture_punt(PUNT_ND,
+		     fixture_nd(port, ND_ADVERT, flags, PEER_MAC, target, flags & ND_SOLICITED ? OWN : "ff02::1", target, mac));
 }
 
 static void assert_solicit(unsigned l3, uint16_t port, const char *eth_dst, const char *src, const char *dst, const char *target)
@@ -89,7 +74,7 @@ static void solicits(void **state)
 	assert_memory_equal(rte_pktmbuf_mtod_offset(fixture_sent[0], void *, 12), "\x81\x00\x00\x64\x86\xdd", 6);
 	assert_solicit(18, FABRIC, "33:33:ff:00:00:09", OWN_LL, "ff02::1:ff00:9", PEER);
 	fixture_reset(NULL);
-	adj = hold(FABRIC, PEER);
+	adj = fixture_hold(FABRIC, PEER);
 	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, PEER, PEER_MAC);
 	fixture_wait(30100); // is it still there? Unicast
 	assert_solicit(14, FABRIC, PEER_MAC, OWN, PEER, PEER);
@@ -98,8 +83,8 @@ static void solicits(void **state)
 
 static void adverts(void **state)
 {
-	uint32_t adj = hold(FABRIC, PEER);
-	struct neighbor *n = find(FABRIC, PEER);
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+	struct neighbor *n = fixture_find(FABRIC, PEER);
 
 	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, PEER, NULL); // no MAC: useless
 	assert_int_equal(n->state, NEIGH_INCOMPLETE);
@@ -116,7 +101,7 @@ static void adverts(void **state)
 	assert_int_equal(n->state, NEIGH_STALE);
 	assert_int_equal(n->mac.addr_bytes[5], 8);
 	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, "2001:db8::10", PEER_MAC); // nobody asked
-	assert_null(find(FABRIC, "2001:db8::10"));
+	assert_null(fixture_find(FABRIC, "2001:db8::10"));
 	assert_int_equal(fixture_n_sent, 0);
 	adjacency_put(adj);
 }
@@ -128,7 +113,7 @@ static void answers_fabric(void **state)
 	struct rte_mbuf *m;
 
 	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, PEER, "ff02::1:ff00:1", OWN, PEER_MAC));
-	assert_int_equal(find(FABRIC, PEER)->state, NEIGH_STALE); // it is about to send
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_STALE); // it is about to send
 	m = fixture_take();
 	assert_non_null(m);
 	meta(m)->l3 = 14;
@@ -140,19 +125,21 @@ static void answers_fabric(void **state)
 	assert_memory_equal(p.mac, &port_table[FABRIC]->mac, 6);
 	rte_pktmbuf_free(m);
 	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "fe80::9", "ff02::1:ff00:1", OWN_LL, PEER_MAC));
-	assert_non_null(find(FABRIC, "fe80::9"));
+	assert_non_null(fixture_find(FABRIC, "fe80::9"));
 	assert_int_equal(fixture_n_sent, 1);
-	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8:1::9", "ff02::1:ff00:1", OWN, PEER_MAC)); // not of our subnet
-	assert_null(find(FABRIC, "2001:db8:1::9"));
-	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8::11", "ff02::1:ff00:12", "2001:db8::12", PEER_MAC)); // not for us
-	assert_null(find(FABRIC, "2001:db8::11"));
+	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8:1::9", "ff02::1:ff00:1", OWN,
+					 PEER_MAC)); // not of our subnet
+	assert_null(fixture_find(FABRIC, "2001:db8:1::9"));
+	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8::11", "ff02::1:ff00:12", "2001:db8::12",
+					 PEER_MAC)); // not for us
+	assert_null(fixture_find(FABRIC, "2001:db8::11"));
 	assert_int_equal(fixture_n_sent, 2);
 }
 
 static void refuses(void **state)
 {
 	struct port *p = port_table[TENANT];
-	uint32_t adj = hold(TENANT, "fd00::2");
+	uint32_t adj = fixture_hold(TENANT, "fd00::2");
 
 	advert(FABRIC, ND_OVERRIDE, OWN, PEER_MAC);
 	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, OWN, "ff02::1:ff00:12", "2001:db8::12", PEER_MAC));
@@ -167,9 +154,9 @@ static void refuses(void **state)
 	fixture_publish(p);
 	advert(TENANT, ND_SOLICITED | ND_OVERRIDE, "fd00::2", PEER_MAC);
 	assert_int_equal(fixture_drops("nd_wrong_guest_mac"), 1);
-	assert_int_equal(find(TENANT, "fd00::2")->state, NEIGH_INCOMPLETE);
+	assert_int_equal(fixture_find(TENANT, "fd00::2")->state, NEIGH_INCOMPLETE);
 	advert(TENANT, ND_SOLICITED | ND_OVERRIDE, "fd00::2", "02:00:00:00:01:02");
-	assert_int_equal(find(TENANT, "fd00::2")->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_find(TENANT, "fd00::2")->state, NEIGH_REACHABLE);
 	assert_int_equal(fixture_n_sent, 0);
 	adjacency_put(adj);
 }

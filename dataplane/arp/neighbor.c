@@ -93,7 +93,7 @@ void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct
 	else if (mac == NULL)
 		mac = &n->mac;
 	if (adjacency_set(n->adj, n->port, mac, usable) < 0 && usable)
-		return; // no memory: the next answer may find some
+		return;     // no memory: the next answer may find some
 	if (n->addr.family) // else the MAC is its key
 		n->mac = *mac;
 	n->state = state;
@@ -115,7 +115,8 @@ static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const 
 	if (ret < 0) {
 		free(n);
 		snprintf(text, sizeof(text), "%u", total);
-		error_set(err, -ret, "neighbor", text, "up to 65535 neighbours", ret == -ENOSPC ? "the table is full" : "no memory");
+		error_set(err, -ret, "neighbor", text, "up to 65535 neighbours",
+			  ret == -ENOSPC ? "the table is full" : "no memory");
 		return NULL;
 	}
 	n->port = port;
@@ -262,7 +263,8 @@ int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_eth
 	if (ret < 0)
 		return ret;
 	if (!rte_is_valid_assigned_ether_addr(mac))
-		return error_set(err, EINVAL, "neighbor.mac", mac_format(mac, text), "a unicast MAC", "cannot be a neighbour's MAC");
+		return error_set(err, EINVAL, "neighbor.mac", mac_format(mac, text), "a unicast MAC",
+				 "cannot be a neighbour's MAC");
 	n = neighbor_find(port, addr);
 	if (n == NULL)
 		n = create(port, addr, NULL, err);
@@ -279,7 +281,8 @@ int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err)
 	char text[IP_TEXT];
 
 	if (n == NULL)
-		return error_set(err, ENOENT, "address", ip_format_addr(addr, text), NULL, "there is no such neighbour on this port");
+		return error_set(err, ENOENT, "address", ip_format_addr(addr, text), NULL,
+				 "there is no such neighbour on this port");
 	neighbor_give_up(n);
 	if (n->refs == 0) {
 		neighbor_remove(n);

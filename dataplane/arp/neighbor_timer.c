@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What time does to neighbours: probes, ageing, giving up.
 //
-// INCOMPLETE asks every second, NEIGHBOR_RETRIES times, then FAILED. REACHABLE becomes PROBE after neighbor_age_seconds when next hops hold it
-// (PROBE asks its last MAC as often, and forwards meanwhile), else STALE, which goes after the same time unless it is used.
+// INCOMPLETE asks every second, NEIGHBOR_RETRIES times, then FAILED. REACHABLE becomes PROBE after neighbor_age_seconds when next
+// hops hold it (PROBE asks its last MAC as often, and forwards meanwhile), else STALE, which goes after the same time unless it is
+// used.
 #include <rte_cycles.h>
 
 #include "arp/neighbor_private.h"

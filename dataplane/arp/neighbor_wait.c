@@ -11,7 +11,8 @@
 #include "worker/punt.h"
 #include "worker/worker.h"
 
-DROP_REASON(neighbor_queue_full, "Too many packets waited for the MAC of one neighbour or of one port's neighbours: the oldest are given up.");
+DROP_REASON(neighbor_queue_full,
+	    "Too many packets waited for the MAC of one neighbour or of one port's neighbours: the oldest are given up.");
 DROP_REASON(neighbor_unresolved, "The destination on the link did not answer ARP or neighbour solicitations, or has been removed.");
 DROP_REASON(neighbor_table_full, "Too many addresses of the port are being looked for at once: a host scans its subnet.");
 DROP_REASON(neighbor_not_unicast, "The destination on the link is no host: a multicast or unspecified address.");

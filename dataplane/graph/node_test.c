@@ -89,7 +89,8 @@ static void lcores(char *out, size_t size)
 
 int node_test_setup(void **state)
 {
-	char cpus[4096], *argv[] = {"node_test", cpus, "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=error"};
+	char cpus[4096], *argv[] = {"node_test",        cpus, "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+				    "--log-level=error"};
 	char name[RTE_NODE_NAMESIZE];
 	struct error err;
 	unsigned i;

@@ -45,8 +45,8 @@ static inline struct rte_mbuf *fuzz_frame(const void *data, size_t len, unsigned
 	return m;
 }
 
-#define FUZZ_ASSERT(what)                                                                                              \
-	do {                                                                                                           \
-		if (!(what))                                                                                           \
-			abort();                                                                                       \
+#define FUZZ_ASSERT(what)        \
+	do {                     \
+		if (!(what))     \
+			abort(); \
 	} while (0)
