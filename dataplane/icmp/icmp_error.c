@@ -143,8 +143,14 @@ static inline void given_up(struct rte_mbuf *m, const struct pkt_meta *md)
 static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
 {
 	rte_pktmbuf_adj(m, md->l3);
+	if (m->nb_segs > 1) { // the first buffer has what is quoted, or quotes less
+		rte_pktmbuf_free(m->next);
+		m->next = NULL;
+		m->nb_segs = 1;
+		m->pkt_len = m->data_len;
+	}
 	if (m->pkt_len > quote)
-		rte_pktmbuf_trim(m, (uint16_t)RTE_MIN(m->pkt_len - quote, (uint32_t)UINT16_MAX));
+		rte_pktmbuf_trim(m, (uint16_t)(m->pkt_len - quote));
 	md->l3 = 0;
 	md->hash = 0;
 	md->bridge = UINT16_MAX;
@@ -166,7 +172,7 @@ static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struc
 		return EDGE_DROP;
 	given_up(m, md);
 	ip = reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
-	if (ip == NULL || m->nb_segs > 1)
+	if (ip == NULL)
 		return drop(m, icmp_no_room);
 	icmp = (struct rte_icmp_hdr *)(ip + 1);
 	*ip = (struct rte_ipv4_hdr){.version_ihl = 0x45, .type_of_service = 0xc0, .time_to_live = 64, .next_proto_id = IPPROTO_ICMP};
@@ -193,7 +199,7 @@ static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	given_up(m, md);
 	memcpy(dst, old->src_addr, 16);
 	ip = reshape(m, md, QUOTE6, sizeof(*ip) + 8);
-	if (ip == NULL || m->nb_segs > 1)
+	if (ip == NULL)
 		return drop(m, icmp_no_room);
 	*ip = (struct rte_ipv6_hdr){.vtc_flow = RTE_BE32(6u << 28), .proto = IPPROTO_ICMPV6, .hop_limits = 64};
 	ip->payload_len = rte_cpu_to_be_16((uint16_t)(m->pkt_len - sizeof(*ip)));
