@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ip4_fragment: packets that are larger than their path takes and may be fragmented (RFC 791).
 // Reads: nexthop, l3, hash.  Next: by the next hop, each fragment on its own.
+#include <errno.h>
+
 #include <rte_ip_frag.h>
 
 #include "graph/node.h"
@@ -27,15 +29,33 @@ static void pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf
 	node_pass(graph, node, &obj, &edge, 1);
 }
 
+// Fragments of a chain refer to its buffers, so they are copied once more.
+static int split_chain(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
+{
+	struct rte_mbuf *refs[MAX_FRAGMENTS];
+	int i, n = rte_ipv4_fragment_packet(m, refs, MAX_FRAGMENTS, mtu, m->pool, m->pool);
+	bool complete = true;
+
+	for (i = 0; i < n; i++) {
+		out[i] = rte_pktmbuf_copy(refs[i], m->pool, 0, UINT32_MAX);
+		complete = complete && out[i];
+	}
+	if (n > 0)
+		rte_pktmbuf_free_bulk(refs, (unsigned)n);
+	if (complete || n <= 0)
+		return n;
+	rte_pktmbuf_free_bulk(out, (unsigned)n); // NULL is fine
+	return -ENOMEM;
+}
+
 // Copies: what is left of the packet's buffers after this may be freed or written to by others.
 static int split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 {
-	struct rte_mempool *pool = m->pool;
-
 	rte_pktmbuf_adj(m, meta(m)->l3);
+	meta(m)->l3 = 0;
 	if (m->nb_segs == 1)
-		return rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, pool);
-	return rte_pktmbuf_linearize(m) == 0 ? rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, pool) : -1;
+		return rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, m->pool);
+	return split_chain(m, out, mtu);
 }
 
 static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from router import Router
-from topology import Network
+pytest.register_assert_rewrite("packets", "router")
+
+from router import Router  # noqa: E402
+from topology import Network  # noqa: E402
 
 
 @pytest.fixture(scope="session")
