@@ -78,15 +78,16 @@ int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *ma
 	return 0;
 }
 
+static const struct rte_ether_addr no_mac;
+
 int adjacency_new(uint32_t *index)
 {
-	static const struct rte_ether_addr none;
 	uint32_t i = index_new();
 	int ret;
 
 	if (i == 0)
 		return -ENOSPC;
-	ret = adjacency_set(i, 0, &none, false);
+	ret = adjacency_set(i, 0, &no_mac, false);
 	if (ret < 0) {
 		index_free(i);
 		return ret;
@@ -95,17 +96,14 @@ int adjacency_new(uint32_t *index)
 	return 0;
 }
 
-// No worker has a next hop that leads here any more.
 static void release(void *arg)
 {
-	uint32_t index = (uint32_t)(uintptr_t)arg;
-
-	rte_free(adjacency_table[index]);
-	rcu_publish(adjacency_table[index], NULL);
-	index_free(index);
+	index_free((uint32_t)(uintptr_t)arg);
 }
 
+// A tunnel's path may name the index until nexthop_poll() has built it anew: workers find it unresolved, never missing.
 void adjacency_free(uint32_t index)
 {
+	adjacency_set(index, 0, &no_mac, false);
 	rcu_defer(release, (void *)(uintptr_t)index);
 }
