@@ -12,8 +12,7 @@
 //   that word was read nothing longer existed, for otherwise it would have seen it later on, unless a removal came between.
 //   Therefore each removal first counts fib_removals up; a worker that ends on "inherit" and finds the count changed since it
 //   began looks the address up again. It never waits for the master: each retry means that another removal was made.
-// - Growing to the direct table changes no result: covers take in shorter routes that the worker has passed anyway, then
-//   the root changes in one store.
+// - Growing to the direct table copies what lies above it and the first nodes below, then changes the root in one store.
 #include "l3/fib.h"
 
 #include <errno.h>
@@ -21,20 +20,19 @@
 
 #include "base/rcu.h"
 #include "l3/fib_table.h"
-#include "l3/fib_removals.h"
 
-#define MAX_DEPTH 17 // nodes on one path
+#define MAX_NODES 16 // on one path
 
 uint32_t fib_removals __rte_cache_aligned;
 static uint64_t fibs; // how many there are
 
-// The way down to a prefix: the word in the table, then nodes from the table's bits on, one each FIB_STRIDE bits, as far as
-// they lead towards the prefix. links[i] is the word that refers to node i.
+// The way down to a prefix: the table's word, then nodes. A node is part of it if the prefix lies in its skip and below.
 struct path {
-	const uint8_t *key;
-	unsigned bits; // of the table
 	unsigned n;
-	uint32_t *links[MAX_DEPTH];
+	uint32_t *links[MAX_NODES]; // links[i] is the word that refers to node i
+	unsigned depth[MAX_NODES];  // bits above it
+	uint32_t *end;              // the word below the last node (or the table's), its position in bits
+	unsigned position;
 };
 
 static unsigned key16(const struct ip_prefix *p)
@@ -42,9 +40,10 @@ static unsigned key16(const struct ip_prefix *p)
 	return (unsigned)p->addr.bytes[0] << 8 | p->addr.bytes[1];
 }
 
-static unsigned path_depth(const struct path *path, unsigned i)
+// The depth of the node that holds the prefix, in a trie without direct table.
+static unsigned level(const struct ip_prefix *p)
 {
-	return path->bits + i * FIB_STRIDE;
+	return (p->len - 1u) / FIB_STRIDE * FIB_STRIDE;
 }
 
 static struct fib_node *path_node(const struct path *path, unsigned i)
@@ -52,27 +51,40 @@ static struct fib_node *path_node(const struct path *path, unsigned i)
 	return fib_child(*path->links[i]);
 }
 
-static unsigned path_slot(const struct path *path, unsigned i)
+// How many whole bytes of the key from this position on are equal to the skip.
+static unsigned common_bytes(uint64_t skip, const struct ip_prefix *p, unsigned position)
 {
-	return path->key[path_depth(path, i) / 8];
+	unsigned i, n = fib_skip_bits(skip) / 8;
+
+	for (i = 0; i < n && (uint8_t)(skip >> (56 - 8 * i)) == p->addr.bytes[position / 8 + i]; i++)
+		;
+	return i;
 }
 
-// Ends at the node that holds routes of this length, or earlier where there is no such node.
+// Ends at the node that holds routes of this length, or above it where there is none. The prefix is longer than the
+// table's bits.
 static struct path path_find(const struct fib *fib, const struct ip_prefix *p)
 {
-	struct path path = {.key = p->addr.bytes, .bits = fib_root_bits(fib->root)};
-	uint32_t *link = fib_root_word(fib->root, key16(p));
+	struct path path = {.end = fib_root_word(fib->root, (uint64_t)key16(p) << 48), .position = fib_root_bits(fib->root)};
 
-	while (!fib_is_leaf(*link)) {
-		struct fib_node *node = fib_child(*link);
-		unsigned depth = path_depth(&path, path.n);
+	while (!fib_is_leaf(*path.end) && path.position <= level(p)) {
+		struct fib_node *node = fib_child(*path.end);
+		unsigned depth = path.position + fib_skip_bits(node->skip);
 
-		path.links[path.n++] = link;
-		if (p->len <= depth + FIB_STRIDE)
+		if (depth > level(p) || common_bytes(node->skip, p, path.position) * 8 < fib_skip_bits(node->skip))
 			break;
-		link = &node->words[fib_node_index(node, p->addr.bytes[depth / 8])];
+		path.links[path.n] = path.end;
+		path.depth[path.n++] = depth;
+		path.end = &node->words[fib_node_index(node, p->addr.bytes[depth / 8])];
+		path.position = depth + FIB_STRIDE;
 	}
 	return path;
+}
+
+// Whether the path's last node is the one that holds (or would hold) the prefix.
+static bool path_complete(const struct path *path, const struct ip_prefix *p)
+{
+	return path->n > 0 && path->depth[path->n - 1] == level(p);
 }
 
 // The route's span in a node at this depth.
@@ -81,12 +93,6 @@ static struct fib_span span_at(const struct ip_prefix *p, unsigned depth)
 	unsigned rel = p->len - depth < FIB_STRIDE ? p->len - depth : FIB_STRIDE;
 
 	return fib_span(p->addr.bytes[depth / 8], rel, FIB_STRIDE);
-}
-
-static void mark_shorter(struct fib_build *b, unsigned number, bool value)
-{
-	if (number < FIB_SLOTS)
-		b->shorter[number / 64] = (b->shorter[number / 64] & ~(1ull << number % 64)) | (uint64_t)value << number % 64;
 }
 
 static bool node_has(const struct fib_node *node, const struct fib_span *span, unsigned len)
@@ -115,85 +121,120 @@ static int path_replace(const struct path *path, const struct fib_build *b, bool
 static void chain_free(uint32_t word)
 {
 	while (word != 0) {
-		const struct fib_node *node = fib_child(word);
-		uint32_t child = 0;
-		unsigned i, last = fib_node_index(node, FIB_SLOTS - 1);
+		struct fib_build b;
+		unsigned slot;
 
-		for (i = node->base[0]; i <= last; i++)
-			child = fib_is_leaf(node->words[i]) ? child : node->words[i];
+		fib_build_copy(&b, fib_child(word));
 		fib_arena_free(word);
-		word = child;
+		word = fib_build_lone_child(&b, &slot);
 	}
 }
 
-// New nodes from this depth down to the route, the first of them with the given cover. 0: no memory.
-static uint32_t chain_build(const struct ip_prefix *p, unsigned depth, uint32_t leaf, uint32_t cover)
+// A new node for the route alone, to be referred to from this position, with others above it where one cannot skip as
+// much. 0: no memory.
+static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32_t leaf, uint32_t cover)
 {
 	struct fib_change put = {.kind = FIB_PUT, .word = leaf};
-	unsigned d = (p->len - 1u) / FIB_STRIDE * FIB_STRIDE;
+	unsigned skip, depth = level(p);
 	uint32_t below = 0;
 	struct fib_build b;
 
-	for (;; d -= FIB_STRIDE) {
-		struct fib_span span = span_at(p, d);
+	for (;; depth -= skip * 8 + FIB_STRIDE) {
+		struct fib_span span = span_at(p, depth);
 
+		skip = RTE_MIN((depth - position) / 8, (unsigned)FIB_MAX_SKIP);
 		fib_build_edit(&b, NULL, &span, &put);
+		b.skip = fib_skip_of(&p->addr.bytes[depth / 8 - skip], skip);
 		if (below == 0)
-			mark_shorter(&b, span.number, true);
-		if (d == depth)
+			fib_build_mark(&b, &span, true);
+		if (depth == position + skip * 8)
 			b.cover = cover;
 		put.word = fib_build_node(&b, false);
 		if (put.word == 0)
 			chain_free(below);
-		if (put.word == 0 || d == depth)
+		if (put.word == 0 || depth == position + skip * 8)
 			return put.word;
 		below = put.word;
 	}
 }
 
-// The route's node does not exist yet.
-static int set_new(struct fib *fib, const struct path *path, const struct ip_prefix *p, uint32_t leaf)
+// The route hangs below the last node (or the table) alone.
+static int set_below(const struct path *path, const struct ip_prefix *p, uint32_t leaf)
 {
-	unsigned depth = path_depth(path, path->n);
-	uint32_t *link = fib_root_word(fib->root, key16(p));
-	struct fib_change put = {.kind = FIB_PUT};
-	const struct fib_node *node = NULL;
+	struct fib_change put = {.kind = FIB_PUT, .word = chain_build(p, path->position, leaf, *path->end)};
 	struct fib_span span;
 	struct fib_build b;
 	int ret;
 
-	if (path->n > 0) {
-		node = path_node(path, path->n - 1);
-		span = span_at(p, depth - FIB_STRIDE);
-		link = NULL;
-	}
-	put.word = chain_build(p, depth, leaf, node ? node->words[fib_node_index(node, span.from)] : *link);
 	if (put.word == 0)
 		return -ENOMEM;
-	if (node == NULL) {
-		fib_store(link, put.word);
+	if (path->n == 0) {
+		fib_store(path->end, put.word);
 		return 0;
 	}
-	fib_build_edit(&b, node, &span, &put);
+	span = span_at(p, path->depth[path->n - 1]);
+	fib_build_edit(&b, path_node(path, path->n - 1), &span, &put);
 	ret = path_replace(path, &b, false);
 	if (ret < 0)
 		chain_free(put.word);
 	return ret;
 }
 
-// A node holds routes of this length. created: whether this one is new.
+// The node below the path skips over the route's level, or other bytes than the route's. A new node goes between, at the
+// first byte that differs or at the route's level; the old one is copied to skip less.
+static int set_between(const struct path *path, const struct ip_prefix *p, uint32_t leaf)
+{
+	const struct fib_node *node = fib_child(*path->end);
+	unsigned same = common_bytes(node->skip, p, path->position);
+	unsigned depth = RTE_MIN(path->position + 8 * same, level(p)), n = (depth - path->position) / 8;
+	struct fib_span span = span_at(p, depth), rest = fib_span((uint8_t)(node->skip >> (56 - 8 * n)), FIB_STRIDE, FIB_STRIDE);
+	struct fib_change change = {.kind = FIB_ADD, .len = p->len, .word = leaf}, put_rest = {.kind = FIB_PUT};
+	uint32_t chain = 0, word = 0, old = *path->end;
+	struct fib_build b;
+
+	fib_build_copy(&b, node);
+	b.skip = fib_skip_from(b.skip, n + 1);
+	b.cover = FIB_INHERIT;
+	if (depth == level(p) && rest.from >= span.from && rest.from < span.to)
+		b.cover = leaf;
+	put_rest.word = fib_build_node(&b, false);
+	if (depth < level(p)) {
+		chain = chain_build(p, depth + FIB_STRIDE, leaf, FIB_INHERIT);
+		change = (struct fib_change){.kind = FIB_PUT, .word = chain};
+	}
+	if (put_rest.word != 0 && change.word != 0) {
+		fib_build_edit(&b, NULL, &rest, &put_rest);
+		fib_build_again(&b, &span, &change);
+		if (depth == level(p))
+			fib_build_mark(&b, &span, true);
+		b.skip = fib_skip_of(&p->addr.bytes[path->position / 8], n);
+		b.cover = node->cover;
+		word = fib_build_node(&b, false);
+	}
+	if (word == 0) {
+		if (put_rest.word != 0)
+			fib_arena_free(put_rest.word);
+		chain_free(chain);
+		return -ENOMEM;
+	}
+	fib_store(path->end, word);
+	fib_arena_retire(old);
+	return 0;
+}
+
+// The last node holds routes of this length. created: whether this one is new.
 static int set_in_node(const struct path *path, const struct ip_prefix *p, uint32_t leaf, bool *created)
 {
 	const struct fib_node *node = path_node(path, path->n - 1);
-	struct fib_span span = span_at(p, path_depth(path, path->n - 1));
+	struct fib_span span = span_at(p, level(p));
 	struct fib_change add = {.kind = FIB_ADD, .len = p->len, .word = leaf};
 	struct fib_build b;
 	int ret = 0;
 
 	*created = !node_has(node, &span, p->len);
-	if (span.number < FIB_SLOTS || fib_is_leaf(node->words[fib_node_index(node, span.from)])) {
+	if (span.number < FIB_SLOTS || fib_is_leaf(*path->end)) {
 		fib_build_edit(&b, node, &span, &add);
-		mark_shorter(&b, span.number, true);
+		fib_build_mark(&b, &span, true);
 		ret = path_replace(path, &b, false);
 	}
 	if (ret == 0)
@@ -224,41 +265,71 @@ int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop)
 	} else {
 		path = path_find(fib, prefix);
 		created = true;
-		if (path.n == 0 || prefix->len > path_depth(&path, path.n))
-			ret = set_new(fib, &path, prefix, leaf);
-		else
+		if (path_complete(&path, prefix))
 			ret = set_in_node(&path, prefix, leaf, &created);
+		else
+			ret = fib_is_leaf(*path.end) ? set_below(&path, prefix, leaf) : set_between(&path, prefix, leaf);
 	}
-	if (ret == 0 && created && ++fib->routes > FIB_ROOT16)
+	if (ret < 0 || !created)
+		return ret;
+	fib->routes++;
+	if (fib->routes > FIB_ROOT16 && fib->routes % FIB_ROOT16 == 1) // tried again later where there is no memory now
 		fib_table_grow(fib);
+	return 0;
+}
+
+// The last node of the path becomes b, which leads to one child only: the child takes its place.
+static int path_skip(const struct path *path, const struct fib_build *b, uint32_t child, unsigned slot)
+{
+	uint64_t skip = fib_skip_join(b->skip, slot, fib_child(child)->skip);
+	struct fib_build joined;
+	int ret;
+
+	if (skip == 0)
+		return -E2BIG;
+	fib_build_copy(&joined, fib_child(child));
+	joined.skip = skip;
+	joined.cover = b->cover;
+	ret = path_replace(path, &joined, true);
+	if (ret == 0)
+		fib_arena_retire(child);
 	return ret;
 }
 
-// The last node of the path becomes b; if b is empty the node goes, its cover takes its place in the node above, and so on.
-static int shrink(struct path *path, struct fib_build *b)
+// The last node of the path, which held the prefix, becomes b; or it goes if b is empty: its cover takes its place in the node
+// above, and so on.
+static int shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p, const struct fib_change *remove)
 {
-	uint32_t gone[MAX_DEPTH];
-	unsigned i, n_gone = 0;
-	int ret;
+	struct fib_span up, span = span_at(p, level(p));
+	uint32_t gone[MAX_NODES], child, cover;
+	unsigned i, slot, n_gone = 0;
+	int ret = -E2BIG;
 
 	while (path->n > 0 && fib_build_empty(b)) {
-		unsigned up = path->n - 1;
-		struct fib_change put = {.kind = FIB_PUT, .word = path_node(path, up)->cover};
+		struct fib_change put = {.kind = FIB_PUT, .word = path_node(path, path->n - 1)->cover};
 
-		gone[n_gone++] = *path->links[up];
-		path->n = up;
-		if (up > 0) {
-			struct fib_span span = fib_span(path_slot(path, up - 1), FIB_STRIDE, FIB_STRIDE);
-
-			fib_build_edit(b, path_node(path, up - 1), &span, &put);
+		gone[n_gone++] = *path->links[--path->n];
+		if (path->n > 0) {
+			up = span_at(p, path->depth[path->n - 1]);
+			fib_build_edit(b, path_node(path, path->n - 1), &up, &put);
 		} else {
 			fib_store(path->links[0], put.word);
 		}
 	}
 	if (path->n > 0) {
-		ret = path_replace(path, b, true);
-		if (ret < 0)
-			return ret;
+		child = fib_build_lone_child(b, &slot);
+		cover = child ? fib_child(child)->cover : FIB_INHERIT;
+		if (n_gone == 0 && slot >= span.from && slot < span.to)
+			cover = fib_change_leaf(remove, cover);
+		if (child != 0 && cover == FIB_INHERIT)
+			ret = path_skip(path, b, child, slot);
+		if (ret < 0) {
+			ret = path_replace(path, b, true);
+			if (ret < 0)
+				return ret;
+			if (n_gone == 0)
+				fib_node_change_covers(path_node(path, path->n - 1), &span, remove);
+		}
 	}
 	for (i = 0; i < n_gone; i++)
 		fib_arena_retire(gone[i]);
@@ -267,28 +338,25 @@ static int shrink(struct path *path, struct fib_build *b)
 
 static int unset_in_node(struct path *path, const struct ip_prefix *p, const struct fib_change *remove)
 {
-	struct fib_node *node = path_node(path, path->n - 1);
-	struct fib_span span = span_at(p, path_depth(path, path->n - 1));
+	const struct fib_node *node = path_node(path, path->n - 1);
+	struct fib_span span = span_at(p, level(p));
 	struct fib_build b;
-	int ret = 0;
+	unsigned slot;
 
 	if (!node_has(node, &span, p->len))
 		return -ENOENT;
-	if (span.number < FIB_SLOTS || fib_is_leaf(node->words[fib_node_index(node, span.from)])) {
-		fib_build_edit(&b, node, &span, remove);
-		mark_shorter(&b, span.number, false);
-		ret = shrink(path, &b);
-	}
-	if (ret < 0)
-		return ret;
-	fib_node_change_covers(node, &span, remove); // the old node's children are the new one's
+	fib_build_edit(&b, node, &span, remove);
+	fib_build_mark(&b, &span, false);
+	if (span.number < FIB_SLOTS || fib_is_leaf(*path->end) || fib_build_lone_child(&b, &slot) != 0)
+		return shrink(path, &b, p, remove);
+	fib_node_change_covers(node, &span, remove);
 	return 0;
 }
 
 int fib_unset(struct fib *fib, const struct ip_prefix *prefix, const struct ip_prefix *cover, uint32_t cover_nexthop)
 {
 	struct fib_change remove = {.kind = FIB_REMOVE, .len = prefix->len, .word = FIB_INHERIT};
-	unsigned depth, bits = fib_root_bits(fib->root);
+	unsigned bits = fib_root_bits(fib->root);
 	uint32_t fallback = cover ? fib_leaf(cover->len, cover_nexthop) : FIB_INHERIT;
 	struct path path;
 	int ret;
@@ -303,10 +371,9 @@ int fib_unset(struct fib *fib, const struct ip_prefix *prefix, const struct ip_p
 		fib_table_change(fib, key16(prefix), &remove);
 	} else {
 		path = path_find(fib, prefix);
-		if (path.n == 0 || prefix->len > path_depth(&path, path.n))
+		if (!path_complete(&path, prefix))
 			return -ENOENT;
-		depth = path_depth(&path, path.n - 1);
-		if (cover != NULL && cover->len > depth) // the same level's; what is shorter is inherited
+		if (cover != NULL && cover->len > level(prefix)) // the same level's; what is shorter is inherited
 			remove.word = fallback;
 		ret = unset_in_node(&path, prefix, &remove);
 		if (ret < 0)
@@ -323,7 +390,7 @@ struct fib *fib_create(enum family family)
 
 	if (fib == NULL)
 		return NULL;
-	*fib = (struct fib){.word = FIB_INHERIT, .root = (uint64_t)(uintptr_t)&fib->word, .family = (uint8_t)family};
+	*fib = (struct fib){.word = FIB_INHERIT, .root = fib_root(&fib->word, 0), .family = (uint8_t)family};
 	fibs++;
 	return fib;
 }

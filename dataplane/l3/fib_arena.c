@@ -33,11 +33,11 @@ uint8_t *fib_arena;
 
 static struct page *pages; // page 0 is never used
 static uint32_t n_pages;
-static uint32_t next_page;                 // from here on never used
-static uint32_t free_pages;                // list
+static uint32_t next_page;  // from here on never used
+static uint32_t free_pages; // list
 static uint32_t n_free;
 static uint32_t partial[FIB_MAX_UNITS + 1]; // pages with room, by size of block
-static uint64_t used;                      // units
+static uint64_t used;                       // units
 static struct batch *open_batch;
 static unsigned waiting; // batches in their grace period
 
@@ -185,6 +185,7 @@ int fib_init(uint64_t max_bytes)
 		return ret;
 	}
 	madvise(p, (size_t)n_pages * PAGE_BYTES, MADV_HUGEPAGE); // best effort: lookups have more TLB misses without
+	*(volatile uint8_t *)p = 0;                              // workers may prefetch unit 0
 	fib_arena = p;
 	next_page = 1;
 	return 0;

@@ -4,53 +4,63 @@
 #include <rte_byteorder.h>
 #include <rte_prefetch.h>
 
-#include "l3/fib_removals.h"
 #include "l3/fib_table.h"
 
 #define CHUNK 32 // lookups under way at a time
 #define FEW 4    // below, one after the other is quicker
 
-// What is left of the key: IPv4: its bits at the top of 32; IPv6: the address of its next byte.
-static __rte_always_inline unsigned key_start(enum family family, const void *key, unsigned bits, uint64_t *rest)
+// What is left of a key, from the top. IPv4 uses the upper half of hi.
+struct key {
+	uint64_t hi, lo;
+};
+
+static __rte_always_inline struct key key_load(enum family family, const void *key)
 {
-	uint32_t v4;
+	rte_be64_t words[2];
+	rte_be32_t v4;
 
 	if (family == IPV4) {
-		v4 = rte_be_to_cpu_32(*(const unaligned_uint32_t *)key);
-		*rest = v4 << bits;
-		return v4 >> 16;
+		memcpy(&v4, key, sizeof(v4));
+		return (struct key){.hi = (uint64_t)rte_be_to_cpu_32(v4) << 32};
 	}
-	*rest = (uintptr_t)key + bits / 8;
-	return rte_be_to_cpu_16(*(const unaligned_uint16_t *)key);
+	memcpy(words, key, sizeof(words));
+	return (struct key){.hi = rte_be_to_cpu_64(words[0]), .lo = rte_be_to_cpu_64(words[1])};
 }
 
-static __rte_always_inline unsigned key_byte(enum family family, uint64_t *rest)
+// Moves on by 63 - inverted bits. Only the lowest six bits of inverted count, so that a node's skip or a FIB's root will do.
+static __rte_always_inline void key_shift(enum family family, struct key *key, uint64_t inverted)
 {
-	unsigned byte;
-
-	if (family == IPV4) {
-		byte = (uint32_t)*rest >> 24;
-		*rest = (uint32_t)*rest << 8;
-		return byte;
-	}
-	return *(const uint8_t *)(uintptr_t)(*rest)++;
+	key->hi <<= ~inverted & 63;
+	if (family == IPV4)
+		return;
+	key->hi |= (key->lo >> 1) >> (inverted & 63);
+	key->lo <<= ~inverted & 63;
 }
 
-static __rte_always_inline uint32_t first_word(enum family family, const struct fib *fib, const void *key, uint64_t *rest)
+static __rte_always_inline uint32_t first_word(enum family family, const struct fib *fib, struct key *key)
 {
-	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_ACQUIRE);
-	unsigned key16 = key_start(family, key, fib_root_bits(root), rest);
+	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_RELAXED); // as in fib_load()
+	uint32_t word = fib_load(fib_root_word(root, key->hi));
 
-	return fib_load(fib_root_word(root, key16));
+	key_shift(family, key, root);
+	return word;
 }
 
 // One level down from the node that word refers to.
-static __rte_always_inline uint32_t next_word(const uint8_t *arena, uint32_t word, unsigned slot, uint32_t *best)
+static __rte_always_inline uint32_t next_word(enum family family, const uint8_t *arena, uint32_t word, struct key *key,
+					      uint32_t *best)
 {
 	const struct fib_node *node = (const struct fib_node *)(arena + (uint64_t)word * FIB_UNIT);
-	uint32_t cover = fib_load(&node->cover);
-	uint32_t next = fib_load(&node->words[fib_node_index(node, slot)]);
+	uint64_t skip = node->skip, differs = ((key->hi ^ skip) >> 1) >> (skip & 63);
+	uint32_t cover = fib_load(&node->cover), next;
+	uint64_t runs;
 
+	key_shift(family, key, skip);
+	// fib_node_index(), the slot being the top byte
+	runs = node->runs[key->hi >> 62] << (~(key->hi >> 56) & 63);
+	next = fib_load(&node->words[(uint64_t)node->base[key->hi >> 62] + (uint64_t)__builtin_popcountll(runs) - 1]);
+	next = differs ? FIB_INHERIT : next;
+	key_shift(family, key, 63 - FIB_STRIDE);
 	cover = RTE_MAX(*best, cover);
 	*best = RTE_MAX(cover, next);
 	return next;
@@ -59,12 +69,12 @@ static __rte_always_inline uint32_t next_word(const uint8_t *arena, uint32_t wor
 static __rte_always_inline uint32_t walk(enum family family, const struct fib *fib, const void *key, uint32_t *last)
 {
 	const uint8_t *arena = fib_arena;
-	uint64_t rest;
-	uint32_t word = first_word(family, fib, key, &rest);
-	uint32_t best = RTE_MAX(word, FIB_INHERIT);
+	struct key rest = key_load(family, key);
+	uint32_t word = first_word(family, fib, &rest);
+	uint32_t best = word; // a child is less than any leaf
 
 	while (!fib_is_leaf(word))
-		word = next_word(arena, word, key_byte(family, &rest), &best);
+		word = next_word(family, arena, word, &rest, &best);
 	*last = word;
 	return best;
 }
@@ -97,6 +107,27 @@ static __rte_always_inline const void *key_at(enum family family, const void *ke
 	return family == IPV4 ? (const void *)((const uint32_t *)keys + i) : ((const uint8_t *const *)keys)[i];
 }
 
+// Fetches the word's node if it refers to one. Returns whether it does, as 0 or -1. (Without a branch: there is no telling.
+// Unit 0 is mapped, for a page walk that fails is slow and would be repeated each time.)
+static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t word)
+{
+	uint32_t child = (word >> 31) - 1;
+
+	rte_prefetch0(arena + (uint64_t)(word & child) * FIB_UNIT);
+	return child;
+}
+
+// A single FIB without direct table: its few nodes are in the cache, so interleaving only costs.
+static __rte_always_inline bool one_small(const struct fib *const *fibs, unsigned n)
+{
+	uintptr_t differ = 0;
+	unsigned i;
+
+	for (i = 1; i < n; i++)
+		differ |= (uintptr_t)fibs[i] ^ (uintptr_t)fibs[0];
+	return differ == 0 && fib_root_bits(__atomic_load_n(&fibs[0]->root, __ATOMIC_RELAXED)) == 0;
+}
+
 // All lookups of the chunk go down a level together; active[] lists those that are not at a leaf yet.
 static __rte_always_inline void lookup_chunk(enum family family, const struct fib *const *fibs, const void *keys,
 					     uint32_t *nexthops, unsigned n)
@@ -104,24 +135,29 @@ static __rte_always_inline void lookup_chunk(enum family family, const struct fi
 	const uint8_t *arena = fib_arena;
 	uint32_t since = removals_begin();
 	uint32_t word[CHUNK], best[CHUNK];
-	uint64_t rest[CHUNK];
+	uint64_t hi[CHUNK], lo[CHUNK];
 	uint8_t active[CHUNK];
 	unsigned i, k, left, still;
+	struct key key;
 
 	for (i = 0, left = 0; i < n; i++) {
-		word[i] = first_word(family, fibs[i], key_at(family, keys, i), &rest[i]);
-		best[i] = RTE_MAX(word[i], FIB_INHERIT);
+		key = key_load(family, key_at(family, keys, i));
+		word[i] = best[i] = first_word(family, fibs[i], &key);
+		hi[i] = key.hi;
+		lo[i] = key.lo;
 		active[left] = (uint8_t)i;
-		left += !fib_is_leaf(word[i]);
-		rte_prefetch0(arena + (fib_is_leaf(word[i]) ? 0 : (uint64_t)word[i] * FIB_UNIT));
+		left -= prefetch_node(arena, word[i]);
 	}
 	for (; left > 0; left = still) {
 		for (k = 0, still = 0; k < left; k++) {
 			i = active[k];
-			word[i] = next_word(arena, word[i], key_byte(family, &rest[i]), &best[i]);
+			key = (struct key){.hi = hi[i], .lo = family == IPV4 ? 0 : lo[i]};
+			word[i] = next_word(family, arena, word[i], &key, &best[i]);
+			hi[i] = key.hi;
+			if (family != IPV4)
+				lo[i] = key.lo;
 			active[still] = (uint8_t)i;
-			still += !fib_is_leaf(word[i]);
-			rte_prefetch0(arena + (fib_is_leaf(word[i]) ? 0 : (uint64_t)word[i] * FIB_UNIT));
+			still -= prefetch_node(arena, word[i]);
 		}
 	}
 	for (i = 0; i < n; i++)
@@ -133,13 +169,13 @@ static __rte_always_inline void lookup_chunk(enum family family, const struct fi
 			nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
 }
 
-static __rte_always_inline void lookup_bulk(enum family family, const struct fib *const *fibs, const void *keys,
-					    uint32_t *nexthops, unsigned n)
+static __rte_always_inline void lookup_bulk(enum family family, const struct fib *const *fibs, const void *keys, uint32_t *nexthops,
+					    unsigned n)
 {
 	const size_t key_size = family == IPV4 ? sizeof(uint32_t) : sizeof(uint8_t *);
 	unsigned i, len;
 
-	for (i = 0; n - i >= FEW; i += len) {
+	for (i = 0; n - i >= FEW && !one_small(fibs + i, n - i); i += len) {
 		len = RTE_MIN(n - i, (unsigned)CHUNK);
 		lookup_chunk(family, fibs + i, (const uint8_t *)keys + i * key_size, nexthops + i, len);
 	}

@@ -6,7 +6,8 @@
 // is less than any leaf, so the best match is simply the maximum of the words on the way down.
 //
 // A node at depth d (bits above it) holds the routes of length d+1 .. d+8: each of its 256 slots is the longest of these that
-// contains the slot, or a child, whose `cover` then holds that route. Runs of equal slots are stored once.
+// contains the slot, or a child, whose `cover` then holds that route. Runs of equal slots are stored once. Levels that hold no
+// route and lead to one child only are left out: the child's `skip` holds the bytes of the key in between.
 #pragma once
 
 #include <stdbool.h>
@@ -18,14 +19,17 @@
 #define FIB_STRIDE 8
 #define FIB_SLOTS 256
 #define FIB_INHERIT (1u << 31)
-#define FIB_SHORTER_WORDS 8 // words[] taken by the bits of shorter routes
+#define FIB_MAX_SKIP 7
+#define FIB_SHORTER 0x80 // in skip: has routes of less than the whole stride
+#define FIB_SHORTER_WORDS (FIB_SLOTS / 32)
 
 // Immutable once published, but for `cover` and for words that refer to children: each changes in one store.
 struct fib_node {
-	uint64_t runs[4];   // bit s: slot s begins a run; bit 0 is always set
-	uint8_t base[4];    // index in words[] of the first run that begins in runs[i], or would
-	uint32_t cover;     // leaf: the parent's route for this slot
-	uint32_t words[];   // [256 bits of shorter routes, only if there are any,] one word per run
+	uint64_t runs[4]; // bit s: slot s begins a run; bit 0 is always set
+	uint64_t skip;    // up to FIB_MAX_SKIP bytes from the top; lowest six bits: 63 - how many bits that is; FIB_SHORTER
+	uint8_t base[4];  // index in words[] of the first run that begins in runs[i], or would
+	uint32_t cover;   // leaf: the parent's route for this slot
+	uint32_t words[]; // one per run; with FIB_SHORTER then 256 bits, which shorter routes there are
 };
 
 static inline bool fib_is_leaf(uint32_t word)
@@ -54,9 +58,11 @@ static inline bool fib_leaf_is(uint32_t leaf, unsigned len)
 	return leaf != FIB_INHERIT && fib_leaf_len(leaf) == len;
 }
 
+// Relaxed: what a word refers to is read through it, which every CPU keeps in order, and the compiler stays free to keep
+// a lookup's state in registers.
 static inline uint32_t fib_load(const uint32_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 static inline void fib_store(uint32_t *word, uint32_t value)
@@ -71,8 +77,17 @@ static inline struct fib_node *fib_child(uint32_t word)
 
 static inline unsigned fib_node_index(const struct fib_node *node, unsigned slot)
 {
-	return node->base[slot >> 6] + (unsigned)__builtin_popcountll(node->runs[slot >> 6] << (~slot & 63)) - 1;
+	return node->base[slot >> 6] + (unsigned)__builtin_popcountll(node->runs[slot >> 6] << (~slot & 63)) - 1u;
 }
+
+static inline unsigned fib_skip_bits(uint64_t skip)
+{
+	return 63 - (skip & 63);
+}
+
+uint64_t fib_skip_of(const uint8_t *bytes, unsigned n);
+uint64_t fib_skip_from(uint64_t skip, unsigned n);                     // without its first n bytes
+uint64_t fib_skip_join(uint64_t above, unsigned slot, uint64_t below); // n bytes, one, and m; 0 if that is too much
 
 // A route in the numbering of its level: rel is its length below the level's first bit. The slots that it covers, and
 // its number among the shorter routes (those of less than the level's whole stride).
@@ -98,6 +113,7 @@ void fib_node_change_covers(const struct fib_node *node, const struct fib_span *
 struct fib_build {
 	unsigned n;
 	uint32_t cover;
+	uint64_t skip;
 	uint64_t runs[4];
 	uint64_t shorter[4];
 	uint32_t words[FIB_SLOTS];
@@ -105,8 +121,13 @@ struct fib_build {
 
 // Begins as a copy of the node (NULL: an empty one) with the change applied to the slots of span.
 void fib_build_edit(struct fib_build *b, const struct fib_node *node, const struct fib_span *span, const struct fib_change *c);
+void fib_build_again(struct fib_build *b, const struct fib_span *span, const struct fib_change *c); // one more change
+void fib_build_copy(struct fib_build *b, const struct fib_node *node);
 bool fib_build_empty(const struct fib_build *b);
-uint32_t fib_build_node(const struct fib_build *b, bool removal); // the word of the new node; 0: no memory
+// The only child of a node without routes, and its slot; 0: it is none.
+uint32_t fib_build_lone_child(const struct fib_build *b, unsigned *slot);
+void fib_build_mark(struct fib_build *b, const struct fib_span *span, bool shorter); // the route of this span is there, or not
+uint32_t fib_build_node(const struct fib_build *b, bool removal);                    // the word of the new node; 0: no memory
 
 bool fib_node_has_shorter(const struct fib_node *node, unsigned number);
 void fib_node_retire_all(uint32_t word); // with all its children

@@ -6,7 +6,8 @@
 
 #include "base/rcu.h"
 
-static_assert(sizeof(struct fib) == RTE_CACHE_LINE_SIZE, "the table of one word must be aligned for its address to leave room for bits");
+static_assert(sizeof(struct fib) == RTE_CACHE_LINE_SIZE,
+	      "the table of one word must be aligned for its address to leave room for bits");
 
 static uint64_t tables; // how many there are
 
@@ -32,7 +33,7 @@ bool fib_table_has(const struct fib *fib, unsigned key16, unsigned len)
 
 	if (len < bits)
 		return bit_get(direct(fib)->shorter, fib_span(key16, len, bits).number);
-	word = *fib_root_word(fib->root, key16);
+	word = *fib_root_word(fib->root, (uint64_t)key16 << 48);
 	return fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, len);
 }
 
@@ -53,85 +54,99 @@ void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *
 		bit_put(direct(fib)->shorter, span.number, c->kind == FIB_ADD);
 }
 
-// One slot of the direct table while it is built from the trie's first two nodes: `above` is the longest route so far.
-// A child's cover takes in the shorter routes as well. Workers that still come the old way have passed these already, so
-// nothing changes for them.
-static uint32_t flatten(uint32_t word, uint32_t above)
-{
-	struct fib_node *child;
+// What becomes of the small trie: the direct table, and the nodes that are left over.
+struct growth {
+	struct fib_table *table;
+	unsigned n_old, n_new;
+	uint32_t *old; // nodes above the table's depth, and the first ones at or below it,
+	uint32_t *new; // which are copied: each leads to other routes
+};
 
-	if (fib_is_leaf(word))
-		return RTE_MAX(word, above);
-	child = fib_child(word);
-	if (child->cover < above)
-		fib_store(&child->cover, above);
-	return word;
+static void fill(struct fib_table *t, unsigned first, unsigned n, uint32_t leaf)
+{
+	while (n-- > 0)
+		t->words[first++] = leaf;
 }
 
-// The second node, its slots going to table[first ..].
-static void flatten_node(struct fib_table *t, uint32_t word, unsigned first, uint32_t above)
+// A node below the table, which is referred to from bit `position`. first: the slot so far.
+static bool flatten_below(struct growth *g, uint32_t word, unsigned position, unsigned first, uint32_t above)
 {
 	const struct fib_node *node = fib_child(word);
-	unsigned i, rel;
+	unsigned rest = FIB_DIRECT_BITS - position;
+	struct fib_build b;
 
+	if (rest > 0)
+		first |= (unsigned)(node->skip >> (64 - rest));
+	fib_build_copy(&b, node);
+	b.skip = fib_skip_from(b.skip, rest / 8);
+	b.cover = above;
+	word = fib_build_node(&b, false);
+	if (word != 0)
+		g->new[g->n_new++] = word;
+	g->table->words[first] = word;
+	return word != 0;
+}
+
+// The routes of a node and what is below it. above: the longest route so far.
+static bool flatten(struct growth *g, uint32_t word, unsigned position, unsigned first, uint32_t above)
+{
+	const struct fib_node *node = fib_child(word);
+	unsigned i, rel, depth = position + fib_skip_bits(node->skip);
+	unsigned step = 1u << (FIB_DIRECT_BITS - FIB_STRIDE - RTE_MIN(depth, (unsigned)FIB_STRIDE));
+
+	g->old[g->n_old++] = word;
 	above = RTE_MAX(above, node->cover);
-	for (i = 0; i < FIB_SLOTS; i++)
-		t->words[first + i] = flatten(node->words[fib_node_index(node, i)], above);
+	fill(g->table, first, 1u << (FIB_DIRECT_BITS - position), above);
+	if (depth >= FIB_DIRECT_BITS)
+		return flatten_below(g, word, position, first, above);
+	if (depth > position)
+		first |= (unsigned)(node->skip >> 56) << (FIB_DIRECT_BITS - depth);
 	for (rel = 1; rel < FIB_STRIDE; rel++)
 		for (i = 0; i < 1u << rel; i++)
 			if (fib_node_has_shorter(node, 1u << rel | i))
-				bit_put(t->shorter, ((FIB_SLOTS | first >> FIB_STRIDE) << rel) + i, true);
-}
-
-static void flatten_root(struct fib_table *t, const struct fib_node *root)
-{
-	unsigned i, j, first;
-
-	for (i = 2; i < FIB_SLOTS; i++)
-		if (fib_node_has_shorter(root, i))
-			bit_put(t->shorter, i, true);
-	if (root->cover != FIB_INHERIT)
-		bit_put(t->shorter, 1, true);
-	for (i = 0; i < FIB_SLOTS; i++) {
-		uint32_t word = root->words[fib_node_index(root, i)];
-
-		first = i * FIB_SLOTS;
-		if (fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, FIB_STRIDE))
-			bit_put(t->shorter, FIB_SLOTS | i, true);
-		if (!fib_is_leaf(word)) {
-			flatten_node(t, word, first, root->cover);
-			continue;
-		}
-		for (j = 0; j < FIB_SLOTS; j++)
-			t->words[first + j] = RTE_MAX(word, root->cover);
+				bit_put(g->table->shorter, ((1u << depth | first >> (FIB_DIRECT_BITS - depth)) << rel) + i, true);
+	for (i = 0; i < FIB_SLOTS; i++, first += step) {
+		word = node->words[fib_node_index(node, i)];
+		if (depth == 0 && fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, FIB_STRIDE))
+			bit_put(g->table->shorter, FIB_SLOTS | i, true);
+		if (fib_is_leaf(word))
+			fill(g->table, first, step, RTE_MAX(word, above));
+		else if (!flatten(g, word, depth + FIB_STRIDE, first, above))
+			return false;
 	}
+	return true;
 }
 
-static void retire_root(uint32_t word)
+static bool grow(struct growth *g, const struct fib *fib)
 {
-	const struct fib_node *root = fib_child(word);
-	unsigned i, last = fib_node_index(root, FIB_SLOTS - 1);
-
-	for (i = root->base[0]; i <= last; i++)
-		if (!fib_is_leaf(root->words[i]))
-			fib_arena_retire(root->words[i]);
-	fib_arena_retire(word);
+	g->table = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*g->table));
+	g->old = calloc(1 + FIB_SLOTS + fib->routes, sizeof(*g->old));
+	g->new = calloc(fib->routes, sizeof(*g->new));
+	if (g->table == NULL || g->old == NULL || g->new == NULL)
+		return false;
+	memset(g->table->shorter, 0, sizeof(g->table->shorter));
+	bit_put(g->table->shorter, 1, fib_child(fib->word)->cover != FIB_INHERIT); // the default route
+	return flatten(g, fib->word, 0, 0, FIB_INHERIT);
 }
 
 void fib_table_grow(struct fib *fib)
 {
-	struct fib_table *t;
+	struct growth g = {0};
 
 	if (fib_is_leaf(fib->word) || fib_root_bits(fib->root) != 0)
 		return;
-	t = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*t));
-	if (t == NULL)
-		return;
-	tables++;
-	memset(t->shorter, 0, sizeof(t->shorter));
-	flatten_root(t, fib_child(fib->word));
-	__atomic_store_n(&fib->root, (uint64_t)(uintptr_t)t | FIB_DIRECT_BITS, __ATOMIC_RELEASE);
-	retire_root(fib->word);
+	if (grow(&g, fib)) {
+		tables++;
+		__atomic_store_n(&fib->root, fib_root(g.table->words, FIB_DIRECT_BITS), __ATOMIC_RELEASE);
+		while (g.n_old > 0)
+			fib_arena_retire(g.old[--g.n_old]);
+	} else {
+		free(g.table);
+		while (g.n_new > 0)
+			fib_arena_free(g.new[--g.n_new]);
+	}
+	free(g.old);
+	free(g.new);
 }
 
 static void table_free(void *arg)
@@ -152,7 +167,7 @@ void fib_table_reset(struct fib *fib)
 
 	// A worker that has just read the old root finds the old table, in which there is no route left either.
 	fib->word = FIB_INHERIT;
-	__atomic_store_n(&fib->root, (uint64_t)(uintptr_t)&fib->word, __ATOMIC_RELEASE);
+	__atomic_store_n(&fib->root, fib_root(&fib->word, 0), __ATOMIC_RELEASE);
 	fib_table_retire(&old);
 }
 

@@ -18,27 +18,35 @@ struct fib_table {
 
 // master: rw. Workers read root and word.
 struct fib {
-	uint32_t word;   // the table of bits = 0
+	uint32_t word; // the table of bits = 0
 	uint32_t routes;
-	uint64_t root;   // address of the table | bits
+	uint64_t root; // address of the table | 63 - bits: what the address has to be shifted by, less one
 	uint8_t family;
 } __rte_cache_aligned;
 
+static inline uint64_t fib_root(uint32_t *table, unsigned bits)
+{
+	return (uint64_t)(uintptr_t)table | (63 - bits);
+}
+
 static inline unsigned fib_root_bits(uint64_t root)
 {
-	return root & FIB_DIRECT_BITS;
+	return ~root & 63;
 }
 
 static inline uint32_t *fib_root_table(uint64_t root)
 {
-	return (uint32_t *)(uintptr_t)(root & ~(uint64_t)FIB_DIRECT_BITS);
+	return (uint32_t *)(uintptr_t)(root & ~63ull);
 }
 
-// key16: the address's first 16 bits.
-static inline uint32_t *fib_root_word(uint64_t root, unsigned key16)
+// key: the address's first 64 bits.
+static inline uint32_t *fib_root_word(uint64_t root, uint64_t key)
 {
-	return fib_root_table(root) + (key16 >> (FIB_DIRECT_BITS - fib_root_bits(root)));
+	return fib_root_table(root) + ((key >> 1) >> (root & 63));
 }
+
+// Counts removals of routes from any FIB, each before it can be seen: see fib.c. master: rw, workers: ro.
+extern uint32_t fib_removals;
 
 bool fib_table_has(const struct fib *fib, unsigned key16, unsigned len);
 // Applies an addition or removal of a route of length <= bits.
@@ -47,4 +55,4 @@ void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *
 void fib_table_grow(struct fib *fib);         // to the direct table; stays as it is where there is no memory for it
 void fib_table_reset(struct fib *fib);        // back to one word, without routes
 void fib_table_retire(const struct fib *fib); // frees a direct table after a grace period
-uint64_t fib_table_memory(void);       // bytes of all direct tables
+uint64_t fib_table_memory(void);              // bytes of all direct tables

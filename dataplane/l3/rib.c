@@ -69,12 +69,15 @@ static int pool_fill(struct pool *pool, size_t size)
 
 static struct key key_load(uint8_t family, const uint8_t *bytes)
 {
-	if (family == IPV4)
-		return (struct key){.hi = (uint64_t)rte_be_to_cpu_32(*(const unaligned_uint32_t *)bytes) << 32};
-	return (struct key){
-		.hi = rte_be_to_cpu_64(*(const unaligned_uint64_t *)bytes),
-		.lo = rte_be_to_cpu_64(*(const unaligned_uint64_t *)(bytes + 8)),
-	};
+	rte_be64_t words[2];
+	rte_be32_t v4;
+
+	if (family == IPV4) {
+		memcpy(&v4, bytes, sizeof(v4));
+		return (struct key){.hi = (uint64_t)rte_be_to_cpu_32(v4) << 32};
+	}
+	memcpy(words, bytes, sizeof(words));
+	return (struct key){.hi = rte_be_to_cpu_64(words[0]), .lo = rte_be_to_cpu_64(words[1])};
 }
 
 static unsigned key_bit(struct key k, unsigned bit)

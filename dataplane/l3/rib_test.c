@@ -217,7 +217,8 @@ static void memory_bound(void **state)
 		seed = 1;
 		for (i = 0; i < 20000; i++) {
 			p = (struct ip_prefix){.addr.family = (uint8_t)families[f], .len = 32};
-			p.addr.bytes[0] = (uint8_t)rnd(256), p.addr.bytes[1] = (uint8_t)rnd(256), p.addr.bytes[2] = (uint8_t)rnd(256);
+			p.addr.bytes[0] = (uint8_t)rnd(256), p.addr.bytes[1] = (uint8_t)rnd(256),
+			p.addr.bytes[2] = (uint8_t)rnd(256);
 			assert_non_null(rib_add(rib, &p, &created));
 		}
 		assert_true(rib_memory() > rib_count(rib) * (bytes[f] / 2));
