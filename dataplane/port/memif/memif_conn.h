@@ -17,7 +17,7 @@
 #define MEMIF_SOCKET_SIZE 108
 #define MEMIF_RETRY_MS 1000
 #define MEMIF_HANDSHAKE_MS 5000
-#define MEMIF_WATCH_MS 100       // how long a lying peer may stay
+#define MEMIF_WATCH_MS 200       // how long a lying peer may stay
 #define MEMIF_MAX_STRANGERS 64   // connections of a socket that have not named their interface
 
 struct event;
@@ -50,6 +50,7 @@ struct memif_if {
 // Returns 0 or -errno with err filled. A client starts whether or not its server is there.
 int memif_if_start(struct memif_if *mif, struct error *err);
 void memif_if_stop(struct memif_if *mif); // calls down() when connected
+const char *memif_if_peer(const struct memif_if *mif); // what the connected peer calls itself
 
 // --- between the files of this module ---
 

@@ -181,3 +181,8 @@ void memif_if_stop(struct memif_if *mif)
 		memif_listener_leave(mif);
 	event_free(mif->timer);
 }
+
+const char *memif_if_peer(const struct memif_if *mif)
+{
+	return mif->conn != NULL ? mif->conn->peer : "";
+}

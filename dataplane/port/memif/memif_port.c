@@ -60,6 +60,7 @@ static void on_up(struct memif_if *mif, struct memif_shm *shm)
 			memif_queue_attach_tx(q, &mp->queues[i].tx_count, i + shm->n_tx < port->n_queues);
 		rcu_publish(mp->queues[i].tx, q);
 	}
+	LOG(INFO, "port %s: connected to %s", port->cfg.name, memif_if_peer(mif));
 	port_link_changed(port, true, true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection's regions and rings, before and after workers use them.
-#include "port/memif/memif_ring.h"
+#include "port/memif/memif_burst.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +185,19 @@ void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, 
 {
 	q->count = count;
 	q->shared = shared;
+}
+
+int memif_lie(struct memif_queue *q, enum memif_fault fault)
+{
+	__atomic_store_n(&q->fault, fault, __ATOMIC_RELAXED);
+	return -1;
+}
+
+int memif_lie_bounds(struct memif_queue *q, uint16_t region, bool own)
+{
+	bool unknown = !own && (region >= MEMIF_MAX_REGIONS || q->regions[region].addr == NULL);
+
+	return memif_lie(q, unknown ? MEMIF_FAULT_REGION : MEMIF_FAULT_BOUNDS);
 }
 
 enum memif_fault memif_shm_fault(const struct memif_shm *shm)

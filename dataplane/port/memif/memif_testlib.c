@@ -189,6 +189,80 @@ bool test_frame_is(const struct rte_mbuf *m, uint32_t length, uint32_t seed)
 	return at == length;
 }
 
+struct test_pair test_pair(const struct port_config *server, const struct port_config *client)
+{
+	struct test_pair p = {.server = test_open(server)};
+
+	p.client = test_open(client);
+	assert_true(test_wait(p.server, true));
+	assert_true(test_wait(p.client, true));
+	return p;
+}
+
+struct test_pair test_pair_plain(uint16_t queues, uint32_t ring, uint32_t buffer)
+{
+	struct port_config server = test_config("server", false, "pair"), client = test_config("client", true, "pair");
+
+	server.queues = client.queues = queues;
+	server.ring_size = client.ring_size = ring;
+	client.buffer_size = buffer;
+	return test_pair(&server, &client);
+}
+
+void test_pair_close(struct test_pair p)
+{
+	test_close(p.client);
+	test_close(p.server);
+}
+
+uint16_t test_rx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return port_memif_ops.rx(&port->queues[q], pkts, n);
+}
+
+uint16_t test_tx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return port_memif_ops.tx(&port->queues[q], pkts, n);
+}
+
+void test_carry(struct port *from, struct port *to, uint32_t length, unsigned segments)
+{
+	struct rte_mbuf *m = test_frame(length, length * 31 + segments, segments), *got = NULL;
+
+	assert_int_equal(test_tx(from, 0, &m, 1), 1);
+	assert_int_equal(test_rx(to, 0, &got, 1), 1);
+	if (!test_frame_is(got, length, length * 31 + segments))
+		fail_msg("frame of %u bytes in %u segments arrived changed", length, segments);
+	assert_int_equal(rte_pktmbuf_headroom(got), RTE_PKTMBUF_HEADROOM);
+	rte_pktmbuf_free(got);
+}
+
+// Bursts of random sizes, so that rings fill, run empty and wrap everywhere; order and content hold.
+void test_stream(struct port *from, struct port *to, uint16_t q, unsigned total)
+{
+	struct rte_mbuf *pkts[BATCH];
+	uint32_t sent = 0, received = 0;
+	uint16_t i, n, ok;
+
+	while (received < total) {
+		n = rand() % BATCH;
+		for (i = 0; i < n; i++) {
+			uint32_t seed = sent + i, length = seed % 7 == 0 ? 60 + seed % 9000 : 60 + seed % 200;
+
+			pkts[i] = test_frame(length, seed, 1 + length / 2000 + seed % 2);
+		}
+		ok = test_tx(from, q, pkts, n);
+		sent += ok;
+		rte_pktmbuf_free_bulk(pkts + ok, n - ok);
+		n = test_rx(to, q, pkts, rand() % BATCH);
+		for (i = 0; i < n; i++, received++)
+			assert_true(test_frame_is(pkts[i], received % 7 == 0 ? 60 + received % 9000 : 60 + received % 200, received));
+		rte_pktmbuf_free_bulk(pkts, n);
+	}
+	while ((n = test_rx(to, q, pkts, BATCH)) > 0)
+		rte_pktmbuf_free_bulk(pkts, n);
+}
+
 unsigned test_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");

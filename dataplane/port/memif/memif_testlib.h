@@ -31,5 +31,19 @@ bool test_wait_text(const char *text, const char *wanted); // until text contain
 struct rte_mbuf *test_frame(uint32_t length, uint32_t seed, unsigned segments);
 bool test_frame_is(const struct rte_mbuf *m, uint32_t length, uint32_t seed);
 
+// A server and a client that are connected.
+struct test_pair {
+	struct port *server, *client;
+};
+
+struct test_pair test_pair(const struct port_config *server, const struct port_config *client);
+struct test_pair test_pair_plain(uint16_t queues, uint32_t ring, uint32_t buffer);
+void test_pair_close(struct test_pair p);
+
+uint16_t test_rx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n);
+uint16_t test_tx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n);
+void test_carry(struct port *from, struct port *to, uint32_t length, unsigned segments); // one frame, unharmed
+void test_stream(struct port *from, struct port *to, uint16_t q, unsigned total);       // random bursts, in order
+
 unsigned test_fds(void);
 unsigned test_mbufs(void); // in use

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared memory to mbufs.
+#include "port/memif/memif_burst.h"
+
+static __rte_always_inline void prefetch_read_frame(const uint8_t *p, uint32_t length)
+{
+	uint32_t at;
+
+	__builtin_prefetch(p);
+	for (at = 64; unlikely(at < length) && at < PREFETCH_LINES * 64; at += 64)
+		__builtin_prefetch(p + at);
+}
+
+// Reads and writes up to 64 bytes where that many are there on both sides.
+static __rte_always_inline void copy_in(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+	if (likely(n <= 64))
+		copy64(dst, src);
+	else
+		copy_exact(dst, src, n);
+}
+
+static __rte_always_inline void mbuf_fill(const struct memif_queue *q, struct rte_mbuf *m, uint32_t length)
+{
+	const uint64_t fields[] = {(uint64_t)length << 32, length}; // packet_type, pkt_len; data_len, vlan_tci, hash
+
+	memcpy((char *)m + offsetof(struct rte_mbuf, data_off), &q->mbuf_init, sizeof(q->mbuf_init));
+	m->ol_flags = 0;
+	memcpy((char *)m + offsetof(struct rte_mbuf, packet_type), fields, sizeof(fields));
+}
+
+// Up to n <= RUN usual frames from pos on into pkts[]; returns how many came before the first unusual one.
+static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n, bool own)
+{
+	const uint8_t *src[RUN];
+	uint32_t length[RUN];
+	uint16_t i, found;
+
+	for (i = 0; i < n; i++) {
+		struct snapshot s = desc_read(q, pos + i, own);
+
+		length[i] = desc_length(s);
+		src[i] = desc_data(q, pos + i, s, RTE_MAX(length[i], 64u), own);
+		if (unlikely((s.head & MEMIF_DESC_NEXT) || src[i] == NULL || length[i] > q->room || length[i] == 0))
+			break;
+		prefetch_read_frame(src[i], length[i]);
+		prefetch_write(pkts[i]);
+		prefetch_write_frame((uint8_t *)pkts[i] + q->data_at, length[i]);
+	}
+	found = i;
+	for (i = 0; i < found; i++) {
+		copy_in((uint8_t *)pkts[i] + q->data_at, src[i], length[i]);
+		mbuf_fill(q, pkts[i], length[i]);
+	}
+	return found;
+}
+
+// Appends data to the frame that starts at m and ends at *last.
+static int mbuf_append(struct memif_queue *q, struct rte_mbuf *m, struct rte_mbuf **last, const uint8_t *src, uint32_t n)
+{
+	while (n > 0) {
+		uint16_t take = RTE_MIN(n, (uint32_t)(q->room - (*last)->data_len));
+
+		if (take == 0) {
+			struct rte_mbuf *more = rte_mbuf_raw_alloc(q->pool);
+
+			if (more == NULL)
+				return -1;
+			mbuf_fill(q, more, 0);
+			more->next = NULL;
+			(*last)->next = more;
+			*last = more;
+			m->nb_segs++;
+			continue;
+		}
+		memcpy((uint8_t *)*last + q->data_at + (*last)->data_len, src, take);
+		(*last)->data_len += take;
+		m->pkt_len += take;
+		src += take;
+		n -= take;
+	}
+	return 0;
+}
+
+// Back to what a fresh mbuf looks like.
+static void mbuf_strip(struct rte_mbuf *m)
+{
+	if (m->next != NULL)
+		rte_pktmbuf_free(m->next);
+	m->next = NULL;
+	m->nb_segs = 1;
+}
+
+// Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one), 0 = not now, -1 = a lie.
+static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, uint16_t avail, bool own)
+{
+	struct rte_mbuf *last = m;
+	struct snapshot s;
+	const uint8_t *src;
+	int used = 0;
+
+	mbuf_fill(q, m, 0);
+	do {
+		if (used == avail) { // not complete yet, unless it can never be
+			mbuf_strip(m);
+			return avail == q->size ? memif_lie(q, MEMIF_FAULT_CHAIN) : 0;
+		}
+		s = desc_read(q, q->pos + used, own);
+		src = desc_data(q, q->pos + used, s, desc_length(s), own);
+		if (src == NULL || m->pkt_len + (uint64_t)desc_length(s) > MEMIF_MAX_FRAME) {
+			mbuf_strip(m);
+			return src == NULL ? memif_lie_bounds(q, s.head >> 16, own) : memif_lie(q, MEMIF_FAULT_CHAIN);
+		}
+		if (mbuf_append(q, m, &last, src, desc_length(s)) < 0) {
+			mbuf_strip(m);
+			q->count->no_mbuf++;
+			return 0;
+		}
+		used++;
+	} while (s.head & MEMIF_DESC_NEXT);
+	return used;
+}
+
+static __rte_always_inline void rx_release(struct memif_queue *q, uint16_t first, bool own)
+{
+	uint16_t pos;
+
+	if (own)
+		for (pos = first; pos != q->pos; pos++)
+			desc_write(q, pos, (uint64_t)q->buffer_size << 32);
+	__atomic_store_n(q->own_index, own ? q->pos + q->size : q->pos, __ATOMIC_RELEASE);
+}
+
+static __rte_always_inline uint16_t rx_burst(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n, bool own)
+{
+	uint16_t first = q->pos, done = 0;
+	uint16_t avail = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - first;
+
+	if (avail == 0 || unlikely(q->fault))
+		return 0;
+	if (unlikely(avail > q->size)) {
+		memif_lie(q, MEMIF_FAULT_INDEX);
+		return 0;
+	}
+	n = RTE_MIN(n, avail);
+	if (unlikely(rte_mempool_get_bulk(q->pool, (void **)pkts, n) < 0)) {
+		q->count->no_mbuf++;
+		return 0;
+	}
+	while (done < n && avail > 0) {
+		uint16_t want = run_length(n - done, avail);
+		uint16_t got = rx_run(q, pkts + done, q->pos, want, own);
+		int used;
+
+		q->pos += got;
+		avail -= got;
+		done += got;
+		if (likely(got == want))
+			continue;
+		used = rx_frame(q, pkts[done], avail, own);
+		if (used <= 0)
+			break;
+		q->pos += used;
+		avail -= used;
+		if (pkts[done]->pkt_len > 0)
+			done++;
+		else
+			q->count->empty++;
+	}
+	if (unlikely(done < n))
+		rte_mempool_put_bulk(q->pool, (void **)pkts + done, n - done);
+	rx_release(q, first, own);
+	q->count->frames += done;
+	return done;
+}
+
+uint16_t memif_rx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return q->buffers != NULL ? rx_burst(q, pkts, n, true) : rx_burst(q, pkts, n, false);
+}
