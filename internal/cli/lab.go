@@ -70,7 +70,10 @@ The configuration of each host is in ` + lab.Root + `/LAB/HOST/node.yaml. Whatev
 func findLab(name string) (lab.Topology, error) {
 	t, err := lab.Find(name)
 	if err != nil {
-		names, _ := labNames(nil, nil)
+		var names []string
+		for _, t := range lab.Topologies() {
+			names = append(names, t.Name)
+		}
 		return t, usagef("lab", strings.Join(names, ", "), "'%s' is unknown", name)
 	}
 	return t, nil

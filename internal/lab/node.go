@@ -14,7 +14,7 @@ const fabricDevice = "net_af_packet0,iface=" + fabricPort + ",framecnt=2048,qdis
 
 // Node is the desired state of a host of the lab, with tunnels over the given underlay.
 func (t Topology) Node(h Host, u Underlay) *state.State {
-	s := &state.State{Settings: &apiv1.Settings{}}
+	s := &state.State{Settings: state.DefaultSettings()}
 	s.Ports = append(s.Ports, &apiv1.Port{Name: fabricPort, Role: apiv1.PortRole_PORT_ROLE_FABRIC,
 		Device: &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: fabricDevice}},
 		Mtu:    t.WireMTU, Addresses: []string{h.cidr(IPv4), h.cidr(IPv6)}})

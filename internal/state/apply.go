@@ -115,6 +115,8 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: m, Fields: fields})
 	case *apiv1.Nexthop:
 		return doAdd(ctx, c, m, true)
+	case *apiv1.Neighbor:
+		return doAdd(ctx, c, m, true)
 	}
 	return fmt.Errorf("%T cannot be changed", m)
 }

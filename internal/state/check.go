@@ -22,6 +22,12 @@ var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "
 // check finds what the fields of an object say against each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 	switch m := m.(type) {
+	case *apiv1.Settings:
+		for _, port := range m.MplsoudpPorts {
+			if slices.Contains(m.VxlanPorts, port) {
+				l.fail(l.at(n), path+".vxlan_ports", "other ports than those of MPLSoUDP", "%d is one of mplsoudp_ports too", port)
+			}
+		}
 	case *apiv1.Vrf:
 		if m.Name == FabricVrf {
 			l.fail(l.at(n), path+".name", "another name", "the VRF '%s' is the underlay's and always exists: leave it out", FabricVrf)
@@ -111,11 +117,9 @@ func (l *loader) checkNexthop(path string, n *yaml.Node, m *apiv1.Nexthop) {
 	}
 }
 
-const maxMembers = 64
-
 func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
-	if len(g.Members) == 0 || len(g.Members) > maxMembers {
-		l.fail(l.at(n), path, fmt.Sprintf("1 to %d members", maxMembers), "%d members", len(g.Members))
+	if len(g.Members) == 0 {
+		l.fail(l.at(n), path, "at least one", "no members")
 	}
 	seen := map[uint32]bool{}
 	for i, member := range g.Members {
@@ -173,10 +177,74 @@ func (l *loader) finish() {
 			l.fail(m.at, m.field, "a next hop of kind port or tunnel", "next hop %s of kind %s cannot be in a group", m.key, kind)
 		}
 	}
+	l.tunnels()
+	l.portsOfMacs()
+	l.vrfsOfBridges()
+	l.made()
 	l.twiceRoutes()
 	if l.state.Settings == nil {
-		l.state.Settings = &apiv1.Settings{}
-		Normalize(l.state.Settings)
+		l.state.Settings = DefaultSettings()
+	}
+}
+
+// tunnels: what a bridge floods to, and where a MAC address is, can only be the far end of a tunnel.
+func (l *loader) tunnels() {
+	for _, ref := range l.refs {
+		kind := l.kinds[ref.key]
+		if ref.section == "nexthops" && kind != "" && kind != "tunnel" && bridgesRef(ref.field) {
+			l.fail(ref.at, ref.field, "a next hop of kind tunnel", "next hop %s is of kind %s", ref.key, kind)
+		}
+	}
+}
+
+func bridgesRef(field string) bool {
+	return strings.HasPrefix(field, "bridges[") || strings.HasPrefix(field, "macs[")
+}
+
+func (l *loader) portsOfMacs() {
+	bridge := map[string]string{}
+	for _, p := range l.state.Ports {
+		bridge[p.Name] = p.Bridge
+	}
+	for _, m := range l.state.Macs {
+		if at := l.defs["macs"][keyOf(m)]; m.GetPort() != "" && bridge[m.GetPort()] != m.Bridge {
+			l.fail(at, "macs", "a port of the bridge", "the port '%s' is not in the bridge '%s'", m.GetPort(), m.Bridge)
+		}
+	}
+}
+
+// vrfsOfBridges: a bridge is routed in one VRF.
+func (l *loader) vrfsOfBridges() {
+	first := map[string]*apiv1.Port{}
+	for _, p := range l.state.Ports {
+		other := first[p.Bridge]
+		switch {
+		case p.Bridge == "" || p.Vrf == "":
+		case other == nil:
+			first[p.Bridge] = p
+		case other.Vrf != p.Vrf:
+			l.fail(l.defs["ports"][p.Name], "ports", "the VRF of the bridge's other ports", "the port '%s' is in VRF '%s', but '%s' of the same bridge in '%s'",
+				p.Name, p.Vrf, other.Name, other.Vrf)
+		}
+	}
+}
+
+// made notes the prefixes that a node makes routes for by itself.
+func (l *loader) made() {
+	l.own = map[Route]string{}
+	owner := map[Route]string{}
+	for _, p := range l.state.Ports {
+		at := l.defs["ports"][p.Name]
+		for _, key := range addressKeys(p) {
+			if other := owner[key]; other != "" && other != p.Name {
+				l.fail(at, "ports", "a prefix for each port", "the port '%s' has what the port '%s' has: %s in VRF '%s'", p.Name, other,
+					key.Prefix, key.Vrf)
+			}
+			owner[key] = p.Name
+		}
+		for _, prefix := range ownPrefixes(p) {
+			l.own[prefix] = p.Name
+		}
 	}
 }
 
@@ -222,7 +290,14 @@ func (l *loader) twiceRoutes() {
 	if !slices.IsSortedFunc(routes, CompareRoutes) {
 		slices.SortStableFunc(routes, CompareRoutes)
 	}
-	for i := 1; i < len(routes); i++ {
+	for i := range routes {
+		if port := l.own[Route{Vrf: routes[i].Vrf, Prefix: routes[i].Prefix}]; port != "" {
+			l.fail(position{int(routes[i].Line), 1}, "routes", "another prefix", "%s in VRF '%s' is the route of the port '%s'",
+				routes[i].Prefix, routes[i].Vrf, port)
+		}
+		if i == 0 {
+			continue
+		}
 		if CompareRoutes(routes[i-1], routes[i]) == 0 {
 			l.fail(position{int(routes[i].Line), 1}, "routes", "each prefix of a VRF once", "%s in VRF '%s' twice: it is in line %d already",
 				routes[i].Prefix, routes[i].Vrf, routes[i-1].Line)

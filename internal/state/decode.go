@@ -82,6 +82,8 @@ func (l *loader) missing(n *yaml.Node, r protoreflect.Message, seen map[protoref
 		fd := md.Fields().Get(i)
 		if rule := ruleOf(fd); rule.required && fd.ContainingOneof() == nil && seen[fd.Name()] == 0 {
 			l.fail(l.at(n), path+"."+string(fd.Name()), validOf(fd, rule), "missing")
+		} else if rule.zero && seen[fd.Name()] == 0 {
+			setDefault(r, fd, rule.def)
 		}
 	}
 	for i := range md.Oneofs().Len() {
@@ -111,6 +113,10 @@ func (l *loader) field(n *yaml.Node, r protoreflect.Message, fd protoreflect.Fie
 		return
 	}
 	list, rule := r.Mutable(fd).List(), ruleOf(fd)
+	if rule.items > 0 && len(n.Content) > rule.items {
+		l.fail(l.at(n), path, fmt.Sprintf("up to %d", rule.items), "%d are too many", len(n.Content))
+		return
+	}
 	seen := map[any]bool{}
 	for i, item := range n.Content {
 		field := fmt.Sprintf("%s[%d]", path, i)

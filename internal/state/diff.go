@@ -39,11 +39,11 @@ func Diff(want, have *State) []Op {
 	d.ports()
 	d.nexthops()
 	d.flood()
-	d.leaves("labels")
-	d.leaves("vnis")
+	d.putLeaves("labels")
+	d.putLeaves("vnis")
 	d.putRoutes()
-	d.leaves("macs")
-	d.leaves("neighbors")
+	d.putLeaves("macs")
+	d.putLeaves("neighbors")
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
 	d.delNexthops(true)
@@ -192,6 +192,19 @@ func (d *differ) settings() {
 	}
 }
 
+// goneTunnel: a next hop that goes, or becomes something else than a tunnel, which is all that a bridge can use.
+func (d *differ) goneTunnel(id uint32) bool {
+	want, wanted := d.want["nexthops"][strconv.Itoa(int(id))].(*apiv1.Nexthop)
+	return d.goneNexthop(id) || wanted && want.GetTunnel() == nil
+}
+
+// leaves says whether a port moves to another bridge, or out of one.
+func (d *differ) leaves(port string) bool {
+	want, wanted := d.want["ports"][port].(*apiv1.Port)
+	have, there := d.have["ports"][port].(*apiv1.Port)
+	return wanted && there && want.Bridge != have.Bridge
+}
+
 // hangs says whether a label, VNI, MAC address or neighbour names something that is deleted first.
 func (d *differ) hangs(m proto.Message) bool {
 	switch m := m.(type) {
@@ -200,7 +213,7 @@ func (d *differ) hangs(m proto.Message) bool {
 	case *apiv1.Vni:
 		return d.isGone("vrfs", m.GetVrf()) || d.isGone("bridges", m.GetBridge()) || d.goneNexthop(m.GetNexthop())
 	case *apiv1.Mac:
-		return d.isGone("bridges", m.Bridge) || d.isGone("ports", m.GetPort()) || d.goneNexthop(m.GetNexthop())
+		return d.isGone("bridges", m.Bridge) || d.goneTunnel(m.GetNexthop()) || d.isGone("ports", m.GetPort()) || d.leaves(m.GetPort())
 	case *apiv1.Neighbor:
 		return d.isGone("ports", m.Port)
 	}
@@ -224,13 +237,15 @@ func (d *differ) delLeaves(section string) {
 	}
 }
 
-// leaves adds what is new; what differs is deleted right before, since nothing names it.
-func (d *differ) leaves(section string) {
+// putLeaves adds what is new. What differs is deleted right before, since nothing names it; a neighbour is overwritten.
+func (d *differ) putLeaves(section string) {
 	for _, want := range d.wantState.objects(section) {
 		have := d.have[section][keyOf(want)]
 		switch {
 		case have == nil || d.goesFirst(section, have):
 			d.op(Add, section, want, nil, "")
+		case len(changed(want, have)) > 0 && section == "neighbors":
+			d.op(Set, section, want, have, "")
 		case len(changed(want, have)) > 0:
 			d.op(Del, section, nil, have, "to change it")
 			d.op(Add, section, want, nil, "")
@@ -294,10 +309,10 @@ func (d *differ) floodLess() {
 	for _, have := range d.haveState.Bridges {
 		less := proto.CloneOf(have)
 		less.Flood = slices.DeleteFunc(less.Flood, func(id uint32) bool {
-			return d.goneNexthop(id) || d.isGone("bridges", have.Name)
+			return d.goneTunnel(id) || d.isGone("bridges", have.Name)
 		})
 		if len(less.Flood) < len(have.Flood) {
-			d.op(Set, "bridges", less, have, "next hops go before it does")
+			d.op(Set, "bridges", less, have, "they do not stay tunnels until it changes")
 			d.have["bridges"][have.Name] = less
 		}
 	}

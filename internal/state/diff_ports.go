@@ -2,6 +2,8 @@
 package state
 
 import (
+	"net/netip"
+
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -23,12 +25,17 @@ func (d *differ) ports() {
 	}
 }
 
-// takeAddresses returns the ports that live, without the addresses that another one is about to get.
+// takeAddresses returns the ports that live, without the addresses that another one is about to get, and without the VRF
+// where their bridge is about to have another one: all ports of a bridge are in one VRF.
 func (d *differ) takeAddresses() map[string]*apiv1.Port {
-	owner := map[string]string{} // wanted
+	owner := map[Route]string{} // wanted
+	vrf := map[string]string{}  // wanted, of bridges
 	for _, p := range d.wantState.Ports {
 		for _, key := range addressKeys(p) {
 			owner[key] = p.Name
+		}
+		if p.Vrf != "" {
+			vrf[p.Bridge] = p.Vrf
 		}
 	}
 	left := map[string]*apiv1.Port{}
@@ -38,18 +45,29 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		}
 		left[have.Name] = have
 		less := proto.CloneOf(have)
-		less.Addresses = keep(have.Addresses, func(a string) bool { return mine(owner, addressKey(have, a), have.Name) })
-		less.GuestAddresses = keep(have.GuestAddresses, func(a string) bool { return mine(owner, guestKey(have, a), have.Name) })
+		less.Addresses = keep(have.Addresses, func(a string) bool { return mine(owner, fabricKeys(a), have.Name) })
+		less.GuestAddresses = keep(have.GuestAddresses, func(a string) bool { return mine(owner, guestKeys(have, a), have.Name) })
+		why := "another port gets the address"
+		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
+			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
+			why = "its bridge gets another VRF"
+		}
 		if len(changed(less, have)) > 0 {
-			d.op(Set, "ports", less, have, "another port gets the address")
+			d.op(Set, "ports", less, have, why)
 			left[have.Name] = less
 		}
 	}
 	return left
 }
 
-func mine(owner map[string]string, key, name string) bool {
-	return owner[key] == "" || owner[key] == name
+// mine: nobody else gets any of it.
+func mine(owner map[Route]string, keys []Route, name string) bool {
+	for _, key := range keys {
+		if owner[key] != "" && owner[key] != name {
+			return false
+		}
+	}
+	return true
 }
 
 func keep(list []string, ok func(string) bool) []string {
@@ -62,18 +80,47 @@ func keep(list []string, ok func(string) bool) []string {
 	return out
 }
 
-func addressKey(p *apiv1.Port, address string) string { return "fabric " + address }
-
-func guestKey(p *apiv1.Port, address string) string { return "guest " + p.Vrf + " " + address }
-
-// addressKeys name what only one port can have.
-func addressKeys(p *apiv1.Port) []string {
-	var keys []string
+// addressKeys are the prefixes that only one port can bring: Vrf and Prefix of a Route. A gateway may be on several.
+func addressKeys(p *apiv1.Port) []Route {
+	var keys []Route
 	for _, a := range p.Addresses {
-		keys = append(keys, addressKey(p, a))
+		keys = append(keys, fabricKeys(a)...)
 	}
 	for _, a := range p.GuestAddresses {
-		keys = append(keys, guestKey(p, a))
+		keys = append(keys, guestKeys(p, a)...)
 	}
 	return keys
+}
+
+// fabricKeys: the address itself and what is on its link.
+func fabricKeys(cidr string) []Route {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return nil // not an address: a fault that Load has reported
+	}
+	return []Route{{Vrf: FabricVrf, Prefix: host(p.Addr())}, {Vrf: FabricVrf, Prefix: p.Masked()}}
+}
+
+func guestKeys(p *apiv1.Port, address string) []Route {
+	if a, err := netip.ParseAddr(address); err == nil {
+		return []Route{{Vrf: p.Vrf, Prefix: host(a)}}
+	}
+	prefix, err := netip.ParsePrefix(address)
+	if err != nil {
+		return nil
+	}
+	return []Route{{Vrf: p.Vrf, Prefix: prefix}}
+}
+
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// ownPrefixes are those that a node makes routes for because of a port.
+func ownPrefixes(p *apiv1.Port) []Route {
+	list := addressKeys(p)
+	for _, cidr := range p.Gateways {
+		if gw, err := netip.ParsePrefix(cidr); err == nil {
+			list = append(list, Route{Vrf: p.Vrf, Prefix: host(gw.Addr())})
+		}
+	}
+	return list
 }

@@ -13,7 +13,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-func planText(t *testing.T, ops []Op) string {
+func planned(t *testing.T, ops []Op) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Print(&b, ops); err != nil {
@@ -36,14 +36,14 @@ func TestDiffTurnsAnyStateIntoAnyOther(t *testing.T) {
 			}
 			ops := Diff(want, have)
 			if _, err := Apply(t.Context(), c, ops, nil); err != nil {
-				t.Fatalf("seed %d step %d: %v\nplan:\n%s", seed, step, err, planText(t, ops))
+				t.Fatalf("seed %d step %d: %v\nplan:\n%s", seed, step, err, planned(t, ops))
 			}
 			have, err = Read(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if left := Diff(want, have); len(left) > 0 {
-				t.Fatalf("seed %d step %d: still different:\n%s", seed, step, planText(t, left))
+				t.Fatalf("seed %d step %d: still different:\n%s", seed, step, planned(t, left))
 			}
 			if n := len(have.Routes) - len(want.Routes); n != 0 {
 				t.Fatalf("seed %d step %d: %d routes too many", seed, step, n)
@@ -59,7 +59,7 @@ func TestDiffOfEqualStatesIsEmpty(t *testing.T) {
 	for seed := range uint64(200) {
 		s := randomState(rand.New(rand.NewPCG(seed, 2)))
 		if ops := Diff(s, s); len(ops) > 0 {
-			t.Fatalf("seed %d:\n%s", seed, planText(t, ops))
+			t.Fatalf("seed %d:\n%s", seed, planned(t, ops))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestDiffPlans(t *testing.T) {
 			if test.from != "" {
 				text = strings.ReplaceAll(text, test.from, test.to)
 			}
-			if got := planText(t, Diff(load(t, text), load(t, baseYAML))); got != test.want {
+			if got := planned(t, Diff(load(t, text), load(t, baseYAML))); got != test.want {
 				t.Errorf("got:\n%swant:\n%s", got, test.want)
 			}
 		})
@@ -131,14 +131,14 @@ func TestDiffLeavesToTheNode(t *testing.T) {
 	}
 	have.Nexthops[1].GetTunnel().Local = "192.0.2.1"
 	if ops := Diff(load(t, baseYAML), have); len(ops) > 0 {
-		t.Errorf("%s", planText(t, ops))
+		t.Errorf("%s", planned(t, ops))
 	}
 }
 
 func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 	have := load(t, "workers: [{id: 0, cpu: 0}, {id: 1, cpu: 1}]")
 	want := load(t, "workers: [{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]")
-	got := planText(t, Diff(want, have))
+	got := planned(t, Diff(want, have))
 	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle IDLE_POLICY_SPIN\n"
 	if got != expect {
 		t.Errorf("got:\n%swant:\n%s", got, expect)
@@ -182,7 +182,7 @@ func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	if done.Add != 3 || stopped.Left.Add != len(ops)-3 || fmt.Sprint(stopped.Op) != fmt.Sprint(ops[3]) {
-		t.Errorf("done %v, left %v, at %v of\n%s", done, stopped.Left, stopped.Op, planText(t, ops))
+		t.Errorf("done %v, left %v, at %v of\n%s", done, stopped.Left, stopped.Op, planned(t, ops))
 	}
 	for _, part := range []string{"told to refuse call 4", "done: 3 added", "+ nexthop 1: port"} {
 		if !strings.Contains(err.Error(), part) {
@@ -194,6 +194,6 @@ func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest := Diff(load(t, baseYAML), have); len(rest) != len(ops)-3 {
-		t.Errorf("left to do:\n%s", planText(t, rest))
+		t.Errorf("left to do:\n%s", planned(t, rest))
 	}
 }

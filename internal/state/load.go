@@ -50,15 +50,8 @@ func (list Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// LoadFile reads a state from a file, or from standard input when path is "-".
+// LoadFile reads a state from a file.
 func LoadFile(path string) (*State, error) {
-	if path == "-" {
-		src, err := io.ReadAll(os.Stdin)
-		if err != nil {
-			return nil, fmt.Errorf("standard input: %w", err)
-		}
-		return Load("standard input", src)
-	}
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -102,6 +95,7 @@ type loader struct {
 	members []pending                      // of groups
 	vrfs    map[string]string              // for plainRoute: names by themselves
 	ids     map[string]uint32              // and next hops by their text
+	own     map[Route]string               // prefixes that a port brings, Vrf and Prefix only
 }
 
 type pending struct {

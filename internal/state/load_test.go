@@ -186,7 +186,17 @@ func TestLoadErrors(t *testing.T) {
 		{"MPLS without label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1}}]\n", "label: missing, or one that RFC 3032 reserves"},
 		{"two families", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, label: 16, remote: 192.0.2.1, local: \"2001:db8::1\"}}]\n", "not of one family"},
 		{"group in group", "nexthops:\n  - {id: 1, group: {members: [{nexthop: 1}]}}\n", "next hop 1 of kind group cannot be in a group"},
-		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "0 members; valid: 1 to 64 members"},
+		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "no members; valid: at least one"},
+		{"flood to no tunnel", "nexthops: [{id: 1, discard: {}}]\nbridges: [{name: a, flood: [1]}]\n", "bridges[0].flood[0]: next hop 1 is of kind discard; valid: a next hop of kind tunnel"},
+		{"MAC on a foreign port", "bridges: [{name: a}, {name: b}]\nports: [{name: p, role: PORT_ROLE_TENANT, bridge: a, tap: {}}]\nmacs:\n- {bridge: b, mac: \"02:00:00:00:00:01\", port: p}\n",
+			"f:4:3: macs: the port 'p' is not in the bridge 'b'"},
+		{"address twice", "ports:\n- {name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}\n- {name: q, role: PORT_ROLE_FABRIC, dpdk: {devargs: b}, addresses: [192.0.2.1/25]}\n",
+			"f:3:3: ports: the port 'q' has what the port 'p' has: 192.0.2.1/32 in VRF 'fabric'"},
+		{"bridge in two VRFs", "vrfs: [{name: a}, {name: b}]\nbridges: [{name: c}]\nports:\n- {name: p, role: PORT_ROLE_TENANT, bridge: c, vrf: a, tap: {}}\n- {name: q, role: PORT_ROLE_TENANT, bridge: c, vrf: b, tap: {}}\n",
+			"f:5:3: ports: the port 'q' is in VRF 'b', but 'p' of the same bridge in 'a'"},
+		{"route of a port", "nexthops: [{id: 1, discard: {}}]\nports: [{name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}]\nroutes:\n- {vrf: fabric, prefix: 192.0.2.0/24, nexthop: 1}\n",
+			"f:4:1: routes: 192.0.2.0/24 in VRF 'fabric' is the route of the port 'p'"},
+		{"too many items", "settings: {vxlan_ports: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n", "settings.vxlan_ports: 9 are too many; valid: up to 8"},
 		{"own fabric", "vrfs: [{name: fabric}]\n", "the VRF 'fabric' is the underlay's"},
 		{"alias", "vrfs: [{name: &a red}, {name: *a}]\n", "an alias: not supported here"},
 		{"no value", "vrfs: [{name: }]\n", "vrfs[0].name: has no value"},
@@ -219,6 +229,16 @@ func TestLoadErrorLineInALongFile(t *testing.T) {
 	_, err := Load("f", []byte(b.String()))
 	if want := "f:100003:47: routes[50000].nexthop: there is no nexthop '2'"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+// 0 is a number of ICMP errors like any other; not to say any is something else.
+func TestZeroIsNotTheDefault(t *testing.T) {
+	for text, want := range map[string]uint32{"": 1000, "settings: {}": 1000, "settings: {icmp_errors_per_second: 0}": 0} {
+		s := load(t, text)
+		if s.Settings.IcmpErrorsPerSecond != want || !strings.Contains(write(t, s), fmt.Sprintf("icmp_errors_per_second: %d\n", want)) {
+			t.Errorf("%q: %v", text, s.Settings)
+		}
 	}
 }
 

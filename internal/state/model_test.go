@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/containerd/ttrpc"
@@ -35,9 +36,7 @@ func newModel() *model {
 	for _, s := range sections {
 		m.objects[s] = map[string]proto.Message{}
 	}
-	settings := &apiv1.Settings{}
-	Normalize(settings)
-	m.objects["settings"][""] = settings
+	m.objects["settings"][""] = DefaultSettings()
 	m.objects["vrfs"][FabricVrf] = &apiv1.Vrf{Name: FabricVrf}
 	return m
 }
@@ -131,16 +130,44 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			if k == key {
 				continue
 			}
+			if o.Bridge != "" && o.Bridge == other.Bridge && o.Vrf != "" && other.Vrf != "" && o.Vrf != other.Vrf {
+				return refuse("port.vrf", "port '%s': '%s' of its bridge is in VRF '%s'", key, k, other.Vrf)
+			}
 			if deviceOf(o) == deviceOf(other) {
 				return refuse("port", "port '%s': device of '%s'", key, k)
 			}
 			for _, a := range addressKeys(o) {
 				if slices.Contains(addressKeys(other), a) {
-					return refuse("port", "port '%s': address %s of '%s'", key, a, k)
+					return refuse("port", "port '%s': address %v of '%s'", key, a, k)
 				}
 			}
 		}
+		if was, ok := old.(*apiv1.Port); ok && was.Bridge != o.Bridge {
+			for k, mac := range m.objects["macs"] {
+				if mac.(*apiv1.Mac).GetPort() == key {
+					return refuse("port", "port '%s' leaves the bridge of MAC %s", key, k)
+				}
+			}
+		}
+	case *apiv1.Bridge:
+		for _, id := range o.Flood {
+			if m.objects["nexthops"][fmt.Sprint(id)].(*apiv1.Nexthop).GetTunnel() == nil {
+				return refuse("bridge.flood", "next hop %d is no tunnel", id)
+			}
+		}
+	case *apiv1.Mac:
+		if n := m.objects["nexthops"][fmt.Sprint(o.GetNexthop())]; n != nil && n.(*apiv1.Nexthop).GetTunnel() == nil {
+			return refuse("mac.nexthop", "next hop %d is no tunnel", o.GetNexthop())
+		}
+		if p := m.objects["ports"][o.GetPort()]; p != nil && p.(*apiv1.Port).Bridge != o.Bridge {
+			return refuse("mac.port", "port '%s' is not in bridge '%s'", o.GetPort(), o.Bridge)
+		}
 	case *apiv1.Nexthop:
+		if old, ok := old.(*apiv1.Nexthop); ok && old.GetTunnel() != nil && o.GetTunnel() == nil {
+			if user := m.inUse(section, key); strings.HasPrefix(user, "bridges") || strings.HasPrefix(user, "macs") {
+				return refuse("nexthop", "next hop %s stops to be the tunnel that %s needs", key, user)
+			}
+		}
 		if old, ok := old.(*apiv1.Nexthop); ok && isGroup(old) != isGroup(o) && m.inUse(section, key) != "" {
 			return refuse("nexthop", "next hop %s changes between group and not while in use", key)
 		}
@@ -364,7 +391,7 @@ func (m macsModel) List(_ context.Context, _ *apiv1.MacListRequest, s apiv1.Macs
 }
 
 func (m neighborsModel) Add(_ context.Context, r *apiv1.NeighborAddRequest) (*apiv1.Neighbor, error) {
-	return modelAdd(m.model, r.Neighbor, false)
+	return modelAdd(m.model, r.Neighbor, m.objects["neighbors"][keyOf(r.Neighbor)] != nil)
 }
 func (m neighborsModel) Del(_ context.Context, r *apiv1.NeighborDelRequest) (*apiv1.Empty, error) {
 	return m.del("neighbors", r.Port+" "+r.Address)

@@ -15,7 +15,8 @@ import (
 func randomState(r *rand.Rand) *State {
 	g := &generator{r: r, s: &State{Settings: &apiv1.Settings{}}, used: map[string]bool{}}
 	if r.IntN(3) > 0 {
-		g.s.Settings.MacAgeSeconds = uint32(1 + r.IntN(3))
+		g.s.Settings.MacAgeSeconds = uint32(10 + r.IntN(3))
+		g.s.Settings.IcmpErrorsPerSecond = uint32(r.IntN(2))
 	}
 	g.workers()
 	g.names()
@@ -23,6 +24,7 @@ func randomState(r *rand.Rand) *State {
 	g.nexthops()
 	g.flood()
 	g.leaves()
+	g.macs()
 	g.routes()
 	g.s.Normalize()
 	return g.s
@@ -80,45 +82,52 @@ func (g *generator) names() {
 
 func (g *generator) ports() {
 	for i := range 7 {
-		p := &apiv1.Port{Name: fmt.Sprint("p", i), Queues: uint32(g.r.IntN(3)), Mtu: uint32(1500 + g.r.IntN(2))}
+		p := &apiv1.Port{Name: fmt.Sprint("p", i), Mtu: uint32(1500 + g.r.IntN(2))}
+		device := i // most ports keep theirs from state to state
+		if g.r.IntN(6) == 0 {
+			device, p.Queues = g.r.IntN(7), uint32(g.r.IntN(3))
+		}
 		if i < 3 {
-			g.fabric(p)
+			g.fabric(p, fmt.Sprint("net_null", device))
 		} else {
-			g.tenant(p)
+			g.tenant(p, fmt.Sprint("tap", device))
 		}
 	}
 }
 
-func (g *generator) fabric(p *apiv1.Port) {
-	dev := fmt.Sprint("net_null", g.r.IntN(4))
-	if g.r.IntN(4) == 0 || !g.fresh(dev) {
+func (g *generator) fabric(p *apiv1.Port, dev string) {
+	if g.r.IntN(6) == 0 || !g.fresh(dev) {
 		return
 	}
 	p.Role = apiv1.PortRole_PORT_ROLE_FABRIC
 	p.Device = &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: dev}}
 	for range g.r.IntN(3) {
-		if a := fmt.Sprintf("192.0.2.%d/24", 1+g.r.IntN(5)); g.fresh(a) {
+		if a := fmt.Sprintf("192.0.%d.1/24", 1+g.r.IntN(5)); g.fresh(a) {
 			p.Addresses = append(p.Addresses, a)
 		}
 	}
 	g.s.Ports = append(g.s.Ports, p)
 }
 
-func (g *generator) tenant(p *apiv1.Port) {
-	ifname := fmt.Sprint("tap", g.r.IntN(5))
-	if g.r.IntN(4) == 0 || !g.fresh(ifname) {
+func (g *generator) tenant(p *apiv1.Port, ifname string) {
+	if g.r.IntN(6) == 0 || !g.fresh(ifname) {
 		return
 	}
 	p.Role = apiv1.PortRole_PORT_ROLE_TENANT
 	p.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: ifname}}
-	if len(g.s.Vrfs) > 0 && g.coin() {
+	if len(g.s.Bridges) > 0 && g.r.IntN(3) > 0 {
+		p.Bridge = pick(g, g.s.Bridges).Name
+	}
+	if len(g.s.Vrfs) > 0 && g.r.IntN(3) > 0 {
 		p.Vrf = pick(g, g.s.Vrfs).Name
+		for _, other := range g.s.Ports {
+			if other.Bridge != "" && other.Bridge == p.Bridge && other.Vrf != "" {
+				p.Vrf = other.Vrf
+			}
+		}
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}
 		}
-	}
-	if len(g.s.Bridges) > 0 && (p.Vrf == "" || g.coin()) {
-		p.Bridge = pick(g, g.s.Bridges).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
 		g.s.Ports = append(g.s.Ports, p)
@@ -127,7 +136,8 @@ func (g *generator) tenant(p *apiv1.Port) {
 
 func (g *generator) nexthops() {
 	var single []uint32
-	for id := uint32(1); id <= 6; id++ {
+	for _, i := range g.r.Perm(6) {
+		id := uint32(i + 1)
 		n := &apiv1.Nexthop{Id: id}
 		switch g.r.IntN(5) {
 		case 0:
@@ -188,7 +198,6 @@ func (g *generator) leaves() {
 			if len(g.s.Bridges) > 0 {
 				b := pick(g, g.s.Bridges).Name
 				g.s.Labels = append(g.s.Labels, &apiv1.Label{Label: 16 + i, Target: &apiv1.Label_Bridge{Bridge: b}})
-				g.mac(b, i)
 			}
 		case 2:
 			if len(g.s.Nexthops) > 0 {
@@ -204,16 +213,31 @@ func (g *generator) leaves() {
 	}
 }
 
+func (g *generator) macs() {
+	for _, b := range g.s.Bridges {
+		for i := range uint32(4) {
+			if g.coin() {
+				g.mac(b.Name, i)
+			}
+		}
+	}
+}
+
 func (g *generator) mac(bridge string, i uint32) {
 	m := &apiv1.Mac{Bridge: bridge, Mac: fmt.Sprint("02:00:00:00:01:0", i)}
 	tunnels := slices.DeleteFunc(slices.Clone(g.s.Nexthops), func(n *apiv1.Nexthop) bool { return n.GetTunnel() == nil })
 	switch {
 	case len(tunnels) > 0 && g.coin():
 		m.Target = &apiv1.Mac_Nexthop{Nexthop: pick(g, tunnels).Id}
-	case len(g.s.Ports) > 0:
-		m.Target = &apiv1.Mac_Port{Port: pick(g, g.s.Ports).Name}
 	default:
-		return
+		for _, p := range g.s.Ports {
+			if p.Bridge == bridge {
+				m.Target = &apiv1.Mac_Port{Port: p.Name}
+			}
+		}
+		if m.Target == nil {
+			return
+		}
 	}
 	g.s.Macs = append(g.s.Macs, m)
 }
@@ -227,7 +251,7 @@ func (g *generator) routes() {
 		vrfs = append(vrfs, v.Name)
 	}
 	for i := range 12 {
-		r := Route{Vrf: pick(g, vrfs), Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i % 6), 0, 0}), 16),
+		r := Route{Vrf: pick(g, vrfs), Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i % 6), 0, 0}), 17),
 			Nexthop: pick(g, g.s.Nexthops).Id}
 		if g.fresh(r.Vrf + r.Prefix.String()) {
 			g.s.Routes = append(g.s.Routes, r)

@@ -52,7 +52,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 		},
 		func() error {
 			return readList(ctx, c, s, "neighbors", apiv1.NewNeighborsClient, apiv1.NeighborsClient.List, &apiv1.NeighborListRequest{},
-				func(m *apiv1.Neighbor) bool { return m.Status == apiv1.NeighborStatus_NEIGHBOR_PERMANENT })
+				func(m *apiv1.Neighbor) bool { // one without address is that of a next hop with a MAC
+					return m.Status == apiv1.NeighborStatus_NEIGHBOR_PERMANENT && m.Address != ""
+				})
 		},
 		func() error { return readRoutes(ctx, c, s) },
 	} {

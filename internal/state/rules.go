@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // What the contract says of a field in words, for the loader, the JSON schema and the difference.
@@ -24,16 +26,18 @@ type rule struct {
 	readOnly bool   // said by the node, refused in a file
 	ref      string // section that it names an object of
 	unique   bool   // list: no value twice
+	items    int    // list: at most so many; 0: any number
+	zero     bool   // 0 is a value of its own: only a file that leaves it out means the default
 }
 
 // rules by message and field. A field without a rule takes what its type takes.
 var rules = map[string]rule{
-	"Settings.mplsoudp_ports":         {min: 1, max: 65535, def: []uint32{6635}, unique: true, written: true},
-	"Settings.vxlan_ports":            {min: 1, max: 65535, def: []uint32{4789}, unique: true, written: true},
-	"Settings.mac_age_seconds":        {min: 1, def: uint32(300), written: true},
-	"Settings.neighbor_age_seconds":   {min: 1, def: uint32(30), written: true},
-	"Settings.icmp_errors_per_second": {min: 1, def: uint32(1000), written: true},
-	"Settings.label_stack_depth":      {min: 1, def: uint32(3), written: true},
+	"Settings.mplsoudp_ports":         {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
+	"Settings.vxlan_ports":            {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
+	"Settings.mac_age_seconds":        {min: 10, max: 1000000, def: uint32(300), written: true},
+	"Settings.neighbor_age_seconds":   {min: 1, max: 1000000, def: uint32(30), written: true},
+	"Settings.icmp_errors_per_second": {max: 1000000, def: uint32(1000), zero: true, written: true},
+	"Settings.label_stack_depth":      {min: 1, max: 16, def: uint32(3), written: true},
 
 	"Worker.id":    {required: true, written: true},
 	"Worker.cpu":   {required: true, written: true},
@@ -48,8 +52,8 @@ var rules = map[string]rule{
 
 	"Bridge.name":          {format: nameFormat, required: true},
 	"Bridge.id":            {min: 1, max: 16383, any: true},
-	"Bridge.flood":         {ref: "nexthops", unique: true},
-	"Bridge.mac_limit":     {min: 1, def: uint32(8192)},
+	"Bridge.flood":         {ref: "nexthops", unique: true, items: 256},
+	"Bridge.mac_limit":     {min: 1, max: 1048576, def: uint32(8192)},
 	"Bridge.ports":         {readOnly: true},
 	"Bridge.macs":          {readOnly: true},
 	"Bridge.learn_refused": {readOnly: true},
@@ -60,13 +64,14 @@ var rules = map[string]rule{
 	"Port.queues":          {min: 1, max: 16, any: true},
 	"Port.mtu":             {min: 576, max: 9600, def: uint32(1500)},
 	"Port.vlan":            {max: 4094},
-	"Port.addresses":       {format: ifaddrFormat, unique: true},
+	"Port.addresses":       {format: ifaddrFormat, unique: true, items: 16},
 	"Port.mac":             {format: macFormat, any: true},
 	"Port.vrf":             {format: nameFormat, ref: "vrfs"},
 	"Port.bridge":          {format: nameFormat, ref: "bridges"},
-	"Port.gateways":        {format: ifaddrFormat, unique: true},
+	"Port.gateways":        {format: ifaddrFormat, unique: true, items: 16},
 	"Port.guest_mac":       {format: macFormat},
-	"Port.guest_addresses": {format: guestFormat, unique: true},
+	"Port.guest_addresses": {format: guestFormat, unique: true, items: 16},
+	"Port.mss_clamp":       {max: 65535},
 	"Port.state":           {readOnly: true},
 
 	"DpdkDevice.devargs":      {format: textFormat, required: true},
@@ -92,7 +97,7 @@ var rules = map[string]rule{
 	"TunnelNexthop.router_mac": {format: macFormat},
 	"TunnelNexthop.dscp":       {max: 63},
 	"TunnelNexthop.ttl":        {min: 1, max: 255, def: uint32(64)},
-	"GroupNexthop.members":     {required: true},
+	"GroupNexthop.members":     {required: true, items: 64},
 	"GroupMember.nexthop":      {min: 1, max: 1048575, ref: "nexthops", required: true},
 	"GroupMember.weight":       {min: 1, max: 256, def: uint32(1)},
 	"Route.vrf":                {format: nameFormat, ref: "vrfs", required: true},
@@ -231,7 +236,9 @@ func normalize(r protoreflect.Message) {
 		case rule.readOnly:
 			r.Clear(fd)
 		case rule.def != nil && !r.Has(fd):
-			setDefault(r, fd, rule.def)
+			if !rule.zero {
+				setDefault(r, fd, rule.def)
+			}
 		case !r.Has(fd):
 		case fd.IsList():
 			normalizeList(r.Mutable(fd).List(), fd, rule)
@@ -269,6 +276,18 @@ func sortList(l protoreflect.List) {
 	for i, id := range ids {
 		l.Set(i, protoreflect.ValueOfUint32(uint32(id)))
 	}
+}
+
+// DefaultSettings are those of a node that was told nothing.
+func DefaultSettings() *apiv1.Settings {
+	s := &apiv1.Settings{}
+	r := s.ProtoReflect()
+	for i := range r.Descriptor().Fields().Len() {
+		if fd := r.Descriptor().Fields().Get(i); ruleOf(fd).def != nil {
+			setDefault(r, fd, ruleOf(fd).def)
+		}
+	}
+	return s
 }
 
 func setDefault(r protoreflect.Message, fd protoreflect.FieldDescriptor, def any) {

@@ -3,7 +3,6 @@ package state
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,7 +66,7 @@ func TestMillionRoutes(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	peak := peakMemory(t)
-	t.Log(fmt.Sprintf("peak memory %d MiB", peak>>20))
+	t.Logf("peak memory %d MiB", peak>>20)
 	if peak > 1<<30 {
 		t.Errorf("%d bytes resident", peak)
 	}

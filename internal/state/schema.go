@@ -81,6 +81,9 @@ func schemaField(fd protoreflect.FieldDescriptor, rule rule, defs map[string]any
 		return value
 	}
 	list := map[string]any{"type": "array", "items": value}
+	if rule.items > 0 {
+		list["maxItems"] = rule.items
+	}
 	if rule.unique {
 		list["uniqueItems"] = true
 	}

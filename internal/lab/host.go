@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/state"
+)
+
+// Dir is where a host of the lab keeps its files: node.yaml, corelaned.log, corelaned.sock.
+func (l *Lab) Dir(h Host) string { return filepath.Join(l.Ledger.dir, h.Name) }
+
+// Socket of the host's corelaned.
+func (l *Lab) Socket(h Host) string { return filepath.Join(l.Dir(h), "corelaned.sock") }
+
+func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*started, error) {
+	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
+		return nil, err
+	}
+	return l.Ledger.start("corelaned "+h.Name, l.Netns(h.Name), filepath.Join(l.Dir(h), "corelaned.log"), daemon,
+		"--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu), "--idle", o.Idle,
+		"--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac())
+}
+
+// awaitDaemon returns when the host's corelaned answers.
+func (l *Lab) awaitDaemon(ctx context.Context, h Host, p *started) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("corelaned on %s does not answer after %v", h.Name, startTimeout))
+	defer cancel()
+	for {
+		c, err := l.Dial(ctx, h)
+		if err == nil {
+			return c.Close()
+		}
+		var gone *api.Unavailable
+		if !errors.As(err, &gone) {
+			return err
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("corelaned on %s has ended: %v\n%s", h.Name, p.err, l.lastLines(h))
+		case <-ctx.Done():
+			return fmt.Errorf("%w\n%s", context.Cause(ctx), l.lastLines(h))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// lastLines of a daemon's log, for the error that it explains.
+func (l *Lab) lastLines(h Host) string {
+	const some = 8
+	text, err := os.ReadFile(filepath.Join(l.Dir(h), "corelaned.log"))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + strings.Join(lines[max(0, len(lines)-some):], "\n  ")
+}
+
+// Dial connects to a host's corelaned.
+func (l *Lab) Dial(ctx context.Context, h Host) (*api.Client, error) {
+	return api.Dial(ctx, l.Socket(h), "corelane lab")
+}
+
+// Configure makes every host what the topology says, with tunnels over the given family: corelaned through the same
+// file and difference as corelane apply, the kernel's hosts through netlink.
+func (l *Lab) Configure(ctx context.Context, u Underlay) error {
+	l.Ledger.Underlay = u
+	if err := l.Ledger.save(); err != nil {
+		return err
+	}
+	for _, h := range l.Hosts {
+		var err error
+		var done state.Count
+		if h.Linux {
+			err = l.linuxTunnels(h, u)
+		} else {
+			done, err = l.applyNode(ctx, h, u)
+		}
+		if err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		if !h.Linux {
+			l.say(fmt.Sprintf("%s: %v from %s", h.Name, done, filepath.Join(l.Dir(h), "node.yaml")))
+		}
+	}
+	return nil
+}
+
+func (l *Lab) applyNode(ctx context.Context, h Host, u Underlay) (state.Count, error) {
+	path := filepath.Join(l.Dir(h), "node.yaml")
+	f, err := os.Create(path)
+	if err != nil {
+		return state.Count{}, err
+	}
+	err = state.Write(f, l.Node(h, u))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return state.Count{}, err
+	}
+	want, err := state.LoadFile(path)
+	if err != nil {
+		return state.Count{}, err
+	}
+	c, err := l.Dial(ctx, h)
+	if err != nil {
+		return state.Count{}, err
+	}
+	defer c.Close()
+	have, err := state.Read(ctx, c)
+	if err != nil {
+		return state.Count{}, err
+	}
+	return state.Apply(ctx, c, state.Diff(want, have), nil)
+}
+
+// dressGuest gives a guest its addresses and routes. Its interface is there: corelaned or the wiring made it.
+func (l *Lab) dressGuest(g Guest) error {
+	err := inNetns(l.Netns(g.Name()), func() error {
+		if err := addresses("eth0", g.cidr(IPv4), g.cidr(IPv6)); err != nil {
+			return err
+		}
+		if g.Network.Bridge {
+			return nil
+		}
+		return errors.Join(defaultRoute(g.Gateway(IPv4)), defaultRoute(g.Gateway(IPv6)))
+	})
+	if err != nil {
+		return fmt.Errorf("guest %s: %w", g.Name(), err)
+	}
+	return nil
+}
+
+const settleTime = 5 * time.Second
+
+// settle waits until the routers know their guests: they asked when the guests had no addresses yet, and ask every second.
+func (l *Lab) settle(ctx context.Context) error {
+	for _, h := range l.corelaneHosts() {
+		missing := map[string]bool{}
+		for _, g := range l.Guests() {
+			if g.Host == h && !g.Network.Bridge {
+				missing[g.Address(IPv4)], missing[g.Address(IPv6)] = true, true
+			}
+		}
+		for deadline := time.Now().Add(settleTime); len(missing) > 0; time.Sleep(pollEvery) {
+			if err := l.forgetResolved(ctx, h, missing); err != nil {
+				return err
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%s does not find its guests: %v", h.Name, slices.Sorted(maps.Keys(missing)))
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Lab) forgetResolved(ctx context.Context, h Host, missing map[string]bool) error {
+	c, err := l.Dial(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return api.Stream(ctx, c, apiv1.NewNeighborsClient, apiv1.NeighborsClient.List, &apiv1.NeighborListRequest{}, func(n *apiv1.Neighbor) error {
+		if n.Mac != "" {
+			delete(missing, n.Address)
+		}
+		return nil
+	})
+}
