@@ -98,7 +98,7 @@ static inline uint32_t hash_finish(uint32_t hash)
 	hash ^= hash >> 16;
 	hash *= 0x7feb352d;
 	hash ^= hash >> 15;
-	return hash | 1;
+	return hash ? hash : 1; // not hash | 1: groups take the low bits
 }
 
 // Of the 5-tuple; fragments by their addresses only, so that all of a packet take one way. avail: bytes from the IP header on.
