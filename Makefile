@@ -49,7 +49,8 @@ fuzz: deps-test ## fuzz each parser for FUZZ_SECONDS (default 60)
 
 bench-micro: deps-build ## cycles per packet of the inner loops
 	@tools/build.sh
-	@meson test -C build --benchmark --verbose
+	@ninja -C build bench-programs
+	@for b in build/tests/perf/*_bench; do echo "==> bench: $$b"; $$b || exit; done
 
 api: deps-test ## regenerate the Go side of the API from api/*.proto
 	@tools/api.sh

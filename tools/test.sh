@@ -78,7 +78,7 @@ run_system() {
 
 run_fuzz() {
   local target name cases='' status=0
-  [ -d build-fuzz ] || CC=clang meson setup build-fuzz -Dfuzz=true -Dbuildtype=debugoptimized \
+  [ -d build-fuzz ] || CC=clang meson setup build-fuzz -Dfuzz=true -Doptimization=1 -Ddebug=true \
     -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize=alignment >/dev/null || return 1
   ninja -C build-fuzz fuzz-targets || return 1
   for target in build-fuzz/tests/fuzz/fuzz_*; do
@@ -102,7 +102,7 @@ run_fuzz() {
 }
 
 run_sanitize() (
-  [ -d build-asan ] || CC=clang meson setup build-asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+  [ -d build-asan ] || CC=clang meson setup build-asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false \
     -Dc_args=-fno-sanitize=alignment >/dev/null ||
     return 1
   ninja -C build-asan || return 1
@@ -128,6 +128,7 @@ exists() { # does the repository have this part?
 
 rm -rf "$results"
 mkdir -p "$results"
+ninja -C build test-programs || exit
 for part in "${parts[@]}"; do
   if ! exists "$part"; then
     echo "$part 1 0" >>"$results/parts"
