@@ -53,8 +53,8 @@ static void down(struct memif_if *mif, struct memif_shm *shm, const char *reason
 
 static void set_up(void)
 {
-	static char *argv[] = {"fuzz_memif", "--no-huge", "-m", "64", "--no-pci", "--no-telemetry", "--no-shconf", "-l", "0",
-			       "--log-level", "error"};
+	static char *argv[] = {"fuzz_memif",  "--no-huge", "-m", "64",          "--no-pci", "--no-telemetry",
+			       "--no-shconf", "-l",        "0",  "--log-level", "error"};
 
 	if (rte_eal_init(RTE_DIM(argv), argv) < 0)
 		abort();
@@ -90,7 +90,8 @@ static void send_message(int fd, const void *data, size_t size, int pass)
 	if (pass >= 0) {
 		mh.msg_control = control;
 		mh.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&mh) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		*CMSG_FIRSTHDR(&mh) =
+			(struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&mh)), &pass, sizeof(pass));
 	}
 	sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT); // the victim may have gone already
@@ -122,7 +123,8 @@ static int peer_of_client(void)
 
 	address(&addr);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	if (bind(listener, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(listener, 1) < 0 || memif_if_start(&victim, &err) < 0)
+	if (bind(listener, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(listener, 1) < 0 ||
+	    memif_if_start(&victim, &err) < 0)
 		abort();
 	fd = accept(listener, NULL, NULL);
 	close(listener);
@@ -197,8 +199,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (pwrite(memfd, &(uint32_t){MEMIF_COOKIE}, 4, 0) < 0 || pwrite(memfd, &(uint32_t){MEMIF_COOKIE}, 4, 4096) < 0)
 		abort();
-	victim = (struct memif_if){.base = base, .name = "fuzz", .client = data[0] & 1, .queues = 2, .log2_ring = 5,
-				   .buffer_size = 128, .up = up, .down = down};
+	victim = (struct memif_if){.base = base,
+				   .name = "fuzz",
+				   .client = data[0] & 1,
+				   .queues = 2,
+				   .log2_ring = 5,
+				   .buffer_size = 128,
+				   .up = up,
+				   .down = down};
 	strcpy(victim.socket, path);
 	fd = victim.client ? peer_of_client() : peer_of_server();
 	turn();

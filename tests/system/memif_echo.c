@@ -124,8 +124,8 @@ static void report(void)
 			printf("queue %u received %lu\n", i, (unsigned long)rx_count[i].frames);
 	}
 	qsort(costs, n_costs, sizeof(*costs), by_value);
-	printf("received %lu sent %lu dropped %lu bad %lu longest %lu wakeups %lu cycles %.1f\n", (unsigned long)rx, (unsigned long)tx,
-	       (unsigned long)dropped, (unsigned long)bad, (unsigned long)longest, (unsigned long)kicks,
+	printf("received %lu sent %lu dropped %lu bad %lu longest %lu wakeups %lu cycles %.1f\n", (unsigned long)rx,
+	       (unsigned long)tx, (unsigned long)dropped, (unsigned long)bad, (unsigned long)longest, (unsigned long)kicks,
 	       n_costs > 0 ? costs[n_costs / 10] : 0);
 }
 
@@ -147,8 +147,10 @@ static void run(struct event_base *base, unsigned seconds)
 
 int main(int argc, char **argv)
 {
-	char *eal[] = {argv[0], "--no-huge", "-m", "128", "--no-pci", "--no-telemetry", "--no-shconf",
-		       "--lcores", sysconf(_SC_NPROCESSORS_ONLN) > 1 ? "0@1" : "0@0", "--log-level", "error"};
+	char *eal[] = {argv[0],       "--no-huge", "-m",
+		       "128",         "--no-pci",  "--no-telemetry",
+		       "--no-shconf", "--lcores",  sysconf(_SC_NPROCESSORS_ONLN) > 1 ? "0@1" : "0@0",
+		       "--log-level", "error"};
 	struct memif_if mif = {.log2_ring = 10, .buffer_size = 2048, .name = "echo", .up = up, .down = down, .failed = failed};
 	struct error err = {0};
 

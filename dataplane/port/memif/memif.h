@@ -42,7 +42,7 @@ enum memif_msg_type {
 struct memif_hello {
 	char name[MEMIF_NAME_SIZE];
 	uint16_t min_version, max_version;
-	uint16_t max_region;  // highest index, not count; so are the next two
+	uint16_t max_region; // highest index, not count; so are the next two
 	uint16_t max_s2c_ring, max_c2s_ring;
 	uint8_t max_log2_ring;
 } __attribute__((packed));
@@ -96,8 +96,8 @@ struct memif_msg {
 static_assert(sizeof(struct memif_msg) == 128, "memif message");
 static_assert(offsetof(struct memif_msg, add_ring.log2_size) == 12, "memif add_ring");
 
-#define MEMIF_DESC_NEXT 1      // the frame goes on in the next descriptor
-#define MEMIF_RING_MASK_INT 1  // set by the reader of a ring: I poll, do not write my eventfd
+#define MEMIF_DESC_NEXT 1     // the frame goes on in the next descriptor
+#define MEMIF_RING_MASK_INT 1 // set by the reader of a ring: I poll, do not write my eventfd
 
 struct memif_desc {
 	uint16_t flags;
@@ -110,9 +110,9 @@ struct memif_desc {
 struct memif_ring {
 	uint32_t cookie;
 	uint16_t flags;
-	uint16_t head;      // written by the client
+	uint16_t head; // written by the client
 	uint8_t pad0[56];
-	uint16_t tail;      // written by the server
+	uint16_t tail; // written by the server
 	uint8_t pad1[62];
 	struct memif_desc desc[];
 };

@@ -70,8 +70,15 @@ static void live(const char *socket, int report, unsigned seed)
 	struct timeval early = {.tv_usec = seed % 3000};
 	struct error err;
 
-	life.mif = (struct memif_if){.base = event_base_new(), .client = true, .queues = 2, .log2_ring = 8, .buffer_size = 2048,
-				     .up = blast_and_die, .failed = refused, .arg = &life, .name = "mayfly"};
+	life.mif = (struct memif_if){.base = event_base_new(),
+				     .client = true,
+				     .queues = 2,
+				     .log2_ring = 8,
+				     .buffer_size = 2048,
+				     .up = blast_and_die,
+				     .failed = refused,
+				     .arg = &life,
+				     .name = "mayfly"};
 	strcpy(life.mif.socket, socket);
 	if (memif_if_start(&life.mif, &err) < 0)
 		_exit(1);
@@ -167,7 +174,8 @@ static void killed_under_load(void **state)
 	assert_int_equal(test_fds(), fds);
 	__atomic_store_n(&w.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	print_message("# %u lives, %lu connections, %lu packets\n", ups, (unsigned long)w.port->peer_connects, (unsigned long)w.packets);
+	print_message("# %u lives, %lu connections, %lu packets\n", ups, (unsigned long)w.port->peer_connects,
+		      (unsigned long)w.packets);
 	assert_true(ups >= LIVES);
 	assert_true(w.port->peer_connects >= LIVES);
 	assert_int_equal(w.port->peer_connects, w.port->peer_disconnects);

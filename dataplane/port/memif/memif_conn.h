@@ -17,8 +17,8 @@
 #define MEMIF_SOCKET_SIZE 108
 #define MEMIF_RETRY_MS 1000
 #define MEMIF_HANDSHAKE_MS 5000
-#define MEMIF_WATCH_MS 200       // how long a lying peer may stay
-#define MEMIF_MAX_STRANGERS 64   // connections of a socket that have not named their interface
+#define MEMIF_WATCH_MS 200     // how long a lying peer may stay
+#define MEMIF_MAX_STRANGERS 64 // connections of a socket that have not named their interface
 
 struct event;
 struct event_base;
@@ -33,9 +33,9 @@ struct memif_if {
 	char secret[MEMIF_SECRET_SIZE]; // empty: any peer
 	uint32_t id;
 	bool client;
-	uint16_t queues;          // rings in each direction; server: at most
-	uint8_t log2_ring;        // server: what clients are asked to stay within
-	uint32_t buffer_size;     // client
+	uint16_t queues;      // rings in each direction; server: at most
+	uint8_t log2_ring;    // server: what clients are asked to stay within
+	uint32_t buffer_size; // client
 	void (*up)(struct memif_if *mif, struct memif_shm *shm);
 	void (*down)(struct memif_if *mif, struct memif_shm *shm, const char *reason);
 	void (*failed)(struct memif_if *mif, const char *reason); // a peer was refused, or refused us; may be NULL
@@ -43,39 +43,39 @@ struct memif_if {
 	// Of this module.
 	LIST_ENTRY(memif_if) next;
 	struct memif_listener *listener;
-	struct memif_conn *conn;  // being set up or up
-	struct event *timer;      // client: next attempt; connected: look at faults
+	struct memif_conn *conn; // being set up or up
+	struct event *timer;     // client: next attempt; connected: look at faults
 };
 
 // Returns 0 or -errno with err filled. A client starts whether or not its server is there.
 int memif_if_start(struct memif_if *mif, struct error *err);
-void memif_if_stop(struct memif_if *mif); // calls down() when connected
+void memif_if_stop(struct memif_if *mif);              // calls down() when connected
 const char *memif_if_peer(const struct memif_if *mif); // what the connected peer calls itself
 
 // --- between the files of this module ---
 
 enum memif_state {
-	MEMIF_WAIT_HELLO,      // client
-	MEMIF_WAIT_ACK,        // client: step tells of what
-	MEMIF_WAIT_CONNECTED,  // client
-	MEMIF_WAIT_INIT,       // server
-	MEMIF_WAIT_CONNECT,    // server: regions and rings come
+	MEMIF_WAIT_HELLO,     // client
+	MEMIF_WAIT_ACK,       // client: step tells of what
+	MEMIF_WAIT_CONNECTED, // client
+	MEMIF_WAIT_INIT,      // server
+	MEMIF_WAIT_CONNECT,   // server: regions and rings come
 	MEMIF_UP,
 };
 
 struct memif_conn {
 	int fd;
 	enum memif_state state;
-	struct memif_if *mif;             // server: NULL until INIT
-	struct memif_listener *listener;  // server
+	struct memif_if *mif;            // server: NULL until INIT
+	struct memif_listener *listener; // server
 	struct memif_shm *shm;
 	struct event *event;
-	uint16_t step;                    // client: message that waits for its ACK
-	uint16_t n_c2s, n_s2c;            // client: rings
-	uint8_t log2_ring;                // client
+	uint16_t step;         // client: message that waits for its ACK
+	uint16_t n_c2s, n_s2c; // client: rings
+	uint8_t log2_ring;     // client
 	char peer[MEMIF_NAME_SIZE + 1];
-	char reason[MEMIF_REASON_SIZE];   // why it ends
-	LIST_ENTRY(memif_conn) next;      // of the listener
+	char reason[MEMIF_REASON_SIZE]; // why it ends
+	LIST_ENTRY(memif_conn) next;    // of the listener
 };
 
 // Handles one message; takes fd (or -1) over. Returns 0 or -errno: the connection has to be closed, reason says why.

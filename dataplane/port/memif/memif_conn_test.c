@@ -98,11 +98,16 @@ static void bad_configuration(void **state)
 		uint32_t ring, buffer;
 		const char *socket, *field;
 	} bad[] = {
-		{1000, 0, "/tmp/x", "port.memif.ring_size"},   {16, 0, "/tmp/x", "port.memif.ring_size"},
-		{32768, 0, "/tmp/x", "port.memif.ring_size"},  {0, 100, "/tmp/x", "port.memif.buffer_size"},
-		{0, 65536, "/tmp/x", "port.memif.buffer_size"}, {16384, 32768, "/tmp/x", "port.memif.ring_size"},
-		{0, 0, "", "port.memif.socket"},               {0, 0, "x", "port.memif.socket"},
-		{0, 0, "/no/such/dir/x", "port.memif.socket"}, {0, 0, "/proc/x", "port.memif.socket"},
+		{1000, 0, "/tmp/x", "port.memif.ring_size"},
+		{16, 0, "/tmp/x", "port.memif.ring_size"},
+		{32768, 0, "/tmp/x", "port.memif.ring_size"},
+		{0, 100, "/tmp/x", "port.memif.buffer_size"},
+		{0, 65536, "/tmp/x", "port.memif.buffer_size"},
+		{16384, 32768, "/tmp/x", "port.memif.ring_size"},
+		{0, 0, "", "port.memif.socket"},
+		{0, 0, "x", "port.memif.socket"},
+		{0, 0, "/no/such/dir/x", "port.memif.socket"},
+		{0, 0, "/proc/x", "port.memif.socket"},
 	};
 	unsigned fds = test_fds(), i;
 
@@ -199,8 +204,12 @@ static void reconnect_a_thousand_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(multi_queue),       cmocka_unit_test(shared_socket), cmocka_unit_test(refusals_say_why),
-		cmocka_unit_test(bad_configuration), cmocka_unit_test(stale_socket),  cmocka_unit_test(client_comes_back),
+		cmocka_unit_test(multi_queue),
+		cmocka_unit_test(shared_socket),
+		cmocka_unit_test(refusals_say_why),
+		cmocka_unit_test(bad_configuration),
+		cmocka_unit_test(stale_socket),
+		cmocka_unit_test(client_comes_back),
 		cmocka_unit_test(reconnect_a_thousand_times),
 	};
 

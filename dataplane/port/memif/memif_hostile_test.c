@@ -46,8 +46,14 @@ static void liar_start(struct liar *l, bool client)
 {
 	struct error err = {0};
 
-	*l = (struct liar){.mif = {.base = loop_base(), .client = client, .queues = 1, .log2_ring = 6, .buffer_size = 2048,
-				   .up = liar_up, .down = liar_down, .name = "liar"}};
+	*l = (struct liar){.mif = {.base = loop_base(),
+				   .client = client,
+				   .queues = 1,
+				   .log2_ring = 6,
+				   .buffer_size = 2048,
+				   .up = liar_up,
+				   .down = liar_down,
+				   .name = "liar"}};
 	l->mif.arg = l;
 	snprintf(l->mif.socket, sizeof(l->mif.socket), "%s", test_path("liar"));
 	assert_int_equal(memif_if_start(&l->mif, &err), 0);

@@ -69,15 +69,16 @@ int memif_conn_hello(struct memif_conn *c, uint16_t queues, uint8_t log2_ring)
 {
 	struct memif_msg msg = {
 		.type = MEMIF_HELLO,
-		.hello = {
-			.name = "corelane " CORELANE_VERSION,
-			.min_version = MEMIF_VERSION,
-			.max_version = MEMIF_VERSION,
-			.max_region = MEMIF_MAX_REGIONS - 1,
-			.max_s2c_ring = queues - 1,
-			.max_c2s_ring = queues - 1,
-			.max_log2_ring = log2_ring,
-		},
+		.hello =
+			{
+				.name = "corelane " CORELANE_VERSION,
+				.min_version = MEMIF_VERSION,
+				.max_version = MEMIF_VERSION,
+				.max_region = MEMIF_MAX_REGIONS - 1,
+				.max_s2c_ring = queues - 1,
+				.max_c2s_ring = queues - 1,
+				.max_log2_ring = log2_ring,
+			},
 	};
 
 	return conn_send(c, &msg, -1);
@@ -90,7 +91,10 @@ static int send_init(struct memif_conn *c)
 	const struct memif_if *mif = c->mif;
 	struct memif_msg msg = {
 		.type = MEMIF_INIT,
-		.init = {.version = MEMIF_VERSION, .id = mif->id, .mode = MEMIF_MODE_ETHERNET, .name = "corelane " CORELANE_VERSION},
+		.init = {.version = MEMIF_VERSION,
+			 .id = mif->id,
+			 .mode = MEMIF_MODE_ETHERNET,
+			 .name = "corelane " CORELANE_VERSION},
 	};
 
 	memcpy(msg.init.secret, mif->secret, sizeof(msg.init.secret));
@@ -111,12 +115,13 @@ static int send_ring(struct memif_conn *c, uint16_t i)
 	const struct memif_queue *q = c2s ? &c->shm->tx[index] : &c->shm->rx[index];
 	struct memif_msg msg = {
 		.type = MEMIF_ADD_RING,
-		.add_ring = {
-			.flags = c2s ? MEMIF_RING_C2S : 0,
-			.index = index,
-			.offset = memif_ring_offset(i, c->log2_ring),
-			.log2_size = c->log2_ring,
-		},
+		.add_ring =
+			{
+				.flags = c2s ? MEMIF_RING_C2S : 0,
+				.index = index,
+				.offset = memif_ring_offset(i, c->log2_ring),
+				.log2_size = c->log2_ring,
+			},
 	};
 
 	return conn_send(c, &msg, q->kick_fd);
@@ -257,8 +262,8 @@ static int on_add_ring(struct memif_conn *c, const struct memif_add_ring *add, i
 		return memif_conn_refuse(c, "%s ring %u out of order", direction, add->index);
 	ret = memif_shm_add_ring(c->shm, rx, add->region, add->offset, add->log2_size, *fd);
 	if (ret < 0)
-		return memif_conn_refuse(c, "%s ring %u at region %u offset %u: %s", direction, add->index, add->region, add->offset,
-					 strerror(-ret));
+		return memif_conn_refuse(c, "%s ring %u at region %u offset %u: %s", direction, add->index, add->region,
+					 add->offset, strerror(-ret));
 	*fd = -1;
 	return conn_send_type(c, MEMIF_ACK);
 }
@@ -357,7 +362,8 @@ int memif_conn_receive(struct memif_conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
 	if (n <= 0) {
-		snprintf(c->reason, sizeof(c->reason), "peer closed the connection%s%s", n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
+		snprintf(c->reason, sizeof(c->reason), "peer closed the connection%s%s", n < 0 ? ": " : "",
+			 n < 0 ? strerror(errno) : "");
 		return -ECONNRESET;
 	}
 	fd = take_fd(&mh);

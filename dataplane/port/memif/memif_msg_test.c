@@ -30,7 +30,8 @@ static void raw_send(int fd, const void *data, size_t size, int pass)
 	if (pass >= 0) {
 		mh.msg_control = control;
 		mh.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&mh) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		*CMSG_FIRSTHDR(&mh) =
+			(struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&mh)), &pass, sizeof(pass));
 	}
 	assert_int_equal(sendmsg(fd, &mh, MSG_NOSIGNAL), size);
@@ -96,9 +97,18 @@ static int raw_fd(enum raw_fd kind)
 	}
 }
 
-#define INIT {.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 5, .secret = "s"}}
-#define REGION(i, bytes) {.type = MEMIF_ADD_REGION, .add_region = {.index = i, .size = bytes}}
-#define RING_MSG(i, r, o, l) {.type = MEMIF_ADD_RING, .add_ring = {.flags = 1, .index = i, .region = r, .offset = o, .log2_size = l}}
+#define INIT                                                                                    \
+	{                                                                                       \
+		.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 5, .secret = "s" } \
+	}
+#define REGION(i, bytes)                                                             \
+	{                                                                            \
+		.type = MEMIF_ADD_REGION, .add_region = {.index = i, .size = bytes } \
+	}
+#define RING_MSG(i, r, o, l)                                                                                            \
+	{                                                                                                               \
+		.type = MEMIF_ADD_RING, .add_ring = {.flags = 1, .index = i, .region = r, .offset = o, .log2_size = l } \
+	}
 
 static const struct {
 	struct memif_msg msg[4];

@@ -21,8 +21,8 @@
 #define MIN_BUFFER 128
 #define MAX_BUFFER 32768
 
-struct memif_port_queue { // port_queue.priv
-	struct memif_queue *rx, *tx;  // master: publishes, workers: read; NULL = no peer, or fewer rings than queues
+struct memif_port_queue {            // port_queue.priv
+	struct memif_queue *rx, *tx; // master: publishes, workers: read; NULL = no peer, or fewer rings than queues
 	struct memif_counters rx_count;
 	struct memif_counters tx_count __rte_cache_aligned;
 } __rte_cache_aligned;
@@ -199,12 +199,9 @@ static void xstats(struct port *port, void (*cb)(void *arg, const char *name, ui
 			const char *name;
 			uint64_t value;
 		} all[] = {
-			{"rx_frames", mp->queues[i].rx_count.frames},
-			{"rx_no_buffer", mp->queues[i].rx_count.no_mbuf},
-			{"rx_empty_frames", mp->queues[i].rx_count.empty},
-			{"tx_frames", mp->queues[i].tx_count.frames},
-			{"tx_wakeups", mp->queues[i].tx_count.kicks},
-			{"tx_wakeups_failed", mp->queues[i].tx_count.kicks_lost},
+			{"rx_frames", mp->queues[i].rx_count.frames},      {"rx_no_buffer", mp->queues[i].rx_count.no_mbuf},
+			{"rx_empty_frames", mp->queues[i].rx_count.empty}, {"tx_frames", mp->queues[i].tx_count.frames},
+			{"tx_wakeups", mp->queues[i].tx_count.kicks},      {"tx_wakeups_failed", mp->queues[i].tx_count.kicks_lost},
 		};
 		unsigned j;
 

@@ -15,54 +15,54 @@
 
 #include "port/memif/memif.h"
 
-#define MEMIF_MAX_RINGS 16   // in each direction
+#define MEMIF_MAX_RINGS 16 // in each direction
 #define MEMIF_MAX_REGIONS 64
 #define MEMIF_MAX_FRAME 65535
 
 enum memif_fault {
 	MEMIF_FAULT_NONE,
-	MEMIF_FAULT_INDEX,    // head or tail beyond the ring
-	MEMIF_FAULT_REGION,   // a descriptor names an unknown region
-	MEMIF_FAULT_BOUNDS,   // a descriptor leaves its region
-	MEMIF_FAULT_CHAIN,    // frame without an end, or larger than MEMIF_MAX_FRAME
-	MEMIF_FAULT_BUFFER,   // an offered buffer has no room
-	MEMIF_FAULT_MEMORY,   // the memory behind a region has gone
+	MEMIF_FAULT_INDEX,  // head or tail beyond the ring
+	MEMIF_FAULT_REGION, // a descriptor names an unknown region
+	MEMIF_FAULT_BOUNDS, // a descriptor leaves its region
+	MEMIF_FAULT_CHAIN,  // frame without an end, or larger than MEMIF_MAX_FRAME
+	MEMIF_FAULT_BUFFER, // an offered buffer has no room
+	MEMIF_FAULT_MEMORY, // the memory behind a region has gone
 };
 
 struct memif_region {
 	uint8_t *addr;
-	uint64_t size;    // what descriptors may use
-	uint64_t mapped;  // to unmap
-	int guard;        // of memif_region.c
+	uint64_t size;   // what descriptors may use
+	uint64_t mapped; // to unmap
+	int guard;       // of memif_region.c
 };
 
 // Counters of a queue outlive connections, so the port owns them.
 struct memif_counters {
 	uint64_t frames;
-	uint64_t kicks;      // wake-ups of a peer that does not poll, one system call each
+	uint64_t kicks; // wake-ups of a peer that does not poll, one system call each
 	uint64_t kicks_lost;
-	uint64_t no_mbuf;    // polls that found packets but no buffer
-	uint64_t empty;      // frames without a byte, dropped
+	uint64_t no_mbuf; // polls that found packets but no buffer
+	uint64_t empty;   // frames without a byte, dropped
 };
 
 struct memif_queue {
 	struct memif_ring *ring;
-	uint16_t *peer_index;         // in the ring: written by the peer
-	uint16_t *own_index;          // in the ring: written by us
+	uint16_t *peer_index; // in the ring: written by the peer
+	uint16_t *own_index;  // in the ring: written by us
 	struct memif_counters *count;
-	const struct memif_region *regions; // MEMIF_MAX_REGIONS; unused ones have no bytes
-	uint8_t *buffers;             // client: slot i's buffer is at i * buffer_stride; server: NULL
+	const struct memif_region *regions;  // MEMIF_MAX_REGIONS; unused ones have no bytes
+	uint8_t *buffers;                    // client: slot i's buffer is at i * buffer_stride; server: NULL
 	uint32_t buffer_size, buffer_stride; // client
-	uint32_t size;                // descriptors, power of two
-	uint16_t pos;                 // next slot; worker: rw
-	uint16_t room;                // rx: data bytes of an mbuf
-	uint16_t data_at;             // rx: their distance from the mbuf
-	bool shared;                  // tx: several port queues send here
-	uint8_t fault;                // enum memif_fault; worker: w, master: r
+	uint32_t size;                       // descriptors, power of two
+	uint16_t pos;                        // next slot; worker: rw
+	uint16_t room;                       // rx: data bytes of an mbuf
+	uint16_t data_at;                    // rx: their distance from the mbuf
+	bool shared;                         // tx: several port queues send here
+	uint8_t fault;                       // enum memif_fault; worker: w, master: r
 	int kick_fd;
-	uint64_t mbuf_init;           // rx: rearm_data of a received mbuf
-	struct rte_mempool *pool;     // rx
-	rte_spinlock_t lock;          // tx, when shared
+	uint64_t mbuf_init;       // rx: rearm_data of a received mbuf
+	struct rte_mempool *pool; // rx
+	rte_spinlock_t lock;      // tx, when shared
 } __rte_cache_aligned;
 
 // Freed when no worker can use it any more.
@@ -71,7 +71,7 @@ struct memif_shm {
 	uint16_t n_rx, n_tx;
 	uint16_t n_regions;
 	struct memif_region regions[MEMIF_MAX_REGIONS];
-	int region_fd;  // client: to pass on; -1 otherwise
+	int region_fd; // client: to pass on; -1 otherwise
 };
 
 struct memif_shm *memif_shm_new(void);
@@ -105,5 +105,5 @@ const char *memif_fault_text(enum memif_fault fault);
 // Workers. One thread per queue and direction at a time.
 uint16_t memif_rx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t memif_tx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n); // frees what it sent
-int memif_kick_init(void); // master thread, before the first kick
+int memif_kick_init(void);                                                    // master thread, before the first kick
 void memif_kick(struct memif_queue *q);

@@ -32,7 +32,7 @@ struct memif_if *memif_listener_find(struct memif_listener *l, uint32_t id)
 {
 	struct memif_if *mif;
 
-	LIST_FOREACH(mif, &l->interfaces, next)
+	LIST_FOREACH (mif, &l->interfaces, next)
 		if (mif->id == id)
 			return mif;
 	return NULL;
@@ -52,7 +52,7 @@ static void hello_limits(const struct memif_listener *l, uint16_t *queues, uint8
 
 	*queues = 1;
 	*log2_ring = 0;
-	LIST_FOREACH(mif, &l->interfaces, next) {
+	LIST_FOREACH (mif, &l->interfaces, next) {
 		*queues = RTE_MAX(*queues, mif->queues);
 		*log2_ring = RTE_MAX(*log2_ring, mif->log2_ring);
 	}
@@ -173,7 +173,7 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 	char id[16];
 	int ret = 0;
 
-	LIST_FOREACH(l, &listeners, next)
+	LIST_FOREACH (l, &listeners, next)
 		if (l->base == mif->base && strcmp(l->path, mif->socket) == 0)
 			break;
 	if (l == NULL)
@@ -181,8 +181,8 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 	if (ret == -EADDRINUSE)
 		return error_set(err, EADDRINUSE, "port.memif.socket", mif->socket, NULL, "another process serves this socket");
 	if (ret < 0)
-		return error_set(err, -ret, "port.memif.socket", mif->socket, "a path of up to 107 characters in a directory that exists",
-				 "cannot listen: %s", strerror(-ret));
+		return error_set(err, -ret, "port.memif.socket", mif->socket,
+				 "a path of up to 107 characters in a directory that exists", "cannot listen: %s", strerror(-ret));
 	if (memif_listener_find(l, mif->id) != NULL) {
 		snprintf(id, sizeof(id), "%u", mif->id);
 		return error_set(err, EEXIST, "port.memif.id", id, NULL, "another port has this id on %s", mif->socket);

@@ -34,8 +34,8 @@ struct rte_mempool *port_pool(int numa)
 
 int test_setup(void **state)
 {
-	static char *argv[] = {"memif_test", "--no-huge", "-m", "128", "--no-pci", "--no-telemetry", "--no-shconf",
-			       "-l", "0", "--log-level", "error"};
+	static char *argv[] = {"memif_test",  "--no-huge", "-m", "128",         "--no-pci", "--no-telemetry",
+			       "--no-shconf", "-l",        "0",  "--log-level", "error"};
 
 	if (test_pool != NULL)
 		return 0;
@@ -256,7 +256,8 @@ void test_stream(struct port *from, struct port *to, uint16_t q, unsigned total)
 		rte_pktmbuf_free_bulk(pkts + ok, n - ok);
 		n = test_rx(to, q, pkts, rand() % BATCH);
 		for (i = 0; i < n; i++, received++)
-			assert_true(test_frame_is(pkts[i], received % 7 == 0 ? 60 + received % 9000 : 60 + received % 200, received));
+			assert_true(
+				test_frame_is(pkts[i], received % 7 == 0 ? 60 + received % 9000 : 60 + received % 200, received));
 		rte_pktmbuf_free_bulk(pkts, n);
 	}
 	while ((n = test_rx(to, q, pkts, BATCH)) > 0)
