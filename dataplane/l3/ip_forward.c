@@ -147,11 +147,13 @@ static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, c
 {
 	struct pkt_meta *md = meta(m);
 	void *ip = rte_pktmbuf_mtod_offset(m, void *, md->l3);
-	const struct nexthop *nh;
+	const struct nexthop *nh, *member;
 
 	nh = (md->flags & META_NEXTHOP) ? md->nexthop : rcu_read(nexthop_table[id]);
-	if (nh && nh->kind == NH_GROUP)
-		nh = rcu_read(nexthop_table[nh->bucket[hash_of(m, md, ip, v6) % GROUP_BUCKETS]]);
+	if (nh && nh->kind == NH_GROUP) {
+		member = rcu_read(nexthop_table[nh->bucket[hash_of(m, md, ip, v6) % GROUP_BUCKETS]]);
+		nh = member ? member : nh; // none works: nexthop_unresolved
+	}
 	md->nexthop = nh;
 	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) && (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
 		return drop(m, ip_link_local);

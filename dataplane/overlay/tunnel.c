@@ -84,8 +84,9 @@ static unsigned add_group(struct nexthop_entry *e, const struct nexthop_entry *g
 	const struct nexthop_entry *m;
 	unsigned i, n = 0;
 
-	for (i = 0; nh && i < TUNNEL_MAX_PATHS; i++) { // 16 of the group's 256 buckets carry its weights near enough
-		m = nexthop_get(nh->bucket[i * (GROUP_BUCKETS / TUNNEL_MAX_PATHS)]);
+	// 16 of the group's 256 buckets carry its weights near enough. An odd step, because members take turns in them.
+	for (i = 0; nh && i < TUNNEL_MAX_PATHS; i++) {
+		m = nexthop_get(nh->bucket[i * (GROUP_BUCKETS / TUNNEL_MAX_PATHS + 1) % GROUP_BUCKETS]);
 		if (m && m->cfg.kind == NH_PORT)
 			n = add_path(e, m, paths, n);
 	}

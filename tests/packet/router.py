@@ -139,6 +139,11 @@ class Router:
             tap.sock.close()
         self.cli("port", "del", name)
 
+    def settle(self):
+        """Tunnels and groups follow the underlay with the master's next tick: one has passed when it has answered twice."""
+        for _ in range(2):
+            self.cli("status")
+
     # --- frames ---
 
     def wait(self, seconds, until):
