@@ -110,6 +110,18 @@ static unsigned due(struct neighbor *n)
 	return 1;
 }
 
+// The operator has set another age: it holds for those that are known already.
+static void follow_age(void)
+{
+	static uint32_t age;
+	uint32_t i;
+
+	for (i = 1; age != neighbor_age_seconds && i < neighbor_end; i++)
+		if (neighbor_at(i) && neighbor_at(i)->state == NEIGH_REACHABLE)
+			neighbor_timer_set(neighbor_at(i));
+	age = neighbor_age_seconds;
+}
+
 void neighbor_poll(void)
 {
 	uint64_t now = neighbor_clock();
@@ -117,6 +129,7 @@ void neighbor_poll(void)
 	uint32_t i;
 
 	adjacency_poll();
+	follow_age();
 	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS; i++, position++) {
 		if (position >= neighbor_end)
 			position = 1;

@@ -81,6 +81,20 @@ static void ages_held(void **state)
 	assert_null(fixture_find(FABRIC, PEER));
 }
 
+static void age_is_set(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	fixture_wait(5000);
+	neighbor_age_seconds = 6;
+	fixture_wait(900);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_REACHABLE);
+	fixture_wait(200);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_PROBE);
+	adjacency_put(adj);
+}
+
 static void gleaned(void **state)
 {
 	struct rte_mbuf *m = fixture_packet(PEER, 1);
@@ -226,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(gives_up, fixture_reset),     cmocka_unit_test_setup(ages_held, fixture_reset),
+		cmocka_unit_test_setup(age_is_set, fixture_reset),
 		cmocka_unit_test_setup(gleaned, fixture_reset),      cmocka_unit_test_setup(glean_refuses, fixture_reset),
 		cmocka_unit_test_setup(no_headroom, fixture_reset),  cmocka_unit_test_setup(queue_bounds, fixture_reset),
 		cmocka_unit_test_setup(scan, fixture_reset),         cmocka_unit_test_setup(paced, fixture_reset),
