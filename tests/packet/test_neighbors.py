@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARP and neighbour discovery of the router: it asks, answers, lets packets wait, and is not fooled."""
+import contextlib
+import socket
+import time
+
+import pytest
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMPv6ND_RS,
+                                ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, in6_getnsma, in6_getnsmac)
+from scapy.layers.l2 import ARP, Ether
+from scapy.pton_ntop import inet_pton
+from scapy.utils6 import in6_mactoifaceid
+from scapy.packet import Padding, Raw
+
+from packets import assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, to_guest, udp_packet
+from router import GATEWAY_MAC
+from topology import FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, T1, T2
+
+NEW_MAC = "02:00:00:00:f0:50"
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def link_local(mac):
+    return "fe80::" + in6_mactoifaceid(mac).lower()
+
+
+def is_discovery(packet):
+    return ARP in packet or ICMPv6ND_NS in packet
+
+
+def group_of(address):
+    """The multicast addresses that the owner of this one listens to."""
+    raw = inet_pton(10, address)
+    return socket.inet_ntop(10, in6_getnsma(raw)), in6_getnsmac(in6_getnsma(raw))
+
+
+def request(mac, own, asked, to=BROADCAST):
+    return Ether(src=mac, dst=to) / ARP(op=1, hwsrc=mac, psrc=own, hwdst="00:00:00:00:00:00", pdst=asked)
+
+
+def reply(mac, own, to_mac, to):
+    return Ether(src=mac, dst=to_mac) / ARP(op=2, hwsrc=mac, psrc=own, hwdst=to_mac, pdst=to)
+
+
+def solicit(mac, own, asked, to_mac=None):
+    ip, multicast = group_of(asked)
+    return Ether(src=mac, dst=to_mac or multicast) / IPv6(src=own, dst=asked if to_mac else ip, hlim=255) / ICMPv6ND_NS(tgt=asked) / \
+        ICMPv6NDOptSrcLLAddr(lladdr=mac)
+
+
+def advert(mac, own, to_mac, to, router=0, solicited=1, override=1, src=None):
+    return Ether(src=mac, dst=to_mac) / IPv6(src=src or own, dst=to, hlim=255) / ICMPv6ND_NA(tgt=own, R=router, S=solicited, O=override) / \
+        ICMPv6NDOptDstLLAddr(lladdr=mac)
+
+
+def ask(family, mac, own, asked, to_mac=None):
+    if family == 4:
+        return request(mac, own, asked, to_mac or BROADCAST)
+    return solicit(mac, own, asked, to_mac)
+
+
+def answer(family, mac, own, to_mac, to, **options):
+    return reply(mac, own, to_mac, to) if family == 4 else advert(mac, own, to_mac, to, **options)
+
+
+@contextlib.contextmanager
+def unknown_remote(network, address):
+    """A tunnel to a host of the link that has not been heard of; all of it goes afterwards, so that nobody asks for it any more."""
+    r = network.router
+    nexthop = network.new_id()
+    r.wait(0, lambda fs: False)
+    r.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", address, "--label", 777)
+    dst = network.route_to(nexthop)
+    try:
+        yield dst
+    finally:
+        r.cli("route", "del", f"{dst[4]}/32", f"{dst[6]}/128", "--vrf", "red")
+        r.cli("nexthop", "del", nexthop)
+        with contextlib.suppress(Exception):
+            r.cli("neighbor", "del", "fab0", address)
+        r.settle()
+        r.wait(0, lambda fs: False)
+
+
+REMOTE = {4: "192.0.2.50", 6: "2001:db8::50"}
+
+
+def status_of(router, port, address):
+    found = [n for n in router.cli("neighbor", "list") if n["port"] == port and n["address"] == address]
+    return found[0].get("status", "NEIGHBOR_INCOMPLETE") if found else None
+
+
+# --- the underlay ---
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fabric_answers(network, router, family):
+    who = {4: "192.0.2.70", 6: "2001:db8::70"}[family]
+    with router.drops():
+        router.wait(0, lambda fs: False)
+        router.taps["fab0"].send(ask(family, NEW_MAC, who, FAB0[family]))
+        got = router.expect("fab0", lambda p: True)
+    expected = answer(family, FAB0_MAC, FAB0[family], NEW_MAC, who, **({"router": 1} if family == 6 else {}))
+    assert_same(expected, bytes(got))
+    # It is about to send: it is known now.
+    assert status_of(router, "fab0", who) == "NEIGHBOR_STALE"
+    router.cli("neighbor", "del", "fab0", who)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fabric_does_not_answer_for_others(network, router, family):
+    asked = {4: "192.0.2.99", 6: "2001:db8::99"}[family]
+    with router.drops():
+        assert_nothing(router.run("fab0", ask(family, HOST_MAC, HOST[family], asked)))
+        router.settle()
+        assert_nothing(router.run("fab0"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_address_conflict(network, router, family):
+    """Another host with this node's address is not learnt, and counted."""
+    reason = {4: "arp_address_conflict", 6: "nd_address_conflict"}[family]
+    frames = [ask(family, NEW_MAC, FAB0[family], HOST[family]), answer(family, NEW_MAC, FAB0[family], FAB0_MAC, FAB0[family])]
+    with router.drops(**{reason: 2}):
+        assert_nothing(router.run("fab0", *frames))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fabric_asks_and_packets_wait(network, router, family):
+    """The 32 youngest of 40 wait, and leave in their order when the answer comes."""
+    remote = REMOTE[family]
+    with unknown_remote(network, remote) as dst:
+        asked = router.expect("fab0", is_discovery)
+        expected = ask(family, FAB0_MAC, FAB0[family], remote)
+        assert_same(expected / Padding(bytes(18)) if family == 4 else expected, bytes(asked))
+        packets = [udp_packet(4, T1, dst, payload=bytes([i]) * 8) for i in range(40)]
+        with router.drops(neighbor_queue_full=8):
+            out = router.run("t1", *(from_guest(T1, p) for p in packets))
+            assert all(is_discovery(o.packet) for o in out)
+        assert status_of(router, "fab0", remote) == "NEIGHBOR_INCOMPLETE"
+        frames = []
+        router.taps["fab0"].send(answer(family, NEW_MAC, remote, FAB0_MAC, FAB0[family]))
+        with router.drops():
+            out, _ = router.wait(2, lambda fs: len([f for f in fs if f.packet.dst == NEW_MAC]) >= 32)
+        frames = [f.packet for f in out if not is_discovery(f.packet)]
+        assert [p[Raw].load if Raw in p else bytes(p)[-8:] for p in frames] == [bytes([i]) * 8 for i in range(8, 40)]
+        assert {(p.src, p.dst, p[1].dst, p[MPLS].label) for p in frames} == {(FAB0_MAC, NEW_MAC, remote, 777)}
+        assert status_of(router, "fab0", remote) == "NEIGHBOR_REACHABLE"
+        out = router.run("t1", from_guest(T1, packets[0]))
+        assert len(out) == 1 and out[0].packet.dst == NEW_MAC
+
+
+def test_nobody_answers(network, router):
+    """Asked three times, a second apart; then what waits is given up, and what comes is refused at once. Both families at a time."""
+    with unknown_remote(network, REMOTE[4]) as four, unknown_remote(network, REMOTE[6]) as six:
+        with router.drops(neighbor_unresolved=6):
+            for dst in (four, six):
+                assert all(is_discovery(o.packet) for o in router.run("t1", *[from_guest(T1, udp_packet(4, T1, dst))] * 3))
+            start = time.monotonic()
+            while "NEIGHBOR_FAILED" != status_of(router, "fab0", REMOTE[4]) or "NEIGHBOR_FAILED" != status_of(router, "fab0", REMOTE[6]):
+                assert time.monotonic() - start < 8
+                time.sleep(0.1)
+        asked, _ = router.wait(0, lambda fs: False)
+        assert all(is_discovery(o.packet) for o in asked)
+        assert 1.5 < time.monotonic() - start
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_another_mac_is_learnt(network, router, family):
+    """A host that moved says so; its packets follow."""
+    remote = REMOTE[family]
+    with unknown_remote(network, remote) as dst:
+        router.expect("fab0", is_discovery)
+        for mac in (NEW_MAC, "02:00:00:00:f0:51"):
+            router.taps["fab0"].send(answer(family, mac, remote, FAB0_MAC, FAB0[family]))
+            router.settle()
+            out = [o for o in router.run("t1", from_guest(T1, udp_packet(4, T1, dst))) if not is_discovery(o.packet)]
+            assert [o.packet.dst for o in out] == [mac]
+
+
+def test_permanent_neighbours_are_not_taken_over(network, router):
+    dst = network.tunnel("mplsoudp", 4)
+    with router.drops():
+        router.run("fab0", reply(NEW_MAC, HOST[4], FAB0_MAC, FAB0[4]), request(NEW_MAC, HOST[4], HOST[4]),
+                   advert(NEW_MAC, HOST[6], FAB0_MAC, FAB0[6]))
+        router.settle()
+        router.wait(0, lambda fs: False)
+        out = router.run("t1", from_guest(T1, udp_packet(4, T1, dst)))
+    assert [o.packet.dst for o in out] == [HOST_MAC]
+
+
+def test_ageing(network, router):
+    """What is in use is asked again, by its own address; silence makes it unknown."""
+    router.cli("settings", "set", "--neighbor-age", 1)
+    try:
+        with unknown_remote(network, REMOTE[4]) as dst:
+            router.expect("fab0", is_discovery)
+            router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
+            probe = router.expect("fab0", lambda p: ARP in p and p.dst == NEW_MAC, timeout=4)
+            assert_same(request(FAB0_MAC, FAB0[4], REMOTE[4], to=NEW_MAC) / Padding(bytes(18)), bytes(probe))
+            out = [o for o in router.run("t1", from_guest(T1, udp_packet(4, T1, dst))) if not is_discovery(o.packet)]
+            assert [o.packet.dst for o in out] == [NEW_MAC]  # meanwhile it is believed
+            router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
+            router.settle()
+            assert status_of(router, "fab0", REMOTE[4]) == "NEIGHBOR_REACHABLE"
+    finally:
+        router.cli("settings", "set", "--neighbor-age", 30)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_routers_own_answer_waits_too(network, router, family):
+    """An echo from a host of the link whose MAC is not known: the answer is held until it is."""
+    who = {4: "192.0.2.80", 6: "2001:db8::80"}[family]
+    if family == 4:
+        echo, back = IP(src=who, dst=FAB0[4]) / ICMP(id=1, seq=2), IP(src=FAB0[4], dst=who) / ICMP(type=0, id=1, seq=2)
+    else:
+        echo, back = IPv6(src=who, dst=FAB0[6]) / ICMPv6EchoRequest(id=1, seq=2), IPv6(src=FAB0[6], dst=who) / ICMPv6EchoReply(id=1, seq=2)
+    with router.drops():
+        router.wait(0, lambda fs: False)
+        router.taps["fab0"].send(Ether(src=NEW_MAC, dst=FAB0_MAC) / echo)
+        router.expect("fab0", is_discovery)
+        router.taps["fab0"].send(answer(family, NEW_MAC, who, FAB0_MAC, FAB0[family]))
+        got = router.expect("fab0", lambda p: not is_discovery(p))
+    assert_same(Ether(src=FAB0_MAC, dst=NEW_MAC) / back, bytes(got))
+    router.cli("neighbor", "del", "fab0", who)
+
+
+def broken(frame, **fields):
+    p = frame.copy()
+    layer = p[ARP] if ARP in p else p[IPv6]
+    for name, value in fields.items():
+        setattr(layer, name, value)
+    return p
+
+
+@pytest.mark.parametrize("port", ["fab0", "t1"])
+def test_malformed(network, router, port):
+    mac, own, gateway = (HOST_MAC, HOST, FAB0) if port == "fab0" else (T1["mac"], T1, GATEWAY)
+    good = request(mac, own[4], gateway[4])
+    arps = [broken(good, hwtype=6), broken(good, ptype=0x86dd), broken(good, op=3), broken(good, op=0),
+            broken(good, hwsrc="00:00:00:00:00:00"), broken(good, hwsrc=BROADCAST), broken(good, psrc="224.0.0.1"), broken(good, psrc="255.255.255.255")]
+    for field, value in ((18, 5), (19, 16)):
+        raw = bytearray(bytes(good))
+        raw[field] = value
+        arps.append(bytes(raw))
+    with router.drops(arp_malformed=len(arps)):
+        assert_nothing(router.run(port, *arps))
+    good = solicit(mac, own[6], gateway[6])
+    bad_sum = good.copy()
+    bad_sum[ICMPv6ND_NS].cksum = 1
+    zero_option = Ether(bytes(good)[:-8]) / Raw(b"\x01\x00\0\0\0\0\0\0")
+    long_option = Ether(bytes(good)[:-8]) / Raw(b"\x01\x02\0\0\0\0\0\0")
+    for p in (zero_option, long_option):
+        p[IPv6].plen = 32
+        del p[ICMPv6ND_NS].cksum
+    code = good.copy()
+    code[ICMPv6ND_NS].code = 1
+    multicast_target = solicit(mac, own[6], gateway[6])
+    multicast_target[ICMPv6ND_NS].tgt = "ff02::1"
+    from_nobody = broken(good, src="::")  # with a source MAC option: RFC 4861 7.1.1
+    nds = [broken(good, hlim=254), broken(good, plen=31), broken(good, src="ff02::5"), bad_sum, zero_option, long_option, code, multicast_target,
+           from_nobody]
+    with router.drops(nd_malformed=len(nds)):
+        assert_nothing(router.run(port, *nds))
+
+
+# --- guests ---
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_guest_asks_for_its_gateway(network, router, family):
+    expected = answer(family, GATEWAY_MAC, GATEWAY[family], T1["mac"], T1[family], **({"router": 1} if family == 6 else {}))
+    for to in (None, GATEWAY_MAC):
+        with router.drops():
+            assert_out(router.run("t1", ask(family, T1["mac"], T1[family], GATEWAY[family], to)), ("t1", expected))
+
+
+def test_guest_asks_for_the_gateways_link_local_address(network, router):
+    gateway = link_local(GATEWAY_MAC)
+    own = link_local(T1["mac"])
+    assert_out(router.run("t1", solicit(T1["mac"], own, gateway)), ("t1", advert(GATEWAY_MAC, gateway, T1["mac"], own, router=1)))
+
+
+def test_duplicate_address_detection(network, router):
+    """The guest tries the gateway's address: it is told at once, by way of all nodes (RFC 4862)."""
+    probe = solicit(T1["mac"], "::", GATEWAY[6])
+    probe[ICMPv6ND_NS].remove_payload()
+    expected = advert(GATEWAY_MAC, GATEWAY[6], "33:33:00:00:00:01", "ff02::1", router=1, solicited=0)
+    assert_out(router.run("t1", probe), ("t1", expected))
+    arp_probe = request(T1["mac"], "0.0.0.0", GATEWAY[4])  # RFC 5227
+    assert_out(router.run("t1", arp_probe), ("t1", reply(GATEWAY_MAC, GATEWAY[4], T1["mac"], "0.0.0.0")))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_guest_asks_for_others(network, router, family):
+    """Only with proxy_arp, and only for what is reached another way than through its own port."""
+    reason = {4: "arp_not_ours", 6: "nd_not_ours"}[family]
+    nowhere = {4: "198.18.0.1", 6: "fd99::1"}[family]
+    own_link = {4: "169.254.1.1", 6: "fe80::9"}[family]
+    far = network.tunnel("vxlan", 4)[family]
+    questions = [ask(family, T1["mac"], T1[family], a) for a in (T2[family], far, nowhere, T1[family], own_link)]
+    if family == 4:
+        questions[3] = request(T1["mac"], "0.0.0.0", T1[4])  # a probe: with its own address it would be an announcement
+    with router.drops(**{reason: 5}):
+        assert_nothing(router.run("t1", *questions))
+    router.cli("port", "set", "t1", "--proxy-arp")
+    try:
+        with router.drops(**{reason: 3}):
+            out = router.run("t1", *questions)
+        options = {"router": 1, "override": 0, "src": link_local(GATEWAY_MAC)} if family == 6 else {}
+        assert_out(out, *(("t1", answer(family, GATEWAY_MAC, a, T1["mac"], T1[family], **options)) for a in (T2[family], far)))
+    finally:
+        router.cli("port", "set", "t1", "--proxy-arp=false")
+
+
+def test_spoofed_gateway(network, router):
+    """A guest that says that it is the gateway is neither believed nor passed on."""
+    arps = [request(T1["mac"], GATEWAY[4], T2[4]), request(T1["mac"], GATEWAY[4], GATEWAY[4]), reply(T1["mac"], GATEWAY[4], T2["mac"], T2[4]),
+            reply(T1["mac"], GATEWAY[4], BROADCAST, GATEWAY[4]), reply(T1["mac"], GATEWAY[4], GATEWAY_MAC, GATEWAY[4])]
+    arps = [p for p in arps if p.dst in (BROADCAST, GATEWAY_MAC)]
+    with router.drops(arp_spoofed_gateway=len(arps)):
+        assert_nothing(router.run("t1", *arps))
+    nds = [advert(T1["mac"], GATEWAY[6], "33:33:00:00:00:01", "ff02::1", solicited=0, router=1),
+           advert(T1["mac"], GATEWAY[6], GATEWAY_MAC, GATEWAY[6]), solicit(T1["mac"], GATEWAY[6], T2[6]),
+           advert(T1["mac"], link_local(GATEWAY_MAC), "33:33:00:00:00:01", "ff02::1", solicited=0)]
+    with router.drops(nd_spoofed_gateway=len(nds)):
+        assert_nothing(router.run("t1", *nds))
+    assert_out(router.run("t2", request(T2["mac"], T2[4], GATEWAY[4])), ("t2", reply(GATEWAY_MAC, GATEWAY[4], T2["mac"], T2[4])))
+
+
+def test_guest_with_another_mac(network, router):
+    """The MAC is configured: what claims another is refused, and the guest's packets still reach it."""
+    wrong = "02:00:00:00:66:66"
+    with router.drops(arp_wrong_guest_mac=1, nd_wrong_guest_mac=1):
+        assert_nothing(router.run("t1", reply(wrong, T1[4], GATEWAY_MAC, GATEWAY[4]), advert(wrong, T1[6], GATEWAY_MAC, GATEWAY[6])))
+    p = udp_packet(4, T2, T1)
+    assert_out(router.run("t2", from_guest(T2, p)), ("t1", to_guest(T1, forwarded(p))))
+
+
+@pytest.mark.parametrize("port", ["fab0", "t1"])
+def test_routers_are_not_discovered(network, router, port):
+    mac, own = (HOST_MAC, HOST[6]) if port == "fab0" else (T1["mac"], T1[6])
+    source = link_local(mac)
+
+    def nd(body, dst="ff02::2", to="33:33:00:00:00:02"):
+        return Ether(src=mac, dst=to) / IPv6(src=source, dst=dst, hlim=255) / body
+
+    with router.drops(nd_router_solicit_ignored=1, nd_router_advert_ignored=1, nd_redirect_ignored=1):
+        assert_nothing(router.run(port, nd(ICMPv6ND_RS()), nd(ICMPv6ND_RA()), nd(ICMPv6ND_Redirect(tgt=source, dst=own))))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_guest_without_a_configured_mac(network, router, family):
+    """The gateway asks for it when there is something for it."""
+    guest = {4: "10.4.0.11", 6: "fd00:4::11", "mac": "02:00:00:00:04:11"}
+    gateway = {4: "10.4.0.1", 6: "fd00:4::1"}
+    router.cli("port", "add", "t4", "tenant", "tap", "--vrf", "red", "--gateway", "10.4.0.1/24,fd00:4::1/64", "--guest-address", "10.4.0.11,fd00:4::11")
+    router.attach("t4", Ether(src=guest["mac"], dst=GATEWAY_MAC) / IP(src=guest[4], dst=gateway[4]))
+    try:
+        asked = router.expect("t4", lambda p: (ARP in p) if family == 4 else (ICMPv6ND_NS in p), timeout=3)
+        expected = ask(family, GATEWAY_MAC, gateway[family], guest[family])
+        assert_same(expected / Padding(bytes(18)) if family == 4 else expected, bytes(asked))
+        p = udp_packet(family, T1, guest)
+        router.run("t1", from_guest(T1, p))
+        router.taps["t4"].send(answer(family, guest["mac"], guest[family], GATEWAY_MAC, gateway[family]))
+        got = router.expect("t4", lambda p: UDP in p)
+        assert_same(to_guest(guest, forwarded(p)), bytes(got))
+        out = [o for o in router.run("fab0", from_host("vxlan", 6, p)) if not is_discovery(o.packet)]
+        assert_out(out, ("t4", to_guest(guest, forwarded(p))))
+    finally:
+        router.del_port("t4")
