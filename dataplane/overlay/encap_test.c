@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// The headers that are expected were made with scapy.
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "main/router_fixture.h"
+#include "overlay/overlay.h"
+
+#define HASH 0x12345678 // source port 49152 + 0x1234, flow label 0x23456
+#define LINK4 "020000000f01 02000000f001 0800 "
+#define LINK6 "020000000f01 02000000f001 86dd "
+#define REMOTE4 "203.0.113.9"
+#define REMOTE6 "2001:db8:f::9"
+
+enum payload { IP4, IP6, FRAME4, FRAME };
+
+static struct rte_mbuf *payload(enum payload kind)
+{
+	static const struct packet ip4 = {.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9},
+				   ip6 = {.src = "fd00::2", .dst = "fd00:99::1", .tos = 0xb9};
+	struct rte_mbuf *m;
+
+	if (kind == IP4 || kind == IP6)
+		m = router_packet(RED, kind == IP4 ? &ip4 : &ip6);
+	else if (kind == FRAME4)
+		m = router_frame(LAN0, "02:00:00:00:00:22", "02:00:00:00:00:11", &ip4);
+	else
+		m = router_hex("ffffffffffff 020000000011 88b5 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+			       "202122232425262728292a2b2c2d");
+	meta(m)->bridge = kind == FRAME4 || kind == FRAME ? LAN : UINT16_MAX;
+	return m;
+}
+
+static const char *node_of(enum encap encap, bool v6)
+{
+	static const char *const names[][2] = {[ENCAP_MPLSOUDP] = {"encap_mplsoudp4", "encap_mplsoudp6"},
+					       [ENCAP_MPLSOGRE] = {"encap_mplsogre4", "encap_mplsogre6"},
+					       [ENCAP_VXLAN] = {"encap_vxlan4", "encap_vxlan6"}};
+
+	return names[encap][v6];
+}
+
+static void add_hex(char *text, const struct rte_mbuf *m)
+{
+	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
+	unsigned i;
+
+	for (i = 0; i < m->data_len; i++)
+		sprintf(text + strlen(text), "%02x", data[i]);
+}
+
+// headers: what must stand in front of the payload, which must be unchanged.
+static void assert_encap(uint32_t nexthop, const char *node, struct rte_mbuf *m, const char *headers)
+{
+	char want[8192];
+
+	snprintf(want, sizeof(want), "%s", headers);
+	add_hex(want, m);
+	meta(m)->nexthop = nexthop_table[nexthop];
+	meta(m)->hash = HASH;
+	assert_string_equal(node_test_one(node, m), "port_tx");
+	assert_int_equal(meta(m)->out_port, FABRIC0);
+	assert_bytes(m, want);
+	rte_pktmbuf_free(m);
+}
+
+static const struct {
+	enum encap encap;
+	bool v6;
+	enum payload payload;
+	const char *headers;
+} cases[] = {
+	{ENCAP_MPLSOUDP, false, IP4, LINK4 "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"},
+	{ENCAP_MPLSOUDP, false, IP6, LINK4 "45b900620000400040113bc7c0000201cb007109 d23419eb004e0000 00064140"},
+	{ENCAP_MPLSOUDP, false, FRAME4, LINK4 "45b9005c0000400040113bcdc0000201cb007109 d23419eb00480000 00064140"},
+	{ENCAP_MPLSOUDP, false, FRAME, LINK4 "4500005c0000400040113c86c0000201cb007109 d23419eb00480000 00064140"},
+	{ENCAP_MPLSOUDP, true, IP4,
+	 LINK6 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003a0000 00064140"},
+	{ENCAP_MPLSOUDP, true, IP6,
+	 LINK6 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064140"},
+	{ENCAP_MPLSOUDP, true, FRAME4,
+	 LINK6 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	{ENCAP_MPLSOUDP, true, FRAME,
+	 LINK6 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	{ENCAP_MPLSOGRE, false, IP4, LINK4 "45b9004a00004000402f3bc1c0000201cb007109 00008847 00064140"},
+	{ENCAP_MPLSOGRE, false, IP6, LINK4 "45b9005e00004000402f3badc0000201cb007109 00008847 00064140"},
+	{ENCAP_MPLSOGRE, false, FRAME4, LINK4 "45b9005800004000402f3bb3c0000201cb007109 00008847 00064140"},
+	{ENCAP_MPLSOGRE, false, FRAME, LINK4 "4500005800004000402f3c6cc0000201cb007109 00008847 00064140"},
+	{ENCAP_MPLSOGRE, true, IP4,
+	 LINK6 "6b92345600362f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
+	{ENCAP_MPLSOGRE, true, IP6,
+	 LINK6 "6b923456004a2f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
+	{ENCAP_MPLSOGRE, true, FRAME4,
+	 LINK6 "6b92345600442f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
+	{ENCAP_MPLSOGRE, true, FRAME,
+	 LINK6 "6002345600442f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
+	{ENCAP_VXLAN, false, IP4,
+	 LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400 00005e00010102000000aa010800"},
+	{ENCAP_VXLAN, false, IP6,
+	 LINK4 "45b900740000400040113bb5c0000201cb007109 d23412b500600000 0800000000006400 00005e00010102000000aa0186dd"},
+	{ENCAP_VXLAN, false, FRAME4, LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400"},
+	{ENCAP_VXLAN, false, FRAME, LINK4 "450000600000400040113c82c0000201cb007109 d23412b5004c0000 0800000000006400"},
+	{ENCAP_VXLAN, true, IP4,
+	 LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400 "
+	       "00005e00010102000000aa010800"},
+	{ENCAP_VXLAN, true, IP6,
+	 LINK6 "6b9234560060114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b500600000 0800000000006400 "
+	       "00005e00010102000000aa0186dd"},
+	{ENCAP_VXLAN, true, FRAME4,
+	 LINK6
+	 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
+	{ENCAP_VXLAN, true, FRAME,
+	 LINK6
+	 "60023456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
+};
+
+static void all_kinds(void **state)
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		router_tunnel(FREE_ID, cases[i].encap, cases[i].v6 ? REMOTE6 : REMOTE4, 100);
+		assert_encap(FREE_ID, node_of(cases[i].encap, cases[i].v6), payload(cases[i].payload), cases[i].headers);
+	}
+}
+
+// A routed packet still has its Ethernet header in front: it goes.
+static void behind_ethernet(void **state)
+{
+	struct rte_mbuf *m = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+					  &(struct packet){.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9});
+
+	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
+	meta(m)->l3 = 14;
+	meta(m)->nexthop = nexthop_table[FREE_ID];
+	meta(m)->hash = HASH;
+	assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
+	assert_bytes(m, LINK4 "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"
+			      "45b9002e000000004011c3f30a000002ac100001 03e807d0001a0000 08090a0b0c0d0e0f10111213141516171819");
+	rte_pktmbuf_free(m);
+}
+
+static void tunnel_options(void **state)
+{
+	struct nexthop_config c = {.id = FREE_ID,
+				   .kind = NH_TUNNEL,
+				   .tunnel = {.encap = ENCAP_MPLSOGRE, .remote = router_addr(REMOTE4), .label = 100}};
+	struct tunnel_config *t = &c.tunnel;
+
+	t->gre_has_key = true;
+	t->gre_key = 0x11223344;
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4),
+		     LINK4 "45b9004e00004000402f3bbdc0000201cb007109 2000884711223344 00064140");
+	t->gre_has_key = false;
+	t->ttl = 200;
+	t->fixed_dscp = true;
+	t->dscp = 10; // ECN is still the packet's: RFC 6040
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4), LINK4 "4529004a00004000c82fb450c0000201cb007109 00008847 000641c8");
+	t->local = router_addr("192.0.2.77");
+	t->fixed_dscp = false;
+	t->ttl = 64;
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4), LINK4 "45b9004a00004000402f3b75c000024dcb007109 00008847 00064140");
+	t->encap = ENCAP_VXLAN;
+	t->vni = 0xabcdef;
+	t->local.family = 0;
+	t->router_mac = router_mac("02:00:00:00:bb:02");
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_vxlan4", payload(IP4),
+		     LINK4
+		     "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 08000000abcdef00 02000000bb0202000000aa010800");
+}
+
+// RFC 3443: in uniform mode the inner TTL goes into the outer headers, in those that have been built with another one too.
+static void uniform(void **state)
+{
+	struct nexthop_config c = {
+		.id = FREE_ID, .kind = NH_TUNNEL, .tunnel = {.encap = ENCAP_MPLSOUDP, .label = 100, .uniform = true}};
+	struct packet p4 = {.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9, .ttl = 17};
+	struct packet p6 = {.src = "fd00::2", .dst = "fd00:99::1", .tos = 0xb9, .ttl = 17};
+
+	c.tunnel.remote = router_addr(REMOTE4);
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsoudp4", router_packet(RED, &p4),
+		     LINK4 "45b9004e0000400011116adbc0000201cb007109 d23419eb003a0000 00064111");
+	c.tunnel.remote = router_addr(REMOTE6);
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsoudp6", router_packet(RED, &p6),
+		     LINK6
+		     "6b923456004e111120010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064111");
+}
+
+static void udp6_checksum(void **state)
+{
+	struct nexthop_config c = {.id = FREE_ID,
+				   .kind = NH_TUNNEL,
+				   .tunnel = {.encap = ENCAP_MPLSOUDP, .label = 100, .vni = 100, .udp6_checksum = true}};
+
+	c.tunnel.remote = router_addr(REMOTE6);
+	router_nexthop(&c);
+	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP4),
+		     LINK6
+		     "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003ada1d 00064140");
+	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP6),
+		     LINK6
+		     "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e626d 00064140");
+	c.tunnel.encap = ENCAP_VXLAN;
+	router_nexthop(&c);
+	assert_encap(
+		FREE_ID, "encap_vxlan6", payload(IP4),
+		LINK6
+		"6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004ca372 0800000000006400"
+		"00005e00010102000000aa010800");
+}
+
+// Behind a fabric port with a VLAN.
+static void tagged(void **state)
+{
+	struct rte_mbuf *m = payload(IP4);
+
+	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.114.9", 100);
+	meta(m)->nexthop = nexthop_table[FREE_ID];
+	meta(m)->hash = HASH;
+	assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
+	assert_int_equal(meta(m)->out_port, FABRIC1);
+	rte_pktmbuf_trim(m, 46);
+	assert_bytes(m,
+		     "020000000f02 02000000f002 8100 0064 0800 45b9004e000040004011d2a7c6336401cb007209 d23419eb003a0000 00064140");
+	rte_pktmbuf_free(m);
+}
+
+// RFC 7510: the source ports are 49152 and above, and spread.
+static void entropy(void **state)
+{
+	unsigned i, port, distinct = 0;
+	static bool seen[65536];
+	struct rte_mbuf *m;
+
+	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
+	for (i = 0; i < 1000; i++) {
+		m = payload(IP4);
+		meta(m)->nexthop = nexthop_table[FREE_ID];
+		meta(m)->hash = i * 2654435761u;
+		assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
+		port = rte_be_to_cpu_16(*rte_pktmbuf_mtod_offset(m, uint16_t *, 34));
+		assert_in_range(port, 49152, 65535);
+		distinct += !seen[port];
+		seen[port] = true;
+		rte_pktmbuf_free(m);
+	}
+	assert_in_range(distinct, 900, 1000);
+}
+
+// The remote is on the link, and its MAC is not known yet: the packet waits with its outer headers.
+static void unresolved(void **state)
+{
+	struct rte_mbuf *m = payload(IP4);
+
+	router_tunnel(FREE_ID, ENCAP_MPLSOGRE, "192.0.2.200", 100);
+	meta(m)->nexthop = nexthop_table[FREE_ID];
+	meta(m)->hash = HASH;
+	assert_string_equal(node_test_one("encap_mplsogre4", m), "neighbor_hold");
+	assert_int_equal(meta(m)->arg, meta(m)->nexthop->path[0]);
+	rte_pktmbuf_trim(m, 46);
+	assert_bytes(m, "45b9004a00004000402f .... c0000201c00002c8 00008847 00064140");
+	rte_pktmbuf_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_kinds), cmocka_unit_test(behind_ethernet), cmocka_unit_test(tunnel_options),
+		cmocka_unit_test(uniform),   cmocka_unit_test(udp6_checksum),   cmocka_unit_test(tagged),
+		cmocka_unit_test(entropy),   cmocka_unit_test(unresolved),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
