@@ -93,8 +93,3 @@ void rcu_synchronize(void)
 {
 	rte_rcu_qsbr_synchronize(qsbr, RTE_QSBR_THRID_INVALID);
 }
-
-struct rte_rcu_qsbr *rcu_qsbr(void)
-{
-	return qsbr;
-}

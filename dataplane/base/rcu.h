@@ -12,8 +12,6 @@
 
 #define RCU_MAX_READERS 256
 
-struct rte_rcu_qsbr;
-
 #define rcu_read(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
 #define rcu_publish(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 
@@ -33,6 +31,3 @@ unsigned rcu_pending(void);
 // Any thread that is not a reader: waits until all readers have passed. For libraries whose callbacks must not return
 // before nobody uses an object (rte_vhost).
 void rcu_synchronize(void);
-
-// For libraries that free by themselves what readers have left (rte_hash).
-struct rte_rcu_qsbr *rcu_qsbr(void);

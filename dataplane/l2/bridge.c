@@ -149,7 +149,7 @@ static struct bridge_fwd *fwd_build(const struct bridge *b, uint16_t without)
 void bridge_publish(struct bridge *b, uint16_t without)
 {
 	struct bridge_fwd *old = bridge_fwds[b->id], *f = fwd_build(b, without);
-	struct mac_slot *s;
+	uint32_t slot;
 
 	if (f == NULL) // what is published now may lead to another tenant's port soon
 		LOG(ERR, "bridge %s forwards nothing: no memory", b->cfg.name);
@@ -158,9 +158,9 @@ void bridge_publish(struct bridge *b, uint16_t without)
 		rcu_defer(rte_free, old);
 	if (f == NULL || f->vrf == UINT16_MAX)
 		return;
-	s = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it was the gateway's
-	if (s)
-		mac_remove(s);
+	slot = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it was the gateway's
+	if (slot != MAC_NONE)
+		mac_remove(slot);
 }
 
 static int check_name(const char *name, struct error *err)

@@ -33,7 +33,7 @@ DROP_REASON(bridge_gateway_arp, "ARP or neighbour discovery for the gateway's MA
 				"another host, whose own gateway answers, or asked for somebody else.");
 DROP_REASON(bridge_gateway_type, "The frame for the gateway's MAC carries neither IPv4 nor IPv6.");
 
-#define CHUNK RTE_HASH_LOOKUP_BULK_MAX
+#define CHUNK 32u // frames whose buckets are on their way at once
 #define UNDECIDED UINT16_MAX
 #define SEEN_EVERY 10 // tenths of a second
 
@@ -81,11 +81,15 @@ static inline bool is_where(const struct rte_mbuf *m, const struct pkt_meta *md,
 	return !(target & MAC_TUNNEL) && MAC_ID(target) == m->port;
 }
 
-static inline void learn(struct rte_mbuf *m, const struct bridge_fwd *f, struct mac_slot *s, uint64_t key, uint32_t now)
+static inline void learn(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key, uint64_t hash,
+			 uint32_t now)
 {
-	if (likely(s && is_where(m, meta(m), __atomic_load_n(&s->target, __ATOMIC_RELAXED)))) {
-		if (unlikely(now - __atomic_load_n(&s->seen, __ATOMIC_RELAXED) >= SEEN_EVERY))
-			__atomic_store_n(&s->seen, now, __ATOMIC_RELAXED);
+	uint64_t target;
+	uint32_t *seen;
+
+	if (likely(mac_lookup(t, key, hash, &target, &seen) && is_where(m, meta(m), target))) {
+		if (unlikely(now - __atomic_load_n(seen, __ATOMIC_RELAXED) >= SEEN_EVERY))
+			__atomic_store_n(seen, now, __ATOMIC_RELAXED);
 	} else if (f->learning) {
 		mac_learn_ask(m, key);
 	}
@@ -158,19 +162,20 @@ static inline edge_t to_tunnel(struct rte_mbuf *m, struct pkt_meta *md, const st
 	return nh->edge;
 }
 
-static inline edge_t forward_one(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_slot *dst)
+static inline edge_t forward_one(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key,
+				 uint64_t hash)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	struct pkt_meta *md = meta(m);
 	uint64_t target;
+	uint32_t *seen;
 
 	if (rte_is_multicast_ether_addr(&eth->dst_addr))
 		return FLOOD;
 	if (f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->gateway))
 		return to_gateway(m, md, f, eth);
-	if (dst == NULL)
+	if (!mac_lookup(t, key, hash, &target, &seen))
 		return f->drop_unknown ? drop(m, bridge_unknown_unicast) : FLOOD;
-	target = __atomic_load_n(&dst->target, __ATOMIC_RELAXED);
 	return target & MAC_TUNNEL ? to_tunnel(m, md, f, MAC_ID(target)) : to_port(m, md, (uint16_t)MAC_ID(target));
 }
 
@@ -179,10 +184,10 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 	const struct mac_table *t = rcu_read(mac_table);
 	uint32_t now = __atomic_load_n(&mac_clock, __ATOMIC_RELAXED);
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	struct {
+		uint64_t key, hash;
+	} src[CHUNK], dst[CHUNK];
 	const struct bridge_fwd *f[CHUNK];
-	const void *keys[2 * CHUNK];
-	uint64_t src[CHUNK], dst[CHUNK];
-	int32_t src_at[CHUNK], dst_at[CHUNK];
 	edge_t edges[CHUNK];
 	unsigned i;
 
@@ -194,22 +199,18 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
 		f[i] = rcu_read(bridge_fwds[bridge]);
 		edges[i] = check_one(pkts[i], f[i]);
-		src[i] = edges[i] == UNDECIDED ? mac_key(bridge, &eth->src_addr) : 0; // 0 is nobody's
-		dst[i] = edges[i] == UNDECIDED ? mac_key(bridge, &eth->dst_addr) : 0;
-		keys[i] = &src[i];
-		keys[n + i] = &dst[i];
-	}
-	rte_hash_lookup_bulk(t->hash, keys, n, src_at);
-	rte_hash_lookup_bulk(t->hash, keys + n, n, dst_at);
-	for (i = 0; i < n; i++) {
-		rte_prefetch0(&t->slots[src_at[i] < 0 ? 0 : src_at[i]]);
-		rte_prefetch0(&t->slots[dst_at[i] < 0 ? 0 : dst_at[i]]);
+		src[i].key = mac_key(bridge, &eth->src_addr);
+		src[i].hash = mac_hash(src[i].key);
+		mac_prefetch(t, src[i].hash, true);
+		dst[i].key = mac_key(bridge, &eth->dst_addr);
+		dst[i].hash = mac_hash(dst[i].key);
+		mac_prefetch(t, dst[i].hash, false);
 	}
 	for (i = 0; i < n; i++) {
 		if (unlikely(edges[i] != UNDECIDED))
 			continue;
-		learn(pkts[i], f[i], mac_slot_at(t, src_at[i], src[i]), src[i], now);
-		edges[i] = forward_one(pkts[i], f[i], mac_slot_at(t, dst_at[i], dst[i]));
+		learn(pkts[i], f[i], t, src[i].key, src[i].hash, now);
+		edges[i] = forward_one(pkts[i], f[i], t, dst[i].key, dst[i].hash);
 	}
 	node_pass(graph, node, objs, edges, n);
 }
@@ -219,7 +220,7 @@ static uint16_t bridge_input(struct rte_graph *graph, struct rte_node *node, voi
 	unsigned done, k;
 
 	for (done = 0; done < n; done += k) {
-		k = RTE_MIN(n - done, (unsigned)CHUNK);
+		k = RTE_MIN(n - done, CHUNK);
 		bridge_chunk(graph, node, objs + done, k);
 	}
 	return n;

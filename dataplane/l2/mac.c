@@ -71,30 +71,26 @@ int mac_add(struct bridge *b, uint64_t key, uint64_t target)
 	return 0;
 }
 
-void mac_remove(struct mac_slot *s)
+void mac_remove(uint32_t slot)
 {
-	struct bridge *b = bridge_get(mac_key_bridge(s->key));
-	uint64_t target = s->target;
+	struct bridge *b = bridge_get(mac_key_bridge(mac_slot_key(slot)));
+	uint64_t target = mac_slot_target(slot);
 
-	mac_table_remove(s);
+	mac_table_remove(slot);
 	b->n_macs--;
 	b->n_learnt -= (target & MAC_LEARNT) != 0;
 	if (by_hand_on_tunnel(target))
 		via_release(b, MAC_ID(target));
 }
 
-// Removes what is like `want` in the bits of `mask`; bridge 0: of every domain.
+// Removes what is like `want` in the bits of `mask`.
 static void flush(uint16_t bridge, uint64_t want, uint64_t mask)
 {
-	struct mac_table *t = mac_table; // does not change: nothing is added
-	uint32_t i;
+	uint32_t slot, n = mac_table_slots();
 
-	for (i = 0; i < t->n_slots; i++) {
-		struct mac_slot *s = &t->slots[i];
-
-		if (s->key && (s->target & mask) == want && (bridge == 0 || mac_key_bridge(s->key) == bridge))
-			mac_remove(s);
-	}
+	for (slot = 0; slot < n; slot++)
+		if (mac_key_bridge(mac_slot_key(slot)) == bridge && (mac_slot_target(slot) & mask) == want)
+			mac_remove(slot);
 }
 
 void mac_flush_bridge(struct bridge *b, bool learnt_only)
@@ -143,7 +139,7 @@ int mac_set(const struct mac_entry *e, struct error *err)
 {
 	struct bridge *b = bridge_get(e->bridge);
 	uint64_t key = mac_key(e->bridge, &e->mac);
-	struct mac_slot *s;
+	uint32_t slot;
 	char text[18];
 	int ret;
 
@@ -152,12 +148,12 @@ int mac_set(const struct mac_entry *e, struct error *err)
 	ret = check(b, e, err);
 	if (ret < 0)
 		return ret;
-	s = mac_table_find(key);
-	if (s && !(s->target & MAC_LEARNT))
+	slot = mac_table_find(key);
+	if (slot != MAC_NONE && !(mac_slot_target(slot) & MAC_LEARNT))
 		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address", "has been set in bridge '%s'",
 				 b->cfg.name);
-	if (s)
-		mac_remove(s);
+	if (slot != MAC_NONE)
+		mac_remove(slot);
 	ret = mac_add(b, key, e->nexthop ? MAC_TUNNEL | e->nexthop : e->port);
 	return ret < 0 ? error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them",
 				   "no room for another one")
@@ -166,27 +162,27 @@ int mac_set(const struct mac_entry *e, struct error *err)
 
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err)
 {
-	struct mac_slot *s = mac_table_find(mac_key(bridge, mac));
+	uint32_t slot = mac_table_find(mac_key(bridge, mac));
 	char text[18];
 
-	if (s == NULL)
+	if (slot == MAC_NONE)
 		return error_set(err, ENOENT, "mac.mac", mac_format(mac, text), NULL, "there is no such address in the bridge");
-	mac_remove(s);
+	mac_remove(slot);
 	return 0;
 }
 
-static void describe(const struct mac_slot *s, struct mac_entry *out)
+static void describe(uint32_t slot, struct mac_entry *out)
 {
+	uint64_t key = mac_slot_key(slot), target = mac_slot_target(slot);
 	const struct nexthop_entry *nh;
 
-	*out = (struct mac_entry){
-		.bridge = mac_key_bridge(s->key), .mac = mac_key_addr(s->key), .learnt = (s->target & MAC_LEARNT) != 0};
-	out->seen = (uint64_t)__atomic_load_n(&s->seen, __ATOMIC_RELAXED) * (rte_get_tsc_hz() / 10);
-	if (!(s->target & MAC_TUNNEL)) {
-		out->port = (uint16_t)MAC_ID(s->target);
+	*out = (struct mac_entry){.bridge = mac_key_bridge(key), .mac = mac_key_addr(key), .learnt = (target & MAC_LEARNT) != 0};
+	out->seen = (uint64_t)mac_slot_seen(slot) * (rte_get_tsc_hz() / 10);
+	if (!(target & MAC_TUNNEL)) {
+		out->port = (uint16_t)MAC_ID(target);
 		return;
 	}
-	out->nexthop = MAC_ID(s->target);
+	out->nexthop = MAC_ID(target);
 	nh = nexthop_get(out->nexthop);
 	if (nh && nh->cfg.kind == NH_TUNNEL)
 		out->remote = nh->cfg.tunnel.remote;
@@ -194,11 +190,11 @@ static void describe(const struct mac_slot *s, struct mac_entry *out)
 
 bool mac_next(const struct mac_entry *after, struct mac_entry *out)
 {
-	const struct mac_slot *s = mac_table_after(after ? mac_key(after->bridge, &after->mac) : 0);
+	uint32_t slot = mac_table_after(after ? mac_key(after->bridge, &after->mac) : 0);
 
-	if (s)
-		describe(s, out);
-	return s != NULL;
+	if (slot != MAC_NONE)
+		describe(slot, out);
+	return slot != MAC_NONE;
 }
 
 unsigned mac_count(void)

@@ -16,7 +16,7 @@ int mac_learn_init(struct error *err);
 void mac_learn_ask(const struct rte_mbuf *m, uint64_t key);
 
 int mac_add(struct bridge *b, uint64_t key, uint64_t target); // a new one; counts it
-void mac_remove(struct mac_slot *s);
+void mac_remove(uint32_t slot);
 
 // Which ones go: all of a domain, those on a port, those behind a tunnel.
 void mac_flush_bridge(struct bridge *b, bool learnt_only);

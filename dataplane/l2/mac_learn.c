@@ -107,32 +107,31 @@ static uint64_t place_of(struct bridge *b, const struct learn *l)
 	return (uint64_t)mac_print(l->remote, l->family == IPV6) << 32 | MAC_LEARNT | MAC_TUNNEL | nexthop;
 }
 
-static void move(struct bridge *b, struct mac_slot *s, uint64_t target)
+static void move(struct bridge *b, uint32_t slot, uint64_t target)
 {
-	if (!(s->target & MAC_LEARNT)) // set by hand: stays
+	uint64_t old = mac_slot_target(slot);
+
+	if (!(old & MAC_LEARNT)) // set by hand: stays
 		return;
-	if (s->target != target) {
-		__atomic_store_n(&s->target, target, __ATOMIC_RELAXED);
-		b->moves++;
-	}
-	__atomic_store_n(&s->seen, mac_clock, __ATOMIC_RELAXED);
+	b->moves += old != target;
+	mac_slot_set(slot, target);
 }
 
 static void learn_one(const struct learn *l)
 {
 	struct bridge *b = bridge_get(mac_key_bridge(l->key));
 	struct rte_ether_addr mac = mac_key_addr(l->key);
-	struct mac_slot *s;
 	uint64_t target;
+	uint32_t slot;
 
 	if (b == NULL || b->cfg.no_learning || bridge_is_gateway(b, &mac))
 		return;
 	target = place_of(b, l);
 	if (target == 0)
 		return;
-	s = mac_table_find(l->key);
-	if (s)
-		move(b, s, target);
+	slot = mac_table_find(l->key);
+	if (slot != MAC_NONE)
+		move(b, slot, target);
 	else if (b->n_learnt >= b->cfg.mac_limit || mac_add(b, l->key, target) < 0)
 		b->learn_refused++;
 }
@@ -149,22 +148,21 @@ void bridge_tick(void)
 	}
 }
 
-static bool too_old(const struct mac_slot *s)
+static bool too_old(uint32_t slot)
 {
-	return (s->target & MAC_LEARNT) && mac_clock - __atomic_load_n(&s->seen, __ATOMIC_RELAXED) > mac_age_seconds * 10;
+	return (mac_slot_target(slot) & MAC_LEARNT) && mac_clock - mac_slot_seen(slot) > mac_age_seconds * 10;
 }
 
 void bridge_poll(void)
 {
-	struct mac_table *t = mac_table;
-	uint32_t polls = RTE_MIN((uint32_t)SWEEP_POLLS, mac_age_seconds * 10 / 4 + 1), n;
+	uint32_t polls = RTE_MIN((uint32_t)SWEEP_POLLS, mac_age_seconds * 10 / 4 + 1), slots = mac_table_slots(), n;
 
 	clock_update();
-	for (n = t->n_slots / polls + 1; n > 0; n--) {
-		if (sweep_at >= t->n_slots)
+	for (n = slots / polls + 1; n > 0; n--) {
+		if (sweep_at >= slots)
 			sweep_at = 0;
-		if (t->slots[sweep_at].key && too_old(&t->slots[sweep_at]))
-			mac_remove(&t->slots[sweep_at]);
+		if (mac_slot_key(sweep_at) != MAC_FREE && too_old(sweep_at))
+			mac_remove(sweep_at);
 		sweep_at++;
 	}
 }

@@ -5,13 +5,13 @@
 
 static uint64_t key_of(const struct mac_order *o, uint32_t slot)
 {
-	return o->slots[slot].key;
+	return o->buckets[slot / MAC_WAYS].key[slot % MAC_WAYS];
 }
 
 // A slot's priority is a hash that guests cannot guess, so that no choice of addresses makes the tree deep.
 static uint32_t priority(const struct mac_order *o, uint32_t slot)
 {
-	return mac_hash(key_of(o, slot));
+	return (uint32_t)(mac_hash(key_of(o, slot)) >> 16); // other bits than the ones that choose the bucket
 }
 
 // The tree at `slot` in two: keys below `key` to *left, the others to *right.

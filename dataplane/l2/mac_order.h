@@ -6,14 +6,14 @@
 
 #define ORDER_NONE UINT32_MAX
 
-struct mac_slot;
+struct mac_bucket;
 
 struct mac_order {
 	uint32_t root;
 	struct mac_order_link {
 		uint32_t left, right;
-	} * links; // one for each slot
-	const struct mac_slot *slots;
+	} * links;                        // one for each slot
+	const struct mac_bucket *buckets; // slot = bucket * MAC_WAYS + way
 };
 
 void mac_order_insert(struct mac_order *o, uint32_t slot);         // its key is set and new

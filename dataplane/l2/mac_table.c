@@ -2,7 +2,6 @@
 #include "l2/mac_table.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <rte_malloc.h>
@@ -11,12 +10,13 @@
 #include "base/rcu.h"
 #include "l2/bridge.h"
 
-#define MAC_FIRST (1u << 16) // about 5 MB; the largest table takes 110 MB
-#define GROW_AGAIN 100       // tenths of a second after there was no memory for it
+#define BUCKETS_FIRST (1u << 14) // 3 MB
+#define BUCKETS_LAST (1u << 18)  // 48 MB: MAC_MAX addresses in twice as many slots
+#define GROW_AGAIN 100           // tenths of a second after there was no memory for it
 
 struct mac_table *mac_table;
 uint32_t mac_clock;
-static uint64_t secret;
+uint64_t mac_secret;
 
 struct rte_ether_addr mac_key_addr(uint64_t key)
 {
@@ -28,67 +28,27 @@ struct rte_ether_addr mac_key_addr(uint64_t key)
 	return mac;
 }
 
-// Guests choose their addresses: with the secret they cannot choose ones that collide.
-uint32_t mac_hash(uint64_t key)
-{
-	key = (key ^ secret) * 0xff51afd7ed558ccd;
-	key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53;
-	return (uint32_t)(key >> 32);
-}
-
-static uint32_t hash_key(const void *key, uint32_t len, uint32_t init)
-{
-	return mac_hash(*(const uint64_t *)key);
-}
-
 static void table_free(void *arg)
 {
 	struct mac_table *t = arg;
 
-	rte_hash_free(t->hash);
-	rte_free(t->slots);
+	rte_free(t->buckets);
 	free(t->order.links);
 	free(t);
 }
 
-// A quarter more positions than addresses, for those whose readers have not passed yet.
-static struct rte_hash *hash_create(uint32_t capacity)
-{
-	static unsigned serial;
-	struct rte_hash_rcu_config rcu = {.v = rcu_qsbr(), .mode = RTE_HASH_QSBR_MODE_DQ};
-	char name[RTE_HASH_NAMESIZE];
-	struct rte_hash_parameters p = {.name = name,
-					.entries = capacity + capacity / 4,
-					.key_len = sizeof(uint64_t),
-					.hash_func = hash_key,
-					.socket_id = SOCKET_ID_ANY,
-					.extra_flag = RTE_HASH_EXTRA_FLAGS_RW_CONCURRENCY_LF};
-	struct rte_hash *h;
-
-	snprintf(name, sizeof(name), "macs%u", serial++);
-	h = rte_hash_create(&p);
-	if (h && rte_hash_rcu_qsbr_add(h, &rcu) == 0)
-		return h;
-	rte_hash_free(h);
-	return NULL;
-}
-
-static struct mac_table *table_create(uint32_t capacity)
+static struct mac_table *table_create(uint32_t buckets)
 {
 	struct mac_table *t = calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return NULL;
-	t->capacity = capacity;
-	t->hash = hash_create(capacity);
-	if (t->hash) {
-		t->n_slots = (uint32_t)rte_hash_max_key_id(t->hash) + 1;
-		t->slots = rte_zmalloc("macs", t->n_slots * sizeof(*t->slots), RTE_CACHE_LINE_SIZE);
-		t->order.links = malloc(t->n_slots * sizeof(*t->order.links));
-	}
+	t->mask = buckets - 1;
+	t->buckets = rte_zmalloc("macs", buckets * sizeof(*t->buckets), RTE_CACHE_LINE_SIZE);
+	t->order.links = malloc((size_t)buckets * MAC_WAYS * sizeof(*t->order.links));
 	t->order.root = ORDER_NONE;
-	t->order.slots = t->slots;
-	if (t->hash && t->slots && t->order.links)
+	t->order.buckets = t->buckets;
+	if (t->buckets && t->order.links)
 		return t;
 	table_free(t);
 	return NULL;
@@ -96,85 +56,152 @@ static struct mac_table *table_create(uint32_t capacity)
 
 int mac_table_init(struct error *err)
 {
-	secret = rte_rand();
-	mac_table = table_create(MAC_FIRST);
+	mac_secret = rte_rand();
+	mac_table = table_create(BUCKETS_FIRST);
 	return mac_table ? 0 : error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for the MAC table");
 }
 
-// Workers may find the position before the slot is written, and then still see who had it before: the key comes last, and they
-// compare it.
+// A free way of the bucket, MAC_WAYS = it is full.
+static unsigned free_way(const struct mac_bucket *b)
+{
+	unsigned hits = mac_match(b, MAC_FREE);
+
+	return hits ? (unsigned)__builtin_ctz(hits) : MAC_WAYS;
+}
+
+static uint32_t slot_of(const struct mac_table *t, const struct mac_bucket *b, unsigned way)
+{
+	return (uint32_t)(b - t->buckets) * MAC_WAYS + way;
+}
+
+static void put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target, uint32_t seen)
+{
+	// A worker that still reads for the key that was here must see that it is free before it can see the new target.
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&b->seen[way], seen, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->target[way], target, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->key[way], key, __ATOMIC_RELEASE);
+	mac_order_insert(&t->order, slot_of(t, b, way));
+}
+
+// Moves a MAC out of the full bucket to its second one, and returns the way that is free now, MAC_WAYS = there is none. Workers look at
+// the first bucket first, so they find it in one or the other.
+static unsigned make_room(struct mac_table *t, struct mac_bucket *b)
+{
+	struct mac_bucket *to;
+	unsigned way, free;
+	uint64_t hash;
+
+	for (way = 0; way < MAC_WAYS; way++) {
+		hash = mac_hash(b->key[way]);
+		to = mac_bucket_second(t, hash);
+		if (mac_bucket_first(t, hash) != b || to == b)
+			continue;
+		free = free_way(to);
+		if (free == MAC_WAYS)
+			continue;
+		mac_order_erase(&t->order, slot_of(t, b, way));
+		put(t, to, free, b->key[way], b->target[way], b->seen[way]);
+		__atomic_store_n(&b->key[way], MAC_FREE, __ATOMIC_RELEASE);
+		return way;
+	}
+	return MAC_WAYS;
+}
+
 static int table_add(struct mac_table *t, uint64_t key, uint64_t target, uint32_t seen)
 {
-	int32_t at = rte_hash_add_key(t->hash, &key);
-	struct mac_slot *s;
+	uint64_t hash = mac_hash(key);
+	struct mac_bucket *b = mac_bucket_first(t, hash);
+	unsigned way = free_way(b);
 
-	if (at < 0)
-		return at;
-	s = &t->slots[at];
-	__atomic_store_n(&s->seen, seen, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->target, target, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
-	mac_order_insert(&t->order, (uint32_t)at);
+	if (way == MAC_WAYS) {
+		b = mac_bucket_second(t, hash);
+		way = free_way(b);
+	}
+	if (way == MAC_WAYS) {
+		b = mac_bucket_first(t, hash);
+		way = make_room(t, b);
+	}
+	if (way == MAC_WAYS)
+		return -ENOSPC;
+	put(t, b, way, key, target, seen);
 	t->n++;
 	return 0;
+}
+
+static int copy(struct mac_table *to, const struct mac_table *from)
+{
+	uint32_t i, way;
+	int ret = 0;
+
+	for (i = 0; i <= from->mask && ret == 0; i++) {
+		const struct mac_bucket *b = &from->buckets[i];
+
+		for (way = 0; way < MAC_WAYS && ret == 0; way++)
+			if (b->key[way] != MAC_FREE)
+				ret = table_add(to, b->key[way], b->target[way], b->seen[way]);
+	}
+	return ret;
 }
 
 static int table_grow(void)
 {
 	static uint32_t not_before; // after a failure
 	struct mac_table *old = mac_table, *t;
-	uint32_t i;
-	int ret = 0;
 
-	if (old->capacity >= MAC_MAX)
+	if (old->mask + 1 >= BUCKETS_LAST)
 		return -ENOSPC;
 	if (mac_clock < not_before)
 		return -ENOMEM;
-	t = table_create(old->capacity * 2);
-	if (t == NULL) {
+	t = table_create((old->mask + 1) * 2);
+	if (t == NULL || copy(t, old) < 0) {
 		not_before = mac_clock + GROW_AGAIN;
+		if (t)
+			table_free(t);
 		return -ENOMEM;
-	}
-	for (i = 0; i < old->n_slots && ret == 0; i++)
-		if (old->slots[i].key)
-			ret = table_add(t, old->slots[i].key, old->slots[i].target, old->slots[i].seen);
-	if (ret < 0) {
-		table_free(t);
-		return ret;
 	}
 	rcu_publish(mac_table, t);
 	rcu_defer(table_free, old);
 	return 0;
 }
 
+// Tables are at most half full.
 int mac_table_add(uint64_t key, uint64_t target)
 {
-	int ret = mac_table->n < mac_table->capacity ? 0 : table_grow();
+	int ret = mac_table->n < mac_table_slots() / 2 ? 0 : table_grow();
 
 	return ret < 0 ? ret : table_add(mac_table, key, target, mac_clock);
 }
 
-struct mac_slot *mac_table_find(uint64_t key)
+uint32_t mac_table_find(uint64_t key)
 {
-	int32_t at = rte_hash_lookup(mac_table->hash, &key);
+	uint64_t hash = mac_hash(key);
+	struct mac_bucket *b = mac_bucket_first(mac_table, hash);
+	unsigned hits = mac_match(b, key);
 
-	return at < 0 ? NULL : &mac_table->slots[at];
+	if (hits == 0) {
+		b = mac_bucket_second(mac_table, hash);
+		hits = mac_match(b, key);
+	}
+	return hits ? slot_of(mac_table, b, (unsigned)__builtin_ctz(hits)) : MAC_NONE;
 }
 
-// The position is used again only when no worker can hold it any more (hash_create).
-void mac_table_remove(struct mac_slot *s)
+void mac_table_remove(uint32_t slot)
 {
-	uint64_t key = s->key;
-
-	mac_order_erase(&mac_table->order, (uint32_t)(s - mac_table->slots));
-	__atomic_store_n(&s->key, 0, __ATOMIC_RELAXED);
-	rte_hash_del_key(mac_table->hash, &key);
+	mac_order_erase(&mac_table->order, slot);
+	__atomic_store_n(&mac_table->buckets[slot / MAC_WAYS].key[slot % MAC_WAYS], MAC_FREE, __ATOMIC_RELAXED);
 	mac_table->n--;
 }
 
-struct mac_slot *mac_table_after(uint64_t key)
+uint32_t mac_table_after(uint64_t key)
 {
-	uint32_t at = mac_order_after(&mac_table->order, key);
+	return mac_order_after(&mac_table->order, key);
+}
 
-	return at == ORDER_NONE ? NULL : &mac_table->slots[at];
+void mac_slot_set(uint32_t slot, uint64_t target)
+{
+	struct mac_bucket *b = &mac_table->buckets[slot / MAC_WAYS];
+
+	__atomic_store_n(&b->target[slot % MAC_WAYS], target, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->seen[slot % MAC_WAYS], mac_clock, __ATOMIC_RELAXED);
 }

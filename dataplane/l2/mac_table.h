@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MAC table of all domains: a hash of DPDK that workers read without locks gives a slot, the slot says where the MAC is.
-// It grows by being built anew, up to MAC_MAX addresses.
+// The MAC table of all domains, which workers read without locks while the master writes.
+//
+// A MAC is in one of two buckets of eight, in the second only where the first is full. The table is built anew with twice the buckets
+// when it is half full. A slot may get another MAC at any time: readers look at its key again after they have read what belongs to it.
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +11,12 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 #include <rte_ether.h>
-#include <rte_hash.h>
+#include <rte_prefetch.h>
 
 #include "base/error.h"
 #include "l2/mac_order.h"
 
-// Domain and MAC in one word, in the order of lists. Never 0: no domain has the id 0.
+// Domain and MAC in one word, in the order of lists.
 static inline uint64_t mac_key(uint16_t bridge, const struct rte_ether_addr *mac)
 {
 	const unaligned_uint32_t *high = (const unaligned_uint32_t *)mac;
@@ -47,33 +49,108 @@ static inline uint32_t mac_print(const uint8_t *addr, bool v6)
 	return (uint32_t)(x >> 32);
 }
 
-struct mac_slot {
-	uint64_t key;    // master: rw, workers: ro; 0 = free
-	uint64_t target; // master: rw, workers: ro (relaxed)
-	uint32_t seen;   // mac_clock; master and workers: rw (relaxed)
-};
+#define MAC_FREE 0ull // no domain has the id 0
+#define MAC_WAYS 8
+#define MAC_NONE UINT32_MAX
+
+struct mac_bucket {
+	uint64_t key[MAC_WAYS];    // master: rw, workers: ro
+	uint64_t target[MAC_WAYS]; // the same
+	uint32_t seen[MAC_WAYS];   // mac_clock; master and workers: rw
+} __rte_cache_aligned;
 
 struct mac_table {
-	struct rte_hash *hash;
-	struct mac_slot *slots; // by the hash's positions
-	uint32_t n_slots;
-	uint32_t capacity, n;   // master only
+	struct mac_bucket *buckets;
+	uint32_t mask;          // of buckets
+	uint32_t n;             // master only
 	struct mac_order order; // master only
 };
 
 extern struct mac_table *mac_table; // workers: ro (RCU)
-extern uint32_t mac_clock;          // tenths of a second. Master: rw, workers: ro (relaxed)
+extern uint32_t mac_clock;          // tenths of a second. Master: rw, workers: ro
+extern uint64_t mac_secret;         // drawn at start
 
-// Workers: of the position that the hash gave for this key, NULL = there is none, or no longer.
-static inline struct mac_slot *mac_slot_at(const struct mac_table *t, int32_t at, uint64_t key)
+// Guests choose their addresses: without the secret they cannot choose ones that share buckets.
+static inline uint64_t mac_hash(uint64_t key)
 {
-	return at >= 0 && __atomic_load_n(&t->slots[at].key, __ATOMIC_ACQUIRE) == key ? &t->slots[at] : NULL;
+	key = (key ^ mac_secret) * 0xff51afd7ed558ccd;
+	key = (key ^ key >> 32) * 0xc4ceb9fe1a85ec53;
+	return key ^ key >> 29;
 }
 
-// Master thread only.
+static inline struct mac_bucket *mac_bucket_first(const struct mac_table *t, uint64_t hash)
+{
+	return &t->buckets[(uint32_t)hash & t->mask];
+}
+
+static inline struct mac_bucket *mac_bucket_second(const struct mac_table *t, uint64_t hash)
+{
+	return &t->buckets[(uint32_t)(hash >> 32) & t->mask];
+}
+
+static inline void mac_prefetch(const struct mac_table *t, uint64_t hash, bool seen)
+{
+	const struct mac_bucket *b = mac_bucket_first(t, hash);
+
+	rte_prefetch0(b->key);
+	rte_prefetch0(b->target);
+	if (seen)
+		rte_prefetch0(b->seen);
+}
+
+// One bit for each way that has the key.
+static inline unsigned mac_match(const struct mac_bucket *b, uint64_t key)
+{
+	unsigned i, hits = 0;
+
+	for (i = 0; i < MAC_WAYS; i++)
+		hits |= (unsigned)(b->key[i] == key) << i;
+	return hits;
+}
+
+// Workers: false = not known. *seen may be written; should the slot be another's by then, that one ages a little later.
+static inline bool mac_lookup(const struct mac_table *t, uint64_t key, uint64_t hash, uint64_t *target, uint32_t **seen)
+{
+	struct mac_bucket *b = mac_bucket_first(t, hash);
+	unsigned hits = mac_match(b, key), i;
+
+	if (unlikely(hits == 0)) {
+		b = mac_bucket_second(t, hash);
+		hits = mac_match(b, key);
+		if (hits == 0)
+			return false;
+	}
+	i = (unsigned)__builtin_ctz(hits);
+	*target = __atomic_load_n(&b->target[i], __ATOMIC_ACQUIRE);
+	*seen = &b->seen[i];
+	return __atomic_load_n(&b->key[i], __ATOMIC_RELAXED) == key;
+}
+
+// Master thread only. A slot is a number that stays until something is added.
 int mac_table_init(struct error *err);
-uint32_t mac_hash(uint64_t key);
-struct mac_slot *mac_table_find(uint64_t key);    // NULL
+uint32_t mac_table_find(uint64_t key);            // MAC_NONE
 int mac_table_add(uint64_t key, uint64_t target); // a new key, seen now; -ENOSPC: MAC_MAX, -ENOMEM
-void mac_table_remove(struct mac_slot *s);
-struct mac_slot *mac_table_after(uint64_t key); // NULL
+void mac_table_remove(uint32_t slot);
+uint32_t mac_table_after(uint64_t key); // slot of the next key in order, MAC_NONE
+
+static inline uint32_t mac_table_slots(void)
+{
+	return (mac_table->mask + 1) * MAC_WAYS;
+}
+
+static inline uint64_t mac_slot_key(uint32_t slot) // MAC_FREE
+{
+	return mac_table->buckets[slot / MAC_WAYS].key[slot % MAC_WAYS];
+}
+
+static inline uint64_t mac_slot_target(uint32_t slot)
+{
+	return mac_table->buckets[slot / MAC_WAYS].target[slot % MAC_WAYS];
+}
+
+static inline uint32_t mac_slot_seen(uint32_t slot)
+{
+	return __atomic_load_n(&mac_table->buckets[slot / MAC_WAYS].seen[slot % MAC_WAYS], __ATOMIC_RELAXED);
+}
+
+void mac_slot_set(uint32_t slot, uint64_t target); // and seen now
