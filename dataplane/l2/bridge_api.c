@@ -77,6 +77,8 @@ static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__
 	put_ports(call, b, out);
 	out->macs = b->n_macs;
 	out->learn_refused = b->learn_refused;
+	out->moves = b->moves;
+	out->learn_unreachable = b->learn_unreachable;
 }
 
 static int add(struct api_call *call, const void *req, void *resp, struct error *err)

@@ -21,6 +21,7 @@ var bridgeListing = listing[*apiv1.Bridge]{
 		number("macs", (*apiv1.Bridge).GetMacs),
 		number("mac limit", (*apiv1.Bridge).GetMacLimit),
 		counter("learn refused", (*apiv1.Bridge).GetLearnRefused),
+		counter("moves", (*apiv1.Bridge).GetMoves),
 		text("ports", func(b *apiv1.Bridge) string { return strings.Join(b.Ports, " ") }),
 		text("flood to", func(b *apiv1.Bridge) string { return strings.Trim(fmt.Sprint(b.Flood), "[]") }),
 	},

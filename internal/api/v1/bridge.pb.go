@@ -78,11 +78,13 @@ type Bridge struct {
 	NoLearning     bool                   `protobuf:"varint,5,opt,name=no_learning,json=noLearning,proto3" json:"no_learning,omitempty"`
 	MacLimit       uint32                 `protobuf:"varint,6,opt,name=mac_limit,json=macLimit,proto3" json:"mac_limit,omitempty"` // learnt addresses; default 8192
 	// Read only.
-	Ports         []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
-	Macs          uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
-	LearnRefused  uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"` // addresses not learnt because of the limit
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Ports            []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
+	Macs             uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
+	LearnRefused     uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"`             // addresses not learnt because of the limit
+	Moves            uint64   `protobuf:"varint,23,opt,name=moves,proto3" json:"moves,omitempty"`                                               // learnt addresses that turned up elsewhere; many: a loop, or a MAC that is used twice
+	LearnUnreachable uint64   `protobuf:"varint,24,opt,name=learn_unreachable,json=learnUnreachable,proto3" json:"learn_unreachable,omitempty"` // addresses not learnt: the bridge has no tunnel to the remote end that they are behind
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Bridge) Reset() {
@@ -174,6 +176,20 @@ func (x *Bridge) GetMacs() uint32 {
 func (x *Bridge) GetLearnRefused() uint64 {
 	if x != nil {
 		return x.LearnRefused
+	}
+	return 0
+}
+
+func (x *Bridge) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *Bridge) GetLearnUnreachable() uint64 {
+	if x != nil {
+		return x.LearnUnreachable
 	}
 	return 0
 }
@@ -628,7 +644,7 @@ var File_bridge_proto protoreflect.FileDescriptor
 
 const file_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x95\x02\n" +
+	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xd8\x02\n" +
 	"\x06Bridge\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12D\n" +
@@ -639,7 +655,9 @@ const file_bridge_proto_rawDesc = "" +
 	"\tmac_limit\x18\x06 \x01(\rR\bmacLimit\x12\x14\n" +
 	"\x05ports\x18\x14 \x03(\tR\x05ports\x12\x12\n" +
 	"\x04macs\x18\x15 \x01(\rR\x04macs\x12#\n" +
-	"\rlearn_refused\x18\x16 \x01(\x04R\flearnRefused\"?\n" +
+	"\rlearn_refused\x18\x16 \x01(\x04R\flearnRefused\x12\x14\n" +
+	"\x05moves\x18\x17 \x01(\x04R\x05moves\x12+\n" +
+	"\x11learn_unreachable\x18\x18 \x01(\x04R\x10learnUnreachable\"?\n" +
 	"\x10BridgeAddRequest\x12+\n" +
 	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeR\x06bridge\"W\n" +
 	"\x10BridgeSetRequest\x12+\n" +
