@@ -38,7 +38,7 @@ static Ttrpc__Response *ask(const char *method, const ProtobufCMessage *req)
 
 	test_conn_request(&t, id, 0, SERVICE, method, req);
 	id += 2;
-	f = test_conn_next(&t);
+	f = test_conn_wait(&t);
 	assert_non_null(f);
 	return ttrpc__response__unpack(NULL, f->h.length, f->data);
 }
@@ -86,7 +86,7 @@ static void assert_list(const char *port, const char *expected)
 	req.port = (char *)(uintptr_t)port;
 	test_conn_request(&t, id, TTRPC_REMOTE_CLOSED, SERVICE, "List", &req.base);
 	id += 2;
-	while ((f = test_conn_next(&t)) != NULL && f->h.flags == 0) {
+	while ((f = test_conn_wait(&t)) != NULL && f->h.flags == 0) {
 		n = corelane__v1__neighbor__unpack(NULL, f->h.length, f->data);
 		strcat(strcat(text, n->address), " ");
 		corelane__v1__neighbor__free_unpacked(n, NULL);
@@ -138,7 +138,7 @@ static void refused(void **state)
 	assert_refused("Del", &del.base, 5, "port 'nowhere': there is no such port");
 	list.port = "nowhere";
 	test_conn_request(&t, id, TTRPC_REMOTE_CLOSED, SERVICE, "List", &list.base);
-	assert_int_equal(test_conn_next(&t)->h.type, TTRPC_RESPONSE);
+	assert_int_equal(test_conn_wait(&t)->h.type, TTRPC_RESPONSE);
 	assert_int_equal(neighbor_count(), 0);
 }
 

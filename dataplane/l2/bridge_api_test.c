@@ -37,7 +37,7 @@ static Ttrpc__Response *ask(const char *service, const char *method, const Proto
 
 	test_conn_request(&t, id, 0, service, method, req);
 	id += 2;
-	f = test_conn_next(&t);
+	f = test_conn_wait(&t);
 	assert_non_null(f);
 	return ttrpc__response__unpack(NULL, f->h.length, f->data);
 }
@@ -136,7 +136,7 @@ static unsigned list(const char *service, const ProtobufCMessage *req, void *ite
 
 	test_conn_request(&t, id, TTRPC_REMOTE_CLOSED, service, "List", req);
 	id += 2;
-	while ((f = test_conn_next(&t)) != NULL && f->h.type == TTRPC_DATA) {
+	while ((f = test_conn_wait(&t)) != NULL && f->h.type == TTRPC_DATA) {
 		if (f->h.length == 0)
 			continue;
 		assert_true(n < max);

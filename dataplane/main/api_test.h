@@ -31,6 +31,7 @@ int test_conn_frame(struct test_conn *t, uint32_t id, uint8_t type, uint8_t flag
 int test_conn_request(struct test_conn *t, uint32_t id, uint8_t flags, const char *service, const char *method,
 		      const ProtobufCMessage *req);
 struct test_frame *test_conn_next(struct test_conn *t); // valid until the next one; NULL: nothing more was sent
+struct test_frame *test_conn_wait(struct test_conn *t); // the same, with as many turns as it takes
 void test_conn_drop(struct test_conn *t);               // what was sent so far
 
 // A whole frame; returns its length.

@@ -195,6 +195,18 @@ struct test_frame *test_conn_next(struct test_conn *t)
 	return &t->frame;
 }
 
+struct test_frame *test_conn_wait(struct test_conn *t)
+{
+	struct test_frame *f = test_conn_next(t);
+	unsigned turns;
+
+	for (turns = 0; f == NULL && turns < 100; turns++) { // a turn ends early on a busy machine
+		api_conn_input(t->conn, NULL, 0);
+		f = test_conn_next(t);
+	}
+	return f;
+}
+
 void test_conn_drop(struct test_conn *t)
 {
 	t->at = t->n;
