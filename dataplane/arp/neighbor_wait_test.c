@@ -239,12 +239,11 @@ static void link_returns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gives_up, fixture_reset),     cmocka_unit_test_setup(ages_held, fixture_reset),
-		cmocka_unit_test_setup(age_is_set, fixture_reset),
-		cmocka_unit_test_setup(gleaned, fixture_reset),      cmocka_unit_test_setup(glean_refuses, fixture_reset),
-		cmocka_unit_test_setup(no_headroom, fixture_reset),  cmocka_unit_test_setup(queue_bounds, fixture_reset),
-		cmocka_unit_test_setup(scan, fixture_reset),         cmocka_unit_test_setup(paced, fixture_reset),
-		cmocka_unit_test_setup(link_returns, fixture_reset),
+		cmocka_unit_test_setup(gives_up, fixture_reset),      cmocka_unit_test_setup(ages_held, fixture_reset),
+		cmocka_unit_test_setup(age_is_set, fixture_reset),    cmocka_unit_test_setup(gleaned, fixture_reset),
+		cmocka_unit_test_setup(glean_refuses, fixture_reset), cmocka_unit_test_setup(no_headroom, fixture_reset),
+		cmocka_unit_test_setup(queue_bounds, fixture_reset),  cmocka_unit_test_setup(scan, fixture_reset),
+		cmocka_unit_test_setup(paced, fixture_reset),         cmocka_unit_test_setup(link_returns, fixture_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
