@@ -38,12 +38,12 @@ static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
 	return ip_fold(ip_sum(ip, rte_ipv4_hdr_len(ip))) == 0xffff;
 }
 
-// RFC 1624 for a change of TTL by -1.
+// RFC 1624 for a change of TTL by -1. 0xffff, the other zero, is never sent: no sender that sums anew comes to it.
 static inline void ip4_decrement_ttl(struct rte_ipv4_hdr *ip)
 {
 	uint32_t sum = (uint32_t)ip->hdr_checksum + rte_cpu_to_be_16(0x0100);
 
-	ip->hdr_checksum = (uint16_t)(sum + (sum >> 16));
+	ip->hdr_checksum = (uint16_t)(sum + (sum >= 0xffff));
 	ip->time_to_live--;
 }
 

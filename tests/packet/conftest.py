@@ -6,6 +6,8 @@ pytest.register_assert_rewrite("packets", "router")
 from router import Router  # noqa: E402
 from topology import Network  # noqa: E402
 
+TAP_SPARE = 64
+
 
 @pytest.fixture(scope="session")
 def network():
@@ -13,6 +15,8 @@ def network():
     try:
         yield Network(router)
         router.daemon.check_alive()
+        # All that is still held is what the taps keep for the next frames.
+        assert int(router.cli("status")[0]["mbufs_in_use"]) <= TAP_SPARE * len(router.taps)
     except BaseException:
         print(router.daemon.log())
         raise

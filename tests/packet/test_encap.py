@@ -20,20 +20,20 @@ def test_every_byte(network, router, encap, under, inner):
     assert_out(out, ("fab0", to_host(encap, under, forwarded(packet), out[0].data)))
 
 
-@outsides
-def test_dscp_and_ecn_are_copied(network, router, encap, under):
+@combinations
+def test_dscp_and_ecn_are_copied(network, router, encap, under, inner):
     dst = network.tunnel(encap, under)
-    packets = [udp_packet(f, T1, dst, tos=tos) for f in FAMILIES for tos in (0, 1, 2, 3, 0x28, 0xb8, 0xb9, 0xba, 0xbb, 0xff)]
+    packets = [udp_packet(inner, T1, dst, tos=tos) for tos in (0, 1, 2, 3, 0x28, 0xb8, 0xb9, 0xba, 0xbb, 0xff)]
     out = router.run("t1", *(from_guest(T1, p) for p in packets))
-    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=p.tos if p.version == 4 else p.tc)) for p, o in zip(packets, out)))
+    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=p.tos if inner == 4 else p.tc)) for p, o in zip(packets, out)))
 
 
-@outsides
-def test_fixed_dscp_keeps_ecn(network, router, encap, under):
+@combinations
+def test_fixed_dscp_keeps_ecn(network, router, encap, under, inner):
     dst = network.tunnel(encap, under, "--dscp", 26)
-    packets = [udp_packet(f, T1, dst, tos=0xb8 | ecn) for f in FAMILIES for ecn in range(4)]
+    packets = [udp_packet(inner, T1, dst, tos=0xb8 | ecn) for ecn in range(4)]
     out = router.run("t1", *(from_guest(T1, p) for p in packets))
-    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=26 << 2 | i & 3)) for i, (p, o) in enumerate(zip(packets, out))))
+    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=26 << 2 | i)) for i, (p, o) in enumerate(zip(packets, out))))
 
 
 @outsides
@@ -44,28 +44,28 @@ def test_pipe_mode_has_its_own_ttl(network, router, encap, under):
     assert_out(out, ("fab0", to_host(encap, under, forwarded(packet), out[0].data, ttl=17, label_ttl=17)))
 
 
-@outsides
-def test_uniform_mode_copies_the_ttl(network, router, encap, under):
+@combinations
+def test_uniform_mode_copies_the_ttl(network, router, encap, under, inner):
     dst = network.tunnel(encap, under, "--uniform")
-    packets = [udp_packet(f, T1, dst, ttl=ttl, tos=0x2a) for f in FAMILIES for ttl in (2, 63, 64, 65, 255)]
+    ttls = [2, 63, 64, 65, 255]
+    packets = [udp_packet(inner, T1, dst, ttl=ttl, tos=0x2a) for ttl in ttls]
     out = router.run("t1", *(from_guest(T1, p) for p in packets))
-    ttls = [2, 63, 64, 65, 255] * 2
     assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, ttl=t - 1, label_ttl=t - 1, tos=0x2a))
                       for p, o, t in zip(packets, out, ttls)))
 
 
 @pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
 @pytest.mark.parametrize("under", FAMILIES)
-def test_entropy(network, router, encap, under):
+@pytest.mark.parametrize("inner", FAMILIES)
+def test_entropy(network, router, encap, under, inner):
     """RFC 7510, RFC 7348: the source port is of the dynamic range, the same for all packets of a flow, another for other flows."""
     dst = network.tunnel(encap, under)
-    flows = [udp_packet(f, T1, dst, sport=1000 + i) for f in FAMILIES for i in range(32)]
+    flows = [udp_packet(inner, T1, dst, sport=1000 + i) for i in range(32)]
     out = router.run("t1", *(from_guest(T1, p) for p in flows + flows))
-    assert len(out) == 128
+    assert len(out) == 64
     ports = [Ether(o.data)[UDP].sport for o in out]
     assert all(49152 <= p <= 65535 for p in ports)
-    assert ports[:64] == ports[64:]
-    assert len(set(ports[:32])) > 28 and len(set(ports[32:64])) > 28
+    assert ports[:32] == ports[32:] and len(set(ports)) > 28
 
 
 @pytest.mark.parametrize("encap", OVERLAYS)

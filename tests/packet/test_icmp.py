@@ -130,7 +130,7 @@ def test_the_gateway_serves_nothing(network, router, family, transport):
 def test_protocols_that_the_gateway_does_not_speak(network, router):
     four, six = IP(src=T1[4], dst=GATEWAY[4], proto=50) / Raw(PAYLOAD), IPv6(src=T1[6], dst=GATEWAY[6], nh=50) / Raw(PAYLOAD)
     with router.drops(local_no_service=2):
-        out = router.run("t1", from_guest(T1, four), from_guest(T1, six))
+        out = router.run("t1", from_guest(T1, four)) + router.run("t1", from_guest(T1, six))
     assert_out(out, ("t1", to_guest(T1, IP(src=GATEWAY[4], dst=T1[4], id=0, tos=0xc0) / ICMP(type=3, code=2) / Raw(bytes(four)))),
                ("t1", to_guest(T1, IPv6(src=GATEWAY[6], dst=T1[6]) / ICMPv6ParamProblem(code=1, ptr=6) / Raw(bytes(six)))))
 

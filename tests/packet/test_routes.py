@@ -77,6 +77,20 @@ def test_tenants_are_apart(network, router, family):
         assert_out(out, ("fab0", to_host("mplsoudp", 4, forwarded(packet), out[0].data, tag=tag)))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_from_tunnel_to_tunnel(network, router, family):
+    """A packet that another host sends here by mistake goes on with one hop less: a loop between two hosts ends."""
+    for encap_in, under_in, encap_out, under_out in (("mplsoudp", 4, "mplsoudp", 4), ("vxlan", 6, "mplsogre", 4), ("mplsogre", 4, "vxlan", 6)):
+        packet = udp_packet(family, {4: "10.2.0.9", 6: "fd00:2::9"}, network.tunnel(encap_out, under_out), ttl=3)
+        for _ in range(2):
+            with router.drops():
+                out = router.run("fab0", from_host(encap_in, under_in, packet))
+            packet = forwarded(packet)
+            assert_out(out, ("fab0", to_host(encap_out, under_out, packet, out[0].data)))
+        with router.drops(ip_ttl_exceeded=1, ip_no_route=1):  # nor has the sender a route here: its error is no one's
+            assert_nothing(router.run("fab0", from_host(encap_in, under_in, packet)))
+
+
 def test_a_guest_reaches_no_underlay(network, router):
     """The fabric's own addresses and hosts are in no tenant's VRF."""
     addresses = [{4: a, 6: b} for a, b in (("192.0.2.1", "2001:db8::1"), ("192.0.2.2", "2001:db8::2"))]
@@ -112,3 +126,45 @@ def test_port_that_is_down(network, router):
         router.cli("port", "set", "t2", "--disabled=false")
         router.wait_up("t2")
     assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest(T2, forwarded(packet))))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prefix_behind_a_guest(network, router, family):
+    """A guest that is a router itself: all of the prefix goes to its MAC."""
+    prefix, inside = {4: ("10.66.0.0/16", "10.66.7.8"), 6: ("fd66::/64", "fd66::78")}[family]
+    guests = [T2[4], T2[6]]
+    router.cli("port", "set", "t2", "--guest-address", ",".join([*guests, prefix]))
+    try:
+        packet = udp_packet(family, T1, {family: inside})
+        assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest(T2, forwarded(packet))))
+    finally:
+        router.cli("port", "set", "t2", "--guest-address", ",".join(guests))
+    with router.drops(ip_no_route=1):
+        assert len(router.run("t1", from_guest(T1, packet))) == 1  # ICMP
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_by_way_of_a_guest(network, router, family):
+    """A route to a next hop on a guest's port, by the next hop's address."""
+    via = {4: "10.1.0.40", 6: "fd00:1::40"}[family]
+    mac = "02:00:00:00:01:40"
+    router.cli("neighbor", "add", "t2", via, mac)
+    nexthop = network.new_id()
+    router.cli("nexthop", "add", nexthop, "port", "t2", "--address", via)
+    packet = udp_packet(family, T1, network.route_to(nexthop))
+    assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest({"mac": mac}, forwarded(packet))))
+
+
+def test_several_queues(network, router):
+    """Flows of a port with several queues: each packet once."""
+    guest = {4: "10.1.0.60", 6: "fd00:1::60", "mac": "02:00:00:00:01:60"}
+    router.add_tenant("q1", "--queues", 2, vrf="red", gateway="10.1.0.1/24", guest=guest[4], guest_mac=guest["mac"])
+    try:
+        packets = [udp_packet(4, guest, T1, sport=1000 + i) for i in range(40)]
+        out = router.run("q1", *(from_guest(guest, p) for p in packets))
+        assert_out(out, *(("t1", to_guest(T1, forwarded(p))) for p in packets), ordered=False)
+        back = [udp_packet(4, T1, guest, dport=1000 + i) for i in range(40)]
+        out = router.run("t1", *(from_guest(T1, p) for p in back))
+        assert_out(out, *(("q1", to_guest(guest, forwarded(p))) for p in back))
+    finally:
+        router.del_port("q1")
