@@ -99,15 +99,14 @@ static unsigned find_paths(struct nexthop_entry *e, uint32_t *paths)
 	struct ip_prefix match;
 	struct rib_route *r = rib_match(v->rib[family_index(e->cfg.tunnel.remote.family)], &e->cfg.tunnel.remote, &match);
 	const struct nexthop_entry *via = r ? nexthop_get(r->nexthop) : NULL;
-	uint32_t held = e->adj;
 	unsigned n = 0;
 
 	if (via && (via->cfg.kind == NH_PORT || via->cfg.kind == NH_GLEAN))
 		n = add_path(e, via, paths, 0);
 	else if (via && via->cfg.kind == NH_GROUP)
 		n = add_group(e, via, paths);
-	if (held != UINT32_MAX && (n == 0 || paths[0] != held)) { // no longer on the link
-		adjacency_put(held);
+	if (e->adj != UINT32_MAX && (n == 0 || paths[0] != e->adj)) { // no longer on the link
+		adjacency_put(e->adj);
 		e->adj = UINT32_MAX;
 	}
 	return n;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "main/router_fixture.h"
+#include "overlay/overlay.h"
+
+#define TO_RED TARGET(TARGET_VRF, RED)
+
+static void labels(void **state)
+{
+	static const uint32_t used[] = {16, 17, 4096, LABEL_MAX - 1};
+	struct error err;
+	uint32_t label = 0;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(used); i++)
+		assert_int_equal(label_set(used[i], TO_RED, &err), 0);
+	assert_int_equal(label_count(), 4);
+	for (i = 0; i < RTE_DIM(used); i++) {
+		label = label_next(label);
+		assert_int_equal(label, used[i]);
+		assert_int_equal(label_table[label], TO_RED);
+	}
+	assert_int_equal(label_next(label), LABEL_MAX);
+	assert_int_equal(label_set(16, TARGET(TARGET_VRF, BLUE), &err), -EEXIST);
+	assert_string_equal(err.field, "label.label");
+	assert_int_equal(label_table[16], TO_RED);
+	for (i = 0; i < RTE_DIM(used); i++)
+		assert_int_equal(label_unset(used[i], &err), 0);
+	assert_int_equal(label_unset(16, &err), -ENOENT);
+	assert_int_equal(label_unset(LABEL_MAX, &err), -ENOENT);
+	assert_int_equal(label_set(15, TO_RED, &err), -ERANGE);
+	assert_int_equal(label_set(LABEL_MAX, TO_RED, &err), -ERANGE);
+	assert_int_equal(label_count(), 0);
+}
+
+static void vnis(void **state)
+{
+	static const uint32_t used[] = {1, 4095, 4096, 1 << 20, VNI_MAX - 1};
+	struct error err;
+	uint32_t vni = 0;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(used); i++)
+		assert_int_equal(vni_set(used[i], TO_RED, &err), 0);
+	assert_int_equal(vni_count(), 5);
+	for (i = 0; i < RTE_DIM(used); i++) {
+		vni = vni_next(vni);
+		assert_int_equal(vni, used[i]);
+		assert_int_equal(vni_target(vni), TO_RED);
+	}
+	assert_int_equal(vni_next(vni), VNI_MAX);
+	assert_int_equal(vni_target(2), TARGET(TARGET_NONE, 0));
+	assert_int_equal(vni_target(1 << 21), TARGET(TARGET_NONE, 0)); // a page that is not there
+	assert_int_equal(vni_set(1, TO_RED, &err), -EEXIST);
+	assert_string_equal(err.field, "vni.vni");
+	for (i = 0; i < RTE_DIM(used); i++)
+		assert_int_equal(vni_unset(used[i], &err), 0);
+	assert_int_equal(vni_unset(1, &err), -ENOENT);
+	assert_int_equal(vni_unset(VNI_MAX, &err), -ENOENT);
+	assert_int_equal(vni_set(0, TO_RED, &err), -ERANGE);
+	assert_int_equal(vni_set(VNI_MAX, TO_RED, &err), -ERANGE);
+	assert_int_equal(vni_count(), 0);
+}
+
+// What a label or VNI stands for cannot go while it does.
+static void references(void **state)
+{
+	uint32_t before = vrf_get(RED)->refs;
+	struct error err;
+
+	assert_int_equal(label_set(100, TO_RED | TARGET_UNIFORM, &err), 0);
+	assert_int_equal(vni_set(100, TO_RED, &err), 0);
+	assert_int_equal(vrf_get(RED)->refs, before + 2);
+	assert_non_null(vrf_add("green", 7, &err));
+	assert_int_equal(label_set(101, TARGET(TARGET_VRF, 7), &err), 0);
+	assert_int_equal(vrf_del("green", &err), -EBUSY);
+	assert_int_equal(label_set(102, TARGET(TARGET_BRIDGE, LAN), &err), 0);
+	assert_int_equal(bridge_del("lan", &err), -EBUSY);
+	router_nexthop(&(struct nexthop_config){.id = FREE_ID, .kind = NH_DISCARD});
+	assert_int_equal(vni_set(103, TARGET(TARGET_NEXTHOP, FREE_ID), &err), 0);
+	assert_int_equal(nexthop_del(FREE_ID, &err), -EBUSY);
+	label_unset(100, NULL);
+	vni_unset(100, NULL);
+	label_unset(101, NULL);
+	label_unset(102, NULL);
+	vni_unset(103, NULL);
+	assert_int_equal(vrf_get(RED)->refs, before);
+	assert_int_equal(vrf_del("green", &err), 0);
+	assert_int_equal(nexthop_del(FREE_ID, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(labels), cmocka_unit_test(vnis), cmocka_unit_test(references)};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
