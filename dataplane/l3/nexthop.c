@@ -140,7 +140,7 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 			return ret;
 		m = nexthop_get(cfg->group.member[i].nexthop);
 		snprintf(text, sizeof(text), "%u", m->cfg.id);
-		if (m->cfg.kind != NH_PORT && !is_tunnel(m))
+		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !is_tunnel(m)))
 			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop", "cannot be in a group");
 		snprintf(text, sizeof(text), "%u", cfg->group.member[i].weight);
 		if (cfg->group.member[i].weight < 1 || cfg->group.member[i].weight > 256)
@@ -162,6 +162,9 @@ static int check(struct nexthop_config *cfg, bool replace, struct error *err)
 		return error_set(err, EBUSY, "nexthop.id", text, "a group", "is a group that is in use");
 	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP && entries[cfg->id]->refs)
 		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become a group");
+	// A label or VNI may point here, and the router's own addresses are a VRF's.
+	if (entries[cfg->id] && cfg->kind == NH_LOCAL && entries[cfg->id]->cfg.kind != NH_LOCAL && entries[cfg->id]->refs)
+		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become local");
 	if (cfg->kind == NH_GROUP)
 		return check_group(cfg, err);
 	if (cfg->kind == NH_TUNNEL)
