@@ -21,6 +21,7 @@ enum { IP4 = 1, IP6 };
 
 DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into its buffer.");
 
+#define ENCAP_ROOM (TUNNEL_HDR_MAX + 32) // what encapsulation and link layer write in front of a packet
 #define QUOTE4 (576 - 28)  // RFC 1812 4.3.2.3: as much as fits into 576 bytes
 #define QUOTE6 (1280 - 48) // RFC 4443: into the minimum MTU
 
@@ -102,18 +103,12 @@ static inline bool source4(const struct rte_mbuf *m, const struct pkt_meta *md, 
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	unsigned i;
 
-	if (f && f->n_ip4 && f->vrf == md->vrf) {
-		*out = f->ip4[0];
-		return true;
-	}
-	for (i = 1; i < PORT_MAX; i++) {
+	for (i = 1; i < PORT_MAX && !(f && f->n_ip4 && f->vrf == md->vrf); i++)
 		f = rcu_read(port_fwds[i]);
-		if (f && f->n_ip4 && f->vrf == md->vrf) {
-			*out = f->ip4[0];
-			return true;
-		}
-	}
-	return false;
+	if (f == NULL || f->n_ip4 == 0 || f->vrf != md->vrf)
+		return false;
+	*out = f->ip4[0];
+	return true;
 }
 
 static inline bool source6(const struct rte_mbuf *m, const struct pkt_meta *md, uint8_t *out)
@@ -121,14 +116,12 @@ static inline bool source6(const struct rte_mbuf *m, const struct pkt_meta *md, 
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	unsigned i;
 
-	for (i = 0; i < PORT_MAX; i++) {
-		if (f && f->n_ip6 && f->vrf == md->vrf) {
-			memcpy(out, f->ip6[0], 16);
-			return true;
-		}
+	for (i = 1; i < PORT_MAX && !(f && f->n_ip6 && f->vrf == md->vrf); i++)
 		f = rcu_read(port_fwds[i]);
-	}
-	return false;
+	if (f == NULL || f->n_ip6 == 0 || f->vrf != md->vrf)
+		return false;
+	memcpy(out, f->ip6[0], 16);
+	return true;
 }
 
 // What the drop node does for packets that nobody is told about: from here on this packet is the answer.
@@ -139,7 +132,21 @@ static inline void given_up(struct rte_mbuf *m, const struct pkt_meta *md)
 		capture_batch(CAPTURE_DROP, 0, &m, 1);
 }
 
-// Drops the link layer, keeps the quote, makes room for the new headers.
+// The packet was received with room for one encapsulation, and the error's own headers come on top of that. False: there is none.
+static inline bool make_room(struct rte_mbuf *m, unsigned room)
+{
+	unsigned have = rte_pktmbuf_headroom(m), shift = have < room ? room - have : 0;
+
+	if (likely(shift == 0))
+		return true;
+	if (rte_pktmbuf_tailroom(m) < shift)
+		return false;
+	memmove(rte_pktmbuf_mtod_offset(m, void *, shift), rte_pktmbuf_mtod(m, void *), m->data_len);
+	m->data_off = (uint16_t)(m->data_off + shift);
+	return true;
+}
+
+// Drops the link layer, keeps the quote, puts room for the new headers in front. NULL: there is none.
 static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
 {
 	rte_pktmbuf_adj(m, md->l3);
@@ -157,7 +164,7 @@ static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned qu
 	md->nexthop = NULL;
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
 	m->ol_flags = 0;
-	return rte_pktmbuf_prepend(m, (uint16_t)room);
+	return make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
 }
 
 static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
