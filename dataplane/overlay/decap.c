@@ -25,24 +25,24 @@ static int combine_ecn(uint8_t inner, uint8_t outer)
 	return inner;
 }
 
-bool decap_mark(struct rte_mbuf *m)
+bool decap_mark(struct rte_mbuf *m, unsigned at)
 {
 	const struct pkt_meta *md = meta(m);
-	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *), tos = ip_tos(ip), ttl;
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, at), tos = ip_tos(ip), ttl;
 	bool v4 = (ip[0] >> 4) == 4;
 	int ecn = combine_ecn(tos & 3, md->tos & 3);
 
-	if (ecn < 0 || (!v4 && m->data_len < sizeof(struct rte_ipv6_hdr)))
+	if (ecn < 0 || (!v4 && m->data_len < at + sizeof(struct rte_ipv6_hdr)))
 		return ecn >= 0;
 	tos = (uint8_t)((tos & 0xfc) | ecn);
 	ttl = v4 ? ip[8] : ip[7];
-	if (md->flags & META_UNIFORM) {
+	if ((md->flags & META_UNIFORM) && at == 0) { // bridged frames are not routed: no hop is counted
 		tos = (uint8_t)((md->tos & 0xfc) | ecn);
 		ttl = RTE_MIN(ttl, md->ttl);
 	}
 	if (v4) {
 		struct rte_ipv4_hdr *h = (struct rte_ipv4_hdr *)ip;
-		bool good = rte_ipv4_hdr_len(h) <= m->data_len && ip4_checksum_ok(h);
+		bool good = at + rte_ipv4_hdr_len(h) <= m->data_len && ip4_checksum_ok(h);
 
 		h->type_of_service = tos;
 		h->time_to_live = ttl;

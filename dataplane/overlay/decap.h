@@ -23,7 +23,8 @@ static inline bool decap_must_mark(const struct pkt_meta *md)
 	return (md->tos & 3) == 3 || (md->tos & 3) == 1 || (md->flags & META_UNIFORM);
 }
 
-bool decap_mark(struct rte_mbuf *m);     // RFC 6040, RFC 3443; false: the packet must be dropped (decap_ecn)
+// RFC 6040, RFC 3443, for the IP packet at offset `at`, 0 or behind an Ethernet header; false: it must be dropped (decap_ecn).
+bool decap_mark(struct rte_mbuf *m, unsigned at);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // a checksum that is not zero is right
 
 static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
@@ -32,9 +33,21 @@ static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 
 	if (unlikely(version != 4 && version != 6))
 		return drop_as(m, decap_not_ip);
-	if (unlikely(decap_must_mark(md) && !decap_mark(m)))
+	if (unlikely(decap_must_mark(md) && !decap_mark(m, 0)))
 		return drop_as(m, decap_ecn);
 	return version == 4 ? DECAP_IP4 : DECAP_IP6;
+}
+
+// A frame that carries IP took its ECN field to the outer header too.
+static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	bool v4 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv4_hdr) && eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	bool v6 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr) && eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
+
+	if (unlikely(decap_must_mark(md)) && (v4 || v6) && !decap_mark(m, sizeof(*eth)))
+		return drop_as(m, decap_ecn);
+	return DECAP_BRIDGE;
 }
 
 // The payload begins at offset `at`: an IP packet for a VRF or next hop, an Ethernet frame for a bridge.
@@ -54,7 +67,7 @@ static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t 
 		return decap_ip(m, md);
 	case TARGET_BRIDGE:
 		md->bridge = (uint16_t)TARGET_ID(target);
-		return DECAP_BRIDGE;
+		return decap_frame(m, md);
 	default:
 		md->nexthop = rcu_read(nexthop_table[TARGET_ID(target)]);
 		if (unlikely(md->nexthop == NULL))

@@ -361,6 +361,31 @@ static void ecn_keeps_damage(void **state)
 	rte_pktmbuf_free(m);
 }
 
+// Congestion is told to bridged packets too; a frame without IP has nowhere to put it.
+static void ecn_of_frames(void **state)
+{
+	static const char mac[] = "020000000022 020000000011 0800 ";
+	struct outer o = {.tos = 3};
+	char inner[256];
+	struct rte_mbuf *m;
+	uint8_t *ip;
+
+	snprintf(inner, sizeof(inner), "%s%s", mac, IP4_INNER);
+	m = frame(VXLAN, &o, "0800000000012c00", inner);
+	ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14 + 20 + 16 + 14);
+	ip[1] = 2;
+	router_checksum4(m, 14 + 20 + 16 + 14);
+	assert_string_equal(decap(VXLAN, m), "bridge_input");
+	assert_int_equal(ip[1], 3);
+	assert_int_equal(ip[8], 64);
+	assert_int_equal(router_sum(ip, 20, 0), 0xffff);
+	rte_pktmbuf_free(m);
+	assert_dropped(VXLAN, frame(VXLAN, &o, "0800000000012c00", inner), "tunnel_congested");
+	m = frame(VXLAN, &o, "0800000000012c00", FRAME_INNER);
+	assert_inner(VXLAN, m, "bridge_input", FRAME_INNER);
+	rte_pktmbuf_free(m);
+}
+
 static void uniform(void **state)
 {
 	const struct outer o = {.tos = 0xb8, .ttl = 9};
@@ -403,7 +428,8 @@ int main(void)
 		cmocka_unit_test(to_vrf),           cmocka_unit_test(to_bridge),     cmocka_unit_test(to_nexthop),
 		cmocka_unit_test(label_stacks),     cmocka_unit_test(truncated),     cmocka_unit_test(gre_header),
 		cmocka_unit_test(vxlan_header),     cmocka_unit_test(udp_checksums), cmocka_unit_test(ecn),
-		cmocka_unit_test(ecn_keeps_damage), cmocka_unit_test(uniform),       cmocka_unit_test(nexthop_goes),
+		cmocka_unit_test(ecn_keeps_damage), cmocka_unit_test(ecn_of_frames), cmocka_unit_test(uniform),
+		cmocka_unit_test(nexthop_goes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);
