@@ -37,44 +37,47 @@ static __rte_always_inline void key_shift(enum family family, struct key *key, u
 	key->lo <<= ~inverted & 63;
 }
 
-static __rte_always_inline uint32_t first_word(enum family family, const struct fib *fib, struct key *key)
+// Where the first word stands.
+static __rte_always_inline const uint32_t *find_first(enum family family, const struct fib *fib, struct key *key)
 {
 	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_RELAXED); // as in fib_load()
-	uint32_t word = fib_load(fib_root_word(root, key->hi));
+	const uint32_t *first = fib_root_word(root, key->hi);
 
 	key_shift(family, key, root);
-	return word;
+	return first;
 }
 
-// One level down from the node that word refers to.
-static __rte_always_inline uint32_t next_word(enum family family, const uint8_t *arena, uint32_t word, struct key *key,
-					      uint32_t *best)
+// Where the next word stands, one level down from the node that word refers to.
+static __rte_always_inline const uint32_t *find_word(enum family family, const uint8_t *arena, uint32_t word, struct key *key,
+						     uint32_t *best)
 {
+	static const uint32_t elsewhere = FIB_INHERIT; // the key differs from what the node skips
 	const struct fib_node *node = (const struct fib_node *)(arena + (uint64_t)word * FIB_UNIT);
 	uint64_t skip = node->skip, differs = ((key->hi ^ skip) >> 1) >> (skip & 63);
-	uint32_t cover = fib_load(&node->cover), next;
+	uint32_t cover = fib_load(&node->cover);
+	const uint32_t *next;
 	uint64_t runs;
 
 	key_shift(family, key, skip);
 	// fib_node_index(), the slot being the top byte
 	runs = node->runs[key->hi >> 62] << (~(key->hi >> 56) & 63);
-	next = fib_load(&node->words[(uint64_t)node->base[key->hi >> 62] + (uint64_t)__builtin_popcountll(runs) - 1]);
-	next = differs ? FIB_INHERIT : next;
+	next = &node->words[(uint64_t)node->base[key->hi >> 62] + (uint64_t)__builtin_popcountll(runs) - 1];
 	key_shift(family, key, 63 - FIB_STRIDE);
-	cover = RTE_MAX(*best, cover);
-	*best = RTE_MAX(cover, next);
-	return next;
+	*best = RTE_MAX(*best, cover);
+	return differs ? &elsewhere : next;
 }
 
 static __rte_always_inline uint32_t walk(enum family family, const struct fib *fib, const void *key, uint32_t *last)
 {
 	const uint8_t *arena = fib_arena;
 	struct key rest = key_load(family, key);
-	uint32_t word = first_word(family, fib, &rest);
+	uint32_t word = fib_load(find_first(family, fib, &rest));
 	uint32_t best = word; // a child is less than any leaf
 
-	while (!fib_is_leaf(word))
-		word = next_word(family, arena, word, &rest, &best);
+	while (!fib_is_leaf(word)) {
+		word = fib_load(find_word(family, arena, word, &rest, &best));
+		best = RTE_MAX(best, word);
+	}
 	*last = word;
 	return best;
 }
@@ -136,26 +139,42 @@ static __rte_always_inline void lookup_chunk(enum family family, const struct fi
 	uint32_t since = removals_begin();
 	uint32_t word[CHUNK], best[CHUNK];
 	uint64_t hi[CHUNK], lo[CHUNK];
+	const uint32_t *next[CHUNK];
 	uint8_t active[CHUNK];
 	unsigned i, k, left, still;
 	struct key key;
 
-	for (i = 0, left = 0; i < n; i++) {
+	if (n < FEW || one_small(fibs, n)) {
+		for (i = 0; i < n; i++)
+			nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
+		return;
+	}
+	for (i = 0; i < n; i++) {
 		key = key_load(family, key_at(family, keys, i));
-		word[i] = best[i] = first_word(family, fibs[i], &key);
+		next[i] = find_first(family, fibs[i], &key);
 		hi[i] = key.hi;
 		lo[i] = key.lo;
+		rte_prefetch0(next[i]);
+	}
+	for (i = 0, left = 0; i < n; i++) {
+		word[i] = best[i] = fib_load(next[i]);
 		active[left] = (uint8_t)i;
 		left -= prefetch_node(arena, word[i]);
 	}
 	for (; left > 0; left = still) {
-		for (k = 0, still = 0; k < left; k++) {
+		for (k = 0; k < left; k++) {
 			i = active[k];
 			key = (struct key){.hi = hi[i], .lo = family == IPV4 ? 0 : lo[i]};
-			word[i] = next_word(family, arena, word[i], &key, &best[i]);
+			next[k] = find_word(family, arena, word[i], &key, &best[i]);
 			hi[i] = key.hi;
 			if (family != IPV4)
 				lo[i] = key.lo;
+			rte_prefetch0(next[k]);
+		}
+		for (k = 0, still = 0; k < left; k++) {
+			i = active[k];
+			word[i] = fib_load(next[k]);
+			best[i] = RTE_MAX(best[i], word[i]);
 			active[still] = (uint8_t)i;
 			still -= prefetch_node(arena, word[i]);
 		}
@@ -175,12 +194,10 @@ static __rte_always_inline void lookup_bulk(enum family family, const struct fib
 	const size_t key_size = family == IPV4 ? sizeof(uint32_t) : sizeof(uint8_t *);
 	unsigned i, len;
 
-	for (i = 0; n - i >= FEW && !one_small(fibs + i, n - i); i += len) {
+	for (i = 0; i < n; i += len) {
 		len = RTE_MIN(n - i, (unsigned)CHUNK);
 		lookup_chunk(family, fibs + i, (const uint8_t *)keys + i * key_size, nexthops + i, len);
 	}
-	for (; i < n; i++)
-		nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
 }
 
 void fib4_lookup_bulk(const struct fib *const *fibs, const uint32_t *keys, uint32_t *nexthops, unsigned n)
