@@ -73,7 +73,7 @@ class Daemon:
     @contextlib.contextmanager
     def namespace(self):
         """What this thread opens in here belongs to the daemon's network namespace."""
-        with open("/proc/thread-self/ns/net", encoding="ascii") as own, open(f"/proc/{self.process.pid}/ns/net", encoding="ascii") as its:
+        with open("/proc/thread-self/ns/net", "rb") as own, open(f"/proc/{self.process.pid}/ns/net", "rb") as its:
             checked(libc.setns(its.fileno(), CLONE_NEWNET))
             try:
                 yield

@@ -95,8 +95,10 @@ def assert_same(expected, data):
     raw = bytes(expected)
     if raw == data:
         return
-    diff = list(difflib.unified_diff(lines(expected.__class__(raw)), lines(expected.__class__(data)), "expected", "got", lineterm="", n=1))
-    raise AssertionError("\n".join(["the frame is not the expected one:", *diff, f"expected {raw.hex()}", f"got      {data.hex()}"]))
+    diff = list(difflib.unified_diff(lines(expected.__class__(raw)), lines(expected.__class__(data)), "expected", "got",
+                                     lineterm="", n=1))
+    raise AssertionError("\n".join(["the frame is not the expected one:", *diff, f"expected {raw.hex()}",
+                                    f"got      {data.hex()}"]))
 
 
 def summary_of(out):
@@ -104,7 +106,8 @@ def summary_of(out):
 
 
 def assert_out(out, *expected, ordered=True):
-    """Exactly these (port, packet) came out; of one port in this order. IPv4 and IPv6 may overtake each other: they have nodes of their own."""
+    """Exactly these (port, packet) came out; of one port in this order. IPv4 and IPv6 have nodes of their own and may overtake
+    each other: then ordered=False."""
     summary = summary_of(out)
     assert len(out) == len(expected), f"came out: {summary}"
     for port in {p for p, _ in expected}:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The router under test: its ports as pairs of "send a frame in" and "what came out", and its counters.
 
-No test sleeps until a packet has perhaps come. Frames of a port are handled in order, so after the frames of a test the router is asked
-for an echo ("fence"), twice: the second answer comes from a later round of the worker than the one that had the test's last frame, so
-whatever was to come out of that round has come out.
+No test sleeps until a packet has perhaps come. Frames of a port are handled in order, so after the frames of a test the router is
+asked for an echo ("fence"), twice: the second answer comes from a later round of the worker than the one that had the test's last
+frame, so whatever was to come out of that round has come out.
 """
 import contextlib
 import fcntl
@@ -116,7 +116,8 @@ class Router:
     def add_tenant(self, name, *options, vrf, gateway, guest, guest_mac):
         gateways = [gateway] if isinstance(gateway, str) else list(gateway)
         guests = [guest] if isinstance(guest, str) else list(guest)
-        self.cli("port", "add", name, "tenant", "tap", "--vrf", vrf, "--gateway", ",".join(gateways), "--guest-address", ",".join(guests),
+        self.cli("port", "add", name, "tenant", "tap", "--vrf", vrf, "--gateway", ",".join(gateways), "--guest-address",
+                 ",".join(guests),
                  "--guest-mac", guest_mac, *options)
         own4 = next(a for a in gateways if "." in a).split("/")[0]
         guest4 = next(g for g in guests if "." in g).split("/")[0]

@@ -63,7 +63,8 @@ def test_udp6_checksum_is_never_zero(network, router, encap):
     out = router.run("t1", from_guest(T1, packet(0)))
     out = router.run("t1", from_guest(T1, packet(out[0].packet[UDP].chksum)))
     assert out[0].packet[UDP].chksum == 0xffff
-    assert_out(router.run("fab0", reversed_way(out[0].packet, encap)), ("t1", to_guest(T1, forwarded(answer_of(out[0].packet, encap)))))
+    assert_out(router.run("fab0", reversed_way(out[0].packet, encap)),
+               ("t1", to_guest(T1, forwarded(answer_of(out[0].packet, encap)))))
 
 
 def inner_of(p, encap):
@@ -94,11 +95,12 @@ def reversed_way(p, encap):
 def test_echo(network, router, family):
     """The answer's checksum is the question's, corrected; for data that give it every edge."""
     if family == 6:
-        pairs = [(IPv6(src=T1[6], dst=GATEWAY[6]) / ICMPv6EchoRequest(id=i, data=b"x"), IPv6(src=GATEWAY[6], dst=T1[6]) /
-                  ICMPv6EchoReply(id=i, data=b"x")) for i in range(0, 65536, 523)]
-    else:
-        pairs = [(IP(src=T1[4], dst=GATEWAY[4]) / ICMP(id=i) / Raw(b"x"), IP(src=GATEWAY[4], dst=T1[4], ttl=64) / ICMP(type=0, id=i) / Raw(b"x"))
+        there, back = IPv6(src=T1[6], dst=GATEWAY[6]), IPv6(src=GATEWAY[6], dst=T1[6])
+        pairs = [(there / ICMPv6EchoRequest(id=i, data=b"x"), back / ICMPv6EchoReply(id=i, data=b"x"))
                  for i in range(0, 65536, 523)]
+    else:
+        there, back = IP(src=T1[4], dst=GATEWAY[4]), IP(src=GATEWAY[4], dst=T1[4], ttl=64)
+        pairs = [(there / ICMP(id=i) / Raw(b"x"), back / ICMP(type=0, id=i) / Raw(b"x")) for i in range(0, 65536, 523)]
     out = router.run("t1", *(from_guest(T1, q) for q, _ in pairs))
     assert_out(out, *(("t1", to_guest(T1, a)) for _, a in pairs))
 

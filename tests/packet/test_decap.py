@@ -33,7 +33,8 @@ def test_the_tag_chooses_the_vrf(network, router, encap, under):
     """The same addresses in two VRFs."""
     packets = [udp_packet(f, FAR, T1) for f in FAMILIES]
     out = router.run("fab0", *(from_host(encap, under, p, tag=tag) for tag in (RED, BLUE) for p in packets))
-    assert_out(out, *(("t1", to_guest(T1, forwarded(p))) for p in packets), *(("b1", to_guest(B1, forwarded(p))) for p in packets), ordered=False)
+    assert_out(out, *(("t1", to_guest(T1, forwarded(p))) for p in packets), *(("b1", to_guest(B1, forwarded(p))) for p in packets),
+               ordered=False)
 
 
 # RFC 6040, figure 4: inner and outer ECN to what goes on; None is dropped.
@@ -58,7 +59,8 @@ def test_uniform(network, router, encap, under, inner):
     """RFC 3443: the tunnel's TTL and DSCP go on; the TTL never grows."""
     ttls = [(64, 10), (10, 64), (255, 255), (2, 3)]  # inner, tunnel
     packets = [udp_packet(inner, FAR, T1, ttl=i, tos=0x41) for i, _ in ttls]
-    out = router.run("fab0", *(from_host(encap, under, p, tag=RED_UNIFORM, tos=0xb9, ttl=t, label_ttl=t) for p, (_, t) in zip(packets, ttls)))
+    out = router.run("fab0", *(from_host(encap, under, p, tag=RED_UNIFORM, tos=0xb9, ttl=t, label_ttl=t) for p,
+                               (_, t) in zip(packets, ttls)))
     ttl, tos = ("ttl", "tos") if inner == 4 else ("hlim", "tc")
     assert_out(out, *(("t1", to_guest(T1, forwarded(p, **{ttl: min(i, t) - 1, tos: 0xb9}))) for p, (i, t) in zip(packets, ttls)))
 
@@ -158,8 +160,8 @@ def test_vxlan_refused(network, router, under):
     packet = udp_packet(4, FAR, T1)
 
     def vx(flags="Instance", number=vni(RED), dst="02:00:00:00:aa:01", ether_type=0x0800):
-        return (Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier("vxlan", under) / VXLAN(flags=flags, vni=number) /
-                Ether(src=HOST_MAC, dst=dst, type=ether_type) / Raw(bytes(packet)))
+        outer = Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier("vxlan", under)
+        return outer / VXLAN(flags=flags, vni=number) / Ether(src=HOST_MAC, dst=dst, type=ether_type) / Raw(bytes(packet))
 
     with router.drops():
         assert_out(router.run("fab0", vx(), vx(dst=GATEWAY_MAC)), *[("t1", to_guest(T1, forwarded(packet)))] * 2)
@@ -224,13 +226,14 @@ def test_label_that_is_gone(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_icmp_error_about_a_label_for_a_next_hop(network, router, family):
-    """The guest's VRF carries the error; without a guest's port nobody is told. The underlay never sees it, which has the same addresses."""
+    """The guest's VRF carries the error; without a guest's port nobody is told, least of all the underlay."""
     sender = network.tunnel("mplsoudp", 4)
     nexthop = network.new_id()
     router.cli("nexthop", "add", nexthop, "port", "t2", "--mac", "02:00:00:00:77:78")
     router.cli("label", "add", 7004, "nexthop", nexthop)
     with router.drops(ip_ttl_exceeded=1):
-        out = router.run("fab0", from_host("mplsoudp", 4, udp_packet(family, sender, {4: "198.18.0.2", 6: "fd99::2"}, ttl=1), tag=7004))
+        out = router.run("fab0", from_host("mplsoudp", 4, udp_packet(family, sender, {4: "198.18.0.2", 6: "fd99::2"}, ttl=1),
+                                           tag=7004))
     assert len(out) == 1 and out[0].port == "fab0"
     error = out[0].packet[MPLS].payload
     assert (error.src, error.dst) == (GATEWAY[family], sender[family])

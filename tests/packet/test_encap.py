@@ -25,7 +25,8 @@ def test_dscp_and_ecn_are_copied(network, router, encap, under, inner):
     dst = network.tunnel(encap, under)
     packets = [udp_packet(inner, T1, dst, tos=tos) for tos in (0, 1, 2, 3, 0x28, 0xb8, 0xb9, 0xba, 0xbb, 0xff)]
     out = router.run("t1", *(from_guest(T1, p) for p in packets))
-    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=p.tos if inner == 4 else p.tc)) for p, o in zip(packets, out)))
+    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=p.tos if inner == 4 else p.tc)) for p,
+                      o in zip(packets, out)))
 
 
 @combinations
@@ -33,7 +34,8 @@ def test_fixed_dscp_keeps_ecn(network, router, encap, under, inner):
     dst = network.tunnel(encap, under, "--dscp", 26)
     packets = [udp_packet(inner, T1, dst, tos=0xb8 | ecn) for ecn in range(4)]
     out = router.run("t1", *(from_guest(T1, p) for p in packets))
-    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=26 << 2 | i)) for i, (p, o) in enumerate(zip(packets, out))))
+    assert_out(out, *(("fab0", to_host(encap, under, forwarded(p), o.data, tos=26 << 2 | i)) for i,
+                      (p, o) in enumerate(zip(packets, out))))
 
 
 @outsides

@@ -19,7 +19,8 @@ def error(about, what, dst=None):
     """RFC 1812 4.3.2.3: as much of the packet as fits into 576 bytes; RFC 4443: into 1280."""
     if isinstance(about, IP):
         kind, code = TYPES4[what]
-        return IP(src=GATEWAY[4], dst=dst or about.src, ttl=64, id=0, tos=0xc0) / ICMP(type=kind, code=code) / Raw(bytes(about)[:548])
+        header = IP(src=GATEWAY[4], dst=dst or about.src, ttl=64, id=0, tos=0xc0)
+        return header / ICMP(type=kind, code=code) / Raw(bytes(about)[:548])
     body = ICMPv6TimeExceeded(code=0) if what == TTL else ICMPv6DestUnreach(code=TYPES6[what])
     return IPv6(src=GATEWAY[6], dst=dst or about.src, hlim=64) / body / Raw(bytes(about)[:1232])
 
@@ -51,7 +52,8 @@ def test_echo_through_a_tunnel(network, router, family):
     if family == 4:
         request, answer = IP(src=sender[4], dst=GATEWAY[4]) / ICMP(id=1), IP(src=GATEWAY[4], dst=sender[4]) / ICMP(type=0, id=1)
     else:
-        request, answer = IPv6(src=sender[6], dst=GATEWAY[6]) / ICMPv6EchoRequest(id=1), IPv6(src=GATEWAY[6], dst=sender[6]) / ICMPv6EchoReply(id=1)
+        request = IPv6(src=sender[6], dst=GATEWAY[6]) / ICMPv6EchoRequest(id=1)
+        answer = IPv6(src=GATEWAY[6], dst=sender[6]) / ICMPv6EchoReply(id=1)
     out = router.run("fab0", from_host("mplsoudp", 4, request))
     assert_out(out, ("fab0", to_host("mplsoudp", 4, answer, out[0].data)))
 
@@ -66,8 +68,8 @@ def test_no_echo(network, router):
     part6 = IPv6(src=T1[6], dst=GATEWAY[6]) / IPv6ExtHdrFragment(m=1) / ICMPv6EchoRequest()
     with router.drops(local_icmp_checksum=2, local_fragment=2, local_icmp_ignored=3):
         assert_nothing(router.run("t1", *(from_guest(T1, p) for p in (
-            wrong4, wrong6, part4, part6, IP(src=T1[4], dst=GATEWAY[4]) / ICMP(type=13), IP(src=T1[4], dst=GATEWAY[4]) / ICMP(type=0),
-            IPv6(src=T1[6], dst=GATEWAY[6]) / ICMPv6EchoReply()))))
+            wrong4, wrong6, part4, part6, IP(src=T1[4], dst=GATEWAY[4]) / ICMP(type=13),
+            IP(src=T1[4], dst=GATEWAY[4]) / ICMP(type=0), IPv6(src=T1[6], dst=GATEWAY[6]) / ICMPv6EchoReply()))))
     router.cli("port", "set", "t1", "--no-anycast-gateway")
     try:
         with router.drops(local_echo_off=2):
@@ -145,7 +147,8 @@ def inside(family, what):
 SILENT = {
     "errors": [inside(4, ICMP(type=t, code=0)) for t in (3, 4, 5, 11, 12)] +
               [inside(6, e) for e in (ICMPv6DestUnreach(), ICMPv6PacketTooBig(), ICMPv6TimeExceeded(), ICMPv6ParamProblem())],
-    "later fragments": [IP(src=T1[4], dst=NOWHERE[4], frag=5) / Raw(PAYLOAD), IP(src=T1[4], dst=NOWHERE[4], frag=5, flags="MF") / Raw(PAYLOAD),
+    "later fragments": [IP(src=T1[4], dst=NOWHERE[4], frag=5) / Raw(PAYLOAD),
+                        IP(src=T1[4], dst=NOWHERE[4], frag=5, flags="MF") / Raw(PAYLOAD),
                         IPv6(src=T1[6], dst=NOWHERE[6]) / IPv6ExtHdrFragment(offset=5, nh=58) / Raw(PAYLOAD)],
     "errors behind extension headers": [IPv6(src=T1[6], dst=NOWHERE[6]) / x / ICMPv6DestUnreach() / Raw(PAYLOAD) for x in (
         IPv6ExtHdrFragment(m=1), IPv6ExtHdrHopByHop(), IPv6ExtHdrDestOpt(), IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(m=1))],

@@ -36,12 +36,15 @@ def six(**fields):
 
 CASES = {
     "ip4_bad_header_length": [four(ihl=0), four(ihl=4), IP(src=T1[4], dst=T2[4], ihl=15, len=20)],
-    "ip_truncated": [four(len=0), four(len=19), four(len=len(bytes(four())) + 1), four(len=65535), six(plen=len(PAYLOAD) + 9), six(plen=65535)],
+    "ip_truncated": [four(len=0), four(len=19), four(len=len(bytes(four())) + 1), four(len=65535), six(plen=len(PAYLOAD) + 9),
+                     six(plen=65535)],
     "ip4_bad_checksum": [four(chksum=0), four(chksum=0xffff), four(chksum=0x1234)],
     "ip_martian_source": [four(src=s) for s in ("0.0.0.0", "0.255.0.1", "127.0.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255")] +
                          [six(src=s) for s in ("::", "::1", "ff02::1", "ff0e::1")],
-    "ip_martian_destination": [four(dst=d) for d in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.0.1")] + [six(dst=d) for d in ("::", "::1")],
-    "ip_multicast": [four(dst=d) for d in ("224.0.0.1", "239.255.0.1", "240.0.0.1", "255.255.255.255")] + [six(dst=d) for d in ("ff02::1", "ff0e::5")],
+    "ip_martian_destination": [four(dst=d) for d in ("0.0.0.0", "0.1.2.3", "127.0.0.1",
+                                                     "127.255.0.1")] + [six(dst=d) for d in ("::", "::1")],
+    "ip_multicast": [four(dst=d) for d in ("224.0.0.1", "239.255.0.1", "240.0.0.1",
+                                           "255.255.255.255")] + [six(dst=d) for d in ("ff02::1", "ff0e::5")],
     "ip_link_local": [six(src="fe80::1"), six(dst="fe80::1"), six(src="febf::1")],
 }
 
@@ -76,7 +79,8 @@ def test_not_for_the_gateway(network, router):
     with router.drops(eth_not_for_gateway=3):
         assert_nothing(router.run("t1", *frames))
     with router.drops(eth_bad_source=2):
-        assert_nothing(router.run("t1", *(Ether(src=s, dst=GATEWAY_MAC) / four() for s in ("00:00:00:00:00:00", "01:00:5e:00:00:01"))))
+        nobody = ("00:00:00:00:00:00", "01:00:5e:00:00:01")
+        assert_nothing(router.run("t1", *(Ether(src=s, dst=GATEWAY_MAC) / four() for s in nobody)))
     with router.drops(eth_spoofed_gateway=1):
         assert_nothing(router.run("t1", Ether(src=GATEWAY_MAC, dst=GATEWAY_MAC) / four()))
     with router.drops(eth_vlan_tagged=1):
@@ -132,7 +136,8 @@ def test_fragments_of_a_packet_stay_together(network, router, under):
     overlap = parts[1].copy()
     overlap.frag -= 2
     parts.insert(2, overlap)
-    six_parts = [IPv6(src=T1[6], dst=dst[6]) / IPv6ExtHdrFragment(m=i < 2, offset=i * 8, id=9, nh=17) / Raw(PAYLOAD) for i in range(3)]
+    header = IPv6(src=T1[6], dst=dst[6])
+    six_parts = [header / IPv6ExtHdrFragment(m=i < 2, offset=i * 8, id=9, nh=17) / Raw(PAYLOAD) for i in range(3)]
     for group in (parts, six_parts):
         out = router.run("t1", *(from_guest(T1, p) for p in group))
         assert_out(out, *(("fab0", to_host("mplsoudp", under, forwarded(p), o.data)) for p, o in zip(group, out)))

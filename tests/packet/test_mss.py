@@ -95,8 +95,10 @@ def untouched():
     wrong_size = IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=7) / Raw(b"\x02\x06\x05\xb4\x00\x00\x01\x01")
     return {
         "no syn": syn(4, T1, T2, 1460, flags="A"), "reset": syn(6, T1, T2, 1460, flags="RA"), "no option": syn(4, T1, T2, None),
-        "later fragment": syn(4, T1, T2, 1460, frag=1), "short header": IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=4) / Raw(b"\x02\x04\x05\xb4"),
-        "cut header": IP(src=T1[4], dst=T2[4], proto=6) / Raw(bytes(TCP(flags="S"))[:19]), "cut option": cut_option, "endless": endless,
+        "later fragment": syn(4, T1, T2, 1460, frag=1),
+        "short header": IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=4) / Raw(b"\x02\x04\x05\xb4"),
+        "cut header": IP(src=T1[4], dst=T2[4],
+                         proto=6) / Raw(bytes(TCP(flags="S"))[:19]), "cut option": cut_option, "endless": endless,
         "beyond the header": beyond, "behind the end": ended, "option of another size": wrong_size,
         "behind an extension header": IPv6(src=T1[6], dst=T2[6]) / IPv6ExtHdrDestOpt() / TCP(flags="S", options=[("MSS", 1460)]),
     }

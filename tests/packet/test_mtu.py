@@ -145,7 +145,8 @@ def jumbo(network):
     """Guests with frames of several buffers."""
     r = network.router
     for name, g in (("j1", J1), ("j2", J2)):
-        r.add_tenant(name, "--mtu", 9000, vrf="red", gateway=("10.3.0.1/24", "fd00:3::1/64"), guest=(g[4], g[6]), guest_mac=g["mac"])
+        r.add_tenant(name, "--mtu", 9000, vrf="red", gateway=("10.3.0.1/24", "fd00:3::1/64"), guest=(g[4], g[6]),
+                     guest_mac=g["mac"])
     yield r
     for name in ("j1", "j2"):
         r.del_port(name)

@@ -22,7 +22,8 @@ def test_longest_match(network, router, family):
 
         def check(tags):
             out = router.run("t1", *(from_guest(T1, p) for p in packets))
-            assert_out(out, *(("fab0", to_host("mplsoudp", 4, forwarded(p), o.data, tag=5000 + t)) for p, o, t in zip(packets, out, tags)))
+            assert_out(out, *(("fab0", to_host("mplsoudp", 4, forwarded(p), o.data, tag=5000 + t)) for p, o,
+                              t in zip(packets, out, tags)))
 
         check([0, 1, 2, 3, 4])
         router.cli("route", "del", PREFIXES[family][2], "--vrf", "red")
@@ -48,7 +49,8 @@ def test_a_next_hop_is_replaced(network, router):
     packet = udp_packet(4, T1, network.route_to(nexthop))
     out = router.run("t1", from_guest(T1, packet))
     assert_out(out, ("fab0", to_host("mplsoudp", 4, forwarded(packet), out[0].data)))
-    router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "vxlan", "--remote", "2001:db8::2", "--vni", 5001, "--router-mac", "02:00:00:00:aa:02",
+    router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "vxlan", "--remote", "2001:db8::2", "--vni", 5001, "--router-mac",
+               "02:00:00:00:aa:02",
                "--replace")
     out = router.run("t1", from_guest(T1, packet))
     assert_out(out, ("fab0", to_host("vxlan", 6, forwarded(packet), out[0].data)))
@@ -80,7 +82,8 @@ def test_tenants_are_apart(network, router, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_from_tunnel_to_tunnel(network, router, family):
     """A packet that another host sends here by mistake goes on with one hop less: a loop between two hosts ends."""
-    for encap_in, under_in, encap_out, under_out in (("mplsoudp", 4, "mplsoudp", 4), ("vxlan", 6, "mplsogre", 4), ("mplsogre", 4, "vxlan", 6)):
+    for encap_in, under_in, encap_out, under_out in (("mplsoudp", 4, "mplsoudp", 4), ("vxlan", 6, "mplsogre", 4),
+                                                     ("mplsogre", 4, "vxlan", 6)):
         packet = udp_packet(family, {4: "10.2.0.9", 6: "fd00:2::9"}, network.tunnel(encap_out, under_out), ttl=3)
         for _ in range(2):
             with router.drops():
@@ -103,7 +106,8 @@ def test_a_vrf_comes_and_goes(network, router):
     guest = {4: "10.1.0.11", 6: "fd00:1::11", "mac": "02:00:00:00:05:11"}
     for _ in range(2):
         router.cli("vrf", "add", "green")
-        router.add_tenant("g1", vrf="green", gateway=("10.1.0.1/24", "fd00:1::1/64"), guest=(guest[4], guest[6]), guest_mac=guest["mac"])
+        router.add_tenant("g1", vrf="green", gateway=("10.1.0.1/24", "fd00:1::1/64"), guest=(guest[4], guest[6]),
+                          guest_mac=guest["mac"])
         router.cli("label", "add", 1099, "vrf", "green")
         packet = udp_packet(4, {4: "10.2.0.9"}, guest)
         assert_out(router.run("fab0", from_host("mplsoudp", 4, packet, tag=1099)), ("g1", to_guest(guest, forwarded(packet))))

@@ -2,7 +2,8 @@
 """What a fabric port takes and what it does not."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert
-from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_RA, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop
+from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_RA, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+                                IPv6ExtHdrHopByHop)
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 
@@ -35,11 +36,14 @@ CASES = {
     "fabric_not_local_mac": [link(dst="02:00:00:00:f0:99")],
     "fabric_unknown_type": [link(type=0x88cc), link(type=0x8847), link(type=46)],
     "fabric_vlan": [Ether(src=HOST_MAC, dst=FAB0_MAC) / Dot1Q(vlan=100) / good()[IP]],
-    "fabric_not_local": [changed(dst="192.0.2.3"), changed(dst="10.1.0.11"), changed(dst="224.0.0.1"), changed(dst="255.255.255.255"),
+    "fabric_not_local": [changed(dst="192.0.2.3"), changed(dst="10.1.0.11"), changed(dst="224.0.0.1"),
+                         changed(dst="255.255.255.255"),
                          changed(under=6, dst="2001:db8::3"), changed(under=6, dst="ff02::1")],
-    "fabric_bad_header": [changed(version=5), changed(version=6), changed(ihl=4), changed(ihl=15, len=40), changed(chksum=1), changed(len=19),
+    "fabric_bad_header": [changed(version=5), changed(version=6), changed(ihl=4), changed(ihl=15, len=40), changed(chksum=1),
+                          changed(len=19),
                           changed(len=1000), changed(under=6, version=4), changed(under=6, plen=1000)],
-    "fabric_martian_source": [changed(src=s) for s in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
+    "fabric_martian_source": [changed(src=s) for s in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.1.1", "240.0.0.1",
+                                                       "255.255.255.255",
                                                        FAB0[4])] +
                              [changed(under=6, src=s) for s in ("::", "::1", "ff02::1", FAB0[6])],
     "fabric_protocol": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / TCP(dport=179, flags="S"),
@@ -47,14 +51,16 @@ CASES = {
                         Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / IPv6ExtHdrHopByHop() / UDP(dport=6635),
                         Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / IPv6ExtHdrDestOpt() / UDP(dport=6635)],
     "fabric_fragment": [changed(flags="MF"), changed(frag=1), changed(frag=8191),
-                        Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / IPv6ExtHdrFragment(m=1) / UDP(dport=6635)],
+                        Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / IPv6ExtHdrFragment(m=1) /
+                        UDP(dport=6635)],
     "fabric_udp_port": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / UDP(dport=53)],
     "local_icmp_ignored": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type="echo-reply"),
                            Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type=3, code=3) / good()[IP],
                            Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / ICMPv6EchoReply()],
     "local_icmp_checksum": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(chksum=1),
                             Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / ICMPv6EchoRequest(cksum=1)],
-    "nd_router_advert_ignored": [Ether(src=HOST_MAC, dst="33:33:00:00:00:01") / IPv6(src="fe80::1", dst="ff02::1", hlim=255) / ICMPv6ND_RA()],
+    "nd_router_advert_ignored": [Ether(src=HOST_MAC, dst="33:33:00:00:00:01") /
+                                 IPv6(src="fe80::1", dst="ff02::1", hlim=255) / ICMPv6ND_RA()],
 }
 
 

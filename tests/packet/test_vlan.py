@@ -6,7 +6,8 @@ from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Padding, Raw
 
-from packets import PAYLOAD, assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, to_guest, to_host, udp_packet
+from packets import (PAYLOAD, assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, to_guest, to_host,
+                     udp_packet)
 from topology import FAMILIES, OVERLAYS, RED, T1, ids_of
 
 VLAN = 100
@@ -18,7 +19,8 @@ FAR = {4: "10.2.0.9", 6: "fd00:2::9"}
 
 @pytest.fixture(scope="module")
 def fabv(network):
-    network.router.add_fabric("fabv", address=(f"{OWN[4]}/24", f"{OWN[6]}/64"), host=PEER.values(), host_mac=PEER_MAC, mac=MAC, vlan=VLAN)
+    network.router.add_fabric("fabv", address=(f"{OWN[4]}/24", f"{OWN[6]}/64"), host=PEER.values(), host_mac=PEER_MAC, mac=MAC,
+                              vlan=VLAN)
     return network.router
 
 
@@ -42,7 +44,8 @@ def test_both_directions(network, fabv, encap, under):
     packet = udp_packet(4, FAR, T1)
     for priority in (0, 7):
         with fabv.drops():
-            assert_out(fabv.run("fabv", tagged(arriving(encap, under, packet), prio=priority)), ("t1", to_guest(T1, forwarded(packet))))
+            assert_out(fabv.run("fabv", tagged(arriving(encap, under, packet), prio=priority)),
+                       ("t1", to_guest(T1, forwarded(packet))))
     nexthop = network.new_id()
     fabv.cli("nexthop", "add", nexthop, "tunnel", "--encap", encap, "--remote", PEER[under], *ids_of(RED)[encap])
     outward = udp_packet(6, T1, network.route_to(nexthop))
@@ -63,13 +66,15 @@ def test_other_tags(fabv):
     untagged.dst = MAC
     double = Ether(src=PEER_MAC, dst=MAC) / Dot1Q(vlan=VLAN) / Dot1Q(vlan=5) / frame[IP]
     with fabv.drops(fabric_vlan=4, fabric_unknown_type=1):
-        assert_nothing(fabv.run("fabv", untagged, tagged(frame, vlan=0), tagged(frame, vlan=VLAN + 1), tagged(frame, vlan=4095), double))
+        assert_nothing(fabv.run("fabv", untagged, tagged(frame, vlan=0), tagged(frame, vlan=VLAN + 1), tagged(frame, vlan=4095),
+                                double))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_echo(fabv, family):
     if family == 4:
-        echo, back = IP(src=PEER[4], dst=OWN[4]) / ICMP(id=1) / Raw(PAYLOAD), IP(src=OWN[4], dst=PEER[4]) / ICMP(type=0, id=1) / Raw(PAYLOAD)
+        echo = IP(src=PEER[4], dst=OWN[4]) / ICMP(id=1) / Raw(PAYLOAD)
+        back = IP(src=OWN[4], dst=PEER[4]) / ICMP(type=0, id=1) / Raw(PAYLOAD)
     else:
         echo = IPv6(src=PEER[6], dst=OWN[6]) / ICMPv6EchoRequest(id=1, data=PAYLOAD)
         back = IPv6(src=OWN[6], dst=PEER[6]) / ICMPv6EchoReply(id=1, data=PAYLOAD)
@@ -87,7 +92,8 @@ def test_arp(fabv):
     # An echo from a host that is not known: the question carries the tag too.
     fabv.taps["fabv"].send(tagged(Ether() / IP(src="192.0.3.71", dst=OWN[4]) / ICMP()))
     got = fabv.expect("fabv", lambda p: ARP in p)
-    expected = Ether(src=MAC, dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / ARP(hwsrc=MAC, psrc=OWN[4], hwdst="00:00:00:00:00:00", pdst="192.0.3.71")
+    asked = ARP(hwsrc=MAC, psrc=OWN[4], hwdst="00:00:00:00:00:00", pdst="192.0.3.71")
+    expected = Ether(src=MAC, dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / asked
     assert_same(expected / Padding(bytes(14)), bytes(got))
     with fabv.drops(neighbor_unresolved=1):
         fabv.cli("neighbor", "del", "fabv", "192.0.3.71")

@@ -25,7 +25,8 @@ def vni(label):
 
 def ids_of(tag):
     """label or vni options of a tunnel that leads to what the number stands for"""
-    return {"mplsoudp": ("--label", tag), "mplsogre": ("--label", tag), "vxlan": ("--vni", vni(tag), "--router-mac", REMOTE_ROUTER_MAC)}
+    return {"mplsoudp": ("--label", tag), "mplsogre": ("--label", tag),
+            "vxlan": ("--vni", vni(tag), "--router-mac", REMOTE_ROUTER_MAC)}
 
 
 class Network:
@@ -67,6 +68,7 @@ class Network:
         key = (encap, under, options, vrf, tag)
         if key not in self.tunnels:
             nexthop = self.new_id()
-            self.router.cli("nexthop", "add", nexthop, "tunnel", "--encap", encap, "--remote", HOST[under], *ids_of(tag)[encap], *options)
+            self.router.cli("nexthop", "add", nexthop, "tunnel", "--encap", encap, "--remote", HOST[under], *ids_of(tag)[encap],
+                            *options)
             self.tunnels[key] = {**self.route_to(nexthop, vrf), "id": nexthop}
         return self.tunnels[key]
