@@ -212,7 +212,7 @@ int fixture_reset(void **state)
 	for (i = 0; i < TUNNELS; i++) {
 		if (entries[i].refs)
 			rte_panic("tunnel %u is still referred to\n", TUNNEL_FIRST + i);
-		snprintf(text, sizeof(text), "192.0.2.%u", i + 1);
+		snprintf(text, sizeof(text), "192.0.2.%u", i + 1u);
 		fixture_tunnel(TUNNEL_FIRST + i, NH_TUNNEL, text, 1450, ENCAP_VXLAN);
 	}
 	mac_age_seconds = 300;

@@ -20,7 +20,7 @@ uint64_t mac_secret;
 
 struct rte_ether_addr mac_key_addr(uint64_t key)
 {
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 	unsigned i;
 
 	for (i = 0; i < sizeof(mac.addr_bytes); i++)
