@@ -163,7 +163,7 @@ static void prepare(const char *node)
 {
 	char names[MAX_EDGES][RTE_NODE_NAMESIZE];
 	const char *next[MAX_EDGES];
-	const char *sources[] = {SOURCE};
+	const char *sources[] = {strcmp(node, "port_rx") == 0 ? node : SOURCE};
 	struct rte_graph_param param = {.socket_id = SOCKET_ID_ANY, .nb_node_patterns = 1, .node_patterns = sources};
 	uint16_t n;
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/counters.h"
+#include "main/router_fixture.h"
+#include "worker/worker.h"
+
+static unsigned waiting[PORTS_END][2]; // packets in the device, by port and queue
+static struct rx_list *list;
+
+static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	unsigned *have = &waiting[q->port->id][q->index];
+	uint16_t i, k = (uint16_t)RTE_MIN(n, *have);
+
+	*have -= k;
+	for (i = 0; i < k; i++) {
+		pkts[i] = router_hex("000102030405060708090a0b0c0d");
+		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // a buffer's last use
+		pkts[i]->port = 99;
+	}
+	return k;
+}
+
+static int setup(void **state)
+{
+	int ret = router_setup(state);
+
+	list = calloc(1, sizeof(*list) + 2 * PORTS_END * sizeof(list->q[0]));
+	router_worker()->rx = list;
+	router_rx = rx_waiting;
+	return ret;
+}
+
+static int teardown(void **state)
+{
+	free(list);
+	return router_teardown(state);
+}
+
+static int reset(void **state)
+{
+	list->n = 0;
+	memset(waiting, 0, sizeof(waiting));
+	router_worker()->next_queue = 0;
+	return 0;
+}
+
+static void poll_queue(uint16_t port, uint16_t queue)
+{
+	list->q[list->n++] = &port_get(port)->queues[queue];
+}
+
+// One round; frees what came. counts: by port, edges as the port's role has them.
+static unsigned walk(unsigned *counts)
+{
+	unsigned i, n = node_test_run("port_rx", NULL, 0);
+	struct rte_mbuf *m;
+
+	memset(counts, 0, PORTS_END * sizeof(*counts));
+	for (i = 0; i < n; i++) {
+		m = node_test_outs[i].m;
+		assert_in_range(m->port, 1, PORTS_END - 1);
+		assert_string_equal(node_test_outs[i].edge, m->port <= FABRIC1 ? "fabric_input" : "tenant_input");
+		assert_int_equal(meta(m)->flags, 0);
+		assert_int_equal(meta(m)->hash, 0);
+		assert_int_equal(meta(m)->reason, 0);
+		assert_null(meta(m)->nexthop);
+		counts[m->port]++;
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(router_worker()->polled, n);
+	return n;
+}
+
+static void by_role(void **state)
+{
+	struct port_counters before, after;
+	unsigned n[PORTS_END];
+
+	counters_port(RED0, &before);
+	poll_queue(FABRIC0, 0);
+	poll_queue(RED0, 0);
+	poll_queue(RED0, 1);
+	waiting[FABRIC0][0] = 3;
+	waiting[RED0][0] = 5;
+	waiting[RED0][1] = 7;
+	assert_int_equal(walk(n), 15);
+	assert_int_equal(n[FABRIC0], 3);
+	assert_int_equal(n[RED0], 12);
+	counters_port(RED0, &after);
+	assert_int_equal(after.rx_packets, before.rx_packets + 12);
+	assert_int_equal(after.rx_bytes, before.rx_bytes + 12 * 14);
+	assert_int_equal(port_get(RED0)->queues[1].rx_packets, 7);
+	assert_int_equal(walk(n), 0);
+}
+
+static void nothing_to_poll(void **state)
+{
+	unsigned n[PORTS_END];
+
+	assert_int_equal(walk(n), 0);
+}
+
+// A batch has a bound; the queue that was not reached is the first one of the next round.
+static void round_robin(void **state)
+{
+	unsigned n[PORTS_END], i, total[PORTS_END] = {0};
+
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	poll_queue(BLUE0, 0);
+	waiting[RED0][0] = waiting[RED1][0] = waiting[BLUE0][0] = 10 * BATCH;
+	for (i = 0; i < 6; i++) {
+		assert_int_equal(walk(n), BATCH);
+		assert_int_equal((n[RED0] > 0) + (n[RED1] > 0) + (n[BLUE0] > 0), 1);
+		total[RED0] += n[RED0];
+		total[RED1] += n[RED1];
+		total[BLUE0] += n[BLUE0];
+	}
+	assert_int_equal(total[RED0], 2 * BATCH);
+	assert_int_equal(total[RED1], 2 * BATCH);
+	assert_int_equal(total[BLUE0], 2 * BATCH);
+}
+
+// Little room left is no reason to poll: bursts stay worth their cost.
+static void last_room(void **state)
+{
+	unsigned n[PORTS_END];
+
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	waiting[RED0][0] = 200;
+	waiting[RED1][0] = 200;
+	assert_int_equal(walk(n), BATCH);
+	assert_int_equal(n[RED1], 56);
+	waiting[RED0][0] = BATCH - 31;
+	waiting[RED1][0] = 200;
+	assert_int_equal(walk(n), BATCH - 31);
+	assert_int_equal(n[RED1], 0);
+	assert_int_equal(walk(n), 200);
+}
+
+static void list_shrinks(void **state)
+{
+	unsigned n[PORTS_END];
+
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	router_worker()->next_queue = 2;
+	list->n = 1;
+	waiting[RED0][0] = 1;
+	assert_int_equal(walk(n), 1);
+}
+
+static struct rte_mbuf *inject(uint16_t port, enum inject edge)
+{
+	struct rte_mbuf *m = router_hex("000102030405060708090a0b0c0d");
+
+	m->port = port;
+	meta(m)->arg = edge;
+	assert_int_equal(rte_ring_enqueue(router_worker()->inject, m), 0);
+	return m;
+}
+
+// What the master puts in.
+static void injected(void **state)
+{
+	struct rte_mbuf *tx = inject(0, INJECT_TX), *fabric = inject(FABRIC1, INJECT_INPUT);
+	unsigned i;
+
+	inject(RED0, INJECT_INPUT);
+	poll_queue(RED0, 0);
+	waiting[RED0][0] = 2;
+	assert_int_equal(node_test_run("port_rx", NULL, 0), 5);
+	for (i = 0; i < 5; i++) {
+		if (node_test_outs[i].m == tx)
+			assert_string_equal(node_test_outs[i].edge, "port_tx");
+		else if (node_test_outs[i].m == fabric)
+			assert_string_equal(node_test_outs[i].edge, "fabric_input");
+		else
+			assert_string_equal(node_test_outs[i].edge, "tenant_input");
+		rte_pktmbuf_free(node_test_outs[i].m);
+	}
+	for (i = 0; i < 100; i++) // more than one round takes
+		inject(0, INJECT_TX);
+	assert_int_equal(node_test_run("port_rx", NULL, 0), 32);
+	for (i = 0; i < 32; i++)
+		rte_pktmbuf_free(node_test_outs[i].m);
+	while (rte_ring_count(router_worker()->inject) > 0) {
+		unsigned n = node_test_run("port_rx", NULL, 0);
+
+		for (i = 0; i < n; i++)
+			rte_pktmbuf_free(node_test_outs[i].m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(by_role, reset),      cmocka_unit_test_setup(nothing_to_poll, reset),
+		cmocka_unit_test_setup(round_robin, reset),  cmocka_unit_test_setup(last_room, reset),
+		cmocka_unit_test_setup(list_shrinks, reset), cmocka_unit_test_setup(injected, reset),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/counters.h"
+#include "main/router_fixture.h"
+#include "worker/worker.h"
+
+#define LEN 60
+
+static uint16_t room; // what the queue still takes
+
+static uint16_t tx_some(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, k = RTE_MIN(n, room);
+
+	room = (uint16_t)(room - k);
+	for (i = 0; i < k; i++)
+		router_sent[router_n_sent++] = (struct router_sent){q->port->id, q->index, pkts[i]};
+	return k;
+}
+
+static uint16_t tx_locked(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	assert_false(rte_spinlock_trylock(&q->tx_lock));
+	room = 1000;
+	return tx_some(q, pkts, n);
+}
+
+static int reset(void **state)
+{
+	router_forget();
+	router_tx = NULL;
+	return 0;
+}
+
+// Leaves by the port; len tells them apart.
+static struct rte_mbuf *packet(uint16_t out, unsigned len)
+{
+	struct rte_mbuf *m = router_hex("");
+
+	memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
+	m->port = RED0;
+	meta(m)->out_port = out;
+	return m;
+}
+
+static void send_to(const uint16_t *ports, unsigned n)
+{
+	struct rte_mbuf *pkts[256];
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		pkts[i] = packet(ports[i], LEN + i);
+	assert_int_equal(node_test_run("port_tx", pkts, n), 0);
+}
+
+static uint64_t sent_by(uint16_t port)
+{
+	struct port_counters c;
+
+	counters_port(port, &c);
+	return c.tx_packets;
+}
+
+static uint64_t bytes_by(uint16_t port)
+{
+	struct port_counters c;
+
+	counters_port(port, &c);
+	return c.tx_bytes;
+}
+
+static void order_kept(void **state)
+{
+	static const uint16_t ports[] = {RED1, RED1, BLUE0, RED1, FABRIC0, FABRIC0};
+	uint64_t red = sent_by(RED1), bytes = bytes_by(RED1), blue = sent_by(BLUE0);
+	unsigned i;
+
+	send_to(ports, RTE_DIM(ports));
+	assert_int_equal(router_n_sent, RTE_DIM(ports));
+	for (i = 0; i < RTE_DIM(ports); i++) {
+		assert_int_equal(router_sent[i].port, ports[i]);
+		assert_int_equal(router_sent[i].m->pkt_len, LEN + i);
+	}
+	assert_int_equal(sent_by(RED1), red + 3);
+	assert_int_equal(bytes_by(RED1), bytes + LEN + LEN + 1 + LEN + 3);
+	assert_int_equal(sent_by(BLUE0), blue + 1);
+}
+
+static void queue_full(void **state)
+{
+	static const uint16_t ports[] = {RED1, RED1, RED1, RED1, RED1};
+	uint64_t sent = sent_by(RED1), bytes = bytes_by(RED1), lost = router_drops(RED0, "port_tx_full");
+
+	router_tx = tx_some;
+	room = 2;
+	send_to(ports, RTE_DIM(ports));
+	assert_int_equal(router_n_sent, 2);
+	assert_int_equal(sent_by(RED1), sent + 2);
+	assert_int_equal(bytes_by(RED1), bytes + 2 * LEN + 1);
+	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 3); // of the port that they came from
+	assert_int_equal(node_test_in_use(), 2);
+	send_to(ports, 1);
+	assert_int_equal(sent_by(RED1), sent + 2);
+	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 4);
+}
+
+static void down_and_gone(void **state)
+{
+	static const uint16_t ports[] = {RED1, BLUE0, PORTS_END, PORT_MAX - 1, 0};
+	uint64_t down = router_drops(RED0, "port_down"), gone = router_drops(RED0, "port_gone");
+	struct port_config c = router_config(RED1);
+
+	c.disabled = true;
+	router_set(RED1, &c);
+	send_to(ports, RTE_DIM(ports));
+	assert_int_equal(router_n_sent, 1);
+	assert_int_equal(router_sent[0].port, BLUE0);
+	assert_int_equal(router_drops(RED0, "port_down"), down + 1);
+	assert_int_equal(router_drops(RED0, "port_gone"), gone + 3);
+	assert_int_equal(node_test_in_use(), 1);
+	c.disabled = false;
+	router_set(RED1, &c);
+}
+
+// Each worker has its queue; where there are more workers than queues, they take turns.
+static void queues(void **state)
+{
+	static const uint16_t ports[] = {RED1};
+	struct worker *w = router_worker();
+	unsigned id;
+
+	for (id = 0; id < 5; id++) {
+		w->id = id;
+		send_to(ports, 1);
+		assert_int_equal(router_sent[router_n_sent - 1].queue, id % 2);
+	}
+	w->id = 0;
+	port_table[RED1]->shared_tx = true;
+	router_tx = tx_locked;
+	send_to(ports, 1);
+	assert_int_equal(router_n_sent, 6);
+	assert_true(rte_spinlock_trylock(&port_table[RED1]->queues[0].tx_lock)); // and let go
+	rte_spinlock_unlock(&port_table[RED1]->queues[0].tx_lock);
+	port_table[RED1]->shared_tx = false;
+}
+
+static void many(void **state)
+{
+	uint16_t ports[256];
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(ports); i++)
+		ports[i] = i % 3 ? RED1 : FABRIC0;
+	send_to(ports, RTE_DIM(ports));
+	assert_int_equal(router_n_sent, RTE_DIM(ports));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(order_kept, reset),    cmocka_unit_test_setup(queue_full, reset),
+		cmocka_unit_test_setup(down_and_gone, reset), cmocka_unit_test_setup(queues, reset),
+		cmocka_unit_test_setup(many, reset),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
