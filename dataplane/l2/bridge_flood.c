@@ -19,7 +19,7 @@ DROP_REASON(bridge_flood_limit,
 	    "Too many copies at once: a storm of broadcasts or unknown destinations in a domain with many ends.");
 DROP_REASON(bridge_flood_tunnel_down,
 	    "A flooded frame did not reach one of the remote ends: its tunnel leads nowhere now. See `corelane nexthop list`.");
-DROP_REASON(bridge_flood_too_big, "A flooded frame is larger than what one of the remote ends' tunnels carries.");
+DROP_REASON(bridge_flood_too_big, "A flooded frame is larger than what one of the domain's ports or tunnels carries.");
 
 #define COPIES_MAX 16384 // of one batch: streams between nodes count in 16 bits
 
@@ -106,9 +106,14 @@ static bool tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *
 static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel, struct target *t)
 {
 	const struct port *p = rcu_read(port_table[id]);
+	const struct port_fwd *f = rcu_read(port_fwds[id]);
 
-	if ((id == m->port && !from_tunnel) || p == NULL || !p->up)
+	if ((id == m->port && !from_tunnel) || p == NULL || f == NULL || !p->up)
 		return false;
+	if (unlikely(m->pkt_len > f->mtu + sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))) {
+		miss(m, &drop_bridge_flood_too_big);
+		return false;
+	}
 	*t = (struct target){.edge = TX, .port = id};
 	return true;
 }

@@ -166,6 +166,23 @@ static void ends_that_miss(void **state)
 	free_outs(n);
 }
 
+static void port_too_small(void **state)
+{
+	uint64_t big = fixture_drops(1, "bridge_flood_too_big");
+	unsigned n;
+
+	port_fwds[2]->mtu = 1000;
+	n = flood(fixture_frame_len(fixture_frame(lan->id, 1, HERE, ALL, A, IP), 1019));
+	assert_int_equal(outs_to_port(n, 2), 0);
+	assert_int_equal(outs_to_port(n, 3), 1);
+	free_outs(n);
+	assert_int_equal(fixture_drops(1, "bridge_flood_too_big"), big + 1);
+	n = flood(fixture_frame_len(fixture_frame(lan->id, 1, HERE, ALL, A, IP), 1018)); // a tag is no part of the MTU
+	assert_int_equal(outs_to_port(n, 2), 1);
+	free_outs(n);
+	port_fwds[2]->mtu = 1500;
+}
+
 static void out_of_buffers(void **state)
 {
 	uint64_t before = fixture_drops(1, "bridge_no_buffer");
@@ -207,8 +224,9 @@ static void batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(from_port),      T(from_tunnel), T(other_domains_hear_nothing), T(follows_changes), T(nobody), T(ends_that_miss),
-		T(out_of_buffers), T(batch),
+		T(from_port),       T(from_tunnel),    T(other_domains_hear_nothing),
+		T(follows_changes), T(nobody),         T(ends_that_miss),
+		T(port_too_small),  T(out_of_buffers), T(batch),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
