@@ -211,17 +211,23 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 		e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
-	ref_members(&cfg, nexthop_ref);
 	e->cfg = cfg;
 	e->adj = adj;
+	if (publish(e) < 0) {
+		if (adj != UINT32_MAX)
+			adjacency_put(adj);
+		*e = old;
+		if (entries[cfg.id] == NULL)
+			free(e);
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
+	}
+	ref_members(&cfg, nexthop_ref);
 	if (entries[cfg.id] == NULL) {
 		entries[cfg.id] = e;
 		n_api += cfg.id < NEXTHOP_API_MAX;
 	} else {
-		release(&old);
+		release(&old); // workers have the new one
 	}
-	if (publish(e) < 0)
-		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
 	if (e->refs)
 		dirty = true; // groups and tunnels that lead through it
 	return 0;

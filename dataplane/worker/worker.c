@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
+#include "graph/drop.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
 #include "worker/assign.h"
@@ -25,6 +26,8 @@
 #define INJECT_RING 1024
 #define SLEEP_AFTER 256   // empty polls
 #define SLEEP_NS 50000
+
+DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a neighbour) than a worker took.");
 
 __thread struct worker *this_worker;
 
@@ -349,6 +352,7 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 	meta(m)->nexthop = NULL; // one from an earlier walk may be gone
 	if (w && rte_ring_mp_enqueue(w->inject, m) == 0)
 		return 0;
-	rte_pktmbuf_free(m);
+	drop(m, inject_full);
+	drop_packets(&m, 1);
 	return -EAGAIN;
 }
