@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 struct error {
-	int code;           // positive errno, 0 = none
-	uint32_t index;     // position in a repeated request
-	char field[64];     // "port.queues", empty when no field is to blame
-	char value[128];    // what was given
-	char valid[256];    // what would have been accepted
-	char message[768];  // the whole sentence
+	int code;          // positive errno, 0 = none
+	uint32_t index;    // position in a repeated request
+	char field[64];    // "port.queues", empty when no field is to blame
+	char value[128];   // what was given
+	char valid[256];   // what would have been accepted
+	char message[768]; // the whole sentence
 };
 
 // Fills *err (may be NULL) and returns -code. The message reads "FIELD 'VALUE': TEXT"; valid may be NULL.

@@ -21,7 +21,8 @@ DROP_REASON(fabric_unknown_type, "The frame from the underlay carries neither IP
 DROP_REASON(fabric_not_local, "The destination address is not one of this node's: a fabric port does not route for others.");
 DROP_REASON(fabric_bad_header, "The outer IP header is malformed: version, length or checksum.");
 DROP_REASON(fabric_martian_source, "The outer source address can be nobody's, or is one of this node's own: a loop, or forged.");
-DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. Tunnels are not reassembled.");
+DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. "
+			     "Tunnels are not reassembled.");
 DROP_REASON(fabric_udp_port, "A UDP packet for this node to a port that no tunnel uses. See `corelane settings show`.");
 DROP_REASON(fabric_protocol, "A packet for this node of a protocol that it does not speak.");
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
@@ -81,8 +82,8 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 		return drop(m, fabric_truncated);
 	hlen = rte_ipv4_hdr_len(ip);
 	len = rte_be_to_cpu_16(ip->total_length);
-	if (unlikely((ip->version_ihl >> 4) != 4 || hlen < sizeof(*ip) || m->data_len < l3 + hlen || len < hlen || len > m->pkt_len - l3 ||
-		     !ip4_checksum_ok(ip)))
+	if (unlikely((ip->version_ihl >> 4) != 4 || hlen < sizeof(*ip) || m->data_len < l3 + hlen || len < hlen ||
+		     len > m->pkt_len - l3 || !ip4_checksum_ok(ip)))
 		return drop(m, fabric_bad_header);
 	if (unlikely(!underlay_is_local4(ip->dst_addr)))
 		return drop(m, fabric_not_local);
@@ -112,7 +113,8 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 	}
 	if (unlikely(!underlay_is_local6(ip->dst_addr)))
 		return drop(m, fabric_not_local);
-	if (unlikely(ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr) || underlay_is_local6(ip->src_addr)))
+	if (unlikely(ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr) ||
+		     underlay_is_local6(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->proto == IPPROTO_FRAGMENT))
 		return drop(m, fabric_fragment);

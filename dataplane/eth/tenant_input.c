@@ -37,7 +37,8 @@ static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	}
 }
 
-static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, const struct rte_ether_hdr *eth)
+static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
+				     const struct rte_ether_hdr *eth)
 {
 	md->l3 = sizeof(*eth);
 	// ARP and ND about the gateway are the gateway's, also on a bridge; arp_input and nd_input pass on what is for others.
@@ -80,5 +81,5 @@ static uint16_t tenant_input(struct rte_graph *graph, struct rte_node *node, voi
 	return node_each(graph, node, objs, n, tenant_one);
 }
 
-NODE(tenant_input, tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
-     [BRIDGE] = "bridge_input");
+NODE(tenant_input,
+     tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input", [BRIDGE] = "bridge_input");

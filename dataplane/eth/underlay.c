@@ -158,8 +158,8 @@ static int check_addr(const char *field, const struct ip_prefix *p, struct error
 }
 
 // A route is free for this port when it is nobody's, or the port's own already.
-static int check_route(const struct port *old, struct vrf *v, const struct ip_prefix *p, enum route_origin origin, const char *field,
-		       bool mine, struct error *err)
+static int check_route(const struct port *old, struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
+		       const char *field, bool mine, struct error *err)
 {
 	struct rib_route *r = rib_get(v->rib[family_index(p->addr.family)], p);
 	char text[IP_TEXT];

@@ -19,8 +19,8 @@ struct underlay_addrs { // immutable, replaced as a whole
 	uint8_t ip6[UNDERLAY_ADDRS][16];
 };
 
-extern uint8_t underlay_udp[65536];              // enum underlay_udp by UDP port. Master: rw, workers: ro
-extern struct underlay_addrs *underlay_addrs;    // workers: ro (RCU)
+extern uint8_t underlay_udp[65536];           // enum underlay_udp by UDP port. Master: rw, workers: ro
+extern struct underlay_addrs *underlay_addrs; // workers: ro (RCU)
 
 static inline bool underlay_is_local4(uint32_t be)
 {

@@ -21,9 +21,9 @@ enum capture_point { CAPTURE_RX, CAPTURE_TX, CAPTURE_DROP };
 
 struct capture {
 	// Master: wo, workers: ro.
-	uint32_t points;           // bits of enum capture_point
-	uint16_t port;             // 0 = all
-	uint16_t reason;           // 0 = all; of drops
+	uint32_t points; // bits of enum capture_point
+	uint16_t port;   // 0 = all
+	uint16_t reason; // 0 = all; of drops
 	uint32_t snaplen;
 	uint32_t rate;             // packets per second
 	struct bpf_program filter; // bf_insns NULL: everything

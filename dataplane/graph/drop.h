@@ -23,12 +23,12 @@ void drop_reason_register(struct drop_reason *reason);
 const struct drop_reason *drop_reason_get(uint16_t id); // NULL past the last one
 const struct drop_reason *drop_reason_find(const char *name);
 
-#define DROP_REASON(sym, sentence)                                                                                     \
-	static struct drop_reason drop_##sym = {.name = #sym, .text = sentence};                                       \
-	__attribute__((constructor)) static void drop_##sym##_register(void)                                           \
-	{                                                                                                              \
-		drop_reason_register(&drop_##sym);                                                                     \
-	}                                                                                                              \
+#define DROP_REASON(sym, sentence)                                               \
+	static struct drop_reason drop_##sym = {.name = #sym, .text = sentence}; \
+	__attribute__((constructor)) static void drop_##sym##_register(void)     \
+	{                                                                        \
+		drop_reason_register(&drop_##sym);                               \
+	}                                                                        \
 	static_assert(1, "")
 
 // Returns the edge, so that a per-packet function can end with it.

@@ -59,7 +59,8 @@ static int node_add(const struct node_desc *d, struct error *err)
 	id = __rte_node_register(reg); // copies
 	free(reg);
 	if (id == RTE_NODE_ID_INVALID)
-		return error_set(err, EINVAL, NULL, NULL, NULL, "node %s cannot be registered: %s", d->name, rte_strerror(rte_errno));
+		return error_set(err, EINVAL, NULL, NULL, NULL, "node %s cannot be registered: %s", d->name,
+				 rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -85,7 +86,8 @@ struct rte_graph *graph_create(const char *name, int numa, struct error *err)
 	rte_graph_t id = rte_graph_create(name, &param);
 
 	if (id == RTE_GRAPH_ID_INVALID) {
-		error_set(err, rte_errno ? rte_errno : EINVAL, NULL, NULL, NULL, "graph %s cannot be made: %s", name, rte_strerror(rte_errno));
+		error_set(err, rte_errno ? rte_errno : EINVAL, NULL, NULL, NULL, "graph %s cannot be made: %s", name,
+			  rte_strerror(rte_errno));
 		return NULL;
 	}
 	return rte_graph_lookup(name);

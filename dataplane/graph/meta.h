@@ -13,19 +13,19 @@
 struct nexthop;
 
 enum meta_flags {
-	META_TRACED = 1 << 0,     // every node's decision is recorded
+	META_TRACED = 1 << 0,      // every node's decision is recorded
 	META_FROM_TUNNEL = 1 << 1, // decapsulated: outer, tos and ttl are set
-	META_ANSWER = 1 << 2,     // made by the router: no TTL decrement, no ICMP error about it
-	META_NEXTHOP = 1 << 3,    // nexthop is decided (label): no route lookup
-	META_UNIFORM = 1 << 4,    // the tunnel's TTL and DSCP go to the inner header (RFC 3443)
-	META_ROUTED = 1 << 5,     // came out of a bridge by its gateway
-	META_OUTER6 = 1 << 6,     // the outer header is IPv6
+	META_ANSWER = 1 << 2,      // made by the router: no TTL decrement, no ICMP error about it
+	META_NEXTHOP = 1 << 3,     // nexthop is decided (label): no route lookup
+	META_UNIFORM = 1 << 4,     // the tunnel's TTL and DSCP go to the inner header (RFC 3443)
+	META_ROUTED = 1 << 5,      // came out of a bridge by its gateway
+	META_OUTER6 = 1 << 6,      // the outer header is IPv6
 };
 
 struct pkt_meta {
 	const struct nexthop *nexthop;
-	uint32_t hash;   // of the (inner) flow, 0 = not computed
-	uint32_t arg;    // for the next node: label or VNI, ICMP type/code/MTU, index of an adjacency
+	uint32_t hash; // of the (inner) flow, 0 = not computed
+	uint32_t arg;  // for the next node: label or VNI, ICMP type/code/MTU, index of an adjacency
 	uint16_t vrf;
 	uint16_t bridge;
 	uint16_t out_port;

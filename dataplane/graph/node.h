@@ -37,13 +37,13 @@ void node_register(struct node_desc *desc);
 
 #define NODE(sym, fn, ...) NODE_DESC(sym, fn, false, __VA_ARGS__)
 #define NODE_SOURCE(sym, fn, ...) NODE_DESC(sym, fn, true, __VA_ARGS__)
-#define NODE_DESC(sym, fn, src, ...)                                                                                   \
-	static const char *const node_##sym##_next[] = {[EDGE_DROP] = "drop", __VA_ARGS__};                            \
-	static struct node_desc node_##sym = {                                                                         \
+#define NODE_DESC(sym, fn, src, ...)                                                                                          \
+	static const char *const node_##sym##_next[] = {[EDGE_DROP] = "drop", __VA_ARGS__};                                   \
+	static struct node_desc node_##sym = {                                                                                \
 		.name = #sym, .process = fn, .next = node_##sym##_next, .n_next = RTE_DIM(node_##sym##_next), .source = src}; \
-	__attribute__((constructor)) static void node_##sym##_register(void)                                           \
-	{                                                                                                              \
-		node_register(&node_##sym);                                                                            \
+	__attribute__((constructor)) static void node_##sym##_register(void)                                                  \
+	{                                                                                                                     \
+		node_register(&node_##sym);                                                                                   \
 	}
 
 #define NODE_CHUNK 256u
@@ -54,7 +54,8 @@ extern bool graph_tracing;
 void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
 
 // Passes n packets on, each by its edge. objs may be the node's own array.
-static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n)
+static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges,
+					  unsigned n)
 {
 	unsigned i, j;
 
@@ -73,7 +74,8 @@ static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_no
 typedef edge_t (*node_one_fn)(struct rte_mbuf *m);
 
 // Calls one() for each packet; the compiler inlines it.
-static __rte_always_inline uint16_t node_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_one_fn one)
+static __rte_always_inline uint16_t node_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
+					      node_one_fn one)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
 	edge_t edges[NODE_CHUNK];

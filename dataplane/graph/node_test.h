@@ -29,8 +29,9 @@ extern struct node_test_out node_test_outs[NODE_TEST_MAX]; // of the last run, i
 int node_test_setup(void **state);
 int node_test_teardown(void **state); // -1 when packets have leaked
 
-struct rte_mbuf *node_test_packet(const void *data, size_t len);              // port 0, all metadata 0
-unsigned node_test_run(const char *node, struct rte_mbuf **pkts, unsigned n); // up to 256 in, returns how many came out; port_rx: 0 in
-const char *node_test_one(const char *node, struct rte_mbuf *m);              // edge, NULL: it did not come out
-const char *node_test_reason(struct rte_mbuf *m);                             // why it would be dropped
-unsigned node_test_in_use(void);                                              // packets that somebody has
+struct rte_mbuf *node_test_packet(const void *data, size_t len); // port 0, all metadata 0
+unsigned node_test_run(const char *node, struct rte_mbuf **pkts,
+		       unsigned n);                              // up to 256 in, returns how many came out; port_rx: 0 in
+const char *node_test_one(const char *node, struct rte_mbuf *m); // edge, NULL: it did not come out
+const char *node_test_reason(struct rte_mbuf *m);                // why it would be dropped
+unsigned node_test_in_use(void);                                 // packets that somebody has

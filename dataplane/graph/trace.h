@@ -20,15 +20,15 @@ struct trace {
 	struct rte_ring *ring;     // of mbufs whose data is a struct trace_record
 	bool only_ours;            // follows a packet that was put in, and no others
 	// Workers: rw.
-	int32_t wanted;            // packets still to be marked
+	int32_t wanted; // packets still to be marked
 	uint32_t marked;
 };
 
 struct trace_record {
-	struct pkt_meta meta;      // as the node left it; its next hop pointer must not be followed
+	struct pkt_meta meta; // as the node left it; its next hop pointer must not be followed
 	uint64_t tsc;
-	uint32_t packet;           // number within the session
-	uint32_t nexthop;          // id, 0 = none
+	uint32_t packet;  // number within the session
+	uint32_t nexthop; // id, 0 = none
 	uint16_t worker, edge, port, length;
 	char node[32];
 	uint8_t data[TRACE_BYTES]; // the packet's start when the node had done with it

@@ -6,11 +6,11 @@
 #include "graph/meta.h"
 
 enum icmp_what {
-	ICMP_WHAT_TTL,           // time exceeded in transit
+	ICMP_WHAT_TTL, // time exceeded in transit
 	ICMP_WHAT_NO_ROUTE,
-	ICMP_WHAT_HOST,          // address unreachable
+	ICMP_WHAT_HOST, // address unreachable
 	ICMP_WHAT_PROHIBITED,
-	ICMP_WHAT_TOO_BIG,       // mtu is the next hop's
+	ICMP_WHAT_TOO_BIG, // mtu is the next hop's
 	ICMP_WHAT_PORT,
 	ICMP_WHAT_PROTOCOL,
 };

@@ -22,8 +22,8 @@ enum { IP4 = 1, IP6 };
 DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into its buffer.");
 
 #define ENCAP_ROOM (TUNNEL_HDR_MAX + 32) // what encapsulation and link layer write in front of a packet
-#define QUOTE4 (576 - 28)  // RFC 1812 4.3.2.3: as much as fits into 576 bytes
-#define QUOTE6 (1280 - 48) // RFC 4443: into the minimum MTU
+#define QUOTE4 (576 - 28)                // RFC 1812 4.3.2.3: as much as fits into 576 bytes
+#define QUOTE6 (1280 - 48)               // RFC 4443: into the minimum MTU
 
 #define ICMP6_INFORMATION 128 // the first type that is no error
 #define EXTENSIONS_MAX 8
@@ -34,8 +34,8 @@ struct type_code {
 	uint8_t type4, code4, type6, code6;
 };
 static const struct type_code codes[] = {
-	[ICMP_WHAT_TTL] = {11, 0, 3, 0},         [ICMP_WHAT_NO_ROUTE] = {3, 0, 1, 0}, [ICMP_WHAT_HOST] = {3, 1, 1, 3},
-	[ICMP_WHAT_PROHIBITED] = {3, 13, 1, 1},  [ICMP_WHAT_TOO_BIG] = {3, 4, 2, 0},  [ICMP_WHAT_PORT] = {3, 3, 1, 4},
+	[ICMP_WHAT_TTL] = {11, 0, 3, 0},        [ICMP_WHAT_NO_ROUTE] = {3, 0, 1, 0}, [ICMP_WHAT_HOST] = {3, 1, 1, 3},
+	[ICMP_WHAT_PROHIBITED] = {3, 13, 1, 1}, [ICMP_WHAT_TOO_BIG] = {3, 4, 2, 0},  [ICMP_WHAT_PORT] = {3, 3, 1, 4},
 	[ICMP_WHAT_PROTOCOL] = {3, 2, 4, 1},
 };
 
@@ -163,7 +163,8 @@ static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned qu
 	md->bridge = UINT16_MAX;
 	md->nexthop = NULL;
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
-	m->ol_flags = 0;
+	m->ol_flags &=
+		RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // whose the buffer is; not what the device said about the old packet
 	return make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
 }
 
@@ -182,7 +183,8 @@ static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	if (ip == NULL)
 		return drop(m, icmp_no_room);
 	icmp = (struct rte_icmp_hdr *)(ip + 1);
-	*ip = (struct rte_ipv4_hdr){.version_ihl = 0x45, .type_of_service = 0xc0, .time_to_live = 64, .next_proto_id = IPPROTO_ICMP};
+	*ip = (struct rte_ipv4_hdr){
+		.version_ihl = 0x45, .type_of_service = 0xc0, .time_to_live = 64, .next_proto_id = IPPROTO_ICMP};
 	ip->total_length = rte_cpu_to_be_16((uint16_t)m->pkt_len);
 	ip->src_addr = src;
 	ip->dst_addr = dst;

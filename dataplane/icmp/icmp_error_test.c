@@ -124,6 +124,37 @@ static void segments(void **state)
 	rte_pktmbuf_free(m);
 }
 
+static void count_free(void *addr, void *opaque)
+{
+	++*(unsigned *)opaque;
+}
+
+// Some drivers lend buffers of their own: they get them back.
+static void lent_buffer(void **state)
+{
+	static struct rte_mbuf_ext_shared_info shared;
+	static uint8_t buffer[2048];
+	static unsigned given_back;
+	struct rte_mbuf *m = router_hex("");
+	struct packet p = v4;
+	struct rte_mbuf *from = given_up(RED0, &p, ICMP_WHAT_TTL, 0);
+
+	shared.free_cb = count_free;
+	shared.fcb_opaque = &given_back;
+	rte_mbuf_ext_refcnt_set(&shared, 1);
+	rte_pktmbuf_attach_extbuf(m, buffer, RTE_BAD_IOVA, sizeof(buffer), &shared);
+	m->data_off = RTE_PKTMBUF_HEADROOM;
+	memcpy(rte_pktmbuf_append(m, from->data_len), rte_pktmbuf_mtod(from, void *), from->data_len);
+	m->ol_flags |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	m->port = RED0;
+	*meta(m) = *meta(from);
+	rte_pktmbuf_free(from);
+	assert_string_equal(node_test_one("icmp_error", m), "ip4_forward");
+	assert_int_equal(m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK, 0); // that was said about the old packet
+	rte_pktmbuf_free(m);
+	assert_int_equal(given_back, 1);
+}
+
 static void assert_silent(struct rte_mbuf *m)
 {
 	uint64_t before = router_drops(RED0, "ip_no_route");
@@ -247,8 +278,9 @@ static void room_for_tunnel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(types),    cmocka_unit_test(mtu),    cmocka_unit_test(quote), cmocka_unit_test(segments),
-		cmocka_unit_test(must_not), cmocka_unit_test(source), cmocka_unit_test(rate),  cmocka_unit_test(room_for_tunnel),
+		cmocka_unit_test(types),       cmocka_unit_test(mtu),    cmocka_unit_test(quote), cmocka_unit_test(segments),
+		cmocka_unit_test(must_not),    cmocka_unit_test(source), cmocka_unit_test(rate),  cmocka_unit_test(room_for_tunnel),
+		cmocka_unit_test(lent_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

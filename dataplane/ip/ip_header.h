@@ -109,7 +109,7 @@ static inline uint32_t ip4_hash(const struct rte_ipv4_hdr *ip, unsigned avail)
 	uint64_t tail = ip->next_proto_id;
 
 	if (has_ports(ip->next_proto_id) && !(ip->fragment_offset & rte_cpu_to_be_16(0x3fff)) && avail >= len + 4)
-		tail |= (uint64_t)*(const unaligned_uint32_t *)RTE_PTR_ADD(ip, len) << 8;
+		tail |= (uint64_t) * (const unaligned_uint32_t *)RTE_PTR_ADD(ip, len) << 8;
 	return hash_finish(hash_step(hash, tail));
 }
 
@@ -121,7 +121,7 @@ static inline uint32_t ip6_hash(const struct rte_ipv6_hdr *ip, unsigned avail)
 
 	hash = hash_step(hash_step(hash, q[2]), q[3]);
 	if (has_ports(ip->proto) && avail >= sizeof(*ip) + 4)
-		tail ^= (uint64_t)*(const unaligned_uint32_t *)(ip + 1) << 8;
+		tail ^= (uint64_t) * (const unaligned_uint32_t *)(ip + 1) << 8;
 	return hash_finish(hash_step(hash, tail));
 }
 

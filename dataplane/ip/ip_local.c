@@ -19,7 +19,8 @@ enum { IP4 = 1, IP6, ICMP_ERROR };
 DROP_REASON(local_truncated, "A packet for the router itself ends before its headers do.");
 DROP_REASON(local_no_service, "A packet for the router's own address of a protocol or port that it does not serve.");
 DROP_REASON(local_icmp_checksum, "An ICMP message for the router has a wrong checksum.");
-DROP_REASON(local_icmp_ignored, "An ICMP message for the router that is no echo request: an error or an answer that nobody waits for.");
+DROP_REASON(local_icmp_ignored,
+	    "An ICMP message for the router that is no echo request: an error or an answer that nobody waits for.");
 DROP_REASON(local_echo_off, "ICMP echo to the gateway is switched off on this port.");
 DROP_REASON(local_fragment, "A fragment for the router itself: it reassembles nothing.");
 
@@ -68,7 +69,8 @@ static inline edge_t echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_i
 	if (!echo_allowed(m))
 		return drop(m, local_echo_off);
 	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
-	icmp->icmp_cksum = (uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(RTE_IP_ICMP_ECHO_REQUEST << 8));
+	icmp->icmp_cksum =
+		(uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(RTE_IP_ICMP_ECHO_REQUEST << 8));
 	ip->src_addr = ip->dst_addr;
 	ip->dst_addr = src;
 	ip->time_to_live = 64;
@@ -86,7 +88,8 @@ static inline edge_t echo6(struct rte_mbuf *m, struct pkt_meta *md, struct rte_i
 
 	if (m->data_len < at + sizeof(*icmp) || len < sizeof(*icmp))
 		return drop(m, local_truncated);
-	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 || ip_fold(ip_sum(ip->src_addr, 32) + ip->payload_len + RTE_BE16(IPPROTO_ICMPV6) + raw) != 0xffff)
+	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 ||
+	    ip_fold(ip_sum(ip->src_addr, 32) + ip->payload_len + RTE_BE16(IPPROTO_ICMPV6) + raw) != 0xffff)
 		return drop(m, local_icmp_checksum);
 	if (icmp->icmp_type != ICMP6_ECHO_REQUEST)
 		return drop(m, local_icmp_ignored);

@@ -23,7 +23,8 @@ static inline uint16_t mss_limit(uint16_t configured, uint16_t mtu, const bool v
 }
 
 // Largest IP packet that the path takes in both directions: the answer to what came out of a tunnel goes back through one like it.
-static inline uint16_t mss_path_mtu(const struct rte_mbuf *m, const struct pkt_meta *md, const struct nexthop *nh, const struct port_fwd *in)
+static inline uint16_t mss_path_mtu(const struct rte_mbuf *m, const struct pkt_meta *md, const struct nexthop *nh,
+				    const struct port_fwd *in)
 {
 	unsigned overhead;
 

@@ -209,7 +209,7 @@ static void random_changes(enum family family, unsigned spread, unsigned most, u
 {
 	struct fib *fib = fib_create(family);
 	bool shrink = false;
-	struct route r;
+	struct route r = {0};
 	unsigned i;
 
 	n = 0;

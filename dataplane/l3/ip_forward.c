@@ -24,11 +24,12 @@ DROP_REASON(ip_multicast, "Multicast is not routed. Tenants that need it share a
 DROP_REASON(ip_link_local, "Link-local addresses are not routed (RFC 4291).");
 DROP_REASON(ip_ttl_exceeded, "The TTL (hop limit) ran out. A few of these come from traceroute; many mean a routing loop.");
 DROP_REASON(ip_no_route, "The VRF has no route to the destination. See `corelane route lookup ADDRESS --vrf NAME`.");
-DROP_REASON(ip_too_big, "The packet is larger than what the path to its destination carries and must not be fragmented. The sender was told with ICMP.");
+DROP_REASON(ip_too_big, "The packet is larger than what the path to its destination carries and must not be fragmented. The sender "
+			"was told with ICMP.");
 DROP_REASON(route_discard, "The route's next hop discards.");
 DROP_REASON(route_reject, "The route's next hop rejects: the sender was told with ICMP unreachable.");
-DROP_REASON(nexthop_unresolved,
-	    "The next hop leads nowhere now: its tunnel's remote address has no route in the fabric VRF, its port is gone, or no member of its group works. See `corelane nexthop show ID`.");
+DROP_REASON(nexthop_unresolved, "The next hop leads nowhere now: its tunnel's remote address has no route in the fabric VRF, its "
+				"port is gone, or no member of its group works. See `corelane nexthop show ID`.");
 
 // Cuts off what the sender's device padded. Multi-segment packets are never padded.
 static inline void trim(struct rte_mbuf *m, uint32_t want)
@@ -173,7 +174,8 @@ static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, c
 	return nh->edge;
 }
 
-static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n, const bool v6)
+static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n,
+					      const bool v6)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
 	const struct fib *fibs[NODE_CHUNK];
@@ -205,7 +207,8 @@ static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rt
 	node_pass(graph, node, objs, edges, n);
 }
 
-static __rte_always_inline uint16_t ip_forward(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, const bool v6)
+static __rte_always_inline uint16_t ip_forward(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
+					       const bool v6)
 {
 	unsigned done, k;
 

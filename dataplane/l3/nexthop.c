@@ -141,7 +141,8 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 		m = nexthop_get(cfg->group.member[i].nexthop);
 		snprintf(text, sizeof(text), "%u", m->cfg.id);
 		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !is_tunnel(m)))
-			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop", "cannot be in a group");
+			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop",
+					 "cannot be in a group");
 		snprintf(text, sizeof(text), "%u", cfg->group.member[i].weight);
 		if (cfg->group.member[i].weight < 1 || cfg->group.member[i].weight > 256)
 			return error_set(err, ERANGE, "nexthop.group.members.weight", text, "1 to 256", "is out of range");
@@ -170,7 +171,8 @@ static int check(struct nexthop_config *cfg, bool replace, struct error *err)
 	if (cfg->kind == NH_TUNNEL)
 		return tunnel_check(&cfg->tunnel, err);
 	if (cfg->kind == NH_PORT && cfg->port.addr.family == 0 && rte_is_zero_ether_addr(&cfg->port.mac))
-		return error_set(err, EINVAL, "nexthop.port.address", "", "an address or a MAC", "is needed to find the host behind the port");
+		return error_set(err, EINVAL, "nexthop.port.address", "", "an address or a MAC",
+				 "is needed to find the host behind the port");
 	return 0;
 }
 
@@ -243,7 +245,8 @@ int nexthop_del(uint32_t id, struct error *err)
 	if (e == NULL)
 		return error_set(err, ENOENT, "nexthop.id", text, NULL, "there is no such next hop");
 	if (e->refs > 0)
-		return error_set(err, EBUSY, "nexthop.id", text, NULL, "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
+		return error_set(err, EBUSY, "nexthop.id", text, NULL,
+				 "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
 	nh = nexthop_table[id];
 	rcu_publish(nexthop_table[id], NULL);
 	rcu_defer(rte_free, nh);
@@ -300,15 +303,17 @@ static int check_port_del(const struct port *p, struct error *err)
 
 	for (e = nexthop_next(0); e && e->cfg.id < NEXTHOP_API_MAX; e = nexthop_next(e->cfg.id))
 		if (e->cfg.kind == NH_PORT && e->cfg.port.id == p->id)
-			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL, "is in use: next hop %u leads through it", e->cfg.id);
+			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL, "is in use: next hop %u leads through it",
+					 e->cfg.id);
 	return 0;
 }
 
 int nexthop_init(void)
 {
 	static struct port_listener listener = {.check_del = check_port_del};
-	static const struct nexthop_config own[] = {
-		{.id = NH_ID_LOCAL, .kind = NH_LOCAL}, {.id = NH_ID_REJECT, .kind = NH_REJECT}, {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};
+	static const struct nexthop_config own[] = {{.id = NH_ID_LOCAL, .kind = NH_LOCAL},
+						    {.id = NH_ID_REJECT, .kind = NH_REJECT},
+						    {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};
 	unsigned i;
 	int ret = 0;
 

@@ -14,12 +14,12 @@
 #include "graph/node.h"
 #include "port/port.h"
 
-#define NEXTHOP_API_MAX (1u << 20)          // ids given by the operator lie below
-#define NEXTHOP_MAX (NEXTHOP_API_MAX * 2)   // ids above are the router's own
+#define NEXTHOP_API_MAX (1u << 20)        // ids given by the operator lie below
+#define NEXTHOP_MAX (NEXTHOP_API_MAX * 2) // ids above are the router's own
 #define GROUP_MAX_MEMBERS 64
 #define GROUP_BUCKETS 256
 #define TUNNEL_MAX_PATHS 16
-#define TUNNEL_HDR_MAX 80                   // IPv6 40 + UDP 8 + VXLAN 8 + Ethernet 14, rounded to 16
+#define TUNNEL_HDR_MAX 80 // IPv6 40 + UDP 8 + VXLAN 8 + Ethernet 14, rounded to 16
 
 enum nexthop_kind { NH_DISCARD, NH_REJECT, NH_LOCAL, NH_PORT, NH_GLEAN, NH_TUNNEL, NH_GROUP };
 enum encap { ENCAP_MPLSOUDP = 1, ENCAP_MPLSOGRE, ENCAP_VXLAN };
@@ -39,38 +39,38 @@ enum nexthop_edge {
 	NH_EDGE_VXLAN6,
 	NH_EDGES
 };
-#define NH_NEXT                                                                                                        \
-	[NH_EDGE_LOCAL] = "ip_local", [NH_EDGE_PORT] = "port_output", [NH_EDGE_HOLD] = "neighbor_hold",                \
-	[NH_EDGE_ICMP_ERROR] = "icmp_error", [NH_EDGE_MPLSOUDP4] = "encap_mplsoudp4",                                  \
-	[NH_EDGE_MPLSOUDP6] = "encap_mplsoudp6", [NH_EDGE_MPLSOGRE4] = "encap_mplsogre4",                              \
-	[NH_EDGE_MPLSOGRE6] = "encap_mplsogre6", [NH_EDGE_VXLAN4] = "encap_vxlan4", [NH_EDGE_VXLAN6] = "encap_vxlan6"
+#define NH_NEXT                                                                                                                \
+	[NH_EDGE_LOCAL] = "ip_local", [NH_EDGE_PORT] = "port_output", [NH_EDGE_HOLD] = "neighbor_hold",                        \
+	[NH_EDGE_ICMP_ERROR] = "icmp_error", [NH_EDGE_MPLSOUDP4] = "encap_mplsoudp4", [NH_EDGE_MPLSOUDP6] = "encap_mplsoudp6", \
+	[NH_EDGE_MPLSOGRE4] = "encap_mplsogre4", [NH_EDGE_MPLSOGRE6] = "encap_mplsogre6", [NH_EDGE_VXLAN4] = "encap_vxlan4",   \
+	[NH_EDGE_VXLAN6] = "encap_vxlan6"
 
 // What a worker sees. Immutable once published.
 struct nexthop {
 	uint32_t id;
-	uint8_t kind;      // enum nexthop_kind
-	uint8_t edge;      // enum nexthop_edge
-	uint16_t mtu;      // largest IP packet that may be handed to it
-	uint16_t mss;      // NH_PORT: TCP MSS clamp of the port, 0 = none
-	uint8_t hdr_len;   // NH_TUNNEL: bytes in front of the payload, without the underlay's Ethernet header
-	uint8_t n_paths;   // NH_TUNNEL: power of two
+	uint8_t kind;    // enum nexthop_kind
+	uint8_t edge;    // enum nexthop_edge
+	uint16_t mtu;    // largest IP packet that may be handed to it
+	uint16_t mss;    // NH_PORT: TCP MSS clamp of the port, 0 = none
+	uint8_t hdr_len; // NH_TUNNEL: bytes in front of the payload, without the underlay's Ethernet header
+	uint8_t n_paths; // NH_TUNNEL: power of two
 	union {
-		struct {   // NH_PORT, NH_GLEAN
-			uint32_t adj;  // index, NH_PORT
+		struct {              // NH_PORT, NH_GLEAN
+			uint32_t adj; // index, NH_PORT
 			uint16_t port;
 		};
-		struct {   // NH_TUNNEL
+		struct {                                 // NH_TUNNEL
 			uint32_t path[TUNNEL_MAX_PATHS]; // indices of adjacencies
 			uint32_t ip_sum;                 // outer IPv4: checksum of the constant fields, not folded
 			uint32_t pseudo_sum;             // outer IPv6: UDP pseudo header without the length
 			bool uniform, fixed_dscp, udp6_checksum;
-			uint8_t tos;                     // with fixed_dscp: DSCP << 2
-			uint8_t ttl;                     // outer, pipe mode
-			uint8_t inner_eth;               // VXLAN: bytes of inner Ethernet header for routed traffic (14)
+			uint8_t tos;                             // with fixed_dscp: DSCP << 2
+			uint8_t ttl;                             // outer, pipe mode
+			uint8_t inner_eth;                       // VXLAN: bytes of inner Ethernet header for routed traffic (14)
 			alignas(16) uint8_t hdr[TUNNEL_HDR_MAX]; // the last hdr_len bytes count
 		};
-		struct {   // NH_GROUP
-			uint32_t bucket[GROUP_BUCKETS];  // member ids, FIB_NONE where no member works
+		struct {                                // NH_GROUP
+			uint32_t bucket[GROUP_BUCKETS]; // member ids, FIB_NONE where no member works
 		};
 	};
 } __rte_cache_aligned;
@@ -81,10 +81,10 @@ extern struct nexthop *nexthop_table[NEXTHOP_MAX]; // workers: ro (RCU)
 #define ADJ_MAX 65536
 struct adjacency {
 	uint16_t port;
-	uint8_t l2_len;              // 14, or 18 with a VLAN tag
-	bool resolved;               // else packets wait in neighbor_hold
+	uint8_t l2_len; // 14, or 18 with a VLAN tag
+	bool resolved;  // else packets wait in neighbor_hold
 	uint32_t index;
-	alignas(16) uint8_t l2[32];  // the last l2_len bytes, EtherType included (to be written per packet)
+	alignas(16) uint8_t l2[32]; // the last l2_len bytes, EtherType included (to be written per packet)
 };
 extern struct adjacency *adjacency_table[ADJ_MAX]; // workers: ro (RCU); never NULL for an index that a next hop holds
 
@@ -97,7 +97,7 @@ struct group_member {
 
 struct tunnel_config {
 	enum encap encap;
-	struct ip_addr local, remote;  // local.family 0: chosen from the port that the underlay route leaves by
+	struct ip_addr local, remote; // local.family 0: chosen from the port that the underlay route leaves by
 	uint32_t label, vni;
 	struct rte_ether_addr router_mac; // zero: the virtual router's
 	bool uniform, fixed_dscp, gre_has_key, udp6_checksum;
@@ -124,24 +124,24 @@ struct nexthop_config {
 
 struct nexthop_entry { // control plane's view of one next hop
 	struct nexthop_config cfg;
-	uint32_t refs;        // routes, labels, VNIs, groups, bridges that point here
+	uint32_t refs; // routes, labels, VNIs, groups, bridges that point here
 	bool resolved;
-	uint32_t adj;         // NH_PORT: held adjacency, UINT32_MAX = none
+	uint32_t adj;          // NH_PORT: held adjacency, UINT32_MAX = none
 	struct ip_addr source; // NH_TUNNEL: outer source in use
 	uint16_t overhead;
 };
 
-int nexthop_init(void); // makes the system's own: NH_ID_*
-#define NH_ID_LOCAL (NEXTHOP_API_MAX + 1)   // the router's own addresses
+int nexthop_init(void);                   // makes the system's own: NH_ID_*
+#define NH_ID_LOCAL (NEXTHOP_API_MAX + 1) // the router's own addresses
 #define NH_ID_REJECT (NEXTHOP_API_MAX + 2)
 #define NH_ID_DISCARD (NEXTHOP_API_MAX + 3)
 
 int nexthop_add(const struct nexthop_config *cfg, bool replace, struct error *err);
-int nexthop_del(uint32_t id, struct error *err);        // -EBUSY while it is referred to
-uint32_t nexthop_alloc(void);                           // a free id of the system's range, 0 = none left
-struct nexthop_entry *nexthop_get(uint32_t id);         // NULL
-struct nexthop_entry *nexthop_next(uint32_t after);     // by id; after = 0: the first
-unsigned nexthop_count(void);                           // the operator's
+int nexthop_del(uint32_t id, struct error *err);    // -EBUSY while it is referred to
+uint32_t nexthop_alloc(void);                       // a free id of the system's range, 0 = none left
+struct nexthop_entry *nexthop_get(uint32_t id);     // NULL
+struct nexthop_entry *nexthop_next(uint32_t after); // by id; after = 0: the first
+unsigned nexthop_count(void);                       // the operator's
 void nexthop_ref(uint32_t id);
 void nexthop_unref(uint32_t id);
 int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists? else -ENOENT with err
@@ -154,4 +154,4 @@ void nexthop_poll(void); // from the master's loop
 struct nexthop *nexthop_build(struct nexthop_entry *e);         // NULL: no memory
 void tunnel_build(struct nexthop_entry *e, struct nexthop *nh); // overlay/
 void group_build(struct nexthop_entry *e, struct nexthop *nh, const struct nexthop *old);
-int tunnel_check(struct tunnel_config *t, struct error *err);   // fills defaults
+int tunnel_check(struct tunnel_config *t, struct error *err); // fills defaults

@@ -18,7 +18,8 @@ static int get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *
 
 	c->kind = NH_PORT;
 	if (p == NULL)
-		return error_set(err, ENOENT, "nexthop.port.port", in->port, "the name of a port that exists", "there is no such port");
+		return error_set(err, ENOENT, "nexthop.port.port", in->port, "the name of a port that exists",
+				 "there is no such port");
 	c->port.id = p->id;
 	if (*in->address)
 		ret = ip_parse_addr(in->address, "nexthop.port.address", &c->port.addr, err);
@@ -104,7 +105,8 @@ static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct err
 		c->kind = NH_REJECT;
 		return 0;
 	default:
-		return error_set(err, EINVAL, "nexthop", text, "port, tunnel, group, discard, local, reject", "says not what it does");
+		return error_set(err, EINVAL, "nexthop", text, "port, tunnel, group, discard, local, reject",
+				 "says not what it does");
 	}
 }
 
@@ -297,9 +299,11 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor, &corelane__v1__nexthop__descriptor, .unary = add},
-	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor, &corelane__v1__nexthop__descriptor, .next = list,
-	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor, &corelane__v1__nexthop__descriptor,
+	 .unary = add},
+	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = del},
+	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor, &corelane__v1__nexthop__descriptor,
+	 .next = list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

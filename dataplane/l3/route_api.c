@@ -96,7 +96,8 @@ static int del(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static void put_route(struct api_call *call, const struct vrf *v, const struct ip_prefix *p, const struct rib_route *r, Corelane__V1__Route *out)
+static void put_route(struct api_call *call, const struct vrf *v, const struct ip_prefix *p, const struct rib_route *r,
+		      Corelane__V1__Route *out)
 {
 	char text[IP_TEXT];
 
@@ -127,7 +128,8 @@ static int begin(const Corelane__V1__RouteListRequest *in, struct cursor *c, str
 	return *in->under ? ip_parse_prefix(in->under, "under", &c->under, err) : 0;
 }
 
-static bool wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c, const struct ip_prefix *p, const struct rib_route *r)
+static bool wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c, const struct ip_prefix *p,
+		   const struct rib_route *r)
 {
 	if (c->under.addr.family && (p->len < c->under.len || !ip_prefix_covers(&c->under, &p->addr)))
 		return false;
@@ -195,10 +197,13 @@ static int lookup(struct api_call *call, const void *req, void *resp, struct err
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Routes", "Add", &corelane__v1__route_add_request__descriptor, &corelane__v1__route_reply__descriptor, .unary = add},
-	{"corelane.v1.Routes", "Del", &corelane__v1__route_del_request__descriptor, &corelane__v1__route_reply__descriptor, .unary = del},
-	{"corelane.v1.Routes", "List", &corelane__v1__route_list_request__descriptor, &corelane__v1__route__descriptor, .next = list,
-	 .cursor_size = sizeof(struct cursor)},
-	{"corelane.v1.Routes", "Lookup", &corelane__v1__route_lookup_request__descriptor, &corelane__v1__route__descriptor, .unary = lookup},
+	{"corelane.v1.Routes", "Add", &corelane__v1__route_add_request__descriptor, &corelane__v1__route_reply__descriptor,
+	 .unary = add},
+	{"corelane.v1.Routes", "Del", &corelane__v1__route_del_request__descriptor, &corelane__v1__route_reply__descriptor,
+	 .unary = del},
+	{"corelane.v1.Routes", "List", &corelane__v1__route_list_request__descriptor, &corelane__v1__route__descriptor,
+	 .next = list, .cursor_size = sizeof(struct cursor)},
+	{"corelane.v1.Routes", "Lookup", &corelane__v1__route_lookup_request__descriptor, &corelane__v1__route__descriptor,
+	 .unary = lookup},
 };
 API_METHODS(methods)

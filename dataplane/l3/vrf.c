@@ -190,8 +190,8 @@ int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 
 	if (r == NULL || r->origin == origin)
 		return 0;
-	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix",
-			 "is a %s route of VRF '%s'", origin_names[r->origin], v->name);
+	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix", "is a %s route of VRF '%s'",
+			 origin_names[r->origin], v->name);
 }
 
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)
@@ -237,7 +237,8 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 	if (r == NULL)
 		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'", v->name);
 	if (r->origin != origin)
-		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route and goes with its port", origin_names[r->origin]);
+		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route and goes with its port",
+				 origin_names[r->origin]);
 	c = rib_cover(v->rib[f], p, &cover);
 	if (fib_unset(v->fib[f], p, c ? &cover : NULL, c ? c->nexthop : FIB_NONE) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to change the FIB");

@@ -23,14 +23,14 @@ struct vrf {
 	uint16_t id;
 	struct fib *fib[2]; // IPv4, IPv6
 	struct rib *rib[2];
-	uint32_t refs;      // ports, labels, VNIs, bridges
+	uint32_t refs; // ports, labels, VNIs, bridges
 };
 
 int vrf_init(struct error *err);
 struct vrf *vrf_add(const char *name, uint32_t id, struct error *err); // id 0: the next free one
 int vrf_del(const char *name, struct error *err);
-struct vrf *vrf_get(uint16_t id);         // NULL
-struct vrf *vrf_find(const char *name);   // NULL
+struct vrf *vrf_get(uint16_t id);                                                 // NULL
+struct vrf *vrf_find(const char *name);                                           // NULL
 struct vrf *vrf_find_err(const char *name, const char *field, struct error *err); // NULL with err
 struct vrf *vrf_next(const struct vrf *v);
 unsigned vrf_count(void);
@@ -43,6 +43,7 @@ static inline unsigned family_index(uint8_t family)
 // A prefix has one route: an origin replaces only its own, another's is refused with -EEXIST.
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err);
 int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
-int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err); // would route_set() be refused?
+int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
+		struct error *err); // would route_set() be refused?
 uint64_t route_count(uint8_t family);
 const char *route_origin_name(uint8_t origin);

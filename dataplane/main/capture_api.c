@@ -79,7 +79,8 @@ static int get_capture(const Corelane__V1__CaptureRequest *in, struct capture *c
 	if (*in->reason) {
 		r = drop_reason_find(in->reason);
 		if (r == NULL)
-			return error_set(err, ENOENT, "reason", in->reason, "a reason of `corelane drops --all`", "there is no such drop reason");
+			return error_set(err, ENOENT, "reason", in->reason, "a reason of `corelane drops --all`",
+					 "there is no such drop reason");
 		c->reason = r->id;
 	}
 	c->snaplen = in->snaplen ? in->snaplen : 262144;
@@ -164,8 +165,8 @@ static void done(void *cursor)
 static const struct api_method methods[] = {
 	{"corelane.v1.Capture", "Packets", &corelane__v1__capture_request__descriptor, &corelane__v1__captured_packet__descriptor,
 	 .next = packets, .done = done, .cursor_size = sizeof(struct stream *)},
-	{"corelane.v1.Capture", "Trace", &corelane__v1__trace_request__descriptor, &corelane__v1__trace_step__descriptor, .next = trace_next,
-	 .done = trace_done, .cursor_size = sizeof(void *)},
+	{"corelane.v1.Capture", "Trace", &corelane__v1__trace_request__descriptor, &corelane__v1__trace_step__descriptor,
+	 .next = trace_next, .done = trace_done, .cursor_size = sizeof(void *)},
 };
 API_METHODS(methods)
 

@@ -58,7 +58,8 @@ static int confine(const struct options *o, unsigned *main_cpu, struct error *er
 			sched_getaffinity(0, sizeof(set), &set);
 	}
 	if (sched_setaffinity(0, sizeof(set), &set) < 0)
-		return error_set(err, errno, "--control-cpus", o->control_cpus, "CPUs that this process may use", "%s", strerror(errno));
+		return error_set(err, errno, "--control-cpus", o->control_cpus, "CPUs that this process may use", "%s",
+				 strerror(errno));
 	for (i = 0; i < CPU_SETSIZE && !CPU_ISSET(i, &set); i++)
 		;
 	*main_cpu = i;
@@ -92,8 +93,9 @@ int eal_start(const struct options *o, struct error *err)
 	snprintf(level, sizeof(level), "corelane*:%d", level_number(o->log_level));
 	argv[argc++] = lcores;
 	argv[argc++] = prefix;
-	argv[argc++] = hugepages ? "--in-memory" : "--no-shconf"; // nothing is left behind; DPDK has no --in-memory without hugepages
-	argv[argc++] = "-a"; // probe no device by itself: ports name theirs
+	argv[argc++] =
+		hugepages ? "--in-memory" : "--no-shconf"; // nothing is left behind; DPDK has no --in-memory without hugepages
+	argv[argc++] = "-a";                               // probe no device by itself: ports name theirs
 	argv[argc++] = "0000:00:00.0";
 	argv[argc++] = "-m";
 	argv[argc++] = memory;
@@ -110,7 +112,9 @@ int eal_start(const struct options *o, struct error *err)
 		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s", rte_strerror(rte_errno));
 	rte_log_set_level(corelane_logtype, (uint32_t)level_number(o->log_level));
 	if (!hugepages)
-		LOG(NOTICE, "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the guide on hugepages",
+		LOG(NOTICE,
+		    "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the guide on "
+		    "hugepages",
 		    free_hugepages_mb(), o->memory_mb);
 	return 0;
 }

@@ -36,8 +36,8 @@
 #include "worker/punt.h"
 #include "worker/worker.h"
 
-#define TICK_US 1000      // the master looks at its rings
-#define SLOW_TICK 100     // ticks between looks at timers
+#define TICK_US 1000  // the master looks at its rings
+#define SLOW_TICK 100 // ticks between looks at timers
 
 static int fail(const struct error *err)
 {
@@ -165,7 +165,7 @@ static void stop(void)
 {
 	api_server_stop();
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
-	worker_del_all(); // nobody reads any more
+	worker_del_all();                              // nobody reads any more
 	port_del_all();
 	rcu_fini();
 	rte_eal_cleanup();

@@ -10,26 +10,38 @@
 
 #include <rte_version.h>
 
-enum { OPT_RUN_DIR = 256, OPT_SOCKET, OPT_WORKERS, OPT_IDLE, OPT_CONTROL, OPT_NO_HUGE, OPT_MEMORY, OPT_MBUFS, OPT_MBUF_SIZE, OPT_FIB,
-       OPT_ROUTER_MAC, OPT_LOG, OPT_CHECK };
+enum {
+	OPT_RUN_DIR = 256,
+	OPT_SOCKET,
+	OPT_WORKERS,
+	OPT_IDLE,
+	OPT_CONTROL,
+	OPT_NO_HUGE,
+	OPT_MEMORY,
+	OPT_MBUFS,
+	OPT_MBUF_SIZE,
+	OPT_FIB,
+	OPT_ROUTER_MAC,
+	OPT_LOG,
+	OPT_CHECK
+};
 
-static const struct option longs[] = {
-	{"run-dir", required_argument, NULL, OPT_RUN_DIR},
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"worker-cpus", required_argument, NULL, OPT_WORKERS},
-	{"idle", required_argument, NULL, OPT_IDLE},
-	{"control-cpus", required_argument, NULL, OPT_CONTROL},
-	{"no-huge", no_argument, NULL, OPT_NO_HUGE},
-	{"memory", required_argument, NULL, OPT_MEMORY},
-	{"mbufs", required_argument, NULL, OPT_MBUFS},
-	{"mbuf-size", required_argument, NULL, OPT_MBUF_SIZE},
-	{"fib-memory", required_argument, NULL, OPT_FIB},
-	{"router-mac", required_argument, NULL, OPT_ROUTER_MAC},
-	{"log-level", required_argument, NULL, OPT_LOG},
-	{"check", no_argument, NULL, OPT_CHECK},
-	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, 'h'},
-	{0}};
+static const struct option longs[] = {{"run-dir", required_argument, NULL, OPT_RUN_DIR},
+				      {"socket", required_argument, NULL, OPT_SOCKET},
+				      {"worker-cpus", required_argument, NULL, OPT_WORKERS},
+				      {"idle", required_argument, NULL, OPT_IDLE},
+				      {"control-cpus", required_argument, NULL, OPT_CONTROL},
+				      {"no-huge", no_argument, NULL, OPT_NO_HUGE},
+				      {"memory", required_argument, NULL, OPT_MEMORY},
+				      {"mbufs", required_argument, NULL, OPT_MBUFS},
+				      {"mbuf-size", required_argument, NULL, OPT_MBUF_SIZE},
+				      {"fib-memory", required_argument, NULL, OPT_FIB},
+				      {"router-mac", required_argument, NULL, OPT_ROUTER_MAC},
+				      {"log-level", required_argument, NULL, OPT_LOG},
+				      {"check", no_argument, NULL, OPT_CHECK},
+				      {"version", no_argument, NULL, 'V'},
+				      {"help", no_argument, NULL, 'h'},
+				      {0}};
 
 static void usage(void)
 {
@@ -175,8 +187,8 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 		return ret < 0 ? ret : path("--router-mac", o->router_mac, sizeof(o->router_mac), arg, err);
 	case OPT_LOG:
 		if (!level_ok(arg))
-			return error_set(err, EINVAL, "--log-level", arg, "emergency, alert, critical, error, warning, notice, info, debug",
-					 "is no log level");
+			return error_set(err, EINVAL, "--log-level", arg,
+					 "emergency, alert, critical, error, warning, notice, info, debug", "is no log level");
 		return path("--log-level", o->log_level, sizeof(o->log_level), arg, err);
 	default:
 		o->check = true;
@@ -186,7 +198,8 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 
 static int defaults(struct options *o, struct error *err)
 {
-	if (o->socket[0] == '\0' && snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
+	if (o->socket[0] == '\0' &&
+	    snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
 		return error_set(err, EINVAL, "--run-dir", o->run_dir, "a shorter path", "is too long for a socket in it");
 	if (o->n_workers == 0) {
 		o->worker_cpus[0] = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) - 1;
@@ -215,7 +228,8 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 			return 1;
 		}
 		if (opt == '?' || opt == ':')
-			return error_set(err, EINVAL, "option", argv[optind - 1], "see corelaned --help", "is unknown or lacks its value");
+			return error_set(err, EINVAL, "option", argv[optind - 1], "see corelaned --help",
+					 "is unknown or lacks its value");
 		ret = option(opt, optarg, o, err);
 		if (ret < 0)
 			return ret;

@@ -9,22 +9,22 @@
 #include "worker/worker.h"
 
 struct options {
-	char run_dir[80];          // sockets and lock of this instance
+	char run_dir[80]; // sockets and lock of this instance
 	char socket[108];
 	unsigned worker_cpus[WORKER_MAX];
 	unsigned n_workers;
 	enum idle_policy idle;
 	bool idle_given;
-	char control_cpus[128];    // list of the CPUs of all threads that do not forward; empty: those that no worker has
+	char control_cpus[128]; // list of the CPUs of all threads that do not forward; empty: those that no worker has
 	bool no_huge;
-	unsigned memory_mb;        // 0: 512
-	unsigned mbufs;            // 0: by the pool
-	unsigned mbuf_size;        // data room without headroom, 0: 2048
+	unsigned memory_mb; // 0: 512
+	unsigned mbufs;     // 0: by the pool
+	unsigned mbuf_size; // data room without headroom, 0: 2048
 	uint64_t fib_bytes;
-	char router_mac[18];       // empty: derived from the host and the run directory
+	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
 	bool check;
-	const char *eal[32];       // further arguments for DPDK, after "--"
+	const char *eal[32]; // further arguments for DPDK, after "--"
 	unsigned n_eal;
 };
 

@@ -141,7 +141,7 @@ struct stat_cursor {
 	struct stat {
 		char name[64];
 		uint64_t value;
-	} *stats;
+	} * stats;
 };
 
 static void collect(void *arg, const char *name, uint64_t value)

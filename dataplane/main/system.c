@@ -52,7 +52,8 @@ static void derive_router_mac(const char *run_dir)
 	a = rte_hash_crc(id, (uint32_t)strlen(id), 1);
 	a = rte_hash_crc(run_dir, (uint32_t)strlen(run_dir), a);
 	b = rte_hash_crc(id, (uint32_t)strlen(id), ~a);
-	overlay_router_mac = (struct rte_ether_addr){{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
+	overlay_router_mac =
+		(struct rte_ether_addr){{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
 }
 
 int system_init(const struct options *o, struct error *err)
@@ -240,7 +241,8 @@ static int get_field(const Corelane__V1__Settings *in, const char *f, struct wan
 		return check_udp("settings.vxlan_ports", in->vxlan_ports, in->n_vxlan_ports, err);
 	}
 	if (strcmp(f, "mac_age_seconds") == 0)
-		return w->s.mac_age_seconds = in->mac_age_seconds, check_range("settings.mac_age_seconds", in->mac_age_seconds, 10, 1000000, err);
+		return w->s.mac_age_seconds = in->mac_age_seconds,
+		       check_range("settings.mac_age_seconds", in->mac_age_seconds, 10, 1000000, err);
 	if (strcmp(f, "neighbor_age_seconds") == 0)
 		return w->s.neighbor_age_seconds = in->neighbor_age_seconds,
 		       check_range("settings.neighbor_age_seconds", in->neighbor_age_seconds, 1, 1000000, err);
@@ -250,9 +252,10 @@ static int get_field(const Corelane__V1__Settings *in, const char *f, struct wan
 	if (strcmp(f, "label_stack_depth") == 0)
 		return w->s.label_stack_depth = in->label_stack_depth,
 		       check_range("settings.label_stack_depth", in->label_stack_depth, 1, 16, err);
-	return error_set(err, EINVAL, "fields", f,
-			 "mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth",
-			 "cannot be set");
+	return error_set(
+		err, EINVAL, "fields", f,
+		"mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth",
+		"cannot be set");
 }
 
 static void apply_udp(const uint32_t *ports, size_t n, uint32_t *own, size_t *n_own, enum underlay_udp kind)
@@ -300,9 +303,11 @@ static int set_settings(struct api_call *call, const void *req, void *resp, stru
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor, .unary = hello},
+	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
+	 .unary = hello},
 	{"corelane.v1.System", "GetStatus", &corelane__v1__empty__descriptor, &corelane__v1__status__descriptor, .unary = status},
-	{"corelane.v1.System", "GetSettings", &corelane__v1__empty__descriptor, &corelane__v1__settings__descriptor, .unary = get_settings},
+	{"corelane.v1.System", "GetSettings", &corelane__v1__empty__descriptor, &corelane__v1__settings__descriptor,
+	 .unary = get_settings},
 	{"corelane.v1.System", "SetSettings", &corelane__v1__settings_set_request__descriptor, &corelane__v1__settings__descriptor,
 	 .unary = set_settings},
 };

@@ -20,7 +20,7 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-#define QUIET_MS 100    // a trace is over when its packets have been seen and nothing more comes for so long
+#define QUIET_MS 100 // a trace is over when its packets have been seen and nothing more comes for so long
 #define PACKETS_MAX 200
 
 struct stream {
@@ -60,7 +60,8 @@ static int put_in(const Corelane__V1__TraceRequest *in, const struct port *p, st
 	data = m && in->packet.len <= UINT16_MAX ? rte_pktmbuf_append(m, (uint16_t)in->packet.len) : NULL;
 	if (data == NULL || in->packet.len < 14) {
 		rte_pktmbuf_free(m);
-		return error_set(err, EINVAL, "packet", text, "an Ethernet frame of 14 bytes to one buffer", "has an unusable length");
+		return error_set(err, EINVAL, "packet", text, "an Ethernet frame of 14 bytes to one buffer",
+				 "has an unusable length");
 	}
 	memcpy(data, in->packet.data, in->packet.len);
 	memset(meta(m), 0, sizeof(struct pkt_meta));
@@ -136,8 +137,9 @@ static void add(char *buf, size_t size, const char *what)
 
 static const char *kind_name(uint32_t nexthop)
 {
-	static const char *const names[] = {[NH_DISCARD] = "discard", [NH_REJECT] = "reject", [NH_LOCAL] = "local", [NH_PORT] = "port",
-					    [NH_GLEAN] = "connected", [NH_TUNNEL] = "tunnel", [NH_GROUP] = "group"};
+	static const char *const names[] = {
+		[NH_DISCARD] = "discard", [NH_REJECT] = "reject", [NH_LOCAL] = "local", [NH_PORT] = "port",
+		[NH_GLEAN] = "connected", [NH_TUNNEL] = "tunnel", [NH_GROUP] = "group"};
 	const struct nexthop_entry *e = nexthop_get(nexthop);
 
 	return e ? names[e->cfg.kind] : "gone";

@@ -3,7 +3,8 @@
 
 DROP_REASON(tunnel_truncated, "The packet from the tunnel ends before the headers that it announces.");
 DROP_REASON(tunnel_not_ip, "The tunnel's payload is neither IPv4 nor IPv6, but its label or VNI stands for a VRF.");
-DROP_REASON(tunnel_congested, "The underlay marked congestion (ECN) on a packet whose inner header does not support it: RFC 6040 has it dropped.");
+DROP_REASON(tunnel_congested,
+	    "The underlay marked congestion (ECN) on a packet whose inner header does not support it: RFC 6040 has it dropped.");
 DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: it was damaged on the way.");
 DROP_REASON(tunnel_nexthop_gone, "The label or VNI stands for a next hop that no longer exists.");
 
@@ -59,7 +60,8 @@ bool decap_mark(struct rte_mbuf *m, unsigned at)
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp)
 {
 	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, meta((struct rte_mbuf *)(uintptr_t)m)->outer);
-	unsigned l4 = (unsigned)((const uint8_t *)udp - rte_pktmbuf_mtod(m, const uint8_t *)), len = rte_be_to_cpu_16(udp->dgram_len);
+	unsigned l4 = (unsigned)((const uint8_t *)udp - rte_pktmbuf_mtod(m, const uint8_t *)),
+		 len = rte_be_to_cpu_16(udp->dgram_len);
 	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)outer;
 	const struct rte_ipv6_hdr *ip6 = (const struct rte_ipv6_hdr *)outer;
 	uint64_t sum = RTE_BE16(IPPROTO_UDP) + udp->dgram_len;

@@ -15,7 +15,8 @@ enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE };
 #define DECAP_NEXT [DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input"
 
 // Reasons that several decapsulations share (decap.c).
-extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop;
+extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum,
+												       *const decap_nexthop;
 
 // True when ECN or, in uniform mode, TTL and DSCP of the outer header concern the inner one.
 static inline bool decap_must_mark(const struct pkt_meta *md)

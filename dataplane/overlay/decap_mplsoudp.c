@@ -3,8 +3,10 @@
 // Reads: l3 (the label stack), outer.  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the label's target and the inner version.
 #include "overlay/mpls.h"
 
-DROP_REASON(mpls_unknown_label, "The label is nobody's here: the other end's routes are stale, or the packet was sent to the wrong node. See `corelane label list`.");
-DROP_REASON(mpls_stack_depth, "There are more labels than this node pops: one service label, below explicit nulls up to the depth that is set.");
+DROP_REASON(mpls_unknown_label, "The label is nobody's here: the other end's routes are stale, or the packet was sent to the wrong "
+				"node. See `corelane label list`.");
+DROP_REASON(mpls_stack_depth,
+	    "There are more labels than this node pops: one service label, below explicit nulls up to the depth that is set.");
 DROP_REASON(mpls_reserved, "A reserved label (RFC 3032) that has no meaning here.");
 DROP_REASON(mpls_ttl_zero, "The label's TTL is 0.");
 

@@ -8,7 +8,8 @@
 
 DROP_REASON(vxlan_bad_flags, "The VXLAN header does not say that its VNI is valid (RFC 7348, I flag).");
 DROP_REASON(vxlan_unknown_vni, "The VNI is nobody's here. See `corelane vni list`.");
-DROP_REASON(vxlan_wrong_router_mac, "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
+DROP_REASON(vxlan_wrong_router_mac,
+	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 
 static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
 {

@@ -38,7 +38,7 @@ static inline void finish_ip4(struct rte_ipv4_hdr *ip, const struct nexthop *nh,
 		sum += (uint16_t)~rte_cpu_to_be_16((uint16_t)(nh->ttl << 8)) + rte_cpu_to_be_16((uint16_t)(ttl << 8));
 	}
 	sum = (sum & 0xffff) + (sum >> 16);
-	ip->hdr_checksum = (uint16_t)~(sum + (sum >> 16));
+	ip->hdr_checksum = (uint16_t) ~(sum + (sum >> 16));
 }
 
 static inline void finish_ip6(struct rte_ipv6_hdr *ip, uint8_t tos, uint8_t ttl, uint32_t hash, unsigned len)
@@ -60,7 +60,7 @@ static inline void udp6_checksum(const struct rte_mbuf *m, const struct nexthop 
 		return;
 	sum = nh->pseudo_sum + udp->dgram_len + raw;
 	sum = (sum & 0xffff) + (sum >> 16);
-	udp->dgram_cksum = (uint16_t)~(sum + (sum >> 16));
+	udp->dgram_cksum = (uint16_t) ~(sum + (sum >> 16));
 	if (udp->dgram_cksum == 0)
 		udp->dgram_cksum = 0xffff;
 }
@@ -113,7 +113,8 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap
 		copy_header(end, nh, header_room(encap, v6));
 	}
 	if (encap == ENCAP_VXLAN && !frame)
-		*(unaligned_uint16_t *)(payload - 2) = (inner[0] >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+		*(unaligned_uint16_t *)(payload - 2) =
+			(inner[0] >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	if (encap != ENCAP_VXLAN && unlikely(ttl != nh->ttl))
 		payload[-1] = ttl; // of the label
 
@@ -138,13 +139,13 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap
 	return adjacency_write(m, nh->path[(md->hash >> 8) & (nh->n_paths - 1)]) ? ENCAP_TX : ENCAP_HOLD;
 }
 
-#define ENCAP_NODE(name, encap, v6)                                                                                    \
-	static inline edge_t name##_one(struct rte_mbuf *m)                                                            \
-	{                                                                                                              \
-		return encap_one(m, encap, v6);                                                                        \
-	}                                                                                                              \
-	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)                  \
-	{                                                                                                              \
-		return node_each(graph, node, objs, n, name##_one);                                                    \
-	}                                                                                                              \
+#define ENCAP_NODE(name, encap, v6)                                                                   \
+	static inline edge_t name##_one(struct rte_mbuf *m)                                           \
+	{                                                                                             \
+		return encap_one(m, encap, v6);                                                       \
+	}                                                                                             \
+	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n) \
+	{                                                                                             \
+		return node_each(graph, node, objs, n, name##_one);                                   \
+	}                                                                                             \
 	NODE(name, name, [ENCAP_TX] = "port_tx", [ENCAP_HOLD] = "neighbor_hold")

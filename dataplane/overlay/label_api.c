@@ -34,7 +34,8 @@ static int get_target(const char *vrf, const char *bridge, uint32_t nexthop, boo
 		if (ret < 0)
 			return ret;
 		if (nexthop_get(nexthop)->cfg.kind == NH_LOCAL)
-			return error_set(err, EINVAL, "target.nexthop", NULL, "another kind of next hop", "the router's own addresses belong to a VRF");
+			return error_set(err, EINVAL, "target.nexthop", NULL, "another kind of next hop",
+					 "the router's own addresses belong to a VRF");
 		*out = TARGET(TARGET_NEXTHOP, nexthop);
 	}
 	*out |= uniform ? TARGET_UNIFORM : 0;
@@ -54,22 +55,22 @@ static const char *bridge_name(uint32_t target)
 #define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
 
 // The two messages differ in their C types only.
-#define PUT_TARGET(call, target, out, PREFIX)                                                                          \
-	do {                                                                                                           \
-		(out)->uniform = ((target) & TARGET_UNIFORM) != 0;                                                     \
-		switch (TARGET_KIND(target)) {                                                                         \
-		case TARGET_VRF:                                                                                       \
-			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_VRF;                                     \
-			(out)->vrf = api_strdup(call, vrf_name(target));                                               \
-			break;                                                                                         \
-		case TARGET_BRIDGE:                                                                                    \
-			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_BRIDGE;                                  \
-			(out)->bridge = api_strdup(call, bridge_name(target));                                         \
-			break;                                                                                         \
-		default:                                                                                               \
-			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_NEXTHOP;                                 \
-			(out)->nexthop = TARGET_ID(target);                                                            \
-		}                                                                                                      \
+#define PUT_TARGET(call, target, out, PREFIX)                                          \
+	do {                                                                           \
+		(out)->uniform = ((target)&TARGET_UNIFORM) != 0;                       \
+		switch (TARGET_KIND(target)) {                                         \
+		case TARGET_VRF:                                                       \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_VRF;     \
+			(out)->vrf = api_strdup(call, vrf_name(target));               \
+			break;                                                         \
+		case TARGET_BRIDGE:                                                    \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_BRIDGE;  \
+			(out)->bridge = api_strdup(call, bridge_name(target));         \
+			break;                                                         \
+		default:                                                               \
+			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_NEXTHOP; \
+			(out)->nexthop = TARGET_ID(target);                            \
+		}                                                                      \
 	} while (0)
 
 static int label_add(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -81,7 +82,8 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 
 	if (in == NULL || in->target_case == CORELANE__V1__LABEL__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "label.target", NULL, "vrf, bridge or nexthop", "a label needs a target");
-	ret = get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform, &target, err);
+	ret = get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform,
+			 &target, err);
 	if (ret == 0)
 		ret = label_set(in->label, target, err);
 	if (ret < 0)
@@ -118,7 +120,8 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 
 	if (in == NULL || in->target_case == CORELANE__V1__VNI__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "vni.target", NULL, "vrf, bridge or nexthop", "a VNI needs a target");
-	ret = get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform, &target, err);
+	ret = get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform,
+			 &target, err);
 	if (ret == 0)
 		ret = vni_set(in->vni, target, err);
 	if (ret < 0)
@@ -147,10 +150,12 @@ static int vni_list(struct api_call *call, const void *req, void *cursor, void *
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Labels", "Add", &corelane__v1__label_add_request__descriptor, &corelane__v1__label__descriptor, .unary = label_add},
-	{"corelane.v1.Labels", "Del", &corelane__v1__label_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = label_del},
-	{"corelane.v1.Labels", "List", &corelane__v1__label_list_request__descriptor, &corelane__v1__label__descriptor, .next = label_list,
-	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Labels", "Add", &corelane__v1__label_add_request__descriptor, &corelane__v1__label__descriptor,
+	 .unary = label_add},
+	{"corelane.v1.Labels", "Del", &corelane__v1__label_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = label_del},
+	{"corelane.v1.Labels", "List", &corelane__v1__label_list_request__descriptor, &corelane__v1__label__descriptor,
+	 .next = label_list, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Vnis", "Add", &corelane__v1__vni_add_request__descriptor, &corelane__v1__vni__descriptor, .unary = vni_add},
 	{"corelane.v1.Vnis", "Del", &corelane__v1__vni_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = vni_del},
 	{"corelane.v1.Vnis", "List", &corelane__v1__vni_list_request__descriptor, &corelane__v1__vni__descriptor, .next = vni_list,

@@ -13,7 +13,7 @@
 #define VNI_MAX (1u << 24)
 
 extern uint16_t overlay_mpls_port, overlay_vxlan_port; // UDP ports that are sent. Master: rw, next hops are rebuilt
-extern struct rte_ether_addr overlay_router_mac;        // inner MAC of this node in routed VXLAN
+extern struct rte_ether_addr overlay_router_mac;       // inner MAC of this node in routed VXLAN
 static const struct rte_ether_addr overlay_gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 
 // What a label or VNI stands for: one word, so that workers read it at once.
@@ -23,7 +23,7 @@ enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };
 #define TARGET_KIND(t) ((enum target_kind)((t) >> 28))
 #define TARGET_ID(t) ((t) & (TARGET_UNIFORM - 1))
 
-extern uint32_t *label_table;          // LABEL_MAX words. Master: rw, workers: ro
+extern uint32_t *label_table;              // LABEL_MAX words. Master: rw, workers: ro
 extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = none of them. Master: rw, workers: ro (RCU)
 extern uint8_t label_stack_depth;
 
@@ -36,11 +36,11 @@ static inline uint32_t vni_target(uint32_t vni)
 
 // Control plane: master thread only.
 int overlay_init(struct error *err);
-int label_set(uint32_t label, uint32_t target, struct error *err);  // -EEXIST when it is taken
+int label_set(uint32_t label, uint32_t target, struct error *err); // -EEXIST when it is taken
 int label_unset(uint32_t label, struct error *err);
 int vni_set(uint32_t vni, uint32_t target, struct error *err);
 int vni_unset(uint32_t vni, struct error *err);
-uint32_t label_next(uint32_t after);  // the next label in use, LABEL_MAX = none
-uint32_t vni_next(uint32_t after);    // VNI_MAX = none
+uint32_t label_next(uint32_t after); // the next label in use, LABEL_MAX = none
+uint32_t vni_next(uint32_t after);   // VNI_MAX = none
 unsigned label_count(void);
 unsigned vni_count(void);

@@ -36,13 +36,14 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	int ret;
 
 	if (t->encap < ENCAP_MPLSOUDP || t->encap > ENCAP_VXLAN)
-		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, "mplsoudp, mplsogre, vxlan", "a tunnel needs an encapsulation");
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, "mplsoudp, mplsogre, vxlan",
+				 "a tunnel needs an encapsulation");
 	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
 		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text), "a unicast address",
 				 "cannot be a tunnel's end");
 	if (t->local.family && t->local.family != t->remote.family)
-		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text), "an address of the remote's family",
-				 "is of another family than the remote");
+		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
+				 "an address of the remote's family", "is of another family than the remote");
 	if (t->encap == ENCAP_VXLAN)
 		ret = check_number("nexthop.tunnel.vni", t->vni, 1, (1 << 24) - 1, err);
 	else

@@ -9,9 +9,9 @@
 #include "port/port_kinds.h"
 
 struct dpdk_queue {
-	uint16_t device, index;  // of DPDK
-	bool linear;             // the device takes no chained buffers
-	uint64_t tx_errors;      // sending worker: rw, master: ro
+	uint16_t device, index; // of DPDK
+	bool linear;            // the device takes no chained buffers
+	uint64_t tx_errors;     // sending worker: rw, master: ro
 } __rte_cache_aligned;
 
 struct dpdk {
@@ -19,11 +19,11 @@ struct dpdk {
 	struct port_watch *watch;
 	struct rte_device *device;
 	char name[RTE_DEV_NAME_MAX_LEN];
-	char netdev[IFNAMSIZ];   // af_packet and af_xdp: the kernel interface beneath, else empty
-	int ctl, old_mtu;        // socket for its ioctls; its MTU before us
-	bool raised;             // it was down before us
+	char netdev[IFNAMSIZ]; // af_packet and af_xdp: the kernel interface beneath, else empty
+	int ctl, old_mtu;      // socket for its ioctls; its MTU before us
+	bool raised;           // it was down before us
 	uint16_t id;
-	uint16_t frame_mtu;      // what fits the frames of af_packet's ring, 0 = no such limit
+	uint16_t frame_mtu; // what fits the frames of af_packet's ring, 0 = no such limit
 	bool up, callbacks;
 	struct dpdk_queue queues[PORT_MAX_QUEUES];
 };

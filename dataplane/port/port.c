@@ -99,13 +99,15 @@ static int check_role(const struct port_config *cfg, struct error *err)
 {
 	if (cfg->role == PORT_FABRIC) {
 		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests)
-			return error_set(err, EINVAL, "port.role", "fabric", "role tenant", "has neither VRF, bridge, gateways nor guests");
+			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
+					 "has neither VRF, bridge, gateways nor guests");
 		return 0;
 	}
 	if (cfg->role != PORT_TENANT)
 		return error_set(err, EINVAL, "port.role", NULL, "fabric, tenant", "a port needs a role");
 	if (cfg->n_addrs)
-		return error_set(err, EINVAL, "port.addresses", NULL, "gateways", "a tenant port has gateways, not addresses of its own");
+		return error_set(err, EINVAL, "port.addresses", NULL, "gateways",
+				 "a tenant port has gateways, not addresses of its own");
 	if (cfg->vlan)
 		return error_set(err, EINVAL, "port.vlan", NULL, "role fabric", "only a fabric port tags its traffic");
 	if (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX)

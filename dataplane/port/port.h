@@ -17,11 +17,11 @@
 #include "base/error.h"
 #include "base/ip.h"
 
-#define PORT_NAME 32     // with its terminator
-#define PORT_MAX 1024    // ids 1..PORT_MAX-1; 0 = none
+#define PORT_NAME 32  // with its terminator
+#define PORT_MAX 1024 // ids 1..PORT_MAX-1; 0 = none
 #define PORT_MAX_QUEUES 16
 #define PORT_MAX_ADDRS 16
-#define BATCH 256        // packets in one poll of a worker
+#define BATCH 256 // packets in one poll of a worker
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT = 2 };
 
@@ -30,10 +30,10 @@ struct port;
 struct port_queue {
 	struct port *port;
 	uint16_t index;
-	void *priv;              // of the kind
-	rte_spinlock_t tx_lock;  // workers: taken when port->shared_tx
-	uint32_t rx_worker;      // master: who polls it, UINT32_MAX = nobody
-	uint64_t rx_packets;     // polling worker: rw, master: ro
+	void *priv;             // of the kind
+	rte_spinlock_t tx_lock; // workers: taken when port->shared_tx
+	uint32_t rx_worker;     // master: who polls it, UINT32_MAX = nobody
+	uint64_t rx_packets;    // polling worker: rw, master: ro
 } __rte_cache_aligned;
 
 // What a guest or an operator asked for; owned by the port, changed only by port_set().
@@ -44,11 +44,11 @@ struct port_config {
 	uint16_t mtu;
 	bool disabled;
 	uint16_t vlan;
-	struct rte_ether_addr mac;          // zero: default
+	struct rte_ether_addr mac; // zero: default
 	struct ip_prefix addrs[PORT_MAX_ADDRS];
 	unsigned n_addrs;
-	uint16_t vrf;                       // id, UINT16_MAX = not routed
-	uint16_t bridge;                    // id, UINT16_MAX = not bridged
+	uint16_t vrf;    // id, UINT16_MAX = not routed
+	uint16_t bridge; // id, UINT16_MAX = not bridged
 	struct ip_prefix gateways[PORT_MAX_ADDRS];
 	unsigned n_gateways;
 	struct rte_ether_addr guest_mac;
@@ -57,12 +57,12 @@ struct port_config {
 	bool proxy_arp, no_gateway_echo;
 	uint32_t mss_clamp;
 	// The device, one of:
-	const char *kind;                   // "dpdk", "tap", "memif", "vhost"
-	char devargs[256];                  // dpdk
-	char ifname[16], netns[108];        // tap
-	char socket[108];                   // memif, vhost
+	const char *kind;            // "dpdk", "tap", "memif", "vhost"
+	char devargs[256];           // dpdk
+	char ifname[16], netns[108]; // tap
+	char socket[108];            // memif, vhost
 	uint32_t memif_id, ring_size, buffer_size;
-	bool client;                        // memif, vhost
+	bool client; // memif, vhost
 	char secret[24];
 };
 
@@ -81,8 +81,8 @@ struct port_ops {
 	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
 	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
-	int (*set_mtu)(struct port *port, uint16_t mtu, struct error *err);      // may be NULL
-	void (*stats)(struct port *port, struct port_stats *out);                // may be NULL
+	int (*set_mtu)(struct port *port, uint16_t mtu, struct error *err); // may be NULL
+	void (*stats)(struct port *port, struct port_stats *out);           // may be NULL
 	// Each counter of the driver: cb(arg, name, value). May be NULL.
 	void (*xstats)(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg);
 };
@@ -92,16 +92,16 @@ struct port {
 	const struct port_ops *ops;
 	uint16_t id;
 	uint8_t role;
-	bool shared_tx;          // more workers than queues: tx takes the queue's lock
+	bool shared_tx; // more workers than queues: tx takes the queue's lock
 	uint16_t n_queues;
-	bool up;                 // link and administrative state: master rw, workers ro
+	bool up; // link and administrative state: master rw, workers ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];
 	// Control plane only.
 	struct port_config cfg;
-	void *priv;              // of the kind
+	void *priv; // of the kind
 	char driver[32];
-	int numa;                // SOCKET_ID_ANY where it has none
+	int numa; // SOCKET_ID_ANY where it has none
 	bool link_up, peer_connected;
 	uint64_t peer_connects, peer_disconnects;
 	char last_error[128];

@@ -34,7 +34,8 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 	case CORELANE__V1__PORT__DEVICE_DPDK:
 		c->kind = "dpdk";
 		ret = devargs_memif(in->dpdk->devargs, c, err);
-		return ret != 0 ? RTE_MIN(ret, 0) : copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
+		return ret != 0 ? RTE_MIN(ret, 0)
+				: copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
 	case CORELANE__V1__PORT__DEVICE_TAP:
 		c->kind = "tap";
 		ret = copy("port.tap.ifname", c->ifname, sizeof(c->ifname), *in->tap->ifname ? in->tap->ifname : c->name, err);
@@ -56,7 +57,8 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 	}
 }
 
-static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out, struct error *err)
+static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out,
+		       struct error *err)
 {
 	char text[IP_TEXT];
 	unsigned i, j;
@@ -65,7 +67,8 @@ static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struc
 	if (n > PORT_MAX_ADDRS)
 		return error_set(err, E2BIG, field, in[PORT_MAX_ADDRS], "up to 16 addresses", "is one too many");
 	for (i = 0; i < n; i++) {
-		snprintf(text, sizeof(text), "%s%s", in[i], hosts && !strchr(in[i], '/') ? (strchr(in[i], ':') ? "/128" : "/32") : "");
+		snprintf(text, sizeof(text), "%s%s", in[i],
+			 hosts && !strchr(in[i], '/') ? (strchr(in[i], ':') ? "/128" : "/32") : "");
 		ret = hosts ? ip_parse_prefix(text, field, &out[i], err) : ip_parse_ifaddr(text, field, &out[i], err);
 		if (ret < 0)
 			return ret;
@@ -133,7 +136,8 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 	if (strcmp(field, "guest_mac") == 0)
 		return get_mac("port.guest_mac", in->guest_mac, &c->guest_mac, err);
 	if (strcmp(field, "guest_addresses") == 0)
-		return get_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests, &c->n_guests, err);
+		return get_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests,
+				   &c->n_guests, err);
 	if (strcmp(field, "proxy_arp") == 0)
 		return c->proxy_arp = in->proxy_arp, 0;
 	if (strcmp(field, "mss_clamp") == 0)
@@ -141,12 +145,14 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 	if (strcmp(field, "no_anycast_gateway") == 0)
 		return c->no_gateway_echo = in->no_anycast_gateway, 0;
 	return error_set(err, EINVAL, "fields", field,
-			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, no_anycast_gateway",
+			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
+			 "no_anycast_gateway",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses",
-				       "proxy_arp", "mss_clamp", "no_anycast_gateway"};
+static const char *const settable[] = {"mtu",       "disabled",          "vlan",      "addresses",       "vrf",
+				       "bridge",    "gateways",          "guest_mac", "guest_addresses", "proxy_arp",
+				       "mss_clamp", "no_anycast_gateway"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -204,7 +210,8 @@ static void put_device(struct api_call *call, const struct port_config *c, PbPor
 		corelane__v1__memif_device__init(out->memif);
 		out->memif->socket = api_strdup(call, c->socket);
 		out->memif->id = c->memif_id;
-		out->memif->role = c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
+		out->memif->role =
+			c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
 		out->memif->secret = api_strdup(call, c->secret);
 		out->memif->ring_size = c->ring_size;
 		out->memif->buffer_size = c->buffer_size;
@@ -374,7 +381,7 @@ static int assign(struct api_call *call, const void *req, void *resp, struct err
 	if (p == NULL)
 		return error_set(err, ENOENT, "name", in->name, NULL, "there is no such port");
 	snprintf(text, sizeof(text), "%u", in->queue);
-	snprintf(valid, sizeof(valid), "0 to %u", p->n_queues - 1);
+	snprintf(valid, sizeof(valid), "0 to %u", p->n_queues - 1u);
 	if (in->queue >= p->n_queues)
 		return error_set(err, ERANGE, "queue", text, valid, "the port has no such queue");
 	snprintf(text, sizeof(text), "%u", in->worker);
@@ -392,6 +399,7 @@ static const struct api_method methods[] = {
 	{"corelane.v1.Ports", "Del", &corelane__v1__port_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
 	{"corelane.v1.Ports", "List", &corelane__v1__port_list_request__descriptor, &corelane__v1__port__descriptor, .next = list,
 	 .cursor_size = sizeof(uint16_t)},
-	{"corelane.v1.Ports", "Assign", &corelane__v1__port_assign_request__descriptor, &corelane__v1__port__descriptor, .unary = assign},
+	{"corelane.v1.Ports", "Assign", &corelane__v1__port_assign_request__descriptor, &corelane__v1__port__descriptor,
+	 .unary = assign},
 };
 API_METHODS(methods)

@@ -4,7 +4,7 @@
 
 #include "port/port_kinds.h"
 
-void fixture_require(void); // first in main(): skips the whole program, with the reason, when it cannot run here
+void fixture_require(void);      // first in main(): skips the whole program, with the reason, when it cannot run here
 int fixture_start(void **state); // group setup
 int fixture_stop(void **state);
 
@@ -13,7 +13,7 @@ struct port *fixture_open(const struct port_config *cfg, struct error *err); // 
 void fixture_close(struct port *port); // as port.c does it: taken from the worker, grace period, close
 struct port *fixture_must_open(const struct port_config *cfg);
 
-void fixture_loop_ms(unsigned ms);                    // runs the master's loop
+void fixture_loop_ms(unsigned ms); // runs the master's loop
 bool fixture_wait_link(struct port *port, bool up, unsigned ms);
 
 // The worker: receives from every queue of the port, counts, and sends everything back on the same queue when echo is set.

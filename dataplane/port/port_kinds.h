@@ -11,8 +11,8 @@
 
 // Sizes of pools to come; 0 = default. Master thread, before the first port.
 int port_pool_init(unsigned n_mbufs, unsigned data_room, struct error *err);
-void port_pool_fini(void);            // all ports are closed
-unsigned port_pool_data_room(void);   // with headroom
+void port_pool_fini(void);                               // all ports are closed
+unsigned port_pool_data_room(void);                      // with headroom
 void port_pool_usage(unsigned *total, unsigned *in_use); // over all pools
 
 // Wakes the master for a port: fn(arg) runs on the master thread every interval (0 = never by itself), and soon after each

@@ -9,9 +9,10 @@
 #include "worker/worker.h"
 
 DROP_REASON(port_gone, "The port that the packet should leave by has been removed.");
-DROP_REASON(port_down, "The port that the packet should leave by is down: its link, its peer or its administrative state. See `corelane port show`.");
-DROP_REASON(port_tx_full,
-	    "The transmit queue was full: the guest or the device does not take packets as fast as they come. A guest that is slow or stopped, or a ring that is too small for the bursts.");
+DROP_REASON(port_down, "The port that the packet should leave by is down: its link, its peer or its administrative state. See "
+		       "`corelane port show`.");
+DROP_REASON(port_tx_full, "The transmit queue was full: the guest or the device does not take packets as fast as they come. A "
+			  "guest that is slow or stopped, or a ring that is too small for the bursts.");
 
 static void give_up(struct rte_mbuf **pkts, unsigned n, const struct drop_reason *reason)
 {

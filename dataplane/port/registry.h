@@ -9,20 +9,20 @@ struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
 	bool proxy_arp, gateway_echo;
-	uint16_t vrf, bridge;      // UINT16_MAX = none
-	uint16_t vlan_be;          // TCI on the wire, 0 = untagged
+	uint16_t vrf, bridge; // UINT16_MAX = none
+	uint16_t vlan_be;     // TCI on the wire, 0 = untagged
 	uint16_t mtu;
-	uint16_t mss;              // 0 = as is, 1 = computed
+	uint16_t mss; // 0 = as is, 1 = computed
 	uint8_t n_ip4, n_ip6;
-	uint32_t ip4[PORT_MAX_ADDRS];     // own addresses, network byte order
+	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order
 	uint8_t ip6[PORT_MAX_ADDRS][16];
 };
 
-extern struct port *port_table[PORT_MAX];   // workers: ro (RCU)
+extern struct port *port_table[PORT_MAX];    // workers: ro (RCU)
 extern struct port_fwd *port_fwds[PORT_MAX]; // workers: ro (RCU); never NULL where port_table is not
 
-struct port *port_get(uint16_t id);          // NULL
-struct port *port_find(const char *name);    // NULL
+struct port *port_get(uint16_t id);           // NULL
+struct port *port_find(const char *name);     // NULL
 struct port *port_next(const struct port *p); // by id; NULL: the first one
 unsigned port_count(void);
 

@@ -14,11 +14,11 @@ static_assert(TAP_SPARE > (TAP_MTU_MAX + TAP_OVERHEAD) / PORT_POOL_ROOM + 1, "on
 struct tap_queue {
 	int fd;
 	struct rte_mempool *pool;
-	uint16_t room;          // bytes of a frame in each buffer
-	uint16_t segs;          // buffers for the largest frame; master: rw, receiving worker: ro
+	uint16_t room; // bytes of a frame in each buffer
+	uint16_t segs; // buffers for the largest frame; master: rw, receiving worker: ro
 	// Receiving worker: rw, master: ro.
-	uint64_t next_poll;     // TSC
-	uint32_t pause;         // TSC cycles, grows while the queue is empty
+	uint64_t next_poll; // TSC
+	uint32_t pause;     // TSC cycles, grows while the queue is empty
 	uint16_t n_spare;
 	struct rte_mbuf *spare[TAP_SPARE];
 	uint64_t truncated, no_buffer;
@@ -29,8 +29,8 @@ struct tap_queue {
 struct tap {
 	struct port *port;
 	struct port_watch *watch;
-	char ifname[IFNAMSIZ];  // when it was made; it may have been renamed since
-	bool gone;              // somebody has deleted the interface
+	char ifname[IFNAMSIZ]; // when it was made; it may have been renamed since
+	bool gone;             // somebody has deleted the interface
 	bool up;
 	uint16_t n_queues;
 	struct tap_queue queues[];

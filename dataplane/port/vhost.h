@@ -23,28 +23,28 @@
 #define VRING_LOW(v) ((uint16_t)(v))
 
 struct vhost_queue {
-	uint32_t rx, tx;        // callbacks: wo, workers: ro
-	uint16_t stride;        // the port's queues
+	uint32_t rx, tx; // callbacks: wo, workers: ro
+	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
 	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
-	uint64_t tx_full __rte_cache_aligned; // sending worker: rw, master: ro
+	uint64_t tx_full __rte_cache_aligned;   // sending worker: rw, master: ro
 } __rte_cache_aligned;
 
 struct vhost {
 	struct port *port;
 	struct port_watch *watch;
-	struct vhost *next;     // of all open ports; under vhost_lock
+	struct vhost *next; // of all open ports; under vhost_lock
 	char path[108];
 	bool client;
 	uint16_t n_queues;
 	// Under vhost_lock.
-	int vid;                // the device that is used, -1 = none
-	unsigned connects;      // how often there was a new one
-	bool connected;         // the socket, which is before the device
+	int vid;           // the device that is used, -1 = none
+	unsigned connects; // how often there was a new one
+	bool connected;    // the socket, which is before the device
 	// Master only.
-	bool registered;        // with librte_vhost
+	bool registered; // with librte_vhost
 	bool up;
-	unsigned told;          // connects that the port knows of
+	unsigned told;            // connects that the port knows of
 	pthread_mutex_t starting; // held while the library makes a connection on the master thread
 	struct vhost_queue queues[];
 };
@@ -53,7 +53,7 @@ struct vhost {
 struct rte_vhost_device_ops;
 extern const struct rte_vhost_device_ops vhost_callbacks;
 extern pthread_mutex_t vhost_lock;
-int vhost_link(struct vhost *v);    // -EEXIST: the path is in use
+int vhost_link(struct vhost *v); // -EEXIST: the path is in use
 void vhost_unlink(struct vhost *v);
 
 // vhost_io.c

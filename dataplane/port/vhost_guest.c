@@ -171,9 +171,7 @@ static int open_socket(const char *path, bool server)
 	if (!server)
 		return connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : fd;
 	unlink(path);
-	if (bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 || listen(fd, 1) < 0)
-		return -errno;
-	conn = accept(fd, NULL, NULL);
+	conn = bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 || listen(fd, 1) < 0 ? -1 : accept(fd, NULL, NULL);
 	close(fd);
 	return conn < 0 ? -errno : conn;
 }

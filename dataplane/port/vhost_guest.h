@@ -28,6 +28,6 @@ struct guest {
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
-void guest_step(struct guest *g);          // sends what the rings take, counts and gives back what has come
-bool guest_served(const struct guest *g);     // something has been taken from every transmit ring
+void guest_step(struct guest *g);                      // sends what the rings take, counts and gives back what has come
+bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
 void guest_misbehave(struct guest *g, unsigned *seed); // writes nonsense into the rings

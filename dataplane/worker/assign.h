@@ -6,6 +6,6 @@
 
 struct worker;
 
-void worker_handover(struct worker *w); // gives its queues to the others
+void worker_handover(struct worker *w);     // gives its queues to the others
 void worker_set_growing(uint32_t newcomer); // before the worker with this id starts
-void worker_set_changed(void);          // workers came or went: unpolled queues, shared transmit queues
+void worker_set_changed(void);              // workers came or went: unpolled queues, shared transmit queues

@@ -11,8 +11,8 @@
 
 #define PUNT_RING 4096
 
-DROP_REASON(punt_full,
-	    "Too many packets needed the control plane at once (ARP, ND, unknown neighbours). A host that scans addresses or floods ARP does this.");
+DROP_REASON(punt_full, "Too many packets needed the control plane at once (ARP, ND, unknown neighbours). A host that scans "
+		       "addresses or floods ARP does this.");
 
 static struct rte_ring *ring;
 static void (*handlers[PUNT_KINDS])(struct rte_mbuf *m);

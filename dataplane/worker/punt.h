@@ -7,11 +7,11 @@
 #include "graph/meta.h"
 
 enum punt {
-	PUNT_ARP,      // a frame, m->port is where it came in
-	PUNT_ND,       // the same
-	PUNT_HOLD,     // an IP packet (data starts there) that waits for adjacency meta->arg
-	PUNT_GLEAN,    // the same, for its own destination address on port meta->arg
-	PUNT_MAC,      // a frame whose source MAC is to be learnt in bridge meta->bridge
+	PUNT_ARP,   // a frame, m->port is where it came in
+	PUNT_ND,    // the same
+	PUNT_HOLD,  // an IP packet (data starts there) that waits for adjacency meta->arg
+	PUNT_GLEAN, // the same, for its own destination address on port meta->arg
+	PUNT_MAC,   // a frame whose source MAC is to be learnt in bridge meta->bridge
 	PUNT_KINDS
 };
 

@@ -24,10 +24,11 @@
 #include "worker/assign.h"
 
 #define INJECT_RING 1024
-#define SLEEP_AFTER 256   // empty polls
+#define SLEEP_AFTER 256 // empty polls
 #define SLEEP_NS 50000
 
-DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a neighbour) than a worker took.");
+DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a "
+			 "neighbour) than a worker took.");
 
 __thread struct worker *this_worker;
 
@@ -197,7 +198,8 @@ static int worker_check(uint32_t id, unsigned cpu, struct error *err)
 
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= WORKER_MAX || workers[id])
-		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63", "cannot be used");
+		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
+				 "cannot be used");
 	snprintf(text, sizeof(text), "%u", cpu);
 	snprintf(valid, sizeof(valid), "a CPU that is online, 0 to %ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
 	if ((long)cpu >= sysconf(_SC_NPROCESSORS_CONF))
@@ -255,7 +257,8 @@ struct worker *worker_add(uint32_t id, unsigned cpu, enum idle_policy idle, stru
 	ret = worker_start(w);
 	if (ret < 0) {
 		snprintf(text, sizeof(text), "%u", cpu);
-		error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use", "a worker cannot run there: %s", strerror(-ret));
+		error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use", "a worker cannot run there: %s",
+			  strerror(-ret));
 		worker_free(w);
 		return NULL;
 	}
@@ -304,7 +307,8 @@ int worker_del(uint32_t id, struct error *err)
 	if (w == NULL)
 		return error_set(err, ENOENT, "worker.id", text, NULL, "there is no such worker");
 	if (worker_count() == 1 && w->rx->n > 0)
-		return error_set(err, EBUSY, "worker.id", text, "another worker added first", "is the last one and polls %u queues", w->rx->n);
+		return error_set(err, EBUSY, "worker.id", text, "another worker added first", "is the last one and polls %u queues",
+				 w->rx->n);
 	worker_handover(w);
 	worker_stop(w);
 	worker_set_changed();

@@ -24,11 +24,11 @@ struct rx_list {
 
 struct worker {
 	// Worker: rw.
-	struct rx_list *rx;       // master: wo (RCU), worker: ro
-	struct rte_ring *inject;  // packets from the master
+	struct rx_list *rx;      // master: wo (RCU), worker: ro
+	struct rte_ring *inject; // packets from the master
 	struct rte_graph *graph;
-	unsigned next_queue;      // where the next poll begins
-	uint32_t polled;          // packets that this walk brought
+	unsigned next_queue; // where the next poll begins
+	uint32_t polled;     // packets that this walk brought
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, packets;
 	// Master: wo, worker: ro.
 	enum idle_policy idle;
@@ -61,8 +61,8 @@ struct worker *worker_next(struct worker *w); // by id; NULL: the first one
 
 // Queues. A queue leaves its old worker before the new one sees it, without stopping either.
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err);
-void worker_spread(struct port *port);  // gives each unpolled queue to the worker with the fewest
-void worker_forget(struct port *port);  // takes the port's queues from all workers
+void worker_spread(struct port *port); // gives each unpolled queue to the worker with the fewest
+void worker_forget(struct port *port); // takes the port's queues from all workers
 
 // Packets from the master into the graph: edge is one of enum inject. Frees the packet and returns -EAGAIN when no worker can.
 enum inject { INJECT_TX, INJECT_IP4, INJECT_IP6, INJECT_INPUT };

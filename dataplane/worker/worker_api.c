@@ -51,7 +51,8 @@ static int check_idle(unsigned idle, struct error *err)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", idle);
-	return idle <= IDLE_SLEEP ? 0 : error_set(err, EINVAL, "worker.idle", text, "spin, pause, yield, sleep", "is no idle policy");
+	return idle <= IDLE_SLEEP ? 0
+				  : error_set(err, EINVAL, "worker.idle", text, "spin, pause, yield, sleep", "is no idle policy");
 }
 
 static int add(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -124,10 +125,13 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Workers", "Add", &corelane__v1__worker_add_request__descriptor, &corelane__v1__worker__descriptor, .unary = add},
-	{"corelane.v1.Workers", "Set", &corelane__v1__worker_set_request__descriptor, &corelane__v1__worker__descriptor, .unary = set},
-	{"corelane.v1.Workers", "Del", &corelane__v1__worker_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{"corelane.v1.Workers", "List", &corelane__v1__worker_list_request__descriptor, &corelane__v1__worker__descriptor, .next = list,
-	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Workers", "Add", &corelane__v1__worker_add_request__descriptor, &corelane__v1__worker__descriptor,
+	 .unary = add},
+	{"corelane.v1.Workers", "Set", &corelane__v1__worker_set_request__descriptor, &corelane__v1__worker__descriptor,
+	 .unary = set},
+	{"corelane.v1.Workers", "Del", &corelane__v1__worker_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = del},
+	{"corelane.v1.Workers", "List", &corelane__v1__worker_list_request__descriptor, &corelane__v1__worker__descriptor,
+	 .next = list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)
