@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz_router.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include <rte_cycles.h>
+#include <rte_ring.h>
+
+#include "arp/neighbor_private.h"
+#include "base/rcu.h"
+#include "fuzz_frame.h"
+#include "graph/counters.h"
+#include "graph/graph.h"
+#include "icmp/icmp.h"
+#include "overlay/overlay.h"
+#include "worker/punt.h"
+#include "worker/worker.h"
+
+// First control byte. The checksums are what a fuzzer would hardly get right.
+enum { FIX_IP = 1, FIX_INNER = 2, FIX_ICMP = 4, TAILROOM = 8, SPLIT = 16 }; // SPLIT: into segments, at the second control byte
+
+// Labels and VNIs of tunnels: who may send to which.
+enum { OUT_RED = 1000, OUT_BLUE = 2000, OUT_LAN = 3000, OUT_IRB = 4000, OUT_RANGE = 1000 };
+
+// Labels and VNIs that come in.
+enum { IN_RED = 100, IN_BLUE, IN_LAN, IN_IRB, IN_PORT, IN_REJECT, IN_UNIFORM, IN_TRANSIT, IN_GROUP, IN_HOLD, IN_END };
+
+enum { NH_TUNNELS = 200, NH_BLUE = 220, NH_REJECTS = 230, NH_DISCARDS, NH_GROUPS, NH_GUEST, NH_ABSENT, NH_LAN = 240, NH_IRB = 250 };
+
+static struct rte_graph *graph;
+static struct rx_list *rx;
+static struct rte_mbuf *waiting;
+static struct rte_ring *punts;
+static uint64_t now = 1ull << 40;
+static unsigned neighbors, macs;
+
+static uint64_t fuzz_clock(void)
+{
+	return now;
+}
+
+static uint16_t receive(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	if (waiting == NULL)
+		return 0;
+	*pkts = waiting;
+	waiting = NULL;
+	return 1;
+}
+
+// --- Configuration. ---
+
+static const struct {
+	enum encap encap;
+	const char *remote;
+} kinds[] = {{ENCAP_MPLSOUDP, "203.0.113.9"},   {ENCAP_MPLSOUDP, "2001:db8:f::9"}, {ENCAP_MPLSOGRE, "203.0.113.9"},
+	     {ENCAP_MPLSOGRE, "2001:db8:f::9"}, {ENCAP_VXLAN, "203.0.114.9"},      {ENCAP_VXLAN, "2001:db8:f::9"}};
+
+static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
+{
+	struct nexthop_config c = {.id = id, .kind = NH_TUNNEL};
+
+	c.tunnel = (struct tunnel_config){
+		.encap = kinds[kind].encap, .remote = router_addr(kinds[kind].remote), .label = label, .vni = label};
+	c.tunnel.uniform = c.tunnel.udp6_checksum = c.tunnel.gre_has_key = special;
+	router_nexthop(&c);
+}
+
+static void add_routes(const char *vrf, unsigned n, uint32_t nexthop)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "172.%u.0.0/16", 16 + n);
+	router_route(vrf, text, nexthop);
+	snprintf(text, sizeof(text), "fd00:%u::/32", 16 + n);
+	router_route(vrf, text, nexthop);
+}
+
+static void add_nexthops(void)
+{
+	struct nexthop_config group = {.id = NH_GROUPS, .kind = NH_GROUP, .group = {.n = 2}};
+
+	group.group.member[0] = (struct group_member){NH_TUNNELS, 1};
+	group.group.member[1] = (struct group_member){NH_TUNNELS + 5, 3};
+	router_nexthop(&(struct nexthop_config){.id = NH_REJECTS, .kind = NH_REJECT});
+	router_nexthop(&(struct nexthop_config){.id = NH_DISCARDS, .kind = NH_DISCARD});
+	router_nexthop(&(struct nexthop_config){
+		.id = NH_GUEST, .kind = NH_PORT, .port = {.id = RED0, .mac = router_mac("02:00:00:00:00:03")}});
+	router_nexthop(
+		&(struct nexthop_config){.id = NH_ABSENT, .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr("10.0.0.77")}});
+	router_nexthop(&group);
+}
+
+static void add_red(void)
+{
+	static const uint32_t others[] = {NH_REJECTS, NH_DISCARDS, NH_GROUPS, NH_GUEST, NH_ABSENT};
+	unsigned i;
+
+	for (i = 0; i < 2 * RTE_DIM(kinds); i++) {
+		add_tunnel(NH_TUNNELS + i, i % RTE_DIM(kinds), OUT_RED + i, i >= RTE_DIM(kinds));
+		add_routes("red", i, NH_TUNNELS + i);
+	}
+	add_nexthops();
+	for (i = 0; i < RTE_DIM(others); i++)
+		add_routes("red", 20 + i, others[i]);
+}
+
+static void add_blue(void)
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(kinds); i++) {
+		add_tunnel(NH_BLUE + i, i, OUT_BLUE + i, false);
+		add_routes("blue", i, NH_BLUE + i);
+	}
+}
+
+static void add_flood(uint16_t id, uint32_t nexthop, uint32_t label)
+{
+	struct bridge *b = bridge_get(id);
+	struct bridge_config c = b->cfg;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(kinds); i++) {
+		add_tunnel(nexthop + i, i, label + i, false);
+		c.flood[c.n_flood++] = nexthop + i;
+	}
+	FUZZ_ASSERT(bridge_set(b, &c, NULL) == 0);
+}
+
+static void add_mac(uint16_t bridge, const char *mac, uint16_t port, uint32_t nexthop)
+{
+	struct mac_entry e = {.bridge = bridge, .mac = router_mac(mac), .port = port, .nexthop = nexthop};
+
+	FUZZ_ASSERT(mac_set(&e, NULL) == 0);
+}
+
+static void add_macs(void)
+{
+	add_mac(LAN, "02:00:00:00:00:21", LAN1, 0);
+	add_mac(LAN, "02:00:00:00:00:22", 0, NH_LAN + 4);
+	add_mac(IRB, "02:00:00:00:00:21", IRB0, 0);
+	add_mac(IRB, "02:00:00:00:00:22", 0, NH_IRB + 5);
+	macs = mac_count();
+}
+
+static const uint32_t targets[] = {[IN_RED] = TARGET(TARGET_VRF, RED),
+				   [IN_BLUE] = TARGET(TARGET_VRF, BLUE),
+				   [IN_LAN] = TARGET(TARGET_BRIDGE, LAN),
+				   [IN_IRB] = TARGET(TARGET_BRIDGE, IRB),
+				   [IN_PORT] = TARGET(TARGET_NEXTHOP, NH_GUEST),
+				   [IN_REJECT] = TARGET(TARGET_NEXTHOP, NH_REJECTS),
+				   [IN_UNIFORM] = TARGET(TARGET_VRF, RED) | TARGET_UNIFORM,
+				   [IN_TRANSIT] = TARGET(TARGET_NEXTHOP, NH_TUNNELS),
+				   [IN_GROUP] = TARGET(TARGET_NEXTHOP, NH_GROUPS),
+				   [IN_HOLD] = TARGET(TARGET_NEXTHOP, NH_ABSENT)};
+
+static void change_ports(void)
+{
+	struct port_config c = router_config(RED1);
+
+	c.mtu = 576; // others' packets are fragmented
+	c.proxy_arp = true;
+	router_set(RED1, &c);
+	c = router_config(RED0);
+	c.mss_clamp = 1;
+	router_set(RED0, &c);
+	c = router_config(BLUE0);
+	c.mss_clamp = 500;
+	router_set(BLUE0, &c);
+}
+
+void fuzz_router_setup(void)
+{
+	struct error err;
+	unsigned i;
+
+	neighbor_clock = fuzz_clock;
+	FUZZ_ASSERT(router_setup(NULL) == 0);
+	change_ports();
+	add_red();
+	add_blue();
+	add_flood(LAN, NH_LAN, OUT_LAN);
+	add_flood(IRB, NH_IRB, OUT_IRB);
+	add_macs();
+	for (i = IN_RED; i < IN_END; i++)
+		FUZZ_ASSERT(label_set(i, targets[i], NULL) == 0 && vni_set(i, targets[i], NULL) == 0);
+	icmp_errors_per_second = 1000000;
+	router_rx = receive;
+	rx = calloc(1, sizeof(*rx) + sizeof(rx->q[0]));
+	rx->n = 1;
+	router_worker()->rx = rx;
+	graph = graph_create("fuzz", SOCKET_ID_ANY, &err);
+	punts = rte_ring_lookup("punt");
+	FUZZ_ASSERT(graph && punts);
+	rcu_poll();
+	neighbors = neighbor_count();
+}
+
+// --- A second opinion on what a frame is. ---
+
+struct view {
+	bool tunnel;
+	uint32_t id;        // label or VNI
+	unsigned ip, inner; // where the headers begin, 0 = none
+	uint8_t kind;       // of the inner packet: 4, 6, or 0 = a frame
+};
+
+static uint16_t be16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void view_mpls(struct view *v, const uint8_t *data, size_t size, unsigned at)
+{
+	uint32_t word;
+
+	for (; at + 4 <= size; at += 4) {
+		word = (uint32_t)be16(data + at) << 16 | be16(data + at + 2);
+		if (word >> 12 != 0 && word >> 12 != 2) {
+			v->tunnel = true;
+			v->id = word >> 12;
+			v->inner = at + 4;
+			return;
+		}
+	}
+}
+
+static void view_gre(struct view *v, const uint8_t *data, size_t size, unsigned at)
+{
+	if (at + 4 <= size && be16(data + at + 2) == 0x8847)
+		view_mpls(v, data, size,
+			  at + 4 + (data[at] & 0x80 ? 4 : 0) + (data[at] & 0x20 ? 4 : 0) + (data[at] & 0x10 ? 4 : 0));
+}
+
+static void view_udp(struct view *v, const uint8_t *data, size_t size, unsigned at)
+{
+	if (at + 16 > size)
+		return;
+	if (be16(data + at + 2) == 6635)
+		view_mpls(v, data, size, at + 8);
+	if (be16(data + at + 2) != 4789)
+		return;
+	v->tunnel = true;
+	v->id = (uint32_t)be16(data + at + 12) << 8 | data[at + 14];
+	v->inner = at + 16;
+}
+
+static unsigned view_ip(const uint8_t *data, size_t size)
+{
+	unsigned at = 12;
+
+	if (size >= 18 && be16(data + at) == 0x8100)
+		at += 4;
+	return size >= at + 22 && (be16(data + at) == 0x0800 || be16(data + at) == 0x86dd) ? at + 2 : 0;
+}
+
+static struct view view(const uint8_t *data, size_t size)
+{
+	struct view v = {.ip = view_ip(data, size)};
+	bool v6 = v.ip && (data[v.ip] >> 4) == 6;
+	unsigned l4 = v.ip + (v6 ? 40 : (data[v.ip] & 15) * 4u);
+
+	if (v.ip == 0 || l4 > size || (data[v.ip] >> 4 != 4 && !v6))
+		return v;
+	if (data[v.ip + (v6 ? 6 : 9)] == IPPROTO_UDP)
+		view_udp(&v, data, size, l4);
+	else if (data[v.ip + (v6 ? 6 : 9)] == IPPROTO_GRE)
+		view_gre(&v, data, size, l4);
+	return v;
+}
+
+// --- Making right what must be right to get anywhere. ---
+
+static void fix_ip(uint8_t *ip, size_t size)
+{
+	unsigned hlen = (ip[0] & 15) * 4u;
+	uint16_t sum;
+
+	if (size < 20 || ip[0] >> 4 != 4 || hlen > size || hlen < 20)
+		return;
+	ip[10] = ip[11] = 0;
+	sum = (uint16_t)~router_sum(ip, hlen, 0);
+	ip[10] = (uint8_t)(sum >> 8);
+	ip[11] = (uint8_t)sum;
+}
+
+static void fix_icmp(uint8_t *ip, size_t size)
+{
+	bool v6 = ip[0] >> 4 == 6;
+	unsigned hlen = v6 ? 40 : (ip[0] & 15) * 4u, len;
+	uint16_t sum;
+
+	if (size < 40 || hlen + 8 > size || (v6 ? ip[6] != IPPROTO_ICMPV6 : ip[9] != IPPROTO_ICMP))
+		return;
+	len = v6 ? be16(ip + 4) : be16(ip + 2) - hlen;
+	if (len < 8 || len > size - hlen)
+		return;
+	ip[hlen + 2] = ip[hlen + 3] = 0;
+	sum = (uint16_t)~router_sum(ip + hlen, len, v6 ? router_sum(ip + 8, 32, len + IPPROTO_ICMPV6) : 0);
+	ip[hlen + 2] = (uint8_t)(sum >> 8);
+	ip[hlen + 3] = (uint8_t)sum;
+}
+
+static void fix(uint8_t *frame, size_t size, uint8_t how)
+{
+	struct view v = view(frame, size);
+	unsigned inner = v.inner;
+
+	if (v.tunnel && inner + 34 <= size && view_ip(frame + inner, size - inner)) // a frame in VXLAN, or by its label
+		inner += 14;
+	if (v.tunnel && inner + 20 <= size && (how & FIX_INNER)) {
+		fix_ip(frame + inner, size - inner);
+		if (how & FIX_ICMP)
+			fix_icmp(frame + inner, size - inner);
+		fix_ip(frame + inner, size - inner);
+	}
+	if (v.ip && (how & FIX_ICMP))
+		fix_icmp(frame + v.ip, size - v.ip);
+	if (v.ip && (how & FIX_IP))
+		fix_ip(frame + v.ip, size - v.ip);
+}
+
+// --- What must hold. ---
+
+static bool in_range(uint32_t id, uint32_t first)
+{
+	return id >= first && id < first + OUT_RANGE;
+}
+
+// Whose is the frame? A VRF, a bridge, or both with integrated routing and bridging.
+struct owner {
+	uint16_t vrf, bridge;
+};
+
+static struct owner owner_of(uint16_t port, const struct view *v)
+{
+	const struct port_config *c = &port_get(port)->cfg;
+	struct owner o = {UINT16_MAX, UINT16_MAX};
+
+	if (c->role == PORT_TENANT)
+		return (struct owner){c->vrf, c->bridge};
+	if (!v->tunnel || v->id < IN_RED || v->id >= IN_END)
+		return o;
+	if (v->id == IN_BLUE)
+		o.vrf = BLUE;
+	else if (v->id == IN_LAN)
+		o.bridge = LAN;
+	else
+		o.vrf = RED;
+	if (v->id == IN_IRB)
+		o.bridge = IRB;
+	return o;
+}
+
+static void check_sent(uint16_t in, const struct view *came, const struct owner *o, const struct router_sent *s)
+{
+	const struct port_config *out = &port_get(s->port)->cfg;
+	struct view v;
+
+	rte_mbuf_check(s->m, 1, NULL);
+	if (out->role == PORT_TENANT) {
+		FUZZ_ASSERT((o->vrf != UINT16_MAX && out->vrf == o->vrf) || (o->bridge != UINT16_MAX && out->bridge == o->bridge));
+		return;
+	}
+	v = view(rte_pktmbuf_mtod(s->m, const uint8_t *), s->m->data_len);
+	if (o->vrf == UINT16_MAX && o->bridge == UINT16_MAX) { // the underlay's own: an answer
+		FUZZ_ASSERT(port_get(in)->role == PORT_FABRIC && !came->tunnel);
+		return;
+	}
+	FUZZ_ASSERT(v.tunnel);
+	FUZZ_ASSERT((o->vrf == RED && in_range(v.id, OUT_RED)) || (o->vrf == BLUE && in_range(v.id, OUT_BLUE)) ||
+		    (o->bridge == LAN && in_range(v.id, OUT_LAN)) || (o->bridge == IRB && in_range(v.id, OUT_IRB)));
+}
+
+static uint64_t count_drops(uint16_t port)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	FUZZ_ASSERT(counters->drops[port][0] == 0); // each has a reason
+	for (i = 1; i < DROP_MAX; i++)
+		sum += counters->drops[port][i];
+	return sum;
+}
+
+// What waits for a neighbour is given up, and what the router has learnt is forgotten: the next input finds it as this one did.
+static void clean_up(void)
+{
+	struct mac_entry e = {0};
+	struct neighbor *n;
+	unsigned i;
+
+	punt_poll();
+	bridge_tick();
+	for (i = 0; node_test_in_use() > 0 && i < 100; i++) {
+		now += rte_get_tsc_hz() / 10;
+		neighbor_poll();
+	}
+	for (i = 1; neighbor_count() > neighbors && i < neighbor_end; i++) {
+		n = neighbor_at(i);
+		if (n && n->refs == 0)
+			neighbor_remove(n);
+	}
+	while (mac_count() > macs && mac_next(&e, &e))
+		FUZZ_ASSERT(!e.learnt || mac_unset(e.bridge, &e.mac, NULL) == 0);
+	router_poll();
+}
+
+static struct rte_mbuf *make(const uint8_t *control, uint8_t *frame, size_t size)
+{
+	unsigned tailroom = control[0] & TAILROOM ? 64
+			    : size < 64           ? (unsigned)(64 - size)
+						  : 0; // nobody's buffers are as short as 64
+	struct rte_mbuf *head, *tail;
+	size_t split = control[1];
+
+	if (!(control[0] & SPLIT) || split == 0 || split >= size)
+		return fuzz_frame(frame, size, tailroom);
+	head = fuzz_frame(frame, split, split < 64 ? (unsigned)(64 - split) : 0);
+	tail = fuzz_frame(frame + split, size - split, tailroom);
+	rte_pktmbuf_chain(head, tail);
+	return head;
+}
+
+void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size)
+{
+	uint8_t frame[9000];
+	unsigned i, punted;
+	uint64_t drops;
+	struct owner o;
+	struct view v;
+
+	if (size < FUZZ_CONTROL || size - FUZZ_CONTROL > sizeof(frame))
+		return;
+	size -= FUZZ_CONTROL;
+	memcpy(frame, data + FUZZ_CONTROL, size);
+	fix(frame, size, data[0]);
+	v = view(frame, size);
+	o = owner_of(port, &v);
+	drops = count_drops(port);
+	waiting = make(data, frame, size);
+	rx->q[0] = &port_get(port)->queues[0];
+	graph_walk(graph);
+	punted = rte_ring_count(punts);
+	FUZZ_ASSERT(router_n_sent + punted + count_drops(port) - drops > 0);
+	for (i = 0; i < router_n_sent; i++)
+		check_sent(port, &v, &o, &router_sent[i]);
+	router_forget();
+	clean_up();
+	FUZZ_ASSERT(node_test_in_use() == 0);
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of fuzz_tenant, fuzz_fabric and fuzz_mss: one valid packet of each kind (make_corpus.py [FOLDER]).
+
+The addresses are those of dataplane/main/router_fixture.h and fuzz_router.c; the bytes in front of a frame are port, what to make right,
+and where to split it.
+"""
+import pathlib
+import sys
+
+from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6EchoRequest, ICMPv6ND_NS, IPv6, IPv6ExtHdrFragment,
+                       IPv6ExtHdrHopByHop, Raw)
+from scapy.contrib.mpls import MPLS
+
+FIX_ALL, SPLIT = 7, 16
+RED0, BLUE0, LAN0, IRB0 = 0, 2, 3, 5
+GATEWAY, GUEST, FABRIC, ROUTER = "00:00:5e:00:01:01", "02:00:00:00:00:03", "02:00:00:00:f0:01", "02:00:00:00:aa:01"
+
+
+def tenant():
+    to_gateway = Ether(src=GUEST, dst=GATEWAY)
+    udp = UDP(sport=1000, dport=2000) / Raw(b"x" * 20)
+    for n in (0, 4, 9, 20, 21, 22, 24):
+        yield f"route4-{n}", RED0, to_gateway / IP(src="10.0.0.2", dst=f"172.{16 + n}.0.1") / udp
+        yield f"route6-{n}", RED0, to_gateway / IPv6(src="fd00::2", dst=f"fd00:{16 + n}::1") / udp
+    yield "blue", BLUE0, to_gateway / IP(src="10.0.0.2", dst="172.16.0.1") / udp
+    yield "syn", RED0, to_gateway / IP(src="10.0.0.2", dst="172.16.0.1") / TCP(flags="S", options=[("MSS", 1460), ("SAckOK", b"")])
+    yield "syn6", BLUE0, to_gateway / IPv6(src="fd00::2", dst="fd00:16::1") / TCP(flags="S", options=[("NOP", None), ("MSS", 1440)])
+    yield "echo", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.1") / ICMP() / Raw(b"ping")
+    yield "echo6", RED0, to_gateway / IPv6(src="fd00::2", dst="fd00::1") / ICMPv6EchoRequest(data=b"ping")
+    yield "ttl", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3", ttl=1) / udp
+    yield "ttl6", RED0, to_gateway / IPv6(src="fd00:21::2", dst="fd00::3", hlim=1) / udp
+    yield "fragment", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3", flags="MF", frag=10) / Raw(b"x" * 600)
+    yield "fragment-df", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3", flags="DF") / Raw(b"x" * 600)
+    yield "fragment6", RED0, to_gateway / IPv6(src="fd00::2", dst="fd00::3") / IPv6ExtHdrFragment(offset=1, m=1) / Raw(b"x" * 32)
+    yield "too-big6", RED0, to_gateway / IPv6(src="fd00::2", dst="fd00::3") / Raw(b"x" * 600)
+    yield "options", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3", options=[b"\x07\x07\x04\x00\x00\x00\x00\x00"]) / udp
+    yield "hop-by-hop", RED0, to_gateway / IPv6(src="fd00::2", dst="fd00::3") / IPv6ExtHdrHopByHop() / udp
+    yield "local-udp", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.1") / udp
+    yield "arp", RED0, Ether(src=GUEST, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=GUEST, psrc="10.0.0.2", pdst="10.0.0.1")
+    yield "nd", RED0, Ether(src=GUEST, dst="33:33:ff:00:00:01") / IPv6(src="fd00::2", dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt="fd00::1")
+    yield "vlan", RED0, Ether(src=GUEST, dst=GATEWAY) / Dot1Q(vlan=5) / IP(src="10.0.0.2", dst="10.0.0.3") / udp
+    yield "bridge-flood", LAN0, Ether(src=GUEST, dst="ff:ff:ff:ff:ff:ff", type=0x88b5) / Raw(b"x" * 46)
+    yield "bridge-ip", LAN0, Ether(src=GUEST, dst="02:00:00:00:00:99") / IP(src="10.0.9.1", dst="10.0.9.2", tos=3) / udp
+    yield "bridge-big", IRB0, Ether(src=GUEST, dst="02:00:00:00:00:99") / IP(src="10.0.1.5", dst="10.0.1.6", flags="DF") / Raw(b"x" * 1490)
+    for mac in ("21", "22"):
+        yield f"bridge-{mac}", LAN0, Ether(src=GUEST, dst=f"02:00:00:00:00:{mac}") / IP(src="10.0.9.1", dst="10.0.9.2") / udp
+        yield f"irb-{mac}", IRB0, Ether(src=GUEST, dst=f"02:00:00:00:00:{mac}") / IPv6(src="fd00:1::5", dst="fd00:1::6") / udp
+    yield "irb", IRB0, to_gateway / IP(src="10.0.1.5", dst="172.16.0.1") / udp
+
+
+def inner():
+    udp = UDP(sport=1000, dport=2000) / Raw(b"x" * 20)
+    yield "ip4", IP(src="172.16.0.1", dst="10.0.0.2", tos=2) / udp
+    yield "ip6", IPv6(src="fd00:16::1", dst="fd00::2", tc=2) / udp
+    yield "ttl", IP(src="172.20.0.1", dst="10.0.0.3", ttl=1) / udp
+    yield "echo", IP(src="172.16.0.1", dst="10.0.0.1") / ICMP() / Raw(b"ping")
+    yield "big", IP(src="172.16.0.1", dst="10.0.0.3") / Raw(b"x" * 1200)
+    yield "frame", Ether(src="02:00:00:00:00:77", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.1.9", pdst="10.0.1.1")
+    yield "frame-known", Ether(src="02:00:00:00:00:77", dst="02:00:00:00:00:21") / IP(src="10.0.1.9", dst="10.0.1.5", tos=1) / udp
+    yield "frame-ip", Ether(src="02:00:00:00:00:77", dst=GATEWAY) / IP(src="10.0.1.9", dst="10.0.0.2") / udp
+
+
+def encapsulated(label, payload):
+    routed = payload if isinstance(payload, Ether) else Ether(src="02:00:00:00:bb:01", dst=ROUTER) / payload
+    stack = MPLS(label=label, s=1, ttl=64) / Raw(bytes(payload))
+    yield "mplsoudp", UDP(sport=50000, dport=6635, chksum=0) / stack
+    yield "mplsoudp-null", UDP(sport=50000, dport=6635, chksum=0) / MPLS(label=0, s=0, ttl=64) / stack
+    yield "mplsogre", GRE(proto=0x8847) / stack
+    yield "mplsogre-all", GRE(proto=0x8847, chksum_present=1, key_present=1, key=7, seqnum_present=1) / stack
+    yield "vxlan", UDP(sport=50000, dport=4789, chksum=0) / Raw(bytes.fromhex("08000000") + (label << 8).to_bytes(4, "big")) / routed
+
+
+def fabric():
+    link = Ether(src="02:00:00:00:0f:01", dst=FABRIC)
+    outers = {4: IP(src="203.0.113.9", dst="192.0.2.1", tos=3), 6: IPv6(src="2001:db8:f::9", dst="2001:db8::1", tc=1)}
+    for name, payload in inner():
+        label = 103 if name.startswith("frame") else 100
+        for kind, packet in encapsulated(label, payload):
+            outer = outers[4 if len(name) % 2 else 6]
+            yield f"{kind}-{name}", 0, link / outer / packet
+    for label in range(101, 110):
+        for kind, packet in encapsulated(label, dict(inner())["ip4"]):
+            if label % 5 == len(kind) % 5:
+                yield f"{kind}-{label}", 0, link / outers[4] / packet
+    yield "checksum", 0, link / outers[6] / UDP(sport=50000, dport=6635) / MPLS(label=100, s=1, ttl=64) / Raw(bytes(dict(inner())["ip4"]))
+    yield "vlan", 1, Ether(src="02:00:00:00:0f:02", dst="02:00:00:00:f0:02") / Dot1Q(vlan=100) / IP(src="203.0.114.9", dst="198.51.100.1") / \
+        GRE(proto=0x8847) / MPLS(label=100, s=1, ttl=64) / Raw(bytes(dict(inner())["ip4"]))
+    yield "echo", 0, link / IP(src="192.0.2.2", dst="192.0.2.1") / ICMP() / Raw(b"ping")
+    yield "echo6", 0, link / IPv6(src="2001:db8::2", dst="2001:db8::1") / ICMPv6EchoRequest(data=b"ping")
+    yield "arp", 0, Ether(src="02:00:00:00:0f:01", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="192.0.2.2", pdst="192.0.2.1")
+    yield "nd", 0, link / IPv6(src="2001:db8::2", dst="2001:db8::1", hlim=255) / ICMPv6ND_NS(tgt="2001:db8::1")
+    yield "fragment", 0, link / IP(src="203.0.113.9", dst="192.0.2.1", flags="MF") / UDP(sport=50000, dport=6635)
+
+
+def mss():
+    for name, options in {"mss": [("MSS", 1460)], "usual": [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("WScale", 7)],
+                          "odd": [("NOP", None), ("MSS", 1460)], "none": [("NOP", None)]}.items():
+        yield name, bytes([5, 0x78]) + bytes(TCP(sport=1000, dport=2000, flags="S", options=options))
+
+
+def write(folder, name, data):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def main():
+    base = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "corpus")
+    for folder, frames in (("tenant", tenant()), ("fabric", fabric())):
+        for name, port, frame in frames:
+            write(base / folder, name, bytes([port, FIX_ALL, 0]) + bytes(frame))
+            if name in ("route4-0", "fragment", "mplsoudp-big", "vxlan-frame-ip", "bridge-flood"):
+                write(base / folder, name + "-split", bytes([port, FIX_ALL | SPLIT, 90]) + bytes(frame))
+    for name, data in mss():
+        write(base / "mss", name, data)
+
+
+main()
