@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "eth/underlay.h"
+#include "main/router_fixture.h"
+
+#define HOST "02:00:00:00:0f:01"
+#define PORT "02:00:00:00:f0:01"
+
+static const struct packet v4 = {.src = "203.0.113.9", .dst = "192.0.2.1", .tos = 0xb9, .ttl = 33},
+			   v6 = {.src = "2001:db8:f::9", .dst = "2001:db8::1", .tos = 0xb9, .ttl = 33};
+
+static void assert_edge(struct rte_mbuf *m, const char *edge)
+{
+	const char *got = node_test_one("fabric_input", m);
+
+	assert_non_null(got);
+	assert_string_equal(got, edge);
+	rte_pktmbuf_free(m);
+}
+
+static void assert_dropped(struct rte_mbuf *m, const char *reason)
+{
+	assert_string_equal(node_test_one("fabric_input", m), "drop");
+	assert_string_equal(node_test_reason(m), reason);
+	rte_pktmbuf_free(m);
+}
+
+static struct rte_mbuf *udp(const struct packet *p, uint16_t port)
+{
+	struct rte_mbuf *m = router_frame(FABRIC0, PORT, HOST, p);
+
+	*rte_pktmbuf_mtod_offset(m, rte_be16_t *, m->data_len - 26 + 2) = rte_cpu_to_be_16(port);
+	return m;
+}
+
+static struct rte_mbuf *proto(const struct packet *p, uint8_t number)
+{
+	struct packet q = *p;
+
+	q.proto = number;
+	return router_frame(FABRIC0, PORT, HOST, &q);
+}
+
+static void assert_tunnel(struct rte_mbuf *m, const char *edge, unsigned l3)
+{
+	assert_string_equal(node_test_one("fabric_input", m), edge);
+	assert_int_equal(meta(m)->l3, l3);
+	assert_int_equal(meta(m)->outer, m->data_off + 14);
+	assert_int_equal(meta(m)->tos, 0xb9);
+	assert_int_equal(meta(m)->ttl, 33);
+	assert_int_equal(meta(m)->vrf, VRF_FABRIC);
+	assert_int_equal(meta(m)->bridge, UINT16_MAX);
+	rte_pktmbuf_free(m);
+}
+
+static void tunnels(void **state)
+{
+	assert_tunnel(udp(&v4, 6635), "decap_mplsoudp", 14 + 20 + 8);
+	assert_tunnel(udp(&v6, 6635), "decap_mplsoudp", 14 + 40 + 8);
+	assert_tunnel(udp(&v4, 4789), "decap_vxlan", 14 + 20 + 8);
+	assert_tunnel(udp(&v6, 4789), "decap_vxlan", 14 + 40 + 8);
+	assert_tunnel(proto(&v4, IPPROTO_GRE), "decap_mplsogre", 14 + 20);
+	assert_tunnel(proto(&v6, IPPROTO_GRE), "decap_mplsogre", 14 + 40);
+	assert_dropped(udp(&v4, 51234), "fabric_udp_port");
+	underlay_udp[51234] = UNDERLAY_UDP_MPLS;
+	assert_tunnel(udp(&v4, 51234), "decap_mplsoudp", 14 + 20 + 8);
+	underlay_udp[51234] = UNDERLAY_UDP_NONE;
+}
+
+static void local(void **state)
+{
+	assert_edge(proto(&v4, IPPROTO_ICMP), "ip_local");
+	assert_dropped(proto(&v4, IPPROTO_TCP), "fabric_protocol");
+	assert_dropped(proto(&v6, IPPROTO_TCP), "fabric_protocol");
+}
+
+static struct rte_mbuf *icmp6(const char *dst, const char *mac, uint8_t type)
+{
+	struct rte_mbuf *m = router_frame(FABRIC0, mac, HOST,
+					  &(struct packet){.src = "2001:db8::2", .dst = dst, .proto = IPPROTO_ICMPV6, .ttl = 255});
+
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = type;
+	return m;
+}
+
+static void neighbor_protocols(void **state)
+{
+	struct rte_mbuf *m = router_frame(FABRIC0, "ff:ff:ff:ff:ff:ff", HOST, &v4);
+
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
+	assert_edge(m, "arp_input");
+	assert_edge(icmp6("ff02::1:ff00:1", "33:33:ff:00:00:01", 135), "nd_input");
+	assert_edge(icmp6("2001:db8::1", PORT, 136), "nd_input");
+	assert_edge(icmp6("2001:db8::1", PORT, 128), "ip_local");
+	assert_dropped(icmp6("ff02::1", "33:33:00:00:00:01", 128), "fabric_not_local");
+}
+
+static void not_ours(void **state)
+{
+	struct packet p = v4;
+	struct rte_mbuf *m = router_frame(FABRIC0, "02:00:00:00:00:77", HOST, &v4);
+
+	assert_dropped(m, "fabric_not_local_mac");
+	p.dst = "192.0.2.9";
+	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
+	p.dst = "10.0.0.1"; // a tenant's gateway is no address of the underlay
+	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
+	p.dst = "198.51.100.1"; // the other fabric port's is
+	assert_tunnel(udp(&p, 6635), "decap_mplsoudp", 42);
+	p = v6;
+	p.dst = "2001:db8::9";
+	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
+	m = router_frame(FABRIC0, PORT, HOST, &v4);
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = RTE_BE16(0x88b5);
+	assert_dropped(m, "fabric_unknown_type");
+}
+
+static void martians(void **state)
+{
+	static const char *const bad4[] = {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "192.0.2.1", "198.51.100.1"};
+	static const char *const bad6[] = {"::", "::1", "ff02::1", "2001:db8::1", "2001:db8:1::1"};
+	struct packet p = v4;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(bad4); i++) {
+		p.src = bad4[i];
+		assert_dropped(udp(&p, 6635), "fabric_martian_source");
+	}
+	p = v6;
+	for (i = 0; i < RTE_DIM(bad6); i++) {
+		p.src = bad6[i];
+		assert_dropped(udp(&p, 6635), "fabric_martian_source");
+	}
+}
+
+static void bad_ip(void **state)
+{
+	static const struct {
+		unsigned at;
+		uint8_t value;
+		bool checksum;
+	} bad4[] = {{0, 0x65, true}, {0, 0x44, true}, {0, 0x4f, true}, {2, 1, true}, {3, 19, true}, {10, 0xee, false}};
+	static const struct {
+		unsigned at;
+		uint8_t value;
+	} bad6[] = {{0, 0x40}, {4, 1}, {5, 27}};
+	struct packet p = v4;
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(bad4); i++) {
+		m = udp(&v4, 6635);
+		*rte_pktmbuf_mtod_offset(m, uint8_t *, 14 + bad4[i].at) = bad4[i].value;
+		if (bad4[i].checksum)
+			router_checksum4(m, 14);
+		assert_dropped(m, "fabric_bad_header");
+	}
+	for (i = 0; i < RTE_DIM(bad6); i++) {
+		m = udp(&v6, 6635);
+		*rte_pktmbuf_mtod_offset(m, uint8_t *, 14 + bad6[i].at) = bad6[i].value;
+		assert_dropped(m, "fabric_bad_header");
+	}
+	p.frag = 0x2000;
+	assert_dropped(udp(&p, 6635), "fabric_fragment");
+	p.frag = 5;
+	assert_dropped(udp(&p, 6635), "fabric_fragment");
+	p.frag = 0x4000; // do not fragment
+	assert_edge(udp(&p, 6635), "decap_mplsoudp");
+	assert_dropped(proto(&v6, IPPROTO_FRAGMENT), "fabric_fragment");
+}
+
+static void bad_udp(void **state)
+{
+	static const uint16_t lengths[] = {0, 7, 27, 65535};
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		m = udp(&v4, 6635);
+		*rte_pktmbuf_mtod_offset(m, rte_be16_t *, 38) = rte_cpu_to_be_16(lengths[i]);
+		assert_dropped(m, "fabric_bad_udp");
+	}
+}
+
+static void truncated(void **state)
+{
+	struct rte_mbuf *m;
+	unsigned n, len;
+
+	for (n = 0; n < 34; n++) {
+		m = udp(&v4, 6635);
+		rte_pktmbuf_trim(m, (uint16_t)(m->data_len - n));
+		assert_dropped(m, "fabric_truncated");
+	}
+	for (; n < 60; n++) {
+		m = udp(&v4, 6635);
+		rte_pktmbuf_trim(m, (uint16_t)(m->data_len - n));
+		assert_dropped(m, "fabric_bad_header"); // the IP header promises more
+	}
+	for (len = 0; len < 8; len++) { // and honest ones that end within UDP
+		m = udp(&v4, 6635);
+		rte_pktmbuf_trim(m, (uint16_t)(26 - len));
+		rte_pktmbuf_mtod_offset(m, uint8_t *, 16)[1] = (uint8_t)(20 + len);
+		router_checksum4(m, 14);
+		assert_dropped(m, "fabric_truncated");
+	}
+}
+
+static void padding(void **state)
+{
+	struct rte_mbuf *m = udp(&v4, 6635);
+
+	memset(rte_pktmbuf_append(m, 18), 0, 18);
+	assert_string_equal(node_test_one("fabric_input", m), "decap_mplsoudp");
+	assert_int_equal(m->pkt_len, 14 + 46);
+	rte_pktmbuf_free(m);
+	m = udp(&v6, 6635);
+	memset(rte_pktmbuf_append(m, 18), 0, 18);
+	assert_string_equal(node_test_one("fabric_input", m), "decap_mplsoudp");
+	assert_int_equal(m->pkt_len, 14 + 66);
+	rte_pktmbuf_free(m);
+}
+
+static struct rte_mbuf *tagged(uint16_t port, uint16_t tci)
+{
+	struct rte_mbuf *m = router_frame(port, port == FABRIC0 ? PORT : "02:00:00:00:f0:02", HOST, &v4);
+	uint8_t *old = rte_pktmbuf_mtod(m, uint8_t *), *new = (uint8_t *)rte_pktmbuf_prepend(m, 4);
+
+	memmove(new, old, 12);
+	new[12] = 0x81;
+	new[13] = 0;
+	new[14] = (uint8_t)(tci >> 8);
+	new[15] = (uint8_t)tci;
+	*rte_pktmbuf_mtod_offset(m, rte_be16_t *, 18 + 20 + 2) = RTE_BE16(6635);
+	return m;
+}
+
+static void vlans(void **state)
+{
+	struct rte_mbuf *m = tagged(FABRIC1, 100);
+
+	assert_string_equal(node_test_one("fabric_input", m), "decap_mplsoudp");
+	assert_int_equal(meta(m)->l3, 18 + 28);
+	rte_pktmbuf_free(m);
+	assert_edge(tagged(FABRIC1, 0xe000 | 100), "decap_mplsoudp"); // priority bits
+	assert_dropped(tagged(FABRIC1, 101), "fabric_vlan");
+	assert_dropped(tagged(FABRIC0, 100), "fabric_vlan");
+	assert_edge(tagged(FABRIC0, 0xe000), "decap_mplsoudp"); // VLAN 0: priority only
+	m = router_frame(FABRIC1, "02:00:00:00:f0:02", HOST, &v4);
+	assert_dropped(m, "fabric_vlan");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tunnels),  cmocka_unit_test(local),     cmocka_unit_test(neighbor_protocols),
+		cmocka_unit_test(not_ours), cmocka_unit_test(martians),  cmocka_unit_test(bad_ip),
+		cmocka_unit_test(bad_udp),  cmocka_unit_test(truncated), cmocka_unit_test(padding),
+		cmocka_unit_test(vlans),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "main/router_fixture.h"
+
+#define GUEST "02:00:00:00:00:03"
+#define OTHER "02:00:00:00:00:99"
+#define ALL "ff:ff:ff:ff:ff:ff"
+
+static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, v6 = {.src = "fd00::2", .dst = "fd00::3"};
+
+static struct rte_mbuf *with_type(uint16_t port, const char *dst, const char *src, uint16_t type)
+{
+	struct rte_mbuf *m = router_frame(port, dst, src, &v4);
+
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = rte_cpu_to_be_16(type);
+	return m;
+}
+
+static void assert_edge(struct rte_mbuf *m, const char *edge)
+{
+	const char *got = node_test_one("tenant_input", m);
+
+	assert_non_null(got);
+	assert_string_equal(got, edge);
+	rte_pktmbuf_free(m);
+}
+
+static void assert_dropped(struct rte_mbuf *m, const char *reason)
+{
+	assert_string_equal(node_test_one("tenant_input", m), "drop");
+	assert_string_equal(node_test_reason(m), reason);
+	rte_pktmbuf_free(m);
+}
+
+static void routed(void **state)
+{
+	struct rte_mbuf *m = router_frame(RED0, GATEWAY, GUEST, &v4);
+
+	assert_string_equal(node_test_one("tenant_input", m), "ip4_forward");
+	assert_int_equal(meta(m)->vrf, RED);
+	assert_int_equal(meta(m)->bridge, UINT16_MAX);
+	assert_int_equal(meta(m)->l3, 14);
+	rte_pktmbuf_free(m);
+	m = router_frame(BLUE0, GATEWAY, GUEST, &v6);
+	assert_string_equal(node_test_one("tenant_input", m), "ip6_forward");
+	assert_int_equal(meta(m)->vrf, BLUE);
+	rte_pktmbuf_free(m);
+	m = router_frame(IRB0, GATEWAY, GUEST, &v4); // out of the bridge: a packet from here on
+	assert_string_equal(node_test_one("tenant_input", m), "ip4_forward");
+	assert_int_equal(meta(m)->vrf, RED);
+	assert_int_equal(meta(m)->bridge, UINT16_MAX);
+	rte_pktmbuf_free(m);
+	assert_dropped(with_type(RED0, GATEWAY, GUEST, 0x88b5), "eth_unknown_type");
+}
+
+static struct rte_mbuf *icmp6(uint16_t port, const char *dst, uint8_t type)
+{
+	struct rte_mbuf *m =
+		router_frame(port, dst, GUEST, &(struct packet){.src = "fd00::2", .dst = "fd00::1", .proto = IPPROTO_ICMPV6});
+
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = type;
+	return m;
+}
+
+static void neighbor_protocols(void **state)
+{
+	unsigned type;
+
+	for (type = 133; type <= 137; type++)
+		assert_edge(icmp6(RED0, GATEWAY, (uint8_t)type), "nd_input");
+	assert_edge(icmp6(RED0, GATEWAY, 128), "ip6_forward");
+	assert_edge(icmp6(RED0, GATEWAY, 138), "ip6_forward");
+	assert_edge(icmp6(RED0, "33:33:ff:00:00:01", 135), "nd_input");
+	assert_edge(icmp6(IRB0, "33:33:ff:00:00:01", 135), "nd_input");     // it passes on what is for others
+	assert_edge(icmp6(LAN0, "33:33:ff:00:00:01", 135), "bridge_input"); // nobody's gateway
+	assert_edge(icmp6(IRB0, "33:33:00:00:00:01", 128), "bridge_input");
+	assert_edge(with_type(RED0, GATEWAY, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
+	assert_edge(with_type(RED0, ALL, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
+	assert_edge(with_type(IRB0, ALL, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
+	assert_edge(with_type(LAN0, ALL, GUEST, RTE_ETHER_TYPE_ARP), "bridge_input");
+}
+
+static void bridged(void **state)
+{
+	struct rte_mbuf *m = router_frame(LAN0, OTHER, GUEST, &v4);
+
+	assert_string_equal(node_test_one("tenant_input", m), "bridge_input");
+	assert_int_equal(meta(m)->bridge, LAN);
+	rte_pktmbuf_free(m);
+	assert_edge(router_frame(LAN0, GATEWAY, GUEST, &v4), "bridge_input"); // without a VRF that MAC is a guest's
+	assert_edge(router_frame(IRB0, OTHER, GUEST, &v4), "bridge_input");
+	assert_edge(with_type(IRB0, OTHER, GUEST, 0x88b5), "bridge_input");
+	assert_edge(with_type(LAN0, OTHER, GUEST, RTE_ETHER_TYPE_VLAN), "bridge_input");
+	assert_dropped(router_frame(RED0, OTHER, GUEST, &v4), "eth_not_for_gateway");
+	assert_dropped(router_frame(RED0, ALL, GUEST, &v4), "eth_not_for_gateway");
+	assert_dropped(icmp6(RED0, "33:33:00:00:00:01", 128), "eth_not_for_gateway");
+	assert_dropped(with_type(RED0, GATEWAY, GUEST, RTE_ETHER_TYPE_VLAN), "eth_vlan_tagged");
+}
+
+static void bad_frames(void **state)
+{
+	struct rte_mbuf *m;
+	unsigned n;
+
+	assert_dropped(router_frame(RED0, GATEWAY, ALL, &v4), "eth_bad_source");
+	assert_dropped(router_frame(RED0, GATEWAY, "00:00:00:00:00:00", &v4), "eth_bad_source");
+	assert_dropped(router_frame(RED0, GATEWAY, "01:00:5e:00:00:01", &v4), "eth_bad_source");
+	assert_dropped(router_frame(RED0, GATEWAY, GATEWAY, &v4), "eth_spoofed_gateway");
+	assert_dropped(router_frame(IRB0, OTHER, GATEWAY, &v4), "eth_spoofed_gateway");
+	for (n = 0; n < 14; n++) {
+		m = router_frame(RED0, GATEWAY, GUEST, &v4);
+		rte_pktmbuf_trim(m, (uint16_t)(m->data_len - n));
+		assert_dropped(m, "eth_truncated");
+	}
+	assert_dropped(router_frame(PORTS_END, GATEWAY, GUEST, &v4), "port_unconfigured");
+	m = icmp6(RED0, GATEWAY, 135); // too short to see that it is ND
+	rte_pktmbuf_trim(m, (uint16_t)(m->data_len - 54));
+	assert_edge(m, "ip6_forward");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(routed), cmocka_unit_test(neighbor_protocols),
+					   cmocka_unit_test(bridged), cmocka_unit_test(bad_frames)};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
