@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "main/router_fixture.h"
+
+static struct packet big = {.src = "10.0.0.2", .dst = "172.16.0.1", .proto = 253, .id = 0x1234};
+
+// A next hop with this MTU.
+static const struct nexthop *through(uint16_t mtu)
+{
+	static struct nexthop nh;
+
+	nh = *nexthop_table[VIA0];
+	nh.mtu = mtu;
+	return &nh;
+}
+
+static struct rte_mbuf *packet(unsigned payload, uint16_t frag)
+{
+	struct rte_mbuf *m;
+
+	big.payload = payload;
+	big.frag = frag;
+	m = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &big);
+	meta(m)->l3 = 14;
+	meta(m)->hash = 77;
+	return m;
+}
+
+static uint16_t be16_at(struct rte_mbuf *m, unsigned at)
+{
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+// Runs one packet; checks each fragment and puts the payload together again. Returns the number of fragments.
+static unsigned fragment(struct rte_mbuf *m, uint16_t mtu, uint8_t *whole, unsigned *len, unsigned hlen)
+{
+	unsigned i, n, first = 0, at;
+	struct rte_mbuf *f;
+	bool last;
+
+	meta(m)->nexthop = through(mtu);
+	n = node_test_run("ip4_fragment", &m, 1);
+	*len = 0;
+	for (i = 0; i < n; i++) {
+		f = node_test_outs[i].m;
+		assert_string_equal(node_test_outs[i].edge, "port_output");
+		assert_true(f->pkt_len <= mtu);
+		assert_int_equal(be16_at(f, 2), f->pkt_len);
+		assert_int_equal(be16_at(f, 4), 0x1234);
+		assert_int_equal(router_sum(rte_pktmbuf_mtod(f, void *), (rte_pktmbuf_mtod(f, uint8_t *)[0] & 15) * 4u, 0), 0xffff);
+		assert_int_equal(meta(f)->hash, 77); // all take one way
+		assert_int_equal(meta(f)->l3, 0);
+		assert_int_equal(f->port, RED0);
+		at = (be16_at(f, 6) & 0x1fffu) * 8;
+		first = i == 0 ? at : first;
+		last = !(be16_at(f, 6) & 0x2000);
+		assert_true(last || (f->pkt_len - hlen) % 8 == 0);
+		memcpy(whole + at - first, rte_pktmbuf_read(f, hlen, f->pkt_len - hlen, whole + at - first), f->pkt_len - hlen);
+		*len += f->pkt_len - hlen;
+		rte_pktmbuf_free(f);
+	}
+	return n;
+}
+
+static void assert_whole(const uint8_t *whole, unsigned len)
+{
+	unsigned i;
+
+	for (i = 0; i < len; i++)
+		assert_int_equal(whole[i], (uint8_t)i);
+}
+
+static void sizes(void **state)
+{
+	static const struct {
+		unsigned payload, mtu, fragments;
+	} cases[] = {{1481, 1500, 2}, {1480, 1499, 2}, {1000, 576, 2}, {1400, 576, 3},
+		     {1900, 576, 4},  {561, 580, 2},   {800, 68, 17}};
+	uint8_t whole[4096];
+	unsigned i, len;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		assert_int_equal(fragment(packet(cases[i].payload, 0), (uint16_t)cases[i].mtu, whole, &len, 20),
+				 cases[i].fragments);
+		assert_int_equal(len, cases[i].payload);
+		assert_whole(whole, len);
+	}
+}
+
+// A fragment in the middle is cut again: offsets go on, and none of the pieces is the last.
+static void of_fragment(void **state)
+{
+	struct rte_mbuf *m = packet(1200, 0x2000 | 100);
+	unsigned i, n;
+
+	meta(m)->nexthop = through(576);
+	n = node_test_run("ip4_fragment", &m, 1);
+	assert_int_equal(n, 3);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(be16_at(node_test_outs[i].m, 6), 0x2000 | (100 + i * 69)); // 552 bytes each
+		rte_pktmbuf_free(node_test_outs[i].m);
+	}
+	m = packet(600, 100); // the last one
+	meta(m)->nexthop = through(576);
+	assert_int_equal(node_test_run("ip4_fragment", &m, 1), 2);
+	assert_int_equal(be16_at(node_test_outs[0].m, 6), 0x2000 | 100);
+	assert_int_equal(be16_at(node_test_outs[1].m, 6), 169);
+	rte_pktmbuf_free(node_test_outs[0].m);
+	rte_pktmbuf_free(node_test_outs[1].m);
+}
+
+// A jumbo frame in several buffers.
+static void segments(void **state)
+{
+	struct rte_mbuf *m = packet(1500, 0), *tail = router_hex("");
+	uint8_t whole[8192];
+	unsigned i, len;
+
+	for (i = 0; i < 1500; i++)
+		*(uint8_t *)rte_pktmbuf_append(tail, 1) = (uint8_t)(1500 + i);
+	rte_pktmbuf_chain(m, tail);
+	rte_pktmbuf_mtod_offset(m, uint8_t *, 14)[2] = 3020 >> 8;
+	rte_pktmbuf_mtod_offset(m, uint8_t *, 14)[3] = 3020 & 255;
+	router_checksum4(m, 14);
+	assert_int_equal(fragment(m, 1500, whole, &len, 20), 3);
+	assert_int_equal(len, 3000);
+	assert_whole(whole, len);
+}
+
+static void too_many(void **state)
+{
+	struct rte_mbuf *m = packet(1900, 0);
+
+	meta(m)->nexthop = through(68); // 40 pieces
+	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
+	assert_string_equal(node_test_reason(m), "fragment_failed");
+	rte_pktmbuf_free(m);
+}
+
+static void no_buffers(void **state)
+{
+	static struct rte_mbuf *all[8192];
+	struct rte_mbuf *m = packet(1900, 0);
+	unsigned n = 0;
+
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(node_test_pool)) != NULL)
+		n++;
+	meta(m)->nexthop = through(576);
+	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
+	assert_string_equal(node_test_reason(m), "fragment_failed");
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free_bulk(all, n);
+}
+
+static void options(void **state)
+{
+	struct rte_mbuf *m = packet(1000, 0);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
+
+	ip[0] = 0x46; // the first four bytes of the payload are no-operations
+	memset(ip + 20, 1, 4);
+	router_checksum4(m, 14);
+	meta(m)->nexthop = through(576);
+	assert_int_equal(node_test_run("ip4_fragment", &m, 1), 2);
+	assert_int_equal(node_test_outs[0].m->pkt_len + node_test_outs[1].m->pkt_len,
+			 24 + 996 + (rte_pktmbuf_mtod(node_test_outs[1].m, uint8_t *)[0] & 15) * 4);
+	assert_int_equal(router_sum(rte_pktmbuf_mtod(node_test_outs[0].m, void *), 24, 0), 0xffff);
+	rte_pktmbuf_free(node_test_outs[0].m);
+	rte_pktmbuf_free(node_test_outs[1].m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes),    cmocka_unit_test(of_fragment), cmocka_unit_test(segments),
+		cmocka_unit_test(too_many), cmocka_unit_test(no_buffers),  cmocka_unit_test(options),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
