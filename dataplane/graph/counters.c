@@ -9,8 +9,7 @@
 
 __thread struct counters *counters;
 
-// Of every thread that ever counted: a worker that ends leaves its counters behind, so that sums never fall.
-static struct counters *all[MAX_THREADS];
+static struct counters *all[MAX_THREADS]; // of every thread that counts
 static unsigned n_all;
 
 struct counters *counters_create(int numa)
@@ -23,6 +22,30 @@ struct counters *counters_create(int numa)
 	if (c)
 		all[n_all++] = c;
 	return c;
+}
+
+// Both consist of 64-bit counters only.
+static void add_all(struct counters *to, const struct counters *from)
+{
+	const uint64_t *src = (const uint64_t *)from;
+	uint64_t *dst = (uint64_t *)to;
+	unsigned i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(*dst); i++)
+		dst[i] += src[i];
+}
+
+void counters_release(struct counters *c)
+{
+	unsigned i;
+
+	for (i = 0; i < n_all && all[i] != c; i++)
+		;
+	if (i == n_all || c == counters)
+		return;
+	add_all(counters, c);
+	all[i] = all[--n_all];
+	rte_free(c);
 }
 
 void counters_port_reset(uint16_t port)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of one worker. Only that worker writes them; readers sum over workers and may be a few packets behind.
-// They never go back: what a worker has counted stays when it ends.
+// Sums never go back: what a worker has counted stays when it ends.
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,9 @@ struct counters {
 
 extern __thread struct counters *counters; // the calling thread's
 
-struct counters *counters_create(int numa); // NULL: no memory. Belongs to the process from then on
+// Master thread only.
+struct counters *counters_create(int numa); // NULL: no memory
+void counters_release(struct counters *c);  // its thread has ended: what it counted goes to the caller's own
 void counters_port_reset(uint16_t port);    // a port's id is used anew
 
 // Sums over all threads.

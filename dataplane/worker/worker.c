@@ -183,23 +183,21 @@ static void worker_free(struct worker *w)
 
 	if (w->inject) {
 		while (rte_ring_sc_dequeue(w->inject, (void **)&m) == 0)
-			rte_pktmbuf_free(m);
+			worker_inject(m, meta(m)->arg); // another worker's now
 		rte_ring_free(w->inject);
 	}
+	if (w->counters)
+		counters_release(w->counters);
 	graph_destroy(w->graph);
 	rte_free(w->rx);
 	rte_free(w);
 }
 
-static int worker_check(uint32_t id, unsigned cpu, struct error *err)
+static int check_cpu(unsigned cpu, struct error *err)
 {
 	char text[32], valid[64];
 	unsigned i;
 
-	snprintf(text, sizeof(text), "%u", id);
-	if (id >= WORKER_MAX || workers[id])
-		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
-				 "cannot be used");
 	snprintf(text, sizeof(text), "%u", cpu);
 	snprintf(valid, sizeof(valid), "a CPU that is online, 0 to %ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
 	if ((long)cpu >= sysconf(_SC_NPROCESSORS_CONF))
@@ -209,6 +207,17 @@ static int worker_check(uint32_t id, unsigned cpu, struct error *err)
 			return error_set(err, EBUSY, "worker.cpu", text, "a CPU without a spinning worker, or another idle policy",
 					 "is taken by worker %u, which never gives it up", i);
 	return 0;
+}
+
+static int worker_check(uint32_t id, unsigned cpu, struct error *err)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u", id);
+	if (id >= WORKER_MAX || workers[id])
+		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
+				 "cannot be used");
+	return check_cpu(cpu, err);
 }
 
 static struct worker *worker_new(uint32_t id, unsigned cpu, enum idle_policy idle, struct error *err)
@@ -275,6 +284,9 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 
 	if (cpu == w->cpu)
 		return 0;
+	ret = check_cpu(cpu, err);
+	if (ret < 0)
+		return ret;
 	snprintf(text, sizeof(text), "%u", cpu);
 	ret = pin(w->thread, cpu); // refuses what is not online or not allowed
 	if (ret < 0)

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real threads on the CPUs that there are, which they yield when they have nothing to do.
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_cycles.h>
+
+#include "base/rcu.h"
+#include "graph/counters.h"
+#include "main/router_fixture.h"
+#include "worker/worker.h"
+
+#define QUEUES 2 // of each port
+#define ALL_QUEUES ((PORTS_END - 1) * QUEUES)
+
+static unsigned cpus[2]; // that this process may use
+static struct error err;
+
+static struct {
+	int polling, sending; // workers at once
+	uint64_t received, sent;
+} queues[PORTS_END][QUEUES];
+static uint64_t collisions;
+static bool flowing;
+
+static void enter(int *count)
+{
+	if (__atomic_fetch_add(count, 1, __ATOMIC_ACQ_REL) != 0)
+		__atomic_fetch_add(&collisions, 1, __ATOMIC_RELAXED);
+}
+
+static void leave(int *count)
+{
+	__atomic_fetch_sub(count, 1, __ATOMIC_ACQ_REL);
+}
+
+// The guest of port RED0 never stops talking to that of RED1.
+static uint16_t rx_endless(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, k = 0;
+
+	enter(&queues[q->port->id][q->index].polling);
+	if (q->port->id == RED0 && __atomic_load_n(&flowing, __ATOMIC_RELAXED))
+		k = RTE_MIN(n, 8);
+	for (i = 0; i < k; i++)
+		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+	__atomic_fetch_add(&queues[q->port->id][q->index].received, k, __ATOMIC_RELAXED);
+	leave(&queues[q->port->id][q->index].polling);
+	return k;
+}
+
+static uint16_t tx_counted(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	enter(&queues[q->port->id][q->index].sending);
+	__atomic_fetch_add(&queues[q->port->id][q->index].sent, n, __ATOMIC_RELAXED);
+	rte_pktmbuf_free_bulk(pkts, n);
+	leave(&queues[q->port->id][q->index].sending);
+	return n;
+}
+
+static uint64_t received(void)
+{
+	return __atomic_load_n(&queues[RED0][0].received, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&queues[RED0][1].received, __ATOMIC_RELAXED);
+}
+
+static uint64_t sent(void)
+{
+	return __atomic_load_n(&queues[RED1][0].sent, __ATOMIC_RELAXED) + __atomic_load_n(&queues[RED1][1].sent, __ATOMIC_RELAXED);
+}
+
+static int setup(void **state)
+{
+	unsigned i, n = 0;
+	cpu_set_t set;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpus[n++] = i;
+	if (n == 1)
+		cpus[1] = cpus[0];
+	router_rx = rx_endless;
+	router_tx = tx_counted;
+	return router_setup(state);
+}
+
+static int reset(void **state)
+{
+	flowing = false;
+	worker_del_all();
+	for (struct port *p = port_next(NULL); p; p = port_next(p))
+		for (unsigned i = 0; i < p->n_queues; i++)
+			p->queues[i].rx_worker = WORKER_NONE; // as no worker has it any more
+	rcu_poll();
+	return 0;
+}
+
+static struct worker *add(uint32_t id)
+{
+	struct worker *w = worker_add(id, cpus[id % 2], IDLE_YIELD, &err);
+
+	if (w == NULL)
+		fail_msg("%s", err.message);
+	return w;
+}
+
+static struct port_queue *queue(uint16_t port, unsigned i)
+{
+	return &port_get(port)->queues[i];
+}
+
+static bool polls(const struct worker *w, const struct port_queue *q)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < w->rx->n; i++)
+		n += w->rx->q[i] == q;
+	assert_in_range(n, 0, 1);
+	assert_int_equal(q->rx_worker == w->id, n);
+	return n == 1;
+}
+
+static void first_takes_all(void **state)
+{
+	struct worker *a = add(0), *b = add(1);
+	struct port *p;
+	unsigned i;
+
+	assert_int_equal(worker_count(), 2);
+	assert_int_equal(a->rx->n, ALL_QUEUES);
+	assert_int_equal(b->rx->n, 0); // what is polled stays where it is
+	for (p = port_next(NULL); p; p = port_next(p))
+		for (i = 0; i < p->n_queues; i++)
+			assert_true(polls(a, &p->queues[i]));
+}
+
+static void new_port_is_spread(void **state)
+{
+	struct port_config c = {.name = "extra", .kind = "tap", .role = PORT_TENANT, .queues = 4, .vrf = RED, .bridge = UINT16_MAX};
+	struct worker *a = add(0), *b = add(1);
+	struct port *p = port_add(&c, &err);
+	unsigned i, n = 0;
+
+	assert_non_null(p);
+	for (i = 0; i < 4; i++)
+		n += polls(b, &p->queues[i]);
+	assert_int_equal(n, 4); // it had nothing to do
+	assert_int_equal(port_del("extra", &err), 0);
+	assert_int_equal(a->rx->n, ALL_QUEUES);
+	assert_int_equal(b->rx->n, 0);
+}
+
+static void assigned(void **state)
+{
+	struct worker *a = add(0), *b = add(1);
+	struct port_queue *q = queue(RED0, 1);
+
+	assert_int_equal(worker_assign(q, b, &err), 0);
+	assert_true(polls(b, q));
+	assert_false(polls(a, q));
+	assert_true(polls(a, queue(RED0, 0)));
+	assert_int_equal(worker_assign(q, b, &err), 0); // it is there
+	assert_int_equal(b->rx->n, 1);
+	assert_int_equal(worker_assign(q, a, &err), 0);
+	assert_int_equal(a->rx->n, ALL_QUEUES);
+}
+
+static void handed_over(void **state)
+{
+	struct worker *b, *c;
+
+	add(0);
+	assert_int_equal(worker_del(0, &err), -EBUSY); // nobody would poll
+	b = add(1);
+	c = add(2);
+	assert_int_equal(worker_del(0, &err), 0);
+	assert_int_equal(b->rx->n, ALL_QUEUES / 2);
+	assert_int_equal(c->rx->n, ALL_QUEUES / 2);
+	assert_null(worker_get(0));
+	assert_int_equal(worker_del(0, &err), -ENOENT);
+	assert_int_equal(worker_del(WORKER_NONE, &err), -ENOENT);
+	assert_int_equal(worker_del(2, &err), 0);
+	assert_int_equal(b->rx->n, ALL_QUEUES);
+}
+
+// Two workers whose ids fall on the same transmit queue share it, and lock it.
+static void shared_transmit_queues(void **state)
+{
+	add(0);
+	assert_false(port_get(RED0)->shared_tx);
+	add(1);
+	assert_false(port_get(RED0)->shared_tx);
+	add(2);
+	assert_true(port_get(RED0)->shared_tx);
+	assert_int_equal(worker_del(1, &err), 0);
+	assert_true(port_get(RED0)->shared_tx); // 0 and 2
+	assert_int_equal(worker_del(2, &err), 0);
+	assert_false(port_get(RED0)->shared_tx);
+}
+
+static void refused(void **state)
+{
+	struct worker *a = add(0);
+
+	assert_null(worker_add(0, cpus[0], IDLE_YIELD, &err));
+	assert_int_equal(err.code, EEXIST);
+	assert_string_equal(err.field, "worker.id");
+	assert_null(worker_add(WORKER_MAX, cpus[0], IDLE_YIELD, &err));
+	assert_string_equal(err.field, "worker.id");
+	assert_null(worker_add(1, 100000, IDLE_YIELD, &err));
+	assert_string_equal(err.field, "worker.cpu");
+	assert_null(worker_add(1, UINT32_MAX, IDLE_YIELD, &err));
+	assert_int_equal(worker_move(a, 100000, &err), -EINVAL);
+	assert_int_equal(worker_move(a, UINT32_MAX, &err), -EINVAL);
+	assert_string_equal(err.field, "worker.cpu");
+	assert_int_equal(a->cpu, cpus[0]);
+	assert_int_equal(worker_count(), 1);
+}
+
+// A worker that never yields leaves nothing of its CPU for another one.
+static void beside_spinning(void **state)
+{
+	struct worker *a = add(0), *b;
+
+	if (cpus[0] == cpus[1])
+		skip();
+	b = add(1);
+	worker_set_idle(a, IDLE_SPIN);
+	assert_null(worker_add(2, cpus[0], IDLE_YIELD, &err));
+	assert_int_equal(err.code, EBUSY);
+	assert_int_equal(worker_move(b, cpus[0], &err), -EBUSY);
+	worker_set_idle(a, IDLE_YIELD);
+	assert_int_equal(worker_move(b, cpus[0], &err), 0);
+}
+
+static void threads(void **state)
+{
+	struct worker *a = add(5);
+	cpu_set_t set;
+	char name[16];
+
+	assert_int_equal(pthread_getname_np(a->thread, name, sizeof(name)), 0);
+	assert_string_equal(name, "pmd-fwd-5");
+	pthread_getaffinity_np(a->thread, sizeof(set), &set);
+	assert_int_equal(CPU_COUNT(&set), 1);
+	assert_true(CPU_ISSET(cpus[1], &set));
+	assert_int_equal(worker_move(a, cpus[0], &err), 0);
+	pthread_getaffinity_np(a->thread, sizeof(set), &set);
+	assert_int_equal(CPU_COUNT(&set), 1);
+	assert_true(CPU_ISSET(cpus[0], &set));
+	assert_int_equal(a->cpu, cpus[0]);
+	assert_int_equal(worker_add(WORKER_NONE, cpus[0], IDLE_SLEEP, &err)->id, 0); // the lowest free id
+}
+
+static void wait_until_flowing(void)
+{
+	uint64_t want = received() + 100;
+	unsigned i;
+
+	for (i = 0; i < 20000 && received() < want; i++)
+		usleep(1000);
+	assert_true(received() >= want);
+}
+
+static void change_something(unsigned i)
+{
+	struct worker *w = worker_next(NULL), *other = worker_next(w);
+
+	if (other == NULL || (i % 3 == 0 && worker_count() < 4)) {
+		add(i % 7 == w->id || worker_get(i % 7) ? WORKER_NONE : i % 7);
+	} else if (i % 3 == 1) {
+		assert_int_equal(worker_del(i & 1 ? w->id : other->id, &err), 0);
+	} else {
+		assert_int_equal(worker_assign(queue(RED0, i & 1), other, &err), 0);
+		assert_int_equal(worker_move(w, cpus[i & 1], &err), 0);
+	}
+	rcu_poll();
+}
+
+// Workers come, go and move, queues change hands: no queue is ever polled or sent by two at once, and no packet is lost.
+static void while_packets_flow(void **state)
+{
+	uint64_t before_rx, before_tx, lost = router_drops(RED0, "port_tx_full") + router_drops(RED0, "port_down");
+	uint64_t end = rte_rdtsc() + 4 * rte_get_tsc_hz();
+	unsigned i;
+
+	add(0);
+	before_rx = received();
+	before_tx = sent();
+	flowing = true;
+	wait_until_flowing();
+	for (i = 0; i < 60 && rte_rdtsc() < end; i++) {
+		change_something(i);
+		usleep(2000);
+	}
+	wait_until_flowing();
+	flowing = false;
+	worker_del_all(); // each ends its walk
+	assert_int_equal(collisions, 0);
+	assert_true(received() > before_rx);
+	assert_int_equal(sent() - before_tx, received() - before_rx);
+	assert_int_equal(router_drops(RED0, "port_tx_full") + router_drops(RED0, "port_down"), lost);
+	assert_int_equal(node_test_in_use(), 0);
+}
+
+// More often than there are places for threads that count.
+static void comings_and_goings(void **state)
+{
+	struct port_counters before, after;
+	unsigned i;
+
+	counters_port(RED1, &before);
+	add(0);
+	for (i = 0; i < 300; i++) {
+		add(1);
+		assert_int_equal(worker_del(1, &err), 0);
+		rcu_poll();
+	}
+	counters_port(RED1, &after);
+	assert_true(after.tx_packets >= before.tx_packets);
+}
+
+static struct rte_mbuf *frame_to(uint16_t port)
+{
+	struct rte_mbuf *m =
+		router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+
+	meta(m)->out_port = port;
+	return m;
+}
+
+static void injected(void **state)
+{
+	uint64_t before, full;
+	unsigned i;
+
+	full = router_drops(RED0, "inject_full");
+	assert_int_equal(worker_inject(frame_to(RED1), INJECT_TX), -EAGAIN); // nobody there
+	assert_int_equal(router_drops(RED0, "inject_full"), full + 1);
+	assert_int_equal(node_test_in_use(), 0);
+	add(0);
+	before = sent();
+	for (i = 0; i < 100; i++)
+		assert_int_equal(worker_inject(frame_to(RED1), INJECT_TX), 0);
+	assert_int_equal(worker_inject(frame_to(0), INJECT_INPUT), 0); // to be routed
+	for (i = 0; i < 10000 && sent() < before + 101; i++)
+		usleep(1000);
+	assert_int_equal(sent(), before + 101);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, reset, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(first_takes_all),
+		T(new_port_is_spread),
+		T(assigned),
+		T(handed_over),
+		T(shared_transmit_queues),
+		T(refused),
+		T(beside_spinning),
+		T(threads),
+		T(injected),
+		T(while_packets_flow),
+		T(comings_and_goings),
+	};
+
+	return cmocka_run_group_tests(tests, setup, router_teardown);
+}
