@@ -46,7 +46,7 @@ static int confine(const struct options *o, unsigned *main_cpu, struct error *er
 	cpu_set_t set;
 
 	if (o->control_cpus[0]) {
-		cpu_list_parse(o->control_cpus, cpus, CPU_SETSIZE, &n, NULL);
+		cpu_list_parse("--control-cpus", o->control_cpus, cpus, CPU_SETSIZE, &n, NULL);
 		CPU_ZERO(&set);
 		for (i = 0; i < n; i++)
 			CPU_SET(cpus[i], &set);

@@ -56,7 +56,7 @@ static void usage(void)
 	       "  --no-huge            do not use hugepages\n"
 	       "  --memory MB          memory for packets and tables, 64 to 1048576 (default 512)\n"
 	       "  --mbufs N            packet buffers, 1024 to 16777216 (default by the memory)\n"
-	       "  --mbuf-size BYTES    room for a packet in one buffer, 1024 to 16384 (default 2048)\n"
+	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
 	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; used as routes come)\n"
 	       "  --router-mac MAC     of routed VXLAN (default: derived from the host and DIR)\n"
 	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
@@ -102,7 +102,7 @@ static int add_cpu(unsigned cpu, unsigned *cpus, unsigned max, unsigned *n)
 	return 0;
 }
 
-int cpu_list_parse(const char *text, unsigned *cpus, unsigned max, unsigned *n, struct error *err)
+int cpu_list_parse(const char *name, const char *text, unsigned *cpus, unsigned max, unsigned *n, struct error *err)
 {
 	unsigned long limit = (unsigned long)sysconf(_SC_NPROCESSORS_CONF), a, b, i;
 	char valid[64], *end;
@@ -120,14 +120,14 @@ int cpu_list_parse(const char *text, unsigned *cpus, unsigned max, unsigned *n, 
 			s = end;
 		}
 		if (a > b || b >= limit)
-			return error_set(err, EINVAL, "CPU list", text, valid, "names CPUs that do not exist");
+			return error_set(err, EINVAL, name, text, valid, "names CPUs that do not exist");
 		for (i = a; i <= b; i++)
 			if (add_cpu((unsigned)i, cpus, max, n) < 0)
-				return error_set(err, EINVAL, "CPU list", text, valid, "names a CPU twice, or too many");
+				return error_set(err, EINVAL, name, text, valid, "names a CPU twice, or too many");
 		if (*s == '\0')
 			return 0;
 	} while (*s++ == ',');
-	return error_set(err, EINVAL, "CPU list", text, valid, "is not a CPU list");
+	return error_set(err, EINVAL, name, text, valid, "is not a CPU list");
 }
 
 static int level_ok(const char *s)
@@ -154,14 +154,14 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 	case OPT_SOCKET:
 		return path("--socket", o->socket, sizeof(o->socket), arg, err);
 	case OPT_WORKERS:
-		return cpu_list_parse(arg, o->worker_cpus, WORKER_MAX, &o->n_workers, err);
+		return cpu_list_parse("--worker-cpus", arg, o->worker_cpus, WORKER_MAX, &o->n_workers, err);
 	case OPT_IDLE:
 		o->idle_given = true;
 		if (idle_policy_parse(arg, &o->idle) < 0)
 			return error_set(err, EINVAL, "--idle", arg, "spin, pause, yield, sleep", "is no idle policy");
 		return 0;
 	case OPT_CONTROL:
-		ret = cpu_list_parse(arg, cpus, CPU_SETSIZE, &n, err);
+		ret = cpu_list_parse("--control-cpus", arg, cpus, CPU_SETSIZE, &n, err);
 		return ret < 0 ? ret : path("--control-cpus", o->control_cpus, sizeof(o->control_cpus), arg, err);
 	case OPT_NO_HUGE:
 		o->no_huge = true;
@@ -175,7 +175,7 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 		o->mbufs = (unsigned)v;
 		return ret;
 	case OPT_MBUF_SIZE:
-		ret = number("--mbuf-size", arg, 1024, 16384, &v, err);
+		ret = number("--mbuf-size", arg, 2048, 16384, &v, err);
 		o->mbuf_size = (unsigned)v;
 		return ret;
 	case OPT_FIB:

@@ -31,5 +31,5 @@ struct options {
 // Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with err.
 int options_parse(int argc, char **argv, struct options *o, struct error *err);
 
-// "0-2,5": at most max CPUs, each below max_cpu.
-int cpu_list_parse(const char *text, unsigned *cpus, unsigned max, unsigned *n, struct error *err);
+// "0-2,5": at most max CPUs, each once and one that the machine has. name is the option's.
+int cpu_list_parse(const char *name, const char *text, unsigned *cpus, unsigned max, unsigned *n, struct error *err);
