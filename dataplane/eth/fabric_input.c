@@ -119,7 +119,6 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 	if (unlikely(ip->proto == IPPROTO_FRAGMENT))
 		return drop(m, fabric_fragment);
 	trim(m, l3 + len);
-	md->flags |= META_OUTER6;
 	md->tos = ip_tos((const uint8_t *)ip);
 	md->ttl = ip->hop_limits;
 	return by_protocol(m, md, ip->proto, l3, l3 + (unsigned)sizeof(*ip));

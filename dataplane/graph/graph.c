@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <rte_errno.h>
-#include <rte_errno.h>
 #include <rte_mbuf_dyn.h>
 
 #include "graph/node.h"

@@ -18,8 +18,6 @@ enum meta_flags {
 	META_ANSWER = 1 << 2,      // made by the router: no TTL decrement, no ICMP error about it
 	META_NEXTHOP = 1 << 3,     // nexthop is decided (label): no route lookup
 	META_UNIFORM = 1 << 4,     // the tunnel's TTL and DSCP go to the inner header (RFC 3443)
-	META_ROUTED = 1 << 5,      // came out of a bridge by its gateway
-	META_OUTER6 = 1 << 6,      // the outer header is IPv6
 };
 
 struct pkt_meta {

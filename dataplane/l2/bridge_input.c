@@ -102,7 +102,6 @@ static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const s
 	md->l3 = sizeof(*eth);
 	md->vrf = f->vrf;
 	md->bridge = BRIDGE_NONE;
-	md->flags |= META_ROUTED;
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
 		return IP4;

@@ -30,7 +30,6 @@ struct job {
 static struct job jobs[2], *job; // job: master wo, worker ro (RCU)
 static pthread_t worker;
 static bool stop;
-static uint64_t polled; // worker: rw
 static uint16_t next_id = 1;
 
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)
@@ -46,7 +45,6 @@ static void poll_queue(const struct job *j, struct port_queue *q)
 	struct rte_mbuf *pkts[BATCH];
 	uint16_t n = j->port->ops->rx(q, pkts, BATCH), sent = 0;
 
-	__atomic_fetch_add(&polled, n, __ATOMIC_RELAXED);
 	if (j->echo && n > 0)
 		sent = j->port->ops->tx(q, pkts, n);
 	rte_pktmbuf_free_bulk(pkts + sent, (unsigned)(n - sent));
@@ -187,11 +185,6 @@ void fixture_poll(struct port *port, bool echo)
 	*j = (struct job){.port = port, .echo = echo};
 	rcu_publish(job, port ? j : NULL);
 	rcu_synchronize();
-}
-
-uint64_t fixture_polled(void)
-{
-	return __atomic_load_n(&polled, __ATOMIC_RELAXED);
 }
 
 unsigned fixture_receive(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n, unsigned ms)

@@ -16,9 +16,8 @@ struct port *fixture_must_open(const struct port_config *cfg);
 void fixture_loop_ms(unsigned ms); // runs the master's loop
 bool fixture_wait_link(struct port *port, bool up, unsigned ms);
 
-// The worker: receives from every queue of the port, counts, and sends everything back on the same queue when echo is set.
+// The worker: receives from every queue of the port, and sends everything back on the same queue when echo is set.
 void fixture_poll(struct port *port, bool echo); // NULL: nothing
-uint64_t fixture_polled(void);
 
 // On the calling thread (which is no worker): up to n packets within ms.
 unsigned fixture_receive(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n, unsigned ms);

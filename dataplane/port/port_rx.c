@@ -9,7 +9,7 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-enum { TENANT = 1, FABRIC, TX, IP4, IP6 };
+enum { TENANT = 1, FABRIC, TX };
 
 #define POLL_MIN 32 // room below which no further queue is polled
 
@@ -55,12 +55,12 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 
 static uint16_t poll_inject(struct rte_graph *graph, struct rte_node *node, struct worker *w)
 {
-	static const edge_t edges[] = {[INJECT_TX] = TX, [INJECT_IP4] = IP4, [INJECT_IP6] = IP6, [INJECT_INPUT] = TENANT};
+	static const edge_t edges[] = {[INJECT_TX] = TX, [INJECT_INPUT] = TENANT};
 	unsigned i, n = rte_ring_sc_dequeue_burst(w->inject, node->objs, POLL_MIN, NULL);
 
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *m = node->objs[i];
-		edge_t edge = edges[meta(m)->arg & 3];
+		edge_t edge = edges[meta(m)->arg & 1];
 
 		if (edge == TENANT && port_fwds[m->port] && port_fwds[m->port]->role == PORT_FABRIC)
 			edge = FABRIC;
@@ -89,5 +89,4 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	return (uint16_t)total;
 }
 
-NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [TX] = "port_tx", [IP4] = "ip4_forward",
-	    [IP6] = "ip6_forward");
+NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [TX] = "port_tx");

@@ -11,7 +11,6 @@ enum punt {
 	PUNT_ND,    // the same
 	PUNT_HOLD,  // an IP packet (data starts there) that waits for adjacency meta->arg
 	PUNT_GLEAN, // the same, for its own destination address on port meta->arg
-	PUNT_MAC,   // a frame whose source MAC is to be learnt in bridge meta->bridge
 	PUNT_KINDS
 };
 

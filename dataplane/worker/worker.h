@@ -65,5 +65,5 @@ void worker_spread(struct port *port); // gives each unpolled queue to the worke
 void worker_forget(struct port *port); // takes the port's queues from all workers
 
 // Packets from the master into the graph: edge is one of enum inject. Frees the packet and returns -EAGAIN when no worker can.
-enum inject { INJECT_TX, INJECT_IP4, INJECT_IP6, INJECT_INPUT };
+enum inject { INJECT_TX, INJECT_INPUT };
 int worker_inject(struct rte_mbuf *m, enum inject edge);
