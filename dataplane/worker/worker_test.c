@@ -26,7 +26,7 @@ static struct error err;
 static struct {
 	int polling, sending; // workers at once
 	uint64_t received, sent;
-} queues[PORTS_END][QUEUES];
+} queues[PORT_MAX][PORT_MAX_QUEUES];
 static uint64_t collisions;
 static bool flowing;
 
