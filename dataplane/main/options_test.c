@@ -20,11 +20,11 @@ static struct error err;
 static int parse(const char *line)
 {
 	static char copy[4096];
-	char *argv[128] = {"corelaned"}, *word;
+	char *argv[128] = {"corelaned"}, *word, *rest;
 	int argc = 1;
 
 	snprintf(copy, sizeof(copy), "%s", line);
-	for (word = strtok(copy, " "); word; word = strtok(NULL, " "))
+	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	optind = 0; // begins anew
 	return options_parse(argc, argv, &o, &err);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second opinion on what a frame is, and the checksums that a fuzzer would hardly get right.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct view {
+	bool tunnel;
+	uint32_t id;        // label or VNI
+	unsigned ip, inner; // where the headers begin, 0 = none
+};
+
+struct view view(const uint8_t *data, size_t size);
+
+enum { FIX_IP = 1, FIX_INNER = 2, FIX_ICMP = 4 };
+void fix(uint8_t *frame, size_t size, uint8_t how);
