@@ -83,6 +83,9 @@ def fabric():
         for kind, packet in encapsulated(label, dict(inner())["ip4"]):
             if label % 5 == len(kind) % 5:
                 yield f"{kind}-{label}", 0, link / outers[4] / packet
+    for label, ttl in ((105, 64), (107, 1)):  # given up without a VRF; the underlay has a host of that address
+        for kind, packet in encapsulated(label, IP(src="203.0.113.77", dst="10.0.0.2", ttl=ttl, tos=2) / UDP() / Raw(b"x" * 20)):
+            yield f"{kind}-nobody-{label}", 0, link / outers[4] / packet
     yield "checksum", 0, link / outers[6] / UDP(sport=50000, dport=6635) / MPLS(label=100, s=1, ttl=64) / Raw(bytes(dict(inner())["ip4"]))
     yield "vlan", 1, Ether(src="02:00:00:00:0f:02", dst="02:00:00:00:f0:02") / Dot1Q(vlan=100) / IP(src="203.0.114.9", dst="198.51.100.1") / \
         GRE(proto=0x8847) / MPLS(label=100, s=1, ttl=64) / Raw(bytes(dict(inner())["ip4"]))
