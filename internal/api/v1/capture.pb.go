@@ -436,7 +436,7 @@ var File_capture_proto protoreflect.FileDescriptor
 
 const file_capture_proto_rawDesc = "" +
 	"\n" +
-	"\rcapture.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xe5\x01\n" +
+	"\rcapture.proto\x12\vcorelane.v1\"\xe5\x01\n" +
 	"\x0eCaptureRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x121\n" +
 	"\x06points\x18\x02 \x03(\x0e2\x19.corelane.v1.CapturePointR\x06points\x12\x16\n" +
@@ -517,7 +517,6 @@ func file_capture_proto_init() {
 	if File_capture_proto != nil {
 		return
 	}
-	file_common_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

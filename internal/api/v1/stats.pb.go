@@ -427,7 +427,7 @@ var File_stats_proto protoreflect.FileDescriptor
 
 const file_stats_proto_rawDesc = "" +
 	"\n" +
-	"\vstats.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x86\x01\n" +
+	"\vstats.proto\x12\vcorelane.v1\"\x86\x01\n" +
 	"\x04Drop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12 \n" +
 	"\vexplanation\x18\x02 \x01(\tR\vexplanation\x12\x18\n" +
@@ -503,7 +503,6 @@ func file_stats_proto_init() {
 	if File_stats_proto != nil {
 		return
 	}
-	file_common_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario says what a router has to do in a benchmark: once, for every router.
+package scenario
+
+import (
+	"net"
+	"net/netip"
+)
+
+// Overlay of the packets on the wire.
+type Overlay string
+
+// What the wire carries.
+const (
+	Plain    Overlay = ""
+	VXLAN    Overlay = "vxlan"
+	MPLSoUDP Overlay = "mplsoudp"
+	MPLSoGRE Overlay = "mplsogre"
+)
+
+// Direction of the traffic.
+type Direction string
+
+// From where the frames come, and where they go.
+const (
+	TenantToWire   Direction = "tenant->wire"
+	WireToTenant   Direction = "wire->tenant"
+	TenantToTenant Direction = "tenant->tenant"
+)
+
+// Scenario is one line of `corelane bench list`.
+type Scenario struct {
+	Name      string
+	Summary   string
+	Direction Direction
+	Overlay   Overlay
+	Bridged   bool // by MAC address in a bridge domain; else routed: MAC addresses rewritten, TTL decremented
+	Stateful  bool // each flow is tracked
+	IPv6      bool // of the tenants
+	Underlay6 bool
+	Both      bool // traffic in both directions at once
+	Tenants   int  // each with ports, routes and a label or VNI of its own
+	Routes    int  // of the first tenant towards the sink, /24 or (IPv6) /64, spread over the address space
+	Flows     int
+	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
+	Workers   int
+}
+
+// Setup is a scenario with all its addresses: what adapters program routers from.
+type Setup struct {
+	Scenario
+	Ports   []Port // tenants' first, the wire last (none between two tenants)
+	Routes  []Route
+	Tunnels []Tunnel // one per tenant
+	Hosts   []Host   // bridged: where the MAC addresses are
+}
+
+// Port of the router, with the generator on its other side.
+type Port struct {
+	Name     string // "tenant0", "tenant1", "wire"
+	Wire     bool
+	Tenant   int              // index; of the wire: -1
+	MAC      net.HardwareAddr // the router's
+	PeerMAC  net.HardwareAddr // the generator's: static neighbour
+	Address  netip.Prefix     // the router's: gateway of the tenant, or its end of the tunnels
+	Peer     netip.Addr       // the generator's: next hop
+	Socket   string           // memif: path; the router is the server, the generator is the client, id 0
+	RingSize int              // slots of a memif ring, and descriptors of any other queue
+	MTU      int
+}
+
+// Route of a tenant.
+type Route struct {
+	Tenant int
+	Prefix netip.Prefix
+	Port   string // deliver out of this port, to Host
+	Host   netip.Addr
+	Tunnel int // Port is empty: index of Setup.Tunnels
+}
+
+// Tunnel is one tenant's way over the wire, both directions.
+type Tunnel struct {
+	Tenant    int
+	Overlay   Overlay
+	Local     netip.Addr
+	Remote    netip.Addr // is reached over the wire port's Peer
+	Send      uint32     // label or VNI
+	Receive   uint32
+	RouterMAC net.HardwareAddr // VXLAN, routed: the other router's, inner destination of what is sent
+}
+
+// Host of a bridge domain.
+type Host struct {
+	Tenant int
+	MAC    net.HardwareAddr
+	Port   string // or, when empty, behind Tunnel
+	Tunnel int
+}
