@@ -135,6 +135,13 @@ class Lab:
             subprocess.run(["ip", "netns", "del", n], check=False)
         return codes
 
+    def end(self):
+        """Stops everything; what went wrong in that."""
+        codes = self.down()
+        for p in multiprocessing.active_children():
+            p.kill()
+        return ["corelaned ended with status %s; logs in %s" % (codes, self.dir)] if any(codes) else []
+
 
 def sender(netns, source, target, stop, sent):
     enter(netns)
@@ -185,6 +192,13 @@ class Flow:
         self.send = multiprocessing.Process(target=sender, args=("%s-%s%d" % (lab.prefix, tail, a), "10.1.0.1%d" % a, "10.1.0.1%d" % b,
                                                                  self.stop_send, self.sent))
         self.send.start()
+
+    def stop(self):
+        self.stop_send.set()
+        self.send.join()
+        time.sleep(1)  # what is on its way
+        self.stop_recv.set()
+        self.recv.join()
 
 
 class Chaos:
@@ -266,7 +280,7 @@ def settled(h):
     return status
 
 
-def check(lab, flows, before, after, drops):
+def check(lab, flows, before, after, drops, growth=MEMORY_GROWTH):
     failed = []
     lost = sum(f.sent.value - f.got.value for f in flows)
     explained = sum(sum(d.values()) for d in drops) + sum(h.missed() for h in lab.hosts) + sum(f.overflow.value for f in flows)
@@ -287,9 +301,24 @@ def check(lab, flows, before, after, drops):
             failed.append("h%d leaks packet buffers" % h.index)
         if int(b["open_files"]) > int(a["open_files"]):
             failed.append("h%d leaks descriptors" % h.index)
-        if int(b["memory_bytes"]) > int(a["memory_bytes"]) + MEMORY_GROWTH:
+        if int(b["memory_bytes"]) > int(a["memory_bytes"]) + growth:
             failed.append("h%d grows" % h.index)
     return failed
+
+
+def since(now, then):
+    """Counters that grew, by how much."""
+    return {k: v - then.get(k, 0) for k, v in now.items() if v > then.get(k, 0)}
+
+
+def report(lab, failed, ok):
+    """The exit status."""
+    for f in failed:
+        print("FAILED: " + f)
+    if not failed:
+        shutil.rmtree(lab.dir)
+        print(ok)
+    return 1 if failed else 0
 
 
 def main():
@@ -312,12 +341,7 @@ def main():
                 tick += 10
             time.sleep(0.05)
         for f in flows:
-            f.stop_send.set()
-            f.send.join()
-        time.sleep(2)
-        for f in flows:
-            f.stop_recv.set()
-            f.recv.join()
+            f.stop()
         for h in lab.hosts:
             for name in ("extra0", "extra1", "extra2", "extra3"):
                 h("port", "del", name)
@@ -325,20 +349,10 @@ def main():
                 h.must("worker", "del", chaos.extra[h.index])
         print("  changes: %s" % ", ".join("%s %d" % kv for kv in sorted(chaos.done.items())))
         after = [settled(h) for h in lab.hosts]
-        drops = [{k: v - s.get(k, 0) for k, v in h.drops().items() if v > s.get(k, 0)} for h, s in zip(lab.hosts, start_drops)]
-        failed = check(lab, flows, before, after, drops)
+        failed = check(lab, flows, before, after, [since(h.drops(), s) for h, s in zip(lab.hosts, start_drops)])
     finally:
-        codes = lab.down()
-        if any(codes):
-            failed.append("corelaned ended with status %s; logs in %s" % (codes, lab.dir))
-        for p in multiprocessing.active_children():
-            p.kill()
-    for f in failed:
-        print("FAILED: " + f)
-    if not failed:
-        shutil.rmtree(lab.dir)
-        print("ok: every loss has its reason, nothing leaked")
-    return 1 if failed else 0
+        failed += lab.end()
+    return report(lab, failed, "ok: every loss has its reason, nothing leaked")
 
 
 if __name__ == "__main__":
