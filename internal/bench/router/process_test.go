@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func shell(t *testing.T, script string) *Process {
+	t.Helper()
+	p, err := StartProcess(Command{Name: "it", Argv: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log"), CPUs: []int{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop() })
+	return p
+}
+
+// state of a process: R, S, T, ..., or "" when it is gone.
+func processState(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
+}
+
+func exists(path string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := os.Stat(path)
+		return err
+	}
+}
+
+func TestProcessLifeAndPause(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	p := shell(t, "grep Cpus_allowed_list /proc/self/status; touch "+ready+"; while :; do :; done")
+	if err := p.Await(t.Context(), 5*time.Second, exists(ready)); err != nil {
+		t.Fatal(err)
+	}
+	if log := lastLines(p.command.Log); !strings.HasSuffix(log, "\t0") {
+		t.Errorf("not on CPU 0: %q", log)
+	}
+	for range 3 {
+		if err := p.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if s := processState(p.Pid); s != "T" {
+			t.Errorf("paused, but in state %q", s)
+		}
+		if err := p.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if s := processState(p.Pid); s == "T" {
+			t.Error("resumed, but stopped")
+		}
+	}
+	if err := p.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	if s := processState(p.Pid); s != "" {
+		t.Errorf("stopped, but in state %q", s)
+	}
+}
+
+func TestProcessThatEnds(t *testing.T) {
+	p := shell(t, "echo no such device; exit 7")
+	err := p.Await(t.Context(), 5*time.Second, func(context.Context) error { return errors.New("not yet") })
+	for _, want := range []string{"it: has ended", "exit status 7", "no such device"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not say %q", err, want)
+		}
+	}
+	if err := p.Pause(); err == nil {
+		t.Error("one that has ended pauses")
+	}
+	if err := p.Stop(); err == nil {
+		t.Error("that it ended by itself is not told")
+	}
+}
+
+func TestProcessThatIsLate(t *testing.T) {
+	p := shell(t, "echo waiting; sleep 60")
+	err := p.Await(t.Context(), 100*time.Millisecond, func(context.Context) error { return errors.New("no socket") })
+	for _, want := range []string{"not ready after 100ms", "no socket", "waiting"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not say %q", err, want)
+		}
+	}
+}
+
+func TestProcessThatCannotStart(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	for name, c := range map[string]Command{
+		"program":   {Argv: []string{"/nonexistent/router"}, Log: log},
+		"log":       {Argv: []string{"true"}, Log: "/nonexistent/log"},
+		"CPU":       {Argv: []string{"true"}, Log: log, CPUs: []int{1023}},
+		"namespace": {Argv: []string{"true"}, Log: log, Netns: "no-such-namespace"},
+	} {
+		if p, err := StartProcess(c); err == nil {
+			t.Errorf("%s: no error", name)
+			_ = p.Stop()
+		}
+	}
+}
