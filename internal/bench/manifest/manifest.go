@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest reads what a benchmark's figures depend on besides the routers: the machine and its settings.
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// Read completes a manifest with what the machine under root ("/") tells. What no file of it tells is given: the versions
+// of DPDK, the compiler and Corelane, the settings, the CPUs that poll (whose governor it is), and the TSC's frequency.
+func Read(root string, given result.Manifest) (result.Manifest, error) {
+	m := given
+	text, err := os.ReadFile(filepath.Join(root, "proc/cpuinfo"))
+	if err != nil {
+		return m, err
+	}
+	m.CPU, m.CPUs, m.Hypervisor = cpuinfo(string(text))
+	if m.CPUs == 0 {
+		return m, fmt.Errorf("%s/proc/cpuinfo lists no processor", strings.TrimSuffix(root, "/"))
+	}
+	m.Host = line(root, "proc/sys/kernel/hostname")
+	m.Kernel = line(root, "proc/sys/kernel/osrelease")
+	m.KernelArgs = line(root, "proc/cmdline")
+	m.Isolated = line(root, "sys/devices/system/cpu/isolated")
+	if m.NoHzFull = line(root, "sys/devices/system/cpu/nohz_full"); m.NoHzFull == "(null)" {
+		m.NoHzFull = "" // what kernels print that could do it, but were not asked to
+	}
+	m.Governor = governor(root, append(slices.Clone(m.RouterCPUs), m.GeneratorCPU))
+	m.Hugepages, err = hugepages(root)
+	return m, err
+}
+
+// line is a file's text, or empty: not every kernel has every file.
+func line(root, path string) string {
+	text, _ := os.ReadFile(filepath.Join(root, path))
+	return strings.TrimSpace(string(text))
+}
+
+// cpuinfo of x86 ("model name") and of others, which have less to say.
+func cpuinfo(text string) (model string, cpus int, hypervisor bool) {
+	for row := range strings.Lines(text) {
+		name, value, _ := strings.Cut(row, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(name) {
+		case "processor":
+			cpus++
+		case "model name":
+			model = value
+		case "flags":
+			hypervisor = hypervisor || slices.Contains(strings.Fields(value), "hypervisor")
+		}
+	}
+	return model, cpus, hypervisor
+}
+
+// governor of the CPUs that poll; several where they differ, none where the machine does not let us know.
+func governor(root string, cpus []int) string {
+	found := map[string]bool{}
+	for _, cpu := range cpus {
+		if name := line(root, fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", cpu)); name != "" {
+			found[name] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+}
+
+// hugepages that the kernel has, by size. A machine without any has no such files.
+func hugepages(root string) (map[string]uint64, error) {
+	files, err := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB/nr_hugepages"))
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]uint64{}
+	for _, file := range files {
+		size := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "hugepages-"), "kB")
+		kb, err := strconv.ParseUint(size, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: size of a page: %w", file, err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if pages[pageSize(kb)], err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return pages, nil
+}
+
+func pageSize(kb uint64) string {
+	switch {
+	case kb >= 1<<20 && kb%(1<<20) == 0:
+		return fmt.Sprintf("%d GB", kb>>20)
+	case kb >= 1<<10 && kb%(1<<10) == 0:
+		return fmt.Sprintf("%d MB", kb>>10)
+	}
+	return fmt.Sprintf("%d kB", kb)
+}

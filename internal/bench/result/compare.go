@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Verdicts of a Line.
+const (
+	Faster = "faster"
+	Slower = "slower"
+	Noise  = "noise" // no difference that these two results can tell from chance
+)
+
+// Comparison of result b with result a.
+type Comparison struct {
+	A, B     string   // what was measured: version and commit
+	Warnings []string // why a difference may not be the router's
+	Lines    []Line
+	Missing  []string // runs that only one of the two has, or that failed in one
+	Ceiling  bool     // some lines are of the ratio to the ceiling
+}
+
+// Line compares one run that both results hold. Ratios are b / a.
+type Line struct {
+	Key
+	A, B         float64 // frames per second received at saturation, median of the windows that are compared
+	CeilA, CeilB float64 // A and B as share of the ceiling of the same result; 0: the ceiling was not measured
+	Ratio        float64 // of the shares of the ceiling, else of the rates
+	Low, High    float64 // 95 % confidence interval of Ratio; 0: cannot be told
+	Resolution   float64 // smallest difference from 1 that counts
+	Windows      string  // which windows were compared: "near", "all", ...
+	Verdict      string
+	Why          string   // of the verdict, where the figures do not say it
+	Singles      []Single // single figures, without an interval
+}
+
+// Single is a figure that a run has only once.
+type Single struct {
+	Name string // "NDR", "PDR", "p99 at 50% NDR"
+	Unit string // Mpps, us
+	A, B float64
+}
+
+// Ratio b / a.
+func (s Single) Ratio() float64 { return s.B / s.A }
+
+// Compare what both results hold. Results of different machines and settings are compared, too, with a warning.
+func Compare(a, b *Result) (*Comparison, error) {
+	c := &Comparison{A: a.label(), B: b.label(), Warnings: warnings(a, b)}
+	best := math.Min(bestRoundTrip(a), bestRoundTrip(b))
+	for i := range a.Runs {
+		ra, rb := &a.Runs[i], b.find(a.Runs[i].Key())
+		if why := incomparable(ra, rb); why != "" {
+			c.Missing = append(c.Missing, fmt.Sprintf("%s: %s", ra.Key(), why))
+			continue
+		}
+		line := compareRuns(pair{ra, a.ceiling(ra)}, pair{rb, b.ceiling(rb)}, best)
+		c.Ceiling = c.Ceiling || line.CeilA > 0
+		c.Lines = append(c.Lines, line)
+	}
+	for i := range b.Runs {
+		if key := b.Runs[i].Key(); a.find(key) == nil {
+			c.Missing = append(c.Missing, fmt.Sprintf("%s: not in a", key))
+		}
+	}
+	if len(c.Lines) == 0 {
+		return nil, errors.New("nothing to compare: no run with the same scenario, router, flows, routes, frame sizes and workers was measured in both")
+	}
+	return c, nil
+}
+
+func incomparable(a, b *Run) string {
+	switch {
+	case b == nil:
+		return "not in b"
+	case a.Error != "":
+		return "failed in a: " + a.Error
+	case b.Error != "":
+		return "failed in b: " + b.Error
+	case len(a.Windows) == 0:
+		return "no saturated windows in a"
+	case len(b.Windows) == 0:
+		return "no saturated windows in b"
+	}
+	return ""
+}
+
+func (r *Result) find(k Key) *Run {
+	for i := range r.Runs {
+		if r.Runs[i].Key() == k {
+			return &r.Runs[i]
+		}
+	}
+	return nil
+}
+
+// ceiling is the run that was interleaved with this one; nil for the ceiling itself.
+func (r *Result) ceiling(of *Run) *Run {
+	k := of.Key()
+	if k.Router == Ceiling {
+		return nil
+	}
+	k.Router = Ceiling
+	if c := r.find(k); c != nil && len(c.Windows) > 0 {
+		return c
+	}
+	return nil
+}
+
+func (r *Result) label() string {
+	text := "corelane " + r.Manifest.Corelane
+	if r.Manifest.Commit != "" {
+		text += " (" + r.Manifest.Commit + ")"
+	}
+	return text + ", " + r.Started.Format("2006-01-02 15:04")
+}
+
+// compareRuns of two results, each with its ceiling. The ceiling counts when both have it.
+func compareRuns(a, b pair, best float64) Line {
+	if a.ceiling == nil || b.ceiling == nil {
+		a.ceiling, b.ceiling = nil, nil
+	}
+	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run)}
+	take, windows := choose(best, a, b)
+	l.Windows = windows
+	sa, sb := a.series(take), b.series(take)
+	l.A, l.B = median(sa.run), median(sb.run)
+	if sa.ceiling != nil {
+		l.CeilA, l.CeilB = math.Exp(sa.statistic()), math.Exp(sb.statistic())
+	}
+	l.judge(sa, sb)
+	return l
+}
+
+// startSpread is what runs of one build differ by from one start to the next: each router is started once per result, so
+// that no interval holds the luck of its memory layout.
+const startSpread = 0.03
+
+const minRepetitions = 2 // spread between repetitions cannot be told from one
+
+func (l *Line) judge(a, b series) {
+	l.Verdict = Noise
+	difference := b.statistic() - a.statistic()
+	l.Ratio = math.Exp(difference)
+	switch {
+	case l.A == 0 || l.B == 0:
+		l.Ratio = 0
+		l.Why = "nothing was received"
+		return
+	case min(len(a.run), len(b.run)) < minRepetitions:
+		l.Why = "one repetition tells nothing of the spread"
+		return
+	}
+	low, high := interval(a, b, difference)
+	l.Low, l.High = math.Exp(low), math.Exp(high)
+	l.Resolution = math.Max(startSpread, (l.High-l.Low)/2)
+	switch {
+	case l.Low <= 1 && l.High >= 1:
+		return
+	case math.Abs(l.Ratio-1) < l.Resolution:
+		l.Why = fmt.Sprintf("less than %.1f %% cannot be told from the luck of a start", 100*l.Resolution)
+	case l.Ratio > 1:
+		l.Verdict = Faster
+	default:
+		l.Verdict = Slower
+	}
+}
+
+func singles(a, b *Run) []Single {
+	var list []Single
+	add := func(name, unit string, x, y float64) {
+		if x > 0 && y > 0 {
+			list = append(list, Single{name, unit, x, y})
+		}
+	}
+	rate := func(s *Search) float64 {
+		if s == nil {
+			return 0
+		}
+		return s.Rate / 1e6
+	}
+	add("NDR", "Mpps", rate(a.NDR), rate(b.NDR))
+	add("PDR", "Mpps", rate(a.PDR), rate(b.PDR))
+	for _, x := range a.Latency {
+		for _, y := range b.Latency {
+			if x.Load == y.Load {
+				add("p50 at "+x.Load, "us", x.P50, y.P50)
+				add("p99 at "+x.Load, "us", x.P99, y.P99)
+			}
+		}
+	}
+	return list
+}

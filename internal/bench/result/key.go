@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Ceiling is the router whose rate is the machine's: it does nothing but take frames and give them back.
+const Ceiling = "testpmd"
+
+// Key tells a run from the others of a result.
+type Key struct {
+	Scenario, Router string
+	Flows, Routes    int
+	Sizes            string // as of Sizes
+	Workers          int
+}
+
+// Key of the run.
+func (r *Run) Key() Key {
+	return Key{r.Scenario, r.Router, r.Flows, r.Routes, Sizes(r.FrameSizes), r.Workers}
+}
+
+func (k Key) String() string {
+	return fmt.Sprintf("%s on %s (%s, %s, %s bytes, %s)", k.Scenario, k.Router, plural(k.Flows, "flow"), plural(k.Routes, "route"), k.Sizes,
+		plural(k.Workers, "worker"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// Sizes of frames in short: "64", "7x64+4x570+1518".
+func Sizes(list []int) string {
+	var parts []string
+	for rest := list; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(size int) bool { return size != rest[0] })
+		if n < 0 {
+			n = len(rest)
+		}
+		part := strconv.Itoa(rest[0])
+		if n > 1 && len(rest) < len(list) || n > 1 && n < len(rest) {
+			part = strconv.Itoa(n) + "x" + part
+		}
+		parts, rest = append(parts, part), rest[n:]
+	}
+	return strings.Join(parts, "+")
+}
+
+// Percentile of values in any order, 0..1, between two of them linearly; NaN of none.
+func Percentile(values []float64, p float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	at := p * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}
