@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing from the distribution: deps.sh [build|demo|test|lint|deb|all]
+# Installs what is missing from the distribution: deps.sh [build|demo|test|bench|lint|deb|all]
 #
 # Knows Debian 12 (bookworm). Elsewhere it names what is needed and leaves the installing to you.
 set -euo pipefail
@@ -10,6 +10,7 @@ build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
   dpdk libdpdk-dev libprotobuf-c-dev protobuf-c-compiler libevent-dev libpcap-dev libsystemd-dev libcmocka-dev)
 demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
 test=("${demo[@]}" dpdk-dev clang llvm libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy)
+bench=(iproute2 dpdk openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
 lint=(clang-format cppcheck codespell shellcheck pyflakes3)
 
 profile=${1:-all}
@@ -17,10 +18,11 @@ case $profile in
   build) packages=("${build[@]}") ;;
   demo) packages=("${build[@]}" "${demo[@]}") ;;
   test) packages=("${build[@]}" "${test[@]}") ;;
+  bench) packages=("${build[@]}" "${bench[@]}") ;;
   lint) packages=("${build[@]}" "${lint[@]}") ;;
   deb) packages=("${build[@]}" dpkg-dev) ;;
   all) packages=("${build[@]}" "${test[@]}" "${lint[@]}" dpkg-dev) ;;
-  *) echo "usage: $0 [build|demo|test|lint|deb|all]" >&2 && exit 2 ;;
+  *) echo "usage: $0 [build|demo|test|bench|lint|deb|all]" >&2 && exit 2 ;;
 esac
 
 # shellcheck source=/dev/null
@@ -71,8 +73,32 @@ apt_install() {
     awk '/^(Get:|Setting up)/ && n++ % 25 == 0 { print "    " $0; fflush() } /newly installed|disk space/'
 }
 
+# Open vSwitch comes with a service and takes the place of one that may run without DPDK. The benchmark starts its own: the
+# machine's is neither started nor changed.
+policy=/usr/sbin/policy-rc.d
+keep_services_still() {
+  vswitchd=$(readlink /etc/alternatives/ovs-vswitchd || true)
+  [ ! -e $policy ] || mv $policy $policy.corelane
+  trap services_as_before EXIT
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod 755 $policy
+}
+
+services_as_before() {
+  rm -f $policy
+  [ ! -e $policy.corelane ] || mv $policy.corelane $policy
+  if [ -n "$vswitchd" ]; then
+    update-alternatives --quiet --set ovs-vswitchd "$vswitchd"
+  elif [ -d /run/systemd/system ]; then
+    systemctl --quiet disable openvswitch-switch.service
+  fi
+}
+
 echo "==> deps: apt-get update"
 apt-get update -q
+if [[ " ${missing[*]} " == *" openvswitch-"* ]]; then
+  keep_services_still
+fi
 if [ ${#missing[@]} != 0 ]; then
   apt_install "${missing[@]}"
 fi
