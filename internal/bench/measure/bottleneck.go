@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package measure
+
+import (
+	"fmt"
+	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/router"
+)
+
+// Who limits a saturated rate.
+const (
+	generator = "generator"
+	routerWho = "router"
+	sink      = "sink"
+)
+
+// Saturated sums what generator and router told of the saturated trials.
+type Saturated struct {
+	total    apiv1.GeneratorWindow // sums only
+	tscHz    uint64
+	workers  int
+	counters router.Counters // growth
+}
+
+// NewSaturated is for a router with so many forwarding threads.
+func NewSaturated(workers int) *Saturated {
+	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}}}
+}
+
+// Add a trial.
+func (s *Saturated) Add(o *Outcome) {
+	for _, w := range o.Windows {
+		s.total.Seconds += w.Seconds
+		s.total.Sent += w.Sent
+		s.total.Received += w.Received
+		s.total.NoRoom += w.NoRoom
+		s.total.BusyCycles += w.BusyCycles
+		s.total.Cycles += w.Cycles
+	}
+	s.total.Lost += o.Total.Lost
+	s.tscHz = o.Total.TscHz
+	for _, d := range grown(o.Before.Drops, o.After.Drops) {
+		s.counters.Drops[d.Reason] += d.Frames
+	}
+	s.counters.Busy += o.After.Busy - o.Before.Busy
+	s.counters.Idle += o.After.Idle - o.Before.Idle
+	s.addNodes(o)
+}
+
+func (s *Saturated) addNodes(o *Outcome) {
+	was := map[string]router.NodeCounter{}
+	for _, n := range o.Before.Nodes {
+		was[n.Name] = n
+	}
+	sum := map[string]int{}
+	for i, n := range s.counters.Nodes {
+		sum[n.Name] = i
+	}
+	for _, n := range o.After.Nodes {
+		b := was[n.Name]
+		grown := router.NodeCounter{Name: n.Name, Calls: n.Calls - b.Calls, Packets: n.Packets - b.Packets, Cycles: n.Cycles - b.Cycles}
+		i, ok := sum[n.Name]
+		if !ok {
+			s.counters.Nodes = append(s.counters.Nodes, grown)
+			continue
+		}
+		have := &s.counters.Nodes[i]
+		have.Calls += grown.Calls
+		have.Packets += grown.Packets
+		have.Cycles += grown.Cycles
+	}
+}
+
+// Nodes of the router's graph and what they cost.
+func (s *Saturated) Nodes() []result.Node { return router.Nodes(router.Counters{}, s.counters) }
+
+// Drops that the router counted.
+func (s *Saturated) Drops() []result.DropCounter { return grown(nil, s.counters.Drops) }
+
+const (
+	someLoss   = 0.01 // share of the frames sent whose loss limits the rate
+	mostlyBusy = 0.9  // share of its time from which somebody has no reserve
+)
+
+// Bottleneck in words. The router is busy when it tells so, or, where it does not tell, when it leaves the generator
+// waiting for room.
+func (s *Saturated) Bottleneck() result.Bottleneck {
+	if s.total.Sent == 0 || s.total.Seconds == 0 {
+		return result.Bottleneck{Who: routerWho, Why: "it took no frame"}
+	}
+	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
+	waiting, load := idle(&s.total), s.routerBusy()
+	lossShare := float64(s.total.Lost) / float64(s.total.Sent)
+	switch {
+	case lossShare > someLoss:
+		return s.losing(mpps, lossShare)
+	case load > 0 && load < mostlyBusy && waiting < 1-mostlyBusy:
+		return result.Bottleneck{Who: generator, Why: fmt.Sprintf("at %.2f Mpps it was busy %.0f %% of the time, the router only %.0f %%", mpps, 100*(1-waiting), 100*load)}
+	case load >= mostlyBusy:
+		return result.Bottleneck{Who: routerWho, Why: fmt.Sprintf("at %.2f Mpps it was busy %.0f %% of the time, the generator had %.0f %% to spare", mpps, 100*load, 100*waiting)}
+	case waiting >= 1-mostlyBusy:
+		return result.Bottleneck{Who: routerWho, Why: fmt.Sprintf("at %.2f Mpps its queue was full, and the generator waited %.0f %% of the time", mpps, 100*waiting)}
+	}
+	return result.Bottleneck{Who: generator, Why: fmt.Sprintf("at %.2f Mpps it had only %.0f %% of its time to spare; the router's load is not known", mpps, 100*waiting)}
+}
+
+// losing says who made a router lose frames that it had taken: the sink, when the frames did not fit its queue.
+func (s *Saturated) losing(mpps, share float64) result.Bottleneck {
+	full, reasons := uint64(0), []string{}
+	for _, d := range s.Drops() {
+		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Frames))
+		if strings.Contains(strings.ToLower(d.Reason), "tx") {
+			full += d.Frames
+		}
+	}
+	told := fmt.Sprintf("of %.2f Mpps received, %.1f %% more were lost in the router", mpps, 100*share)
+	if 2*full > s.total.Lost {
+		return result.Bottleneck{Who: sink, Why: told + " as the sink's queue was full: " + strings.Join(first(reasons, maxReasons), ", ")}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"no counter tells why"}
+	}
+	return result.Bottleneck{Who: routerWho, Why: told + ": " + strings.Join(first(reasons, maxReasons), ", ")}
+}
+
+// routerBusy is the share of the saturated time that the router spent in polls that brought packets; 0: it does not tell.
+// Its idle polls do not count: some are of the time before and after.
+func (s *Saturated) routerBusy() float64 {
+	available := s.total.Seconds * float64(s.tscHz) * float64(s.workers)
+	if available == 0 {
+		return 0
+	}
+	return min(1, float64(s.counters.Busy)/available)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// lateTolerance: a rate counts as offered when not more of it than this came too late. Far below any resolution.
+const lateTolerance = 1e-3
+
+type verdict int
+
+const (
+	passed verdict = iota
+	lossy          // the router lost more than is allowed
+	void           // the generator did not keep the rate: says nothing of the router
+)
+
+// offered frames are those that the router could have taken. A NIC drops what a full queue has no room for; here it is
+// not even sent, and counts as lost all the same.
+func offered(t *apiv1.GeneratorWindow) uint64 { return t.Sent + t.NoRoom }
+
+func lost(t *apiv1.GeneratorWindow) uint64 { return t.Lost + t.NoRoom }
+
+func judge(t *apiv1.GeneratorWindow, lossRatio float64) verdict {
+	late := float64(t.Late)
+	switch {
+	case offered(t) == 0, late > lateTolerance*float64(t.Due):
+		return void
+	case float64(lost(t)) <= lossRatio*float64(offered(t)):
+		return passed
+	case late > lossRatio*float64(t.Due):
+		return void
+	}
+	return lossy
+}
+
+// asTrial is the record of a trial. A pass has nothing to explain.
+func asTrial(rate float64, o *Outcome, v verdict, repeated bool) result.Trial {
+	t := result.Trial{Rate: rate, Seconds: o.Total.Seconds, Sent: offered(o.Total), Lost: lost(o.Total), Passed: v == passed, Repeated: repeated}
+	if v != passed {
+		t.Why = why(o)
+	}
+	return t
+}
+
+// why says where frames went, as far as generator and router know.
+func why(o *Outcome) string {
+	var parts []string
+	add := func(n uint64, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	add(o.Total.NoRoom, "no room in the router's queue for %d")
+	for _, d := range first(grown(o.Before.Drops, o.After.Drops), maxReasons) {
+		add(d.Frames, "router: "+strings.ReplaceAll(d.Reason, "%", "%%")+" %d")
+	}
+	add(o.Total.Corrupt, "corrupt %d")
+	add(o.Total.Misplaced, "out of the wrong port %d")
+	add(o.Total.Late, "generator late with %d")
+	if len(parts) == 0 {
+		return "no counter tells"
+	}
+	return strings.Join(parts, ", ")
+}
+
+const maxReasons = 4
+
+func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// grown are the counters that grew, the largest first.
+func grown(before, after map[string]uint64) []result.DropCounter {
+	var list []result.DropCounter
+	for reason, n := range after {
+		if n > before[reason] {
+			list = append(list, result.DropCounter{Reason: reason, Frames: n - before[reason]})
+		}
+	}
+	slices.SortFunc(list, func(a, b result.DropCounter) int {
+		return cmp.Or(cmp.Compare(b.Frames, a.Frames), strings.Compare(a.Reason, b.Reason))
+	})
+	return list
+}

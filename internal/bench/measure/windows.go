@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+package measure
+
+import (
+	"context"
+	"time"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// Saturate takes the windows of one repetition, as fast as the port takes frames. `at` is the time since the run began.
+func (m *Meter) Saturate(ctx context.Context, repetition int, at float64) ([]result.Window, *Outcome, error) {
+	each := m.Window + m.Pause
+	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{
+		DurationMs: milliseconds(each * time.Duration(m.Windows)), WindowMs: milliseconds(m.Window), PauseMs: milliseconds(m.Pause)})
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []result.Window
+	for _, w := range o.Windows {
+		if w.Seconds < m.Window.Seconds()/2 {
+			continue // what was left of the time
+		}
+		list = append(list, result.Window{Repetition: repetition, At: at + w.StartSeconds, Seconds: w.Seconds,
+			Sent: float64(w.Sent) / w.Seconds, Received: float64(w.Received) / w.Seconds,
+			RoundTrip: nanoseconds(w.RoundTripCycles, o.Total.TscHz), Idle: idle(w)})
+	}
+	return list, o, nil
+}
+
+func nanoseconds(cycles uint32, hz uint64) float64 {
+	if hz == 0 {
+		return 0
+	}
+	return float64(cycles) / float64(hz) * 1e9
+}
+
+// idle share of the generator.
+func idle(w *apiv1.GeneratorWindow) float64 {
+	if w.Cycles == 0 || w.BusyCycles > w.Cycles {
+		return 0
+	}
+	return 1 - float64(w.BusyCycles)/float64(w.Cycles)
+}
