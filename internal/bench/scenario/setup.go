@@ -41,8 +41,8 @@ type Scenario struct {
 	Underlay6 bool
 	Both      bool // traffic in both directions at once
 	Tenants   int  // each with ports, routes and a label or VNI of its own
-	Routes    int  // of the first tenant towards the sink, /24 or (IPv6) /64, spread over the address space
-	Flows     int
+	Routes    int  // of the first tenant towards the sink, /24 or (IPv6) /64, spread over the address space; others have one
+	Flows     int   // of all tenants together, in each direction
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int
 }
@@ -63,8 +63,8 @@ type Port struct {
 	Tenant   int              // index; of the wire: -1
 	MAC      net.HardwareAddr // the router's
 	PeerMAC  net.HardwareAddr // the generator's: static neighbour
-	Address  netip.Prefix     // the router's: gateway of the tenant, or its end of the tunnels
-	Peer     netip.Addr       // the generator's: next hop
+	Address  netip.Prefix     // the router's: gateway of the tenant, or its end of the tunnels; its network is on the link
+	Peer     netip.Addr       // the generator's: next hop, and source of what a tenant's port sends
 	Socket   string           // memif: path; the router is the server, the generator is the client, id 0
 	RingSize int              // slots of a memif ring, and descriptors of any other queue
 	MTU      int
@@ -79,7 +79,8 @@ type Route struct {
 	Tunnel int // Port is empty: index of Setup.Tunnels
 }
 
-// Tunnel is one tenant's way over the wire, both directions.
+// Tunnel is one tenant's way over the wire, both directions. Routed over VXLAN, the MAC address of the wire's port is this
+// router's inner one, too: source of what is sent, destination of what is received.
 type Tunnel struct {
 	Tenant    int
 	Overlay   Overlay

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// List is the catalogue, with the values of what a caller may override.
+func List() []Scenario {
+	var list []Scenario
+	for _, o := range []Overlay{VXLAN, MPLSoUDP, MPLSoGRE} {
+		for _, bridged := range []bool{false, true} {
+			list = append(list, tunnelled(o, bridged, TenantToWire), tunnelled(o, bridged, WireToTenant))
+		}
+	}
+	for _, s := range []Scenario{
+		{Name: "routed", Summary: "between two tenants' ports, by route"},
+		{Name: "bridged", Summary: "between two tenants' ports, by MAC address", Bridged: true},
+	} {
+		s.Direction = TenantToTenant
+		list = append(list, s)
+	}
+	for i := range list {
+		s := &list[i]
+		s.Tenants, s.Routes, s.Flows, s.Sizes, s.Workers = 1, 1, 1000, []int{minFrame}, 1
+	}
+	return list
+}
+
+var titles = map[Overlay]string{VXLAN: "VXLAN", MPLSoUDP: "MPLSoUDP", MPLSoGRE: "MPLSoGRE"}
+
+func tunnelled(o Overlay, bridged bool, d Direction) Scenario {
+	name, what := string(o), "routed packets"
+	if bridged {
+		name, what = name+"-bridge", "bridged frames"
+	}
+	s := Scenario{Name: name + "-encap", Direction: d, Overlay: o, Bridged: bridged,
+		Summary: fmt.Sprintf("tenant to wire: %s into %s", what, titles[o])}
+	if d == WireToTenant {
+		s.Name, s.Summary = name+"-decap", fmt.Sprintf("wire to tenant: %s out of %s", what, titles[o])
+	}
+	return s
+}
+
+// Find returns a scenario of the catalogue by its name.
+func Find(name string) (Scenario, error) {
+	list := List()
+	for _, s := range list {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Scenario) int { return cmp.Compare(distance(name, a.Name), distance(name, b.Name)) })
+	const some = 4
+	near := make([]string, some)
+	for i := range near {
+		near[i] = list[i].Name
+	}
+	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; near it: %s; all: corelane bench list", name, strings.Join(near, ", "))
+}
+
+// distance of two words: how many letters have to be put in, taken out or replaced (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
