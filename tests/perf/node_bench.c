@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each node costs by itself: cycles per packet at batches of 1, 4, 32 and 256, headers in the cache.
+//
+//	node_bench [NODE...]     cycles: median of the fastest tenth of many rounds, so that a busy machine disturbs little
+//	tests/perf/instructions.sh   the same work under callgrind, which counts instructions: those do not depend on the machine's mood
+//
+// Under callgrind every case runs once warm, then once counted, and its counts are dumped as "NODE BATCH".
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_graph_worker.h>
+#include <valgrind/callgrind.h>
+
+#include "base/rcu.h"
+#include "main/router_fixture.h"
+#include "overlay/overlay.h"
+#include "worker/worker.h"
+
+#define MAX_BATCH 256
+#define ROUNDS 2000
+#define FRAME_MAX 256
+
+#define HOST4 "203.0.113.9"
+#define HOST6 "2001:db8:f::9"
+#define NEAR_MAC "02:00:00:00:0f:01"
+#define TUNNEL4(encap) (FREE_ID + (encap))
+#define TUNNEL6(encap) (FREE_ID + 10 + (encap))
+#define ID 100 // label and VNI of VRF red
+#define LAN_ID 200
+#define SINK_HOSTS "172.16.0.0/16"
+
+static const unsigned batches[] = {1, 4, 32, 256};
+
+struct bench {
+	const char *node;
+	struct rte_mbuf *(*make)(const struct bench *b, unsigned i);
+	enum encap encap;
+	bool v6; // of the underlay
+	uint32_t nexthop;
+};
+
+static struct packet flow(unsigned i, bool v6)
+{
+	static char dst[2][32];
+
+	snprintf(dst[0], sizeof(dst[0]), "172.16.%u.%u", i / 250, 1 + i % 250);
+	snprintf(dst[1], sizeof(dst[1]), "fd00:99::%x", i + 1);
+	return (struct packet){.src = v6 ? "fd00::2" : "10.0.0.2", .dst = dst[v6], .payload = 30};
+}
+
+static struct rte_mbuf *from_guest(const struct bench *b, unsigned i)
+{
+	struct packet p = flow(i, false);
+
+	return router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &p);
+}
+
+static struct rte_mbuf *routed4(const struct bench *b, unsigned i)
+{
+	struct packet p = flow(i, false);
+
+	return router_packet(RED, &p);
+}
+
+static struct rte_mbuf *routed6(const struct bench *b, unsigned i)
+{
+	struct packet p = flow(i, true);
+
+	return router_packet(RED, &p);
+}
+
+static struct rte_mbuf *to_nexthop(const struct bench *b, unsigned i)
+{
+	struct rte_mbuf *m = routed4(b, i);
+
+	meta(m)->nexthop = nexthop_table[b->nexthop];
+	meta(m)->hash = i * 2654435761u | 1;
+	return m;
+}
+
+// As it comes from the wire.
+static struct rte_mbuf *from_wire(const struct bench *b, unsigned i)
+{
+	static const char *const shims[] = {[ENCAP_MPLSOUDP] = "c0de 19eb 0000 0000 00064140",
+					    [ENCAP_MPLSOGRE] = "0000 8847 00064140",
+					    [ENCAP_VXLAN] = "c0de 12b5 0000 0000 08000000 00006400 02000000aa01 02000000bb02 0800"};
+	struct rte_mbuf *inner = routed4(b, i), *shim = router_hex(shims[b->encap]), *m;
+	unsigned len = shim->data_len + inner->data_len;
+
+	if (b->encap != ENCAP_MPLSOGRE)
+		*rte_pktmbuf_mtod_offset(shim, rte_be16_t *, 4) = rte_cpu_to_be_16((uint16_t)len);
+	m = router_frame(FABRIC0, "02:00:00:00:f0:01", NEAR_MAC,
+			 &(struct packet){.src = HOST4,
+					  .dst = "192.0.2.1",
+					  .proto = b->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP,
+					  .payload = len});
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - len), rte_pktmbuf_mtod(shim, void *), shim->data_len);
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - inner->data_len), rte_pktmbuf_mtod(inner, void *), inner->data_len);
+	rte_pktmbuf_free(inner);
+	rte_pktmbuf_free(shim);
+	return m;
+}
+
+static struct rte_mbuf *after_fabric_input(const struct bench *b, unsigned i)
+{
+	struct rte_mbuf *m = from_wire(b, i);
+
+	node_test_one("fabric_input", m);
+	return m;
+}
+
+static struct rte_mbuf *in_bridge(const struct bench *b, unsigned i)
+{
+	struct packet p = flow(i, false);
+	struct rte_mbuf *m = router_frame(LAN0, "02:00:00:00:00:22", "02:00:00:00:00:11", &p);
+
+	meta(m)->bridge = LAN;
+	return m;
+}
+
+static struct rte_mbuf *to_wire(const struct bench *b, unsigned i)
+{
+	struct rte_mbuf *m = from_wire(b, i);
+
+	meta(m)->out_port = FABRIC0;
+	return m;
+}
+
+static const struct bench benches[] = {
+	{"port_rx", from_guest, .encap = 0},
+	{"tenant_input", from_guest, .encap = 0},
+	{"ip4_forward", routed4, .encap = 0},
+	{"ip6_forward", routed6, .encap = 0},
+	{"port_output", to_nexthop, .nexthop = VIA0},
+	{"encap_mplsoudp4", to_nexthop, .nexthop = TUNNEL4(ENCAP_MPLSOUDP)},
+	{"encap_mplsogre4", to_nexthop, .nexthop = TUNNEL4(ENCAP_MPLSOGRE)},
+	{"encap_vxlan4", to_nexthop, .nexthop = TUNNEL4(ENCAP_VXLAN)},
+	{"encap_mplsoudp6", to_nexthop, .nexthop = TUNNEL6(ENCAP_MPLSOUDP)},
+	{"encap_vxlan6", to_nexthop, .nexthop = TUNNEL6(ENCAP_VXLAN)},
+	{"fabric_input", from_wire, .encap = ENCAP_VXLAN},
+	{"decap_mplsoudp", after_fabric_input, .encap = ENCAP_MPLSOUDP},
+	{"decap_mplsogre", after_fabric_input, .encap = ENCAP_MPLSOGRE},
+	{"decap_vxlan", after_fabric_input, .encap = ENCAP_VXLAN},
+	{"bridge_input", in_bridge, .encap = 0},
+	{"port_tx", to_wire, .encap = ENCAP_VXLAN},
+};
+
+static struct rte_mbuf *pkts[MAX_BATCH];
+static uint8_t saved[MAX_BATCH][sizeof(struct rte_mbuf) + FRAME_MAX];
+static unsigned batch; // of the present case
+
+// Every round begins with the same packets.
+static void save(void)
+{
+	unsigned i;
+
+	for (i = 0; i < MAX_BATCH; i++) {
+		memcpy(saved[i], pkts[i], sizeof(struct rte_mbuf));
+		memcpy(saved[i] + sizeof(struct rte_mbuf), rte_pktmbuf_mtod(pkts[i], void *), FRAME_MAX);
+	}
+}
+
+static void restore(unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(pkts[i], saved[i], sizeof(struct rte_mbuf));
+		memcpy(rte_pktmbuf_mtod(pkts[i], void *), saved[i] + sizeof(struct rte_mbuf), FRAME_MAX);
+	}
+}
+
+static uint16_t give(struct port_queue *q, struct rte_mbuf **out, uint16_t n)
+{
+	memcpy(out, pkts, batch * sizeof(out[0]));
+	return (uint16_t)batch;
+}
+
+static uint16_t take(struct port_queue *q, struct rte_mbuf **in, uint16_t n)
+{
+	return n;
+}
+
+static void run(const struct bench *b)
+{
+	unsigned n = strcmp(b->node, "port_rx") == 0 ? 0 : batch, want = strcmp(b->node, "port_tx") == 0 ? 0 : batch;
+
+	if (node_test_run(b->node, pkts, n) != want) {
+		fprintf(stderr, "%s did not pass on what it was given\n", b->node);
+		exit(1);
+	}
+}
+
+// A node that drops its packets would look fast.
+static void check(const struct bench *b)
+{
+	restore(1);
+	batch = 1;
+	run(b);
+	if (strcmp(b->node, "port_tx") != 0 && strcmp(node_test_outs[0].edge, "drop") == 0) {
+		fprintf(stderr, "%s drops: %s\n", b->node, node_test_reason(pkts[0]));
+		exit(1);
+	}
+}
+
+static void count_instructions(const struct bench *b)
+{
+	char name[64];
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(batches); i++) {
+		batch = batches[i];
+		restore(batch);
+		run(b);
+		restore(batch);
+		CALLGRIND_ZERO_STATS;
+		run(b);
+		snprintf(name, sizeof(name), "%s %u", b->node, batch);
+		CALLGRIND_DUMP_STATS_AT(name);
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double cycles(const struct bench *b)
+{
+	const struct rte_node *node = rte_graph_node_get_by_name("node_test", b->node);
+	static uint64_t spent[ROUNDS];
+	uint64_t before;
+	unsigned r;
+
+	for (r = 0; r < ROUNDS; r++) {
+		restore(batch);
+		before = node->total_cycles;
+		run(b);
+		spent[r] = node->total_cycles - before;
+	}
+	qsort(spent, ROUNDS, sizeof(spent[0]), compare);
+	return (double)spent[ROUNDS / 20] / batch;
+}
+
+static void measure(const struct bench *b)
+{
+	unsigned i;
+
+	printf("%-18s", b->node);
+	for (i = 0; i < RTE_DIM(batches); i++) {
+		batch = batches[i];
+		printf(" %8.1f", cycles(b));
+	}
+	printf("\n");
+}
+
+static void bench(const struct bench *b)
+{
+	unsigned i;
+
+	for (i = 0; i < MAX_BATCH; i++)
+		pkts[i] = b->make(b, i);
+	save();
+	check(b);
+	if (RUNNING_ON_VALGRIND)
+		count_instructions(b);
+	else
+		measure(b);
+	restore(MAX_BATCH);
+	rte_pktmbuf_free_bulk(pkts, MAX_BATCH);
+}
+
+static void configure(void)
+{
+	static const enum encap encaps[] = {ENCAP_MPLSOUDP, ENCAP_MPLSOGRE, ENCAP_VXLAN};
+	struct rx_list *list = calloc(1, sizeof(*list) + sizeof(list->q[0]));
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(encaps); i++) {
+		router_tunnel(TUNNEL4(encaps[i]), encaps[i], HOST4, ID);
+		router_tunnel(TUNNEL6(encaps[i]), encaps[i], HOST6, ID);
+	}
+	router_route("red", SINK_HOSTS, TUNNEL4(ENCAP_VXLAN));
+	router_route("red", "fd00:99::/32", TUNNEL4(ENCAP_VXLAN));
+	label_set(ID, TARGET(TARGET_VRF, RED), NULL);
+	vni_set(ID, TARGET(TARGET_VRF, RED), NULL);
+	if (list == NULL)
+		abort();
+	list->q[list->n++] = &port_get(RED0)->queues[0];
+	router_worker()->rx = list;
+	router_rx = give;
+	router_tx = take;
+}
+
+static bool wanted(const char *node, char **names)
+{
+	for (; *names; names++)
+		if (strcmp(node, *names) == 0)
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned i;
+
+	if (router_setup(NULL) < 0)
+		return 1;
+	configure();
+	if (!RUNNING_ON_VALGRIND)
+		printf("cycles per packet\nbatch              %8u %8u %8u %8u\n", batches[0], batches[1], batches[2], batches[3]);
+	for (i = 0; i < RTE_DIM(benches); i++)
+		if (argc == 1 || wanted(benches[i].node, argv + 1))
+			bench(&benches[i]);
+	return 0;
+}
