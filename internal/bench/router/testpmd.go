@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// Testpmd is DPDK's test program, which puts every frame out of the other port as it is: no router is faster.
+type Testpmd struct{}
+
+// Name of the router.
+func (*Testpmd) Name() string { return "testpmd" }
+
+const testpmdProgram = "dpdk-testpmd"
+
+// Version of the DPDK that it was built with.
+func (*Testpmd) Version(ctx context.Context) (string, error) {
+	path, err := exec.LookPath(testpmdProgram)
+	if err != nil {
+		return "", fmt.Errorf("testpmd: %w; it is in the package dpdk-dev", err)
+	}
+	text, err := exec.CommandContext(ctx, path, "-v", "--help").CombinedOutput()
+	version := regexp.MustCompile(`DPDK [0-9][^']*`).Find(text)
+	if version == nil {
+		return "", fmt.Errorf("%s -v does not tell its version: %w", path, err)
+	}
+	return string(version), nil
+}
+
+// Supports what goes between two ports.
+func (*Testpmd) Supports(s *scenario.Scenario) error {
+	if s.Tenants != 1 {
+		return fmt.Errorf("testpmd joins two ports; %d tenants have more", s.Tenants)
+	}
+	return nil
+}
+
+// Unchanged is what it does.
+func (*Testpmd) Unchanged() bool { return true }
+
+// Start it, forwarding.
+func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
+	if err := t.Supports(&b.Scenario); err != nil {
+		return nil, err
+	}
+	p, err := StartProcess(Command{
+		Name: "testpmd",
+		Argv: testpmdArguments(env, b),
+		Env:  env.eal(),
+		Log:  filepath.Join(env.Dir, "testpmd.log"),
+		CPUs: append([]int{env.ControlCPU}, env.CPUs...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Await(ctx, startTimeout, func(context.Context) error { return listening(b.Ports) }); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return &testpmdInstance{p}, nil
+}
+
+// eal keeps what DPDK leaves behind in our directory.
+func (e *Env) eal() []string { return []string{"RUNTIME_DIRECTORY=" + e.Dir} }
+
+// mbufs: enough to fill every ring there is, and some in flight.
+func mbufs(b *scenario.Setup) int { return len(b.Ports)*b.Workers*2*b.Ports[0].RingSize + 8192 }
+
+func testpmdArguments(env *Env, b *scenario.Setup) []string {
+	lcores := fmt.Sprintf("0@%d", env.ControlCPU)
+	for i, cpu := range env.CPUs {
+		lcores += fmt.Sprintf(",%d@%d", i+1, cpu)
+	}
+	o := []string{testpmdProgram, "--lcores", lcores, "--main-lcore", "0", "--no-pci", "--no-telemetry"}
+	if env.Memory > 0 {
+		o = append(o, "--in-memory")
+	} else {
+		o = append(o, "--no-shconf", "--no-huge", "-m", strconv.Itoa(mbufs(b)*3>>10+64)) // MB: 3 KB for each buffer
+	}
+	for i, p := range b.Ports {
+		o = append(o, "--vdev", fmt.Sprintf("net_memif%d,role=server,id=0,socket=%s,socket-abstract=no,mac=%s", i, p.Socket, p.MAC))
+	}
+	workers := strconv.Itoa(b.Workers)
+	return append(o, "--", "--forward-mode=io", "--nb-cores="+workers, "--rxq="+workers, "--txq="+workers,
+		"--total-num-mbufs="+strconv.Itoa(mbufs(b)), "--disable-link-check", "--no-lsc-interrupt", "--no-flush-rx")
+}
+
+// listening is nil when all sockets are. Nobody may connect to see it: a memif server of DPDK that loses its client at the
+// wrong moment dies.
+func listening(ports []scenario.Port) error {
+	text, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		if !listens(string(text), p.Socket) {
+			return fmt.Errorf("nobody listens on %s", p.Socket)
+		}
+	}
+	return nil
+}
+
+// listens looks for a listening socket in /proc/net/unix: "address: references protocol flags type state inode path".
+func listens(text, path string) bool {
+	const accepting = "00010000"
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 8 && f[7] == path && f[3] == accepting {
+			return true
+		}
+	}
+	return false
+}
+
+type testpmdInstance struct{ *Process }
+
+// Devices: memif clients.
+func (*testpmdInstance) Devices() []*apiv1.GeneratorPort { return nil }
+
+// Netns: none.
+func (*testpmdInstance) Netns() string { return "" }
+
+// Counters: it tells none.
+func (*testpmdInstance) Counters(context.Context) (Counters, error) { return Counters{}, nil }
