@@ -26,12 +26,12 @@ type Comparison struct {
 // Line compares one run that both results hold. Ratios are b / a.
 type Line struct {
 	Key
-	A, B         float64 // frames per second received at saturation, median of the windows that are compared
+	A, B         float64 // frames per second received at saturation: mean of the repetitions' medians
 	CeilA, CeilB float64 // A and B as share of the ceiling of the same result; 0: the ceiling was not measured
 	Ratio        float64 // of the shares of the ceiling, else of the rates
 	Low, High    float64 // 95 % confidence interval of Ratio; 0: cannot be told
-	Resolution   float64 // smallest difference from 1 that counts
-	Windows      string  // which windows were compared: "near", "all", ...
+	Resolution   float64 // smallest difference of Ratio from 1 that counts
+	Windows      string  // which windows were compared: "near", "all", "not probed"
 	Verdict      string
 	Why          string   // of the verdict, where the figures do not say it
 	Singles      []Single // single figures, without an interval
@@ -116,57 +116,6 @@ func (r *Result) label() string {
 		text += " (" + r.Manifest.Commit + ")"
 	}
 	return text + ", " + r.Started.Format("2006-01-02 15:04")
-}
-
-// compareRuns of two results, each with its ceiling. The ceiling counts when both have it.
-func compareRuns(a, b pair, best float64) Line {
-	if a.ceiling == nil || b.ceiling == nil {
-		a.ceiling, b.ceiling = nil, nil
-	}
-	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run)}
-	take, windows := choose(best, a, b)
-	l.Windows = windows
-	sa, sb := a.series(take), b.series(take)
-	l.A, l.B = median(sa.run), median(sb.run)
-	if sa.ceiling != nil {
-		l.CeilA, l.CeilB = math.Exp(sa.statistic()), math.Exp(sb.statistic())
-	}
-	l.judge(sa, sb)
-	return l
-}
-
-// startSpread is what runs of one build differ by from one start to the next: each router is started once per result, so
-// that no interval holds the luck of its memory layout.
-const startSpread = 0.03
-
-const minRepetitions = 2 // spread between repetitions cannot be told from one
-
-func (l *Line) judge(a, b series) {
-	l.Verdict = Noise
-	difference := b.statistic() - a.statistic()
-	l.Ratio = math.Exp(difference)
-	switch {
-	case l.A == 0 || l.B == 0:
-		l.Ratio = 0
-		l.Why = "nothing was received"
-		return
-	case min(len(a.run), len(b.run)) < minRepetitions:
-		l.Why = "one repetition tells nothing of the spread"
-		return
-	}
-	low, high := interval(a, b, difference)
-	l.Low, l.High = math.Exp(low), math.Exp(high)
-	l.Resolution = math.Max(startSpread, (l.High-l.Low)/2)
-	switch {
-	case l.Low <= 1 && l.High >= 1:
-		return
-	case math.Abs(l.Ratio-1) < l.Resolution:
-		l.Why = fmt.Sprintf("less than %.1f %% cannot be told from the luck of a start", 100*l.Resolution)
-	case l.Ratio > 1:
-		l.Verdict = Faster
-	default:
-		l.Verdict = Slower
-	}
 }
 
 func singles(a, b *Run) []Single {

@@ -46,7 +46,7 @@ func Sizes(list []int) string {
 			n = len(rest)
 		}
 		part := strconv.Itoa(rest[0])
-		if n > 1 && len(rest) < len(list) || n > 1 && n < len(rest) {
+		if n > 1 && n < len(list) {
 			part = strconv.Itoa(n) + "x" + part
 		}
 		parts, rest = append(parts, part), rest[n:]
@@ -56,10 +56,15 @@ func Sizes(list []int) string {
 
 // Percentile of values in any order, 0..1, between two of them linearly; NaN of none.
 func Percentile(values []float64, p float64) float64 {
-	if len(values) == 0 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return percentile(sorted, p)
+}
+
+func percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
 		return math.NaN()
 	}
-	sorted := slices.Sorted(slices.Values(values))
 	at := p * float64(len(sorted)-1)
 	low := int(at)
 	high := min(low+1, len(sorted)-1)

@@ -4,6 +4,7 @@ package result
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,25 +26,29 @@ func (c *Comparison) Print(w io.Writer) error {
 }
 
 func rateRows(lines []Line) [][]string {
-	rows := [][]string{{"SCENARIO", "ROUTER", "FLOWS", "ROUTES", "BYTES", "WORKERS", "A MPPS", "B MPPS", "A/CEILING", "B/CEILING", "B/A", "95% LOW",
-		"95% HIGH", "VERDICT", "", "WINDOWS"}}
+	rows := [][]string{append(slices.Clone(keyHeads), "A MPPS", "B MPPS", "A/CEILING", "B/CEILING", "B/A", "95% INTERVAL", "WINDOWS", "VERDICT")}
 	for _, l := range lines {
-		why := ""
-		if l.Why != "" {
-			why = "(" + l.Why + ")"
+		interval := "-"
+		if l.High > 0 {
+			interval = fixed(l.Low) + " to " + fixed(l.High)
 		}
-		rows = append(rows, []string{l.Scenario, l.Router, strconv.Itoa(l.Flows), strconv.Itoa(l.Routes), l.Sizes, strconv.Itoa(l.Workers),
-			Digits(l.A / 1e6), Digits(l.B / 1e6), fixed(l.CeilA), fixed(l.CeilB), fixed(l.Ratio), fixed(l.Low), fixed(l.High), l.Verdict, why, l.Windows})
+		rows = append(rows, append(l.cells(), Digits(l.A/1e6), Digits(l.B/1e6), fixed(l.CeilA), fixed(l.CeilB), fixed(l.Ratio), interval, l.Windows,
+			l.Verdict))
 	}
 	return rows
 }
 
+var keyHeads = []string{"SCENARIO", "ROUTER", "FLOWS", "ROUTES", "BYTES", "WORKERS"}
+
+func (k Key) cells() []string {
+	return []string{k.Scenario, k.Router, strconv.Itoa(k.Flows), strconv.Itoa(k.Routes), k.Sizes, strconv.Itoa(k.Workers)}
+}
+
 func singleRows(lines []Line) [][]string {
-	rows := [][]string{{"SCENARIO", "ROUTER", "FIGURE", "FLOWS", "ROUTES", "BYTES", "WORKERS", "A", "B", "UNIT", "B/A"}}
+	rows := [][]string{append(slices.Clone(keyHeads), "FIGURE", "A", "B", "UNIT", "B/A")}
 	for _, l := range lines {
 		for _, s := range l.Singles {
-			rows = append(rows, []string{l.Scenario, l.Router, s.Name, strconv.Itoa(l.Flows), strconv.Itoa(l.Routes), l.Sizes, strconv.Itoa(l.Workers),
-				Digits(s.A), Digits(s.B), s.Unit, fixed(s.Ratio())})
+			rows = append(rows, append(l.cells(), s.Name, Digits(s.A), Digits(s.B), s.Unit, fixed(s.Ratio())))
 		}
 	}
 	return rows
@@ -51,18 +56,32 @@ func singleRows(lines []Line) [][]string {
 
 // explain what the columns and the verdicts mean, and what was left out.
 func (c *Comparison) explain() string {
-	count := map[string]int{}
-	for _, l := range c.Lines {
-		count[l.Verdict]++
-	}
-	text := fmt.Sprintf("%s compared: %d %s, %d %s, %d %s.\n", plural(len(c.Lines), "run"), count[Faster], Faster, count[Slower], Slower, count[Noise], Noise)
-	text += "B/A and verdict: of the frames received per second at saturation (median of the windows).\n"
+	text := "B/A is of the frames received per second at saturation: per repetition the median of the windows, their geometric mean.\n"
 	if c.Ceiling {
-		text += "Where the ceiling (" + Ceiling + ") was measured in both, B/A and verdict are of the ratio to it, as machines drift between runs;\n" +
-			"the ceiling's own line shows that drift.\n"
+		text += "Where the ceiling (" + Ceiling + ") was measured in both, B/A and verdict are of the ratio to it: machines drift from run to run.\n" +
+			"The ceiling's own line shows that drift.\n"
+	}
+	text += fmt.Sprintf("WINDOWS near: with a round trip between the CPUs below %.1f times the best; all: there are too few of these in one of the two.\n", nearFactor)
+	for _, l := range c.Lines {
+		if l.Why != "" {
+			text += fmt.Sprintf("%s: %s: %s\n", l.Key, l.Verdict, l.Why)
+		}
 	}
 	for _, m := range c.Missing {
 		text += "not compared: " + m + "\n"
 	}
-	return text
+	return text + "\n" + c.Sentence() + "\n"
+}
+
+// Sentence is the verdict on all lines.
+func (c *Comparison) Sentence() string {
+	count := map[string]int{}
+	for _, l := range c.Lines {
+		count[l.Verdict]++
+	}
+	if count[Faster]+count[Slower] == 0 {
+		return fmt.Sprintf("%s compared: no difference that is more than noise.", plural(len(c.Lines), "run"))
+	}
+	return fmt.Sprintf("%s compared: b is %s in %d, %s in %d, the rest (%d) is noise.", plural(len(c.Lines), "run"), Faster, count[Faster], Slower,
+		count[Slower], count[Noise])
 }

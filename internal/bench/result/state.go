@@ -2,18 +2,119 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A virtual machine's CPUs drift between near and far from each other, and rates with them. Windows are near whose round
-// trip was less than nearFactor times the best.
+// trip was less than nearFactor times the best of both results.
 const (
-	nearFactor  = 1.5
-	enoughNear  = 3 // windows of a repetition, and repetitions, that make near ones alone worth comparing
-	notProbed   = "all, round trip not probed"
-	nearWindows = "near"
+	nearFactor = 1.5
+	enough     = 3   // near windows of a repetition, and repetitions, that make near windows alone worth comparing
+	unlike     = 0.3 // difference of the shares of near windows from which on all windows cannot be compared
 )
+
+// pair is a run and the run of the ceiling that was interleaved with it, or nil.
+type pair struct{ run, ceiling *Run }
+
+// chosen is what is compared of two results.
+type chosen struct {
+	a, b         series // of the rates
+	relA, relB   series // of the ratios to the ceiling; nil: there is none
+	said, unlike string // which windows they are; why they cannot be compared after all
+}
+
+// choose the near windows when both have enough of them, else all.
+func choose(a, b pair, best float64) chosen {
+	if math.IsInf(best, 1) {
+		return take(a, b, anyWindow, 1, "not probed")
+	}
+	near := nearer(best)
+	if c := take(a, b, near, enough, "near"); min(len(c.a), len(c.b)) >= enough {
+		return c
+	}
+	x, y := portion(a.run, near), portion(b.run, near)
+	c := take(a, b, anyWindow, 1, "all")
+	if math.Abs(x-y) > unlike {
+		c.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's", 100*x, 100*y)
+	}
+	return c
+}
+
+func take(a, b pair, want func(Window) bool, least int, said string) chosen {
+	c := chosen{said: said}
+	c.a, c.relA = a.series(want, least)
+	c.b, c.relB = b.series(want, least)
+	return c
+}
+
+func anyWindow(Window) bool { return true }
+
+func nearer(best float64) func(Window) bool {
+	return func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
+}
+
+// series has a block for each repetition in which the run, and the ceiling if there is one, have as many windows as we want.
+func (p pair) series(want func(Window) bool, least int) (rates, ratios series) {
+	run, ceiling := repetitions(p.run, want), repetitions(p.ceiling, want)
+	for i := range run {
+		switch {
+		case len(run[i]) < least:
+		case p.ceiling == nil:
+			rates = append(rates, received(run[i]))
+		case i < len(ceiling) && len(ceiling[i]) >= least:
+			rates, ratios = append(rates, received(run[i])), append(ratios, relate(run[i], ceiling[i]))
+		}
+	}
+	return rates, ratios
+}
+
+// repetitions are the windows of a run by repetition.
+func repetitions(r *Run, want func(Window) bool) [][]Window {
+	if r == nil {
+		return nil
+	}
+	var list [][]Window
+	for _, w := range r.Windows {
+		if w.Repetition >= len(list) {
+			list = append(list, make([][]Window, w.Repetition+1-len(list))...)
+		}
+		if want(w) {
+			list[w.Repetition] = append(list[w.Repetition], w)
+		}
+	}
+	return list
+}
+
+func received(list []Window) []float64 {
+	rates := make([]float64, len(list))
+	for i, w := range list {
+		rates[i] = w.Received
+	}
+	return rates
+}
+
+// relate each window to the ceiling's that is next to it in time: what the machine did meanwhile cancels out.
+func relate(run, ceiling []Window) []float64 {
+	ratios := make([]float64, len(run))
+	for i, w := range run {
+		beside := slices.MinFunc(ceiling, func(x, y Window) int { return cmp.Compare(math.Abs(x.At-w.At), math.Abs(y.At-w.At)) })
+		ratios[i] = w.Received / beside.Received
+	}
+	return ratios
+}
+
+func portion(r *Run, near func(Window) bool) float64 {
+	n := 0
+	for _, w := range r.Windows {
+		if near(w) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(r.Windows))
+}
 
 func bestRoundTrip(r *Result) float64 {
 	best := math.Inf(1)
@@ -25,39 +126,4 @@ func bestRoundTrip(r *Result) float64 {
 		}
 	}
 	return best
-}
-
-// choose which windows are compared, and say so: the near ones when every run has enough of them.
-func choose(best float64, a, b pair) (take func(Window) bool, said string) {
-	near := func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
-	all := func(Window) bool { return true }
-	if math.IsInf(best, 1) {
-		return all, notProbed
-	}
-	for _, run := range []*Run{a.run, a.ceiling, b.run, b.ceiling} {
-		if run != nil && !enough(run, near) {
-			return all, fmt.Sprintf("all (near: %.0f %% of a, %.0f %% of b)", 100*portion(a.run, near), 100*portion(b.run, near))
-		}
-	}
-	return near, nearWindows
-}
-
-func enough(r *Run, near func(Window) bool) bool {
-	repetitions := 0
-	for _, block := range blocks(r, near) {
-		if len(block) >= enoughNear {
-			repetitions++
-		}
-	}
-	return repetitions >= enoughNear
-}
-
-func portion(r *Run, near func(Window) bool) float64 {
-	n := 0
-	for _, w := range r.Windows {
-		if near(w) {
-			n++
-		}
-	}
-	return float64(n) / float64(len(r.Windows))
 }

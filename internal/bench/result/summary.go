@@ -12,8 +12,8 @@ type Summary struct {
 	Quiet  float64 // 90th percentile: the machine when its neighbours are silent
 	Near   float64 // share of the windows with a near round trip; NaN: not probed
 
-	// To the ceiling that was interleaved with it, 0 when there is none: medians of the windows of one repetition by those
-	// of the ceiling's; the median, the lowest and the highest of all repetitions.
+	// To the ceiling that was interleaved with it, 0 when there is none: medians of one repetition's windows, each by the
+	// ceiling's next to it; the median, the lowest and the highest of all repetitions.
 	Ratio, Low, High float64
 	Windows          string // whose ratios these are: "near", "all"
 }
@@ -25,7 +25,7 @@ func (r *Result) Summary(run *Run) Summary {
 		rates = append(rates, w.Received)
 	}
 	best := bestRoundTrip(r)
-	near := func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
+	near := nearer(best)
 	s := Summary{Median: Percentile(rates, 0.5), Quiet: Percentile(rates, 0.9), Near: math.NaN()}
 	if !math.IsInf(best, 1) && len(rates) > 0 {
 		s.Near = portion(run, near)
@@ -38,17 +38,16 @@ func (r *Result) Summary(run *Run) Summary {
 
 // relate to the ceiling: only windows of the same state where both have enough of them.
 func (s *Summary) relate(run, ceiling *Run, near func(Window) bool) {
-	take := near
-	s.Windows = nearWindows
-	if !enough(run, near) || !enough(ceiling, near) {
-		s.Windows, take = "all", func(Window) bool { return true }
+	p := pair{run, ceiling}
+	s.Windows = "near"
+	_, list := p.series(near, enough)
+	if len(list) < enough {
+		s.Windows = "all"
+		_, list = p.series(anyWindow, 1)
 	}
-	pairs := pair{run, ceiling}.series(take)
 	var ratios []float64
-	for i := range pairs.run {
-		if c := Percentile(pairs.ceiling[i], 0.5); c > 0 {
-			ratios = append(ratios, Percentile(pairs.run[i], 0.5)/c)
-		}
+	for _, block := range list {
+		ratios = append(ratios, Percentile(block, 0.5))
 	}
 	if len(ratios) > 0 {
 		s.Ratio, s.Low, s.High = Percentile(ratios, 0.5), slices.Min(ratios), slices.Max(ratios)

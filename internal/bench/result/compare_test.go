@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+package result
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// verdicts of corelane's line in so many pairs of synthetic results, of which b is faster by a factor.
+func verdicts(t *testing.T, m machine, pairs int, factor float64, ceiling bool) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for i := range uint64(pairs) {
+		a, b := rates{"corelane": 15e6}, rates{"corelane": 15e6 * factor}
+		if ceiling {
+			a[Ceiling], b[Ceiling] = 28e6, 28e6
+		}
+		ra, rb := m.measure(2*i, a), m.measure(2*i+1, b)
+		run := len(ra.Runs) - 1
+		best := math.Min(bestRoundTrip(ra), bestRoundTrip(rb))
+		l := compareRuns(pair{&ra.Runs[run], ra.ceiling(&ra.Runs[run])}, pair{&rb.Runs[run], rb.ceiling(&rb.Runs[run])}, best)
+		if l.Router != "corelane" || (l.CeilA > 0) != ceiling {
+			t.Fatalf("not the line that was meant: %+v", l)
+		}
+		count[l.Verdict]++
+	}
+	return count
+}
+
+// with returns the usual machine with a change.
+func with(change func(*machine)) machine {
+	m := usual
+	change(&m)
+	return m
+}
+
+func TestSameIsNoise(t *testing.T) {
+	for name, c := range map[string]struct {
+		m       machine
+		ceiling bool
+		pairs   int
+	}{
+		"usual machine":             {usual, true, 200},
+		"calm machine":              {with(func(m *machine) { m.run, m.repetition, m.far, m.stolen = 0.02, 0.01, 0, 0 }), true, 60},
+		"restless machine":          {with(func(m *machine) { m.far = 4 }), true, 60},
+		"calm, no ceiling":          {with(func(m *machine) { m.run, m.far = 0.02, 0 }), false, 60},
+		"unlike blocks, no ceiling": {with(func(m *machine) { m.run, m.far, m.repetition = 0, 0, 0.2 }), false, 200},
+		"three repetitions":         {with(func(m *machine) { m.repetitions = 3 }), true, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if n := verdicts(t, c.m, c.pairs, 1, c.ceiling); 20*n[Noise] < 19*c.pairs {
+				t.Errorf("of %d pairs of the same: %v", c.pairs, n)
+			}
+		})
+	}
+}
+
+func TestDifferenceIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		m       machine
+		factor  float64
+		verdict string
+	}{
+		"drifting machine, faster": {with(func(m *machine) { m.far = 0 }), 1.1, Faster},
+		"drifting machine, slower": {with(func(m *machine) { m.far = 0 }), 0.9, Slower},
+		"unlike blocks":            {with(func(m *machine) { m.far, m.repetition = 0, 0.3 }), 1.1, Faster},
+		"restless machine":         {with(func(m *machine) { m.far, m.windows = 4, 40 }), 1.1, Faster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if n := verdicts(t, c.m, 50, c.factor, true); n[c.verdict] < 40 {
+				t.Errorf("of 50 pairs with a factor of %g: %v", c.factor, n)
+			}
+		})
+	}
+}
+
+// Windows of a repetition are no independent evidence: many more of them must not narrow the interval.
+func TestWindowsOfARepetitionAreOneBlock(t *testing.T) {
+	width := func(windows int) float64 {
+		m := with(func(m *machine) { m.repetition, m.far, m.windows = 0.2, 0, windows })
+		l := compareLine(t, m.measure(1, rates{"corelane": 15e6}), m.measure(2, rates{"corelane": 15e6}))
+		return l.High/l.Low - 1
+	}
+	if few, many := width(10), width(160); many < 0.7*few || many < 0.2 {
+		t.Errorf("interval is %.3f wide of 10 windows per repetition, %.3f of 160", few, many)
+	}
+}
+
+func compareLine(t *testing.T, a, b *Result) Line {
+	t.Helper()
+	c, err := Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Lines[len(c.Lines)-1]
+}
+
+func TestVerdictSaysWhy(t *testing.T) {
+	calm := with(func(m *machine) { m.run, m.repetition, m.start, m.far, m.stolen = 0, 0, 0, 0, 0 })
+	one := calm
+	one.repetitions = 1
+	measure := func(m machine, rate float64) *Result { return m.measure(5, rates{"corelane": rate, Ceiling: 28e6}) }
+	far := measure(calm, 15e6)
+	for i := range far.Runs {
+		for k := range far.Runs[i].Windows {
+			far.Runs[i].Windows[k].RoundTrip *= 6
+		}
+	}
+	alone := func(m machine, rate float64) *Result { return m.measure(6, rates{"corelane": rate}) }
+	for name, c := range map[string]struct {
+		a, b         *Result
+		verdict, why string
+	}{
+		"faster":         {measure(calm, 15e6), measure(calm, 17e6), Faster, ""},
+		"same":           {measure(calm, 15e6), measure(calm, 15e6), Noise, ""},
+		"small":          {measure(calm, 15e6), measure(calm, 15.5e6), Noise, "cannot tell less than 5 %"},
+		"no ceiling":     {alone(calm, 15e6), alone(calm, 16.4e6), Noise, "cannot tell less than 11 %"},
+		"one repetition": {measure(one, 15e6), measure(one, 30e6), Noise, "one repetition"},
+		"other state":    {measure(calm, 15e6), far, Noise, ""},
+		"nothing":        {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "nothing was received"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := compareLine(t, c.a, c.b)
+			if l.Verdict != c.verdict || !strings.Contains(l.Why, c.why) || (l.Why == "") != (c.why == "") {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
+}
+
+// silent is the result with a router that let nothing through.
+func silent(r *Result) *Result {
+	windows := r.Runs[len(r.Runs)-1].Windows
+	for i := range windows {
+		windows[i].Received = 0
+	}
+	return r
+}
+
+func TestStatesOfTheMachine(t *testing.T) {
+	m := with(func(m *machine) { m.far = 0 })
+	measure := func(seed uint64, rate float64) *Result {
+		return m.measure(seed, rates{"corelane": rate, Ceiling: 28e6})
+	}
+	a, b := measure(1, 15e6), measure(2, 15e6)
+	if l := compareLine(t, a, b); l.Windows != "near" {
+		t.Errorf("both near: %+v", l)
+	}
+	for i := range b.Runs {
+		for k := range b.Runs[i].Windows {
+			b.Runs[i].Windows[k].RoundTrip = 400
+			if b.Runs[i].Router != Ceiling {
+				b.Runs[i].Windows[k].Received *= 0.5
+			}
+		}
+	}
+	if l := compareLine(t, a, b); l.Windows != "all" || l.Verdict != Noise || !strings.Contains(l.Why, "100 % of a's windows are near, 0 % of b's") {
+		t.Errorf("near and far: %+v", l)
+	}
+	for _, r := range []*Result{a, b} {
+		for i := range r.Runs {
+			for k := range r.Runs[i].Windows {
+				r.Runs[i].Windows[k].RoundTrip = 0
+			}
+		}
+	}
+	if l := compareLine(t, a, b); l.Windows != "not probed" || l.Verdict != Slower {
+		t.Errorf("not probed: %+v", l)
+	}
+}
+
+func TestCompareIsDeterministic(t *testing.T) {
+	a, b := usual.measure(1, rates{"corelane": 15e6}), usual.measure(2, rates{"corelane": 15e6})
+	if x, y := compareLine(t, a, b), compareLine(t, a, b); x.Low != y.Low || x.High != y.High {
+		t.Errorf("%g to %g, then %g to %g", x.Low, x.High, y.Low, y.High)
+	}
+}
+
+func TestStudent(t *testing.T) {
+	for freedom, want := range map[int]float64{2: 4.303, 3: 3.182, 4: 2.776, 8: 2.306, 14: 2.145, 30: 2.042} {
+		if got := student(freedom); math.Abs(got/want-1) > 0.04 {
+			t.Errorf("student(%d) is %.3f, want %.3f", freedom, got, want)
+		}
+	}
+}

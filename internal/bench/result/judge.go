@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+package result
+
+import (
+	"fmt"
+	"math"
+)
+
+// What no interval from within two results can hold, as a share of the rate: each router is started once per result,
+// with the luck of its memory layout; and machines drift between results, which the ratio to the ceiling cancels.
+const (
+	startSpread = 0.04
+	driftSpread = 0.10
+)
+
+const fewest = 2 // repetitions; the spread between them cannot be told from one
+
+// compareRuns of two results, each with its ceiling. The ceiling counts when both have it.
+func compareRuns(a, b pair, best float64) Line {
+	if a.ceiling == nil || b.ceiling == nil {
+		a.ceiling, b.ceiling = nil, nil
+	}
+	c := choose(a, b, best)
+	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run), Windows: c.said, A: math.Exp(c.a.mean()), B: math.Exp(c.b.mean())}
+	if c.relA == nil {
+		l.judge(c.a, c.b, driftSpread)
+	} else {
+		l.CeilA, l.CeilB = math.Exp(c.relA.mean()), math.Exp(c.relB.mean())
+		l.judge(c.relA, c.relB, startSpread)
+	}
+	if l.Verdict != Noise && c.unlike != "" {
+		l.Verdict, l.Why = Noise, c.unlike
+	}
+	return l
+}
+
+// judge whether a difference is more than noise: than the interval and the spread between results, which are independent.
+func (l *Line) judge(a, b series, spread float64) {
+	l.Verdict = Noise
+	difference := b.mean() - a.mean()
+	if math.IsNaN(difference) || math.IsInf(difference, 0) {
+		l.Why = "nothing was received"
+		return
+	}
+	l.Ratio = math.Exp(difference)
+	if min(len(a), len(b)) < fewest {
+		l.Why = "one repetition tells nothing of the spread"
+		return
+	}
+	low, high := interval(a, b)
+	l.Low, l.High = math.Exp(low), math.Exp(high)
+	l.Resolution = math.Exp(math.Hypot((high-low)/2, spread)) - 1
+	switch {
+	case low <= 0 && high >= 0:
+	case math.Abs(difference) < math.Log1p(l.Resolution):
+		l.Why = fmt.Sprintf("these results cannot tell less than %.0f %%", math.Ceil(100*l.Resolution))
+	case difference > 0:
+		l.Verdict = Faster
+	default:
+		l.Verdict = Slower
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+package result
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// machine imitates a virtual machine: it drifts from run to run and from repetition to repetition, its CPUs come near and
+// go far, and single windows lose time to somebody else.
+type machine struct {
+	repetitions, windows int // windows of each router per repetition
+	run, repetition      float64
+	start                float64 // what differs from one start of a router to the next
+	window, stolen       float64
+	far                  float64 // how often a repetition goes to the other state
+}
+
+var usual = machine{repetitions: 5, windows: 16, run: 0.15, repetition: 0.05, start: 0.01, window: 0.03, stolen: 0.1, far: 0.4}
+
+// rates of routers in frames per second on a machine that is quiet.
+type rates map[string]float64
+
+func (m machine) measure(seed uint64, routers rates) *Result {
+	r := rand.New(rand.NewPCG(seed, 77))
+	out := &Result{Version: Version, Complete: true, Started: time.Unix(1700000000, 0).UTC()}
+	today, far := math.Exp(m.run*r.NormFloat64()), false
+	luck := map[string]float64{}
+	for _, name := range []string{Ceiling, "corelane", "ovs"} {
+		if routers[name] > 0 {
+			luck[name] = math.Exp(m.start * r.NormFloat64())
+			out.Runs = append(out.Runs, Run{Scenario: "encap", Router: name, Flows: 1000, Routes: 1, FrameSizes: []int{64}, Workers: 1})
+		}
+	}
+	for repetition := range m.repetitions {
+		now := today * math.Exp(m.repetition*r.NormFloat64())
+		for i := range m.windows {
+			if r.Float64() < m.far/float64(m.windows) {
+				far = !far
+			}
+			for k := range out.Runs {
+				run := &out.Runs[k]
+				w := m.one(r, far, now*luck[run.Router]*routers[run.Router])
+				w.Repetition, w.At = repetition, float64(repetition*m.windows+i)
+				run.Windows = append(run.Windows, w)
+			}
+		}
+	}
+	return out
+}
+
+func (m machine) one(r *rand.Rand, far bool, rate float64) Window {
+	w := Window{Seconds: 0.2, Sent: 3e7, RoundTrip: 60 * math.Exp(0.1*r.NormFloat64())}
+	if far {
+		w.RoundTrip *= 6
+		rate *= 0.5
+	}
+	if r.Float64() < m.stolen {
+		rate *= 0.5 + 0.5*r.Float64()
+	}
+	w.Received = rate * math.Exp(m.window*r.NormFloat64())
+	return w
+}
