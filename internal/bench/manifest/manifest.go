@@ -45,21 +45,22 @@ func line(root, path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// cpuinfo of x86 ("model name") and of others, which have less to say.
+// cpuinfo of x86 has a model's name; arm64 has numbers of the maker and the part.
 func cpuinfo(text string) (model string, cpus int, hypervisor bool) {
+	found := map[string]string{}
 	for row := range strings.Lines(text) {
 		name, value, _ := strings.Cut(row, ":")
-		value = strings.TrimSpace(value)
-		switch strings.TrimSpace(name) {
-		case "processor":
+		name = strings.TrimSpace(name)
+		found[name] = strings.TrimSpace(value)
+		if name == "processor" {
 			cpus++
-		case "model name":
-			model = value
-		case "flags":
-			hypervisor = hypervisor || slices.Contains(strings.Fields(value), "hypervisor")
 		}
 	}
-	return model, cpus, hypervisor
+	model = found["model name"]
+	if model == "" && found["CPU implementer"] != "" {
+		model = "implementer " + found["CPU implementer"] + " part " + found["CPU part"]
+	}
+	return model, cpus, slices.Contains(strings.Fields(found["flags"]), "hypervisor")
 }
 
 // governor of the CPUs that poll; several where they differ, none where the machine does not let us know.

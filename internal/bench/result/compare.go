@@ -40,7 +40,7 @@ type Line struct {
 // Single is a figure that a run has only once.
 type Single struct {
 	Name string // "NDR", "PDR", "p99 at 50% NDR"
-	Unit string // Mpps, us
+	Unit string // Mpps, µs
 	A, B float64
 }
 
@@ -136,8 +136,8 @@ func singles(a, b *Run) []Single {
 	for _, x := range a.Latency {
 		for _, y := range b.Latency {
 			if x.Load == y.Load {
-				add("p50 at "+x.Load, "us", x.P50, y.P50)
-				add("p99 at "+x.Load, "us", x.P99, y.P99)
+				add("p50 at "+x.Load, "µs", x.P50, y.P50)
+				add("p99 at "+x.Load, "µs", x.P99, y.P99)
 			}
 		}
 	}

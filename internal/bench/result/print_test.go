@@ -65,7 +65,7 @@ func TestPrint(t *testing.T) {
 		"a: corelane 1.0 (abc), 2023-11-14", "b: corelane 1.1 (def), 2023-11-14", "warning: b is incomplete",
 		"warning: not the same machine or settings: kernel '6.1' / '6.2'; windows none / '20'\n",
 		"SCENARIO  ROUTER    FLOWS  ROUTES  BYTES  WORKERS  A MPPS  B MPPS  A/CEILING  B/CEILING    B/A  95% INTERVAL",
-		"without an interval", "p99 at 50% NDR", "9.00  9.00  us    1.000", "machines drift",
+		"without an interval", "p99 at 50% NDR", "9.00  9.00  µs    1.000", "machines drift",
 		"not compared: decap on ovs (0 flows, 0 routes,  bytes, 0 workers): not in b", "not compared: plain on vpp", "not in a",
 		"3 runs compared: b is faster in 1, slower in 0, the rest (2) is noise.",
 	} {
