@@ -16,6 +16,9 @@ ninja -C build
 echo "==> build: Go"
 mkdir -p bin
 tools/go-build.sh -buildvcs=false -trimpath -o bin/ ./cmd/...
-# A running corelaned keeps its file: the new one takes its name, not its place.
-cmp -s build/dataplane/corelaned bin/corelaned || { cp build/dataplane/corelaned bin/.new && mv bin/.new bin/corelaned; }
+# A running program keeps its file: the new one takes its name, not its place.
+for program in dataplane/corelaned generator/corelane-gen; do
+  target=bin/${program#*/}
+  cmp -s "build/$program" "$target" || { cp "build/$program" bin/.new && mv bin/.new "$target"; }
+done
 echo "==> build: done: $(echo bin/*)"

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of the generator (api/generator.proto). One trial at a time; its Run streams what gen-poll has written.
+#include "gen_api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen_answer.h"
+#include "main/api.h"
+#include "poll.h"
+#include "profile.h"
+
+struct run { // cursor of Run's stream
+	bool started, done;
+};
+
+static struct trial *current; // running, or its stream is not finished
+static struct api_call *waiting;
+static char broken[192]; // why the current trial cannot go on
+
+void gen_api_poll(void)
+{
+	struct api_call *call = waiting;
+
+	waiting = NULL;
+	if (call != NULL)
+		api_wake(call);
+}
+
+static void stop_trial(int how)
+{
+	if (current != NULL)
+		__atomic_store_n(&current->stop, how, __ATOMIC_RELEASE);
+}
+
+void gen_port_down(struct gen_port *p, const char *reason)
+{
+	if (current == NULL || poll_idle())
+		return;
+	snprintf(broken, sizeof(broken), "%s: %s", p->cfg.name, reason);
+	stop_trial(TRIAL_ABANDON);
+}
+
+static void free_trial(void)
+{
+	while (!poll_idle()) // abandoned, or has just ended
+		usleep(50);
+	if (current != NULL)
+		send_fini(current);
+	free(current);
+	current = NULL;
+}
+
+void gen_api_close(void)
+{
+	stop_trial(TRIAL_ABANDON);
+	free_trial();
+	profile_clear();
+}
+
+static int busy(struct error *err)
+{
+	return error_set(err, EBUSY, NULL, NULL, NULL, "a trial is running");
+}
+
+static int configure(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	int ret;
+
+	if (current != NULL)
+		return busy(err);
+	ret = profile_set(req, err);
+	if (ret < 0)
+		return ret;
+	answer_ports(call, resp);
+	return 0;
+}
+
+static int ports(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	answer_ports(call, resp);
+	return 0;
+}
+
+static int stop(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	stop_trial(TRIAL_STOP);
+	return 0;
+}
+
+static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
+{
+	unsigned i;
+
+	if (profile.n_streams == 0)
+		return error_set(err, ENOENT, NULL, NULL, NULL, "nothing is configured");
+	if (in->duration_ms == 0 && in->packets == 0)
+		return error_set(err, EINVAL, "duration_ms", "0", "a duration, or packets", "would never end");
+	if (!(in->packets_per_second >= 0 && in->packets_per_second <= 1e9))
+		return error_set(err, EINVAL, "packets_per_second", NULL, "0 to 1e9", "is out of range");
+	if (in->verify > CORELANE__V1__GENERATOR_VERIFY__GENERATOR_VERIFY_NONE)
+		return error_set(err, EINVAL, "verify", NULL, "sample, all, none", "there is no such verification");
+	for (i = 0; i < profile.n_ports; i++)
+		if (!profile.ports[i]->ops->up(profile.ports[i]))
+			return error_set(err, ENOTCONN, "port", profile.ports[i]->cfg.name, NULL, "is not up");
+	return 0;
+}
+
+static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
+{
+	uint64_t ms = rte_get_tsc_hz() / 1000;
+
+	return (struct trial_plan){
+		.duration = in->duration_ms * ms,
+		.window = (in->window_ms ? in->window_ms : 200) * ms,
+		.drain = (in->drain_ms ? in->drain_ms : 100) * ms,
+		.pause = in->pause_ms * ms,
+		.packets = in->packets,
+		.packets_per_second = in->packets_per_second,
+		.burst = in->burst ? in->burst : 1,
+		.verify = (enum verify)in->verify,
+		.latency = in->latency,
+	};
+}
+
+static int begin(const Corelane__V1__GeneratorTrial *in, struct error *err)
+{
+	static uint8_t number;
+	int ret;
+
+	if (current != NULL)
+		return busy(err);
+	ret = check_plan(in, err);
+	if (ret < 0)
+		return ret;
+	current = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN(sizeof(*current), (size_t)RTE_CACHE_LINE_SIZE));
+	if (current == NULL)
+		return -ENOMEM;
+	memset(current, 0, sizeof(*current));
+	number = (uint8_t)(number == PROBE_TRIALS - 1 ? 1 : number + 1);
+	current->plan = plan_of(in);
+	if (trial_init(current, number) < 0) {
+		free_trial();
+		return -ENOMEM;
+	}
+	broken[0] = '\0';
+	poll_run(current);
+	return 0;
+}
+
+static int next_window(struct api_call *call, struct run *run, void *item)
+{
+	bool ended = __atomic_load_n(&current->ended, __ATOMIC_ACQUIRE); // before the windows: none comes after it
+
+	if (current->n_read != __atomic_load_n(&current->n_written, __ATOMIC_ACQUIRE)) {
+		answer_window(current, &current->windows[current->n_read % TRIAL_WINDOWS], item);
+		__atomic_store_n(&current->n_read, current->n_read + 1, __ATOMIC_RELEASE);
+		return 1;
+	}
+	if (!ended) {
+		waiting = call;
+		return -EAGAIN;
+	}
+	answer_total(call, current, item);
+	run->done = true;
+	return 1;
+}
+
+static int run_next(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	struct run *run = cursor;
+	int ret;
+
+	if (run->done) {
+		free_trial();
+		return 0;
+	}
+	if (!run->started) {
+		ret = begin(req, err);
+		if (ret < 0)
+			return ret;
+		run->started = true;
+	}
+	if (broken[0])
+		return error_set(err, ENOTCONN, "port", NULL, NULL, "%s", broken);
+	return next_window(call, run, item);
+}
+
+static void run_done(void *cursor)
+{
+	const struct run *run = cursor;
+
+	if (!run->started)
+		return;
+	waiting = NULL;
+	stop_trial(TRIAL_ABANDON);
+	free_trial();
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Generator", "Configure", &corelane__v1__generator_profile__descriptor,
+	 &corelane__v1__generator_profile__descriptor, .unary = configure},
+	{"corelane.v1.Generator", "Ports", &corelane__v1__empty__descriptor, &corelane__v1__generator_profile__descriptor,
+	 .unary = ports},
+	{"corelane.v1.Generator", "Stop", &corelane__v1__empty__descriptor, &corelane__v1__empty__descriptor, .unary = stop},
+	{"corelane.v1.Generator", "Run", &corelane__v1__generator_trial__descriptor, &corelane__v1__generator_window__descriptor,
+	 .next = run_next, .done = run_done, .cursor_size = sizeof(struct run)},
+};
+API_METHODS(methods)

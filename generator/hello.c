@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of the process (api/system.proto): the handshake alone.
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <rte_version.h>
+
+#include "main/api.h"
+#include "system.pb-c.h"
+
+static int hello(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__HelloRequest *in = req;
+	Corelane__V1__HelloReply *out = resp;
+	char text[32], valid[32];
+
+	snprintf(text, sizeof(text), "%u.%u", in->major, in->minor);
+	snprintf(valid, sizeof(valid), "%d.x", API_MAJOR);
+	if (in->major != API_MAJOR)
+		return error_set(err, EPROTO, "major", text, valid, "client and generator speak different versions of the API");
+	out->major = API_MAJOR;
+	out->minor = API_MINOR;
+	out->version = api_strdup(call, CORELANE_VERSION);
+	out->dpdk = api_strdup(call, rte_version());
+	out->pid = (int32_t)getpid();
+	return 0;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
+	 .unary = hello},
+};
+API_METHODS(methods)

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts of latencies in clock units (clock.h). Bars are one unit wide up to 32 units, then 1/32 of an octave.
+#pragma once
+
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define HISTOGRAM_STEPS 32u
+#define HISTOGRAM_BARS (HISTOGRAM_STEPS * 28)
+
+struct histogram {
+	uint64_t bars[HISTOGRAM_BARS];
+};
+
+static __rte_always_inline unsigned histogram_bar(uint32_t v)
+{
+	unsigned octave = v < HISTOGRAM_STEPS ? 0 : 26 - (unsigned)__builtin_clz(v); // of 32: 0
+
+	return octave * HISTOGRAM_STEPS + (v >> octave);
+}
+
+// The smallest value of a bar.
+static inline uint64_t histogram_low(unsigned bar)
+{
+	unsigned octave = bar < 2 * HISTOGRAM_STEPS ? 0 : bar / HISTOGRAM_STEPS - 1;
+
+	return (uint64_t)(bar - octave * HISTOGRAM_STEPS) << octave;
+}

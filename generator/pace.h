@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many frames of a stream are due after so many cycles.
+#pragma once
+
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define PACE_WIRE_BPS 25e9    // frames of a burst follow each other as on such a wire,
+#define PACE_WIRE_OVERHEAD 24 // with FCS, preamble and gap
+
+struct pace {
+	uint64_t step;    // frames per cycle, 64 bits of fraction
+	uint32_t burst;   // 1: none
+	uint64_t spacing; // cycles between two frames of a burst
+	uint64_t limit;   // frames in all
+};
+
+// Rates above half a frame per cycle are none.
+static inline struct pace pace_of(double per_second, double hz, uint32_t burst, double frame_size, uint64_t limit)
+{
+	struct pace p = {.burst = burst, .limit = limit};
+
+	p.step = (uint64_t)(RTE_MIN(per_second / hz, 0.5) * 18446744073709551616.0);
+	p.spacing = RTE_MAX((uint64_t)1, (uint64_t)((frame_size + PACE_WIRE_OVERHEAD) * 8 / PACE_WIRE_BPS * hz));
+	return p;
+}
+
+static inline uint64_t pace_due(const struct pace *p, uint64_t cycles)
+{
+	uint64_t due = (uint64_t)((unsigned __int128)cycles * p->step >> 64), bursts, since;
+
+	if (p->burst > 1) {
+		bursts = due / p->burst;
+		// The cycle in which the current burst began.
+		since = cycles - (uint64_t)(((unsigned __int128)(bursts * p->burst) << 64) / p->step);
+		due = bursts * p->burst + RTE_MIN((uint64_t)p->burst, since / p->spacing + 1);
+	}
+	return RTE_MIN(due, p->limit);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// memif ports: connections that come and go, and their rings.
+#include "port_memif.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "memif_place.h"
+#include "poll.h"
+#include "port/memif/memif_conn.h"
+
+#define BUFFER 2048u // what clients of memif usually have
+
+struct memif_port {
+	struct gen_port port;
+	struct memif_if mif;
+	struct memif_shm *shm; // NULL: no peer. Control thread: w, gen-poll: r
+	char reason[128];      // why there is none
+	struct memif_counters count;
+	struct place_tx tx[PORT_QUEUES];
+	struct place_rx rx[PORT_QUEUES];
+};
+
+static struct memif_shm *shm_of(const struct memif_port *m)
+{
+	return __atomic_load_n(&m->shm, __ATOMIC_ACQUIRE);
+}
+
+static unsigned reserve(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+{
+	struct memif_port *m = (struct memif_port *)p;
+	const struct memif_shm *shm = shm_of(m);
+
+	return likely(shm != NULL && queue < shm->n_tx) ? place_reserve(&m->tx[queue], frames, n, p->head) : 0;
+}
+
+static unsigned commit(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+{
+	struct memif_port *m = (struct memif_port *)p;
+
+	return place_commit(&m->tx[queue], frames, n);
+}
+
+static unsigned peek(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+{
+	struct memif_port *m = (struct memif_port *)p;
+	const struct memif_shm *shm = shm_of(m);
+
+	return likely(shm != NULL && queue < shm->n_rx) ? place_peek(&m->rx[queue], frames, n, p->probe) : 0;
+}
+
+static void release(struct gen_port *p, unsigned queue, unsigned n)
+{
+	struct memif_port *m = (struct memif_port *)p;
+
+	place_release(&m->rx[queue], n);
+}
+
+static bool is_up(const struct gen_port *p)
+{
+	return shm_of((const struct memif_port *)p) != NULL;
+}
+
+static void lay(struct gen_port *p)
+{
+	struct memif_port *m = (struct memif_port *)p;
+	const struct memif_shm *shm = shm_of(m);
+	unsigned i;
+
+	for (i = 0; shm != NULL && i < shm->n_tx; i++)
+		place_lay(&m->tx[i]);
+}
+
+static void free_rings(struct memif_port *m)
+{
+	unsigned i;
+
+	for (i = 0; i < PORT_QUEUES; i++) {
+		place_tx_fini(&m->tx[i]);
+		place_rx_fini(&m->rx[i]);
+		m->tx[i] = (struct place_tx){0};
+		m->rx[i] = (struct place_rx){0};
+	}
+}
+
+static int make_rings(struct memif_port *m, struct memif_shm *shm)
+{
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < shm->n_tx && ret == 0; i++) {
+		memif_queue_attach_tx(&shm->tx[i], &m->count, false);
+		ret = place_tx_init(&m->tx[i], &shm->tx[i]);
+	}
+	for (i = 0; i < shm->n_rx && ret == 0; i++)
+		ret = place_rx_init(&m->rx[i], &shm->rx[i]);
+	return ret;
+}
+
+static void on_up(struct memif_if *mif, struct memif_shm *shm)
+{
+	struct memif_port *m = mif->arg;
+
+	if (make_rings(m, shm) < 0) {
+		LOG(ERR, "port %s: out of memory", m->port.cfg.name);
+		return;
+	}
+	__atomic_store_n(&m->shm, shm, __ATOMIC_RELEASE);
+	LOG(INFO, "port %s: connected to %s", m->port.cfg.name, memif_if_peer(mif));
+}
+
+static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+{
+	struct memif_port *m = mif->arg;
+
+	__atomic_store_n(&m->shm, NULL, __ATOMIC_RELEASE);
+	poll_quiesce();
+	free_rings(m);
+	memif_shm_free(shm);
+	gen_port_down(&m->port, reason);
+}
+
+static void on_failed(struct memif_if *mif, const char *reason)
+{
+	struct memif_port *m = mif->arg;
+
+	if (strcmp(m->reason, reason) != 0)
+		LOG(INFO, "port %s: %s", m->port.cfg.name, reason);
+	snprintf(m->reason, sizeof(m->reason), "%s", reason);
+}
+
+static void memif_close(struct gen_port *p)
+{
+	struct memif_port *m = (struct memif_port *)p;
+
+	memif_if_stop(&m->mif);
+	free(m);
+}
+
+static const struct gen_port_ops ops = {
+	.reserve = reserve, .commit = commit, .peek = peek, .release = release, .up = is_up, .lay = lay, .close = memif_close};
+
+int memif_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err)
+{
+	struct memif_port *m = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*m));
+	int ret;
+
+	if (m == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
+	memset(m, 0, sizeof(*m));
+	m->port = (struct gen_port){.ops = &ops, .cfg = *cfg, .n_tx = cfg->queues, .n_rx = cfg->queues};
+	m->mif = (struct memif_if){
+		.base = loop_base(), .id = cfg->id, .client = true, .queues = (uint16_t)cfg->queues, .up = on_up, .down = on_down};
+	m->mif.failed = on_failed;
+	m->mif.arg = m;
+	m->mif.log2_ring = (uint8_t)rte_log2_u32(cfg->ring_size);
+	m->mif.buffer_size = RTE_MAX(BUFFER, RTE_ALIGN(cfg->frame_size, (uint32_t)RTE_CACHE_LINE_SIZE));
+	snprintf(m->mif.name, sizeof(m->mif.name), "corelane-gen %.16s", cfg->name);
+	memcpy(m->mif.socket, cfg->socket, sizeof(m->mif.socket));
+	ret = memif_if_start(&m->mif, err);
+	if (ret < 0) {
+		free(m);
+		return ret;
+	}
+	*port = &m->port;
+	return 0;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flows of a stream, from the message to records and the sink's state.
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "profile.h"
+
+static uint32_t read32(const uint8_t *at)
+{
+	uint32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return rte_be_to_cpu_32(v);
+}
+
+static uint16_t read16(const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return rte_be_to_cpu_16(v);
+}
+
+static int get_list(const Corelane__V1__GeneratorFlows *in, struct flow_plan *p, struct error *err)
+{
+	if (in->n_destinations == 0)
+		return 0;
+	if (in->destination_addresses > 1 || in->destination_step > 1)
+		return error_set(err, EINVAL, "streams.flows.destinations", NULL,
+				 "without destination_addresses and destination_step", "is given beside them");
+	p->list = malloc(in->n_destinations * sizeof(*p->list));
+	if (p->list == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
+	memcpy(p->list, in->destinations, in->n_destinations * sizeof(*p->list));
+	p->n_list = (uint32_t)in->n_destinations;
+	return 0;
+}
+
+static int check_ports(const char *field, uint32_t first, uint32_t n, struct error *err)
+{
+	char valid[48];
+
+	if (n <= 65536 - first)
+		return 0;
+	snprintf(valid, sizeof(valid), "up to %u from port %u on", 65536 - first, first);
+	return refuse_number(err, field, n, valid, "are too many ports");
+}
+
+static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *header, const struct layout *l, struct flow_plan *p,
+		    struct error *err)
+{
+	int ret;
+
+	p->source = read32(header + l->source);
+	p->destination = read32(header + l->destination);
+	p->source_port = read16(header + l->destination + 4);
+	p->destination_port = read16(header + l->destination + 6);
+	p->source_ports = in->source_ports ? in->source_ports : 1;
+	p->destination_ports = in->destination_ports ? in->destination_ports : 1;
+	p->sources = in->source_addresses ? in->source_addresses : 1;
+	p->destinations = in->destination_addresses ? in->destination_addresses : 1;
+	p->step = in->destination_step ? in->destination_step : 1;
+	ret = check_ports("streams.flows.source_ports", p->source_port, p->source_ports, err);
+	if (ret == 0)
+		ret = check_ports("streams.flows.destination_ports", p->destination_port, p->destination_ports, err);
+	return ret == 0 ? get_list(in, p, err) : ret;
+}
+
+static int check_count(const struct stream *s, uint64_t count, struct error *err)
+{
+	uint64_t most = flow_plan_size(&s->plan);
+	char valid[64];
+
+	if (count > PROBE_MAX_FLOWS)
+		return refuse_number(err, "streams.flows.count", count, "1 to 16777216", "are too many flows");
+	if (count <= most)
+		return 0;
+	snprintf(valid, sizeof(valid), "up to %lu, or more ports or addresses", (unsigned long)most);
+	return refuse_number(err, "streams.flows.count", count, valid, "are more flows than these values make");
+}
+
+static int make_flows(struct stream *s, bool shuffle, struct error *err)
+{
+	uint32_t i;
+
+	s->flows = pages_alloc(s->n_flows * sizeof(*s->flows));
+	s->seen = pages_alloc(s->n_flows * sizeof(*s->seen));
+	if (s->flows == NULL || s->seen == NULL)
+		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer", "need more memory than there is");
+	flow_fill(&s->plan, s->flows, s->n_flows, shuffle);
+	for (i = 0; i < s->n_flows; i++)
+		s->seen[i].window = UINT32_MAX; // nothing is missing from before
+	s->sequence = 1;
+	s->next_number = s->n_flows;
+	return 0;
+}
+
+int profile_flows(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err)
+{
+	static const Corelane__V1__GeneratorFlows none = CORELANE__V1__GENERATOR_FLOWS__INIT;
+	const Corelane__V1__GeneratorFlows *flows = in->flows != NULL ? in->flows : &none;
+	uint64_t count = flows->count ? flows->count : 1;
+	int ret = get_plan(flows, in->header.data, &s->layout, &s->plan, err);
+
+	if (ret == 0)
+		ret = check_count(s, count, err);
+	if (ret == 0 && !(flows->new_per_second >= 0 && flows->new_per_second <= 1e9))
+		ret = error_set(err, EINVAL, "streams.flows.new_per_second", NULL, "0 to 1e9", "is out of range");
+	if (ret < 0)
+		return ret;
+	s->n_flows = (uint32_t)count;
+	s->new_per_second = flows->new_per_second;
+	return make_flows(s, flows->shuffle, err);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stream of a profile: is it possible, and what it looks like in memory.
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile.h"
+
+#define LENGTHS_MAX 16
+#define IP4_MAX 4
+
+static int find_port(const char *field, const char *name, const struct port_config *ports, unsigned n, struct error *err)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(ports[i].name, name) == 0)
+			return (int)i;
+	return error_set(err, ENOENT, field, name, "the name of a port of this profile", "there is no such port");
+}
+
+static int check_sizes(const Corelane__V1__GeneratorStream *in, struct error *err)
+{
+	uint32_t least = (uint32_t)in->header.len + PROBE_SIZE;
+	char valid[64];
+	size_t i;
+
+	if (in->n_sizes == 0 || in->n_sizes > STREAM_SIZES)
+		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes", "is no number of frame sizes");
+	snprintf(valid, sizeof(valid), "%u (header and probe) to %u", least, FRAME_MAX);
+	for (i = 0; i < in->n_sizes; i++)
+		if (in->sizes[i] < least || in->sizes[i] > FRAME_MAX)
+			return refuse_number(err, "streams.sizes", in->sizes[i], valid, "is no size of these frames");
+	return 0;
+}
+
+static int get_lengths(const Corelane__V1__GeneratorStream *in, struct length_field *out, struct error *err)
+{
+	size_t i, j;
+
+	if (in->n_lengths > LENGTHS_MAX)
+		return refuse_number(err, "streams.lengths", in->n_lengths, "up to 16", "are too many length fields");
+	for (i = 0; i < in->n_lengths; i++) {
+		const Corelane__V1__GeneratorLength *l = in->lengths[i];
+
+		if (l->offset + UINT64_C(2) > in->header.len)
+			return refuse_number(err, "streams.lengths.offset", l->offset, "an offset in the header",
+					     "is outside of it");
+		for (j = 0; j < in->n_sizes; j++)
+			if (l->minus > in->sizes[j])
+				return refuse_number(err, "streams.lengths.minus", l->minus, "up to the smallest frame size",
+						     "makes a negative length");
+		out[i] = (struct length_field){.offset = (uint16_t)l->offset, .minus = (uint16_t)l->minus};
+	}
+	return 0;
+}
+
+static int get_ip4(const Corelane__V1__GeneratorStream *in, uint16_t *out, struct error *err)
+{
+	size_t i, at;
+
+	if (in->n_ip4_offsets > IP4_MAX)
+		return refuse_number(err, "streams.ip4_offsets", in->n_ip4_offsets, "up to 4", "are too many IPv4 headers");
+	for (i = 0; i < in->n_ip4_offsets; i++) {
+		at = in->ip4_offsets[i];
+		if (at + 20 > in->header.len || in->header.data[at] >> 4 != 4 || (in->header.data[at] & 0xf) < 5 ||
+		    at + (in->header.data[at] & 0xfu) * 4 > in->header.len)
+			return refuse_number(err, "streams.ip4_offsets", at, "the offset of an IPv4 header in the header",
+					     "is none");
+		out[i] = (uint16_t)at;
+	}
+	return 0;
+}
+
+static int make_heads(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err)
+{
+	struct length_field lengths[LENGTHS_MAX];
+	uint16_t ip4[IP4_MAX];
+	unsigned n = 0, i, j;
+	int ret = get_lengths(in, lengths, err);
+
+	if (ret == 0)
+		ret = get_ip4(in, ip4, err);
+	if (ret < 0)
+		return ret;
+	s->heads = aligned_alloc(RTE_CACHE_LINE_SIZE, in->n_sizes * sizeof(*s->heads));
+	if (s->heads == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
+	for (i = 0; i < in->n_sizes; i++) {
+		for (j = 0; j < n && s->heads[j].size != in->sizes[i]; j++)
+			;
+		if (j == n)
+			head_build(&s->heads[n++], &s->layout, in->header.data, (uint16_t)in->sizes[i], lengths,
+				   (unsigned)in->n_lengths, ip4, (unsigned)in->n_ip4_offsets);
+		s->turns[i] = (uint16_t)j;
+	}
+	s->n_turns = (uint16_t)in->n_sizes;
+	return 0;
+}
+
+static int get_expected(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err)
+{
+	size_t n = in->expected.len;
+
+	s->rx_probe = (uint16_t)(n > 0 ? n : in->header.len);
+	if (in->expected_mask.len != n)
+		return refuse_number(err, "streams.expected_mask", in->expected_mask.len, "as many bytes as streams.expected",
+				     "is no length of a mask");
+	if (n > HEADER_MAX)
+		return refuse_number(err, "streams.expected", n, "up to 240 bytes", "is too long");
+	if (n == 0)
+		return 0;
+	s->expected = calloc(1, sizeof(*s->expected));
+	if (s->expected == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
+	s->expected->size = (uint16_t)n;
+	memcpy(s->expected->bytes, in->expected.data, n);
+	memcpy(s->expected->mask, in->expected_mask.data, n);
+	return 0;
+}
+
+static void raise_sizes(const Corelane__V1__GeneratorStream *in, const struct stream *s, struct port_config *ports)
+{
+	struct port_config *tx = &ports[s->tx_index], *rx = &ports[s->rx_index];
+	size_t i;
+
+	for (i = 0; i < in->n_sizes; i++) {
+		tx->frame_size = RTE_MAX(tx->frame_size, in->sizes[i]);
+		rx->frame_size = RTE_MAX(rx->frame_size, in->sizes[i] - s->layout.size + s->rx_probe);
+	}
+}
+
+static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, const struct port_config *ports, unsigned n_ports,
+		     struct error *err)
+{
+	if (strlen(in->name) >= sizeof(s->name))
+		return error_set(err, EINVAL, "streams.name", in->name, "up to 63 characters", "is too long");
+	snprintf(s->name, sizeof(s->name), "%s", in->name);
+	s->tx_index = find_port("streams.tx_port", in->tx_port, ports, n_ports, err);
+	if (s->tx_index < 0)
+		return s->tx_index;
+	s->rx_index = find_port("streams.rx_port", in->rx_port, ports, n_ports, err);
+	return RTE_MIN(s->rx_index, 0);
+}
+
+int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports, unsigned n_ports,
+		   struct error *err)
+{
+	int ret = get_names(in, s, ports, n_ports, err);
+
+	s->weight = in->weight ? in->weight : 1;
+	if (ret == 0 && s->weight > 1000000)
+		ret = refuse_number(err, "streams.weight", s->weight, "up to 1000000", "is too large");
+	if (ret == 0)
+		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset, err);
+	if (ret == 0)
+		ret = check_sizes(in, err);
+	if (ret == 0)
+		ret = make_heads(in, s, err);
+	if (ret == 0)
+		ret = get_expected(in, s, err);
+	if (ret == 0)
+		ret = profile_flows(in, s, err);
+	if (ret == 0)
+		raise_sizes(in, s, ports);
+	return ret;
+}

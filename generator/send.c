@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sending: at a rate, each stream what is due; without one, as much as the ports take, their streams in turn by weight.
+#include "trial.h"
+
+#include <stdlib.h>
+
+#include "pace.h"
+
+#define TURN 256          // frames of a stream in one poll: those that come have to be taken, too
+#define QUANTUM 64u       // frames of a stream of weight 1 before it is the next one's turn
+#define REST_CYCLES 1000  // before a port that was full is looked at again: it would only take a few
+#define SLOW_CYCLES 40000 // a poll that comes later than this is why frames find no room
+
+struct send_port {
+	uint64_t rest_until;
+	unsigned turn; // whose it is: index into mine
+	uint64_t left; // of its quantum
+	unsigned n;
+	unsigned *mine; // streams that are sent here
+};
+
+struct send_state {
+	bool paced;
+	struct pace *paces; // of the streams
+	struct send_port *ports;
+	unsigned *lists;
+};
+
+static double mean_size(const struct stream *s)
+{
+	double sum = 0;
+	unsigned i;
+
+	for (i = 0; i < s->n_turns; i++)
+		sum += s->heads[s->turns[i]].size;
+	return sum / s->n_turns;
+}
+
+static void share_out(struct trial *t, struct send_state *d)
+{
+	uint64_t left = t->plan.packets, weight = 0, weight_left, limit = UINT64_MAX;
+	double hz = (double)t->sink.clock.hz;
+	unsigned i;
+
+	for (i = 0; i < t->n_streams; i++)
+		weight += t->streams[i].weight;
+	weight_left = weight;
+	for (i = 0; i < t->n_streams; i++) {
+		const struct stream *s = &t->streams[i];
+
+		if (t->plan.packets > 0) { // what is left by the weights that are left: rounding loses no frame
+			limit = (uint64_t)((unsigned __int128)left * s->weight / weight_left);
+			left -= limit;
+			weight_left -= s->weight;
+		}
+		d->paces[i] =
+			pace_of(t->plan.packets_per_second * s->weight / (double)weight, hz, t->plan.burst, mean_size(s), limit);
+	}
+}
+
+static void sort_by_port(struct trial *t, struct send_state *d)
+{
+	unsigned *next = d->lists, p, i;
+
+	for (p = 0; p < t->n_ports; p++) {
+		struct send_port *sp = &d->ports[p];
+
+		*sp = (struct send_port){.mine = next};
+		for (i = 0; i < t->n_streams; i++)
+			if (t->streams[i].tx == t->ports[p])
+				sp->mine[sp->n++] = i;
+		next += sp->n;
+		if (sp->n > 0)
+			sp->left = (uint64_t)QUANTUM * t->streams[sp->mine[0]].weight;
+	}
+}
+
+int send_init(struct trial *t)
+{
+	struct send_state *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return -1;
+	t->send = d;
+	d->paced = t->plan.packets_per_second > 0;
+	d->paces = calloc(t->n_streams, sizeof(*d->paces));
+	d->ports = calloc(t->n_ports, sizeof(*d->ports));
+	d->lists = calloc(t->n_streams, sizeof(*d->lists));
+	if (d->paces == NULL || d->ports == NULL || d->lists == NULL)
+		return -1;
+	share_out(t, d);
+	sort_by_port(t, d);
+	return 0;
+}
+
+void send_fini(struct trial *t)
+{
+	struct send_state *d = t->send;
+
+	if (d == NULL)
+		return;
+	free(d->paces);
+	free(d->ports);
+	free(d->lists);
+	free(d);
+	t->send = NULL;
+}
+
+// Up to n <= PORT_BURST frames to the queue of the next flow. Returns how many the port took.
+static __rte_always_inline unsigned send_some(const struct trial *t, struct stream *s, unsigned n)
+{
+	struct gen_port *port = s->tx;
+	unsigned queue = stream_queue(s), got, took;
+	struct frame frames[PORT_BURST];
+
+	got = port->ops->reserve(port, queue, frames, n);
+	if (got == 0)
+		return 0;
+	stream_build(s, frames, got, t->sink.trial, clock_stamp(&t->sink.clock, rte_rdtsc()));
+	took = port->ops->commit(port, queue, frames, got);
+	if (unlikely(took < got))
+		stream_rewind(s, got - took);
+	s->count.sent += took;
+	return took;
+}
+
+// Frames of a stream that are due now or never.
+static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
+{
+	uint64_t due = pace_due(pace, active), want = due - s->count.due;
+	unsigned sent = 0, n, took;
+
+	if (want == 0)
+		return 0;
+	if (away > t->sink.clock.hz / 1000 * MAX_AWAY_MS) {
+		s->count.due = due;
+		s->count.late += want;
+		return 0;
+	}
+	want = RTE_MIN(want, (uint64_t)TURN); // the rest: at the next poll
+	s->count.due += want;
+	for (; want > 0; want -= n) {
+		n = RTE_MIN((unsigned)want, stream_run(s));
+		took = send_some(t, s, n);
+		sent += took;
+		if (likely(took == n))
+			continue;
+		*(away > SLOW_CYCLES ? &s->count.late : &s->count.no_room) += n - took;
+		if (s->tx->n_tx > 1) // another queue may have room
+			stream_skip(s, n - took);
+	}
+	return sent;
+}
+
+static void next_turn(const struct trial *t, struct send_port *sp)
+{
+	sp->turn = (sp->turn + 1) % sp->n;
+	sp->left = (uint64_t)QUANTUM * t->streams[sp->mine[sp->turn]].weight;
+}
+
+static unsigned send_saturated(const struct trial *t, const struct send_state *d, struct send_port *sp, uint64_t now)
+{
+	unsigned sent = 0, full = 0, done = 0, n, took;
+
+	if (sp->n == 0 || now < sp->rest_until)
+		return 0;
+	while (sent < TURN && done < sp->n) {
+		struct stream *s = &t->streams[sp->mine[sp->turn]];
+		uint64_t limit = RTE_MIN(d->paces[s->index].limit - s->count.sent, sp->left);
+
+		n = (unsigned)RTE_MIN(limit, (uint64_t)stream_run(s));
+		if (n == 0) {
+			done += limit == 0 && sp->left > 0;
+			next_turn(t, sp);
+			continue;
+		}
+		took = send_some(t, s, n);
+		sent += took;
+		sp->left -= took;
+		if (likely(took == n))
+			continue;
+		sp->rest_until = now + REST_CYCLES;
+		if (++full == s->tx->n_tx)
+			break;
+		stream_skip(s, n - took); // to the next queue
+	}
+	return sent;
+}
+
+unsigned send_due(struct trial *t, uint64_t now, uint64_t active, uint64_t away)
+{
+	struct send_state *d = t->send;
+	unsigned sent = 0, i;
+
+	if (d->paced) {
+		for (i = 0; i < t->n_streams; i++)
+			sent += send_paced(t, &t->streams[i], &d->paces[i], active, away);
+		return sent;
+	}
+	for (i = 0; i < t->n_ports; i++)
+		sent += send_saturated(t, d, &d->ports[i], now);
+	return sent;
+}
+
+bool send_done(const struct trial *t)
+{
+	const struct send_state *d = t->send;
+	unsigned i;
+
+	if (t->plan.packets == 0)
+		return false;
+	for (i = 0; i < t->n_streams; i++) {
+		const struct stream_count *c = &t->streams[i].count;
+
+		if ((d->paced ? c->due : c->sent) < d->paces[i].limit)
+			return false;
+	}
+	return true;
+}

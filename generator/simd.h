@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wide moves in functions that exist twice: for any x86-64, and for CPUs with AVX2. The right one is taken at start.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) // its run-time is not there yet when the choice is made
+#define WITH_AVX2 __attribute__((target_clones("avx2", "default")))
+#else
+#define WITH_AVX2
+#endif
+
+typedef uint8_t wide __attribute__((vector_size(32), aligned(1), may_alias));
+
+static __rte_always_inline void move64(uint8_t *dst, const uint8_t *src)
+{
+	((wide *)dst)[0] = ((const wide *)src)[0];
+	((wide *)dst)[1] = ((const wide *)src)[1];
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames that are not as usual, and the close look at those that are.
+#include "sink.h"
+
+#include "simd.h"
+
+void sink_keep(struct kept_frame *kept, const struct frame *f, const struct stream *s)
+{
+	if (kept->n > 0)
+		return;
+	kept->n = RTE_MIN(f->length, (uint32_t)SINK_KEPT);
+	memcpy(kept->bytes, f->data, kept->n);
+	kept->stream = s;
+}
+
+static bool looks_as_expected(const struct expected *e, const struct frame *f)
+{
+	wide differs = {0};
+	uint64_t any[4];
+	unsigned i;
+
+	if (f->length < e->size)
+		return false;
+	for (i = 0; i < e->size; i += sizeof(wide)) { // buffers are longer than headers
+		wide a = *(const wide *)(f->data + i), b = *(const wide *)(e->bytes + i), m = *(const wide *)(e->mask + i);
+
+		differs |= (a ^ b) & m;
+	}
+	memcpy(any, &differs, sizeof(any));
+	return (any[0] | any[1] | any[2] | any[3]) == 0;
+}
+
+static bool payload_right(const struct stream *s, const struct frame *f, struct probe p)
+{
+	uint32_t sent = stream_size(s, probe_flow(p), probe_sequence(p)), n = sent - s->layout.size;
+	uint32_t length = s->rx_probe + n;
+
+	if (f->length != length && (f->length != 60 || length > 60)) // Ethernet's shortest frame may have been padded
+		return false;
+	return memcmp(f->data + s->rx_probe + PROBE_SIZE, pattern + s->layout.size + PROBE_SIZE, n - PROBE_SIZE) == 0;
+}
+
+void sink_check(struct sink *k, struct stream *s, const struct frame *f, struct probe p)
+{
+	k->checked++;
+	if (s->expected != NULL && !looks_as_expected(s->expected, f)) {
+		s->count.wrong_header++;
+		sink_keep(&k->wrong, f, s);
+	}
+	if (!payload_right(s, f, p))
+		s->count.corrupt++;
+}
+
+// The stream of an intact probe at this place; NULL: there is none.
+static struct stream *stream_at(const struct sink *k, const struct frame *f, uint16_t offset, struct probe *p)
+{
+	struct stream *s;
+
+	if (f->length < offset + (uint32_t)PROBE_SIZE)
+		return NULL;
+	*p = probe_read(f->data + offset);
+	if (!probe_intact(*p) || probe_trial(*p) == 0 || probe_stream(*p) >= k->n_streams)
+		return NULL;
+	s = &k->streams[probe_stream(*p)];
+	return probe_flow(*p) < s->n_flows && (offset == s->rx_probe || offset == s->layout.size) ? s : NULL;
+}
+
+// A whole probe, but another place, port or trial than the usual.
+static void found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
+		  struct probe p, uint32_t stamp)
+{
+	if (probe_trial(p) != k->trial) {
+		k->stale++;
+	} else if (s->rx != port) {
+		s->count.misplaced++;
+	} else {
+		sink_count(k, s, f, p, stamp);
+		if (offset != s->rx_probe) { // not rewritten as it should have been
+			s->count.wrong_header++;
+			sink_keep(&k->wrong, f, s);
+		} else if (k->verify == VERIFY_ALL || k->frames < SINK_FIRST || k->frames % SINK_SAMPLE == 0) {
+			sink_check(k, s, f, p);
+		}
+	}
+}
+
+// Ours, though its checksum is wrong? Two of three signs say so: a stream, the trial, a time within it.
+static bool remains_of_probe(const struct sink *k, const struct frame *f, uint16_t offset, uint32_t stamp)
+{
+	struct probe p;
+	unsigned signs;
+
+	if (f->length < offset + (uint32_t)PROBE_SIZE)
+		return false;
+	p = probe_read(f->data + offset);
+	signs = probe_stream(p) < k->n_streams && probe_flow(p) < k->streams[probe_stream(p)].n_flows;
+	signs += probe_trial(p) == k->trial;
+	signs += stamp - probe_time(p) < k->age;
+	return signs >= 2;
+}
+
+void sink_odd(struct sink *k, const struct gen_port *port, const struct frame *f, uint32_t stamp)
+{
+	struct probe p;
+	struct stream *s;
+	unsigned i;
+
+	for (i = 0; i < k->n_offsets; i++) {
+		s = stream_at(k, f, k->offsets[i], &p);
+		if (s != NULL) {
+			found(k, port, f, k->offsets[i], s, p, stamp);
+			return;
+		}
+	}
+	for (i = 0; i < k->n_offsets; i++) {
+		if (remains_of_probe(k, f, k->offsets[i], stamp)) {
+			k->corrupt++;
+			return;
+		}
+	}
+	k->foreign++;
+	sink_keep(&k->strange, f, NULL);
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The polling loop of a trial: windows in which frames are due, pauses between them, and the wait for stragglers.
+#include "trial.h"
+
+#include <rte_pause.h>
+
+#include "poll.h"
+#include "profile.h"
+#include "round_trip.h"
+
+#define QUIET_MS 5 // all is back, and nothing more comes for so long: the trial need not wait longer
+
+static struct stream_count sum_counts(const struct trial *t)
+{
+	struct stream_count sum = {0};
+	unsigned i;
+
+	for (i = 0; i < t->n_streams; i++) {
+		const struct stream_count *c = &t->streams[i].count;
+
+		sum.due += c->due;
+		sum.sent += c->sent;
+		sum.no_room += c->no_room;
+		sum.late += c->late;
+		sum.received += c->received;
+		sum.received_bytes += c->received_bytes;
+		sum.duplicated += c->duplicated;
+		sum.reordered += c->reordered;
+		sum.misplaced += c->misplaced;
+		sum.corrupt += c->corrupt;
+		sum.wrong_header += c->wrong_header;
+	}
+	if (t->plan.packets_per_second == 0)
+		sum.due = sum.sent;
+	return sum;
+}
+
+static int stopped(const struct trial *t)
+{
+	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED);
+}
+
+// One turn; frames are due when sending. Returns the time at its end.
+static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint64_t now, bool sending)
+{
+	unsigned moved = receive(t, now);
+	uint64_t end;
+
+	if (sending)
+		moved += send_due(t, now, t->active + now - w->start, now - t->last_poll);
+	t->last_poll = now;
+	poll_turn();
+	end = rte_rdtsc();
+	if (moved > 0)
+		w->busy += end - now;
+	else
+		rte_pause();
+	return end;
+}
+
+static void run_window(struct trial *t, struct window *w)
+{
+	uint64_t now = rte_rdtsc(), end = now + t->plan.window;
+
+	if (t->plan.duration > 0)
+		end = RTE_MIN(end, now + t->plan.duration - t->active);
+	w->start = t->last_poll = now;
+	do {
+		now = turn(t, w, now, true);
+	} while (now < end && !stopped(t) && !send_done(t));
+	w->cycles = now - w->start;
+	t->active += w->cycles;
+}
+
+static void publish(struct trial *t, struct window *w, const struct stream_count *was)
+{
+	struct stream_count now = sum_counts(t);
+
+	if (t->n_written - __atomic_load_n(&t->n_read, __ATOMIC_ACQUIRE) == TRIAL_WINDOWS)
+		return; // a client that has not read for so long gets the total
+	w->start -= t->start;
+	w->count = (struct stream_count){.due = now.due - was->due,
+					 .sent = now.sent - was->sent,
+					 .no_room = now.no_room - was->no_room,
+					 .late = now.late - was->late,
+					 .received = now.received - was->received,
+					 .received_bytes = now.received_bytes - was->received_bytes};
+	t->windows[t->n_written % TRIAL_WINDOWS] = *w;
+	__atomic_store_n(&t->n_written, t->n_written + 1, __ATOMIC_RELEASE);
+	poll_notify();
+}
+
+// Receives without sending, at most so long, or until all is back (whole) and it is quiet.
+static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
+{
+	uint64_t now = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS, last = now;
+	struct window none = {0};
+	uint64_t busy = 0;
+
+	while (now < end && stopped(t) != TRIAL_ABANDON &&
+	       (!until_quiet || now - last < quiet || sum_counts(t).received < sum_counts(t).sent)) {
+		now = turn(t, &none, now, false);
+		if (none.busy != busy)
+			last = now;
+		busy = none.busy;
+	}
+}
+
+static bool goes_on(const struct trial *t)
+{
+	return !stopped(t) && !send_done(t) && (t->plan.duration == 0 || t->active < t->plan.duration);
+}
+
+int trial_init(struct trial *t, uint8_t number)
+{
+	unsigned i;
+
+	t->streams = profile.streams;
+	t->n_streams = profile.n_streams;
+	t->ports = profile.ports;
+	t->n_ports = profile.n_ports;
+	for (i = 0; i < t->n_streams; i++)
+		t->streams[i].count = (struct stream_count){0};
+	sink_start(&t->sink, t->streams, t->n_streams, number);
+	t->sink.clock = clock_of(rte_get_tsc_hz());
+	t->sink.verify = t->plan.verify;
+	t->sink.latency = t->plan.latency;
+	t->sink.age = UINT32_MAX / 2;
+	return send_init(t);
+}
+
+void trial_run(struct trial *t)
+{
+	struct stream_count before;
+	struct window w;
+
+	t->start = rte_rdtsc();
+	t->last_poll = t->start;
+	do {
+		w = (struct window){0};
+		if (t->plan.pause > 0) {
+			wait_for_frames(t, t->plan.pause, false);
+			w.round_trip = round_trip_probe();
+		}
+		before = sum_counts(t);
+		run_window(t, &w);
+		publish(t, &w, &before);
+		t->total.busy += w.busy;
+	} while (goes_on(t));
+	wait_for_frames(t, t->plan.drain, true);
+	t->total.count = sum_counts(t);
+	t->total.cycles = t->active;
+	__atomic_store_n(&t->ended, true, __ATOMIC_RELEASE);
+	poll_notify();
+}

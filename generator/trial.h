@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trial: what it is asked for, what it counts, and how gen-poll runs it.
+#pragma once
+
+#include "sink.h"
+
+#define TRIAL_WINDOWS 1024 // windows that the control thread has not taken yet
+
+enum { TRIAL_STOP = 1, TRIAL_ABANDON }; // ABANDON: nobody wants the total
+
+struct trial_plan {
+	uint64_t duration, window, drain, pause; // TSC cycles; no duration: until all packets are due
+	uint64_t packets;                        // 0 = no limit
+	double packets_per_second;               // 0 = as fast as the ports take them
+	uint32_t burst;
+	enum verify verify;
+	bool latency;
+};
+
+struct window {
+	uint64_t start, cycles, busy; // TSC; start since the trial's
+	struct stream_count count;    // of all streams
+	uint64_t round_trip;
+};
+
+struct trial {
+	struct trial_plan plan;
+	struct stream *streams;
+	unsigned n_streams;
+	struct gen_port **ports;
+	unsigned n_ports;
+	struct sink sink;
+	// gen-poll: w, control thread: r.
+	struct window windows[TRIAL_WINDOWS];
+	unsigned n_written; // windows; runs freely
+	struct window total;
+	bool ended;
+	// Control thread: w, gen-poll: r.
+	unsigned n_read;
+	int stop; // TRIAL_...
+	// gen-poll.
+	uint64_t start, active; // cycles in which frames were due, before this window
+	uint64_t last_poll;
+	struct send_state *send;
+};
+
+int trial_init(struct trial *t, uint8_t number); // of the profile's streams, after t->plan is set. -ENOMEM
+void trial_run(struct trial *t);                 // on gen-poll
+void send_fini(struct trial *t);                 // the trial has ended
+
+// --- between the files of the trial ---
+
+#define MAX_AWAY_MS 1
+
+int send_init(struct trial *t); // -ENOMEM
+// Sends what is due, active: cycles since the start that count; away: cycles since the last poll. Returns frames sent.
+unsigned send_due(struct trial *t, uint64_t now, uint64_t active, uint64_t away);
+bool send_done(const struct trial *t); // all packets that were asked for were due
+unsigned receive(struct trial *t, uint64_t now);
