@@ -7,47 +7,87 @@ import (
 	"slices"
 )
 
-// series are rates, or ratios of rates, in blocks, one for each repetition. Windows of a repetition resemble each other
-// more than those of others: an interval that takes them for independent is too narrow.
-type series [][]float64
+// block is what was received in one repetition. Its windows resemble each other more than those of others: an interval
+// that takes them for independent is too narrow.
+type block struct{ run, ceiling []float64 }
 
-// mean is the logarithm of the geometric mean of the blocks' medians, by their numbers of windows.
-func (s series) mean() float64 {
-	sum, windows := 0.0, 0
-	for _, block := range s {
-		sum += float64(len(block)) * math.Log(Percentile(block, 0.5))
-		windows += len(block)
-	}
-	return sum / float64(windows)
+// series is a run in blocks, with the ceiling that was measured in turn with it; hasCeiling is false when there is none.
+type series struct {
+	blocks     []block
+	hasCeiling bool
 }
 
-// resample draws blocks, then windows within them.
-func (s series) resample(r *rand.Rand) series {
-	out := make(series, len(s))
-	for i := range out {
-		from := s[r.IntN(len(s))]
-		out[i] = make([]float64, len(from))
-		for k := range out[i] {
-			out[i][k] = from[r.IntN(len(from))]
+// weight of n windows beside m of the other: the same for both, so that what moved both cancels out.
+func weight(n, m int) int {
+	if n > 0 && m > 0 {
+		return min(n, m)
+	}
+	return n
+}
+
+func (s series) rate() float64 {
+	return mean(s.blocks, func(b block) ([]float64, int) { return b.run, weight(len(b.run), len(b.ceiling)) })
+}
+
+func (s series) ceiling() float64 {
+	return mean(s.blocks, func(b block) ([]float64, int) { return b.ceiling, weight(len(b.ceiling), len(b.run)) })
+}
+
+// mean is the logarithm of the weighted geometric mean of the blocks' medians.
+func mean(blocks []block, part func(block) (windows []float64, weight int)) float64 {
+	sum, weights := 0.0, 0
+	for _, b := range blocks {
+		if windows, weight := part(b); weight > 0 {
+			sum += float64(weight) * math.Log(Percentile(windows, 0.5))
+			weights += weight
 		}
+	}
+	return sum / float64(weights)
+}
+
+// figure is the logarithm of what is compared: the rate, or its ratio to the ceiling's.
+func (s series) figure() float64 {
+	if !s.hasCeiling {
+		return s.rate()
+	}
+	return s.rate() - s.ceiling()
+}
+
+// resample draws repetitions, then windows within them. The ceiling's are drawn with the run's, as they have the
+// machine's drift in common.
+func (s series) resample(r *rand.Rand) series {
+	out := series{make([]block, len(s.blocks)), s.hasCeiling}
+	for i := range out.blocks {
+		from := s.blocks[r.IntN(len(s.blocks))]
+		out.blocks[i] = block{draw(from.run, r), draw(from.ceiling, r)}
+	}
+	return out
+}
+
+func draw(from []float64, r *rand.Rand) []float64 {
+	out := make([]float64, len(from))
+	for i := range out {
+		out[i] = from[r.IntN(len(from))]
 	}
 	return out
 }
 
 const resamples = 1000
 
-// interval of 95 % for the difference of two means. A bootstrap of few blocks is too narrow; it is expanded as in
+// interval of 95 % for the difference of two figures. A bootstrap of few blocks is too narrow; it is expanded as in
 // Hesterberg, "What Teachers Should Know about the Bootstrap" (2015), section 5.3: by Student's t and n / (n - 1).
 func interval(a, b series) (low, high float64) {
 	r := rand.New(rand.NewPCG(1, 2)) // the same files give the same answer
-	list := make([]float64, resamples)
-	for i := range list {
-		list[i] = b.resample(r).mean() - a.resample(r).mean()
+	var list []float64
+	for range resamples {
+		if d := b.resample(r).figure() - a.resample(r).figure(); !math.IsNaN(d) { // nothing of the ceiling was drawn
+			list = append(list, d)
+		}
 	}
 	slices.Sort(list)
-	n := float64(min(len(a), len(b)))
-	wider := student(len(a)+len(b)-2) / normal * math.Sqrt(n/(n-1))
-	difference := b.mean() - a.mean()
+	n := float64(min(len(a.blocks), len(b.blocks)))
+	wider := student(len(a.blocks)+len(b.blocks)-2) / normal * math.Sqrt(n/(n-1))
+	difference := b.figure() - a.figure()
 	return difference - wider*(difference-percentile(list, 0.025)), difference + wider*(percentile(list, 0.975)-difference)
 }
 

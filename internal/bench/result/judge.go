@@ -21,13 +21,13 @@ func compareRuns(a, b pair, best float64) Line {
 		a.ceiling, b.ceiling = nil, nil
 	}
 	c := choose(a, b, best)
-	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run), Windows: c.said, A: math.Exp(c.a.mean()), B: math.Exp(c.b.mean())}
-	if c.relA == nil {
-		l.judge(c.a, c.b, driftSpread)
-	} else {
-		l.CeilA, l.CeilB = math.Exp(c.relA.mean()), math.Exp(c.relB.mean())
-		l.judge(c.relA, c.relB, startSpread)
+	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run), Windows: c.said, A: math.Exp(c.a.rate()), B: math.Exp(c.b.rate())}
+	spread := driftSpread
+	if c.a.hasCeiling {
+		spread = startSpread
+		l.CeilA, l.CeilB = math.Exp(c.a.figure()), math.Exp(c.b.figure())
 	}
+	l.judge(c.a, c.b, spread)
 	if l.Verdict != Noise && c.unlike != "" {
 		l.Verdict, l.Why = Noise, c.unlike
 	}
@@ -37,17 +37,21 @@ func compareRuns(a, b pair, best float64) Line {
 // judge whether a difference is more than noise: than the interval and the spread between results, which are independent.
 func (l *Line) judge(a, b series, spread float64) {
 	l.Verdict = Noise
-	difference := b.mean() - a.mean()
+	difference := b.figure() - a.figure()
 	if math.IsNaN(difference) || math.IsInf(difference, 0) {
 		l.Why = "nothing was received"
 		return
 	}
 	l.Ratio = math.Exp(difference)
-	if min(len(a), len(b)) < fewest {
+	if min(len(a.blocks), len(b.blocks)) < fewest {
 		l.Why = "one repetition tells nothing of the spread"
 		return
 	}
 	low, high := interval(a, b)
+	if width := high - low; math.IsNaN(width) || math.IsInf(width, 0) {
+		l.Why = "in too many windows nothing was received"
+		return
+	}
 	l.Low, l.High = math.Exp(low), math.Exp(high)
 	l.Resolution = math.Exp(math.Hypot((high-low)/2, spread)) - 1
 	switch {

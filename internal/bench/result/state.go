@@ -2,7 +2,6 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,33 +20,25 @@ type pair struct{ run, ceiling *Run }
 
 // chosen is what is compared of two results.
 type chosen struct {
-	a, b         series // of the rates
-	relA, relB   series // of the ratios to the ceiling; nil: there is none
+	a, b         series
 	said, unlike string // which windows they are; why they cannot be compared after all
 }
 
 // choose the near windows when both have enough of them, else all.
 func choose(a, b pair, best float64) chosen {
+	every := chosen{a: a.series(anyWindow), b: b.series(anyWindow), said: "all"}
 	if math.IsInf(best, 1) {
-		return take(a, b, anyWindow, 1, "not probed")
+		every.said = "not probed"
+		return every
 	}
 	near := nearer(best)
-	if c := take(a, b, near, enough, "near"); min(len(c.a), len(c.b)) >= enough {
-		return c
+	if a.enough(near) && b.enough(near) {
+		return chosen{a: a.series(near), b: b.series(near), said: "near"}
 	}
-	x, y := portion(a.run, near), portion(b.run, near)
-	c := take(a, b, anyWindow, 1, "all")
-	if math.Abs(x-y) > unlike {
-		c.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's", 100*x, 100*y)
+	if x, y := portion(a.run, near), portion(b.run, near); math.Abs(x-y) > unlike {
+		every.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's", 100*x, 100*y)
 	}
-	return c
-}
-
-func take(a, b pair, want func(Window) bool, least int, said string) chosen {
-	c := chosen{said: said}
-	c.a, c.relA = a.series(want, least)
-	c.b, c.relB = b.series(want, least)
-	return c
+	return every
 }
 
 func anyWindow(Window) bool { return true }
@@ -56,54 +47,49 @@ func nearer(best float64) func(Window) bool {
 	return func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
 }
 
-// series has a block for each repetition in which the run, and the ceiling if there is one, have as many windows as we want.
-func (p pair) series(want func(Window) bool, least int) (rates, ratios series) {
-	run, ceiling := repetitions(p.run, want), repetitions(p.ceiling, want)
-	for i := range run {
-		switch {
-		case len(run[i]) < least:
-		case p.ceiling == nil:
-			rates = append(rates, received(run[i]))
-		case i < len(ceiling) && len(ceiling[i]) >= least:
-			rates, ratios = append(rates, received(run[i])), append(ratios, relate(run[i], ceiling[i]))
-		}
-	}
-	return rates, ratios
+func (p pair) enough(want func(Window) bool) bool {
+	return repeated(p.run, want) && (p.ceiling == nil || repeated(p.ceiling, want))
 }
 
-// repetitions are the windows of a run by repetition.
-func repetitions(r *Run, want func(Window) bool) [][]Window {
+func repeated(r *Run, want func(Window) bool) bool {
+	blocks := slices.DeleteFunc(repetitions(r, want), func(b []float64) bool { return len(b) < enough })
+	return len(blocks) >= enough
+}
+
+// series has a block for each repetition with windows that we want.
+func (p pair) series(want func(Window) bool) series {
+	run, ceiling := repetitions(p.run, want), repetitions(p.ceiling, want)
+	s := series{hasCeiling: p.ceiling != nil}
+	for i := range max(len(run), len(ceiling)) {
+		var b block
+		if i < len(run) {
+			b.run = run[i]
+		}
+		if i < len(ceiling) {
+			b.ceiling = ceiling[i]
+		}
+		if len(b.run)+len(b.ceiling) > 0 {
+			s.blocks = append(s.blocks, b)
+		}
+	}
+	return s
+}
+
+// repetitions are the rates of a run by repetition.
+func repetitions(r *Run, want func(Window) bool) [][]float64 {
 	if r == nil {
 		return nil
 	}
-	var list [][]Window
+	var list [][]float64
 	for _, w := range r.Windows {
 		if w.Repetition >= len(list) {
-			list = append(list, make([][]Window, w.Repetition+1-len(list))...)
+			list = append(list, make([][]float64, w.Repetition+1-len(list))...)
 		}
 		if want(w) {
-			list[w.Repetition] = append(list[w.Repetition], w)
+			list[w.Repetition] = append(list[w.Repetition], w.Received)
 		}
 	}
 	return list
-}
-
-func received(list []Window) []float64 {
-	rates := make([]float64, len(list))
-	for i, w := range list {
-		rates[i] = w.Received
-	}
-	return rates
-}
-
-// relate each window to the ceiling's that is next to it in time: what the machine did meanwhile cancels out.
-func relate(run, ceiling []Window) []float64 {
-	ratios := make([]float64, len(run))
-	for i, w := range run {
-		beside := slices.MinFunc(ceiling, func(x, y Window) int { return cmp.Compare(math.Abs(x.At-w.At), math.Abs(y.At-w.At)) })
-		ratios[i] = w.Received / beside.Received
-	}
-	return ratios
 }
 
 func portion(r *Run, near func(Window) bool) float64 {

@@ -12,8 +12,8 @@ type Summary struct {
 	Quiet  float64 // 90th percentile: the machine when its neighbours are silent
 	Near   float64 // share of the windows with a near round trip; NaN: not probed
 
-	// To the ceiling that was interleaved with it, 0 when there is none: medians of one repetition's windows, each by the
-	// ceiling's next to it; the median, the lowest and the highest of all repetitions.
+	// To the ceiling that was interleaved with it, 0 when there is none: medians of the windows of one repetition by those
+	// of the ceiling's; the median, the lowest and the highest of all repetitions.
 	Ratio, Low, High float64
 	Windows          string // whose ratios these are: "near", "all"
 }
@@ -38,16 +38,16 @@ func (r *Result) Summary(run *Run) Summary {
 
 // relate to the ceiling: only windows of the same state where both have enough of them.
 func (s *Summary) relate(run, ceiling *Run, near func(Window) bool) {
-	p := pair{run, ceiling}
-	s.Windows = "near"
-	_, list := p.series(near, enough)
-	if len(list) < enough {
-		s.Windows = "all"
-		_, list = p.series(anyWindow, 1)
+	p, want := pair{run, ceiling}, anyWindow
+	s.Windows = "all"
+	if p.enough(near) {
+		s.Windows, want = "near", near
 	}
 	var ratios []float64
-	for _, block := range list {
-		ratios = append(ratios, Percentile(block, 0.5))
+	for _, b := range p.series(want).blocks {
+		if c := Percentile(b.ceiling, 0.5); c > 0 && len(b.run) > 0 {
+			ratios = append(ratios, Percentile(b.run, 0.5)/c)
+		}
 	}
 	if len(ratios) > 0 {
 		s.Ratio, s.Low, s.High = Percentile(ratios, 0.5), slices.Min(ratios), slices.Max(ratios)

@@ -12,12 +12,13 @@ import (
 type machine struct {
 	repetitions, windows int // windows of each router per repetition
 	run, repetition      float64
+	turn                 float64 // what differs from one router's turn within a repetition to the next's
 	start                float64 // what differs from one start of a router to the next
 	window, stolen       float64
 	far                  float64 // how often a repetition goes to the other state
 }
 
-var usual = machine{repetitions: 5, windows: 16, run: 0.15, repetition: 0.05, start: 0.01, window: 0.03, stolen: 0.1, far: 0.4}
+var usual = machine{repetitions: 5, windows: 10, run: 0.15, repetition: 0.05, turn: 0.02, start: 0.008, window: 0.03, stolen: 0.1, far: 0.4}
 
 // rates of routers in frames per second on a machine that is quiet.
 type rates map[string]float64
@@ -35,14 +36,18 @@ func (m machine) measure(seed uint64, routers rates) *Result {
 	}
 	for repetition := range m.repetitions {
 		now := today * math.Exp(m.repetition*r.NormFloat64())
-		for i := range m.windows {
-			if r.Float64() < m.far/float64(m.windows) {
-				far = !far
+		for turn := range out.Runs {
+			run := &out.Runs[turn]
+			if repetition%2 == 1 { // A B, B A, A B, ...
+				run = &out.Runs[len(out.Runs)-1-turn]
 			}
-			for k := range out.Runs {
-				run := &out.Runs[k]
-				w := m.one(r, far, now*luck[run.Router]*routers[run.Router])
-				w.Repetition, w.At = repetition, float64(repetition*m.windows+i)
+			rate := now * luck[run.Router] * routers[run.Router] * math.Exp(m.turn*r.NormFloat64())
+			for i := range m.windows {
+				if r.Float64() < m.far/float64(m.windows) {
+					far = !far
+				}
+				w := m.one(r, far, rate)
+				w.Repetition, w.At = repetition, 0.2*float64((repetition*len(out.Runs)+turn)*m.windows+i)
 				run.Windows = append(run.Windows, w)
 			}
 		}
