@@ -18,6 +18,7 @@ enum meta_flags {
 	META_ANSWER = 1 << 2,      // made by the router: no TTL decrement, no ICMP error about it
 	META_NEXTHOP = 1 << 3,     // nexthop is decided (label): no route lookup
 	META_UNIFORM = 1 << 4,     // the tunnel's TTL and DSCP go to the inner header (RFC 3443)
+	META_CLAMP = 1 << 5,       // the port that it came in by wants the TCP MSS clamped
 };
 
 struct pkt_meta {

@@ -33,9 +33,14 @@ static inline uint64_t ip_sum(const void *data, unsigned n)
 	return sum;
 }
 
+// The one's complement sum of all words is 0xffff when the sum is a multiple of it. (Division by multiplication with the inverse:
+// multiples are what stays small. The sum is not 0, as the version is not.)
 static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
 {
-	return ip_fold(ip_sum(ip, rte_ipv4_hdr_len(ip))) == 0xffff;
+	const uint64_t inverse = 0xfffefffefffeffff, limit = UINT64_MAX / 0xffff;
+	uint64_t sum = likely((ip->version_ihl & 15) == 5) ? ip_sum(ip, 20) : ip_sum(ip, rte_ipv4_hdr_len(ip));
+
+	return sum * inverse <= limit;
 }
 
 // RFC 1624 for a change of TTL by -1. 0xffff, the other zero, is never sent: no sender that sums anew comes to it.
@@ -56,9 +61,9 @@ static inline void ip4_checksum_set(struct rte_ipv4_hdr *ip)
 // 0.0.0.0/8, 127/8, 224/4 and 240/4 are no source of a unicast packet.
 static inline bool ip4_martian_source(rte_be32_t be)
 {
-	uint8_t first = (uint8_t)(rte_be_to_cpu_32(be) >> 24);
+	uint8_t first = ((const uint8_t *)&be)[0];
 
-	return first == 0 || first == 127 || first >= 224;
+	return (uint8_t)(first - 1) >= 223 || first == 127;
 }
 
 static inline bool ip6_is_multicast(const uint8_t *a)

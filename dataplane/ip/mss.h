@@ -35,7 +35,7 @@ static inline uint16_t mss_path_mtu(const struct rte_mbuf *m, const struct pkt_m
 }
 
 // The limits of the port that the packet came from and of the one that it goes to.
-static inline void mss_clamp_if_wanted(struct rte_mbuf *m, const struct nexthop *nh, const bool v6)
+static inline void mss_clamp_wanted(struct rte_mbuf *m, const struct nexthop *nh, const bool v6)
 {
 	const struct port_fwd *in = rcu_read(port_fwds[m->port % PORT_MAX]);
 	struct pkt_meta *md = meta(m);
@@ -43,8 +43,6 @@ static inline void mss_clamp_if_wanted(struct rte_mbuf *m, const struct nexthop 
 	uint16_t in_mss = in ? in->mss : 0, limit = UINT16_MAX, mtu;
 	unsigned hlen = v6 ? 40 : (ip[0] & 15) * 4u;
 
-	if (likely(in_mss == 0 && nh->mss == 0))
-		return;
 	if ((v6 ? ip[6] : ip[9]) != IPPROTO_TCP || (!v6 && (ip[6] & 0x1f || ip[7])))
 		return;
 	mtu = mss_path_mtu(m, md, nh, in);

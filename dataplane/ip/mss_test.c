@@ -119,6 +119,7 @@ static struct rte_mbuf *syn(const char *src, const char *dst, uint16_t frag)
 
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - sizeof(header)), header, sizeof(header));
 	m->port = RED0;
+	meta(m)->flags = port_fwds[RED0]->mss ? META_CLAMP : 0; // as port_rx leaves it
 	return m;
 }
 

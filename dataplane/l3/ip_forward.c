@@ -62,10 +62,10 @@ static __rte_always_inline const struct drop_reason *check4(struct rte_mbuf *m, 
 		return &drop_ip_truncated;
 	if (unlikely(!ip4_checksum_ok(ip)))
 		return &drop_ip4_bad_checksum;
-	if (unlikely(ip4_martian_source(ip->src_addr)))
-		return &drop_ip_martian_source;
-	if (unlikely(ip4_martian_source(ip->dst_addr))) // nor are these a destination
-		return (rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14 ? &drop_ip_multicast : &drop_ip_martian_destination;
+	if (unlikely(ip4_martian_source(ip->src_addr) || ip4_martian_source(ip->dst_addr))) // nor are these a destination
+		return ip4_martian_source(ip->src_addr)               ? &drop_ip_martian_source
+		       : (rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14 ? &drop_ip_multicast
+								      : &drop_ip_martian_destination;
 	if (len != m->pkt_len - md->l3)
 		trim(m, len + md->l3);
 	return NULL;
@@ -158,15 +158,14 @@ static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, c
 	md->nexthop = nh;
 	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) && (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
 		return drop(m, ip_link_local);
-	if (unlikely(nh == NULL || nh->edge == NH_EDGE_DROP || nh->kind == NH_REJECT))
-		return give_up(m, nh);
-	if (nh->edge == NH_EDGE_LOCAL)
-		return NH_EDGE_LOCAL;
+	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
+		return nh && nh->edge == NH_EDGE_LOCAL ? NH_EDGE_LOCAL : give_up(m, nh);
 	if (!(md->flags & META_ANSWER) && unlikely(!count_down(ip, v6))) {
 		icmp_want(m, ICMP_WHAT_TTL, 0, &drop_ip_ttl_exceeded);
 		return NH_EDGE_ICMP_ERROR;
 	}
-	mss_clamp_if_wanted(m, nh, v6);
+	if (unlikely(md->flags & META_CLAMP || nh->mss))
+		mss_clamp_wanted(m, nh, v6);
 	if (unlikely(m->pkt_len - md->l3 > nh->mtu))
 		return too_big(m, nh, ip, v6);
 	if (nh->kind == NH_TUNNEL)

@@ -15,7 +15,9 @@ enum { TENANT = 1, FABRIC, TX };
 
 static inline void count(struct port *port, struct rte_mbuf **pkts, unsigned n)
 {
+	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
 	struct port_counters *c = &counters->port[port->id];
+	uint8_t flags = f && f->mss ? META_CLAMP : 0;
 	uint64_t bytes = 0;
 	unsigned i;
 
@@ -26,7 +28,7 @@ static inline void count(struct port *port, struct rte_mbuf **pkts, unsigned n)
 		bytes += pkts[i]->pkt_len;
 		md->hash = 0;
 		md->reason = 0;
-		md->flags = 0;
+		md->flags = flags;
 		md->nexthop = NULL;
 	}
 	c->rx_packets += n;

@@ -102,6 +102,24 @@ static void by_role(void **state)
 	assert_int_equal(walk(n), 0);
 }
 
+static void mss_clamp_wanted_by_port(void **state)
+{
+	struct port_config c = router_config(RED0);
+
+	c.mss_clamp = 1300;
+	router_set(RED0, &c);
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	waiting[RED0][0] = waiting[RED1][0] = 1;
+	assert_int_equal(node_test_run("port_rx", NULL, 0), 2);
+	assert_int_equal(meta(node_test_outs[0].m)->flags, META_CLAMP);
+	assert_int_equal(meta(node_test_outs[1].m)->flags, 0);
+	rte_pktmbuf_free(node_test_outs[0].m);
+	rte_pktmbuf_free(node_test_outs[1].m);
+	c.mss_clamp = 0;
+	router_set(RED0, &c);
+}
+
 static void nothing_to_poll(void **state)
 {
 	unsigned n[PORTS_END];
@@ -205,9 +223,10 @@ static void injected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(by_role, reset),      cmocka_unit_test_setup(nothing_to_poll, reset),
-		cmocka_unit_test_setup(round_robin, reset),  cmocka_unit_test_setup(last_room, reset),
-		cmocka_unit_test_setup(list_shrinks, reset), cmocka_unit_test_setup(injected, reset),
+		cmocka_unit_test_setup(by_role, reset),         cmocka_unit_test_setup(mss_clamp_wanted_by_port, reset),
+		cmocka_unit_test_setup(nothing_to_poll, reset), cmocka_unit_test_setup(round_robin, reset),
+		cmocka_unit_test_setup(last_room, reset),       cmocka_unit_test_setup(list_shrinks, reset),
+		cmocka_unit_test_setup(injected, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
