@@ -93,22 +93,24 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 	}
 	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
 	waiting, load := idle(&s.total), s.routerBusy()
-	lossShare := float64(s.total.Lost) / float64(s.total.Sent)
-	switch {
-	case lossShare > someLoss:
-		return s.losing(mpps, lossShare)
-	case load > 0 && load < mostlyBusy && waiting < 1-mostlyBusy:
-		return result.Bottleneck{Who: generator, Why: fmt.Sprintf("at %.2f Mpps it was busy %.0f %% of the time, the router only %.0f %%", mpps, 100*(1-waiting), 100*load)}
-	case load >= mostlyBusy:
-		return result.Bottleneck{Who: routerWho, Why: fmt.Sprintf("at %.2f Mpps it was busy %.0f %% of the time, the generator had %.0f %% to spare", mpps, 100*load, 100*waiting)}
-	case waiting >= 1-mostlyBusy:
-		return result.Bottleneck{Who: routerWho, Why: fmt.Sprintf("at %.2f Mpps its queue was full, and the generator waited %.0f %% of the time", mpps, 100*waiting)}
+	says := func(who, format string, args ...any) result.Bottleneck {
+		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) + fmt.Sprintf(format, args...)}
 	}
-	return result.Bottleneck{Who: generator, Why: fmt.Sprintf("at %.2f Mpps it had only %.0f %% of its time to spare; the router's load is not known", mpps, 100*waiting)}
+	switch {
+	case float64(s.total.Lost) > someLoss*float64(s.total.Sent):
+		return s.losing(says)
+	case load >= mostlyBusy:
+		return says(routerWho, "it was busy %.0f %% of the time, the generator had %.0f %% to spare", 100*load, 100*waiting)
+	case waiting >= 1-mostlyBusy:
+		return says(routerWho, "its queue was full, and the generator waited %.0f %% of the time", 100*waiting)
+	case load > 0:
+		return says(generator, "it was busy %.0f %% of the time, the router only %.0f %%", 100*(1-waiting), 100*load)
+	}
+	return says(generator, "it had only %.0f %% of its time to spare; the router's load is not known", 100*waiting)
 }
 
-// losing says who made a router lose frames that it had taken: the sink, when the frames did not fit its queue.
-func (s *Saturated) losing(mpps, share float64) result.Bottleneck {
+// losing says who made a router lose frames that it had taken: the sink, when most of them did not fit its queue.
+func (s *Saturated) losing(says func(who, format string, args ...any) result.Bottleneck) result.Bottleneck {
 	full, reasons := uint64(0), []string{}
 	for _, d := range s.Drops() {
 		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Frames))
@@ -116,14 +118,14 @@ func (s *Saturated) losing(mpps, share float64) result.Bottleneck {
 			full += d.Frames
 		}
 	}
-	told := fmt.Sprintf("of %.2f Mpps received, %.1f %% more were lost in the router", mpps, 100*share)
-	if 2*full > s.total.Lost {
-		return result.Bottleneck{Who: sink, Why: told + " as the sink's queue was full: " + strings.Join(first(reasons, maxReasons), ", ")}
+	told, share := strings.Join(first(reasons, maxReasons), ", "), 100*float64(s.total.Lost)/float64(s.total.Sent)
+	switch {
+	case 2*full > s.total.Lost:
+		return says(sink, "its queue was full for %.1f %% of the frames that the router took: %s", share, told)
+	case told == "":
+		told = "no counter tells why"
 	}
-	if len(reasons) == 0 {
-		reasons = []string{"no counter tells why"}
-	}
-	return result.Bottleneck{Who: routerWho, Why: told + ": " + strings.Join(first(reasons, maxReasons), ", ")}
+	return says(routerWho, "it lost %.1f %% of the frames that it took: %s", share, told)
 }
 
 // routerBusy is the share of the saturated time that the router spent in polls that brought packets; 0: it does not tell.

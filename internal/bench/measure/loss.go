@@ -4,8 +4,10 @@ package measure
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/result"
@@ -65,13 +67,21 @@ func why(o *Outcome) string {
 	add(o.Total.Corrupt, "corrupt %d")
 	add(o.Total.Misplaced, "out of the wrong port %d")
 	add(o.Total.Late, "generator late with %d")
+	for _, cpu := range slices.Sorted(maps.Keys(o.Waited)) {
+		if t := o.Waited[cpu]; t >= someWait {
+			parts = append(parts, fmt.Sprintf("other work had CPU %d for %.1f ms", cpu, t.Seconds()*1e3))
+		}
+	}
 	if len(parts) == 0 {
 		return "no counter tells"
 	}
 	return strings.Join(parts, ", ")
 }
 
-const maxReasons = 4
+const (
+	maxReasons = 4
+	someWait   = 100 * time.Microsecond // that fills a ring
+)
 
 func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }
 

@@ -22,6 +22,7 @@ type Outcome struct {
 	Windows       []*apiv1.GeneratorWindow
 	Total         *apiv1.GeneratorWindow
 	Before, After router.Counters
+	Waited        map[int]time.Duration // how long something else had the CPU of what polls
 }
 
 // Options of all measurements.

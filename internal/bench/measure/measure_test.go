@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/corelane/corelane/internal/bench/result"
 )
@@ -71,10 +72,11 @@ func TestLossIsVerified(t *testing.T) {
 
 func TestLossIsExplained(t *testing.T) {
 	for want, s := range map[string]*simulated{
-		"no room in the router's queue for 10000000":             {capacity: 5e6, generator: 100e6},
-		"router: port_rx_error 5000":                             {capacity: 100e6, generator: 100e6, accidents: 1},
-		"generator late with 5000":                               {capacity: 100e6, generator: 100e6, accidents: 1, late: true},
-		"no room in the router's queue for 2, router: tx_full 1": {capacity: 9999999, generator: 100e6, sinkFull: 1e-7},
+		"no room in the router's queue for 10000000":                  {capacity: 5e6, generator: 100e6},
+		"router: port_rx_error 5000":                                  {capacity: 100e6, generator: 100e6, accidents: 1},
+		"router: port_rx_error 5000, other work had CPU 1 for 7.0 ms": {capacity: 100e6, generator: 100e6, accidents: 1, waited: 7 * time.Millisecond},
+		"generator late with 5000":                                    {capacity: 100e6, generator: 100e6, accidents: 1, late: true},
+		"no room in the router's queue for 2, router: tx_full 1":      {capacity: 9999999, generator: 100e6, sinkFull: 1e-7},
 	} {
 		found, err := meter(s).Search(t.Context(), 0, 10e6)
 		if err != nil {
@@ -239,11 +241,11 @@ func TestBottleneck(t *testing.T) {
 		who  string
 		says []string
 	}{
-		"router":            {simulated{capacity: 10e6, generator: 40e6}, "router", []string{"9.95 Mpps", "busy 100 %", "75 % to spare"}},
+		"router":            {simulated{capacity: 10e6, generator: 40e6}, "router", []string{"9.95 Mpps on average", "busy 100 %", "75 % to spare"}},
 		"silent router":     {simulated{capacity: 10e6, generator: 40e6, silent: true}, "router", []string{"queue was full", "waited 75 %"}},
 		"generator":         {simulated{capacity: 40e6, generator: 10e6}, "generator", []string{"busy 100 %", "only 25 %"}},
 		"generator, silent": {simulated{capacity: 40e6, generator: 10e6, silent: true}, "generator", []string{"0 % of its time to spare"}},
-		"sink":              {simulated{capacity: 10e6, generator: 40e6, sinkFull: 0.2}, "sink", []string{"20.0 %", "tx_full"}},
+		"sink":              {simulated{capacity: 10e6, generator: 40e6, sinkFull: 0.2}, "sink", []string{"full for 20.0 %", "tx_full"}},
 		"lossy router":      {simulated{capacity: 1e4, generator: 40e6, accidents: 1}, "router", []string{"port_rx_error"}},
 		"nothing":           {simulated{capacity: 0, generator: 40e6}, "router", []string{"no frame"}},
 	} {

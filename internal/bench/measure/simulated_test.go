@@ -4,6 +4,7 @@ package measure
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/router"
@@ -13,14 +14,15 @@ const tscHz = 1e9
 
 // simulated is a router and a generator that behave as told.
 type simulated struct {
-	capacity  float64 // frames per second that the router forwards
-	generator float64 // that the generator can send
-	noise     float64 // of the capacity, from trial to trial
-	accidents float64 // share of the trials in which some frames are lost, or the generator is late
-	late      bool    // accidents are the generator's
-	sinkFull  float64 // share of the frames forwarded that the sink has no room for
-	queue     uint64  // frames that wait without loss
-	silent    bool    // does not tell its load
+	capacity  float64       // frames per second that the router forwards
+	generator float64       // that the generator can send
+	noise     float64       // of the capacity, from trial to trial
+	accidents float64       // share of the trials in which some frames are lost, or the generator is late
+	late      bool          // accidents are the generator's
+	sinkFull  float64       // share of the frames forwarded that the sink has no room for
+	queue     uint64        // frames that wait without loss
+	silent    bool          // does not tell its load
+	waited    time.Duration // of the router for its CPU
 	onTrial   func(n int)
 
 	random *rand.Rand
@@ -41,7 +43,7 @@ func (s *simulated) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*Out
 	}
 	before := s.copied()
 	t := s.run(spec)
-	o := &Outcome{Total: t, Before: before, After: s.copied()}
+	o := &Outcome{Total: t, Before: before, After: s.copied(), Waited: map[int]time.Duration{0: 0, 1: s.waited}}
 	if t.Seconds > 0 && spec.WindowMs > 0 {
 		o.Windows = s.windows(spec, t)
 	}
@@ -116,7 +118,7 @@ func (s *simulated) copied() router.Counters {
 
 func (s *simulated) windows(spec *apiv1.GeneratorTrial, t *apiv1.GeneratorWindow) []*apiv1.GeneratorWindow {
 	var list []*apiv1.GeneratorWindow
-	n := uint64(spec.DurationMs / (spec.WindowMs + spec.PauseMs))
+	n := uint64(spec.DurationMs / spec.WindowMs)
 	for i := range n {
 		list = append(list, &apiv1.GeneratorWindow{StartSeconds: float64(i) * t.Seconds / float64(n), Seconds: t.Seconds / float64(n),
 			Sent: t.Sent / n, Received: t.Received / n, BusyCycles: t.BusyCycles / n, Cycles: t.Cycles / n, RoundTripCycles: 110})

@@ -11,9 +11,8 @@ import (
 
 // Saturate takes the windows of one repetition, as fast as the port takes frames. `at` is the time since the run began.
 func (m *Meter) Saturate(ctx context.Context, repetition int, at float64) ([]result.Window, *Outcome, error) {
-	each := m.Window + m.Pause
-	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{
-		DurationMs: milliseconds(each * time.Duration(m.Windows)), WindowMs: milliseconds(m.Window), PauseMs: milliseconds(m.Pause)})
+	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.Window * time.Duration(m.Windows)), // without the pauses
+		WindowMs: milliseconds(m.Window), PauseMs: milliseconds(m.Pause)})
 	if err != nil {
 		return nil, nil, err
 	}
