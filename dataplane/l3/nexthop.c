@@ -211,15 +211,16 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 		old = *e;
 	else
 		e = calloc(1, sizeof(*e));
-	if (e == NULL)
-		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
-	e->cfg = cfg;
-	e->adj = adj;
-	if (publish(e) < 0) {
+	if (e) {
+		e->cfg = cfg;
+		e->adj = adj;
+	}
+	if (e == NULL || publish(e) < 0) {
 		if (adj != UINT32_MAX)
 			adjacency_put(adj);
-		*e = old;
-		if (entries[cfg.id] == NULL)
+		if (entries[cfg.id])
+			*e = old;
+		else
 			free(e);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
 	}
