@@ -3,7 +3,10 @@ package measure
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/result"
@@ -23,11 +26,12 @@ type Saturated struct {
 	tscHz    uint64
 	workers  int
 	counters router.Counters // growth
+	waited   map[int]time.Duration
 }
 
 // NewSaturated is for a router with so many forwarding threads.
 func NewSaturated(workers int) *Saturated {
-	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}}}
+	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}}, waited: map[int]time.Duration{}}
 }
 
 // Add a trial.
@@ -47,6 +51,9 @@ func (s *Saturated) Add(o *Outcome) {
 	}
 	s.counters.Busy += o.After.Busy - o.Before.Busy
 	s.counters.Idle += o.After.Idle - o.Before.Idle
+	for cpu, t := range o.Waited {
+		s.waited[cpu] += t
+	}
 	s.addNodes(o)
 }
 
@@ -81,8 +88,9 @@ func (s *Saturated) Nodes() []result.Node { return router.Nodes(router.Counters{
 func (s *Saturated) Drops() []result.DropCounter { return grown(nil, s.counters.Drops) }
 
 const (
-	someLoss   = 0.01 // share of the frames sent whose loss limits the rate
-	mostlyBusy = 0.9  // share of its time from which somebody has no reserve
+	someLoss    = 0.01 // share of the frames sent whose loss limits the rate
+	mostlyBusy  = 0.9  // share of its time from which somebody has no reserve
+	someWaiting = 0.02
 )
 
 // Bottleneck in words. The router is busy when it tells so, or, where it does not tell, when it leaves the generator
@@ -94,7 +102,7 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
 	waiting, load := idle(&s.total), s.routerBusy()
 	says := func(who, format string, args ...any) result.Bottleneck {
-		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) + fmt.Sprintf(format, args...)}
+		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) + fmt.Sprintf(format, args...) + s.disturbed()}
 	}
 	switch {
 	case float64(s.total.Lost) > someLoss*float64(s.total.Sent):
@@ -107,6 +115,17 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 		return says(generator, "it was busy %.0f %% of the time, the router only %.0f %%", 100*(1-waiting), 100*load)
 	}
 	return says(generator, "it had only %.0f %% of its time to spare; the router's load is not known", 100*waiting)
+}
+
+// disturbed names the CPUs that something else had for a share of the time that matters.
+func (s *Saturated) disturbed() string {
+	text := ""
+	for _, cpu := range slices.Sorted(maps.Keys(s.waited)) {
+		if share := s.waited[cpu].Seconds() / s.total.Seconds; share >= someWaiting {
+			text += fmt.Sprintf("; other work had CPU %d for %.0f %% of the time", cpu, 100*share)
+		}
+	}
+	return text
 }
 
 // losing says who made a router lose frames that it had taken: the sink, when most of them did not fit its queue.
