@@ -6,5 +6,7 @@ func All() []Router {
 	return []Router{
 		&Corelane{},
 		&Testpmd{},
+		&OVS{},
+		&Linux{},
 	}
 }

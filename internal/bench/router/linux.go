@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. It is joined to
+// the generator's namespace by veth pairs.
+//
+// A frame that the generator sends is received in a softirq of the generator's CPU. Receive packet steering on the router's
+// ends of the pairs hands it to the router's CPUs there, before any of the router's work.
+type Linux struct{}
+
+// Name of the router.
+func (*Linux) Name() string { return "linux" }
+
+// Version of the kernel.
+func (*Linux) Version(context.Context) (string, error) {
+	for _, name := range []string{"ip", "bridge"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return "", fmt.Errorf("linux: %w; it is in the package iproute2", err)
+		}
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", fmt.Errorf("linux: %w", err)
+	}
+	return "Linux " + unix.ByteSliceToString(u.Release[:]), nil
+}
+
+// Supports what this kernel has.
+func (*Linux) Supports(s *scenario.Scenario) error {
+	if s.Overlay == scenario.MPLSoUDP || s.Overlay == scenario.MPLSoGRE {
+		if _, err := os.Stat(filepath.Join(sysctlDir, "net/mpls")); err != nil {
+			return errors.New("linux: the kernel forwards no MPLS (no module mpls_router)")
+		}
+		return errors.New("linux: tunnels of MPLS are not programmed")
+	}
+	if s.Stateful {
+		return linuxTracks(s, sysctlDir)
+	}
+	return nil
+}
+
+// linuxTracks is nil when netfilter can track the scenario's flows.
+func linuxTracks(s *scenario.Scenario, sysctls string) error {
+	if s.Bridged {
+		return errors.New("linux: flows are tracked between networks, not through a bridge")
+	}
+	text, err := os.ReadFile(filepath.Join(sysctls, "net/netfilter/nf_conntrack_max"))
+	if err != nil {
+		return fmt.Errorf("linux: the kernel tracks no flows (no module nf_conntrack): %w", err)
+	}
+	if most, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || s.Flows > most {
+		return fmt.Errorf("linux: %d flows; valid: up to net.netfilter.nf_conntrack_max, %s", s.Flows, strings.TrimSpace(string(text)))
+	}
+	if _, err := exec.LookPath("nft"); err != nil {
+		return fmt.Errorf("linux: flows are tracked by a rule of netfilter: %w; it is in the package nftables", err)
+	}
+	return nil
+}
+
+// Unchanged says that it does not just pass frames on.
+func (*Linux) Unchanged() bool { return false }
+
+// Start makes both namespaces and all that is in them.
+func (l *Linux) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
+	if err := l.Supports(&b.Scenario); err != nil {
+		return nil, err
+	}
+	i := &linuxInstance{setup: b}
+	if err := i.start(ctx, env.CPUs); err != nil {
+		return nil, errors.Join(fmt.Errorf("linux: %w", err), i.Stop())
+	}
+	return i, nil
+}
+
+type linuxInstance struct {
+	setup     *scenario.Setup
+	router    string // namespaces
+	generator string
+}
+
+func (i *linuxInstance) start(ctx context.Context, cpus []int) (err error) {
+	if i.router, err = addNetns("router", i.ipv6()); err != nil {
+		return err
+	}
+	if i.generator, err = addNetns("generator", false); err != nil {
+		return err
+	}
+	if err := inNetns(i.router, linuxSysctls); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{i.program, func(ctx context.Context) error { return i.tune(ctx, cpus) }, i.settle} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// program runs the tools with what they shall do.
+func (i *linuxInstance) program(ctx context.Context) error {
+	family := "-4"
+	if i.setup.IPv6 {
+		family = "-6"
+	}
+	for _, step := range []struct {
+		netns string
+		argv  []string
+		input []byte
+	}{
+		{i.router, []string{"ip", "-batch", "-"}, linuxLinks(i.setup, i.generator)},
+		{i.generator, []string{"ip", "-batch", "-"}, linuxGeneratorLinks(i.setup)},
+		{i.router, []string{"bridge", "-batch", "-"}, linuxForwarding(i.setup)},
+		{i.router, []string{"ip", "-batch", "-"}, linuxRoutes(i.setup)},
+		{i.router, []string{"ip", family, "-batch", "-"}, linuxRules(i.setup)},
+		{i.router, []string{"nft", "-f", "-"}, linuxTracking(i.setup)},
+	} {
+		if len(step.input) == 0 {
+			continue
+		}
+		c := Command{Argv: step.argv, Netns: step.netns}
+		if _, err := c.output(ctx, step.input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits where the router's interfaces have IPv6: what they announce when they are up must be out before anybody looks.
+// The kernel may notice that a link is up one second late.
+func (i *linuxInstance) settle(ctx context.Context) error {
+	if !i.ipv6() {
+		return nil
+	}
+	select {
+	case <-time.After(1500 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (i *linuxInstance) ipv6() bool { return i.setup.IPv6 && !i.setup.Bridged || i.setup.Underlay6 }
+
+// tune steers received packets to the router's CPUs and switches off what would merge packets or leave their checksums for
+// later.
+func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
+	for _, netns := range []string{i.router, i.generator} {
+		if err := inNetns(netns, offloadsOff); err != nil {
+			return err
+		}
+	}
+	for _, p := range i.setup.Ports {
+		c := Command{Argv: []string{"ip", "netns", "exec", i.router, "tee", "/sys/class/net/" + p.Name + "/queues/rx-0/rps_cpus"}}
+		if _, err := c.output(ctx, []byte(cpuMask(cpus))); err != nil {
+			return fmt.Errorf("steering of %s to CPUs %v (not to isolated ones): %w", p.Name, cpus, err)
+		}
+	}
+	return nil
+}
+
+// Devices are packet sockets on the generator's ends.
+func (i *linuxInstance) Devices() []*apiv1.GeneratorPort {
+	var list []*apiv1.GeneratorPort
+	for n, p := range i.setup.Ports {
+		list = append(list, &apiv1.GeneratorPort{Name: p.Name, Device: &apiv1.GeneratorPort_Devargs{Devargs: afPacket(n, p)}})
+	}
+	return list
+}
+
+// afPacket device: rings as long as a memif's, each frame in one slot, past the queueing discipline. The driver wants blocks
+// full of slots, the kernel full pages.
+func afPacket(n int, p scenario.Port) string {
+	const header, align, page = 80, 128, 4096 // header: what the kernel puts in front of a frame
+	size := max(2048, (p.MTU+header+align-1)/align*align)
+	return fmt.Sprintf("net_af_packet%d,iface=%s,framesz=%d,framecnt=%d,blocksz=%d,qdisc_bypass=1", n, p.Name, size, p.RingSize, size*page/align)
+}
+
+// Netns of the generator.
+func (i *linuxInstance) Netns() string { return i.generator }
+
+// Pause has nothing to do: without frames the kernel does nothing.
+func (*linuxInstance) Pause() error { return nil }
+
+// Resume neither.
+func (*linuxInstance) Resume() error { return nil }
+
+// Stop removes the namespaces, and with them what is in them.
+func (i *linuxInstance) Stop() error { return errors.Join(delNetns(i.router), delNetns(i.generator)) }

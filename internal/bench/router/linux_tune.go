@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package router
+
+import (
+	"fmt"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+)
+
+// linuxSysctls make a router of the thread's namespace. The first one resets others.
+func linuxSysctls() error {
+	for _, s := range [][2]string{
+		{"net/ipv4/ip_forward", "1"},
+		{"net/ipv6/conf/all/forwarding", "1"},
+		{"net/ipv4/conf/all/rp_filter", "0"},
+		{"net/ipv4/conf/default/rp_filter", "0"},
+		{"net/ipv4/conf/all/send_redirects", "0"},
+		{"net/ipv4/conf/default/send_redirects", "0"},
+		{"net/bridge/bridge-nf-call-iptables", "0"},
+		{"net/bridge/bridge-nf-call-ip6tables", "0"},
+	} {
+		if err := sysctl(s[0], s[1]); err != nil {
+			return fmt.Errorf("sysctl %s: %w", s[0], err)
+		}
+	}
+	return nil
+}
+
+var linuxOffloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-scatter-gather", "tx-tcp-segmentation", "tx-tcp6-segmentation",
+	"tx-udp-segmentation", "tx-generic-segmentation", "rx-gro", "rx-udp-gro-forwarding", "rx-gro-list"}
+
+// offloadsOff on all devices of the thread's namespace that have them.
+func offloadsOff() error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for _, link := range links {
+		if kind := link.Type(); kind != "veth" && kind != "vxlan" {
+			continue
+		}
+		if err := featuresOff(e, link.Attrs().Name); err != nil {
+			return fmt.Errorf("offloads of %s: %w", link.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+func featuresOff(e *ethtool.Ethtool, device string) error {
+	have, err := e.Features(device)
+	if err != nil {
+		return err
+	}
+	off := map[string]bool{}
+	for _, name := range linuxOffloads {
+		if have[name] {
+			off[name] = false
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	return e.Change(device, off)
+}
