@@ -19,7 +19,7 @@ var errBudget = errors.New("no trials left")
 // verification (ETSI GS NFV-TST 009, 12.3.3) that begins at `rate`, and above it when that passes. The result holds what
 // was found even when an error ends it.
 func (m *Meter) Search(ctx context.Context, lossRatio, rate float64) (*result.Search, error) {
-	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio}, began: rate}
+	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{}}, began: rate}
 	var err error
 	for ; err == nil && s.high == 0; rate *= growth {
 		err = s.step(ctx, rate)
@@ -29,7 +29,7 @@ func (m *Meter) Search(ctx context.Context, lossRatio, rate float64) (*result.Se
 
 // Stricter finds the same for a smaller share. What the looser search has seen is not tried again.
 func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.Search) (*result.Search, error) {
-	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Limited: looser.Limited}, began: looser.Rate, high: looser.Rate}
+	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{}, Limited: looser.Limited}, began: looser.Rate, high: looser.Rate}
 	failed := looser.Rate * growth
 	for _, t := range looser.Trials {
 		switch {
