@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report draws a result as one HTML file that needs nothing else: no script, no network.
+// Package report draws a result as one HTML file that needs nothing else: no script, no font, no network.
 package report
 
 import (
@@ -11,14 +11,88 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-//go:embed report.html
-var pageText string
+var (
+	//go:embed report.html
+	pageText string
+	//go:embed report.css
+	styleText string
 
-var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"mpps": func(rate float64) string { return result.Digits(rate / 1e6) },
-}).Parse(pageText))
+	page = template.Must(template.New("report").Parse(pageText))
+)
 
 // Write the report of a result, complete or not.
 func Write(w io.Writer, r *result.Result) error {
 	return page.Execute(w, build(r))
+}
+
+// view is what the template shows.
+type view struct {
+	Style      template.CSS
+	Incomplete string // why not all is there; empty: all is
+	Verdict    string
+	Facts      []string // who measured what, when and where, in short
+	Sections   []section
+	Command    string
+	Footer     string
+}
+
+// section has a heading and tells one thing.
+type section struct {
+	ID, Title string
+	Text      string
+	Bullets   []bullet
+	Table     *table
+	Figures   []figure
+}
+
+type bullet struct{ Head, Text string }
+
+// figure is a plot with the same figures below it as a table.
+type figure struct {
+	Title, Caption string
+	Legend         []entry
+	Plot           template.HTML
+	Table          table
+	Folded         bool // the table is long: it opens on request
+}
+
+// entry of a legend.
+type entry struct {
+	Mark template.HTML
+	Text string
+}
+
+// table of text; the first column names the row.
+type table struct {
+	Heads []head
+	Rows  []tableRow
+}
+
+type head struct {
+	Text  string
+	Right bool
+}
+
+type tableRow struct {
+	Cells []string
+	Note  string // spans what is left of the row, instead of cells
+	Group bool   // starts a group of rows
+}
+
+// Rest is how many columns a row's note spans.
+func (t table) Rest(r tableRow) int { return len(t.Heads) - len(r.Cells) }
+
+// Right tells whether a column is of numbers.
+func (t table) Right(i int) bool { return t.Heads[i].Right }
+
+func left(heads ...string) []head { return columns(false, heads) }
+
+func right(heads ...string) []head { return columns(true, heads) }
+
+func columns(right bool, heads []string) []head {
+	list := make([]head, len(heads))
+	for i, h := range heads {
+		list[i] = head{h, right}
+	}
+	return list
 }

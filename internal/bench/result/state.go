@@ -47,6 +47,12 @@ func nearer(best float64) func(Window) bool {
 	return func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
 }
 
+// Near tells the windows in which the CPUs were near to each other; of windows that were not probed nobody knows better.
+func (r *Result) Near() func(Window) bool {
+	near := nearer(bestRoundTrip(r))
+	return func(w Window) bool { return w.RoundTrip == 0 || near(w) }
+}
+
 func (p pair) enough(want func(Window) bool) bool {
 	return repeated(p.run, want) && (p.ceiling == nil || repeated(p.ceiling, want))
 }

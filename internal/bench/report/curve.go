@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// sweep is a number that several groups differ in, and nothing else.
+type sweep struct {
+	noun string
+	of   func(result.Key) int
+	rest func(result.Key) result.Key // the key without it
+}
+
+var sweeps = []sweep{
+	{"flows", func(k result.Key) int { return k.Flows }, func(k result.Key) result.Key { k.Flows = 0; return k }},
+	{"routes", func(k result.Key) int { return k.Routes }, func(k result.Key) result.Key { k.Routes = 0; return k }},
+}
+
+// point of a router's curve.
+type point struct {
+	router string
+	n      int
+	spread spread
+}
+
+// curves of the throughput over the numbers of flows and of routes, where several were measured.
+func curves(list []*group, p palette) section {
+	s := section{ID: "scale", Title: "Throughput over flows and routes",
+		Text: "Medians at saturation, with the range from the 10th to the 90th percentile of the windows."}
+	for _, sw := range sweeps {
+		for i, points := range sw.collect(list) {
+			if len(values(points)) > 1 {
+				id := fmt.Sprintf("%s-%d", sw.noun, i)
+				s.Figures = append(s.Figures, curve(sw.title(list, points), sw.noun, id, points.points, p))
+			}
+		}
+	}
+	return s
+}
+
+type family struct {
+	key    result.Key
+	points []point
+}
+
+// collect the groups that differ only in the sweep's number.
+func (sw sweep) collect(list []*group) []family {
+	var found []family
+	for _, g := range list {
+		key := sw.rest(g.Key)
+		i := slices.IndexFunc(found, func(f family) bool { return f.key == key })
+		if i < 0 {
+			i, found = len(found), append(found, family{key: key})
+		}
+		for _, run := range g.with(measured) {
+			rates := received(run)
+			found[i].points = append(found[i].points, point{run.Router, sw.of(g.Key),
+				spread{result.Percentile(rates, 0.1) / 1e6, result.Percentile(rates, 0.5) / 1e6, result.Percentile(rates, 0.9) / 1e6}})
+		}
+	}
+	for i := range found {
+		slices.SortStableFunc(found[i].points, func(a, b point) int { return cmp.Compare(a.n, b.n) })
+	}
+	return found
+}
+
+func values(f family) []int {
+	var list []int
+	for _, p := range f.points {
+		if !slices.Contains(list, p.n) {
+			list = append(list, p.n)
+		}
+	}
+	return list
+}
+
+// title names what the family has in common, as far as it is not in common to all groups of the report.
+func (sw sweep) title(list []*group, f family) string {
+	text := f.key.Scenario
+	for _, part := range []struct {
+		noun string
+		text func(result.Key) string
+	}{{"flows", flows}, {"routes", routes}, {"sizes", sizes}, {"workers", workers}} {
+		if part.noun != sw.noun && !alike(list, part.text) {
+			text += ", " + part.text(f.key)
+		}
+	}
+	return text + ", over " + sw.noun
+}
+
+const (
+	curveHeight = 220.0
+	curveInset  = 8
+)
+
+func curve(title, noun, id string, points []point, p palette) figure {
+	f := figure{Title: title, Table: table{Heads: append(left("Router"), right(strings.ToUpper(noun[:1])+noun[1:], "Median, Mpps", "10th percentile", "90th percentile")...)}}
+	largest, low, high := 0.0, math.Inf(1), 0.0
+	for _, pt := range points {
+		largest, low, high = math.Max(largest, pt.spread.high), math.Min(low, float64(max(1, pt.n))), math.Max(high, float64(pt.n))
+	}
+	x, y := logarithmic(low, high), linear(largest)
+	x.inset = curveInset
+	c := &canvas{}
+	c.frame(x, y, noun)
+	var routers, told []string
+	for _, pt := range points {
+		if !slices.Contains(routers, pt.router) {
+			routers = append(routers, pt.router)
+		}
+	}
+	for _, name := range routers {
+		line := slices.DeleteFunc(slices.Clone(points), func(pt point) bool { return pt.router != name })
+		told = append(told, name+": "+c.curveLine(x, y, line, noun, p))
+		for _, pt := range line {
+			f.Table.Rows = append(f.Table.Rows, tableRow{Cells: []string{name, count(pt.n), number(pt.spread.median), number(pt.spread.low), number(pt.spread.high)}})
+		}
+	}
+	f.Legend = p.legend(routers)
+	f.Plot = c.svg(id, curveHeight+2*axisHeight, title, strings.Join(told, ". "))
+	return f
+}
+
+// frame is the axes: numbers of Mpps stand inside on their lines.
+func (c *canvas) frame(x, y scale, noun string) {
+	for _, v := range y.ticks() {
+		at := height(y, v)
+		class, unit := "grid", ""
+		if v == y.low {
+			class = "base"
+		}
+		if v == y.high {
+			unit = " Mpps"
+		}
+		c.line(class, 0, at, 100, at)
+		c.label("tick", "start", 0, at-3, tick(v)+unit)
+	}
+	ticks := x.ticks()
+	for _, v := range ticks[:len(ticks)-1] {
+		c.label("tick", "middle", x.at(v), axisHeight+curveHeight+14, short(v))
+	}
+	c.label("tick", "end", 100, axisHeight+curveHeight+14, short(ticks[len(ticks)-1])+" "+noun)
+}
+
+// height of a value in pixels from the top.
+func height(y scale, v float64) float64 { return axisHeight + curveHeight*(1-y.at(v)/100) }
+
+func (c *canvas) curveLine(x, y scale, line []point, noun string, p palette) string {
+	class := p.class(line[0].router)
+	var told []string
+	for i, pt := range line {
+		at := x.at(float64(pt.n))
+		if i > 0 {
+			before := line[i-1]
+			c.line("curve "+class, x.at(float64(before.n)), height(y, before.spread.median), at, height(y, pt.spread.median))
+		}
+		c.line("whisker "+class, at, height(y, pt.spread.low), at, height(y, pt.spread.high))
+		told = append(told, fmt.Sprintf("%s Mpps with %s %s", number(pt.spread.median), count(pt.n), noun))
+	}
+	for i, pt := range line {
+		c.marker("marker "+class, p.shape(pt.router), x.at(float64(pt.n)), height(y, pt.spread.median), pt.router+": "+told[i])
+	}
+	return strings.Join(told, ", ")
+}

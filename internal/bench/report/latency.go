@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// The percentiles that are drawn, each with a shape of its own.
+var percentiles = []struct {
+	name  string
+	shape shape
+	of    func(*result.Latency) float64
+}{
+	{"50th", circle, func(l *result.Latency) float64 { return l.P50 }},
+	{"90th", square, func(l *result.Latency) float64 { return l.P90 }},
+	{"99th", diamond, func(l *result.Latency) float64 { return l.P99 }},
+	{"99.9th", up, func(l *result.Latency) float64 { return l.P999 }},
+	{"highest", bar, func(l *result.Latency) float64 { return l.Max }},
+}
+
+const (
+	latencyRow = 36.0
+	loadGap    = 10.0 // between loads
+)
+
+// latencies of a group: a row for each load and router, all figures of the report on one scale.
+func latencies(list []*group, p palette) section {
+	s := section{ID: "latency", Title: "Latency",
+		Text: "Time from the generator through the router and back to it, of all frames, at a constant rate; at saturation the router's queues are full. The axis is logarithmic."}
+	low, high := math.Inf(1), 0.0
+	has := func(run *result.Run) bool { return len(run.Latency) > 0 }
+	for _, g := range list {
+		for _, run := range g.with(has) {
+			for i := range run.Latency {
+				if l := &run.Latency[i]; l.P50 > 0 {
+					low, high = math.Min(low, l.P50), math.Max(high, l.Max)
+				}
+			}
+		}
+	}
+	for i, g := range list {
+		if runs := g.with(has); len(runs) > 0 {
+			s.Figures = append(s.Figures, latencyFigure(g, runs, logarithmic(low, high), p, fmt.Sprintf("latency-%d", i)))
+		}
+	}
+	return s
+}
+
+// byLoad are the latencies of one load, of several routers.
+type byLoad struct {
+	router  string
+	latency *result.Latency
+	top     float64
+}
+
+func latencyFigure(g *group, runs []*result.Run, s scale, p palette, id string) figure {
+	f := figure{Title: g.Title, Table: table{Heads: append(left("Load", "Router"), right("Mpps", "50th, µs", "90th", "99th", "99.9th", "Highest")...)}}
+	for _, q := range percentiles {
+		f.Legend = append(f.Legend, entry{mark("ink", q.shape), q.name + " percentile"})
+	}
+	f.Legend[len(f.Legend)-1].Text = "highest"
+	c, rows := &canvas{}, sorted(runs)
+	bottom := rows[len(rows)-1].top + latencyRow + 4
+	c.axis(s, 0, bottom, "µs", tick)
+	var told []string
+	for _, row := range rows {
+		l := row.latency
+		name := fmt.Sprintf("%s, %s", l.Load, row.router)
+		told = append(told, c.latencyLine(s, row.top, name, l, p.class(row.router)))
+		cells := []string{l.Load, row.router, mpps(l.Rate)}
+		for _, q := range percentiles {
+			cells = append(cells, number(q.of(l)))
+		}
+		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: cells})
+		if l.LateFrames > 0 {
+			f.Caption += fmt.Sprintf("%s: the generator sent %s late. ", name, plural(l.LateFrames, "frame"))
+		}
+	}
+	f.Plot = c.svg(id, bottom+axisHeight, "Latency in "+g.Title, strings.Join(told, ". "))
+	return f
+}
+
+// sorted by load, in order of appearance, then by router.
+func sorted(runs []*result.Run) []byLoad {
+	var loads []string
+	at := map[string][]byLoad{}
+	for _, run := range runs {
+		for i := range run.Latency {
+			l := &run.Latency[i]
+			if at[l.Load] == nil {
+				loads = append(loads, l.Load)
+			}
+			at[l.Load] = append(at[l.Load], byLoad{router: run.Router, latency: l})
+		}
+	}
+	var list []byLoad
+	for i, load := range loads {
+		for _, row := range at[load] {
+			row.top = float64(len(list))*latencyRow + float64(i)*loadGap
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+func (c *canvas) latencyLine(s scale, y float64, name string, l *result.Latency, class string) string {
+	c.label("name", "start", 0, y+13, name)
+	if !(l.P50 > 0) {
+		c.label("value", "end", 100, y+13, "no frame came back")
+		return name + ": no frame came back"
+	}
+	text := fmt.Sprintf("median %s, 99th %s µs", number(l.P50), number(l.P99))
+	c.label("value", "end", 100, y+13, text)
+	middle := y + 26
+	c.line("curve "+class, s.at(l.P50), middle, s.at(l.Max), middle)
+	for _, q := range percentiles {
+		c.marker("marker "+class, q.shape, s.at(q.of(l)), middle, fmt.Sprintf("%s, %s: %s µs", name, q.name, number(q.of(l))))
+	}
+	return name + ": " + text
+}
