@@ -98,7 +98,7 @@ func TestGeneratorLimit(t *testing.T) {
 	if found.Rate > 10.02e6 || found.Rate < 9.9e6 {
 		t.Errorf("found %.0f", found.Rate)
 	}
-	if !strings.HasPrefix(found.Limited, "the generator cannot send 10.") || !strings.Contains(found.Limited, "generator late with") {
+	if !strings.HasPrefix(found.Limited, "the generator did not keep 10.") || !strings.Contains(found.Limited, "generator late with") {
 		t.Errorf("limited: %q", found.Limited)
 	}
 	strict, err := meter(s).Stricter(t.Context(), 0, found)

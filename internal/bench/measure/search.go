@@ -91,7 +91,7 @@ func (s *search) step(ctx context.Context, rate float64) error {
 		s.Rate = rate
 	case v == void:
 		s.high = rate
-		s.Limited = fmt.Sprintf("the generator cannot send %.3f Mpps: %s", rate/1e6, a.trials[len(a.trials)-1].Why)
+		s.Limited = fmt.Sprintf("the generator did not keep %.3f Mpps: %s", rate/1e6, a.trials[len(a.trials)-1].Why)
 	default:
 		s.high, s.Limited = rate, ""
 	}
