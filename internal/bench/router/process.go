@@ -73,6 +73,7 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	started <- err
 	if err == nil {
 		p.err = cmd.Wait()
+		_ = unix.Kill(-p.Pid, unix.SIGKILL) // what it started, and left
 		close(p.ended)
 	}
 }
@@ -169,7 +170,7 @@ func (p *Process) Pause() error {
 // Resume ends a pause.
 func (p *Process) Resume() error { return p.signal(unix.SIGCONT) }
 
-// signal reaches the whole group. Not after its end: its number may be somebody else's then.
+// signal reaches the whole group, as long as the process runs.
 func (p *Process) signal(sig syscall.Signal) error {
 	if err := p.Ended(); err != nil {
 		return err
@@ -180,23 +181,32 @@ func (p *Process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the process, politely first. It is an error when it had ended by itself.
+// Stop ends the process and what it started, politely first. It is an error when it had ended by itself.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
 	defer p.stdin.Close()
 	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGKILL} {
-		if err := p.signal(sig); err != nil {
+		if err := p.Ended(); err != nil {
 			return err
 		}
-		_ = p.Resume() // a paused one would not notice
-		select {
-		case <-p.ended:
-			_ = unix.Kill(-p.Pid, unix.SIGKILL) // what it started
+		_ = unix.Kill(-p.Pid, sig)
+		_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused one would not notice
+		if p.waitGone() {
 			return nil
-		case <-time.After(patience):
 		}
 	}
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
+}
+
+// waitGone does not trust `ended` alone: a busy kernel has been seen to take seconds from the end of a process to that of the
+// wait for it.
+func (p *Process) waitGone() bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if p.Ended() != nil || errors.Is(unix.Kill(-p.Pid, 0), unix.ESRCH) {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,30 @@ func TestProcessLifeAndPause(t *testing.T) {
 	}
 	if s := processState(p.Pid); s != "" {
 		t.Errorf("stopped, but in state %q", s)
+	}
+}
+
+func TestProcessWithChildren(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	p := shell(t, "trap '' TERM; sleep 60 & echo $! >"+ready+".new; mv "+ready+".new "+ready+"; trap 'exit 0' TERM; wait")
+	if err := p.Await(t.Context(), 5*time.Second, exists(ready)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(ready)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || processState(child) == "" {
+		t.Fatalf("child %q in state %q", text, processState(child))
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); processState(child) != "" && processState(child) != "Z"; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the child that ignores SIGTERM is alive")
+		}
 	}
 }
 

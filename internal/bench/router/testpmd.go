@@ -70,7 +70,7 @@ func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Insta
 	return &testpmdInstance{p}, nil
 }
 
-// eal keeps what DPDK leaves behind in our directory.
+// eal keeps what DPDK leaves behind in our directory. Its sockets are there, too: the directory's path has to be short.
 func (e *Env) eal() []string { return []string{"RUNTIME_DIRECTORY=" + e.Dir} }
 
 // mbufs: enough to fill every ring there is, and some in flight.

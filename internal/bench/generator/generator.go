@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package generator drives corelane-gen, the traffic generator and sink.
+package generator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/router"
+)
+
+// Place is where and on what a generator runs.
+type Place struct {
+	Bin          string // folder of corelane-gen
+	Dir          string // for its socket and log; removed by the caller
+	CPU          int    // that sends and receives
+	ControlCPU   int    // for everything else; may be the same
+	RoundTripCPU int    // a router's, whose distance is probed; -1: none
+	Netns        string // named network namespace; empty: ours
+}
+
+// Generator is one that runs.
+type Generator struct {
+	process *router.Process
+	client  *api.Client
+}
+
+const (
+	program      = "corelane-gen"
+	startTimeout = 30 * time.Second
+	pollEvery    = 10 * time.Millisecond
+)
+
+// Start a generator. It has no ports until it is configured.
+func Start(ctx context.Context, at Place) (*Generator, error) {
+	path := filepath.Join(at.Bin, program)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("the generator: %w; 'make build' builds it", err)
+	}
+	socket := filepath.Join(at.Dir, program+".sock")
+	process, err := router.StartProcess(router.Command{
+		Name:  program,
+		Argv:  append([]string{path}, options(at, socket)...),
+		Log:   filepath.Join(at.Dir, program+".log"),
+		CPUs:  []int{at.CPU, at.ControlCPU},
+		Netns: at.Netns,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{process: process}
+	err = process.Await(ctx, startTimeout, func(ctx context.Context) (err error) {
+		g.client, err = api.Dial(ctx, socket, "corelane bench")
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+func options(at Place, socket string) []string {
+	o := []string{"--socket", socket, "--cpu", strconv.Itoa(at.CPU)}
+	if at.RoundTripCPU >= 0 {
+		o = append(o, "--round-trip-cpu", strconv.Itoa(at.RoundTripCPU))
+	}
+	return o
+}
+
+// Close ends the generator. It is an error when it had ended by itself.
+func (g *Generator) Close() error {
+	if g.client != nil {
+		_ = g.client.Close()
+	}
+	return g.process.Stop()
+}
+
+// explain says what went wrong: when the process has ended, how.
+func (g *Generator) explain(ctx context.Context, err error) error {
+	var gone *api.Unavailable
+	if !errors.As(err, &gone) {
+		return fmt.Errorf("the generator: %w", err)
+	}
+	ended := g.process.Await(ctx, time.Second, func(context.Context) error { return err }) // it is about to end
+	return fmt.Errorf("the generator: %w", ended)
+}
+
+// Configure gives it ports and streams instead of those that it had.
+func (g *Generator) Configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
+	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Configure, p)
+	if err != nil {
+		return g.explain(ctx, err)
+	}
+	return nil
+}
+
+// WaitUp returns when all ports are connected to a peer.
+func (g *Generator) WaitUp(ctx context.Context, timeout time.Duration) error {
+	for deadline := time.Now().Add(timeout); ; {
+		p, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Ports, &apiv1.Empty{})
+		if err != nil {
+			return g.explain(ctx, err)
+		}
+		down := downPorts(p)
+		if len(down) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the generator: still down after %v: %s", timeout, strings.Join(down, ", "))
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// downPorts with their devices.
+func downPorts(p *apiv1.GeneratorProfile) []string {
+	var list []string
+	for _, port := range p.Ports {
+		if port.Up {
+			continue
+		}
+		device := port.GetDevargs()
+		if m := port.GetMemif(); m != nil {
+			device = m.Socket
+		}
+		list = append(list, fmt.Sprintf("port %s (%s)", port.Name, device))
+	}
+	return list
+}
+
+// Run a trial. each gets the windows as they end; the counters of all of it are returned. The end of ctx ends the trial.
+func (g *Generator) Run(ctx context.Context, t *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
+	var total *apiv1.GeneratorWindow
+	err := api.Stream(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Run, t, func(w *apiv1.GeneratorWindow) error {
+		if w.Total {
+			total = w
+		} else if each != nil {
+			each(w)
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, g.explain(ctx, err)
+	case total == nil:
+		return nil, errors.New("the generator: a trial ended without its counters")
+	}
+	return total, nil
+}
