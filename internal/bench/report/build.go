@@ -44,8 +44,11 @@ func took(r *result.Result) string {
 		return ""
 	}
 	text := r.Started.Format("2 January 2006 15:04 MST")
-	if seconds := int(r.Ended.Sub(r.Started).Seconds()); seconds > 0 {
+	switch seconds := int(r.Ended.Sub(r.Started).Seconds()); {
+	case seconds >= 60:
 		text += fmt.Sprintf(", took %d min %d s", seconds/60, seconds%60)
+	case seconds > 0:
+		text += fmt.Sprintf(", took %d s", seconds)
 	}
 	return text
 }
@@ -60,6 +63,7 @@ func summary(r *result.Result, list []*group) section {
 			t.Rows = append(t.Rows, summaryRow(r, run))
 		}
 	}
+	t = t.filled()
 	return section{ID: "summary", Title: "Summary", Text: state(r), Table: &t}
 }
 

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/corelane/corelane/internal/bench/result"
 )
@@ -84,6 +85,26 @@ func (t table) Rest(r tableRow) int { return len(t.Heads) - len(r.Cells) }
 
 // Right tells whether a column is of numbers.
 func (t table) Right(i int) bool { return t.Heads[i].Right }
+
+// filled is the table without columns in which nothing was measured.
+func (t table) filled() table {
+	empty := func(i int) bool {
+		return !slices.ContainsFunc(t.Rows, func(r tableRow) bool { return !r.Group && i < len(r.Cells) && r.Cells[i] != none })
+	}
+	t.Rows = slices.Clone(t.Rows)
+	for i := len(t.Heads) - 1; i > 0; i-- {
+		if !empty(i) {
+			continue
+		}
+		t.Heads = slices.Delete(slices.Clone(t.Heads), i, i+1)
+		for k, row := range t.Rows {
+			if i < len(row.Cells) {
+				t.Rows[k].Cells = slices.Delete(slices.Clone(row.Cells), i, i+1)
+			}
+		}
+	}
+	return t
+}
 
 func left(heads ...string) []head { return columns(false, heads) }
 

@@ -45,7 +45,7 @@ func searches(list []*group, p palette) section {
 			s.Figures = append(s.Figures, f)
 		}
 	}
-	if len(t.Rows) > 0 {
+	if t = t.filled(); len(t.Rows) > 0 {
 		s.Table = &t
 	}
 	return s

@@ -63,6 +63,7 @@ func (d *rateFigure) draw(g *group, runs []*result.Run, id string) figure {
 		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: []string{run.Router, mpps(q.median), mpps(q.low), mpps(q.high), count(len(list)), ofCeiling(run, sum),
 			repetitions(sum)}})
 	}
+	f.Table = f.Table.filled()
 	for _, run := range runs {
 		if run.Router == result.Ceiling {
 			x := d.scale.at(d.Summary(run).Median / 1e6)

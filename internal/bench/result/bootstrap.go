@@ -38,11 +38,26 @@ func mean(blocks []block, part func(block) (windows []float64, weight int)) floa
 	sum, weights := 0.0, 0
 	for _, b := range blocks {
 		if windows, weight := part(b); weight > 0 {
-			sum += float64(weight) * math.Log(Percentile(windows, 0.5))
+			sum += float64(weight) * math.Log(median(windows))
 			weights += weight
 		}
 	}
 	return sum / float64(weights)
+}
+
+// median sorts its list: the order of windows says nothing here.
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return percentile(list, 0.5)
+}
+
+// median of all windows of the run.
+func (s series) median() float64 {
+	var all []float64
+	for _, b := range s.blocks {
+		all = append(all, b.run...)
+	}
+	return median(all)
 }
 
 // figure is the logarithm of what is compared: the rate, or its ratio to the ceiling's.

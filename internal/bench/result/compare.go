@@ -16,32 +16,36 @@ const (
 
 // Comparison of result b with result a.
 type Comparison struct {
-	A, B     string   // what was measured: version and commit
-	Warnings []string // why a difference may not be the router's
-	Lines    []Line
-	Missing  []string // runs that only one of the two has, or that failed in one
-	Ceiling  bool     // some lines are of the ratio to the ceiling
+	A        string   `json:"a"` // what was measured: version, commit and time
+	B        string   `json:"b"`
+	Warnings []string `json:"warnings,omitempty"` // why a difference may not be the router's
+	Lines    []Line   `json:"lines"`
+	Missing  []string `json:"missing,omitempty"` // runs that only one of the two has, or that failed in one
 }
 
 // Line compares one run that both results hold. Ratios are b / a.
 type Line struct {
 	Key
-	A, B         float64 // frames per second received at saturation: mean of the repetitions' medians
-	CeilA, CeilB float64 // A and B as share of the ceiling of the same result; 0: the ceiling was not measured
-	Ratio        float64 // of the shares of the ceiling, else of the rates
-	Low, High    float64 // 95 % confidence interval of Ratio; 0: cannot be told
-	Resolution   float64 // smallest difference of Ratio from 1 that counts
-	Windows      string  // which windows were compared: "near", "all", "not probed"
-	Verdict      string
-	Why          string   // of the verdict, where the figures do not say it
-	Singles      []Single // single figures, without an interval
+	A          float64  `json:"a"` // frames per second received at saturation, median of the windows that are compared
+	B          float64  `json:"b"`
+	CeilA      float64  `json:"a_of_ceiling,omitempty"` // A as share of the ceiling of the same result; 0: not measured in both
+	CeilB      float64  `json:"b_of_ceiling,omitempty"`
+	Ratio      float64  `json:"ratio"`         // of the shares of the ceiling, else of the rates
+	Low        float64  `json:"low,omitempty"` // 95 % confidence interval of Ratio; 0: cannot be told
+	High       float64  `json:"high,omitempty"`
+	Resolution float64  `json:"resolution,omitempty"` // smallest difference of Ratio from 1 that counts
+	Windows    string   `json:"windows"`              // which windows were compared: "near", "all", "not probed"
+	Verdict    string   `json:"verdict"`
+	Why        string   `json:"why,omitempty"`     // of the verdict, where the figures do not say it
+	Singles    []Single `json:"singles,omitempty"` // single figures, without an interval
 }
 
 // Single is a figure that a run has only once.
 type Single struct {
-	Name string // "NDR", "PDR", "p99 at 50% NDR"
-	Unit string // Mpps, µs
-	A, B float64
+	Name string  `json:"name"` // "NDR", "PDR", "p99 at 50% NDR"
+	Unit string  `json:"unit"` // Mpps, µs
+	A    float64 `json:"a"`
+	B    float64 `json:"b"`
 }
 
 // Ratio b / a.
@@ -57,9 +61,7 @@ func Compare(a, b *Result) (*Comparison, error) {
 			c.Missing = append(c.Missing, fmt.Sprintf("%s: %s", ra.Key(), why))
 			continue
 		}
-		line := compareRuns(pair{ra, a.ceiling(ra)}, pair{rb, b.ceiling(rb)}, best)
-		c.Ceiling = c.Ceiling || line.CeilA > 0
-		c.Lines = append(c.Lines, line)
+		c.Lines = append(c.Lines, compareRuns(pair{ra, a.ceiling(ra)}, pair{rb, b.ceiling(rb)}, best))
 	}
 	for i := range b.Runs {
 		if key := b.Runs[i].Key(); a.find(key) == nil {

@@ -21,11 +21,11 @@ func compareRuns(a, b pair, best float64) Line {
 		a.ceiling, b.ceiling = nil, nil
 	}
 	c := choose(a, b, best)
-	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run), Windows: c.said, A: math.Exp(c.a.rate()), B: math.Exp(c.b.rate())}
+	l := Line{Key: a.run.Key(), Singles: singles(a.run, b.run), Windows: c.said, A: c.a.median(), B: c.b.median()}
 	spread := driftSpread
 	if c.a.hasCeiling {
 		spread = startSpread
-		l.CeilA, l.CeilB = math.Exp(c.a.figure()), math.Exp(c.b.figure())
+		l.CeilA, l.CeilB = finite(math.Exp(c.a.figure())), finite(math.Exp(c.b.figure()))
 	}
 	l.judge(c.a, c.b, spread)
 	if l.Verdict != Noise && c.unlike != "" {
@@ -34,12 +34,20 @@ func compareRuns(a, b pair, best float64) Line {
 	return l
 }
 
+// finite or 0: of a ceiling that let nothing through there are no shares.
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
 // judge whether a difference is more than noise: than the interval and the spread between results, which are independent.
 func (l *Line) judge(a, b series, spread float64) {
 	l.Verdict = Noise
 	difference := b.figure() - a.figure()
 	if math.IsNaN(difference) || math.IsInf(difference, 0) {
-		l.Why = "nothing was received"
+		l.Why = "there is a repetition in which nothing was received"
 		return
 	}
 	l.Ratio = math.Exp(difference)

@@ -14,10 +14,12 @@ const Ceiling = "testpmd"
 
 // Key tells a run from the others of a result.
 type Key struct {
-	Scenario, Router string
-	Flows, Routes    int
-	Sizes            string // as of Sizes
-	Workers          int
+	Scenario string `json:"scenario"`
+	Router   string `json:"router"`
+	Flows    int    `json:"flows"`
+	Routes   int    `json:"routes"`
+	Sizes    string `json:"frame_sizes"` // as of Sizes
+	Workers  int    `json:"workers"`
 }
 
 // Key of the run.

@@ -56,8 +56,8 @@ func singleRows(lines []Line) [][]string {
 
 // explain what the columns and the verdicts mean, and what was left out.
 func (c *Comparison) explain() string {
-	text := "B/A is of the frames received per second at saturation: per repetition the median of the windows, their geometric mean.\n"
-	if c.Ceiling {
+	text := "MPPS are frames received per second at saturation, the median of the windows. B/A is of the geometric means of the repetitions' medians.\n"
+	if slices.ContainsFunc(c.Lines, func(l Line) bool { return l.CeilA > 0 }) {
 		text += "Where the ceiling (" + Ceiling + ") was measured in both, B/A and verdict are of the ratio to it: machines drift from run to run.\n" +
 			"The ceiling's own line shows that drift.\n"
 	}
