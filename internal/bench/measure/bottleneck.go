@@ -121,7 +121,8 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 func (s *Saturated) disturbed() string {
 	text := ""
 	for _, cpu := range slices.Sorted(maps.Keys(s.waited)) {
-		if share := s.waited[cpu].Seconds() / s.total.Seconds; share >= someWaiting {
+		share := min(1, s.waited[cpu].Seconds()/s.total.Seconds) // it may have waited between the windows, too
+		if share >= someWaiting {
 			text += fmt.Sprintf("; other work had CPU %d for %.0f %% of the time", cpu, 100*share)
 		}
 	}

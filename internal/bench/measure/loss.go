@@ -67,15 +67,21 @@ func why(o *Outcome) string {
 	add(o.Total.Corrupt, "corrupt %d")
 	add(o.Total.Misplaced, "out of the wrong port %d")
 	add(o.Total.Late, "generator late with %d")
-	for _, cpu := range slices.Sorted(maps.Keys(o.Waited)) {
-		if t := o.Waited[cpu]; t >= someWait {
-			parts = append(parts, fmt.Sprintf("other work had CPU %d for %.1f ms", cpu, t.Seconds()*1e3))
-		}
-	}
+	parts = append(parts, Others(o.Waited)...)
 	if len(parts) == 0 {
 		return "no counter tells"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Others says which CPUs something else had for long enough to lose frames.
+func Others(waited map[int]time.Duration) (list []string) {
+	for _, cpu := range slices.Sorted(maps.Keys(waited)) {
+		if t := waited[cpu]; t >= someWait {
+			list = append(list, fmt.Sprintf("other work had CPU %d for %.1f ms", cpu, t.Seconds()*1e3))
+		}
+	}
+	return list
 }
 
 const (
