@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/bench"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -50,7 +51,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &refused) && refused.Code == codes.InvalidArgument:
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err):
+	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err), bench.IsInput(err):
 		return exitUsage
 	case errors.Is(err, ErrInterrupted):
 		return exitInterrupted
@@ -83,6 +84,8 @@ func validOf(kind string) string {
 	switch kind {
 	case "uint32":
 		return "0..4294967295"
+	case "int", "float64":
+		return "a number"
 	case "bool":
 		return "true, false"
 	case "duration":

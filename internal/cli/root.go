@@ -67,6 +67,7 @@ func (a *app) commands() []*cobra.Command {
 		newApplyCmd(a),
 		newExportCmd(a),
 		newLabCmd(a),
+		newBenchCmd(a),
 		newCompletionCmd(),
 		newManCmd(),
 	}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/measure"
+)
+
+// A check of the work that is slow enough for any router: what is wrong is the work then, not the load.
+const (
+	checkRate     = 20000 // frames per second
+	checkLeast    = 2000
+	checkMost     = 20000
+	checkAttempts = 5 // the first frames may have to wait for caches to be filled, and a neighbour may disturb
+	checkLoss     = 0.01
+)
+
+// check that the router does the scenario's work: frames come back, and have the headers that are asked for.
+func (l *lane) check(ctx context.Context) (err error) {
+	spec := &apiv1.GeneratorTrial{Packets: uint64(min(max(2*l.run.Flows, checkLeast), checkMost)), PacketsPerSecond: checkRate,
+		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
+	for range checkAttempts {
+		waited := l.waiting()
+		t, e := l.generator.Run(ctx, spec, nil)
+		if e != nil {
+			return e
+		}
+		l.tscHz = t.TscHz
+		l.run.Checked += t.Received
+		if err = cmp.Or(wrong(t, l.profile, l.decode), silent(t, l.decode), losing(t, l.decode)); err == nil {
+			return nil
+		}
+		if others := measure.Others(grown(waited, l.waiting())); len(others) > 0 {
+			err = fmt.Errorf("%w; meanwhile %s", err, strings.Join(others, ", "))
+		}
+		time.Sleep(l.settle)
+	}
+	return err
+}
+
+// losing is an error when a router loses frames at a rate that is nothing to it.
+func losing(t *apiv1.GeneratorWindow, decode func([]byte) string) error {
+	lost := t.Lost + t.NoRoom
+	if float64(lost) <= checkLoss*float64(t.Due) {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d frames are lost at %d frames per second", lost, t.Due, checkRate)
+	if t.Foreign > 0 {
+		err = fmt.Errorf("%w, and %d came that were not sent: %s", err, t.Foreign, decode(t.ForeignFrame))
+	}
+	return err
+}
+
+// silent is an error when a router gives nothing back.
+func silent(t *apiv1.GeneratorWindow, decode func([]byte) string) error {
+	switch {
+	case t.Sent == 0:
+		return errors.New("takes no frames")
+	case t.Received == 0 && t.Foreign > 0:
+		return fmt.Errorf("none of %d frames came back, but %d others: %s", t.Sent, t.Foreign, decode(t.ForeignFrame))
+	case t.Received == 0:
+		return fmt.Errorf("none of %d frames came back", t.Sent)
+	}
+	return nil
+}
+
+// wrong is what a trial says of frames that are not as they should be; nil: they are.
+func wrong(t *apiv1.GeneratorWindow, p *apiv1.GeneratorProfile, decode func([]byte) string) error {
+	switch {
+	case t.WrongHeader > 0:
+		return fmt.Errorf("%d frames with a wrong header, the first of them %s", t.WrongHeader, difference(t, p, decode))
+	case t.Misplaced > 0:
+		return fmt.Errorf("%d frames came out of the wrong port", t.Misplaced)
+	case t.Corrupt > 0:
+		return fmt.Errorf("%d frames were damaged", t.Corrupt)
+	case t.Duplicated > 0:
+		return fmt.Errorf("%d frames came twice", t.Duplicated)
+	}
+	return nil
+}
+
+// difference between the first wrong frame and what its stream expects.
+func difference(t *apiv1.GeneratorWindow, p *apiv1.GeneratorProfile, decode func([]byte) string) string {
+	text := fmt.Sprintf("in %s: %s", t.WrongStream, decode(t.WrongFrame))
+	for _, s := range p.Streams {
+		if s.Name != t.WrongStream {
+			continue
+		}
+		for i, want := range s.Expected {
+			if i >= len(t.WrongFrame) {
+				return fmt.Sprintf("%s; it has %d bytes", text, i)
+			}
+			if i < len(s.ExpectedMask) && (t.WrongFrame[i]^want)&s.ExpectedMask[i] != 0 {
+				return fmt.Sprintf("%s; byte %d is 0x%02x, not 0x%02x", text, i, t.WrongFrame[i], want)
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// trafficGenerator is a generator.Generator, or one of a test.
+type trafficGenerator interface {
+	Configure(ctx context.Context, p *apiv1.GeneratorProfile) error
+	WaitUp(ctx context.Context, timeout time.Duration) error
+	Run(ctx context.Context, t *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error)
+	Close() error
+}
+
+const upTimeout = 20 * time.Second // of ports
+
+// lane is a router with its generator, doing the work of a scenario.
+type lane struct {
+	measure.Meter
+	router    router.Router
+	dir       string
+	instance  router.Instance
+	generator trafficGenerator
+	profile   *apiv1.GeneratorProfile
+	decode    func([]byte) string
+	run       *result.Run
+	saturated *measure.Saturated
+	settle    time.Duration
+	waiting   func() map[int]time.Duration // of what polls, for its CPU
+	tscHz     uint64
+	broken    bool // has failed, and is stopped
+}
+
+// open starts a router and its generator and checks that it does the work. What does not belongs to nobody: it is
+// stopped again.
+func (s *session) open(ctx context.Context, r router.Router, sc scenario.Scenario, run *result.Run) (*lane, error) {
+	l := &lane{router: r, run: run, decode: s.Decode, settle: s.settle, saturated: measure.NewSaturated(sc.Workers)}
+	l.waiting = func() map[int]time.Duration { return s.place.waiting(s.Root, os.Getpid()) }
+	l.Meter = measure.Meter{Trialer: l, Options: s.Measure}
+	err := l.start(ctx, s, sc)
+	if err == nil {
+		err = l.check(ctx)
+	}
+	if err == nil {
+		err = l.instance.Pause()
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever came of it
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.stop())
+	}
+	return l, nil
+}
+
+func (l *lane) start(ctx context.Context, s *session, sc scenario.Scenario) (err error) {
+	if l.dir, err = os.MkdirTemp("", "corelane-bench-"); err != nil {
+		return err
+	}
+	setup, err := scenario.Build(sc, l.dir, s.RingSize)
+	if err != nil {
+		return err
+	}
+	l.profile, err = profile(l.router, setup)
+	if err != nil {
+		return err
+	}
+	cpus := s.place.routers[:sc.Workers]
+	env := &router.Env{Dir: l.dir, CPUs: cpus, ControlCPU: s.place.control, Memory: s.memory, Bin: s.Bin}
+	if l.instance, err = l.router.Start(ctx, env, setup); err != nil {
+		return err
+	}
+	l.generator, err = s.startGenerator(ctx, generator.Place{Bin: s.Bin, Dir: l.dir, CPU: s.place.generator, RoundTripCPU: cpus[0],
+		ControlCPU: s.place.control, Netns: l.instance.Netns()})
+	if err != nil {
+		return err
+	}
+	if devices := l.instance.Devices(); devices != nil {
+		l.profile.Ports = devices
+	}
+	if err := l.generator.Configure(ctx, l.profile); err != nil {
+		return err
+	}
+	return l.generator.WaitUp(ctx, upTimeout)
+}
+
+func profile(r router.Router, setup *scenario.Setup) (*apiv1.GeneratorProfile, error) {
+	if r.Unchanged() {
+		return setup.Unchanged()
+	}
+	return setup.Profile()
+}
+
+// stop generator and router; also one that has been started by half.
+func (l *lane) stop() error {
+	var errs []error
+	if l.generator != nil {
+		errs = append(errs, l.generator.Close())
+	}
+	if l.instance != nil {
+		errs = append(errs, l.instance.Stop())
+	}
+	if l.dir != "" {
+		errs = append(errs, os.RemoveAll(l.dir))
+	}
+	l.generator, l.instance, l.dir = nil, nil, ""
+	return errors.Join(errs...)
+}
+
+// Trial through this lane's router, which runs.
+func (l *lane) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (o *measure.Outcome, err error) {
+	o = &measure.Outcome{}
+	waited := l.waiting()
+	if o.Before, err = l.instance.Counters(ctx); err != nil {
+		return nil, fmt.Errorf("counters: %w", err)
+	}
+	o.Total, err = l.generator.Run(ctx, spec, func(w *apiv1.GeneratorWindow) { o.Windows = append(o.Windows, w) })
+	if err != nil {
+		return nil, err
+	}
+	o.Waited = grown(waited, l.waiting())
+	if o.After, err = l.instance.Counters(ctx); err != nil {
+		return nil, fmt.Errorf("counters: %w", err)
+	}
+	return o, nil
+}
+
+// grown are the differences of times.
+func grown(before, after map[int]time.Duration) map[int]time.Duration {
+	d := map[int]time.Duration{}
+	for cpu, t := range after {
+		d[cpu] = t - before[cpu]
+	}
+	return d
+}
+
+// awake gives the CPU to this router while f measures.
+func (l *lane) awake(ctx context.Context, f func() error) error {
+	if err := l.instance.Resume(); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(l.settle):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return errors.Join(f(), l.instance.Pause())
+}
+
+// round is one repetition of the saturated windows.
+func (l *lane) round(ctx context.Context, repetition int, began time.Time) error {
+	return l.awake(ctx, func() error {
+		windows, o, err := l.Saturate(ctx, repetition, time.Since(began).Seconds())
+		if err != nil {
+			return err
+		}
+		if err := wrong(o.Total, l.profile, l.decode); err != nil {
+			return fmt.Errorf("at saturation: %w", err)
+		}
+		l.run.Windows = append(l.run.Windows, windows...)
+		l.saturated.Add(o)
+		l.run.Bottleneck, l.run.Drops, l.run.Nodes = l.saturated.Bottleneck(), l.saturated.Drops(), l.saturated.Nodes()
+		return nil
+	})
+}

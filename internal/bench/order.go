@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// order of n routers in a repetition: A B C, C B A, A B C, ... So none is always measured when the machine is fresh.
+func order(repetition, n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	if repetition%2 == 1 {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// What steps take besides their trials, and how many trials searches take: for the time left, so roughly.
+const (
+	startTime    = 4 * time.Second
+	checkTime    = time.Second
+	betweenTime  = 150 * time.Millisecond // trials: draining, counters
+	searchTrials = 20                     // both searches
+	burstTrials  = 25
+	latencies    = 4
+)
+
+func (o *Options) roundTime() time.Duration {
+	return time.Duration(o.Measure.Windows)*(o.Measure.Window+o.Measure.Pause) + 2*betweenTime
+}
+
+func (o *Options) searchTime() time.Duration {
+	return searchTrials * (o.Measure.TrialTime + betweenTime)
+}
+
+func (o *Options) latencyTime() time.Duration { return latencies * (o.Measure.TrialTime + betweenTime) }
+
+func (o *Options) burstTime() time.Duration { return burstTrials * betweenTime }
+
+// expected time of a scenario with so many routers.
+func (o *Options) expected(routers int) time.Duration {
+	each := startTime + checkTime + time.Duration(o.Repetitions)*o.roundTime()
+	if o.Search {
+		each += o.searchTime()
+	}
+	if o.Latency {
+		each += o.latencyTime()
+	}
+	if o.Burst {
+		each += o.burstTime()
+	}
+	return time.Duration(routers) * each
+}
+
+// Progress is told what happens.
+type Progress interface {
+	Begin(expected time.Duration)             // of all steps
+	Step(text string, expected time.Duration) // the one before has ended
+	Note(text string)                         // what a reader of the result should know, too
+}

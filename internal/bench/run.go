@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+package bench
+
+import (
+	"cmp"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/manifest"
+	"github.com/corelane/corelane/internal/bench/report"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/router"
+)
+
+// Files that a run leaves.
+type Files struct{ JSON, HTML string }
+
+// Run the benchmark. It returns what was measured, and the files that hold it, also when an error ended it.
+func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, error) {
+	s := &session{Options: o, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond,
+		startGenerator: startGenerator}
+	if err := s.validate(); err != nil {
+		return nil, Files{}, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, Files{}, inputf("user", "root; try sudo", "the benchmark needs hugepages, CPUs and namespaces")
+	}
+	if err := s.prepare(ctx, router.All()); err != nil {
+		return nil, Files{}, err
+	}
+	if err := keepOff(s.place); err != nil {
+		return nil, Files{}, err
+	}
+	files, err := s.measure(ctx)
+	return &s.result, files, err
+}
+
+func startGenerator(ctx context.Context, at generator.Place) (trafficGenerator, error) {
+	g, err := generator.Start(ctx, at)
+	if err != nil {
+		return nil, err // not an interface that holds nil
+	}
+	return g, nil
+}
+
+// prepare looks at what can be wrong with this machine before something is started.
+func (s *session) prepare(ctx context.Context, all []router.Router) error {
+	c, err := readCPUs(s.Root)
+	if err != nil {
+		return err
+	}
+	if s.place, err = place(c, s.RouterCPUs, s.GeneratorCPU, s.workers()); err != nil {
+		return err
+	}
+	if err := s.choose(ctx, all); err != nil {
+		return err
+	}
+	free, err := freeHugepages(s.Root)
+	if err != nil {
+		return err
+	}
+	s.memory = share(free, len(s.routers))
+	notes, err := doubts(s.Root, c, s.place, s.memory, s.watch)
+	for _, n := range notes {
+		s.note("%s", n)
+	}
+	return err
+}
+
+// Memory of a router, MB: what it works well with, and what it cannot do without.
+const (
+	enoughMemory = 1024
+	leastMemory  = 128
+)
+
+// share of the free hugepages for each of n routers. A part is left for the generators.
+func share(free, n int) int {
+	each := min(enoughMemory, free*3/4/max(n, 1))
+	if each < leastMemory {
+		return 0
+	}
+	return each
+}
+
+// choose the routers that were asked for, or all that are installed.
+func (s *session) choose(ctx context.Context, all []router.Router) error {
+	s.versions = map[string]string{}
+	for _, name := range s.Routers {
+		if !slices.ContainsFunc(all, func(r router.Router) bool { return r.Name() == name }) {
+			return inputf("--router", routerNames(all), "'%s' is unknown", name)
+		}
+	}
+	for _, r := range all {
+		if s.named() && !slices.Contains(s.Routers, r.Name()) {
+			continue
+		}
+		version, err := r.Version(ctx)
+		switch {
+		case err != nil && s.named():
+			return inputf("--router "+r.Name(), "", "%s", reason(r, err))
+		case err != nil:
+			s.note("%s left out: %s", r.Name(), reason(r, err))
+		default:
+			s.routers, s.versions[r.Name()] = append(s.routers, r), version
+		}
+	}
+	return nil
+}
+
+func routerNames(all []router.Router) string {
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// RouterNames are all that there are adapters for.
+func RouterNames() []string { return strings.Split(routerNames(router.All()), ", ") }
+
+var errBrokeDown = errors.New("bench: a router broke down; the notes say how")
+
+// measure everything and leave a result, whatever happens.
+func (s *session) measure(ctx context.Context) (Files, error) {
+	now := time.Now()
+	if err := os.MkdirAll(s.Out, 0o755); err != nil {
+		return Files{}, err
+	}
+	base := filepath.Join(s.Out, "corelane-bench-"+now.Format("20060102-150405"))
+	files := Files{base + ".json", base + ".html"}
+	s.path = files.JSON
+	s.result.Version, s.result.Started, s.result.Command = result.Version, now, s.Command
+	var err error
+	if s.result.Manifest, err = s.manifest(); err != nil {
+		return Files{}, err
+	}
+	s.Begin(s.expectedAll())
+	err = s.all(ctx)
+	if err == nil && s.failed {
+		err = errBrokeDown
+	}
+	s.result.Complete = err == nil
+	return files, errors.Join(err, s.save(), writeReport(files.HTML, &s.result))
+}
+
+func (s *session) manifest() (result.Manifest, error) {
+	compiler, err := compilerOf(filepath.Join(s.Bin, "corelaned"))
+	if err != nil {
+		return result.Manifest{}, err
+	}
+	_, dpdk, _ := strings.Cut(s.versions["corelane"], ", ") // "corelaned 1.0, DPDK 22.11"
+	return manifest.Read(s.Root, result.Manifest{
+		DPDK: cmp.Or(dpdk, s.versions["testpmd"]), Commit: s.Commit, Corelane: s.Version, Compiler: compiler,
+		RouterCPUs: s.place.routers, GeneratorCPU: s.place.generator, Settings: s.settings(),
+	})
+}
+
+// compilerOf a program, as compilers write it there. A program that is not installed has none.
+func compilerOf(path string) (string, error) {
+	program, err := elf.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer program.Close()
+	comment := program.Section(".comment")
+	if comment == nil {
+		return "", nil
+	}
+	text, err := comment.Data()
+	first, _, _ := strings.Cut(string(text), "\x00")
+	return first, err
+}
+
+func writeReport(path string, r *result.Result) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".report")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(report.Write(f, r), f.Chmod(0o644), f.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// keepOff takes this program off the CPUs that poll, as far as there are others. Threads to come inherit that.
+func keepOff(p placement) error {
+	var set unix.CPUSet
+	set.Set(p.control)
+	tasks, err := os.ReadDir("/proc/self/task")
+	for _, t := range tasks {
+		tid, _ := strconv.Atoi(t.Name())
+		if e := unix.SchedSetaffinity(tid, &set); e != nil && !errors.Is(e, unix.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("CPU %d: %w", p.control, e))
+		}
+	}
+	return err
+}

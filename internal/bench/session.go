@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// session is a run of the benchmark that goes on.
+type session struct {
+	Options
+	Progress
+	routers        []router.Router
+	versions       map[string]string
+	startGenerator func(context.Context, generator.Place) (trafficGenerator, error)
+	settle         time.Duration // after a router has got its CPU
+	watch          time.Duration // what else runs on the CPUs, before
+	place          placement
+	memory         int // MB of hugepages for each router
+	result         result.Result
+	runs           []*result.Run
+	path           string
+	failed         bool // a router broke down in the middle
+}
+
+// save what has been measured so far.
+func (s *session) save() error {
+	s.result.Runs = s.result.Runs[:0]
+	for _, r := range s.runs {
+		s.result.Runs = append(s.result.Runs, *r)
+	}
+	s.result.Ended = time.Now()
+	return result.Save(s.path, &s.result)
+}
+
+// note something in the result, and now.
+func (s *session) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(s.result.Notes, text) {
+		s.result.Notes = append(s.result.Notes, text)
+		s.Note(text)
+	}
+}
+
+// all scenarios, one after the other.
+func (s *session) all(ctx context.Context) error {
+	for _, sc := range s.Scenarios {
+		if err := s.scenario(ctx, sc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scenario on all routers that can do it. They are all up at once, and all but one paused.
+func (s *session) scenario(ctx context.Context, sc scenario.Scenario) (err error) {
+	var lanes []*lane
+	defer func() {
+		for _, l := range lanes {
+			err = errors.Join(err, l.stop())
+		}
+		err = errors.Join(err, s.save())
+	}()
+	for _, r := range s.able(sc) {
+		l, err := s.bring(ctx, r, sc)
+		if err != nil {
+			return err
+		}
+		if l != nil {
+			lanes = append(lanes, l)
+		}
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	if len(lanes) == 0 && s.named() {
+		return inputf("--router", "see the notes above", "none of %s can do %s", strings.Join(s.Routers, ", "), sc.Name)
+	}
+	if err := s.rounds(ctx, sc, lanes); err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		if err := s.alone(ctx, sc, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named routers have to be there.
+func (s *session) named() bool { return len(s.Routers) > 0 }
+
+// able are the routers that can do a scenario.
+func (s *session) able(sc scenario.Scenario) []router.Router {
+	var list []router.Router
+	for _, r := range s.routers {
+		if err := r.Supports(&sc); err != nil {
+			s.note("%s left out of %s: %s", r.Name(), sc.Name, reason(r, err))
+			continue
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// expectedAll is the time that all scenarios take.
+func (s *session) expectedAll() (sum time.Duration) {
+	for _, sc := range s.Scenarios {
+		for _, r := range s.routers {
+			if r.Supports(&sc) == nil {
+				sum += s.expected(1)
+			}
+		}
+	}
+	return sum
+}
+
+// bring a router up. One that fails is recorded as such and is nil, unless it was asked for.
+func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*lane, error) {
+	s.Step(fmt.Sprintf("%s: %s starts and shows that it does the work", title(sc), r.Name()), startTime+checkTime)
+	run := &result.Run{Scenario: sc.Name, Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
+		FrameSizes: sc.Sizes, Workers: sc.Workers}
+	l, err := s.open(ctx, r, sc, run)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	s.runs = append(s.runs, run)
+	if err == nil {
+		s.result.Manifest.TSCHz = l.tscHz
+		return l, nil
+	}
+	run.Error = oneLine(err)
+	s.Note(fmt.Sprintf("%s fails in %s: %s", r.Name(), sc.Name, run.Error))
+	if s.named() {
+		return nil, inputf("--router "+r.Name(), "", "%s: %s", sc.Name, run.Error)
+	}
+	return nil, nil
+}
+
+// rounds of saturated windows, each router in turn.
+func (s *session) rounds(ctx context.Context, sc scenario.Scenario, lanes []*lane) error {
+	for repetition := range s.Repetitions {
+		for _, i := range order(repetition, len(lanes)) {
+			l := lanes[i]
+			s.Step(fmt.Sprintf("%s: saturated, round %d of %d: %s", title(sc), repetition+1, s.Repetitions, l.router.Name()), s.roundTime())
+			err := s.tolerate(ctx, sc, l, func() error { return l.round(ctx, repetition, s.result.Started) })
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tolerate the failure of one router: it is stopped, and the others go on.
+func (s *session) tolerate(ctx context.Context, sc scenario.Scenario, l *lane, f func() error) error {
+	if l.broken {
+		return nil
+	}
+	err := f()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	l.broken, s.failed = true, true
+	text := oneLine(errors.Join(err, l.stop()))
+	if len(l.run.Windows) == 0 {
+		l.run.Error = text
+	}
+	s.note("%s broke down in %s: %s", l.router.Name(), sc.Name, text)
+	return nil
+}
+
+// alone are the measurements that one router has the machine for.
+func (s *session) alone(ctx context.Context, sc scenario.Scenario, l *lane) error {
+	for _, m := range []struct {
+		name     string
+		on       bool
+		expected time.Duration
+		measure  func(context.Context) error
+	}{
+		{"throughput without loss", s.Search, s.searchTime(), l.search},
+		{"latency", s.Latency, s.latencyTime(), l.latencies},
+		{"bursts", s.Burst, s.burstTime(), l.bursts},
+	} {
+		if !m.on {
+			continue
+		}
+		s.Step(fmt.Sprintf("%s: %s: %s", title(sc), m.name, l.router.Name()), m.expected)
+		err := s.tolerate(ctx, sc, l, func() error { return l.awake(ctx, func() error { return m.measure(ctx) }) })
+		if err = errors.Join(err, s.save()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// title of a scenario with what makes it different from others of its name.
+func title(sc scenario.Scenario) string {
+	if sc.Routes > 1 {
+		return fmt.Sprintf("%s, %d flows, %d routes", sc.Name, sc.Flows, sc.Routes)
+	}
+	return fmt.Sprintf("%s, %d flows", sc.Name, sc.Flows)
+}
+
+// reason of an error of a router, whose name is said already.
+func reason(r router.Router, err error) string {
+	return strings.TrimPrefix(oneLine(err), r.Name()+": ")
+}
+
+func oneLine(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
+// search for NDR and PDR. It begins at the rate that saturates the quiet machine.
+func (l *lane) search(ctx context.Context) (err error) {
+	rate := l.quiet()
+	if rate == 0 {
+		return nil
+	}
+	if l.run.PDR, err = l.Search(ctx, pdrLoss, rate); err != nil {
+		return err
+	}
+	l.run.NDR, err = l.Stricter(ctx, 0, l.run.PDR)
+	return err
+}
+
+const pdrLoss = 1e-4
+
+// quiet is the 90th percentile of the saturated windows.
+func (l *lane) quiet() float64 {
+	var rates []float64
+	for _, w := range l.run.Windows {
+		rates = append(rates, w.Received)
+	}
+	if len(rates) == 0 {
+		return 0
+	}
+	return result.Percentile(rates, 0.9)
+}
+
+// latencies at shares of the best rate that is known.
+func (l *lane) latencies(ctx context.Context) (err error) {
+	name, rate := "saturated rate", l.quiet()
+	for _, s := range []struct {
+		name  string
+		found *result.Search
+	}{{"PDR", l.run.PDR}, {"NDR", l.run.NDR}} {
+		if s.found != nil && s.found.Rate > 0 {
+			name, rate = s.name, s.found.Rate
+		}
+	}
+	l.run.Latency, err = l.Latencies(ctx, name, rate)
+	return err
+}
+
+func (l *lane) bursts(ctx context.Context) (err error) {
+	l.run.Burst, err = l.Meter.Burst(ctx)
+	return err
+}

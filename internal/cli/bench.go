@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/bench/report"
+	results "github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+func newBenchCmd(a *app) *cobra.Command {
+	return noun("bench", "Measure how fast this machine's routers are",
+		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a))
+}
+
+// scenarioNames offers what can be measured.
+func scenarioNames(context.Context, *app) ([]string, error) {
+	var names []string
+	for _, s := range scenario.List() {
+		names = append(names, s.Name)
+	}
+	return names, nil
+}
+
+// scenarioLine is a scenario in the list.
+type scenarioLine struct {
+	Scenario string `json:"scenario"`
+	Flows    int    `json:"flows"`
+	Routes   int    `json:"routes"`
+	Sizes    []int  `json:"frame_sizes"`
+	Summary  string `json:"summary"`
+}
+
+func newBenchList(a *app) *cobra.Command {
+	return verb("list", "Scenarios that there are", "  corelane bench list", func(context.Context, []string) error {
+		if a.json() {
+			enc := json.NewEncoder(a.stdout)
+			for _, s := range scenario.List() {
+				if err := enc.Encode(scenarioLine{s.Name, s.Flows, s.Routes, s.Sizes, s.Summary}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return a.rows([]string{"NAME", "FLOWS", "ROUTES", "BYTES", "WHAT"}, func(add func(...string) error) error {
+			for _, s := range scenario.List() {
+				if err := add(s.Name, strconv.Itoa(s.Flows), strconv.Itoa(s.Routes), results.Sizes(s.Sizes), s.Summary); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func newBenchRun(a *app) *cobra.Command {
+	f := &benchFlags{routers: []string{"corelane"}, effort: bench.Thorough}
+	cmd := verb("run SCENARIO", "Measure everything in one scenario",
+		"  corelane bench run vxlan-encap\n  corelane bench run vxlan-decap --router corelane --router testpmd --frame imix --flows 100000", nil)
+	cmd.Long = `Measure a router in one scenario: Corelane, or those that --router names. First it is checked that the router does what the
+scenario asks for. Then: the saturated rate in many short windows, throughput without loss (NDR) and with a loss of 0.01 %
+(PDR), latency at 10, 50 and 90 % of NDR and at saturation, the longest burst that passes, and what each node of the
+router's graph costs. Some minutes; needs root.
+
+The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measured. ` + benchExit
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := findScenario(args[0])
+		if err != nil {
+			return err
+		}
+		return a.bench(cmd, f, []scenario.Scenario{s})
+	}
+	f.add(a, cmd)
+	cmd.ValidArgsFunction = a.complete(scenarioNames)
+	return cmd
+}
+
+const benchExit = "Exit code: 0 done, 1 a router broke down in the\nmiddle, 2 wrong input or a router that was named does not work, 130 interrupted."
+
+func newBenchPeers(a *app) *cobra.Command {
+	f := &benchFlags{effort: bench.Shared}
+	cmd := verb("peers [SCENARIO...]", "Compare with other routers",
+		"  corelane bench peers\n  corelane bench peers vxlan-encap routed --router corelane --router ovs", nil)
+	cmd.Long = `Measure Corelane and all peers that are installed in the same scenarios, with the same generator on the same CPUs. The main
+scenarios, or those that are named. All routers of a scenario are up at once and take turns window by window: machines
+drift, so only neighbouring windows are compared. dpdk-testpmd, which only passes frames on, is the ceiling of the machine.
+
+A peer that is not installed or does not work is left out with a note; one that --router names has to work. ` + benchExit
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		list, err := bench.Main()
+		if len(args) > 0 {
+			list = nil
+		}
+		for _, name := range args {
+			var s scenario.Scenario
+			if s, err = findScenario(name); err != nil {
+				break
+			}
+			list = append(list, s)
+		}
+		if err != nil {
+			return err
+		}
+		return a.bench(cmd, f, list)
+	}
+	f.add(a, cmd)
+	cmd.ValidArgsFunction = a.complete(scenarioNames)
+	return cmd
+}
+
+func findScenario(name string) (scenario.Scenario, error) {
+	s, err := scenario.Find(name)
+	if err != nil {
+		return s, &usageError{field: "scenario", text: strings.TrimPrefix(err.Error(), "scenario ")}
+	}
+	return s, nil
+}
+
+func newBenchCompare(a *app) *cobra.Command {
+	cmd := verb("compare A B", "Compare two results, and say what is noise", "  corelane bench compare before.json after.json",
+		func(_ context.Context, args []string) error {
+			var pair [2]*results.Result
+			for i, path := range args {
+				r, err := loadResult(path)
+				if err != nil {
+					return err
+				}
+				pair[i] = r
+			}
+			c, err := results.Compare(pair[0], pair[1])
+			if err != nil {
+				return &usageError{field: "results", text: err.Error()}
+			}
+			if a.json() {
+				return json.NewEncoder(a.stdout).Encode(c)
+			}
+			return c.Print(a.stdout)
+		})
+	cmd.Long = `Compare two results, B with A: for each scenario and router that both hold, the ratio of the saturated rates with a confidence
+interval, and whether it is a difference or noise.`
+	cmd.ValidArgsFunction = resultFiles
+	return cmd
+}
+
+func resultFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func loadResult(path string) (*results.Result, error) {
+	r, err := results.Load(path)
+	if err != nil {
+		return nil, &usageError{field: "result", text: err.Error()}
+	}
+	return r, nil
+}
+
+func newBenchReport(a *app) *cobra.Command {
+	cmd := verb("report FILE", "Draw a result as a page of HTML", "  corelane bench report corelane-bench-20260101-120000.json > report.html",
+		func(_ context.Context, args []string) error {
+			r, err := loadResult(args[0])
+			if err != nil {
+				return err
+			}
+			return report.Write(a.stdout, r)
+		})
+	cmd.Long = `Draw a result as a page of HTML that needs no other file and no network, on standard output. A run of the benchmark leaves
+one beside its result; this one is for results of other machines, or of interrupted runs.`
+	cmd.ValidArgsFunction = resultFiles
+	return cmd
+}
+
+// benchTable is the summary at the end of a run.
+func (a *app) benchTable(r *results.Result) error {
+	head := []string{"SCENARIO", "FLOWS", "ROUTES", "ROUTER", "MPPS", "QUIET", "OF CEILING", "(SPREAD)", "NDR", "PDR", "P50 US", "P99 US", "LIMITED BY"}
+	err := a.rows(head, func(add func(...string) error) error {
+		for i := range r.Runs {
+			if err := add(benchRow(r, &r.Runs[i])...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	fmt.Fprintln(a.stdout, `
+Mpps: median of the windows; quiet: their 90th percentile. NDR: without loss, PDR: with 0.01 %. Latency: at 50 % of NDR.`)
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		switch {
+		case run.Error != "":
+			fmt.Fprintf(a.stdout, "%s: failed: %s\n", run.Key(), run.Error)
+		case run.Bottleneck.Why != "":
+			fmt.Fprintf(a.stdout, "%s: limited by the %s: %s\n", run.Key(), run.Bottleneck.Who, run.Bottleneck.Why)
+		}
+	}
+	return err
+}
+
+func benchRow(r *results.Result, run *results.Run) []string {
+	s := r.Summary(run)
+	ratio, spread := "-", "-"
+	if s.Ratio > 0 {
+		ratio, spread = fmt.Sprintf("%.2f", s.Ratio), fmt.Sprintf("(%.2f to %.2f, %s)", s.Low, s.High, s.Windows)
+	}
+	p50, p99 := "-", "-"
+	for _, l := range run.Latency {
+		if strings.HasPrefix(l.Load, "50% ") {
+			p50, p99 = results.Digits(l.P50), results.Digits(l.P99)
+		}
+	}
+	limit := run.Bottleneck.Who
+	if run.Error != "" {
+		limit = "failed"
+	}
+	return []string{run.Scenario, strconv.Itoa(run.Flows), strconv.Itoa(run.Routes), run.Router, results.Digits(s.Median / 1e6),
+		results.Digits(s.Quiet / 1e6), ratio, spread, searchRate(run.NDR), searchRate(run.PDR), p50, p99, limit}
+}
+
+// searchRate of a search, with a mark where the generator was the limit.
+func searchRate(s *results.Search) string {
+	switch {
+	case s == nil, s.Rate == 0 && s.Limited != "":
+		return "-"
+	case s.Rate == 0:
+		return "none"
+	case s.Limited != "":
+		return results.Digits(s.Rate/1e6) + "*"
+	}
+	return results.Digits(s.Rate / 1e6)
+}
