@@ -5,15 +5,18 @@ DESTDIR ?=
 KEEP ?=
 PROFILE ?= all
 HUGE_MB ?= 1024
+BENCH_MB ?= 2048
+BENCH_OUT ?= bench-results
+BENCH ?=
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-deps: ## install what is missing from the distribution (PROFILE=build|demo|test|lint|deb|all; needs root when something is)
+deps: ## install what is missing from the distribution (PROFILE=build|demo|test|bench|lint|deb|all; needs root when something is)
 	@tools/deps.sh $(PROFILE)
 
 deps-%:
@@ -46,6 +49,10 @@ soak: root-soak deps-test ## ten minutes of traffic while everything changes (ne
 
 fuzz: deps-test ## fuzz each parser for FUZZ_SECONDS (default 60)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/test.sh fuzz
+
+bench: root-bench deps-bench ## ten minutes: how fast Corelane and its peers are on this machine (needs root; BENCH="--quick" for less)
+	@tools/build.sh
+	@tools/with-hugepages.sh $(BENCH_MB) -- bin/corelane bench peers --out $(BENCH_OUT) $(BENCH)
 
 bench-micro: deps-build ## cycles per packet of the inner loops
 	@tools/build.sh
