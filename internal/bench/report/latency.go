@@ -77,7 +77,7 @@ func latencyFigure(g *group, runs []*result.Run, s scale, p palette, id string) 
 		}
 		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: cells})
 		if l.LateFrames > 0 {
-			f.Caption += fmt.Sprintf("%s: the generator sent %s late. ", name, plural(l.LateFrames, "frame"))
+			f.Caption += fmt.Sprintf("%s: the generator could not send %s in time. ", name, plural(l.LateFrames, "frame"))
 		}
 	}
 	f.Plot = c.svg(id, bottom+axisHeight, "Latency in "+g.Title, strings.Join(told, ". "))

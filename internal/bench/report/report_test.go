@@ -32,7 +32,7 @@ func TestReport(t *testing.T) {
 		`<title>Corelane benchmark: Corelane forwards`, "times ovs", "AMD EPYC 9R14", "took 11 min 42 s", "64-byte frames, 1 worker",
 		`<th scope="row">ovs</th><td class="note" colspan="7">MPLS over UDP: this router has no such encapsulation</td>`,
 		"vxlan-encap, 100,000 flows, 100,000 routes", `<td class="right">≥ 1,048,576</td>`, "1,024 of 2 MB", "isolcpus=managed_irq,domain,1",
-		"vpp left out: vpp is not installed", "dropped by the router: rx_dropped 48,211,233", "the generator sent 12 frames late",
+		"vpp left out: vpp is not installed", "dropped by the router: rx_dropped 48,211,233", "the generator could not send 12 frames in time",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no '%s'", want)

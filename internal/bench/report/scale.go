@@ -24,11 +24,15 @@ func linear(largest float64) scale {
 
 // between is a linear scale whose ends are round numbers around the values.
 func between(smallest, largest float64) scale {
-	if !(largest > smallest) {
+	if !(smallest > 0) {
 		return linear(largest)
 	}
-	step := roundStep((largest - smallest) / 2)
-	return scale{low: step * math.Floor(smallest/step), high: step * math.Ceil(largest/step), step: step}
+	step := roundStep(math.Max(largest-smallest, largest/10) / 2)
+	low, high := math.Floor(smallest/step), math.Ceil(largest/step)
+	if low == high {
+		low, high = low-1, high+1
+	}
+	return scale{low: step * low, high: step * high, step: step}
 }
 
 // logarithmic scale over whole decades around values above 0.
