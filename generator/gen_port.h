@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_common.h>
@@ -14,7 +15,9 @@
 
 #define PORT_NAME_SIZE 64
 #define PORT_QUEUES 16
-#define PORT_BURST 64 // frames reserved or peeked at once
+#define PORT_BURST 64u // frames reserved or peeked at once
+#define PORT_AHEAD 32u // so long before a frame is touched its lines have to be on their way
+#define PORT_FRAMES (PORT_BURST + PORT_AHEAD)
 
 struct frame {
 	uint8_t *data;
@@ -23,7 +26,11 @@ struct frame {
 
 struct gen_port;
 
+// Arrays of frames have room for PORT_FRAMES: behind the n that are asked for, the addresses of those that come next are
+// filled in, for prefetching, or any address.
 struct gen_port_ops {
+	// The first of the frames that came are on their way when peek comes. May be NULL.
+	void (*look)(struct gen_port *p, unsigned queue);
 	// Up to n buffers that hold the pattern (head.h) from the port's head on.
 	unsigned (*reserve)(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n);
 	// The first n of them are complete. Returns how many the port took.
@@ -59,4 +66,5 @@ struct gen_port {
 // Returns 0 or -errno with err filled, field "ports...".
 int gen_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err);
 void gen_port_close(struct gen_port *p);
+void *port_new(size_t size);                                // zeroed, aligned to cache lines; free() it
 void gen_port_down(struct gen_port *p, const char *reason); // ends a trial that uses it

@@ -47,13 +47,34 @@ static int refuse(struct error *err, const char *field, uint32_t value, const ch
 	return error_set(err, EINVAL, field, text, valid, "%s", why);
 }
 
-int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy, struct error *err)
+static uint16_t get_be(const uint8_t *at)
 {
-	uint16_t ip, udp_sum;
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+// The UDP header that follows the first IP header is the outer one, when that is not the innermost.
+static void find_outer(struct layout *l, const uint8_t *header, size_t n)
+{
+	size_t at = 12, udp;
 	bool six;
 
-	if (n < RTE_ETHER_HDR_LEN + IP4 + UDP || n > HEADER_MAX)
-		return refuse(err, "streams.header", (uint32_t)n, "42 to 240 bytes", "has a wrong length");
+	while (at + 6 < n && get_be(header + at) == RTE_ETHER_TYPE_VLAN)
+		at += 4;
+	six = get_be(header + at) == RTE_ETHER_TYPE_IPV6;
+	udp = at + 2 + (six ? IP6 : IP4);
+	if (udp + UDP > l->inner || (!six && header[at + 2] != 0x45) || header[at + 2 + (six ? 6 : 9)] != IPPROTO_UDP)
+		return;
+	l->outer_ipv6 = six;
+	l->outer_udp = (uint16_t)udp;
+	if (get_be(header + udp + 6) != 0)
+		l->outer_sum = (uint16_t)(udp + 6);
+}
+
+static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, struct error *err)
+{
+	bool six;
+	uint16_t ip;
+
 	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
 		return refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header", "is outside of it");
 	six = header[inner] >> 4 == 6;
@@ -62,29 +83,64 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 		return refuse(err, "streams.inner_offset", inner,
 			      "an IPv4 or IPv6 header without options, then UDP, the header's last",
 			      "is not the innermost IP header");
-	if (entropy != 0 && (entropy < RTE_ETHER_HDR_LEN + IP4 || entropy + UDP > inner))
-		return refuse(err, "streams.entropy_offset", entropy, "0, or the offset of an outer UDP header",
-			      "is no outer UDP header");
-	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .entropy = (uint16_t)entropy, .ipv6 = six};
+	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .ipv6 = six};
 	l->source = (uint16_t)(inner + (six ? 20 : 12));
 	l->destination = (uint16_t)(inner + ip - 4);
 	l->ip_sum = six ? 0 : (uint16_t)(inner + 10);
-	memcpy(&udp_sum, header + inner + ip + 6, sizeof(udp_sum));
-	l->udp_sum = udp_sum != 0 ? (uint16_t)(inner + ip + 6) : 0;
+	if (get_be(header + inner + ip + 6) != 0)
+		l->udp_sum = (uint16_t)(inner + ip + 6);
 	return 0;
 }
 
-// Sum of the innermost UDP datagram and its pseudo header. The probe adds nothing (probe.h).
-static uint16_t udp_base(const struct layout *l, const uint8_t *frame, uint16_t size)
+int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy, struct error *err)
 {
-	uint16_t udp = l->destination + 4, length = (uint16_t)(size - udp);
-	const uint8_t *addresses = frame + l->inner + (l->ipv6 ? 8 : 12);
-	uint16_t s = sum_of(addresses, udp - (size_t)(addresses - frame));
+	int ret;
+
+	if (n < RTE_ETHER_HDR_LEN + IP4 + UDP || n > HEADER_MAX)
+		return refuse(err, "streams.header", (uint32_t)n, "42 to 240 bytes", "has a wrong length");
+	ret = parse_inner(l, header, n, inner, err);
+	if (ret < 0)
+		return ret;
+	find_outer(l, header, n);
+	if (entropy != 0 && entropy != l->outer_udp)
+		return refuse(err, "streams.entropy_offset", entropy, "0, or the offset of the outer UDP header",
+			      "is no outer UDP header");
+	l->entropy = (uint16_t)entropy;
+	if (l->outer_sum != 0 && (inner - l->outer_udp) % 2 != 0)
+		return refuse(err, "streams.inner_offset", inner, "an even distance to an outer UDP header with a checksum",
+			      "is at an odd one");
+	return 0;
+}
+
+// Sum of a UDP datagram that reaches to the end of the frame, and of its pseudo header. What is not known yet is zero in it.
+static uint16_t udp_base(const uint8_t *frame, uint16_t udp, bool ipv6, uint16_t size)
+{
+	uint16_t n = ipv6 ? 32 : 8, length = (uint16_t)(size - udp), s = sum_of(frame + udp - n, n); // the addresses
 
 	s = add(s, rte_cpu_to_be_16(IPPROTO_UDP));
 	s = add(s, rte_cpu_to_be_16(length));
-	s = add(s, sum_of(frame + udp, UDP));
-	return add(s, sum_of(frame + l->size + PROBE_SIZE, (size_t)(size - l->size - PROBE_SIZE)));
+	return add(s, sum_of(frame + udp, length));
+}
+
+// The frame with everything that is the same for all flows; what flows vary, and the probe, is zero: it adds nothing.
+static void lay_out(uint8_t *frame, const struct layout *l, const uint8_t *header, uint16_t size,
+		    const struct length_field *lengths, unsigned n_lengths)
+{
+	unsigned i;
+
+	memcpy(frame, pattern, size);
+	memcpy(frame, header, l->size);
+	memset(frame + l->size, 0, PROBE_SIZE);
+	for (i = 0; i < n_lengths; i++)
+		put16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
+	memset(frame + l->source, 0, 4);
+	memset(frame + l->destination, 0, 8);
+	if (l->udp_sum)
+		put16(frame + l->udp_sum, 0);
+	if (l->outer_sum)
+		put16(frame + l->outer_sum, 0);
+	if (l->entropy)
+		put16(frame + l->entropy, 0);
 }
 
 void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size, const struct length_field *lengths,
@@ -93,12 +149,7 @@ void head_build(struct head *h, const struct layout *l, const uint8_t *header, u
 	uint8_t frame[FRAME_MAX];
 	unsigned i;
 
-	memcpy(frame, pattern, size);
-	memcpy(frame, header, l->size);
-	for (i = 0; i < n_lengths; i++)
-		put16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
-	memset(frame + l->source, 0, 4); // what flows vary counts as zero
-	memset(frame + l->destination, 0, 8);
+	lay_out(frame, l, header, size, lengths, n_lengths);
 	for (i = 0; i < n_ip4; i++) {
 		put16(frame + ip4[i] + 10, 0);
 		put16(frame + ip4[i] + 10, (uint16_t)~sum_of(frame + ip4[i], (size_t)(frame[ip4[i]] & 0xf) * 4));
@@ -107,10 +158,10 @@ void head_build(struct head *h, const struct layout *l, const uint8_t *header, u
 		put16(frame + l->ip_sum, 0);
 		h->ip_sum = sum_of(frame + l->inner, IP4);
 	}
-	if (l->udp_sum) {
-		put16(frame + l->udp_sum, 0);
-		h->udp_sum = udp_base(l, frame, size);
-	}
+	if (l->udp_sum)
+		h->udp_sum = udp_base(frame, l->destination + 4, l->ipv6, size);
+	if (l->outer_sum)
+		h->outer_sum = udp_base(frame, l->outer_udp, l->outer_ipv6, size);
 	h->size = size;
 	memcpy(h->bytes, pattern, sizeof(h->bytes));
 	memcpy(h->bytes, frame, RTE_MIN(size, (uint16_t)sizeof(h->bytes)));

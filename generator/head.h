@@ -28,19 +28,21 @@ struct length_field { // 16 bits, big-endian: size - minus
 // Where things are in the header; 0 = not there.
 struct layout {
 	uint16_t size;        // of the header; the probe follows
-	uint16_t source;      // low 32 bits of the innermost source address
+	uint16_t inner;       // innermost IP header
+	uint16_t source;      // low 32 bits of its source address
 	uint16_t destination; // low 32 bits, with the ports behind them
 	uint16_t ip_sum;      // checksum of the innermost IPv4 header
 	uint16_t udp_sum;     // of the innermost UDP header
 	uint16_t entropy;     // outer UDP source port
-	uint16_t inner;       // innermost IP header
-	bool ipv6;
+	uint16_t outer_udp;
+	uint16_t outer_sum; // checksum of the outer UDP header
+	bool ipv6, outer_ipv6;
 };
 
 struct head {
 	uint8_t bytes[HEAD_MAX];
-	uint16_t size;            // of the frame
-	uint16_t ip_sum, udp_sum; // sums without what the flow adds
+	uint16_t size;                       // of the frame
+	uint16_t ip_sum, udp_sum, outer_sum; // sums without what the flow adds
 } __rte_cache_aligned;
 
 int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy, struct error *err);

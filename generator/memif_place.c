@@ -7,8 +7,6 @@
 #include "head.h"
 #include "port/memif/memif_burst.h"
 
-#define AHEAD 32 // slots fetched beyond those that are asked for
-
 static __rte_always_inline uint8_t *buffer_of(const struct memif_queue *q, uint16_t pos)
 {
 	return q->buffers + (size_t)(pos & (q->size - 1)) * q->buffer_stride;
@@ -67,24 +65,70 @@ static __rte_always_inline unsigned room_of(struct place_tx *t, unsigned n)
 	return 0;
 }
 
+static __rte_always_inline void fetch_tx(struct place_tx *t, unsigned n, unsigned head)
+{
+	unsigned line;
+
+	if ((uint16_t)(t->fetched - t->q->pos) > t->q->size)
+		t->fetched = t->q->pos;
+	for (; (int16_t)(t->q->pos + n - t->fetched) > 0; t->fetched++)
+		for (line = 0; line < head; line += RTE_CACHE_LINE_SIZE)
+			prefetch_write(buffer_of(t->q, t->fetched) + line);
+}
+
+// The slots from pos on, one after the other.
+struct walk {
+	const struct memif_queue *q;
+	uint8_t *buffer;
+	uint64_t *desc; // first word: flags, region, length
+	unsigned left;  // until the ring begins again
+};
+
+static __rte_always_inline struct walk walk_from(const struct memif_queue *q, uint16_t pos)
+{
+	unsigned slot = pos & (q->size - 1);
+
+	return (struct walk){.q = q,
+			     .buffer = q->buffers + (size_t)slot * q->buffer_stride,
+			     .desc = (uint64_t *)&q->ring->desc[slot],
+			     .left = q->size - slot};
+}
+
+static __rte_always_inline void walk_on(struct walk *w)
+{
+	if (unlikely(--w->left == 0)) {
+		*w = walk_from(w->q, 0);
+		return;
+	}
+	w->buffer += w->q->buffer_stride;
+	w->desc += 2;
+}
+
+// The addresses of what comes next, and of nothing that is not ours.
+static __rte_always_inline void fill_ahead(struct walk *w, struct frame *frames, unsigned ours)
+{
+	unsigned i;
+
+	for (i = 0; i < ours; i++, walk_on(w))
+		frames[i].data = w->buffer;
+	for (; i < PORT_AHEAD; i++)
+		frames[i].data = w->q->buffers;
+}
+
 unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, unsigned head)
 {
-	struct memif_queue *q = t->q;
-	unsigned room = room_of(t, n + AHEAD), fetch = RTE_MIN(room, n + AHEAD), i, line;
+	unsigned room = room_of(t, n), more, i;
+	struct walk w = walk_from(t->q, t->q->pos);
 
-	if (unlikely(q->fault))
+	if (room == 0 || unlikely(t->q->fault))
 		return 0;
-	if ((uint16_t)(t->fetched - q->pos) > q->size)
-		t->fetched = q->pos;
-	for (; t->fetched != (uint16_t)(q->pos + fetch); t->fetched++) {
-		uint8_t *b = buffer_of(q, t->fetched);
-
-		for (line = 0; line < head; line += RTE_CACHE_LINE_SIZE)
-			prefetch_write(b + line);
-	}
+	fetch_tx(t, RTE_MIN(room, PORT_AHEAD), head);
 	n = RTE_MIN(n, room);
-	for (i = 0; i < n; i++)
-		frames[i].data = buffer_of(q, (uint16_t)(q->pos + i));
+	more = RTE_MIN(room - n, PORT_AHEAD);
+	for (i = 0; i < n; i++, walk_on(&w))
+		frames[i].data = w.buffer;
+	fill_ahead(&w, frames + n, more);
+	t->fetched = (uint16_t)(t->q->pos + n + more); // by who writes them
 	return n;
 }
 
@@ -104,7 +148,7 @@ unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n
 	for (i = 0; i < n; i++) {
 		uint16_t slot = (uint16_t)((q->pos + i) & (q->size - 1));
 
-		if (t->lengths[slot] != frames[i].length) {
+		if (unlikely(t->lengths[slot] != frames[i].length)) {
 			t->lengths[slot] = frames[i].length;
 			desc_write(q, slot, (uint64_t)frames[i].length << 32);
 		}
@@ -129,21 +173,23 @@ static __rte_always_inline unsigned filled_of(struct place_rx *r, unsigned n)
 	return 0;
 }
 
-static __rte_always_inline void fetch(struct place_rx *r, unsigned n, unsigned probe)
+// Descriptors, of which four share a line, and probes.
+static __rte_always_inline void fetch_rx(struct place_rx *r, unsigned n, unsigned probe)
 {
 	struct memif_queue *q = r->q;
 
 	if ((uint16_t)(r->fetched - q->pos) > q->size)
 		r->fetched = q->pos;
-	for (; r->fetched != (uint16_t)(q->pos + n); r->fetched++) {
-		const uint8_t *b = buffer_of(q, r->fetched) + probe;
-
-		if ((r->fetched & 3) == 0)
+	for (; (int16_t)(q->pos + n - r->fetched) > 0; r->fetched++) {
+		if ((r->fetched & 3) == 0 || r->fetched == q->pos)
 			prefetch_write(&q->ring->desc[r->fetched & (q->size - 1)]);
-		__builtin_prefetch(b);
-		if ((probe & 63) > 64 - PROBE_SIZE)
-			__builtin_prefetch(b + PROBE_SIZE - 1);
+		__builtin_prefetch(buffer_of(q, r->fetched) + probe);
 	}
+}
+
+void place_look(struct place_rx *r, unsigned probe)
+{
+	fetch_rx(r, RTE_MIN(filled_of(r, PORT_BURST), PORT_AHEAD), probe);
 }
 
 // A frame in several buffers: none of ours is too small for what we sent, but others may send, too.
@@ -171,34 +217,49 @@ static __rte_noinline unsigned gather(struct place_rx *r, struct frame *f, unsig
 
 unsigned place_peek(struct place_rx *r, struct frame *frames, unsigned n, unsigned probe)
 {
-	struct memif_queue *q = r->q;
-	unsigned avail = filled_of(r, n + AHEAD), i;
+	const struct memif_queue *q = r->q;
+	unsigned avail = filled_of(r, n), more, i;
+	struct walk w = walk_from(q, q->pos);
+	uint64_t head;
 
 	if (avail == 0 || unlikely(q->fault))
 		return 0;
-	fetch(r, RTE_MIN(avail, n + AHEAD), probe);
+	fetch_rx(r, RTE_MIN(avail, PORT_AHEAD), probe);
 	n = RTE_MIN(n, avail);
-	for (i = 0; i < n; i++) {
-		struct snapshot s = desc_read(q, (uint16_t)(q->pos + i), true);
-
-		if (unlikely(s.head & MEMIF_DESC_NEXT || desc_length(s) > q->buffer_size))
-			return i > 0 ? i : gather(r, frames, avail);
-		frames[i] = (struct frame){.data = buffer_of(q, (uint16_t)(q->pos + i)), .length = desc_length(s)};
+	more = RTE_MIN(avail - n, PORT_AHEAD);
+	for (i = PORT_AHEAD; i < n + more; i += 4)
+		prefetch_write(&q->ring->desc[(q->pos + i) & (q->size - 1)]);
+	for (i = 0; i < n; i++, walk_on(&w)) {
+		head = __atomic_load_n(w.desc, __ATOMIC_RELAXED);
+		if (unlikely(head & MEMIF_DESC_NEXT || head >> 32 > q->buffer_size))
+			break;
+		frames[i] = (struct frame){.data = w.buffer, .length = (uint32_t)(head >> 32)};
 	}
+	if (unlikely(i < n)) {
+		if (i == 0)
+			n = gather(r, frames, avail);
+		else
+			n = i;
+		more = 0;
+	}
+	fill_ahead(&w, frames + n, more);
+	r->fetched = (uint16_t)(q->pos + n + more); // by who reads them
 	return n;
 }
 
 void place_release(struct place_rx *r, unsigned n)
 {
 	struct memif_queue *q = r->q;
+	struct walk w = walk_from(q, q->pos);
+	uint64_t empty = (uint64_t)q->buffer_size << 32;
 	unsigned i;
 
 	if (unlikely(r->chain > 0)) {
 		n = r->chain;
 		r->chain = 0;
 	}
-	for (i = 0; i < n; i++)
-		desc_write(q, (uint16_t)(q->pos + i), (uint64_t)q->buffer_size << 32);
+	for (i = 0; i < n; i++, walk_on(&w))
+		__atomic_store_n(w.desc, empty, __ATOMIC_RELAXED);
 	q->pos = (uint16_t)(q->pos + n);
 	__atomic_store_n(q->own_index, (uint16_t)(q->pos + q->size), __ATOMIC_RELEASE);
 }

@@ -28,6 +28,7 @@ void place_tx_fini(struct place_tx *t);
 void place_rx_fini(struct place_rx *r);
 void place_lay(struct place_tx *t); // the pattern, again
 
+void place_look(struct place_rx *r, unsigned probe);
 unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, unsigned head);
 unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n);
 unsigned place_peek(struct place_rx *r, struct frame *frames, unsigned n, unsigned probe);

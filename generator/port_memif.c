@@ -30,6 +30,15 @@ static struct memif_shm *shm_of(const struct memif_port *m)
 	return __atomic_load_n(&m->shm, __ATOMIC_ACQUIRE);
 }
 
+static void look(struct gen_port *p, unsigned queue)
+{
+	struct memif_port *m = (struct memif_port *)p;
+	const struct memif_shm *shm = shm_of(m);
+
+	if (likely(shm != NULL && queue < shm->n_rx))
+		place_look(&m->rx[queue], p->probe);
+}
+
 static unsigned reserve(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
 {
 	struct memif_port *m = (struct memif_port *)p;
@@ -141,27 +150,51 @@ static void memif_close(struct gen_port *p)
 	free(m);
 }
 
-static const struct gen_port_ops ops = {
-	.reserve = reserve, .commit = commit, .peek = peek, .release = release, .up = is_up, .lay = lay, .close = memif_close};
+// Offsets in the shared memory are 32 bits.
+static int check_size(const struct memif_port *m, struct error *err)
+{
+	char text[16];
+
+	if (memif_shm_size(2u * m->mif.queues, m->mif.log2_ring, m->mif.buffer_size) <= UINT32_MAX)
+		return 0;
+	snprintf(text, sizeof(text), "%u", m->port.cfg.ring_size);
+	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB", "is too large");
+}
+
+static const struct gen_port_ops ops = {.look = look,
+					.reserve = reserve,
+					.commit = commit,
+					.peek = peek,
+					.release = release,
+					.up = is_up,
+					.lay = lay,
+					.close = memif_close};
+
+void memif_config(struct memif_if *mif, const struct port_config *cfg, void *arg)
+{
+	*mif = (struct memif_if){
+		.base = loop_base(), .id = cfg->id, .client = !cfg->server, .queues = (uint16_t)cfg->queues, .arg = arg};
+	mif->log2_ring = (uint8_t)rte_log2_u32(cfg->ring_size);
+	mif->buffer_size = RTE_MAX(BUFFER, RTE_ALIGN(cfg->frame_size, (uint32_t)RTE_CACHE_LINE_SIZE));
+	snprintf(mif->name, sizeof(mif->name), "corelane-gen %.16s", cfg->name);
+	memcpy(mif->socket, cfg->socket, sizeof(mif->socket));
+}
 
 int memif_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err)
 {
-	struct memif_port *m = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*m));
+	struct memif_port *m = port_new(sizeof(*m));
 	int ret;
 
 	if (m == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
-	memset(m, 0, sizeof(*m));
 	m->port = (struct gen_port){.ops = &ops, .cfg = *cfg, .n_tx = cfg->queues, .n_rx = cfg->queues};
-	m->mif = (struct memif_if){
-		.base = loop_base(), .id = cfg->id, .client = true, .queues = (uint16_t)cfg->queues, .up = on_up, .down = on_down};
+	memif_config(&m->mif, cfg, m);
+	m->mif.up = on_up;
+	m->mif.down = on_down;
 	m->mif.failed = on_failed;
-	m->mif.arg = m;
-	m->mif.log2_ring = (uint8_t)rte_log2_u32(cfg->ring_size);
-	m->mif.buffer_size = RTE_MAX(BUFFER, RTE_ALIGN(cfg->frame_size, (uint32_t)RTE_CACHE_LINE_SIZE));
-	snprintf(m->mif.name, sizeof(m->mif.name), "corelane-gen %.16s", cfg->name);
-	memcpy(m->mif.socket, cfg->socket, sizeof(m->mif.socket));
-	ret = memif_if_start(&m->mif, err);
+	ret = check_size(m, err);
+	if (ret == 0)
+		ret = memif_if_start(&m->mif, err);
 	if (ret < 0) {
 		free(m);
 		return ret;

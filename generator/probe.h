@@ -36,12 +36,30 @@ static __rte_always_inline uint64_t probe_base(uint16_t stream, uint8_t trial)
 	return (uint64_t)stream << 16 | (uint64_t)trial << 56;
 }
 
-static __rte_always_inline struct probe probe_make(uint64_t base, uint32_t flow, uint32_t sequence, uint64_t time)
-{
-	struct probe p = {.id = base | (uint64_t)flow << 32, .stamp = sequence | time << 32};
+// Probes of flows that differ in nothing else.
+struct probe_maker {
+	uint64_t base, stamp;
+	uint32_t sum;
+};
 
-	p.id |= (uint16_t)~probe_fold(p.id, p.stamp);
-	return p;
+static __rte_always_inline struct probe_maker probe_maker(uint64_t base, uint32_t sequence, uint32_t time)
+{
+	struct probe_maker m = {.base = base, .stamp = sequence | (uint64_t)time << 32};
+
+	m.sum = probe_fold(m.base, m.stamp);
+	return m;
+}
+
+static __rte_always_inline void probe_write(const struct probe_maker *m, uint8_t *at, uint32_t flow)
+{
+	uint32_t sum = m->sum + (flow & 0xffff) + (flow >> 16);
+	uint64_t id;
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16; // its low half is the sum
+	id = m->base | (uint64_t)flow << 32 | (uint16_t)~sum;
+	memcpy(at, &id, sizeof(id));
+	memcpy(at + sizeof(id), &m->stamp, sizeof(m->stamp));
 }
 
 static __rte_always_inline struct probe probe_read(const uint8_t *at)
@@ -54,7 +72,11 @@ static __rte_always_inline struct probe probe_read(const uint8_t *at)
 
 static __rte_always_inline bool probe_intact(struct probe p)
 {
-	return probe_fold(p.id, p.stamp) == 0xffff;
+	uint64_t s = p.id + p.stamp;
+
+	s += s < p.id;
+	// A multiple of 0xffff: its product with the inverse of 0xffff (modulo 2^64) is small. All zero is one, too, but of no trial.
+	return s * 0xfffefffefffeffffu <= UINT64_MAX / 0xffff;
 }
 
 static __rte_always_inline uint32_t probe_stream(struct probe p)

@@ -104,15 +104,6 @@ static void close_ports(struct profile *p)
 	p->n_ports = 0;
 }
 
-static uint32_t block_of(uint32_t n_flows, unsigned queues)
-{
-	uint32_t n = n_flows / queues;
-
-	if (n_flows == 1)
-		return PORT_BURST;
-	return n == 0 ? 1 : RTE_MIN(n, 32u);
-}
-
 // Streams named ports by index until these were open.
 static void connect_ports(struct profile *new)
 {
@@ -125,12 +116,15 @@ static void connect_ports(struct profile *new)
 		s = &new->streams[i];
 		s->tx = new->ports[s->tx_index];
 		s->rx = new->ports[s->rx_index];
-		s->block = block_of(s->n_flows, s->tx->n_tx);
+		s->block = stream_block(s->n_flows, s->tx->n_tx);
 		s->tx->head = RTE_MAX(s->tx->head, (uint16_t)RTE_ALIGN(s->layout.size + PROBE_SIZE, 64));
 		s->rx->probe = s->rx_probe;
 	}
-	for (i = 0; i < new->n_streams; i++) // what another stream's longer head left behind is overwritten, too
-		new->streams[i].copy = new->streams[i].tx->head;
+	for (i = 0; i < new->n_streams; i++) {
+		s = &new->streams[i];
+		s->copy = s->tx->head; // what another stream's longer head left behind is overwritten, too
+		s->usual_rx = s->rx_probe == s->rx->probe ? s->rx : NULL;
+	}
 	for (i = 0; i < new->n_ports; i++)
 		new->ports[i]->ops->lay(new->ports[i]);
 }

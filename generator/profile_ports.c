@@ -31,6 +31,7 @@ static int get_devargs(const char *in, struct port_config *out, struct error *er
 		return error_set(err, EINVAL, "ports.devargs", in, "a device of DPDK, up to 255 characters", "is none");
 	snprintf(out->devargs, sizeof(out->devargs), "%s", in);
 	out->queues = 1;
+	out->ring_size = 1024; // descriptors
 	return 0;
 }
 

@@ -3,12 +3,26 @@
 #include "trial.h"
 
 #define TURN 256        // frames of a queue in one poll
-#define FEW 32          // so few frames, and the queue
-#define REST_CYCLES 500 // rests so long: looking at it costs the router, too
+#define FEW 64          // less, and the queue rests: looking at it takes its lines from the router
+#define REST_PER_SLOT 4 // cycles, without a rate: a ring of 1024 gathers some 50 frames
+#define REST_PACED 300  // with one, where latency counts
+
+void look(const struct trial *t, uint64_t now)
+{
+	unsigned i, q;
+
+	for (i = 0; i < t->n_ports; i++) {
+		struct gen_port *p = t->ports[i];
+
+		for (q = 0; q < p->n_rx && p->ops->look != NULL; q++)
+			if (now >= p->rest_until[q])
+				p->ops->look(p, q);
+	}
+}
 
 static unsigned take(struct trial *t, struct gen_port *p, unsigned queue, uint64_t now)
 {
-	struct frame frames[PORT_BURST];
+	struct frame frames[PORT_FRAMES];
 	unsigned got = 0, n;
 
 	do {
@@ -34,7 +48,8 @@ unsigned receive(struct trial *t, uint64_t now)
 				continue;
 			n = take(t, p, q, now);
 			if (n < FEW)
-				p->rest_until[q] = now + REST_CYCLES;
+				p->rest_until[q] =
+					now + (t->plan.packets_per_second > 0 ? REST_PACED : REST_PER_SLOT * p->cfg.ring_size);
 			sum += n;
 		}
 	}

@@ -8,7 +8,7 @@
 
 #define TURN 256          // frames of a stream in one poll: those that come have to be taken, too
 #define QUANTUM 64u       // frames of a stream of weight 1 before it is the next one's turn
-#define REST_CYCLES 1000  // before a port that was full is looked at again: it would only take a few
+#define REST_PER_SLOT 4   // cycles before a port that was full is looked at again: it would only take a few
 #define SLOW_CYCLES 40000 // a poll that comes later than this is why frames find no room
 
 struct send_port {
@@ -111,7 +111,7 @@ static __rte_always_inline unsigned send_some(const struct trial *t, struct stre
 {
 	struct gen_port *port = s->tx;
 	unsigned queue = stream_queue(s), got, took;
-	struct frame frames[PORT_BURST];
+	struct frame frames[PORT_FRAMES];
 
 	got = port->ops->reserve(port, queue, frames, n);
 	if (got == 0)
@@ -179,7 +179,7 @@ static unsigned send_saturated(const struct trial *t, const struct send_state *d
 		sp->left -= took;
 		if (likely(took == n))
 			continue;
-		sp->rest_until = now + REST_CYCLES;
+		sp->rest_until = now + REST_PER_SLOT * s->tx->cfg.ring_size;
 		if (++full == s->tx->n_tx)
 			break;
 		stream_skip(s, n - took); // to the next queue

@@ -14,9 +14,19 @@
 #endif
 
 typedef uint8_t wide __attribute__((vector_size(32), aligned(1), may_alias));
+typedef uint8_t wide_aligned __attribute__((vector_size(32), may_alias));
 
-static __rte_always_inline void move64(uint8_t *dst, const uint8_t *src)
+static __rte_always_inline void move64(uint8_t *dst, const uint8_t *src) // both aligned
 {
-	((wide *)dst)[0] = ((const wide *)src)[0];
-	((wide *)dst)[1] = ((const wide *)src)[1];
+	((wide_aligned *)dst)[0] = ((const wide_aligned *)src)[0];
+	((wide_aligned *)dst)[1] = ((const wide_aligned *)src)[1];
+}
+
+static __rte_always_inline void prefetch_write(const void *p)
+{
+#ifdef __x86_64__ // the builtin does not emit it for the baseline that DPDK is built for
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
 }

@@ -2,13 +2,18 @@
 // The usual frame: its probe is where it should be, and whole. All others: sink_odd.c.
 #include "sink.h"
 
-#include "port/memif/memif_burst.h"
 #include "simd.h"
 
-struct hit {
+// What frames of one stream in a row add up to.
+struct tally {
 	struct stream *stream;
-	const struct frame *frame;
-	struct probe probe;
+	uint64_t received, bytes;
+};
+
+// Frames with the same time.
+struct moment {
+	uint32_t time;
+	unsigned n;
 };
 
 static void add_offset(struct sink *k, uint16_t offset)
@@ -36,26 +41,25 @@ void sink_start(struct sink *k, struct stream *streams, unsigned n, uint8_t tria
 		add_offset(k, streams[i].layout.size);
 }
 
-// RFC 4737: a frame is reordered when one with a higher number came before it.
-static __rte_always_inline void count_sequence(struct stream *s, struct flow_seen *seen, uint32_t sequence, uint32_t length)
+// RFC 4737: a frame is reordered when one with a higher number came before it. Returns false for a double.
+static __rte_always_inline bool count_sequence(struct stream *s, struct flow_seen *seen, uint32_t sequence)
 {
 	int32_t ahead = (int32_t)(sequence - seen->highest);
+	uint32_t bit;
 
 	if (likely(ahead > 0)) {
 		seen->window = likely(ahead < 32) ? seen->window << ahead | 1 : 1;
 		seen->highest = sequence;
-	} else {
-		uint32_t bit = ahead > -32 ? 1u << -ahead : 0; // too old: taken for new
-
-		if (seen->window & bit) {
-			s->count.duplicated++;
-			return;
-		}
-		seen->window |= bit;
-		s->count.reordered++;
+		return true;
 	}
-	s->count.received++;
-	s->count.received_bytes += length;
+	bit = ahead > -32 ? 1u << -ahead : 0; // too old: taken for new
+	if (seen->window & bit) {
+		s->count.duplicated++;
+		return false;
+	}
+	seen->window |= bit;
+	s->count.reordered++;
+	return true;
 }
 
 static __rte_always_inline void count_latency(struct sink *k, uint32_t time, uint32_t stamp, unsigned n)
@@ -67,62 +71,57 @@ static __rte_always_inline void count_latency(struct sink *k, uint32_t time, uin
 
 void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct probe p, uint32_t stamp)
 {
-	count_sequence(s, &s->seen[probe_flow(p)], probe_sequence(p), f->length);
+	if (!count_sequence(s, &s->seen[probe_flow(p)], probe_sequence(p)))
+		return;
+	s->count.received++;
+	s->count.received_bytes += f->length;
 	if (k->latency)
 		count_latency(k, probe_time(p), stamp, 1);
 }
 
-static __rte_always_inline bool usual(const struct sink *k, const struct gen_port *port, const struct frame *f, struct hit *hit)
+// The stream of a frame that is as it should be, as far as the probe tells; NULL: look closer.
+static __rte_always_inline struct stream *usual(const struct sink *k, const struct gen_port *port, const struct frame *f,
+						struct probe *p)
 {
-	struct probe p;
 	struct stream *s;
 	uint32_t id;
 
-	if (unlikely(f->length < port->probe + PROBE_SIZE))
-		return false;
-	p = probe_read(f->data + port->probe);
-	id = probe_stream(p);
-	if (unlikely(!probe_intact(p) || probe_trial(p) != k->trial || id >= k->n_streams))
-		return false;
+	*p = probe_read(f->data + port->probe);
+	id = probe_stream(*p);
+	if (unlikely(f->length < port->probe + PROBE_SIZE || !probe_intact(*p) || probe_trial(*p) != k->trial ||
+		     id >= k->n_streams))
+		return NULL;
 	s = &k->streams[id];
-	if (unlikely(s->rx != port || s->rx_probe != port->probe || probe_flow(p) >= s->n_flows))
-		return false;
-	*hit = (struct hit){.stream = s, .frame = f, .probe = p};
-	prefetch_write(&s->seen[probe_flow(p)]);
-	return true;
+	return likely(s->usual_rx == port && probe_flow(*p) < s->n_flows) ? s : NULL;
 }
 
-static __rte_always_inline void count_hits(const struct hit *hits, unsigned n)
+static __rte_always_inline void tally_end(struct tally *t)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
-		struct stream *s = hits[i].stream;
-
-		count_sequence(s, &s->seen[probe_flow(hits[i].probe)], probe_sequence(hits[i].probe), hits[i].frame->length);
-	}
+	if (t->stream == NULL)
+		return;
+	t->stream->count.received += t->received;
+	t->stream->count.received_bytes += t->bytes;
 }
 
-// Frames of one burst have the same time.
-static __rte_always_inline void count_latencies(struct sink *k, const struct hit *hits, unsigned n, uint32_t stamp)
+static __rte_always_inline void moment_end(struct sink *k, struct moment *m, uint32_t stamp)
 {
-	unsigned i, from;
-
-	for (i = 0; i < n; i++) {
-		from = i;
-		while (i + 1 < n && probe_time(hits[i + 1].probe) == probe_time(hits[from].probe))
-			i++;
-		count_latency(k, probe_time(hits[from].probe), stamp, i + 1 - from);
-	}
+	if (m->n > 0)
+		count_latency(k, m->time, stamp, m->n);
 }
 
-static void check_some(struct sink *k, const struct hit *hits, unsigned n)
+// Looks closely at the first frames of a trial and at one in SINK_SAMPLE, or at all.
+static void check_some(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n)
 {
 	bool all = k->verify == VERIFY_ALL || k->frames < SINK_FIRST;
 	unsigned i = all ? 0 : (unsigned)(-k->frames % SINK_SAMPLE);
+	struct stream *s;
+	struct probe p;
 
-	for (; i < n; i += all ? 1 : SINK_SAMPLE)
-		sink_check(k, hits[i].stream, hits[i].frame, hits[i].probe);
+	for (; i < n; i += all ? 1 : SINK_SAMPLE) {
+		s = usual(k, port, &frames[i], &p);
+		if (s != NULL) // else sink_odd() has
+			sink_check(k, s, &frames[i], p);
+	}
 }
 
 static void count_only(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n)
@@ -138,24 +137,51 @@ static void count_only(struct sink *k, const struct gen_port *port, const struct
 		k->streams[i].count.received_bytes += frames[n - 1].length;
 }
 
-WITH_AVX2 void sink_take(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n, uint32_t stamp)
+static __rte_always_inline void take(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n,
+				     uint32_t stamp, bool latency)
 {
-	struct hit hits[PORT_BURST];
-	unsigned i, found = 0;
+	struct moment moment = {0};
+	struct tally tally = {0};
+	struct probe p;
+	unsigned i;
 
+	for (i = 0; i < n; i++) {
+		struct stream *s = usual(k, port, &frames[i], &p);
+
+		__builtin_prefetch(frames[i + PORT_AHEAD].data + port->probe);
+		if (unlikely(s == NULL)) {
+			sink_odd(k, port, &frames[i], stamp);
+			continue;
+		}
+		if (unlikely(s != tally.stream)) {
+			tally_end(&tally);
+			tally = (struct tally){.stream = s};
+		}
+		if (unlikely(!count_sequence(s, &s->seen[probe_flow(p)], probe_sequence(p))))
+			continue;
+		tally.received++;
+		tally.bytes += frames[i].length;
+		if (latency && probe_time(p) != moment.time) {
+			moment_end(k, &moment, stamp);
+			moment = (struct moment){.time = probe_time(p)};
+		}
+		moment.n++;
+	}
+	tally_end(&tally);
+	if (latency)
+		moment_end(k, &moment, stamp);
+}
+
+void sink_take(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n, uint32_t stamp)
+{
 	if (unlikely(k->verify == VERIFY_NONE)) {
 		count_only(k, port, frames, n);
 		return;
 	}
-	for (i = 0; i < n; i++) {
-		if (likely(usual(k, port, &frames[i], &hits[found])))
-			found++;
-		else
-			sink_odd(k, port, &frames[i], stamp);
-	}
-	count_hits(hits, found);
 	if (k->latency)
-		count_latencies(k, hits, found, stamp);
-	check_some(k, hits, found);
+		take(k, port, frames, n, stamp, true);
+	else
+		take(k, port, frames, n, stamp, false);
+	check_some(k, port, frames, n);
 	k->frames += n;
 }

@@ -27,7 +27,7 @@ struct sink {
 	uint8_t trial;
 	enum verify verify;
 	bool latency;
-	uint32_t age;                   // how old a frame can be, clock units
+	uint32_t age;                   // that a frame may have, clock units
 	uint16_t offsets[SINK_OFFSETS]; // all places where a probe may be
 	unsigned n_offsets;
 	// gen-poll: rw.

@@ -6,34 +6,62 @@
 
 #include "simd.h"
 
-static __rte_always_inline void put16(uint8_t *at, uint16_t v)
+static __rte_always_inline void put16(uint8_t *at, uint32_t v)
 {
-	memcpy(at, &v, sizeof(v));
+	uint16_t low = (uint16_t)v;
+
+	memcpy(at, &low, sizeof(low));
 }
 
-static __rte_always_inline uint32_t fold(uint32_t s)
+static uint16_t get16(const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static __rte_always_inline uint32_t fold(uint32_t s) // of a few 16-bit words
 {
 	s = (s & 0xffff) + (s >> 16);
-	return (s & 0xffff) + (s >> 16);
+	return s + (s >> 16); // in the low half
 }
 
-static __rte_always_inline void put_udp_sum(uint8_t *at, uint16_t base, const struct flow *w)
+static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 {
 	uint16_t sum = (uint16_t)~fold((uint32_t)base + w->address_sum + w->source_port + w->destination_port);
 
-	put16(at, sum ? sum : 0xffff); // 0 would say that there is none
+	return sum ? sum : 0xffff; // 0 would say that there is none
 }
 
-static __rte_always_inline void put_flow(uint8_t *p, const struct layout *l, const struct head *h, const struct flow *w)
+// p: where the source address begins. The header ends with UDP, and there are no options: all else is at fixed distances.
+// Returns where the probe is.
+static __rte_always_inline uint8_t *put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6, bool with_sum)
 {
-	memcpy(p + l->source, &w->source, 4);
-	memcpy(p + l->destination, &w->destination, 8); // and the ports
-	if (l->ip_sum)
-		put16(p + l->ip_sum, (uint16_t)~fold((uint32_t)h->ip_sum + w->address_sum));
-	if (l->udp_sum)
-		put_udp_sum(p + l->udp_sum, h->udp_sum, w);
+	uint8_t *destination = p + (ipv6 ? 16 : 4);
+
+	memcpy(p, &w->source, 4);
+	memcpy(destination, &w->destination, 8); // and the ports
+	if (!ipv6)
+		put16(p - 2, ~fold((uint32_t)h->ip_sum + w->address_sum));
+	if (with_sum)
+		put16(destination + 10, udp_sum(h->udp_sum, w));
+	return destination + 12;
+}
+
+// The outer checksum covers what has just been put in.
+static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, const struct head *h, const struct flow *w)
+{
+	uint32_t sum = (uint32_t)h->outer_sum + w->address_sum + w->source_port + w->destination_port;
+
 	if (l->entropy)
-		put16(p + l->entropy, w->entropy);
+		sum += w->entropy;
+	if (l->ip_sum)
+		sum += get16(data + l->ip_sum);
+	if (l->udp_sum)
+		sum += get16(data + l->udp_sum);
+	sum = (uint16_t)~fold(sum);
+	put16(data + l->outer_sum, sum ? sum : 0xffff);
 }
 
 // Of the frame that carries a flow's sequence number: its place in the list of sizes.
@@ -45,6 +73,15 @@ static uint16_t turn_of(const struct stream *s, uint32_t flow, uint32_t sequence
 uint16_t stream_size(const struct stream *s, uint32_t flow, uint32_t sequence)
 {
 	return s->heads[s->turns[turn_of(s, flow, sequence)]].size;
+}
+
+uint32_t stream_block(uint32_t n_flows, unsigned queues)
+{
+	uint32_t n = n_flows / queues;
+
+	if (n_flows == 1)
+		return PORT_BURST;
+	return n == 0 ? 1 : RTE_MIN(n, 32u);
 }
 
 unsigned stream_queue(const struct stream *s)
@@ -59,39 +96,70 @@ unsigned stream_run(const struct stream *s)
 	if (s->tx->n_tx > 1)
 		n = RTE_MIN(n, s->block - s->at % s->block);
 	// The list of sizes begins again with sequence number 0.
-	if ((s->tx->n_tx > 1 && s->n_flows > 1) || unlikely(s->n_turns > 1 && s->sequence == UINT32_MAX))
+	if ((s->tx->n_tx > 1 && s->n_flows > 1) || unlikely(s->n_turns > 1 && s->sequence > UINT32_MAX - PORT_BURST))
 		n = RTE_MIN(n, s->n_flows - s->at);
 	return n;
 }
 
-static __rte_always_inline void advance(struct stream *s)
+// lines: of the head, 0 = as the stream says; one: there is but one size.
+static __rte_always_inline void build(struct stream *s, struct frame *frames, unsigned n, uint64_t base, uint32_t time,
+				      unsigned lines, bool one, bool ipv6)
 {
-	if (++s->at == s->n_flows) {
-		s->at = 0;
-		s->sequence++;
+	uint16_t turn = turn_of(s, s->at, s->sequence), copy = lines ? lines * 64 : s->copy, at;
+	uint16_t source = s->layout.source, entropy = s->layout.entropy;
+	struct probe_maker maker = probe_maker(base, s->sequence, time);
+	const struct flow *w = &s->flows[s->at], *last = &s->flows[s->n_flows - 1];
+	const struct head *h = &s->heads[s->turns[0]];
+	bool with_sum = s->layout.udp_sum != 0, outer_sum = s->layout.outer_sum != 0;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		uint8_t *data = frames[i].data, *probe;
+
+		for (at = 0; at < copy; at += 64)
+			prefetch_write(frames[i + PORT_AHEAD].data + at);
+		if (!one) {
+			h = &s->heads[s->turns[turn]];
+			turn = turn + 1 == s->n_turns ? 0 : turn + 1;
+		}
+		for (at = 0; at < copy; at += 64)
+			move64(data + at, h->bytes + at);
+		probe = put_flow(data + source, h, w, ipv6, with_sum);
+		if (entropy)
+			put16(data + entropy, w->entropy);
+		if (unlikely(outer_sum))
+			put_outer_sum(data, &s->layout, h, w);
+		probe_write(&maker, probe, (uint32_t)(w - s->flows));
+		frames[i].length = h->size;
+		if (unlikely(w++ == last)) {
+			w = s->flows;
+			maker = probe_maker(base, ++s->sequence, time);
+		}
 	}
+	s->at = (uint32_t)(w - s->flows);
 }
 
 WITH_AVX2 void stream_build(struct stream *s, struct frame *frames, unsigned n, uint8_t trial, uint32_t time)
 {
-	uint64_t base = probe_base(s->index, trial), stamp = (uint64_t)time;
-	uint16_t turn = turn_of(s, s->at, s->sequence), line;
-	const struct layout l = s->layout;
-	unsigned i;
+	uint64_t base = probe_base(s->index, trial);
 
-	for (i = 0; i < n; i++, advance(s)) {
-		const struct head *h = &s->heads[s->turns[turn]];
-		const struct flow *w = &s->flows[s->at];
-		struct probe p = probe_make(base, s->at, s->sequence, stamp);
-		uint8_t *data = frames[i].data;
+	if (s->layout.ipv6)
+		build(s, frames, n, base, time, 0, false, true);
+	else if (s->n_turns == 1 && s->copy == 64)
+		build(s, frames, n, base, time, 1, true, false);
+	else if (s->n_turns == 1 && s->copy == 128)
+		build(s, frames, n, base, time, 2, true, false);
+	else
+		build(s, frames, n, base, time, 0, false, false);
+}
 
-		for (line = 0; line < s->copy; line += 64)
-			move64(data + line, h->bytes + line);
-		put_flow(data, &l, h, w);
-		memcpy(data + l.size, &p, sizeof(p));
-		frames[i].length = h->size;
-		if (++turn == s->n_turns)
-			turn = 0;
+void stream_skip(struct stream *s, unsigned n)
+{
+	for (; n > 0; n--) {
+		if (++s->at == s->n_flows) {
+			s->at = 0;
+			s->sequence++;
+		}
 	}
 }
 
@@ -104,10 +172,4 @@ void stream_rewind(struct stream *s, unsigned n)
 		}
 		s->at--;
 	}
-}
-
-void stream_skip(struct stream *s, unsigned n)
-{
-	for (; n > 0; n--)
-		advance(s);
 }

@@ -31,7 +31,8 @@ struct stream {
 	char name[STREAM_NAME];
 	uint16_t index;
 	struct gen_port *tx, *rx;
-	int tx_index, rx_index; // of the profile's ports
+	const struct gen_port *usual_rx; // rx, when most of its frames have their probe where this stream has it
+	int tx_index, rx_index;          // of the profile's ports
 	struct layout layout;
 	struct head *heads; // of the sizes that differ
 	uint16_t n_turns;
@@ -62,5 +63,6 @@ void stream_skip(struct stream *s, unsigned n);   // the next n will not be sent
 // How many frames may follow that go to the same queue, up to PORT_BURST.
 unsigned stream_run(const struct stream *s);
 unsigned stream_queue(const struct stream *s);
+uint32_t stream_block(uint32_t n_flows, unsigned queues); // for stream->block
 // Size of the frame that carried this flow and sequence number.
 uint16_t stream_size(const struct stream *s, uint32_t flow, uint32_t sequence);

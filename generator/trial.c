@@ -43,11 +43,13 @@ static int stopped(const struct trial *t)
 // One turn; frames are due when sending. Returns the time at its end.
 static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint64_t now, bool sending)
 {
-	unsigned moved = receive(t, now);
+	unsigned moved = 0;
 	uint64_t end;
 
+	look(t, now);
 	if (sending)
-		moved += send_due(t, now, t->active + now - w->start, now - t->last_poll);
+		moved = send_due(t, now, t->active + now - w->start, now - t->last_poll);
+	moved += receive(t, now);
 	t->last_poll = now;
 	poll_turn();
 	end = rte_rdtsc();
@@ -125,7 +127,7 @@ int trial_init(struct trial *t, uint8_t number)
 	t->sink.clock = clock_of(rte_get_tsc_hz());
 	t->sink.verify = t->plan.verify;
 	t->sink.latency = t->plan.latency;
-	t->sink.age = UINT32_MAX / 2;
+	t->sink.age = clock_stamp(&t->sink.clock, t->sink.clock.hz); // a second
 	return send_init(t);
 }
 

@@ -55,5 +55,6 @@ void send_fini(struct trial *t);                 // the trial has ended
 int send_init(struct trial *t); // -ENOMEM
 // Sends what is due, active: cycles since the start that count; away: cycles since the last poll. Returns frames sent.
 unsigned send_due(struct trial *t, uint64_t now, uint64_t active, uint64_t away);
-bool send_done(const struct trial *t); // all packets that were asked for were due
+bool send_done(const struct trial *t);          // all packets that were asked for were due
+void look(const struct trial *t, uint64_t now); // at what receive will take
 unsigned receive(struct trial *t, uint64_t now);

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gen_port.h"
+
+int dpdk_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err);
