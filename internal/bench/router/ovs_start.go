@@ -80,7 +80,7 @@ func (i *ovsInstance) startDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	return i.database.Await(ctx, startTimeout, func(ctx context.Context) error {
-		_, err := i.vsctl(ctx, "--no-wait", "--retry", "--", "init")
+		_, err := i.vsctl(ctx, "--no-wait", "init")
 		return err
 	})
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package router_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// rig is a router with the generator at its ports.
+type rig struct {
+	router.Instance
+	generator *generator.Generator
+}
+
+func newRig(t *testing.T, r router.Router, s scenario.Scenario) *rig {
+	t.Helper()
+	env, place := places(t)
+	if _, err := r.Version(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	b, err := scenario.Build(s, env.Dir, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := r.Start(t.Context(), &env, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopped(t, r.Name(), instance.Stop) })
+	place.Netns = instance.Netns()
+	g, err := generator.Start(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopped(t, "generator", g.Close) })
+	p := profile(t, r, b)
+	p.Ports = instance.Devices()
+	if err := g.Configure(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.WaitUp(t.Context(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return &rig{instance, g}
+}
+
+// pass sends some frames and is content when all came back as they have to be. Only a loss gets a second chance, with more
+// patience: somebody else may have had the CPU.
+func (x *rig) pass(t *testing.T) {
+	t.Helper()
+	w := x.trial(t, 200)
+	if w.Lost > 0 {
+		w = x.trial(t, 3000)
+	}
+	if w.Sent == 0 || w.Received != w.Sent || w.Lost+w.Reordered+w.Duplicated+w.Corrupt+w.Misplaced+w.WrongHeader+w.Foreign > 0 {
+		counters, err := x.Counters(t.Context())
+		t.Errorf("sent %d, received %d, lost %d, reordered %d, duplicated %d, corrupt %d, misplaced %d, wrong header %d, foreign %d; %v, %v\nwrong: %s %s\nforeign: %s",
+			w.Sent, w.Received, w.Lost, w.Reordered, w.Duplicated, w.Corrupt, w.Misplaced, w.WrongHeader, w.Foreign, counters.Drops, err,
+			w.WrongStream, hex.EncodeToString(w.WrongFrame), hex.EncodeToString(w.ForeignFrame))
+	}
+}
+
+func (x *rig) trial(t *testing.T, drain uint32) *apiv1.GeneratorWindow {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w, err := x.generator.Run(ctx, &apiv1.GeneratorTrial{DurationMs: 300, PacketsPerSecond: 5000, DrainMs: drain,
+		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestPeersDoTheScenariosWork(t *testing.T) {
+	for _, r := range []router.Router{&router.OVS{}, &router.Linux{}} {
+		for _, s := range works() {
+			t.Run(fmt.Sprintf("%s/%s", r.Name(), s.Summary), func(t *testing.T) {
+				if err := r.Supports(&s); err != nil {
+					t.Skip(err)
+				}
+				newRig(t, r, s).pass(t)
+			})
+		}
+	}
+}
+
+// works are the scenarios of the catalogue and variants of some, with a summary that tells one from the other.
+func works() []scenario.Scenario {
+	var list []scenario.Scenario
+	for _, s := range scenario.List() {
+		if s.Overlay == scenario.MPLSoUDP {
+			continue
+		}
+		s.Summary, s.Both = s.Name, true
+		list = append(list, s)
+		for what, change := range map[string]func(*scenario.Scenario){
+			"tracked": func(s *scenario.Scenario) { s.Stateful, s.Tenants = true, 3 },
+			"of IPv6": func(s *scenario.Scenario) {
+				s.IPv6, s.Underlay6, s.Tenants, s.Sizes = true, s.Overlay != scenario.Plain, 2, []int{100}
+			},
+			"of many routes": func(s *scenario.Scenario) {
+				s.Routes, s.Sizes, s.Both = 1000, append([]int{9000}, scenario.IMIX...), false
+			},
+		} {
+			v := s
+			change(&v)
+			v.Summary = s.Name + " " + what
+			if slices.Contains([]string{"vxlan-encap", "mplsogre-decap", "routed"}, s.Name) && v.Validate() == nil {
+				list = append(list, v)
+			}
+		}
+	}
+	return list
+}
