@@ -13,15 +13,19 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-// lateTolerance: a rate counts as offered when not more of it than this came too late. Far below any resolution.
-const lateTolerance = 1e-3
+// Shares of a rate that the generator was late with.
+const (
+	lateTolerance = 1e-3 // the rate counts as offered: far below any resolution
+	lateAlways    = 1e-2 // no accident: more than it can do
+)
 
 type verdict int
 
 const (
 	passed verdict = iota
 	lossy          // the router lost more than is allowed
-	void           // the generator did not keep the rate: says nothing of the router
+	void           // the generator was late once: says nothing of the router
+	slow           // the generator cannot keep the rate
 )
 
 // offered frames are those that the router could have taken. A NIC drops what a full queue has no room for; here it is
@@ -33,7 +37,9 @@ func lost(t *apiv1.GeneratorWindow) uint64 { return t.Lost + t.NoRoom }
 func judge(t *apiv1.GeneratorWindow, lossRatio float64) verdict {
 	late := float64(t.Late)
 	switch {
-	case offered(t) == 0, late > lateTolerance*float64(t.Due):
+	case offered(t) == 0, late > lateAlways*float64(t.Due):
+		return slow
+	case late > lateTolerance*float64(t.Due):
 		return void
 	case float64(lost(t)) <= lossRatio*float64(offered(t)):
 		return passed

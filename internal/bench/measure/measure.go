@@ -40,7 +40,7 @@ type Options struct {
 // Default is what finishes in minutes.
 func Default() Options {
 	return Options{Window: 200 * time.Millisecond, Windows: 10, Pause: 5 * time.Millisecond, TrialTime: 2 * time.Second,
-		Resolution: 0.01, Repeats: 2, Budget: 40, BurstLimit: 1 << 20}
+		Resolution: 0.01, Repeats: 2, Budget: 60, BurstLimit: 1 << 20}
 }
 
 // Meter measures one router.

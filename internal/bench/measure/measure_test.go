@@ -28,6 +28,7 @@ func TestSearchFindsTheRate(t *testing.T) {
 		"noise":               {simulated{capacity: 10e6, generator: fast, noise: 0.03}, 10e6, 0.03},
 		"accidents":           {simulated{capacity: 10e6, generator: fast, accidents: 0.2}, 10e6, 0.02},
 		"late now and then":   {simulated{capacity: 10e6, generator: fast, accidents: 0.2, late: true}, 10e6, 0.02},
+		"often late":          {simulated{capacity: 10e6, generator: fast, accidents: 0.6, late: true}, 10e6, 0.02},
 		"generator just fine": {simulated{capacity: 10e6, generator: 10.5e6}, 10e6, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +105,22 @@ func TestGeneratorLimit(t *testing.T) {
 	strict, err := meter(s).Stricter(t.Context(), 0, found)
 	if err != nil || strict.Limited != found.Limited || strict.Rate != found.Rate {
 		t.Errorf("%+v, %v", strict, err)
+	}
+}
+
+// Nor is one that something disturbs in every trial.
+func TestGeneratorIsAlwaysDisturbed(t *testing.T) {
+	s := &simulated{capacity: 20e6, generator: 100e6, accidents: 1, late: true}
+	m := meter(s)
+	m.Budget = 1000
+	found, err := m.Search(t.Context(), 0, 1e6)
+	if err != nil || found.Rate != 0 || !strings.Contains(found.Limited, "the generator did not keep") {
+		t.Errorf("%.0f, %q, %v", found.Rate, found.Limited, err)
+	}
+	for i, trial := range found.Trials[:maxVoid+1] {
+		if (trial.Rate == 1e6) != (i < maxVoid) {
+			t.Errorf("trial %d at %.0f", i, trial.Rate)
+		}
 	}
 }
 

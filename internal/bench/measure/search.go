@@ -89,7 +89,7 @@ func (s *search) step(ctx context.Context, rate float64) error {
 		return err
 	case v == passed:
 		s.Rate = rate
-	case v == void:
+	case v == slow:
 		s.high = rate
 		s.Limited = fmt.Sprintf("the generator did not keep %.3f Mpps: %s", rate/1e6, a.trials[len(a.trials)-1].Why)
 	default:
@@ -106,10 +106,12 @@ type attempt struct {
 	trials    []result.Trial
 }
 
-// run repeats a trial until it passes once, or its loss is verified. Void trials verify nothing; as many in a row show
-// that the generator cannot do it.
+// maxVoid trials of a rate. They verify nothing, but a machine that disturbs all of them is no place to go on.
+const maxVoid = 10
+
+// run repeats a trial until it passes once, its loss is verified, or the generator turns out to be too slow.
 func (a *attempt) run(ctx context.Context, rate float64, spec *apiv1.GeneratorTrial) (verdict, error) {
-	for losses, voids := 0, 0; ; {
+	for seen := map[verdict]int{}; ; {
 		if len(a.trials) >= a.left {
 			return lossy, errBudget
 		}
@@ -119,19 +121,12 @@ func (a *attempt) run(ctx context.Context, rate float64, spec *apiv1.GeneratorTr
 		}
 		v := judge(o.Total, a.lossRatio)
 		a.trials = append(a.trials, asTrial(rate, o, v, len(a.trials) > 0))
-		switch v {
-		case passed:
+		seen[v]++
+		switch {
+		case v == passed, seen[v] > a.Repeats && v != void:
 			return v, nil
-		case lossy:
-			losses++
-		case void:
-			voids++
-		}
-		if losses > a.Repeats {
-			return lossy, nil
-		}
-		if voids > a.Repeats {
-			return void, nil
+		case seen[void] >= maxVoid:
+			return slow, nil
 		}
 	}
 }
