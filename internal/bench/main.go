@@ -46,7 +46,7 @@ func (o *Options) Set(e Effort) {
 	m := &o.Measure
 	switch e {
 	case Shared:
-		m.Windows, m.TrialTime, m.Resolution, m.Repeats = 8, 500*time.Millisecond, 0.02, 1
+		m.Windows, m.TrialTime, m.Resolution, m.Repeats, m.Budget = 8, 500*time.Millisecond, 0.02, 1, 25
 	case Quick:
 		o.Repetitions = 2
 		m.Windows, m.TrialTime, m.Resolution, m.Repeats, m.BurstLimit = 4, 200*time.Millisecond, 0.05, 1, 1<<16
