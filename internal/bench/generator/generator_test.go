@@ -30,7 +30,7 @@ func TestProgramThatEnds(t *testing.T) {
 	_, err := Start(t.Context(), Place{Bin: bin, Dir: t.TempDir(), RoundTripCPU: 3})
 	for _, want := range []string{"corelane-gen: has ended: exit status 2", "no CPU: --socket /", "--cpu 0 --round-trip-cpu 3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\ndoes not say %q", err, want)
+			t.Errorf("%v: does not say %q", err, want)
 		}
 	}
 }

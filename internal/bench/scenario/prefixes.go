@@ -6,26 +6,26 @@ import (
 	"net/netip"
 )
 
-// destinations are n different prefixes, always the same ones, that look random: /24 over the unicast space of IPv4, /64 over
-// 2001:db8::/32. None of them has an address of a port or a tunnel.
+// destinations are n different prefixes, always the same ones, that look random: /24 over the unicast space. None of them has
+// an address of a port or a tunnel. Of IPv6 there is one.
 func destinations(n int, v6 bool) []netip.Prefix {
+	if v6 {
+		return []netip.Prefix{netip.MustParsePrefix("2001:db8::/64")}
+	}
 	list := make([]netip.Prefix, 0, n)
 	for i := uint32(0); len(list) < n; i++ {
-		if v6 {
-			list = append(list, prefix6(scatter(i, 32)))
-		} else if p := prefix4(scatter(i, 24)); usable(p.Addr()) {
+		if p := prefix4(scatter(i)); usable(p.Addr()) {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// scatter permutes the numbers of so many bits: steps that can be undone, so no two numbers meet.
-func scatter(x uint32, bits uint) uint32 {
-	mask := uint32(1)<<bits - 1
+// scatter permutes the numbers of 24 bits: steps that can be undone, so no two numbers meet.
+func scatter(x uint32) uint32 {
 	for _, odd := range []uint32{0x9e3779b1, 0x85ebca6b, 0xc2b2ae35} {
-		x = (x + 1) * odd & mask
-		x ^= x >> (bits / 2)
+		x = (x + 1) * odd & 0xffffff
+		x ^= x >> 12
 	}
 	return x
 }
@@ -34,12 +34,6 @@ func prefix4(network uint32) netip.Prefix {
 	var a [4]byte
 	binary.BigEndian.PutUint32(a[:], network<<8)
 	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
-}
-
-func prefix6(site uint32) netip.Prefix {
-	a := netip.MustParseAddr("2001:db8::").As16()
-	binary.BigEndian.PutUint32(a[4:], site)
-	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }
 
 // usable: unicast, and neither loopback nor in the networks that the ports' and tunnels' addresses are from.

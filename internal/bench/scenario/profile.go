@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
@@ -133,7 +132,7 @@ func (p *path) expect(s *apiv1.GeneratorStream, sent *frame) (err error) {
 		return err
 	}
 	if len(s.Flows.Destinations) > 0 {
-		want.loosen(want.inner+destinationAt(p.IPv6), 0xff, 0xff, 0xff, 0xff)
+		want.loosen(want.inner+destinationAt, 0xff, 0xff, 0xff, 0xff)
 	}
 	if len(p.Sizes) > 1 {
 		for _, l := range want.lengths {
@@ -144,13 +143,7 @@ func (p *path) expect(s *apiv1.GeneratorStream, sent *frame) (err error) {
 	return nil
 }
 
-// destinationAt: which four bytes of an inner IP header the flows' destinations are in.
-func destinationAt(v6 bool) int {
-	if v6 {
-		return 24 + 4
-	}
-	return 16
-}
+const destinationAt = 16 // of an IPv4 header
 
 // flows of this tenant. On the way back they are those of the way there, with source and destination exchanged.
 func (p *path) flows() *apiv1.GeneratorFlows {
@@ -170,15 +163,11 @@ func (p *path) flows() *apiv1.GeneratorFlows {
 }
 
 func (p *path) destinations() []uint32 {
-	var list []uint32
-	for _, prefix := range destinations(p.Scenario.Routes, p.IPv6) {
-		a := host(prefix).AsSlice()
-		if p.IPv6 {
-			a = a[4:]
-		}
-		list = append(list, binary.BigEndian.Uint32(a))
+	list := make([]uint32, p.Scenario.Routes)
+	for i, prefix := range destinations(p.Scenario.Routes, false) {
+		list[i] = binary.BigEndian.Uint32(host(prefix).AsSlice())
 	}
-	return slices.Clip(list)
+	return list
 }
 
 // sent is the header of what goes to the router.

@@ -41,7 +41,7 @@ type Scenario struct {
 	Underlay6 bool
 	Both      bool  // traffic in both directions at once
 	Tenants   int   // each with ports, routes and a label or VNI of its own
-	Routes    int   // of the first tenant towards the sink, /24 or (IPv6) /64, spread over the address space; others have one
+	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
 	Flows     int   // of all tenants together, in each direction
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int

@@ -57,6 +57,9 @@ func (s *Scenario) Validate() error {
 	if s.Flows < s.Tenants {
 		return fmt.Errorf("%d flows do not reach %d tenants; valid: a flow for each tenant at least", s.Flows, s.Tenants)
 	}
+	if s.IPv6 && s.Routes > 1 {
+		return fmt.Errorf("%d routes of IPv6, but the generator varies the last 32 bits of addresses, which /64 prefixes have in common; valid: 1", s.Routes)
+	}
 	if s.Bridged && s.Routes > 1 {
 		return fmt.Errorf("%d routes, but %s looks up MAC addresses; valid: 1", s.Routes, s.Name)
 	}
