@@ -54,10 +54,11 @@ bench: root-bench deps-bench ## ten minutes: how fast Corelane and its peers are
 	@tools/build.sh
 	@tools/with-hugepages.sh $(BENCH_MB) -- bin/corelane bench peers --out $(BENCH_OUT) $(BENCH)
 
-bench-micro: deps-build ## cycles per packet of the inner loops
+bench-micro: deps-test ## cycles per packet of each node and inner loop, and instructions against their baseline
 	@tools/build.sh
 	@ninja -C build bench-programs
 	@for b in build/tests/perf/*_bench; do echo "==> bench: $$b"; $$b || exit; done
+	@tests/perf/instructions.sh
 
 api: deps-test ## regenerate the Go side of the API from api/*.proto
 	@tools/api.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests and counts them: test.sh [PART...]   parts: unit go contract packet system fuzz sanitize
+# Runs the tests and counts them: test.sh [PART...]   parts: unit go contract packet system instructions fuzz sanitize
 #
 # Each part leaves its runner's own report in build/test-results/; tools/test_report.py turns them into the table at the
 # end. A part fails when its runner fails, whatever was counted.
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit
 . tools/owner.sh
 
 parts=("$@")
-[ ${#parts[@]} != 0 ] || parts=(unit go contract packet system fuzz sanitize)
+[ ${#parts[@]} != 0 ] || parts=(unit go contract packet system instructions fuzz sanitize)
 results=$PWD/build/test-results
 fuzz_seconds=${FUZZ_SECONDS:-10}
 export PYTHONDONTWRITEBYTECODE=1
@@ -73,6 +73,24 @@ run_system() {
     esac
   done
   [ -z "$cases" ] || echo "<testsuite>$cases</testsuite>" >"$results/system.scripts.xml"
+  return $status
+}
+
+# No node may have become longer; another compiler than the baseline's counts otherwise.
+run_instructions() {
+  local status=0 case
+  ninja -C build bench-programs || return 1
+  tests/perf/instructions.sh | tee "$results/instructions.log"
+  [ "${PIPESTATUS[0]}" = 0 ] || status=1
+  case="<testcase classname='instructions' name='nodes are not longer than the baseline'"
+  if [ $status != 0 ]; then
+    case+="><failure message='see $results/instructions.log'/></testcase>"
+  elif grep -q 'shown, not compared' "$results/instructions.log"; then
+    case+="><skipped message='the baseline in tests/perf/instructions.txt is of another compiler'/></testcase>"
+  else
+    case+="/>"
+  fi
+  echo "<testsuite>$case</testsuite>" >"$results/instructions.xml"
   return $status
 }
 

@@ -12,7 +12,7 @@ compiler=$(cc --version | head -1)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-command -v valgrind >/dev/null || { echo "valgrind is missing. Run: sudo make deps-bench" >&2 && exit 2; }
+command -v valgrind >/dev/null || { echo "valgrind is missing. Run: sudo make deps-test" >&2 && exit 2; }
 nodes=$(sed -n 's/^\t{"\([a-z0-9_]*\)", .*/\1/p' tests/perf/node_bench.c)
 toggles=()
 for n in $nodes; do toggles+=("--toggle-collect=$n"); done
@@ -35,7 +35,7 @@ if [ "${1:-}" = --store ]; then
 fi
 same=yes
 grep -qxF "# compiler: $compiler" "$baseline" || same=
-[ -n "$same" ] || echo "the baseline is of another compiler ($(sed -n 's/^# compiler: //p' "$baseline")): shown, not compared"
+[ -n "$same" ] || echo "==> instructions: the baseline is of another compiler ($(sed -n 's/^# compiler: //p' "$baseline")): shown, not compared"
 awk -v same="$same" 'NR == FNR { if ($1 != "#") was[$1 " " $2] = $3; next }
   FNR == 1 { printf "%-18s %5s %12s %9s\n", "node", "batch", "instructions", "baseline" }
   { k = $1 " " $2; w = was[k]; note = ""
