@@ -10,24 +10,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "base/hugepages.h"
 #include "base/log.h"
-
-static unsigned long free_hugepages_mb(void)
-{
-	unsigned long kb = 0, pages = 0, n;
-	char line[128];
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "HugePages_Free: %lu", &n) == 1)
-			pages = n;
-		if (sscanf(line, "Hugepagesize: %lu", &n) == 1)
-			kb = n;
-	}
-	if (f)
-		fclose(f);
-	return pages * kb / 1024;
-}
 
 // The control thread and EAL's own stay off the router's CPU, and off the polling one where there are others.
 static int confine(const struct options *o, unsigned *main_cpu, struct error *err)
@@ -56,7 +40,7 @@ int eal_start(const struct options *o, struct error *err)
 {
 	char lcores[32], memory[16], prefix[64];
 	const char *argv[32] = {"corelane-gen"};
-	bool huge = free_hugepages_mb() >= o->memory_mb;
+	bool huge = hugepages_free_mb() >= o->memory_mb;
 	unsigned main_cpu = 0;
 	int argc = 1, ret = confine(o, &main_cpu, err);
 

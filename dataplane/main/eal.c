@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
+#include "base/hugepages.h"
 #include "base/log.h"
 
 static bool hugepages;
@@ -19,23 +20,6 @@ static bool hugepages;
 bool eal_has_hugepages(void)
 {
 	return hugepages;
-}
-
-static unsigned long free_hugepages_mb(void)
-{
-	unsigned long kb = 0, pages = 0, n;
-	char line[128];
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "HugePages_Free: %lu", &n) == 1)
-			pages = n;
-		if (sscanf(line, "Hugepagesize: %lu", &n) == 1)
-			kb = n;
-	}
-	if (f)
-		fclose(f);
-	return pages * kb / 1024;
 }
 
 // EAL gives its own threads the affinity that the process has at start, less its lcores. So this decides where they all run; workers
@@ -86,7 +70,7 @@ int eal_start(const struct options *o, struct error *err)
 	ret = confine(o, &main_cpu, err);
 	if (ret < 0)
 		return ret;
-	hugepages = !o->no_huge && free_hugepages_mb() >= o->memory_mb;
+	hugepages = !o->no_huge && hugepages_free_mb() >= o->memory_mb;
 	snprintf(lcores, sizeof(lcores), "--lcores=0@%u", main_cpu);
 	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
 	snprintf(prefix, sizeof(prefix), "--file-prefix=corelane-%d", (int)getpid());
@@ -115,6 +99,6 @@ int eal_start(const struct options *o, struct error *err)
 		LOG(NOTICE,
 		    "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the guide on "
 		    "hugepages",
-		    free_hugepages_mb(), o->memory_mb);
+		    hugepages_free_mb(), o->memory_mb);
 	return 0;
 }
