@@ -124,6 +124,9 @@ void answer_total(struct api_call *call, const struct trial *t, Corelane__V1__Ge
 	out->misplaced = c->misplaced;
 	out->wrong_header = c->wrong_header;
 	out->foreign = k->foreign;
+	out->stale = k->stale;
+	out->not_timed = k->not_timed;
+	out->checked = k->checked;
 	out->wrong_frame = bytes_of(call, &k->wrong);
 	out->wrong_stream = api_strdup(call, k->wrong.stream != NULL ? k->wrong.stream->name : "");
 	out->foreign_frame = bytes_of(call, &k->strange);

@@ -110,7 +110,7 @@ static void measure(uint32_t flows, uint16_t size, bool latency)
 	make_stream(&s, flows, size);
 	sink_start(&k, &s, 1, 1);
 	k.clock = clock_of(rte_get_tsc_hz());
-	k.latency = latency;
+	k.latency = k.timing = latency;
 	for (w = 0; w < WINDOWS; w++) {
 		uint64_t cycles[2] = {0};
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 
 #define PORT_NAME_SIZE 64
+#define PORT_ROOM 2048u // at least: what clients of memif usually have
 #define PORT_QUEUES 16
 #define PORT_BURST 64u // frames reserved or peeked at once
 #define PORT_AHEAD 32u // so long before a frame is touched its lines have to be on their way
@@ -50,7 +51,7 @@ struct port_config {
 	uint32_t id;
 	bool server;
 	uint32_t ring_size, queues;
-	uint32_t frame_size; // largest frame
+	uint32_t room; // room for the largest frame
 };
 
 struct gen_port {

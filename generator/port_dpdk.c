@@ -78,7 +78,7 @@ static int plug(struct dpdk_port *d, const char *args, struct error *err)
 
 static struct rte_eth_conf conf_of(const struct dpdk_port *d, const struct rte_eth_dev_info *info)
 {
-	uint32_t mtu = RTE_MAX(d->m.port.cfg.frame_size, (uint32_t)RTE_ETHER_MTU + RTE_ETHER_HDR_LEN) - RTE_ETHER_HDR_LEN;
+	uint32_t mtu = d->m.port.cfg.room - RTE_ETHER_HDR_LEN;
 	struct rte_eth_conf conf = {0};
 
 	if (info->max_rx_pktlen >

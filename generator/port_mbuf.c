@@ -14,13 +14,13 @@
 #define CACHE 128
 #define SLACK 256 // net_af_packet wants room for a whole slot of its ring, which is longer than a frame
 
-static struct rte_mempool *pool_new(const char *kind, unsigned n, uint32_t frame_size, int numa)
+static struct rte_mempool *pool_new(const char *kind, unsigned n, uint32_t room, int numa)
 {
 	static unsigned number;
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "%s%u", kind, number++);
-	return rte_pktmbuf_pool_create(name, n, CACHE, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_ALIGN(frame_size, 64u)), numa);
+	return rte_pktmbuf_pool_create(name, n, CACHE, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), numa);
 }
 
 static void lay(struct rte_mempool *pool, void *arg, void *obj, unsigned i)
@@ -39,12 +39,12 @@ void mbuf_port_lay(struct gen_port *p)
 
 int mbuf_port_init(struct mbuf_port *m, unsigned n, int numa, struct error *err)
 {
-	uint32_t size = RTE_MAX(m->port.cfg.frame_size + SLACK, 2048u);
+	uint32_t room = m->port.cfg.room + SLACK;
 	unsigned i;
 
 	n += m->port.cfg.queues * 2 * PORT_BURST + CACHE * 2;
-	m->tx_pool = pool_new("gen_tx", n, size, numa);
-	m->rx_pool = pool_new("gen_rx", n, size, numa);
+	m->tx_pool = pool_new("gen_tx", n, room, numa);
+	m->rx_pool = pool_new("gen_rx", n, room, numa);
 	for (i = 0; i < m->port.cfg.queues; i++)
 		m->queues[i].scratch = malloc(SCRATCH);
 	for (i = 0; i < m->port.cfg.queues; i++)

@@ -13,8 +13,6 @@
 #include "poll.h"
 #include "port/memif/memif_conn.h"
 
-#define BUFFER 2048u // what clients of memif usually have
-
 struct memif_port {
 	struct gen_port port;
 	struct memif_if mif;
@@ -175,7 +173,7 @@ void memif_config(struct memif_if *mif, const struct port_config *cfg, void *arg
 	*mif = (struct memif_if){
 		.base = loop_base(), .id = cfg->id, .client = !cfg->server, .queues = (uint16_t)cfg->queues, .arg = arg};
 	mif->log2_ring = (uint8_t)rte_log2_u32(cfg->ring_size);
-	mif->buffer_size = RTE_MAX(BUFFER, RTE_ALIGN(cfg->frame_size, (uint32_t)RTE_CACHE_LINE_SIZE));
+	mif->buffer_size = cfg->room;
 	snprintf(mif->name, sizeof(mif->name), "corelane-gen %.16s", cfg->name);
 	memcpy(mif->socket, cfg->socket, sizeof(mif->socket));
 }

@@ -57,7 +57,7 @@ static bool same_device(const struct port_config *a, const struct port_config *b
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->devargs, b->devargs) == 0 && strcmp(a->socket, b->socket) == 0 &&
 	       a->id == b->id && a->server == b->server && a->ring_size == b->ring_size && a->queues == b->queues &&
-	       b->frame_size <= a->frame_size;
+	       b->room <= a->room;
 }
 
 // Ports that are the same stay: their peers need not connect again.

@@ -25,7 +25,7 @@ void profile_clear(void);
 // --- between the files of the profile ---
 
 int profile_ports(const Corelane__V1__GeneratorProfile *in, struct port_config *out, struct error *err);
-// ports: their configurations; frame_size is raised to what the stream sends and gets.
+// ports: their configurations; room is raised to what the stream sends and gets.
 int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports, unsigned n_ports,
 		   struct error *err);
 int profile_flows(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err);

@@ -40,6 +40,7 @@ static int get_port(const Corelane__V1__GeneratorPort *in, struct port_config *o
 	if (in->name[0] == '\0' || strlen(in->name) >= sizeof(out->name))
 		return error_set(err, EINVAL, "ports.name", in->name, "1 to 63 characters", "is no name");
 	snprintf(out->name, sizeof(out->name), "%s", in->name);
+	out->room = PORT_ROOM;
 	switch (in->device_case) {
 	case CORELANE__V1__GENERATOR_PORT__DEVICE_MEMIF:
 		return get_memif(in->memif, out, err);

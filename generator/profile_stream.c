@@ -121,14 +121,19 @@ static int get_expected(const Corelane__V1__GeneratorStream *in, struct stream *
 	return 0;
 }
 
+static uint32_t room_for(uint32_t frame)
+{
+	return RTE_MAX(PORT_ROOM, RTE_ALIGN(frame, 64u));
+}
+
 static void raise_sizes(const Corelane__V1__GeneratorStream *in, const struct stream *s, struct port_config *ports)
 {
 	struct port_config *tx = &ports[s->tx_index], *rx = &ports[s->rx_index];
 	size_t i;
 
 	for (i = 0; i < in->n_sizes; i++) {
-		tx->frame_size = RTE_MAX(tx->frame_size, in->sizes[i]);
-		rx->frame_size = RTE_MAX(rx->frame_size, in->sizes[i] - s->layout.size + s->rx_probe);
+		tx->room = RTE_MAX(tx->room, room_for(in->sizes[i]));
+		rx->room = RTE_MAX(rx->room, room_for(in->sizes[i] - s->layout.size + s->rx_probe));
 	}
 }
 

@@ -20,6 +20,16 @@ void look(const struct trial *t, uint64_t now)
 	}
 }
 
+// Frames that waited while the generator was away say nothing of the router: until all queues have been empty since, and
+// once more, none is timed.
+static void note_time(struct trial *t, uint64_t now)
+{
+	if (now - t->last_seen > t->away)
+		t->blind = 2;
+	t->last_seen = now;
+	t->sink.timing = t->plan.latency && t->blind == 0;
+}
+
 static unsigned take(struct trial *t, struct gen_port *p, unsigned queue, uint64_t now)
 {
 	struct frame frames[PORT_FRAMES];
@@ -29,7 +39,12 @@ static unsigned take(struct trial *t, struct gen_port *p, unsigned queue, uint64
 		n = p->ops->peek(p, queue, frames, PORT_BURST);
 		if (n == 0)
 			break;
-		sink_take(&t->sink, p, frames, n, clock_stamp(&t->sink.clock, t->plan.latency ? rte_rdtsc() : now));
+		if (t->plan.latency) {
+			now = rte_rdtsc();
+			note_time(t, now);
+			t->sink.not_timed += t->blind > 0 ? n : 0;
+		}
+		sink_take(&t->sink, p, frames, n, clock_stamp(&t->sink.clock, now));
 		p->ops->release(p, queue, n);
 		got += n;
 	} while (n == PORT_BURST && got < TURN);
@@ -39,7 +54,9 @@ static unsigned take(struct trial *t, struct gen_port *p, unsigned queue, uint64
 unsigned receive(struct trial *t, uint64_t now)
 {
 	unsigned sum = 0, i, q, n;
+	bool more = false;
 
+	note_time(t, now);
 	for (i = 0; i < t->n_ports; i++) {
 		struct gen_port *p = t->ports[i];
 
@@ -48,10 +65,12 @@ unsigned receive(struct trial *t, uint64_t now)
 				continue;
 			n = take(t, p, q, now);
 			if (n < FEW)
-				p->rest_until[q] =
-					now + (t->plan.packets_per_second > 0 ? REST_PACED : REST_PER_SLOT * p->cfg.ring_size);
+				p->rest_until[q] = now + (t->paced ? REST_PACED : REST_PER_SLOT * p->cfg.ring_size);
+			more |= n >= TURN;
 			sum += n;
 		}
 	}
+	if (unlikely(t->blind > 0 && !more))
+		t->blind--;
 	return sum;
 }

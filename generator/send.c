@@ -6,10 +6,10 @@
 
 #include "pace.h"
 
-#define TURN 256          // frames of a stream in one poll: those that come have to be taken, too
-#define QUANTUM 64u       // frames of a stream of weight 1 before it is the next one's turn
-#define REST_PER_SLOT 4   // cycles before a port that was full is looked at again: it would only take a few
-#define SLOW_CYCLES 40000 // a poll that comes later than this is why frames find no room
+#define TURN 256        // frames of a stream in one poll: those that come have to be taken, too
+#define QUANTUM 64u     // frames of a stream of weight 1 before it is the next one's turn
+#define REST_PER_SLOT 4 // cycles before a port that was full is looked at again: it would only take a few
+#define RENEW 64        // flows that are replaced in one poll
 
 struct send_port {
 	uint64_t rest_until;
@@ -20,8 +20,9 @@ struct send_port {
 };
 
 struct send_state {
-	bool paced;
 	struct pace *paces; // of the streams
+	struct pace *ends;  // of their flows
+	bool renews;        // some flows end
 	struct send_port *ports;
 	unsigned *lists;
 };
@@ -53,6 +54,8 @@ static void share_out(struct trial *t, struct send_state *d)
 			left -= limit;
 			weight_left -= s->weight;
 		}
+		d->ends[i] = pace_of(s->new_per_second, hz, 1, 0, UINT64_MAX);
+		d->renews |= s->new_per_second > 0;
 		d->paces[i] =
 			pace_of(t->plan.packets_per_second * s->weight / (double)weight, hz, t->plan.burst, mean_size(s), limit);
 	}
@@ -82,11 +85,11 @@ int send_init(struct trial *t)
 	if (d == NULL)
 		return -1;
 	t->send = d;
-	d->paced = t->plan.packets_per_second > 0;
 	d->paces = calloc(t->n_streams, sizeof(*d->paces));
+	d->ends = calloc(t->n_streams, sizeof(*d->ends));
 	d->ports = calloc(t->n_ports, sizeof(*d->ports));
 	d->lists = calloc(t->n_streams, sizeof(*d->lists));
-	if (d->paces == NULL || d->ports == NULL || d->lists == NULL)
+	if (d->paces == NULL || d->ends == NULL || d->ports == NULL || d->lists == NULL)
 		return -1;
 	share_out(t, d);
 	sort_by_port(t, d);
@@ -100,6 +103,7 @@ void send_fini(struct trial *t)
 	if (d == NULL)
 		return;
 	free(d->paces);
+	free(d->ends);
 	free(d->ports);
 	free(d->lists);
 	free(d);
@@ -124,28 +128,39 @@ static __rte_always_inline unsigned send_some(const struct trial *t, struct stre
 	return took;
 }
 
-// Frames of a stream that are due now or never.
+static void count_late(struct stream *s, uint64_t due)
+{
+	s->count.late += due - s->count.due;
+	s->count.due = due;
+}
+
+// How many frames to send now. What is due for too long is not sent any more.
+static unsigned wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
+{
+	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
+
+	if (away > limit)
+		count_late(s, due);
+	if (due - s->count.due > TURN && active > limit) {
+		old = pace_due(pace, active - limit);
+		if (old > s->count.due)
+			count_late(s, old);
+	}
+	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest: at the next poll
+}
+
 static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
 {
-	uint64_t due = pace_due(pace, active), want = due - s->count.due;
-	unsigned sent = 0, n, took;
+	unsigned want = wanted(t, s, pace, active, away), sent = 0, n, took;
 
-	if (want == 0)
-		return 0;
-	if (away > t->sink.clock.hz / 1000 * MAX_AWAY_MS) {
-		s->count.due = due;
-		s->count.late += want;
-		return 0;
-	}
-	want = RTE_MIN(want, (uint64_t)TURN); // the rest: at the next poll
 	s->count.due += want;
 	for (; want > 0; want -= n) {
-		n = RTE_MIN((unsigned)want, stream_run(s));
+		n = RTE_MIN(want, stream_run(s));
 		took = send_some(t, s, n);
 		sent += took;
 		if (likely(took == n))
 			continue;
-		*(away > SLOW_CYCLES ? &s->count.late : &s->count.no_room) += n - took;
+		*(away > t->away ? &s->count.late : &s->count.no_room) += n - took;
 		if (s->tx->n_tx > 1) // another queue may have room
 			stream_skip(s, n - took);
 	}
@@ -187,12 +202,29 @@ static unsigned send_saturated(const struct trial *t, const struct send_state *d
 	return sent;
 }
 
-unsigned send_due(struct trial *t, uint64_t now, uint64_t active, uint64_t away)
+// New flows take the places of the oldest ones, and go on with their sequence numbers: the sink need not know.
+static void renew_flows(const struct trial *t, uint64_t active)
 {
+	unsigned i;
+
+	for (i = 0; i < t->n_streams; i++) {
+		struct stream *s = &t->streams[i];
+		uint64_t due = pace_due(&t->send->ends[i], active) - s->renewed;
+
+		stream_renew(s, (unsigned)RTE_MIN(due, (uint64_t)RENEW));
+	}
+}
+
+unsigned send_due(struct trial *t, uint64_t now, uint64_t active)
+{
+	uint64_t away = active - t->last_sent;
 	struct send_state *d = t->send;
 	unsigned sent = 0, i;
 
-	if (d->paced) {
+	t->last_sent = active;
+	if (d->renews)
+		renew_flows(t, active);
+	if (t->paced) {
 		for (i = 0; i < t->n_streams; i++)
 			sent += send_paced(t, &t->streams[i], &d->paces[i], active, away);
 		return sent;
@@ -212,7 +244,7 @@ bool send_done(const struct trial *t)
 	for (i = 0; i < t->n_streams; i++) {
 		const struct stream_count *c = &t->streams[i].count;
 
-		if ((d->paced ? c->due : c->sent) < d->paces[i].limit)
+		if ((t->paced ? c->due : c->sent) < d->paces[i].limit)
 			return false;
 	}
 	return true;

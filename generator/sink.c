@@ -75,7 +75,7 @@ void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct 
 		return;
 	s->count.received++;
 	s->count.received_bytes += f->length;
-	if (k->latency)
+	if (k->timing)
 		count_latency(k, probe_time(p), stamp, 1);
 }
 
@@ -178,7 +178,7 @@ void sink_take(struct sink *k, const struct gen_port *port, const struct frame *
 		count_only(k, port, frames, n);
 		return;
 	}
-	if (k->latency)
+	if (k->timing)
 		take(k, port, frames, n, stamp, true);
 	else
 		take(k, port, frames, n, stamp, false);

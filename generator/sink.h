@@ -26,14 +26,14 @@ struct sink {
 	struct clock clock;
 	uint8_t trial;
 	enum verify verify;
-	bool latency;
+	bool latency, timing;           // timing: of the frames at hand, too
 	uint32_t age;                   // that a frame may have, clock units
 	uint16_t offsets[SINK_OFFSETS]; // all places where a probe may be
 	unsigned n_offsets;
 	// gen-poll: rw.
 	uint64_t frames;                  // all that came
 	uint64_t foreign, stale, corrupt; // corrupt: of no known stream
-	uint64_t checked;
+	uint64_t checked, not_timed;
 	struct kept_frame wrong, strange;
 	struct histogram histogram;
 };

@@ -44,7 +44,7 @@ static void begin(unsigned n_streams, uint8_t trial, enum verify verify)
 	sink_start(&sink, streams, n_streams, trial);
 	sink.clock = clock_of(2000000000);
 	sink.verify = verify;
-	sink.latency = true;
+	sink.latency = sink.timing = true;
 	sink.age = 250000000;
 }
 

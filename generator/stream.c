@@ -163,6 +163,15 @@ void stream_skip(struct stream *s, unsigned n)
 	}
 }
 
+void stream_renew(struct stream *s, unsigned n)
+{
+	s->renewed += n;
+	for (; n > 0; n--) {
+		s->flows[s->oldest] = flow_make(&s->plan, s->next_number++);
+		s->oldest = s->oldest + 1 == s->n_flows ? 0 : s->oldest + 1;
+	}
+}
+
 void stream_rewind(struct stream *s, unsigned n)
 {
 	for (; n > 0; n--) {

@@ -48,16 +48,17 @@ struct stream {
 	struct expected *expected;
 	struct flow_seen *seen;
 	// gen-poll: rw.
-	uint32_t at;       // next flow
-	uint32_t sequence; // of the flows from `at` on; the others' is one more
-	uint32_t next_replaced;
-	uint64_t next_number; // of the next new flow
-	uint64_t replaced;
+	uint32_t at;          // next flow
+	uint32_t sequence;    // of the flows from `at` on; the others' is one more
+	uint32_t oldest;      // flow that ends next
+	uint64_t next_number; // of the flow that takes its place
+	uint64_t renewed;     // in this trial
 	struct stream_count count;
 } __rte_cache_aligned;
 
 // Writes n frames, in the order of sending. time: as in the probe, shifted up.
 void stream_build(struct stream *s, struct frame *frames, unsigned n, uint8_t trial, uint32_t time);
+void stream_renew(struct stream *s, unsigned n);  // the n oldest flows end
 void stream_rewind(struct stream *s, unsigned n); // the last n were not sent
 void stream_skip(struct stream *s, unsigned n);   // the next n will not be sent
 // How many frames may follow that go to the same queue, up to PORT_BURST.

@@ -30,7 +30,7 @@ static struct stream_count sum_counts(const struct trial *t)
 		sum.corrupt += c->corrupt;
 		sum.wrong_header += c->wrong_header;
 	}
-	if (t->plan.packets_per_second == 0)
+	if (!t->paced)
 		sum.due = sum.sent;
 	return sum;
 }
@@ -48,9 +48,8 @@ static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint
 
 	look(t, now);
 	if (sending)
-		moved = send_due(t, now, t->active + now - w->start, now - t->last_poll);
+		moved = send_due(t, now, t->active + now - w->start);
 	moved += receive(t, now);
-	t->last_poll = now;
 	poll_turn();
 	end = rte_rdtsc();
 	if (moved > 0)
@@ -66,12 +65,14 @@ static void run_window(struct trial *t, struct window *w)
 
 	if (t->plan.duration > 0)
 		end = RTE_MIN(end, now + t->plan.duration - t->active);
-	w->start = t->last_poll = now;
+	w->start = t->last_seen = now;
 	do {
 		now = turn(t, w, now, true);
 	} while (now < end && !stopped(t) && !send_done(t));
-	w->cycles = now - w->start;
+	w->cycles = (t->paced ? RTE_MIN(now, end) : now) - w->start;
 	t->active += w->cycles;
+	if (t->paced) // what fell due in the last turn, and not what would have after it, however long it took
+		send_due(t, now, t->active);
 }
 
 static void publish(struct trial *t, struct window *w, const struct stream_count *was)
@@ -95,7 +96,7 @@ static void publish(struct trial *t, struct window *w, const struct stream_count
 // Receives without sending, at most so long, or until all is back (whole) and it is quiet.
 static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 {
-	uint64_t now = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS, last = now;
+	uint64_t now = t->last_seen = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS, last = now;
 	struct window none = {0};
 	uint64_t busy = 0;
 
@@ -121,13 +122,17 @@ int trial_init(struct trial *t, uint8_t number)
 	t->n_streams = profile.n_streams;
 	t->ports = profile.ports;
 	t->n_ports = profile.n_ports;
-	for (i = 0; i < t->n_streams; i++)
+	for (i = 0; i < t->n_streams; i++) {
 		t->streams[i].count = (struct stream_count){0};
+		t->streams[i].renewed = 0;
+	}
 	sink_start(&t->sink, t->streams, t->n_streams, number);
 	t->sink.clock = clock_of(rte_get_tsc_hz());
 	t->sink.verify = t->plan.verify;
 	t->sink.latency = t->plan.latency;
 	t->sink.age = clock_stamp(&t->sink.clock, t->sink.clock.hz); // a second
+	t->paced = t->plan.packets_per_second > 0;
+	t->away = t->sink.clock.hz / 1000000 * AWAY_US;
 	return send_init(t);
 }
 
@@ -137,7 +142,6 @@ void trial_run(struct trial *t)
 	struct window w;
 
 	t->start = rte_rdtsc();
-	t->last_poll = t->start;
 	do {
 		w = (struct window){0};
 		if (t->plan.pause > 0) {

@@ -39,8 +39,12 @@ struct trial {
 	unsigned n_read;
 	int stop; // TRIAL_...
 	// gen-poll.
-	uint64_t start, active; // cycles in which frames were due, before this window
-	uint64_t last_poll;
+	bool paced;
+	uint64_t start, active; // active: cycles in which frames were due, before this window
+	uint64_t away;          // cycles: a gap that is longer is one in which gen-poll did not run
+	uint64_t last_sent;     // active, when frames were last sent
+	uint64_t last_seen;     // TSC, when frames were last received
+	unsigned blind;         // polls in which frames are not timed
 	struct send_state *send;
 };
 
@@ -50,11 +54,12 @@ void send_fini(struct trial *t);                 // the trial has ended
 
 // --- between the files of the trial ---
 
-#define MAX_AWAY_MS 1
+#define AWAY_US 20
+#define LATE_MS 1 // frames that are due for longer are not sent
 
 int send_init(struct trial *t); // -ENOMEM
-// Sends what is due, active: cycles since the start that count; away: cycles since the last poll. Returns frames sent.
-unsigned send_due(struct trial *t, uint64_t now, uint64_t active, uint64_t away);
+// Sends what is due after so many cycles in which frames were due. Returns how many frames.
+unsigned send_due(struct trial *t, uint64_t now, uint64_t active);
 bool send_done(const struct trial *t);          // all packets that were asked for were due
 void look(const struct trial *t, uint64_t now); // at what receive will take
 unsigned receive(struct trial *t, uint64_t now);

@@ -612,14 +612,15 @@ type GeneratorTrial struct {
 	DurationMs       uint32                 `protobuf:"varint,1,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`                      // 0 = until `packets` are sent
 	Packets          uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`                                              // 0 = no limit
 	PacketsPerSecond float64                `protobuf:"fixed64,3,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"` // of all streams together; 0 = as fast as the ports take them
-	Burst            uint32                 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`                                                  // frames back to back, then the gap that keeps the rate; 0 = 1 (what is due at each poll goes out together)
-	WindowMs         uint32                 `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"`                            // 0 = 200
-	DrainMs          uint32                 `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"`                               // how long to wait for stragglers; 0 = 100
-	Verify           GeneratorVerify        `protobuf:"varint,7,opt,name=verify,proto3,enum=corelane.v1.GeneratorVerify" json:"verify,omitempty"`
-	Latency          bool                   `protobuf:"varint,8,opt,name=latency,proto3" json:"latency,omitempty"`                // histogram of all frames (else no clock is read per burst received)
-	PauseMs          uint32                 `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Burst            uint32                 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`                                                  // frames of each stream back to back (as on a wire of 25 Gbit/s), then the gap that keeps the rate;
+	// 0 = 1 (what is due at each poll goes out together)
+	WindowMs      uint32          `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // 0 = 200
+	DrainMs       uint32          `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"`    // how long to wait for stragglers; 0 = 100
+	Verify        GeneratorVerify `protobuf:"varint,7,opt,name=verify,proto3,enum=corelane.v1.GeneratorVerify" json:"verify,omitempty"`
+	Latency       bool            `protobuf:"varint,8,opt,name=latency,proto3" json:"latency,omitempty"`                // histogram of all frames (else no clock is read per burst received)
+	PauseMs       uint32          `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GeneratorTrial) Reset() {
@@ -717,19 +718,20 @@ func (x *GeneratorTrial) GetPauseMs() uint32 {
 
 // Counters of one window; of the last message, `total`: of the whole trial, stragglers included.
 type GeneratorWindow struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	StartSeconds    float64                `protobuf:"fixed64,1,opt,name=start_seconds,json=startSeconds,proto3" json:"start_seconds,omitempty"` // since the trial's start
-	Seconds         float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	Due             uint64                 `protobuf:"varint,3,opt,name=due,proto3" json:"due,omitempty"`                     // frames that the rate asked for; = sent without a rate
-	Sent            uint64                 `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`                   // that the port took. due - sent: the router left no room, or the generator was late
-	NoRoom          uint64                 `protobuf:"varint,5,opt,name=no_room,json=noRoom,proto3" json:"no_room,omitempty"` // due, but the port took no more: the router does not empty its queue
-	Late            uint64                 `protobuf:"varint,6,opt,name=late,proto3" json:"late,omitempty"`                   // due, but dropped as the generator itself was late by more than 1 ms
-	Received        uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"`           // with a good probe
-	ReceivedBytes   uint64                 `protobuf:"varint,8,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
-	BusyCycles      uint64                 `protobuf:"varint,9,opt,name=busy_cycles,json=busyCycles,proto3" json:"busy_cycles,omitempty"`                   // TSC cycles of polls that moved frames
-	Cycles          uint64                 `protobuf:"varint,10,opt,name=cycles,proto3" json:"cycles,omitempty"`                                            // TSC cycles in all
-	RoundTripCycles uint32                 `protobuf:"varint,11,opt,name=round_trip_cycles,json=roundTripCycles,proto3" json:"round_trip_cycles,omitempty"` // of a cache line to the other CPU and back, median of the probe before the window; 0 = not probed
-	Total           bool                   `protobuf:"varint,12,opt,name=total,proto3" json:"total,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	StartSeconds float64                `protobuf:"fixed64,1,opt,name=start_seconds,json=startSeconds,proto3" json:"start_seconds,omitempty"` // since the trial's start
+	Seconds      float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	Due          uint64                 `protobuf:"varint,3,opt,name=due,proto3" json:"due,omitempty"`                     // frames that the rate asked for; = sent without a rate
+	Sent         uint64                 `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`                   // that the port took. due - sent: the router left no room, or the generator was late
+	NoRoom       uint64                 `protobuf:"varint,5,opt,name=no_room,json=noRoom,proto3" json:"no_room,omitempty"` // due, but the port took no more: the router does not empty its queue
+	Late         uint64                 `protobuf:"varint,6,opt,name=late,proto3" json:"late,omitempty"`                   // due, but dropped as the generator itself was late: by more than 1 ms, or by so much that what
+	// had become due did not fit the port
+	Received        uint64 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // with a good probe, out of the right port, each once
+	ReceivedBytes   uint64 `protobuf:"varint,8,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
+	BusyCycles      uint64 `protobuf:"varint,9,opt,name=busy_cycles,json=busyCycles,proto3" json:"busy_cycles,omitempty"`                   // TSC cycles of polls that moved frames
+	Cycles          uint64 `protobuf:"varint,10,opt,name=cycles,proto3" json:"cycles,omitempty"`                                            // TSC cycles in all
+	RoundTripCycles uint32 `protobuf:"varint,11,opt,name=round_trip_cycles,json=roundTripCycles,proto3" json:"round_trip_cycles,omitempty"` // of a cache line to the other CPU and back, median of the probe before the window; 0 = not probed
+	Total           bool   `protobuf:"varint,12,opt,name=total,proto3" json:"total,omitempty"`
 	// Only in the total:
 	Lost          uint64                  `protobuf:"varint,13,opt,name=lost,proto3" json:"lost,omitempty"` // sent - received, after the drain
 	Reordered     uint64                  `protobuf:"varint,14,opt,name=reordered,proto3" json:"reordered,omitempty"`
@@ -744,6 +746,9 @@ type GeneratorWindow struct {
 	Latency       []*GeneratorLatency     `protobuf:"bytes,23,rep,name=latency,proto3" json:"latency,omitempty"`
 	TscHz         uint64                  `protobuf:"varint,24,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
 	ForeignFrame  []byte                  `protobuf:"bytes,25,opt,name=foreign_frame,json=foreignFrame,proto3" json:"foreign_frame,omitempty"` // the first of them, up to 256 bytes
+	Stale         uint64                  `protobuf:"varint,26,opt,name=stale,proto3" json:"stale,omitempty"`                                  // frames of an earlier trial, counted nowhere else
+	NotTimed      uint64                  `protobuf:"varint,27,opt,name=not_timed,json=notTimed,proto3" json:"not_timed,omitempty"`            // received, but not in `latency`: the generator had been away, and they had waited for it
+	Checked       uint64                  `protobuf:"varint,28,opt,name=checked,proto3" json:"checked,omitempty"`                              // frames whose header and payload were looked at
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -953,6 +958,27 @@ func (x *GeneratorWindow) GetForeignFrame() []byte {
 	return nil
 }
 
+func (x *GeneratorWindow) GetStale() uint64 {
+	if x != nil {
+		return x.Stale
+	}
+	return 0
+}
+
+func (x *GeneratorWindow) GetNotTimed() uint64 {
+	if x != nil {
+		return x.NotTimed
+	}
+	return 0
+}
+
+func (x *GeneratorWindow) GetChecked() uint64 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
 type GeneratorStreamCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1133,7 +1159,7 @@ const file_generator_proto_rawDesc = "" +
 	"\bdrain_ms\x18\x06 \x01(\rR\adrainMs\x124\n" +
 	"\x06verify\x18\a \x01(\x0e2\x1c.corelane.v1.GeneratorVerifyR\x06verify\x12\x18\n" +
 	"\alatency\x18\b \x01(\bR\alatency\x12\x19\n" +
-	"\bpause_ms\x18\t \x01(\rR\apauseMs\"\x9e\x06\n" +
+	"\bpause_ms\x18\t \x01(\rR\apauseMs\"\xeb\x06\n" +
 	"\x0fGeneratorWindow\x12#\n" +
 	"\rstart_seconds\x18\x01 \x01(\x01R\fstartSeconds\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x10\n" +
@@ -1164,7 +1190,10 @@ const file_generator_proto_rawDesc = "" +
 	"\astreams\x18\x16 \x03(\v2!.corelane.v1.GeneratorStreamCountR\astreams\x127\n" +
 	"\alatency\x18\x17 \x03(\v2\x1d.corelane.v1.GeneratorLatencyR\alatency\x12\x15\n" +
 	"\x06tsc_hz\x18\x18 \x01(\x04R\x05tscHz\x12#\n" +
-	"\rforeign_frame\x18\x19 \x01(\fR\fforeignFrame\"n\n" +
+	"\rforeign_frame\x18\x19 \x01(\fR\fforeignFrame\x12\x14\n" +
+	"\x05stale\x18\x1a \x01(\x04R\x05stale\x12\x1b\n" +
+	"\tnot_timed\x18\x1b \x01(\x04R\bnotTimed\x12\x18\n" +
+	"\achecked\x18\x1c \x01(\x04R\achecked\"n\n" +
 	"\x14GeneratorStreamCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04sent\x18\x02 \x01(\x04R\x04sent\x12\x1a\n" +

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole trials: from a profile over real rings through a router that misbehaves as it is told, to the counters.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen_router.h"
+#include "poll.h"
+
+#define PACKETS 50000
+
+static unsigned seen, faults; // by the router
+static const char *wrong;
+
+static const struct stream_count *total(const struct trial *t)
+{
+	return &t->total.count;
+}
+
+static Corelane__V1__GeneratorStream *stream(bool ipv6, uint32_t size, uint32_t flows)
+{
+	struct test_header h = header_plain(ipv6, 1);
+	Corelane__V1__GeneratorStream *m = message_stream(&h, size);
+
+	m->flows->count = flows;
+	m->flows->source_ports = 1000;
+	m->flows->destination_ports = 100;
+	return m;
+}
+
+static Corelane__V1__GeneratorStream *back(Corelane__V1__GeneratorStream *m)
+{
+	m->name = m->tx_port = (char *)"b";
+	m->rx_port = (char *)"a";
+	return m;
+}
+
+static void connect_one(Corelane__V1__GeneratorStream *m)
+{
+	seen = faults = 0;
+	wrong = NULL;
+	router_connect(1, 1, &m);
+}
+
+static int across(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	const char *w = frame_wrong(rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
+
+	seen++;
+	wrong = w ? w : wrong;
+	return !side;
+}
+
+static void assert_clean(const struct trial *t)
+{
+	const struct stream_count *c = total(t);
+
+	assert_int_equal(c->received, c->sent);
+	assert_int_equal(c->duplicated + c->reordered + c->misplaced + c->corrupt + c->wrong_header, 0);
+	assert_int_equal(t->sink.foreign + t->sink.corrupt, 0);
+	assert_null(wrong);
+}
+
+static void every_frame_comes_back(void **state)
+{
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct trial *t;
+	uint64_t timed = 0;
+	unsigned i;
+
+	connect_one(stream(false, 64, 1000));
+	t = router_run(&plan, across);
+	assert_int_equal(total(t)->sent, PACKETS);
+	assert_int_equal(seen, PACKETS);
+	assert_int_equal(t->sink.checked, PACKETS);
+	assert_clean(t);
+	for (i = 0; i < HISTOGRAM_BARS; i++)
+		timed += t->sink.histogram.bars[i];
+	assert_int_equal(timed + t->sink.not_timed, PACKETS);
+	t = router_run(&plan, across); // and once more, from where it was
+	assert_int_equal(total(t)->received, PACKETS);
+	assert_clean(t);
+}
+
+static void sizes_in_turn_both_ways(void **state)
+{
+	struct trial_plan plan = router_plan(PACKETS);
+	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 100), back(stream(true, 100, 7))};
+	const struct trial *t;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		both[i]->n_sizes = 3;
+		both[i]->sizes[1] = 570;
+		both[i]->sizes[2] = 1518;
+	}
+	both[1]->sizes[2] = 9000;
+	both[1]->weight = 3;
+	seen = 0;
+	wrong = NULL;
+	router_connect(2, 2, both);
+	t = router_run(&plan, across);
+	assert_clean(t);
+	assert_int_equal(t->streams[0].count.sent, PACKETS / 4);
+	assert_int_equal(t->streams[1].count.sent, PACKETS - PACKETS / 4);
+}
+
+static bool each(unsigned n)
+{
+	if (seen++ % n != n - 1)
+		return false;
+	faults++;
+	return true;
+}
+
+static int loses(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	return each(97) ? -1 : !side;
+}
+
+static int doubles(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	*copies = each(89);
+	return !side;
+}
+
+static int damages(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	if (each(101))
+		rte_pktmbuf_mtod(m, uint8_t *)[42 + seen % 16] ^= 1 << seen % 8;
+	return !side;
+}
+
+static int damages_payload(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	if (each(101))
+		rte_pktmbuf_mtod(m, uint8_t *)[m->pkt_len - 1] ^= 0x10;
+	return !side;
+}
+
+static int changes_header(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	if (each(103))
+		rte_pktmbuf_mtod(m, uint8_t *)[5] ^= 1;
+	return !side;
+}
+
+static int misplaces(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	return each(107) ? side : !side;
+}
+
+static int overtakes(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	*hold = each(109);
+	return !side;
+}
+
+static int adds_noise(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (each(113)) { // an ARP request instead of our frame
+		memset(p, 0, 64);
+		memset(p, 0xff, 6);
+		p[12] = 8;
+		p[13] = 6;
+	}
+	return !side;
+}
+
+static const struct trial *run_faulty(router_fn fn, uint32_t size)
+{
+	Corelane__V1__GeneratorStream *m = stream(false, size, 1);
+	struct trial_plan plan = router_plan(PACKETS);
+	static uint8_t mask[42];
+	const struct trial *t;
+
+	memset(mask, 0xff, 14);
+	m->expected = m->header;
+	m->expected_mask = (ProtobufCBinaryData){.data = mask, .len = sizeof(mask)};
+	plan.drain = router_ms(100);
+	connect_one(m);
+	t = router_run(&plan, fn);
+	assert_int_equal(total(t)->sent, PACKETS);
+	assert_true(faults > 400);
+	router_disconnect(NULL);
+	return t;
+}
+
+static void loss_is_counted(void **state)
+{
+	const struct trial *t = run_faulty(loses, 64);
+
+	assert_int_equal(total(t)->received, PACKETS - faults);
+	assert_int_equal(total(t)->reordered + total(t)->duplicated + t->sink.corrupt, 0);
+}
+
+static void doubles_are_counted(void **state)
+{
+	const struct trial *t = run_faulty(doubles, 64);
+
+	assert_int_equal(total(t)->duplicated, faults);
+	assert_int_equal(total(t)->received, PACKETS);
+}
+
+static void damage_is_counted(void **state)
+{
+	const struct trial *t = run_faulty(damages, 64);
+
+	assert_int_equal(t->sink.corrupt, faults);
+	assert_int_equal(total(t)->received, PACKETS - faults);
+	t = run_faulty(damages_payload, 300);
+	assert_int_equal(total(t)->corrupt, faults);
+	assert_int_equal(total(t)->received, PACKETS);
+}
+
+static void wrong_headers_are_counted(void **state)
+{
+	const struct trial *t = run_faulty(changes_header, 64);
+
+	assert_int_equal(total(t)->wrong_header, faults);
+	assert_int_equal(t->sink.wrong.bytes[5], 0);
+}
+
+static void wrong_ports_are_counted(void **state)
+{
+	const struct trial *t = run_faulty(misplaces, 64);
+
+	assert_int_equal(total(t)->misplaced, faults);
+	assert_int_equal(total(t)->received, PACKETS - faults);
+}
+
+static void reordering_is_counted(void **state)
+{
+	const struct trial *t = run_faulty(overtakes, 64);
+
+	assert_int_equal(total(t)->reordered, faults);
+	assert_int_equal(total(t)->received, PACKETS);
+}
+
+static void others_frames_are_counted(void **state)
+{
+	const struct trial *t = run_faulty(adds_noise, 64);
+
+	assert_int_equal(t->sink.foreign, faults);
+	assert_int_equal(t->sink.corrupt, 0);
+	assert_int_equal(total(t)->received, PACKETS - faults);
+}
+
+static void the_rate_is_kept(void **state)
+{
+	struct trial_plan plan = router_plan(0);
+	struct stream_count sum = {0};
+	const struct trial *t;
+	unsigned i;
+
+	plan.duration = router_ms(400);
+	plan.packets_per_second = 250000;
+	connect_one(stream(false, 64, 100));
+	t = router_run(&plan, across);
+	assert_in_range(total(t)->due, 99000, 101000);
+	assert_int_equal(total(t)->received, total(t)->sent);
+	assert_in_range(t->n_written, 7, 8); // of 50 ms; the last may be cut
+	for (i = 0; i < t->n_written; i++) {
+		const struct window *w = &t->windows[i];
+
+		assert_in_range(w->count.due, (w->cycles * 123) / router_ms(1) * 2, (w->cycles * 127) / router_ms(1) * 2 + 300);
+		sum.due += w->count.due;
+		sum.sent += w->count.sent;
+	}
+	assert_int_equal(sum.due, total(t)->due);
+	assert_int_equal(sum.sent, total(t)->sent);
+}
+
+static unsigned groups[64], n_groups;
+static uint32_t last_time;
+
+// By the times in their probes.
+static int groups_bursts(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	uint32_t time = probe_time(probe_read(rte_pktmbuf_mtod(m, const uint8_t *) + 42));
+	uint32_t gap = clock_stamp(&(struct clock){.shift = clock_of(rte_get_tsc_hz()).shift}, router_ms(2));
+
+	if (seen++ == 0 || time - last_time > gap)
+		n_groups++;
+	last_time = time;
+	groups[n_groups % 64]++;
+	return !side;
+}
+
+static void bursts_have_gaps(void **state)
+{
+	struct trial_plan plan = router_plan(20 * 100);
+	const struct trial *t;
+	unsigned i;
+
+	plan.burst = 100;
+	plan.packets_per_second = 20000; // one burst each 5 ms
+	memset(groups, 0, sizeof(groups));
+	n_groups = 0;
+	connect_one(stream(false, 64, 10));
+	t = router_run(&plan, groups_bursts);
+	assert_int_equal(total(t)->due, 2000);
+	assert_int_equal(total(t)->sent, seen);
+	assert_in_range(n_groups, 1, 40);
+	for (i = 1; i <= n_groups; i++)
+		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100); // fewer: others had the CPU
+}
+
+static int keeps(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	return -1;
+}
+
+// Nobody empties the ring: what is due after it is full has no room, or the generator was late with it.
+static void a_full_ring_is_told(void **state)
+{
+	struct trial_plan plan = router_plan(5000);
+	const struct trial *t;
+
+	plan.packets_per_second = 1e6;
+	plan.drain = router_ms(1);
+	connect_one(stream(false, 64, 10));
+	t = router_run(&plan, NULL);
+	assert_int_equal(total(t)->due, 5000);
+	assert_in_range(total(t)->sent, 1, 1024);
+	assert_int_equal(total(t)->received, 0);
+	plan.packets_per_second = 0;
+	plan.packets = 0;
+	plan.duration = router_ms(20);
+	t = router_run(&plan, NULL);
+	assert_in_range(total(t)->sent, 0, 1024);
+	assert_int_equal(total(t)->sent, total(t)->due);
+	t = router_run(&plan, keeps);
+	assert_in_range(total(t)->sent, 1025, 100000000);
+}
+
+// Frames of the trial before do not count.
+static void stragglers_are_stale(void **state)
+{
+	struct trial_plan plan = router_plan(500);
+	const struct trial *t;
+
+	plan.drain = router_ms(1);
+	connect_one(stream(false, 64, 10));
+	t = router_run(&plan, NULL);
+	assert_int_equal(total(t)->received, 0);
+	plan.drain = router_ms(500);
+	t = router_run(&plan, across);
+	assert_int_equal(total(t)->received, 500);
+	assert_int_equal(t->sink.stale, 500);
+}
+
+static uint8_t ports_seen[65536 / 8];
+
+static int collects_flows(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *) + 34;
+	unsigned port = p[0] << 8 | p[1];
+
+	seen += !(ports_seen[port / 8] & 1 << port % 8);
+	ports_seen[port / 8] |= 1 << port % 8;
+	return !side;
+}
+
+static void flows_come_and_go(void **state)
+{
+	Corelane__V1__GeneratorStream *m = stream(false, 64, 100);
+	struct trial_plan plan = router_plan(0);
+	const struct trial *t;
+
+	m->flows->source_ports = 50000;
+	m->flows->destination_ports = 1;
+	m->flows->new_per_second = 10000;
+	plan.duration = router_ms(300);
+	plan.packets_per_second = 200000; // each flow would be seen 2000 times a second, and lasts 10 ms
+	connect_one(m);
+	t = router_run(&plan, collects_flows);
+	assert_clean(t);
+	assert_in_range(t->streams[0].renewed, 2900, t->total.cycles * 10 / router_ms(1) + 1);
+	if (total(t)->late == 0)
+		assert_in_range(seen, 2900, t->streams[0].renewed + 100);
+}
+
+// Both ends of one memif: the copying server, and the client in its own memory.
+static void server_and_client(void **state)
+{
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(0))};
+	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 1000), back(stream(true, 9000, 7))};
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct trial *t;
+
+	ports[0]->memif->server = true;
+	ports[0]->memif->queues = ports[1]->memif->queues = 3;
+	p.n_ports = p.n_streams = 2;
+	p.ports = ports;
+	p.streams = both;
+	router_configure(&p);
+	t = router_run(&plan, NULL);
+	assert_int_equal(total(t)->sent, PACKETS);
+	assert_clean(t);
+}
+
+static void a_peer_that_goes(void **state)
+{
+	struct trial_plan plan = router_plan(0);
+	unsigned i;
+
+	for (i = 0; i < 20; i++) {
+		struct trial *t = port_new(sizeof(*t));
+
+		plan.duration = router_ms(10000);
+		connect_one(stream(false, 64, 10));
+		t->plan = plan;
+		assert_int_equal(trial_init(t, 1), 0);
+		poll_run(t);
+		router_pump(2);
+		router_drop(0);
+		router_pump(5);
+		assert_false(profile.ports[0]->ops->up(profile.ports[0]));
+		assert_false(poll_idle());
+		t->stop = TRIAL_ABANDON;
+		while (!poll_idle())
+			router_pump(1);
+		send_fini(t);
+		free(t);
+		router_disconnect(state);
+	}
+}
+
+// Another profile with the same ports leaves them connected.
+static void ports_that_stay(void **state)
+{
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	Corelane__V1__GeneratorStream *s = stream(true, 500, 10);
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct gen_port *a;
+	struct error err;
+
+	connect_one(stream(false, 64, 10));
+	a = profile.ports[0];
+	p.n_ports = 2;
+	p.ports = ports;
+	p.n_streams = 1;
+	p.streams = &s;
+	assert_int_equal(profile_set(&p, &err), 0);
+	assert_ptr_equal(profile.ports[0], a);
+	assert_true(a->ops->up(a));
+	assert_clean(router_run(&plan, across)); // though the pattern has other headers in it
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, router_disconnect)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_frame_comes_back),  TEST(sizes_in_turn_both_ways), TEST(loss_is_counted),
+		TEST(doubles_are_counted),     TEST(damage_is_counted),       TEST(wrong_headers_are_counted),
+		TEST(wrong_ports_are_counted), TEST(reordering_is_counted),   TEST(others_frames_are_counted),
+		TEST(the_rate_is_kept),        TEST(bursts_have_gaps),        TEST(a_full_ring_is_told),
+		TEST(stragglers_are_stale),    TEST(flows_come_and_go),       TEST(server_and_client),
+		TEST(a_peer_that_goes),        TEST(ports_that_stay),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
