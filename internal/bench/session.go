@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/measure"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
@@ -237,6 +238,7 @@ func (l *lane) search(ctx context.Context) (err error) {
 		return err
 	}
 	l.run.NDR, err = l.Stricter(ctx, 0, l.run.PDR)
+	measure.Raise(l.run.PDR, l.run.NDR)
 	return err
 }
 

@@ -148,6 +148,14 @@ func TestStricterUsesWhatIsKnown(t *testing.T) {
 	}
 }
 
+func TestRaise(t *testing.T) {
+	pdr := &result.Search{LossRatio: 1e-4, Rate: 5, Trials: []result.Trial{{Rate: 5, Passed: true}}}
+	Raise(pdr, &result.Search{Rate: 7, Trials: []result.Trial{{Rate: 4, Passed: true}, {Rate: 8}, {Rate: 7, Passed: true}}})
+	if pdr.Rate != 7 || len(pdr.Trials) != 2 || !pdr.Trials[1].Passed {
+		t.Errorf("%+v", pdr)
+	}
+}
+
 func TestStricterAfterNothing(t *testing.T) {
 	s := &simulated{capacity: 0, generator: 100e6}
 	m := meter(s)

@@ -47,6 +47,16 @@ func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.
 	return s.narrow(ctx, nil)
 }
 
+// Raise a search to what a stricter one has found above it: possible where something disturbed the first.
+func Raise(looser, stricter *result.Search) {
+	for _, t := range stricter.Trials {
+		if t.Passed && t.Rate > looser.Rate {
+			looser.Rate = t.Rate
+			looser.Trials = append(looser.Trials, t)
+		}
+	}
+}
+
 // search is one that goes on: the answer is between Rate, which passed, and high, which did not.
 type search struct {
 	*Meter
