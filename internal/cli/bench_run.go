@@ -2,12 +2,15 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gopacket/gopacket/layers"
@@ -143,13 +146,36 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario)
 	o.Command = strings.Join(os.Args, " ")
 	layers.RegisterUDPPortLayerType(vxlanPort, layers.LayerTypeVXLAN)
 	layers.RegisterUDPPortLayerType(mplsPort, layers.LayerTypeMPLS)
+	ctx, done := untilHangup(cmd.Context())
+	defer done()
 	p := newBenchProgress(a.stderr)
-	r, files, err := bench.Run(cmd.Context(), o, p)
+	r, files, err := bench.Run(ctx, o, p)
 	p.end()
 	if r == nil {
 		return err
 	}
 	return errors.Join(err, a.benchEnd(r, files))
+}
+
+// untilHangup: a terminal or pipe that goes away must not end the program before all is stopped that it has started.
+func untilHangup(ctx context.Context) (context.Context, func()) {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(ctx)
+	hangup := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	go func() {
+		select {
+		case <-hangup:
+			cancel(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(hangup)
+		cancel(nil)
+	}
 }
 
 func (a *app) benchEnd(r *results.Result, files bench.Files) error {
