@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 
 #include "base/loop.h"
+#include "gen_api.h"
 #include "poll.h"
 #include "port/memif/memif_conn.h"
 
@@ -34,10 +35,6 @@ static bool quit;
 uint64_t router_ms(double ms)
 {
 	return (uint64_t)(ms * (double)rte_get_tsc_hz() / 1000);
-}
-
-static void on_news(void)
-{
 }
 
 static unsigned some_cpu(void)
@@ -64,7 +61,7 @@ int router_setup(void **state)
 	pool = rte_pktmbuf_pool_create("router", 8191, 0, 0, 10240, SOCKET_ID_ANY);
 	loop_set_base(event_base_new());
 	pattern_init();
-	return pool == NULL || poll_start(some_cpu(), on_news, &err) < 0 ? -1 : 0;
+	return pool == NULL || poll_start(some_cpu(), gen_api_poll, &err) < 0 ? -1 : 0;
 }
 
 int router_teardown(void **state)
@@ -138,10 +135,8 @@ void router_configure(const Corelane__V1__GeneratorProfile *p)
 	}
 }
 
-void router_connect(unsigned queues, unsigned n_streams, Corelane__V1__GeneratorStream **streams)
+void router_listen(void)
 {
-	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
-	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 	struct error err;
 	int i;
 
@@ -152,8 +147,16 @@ void router_connect(unsigned queues, unsigned n_streams, Corelane__V1__Generator
 			.base = loop_base(), .queues = QUEUES, .log2_ring = 10, .up = up, .down = down, .arg = &sides[i]};
 		snprintf(mif->socket, sizeof(mif->socket), "%s", router_socket(i));
 		assert_int_equal(memif_if_start(mif, &err), 0);
-		ports[i]->memif->queues = queues;
 	}
+}
+
+void router_connect(unsigned queues, unsigned n_streams, Corelane__V1__GeneratorStream **streams)
+{
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
+
+	router_listen();
+	ports[0]->memif->queues = ports[1]->memif->queues = queues;
 	p.n_ports = 2;
 	p.ports = ports;
 	p.n_streams = n_streams;

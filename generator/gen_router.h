@@ -17,7 +17,8 @@ int router_setup(void **state); // of a test group: EAL, the loop, gen-poll
 int router_teardown(void **state);
 const char *router_socket(int side);
 
-// A profile of ports a and b with these streams, connected to the router.
+void router_listen(void); // the servers
+// And a profile of ports a and b with these streams, connected to the router.
 void router_connect(unsigned queues, unsigned n_streams, Corelane__V1__GeneratorStream **streams);
 int router_disconnect(void **state);                            // whatever there is; the teardown of a test
 void router_drop(int side);                                     // this server ends

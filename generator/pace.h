@@ -22,6 +22,8 @@ static inline struct pace pace_of(double per_second, double hz, uint32_t burst, 
 	struct pace p = {.burst = burst, .limit = limit};
 
 	p.step = (uint64_t)(RTE_MIN(per_second / hz, 0.5) * 18446744073709551616.0);
+	if (p.step > 0)
+		p.step += (p.step >> 50) + 1; // never short of the frame that is due at the end
 	p.spacing = RTE_MAX((uint64_t)1, (uint64_t)((frame_size + PACE_WIRE_OVERHEAD) * 8 / PACE_WIRE_BPS * hz));
 	return p;
 }

@@ -377,7 +377,7 @@ static void flows_come_and_go(void **state)
 	connect_one(m);
 	t = router_run(&plan, collects_flows);
 	assert_clean(t);
-	assert_in_range(t->streams[0].renewed, 2900, t->total.cycles * 10 / router_ms(1) + 1);
+	assert_in_range(t->streams[0].renewed, total(t)->late == 0 ? 2900 : 100, t->total.cycles * 10 / router_ms(1) + 1);
 	if (total(t)->late == 0)
 		assert_in_range(seen, 2900, t->streams[0].renewed + 100);
 }

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service as a client sees it, frame by frame.
+#include <string.h>
+
+#include "gen_router.h"
+#include "main/api_test.h"
+#include "poll.h"
+
+#define SERVICE "corelane.v1.Generator"
+
+static struct test_conn conn;
+static uint32_t id;
+static const Corelane__V1__Empty nothing = CORELANE__V1__EMPTY__INIT;
+
+static int setup(void **state)
+{
+	test_conn_open(&conn);
+	id = 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	if (conn.conn != NULL)
+		test_conn_close(&conn);
+	assert_true(poll_idle());
+	return router_disconnect(state);
+}
+
+static struct test_frame *wait_frame(void)
+{
+	struct test_frame *f = NULL;
+	unsigned i;
+
+	for (i = 0; i < 5000 && f == NULL; i++) {
+		f = test_conn_wait(&conn);
+		if (f == NULL)
+			router_pump(1);
+	}
+	assert_non_null(f);
+	return f;
+}
+
+static uint32_t ask(const char *method, const ProtobufCMessage *req, uint8_t flags)
+{
+	assert_int_equal(test_conn_request(&conn, id, flags, SERVICE, method, req), 0);
+	id += 2;
+	return id - 2;
+}
+
+static void assert_refused(const struct test_frame *f, const char *text)
+{
+	Ttrpc__Response *r = ttrpc__response__unpack(NULL, f->h.length, f->data);
+
+	assert_int_equal(f->h.type, TTRPC_RESPONSE);
+	assert_non_null(r->status);
+	if (strstr(r->status->message, text) == NULL)
+		fail_msg("'%s' is not in '%s'", text, r->status->message);
+	ttrpc__response__free_unpacked(r, NULL);
+}
+
+static Corelane__V1__GeneratorProfile *answered(void)
+{
+	struct test_frame *f = wait_frame();
+	Ttrpc__Response *r = ttrpc__response__unpack(NULL, f->h.length, f->data);
+	Corelane__V1__GeneratorProfile *p;
+
+	if (r->status != NULL && r->status->code != 0)
+		fail_msg("%s", r->status->message);
+	p = corelane__v1__generator_profile__unpack(NULL, r->payload.len, r->payload.data);
+	ttrpc__response__free_unpacked(r, NULL);
+	return p;
+}
+
+static void configure(void)
+{
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	struct test_header h = header_plain(false, 0);
+	Corelane__V1__GeneratorStream *s = message_stream(&h, 64);
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT, *out;
+	bool up = false;
+	unsigned i;
+
+	p.n_ports = 2;
+	p.ports = ports;
+	p.n_streams = 1;
+	p.streams = &s;
+	router_listen();
+	ask("Configure", &p.base, 0);
+	corelane__v1__generator_profile__free_unpacked(answered(), NULL);
+	for (i = 0; i < 1000 && !up; i++) {
+		router_pump(1);
+		ask("Ports", &nothing.base, 0);
+		out = answered();
+		assert_int_equal(out->n_ports, 2);
+		assert_string_equal(out->ports[1]->name, "b");
+		assert_string_equal(out->ports[1]->memif->socket, router_socket(1));
+		assert_int_equal(out->ports[1]->memif->ring_size, 1024);
+		up = out->ports[0]->up && out->ports[1]->up;
+		corelane__v1__generator_profile__free_unpacked(out, NULL);
+	}
+	assert_true(up);
+}
+
+static Corelane__V1__GeneratorTrial a_trial(uint32_t duration_ms)
+{
+	Corelane__V1__GeneratorTrial t = CORELANE__V1__GENERATOR_TRIAL__INIT;
+
+	t.duration_ms = duration_ms;
+	t.window_ms = 20;
+	t.drain_ms = 1;
+	t.packets_per_second = 1000;
+	return t;
+}
+
+static Corelane__V1__GeneratorWindow *next_window(uint32_t stream)
+{
+	struct test_frame *f = wait_frame();
+
+	assert_int_equal(f->h.stream, stream);
+	assert_int_equal(f->h.type, TTRPC_DATA);
+	return corelane__v1__generator_window__unpack(NULL, f->h.length, f->data);
+}
+
+static void windows_then_the_total(void **state)
+{
+	Corelane__V1__GeneratorTrial t = a_trial(60);
+	Corelane__V1__GeneratorWindow *w;
+	uint64_t due = 0;
+	uint32_t stream;
+	unsigned i;
+
+	configure();
+	stream = ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	for (i = 0; i < 3; i++) {
+		w = next_window(stream);
+		assert_false(w->total);
+		assert_true(w->seconds > 0.019 && w->seconds < 0.021);
+		assert_int_equal(w->due, w->sent + w->no_room + w->late);
+		due += w->due;
+		corelane__v1__generator_window__free_unpacked(w, NULL);
+	}
+	w = next_window(stream);
+	assert_true(w->total);
+	assert_int_equal(w->due, due);
+	assert_int_equal(w->due, 60);
+	assert_int_equal(w->lost, w->sent);
+	assert_int_equal(w->n_streams, 1);
+	assert_string_equal(w->streams[0]->name, "a");
+	assert_int_equal(w->streams[0]->sent, w->sent);
+	assert_int_equal(w->streams[0]->lost, w->sent);
+	assert_true(w->tsc_hz > 100000000);
+	corelane__v1__generator_window__free_unpacked(w, NULL);
+	assert_int_equal(wait_frame()->h.flags & TTRPC_REMOTE_CLOSED, TTRPC_REMOTE_CLOSED);
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED); // and again
+	corelane__v1__generator_window__free_unpacked(next_window(id - 2), NULL);
+}
+
+static void one_trial_at_a_time(void **state)
+{
+	Corelane__V1__GeneratorTrial t = a_trial(10000);
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
+	Corelane__V1__GeneratorWindow *w;
+	uint32_t stream;
+	bool total;
+
+	configure();
+	t.window_ms = 10000;
+	stream = ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	test_conn_wait(&conn);
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "a trial is running");
+	ask("Configure", &p.base, 0);
+	assert_refused(wait_frame(), "a trial is running");
+	ask("Stop", &nothing.base, 0);
+	corelane__v1__generator_profile__free_unpacked(answered(), NULL);
+	do {
+		w = next_window(stream);
+		total = w->total;
+		assert_true(w->seconds < 9);
+		corelane__v1__generator_window__free_unpacked(w, NULL);
+	} while (!total);
+}
+
+static void a_client_that_goes(void **state)
+{
+	Corelane__V1__GeneratorTrial t = a_trial(100000);
+
+	configure();
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	test_conn_wait(&conn);
+	assert_false(poll_idle());
+	test_conn_close(&conn);
+	conn.conn = NULL;
+	assert_true(poll_idle());
+}
+
+static void a_port_that_goes(void **state)
+{
+	Corelane__V1__GeneratorTrial t = a_trial(100000);
+	unsigned i;
+
+	configure();
+	t.window_ms = 100000;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	test_conn_wait(&conn);
+	for (i = 0; i < 10; i++)
+		router_pump(1);
+	router_drop(1);
+	assert_refused(wait_frame(), "port: b: ");
+}
+
+static void trials_refused(void **state)
+{
+	Corelane__V1__GeneratorTrial t = a_trial(0);
+	unsigned i;
+
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "nothing is configured");
+	configure();
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "duration_ms");
+	t = a_trial(10);
+	t.packets_per_second = -1;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "packets_per_second");
+	t = a_trial(10);
+	t.verify = 3;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "verify");
+	router_drop(0);
+	for (i = 0; i < 10; i++)
+		router_pump(1);
+	t = a_trial(10);
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "port 'a': is not up");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(windows_then_the_total), TEST(one_trial_at_a_time), TEST(a_client_that_goes),
+		TEST(a_port_that_goes),       TEST(trials_refused),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}
