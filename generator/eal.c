@@ -10,6 +10,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "base/eal_init.h"
 #include "base/hugepages.h"
 #include "base/log.h"
 
@@ -64,7 +65,7 @@ int eal_start(const struct options *o, struct error *err)
 	argv[argc++] = "--log-level";
 	argv[argc++] = "lib.corelane:info";
 	argv[argc] = NULL;
-	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
+	if (eal_init(argc, (char **)(uintptr_t)argv) < 0)
 		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s", rte_strerror(rte_errno));
 	return 0;
 }

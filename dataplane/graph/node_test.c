@@ -11,6 +11,7 @@
 #include <rte_graph.h>
 #include <rte_graph_worker.h>
 
+#include "base/eal_init.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/drop.h"
@@ -96,7 +97,7 @@ int node_test_setup(void **state)
 	unsigned i;
 
 	lcores(cpus, sizeof(cpus));
-	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
+	if (eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
 		return -1;
 	if (graph_init(&err) < 0) {
 		fprintf(stderr, "%s\n", err.message);

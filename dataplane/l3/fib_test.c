@@ -13,6 +13,7 @@
 #include <rte_byteorder.h>
 #include <rte_eal.h>
 
+#include "base/eal_init.h"
 #include "base/rcu.h"
 #include "l3/fib.h"
 #include "l3/fib_arena.h"
@@ -601,7 +602,7 @@ static int start(void **state)
 {
 	char *argv[] = {"fib_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
 
-	return rte_eal_init(7, argv) < 0 || rcu_init() != 0 || fib_init(MEMORY) != 0;
+	return eal_init(7, argv) < 0 || rcu_init() != 0 || fib_init(MEMORY) != 0;
 }
 
 static int stop(void **state)

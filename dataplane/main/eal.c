@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
+#include "base/eal_init.h"
 #include "base/hugepages.h"
 #include "base/log.h"
 
@@ -92,7 +93,7 @@ int eal_start(const struct options *o, struct error *err)
 	for (i = 0; i < o->n_eal; i++)
 		argv[argc++] = o->eal[i];
 	argv[argc] = NULL;
-	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
+	if (eal_init(argc, (char **)(uintptr_t)argv) < 0)
 		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s", rte_strerror(rte_errno));
 	rte_log_set_level(corelane_logtype, (uint32_t)level_number(o->log_level));
 	if (!hugepages)

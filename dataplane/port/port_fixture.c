@@ -19,6 +19,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "base/eal_init.h"
 #include "base/loop.h"
 #include "base/rcu.h"
 
@@ -96,7 +97,7 @@ int fixture_start(void **state)
 	// A network namespace of our own: nothing stays behind, whatever happens.
 	if (unshare(CLONE_NEWNET) < 0 || fixture_run("ip link set lo up") != 0)
 		return -1;
-	if (rte_eal_init(RTE_DIM(args) - 1, args) < 0 || rcu_init() < 0)
+	if (eal_init(RTE_DIM(args) - 1, args) < 0 || rcu_init() < 0)
 		return -1;
 	loop_set_base(event_base_new());
 	return pthread_create(&worker, NULL, worker_main, NULL);

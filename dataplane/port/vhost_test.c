@@ -17,6 +17,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "base/eal_init.h"
 #include "port/port_fixture.h"
 
 static char dir[] = "/tmp/corelane-vhost-XXXXXX";
@@ -35,7 +36,7 @@ static struct rte_mempool *guest_init(const char *path, const char *server)
 	snprintf(vdev, sizeof(vdev), "net_virtio_user0,path=%s,queues=2,queue_size=256,server=%s", path, server);
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		args[1] = "--lcores=0@0";
-	if (rte_eal_init(RTE_DIM(args) - 1, args) < 0 || rte_eth_dev_configure(0, 2, 2, &conf) < 0)
+	if (eal_init(RTE_DIM(args) - 1, args) < 0 || rte_eth_dev_configure(0, 2, 2, &conf) < 0)
 		exit(2);
 	pool = rte_pktmbuf_pool_create("guest", 4095, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	for (q = 0; q < 2; q++)

@@ -10,6 +10,7 @@
 
 #include <rte_eal.h>
 
+#include "base/eal_init.h"
 #include "base/loop.h"
 #include "base/rcu.h"
 
@@ -40,7 +41,7 @@ int test_setup(void **state)
 	if (test_pool != NULL)
 		return 0;
 	snprintf(directory, sizeof(directory), "/tmp/memif_test.XXXXXX");
-	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || memif_kick_init() < 0 || mkdtemp(directory) == NULL)
+	if (eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || memif_kick_init() < 0 || mkdtemp(directory) == NULL)
 		return -1;
 	test_pool = rte_pktmbuf_pool_create("test", POOL_SIZE, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	loop_set_base(event_base_new());
