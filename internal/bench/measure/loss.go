@@ -17,6 +17,7 @@ import (
 const (
 	lateTolerance = 1e-3 // the rate counts as offered: far below any resolution
 	lateAlways    = 1e-2 // no accident: more than it can do
+	lateCosts     = 10   // frames that the router may lose for each late one, for a generator that is away does not receive either
 )
 
 type verdict int
@@ -39,6 +40,8 @@ func judge(t *apiv1.GeneratorWindow, lossRatio float64) verdict {
 	switch {
 	case offered(t) == 0, late > lateAlways*float64(t.Due):
 		return slow
+	case float64(lost(t)) > lossRatio*float64(offered(t))+lateCosts*late:
+		return lossy
 	case late > lateTolerance*float64(t.Due):
 		return void
 	case float64(lost(t)) <= lossRatio*float64(offered(t)):
