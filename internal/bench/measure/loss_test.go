@@ -13,11 +13,11 @@ func TestJudge(t *testing.T) {
 		ratio                    float64
 		want                     verdict
 	}{
-		"nothing lost":                                 {sent: 1000000, want: passed},
-		"one lost":                                     {sent: 1000000, lost: 1, want: lossy},
-		"one lost of 10,000":                           {sent: 1000000, lost: 100, ratio: 1e-4, want: passed},
-		"no room is a loss":                            {sent: 999999, noRoom: 1, want: lossy},
-		"late, nothing lost":                           {sent: 999500, late: 500, want: passed},
+		"nothing lost":       {sent: 1000000, want: passed},
+		"one lost":           {sent: 1000000, lost: 1, want: lossy},
+		"one lost of 10,000": {sent: 1000000, lost: 100, ratio: 1e-4, want: passed},
+		"no room is a loss":  {sent: 999999, noRoom: 1, want: lossy},
+		"late, nothing lost": {sent: 999500, late: 500, want: passed},
 		"late and lost, as a generator that was away":  {sent: 999000, late: 500, noRoom: 500, want: void},
 		"late, but the router lost far more than that": {sent: 800000, late: 500, noRoom: 199500, want: lossy},
 		"too late to count as offered":                 {sent: 998000, late: 2000, want: void},
