@@ -30,7 +30,9 @@ struct gen_port;
 // Arrays of frames have room for PORT_FRAMES: behind the n that are asked for, the addresses of those that come next are
 // filled in, for prefetching, or any address.
 struct gen_port_ops {
-	// The first of the frames that came are on their way when peek comes. May be NULL.
+	// Both may be NULL. touch: the lines that tell how much came, and how much room there is, are on their way. look: the
+	// first of the frames that came are on their way when peek comes.
+	void (*touch)(struct gen_port *p, unsigned queue);
 	void (*look)(struct gen_port *p, unsigned queue);
 	// Up to n buffers that hold the pattern (head.h) from the port's head on.
 	unsigned (*reserve)(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n);

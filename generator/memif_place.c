@@ -132,12 +132,9 @@ unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, uns
 	return n;
 }
 
-// The peer sleeps unless it says that it polls. Its flag must not be read before it can see the new index.
-static __rte_always_inline void wake(struct memif_queue *q)
+static bool asleep(const struct memif_queue *q)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(!(__atomic_load_n(&q->ring->flags, __ATOMIC_RELAXED) & MEMIF_RING_MASK_INT)))
-		memif_kick(q);
+	return !(__atomic_load_n(&q->ring->flags, __ATOMIC_RELAXED) & MEMIF_RING_MASK_INT);
 }
 
 unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n)
@@ -155,8 +152,29 @@ unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n
 	}
 	q->pos = (uint16_t)(q->pos + n);
 	__atomic_store_n(q->own_index, q->pos, __ATOMIC_RELEASE);
-	wake(q);
+	// Reading the flag after the peer can see the index would take a fence, which waits for all the lines just written. So
+	// it is read once more when they are out (place_touch_tx).
+	t->unsure = true;
+	if (unlikely(asleep(q)))
+		memif_kick(q);
 	return n;
+}
+
+void place_touch_tx(struct place_tx *t)
+{
+	struct memif_queue *q = t->q;
+
+	if (t->unsure && unlikely(asleep(q)))
+		memif_kick(q);
+	t->unsure = false;
+	if ((uint16_t)(q->size - (uint16_t)(q->pos - t->taken)) < PORT_BURST)
+		__builtin_prefetch(q->peer_index);
+}
+
+void place_touch_rx(struct place_rx *r)
+{
+	if (r->filled == r->q->pos)
+		__builtin_prefetch(r->q->peer_index);
 }
 
 static __rte_always_inline unsigned filled_of(struct place_rx *r, unsigned n)

@@ -11,6 +11,7 @@ struct place_tx {
 	struct memif_queue *q;
 	uint16_t taken;    // the peer's index when it was last read
 	uint16_t fetched;  // slots before this one are on their way into our cache
+	bool unsure;       // the peer may have gone to sleep without seeing the last frames
 	uint32_t *lengths; // what the descriptors say: those that do not change are not written
 } __rte_cache_aligned;
 
@@ -28,6 +29,8 @@ void place_tx_fini(struct place_tx *t);
 void place_rx_fini(struct place_rx *r);
 void place_lay(struct place_tx *t); // the pattern, again
 
+void place_touch_tx(struct place_tx *t);
+void place_touch_rx(struct place_rx *r);
 void place_look(struct place_rx *r, unsigned probe);
 unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, unsigned head);
 unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n);

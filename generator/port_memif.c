@@ -28,6 +28,19 @@ static struct memif_shm *shm_of(const struct memif_port *m)
 	return __atomic_load_n(&m->shm, __ATOMIC_ACQUIRE);
 }
 
+static void touch(struct gen_port *p, unsigned queue)
+{
+	struct memif_port *m = (struct memif_port *)p;
+	const struct memif_shm *shm = shm_of(m);
+
+	if (unlikely(shm == NULL))
+		return;
+	if (queue < shm->n_tx)
+		place_touch_tx(&m->tx[queue]);
+	if (queue < shm->n_rx)
+		place_touch_rx(&m->rx[queue]);
+}
+
 static void look(struct gen_port *p, unsigned queue)
 {
 	struct memif_port *m = (struct memif_port *)p;
@@ -159,7 +172,8 @@ static int check_size(const struct memif_port *m, struct error *err)
 	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB", "is too large");
 }
 
-static const struct gen_port_ops ops = {.look = look,
+static const struct gen_port_ops ops = {.touch = touch,
+					.look = look,
 					.reserve = reserve,
 					.commit = commit,
 					.peek = peek,

@@ -2,15 +2,21 @@
 // Takes what came from all ports.
 #include "trial.h"
 
-#define TURN 256        // frames of a queue in one poll
-#define FEW 64          // less, and the queue rests: looking at it takes its lines from the router
-#define REST_PER_SLOT 4 // cycles, without a rate: a ring of 1024 gathers some 50 frames
-#define REST_PACED 300  // with one, where latency counts
+#define TURN 256       // frames of a queue in one poll
+#define REST_PACED 300 // cycles in which the router has the ring's lines to itself; with a rate, latency counts
 
+// The first pass fetches what the second one reads.
 void look(const struct trial *t, uint64_t now)
 {
 	unsigned i, q;
 
+	for (i = 0; i < t->n_ports; i++) {
+		struct gen_port *p = t->ports[i];
+
+		for (q = 0; q < p->n_rx && p->ops->touch != NULL; q++)
+			if (now >= p->rest_until[q])
+				p->ops->touch(p, q);
+	}
 	for (i = 0; i < t->n_ports; i++) {
 		struct gen_port *p = t->ports[i];
 
@@ -64,8 +70,8 @@ unsigned receive(struct trial *t, uint64_t now)
 			if (now < p->rest_until[q])
 				continue;
 			n = take(t, p, q, now);
-			if (n < FEW)
-				p->rest_until[q] = now + (t->paced ? REST_PACED : REST_PER_SLOT * p->cfg.ring_size);
+			if (n < TURN)
+				p->rest_until[q] = now + (t->paced ? REST_PACED : rest_of(t, p));
 			more |= n >= TURN;
 			sum += n;
 		}

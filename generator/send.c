@@ -6,10 +6,9 @@
 
 #include "pace.h"
 
-#define TURN 256        // frames of a stream in one poll: those that come have to be taken, too
-#define QUANTUM 64u     // frames of a stream of weight 1 before it is the next one's turn
-#define REST_PER_SLOT 4 // cycles before a port that was full is looked at again: it would only take a few
-#define RENEW 64        // flows that are replaced in one poll
+#define TURN 256    // frames of a stream in one poll: those that come have to be taken, too
+#define QUANTUM 64u // frames of a stream of weight 1 before it is the next one's turn
+#define RENEW 64    // flows that are replaced in one poll
 
 struct send_port {
 	uint64_t rest_until;
@@ -194,7 +193,7 @@ static unsigned send_saturated(const struct trial *t, const struct send_state *d
 		sp->left -= took;
 		if (likely(took == n))
 			continue;
-		sp->rest_until = now + REST_PER_SLOT * s->tx->cfg.ring_size;
+		sp->rest_until = now + rest_of(t, s->tx);
 		if (++full == s->tx->n_tx)
 			break;
 		stream_skip(s, n - took); // to the next queue
