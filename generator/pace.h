@@ -31,12 +31,13 @@ static inline struct pace pace_of(double per_second, double hz, uint32_t burst, 
 static inline uint64_t pace_due(const struct pace *p, uint64_t cycles)
 {
 	uint64_t due = (uint64_t)((unsigned __int128)cycles * p->step >> 64), bursts, since;
+	unsigned __int128 begin; // of the current burst
 
 	if (p->burst > 1) {
 		bursts = due / p->burst;
-		// The cycle in which the current burst began.
-		since = cycles - (uint64_t)(((unsigned __int128)(bursts * p->burst) << 64) / p->step);
-		due = bursts * p->burst + RTE_MIN((uint64_t)p->burst, since / p->spacing + 1);
+		begin = (unsigned __int128)(bursts * p->burst) << 64;
+		since = cycles - (uint64_t)((begin + p->step - 1) / p->step);
+		due = bursts * p->burst + RTE_MIN((uint64_t)p->burst, (since + p->spacing - 1) / p->spacing);
 	}
 	return RTE_MIN(due, p->limit);
 }

@@ -125,8 +125,9 @@ static void bursts_keep_the_rate(void **state)
 	uint64_t spacing = 56, i;
 
 	for (i = 0; i < 100; i++) {
-		assert_in_range(pace_due(&p, i * 64000 + 20), i * 32 + 1, i * 32 + 1);
-		assert_in_range(pace_due(&p, i * 64000 + 10 * spacing + 20), i * 32 + 11, i * 32 + 11);
+		assert_int_equal(pace_due(&p, i * 64000), i * 32);
+		assert_int_equal(pace_due(&p, i * 64000 + 20), i * 32 + 1);
+		assert_int_equal(pace_due(&p, i * 64000 + 10 * spacing + 20), i * 32 + 11);
 		assert_int_equal(pace_due(&p, i * 64000 + 32 * spacing), i * 32 + 32);
 		assert_int_equal(pace_due(&p, i * 64000 + 63900), i * 32 + 32);
 	}

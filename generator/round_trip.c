@@ -119,6 +119,8 @@ int round_trip_start(unsigned cpu, struct error *err)
 	int ret;
 
 	rt.cpu = cpu;
+	rt.started = 0;
+	rt.quit = false;
 	rt.wake = eventfd(0, EFD_CLOEXEC);
 	ret = rt.wake < 0 ? -errno : -pthread_create(&rt.thread, NULL, round_trip_main, NULL);
 	if (ret < 0)
@@ -129,6 +131,7 @@ int round_trip_start(unsigned cpu, struct error *err)
 	if (rt.running)
 		return 0;
 	pthread_join(rt.thread, NULL);
+	close(rt.wake);
 	snprintf(text, sizeof(text), "%u", cpu);
 	return error_set(err, -rt.started, "--round-trip-cpu", text, "a CPU that this process may use", "cannot run there: %s",
 			 strerror(-rt.started));

@@ -51,49 +51,47 @@ void sink_check(struct sink *k, struct stream *s, const struct frame *f, struct 
 		s->count.corrupt++;
 }
 
-// The stream of an intact probe at this place; NULL: there is none.
-static struct stream *stream_at(const struct sink *k, const struct frame *f, uint16_t offset, struct probe *p)
+static bool probe_at(const struct frame *f, uint16_t offset, struct probe *p)
+{
+	if (f->length < offset + PROBE_SIZE)
+		return false;
+	*p = probe_read(f->data + offset);
+	return probe_trial(*p) != 0;
+}
+
+// The stream of this trial that a probe belongs to; NULL: none.
+static struct stream *stream_of(const struct sink *k, struct probe p, uint16_t offset)
 {
 	struct stream *s;
 
-	if (f->length < offset + (uint32_t)PROBE_SIZE)
+	if (probe_trial(p) != k->trial || probe_stream(p) >= k->n_streams)
 		return NULL;
-	*p = probe_read(f->data + offset);
-	if (!probe_intact(*p) || probe_trial(*p) == 0 || probe_stream(*p) >= k->n_streams)
-		return NULL;
-	s = &k->streams[probe_stream(*p)];
-	return probe_flow(*p) < s->n_flows && (offset == s->rx_probe || offset == s->layout.size) ? s : NULL;
+	s = &k->streams[probe_stream(p)];
+	return probe_flow(p) < s->n_flows && (offset == s->rx_probe || offset == s->layout.size) ? s : NULL;
 }
 
-// A whole probe, but another place, port or trial than the usual.
+// A whole probe, but another place or port than the usual.
 static void found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
 		  struct probe p, uint32_t stamp)
 {
-	if (probe_trial(p) != k->trial) {
-		k->stale++;
-	} else if (s->rx != port) {
+	if (s->rx != port) {
 		s->count.misplaced++;
-	} else {
-		sink_count(k, s, f, p, stamp);
-		if (offset != s->rx_probe) { // not rewritten as it should have been
-			s->count.wrong_header++;
-			sink_keep(&k->wrong, f, s);
-		} else if (k->verify == VERIFY_ALL || k->frames < SINK_FIRST || k->frames % SINK_SAMPLE == 0) {
-			sink_check(k, s, f, p);
-		}
+		return;
+	}
+	sink_count(k, s, f, p, stamp);
+	if (offset != s->rx_probe) { // not rewritten as it should have been
+		s->count.wrong_header++;
+		sink_keep(&k->wrong, f, s);
+	} else if (k->verify == VERIFY_ALL || k->frames < SINK_FIRST || k->frames % SINK_SAMPLE == 0) {
+		sink_check(k, s, f, p);
 	}
 }
 
-// Ours, though its checksum is wrong? Two of three signs say so: a stream, the trial, a time within it.
-static bool remains_of_probe(const struct sink *k, const struct frame *f, uint16_t offset, uint32_t stamp)
+// Ours, though its checksum is wrong? Two of three signs say so: a flow of a stream, the trial, a time within it.
+static bool remains_of_probe(const struct sink *k, struct probe p, uint32_t stamp)
 {
-	struct probe p;
-	unsigned signs;
+	unsigned signs = probe_stream(p) < k->n_streams && probe_flow(p) < k->streams[probe_stream(p)].n_flows;
 
-	if (f->length < offset + (uint32_t)PROBE_SIZE)
-		return false;
-	p = probe_read(f->data + offset);
-	signs = probe_stream(p) < k->n_streams && probe_flow(p) < k->streams[probe_stream(p)].n_flows;
 	signs += probe_trial(p) == k->trial;
 	signs += stamp - probe_time(p) < k->age;
 	return signs >= 2;
@@ -101,22 +99,31 @@ static bool remains_of_probe(const struct sink *k, const struct frame *f, uint16
 
 void sink_odd(struct sink *k, const struct gen_port *port, const struct frame *f, uint32_t stamp)
 {
-	struct probe p;
+	bool remains = false;
 	struct stream *s;
+	struct probe p;
 	unsigned i;
 
 	for (i = 0; i < k->n_offsets; i++) {
-		s = stream_at(k, f, k->offsets[i], &p);
+		if (!probe_at(f, k->offsets[i], &p))
+			continue;
+		if (!probe_intact(p)) {
+			remains |= remains_of_probe(k, p, stamp);
+			continue;
+		}
+		s = stream_of(k, p, k->offsets[i]);
 		if (s != NULL) {
 			found(k, port, f, k->offsets[i], s, p, stamp);
 			return;
 		}
-	}
-	for (i = 0; i < k->n_offsets; i++) {
-		if (remains_of_probe(k, f, k->offsets[i], stamp)) {
-			k->corrupt++;
+		if (probe_trial(p) != k->trial) {
+			k->stale++;
 			return;
 		}
+	}
+	if (remains) {
+		k->corrupt++;
+		return;
 	}
 	k->foreign++;
 	sink_keep(&k->strange, f, NULL);

@@ -243,6 +243,21 @@ static void of_an_earlier_trial(void **state)
 	assert_int_equal(sink.stale, COUNT);
 }
 
+// Of a profile that had more streams.
+static void of_an_earlier_profile(void **state)
+{
+	struct test_header h = header_plain(false, 0);
+
+	open_stream(0, message_stream(&h, 64), &b);
+	open_stream(1, message_stream(&h, 64), &b);
+	begin(2, TRIAL, VERIFY_SAMPLE);
+	send(1, COUNT);
+	begin(1, TRIAL + 1, VERIFY_SAMPLE);
+	arrive(&b, 0, COUNT);
+	assert_int_equal(sink.stale, COUNT);
+	assert_int_equal(sink.foreign, 0);
+}
+
 static void of_others(void **state)
 {
 	static const uint8_t arp[64] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, [12] = 8, 6};
@@ -342,6 +357,7 @@ int main(void)
 		cmocka_unit_test(samples),
 		cmocka_unit_test(out_of_the_wrong_port),
 		cmocka_unit_test(of_an_earlier_trial),
+		cmocka_unit_test(of_an_earlier_profile),
 		cmocka_unit_test(of_others),
 		cmocka_unit_test(not_rewritten),
 		cmocka_unit_test(streams_of_two_shapes),

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+
+#include "poll.h"
+#include "round_trip.h"
+
+static struct error err;
+
+static int setup(void **state)
+{
+	static char *argv[] = {"round_trip_test", "--no-huge", "-m", "64",          "--no-pci", "--no-telemetry",
+			       "--no-shconf",     "-l",        "0",  "--log-level", "error"};
+
+	return rte_eal_init(sizeof(argv) / sizeof(*argv), argv) < 0 ? -1 : 0;
+}
+
+static void nobody_to_ask(void **state)
+{
+	assert_int_equal(round_trip_probe(), 0);
+}
+
+static void a_cpu_that_is_not_there(void **state)
+{
+	assert_true(round_trip_start(1000, &err) < 0);
+	assert_string_equal(err.field, "--round-trip-cpu");
+	assert_int_equal(round_trip_probe(), 0);
+}
+
+// A busy machine may leave a probe without an answer, but not all.
+static void there_and_back(void **state)
+{
+	unsigned i, answered = 0;
+	uint64_t begin, took;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) // there is no other CPU: the two tests above are all that can be said
+		return;
+	assert_int_equal(thread_pin(0), 0);
+	assert_int_equal(round_trip_start(1, &err), 0);
+	for (i = 0; i < 200 && answered < 20; i++) {
+		begin = rte_rdtsc();
+		took = round_trip_probe();
+		answered += took > 0;
+		if (took > 0) {
+			assert_in_range(took, 20, rte_get_tsc_hz() / 10000);
+			assert_true(rte_rdtsc() - begin > took * 10);
+		}
+		usleep(1000);
+	}
+	assert_int_equal(answered, 20);
+	round_trip_stop();
+	assert_int_equal(round_trip_probe(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_to_ask),
+		cmocka_unit_test(a_cpu_that_is_not_there),
+		cmocka_unit_test(there_and_back),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
