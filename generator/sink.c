@@ -148,7 +148,8 @@ static __rte_always_inline void take(struct sink *k, const struct gen_port *port
 	for (i = 0; i < n; i++) {
 		struct stream *s = usual(k, port, &frames[i], &p);
 
-		__builtin_prefetch((const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // beyond the last: nowhere
+		__builtin_prefetch(
+			(const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // beyond the last: nowhere
 		if (unlikely(s == NULL)) {
 			sink_odd(k, port, &frames[i], stamp);
 			continue;
