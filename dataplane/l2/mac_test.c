@@ -82,7 +82,7 @@ static void many(void **state)
 	unsigned i;
 
 	add_many(lan, MANY, MAC_LEARNT | 1);
-	print_message("%u MACs added in %u ms\n", MANY, ms_since(start));
+	print_message("# %u MACs added in %u ms\n", MANY, ms_since(start));
 	assert_int_equal(mac_count(), MANY);
 	assert_int_equal(lan->n_learnt, MANY);
 	for (i = 0; i < MANY; i++) {
@@ -95,13 +95,13 @@ static void many(void **state)
 	assert_int_equal(mac_table_find(scattered(other->id, 1)), MAC_NONE);
 	start = clock();
 	assert_int_equal(walk(lan->id), MANY);
-	print_message("listed in %u ms\n", ms_since(start));
+	print_message("# listed in %u ms\n", ms_since(start));
 	for (i = 0; i < MANY; i += 2)
 		mac_remove(mac_table_find(scattered(lan->id, i)));
 	assert_int_equal(walk(lan->id), MANY / 2);
 	start = clock();
 	fixture_leave(1);
-	print_message("the other half flushed in %u ms\n", ms_since(start));
+	print_message("# the other half flushed in %u ms\n", ms_since(start));
 	assert_int_equal(mac_count(), 0);
 	assert_int_equal(lan->n_learnt, 0);
 }
@@ -219,7 +219,7 @@ static void reader_sees_only_right_ones(void **state)
 	}
 	__atomic_store_n(&reader.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	print_message("%lu lookups, %u rounds\n", reader.lookups, round);
+	print_message("# %lu lookups, %u rounds\n", reader.lookups, round);
 	assert_true(reader.lookups > 0);
 	assert_int_equal(reader.wrong, 0);
 	assert_int_equal(reader.missing, 0);
