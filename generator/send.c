@@ -138,6 +138,8 @@ static unsigned wanted(const struct trial *t, struct stream *s, const struct pac
 {
 	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
 
+	if (away > t->away)
+		s->behind = due;
 	if (away > limit)
 		count_late(s, due);
 	if (due - s->count.due > TURN && active > limit) {
@@ -152,14 +154,14 @@ static unsigned send_paced(const struct trial *t, struct stream *s, const struct
 {
 	unsigned want = wanted(t, s, pace, active, away), sent = 0, n, took;
 
-	s->count.due += want;
 	for (; want > 0; want -= n) {
 		n = RTE_MIN(want, stream_run(s));
 		took = send_some(t, s, n);
 		sent += took;
+		s->count.due += n;
 		if (likely(took == n))
 			continue;
-		*(away > t->away ? &s->count.late : &s->count.no_room) += n - took;
+		*(s->count.due <= s->behind ? &s->count.late : &s->count.no_room) += n - took;
 		if (s->tx->n_tx > 1) // another queue may have room
 			stream_skip(s, n - took);
 	}

@@ -53,6 +53,7 @@ struct stream {
 	uint32_t oldest;      // flow that ends next
 	uint64_t next_number; // of the flow that takes its place
 	uint64_t renewed;     // in this trial
+	uint64_t behind;      // frames up to this one fell due while gen-poll did not run
 	struct stream_count count;
 } __rte_cache_aligned;
 

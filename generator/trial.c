@@ -124,7 +124,7 @@ int trial_init(struct trial *t, uint8_t number)
 	t->n_ports = profile.n_ports;
 	for (i = 0; i < t->n_streams; i++) {
 		t->streams[i].count = (struct stream_count){0};
-		t->streams[i].renewed = 0;
+		t->streams[i].renewed = t->streams[i].behind = 0;
 	}
 	sink_start(&t->sink, t->streams, t->n_streams, number);
 	t->sink.clock = clock_of(rte_get_tsc_hz());
