@@ -53,8 +53,7 @@ int eal_start(const struct options *o, struct error *err)
 	argv[argc++] = lcores;
 	argv[argc++] = prefix;
 	argv[argc++] = huge ? "--in-memory" : "--no-shconf"; // nothing is left behind; there is no --in-memory without hugepages
-	if (!huge)
-		argv[argc++] = "--no-huge";
+	argv[argc++] = huge ? "--single-file-segments" : "--no-huge"; // virtio-user can share a few files, not one for each page
 	argv[argc++] = "--no-telemetry";
 	argv[argc++] = "-a"; // probe no device by itself: ports name theirs
 	argv[argc++] = "0000:00:00.0";

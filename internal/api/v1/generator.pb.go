@@ -32,7 +32,7 @@ type GeneratorVerify int32
 const (
 	GeneratorVerify_GENERATOR_VERIFY_SAMPLE GeneratorVerify = 0 // probe of every frame; headers and payload of one frame in 64, and of the first 1000
 	GeneratorVerify_GENERATOR_VERIFY_ALL    GeneratorVerify = 1
-	GeneratorVerify_GENERATOR_VERIFY_NONE   GeneratorVerify = 2 // only counts
+	GeneratorVerify_GENERATOR_VERIFY_NONE   GeneratorVerify = 2 // only counts: what comes out of a port is taken for its first stream's
 )
 
 // Enum value maps for GeneratorVerify.
