@@ -113,6 +113,7 @@ func TestVerdictSaysWhy(t *testing.T) {
 			far.Runs[i].Windows[k].RoundTrip *= 6
 		}
 	}
+	slow := func(m machine) *Result { return m.measure(7, rates{"corelane": 8e6, Ceiling: 8e6}) } // where both wait for the same memory
 	alone := func(m machine, rate float64) *Result { return m.measure(6, rates{"corelane": rate}) }
 	for name, c := range map[string]struct {
 		a, b         *Result
@@ -125,6 +126,7 @@ func TestVerdictSaysWhy(t *testing.T) {
 		"one repetition":  {measure(one, 15e6), measure(one, 30e6), Noise, "one repetition"},
 		"other state":     {measure(calm, 15e6), far, Noise, ""},
 		"sometimes":       {measure(calm, 15e6), nowAndThen(measure(calm, 15e6)), Noise, "in too many windows"},
+		"other ceiling":   {measure(calm, 15e6), slow(calm), Noise, "the ceiling itself"},
 		"no ceiling left": {silent(ceilingLast(measure(calm, 15e6))), measure(calm, 15e6), Noise, "a repetition in which nothing was received"},
 		"nothing":         {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "a repetition in which nothing was received"},
 	} {

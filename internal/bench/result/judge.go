@@ -2,6 +2,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -28,8 +29,8 @@ func compareRuns(a, b pair, best float64) Line {
 		l.CeilA, l.CeilB = finite(math.Exp(c.a.figure())), finite(math.Exp(c.b.figure()))
 	}
 	l.judge(c.a, c.b, spread)
-	if l.Verdict != Noise && c.unlike != "" {
-		l.Verdict, l.Why = Noise, c.unlike
+	if why := cmp.Or(c.unlike, c.otherMachine()); l.Verdict != Noise && why != "" {
+		l.Verdict, l.Why = Noise, why
 	}
 	return l
 }

@@ -13,6 +13,7 @@ const (
 	nearFactor = 1.5
 	enough     = 3   // near windows of a repetition, and repetitions, that make near windows alone worth comparing
 	unlike     = 0.3 // difference of the shares of near windows from which on all windows cannot be compared
+	changed    = 1.5 // factor between two ceilings from which on the shares of them mean different things
 )
 
 // pair is a run and the run of the ceiling that was interleaved with it, or nil.
@@ -39,6 +40,19 @@ func choose(a, b pair, best float64) chosen {
 		every.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's", 100*x, 100*y)
 	}
 	return every
+}
+
+// otherMachine says so when the ceiling itself was far from what it is in the other result. What slows the machine down
+// does not slow all routers in the same proportion, so that their shares of the ceiling cannot be compared.
+func (c *chosen) otherMachine() string {
+	if !c.a.hasCeiling {
+		return ""
+	}
+	x, y := math.Exp(c.a.ceiling())/1e6, math.Exp(c.b.ceiling())/1e6
+	if max(x, y) < changed*min(x, y) {
+		return ""
+	}
+	return fmt.Sprintf("not the same state of the machine: the ceiling itself went from %s to %s Mpps", Digits(x), Digits(y))
 }
 
 func anyWindow(Window) bool { return true }
