@@ -13,7 +13,7 @@ parts=("$@")
 [ ${#parts[@]} != 0 ] || parts=(unit go contract packet system instructions fuzz sanitize)
 results=$PWD/build/test-results
 fuzz_seconds=${FUZZ_SECONDS:-10}
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 CORELANE_SCALE=1
 export CORELANED=$PWD/bin/corelaned CORELANE=$PWD/bin/corelane
 
 step() { echo "==> $*"; }

@@ -9,31 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/corelane/corelane/internal/bench/manifest"
 )
 
-// freeHugepages in MB, of 2 MB and larger ones that a process can still take.
+// freeHugepages in MB, that a process can still take.
 func freeHugepages(root string) (int, error) {
-	files, err := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB/free_hugepages"))
-	if err != nil {
-		return 0, err
+	kilobytes := uint64(0)
+	pages, err := manifest.Hugepages(root, "free_hugepages")
+	for kb, n := range pages {
+		kilobytes += kb * n
 	}
-	kilobytes := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
-		pages, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		size, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "hugepages-"), "kB"))
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		kilobytes += pages * size
-	}
-	return kilobytes >> 10, nil
+	return int(kilobytes >> 10), err
 }
 
 // cpuTime of a CPU since boot, in ticks.

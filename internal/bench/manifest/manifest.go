@@ -35,7 +35,11 @@ func Read(root string, given result.Manifest) (result.Manifest, error) {
 		m.NoHzFull = "" // what kernels print that could do it, but were not asked to
 	}
 	m.Governor = governor(root, append(slices.Clone(m.RouterCPUs), m.GeneratorCPU))
-	m.Hugepages, err = hugepages(root)
+	pages, err := Hugepages(root, "nr_hugepages")
+	m.Hugepages = map[string]uint64{}
+	for kb, n := range pages {
+		m.Hugepages[pageSize(kb)] = n
+	}
 	return m, err
 }
 
@@ -74,13 +78,14 @@ func governor(root string, cpus []int) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// hugepages that the kernel has, by size. A machine without any has no such files.
-func hugepages(root string) (map[string]uint64, error) {
-	files, err := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB/nr_hugepages"))
+// Hugepages of each size in kB, as one of the kernel's counters has them: nr_hugepages, free_hugepages. A machine without any
+// has no such files.
+func Hugepages(root, counter string) (map[uint64]uint64, error) {
+	files, err := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB", counter))
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]uint64{}
+	pages := map[uint64]uint64{}
 	for _, file := range files {
 		size := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "hugepages-"), "kB")
 		kb, err := strconv.ParseUint(size, 10, 64)
@@ -91,7 +96,7 @@ func hugepages(root string) (map[string]uint64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if pages[pageSize(kb)], err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err != nil {
+		if pages[kb], err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
