@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // TakeDown removes a lab, whole or in pieces. It may be called again when it failed.
@@ -46,7 +48,7 @@ func (l *Ledger) tearDown(say func(string)) error {
 	}
 	var errs []error
 	for _, name := range slices.Backward(l.Namespaces) {
-		errs = append(errs, delNetns(name))
+		errs = append(errs, namespace.Delete(name))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

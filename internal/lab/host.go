@@ -15,6 +15,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/namespace"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -125,7 +126,7 @@ func (l *Lab) applyNode(ctx context.Context, h Host, u Underlay) (state.Count, e
 
 // dressGuest gives a guest its addresses and routes. Its interface is there: corelaned or the wiring made it.
 func (l *Lab) dressGuest(g Guest) error {
-	err := inNetns(l.Netns(g.Name()), func() error {
+	err := namespace.Do(l.Netns(g.Name()), func() error {
 		if err := addresses("eth0", g.cidr(IPv4), g.cidr(IPv6)); err != nil {
 			return err
 		}

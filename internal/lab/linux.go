@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // On a Linux host a bridge of the kernel holds the guests and a VXLAN device for each network.
@@ -17,12 +19,12 @@ const vxlanPort = 4789
 func (n Network) vxlanDevice() string { return fmt.Sprintf("vxlan%d", n.Vni) }
 
 func (l *Lab) linuxNetwork(g Guest) error {
-	return inNetns(l.Netns(g.Host.Name), func() error { return bridge(g.Network.Name, int(g.Network.MTU), g.Name()) })
+	return namespace.Do(l.Netns(g.Host.Name), func() error { return bridge(g.Network.Name, int(g.Network.MTU), g.Name()) })
 }
 
 // linuxTunnels makes the VXLAN devices of a host, or makes them anew over another underlay.
 func (l *Lab) linuxTunnels(h Host, u Underlay) error {
-	return inNetns(l.Netns(h.Name), func() error {
+	return namespace.Do(l.Netns(h.Name), func() error {
 		for _, g := range l.Guests() {
 			if g.Host != h {
 				continue

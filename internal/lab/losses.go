@@ -13,6 +13,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // losses are counters of packets that did not arrive: by the routers, by reason; and around them, by place.
@@ -35,7 +36,7 @@ func (l *Lab) losses(ctx context.Context, p Path) (losses, error) {
 		}
 	}
 	for _, g := range []Guest{p.From, p.To} {
-		if err := inNetns(l.Netns(g.Name()), func() error { return guestLosses(all) }); err != nil {
+		if err := namespace.Do(l.Netns(g.Name()), func() error { return guestLosses(all) }); err != nil {
 			return all, fmt.Errorf("counters of %s: %w", g.Name(), err)
 		}
 	}
@@ -74,7 +75,7 @@ func (l *Lab) sentTo(h Host) (sent uint64, err error) {
 	if !l.hasSwitch() {
 		return 0, nil
 	}
-	err = inNetns(l.Netns(switchName), func() error {
+	err = namespace.Do(l.Netns(switchName), func() error {
 		link, err := netlink.LinkByName(h.Name)
 		if err == nil {
 			sent = link.Attrs().Statistics.TxPackets

@@ -2,94 +2,37 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
-const netnsDir = "/run/netns"
-
-// addNetns makes a named namespace, with loopback up and IPv6 addresses that work at once.
+// addNetns makes a named namespace with IPv6 addresses that work at once.
 func (l *Ledger) addNetns(name string) error {
-	if _, err := os.Stat(filepath.Join(netnsDir, name)); err == nil {
+	if _, err := os.Stat(filepath.Join(namespace.Dir, name)); err == nil {
 		return fmt.Errorf("namespace %s exists and is of no lab: ip netns del %s", name, name)
 	}
 	l.Namespaces = append(l.Namespaces, name)
 	if err := l.save(); err != nil {
 		return err
 	}
-	return onThread(func() error {
-		ns, err := netns.NewNamed(name)
-		if err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
-		defer ns.Close()
-		for _, s := range []string{"accept_dad=0", "accept_ra=0", "router_solicitations=0"} {
-			if err := sysctl("ipv6/conf/default/" + s); err != nil {
+	return namespace.New(name, func() error {
+		for _, s := range []string{"accept_dad", "accept_ra", "router_solicitations"} {
+			if err := namespace.Sysctl("net/ipv6/conf/default/"+s, "0"); err != nil {
 				return err
 			}
 		}
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetUp(lo)
+		return nil
 	})
-}
-
-// delNetns removes a namespace of which any part may exist.
-func delNetns(name string) error {
-	path := filepath.Join(netnsDir, name)
-	err := unix.Unmount(path, unix.MNT_DETACH)
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("unmount %s: %w", path, err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// onThread runs f on a thread that ends with it, so that no other goroutine finds itself in another namespace.
-func onThread(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
-}
-
-// inNetns runs f in a named namespace. Processes that it starts are there, goroutines are not.
-func inNetns(name string, f func() error) error {
-	return onThread(func() error {
-		ns, err := netns.GetFromName(name)
-		if err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
-		defer ns.Close()
-		if err := netns.Set(ns); err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
-		return f()
-	})
-}
-
-// sysctl sets "net/..." of the current namespace, "path=value".
-func sysctl(setting string) error {
-	path, value, _ := strings.Cut(setting, "=")
-	return os.WriteFile(filepath.Join("/proc/sys/net", path), []byte(value), 0o644)
 }
 
 // end is one end of a veth pair.
@@ -104,7 +47,7 @@ func wire(a, b end, mtu int) error {
 		return err
 	}
 	defer peer.Close()
-	err = inNetns(a.netns, func() error {
+	err = namespace.Do(a.netns, func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU, attrs.HardwareAddr = a.name, mtu, parseMAC(a.mac)
 		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: b.name, PeerHardwareAddr: parseMAC(b.mac),
@@ -114,7 +57,7 @@ func wire(a, b end, mtu int) error {
 		return fmt.Errorf("wire from %s to %s: %w", a.netns, b.netns, err)
 	}
 	for _, e := range []end{a, b} {
-		if err := inNetns(e.netns, func() error { return e.up(mtu) }); err != nil {
+		if err := namespace.Do(e.netns, func() error { return e.up(mtu) }); err != nil {
 			return fmt.Errorf("%s in %s: %w", e.name, e.netns, err)
 		}
 	}
@@ -138,39 +81,10 @@ func (e end) up(mtu int) error {
 	if err := netlink.LinkSetMTU(link, mtu); err != nil {
 		return err
 	}
-	if err := offloadsOff(e.name); err != nil {
+	if err := namespace.OffloadsOff(e.name); err != nil {
 		return err
 	}
 	return netlink.LinkSetUp(link)
-}
-
-var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather", "tx-tcp-segmentation",
-	"tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-udp-segmentation",
-	"tx-generic-segmentation", "rx-gro", "rx-udp-gro-forwarding"}
-
-func offloadsOff(ifname string) error {
-	e, err := ethtool.NewEthtool()
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	have, err := e.Features(ifname)
-	if err != nil {
-		return fmt.Errorf("offloads of %s: %w", ifname, err)
-	}
-	off := map[string]bool{}
-	for _, name := range offloads {
-		if have[name] {
-			off[name] = false
-		}
-	}
-	if len(off) == 0 {
-		return nil
-	}
-	if err := e.Change(ifname, off); err != nil {
-		return fmt.Errorf("offloads of %s: %w", ifname, err)
-	}
-	return nil
 }
 
 // addresses gives an interface of the current namespace its addresses; IPv6 ones are usable at once.
@@ -232,7 +146,7 @@ func strangers(namespaces []string, ours []Process) []string {
 	inodes := map[uint64]string{}
 	for _, name := range namespaces {
 		var st unix.Stat_t
-		if unix.Stat(filepath.Join(netnsDir, name), &st) == nil {
+		if unix.Stat(filepath.Join(namespace.Dir, name), &st) == nil {
 			inodes[st.Ino] = name
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 func parseStat(text string) (start uint64, state byte, err error) {
@@ -56,7 +58,7 @@ func (l *Ledger) start(name, netns, log string, argv ...string) (*started, error
 	cmd := exec.Command("sh", append([]string{"-c", gate, "sh"}, argv...)...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{hold}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := inNetns(netns, cmd.Start); err != nil {
+	if err := namespace.Do(netns, cmd.Start); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &started{Process: Process{Name: name, Pid: cmd.Process.Pid}, ended: make(chan struct{})}
@@ -118,7 +120,7 @@ func output(ctx context.Context, netns string, argv ...string) (stdout, stderr s
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second
-	if err := inNetns(netns, cmd.Start); err != nil {
+	if err := namespace.Do(netns, cmd.Start); err != nil {
 		return "", "", err
 	}
 	err = cmd.Wait()

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // Tests with a real corelaned in real namespaces: CORELANED names the program, root runs them.
@@ -51,7 +53,7 @@ func needSystem(t *testing.T) Options {
 func residue(t *testing.T, root string) []string {
 	t.Helper()
 	var left []string
-	names, _ := filepath.Glob(filepath.Join(netnsDir, "cl-"+testLab+"-*"))
+	names, _ := filepath.Glob(filepath.Join(namespace.Dir, "cl-"+testLab+"-*"))
 	left = append(left, names...)
 	if exists(filepath.Join(root, testLab)) {
 		left = append(left, root)

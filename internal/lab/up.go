@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // Options of a lab that comes up.
@@ -186,8 +188,8 @@ func (l *Lab) plugHosts() error {
 			return err
 		}
 	}
-	return inNetns(l.Netns(switchName), func() error {
-		if err := sysctl("ipv6/conf/all/disable_ipv6=1"); err != nil {
+	return namespace.Do(l.Netns(switchName), func() error {
+		if err := namespace.Sysctl("net/ipv6/conf/all/disable_ipv6", "1"); err != nil {
 			return err
 		}
 		return bridge("br0", int(l.WireMTU), ports...)
@@ -196,9 +198,9 @@ func (l *Lab) plugHosts() error {
 
 func (l *Lab) prepareHost(h Host) error {
 	if !h.Linux { // the interface is corelaned's: the kernel has no address on it and says nothing
-		return inNetns(l.Netns(h.Name), func() error { return sysctl("ipv6/conf/" + fabricPort + "/disable_ipv6=1") })
+		return namespace.Do(l.Netns(h.Name), func() error { return namespace.Sysctl("net/ipv6/conf/"+fabricPort+"/disable_ipv6", "1") })
 	}
-	err := inNetns(l.Netns(h.Name), func() error { return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6)) })
+	err := namespace.Do(l.Netns(h.Name), func() error { return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6)) })
 	if err != nil {
 		return err
 	}

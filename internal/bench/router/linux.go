@@ -16,6 +16,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. It is joined to
@@ -48,7 +49,7 @@ func (*Linux) Supports(s *scenario.Scenario) error {
 		return errors.New("linux: this adapter programs no tunnels of MPLS")
 	}
 	if s.Stateful {
-		return linuxTracks(s, sysctlDir)
+		return linuxTracks(s, "/proc/sys")
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func (i *linuxInstance) start(ctx context.Context, cpus []int) (err error) {
 	if i.generator, err = addNetns("generator", false); err != nil {
 		return err
 	}
-	if err := inNetns(i.router, linuxSysctls); err != nil {
+	if err := namespace.Do(i.router, linuxSysctls); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{i.program, func(ctx context.Context) error { return i.tune(ctx, cpus) }, i.settle} {
@@ -159,7 +160,7 @@ func (i *linuxInstance) ipv6() bool { return i.setup.IPv6 && !i.setup.Bridged ||
 // later.
 func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 	for _, netns := range []string{i.router, i.generator} {
-		if err := inNetns(netns, offloadsOff); err != nil {
+		if err := namespace.Do(netns, offloadsOff); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // Counters of the router's devices and of the protocols in its namespace.
 func (i *linuxInstance) Counters(context.Context) (Counters, error) {
 	c := Counters{Drops: map[string]uint64{}}
-	err := inNetns(i.router, func() error {
+	err := namespace.Do(i.router, func() error {
 		if err := deviceDrops(c.Drops); err != nil {
 			return err
 		}

@@ -4,8 +4,9 @@ package router
 import (
 	"fmt"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // linuxSysctls make a router of the thread's namespace. The first one resets others.
@@ -27,44 +28,19 @@ func linuxSysctls() error {
 	return nil
 }
 
-var linuxOffloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-scatter-gather", "tx-tcp-segmentation", "tx-tcp6-segmentation",
-	"tx-udp-segmentation", "tx-generic-segmentation", "rx-gro", "rx-udp-gro-forwarding", "rx-gro-list"}
-
 // offloadsOff on all devices of the thread's namespace that have them.
 func offloadsOff() error {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return err
 	}
-	e, err := ethtool.NewEthtool()
-	if err != nil {
-		return err
-	}
-	defer e.Close()
 	for _, link := range links {
 		if kind := link.Type(); kind != "veth" && kind != "vxlan" {
 			continue
 		}
-		if err := featuresOff(e, link.Attrs().Name); err != nil {
-			return fmt.Errorf("offloads of %s: %w", link.Attrs().Name, err)
+		if err := namespace.OffloadsOff(link.Attrs().Name); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func featuresOff(e *ethtool.Ethtool, device string) error {
-	have, err := e.Features(device)
-	if err != nil {
-		return err
-	}
-	off := map[string]bool{}
-	for _, name := range linuxOffloads {
-		if have[name] {
-			off[name] = false
-		}
-	}
-	if len(off) == 0 {
-		return nil
-	}
-	return e.Change(device, off)
 }

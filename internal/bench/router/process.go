@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/namespace"
 )
 
 // Command is a program to run beside the benchmark.
@@ -92,12 +93,7 @@ func (c *Command) dress() error {
 	if c.Netns == "" {
 		return nil
 	}
-	ns, err := netns.GetFromName(c.Netns)
-	if err != nil {
-		return fmt.Errorf("namespace %s: %w", c.Netns, err)
-	}
-	defer ns.Close()
-	return netns.Set(ns)
+	return namespace.Enter(c.Netns)
 }
 
 const pollEvery = 10 * time.Millisecond

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+package namespace
+
+import (
+	"fmt"
+
+	"github.com/safchain/ethtool"
+)
+
+// What merges packets, or leaves their segmentation and checksums for later.
+var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather", "tx-tcp-segmentation",
+	"tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-udp-segmentation",
+	"tx-generic-segmentation", "rx-gro", "rx-gro-list", "rx-udp-gro-forwarding"}
+
+// OffloadsOff of a device of the thread's namespace: what leaves one end of a wire is what the other end sees.
+func OffloadsOff(device string) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	have, err := e.Features(device)
+	if err != nil {
+		return fmt.Errorf("offloads of %s: %w", device, err)
+	}
+	off := map[string]bool{}
+	for _, name := range offloads {
+		if have[name] {
+			off[name] = false
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	if err := e.Change(device, off); err != nil {
+		return fmt.Errorf("offloads of %s: %w", device, err)
+	}
+	return nil
+}
