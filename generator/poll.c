@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <rte_lcore.h>
 
 #include "base/loop.h"
+#include "base/thread.h"
 #include "trial.h"
 
 static struct {
@@ -27,15 +27,6 @@ static struct {
 	bool quit;
 	uint64_t turns __rte_cache_aligned; // gen-poll: w
 } poll;
-
-int thread_pin(unsigned cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return -pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-}
 
 void poll_turn(void)
 {
@@ -76,7 +67,7 @@ void poll_run(struct trial *t)
 
 static void *poll_main(void *arg)
 {
-	int ret = thread_pin(poll.cpu);
+	int ret = thread_pin(pthread_self(), poll.cpu);
 	struct trial *t;
 	uint64_t n;
 

@@ -18,6 +18,3 @@ void poll_quiesce(void); // gen-poll has left all that it was looking at
 // gen-poll.
 void poll_turn(void);   // looks at nothing
 void poll_notify(void); // there is news
-
-// Pins the calling thread. Returns 0 or -errno.
-int thread_pin(unsigned cpu);

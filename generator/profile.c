@@ -138,8 +138,11 @@ int profile_set(const Corelane__V1__GeneratorProfile *in, struct error *err)
 	if (ret == 0 && (in->n_streams == 0 || in->n_streams > PROFILE_STREAMS))
 		ret = refuse_number(err, "streams", in->n_streams, "1 to 4096", "is no number of streams");
 	if (ret == 0) {
+		new.streams = aligned_alloc(RTE_CACHE_LINE_SIZE, in->n_streams * sizeof(*new.streams));
+		ret = new.streams == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory") : 0;
+	}
+	if (ret == 0) {
 		new.n_streams = (unsigned)in->n_streams;
-		new.streams = aligned_alloc(RTE_CACHE_LINE_SIZE, new.n_streams * sizeof(*new.streams));
 		memset(new.streams, 0, new.n_streams * sizeof(*new.streams));
 		ret = make_streams(in, new.streams, ports, err);
 	}

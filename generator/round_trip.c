@@ -15,6 +15,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
+#include "base/thread.h"
 #include "poll.h"
 
 #define ROUNDS 1000
@@ -55,7 +56,7 @@ static void answer(void)
 static void *round_trip_main(void *arg)
 {
 	struct sched_param param = {.sched_priority = 1};
-	int ret = thread_pin(rt.cpu);
+	int ret = thread_pin(pthread_self(), rt.cpu);
 	uint64_t n;
 
 	pthread_setname_np(pthread_self(), "gen-round-trip");

@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
+#include "base/thread.h"
 #include "poll.h"
 #include "round_trip.h"
 
@@ -44,7 +45,7 @@ static void there_and_back(void **state)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) // there is no other CPU: the two tests above are all that can be said
 		return;
-	assert_int_equal(thread_pin(0), 0);
+	assert_int_equal(thread_pin(pthread_self(), 0), 0);
 	assert_int_equal(round_trip_start(1, &err), 0);
 	for (i = 0; i < 200 && answered < 20; i++) {
 		begin = rte_rdtsc();

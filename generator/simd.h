@@ -7,6 +7,8 @@
 
 #include <rte_common.h>
 
+#include "base/prefetch.h"
+
 // Not where a sanitizer's run-time would be needed before it is there, and not with clang, whose clones other files cannot call.
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WITH_AVX2 __attribute__((target_clones("avx2", "default")))
@@ -21,13 +23,4 @@ static __rte_always_inline void move64(uint8_t *dst, const uint8_t *src) // both
 {
 	((wide_aligned *)dst)[0] = ((const wide_aligned *)src)[0];
 	((wide_aligned *)dst)[1] = ((const wide_aligned *)src)[1];
-}
-
-static __rte_always_inline void prefetch_write(const void *p)
-{
-#ifdef __x86_64__ // the builtin does not emit it for the baseline that DPDK is built for
-	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
-#else
-	__builtin_prefetch(p, 1);
-#endif
 }

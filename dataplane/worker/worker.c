@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/rcu.h"
+#include "base/thread.h"
 #include "graph/counters.h"
 #include "graph/drop.h"
 #include "graph/graph.h"
@@ -107,25 +108,10 @@ struct start { // handed to a new thread, which answers in ret
 	pthread_cond_t cond;
 };
 
-static int pin(pthread_t thread, unsigned cpu)
-{
-	size_t size = CPU_ALLOC_SIZE(cpu + 1);
-	cpu_set_t *set = CPU_ALLOC(cpu + 1);
-	int ret;
-
-	if (set == NULL)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(cpu, size, set);
-	ret = -pthread_setaffinity_np(thread, size, set);
-	CPU_FREE(set);
-	return ret;
-}
-
 static int worker_enter(struct worker *w)
 {
 	char name[16];
-	int ret = pin(pthread_self(), w->cpu);
+	int ret = thread_pin(pthread_self(), w->cpu);
 
 	if (ret < 0)
 		return ret;
@@ -288,7 +274,7 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 	if (ret < 0)
 		return ret;
 	snprintf(text, sizeof(text), "%u", cpu);
-	ret = pin(w->thread, cpu); // refuses what is not online or not allowed
+	ret = thread_pin(w->thread, cpu); // refuses what is not online or not allowed
 	if (ret < 0)
 		return error_set(err, -ret, "worker.cpu", text, "a CPU that is online and that this process may use",
 				 "worker %u cannot move there: %s", w->id, strerror(-ret));

@@ -12,18 +12,10 @@
 #include <rte_branch_prediction.h>
 #include <rte_mempool.h>
 
+#include "base/prefetch.h"
 #include "port/memif/memif_ring.h"
 
 #define RUN 32
-
-static __rte_always_inline void prefetch_write(const void *p)
-{
-#ifdef __x86_64__ // the builtin does not emit it for the baseline that DPDK is built for
-	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
-#else
-	__builtin_prefetch(p, 1);
-#endif
-}
 
 #define PREFETCH_LINES 4 // of a frame; what follows is up to the hardware
 

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pthread.h>
+
+// Binds a thread to one CPU, of any number. Returns 0 or -errno: the CPU is not online, or this process may not use it.
+int thread_pin(pthread_t thread, unsigned cpu);
