@@ -84,7 +84,7 @@ func (s *session) scenario(ctx context.Context, sc scenario.Scenario) (err error
 		}
 	}
 	if len(lanes) == 0 && s.named() {
-		return inputf("--router", "see the notes above", "none of %s can do %s", strings.Join(s.Routers, ", "), sc.Name)
+		return inputf("--router", "see the notes above", "none of %s can do %s", strings.Join(s.Routers, ", "), sc.Label())
 	}
 	if err := s.rounds(ctx, sc, lanes); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *session) able(sc scenario.Scenario) []router.Router {
 	var list []router.Router
 	for _, r := range s.routers {
 		if err := r.Supports(&sc); err != nil {
-			s.note("%s left out of %s: %s", r.Name(), sc.Name, reason(r, err))
+			s.note("%s left out of %s: %s", r.Name(), sc.Label(), reason(r, err))
 			continue
 		}
 		list = append(list, r)
@@ -128,7 +128,7 @@ func (s *session) expectedAll() (sum time.Duration) {
 // bring a router up. One that fails is recorded as such and is nil, unless it was asked for.
 func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*lane, error) {
 	s.Step(fmt.Sprintf("%s: %s starts and shows that it does the work", title(sc), r.Name()), startTime+checkTime)
-	run := &result.Run{Scenario: sc.Name, Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
+	run := &result.Run{Scenario: sc.Label(), Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
 		FrameSizes: sc.Sizes, Workers: sc.Workers}
 	l, err := s.open(ctx, r, sc, run)
 	if err != nil && ctx.Err() != nil {
@@ -140,9 +140,9 @@ func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenar
 		return l, nil
 	}
 	run.Error = oneLine(err)
-	s.Note(fmt.Sprintf("%s fails in %s: %s", r.Name(), sc.Name, run.Error))
+	s.Note(fmt.Sprintf("%s fails in %s: %s", r.Name(), sc.Label(), run.Error))
 	if s.named() {
-		return nil, inputf("--router "+r.Name(), "", "%s: %s", sc.Name, run.Error)
+		return nil, inputf("--router "+r.Name(), "", "%s: %s", sc.Label(), run.Error)
 	}
 	return nil, nil
 }
@@ -179,7 +179,7 @@ func (s *session) tolerate(ctx context.Context, sc scenario.Scenario, l *lane, f
 	if len(l.run.Windows) == 0 {
 		l.run.Error = text
 	}
-	s.note("%s broke down in %s: %s", l.router.Name(), sc.Name, text)
+	s.note("%s broke down in %s: %s", l.router.Name(), sc.Label(), text)
 	return nil
 }
 
@@ -209,10 +209,11 @@ func (s *session) alone(ctx context.Context, sc scenario.Scenario, l *lane) erro
 
 // title of a scenario with what makes it different from others of its name.
 func title(sc scenario.Scenario) string {
+	text := fmt.Sprintf("%s, %d flows", sc.Label(), sc.Flows)
 	if sc.Routes > 1 {
-		return fmt.Sprintf("%s, %d flows, %d routes", sc.Name, sc.Flows, sc.Routes)
+		text += fmt.Sprintf(", %d routes", sc.Routes)
 	}
-	return fmt.Sprintf("%s, %d flows", sc.Name, sc.Flows)
+	return text
 }
 
 // reason of an error of a router, whose name is said already.

@@ -33,6 +33,7 @@ type benchFlags struct {
 	generatorCPU                 int
 	frame, cpus, out             string
 	ipv6, underlay6, both        bool
+	stateful                     bool
 	routers                      []string
 	trialSeconds, resolution     float64
 }
@@ -46,6 +47,7 @@ func (f *benchFlags) add(a *app, cmd *cobra.Command) {
 	s.BoolVar(&f.underlay6, "underlay6", false, "tunnels over IPv6")
 	s.IntVar(&f.tenants, "tenants", 0, "tenants, each with a port; default: the scenario's")
 	s.IntVar(&f.workers, "workers", 0, "forwarding threads of each router; default: the scenario's")
+	s.BoolVar(&f.stateful, "stateful", false, "every flow is tracked: connection tracking, where a router has it")
 	s.BoolVar(&f.both, "both", false, "traffic in both directions at once")
 	s.StringArrayVar(&f.routers, "router", f.routers, "router to measure, may be repeated: "+strings.Join(bench.RouterNames(), ", ")+"; default: "+defaultRouters(f))
 	s.IntVar(&f.reps, "reps", 0, "repetitions of the saturated windows, routers in turn; default: 5")
@@ -85,7 +87,7 @@ func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario
 			*n.to = n.from
 		}
 	}
-	s.IPv6, s.Underlay6, s.Both = s.IPv6 || f.ipv6, s.Underlay6 || f.underlay6, s.Both || f.both
+	s.IPv6, s.Underlay6, s.Both, s.Stateful = s.IPv6 || f.ipv6, s.Underlay6 || f.underlay6, s.Both || f.both, s.Stateful || f.stateful
 	if given("frame") {
 		sizes, err := scenario.ParseSizes(f.frame)
 		if err != nil {

@@ -44,7 +44,7 @@ type Manifest struct {
 
 // Run is one scenario on one router.
 type Run struct {
-	Scenario      string        `json:"scenario"`
+	Scenario      string        `json:"scenario"` // its name, and what was asked for besides: "vxlan-encap, IPv6"
 	Router        string        `json:"router"`
 	RouterVersion string        `json:"router_version"`
 	Flows         int           `json:"flows"`

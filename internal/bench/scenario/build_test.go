@@ -218,3 +218,16 @@ func TestWayBack(t *testing.T) {
 		t.Errorf("%v", back.Flows)
 	}
 }
+
+func TestLabel(t *testing.T) {
+	for want, s := range map[string]Scenario{
+		"routed":                        {Name: "routed", Tenants: 1},
+		"vxlan-encap, IPv6, 3 tenants":  {Name: "vxlan-encap", Tenants: 3, IPv6: true},
+		"bridged, stateful, both ways":  {Name: "bridged", Stateful: true, Both: true},
+		"mplsogre-decap, IPv6 underlay": {Name: "mplsogre-decap", Underlay6: true},
+	} {
+		if got := s.Label(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

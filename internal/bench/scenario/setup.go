@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 )
@@ -45,6 +46,20 @@ type Scenario struct {
 	Flows     int   // of all tenants together, in each direction
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int
+}
+
+// Label is the name with what is asked for besides: results of different work do not go by the same name.
+func (s *Scenario) Label() string {
+	label := s.Name
+	for _, v := range []struct {
+		on   bool
+		what string
+	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"}, {s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)}} {
+		if v.on {
+			label += ", " + v.what
+		}
+	}
+	return label
 }
 
 // Setup is a scenario with all its addresses: what adapters program routers from.
