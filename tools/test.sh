@@ -13,7 +13,7 @@ parts=("$@")
 [ ${#parts[@]} != 0 ] || parts=(unit go contract packet system instructions fuzz sanitize)
 results=$PWD/build/test-results
 fuzz_seconds=${FUZZ_SECONDS:-10}
-export PYTHONDONTWRITEBYTECODE=1 CORELANE_SCALE=1
+export PYTHONDONTWRITEBYTECODE=1
 export CORELANED=$PWD/bin/corelaned CORELANE=$PWD/bin/corelane
 
 step() { echo "==> $*"; }
@@ -28,14 +28,15 @@ run_unit() { # BUILDDIR
 
 # The JSON goes to the report; the terminal gets a line per package and the output of what failed.
 go_test() { # PACKAGES...
-  tools/go.sh test -json "$@" | tee "$results/$part.go.json" | /usr/bin/python3 tools/test_report.py --go-progress
+  tools/go.sh test -json "$@" | tee -a "$results/$part.go.json" | /usr/bin/python3 tools/test_report.py --go-progress
   return "${PIPESTATUS[0]}"
 }
 
 run_go() {
   local packages
   mapfile -t packages < <(tools/go.sh list ./... | grep -v '/tests/')
-  tools/go-build.sh -race ./... && tools/go.sh vet ./... && go_test -race "${packages[@]}"
+  tools/go-build.sh -race ./... && tools/go.sh vet ./... && go_test -race "${packages[@]}" &&
+    go_test -tags scale -run Million ./internal/state
 }
 
 # The generated code, and both sides of the API against each other.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//go:build scale
+
 package state
 
 import (
@@ -32,12 +34,9 @@ func peakMemory(t testing.TB) uint64 {
 }
 
 // A file of a million routes is read, compared with a node that has as many others, and written, within a gigabyte.
-// Run by itself: go test -run Million ./internal/state
+// Run by itself, as it looks at the whole process: go test -tags scale -run Million ./internal/state
 func TestMillionRoutes(t *testing.T) {
 	const n = 1000000
-	if testing.Short() || os.Getenv("CORELANE_SCALE") == "" {
-		t.Skip("takes half a minute: CORELANE_SCALE=1 runs it")
-	}
 	path := filepath.Join(t.TempDir(), "node.yaml")
 	s := load(t, baseYAML)
 	s.Routes = manyRoutes(n, 2)
