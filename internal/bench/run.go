@@ -67,6 +67,9 @@ func (s *session) prepare(ctx context.Context, all []router.Router) error {
 	if err := s.choose(ctx, all); err != nil {
 		return err
 	}
+	if err := s.possible(); err != nil {
+		return err
+	}
 	free, err := freeHugepages(s.Root)
 	if err != nil {
 		return err
@@ -114,6 +117,22 @@ func (s *session) choose(ctx context.Context, all []router.Router) error {
 			s.note("%s left out: %s", r.Name(), reason(r, err))
 		default:
 			s.routers, s.versions[r.Name()] = append(s.routers, r), version
+		}
+	}
+	return nil
+}
+
+// possible refuses a scenario that none of the routers that were asked for can do, before anything is written.
+func (s *session) possible() error {
+	for _, sc := range s.Scenarios {
+		var why []string
+		for _, r := range s.routers {
+			if err := r.Supports(&sc); err != nil {
+				why = append(why, r.Name()+": "+reason(r, err))
+			}
+		}
+		if s.named() && len(why) == len(s.routers) {
+			return inputf("--router", "", "none can do %s: %s", sc.Label(), strings.Join(why, "; "))
 		}
 	}
 	return nil

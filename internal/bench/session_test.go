@@ -274,11 +274,11 @@ func TestSessionGoesOnWithoutPeers(t *testing.T) {
 func TestSessionNeedsWhatWasNamed(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for want, peer := range map[string]*simulated{
-		"--router peer: not installed":                {name: "peer", missing: errors.New("not installed")},
-		"--router peer: vxlan-encap: no start":        {name: "peer", failing: errors.New("no start")},
-		"--router peer: vxlan-encap: 3 frames with a": {name: "peer", rate: 1e6, wrong: 3},
-		"--router: none of peer can do vxlan-encap":   {name: "peer", unable: errors.New("no VXLAN")},
-		"--router: 'peer' is unknown; valid: other":   {name: "other"},
+		"--router peer: not installed":                      {name: "peer", missing: errors.New("not installed")},
+		"--router peer: vxlan-encap: no start":              {name: "peer", failing: errors.New("no start")},
+		"--router peer: vxlan-encap: 3 frames with a":       {name: "peer", rate: 1e6, wrong: 3},
+		"--router: none can do vxlan-encap: peer: no VXLAN": {name: "peer", unable: errors.New("no VXLAN")},
+		"--router: 'peer' is unknown; valid: other":         {name: "other"},
 	} {
 		o := quick(t, "vxlan-encap")
 		o.Routers = []string{"peer"}
