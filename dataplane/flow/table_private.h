@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buckets of the flow table, for the table itself, its lookups and their tests.
+#pragma once
+
+#include <stdalign.h>
+
+#include <rte_common.h>
+#include <rte_spinlock.h>
+
+#include "flow/flow.h"
+#include "flow/table.h"
+
+// One cache line. A slot whose signature is 0 is free. Readers read it while it changes: a signature is written after its entry, and
+// whoever holds the lock changes one slot at a time.
+struct flow_bucket {
+	uint16_t sig[FLOW_SLOTS];
+	flow_entry_t entry[FLOW_SLOTS]; // FLOW_SECOND: it lies in its second bucket
+	uint64_t moved;                 // bits of the keys that belong here and lie in their second bucket
+	uint16_t n_moved;
+	rte_spinlock_t lock;
+};
+static_assert(sizeof(struct flow_bucket) == 64, "one cache line");
+
+#define FLOW_SECOND (1u << 31)
+
+struct flow_array {
+	uint64_t bytes;
+	uint32_t n;
+	alignas(64) struct flow_bucket b[];
+};
+
+struct flow_view { // immutable, replaced as a whole
+	struct flow_array *now;
+	struct flow_array *next; // where everything goes while the table grows, else NULL
+};
+
+struct flow_table {
+	struct flow_view *view; // master: wo (RCU)
+	uint64_t used;          // all writers, atomic
+	int numa;
+	uint32_t grown; // buckets of `now` that are empty for good
+	bool ready;     // everybody sees `next`: no writer is at work in `now` who does not know of it
+};
+
+static __rte_always_inline uint16_t flow_sig(uint64_t hash)
+{
+	uint16_t sig = (uint16_t)hash;
+
+	return sig ? sig : 1;
+}
+
+static __rte_always_inline uint32_t flow_first(const struct flow_array *a, uint64_t hash)
+{
+	return (uint32_t)((hash >> 32) * a->n >> 32);
+}
+
+// From either bucket of a key to the other one.
+static __rte_always_inline uint32_t flow_other(const struct flow_array *a, uint32_t bucket, uint16_t sig)
+{
+	uint32_t sum = (uint32_t)((uint64_t)(uint32_t)(sig * 0x9e3779b1u) * a->n >> 32);
+
+	return sum >= bucket ? sum - bucket : sum + a->n - bucket;
+}
+
+static __rte_always_inline uint64_t flow_moved_bit(uint64_t hash)
+{
+	return 1ull << (hash >> 16 & 63);
+}
+
+// A bit for each slot with this signature.
+static inline unsigned flow_match_plain(const struct flow_bucket *b, uint16_t sig)
+{
+	unsigned i, match = 0;
+
+	for (i = 0; i < FLOW_SLOTS; i++)
+		match |= (unsigned)(__atomic_load_n(&b->sig[i], __ATOMIC_RELAXED) == sig) << i;
+	return match;
+}
