@@ -5,10 +5,11 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
+#include "flow/flow.h"
 #include "graph/node.h"
 #include "port/registry.h"
 
-enum { IP4 = 1, IP6, ARP, ND, BRIDGE };
+enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6 };
 
 DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
 DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
@@ -24,12 +25,12 @@ static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
 		md->bridge = UINT16_MAX; // a packet from here on
-		return IP4;
+		return likely(!flow_zones[md->vrf].stateful) ? IP4 : FLOW4;
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
 		if (eth_is_nd(m, sizeof(*eth)))
 			return ND;
 		md->bridge = UINT16_MAX;
-		return IP6;
+		return likely(!flow_zones[md->vrf].stateful) ? IP6 : FLOW6;
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return ARP;
 	default:
@@ -81,5 +82,5 @@ static uint16_t tenant_input(struct rte_graph *graph, struct rte_node *node, voi
 	return node_each(graph, node, objs, n, tenant_one);
 }
 
-NODE(tenant_input,
-     tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input", [BRIDGE] = "bridge_input");
+NODE(tenant_input, tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
+     [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");

@@ -38,6 +38,7 @@ void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b); //
 uint64_t flow_table_used(const struct flow_table *t); // slots taken
 uint64_t flow_table_slots(const struct flow_table *t);
 uint64_t flow_table_memory(const struct flow_table *t); // bytes
+bool flow_table_growing(const struct flow_table *t);
 
 // Grows without stopping anybody: control thread only, in steps. begin: -ENOMEM, -EBUSY while it grows already.
 // step moves up to n buckets; returns true when all is done. The old buckets are freed after a grace period.

@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "base/rcu.h"
 #include "eth/underlay.h"
+#include "flow/flow.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
 #include "l2/bridge.h"
@@ -54,6 +55,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	rcu_poll();
 	nexthop_poll();
 	looking_poll();
+	flow_poll();
 	if (++ticks % SLOW_TICK == 0) {
 		neighbor_poll();
 		bridge_poll();
@@ -93,6 +95,10 @@ static int start_tables(const struct options *o, struct error *err)
 		return -1;
 	if (neighbor_init() < 0 || nexthop_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
+	if (flow_init(o->flows) < 0)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no address range for flows");
+	flow_zone_init();
+	api_settle = flow_changes_take_effect;
 	return underlay_init(err);
 }
 

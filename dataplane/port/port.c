@@ -161,6 +161,7 @@ static struct port_fwd *fwd_build(const struct port *p)
 	f->role = (uint8_t)c->role;
 	f->proxy_arp = c->proxy_arp;
 	f->gateway_echo = !c->no_gateway_echo;
+	f->stateful = c->stateful;
 	f->vrf = c->role == PORT_FABRIC ? 0 : c->vrf;
 	f->bridge = c->role == PORT_FABRIC ? UINT16_MAX : c->bridge;
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);

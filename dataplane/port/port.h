@@ -56,6 +56,8 @@ struct port_config {
 	unsigned n_guests;
 	bool proxy_arp, no_gateway_echo;
 	uint32_t mss_clamp;
+	bool stateful;                  // tenant: flows are kept
+	uint32_t flow_limit, flow_rate; // flows at once and new ones per second, 0 = any number
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "flow/quota.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
 #include "l3/vrf.h"
@@ -144,15 +145,21 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->mss_clamp = in->mss_clamp, 0;
 	if (strcmp(field, "no_anycast_gateway") == 0)
 		return c->no_gateway_echo = in->no_anycast_gateway, 0;
+	if (strcmp(field, "stateful") == 0)
+		return c->stateful = in->stateful, 0;
+	if (strcmp(field, "flow_limit") == 0)
+		return c->flow_limit = in->flow_limit, 0;
+	if (strcmp(field, "flow_rate") == 0)
+		return c->flow_rate = in->flow_rate, 0;
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",       "disabled",          "vlan",      "addresses",       "vrf",
-				       "bridge",    "gateways",          "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp", "no_anycast_gateway"};
+static const char *const settable[] = {"mtu",       "disabled",           "vlan",      "addresses",       "vrf",
+				       "bridge",    "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
+				       "mss_clamp", "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -274,6 +281,8 @@ static void put_state(struct api_call *call, struct port *p, PbPort *out)
 	s->peer_connects = p->peer_connects;
 	s->peer_disconnects = p->peer_disconnects;
 	s->last_error = api_strdup(call, p->last_error);
+	s->flows = flow_quota_get(p->id).flows;
+	s->flows_refused = flow_quota_get(p->id).refused;
 	put_queues(call, p, s);
 	put_counters(call, p, s);
 	out->state = s;
@@ -300,6 +309,9 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->proxy_arp = c->proxy_arp;
 	out->mss_clamp = c->mss_clamp;
 	out->no_anycast_gateway = c->no_gateway_echo;
+	out->stateful = c->stateful;
+	out->flow_limit = c->flow_limit;
+	out->flow_rate = c->flow_rate;
 	put_state(call, p, out);
 }
 

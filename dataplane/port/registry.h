@@ -8,7 +8,7 @@
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
-	bool proxy_arp, gateway_echo;
+	bool proxy_arp, gateway_echo, stateful;
 	uint16_t vrf, bridge; // UINT16_MAX = none
 	uint16_t vlan_be;     // TCI on the wire, 0 = untagged
 	uint16_t mtu;

@@ -48,6 +48,9 @@ var portFlags = []fieldFlag{
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
 	{flag: "mss-clamp", help: "tenant: largest TCP MSS let through, 0 = as is, 1 = computed from the tunnel's MTU"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
+	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
+	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
+	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
 }
 
 var portAddFlags = []fieldFlag{

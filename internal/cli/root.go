@@ -54,6 +54,7 @@ func (a *app) commands() []*cobra.Command {
 		newNexthopCmd(a),
 		newLabelCmd(a),
 		newVniCmd(a),
+		newFlowCmd(a),
 		newBridgeCmd(a),
 		newMacCmd(a),
 		newNeighborCmd(a),

@@ -378,6 +378,10 @@ type Port struct {
 	ProxyArp         bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"`                           // the gateway answers for every address that the VRF has a route for
 	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
+	// Flows.
+	Stateful  bool   `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
+	FlowLimit uint32 `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
+	FlowRate  uint32 `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -569,6 +573,27 @@ func (x *Port) GetNoAnycastGateway() bool {
 	return false
 }
 
+func (x *Port) GetStateful() bool {
+	if x != nil {
+		return x.Stateful
+	}
+	return false
+}
+
+func (x *Port) GetFlowLimit() uint32 {
+	if x != nil {
+		return x.FlowLimit
+	}
+	return 0
+}
+
+func (x *Port) GetFlowRate() uint32 {
+	if x != nil {
+		return x.FlowRate
+	}
+	return 0
+}
+
 func (x *Port) GetState() *PortState {
 	if x != nil {
 		return x.State
@@ -617,6 +642,8 @@ type PortState struct {
 	PeerConnects    uint64                 `protobuf:"varint,9,opt,name=peer_connects,json=peerConnects,proto3" json:"peer_connects,omitempty"` // how often a peer came
 	PeerDisconnects uint64                 `protobuf:"varint,10,opt,name=peer_disconnects,json=peerDisconnects,proto3" json:"peer_disconnects,omitempty"`
 	LastError       string                 `protobuf:"bytes,11,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Flows           uint32                 `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                                   // in use
+	FlowsRefused    uint64                 `protobuf:"varint,13,opt,name=flows_refused,json=flowsRefused,proto3" json:"flows_refused,omitempty"` // by flow_limit and flow_rate
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -726,6 +753,20 @@ func (x *PortState) GetLastError() string {
 		return x.LastError
 	}
 	return ""
+}
+
+func (x *PortState) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *PortState) GetFlowsRefused() uint64 {
+	if x != nil {
+		return x.FlowsRefused
+	}
+	return 0
 }
 
 type PortQueue struct {
@@ -1154,7 +1195,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xba\x05\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\x92\x06\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1176,9 +1217,13 @@ const file_port_proto_rawDesc = "" +
 	"\x0fguest_addresses\x18\x18 \x03(\tR\x0eguestAddresses\x12\x1b\n" +
 	"\tproxy_arp\x18\x19 \x01(\bR\bproxyArp\x12\x1b\n" +
 	"\tmss_clamp\x18\x1a \x01(\rR\bmssClamp\x12,\n" +
-	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12,\n" +
+	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12\x1a\n" +
+	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
+	"\n" +
+	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
+	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
-	"\x06device\"\xfc\x02\n" +
+	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x17\n" +
 	"\alink_up\x18\x02 \x01(\bR\x06linkUp\x12%\n" +
@@ -1193,7 +1238,9 @@ const file_port_proto_rawDesc = "" +
 	"\x10peer_disconnects\x18\n" +
 	" \x01(\x04R\x0fpeerDisconnects\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\v \x01(\tR\tlastError\"p\n" +
+	"last_error\x18\v \x01(\tR\tlastError\x12\x14\n" +
+	"\x05flows\x18\f \x01(\rR\x05flows\x12#\n" +
+	"\rflows_refused\x18\r \x01(\x04R\fflowsRefused\"p\n" +
 	"\tPortQueue\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x16\n" +
