@@ -3,6 +3,7 @@
 #pragma once
 
 #include "flow/packet.h"
+#include "flow/translate.h"
 #include "l3/forward.h"
 #include "worker/worker.h"
 
@@ -23,26 +24,18 @@ static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, 
 	}
 }
 
-void flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir); // nat.c
-
 // The packet's flow is decided and up to date.
-static __rte_always_inline edge_t flow_act(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker,
-					   const bool v6)
+static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,
+					       unsigned worker, const bool v6)
 {
 	struct flow *f = flow_of(e);
-	unsigned dir = e & 1;
-	struct flow_dir *d = &f->dir[dir];
-	void *ip = rte_pktmbuf_mtod_offset(m, void *, md->l3);
-	edge_t edge;
+	struct flow_dir *d = &f->dir[e & 1];
 
 	d->seen = now;
-	flow_count_packet(f, dir, worker, m->pkt_len - md->l3);
+	flow_count_packet(f, e & 1, worker, m->pkt_len - md->l3);
 	if (unlikely(d->flags & FLOW_DENY)) {
 		md->reason = f->reason;
 		return EDGE_DROP;
 	}
-	edge = forward_by(m, md, rcu_read(nexthop_table[d->nexthop]), ip, v6);
-	if (unlikely(d->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT))
-		flow_translate(m, f, dir);
-	return edge;
+	return forward_by(m, md, rcu_read(nexthop_table[d->nexthop]), rte_pktmbuf_mtod_offset(m, void *, md->l3), v6);
 }

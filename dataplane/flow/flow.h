@@ -121,8 +121,9 @@ uint32_t flow_count(void);      // in use, those in their grace period included
 uint32_t flow_used_range(void); // flows from this number on have never been used
 
 // --- Workers, by their id. ---
-struct flow *flow_alloc(unsigned worker);            // NULL: none left. All zero, but for state: FLOW_FREE
-void flow_put_back(unsigned worker, struct flow *f); // nobody else has seen it
+struct flow *flow_alloc(unsigned worker);              // NULL: none left. All zero, but for state: FLOW_FREE
+void flow_alloc_prefetch(unsigned worker, unsigned n); // so many are about to be taken
+void flow_put_back(unsigned worker, struct flow *f);   // nobody else has seen it
 
 // --- Ends of flows. ---
 void flow_poll(void);          // master, from its loop, each millisecond

@@ -9,6 +9,7 @@
 #include "flow/tcp.h"
 #include "port/registry.h"
 
+#define AHEAD 32u     // packets that are worked on at once
 #define PORT_TRIES 64 // source ports tried for a translated flow
 
 DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
@@ -18,6 +19,7 @@ DROP_REASON(flow_table_full,
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
+DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
 
 struct work {
@@ -218,16 +220,27 @@ static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
 }
 
+static bool translate(struct work *w, const struct flow *f, unsigned dir)
+{
+	if (w->p.kind == FLOW_ICMP_ERROR)
+		return flow_translate_error(w->m, f, dir, w->p.l4);
+	return flow_translate(w->m, f, dir);
+}
+
 static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	unsigned dir = e & 1;
+	edge_t edge;
 
 	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
 		follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
 		flow_fragment_add(w->worker, &w->p, e, w->now);
-	return flow_act(w->m, w->md, e, w->now, w->worker, v6);
+	edge = flow_forward(w->m, w->md, e, w->now, w->worker, v6);
+	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
+		return translate(w, f, dir) ? edge : drop(w->m, flow_untranslatable);
+	return edge;
 }
 
 static flow_entry_t find(struct work *w, const bool v6)
@@ -254,33 +267,46 @@ static flow_entry_t find(struct work *w, const bool v6)
 	}
 }
 
-static __rte_always_inline edge_t create_one(struct rte_mbuf *m, unsigned worker, uint16_t now, const bool v6)
+static edge_t create_one(struct work *w, const bool v6)
 {
-	struct work w = {.m = m, .md = meta(m), .worker = worker, .now = now};
-	flow_entry_t e;
+	flow_entry_t e = find(w, v6);
+	struct flow *f = flow_of(e);
 
-	flow_parse(m, w.md->l3, w.md->vrf, &w.p);
-	e = find(&w, v6);
 	if (e == 0)
-		return create(&w, v6);
-	if (flow_of(e)->dir[e & 1].gen != flow_zones[w.md->vrf].gen &&
-	    !flow_decide_again(flow_of(e), e & 1, (w.md->flags & META_NEXTHOP) ? w.md->nexthop : NULL)) {
-		flow_end(flow_of(e));
-		return create(&w, v6);
+		return create(w, v6);
+	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen &&
+	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL)) {
+		flow_end(f);
+		return create(w, v6);
 	}
-	return act(&w, e, v6);
+	return act(w, e, v6);
 }
 
+// Most packets that come here begin a flow: what its insertion will touch is on its way before the first of the batch is decided.
 static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 						const bool v6)
 {
 	uint16_t now = (uint16_t)flow_now();
-	unsigned i, worker = this_worker->id;
-	edge_t edge;
+	struct work w[AHEAD];
+	unsigned done, i, k;
+	edge_t edges[AHEAD];
 
-	for (i = 0; i < n; i++) {
-		edge = create_one(objs[i], worker, now, v6);
-		node_pass(graph, node, objs + i, &edge, 1);
+	for (done = 0; done < n; done += k) {
+		k = RTE_MIN(n - done, AHEAD);
+		for (i = 0; i < k; i++) {
+			struct rte_mbuf *m = objs[done + i];
+			struct flow_key back;
+
+			w[i] = (struct work){.m = m, .md = meta(m), .worker = this_worker->id, .now = now};
+			flow_parse(m, w[i].md->l3, w[i].md->vrf, &w[i].p);
+			back = flow_key_reverse(&w[i].p.key);
+			flow_table_prefetch(flow_table, &w[i].p.key);
+			flow_table_prefetch(flow_table, &back);
+		}
+		flow_alloc_prefetch(this_worker->id, k);
+		for (i = 0; i < k; i++)
+			edges[i] = create_one(&w[i], v6);
+		node_pass(graph, node, objs + done, edges, k);
 	}
 	return n;
 }

@@ -10,6 +10,16 @@ static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_
 	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
 }
 
+static __rte_always_inline edge_t act(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker,
+				      const bool v6)
+{
+	edge_t edge = flow_forward(m, md, e, now, worker, v6);
+
+	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT))
+		flow_translate(m, flow_of(e), e & 1);
+	return edge;
+}
+
 static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n, uint16_t now,
 					     const bool v6)
 {
@@ -44,7 +54,7 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i])))
 			edges[i] = FLOW_EDGE_CREATE;
 		else
-			edges[i] = flow_act(pkts[i], md, entries[i], now, worker, v6);
+			edges[i] = act(pkts[i], md, entries[i], now, worker, v6);
 	}
 	node_pass(graph, node, objs, edges, n);
 }

@@ -178,11 +178,19 @@ struct flow *flow_alloc(unsigned worker)
 	f = &flows[c->head];
 	c->head = f->next;
 	c->taken++;
-	prefetch_write(&flows[c->head].dir[0]);
-	prefetch_write(&flows[c->head].dir[1]);
-	prefetch_write(&flows[c->head].state);
 	memset(f, 0, sizeof(*f));
 	return f;
+}
+
+// Chains are followed by their links: a flow's third line has to be here before the next one is known.
+void flow_alloc_prefetch(unsigned worker, unsigned n)
+{
+	uint32_t i = caches[worker].head;
+
+	for (; i != 0 && n > 0; n--, i = flows[i].next) {
+		prefetch_write(&flows[i].dir[0]);
+		prefetch_write(&flows[i].dir[1]);
+	}
 }
 
 void flow_put_back(unsigned worker, struct flow *f)

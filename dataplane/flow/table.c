@@ -8,6 +8,7 @@
 #include <rte_debug.h>
 #include <rte_malloc.h>
 
+#include "base/prefetch.h"
 #include "base/rcu.h"
 #include "base/reserve.h"
 #include "flow/table_private.h"
@@ -123,6 +124,17 @@ struct locked {
 static uint64_t hash_of(const struct flow_key *k)
 {
 	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
+}
+
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
+{
+	const struct flow_view *v = rcu_read(t->view);
+	const struct flow_array *a = v->next ? v->next : v->now;
+	uint64_t hash = hash_of(key);
+	uint32_t first = flow_first(a, hash);
+
+	prefetch_write(&a->b[first]);
+	prefetch_write(&a->b[flow_other(a, first, flow_sig(hash))]);
 }
 
 static void spot_init(struct spot *s, flow_entry_t entry)

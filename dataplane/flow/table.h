@@ -28,6 +28,7 @@ void flow_table_destroy(struct flow_table *t); // nobody uses it any more
 // Readers. n <= FLOW_BATCH. out[i] is 0 where there is no such key. All keys are of one family.
 void flow_table_lookup4(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
 void flow_table_lookup6(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key); // for an insertion
 flow_entry_t flow_table_find(const struct flow_table *t, const struct flow_key *key);
 
 // Inserts the entries a and b (0: only a) as one step, their keys in place. Returns 0; -EEXIST when one of the keys is there already,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What flows are decided by while there are neither rules nor translation: everything passes as it is.
-#include "flow/act.h"
 #include "policy/nat.h"
 #include "policy/rules.h"
 
@@ -17,6 +16,3 @@ void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t 
 {
 }
 
-void flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir)
-{
-}
