@@ -32,12 +32,20 @@ type rule struct {
 
 // rules by message and field. A field without a rule takes what its type takes.
 var rules = map[string]rule{
-	"Settings.mplsoudp_ports":         {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
-	"Settings.vxlan_ports":            {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
-	"Settings.mac_age_seconds":        {min: 10, max: 1000000, def: uint32(300), written: true},
-	"Settings.neighbor_age_seconds":   {min: 1, max: 1000000, def: uint32(30), written: true},
-	"Settings.icmp_errors_per_second": {max: 1000000, def: uint32(1000), zero: true, written: true},
-	"Settings.label_stack_depth":      {min: 1, max: 16, def: uint32(3), written: true},
+	"Settings.mplsoudp_ports":               {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
+	"Settings.vxlan_ports":                  {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
+	"Settings.mac_age_seconds":              {min: 10, max: 1000000, def: uint32(300), written: true},
+	"Settings.neighbor_age_seconds":         {min: 1, max: 1000000, def: uint32(30), written: true},
+	"Settings.icmp_errors_per_second":       {max: 1000000, def: uint32(1000), zero: true, written: true},
+	"Settings.label_stack_depth":            {min: 1, max: 16, def: uint32(3), written: true},
+	"Settings.flow_tcp_half_open_seconds":   {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_tcp_established_seconds": {min: 1, max: 43200, def: uint32(7440), written: true},
+	"Settings.flow_tcp_closing_seconds":     {min: 1, max: 43200, def: uint32(240), written: true},
+	"Settings.flow_udp_seconds":             {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_udp_answered_seconds":    {min: 1, max: 43200, def: uint32(180), written: true},
+	"Settings.flow_icmp_seconds":            {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_other_seconds":           {min: 1, max: 43200, def: uint32(600), written: true},
+	"Settings.flow_denied_seconds":          {min: 1, max: 43200, def: uint32(5), written: true},
 
 	"Worker.id":    {required: true, written: true},
 	"Worker.cpu":   {required: true, written: true},
