@@ -115,10 +115,10 @@ class Router:
         link = Ether(src=host_mac, dst=mac) / Dot1Q(vlan=vlan) if vlan else Ether(src=host_mac, dst=mac)
         self.attach(name, link / IP(src=host4, dst=own4))
 
-    def add_tenant(self, name, *options, vrf, gateway, guest, guest_mac):
+    def add_tenant(self, name, *options, vrf, gateway, guest, guest_mac, stateful=STATEFUL):
         gateways = [gateway] if isinstance(gateway, str) else list(gateway)
         guests = [guest] if isinstance(guest, str) else list(guest)
-        options += ("--stateful",) if STATEFUL else ()
+        options += ("--stateful",) if stateful else ()
         self.cli("port", "add", name, "tenant", "tap", "--vrf", vrf, "--gateway", ",".join(gateways), "--guest-address",
                  ",".join(guests),
                  "--guest-mac", guest_mac, *options)
