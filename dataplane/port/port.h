@@ -25,6 +25,8 @@
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT = 2 };
 
+enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
+
 struct port;
 
 struct port_queue {
@@ -57,6 +59,7 @@ struct port_config {
 	bool proxy_arp, no_gateway_echo;
 	uint32_t mss_clamp;
 	bool stateful;                  // tenant: flows are kept
+	uint8_t source_check;           // enum source_check
 	uint32_t flow_limit, flow_rate; // flows at once and new ones per second, 0 = any number
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"

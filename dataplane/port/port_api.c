@@ -115,6 +115,17 @@ static int get_mac(const char *field, const char *text, struct rte_ether_addr *o
 	return *text ? mac_parse(text, field, out, err) : 0;
 }
 
+static int get_source_check(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < SOURCE_CHECK_NONE || in > SOURCE_CHECK_STRICT)
+		return error_set(err, EINVAL, "port.source_check", text, "none, reverse_path, strict", "is no kind of check");
+	c->source_check = (uint8_t)in;
+	return 0;
+}
+
 // One settable field of the message into the configuration.
 static int get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
 {
@@ -147,19 +158,22 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->no_gateway_echo = in->no_anycast_gateway, 0;
 	if (strcmp(field, "stateful") == 0)
 		return c->stateful = in->stateful, 0;
+	if (strcmp(field, "source_check") == 0)
+		return get_source_check((int)in->source_check, c, err);
 	if (strcmp(field, "flow_limit") == 0)
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",       "disabled",           "vlan",      "addresses",       "vrf",
-				       "bridge",    "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp", "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate"};
+static const char *const settable[] = {"mtu",         "disabled",           "vlan",      "addresses",       "vrf",
+				       "bridge",      "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
+				       "mss_clamp",   "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate",
+				       "source_check"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -310,6 +324,7 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->mss_clamp = c->mss_clamp;
 	out->no_anycast_gateway = c->no_gateway_echo;
 	out->stateful = c->stateful;
+	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
 	put_state(call, p, out);

@@ -50,6 +50,7 @@ var portFlags = []fieldFlag{
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
 	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
+	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
 	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
 }
 
