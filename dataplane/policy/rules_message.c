@@ -89,10 +89,12 @@ static int get_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *
 				 "the protocol has no ICMP types");
 	if (!has)
 		return 0;
-	if (*in->icmp_code && *in->icmp_type == '\0')
-		return error_set(err, EINVAL, "rule.icmp_code", in->icmp_code, "with an ICMP type", "a code belongs to a type");
 	ret = get_range(in->icmp_type, "rule.icmp_type", 255, valid, r->ports[0], err);
-	return ret < 0 ? ret : get_range(in->icmp_code, "rule.icmp_code", 255, valid, r->ports[1], err);
+	if (ret == 0)
+		ret = get_range(in->icmp_code, "rule.icmp_code", 255, valid, r->ports[1], err);
+	if (ret == 0 && r->ports[1][1] - r->ports[1][0] < 255 && r->ports[0][1] - r->ports[0][0] == 255)
+		return error_set(err, EINVAL, "rule.icmp_code", in->icmp_code, "with an ICMP type", "a code belongs to a type");
+	return ret;
 }
 
 int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error *err)

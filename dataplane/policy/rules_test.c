@@ -258,6 +258,7 @@ static void refusals(void **state)
 		{"1 allow --protocol tcp --icmp-type 8", "rule.icmp_type"},
 		{"1 allow --protocol icmp --icmp-type 256", "rule.icmp_type"},
 		{"1 allow --protocol icmp --icmp-code 1", "rule.icmp_code"},
+		{"1 allow --protocol icmp --icmp-type 0-255 --icmp-code 1", "rule.icmp_code"},
 		{"1 allow --protocol 256", "rule.protocol"},
 		{"1 allow --protocol ip", "rule.protocol"},
 		{"1 allow --source 10.0.0.1/8", "rule.source"},
