@@ -90,6 +90,14 @@ static void route_changed(uint16_t vrf)
 		flow_zone_changed(vrf);
 }
 
+static void rules_of_port_changed(uint16_t id)
+{
+	struct port *p = port_get(id);
+
+	if (p && p->cfg.stateful && p->cfg.vrf != UINT16_MAX)
+		flow_zone_changed(p->cfg.vrf);
+}
+
 void flow_zone_init(void)
 {
 	static struct port_listener listener = {
@@ -101,4 +109,5 @@ void flow_zone_init(void)
 	port_listen(&listener);
 	vrf_route_changed = route_changed;
 	nexthop_changed = flow_all_changed;
+	rules_changed = rules_of_port_changed;
 }

@@ -8,6 +8,7 @@
 #include "l2/bridge.h"
 #include "l3/vrf.h"
 #include "main/api.h"
+#include "policy/rules.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
 #include "port/registry.h"
@@ -109,6 +110,14 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
+static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
+{
+	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
+
+	*out = l ? rule_list_id(l) : 0;
+	return *name && l == NULL ? -ENOENT : 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
@@ -164,16 +173,20 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
+	if (strcmp(field, "egress_rules") == 0)
+		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+	if (strcmp(field, "ingress_rules") == 0)
+		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",         "disabled",           "vlan",      "addresses",       "vrf",
-				       "bridge",      "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp",   "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate",
-				       "source_check"};
+static const char *const settable[] = {"mtu",          "disabled",           "vlan",         "addresses",       "vrf",
+				       "bridge",       "gateways",           "guest_mac",    "guest_addresses", "proxy_arp",
+				       "mss_clamp",    "no_anycast_gateway", "stateful",     "flow_limit",      "flow_rate",
+				       "source_check", "egress_rules",       "ingress_rules"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -327,6 +340,8 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
+	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
+	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
 	put_state(call, p, out);
 }
 

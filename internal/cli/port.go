@@ -52,6 +52,8 @@ var portFlags = []fieldFlag{
 	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
 	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
 	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
+	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
+	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }
 
 var portAddFlags = []fieldFlag{

@@ -429,10 +429,12 @@ type Port struct {
 	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
-	Stateful    bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
-	FlowLimit   uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
-	FlowRate    uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
-	SourceCheck SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	Stateful     bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
+	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
+	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
+	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
+	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -650,6 +652,20 @@ func (x *Port) GetSourceCheck() SourceCheck {
 		return x.SourceCheck
 	}
 	return SourceCheck_SOURCE_CHECK_NONE
+}
+
+func (x *Port) GetEgressRules() string {
+	if x != nil {
+		return x.EgressRules
+	}
+	return ""
+}
+
+func (x *Port) GetIngressRules() string {
+	if x != nil {
+		return x.IngressRules
+	}
+	return ""
 }
 
 func (x *Port) GetState() *PortState {
@@ -1253,7 +1269,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xcf\x06\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\x97\a\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1280,7 +1296,9 @@ const file_port_proto_rawDesc = "" +
 	"\n" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
 	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
-	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12,\n" +
+	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
+	"\fegress_rules\x18\x1e \x01(\tR\vegressRules\x12#\n" +
+	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
 	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
