@@ -36,6 +36,8 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		l.checkPort(path, n, m)
 	case *apiv1.Nexthop:
 		l.checkNexthop(path, n, m)
+	case *apiv1.NatRule:
+		l.checkNat(path, n, m)
 	}
 }
 
@@ -183,6 +185,7 @@ func (l *loader) finish() {
 	l.portsOfMacs()
 	l.vrfsOfBridges()
 	l.made()
+	l.clashesOfNat()
 	l.twiceRoutes()
 	if l.state.Settings == nil {
 		l.state.Settings = DefaultSettings()
