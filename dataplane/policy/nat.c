@@ -18,6 +18,7 @@ struct nat_zone *nat_zones[VRF_MAX];
 void (*nat_changed)(uint16_t vrf);
 static struct page *pages[NAT_RULES_MAX / PAGE];
 static unsigned n_rules;
+static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
 
 static struct nat_rule *get(uint32_t id)
 {
@@ -112,27 +113,50 @@ static bool same_service(const struct nat_config *a, const struct nat_config *b)
 	       a->first_port == b->first_port;
 }
 
+static int taken(const struct nat_config *c, const struct nat_rule *other, struct error *err)
+{
+	char text[IP_TEXT];
+
+	ip_format_addr(&c->outside, text);
+	if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
+		return error_set(err, EEXIST, outside_field(c), text, "an address outside that no other rule of the VRF has",
+				 "is that of rule %u, and one of them is floating", other->id);
+	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol", "is the service of rule %u",
+			 other->id);
+}
+
+// The rule of another id that has this address outside and excludes c, or NULL.
+static const struct nat_rule *excluded_at(const struct nat_config *c, const struct nat_words *a)
+{
+	uint32_t where = NAT_WHERE(c->external, NAT_OUTSIDE, c->outside.family, ip_bits(c->outside.family));
+	const struct nat_node *n;
+
+	for (n = nat_chain(where, a); n; n = n->next)
+		if (n->where == where && nat_words_equal(&n->addr, a) && n->rule->id != c->id &&
+		    (c->kind == NAT_FLOATING || n->rule->kind == NAT_FLOATING || same_service(c, &n->rule->cfg)))
+			return n->rule;
+	return NULL;
+}
+
 // An address outside that belongs to one host alone stays alone. Pools may share addresses with pools and with services: the flow table
 // keeps their flows apart.
 static int check_others(const struct nat_config *c, struct error *err)
 {
-	const struct nat_config *other;
-	char text[IP_TEXT];
-	uint32_t id;
+	uint32_t i, n = c->kind == NAT_SOURCE ? nat_pool_size(c) : 1;
+	struct nat_words first = nat_words(&c->outside), a;
+	const struct nat_rule *r;
 
-	for (id = nat_next(0); id; id = nat_next(id)) {
-		other = nat_get(id);
-		if (id == c->id || !outside_overlap(c, other))
-			continue;
-		ip_format_addr(&c->outside, text);
-		if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
-			return error_set(err, EEXIST, outside_field(c), text,
-					 "an address outside that no other rule of the VRF has",
-					 "is that of rule %u, and one of them is floating", id);
-		if (same_service(c, other))
-			return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol",
-					 "is the service of rule %u", id);
+	for (i = 0; i < n; i++) {
+		a = nat_pool_address(&first, c->outside.family, i);
+		r = excluded_at(c, &a);
+		if (r)
+			return taken(c, r, err);
 	}
+	if (c->kind != NAT_FLOATING)
+		return 0;
+	LIST_FOREACH (r, &pools, pool)
+		if (r->id != c->id && outside_overlap(c, &r->cfg))
+			return taken(c, r, err);
 	return 0;
 }
 
@@ -215,7 +239,7 @@ static void count_inside(const struct nat_rule *r, unsigned len, int step)
 	__atomic_store_n(bits, z->n[v6][len] ? *bits | bit : *bits & ~bit, __ATOMIC_RELEASE);
 }
 
-static int publish(const struct nat_rule *r)
+static int publish(struct nat_rule *r)
 {
 	unsigned len;
 	uint32_t where = where_inside(r, &len);
@@ -233,6 +257,8 @@ static int publish(const struct nat_rule *r)
 		nat_zones[r->external]->outside++;
 	if (has_inside(&r->cfg))
 		count_inside(r, len, 1);
+	if (r->kind == NAT_SOURCE)
+		LIST_INSERT_HEAD(&pools, r, pool);
 	vrf_get(r->vrf)->refs++;
 	vrf_get(r->external)->refs++;
 	return 0;
@@ -251,6 +277,8 @@ static void withdraw(struct nat_rule *r)
 		count_inside(r, len, -1);
 		nat_table_remove(where, &r->inside, r);
 	}
+	if (r->kind == NAT_SOURCE)
+		LIST_REMOVE(r, pool);
 	vrf_get(r->vrf)->refs--;
 	vrf_get(r->external)->refs--;
 	rcu_defer(free, r);

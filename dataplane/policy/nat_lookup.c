@@ -202,12 +202,12 @@ void nat_destination(struct flow_key *key, struct nat_verdict *v)
 
 // --- A new source. ---
 
-static struct nat_words pool_address(const struct nat_rule *r, uint32_t i)
+struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i)
 {
-	struct nat_words a = r->outside;
+	struct nat_words a = *first;
 	uint64_t low;
 
-	if (r->family == IPV4) {
+	if (family == IPV4) {
 		a.w[0] = rte_cpu_to_be_32(rte_be_to_cpu_32((uint32_t)a.w[0]) + i);
 		return a;
 	}
@@ -267,7 +267,7 @@ void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t 
 		return;
 	}
 	a = source_of(original);
-	a = pool_address(r, (uint32_t)((uint64_t)nat_hash(0, &a) * r->n_pool >> 32));
+	a = nat_pool_address(&r->outside, r->family, (uint32_t)((uint64_t)nat_hash(0, &a) * r->n_pool >> 32));
 	set_source(key, &a);
 	set_ports(r, key, v);
 	if (v->ports == 0)

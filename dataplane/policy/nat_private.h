@@ -2,6 +2,8 @@
 // Between the files of address translation: rules as workers read them, and the table that finds them.
 #pragma once
 
+#include <sys/queue.h>
+
 #include "base/rcu.h"
 #include "l3/vrf.h"
 #include "policy/nat.h"
@@ -36,7 +38,8 @@ struct nat_rule { // immutable, replaced as a whole
 	struct nat_net to;
 	struct nat_net *except; // behind the rule, like all that follows
 	struct nat_target *targets;
-	struct nat_config cfg; // as it was given
+	LIST_ENTRY(nat_rule) pool; // source rules. Master: rw
+	struct nat_config cfg;     // as it was given
 };
 
 enum nat_side { NAT_INSIDE, NAT_OUTSIDE }; // what the address of a rule is compared with: a flow's source, its destination
@@ -112,6 +115,9 @@ static inline const struct nat_node *nat_chain(uint32_t where, const struct nat_
 int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 
+struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i); // of a pool, from 0
+
 // --- Rules: compiled, checked. ---
 struct nat_rule *nat_compile(const struct nat_config *cfg); // NULL: no memory
+uint32_t nat_pool_size(const struct nat_config *c);         // 0: backwards, UINT32_MAX: too many to count
 int nat_check(struct nat_config *cfg, struct error *err);   // by itself; fills defaults

@@ -38,7 +38,7 @@ static uint8_t family_of(const struct nat_config *c)
 }
 
 // Of the pool; 0: its last address lies before its first, UINT32_MAX: more than can be.
-static uint32_t pool_size(const struct nat_config *c)
+uint32_t nat_pool_size(const struct nat_config *c)
 {
 	unsigned n = ip_bytes(c->outside.family), i;
 	uint64_t size = 0;
@@ -64,7 +64,7 @@ static int check_pool(struct nat_config *c, struct error *err)
 	ret = check_address(&c->last, family_of(c), "rule.source.last", err);
 	if (ret < 0)
 		return ret;
-	n = pool_size(c);
+	n = nat_pool_size(c);
 	ip_format_addr(&c->last, text);
 	if (n == 0)
 		return error_set(err, EINVAL, "rule.source.last", text, "an address from source.first on",
@@ -258,7 +258,7 @@ struct nat_rule *nat_compile(const struct nat_config *c)
 	r->n_except = (uint16_t)c->n_except;
 	r->n_targets = (uint16_t)c->n_backends;
 	if (c->kind == NAT_SOURCE) {
-		r->n_pool = pool_size(c);
+		r->n_pool = nat_pool_size(c);
 		r->first_port = c->first_port;
 		r->n_ports = c->last_port - c->first_port + 1u;
 	}
