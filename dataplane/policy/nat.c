@@ -16,6 +16,7 @@ struct page { // never freed: workers count in it
 
 struct nat_zone *nat_zones[VRF_MAX];
 void (*nat_changed)(uint16_t vrf);
+int (*nat_begin)(struct error *err);
 static struct page *pages[NAT_RULES_MAX / PAGE];
 static unsigned n_rules;
 static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
@@ -73,6 +74,11 @@ uint64_t nat_flows(uint32_t id)
 	const struct page *p = id < NAT_RULES_MAX ? pages[id / PAGE] : NULL;
 
 	return p ? __atomic_load_n(&p->flows[id % PAGE], __ATOMIC_RELAXED) : 0;
+}
+
+bool nat_used(uint16_t vrf)
+{
+	return vrf < VRF_MAX && nat_zones[vrf] && nat_zones[vrf]->rules > 0;
 }
 
 // --- What excludes each other. ---
@@ -259,6 +265,8 @@ static int publish(struct nat_rule *r)
 		count_inside(r, len, 1);
 	if (r->kind == NAT_SOURCE)
 		LIST_INSERT_HEAD(&pools, r, pool);
+	nat_zones[r->vrf]->rules++;
+	nat_zones[r->external]->rules++;
 	vrf_get(r->vrf)->refs++;
 	vrf_get(r->external)->refs++;
 	return 0;
@@ -279,6 +287,8 @@ static void withdraw(struct nat_rule *r)
 	}
 	if (r->kind == NAT_SOURCE)
 		LIST_REMOVE(r, pool);
+	nat_zones[r->vrf]->rules--;
+	nat_zones[r->external]->rules--;
 	vrf_get(r->vrf)->refs--;
 	vrf_get(r->external)->refs--;
 	rcu_defer(free, r);
@@ -338,6 +348,8 @@ int nat_add(struct nat_config *cfg, struct error *err)
 			return no_memory(err);
 		rcu_publish(pages[cfg->id / PAGE], p);
 	}
+	if (nat_begin && nat_begin(err) < 0)
+		return -err->code;
 	r = prepare(cfg, err);
 	if (r == NULL)
 		return -err->code;

@@ -85,3 +85,6 @@ unsigned nat_count(void);
 
 // Called, where set, for each VRF whose flows may now be translated otherwise, after the change took effect.
 extern void (*nat_changed)(uint16_t vrf);
+// Asked, where set, before a rule is added: whatever flows need may refuse it.
+extern int (*nat_begin)(struct error *err);
+bool nat_used(uint16_t vrf); // rules have their inside or outside there: packets of the VRF must be asked for their flows

@@ -48,6 +48,7 @@ struct nat_zone {            // of a VRF that has, or had, rules. Master: rw, wo
 	uint64_t lens[2][3]; // bits: prefix lengths of inside, by family
 	uint32_t outside;    // rules whose outside is here
 	uint32_t leads;      // rules that lead from here to another VRF
+	uint32_t rules;      // whose inside is here, and whose outside. Master: rw
 	uint32_t n[2][129];  // master: rules of each length
 };
 extern struct nat_zone *nat_zones[VRF_MAX]; // workers: ro

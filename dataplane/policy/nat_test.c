@@ -337,6 +337,11 @@ static void order(void **state)
 	forget();
 }
 
+static int never(struct error *e)
+{
+	return error_set(e, ENOMEM, NULL, NULL, NULL, "no memory");
+}
+
 static void changes(void **state)
 {
 	struct nat_config c = floating(10, RED, "10.0.0.9", WAN, "198.51.100.9");
@@ -345,7 +350,12 @@ static void changes(void **state)
 	struct nat_verdict v;
 
 	n_told = 0;
+	assert_false(nat_used(WAN));
+	nat_begin = never;
+	assert_int_equal(nat_add(&c, &err), -ENOMEM);
+	nat_begin = NULL;
 	add(c);
+	assert_true(nat_used(RED) && nat_used(WAN) && !nat_used(BLUE));
 	assert_int_equal(n_told, 2);
 	assert_int_equal(told[0], RED);
 	assert_int_equal(told[1], WAN);
@@ -366,6 +376,7 @@ static void changes(void **state)
 	assert_int_equal(nat_set(&c, &err), -ENOENT);
 	assert_int_equal(nat_del(11, &err), -ENOENT);
 	forget();
+	assert_false(nat_used(RED) || nat_used(BLUE));
 	assert_int_equal(vrf_get(RED)->refs, red);
 }
 
