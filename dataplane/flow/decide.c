@@ -58,6 +58,19 @@ static bool port_stateful(uint16_t port)
 	return f && f->role == PORT_TENANT && f->stateful;
 }
 
+static bool same_destination(const struct flow_key *a, const struct flow_key *b)
+{
+	return a->dst_port == b->dst_port && (a->family == 4 ? a->dst4 == b->dst4 : a->addr[2] == b->addr[2] && a->addr[3] == b->addr[3]);
+}
+
+static bool to_router(const struct flow_question *q)
+{
+	const struct nexthop *nh;
+
+	flow_route(&q->key, q->hash, &nh);
+	return nh && nh->kind == NH_LOCAL;
+}
+
 // The way of what leaves. Translation of the source may lead to another VRF, whose route it takes then.
 static const struct nexthop *way_out(const struct flow_question *q, struct flow_answer *a)
 {
@@ -69,6 +82,10 @@ static const struct nexthop *way_out(const struct flow_question *q, struct flow_
 	else
 		nat_destination(&a->out, &a->nat);
 	zone = a->out.zone;
+	if (zone != q->key.zone && same_destination(&a->out, &q->key) && to_router(q)) {
+		*a = (struct flow_answer){.out = q->key}; // the gateway is not looked for in the VRF outside
+		return NULL;
+	}
 	a->nexthop = nh ? nh->id : flow_route(&a->out, q->hash, &nh);
 	if (q->keep || (nh && nh->kind == NH_LOCAL))
 		return nh;
