@@ -144,7 +144,7 @@ static flow_entry_t new_flow(struct work *w, struct flow_answer *a, const struct
 	f->dir[0].seen = f->dir[1].seen = w->now;
 	f->created = flow_now();
 	f->port[0] = q->port;
-	f->owner = q->port ? q->port : a->out_port;
+	f->owner = a->owner;
 	apply(f, a, gen, q->via != NULL);
 	f->state = FLOW_LIVE;
 	ret = insert(f, a, q->hash, &found);
@@ -172,7 +172,7 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6);
 static edge_t create(struct work *w, const bool v6)
 {
 	struct flow_question q = question(w, &w->p.key, true);
-	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE), owner;
+	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
 	const struct drop_reason *why = flow_refused(w->worker, &q.key, w->now);
 	struct flow_answer a;
 	flow_entry_t e;
@@ -188,13 +188,12 @@ static edge_t create(struct work *w, const bool v6)
 		return drop(w->m, flow_truncated);
 	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP && (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
 		return drop(w->m, flow_not_syn);
-	owner = q.port ? q.port : a.out_port;
-	why = flow_quota_take(owner);
+	why = flow_quota_take(a.owner);
 	if (unlikely(why != NULL))
 		return refuse(w, &q, why);
 	e = new_flow(w, &a, &q, gen, &why);
 	if (e == 0 || flow_of(e)->port[0] != q.port)
-		flow_quota_return(owner);
+		flow_quota_return(a.owner);
 	return e ? act(w, e, v6) : refuse(w, &q, why);
 }
 
