@@ -15,7 +15,7 @@
 #define CHAIN 64u
 
 struct cache {
-	uint32_t head, n;
+	uint32_t head;
 	uint64_t taken; // flows handed out: worker rw, master ro
 } __rte_cache_aligned;
 
@@ -28,10 +28,11 @@ static uint64_t given_back; // by workers and the master, atomic
 
 static struct {
 	rte_spinlock_t lock;
-	uint32_t chains;   // head of the first chain; a chain's head names the next chain
-	uint32_t fresh;    // from here on never used
-	uint32_t capacity; // flows 1..capacity may be used
-	uint32_t filled;   // memory is there for flows below
+	uint32_t chains;            // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
+	uint32_t fresh;             // from here on never used
+	uint32_t capacity;          // flows 1..capacity may be used
+	uint32_t filled;            // memory is there for flows below
+	uint32_t open_head, open_n; // master: what came back and is no whole chain yet
 } pool;
 
 // What a free flow's third line holds.
@@ -51,7 +52,7 @@ static int fill(uint32_t capacity)
 	int ret = reserve_fill(flows, from, to);
 
 	if (ret == 0)
-		pool.filled = capacity + 1;
+		pool.filled = RTE_MAX(pool.filled, capacity + 1);
 	return ret;
 }
 
@@ -76,13 +77,13 @@ int flow_init(uint32_t capacity, struct error *err)
 	flow_tsc_hz = rte_get_tsc_hz();
 	flow_tsc_start = rte_rdtsc();
 	flows = reserve_range((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
-	if (flows == NULL || fill(capacity) < 0)
+	if (flows && fill(capacity) == 0)
+		flow_table = flow_table_create(capacity * 2ull, SOCKET_ID_ANY);
+	if (flow_table == NULL) {
+		flow_fini();
 		return capacity_error(capacity, ENOMEM, err);
-	flow_table = flow_table_create(capacity * 2ull, SOCKET_ID_ANY);
-	if (flow_table == NULL)
-		return capacity_error(capacity, ENOMEM, err);
+	}
 	rte_spinlock_init(&pool.lock);
-	pool.chains = 0;
 	pool.fresh = 1;
 	pool.capacity = capacity;
 	return 0;
@@ -95,7 +96,7 @@ void flow_fini(void)
 	if (flows)
 		reserve_release(flows, (FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
 	flows = NULL;
-	pool.filled = 0;
+	memset(&pool, 0, sizeof(pool));
 	memset(caches, 0, sizeof(caches));
 	given_back = 0;
 }
@@ -145,14 +146,12 @@ static void take_chain(struct cache *c)
 	if (pool.chains != 0) {
 		c->head = pool.chains;
 		pool.chains = *next_chain(c->head);
-		c->n = CHAIN;
 	} else {
 		uint32_t i, first = pool.fresh, n = RTE_MIN(CHAIN, pool.capacity + 1 - first);
 
 		for (i = 0; i < n; i++)
 			*next_in_chain(first + i) = i + 1 < n ? first + i + 1 : 0;
 		c->head = n ? first : 0;
-		c->n = n;
 		__atomic_store_n(&pool.fresh, first + n, __ATOMIC_RELEASE);
 	}
 	rte_spinlock_unlock(&pool.lock);
@@ -189,21 +188,34 @@ void flow_put_back(unsigned worker, struct flow *f)
 
 // --- Master: what has been killed goes back after a grace period, in whole chains. ---
 
-static uint32_t open_head, open_n; // a chain that is not full yet
+static void publish_open(void)
+{
+	rte_spinlock_lock(&pool.lock);
+	*next_chain(pool.open_head) = pool.chains;
+	pool.chains = pool.open_head;
+	rte_spinlock_unlock(&pool.lock);
+	pool.open_head = pool.open_n = 0;
+}
 
 static void free_now(uint32_t i)
 {
 	flows[i].state = FLOW_FREE;
-	*next_in_chain(i) = open_head;
-	open_head = i;
+	*next_in_chain(i) = pool.open_head;
+	pool.open_head = i;
 	__atomic_add_fetch(&given_back, 1, __ATOMIC_RELAXED);
-	if (++open_n < CHAIN)
-		return;
+	if (++pool.open_n == CHAIN)
+		publish_open();
+}
+
+// Once there are no fresh flows, what has come back must not wait for a whole chain.
+static bool scarce(void)
+{
+	bool none;
+
 	rte_spinlock_lock(&pool.lock);
-	*next_chain(open_head) = pool.chains;
-	pool.chains = open_head;
+	none = pool.fresh > pool.capacity;
 	rte_spinlock_unlock(&pool.lock);
-	open_head = open_n = 0;
+	return none;
 }
 
 void flow_free_list(void *head)
@@ -214,4 +226,6 @@ void flow_free_list(void *head)
 		next = flows[i].next;
 		free_now(i);
 	}
+	if (pool.open_n > 0 && scarce())
+		publish_open();
 }
