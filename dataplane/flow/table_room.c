@@ -25,6 +25,8 @@ static int path_search(const struct flow_array *a, struct path_node *q, uint32_t
 		for (i = 0; i < FLOW_SLOTS && tail < PATH_NODES; i++) {
 			uint16_t sig = __atomic_load_n(&b->sig[i], __ATOMIC_RELAXED);
 
+			if (sig == 0) // the one that is taken
+				continue;
 			q[tail++] = (struct path_node){flow_other(a, q[head].bucket, sig), (int16_t)head, (uint8_t)i};
 		}
 	}

@@ -202,16 +202,16 @@ static void load(void **state)
 	double reached;
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
-		for (seed = 1; seed <= 6; seed++) {
+		for (seed = 1; seed <= (sizes[i] > 100000 ? 4 : 40); seed++) {
 			struct flow_table *t = flow_table_create(sizes[i], 0);
 			struct fixture_sum sum;
 			uint32_t flows_in;
 
 			fixture_secret(seed * 77);
 			reached = fill(t, &flows_in);
-			if (reached < 0.90)
+			if (reached < 0.95)
 				print_message("# %u entries, secret %u: refused at %.3f\n", (unsigned)sizes[i], seed, reached);
-			assert_true(reached >= 0.90);
+			assert_true(reached >= 0.95);
 			assert_true(flow_table_used(t) >= sizes[i]); // what was asked for
 			sum = fixture_check(t);
 			assert_int_equal(sum.errors, 0);
