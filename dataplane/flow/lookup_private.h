@@ -33,6 +33,7 @@ struct flow_search {
 	flow_entry_t *out;
 	unsigned n_waiting;
 	const struct flow_bucket *bucket[FLOW_BATCH];
+	const struct flow_key *found[FLOW_BATCH];
 	uint64_t hash[FLOW_BATCH];
 	uint16_t sig[FLOW_BATCH];
 	uint8_t slots[FLOW_BATCH];
@@ -68,9 +69,12 @@ static __rte_always_inline void flow_search_match(struct flow_search *s, unsigne
 
 	match(s->bucket + from, s->sig + from, s->slots + from, to - from);
 	for (i = from; i < to; i++) {
-		s->out[i] = flow_candidate(s->bucket[i], s->slots[i]);
+		flow_entry_t e = flow_candidate(s->bucket[i], s->slots[i]);
+
+		s->out[i] = e;
+		s->found[i] = e ? flow_entry_key(e) : &s->keys[i]; // a key that is not there touches no flow
 		if (prefetch)
-			rte_prefetch0(flow_entry_key(s->out[i]));
+			rte_prefetch0(s->found[i]);
 	}
 }
 
@@ -82,8 +86,7 @@ static __rte_always_inline void flow_search_compare(struct flow_search *s, unsig
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); // `moved` is read after the signatures
 	for (i = from; i < to; i++) {
 		flow_entry_t e = s->out[i];
-		const struct flow_key *key = e ? flow_entry_key(e) : &s->keys[i];
-		bool hit = flow_key_equal(key, &s->keys[i], v6);
+		bool hit = flow_key_equal(s->found[i], &s->keys[i], v6);
 		uint64_t more = (s->slots[i] & (s->slots[i] - 1u)) |
 				(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i]));
 

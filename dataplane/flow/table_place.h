@@ -2,6 +2,7 @@
 // Where keys may lie, the locks of these buckets, and changes of one bucket.
 #pragma once
 
+#include "base/prefetch.h"
 #include "base/rcu.h"
 #include "flow/table_private.h"
 
@@ -43,6 +44,8 @@ static inline void flow_spot_place(struct flow_spot *s, unsigned i, struct flow_
 	uint32_t first = flow_first(a, s->hash);
 
 	s->in[i] = (struct flow_place){a, &a->b[first], &a->b[flow_other(a, first, s->sig)]};
+	prefetch_write(s->in[i].first); // all of them are on their way before the first one is locked
+	prefetch_write(s->in[i].second);
 }
 
 static inline void flow_lock_add(struct flow_locked *l, struct flow_bucket *b)
