@@ -5,10 +5,12 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
+#include "eth/source_check.h"
+#include "flow/flow.h"
 #include "graph/node.h"
 #include "port/registry.h"
 
-enum { IP4 = 1, IP6, ARP, ND, BRIDGE };
+enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6 };
 
 DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
 DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
@@ -24,12 +26,12 @@ static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
 		md->bridge = UINT16_MAX; // a packet from here on
-		return IP4;
+		return likely(!flow_zones[md->vrf].stateful) ? IP4 : FLOW4;
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
 		if (eth_is_nd(m, sizeof(*eth)))
 			return ND;
 		md->bridge = UINT16_MAX;
-		return IP6;
+		return likely(!flow_zones[md->vrf].stateful) ? IP6 : FLOW6;
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return ARP;
 	default:
@@ -71,6 +73,12 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 		return drop(m, eth_spoofed_gateway);
 	if (unlikely(eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && f->bridge == UINT16_MAX))
 		return drop(m, eth_vlan_tagged);
+	if (unlikely(f->source_check != SOURCE_CHECK_NONE)) {
+		const struct drop_reason *why = source_check(m, f);
+
+		if (why)
+			return drop_as(m, why);
+	}
 	if (likely(f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->mac)))
 		return routed(m, md, eth);
 	return not_for_gateway(m, md, f, eth);
@@ -81,5 +89,5 @@ static uint16_t tenant_input(struct rte_graph *graph, struct rte_node *node, voi
 	return node_each(graph, node, objs, n, tenant_one);
 }
 
-NODE(tenant_input,
-     tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input", [BRIDGE] = "bridge_input");
+NODE(tenant_input, tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
+     [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");

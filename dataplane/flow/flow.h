@@ -45,7 +45,12 @@ struct flow_dir {
 } __rte_aligned(64);
 static_assert(sizeof(struct flow_dir) == 64, "one cache line");
 
-enum flow_state { FLOW_FREE, FLOW_LIVE, FLOW_DYING };
+enum flow_state {
+	FLOW_FREE,
+	FLOW_LIVE,
+	FLOW_ENDED, // out of the table; the master will see it
+	FLOW_DYING, // in its grace period
+};
 enum flow_tcp { TCP_NONE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_ESTABLISHED, TCP_FIN_WAIT, TCP_CLOSING, TCP_CLOSED, TCP_STATES };
 
 struct flow {
@@ -106,8 +111,9 @@ static inline uint32_t flow_now(void)
 	return (uint32_t)((rte_rdtsc() - flow_tsc_start) / flow_tsc_hz);
 }
 
-// --- Start. Memory is reserved for FLOW_CAPACITY_MAX flows and taken for `capacity`. ---
-int flow_init(uint32_t capacity, struct error *err);
+// --- Start. The address range is for FLOW_CAPACITY_MAX flows; memory for `capacity` is taken by flow_start(). ---
+int flow_init(uint32_t capacity);                            // -ENOMEM
+int flow_start(struct error *err);                           // the first port keeps flows; again: nothing
 void flow_fini(void);                                        // no reader is online
 int flow_set_capacity(uint32_t capacity, struct error *err); // grows while packets flow; never shrinks
 uint32_t flow_capacity(void);
@@ -115,14 +121,17 @@ uint32_t flow_count(void);      // in use, those in their grace period included
 uint32_t flow_used_range(void); // flows from this number on have never been used
 
 // --- Workers, by their id. ---
-struct flow *flow_alloc(unsigned worker);            // NULL: none left. All zero, but for state: FLOW_FREE
-void flow_put_back(unsigned worker, struct flow *f); // nobody else has seen it
+struct flow *flow_alloc(unsigned worker);              // NULL: none left. All zero, but for state: FLOW_FREE
+void flow_alloc_prefetch(unsigned worker, unsigned n); // so many are about to be taken
+void flow_put_back(unsigned worker, struct flow *f);   // nobody else has seen it
 
-// --- Master: ends flows that are no longer needed, and all of those that match. ---
-void flow_poll(void);           // from the master's loop, each millisecond
-void flow_kill(struct flow *f); // live -> dying; out of the table now, reused after a grace period
+// --- Ends of flows. ---
+void flow_poll(void);          // master, from its loop, each millisecond
+void flow_end(struct flow *f); // workers and master: out of the table now, reused after a grace period
 
 // --- Zones. ---
 void flow_zone_init(void);
-void flow_zone_changed(uint16_t zone); // what its flows were decided by has changed
+void flow_zone_changed(uint16_t zone); // what its flows were decided by has changed, or is just changing
 void flow_all_changed(void);
+void flow_changes_take_effect(
+	void); // packets from here on are decided by what is now: with the end of each request, and each millisecond

@@ -69,24 +69,27 @@ static int capacity_error(uint32_t capacity, int code, struct error *err)
 			 code == EBUSY ? "cannot be set while the table grows" : "is not a number of flows in range");
 }
 
-int flow_init(uint32_t capacity, struct error *err)
+int flow_init(uint32_t capacity)
 {
-	if (capacity < FLOW_CAPACITY_MIN || capacity > FLOW_CAPACITY_MAX)
-		return capacity_error(capacity, EINVAL, err);
 	flow_secret_init(NULL);
 	flow_tsc_hz = rte_get_tsc_hz();
 	flow_tsc_start = rte_rdtsc();
 	flows = reserve_range((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
-	if (flows && fill(capacity) == 0)
-		flow_table = flow_table_create(capacity * 2ull, SOCKET_ID_ANY);
-	if (flow_table == NULL) {
-		flow_fini();
-		return capacity_error(capacity, ENOMEM, err);
-	}
+	if (flows == NULL)
+		return -ENOMEM;
 	rte_spinlock_init(&pool.lock);
 	pool.fresh = 1;
 	pool.capacity = capacity;
 	return 0;
+}
+
+int flow_start(struct error *err)
+{
+	if (flow_table)
+		return 0;
+	if (fill(pool.capacity) == 0)
+		flow_table = flow_table_create(pool.capacity * 2ull, SOCKET_ID_ANY);
+	return flow_table ? 0 : capacity_error(pool.capacity, ENOMEM, err);
 }
 
 void flow_fini(void)
@@ -109,6 +112,10 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 		return 0;
 	if (capacity < RTE_MAX(FLOW_CAPACITY_MIN, pool.capacity) || capacity > FLOW_CAPACITY_MAX)
 		return capacity_error(capacity, EINVAL, err);
+	if (flow_table == NULL) { // nobody keeps flows yet
+		pool.capacity = capacity;
+		return 0;
+	}
 	if (fill(capacity) < 0)
 		return capacity_error(capacity, ENOMEM, err);
 	ret = flow_table_grow_begin(flow_table, capacity * 2ull);
@@ -169,11 +176,19 @@ struct flow *flow_alloc(unsigned worker)
 	f = &flows[c->head];
 	c->head = f->next;
 	c->taken++;
-	prefetch_write(&flows[c->head].dir[0]);
-	prefetch_write(&flows[c->head].dir[1]);
-	prefetch_write(&flows[c->head].state);
 	memset(f, 0, sizeof(*f));
 	return f;
+}
+
+// Chains are followed by their links: a flow's third line has to be here before the next one is known.
+void flow_alloc_prefetch(unsigned worker, unsigned n)
+{
+	uint32_t i = caches[worker].head;
+
+	for (; i != 0 && n > 0; n--, i = flows[i].next) {
+		prefetch_write(&flows[i].dir[0]);
+		prefetch_write(&flows[i].dir[1]);
+	}
 }
 
 void flow_put_back(unsigned worker, struct flow *f)

@@ -8,6 +8,17 @@
 
 #define TRIES 16 // rounds of making room and being overtaken by others
 
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
+{
+	const struct flow_view *v = rcu_read(t->view);
+	const struct flow_array *a = v->next ? v->next : v->now;
+	uint64_t hash = flow_key_hash(key);
+	uint32_t first = flow_first(a, hash);
+
+	prefetch_write(&a->b[first]);
+	prefetch_write(&a->b[flow_other(a, first, flow_sig(hash))]);
+}
+
 static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
 {
 	flow_entry_t e = flow_place_find(&l->spot[i].in[0], &l->spot[i]);

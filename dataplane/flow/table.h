@@ -28,6 +28,7 @@ void flow_table_destroy(struct flow_table *t); // nobody uses it any more
 // Readers. n <= FLOW_BATCH. out[i] is 0 where there is no such key. All keys are of one family.
 void flow_table_lookup4(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
 void flow_table_lookup6(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key); // for an insertion
 flow_entry_t flow_table_find(const struct flow_table *t, const struct flow_key *key);
 
 // Inserts the entries a and b (0: only a) as one step, their keys in place. Returns 0; -EEXIST when one of the keys is there already,
@@ -38,6 +39,7 @@ void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b); //
 uint64_t flow_table_used(const struct flow_table *t); // slots taken
 uint64_t flow_table_slots(const struct flow_table *t);
 uint64_t flow_table_memory(const struct flow_table *t); // bytes
+bool flow_table_growing(const struct flow_table *t);
 
 // Grows without stopping anybody: control thread only, in steps. begin: -ENOMEM, -EBUSY while it grows already.
 // step moves up to n buckets; returns true when all is done. The old buckets are freed after a grace period.

@@ -114,3 +114,8 @@ uint64_t flow_table_memory(const struct flow_table *t)
 
 	return v->now->bytes + (v->next ? v->next->bytes : 0);
 }
+
+bool flow_table_growing(const struct flow_table *t)
+{
+	return t->view->next != NULL;
+}

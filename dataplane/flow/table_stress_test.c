@@ -235,7 +235,7 @@ static void while_it_grows_and_is_full(void **state)
 
 static int start(void **state)
 {
-	return flow_init(FLOW_CAPACITY_MIN * 64, NULL);
+	return flow_init(FLOW_CAPACITY_MIN * 64) != 0 || flow_start(NULL) != 0;
 }
 
 static int stop(void **state)

@@ -301,7 +301,7 @@ static int start(void **state)
 {
 	char *argv[] = {"flow_table_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
 
-	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256, NULL) != 0;
+	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256) != 0 || flow_start(NULL) != 0;
 }
 
 static int stop(void **state)

@@ -9,6 +9,7 @@
 #include <rte_debug.h>
 
 #include "base/rcu.h"
+#include "flow/flow.h"
 #include "graph/counters.h"
 #include "graph/node_test.h"
 
@@ -19,6 +20,7 @@
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
+struct flow_zone flow_zones[1 << 16];
 struct nexthop *nexthop_table[NEXTHOP_MAX];
 struct error fixture_error;
 

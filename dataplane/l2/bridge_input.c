@@ -4,6 +4,7 @@
 // Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
 #include "base/rcu.h"
 #include "eth/eth.h"
+#include "flow/flow.h"
 #include "graph/node.h"
 #include "icmp/icmp.h"
 #include "ip/ip_header.h"
@@ -11,7 +12,7 @@
 #include "l3/nexthop.h"
 #include "port/registry.h"
 
-enum { TX = NH_EDGES, FLOOD, IP4, IP6 };
+enum { TX = NH_EDGES, FLOOD, IP4, IP6, FLOW4, FLOW6 };
 
 DROP_REASON(bridge_gone, "The bridge domain has been removed.");
 DROP_REASON(bridge_truncated, "A frame for a bridge domain is shorter than an Ethernet header.");
@@ -104,9 +105,11 @@ static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const s
 	md->bridge = BRIDGE_NONE;
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
-		return IP4;
+		return likely(!flow_zones[md->vrf].stateful) ? IP4 : FLOW4;
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
-		return eth_is_nd(m, sizeof(*eth)) ? drop(m, bridge_gateway_arp) : IP6;
+		if (eth_is_nd(m, sizeof(*eth)))
+			return drop(m, bridge_gateway_arp);
+		return likely(!flow_zones[md->vrf].stateful) ? IP6 : FLOW6;
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return drop(m, bridge_gateway_arp);
 	default:
@@ -225,4 +228,5 @@ static uint16_t bridge_input(struct rte_graph *graph, struct rte_node *node, voi
 	return n;
 }
 
-NODE(bridge_input, bridge_input, NH_NEXT, [TX] = "port_tx", [FLOOD] = "bridge_flood", [IP4] = "ip4_forward", [IP6] = "ip6_forward");
+NODE(bridge_input, bridge_input, NH_NEXT, [TX] = "port_tx", [FLOOD] = "bridge_flood", [IP4] = "ip4_forward", [IP6] = "ip6_forward",
+     [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");

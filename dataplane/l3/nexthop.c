@@ -12,6 +12,7 @@
 #include "l3/fib.h"
 #include "port/registry.h"
 
+void (*nexthop_changed)(void);
 struct nexthop *nexthop_table[NEXTHOP_MAX];
 static struct nexthop_entry *entries[NEXTHOP_MAX];
 static uint32_t next_system = NH_ID_DISCARD + 1;
@@ -113,6 +114,16 @@ struct nexthop *nexthop_build(struct nexthop_entry *e)
 	return nh;
 }
 
+// Whether packets now go another way, or only with another header.
+static bool goes_elsewhere(const struct nexthop *old, const struct nexthop *nh)
+{
+	if (old == NULL)
+		return false; // nobody could have chosen it
+	if (old->kind != nh->kind || old->kind == NH_PORT || old->kind == NH_GLEAN)
+		return old->kind != nh->kind || old->port != nh->port;
+	return old->kind == NH_GROUP && memcmp(old->bucket, nh->bucket, sizeof(nh->bucket)) != 0;
+}
+
 static int publish(struct nexthop_entry *e)
 {
 	struct nexthop *nh = nexthop_build(e), *old = nexthop_table[e->cfg.id];
@@ -120,6 +131,8 @@ static int publish(struct nexthop_entry *e)
 	if (nh == NULL)
 		return -ENOMEM;
 	rcu_publish(nexthop_table[e->cfg.id], nh);
+	if (nexthop_changed && goes_elsewhere(old, nh))
+		nexthop_changed();
 	if (old)
 		rcu_defer(rte_free, old);
 	return 0;
@@ -250,6 +263,8 @@ int nexthop_del(uint32_t id, struct error *err)
 				 "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
 	nh = nexthop_table[id];
 	rcu_publish(nexthop_table[id], NULL);
+	if (nexthop_changed)
+		nexthop_changed();
 	rcu_defer(rte_free, nh);
 	entries[id] = NULL;
 	n_api -= id < NEXTHOP_API_MAX;

@@ -136,6 +136,8 @@ int nexthop_init(void);                   // makes the system's own: NH_ID_*
 #define NH_ID_REJECT (NEXTHOP_API_MAX + 2)
 #define NH_ID_DISCARD (NEXTHOP_API_MAX + 3)
 
+extern void (*nexthop_changed)(void); // another kind, port or member: not only how its header looks; may be NULL
+
 int nexthop_add(const struct nexthop_config *cfg, bool replace, struct error *err);
 int nexthop_del(uint32_t id, struct error *err);    // -EBUSY while it is referred to
 uint32_t nexthop_alloc(void);                       // a free id of the system's range, 0 = none left

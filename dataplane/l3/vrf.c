@@ -10,6 +10,7 @@
 #include "l3/nexthop.h"
 
 struct vrf_fibs vrf_fibs[VRF_MAX];
+void (*vrf_route_changed)(uint16_t vrf);
 static struct vrf *vrfs[VRF_MAX];
 static struct fib *empty[2]; // what workers find in a VRF that does not exist
 static uint64_t n_routes[2];
@@ -194,6 +195,14 @@ int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 			 origin_names[r->origin], v->name);
 }
 
+static void changed(const struct vrf *v)
+{
+	if (v->id == VRF_FABRIC)
+		nexthop_underlay_changed();
+	if (vrf_route_changed)
+		vrf_route_changed(v->id);
+}
+
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)
 {
 	unsigned f = family_index(p->addr.family);
@@ -221,8 +230,7 @@ int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum r
 		nexthop_unref(r->nexthop);
 	r->nexthop = nexthop;
 	r->origin = (uint8_t)origin;
-	if (v->id == VRF_FABRIC)
-		nexthop_underlay_changed();
+	changed(v);
 	return 0;
 }
 
@@ -245,8 +253,7 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 	nexthop_unref(r->nexthop);
 	rib_del(v->rib[f], p);
 	n_routes[f]--;
-	if (v->id == VRF_FABRIC)
-		nexthop_underlay_changed();
+	changed(v);
 	return 0;
 }
 

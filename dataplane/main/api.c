@@ -20,6 +20,7 @@ static size_t n_methods;
 
 // Of the request at hand. Handlers do not nest, so that there is one at a time; its memory is reused by the next.
 static struct api_call unary;
+void (*api_settle)(void);
 
 // Runs before main(): nobody is there yet to hand an error to.
 void api_register(const struct api_method *array, size_t n)
@@ -149,6 +150,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 	resp = api_alloc(&unary, m->resp->sizeof_message);
 	protobuf_c_message_init(m->resp, resp);
 	ret = m->unary(&unary, req, resp, err);
+	if (api_settle)
+		api_settle();
 	if (ret < 0)
 		return ret;
 	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);

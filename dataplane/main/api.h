@@ -54,6 +54,9 @@ void api_register(const struct api_method *methods, size_t n);
 		api_register(array, sizeof(array) / sizeof((array)[0]));    \
 	}
 
+// Called after each unary request, before its answer goes: what a request changed by many steps takes effect as one. May be NULL.
+extern void (*api_settle)(void);
+
 // The stream of this call has something again. Master thread only; the call must be one whose next() returned -EAGAIN.
 void api_wake(struct api_call *call);
 

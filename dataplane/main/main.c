@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "base/rcu.h"
 #include "eth/underlay.h"
+#include "flow/flow.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
 #include "l2/bridge.h"
@@ -31,6 +32,7 @@
 #include "main/options.h"
 #include "main/system.h"
 #include "overlay/overlay.h"
+#include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
 #include "worker/punt.h"
@@ -53,7 +55,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	bridge_tick();
 	rcu_poll();
 	nexthop_poll();
+	rules_poll();
 	looking_poll();
+	flow_poll();
 	if (++ticks % SLOW_TICK == 0) {
 		neighbor_poll();
 		bridge_poll();
@@ -93,6 +97,12 @@ static int start_tables(const struct options *o, struct error *err)
 		return -1;
 	if (neighbor_init() < 0 || nexthop_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
+	if (flow_init(o->flows) < 0)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no address range for flows");
+	flow_zone_init();
+	api_settle = flow_changes_take_effect;
+	if (rules_init(err) < 0)
+		return -1;
 	return underlay_init(err);
 }
 
@@ -168,6 +178,7 @@ static void stop(void)
 	worker_del_all();                              // nobody reads any more
 	port_del_all();
 	rcu_fini();
+	rules_fini();
 	rte_eal_cleanup();
 }
 

@@ -10,6 +10,8 @@
 
 #include <rte_version.h>
 
+#include "flow/flow.h"
+
 enum {
 	OPT_RUN_DIR = 256,
 	OPT_SOCKET,
@@ -21,6 +23,7 @@ enum {
 	OPT_MBUFS,
 	OPT_MBUF_SIZE,
 	OPT_FIB,
+	OPT_FLOWS,
 	OPT_ROUTER_MAC,
 	OPT_LOG,
 	OPT_CHECK
@@ -36,6 +39,7 @@ static const struct option longs[] = {{"run-dir", required_argument, NULL, OPT_R
 				      {"mbufs", required_argument, NULL, OPT_MBUFS},
 				      {"mbuf-size", required_argument, NULL, OPT_MBUF_SIZE},
 				      {"fib-memory", required_argument, NULL, OPT_FIB},
+				      {"flows", required_argument, NULL, OPT_FLOWS},
 				      {"router-mac", required_argument, NULL, OPT_ROUTER_MAC},
 				      {"log-level", required_argument, NULL, OPT_LOG},
 				      {"check", no_argument, NULL, OPT_CHECK},
@@ -58,6 +62,8 @@ static void usage(void)
 	       "  --mbufs N            packet buffers, 1024 to 16777216 (default by the memory)\n"
 	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
 	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; used as routes come)\n"
+	       "  --flows N            flows that can be kept at once, 1024 to 33554432 (default 524288; memory is taken when the\n"
+	       "                       first port keeps flows, 210 bytes each)\n"
 	       "  --router-mac MAC     of routed VXLAN (default: derived from the host and DIR)\n"
 	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
 	       "  --check              validate the options and exit\n"
@@ -182,6 +188,10 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 		ret = number("--fib-memory", arg, 16, 65536, &v, err);
 		o->fib_bytes = (uint64_t)v << 20;
 		return ret;
+	case OPT_FLOWS:
+		ret = number("--flows", arg, FLOW_CAPACITY_MIN, FLOW_CAPACITY_MAX, &v, err);
+		o->flows = (uint32_t)v;
+		return ret;
 	case OPT_ROUTER_MAC:
 		ret = mac_parse(arg, "--router-mac", &mac, err);
 		return ret < 0 ? ret : path("--router-mac", o->router_mac, sizeof(o->router_mac), arg, err);
@@ -216,7 +226,7 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 {
 	int opt, ret;
 
-	*o = (struct options){.run_dir = "/run/corelane", .log_level = "info"};
+	*o = (struct options){.flows = FLOW_CAPACITY_DEFAULT, .run_dir = "/run/corelane", .log_level = "info"};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
 		if (opt == 'h') {

@@ -21,6 +21,7 @@ struct options {
 	unsigned mbufs;     // 0: by the pool
 	unsigned mbuf_size; // data room without headroom, 0: 2048
 	uint64_t fib_bytes;
+	uint32_t flows;
 	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
 	bool check;

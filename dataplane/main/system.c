@@ -15,6 +15,7 @@
 
 #include "arp/neighbor.h"
 #include "eth/underlay.h"
+#include "flow/tcp.h"
 #include "graph/counters.h"
 #include "icmp/icmp.h"
 #include "l2/bridge.h"
@@ -166,8 +167,35 @@ static uint32_t *put_ports(struct api_call *call, const uint32_t *ports, size_t 
 	return out;
 }
 
+// The ages at which flows end, with the name of each in the API.
+#define SECONDS(setting, timeout)                                                           \
+	{                                                                                   \
+#setting, offsetof(Corelane__V1__Settings, setting), &flow_timeouts.timeout \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+	uint16_t *seconds;
+} ages[] = {
+	SECONDS(flow_tcp_half_open_seconds, tcp[TCP_SYN_SENT]),
+	SECONDS(flow_tcp_established_seconds, tcp[TCP_ESTABLISHED]),
+	SECONDS(flow_tcp_closing_seconds, tcp[TCP_FIN_WAIT]),
+	SECONDS(flow_udp_seconds, udp),
+	SECONDS(flow_udp_answered_seconds, udp_answered),
+	SECONDS(flow_icmp_seconds, icmp),
+	SECONDS(flow_other_seconds, other),
+	SECONDS(flow_denied_seconds, denied),
+};
+
+static uint32_t *age_of(Corelane__V1__Settings *s, unsigned i)
+{
+	return RTE_PTR_ADD(s, ages[i].at);
+}
+
 static void put_settings(struct api_call *call, Corelane__V1__Settings *out)
 {
+	unsigned i;
+
 	out->n_mplsoudp_ports = n_mpls;
 	out->mplsoudp_ports = put_ports(call, mpls_ports, n_mpls);
 	out->n_vxlan_ports = n_vxlan;
@@ -176,6 +204,9 @@ static void put_settings(struct api_call *call, Corelane__V1__Settings *out)
 	out->neighbor_age_seconds = neighbor_age_seconds;
 	out->icmp_errors_per_second = icmp_errors_per_second;
 	out->label_stack_depth = label_stack_depth;
+	out->flow_tcp_strict = flow_tcp_strict;
+	for (i = 0; i < RTE_DIM(ages); i++)
+		*age_of(out, i) = *ages[i].seconds;
 }
 
 static int get_settings(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -228,6 +259,25 @@ static int check_overlap(struct error *err, const struct wanted *w)
 	return 0;
 }
 
+static int get_age(const Corelane__V1__Settings *in, const char *f, struct wanted *w, struct error *err)
+{
+	char name[64];
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(ages); i++) {
+		if (strcmp(f, ages[i].name) != 0)
+			continue;
+		*age_of(&w->s, i) = *(const uint32_t *)RTE_PTR_ADD(in, ages[i].at);
+		snprintf(name, sizeof(name), "settings.%s", f);
+		return check_range(name, *age_of(&w->s, i), 1, FLOW_TIMEOUT_MAX, err);
+	}
+	return error_set(
+		err, EINVAL, "fields", f,
+		"mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth, "
+		"flow_tcp_strict, flow_..._seconds",
+		"cannot be set");
+}
+
 static int get_field(const Corelane__V1__Settings *in, const char *f, struct wanted *w, struct error *err)
 {
 	if (strcmp(f, "mplsoudp_ports") == 0) {
@@ -252,10 +302,9 @@ static int get_field(const Corelane__V1__Settings *in, const char *f, struct wan
 	if (strcmp(f, "label_stack_depth") == 0)
 		return w->s.label_stack_depth = in->label_stack_depth,
 		       check_range("settings.label_stack_depth", in->label_stack_depth, 1, 16, err);
-	return error_set(
-		err, EINVAL, "fields", f,
-		"mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth",
-		"cannot be set");
+	if (strcmp(f, "flow_tcp_strict") == 0)
+		return w->s.flow_tcp_strict = in->flow_tcp_strict, 0;
+	return get_age(in, f, w, err);
 }
 
 static void apply_udp(const uint32_t *ports, size_t n, uint32_t *own, size_t *n_own, enum underlay_udp kind)
@@ -297,6 +346,10 @@ static int set_settings(struct api_call *call, const void *req, void *resp, stru
 	neighbor_age_seconds = w.s.neighbor_age_seconds;
 	icmp_errors_per_second = w.s.icmp_errors_per_second;
 	label_stack_depth = (uint8_t)w.s.label_stack_depth;
+	flow_tcp_strict = w.s.flow_tcp_strict;
+	for (i = 0; i < RTE_DIM(ages); i++)
+		*ages[i].seconds = (uint16_t)*age_of(&w.s, (unsigned)i);
+	flow_timeouts.tcp[TCP_NONE] = flow_timeouts.tcp[TCP_SYN_RECV] = flow_timeouts.tcp[TCP_SYN_SENT];
 	nexthop_underlay_changed(); // tunnels carry the ports in their headers
 	put_settings(call, resp);
 	return 0;

@@ -6,13 +6,17 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
+#include "flow/flow.h"
 #include "graph/node.h"
 #include "ip/ip_header.h"
 #include "l3/nexthop.h"
 #include "overlay/overlay.h"
+#include "port/registry.h"
 
-enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE };
-#define DECAP_NEXT [DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input"
+enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
+#define DECAP_NEXT                                                                                                                 \
+	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input", [DECAP_FLOW4] = "flow4_lookup", \
+	[DECAP_FLOW6] = "flow6_lookup"
 
 // Reasons that several decapsulations share (decap.c).
 extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum,
@@ -28,6 +32,14 @@ static inline bool decap_must_mark(const struct pkt_meta *md)
 bool decap_mark(struct rte_mbuf *m, unsigned at);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // a checksum that is not zero is right
 
+// The VRF of the guest that a label or VNI stands for; that of nobody where it stands for something else.
+static inline uint16_t nexthop_vrf(const struct nexthop *nh)
+{
+	const struct port_fwd *f = nh->kind == NH_PORT || nh->kind == NH_GLEAN ? rcu_read(port_fwds[nh->port]) : NULL;
+
+	return f && f->vrf != UINT16_MAX ? f->vrf : VRF_FABRIC;
+}
+
 static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 {
 	uint8_t version = m->data_len >= 20 ? *rte_pktmbuf_mtod(m, const uint8_t *) >> 4 : 0;
@@ -36,6 +48,8 @@ static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 		return drop_as(m, decap_not_ip);
 	if (unlikely(decap_must_mark(md) && !decap_mark(m, 0)))
 		return drop_as(m, decap_ecn);
+	if (unlikely(flow_zones[md->vrf].stateful))
+		return version == 4 ? DECAP_FLOW4 : DECAP_FLOW6;
 	return version == 4 ? DECAP_IP4 : DECAP_IP6;
 }
 
@@ -74,6 +88,7 @@ static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t 
 		if (unlikely(md->nexthop == NULL))
 			return drop_as(m, decap_nexthop);
 		md->flags |= META_NEXTHOP;
+		md->vrf = nexthop_vrf(md->nexthop);
 		return decap_ip(m, md);
 	}
 }

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "flow/quota.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
 #include "l3/vrf.h"
 #include "main/api.h"
+#include "policy/rules.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
 #include "port/registry.h"
@@ -108,10 +110,29 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
+static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
+{
+	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
+
+	*out = l ? rule_list_id(l) : 0;
+	return *name && l == NULL ? -ENOENT : 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
 	return *text ? mac_parse(text, field, out, err) : 0;
+}
+
+static int get_source_check(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < SOURCE_CHECK_NONE || in > SOURCE_CHECK_STRICT)
+		return error_set(err, EINVAL, "port.source_check", text, "none, reverse_path, strict", "is no kind of check");
+	c->source_check = (uint8_t)in;
+	return 0;
 }
 
 // One settable field of the message into the configuration.
@@ -144,15 +165,28 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->mss_clamp = in->mss_clamp, 0;
 	if (strcmp(field, "no_anycast_gateway") == 0)
 		return c->no_gateway_echo = in->no_anycast_gateway, 0;
+	if (strcmp(field, "stateful") == 0)
+		return c->stateful = in->stateful, 0;
+	if (strcmp(field, "source_check") == 0)
+		return get_source_check((int)in->source_check, c, err);
+	if (strcmp(field, "flow_limit") == 0)
+		return c->flow_limit = in->flow_limit, 0;
+	if (strcmp(field, "flow_rate") == 0)
+		return c->flow_rate = in->flow_rate, 0;
+	if (strcmp(field, "egress_rules") == 0)
+		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+	if (strcmp(field, "ingress_rules") == 0)
+		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",       "disabled",          "vlan",      "addresses",       "vrf",
-				       "bridge",    "gateways",          "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp", "no_anycast_gateway"};
+static const char *const settable[] = {"mtu",          "disabled",           "vlan",         "addresses",       "vrf",
+				       "bridge",       "gateways",           "guest_mac",    "guest_addresses", "proxy_arp",
+				       "mss_clamp",    "no_anycast_gateway", "stateful",     "flow_limit",      "flow_rate",
+				       "source_check", "egress_rules",       "ingress_rules"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -274,6 +308,8 @@ static void put_state(struct api_call *call, struct port *p, PbPort *out)
 	s->peer_connects = p->peer_connects;
 	s->peer_disconnects = p->peer_disconnects;
 	s->last_error = api_strdup(call, p->last_error);
+	s->flows = flow_quota_get(p->id).flows;
+	s->flows_refused = flow_quota_get(p->id).refused;
 	put_queues(call, p, s);
 	put_counters(call, p, s);
 	out->state = s;
@@ -300,6 +336,12 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->proxy_arp = c->proxy_arp;
 	out->mss_clamp = c->mss_clamp;
 	out->no_anycast_gateway = c->no_gateway_echo;
+	out->stateful = c->stateful;
+	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
+	out->flow_limit = c->flow_limit;
+	out->flow_rate = c->flow_rate;
+	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
+	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
 	put_state(call, p, out);
 }
 

@@ -127,6 +127,15 @@ func fixtureTables(s *apitest.Server) {
 	s.Labels.Put(2001, &apiv1.Label{Label: 2001, Target: &apiv1.Label_Vrf{Vrf: "red"}})
 	s.Labels.Put(2002, &apiv1.Label{Label: 2002, Target: &apiv1.Label_Nexthop{Nexthop: 7}, Uniform: true})
 	s.Vnis.Put(5001, &apiv1.Vni{Vni: 5001, Target: &apiv1.Vni_Bridge{Bridge: "lan"}})
+	s.Groups.Put("offices", &apiv1.AddressGroup{Name: "offices", Prefixes: []string{"10.0.0.0/8", "2001:db8::/32"}, Rules: 1})
+	s.RuleLists.Put("web", &apiv1.RuleList{Name: "web", Rules: 3, EntriesIpv4: 3, EntriesIpv6: 3, Ports: 1, DefaultHits: 12})
+	for _, r := range []*apiv1.Rule{
+		{List: "web", Id: 100, Action: apiv1.RuleAction_RULE_ACTION_ALLOW, Protocol: "tcp", DestinationPorts: "80", Hits: 1000},
+		{List: "web", Id: 110, Protocol: "icmp", IcmpType: "3", IcmpCode: "4", SourceGroup: "offices", Log: true},
+		{List: "web", Id: 120, Protocol: "tcp", Destination: "10.1.0.0/16", SourcePorts: "1-9", DestinationPorts: "80", ShadowedBy: 100},
+	} {
+		s.Rules.Put(apitest.RuleKey{List: r.List, ID: r.Id}, r)
+	}
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192, Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
 	s.Macs.Put("lan 02:00:00:00:01:01", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:01", Target: &apiv1.Mac_Port{Port: "vm1"}, Learnt: true, AgeSeconds: 12})
 	s.Macs.Put("lan 02:00:00:00:01:02", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:02", Target: &apiv1.Mac_Nexthop{Nexthop: 101}, Remote: "2001:db8::2"})

@@ -48,6 +48,12 @@ var portFlags = []fieldFlag{
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
 	{flag: "mss-clamp", help: "tenant: largest TCP MSS let through, 0 = as is, 1 = computed from the tunnel's MTU"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
+	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
+	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
+	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
+	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
+	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
+	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }
 
 var portAddFlags = []fieldFlag{

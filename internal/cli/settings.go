@@ -16,6 +16,15 @@ var settingFlags = []fieldFlag{
 	{flag: "neighbor-age", field: "neighbor_age_seconds", help: "neighbours are probed after so many seconds"},
 	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker"},
 	{flag: "label-stack-depth", help: "deepest label stack accepted from the wire"},
+	{flag: "flow-tcp-half-open", field: "flow_tcp_half_open_seconds", help: "flows end so many seconds after their last packet: TCP: no answer yet"},
+	{flag: "flow-tcp-established", field: "flow_tcp_established_seconds", help: "flows end so many seconds after their last packet: TCP: established (RFC 5382 wants 2 h 4 min at least)"},
+	{flag: "flow-tcp-closing", field: "flow_tcp_closing_seconds", help: "flows end so many seconds after their last packet: TCP: one side has sent FIN"},
+	{flag: "flow-udp", field: "flow_udp_seconds", help: "flows end so many seconds after their last packet: UDP that nobody has answered"},
+	{flag: "flow-udp-answered", field: "flow_udp_answered_seconds", help: "flows end so many seconds after their last packet: UDP that was answered (RFC 4787 wants 2 min at least)"},
+	{flag: "flow-icmp", field: "flow_icmp_seconds", help: "flows end so many seconds after their last packet: ICMP"},
+	{flag: "flow-other", field: "flow_other_seconds", help: "flows end so many seconds after their last packet: other protocols"},
+	{flag: "flow-denied", field: "flow_denied_seconds", help: "flows end so many seconds after their last packet: denied flows, whose packets need no new decision so long"},
+	{flag: "flow-tcp-strict", help: "a TCP connection must begin with SYN"},
 }
 
 func newSettingsCmd(a *app) *cobra.Command {

@@ -30,21 +30,38 @@ func (e *ApplyError) Unwrap() error { return e.Err }
 // given, is called after each operation.
 func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count, error) {
 	var done Count
-	for i, op := range ops {
-		if err := op.do(ctx, c); err != nil {
-			return done, &ApplyError{done, CountOps(ops[i:]), blame(op, err), err}
+	for i := 0; i < len(ops); {
+		some := ops[i : i+together(ops[i:])]
+		if err := do(ctx, c, some); err != nil {
+			return done, &ApplyError{done, CountOps(ops[i:]), blame(some, err), err}
 		}
-		done.Put(op)
-		if after != nil {
-			after(op)
+		for _, op := range some {
+			done.Put(op)
+			if after != nil {
+				after(op)
+			}
 		}
+		i += len(some)
 	}
 	return done, nil
 }
 
-// blame narrows a batch of routes, of which none was taken, to the one that was refused.
-func blame(op Op, err error) Op {
+// together is the number of operations, from the first one on, that one request carries out.
+func together(ops []Op) int {
+	n := 1
+	for n < len(ops) && n < RuleBatch && ops[0].Noun == "rule" && ops[n].Noun == "rule" && ops[n].Verb == ops[0].Verb {
+		n++
+	}
+	return n
+}
+
+// blame narrows a batch, of which nothing was taken, to what was refused.
+func blame(ops []Op, err error) Op {
 	var refused *api.Error
+	op := ops[0]
+	if op.Noun == "rule" && errors.As(err, &refused) && int(refused.Index) < len(ops) {
+		return ops[refused.Index]
+	}
 	if op.Noun == "route" && errors.As(err, &refused) && int(refused.Index) < len(op.Routes) {
 		i := refused.Index
 		op.Routes = op.Routes[i : i+1]
@@ -55,9 +72,13 @@ func blame(op Op, err error) Op {
 	return op
 }
 
-func (op Op) do(ctx context.Context, c *api.Client) error {
-	if op.Noun == "route" {
+func do(ctx context.Context, c *api.Client, ops []Op) error {
+	op := ops[0]
+	switch op.Noun {
+	case "route":
 		return op.doRoutes(ctx, c)
+	case "rule":
+		return doRules(ctx, c, ops)
 	}
 	switch op.Verb {
 	case Add:
@@ -87,6 +108,10 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: m})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: m})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Add, &apiv1.AddressGroupAddRequest{Group: m})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Add, &apiv1.RuleListAddRequest{List: m})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: m})
 	case *apiv1.Nexthop:
@@ -111,6 +136,10 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: m, Fields: fields})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: m, Fields: fields})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Set, &apiv1.AddressGroupSetRequest{Group: m, Fields: fields})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Set, &apiv1.RuleListSetRequest{List: m, Fields: fields})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: m, Fields: fields})
 	case *apiv1.Nexthop:
@@ -129,6 +158,10 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Del, &apiv1.VrfDelRequest{Name: m.Name})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: m.Name})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Del, &apiv1.AddressGroupDelRequest{Name: m.Name})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Del, &apiv1.RuleListDelRequest{Name: m.Name})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: m.Name})
 	case *apiv1.Nexthop:

@@ -36,6 +36,7 @@ func Diff(want, have *State) []Op {
 
 	d.addVrfs()
 	d.bridges()
+	d.putPolicy()
 	d.ports()
 	d.nexthops()
 	d.flood()
@@ -47,6 +48,8 @@ func Diff(want, have *State) []Op {
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
 	d.delNexthops(true)
+	d.delUnwanted("rule_lists")
+	d.delUnwanted("address_groups")
 	return d.ops
 }
 

@@ -20,6 +20,7 @@ func randomState(r *rand.Rand) *State {
 	}
 	g.workers()
 	g.names()
+	g.rules()
 	g.ports()
 	g.nexthops()
 	g.flood()
@@ -80,6 +81,48 @@ func (g *generator) names() {
 	}
 }
 
+func (g *generator) rules() {
+	prefixes := []string{"10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32", "0.0.0.0/0"}
+	for i := range 2 {
+		if g.coin() {
+			g.s.Groups = append(g.s.Groups, &apiv1.AddressGroup{Name: fmt.Sprint("g", i), Prefixes: prefixes[g.r.IntN(3):]})
+		}
+	}
+	for i := range 3 {
+		if g.r.IntN(3) == 0 {
+			continue
+		}
+		list := &apiv1.RuleList{Name: fmt.Sprint("l", i), DefaultAction: apiv1.RuleAction(g.r.IntN(2))}
+		g.s.RuleLists = append(g.s.RuleLists, list)
+		for id := range uint32(12) {
+			if g.coin() {
+				g.s.Rules = append(g.s.Rules, g.rule(list.Name, id+1))
+			}
+		}
+	}
+}
+
+func (g *generator) rule(list string, id uint32) *apiv1.Rule {
+	r := &apiv1.Rule{List: list, Id: id, Action: apiv1.RuleAction(g.r.IntN(2)), Log: g.coin()}
+	switch g.r.IntN(5) {
+	case 0:
+		r.Protocol, r.DestinationPorts = pick(g, []string{"tcp", "udp", "sctp"}), pick(g, []string{"80", "8000-8999", "0"})
+		r.SourcePorts = pick(g, []string{"", "0-1023"})
+	case 1:
+		r.Protocol, r.IcmpType, r.IcmpCode = "icmp", "3", pick(g, []string{"", "4", "0-1"})
+	case 2:
+		r.Protocol, r.IcmpType = "icmpv6", pick(g, []string{"", "128"})
+	case 3:
+		r.Protocol, r.Source = pick(g, []string{"", "47", "tcp"}), pick(g, []string{"10.0.0.0/8", "2001:db8::/32"})
+	case 4:
+		r.Destination = "192.0.2.1/32"
+	}
+	if len(g.s.Groups) > 0 && r.Source == "" && g.coin() {
+		r.SourceGroup = pick(g, g.s.Groups).Name
+	}
+	return r
+}
+
 func (g *generator) ports() {
 	for i := range 7 {
 		p := &apiv1.Port{Name: fmt.Sprint("p", i), Mtu: uint32(1500 + g.r.IntN(2))}
@@ -128,6 +171,10 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}
 		}
+	}
+	p.Stateful = p.Vrf != "" && g.coin()
+	if len(g.s.RuleLists) > 0 && p.Stateful {
+		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
 		g.s.Ports = append(g.s.Ports, p)

@@ -34,6 +34,16 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "bridges", apiv1.NewBridgesClient, apiv1.BridgesClient.List, &apiv1.BridgeListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "address_groups", apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.List,
+				&apiv1.AddressGroupListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "rule_lists", apiv1.NewRuleListsClient, apiv1.RuleListsClient.List, &apiv1.RuleListListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "rules", apiv1.NewRulesClient, apiv1.RulesClient.List, &apiv1.RuleListRulesRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "ports", apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, nil)
 		},
 		func() error {

@@ -27,17 +27,26 @@ type rule struct {
 	ref      string // section that it names an object of
 	unique   bool   // list: no value twice
 	items    int    // list: at most so many; 0: any number
+	number   bool   // string: a lone number needs no quotes
 	zero     bool   // 0 is a value of its own: only a file that leaves it out means the default
 }
 
 // rules by message and field. A field without a rule takes what its type takes.
 var rules = map[string]rule{
-	"Settings.mplsoudp_ports":         {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
-	"Settings.vxlan_ports":            {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
-	"Settings.mac_age_seconds":        {min: 10, max: 1000000, def: uint32(300), written: true},
-	"Settings.neighbor_age_seconds":   {min: 1, max: 1000000, def: uint32(30), written: true},
-	"Settings.icmp_errors_per_second": {max: 1000000, def: uint32(1000), zero: true, written: true},
-	"Settings.label_stack_depth":      {min: 1, max: 16, def: uint32(3), written: true},
+	"Settings.mplsoudp_ports":               {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
+	"Settings.vxlan_ports":                  {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
+	"Settings.mac_age_seconds":              {min: 10, max: 1000000, def: uint32(300), written: true},
+	"Settings.neighbor_age_seconds":         {min: 1, max: 1000000, def: uint32(30), written: true},
+	"Settings.icmp_errors_per_second":       {max: 1000000, def: uint32(1000), zero: true, written: true},
+	"Settings.label_stack_depth":            {min: 1, max: 16, def: uint32(3), written: true},
+	"Settings.flow_tcp_half_open_seconds":   {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_tcp_established_seconds": {min: 1, max: 43200, def: uint32(7440), written: true},
+	"Settings.flow_tcp_closing_seconds":     {min: 1, max: 43200, def: uint32(240), written: true},
+	"Settings.flow_udp_seconds":             {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_udp_answered_seconds":    {min: 1, max: 43200, def: uint32(180), written: true},
+	"Settings.flow_icmp_seconds":            {min: 1, max: 43200, def: uint32(30), written: true},
+	"Settings.flow_other_seconds":           {min: 1, max: 43200, def: uint32(600), written: true},
+	"Settings.flow_denied_seconds":          {min: 1, max: 43200, def: uint32(5), written: true},
 
 	"Worker.id":    {required: true, written: true},
 	"Worker.cpu":   {required: true, written: true},
@@ -74,7 +83,36 @@ var rules = map[string]rule{
 	"Port.guest_mac":       {format: macFormat},
 	"Port.guest_addresses": {format: guestFormat, unique: true, items: 16},
 	"Port.mss_clamp":       {max: 65535},
+	"Port.egress_rules":    {format: nameFormat, ref: "rule_lists"},
+	"Port.ingress_rules":   {format: nameFormat, ref: "rule_lists"},
 	"Port.state":           {readOnly: true},
+
+	"AddressGroup.name":       {format: nameFormat, required: true},
+	"AddressGroup.prefixes":   {format: prefixFormat, unique: true, items: 4096},
+	"AddressGroup.rules":      {readOnly: true},
+	"RuleList.name":           {format: nameFormat, required: true},
+	"RuleList.default_action": {written: true},
+	"RuleList.rules":          {readOnly: true},
+	"RuleList.entries_ipv4":   {readOnly: true},
+	"RuleList.entries_ipv6":   {readOnly: true},
+	"RuleList.ports":          {readOnly: true},
+	"RuleList.default_hits":   {readOnly: true},
+	"RuleList.compiling":      {readOnly: true},
+	"RuleList.last_error":     {readOnly: true},
+	"Rule.list":               {format: nameFormat, ref: "rule_lists", required: true},
+	"Rule.id":                 {min: 1, max: 1 << 24, required: true},
+	"Rule.action":             {required: true},
+	"Rule.protocol":           {format: protocolFormat, number: true},
+	"Rule.source":             {format: prefixFormat},
+	"Rule.destination":        {format: prefixFormat},
+	"Rule.source_group":       {format: nameFormat, ref: "address_groups"},
+	"Rule.destination_group":  {format: nameFormat, ref: "address_groups"},
+	"Rule.source_ports":       {format: portsFormat, number: true},
+	"Rule.destination_ports":  {format: portsFormat, number: true},
+	"Rule.icmp_type":          {format: icmpFormat, number: true},
+	"Rule.icmp_code":          {format: icmpFormat, number: true},
+	"Rule.hits":               {readOnly: true},
+	"Rule.shadowed_by":        {readOnly: true},
 
 	"DpdkDevice.devargs":      {format: textFormat, required: true},
 	"TapDevice.ifname":        {format: ifnameFormat},
@@ -263,6 +301,9 @@ func normalizeList(l protoreflect.List, fd protoreflect.FieldDescriptor, rule ru
 				l.Set(i, protoreflect.ValueOfString(s))
 			}
 		}
+	}
+	if fd.FullName() == "corelane.v1.AddressGroup.prefixes" {
+		sortPrefixes(l)
 	}
 	if rule.ref == "nexthops" && fd.Kind() == protoreflect.Uint32Kind { // a set
 		sortList(l)

@@ -28,6 +28,9 @@ type State struct {
 	Workers   []*apiv1.Worker // nil: left as they are; empty: none
 	Vrfs      []*apiv1.Vrf
 	Bridges   []*apiv1.Bridge
+	Groups    []*apiv1.AddressGroup
+	RuleLists []*apiv1.RuleList
+	Rules     []*apiv1.Rule
 	Ports     []*apiv1.Port
 	Nexthops  []*apiv1.Nexthop
 	Routes    []Route // sorted by CompareRoutes
@@ -57,10 +60,11 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "address_groups", "rule_lists", "rules", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
-var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "ports": "port",
+var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge",
+	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port",
 	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
@@ -74,6 +78,12 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Vrf{}
 	case "bridges":
 		return &apiv1.Bridge{}
+	case "address_groups":
+		return &apiv1.AddressGroup{}
+	case "rule_lists":
+		return &apiv1.RuleList{}
+	case "rules":
+		return &apiv1.Rule{}
 	case "ports":
 		return &apiv1.Port{}
 	case "nexthops":
@@ -103,6 +113,12 @@ func (s *State) add(m proto.Message) {
 		s.Vrfs = append(s.Vrfs, m)
 	case *apiv1.Bridge:
 		s.Bridges = append(s.Bridges, m)
+	case *apiv1.AddressGroup:
+		s.Groups = append(s.Groups, m)
+	case *apiv1.RuleList:
+		s.RuleLists = append(s.RuleLists, m)
+	case *apiv1.Rule:
+		s.Rules = append(s.Rules, m)
 	case *apiv1.Port:
 		s.Ports = append(s.Ports, m)
 	case *apiv1.Nexthop:
@@ -131,6 +147,12 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Vrfs)
 	case "bridges":
 		return messages(s.Bridges)
+	case "address_groups":
+		return messages(s.Groups)
+	case "rule_lists":
+		return messages(s.RuleLists)
+	case "rules":
+		return messages(s.Rules)
 	case "ports":
 		return messages(s.Ports)
 	case "nexthops":
@@ -175,6 +197,11 @@ func (s *State) Sort() {
 	byKey(s.Workers, func(m *apiv1.Worker) uint32 { return m.Id })
 	byKey(s.Vrfs, func(m *apiv1.Vrf) string { return m.Name })
 	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
+	byKey(s.Groups, func(m *apiv1.AddressGroup) string { return m.Name })
+	byKey(s.RuleLists, func(m *apiv1.RuleList) string { return m.Name })
+	slices.SortStableFunc(s.Rules, func(a, b *apiv1.Rule) int {
+		return cmp.Or(strings.Compare(a.List, b.List), cmp.Compare(a.Id, b.Id))
+	})
 	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
@@ -191,7 +218,8 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 }
 
 // keyFields name an object within its section.
-var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "ports": {"name"},
+var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"},
+	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"},
 	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of fuzz_tenant, fuzz_fabric and fuzz_mss: one valid packet of each kind (make_corpus.py [FOLDER]).
+"""Writes the seeds of fuzz_tenant, fuzz_fabric, fuzz_mss and fuzz_translate: one valid packet of each kind (make_corpus.py [FOLDER]).
 
 The addresses are those of dataplane/main/router_fixture.h and fuzz_router.c; the bytes in front of a frame are port, what to make right,
 and where to split it.
 """
+import ipaddress
 import pathlib
 import sys
 
-from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6EchoRequest, ICMPv6ND_NS, IPv6, IPv6ExtHdrFragment,
-                       IPv6ExtHdrHopByHop, Raw)
+from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6ND_NS, IPv6,
+                       IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Raw)
 from scapy.contrib.mpls import MPLS
 
 FIX_ALL, SPLIT = 7, 16
@@ -96,6 +97,33 @@ def fabric():
     yield "fragment", 0, link / IP(src="203.0.113.9", dst="192.0.2.1", flags="MF") / UDP(sport=50000, dport=6635)
 
 
+def flow_key(proto, src, sport, dst, dport):
+    src, dst = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
+    return sport.to_bytes(2, "big") + dport.to_bytes(2, "big") + bytes([1, 0, proto, 4 if len(src) == 4 else 6]) + (src + dst).ljust(32, b"\0")
+
+
+def translate():
+    """An address and a port behind others, and what comes of it in both directions."""
+    for ip, icmp, inside, outside, peer in ((IP, ICMP(type=3, code=1), "10.0.0.2", "198.51.100.1", "203.0.113.1"),
+                                            (IPv6, ICMPv6DestUnreach(), "fd00::2", "2001:db8:1::1", "2001:db8:2::1")):
+        v4 = ip is IP
+        echo = ICMP(id=7) if v4 else ICMPv6EchoRequest(id=7)
+        kinds = {"udp": (17, UDP(sport=1000, dport=2000), 1000, 2000), "tcp": (6, TCP(sport=1000, dport=2000), 1000, 2000),
+                 "echo": (1 if v4 else 58, echo, 7, 7), "zero": (17, UDP(sport=1000, dport=2000, chksum=0), 1000, 2000)}
+        for name, (proto, l4, sport, dport) in kinds.items():
+            mapped = (5555, 5555) if sport == dport else (5555, dport)
+            keys = flow_key(proto, inside, sport, peer, dport) + flow_key(proto, peer, mapped[1], outside, mapped[0])
+            family = "4" if v4 else "6"
+            sent = ip(src=inside, dst=peer) / l4 / Raw(b"x" * 30)
+            yield name + family, bytes([v4]) + keys + bytes(Ether() / sent)
+            first = ip(src=inside, dst=peer, flags="MF") / l4 if v4 else ip(src=inside, dst=peer) / IPv6ExtHdrFragment(m=1) / l4
+            yield f"{name}{family}-fragment", bytes([v4]) + keys + bytes(Ether() / first / Raw(b"x" * 32))
+            out = ip(src=outside, dst=peer) / type(l4)(bytes(l4)) / Raw(b"x" * 30)
+            error = Ether() / ip(src=peer, dst=outside) / icmp / out
+            yield f"{name}{family}-error", bytes([v4 | 2]) + keys + bytes(error)
+            yield f"{name}{family}-direct", bytes([v4 | 2 | 8 | (0 if v4 else 5 << 4)]) + keys + bytes(error)
+
+
 def mss():
     for name, options in {"mss": [("MSS", 1460)], "usual": [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("WScale", 7)],
                           "odd": [("NOP", None), ("MSS", 1460)], "none": [("NOP", None)]}.items():
@@ -114,6 +142,8 @@ def main():
             write(base / folder, name, bytes([port, FIX_ALL, 0]) + bytes(frame))
             if name in ("route4-0", "fragment", "mplsoudp-big", "vxlan-frame-ip", "bridge-flood"):
                 write(base / folder, name + "-split", bytes([port, FIX_ALL | SPLIT, 90]) + bytes(frame))
+    for name, data in translate():
+        write(base / "translate", name, data)
     for name, data in mss():
         write(base / "mss", name, data)
 

@@ -7,6 +7,7 @@ frame, so whatever was to come out of that round has come out.
 """
 import contextlib
 import fcntl
+import os
 import select
 import socket
 import struct
@@ -25,6 +26,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_NOARP = 0x8913, 0x8914, 0x80
 ROUTER_MAC = "02:00:00:00:aa:01"
 GATEWAY_MAC = "00:00:5e:00:01:01"
 FENCE = b"corelane packet test fence"
+STATEFUL = os.environ.get("CORELANE_STATEFUL") == "1"  # routed tenant ports keep flows: all else is as without
 
 
 class Out(NamedTuple):
@@ -113,9 +115,10 @@ class Router:
         link = Ether(src=host_mac, dst=mac) / Dot1Q(vlan=vlan) if vlan else Ether(src=host_mac, dst=mac)
         self.attach(name, link / IP(src=host4, dst=own4))
 
-    def add_tenant(self, name, *options, vrf, gateway, guest, guest_mac):
+    def add_tenant(self, name, *options, vrf, gateway, guest, guest_mac, stateful=STATEFUL):
         gateways = [gateway] if isinstance(gateway, str) else list(gateway)
         guests = [guest] if isinstance(guest, str) else list(guest)
+        options += ("--stateful",) if stateful else ()
         self.cli("port", "add", name, "tenant", "tap", "--vrf", vrf, "--gateway", ",".join(gateways), "--guest-address",
                  ",".join(guests),
                  "--guest-mac", guest_mac, *options)

@@ -67,7 +67,8 @@ def test_entropy(network, router, encap, under, inner):
     assert len(out) == 64
     ports = [Ether(o.data)[UDP].sport for o in out]
     assert all(49152 <= p <= 65535 for p in ports)
-    assert ports[:32] == ports[32:] and len(set(ports)) > 28
+    # New flows may be overtaken by known ones: the order of different flows does not count.
+    assert all(ports.count(p) % 2 == 0 for p in ports) and len(set(ports)) > 28
 
 
 @pytest.mark.parametrize("encap", OVERLAYS)

@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 	if (start_eal(argv[0], 64 + (unsigned)((1ull << largest) * (p.v6 ? 80 : 48) >> 20)) < 0 || rcu_init() != 0)
 		return 1;
 	pin(cpu);
-	if (flow_init((uint32_t)(1ull << largest) / 2 + FLOW_CAPACITY_MIN, NULL) != 0) {
+	if (flow_init((uint32_t)(1ull << largest) / 2 + FLOW_CAPACITY_MIN) != 0 || flow_start(NULL) != 0) {
 		fprintf(stderr, "too little memory for %llu flows\n", (1ull << largest) / 2);
 		return 1;
 	}

@@ -17,6 +17,7 @@ import (
 func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterPortsService(srv, ports{s})
 	apiv1.RegisterWorkersService(srv, workers{s})
+	registerPolicy(srv, s)
 	apiv1.RegisterVrfsService(srv, vrfs{s})
 	apiv1.RegisterRoutesService(srv, routes{s})
 	apiv1.RegisterNexthopsService(srv, nexthops{s})

@@ -118,6 +118,56 @@ func (MemifRole) EnumDescriptor() ([]byte, []int) {
 	return file_port_proto_rawDescGZIP(), []int{1}
 }
 
+// Whether a guest may send with addresses that are not its own.
+type SourceCheck int32
+
+const (
+	SourceCheck_SOURCE_CHECK_NONE         SourceCheck = 0
+	SourceCheck_SOURCE_CHECK_REVERSE_PATH SourceCheck = 1 // the route to the source address leads to this port
+	SourceCheck_SOURCE_CHECK_STRICT       SourceCheck = 2 // the MAC is guest_mac and the IP one of guest_addresses, in ARP and ND too
+)
+
+// Enum value maps for SourceCheck.
+var (
+	SourceCheck_name = map[int32]string{
+		0: "SOURCE_CHECK_NONE",
+		1: "SOURCE_CHECK_REVERSE_PATH",
+		2: "SOURCE_CHECK_STRICT",
+	}
+	SourceCheck_value = map[string]int32{
+		"SOURCE_CHECK_NONE":         0,
+		"SOURCE_CHECK_REVERSE_PATH": 1,
+		"SOURCE_CHECK_STRICT":       2,
+	}
+)
+
+func (x SourceCheck) Enum() *SourceCheck {
+	p := new(SourceCheck)
+	*p = x
+	return p
+}
+
+func (x SourceCheck) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SourceCheck) Descriptor() protoreflect.EnumDescriptor {
+	return file_port_proto_enumTypes[2].Descriptor()
+}
+
+func (SourceCheck) Type() protoreflect.EnumType {
+	return &file_port_proto_enumTypes[2]
+}
+
+func (x SourceCheck) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SourceCheck.Descriptor instead.
+func (SourceCheck) EnumDescriptor() ([]byte, []int) {
+	return file_port_proto_rawDescGZIP(), []int{2}
+}
+
 // Any DPDK device: a PCI address or a virtual device with its arguments.
 type DpdkDevice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -378,6 +428,13 @@ type Port struct {
 	ProxyArp         bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"`                           // the gateway answers for every address that the VRF has a route for
 	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
+	// Flows.
+	Stateful     bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
+	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
+	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
+	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
+	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -569,6 +626,48 @@ func (x *Port) GetNoAnycastGateway() bool {
 	return false
 }
 
+func (x *Port) GetStateful() bool {
+	if x != nil {
+		return x.Stateful
+	}
+	return false
+}
+
+func (x *Port) GetFlowLimit() uint32 {
+	if x != nil {
+		return x.FlowLimit
+	}
+	return 0
+}
+
+func (x *Port) GetFlowRate() uint32 {
+	if x != nil {
+		return x.FlowRate
+	}
+	return 0
+}
+
+func (x *Port) GetSourceCheck() SourceCheck {
+	if x != nil {
+		return x.SourceCheck
+	}
+	return SourceCheck_SOURCE_CHECK_NONE
+}
+
+func (x *Port) GetEgressRules() string {
+	if x != nil {
+		return x.EgressRules
+	}
+	return ""
+}
+
+func (x *Port) GetIngressRules() string {
+	if x != nil {
+		return x.IngressRules
+	}
+	return ""
+}
+
 func (x *Port) GetState() *PortState {
 	if x != nil {
 		return x.State
@@ -617,6 +716,8 @@ type PortState struct {
 	PeerConnects    uint64                 `protobuf:"varint,9,opt,name=peer_connects,json=peerConnects,proto3" json:"peer_connects,omitempty"` // how often a peer came
 	PeerDisconnects uint64                 `protobuf:"varint,10,opt,name=peer_disconnects,json=peerDisconnects,proto3" json:"peer_disconnects,omitempty"`
 	LastError       string                 `protobuf:"bytes,11,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Flows           uint32                 `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                                   // in use
+	FlowsRefused    uint64                 `protobuf:"varint,13,opt,name=flows_refused,json=flowsRefused,proto3" json:"flows_refused,omitempty"` // by flow_limit and flow_rate
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -726,6 +827,20 @@ func (x *PortState) GetLastError() string {
 		return x.LastError
 	}
 	return ""
+}
+
+func (x *PortState) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *PortState) GetFlowsRefused() uint64 {
+	if x != nil {
+		return x.FlowsRefused
+	}
+	return 0
 }
 
 type PortQueue struct {
@@ -1154,7 +1269,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xba\x05\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\x97\a\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1176,9 +1291,16 @@ const file_port_proto_rawDesc = "" +
 	"\x0fguest_addresses\x18\x18 \x03(\tR\x0eguestAddresses\x12\x1b\n" +
 	"\tproxy_arp\x18\x19 \x01(\bR\bproxyArp\x12\x1b\n" +
 	"\tmss_clamp\x18\x1a \x01(\rR\bmssClamp\x12,\n" +
-	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12,\n" +
+	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12\x1a\n" +
+	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
+	"\n" +
+	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
+	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
+	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
+	"\fegress_rules\x18\x1e \x01(\tR\vegressRules\x12#\n" +
+	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
-	"\x06device\"\xfc\x02\n" +
+	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x17\n" +
 	"\alink_up\x18\x02 \x01(\bR\x06linkUp\x12%\n" +
@@ -1193,7 +1315,9 @@ const file_port_proto_rawDesc = "" +
 	"\x10peer_disconnects\x18\n" +
 	" \x01(\x04R\x0fpeerDisconnects\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\v \x01(\tR\tlastError\"p\n" +
+	"last_error\x18\v \x01(\tR\tlastError\x12\x14\n" +
+	"\x05flows\x18\f \x01(\rR\x05flows\x12#\n" +
+	"\rflows_refused\x18\r \x01(\x04R\fflowsRefused\"p\n" +
 	"\tPortQueue\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x16\n" +
@@ -1229,7 +1353,11 @@ const file_port_proto_rawDesc = "" +
 	"\x10PORT_ROLE_TENANT\x10\x02*9\n" +
 	"\tMemifRole\x12\x15\n" +
 	"\x11MEMIF_ROLE_SERVER\x10\x00\x12\x15\n" +
-	"\x11MEMIF_ROLE_CLIENT\x10\x012\xa5\x02\n" +
+	"\x11MEMIF_ROLE_CLIENT\x10\x01*\\\n" +
+	"\vSourceCheck\x12\x15\n" +
+	"\x11SOURCE_CHECK_NONE\x10\x00\x12\x1d\n" +
+	"\x19SOURCE_CHECK_REVERSE_PATH\x10\x01\x12\x17\n" +
+	"\x13SOURCE_CHECK_STRICT\x10\x022\xa5\x02\n" +
 	"\x05Ports\x125\n" +
 	"\x03Add\x12\x1b.corelane.v1.PortAddRequest\x1a\x11.corelane.v1.Port\x125\n" +
 	"\x03Set\x12\x1b.corelane.v1.PortSetRequest\x1a\x11.corelane.v1.Port\x126\n" +
@@ -1249,54 +1377,56 @@ func file_port_proto_rawDescGZIP() []byte {
 	return file_port_proto_rawDescData
 }
 
-var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_port_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_port_proto_goTypes = []any{
 	(PortRole)(0),             // 0: corelane.v1.PortRole
 	(MemifRole)(0),            // 1: corelane.v1.MemifRole
-	(*DpdkDevice)(nil),        // 2: corelane.v1.DpdkDevice
-	(*TapDevice)(nil),         // 3: corelane.v1.TapDevice
-	(*MemifDevice)(nil),       // 4: corelane.v1.MemifDevice
-	(*VhostDevice)(nil),       // 5: corelane.v1.VhostDevice
-	(*Port)(nil),              // 6: corelane.v1.Port
-	(*PortState)(nil),         // 7: corelane.v1.PortState
-	(*PortQueue)(nil),         // 8: corelane.v1.PortQueue
-	(*PortCounters)(nil),      // 9: corelane.v1.PortCounters
-	(*PortAddRequest)(nil),    // 10: corelane.v1.PortAddRequest
-	(*PortSetRequest)(nil),    // 11: corelane.v1.PortSetRequest
-	(*PortDelRequest)(nil),    // 12: corelane.v1.PortDelRequest
-	(*PortListRequest)(nil),   // 13: corelane.v1.PortListRequest
-	(*PortAssignRequest)(nil), // 14: corelane.v1.PortAssignRequest
-	(*Empty)(nil),             // 15: corelane.v1.Empty
+	(SourceCheck)(0),          // 2: corelane.v1.SourceCheck
+	(*DpdkDevice)(nil),        // 3: corelane.v1.DpdkDevice
+	(*TapDevice)(nil),         // 4: corelane.v1.TapDevice
+	(*MemifDevice)(nil),       // 5: corelane.v1.MemifDevice
+	(*VhostDevice)(nil),       // 6: corelane.v1.VhostDevice
+	(*Port)(nil),              // 7: corelane.v1.Port
+	(*PortState)(nil),         // 8: corelane.v1.PortState
+	(*PortQueue)(nil),         // 9: corelane.v1.PortQueue
+	(*PortCounters)(nil),      // 10: corelane.v1.PortCounters
+	(*PortAddRequest)(nil),    // 11: corelane.v1.PortAddRequest
+	(*PortSetRequest)(nil),    // 12: corelane.v1.PortSetRequest
+	(*PortDelRequest)(nil),    // 13: corelane.v1.PortDelRequest
+	(*PortListRequest)(nil),   // 14: corelane.v1.PortListRequest
+	(*PortAssignRequest)(nil), // 15: corelane.v1.PortAssignRequest
+	(*Empty)(nil),             // 16: corelane.v1.Empty
 }
 var file_port_proto_depIdxs = []int32{
 	1,  // 0: corelane.v1.MemifDevice.role:type_name -> corelane.v1.MemifRole
 	0,  // 1: corelane.v1.Port.role:type_name -> corelane.v1.PortRole
-	2,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
-	3,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
-	4,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
-	5,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
-	7,  // 6: corelane.v1.Port.state:type_name -> corelane.v1.PortState
-	8,  // 7: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
-	9,  // 8: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
-	6,  // 9: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
-	6,  // 10: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
-	0,  // 11: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
-	10, // 12: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
-	11, // 13: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
-	12, // 14: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
-	13, // 15: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
-	14, // 16: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
-	6,  // 17: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
-	6,  // 18: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
-	15, // 19: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
-	6,  // 20: corelane.v1.Ports.List:output_type -> corelane.v1.Port
-	6,  // 21: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
+	4,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
+	5,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
+	6,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
+	2,  // 6: corelane.v1.Port.source_check:type_name -> corelane.v1.SourceCheck
+	8,  // 7: corelane.v1.Port.state:type_name -> corelane.v1.PortState
+	9,  // 8: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
+	10, // 9: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
+	7,  // 10: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
+	7,  // 11: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
+	0,  // 12: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
+	11, // 13: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
+	12, // 14: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
+	13, // 15: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
+	14, // 16: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
+	15, // 17: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
+	7,  // 18: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
+	7,  // 19: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
+	16, // 20: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
+	7,  // 21: corelane.v1.Ports.List:output_type -> corelane.v1.Port
+	7,  // 22: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_port_proto_init() }
@@ -1316,7 +1446,7 @@ func file_port_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_port_proto_rawDesc), len(file_port_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -413,8 +413,18 @@ type Settings struct {
 	NeighborAgeSeconds  uint32                 `protobuf:"varint,4,opt,name=neighbor_age_seconds,json=neighborAgeSeconds,proto3" json:"neighbor_age_seconds,omitempty"`      // reachable neighbours are probed after so long; default 30
 	IcmpErrorsPerSecond uint32                 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker; default 1000
 	LabelStackDepth     uint32                 `protobuf:"varint,6,opt,name=label_stack_depth,json=labelStackDepth,proto3" json:"label_stack_depth,omitempty"`               // deepest label stack accepted from the wire, explicit nulls included; default 3
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Flows end so long after their last packet: 1 to 43200 seconds.
+	FlowTcpHalfOpenSeconds    uint32 `protobuf:"varint,7,opt,name=flow_tcp_half_open_seconds,json=flowTcpHalfOpenSeconds,proto3" json:"flow_tcp_half_open_seconds,omitempty"`        // TCP: no answer yet; default 30
+	FlowTcpEstablishedSeconds uint32 `protobuf:"varint,8,opt,name=flow_tcp_established_seconds,json=flowTcpEstablishedSeconds,proto3" json:"flow_tcp_established_seconds,omitempty"` // TCP: established (RFC 5382 wants 2 h 4 min at least); default 7440
+	FlowTcpClosingSeconds     uint32 `protobuf:"varint,9,opt,name=flow_tcp_closing_seconds,json=flowTcpClosingSeconds,proto3" json:"flow_tcp_closing_seconds,omitempty"`             // TCP: one side has sent FIN; default 240
+	FlowUdpSeconds            uint32 `protobuf:"varint,10,opt,name=flow_udp_seconds,json=flowUdpSeconds,proto3" json:"flow_udp_seconds,omitempty"`                                   // UDP that nobody has answered; default 30
+	FlowUdpAnsweredSeconds    uint32 `protobuf:"varint,11,opt,name=flow_udp_answered_seconds,json=flowUdpAnsweredSeconds,proto3" json:"flow_udp_answered_seconds,omitempty"`         // UDP that was answered (RFC 4787 wants 2 min at least); default 180
+	FlowIcmpSeconds           uint32 `protobuf:"varint,12,opt,name=flow_icmp_seconds,json=flowIcmpSeconds,proto3" json:"flow_icmp_seconds,omitempty"`                                // ICMP; default 30
+	FlowOtherSeconds          uint32 `protobuf:"varint,13,opt,name=flow_other_seconds,json=flowOtherSeconds,proto3" json:"flow_other_seconds,omitempty"`                             // other protocols; default 600
+	FlowDeniedSeconds         uint32 `protobuf:"varint,14,opt,name=flow_denied_seconds,json=flowDeniedSeconds,proto3" json:"flow_denied_seconds,omitempty"`                          // denied flows, whose packets need no new decision so long; default 5
+	FlowTcpStrict             bool   `protobuf:"varint,15,opt,name=flow_tcp_strict,json=flowTcpStrict,proto3" json:"flow_tcp_strict,omitempty"`                                      // a TCP connection must begin with SYN: those that were there before the router are refused
+	unknownFields             protoimpl.UnknownFields
+	sizeCache                 protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -487,6 +497,69 @@ func (x *Settings) GetLabelStackDepth() uint32 {
 		return x.LabelStackDepth
 	}
 	return 0
+}
+
+func (x *Settings) GetFlowTcpHalfOpenSeconds() uint32 {
+	if x != nil {
+		return x.FlowTcpHalfOpenSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowTcpEstablishedSeconds() uint32 {
+	if x != nil {
+		return x.FlowTcpEstablishedSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowTcpClosingSeconds() uint32 {
+	if x != nil {
+		return x.FlowTcpClosingSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowUdpSeconds() uint32 {
+	if x != nil {
+		return x.FlowUdpSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowUdpAnsweredSeconds() uint32 {
+	if x != nil {
+		return x.FlowUdpAnsweredSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowIcmpSeconds() uint32 {
+	if x != nil {
+		return x.FlowIcmpSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowOtherSeconds() uint32 {
+	if x != nil {
+		return x.FlowOtherSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowDeniedSeconds() uint32 {
+	if x != nil {
+		return x.FlowDeniedSeconds
+	}
+	return 0
+}
+
+func (x *Settings) GetFlowTcpStrict() bool {
+	if x != nil {
+		return x.FlowTcpStrict
+	}
+	return false
 }
 
 type SettingsSetRequest struct {
@@ -591,7 +664,7 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\x8d\x02\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\"\xda\x05\n" +
 	"\bSettings\x12%\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rR\rmplsoudpPorts\x12\x1f\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rR\n" +
@@ -599,7 +672,17 @@ const file_system_proto_rawDesc = "" +
 	"\x0fmac_age_seconds\x18\x03 \x01(\rR\rmacAgeSeconds\x120\n" +
 	"\x14neighbor_age_seconds\x18\x04 \x01(\rR\x12neighborAgeSeconds\x123\n" +
 	"\x16icmp_errors_per_second\x18\x05 \x01(\rR\x13icmpErrorsPerSecond\x12*\n" +
-	"\x11label_stack_depth\x18\x06 \x01(\rR\x0flabelStackDepth\"_\n" +
+	"\x11label_stack_depth\x18\x06 \x01(\rR\x0flabelStackDepth\x12:\n" +
+	"\x1aflow_tcp_half_open_seconds\x18\a \x01(\rR\x16flowTcpHalfOpenSeconds\x12?\n" +
+	"\x1cflow_tcp_established_seconds\x18\b \x01(\rR\x19flowTcpEstablishedSeconds\x127\n" +
+	"\x18flow_tcp_closing_seconds\x18\t \x01(\rR\x15flowTcpClosingSeconds\x12(\n" +
+	"\x10flow_udp_seconds\x18\n" +
+	" \x01(\rR\x0eflowUdpSeconds\x129\n" +
+	"\x19flow_udp_answered_seconds\x18\v \x01(\rR\x16flowUdpAnsweredSeconds\x12*\n" +
+	"\x11flow_icmp_seconds\x18\f \x01(\rR\x0fflowIcmpSeconds\x12,\n" +
+	"\x12flow_other_seconds\x18\r \x01(\rR\x10flowOtherSeconds\x12.\n" +
+	"\x13flow_denied_seconds\x18\x0e \x01(\rR\x11flowDeniedSeconds\x12&\n" +
+	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"_\n" +
 	"\x12SettingsSetRequest\x121\n" +
 	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsR\bsettings\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields2\xfc\x01\n" +

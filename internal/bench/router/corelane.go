@@ -51,10 +51,10 @@ func findCorelaned(bin string) (string, error) {
 	return path, nil
 }
 
-// Supports everything but what is not there yet.
+// Supports everything but flows on a bridge.
 func (*Corelane) Supports(s *scenario.Scenario) error {
-	if s.Stateful {
-		return errors.New("corelane does not track flows yet")
+	if s.Stateful && s.Bridged {
+		return errors.New("corelane keeps flows of routed packets only")
 	}
 	return nil
 }
@@ -109,6 +109,9 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 
 func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
 	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus", strconv.Itoa(env.ControlCPU)}
+	if b.Stateful {
+		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows, 1024)))
+	}
 	if env.Memory > 0 {
 		o = append(o, "--memory", strconv.Itoa(env.Memory))
 	} else {

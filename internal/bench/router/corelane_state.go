@@ -68,7 +68,7 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 	case b.Bridged:
 		port.Bridge = tenantName(p.Tenant)
 	default:
-		port.Vrf, port.Gateways = tenantName(p.Tenant), []string{p.Address.String()}
+		port.Vrf, port.Gateways, port.Stateful = tenantName(p.Tenant), []string{p.Address.String()}, b.Stateful
 		port.GuestMac, port.GuestAddresses = p.PeerMAC.String(), []string{p.Peer.String()}
 	}
 	return port

@@ -79,8 +79,11 @@ func TestCorelaneOptions(t *testing.T) {
 }
 
 func TestCorelaneSupports(t *testing.T) {
-	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true}); err == nil {
-		t.Error("says that it tracks flows")
+	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true, Bridged: true}); err == nil {
+		t.Error("says that it tracks flows on a bridge")
+	}
+	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a packet whose flow is known. `v6` is a constant where these are called.
+#pragma once
+
+#include "flow/packet.h"
+#include "flow/translate.h"
+#include "l3/forward.h"
+#include "worker/worker.h"
+
+enum { FLOW_EDGE_BYPASS = FORWARD_EDGES, FLOW_EDGE_CREATE }; // the second one: only of lookups
+
+// Packets and bytes of a direction. Each worker counts without atomics where it is the owner: who saw the first packet mostly sees all.
+static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, unsigned worker, uint32_t bytes)
+{
+	struct flow_dir *d = &f->dir[dir];
+
+	if (likely(d->owner == worker)) {
+		d->bytes += bytes;
+		if (unlikely(++d->packets == 0))
+			d->hi++;
+	} else {
+		__atomic_add_fetch(&f->others[dir].packets, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&f->others[dir].bytes, bytes, __ATOMIC_RELAXED);
+	}
+}
+
+// The packet's flow is decided and up to date.
+static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,
+					       unsigned worker, const bool v6)
+{
+	struct flow *f = flow_of(e);
+	struct flow_dir *d = &f->dir[e & 1];
+
+	d->seen = now;
+	flow_count_packet(f, e & 1, worker, m->pkt_len - md->l3);
+	if (unlikely(d->flags & FLOW_DENY)) {
+		md->reason = f->reason;
+		return EDGE_DROP;
+	}
+	return forward_by(m, md, rcu_read(nexthop_table[d->nexthop]), rte_pktmbuf_mtod_offset(m, void *, md->l3), v6);
+}

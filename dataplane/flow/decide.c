@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/decide.h"
+
+#include "flow/packet.h"
+#include "ip/ip_header.h"
+#include "l3/fib.h"
+#include "port/registry.h"
+
+DROP_REASON(flow_denied_egress,
+	    "A rule, or the default, of the sending port's egress list denies the flow. See `corelane flow explain`.");
+DROP_REASON(flow_denied_ingress,
+	    "A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
+
+// As ip4_hash() and ip6_hash() of the packet: a flow and a packet without one choose the same member of a group.
+uint32_t flow_key_hash(const struct flow_key *k)
+{
+	uint64_t tail = k->proto, ports = (uint32_t)k->meta;
+	uint32_t hash;
+
+	if (k->family == 4) {
+		hash = hash_step(0x5ca1ab1e, ((uint64_t)k->src4 << 32) | k->dst4);
+		return hash_finish(hash_step(hash, has_ports(k->proto) ? tail | ports << 8 : tail));
+	}
+	hash = hash_step(hash_step(0x5ca1ab1e, k->addr[0]), k->addr[1]);
+	hash = hash_step(hash_step(hash, k->addr[2]), k->addr[3]);
+	return hash_finish(hash_step(hash, has_ports(k->proto) ? tail ^ ports << 8 : tail));
+}
+
+uint32_t flow_route(const struct flow_key *k, uint32_t hash, const struct nexthop **nh)
+{
+	const struct fib *fib;
+	const uint8_t *key6 = k->dst6;
+	uint32_t id;
+
+	if (k->family == 4) {
+		fib = rcu_read(vrf_fibs[k->zone].fib4);
+		fib4_lookup_bulk(&fib, &k->dst4, &id, 1);
+	} else {
+		fib = rcu_read(vrf_fibs[k->zone].fib6);
+		fib6_lookup_bulk(&fib, &key6, &id, 1);
+	}
+	*nh = rcu_read(nexthop_table[id]);
+	if (*nh && (*nh)->kind == NH_GROUP) {
+		uint32_t member = (*nh)->bucket[hash % GROUP_BUCKETS];
+
+		if (rcu_read(nexthop_table[member])) {
+			id = member;
+			*nh = rcu_read(nexthop_table[id]);
+		}
+	}
+	return id;
+}
+
+static bool port_stateful(uint16_t port)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[port]);
+
+	return f && f->role == PORT_TENANT && f->stateful;
+}
+
+void flow_decide(const struct flow_question *q, struct flow_answer *a)
+{
+	const struct nexthop *nh = q->via;
+
+	*a = (struct flow_answer){.out = q->key};
+	nat_destination(&a->out, &a->nat);
+	if (nh == NULL)
+		a->nexthop = flow_route(&a->out, q->hash, &nh);
+	else
+		a->nexthop = nh->id;
+	a->out_port = nh && nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
+	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);
+	if (nh == NULL || nh->edge < NH_EDGE_PORT) // the router itself, or nowhere: as without flows
+		a->stateful = false;
+	if (!a->stateful)
+		return;
+	if (port_stateful(q->port))
+		rules_classify(q->port, RULES_EGRESS, &q->key, &a->egress);
+	nat_source(&q->key, &a->out, q->hash, &a->nat);
+	if (a->out_port)
+		rules_classify(a->out_port, RULES_INGRESS, &a->out, &a->ingress);
+	if (a->egress.denied)
+		a->deny = &drop_flow_denied_egress;
+	else if (a->ingress.denied)
+		a->deny = &drop_flow_denied_ingress;
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// flow4_create, flow6_create: packets whose flow is not known, or must be decided anew; TCP's first and last packets; fragments; ICMP errors.
+// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or as without flows.
+#include "flow/act.h"
+#include "flow/decide.h"
+#include "flow/flow_private.h"
+#include "flow/fragment.h"
+#include "flow/quota.h"
+#include "flow/tcp.h"
+#include "port/registry.h"
+
+#define AHEAD 32u     // packets that are worked on at once
+#define PORT_TRIES 64 // source ports tried for a translated flow
+
+DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
+DROP_REASON(flow_table_full,
+	    "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane settings set --flows` "
+	    "makes room.");
+DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
+DROP_REASON(flow_no_first_fragment,
+	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
+DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
+DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
+
+struct work {
+	struct rte_mbuf *m;
+	struct pkt_meta *md;
+	struct flow_packet p;
+	unsigned worker;
+	uint16_t now;
+};
+
+static struct flow_question question(const struct work *w, const struct flow_key *key, bool first_direction)
+{
+	bool tunnel = w->md->flags & META_FROM_TUNNEL;
+	struct flow_question q = {.key = *key, .hash = flow_key_hash(key)};
+
+	if (first_direction) {
+		q.port = tunnel ? 0 : w->m->port;
+		q.via = (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL;
+	}
+	return q;
+}
+
+// Whether every packet may change the flow's state.
+static uint8_t flow_watch(const struct flow *f)
+{
+	return f->dir[0].key.proto == IPPROTO_TCP && f->tcp != TCP_ESTABLISHED ? FLOW_WATCH : 0;
+}
+
+// Writes what was decided into both directions; gen: the zone's when the question was asked.
+static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
+{
+	uint8_t deny = a->deny ? FLOW_DENY : 0;
+	unsigned i;
+
+	f->reason = a->deny ? a->deny->id : 0;
+	f->port[1] = a->out_port;
+	f->rule[0] = a->egress.rule;
+	f->rule[1] = a->ingress.rule;
+	f->nat = a->nat.rule;
+	f->dir[0].nexthop = a->nexthop;
+	for (i = 0; i < 2; i++)
+		f->dir[i].flags =
+			(uint8_t)(flow_watch(f) | deny | (a->nat.rule ? FLOW_NAT : 0) |
+				  (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) | (fixed && i == 0 ? FLOW_FIXED : 0));
+	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
+}
+
+// The second direction's way; its verdict is the flow's.
+static void route_back(struct flow *f, uint16_t gen)
+{
+	struct flow_key to = flow_key_reverse(&f->dir[0].key);
+	const struct nexthop *nh;
+
+	f->dir[1].nexthop = flow_route(&to, flow_key_hash(&to), &nh);
+	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
+}
+
+static bool translated_alike(const struct flow *f, const struct flow_answer *a)
+{
+	struct flow_key out = flow_key_reverse(&f->dir[1].key);
+
+	if (f->nat != a->nat.rule)
+		return false;
+	if (f->nat == 0)
+		return true;
+	if (a->nat.ports) { // any port of the pool is as good as any other
+		out.src_port = a->out.src_port;
+		if (out.proto == IPPROTO_ICMP || out.proto == IPPROTO_ICMPV6)
+			out.dst_port = a->out.dst_port;
+	}
+	return flow_key_equal(&out, &a->out, out.family == 6);
+}
+
+// False: the flow is not what it would be now, and has to end.
+bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via)
+{
+	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
+	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
+	struct flow_question q = {.key = f->dir[0].key, .port = f->port[0], .hash = flow_key_hash(&f->dir[0].key)};
+	struct flow_answer a;
+
+	if (f->dir[0].gen != gen0) {
+		if (f->dir[0].flags & FLOW_FIXED)
+			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
+		flow_decide(&q, &a);
+		if (!a.stateful || !translated_alike(f, &a))
+			return false;
+		apply(f, &a, gen0, q.via != NULL);
+	}
+	if (dir == 1 && f->dir[1].gen != gen1)
+		route_back(f, gen1);
+	return true;
+}
+
+// --- A new flow. ---
+
+static bool icmp(const struct flow_key *k)
+{
+	return k->proto == IPPROTO_ICMP || k->proto == IPPROTO_ICMPV6;
+}
+
+// Into the table, with a source port that is free where the flow is translated. 0, -EEXIST with *found, or another error.
+static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_entry_t *found)
+{
+	unsigned i, tries = a->nat.ports ? RTE_MIN(a->nat.ports, (uint32_t)PORT_TRIES) : 1;
+	int ret = -ENOSPC;
+
+	for (i = 0; i < tries; i++) {
+		if (a->nat.ports) {
+			a->out.src_port = rte_cpu_to_be_16((uint16_t)(a->nat.first + (hash + i) % a->nat.ports));
+			if (icmp(&a->out))
+				a->out.dst_port = a->out.src_port;
+		}
+		f->dir[1].key = flow_key_reverse(&a->out);
+		*found = 0;
+		ret = flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
+		if (ret != -EEXIST || flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6))
+			return ret;
+	}
+	return a->nat.ports ? -EADDRNOTAVAIL : ret;
+}
+
+static flow_entry_t new_flow(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen,
+			     const struct drop_reason **why)
+{
+	struct flow *f = flow_alloc(w->worker);
+	flow_entry_t found;
+	int ret;
+
+	*why = &drop_flow_table_full;
+	if (f == NULL)
+		return 0;
+	f->dir[0].key = q->key;
+	f->dir[0].owner = f->dir[1].owner = (uint8_t)w->worker;
+	f->dir[0].seen = f->dir[1].seen = w->now;
+	f->created = flow_now();
+	f->port[0] = q->port;
+	f->owner = q->port ? q->port : a->out_port;
+	apply(f, a, gen, q->via != NULL);
+	f->state = FLOW_LIVE;
+	ret = insert(f, a, q->hash, &found);
+	if (likely(ret == 0))
+		return flow_entry(f, 0);
+	flow_put_back(w->worker, f);
+	if (ret == -EEXIST)
+		return found; // another worker, or the other direction, was faster
+	if (ret == -EADDRNOTAVAIL)
+		*why = &drop_flow_nat_exhausted;
+	return 0;
+}
+
+static edge_t refuse(struct work *w, const struct flow_question *q, const struct drop_reason *why)
+{
+	flow_refused_add(w->worker, &q->key, why, w->now);
+	return drop_as(w->m, why);
+}
+
+static edge_t act(struct work *w, flow_entry_t e, const bool v6);
+
+static edge_t create(struct work *w, const bool v6)
+{
+	struct flow_question q = question(w, &w->p.key, true);
+	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE), owner;
+	const struct drop_reason *why = flow_refused(w->worker, &q.key, w->now);
+	struct flow_answer a;
+	flow_entry_t e;
+
+	if (unlikely(why != NULL))
+		return drop_as(w->m, why);
+	flow_decide(&q, &a);
+	if (!a.stateful)
+		return FLOW_EDGE_BYPASS;
+	if (w->p.kind == FLOW_LATER_FRAGMENT)
+		return drop(w->m, flow_no_first_fragment);
+	if (w->p.kind == FLOW_TRUNCATED)
+		return drop(w->m, flow_truncated);
+	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP && (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+		return drop(w->m, flow_not_syn);
+	owner = q.port ? q.port : a.out_port;
+	why = flow_quota_take(owner);
+	if (unlikely(why != NULL))
+		return refuse(w, &q, why);
+	e = new_flow(w, &a, &q, gen, &why);
+	if (e == 0 || flow_of(e)->port[0] != q.port)
+		flow_quota_return(owner);
+	return e ? act(w, e, v6) : refuse(w, &q, why);
+}
+
+// --- A flow that is there. ---
+
+static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
+{
+	uint8_t next = flow_tcp_next(f, dir, flags);
+	unsigned i;
+
+	f->tcp = next;
+	for (i = 0; i < 2; i++) // each time: the master may have written flags of a moment ago
+		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
+}
+
+static bool translate(struct work *w, const struct flow *f, unsigned dir)
+{
+	if (w->p.kind == FLOW_ICMP_ERROR)
+		return flow_translate_error(w->m, f, dir, w->p.l4);
+	return flow_translate(w->m, f, dir);
+}
+
+static edge_t act(struct work *w, flow_entry_t e, const bool v6)
+{
+	struct flow *f = flow_of(e);
+	unsigned dir = e & 1;
+	edge_t edge;
+
+	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
+		follow_tcp(f, dir, w->p.tcp_flags);
+	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
+		flow_fragment_add(w->worker, &w->p, e, w->now);
+	edge = flow_forward(w->m, w->md, e, w->now, w->worker, v6);
+	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
+		return translate(w, f, dir) ? edge : drop(w->m, flow_untranslatable);
+	return edge;
+}
+
+static flow_entry_t find(struct work *w, const bool v6)
+{
+	struct flow_key inner;
+	flow_entry_t e;
+
+	switch (w->p.kind) {
+	case FLOW_LATER_FRAGMENT:
+		return flow_fragment_find(w->worker, &w->p, w->now);
+	case FLOW_ICMP_ERROR: // it travels against the packet that it is about
+		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
+			inner = flow_key_reverse(&inner);
+			e = flow_table_find(flow_table, &inner);
+			if (e)
+				return e;
+		}
+		w->p.kind = FLOW_PACKET; // about nothing that is known here: the rules decide
+					 // fall through
+	default:
+		return flow_table_find(flow_table, &w->p.key);
+	case FLOW_TRUNCATED:
+		return 0;
+	}
+}
+
+static edge_t create_one(struct work *w, const bool v6)
+{
+	flow_entry_t e = find(w, v6);
+	struct flow *f = flow_of(e);
+
+	if (e == 0)
+		return create(w, v6);
+	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen &&
+	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL)) {
+		flow_end(f);
+		return create(w, v6);
+	}
+	return act(w, e, v6);
+}
+
+// Most packets that come here begin a flow: what its insertion will touch is on its way before the first of the batch is decided.
+static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
+						const bool v6)
+{
+	uint16_t now = (uint16_t)flow_now();
+	struct work w[AHEAD];
+	unsigned done, i, k;
+	edge_t edges[AHEAD];
+
+	for (done = 0; done < n; done += k) {
+		k = RTE_MIN(n - done, AHEAD);
+		for (i = 0; i < k; i++) {
+			struct rte_mbuf *m = objs[done + i];
+			struct flow_key back;
+
+			w[i] = (struct work){.m = m, .md = meta(m), .worker = this_worker->id, .now = now};
+			flow_parse(m, w[i].md->l3, w[i].md->vrf, &w[i].p);
+			back = flow_key_reverse(&w[i].p.key);
+			flow_table_prefetch(flow_table, &w[i].p.key);
+			flow_table_prefetch(flow_table, &back);
+		}
+		flow_alloc_prefetch(this_worker->id, k);
+		for (i = 0; i < k; i++)
+			edges[i] = create_one(&w[i], v6);
+		node_pass(graph, node, objs + done, edges, k);
+	}
+	return n;
+}
+
+static uint16_t flow4_create(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return create_each(graph, node, objs, n, false);
+}
+
+static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return create_each(graph, node, objs, n, true);
+}
+
+NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward");
+NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward");

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// flow4_lookup, flow6_lookup: finds the flows of a batch and does what they say. Whatever is not decided yet, or no longer, goes to
+// flow_create.
+// Reads: vrf, l3, flags.  Writes: nexthop, hash.  Next: by the flow's next hop.
+#include "flow/act.h"
+#include "l3/vrf.h"
+
+static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_t gen, uint8_t tcp_flags)
+{
+	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
+}
+
+static __rte_always_inline edge_t act(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker,
+				      const bool v6)
+{
+	edge_t edge = flow_forward(m, md, e, now, worker, v6);
+
+	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT))
+		flow_translate(m, flow_of(e), e & 1);
+	return edge;
+}
+
+static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n, uint16_t now,
+					     const bool v6)
+{
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	const struct drop_reason *bad[NODE_CHUNK];
+	struct flow_key keys[NODE_CHUNK];
+	flow_entry_t entries[NODE_CHUNK];
+	uint8_t tcp_flags[NODE_CHUNK];
+	unsigned i, worker = this_worker->id;
+	edge_t edges[NODE_CHUNK];
+
+	for (i = 0; i < n; i++) {
+		struct pkt_meta *md = meta(pkts[i]);
+
+		if (i + NODE_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
+		bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
+		tcp_flags[i] = 0;
+		if (unlikely(bad[i] != NULL || !flow_key_fast(pkts[i], md, &keys[i], &tcp_flags[i], v6)))
+			keys[i] = (struct flow_key){0}; // of no flow
+	}
+	if (v6)
+		flow_table_lookup6(flow_table, keys, entries, n);
+	else
+		flow_table_lookup4(flow_table, keys, entries, n);
+	for (i = 0; i < n; i++) {
+		struct pkt_meta *md = meta(pkts[i]);
+
+		if (unlikely(bad[i] != NULL))
+			edges[i] = drop_as(pkts[i], bad[i]);
+		else if (unlikely(entries[i] == 0 ||
+				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i])))
+			edges[i] = FLOW_EDGE_CREATE;
+		else
+			edges[i] = act(pkts[i], md, entries[i], now, worker, v6);
+	}
+	node_pass(graph, node, objs, edges, n);
+}
+
+static __rte_always_inline uint16_t lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, const bool v6)
+{
+	uint16_t now = (uint16_t)flow_now();
+	unsigned done, k;
+
+	for (done = 0; done < n; done += k) {
+		k = RTE_MIN(n - done, (unsigned)NODE_CHUNK);
+		lookup_chunk(graph, node, objs + done, k, now, v6);
+	}
+	return n;
+}
+
+static uint16_t flow4_lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return lookup(graph, node, objs, n, false);
+}
+
+static uint16_t flow6_lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return lookup(graph, node, objs, n, true);
+}
+
+NODE(flow4_lookup, flow4_lookup, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_CREATE] = "flow4_create");
+NODE(flow6_lookup, flow6_lookup, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_CREATE] = "flow6_create");

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/fragment.h"
+
+#include "worker/worker.h"
+
+#define SETS 1024u
+#define WAYS 4u
+
+struct slot {
+	struct flow_key key; // without ports
+	uint32_t id;
+	flow_entry_t entry; // 0: free
+	uint16_t seen;
+};
+
+static struct slot slots[WORKER_MAX][SETS][WAYS]; // of each worker its own
+
+static struct flow_key without_ports(const struct flow_key *k)
+{
+	struct flow_key r = *k;
+
+	r.src_port = r.dst_port = 0;
+	return r;
+}
+
+static struct slot *set_of(unsigned worker, const struct flow_key *k, uint32_t id)
+{
+	uint64_t hash = k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
+
+	return slots[worker][flow_crc((uint32_t)hash, id) % SETS];
+}
+
+static bool same(const struct slot *s, const struct flow_key *k, uint32_t id, uint16_t now)
+{
+	return s->entry && s->id == id && (uint16_t)(now - s->seen) < FRAGMENT_SECONDS &&
+	       flow_key_equal(&s->key, k, k->family == 6);
+}
+
+void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_t e, uint16_t now)
+{
+	struct flow_key k = without_ports(&p->key);
+	struct slot *set = set_of(worker, &k, p->fragment_id), *oldest = set;
+	unsigned i;
+
+	for (i = 0; i < WAYS; i++) {
+		if (set[i].entry == 0 || same(&set[i], &k, p->fragment_id, now)) {
+			oldest = &set[i];
+			break;
+		}
+		if ((uint16_t)(now - set[i].seen) > (uint16_t)(now - oldest->seen))
+			oldest = &set[i];
+	}
+	*oldest = (struct slot){k, p->fragment_id, e, now};
+}
+
+// The flow may have ended and its memory be another's by now: then that one's key tells.
+static bool still(flow_entry_t e, const struct flow_key *k)
+{
+	struct flow_key is = without_ports(flow_entry_key(e));
+
+	return flow_of(e)->state == FLOW_LIVE && flow_key_equal(&is, k, k->family == 6);
+}
+
+flow_entry_t flow_fragment_find(unsigned worker, const struct flow_packet *p, uint16_t now)
+{
+	struct flow_key k = without_ports(&p->key);
+	struct slot *set = set_of(worker, &k, p->fragment_id);
+	unsigned i;
+
+	for (i = 0; i < WAYS; i++)
+		if (same(&set[i], &k, p->fragment_id, now))
+			return still(set[i].entry, &k) ? set[i].entry : 0;
+	return 0;
+}

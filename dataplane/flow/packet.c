@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/packet.h"
+
+#include <string.h>
+
+#define EXT_MAX 8 // extension headers that are looked through
+
+struct cursor {
+	const struct rte_mbuf *m;
+	unsigned at; // offset of the transport header
+	uint8_t proto;
+	bool fragment, later;
+	uint32_t id;
+};
+
+static inline const uint8_t *bytes(const struct rte_mbuf *m, unsigned at, unsigned n)
+{
+	return at + n <= m->data_len ? rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : NULL;
+}
+
+static bool network4(struct cursor *c, struct flow_key *k)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)bytes(c->m, c->at, sizeof(*ip));
+	unsigned hlen;
+
+	if (ip == NULL || (ip->version_ihl >> 4) != 4)
+		return false;
+	hlen = (ip->version_ihl & 15) * 4u;
+	if (hlen < 20)
+		return false;
+	k->src4 = ip->src_addr;
+	k->dst4 = ip->dst_addr;
+	c->fragment = (ip->fragment_offset & RTE_BE16(0x3fff)) != 0;
+	c->later = (ip->fragment_offset & RTE_BE16(0x1fff)) != 0;
+	c->id = ip->packet_id;
+	c->proto = ip->next_proto_id;
+	c->at += hlen;
+	return true;
+}
+
+// RFC 8200, section 4. An ESP or unknown header is the transport.
+static bool network6(struct cursor *c, struct flow_key *k)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)bytes(c->m, c->at, sizeof(*ip));
+	const uint8_t *ext;
+	unsigned i;
+
+	if (ip == NULL || (*(const uint8_t *)ip >> 4) != 6)
+		return false;
+	memcpy(k->src6, ip->src_addr, 16);
+	memcpy(k->dst6, ip->dst_addr, 16);
+	c->proto = ip->proto;
+	c->at += (unsigned)sizeof(*ip);
+	for (i = 0; i < EXT_MAX; i++) {
+		bool is_fragment = c->proto == IPPROTO_FRAGMENT;
+
+		if (!is_fragment && c->proto != IPPROTO_HOPOPTS && c->proto != IPPROTO_ROUTING && c->proto != IPPROTO_DSTOPTS)
+			return true;
+		ext = bytes(c->m, c->at, 8);
+		if (ext == NULL)
+			return false;
+		if (is_fragment) {
+			c->fragment =
+				(*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff9)) != 0; // RFC 6946: atomic ones are none
+			c->later = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff8)) != 0;
+			c->id = *(const unaligned_uint32_t *)(ext + 4);
+		}
+		c->proto = ext[0];
+		c->at += is_fragment ? 8 : (ext[1] + 1) * 8u;
+		if (c->later)
+			return true;
+	}
+	return false;
+}
+
+// The ports, or what stands for them. need_all: the whole header must be there (not so inside an ICMP error).
+static bool transport(const struct cursor *c, struct flow_key *k, const bool v6)
+{
+	const uint8_t *l4 = bytes(c->m, c->at, 4);
+
+	k->proto = c->proto;
+	if (c->later)
+		return true;
+	if (has_ports(c->proto)) {
+		if (l4 == NULL)
+			return false;
+		memcpy(&k->src_port, l4, 2);
+		memcpy(&k->dst_port, l4 + 2, 2);
+	} else if (c->proto == (v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP)) {
+		if (l4 == NULL)
+			return false;
+		if (!icmp_is_echo(l4[0], v6)) {
+			memcpy(&k->src_port, l4, 2);
+			return true;
+		}
+		l4 = bytes(c->m, c->at, 8);
+		if (l4 == NULL)
+			return false;
+		memcpy(&k->src_port, l4 + 4, 2);
+		k->dst_port = k->src_port;
+	}
+	return true;
+}
+
+static bool parse(struct cursor *c, struct flow_key *k, uint16_t zone, const bool v6)
+{
+	*k = (struct flow_key){.zone = zone, .family = v6 ? 6 : 4};
+	return (v6 ? network6(c, k) : network4(c, k)) && transport(c, k, v6);
+}
+
+void flow_parse(const struct rte_mbuf *m, unsigned l3, uint16_t zone, struct flow_packet *p)
+{
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l3), *l4;
+	bool v6 = (*ip >> 4) == 6;
+	struct cursor c = {.m = m, .at = l3};
+
+	*p = (struct flow_packet){.kind = FLOW_TRUNCATED};
+	if (!parse(&c, &p->key, zone, v6))
+		return;
+	p->l4 = (uint16_t)c.at;
+	p->fragment_id = c.id;
+	p->kind = c.later ? FLOW_LATER_FRAGMENT : c.fragment ? FLOW_FIRST_FRAGMENT : FLOW_PACKET;
+	l4 = bytes(m, c.at, 1);
+	if (c.later || l4 == NULL)
+		return;
+	if (c.proto == (v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) && icmp_is_error(l4[0], v6))
+		p->kind = FLOW_ICMP_ERROR;
+	l4 = c.proto == IPPROTO_TCP ? bytes(m, c.at, 14) : NULL;
+	if (l4)
+		p->tcp_flags = l4[13];
+	else if (c.proto == IPPROTO_TCP)
+		p->kind = FLOW_TRUNCATED;
+}
+
+bool flow_parse_inner(const struct rte_mbuf *m, unsigned at, uint16_t zone, bool v6, struct flow_key *k)
+{
+	struct cursor c = {.m = m, .at = at};
+
+	return parse(&c, k, zone, v6) && !c.later;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/quota.h"
+
+#include <rte_cycles.h>
+
+#include "flow/flow.h"
+#include "port/port.h"
+#include "worker/worker.h"
+
+#define REFUSED_SLOTS 4096u
+#define REFUSED_SECONDS 2
+#define WINDOW_SHIFT 4 // the rate is watched over 1/16 s
+
+DROP_REASON(flow_quota_count, "The port has as many flows as it may have. See `corelane port show`, flow_limit.");
+DROP_REASON(flow_quota_rate, "The port makes more new flows per second than it may. See `corelane port show`, flow_rate.");
+
+static struct quota {
+	uint32_t limit, rate; // master: wo, workers: ro
+	uint32_t flows;       // atomic
+	uint32_t window;      // workers: rw, races let a few more pass
+	uint32_t taken;       // in this window, atomic
+	uint64_t refused;
+} __rte_cache_aligned quotas[PORT_MAX];
+
+static struct refused {
+	uint64_t hash;
+	const struct drop_reason *why;
+	uint16_t since;
+} refused[WORKER_MAX][REFUSED_SLOTS]; // of each worker its own
+
+static uint64_t hash_of(const struct flow_key *k)
+{
+	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
+}
+
+static bool too_fast(struct quota *q, uint32_t rate)
+{
+	uint32_t window = (uint32_t)((rte_rdtsc() - flow_tsc_start) / (flow_tsc_hz >> WINDOW_SHIFT));
+	uint32_t most = RTE_MAX(rate >> WINDOW_SHIFT, 1u);
+
+	if (__atomic_exchange_n(&q->window, window, __ATOMIC_RELAXED) != window)
+		__atomic_store_n(&q->taken, 0, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED) > most;
+}
+
+const struct drop_reason *flow_quota_take(uint16_t port)
+{
+	struct quota *q = &quotas[port];
+	uint32_t limit = q->limit, rate = q->rate;
+
+	if (rate && too_fast(q, rate)) {
+		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
+		return &drop_flow_quota_rate;
+	}
+	if (__atomic_add_fetch(&q->flows, 1, __ATOMIC_RELAXED) > limit && limit) {
+		flow_quota_return(port);
+		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
+		return &drop_flow_quota_count;
+	}
+	return NULL;
+}
+
+void flow_quota_return(uint16_t port)
+{
+	__atomic_sub_fetch(&quotas[port].flows, 1, __ATOMIC_RELAXED);
+}
+
+const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
+{
+	uint64_t hash = hash_of(key);
+	const struct refused *r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
+
+	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS ? r->why : NULL;
+}
+
+void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now)
+{
+	uint64_t hash = hash_of(key);
+
+	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now};
+}
+
+void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate)
+{
+	quotas[port].limit = limit;
+	quotas[port].rate = rate;
+}
+
+struct flow_quota_state flow_quota_get(uint16_t port)
+{
+	const struct quota *q = &quotas[port];
+
+	return (struct flow_quota_state){__atomic_load_n(&q->flows, __ATOMIC_RELAXED), q->limit, q->rate,
+					 __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
+}

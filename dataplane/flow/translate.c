@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flow/translate.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ip/ip_header.h"
+
+#define EXT_MAX 8 // extension headers that are looked through
+#define PROTO_DCCP 33
+#define PROTO_UDPLITE 136
+
+// --- Sums: ~HC' = ~HC + ~m + m' (RFC 1624), in 32-bit steps. ---
+
+static __rte_always_inline uint16_t adjust(uint16_t sum, uint64_t delta)
+{
+	return (uint16_t)~ip_fold(delta + (uint16_t)~sum);
+}
+
+static __rte_always_inline uint64_t put32(unaligned_uint32_t *p, uint32_t now)
+{
+	uint64_t delta = (uint64_t)now + (uint32_t) ~*p;
+
+	*p = now;
+	return delta;
+}
+
+static __rte_always_inline uint64_t put16(unaligned_uint16_t *p, uint16_t now)
+{
+	uint64_t delta = (uint64_t)now + (uint16_t) ~*p;
+
+	*p = now;
+	return delta;
+}
+
+// --- Where things lie. ---
+
+struct place {
+	uint8_t *ip;
+	bool v6, udp, pseudo; // udp: a sum of 0 means none. pseudo: the sum covers the addresses
+	bool later;
+	uint8_t proto;
+	unsigned l4; // offset
+	unaligned_uint32_t *ports;
+	unaligned_uint16_t *id, *sum; // NULL: there is none here
+};
+
+static inline uint8_t *at(struct rte_mbuf *m, unsigned offset)
+{
+	return rte_pktmbuf_mtod_offset(m, uint8_t *, offset);
+}
+
+static bool locate4(struct rte_mbuf *m, unsigned l3, struct place *p)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)p->ip;
+	unsigned hlen;
+
+	if (m->data_len < l3 + sizeof(*ip))
+		return false;
+	hlen = rte_ipv4_hdr_len(ip);
+	p->later = (ip->fragment_offset & RTE_BE16(0x1fff)) != 0;
+	p->proto = ip->next_proto_id;
+	p->l4 = l3 + hlen;
+	return hlen >= sizeof(*ip) && m->data_len >= p->l4;
+}
+
+static bool locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
+{
+	const uint8_t *ext;
+	unsigned i;
+
+	p->l4 = l3 + sizeof(struct rte_ipv6_hdr);
+	if (m->data_len < p->l4)
+		return false;
+	p->proto = p->ip[6];
+	for (i = 0; i <= EXT_MAX; i++) {
+		if (p->later || (p->proto != IPPROTO_FRAGMENT && p->proto != IPPROTO_HOPOPTS && p->proto != IPPROTO_ROUTING &&
+				 p->proto != IPPROTO_DSTOPTS))
+			return true;
+		if (m->data_len < p->l4 + 8)
+			return false;
+		ext = at(m, p->l4);
+		if (p->proto == IPPROTO_ROUTING && ext[3] != 0) // the checksum is about another destination
+			return false;
+		p->l4 += p->proto == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8u;
+		if (p->proto == IPPROTO_FRAGMENT)
+			p->later = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff8)) != 0;
+		p->proto = ext[0];
+	}
+	return false;
+}
+
+static inline bool is_icmp(const struct place *p)
+{
+	return p->proto == (p->v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+}
+
+static inline bool is_echo(uint8_t type, bool v6)
+{
+	return v6 ? type == 128 || type == 129 : type == 8 || type == 0;
+}
+
+static inline bool is_error(uint8_t type, bool v6)
+{
+	return v6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+
+// Where in its transport header the sum of a protocol lies. 0: it has none that covers what changes.
+static unsigned sum_offset(const struct place *p)
+{
+	switch (p->proto) {
+	case IPPROTO_TCP:
+		return 16;
+	case IPPROTO_UDP:
+	case PROTO_UDPLITE:
+	case PROTO_DCCP:
+		return 6;
+	case IPPROTO_ICMP:
+		return p->v6 ? 0 : 2;
+	case IPPROTO_ICMPV6:
+		return p->v6 ? 2 : 0;
+	}
+	return 0;
+}
+
+// end: offset behind the packet. quoted: it is within an ICMP error, and the first bytes of its header are enough.
+static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, unsigned end)
+{
+	unsigned last = RTE_MIN((unsigned)m->data_len, end), avail = last > p->l4 ? last - p->l4 : 0;
+	unsigned sum = sum_offset(p), need = 0;
+
+	if (p->later)
+		return true;
+	if (is_icmp(p)) {
+		if (avail < 2)
+			return false;
+		if (is_echo(*at(m, p->l4), p->v6)) {
+			p->id = (unaligned_uint16_t *)at(m, p->l4 + 4);
+			need = 6;
+		} else if (!p->v6) {
+			sum = 0; // nothing that it covers changes
+		}
+		p->pseudo = p->v6;
+	} else if (sum) {
+		p->pseudo = true;
+		p->udp = p->proto == IPPROTO_UDP;
+		if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP) {
+			p->ports = (unaligned_uint32_t *)at(m, p->l4);
+			need = 4;
+		}
+	}
+	if (avail < need)
+		return false;
+	if (sum && avail >= sum + 2)
+		p->sum = (unaligned_uint16_t *)at(m, p->l4 + sum);
+	else if (sum && (!quoted || end >= p->l4 + sum + 2))
+		return false;
+	return true;
+}
+
+static bool locate(struct rte_mbuf *m, unsigned l3, uint8_t family, struct place *p)
+{
+	*p = (struct place){.v6 = family == 6};
+	if (m->data_len <= l3)
+		return false;
+	p->ip = at(m, l3);
+	if (*p->ip >> 4 != family)
+		return false;
+	return p->v6 ? locate6(m, l3, p) : locate4(m, l3, p);
+}
+
+// --- Changes. `to`: the key whose reverse the packet becomes. ---
+
+static uint64_t put_address(uint8_t *p, const uint8_t *now, unsigned words)
+{
+	uint64_t delta = 0;
+	uint32_t word;
+	unsigned i;
+
+	for (i = 0; i < words; i++) {
+		memcpy(&word, now + i * 4, 4);
+		delta += put32((unaligned_uint32_t *)(p + i * 4), word);
+	}
+	return delta;
+}
+
+static uint64_t put_addresses(const struct place *p, const struct flow_key *to, bool src, bool dst)
+{
+	uint64_t delta = 0;
+
+	if (p->v6) {
+		delta += src ? put_address(p->ip + 8, to->dst6, 4) : 0;
+		delta += dst ? put_address(p->ip + 24, to->src6, 4) : 0;
+	} else {
+		delta += src ? put_address(p->ip + 12, (const uint8_t *)&to->dst4, 1) : 0;
+		delta += dst ? put_address(p->ip + 16, (const uint8_t *)&to->src4, 1) : 0;
+	}
+	return delta;
+}
+
+static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
+{
+	unaligned_uint16_t *sum = (unaligned_uint16_t *)(p->ip + 10);
+
+	return p->v6 ? 0 : put16(sum, adjust(*sum, delta));
+}
+
+// Returns the difference of all that it changed, sums included.
+static uint64_t change(const struct place *p, const struct flow_key *to, bool src, bool dst)
+{
+	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0, all = addresses + put_header_sum(p, addresses);
+	uint16_t sum;
+
+	if (p->ports)
+		transport += put32(p->ports, (uint32_t)to->dst_port | (uint32_t)to->src_port << 16);
+	if (p->id)
+		transport += put16(p->id, to->src_port);
+	all += transport;
+	if (p->sum == NULL || (p->udp && *p->sum == 0))
+		return all;
+	sum = adjust(*p->sum, transport + (p->pseudo ? addresses : 0));
+	return all + put16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
+}
+
+static bool is_source(const struct place *p, const struct flow_key *k)
+{
+	return p->v6 ? memcmp(p->ip + 8, k->src6, 16) == 0 : memcmp(p->ip + 12, &k->src4, 4) == 0;
+}
+
+static bool is_destination(const struct place *p, const struct flow_key *k)
+{
+	return p->v6 ? memcmp(p->ip + 24, k->dst6, 16) == 0 : memcmp(p->ip + 16, &k->dst4, 4) == 0;
+}
+
+// The offset behind the packet, by its IP header; padding of the link does not count.
+static unsigned packet_end(const struct rte_mbuf *m, const struct place *p, unsigned l3)
+{
+	unsigned len = p->v6 ? 40u + rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)p->ip)->payload_len)
+			     : rte_be_to_cpu_16(((const struct rte_ipv4_hdr *)p->ip)->total_length);
+
+	return RTE_MIN(m->pkt_len, l3 + len);
+}
+
+bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir, unsigned l4)
+{
+	const struct flow_key *to = &f->dir[!dir].key;
+	struct flow_key inside = flow_key_reverse(to);
+	unsigned l3 = meta(m)->l3, end;
+	struct place outer, quoted;
+	unaligned_uint16_t *sum;
+	uint64_t delta, addresses;
+
+	if (!locate(m, l3, to->family, &outer) || m->data_len < l4 + 8 || !locate(m, l4 + 8, to->family, &quoted))
+		return false;
+	end = packet_end(m, &outer, l3);
+	if (quoted.proto != to->proto || quoted.l4 > end || !locate_transport(m, &quoted, true, end))
+		return false;
+	delta = change(&quoted, &inside, true, true);
+	addresses = put_addresses(&outer, to, is_source(&outer, &f->dir[dir].key), true);
+	put_header_sum(&outer, addresses);
+	sum = (unaligned_uint16_t *)at(m, l4 + 2);
+	*sum = adjust(*sum, outer.v6 ? delta + addresses : delta);
+	return true;
+}
+
+// Anything but plain TCP and UDP over IPv4.
+static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow *f, unsigned dir)
+{
+	const struct flow_key *from = &f->dir[dir].key, *to = &f->dir[!dir].key;
+	struct place p;
+
+	if (!locate(m, meta(m)->l3, to->family, &p))
+		return false;
+	if (p.later) {
+		change(&p, to, is_source(&p, from), is_destination(&p, from));
+		return true;
+	}
+	if (is_icmp(&p) && m->data_len > p.l4 && is_error(*at(m, p.l4), p.v6))
+		return flow_translate_error(m, f, dir, p.l4);
+	if (p.proto != to->proto || !locate_transport(m, &p, false, m->data_len))
+		return false;
+	change(&p, to, true, true);
+	return true;
+}
+
+bool flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir)
+{
+	const struct flow_key *to = &f->dir[!dir].key;
+	unsigned l3 = meta(m)->l3;
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, l3);
+	uint8_t *l4 = (uint8_t *)(ip + 1);
+	unaligned_uint16_t *sum;
+	uint64_t delta;
+	bool tcp;
+
+	if (unlikely(m->data_len < l3 + sizeof(*ip) + 18 || ip->version_ihl != 0x45 || (ip->fragment_offset & RTE_BE16(0x3fff)) ||
+		     ip->next_proto_id != to->proto || to->family != 4))
+		return translate_other(m, f, dir);
+	tcp = to->proto == IPPROTO_TCP;
+	if (unlikely(!tcp && to->proto != IPPROTO_UDP))
+		return translate_other(m, f, dir);
+	sum = (unaligned_uint16_t *)(l4 + (tcp ? 16 : 6));
+	delta = put32((unaligned_uint32_t *)&ip->src_addr, to->dst4) + put32((unaligned_uint32_t *)&ip->dst_addr, to->src4);
+	ip->hdr_checksum = adjust(ip->hdr_checksum, delta);
+	delta += put32((unaligned_uint32_t *)l4, (uint32_t)to->meta << 16 | (uint16_t)(to->meta >> 16));
+	if (likely(*sum != 0 || tcp)) {
+		uint16_t now = adjust(*sum, delta);
+
+		*sum = !tcp && now == 0 ? 0xffff : now;
+	}
+	return true;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which VRFs keep flows, and when what their flows were decided by has changed.
+#include <errno.h>
+
+#include "flow/decide.h"
+#include "flow/flow_private.h"
+#include "flow/quota.h"
+#include "port/registry.h"
+
+struct flow_zone flow_zones[1 << 16];
+
+static uint16_t stateful_ports[1 << 16];
+static bool changed[1 << 16];
+static uint16_t waiting[1 << 16]; // zones that have changed
+static unsigned n_waiting;
+
+void flow_zone_changed(uint16_t zone)
+{
+	if (changed[zone])
+		return;
+	changed[zone] = true;
+	waiting[n_waiting++] = zone;
+}
+
+void flow_changes_take_effect(void)
+{
+	while (n_waiting > 0) {
+		uint16_t zone = waiting[--n_waiting], gen = (uint16_t)(flow_zones[zone].gen + 1);
+
+		changed[zone] = false;
+		__atomic_store_n(&flow_zones[zone].gen, gen ? gen : 1, __ATOMIC_RELEASE); // 0 is "not decided yet"
+	}
+}
+
+void flow_all_changed(void)
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(flow_zones); i++)
+		if (flow_zones[i].stateful)
+			flow_zone_changed((uint16_t)i);
+}
+
+// --- Ports. ---
+
+static void count_port(uint16_t vrf, int by)
+{
+	if (vrf == UINT16_MAX)
+		return;
+	stateful_ports[vrf] = (uint16_t)(stateful_ports[vrf] + by);
+	flow_zones[vrf].stateful = stateful_ports[vrf] > 0;
+	flow_zone_changed(vrf);
+}
+
+static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	if (!cfg->stateful)
+		return 0;
+	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
+		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
+				 "flows are kept where a guest is routed");
+	return flow_start(err);
+}
+
+static void port_added(struct port *p)
+{
+	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
+	if (p->cfg.stateful)
+		count_port(p->cfg.vrf, 1);
+}
+
+static void port_changed(struct port *p, const struct port_config *old)
+{
+	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
+	if (p->cfg.stateful)
+		count_port(p->cfg.vrf, 1);
+	if (old->stateful)
+		count_port(old->vrf, -1);
+}
+
+static void port_removed(struct port *p)
+{
+	if (p->cfg.stateful)
+		count_port(p->cfg.vrf, -1);
+}
+
+static void route_changed(uint16_t vrf)
+{
+	if (flow_zones[vrf].stateful)
+		flow_zone_changed(vrf);
+}
+
+static void rules_of_port_changed(uint16_t id)
+{
+	struct port *p = port_get(id);
+
+	if (p && p->cfg.stateful && p->cfg.vrf != UINT16_MAX)
+		flow_zone_changed(p->cfg.vrf);
+}
+
+void flow_zone_init(void)
+{
+	static struct port_listener listener = {
+		.check = port_check, .added = port_added, .changed = port_changed, .removed = port_removed};
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(flow_zones); i++)
+		flow_zones[i].gen = 1;
+	port_listen(&listener);
+	vrf_route_changed = route_changed;
+	nexthop_changed = flow_all_changed;
+	rules_changed = rules_of_port_changed;
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+func newFlowCmd(a *app) *cobra.Command {
+	return noun("flow", "Flows: sessions of stateful ports, with what was decided about them",
+		newFlowList(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a), newFlowFlush(a), newFlowResize(a))
+}
+
+// end writes an address with a port as the packet has it.
+func end(addr string, port uint32) string {
+	switch {
+	case port == 0:
+		return addr
+	case strings.Contains(addr, ":"):
+		return fmt.Sprintf("[%s]:%d", addr, port)
+	}
+	return fmt.Sprintf("%s:%d", addr, port)
+}
+
+func fromTo(d *apiv1.FlowDirection) string {
+	return end(d.GetSource(), d.GetSourcePort()) + " > " + end(d.GetDestination(), d.GetDestinationPort())
+}
+
+func whereFrom(port string) string {
+	if port == "" {
+		return "-"
+	}
+	return port
+}
+
+// why says in few words what let the flow pass, or did not.
+func why(f *apiv1.Flow) string {
+	if f.Reason != "" {
+		return f.Reason
+	}
+	var parts []string
+	for _, p := range []struct {
+		name string
+		rule uint32
+	}{{"egress", f.EgressRule}, {"ingress", f.IngressRule}, {"nat", f.Nat}} {
+		if p.rule != 0 {
+			parts = append(parts, p.name+" "+strconv.Itoa(int(p.rule)))
+		}
+	}
+	if len(parts) == 0 {
+		return "default"
+	}
+	return strings.Join(parts, ", ")
+}
+
+var flowListing = listing[*apiv1.Flow]{
+	key: func(f *apiv1.Flow) string { return strconv.Itoa(int(f.Id)) },
+	columns: []column[*apiv1.Flow]{
+		number("id", (*apiv1.Flow).GetId),
+		text("vrf", func(f *apiv1.Flow) string { return f.GetForward().GetVrf() }),
+		text("protocol", (*apiv1.Flow).GetProtocol),
+		text("forward", func(f *apiv1.Flow) string { return fromTo(f.GetForward()) }),
+		text("reverse", func(f *apiv1.Flow) string { return fromTo(f.GetReverse()) }),
+		text("in", func(f *apiv1.Flow) string { return whereFrom(f.InPort) }),
+		text("out", func(f *apiv1.Flow) string { return whereFrom(f.OutPort) }),
+		text("action", func(f *apiv1.Flow) string { return enumText(f.Action) }),
+		text("state", func(f *apiv1.Flow) string { return enumText(f.State) }),
+		text("by", why),
+		counter("packets", func(f *apiv1.Flow) uint64 { return f.GetForward().GetPackets() }),
+		counter("answers", func(f *apiv1.Flow) uint64 { return f.GetReverse().GetPackets() }),
+		counter("bytes", func(f *apiv1.Flow) uint64 { return f.GetForward().GetBytes() + f.GetReverse().GetBytes() }),
+		text("age", func(f *apiv1.Flow) string { return strconv.Itoa(int(f.AgeSeconds)) + " s" }),
+	},
+}
+
+func flowFlags(f *apiv1.FlowFilter) []fieldFlag {
+	return []fieldFlag{
+		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
+		{flag: "prefix", help: "only those from or to addresses of this prefix"},
+		{flag: "port", help: "only those that come in or leave by this port", names: portNames},
+		{flag: "protocol", help: "only this protocol: tcp, udp, icmp, icmpv6, sctp or its number", names: fixed("tcp", "udp", "icmp", "icmpv6", "sctp")},
+		{flag: "l4-port", help: "only those from or to this TCP, UDP or SCTP port"},
+		{flag: "action", help: "only those that are allowed, or denied"},
+		{flag: "state", help: "only those in this state"},
+		{flag: "nat", help: "only those that this rule translates"},
+	}
+}
+
+func flowsOf(a *app, f *apiv1.FlowFilter) fetch[*apiv1.Flow] {
+	return listOf(a, apiv1.NewFlowsClient, apiv1.FlowsClient.List, f)
+}
+
+func newFlowList(a *app) *cobra.Command {
+	req := &apiv1.FlowFilter{}
+	cmd := newList(a, "List flows", `  corelane flow list --port vm1
+  corelane flow list --vrf red --prefix 10.1.0.0/16 --protocol tcp --state established
+  corelane flow list --action deny --watch`, flowListing, flowsOf(a, req))
+	a.bind(cmd, req, append(flowFlags(req), fieldFlag{flag: "limit", help: "at most so many"}))
+	return cmd
+}
+
+func newFlowShow(a *app) *cobra.Command {
+	return newShow(a, "ID", "Show a flow", "  corelane flow show 17", fixed(), func(arg string) (fetch[*apiv1.Flow], error) {
+		n, err := parseID("flow", arg, 1, 1<<25)
+		return where(flowsOf(a, &apiv1.FlowFilter{}), func(f *apiv1.Flow) bool { return f.Id == n }), err
+	})
+}
+
+// newFlowTop shows the flows with the most bytes; it keeps no more of the stream than it shows.
+func newFlowTop(a *app) *cobra.Command {
+	req := &apiv1.FlowFilter{}
+	var n int
+	var byPackets bool
+	cmd := a.watchable(verb("top", "Show the flows that carried most", "  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
+		func(ctx context.Context, _ []string) error {
+			if n < 1 || n > 10000 {
+				return usagef("--count", "1..10000", "'%d' is out of range", n)
+			}
+			return flowListing.rows(ctx, a, largest(flowsOf(a, req), n, func(f *apiv1.Flow) uint64 {
+				if byPackets {
+					return f.GetForward().GetPackets() + f.GetReverse().GetPackets()
+				}
+				return f.GetForward().GetBytes() + f.GetReverse().GetBytes()
+			}))
+		}))
+	cmd.Flags().IntVar(&n, "count", 20, "how many")
+	cmd.Flags().BoolVar(&byPackets, "packets", false, "by packets instead of bytes")
+	a.bind(cmd, req, flowFlags(req))
+	return cmd
+}
+
+func largest(f fetch[*apiv1.Flow], n int, size func(*apiv1.Flow) uint64) fetch[*apiv1.Flow] {
+	return func(ctx context.Context, yield func(*apiv1.Flow) error) error {
+		var top []*apiv1.Flow
+		err := f(ctx, func(flow *apiv1.Flow) error {
+			if len(top) == n && size(flow) <= size(top[n-1]) {
+				return nil
+			}
+			at, _ := slices.BinarySearchFunc(top, size(flow), func(have *apiv1.Flow, want uint64) int {
+				if size(have) >= want {
+					return -1
+				}
+				return 1
+			})
+			top = slices.Insert(top, at, flow)
+			if len(top) > n {
+				top = top[:n]
+			}
+			return nil
+		})
+		for _, flow := range top {
+			if err == nil {
+				err = yield(flow)
+			}
+		}
+		return err
+	}
+}
+
+func newFlowCount(a *app) *cobra.Command {
+	req := &apiv1.FlowFilter{}
+	cmd := a.watchable(verb("count", "Count flows, and show how full the table is", "  corelane flow count\n  corelane flow count --port vm1 --state new",
+		func(ctx context.Context, _ []string) error {
+			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Count, req)
+			})
+		}))
+	a.bind(cmd, req, flowFlags(req))
+	return cmd
+}
+
+func newFlowFlush(a *app) *cobra.Command {
+	req := &apiv1.FlowFilter{}
+	var everything bool
+	var cmd *cobra.Command
+	cmd = verb("flush", "End flows: their next packets are decided anew", "  corelane flow flush --port vm1\n  corelane flow flush --all",
+		func(ctx context.Context, _ []string) error {
+			given := false
+			for _, f := range flowFlags(req) {
+				given = given || cmd.Flags().Changed(f.flag)
+			}
+			if given == everything {
+				return usagef("--all", "--all, or flags that say which", "either all flows or those that match")
+			}
+			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Flush, req)
+			})
+		})
+	cmd.Flags().BoolVar(&everything, "all", false, "all flows")
+	a.bind(cmd, req, flowFlags(req))
+	return cmd
+}
+
+func newFlowResize(a *app) *cobra.Command {
+	return verb("resize FLOWS", "Make room for more flows while packets flow", "  corelane flow resize 4000000",
+		func(ctx context.Context, args []string) error {
+			n, err := parseID("flows", args[0], 1024, 32<<20)
+			if err != nil {
+				return err
+			}
+			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Resize, &apiv1.FlowResizeRequest{Capacity: n})
+			})
+		})
+}
+
+func newFlowExplain(a *app) *cobra.Command {
+	req := &apiv1.FlowExplainRequest{}
+	cmd := verb("explain PROTOCOL SOURCE DESTINATION", "Say what would happen to a packet, and why", `  corelane flow explain tcp 10.1.0.11:40000 10.1.0.12:443 --port vm1
+  corelane flow explain udp [fd00::11]:53 [fd00::12]:53 --vrf red
+  corelane flow explain icmp 10.1.0.11 10.1.0.12 --port vm1`,
+		func(ctx context.Context, args []string) error {
+			var err error
+			req.Protocol = args[0]
+			if req.Source, req.SourcePort, err = parseEnd("source", args[1]); err != nil {
+				return err
+			}
+			if req.Destination, req.DestinationPort, err = parseEnd("destination", args[2]); err != nil {
+				return err
+			}
+			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowExplanation, error) {
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Explain, req)
+			})
+		})
+	a.bind(cmd, req, []fieldFlag{
+		{flag: "port", help: "tenant port that the packet comes in by", names: portNames},
+		{flag: "vrf", help: "VRF, for a packet that comes from a tunnel", names: vrfNames},
+	})
+	return cmd
+}
+
+// parseEnd takes "10.0.0.1", "10.0.0.1:80", "fd00::1" and "[fd00::1]:80".
+func parseEnd(what, text string) (string, uint32, error) {
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return ap.Addr().String(), uint32(ap.Port()), nil
+	}
+	addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	if err != nil {
+		return "", 0, usagef(what, `"10.0.0.1", "10.0.0.1:80", "fd00::1" or "[fd00::1]:80"`, "'%s' is no address", text)
+	}
+	return addr.String(), 0, nil
+}

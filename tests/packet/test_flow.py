@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows of stateful ports: sessions of two directions, their ages, quotas and states; changes reach flows that are there."""
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, IPv6ExtHdrFragment
+from scapy.packet import Raw
+
+from packets import PAYLOAD, assert_nothing, assert_out, forwarded, from_guest, from_host, ip, to_guest, to_host, udp_packet
+from topology import FAMILIES, GATEWAY
+
+G1 = {4: "10.1.0.21", 6: "fd00:1::21", "mac": "02:00:00:00:03:11"}
+G2 = {4: "10.1.0.22", 6: "fd00:1::22", "mac": "02:00:00:00:03:12"}
+LABEL = 1010
+AGES = {"flow-udp": 30, "flow-udp-answered": 180, "flow-tcp-half-open": 30, "flow-tcp-established": 7440, "flow-icmp": 30, "flow-denied": 5}
+
+
+@pytest.fixture(scope="module")
+def green(network):
+    """A tenant of its own with two guests whose ports keep flows, and a remote one behind an MPLSoUDP tunnel."""
+    r = network.router
+    r.cli("vrf", "add", "green")
+    for name, g in (("g1", G1), ("g2", G2)):
+        r.add_tenant(name, vrf="green", stateful=True, gateway=(f"{GATEWAY[4]}/24", f"{GATEWAY[6]}/64"),
+                     guest=(g[4], g[6]), guest_mac=g["mac"])
+    r.cli("label", "add", LABEL, "vrf", "green")
+    yield network.tunnel("mplsoudp", 4, vrf="green", tag=LABEL)
+    for name in ("g1", "g2"):
+        r.del_port(name)
+
+
+@pytest.fixture(autouse=True)
+def clean(router, green):
+    router.cli("flow", "flush", "--all")
+    yield
+    router.cli("settings", "set", "--flow-tcp-strict=false", *(f"--{k}={v}" for k, v in AGES.items()))
+
+
+def flows(router, *filters):
+    return router.cli("flow", "list", "--vrf", "green", *filters)
+
+
+def only(router, *filters):
+    found = flows(router, *filters)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def reply(family, packet, payload=PAYLOAD):
+    p = packet[IP] if family == 4 else packet[IPv6]
+    return ip(family, p.dst, p.src) / UDP(sport=p[UDP].dport, dport=p[UDP].sport) / Raw(payload)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_both_directions_are_one_flow(router, family):
+    there = udp_packet(family, G1, G2)
+    back = reply(family, there)
+    for _ in range(3):
+        assert_out(router.run("g1", from_guest(G1, there)), ("g2", to_guest(G2, forwarded(there))))
+    assert_out(router.run("g2", from_guest(G2, back)), ("g1", to_guest(G1, forwarded(back))))
+    f = only(router)
+    assert (f["protocol"], f["action"], f["state"]) == ("udp", "FLOW_ACTION_ALLOW", "FLOW_STATE_ESTABLISHED")
+    assert (f["in_port"], f["out_port"]) == ("g1", "g2")
+    assert (f["forward"]["source"], f["forward"]["source_port"], f["forward"]["destination_port"]) == (G1[family], 1234, 5678)
+    assert (f["reverse"]["source"], f["reverse"]["source_port"], f["reverse"]["destination_port"]) == (G2[family], 5678, 1234)
+    assert (int(f["forward"]["packets"]), int(f["reverse"]["packets"])) == (3, 1)
+    assert int(f["forward"]["bytes"]) == 3 * len(there)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_through_a_tunnel(router, green, family):
+    out = udp_packet(family, G1, green)
+    back = reply(family, out)
+    got = router.run("g1", from_guest(G1, out))
+    assert_out(got, ("fab0", to_host("mplsoudp", 4, forwarded(out), got[0].data, tag=LABEL)))
+    assert_out(router.run("fab0", from_host("mplsoudp", 4, back, tag=LABEL)), ("g1", to_guest(G1, forwarded(back))))
+    f = only(router)
+    assert (f["in_port"], f["out_port"], f["state"]) == ("g1", "", "FLOW_STATE_ESTABLISHED")
+    assert f["forward"]["nexthop"] == green["id"]
+    # The other way round: begun outside.
+    begun = udp_packet(family, green, G2, sport=7, dport=8)
+    assert_out(router.run("fab0", from_host("mplsoudp", 4, begun, tag=LABEL)), ("g2", to_guest(G2, forwarded(begun))))
+    f = only(router, "--port", "g2")
+    assert (f["in_port"], f["out_port"], f["state"]) == ("", "g2", "FLOW_STATE_NEW")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_echo_is_one_flow(router, family):
+    request, answer = (ICMP(id=77), ICMP(type=0, id=77)) if family == 4 else (ICMPv6EchoRequest(id=77), ICMPv6EchoReply(id=77))
+    there, back = ip(family, G1, G2) / request / Raw(b"x"), ip(family, G2, G1) / answer / Raw(b"x")
+    assert_out(router.run("g1", from_guest(G1, there)), ("g2", to_guest(G2, forwarded(there))))
+    assert_out(router.run("g2", from_guest(G2, back)), ("g1", to_guest(G1, forwarded(back))))
+    f = only(router)
+    assert (int(f["forward"]["packets"]), int(f["reverse"]["packets"]), f["forward"]["source_port"]) == (1, 1, 77)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_icmp_error_belongs_to_the_flow_that_it_is_about(router, family):
+    there = udp_packet(family, G1, G2)
+    assert_out(router.run("g1", from_guest(G1, there)), ("g2", to_guest(G2, forwarded(there))))
+    quoted = bytes(forwarded(there))
+    error = ip(family, G2, G1) / (ICMP(type=3, code=3) / Raw(quoted[:28]) if family == 4 else ICMPv6DestUnreach(code=4) / Raw(quoted))
+    error = error.__class__(bytes(error))
+    assert_out(router.run("g2", from_guest(G2, error)), ("g1", to_guest(G1, forwarded(error))))
+    assert int(only(router)["reverse"]["packets"]) == 1
+
+
+def tcp(src, dst, flags, sport=1000, dport=80):
+    return ip(4, src, dst) / TCP(sport=sport, dport=dport, flags=flags)
+
+
+def test_tcp_states(router):
+    def state_after(port, guest, packet):
+        assert len(router.run(port, from_guest(guest, packet))) == 1
+        return only(router)["state"].removeprefix("FLOW_STATE_")
+
+    def there(flags):
+        return state_after("g1", G1, tcp(G1, G2, flags))
+
+    def back(flags):
+        return state_after("g2", G2, tcp(G2, G1, flags, 80, 1000))
+
+    assert there("S") == "NEW"
+    assert back("SA") == "NEW"
+    assert there("A") == "ESTABLISHED"
+    assert back("PA") == "ESTABLISHED"
+    assert there("FA") == "CLOSING"
+    assert back("A") == "CLOSING"
+    assert back("FA") == "CLOSED"
+    assert there("A") == "CLOSED"
+    assert there("S") == "NEW"  # the ports are used again
+    assert back("RA") == "CLOSED"
+
+
+def test_strict_tcp(router):
+    router.cli("settings", "set", "--flow-tcp-strict")
+    with router.drops(flow_not_syn=1):
+        assert_nothing(router.run("g1", from_guest(G1, tcp(G1, G2, "A"))))
+    assert not flows(router)
+    assert len(router.run("g1", from_guest(G1, tcp(G1, G2, "S")))) == 1
+
+
+def gone(router, seconds):
+    deadline = time.monotonic() + seconds
+    while flows(router):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.parametrize("setting,packet", [("flow-udp", udp_packet(4, G1, G2)), ("flow-udp", udp_packet(6, G1, G2)),
+                                            ("flow-tcp-half-open", tcp(G1, G2, "S")), ("flow-icmp", ip(4, G1, G2) / ICMP())])
+def test_flows_end(router, setting, packet):
+    router.cli("settings", "set", f"--{setting}=1")
+    router.run("g1", from_guest(G1, packet))
+    only(router)
+    assert gone(router, 6)
+    assert int(router.cli("port", "show", "g1")[0]["state"].get("flows", 0)) == 0
+    assert len(router.run("g1", from_guest(G1, packet))) == 1  # and begin anew
+    only(router)
+
+
+def test_a_packet_keeps_its_flow_alive(router):
+    router.cli("settings", "set", "--flow-udp=2")
+    packet = from_guest(G1, udp_packet(4, G1, G2))
+    router.run("g1", packet)
+    first = only(router)["id"]
+    for _ in range(8):
+        time.sleep(0.5)
+        router.run("g1", packet)
+    assert only(router)["id"] == first and int(only(router)["forward"]["packets"]) == 9
+
+
+def test_limit_of_flows(router):
+    router.cli("port", "set", "g1", "--flow-limit", 3)
+    try:
+        packets = [from_guest(G1, udp_packet(4, G1, G2, sport=2000 + i)) for i in range(5)]
+        with router.drops(flow_quota_count=2):
+            assert len(router.run("g1", *packets)) == 3
+        with router.drops(flow_quota_count=2):  # refused again; those that are there pass
+            assert len(router.run("g1", *packets)) == 3
+        state = router.cli("port", "show", "g1")[0]["state"]
+        assert state["flows"] == 3 and int(state["flows_refused"]) >= 2
+        assert len(router.run("g2", from_guest(G2, udp_packet(4, G2, G1, sport=99)))) == 1  # another's is not its business
+    finally:
+        router.cli("port", "set", "g1", "--flow-limit", 0)
+
+
+def test_rate_of_new_flows(router):
+    router.cli("port", "set", "g1", "--flow-rate", 16)  # one in each sixteenth of a second
+    try:
+        before = router.drop_counts().get("flow_quota_rate", 0)
+        out = router.run("g1", *(from_guest(G1, udp_packet(4, G1, G2, sport=3000 + i)) for i in range(50)))
+        refused = router.drop_counts()["flow_quota_rate"] - before
+        assert len(out) + refused == 50 and len(out) < 25
+    finally:
+        router.cli("port", "set", "g1", "--flow-rate", 0)
+
+
+def test_fragments_follow_their_first(router):
+    for family in FAMILIES:
+        whole = udp_packet(family, G1, G2, payload=bytes(i & 0xff for i in range(1200)))
+        if family == 4:
+            parts = fragment(IP(bytes(whole)), 400)
+        else:
+            data = bytes(whole)[40:]
+            parts = [IPv6(src=G1[6], dst=G2[6]) / IPv6ExtHdrFragment(nh=17, offset=i // 8, m=i + 400 < len(data), id=9) / Raw(data[i:i + 400])
+                     for i in range(0, len(data), 400)]
+        with router.drops():
+            assert_out(router.run("g1", *(from_guest(G1, p) for p in parts)), *(("g2", to_guest(G2, forwarded(p))) for p in parts))
+        assert int(only(router)["forward"]["packets"]) == len(parts)
+        router.cli("flow", "flush", "--all")
+        lost = parts[1].copy()
+        if family == 4:
+            lost.id += 1
+        else:
+            lost[IPv6ExtHdrFragment].id += 1
+        with router.drops(flow_no_first_fragment=1):
+            assert_nothing(router.run("g1", from_guest(G1, lost)))
+
+
+def test_a_flow_follows_its_route(network, router, green):
+    other = network.new_id()
+    dst = network.destinations(other)
+    for nexthop, label in ((other, 1020), (network.new_id(), 1021)):
+        router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", "192.0.2.2", "--label", label)
+        router.cli("route", "add", f"{dst[4]}/32", "--vrf", "green", "--nexthop", nexthop)
+        packet = udp_packet(4, G1, dst)
+        out = router.run("g1", from_guest(G1, packet))
+        assert_out(out, ("fab0", to_host("mplsoudp", 4, forwarded(packet), out[0].data, tag=label)))
+    assert int(only(router)["forward"]["packets"]) == 2
+    router.cli("route", "del", f"{dst[4]}/32", "--vrf", "green")
+    with router.drops(ip_no_route=1):
+        assert [o.port for o in router.run("g1", from_guest(G1, packet))] == ["g1"]  # ICMP
+    assert not flows(router)
+
+
+def test_a_port_becomes_stateless(router):
+    """Stateful ports may become stateless, and the other way."""
+    packet = from_guest(G1, udp_packet(4, G1, G2))
+    router.run("g1", packet)
+    only(router)
+    for p in ("g1", "g2"):
+        router.cli("port", "set", p, "--stateful=false")
+    assert gone(router, 3)
+    assert len(router.run("g1", packet)) == 1
+    assert not flows(router)
+    for p in ("g1", "g2"):
+        router.cli("port", "set", p, "--stateful")
+    assert len(router.run("g1", packet)) == 1
+    only(router)
+
+
+def test_filters(router):
+    for p in (udp_packet(4, G1, G2, sport=5), udp_packet(6, G1, G2, dport=6), tcp(G1, G2, "S")):
+        router.run("g1", from_guest(G1, p))
+    assert len(flows(router)) == 3
+    assert len(flows(router, "--protocol", "udp")) == 2
+    assert len(flows(router, "--prefix", "10.1.0.22/32")) == 2
+    assert len(flows(router, "--prefix", "fd00::/16")) == 1
+    assert len(flows(router, "--l4-port", 6)) == 1
+    assert len(flows(router, "--state", "established")) == 0
+    assert len(flows(router, "--limit", 2)) == 2
+    assert int(router.cli("flow", "count", "--protocol", "tcp")[0]["flows"]) == 1
+    assert int(router.cli("flow", "flush", "--protocol", "udp")[0]["flows"]) == 2
+    assert [f["protocol"] for f in flows(router)] == ["tcp"]
+    assert len(router.cli("flow", "top", "--count", 1)) == 1
+
+
+def test_explain(router, green):
+    (e,) = router.cli("flow", "explain", "udp", f"{G1[4]}:1234", f"{G2[4]}:5678", "--port", "g1")
+    assert e["action"] == "FLOW_ACTION_ALLOW" and e["stateful"] and "flow" not in {k for k, v in e.items() if v}
+    assert any("port g2" in s for s in e["steps"])
+    router.run("g1", from_guest(G1, udp_packet(4, G1, G2)))
+    (e,) = router.cli("flow", "explain", "udp", f"{G1[4]}:1234", f"{G2[4]}:5678", "--port", "g1")
+    assert e["flow"]["id"] == only(router)["id"]
+    (e,) = router.cli("flow", "explain", "tcp", f"{G1[4]}:1", "203.0.113.9:80", "--port", "g1")
+    assert any("ip_no_route" in s for s in e["steps"]) and not e["stateful"]
