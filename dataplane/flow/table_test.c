@@ -197,7 +197,7 @@ static double fill(struct flow_table *t, uint32_t *n)
 
 static void load(void **state)
 {
-	static const uint64_t sizes[] = {1000, 2048, 30000, 500000};
+	static const uint64_t sizes[] = {1000, 2048, 30000, 400000};
 	unsigned i, seed, n;
 	double reached;
 
