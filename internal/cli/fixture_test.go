@@ -136,6 +136,17 @@ func fixtureTables(s *apitest.Server) {
 	} {
 		s.Rules.Put(apitest.RuleKey{List: r.List, ID: r.Id}, r)
 	}
+	for _, r := range []*apiv1.NatRule{
+		{Id: 10, Vrf: "red", Kind: &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: "10.1.0.2", Outside: "198.51.100.2"}},
+			Except: []string{"10.0.0.0/8", "172.16.0.0/12"}, Flows: 12},
+		{Id: 20, Vrf: "red", Kind: &apiv1.NatRule_Source{Source: &apiv1.SourceNat{Prefix: "10.1.0.0/16",
+			First: "198.51.100.10", Last: "198.51.100.13", FirstPort: 1024, LastPort: 65535}}, Flows: 3456},
+		{Id: 30, Vrf: "red", Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP, Kind: &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{
+			Address: "2001:db8::1", Port: 443, Backends: []*apiv1.NatBackend{{Address: "fd00::5", Port: 8443, Weight: 1},
+				{Address: "fd00::6", Port: 8443, Weight: 3}}}}},
+	} {
+		s.Nat.Put(r.Id, r)
+	}
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192, Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
 	s.Macs.Put("lan 02:00:00:00:01:01", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:01", Target: &apiv1.Mac_Port{Port: "vm1"}, Learnt: true, AgeSeconds: 12})
 	s.Macs.Put("lan 02:00:00:00:01:02", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:02", Target: &apiv1.Mac_Nexthop{Nexthop: 101}, Remote: "2001:db8::2"})

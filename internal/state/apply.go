@@ -120,6 +120,8 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: m})
 	case *apiv1.Vni:
 		return call(ctx, c, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: m})
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Add, &apiv1.NatAddRequest{Rule: m})
 	case *apiv1.Mac:
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Add, &apiv1.MacAddRequest{Mac: m})
 	case *apiv1.Neighbor:
@@ -146,6 +148,8 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return doAdd(ctx, c, m, true)
 	case *apiv1.Neighbor:
 		return doAdd(ctx, c, m, true)
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Set, &apiv1.NatSetRequest{Rule: m})
 	}
 	return fmt.Errorf("%T cannot be changed", m)
 }
@@ -170,6 +174,8 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewLabelsClient, apiv1.LabelsClient.Del, &apiv1.LabelDelRequest{Label: m.Label})
 	case *apiv1.Vni:
 		return call(ctx, c, apiv1.NewVnisClient, apiv1.VnisClient.Del, &apiv1.VniDelRequest{Vni: m.Vni})
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Del, &apiv1.NatDelRequest{Id: m.Id})
 	case *apiv1.Mac:
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Del, &apiv1.MacDelRequest{Bridge: m.Bridge, Mac: m.Mac})
 	case *apiv1.Neighbor:

@@ -38,6 +38,8 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		l.checkRule(path, n, m)
 	case *apiv1.Nexthop:
 		l.checkNexthop(path, n, m)
+	case *apiv1.NatRule:
+		l.checkNat(path, n, m)
 	}
 }
 
@@ -191,6 +193,7 @@ func (l *loader) finish() {
 	l.portsOfMacs()
 	l.vrfsOfBridges()
 	l.made()
+	l.clashesOfNat()
 	l.twiceRoutes()
 	if l.state.Settings == nil {
 		l.state.Settings = DefaultSettings()

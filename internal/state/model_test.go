@@ -179,6 +179,23 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 				return refuse("nexthop", "member %d of group %s is neither port nor tunnel", member.Nexthop, key)
 			}
 		}
+	case *apiv1.NatRule:
+		var others []*apiv1.NatRule
+		for k, other := range m.objects[section] {
+			if k != key {
+				others = append(others, other.(*apiv1.NatRule))
+			}
+		}
+		if other := newNatIndex(others).clash(o); other != nil {
+			return refuse("rule", "rule %s has what rule %d has", key, other.Id)
+		}
+		var ports []*apiv1.Port
+		for _, p := range m.objects["ports"] {
+			ports = append(ports, p.(*apiv1.Port))
+		}
+		if port := natGuest(o, ports); port != "" {
+			return refuse("rule", "rule %s has an address of port '%s'", key, port)
+		}
 	case *apiv1.Worker:
 		for k, other := range m.objects[section] {
 			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu && w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
@@ -272,6 +289,7 @@ type rulesModel struct{ *model }
 type nexthopsModel struct{ *model }
 type labelsModel struct{ *model }
 type vnisModel struct{ *model }
+type natModel struct{ *model }
 type macsModel struct{ *model }
 type neighborsModel struct{ *model }
 type routesModel struct{ *model }
@@ -455,6 +473,19 @@ func (m vnisModel) List(_ context.Context, _ *apiv1.VniListRequest, s apiv1.Vnis
 	return modelList(m.model, "vnis", s.Send)
 }
 
+func (m natModel) Add(_ context.Context, r *apiv1.NatAddRequest) (*apiv1.NatRule, error) {
+	return modelAdd(m.model, r.Rule, false)
+}
+func (m natModel) Set(_ context.Context, r *apiv1.NatSetRequest) (*apiv1.NatRule, error) {
+	return modelAdd(m.model, r.Rule, true)
+}
+func (m natModel) Del(_ context.Context, r *apiv1.NatDelRequest) (*apiv1.Empty, error) {
+	return m.del("nat", fmt.Sprint(r.Id))
+}
+func (m natModel) List(_ context.Context, _ *apiv1.NatListRequest, s apiv1.Nat_ListServer) error {
+	return modelList(m.model, "nat", s.Send)
+}
+
 func (m macsModel) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
 	return modelAdd(m.model, r.Mac, false)
 }
@@ -547,6 +578,7 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterNexthopsService(server, nexthopsModel{m})
 	apiv1.RegisterLabelsService(server, labelsModel{m})
 	apiv1.RegisterVnisService(server, vnisModel{m})
+	apiv1.RegisterNatService(server, natModel{m})
 	apiv1.RegisterMacsService(server, macsModel{m})
 	apiv1.RegisterNeighborsService(server, neighborsModel{m})
 	apiv1.RegisterRoutesService(server, routesModel{m})

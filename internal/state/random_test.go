@@ -25,6 +25,7 @@ func randomState(r *rand.Rand) *State {
 	g.nexthops()
 	g.flood()
 	g.leaves()
+	g.nat()
 	g.macs()
 	g.routes()
 	g.s.Normalize()
@@ -256,6 +257,43 @@ func (g *generator) leaves() {
 			p := pick(g, g.s.Ports).Name
 			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p, Address: fmt.Sprint("192.0.2.", 50+i),
 				Mac: fmt.Sprint("02:00:00:00:00:0", 1+g.r.IntN(2))})
+		}
+	}
+}
+
+// nat makes rules that often want what others, or guests, have in another state.
+func (g *generator) nat() {
+	if len(g.s.Vrfs) == 0 {
+		return
+	}
+	for id := range uint32(5) {
+		m := &apiv1.NatRule{Id: 1 + id, Vrf: pick(g, g.s.Vrfs).Name, Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP}
+		if g.coin() {
+			m.ExternalVrf = pick(g, g.s.Vrfs).Name
+		}
+		outside, last := fmt.Sprint("198.51.100.", 1+g.r.IntN(4)), ""
+		switch g.r.IntN(4) {
+		case 0:
+			continue
+		case 1:
+			if g.coin() {
+				outside = fmt.Sprint("10.0.0.", 1+g.r.IntN(3)) // which guests have too
+			}
+			m.Kind = &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: "10.9.0.1", Outside: outside}}
+		case 2:
+			if g.coin() {
+				last = "198.51.100.9"
+			}
+			m.Kind = &apiv1.NatRule_Source{Source: &apiv1.SourceNat{Prefix: "10.9.0.0/16", First: outside, Last: last}}
+			m.Except = []string{"10.0.0.0/8", "172.16.0.0/12"}[:g.r.IntN(3)]
+			m.FirstPort = uint32(g.r.IntN(2) * 80)
+		case 3:
+			m.Kind = &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{Address: outside, Port: uint32(80 + g.r.IntN(2)),
+				Backends: []*apiv1.NatBackend{{Address: "10.9.0.2", Weight: uint32(g.r.IntN(3))}}}}
+		}
+		Normalize(m)
+		if newNatIndex(g.s.Nat).clash(m) == nil && natGuest(m, g.s.Ports) == "" {
+			g.s.Nat = append(g.s.Nat, m)
 		}
 	}
 }

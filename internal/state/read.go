@@ -57,6 +57,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "vnis", apiv1.NewVnisClient, apiv1.VnisClient.List, &apiv1.VniListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "nat", apiv1.NewNatClient, apiv1.NatClient.List, &apiv1.NatListRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "macs", apiv1.NewMacsClient, apiv1.MacsClient.List, &apiv1.MacListRequest{},
 				func(m *apiv1.Mac) bool { return !m.Learnt })
 		},

@@ -154,6 +154,28 @@ var rules = map[string]rule{
 	"Vni.vrf":                  {format: nameFormat, ref: "vrfs", required: true},
 	"Vni.bridge":               {format: nameFormat, ref: "bridges", required: true},
 	"Vni.nexthop":              {min: 1, max: 1048575, ref: "nexthops", required: true},
+	"NatRule.id":               {min: 1, max: 1048575, required: true},
+	"NatRule.vrf":              {format: nameFormat, ref: "vrfs", required: true},
+	"NatRule.external_vrf":     {format: nameFormat, ref: "vrfs"},
+	"NatRule.kind":             {required: true},
+	"NatRule.to":               {format: prefixFormat},
+	"NatRule.except":           {format: prefixFormat, unique: true, items: 16},
+	"NatRule.first_port":       {max: 65535},
+	"NatRule.last_port":        {max: 65535},
+	"NatRule.flows":            {readOnly: true},
+	"FloatingNat.inside":       {format: hostFormat, required: true},
+	"FloatingNat.outside":      {format: hostFormat, required: true},
+	"SourceNat.prefix":         {format: prefixFormat, required: true},
+	"SourceNat.first":          {format: hostFormat, required: true},
+	"SourceNat.last":           {format: hostFormat},
+	"SourceNat.first_port":     {min: 1, max: 65535, def: uint32(1024)},
+	"SourceNat.last_port":      {min: 1, max: 65535, def: uint32(65535)},
+	"DestinationNat.address":   {format: hostFormat, required: true},
+	"DestinationNat.port":      {max: 65535},
+	"DestinationNat.backends":  {required: true, items: 64},
+	"NatBackend.address":       {format: hostFormat, required: true},
+	"NatBackend.port":          {max: 65535},
+	"NatBackend.weight":        {min: 1, max: 256, def: uint32(1)},
 	"Mac.bridge":               {format: nameFormat, ref: "bridges", required: true},
 	"Mac.mac":                  {format: macFormat, required: true},
 	"Mac.target":               {required: true},
@@ -191,6 +213,7 @@ var (
 	textFormat   = matchFormat("text on one line", `^[^\n]+$`)
 	macFormat    = &format{`a unicast MAC address such as "02:00:00:00:00:01"`, `^` + octet + `(:` + octet + `){5}$`, canonMac}
 	ipFormat     = &format{`an address such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonIP}
+	hostFormat   = &format{`the address of a host, such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonHost}
 	ifaddrFormat = &format{`an address with its prefix length, such as "192.0.2.1/24"`, `^[0-9A-Fa-f.:]+/[0-9]+$`, canonIfaddr}
 	guestFormat  = &format{`an address such as "10.1.0.2" or a prefix such as "10.1.9.0/24" without host bits`,
 		`^[0-9A-Fa-f.:]+(/[0-9]+)?$`, canonGuest}
@@ -216,6 +239,14 @@ func canonIP(s string) (string, bool) {
 		return "", false
 	}
 	return a.String(), true
+}
+
+func canonHost(s string) (string, bool) {
+	text, ok := canonIP(s)
+	if a, err := netip.ParseAddr(text); err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return "", false
+	}
+	return text, ok
 }
 
 func canonIfaddr(s string) (string, bool) {
@@ -265,6 +296,7 @@ func Normalize(m proto.Message) {
 	if r.Descriptor().Name() == "Port" {
 		normalizePort(r)
 	}
+	normalizeNat(r)
 }
 
 func normalize(r protoreflect.Message) {

@@ -36,6 +36,7 @@ type State struct {
 	Routes    []Route // sorted by CompareRoutes
 	Labels    []*apiv1.Label
 	Vnis      []*apiv1.Vni
+	Nat       []*apiv1.NatRule
 	Macs      []*apiv1.Mac
 	Neighbors []*apiv1.Neighbor
 }
@@ -60,12 +61,12 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "address_groups", "rule_lists", "rules", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "address_groups", "rule_lists", "rules", "ports", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
 var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge",
 	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port",
-	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
+	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "nat": "nat", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
 func newMessage(section string) proto.Message {
@@ -92,6 +93,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Label{}
 	case "vnis":
 		return &apiv1.Vni{}
+	case "nat":
+		return &apiv1.NatRule{}
 	case "routes":
 		return &apiv1.Route{}
 	case "macs":
@@ -127,6 +130,8 @@ func (s *State) add(m proto.Message) {
 		s.Labels = append(s.Labels, m)
 	case *apiv1.Vni:
 		s.Vnis = append(s.Vnis, m)
+	case *apiv1.NatRule:
+		s.Nat = append(s.Nat, m)
 	case *apiv1.Mac:
 		s.Macs = append(s.Macs, m)
 	case *apiv1.Neighbor:
@@ -161,6 +166,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Labels)
 	case "vnis":
 		return messages(s.Vnis)
+	case "nat":
+		return messages(s.Nat)
 	case "macs":
 		return messages(s.Macs)
 	case "neighbors":
@@ -206,6 +213,7 @@ func (s *State) Sort() {
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
 	byKey(s.Vnis, func(m *apiv1.Vni) uint32 { return m.Vni })
+	byKey(s.Nat, func(m *apiv1.NatRule) uint32 { return m.Id })
 	byKey(s.Macs, func(m *apiv1.Mac) string { return keyOf(m) })
 	byKey(s.Neighbors, func(m *apiv1.Neighbor) string { return keyOf(m) })
 	if !slices.IsSortedFunc(s.Routes, CompareRoutes) {
@@ -220,7 +228,7 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 // keyFields name an object within its section.
 var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"},
 	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"},
-	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
+	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "nat": {"id"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 
 var sectionOf = func() map[protoreflect.Name]string {

@@ -40,6 +40,7 @@ type Server struct {
 	Nexthops  Table[uint32, *apiv1.Nexthop]
 	Labels    Table[uint32, *apiv1.Label]
 	Vnis      Table[uint32, *apiv1.Vni]
+	Nat       Table[uint32, *apiv1.NatRule]
 	Bridges   Table[string, *apiv1.Bridge]
 	Macs      Table[string, *apiv1.Mac]
 	Neighbors Table[string, *apiv1.Neighbor]
