@@ -28,10 +28,10 @@ static uint64_t given_back; // by workers and the master, atomic
 
 static struct {
 	rte_spinlock_t lock;
-	uint32_t chains;   // head of the first chain; a chain's head names the next chain
-	uint32_t fresh;    // from here on never used
-	uint32_t capacity; // flows 1..capacity may be used
-	uint32_t filled;   // memory is there for flows below
+	uint32_t chains;            // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
+	uint32_t fresh;             // from here on never used
+	uint32_t capacity;          // flows 1..capacity may be used
+	uint32_t filled;            // memory is there for flows below
 } pool;
 
 // What a free flow's third line holds.
@@ -51,7 +51,7 @@ static int fill(uint32_t capacity)
 	int ret = reserve_fill(flows, from, to);
 
 	if (ret == 0)
-		pool.filled = capacity + 1;
+		pool.filled = RTE_MAX(pool.filled, capacity + 1);
 	return ret;
 }
 
@@ -77,7 +77,6 @@ int flow_init(uint32_t capacity)
 	if (flows == NULL)
 		return -ENOMEM;
 	rte_spinlock_init(&pool.lock);
-	pool.chains = 0;
 	pool.fresh = 1;
 	pool.capacity = capacity;
 	return 0;
@@ -99,7 +98,7 @@ void flow_fini(void)
 	if (flows)
 		reserve_release(flows, (FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
 	flows = NULL;
-	pool.filled = 0;
+	memset(&pool, 0, sizeof(pool));
 	memset(caches, 0, sizeof(caches));
 	given_back = 0;
 }
