@@ -140,13 +140,13 @@ static void forget(const char *name)
 	rcu_poll();
 }
 
-// Few rules are walked, many are compiled: both have to find the same. 30 rules that nothing here matches make them many.
+// Few rules are walked, many are compiled: both have to find the same. 150 rules that nothing here matches make them many.
 static void pad(struct rule_list *l)
 {
 	char line[128];
 	unsigned i;
 
-	for (i = 0; i < 30; i++) {
+	for (i = 0; i < 150; i++) {
 		snprintf(line, sizeof(line), "%u deny --protocol 99 --source %s", 1000 + i,
 			 i % 2 ? "203.0.113.0/24" : "2001:db8:ffff::/48");
 		add(l, line);
