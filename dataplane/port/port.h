@@ -61,7 +61,7 @@ struct port_config {
 	bool stateful;                  // tenant: flows are kept
 	uint8_t source_check;           // enum source_check
 	uint32_t flow_limit, flow_rate; // flows at once and new ones per second, 0 = any number
-	uint16_t rules[2]; // lists (enum rule_direction), 0 = none
+	uint16_t rules[2];              // lists (enum rule_direction), 0 = none
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk
