@@ -5,6 +5,8 @@
 #include "flow/act.h"
 #include "l3/vrf.h"
 
+DROP_REASON(flow_cut_off, "The flow is translated, but the packet's first buffer ends before its checksum.");
+
 static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_t gen, uint8_t tcp_flags)
 {
 	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
@@ -15,8 +17,9 @@ static __rte_always_inline edge_t act(struct rte_mbuf *m, struct pkt_meta *md, f
 {
 	edge_t edge = flow_forward(m, md, e, now, worker, v6);
 
-	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT))
-		flow_translate(m, flow_of(e), e & 1);
+	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT) &&
+	    unlikely(!flow_translate(m, flow_of(e), e & 1)))
+		return drop(m, flow_cut_off);
 	return edge;
 }
 
