@@ -2,7 +2,7 @@
 """Address translation: what a guest of one VRF and a host behind a tunnel into another one see of each other."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
-from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest
 from scapy.packet import Raw
 
 from packets import PAYLOAD, assert_nothing, assert_out, forwarded, from_guest, from_host, ip, to_guest, to_host, udp_packet
