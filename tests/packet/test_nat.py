@@ -38,8 +38,10 @@ def rules(router, wan):
     router.cli("flow", "flush", "--all")
 
 
-def add(router, number, *args):
-    router.cli("nat", "add", number, *args, "--vrf", "inside", "--external-vrf", "wan")
+def add(router, number, kind, *args):
+    if kind != "destination":  # the gateway stays where it is
+        args += ("--except", "fd00:1::/64" if ":" in args[0] else "10.1.0.0/24")
+    router.cli("nat", "add", number, kind, *args, "--vrf", "inside", "--external-vrf", "wan")
 
 
 def flows_of(router, number):
