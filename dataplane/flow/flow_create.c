@@ -20,7 +20,6 @@ DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
-DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
 
 struct work {
@@ -228,7 +227,7 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 		flow_fragment_add(w->worker, &w->p, e, w->now);
 	edge = flow_forward(w->m, w->md, e, w->now, w->worker, v6);
 	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
-		return translate(w, f, dir) ? edge : drop(w->m, flow_untranslatable);
+		return translate(w, f, dir) ? edge : drop_as(w->m, flow_untranslatable);
 	return edge;
 }
 

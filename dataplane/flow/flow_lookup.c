@@ -15,8 +15,9 @@ static __rte_always_inline edge_t act(struct rte_mbuf *m, struct pkt_meta *md, f
 {
 	edge_t edge = flow_forward(m, md, e, now, worker, v6);
 
-	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT))
-		flow_translate(m, flow_of(e), e & 1);
+	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT) &&
+	    unlikely(!flow_translate(m, flow_of(e), e & 1)))
+		return drop_as(m, flow_untranslatable);
 	return edge;
 }
 

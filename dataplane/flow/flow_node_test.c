@@ -189,6 +189,20 @@ static void ages(void **state)
 	assert_string_equal(lookup(&there4, RED0), "flow4_create");
 }
 
+// A worker's clock may have passed the next second when the master's look began before it.
+static void seen_in_the_next_second(void **state)
+{
+	struct flow *f;
+
+	create(&there4, RED0);
+	f = only();
+	f->dir[0].seen = (uint16_t)(flow_now() + 1);
+	f->dir[1].seen = (uint16_t)(flow_now() - 100);
+	usleep(2000);
+	flow_poll();
+	assert_ptr_equal(only(), f);
+}
+
 static void the_table_is_full(void **state)
 {
 	struct packet p = there4;
@@ -215,6 +229,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_wants_flows, begin, end),
 		cmocka_unit_test_setup_teardown(changes_are_seen, begin, end),
 		cmocka_unit_test_setup_teardown(ages, begin, end),
+		cmocka_unit_test_setup_teardown(seen_in_the_next_second, begin, end),
 		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
 	};
 

@@ -28,10 +28,10 @@ static uint64_t given_back; // by workers and the master, atomic
 
 static struct {
 	rte_spinlock_t lock;
-	uint32_t chains;            // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
-	uint32_t fresh;             // from here on never used
-	uint32_t capacity;          // flows 1..capacity may be used
-	uint32_t filled;            // memory is there for flows below
+	uint32_t chains;   // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
+	uint32_t fresh;    // from here on never used
+	uint32_t capacity; // flows 1..capacity may be used
+	uint32_t filled;   // memory is there for flows below
 } pool;
 
 // What a free flow's third line holds.
