@@ -12,7 +12,7 @@ DROP_REASON(flow_denied_ingress,
 	    "A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
 
 // As ip4_hash() and ip6_hash() of the packet: a flow and a packet without one choose the same member of a group.
-uint32_t flow_key_hash(const struct flow_key *k)
+uint32_t flow_spread_hash(const struct flow_key *k)
 {
 	uint64_t tail = k->proto, ports = (uint32_t)k->meta;
 	uint32_t hash;

@@ -30,4 +30,4 @@ struct flow_answer {
 void flow_decide(const struct flow_question *q, struct flow_answer *a);
 // The way to key.dst in its zone. Returns FIB_NONE: none; *nh: NULL when it has gone.
 uint32_t flow_route(const struct flow_key *key, uint32_t hash, const struct nexthop **nh);
-uint32_t flow_key_hash(const struct flow_key *key); // what chooses among a group's members
+uint32_t flow_spread_hash(const struct flow_key *key); // what chooses among a group's members

@@ -92,7 +92,7 @@ static int get_question(const Corelane__V1__FlowExplainRequest *in, struct flow_
 		memcpy(q->key.src6, src.bytes, 16);
 		memcpy(q->key.dst6, dst.bytes, 16);
 	}
-	q->hash = flow_key_hash(&q->key);
+	q->hash = flow_spread_hash(&q->key);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int explain(struct api_call *call, const void *req, void *resp, struct er
 		     e & 1 ? "second" : "first");
 		q.key = flow_of(e)->dir[0].key;
 		q.port = flow_of(e)->port[0];
-		q.hash = flow_key_hash(&q.key);
+		q.hash = flow_spread_hash(&q.key);
 	} else {
 		step(call, out, "flow: none yet: this packet would begin one");
 	}

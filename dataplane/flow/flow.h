@@ -66,7 +66,7 @@ struct flow {
 	uint32_t rule[2];          // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
 	uint32_t nat;              // id of the rule that translates, 0 = none
 	uint32_t created;          // flow_now()
-	uint32_t next;             // free flows: the next one of a chain
+	uint32_t next;             // of a list of ended flows
 	uint32_t other_packets[2]; // counted by workers that are not dir[].owner, atomic
 	uint64_t other_bytes[2];
 } __rte_aligned(64);

@@ -27,13 +27,14 @@ struct work {
 	struct pkt_meta *md;
 	struct flow_packet p;
 	unsigned worker;
-	uint16_t now;
+	uint32_t now;
+	flow_entry_t entry; // that flow_lookup found, 0: none
 };
 
 static struct flow_question question(const struct work *w, const struct flow_key *key, bool first_direction)
 {
 	bool tunnel = w->md->flags & META_FROM_TUNNEL;
-	struct flow_question q = {.key = *key, .hash = flow_key_hash(key)};
+	struct flow_question q = {.key = *key, .hash = flow_spread_hash(key)};
 
 	if (first_direction) {
 		q.port = tunnel ? 0 : w->m->port;
@@ -73,7 +74,7 @@ static void route_back(struct flow *f, uint16_t gen)
 	struct flow_key to = flow_key_reverse(&f->dir[0].key);
 	const struct nexthop *nh;
 
-	f->dir[1].nexthop = flow_route(&to, flow_key_hash(&to), &nh);
+	f->dir[1].nexthop = flow_route(&to, flow_spread_hash(&to), &nh);
 	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
 }
 
@@ -84,7 +85,7 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via)
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
 	struct flow_key out = flow_key_reverse(&f->dir[1].key);
 	struct flow_question q = {
-		.key = f->dir[0].key, .port = f->port[0], .hash = flow_key_hash(&f->dir[0].key), .keep = f->nat ? &out : NULL};
+		.key = f->dir[0].key, .port = f->port[0], .hash = flow_spread_hash(&f->dir[0].key), .keep = f->nat ? &out : NULL};
 	struct flow_answer a;
 
 	if (f->dir[0].gen != gen0) {
@@ -125,56 +126,57 @@ static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_ent
 		if (ret != -EEXIST || flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6))
 			return ret;
 	}
-	return a->nat.ports ? -EADDRNOTAVAIL : ret;
+	return a->nat.rule ? -EADDRNOTAVAIL : ret; // the address is in use towards that peer
 }
 
-static flow_entry_t new_flow(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen,
-			     const struct drop_reason **why)
+// 0, -EEXIST with the flow that was faster (another worker's, the other direction's, an earlier packet's) in *e, or -errno with *why.
+static int new_flow(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen, flow_entry_t *e,
+		    const struct drop_reason **why)
 {
 	struct flow *f = flow_alloc(w->worker);
-	flow_entry_t found;
 	int ret;
 
 	*why = &drop_flow_table_full;
 	if (f == NULL)
-		return 0;
+		return -ENOSPC;
 	f->dir[0].key = q->key;
 	f->dir[0].owner = f->dir[1].owner = (uint8_t)w->worker;
-	f->dir[0].seen = f->dir[1].seen = w->now;
-	f->created = flow_now();
+	f->dir[0].seen = f->dir[1].seen = (uint16_t)w->now;
+	f->created = w->now;
 	f->port[0] = q->port;
 	f->owner = a->owner;
 	apply(f, a, gen, q->via != NULL);
 	f->state = FLOW_LIVE;
-	ret = insert(f, a, q->hash, &found);
+	ret = insert(f, a, q->hash, e);
 	if (likely(ret == 0)) {
+		*e = flow_entry(f, 0);
 		if (a->nat.rule)
 			nat_flow_made(&a->nat);
-		return flow_entry(f, 0);
+		return 0;
 	}
 	flow_put_back(w->worker, f);
-	if (ret == -EEXIST)
-		return found; // another worker, or the other direction, was faster
 	if (ret == -EADDRNOTAVAIL)
 		*why = &drop_flow_nat_exhausted;
-	return 0;
+	return ret;
 }
 
 static edge_t refuse(struct work *w, const struct flow_question *q, const struct drop_reason *why)
 {
-	flow_refused_add(w->worker, &q->key, why, w->now);
+	flow_refused_add(w->worker, &q->key, why, (uint16_t)w->now);
 	return drop_as(w->m, why);
 }
 
+static edge_t known(struct work *w, flow_entry_t e, const bool v6);
 static edge_t act(struct work *w, flow_entry_t e, const bool v6);
 
 static edge_t create(struct work *w, const bool v6)
 {
 	struct flow_question q = question(w, &w->p.key, true);
 	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
-	const struct drop_reason *why = flow_refused(w->worker, &q.key, w->now);
+	const struct drop_reason *why = flow_refused(w->worker, &q.key, (uint16_t)w->now);
 	struct flow_answer a;
 	flow_entry_t e;
+	int ret;
 
 	if (unlikely(why != NULL))
 		return drop_as(w->m, why);
@@ -190,10 +192,11 @@ static edge_t create(struct work *w, const bool v6)
 	why = flow_quota_take(a.owner);
 	if (unlikely(why != NULL))
 		return refuse(w, &q, why);
-	e = new_flow(w, &a, &q, gen, &why);
-	if (e == 0 || flow_of(e)->port[0] != q.port)
-		flow_quota_return(a.owner);
-	return e ? act(w, e, v6) : refuse(w, &q, why);
+	ret = new_flow(w, &a, &q, gen, &e, &why);
+	if (likely(ret == 0))
+		return act(w, e, v6);
+	flow_quota_return(a.owner);
+	return ret == -EEXIST ? known(w, e, v6) : refuse(w, &q, why);
 }
 
 // --- A flow that is there. ---
@@ -224,8 +227,8 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
 		follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
-		flow_fragment_add(w->worker, &w->p, e, w->now);
-	edge = flow_forward(w->m, w->md, e, w->now, w->worker, v6);
+		flow_fragment_add(w->worker, &w->p, e, (uint16_t)w->now);
+	edge = flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
 	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
 		return translate(w, f, dir) ? edge : drop_as(w->m, flow_untranslatable);
 	return edge;
@@ -238,7 +241,7 @@ static flow_entry_t find(struct work *w, const bool v6)
 
 	switch (w->p.kind) {
 	case FLOW_LATER_FRAGMENT:
-		return flow_fragment_find(w->worker, &w->p, w->now);
+		return flow_fragment_find(w->worker, &w->p, (uint16_t)w->now);
 	case FLOW_ICMP_ERROR: // it travels against the packet that it is about
 		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
 			inner = flow_key_reverse(&inner);
@@ -255,13 +258,10 @@ static flow_entry_t find(struct work *w, const bool v6)
 	}
 }
 
-static edge_t create_one(struct work *w, const bool v6)
+static edge_t known(struct work *w, flow_entry_t e, const bool v6)
 {
-	flow_entry_t e = find(w, v6);
 	struct flow *f = flow_of(e);
 
-	if (e == 0)
-		return create(w, v6);
 	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen &&
 	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL)) {
 		flow_end(f);
@@ -270,11 +270,34 @@ static edge_t create_one(struct work *w, const bool v6)
 	return act(w, e, v6);
 }
 
+// What flow_lookup did not find is not looked for again: should it be there by now, its insertion will say so.
+static edge_t create_one(struct work *w, const bool v6)
+{
+	flow_entry_t e = w->p.kind == FLOW_PACKET ? w->entry : find(w, v6);
+
+	return e ? known(w, e, v6) : create(w, v6);
+}
+
+static __rte_always_inline void parse(struct work *w, struct rte_mbuf *m, uint32_t now, const bool v6)
+{
+	struct pkt_meta *md = meta(m);
+
+	w->m = m;
+	w->md = md;
+	w->worker = this_worker->id;
+	w->now = now;
+	w->entry = md->arg;
+	w->p.kind = FLOW_PACKET;
+	w->p.key.addr[1] = w->p.key.addr[2] = w->p.key.addr[3] = 0;
+	if (unlikely(!flow_key_fast(m, md, &w->p.key, &w->p.tcp_flags, v6)))
+		flow_parse(m, md->l3, md->vrf, &w->p);
+}
+
 // Most packets that come here begin a flow: what its insertion will touch is on its way before the first of the batch is decided.
 static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 						const bool v6)
 {
-	uint16_t now = (uint16_t)flow_now();
+	uint32_t now = flow_now();
 	struct work w[AHEAD];
 	unsigned done, i, k;
 	edge_t edges[AHEAD];
@@ -285,8 +308,9 @@ static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct 
 			struct rte_mbuf *m = objs[done + i];
 			struct flow_key back;
 
-			w[i] = (struct work){.m = m, .md = meta(m), .worker = this_worker->id, .now = now};
-			flow_parse(m, w[i].md->l3, w[i].md->vrf, &w[i].p);
+			parse(&w[i], m, now, v6);
+			if (w[i].entry)
+				continue;
 			back = flow_key_reverse(&w[i].p.key);
 			flow_table_prefetch(flow_table, &w[i].p.key);
 			flow_table_prefetch(flow_table, &back);

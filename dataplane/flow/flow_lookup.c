@@ -52,9 +52,10 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 		if (unlikely(bad[i] != NULL))
 			edges[i] = drop_as(pkts[i], bad[i]);
 		else if (unlikely(entries[i] == 0 ||
-				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i])))
+				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i]))) {
+			md->arg = entries[i];
 			edges[i] = FLOW_EDGE_CREATE;
-		else
+		} else
 			edges[i] = act(pkts[i], md, entries[i], now, worker, v6);
 	}
 	node_pass(graph, node, objs, edges, n);

@@ -4,7 +4,7 @@
 
 #include "flow/flow.h"
 
-#define FLOW_BYTES (sizeof(struct flow) + 2 * 64 * 10 / 72 + 1) // of a flow and its two slots at a load of 0.9
+#define FLOW_BYTES (sizeof(struct flow) + sizeof(uint32_t) + 2 * 64 * 10 / 72 + 1) // of a flow and its two slots at a load of 0.9
 
 // Master: these flows are seen by nobody any more; linked by .next, the number of the first one as a pointer.
 void flow_free_list(void *head);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of flows. Free ones lie in chains of up to CHAIN; each worker keeps one chain at hand, so workers meet once in CHAIN flows.
+// The memory of flows. The numbers of free ones lie on a stack; each worker has some at hand, so workers meet once in TAKE flows.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +12,14 @@
 #include "flow/flow_private.h"
 #include "worker/worker.h"
 
-#define CHAIN 64u
+#define TAKE 64u
+#define AT_HAND (2 * TAKE)
+#define FLOWS_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow))
+#define FREE_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(uint32_t))
 
-struct cache {
-	uint32_t head;
+struct cache {          // of one worker
 	uint64_t taken; // flows handed out: worker rw, master ro
+	uint32_t n, free[AT_HAND];
 } __rte_cache_aligned;
 
 struct flow *flows;
@@ -28,28 +31,20 @@ static uint64_t given_back; // by workers and the master, atomic
 
 static struct {
 	rte_spinlock_t lock;
-	uint32_t chains;   // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
+	uint32_t *free; // numbers of those that were in use before
+	uint32_t n_free;
 	uint32_t fresh;    // from here on never used
 	uint32_t capacity; // flows 1..capacity may be used
 	uint32_t filled;   // memory is there for flows below
 } pool;
-
-// What a free flow's third line holds.
-static uint32_t *next_in_chain(uint32_t i)
-{
-	return &flows[i].next;
-}
-
-static uint32_t *next_chain(uint32_t i)
-{
-	return &flows[i].created;
-}
 
 static int fill(uint32_t capacity)
 {
 	uint64_t from = (uint64_t)pool.filled * sizeof(struct flow), to = ((uint64_t)capacity + 1) * sizeof(struct flow);
 	int ret = reserve_fill(flows, from, to);
 
+	if (ret == 0)
+		ret = reserve_fill(pool.free, pool.filled * sizeof(pool.free[0]), (capacity + 1ull) * sizeof(pool.free[0]));
 	if (ret == 0)
 		pool.filled = RTE_MAX(pool.filled, capacity + 1);
 	return ret;
@@ -73,9 +68,12 @@ int flow_init(uint32_t capacity)
 	flow_secret_init(NULL);
 	flow_tsc_hz = rte_get_tsc_hz();
 	flow_tsc_start = rte_rdtsc();
-	flows = reserve_range((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
-	if (flows == NULL)
+	flows = reserve_range(FLOWS_BYTES);
+	pool.free = reserve_range(FREE_BYTES);
+	if (flows == NULL || pool.free == NULL) {
+		flow_fini();
 		return -ENOMEM;
+	}
 	rte_spinlock_init(&pool.lock);
 	pool.fresh = 1;
 	pool.capacity = capacity;
@@ -96,7 +94,9 @@ void flow_fini(void)
 	flow_table_destroy(flow_table);
 	flow_table = NULL;
 	if (flows)
-		reserve_release(flows, (FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
+		reserve_release(flows, FLOWS_BYTES);
+	if (pool.free)
+		reserve_release(pool.free, FREE_BYTES);
 	flows = NULL;
 	memset(&pool, 0, sizeof(pool));
 	memset(caches, 0, sizeof(caches));
@@ -146,21 +146,36 @@ uint32_t flow_count(void)
 	return (uint32_t)(n - __atomic_load_n(&given_back, __ATOMIC_RELAXED));
 }
 
-static void take_chain(struct cache *c)
+// Those that were in use last are used next: they are the likeliest to be in a cache.
+static void take(struct cache *c)
 {
-	rte_spinlock_lock(&pool.lock);
-	if (pool.chains != 0) {
-		c->head = pool.chains;
-		pool.chains = *next_chain(c->head);
-	} else {
-		uint32_t i, first = pool.fresh, n = RTE_MIN(CHAIN, pool.capacity + 1 - first);
+	uint32_t i, n, first;
 
-		for (i = 0; i < n; i++)
-			*next_in_chain(first + i) = i + 1 < n ? first + i + 1 : 0;
-		c->head = n ? first : 0;
-		__atomic_store_n(&pool.fresh, first + n, __ATOMIC_RELEASE);
-	}
+	rte_spinlock_lock(&pool.lock);
+	n = RTE_MIN(TAKE, pool.n_free);
+	pool.n_free -= n;
+	memcpy(&c->free[c->n], &pool.free[pool.n_free], n * sizeof(c->free[0]));
+	c->n += n;
+	first = pool.fresh;
+	n = RTE_MIN(TAKE - n, pool.capacity + 1 - first);
+	for (i = n; i-- > 0;)
+		c->free[c->n++] = first + i;
+	__atomic_store_n(&pool.fresh, first + n, __ATOMIC_RELEASE);
 	rte_spinlock_unlock(&pool.lock);
+}
+
+void flow_alloc_prefetch(unsigned worker, unsigned n)
+{
+	struct cache *c = &caches[worker];
+	unsigned i;
+
+	if (c->n < n && c->n <= AT_HAND - TAKE)
+		take(c);
+	for (i = c->n; i-- > 0 && n-- > 0;) {
+		prefetch_write(&flows[c->free[i]].dir[0]);
+		prefetch_write(&flows[c->free[i]].dir[1]);
+		prefetch_write(&flows[c->free[i]].state);
+	}
 }
 
 struct flow *flow_alloc(unsigned worker)
@@ -168,26 +183,14 @@ struct flow *flow_alloc(unsigned worker)
 	struct cache *c = &caches[worker];
 	struct flow *f;
 
-	if (c->head == 0)
-		take_chain(c);
-	if (c->head == 0)
+	if (unlikely(c->n == 0))
+		take(c);
+	if (unlikely(c->n == 0))
 		return NULL;
-	f = &flows[c->head];
-	c->head = f->next;
+	f = &flows[c->free[--c->n]];
 	c->taken++;
 	memset(f, 0, sizeof(*f));
 	return f;
-}
-
-// Chains are followed by their links: a flow's third line has to be here before the next one is known.
-void flow_alloc_prefetch(unsigned worker, unsigned n)
-{
-	uint32_t i = caches[worker].head;
-
-	for (; i != 0 && n > 0; n--, i = flows[i].next) {
-		prefetch_write(&flows[i].dir[0]);
-		prefetch_write(&flows[i].dir[1]);
-	}
 }
 
 void flow_put_back(unsigned worker, struct flow *f)
@@ -195,34 +198,19 @@ void flow_put_back(unsigned worker, struct flow *f)
 	struct cache *c = &caches[worker];
 
 	f->state = FLOW_FREE;
-	f->next = c->head;
-	c->head = (uint32_t)(f - flows);
+	c->free[c->n++] = (uint32_t)(f - flows); // there is room: it came from here
 	c->taken--;
-}
-
-// --- Master: what has been killed goes back after a grace period, in whole chains. ---
-
-static void give_back_chain(uint32_t head)
-{
-	rte_spinlock_lock(&pool.lock);
-	*next_chain(head) = pool.chains;
-	pool.chains = head;
-	rte_spinlock_unlock(&pool.lock);
 }
 
 void flow_free_list(void *list)
 {
-	uint32_t i = (uint32_t)(uintptr_t)list, head = 0, n = 0, next;
+	uint32_t i, n = 0;
 
-	for (; i != 0; i = next) {
-		next = flows[i].next;
+	rte_spinlock_lock(&pool.lock);
+	for (i = (uint32_t)(uintptr_t)list; i != 0; i = flows[i].next, n++) {
 		flows[i].state = FLOW_FREE;
-		*next_in_chain(i) = head;
-		head = i;
-		if (++n % CHAIN == 0 || next == 0) {
-			give_back_chain(head);
-			head = 0;
-		}
+		pool.free[pool.n_free++] = i;
 	}
+	rte_spinlock_unlock(&pool.lock);
 	__atomic_add_fetch(&given_back, n, __ATOMIC_RELAXED);
 }

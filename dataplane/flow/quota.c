@@ -28,6 +28,9 @@ static struct refused {
 	uint16_t since;
 } refused[WORKER_MAX][REFUSED_SLOTS]; // of each worker its own
 
+static bool refusing[WORKER_MAX]; // anything is remembered
+static uint16_t last_refused[WORKER_MAX];
+
 static uint64_t hash_of(const struct flow_key *k)
 {
 	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
@@ -67,9 +70,15 @@ void flow_quota_return(uint16_t port)
 
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
 {
-	uint64_t hash = hash_of(key);
-	const struct refused *r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
+	const struct refused *r;
+	uint64_t hash;
 
+	if (likely((uint16_t)(now - last_refused[worker]) >= REFUSED_SECONDS && refusing[worker]))
+		refusing[worker] = false;
+	if (likely(!refusing[worker]))
+		return NULL;
+	hash = hash_of(key);
+	r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
 	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS ? r->why : NULL;
 }
 
@@ -77,6 +86,8 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 {
 	uint64_t hash = hash_of(key);
 
+	refusing[worker] = true;
+	last_refused[worker] = now;
 	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now};
 }
 

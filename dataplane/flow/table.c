@@ -13,10 +13,8 @@ void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
 	const struct flow_view *v = rcu_read(t->view);
 	const struct flow_array *a = v->next ? v->next : v->now;
 	uint64_t hash = flow_key_hash(key);
-	uint32_t first = flow_first(a, hash);
 
-	prefetch_write(&a->b[first]);
-	prefetch_write(&a->b[flow_other(a, first, flow_sig(hash))]);
+	prefetch_write(&a->b[flow_first(a, hash)]);
 }
 
 static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
@@ -48,6 +46,45 @@ static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry
 	return 0;
 }
 
+// The usual case, with two locks instead of four: both keys find room in their first bucket, and neither can be in its second one.
+// -EAGAIN: that is not so.
+static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_t *found)
+{
+	const struct flow_view *view = rcu_read(t->view);
+	struct flow_bucket *b[2];
+	unsigned i, n = l->n_spots;
+	struct flow_slot slot[2];
+	int at, ret = 0;
+
+	if (unlikely(view->next != NULL))
+		return -EAGAIN;
+	l->n_locks = 0;
+	for (i = 0; i < n; i++) {
+		b[i] = &view->now->b[flow_first(view->now, l->spot[i].hash)];
+		flow_lock_add(l, b[i]);
+	}
+	for (i = 0; i < l->n_locks; i++)
+		rte_spinlock_lock(&l->lock[i]->lock);
+	if (unlikely(rcu_read(t->view) != view))
+		ret = -EAGAIN;
+	for (i = 0; i < n && ret == 0; i++) {
+		at = flow_slot_of_key(b[i], l->spot[i].sig, l->spot[i].key);
+		if (unlikely(at >= 0)) {
+			*found = b[i]->entry[at] & ~FLOW_SECOND;
+			ret = -EEXIST;
+		} else if (unlikely(b[i]->moved & flow_moved_bit(l->spot[i].hash)) ||
+			   unlikely(!flow_bucket_slot(b[i], i ? &slot[0] : NULL, &slot[i]))) {
+			ret = -EAGAIN;
+		}
+	}
+	for (i = 0; i < n && ret == 0; i++)
+		flow_slot_set(b[i], slot[i].i, l->spot[i].sig, l->spot[i].entry);
+	flow_unlock(l);
+	if (ret == 0)
+		__atomic_add_fetch(&t->used, n, __ATOMIC_RELAXED);
+	return ret;
+}
+
 static void spots(struct flow_locked *l, flow_entry_t a, flow_entry_t b)
 {
 	l->n_spots = b ? 2 : 1;
@@ -64,6 +101,9 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 	int ret;
 
 	spots(&l, a, b);
+	ret = insert_first(t, &l, found);
+	if (likely(ret != -EAGAIN))
+		return ret;
 	for (tries = 0; tries < TRIES; tries++) {
 		flow_lock(t, &l);
 		ret = insert_locked(t, &l, found, &full, slot);
@@ -76,12 +116,46 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 	return -EAGAIN;
 }
 
+// False: it is not in its first bucket.
+static bool remove_first(struct flow_table *t, const struct flow_spot *s)
+{
+	const struct flow_view *view = rcu_read(t->view);
+	struct flow_bucket *b = &view->now->b[flow_first(view->now, s->hash)];
+	unsigned match;
+	bool done = false;
+
+	if (unlikely(view->next != NULL))
+		return false;
+	rte_spinlock_lock(&b->lock);
+	if (likely(rcu_read(t->view) == view)) {
+		for (match = flow_match(b, s->sig); match && !done; match &= match - 1) {
+			done = b->entry[__builtin_ctz(match)] == s->entry;
+			if (done)
+				flow_slot_clear(b, (unsigned)__builtin_ctz(match));
+		}
+	}
+	rte_spinlock_unlock(&b->lock);
+	return done;
+}
+
 void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b)
 {
 	struct flow_locked l;
 	unsigned i, k, n = 0;
 
 	spots(&l, a, b);
+	for (i = 0; i < l.n_spots; i++) {
+		if (remove_first(t, &l.spot[i])) {
+			n++;
+			l.spot[i] = l.spot[--l.n_spots]; // looked at next
+			i--;
+		}
+	}
+	if (n > 0)
+		__atomic_sub_fetch(&t->used, n, __ATOMIC_RELAXED);
+	if (l.n_spots == 0)
+		return;
+	n = 0;
 	flow_lock(t, &l);
 	for (i = 0; i < l.n_spots; i++)
 		for (k = 0; k < l.n_arrays; k++)

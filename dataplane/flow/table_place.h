@@ -152,22 +152,22 @@ struct flow_slot {
 	unsigned i;
 };
 
+static inline bool flow_bucket_slot(struct flow_bucket *b, const struct flow_slot *taken, struct flow_slot *slot)
+{
+	unsigned match = flow_match(b, 0);
+
+	if (taken && taken->bucket == b)
+		match &= ~(1u << taken->i);
+	if (match == 0)
+		return false;
+	*slot = (struct flow_slot){b, (unsigned)__builtin_ctz(match)};
+	return true;
+}
+
 // A free slot that is not `taken`: in the first bucket if there is one.
 static inline bool flow_place_slot(const struct flow_place *p, const struct flow_slot *taken, struct flow_slot *slot)
 {
-	struct flow_bucket *const b[2] = {p->first, p->second};
-	unsigned k, match;
-
-	for (k = 0; k < 2; k++) {
-		match = flow_match(b[k], 0);
-		if (taken && taken->bucket == b[k])
-			match &= ~(1u << taken->i);
-		if (match) {
-			*slot = (struct flow_slot){b[k], (unsigned)__builtin_ctz(match)};
-			return true;
-		}
-	}
-	return false;
+	return flow_bucket_slot(p->first, taken, slot) || flow_bucket_slot(p->second, taken, slot);
 }
 
 static inline void flow_place_set(const struct flow_place *p, const struct flow_spot *s, const struct flow_slot *slot)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// New flows: cycles that flow4_create takes for each, while the table fills.
+//
+//	flow_create_bench [FLOWS]    default 1,000,000; prints the median of each tenth of the way
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_graph_worker.h>
+#include <rte_ip.h>
+
+#include "base/rcu.h"
+#include "flow/flow.h"
+#include "main/router_fixture.h"
+
+#define BATCH_SIZE 256
+#define PARTS 10
+
+static struct rte_mbuf *pkts[BATCH_SIZE];
+
+static void stateful(uint32_t capacity)
+{
+	struct port_config cfg = router_config(RED0);
+	struct error err = {0};
+
+	cfg.stateful = true;
+	if (flow_set_capacity(capacity, &err) < 0) {
+		fprintf(stderr, "flow_create_bench: %s\n", err.message);
+		exit(2);
+	}
+	router_set(RED0, &cfg);
+	flow_changes_take_effect();
+}
+
+// Flow number n: spread as an attacker's or a crawler's would be.
+static void become(struct rte_mbuf *m, uint32_t n)
+{
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod(m, struct rte_ipv4_hdr *);
+
+	ip->dst_addr = rte_cpu_to_be_32(0xac100000 | n >> 10); // 172.16.0.0/12
+	ip->time_to_live = 64;
+	*(uint16_t *)(ip + 1) = rte_cpu_to_be_16((uint16_t)(1024 + (n & 1023)));
+	meta(m)->hash = 0;
+	meta(m)->flags = 0;
+	meta(m)->l3 = 0;
+	router_checksum4(m, 0);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double part(const struct rte_node *node, uint32_t from, uint32_t to)
+{
+	unsigned i, n = 0, rounds = (to - from) / BATCH_SIZE;
+	double *spent = calloc(rounds, sizeof(*spent)), median;
+	uint64_t before;
+
+	for (; n < rounds; n++) {
+		for (i = 0; i < BATCH_SIZE; i++)
+			become(pkts[i], from + n * BATCH_SIZE + i);
+		before = node->total_cycles;
+		if (node_test_run("flow4_create", pkts, BATCH_SIZE) != BATCH_SIZE || strcmp(node_test_outs[0].edge, "drop") == 0) {
+			fprintf(stderr, "flow4_create refuses: %s\n", node_test_reason(pkts[0]));
+			exit(1);
+		}
+		spent[n] = (double)(node->total_cycles - before) / BATCH_SIZE;
+	}
+	qsort(spent, rounds, sizeof(*spent), compare);
+	median = spent[rounds / 2];
+	free(spent);
+	return median;
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t flows_wanted = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000, i;
+	const struct rte_node *node;
+
+	if (flows_wanted < PARTS * BATCH_SIZE || flows_wanted > FLOW_CAPACITY_MAX / 2) {
+		fprintf(stderr, "flow_create_bench: FLOWS is %u to %u\n", PARTS * BATCH_SIZE, FLOW_CAPACITY_MAX / 2);
+		return 2;
+	}
+	if (router_setup(NULL) < 0)
+		return 1;
+	stateful(flows_wanted * 5 / 4);
+	router_route("red", "172.16.0.0/12", VIA0);
+	for (i = 0; i < BATCH_SIZE; i++) {
+		pkts[i] = router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "172.16.0.1"});
+		pkts[i]->port = RED0;
+	}
+	node_test_run("flow4_create", pkts, 1); // makes its graph
+	node = rte_graph_node_get_by_name("node_test", "flow4_create");
+	printf("flows       cycles per new flow   Msessions/s at %.1f GHz\n", (double)rte_get_tsc_hz() / 1e9);
+	for (i = 0; i < PARTS; i++) {
+		double cycles = part(node, flows_wanted / PARTS * i, flows_wanted / PARTS * (i + 1));
+
+		printf("%-11u %19.0f   %23.2f\n", flow_count(), cycles, (double)rte_get_tsc_hz() / cycles / 1e6);
+	}
+	return 0;
+}
