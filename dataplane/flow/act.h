@@ -24,6 +24,9 @@ static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, 
 	}
 }
 
+// The second half of flow_forward(): whether a flow that is denied or metered lets a packet pass. Else md->reason says why not.
+bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t bytes);
+
 // The packet's flow is decided and up to date.
 static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,
 					       unsigned worker, const bool v6)
@@ -33,9 +36,7 @@ static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_me
 
 	d->seen = now;
 	flow_count_packet(f, e & 1, worker, m->pkt_len - md->l3);
-	if (unlikely(d->flags & FLOW_DENY)) {
-		md->reason = f->reason;
+	if (unlikely(d->flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, md, m->pkt_len - md->l3))
 		return EDGE_DROP;
-	}
 	return forward_by(m, md, rcu_read(nexthop_table[d->nexthop]), rte_pktmbuf_mtod_offset(m, void *, md->l3), v6);
 }

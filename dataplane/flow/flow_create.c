@@ -48,21 +48,38 @@ static uint8_t flow_watch(const struct flow *f)
 	return f->dir[0].key.proto == IPPROTO_TCP && f->tcp != TCP_ESTABLISHED ? FLOW_WATCH : 0;
 }
 
+// Whether packets of the flow have to be asked for: by a meter of a rule, or of one of its ports.
+static uint8_t flow_metered(const struct flow *f)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		const struct port_fwd *p = f->port[i] ? rcu_read(port_fwds[f->port[i]]) : NULL;
+
+		if (f->meter[i] || (p && (p->egress_meter || p->ingress_meter)))
+			return FLOW_METER;
+	}
+	return 0;
+}
+
 // Writes what was decided into both directions; gen: the zone's when the question was asked.
 static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
-	uint8_t deny = a->deny ? FLOW_DENY : 0;
+	uint8_t deny = a->deny ? FLOW_DENY : 0, metered;
 	unsigned i;
 
 	f->reason = a->deny ? a->deny->id : 0;
 	f->port[1] = a->out_port;
 	f->rule[0] = a->egress.rule;
 	f->rule[1] = a->ingress.rule;
+	f->meter[0] = a->egress.meter;
+	f->meter[1] = a->ingress.meter;
 	f->nat = a->nat.rule;
+	metered = flow_metered(f);
 	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)
 		f->dir[i].flags =
-			(uint8_t)(flow_watch(f) | deny | (a->nat.rule ? FLOW_NAT : 0) |
+			(uint8_t)(flow_watch(f) | deny | metered | (a->nat.rule ? FLOW_NAT : 0) |
 				  (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) | (fixed && i == 0 ? FLOW_FIXED : 0));
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
@@ -286,11 +303,13 @@ static edge_t create_one(struct work *w, const bool v6)
 static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 						const bool v6)
 {
-	uint16_t now = (uint16_t)flow_now();
+	uint64_t tsc = rte_rdtsc();
+	uint16_t now = (uint16_t)flow_seconds(tsc);
 	struct work w[AHEAD];
 	unsigned done, i, k;
 	edge_t edges[AHEAD];
 
+	this_worker->tsc = tsc;
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, AHEAD);
 		for (i = 0; i < k; i++) {

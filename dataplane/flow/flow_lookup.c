@@ -61,9 +61,11 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 
 static __rte_always_inline uint16_t lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, const bool v6)
 {
-	uint16_t now = (uint16_t)flow_now();
+	uint64_t tsc = rte_rdtsc();
+	uint16_t now = (uint16_t)flow_seconds(tsc);
 	unsigned done, k;
 
+	this_worker->tsc = tsc;
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, (unsigned)NODE_CHUNK);
 		lookup_chunk(graph, node, objs + done, k, now, v6);

@@ -32,6 +32,7 @@
 #include "main/options.h"
 #include "main/system.h"
 #include "overlay/overlay.h"
+#include "policy/meter.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
 #include "worker/punt.h"
@@ -98,6 +99,7 @@ static int start_tables(const struct options *o, struct error *err)
 	if (flow_init(o->flows) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no address range for flows");
 	flow_zone_init();
+	meter_init();
 	api_settle = flow_changes_take_effect;
 	return underlay_init(err);
 }

@@ -56,8 +56,9 @@ struct port_config {
 	unsigned n_guests;
 	bool proxy_arp, no_gateway_echo;
 	uint32_t mss_clamp;
-	bool stateful;                  // tenant: flows are kept
-	uint32_t flow_limit, flow_rate; // flows at once and new ones per second, 0 = any number
+	bool stateful;                        // tenant: flows are kept
+	uint32_t flow_limit, flow_rate;       // flows at once and new ones per second, 0 = any number
+	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): of what the guest sends and receives
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk

@@ -8,6 +8,7 @@
 #include "l2/bridge.h"
 #include "l3/vrf.h"
 #include "main/api.h"
+#include "policy/meter.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
 #include "port/registry.h"
@@ -109,6 +110,16 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
+static int get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
+{
+	struct meter *m = *name ? meter_find_err(name, field, err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	*out = m ? m->id : 0;
+	return 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
@@ -151,15 +162,20 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
+	if (strcmp(field, "egress_meter") == 0)
+		return get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+	if (strcmp(field, "ingress_meter") == 0)
+		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, egress_meter, ingress_meter",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",       "disabled",           "vlan",      "addresses",       "vrf",
-				       "bridge",    "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp", "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate"};
+static const char *const settable[] = {"mtu",          "disabled",           "vlan",      "addresses",       "vrf",
+				       "bridge",       "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
+				       "mss_clamp",    "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate",
+				       "egress_meter", "ingress_meter"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -196,6 +212,13 @@ static char *put_mac(struct api_call *call, const struct rte_ether_addr *mac)
 	char text[18];
 
 	return rte_is_zero_ether_addr(mac) ? api_strdup(call, "") : api_strdup(call, mac_format(mac, text));
+}
+
+static char *put_meter(struct api_call *call, uint16_t id)
+{
+	const struct meter *m = meter_get(id);
+
+	return api_strdup(call, m ? m->cfg.name : "");
 }
 
 static void put_device(struct api_call *call, const struct port_config *c, PbPort *out)
@@ -312,6 +335,8 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->stateful = c->stateful;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
+	out->egress_meter = put_meter(call, c->egress_meter);
+	out->ingress_meter = put_meter(call, c->ingress_meter);
 	put_state(call, p, out);
 }
 

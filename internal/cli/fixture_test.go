@@ -128,6 +128,9 @@ func fixtureTables(s *apitest.Server) {
 	s.Labels.Put(2002, &apiv1.Label{Label: 2002, Target: &apiv1.Label_Nexthop{Nexthop: 7}, Uniform: true})
 	s.Vnis.Put(5001, &apiv1.Vni{Vni: 5001, Target: &apiv1.Vni_Bridge{Bridge: "lan"}})
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192, Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
+	s.Meters.Put("gold", &apiv1.Meter{Name: "gold", BitRate: 1000000000, State: &apiv1.MeterState{Burst: 6250000, Users: 2,
+		PassedPackets: 1000, PassedBytes: 1400000, DroppedPackets: 3, DroppedBytes: 4200}})
+	s.Meters.Put("few", &apiv1.Meter{Name: "few", PacketRate: 100, BurstPackets: 10, State: &apiv1.MeterState{Burst: 10}})
 	s.Macs.Put("lan 02:00:00:00:01:01", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:01", Target: &apiv1.Mac_Port{Port: "vm1"}, Learnt: true, AgeSeconds: 12})
 	s.Macs.Put("lan 02:00:00:00:01:02", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:02", Target: &apiv1.Mac_Nexthop{Nexthop: 101}, Remote: "2001:db8::2"})
 	s.Neighbors.Put("fab0 192.0.2.2", &apiv1.Neighbor{Port: "fab0", Address: "192.0.2.2", Mac: "02:00:00:00:00:02", Status: apiv1.NeighborStatus_NEIGHBOR_REACHABLE, AgeSeconds: 3})

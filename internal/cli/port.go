@@ -51,6 +51,8 @@ var portFlags = []fieldFlag{
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
 	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
 	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
+	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
+	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
 }
 
 var portAddFlags = []fieldFlag{

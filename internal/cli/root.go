@@ -55,6 +55,7 @@ func (a *app) commands() []*cobra.Command {
 		newLabelCmd(a),
 		newVniCmd(a),
 		newFlowCmd(a),
+		newMeterCmd(a),
 		newBridgeCmd(a),
 		newMacCmd(a),
 		newNeighborCmd(a),

@@ -87,6 +87,8 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: m})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: m})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Add, &apiv1.MeterAddRequest{Meter: m})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: m})
 	case *apiv1.Nexthop:
@@ -111,6 +113,8 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: m, Fields: fields})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: m, Fields: fields})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Set, &apiv1.MeterSetRequest{Meter: m, Fields: fields})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: m, Fields: fields})
 	case *apiv1.Nexthop:
@@ -129,6 +133,8 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Del, &apiv1.VrfDelRequest{Name: m.Name})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: m.Name})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: m.Name})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: m.Name})
 	case *apiv1.Nexthop:

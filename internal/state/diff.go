@@ -36,6 +36,7 @@ func Diff(want, have *State) []Op {
 
 	d.addVrfs()
 	d.bridges()
+	d.meters()
 	d.ports()
 	d.nexthops()
 	d.flood()
@@ -46,6 +47,7 @@ func Diff(want, have *State) []Op {
 	d.putLeaves("neighbors")
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
+	d.delUnwanted("meters")
 	d.delNexthops(true)
 	return d.ops
 }

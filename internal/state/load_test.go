@@ -179,6 +179,12 @@ func TestLoadErrors(t *testing.T) {
 		{"multicast MAC", "neighbors: [{port: p, address: 192.0.2.1, mac: \"01:00:5e:00:00:01\"}]\n", "is not accepted; valid: a unicast MAC"},
 		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n", "ports[0].proxy_arp: a fabric port does not have it"},
 		{"tenant of nobody", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n", "ports[0]: a tenant port belongs to a tenant; valid: vrf, bridge or both"},
+		{"meter without rate", "meters: [{name: a}]\n", "f:1:10: meters[0]: a meter needs a rate; valid: bit_rate or packet_rate"},
+		{"meter of two kinds", "meters: [{name: a, bit_rate: 8000, packet_rate: 1}]\n", "meters[0].packet_rate: a meter limits bits or packets, not both"},
+		{"burst of the other kind", "meters: [{name: a, packet_rate: 1, burst_bytes: 9600}]\n", "meters[0].burst_bytes: the meter limits packets; valid: burst_packets"},
+		{"slow meter", "meters: [{name: a, bit_rate: 1}]\n", "f:1:30: meters[0].bit_rate: '1' is out of range; valid: 8000 to 1000000000000"},
+		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
+			"ports[0].egress_meter: meters limit flows, which this port does not keep; valid: stateful: true"},
 		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n" +
 			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n", "f:4:5: ports[1]: its device is that of the port in line 3"},
 		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n", "too long for the kernel"},

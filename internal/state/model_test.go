@@ -176,6 +176,10 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 				return refuse("nexthop", "member %d of group %s is neither port nor tunnel", member.Nexthop, key)
 			}
 		}
+	case *apiv1.Meter:
+		if (o.BitRate == 0) == (o.PacketRate == 0) || o.BitRate != 0 && o.BurstPackets != 0 || o.PacketRate != 0 && o.BurstBytes != 0 {
+			return refuse("meter", "meter '%s' limits both bits and packets, or neither", key)
+		}
 	case *apiv1.Worker:
 		for k, other := range m.objects[section] {
 			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu && w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
@@ -262,6 +266,7 @@ type systemModel struct{ *model }
 type workersModel struct{ *model }
 type vrfsModel struct{ *model }
 type bridgesModel struct{ *model }
+type metersModel struct{ *model }
 type portsModel struct{ *model }
 type nexthopsModel struct{ *model }
 type labelsModel struct{ *model }
@@ -323,6 +328,19 @@ func (m bridgesModel) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.
 }
 func (m bridgesModel) List(_ context.Context, _ *apiv1.BridgeListRequest, s apiv1.Bridges_ListServer) error {
 	return modelList(m.model, "bridges", s.Send)
+}
+
+func (m metersModel) Add(_ context.Context, r *apiv1.MeterAddRequest) (*apiv1.Meter, error) {
+	return modelAdd(m.model, r.Meter, false)
+}
+func (m metersModel) Set(_ context.Context, r *apiv1.MeterSetRequest) (*apiv1.Meter, error) {
+	return modelSet(m.model, r.Meter, r.Fields)
+}
+func (m metersModel) Del(_ context.Context, r *apiv1.MeterDelRequest) (*apiv1.Empty, error) {
+	return m.del("meters", r.Name)
+}
+func (m metersModel) List(_ context.Context, _ *apiv1.MeterListRequest, s apiv1.Meters_ListServer) error {
+	return modelList(m.model, "meters", s.Send)
 }
 
 func (m portsModel) Add(_ context.Context, r *apiv1.PortAddRequest) (*apiv1.Port, error) {
@@ -462,6 +480,7 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterWorkersService(server, workersModel{m})
 	apiv1.RegisterVrfsService(server, vrfsModel{m})
 	apiv1.RegisterBridgesService(server, bridgesModel{m})
+	apiv1.RegisterMetersService(server, metersModel{m})
 	apiv1.RegisterPortsService(server, portsModel{m})
 	apiv1.RegisterNexthopsService(server, nexthopsModel{m})
 	apiv1.RegisterLabelsService(server, labelsModel{m})

@@ -77,7 +77,17 @@ func (g *generator) names() {
 		if g.r.IntN(3) > 0 {
 			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"), NoLearning: g.coin()})
 		}
+		if g.r.IntN(3) > 0 {
+			g.s.Meters = append(g.s.Meters, g.meter(fmt.Sprint("m", i)))
+		}
 	}
+}
+
+func (g *generator) meter(name string) *apiv1.Meter {
+	if g.coin() {
+		return &apiv1.Meter{Name: name, PacketRate: uint32(1 + g.r.IntN(2))}
+	}
+	return &apiv1.Meter{Name: name, BitRate: uint64(8000 + g.r.IntN(2)), BurstBytes: 10000}
 }
 
 func (g *generator) ports() {
@@ -124,6 +134,9 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 			if other.Bridge != "" && other.Bridge == p.Bridge && other.Vrf != "" {
 				p.Vrf = other.Vrf
 			}
+		}
+		if len(g.s.Meters) > 0 && g.coin() {
+			p.Stateful, p.EgressMeter, p.IngressMeter = true, pick(g, g.s.Meters).Name, pick(g, g.s.Meters).Name
 		}
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}

@@ -34,6 +34,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "bridges", apiv1.NewBridgesClient, apiv1.BridgesClient.List, &apiv1.BridgeListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "meters", apiv1.NewMetersClient, apiv1.MetersClient.List, &apiv1.MeterListRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "ports", apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, nil)
 		},
 		func() error {

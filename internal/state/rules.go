@@ -68,6 +68,13 @@ var rules = map[string]rule{
 	"Bridge.moves":             {readOnly: true},
 	"Bridge.learn_unreachable": {readOnly: true},
 
+	"Meter.name":          {format: nameFormat, required: true},
+	"Meter.bit_rate":      {min: 8000, max: 1000000000000},
+	"Meter.burst_bytes":   {min: 9600, max: 4294967295},
+	"Meter.packet_rate":   {min: 1, max: 1000000000},
+	"Meter.burst_packets": {min: 1, max: 4294967295},
+	"Meter.state":         {readOnly: true},
+
 	"Port.name":            {format: nameFormat, required: true},
 	"Port.role":            {required: true, min: 1},
 	"Port.device":          {required: true},
@@ -82,6 +89,8 @@ var rules = map[string]rule{
 	"Port.guest_mac":       {format: macFormat},
 	"Port.guest_addresses": {format: guestFormat, unique: true, items: 16},
 	"Port.mss_clamp":       {max: 65535},
+	"Port.egress_meter":    {format: nameFormat, ref: "meters"},
+	"Port.ingress_meter":   {format: nameFormat, ref: "meters"},
 	"Port.state":           {readOnly: true},
 
 	"DpdkDevice.devargs":      {format: textFormat, required: true},

@@ -28,6 +28,7 @@ type State struct {
 	Workers   []*apiv1.Worker // nil: left as they are; empty: none
 	Vrfs      []*apiv1.Vrf
 	Bridges   []*apiv1.Bridge
+	Meters    []*apiv1.Meter
 	Ports     []*apiv1.Port
 	Nexthops  []*apiv1.Nexthop
 	Routes    []Route // sorted by CompareRoutes
@@ -57,10 +58,10 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
-var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "ports": "port",
+var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter", "ports": "port",
 	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
@@ -74,6 +75,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Vrf{}
 	case "bridges":
 		return &apiv1.Bridge{}
+	case "meters":
+		return &apiv1.Meter{}
 	case "ports":
 		return &apiv1.Port{}
 	case "nexthops":
@@ -103,6 +106,8 @@ func (s *State) add(m proto.Message) {
 		s.Vrfs = append(s.Vrfs, m)
 	case *apiv1.Bridge:
 		s.Bridges = append(s.Bridges, m)
+	case *apiv1.Meter:
+		s.Meters = append(s.Meters, m)
 	case *apiv1.Port:
 		s.Ports = append(s.Ports, m)
 	case *apiv1.Nexthop:
@@ -131,6 +136,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Vrfs)
 	case "bridges":
 		return messages(s.Bridges)
+	case "meters":
+		return messages(s.Meters)
 	case "ports":
 		return messages(s.Ports)
 	case "nexthops":
@@ -175,6 +182,7 @@ func (s *State) Sort() {
 	byKey(s.Workers, func(m *apiv1.Worker) uint32 { return m.Id })
 	byKey(s.Vrfs, func(m *apiv1.Vrf) string { return m.Name })
 	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
+	byKey(s.Meters, func(m *apiv1.Meter) string { return m.Name })
 	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
@@ -191,7 +199,7 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 }
 
 // keyFields name an object within its section.
-var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "ports": {"name"},
+var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"}, "ports": {"name"},
 	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 

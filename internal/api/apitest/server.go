@@ -39,6 +39,7 @@ type Server struct {
 	Vnis      Table[uint32, *apiv1.Vni]
 	Bridges   Table[string, *apiv1.Bridge]
 	Macs      Table[string, *apiv1.Mac]
+	Meters    Table[string, *apiv1.Meter]
 	Neighbors Table[string, *apiv1.Neighbor]
 	Drops     []*apiv1.Drop
 	Nodes     []*apiv1.Node

@@ -379,9 +379,11 @@ type Port struct {
 	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
-	Stateful  bool   `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
-	FlowLimit uint32 `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
-	FlowRate  uint32 `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
+	Stateful     bool   `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                            // flows are kept: rules, translation and quotas apply
+	FlowLimit    uint32 `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"`         // flows at once, 0 = any number
+	FlowRate     uint32 `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`            // new flows per second, 0 = any number
+	EgressMeter  string `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
+	IngressMeter string `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -592,6 +594,20 @@ func (x *Port) GetFlowRate() uint32 {
 		return x.FlowRate
 	}
 	return 0
+}
+
+func (x *Port) GetEgressMeter() string {
+	if x != nil {
+		return x.EgressMeter
+	}
+	return ""
+}
+
+func (x *Port) GetIngressMeter() string {
+	if x != nil {
+		return x.IngressMeter
+	}
+	return ""
 }
 
 func (x *Port) GetState() *PortState {
@@ -1195,7 +1211,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\x92\x06\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\xda\x06\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1221,7 +1237,9 @@ const file_port_proto_rawDesc = "" +
 	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
 	"\n" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
-	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12,\n" +
+	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12!\n" +
+	"\fegress_meter\x18$ \x01(\tR\vegressMeter\x12#\n" +
+	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
 	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
