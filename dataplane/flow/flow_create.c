@@ -28,6 +28,8 @@ struct work {
 	struct flow_packet p;
 	unsigned worker;
 	uint16_t now;
+	struct rte_graph *graph;
+	struct rte_node *node;
 };
 
 static struct flow_question question(const struct work *w, const struct flow_key *key, bool first_direction)
@@ -48,24 +50,27 @@ static uint8_t flow_watch(const struct flow *f)
 	return f->dir[0].key.proto == IPPROTO_TCP && f->tcp != TCP_ESTABLISHED ? FLOW_WATCH : 0;
 }
 
-// Whether packets of the flow have to be asked for: by a meter of a rule, or of one of its ports.
-static uint8_t flow_metered(const struct flow *f)
+// Whether a rule, or one of its ports, has a meter or a mirror for the flow.
+static uint8_t flow_extras(const struct flow *f)
 {
+	uint8_t flags = 0;
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
 		const struct port_fwd *p = f->port[i] ? rcu_read(port_fwds[f->port[i]]) : NULL;
 
 		if (f->meter[i] || (p && (p->egress_meter || p->ingress_meter)))
-			return FLOW_METER;
+			flags |= FLOW_METER;
+		if (f->mirror[i] || (p && p->mirror))
+			flags |= FLOW_MIRROR;
 	}
-	return 0;
+	return flags;
 }
 
 // Writes what was decided into both directions; gen: the zone's when the question was asked.
 static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
-	uint8_t deny = a->deny ? FLOW_DENY : 0, metered;
+	uint8_t deny = a->deny ? FLOW_DENY : 0, extras;
 	unsigned i;
 
 	f->reason = a->deny ? a->deny->id : 0;
@@ -75,11 +80,13 @@ static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, boo
 	f->meter[0] = a->egress.meter;
 	f->meter[1] = a->ingress.meter;
 	f->nat = a->nat.rule;
-	metered = flow_metered(f);
+	f->mirror[0] = a->egress.mirror;
+	f->mirror[1] = a->ingress.mirror;
+	extras = flow_extras(f);
 	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)
 		f->dir[i].flags =
-			(uint8_t)(flow_watch(f) | deny | metered | (a->nat.rule ? FLOW_NAT : 0) |
+			(uint8_t)(flow_watch(f) | deny | extras | (a->nat.rule ? FLOW_NAT : 0) |
 				  (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) | (fixed && i == 0 ? FLOW_FIXED : 0));
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
@@ -248,15 +255,22 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	unsigned dir = e & 1;
+	bool mirrored = f->dir[dir].flags & FLOW_MIRROR;
 	edge_t edge;
 
 	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
 		follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
 		flow_fragment_add(w->worker, &w->p, e, w->now);
+	if (unlikely(mirrored))
+		flow_mirror_sent(w->graph, w->node, w->m, f, dir);
 	edge = flow_forward(w->m, w->md, e, w->now, w->worker, v6);
-	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
-		return translate(w, f, dir) ? edge : drop(w->m, flow_untranslatable);
+	if (edge < NH_EDGE_PORT)
+		return edge;
+	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !translate(w, f, dir))
+		return drop(w->m, flow_untranslatable);
+	if (unlikely(mirrored))
+		flow_mirror_received(w->graph, w->node, w->m, f, dir);
 	return edge;
 }
 
@@ -316,7 +330,8 @@ static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct 
 			struct rte_mbuf *m = objs[done + i];
 			struct flow_key back;
 
-			w[i] = (struct work){.m = m, .md = meta(m), .worker = this_worker->id, .now = now};
+			w[i] = (struct work){
+				.m = m, .md = meta(m), .worker = this_worker->id, .now = now, .graph = graph, .node = node};
 			flow_parse(m, w[i].md->l3, w[i].md->vrf, &w[i].p);
 			back = flow_key_reverse(&w[i].p.key);
 			flow_table_prefetch(flow_table, &w[i].p.key);
@@ -340,5 +355,5 @@ static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, voi
 	return create_each(graph, node, objs, n, true);
 }
 
-NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward");
-NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward");
+NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
+NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output");

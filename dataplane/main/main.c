@@ -33,6 +33,7 @@
 #include "main/system.h"
 #include "overlay/overlay.h"
 #include "policy/meter.h"
+#include "policy/mirror.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
 #include "worker/punt.h"
@@ -100,6 +101,7 @@ static int start_tables(const struct options *o, struct error *err)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no address range for flows");
 	flow_zone_init();
 	meter_init();
+	mirror_init();
 	api_settle = flow_changes_take_effect;
 	return underlay_init(err);
 }

@@ -59,6 +59,7 @@ struct port_config {
 	bool stateful;                        // tenant: flows are kept
 	uint32_t flow_limit, flow_rate;       // flows at once and new ones per second, 0 = any number
 	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): of what the guest sends and receives
+	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): of both
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk

@@ -9,6 +9,7 @@
 #include "l3/vrf.h"
 #include "main/api.h"
 #include "policy/meter.h"
+#include "policy/mirror.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
 #include "port/registry.h"
@@ -120,6 +121,16 @@ static int get_meter(const char *field, const char *name, uint16_t *out, struct 
 	return 0;
 }
 
+static int get_mirror(const char *name, struct port_config *c, struct error *err)
+{
+	struct mirror *m = *name ? mirror_find_err(name, "port.mirror", err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	c->mirror = m ? m->id : 0;
+	return 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
@@ -166,16 +177,18 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
 	if (strcmp(field, "ingress_meter") == 0)
 		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+	if (strcmp(field, "mirror") == 0)
+		return get_mirror(in->mirror, c, err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate, egress_meter, ingress_meter",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, egress_meter, ingress_meter, mirror",
 			 "cannot be set");
 }
 
 static const char *const settable[] = {"mtu",          "disabled",           "vlan",      "addresses",       "vrf",
 				       "bridge",       "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
 				       "mss_clamp",    "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate",
-				       "egress_meter", "ingress_meter"};
+				       "egress_meter", "ingress_meter",      "mirror"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -337,6 +350,7 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->flow_rate = c->flow_rate;
 	out->egress_meter = put_meter(call, c->egress_meter);
 	out->ingress_meter = put_meter(call, c->ingress_meter);
+	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
 	put_state(call, p, out);
 }
 

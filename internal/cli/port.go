@@ -53,6 +53,7 @@ var portFlags = []fieldFlag{
 	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
+	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives", names: mirrorNames},
 }
 
 var portAddFlags = []fieldFlag{

@@ -56,6 +56,7 @@ func (a *app) commands() []*cobra.Command {
 		newVniCmd(a),
 		newFlowCmd(a),
 		newMeterCmd(a),
+		newMirrorCmd(a),
 		newBridgeCmd(a),
 		newMacCmd(a),
 		newNeighborCmd(a),

@@ -89,6 +89,8 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: m})
 	case *apiv1.Meter:
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Add, &apiv1.MeterAddRequest{Meter: m})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add, &apiv1.MirrorAddRequest{Mirror: m})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: m})
 	case *apiv1.Nexthop:
@@ -115,6 +117,8 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: m, Fields: fields})
 	case *apiv1.Meter:
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Set, &apiv1.MeterSetRequest{Meter: m, Fields: fields})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: m, Fields: fields})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: m, Fields: fields})
 	case *apiv1.Nexthop:
@@ -135,6 +139,8 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: m.Name})
 	case *apiv1.Meter:
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: m.Name})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: m.Name})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: m.Name})
 	case *apiv1.Nexthop:

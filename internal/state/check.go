@@ -17,7 +17,7 @@ import (
 var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
 
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
-	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "egress_meter", "ingress_meter"}
+	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "egress_meter", "ingress_meter", "mirror"}
 
 // check finds what the fields of an object say against each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
@@ -34,6 +34,8 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		}
 	case *apiv1.Meter:
 		l.checkMeter(path, n, m)
+	case *apiv1.Mirror:
+		l.checkMirror(path, n, m)
 	case *apiv1.Port:
 		l.checkPort(path, n, m)
 	case *apiv1.Nexthop:
@@ -77,6 +79,8 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which this port does not keep")
 	case !m.Stateful && m.IngressMeter != "":
 		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which this port does not keep")
+	case !m.Stateful && m.Mirror != "":
+		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which this port does not keep")
 	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
 		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
 	}
@@ -143,6 +147,8 @@ func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
 func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) {
 	var wrong []string
 	switch t.Encap {
+	case apiv1.Encap_ENCAP_ERSPAN:
+		l.fail(l.at(child(n, "encap")), path+".encap", "ENCAP_MPLSOUDP, ENCAP_MPLSOGRE, ENCAP_VXLAN", "ENCAP_ERSPAN is for mirrors")
 	case apiv1.Encap_ENCAP_MPLSOUDP:
 		wrong = slices.Concat(greOnly, vxlanOnly)
 	case apiv1.Encap_ENCAP_MPLSOGRE:

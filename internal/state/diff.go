@@ -30,6 +30,7 @@ func Diff(want, have *State) []Op {
 	d.floodLess()
 	d.delNexthops(false)
 	d.parkNexthops()
+	d.mirrorsLess()
 	d.delGone("ports")
 	d.delGone("bridges")
 	d.delGone("vrfs")
@@ -38,6 +39,7 @@ func Diff(want, have *State) []Op {
 	d.bridges()
 	d.meters()
 	d.ports()
+	d.mirrors()
 	d.nexthops()
 	d.flood()
 	d.putLeaves("labels")
@@ -48,6 +50,7 @@ func Diff(want, have *State) []Op {
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
 	d.delUnwanted("meters")
+	d.delUnwanted("mirrors")
 	d.delNexthops(true)
 	return d.ops
 }

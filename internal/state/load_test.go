@@ -185,6 +185,13 @@ func TestLoadErrors(t *testing.T) {
 		{"slow meter", "meters: [{name: a, bit_rate: 1}]\n", "f:1:30: meters[0].bit_rate: '1' is out of range; valid: 8000 to 1000000000000"},
 		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
 			"ports[0].egress_meter: meters limit flows, which this port does not keep; valid: stateful: true"},
+		{"mirror without target", "mirrors: [{name: a}]\n", "mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
+		{"mirror to no port", "mirrors: [{name: a, port: p}]\n", "mirrors[0].port: there is no port 'p' in this file"},
+		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n", "mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},
+		{"mirror of two families", "mirrors: [{name: a, vxlan: {remote: 192.0.2.1, local: \"2001:db8::1\", vni: 1}}]\n", "mirrors[0].vxlan.local: 2001:db8::1 and 192.0.2.1 are not of one family"},
+		{"mirror of a stateless port", "mirrors: [{name: m, port: p}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, mirror: m}]\n",
+			"ports[0].mirror: mirrors copy flows, which this port does not keep; valid: stateful: true"},
+		{"ERSPAN next hop", "nexthops: [{id: 1, tunnel: {encap: ENCAP_ERSPAN, remote: 192.0.2.1}}]\n", "encap: ENCAP_ERSPAN is for mirrors"},
 		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n" +
 			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n", "f:4:5: ports[1]: its device is that of the port in line 3"},
 		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n", "too long for the kernel"},

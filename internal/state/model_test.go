@@ -267,6 +267,7 @@ type workersModel struct{ *model }
 type vrfsModel struct{ *model }
 type bridgesModel struct{ *model }
 type metersModel struct{ *model }
+type mirrorsModel struct{ *model }
 type portsModel struct{ *model }
 type nexthopsModel struct{ *model }
 type labelsModel struct{ *model }
@@ -341,6 +342,25 @@ func (m metersModel) Del(_ context.Context, r *apiv1.MeterDelRequest) (*apiv1.Em
 }
 func (m metersModel) List(_ context.Context, _ *apiv1.MeterListRequest, s apiv1.Meters_ListServer) error {
 	return modelList(m.model, "meters", s.Send)
+}
+
+func (m mirrorsModel) Add(_ context.Context, r *apiv1.MirrorAddRequest) (*apiv1.Mirror, error) {
+	return modelAdd(m.model, r.Mirror, false)
+}
+func (m mirrorsModel) Set(_ context.Context, r *apiv1.MirrorSetRequest) (*apiv1.Mirror, error) {
+	if slices.Contains(r.Fields, "target") { // what modelSet knows nothing of: a oneof
+		if err := m.begin(); err != nil {
+			return nil, err
+		}
+		return r.Mirror, m.put(r.Mirror, true)
+	}
+	return modelSet(m.model, r.Mirror, r.Fields)
+}
+func (m mirrorsModel) Del(_ context.Context, r *apiv1.MirrorDelRequest) (*apiv1.Empty, error) {
+	return m.del("mirrors", r.Name)
+}
+func (m mirrorsModel) List(_ context.Context, _ *apiv1.MirrorListRequest, s apiv1.Mirrors_ListServer) error {
+	return modelList(m.model, "mirrors", s.Send)
 }
 
 func (m portsModel) Add(_ context.Context, r *apiv1.PortAddRequest) (*apiv1.Port, error) {
@@ -481,6 +501,7 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterVrfsService(server, vrfsModel{m})
 	apiv1.RegisterBridgesService(server, bridgesModel{m})
 	apiv1.RegisterMetersService(server, metersModel{m})
+	apiv1.RegisterMirrorsService(server, mirrorsModel{m})
 	apiv1.RegisterPortsService(server, portsModel{m})
 	apiv1.RegisterNexthopsService(server, nexthopsModel{m})
 	apiv1.RegisterLabelsService(server, labelsModel{m})

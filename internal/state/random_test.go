@@ -21,6 +21,7 @@ func randomState(r *rand.Rand) *State {
 	g.workers()
 	g.names()
 	g.ports()
+	g.mirrors()
 	g.nexthops()
 	g.flood()
 	g.leaves()
@@ -144,6 +145,26 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 	}
 	if p.Vrf != "" || p.Bridge != "" {
 		g.s.Ports = append(g.s.Ports, p)
+	}
+}
+
+func (g *generator) mirrors() {
+	for i := range 3 {
+		m := &apiv1.Mirror{Name: fmt.Sprint("x", i), SnapLength: uint32(64 + g.r.IntN(2))}
+		switch {
+		case len(g.s.Ports) > 0 && g.coin():
+			m.Target = &apiv1.Mirror_Port{Port: pick(g, g.s.Ports).Name}
+		case g.coin():
+			m.Target = &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "192.0.2.200", Session: uint32(g.r.IntN(2))}}
+		default:
+			continue
+		}
+		g.s.Mirrors = append(g.s.Mirrors, m)
+	}
+	for _, p := range g.s.Ports {
+		if len(g.s.Mirrors) > 0 && p.Vrf != "" && g.coin() {
+			p.Stateful, p.Mirror = true, pick(g, g.s.Mirrors).Name
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "ports", apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "mirrors", apiv1.NewMirrorsClient, apiv1.MirrorsClient.List, &apiv1.MirrorListRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "nexthops", apiv1.NewNexthopsClient, apiv1.NexthopsClient.List, &apiv1.NexthopListRequest{},
 				func(m *apiv1.Nexthop) bool { return m.GetState().GetOrigin() != "system" })
 		},

@@ -30,6 +30,7 @@ type State struct {
 	Bridges   []*apiv1.Bridge
 	Meters    []*apiv1.Meter
 	Ports     []*apiv1.Port
+	Mirrors   []*apiv1.Mirror
 	Nexthops  []*apiv1.Nexthop
 	Routes    []Route // sorted by CompareRoutes
 	Labels    []*apiv1.Label
@@ -58,11 +59,11 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "ports", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "ports", "mirrors", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
 var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter", "ports": "port",
-	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
+	"mirrors": "mirror", "nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
 func newMessage(section string) proto.Message {
@@ -79,6 +80,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Meter{}
 	case "ports":
 		return &apiv1.Port{}
+	case "mirrors":
+		return &apiv1.Mirror{}
 	case "nexthops":
 		return &apiv1.Nexthop{}
 	case "labels":
@@ -110,6 +113,8 @@ func (s *State) add(m proto.Message) {
 		s.Meters = append(s.Meters, m)
 	case *apiv1.Port:
 		s.Ports = append(s.Ports, m)
+	case *apiv1.Mirror:
+		s.Mirrors = append(s.Mirrors, m)
 	case *apiv1.Nexthop:
 		s.Nexthops = append(s.Nexthops, m)
 	case *apiv1.Label:
@@ -140,6 +145,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Meters)
 	case "ports":
 		return messages(s.Ports)
+	case "mirrors":
+		return messages(s.Mirrors)
 	case "nexthops":
 		return messages(s.Nexthops)
 	case "labels":
@@ -184,6 +191,7 @@ func (s *State) Sort() {
 	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
 	byKey(s.Meters, func(m *apiv1.Meter) string { return m.Name })
 	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
+	byKey(s.Mirrors, func(m *apiv1.Mirror) string { return m.Name })
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
 	byKey(s.Vnis, func(m *apiv1.Vni) uint32 { return m.Vni })
@@ -200,7 +208,7 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 
 // keyFields name an object within its section.
 var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"}, "ports": {"name"},
-	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
+	"mirrors": {"name"}, "nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 
 var sectionOf = func() map[protoreflect.Name]string {

@@ -384,6 +384,7 @@ type Port struct {
 	FlowRate     uint32 `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`            // new flows per second, 0 = any number
 	EgressMeter  string `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
 	IngressMeter string `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
+	Mirror       string `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -606,6 +607,13 @@ func (x *Port) GetEgressMeter() string {
 func (x *Port) GetIngressMeter() string {
 	if x != nil {
 		return x.IngressMeter
+	}
+	return ""
+}
+
+func (x *Port) GetMirror() string {
+	if x != nil {
+		return x.Mirror
 	}
 	return ""
 }
@@ -1211,7 +1219,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xda\x06\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\xf2\x06\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1239,7 +1247,8 @@ const file_port_proto_rawDesc = "" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
 	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12!\n" +
 	"\fegress_meter\x18$ \x01(\tR\vegressMeter\x12#\n" +
-	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12,\n" +
+	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12\x16\n" +
+	"\x06mirror\x18& \x01(\tR\x06mirror\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
 	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
