@@ -5,6 +5,7 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
+#include "eth/source_check.h"
 #include "flow/flow.h"
 #include "graph/node.h"
 #include "port/registry.h"
@@ -72,6 +73,12 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 		return drop(m, eth_spoofed_gateway);
 	if (unlikely(eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && f->bridge == UINT16_MAX))
 		return drop(m, eth_vlan_tagged);
+	if (unlikely(f->source_check != SOURCE_CHECK_NONE)) {
+		const struct drop_reason *why = source_check(m, f);
+
+		if (why)
+			return drop_as(m, why);
+	}
 	if (likely(f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->mac)))
 		return routed(m, md, eth);
 	return not_for_gateway(m, md, f, eth);

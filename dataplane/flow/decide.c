@@ -58,25 +58,57 @@ static bool port_stateful(uint16_t port)
 	return f && f->role == PORT_TENANT && f->stateful;
 }
 
-void flow_decide(const struct flow_question *q, struct flow_answer *a)
+static bool same_destination(const struct flow_key *a, const struct flow_key *b)
+{
+	return a->dst_port == b->dst_port && (a->family == 4 ? a->dst4 == b->dst4 : a->addr[2] == b->addr[2] && a->addr[3] == b->addr[3]);
+}
+
+static bool to_router(const struct flow_question *q)
+{
+	const struct nexthop *nh;
+
+	flow_route(&q->key, q->hash, &nh);
+	return nh && nh->kind == NH_LOCAL;
+}
+
+// The way of what leaves. Translation of the source may lead to another VRF, whose route it takes then.
+static const struct nexthop *way_out(const struct flow_question *q, struct flow_answer *a)
 {
 	const struct nexthop *nh = q->via;
+	uint16_t zone;
+
+	if (q->keep)
+		a->out = *q->keep;
+	else
+		nat_destination(&a->out, &a->nat);
+	zone = a->out.zone;
+	if (zone != q->key.zone && same_destination(&a->out, &q->key) && to_router(q)) {
+		*a = (struct flow_answer){.out = q->key}; // the gateway is not looked for in the VRF outside
+		return NULL;
+	}
+	a->nexthop = nh ? nh->id : flow_route(&a->out, q->hash, &nh);
+	if (q->keep || (nh && nh->kind == NH_LOCAL))
+		return nh;
+	nat_source(&q->key, &a->out, q->hash, &a->nat);
+	if (a->out.zone != zone)
+		a->nexthop = flow_route(&a->out, q->hash, &nh);
+	return nh;
+}
+
+void flow_decide(const struct flow_question *q, struct flow_answer *a)
+{
+	const struct nexthop *nh;
 
 	*a = (struct flow_answer){.out = q->key};
-	nat_destination(&a->out, &a->nat);
-	if (nh == NULL)
-		a->nexthop = flow_route(&a->out, q->hash, &nh);
-	else
-		a->nexthop = nh->id;
-	a->out_port = nh && nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
-	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);
-	if (nh == NULL || nh->edge < NH_EDGE_PORT) // the router itself, or nowhere: as without flows
-		a->stateful = false;
-	if (!a->stateful)
+	if (q->keep && !nat_keeps(&q->key, q->keep, &a->nat))
 		return;
+	nh = way_out(q, a);
+	if (nh == NULL || nh->edge < NH_EDGE_PORT) // the router itself, or nowhere: as without flows
+		return;
+	a->out_port = nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
+	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);
 	if (port_stateful(q->port))
 		rules_classify(q->port, RULES_EGRESS, &q->key, &a->egress);
-	nat_source(&q->key, &a->out, q->hash, &a->nat);
 	if (a->out_port)
 		rules_classify(a->out_port, RULES_INGRESS, &a->out, &a->ingress);
 	if (a->egress.denied)

@@ -9,14 +9,15 @@
 #include "policy/rules.h"
 
 struct flow_question {
-	struct flow_key key;       // of the first direction, as sent
-	uint16_t port;             // tenant port that it comes in by, 0 = from a tunnel
-	const struct nexthop *via; // of the label or VNI, NULL: a route decides
-	uint32_t hash;             // chooses among the members of groups
+	struct flow_key key;         // of the first direction, as sent
+	uint16_t port;               // tenant port that it comes in by, 0 = from a tunnel
+	const struct nexthop *via;   // of the label or VNI, NULL: a route decides
+	uint32_t hash;               // chooses among the members of groups
+	const struct flow_key *keep; // a translated flow that is there: as it leaves; NULL: none, or not translated
 };
 
 struct flow_answer {
-	bool stateful;                  // false: nobody wants flows here; the packet takes its route
+	bool stateful;                  // false: nobody wants flows here, or not this one any more; the packet takes its route
 	const struct drop_reason *deny; // NULL: it may pass
 	uint32_t nexthop;               // a group's member; FIB_NONE: no route
 	uint16_t out_port;              // tenant port that it leaves by, 0 = none

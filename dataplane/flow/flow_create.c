@@ -17,6 +17,7 @@ DROP_REASON(flow_table_full,
 	    "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane settings set --flows` "
 	    "makes room.");
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
+DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
 DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
@@ -101,35 +102,21 @@ static void route_back(struct flow *f, uint16_t gen)
 	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
 }
 
-static bool translated_alike(const struct flow *f, const struct flow_answer *a)
-{
-	struct flow_key out = flow_key_reverse(&f->dir[1].key);
-
-	if (f->nat != a->nat.rule)
-		return false;
-	if (f->nat == 0)
-		return true;
-	if (a->nat.ports) { // any port of the pool is as good as any other
-		out.src_port = a->out.src_port;
-		if (out.proto == IPPROTO_ICMP || out.proto == IPPROTO_ICMPV6)
-			out.dst_port = a->out.dst_port;
-	}
-	return flow_key_equal(&out, &a->out, out.family == 6);
-}
-
 // False: the flow is not what it would be now, and has to end.
 bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via)
 {
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
-	struct flow_question q = {.key = f->dir[0].key, .port = f->port[0], .hash = flow_key_hash(&f->dir[0].key)};
+	struct flow_key out = flow_key_reverse(&f->dir[1].key);
+	struct flow_question q = {
+		.key = f->dir[0].key, .port = f->port[0], .hash = flow_key_hash(&f->dir[0].key), .keep = f->nat ? &out : NULL};
 	struct flow_answer a;
 
 	if (f->dir[0].gen != gen0) {
 		if (f->dir[0].flags & FLOW_FIXED)
 			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);
-		if (!a.stateful || !translated_alike(f, &a))
+		if (!a.stateful || a.nat.rule != f->nat)
 			return false;
 		apply(f, &a, gen0, q.via != NULL);
 	}
@@ -185,8 +172,11 @@ static flow_entry_t new_flow(struct work *w, struct flow_answer *a, const struct
 	apply(f, a, gen, q->via != NULL);
 	f->state = FLOW_LIVE;
 	ret = insert(f, a, q->hash, &found);
-	if (likely(ret == 0))
+	if (likely(ret == 0)) {
+		if (a->nat.rule)
+			nat_flow_made(&a->nat);
 		return flow_entry(f, 0);
+	}
 	flow_put_back(w->worker, f);
 	if (ret == -EEXIST)
 		return found; // another worker, or the other direction, was faster
@@ -214,8 +204,8 @@ static edge_t create(struct work *w, const bool v6)
 	if (unlikely(why != NULL))
 		return drop_as(w->m, why);
 	flow_decide(&q, &a);
-	if (!a.stateful)
-		return FLOW_EDGE_BYPASS;
+	if (!a.stateful) // never untranslated what is to be translated
+		return a.nat.rule ? drop(w->m, flow_nat_no_route) : FLOW_EDGE_BYPASS;
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
 		return drop(w->m, flow_no_first_fragment);
 	if (w->p.kind == FLOW_TRUNCATED)

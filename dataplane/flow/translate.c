@@ -283,30 +283,59 @@ static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow
 	return true;
 }
 
+// One's complement sums: carries come back in at the lower end.
+static __rte_always_inline uint64_t add_carry(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? sum + 1 : sum;
+}
+
+static __rte_always_inline uint32_t fold32(uint64_t sum)
+{
+	return (uint32_t)((sum + (sum << 32 | sum >> 32)) >> 32);
+}
+
+static __rte_always_inline uint32_t fold16(uint32_t sum)
+{
+	return (sum + (sum << 16 | sum >> 16)) >> 16;
+}
+
+// The usual packet. Addresses and ports change as one word each; what follows of them for the IP header goes on into the transport's sum.
+static __rte_always_inline void translate_plain(uint8_t *ip, const struct flow_key *to, const bool tcp)
+{
+	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 12);
+	unaligned_uint32_t *ports = (unaligned_uint32_t *)(ip + 20);
+	unaligned_uint16_t *header_sum = (unaligned_uint16_t *)(ip + 10), *sum = (unaligned_uint16_t *)(ip + (tcp ? 36 : 26));
+	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = fold32(add_carry(now, ~*addresses));
+	uint32_t now_ports = (uint32_t)to->meta << 16 | (uint16_t)(to->meta >> 16);
+
+	delta = (delta & 0xffff) + (delta >> 16);
+	*addresses = now;
+	*header_sum = (uint16_t)~fold16((uint32_t)delta + (*header_sum ^ 0xffff));
+	delta += (uint64_t)now_ports + (uint32_t) ~*ports;
+	*ports = now_ports;
+	if (!tcp && unlikely(*sum == 0))
+		return;
+	*sum = (uint16_t)~fold16(fold32(delta + (*sum ^ 0xffff)));
+	if (!tcp && unlikely(*sum == 0))
+		*sum = 0xffff;
+}
+
 bool flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir)
 {
-	const struct flow_key *to = &f->dir[!dir].key;
+	const uint64_t bits = rte_cpu_to_be_64(0xff00000000003fffu), plain = rte_cpu_to_be_64(0x4500000000000000u);
+	const struct flow_key *to = &f->dir[dir ^ 1].key;
 	unsigned l3 = meta(m)->l3;
-	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, l3);
-	uint8_t *l4 = (uint8_t *)(ip + 1);
-	unaligned_uint16_t *sum;
-	uint64_t delta;
-	bool tcp;
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, l3);
 
-	if (unlikely(m->data_len < l3 + sizeof(*ip) + 18 || ip->version_ihl != 0x45 || (ip->fragment_offset & RTE_BE16(0x3fff)) ||
-		     ip->next_proto_id != to->proto || to->family != 4))
+	if (unlikely(m->data_len < l3 + 20 + 18) || unlikely((*(const unaligned_uint64_t *)ip & bits) != plain))
 		return translate_other(m, f, dir);
-	tcp = to->proto == IPPROTO_TCP;
-	if (unlikely(!tcp && to->proto != IPPROTO_UDP))
+	if (to->meta >> 48 == (4 << 8 | IPPROTO_TCP) && ip[9] == IPPROTO_TCP)
+		translate_plain(ip, to, true);
+	else if (to->meta >> 48 == (4 << 8 | IPPROTO_UDP) && ip[9] == IPPROTO_UDP)
+		translate_plain(ip, to, false);
+	else
 		return translate_other(m, f, dir);
-	sum = (unaligned_uint16_t *)(l4 + (tcp ? 16 : 6));
-	delta = put32((unaligned_uint32_t *)&ip->src_addr, to->dst4) + put32((unaligned_uint32_t *)&ip->dst_addr, to->src4);
-	ip->hdr_checksum = adjust(ip->hdr_checksum, delta);
-	delta += put32((unaligned_uint32_t *)l4, (uint32_t)to->meta << 16 | (uint16_t)(to->meta >> 16));
-	if (likely(*sum != 0 || tcp)) {
-		uint16_t now = adjust(*sum, delta);
-
-		*sum = !tcp && now == 0 ? 0xffff : now;
-	}
 	return true;
 }

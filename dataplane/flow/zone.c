@@ -43,12 +43,17 @@ void flow_all_changed(void)
 
 // --- Ports. ---
 
+static void set_stateful(uint16_t vrf)
+{
+	flow_zones[vrf].stateful = stateful_ports[vrf] > 0 || nat_used(vrf);
+}
+
 static void count_port(uint16_t vrf, int by)
 {
 	if (vrf == UINT16_MAX)
 		return;
 	stateful_ports[vrf] = (uint16_t)(stateful_ports[vrf] + by);
-	flow_zones[vrf].stateful = stateful_ports[vrf] > 0;
+	set_stateful(vrf);
 	flow_zone_changed(vrf);
 }
 
@@ -90,6 +95,20 @@ static void route_changed(uint16_t vrf)
 		flow_zone_changed(vrf);
 }
 
+static void nat_of_vrf_changed(uint16_t vrf)
+{
+	set_stateful(vrf);
+	flow_zone_changed(vrf);
+}
+
+static void rules_of_port_changed(uint16_t id)
+{
+	struct port *p = port_get(id);
+
+	if (p && p->cfg.stateful && p->cfg.vrf != UINT16_MAX)
+		flow_zone_changed(p->cfg.vrf);
+}
+
 void flow_zone_init(void)
 {
 	static struct port_listener listener = {
@@ -101,4 +120,7 @@ void flow_zone_init(void)
 	port_listen(&listener);
 	vrf_route_changed = route_changed;
 	nexthop_changed = flow_all_changed;
+	rules_changed = rules_of_port_changed;
+	nat_changed = nat_of_vrf_changed;
+	nat_begin = flow_start;
 }

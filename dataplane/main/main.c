@@ -34,6 +34,7 @@
 #include "overlay/overlay.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
+#include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
 #include "worker/punt.h"
@@ -56,6 +57,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	bridge_tick();
 	rcu_poll();
 	nexthop_poll();
+	rules_poll();
 	looking_poll();
 	flow_poll();
 	if (++ticks % SLOW_TICK == 0) {
@@ -103,6 +105,8 @@ static int start_tables(const struct options *o, struct error *err)
 	meter_init();
 	mirror_init();
 	api_settle = flow_changes_take_effect;
+	if (rules_init(err) < 0)
+		return -1;
 	return underlay_init(err);
 }
 
@@ -178,6 +182,7 @@ static void stop(void)
 	worker_del_all();                              // nobody reads any more
 	port_del_all();
 	rcu_fini();
+	rules_fini();
 	rte_eal_cleanup();
 }
 

@@ -13,6 +13,7 @@
 #include "graph/counters.h"
 #include "l3/fib.h"
 #include "overlay/overlay.h"
+#include "policy/rules.h"
 #include "worker/punt.h"
 #include "worker/worker.h"
 
@@ -244,7 +245,7 @@ int router_setup(void **state)
 		return -1;
 	must(fib_init(64 << 20) == 0 && punt_init() == 0, "memory");
 	must(vrf_init(&err) == 0 && overlay_init(&err) == 0 && bridge_init(&err) == 0, "tables");
-	must(neighbor_init() == 0 && nexthop_init() == 0 && underlay_init(&err) == 0, "tables");
+	must(neighbor_init() == 0 && nexthop_init() == 0 && rules_init(&err) == 0 && underlay_init(&err) == 0, "tables");
 	overlay_router_mac = router_mac(ROUTER);
 	configure();
 	router_worker();

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules (security groups): what a tenant port may send and receive. Lists of rules are named, ordered, and attached to ports, one list per
 // direction. The first rule that matches decides; else the list's default. Flows ask once (flow/decide.h), so replies pass.
+//
+// A change is in effect when its function returns, since what has changed is walked one by one; the rest of a long list is compiled
+// (rte_acl) on a thread of its own, svc-rules, which takes seconds for ten thousand rules.
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/ip.h"
 #include "flow/key.h"
+
+#define RULE_NAME 32                // with its terminator
+#define RULE_ID_MAX (1u << 24)      // ids are 1..RULE_ID_MAX
+#define RULE_LISTS_MAX 4096         // ids 1..RULE_LISTS_MAX-1; 0 = none
+#define RULE_LIST_RULES 65536       // in one list
+#define RULE_LIST_ENTRIES 131072    // of one family, once groups are spelled out
+#define ADDRESS_GROUPS_MAX 4096     // ids 1..ADDRESS_GROUPS_MAX-1; 0 = none
+#define ADDRESS_GROUP_PREFIXES 4096 // in one group
+#define RULE_TEXT 512
 
 enum rule_direction { RULES_EGRESS, RULES_INGRESS }; // sent by the guest, sent to the guest
 
@@ -18,5 +32,69 @@ struct rule_verdict {
 	uint16_t mirror; // 0 = none
 };
 
-// Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it.
+// Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it. What a worker asks is
+// counted as a hit. An ICMP echo counts as a request, whichever of the two came: the key does not tell.
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out);
+
+// Called on the master after each change of what a port may do; flows set it. May be NULL.
+extern void (*rules_changed)(uint16_t port);
+
+// --- Control plane: master thread only. ---
+
+struct rule {
+	uint32_t id;
+	bool allow, log;
+	int16_t proto;                 // -1 = any
+	struct ip_prefix src, dst;     // family 0 = any
+	uint16_t src_group, dst_group; // instead of a prefix, 0 = none
+	uint16_t ports[2][2];          // source and destination, first and last, host byte order; ICMP: type and code
+	// Filled by rules_add().
+	uint32_t slot;        // where its hits are counted
+	uint32_t shadowed_by; // id, 0 = none
+	uint64_t seq;         // the change that brought it
+};
+
+struct rule_list;
+
+int rules_init(struct error *err);
+void rules_fini(void); // no reader is online
+void rules_poll(void); // from the master's loop: publishes what svc-rules has compiled
+
+struct rule_list *rule_list_add(const char *name, bool allow, struct error *err);
+int rule_list_set(struct rule_list *l, bool allow);     // -ENOMEM
+int rule_list_del(const char *name, struct error *err); // -EBUSY while a port has it
+struct rule_list *rule_list_get(uint16_t id);           // NULL
+struct rule_list *rule_list_find_err(const char *name, const char *field, struct error *err);
+struct rule_list *rule_list_next(const struct rule_list *l); // NULL: the first one
+const char *rule_list_name(uint16_t id);                     // "" for 0
+uint16_t rule_list_id(const struct rule_list *l);
+
+// n rules in any order; all of them or none, err->index names the one that was refused. On return r[] holds them as they are in the list.
+int rules_add(struct rule_list *l, struct rule *r, size_t n, bool replace, struct error *err);
+int rules_check(const struct rule_list *l, struct rule *r, size_t n, bool replace,
+		struct error *err); // the refusals of rules_add() alone
+int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *err);
+const struct rule *rules_next(const struct rule_list *l, uint32_t after); // by id; NULL: none
+const struct rule *rules_get(const struct rule_list *l, uint32_t id);     // NULL
+uint64_t rule_hits(uint32_t slot);
+
+struct address_group {
+	char name[RULE_NAME];
+	uint16_t id;
+	uint32_t rules; // that name it
+	size_t n;
+	struct ip_prefix *prefixes;
+};
+
+struct address_group *address_group_add(const char *name, const struct ip_prefix *p, size_t n, struct error *err);
+int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t n, struct error *err);
+int address_group_del(const char *name, struct error *err); // -EBUSY while a rule names it
+struct address_group *address_group_get(uint16_t id);       // NULL
+struct address_group *address_group_find_err(const char *name, const char *field, struct error *err);
+struct address_group *address_group_next(const struct address_group *g); // NULL: the first one
+
+// The rule as `corelane rule add LIST` takes it: "100 allow --protocol tcp --destination-ports 80".
+const char *rule_text(const struct rule *r, char buf[RULE_TEXT]);
+int rule_protocol_parse(const char *text, const char *field, int16_t *out, struct error *err); // "" and "any": -1
+const char *rule_protocol_name(int16_t proto, char buf[16]);                                   // -1: ""
+const char *rule_range_text(const uint16_t range[2], uint16_t most, char buf[16]);             // all: ""

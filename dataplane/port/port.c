@@ -98,9 +98,9 @@ static int check_number(const char *field, uint32_t value, uint32_t min, uint32_
 static int check_role(const struct port_config *cfg, struct error *err)
 {
 	if (cfg->role == PORT_FABRIC) {
-		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests)
+		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests || cfg->source_check)
 			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
-					 "has neither VRF, bridge, gateways nor guests");
+					 "has neither VRF, bridge, gateways, guests nor source check");
 		return 0;
 	}
 	if (cfg->role != PORT_TENANT)
@@ -114,6 +114,10 @@ static int check_role(const struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both", "a tenant port belongs to a tenant");
 	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
 		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF", "gateways and guest addresses need a VRF");
+	if (cfg->source_check == SOURCE_CHECK_REVERSE_PATH && cfg->vrf == UINT16_MAX)
+		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict", "asks for a route");
+	if (cfg->source_check == SOURCE_CHECK_STRICT && rte_is_zero_ether_addr(&cfg->guest_mac))
+		return error_set(err, EINVAL, "port.source_check", "strict", "guest_mac", "compares with the guest's MAC");
 	if (cfg->vrf == 0)
 		return error_set(err, EINVAL, "port.vrf", "fabric", "another VRF", "belongs to the underlay");
 	return 0;
@@ -162,6 +166,10 @@ static struct port_fwd *fwd_build(const struct port *p)
 	f->proxy_arp = c->proxy_arp;
 	f->gateway_echo = !c->no_gateway_echo;
 	f->stateful = c->stateful;
+	f->source_check = c->source_check;
+	f->guest_mac = c->guest_mac;
+	f->n_guests = (uint8_t)c->n_guests;
+	memcpy(f->guests, c->guests, sizeof(f->guests));
 	f->vrf = c->role == PORT_FABRIC ? 0 : c->vrf;
 	f->bridge = c->role == PORT_FABRIC ? UINT16_MAX : c->bridge;
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);

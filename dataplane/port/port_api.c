@@ -10,6 +10,7 @@
 #include "main/api.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
+#include "policy/rules.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
 #include "port/registry.h"
@@ -131,10 +132,29 @@ static int get_mirror(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
+static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
+{
+	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
+
+	*out = l ? rule_list_id(l) : 0;
+	return *name && l == NULL ? -ENOENT : 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
 	return *text ? mac_parse(text, field, out, err) : 0;
+}
+
+static int get_source_check(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < SOURCE_CHECK_NONE || in > SOURCE_CHECK_STRICT)
+		return error_set(err, EINVAL, "port.source_check", text, "none, reverse_path, strict", "is no kind of check");
+	c->source_check = (uint8_t)in;
+	return 0;
 }
 
 // One settable field of the message into the configuration.
@@ -169,6 +189,8 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->no_gateway_echo = in->no_anycast_gateway, 0;
 	if (strcmp(field, "stateful") == 0)
 		return c->stateful = in->stateful, 0;
+	if (strcmp(field, "source_check") == 0)
+		return get_source_check((int)in->source_check, c, err);
 	if (strcmp(field, "flow_limit") == 0)
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
@@ -179,16 +201,22 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
 	if (strcmp(field, "mirror") == 0)
 		return get_mirror(in->mirror, c, err);
+	if (strcmp(field, "egress_rules") == 0)
+		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+	if (strcmp(field, "ingress_rules") == 0)
+		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate, egress_meter, ingress_meter, mirror",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules, "
+			 "egress_meter, ingress_meter, mirror",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",          "disabled",           "vlan",      "addresses",       "vrf",
-				       "bridge",       "gateways",           "guest_mac", "guest_addresses", "proxy_arp",
-				       "mss_clamp",    "no_anycast_gateway", "stateful",  "flow_limit",      "flow_rate",
-				       "egress_meter", "ingress_meter",      "mirror"};
+static const char *const settable[] = {"mtu",          "disabled",           "vlan",          "addresses",       "vrf",
+				       "bridge",       "gateways",           "guest_mac",     "guest_addresses", "proxy_arp",
+				       "mss_clamp",    "no_anycast_gateway", "stateful",      "flow_limit",      "flow_rate",
+				       "source_check", "egress_rules",       "ingress_rules", "egress_meter",    "ingress_meter",
+				       "mirror"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -346,11 +374,14 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->mss_clamp = c->mss_clamp;
 	out->no_anycast_gateway = c->no_gateway_echo;
 	out->stateful = c->stateful;
+	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
 	out->egress_meter = put_meter(call, c->egress_meter);
 	out->ingress_meter = put_meter(call, c->ingress_meter);
 	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
+	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
+	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
 	put_state(call, p, out);
 }
 

@@ -8,6 +8,7 @@
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
+	uint8_t source_check; // enum source_check
 	bool proxy_arp, gateway_echo, stateful;
 	uint16_t vrf, bridge; // UINT16_MAX = none
 	uint16_t vlan_be;     // TCI on the wire, 0 = untagged
@@ -17,6 +18,9 @@ struct port_fwd {
 	uint8_t n_ip4, n_ip6;
 	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order
 	uint8_t ip6[PORT_MAX_ADDRS][16];
+	struct rte_ether_addr guest_mac; // zero: any
+	uint8_t n_guests;
+	struct ip_prefix guests[PORT_MAX_ADDRS];
 };
 
 extern struct port *port_table[PORT_MAX];    // workers: ro (RCU)

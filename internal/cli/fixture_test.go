@@ -127,6 +127,26 @@ func fixtureTables(s *apitest.Server) {
 	s.Labels.Put(2001, &apiv1.Label{Label: 2001, Target: &apiv1.Label_Vrf{Vrf: "red"}})
 	s.Labels.Put(2002, &apiv1.Label{Label: 2002, Target: &apiv1.Label_Nexthop{Nexthop: 7}, Uniform: true})
 	s.Vnis.Put(5001, &apiv1.Vni{Vni: 5001, Target: &apiv1.Vni_Bridge{Bridge: "lan"}})
+	s.Groups.Put("offices", &apiv1.AddressGroup{Name: "offices", Prefixes: []string{"10.0.0.0/8", "2001:db8::/32"}, Rules: 1})
+	s.RuleLists.Put("web", &apiv1.RuleList{Name: "web", Rules: 3, EntriesIpv4: 3, EntriesIpv6: 3, Ports: 1, DefaultHits: 12})
+	for _, r := range []*apiv1.Rule{
+		{List: "web", Id: 100, Action: apiv1.RuleAction_RULE_ACTION_ALLOW, Protocol: "tcp", DestinationPorts: "80", Hits: 1000},
+		{List: "web", Id: 110, Protocol: "icmp", IcmpType: "3", IcmpCode: "4", SourceGroup: "offices", Log: true},
+		{List: "web", Id: 120, Protocol: "tcp", Destination: "10.1.0.0/16", SourcePorts: "1-9", DestinationPorts: "80", ShadowedBy: 100},
+	} {
+		s.Rules.Put(apitest.RuleKey{List: r.List, ID: r.Id}, r)
+	}
+	for _, r := range []*apiv1.NatRule{
+		{Id: 10, Vrf: "red", Kind: &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: "10.1.0.2", Outside: "198.51.100.2"}},
+			Except: []string{"10.0.0.0/8", "172.16.0.0/12"}, Flows: 12},
+		{Id: 20, Vrf: "red", Kind: &apiv1.NatRule_Source{Source: &apiv1.SourceNat{Prefix: "10.1.0.0/16",
+			First: "198.51.100.10", Last: "198.51.100.13", FirstPort: 1024, LastPort: 65535}}, Flows: 3456},
+		{Id: 30, Vrf: "red", Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP, Kind: &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{
+			Address: "2001:db8::1", Port: 443, Backends: []*apiv1.NatBackend{{Address: "fd00::5", Port: 8443, Weight: 1},
+				{Address: "fd00::6", Port: 8443, Weight: 3}}}}},
+	} {
+		s.Nat.Put(r.Id, r)
+	}
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192, Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
 	s.Meters.Put("gold", &apiv1.Meter{Name: "gold", BitRate: 1000000000, State: &apiv1.MeterState{Burst: 6250000, Users: 2,
 		PassedPackets: 1000, PassedBytes: 1400000, DroppedPackets: 3, DroppedBytes: 4200}})

@@ -30,21 +30,38 @@ func (e *ApplyError) Unwrap() error { return e.Err }
 // given, is called after each operation.
 func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count, error) {
 	var done Count
-	for i, op := range ops {
-		if err := op.do(ctx, c); err != nil {
-			return done, &ApplyError{done, CountOps(ops[i:]), blame(op, err), err}
+	for i := 0; i < len(ops); {
+		some := ops[i : i+together(ops[i:])]
+		if err := do(ctx, c, some); err != nil {
+			return done, &ApplyError{done, CountOps(ops[i:]), blame(some, err), err}
 		}
-		done.Put(op)
-		if after != nil {
-			after(op)
+		for _, op := range some {
+			done.Put(op)
+			if after != nil {
+				after(op)
+			}
 		}
+		i += len(some)
 	}
 	return done, nil
 }
 
-// blame narrows a batch of routes, of which none was taken, to the one that was refused.
-func blame(op Op, err error) Op {
+// together is the number of operations, from the first one on, that one request carries out.
+func together(ops []Op) int {
+	n := 1
+	for n < len(ops) && n < RuleBatch && ops[0].Noun == "rule" && ops[n].Noun == "rule" && ops[n].Verb == ops[0].Verb {
+		n++
+	}
+	return n
+}
+
+// blame narrows a batch, of which nothing was taken, to what was refused.
+func blame(ops []Op, err error) Op {
 	var refused *api.Error
+	op := ops[0]
+	if op.Noun == "rule" && errors.As(err, &refused) && int(refused.Index) < len(ops) {
+		return ops[refused.Index]
+	}
 	if op.Noun == "route" && errors.As(err, &refused) && int(refused.Index) < len(op.Routes) {
 		i := refused.Index
 		op.Routes = op.Routes[i : i+1]
@@ -55,9 +72,13 @@ func blame(op Op, err error) Op {
 	return op
 }
 
-func (op Op) do(ctx context.Context, c *api.Client) error {
-	if op.Noun == "route" {
+func do(ctx context.Context, c *api.Client, ops []Op) error {
+	op := ops[0]
+	switch op.Noun {
+	case "route":
 		return op.doRoutes(ctx, c)
+	case "rule":
+		return doRules(ctx, c, ops)
 	}
 	switch op.Verb {
 	case Add:
@@ -91,6 +112,10 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Add, &apiv1.MeterAddRequest{Meter: m})
 	case *apiv1.Mirror:
 		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add, &apiv1.MirrorAddRequest{Mirror: m})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Add, &apiv1.AddressGroupAddRequest{Group: m})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Add, &apiv1.RuleListAddRequest{List: m})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: m})
 	case *apiv1.Nexthop:
@@ -99,6 +124,8 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: m})
 	case *apiv1.Vni:
 		return call(ctx, c, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: m})
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Add, &apiv1.NatAddRequest{Rule: m})
 	case *apiv1.Mac:
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Add, &apiv1.MacAddRequest{Mac: m})
 	case *apiv1.Neighbor:
@@ -119,12 +146,18 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Set, &apiv1.MeterSetRequest{Meter: m, Fields: fields})
 	case *apiv1.Mirror:
 		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: m, Fields: fields})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Set, &apiv1.AddressGroupSetRequest{Group: m, Fields: fields})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Set, &apiv1.RuleListSetRequest{List: m, Fields: fields})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: m, Fields: fields})
 	case *apiv1.Nexthop:
 		return doAdd(ctx, c, m, true)
 	case *apiv1.Neighbor:
 		return doAdd(ctx, c, m, true)
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Set, &apiv1.NatSetRequest{Rule: m})
 	}
 	return fmt.Errorf("%T cannot be changed", m)
 }
@@ -141,6 +174,10 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: m.Name})
 	case *apiv1.Mirror:
 		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: m.Name})
+	case *apiv1.AddressGroup:
+		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Del, &apiv1.AddressGroupDelRequest{Name: m.Name})
+	case *apiv1.RuleList:
+		return call(ctx, c, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Del, &apiv1.RuleListDelRequest{Name: m.Name})
 	case *apiv1.Port:
 		return call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: m.Name})
 	case *apiv1.Nexthop:
@@ -149,6 +186,8 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewLabelsClient, apiv1.LabelsClient.Del, &apiv1.LabelDelRequest{Label: m.Label})
 	case *apiv1.Vni:
 		return call(ctx, c, apiv1.NewVnisClient, apiv1.VnisClient.Del, &apiv1.VniDelRequest{Vni: m.Vni})
+	case *apiv1.NatRule:
+		return call(ctx, c, apiv1.NewNatClient, apiv1.NatClient.Del, &apiv1.NatDelRequest{Id: m.Id})
 	case *apiv1.Mac:
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Del, &apiv1.MacDelRequest{Bridge: m.Bridge, Mac: m.Mac})
 	case *apiv1.Neighbor:

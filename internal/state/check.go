@@ -17,7 +17,8 @@ import (
 var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
 
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
-	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "egress_meter", "ingress_meter", "mirror"}
+	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
+	"egress_meter", "ingress_meter", "mirror"}
 
 // check finds what the fields of an object say against each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
@@ -38,8 +39,12 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		l.checkMirror(path, n, m)
 	case *apiv1.Port:
 		l.checkPort(path, n, m)
+	case *apiv1.Rule:
+		l.checkRule(path, n, m)
 	case *apiv1.Nexthop:
 		l.checkNexthop(path, n, m)
+	case *apiv1.NatRule:
+		l.checkNat(path, n, m)
 	}
 }
 
@@ -73,6 +78,12 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(child(n, "vrf")), path+".vrf", "another VRF", "'%s' belongs to the underlay", FabricVrf)
 	case m.Vrf == "" && m.Bridge == "":
 		l.fail(l.at(n), path, "vrf, bridge or both", "a tenant port belongs to a tenant")
+	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH && m.Vrf == "":
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "vrf, or SOURCE_CHECK_STRICT", "asks for a route")
+	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_STRICT && m.GuestMac == "":
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "guest_mac", "compares with the guest's MAC")
+	case !m.Stateful && (m.EgressRules != "" || m.IngressRules != ""):
+		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, and the port keeps none")
 	case m.Vrf == "" && m.Stateful:
 		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "flows are kept of routed packets only")
 	case !m.Stateful && m.EgressMeter != "":
@@ -195,6 +206,7 @@ func (l *loader) finish() {
 	l.portsOfMacs()
 	l.vrfsOfBridges()
 	l.made()
+	l.clashesOfNat()
 	l.twiceRoutes()
 	if l.state.Settings == nil {
 		l.state.Settings = DefaultSettings()

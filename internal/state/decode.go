@@ -182,7 +182,7 @@ func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protore
 		}
 		return protoreflect.ValueOfEnum(ev.Number()), true
 	case protoreflect.StringKind:
-		if n.Tag != "!!str" {
+		if n.Tag != "!!str" && (n.Tag != "!!int" || !rule.number) {
 			return v, false
 		}
 		if rule.format == nil {

@@ -25,6 +25,7 @@ func Diff(want, have *State) []Op {
 	d.delLeaves("neighbors")
 	d.delLeaves("macs")
 	d.delRoutes()
+	d.delLeaves("nat")
 	d.delLeaves("vnis")
 	d.delLeaves("labels")
 	d.floodLess()
@@ -38,20 +39,24 @@ func Diff(want, have *State) []Op {
 	d.addVrfs()
 	d.bridges()
 	d.meters()
+	d.putPolicy()
 	d.ports()
 	d.mirrors()
 	d.nexthops()
 	d.flood()
 	d.putLeaves("labels")
 	d.putLeaves("vnis")
+	d.putLeaves("nat") // before the routes that flows would leave by untranslated
 	d.putRoutes()
 	d.putLeaves("macs")
 	d.putLeaves("neighbors")
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
+	d.delNexthops(true)
+	d.delUnwanted("rule_lists")
+	d.delUnwanted("address_groups")
 	d.delUnwanted("meters")
 	d.delUnwanted("mirrors")
-	d.delNexthops(true)
 	return d.ops
 }
 
@@ -61,6 +66,7 @@ type differ struct {
 	gone                 map[string]map[string]string        // what is deleted before anything is added, and why
 	pinned               map[uint32]bool                     // next hops that stay in use until the new ones are
 	routes               routeDiff
+	natClash             map[uint32]bool // ids of rules that have what another one gets
 	ops                  []Op
 }
 
@@ -69,6 +75,7 @@ func newDiffer(want, have *State) *differ {
 		gone: map[string]map[string]string{"vrfs": {}, "bridges": {}, "ports": {}, "nexthops": {}}}
 	d.findGone()
 	d.findGoneNexthops()
+	d.findClashes()
 	d.routes = diffRoutes(want.Routes, have.Routes, d.routeGone)
 	d.findPinned()
 	return d
@@ -210,13 +217,15 @@ func (d *differ) leaves(port string) bool {
 	return wanted && there && want.Bridge != have.Bridge
 }
 
-// hangs says whether a label, VNI, MAC address or neighbour names something that is deleted first.
+// hangs says whether a label, VNI, NAT rule, MAC address or neighbour names something that is deleted first.
 func (d *differ) hangs(m proto.Message) bool {
 	switch m := m.(type) {
 	case *apiv1.Label:
 		return d.isGone("vrfs", m.GetVrf()) || d.isGone("bridges", m.GetBridge()) || d.goneNexthop(m.GetNexthop())
 	case *apiv1.Vni:
 		return d.isGone("vrfs", m.GetVrf()) || d.isGone("bridges", m.GetBridge()) || d.goneNexthop(m.GetNexthop())
+	case *apiv1.NatRule:
+		return d.isGone("vrfs", m.Vrf) || d.isGone("vrfs", m.ExternalVrf) || d.natClash[m.Id]
 	case *apiv1.Mac:
 		return d.isGone("bridges", m.Bridge) || d.goneTunnel(m.GetNexthop()) || d.isGone("ports", m.GetPort()) || d.leaves(m.GetPort())
 	case *apiv1.Neighbor:
@@ -242,14 +251,14 @@ func (d *differ) delLeaves(section string) {
 	}
 }
 
-// putLeaves adds what is new. What differs is deleted right before, since nothing names it; a neighbour is overwritten.
+// putLeaves adds what is new. What differs is deleted right before, since nothing names it; a neighbour or a NAT rule is overwritten.
 func (d *differ) putLeaves(section string) {
 	for _, want := range d.wantState.objects(section) {
 		have := d.have[section][keyOf(want)]
 		switch {
 		case have == nil || d.goesFirst(section, have):
 			d.op(Add, section, want, nil, "")
-		case len(changed(want, have)) > 0 && section == "neighbors":
+		case len(changed(want, have)) > 0 && (section == "neighbors" || section == "nat"):
 			d.op(Set, section, want, have, "")
 		case len(changed(want, have)) > 0:
 			d.op(Del, section, nil, have, "to change it")

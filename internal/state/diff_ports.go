@@ -51,6 +51,7 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		why := "another port gets the address"
 		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
 			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
+			less.Stateful, less.EgressRules, less.IngressRules = false, "", ""
 			why = "its bridge gets another VRF"
 		}
 		if len(changed(less, have)) > 0 {

@@ -125,6 +125,9 @@ func (m *model) put(o proto.Message, replace bool) error {
 func (m *model) exclusive(section, key string, o, old proto.Message) error {
 	switch o := o.(type) {
 	case *apiv1.Port:
+		if o.Stateful && o.Vrf == "" || !o.Stateful && o.EgressRules+o.IngressRules != "" {
+			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful, o.EgressRules+o.IngressRules)
+		}
 		for k, other := range m.objects[section] {
 			other := other.(*apiv1.Port)
 			if k == key {
@@ -179,6 +182,23 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 	case *apiv1.Meter:
 		if (o.BitRate == 0) == (o.PacketRate == 0) || o.BitRate != 0 && o.BurstPackets != 0 || o.PacketRate != 0 && o.BurstBytes != 0 {
 			return refuse("meter", "meter '%s' limits both bits and packets, or neither", key)
+		}
+	case *apiv1.NatRule:
+		var others []*apiv1.NatRule
+		for k, other := range m.objects[section] {
+			if k != key {
+				others = append(others, other.(*apiv1.NatRule))
+			}
+		}
+		if other := newNatIndex(others).clash(o); other != nil {
+			return refuse("rule", "rule %s has what rule %d has", key, other.Id)
+		}
+		var ports []*apiv1.Port
+		for _, p := range m.objects["ports"] {
+			ports = append(ports, p.(*apiv1.Port))
+		}
+		if port := natGuest(o, ports); port != "" {
+			return refuse("rule", "rule %s has an address of port '%s'", key, port)
 		}
 	case *apiv1.Worker:
 		for k, other := range m.objects[section] {
@@ -269,9 +289,13 @@ type bridgesModel struct{ *model }
 type metersModel struct{ *model }
 type mirrorsModel struct{ *model }
 type portsModel struct{ *model }
+type groupsModel struct{ *model }
+type ruleListsModel struct{ *model }
+type rulesModel struct{ *model }
 type nexthopsModel struct{ *model }
 type labelsModel struct{ *model }
 type vnisModel struct{ *model }
+type natModel struct{ *model }
 type macsModel struct{ *model }
 type neighborsModel struct{ *model }
 type routesModel struct{ *model }
@@ -382,6 +406,78 @@ func (m portsModel) Assign(context.Context, *apiv1.PortAssignRequest) (*apiv1.Po
 	return nil, errors.New("the model assigns no queues")
 }
 
+func (m groupsModel) Add(_ context.Context, r *apiv1.AddressGroupAddRequest) (*apiv1.AddressGroup, error) {
+	return modelAdd(m.model, r.Group, false)
+}
+func (m groupsModel) Set(_ context.Context, r *apiv1.AddressGroupSetRequest) (*apiv1.AddressGroup, error) {
+	return modelSet(m.model, r.Group, r.Fields)
+}
+func (m groupsModel) Del(_ context.Context, r *apiv1.AddressGroupDelRequest) (*apiv1.Empty, error) {
+	return m.del("address_groups", r.Name)
+}
+func (m groupsModel) List(_ context.Context, _ *apiv1.AddressGroupListRequest, s apiv1.AddressGroups_ListServer) error {
+	return modelList(m.model, "address_groups", s.Send)
+}
+
+func (m ruleListsModel) Add(_ context.Context, r *apiv1.RuleListAddRequest) (*apiv1.RuleList, error) {
+	return modelAdd(m.model, r.List, false)
+}
+func (m ruleListsModel) Set(_ context.Context, r *apiv1.RuleListSetRequest) (*apiv1.RuleList, error) {
+	return modelSet(m.model, r.List, r.Fields)
+}
+
+// Del takes the list's rules with it, unless a port has it.
+func (m ruleListsModel) Del(_ context.Context, r *apiv1.RuleListDelRequest) (*apiv1.Empty, error) {
+	for _, p := range m.objects["ports"] {
+		if slices.Contains(uses(p), [2]string{"rule_lists", r.Name}) {
+			return nil, refuse("rule_list.name", "'%s' is in use by a port", r.Name)
+		}
+	}
+	for key, rule := range m.objects["rules"] {
+		if rule.(*apiv1.Rule).List == r.Name {
+			delete(m.objects["rules"], key)
+		}
+	}
+	return m.del("rule_lists", r.Name)
+}
+func (m ruleListsModel) List(_ context.Context, _ *apiv1.RuleListListRequest, s apiv1.RuleLists_ListServer) error {
+	return modelList(m.model, "rule_lists", s.Send)
+}
+
+func (m rulesModel) Add(_ context.Context, r *apiv1.RuleAddRequest) (*apiv1.RuleReply, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	if len(r.Rules) > RuleBatch {
+		return nil, refuse("rules", "%d rules in a request", len(r.Rules))
+	}
+	for _, rule := range r.Rules {
+		Normalize(rule)
+		if err := m.put(rule, r.Replace); err != nil {
+			return nil, err
+		}
+	}
+	return &apiv1.RuleReply{Changed: uint32(len(r.Rules))}, nil
+}
+func (m rulesModel) Del(_ context.Context, r *apiv1.RuleDelRequest) (*apiv1.RuleReply, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	for _, rule := range r.Rules {
+		if m.objects["rules"][keyOf(rule)] == nil {
+			return nil, refuse("rule.id", "no rule %s", keyOf(rule))
+		}
+		delete(m.objects["rules"], keyOf(rule))
+	}
+	return &apiv1.RuleReply{Changed: uint32(len(r.Rules))}, nil
+}
+func (m rulesModel) List(_ context.Context, _ *apiv1.RuleListRulesRequest, s apiv1.Rules_ListServer) error {
+	return modelList(m.model, "rules", s.Send)
+}
+func (m rulesModel) Explain(context.Context, *apiv1.RuleExplainRequest) (*apiv1.RuleExplainReply, error) {
+	return nil, errors.New("the model explains nothing")
+}
+
 func (m nexthopsModel) Add(_ context.Context, r *apiv1.NexthopAddRequest) (*apiv1.Nexthop, error) {
 	return modelAdd(m.model, r.Nexthop, r.Replace)
 }
@@ -413,6 +509,19 @@ func (m vnisModel) Del(_ context.Context, r *apiv1.VniDelRequest) (*apiv1.Empty,
 }
 func (m vnisModel) List(_ context.Context, _ *apiv1.VniListRequest, s apiv1.Vnis_ListServer) error {
 	return modelList(m.model, "vnis", s.Send)
+}
+
+func (m natModel) Add(_ context.Context, r *apiv1.NatAddRequest) (*apiv1.NatRule, error) {
+	return modelAdd(m.model, r.Rule, false)
+}
+func (m natModel) Set(_ context.Context, r *apiv1.NatSetRequest) (*apiv1.NatRule, error) {
+	return modelAdd(m.model, r.Rule, true)
+}
+func (m natModel) Del(_ context.Context, r *apiv1.NatDelRequest) (*apiv1.Empty, error) {
+	return m.del("nat", fmt.Sprint(r.Id))
+}
+func (m natModel) List(_ context.Context, _ *apiv1.NatListRequest, s apiv1.Nat_ListServer) error {
+	return modelList(m.model, "nat", s.Send)
 }
 
 func (m macsModel) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
@@ -503,9 +612,13 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterMetersService(server, metersModel{m})
 	apiv1.RegisterMirrorsService(server, mirrorsModel{m})
 	apiv1.RegisterPortsService(server, portsModel{m})
+	apiv1.RegisterAddressGroupsService(server, groupsModel{m})
+	apiv1.RegisterRuleListsService(server, ruleListsModel{m})
+	apiv1.RegisterRulesService(server, rulesModel{m})
 	apiv1.RegisterNexthopsService(server, nexthopsModel{m})
 	apiv1.RegisterLabelsService(server, labelsModel{m})
 	apiv1.RegisterVnisService(server, vnisModel{m})
+	apiv1.RegisterNatService(server, natModel{m})
 	apiv1.RegisterMacsService(server, macsModel{m})
 	apiv1.RegisterNeighborsService(server, neighborsModel{m})
 	apiv1.RegisterRoutesService(server, routesModel{m})

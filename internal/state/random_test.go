@@ -20,11 +20,13 @@ func randomState(r *rand.Rand) *State {
 	}
 	g.workers()
 	g.names()
+	g.rules()
 	g.ports()
 	g.mirrors()
 	g.nexthops()
 	g.flood()
 	g.leaves()
+	g.nat()
 	g.macs()
 	g.routes()
 	g.s.Normalize()
@@ -91,6 +93,48 @@ func (g *generator) meter(name string) *apiv1.Meter {
 	return &apiv1.Meter{Name: name, BitRate: uint64(8000 + g.r.IntN(2)), BurstBytes: 10000}
 }
 
+func (g *generator) rules() {
+	prefixes := []string{"10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32", "0.0.0.0/0"}
+	for i := range 2 {
+		if g.coin() {
+			g.s.Groups = append(g.s.Groups, &apiv1.AddressGroup{Name: fmt.Sprint("g", i), Prefixes: prefixes[g.r.IntN(3):]})
+		}
+	}
+	for i := range 3 {
+		if g.r.IntN(3) == 0 {
+			continue
+		}
+		list := &apiv1.RuleList{Name: fmt.Sprint("l", i), DefaultAction: apiv1.RuleAction(g.r.IntN(2))}
+		g.s.RuleLists = append(g.s.RuleLists, list)
+		for id := range uint32(12) {
+			if g.coin() {
+				g.s.Rules = append(g.s.Rules, g.rule(list.Name, id+1))
+			}
+		}
+	}
+}
+
+func (g *generator) rule(list string, id uint32) *apiv1.Rule {
+	r := &apiv1.Rule{List: list, Id: id, Action: apiv1.RuleAction(g.r.IntN(2)), Log: g.coin()}
+	switch g.r.IntN(5) {
+	case 0:
+		r.Protocol, r.DestinationPorts = pick(g, []string{"tcp", "udp", "sctp"}), pick(g, []string{"80", "8000-8999", "0"})
+		r.SourcePorts = pick(g, []string{"", "0-1023"})
+	case 1:
+		r.Protocol, r.IcmpType, r.IcmpCode = "icmp", "3", pick(g, []string{"", "4", "0-1"})
+	case 2:
+		r.Protocol, r.IcmpType = "icmpv6", pick(g, []string{"", "128"})
+	case 3:
+		r.Protocol, r.Source = pick(g, []string{"", "47", "tcp"}), pick(g, []string{"10.0.0.0/8", "2001:db8::/32"})
+	case 4:
+		r.Destination = "192.0.2.1/32"
+	}
+	if len(g.s.Groups) > 0 && r.Source == "" && g.coin() {
+		r.SourceGroup = pick(g, g.s.Groups).Name
+	}
+	return r
+}
+
 func (g *generator) ports() {
 	for i := range 7 {
 		p := &apiv1.Port{Name: fmt.Sprint("p", i), Mtu: uint32(1500 + g.r.IntN(2))}
@@ -142,6 +186,10 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}
 		}
+	}
+	p.Stateful = p.Stateful || p.Vrf != "" && g.coin()
+	if len(g.s.RuleLists) > 0 && p.Stateful {
+		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
 		g.s.Ports = append(g.s.Ports, p)
@@ -243,6 +291,43 @@ func (g *generator) leaves() {
 			p := pick(g, g.s.Ports).Name
 			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p, Address: fmt.Sprint("192.0.2.", 50+i),
 				Mac: fmt.Sprint("02:00:00:00:00:0", 1+g.r.IntN(2))})
+		}
+	}
+}
+
+// nat makes rules that often want what others, or guests, have in another state.
+func (g *generator) nat() {
+	if len(g.s.Vrfs) == 0 {
+		return
+	}
+	for id := range uint32(5) {
+		m := &apiv1.NatRule{Id: 1 + id, Vrf: pick(g, g.s.Vrfs).Name, Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP}
+		if g.coin() {
+			m.ExternalVrf = pick(g, g.s.Vrfs).Name
+		}
+		outside, last := fmt.Sprint("198.51.100.", 1+g.r.IntN(4)), ""
+		switch g.r.IntN(4) {
+		case 0:
+			continue
+		case 1:
+			if g.coin() {
+				outside = fmt.Sprint("10.0.0.", 1+g.r.IntN(3)) // which guests have too
+			}
+			m.Kind = &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: "10.9.0.1", Outside: outside}}
+		case 2:
+			if g.coin() {
+				last = "198.51.100.9"
+			}
+			m.Kind = &apiv1.NatRule_Source{Source: &apiv1.SourceNat{Prefix: "10.9.0.0/16", First: outside, Last: last}}
+			m.Except = []string{"10.0.0.0/8", "172.16.0.0/12"}[:g.r.IntN(3)]
+			m.FirstPort = uint32(g.r.IntN(2) * 80)
+		case 3:
+			m.Kind = &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{Address: outside, Port: uint32(80 + g.r.IntN(2)),
+				Backends: []*apiv1.NatBackend{{Address: "10.9.0.2", Weight: uint32(g.r.IntN(3))}}}}
+		}
+		Normalize(m)
+		if newNatIndex(g.s.Nat).clash(m) == nil && natGuest(m, g.s.Ports) == "" {
+			g.s.Nat = append(g.s.Nat, m)
 		}
 	}
 }

@@ -37,6 +37,16 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "meters", apiv1.NewMetersClient, apiv1.MetersClient.List, &apiv1.MeterListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "address_groups", apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.List,
+				&apiv1.AddressGroupListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "rule_lists", apiv1.NewRuleListsClient, apiv1.RuleListsClient.List, &apiv1.RuleListListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "rules", apiv1.NewRulesClient, apiv1.RulesClient.List, &apiv1.RuleListRulesRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "ports", apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, nil)
 		},
 		func() error {
@@ -51,6 +61,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 		},
 		func() error {
 			return readList(ctx, c, s, "vnis", apiv1.NewVnisClient, apiv1.VnisClient.List, &apiv1.VniListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "nat", apiv1.NewNatClient, apiv1.NatClient.List, &apiv1.NatListRequest{}, nil)
 		},
 		func() error {
 			return readList(ctx, c, s, "macs", apiv1.NewMacsClient, apiv1.MacsClient.List, &apiv1.MacListRequest{},

@@ -27,6 +27,7 @@ type rule struct {
 	ref      string // section that it names an object of
 	unique   bool   // list: no value twice
 	items    int    // list: at most so many; 0: any number
+	number   bool   // string: a lone number needs no quotes
 	zero     bool   // 0 is a value of its own: only a file that leaves it out means the default
 }
 
@@ -92,6 +93,8 @@ var rules = map[string]rule{
 	"Port.egress_meter":    {format: nameFormat, ref: "meters"},
 	"Port.ingress_meter":   {format: nameFormat, ref: "meters"},
 	"Port.mirror":          {format: nameFormat, ref: "mirrors"},
+	"Port.egress_rules":    {format: nameFormat, ref: "rule_lists"},
+	"Port.ingress_rules":   {format: nameFormat, ref: "rule_lists"},
 	"Port.state":           {readOnly: true},
 
 	"Mirror.name":          {format: nameFormat, required: true},
@@ -105,6 +108,33 @@ var rules = map[string]rule{
 	"MirrorErspan.remote":  {format: ipFormat, required: true},
 	"MirrorErspan.local":   {format: ipFormat},
 	"MirrorErspan.session": {max: 1023, written: true},
+
+	"AddressGroup.name":       {format: nameFormat, required: true},
+	"AddressGroup.prefixes":   {format: prefixFormat, unique: true, items: 4096},
+	"AddressGroup.rules":      {readOnly: true},
+	"RuleList.name":           {format: nameFormat, required: true},
+	"RuleList.default_action": {written: true},
+	"RuleList.rules":          {readOnly: true},
+	"RuleList.entries_ipv4":   {readOnly: true},
+	"RuleList.entries_ipv6":   {readOnly: true},
+	"RuleList.ports":          {readOnly: true},
+	"RuleList.default_hits":   {readOnly: true},
+	"RuleList.compiling":      {readOnly: true},
+	"RuleList.last_error":     {readOnly: true},
+	"Rule.list":               {format: nameFormat, ref: "rule_lists", required: true},
+	"Rule.id":                 {min: 1, max: 1 << 24, required: true},
+	"Rule.action":             {required: true},
+	"Rule.protocol":           {format: protocolFormat, number: true},
+	"Rule.source":             {format: prefixFormat},
+	"Rule.destination":        {format: prefixFormat},
+	"Rule.source_group":       {format: nameFormat, ref: "address_groups"},
+	"Rule.destination_group":  {format: nameFormat, ref: "address_groups"},
+	"Rule.source_ports":       {format: portsFormat, number: true},
+	"Rule.destination_ports":  {format: portsFormat, number: true},
+	"Rule.icmp_type":          {format: icmpFormat, number: true},
+	"Rule.icmp_code":          {format: icmpFormat, number: true},
+	"Rule.hits":               {readOnly: true},
+	"Rule.shadowed_by":        {readOnly: true},
 
 	"DpdkDevice.devargs":      {format: textFormat, required: true},
 	"TapDevice.ifname":        {format: ifnameFormat},
@@ -146,6 +176,28 @@ var rules = map[string]rule{
 	"Vni.vrf":                  {format: nameFormat, ref: "vrfs", required: true},
 	"Vni.bridge":               {format: nameFormat, ref: "bridges", required: true},
 	"Vni.nexthop":              {min: 1, max: 1048575, ref: "nexthops", required: true},
+	"NatRule.id":               {min: 1, max: 1048575, required: true},
+	"NatRule.vrf":              {format: nameFormat, ref: "vrfs", required: true},
+	"NatRule.external_vrf":     {format: nameFormat, ref: "vrfs"},
+	"NatRule.kind":             {required: true},
+	"NatRule.to":               {format: prefixFormat},
+	"NatRule.except":           {format: prefixFormat, unique: true, items: 16},
+	"NatRule.first_port":       {max: 65535},
+	"NatRule.last_port":        {max: 65535},
+	"NatRule.flows":            {readOnly: true},
+	"FloatingNat.inside":       {format: hostFormat, required: true},
+	"FloatingNat.outside":      {format: hostFormat, required: true},
+	"SourceNat.prefix":         {format: prefixFormat, required: true},
+	"SourceNat.first":          {format: hostFormat, required: true},
+	"SourceNat.last":           {format: hostFormat},
+	"SourceNat.first_port":     {min: 1, max: 65535, def: uint32(1024)},
+	"SourceNat.last_port":      {min: 1, max: 65535, def: uint32(65535)},
+	"DestinationNat.address":   {format: hostFormat, required: true},
+	"DestinationNat.port":      {max: 65535},
+	"DestinationNat.backends":  {required: true, items: 64},
+	"NatBackend.address":       {format: hostFormat, required: true},
+	"NatBackend.port":          {max: 65535},
+	"NatBackend.weight":        {min: 1, max: 256, def: uint32(1)},
 	"Mac.bridge":               {format: nameFormat, ref: "bridges", required: true},
 	"Mac.mac":                  {format: macFormat, required: true},
 	"Mac.target":               {required: true},
@@ -183,6 +235,7 @@ var (
 	textFormat   = matchFormat("text on one line", `^[^\n]+$`)
 	macFormat    = &format{`a unicast MAC address such as "02:00:00:00:00:01"`, `^` + octet + `(:` + octet + `){5}$`, canonMac}
 	ipFormat     = &format{`an address such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonIP}
+	hostFormat   = &format{`the address of a host, such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonHost}
 	ifaddrFormat = &format{`an address with its prefix length, such as "192.0.2.1/24"`, `^[0-9A-Fa-f.:]+/[0-9]+$`, canonIfaddr}
 	guestFormat  = &format{`an address such as "10.1.0.2" or a prefix such as "10.1.9.0/24" without host bits`,
 		`^[0-9A-Fa-f.:]+(/[0-9]+)?$`, canonGuest}
@@ -208,6 +261,14 @@ func canonIP(s string) (string, bool) {
 		return "", false
 	}
 	return a.String(), true
+}
+
+func canonHost(s string) (string, bool) {
+	text, ok := canonIP(s)
+	if a, err := netip.ParseAddr(text); err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return "", false
+	}
+	return text, ok
 }
 
 func canonIfaddr(s string) (string, bool) {
@@ -257,6 +318,7 @@ func Normalize(m proto.Message) {
 	if r.Descriptor().Name() == "Port" {
 		normalizePort(r)
 	}
+	normalizeNat(r)
 }
 
 func normalize(r protoreflect.Message) {
@@ -293,6 +355,9 @@ func normalizeList(l protoreflect.List, fd protoreflect.FieldDescriptor, rule ru
 				l.Set(i, protoreflect.ValueOfString(s))
 			}
 		}
+	}
+	if fd.FullName() == "corelane.v1.AddressGroup.prefixes" {
+		sortPrefixes(l)
 	}
 	if rule.ref == "nexthops" && fd.Kind() == protoreflect.Uint32Kind { // a set
 		sortList(l)

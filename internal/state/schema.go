@@ -105,6 +105,9 @@ func schemaValue(fd protoreflect.FieldDescriptor, rule rule, defs map[string]any
 		if rule.format == nil {
 			return map[string]any{"type": "string"}
 		}
+		if rule.number {
+			return map[string]any{"type": []string{"string", "integer"}, "pattern": rule.format.pattern, "description": rule.format.valid}
+		}
 		return map[string]any{"type": "string", "pattern": rule.format.pattern, "description": rule.format.valid}
 	}
 	max := rule.max

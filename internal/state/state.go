@@ -29,12 +29,16 @@ type State struct {
 	Vrfs      []*apiv1.Vrf
 	Bridges   []*apiv1.Bridge
 	Meters    []*apiv1.Meter
+	Groups    []*apiv1.AddressGroup
+	RuleLists []*apiv1.RuleList
+	Rules     []*apiv1.Rule
 	Ports     []*apiv1.Port
 	Mirrors   []*apiv1.Mirror
 	Nexthops  []*apiv1.Nexthop
 	Routes    []Route // sorted by CompareRoutes
 	Labels    []*apiv1.Label
 	Vnis      []*apiv1.Vni
+	Nat       []*apiv1.NatRule
 	Macs      []*apiv1.Mac
 	Neighbors []*apiv1.Neighbor
 }
@@ -59,11 +63,12 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "ports", "mirrors", "nexthops", "labels", "vnis", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "address_groups", "rule_lists", "rules", "ports", "mirrors", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
-var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter", "ports": "port",
-	"mirrors": "mirror", "nexthops": "nexthop", "labels": "label", "vnis": "vni", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
+var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter",
+	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port", "mirrors": "mirror",
+	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "nat": "nat", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
 func newMessage(section string) proto.Message {
@@ -78,6 +83,12 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Bridge{}
 	case "meters":
 		return &apiv1.Meter{}
+	case "address_groups":
+		return &apiv1.AddressGroup{}
+	case "rule_lists":
+		return &apiv1.RuleList{}
+	case "rules":
+		return &apiv1.Rule{}
 	case "ports":
 		return &apiv1.Port{}
 	case "mirrors":
@@ -88,6 +99,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Label{}
 	case "vnis":
 		return &apiv1.Vni{}
+	case "nat":
+		return &apiv1.NatRule{}
 	case "routes":
 		return &apiv1.Route{}
 	case "macs":
@@ -111,6 +124,12 @@ func (s *State) add(m proto.Message) {
 		s.Bridges = append(s.Bridges, m)
 	case *apiv1.Meter:
 		s.Meters = append(s.Meters, m)
+	case *apiv1.AddressGroup:
+		s.Groups = append(s.Groups, m)
+	case *apiv1.RuleList:
+		s.RuleLists = append(s.RuleLists, m)
+	case *apiv1.Rule:
+		s.Rules = append(s.Rules, m)
 	case *apiv1.Port:
 		s.Ports = append(s.Ports, m)
 	case *apiv1.Mirror:
@@ -121,6 +140,8 @@ func (s *State) add(m proto.Message) {
 		s.Labels = append(s.Labels, m)
 	case *apiv1.Vni:
 		s.Vnis = append(s.Vnis, m)
+	case *apiv1.NatRule:
+		s.Nat = append(s.Nat, m)
 	case *apiv1.Mac:
 		s.Macs = append(s.Macs, m)
 	case *apiv1.Neighbor:
@@ -143,6 +164,12 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Bridges)
 	case "meters":
 		return messages(s.Meters)
+	case "address_groups":
+		return messages(s.Groups)
+	case "rule_lists":
+		return messages(s.RuleLists)
+	case "rules":
+		return messages(s.Rules)
 	case "ports":
 		return messages(s.Ports)
 	case "mirrors":
@@ -153,6 +180,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Labels)
 	case "vnis":
 		return messages(s.Vnis)
+	case "nat":
+		return messages(s.Nat)
 	case "macs":
 		return messages(s.Macs)
 	case "neighbors":
@@ -190,11 +219,17 @@ func (s *State) Sort() {
 	byKey(s.Vrfs, func(m *apiv1.Vrf) string { return m.Name })
 	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
 	byKey(s.Meters, func(m *apiv1.Meter) string { return m.Name })
+	byKey(s.Groups, func(m *apiv1.AddressGroup) string { return m.Name })
+	byKey(s.RuleLists, func(m *apiv1.RuleList) string { return m.Name })
+	slices.SortStableFunc(s.Rules, func(a, b *apiv1.Rule) int {
+		return cmp.Or(strings.Compare(a.List, b.List), cmp.Compare(a.Id, b.Id))
+	})
 	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
 	byKey(s.Mirrors, func(m *apiv1.Mirror) string { return m.Name })
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
 	byKey(s.Vnis, func(m *apiv1.Vni) uint32 { return m.Vni })
+	byKey(s.Nat, func(m *apiv1.NatRule) uint32 { return m.Id })
 	byKey(s.Macs, func(m *apiv1.Mac) string { return keyOf(m) })
 	byKey(s.Neighbors, func(m *apiv1.Neighbor) string { return keyOf(m) })
 	if !slices.IsSortedFunc(s.Routes, CompareRoutes) {
@@ -207,8 +242,9 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 }
 
 // keyFields name an object within its section.
-var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"}, "ports": {"name"},
-	"mirrors": {"name"}, "nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
+var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"},
+	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"}, "mirrors": {"name"},
+	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "nat": {"id"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 
 var sectionOf = func() map[protoreflect.Name]string {

@@ -15,7 +15,7 @@ import (
 )
 
 // oneLine: sections with an object a line; the others have a field a line.
-var oneLine = []string{"labels", "vnis", "routes", "macs", "neighbors"}
+var oneLine = []string{"rule_lists", "rules", "labels", "vnis", "routes", "macs", "neighbors"}
 
 // Write writes a sorted state as YAML. The same state always gives the same bytes, and Load gives the state back.
 func Write(w io.Writer, s *State) error {

@@ -30,6 +30,9 @@ type Server struct {
 	Socket string
 	Hello  *apiv1.HelloReply
 
+	Groups    Table[string, *apiv1.AddressGroup]
+	RuleLists Table[string, *apiv1.RuleList]
+	Rules     Table[RuleKey, *apiv1.Rule]
 	Ports     Table[string, *apiv1.Port]
 	Workers   Table[uint32, *apiv1.Worker]
 	Vrfs      Table[string, *apiv1.Vrf]
@@ -37,6 +40,7 @@ type Server struct {
 	Nexthops  Table[uint32, *apiv1.Nexthop]
 	Labels    Table[uint32, *apiv1.Label]
 	Vnis      Table[uint32, *apiv1.Vni]
+	Nat       Table[uint32, *apiv1.NatRule]
 	Bridges   Table[string, *apiv1.Bridge]
 	Macs      Table[string, *apiv1.Mac]
 	Meters    Table[string, *apiv1.Meter]
@@ -60,6 +64,12 @@ type Server struct {
 
 // RouteKey finds a route.
 type RouteKey struct{ Vrf, Prefix string }
+
+// RuleKey finds a rule.
+type RuleKey struct {
+	List string
+	ID   uint32
+}
 
 // Table keeps objects by key; lists go in order of keys.
 type Table[K comparable, V proto.Message] struct{ m map[K]V }
@@ -90,6 +100,9 @@ func (t *Table[K, V]) All() []V {
 		text[k] = fmt.Sprint(k)
 		if n, ok := any(k).(uint32); ok {
 			text[k] = fmt.Sprintf("%10d", n)
+		}
+		if r, ok := any(k).(RuleKey); ok {
+			text[k] = fmt.Sprintf("%s %10d", r.List, r.ID)
 		}
 	}
 	slices.SortFunc(keys, func(a, b K) int { return strings.Compare(text[a], text[b]) })

@@ -17,6 +17,7 @@ import (
 func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterPortsService(srv, ports{s})
 	apiv1.RegisterWorkersService(srv, workers{s})
+	registerPolicy(srv, s)
 	apiv1.RegisterVrfsService(srv, vrfs{s})
 	apiv1.RegisterRoutesService(srv, routes{s})
 	apiv1.RegisterNexthopsService(srv, nexthops{s})
@@ -24,6 +25,7 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterVnisService(srv, vnis{s})
 	apiv1.RegisterMetersService(srv, meters{s})
 	apiv1.RegisterMirrorsService(srv, mirrors{s})
+	apiv1.RegisterNatService(srv, nat{s})
 	apiv1.RegisterBridgesService(srv, bridges{s})
 	apiv1.RegisterMacsService(srv, macs{s})
 	apiv1.RegisterNeighborsService(srv, neighbors{s})
@@ -309,6 +311,21 @@ func (s labels) Del(_ context.Context, r *apiv1.LabelDelRequest) (*apiv1.Empty, 
 }
 func (s labels) List(_ context.Context, r *apiv1.LabelListRequest, out apiv1.Labels_ListServer) error {
 	return send(s.Server, "Labels.List", r, s.Labels.All, nil, out)
+}
+
+type nat struct{ *Server }
+
+func (s nat) Add(_ context.Context, r *apiv1.NatAddRequest) (*apiv1.NatRule, error) {
+	return add(s.Server, &s.Nat, "Nat.Add", "rule.id", r, r.Rule.Id, r.Rule, false)
+}
+func (s nat) Set(_ context.Context, r *apiv1.NatSetRequest) (*apiv1.NatRule, error) {
+	return add(s.Server, &s.Nat, "Nat.Set", "rule.id", r, r.Rule.Id, r.Rule, true)
+}
+func (s nat) Del(_ context.Context, r *apiv1.NatDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Nat, "Nat.Del", "id", r, r.Id)
+}
+func (s nat) List(_ context.Context, r *apiv1.NatListRequest, out apiv1.Nat_ListServer) error {
+	return send(s.Server, "Nat.List", r, s.Nat.All, func(m *apiv1.NatRule) bool { return given(r.Vrf, m.Vrf) }, out)
 }
 
 type vnis struct{ *Server }

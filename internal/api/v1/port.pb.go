@@ -118,6 +118,56 @@ func (MemifRole) EnumDescriptor() ([]byte, []int) {
 	return file_port_proto_rawDescGZIP(), []int{1}
 }
 
+// Whether a guest may send with addresses that are not its own.
+type SourceCheck int32
+
+const (
+	SourceCheck_SOURCE_CHECK_NONE         SourceCheck = 0
+	SourceCheck_SOURCE_CHECK_REVERSE_PATH SourceCheck = 1 // the route to the source address leads to this port
+	SourceCheck_SOURCE_CHECK_STRICT       SourceCheck = 2 // the MAC is guest_mac and the IP one of guest_addresses, in ARP and ND too
+)
+
+// Enum value maps for SourceCheck.
+var (
+	SourceCheck_name = map[int32]string{
+		0: "SOURCE_CHECK_NONE",
+		1: "SOURCE_CHECK_REVERSE_PATH",
+		2: "SOURCE_CHECK_STRICT",
+	}
+	SourceCheck_value = map[string]int32{
+		"SOURCE_CHECK_NONE":         0,
+		"SOURCE_CHECK_REVERSE_PATH": 1,
+		"SOURCE_CHECK_STRICT":       2,
+	}
+)
+
+func (x SourceCheck) Enum() *SourceCheck {
+	p := new(SourceCheck)
+	*p = x
+	return p
+}
+
+func (x SourceCheck) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SourceCheck) Descriptor() protoreflect.EnumDescriptor {
+	return file_port_proto_enumTypes[2].Descriptor()
+}
+
+func (SourceCheck) Type() protoreflect.EnumType {
+	return &file_port_proto_enumTypes[2]
+}
+
+func (x SourceCheck) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SourceCheck.Descriptor instead.
+func (SourceCheck) EnumDescriptor() ([]byte, []int) {
+	return file_port_proto_rawDescGZIP(), []int{2}
+}
+
 // Any DPDK device: a PCI address or a virtual device with its arguments.
 type DpdkDevice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -379,12 +429,15 @@ type Port struct {
 	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
-	Stateful     bool   `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                            // flows are kept: rules, translation and quotas apply
-	FlowLimit    uint32 `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"`         // flows at once, 0 = any number
-	FlowRate     uint32 `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`            // new flows per second, 0 = any number
-	EgressMeter  string `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
-	IngressMeter string `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
-	Mirror       string `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
+	Stateful     bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
+	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
+	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
+	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
+	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
+	EgressMeter  string      `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
+	IngressMeter string      `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
+	Mirror       string      `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -595,6 +648,27 @@ func (x *Port) GetFlowRate() uint32 {
 		return x.FlowRate
 	}
 	return 0
+}
+
+func (x *Port) GetSourceCheck() SourceCheck {
+	if x != nil {
+		return x.SourceCheck
+	}
+	return SourceCheck_SOURCE_CHECK_NONE
+}
+
+func (x *Port) GetEgressRules() string {
+	if x != nil {
+		return x.EgressRules
+	}
+	return ""
+}
+
+func (x *Port) GetIngressRules() string {
+	if x != nil {
+		return x.IngressRules
+	}
+	return ""
 }
 
 func (x *Port) GetEgressMeter() string {
@@ -1219,7 +1293,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xf2\x06\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\xf7\a\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1245,7 +1319,10 @@ const file_port_proto_rawDesc = "" +
 	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
 	"\n" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
-	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12!\n" +
+	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
+	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
+	"\fegress_rules\x18\x1e \x01(\tR\vegressRules\x12#\n" +
+	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12!\n" +
 	"\fegress_meter\x18$ \x01(\tR\vegressMeter\x12#\n" +
 	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12\x16\n" +
 	"\x06mirror\x18& \x01(\tR\x06mirror\x12,\n" +
@@ -1303,7 +1380,11 @@ const file_port_proto_rawDesc = "" +
 	"\x10PORT_ROLE_TENANT\x10\x02*9\n" +
 	"\tMemifRole\x12\x15\n" +
 	"\x11MEMIF_ROLE_SERVER\x10\x00\x12\x15\n" +
-	"\x11MEMIF_ROLE_CLIENT\x10\x012\xa5\x02\n" +
+	"\x11MEMIF_ROLE_CLIENT\x10\x01*\\\n" +
+	"\vSourceCheck\x12\x15\n" +
+	"\x11SOURCE_CHECK_NONE\x10\x00\x12\x1d\n" +
+	"\x19SOURCE_CHECK_REVERSE_PATH\x10\x01\x12\x17\n" +
+	"\x13SOURCE_CHECK_STRICT\x10\x022\xa5\x02\n" +
 	"\x05Ports\x125\n" +
 	"\x03Add\x12\x1b.corelane.v1.PortAddRequest\x1a\x11.corelane.v1.Port\x125\n" +
 	"\x03Set\x12\x1b.corelane.v1.PortSetRequest\x1a\x11.corelane.v1.Port\x126\n" +
@@ -1323,54 +1404,56 @@ func file_port_proto_rawDescGZIP() []byte {
 	return file_port_proto_rawDescData
 }
 
-var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_port_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_port_proto_goTypes = []any{
 	(PortRole)(0),             // 0: corelane.v1.PortRole
 	(MemifRole)(0),            // 1: corelane.v1.MemifRole
-	(*DpdkDevice)(nil),        // 2: corelane.v1.DpdkDevice
-	(*TapDevice)(nil),         // 3: corelane.v1.TapDevice
-	(*MemifDevice)(nil),       // 4: corelane.v1.MemifDevice
-	(*VhostDevice)(nil),       // 5: corelane.v1.VhostDevice
-	(*Port)(nil),              // 6: corelane.v1.Port
-	(*PortState)(nil),         // 7: corelane.v1.PortState
-	(*PortQueue)(nil),         // 8: corelane.v1.PortQueue
-	(*PortCounters)(nil),      // 9: corelane.v1.PortCounters
-	(*PortAddRequest)(nil),    // 10: corelane.v1.PortAddRequest
-	(*PortSetRequest)(nil),    // 11: corelane.v1.PortSetRequest
-	(*PortDelRequest)(nil),    // 12: corelane.v1.PortDelRequest
-	(*PortListRequest)(nil),   // 13: corelane.v1.PortListRequest
-	(*PortAssignRequest)(nil), // 14: corelane.v1.PortAssignRequest
-	(*Empty)(nil),             // 15: corelane.v1.Empty
+	(SourceCheck)(0),          // 2: corelane.v1.SourceCheck
+	(*DpdkDevice)(nil),        // 3: corelane.v1.DpdkDevice
+	(*TapDevice)(nil),         // 4: corelane.v1.TapDevice
+	(*MemifDevice)(nil),       // 5: corelane.v1.MemifDevice
+	(*VhostDevice)(nil),       // 6: corelane.v1.VhostDevice
+	(*Port)(nil),              // 7: corelane.v1.Port
+	(*PortState)(nil),         // 8: corelane.v1.PortState
+	(*PortQueue)(nil),         // 9: corelane.v1.PortQueue
+	(*PortCounters)(nil),      // 10: corelane.v1.PortCounters
+	(*PortAddRequest)(nil),    // 11: corelane.v1.PortAddRequest
+	(*PortSetRequest)(nil),    // 12: corelane.v1.PortSetRequest
+	(*PortDelRequest)(nil),    // 13: corelane.v1.PortDelRequest
+	(*PortListRequest)(nil),   // 14: corelane.v1.PortListRequest
+	(*PortAssignRequest)(nil), // 15: corelane.v1.PortAssignRequest
+	(*Empty)(nil),             // 16: corelane.v1.Empty
 }
 var file_port_proto_depIdxs = []int32{
 	1,  // 0: corelane.v1.MemifDevice.role:type_name -> corelane.v1.MemifRole
 	0,  // 1: corelane.v1.Port.role:type_name -> corelane.v1.PortRole
-	2,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
-	3,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
-	4,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
-	5,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
-	7,  // 6: corelane.v1.Port.state:type_name -> corelane.v1.PortState
-	8,  // 7: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
-	9,  // 8: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
-	6,  // 9: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
-	6,  // 10: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
-	0,  // 11: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
-	10, // 12: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
-	11, // 13: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
-	12, // 14: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
-	13, // 15: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
-	14, // 16: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
-	6,  // 17: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
-	6,  // 18: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
-	15, // 19: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
-	6,  // 20: corelane.v1.Ports.List:output_type -> corelane.v1.Port
-	6,  // 21: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
+	4,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
+	5,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
+	6,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
+	2,  // 6: corelane.v1.Port.source_check:type_name -> corelane.v1.SourceCheck
+	8,  // 7: corelane.v1.Port.state:type_name -> corelane.v1.PortState
+	9,  // 8: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
+	10, // 9: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
+	7,  // 10: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
+	7,  // 11: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
+	0,  // 12: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
+	11, // 13: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
+	12, // 14: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
+	13, // 15: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
+	14, // 16: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
+	15, // 17: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
+	7,  // 18: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
+	7,  // 19: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
+	16, // 20: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
+	7,  // 21: corelane.v1.Ports.List:output_type -> corelane.v1.Port
+	7,  // 22: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_port_proto_init() }
@@ -1390,7 +1473,7 @@ func file_port_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_port_proto_rawDesc), len(file_port_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,

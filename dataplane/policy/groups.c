@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Address groups: sets of prefixes that rules name.
+#include "policy/groups.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct address_group *groups[ADDRESS_GROUPS_MAX];
+
+struct address_group *address_group_get(uint16_t id)
+{
+	return id < ADDRESS_GROUPS_MAX ? groups[id] : NULL;
+}
+
+struct address_group *address_group_next(const struct address_group *g)
+{
+	unsigned i = g ? g->id + 1u : 1;
+
+	while (i < ADDRESS_GROUPS_MAX && groups[i] == NULL)
+		i++;
+	return i < ADDRESS_GROUPS_MAX ? groups[i] : NULL;
+}
+
+static struct address_group *find(const char *name)
+{
+	struct address_group *g;
+
+	for (g = address_group_next(NULL); g; g = address_group_next(g))
+		if (strcmp(g->name, name) == 0)
+			return g;
+	return NULL;
+}
+
+struct address_group *address_group_find_err(const char *name, const char *field, struct error *err)
+{
+	struct address_group *g = name ? find(name) : NULL;
+
+	if (g == NULL)
+		error_set(err, ENOENT, field, name ? name : "", "the name of an address group that exists",
+			  "there is no such address group");
+	return g;
+}
+
+static int by_prefix(const void *a, const void *b)
+{
+	const struct ip_prefix *x = a, *y = b;
+	int c = (int)x->addr.family - (int)y->addr.family;
+
+	if (c == 0)
+		c = memcmp(x->addr.bytes, y->addr.bytes, sizeof(x->addr.bytes));
+	return c ? c : (int)x->len - (int)y->len;
+}
+
+// A sorted copy, without what is there twice.
+static int copy(const struct ip_prefix *p, size_t n, struct ip_prefix **out, size_t *n_out, struct error *err)
+{
+	char text[24];
+	size_t i, kept = 0;
+
+	if (n > ADDRESS_GROUP_PREFIXES) {
+		snprintf(text, sizeof(text), "%zu", n);
+		return error_set(err, E2BIG, "group.prefixes", text, "up to 4096 prefixes", "there are too many");
+	}
+	*out = malloc((n + 1) * sizeof(**out));
+	if (*out == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an address group");
+	if (n > 0)
+		memcpy(*out, p, n * sizeof(*p));
+	qsort(*out, n, sizeof(**out), by_prefix);
+	for (i = 0; i < n; i++)
+		if (i == 0 || by_prefix(&(*out)[i], &(*out)[kept - 1]) != 0)
+			(*out)[kept++] = (*out)[i];
+	*n_out = kept;
+	return 0;
+}
+
+struct address_group *address_group_add(const char *name, const struct ip_prefix *p, size_t n, struct error *err)
+{
+	struct address_group *g;
+	uint16_t id = 1;
+
+	if (policy_check_name(name, "group.name", err) < 0)
+		return NULL;
+	if (find(name)) {
+		error_set(err, EEXIST, "group.name", name, "a new name", "is taken");
+		return NULL;
+	}
+	while (id < ADDRESS_GROUPS_MAX && groups[id])
+		id++;
+	g = id < ADDRESS_GROUPS_MAX ? calloc(1, sizeof(*g)) : NULL;
+	if (g == NULL) {
+		error_set(err, ENOSPC, "group", name, "up to 4095 address groups", "no room for another one");
+		return NULL;
+	}
+	if (copy(p, n, &g->prefixes, &g->n, err) < 0) {
+		free(g);
+		return NULL;
+	}
+	g->id = id;
+	snprintf(g->name, sizeof(g->name), "%s", name);
+	return groups[id] = g;
+}
+
+int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t n, struct error *err)
+{
+	struct ip_prefix *old = g->prefixes;
+	size_t n_old = g->n;
+	int ret = copy(p, n, &g->prefixes, &g->n, err);
+
+	if (ret == 0) {
+		ret = rules_group_changed(g->id, err);
+		if (ret == 0) {
+			free(old);
+			return 0;
+		}
+		free(g->prefixes);
+	}
+	g->prefixes = old;
+	g->n = n_old;
+	return ret;
+}
+
+int address_group_del(const char *name, struct error *err)
+{
+	struct address_group *g = address_group_find_err(name, "group.name", err);
+
+	if (g == NULL)
+		return -ENOENT;
+	if (g->rules)
+		return error_set(err, EBUSY, "group.name", name, "a group that no rule names", "is in use by %u rules", g->rules);
+	groups[g->id] = NULL;
+	free(g->prefixes);
+	free(g);
+	return 0;
+}
+
+static void count(const struct rule *r, int step)
+{
+	struct address_group *src = address_group_get(r->src_group), *dst = address_group_get(r->dst_group);
+
+	if (src)
+		src->rules += (uint32_t)step;
+	if (dst && dst != src)
+		dst->rules += (uint32_t)step;
+}
+
+void groups_ref(const struct rule *r)
+{
+	count(r, 1);
+}
+
+void groups_unref(const struct rule *r)
+{
+	count(r, -1);
+}
+
+void groups_fini(void)
+{
+	unsigned i;
+
+	for (i = 0; i < ADDRESS_GROUPS_MAX; i++) {
+		if (groups[i])
+			free(groups[i]->prefixes);
+		free(groups[i]);
+		groups[i] = NULL;
+	}
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Address groups, between the files of the rules.
+#pragma once
+
+#include "policy/rules.h"
+
+int policy_check_name(const char *name, const char *field, struct error *err);
+void groups_ref(const struct rule *r);
+void groups_unref(const struct rule *r);
+void groups_fini(void);
+int rules_group_changed(uint16_t group, struct error *err); // rules.c

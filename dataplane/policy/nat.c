@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the node: which there are, which of them exclude each other, and when workers see them.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policy/nat_private.h"
+#include "port/registry.h"
+
+#define PAGE 4096u
+
+struct page { // never freed: workers count in it
+	struct nat_rule *rule[PAGE];
+	uint64_t flows[PAGE]; // workers: atomic
+};
+
+struct nat_zone *nat_zones[VRF_MAX];
+void (*nat_changed)(uint16_t vrf);
+int (*nat_begin)(struct error *err);
+static struct page *pages[NAT_RULES_MAX / PAGE];
+static unsigned n_rules;
+static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
+
+static struct nat_rule *get(uint32_t id)
+{
+	const struct page *p = id < NAT_RULES_MAX ? pages[id / PAGE] : NULL;
+
+	return p ? p->rule[id % PAGE] : NULL;
+}
+
+const struct nat_config *nat_get(uint32_t id)
+{
+	const struct nat_rule *r = get(id);
+
+	return r ? &r->cfg : NULL;
+}
+
+uint32_t nat_next(uint32_t after)
+{
+	uint32_t id = after + 1;
+
+	while (id < NAT_RULES_MAX) {
+		if (pages[id / PAGE] == NULL)
+			id = (id / PAGE + 1) * PAGE;
+		else if (get(id) == NULL)
+			id++;
+		else
+			return id;
+	}
+	return 0;
+}
+
+unsigned nat_count(void)
+{
+	return n_rules;
+}
+
+static void count(uint32_t id)
+{
+	struct page *p = id < NAT_RULES_MAX ? rcu_read(pages[id / PAGE]) : NULL;
+
+	if (id && p)
+		__atomic_add_fetch(&p->flows[id % PAGE], 1, __ATOMIC_RELAXED);
+}
+
+void nat_flow_made(const struct nat_verdict *v)
+{
+	count(v->rule);
+	count(v->also);
+}
+
+uint64_t nat_flows(uint32_t id)
+{
+	const struct page *p = id < NAT_RULES_MAX ? pages[id / PAGE] : NULL;
+
+	return p ? __atomic_load_n(&p->flows[id % PAGE], __ATOMIC_RELAXED) : 0;
+}
+
+bool nat_used(uint16_t vrf)
+{
+	return vrf < VRF_MAX && nat_zones[vrf] && nat_zones[vrf]->rules > 0;
+}
+
+// --- What excludes each other. ---
+
+static bool has_inside(const struct nat_config *c)
+{
+	return c->kind != NAT_DESTINATION;
+}
+
+static bool has_outside(const struct nat_config *c) // an address that is looked for among destinations
+{
+	return c->kind != NAT_SOURCE;
+}
+
+static const struct ip_addr *last_of(const struct nat_config *c)
+{
+	return c->kind == NAT_SOURCE ? &c->last : &c->outside;
+}
+
+static bool outside_overlap(const struct nat_config *a, const struct nat_config *b)
+{
+	unsigned n = ip_bytes(a->outside.family);
+
+	return a->external == b->external && a->outside.family == b->outside.family &&
+	       memcmp(a->outside.bytes, last_of(b)->bytes, n) <= 0 && memcmp(b->outside.bytes, last_of(a)->bytes, n) <= 0;
+}
+
+static const char *outside_field(const struct nat_config *c)
+{
+	static const char *const fields[] = {"rule.floating.outside", "rule.source.first", "rule.destination.address"};
+
+	return fields[c->kind];
+}
+
+static bool same_service(const struct nat_config *a, const struct nat_config *b)
+{
+	return a->kind == NAT_DESTINATION && b->kind == NAT_DESTINATION && a->protocol == b->protocol &&
+	       a->first_port == b->first_port;
+}
+
+static int taken(const struct nat_config *c, const struct nat_rule *other, struct error *err)
+{
+	char text[IP_TEXT];
+
+	ip_format_addr(&c->outside, text);
+	if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
+		return error_set(err, EEXIST, outside_field(c), text, "an address outside that no other rule of the VRF has",
+				 "is that of rule %u, and one of them is floating", other->id);
+	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol", "is the service of rule %u",
+			 other->id);
+}
+
+// The rule of another id that has this address outside and excludes c, or NULL.
+static const struct nat_rule *excluded_at(const struct nat_config *c, const struct nat_words *a)
+{
+	uint32_t where = NAT_WHERE(c->external, NAT_OUTSIDE, c->outside.family, ip_bits(c->outside.family));
+	const struct nat_node *n;
+
+	for (n = nat_chain(where, a); n; n = n->next)
+		if (n->where == where && nat_words_equal(&n->addr, a) && n->rule->id != c->id &&
+		    (c->kind == NAT_FLOATING || n->rule->kind == NAT_FLOATING || same_service(c, &n->rule->cfg)))
+			return n->rule;
+	return NULL;
+}
+
+// An address outside that belongs to one host alone stays alone. Pools may share addresses with pools and with services: the flow table
+// keeps their flows apart.
+static int check_others(const struct nat_config *c, struct error *err)
+{
+	uint32_t i, n = c->kind == NAT_SOURCE ? nat_pool_size(c) : 1;
+	struct nat_words first = nat_words(&c->outside), a;
+	const struct nat_rule *r;
+
+	for (i = 0; i < n; i++) {
+		a = nat_pool_address(&first, c->outside.family, i);
+		r = excluded_at(c, &a);
+		if (r)
+			return taken(c, r, err);
+	}
+	if (c->kind != NAT_FLOATING)
+		return 0;
+	LIST_FOREACH (r, &pools, pool)
+		if (r->id != c->id && outside_overlap(c, &r->cfg))
+			return taken(c, r, err);
+	return 0;
+}
+
+static bool prefix_overlaps(const struct ip_prefix *p, const struct nat_config *c)
+{
+	struct ip_addr end = p->addr;
+	unsigned i, n = ip_bytes(p->addr.family);
+
+	if (p->addr.family != c->outside.family)
+		return false;
+	for (i = p->len; i < n * 8; i++)
+		end.bytes[i / 8] |= (uint8_t)(0x80 >> i % 8);
+	return memcmp(p->addr.bytes, last_of(c)->bytes, n) <= 0 && memcmp(c->outside.bytes, end.bytes, n) <= 0;
+}
+
+// Guests and gateways would never be reached at an address that is translated.
+static int check_ports(const struct nat_config *c, struct error *err)
+{
+	const struct port *p;
+	struct ip_prefix host;
+	char text[IP_TEXT];
+	unsigned i;
+
+	for (p = port_next(NULL); p; p = port_next(p)) {
+		if (p->cfg.role != PORT_TENANT || p->cfg.vrf != c->external)
+			continue;
+		for (i = 0; i < p->cfg.n_guests; i++)
+			if (prefix_overlaps(&p->cfg.guests[i], c))
+				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
+						 "addresses that no guest of the VRF has",
+						 "a guest of port '%s' has it, or is in the pool", p->cfg.name);
+		for (i = 0; i < p->cfg.n_gateways; i++) {
+			host = (struct ip_prefix){p->cfg.gateways[i].addr, (uint8_t)ip_bits(p->cfg.gateways[i].addr.family)};
+			if (prefix_overlaps(&host, c))
+				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
+						 "addresses that are no gateways",
+						 "the gateway of port '%s' has it, or is in the pool", p->cfg.name);
+		}
+	}
+	return 0;
+}
+
+static int check(struct nat_config *c, struct error *err)
+{
+	int ret = nat_check(c, err);
+
+	if (ret == 0)
+		ret = check_others(c, err);
+	return ret < 0 ? ret : check_ports(c, err);
+}
+
+// --- What workers see. ---
+
+static struct nat_zone *zone(uint16_t vrf)
+{
+	if (nat_zones[vrf] == NULL)
+		rcu_publish(nat_zones[vrf], calloc(1, sizeof(struct nat_zone)));
+	return nat_zones[vrf];
+}
+
+static uint32_t where_inside(const struct nat_rule *r, unsigned *len)
+{
+	*len = r->kind == NAT_FLOATING ? ip_bits(r->family) : r->cfg.inside.len;
+	return NAT_WHERE(r->vrf, NAT_INSIDE, r->family, *len);
+}
+
+static uint32_t where_outside(const struct nat_rule *r)
+{
+	return NAT_WHERE(r->external, NAT_OUTSIDE, r->family, ip_bits(r->family));
+}
+
+static void count_inside(const struct nat_rule *r, unsigned len, int step)
+{
+	struct nat_zone *z = nat_zones[r->vrf];
+	bool v6 = r->family == IPV6;
+	uint64_t *bits = &z->lens[v6][len / 64], bit = 1ull << len % 64;
+
+	z->n[v6][len] += (uint32_t)step;
+	z->leads += r->external != r->vrf ? (uint32_t)step : 0;
+	__atomic_store_n(bits, z->n[v6][len] ? *bits | bit : *bits & ~bit, __ATOMIC_RELEASE);
+}
+
+static int publish(struct nat_rule *r)
+{
+	unsigned len;
+	uint32_t where = where_inside(r, &len);
+
+	if (zone(r->vrf) == NULL || zone(r->external) == NULL)
+		return -ENOMEM;
+	if (has_outside(&r->cfg) && nat_table_insert(where_outside(r), &r->outside, r) < 0)
+		return -ENOMEM;
+	if (has_inside(&r->cfg) && nat_table_insert(where, &r->inside, r) < 0) {
+		if (has_outside(&r->cfg))
+			nat_table_remove(where_outside(r), &r->outside, r);
+		return -ENOMEM;
+	}
+	if (has_outside(&r->cfg))
+		nat_zones[r->external]->outside++;
+	if (has_inside(&r->cfg))
+		count_inside(r, len, 1);
+	if (r->kind == NAT_SOURCE)
+		LIST_INSERT_HEAD(&pools, r, pool);
+	nat_zones[r->vrf]->rules++;
+	nat_zones[r->external]->rules++;
+	vrf_get(r->vrf)->refs++;
+	vrf_get(r->external)->refs++;
+	return 0;
+}
+
+static void withdraw(struct nat_rule *r)
+{
+	unsigned len;
+	uint32_t where = where_inside(r, &len);
+
+	if (has_outside(&r->cfg)) {
+		nat_zones[r->external]->outside--;
+		nat_table_remove(where_outside(r), &r->outside, r);
+	}
+	if (has_inside(&r->cfg)) {
+		count_inside(r, len, -1);
+		nat_table_remove(where, &r->inside, r);
+	}
+	if (r->kind == NAT_SOURCE)
+		LIST_REMOVE(r, pool);
+	nat_zones[r->vrf]->rules--;
+	nat_zones[r->external]->rules--;
+	vrf_get(r->vrf)->refs--;
+	vrf_get(r->external)->refs--;
+	rcu_defer(free, r);
+}
+
+static void tell(const uint16_t *vrfs, unsigned n)
+{
+	unsigned i, j;
+
+	for (i = 0; nat_changed && i < n; i++) {
+		for (j = 0; j < i && vrfs[j] != vrfs[i]; j++)
+			;
+		if (j == i)
+			nat_changed(vrfs[i]);
+	}
+}
+
+// --- Changes. ---
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a NAT rule");
+}
+
+static struct nat_rule *prepare(struct nat_config *cfg, struct error *err)
+{
+	struct nat_rule *r;
+
+	if (check(cfg, err) < 0)
+		return NULL;
+	r = nat_compile(cfg);
+	if (r == NULL || publish(r) < 0) {
+		free(r);
+		no_memory(err);
+		return NULL;
+	}
+	return r;
+}
+
+static void id_text(uint32_t id, char text[16])
+{
+	snprintf(text, 16, "%u", id);
+}
+
+int nat_add(struct nat_config *cfg, struct error *err)
+{
+	struct nat_rule *r;
+	struct page *p;
+	char text[16];
+
+	id_text(cfg->id, text);
+	if (get(cfg->id))
+		return error_set(err, EEXIST, "rule.id", text, "a free id from 1 to 1048575", "is taken");
+	if (cfg->id < NAT_RULES_MAX && pages[cfg->id / PAGE] == NULL) {
+		p = calloc(1, sizeof(*p));
+		if (p == NULL)
+			return no_memory(err);
+		rcu_publish(pages[cfg->id / PAGE], p);
+	}
+	if (nat_begin && nat_begin(err) < 0)
+		return -err->code;
+	r = prepare(cfg, err);
+	if (r == NULL)
+		return -err->code;
+	p = pages[r->id / PAGE];
+	p->rule[r->id % PAGE] = r;
+	__atomic_store_n(&p->flows[r->id % PAGE], 0, __ATOMIC_RELAXED);
+	n_rules++;
+	tell((uint16_t[]){r->vrf, r->external}, 2);
+	return 0;
+}
+
+static struct nat_rule *existing(uint32_t id, struct error *err)
+{
+	char text[16];
+
+	id_text(id, text);
+	if (get(id) == NULL)
+		error_set(err, ENOENT, "rule.id", text, "the id of a rule that exists", "there is no such NAT rule");
+	return get(id);
+}
+
+// The new one is seen before the old one goes, so there is always one of them.
+int nat_set(struct nat_config *cfg, struct error *err)
+{
+	struct nat_rule *old = existing(cfg->id, err), *r;
+	uint16_t vrfs[4];
+
+	if (old == NULL)
+		return -ENOENT;
+	r = prepare(cfg, err);
+	if (r == NULL)
+		return -err->code;
+	pages[r->id / PAGE]->rule[r->id % PAGE] = r;
+	memcpy(vrfs, (uint16_t[]){r->vrf, r->external, old->vrf, old->external}, sizeof(vrfs));
+	withdraw(old);
+	tell(vrfs, 4);
+	return 0;
+}
+
+int nat_del(uint32_t id, struct error *err)
+{
+	struct nat_rule *r = existing(id, err);
+	uint16_t vrfs[2];
+
+	if (r == NULL)
+		return -ENOENT;
+	vrfs[0] = r->vrf;
+	vrfs[1] = r->external;
+	pages[id / PAGE]->rule[id % PAGE] = NULL;
+	n_rules--;
+	withdraw(r);
+	tell(vrfs, 2);
+	return 0;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the files of address translation: rules as workers read them, and the table that finds them.
+#pragma once
+
+#include <sys/queue.h>
+
+#include "base/rcu.h"
+#include "l3/vrf.h"
+#include "policy/nat.h"
+
+// Addresses as words in network byte order: IPv4 in the lower half of the first one.
+struct nat_words {
+	uint64_t w[2];
+};
+
+struct nat_net {
+	struct nat_words addr, mask;
+};
+
+struct nat_target {
+	struct nat_words addr;
+	uint32_t seed; // differs from that of other backends
+	uint16_t port; // network byte order, 0 = as sent
+	uint16_t weight;
+};
+
+struct nat_rule { // immutable, replaced as a whole
+	uint32_t id;
+	uint8_t kind, family, proto; // proto 0: any
+	bool has_to;
+	uint16_t vrf, external;
+	uint16_t lo, hi;          // of destination ports, host byte order; hi 0: any
+	struct nat_words inside;  // floating
+	struct nat_words outside; // floating; source: the pool's first
+	uint32_t n_pool, n_ports; // source
+	uint16_t first_port;      // source
+	uint16_t n_except, n_targets;
+	struct nat_net to;
+	struct nat_net *except; // behind the rule, like all that follows
+	struct nat_target *targets;
+	LIST_ENTRY(nat_rule) pool; // source rules. Master: rw
+	struct nat_config cfg;     // as it was given
+};
+
+enum nat_side { NAT_INSIDE, NAT_OUTSIDE }; // what the address of a rule is compared with: a flow's source, its destination
+
+struct nat_zone {            // of a VRF that has, or had, rules. Master: rw, workers: ro
+	uint64_t lens[2][3]; // bits: prefix lengths of inside, by family
+	uint32_t outside;    // rules whose outside is here
+	uint32_t leads;      // rules that lead from here to another VRF
+	uint32_t rules;      // whose inside is here, and whose outside. Master: rw
+	uint32_t n[2][129];  // master: rules of each length
+};
+extern struct nat_zone *nat_zones[VRF_MAX]; // workers: ro
+
+static inline struct nat_words nat_words(const struct ip_addr *a)
+{
+	struct nat_words w = {{0, 0}};
+
+	memcpy(&w, a->bytes, ip_bytes(a->family));
+	return w;
+}
+
+static inline struct nat_words nat_mask(uint8_t family, unsigned len)
+{
+	struct nat_words m = {{0, 0}};
+
+	if (family == IPV4) {
+		m.w[0] = len ? rte_cpu_to_be_32(UINT32_MAX << (32 - len)) : 0;
+	} else {
+		m.w[0] = len ? rte_cpu_to_be_64(UINT64_MAX << (len < 64 ? 64 - len : 0)) : 0;
+		m.w[1] = len > 64 ? rte_cpu_to_be_64(UINT64_MAX << (128 - len)) : 0;
+	}
+	return m;
+}
+
+static inline bool nat_words_equal(const struct nat_words *a, const struct nat_words *b)
+{
+	return ((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1])) == 0;
+}
+
+// --- The table. ---
+
+struct nat_node {
+	struct nat_node *next;
+	struct nat_words addr; // host bits 0
+	uint32_t where;        // VRF, side, family and length: NAT_WHERE
+	const struct nat_rule *rule;
+};
+
+#define NAT_WHERE(zone, side, family, len) \
+	((uint32_t)(zone) | (uint32_t)(side) << 16 | ((family) == 6 ? 1u << 17 : 0) | (uint32_t)(len) << 18)
+
+struct nat_table {
+	uint32_t mask;
+	struct nat_node *bucket[];
+};
+extern struct nat_table *nat_table; // workers: ro (RCU), NULL: there has never been a rule
+
+static inline uint32_t nat_hash(uint32_t where, const struct nat_words *a)
+{
+	uint32_t h = flow_crc(flow_crc(flow_crc(0x5ca1ab1e, where), a->w[0]), a->w[1]);
+
+	h ^= h >> 16;
+	return h * 0x7feb352d;
+}
+
+static inline const struct nat_node *nat_chain(uint32_t where, const struct nat_words *a)
+{
+	const struct nat_table *t = rcu_read(nat_table);
+
+	return t ? rcu_read(t->bucket[nat_hash(where, a) >> 8 & t->mask]) : NULL;
+}
+
+// Master. -ENOMEM: nothing has changed.
+int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
+void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
+
+struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i); // of a pool, from 0
+
+// --- Rules: compiled, checked. ---
+struct nat_rule *nat_compile(const struct nat_config *cfg); // NULL: no memory
+uint32_t nat_pool_size(const struct nat_config *c);         // 0: backwards, UINT32_MAX: too many to count
+int nat_check(struct nat_config *cfg, struct error *err);   // by itself; fills defaults

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hits: a counter for each rule and worker. A rule has a slot, which is the same in all lists that follow each other.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "policy/rules_private.h"
+#include "worker/worker.h"
+
+#define PAGE_SLOTS (4096 / sizeof(uint64_t))
+
+static uint64_t *hits;   // [WORKER_MAX][RULE_SLOTS]; each worker: rw its own row, master: ro
+static uint32_t *unused; // a stack of those that were put back
+static uint32_t n_unused, next;
+
+int rule_slots_init(void)
+{
+	size_t size = (size_t)WORKER_MAX * RULE_SLOTS * sizeof(*hits);
+
+	hits = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	unused = malloc(RULE_SLOTS * sizeof(*unused));
+	n_unused = 0;
+	next = 1;
+	return hits == MAP_FAILED || unused == NULL ? -ENOMEM : 0;
+}
+
+void rule_slots_fini(void)
+{
+	munmap(hits, (size_t)WORKER_MAX * RULE_SLOTS * sizeof(*hits));
+	free(unused);
+	unused = NULL;
+}
+
+static uint64_t *counter(unsigned worker, uint32_t slot)
+{
+	return &hits[(size_t)worker * RULE_SLOTS + slot];
+}
+
+// Memory comes page by page; it is taken here and not by a worker that counts.
+static void fill_page(uint32_t slot)
+{
+	struct worker *w;
+
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		*(volatile uint64_t *)counter(w->id, slot) = 0;
+}
+
+uint32_t rule_slot_get(void)
+{
+	if (n_unused > 0)
+		return unused[--n_unused];
+	if (next == RULE_SLOTS)
+		return 0;
+	if (next % PAGE_SLOTS == 0 || next == 1)
+		fill_page(next);
+	return next++;
+}
+
+void rule_slot_put(uint32_t slot)
+{
+	unsigned w;
+
+	if (slot == 0)
+		return;
+	for (w = 0; w < WORKER_MAX; w++)
+		if (*counter(w, slot) != 0)
+			*counter(w, slot) = 0;
+	unused[n_unused++] = slot;
+}
+
+unsigned rule_slots_left(void)
+{
+	return n_unused + RULE_SLOTS - next;
+}
+
+void rule_hit(uint32_t slot)
+{
+	uint64_t *c;
+
+	if (this_worker == NULL)
+		return;
+	c = counter(this_worker->id, slot);
+	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
+}
+
+uint64_t rule_hits(uint32_t slot)
+{
+	uint64_t sum = 0;
+	unsigned w;
+
+	for (w = 0; w < WORKER_MAX; w++)
+		sum += __atomic_load_n(counter(w, slot), __ATOMIC_RELAXED);
+	return sum;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists on ports: what workers find by a port's id.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/rcu.h"
+#include "policy/rules_private.h"
+#include "port/registry.h"
+
+struct rules_set *rules_sets[PORT_MAX][2];
+void (*rules_changed)(uint16_t port);
+
+void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out)
+{
+	const struct rules_set *s = rcu_read(rules_sets[port][dir]);
+	uint32_t slot;
+
+	if (s == NULL) {
+		*out = (struct rule_verdict){0};
+		return;
+	}
+	rules_lookup(s, key, out, &slot);
+	rule_hit(slot);
+}
+
+static void changed(uint16_t port)
+{
+	if (rules_changed)
+		rules_changed(port);
+}
+
+// --- A list has a new set. ---
+
+struct retired {
+	struct rules_set *set;
+	uint32_t *slots;
+	size_t n;
+};
+
+static void retire(void *arg)
+{
+	struct retired *r = arg;
+	size_t i;
+
+	rules_set_free(r->set);
+	for (i = 0; i < r->n; i++)
+		rule_slot_put(r->slots[i]);
+	free(r->slots);
+	free(r);
+}
+
+static void defer(struct rules_set *set, uint32_t *slots, size_t n)
+{
+	struct retired *r = malloc(sizeof(*r));
+
+	if (r == NULL)
+		return; // out of memory: what it holds stays
+	*r = (struct retired){set, slots, n};
+	rcu_defer(retire, r);
+}
+
+// Takes over slots[].
+void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots, bool tell)
+{
+	struct rules_set *old = l->set;
+	const struct port *p;
+	unsigned dir;
+
+	l->set = set;
+	for (p = port_next(NULL); p && l->refs; p = port_next(p))
+		for (dir = 0; dir < 2; dir++)
+			if (p->cfg.rules[dir] == l->id)
+				rcu_publish(rules_sets[p->id][dir], set);
+	if (old || slots)
+		defer(old, slots, n_slots);
+	for (p = port_next(NULL); p && l->refs && tell; p = port_next(p))
+		if (p->cfg.rules[0] == l->id || p->cfg.rules[1] == l->id)
+			changed(p->id);
+}
+
+// --- Ports come, change and go. ---
+
+static int check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	static const char *const fields[] = {"port.egress_rules", "port.ingress_rules"};
+	unsigned dir;
+
+	for (dir = 0; dir < 2; dir++) {
+		if (cfg->rules[dir] == 0)
+			continue;
+		if (cfg->role != PORT_TENANT)
+			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "role tenant",
+					 "only a tenant port has rules");
+		if (!cfg->stateful)
+			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "with stateful",
+					 "rules decide about flows, and this port keeps none");
+	}
+	return 0;
+}
+
+static bool attach(const struct port *p, unsigned dir, uint16_t list)
+{
+	struct rule_list *was = rule_list_get(list), *l = rule_list_get(p->cfg.rules[dir]);
+
+	if (was == l)
+		return false;
+	if (was)
+		was->refs--;
+	if (l)
+		l->refs++;
+	rcu_publish(rules_sets[p->id][dir], l ? l->set : NULL);
+	return true;
+}
+
+static void on_added(struct port *p)
+{
+	bool any = attach(p, 0, 0);
+
+	if (attach(p, 1, 0) || any)
+		changed(p->id);
+}
+
+static void on_changed(struct port *p, const struct port_config *old)
+{
+	bool any = attach(p, 0, old->rules[0]);
+
+	if (attach(p, 1, old->rules[1]) || any)
+		changed(p->id);
+}
+
+static void on_removed(struct port *p)
+{
+	struct rule_list *l;
+	unsigned dir;
+
+	for (dir = 0; dir < 2; dir++) {
+		l = rule_list_get(p->cfg.rules[dir]);
+		if (l)
+			l->refs--;
+		rcu_publish(rules_sets[p->id][dir], NULL);
+	}
+}
+
+static struct port_listener listener = {.check = check, .added = on_added, .changed = on_changed, .removed = on_removed};
+
+void rules_port_init(void)
+{
+	port_listen(&listener);
+}

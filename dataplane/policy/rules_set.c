@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// What workers read: sets. A set is made for each change and takes over the base that was compiled last; svc-rules compiles the next one.
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/rcu.h"
+#include "policy/rules_acl.h"
+#include "policy/rules_private.h"
+
+// --- Bases. ---
+
+static void base_free(struct rules_base *b)
+{
+	unsigned f;
+
+	for (f = 0; f < 2; f++) {
+		rte_acl_free(b->acl[f]);
+		free(b->m[f]);
+	}
+	free(b);
+}
+
+static void base_unref(struct rules_base *b)
+{
+	if (b && --b->refs == 0)
+		base_free(b);
+}
+
+static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint64_t since)
+{
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (rules[i].seq > since)
+			sum += rule_entries(&rules[i], f);
+	return sum;
+}
+
+// The entries of rules that have changed since.
+static int take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out, uint32_t *n_out)
+{
+	uint32_t sum = entries_of(rules, n, f, since), at = 0;
+	size_t i;
+
+	if (sum == 0)
+		return 0;
+	*out = malloc(sum * sizeof(**out));
+	if (*out == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (rules[i].seq > since)
+			at += rule_expand(&rules[i], f, *out + at);
+	*n_out = at;
+	return 0;
+}
+
+static struct rules_base *base_take(const struct rule_list *l)
+{
+	struct rules_base *b = calloc(1, sizeof(*b));
+	unsigned f;
+
+	if (b == NULL)
+		return NULL;
+	b->seq = l->seq;
+	b->refs = 1;
+	for (f = 0; f < 2; f++) {
+		if (take(l->rules, l->n, f, 0, &b->m[f], &b->n[f]) < 0) {
+			base_free(b);
+			return NULL;
+		}
+	}
+	return b;
+}
+
+// --- Sets. ---
+
+void rules_set_free(struct rules_set *s)
+{
+	unsigned f;
+
+	if (s == NULL)
+		return;
+	for (f = 0; f < 2; f++) {
+		free(s->dead[f]);
+		free(s->m[f]);
+	}
+	base_unref(s->base);
+	free(s);
+}
+
+// Marks the entries of the base whose rule has gone or changed. Both are in the order of ids.
+static int bury(struct rules_set *s, const struct rule *rules, size_t n, unsigned f)
+{
+	const struct rules_base *b = s->base;
+	size_t at = 0;
+	uint32_t i;
+
+	for (i = 0; i < b->n[f]; i++) {
+		uint32_t id = b->m[f][i].id;
+
+		while (at < n && rules[at].id < id)
+			at++;
+		if (at < n && rules[at].id == id && rules[at].seq <= b->seq)
+			continue;
+		if (s->dead[f] == NULL)
+			s->dead[f] = calloc(b->n[f] / 64 + 1, sizeof(uint64_t));
+		if (s->dead[f] == NULL)
+			return -ENOMEM;
+		s->dead[f][i / 64] |= UINT64_C(1) << i % 64;
+	}
+	return 0;
+}
+
+struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow, struct rules_base *base)
+{
+	struct rules_set *s = calloc(1, sizeof(*s));
+	unsigned f;
+	int ret = 0;
+
+	if (s == NULL)
+		return NULL;
+	*s = (struct rules_set){.allow = allow, .slot = l->slot, .base = base};
+	if (base)
+		base->refs++;
+	for (f = 0; f < 2 && ret == 0; f++) {
+		ret = take(rules, n, f, base ? base->seq : 0, &s->m[f], &s->n[f]);
+		if (ret == 0 && base)
+			ret = bury(s, rules, n, f);
+	}
+	if (ret == 0)
+		return s;
+	rules_set_free(s);
+	return NULL;
+}
+
+unsigned rules_set_delta(const struct rules_set *s)
+{
+	return s->n[0] + s->n[1] + (s->dead[0] || s->dead[1] ? RULES_LINEAR + 1 : 0);
+}
+
+// --- svc-rules: compiles one list after the other. ---
+
+static struct {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool running, stop;
+	struct rules_base *todo, *done; // master -> thread, thread -> master
+	int error;
+	// Master only.
+	bool busy;
+	uint16_t list;
+	const struct rule_list *who;
+} svc = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static int compile(struct rules_base *b)
+{
+	unsigned f;
+
+	for (f = 0; f < 2; f++) {
+		if (b->n[f] <= RULES_LINEAR)
+			continue;
+		b->acl[f] = acl_build(b->m[f], b->n[f], f);
+		if (b->acl[f] == NULL)
+			return -errno;
+	}
+	return 0;
+}
+
+static void *svc_main(void *arg)
+{
+	struct rules_base *b;
+	int ret;
+
+	pthread_setname_np(pthread_self(), "svc-rules");
+	pthread_mutex_lock(&svc.lock);
+	while (!svc.stop) {
+		b = svc.todo;
+		svc.todo = NULL;
+		if (b == NULL) {
+			pthread_cond_wait(&svc.cond, &svc.lock);
+			continue;
+		}
+		pthread_mutex_unlock(&svc.lock);
+		ret = compile(b);
+		pthread_mutex_lock(&svc.lock);
+		svc.done = b;
+		svc.error = ret;
+	}
+	pthread_mutex_unlock(&svc.lock);
+	return NULL;
+}
+
+int rules_compile_start(void)
+{
+	int ret;
+
+	svc.stop = svc.busy = false;
+	ret = pthread_create(&svc.thread, NULL, svc_main, NULL);
+	svc.running = ret == 0;
+	return -ret;
+}
+
+void rules_compile_stop(void)
+{
+	if (!svc.running)
+		return;
+	pthread_mutex_lock(&svc.lock);
+	svc.stop = true;
+	pthread_cond_signal(&svc.cond);
+	pthread_mutex_unlock(&svc.lock);
+	pthread_join(svc.thread, NULL);
+	svc.running = false;
+	base_unref(svc.todo);
+	base_unref(svc.done);
+	svc.todo = svc.done = NULL;
+}
+
+static void hand_over(struct rule_list *l)
+{
+	struct rules_base *b = base_take(l);
+
+	l->wanted = false;
+	if (b == NULL)
+		return; // walked as before; the next change tries again
+	l->running = svc.busy = true;
+	svc.list = l->id;
+	svc.who = l;
+	pthread_mutex_lock(&svc.lock);
+	svc.todo = b;
+	pthread_cond_signal(&svc.cond);
+	pthread_mutex_unlock(&svc.lock);
+}
+
+// The list may have changed meanwhile, or be another one.
+static void take_back(struct rules_base *b, int error)
+{
+	struct rule_list *l = rule_list_get(svc.list);
+	struct rules_set *s;
+
+	svc.busy = false;
+	if (l == NULL || l != svc.who || !l->running) {
+		base_unref(b);
+		return;
+	}
+	l->running = false;
+	s = error == 0 ? rules_set_make(l, l->rules, l->n, l->allow, b) : NULL;
+	base_unref(b);
+	if (s == NULL) {
+		snprintf(l->last_error, sizeof(l->last_error), "cannot be compiled, and is walked rule by rule: %s",
+			 strerror(error ? -error : ENOMEM));
+		LOG(ERR, "rule list %s %s", l->name, l->last_error);
+		return;
+	}
+	l->last_error[0] = '\0';
+	rules_publish(l, s, NULL, 0, false);
+}
+
+void rules_compile_poll(void)
+{
+	static uint16_t last; // lists take turns
+	struct rules_base *b;
+	struct rule_list *l;
+	unsigned i;
+	int error;
+
+	if (svc.busy) {
+		pthread_mutex_lock(&svc.lock);
+		b = svc.done;
+		error = svc.error;
+		svc.done = NULL;
+		pthread_mutex_unlock(&svc.lock);
+		if (b)
+			take_back(b, error);
+	}
+	for (i = 0; !svc.busy && i < RULE_LISTS_MAX; i++) {
+		last = (uint16_t)((last + 1) % RULE_LISTS_MAX);
+		l = rule_list_get(last);
+		if (l && l->wanted)
+			hand_over(l);
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules as text.
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/rules.h"
+
+#define VALID_PROTOCOL "any, tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
+
+static const struct {
+	const char *name;
+	int16_t number;
+} protocols[] = {{"any", -1},
+		 {"tcp", IPPROTO_TCP},
+		 {"udp", IPPROTO_UDP},
+		 {"sctp", IPPROTO_SCTP},
+		 {"icmp", IPPROTO_ICMP},
+		 {"icmpv6", IPPROTO_ICMPV6}};
+
+int rule_protocol_parse(const char *text, const char *field, int16_t *out, struct error *err)
+{
+	unsigned i, value = 0;
+	const char *s;
+
+	*out = -1;
+	if (*text == '\0')
+		return 0;
+	for (i = 0; i < RTE_DIM(protocols); i++) {
+		if (strcmp(text, protocols[i].name) == 0) {
+			*out = protocols[i].number;
+			return 0;
+		}
+	}
+	for (s = text; *s >= '0' && *s <= '9' && value <= 255; s++)
+		value = value * 10 + (unsigned)(*s - '0');
+	if (*s != '\0' || value > 255)
+		return error_set(err, EINVAL, field, text, VALID_PROTOCOL, "is not a protocol");
+	*out = (int16_t)value;
+	return 0;
+}
+
+const char *rule_protocol_name(int16_t proto, char buf[16])
+{
+	unsigned i;
+
+	buf[0] = '\0';
+	if (proto < 0)
+		return buf;
+	for (i = 1; i < RTE_DIM(protocols); i++)
+		if (protocols[i].number == proto)
+			return protocols[i].name;
+	snprintf(buf, 16, "%d", proto);
+	return buf;
+}
+
+const char *rule_range_text(const uint16_t range[2], uint16_t most, char buf[16])
+{
+	buf[0] = '\0';
+	if (range[0] == range[1])
+		snprintf(buf, 16, "%u", range[0]);
+	else if (range[0] != 0 || range[1] < most)
+		snprintf(buf, 16, "%u-%u", range[0], range[1]);
+	return buf;
+}
+
+struct text {
+	char *at, *end;
+};
+
+static void word(struct text *t, const char *flag, const char *value)
+{
+	int n;
+
+	if (*value == '\0')
+		return;
+	n = snprintf(t->at, (size_t)(t->end - t->at), " --%s %s", flag, value);
+	t->at += n < t->end - t->at ? n : t->end - t->at - 1;
+}
+
+static const char *side(const struct ip_prefix *p, uint16_t group, char buf[IP_TEXT])
+{
+	buf[0] = '\0';
+	if (group && address_group_get(group))
+		return address_group_get(group)->name;
+	return p->addr.family ? ip_format_prefix(p, buf) : buf;
+}
+
+const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
+{
+	bool icmp = r->proto == IPPROTO_ICMP || r->proto == IPPROTO_ICMPV6;
+	struct text t = {buf, buf + RULE_TEXT};
+	char a[16], ip[IP_TEXT];
+
+	t.at += snprintf(buf, RULE_TEXT, "%u %s", r->id, r->allow ? "allow" : "deny");
+	word(&t, "protocol", rule_protocol_name(r->proto, a));
+	word(&t, r->src_group ? "source-group" : "source", side(&r->src, r->src_group, ip));
+	word(&t, r->dst_group ? "destination-group" : "destination", side(&r->dst, r->dst_group, ip));
+	word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
+	word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
+	if (r->log)
+		snprintf(t.at, (size_t)(t.end - t.at), " --log");
+	return buf;
+}

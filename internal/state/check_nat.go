@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"net/netip"
+
+	"go.yaml.in/yaml/v3"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// Largest pool of a rule.
+const natPool = 65536
+
+func natHasPorts(p apiv1.NatProtocol) bool {
+	return p == apiv1.NatProtocol_NAT_PROTOCOL_TCP || p == apiv1.NatProtocol_NAT_PROTOCOL_UDP || p == apiv1.NatProtocol_NAT_PROTOCOL_SCTP
+}
+
+func (l *loader) checkNat(path string, n *yaml.Node, m *apiv1.NatRule) {
+	for name, vrf := range map[string]string{"vrf": m.Vrf, "external_vrf": m.ExternalVrf} {
+		if vrf == FabricVrf {
+			l.fail(l.at(n), path+"."+name, "another VRF", "'%s' belongs to the underlay", FabricVrf)
+		}
+	}
+	l.checkNatFamily(path, n, m)
+	switch {
+	case m.LastPort != 0 && m.LastPort < m.FirstPort:
+		l.fail(l.at(n), path+".last_port", "a port from first_port on", "%d comes before the first one", m.LastPort)
+	case (m.FirstPort != 0 || m.LastPort != 0) && !natHasPorts(m.Protocol):
+		l.fail(l.at(n), path+".first_port", "a rule of protocol TCP, UDP or SCTP", "ports need a protocol that has them")
+	}
+	if m.GetSource() != nil {
+		l.checkNatPool(path+".source", n, m.GetSource())
+	}
+	if m.GetDestination() != nil {
+		l.checkNatService(path, n, m)
+	}
+}
+
+// checkNatFamily: nothing translates between families.
+func (l *loader) checkNatFamily(path string, n *yaml.Node, m *apiv1.NatRule) {
+	list := []string{m.GetFloating().GetInside(), m.GetFloating().GetOutside(), m.GetSource().GetPrefix(), m.GetSource().GetFirst(),
+		m.GetSource().GetLast(), m.GetDestination().GetAddress(), m.To}
+	for _, b := range m.GetDestination().GetBackends() {
+		list = append(list, b.Address)
+	}
+	first := ""
+	for _, text := range append(list, m.Except...) {
+		switch {
+		case text == "":
+		case first == "":
+			first = text
+		case isIPv4(text) != isIPv4(first):
+			l.fail(l.at(n), path, "addresses of one family", "'%s' and '%s' are of two: nothing translates between families", first, text)
+			return
+		}
+	}
+}
+
+func isIPv4(text string) bool {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Addr().Is4()
+	}
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Is4()
+}
+
+func (l *loader) checkNatPool(path string, n *yaml.Node, s *apiv1.SourceNat) {
+	first, _ := netip.ParseAddr(s.First)
+	last, err := netip.ParseAddr(s.Last)
+	from, to := s.FirstPort, s.LastPort
+	if from == 0 {
+		from = 1024
+	}
+	switch {
+	case err == nil && first.BitLen() == last.BitLen() && last.Less(first):
+		l.fail(l.at(n), path+".last", "an address from source.first on", "'%s' comes before the first one", s.Last)
+	case err == nil && first.BitLen() == last.BitLen() && !within(first, last, natPool):
+		l.fail(l.at(n), path+".last", "a pool of up to 65536 addresses", "'%s' is too far from the first one", s.Last)
+	case to != 0 && to < from:
+		l.fail(l.at(n), path+".last_port", "a port from source.first_port on", "%d comes before the first one", to)
+	}
+}
+
+// within says whether first to last are no more than n addresses.
+func within(first, last netip.Addr, n uint64) bool {
+	a, b := first.As16(), last.As16()
+	var size uint64
+	for i := range a {
+		size = size*256 + uint64(b[i]) - uint64(a[i])
+		if int64(size) > 1<<24 {
+			return false
+		}
+	}
+	return size < n
+}
+
+func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
+	d := m.GetDestination()
+	switch {
+	case len(d.Backends) == 0:
+		l.fail(l.at(n), path+".destination.backends", "1 to 64 backends", "no backends")
+	case d.Port != 0 && !natHasPorts(m.Protocol):
+		l.fail(l.at(n), path+".destination.port", "a rule of protocol TCP, UDP or SCTP", "a port needs a protocol that has ports")
+	case m.To != "" || len(m.Except) > 0 || m.FirstPort != 0 || m.LastPort != 0:
+		l.fail(l.at(n), path, "rules of kind floating or source", "to, except, first_port and last_port: a service has an address and a port of its own")
+	}
+	for _, b := range d.Backends {
+		switch {
+		case b.Port != 0 && !natHasPorts(m.Protocol):
+			l.fail(l.at(n), path+".destination.backends", "a rule of protocol TCP or UDP", "port %d: another port needs a protocol that has ports", b.Port)
+		case b.Port != 0 && m.Protocol == apiv1.NatProtocol_NAT_PROTOCOL_SCTP && b.Port != d.Port:
+			l.fail(l.at(n), path+".destination.backends", "the service's port, or none", "port %d: ports of SCTP are not translated", b.Port)
+		}
+	}
+}
+
+// clashesOfNat: addresses outside that belong to somebody else too.
+func (l *loader) clashesOfNat() {
+	x := newNatIndex(l.state.Nat)
+	for _, m := range l.state.Nat {
+		at := l.defs["nat"][keyOf(m)]
+		r := outsideOf(m)
+		if other := x.clash(m); other != nil && other.Id < m.Id {
+			l.fail(at, "nat", "addresses outside that no other rule of the VRF has", "rule %d has %s outside, in VRF '%s', and so has rule %d", m.Id, r.first, r.vrf, other.Id)
+		}
+		if port := natGuest(m, l.state.Ports); port != "" {
+			l.fail(at, "nat", "addresses outside that no guest or gateway has", "rule %d has %s outside, in VRF '%s', and so has the port '%s'", m.Id, r.first, r.vrf, port)
+		}
+		if f := m.GetFloating(); f != nil && f.Inside == f.Outside && m.ExternalVrf == "" {
+			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s is the address inside", m.Id, f.Outside)
+		}
+	}
+}
