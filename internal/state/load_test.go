@@ -185,6 +185,8 @@ func TestLoadErrors(t *testing.T) {
 		{"slow meter", "meters: [{name: a, bit_rate: 1}]\n", "f:1:30: meters[0].bit_rate: '1' is out of range; valid: 8000 to 1000000000000"},
 		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
 			"ports[0].egress_meter: meters limit flows, which this port does not keep; valid: stateful: true"},
+		{"meter of a deny rule", "meters: [{name: m, packet_rate: 1}]\nrule_lists: [{name: l}]\nrules: [{list: l, id: 1, action: RULE_ACTION_DENY, meter: m}]\n",
+			"rules[0].meter: nothing passes that could be limited; valid: with action RULE_ACTION_ALLOW"},
 		{"mirror without target", "mirrors: [{name: a}]\n", "mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
 		{"mirror to no port", "mirrors: [{name: a, port: p}]\n", "mirrors[0].port: there is no port 'p' in this file"},
 		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n", "mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},

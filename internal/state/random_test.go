@@ -129,6 +129,9 @@ func (g *generator) rule(list string, id uint32) *apiv1.Rule {
 	case 4:
 		r.Destination = "192.0.2.1/32"
 	}
+	if len(g.s.Meters) > 0 && r.Action == apiv1.RuleAction_RULE_ACTION_ALLOW && g.coin() {
+		r.Meter = pick(g, g.s.Meters).Name
+	}
 	if len(g.s.Groups) > 0 && r.Source == "" && g.coin() {
 		r.SourceGroup = pick(g, g.s.Groups).Name
 	}

@@ -133,6 +133,7 @@ var rules = map[string]rule{
 	"Rule.destination_ports":  {format: portsFormat, number: true},
 	"Rule.icmp_type":          {format: icmpFormat, number: true},
 	"Rule.icmp_code":          {format: icmpFormat, number: true},
+	"Rule.meter":              {format: nameFormat, ref: "meters"},
 	"Rule.hits":               {readOnly: true},
 	"Rule.shadowed_by":        {readOnly: true},
 

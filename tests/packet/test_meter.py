@@ -142,6 +142,34 @@ def test_rate(router):
     assert dropped > 20 and 60 < passed < 200 * seconds + 20
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("port,direction", [("m1", "egress"), ("m2", "ingress")])
+def test_meter_of_a_rule(router, family, port, direction):
+    """It limits all flows of the rule, in both directions together."""
+    few(router)
+    router.cli("rule-list", "add", "limited", "--default-action", "allow")
+    router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--meter", "few")
+    router.cli("port", "set", port, f"--{direction}-rules", "limited")
+    try:
+        assert router.cli("meter", "show", "few")[0]["state"]["users"] == 1
+        assert 5 <= burst(router, "m1", M1, udp_packet(family, M1, M2), 20) <= 7
+        assert burst(router, "m1", M1, udp_packet(family, M1, M2, dport=5679), 20) <= 2
+        assert burst(router, "m2", M2, udp_packet(family, M2, M1, sport=5678, dport=1234), 20) <= 2
+        assert burst(router, "m1", M1, udp_packet(family, M1, M2, dport=80), 20) == 20
+        with pytest.raises(Refused, match="is in use by a rule"):
+            router.cli("meter", "del", "few")
+        router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--replace")
+        assert router.cli("meter", "show", "few")[0]["state"]["users"] == 0
+        assert burst(router, "m1", M1, udp_packet(family, M1, M2), 20) == 20
+        with pytest.raises(Refused, match="rule.meter 'few': nothing passes that could be limited; valid: with action allow"):
+            router.cli("rule", "add", "limited", 20, "deny", "--meter", "few")
+    finally:
+        router.cli("port", "set", port, f"--{direction}-rules", "")
+        for r in router.cli("rule", "list", "--list", "limited"):
+            router.cli("rule", "del", "limited", r["id"])
+        router.cli("rule-list", "del", "limited")
+
+
 def test_a_meter_in_use_stays(router):
     attach(router, "m1", egress=few(router))
     with pytest.raises(Refused, match="meter.name 'few': is in use by port 'm1'"):
