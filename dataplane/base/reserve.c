@@ -2,7 +2,9 @@
 #include "base/reserve.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include <rte_common.h>
@@ -28,9 +30,26 @@ void *reserve_range(uint64_t bytes)
 	return start;
 }
 
+// Taking more than there is would not fail: the kernel would end a process, perhaps this one.
+static bool available(uint64_t bytes)
+{
+	unsigned long long kb = UINT64_MAX >> 10;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return bytes >> 10 < kb;
+}
+
 // Populated at once: a huge page that is missing, or memory that the system does not have, is seen here and not by a worker.
 static int fill(uint8_t *at, uint64_t bytes)
 {
+	if (!available(bytes))
+		return -ENOMEM;
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
 	madvise(at, bytes, MADV_HUGEPAGE); // best effort: lookups have more TLB misses without

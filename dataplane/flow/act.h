@@ -19,8 +19,8 @@ static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, 
 		if (unlikely(++d->packets == 0))
 			d->hi++;
 	} else {
-		__atomic_add_fetch(&f->others[dir].packets, 1, __ATOMIC_RELAXED);
-		__atomic_add_fetch(&f->others[dir].bytes, bytes, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&f->other_packets[dir], 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&f->other_bytes[dir], bytes, __ATOMIC_RELAXED);
 	}
 }
 

@@ -12,6 +12,7 @@
 #define SLICE_MIN 64        // flows
 #define SLICE_US 500        // a slice ends then, and the walk takes longer
 #define GROW_BUCKETS 256    // moved in one go
+#define CLOCKS_APART 8      // seconds that a worker's clock may be ahead: it looked later
 #define PRESSURE_PERCENT 85 // of the flows in use: half-open ones get less time from here on
 
 static uint32_t at = 1;
@@ -38,7 +39,7 @@ static bool half_open(const struct flow *f)
 {
 	if (f->dir[0].key.proto == IPPROTO_TCP)
 		return f->tcp < TCP_ESTABLISHED;
-	return f->dir[1].packets == 0 && f->dir[1].hi == 0 && f->others[1].packets == 0;
+	return f->dir[1].packets == 0 && f->dir[1].hi == 0 && f->other_packets[1] == 0;
 }
 
 // With fewer free flows half-open ones have less time: from all of it down to one second.
@@ -50,10 +51,16 @@ static uint32_t patience(const struct flow *f, uint32_t timeout, uint32_t used_p
 	return RTE_MAX(timeout, 1u);
 }
 
+uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now)
+{
+	uint16_t seen = __atomic_load_n(&f->dir[dir].seen, __ATOMIC_RELAXED);
+
+	return (uint16_t)(seen - now) < CLOCKS_APART ? 0 : (uint16_t)(now - seen);
+}
+
 static bool over(const struct flow *f, uint16_t now, uint32_t used_percent)
 {
-	uint16_t a = (uint16_t)(now - __atomic_load_n(&f->dir[0].seen, __ATOMIC_RELAXED));
-	uint16_t b = (uint16_t)(now - __atomic_load_n(&f->dir[1].seen, __ATOMIC_RELAXED));
+	uint32_t a = flow_idle(f, 0, now), b = flow_idle(f, 1, now);
 
 	return RTE_MIN(a, b) > patience(f, flow_timeout(f), used_percent);
 }

@@ -60,7 +60,8 @@ static bool port_stateful(uint16_t port)
 
 static bool same_destination(const struct flow_key *a, const struct flow_key *b)
 {
-	return a->dst_port == b->dst_port && (a->family == 4 ? a->dst4 == b->dst4 : a->addr[2] == b->addr[2] && a->addr[3] == b->addr[3]);
+	return a->dst_port == b->dst_port &&
+	       (a->family == 4 ? a->dst4 == b->dst4 : a->addr[2] == b->addr[2] && a->addr[3] == b->addr[3]);
 }
 
 static bool to_router(const struct flow_question *q)
@@ -107,6 +108,7 @@ void flow_decide(const struct flow_question *q, struct flow_answer *a)
 		return;
 	a->out_port = nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
 	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);
+	a->owner = port_stateful(q->port) ? q->port : a->out_port;
 	if (port_stateful(q->port))
 		rules_classify(q->port, RULES_EGRESS, &q->key, &a->egress);
 	if (a->out_port)

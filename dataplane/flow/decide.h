@@ -21,6 +21,7 @@ struct flow_answer {
 	const struct drop_reason *deny; // NULL: it may pass
 	uint32_t nexthop;               // a group's member; FIB_NONE: no route
 	uint16_t out_port;              // tenant port that it leaves by, 0 = none
+	uint16_t owner;                 // port whose quota it counts against, 0 = nobody's
 	struct flow_key out;            // as it leaves
 	struct nat_verdict nat;
 	struct rule_verdict egress, ingress; // of the sender's port and the receiver's

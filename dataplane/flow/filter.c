@@ -57,12 +57,12 @@ struct ip_addr flow_destination(const struct flow_key *k)
 
 uint64_t flow_packets(const struct flow *f, unsigned dir)
 {
-	return ((uint64_t)f->dir[dir].hi << 32 | f->dir[dir].packets) + f->others[dir].packets;
+	return ((uint64_t)f->dir[dir].hi << 32 | f->dir[dir].packets) + f->other_packets[dir];
 }
 
 uint64_t flow_bytes(const struct flow *f, unsigned dir)
 {
-	return f->dir[dir].bytes + f->others[dir].bytes;
+	return f->dir[dir].bytes + f->other_bytes[dir];
 }
 
 Corelane__V1__FlowState flow_state(const struct flow *f)

@@ -60,19 +60,17 @@ struct flow {
 	uint8_t tcp;   // enum flow_tcp
 	uint8_t fin;   // a bit for each direction that has sent FIN
 	uint8_t spare;
-	uint16_t reason;    // drop reason while denied
-	uint16_t port[2];   // ids: where direction 0 comes in and goes out to; 0 = a tunnel
-	uint16_t owner;     // port whose quota it counts against
-	uint16_t meter[2];  // of those rules, for both directions together; the ports' own lie with the ports (port_fwd)
-	uint16_t mirror[2]; // of those rules
-	uint32_t rule[2];   // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
-	uint32_t nat;       // id of the rule that translates, 0 = none
-	uint32_t created;   // flow_now()
-	uint32_t next;      // free flows: the next one of a chain
-	struct {
-		uint32_t packets;
-		uint64_t bytes;
-	} __rte_packed others[2]; // counted by workers that are not dir[].owner, atomic
+	uint16_t reason;           // drop reason while denied
+	uint16_t port[2];          // ids: where direction 0 comes in and goes out to; 0 = a tunnel
+	uint16_t owner;            // port whose quota it counts against
+	uint16_t meter[2];         // of those rules, for both directions together; the ports' own lie with the ports (port_fwd)
+	uint16_t mirror[2];        // of those rules
+	uint32_t rule[2];          // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
+	uint32_t nat;              // id of the rule that translates, 0 = none
+	uint32_t created;          // flow_now()
+	uint32_t next;             // free flows: the next one of a chain
+	uint32_t other_packets[2]; // counted by workers that are not dir[].owner, atomic
+	uint64_t other_bytes[2];
 } __rte_aligned(64);
 static_assert(sizeof(struct flow) == 192, "three cache lines");
 
@@ -133,7 +131,8 @@ void flow_alloc_prefetch(unsigned worker, unsigned n); // so many are about to b
 void flow_put_back(unsigned worker, struct flow *f);   // nobody else has seen it
 
 // --- Ends of flows. ---
-void flow_poll(void);          // master, from its loop, each millisecond
+void flow_poll(void);                                                 // master, from its loop, each millisecond
+uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now); // seconds since the direction's last packet
 void flow_end(struct flow *f); // workers and master: out of the table now, reused after a grace period
 
 // --- Zones. ---

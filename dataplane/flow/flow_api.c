@@ -12,11 +12,6 @@
 
 typedef Corelane__V1__Flow PbFlow;
 
-static double idle(const struct flow *f, unsigned dir)
-{
-	return (double)(uint16_t)((uint16_t)flow_now() - f->dir[dir].seen);
-}
-
 static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const struct flow *f, unsigned dir)
 {
 	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
@@ -35,7 +30,7 @@ static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const s
 	out->packets = flow_packets(f, dir);
 	out->bytes = flow_bytes(f, dir);
 	out->worker = d->owner;
-	out->idle_seconds = idle(f, dir);
+	out->idle_seconds = flow_idle(f, dir, (uint16_t)flow_now());
 	return out;
 }
 

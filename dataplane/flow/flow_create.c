@@ -20,7 +20,6 @@ DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
-DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
 
 struct work {
@@ -168,7 +167,7 @@ static flow_entry_t new_flow(struct work *w, struct flow_answer *a, const struct
 	f->dir[0].seen = f->dir[1].seen = w->now;
 	f->created = flow_now();
 	f->port[0] = q->port;
-	f->owner = q->port ? q->port : a->out_port;
+	f->owner = a->owner;
 	apply(f, a, gen, q->via != NULL);
 	f->state = FLOW_LIVE;
 	ret = insert(f, a, q->hash, &found);
@@ -196,7 +195,7 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6);
 static edge_t create(struct work *w, const bool v6)
 {
 	struct flow_question q = question(w, &w->p.key, true);
-	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE), owner;
+	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
 	const struct drop_reason *why = flow_refused(w->worker, &q.key, w->now);
 	struct flow_answer a;
 	flow_entry_t e;
@@ -212,13 +211,12 @@ static edge_t create(struct work *w, const bool v6)
 		return drop(w->m, flow_truncated);
 	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP && (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
 		return drop(w->m, flow_not_syn);
-	owner = q.port ? q.port : a.out_port;
-	why = flow_quota_take(owner);
+	why = flow_quota_take(a.owner);
 	if (unlikely(why != NULL))
 		return refuse(w, &q, why);
 	e = new_flow(w, &a, &q, gen, &why);
 	if (e == 0 || flow_of(e)->port[0] != q.port)
-		flow_quota_return(owner);
+		flow_quota_return(a.owner);
 	return e ? act(w, e, v6) : refuse(w, &q, why);
 }
 
@@ -258,7 +256,7 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 	if (edge < NH_EDGE_PORT)
 		return edge;
 	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !translate(w, f, dir))
-		return drop(w->m, flow_untranslatable);
+		return drop_as(w->m, flow_untranslatable);
 	if (unlikely(mirrored))
 		flow_mirror_received(w->graph, w->node, w->m, f, dir);
 	return edge;

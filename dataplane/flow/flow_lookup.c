@@ -20,8 +20,8 @@ static __rte_always_inline edge_t act(struct rte_graph *graph, struct rte_node *
 		flow_mirror_sent(graph, node, m, flow_of(e), e & 1);
 	edge = flow_forward(m, md, e, now, worker, v6);
 	if (unlikely(flags & (FLOW_NAT | FLOW_MIRROR)) && likely(edge >= NH_EDGE_PORT)) {
-		if (flags & FLOW_NAT)
-			flow_translate(m, flow_of(e), e & 1);
+		if ((flags & FLOW_NAT) && unlikely(!flow_translate(m, flow_of(e), e & 1)))
+			return drop_as(m, flow_untranslatable);
 		if (flags & FLOW_MIRROR)
 			flow_mirror_received(graph, node, m, flow_of(e), e & 1);
 	}

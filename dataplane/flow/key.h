@@ -44,12 +44,20 @@ struct flow_secret {
 extern struct flow_secret flow_secret;                  // workers: ro, set once by flow_secret_init()
 void flow_secret_init(const struct flow_secret *fixed); // NULL: from the kernel's random numbers
 
-static inline uint32_t flow_crc(uint32_t crc, uint64_t word)
+typedef uint32_t flow_crc_fn(uint32_t crc, uint64_t word);
+
+static __rte_always_inline uint32_t flow_crc_soft(uint32_t crc, uint64_t word)
+{
+	return crc32c_2words(word, crc);
+}
+
+// The same result as in software.
+static __rte_always_inline uint32_t flow_crc(uint32_t crc, uint64_t word)
 {
 #ifdef __SSE4_2__
 	return (uint32_t)__builtin_ia32_crc32di(crc, word);
 #else
-	return rte_hash_crc_8byte(word, crc); // the same result in software
+	return rte_hash_crc_8byte(word, crc);
 #endif
 }
 
@@ -59,22 +67,27 @@ static inline uint64_t flow_mix(uint64_t word, unsigned i)
 	return word ^ word >> 32;
 }
 
-// 64 bits: the upper half chooses the bucket, the lower one is the signature. `v6` is a constant where this is called.
-static inline __attribute__((always_inline)) uint64_t flow_hash(const struct flow_key *k, const bool v6)
+// 64 bits: the upper half chooses the bucket, the lower one is the signature. `v6` and `crc` are constants where this is called.
+static __rte_always_inline uint64_t flow_hash_by(const struct flow_key *k, const bool v6, flow_crc_fn *const crc)
 {
 	uint64_t word = flow_mix(k->meta, 0);
-	uint32_t a = flow_crc(flow_secret.seed[0], word), b = flow_crc(flow_secret.seed[1], __builtin_bswap64(word));
+	uint32_t a = crc(flow_secret.seed[0], word), b = crc(flow_secret.seed[1], __builtin_bswap64(word));
 	unsigned i;
 
 	for (i = 0; i < (v6 ? 4 : 1); i++) {
 		word = flow_mix(k->addr[i], i + 1);
-		a = flow_crc(a, word);
-		b = flow_crc(b, __builtin_bswap64(word));
+		a = crc(a, word);
+		b = crc(b, __builtin_bswap64(word));
 	}
 	return (uint64_t)a << 32 | b;
 }
 
-static inline __attribute__((always_inline)) bool flow_key_equal(const struct flow_key *a, const struct flow_key *b, const bool v6)
+static __rte_always_inline uint64_t flow_hash(const struct flow_key *k, const bool v6)
+{
+	return flow_hash_by(k, v6, flow_crc);
+}
+
+static __rte_always_inline bool flow_key_equal(const struct flow_key *a, const struct flow_key *b, const bool v6)
 {
 	uint64_t diff = (a->meta ^ b->meta) | (a->addr[0] ^ b->addr[0]);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of flows. Free ones lie in chains of CHAIN; each worker keeps one chain at hand, so workers meet once in CHAIN flows.
+// The memory of flows. Free ones lie in chains of up to CHAIN; each worker keeps one chain at hand, so workers meet once in CHAIN flows.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define CHAIN 64u
 
 struct cache {
-	uint32_t head, n;
+	uint32_t head;
 	uint64_t taken; // flows handed out: worker rw, master ro
 } __rte_cache_aligned;
 
@@ -28,7 +28,7 @@ static uint64_t given_back; // by workers and the master, atomic
 
 static struct {
 	rte_spinlock_t lock;
-	uint32_t chains;   // head of the first chain; a chain's head names the next chain
+	uint32_t chains;   // head of the first chain, of at most CHAIN flows; a chain's head names the next chain
 	uint32_t fresh;    // from here on never used
 	uint32_t capacity; // flows 1..capacity may be used
 	uint32_t filled;   // memory is there for flows below
@@ -51,7 +51,7 @@ static int fill(uint32_t capacity)
 	int ret = reserve_fill(flows, from, to);
 
 	if (ret == 0)
-		pool.filled = capacity + 1;
+		pool.filled = RTE_MAX(pool.filled, capacity + 1);
 	return ret;
 }
 
@@ -77,7 +77,6 @@ int flow_init(uint32_t capacity)
 	if (flows == NULL)
 		return -ENOMEM;
 	rte_spinlock_init(&pool.lock);
-	pool.chains = 0;
 	pool.fresh = 1;
 	pool.capacity = capacity;
 	return 0;
@@ -99,7 +98,7 @@ void flow_fini(void)
 	if (flows)
 		reserve_release(flows, (FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow));
 	flows = NULL;
-	pool.filled = 0;
+	memset(&pool, 0, sizeof(pool));
 	memset(caches, 0, sizeof(caches));
 	given_back = 0;
 }
@@ -153,14 +152,12 @@ static void take_chain(struct cache *c)
 	if (pool.chains != 0) {
 		c->head = pool.chains;
 		pool.chains = *next_chain(c->head);
-		c->n = CHAIN;
 	} else {
 		uint32_t i, first = pool.fresh, n = RTE_MIN(CHAIN, pool.capacity + 1 - first);
 
 		for (i = 0; i < n; i++)
 			*next_in_chain(first + i) = i + 1 < n ? first + i + 1 : 0;
 		c->head = n ? first : 0;
-		c->n = n;
 		__atomic_store_n(&pool.fresh, first + n, __ATOMIC_RELEASE);
 	}
 	rte_spinlock_unlock(&pool.lock);
@@ -205,29 +202,27 @@ void flow_put_back(unsigned worker, struct flow *f)
 
 // --- Master: what has been killed goes back after a grace period, in whole chains. ---
 
-static uint32_t open_head, open_n; // a chain that is not full yet
-
-static void free_now(uint32_t i)
+static void give_back_chain(uint32_t head)
 {
-	flows[i].state = FLOW_FREE;
-	*next_in_chain(i) = open_head;
-	open_head = i;
-	__atomic_add_fetch(&given_back, 1, __ATOMIC_RELAXED);
-	if (++open_n < CHAIN)
-		return;
 	rte_spinlock_lock(&pool.lock);
-	*next_chain(open_head) = pool.chains;
-	pool.chains = open_head;
+	*next_chain(head) = pool.chains;
+	pool.chains = head;
 	rte_spinlock_unlock(&pool.lock);
-	open_head = open_n = 0;
 }
 
-void flow_free_list(void *head)
+void flow_free_list(void *list)
 {
-	uint32_t i = (uint32_t)(uintptr_t)head, next;
+	uint32_t i = (uint32_t)(uintptr_t)list, head = 0, n = 0, next;
 
 	for (; i != 0; i = next) {
 		next = flows[i].next;
-		free_now(i);
+		flows[i].state = FLOW_FREE;
+		*next_in_chain(i) = head;
+		head = i;
+		if (++n % CHAIN == 0 || next == 0) {
+			give_back_chain(head);
+			head = 0;
+		}
 	}
+	__atomic_add_fetch(&given_back, n, __ATOMIC_RELAXED);
 }

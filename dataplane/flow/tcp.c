@@ -51,7 +51,7 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 uint32_t flow_timeout(const struct flow *f)
 {
 	const struct flow_dir *d = &f->dir[1];
-	bool answered = d->packets || d->hi || f->others[1].packets;
+	bool answered = d->packets || d->hi || f->other_packets[1];
 
 	if (f->dir[0].flags & FLOW_DENY)
 		return flow_timeouts.denied;

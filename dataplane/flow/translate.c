@@ -6,6 +6,10 @@
 
 #include "ip/ip_header.h"
 
+DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
+
+const struct drop_reason *const flow_untranslatable = &drop_flow_untranslatable;
+
 #define EXT_MAX 8 // extension headers that are looked through
 #define PROTO_DCCP 33
 #define PROTO_UDPLITE 136
@@ -263,7 +267,7 @@ bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir
 	return true;
 }
 
-// Anything but plain TCP and UDP over IPv4.
+// Anything but plain TCP and UDP.
 static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow *f, unsigned dir)
 {
 	const struct flow_key *from = &f->dir[dir].key, *to = &f->dir[!dir].key;
@@ -301,20 +305,46 @@ static __rte_always_inline uint32_t fold16(uint32_t sum)
 	return (sum + (sum << 16 | sum >> 16)) >> 16;
 }
 
-// The usual packet. Addresses and ports change as one word each; what follows of them for the IP header goes on into the transport's sum.
-static __rte_always_inline void translate_plain(uint8_t *ip, const struct flow_key *to, const bool tcp)
+static __rte_always_inline uint64_t fold17(uint64_t sum)
+{
+	uint32_t half = fold32(sum);
+
+	return (half & 0xffff) + (half >> 16);
+}
+
+// Addresses change as words of 64 bits, ports as one of 32. What the addresses change, folded, is the start of the transport's sum.
+static __rte_always_inline uint64_t plain_addresses4(uint8_t *ip, const struct flow_key *to)
 {
 	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 12);
-	unaligned_uint32_t *ports = (unaligned_uint32_t *)(ip + 20);
-	unaligned_uint16_t *header_sum = (unaligned_uint16_t *)(ip + 10), *sum = (unaligned_uint16_t *)(ip + (tcp ? 36 : 26));
-	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = fold32(add_carry(now, ~*addresses));
-	uint32_t now_ports = (uint32_t)to->meta << 16 | (uint16_t)(to->meta >> 16);
+	unaligned_uint16_t *sum = (unaligned_uint16_t *)(ip + 10);
+	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = fold17(add_carry(now, ~*addresses));
 
-	delta = (delta & 0xffff) + (delta >> 16);
 	*addresses = now;
-	*header_sum = (uint16_t)~fold16((uint32_t)delta + (*header_sum ^ 0xffff));
-	delta += (uint64_t)now_ports + (uint32_t) ~*ports;
-	*ports = now_ports;
+	*sum = (uint16_t)~fold16((uint32_t)delta + (*sum ^ 0xffff));
+	return delta;
+}
+
+static __rte_always_inline uint64_t plain_addresses6(uint8_t *ip, const struct flow_key *to)
+{
+	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 8);
+	uint64_t delta = 0;
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		delta = add_carry(add_carry(delta, to->addr[i ^ 2]), ~addresses[i]);
+		addresses[i] = to->addr[i ^ 2];
+	}
+	return fold17(delta);
+}
+
+static __rte_always_inline void plain_ports(uint8_t *l4, const struct flow_key *to, uint64_t delta, const bool tcp)
+{
+	unaligned_uint16_t *sum = (unaligned_uint16_t *)(l4 + (tcp ? 16 : 6));
+	unaligned_uint32_t *ports = (unaligned_uint32_t *)l4;
+	uint32_t now = (uint32_t)to->meta << 16 | (uint16_t)(to->meta >> 16);
+
+	delta += (uint64_t)now + (uint32_t) ~*ports;
+	*ports = now;
 	if (!tcp && unlikely(*sum == 0))
 		return;
 	*sum = (uint16_t)~fold16(fold32(delta + (*sum ^ 0xffff)));
@@ -322,19 +352,28 @@ static __rte_always_inline void translate_plain(uint8_t *ip, const struct flow_k
 		*sum = 0xffff;
 }
 
-bool flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir)
+static __rte_always_inline bool is_plain4(const uint8_t *ip, unsigned avail)
 {
 	const uint64_t bits = rte_cpu_to_be_64(0xff00000000003fffu), plain = rte_cpu_to_be_64(0x4500000000000000u);
-	const struct flow_key *to = &f->dir[dir ^ 1].key;
-	unsigned l3 = meta(m)->l3;
-	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, l3);
 
-	if (unlikely(m->data_len < l3 + 20 + 18) || unlikely((*(const unaligned_uint64_t *)ip & bits) != plain))
-		return translate_other(m, f, dir);
-	if (to->meta >> 48 == (4 << 8 | IPPROTO_TCP) && ip[9] == IPPROTO_TCP)
-		translate_plain(ip, to, true);
-	else if (to->meta >> 48 == (4 << 8 | IPPROTO_UDP) && ip[9] == IPPROTO_UDP)
-		translate_plain(ip, to, false);
+	return avail >= 20 + 18 && (*(const unaligned_uint64_t *)ip & bits) == plain;
+}
+
+bool flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir)
+{
+	const struct flow_key *to = &f->dir[dir ^ 1].key;
+	unsigned l3 = meta(m)->l3, avail = m->data_len > l3 ? m->data_len - l3 : 0;
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, l3);
+	uint32_t kind = (uint32_t)(to->meta >> 48); // family and protocol
+
+	if (likely(kind == (4 << 8 | IPPROTO_TCP) && is_plain4(ip, avail) && ip[9] == IPPROTO_TCP))
+		plain_ports(ip + 20, to, plain_addresses4(ip, to), true);
+	else if (kind == (4 << 8 | IPPROTO_UDP) && is_plain4(ip, avail) && ip[9] == IPPROTO_UDP)
+		plain_ports(ip + 20, to, plain_addresses4(ip, to), false);
+	else if (kind == (6 << 8 | IPPROTO_TCP) && avail >= 40 + 18 && *ip >> 4 == 6 && ip[6] == IPPROTO_TCP)
+		plain_ports(ip + 40, to, plain_addresses6(ip, to), true);
+	else if (kind == (6 << 8 | IPPROTO_UDP) && avail >= 40 + 8 && *ip >> 4 == 6 && ip[6] == IPPROTO_UDP)
+		plain_ports(ip + 40, to, plain_addresses6(ip, to), false);
 	else
 		return translate_other(m, f, dir);
 	return true;

@@ -17,6 +17,9 @@
 #include <rte_mbuf.h>
 
 #include "flow/flow.h"
+#include "graph/drop.h"
+
+extern const struct drop_reason *const flow_untranslatable; // for whom the answer is false
 
 // ICMP errors go on to flow_translate_error().
 bool flow_translate(struct rte_mbuf *m, const struct flow *f, unsigned dir);

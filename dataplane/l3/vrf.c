@@ -132,7 +132,8 @@ int vrf_del(const char *name, struct error *err)
 	if (v->id == VRF_FABRIC)
 		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and stays");
 	if (v->refs > 0)
-		return error_set(err, EBUSY, "vrf.name", name, NULL, "is in use by %u ports, labels, VNIs, bridges or NAT rules", v->refs);
+		return error_set(err, EBUSY, "vrf.name", name, NULL, "is in use by %u ports, labels, VNIs, bridges or NAT rules",
+				 v->refs);
 	vrfs[v->id] = NULL;
 	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
 	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);

@@ -10,6 +10,7 @@
 #include "arp/neighbor.h"
 #include "base/rcu.h"
 #include "eth/underlay.h"
+#include "flow/flow.h"
 #include "graph/counters.h"
 #include "l3/fib.h"
 #include "overlay/overlay.h"
@@ -246,6 +247,8 @@ int router_setup(void **state)
 	must(fib_init(64 << 20) == 0 && punt_init() == 0, "memory");
 	must(vrf_init(&err) == 0 && overlay_init(&err) == 0 && bridge_init(&err) == 0, "tables");
 	must(neighbor_init() == 0 && nexthop_init() == 0 && rules_init(&err) == 0 && underlay_init(&err) == 0, "tables");
+	must(flow_init(FLOW_CAPACITY_MIN) == 0, "flows");
+	flow_zone_init();
 	overlay_router_mac = router_mac(ROUTER);
 	configure();
 	router_worker();
@@ -255,6 +258,7 @@ int router_setup(void **state)
 int router_teardown(void **state)
 {
 	router_forget();
+	flow_fini();
 	return node_test_teardown(state);
 }
 

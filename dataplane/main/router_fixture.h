@@ -59,6 +59,7 @@ struct packet {                // zeroes: UDP from port 1000 to 2000, TTL 64, 26
 	const char *src, *dst; // their family is the packet's
 	uint8_t proto, ttl, tos;
 	uint16_t id, frag; // IPv4
+	uint16_t sport, dport;
 	unsigned payload;
 };
 struct rte_mbuf *router_packet(uint16_t vrf, const struct packet *p); // begins with its IP header: l3 is 0

@@ -132,7 +132,8 @@ static void fill_ip6(uint8_t *ip, const struct packet *p, unsigned len)
 // Adds to what is there.
 static void append_packet(struct rte_mbuf *m, const struct packet *p)
 {
-	static const uint8_t ports[] = {1000 >> 8, 1000 & 255, 2000 >> 8, 2000 & 255};
+	const uint16_t sport = p->sport ? p->sport : 1000, dport = p->dport ? p->dport : 2000;
+	const uint8_t ports[] = {(uint8_t)(sport >> 8), (uint8_t)sport, (uint8_t)(dport >> 8), (uint8_t)dport};
 	bool v6 = strchr(p->src, ':') != NULL;
 	unsigned i, hlen = v6 ? 40 : 20, payload = p->payload ? p->payload : 26, at = m->data_len;
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(hlen + payload));

@@ -193,12 +193,6 @@ static int no_memory(struct error *err)
 	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for rules");
 }
 
-// Small changes stay beside what is compiled.
-static bool worth_compiling(const struct rule_list *l)
-{
-	return rules_set_delta(l->set) > RULES_LINEAR;
-}
-
 static int commit(struct rule_list *l, struct change *c, struct error *err)
 {
 	struct rules_set *set = rules_set_make(l, c->rules, c->n, l->allow, l->set->base);
@@ -213,7 +207,7 @@ static int commit(struct rule_list *l, struct change *c, struct error *err)
 	l->entries[0] = c->entries[0];
 	l->entries[1] = c->entries[1];
 	rules_publish(l, set, c->slots, c->n_slots, true);
-	l->wanted = worth_compiling(l);
+	l->wanted = rules_set_stale(l->set);
 	c->rules = NULL;
 	c->slots = NULL;
 	return 0;
@@ -583,7 +577,7 @@ int rules_group_changed(uint16_t group, struct error *err)
 			l->seq = own->seq;
 			memcpy(l->entries, own->entries, sizeof(l->entries));
 			rules_publish(l, sets[l->id], NULL, 0, true);
-			l->wanted = worth_compiling(l);
+			l->wanted = rules_set_stale(l->set);
 			own->rules = NULL;
 		} else {
 			rules_set_free(sets[l->id]);

@@ -7,7 +7,8 @@
 #include "policy/rules.h"
 #include "port/port.h"
 
-#define RULES_LINEAR 8         // up to so many entries are walked, which is as fast as rte_acl
+#define RULES_LINEAR 64 // up to so many entries of a family are walked, which is faster than rte_acl (tests/perf/rules_bench)
+#define RULES_BESIDE 8  // entries that may stand beside what is compiled
 #define RULES_SHADOW_MAX 16384 // lists of more rules are not searched for shadowed ones
 #define RULE_SLOTS (1u << 18)  // counters of all lists' rules and defaults; 0 = none
 
@@ -73,7 +74,7 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow,
 				 struct rules_base *base);
 void rules_set_free(struct rules_set *s);
-unsigned rules_set_delta(const struct rules_set *s); // entries that are not compiled, or dead
+bool rules_set_stale(const struct rules_set *s); // compiling would make it faster
 int rules_compile_start(void);
 void rules_compile_stop(void);
 void rules_compile_poll(void);

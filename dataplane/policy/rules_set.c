@@ -138,9 +138,11 @@ struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *r
 	return NULL;
 }
 
-unsigned rules_set_delta(const struct rules_set *s)
+bool rules_set_stale(const struct rules_set *s)
 {
-	return s->n[0] + s->n[1] + (s->dead[0] || s->dead[1] ? RULES_LINEAR + 1 : 0);
+	if (s->base)
+		return s->dead[0] || s->dead[1] || s->n[0] + s->n[1] > RULES_BESIDE;
+	return s->n[0] > RULES_LINEAR || s->n[1] > RULES_LINEAR;
 }
 
 // --- svc-rules: compiles one list after the other. ---

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_hash_crc.h>
 
 #include "policy/rules_private.h"
 
@@ -65,6 +66,109 @@ static inline bool may_cover(const struct shape *a, const struct shape *b)
 	return differ == 0;
 }
 
+// --- Many at once: by what a rule that covers another one has to look like. ---
+
+#define TUPLES 256
+#define HEADS 32768
+
+// Rules of one tuple differ in addresses, groups and ports only.
+struct tuple {
+	int16_t proto;
+	uint8_t src, src_len, dst, dst_len; // 0 = any, IPV4, IPV6, GROUP
+};
+#define GROUP 1
+
+static struct tuple tuples[TUPLES];
+static uint32_t heads[HEADS], nexts[RULES_SHADOW_MAX]; // chains of rules, by positions + 1, in order
+
+static struct tuple tuple_of(const struct rule *r)
+{
+	return (struct tuple){r->proto, r->src_group ? GROUP : r->src.addr.family, r->src_group ? 0 : r->src.len,
+			      r->dst_group ? GROUP : r->dst.addr.family, r->dst_group ? 0 : r->dst.len};
+}
+
+static bool side_covers(uint8_t kind, uint8_t len, const struct ip_prefix *p, uint16_t group)
+{
+	return kind == 0 || (kind == GROUP ? group != 0 : group == 0 && p->addr.family == kind && len <= p->len);
+}
+
+static bool tuple_covers(const struct tuple *t, const struct rule *r)
+{
+	return (t->proto < 0 || t->proto == r->proto) && side_covers(t->src, t->src_len, &r->src, r->src_group) &&
+	       side_covers(t->dst, t->dst_len, &r->dst, r->dst_group);
+}
+
+static uint32_t side_hash(uint8_t kind, uint8_t len, const struct ip_prefix *p, uint16_t group, uint32_t h)
+{
+	struct ip_prefix cut;
+
+	if (kind == 0)
+		return h;
+	if (kind == GROUP)
+		return rte_hash_crc_4byte(group, h);
+	cut = ip_prefix_of(&p->addr, len);
+	return rte_hash_crc(cut.addr.bytes, ip_bytes(kind), h);
+}
+
+// Of the rules of tuple t that could cover r.
+static uint32_t *chain(unsigned t, const struct rule *r)
+{
+	uint32_t h = side_hash(tuples[t].src, tuples[t].src_len, &r->src, r->src_group, t);
+
+	return &heads[side_hash(tuples[t].dst, tuples[t].dst_len, &r->dst, r->dst_group, h) % HEADS];
+}
+
+static unsigned tuple_find(const struct rule *r, unsigned *n)
+{
+	struct tuple t = tuple_of(r);
+	unsigned i;
+
+	for (i = 0; i < *n; i++)
+		if (memcmp(&tuples[i], &t, sizeof(t)) == 0)
+			return i;
+	if (*n < TUPLES)
+		tuples[(*n)++] = t;
+	return i;
+}
+
+static void shadow_one(struct rule *rules, size_t i, unsigned n_tuples)
+{
+	uint32_t at, best = (uint32_t)i;
+	unsigned t;
+
+	for (t = 0; t < n_tuples; t++) {
+		if (!tuple_covers(&tuples[t], &rules[i]))
+			continue;
+		for (at = *chain(t, &rules[i]); at && at - 1 < best; at = nexts[at - 1])
+			if (covers(&rules[at - 1], &rules[i]))
+				best = at - 1;
+	}
+	rules[i].shadowed_by = best < i ? rules[best].id : 0;
+}
+
+// false: there are too many tuples.
+static bool shadow_all(struct rule *rules, size_t n)
+{
+	unsigned n_tuples = 0, t;
+	uint32_t *head;
+	size_t i;
+
+	memset(heads, 0, sizeof(heads));
+	for (i = n; i-- > 0;) {
+		t = tuple_find(&rules[i], &n_tuples);
+		if (t == TUPLES)
+			return false;
+		head = chain(t, &rules[i]);
+		nexts[i] = *head;
+		*head = (uint32_t)i + 1;
+	}
+	for (i = 0; i < n; i++)
+		shadow_one(rules, i, n_tuples);
+	return true;
+}
+
+// --- Few of them, or all if need be: by comparing pairs. ---
+
 static bool contains(const uint32_t *ids, size_t n, uint32_t id)
 {
 	size_t low = 0, high = n;
@@ -85,10 +189,14 @@ static bool contains(const uint32_t *ids, size_t n, uint32_t id)
 // What has changed is compared with all, the rest only with what has changed. gone: ids that were deleted or replaced, sorted.
 void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *gone, size_t n_gone)
 {
-	size_t i, j, n_new = 0;
+	size_t i, j, n_new = 0, n_anew = 0;
 	static uint32_t news[RULES_SHADOW_MAX]; // positions of rules that are new
 	static struct shape shapes[RULES_SHADOW_MAX];
 
+	for (i = 0; i < n; i++)
+		n_anew += rules[i].seq > since || (rules[i].shadowed_by && contains(gone, n_gone, rules[i].shadowed_by));
+	if (n <= RULES_SHADOW_MAX && n_anew > 64 && shadow_all(rules, n))
+		return;
 	for (i = 0; i < n; i++) {
 		struct rule *r = &rules[i];
 		bool anew = r->seq > since || (r->shadowed_by && contains(gone, n_gone, r->shadowed_by));

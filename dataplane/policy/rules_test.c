@@ -140,13 +140,13 @@ static void forget(const char *name)
 	rcu_poll();
 }
 
-// Few rules are walked, many are compiled: both have to find the same. 30 rules that nothing here matches make them many.
+// Few rules are walked, many are compiled: both have to find the same. 150 rules that nothing here matches make them many.
 static void pad(struct rule_list *l)
 {
 	char line[128];
 	unsigned i;
 
-	for (i = 0; i < 30; i++) {
+	for (i = 0; i < 150; i++) {
 		snprintf(line, sizeof(line), "%u deny --protocol 99 --source %s", 1000 + i,
 			 i % 2 ? "203.0.113.0/24" : "2001:db8:ffff::/48");
 		add(l, line);
@@ -425,6 +425,64 @@ static void shadows(void **state)
 	assert_int_equal(rules_add(l, &r, 1, true, &err), 0);
 	assert_int_equal(shadow(l, 21), 10);
 	assert_int_equal(shadow(l, 30), 0);
+	forget("shadows");
+}
+
+static bool inside(const struct ip_prefix *a, const struct ip_prefix *b)
+{
+	return a->addr.family == 0 || (a->addr.family == b->addr.family && a->len <= b->len && ip_prefix_covers(a, &b->addr));
+}
+
+static bool all_of(const struct rule *a, const struct rule *b)
+{
+	return (a->proto < 0 || a->proto == b->proto) && inside(&a->src, &b->src) && inside(&a->dst, &b->dst) &&
+	       a->ports[0][0] <= b->ports[0][0] && a->ports[0][1] >= b->ports[0][1] && a->ports[1][0] <= b->ports[1][0] &&
+	       a->ports[1][1] >= b->ports[1][1];
+}
+
+static unsigned check_shadows(const struct rule_list *l)
+{
+	unsigned found = 0;
+	size_t i, j;
+
+	for (i = 0; i < l->n; i++) {
+		for (j = 0; j < i && !all_of(&l->rules[j], &l->rules[i]); j++)
+			;
+		assert_int_equal(l->rules[i].shadowed_by, j < i ? l->rules[j].id : 0);
+		found += j < i;
+	}
+	return found;
+}
+
+static struct rule some_rule(uint32_t id);
+
+// Both ways of finding them agree with the plain one, for many rules and for few.
+static void shadows_of_many(void **state)
+{
+	struct rule_list *l = list("shadows", false);
+	struct rule *r = calloc(1000, sizeof(*r));
+	uint32_t i, ids[100];
+
+	for (i = 0; i < 1000; i++)
+		r[i] = some_rule(i + 1);
+	r[400].proto = -1; // covers much of what follows
+	r[400].src = r[400].dst = (struct ip_prefix){0};
+	memcpy(r[400].ports, (uint16_t[2][2]){{0, 50}, {0, 65535}}, sizeof(r[400].ports));
+	assert_int_equal(rules_add(l, r, 1000, false, &err), 0);
+	assert_in_range(check_shadows(l), 10, 990);
+	for (i = 0; i < 30; i++) {
+		struct rule one = some_rule(1 + (i * 37) % 1100);
+
+		assert_int_equal(rules_add(l, &one, 1, true, &err), 0);
+		check_shadows(l);
+	}
+	for (i = 0; i < 100; i++)
+		ids[i] = i * 9 + 2;
+	assert_int_equal(rules_del(l, ids, 100, &err), 0);
+	check_shadows(l);
+	assert_int_equal(rules_del(l, (uint32_t[]){401}, 1, &err), 0);
+	check_shadows(l);
+	free(r);
 	forget("shadows");
 }
 
@@ -757,6 +815,7 @@ int main(void)
 		cmocka_unit_test(groups),
 		cmocka_unit_test(too_many_entries),
 		cmocka_unit_test(shadows),
+		cmocka_unit_test(shadows_of_many),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(counters_begin_at_zero),
 		cmocka_unit_test(many),

@@ -18,7 +18,7 @@ import (
 
 func newBenchCmd(a *app) *cobra.Command {
 	return noun("bench", "Measure how fast this machine's routers are",
-		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a))
+		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a))
 }
 
 // scenarioNames offers what can be measured.

@@ -56,6 +56,25 @@ func FuzzRouteLine(f *testing.F) {
 	})
 }
 
+func FuzzRuleLine(f *testing.F) {
+	for _, s := range []string{"100 allow --protocol tcp --source 10.0.0.0/8 --destination-ports 80-443 --log", "1 deny # x", "2 allow --log=false",
+		"3 allow --", "4 deny --source-group", "16777217 allow", "5 drop", "--log 6 deny"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		rule, err := parseRuleLine(line)
+		if err != nil {
+			if code := exitCode(err); code != exitUsage {
+				t.Errorf("%q: %v ends with %d", line, err, code)
+			}
+			return
+		}
+		if rule != nil && (rule.Id < 1 || rule.Id > maxRule) {
+			t.Errorf("%q let %v through", line, rule)
+		}
+	})
+}
+
 func FuzzPacket(f *testing.F) {
 	for _, s := range []string{ping, "0x0102", "ff:ff:ff:ff:ff:ff 02:00:00:00:00:01 08-06.00", "zz"} {
 		f.Add(s)

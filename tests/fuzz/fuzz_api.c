@@ -18,6 +18,7 @@
 #include "nexthop.pb-c.h"
 #include "port.pb-c.h"
 #include "route.pb-c.h"
+#include "rule.pb-c.h"
 #include "system.pb-c.h"
 #include "vni.pb-c.h"
 #include "vrf.pb-c.h"
@@ -90,6 +91,9 @@ static const struct api_method methods[] = {
 	ECHO("l", corelane__v1__capture_request__descriptor),
 	ECHO("m", corelane__v1__trace_request__descriptor),
 	ECHO("n", corelane__v1__settings_set_request__descriptor),
+	ECHO("q", corelane__v1__rule_add_request__descriptor),
+	ECHO("r", corelane__v1__rule_list_add_request__descriptor),
+	ECHO("s", corelane__v1__address_group_add_request__descriptor),
 	{.service = SERVICE,
 	 .name = "o",
 	 .req = &corelane__v1__route__descriptor,

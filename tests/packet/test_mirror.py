@@ -180,7 +180,7 @@ def test_what_cannot_be_sent_hurts_nobody(router):
     with router.drops(mirror_too_long=1):
         assert_out(router.run("n1", from_guest(M1, there)), expected)
     assert state(router) == (0, 1)
-    router.cli("mirror", "set", "m", "--erspan", "198.51.100.77", "--session", 1)
+    router.cli("mirror", "set", "m", "--erspan", "100.64.9.9", "--session", 1)
     router.settle()
     assert not router.cli("mirror", "show", "m")[0]["state"].get("resolved")
     with router.drops(mirror_unresolved=1):

@@ -16,6 +16,7 @@
 #include <valgrind/callgrind.h>
 
 #include "base/rcu.h"
+#include "flow/flow.h"
 #include "ip/ip_header.h"
 #include "main/router_fixture.h"
 #include "overlay/overlay.h"
@@ -73,6 +74,22 @@ static struct rte_mbuf *routed6(const struct bench *b, unsigned i)
 	struct packet p = flow(i, true);
 
 	return router_packet(RED, &p);
+}
+
+// Of flows that are there.
+static struct rte_mbuf *in_flow(const struct bench *b, unsigned i)
+{
+	struct port_config cfg = router_config(RED0);
+	struct rte_mbuf *m = b->v6 ? routed6(b, i) : routed4(b, i), *first = b->v6 ? routed6(b, i) : routed4(b, i);
+
+	if (!cfg.stateful) {
+		cfg.stateful = true;
+		router_set(RED0, &cfg);
+		flow_changes_take_effect();
+	}
+	m->port = first->port = RED0;
+	node_test_one(b->v6 ? "flow6_create" : "flow4_create", first);
+	return m;
 }
 
 static struct rte_mbuf *to_nexthop(const struct bench *b, unsigned i)
@@ -166,7 +183,7 @@ MEASURED void fib6_lookup(void)
 }
 
 // Spreads flows over tunnels' source ports, paths and members of groups.
-MEASURED void flow_hash(void)
+MEASURED void spread_hash(void)
 {
 	unsigned i;
 
@@ -186,7 +203,7 @@ MEASURED void ring_handoff(void)
 static const struct bench benches[] = {
 	{"fib4_lookup", routed4, .call = fib4_lookup},
 	{"fib6_lookup", routed6, .call = fib6_lookup},
-	{"flow_hash", routed4, .call = flow_hash},
+	{"spread_hash", routed4, .call = spread_hash},
 	{"ring_handoff", routed4, .call = ring_handoff},
 	{"port_rx", from_guest, .encap = 0},
 	{"tenant_input", from_guest, .encap = 0},
@@ -204,6 +221,8 @@ static const struct bench benches[] = {
 	{"decap_vxlan", after_fabric_input, .encap = ENCAP_VXLAN},
 	{"bridge_input", in_bridge, .encap = 0},
 	{"port_tx", to_wire, .encap = ENCAP_VXLAN},
+	{"flow4_lookup", in_flow, .v6 = false},
+	{"flow6_lookup", in_flow, .v6 = true},
 };
 
 static uint8_t saved[MAX_BATCH][sizeof(struct rte_mbuf) + FRAME_MAX];

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows without threads.
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "flow/flow_private.h"
+#include "flow/packet.h"
+#include "flow/quota.h"
+#include "flow/tcp.h"
+#include "main/router_fixture.h"
+
+static void stateful(uint16_t port, bool on)
+{
+	struct port_config cfg = router_config(port);
+
+	cfg.stateful = on;
+	router_set(port, &cfg);
+	flow_changes_take_effect();
+}
+
+static int begin(void **state)
+{
+	stateful(RED0, true);
+	return 0;
+}
+
+static void forget_flows(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < flow_used_range(); i++)
+		if (flows[i].state == FLOW_LIVE)
+			flow_end(&flows[i]);
+	for (i = 0; i < 200 && flow_count() > 0; i++) {
+		usleep(1000);
+		flow_poll();
+		rcu_poll();
+	}
+}
+
+static int end(void **state)
+{
+	stateful(RED0, false);
+	forget_flows();
+	assert_int_equal(flow_count(), 0);
+	return 0;
+}
+
+static struct rte_mbuf *sent(uint16_t port, const struct packet *p)
+{
+	struct rte_mbuf *m = router_packet(RED, p);
+
+	m->port = port;
+	return m;
+}
+
+static const struct packet there4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, there6 = {.src = "fd00::2", .dst = "fd00::3"};
+
+static const char *through(const char *node, const struct packet *p, uint16_t port)
+{
+	struct rte_mbuf *m = sent(port, p);
+	const char *edge = node_test_one(node, m);
+
+	rte_pktmbuf_free(m);
+	return edge;
+}
+
+static const char *lookup(const struct packet *p, uint16_t port)
+{
+	return through(strchr(p->src, ':') ? "flow6_lookup" : "flow4_lookup", p, port);
+}
+
+static const char *create(const struct packet *p, uint16_t port)
+{
+	return through(strchr(p->src, ':') ? "flow6_create" : "flow4_create", p, port);
+}
+
+static struct flow *only(void)
+{
+	struct flow *found = NULL;
+	uint32_t i;
+
+	for (i = 1; i < flow_used_range(); i++) {
+		if (flows[i].state != FLOW_LIVE)
+			continue;
+		assert_null(found);
+		found = &flows[i];
+	}
+	assert_non_null(found);
+	return found;
+}
+
+static void first_packet_and_those_that_follow(void **state)
+{
+	const struct packet *both[] = {&there4, &there6};
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		const struct packet *p = both[i];
+		struct packet back = {.src = p->dst, .dst = p->src, .sport = 2000, .dport = 1000};
+		struct flow *f;
+
+		assert_string_equal(lookup(p, RED0), i ? "flow6_create" : "flow4_create");
+		assert_string_equal(create(p, RED0), "port_output");
+		f = only();
+		assert_int_equal(f->port[0], RED0);
+		assert_int_equal(f->port[1], 0); // RED1 keeps no flows
+		assert_int_equal(flow_quota_get(RED0).flows, 1);
+		assert_string_equal(lookup(p, RED0), "port_output");
+		assert_int_equal(f->dir[0].packets, 2);
+		assert_string_equal(lookup(&back, RED1), i ? "flow6_create" : "flow4_create"); // its way is not decided yet
+		assert_string_equal(create(&back, RED1), "port_output");
+		assert_string_equal(lookup(&back, RED1), "port_output");
+		assert_int_equal(f->dir[1].packets, 2);
+		assert_int_equal(f->dir[1].bytes, 2 * (26 + (i ? 40 : 20)));
+		forget_flows();
+	}
+}
+
+static void a_second_create_finds_the_flow(void **state)
+{
+	struct rte_mbuf *two[] = {sent(RED0, &there4), sent(RED0, &there4)};
+
+	assert_int_equal(node_test_run("flow4_create", two, 2), 2);
+	assert_int_equal(only()->dir[0].packets, 2);
+	rte_pktmbuf_free_bulk(two, 2);
+}
+
+static void other_headers(void **state)
+{
+	struct packet ttl = there4, far = {.src = "10.0.0.2", .dst = "192.168.7.7"},
+		      gateway = {.src = "10.0.0.2", .dst = "10.0.0.1"};
+
+	ttl.ttl = 1;
+	assert_string_equal(create(&ttl, RED0), "icmp_error"); // and the flow is there all the same
+	only();
+	assert_string_equal(create(&far, RED0), "ip4_forward"); // which says that there is no route
+	assert_string_equal(create(&gateway, RED0), "ip4_forward");
+	only();
+}
+
+static void nobody_wants_flows(void **state)
+{
+	struct packet p = {.src = "10.0.0.3", .dst = "10.0.0.2"};
+
+	stateful(RED0, false);
+	assert_string_equal(create(&p, RED1), "ip4_forward");
+	assert_int_equal(flow_count(), 0);
+	stateful(RED0, true);
+	assert_string_equal(create(&p, RED1), "port_output"); // the receiver's port keeps them
+	assert_int_equal(only()->port[1], RED0);
+	assert_int_equal(flow_quota_get(RED0).flows, 1);
+}
+
+static void changes_are_seen(void **state)
+{
+	struct flow *f;
+
+	create(&there4, RED0);
+	f = only();
+	assert_string_equal(lookup(&there4, RED0), "port_output");
+	flow_zone_changed(RED);
+	assert_string_equal(lookup(&there4, RED0), "port_output"); // with the end of the request
+	flow_changes_take_effect();
+	assert_string_equal(lookup(&there4, RED0), "flow4_create");
+	assert_string_equal(create(&there4, RED0), "port_output");
+	assert_ptr_equal(only(), f);
+	assert_string_equal(lookup(&there4, RED0), "port_output");
+}
+
+static void ages(void **state)
+{
+	uint16_t was = flow_timeouts.udp;
+
+	create(&there4, RED0);
+	flow_timeouts.udp = 1;
+	only()->dir[0].seen = only()->dir[1].seen = (uint16_t)(flow_now() - 3);
+	usleep(2000);
+	flow_poll();
+	flow_timeouts.udp = was;
+	assert_int_equal(flow_quota_get(RED0).flows, 0);
+	assert_string_equal(lookup(&there4, RED0), "flow4_create");
+}
+
+// A worker's clock may have passed the next second when the master's look began before it.
+static void seen_in_the_next_second(void **state)
+{
+	struct flow *f;
+
+	create(&there4, RED0);
+	f = only();
+	f->dir[0].seen = (uint16_t)(flow_now() + 1);
+	f->dir[1].seen = (uint16_t)(flow_now() - 100);
+	usleep(2000);
+	flow_poll();
+	assert_ptr_equal(only(), f);
+}
+
+static void the_table_is_full(void **state)
+{
+	struct packet p = there4;
+	unsigned i, refused = 0;
+
+	for (i = 0; i < FLOW_CAPACITY_MIN + 50; i++) {
+		p.sport = (uint16_t)(10000 + i);
+		refused += strcmp(create(&p, RED0), "drop") == 0;
+	}
+	assert_int_equal(refused, 50);
+	assert_string_equal(create(&p, RED0), "drop");
+	assert_int_equal(router_drops(RED0, "flow_table_full"), 0); // the drop node counts, and did not run
+	forget_flows();
+	p.sport = 9; // the refused one is remembered for a moment
+	assert_string_equal(create(&p, RED0), "port_output");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(first_packet_and_those_that_follow, begin, end),
+		cmocka_unit_test_setup_teardown(a_second_create_finds_the_flow, begin, end),
+		cmocka_unit_test_setup_teardown(other_headers, begin, end),
+		cmocka_unit_test_setup_teardown(nobody_wants_flows, begin, end),
+		cmocka_unit_test_setup_teardown(changes_are_seen, begin, end),
+		cmocka_unit_test_setup_teardown(ages, begin, end),
+		cmocka_unit_test_setup_teardown(seen_in_the_next_second, begin, end),
+		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, router_setup, router_teardown);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison of signatures gives the bits themselves, in a mask register.
+#include <immintrin.h>
+
+#include "flow/lookup_private.h"
+
+static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		slots[i] = _mm_cmpeq_epi16_mask(_mm_load_si128((const __m128i *)bucket[i]->sig), _mm_set1_epi16((short)sig[i]));
+}
+
+static bool supported(void)
+{
+	return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+static void lookup4(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
+{
+	flow_search(t, keys, out, n, false, match);
+}
+
+static void lookup6(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
+{
+	flow_search(t, keys, out, n, true, match);
+}
+
+const struct flow_lookup flow_lookup_avx512 = {"avx512", supported, lookup4, lookup6};

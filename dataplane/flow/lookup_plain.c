@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signatures compared one by one, for other CPUs and where races are looked for: each is read by itself.
+#include "flow/lookup_private.h"
+
+static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		slots[i] = (uint8_t)flow_match_plain(bucket[i], sig[i]);
+}
+
+static bool supported(void)
+{
+	return true;
+}
+
+static void lookup4(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
+{
+	flow_search(t, keys, out, n, false, match);
+}
+
+static void lookup6(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
+{
+	flow_search(t, keys, out, n, true, match);
+}
+
+const struct flow_lookup flow_lookup_plain = {"plain", supported, lookup4, lookup6};

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups of a batch: the body that the variants share. It goes over the keys in parts: while the buckets of one part are on their way from
+// memory, the signatures of the part before it are compared, and the keys of the one before that.
+#pragma once
+
+#include <rte_prefetch.h>
+
+#include "base/rcu.h"
+#include "flow/table_private.h"
+
+#ifndef FLOW_LOOKUP_PART
+#define FLOW_LOOKUP_PART 32
+#endif
+
+// slots[i]: a bit for each slot of bucket[i] with signature sig[i].
+typedef void flow_match_fn(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n);
+
+struct flow_lookup { // a variant
+	const char *name;
+	bool (*supported)(void); // by this CPU
+	void (*v4)(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
+	void (*v6)(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
+};
+extern const struct flow_lookup flow_lookup_plain, flow_lookup_sse42, flow_lookup_avx2, flow_lookup_avx512;
+extern const struct flow_lookup *const flow_lookups[]; // ends with NULL
+extern const struct flow_lookup *flow_lookup;          // in use; workers: ro
+
+// Tests and benchmarks: before any lookup. NULL: what is fastest on this CPU. -ENOENT, -ENOTSUP.
+int flow_lookup_use(const char *name);
+
+struct flow_search {
+	const struct flow_key *keys;
+	flow_entry_t *out;
+	unsigned n_waiting;
+	const struct flow_bucket *bucket[FLOW_BATCH];
+	const struct flow_key *found[FLOW_BATCH];
+	uint64_t hash[FLOW_BATCH];
+	uint16_t sig[FLOW_BATCH];
+	uint8_t slots[FLOW_BATCH];
+	uint16_t waiting[FLOW_BATCH];
+};
+
+static __rte_always_inline void flow_search_hash(struct flow_search *s, const struct flow_array *a, unsigned from, unsigned to,
+						 const bool v6, const bool prefetch)
+{
+	unsigned i;
+
+	for (i = from; i < to; i++) {
+		s->hash[i] = flow_hash(&s->keys[i], v6);
+		s->sig[i] = flow_sig(s->hash[i]);
+		s->bucket[i] = &a->b[flow_first(a, s->hash[i])];
+		if (prefetch)
+			rte_prefetch0(s->bucket[i]);
+	}
+}
+
+// The first entry that may be the key's, 0 if there is none. Without a branch: whether a packet's flow is known is hard to predict.
+static __rte_always_inline flow_entry_t flow_candidate(const struct flow_bucket *b, unsigned slots)
+{
+	flow_entry_t e = __atomic_load_n(&b->entry[__builtin_ctz(slots | 1 << (FLOW_SLOTS - 1))], __ATOMIC_ACQUIRE) & ~FLOW_SECOND;
+
+	return slots ? e : 0;
+}
+
+static __rte_always_inline void flow_search_match(struct flow_search *s, unsigned from, unsigned to, flow_match_fn *const match,
+						  const bool prefetch)
+{
+	unsigned i;
+
+	match(s->bucket + from, s->sig + from, s->slots + from, to - from);
+	for (i = from; i < to; i++) {
+		flow_entry_t e = flow_candidate(s->bucket[i], s->slots[i]);
+
+		s->out[i] = e;
+		s->found[i] = e ? flow_entry_key(e) : &s->keys[i]; // a key that is not there touches no flow
+		if (prefetch)
+			rte_prefetch0(s->found[i]);
+	}
+}
+
+// Keys that are not where they are looked for first wait until all others are done.
+static __rte_always_inline void flow_search_compare(struct flow_search *s, unsigned from, unsigned to, const bool v6)
+{
+	unsigned i;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); // `moved` is read after the signatures
+	for (i = from; i < to; i++) {
+		flow_entry_t e = s->out[i];
+		bool hit = flow_key_equal(s->found[i], &s->keys[i], v6);
+		uint64_t more = (s->slots[i] & (s->slots[i] - 1u)) |
+				(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i]));
+
+		hit &= e != 0;
+		s->out[i] = hit ? e : 0;
+		s->waiting[s->n_waiting] = (uint16_t)i;
+		s->n_waiting += !hit & (more != 0);
+	}
+}
+
+static __rte_always_inline flow_entry_t flow_compare_all(const struct flow_bucket *b, unsigned slots, const struct flow_key *key,
+							 const bool v6)
+{
+	for (; slots; slots &= slots - 1) {
+		flow_entry_t e = flow_candidate(b, slots);
+
+		if (flow_key_equal(flow_entry_key(e), key, v6))
+			return e;
+	}
+	return 0;
+}
+
+static __rte_always_inline void flow_search_second(struct flow_search *s, const struct flow_array *a, flow_match_fn *const match,
+						   const bool v6)
+{
+	const struct flow_bucket *second[FLOW_BATCH];
+	uint16_t sig[FLOW_BATCH], waiting[FLOW_BATCH];
+	uint8_t slots[FLOW_BATCH];
+	unsigned i, k, n = 0;
+
+	for (k = 0; k < s->n_waiting; k++) {
+		i = s->waiting[k];
+		s->out[i] = flow_compare_all(s->bucket[i], s->slots[i] & (s->slots[i] - 1u), &s->keys[i], v6);
+		if (s->out[i] || !(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i])))
+			continue;
+		second[n] = &a->b[flow_other(a, flow_first(a, s->hash[i]), s->sig[i])];
+		rte_prefetch0(second[n]);
+		sig[n] = s->sig[i];
+		waiting[n++] = (uint16_t)i;
+	}
+	match(second, sig, slots, n);
+	for (k = 0; k < n; k++)
+		if (slots[k])
+			rte_prefetch0(flow_entry_key(flow_candidate(second[k], slots[k])));
+	for (k = 0; k < n; k++)
+		s->out[waiting[k]] = flow_compare_all(second[k], slots[k], &s->keys[waiting[k]], v6);
+}
+
+static __rte_always_inline void flow_search_array(const struct flow_array *a, const struct flow_key *keys, flow_entry_t *out,
+						  unsigned n, const bool v6, flow_match_fn *const match, const unsigned part,
+						  const bool prefetch)
+{
+	struct flow_search s;
+	unsigned i;
+
+	s.keys = keys;
+	s.out = out;
+	s.n_waiting = 0;
+	for (i = 0; i < n + 2 * part; i += part) {
+		if (i < n)
+			flow_search_hash(&s, a, i, RTE_MIN(i + part, n), v6, prefetch);
+		if (i >= part && i - part < n)
+			flow_search_match(&s, i - part, RTE_MIN(i, n), match, prefetch);
+		if (i >= 2 * part)
+			flow_search_compare(&s, i - 2 * part, RTE_MIN(i - part, n), v6);
+	}
+	if (s.n_waiting)
+		flow_search_second(&s, a, match, v6);
+}
+
+// While the table grows a key may be in either array; what moves is in the new one before it leaves the old.
+static __rte_always_inline void flow_search(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
+					    const bool v6, flow_match_fn *const match)
+{
+	const struct flow_view *v = rcu_read(t->view);
+	flow_entry_t more[FLOW_BATCH];
+	unsigned i;
+
+	flow_search_array(v->now, keys, out, n, v6, match, FLOW_LOOKUP_PART, true);
+	if (likely(v->next == NULL))
+		return;
+	flow_search_array(v->next, keys, more, n, v6, match, FLOW_LOOKUP_PART, true);
+	for (i = 0; i < n; i++)
+		out[i] = out[i] ? out[i] : more[i];
+}

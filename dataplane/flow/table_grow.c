@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Growing: everything new goes to the next array, what is in the old one is moved a bucket at a time.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/rcu.h"
+#include "flow/table_place.h"
+
+static void publish(struct flow_table *t, struct flow_view *v)
+{
+	struct flow_view *old = t->view;
+
+	rcu_publish(t->view, v);
+	rcu_defer(free, old);
+}
+
+static void everybody_sees(void *arg)
+{
+	struct flow_table *t = arg;
+
+	t->ready = true;
+}
+
+int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
+{
+	struct flow_array *a;
+	struct flow_view *v;
+
+	if (t->view->next)
+		return -EBUSY;
+	a = flow_array_create(entries);
+	v = a ? flow_view_create(t->view->now, a) : NULL;
+	if (v == NULL) {
+		flow_array_free(a);
+		return -ENOMEM;
+	}
+	t->grown = 0;
+	t->ready = false;
+	publish(t, v);
+	rcu_defer(everybody_sees, t);
+	return 0;
+}
+
+// False: the new array had no room for the entry.
+static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
+{
+	struct flow_locked l = {.n_spots = 1};
+	struct flow_spot *s = &l.spot[0];
+	struct flow_place *p = s->in;
+	struct flow_slot free_slot;
+	bool done = true;
+
+	// One that has gone meanwhile is still readable, and is found nowhere.
+	flow_spot_init(s, __atomic_load_n(&b->entry[slot], __ATOMIC_RELAXED) & ~FLOW_SECOND);
+	flow_lock(t, &l);
+	if (b->sig[slot] == s->sig && (b->entry[slot] & ~FLOW_SECOND) == s->entry && (p[0].first == b || p[0].second == b)) {
+		done = flow_place_slot(&p[1], NULL, &free_slot);
+		if (done) {
+			flow_place_set(&p[1], s, &free_slot);
+			flow_place_remove(&p[0], s);
+		}
+	}
+	flow_unlock(&l);
+	return done || flow_make_room(&p[1], NULL);
+}
+
+static void finish(struct flow_table *t, struct flow_view *done)
+{
+	struct flow_array *old = t->view->now;
+
+	publish(t, done);
+	rcu_defer(flow_array_free, old); // only now: who reads it has the view from before
+}
+
+bool flow_table_grow_step(struct flow_table *t, unsigned n)
+{
+	const struct flow_view *view = t->view;
+	struct flow_view *done;
+	unsigned i;
+
+	if (view->next == NULL)
+		return true;
+	for (; t->ready && n > 0 && t->grown < view->now->n; n--) {
+		struct flow_bucket *b = &view->now->b[t->grown];
+
+		for (i = 0; i < FLOW_SLOTS; i++)
+			while (__atomic_load_n(&b->sig[i], __ATOMIC_ACQUIRE) != 0)
+				if (!move_on(t, b, i))
+					return false; // full: some must be removed first
+		t->grown++;
+	}
+	if (t->grown < view->now->n)
+		return false;
+	done = flow_view_create(view->next, NULL);
+	if (done == NULL)
+		return false;
+	finish(t, done);
+	return true;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers that want the same sessions at once, from both ends, in a table that is nearly full, while sessions end and the table grows.
+// Meant for the thread sanitizer too: `tools/test.sh sanitize` runs it under both.
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_eal.h>
+
+#include "base/eal_init.h"
+#include "flow/flow_private.h"
+#include "flow/table_fixture.h"
+
+#define WORKERS 3u
+#define LASTING 1000u // sessions that stay
+#define SESSIONS 5000u
+#define BATCH 32u
+#ifdef FLOW_TSAN
+#define BATCHES 120u // of each worker
+#else
+#define BATCHES 1500u
+#endif
+
+static struct flow_table *table;
+static int live[SESSIONS]; // flows of each session that are in the table
+static unsigned running;
+static uint64_t missed, no_room, twice; // lookups that missed a lasting flow; inserts without room, of what was there already
+
+static struct { // flows that have left the table
+	pthread_mutex_t lock;
+	uint32_t head;
+} ended = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct flow_key key_of(uint32_t session, unsigned dir)
+{
+	struct flow_key k = fixture_key(session, false);
+
+	return dir ? flow_key_reverse(&k) : k;
+}
+
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	printf("not ok - %s\n", what); // cmocka's assertions belong to the main thread
+	abort();
+}
+
+static void insert(unsigned worker, uint32_t session, const struct flow_key *key)
+{
+	struct flow *f = flow_alloc(worker);
+	flow_entry_t found = 0;
+	int ret;
+
+	if (f == NULL) {
+		__atomic_add_fetch(&no_room, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	f->created = session;
+	fixture_flow((uint32_t)(f - flows), key);
+	ret = flow_table_insert(table, flow_entry(f, 0), flow_entry(f, 1), &found);
+	if (ret == 0) {
+		must(session >= LASTING, "a lasting session was inserted again");
+		must(__atomic_add_fetch(&live[session], 1, __ATOMIC_RELAXED) == 1, "two flows of one session");
+		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may end
+		return;
+	}
+	must(ret == -EEXIST || ret == -ENOSPC || ret == -EAGAIN, "what insert returns");
+	if (ret == -EEXIST)
+		must(flow_key_equal(flow_entry_key(found), key, false) ||
+			     flow_key_equal(flow_entry_key(found), &f->dir[1].key, false),
+		     "found another flow");
+	must(session >= LASTING || ret == -EEXIST, "a lasting session is missing");
+	__atomic_add_fetch(ret == -EEXIST ? &twice : &no_room, 1, __ATOMIC_RELAXED);
+	flow_put_back(worker, f);
+}
+
+static void end(uint32_t session, struct flow *f)
+{
+	uint8_t was = FLOW_LIVE;
+
+	if (!__atomic_compare_exchange_n(&f->state, &was, FLOW_DYING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	must(__atomic_sub_fetch(&live[session], 1, __ATOMIC_RELAXED) == 0, "ended twice");
+	flow_table_remove(table, flow_entry(f, 0), flow_entry(f, 1));
+	pthread_mutex_lock(&ended.lock);
+	f->next = ended.head;
+	ended.head = (uint32_t)(f - flows);
+	pthread_mutex_unlock(&ended.lock);
+}
+
+static void *work(void *arg)
+{
+	unsigned worker = (unsigned)(uintptr_t)arg, batch, i;
+	uint64_t random = worker + 1000;
+	struct flow_key keys[BATCH];
+	uint32_t session[BATCH];
+	flow_entry_t out[BATCH];
+
+	rcu_reader_online(worker);
+	for (batch = 0; batch < BATCHES; batch++) {
+		for (i = 0; i < BATCH; i++) {
+			uint64_t r = fixture_random(&random);
+
+			session[i] = (uint32_t)(r >> 32) % SESSIONS;
+			keys[i] = key_of(session[i], r & 1);
+		}
+		flow_table_lookup4(table, keys, out, BATCH);
+		for (i = 0; i < BATCH; i++) {
+			if (out[i] == 0) {
+				if (session[i] < LASTING)
+					__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+				insert(worker, session[i], &keys[i]);
+				continue;
+			}
+			must(flow_key_equal(flow_entry_key(out[i]), &keys[i], false), "found another key");
+			if (session[i] >= LASTING && fixture_random(&random) % 4 == 0)
+				end(session[i], flow_of(out[i]));
+		}
+		rcu_quiescent(worker);
+		sched_yield(); // there may be fewer CPUs than threads
+	}
+	rcu_reader_offline(worker);
+	__atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void collect(void)
+{
+	uint32_t head;
+
+	pthread_mutex_lock(&ended.lock);
+	head = ended.head;
+	ended.head = 0;
+	pthread_mutex_unlock(&ended.lock);
+	if (head)
+		rcu_defer(flow_free_list, (void *)(uintptr_t)head);
+	rcu_poll();
+}
+
+static void insert_lasting(void)
+{
+	uint32_t s;
+
+	for (s = 0; s < LASTING; s++) {
+		struct flow *f = flow_alloc(WORKERS);
+		struct flow_key k = key_of(s, 0);
+		flow_entry_t found;
+
+		fixture_flow((uint32_t)(f - flows), &k);
+		live[s] = 1;
+		assert_int_equal(flow_table_insert(table, flow_entry(f, 0), flow_entry(f, 1), &found), 0);
+	}
+}
+
+static void check_end(void)
+{
+	uint64_t n = 0;
+	uint32_t s;
+
+	for (s = 0; s < SESSIONS; s++) {
+		struct flow_key k = key_of(s, 0), r = key_of(s, 1);
+		flow_entry_t a = flow_table_find(table, &k), b = flow_table_find(table, &r);
+
+		assert_int_equal(a != 0, live[s]);
+		assert_int_equal(a ^ b, a ? 1 : 0); // two directions of one flow
+		n += (unsigned)live[s];
+	}
+	assert_int_equal(flow_table_used(table), 2 * n);
+	assert_int_equal(fixture_check(table).errors, 0);
+	assert_int_equal(flow_count(), n);
+}
+
+static void stress(uint64_t entries, bool grow)
+{
+	pthread_t thread[WORKERS];
+	unsigned i, grown = 0;
+
+	memset(live, 0, sizeof(live));
+	missed = no_room = twice = 0;
+	table = flow_table_create(entries, 0);
+	insert_lasting();
+	running = WORKERS;
+	for (i = 0; i < WORKERS; i++)
+		pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)i);
+	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE) > 0) {
+		collect();
+		usleep(20);
+		if (!grow)
+			continue;
+		if (flow_table_grow_step(table, 16))
+			grown += flow_table_grow_begin(table, grown % 4 ? entries : entries * 3 / 2) == 0; // its steps move into it
+	}
+	for (i = 0; i < WORKERS; i++)
+		pthread_join(thread[i], NULL);
+	do
+		collect();
+	while (rcu_pending() > 0);
+	print_message("# grew %u times; missed %lu, no room %lu, twice %lu\n", grown, missed, no_room, twice);
+	assert_true(twice > 0);
+	assert_true(missed < WORKERS * BATCHES * BATCH / 20);
+	check_end();
+	flow_table_destroy(table);
+	rcu_poll();
+}
+
+static void in_a_table_with_room(void **state)
+{
+	stress(4 * SESSIONS, false);
+}
+
+static void in_a_full_table(void **state)
+{
+	stress(SESSIONS, false);
+	assert_true(no_room > 0);
+}
+
+static void while_it_grows(void **state)
+{
+	stress(2 * SESSIONS, true);
+}
+
+static void while_it_grows_and_is_full(void **state)
+{
+	stress(SESSIONS, true);
+}
+
+static int start(void **state)
+{
+	return flow_init(FLOW_CAPACITY_MIN * 64) != 0 || flow_start(NULL) != 0;
+}
+
+static int stop(void **state)
+{
+	flow_fini();
+	return 0;
+}
+
+static int start_eal(void **state)
+{
+	char *argv[] = {"flow_stress_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
+
+	return eal_init(7, argv) < 0 || rcu_init() != 0;
+}
+
+static int stop_eal(void **state)
+{
+	rcu_fini();
+	return rte_eal_cleanup();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(in_a_table_with_room, start, stop),
+		cmocka_unit_test_setup_teardown(in_a_full_table, start, stop),
+		cmocka_unit_test_setup_teardown(while_it_grows, start, stop),
+		cmocka_unit_test_setup_teardown(while_it_grows_and_is_full, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, start_eal, stop_eal);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/corelane/corelane/internal/bench/flowtable"
+)
+
+// WriteFlowTable draws what the flow table's benchmark has measured: a section for each size and load, a bar for each step.
+func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
+	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts, Command: "corelane bench flow-table",
+		Footer: "Cycles are those of the time-stamp counter. The back ends take turns, window by window: compare them within a figure."}
+	for i, p := range r.Points() {
+		v.Sections = append(v.Sections, flowTableSection(p, fmt.Sprintf("table-%d", i)))
+	}
+	if len(r.Notes) > 0 {
+		v.Incomplete = strings.Join(r.Notes, "; ")
+	}
+	return page.Execute(w, v)
+}
+
+func flowTableSection(p *flowtable.Point, id string) section {
+	title := fmt.Sprintf("%s flows of %s, %d %% of the slots taken", thousands(fmt.Sprint(p.Flows)), strings.Replace(p.Family, "ip", "IP", 1), p.Load)
+	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are when a packet has been parsed. Gain: how many times as fast " +
+		"as the step that it builds upon, where all keys are there."}
+	for i, hit := range flowtable.Hits {
+		f := stepFigure{scale: linear(largestCycles(p, i))}
+		s.Figures = append(s.Figures, f.draw(p, i, fmt.Sprintf("%s-%d", id, hit), fmt.Sprintf("%d %% of the keys are there", hit)))
+	}
+	return s
+}
+
+func largestCycles(p *flowtable.Point, hit int) float64 {
+	largest := 0.0
+	for _, s := range p.Steps {
+		largest = math.Max(largest, s.Cycles[hit])
+	}
+	return largest
+}
+
+type stepFigure struct {
+	canvas
+	scale scale
+}
+
+func (d *stepFigure) draw(p *flowtable.Point, hit int, id, title string) figure {
+	f := figure{Title: title, Folded: hit > 0,
+		Table: table{Heads: append(left("Step"), right("Cycles", "Times as fast as rte_hash", "Gain", "M inserts/s", "M removals/s")...)}}
+	bottom := float64(len(p.Steps))*rowHeight + 2
+	d.axis(d.scale, 0, bottom, "cycles", tick)
+	var told []string
+	for i, s := range p.Steps {
+		text := fmt.Sprintf("%s: %s cycles", s.Backend, number(s.Cycles[hit]))
+		told = append(told, text)
+		d.row(float64(i)*rowHeight, s, hit, text)
+		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: stepCells(s, hit)})
+	}
+	f.Table = f.Table.filled()
+	f.Plot = d.svg(id, bottom+axisHeight, title, strings.Join(told, ". "))
+	return f
+}
+
+func (d *stepFigure) row(y float64, s flowtable.Step, hit int, text string) {
+	class := "r1"
+	switch {
+	case strings.HasPrefix(s.Backend, "corelane"):
+		class = "r0"
+	case s.Backend == "rte_hash":
+		class = "r2"
+	}
+	d.label("name", "start", 0, y+labelHeight-5, s.Backend+": "+s.Text)
+	d.label("value", "end", 100, y+labelHeight-5, number(s.Cycles[hit]))
+	d.rect("bar "+class, 0, y+labelHeight, d.scale.at(s.Cycles[hit]), barHeight, text)
+}
+
+func stepCells(s flowtable.Step, hit int) []string {
+	ofHash, gain := none, none
+	if hit < len(s.OfHash) {
+		ofHash = times(s.OfHash[hit])
+	}
+	if s.Gain > 0 {
+		gain = times(s.Gain) + " × " + s.Against
+	}
+	return []string{s.Backend, number(s.Cycles[hit]), ofHash, gain, perSecond(s.Insert), perSecond(s.Remove)}
+}
+
+func perSecond(f float64) string {
+	if f == 0 {
+		return none
+	}
+	return number(f / 1e6)
+}
