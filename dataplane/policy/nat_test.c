@@ -36,8 +36,10 @@ static void forget(void)
 
 static int setup(void **state)
 {
+	if (router_setup(state) < 0 || vrf_add("wan", WAN, &err) == NULL)
+		return -1;
 	nat_changed = note;
-	return router_setup(state) < 0 || vrf_add("wan", WAN, &err) == NULL ? -1 : 0;
+	return 0;
 }
 
 static int teardown(void **state)
