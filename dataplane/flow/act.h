@@ -7,7 +7,7 @@
 #include "l3/forward.h"
 #include "worker/worker.h"
 
-enum { FLOW_EDGE_BYPASS = FORWARD_EDGES, FLOW_EDGE_CREATE }; // the second one: only of lookups
+enum { FLOW_EDGE_BYPASS = FORWARD_EDGES, FLOW_EDGE_MIRROR, FLOW_EDGE_CREATE }; // the last one: only of lookups
 
 // Packets and bytes of a direction. Each worker counts without atomics where it is the owner: who saw the first packet mostly sees all.
 static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, unsigned worker, uint32_t bytes)
@@ -24,6 +24,13 @@ static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, 
 	}
 }
 
+// The second half of flow_forward(): whether a flow that is denied or metered lets a packet pass. Else md->reason says why not.
+bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t bytes);
+
+// Copies for mirrors, to FLOW_EDGE_MIRROR: of a packet as its guest has sent it, and as the other one will receive it.
+void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
+void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
+
 // The packet's flow is decided and up to date.
 static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,
 					       unsigned worker, const bool v6)
@@ -33,9 +40,7 @@ static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_me
 
 	d->seen = now;
 	flow_count_packet(f, e & 1, worker, m->pkt_len - md->l3);
-	if (unlikely(d->flags & FLOW_DENY)) {
-		md->reason = f->reason;
+	if (unlikely(d->flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, md, m->pkt_len - md->l3))
 		return EDGE_DROP;
-	}
 	return forward_by(m, md, rcu_read(nexthop_table[d->nexthop]), rte_pktmbuf_mtod_offset(m, void *, md->l3), v6);
 }

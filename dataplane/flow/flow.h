@@ -25,11 +25,12 @@
 enum flow_dir_flags {
 	FLOW_DENY = 1 << 0,   // drop, for flow.reason
 	FLOW_NAT = 1 << 1,    // rewrite to the reverse of the other direction's key
-	FLOW_WATCH = 1 << 2,  // every packet goes to flow_create: TCP before it is established, metered
-	FLOW_MIRROR = 1 << 3, // a copy goes to flow.mirror
+	FLOW_WATCH = 1 << 2,  // every packet goes to flow_create: TCP before it is established
+	FLOW_MIRROR = 1 << 3, // its rules or its ports have mirrors
 	FLOW_ROUTED = 1 << 4, // nexthop holds; else bridged: only the verdict counts
 	FLOW_TCP = 1 << 5,    // SYN, FIN and RST go to flow_create
 	FLOW_FIXED = 1 << 6,  // the next hop is the label's or VNI's, not a route's
+	FLOW_METER = 1 << 7,  // its rules or its ports have meters
 };
 
 struct flow_dir {
@@ -59,10 +60,11 @@ struct flow {
 	uint8_t tcp;   // enum flow_tcp
 	uint8_t fin;   // a bit for each direction that has sent FIN
 	uint8_t spare;
-	uint16_t reason;  // drop reason while denied
-	uint16_t port[2]; // ids: where direction 0 comes in and goes out to; 0 = a tunnel
-	uint16_t owner;   // port whose quota it counts against
-	uint16_t meter[2];
+	uint16_t reason;           // drop reason while denied
+	uint16_t port[2];          // ids: where direction 0 comes in and goes out to; 0 = a tunnel
+	uint16_t owner;            // port whose quota it counts against
+	uint16_t meter[2];         // of those rules, for both directions together; the ports' own lie with the ports (port_fwd)
+	uint16_t mirror[2];        // of those rules
 	uint32_t rule[2];          // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
 	uint32_t nat;              // id of the rule that translates, 0 = none
 	uint32_t created;          // flow_now()
@@ -104,9 +106,14 @@ extern struct flow_zone flow_zones[1 << 16]; // master: rw, workers: ro
 
 // Seconds since the process began, 16 bits of it matter to flows.
 extern uint64_t flow_tsc_start, flow_tsc_hz;
+static inline uint32_t flow_seconds(uint64_t tsc)
+{
+	return (uint32_t)((tsc - flow_tsc_start) / flow_tsc_hz);
+}
+
 static inline uint32_t flow_now(void)
 {
-	return (uint32_t)((rte_rdtsc() - flow_tsc_start) / flow_tsc_hz);
+	return flow_seconds(rte_rdtsc());
 }
 
 // --- Start. The address range is for FLOW_CAPACITY_MAX flows; memory for `capacity` is taken by flow_start(). ---

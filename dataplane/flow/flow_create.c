@@ -29,6 +29,8 @@ struct work {
 	unsigned worker;
 	uint32_t now;
 	flow_entry_t entry; // that flow_lookup found, 0: none
+	struct rte_graph *graph;
+	struct rte_node *node;
 };
 
 static struct flow_question question(const struct work *w, const struct flow_key *key, bool first_direction)
@@ -49,21 +51,43 @@ static uint8_t flow_watch(const struct flow *f)
 	return f->dir[0].key.proto == IPPROTO_TCP && f->tcp != TCP_ESTABLISHED ? FLOW_WATCH : 0;
 }
 
+// Whether a rule, or one of its ports, has a meter or a mirror for the flow.
+static uint8_t flow_extras(const struct flow *f)
+{
+	uint8_t flags = 0;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		const struct port_fwd *p = f->port[i] ? rcu_read(port_fwds[f->port[i]]) : NULL;
+
+		if (f->meter[i] || (p && (p->egress_meter || p->ingress_meter)))
+			flags |= FLOW_METER;
+		if (f->mirror[i] || (p && p->mirror))
+			flags |= FLOW_MIRROR;
+	}
+	return flags;
+}
+
 // Writes what was decided into both directions; gen: the zone's when the question was asked.
 static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
-	uint8_t deny = a->deny ? FLOW_DENY : 0;
+	uint8_t deny = a->deny ? FLOW_DENY : 0, extras;
 	unsigned i;
 
 	f->reason = a->deny ? a->deny->id : 0;
 	f->port[1] = a->out_port;
 	f->rule[0] = a->egress.rule;
 	f->rule[1] = a->ingress.rule;
+	f->meter[0] = a->egress.meter;
+	f->meter[1] = a->ingress.meter;
 	f->nat = a->nat.rule;
+	f->mirror[0] = a->egress.mirror;
+	f->mirror[1] = a->ingress.mirror;
+	extras = flow_extras(f);
 	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)
 		f->dir[i].flags =
-			(uint8_t)(flow_watch(f) | deny | (a->nat.rule ? FLOW_NAT : 0) |
+			(uint8_t)(flow_watch(f) | deny | extras | (a->nat.rule ? FLOW_NAT : 0) |
 				  (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) | (fixed && i == 0 ? FLOW_FIXED : 0));
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
@@ -222,15 +246,22 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	unsigned dir = e & 1;
+	bool mirrored = f->dir[dir].flags & FLOW_MIRROR;
 	edge_t edge;
 
 	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
 		follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
 		flow_fragment_add(w->worker, &w->p, e, (uint16_t)w->now);
+	if (unlikely(mirrored))
+		flow_mirror_sent(w->graph, w->node, w->m, f, dir);
 	edge = flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
-	if (unlikely(f->dir[dir].flags & FLOW_NAT) && edge >= NH_EDGE_PORT)
-		return translate(w, f, dir) ? edge : drop_as(w->m, flow_untranslatable);
+	if (edge < NH_EDGE_PORT)
+		return edge;
+	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !translate(w, f, dir))
+		return drop_as(w->m, flow_untranslatable);
+	if (unlikely(mirrored))
+		flow_mirror_received(w->graph, w->node, w->m, f, dir);
 	return edge;
 }
 
@@ -297,17 +328,21 @@ static __rte_always_inline void parse(struct work *w, struct rte_mbuf *m, uint32
 static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 						const bool v6)
 {
-	uint32_t now = flow_now();
+	uint64_t tsc = rte_rdtsc();
+	uint32_t now = flow_seconds(tsc);
 	struct work w[AHEAD];
 	unsigned done, i, k;
 	edge_t edges[AHEAD];
 
+	this_worker->tsc = tsc;
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, AHEAD);
 		for (i = 0; i < k; i++) {
 			struct rte_mbuf *m = objs[done + i];
 			struct flow_key back;
 
+			w[i].graph = graph;
+			w[i].node = node;
 			parse(&w[i], m, now, v6);
 			if (w[i].entry)
 				continue;
@@ -333,5 +368,5 @@ static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, voi
 	return create_each(graph, node, objs, n, true);
 }
 
-NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward");
-NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward");
+NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
+NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output");

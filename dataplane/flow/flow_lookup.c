@@ -10,14 +10,21 @@ static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_
 	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
 }
 
-static __rte_always_inline edge_t act(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker,
-				      const bool v6)
+static __rte_always_inline edge_t act(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, struct pkt_meta *md,
+				      flow_entry_t e, uint16_t now, unsigned worker, const bool v6)
 {
-	edge_t edge = flow_forward(m, md, e, now, worker, v6);
+	uint8_t flags = flow_entry_dir(e)->flags;
+	edge_t edge;
 
-	if (unlikely(flow_entry_dir(e)->flags & FLOW_NAT) && likely(edge >= NH_EDGE_PORT) &&
-	    unlikely(!flow_translate(m, flow_of(e), e & 1)))
-		return drop_as(m, flow_untranslatable);
+	if (unlikely(flags & FLOW_MIRROR))
+		flow_mirror_sent(graph, node, m, flow_of(e), e & 1);
+	edge = flow_forward(m, md, e, now, worker, v6);
+	if (unlikely(flags & (FLOW_NAT | FLOW_MIRROR)) && likely(edge >= NH_EDGE_PORT)) {
+		if ((flags & FLOW_NAT) && unlikely(!flow_translate(m, flow_of(e), e & 1)))
+			return drop_as(m, flow_untranslatable);
+		if (flags & FLOW_MIRROR)
+			flow_mirror_received(graph, node, m, flow_of(e), e & 1);
+	}
 	return edge;
 }
 
@@ -55,17 +62,20 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i]))) {
 			md->arg = entries[i];
 			edges[i] = FLOW_EDGE_CREATE;
-		} else
-			edges[i] = act(pkts[i], md, entries[i], now, worker, v6);
+		} else {
+			edges[i] = act(graph, node, pkts[i], md, entries[i], now, worker, v6);
+		}
 	}
 	node_pass(graph, node, objs, edges, n);
 }
 
 static __rte_always_inline uint16_t lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, const bool v6)
 {
-	uint16_t now = (uint16_t)flow_now();
+	uint64_t tsc = rte_rdtsc();
+	uint16_t now = (uint16_t)flow_seconds(tsc);
 	unsigned done, k;
 
+	this_worker->tsc = tsc;
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, (unsigned)NODE_CHUNK);
 		lookup_chunk(graph, node, objs + done, k, now, v6);
@@ -83,5 +93,7 @@ static uint16_t flow6_lookup(struct rte_graph *graph, struct rte_node *node, voi
 	return lookup(graph, node, objs, n, true);
 }
 
-NODE(flow4_lookup, flow4_lookup, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_CREATE] = "flow4_create");
-NODE(flow6_lookup, flow6_lookup, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_CREATE] = "flow6_create");
+NODE(flow4_lookup, flow4_lookup,
+     FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow4_create");
+NODE(flow6_lookup, flow6_lookup,
+     FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow6_create");

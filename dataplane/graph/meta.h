@@ -34,7 +34,8 @@ struct pkt_meta {
 	uint8_t l3;      // offset of the IP header from the packet's start: 0, or the Ethernet header's length
 	uint8_t tos;     // outer DSCP and ECN
 	uint8_t ttl;     // outer TTL (MPLS: that of the label)
-	uint8_t spare[2];
+	uint8_t spare[1];
+	uint8_t cut; // a mirror's copy that is shorter than the packet
 };
 
 #define META_OFFSET 96

@@ -22,7 +22,7 @@
 #define TUNNEL_HDR_MAX 80 // IPv6 40 + UDP 8 + VXLAN 8 + Ethernet 14, rounded to 16
 
 enum nexthop_kind { NH_DISCARD, NH_REJECT, NH_LOCAL, NH_PORT, NH_GLEAN, NH_TUNNEL, NH_GROUP };
-enum encap { ENCAP_MPLSOUDP = 1, ENCAP_MPLSOGRE, ENCAP_VXLAN };
+enum encap { ENCAP_MPLSOUDP = 1, ENCAP_MPLSOGRE, ENCAP_VXLAN, ENCAP_ERSPAN }; // the last one: of mirrors only
 
 // Edges of every node that passes packets on by their next hop; its own follow from NH_EDGES on.
 enum nexthop_edge {
@@ -37,13 +37,15 @@ enum nexthop_edge {
 	NH_EDGE_MPLSOGRE6,
 	NH_EDGE_VXLAN4,
 	NH_EDGE_VXLAN6,
+	NH_EDGE_ERSPAN4,
+	NH_EDGE_ERSPAN6,
 	NH_EDGES
 };
 #define NH_NEXT                                                                                                                \
 	[NH_EDGE_LOCAL] = "ip_local", [NH_EDGE_PORT] = "port_output", [NH_EDGE_HOLD] = "neighbor_hold",                        \
 	[NH_EDGE_ICMP_ERROR] = "icmp_error", [NH_EDGE_MPLSOUDP4] = "encap_mplsoudp4", [NH_EDGE_MPLSOUDP6] = "encap_mplsoudp6", \
 	[NH_EDGE_MPLSOGRE4] = "encap_mplsogre4", [NH_EDGE_MPLSOGRE6] = "encap_mplsogre6", [NH_EDGE_VXLAN4] = "encap_vxlan4",   \
-	[NH_EDGE_VXLAN6] = "encap_vxlan6"
+	[NH_EDGE_VXLAN6] = "encap_vxlan6", [NH_EDGE_ERSPAN4] = "encap_erspan4", [NH_EDGE_ERSPAN6] = "encap_erspan6"
 
 // What a worker sees. Immutable once published.
 struct nexthop {
@@ -98,7 +100,7 @@ struct group_member {
 struct tunnel_config {
 	enum encap encap;
 	struct ip_addr local, remote; // local.family 0: chosen from the port that the underlay route leaves by
-	uint32_t label, vni;
+	uint32_t label, vni, session; // session: ERSPAN's
 	struct rte_ether_addr router_mac; // zero: the virtual router's
 	bool uniform, fixed_dscp, gre_has_key, udp6_checksum;
 	uint8_t dscp, ttl;

@@ -44,6 +44,9 @@ static int get_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_conf
 	int ret;
 
 	c->kind = NH_TUNNEL;
+	if (in->encap == CORELANE__V1__ENCAP__ENCAP_ERSPAN)
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", "erspan", "mplsoudp, mplsogre, vxlan",
+				 "is for mirrors: `corelane mirror add`");
 	t->encap = (enum encap)in->encap;
 	t->label = in->label;
 	t->vni = in->vni;

@@ -32,6 +32,8 @@
 #include "main/options.h"
 #include "main/system.h"
 #include "overlay/overlay.h"
+#include "policy/meter.h"
+#include "policy/mirror.h"
 #include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
@@ -100,6 +102,8 @@ static int start_tables(const struct options *o, struct error *err)
 	if (flow_init(o->flows) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no address range for flows");
 	flow_zone_init();
+	meter_init();
+	mirror_init();
 	api_settle = flow_changes_take_effect;
 	if (rules_init(err) < 0)
 		return -1;

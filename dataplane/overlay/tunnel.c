@@ -35,7 +35,7 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	char text[IP_TEXT];
 	int ret;
 
-	if (t->encap < ENCAP_MPLSOUDP || t->encap > ENCAP_VXLAN)
+	if (t->encap < ENCAP_MPLSOUDP || t->encap > ENCAP_ERSPAN)
 		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, "mplsoudp, mplsogre, vxlan",
 				 "a tunnel needs an encapsulation");
 	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
@@ -46,6 +46,8 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 				 "an address of the remote's family", "is of another family than the remote");
 	if (t->encap == ENCAP_VXLAN)
 		ret = check_number("nexthop.tunnel.vni", t->vni, 1, (1 << 24) - 1, err);
+	else if (t->encap == ENCAP_ERSPAN)
+		ret = check_number("nexthop.tunnel.session", t->session, 0, 1023, err);
 	else
 		ret = check_number("nexthop.tunnel.label", t->label, 16, (1 << 20) - 1, err);
 	if (ret == 0)
@@ -159,8 +161,14 @@ static void push_inner_eth(struct nexthop *nh, const struct tunnel_config *t)
 static void push_shim(struct nexthop *nh, const struct tunnel_config *t)
 {
 	struct rte_vxlan_hdr *vx;
-	rte_be32_t *label;
+	rte_be32_t *label, *erspan;
 
+	if (t->encap == ENCAP_ERSPAN) { // type II: version 1, no VLAN; index 0
+		erspan = push(nh, 2 * sizeof(*erspan));
+		erspan[0] = rte_cpu_to_be_32(1u << 28 | t->session);
+		erspan[1] = 0;
+		return;
+	}
 	if (t->encap == ENCAP_VXLAN) {
 		push_inner_eth(nh, t);
 		vx = push(nh, sizeof(*vx));
@@ -177,6 +185,14 @@ static void push_gre(struct nexthop *nh, const struct tunnel_config *t)
 	rte_be16_t *gre; // RFC 2784 and 2890: flags and version, protocol, key
 	rte_be32_t *key;
 
+	if (t->encap == ENCAP_ERSPAN) { // RFC 2890: a sequence number, by the packet
+		key = push(nh, sizeof(*key));
+		*key = 0;
+		gre = push(nh, 4);
+		gre[0] = RTE_BE16(0x1000);
+		gre[1] = RTE_BE16(0x88be);
+		return;
+	}
 	if (t->gre_has_key) {
 		key = push(nh, sizeof(*key));
 		*key = rte_cpu_to_be_32(t->gre_key);
@@ -230,7 +246,8 @@ static uint8_t edge_of(const struct tunnel_config *t)
 {
 	static const uint8_t edges[][2] = {[ENCAP_MPLSOUDP] = {NH_EDGE_MPLSOUDP4, NH_EDGE_MPLSOUDP6},
 					   [ENCAP_MPLSOGRE] = {NH_EDGE_MPLSOGRE4, NH_EDGE_MPLSOGRE6},
-					   [ENCAP_VXLAN] = {NH_EDGE_VXLAN4, NH_EDGE_VXLAN6}};
+					   [ENCAP_VXLAN] = {NH_EDGE_VXLAN4, NH_EDGE_VXLAN6},
+					   [ENCAP_ERSPAN] = {NH_EDGE_ERSPAN4, NH_EDGE_ERSPAN6}};
 
 	return edges[t->encap][t->remote.family == IPV6];
 }
@@ -243,6 +260,11 @@ static uint16_t path_mtu(const struct nexthop *nh)
 	for (i = 0; i < nh->n_paths; i++)
 		mtu = RTE_MIN(mtu, port_get(adjacency_table[nh->path[i]]->port)->cfg.mtu);
 	return mtu;
+}
+
+static bool in_gre(const struct tunnel_config *t)
+{
+	return t->encap == ENCAP_MPLSOGRE || t->encap == ENCAP_ERSPAN;
 }
 
 void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
@@ -263,14 +285,14 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 		return;
 	nh->n_paths = fill_paths(nh, paths, n);
 	push_shim(nh, t);
-	if (t->encap == ENCAP_MPLSOGRE)
+	if (in_gre(t))
 		push_gre(nh, t);
 	else
 		push_udp(nh, t->encap == ENCAP_VXLAN ? overlay_vxlan_port : overlay_mpls_port);
 	if (t->remote.family == IPV4)
-		push_ip4(e, nh, t->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP);
+		push_ip4(e, nh, in_gre(t) ? IPPROTO_GRE : IPPROTO_UDP);
 	else
-		push_ip6(e, nh, t->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP);
+		push_ip6(e, nh, in_gre(t) ? IPPROTO_GRE : IPPROTO_UDP);
 	mtu = path_mtu(nh);
 	e->overhead = nh->hdr_len;
 	nh->mtu = mtu > nh->hdr_len ? (uint16_t)(mtu - nh->hdr_len) : 0;

@@ -193,13 +193,14 @@ static void checked(void **state)
 		int code;
 	} bad[] = {
 		{{.encap = 0, .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
-		{{.encap = 4, .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
+		{{.encap = 5, .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
 		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "0.0.0.0", NULL, "nexthop.tunnel.remote", EINVAL},
 		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "224.0.0.1", NULL, "nexthop.tunnel.remote", EINVAL},
 		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "ff02::1", NULL, "nexthop.tunnel.remote", EINVAL},
 		{{.encap = ENCAP_MPLSOUDP, .label = 100}, REMOTE4, "2001:db8::1", "nexthop.tunnel.local", EINVAL},
 		{{.encap = ENCAP_MPLSOUDP, .label = 15}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
 		{{.encap = ENCAP_MPLSOGRE, .label = 1 << 20}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
+		{{.encap = ENCAP_ERSPAN, .session = 1024}, REMOTE4, NULL, "nexthop.tunnel.session", ERANGE},
 		{{.encap = ENCAP_VXLAN, .vni = 0}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
 		{{.encap = ENCAP_VXLAN, .vni = 1 << 24}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
 		{{.encap = ENCAP_VXLAN, .vni = 1, .dscp = 64}, REMOTE4, NULL, "nexthop.tunnel.dscp", ERANGE},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address groups: sets of prefixes that rules name.
 #include "policy/groups.h"
+#include "policy/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -144,6 +145,7 @@ static void count(const struct rule *r, int step)
 		src->rules += (uint32_t)step;
 	if (dst && dst != src)
 		dst->rules += (uint32_t)step;
+	step > 0 ? meter_ref(r->meter) : meter_unref(r->meter);
 }
 
 void groups_ref(const struct rule *r)

@@ -47,6 +47,7 @@ struct rule {
 	int16_t proto;                 // -1 = any
 	struct ip_prefix src, dst;     // family 0 = any
 	uint16_t src_group, dst_group; // instead of a prefix, 0 = none
+	uint16_t meter;                // of the flows that it allows, 0 = none
 	uint16_t ports[2][2];          // source and destination, first and last, host byte order; ICMP: type and code
 	// Filled by rules_add().
 	uint32_t slot;        // where its hits are counted

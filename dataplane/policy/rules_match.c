@@ -85,6 +85,7 @@ static void put_entry(const struct rule *r, unsigned f, const struct ip_prefix *
 	e->flags = (r->allow ? RULE_ALLOW : 0) | (r->log ? RULE_LOG : 0);
 	e->id = r->id;
 	e->slot = r->slot;
+	e->meter = r->meter;
 }
 
 uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
@@ -195,7 +196,8 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 		*slot = s->slot;
 		return false;
 	}
-	*out = (struct rule_verdict){.denied = !(hit->flags & RULE_ALLOW), .log = (hit->flags & RULE_LOG) != 0, .rule = hit->id};
+	*out = (struct rule_verdict){
+		.denied = !(hit->flags & RULE_ALLOW), .log = (hit->flags & RULE_LOG) != 0, .rule = hit->id, .meter = hit->meter};
 	*slot = hit->slot;
 	return true;
 }

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "policy/meter.h"
+
 // "80" or "80-443"; "": all.
 static int get_range(const char *text, const char *field, uint16_t most, const char *valid, uint16_t out[2], struct error *err)
 {
@@ -97,6 +99,21 @@ static int get_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *
 	return ret;
 }
 
+static int get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+{
+	struct meter *m;
+
+	if (*in->meter == '\0')
+		return 0;
+	if (!r->allow)
+		return error_set(err, EINVAL, "rule.meter", in->meter, "with action allow", "nothing passes that could be limited");
+	m = meter_find_err(in->meter, "rule.meter", err);
+	if (m == NULL)
+		return -ENOENT;
+	r->meter = m->id;
+	return 0;
+}
+
 int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	int ret;
@@ -114,7 +131,9 @@ int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error
 		ret = check_families(in, r, err);
 	if (ret == 0)
 		ret = get_ports(in, r, err);
-	return ret < 0 ? ret : get_icmp(in, r, err);
+	if (ret == 0)
+		ret = get_icmp(in, r, err);
+	return ret < 0 ? ret : get_meter(in, r, err);
 }
 
 static char *side(struct api_call *call, const struct ip_prefix *p)
@@ -147,5 +166,6 @@ void rule_to_message(struct api_call *call, const char *list, const struct rule 
 	*(icmp ? &out->icmp_type : &out->source_ports) = first;
 	*(icmp ? &out->icmp_code : &out->destination_ports) = second;
 	out->log = r->log;
+	out->meter = api_strdup(call, r->meter ? meter_get(r->meter)->cfg.name : "");
 	out->shadowed_by = r->shadowed_by;
 }

@@ -24,7 +24,8 @@ struct rule_match {
 	uint32_t id;
 	uint64_t addr[3], mask[3]; // IPv6: flow_key.addr[1..3]
 	uint32_t slot;
-	uint32_t pad;
+	uint16_t meter;
+	uint16_t spare2;
 };
 
 // The rules of a list at one moment, compiled. Immutable, shared by the sets that began with it.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policy/rules.h"
+#include "policy/meter.h"
 
 #define VALID_PROTOCOL "any, tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
 
@@ -100,6 +101,8 @@ const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
 	word(&t, r->dst_group ? "destination-group" : "destination", side(&r->dst, r->dst_group, ip));
 	word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
 	word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
+	if (r->meter)
+		word(&t, "meter", meter_get(r->meter)->cfg.name);
 	if (r->log)
 		snprintf(t.at, (size_t)(t.end - t.at), " --log");
 	return buf;

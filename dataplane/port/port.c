@@ -175,6 +175,9 @@ static struct port_fwd *fwd_build(const struct port *p)
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);
 	f->mtu = c->mtu;
 	f->mss = (uint16_t)c->mss_clamp;
+	f->egress_meter = c->egress_meter;
+	f->ingress_meter = c->ingress_meter;
+	f->mirror = c->mirror;
 	for (i = 0; i < c->n_addrs; i++)
 		add_ip(f, &c->addrs[i].addr);
 	for (i = 0; i < c->n_gateways; i++)

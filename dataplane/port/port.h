@@ -58,10 +58,12 @@ struct port_config {
 	unsigned n_guests;
 	bool proxy_arp, no_gateway_echo;
 	uint32_t mss_clamp;
-	bool stateful;                  // tenant: flows are kept
-	uint8_t source_check;           // enum source_check
-	uint32_t flow_limit, flow_rate; // flows at once and new ones per second, 0 = any number
-	uint16_t rules[2];              // lists (enum rule_direction), 0 = none
+	bool stateful;                        // tenant: flows are kept
+	uint8_t source_check;                 // enum source_check
+	uint32_t flow_limit, flow_rate;       // flows at once and new ones per second, 0 = any number
+	uint16_t rules[2];                    // lists (enum rule_direction), 0 = none
+	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): of what the guest sends and receives
+	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): of both
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk

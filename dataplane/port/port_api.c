@@ -8,6 +8,8 @@
 #include "l2/bridge.h"
 #include "l3/vrf.h"
 #include "main/api.h"
+#include "policy/meter.h"
+#include "policy/mirror.h"
 #include "policy/rules.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
@@ -110,6 +112,26 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
+static int get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
+{
+	struct meter *m = *name ? meter_find_err(name, field, err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	*out = m ? m->id : 0;
+	return 0;
+}
+
+static int get_mirror(const char *name, struct port_config *c, struct error *err)
+{
+	struct mirror *m = *name ? mirror_find_err(name, "port.mirror", err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	c->mirror = m ? m->id : 0;
+	return 0;
+}
+
 static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
 {
 	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
@@ -173,20 +195,28 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
+	if (strcmp(field, "egress_meter") == 0)
+		return get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+	if (strcmp(field, "ingress_meter") == 0)
+		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+	if (strcmp(field, "mirror") == 0)
+		return get_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)
 		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
 		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules",
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules, "
+			 "egress_meter, ingress_meter, mirror",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",          "disabled",           "vlan",         "addresses",       "vrf",
-				       "bridge",       "gateways",           "guest_mac",    "guest_addresses", "proxy_arp",
-				       "mss_clamp",    "no_anycast_gateway", "stateful",     "flow_limit",      "flow_rate",
-				       "source_check", "egress_rules",       "ingress_rules"};
+static const char *const settable[] = {"mtu",          "disabled",           "vlan",          "addresses",       "vrf",
+				       "bridge",       "gateways",           "guest_mac",     "guest_addresses", "proxy_arp",
+				       "mss_clamp",    "no_anycast_gateway", "stateful",      "flow_limit",      "flow_rate",
+				       "source_check", "egress_rules",       "ingress_rules", "egress_meter",    "ingress_meter",
+				       "mirror"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -223,6 +253,13 @@ static char *put_mac(struct api_call *call, const struct rte_ether_addr *mac)
 	char text[18];
 
 	return rte_is_zero_ether_addr(mac) ? api_strdup(call, "") : api_strdup(call, mac_format(mac, text));
+}
+
+static char *put_meter(struct api_call *call, uint16_t id)
+{
+	const struct meter *m = meter_get(id);
+
+	return api_strdup(call, m ? m->cfg.name : "");
 }
 
 static void put_device(struct api_call *call, const struct port_config *c, PbPort *out)
@@ -340,6 +377,9 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
+	out->egress_meter = put_meter(call, c->egress_meter);
+	out->ingress_meter = put_meter(call, c->ingress_meter);
+	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
 	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
 	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
 	put_state(call, p, out);

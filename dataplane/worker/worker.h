@@ -29,6 +29,7 @@ struct worker {
 	struct rte_graph *graph;
 	unsigned next_queue; // where the next poll begins
 	uint32_t polled;     // packets that this walk brought
+	uint64_t tsc;        // when the flow node that runs began its batch
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, packets;
 	// Master: wo, worker: ro.
 	enum idle_policy idle;

@@ -148,6 +148,12 @@ func fixtureTables(s *apitest.Server) {
 		s.Nat.Put(r.Id, r)
 	}
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192, Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
+	s.Meters.Put("gold", &apiv1.Meter{Name: "gold", BitRate: 1000000000, State: &apiv1.MeterState{Burst: 6250000, Users: 2,
+		PassedPackets: 1000, PassedBytes: 1400000, DroppedPackets: 3, DroppedBytes: 4200}})
+	s.Meters.Put("few", &apiv1.Meter{Name: "few", PacketRate: 100, BurstPackets: 10, State: &apiv1.MeterState{Burst: 10}})
+	s.Mirrors.Put("far", &apiv1.Mirror{Name: "far", Target: &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "203.0.113.9", Session: 7}},
+		SnapLength: 128, State: &apiv1.MirrorState{Packets: 10, Bytes: 1280, Users: 1, Resolved: true}})
+	s.Mirrors.Put("ids", &apiv1.Mirror{Name: "ids", Target: &apiv1.Mirror_Port{Port: "vm1"}, Direction: apiv1.MirrorDirection_MIRROR_DIRECTION_EGRESS})
 	s.Macs.Put("lan 02:00:00:00:01:01", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:01", Target: &apiv1.Mac_Port{Port: "vm1"}, Learnt: true, AgeSeconds: 12})
 	s.Macs.Put("lan 02:00:00:00:01:02", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:02", Target: &apiv1.Mac_Nexthop{Nexthop: 101}, Remote: "2001:db8::2"})
 	s.Neighbors.Put("fab0 192.0.2.2", &apiv1.Neighbor{Port: "fab0", Address: "192.0.2.2", Mac: "02:00:00:00:00:02", Status: apiv1.NeighborStatus_NEIGHBOR_REACHABLE, AgeSeconds: 3})

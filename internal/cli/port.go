@@ -52,6 +52,9 @@ var portFlags = []fieldFlag{
 	{flag: "flow-limit", help: "tenant: flows at once, 0 = any number"},
 	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
 	{flag: "flow-rate", help: "tenant: new flows per second, 0 = any number"},
+	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
+	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
+	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives", names: mirrorNames},
 	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
 	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }

@@ -55,6 +55,8 @@ func (a *app) commands() []*cobra.Command {
 		newLabelCmd(a),
 		newVniCmd(a),
 		newFlowCmd(a),
+		newMeterCmd(a),
+		newMirrorCmd(a),
 		newNatCmd(a),
 		newBridgeCmd(a),
 		newMacCmd(a),

@@ -46,6 +46,7 @@ var ruleFlags = []fieldFlag{
 	{flag: "destination-ports", help: "tcp, udp, sctp: a port or a range, 8000-8999"},
 	{flag: "icmp-type", help: "icmp, icmpv6: a type or a range, 0-3"},
 	{flag: "icmp-code", help: "icmp, icmpv6, with a type: a code or a range"},
+	{flag: "meter", help: "allow: meter that limits all of the rule's flows together, both directions", names: meterNames},
 	{flag: "log", help: "log new flows that the rule decides about"},
 }
 

@@ -108,6 +108,10 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: m})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: m})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Add, &apiv1.MeterAddRequest{Meter: m})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add, &apiv1.MirrorAddRequest{Mirror: m})
 	case *apiv1.AddressGroup:
 		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Add, &apiv1.AddressGroupAddRequest{Group: m})
 	case *apiv1.RuleList:
@@ -138,6 +142,10 @@ func doSet(ctx context.Context, c *api.Client, m proto.Message, fields []string)
 		return call(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: m, Fields: fields})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: m, Fields: fields})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Set, &apiv1.MeterSetRequest{Meter: m, Fields: fields})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: m, Fields: fields})
 	case *apiv1.AddressGroup:
 		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Set, &apiv1.AddressGroupSetRequest{Group: m, Fields: fields})
 	case *apiv1.RuleList:
@@ -162,6 +170,10 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Del, &apiv1.VrfDelRequest{Name: m.Name})
 	case *apiv1.Bridge:
 		return call(ctx, c, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: m.Name})
+	case *apiv1.Meter:
+		return call(ctx, c, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: m.Name})
+	case *apiv1.Mirror:
+		return call(ctx, c, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: m.Name})
 	case *apiv1.AddressGroup:
 		return call(ctx, c, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Del, &apiv1.AddressGroupDelRequest{Name: m.Name})
 	case *apiv1.RuleList:

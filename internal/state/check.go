@@ -17,7 +17,8 @@ import (
 var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
 
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
-	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules"}
+	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
+	"egress_meter", "ingress_meter", "mirror"}
 
 // check finds what the fields of an object say against each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
@@ -32,6 +33,10 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		if m.Name == FabricVrf {
 			l.fail(l.at(n), path+".name", "another name", "the VRF '%s' is the underlay's and always exists: leave it out", FabricVrf)
 		}
+	case *apiv1.Meter:
+		l.checkMeter(path, n, m)
+	case *apiv1.Mirror:
+		l.checkMirror(path, n, m)
 	case *apiv1.Port:
 		l.checkPort(path, n, m)
 	case *apiv1.Rule:
@@ -81,6 +86,12 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, and the port keeps none")
 	case m.Vrf == "" && m.Stateful:
 		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "flows are kept of routed packets only")
+	case !m.Stateful && m.EgressMeter != "":
+		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which this port does not keep")
+	case !m.Stateful && m.IngressMeter != "":
+		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which this port does not keep")
+	case !m.Stateful && m.Mirror != "":
+		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which this port does not keep")
 	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
 		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
 	}
@@ -147,6 +158,8 @@ func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
 func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) {
 	var wrong []string
 	switch t.Encap {
+	case apiv1.Encap_ENCAP_ERSPAN:
+		l.fail(l.at(child(n, "encap")), path+".encap", "ENCAP_MPLSOUDP, ENCAP_MPLSOGRE, ENCAP_VXLAN", "ENCAP_ERSPAN is for mirrors")
 	case apiv1.Encap_ENCAP_MPLSOUDP:
 		wrong = slices.Concat(greOnly, vxlanOnly)
 	case apiv1.Encap_ENCAP_MPLSOGRE:

@@ -172,6 +172,9 @@ func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protore
 			max = 1<<32 - 1
 		}
 		return protoreflect.ValueOfUint32(uint32(u)), err == nil && n.Tag == "!!int" && u >= rule.min && u <= max
+	case protoreflect.Uint64Kind:
+		u, err := strconv.ParseUint(n.Value, 10, 64)
+		return protoreflect.ValueOfUint64(u), err == nil && n.Tag == "!!int" && u >= rule.min && (u <= rule.max || rule.max == 0)
 	case protoreflect.EnumKind:
 		ev := fd.Enum().Values().ByName(protoreflect.Name(n.Value))
 		if ev == nil || uint64(ev.Number()) < rule.min {
@@ -201,7 +204,7 @@ func complaint(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) string 
 		if p := hostBits(n.Value); p != "" && (rule.format == prefixFormat || rule.format == guestFormat) {
 			return fmt.Sprintf(" has host bits set: '%s' has none", p)
 		}
-	case protoreflect.Uint32Kind:
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
 		if n.Tag == "!!int" {
 			return " is out of range"
 		}

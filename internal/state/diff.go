@@ -31,14 +31,17 @@ func Diff(want, have *State) []Op {
 	d.floodLess()
 	d.delNexthops(false)
 	d.parkNexthops()
+	d.mirrorsLess()
 	d.delGone("ports")
 	d.delGone("bridges")
 	d.delGone("vrfs")
 
 	d.addVrfs()
 	d.bridges()
+	d.meters()
 	d.putPolicy()
 	d.ports()
+	d.mirrors()
 	d.nexthops()
 	d.flood()
 	d.putLeaves("labels")
@@ -52,6 +55,8 @@ func Diff(want, have *State) []Op {
 	d.delNexthops(true)
 	d.delUnwanted("rule_lists")
 	d.delUnwanted("address_groups")
+	d.delUnwanted("meters")
+	d.delUnwanted("mirrors")
 	return d.ops
 }
 

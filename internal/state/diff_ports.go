@@ -14,13 +14,14 @@ import (
 func (d *differ) ports() {
 	given := d.takeAddresses()
 	for _, want := range d.wantState.Ports {
+		want = d.withMirror(want)
 		if have := given[want.Name]; have != nil && len(changed(want, have)) > 0 {
 			d.op(Set, "ports", want, have, "")
 		}
 	}
 	for _, want := range d.wantState.Ports {
 		if given[want.Name] == nil {
-			d.op(Add, "ports", want, nil, "")
+			d.op(Add, "ports", d.withMirror(want), nil, "")
 		}
 	}
 }

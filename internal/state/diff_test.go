@@ -106,6 +106,8 @@ func TestDiffPlans(t *testing.T) {
 		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}", "{id: 2, group: {members: [{nexthop: 1}]}}",
 			"- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n+ nexthop 2: group {members: [{nexthop: 1}]}\n" +
 				"+ route red 10.0.0.0/8: nexthop 2\n"},
+		{"meter comes", "tap: {}, vrf: red}", "tap: {}, vrf: red, stateful: true, egress_meter: m}\nmeters: [{name: m, packet_rate: 5}]",
+			"+ meter m: packet_rate 5\n~ port tap0: stateful false -> true, egress_meter \"\" -> m\n"},
 		{"setting", "\nvrfs:", "\nsettings: {vxlan_ports: [4789, 8472]}\nvrfs:", "~ settings: vxlan_ports [4789] -> [4789, 8472]\n"},
 	}
 	for _, test := range tests {

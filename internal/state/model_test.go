@@ -179,6 +179,10 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 				return refuse("nexthop", "member %d of group %s is neither port nor tunnel", member.Nexthop, key)
 			}
 		}
+	case *apiv1.Meter:
+		if (o.BitRate == 0) == (o.PacketRate == 0) || o.BitRate != 0 && o.BurstPackets != 0 || o.PacketRate != 0 && o.BurstBytes != 0 {
+			return refuse("meter", "meter '%s' limits both bits and packets, or neither", key)
+		}
 	case *apiv1.NatRule:
 		var others []*apiv1.NatRule
 		for k, other := range m.objects[section] {
@@ -282,6 +286,8 @@ type systemModel struct{ *model }
 type workersModel struct{ *model }
 type vrfsModel struct{ *model }
 type bridgesModel struct{ *model }
+type metersModel struct{ *model }
+type mirrorsModel struct{ *model }
 type portsModel struct{ *model }
 type groupsModel struct{ *model }
 type ruleListsModel struct{ *model }
@@ -347,6 +353,38 @@ func (m bridgesModel) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.
 }
 func (m bridgesModel) List(_ context.Context, _ *apiv1.BridgeListRequest, s apiv1.Bridges_ListServer) error {
 	return modelList(m.model, "bridges", s.Send)
+}
+
+func (m metersModel) Add(_ context.Context, r *apiv1.MeterAddRequest) (*apiv1.Meter, error) {
+	return modelAdd(m.model, r.Meter, false)
+}
+func (m metersModel) Set(_ context.Context, r *apiv1.MeterSetRequest) (*apiv1.Meter, error) {
+	return modelSet(m.model, r.Meter, r.Fields)
+}
+func (m metersModel) Del(_ context.Context, r *apiv1.MeterDelRequest) (*apiv1.Empty, error) {
+	return m.del("meters", r.Name)
+}
+func (m metersModel) List(_ context.Context, _ *apiv1.MeterListRequest, s apiv1.Meters_ListServer) error {
+	return modelList(m.model, "meters", s.Send)
+}
+
+func (m mirrorsModel) Add(_ context.Context, r *apiv1.MirrorAddRequest) (*apiv1.Mirror, error) {
+	return modelAdd(m.model, r.Mirror, false)
+}
+func (m mirrorsModel) Set(_ context.Context, r *apiv1.MirrorSetRequest) (*apiv1.Mirror, error) {
+	if slices.Contains(r.Fields, "target") { // what modelSet knows nothing of: a oneof
+		if err := m.begin(); err != nil {
+			return nil, err
+		}
+		return r.Mirror, m.put(r.Mirror, true)
+	}
+	return modelSet(m.model, r.Mirror, r.Fields)
+}
+func (m mirrorsModel) Del(_ context.Context, r *apiv1.MirrorDelRequest) (*apiv1.Empty, error) {
+	return m.del("mirrors", r.Name)
+}
+func (m mirrorsModel) List(_ context.Context, _ *apiv1.MirrorListRequest, s apiv1.Mirrors_ListServer) error {
+	return modelList(m.model, "mirrors", s.Send)
 }
 
 func (m portsModel) Add(_ context.Context, r *apiv1.PortAddRequest) (*apiv1.Port, error) {
@@ -571,6 +609,8 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterWorkersService(server, workersModel{m})
 	apiv1.RegisterVrfsService(server, vrfsModel{m})
 	apiv1.RegisterBridgesService(server, bridgesModel{m})
+	apiv1.RegisterMetersService(server, metersModel{m})
+	apiv1.RegisterMirrorsService(server, mirrorsModel{m})
 	apiv1.RegisterPortsService(server, portsModel{m})
 	apiv1.RegisterAddressGroupsService(server, groupsModel{m})
 	apiv1.RegisterRuleListsService(server, ruleListsModel{m})

@@ -99,6 +99,9 @@ func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 		}
 		l.fail(l.at(at), path+"."+field, valid, what, args...)
 	}
+	if m.Meter != "" && m.Action != apiv1.RuleAction_RULE_ACTION_ALLOW {
+		fail("meter", "with action RULE_ACTION_ALLOW", "nothing passes that could be limited")
+	}
 	both := func(field, prefix, group string) {
 		if prefix != "" && group != "" {
 			fail(field, "a prefix or a group", "'%s' and '%s' are both given", prefix, group)

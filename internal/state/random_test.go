@@ -22,6 +22,7 @@ func randomState(r *rand.Rand) *State {
 	g.names()
 	g.rules()
 	g.ports()
+	g.mirrors()
 	g.nexthops()
 	g.flood()
 	g.leaves()
@@ -79,7 +80,17 @@ func (g *generator) names() {
 		if g.r.IntN(3) > 0 {
 			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"), NoLearning: g.coin()})
 		}
+		if g.r.IntN(3) > 0 {
+			g.s.Meters = append(g.s.Meters, g.meter(fmt.Sprint("m", i)))
+		}
 	}
+}
+
+func (g *generator) meter(name string) *apiv1.Meter {
+	if g.coin() {
+		return &apiv1.Meter{Name: name, PacketRate: uint32(1 + g.r.IntN(2))}
+	}
+	return &apiv1.Meter{Name: name, BitRate: uint64(8000 + g.r.IntN(2)), BurstBytes: 10000}
 }
 
 func (g *generator) rules() {
@@ -117,6 +128,9 @@ func (g *generator) rule(list string, id uint32) *apiv1.Rule {
 		r.Protocol, r.Source = pick(g, []string{"", "47", "tcp"}), pick(g, []string{"10.0.0.0/8", "2001:db8::/32"})
 	case 4:
 		r.Destination = "192.0.2.1/32"
+	}
+	if len(g.s.Meters) > 0 && r.Action == apiv1.RuleAction_RULE_ACTION_ALLOW && g.coin() {
+		r.Meter = pick(g, g.s.Meters).Name
 	}
 	if len(g.s.Groups) > 0 && r.Source == "" && g.coin() {
 		r.SourceGroup = pick(g, g.s.Groups).Name
@@ -169,16 +183,39 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 				p.Vrf = other.Vrf
 			}
 		}
+		if len(g.s.Meters) > 0 && g.coin() {
+			p.Stateful, p.EgressMeter, p.IngressMeter = true, pick(g, g.s.Meters).Name, pick(g, g.s.Meters).Name
+		}
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}
 		}
 	}
-	p.Stateful = p.Vrf != "" && g.coin()
+	p.Stateful = p.Stateful || p.Vrf != "" && g.coin()
 	if len(g.s.RuleLists) > 0 && p.Stateful {
 		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
 		g.s.Ports = append(g.s.Ports, p)
+	}
+}
+
+func (g *generator) mirrors() {
+	for i := range 3 {
+		m := &apiv1.Mirror{Name: fmt.Sprint("x", i), SnapLength: uint32(64 + g.r.IntN(2))}
+		switch {
+		case len(g.s.Ports) > 0 && g.coin():
+			m.Target = &apiv1.Mirror_Port{Port: pick(g, g.s.Ports).Name}
+		case g.coin():
+			m.Target = &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "192.0.2.200", Session: uint32(g.r.IntN(2))}}
+		default:
+			continue
+		}
+		g.s.Mirrors = append(g.s.Mirrors, m)
+	}
+	for _, p := range g.s.Ports {
+		if len(g.s.Mirrors) > 0 && p.Vrf != "" && g.coin() {
+			p.Stateful, p.Mirror = true, pick(g, g.s.Mirrors).Name
+		}
 	}
 }
 

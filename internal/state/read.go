@@ -34,6 +34,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			return readList(ctx, c, s, "bridges", apiv1.NewBridgesClient, apiv1.BridgesClient.List, &apiv1.BridgeListRequest{}, nil)
 		},
 		func() error {
+			return readList(ctx, c, s, "meters", apiv1.NewMetersClient, apiv1.MetersClient.List, &apiv1.MeterListRequest{}, nil)
+		},
+		func() error {
 			return readList(ctx, c, s, "address_groups", apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.List,
 				&apiv1.AddressGroupListRequest{}, nil)
 		},
@@ -45,6 +48,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 		},
 		func() error {
 			return readList(ctx, c, s, "ports", apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, nil)
+		},
+		func() error {
+			return readList(ctx, c, s, "mirrors", apiv1.NewMirrorsClient, apiv1.MirrorsClient.List, &apiv1.MirrorListRequest{}, nil)
 		},
 		func() error {
 			return readList(ctx, c, s, "nexthops", apiv1.NewNexthopsClient, apiv1.NexthopsClient.List, &apiv1.NexthopListRequest{},

@@ -28,10 +28,12 @@ type State struct {
 	Workers   []*apiv1.Worker // nil: left as they are; empty: none
 	Vrfs      []*apiv1.Vrf
 	Bridges   []*apiv1.Bridge
+	Meters    []*apiv1.Meter
 	Groups    []*apiv1.AddressGroup
 	RuleLists []*apiv1.RuleList
 	Rules     []*apiv1.Rule
 	Ports     []*apiv1.Port
+	Mirrors   []*apiv1.Mirror
 	Nexthops  []*apiv1.Nexthop
 	Routes    []Route // sorted by CompareRoutes
 	Labels    []*apiv1.Label
@@ -61,11 +63,11 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "address_groups", "rule_lists", "rules", "ports", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "address_groups", "rule_lists", "rules", "ports", "mirrors", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors"}
 
 // nouns names one object of a section.
-var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge",
-	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port",
+var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter",
+	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port", "mirrors": "mirror",
 	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "nat": "nat", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
 
 // newMessage makes an empty object of a section.
@@ -79,6 +81,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Vrf{}
 	case "bridges":
 		return &apiv1.Bridge{}
+	case "meters":
+		return &apiv1.Meter{}
 	case "address_groups":
 		return &apiv1.AddressGroup{}
 	case "rule_lists":
@@ -87,6 +91,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Rule{}
 	case "ports":
 		return &apiv1.Port{}
+	case "mirrors":
+		return &apiv1.Mirror{}
 	case "nexthops":
 		return &apiv1.Nexthop{}
 	case "labels":
@@ -116,6 +122,8 @@ func (s *State) add(m proto.Message) {
 		s.Vrfs = append(s.Vrfs, m)
 	case *apiv1.Bridge:
 		s.Bridges = append(s.Bridges, m)
+	case *apiv1.Meter:
+		s.Meters = append(s.Meters, m)
 	case *apiv1.AddressGroup:
 		s.Groups = append(s.Groups, m)
 	case *apiv1.RuleList:
@@ -124,6 +132,8 @@ func (s *State) add(m proto.Message) {
 		s.Rules = append(s.Rules, m)
 	case *apiv1.Port:
 		s.Ports = append(s.Ports, m)
+	case *apiv1.Mirror:
+		s.Mirrors = append(s.Mirrors, m)
 	case *apiv1.Nexthop:
 		s.Nexthops = append(s.Nexthops, m)
 	case *apiv1.Label:
@@ -152,6 +162,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Vrfs)
 	case "bridges":
 		return messages(s.Bridges)
+	case "meters":
+		return messages(s.Meters)
 	case "address_groups":
 		return messages(s.Groups)
 	case "rule_lists":
@@ -160,6 +172,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Rules)
 	case "ports":
 		return messages(s.Ports)
+	case "mirrors":
+		return messages(s.Mirrors)
 	case "nexthops":
 		return messages(s.Nexthops)
 	case "labels":
@@ -204,12 +218,14 @@ func (s *State) Sort() {
 	byKey(s.Workers, func(m *apiv1.Worker) uint32 { return m.Id })
 	byKey(s.Vrfs, func(m *apiv1.Vrf) string { return m.Name })
 	byKey(s.Bridges, func(m *apiv1.Bridge) string { return m.Name })
+	byKey(s.Meters, func(m *apiv1.Meter) string { return m.Name })
 	byKey(s.Groups, func(m *apiv1.AddressGroup) string { return m.Name })
 	byKey(s.RuleLists, func(m *apiv1.RuleList) string { return m.Name })
 	slices.SortStableFunc(s.Rules, func(a, b *apiv1.Rule) int {
 		return cmp.Or(strings.Compare(a.List, b.List), cmp.Compare(a.Id, b.Id))
 	})
 	byKey(s.Ports, func(m *apiv1.Port) string { return m.Name })
+	byKey(s.Mirrors, func(m *apiv1.Mirror) string { return m.Name })
 	byKey(s.Nexthops, func(m *apiv1.Nexthop) uint32 { return m.Id })
 	byKey(s.Labels, func(m *apiv1.Label) uint32 { return m.Label })
 	byKey(s.Vnis, func(m *apiv1.Vni) uint32 { return m.Vni })
@@ -226,8 +242,8 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 }
 
 // keyFields name an object within its section.
-var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"},
-	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"},
+var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"},
+	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"}, "mirrors": {"name"},
 	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "nat": {"id"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
 	"neighbors": {"port", "address"}}
 

@@ -43,6 +43,8 @@ type Server struct {
 	Nat       Table[uint32, *apiv1.NatRule]
 	Bridges   Table[string, *apiv1.Bridge]
 	Macs      Table[string, *apiv1.Mac]
+	Meters    Table[string, *apiv1.Meter]
+	Mirrors   Table[string, *apiv1.Mirror]
 	Neighbors Table[string, *apiv1.Neighbor]
 	Drops     []*apiv1.Drop
 	Nodes     []*apiv1.Node

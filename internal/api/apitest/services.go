@@ -23,6 +23,8 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterNexthopsService(srv, nexthops{s})
 	apiv1.RegisterLabelsService(srv, labels{s})
 	apiv1.RegisterVnisService(srv, vnis{s})
+	apiv1.RegisterMetersService(srv, meters{s})
+	apiv1.RegisterMirrorsService(srv, mirrors{s})
 	apiv1.RegisterNatService(srv, nat{s})
 	apiv1.RegisterBridgesService(srv, bridges{s})
 	apiv1.RegisterMacsService(srv, macs{s})
@@ -261,6 +263,42 @@ func (s nexthops) List(_ context.Context, r *apiv1.NexthopListRequest, out apiv1
 	return send(s.Server, "Nexthops.List", r, s.Nexthops.All, func(n *apiv1.Nexthop) bool {
 		return given(r.Id, n.Id) && (r.All || n.GetState().GetOrigin() != "system")
 	}, out)
+}
+
+type meters struct{ *Server }
+
+func (s meters) Add(_ context.Context, r *apiv1.MeterAddRequest) (*apiv1.Meter, error) {
+	return add(s.Server, &s.Meters, "Meters.Add", "meter.name", r, r.Meter.Name, r.Meter, false)
+}
+
+func (s meters) Set(_ context.Context, r *apiv1.MeterSetRequest) (*apiv1.Meter, error) {
+	return set(s.Server, &s.Meters, "Meters.Set", "meter.name", r, r.Meter.Name, r.Meter, r.Fields)
+}
+
+func (s meters) Del(_ context.Context, r *apiv1.MeterDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Meters, "Meters.Del", "name", r, r.Name)
+}
+
+func (s meters) List(_ context.Context, r *apiv1.MeterListRequest, out apiv1.Meters_ListServer) error {
+	return send(s.Server, "Meters.List", r, s.Meters.All, func(m *apiv1.Meter) bool { return given(r.Name, m.Name) }, out)
+}
+
+type mirrors struct{ *Server }
+
+func (s mirrors) Add(_ context.Context, r *apiv1.MirrorAddRequest) (*apiv1.Mirror, error) {
+	return add(s.Server, &s.Mirrors, "Mirrors.Add", "mirror.name", r, r.Mirror.Name, r.Mirror, false)
+}
+
+func (s mirrors) Set(_ context.Context, r *apiv1.MirrorSetRequest) (*apiv1.Mirror, error) {
+	return set(s.Server, &s.Mirrors, "Mirrors.Set", "mirror.name", r, r.Mirror.Name, r.Mirror, r.Fields)
+}
+
+func (s mirrors) Del(_ context.Context, r *apiv1.MirrorDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Mirrors, "Mirrors.Del", "name", r, r.Name)
+}
+
+func (s mirrors) List(_ context.Context, r *apiv1.MirrorListRequest, out apiv1.Mirrors_ListServer) error {
+	return send(s.Server, "Mirrors.List", r, s.Mirrors.All, func(m *apiv1.Mirror) bool { return given(r.Name, m.Name) }, out)
 }
 
 type labels struct{ *Server }

@@ -30,6 +30,7 @@ const (
 	Encap_ENCAP_MPLSOUDP    Encap = 1 // RFC 7510
 	Encap_ENCAP_MPLSOGRE    Encap = 2 // RFC 4023
 	Encap_ENCAP_VXLAN       Encap = 3 // RFC 7348
+	Encap_ENCAP_ERSPAN      Encap = 4 // of mirrors only (mirror.proto)
 )
 
 // Enum value maps for Encap.
@@ -39,12 +40,14 @@ var (
 		1: "ENCAP_MPLSOUDP",
 		2: "ENCAP_MPLSOGRE",
 		3: "ENCAP_VXLAN",
+		4: "ENCAP_ERSPAN",
 	}
 	Encap_value = map[string]int32{
 		"ENCAP_UNSPECIFIED": 0,
 		"ENCAP_MPLSOUDP":    1,
 		"ENCAP_MPLSOGRE":    2,
 		"ENCAP_VXLAN":       3,
+		"ENCAP_ERSPAN":      4,
 	}
 )
 
@@ -869,12 +872,13 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"6\n" +
 	"\x12NexthopListRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all*W\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all*i\n" +
 	"\x05Encap\x12\x15\n" +
 	"\x11ENCAP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eENCAP_MPLSOUDP\x10\x01\x12\x12\n" +
 	"\x0eENCAP_MPLSOGRE\x10\x02\x12\x0f\n" +
-	"\vENCAP_VXLAN\x10\x03*;\n" +
+	"\vENCAP_VXLAN\x10\x03\x12\x10\n" +
+	"\fENCAP_ERSPAN\x10\x04*;\n" +
 	"\n" +
 	"TunnelMode\x12\x14\n" +
 	"\x10TUNNEL_MODE_PIPE\x10\x00\x12\x17\n" +

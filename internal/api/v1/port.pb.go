@@ -435,6 +435,9 @@ type Port struct {
 	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
 	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
 	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
+	EgressMeter  string      `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
+	IngressMeter string      `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
+	Mirror       string      `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -664,6 +667,27 @@ func (x *Port) GetEgressRules() string {
 func (x *Port) GetIngressRules() string {
 	if x != nil {
 		return x.IngressRules
+	}
+	return ""
+}
+
+func (x *Port) GetEgressMeter() string {
+	if x != nil {
+		return x.EgressMeter
+	}
+	return ""
+}
+
+func (x *Port) GetIngressMeter() string {
+	if x != nil {
+		return x.IngressMeter
+	}
+	return ""
+}
+
+func (x *Port) GetMirror() string {
+	if x != nil {
+		return x.Mirror
 	}
 	return ""
 }
@@ -1269,7 +1293,7 @@ const file_port_proto_rawDesc = "" +
 	"bufferSize\"=\n" +
 	"\vVhostDevice\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\x97\a\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\xf7\a\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
@@ -1298,7 +1322,10 @@ const file_port_proto_rawDesc = "" +
 	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
 	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
 	"\fegress_rules\x18\x1e \x01(\tR\vegressRules\x12#\n" +
-	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12,\n" +
+	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12!\n" +
+	"\fegress_meter\x18$ \x01(\tR\vegressMeter\x12#\n" +
+	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12\x16\n" +
+	"\x06mirror\x18& \x01(\tR\x06mirror\x12,\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
 	"\x06device\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +

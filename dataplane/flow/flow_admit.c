@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flows that not every packet of may pass: denied ones, and those of rules or ports with meters.
+#include "flow/act.h"
+#include "policy/meter.h"
+#include "port/registry.h"
+
+DROP_REASON(meter_exceeded,
+	    "A meter of the sender's port, of the receiver's, or of a rule allows no more packets or bytes at this moment. "
+	    "`corelane meter list` shows which one drops; its rate or burst may be too small for this guest.");
+
+static uint16_t port_meter(uint16_t port, bool egress)
+{
+	const struct port_fwd *p = port ? rcu_read(port_fwds[port]) : NULL;
+
+	if (p == NULL)
+		return 0;
+	return egress ? p->egress_meter : p->ingress_meter;
+}
+
+static bool pass(uint16_t meter, uint32_t bytes, struct pkt_meta *md)
+{
+	if (meter == 0 || meter_pass(meter, bytes, this_worker->tsc))
+		return true;
+	md->reason = drop_meter_exceeded.id;
+	return false;
+}
+
+// In the order in which a packet meets them: what an earlier one drops costs the later ones nothing.
+bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t bytes)
+{
+	if (f->dir[dir].flags & FLOW_DENY) {
+		md->reason = f->reason;
+		return false;
+	}
+	return pass(port_meter(f->port[dir], true), bytes, md) && pass(f->meter[dir], bytes, md) &&
+	       pass(f->meter[!dir], bytes, md) && pass(port_meter(f->port[!dir], false), bytes, md);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/meter.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "base/rcu.h"
+#include "port/registry.h"
+
+struct meter *meter_table[METER_MAX];
+
+bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc)
+{
+	struct meter *m = rcu_read(meter_table[id]);
+	struct meter_count *count;
+	bool pass;
+
+	if (unlikely(m == NULL))
+		return true;
+	rte_spinlock_lock(&m->lock);
+	// Another worker's batch may have begun later than ours: the bucket's time must not run backwards, it would be filled.
+	tsc = RTE_MAX(tsc, m->bucket.time);
+	pass = rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, m->by_packet ? 1 : bytes) == RTE_COLOR_GREEN;
+	count = pass ? &m->passed : &m->dropped;
+	count->packets++;
+	count->bytes += bytes;
+	rte_spinlock_unlock(&m->lock);
+	return pass;
+}
+
+struct meter *meter_get(uint16_t id)
+{
+	return meter_table[id];
+}
+
+struct meter *meter_next(const struct meter *m)
+{
+	unsigned i = m ? m->id + 1u : 1;
+
+	while (i < METER_MAX && meter_table[i] == NULL)
+		i++;
+	return i < METER_MAX ? meter_table[i] : NULL;
+}
+
+struct meter *meter_find(const char *name)
+{
+	struct meter *m;
+
+	for (m = meter_next(NULL); m; m = meter_next(m))
+		if (strcmp(m->cfg.name, name) == 0)
+			return m;
+	return NULL;
+}
+
+struct meter *meter_find_err(const char *name, const char *field, struct error *err)
+{
+	struct meter *m = meter_find(name);
+
+	if (m == NULL)
+		error_set(err, ENOENT, field, name, "a meter of `corelane meter list`", "there is no such meter");
+	return m;
+}
+
+// --- What is asked for. ---
+
+static bool name_ok(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
+			return false;
+	return n > 0 && n < METER_NAME;
+}
+
+static int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, bool zero, struct error *err)
+{
+	char text[24], valid[64];
+
+	if ((value >= min && value <= max) || (zero && value == 0))
+		return 0;
+	snprintf(text, sizeof(text), "%lu", value);
+	snprintf(valid, sizeof(valid), "%s%lu to %lu", zero ? "0 or " : "", min, max);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+static int config_check(const struct meter_config *c, struct error *err)
+{
+	bool bits = c->bit_rate != 0;
+	int ret;
+
+	if (!name_ok(c->name))
+		return error_set(err, EINVAL, "meter.name", c->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
+	if (bits == (c->packet_rate != 0))
+		return error_set(err, EINVAL, "meter.bit_rate", NULL, "bit_rate or packet_rate",
+				 bits ? "a meter limits bits or packets, not both" : "a meter needs a rate");
+	if (bits && c->burst_packets)
+		return error_set(err, EINVAL, "meter.burst_packets", NULL, "burst_bytes", "the meter limits bits");
+	if (!bits && c->burst_bytes)
+		return error_set(err, EINVAL, "meter.burst_bytes", NULL, "burst_packets", "the meter limits packets");
+	if (!bits) {
+		ret = check_number("meter.packet_rate", c->packet_rate, 1, 1000000000, false, err);
+		return ret < 0 ? ret : check_number("meter.burst_packets", c->burst_packets, 1, UINT32_MAX, true, err);
+	}
+	ret = check_number("meter.bit_rate", c->bit_rate, 8000, 1000000000000, false, err);
+	return ret < 0 ? ret : check_number("meter.burst_bytes", c->burst_bytes, METER_BURST_MIN, UINT32_MAX, true, err);
+}
+
+static uint64_t burst_of(const struct meter_config *c)
+{
+	uint64_t burst;
+
+	if (c->packet_rate)
+		return c->burst_packets ? c->burst_packets : RTE_MAX(c->packet_rate / 20, 32ul);
+	if (c->burst_bytes)
+		return c->burst_bytes;
+	burst = RTE_MIN(c->bit_rate / 8 / 20, (uint64_t)UINT32_MAX);
+	return RTE_MAX(burst, 65536ul);
+}
+
+// A new bucket is full; a changed one has what it had, as far as that fits.
+static void configure(struct meter *m, const struct meter_config *cfg, bool changed)
+{
+	struct rte_meter_srtcm_params params = {.cir = cfg->packet_rate ? cfg->packet_rate : cfg->bit_rate / 8,
+						.cbs = burst_of(cfg)};
+	bool alike = changed && m->by_packet == (cfg->packet_rate != 0);
+	struct rte_meter_srtcm_profile profile;
+	struct rte_meter_srtcm bucket;
+
+	rte_meter_srtcm_profile_config(&profile, &params);
+	rte_meter_srtcm_config(&bucket, &profile);
+	rte_spinlock_lock(&m->lock);
+	if (alike)
+		bucket.tc = RTE_MIN(m->bucket.tc, bucket.tc);
+	m->profile = profile;
+	m->bucket = bucket;
+	m->by_packet = cfg->packet_rate != 0;
+	rte_spinlock_unlock(&m->lock);
+	m->cfg = *cfg;
+	m->burst = params.cbs;
+}
+
+// Ids go round, as those of ports do. 0 = all are in use.
+static uint16_t next_id(void)
+{
+	static uint16_t last;
+	unsigned tries;
+
+	for (tries = 1; tries < METER_MAX; tries++) {
+		last = (uint16_t)(last % (METER_MAX - 1) + 1);
+		if (meter_table[last] == NULL)
+			return last;
+	}
+	return 0;
+}
+
+struct meter *meter_add(const struct meter_config *cfg, struct error *err)
+{
+	struct meter *m;
+	uint16_t id;
+
+	if (config_check(cfg, err) < 0)
+		return NULL;
+	if (meter_find(cfg->name)) {
+		error_set(err, EEXIST, "meter.name", cfg->name, "a new name", "is taken");
+		return NULL;
+	}
+	id = next_id();
+	m = id ? rte_zmalloc("meter", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
+	if (m == NULL) {
+		error_set(err, id ? ENOMEM : ENOSPC, "meter", NULL, "65535 meters", "no room for another meter");
+		return NULL;
+	}
+	m->id = id;
+	rte_spinlock_init(&m->lock);
+	configure(m, cfg, false);
+	rcu_publish(meter_table[id], m);
+	return m;
+}
+
+int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err)
+{
+	int ret = config_check(cfg, err);
+
+	if (ret == 0)
+		configure(m, cfg, true);
+	return ret;
+}
+
+static int in_use(const struct meter *m, struct error *err)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && p->cfg.egress_meter != m->id && p->cfg.ingress_meter != m->id)
+		p = port_next(p);
+	if (p)
+		return error_set(err, EBUSY, "meter.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
+	return error_set(err, EBUSY, "meter.name", m->cfg.name, NULL, "is in use by a rule");
+}
+
+int meter_del(const char *name, struct error *err)
+{
+	struct meter *m = meter_find(name);
+
+	if (m == NULL)
+		return error_set(err, ENOENT, "meter.name", name, NULL, "there is no such meter");
+	if (m->refs > 0)
+		return in_use(m, err);
+	rcu_publish(meter_table[m->id], NULL);
+	rcu_defer(rte_free, m);
+	return 0;
+}
+
+void meter_count(struct meter *m, struct meter_count *passed, struct meter_count *dropped)
+{
+	rte_spinlock_lock(&m->lock);
+	*passed = m->passed;
+	*dropped = m->dropped;
+	rte_spinlock_unlock(&m->lock);
+}
+
+void meter_ref(uint16_t id)
+{
+	if (id)
+		meter_table[id]->refs++;
+}
+
+void meter_unref(uint16_t id)
+{
+	if (id)
+		meter_table[id]->refs--;
+}
+
+// --- Ports. ---
+
+static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	if (cfg->stateful || (cfg->egress_meter == 0 && cfg->ingress_meter == 0))
+		return 0;
+	return error_set(err, EINVAL, cfg->egress_meter ? "port.egress_meter" : "port.ingress_meter",
+			 meter_get(cfg->egress_meter ? cfg->egress_meter : cfg->ingress_meter)->cfg.name, "a stateful port",
+			 "meters limit flows, which this port does not keep");
+}
+
+static void port_added(struct port *p)
+{
+	meter_ref(p->cfg.egress_meter);
+	meter_ref(p->cfg.ingress_meter);
+}
+
+static void port_changed(struct port *p, const struct port_config *old)
+{
+	port_added(p);
+	meter_unref(old->egress_meter);
+	meter_unref(old->ingress_meter);
+}
+
+static void port_removed(struct port *p)
+{
+	meter_unref(p->cfg.egress_meter);
+	meter_unref(p->cfg.ingress_meter);
+}
+
+void meter_init(void)
+{
+	static struct port_listener listener = {
+		.check = port_check, .added = port_added, .changed = port_changed, .removed = port_removed};
+
+	port_listen(&listener);
+}

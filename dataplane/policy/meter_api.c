@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of meters (api/meter.proto).
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "main/api.h"
+#include "meter.pb-c.h"
+#include "policy/meter.h"
+
+typedef Corelane__V1__Meter PbMeter;
+
+#define SETTABLE "bit_rate, burst_bytes, packet_rate, burst_packets"
+
+static int get_name(const char *name, struct meter_config *c, struct error *err)
+{
+	if (strlen(name) >= sizeof(c->name))
+		return error_set(err, EINVAL, "meter.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is too long");
+	memcpy(c->name, name, strlen(name) + 1);
+	return 0;
+}
+
+static int get_field(const char *field, const PbMeter *in, struct meter_config *c, struct error *err)
+{
+	if (strcmp(field, "bit_rate") == 0)
+		return c->bit_rate = in->bit_rate, 0;
+	if (strcmp(field, "burst_bytes") == 0)
+		return c->burst_bytes = in->burst_bytes, 0;
+	if (strcmp(field, "packet_rate") == 0)
+		return c->packet_rate = in->packet_rate, 0;
+	if (strcmp(field, "burst_packets") == 0)
+		return c->burst_packets = in->burst_packets, 0;
+	return error_set(err, EINVAL, "fields", field, SETTABLE, "cannot be changed");
+}
+
+static void put_meter(struct api_call *call, struct meter *m, PbMeter *out)
+{
+	Corelane__V1__MeterState *s = api_alloc(call, sizeof(*s));
+	struct meter_count passed, dropped;
+
+	meter_count(m, &passed, &dropped);
+	out->name = api_strdup(call, m->cfg.name);
+	out->bit_rate = m->cfg.bit_rate;
+	out->burst_bytes = m->cfg.burst_bytes;
+	out->packet_rate = m->cfg.packet_rate;
+	out->burst_packets = m->cfg.burst_packets;
+	corelane__v1__meter_state__init(s);
+	s->passed_packets = passed.packets;
+	s->passed_bytes = passed.bytes;
+	s->dropped_packets = dropped.packets;
+	s->dropped_bytes = dropped.bytes;
+	s->burst = m->burst;
+	s->users = m->refs;
+	out->state = s;
+}
+
+static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const PbMeter *in = ((const Corelane__V1__MeterAddRequest *)req)->meter;
+	struct meter_config c = {0};
+	struct meter *m;
+	int ret;
+
+	if (in == NULL)
+		return error_set(err, EINVAL, "meter", NULL, "a name and a rate", "is missing");
+	c.bit_rate = in->bit_rate;
+	c.burst_bytes = in->burst_bytes;
+	c.packet_rate = in->packet_rate;
+	c.burst_packets = in->burst_packets;
+	ret = get_name(in->name, &c, err);
+	if (ret < 0)
+		return ret;
+	m = meter_add(&c, err);
+	if (m == NULL)
+		return -err->code;
+	put_meter(call, m, resp);
+	return 0;
+}
+
+static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__MeterSetRequest *in = req;
+	struct meter_config c;
+	struct meter *m;
+	size_t i;
+	int ret = 0;
+
+	if (in->meter == NULL || in->n_fields == 0)
+		return error_set(err, EINVAL, in->meter ? "fields" : "meter", NULL, SETTABLE, "nothing to change");
+	m = meter_find_err(in->meter->name, "meter.name", err);
+	if (m == NULL)
+		return -ENOENT;
+	c = m->cfg;
+	for (i = 0; i < in->n_fields && ret == 0; i++)
+		ret = get_field(in->fields[i], in->meter, &c, err);
+	if (ret == 0)
+		ret = meter_set(m, &c, err);
+	if (ret == 0)
+		put_meter(call, m, resp);
+	return ret;
+}
+
+static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return meter_del(((const Corelane__V1__MeterDelRequest *)req)->name, err);
+}
+
+static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__MeterListRequest *in = req;
+	uint32_t *last = cursor;
+	struct meter *m;
+
+	if (*in->name && *last == 0 && meter_find_err(in->name, "meter.name", err) == NULL)
+		return -ENOENT;
+	while (++*last < METER_MAX) {
+		m = meter_get((uint16_t)*last);
+		if (m == NULL || (*in->name && strcmp(in->name, m->cfg.name) != 0))
+			continue;
+		put_meter(call, m, item);
+		return 1;
+	}
+	return 0;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Meters", "Add", &corelane__v1__meter_add_request__descriptor, &corelane__v1__meter__descriptor, .unary = add},
+	{"corelane.v1.Meters", "Set", &corelane__v1__meter_set_request__descriptor, &corelane__v1__meter__descriptor, .unary = set},
+	{"corelane.v1.Meters", "Del", &corelane__v1__meter_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
+	{"corelane.v1.Meters", "List", &corelane__v1__meter_list_request__descriptor, &corelane__v1__meter__descriptor,
+	 .next = list, .cursor_size = sizeof(uint32_t)},
+};
+API_METHODS(methods)

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_cycles.h>
+
+#include "main/router_fixture.h"
+#include "policy/meter.h"
+
+static struct error err;
+
+static struct meter *add(const char *name, uint64_t bit_rate, uint64_t burst_bytes, uint64_t packet_rate, uint64_t burst_packets)
+{
+	struct meter_config c = {
+		.bit_rate = bit_rate, .burst_bytes = burst_bytes, .packet_rate = packet_rate, .burst_packets = burst_packets};
+
+	snprintf(c.name, sizeof(c.name), "%s", name);
+	return meter_add(&c, &err);
+}
+
+// Packets of a size that pass when they come evenly over some time, from an empty bucket on.
+static unsigned passed_in(struct meter *m, double seconds, unsigned packets, uint32_t bytes)
+{
+	uint64_t start = m->bucket.time, span = (uint64_t)(seconds * (double)rte_get_tsc_hz());
+	unsigned i, n = 0;
+
+	m->bucket.tc = 0;
+	for (i = 0; i < packets; i++)
+		n += meter_pass(m->id, bytes, start + span * (i + 1) / packets);
+	return n;
+}
+
+static void bytes(void **state)
+{
+	struct meter *m = add("bytes", 8000000, 10000, 0, 0); // a million bytes per second
+	struct meter_count passed, dropped;
+	unsigned i, n = 0;
+
+	for (i = 0; i < 20; i++) // the burst
+		n += meter_pass(m->id, 1000, m->bucket.time);
+	assert_int_equal(n, 10);
+	meter_count(m, &passed, &dropped);
+	assert_int_equal(passed.packets, 10);
+	assert_int_equal(passed.bytes, 10000);
+	assert_int_equal(dropped.packets, 10);
+	n = passed_in(m, 1, 2000, 1000);
+	assert_in_range(n, 980, 1020);
+	n = passed_in(m, 0.1, 500, 1000);
+	assert_in_range(n, 97, 103);
+	assert_false(meter_pass(m->id, 10001, m->bucket.time + rte_get_tsc_hz() * 100)); // larger than the burst
+	assert_int_equal(meter_del("bytes", &err), 0);
+}
+
+static void packets(void **state)
+{
+	struct meter *m = add("packets", 0, 0, 100, 5);
+	unsigned i, n = 0;
+
+	for (i = 0; i < 20; i++)
+		n += meter_pass(m->id, 9600, m->bucket.time);
+	assert_int_equal(n, 5);
+	assert_in_range(passed_in(m, 1, 1000, 64), 98, 102);
+	assert_int_equal(meter_del("packets", &err), 0);
+}
+
+static void fast(void **state)
+{
+	struct meter *m = add("fast", 100000000000, 0, 0, 0); // 100 Gbit/s
+	unsigned n = passed_in(m, 0.001, 20000, 1250);
+
+	assert_in_range(n, 9890, 10110);
+	assert_int_equal(m->burst, 625000000);
+	assert_int_equal(meter_del("fast", &err), 0);
+}
+
+// A batch of another worker may have begun earlier than what the bucket has seen last.
+static void time_runs_one_way(void **state)
+{
+	struct meter *m = add("time", 0, 0, 1, 2);
+	uint64_t now = m->bucket.time;
+
+	assert_true(meter_pass(m->id, 64, now));
+	assert_true(meter_pass(m->id, 64, now));
+	assert_false(meter_pass(m->id, 64, now - 1000000));
+	assert_false(meter_pass(m->id, 64, now - 1));
+	assert_int_equal(meter_del("time", &err), 0);
+	assert_true(meter_pass(m == NULL ? 0 : 1, 64, now)); // none of that id
+	assert_true(meter_pass(0, 64, now));
+}
+
+#define THREADS 4
+#define PER_THREAD 100000
+
+static void *hammer(void *arg)
+{
+	struct meter *m = arg;
+	unsigned i;
+
+	for (i = 0; i < PER_THREAD; i++)
+		meter_pass(m->id, 100, m->bucket.time);
+	return NULL;
+}
+
+static void workers_share_it(void **state)
+{
+	struct meter *m = add("shared", 0, 0, 1, 50000);
+	struct meter_count passed, dropped;
+	pthread_t t[THREADS];
+	unsigned i;
+
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, hammer, m), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	meter_count(m, &passed, &dropped);
+	assert_int_equal(passed.packets, 50000);
+	assert_int_equal(passed.packets + dropped.packets, THREADS * PER_THREAD);
+	assert_int_equal(meter_del("shared", &err), 0);
+}
+
+static void changes(void **state)
+{
+	struct meter *m = add("m", 8000000, 100000, 0, 0);
+	struct meter_config c = m->cfg;
+
+	m->bucket.tc = 60000;
+	c.burst_bytes = 50000;
+	assert_int_equal(meter_set(m, &c, &err), 0);
+	assert_int_equal(m->bucket.tc, 50000);
+	m->bucket.tc = 100;
+	c.bit_rate = 16000000;
+	c.burst_bytes = 0;
+	assert_int_equal(meter_set(m, &c, &err), 0);
+	assert_int_equal(m->bucket.tc, 100); // no gift
+	assert_int_equal(m->burst, 100000);  // 50 ms
+	c = (struct meter_config){.name = "m", .packet_rate = 10};
+	assert_int_equal(meter_set(m, &c, &err), 0);
+	assert_int_equal(m->bucket.tc, 32);
+	assert_int_equal(meter_del("m", &err), 0);
+}
+
+static void refused(void **state)
+{
+	static const struct {
+		struct meter_config c;
+		int code;
+		const char *field;
+	} bad[] = {
+		{{.name = ""}, EINVAL, "meter.name"},
+		{{.name = "a b", .bit_rate = 8000}, EINVAL, "meter.name"},
+		{{.name = "a"}, EINVAL, "meter.bit_rate"},
+		{{.name = "a", .bit_rate = 8000, .packet_rate = 1}, EINVAL, "meter.bit_rate"},
+		{{.name = "a", .bit_rate = 7999}, ERANGE, "meter.bit_rate"},
+		{{.name = "a", .bit_rate = 1000000000001}, ERANGE, "meter.bit_rate"},
+		{{.name = "a", .bit_rate = 8000, .burst_bytes = 9599}, ERANGE, "meter.burst_bytes"},
+		{{.name = "a", .bit_rate = 8000, .burst_packets = 1}, EINVAL, "meter.burst_packets"},
+		{{.name = "a", .packet_rate = 1000000001}, ERANGE, "meter.packet_rate"},
+		{{.name = "a", .packet_rate = 8, .burst_bytes = 9600}, EINVAL, "meter.burst_bytes"},
+		{{.name = "a", .packet_rate = 8, .burst_packets = 1ull << 32}, ERANGE, "meter.burst_packets"},
+		{{.name = "taken", .packet_rate = 8}, EEXIST, "meter.name"},
+	};
+	unsigned i;
+
+	add("taken", 8000, 0, 0, 0);
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		assert_null(meter_add(&bad[i].c, &err));
+		assert_int_equal(err.code, bad[i].code);
+		assert_string_equal(err.field, bad[i].field);
+	}
+	assert_int_equal(meter_del("taken", &err), 0);
+	assert_int_equal(meter_del("taken", &err), -ENOENT);
+	assert_null(meter_next(NULL));
+}
+
+static void ports_hold_it(void **state)
+{
+	struct meter *m = add("held", 8000, 0, 0, 0);
+	struct port_config c = router_config(RED0);
+
+	c.egress_meter = m->id;
+	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL); // it keeps no flows
+	assert_string_equal(err.field, "port.egress_meter");
+	c.stateful = true;
+	c.ingress_meter = m->id;
+	router_set(RED0, &c);
+	assert_int_equal(m->refs, 2);
+	assert_int_equal(port_fwds[RED0]->egress_meter, m->id);
+	assert_int_equal(meter_del("held", &err), -EBUSY);
+	assert_non_null(strstr(err.message, "red0"));
+	c.stateful = false;
+	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL);
+	c.egress_meter = c.ingress_meter = 0;
+	router_set(RED0, &c);
+	assert_int_equal(m->refs, 0);
+	assert_int_equal(meter_del("held", &err), 0);
+}
+
+static int setup(void **state)
+{
+	meter_init();
+	return router_setup(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes),
+		cmocka_unit_test(packets),
+		cmocka_unit_test(fast),
+		cmocka_unit_test(time_runs_one_way),
+		cmocka_unit_test(workers_share_it),
+		cmocka_unit_test(changes),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(ports_hold_it),
+	};
+
+	return cmocka_run_group_tests(tests, setup, router_teardown);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/mirror.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "base/rcu.h"
+#include "port/registry.h"
+
+struct mirror_fwd *mirror_table[MIRROR_MAX];
+static struct mirror *mirrors[MIRROR_MAX];
+
+struct mirror *mirror_get(uint16_t id)
+{
+	return id < MIRROR_MAX ? mirrors[id] : NULL;
+}
+
+static struct mirror *find(const char *name)
+{
+	unsigned i;
+
+	for (i = 1; i < MIRROR_MAX; i++)
+		if (mirrors[i] && strcmp(mirrors[i]->cfg.name, name) == 0)
+			return mirrors[i];
+	return NULL;
+}
+
+struct mirror *mirror_find_err(const char *name, const char *field, struct error *err)
+{
+	struct mirror *m = find(name);
+
+	if (m == NULL)
+		error_set(err, ENOENT, field, name, "a mirror of `corelane mirror list`", "there is no such mirror");
+	return m;
+}
+
+struct mirror_count mirror_count(const struct mirror *m)
+{
+	struct mirror_count sum = {0};
+	unsigned i;
+
+	for (i = 0; i < WORKER_MAX; i++) {
+		sum.packets += m->count[i].packets;
+		sum.bytes += m->count[i].bytes;
+		sum.lost += m->count[i].lost;
+	}
+	return sum;
+}
+
+// --- What is asked for. ---
+
+static bool name_ok(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
+			return false;
+	return n > 0 && n < MIRROR_NAME;
+}
+
+static int config_check(const struct mirror_config *c, struct error *err)
+{
+	char text[16];
+
+	if (!name_ok(c->name))
+		return error_set(err, EINVAL, "mirror.name", c->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
+	snprintf(text, sizeof(text), "%u", c->snap);
+	if (c->snap != 0 && (c->snap < MIRROR_SNAP_MIN || c->snap > MIRROR_SNAP_MAX))
+		return error_set(err, ERANGE, "mirror.snap_length", text, "0 or 64 to 9614", "is out of range");
+	return 0;
+}
+
+// --- Publishing. ---
+
+static int publish(struct mirror *m, const struct mirror_config *cfg, uint32_t nexthop, struct error *err)
+{
+	struct mirror_fwd *old = mirror_table[m->id], *f = rte_zmalloc("mirror", sizeof(*f), RTE_CACHE_LINE_SIZE);
+
+	if (f == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a mirror");
+	f->egress = cfg->direction != MIRROR_INGRESS;
+	f->ingress = cfg->direction != MIRROR_EGRESS;
+	f->target = (uint8_t)cfg->target;
+	f->port = cfg->port;
+	f->nexthop = nexthop;
+	f->snap = cfg->snap ? cfg->snap : UINT32_MAX;
+	f->pool = port_pool(SOCKET_ID_ANY);
+	f->count = m->count;
+	f->sequence = &m->sequence;
+	m->cfg = *cfg;
+	m->nexthop = nexthop;
+	rcu_publish(mirror_table[m->id], f);
+	if (old)
+		rcu_defer(rte_free, old);
+	return 0;
+}
+
+// What is wrong with the tunnel is wrong with the mirror: the field, with which the message begins too, gets its name there.
+static void rename_field(const struct mirror_config *cfg, struct error *err)
+{
+	const char *was = "nexthop.tunnel.", *is = cfg->tunnel.encap == ENCAP_VXLAN ? "mirror.vxlan." : "mirror.erspan.";
+	char *texts[] = {err->field, err->message};
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(texts); i++) {
+		if (strncmp(texts[i], was, strlen(was)) != 0)
+			continue;
+		memmove(texts[i] + strlen(is), texts[i] + strlen(was), strlen(texts[i] + strlen(was)) + 1); // it is shorter
+		memcpy(texts[i], is, strlen(is));
+	}
+}
+
+// A collector's next hop, changed in place where there is one. Returns it, 0: refused.
+static uint32_t tunnel(const struct mirror_config *cfg, uint32_t old, struct error *err)
+{
+	struct nexthop_config n = {.id = old ? old : nexthop_alloc(), .kind = NH_TUNNEL, .tunnel = cfg->tunnel};
+
+	if (nexthop_add(&n, old != 0, err) == 0)
+		return n.id;
+	rename_field(cfg, err);
+	return 0;
+}
+
+static int configure(struct mirror *m, const struct mirror_config *cfg, struct error *err)
+{
+	uint32_t old = m->nexthop, nexthop = 0;
+	int ret;
+
+	if (cfg->target == MIRROR_TUNNEL) {
+		nexthop = tunnel(cfg, old, err);
+		if (nexthop == 0)
+			return -err->code;
+	}
+	ret = publish(m, cfg, nexthop, err);
+	if (ret == 0 && old && nexthop == 0)
+		nexthop_del(old, NULL);
+	if (ret < 0 && nexthop && old == 0)
+		nexthop_del(nexthop, NULL);
+	return ret;
+}
+
+static uint16_t next_id(void)
+{
+	static uint16_t last;
+	unsigned tries;
+
+	for (tries = 1; tries < MIRROR_MAX; tries++) {
+		last = (uint16_t)(last % (MIRROR_MAX - 1) + 1);
+		if (mirrors[last] == NULL)
+			return last;
+	}
+	return 0;
+}
+
+struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
+{
+	struct mirror *m;
+	uint16_t id;
+
+	if (config_check(cfg, err) < 0)
+		return NULL;
+	if (find(cfg->name)) {
+		error_set(err, EEXIST, "mirror.name", cfg->name, "a new name", "is taken");
+		return NULL;
+	}
+	id = next_id();
+	m = id ? rte_zmalloc("mirror", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
+	if (m == NULL) {
+		error_set(err, id ? ENOMEM : ENOSPC, "mirror", NULL, "1023 mirrors", "no room for another mirror");
+		return NULL;
+	}
+	m->id = id;
+	if (configure(m, cfg, err) < 0) {
+		rte_free(m);
+		return NULL;
+	}
+	mirrors[id] = m;
+	return m;
+}
+
+int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err)
+{
+	int ret = config_check(cfg, err);
+
+	return ret < 0 ? ret : configure(m, cfg, err);
+}
+
+static int in_use(const struct mirror *m, struct error *err)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && p->cfg.mirror != m->id)
+		p = port_next(p);
+	if (p)
+		return error_set(err, EBUSY, "mirror.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
+	return error_set(err, EBUSY, "mirror.name", m->cfg.name, NULL, "is in use by a rule");
+}
+
+int mirror_del(const char *name, struct error *err)
+{
+	struct mirror *m = find(name);
+	struct mirror_fwd *f;
+
+	if (m == NULL)
+		return error_set(err, ENOENT, "mirror.name", name, NULL, "there is no such mirror");
+	if (m->refs > 0)
+		return in_use(m, err);
+	f = mirror_table[m->id];
+	rcu_publish(mirror_table[m->id], NULL);
+	mirrors[m->id] = NULL;
+	if (m->nexthop)
+		nexthop_del(m->nexthop, NULL);
+	rcu_defer(rte_free, f);
+	rcu_defer(rte_free, m);
+	return 0;
+}
+
+void mirror_ref(uint16_t id)
+{
+	if (id)
+		mirrors[id]->refs++;
+}
+
+void mirror_unref(uint16_t id)
+{
+	if (id)
+		mirrors[id]->refs--;
+}
+
+// --- Ports. ---
+
+static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	if (cfg->stateful || cfg->mirror == 0)
+		return 0;
+	return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
+			 "mirrors copy flows, which this port does not keep");
+}
+
+static void port_added(struct port *p)
+{
+	mirror_ref(p->cfg.mirror);
+}
+
+static void port_changed(struct port *p, const struct port_config *old)
+{
+	mirror_ref(p->cfg.mirror);
+	mirror_unref(old->mirror);
+}
+
+static void port_removed(struct port *p)
+{
+	mirror_unref(p->cfg.mirror);
+}
+
+static int port_check_del(const struct port *p, struct error *err)
+{
+	unsigned i;
+
+	for (i = 1; i < MIRROR_MAX; i++)
+		if (mirrors[i] && mirrors[i]->cfg.target == MIRROR_PORT && mirrors[i]->cfg.port == p->id)
+			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL, "is the target of mirror '%s'",
+					 mirrors[i]->cfg.name);
+	return 0;
+}
+
+void mirror_init(void)
+{
+	static struct port_listener listener = {.check = port_check,
+						.added = port_added,
+						.changed = port_changed,
+						.check_del = port_check_del,
+						.removed = port_removed};
+
+	port_listen(&listener);
+}

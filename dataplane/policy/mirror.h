@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mirrors: where copies of packets go, a port of this node or a collector behind the underlay. Flows of ports and rules that name one make
+// the copies (mirror_copy(), on the worker); mirror_output sends them. Copies never meet a flow again, so mirrors do not loop.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "base/error.h"
+#include "l3/nexthop.h"
+#include "worker/worker.h"
+
+#define MIRROR_NAME 32   // with its terminator
+#define MIRROR_MAX 1024u // ids 1..MIRROR_MAX-1; 0 = none
+#define MIRROR_SNAP_MIN 64u
+#define MIRROR_SNAP_MAX 9614u // a frame of the largest packet
+
+enum mirror_target { MIRROR_PORT, MIRROR_TUNNEL };
+enum mirror_direction { MIRROR_BOTH, MIRROR_EGRESS, MIRROR_INGRESS }; // what a guest sends, what it receives
+
+struct mirror_config {
+	char name[MIRROR_NAME];
+	enum mirror_target target;
+	uint16_t port;               // MIRROR_PORT
+	struct tunnel_config tunnel; // MIRROR_TUNNEL: VXLAN or ERSPAN
+	enum mirror_direction direction;
+	uint32_t snap; // bytes of a frame, 0 = all
+};
+
+struct mirror_count {
+	uint64_t packets, bytes, lost;
+} __rte_cache_aligned;
+
+// What a worker sees: immutable, replaced as a whole.
+struct mirror_fwd {
+	bool egress, ingress;
+	uint8_t target;   // enum mirror_target
+	uint16_t port;    // MIRROR_PORT
+	uint32_t nexthop; // MIRROR_TUNNEL
+	uint32_t snap;    // UINT32_MAX = all
+	struct rte_mempool *pool;
+	struct mirror_count *count; // by worker; each its own: rw
+	uint32_t *sequence;         // workers: rw, atomic
+};
+
+struct mirror {
+	struct mirror_config cfg;
+	uint16_t id;
+	uint32_t refs;    // ports and rules that name it
+	uint32_t nexthop; // 0 = none
+	uint32_t sequence;
+	struct mirror_count count[WORKER_MAX];
+};
+
+extern struct mirror_fwd *mirror_table[MIRROR_MAX]; // workers: ro (RCU)
+
+// Workers: a copy of the IP packet at meta(m)->l3, behind this Ethernet header (its type is written here). NULL: not wanted in this
+// direction, or there is no buffer, which is counted. The copy is for mirror_output.
+struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_mbuf *m, const void *eth);
+
+// --- Control plane: master thread only. ---
+void mirror_init(void);                                                                 // follows the ports
+struct mirror *mirror_get(uint16_t id);                                                 // NULL
+struct mirror *mirror_find_err(const char *name, const char *field, struct error *err); // NULL with -ENOENT
+struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err);          // NULL with err
+int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err);
+int mirror_del(const char *name, struct error *err);      // -EBUSY while it is named
+struct mirror_count mirror_count(const struct mirror *m); // of all workers
+// Who names a mirror holds it. 0 is ignored. Flows learn of it by flow_zone_changed().
+void mirror_ref(uint16_t id);
+void mirror_unref(uint16_t id);

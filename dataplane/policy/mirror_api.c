@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of mirrors (api/mirror.proto).
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "main/api.h"
+#include "mirror.pb-c.h"
+#include "policy/mirror.h"
+#include "port/registry.h"
+
+typedef Corelane__V1__Mirror PbMirror;
+
+#define SETTABLE "target, direction, snap_length"
+
+static int get_ends(const char *noun, const char *remote, const char *local, struct tunnel_config *t, struct error *err)
+{
+	char field[32];
+	int ret;
+
+	snprintf(field, sizeof(field), "mirror.%s.remote", noun);
+	ret = ip_parse_addr(remote, field, &t->remote, err);
+	if (ret < 0 || *local == '\0')
+		return ret;
+	snprintf(field, sizeof(field), "mirror.%s.local", noun);
+	return ip_parse_addr(local, field, &t->local, err);
+}
+
+static int get_target(const PbMirror *in, struct mirror_config *c, struct error *err)
+{
+	struct port *p;
+
+	c->target = MIRROR_TUNNEL;
+	c->tunnel = (struct tunnel_config){0};
+	switch (in->target_case) {
+	case CORELANE__V1__MIRROR__TARGET_PORT:
+		p = port_find(in->port);
+		if (p == NULL)
+			return error_set(err, ENOENT, "mirror.port", in->port, "the name of a port that exists",
+					 "there is no such port");
+		c->target = MIRROR_PORT;
+		c->port = p->id;
+		return 0;
+	case CORELANE__V1__MIRROR__TARGET_VXLAN:
+		c->tunnel.encap = ENCAP_VXLAN;
+		c->tunnel.vni = in->vxlan->vni;
+		return get_ends("vxlan", in->vxlan->remote, in->vxlan->local, &c->tunnel, err);
+	case CORELANE__V1__MIRROR__TARGET_ERSPAN:
+		c->tunnel.encap = ENCAP_ERSPAN;
+		c->tunnel.session = in->erspan->session;
+		return get_ends("erspan", in->erspan->remote, in->erspan->local, &c->tunnel, err);
+	default:
+		return error_set(err, EINVAL, "mirror.target", NULL, "port, vxlan, erspan", "a mirror needs a target");
+	}
+}
+
+static int get_direction(const PbMirror *in, struct mirror_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)in->direction);
+	if (in->direction > CORELANE__V1__MIRROR_DIRECTION__MIRROR_DIRECTION_INGRESS)
+		return error_set(err, EINVAL, "mirror.direction", text, "both, egress, ingress", "is no direction");
+	c->direction = (enum mirror_direction)in->direction;
+	return 0;
+}
+
+static int get_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
+{
+	if (strcmp(field, "target") == 0)
+		return get_target(in, c, err);
+	if (strcmp(field, "direction") == 0)
+		return get_direction(in, c, err);
+	if (strcmp(field, "snap_length") == 0)
+		return c->snap = in->snap_length, 0;
+	return error_set(err, EINVAL, "fields", field, SETTABLE, "cannot be changed");
+}
+
+static void put_target(struct api_call *call, const struct mirror_config *c, PbMirror *out)
+{
+	const struct tunnel_config *t = &c->tunnel;
+	char remote[IP_TEXT], local[IP_TEXT] = "";
+
+	if (c->target == MIRROR_PORT) {
+		out->target_case = CORELANE__V1__MIRROR__TARGET_PORT;
+		out->port = api_strdup(call, port_get(c->port) ? port_get(c->port)->cfg.name : "");
+		return;
+	}
+	ip_format_addr(&t->remote, remote);
+	if (t->local.family)
+		ip_format_addr(&t->local, local);
+	if (t->encap == ENCAP_VXLAN) {
+		out->target_case = CORELANE__V1__MIRROR__TARGET_VXLAN;
+		out->vxlan = api_alloc(call, sizeof(*out->vxlan));
+		corelane__v1__mirror_vxlan__init(out->vxlan);
+		out->vxlan->remote = api_strdup(call, remote);
+		out->vxlan->local = api_strdup(call, local);
+		out->vxlan->vni = t->vni;
+	} else {
+		out->target_case = CORELANE__V1__MIRROR__TARGET_ERSPAN;
+		out->erspan = api_alloc(call, sizeof(*out->erspan));
+		corelane__v1__mirror_erspan__init(out->erspan);
+		out->erspan->remote = api_strdup(call, remote);
+		out->erspan->local = api_strdup(call, local);
+		out->erspan->session = t->session;
+	}
+}
+
+static void put_mirror(struct api_call *call, const struct mirror *m, PbMirror *out)
+{
+	Corelane__V1__MirrorState *s = api_alloc(call, sizeof(*s));
+	struct mirror_count count = mirror_count(m);
+
+	out->name = api_strdup(call, m->cfg.name);
+	put_target(call, &m->cfg, out);
+	out->direction = (Corelane__V1__MirrorDirection)m->cfg.direction;
+	out->snap_length = m->cfg.snap;
+	corelane__v1__mirror_state__init(s);
+	s->packets = count.packets;
+	s->bytes = count.bytes;
+	s->lost = count.lost;
+	s->users = m->refs;
+	s->resolved = m->nexthop ? nexthop_get(m->nexthop)->resolved : port_get(m->cfg.port) && port_get(m->cfg.port)->up;
+	out->state = s;
+}
+
+static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const PbMirror *in = ((const Corelane__V1__MirrorAddRequest *)req)->mirror;
+	struct mirror_config c = {0};
+	struct mirror *m;
+	int ret;
+
+	if (in == NULL)
+		return error_set(err, EINVAL, "mirror", NULL, "a name and a target", "is missing");
+	if (strlen(in->name) >= sizeof(c.name))
+		return error_set(err, EINVAL, "mirror.name", in->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is too long");
+	memcpy(c.name, in->name, strlen(in->name) + 1);
+	c.snap = in->snap_length;
+	ret = get_direction(in, &c, err);
+	if (ret == 0)
+		ret = get_target(in, &c, err);
+	if (ret < 0)
+		return ret;
+	m = mirror_add(&c, err);
+	if (m == NULL)
+		return -err->code;
+	put_mirror(call, m, resp);
+	return 0;
+}
+
+static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__MirrorSetRequest *in = req;
+	struct mirror_config c;
+	struct mirror *m;
+	size_t i;
+	int ret = 0;
+
+	if (in->mirror == NULL || in->n_fields == 0)
+		return error_set(err, EINVAL, in->mirror ? "fields" : "mirror", NULL, SETTABLE, "nothing to change");
+	m = mirror_find_err(in->mirror->name, "mirror.name", err);
+	if (m == NULL)
+		return -ENOENT;
+	c = m->cfg;
+	for (i = 0; i < in->n_fields && ret == 0; i++)
+		ret = get_field(in->fields[i], in->mirror, &c, err);
+	if (ret == 0)
+		ret = mirror_set(m, &c, err);
+	if (ret == 0)
+		put_mirror(call, m, resp);
+	return ret;
+}
+
+static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return mirror_del(((const Corelane__V1__MirrorDelRequest *)req)->name, err);
+}
+
+static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__MirrorListRequest *in = req;
+	uint16_t *last = cursor;
+	struct mirror *m;
+
+	if (*in->name && *last == 0 && mirror_find_err(in->name, "mirror.name", err) == NULL)
+		return -ENOENT;
+	while (++*last < MIRROR_MAX) {
+		m = mirror_get(*last);
+		if (m == NULL || (*in->name && strcmp(in->name, m->cfg.name) != 0))
+			continue;
+		put_mirror(call, m, item);
+		return 1;
+	}
+	return 0;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Mirrors", "Add", &corelane__v1__mirror_add_request__descriptor, &corelane__v1__mirror__descriptor,
+	 .unary = add},
+	{"corelane.v1.Mirrors", "Set", &corelane__v1__mirror_set_request__descriptor, &corelane__v1__mirror__descriptor,
+	 .unary = set},
+	{"corelane.v1.Mirrors", "Del", &corelane__v1__mirror_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = del},
+	{"corelane.v1.Mirrors", "List", &corelane__v1__mirror_list_request__descriptor, &corelane__v1__mirror__descriptor,
+	 .next = list, .cursor_size = sizeof(uint16_t)},
+};
+API_METHODS(methods)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// mirror_output: sends copies to where their mirror says, whole frames: out of a port, or into the tunnel to a collector.
+// Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).  Next: port_tx, an encapsulation.
+#include "base/rcu.h"
+#include "graph/counters.h"
+#include "graph/node.h"
+#include "ip/ip_header.h"
+#include "policy/mirror.h"
+#include "port/registry.h"
+
+enum { TX = NH_EDGES };
+
+DROP_REASON(mirror_no_buffer, "A mirror's copy could not be made: no packet buffer was free. The packet itself went its way. "
+			      "`corelane status` shows the buffers in use, corelaned --mbufs gives more of them.");
+DROP_REASON(mirror_too_long,
+	    "A mirror's copy is longer than its target takes, headers of the tunnel included. The packet itself went its "
+	    "way. A snap length on the mirror, or a larger MTU of the target's port, helps.");
+DROP_REASON(mirror_unresolved,
+	    "A mirror's collector has no way through the underlay at this moment. The packet itself went its way. See "
+	    "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");
+DROP_REASON(mirror_gone, "The mirror, or its port, was removed while the copy was on its way.");
+
+struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
+{
+	const struct mirror_fwd *f = rcu_read(mirror_table[id % MIRROR_MAX]);
+	struct pkt_meta *md = meta(m);
+	unsigned len = m->pkt_len - md->l3, want;
+	struct rte_ether_hdr *to;
+	struct rte_mbuf *c;
+
+	if (f == NULL || !(dir == MIRROR_EGRESS ? f->egress : f->ingress))
+		return NULL;
+	want = RTE_MIN(len, f->snap - (unsigned)sizeof(*to));
+	c = rte_pktmbuf_copy(m, f->pool, md->l3, want);
+	if (unlikely(c == NULL)) {
+		f->count[this_worker->id].lost++;
+		counters->drops[m->port % PORT_MAX][drop_mirror_no_buffer.id]++;
+		return NULL;
+	}
+	to = (struct rte_ether_hdr *)rte_pktmbuf_prepend(c, sizeof(*to)); // into the headroom that each buffer has
+	memcpy(to, eth, sizeof(*to));
+	to->ether_type = (*(const uint8_t *)(to + 1) >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	c->port = 0;
+	*meta(c) = (struct pkt_meta){.arg = id, .cut = want < len};
+	return c;
+}
+
+static inline edge_t lost(struct rte_mbuf *m, const struct mirror_fwd *f, const struct drop_reason *why)
+{
+	f->count[this_worker->id].lost++;
+	return drop_as(m, why);
+}
+
+static inline edge_t send_to_port(struct rte_mbuf *m, const struct mirror_fwd *f)
+{
+	const struct port_fwd *p = rcu_read(port_fwds[f->port]);
+
+	if (unlikely(p == NULL))
+		return lost(m, f, &drop_mirror_gone);
+	if (unlikely(m->pkt_len - sizeof(struct rte_ether_hdr) > p->mtu))
+		return lost(m, f, &drop_mirror_too_long);
+	meta(m)->out_port = f->port;
+	return TX;
+}
+
+static inline edge_t send_to_collector(struct rte_mbuf *m, const struct mirror_fwd *f)
+{
+	const struct nexthop *nh = rcu_read(nexthop_table[f->nexthop]);
+	struct pkt_meta *md = meta(m);
+
+	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
+		return lost(m, f, &drop_mirror_unresolved);
+	if (unlikely(m->pkt_len - nh->inner_eth > nh->mtu))
+		return lost(m, f, &drop_mirror_too_long);
+	md->nexthop = nh;
+	md->hash = ip_hash(m, sizeof(struct rte_ether_hdr));
+	md->arg = nh->edge >= NH_EDGE_ERSPAN4 ? __atomic_fetch_add(f->sequence, 1, __ATOMIC_RELAXED) : 0;
+	return nh->edge;
+}
+
+static inline edge_t output_one(struct rte_mbuf *m)
+{
+	const struct mirror_fwd *f = rcu_read(mirror_table[meta(m)->arg % MIRROR_MAX]);
+	unsigned len = m->pkt_len;
+	edge_t edge;
+
+	if (unlikely(f == NULL))
+		return drop(m, mirror_gone);
+	edge = f->target == MIRROR_PORT ? send_to_port(m, f) : send_to_collector(m, f);
+	if (likely(edge != EDGE_DROP)) {
+		f->count[this_worker->id].packets++;
+		f->count[this_worker->id].bytes += len;
+	}
+	return edge;
+}
+
+static uint16_t mirror_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, output_one);
+}
+
+NODE(mirror_output, mirror_output, NH_NEXT, [TX] = "port_tx");

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"net/netip"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+func (l *loader) checkMirror(path string, n *yaml.Node, m *apiv1.Mirror) {
+	for noun, ends := range map[string][2]string{"vxlan": {m.GetVxlan().GetRemote(), m.GetVxlan().GetLocal()},
+		"erspan": {m.GetErspan().GetRemote(), m.GetErspan().GetLocal()}} {
+		remote, err := netip.ParseAddr(ends[0])
+		local, err2 := netip.ParseAddr(ends[1])
+		if err == nil && err2 == nil && remote.Is4() != local.Is4() {
+			l.fail(l.at(n), path+"."+noun+".local", "an address of the remote's family", "%s and %s are not of one family", local, remote)
+		}
+	}
+}
+
+// Mirrors name ports and ports name mirrors: mirrors come after all ports, and are then given to those that want them.
+
+// mirrorsLess takes mirrors away whose target port goes.
+func (d *differ) mirrorsLess() {
+	s := *d.haveState
+	s.Ports = slices.Clone(s.Ports)
+	d.haveState = &s
+	d.gone["mirrors"] = map[string]string{}
+	for _, m := range s.Mirrors {
+		if d.isGone("ports", m.GetPort()) {
+			d.gone["mirrors"][m.Name] = ""
+			if d.want["mirrors"][m.Name] != nil {
+				d.gone["mirrors"][m.Name] = "its port '" + m.GetPort() + "' goes"
+			}
+		}
+	}
+	for i, have := range s.Ports {
+		if !d.isGone("mirrors", have.Mirror) {
+			continue
+		}
+		less := proto.CloneOf(have)
+		less.Mirror = ""
+		d.op(Set, "ports", less, have, "the port of its mirror goes")
+		s.Ports[i], d.have["ports"][have.Name] = less, less
+	}
+	d.delGone("mirrors")
+}
+
+// withMirror is what a port can be before mirrors are there: with the one that it has, or none.
+func (d *differ) withMirror(want *apiv1.Port) *apiv1.Port {
+	if want.Mirror == "" || d.have["mirrors"][want.Mirror] != nil && !d.isGone("mirrors", want.Mirror) {
+		return want
+	}
+	now := proto.CloneOf(want)
+	now.Mirror = ""
+	if have, there := d.have["ports"][want.Name].(*apiv1.Port); there && !d.isGone("ports", want.Name) {
+		now.Mirror = have.Mirror
+	}
+	return now
+}
+
+func (d *differ) mirrors() {
+	for _, want := range d.wantState.Mirrors {
+		have := d.have["mirrors"][want.Name]
+		switch {
+		case have == nil || d.isGone("mirrors", want.Name):
+			d.op(Add, "mirrors", want, nil, "")
+		case len(changed(want, have)) > 0:
+			d.op(Set, "mirrors", want, have, "")
+		}
+	}
+	for _, want := range d.wantState.Ports {
+		if before := d.withMirror(want); before != want {
+			d.op(Set, "ports", want, before, "")
+		}
+	}
+}
