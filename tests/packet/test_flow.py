@@ -17,28 +17,28 @@ AGES = {"flow-udp": 30, "flow-udp-answered": 180, "flow-tcp-half-open": 30, "flo
 
 
 @pytest.fixture(scope="module")
-def green(network):
+def tenant(network):
     """A tenant of its own with two guests whose ports keep flows, and a remote one behind an MPLSoUDP tunnel."""
     r = network.router
-    r.cli("vrf", "add", "green")
+    r.cli("vrf", "add", "flows")
     for name, g in (("g1", G1), ("g2", G2)):
-        r.add_tenant(name, vrf="green", stateful=True, gateway=(f"{GATEWAY[4]}/24", f"{GATEWAY[6]}/64"),
+        r.add_tenant(name, vrf="flows", stateful=True, gateway=(f"{GATEWAY[4]}/24", f"{GATEWAY[6]}/64"),
                      guest=(g[4], g[6]), guest_mac=g["mac"])
-    r.cli("label", "add", LABEL, "vrf", "green")
-    yield network.tunnel("mplsoudp", 4, vrf="green", tag=LABEL)
+    r.cli("label", "add", LABEL, "vrf", "flows")
+    yield network.tunnel("mplsoudp", 4, vrf="flows", tag=LABEL)
     for name in ("g1", "g2"):
         r.del_port(name)
 
 
 @pytest.fixture(autouse=True)
-def clean(router, green):
+def clean(router, tenant):
     router.cli("flow", "flush", "--all")
     yield
     router.cli("settings", "set", "--flow-tcp-strict=false", *(f"--{k}={v}" for k, v in AGES.items()))
 
 
 def flows(router, *filters):
-    return router.cli("flow", "list", "--vrf", "green", *filters)
+    return router.cli("flow", "list", "--vrf", "flows", *filters)
 
 
 def only(router, *filters):
@@ -69,17 +69,17 @@ def test_both_directions_are_one_flow(router, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_through_a_tunnel(router, green, family):
-    out = udp_packet(family, G1, green)
+def test_through_a_tunnel(router, tenant, family):
+    out = udp_packet(family, G1, tenant)
     back = reply(family, out)
     got = router.run("g1", from_guest(G1, out))
     assert_out(got, ("fab0", to_host("mplsoudp", 4, forwarded(out), got[0].data, tag=LABEL)))
     assert_out(router.run("fab0", from_host("mplsoudp", 4, back, tag=LABEL)), ("g1", to_guest(G1, forwarded(back))))
     f = only(router)
     assert (f["in_port"], f["out_port"], f["state"]) == ("g1", "", "FLOW_STATE_ESTABLISHED")
-    assert f["forward"]["nexthop"] == green["id"]
+    assert f["forward"]["nexthop"] == tenant["id"]
     # The other way round: begun outside.
-    begun = udp_packet(family, green, G2, sport=7, dport=8)
+    begun = udp_packet(family, tenant, G2, sport=7, dport=8)
     assert_out(router.run("fab0", from_host("mplsoudp", 4, begun, tag=LABEL)), ("g2", to_guest(G2, forwarded(begun))))
     f = only(router, "--port", "g2")
     assert (f["in_port"], f["out_port"], f["state"]) == ("", "g2", "FLOW_STATE_NEW")
@@ -221,17 +221,17 @@ def test_fragments_follow_their_first(router):
             assert_nothing(router.run("g1", from_guest(G1, lost)))
 
 
-def test_a_flow_follows_its_route(network, router, green):
+def test_a_flow_follows_its_route(network, router, tenant):
     other = network.new_id()
     dst = network.destinations(other)
     for nexthop, label in ((other, 1020), (network.new_id(), 1021)):
         router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", "192.0.2.2", "--label", label)
-        router.cli("route", "add", f"{dst[4]}/32", "--vrf", "green", "--nexthop", nexthop)
+        router.cli("route", "add", f"{dst[4]}/32", "--vrf", "flows", "--nexthop", nexthop)
         packet = udp_packet(4, G1, dst)
         out = router.run("g1", from_guest(G1, packet))
         assert_out(out, ("fab0", to_host("mplsoudp", 4, forwarded(packet), out[0].data, tag=label)))
     assert int(only(router)["forward"]["packets"]) == 2
-    router.cli("route", "del", f"{dst[4]}/32", "--vrf", "green")
+    router.cli("route", "del", f"{dst[4]}/32", "--vrf", "flows")
     with router.drops(ip_no_route=1):
         assert [o.port for o in router.run("g1", from_guest(G1, packet))] == ["g1"]  # ICMP
     assert not flows(router)
@@ -269,7 +269,7 @@ def test_filters(router):
     assert len(router.cli("flow", "top", "--count", 1)) == 1
 
 
-def test_explain(router, green):
+def test_explain(router, tenant):
     (e,) = router.cli("flow", "explain", "udp", f"{G1[4]}:1234", f"{G2[4]}:5678", "--port", "g1")
     assert e["action"] == "FLOW_ACTION_ALLOW" and e["stateful"] and "flow" not in {k for k, v in e.items() if v}
     assert any("port g2" in s for s in e["steps"])
