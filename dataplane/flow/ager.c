@@ -11,6 +11,7 @@
 #define SLICES 1000         // of a walk
 #define SLICE_MIN 64        // flows
 #define SLICE_US 500        // a slice ends then, and the walk takes longer
+#define ENDING 32           // flows that are removed in one go
 #define GROW_BUCKETS 256    // moved in one go
 #define CLOCKS_APART 8      // seconds that a worker's clock may be ahead: it looked later
 #define PRESSURE_PERCENT 85 // of the flows in use: half-open ones get less time from here on
@@ -60,8 +61,11 @@ uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now)
 
 static bool over(const struct flow *f, uint16_t now, uint32_t used_percent)
 {
-	uint32_t a = flow_idle(f, 0, now), b = flow_idle(f, 1, now);
+	uint32_t a = flow_idle(f, 0, now), b;
 
+	if (a <= 1) // no age is less: the other line can stay where it is in use
+		return false;
+	b = flow_idle(f, 1, now);
 	return RTE_MIN(a, b) > patience(f, flow_timeout(f), used_percent);
 }
 
@@ -70,17 +74,42 @@ static bool stale(const struct flow *f)
 	return f->dir[0].gen != flow_zones[f->dir[0].key.zone].gen;
 }
 
+// Those whose time is over, in groups: what their removal will touch is on its way before the first of them is removed.
+static struct flow *ending[ENDING];
+static unsigned n_ending;
+
+static void bury(struct flow *f)
+{
+	f->state = FLOW_DYING;
+	f->next = dying;
+	dying = (uint32_t)(f - flows);
+}
+
+static void end_all(void)
+{
+	unsigned i;
+
+	for (i = 0; i < n_ending; i++) {
+		end(ending[i]);
+		if (ending[i]->state == FLOW_ENDED)
+			bury(ending[i]);
+	}
+	n_ending = 0;
+}
+
 static void look_at(struct flow *f, uint16_t now, uint32_t used_percent)
 {
 	uint8_t state = __atomic_load_n(&f->state, __ATOMIC_ACQUIRE);
 
-	if (state == FLOW_LIVE && (over(f, now, used_percent) || (stale(f) && !flow_decide_again(f, 0, NULL))))
-		end(f);
-	if (f->state != FLOW_ENDED)
+	if (state == FLOW_ENDED)
+		bury(f);
+	if (state != FLOW_LIVE || !(over(f, now, used_percent) || (stale(f) && !flow_decide_again(f, 0, NULL))))
 		return;
-	f->state = FLOW_DYING;
-	f->next = dying;
-	dying = (uint32_t)(f - flows);
+	flow_table_prefetch(flow_table, &f->dir[0].key);
+	flow_table_prefetch(flow_table, &f->dir[1].key);
+	ending[n_ending++] = f;
+	if (n_ending == ENDING)
+		end_all();
 }
 
 static void walk(uint32_t n, uint64_t until)
@@ -93,12 +122,12 @@ static void walk(uint32_t n, uint64_t until)
 		if (at >= range)
 			at = 1;
 		if (range == 1 || ((i & 63) == 63 && rte_rdtsc() > until))
-			return;
+			break;
 		rte_prefetch0(&flows[RTE_MIN(at + 8, range - 1)].state);
 		rte_prefetch0(&flows[RTE_MIN(at + 8, range - 1)].dir[0].seen);
-		rte_prefetch0(&flows[RTE_MIN(at + 8, range - 1)].dir[1].seen);
 		look_at(&flows[at], now, used_percent);
 	}
+	end_all();
 }
 
 void flow_poll(void)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/quota.h"
 
+#include <stdalign.h>
+
 #include <rte_cycles.h>
 
 #include "flow/flow.h"
@@ -16,10 +18,12 @@ DROP_REASON(flow_quota_rate, "The port makes more new flows per second than it m
 
 static struct quota {
 	uint32_t limit, rate; // master: wo, workers: ro
-	uint32_t flows;       // atomic
+	uint32_t taken;       // flows ever: workers, atomic
 	uint32_t window;      // workers: rw, races let a few more pass
-	uint32_t taken;       // in this window, atomic
-	uint64_t refused;
+	uint32_t in_window;   // atomic
+	uint64_t refused;     // atomic
+	// Mostly the master's, so that workers need not wait for this line with each new flow.
+	alignas(RTE_CACHE_LINE_SIZE) uint32_t returned; // atomic
 } __rte_cache_aligned quotas[PORT_MAX];
 
 static struct refused {
@@ -42,20 +46,21 @@ static bool too_fast(struct quota *q, uint32_t rate)
 	uint32_t most = RTE_MAX(rate >> WINDOW_SHIFT, 1u);
 
 	if (__atomic_exchange_n(&q->window, window, __ATOMIC_RELAXED) != window)
-		__atomic_store_n(&q->taken, 0, __ATOMIC_RELAXED);
-	return __atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED) > most;
+		__atomic_store_n(&q->in_window, 0, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
 }
 
 const struct drop_reason *flow_quota_take(uint16_t port)
 {
 	struct quota *q = &quotas[port];
-	uint32_t limit = q->limit, rate = q->rate;
+	uint32_t limit = q->limit, rate = q->rate, taken;
 
 	if (rate && too_fast(q, rate)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_rate;
 	}
-	if (__atomic_add_fetch(&q->flows, 1, __ATOMIC_RELAXED) > limit && limit) {
+	taken = __atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
+	if (unlikely(limit && taken - __atomic_load_n(&q->returned, __ATOMIC_RELAXED) > limit)) {
 		flow_quota_return(port);
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
@@ -65,7 +70,7 @@ const struct drop_reason *flow_quota_take(uint16_t port)
 
 void flow_quota_return(uint16_t port)
 {
-	__atomic_sub_fetch(&quotas[port].flows, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&quotas[port].returned, 1, __ATOMIC_RELAXED);
 }
 
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
@@ -101,6 +106,7 @@ struct flow_quota_state flow_quota_get(uint16_t port)
 {
 	const struct quota *q = &quotas[port];
 
-	return (struct flow_quota_state){__atomic_load_n(&q->flows, __ATOMIC_RELAXED), q->limit, q->rate,
-					 __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
+	return (struct flow_quota_state){__atomic_load_n(&q->taken, __ATOMIC_RELAXED) -
+						 __atomic_load_n(&q->returned, __ATOMIC_RELAXED),
+					 q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
 }

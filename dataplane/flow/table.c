@@ -42,7 +42,7 @@ static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry
 	}
 	for (i = 0; i < l->n_spots; i++)
 		flow_place_set(&l->spot[i].in[to], &l->spot[i], &slot[i]);
-	__atomic_add_fetch(&t->used, l->n_spots, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&t->taken, l->n_spots, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_
 		flow_slot_set(b[i], slot[i].i, l->spot[i].sig, l->spot[i].entry);
 	flow_unlock(l);
 	if (ret == 0)
-		__atomic_add_fetch(&t->used, n, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&t->taken, n, __ATOMIC_RELAXED);
 	return ret;
 }
 
@@ -152,7 +152,7 @@ void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b)
 		}
 	}
 	if (n > 0)
-		__atomic_sub_fetch(&t->used, n, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&t->freed, n, __ATOMIC_RELAXED);
 	if (l.n_spots == 0)
 		return;
 	n = 0;
@@ -161,5 +161,5 @@ void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b)
 		for (k = 0; k < l.n_arrays; k++)
 			n += flow_place_remove(&l.spot[i].in[k], &l.spot[i]);
 	flow_unlock(&l);
-	__atomic_sub_fetch(&t->used, n, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&t->freed, n, __ATOMIC_RELAXED);
 }

@@ -2,6 +2,7 @@
 // The memory of the flow table.
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include <rte_debug.h>
@@ -67,9 +68,11 @@ struct flow_view *flow_view_create(struct flow_array *now, struct flow_array *ne
 
 struct flow_table *flow_table_create(uint64_t entries, int numa)
 {
-	struct flow_table *t = calloc(1, sizeof(*t));
+	struct flow_table *t = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*t));
 	struct flow_array *a = flow_array_create(entries);
 
+	if (t)
+		memset(t, 0, sizeof(*t));
 	if (t && a)
 		t->view = flow_view_create(a, NULL);
 	if (t && t->view) {
@@ -98,7 +101,9 @@ void flow_table_destroy(struct flow_table *t)
 
 uint64_t flow_table_used(const struct flow_table *t)
 {
-	return __atomic_load_n(&t->used, __ATOMIC_RELAXED);
+	uint64_t freed = __atomic_load_n(&t->freed, __ATOMIC_RELAXED);
+
+	return __atomic_load_n(&t->taken, __ATOMIC_RELAXED) - freed;
 }
 
 uint64_t flow_table_slots(const struct flow_table *t)

@@ -36,10 +36,12 @@ struct flow_view { // immutable, replaced as a whole
 
 struct flow_table {
 	struct flow_view *view; // master: wo (RCU)
-	uint64_t used;          // all writers, atomic
 	int numa;
 	uint32_t grown; // buckets of `now` that are empty for good
 	bool ready;     // everybody sees `next`: no writer is at work in `now` who does not know of it
+	// Slots ever taken and freed: who inserts is mostly not who removes, and neither waits for the other's line.
+	alignas(RTE_CACHE_LINE_SIZE) uint64_t taken; // atomic
+	alignas(RTE_CACHE_LINE_SIZE) uint64_t freed; // atomic
 };
 
 static __rte_always_inline uint16_t flow_sig(uint64_t hash)

@@ -110,7 +110,7 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
 	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus", strconv.Itoa(env.ControlCPU)}
 	if b.Stateful {
-		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows, 1024)))
+		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows, 1024))) // those that have ended are kept for some seconds
 	}
 	if env.Memory > 0 {
 		o = append(o, "--memory", strconv.Itoa(env.Memory))

@@ -20,6 +20,9 @@ const (
 // corelaneState is what `corelane apply` would be given for a setup. Every neighbour is named, so that none is asked for.
 func corelaneState(b *scenario.Setup) *state.State {
 	s := &state.State{Settings: state.DefaultSettings()}
+	if b.NewFlows > 0 {
+		s.Settings.FlowUdpSeconds = 1 // those that have ended make room
+	}
 	for tenant := range b.Tenants {
 		addTenant(s, b, tenant)
 	}

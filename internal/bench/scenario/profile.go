@@ -152,6 +152,7 @@ func (p *path) flows() *apiv1.GeneratorFlows {
 		count++
 	}
 	f := &apiv1.GeneratorFlows{Count: uint64(count), SourcePorts: sourcePorts, DestinationPorts: (maxFlows + sourcePorts - 1) / sourcePorts}
+	f.NewPerSecond = float64(p.NewFlows) / float64(p.Tenants)
 	if p.back {
 		f.SourcePorts, f.DestinationPorts = uint32((count+sourcePorts-1)/sourcePorts), sourcePorts
 		return f

@@ -44,6 +44,7 @@ type Scenario struct {
 	Tenants   int   // each with ports, routes and a label or VNI of its own
 	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
 	Flows     int   // of all tenants together, in each direction
+	NewFlows  int   // of all tenants together: so many end each second, and new ones take their places
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int
 }
@@ -54,7 +55,8 @@ func (s *Scenario) Label() string {
 	for _, v := range []struct {
 		on   bool
 		what string
-	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"}, {s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)}} {
+	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"}, {s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)},
+		{s.NewFlows > 0, fmt.Sprintf("%d new flows/s", s.NewFlows)}} {
 		if v.on {
 			label += ", " + v.what
 		}

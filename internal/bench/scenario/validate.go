@@ -15,6 +15,7 @@ const (
 	maxFrame   = 9000
 	maxSizes   = 64
 	maxFlows   = 1 << 24
+	maxNewFlows = 10_000_000
 	maxRoutes  = 1000000 // as many fit into a message to the generator
 	maxTenants = 64
 	maxWorkers = 16 // rings of a memif
@@ -46,6 +47,7 @@ func (s *Scenario) Validate() error {
 		s.validatePath(),
 		s.validateSizes(),
 		inRange("flows", s.Flows, 1, maxFlows),
+		inRange("new flows per second", s.NewFlows, 0, maxNewFlows),
 		inRange("routes", s.Routes, 1, maxRoutes),
 		inRange("tenants", s.Tenants, 1, maxTenants),
 		inRange("workers", s.Workers, 1, maxWorkers),
