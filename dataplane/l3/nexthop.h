@@ -99,8 +99,8 @@ struct group_member {
 
 struct tunnel_config {
 	enum encap encap;
-	struct ip_addr local, remote; // local.family 0: chosen from the port that the underlay route leaves by
-	uint32_t label, vni, session; // session: ERSPAN's
+	struct ip_addr local, remote;     // local.family 0: chosen from the port that the underlay route leaves by
+	uint32_t label, vni, session;     // session: ERSPAN's
 	struct rte_ether_addr router_mac; // zero: the virtual router's
 	bool uniform, fixed_dscp, gre_has_key, udp6_checksum;
 	uint8_t dscp, ttl;

@@ -44,7 +44,7 @@ static inline unsigned family_index(uint8_t family)
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err);
 int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
 int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
-		struct error *err); // would route_set() be refused?
+		struct error *err);             // would route_set() be refused?
 extern void (*vrf_route_changed)(uint16_t vrf); // whoever keeps what was decided by routes; may be NULL
 uint64_t route_count(uint8_t family);
 const char *route_origin_name(uint8_t origin);

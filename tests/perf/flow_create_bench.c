@@ -15,8 +15,8 @@
 #include "flow/flow.h"
 #include "main/router_fixture.h"
 
-#define BATCH_SIZE 256
-#define PARTS 10
+#define BATCH_SIZE 256u
+#define PARTS 10u
 
 static struct rte_mbuf *pkts[BATCH_SIZE];
 

@@ -149,7 +149,6 @@ static void take_down(const struct point *p)
 
 static void use(unsigned n) // what a packet needs of its flow
 {
-	static volatile uint32_t sink;
 	uint32_t sum = 0;
 	unsigned i;
 
@@ -157,7 +156,7 @@ static void use(unsigned n) // what a packet needs of its flow
 		__builtin_prefetch(flow_entry_dir(out[i]));
 	for (i = 0; i < n; i++)
 		sum += flow_entry_dir(out[i])->nexthop;
-	sink += sum;
+	__asm__ volatile("" : : "r"(sum)); // it is wanted
 }
 
 // The keys come from packets that have just been parsed: they are in the cache, whatever is looked up.
@@ -268,9 +267,9 @@ static int usage(const char *name)
 static unsigned list(char *text, unsigned *values)
 {
 	unsigned n = 0;
-	char *part;
+	char *part, *rest = NULL;
 
-	for (part = strtok(text, ","); part && n < 16; part = strtok(NULL, ","))
+	for (part = strtok_r(text, ",", &rest); part && n < 16; part = strtok_r(NULL, ",", &rest))
 		values[n++] = (unsigned)strtoul(part, NULL, 10);
 	return n;
 }

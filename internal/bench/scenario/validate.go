@@ -11,15 +11,15 @@ import (
 
 // Limits of a scenario.
 const (
-	minFrame   = 64
-	maxFrame   = 9000
-	maxSizes   = 64
-	maxFlows   = 1 << 24
+	minFrame    = 64
+	maxFrame    = 9000
+	maxSizes    = 64
+	maxFlows    = 1 << 24
 	maxNewFlows = 10_000_000
-	maxRoutes  = 1000000 // as many fit into a message to the generator
-	maxTenants = 64
-	maxWorkers = 16 // rings of a memif
-	probeSize  = 16 // of the generator, behind the headers
+	maxRoutes   = 1000000 // as many fit into a message to the generator
+	maxTenants  = 64
+	maxWorkers  = 16 // rings of a memif
+	probeSize   = 16 // of the generator, behind the headers
 )
 
 // IMIX is the mix of frame sizes that the field calls so: 7 small ones, 4 of 570 bytes, one of 1518.
