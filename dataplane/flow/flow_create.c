@@ -3,6 +3,7 @@
 // Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or as without flows.
 #include "flow/act.h"
 #include "flow/decide.h"
+#include "flow/flow_log.h"
 #include "flow/flow_private.h"
 #include "flow/fragment.h"
 #include "flow/quota.h"
@@ -217,6 +218,8 @@ static edge_t create(struct work *w, const bool v6)
 	if (unlikely(why != NULL))
 		return refuse(w, &q, why);
 	ret = new_flow(w, &a, &q, gen, &e, &why);
+	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
+		flow_log_add(w->worker, &q, &a);
 	if (likely(ret == 0))
 		return act(w, e, v6);
 	flow_quota_return(a.owner);

@@ -20,6 +20,7 @@
 #include "base/rcu.h"
 #include "eth/underlay.h"
 #include "flow/flow.h"
+#include "flow/flow_log.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
 #include "l2/bridge.h"
@@ -63,6 +64,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (++ticks % SLOW_TICK == 0) {
 		neighbor_poll();
 		bridge_poll();
+		flow_log_poll();
 	}
 }
 

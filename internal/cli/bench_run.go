@@ -28,7 +28,7 @@ var Commit string
 type benchFlags struct {
 	effort                       bench.Effort
 	quick, noSearch, noLatency   bool
-	flows, newFlows              int
+	flows, newFlows, rules       int
 	routes, tenants              int
 	workers, reps, windows, ring int
 	generatorCPU                 int
@@ -43,6 +43,7 @@ func (f *benchFlags) add(a *app, cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.IntVar(&f.flows, "flows", 0, "flows of all tenants together; default: the scenario's")
 	s.IntVar(&f.newFlows, "new-flows", 0, "so many flows end each second, and new ones take their places")
+	s.IntVar(&f.rules, "rules", 0, "security rules of each tenant port, of which the last one allows everything; Corelane only")
 	s.IntVar(&f.routes, "routes", 0, "routes that the flows are spread over; default: the scenario's")
 	s.StringVar(&f.frame, "frame", "", "bytes of a frame with Ethernet header, without FCS: 64, 64,1500 or imix; default: the scenario's")
 	s.BoolVar(&f.ipv6, "ipv6", false, "tenants send IPv6")
@@ -84,7 +85,7 @@ func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario
 		flag string
 		from int
 		to   *int
-	}{{"flows", f.flows, &s.Flows}, {"new-flows", f.newFlows, &s.NewFlows}, {"routes", f.routes, &s.Routes}, {"tenants", f.tenants, &s.Tenants}, {"workers", f.workers, &s.Workers}} {
+	}{{"flows", f.flows, &s.Flows}, {"new-flows", f.newFlows, &s.NewFlows}, {"rules", f.rules, &s.Rules}, {"routes", f.routes, &s.Routes}, {"tenants", f.tenants, &s.Tenants}, {"workers", f.workers, &s.Workers}} {
 		if given(n.flag) {
 			*n.to = n.from
 		}

@@ -156,6 +156,18 @@ def test_ten_thousand_rules(router, rules, tmp_path):
     denied(router, packet, "flow_denied_ingress")
 
 
+def test_logged(router, rules):
+    rules("r2", "ingress", "allow --protocol udp --destination-ports 5678 --log", "deny --protocol udp --log")
+    passes(router, udp_packet(4, G1, G2, sport=4321))
+    denied(router, udp_packet(6, G1, G2, sport=4322, dport=99), "flow_denied_ingress", times=3)
+    deadline = time.monotonic() + 3
+    wanted = (f"flow allowed: udp {G1[4]} port 4321 to {G2[4]} port 5678, from r1 to r2, egress rule 0, ingress rule 10",
+              f"flow denied: udp {G1[6]} port 4322 to {G2[6]} port 99, from r1 to r2, egress rule 0, ingress rule 20")
+    while not all(router.daemon.log().count(w) == 1 for w in wanted):
+        assert time.monotonic() < deadline, router.daemon.log()[-2000:]
+        time.sleep(0.05)
+
+
 def test_explain_names_the_rule(router, rules):
     rules("r2", "ingress", "allow --protocol tcp --destination-ports 443")
     (e,) = router.cli("flow", "explain", "tcp", f"{G1[4]}:1", f"{G2[4]}:443", "--port", "r1")

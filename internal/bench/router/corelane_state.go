@@ -4,6 +4,7 @@ package router
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
@@ -26,6 +27,7 @@ func corelaneState(b *scenario.Setup) *state.State {
 	for tenant := range b.Tenants {
 		addTenant(s, b, tenant)
 	}
+	addRules(s, b.Rules)
 	for i := range b.Ports {
 		s.Ports = append(s.Ports, corelanePort(b, &b.Ports[i]))
 		addPortNexthop(s, b, i)
@@ -51,6 +53,24 @@ func corelaneState(b *scenario.Setup) *state.State {
 	return s
 }
 
+const ruleList = "bench"
+
+// addRules of which only the last one is for the flows.
+func addRules(s *state.State, n int) {
+	if n == 0 {
+		return
+	}
+	s.RuleLists = append(s.RuleLists, &apiv1.RuleList{Name: ruleList})
+	for i := range n {
+		r := &apiv1.Rule{List: ruleList, Id: uint32(i + 1), Action: apiv1.RuleAction_RULE_ACTION_ALLOW}
+		if i < n-1 {
+			r.Protocol, r.DestinationPorts = "tcp", strconv.Itoa(1+i%65535)
+			r.Source = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), 32).String()
+		}
+		s.Rules = append(s.Rules, r)
+	}
+}
+
 // tenantName of its VRF, or its bridge.
 func tenantName(tenant int) string { return fmt.Sprintf("tenant%d", tenant) }
 
@@ -72,6 +92,9 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 		port.Bridge = tenantName(p.Tenant)
 	default:
 		port.Vrf, port.Gateways, port.Stateful = tenantName(p.Tenant), []string{p.Address.String()}, b.Stateful
+		if b.Rules > 0 {
+			port.EgressRules, port.IngressRules = ruleList, ruleList
+		}
 		port.GuestMac, port.GuestAddresses = p.PeerMAC.String(), []string{p.Peer.String()}
 	}
 	return port

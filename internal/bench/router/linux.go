@@ -45,6 +45,9 @@ func (*Linux) Version(context.Context) (string, error) {
 
 // Supports what this kernel has.
 func (*Linux) Supports(s *scenario.Scenario) error {
+	if s.Rules > 0 {
+		return errors.New("this adapter programs no security rules")
+	}
 	if s.Overlay == scenario.MPLSoUDP || s.Overlay == scenario.MPLSoGRE {
 		return errors.New("linux: this adapter programs no tunnels of MPLS")
 	}

@@ -56,6 +56,9 @@ func parseOVSVersion(text string) (string, error) {
 
 // Supports everything but MPLS over UDP.
 func (*OVS) Supports(s *scenario.Scenario) error {
+	if s.Rules > 0 {
+		return errors.New("this adapter programs no security rules")
+	}
 	if s.Overlay == scenario.MPLSoUDP {
 		return errors.New("ovs: its datapath in user space has no MPLS over UDP (bareudp is the kernel's)")
 	}

@@ -45,6 +45,7 @@ type Scenario struct {
 	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
 	Flows     int   // of all tenants together, in each direction
 	NewFlows  int   // of all tenants together: so many end each second, and new ones take their places
+	Rules     int   // security rules of each tenant port in each direction; the last one allows everything
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int
 }
@@ -56,7 +57,7 @@ func (s *Scenario) Label() string {
 		on   bool
 		what string
 	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"}, {s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)},
-		{s.NewFlows > 0, fmt.Sprintf("%d new flows/s", s.NewFlows)}} {
+		{s.NewFlows > 0, fmt.Sprintf("%d new flows/s", s.NewFlows)}, {s.Rules > 0, fmt.Sprintf("%d rules", s.Rules)}} {
 		if v.on {
 			label += ", " + v.what
 		}

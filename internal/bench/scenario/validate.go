@@ -16,6 +16,7 @@ const (
 	maxSizes    = 64
 	maxFlows    = 1 << 24
 	maxNewFlows = 10_000_000
+	maxRules    = 60_000
 	maxRoutes   = 1000000 // as many fit into a message to the generator
 	maxTenants  = 64
 	maxWorkers  = 16 // rings of a memif
@@ -47,6 +48,7 @@ func (s *Scenario) Validate() error {
 		s.validatePath(),
 		s.validateSizes(),
 		inRange("flows", s.Flows, 1, maxFlows),
+		inRange("rules", s.Rules, 0, maxRules),
 		inRange("new flows per second", s.NewFlows, 0, maxNewFlows),
 		inRange("routes", s.Routes, 1, maxRoutes),
 		inRange("tenants", s.Tenants, 1, maxTenants),
@@ -55,6 +57,9 @@ func (s *Scenario) Validate() error {
 		if err != nil {
 			return err
 		}
+	}
+	if s.Rules > 0 && !s.Stateful {
+		return fmt.Errorf("%d rules, but nothing that remembers what they said; valid: 0, or stateful", s.Rules)
 	}
 	if s.Flows < s.Tenants {
 		return fmt.Errorf("%d flows do not reach %d tenants; valid: a flow for each tenant at least", s.Flows, s.Tenants)
