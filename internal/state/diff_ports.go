@@ -52,6 +52,10 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
 			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
 			less.Stateful, less.EgressRules, less.IngressRules = false, "", ""
+			less.EgressMeter, less.IngressMeter, less.Mirror = "", "", ""
+			if less.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH {
+				less.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_NONE
+			}
 			why = "its bridge gets another VRF"
 		}
 		if len(changed(less, have)) > 0 {
