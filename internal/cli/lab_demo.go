@@ -22,9 +22,10 @@ func newLabDemo(a *app) *cobra.Command {
 		func(ctx context.Context, _ []string) error { return a.demo(ctx, o, keep) })
 	cmd.Long = `Bring the lab '` + demoLab + `' up and measure, for MPLSoUDP, MPLSoGRE and VXLAN over IPv4 and over IPv6: loss and round trip of ping,
 rates of TCP and UDP with iperf3, the largest packet that gets through, and what the routers dropped and why. Then the
-same for a VXLAN bridge domain that is shared with the kernel's own VXLAN device on a third host.
+same for a VXLAN bridge domain that is shared with the kernel's own VXLAN device on a third host. At the end a guest gets
+security rules and a floating address.
 
-Exit code 1 when any ping is lost.`
+Exit code 1 when any ping is lost that should not be, or comes back that should not.`
 	labFlags(cmd, &o)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab up")
 	return cmd
@@ -123,6 +124,18 @@ func (a *app) demoTable(report lab.Report) error {
 	for _, r := range report.Rows {
 		for _, frame := range r.Wire {
 			fmt.Fprintln(a.stdout, "  "+frame)
+		}
+	}
+	fmt.Fprintln(a.stdout, "\nSecurity rules and address translation:")
+	for _, c := range report.Policy {
+		fmt.Fprintf(a.stdout, "  %s: %d of %d echoes came back\n", c.Text, c.Ping.Received, c.Ping.Sent)
+		for _, more := range []string{c.Flow, c.Error} {
+			if more != "" {
+				fmt.Fprintln(a.stdout, "    "+more)
+			}
+		}
+		if c.Drops != "none" {
+			fmt.Fprintln(a.stdout, "    dropped: "+c.Drops)
 		}
 	}
 	fmt.Fprintf(a.stdout, "\n%d paths measured in %.0f s.\n", len(report.Rows), report.Seconds)

@@ -46,12 +46,14 @@ func (r Row) OK() bool {
 type Report struct {
 	Lab     string  `json:"lab"`
 	Rows    []Row   `json:"rows"`
+	Policy  []Check `json:"policy"` // security rules and translation
 	Seconds float64 `json:"seconds"`
 }
 
 // OK says whether all rows are.
 func (r Report) OK() bool {
-	return len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return !row.OK() })
+	return len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return !row.OK() }) &&
+		len(r.Policy) > 0 && !slices.ContainsFunc(r.Policy, func(c Check) bool { return !c.OK() })
 }
 
 // Progress tells a demo's user what happens: Begin a row, Step within it, End it.
@@ -107,8 +109,10 @@ func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 			}
 		}
 	}
+	var err error
+	report.Policy, err = l.Policy(ctx)
 	report.Seconds = time.Since(begun).Seconds()
-	return report, nil
+	return report, err
 }
 
 // measure fills a row. It goes on after a step that failed: the others tell something too.

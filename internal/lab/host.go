@@ -99,12 +99,17 @@ func (l *Lab) Configure(ctx context.Context, u Underlay) error {
 }
 
 func (l *Lab) applyNode(ctx context.Context, h Host, u Underlay) (state.Count, error) {
+	return l.apply(ctx, h, l.Node(h, u))
+}
+
+// apply makes a host what the state says, through its file as corelane apply would.
+func (l *Lab) apply(ctx context.Context, h Host, node *state.State) (state.Count, error) {
 	path := filepath.Join(l.Dir(h), "node.yaml")
 	f, err := os.Create(path)
 	if err != nil {
 		return state.Count{}, err
 	}
-	err = state.Write(f, l.Node(h, u))
+	err = state.Write(f, node)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return state.Count{}, err
 	}
