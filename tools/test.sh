@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit
 parts=("$@")
 [ ${#parts[@]} != 0 ] || parts=(unit go contract packet system instructions fuzz sanitize)
 results=$PWD/build/test-results
-fuzz_seconds=${FUZZ_SECONDS:-10}
+fuzz_seconds=${FUZZ_SECONDS:-6}
 export PYTHONDONTWRITEBYTECODE=1
 export CORELANED=$PWD/bin/corelaned CORELANE=$PWD/bin/corelane
 

@@ -9,7 +9,7 @@
 #include "worker/punt.h"
 
 #define SLICES 1000         // of a walk
-#define SLICE_MIN 64        // flows
+#define SLICE_MIN 16        // flows; to look at one more often would only take its line from the worker that counts there
 #define SLICE_US 500        // a slice ends then, and the walk takes longer
 #define ENDING 32           // flows that are removed in one go
 #define GROW_BUCKETS 256    // moved in one go
