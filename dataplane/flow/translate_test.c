@@ -82,7 +82,7 @@ static void set_transport_sum(const struct flow_key *k, const struct shape *s, u
 	if (s->no_sum)
 		return;
 	for (i = 0; i < words; i++)
-		memcpy(pseudo + i * 4, k->family == 4 ? (const uint8_t *)&k->addr[0] + i * 4 : k->src6 + i * 4, 4);
+		memcpy(pseudo + i * 4, (const uint8_t *)k->addr + i * 4, 4);
 	put_be16(pseudo + 34, k->proto);
 	put_be16(pseudo + 38, s->len);
 	sum = k->proto == IPPROTO_ICMP ? 0 : router_sum(pseudo, sizeof(pseudo), 0);
