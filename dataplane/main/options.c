@@ -63,7 +63,7 @@ static void usage(void)
 	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
 	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; used as routes come)\n"
 	       "  --flows N            flows that can be kept at once, 1024 to 33554432 (default 524288; memory is taken when the\n"
-	       "                       first port keeps flows, 210 bytes each)\n"
+	       "                       first port keeps flows, 214 bytes each)\n"
 	       "  --router-mac MAC     of routed VXLAN (default: derived from the host and DIR)\n"
 	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
 	       "  --check              validate the options and exit\n"
