@@ -25,9 +25,7 @@ static struct flow_key without_ports(const struct flow_key *k)
 
 static struct slot *set_of(unsigned worker, const struct flow_key *k, uint32_t id)
 {
-	uint64_t hash = k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
-
-	return slots[worker][flow_crc((uint32_t)hash, id) % SETS];
+	return slots[worker][flow_crc((uint32_t)flow_key_hash(k), id) % SETS];
 }
 
 static bool same(const struct slot *s, const struct flow_key *k, uint32_t id, uint16_t now)

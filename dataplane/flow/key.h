@@ -87,6 +87,12 @@ static __rte_always_inline uint64_t flow_hash(const struct flow_key *k, const bo
 	return flow_hash_by(k, v6, flow_crc);
 }
 
+// Of either family.
+static inline uint64_t flow_key_hash(const struct flow_key *k)
+{
+	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
+}
+
 static __rte_always_inline bool flow_key_equal(const struct flow_key *a, const struct flow_key *b, const bool v6)
 {
 	uint64_t diff = (a->meta ^ b->meta) | (a->addr[0] ^ b->addr[0]);

@@ -35,11 +35,6 @@ static struct refused {
 static bool refusing[WORKER_MAX]; // anything is remembered
 static uint16_t last_refused[WORKER_MAX];
 
-static uint64_t hash_of(const struct flow_key *k)
-{
-	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
-}
-
 static bool too_fast(struct quota *q, uint32_t rate)
 {
 	uint32_t window = (uint32_t)((rte_rdtsc() - flow_tsc_start) / (flow_tsc_hz >> WINDOW_SHIFT));
@@ -82,14 +77,14 @@ const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *k
 		refusing[worker] = false;
 	if (likely(!refusing[worker]))
 		return NULL;
-	hash = hash_of(key);
+	hash = flow_key_hash(key);
 	r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
 	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS ? r->why : NULL;
 }
 
 void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now)
 {
-	uint64_t hash = hash_of(key);
+	uint64_t hash = flow_key_hash(key);
 
 	refusing[worker] = true;
 	last_refused[worker] = now;

@@ -26,11 +26,6 @@ struct flow_locked {
 	struct flow_bucket *lock[8];
 };
 
-static inline uint64_t flow_key_hash(const struct flow_key *k)
-{
-	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);
-}
-
 static inline void flow_spot_init(struct flow_spot *s, flow_entry_t entry)
 {
 	s->entry = entry;
