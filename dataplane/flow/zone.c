@@ -13,6 +13,7 @@ static uint16_t stateful_ports[1 << 16];
 static bool changed[1 << 16];
 static uint16_t waiting[1 << 16]; // zones that have changed
 static unsigned n_waiting;
+static bool all_changed;
 
 void flow_zone_changed(uint16_t zone)
 {
@@ -24,6 +25,12 @@ void flow_zone_changed(uint16_t zone)
 
 void flow_changes_take_effect(void)
 {
+	unsigned i;
+
+	for (i = 0; all_changed && i < RTE_DIM(flow_zones); i++)
+		if (flow_zones[i].stateful)
+			flow_zone_changed((uint16_t)i);
+	all_changed = false;
 	while (n_waiting > 0) {
 		uint16_t zone = waiting[--n_waiting], gen = (uint16_t)(flow_zones[zone].gen + 1);
 
@@ -34,11 +41,7 @@ void flow_changes_take_effect(void)
 
 void flow_all_changed(void)
 {
-	unsigned i;
-
-	for (i = 0; i < RTE_DIM(flow_zones); i++)
-		if (flow_zones[i].stateful)
-			flow_zone_changed((uint16_t)i);
+	all_changed = true; // thousands of next hops may go at once: the zones are walked once for all of them
 }
 
 // --- Ports. ---

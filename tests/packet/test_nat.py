@@ -106,8 +106,7 @@ def test_floating_from_outside(router, tenant, nat, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pool_gives_each_flow_a_port_of_its_own(router, tenant, nat, family):
-    nat("source", f"{'10.1.0.0/24' if family == 4 else 'fd00:1::/64'}", OUT[family], "--ports", "2000-2003") if False else \
-        nat("source", "10.1.0.0/24" if family == 4 else "fd00:1::/64", OUT[family], "--pool-ports", "2000-2003")
+    nat("source", "10.1.0.0/24" if family == 4 else "fd00:1::/64", OUT[family], "--pool-ports", "2000-2003")
     seen = {}
     for i in range(4):
         packet = udp_packet(family, G1, tenant, sport=7000 + i)

@@ -430,8 +430,8 @@ type Port struct {
 	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
 	Stateful     bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
-	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once, 0 = any number
-	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second, 0 = any number
+	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // flows at once while it is stateful, 0 = any number
+	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // new flows per second while it is stateful, 0 = any number
 	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
 	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
 	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
