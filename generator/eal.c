@@ -2,7 +2,6 @@
 #include "eal.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "base/cpu_list.h"
 #include "base/eal_init.h"
 #include "base/hugepages.h"
 #include "base/log.h"
@@ -17,23 +17,24 @@
 // The control thread and EAL's own stay off the router's CPU, and off the polling one where there are others.
 static int confine(const struct options *o, unsigned *main_cpu, struct error *err)
 {
-	cpu_set_t set, others;
-	unsigned i;
+	struct cpu_list set, others, one = {0};
+	int ret;
 
-	sched_getaffinity(0, sizeof(set), &set);
-	if (o->round_trip_cpu >= 0)
-		CPU_CLR((unsigned)o->round_trip_cpu, &set);
-	others = set;
-	CPU_CLR((unsigned)o->cpu, &others);
-	if (CPU_COUNT(&others) > 0)
+	cpu_list_get_affinity(0, &set);
+	if (o->round_trip_cpu >= 0) {
+		cpu_list_add(&one, (unsigned)o->round_trip_cpu);
+		set = cpu_list_without(&set, &one);
+	}
+	cpu_list_add(&one, (unsigned)o->cpu);
+	others = cpu_list_without(&set, &one);
+	if (!cpu_list_empty(&others))
 		set = others;
-	if (CPU_COUNT(&set) == 0)
+	if (cpu_list_empty(&set))
 		return error_set(err, EINVAL, "--round-trip-cpu", NULL, "another CPU", "is the only one that this process may use");
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
-		return error_set(err, errno, NULL, NULL, NULL, "cannot choose CPUs: %s", strerror(errno));
-	for (i = 0; i < CPU_SETSIZE && !CPU_ISSET(i, &set); i++)
-		;
-	*main_cpu = i;
+	ret = cpu_list_set_affinity(0, &set);
+	if (ret < 0)
+		return error_set(err, -ret, NULL, NULL, NULL, "cannot choose CPUs: %s", strerror(-ret));
+	*main_cpu = cpu_list_next(&set, 0);
 	return 0;
 }
 

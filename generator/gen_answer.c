@@ -127,6 +127,9 @@ void answer_total(struct api_call *call, const struct trial *t, Corelane__V1__Ge
 	out->stale = k->stale;
 	out->not_timed = k->not_timed;
 	out->checked = k->checked;
+	out->turns = t->turns;
+	out->turn_cycles = t->turn_cycles;
+	out->real_time = t->real_time;
 	out->wrong_frame = bytes_of(call, &k->wrong);
 	out->wrong_stream = api_strdup(call, k->wrong.stream != NULL ? k->wrong.stream->name : "");
 	out->foreign_frame = bytes_of(call, &k->strange);

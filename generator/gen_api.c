@@ -103,6 +103,8 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 		return error_set(err, EINVAL, "packets_per_second", NULL, "0 to 1e9", "is out of range");
 	if (in->verify > CORELANE__V1__GENERATOR_VERIFY__GENERATOR_VERIFY_NONE)
 		return error_set(err, EINVAL, "verify", NULL, "sample, all, none", "there is no such verification");
+	if (in->n_real_time > TRIAL_REAL_TIME)
+		return error_set(err, EINVAL, "real_time", NULL, "up to 16 threads", "are too many");
 	for (i = 0; i < profile.n_ports; i++)
 		if (!profile.ports[i]->ops->up(profile.ports[i]))
 			return error_set(err, ENOTCONN, "port", profile.ports[i]->cfg.name, NULL, "is not up");
@@ -112,8 +114,7 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 {
 	uint64_t ms = rte_get_tsc_hz() / 1000;
-
-	return (struct trial_plan){
+	struct trial_plan plan = {
 		.duration = in->duration_ms * ms,
 		.window = (in->window_ms ? in->window_ms : 200) * ms,
 		.drain = (in->drain_ms ? in->drain_ms : 100) * ms,
@@ -123,7 +124,13 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 		.burst = in->burst ? in->burst : 1,
 		.verify = (enum verify)in->verify,
 		.latency = in->latency,
+		.share = in->share,
+		.n_real_time = (unsigned)in->n_real_time,
 	};
+
+	if (in->n_real_time > 0)
+		memcpy(plan.real_time, in->real_time, in->n_real_time * sizeof(plan.real_time[0]));
+	return plan;
 }
 
 static int begin(const Corelane__V1__GeneratorTrial *in, struct error *err)

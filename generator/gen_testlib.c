@@ -61,6 +61,13 @@ void header_udp(struct test_header *h, uint16_t destination, uint16_t sum)
 	put(h, b, sizeof(b));
 }
 
+void header_tcp_syn(struct test_header *h)
+{
+	uint8_t b[20] = {[12] = 0x50, [13] = 2};
+
+	put(h, b, sizeof(b));
+}
+
 void header_vxlan(struct test_header *h, uint32_t vni)
 {
 	uint8_t b[8] = {8};
@@ -165,6 +172,8 @@ static const char *carried_wrong(uint8_t proto, const uint8_t *p, uint32_t n, co
 {
 	if (proto == 47)
 		return be(p, 4) == 0x8847 ? mpls_wrong(p + 4, n - 4) : "GRE";
+	if (proto == 6)
+		return n >= 20 && p[12] == 0x50 && p[13] == 2 ? NULL : "TCP";
 	return proto == 17 ? udp_wrong(p, n, addresses, n_addresses) : "IP protocol";
 }
 

@@ -25,6 +25,7 @@ struct test_header {
 void header_ether(struct test_header *h, uint16_t type);
 void header_ip(struct test_header *h, bool ipv6, uint8_t proto); // becomes the inner one
 void header_udp(struct test_header *h, uint16_t destination, uint16_t sum);
+void header_tcp_syn(struct test_header *h);
 void header_vxlan(struct test_header *h, uint32_t vni);
 void header_gre(struct test_header *h);
 void header_mpls(struct test_header *h, uint32_t label);

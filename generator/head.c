@@ -7,11 +7,13 @@
 
 #include <rte_ether.h>
 #include <rte_ip.h>
+#include <rte_tcp.h>
 #include <rte_udp.h>
 
 #define IP4 (uint16_t)sizeof(struct rte_ipv4_hdr)
 #define IP6 (uint16_t)sizeof(struct rte_ipv6_hdr)
 #define UDP (uint16_t)sizeof(struct rte_udp_hdr)
+#define TCP (uint16_t)sizeof(struct rte_tcp_hdr)
 
 uint8_t pattern[FRAME_MAX + HEAD_MAX];
 
@@ -72,22 +74,24 @@ static void find_outer(struct layout *l, const uint8_t *header, size_t n)
 
 static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, struct error *err)
 {
-	bool six;
+	bool six, tcp;
 	uint16_t ip;
 
 	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
 		return refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header", "is outside of it");
 	six = header[inner] >> 4 == 6;
 	ip = six ? IP6 : IP4;
-	if ((!six && header[inner] != 0x45) || inner + ip + UDP != n || header[inner + (six ? 6 : 9)] != IPPROTO_UDP)
+	tcp = header[inner + (six ? 6 : 9)] == IPPROTO_TCP;
+	if ((!six && header[inner] != 0x45) || inner + ip + (tcp ? TCP : UDP) != n ||
+	    (!tcp && header[inner + (six ? 6 : 9)] != IPPROTO_UDP))
 		return refuse(err, "streams.inner_offset", inner,
-			      "an IPv4 or IPv6 header without options, then UDP, the header's last",
+			      "an IPv4 or IPv6 header without options, then UDP or TCP, the header's last",
 			      "is not the innermost IP header");
 	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .ipv6 = six};
 	l->source = (uint16_t)(inner + (six ? 20 : 12));
 	l->destination = (uint16_t)(inner + ip - 4);
 	l->ip_sum = six ? 0 : (uint16_t)(inner + 10);
-	if (get_be(header + inner + ip + 6) != 0)
+	if (!tcp && get_be(header + inner + ip + 6) != 0)
 		l->udp_sum = (uint16_t)(inner + ip + 6);
 	return 0;
 }

@@ -34,9 +34,8 @@ static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 	return sum ? sum : 0xffff; // 0 would say that there is none
 }
 
-// p: where the source address begins. The header ends with UDP, and there are no options: all else is at fixed distances.
-// Returns where the probe is.
-static __rte_always_inline uint8_t *put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6, bool with_sum)
+// p: where the source address begins. There are no options: all else is at fixed distances.
+static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6, bool with_sum)
 {
 	uint8_t *destination = p + (ipv6 ? 16 : 4);
 
@@ -46,7 +45,6 @@ static __rte_always_inline uint8_t *put_flow(uint8_t *p, const struct head *h, c
 		put16(p - 2, ~fold((uint32_t)h->ip_sum + w->address_sum));
 	if (with_sum)
 		put16(destination + 10, udp_sum(h->udp_sum, w));
-	return destination + 12;
 }
 
 // The outer checksum covers what has just been put in.
@@ -106,7 +104,7 @@ static __rte_always_inline void build(struct stream *s, struct frame *frames, un
 				      unsigned lines, bool one, bool ipv6)
 {
 	uint16_t turn = turn_of(s, s->at, s->sequence), copy = lines ? lines * 64 : s->copy, at;
-	uint16_t source = s->layout.source, entropy = s->layout.entropy;
+	uint16_t source = s->layout.source, entropy = s->layout.entropy, size = s->layout.size;
 	struct probe_maker maker = probe_maker(base, s->sequence, time);
 	const struct flow *w = &s->flows[s->at], *last = &s->flows[s->n_flows - 1];
 	const struct head *h = &s->heads[s->turns[0]];
@@ -114,7 +112,7 @@ static __rte_always_inline void build(struct stream *s, struct frame *frames, un
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		uint8_t *data = frames[i].data, *probe;
+		uint8_t *data = frames[i].data;
 
 		for (at = 0; at < copy; at += 64)
 			prefetch_write(frames[i + PORT_AHEAD].data + at);
@@ -124,12 +122,12 @@ static __rte_always_inline void build(struct stream *s, struct frame *frames, un
 		}
 		for (at = 0; at < copy; at += 64)
 			move64(data + at, h->bytes + at);
-		probe = put_flow(data + source, h, w, ipv6, with_sum);
+		put_flow(data + source, h, w, ipv6, with_sum);
 		if (entropy)
 			put16(data + entropy, w->entropy);
 		if (unlikely(outer_sum))
 			put_outer_sum(data, &s->layout, h, w);
-		probe_write(&maker, probe, (uint32_t)(w - s->flows));
+		probe_write(&maker, data + size, (uint32_t)(w - s->flows));
 		frames[i].length = h->size;
 		if (unlikely(w++ == last)) {
 			w = s->flows;

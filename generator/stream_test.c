@@ -106,6 +106,20 @@ static void plain_packets(void **state)
 	assert_header(&six_sum, "IPv6 with UDP checksum");
 }
 
+static void tcp(void **state)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		struct test_header h = {0};
+
+		header_ether(&h, i ? 0x86dd : 0x800);
+		header_ip(&h, i, 6);
+		header_tcp_syn(&h);
+		assert_header(&h, i ? "IPv6 with TCP" : "IPv4 with TCP");
+	}
+}
+
 static struct test_header underlay(bool ipv6, uint8_t proto)
 {
 	struct test_header h = {0};
@@ -290,13 +304,10 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_packets),
-		cmocka_unit_test(packets_in_tunnels),
-		cmocka_unit_test(tunnels_with_an_outer_checksum),
-		cmocka_unit_test(sizes_in_turn),
-		cmocka_unit_test(frames_that_were_not_sent),
-		cmocka_unit_test(sequence_numbers_wrap),
-		cmocka_unit_test(flows_keep_to_their_queue),
+		cmocka_unit_test(plain_packets),         cmocka_unit_test(tcp),
+		cmocka_unit_test(packets_in_tunnels),    cmocka_unit_test(tunnels_with_an_outer_checksum),
+		cmocka_unit_test(sizes_in_turn),         cmocka_unit_test(frames_that_were_not_sent),
+		cmocka_unit_test(sequence_numbers_wrap), cmocka_unit_test(flows_keep_to_their_queue),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -2,6 +2,8 @@
 // The polling loop of a trial: windows in which frames are due, pauses between them, and the wait for stragglers.
 #include "trial.h"
 
+#include <sched.h>
+
 #include <rte_pause.h>
 
 #include "poll.h"
@@ -40,6 +42,18 @@ static int stopped(const struct trial *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED);
 }
 
+// Whatever else polls on this CPU does so now.
+static uint64_t give_turn(struct trial *t, uint64_t now)
+{
+	uint64_t end;
+
+	sched_yield();
+	end = rte_rdtsc();
+	t->turns++;
+	t->turn_cycles += end - now;
+	return end;
+}
+
 // One turn; frames are due when sending. Returns the time at its end.
 static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint64_t now, bool sending)
 {
@@ -54,7 +68,9 @@ static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint
 	end = rte_rdtsc();
 	if (moved > 0)
 		w->busy += end - now;
-	else
+	if (t->plan.share)
+		return give_turn(t, end);
+	if (moved == 0)
 		rte_pause();
 	return end;
 }
@@ -132,8 +148,25 @@ int trial_init(struct trial *t, uint8_t number)
 	t->sink.latency = t->plan.latency;
 	t->sink.age = clock_stamp(&t->sink.clock, t->sink.clock.hz); // a second
 	t->paced = t->plan.packets_per_second > 0;
-	t->away = t->sink.clock.hz / 1000000 * AWAY_US;
+	t->away = t->sink.clock.hz / 1000000 * (t->plan.share ? AWAY_SHARED_US : AWAY_US);
 	return send_init(t);
+}
+
+// The generator's own first when they get it and last when they lose it: it has to run to give and to take it.
+static void set_priorities(struct trial *t, int policy)
+{
+	struct sched_param param = {.sched_priority = policy == SCHED_FIFO};
+	unsigned i;
+
+	if (t->plan.n_real_time == 0)
+		return;
+	if (policy == SCHED_FIFO)
+		sched_setscheduler(0, policy, &param);
+	for (i = 0; i < t->plan.n_real_time; i++)
+		if (sched_setscheduler(t->plan.real_time[i], policy, &param) == 0 && policy == SCHED_FIFO)
+			t->real_time++;
+	if (policy != SCHED_FIFO)
+		sched_setscheduler(0, policy, &param);
 }
 
 void trial_run(struct trial *t)
@@ -141,6 +174,7 @@ void trial_run(struct trial *t)
 	struct stream_count before;
 	struct window w;
 
+	set_priorities(t, SCHED_FIFO);
 	t->start = rte_rdtsc();
 	do {
 		w = (struct window){0};
@@ -154,6 +188,7 @@ void trial_run(struct trial *t)
 		t->total.busy += w.busy;
 	} while (goes_on(t));
 	wait_for_frames(t, t->plan.drain, true);
+	set_priorities(t, SCHED_OTHER);
 	t->total.count = sum_counts(t);
 	t->total.cycles = t->active;
 	__atomic_store_n(&t->ended, true, __ATOMIC_RELEASE);

@@ -4,6 +4,7 @@
 
 #include "sink.h"
 
+#define TRIAL_REAL_TIME 16
 #define TRIAL_WINDOWS 1024 // windows that the control thread has not taken yet
 
 enum { TRIAL_STOP = 1, TRIAL_ABANDON }; // ABANDON: nobody wants the total
@@ -15,6 +16,9 @@ struct trial_plan {
 	uint32_t burst;
 	enum verify verify;
 	bool latency;
+	bool share;                     // the CPU, with something else that polls
+	int real_time[TRIAL_REAL_TIME]; // threads that get real-time priority
+	unsigned n_real_time;
 };
 
 struct window {
@@ -40,11 +44,13 @@ struct trial {
 	int stop; // TRIAL_...
 	// gen-poll.
 	bool paced;
-	uint64_t start, active; // active: cycles in which frames were due, before this window
-	uint64_t away;          // cycles: a gap that is longer is one in which gen-poll did not run
-	uint64_t last_sent;     // active, when frames were last sent
-	uint64_t last_seen;     // TSC, when frames were last received
-	unsigned blind;         // polls in which frames are not timed
+	uint64_t turns, turn_cycles; // of others on this CPU
+	unsigned real_time;          // threads that got it
+	uint64_t start, active;      // active: cycles in which frames were due, before this window
+	uint64_t away;               // cycles: a gap that is longer is one in which gen-poll did not run
+	uint64_t last_sent;          // active, when frames were last sent
+	uint64_t last_seen;          // TSC, when frames were last received
+	unsigned blind;              // polls in which frames are not timed
 	struct send_state *send;
 };
 
@@ -65,7 +71,8 @@ static inline uint64_t rest_of(const struct trial *t, const struct gen_port *p)
 }
 
 #define AWAY_US 20
-#define LATE_MS 1 // frames that are due for longer are not sent
+#define AWAY_SHARED_US 1000 // of others' turns some are long
+#define LATE_MS 1           // frames that are due for longer are not sent
 
 int send_init(struct trial *t); // -ENOMEM
 // Sends what is due after so many cycles in which frames were due. Returns how many frames.

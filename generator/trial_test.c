@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole trials: from a profile over real rings through a router to the counters. Routers with faults: fault_test.c.
+#include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "gen_router.h"
 #include "poll.h"
@@ -79,6 +83,28 @@ static void every_frame_comes_back(void **state)
 	t = router_run(&plan, across); // and once more, from where it was
 	assert_int_equal(total(t)->received, PACKETS);
 	assert_clean(t);
+}
+
+// Something else that polls has its turn after each poll.
+static void the_cpu_is_shared(void **state)
+{
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct trial *t;
+
+	connect_one(stream(false, 64, 1000));
+	t = router_run(&plan, across);
+	assert_int_equal(t->turns, 0);
+	plan.share = true;
+	plan.real_time[0] = (int)syscall(SYS_gettid);
+	plan.real_time[1] = INT_MAX; // there is none
+	plan.n_real_time = 2;
+	t = router_run(&plan, across);
+	assert_int_equal(t->real_time, geteuid() == 0); // others may not
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	assert_int_equal(total(t)->received, PACKETS);
+	assert_clean(t);
+	assert_true(t->turns > 0 && t->turn_cycles > 0);
+	assert_true(t->away == router_ms(1));
 }
 
 static void sizes_in_turn_both_ways(void **state)
@@ -313,9 +339,9 @@ static void ports_that_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_frame_comes_back), TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),  TEST(bursts_have_gaps),
-		TEST(a_full_ring_is_told),    TEST(stragglers_are_stale),    TEST(flows_come_and_go), TEST(server_and_client),
-		TEST(a_peer_that_goes),       TEST(ports_that_stay),
+		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),   TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
+		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told), TEST(stragglers_are_stale),    TEST(flows_come_and_go),
+		TEST(server_and_client),      TEST(a_peer_that_goes),    TEST(ports_that_stay),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

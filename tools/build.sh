@@ -21,7 +21,7 @@ version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 cli=github.com/corelane/corelane/internal/cli
 tools/go-build.sh -buildvcs=false -trimpath -ldflags "-X $cli.Version=$version -X $cli.Commit=$commit" -o bin/ ./cmd/...
 # A running program keeps its file: the new one takes its name, not its place.
-for program in dataplane/corelaned generator/corelane-gen tests/perf/corelane-flow-bench; do
+for program in dataplane/corelaned generator/corelane-gen tests/perf/corelane-flow-bench tests/perf/corelane-scale-bench; do
   target=bin/${program##*/}
   cmp -s "build/$program" "$target" || { cp "build/$program" bin/.new && mv bin/.new "$target"; }
 done

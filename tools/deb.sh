@@ -16,11 +16,11 @@ install -D -m 644 packaging/corelane.default "$stage/etc/default/corelane"
 rm -f "$stage/usr/share/corelane/corelane.default"
 rmdir "$stage/usr/share/corelane"
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
-strip --strip-unneeded "$stage"/usr/bin/corelaned "$stage"/usr/bin/corelane-gen "$stage"/usr/bin/corelane-flow-bench
+strip --strip-unneeded "$stage"/usr/bin/corelaned "$stage"/usr/bin/corelane-gen "$stage"/usr/bin/corelane-flow-bench "$stage"/usr/bin/corelane-scale-bench
 
 mkdir "$work/debian" "$stage/DEBIAN"
 printf 'Source: corelane\n\nPackage: corelane\nArchitecture: any\n' >"$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O stage/usr/bin/corelaned stage/usr/bin/corelane-gen stage/usr/bin/corelane-flow-bench | sed 's/^shlibs:Depends=//')
+depends=$(cd "$work" && dpkg-shlibdeps -O stage/usr/bin/corelaned stage/usr/bin/corelane-gen stage/usr/bin/corelane-flow-bench stage/usr/bin/corelane-scale-bench | sed 's/^shlibs:Depends=//')
 
 cat >"$stage/DEBIAN/control" <<EOF
 Package: corelane

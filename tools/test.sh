@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit
 parts=("$@")
 [ ${#parts[@]} != 0 ] || parts=(unit go contract packet system instructions fuzz sanitize)
 results=$PWD/build/test-results
-fuzz_seconds=${FUZZ_SECONDS:-6}
+fuzz_seconds=${FUZZ_SECONDS:-4}
 export PYTHONDONTWRITEBYTECODE=1
 export CORELANED=$PWD/bin/corelaned CORELANE=$PWD/bin/corelane
 
@@ -51,15 +51,17 @@ run_contract() {
   return $status
 }
 
-run_pytest() { # DIRECTORY [SUITE]
-  /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/$part.$(basename "$1")${2:-}.xml" "$1"
+workers_apart=(--ignore=tests/packet/test_worker.py --ignore=tests/packet/test_workers.py)
+
+run_pytest() { # DIRECTORY [SUITE [ARGUMENT...]]
+  /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/$part.$(basename "$1")${2:-}.xml" "${@:3}" "$1"
 }
 
-# All of it twice: routed tenant ports without flows, and with.
+# Routed tenant ports without flows, and with; workers have nothing to do with that.
 run_packet() {
   local status=0
   run_pytest tests/packet || status=1
-  CORELANE_STATEFUL=1 run_pytest tests/packet .stateful || status=1
+  CORELANE_STATEFUL=1 run_pytest tests/packet .stateful "${workers_apart[@]}" || status=1
   return $status
 }
 
@@ -139,7 +141,8 @@ run_sanitize() (
   status=0
   run_unit build-asan || status=1
   if [ -d tests/packet ]; then
-    CORELANE_STATEFUL=1 run_pytest tests/packet || status=1 # more of the code than without
+    # Stateful: more of the code than without. What workers do beside each other is handover_test's, which has just run.
+    CORELANE_STATEFUL=1 run_pytest tests/packet "" "${workers_apart[@]}" || status=1
   fi
   run_races || status=1
   return $status
@@ -151,7 +154,7 @@ run_races() {
   [ -d build-tsan ] || CC=clang meson setup build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false \
     -Dc_args=-DRTE_FORCE_INTRINSICS >/dev/null || return 1
   ninja -C build-tsan dataplane/$name || return 1
-  TSAN_OPTIONS=halt_on_error=1 build-tsan/dataplane/$name || status=1
+  TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.txt" build-tsan/dataplane/$name || status=1
   [ $status = 0 ] || result="<failure message='see above'/>"
   echo "<testsuite><testcase classname='races' name='$name'>$result</testcase></testsuite>" >"$results/sanitize.races.xml"
   return $status

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp_input: answers guests that ask for their gateway, in place. What concerns neighbours, and all ARP of the underlay, goes
-// to the control plane; what guests ask each other goes to their bridge.
-// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, bridge_input.
+// to the control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share, bridge_input.
 #include "arp/answer.h"
 #include "arp/arp_packet.h"
 #include "base/rcu.h"
@@ -9,7 +9,7 @@
 #include "port/registry.h"
 #include "worker/punt.h"
 
-enum { TX = 1, PUNT, BRIDGE };
+enum { TX = 1, PUNT, SHARE, BRIDGE };
 
 DROP_REASON(arp_malformed,
 	    "The ARP packet is truncated, not about Ethernet and IPv4, neither request nor reply, or its sender is no host.");
@@ -46,6 +46,17 @@ static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const s
 	return TX;
 }
 
+// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+static inline edge_t fabric(struct rte_mbuf *m, const struct rte_arp_hdr *arp, const struct port_fwd *f)
+{
+	const struct ip_addr target = ip4_addr(arp->arp_data.arp_tip);
+
+	to_master(m);
+	if (!f->host || (arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) && answer_is_own(f, &target)))
+		return PUNT;
+	return SHARE;
+}
+
 static inline edge_t arp_one(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
@@ -53,7 +64,7 @@ static inline edge_t arp_one(struct rte_mbuf *m)
 
 	if (unlikely(f == NULL || arp == NULL))
 		return drop(m, arp_malformed);
-	return f->role == PORT_FABRIC ? to_master(m) : tenant(m, arp, f);
+	return f->role == PORT_FABRIC ? fabric(m, arp, f) : tenant(m, arp, f);
 }
 
 static uint16_t arp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -61,4 +72,4 @@ static uint16_t arp_input(struct rte_graph *graph, struct rte_node *node, void *
 	return node_each(graph, node, objs, n, arp_one);
 }
 
-NODE(arp_input, arp_input, [TX] = "port_tx", [PUNT] = "punt", [BRIDGE] = "bridge_input");
+NODE(arp_input, arp_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [BRIDGE] = "bridge_input");

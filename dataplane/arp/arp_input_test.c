@@ -156,12 +156,36 @@ static void batches(void **state)
 	assert_int_equal(sent, 170);
 }
 
+static void assert_shared(struct rte_mbuf *m)
+{
+	assert_string_equal(node_test_one("arp_input", m), "host_share");
+	assert_int_equal(meta(m)->out_port, PUNT_ARP);
+	rte_pktmbuf_free(m);
+}
+
+static void shared_with_the_kernel(void **state)
+{
+	port_fwds[FABRIC]->host = 9;
+	assert_shared(fixture_arp(FABRIC, REQUEST, GUEST, "192.0.2.2", ALL, "192.0.2.9"));
+	assert_shared(fixture_arp(FABRIC, REQUEST, GUEST, "0.0.0.0", ALL, "192.0.2.9"));
+	assert_shared(fixture_arp(FABRIC, REQUEST, GUEST, "192.0.2.2", ALL, "192.0.2.2"));
+	assert_shared(fixture_arp(FABRIC, REPLY, GUEST, "192.0.2.2", "02:00:00:00:00:01", "192.0.2.1"));
+	assert_punted(fixture_arp(FABRIC, REQUEST, GUEST, "192.0.2.2", ALL, "192.0.2.1")); // the router's own
+	assert_dropped(fixture_arp(FABRIC, 3, GUEST, "192.0.2.2", ALL, "192.0.2.9"), "arp_malformed");
+	port_fwds[FABRIC]->host = 0;
+	assert_punted(fixture_arp(FABRIC, REQUEST, GUEST, "192.0.2.2", ALL, "192.0.2.9"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gateway, fixture_reset), cmocka_unit_test_setup(others, fixture_reset),
-		cmocka_unit_test_setup(proxy, fixture_reset),   cmocka_unit_test_setup(spoofed, fixture_reset),
-		cmocka_unit_test_setup(punted, fixture_reset),  cmocka_unit_test_setup(malformed, fixture_reset),
+		cmocka_unit_test_setup(shared_with_the_kernel, fixture_reset),
+		cmocka_unit_test_setup(gateway, fixture_reset),
+		cmocka_unit_test_setup(others, fixture_reset),
+		cmocka_unit_test_setup(proxy, fixture_reset),
+		cmocka_unit_test_setup(spoofed, fixture_reset),
+		cmocka_unit_test_setup(punted, fixture_reset),
+		cmocka_unit_test_setup(malformed, fixture_reset),
 		cmocka_unit_test_setup(batches, fixture_reset),
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nd_input: answers guests that look for their gateway, in place. What concerns neighbours, and what the underlay asks, goes to the
-// control plane; what guests ask each other goes to their bridge.
-// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, bridge_input.
+// control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share, host_output, bridge_input.
 #include "arp/answer.h"
 #include "arp/nd_packet.h"
 #include "base/rcu.h"
@@ -9,7 +9,7 @@
 #include "port/registry.h"
 #include "worker/punt.h"
 
-enum { TX = 1, PUNT, BRIDGE };
+enum { TX = 1, PUNT, SHARE, HOST, BRIDGE };
 
 DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), a wrong "
 			  "checksum, options that do not fit or addresses that make no sense.");
@@ -59,9 +59,20 @@ static inline edge_t router_message(struct rte_mbuf *m, const struct port_fwd *f
 {
 	if (f->role == PORT_TENANT && meta(m)->bridge != UINT16_MAX && type == ND_ROUTER_SOLICIT)
 		return BRIDGE; // a guest of the bridge may be a router
+	if (f->host)           // the kernel may listen to routers, or be one
+		return HOST;
 	if (type == ND_ROUTER_SOLICIT)
 		return drop(m, nd_router_solicit_ignored);
 	return type == ND_ROUTER_ADVERT ? drop(m, nd_router_advert_ignored) : drop(m, nd_redirect_ignored);
+}
+
+// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+static inline edge_t fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+{
+	const struct ip_addr target = ip6_addr(p->nd->target);
+
+	to_master(m);
+	return !f->host || (p->nd->type == ND_SOLICIT && answer_is_own(f, &target)) ? PUNT : SHARE;
 }
 
 static inline edge_t nd_one(struct rte_mbuf *m)
@@ -74,7 +85,7 @@ static inline edge_t nd_one(struct rte_mbuf *m)
 	if (p.nd->type != ND_SOLICIT && p.nd->type != ND_ADVERT)
 		return router_message(m, f, p.nd->type);
 	if (f->role == PORT_FABRIC)
-		return to_master(m);
+		return fabric(m, &p, f);
 	return p.nd->type == ND_SOLICIT ? tenant_solicit(m, &p, f) : tenant_advert(m, &p, f);
 }
 
@@ -83,4 +94,5 @@ static uint16_t nd_input(struct rte_graph *graph, struct rte_node *node, void **
 	return node_each(graph, node, objs, n, nd_one);
 }
 
-NODE(nd_input, nd_input, [TX] = "port_tx", [PUNT] = "punt", [BRIDGE] = "bridge_input");
+NODE(nd_input,
+     nd_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [HOST] = "host_output", [BRIDGE] = "bridge_input");

@@ -192,13 +192,32 @@ static void malformed(void **state)
 	}
 }
 
+static void shared_with_the_kernel(void **state)
+{
+	port_fwds[FABRIC]->host = 9;
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST), "host_share");
+	assert_edge(fixture_nd(FABRIC, ND_ADVERT, ND_SOLICITED, GUEST, "2001:db8::2", "2001:db8::1", "2001:db8::2", GUEST),
+		    "host_share");
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:1", "2001:db8::1", GUEST), "punt");
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "fe80::ff:fe00:1", "fe80::ff:fe00:1", GUEST), "punt");
+	assert_edge(fixture_nd(FABRIC, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL), "host_output");
+	assert_edge(fixture_nd(FABRIC, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL), "host_output");
+	port_fwds[FABRIC]->host = 0;
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST), "punt");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gateway, fixture_reset),   cmocka_unit_test_setup(padded, fixture_reset),
-		cmocka_unit_test_setup(no_room, fixture_reset),   cmocka_unit_test_setup(proxy, fixture_reset),
-		cmocka_unit_test_setup(bridge, fixture_reset),    cmocka_unit_test_setup(spoofed, fixture_reset),
-		cmocka_unit_test_setup(punted, fixture_reset),    cmocka_unit_test_setup(routers, fixture_reset),
+		cmocka_unit_test_setup(shared_with_the_kernel, fixture_reset),
+		cmocka_unit_test_setup(gateway, fixture_reset),
+		cmocka_unit_test_setup(padded, fixture_reset),
+		cmocka_unit_test_setup(no_room, fixture_reset),
+		cmocka_unit_test_setup(proxy, fixture_reset),
+		cmocka_unit_test_setup(bridge, fixture_reset),
+		cmocka_unit_test_setup(spoofed, fixture_reset),
+		cmocka_unit_test_setup(punted, fixture_reset),
+		cmocka_unit_test_setup(routers, fixture_reset),
 		cmocka_unit_test_setup(malformed, fixture_reset),
 	};
 

@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <time.h>
 
+#include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
+#define NAP_NS 20000
+
 struct deferred {
 	STAILQ_ENTRY(deferred) next;
-	uint64_t token;
+	uint64_t token, since; // TSC
 	void (*fn)(void *);
 	void *arg;
 };
@@ -56,6 +60,26 @@ void rcu_quiescent(unsigned reader)
 	rte_rcu_qsbr_quiescent(qsbr, reader);
 }
 
+void rcu_reader_rest(unsigned reader)
+{
+	rte_rcu_qsbr_thread_offline(qsbr, reader);
+}
+
+void rcu_reader_resume(unsigned reader)
+{
+	rte_rcu_qsbr_thread_online(qsbr, reader);
+}
+
+uint64_t rcu_token(void)
+{
+	return rte_rcu_qsbr_start(qsbr);
+}
+
+bool rcu_passed(uint64_t token)
+{
+	return rte_rcu_qsbr_check(qsbr, token, false) == 1;
+}
+
 void rcu_defer(void (*fn)(void *), void *arg)
 {
 	struct deferred *d = malloc(sizeof(*d));
@@ -67,6 +91,7 @@ void rcu_defer(void (*fn)(void *), void *arg)
 	}
 	d->fn = fn;
 	d->arg = arg;
+	d->since = rte_rdtsc();
 	d->token = rte_rcu_qsbr_start(qsbr);
 	STAILQ_INSERT_TAIL(&queue, d, next);
 	pending++;
@@ -87,6 +112,32 @@ void rcu_poll(void)
 unsigned rcu_pending(void)
 {
 	return pending;
+}
+
+uint64_t rcu_behind(unsigned reader)
+{
+	uint64_t passed = __atomic_load_n(&qsbr->qsbr_cnt[reader].cnt, __ATOMIC_ACQUIRE);
+	const struct deferred *d;
+
+	if (passed == __RTE_QSBR_CNT_THR_OFFLINE)
+		return 0;
+	STAILQ_FOREACH (d, &queue, next)
+		if (passed < d->token)
+			return rte_rdtsc() - d->since;
+	return 0;
+}
+
+bool rcu_wait(unsigned ms)
+{
+	static const struct timespec nap = {.tv_nsec = NAP_NS};
+	uint64_t token = rte_rcu_qsbr_start(qsbr), end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+
+	while (rte_rcu_qsbr_check(qsbr, token, false) == 0) {
+		if (rte_rdtsc() > end)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
 }
 
 void rcu_synchronize(void)

@@ -18,15 +18,28 @@
 int rcu_init(void);
 void rcu_fini(void); // runs what is still deferred
 
-// Readers: reader is the worker's id, below RCU_MAX_READERS.
+#define RCU_MASTER (RCU_MAX_READERS - 1) // the master, while it reads what workers free
+
+// Readers: reader is the worker's id, below RCU_MASTER, or RCU_MASTER.
 void rcu_reader_online(unsigned reader);
 void rcu_reader_offline(unsigned reader);
 void rcu_quiescent(unsigned reader);
+// Between these two a reader that is online reads nothing, and nobody waits for it.
+void rcu_reader_rest(unsigned reader);
+void rcu_reader_resume(unsigned reader);
+
+// Any thread: a moment, and whether every reader has passed a quiescent state since; neither waits. For memory that a reader gives back itself.
+uint64_t rcu_token(void);
+bool rcu_passed(uint64_t token);
 
 // Master thread only. fn(arg) runs on the master thread after all readers have passed.
 void rcu_defer(void (*fn)(void *arg), void *arg);
 void rcu_poll(void); // runs what has become due; called from the master's loop
 unsigned rcu_pending(void);
+uint64_t rcu_behind(unsigned reader); // TSC cycles since the oldest rcu_defer() that this reader has not passed, 0 = none
+
+// Master thread: sleeps until all readers have passed. False: one has not within this time.
+bool rcu_wait(unsigned ms);
 
 // Any thread that is not a reader: waits until all readers have passed. For libraries whose callbacks must not return
 // before nobody uses an object (rte_vhost).

@@ -4,17 +4,14 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "base/cpu_list.h"
+
 int thread_pin(pthread_t thread, unsigned cpu)
 {
-	size_t size = CPU_ALLOC_SIZE(cpu + 1);
-	cpu_set_t *set = CPU_ALLOC(cpu + 1);
-	int ret;
+	struct cpu_list l = {0};
 
-	if (set == NULL)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(cpu, size, set);
-	ret = -pthread_setaffinity_np(thread, size, set);
-	CPU_FREE(set);
-	return ret;
+	if (cpu >= CPU_LIST_MAX)
+		return -EINVAL;
+	cpu_list_add(&l, cpu);
+	return -pthread_setaffinity_np(thread, sizeof(l), (const cpu_set_t *)(const void *)&l);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fabric_input: what came from the underlay. Tunnels for this node go to their decapsulation, the rest to the local answers.
+// fabric_input: what came from the underlay. Tunnels for this node go to their decapsulation, the rest to the kernel where a host port
+// takes it, else to the local answers.
 // Reads: port.  Writes: l3, outer, tos, ttl.  Next: by protocol.
 #include <netinet/in.h>
 
@@ -12,7 +13,7 @@
 #include "ip/ip_header.h"
 #include "port/registry.h"
 
-enum { MPLSOUDP = 1, MPLSOGRE, VXLAN, LOCAL, ARP, ND };
+enum { MPLSOUDP = 1, MPLSOGRE, VXLAN, LOCAL, ARP, ND, HOST };
 
 DROP_REASON(fabric_truncated, "The frame from the underlay ends before its headers do.");
 DROP_REASON(fabric_vlan, "The frame's VLAN tag is not the one of the fabric port.");
@@ -38,7 +39,13 @@ static inline void trim(struct rte_mbuf *m, unsigned want)
 	}
 }
 
-static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, unsigned l4)
+// The router has no use for the packet: it is the kernel's, or given up.
+static inline edge_t not_mine(struct rte_mbuf *m, const struct port_fwd *f, const struct drop_reason *reason)
+{
+	return f->host ? HOST : drop_as(m, reason);
+}
+
+static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l4)
 {
 	static const edge_t edges[] = {[UNDERLAY_UDP_MPLS] = MPLSOUDP, [UNDERLAY_UDP_VXLAN] = VXLAN};
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
@@ -51,29 +58,50 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, unsigned 
 		return drop(m, fabric_bad_udp);
 	kind = underlay_udp[rte_be_to_cpu_16(udp->dst_port)];
 	if (unlikely(kind == UNDERLAY_UDP_NONE))
-		return drop(m, fabric_udp_port);
+		return not_mine(m, f, &drop_fabric_udp_port);
 	trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
 	return edges[kind];
 }
 
-static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, uint8_t proto, unsigned l3, unsigned l4)
+// A first fragment shows whether it is of a tunnel; the others have no ports, and the kernel knows what to do with them.
+static inline edge_t fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first, unsigned l4)
+{
+	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
+
+	if (proto == IPPROTO_GRE || (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) &&
+				     underlay_udp[rte_be_to_cpu_16(udp->dst_port)] != UNDERLAY_UDP_NONE))
+		return drop(m, fabric_fragment);
+	return not_mine(m, f, &drop_fabric_fragment);
+}
+
+static inline edge_t fragment6(struct rte_mbuf *m, const struct port_fwd *f, unsigned at)
+{
+	const struct rte_ipv6_fragment_ext *ext = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_fragment_ext *, at);
+
+	if (m->data_len < at + sizeof(*ext))
+		return drop(m, fabric_truncated);
+	return fragment(m, f, ext->next_header, !(ext->frag_data & RTE_BE16(0xfff8)), at + (unsigned)sizeof(*ext));
+}
+
+static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, uint8_t proto, unsigned l3,
+				 unsigned l4)
 {
 	md->outer = (uint16_t)(m->data_off + l3);
 	if (likely(proto == IPPROTO_UDP))
-		return udp_edge(m, md, l4);
+		return udp_edge(m, md, f, l4);
 	if (proto == IPPROTO_GRE) {
 		md->l3 = (uint8_t)l4;
 		return MPLSOGRE;
 	}
-	if (proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) {
+	if ((proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) && !f->host) {
 		md->l3 = (uint8_t)l3;
 		return LOCAL;
 	}
-	return drop(m, fabric_protocol);
+	return not_mine(m, f, &drop_fabric_protocol);
 }
 
-static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, unsigned l3)
+static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l3)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, l3);
 	unsigned hlen, len;
@@ -86,18 +114,18 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 		     len > m->pkt_len - l3 || !ip4_checksum_ok(ip)))
 		return drop(m, fabric_bad_header);
 	if (unlikely(!underlay_is_local4(ip->dst_addr)))
-		return drop(m, fabric_not_local);
+		return not_mine(m, f, &drop_fabric_not_local);
 	if (unlikely(ip4_martian_source(ip->src_addr) || underlay_is_local4(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->fragment_offset & RTE_BE16(0x3fff)))
-		return drop(m, fabric_fragment);
+		return fragment(m, f, ip->next_proto_id, !(ip->fragment_offset & RTE_BE16(0x1fff)), l3 + hlen);
 	trim(m, l3 + len);
 	md->tos = ip->type_of_service;
 	md->ttl = ip->time_to_live;
-	return by_protocol(m, md, ip->next_proto_id, l3, l3 + hlen);
+	return by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen);
 }
 
-static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, unsigned l3)
+static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l3)
 {
 	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, l3);
 	unsigned len;
@@ -112,16 +140,16 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 		return ND;
 	}
 	if (unlikely(!underlay_is_local6(ip->dst_addr)))
-		return drop(m, fabric_not_local);
+		return not_mine(m, f, &drop_fabric_not_local);
 	if (unlikely(ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr) ||
 		     underlay_is_local6(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->proto == IPPROTO_FRAGMENT))
-		return drop(m, fabric_fragment);
+		return fragment6(m, f, l3 + (unsigned)sizeof(*ip));
 	trim(m, l3 + len);
 	md->tos = ip_tos((const uint8_t *)ip);
 	md->ttl = ip->hop_limits;
-	return by_protocol(m, md, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
+	return by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
 }
 
 static inline edge_t fabric_one(struct rte_mbuf *m)
@@ -150,14 +178,14 @@ static inline edge_t fabric_one(struct rte_mbuf *m)
 	if (unlikely(!eth_same(&eth->dst_addr, &f->mac) && !rte_is_multicast_ether_addr(&eth->dst_addr)))
 		return drop(m, fabric_not_local_mac);
 	if (likely(type == RTE_BE16(RTE_ETHER_TYPE_IPV4)))
-		return fabric_ip4(m, md, l3);
+		return fabric_ip4(m, md, f, l3);
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
-		return fabric_ip6(m, md, l3);
+		return fabric_ip6(m, md, f, l3);
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP)) {
 		md->l3 = (uint8_t)l3;
 		return ARP;
 	}
-	return drop(m, fabric_unknown_type);
+	return not_mine(m, f, &drop_fabric_unknown_type);
 }
 
 static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -166,4 +194,4 @@ static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, voi
 }
 
 NODE(fabric_input, fabric_input, [MPLSOUDP] = "decap_mplsoudp", [MPLSOGRE] = "decap_mplsogre", [VXLAN] = "decap_vxlan",
-     [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input");
+     [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input", [HOST] = "host_output");

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "eth/underlay.h"
+#include "host/host.h"
 #include "main/router_fixture.h"
 
 #define HOST "02:00:00:00:0f:01"
@@ -258,13 +259,77 @@ static void vlans(void **state)
 	assert_dropped(m, "fabric_vlan");
 }
 
+// Once the kernel has a host port, it gets what is no tunnel.
+static void for_the_kernel(void **state)
+{
+	struct port_config c = {
+		.role = PORT_HOST, .kind = "tap", .name = "host0", .fabric = FABRIC0, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	struct packet p = v4;
+	struct rte_mbuf *m;
+	struct error err;
+
+	host_init();
+	assert_non_null(port_add(&c, &err));
+	assert_edge(proto(&v4, IPPROTO_ICMP), "host_output");
+	assert_edge(proto(&v6, IPPROTO_ICMPV6), "host_output");
+	assert_edge(proto(&v4, IPPROTO_TCP), "host_output");
+	assert_edge(proto(&v6, IPPROTO_TCP), "host_output");
+	assert_edge(udp(&v4, 53), "host_output");
+	assert_edge(udp(&v6, 53), "host_output");
+	assert_edge(udp(&v4, 6635), "decap_mplsoudp");
+	assert_edge(udp(&v6, 4789), "decap_vxlan");
+	assert_edge(proto(&v4, IPPROTO_GRE), "decap_mplsogre");
+	p.dst = "192.0.2.9"; // an address that only the kernel has
+	assert_edge(router_frame(FABRIC0, PORT, HOST, &p), "host_output");
+	p.dst = "255.255.255.255";
+	p.src = "0.0.0.0"; // DHCP
+	assert_edge(router_frame(FABRIC0, "ff:ff:ff:ff:ff:ff", HOST, &p), "host_output");
+	assert_edge(icmp6("ff02::1", "33:33:00:00:00:01", 130), "host_output");
+	m = router_frame(FABRIC0, PORT, HOST, &v4);
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = RTE_BE16(0x88cc);
+	assert_edge(m, "host_output");
+	// Not its own MAC, malformed, or another port's.
+	assert_dropped(router_frame(FABRIC0, "02:00:00:00:00:77", HOST, &v4), "fabric_not_local_mac");
+	m = proto(&v4, IPPROTO_TCP);
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 24) ^= 1;
+	assert_dropped(m, "fabric_bad_header");
+	m = tagged(FABRIC1, 100);
+	*rte_pktmbuf_mtod_offset(m, rte_be16_t *, 18 + 20 + 2) = RTE_BE16(53);
+	assert_dropped(m, "fabric_udp_port");
+}
+
+static void fragments_for_the_kernel(void **state)
+{
+	struct packet p = v4;
+	struct rte_mbuf *m;
+
+	p.frag = 0x2000; // a first one
+	assert_edge(udp(&p, 53), "host_output");
+	assert_dropped(udp(&p, 6635), "fabric_fragment");
+	p.frag = 5;
+	assert_edge(udp(&p, 6635), "host_output"); // its ports are not there
+	p.proto = IPPROTO_GRE;
+	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_fragment");
+	m = proto(&v6, IPPROTO_FRAGMENT);
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, 54), "\x11\0\0\x01\0\0\0\x07\0\0\x19\xeb", 12);
+	assert_dropped(m, "fabric_fragment");
+	m = proto(&v6, IPPROTO_FRAGMENT);
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, 54), "\x11\0\0\x01\0\0\0\x07\0\0\0\x35", 12);
+	assert_edge(m, "host_output");
+	m = proto(&v6, IPPROTO_FRAGMENT);
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, 54), "\x11\0\0\x08\0\0\0\x07\0\0\x19\xeb", 12);
+	assert_edge(m, "host_output");
+	assert_int_equal(port_del("host0", &(struct error){0}), 0);
+	assert_dropped(proto(&v4, IPPROTO_TCP), "fabric_protocol");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tunnels),  cmocka_unit_test(local),     cmocka_unit_test(neighbor_protocols),
-		cmocka_unit_test(not_ours), cmocka_unit_test(martians),  cmocka_unit_test(bad_ip),
-		cmocka_unit_test(bad_udp),  cmocka_unit_test(truncated), cmocka_unit_test(padding),
-		cmocka_unit_test(vlans),
+		cmocka_unit_test(tunnels),  cmocka_unit_test(local),          cmocka_unit_test(neighbor_protocols),
+		cmocka_unit_test(not_ours), cmocka_unit_test(martians),       cmocka_unit_test(bad_ip),
+		cmocka_unit_test(bad_udp),  cmocka_unit_test(truncated),      cmocka_unit_test(padding),
+		cmocka_unit_test(vlans),    cmocka_unit_test(for_the_kernel), cmocka_unit_test(fragments_for_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -1,39 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// The master walks over all flows about once a second, a slice per millisecond: ends those whose time is over, decides again those that
-// rest while what they were decided by has changed, and gives the memory of ended ones back after a grace period.
+// Each worker walks over its own chunks of flows about once a second, a slice between two walks of its graph: ends flows whose time is over,
+// decides those again that rest while what they were decided by has changed, and takes back what is past its grace period. The master
+// sees to what is no worker's: generations, growth, and the chunks of workers that have gone.
 #include <netinet/in.h>
 
 #include "flow/flow_private.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
-#include "worker/punt.h"
+#include "worker/worker.h"
 
-#define SLICES 1000         // of a walk
-#define SLICE_MIN 16        // flows; to look at one more often would only take its line from the worker that counts there
-#define SLICE_US 500        // a slice ends then, and the walk takes longer
-#define ENDING 32           // flows that are removed in one go
+#define SLICE_US 20 // a slice ends then; flows are handled in groups, so it may be some more
+#define SLICE_SHARE \
+	3 // so many times as long as a slice took, the next one waits: a walk over many flows takes longer than a second
+#define SLICE_GAP_US 1000   // and no longer than that, however few flows there are
+#define AHEAD 8             // flows
+#define SKIP 256            // chunks of others between two looks at the clock
 #define GROW_BUCKETS 256    // moved in one go
+#define HAND_OVER 256       // chunks that are looked at in one go
 #define CLOCKS_APART 8      // seconds that a worker's clock may be ahead: it looked later
 #define PRESSURE_PERCENT 85 // of the flows in use: half-open ones get less time from here on
 
-static uint32_t at = 1;
-static uint32_t dying; // list of what this slice ended
+static struct walker {  // of one worker
+	uint64_t next;  // when its next slice begins
+	uint64_t until; // chunks are due for the time until then
+	uint32_t due;   // chunks
+	uint32_t at;    // chunk
+	unsigned slot;  // in it, where the last slice was cut short
+} __rte_cache_aligned walkers[WORKER_MAX];
 
-// Out of the table; true: it was this caller who ended it.
-static bool end(struct flow *f)
+static uint32_t used_percent; // of the flows. Master: wo, workers: ro
+
+// Those that are still live. n <= FLOW_REMOVE / 2.
+static void end(struct flow *const *f, unsigned n)
 {
-	uint8_t live = FLOW_LIVE;
+	unsigned i, k = 0, worker = this_worker ? this_worker->id : QUOTA_MASTER;
+	flow_entry_t entries[FLOW_REMOVE];
 
-	if (!__atomic_compare_exchange_n(&f->state, &live, FLOW_ENDED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
-	flow_table_remove(flow_table, flow_entry(f, 0), flow_entry(f, 1));
-	flow_quota_return(f->owner);
-	return true;
+	for (i = 0; i < n; i++) {
+		uint8_t live = FLOW_LIVE;
+
+		if (!__atomic_compare_exchange_n(&f[i]->state, &live, FLOW_ENDING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		entries[k++] = flow_entry(f[i], 0);
+		entries[k++] = flow_entry(f[i], 1);
+	}
+	flow_table_remove(flow_table, entries, k);
+	for (i = 0; i < k; i += 2) {
+		struct flow *gone = flow_of(entries[i]);
+
+		flow_quota_return(worker, gone->owner);
+		__atomic_store_n(&gone->dir[0].gen, 0, __ATOMIC_RELAXED); // the owner of its chunk looks at it, however fresh it is
+		__atomic_store_n(&gone->state, FLOW_ENDED, __ATOMIC_RELEASE);
+	}
 }
 
 void flow_end(struct flow *f)
 {
-	end(f);
+	end(&f, 1);
 }
 
 static bool half_open(const struct flow *f)
@@ -44,11 +67,13 @@ static bool half_open(const struct flow *f)
 }
 
 // With fewer free flows half-open ones have less time: from all of it down to one second.
-static uint32_t patience(const struct flow *f, uint32_t timeout, uint32_t used_percent)
+static uint32_t patience(const struct flow *f, uint32_t timeout)
 {
-	if (used_percent < PRESSURE_PERCENT || !half_open(f))
+	uint32_t percent = __atomic_load_n(&used_percent, __ATOMIC_RELAXED);
+
+	if (percent < PRESSURE_PERCENT || !half_open(f))
 		return timeout;
-	timeout = timeout * (100 - RTE_MIN(used_percent, 100u)) / (100 - PRESSURE_PERCENT);
+	timeout = timeout * (100 - RTE_MIN(percent, 100u)) / (100 - PRESSURE_PERCENT);
 	return RTE_MAX(timeout, 1u);
 }
 
@@ -59,92 +84,175 @@ uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now)
 	return (uint16_t)(seen - now) < CLOCKS_APART ? 0 : (uint16_t)(now - seen);
 }
 
-static bool over(const struct flow *f, uint16_t now, uint32_t used_percent)
+static bool over(const struct flow *f, uint16_t now)
 {
-	uint32_t a = flow_idle(f, 0, now), b;
-
-	if (a <= 1) // no age is less: the other line can stay where it is in use
-		return false;
-	b = flow_idle(f, 1, now);
-	return RTE_MIN(a, b) > patience(f, flow_timeout(f), used_percent);
+	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > patience(f, flow_timeout(f));
 }
 
 static bool stale(const struct flow *f)
 {
-	return f->dir[0].gen != flow_zones[f->dir[0].key.zone].gen;
+	return f->dir[0].gen != __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_RELAXED);
 }
 
-// Those whose time is over, in groups: what their removal will touch is on its way before the first of them is removed.
-static struct flow *ending[ENDING];
-static unsigned n_ending;
+// --- A chunk. ---
 
-static void bury(struct flow *f)
+// Those that need a closer look; one line of each flow tells, and the others of these are on their way then. No age is less than a second.
+static uint64_t resting(const struct flow *first, uint64_t used, uint16_t now)
 {
-	f->state = FLOW_DYING;
-	f->next = dying;
-	dying = (uint32_t)(f - flows);
-}
-
-static void end_all(void)
-{
+	uint64_t look = 0;
 	unsigned i;
 
-	for (i = 0; i < n_ending; i++) {
-		end(ending[i]);
-		if (ending[i]->state == FLOW_ENDED)
-			bury(ending[i]);
+	for (i = 0; i < AHEAD; i++)
+		rte_prefetch0(&first[i]);
+	for (i = 0; i < FLOW_CHUNK; i++) {
+		const struct flow *f = &first[i];
+
+		rte_prefetch0(f + AHEAD);
+		if (!(used >> i & 1) || (flow_idle(f, 0, now) <= 1 && !stale(f)))
+			continue;
+		rte_prefetch0(&f->dir[1]);
+		rte_prefetch0(&f->state);
+		look |= 1ull << i;
 	}
-	n_ending = 0;
+	return look;
 }
 
-static void look_at(struct flow *f, uint16_t now, uint32_t used_percent)
+static bool has_to_end(struct flow *f, uint16_t now)
 {
 	uint8_t state = __atomic_load_n(&f->state, __ATOMIC_ACQUIRE);
 
-	if (state == FLOW_ENDED)
-		bury(f);
-	if (state != FLOW_LIVE || !(over(f, now, used_percent) || (stale(f) && !flow_decide_again(f, 0, NULL))))
-		return;
-	flow_table_prefetch(flow_table, &f->dir[0].key);
-	flow_table_prefetch(flow_table, &f->dir[1].key);
-	ending[n_ending++] = f;
-	if (n_ending == ENDING)
-		end_all();
+	if (state != FLOW_LIVE)
+		return state == FLOW_ENDED;
+	return over(f, now) || (stale(f) && !flow_decide_again(f, 0, NULL, false));
 }
 
-static void walk(uint32_t n, uint64_t until)
+static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 {
-	uint32_t range = flow_used_range(), capacity = flow_capacity(), used = flow_count();
-	uint32_t used_percent = (uint32_t)((uint64_t)used * 100 / capacity), i;
-	uint16_t now = (uint16_t)flow_now();
+	struct flow *f[FLOW_REMOVE / 2];
+	unsigned i, n;
 
-	for (i = 0; i < n; i++, at++) {
-		if (at >= range)
-			at = 1;
-		if (range == 1 || ((i & 63) == 63 && rte_rdtsc() > until))
-			break;
-		rte_prefetch0(&flows[RTE_MIN(at + 8, range - 1)].state);
-		rte_prefetch0(&flows[RTE_MIN(at + 8, range - 1)].dir[0].seen);
-		look_at(&flows[at], now, used_percent);
+	while (ends) {
+		for (n = 0; ends && n < RTE_DIM(f); ends &= ends - 1)
+			f[n++] = &first[__builtin_ctzll(ends)];
+		end(f, n);
+		for (i = 0; i < n; i++)
+			if (__atomic_load_n(&f[i]->state, __ATOMIC_ACQUIRE) == FLOW_ENDED) // else another worker is about to say so
+				flow_bury(worker, f[i]);
 	}
-	end_all();
+}
+
+// False: there was no time for all of it; the next slice begins there.
+static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
+{
+	struct flow *first = flow_chunk_first(w->at);
+	uint64_t look = resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now), ends = 0;
+	bool all = true;
+
+	for (; look && all; look &= look - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(look);
+		bool decided = stale(&first[i]);
+
+		if (has_to_end(&first[i], now))
+			ends |= 1ull << i;
+		if (decided && i + 1 < FLOW_CHUNK && rte_rdtsc() > until) {
+			w->slot = i + 1;
+			all = false;
+		}
+	}
+	end_all(worker, first, ends);
+	return all;
+}
+
+// --- A slice. ---
+
+// All chunks are due once a second; they are counted whether they are the worker's or not.
+static void become_due(struct walker *w, uint64_t tsc, uint32_t chunks)
+{
+	uint64_t passed = RTE_MIN(tsc - w->until, flow_tsc_hz), n = passed * chunks / flow_tsc_hz;
+
+	w->due = (uint32_t)RTE_MIN(w->due + n, (uint64_t)chunks);
+	w->until = n == chunks ? tsc : w->until + n * flow_tsc_hz / chunks;
+}
+
+static void walk(struct walker *w, unsigned worker, uint32_t chunks, uint64_t until)
+{
+	uint16_t now = (uint16_t)flow_now();
+	unsigned n = 0;
+	bool mine;
+
+	for (; w->due > 0; w->due--) {
+		if (w->at == 0 || w->at > chunks) {
+			w->at = 1;
+			w->slot = 0;
+		}
+		mine = flow_chunk_mine(worker, w->at);
+		if (mine && !walk_chunk(w, worker, now, until))
+			return;
+		w->at++;
+		w->slot = 0;
+		if ((mine || ++n % SKIP == 0) && rte_rdtsc() > until) {
+			w->due--;
+			return;
+		}
+	}
+}
+
+static void slice(struct walker *w, unsigned worker, uint64_t tsc)
+{
+	uint64_t start = rte_rdtsc(), us = flow_tsc_hz / 1000000, gap = us * SLICE_GAP_US;
+	uint32_t chunks = flow_chunks_used();
+
+	if (chunks > 0) {
+		become_due(w, tsc, chunks);
+		flow_reclaim(worker);
+		walk(w, worker, chunks, start + us * SLICE_US);
+		gap = w->due > 0 ? 0 : RTE_MIN(gap, flow_tsc_hz / chunks);
+	}
+	w->next = tsc + RTE_MAX((rte_rdtsc() - start) * SLICE_SHARE, gap);
+}
+
+void flow_age(unsigned worker, uint64_t tsc)
+{
+	struct walker *w = &walkers[worker];
+
+	if (unlikely(tsc >= w->next))
+		slice(w, worker, tsc);
+}
+
+// --- Master. ---
+
+// In turn, so that each gets some.
+static struct worker *heir(void)
+{
+	static uint32_t last;
+	struct worker *w, *next = NULL;
+
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (w->role == WORKER_FORWARDING && (next == NULL || (next->id <= last && w->id > last)))
+			next = w;
+	if (next)
+		last = next->id;
+	return next;
+}
+
+static void share_out(void)
+{
+	unsigned id, n = flow_pool_workers();
+
+	for (id = 0; id < n; id++) {
+		struct worker *w = worker_get(id) ? NULL : heir();
+
+		if (w)
+			flow_hand_over(id, w->id, HAND_OVER);
+	}
 }
 
 void flow_poll(void)
 {
-	static uint64_t last;
-	uint64_t start = rte_rdtsc(), passed = start - last;
-	uint64_t n = (uint64_t)flow_used_range() * passed / flow_tsc_hz; // as much as this share of a second is worth
-
 	flow_changes_take_effect();
 	if (flow_table == NULL)
 		return; // nobody keeps flows yet
-	if (last == 0 || n > flow_used_range())
-		n = flow_used_range();
-	last = start;
-	walk((uint32_t)RTE_MAX(n, (uint64_t)SLICE_MIN), start + flow_tsc_hz / 1000000 * SLICE_US);
-	if (dying != 0)
-		rcu_defer(flow_free_list, (void *)(uintptr_t)dying);
-	dying = 0;
+	__atomic_store_n(&used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
+	share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
 }

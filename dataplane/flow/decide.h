@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what a flow may do and where its packets go, from the tables as they are now. Changes nothing: workers ask it for new flows and
-// for those whose generation is over, the master for flows that rest, and `corelane flow explain` for packets that do not exist.
+// Decides what a flow may do and where its packets go, from the tables as they are now. Changes nothing and counts nothing: workers ask it for
+// new flows and for those whose generation is over, and `corelane flow explain` for packets that do not exist.
 #pragma once
 
 #include "flow/flow.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "flow/decide.h"
+#include "flow/extras.h"
 #include "flow/filter.h"
 #include "flow/flow_private.h"
 #include "main/api.h"
@@ -141,6 +142,31 @@ static void explain_rules(struct api_call *call, const char *side, uint16_t port
 		     v->denied ? "denied by default" : "allowed");
 }
 
+static void explain_names(struct api_call *call, const char *what, char *const *names, size_t n, Explanation *out)
+{
+	char text[4 * 34] = "";
+	size_t i, at = 0;
+
+	for (i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", names[i]);
+	if (n > 0)
+		step(call, out, "%s: %s", what, text);
+}
+
+static void explain_extras(struct api_call *call, uint16_t port, const struct flow_answer *a, Explanation *out)
+{
+	struct flow_side from = {port, a->egress.meter, a->egress.mirror}, to = {a->out_port, a->ingress.meter, a->ingress.mirror};
+	char **names;
+	size_t n = a->deny ? 0 : flow_meter_names(call, &from, &to, &names);
+
+	if (n > 0)
+		explain_names(call, "meters", names, n, out);
+	if (a->deny)
+		to = (struct flow_side){0}; // does not get it
+	n = flow_mirror_names(call, &from, &to, &names);
+	explain_names(call, "mirrors", names, n, out);
+}
+
 static void explain_decision(struct api_call *call, const struct flow_question *q, Explanation *out)
 {
 	const struct port_fwd *f = q->port ? port_fwds[q->port] : NULL;
@@ -156,6 +182,7 @@ static void explain_decision(struct api_call *call, const struct flow_question *
 	}
 	explain_rules(call, "egress", f && f->stateful ? q->port : 0, &a.egress, out);
 	explain_rules(call, "ingress", a.out_port, &a.ingress, out);
+	explain_extras(call, f && f->stateful ? q->port : 0, &a, out);
 	if (a.deny)
 		out->reason = api_strdup(call, a.deny->name);
 	out->action = a.deny ? CORELANE__V1__FLOW_ACTION__FLOW_ACTION_DENY : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;

@@ -49,26 +49,27 @@ static_assert(sizeof(struct flow_dir) == 64, "one cache line");
 enum flow_state {
 	FLOW_FREE,
 	FLOW_LIVE,
-	FLOW_ENDED, // out of the table; the master will see it
-	FLOW_DYING, // in its grace period
+	FLOW_ENDING, // somebody takes it out of the table
+	FLOW_ENDED,  // out of the table; the owner of its chunk will see it
+	FLOW_DYING,  // in its grace period, or not used since
 };
 enum flow_tcp { TCP_NONE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_ESTABLISHED, TCP_FIN_WAIT, TCP_CLOSING, TCP_CLOSED, TCP_STATES };
 
 struct flow {
 	struct flow_dir dir[2];
-	uint8_t state; // enum flow_state: the creator and the ager
+	uint8_t state; // enum flow_state: who makes it, who ends it, the owner of its chunk
 	uint8_t tcp;   // enum flow_tcp
 	uint8_t fin;   // a bit for each direction that has sent FIN
 	uint8_t spare;
-	uint16_t reason;           // drop reason while denied
-	uint16_t port[2];          // ids: where direction 0 comes in and goes out to; 0 = a tunnel
-	uint16_t owner;            // port whose quota it counts against
-	uint16_t meter[2];         // of those rules, for both directions together; the ports' own lie with the ports (port_fwd)
-	uint16_t mirror[2];        // of those rules
-	uint32_t rule[2];          // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
-	uint32_t nat;              // id of the rule that translates, 0 = none
-	uint32_t created;          // flow_now()
-	uint32_t next;             // of a list of ended flows
+	uint16_t reason;    // drop reason while denied
+	uint16_t port[2];   // ids: where direction 0 comes in and goes out to; 0 = a tunnel
+	uint16_t owner;     // port whose quota it counts against
+	uint16_t meter[2];  // of those rules, for both directions together; the ports' own lie with the ports (port_fwd)
+	uint16_t mirror[2]; // of those rules
+	uint32_t rule[2];   // ids of the rules that decided: of the sender's port and of the receiver's; 0 = the default
+	uint32_t nat;       // id of the rule that translates, 0 = none
+	uint32_t created;   // flow_now()
+	uint32_t unused;
 	uint32_t other_packets[2]; // counted by workers that are not dir[].owner, atomic
 	uint64_t other_bytes[2];
 } __rte_aligned(64);
@@ -131,9 +132,11 @@ void flow_alloc_prefetch(unsigned worker, unsigned n); // so many are about to b
 void flow_put_back(unsigned worker, struct flow *f);   // nobody else has seen it
 
 // --- Ends of flows. ---
-void flow_poll(void);                                                 // master, from its loop, each millisecond
+void flow_poll(void);                         // master, from its loop, each millisecond
+void flow_age(unsigned worker, uint64_t tsc); // each worker, between two walks of its graph: a slice of its own flows
 uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now); // seconds since the direction's last packet
-void flow_end(struct flow *f); // workers and master: out of the table now, reused after a grace period
+// Out of the table now, reused after a grace period. Workers, and the master while it is a reader (RCU_MASTER).
+void flow_end(struct flow *f);
 
 // --- Zones. ---
 void flow_zone_init(void);

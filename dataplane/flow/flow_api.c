@@ -4,18 +4,27 @@
 #include <stdio.h>
 
 #include "flow/decide.h"
+#include "flow/extras.h"
 #include "flow/filter.h"
 #include "flow/flow_private.h"
 #include "flow/tcp.h"
 #include "main/api.h"
 #include "port/registry.h"
 
+#define READ_AT_ONCE 1024
+
 typedef Corelane__V1__Flow PbFlow;
+
+static struct flow_side side(const struct flow *f, unsigned i)
+{
+	return (struct flow_side){f->port[i], f->meter[i], f->mirror[i]};
+}
 
 static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const struct flow *f, unsigned dir)
 {
 	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
 	const struct flow_dir *d = &f->dir[dir];
+	const struct flow_side from = side(f, dir), to = side(f, !dir);
 	struct ip_addr src = flow_source(&d->key), dst = flow_destination(&d->key);
 	struct vrf *v = vrf_get(d->key.zone);
 	char text[IP_TEXT];
@@ -31,6 +40,8 @@ static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const s
 	out->bytes = flow_bytes(f, dir);
 	out->worker = d->owner;
 	out->idle_seconds = flow_idle(f, dir, (uint16_t)flow_now());
+	out->n_meters = flow_meter_names(call, &from, &to, &out->meters);
+	out->n_mirrors = flow_mirror_names(call, &from, &to, &out->mirrors);
 	return out;
 }
 
@@ -73,6 +84,22 @@ static bool live(const struct flow *f)
 	return __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == FLOW_LIVE;
 }
 
+static int next(struct api_call *call, struct cursor *c, PbFlow *item)
+{
+	while (++c->at < flow_used_range()) {
+		struct flow *f = &flows[c->at];
+
+		if (c->at % READ_AT_ONCE == 0)
+			rcu_quiescent(RCU_MASTER);
+		if (live(f) && flow_filter_match(&c->filter, f)) {
+			flow_put(call, f, item);
+			c->given++;
+			return 1;
+		}
+	}
+	return 0;
+}
+
 static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__FlowFilter *in = req;
@@ -82,16 +109,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	if (ret < 0)
 		return ret;
 	c->begun = true;
-	while (++c->at < flow_used_range() && (in->limit == 0 || c->given < in->limit)) {
-		struct flow *f = &flows[c->at];
-
-		if (live(f) && flow_filter_match(&c->filter, f)) {
-			flow_put(call, f, item);
-			c->given++;
-			return 1;
-		}
-	}
-	return 0;
+	rcu_reader_online(RCU_MASTER); // while it is one, no flow becomes another
+	ret = in->limit == 0 || c->given < in->limit ? next(call, c, item) : 0;
+	rcu_reader_offline(RCU_MASTER);
+	return ret;
 }
 
 static void put_count(uint64_t n, Corelane__V1__FlowCount *out)
@@ -117,13 +138,17 @@ static int each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__Flow
 
 	if (ret < 0)
 		return ret;
+	rcu_reader_online(RCU_MASTER);
 	for (i = 1; i < flow_used_range(); i++) {
+		if (i % READ_AT_ONCE == 0)
+			rcu_quiescent(RCU_MASTER); // what has ended may be given back
 		if (!live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
 			continue;
 		n++;
 		if (end)
 			flow_end(&flows[i]);
 	}
+	rcu_reader_offline(RCU_MASTER);
 	put_count(n, out);
 	return 0;
 }

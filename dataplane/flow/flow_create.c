@@ -12,6 +12,7 @@
 
 #define AHEAD 32u     // packets that are worked on at once
 #define PORT_TRIES 64 // source ports tried for a translated flow
+#define AGAIN_MAX 4
 
 DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
 DROP_REASON(flow_table_full,
@@ -21,6 +22,8 @@ DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
+DROP_REASON(flow_changing,
+	    "The packet's flow is just being made or ended by another worker, after a change of what decides about it.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
 
 struct work {
@@ -30,6 +33,7 @@ struct work {
 	unsigned worker;
 	uint32_t now;
 	flow_entry_t entry; // that flow_lookup found, 0: none
+	unsigned again;     // times that its flow was there and had to end
 	struct rte_graph *graph;
 	struct rte_node *node;
 };
@@ -103,8 +107,14 @@ static void route_back(struct flow *f, uint16_t gen)
 	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
 }
 
+static void count_hits(const struct flow_answer *a)
+{
+	rules_hit(&a->egress);
+	rules_hit(&a->ingress);
+}
+
 // False: the flow is not what it would be now, and has to end.
-bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via)
+bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
 {
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
@@ -117,6 +127,8 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via)
 		if (f->dir[0].flags & FLOW_FIXED)
 			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);
+		if (hit)
+			count_hits(&a);
 		if (!a.stateful || a.nat.rule != f->nat)
 			return false;
 		apply(f, &a, gen0, q.via != NULL);
@@ -171,9 +183,9 @@ static int new_flow(struct work *w, struct flow_answer *a, const struct flow_que
 	f->port[0] = q->port;
 	f->owner = a->owner;
 	apply(f, a, gen, q->via != NULL);
-	f->state = FLOW_LIVE;
 	ret = insert(f, a, q->hash, e);
 	if (likely(ret == 0)) {
+		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may end
 		*e = flow_entry(f, 0);
 		if (a->nat.rule)
 			nat_flow_made(&a->nat);
@@ -206,6 +218,7 @@ static edge_t create(struct work *w, const bool v6)
 	if (unlikely(why != NULL))
 		return drop_as(w->m, why);
 	flow_decide(&q, &a);
+	count_hits(&a);
 	if (!a.stateful) // never untranslated what is to be translated
 		return a.nat.rule ? drop(w->m, flow_nat_no_route) : FLOW_EDGE_BYPASS;
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
@@ -214,7 +227,7 @@ static edge_t create(struct work *w, const bool v6)
 		return drop(w->m, flow_truncated);
 	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP && (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
 		return drop(w->m, flow_not_syn);
-	why = flow_quota_take(a.owner);
+	why = flow_quota_take(w->worker, a.owner);
 	if (unlikely(why != NULL))
 		return refuse(w, &q, why);
 	ret = new_flow(w, &a, &q, gen, &e, &why);
@@ -222,7 +235,7 @@ static edge_t create(struct work *w, const bool v6)
 		flow_log_add(w->worker, &q, &a);
 	if (likely(ret == 0))
 		return act(w, e, v6);
-	flow_quota_return(a.owner);
+	flow_quota_return(w->worker, a.owner);
 	return ret == -EEXIST ? known(w, e, v6) : refuse(w, &q, why);
 }
 
@@ -234,7 +247,7 @@ static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 	unsigned i;
 
 	f->tcp = next;
-	for (i = 0; i < 2; i++) // each time: the master may have written flags of a moment ago
+	for (i = 0; i < 2; i++) // each time: another worker may have written flags of a moment ago
 		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
 }
 
@@ -297,7 +310,9 @@ static edge_t known(struct work *w, flow_entry_t e, const bool v6)
 	struct flow *f = flow_of(e);
 
 	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen &&
-	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL)) {
+	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL, true)) {
+		if (w->again++ > AGAIN_MAX)
+			return drop(w->m, flow_changing);
 		flow_end(f);
 		return create(w, v6);
 	}
@@ -320,6 +335,7 @@ static __rte_always_inline void parse(struct work *w, struct rte_mbuf *m, uint32
 	w->md = md;
 	w->worker = this_worker->id;
 	w->now = now;
+	w->again = 0;
 	w->entry = md->arg;
 	w->p.kind = FLOW_PACKET;
 	w->p.key.addr[1] = w->p.key.addr[2] = w->p.key.addr[3] = 0;

@@ -31,15 +31,14 @@ static int begin(void **state)
 	return 0;
 }
 
-// So often that every flow has been looked at.
+// Every flow has been looked at, as in a second.
 static void poll_all(void)
 {
-	unsigned i;
+	static uint64_t tsc;
 
-	for (i = 0; i < 2 * FLOW_CAPACITY_MIN / 16; i++) {
-		flow_poll();
-		usleep(100);
-	}
+	tsc = RTE_MAX(tsc, (uint64_t)rte_rdtsc()) + flow_tsc_hz;
+	flow_poll();
+	flow_age(0, tsc);
 }
 
 static void forget_flows(void)
@@ -49,11 +48,8 @@ static void forget_flows(void)
 	for (i = 1; i < flow_used_range(); i++)
 		if (flows[i].state == FLOW_LIVE)
 			flow_end(&flows[i]);
-	for (i = 0; i < 2000 && flow_count() > 0; i++) {
-		usleep(1000);
-		flow_poll();
-		rcu_poll();
-	}
+	for (i = 0; i < 100 && flow_count() > 0; i++)
+		poll_all();
 }
 
 static int end(void **state)

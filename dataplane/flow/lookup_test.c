@@ -92,7 +92,7 @@ static void other_bucket(void **state)
 
 static struct flow_table *filled(uint32_t n, bool v6, uint64_t slots_for)
 {
-	struct flow_table *t = flow_table_create(slots_for, 0);
+	struct flow_table *t = flow_table_create(slots_for);
 	flow_entry_t found;
 	uint32_t i;
 
@@ -162,7 +162,7 @@ static void variants(void **state)
 // Signatures that are all the same: every candidate has to be compared.
 static void same_signatures(void **state)
 {
-	struct flow_table *t = flow_table_create(2000, 0);
+	struct flow_table *t = flow_table_create(2000);
 	struct flow_bucket *b = t->view->now->b;
 	struct flow_key k;
 	uint64_t hash;

@@ -1,52 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of flows. The numbers of free ones lie on a stack; each worker has some at hand, so workers meet once in TAKE flows.
+// The memory of flows and of their chunks: what there is, and which chunks are nobody's.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_malloc.h>
 #include <rte_spinlock.h>
 
-#include "base/prefetch.h"
 #include "base/reserve.h"
 #include "flow/flow_private.h"
-#include "worker/worker.h"
 
-#define TAKE 64u
-#define AT_HAND (2 * TAKE)
+#define CHUNKS_MAX (FLOW_CAPACITY_MAX / FLOW_CHUNK)
 #define FLOWS_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow))
-#define FREE_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(uint32_t))
-
-struct cache {          // of one worker
-	uint64_t taken; // flows handed out: worker rw, master ro
-	uint32_t n, free[AT_HAND];
-} __rte_cache_aligned;
+#define CHUNKS_BYTES ((CHUNKS_MAX + 1ull) * sizeof(struct flow_chunk))
+#define OWNERS_BYTES (CHUNKS_MAX + 1ull)
 
 struct flow *flows;
 struct flow_table *flow_table;
 uint64_t flow_tsc_start, flow_tsc_hz = 1;
 
-static struct cache caches[WORKER_MAX];
-static uint64_t given_back; // by workers and the master, atomic
-
 static struct {
 	rte_spinlock_t lock;
-	uint32_t *free; // numbers of those that were in use before
-	uint32_t n_free;
-	uint32_t fresh;    // from here on never used
-	uint32_t capacity; // flows 1..capacity may be used
-	uint32_t filled;   // memory is there for flows below
+	struct flow_chunk *chunks;
+	uint8_t *owners;
+	uint32_t used;     // chunks that were ever somebody's
+	uint32_t returned; // list of those without an owner
+	uint32_t capacity; // flows that were asked for; whole chunks are given
+	uint32_t filled;   // chunks whose memory is there
+	unsigned workers;
 } pool;
+
+static uint32_t chunks_of(uint32_t capacity)
+{
+	return (capacity + FLOW_CHUNK - 1) / FLOW_CHUNK;
+}
+
+static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
+{
+	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is none
+}
 
 static int fill(uint32_t capacity)
 {
-	uint64_t from = (uint64_t)pool.filled * sizeof(struct flow), to = ((uint64_t)capacity + 1) * sizeof(struct flow);
-	int ret = reserve_fill(flows, from, to);
+	uint32_t from = pool.filled, to = chunks_of(capacity);
+	int ret = fill_one(flows, sizeof(struct flow), (uint64_t)from * FLOW_CHUNK, (uint64_t)to * FLOW_CHUNK);
 
 	if (ret == 0)
-		ret = reserve_fill(pool.free, pool.filled * sizeof(pool.free[0]), (capacity + 1ull) * sizeof(pool.free[0]));
+		ret = fill_one(pool.chunks, sizeof(struct flow_chunk), from, to);
 	if (ret == 0)
-		pool.filled = RTE_MAX(pool.filled, capacity + 1);
+		ret = fill_one(pool.owners, 1, from, to);
+	if (ret == 0)
+		pool.filled = RTE_MAX(from, to);
 	return ret;
 }
 
@@ -69,13 +72,13 @@ int flow_init(uint32_t capacity)
 	flow_tsc_hz = rte_get_tsc_hz();
 	flow_tsc_start = rte_rdtsc();
 	flows = reserve_range(FLOWS_BYTES);
-	pool.free = reserve_range(FREE_BYTES);
-	if (flows == NULL || pool.free == NULL) {
+	pool.chunks = reserve_range(CHUNKS_BYTES);
+	pool.owners = reserve_range(OWNERS_BYTES);
+	if (flows == NULL || pool.chunks == NULL || pool.owners == NULL) {
 		flow_fini();
 		return -ENOMEM;
 	}
 	rte_spinlock_init(&pool.lock);
-	pool.fresh = 1;
 	pool.capacity = capacity;
 	return 0;
 }
@@ -85,7 +88,7 @@ int flow_start(struct error *err)
 	if (flow_table)
 		return 0;
 	if (fill(pool.capacity) == 0)
-		flow_table = flow_table_create(pool.capacity * 2ull, SOCKET_ID_ANY);
+		flow_table = flow_table_create(pool.capacity * 2ull);
 	return flow_table ? 0 : capacity_error(pool.capacity, ENOMEM, err);
 }
 
@@ -95,12 +98,13 @@ void flow_fini(void)
 	flow_table = NULL;
 	if (flows)
 		reserve_release(flows, FLOWS_BYTES);
-	if (pool.free)
-		reserve_release(pool.free, FREE_BYTES);
+	if (pool.chunks)
+		reserve_release(pool.chunks, CHUNKS_BYTES);
+	if (pool.owners)
+		reserve_release(pool.owners, OWNERS_BYTES);
 	flows = NULL;
 	memset(&pool, 0, sizeof(pool));
-	memset(caches, 0, sizeof(caches));
-	given_back = 0;
+	flow_chunks_forget();
 }
 
 int flow_set_capacity(uint32_t capacity, struct error *err)
@@ -120,97 +124,78 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 	ret = flow_table_grow_begin(flow_table, capacity * 2ull);
 	if (ret < 0)
 		return capacity_error(capacity, -ret, err);
-	rte_spinlock_lock(&pool.lock);
-	pool.capacity = capacity;
-	rte_spinlock_unlock(&pool.lock);
+	__atomic_store_n(&pool.capacity, capacity, __ATOMIC_RELEASE);
 	return 0;
 }
 
 uint32_t flow_capacity(void)
 {
-	return pool.capacity;
+	return __atomic_load_n(&pool.capacity, __ATOMIC_ACQUIRE);
 }
 
 uint32_t flow_used_range(void)
 {
-	return __atomic_load_n(&pool.fresh, __ATOMIC_ACQUIRE);
+	return flow_chunks_used() * FLOW_CHUNK + 1;
 }
 
-uint32_t flow_count(void)
-{
-	uint64_t n = 0;
-	unsigned i;
+// --- Chunks. ---
 
-	for (i = 0; i < WORKER_MAX; i++)
-		n += __atomic_load_n(&caches[i].taken, __ATOMIC_RELAXED);
-	return (uint32_t)(n - __atomic_load_n(&given_back, __ATOMIC_RELAXED));
+struct flow_chunk *flow_chunk(uint32_t chunk)
+{
+	return &pool.chunks[chunk];
 }
 
-// Those that were in use last are used next: they are the likeliest to be in a cache.
-static void take(struct cache *c)
+uint8_t *flow_chunk_owner(uint32_t chunk)
 {
-	uint32_t i, n, first;
-
-	rte_spinlock_lock(&pool.lock);
-	n = RTE_MIN(TAKE, pool.n_free);
-	pool.n_free -= n;
-	memcpy(&c->free[c->n], &pool.free[pool.n_free], n * sizeof(c->free[0]));
-	c->n += n;
-	first = pool.fresh;
-	n = RTE_MIN(TAKE - n, pool.capacity + 1 - first);
-	for (i = n; i-- > 0;)
-		c->free[c->n++] = first + i;
-	__atomic_store_n(&pool.fresh, first + n, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&pool.lock);
+	return &pool.owners[chunk];
 }
 
-void flow_alloc_prefetch(unsigned worker, unsigned n)
+uint32_t flow_chunks_used(void)
 {
-	struct cache *c = &caches[worker];
-	unsigned i;
+	return __atomic_load_n(&pool.used, __ATOMIC_ACQUIRE);
+}
 
-	if (c->n < n && c->n <= AT_HAND - TAKE)
-		take(c);
-	for (i = c->n; i-- > 0 && n-- > 0;) {
-		prefetch_write(&flows[c->free[i]].dir[0]);
-		prefetch_write(&flows[c->free[i]].dir[1]);
-		prefetch_write(&flows[c->free[i]].state);
+unsigned flow_pool_workers(void)
+{
+	return __atomic_load_n(&pool.workers, __ATOMIC_RELAXED);
+}
+
+// Those that were in use come first: their memory is the likeliest to be in a cache.
+static uint32_t get(void)
+{
+	uint32_t chunk = pool.returned;
+
+	if (chunk) {
+		pool.returned = pool.chunks[chunk].next;
+		return chunk;
 	}
+	if (pool.used == chunks_of(pool.capacity))
+		return 0;
+	__atomic_store_n(&pool.used, pool.used + 1, __ATOMIC_RELEASE);
+	return pool.used;
 }
 
-struct flow *flow_alloc(unsigned worker)
+uint32_t flow_pool_get(unsigned worker)
 {
-	struct cache *c = &caches[worker];
-	struct flow *f;
+	uint32_t chunk;
 
-	if (unlikely(c->n == 0))
-		take(c);
-	if (unlikely(c->n == 0))
-		return NULL;
-	f = &flows[c->free[--c->n]];
-	c->taken++;
-	memset(f, 0, sizeof(*f));
-	return f;
-}
-
-void flow_put_back(unsigned worker, struct flow *f)
-{
-	struct cache *c = &caches[worker];
-
-	f->state = FLOW_FREE;
-	c->free[c->n++] = (uint32_t)(f - flows); // there is room: it came from here
-	c->taken--;
-}
-
-void flow_free_list(void *list)
-{
-	uint32_t i, n = 0;
-
+	if (__atomic_load_n(&pool.returned, __ATOMIC_RELAXED) == 0 && flow_chunks_used() == chunks_of(flow_capacity()))
+		return 0; // as nearly always when all are in use
 	rte_spinlock_lock(&pool.lock);
-	for (i = (uint32_t)(uintptr_t)list; i != 0; i = flows[i].next, n++) {
-		flows[i].state = FLOW_FREE;
-		pool.free[pool.n_free++] = i;
+	chunk = get();
+	if (chunk) {
+		__atomic_store_n(&pool.owners[chunk], (uint8_t)(worker + 1), __ATOMIC_RELEASE);
+		__atomic_store_n(&pool.workers, RTE_MAX(pool.workers, worker + 1), __ATOMIC_RELAXED);
 	}
 	rte_spinlock_unlock(&pool.lock);
-	__atomic_add_fetch(&given_back, n, __ATOMIC_RELAXED);
+	return chunk;
+}
+
+void flow_pool_put(uint32_t chunk)
+{
+	__atomic_store_n(&pool.owners[chunk], 0, __ATOMIC_RELAXED);
+	rte_spinlock_lock(&pool.lock);
+	pool.chunks[chunk].next = pool.returned;
+	__atomic_store_n(&pool.returned, chunk, __ATOMIC_RELAXED);
+	rte_spinlock_unlock(&pool.lock);
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/quota.h"
 
-#include <stdalign.h>
-
 #include <rte_cycles.h>
 
 #include "flow/flow.h"
 #include "port/port.h"
-#include "worker/worker.h"
 
 #define REFUSED_SLOTS 4096u
 #define REFUSED_SECONDS 2
@@ -18,13 +15,16 @@ DROP_REASON(flow_quota_rate, "The port makes more new flows per second than it m
 
 static struct quota {
 	uint32_t limit, rate; // master: wo, workers: ro
-	uint32_t taken;       // flows ever: workers, atomic
 	uint32_t window;      // workers: rw, races let a few more pass
 	uint32_t in_window;   // atomic
 	uint64_t refused;     // atomic
-	// Mostly the master's, so that workers need not wait for this line with each new flow.
-	alignas(RTE_CACHE_LINE_SIZE) uint32_t returned; // atomic
 } __rte_cache_aligned quotas[PORT_MAX];
+
+// Flows that each worker has made and ended, ever, whoever ended or made them. Row QUOTA_MASTER: the master.
+static struct count {
+	uint32_t taken, returned; // one thread: rw, all: ro
+} counts[QUOTA_MASTER + 1][PORT_MAX];
+static unsigned takers; // workers from this id on have never taken any. Workers: rw, atomic
 
 static struct refused {
 	uint64_t hash;
@@ -45,27 +45,54 @@ static bool too_fast(struct quota *q, uint32_t rate)
 	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
 }
 
-const struct drop_reason *flow_quota_take(uint16_t port)
+static uint32_t in_use(uint16_t port)
+{
+	const struct count *c = &counts[QUOTA_MASTER][port];
+	uint32_t n = 0 - __atomic_load_n(&c->returned, __ATOMIC_RELAXED);
+	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+
+	for (i = 0; i < rows; i++) {
+		c = &counts[i][port];
+		n += __atomic_load_n(&c->taken, __ATOMIC_RELAXED) - __atomic_load_n(&c->returned, __ATOMIC_RELAXED);
+	}
+	return n;
+}
+
+static void count_one(uint32_t *counter)
+{
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
+}
+
+static void become_taker(unsigned worker)
+{
+	unsigned n = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+
+	while (worker >= n && !__atomic_compare_exchange_n(&takers, &n, worker + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 {
 	struct quota *q = &quotas[port];
-	uint32_t limit = q->limit, rate = q->rate, taken;
+	uint32_t limit = q->limit, rate = q->rate;
 
 	if (rate && too_fast(q, rate)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_rate;
 	}
-	taken = __atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
-	if (unlikely(limit && taken - __atomic_load_n(&q->returned, __ATOMIC_RELAXED) > limit)) {
-		flow_quota_return(port);
+	become_taker(worker);
+	if (unlikely(limit && in_use(port) >= limit)) { // workers that ask at the same instant may each take the last one
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
 	}
+	count_one(&counts[worker][port].taken);
 	return NULL;
 }
 
-void flow_quota_return(uint16_t port)
+void flow_quota_return(unsigned worker, uint16_t port)
 {
-	__atomic_add_fetch(&quotas[port].returned, 1, __ATOMIC_RELAXED);
+	become_taker(worker == QUOTA_MASTER ? 0 : worker);
+	count_one(&counts[worker][port].returned);
 }
 
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
@@ -101,7 +128,5 @@ struct flow_quota_state flow_quota_get(uint16_t port)
 {
 	const struct quota *q = &quotas[port];
 
-	return (struct flow_quota_state){__atomic_load_n(&q->taken, __ATOMIC_RELAXED) -
-						 __atomic_load_n(&q->returned, __ATOMIC_RELAXED),
-					 q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
+	return (struct flow_quota_state){in_use(port), q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
 }

@@ -6,6 +6,7 @@
 
 #include "flow/key.h"
 #include "graph/drop.h"
+#include "worker/worker.h"
 
 struct flow_quota_state {
 	uint32_t flows; // in use now
@@ -14,9 +15,11 @@ struct flow_quota_state {
 	uint64_t refused;
 };
 
+#define QUOTA_MASTER WORKER_MAX // as a worker, to return
+
 // Workers. A new flow on account of this port: NULL, or why not.
-const struct drop_reason *flow_quota_take(uint16_t port);
-void flow_quota_return(uint16_t port); // any thread: the flow has gone
+const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port);
+void flow_quota_return(unsigned worker, uint16_t port); // the flow has gone
 
 // Workers: flows that were refused a moment ago are refused again, at the cost of one lookup.
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now); // NULL: not known

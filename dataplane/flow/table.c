@@ -42,7 +42,7 @@ static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry
 	}
 	for (i = 0; i < l->n_spots; i++)
 		flow_place_set(&l->spot[i].in[to], &l->spot[i], &slot[i]);
-	__atomic_add_fetch(&t->taken, l->n_spots, __ATOMIC_RELAXED);
+	flow_table_counts(t, l->n_spots, 0);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_
 		flow_slot_set(b[i], slot[i].i, l->spot[i].sig, l->spot[i].entry);
 	flow_unlock(l);
 	if (ret == 0)
-		__atomic_add_fetch(&t->taken, n, __ATOMIC_RELAXED);
+		flow_table_counts(t, n, 0);
 	return ret;
 }
 
@@ -134,32 +134,35 @@ static bool remove_first(struct flow_table *t, const struct flow_spot *s)
 				flow_slot_clear(b, (unsigned)__builtin_ctz(match));
 		}
 	}
-	rte_spinlock_unlock(&b->lock);
+	flow_bucket_unlock(b);
 	return done;
 }
 
-void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b)
+// Of those that are not in their first bucket. Returns how many were there.
+static unsigned remove_anywhere(struct flow_table *t, const struct flow_spot *spot)
 {
-	struct flow_locked l;
-	unsigned i, k, n = 0;
+	struct flow_locked l = {.n_spots = 1, .spot = {*spot}};
+	unsigned k, n = 0;
 
-	spots(&l, a, b);
-	for (i = 0; i < l.n_spots; i++) {
-		if (remove_first(t, &l.spot[i])) {
-			n++;
-			l.spot[i] = l.spot[--l.n_spots]; // looked at next
-			i--;
-		}
-	}
-	if (n > 0)
-		__atomic_add_fetch(&t->freed, n, __ATOMIC_RELAXED);
-	if (l.n_spots == 0)
-		return;
-	n = 0;
 	flow_lock(t, &l);
-	for (i = 0; i < l.n_spots; i++)
-		for (k = 0; k < l.n_arrays; k++)
-			n += flow_place_remove(&l.spot[i].in[k], &l.spot[i]);
+	for (k = 0; k < l.n_arrays; k++)
+		n += flow_place_remove(&l.spot[0].in[k], &l.spot[0]);
 	flow_unlock(&l);
-	__atomic_add_fetch(&t->freed, n, __ATOMIC_RELAXED);
+	return n;
+}
+
+void flow_table_remove(struct flow_table *t, const flow_entry_t *entries, unsigned n)
+{
+	const struct flow_array *a = rcu_read(t->view)->now;
+	struct flow_spot spot[FLOW_REMOVE];
+	unsigned i, freed = 0;
+
+	for (i = 0; i < n; i++) {
+		flow_spot_init(&spot[i], entries[i]);
+		prefetch_write(&a->b[flow_first(a, spot[i].hash)]);
+	}
+	for (i = 0; i < n; i++)
+		freed += remove_first(t, &spot[i]) ? 1 : remove_anywhere(t, &spot[i]);
+	if (freed > 0)
+		flow_table_counts(t, 0, freed);
 }

@@ -16,13 +16,14 @@
 
 #define FLOW_SLOTS 8
 #define FLOW_BATCH 256 // keys in one bulk lookup
+#define FLOW_REMOVE 64 // entries that are removed at once
 
 typedef uint32_t flow_entry_t; // flow << 1 | direction; 0 and 1: none
 
 struct flow_table;
 
 // Room for `entries` (two per flow) at a load of 0.9. NULL with errno: no memory.
-struct flow_table *flow_table_create(uint64_t entries, int numa);
+struct flow_table *flow_table_create(uint64_t entries);
 void flow_table_destroy(struct flow_table *t); // nobody uses it any more
 
 // Readers. n <= FLOW_BATCH. out[i] is 0 where there is no such key. All keys are of one family.
@@ -34,7 +35,8 @@ flow_entry_t flow_table_find(const struct flow_table *t, const struct flow_key *
 // Inserts the entries a and b (0: only a) as one step, their keys in place. Returns 0; -EEXIST when one of the keys is there already,
 // with its entry in *found; -ENOSPC when no slot can be made free; -EAGAIN: the table is growing and full, try later.
 int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow_entry_t *found);
-void flow_table_remove(struct flow_table *t, flow_entry_t a, flow_entry_t b); // what is not there is left alone
+// n <= FLOW_REMOVE. What is not there is left alone.
+void flow_table_remove(struct flow_table *t, const flow_entry_t *entries, unsigned n);
 
 uint64_t flow_table_used(const struct flow_table *t); // slots taken
 uint64_t flow_table_slots(const struct flow_table *t);

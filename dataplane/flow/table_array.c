@@ -66,7 +66,7 @@ struct flow_view *flow_view_create(struct flow_array *now, struct flow_array *ne
 	return v;
 }
 
-struct flow_table *flow_table_create(uint64_t entries, int numa)
+struct flow_table *flow_table_create(uint64_t entries)
 {
 	struct flow_table *t = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*t));
 	struct flow_array *a = flow_array_create(entries);
@@ -75,10 +75,8 @@ struct flow_table *flow_table_create(uint64_t entries, int numa)
 		memset(t, 0, sizeof(*t));
 	if (t && a)
 		t->view = flow_view_create(a, NULL);
-	if (t && t->view) {
-		t->numa = numa;
+	if (t && t->view)
 		return t;
-	}
 	flow_array_free(a);
 	free(t);
 	errno = ENOMEM;
@@ -101,9 +99,12 @@ void flow_table_destroy(struct flow_table *t)
 
 uint64_t flow_table_used(const struct flow_table *t)
 {
-	uint64_t freed = __atomic_load_n(&t->freed, __ATOMIC_RELAXED);
+	uint64_t n = 0;
+	unsigned i;
 
-	return __atomic_load_n(&t->taken, __ATOMIC_RELAXED) - freed;
+	for (i = 0; i <= RTE_MAX_LCORE; i++)
+		n += __atomic_load_n(&t->count[i].taken, __ATOMIC_RELAXED) - __atomic_load_n(&t->count[i].freed, __ATOMIC_RELAXED);
+	return n;
 }
 
 uint64_t flow_table_slots(const struct flow_table *t)

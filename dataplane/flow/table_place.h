@@ -59,7 +59,7 @@ static inline void flow_lock_add(struct flow_locked *l, struct flow_bucket *b)
 static inline void flow_unlock(struct flow_locked *l)
 {
 	while (l->n_locks > 0)
-		rte_spinlock_unlock(&l->lock[--l->n_locks]->lock);
+		flow_bucket_unlock(l->lock[--l->n_locks]);
 }
 
 // Locks all buckets in which the spots' keys may lie. A view that is replaced meanwhile is seen once the locks are held: who used the new

@@ -5,6 +5,7 @@
 #include <stdalign.h>
 
 #include <rte_common.h>
+#include <rte_lcore.h>
 #include <rte_spinlock.h>
 
 #include "flow/flow.h"
@@ -36,12 +37,12 @@ struct flow_view { // immutable, replaced as a whole
 
 struct flow_table {
 	struct flow_view *view; // master: wo (RCU)
-	int numa;
-	uint32_t grown; // buckets of `now` that are empty for good
-	bool ready;     // everybody sees `next`: no writer is at work in `now` who does not know of it
-	// Slots ever taken and freed: who inserts is mostly not who removes, and neither waits for the other's line.
-	alignas(RTE_CACHE_LINE_SIZE) uint64_t taken; // atomic
-	alignas(RTE_CACHE_LINE_SIZE) uint64_t freed; // atomic
+	uint32_t grown;         // buckets of `now` that are empty for good
+	bool ready;             // everybody sees `next`: no writer is at work in `now` who does not know of it
+	struct flow_table_count {
+		alignas(RTE_CACHE_LINE_SIZE) uint64_t taken; // slots, ever
+		uint64_t freed;
+	} count[RTE_MAX_LCORE + 1]; // of each thread by its lcore: rw; the last one of those without: atomic. All: ro
 };
 
 static __rte_always_inline uint16_t flow_sig(uint64_t hash)
@@ -102,6 +103,26 @@ static __rte_always_inline unsigned flow_match(const struct flow_bucket *b, uint
 #endif
 
 // --- Between the files of the table. ---
+static inline void flow_table_counts(struct flow_table *t, uint64_t taken, uint64_t freed)
+{
+	unsigned id = RTE_MIN(rte_lcore_id(), (unsigned)RTE_MAX_LCORE);
+	struct flow_table_count *c = &t->count[id];
+
+	if (likely(id < RTE_MAX_LCORE)) {
+		__atomic_store_n(&c->taken, c->taken + taken, __ATOMIC_RELAXED);
+		__atomic_store_n(&c->freed, c->freed + freed, __ATOMIC_RELAXED);
+	} else {
+		__atomic_add_fetch(&c->taken, taken, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&c->freed, freed, __ATOMIC_RELAXED);
+	}
+}
+
+// That of DPDK is an exchange here, which takes as long as the lock; a store is enough to give a lock up.
+static inline void flow_bucket_unlock(struct flow_bucket *b)
+{
+	__atomic_store_n(&b->lock.locked, 0, __ATOMIC_RELEASE);
+}
+
 struct flow_array *flow_array_create(uint64_t entries);
 void flow_array_free(void *array);
 struct flow_view *flow_view_create(struct flow_array *now, struct flow_array *next);

@@ -58,8 +58,8 @@ static bool move(struct flow_array *a, uint32_t from, uint32_t to, unsigned slot
 			flow_moved_sub(y);
 		moved = true;
 	}
-	rte_spinlock_unlock(&y->lock);
-	rte_spinlock_unlock(&x->lock);
+	flow_bucket_unlock(y);
+	flow_bucket_unlock(x);
 	return moved;
 }
 

@@ -23,6 +23,8 @@
 #define LASTING 1000u // sessions that stay
 #define SESSIONS 5000u
 #define BATCH 32u
+#define LEAVER 1u // the worker that goes early
+#define WALK 16u  // batches
 #ifdef FLOW_TSAN
 #define BATCHES 120u // of each worker
 #else
@@ -34,10 +36,8 @@ static int live[SESSIONS]; // flows of each session that are in the table
 static unsigned running;
 static uint64_t missed, no_room, twice; // lookups that missed a lasting flow; inserts without room, of what was there already
 
-static struct { // flows that have left the table
-	pthread_mutex_t lock;
-	uint32_t head;
-} ended = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static unsigned gone; // worker + 1 that has left, 0 = none
+static uint64_t made, ended;
 
 static struct flow_key key_of(uint32_t session, unsigned dir)
 {
@@ -70,6 +70,7 @@ static void insert(unsigned worker, uint32_t session, const struct flow_key *key
 	if (ret == 0) {
 		must(session >= LASTING, "a lasting session was inserted again");
 		must(__atomic_add_fetch(&live[session], 1, __ATOMIC_RELAXED) == 1, "two flows of one session");
+		__atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may end
 		return;
 	}
@@ -87,14 +88,30 @@ static void end(uint32_t session, struct flow *f)
 {
 	uint8_t was = FLOW_LIVE;
 
-	if (!__atomic_compare_exchange_n(&f->state, &was, FLOW_DYING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&f->state, &was, FLOW_ENDING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	must(__atomic_sub_fetch(&live[session], 1, __ATOMIC_RELAXED) == 0, "ended twice");
-	flow_table_remove(table, flow_entry(f, 0), flow_entry(f, 1));
-	pthread_mutex_lock(&ended.lock);
-	f->next = ended.head;
-	ended.head = (uint32_t)(f - flows);
-	pthread_mutex_unlock(&ended.lock);
+	flow_table_remove(table, (flow_entry_t[]){flow_entry(f, 0), flow_entry(f, 1)}, 2);
+	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->state, FLOW_ENDED, __ATOMIC_RELEASE);
+}
+
+// As flow_age(): what has ended in the worker's chunks is buried.
+static void walk(unsigned worker)
+{
+	uint32_t c, i, n = flow_chunks_used();
+	uint64_t used;
+
+	flow_reclaim(worker);
+	for (c = 1; c <= n; c++) {
+		used = flow_chunk_mine(worker, c) ? flow_chunk_used(c) : 0;
+		for (i = 0; i < FLOW_CHUNK; i++) {
+			struct flow *f = flow_chunk_first(c) + i;
+
+			if ((used >> i & 1) && __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == FLOW_ENDED)
+				flow_bury(worker, f);
+		}
+	}
 }
 
 static void *work(void *arg)
@@ -106,7 +123,7 @@ static void *work(void *arg)
 	flow_entry_t out[BATCH];
 
 	rcu_reader_online(worker);
-	for (batch = 0; batch < BATCHES; batch++) {
+	for (batch = 0; batch < (worker == LEAVER ? BATCHES / 3 : BATCHES); batch++) {
 		for (i = 0; i < BATCH; i++) {
 			uint64_t r = fixture_random(&random);
 
@@ -126,23 +143,24 @@ static void *work(void *arg)
 				end(session[i], flow_of(out[i]));
 		}
 		rcu_quiescent(worker);
+		if (batch % WALK == 0)
+			walk(worker);
 		sched_yield(); // there may be fewer CPUs than threads
 	}
 	rcu_reader_offline(worker);
+	if (worker == LEAVER)
+		__atomic_store_n(&gone, worker + 1, __ATOMIC_RELEASE);
 	__atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
+// The master's part: what a worker that left had becomes another one's.
 static void collect(void)
 {
-	uint32_t head;
+	unsigned who = __atomic_load_n(&gone, __ATOMIC_ACQUIRE);
 
-	pthread_mutex_lock(&ended.lock);
-	head = ended.head;
-	ended.head = 0;
-	pthread_mutex_unlock(&ended.lock);
-	if (head)
-		rcu_defer(flow_free_list, (void *)(uintptr_t)head);
+	if (who && flow_hand_over(who - 1, 0, 8))
+		__atomic_store_n(&gone, 0, __ATOMIC_RELAXED);
 	rcu_poll();
 }
 
@@ -156,6 +174,7 @@ static void insert_lasting(void)
 		flow_entry_t found;
 
 		fixture_flow((uint32_t)(f - flows), &k);
+		f->state = FLOW_LIVE;
 		live[s] = 1;
 		assert_int_equal(flow_table_insert(table, flow_entry(f, 0), flow_entry(f, 1), &found), 0);
 	}
@@ -177,6 +196,27 @@ static void check_end(void)
 	assert_int_equal(flow_table_used(table), 2 * n);
 	assert_int_equal(fixture_check(table).errors, 0);
 	assert_int_equal(flow_count(), n);
+	assert_int_equal(made - ended + LASTING, n);
+}
+
+// The threads have gone: no flow was lost.
+static void check_memory(void)
+{
+	uint32_t n, s;
+	unsigned i;
+
+	for (i = 0; i <= WORKERS; i++)
+		while (!flow_hand_over(i, WORKERS + 1, UINT32_MAX))
+			;
+	for (s = 1; s < flow_used_range(); s++) // those that stay
+		if (flows[s].state == FLOW_LIVE || flows[s].state == FLOW_ENDED)
+			flow_bury(WORKERS + 1, &flows[s]);
+	flow_reclaim(WORKERS + 1);
+	flow_reclaim(WORKERS + 1);
+	assert_int_equal(flow_count(), 0);
+	for (n = 0; flow_alloc(WORKERS + 1); n++)
+		;
+	assert_int_equal(n, flow_capacity());
 }
 
 static void stress(uint64_t entries, bool grow)
@@ -185,8 +225,9 @@ static void stress(uint64_t entries, bool grow)
 	unsigned i, grown = 0;
 
 	memset(live, 0, sizeof(live));
-	missed = no_room = twice = 0;
-	table = flow_table_create(entries, 0);
+	missed = no_room = twice = made = ended = 0;
+	gone = 0;
+	table = flow_table_create(entries);
 	insert_lasting();
 	running = WORKERS;
 	for (i = 0; i < WORKERS; i++)
@@ -203,11 +244,14 @@ static void stress(uint64_t entries, bool grow)
 		pthread_join(thread[i], NULL);
 	do
 		collect();
-	while (rcu_pending() > 0);
+	while (rcu_pending() > 0 || gone);
+	for (i = 0; i < 6 * WORKERS; i++) // what is in its grace period, and what has ended beside it
+		walk(i % WORKERS);
 	print_message("# grew %u times; missed %lu, no room %lu, twice %lu\n", grown, missed, no_room, twice);
 	assert_true(twice > 0);
 	assert_true(missed < WORKERS * BATCHES * BATCH / 20);
 	check_end();
+	check_memory();
 	flow_table_destroy(table);
 	rcu_poll();
 }
@@ -231,6 +275,18 @@ static void while_it_grows(void **state)
 static void while_it_grows_and_is_full(void **state)
 {
 	stress(SESSIONS, true);
+}
+
+// So that workers take free flows from each other.
+static void with_few_flows(void **state)
+{
+	stress(4 * SESSIONS, false);
+	assert_true(no_room > 0);
+}
+
+static int start_with_few(void **state)
+{
+	return flow_init(FLOW_CAPACITY_MIN * 3) != 0 || flow_start(NULL) != 0;
 }
 
 static int start(void **state)
@@ -262,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(in_a_table_with_room, start, stop),
 		cmocka_unit_test_setup_teardown(in_a_full_table, start, stop),
+		cmocka_unit_test_setup_teardown(with_few_flows, start_with_few, stop),
 		cmocka_unit_test_setup_teardown(while_it_grows, start, stop),
 		cmocka_unit_test_setup_teardown(while_it_grows_and_is_full, start, stop),
 	};

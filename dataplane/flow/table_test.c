@@ -81,7 +81,7 @@ static void remove_one(struct flow_table *t, uint32_t s, unsigned kind)
 {
 	flow_entry_t e = flow_number(s, kind) << 1;
 
-	flow_table_remove(t, e, e | 1); // also what is not there
+	flow_table_remove(t, (flow_entry_t[]){e, e | 1}, 2); // also what is not there
 	if (inserted[s][kind])
 		owner[s][wants[kind][0]] = owner[s][wants[kind][1]] = 0;
 	inserted[s][kind] = false;
@@ -141,7 +141,7 @@ static void random_operations(uint64_t entries, uint64_t seed, unsigned operatio
 	fixture_secret(seed);
 	state_of_random = seed;
 	list_init();
-	t = flow_table_create(entries, 0);
+	t = flow_table_create(entries);
 	assert_non_null(t);
 	for (i = 0; i < operations; i++) {
 		uint32_t s = rnd(SESSIONS), what = rnd(16), bias = i / (operations / 4) % 2 ? 4 : 7; // fuller and emptier by turns
@@ -203,7 +203,7 @@ static void load(void **state)
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		for (seed = 1; seed <= (sizes[i] > 100000 ? 4 : 40); seed++) {
-			struct flow_table *t = flow_table_create(sizes[i], 0);
+			struct flow_table *t = flow_table_create(sizes[i]);
 			struct fixture_sum sum;
 			uint32_t flows_in;
 
@@ -221,7 +221,7 @@ static void load(void **state)
 				assert_int_equal(flow_table_find(t, &flows[n].dir[1].key), n << 1 | 1);
 			}
 			for (n = 1; n < flows_in; n++)
-				flow_table_remove(t, n << 1, n << 1 | 1);
+				flow_table_remove(t, (flow_entry_t[]){n << 1, n << 1 | 1}, 2);
 			sum = fixture_check(t); // no bit of a moved key is left
 			assert_int_equal(sum.errors + sum.entries, 0);
 			flow_table_destroy(t);
@@ -232,7 +232,7 @@ static void load(void **state)
 // A table that takes no more grows, and takes more while it does.
 static void growth_when_full(void **state)
 {
-	struct flow_table *t = flow_table_create(20000, 0);
+	struct flow_table *t = flow_table_create(20000);
 	uint32_t n, i, extra = 0;
 	flow_entry_t found;
 	struct flow_key k;
@@ -258,7 +258,7 @@ static void growth_when_full(void **state)
 	assert_int_equal(fixture_check(t).errors, 0);
 	assert_int_equal(flow_table_used(t), 2 * (n + extra - 1));
 	flow_table_destroy(t);
-	t = flow_table_create(100, 0); // destroyed before everybody has seen that it grows
+	t = flow_table_create(100); // destroyed before everybody has seen that it grows
 	assert_int_equal(flow_table_grow_begin(t, 1000), 0);
 	flow_table_destroy(t);
 	rcu_poll();
@@ -267,7 +267,7 @@ static void growth_when_full(void **state)
 
 static void one_direction_and_equal_keys(void **state)
 {
-	struct flow_table *t = flow_table_create(100, 0);
+	struct flow_table *t = flow_table_create(100);
 	struct flow_key k = fixture_key(1, false);
 	flow_entry_t found;
 
@@ -275,13 +275,13 @@ static void one_direction_and_equal_keys(void **state)
 	assert_int_equal(flow_table_insert(t, 2, 0, &found), 0);
 	assert_int_equal(flow_table_find(t, &flows[1].dir[0].key), 2);
 	assert_int_equal(flow_table_find(t, &flows[1].dir[1].key), 0);
-	flow_table_remove(t, 2, 0);
+	flow_table_remove(t, (flow_entry_t[]){2}, 1);
 	k.dst4 = k.src4; // a packet from an address to itself: both directions have one key
 	k.dst_port = k.src_port;
 	fixture_flow(1, &k);
 	assert_int_equal(flow_table_insert(t, 2, 3, &found), 0);
 	assert_true(flow_table_find(t, &k) >> 1 == 1);
-	flow_table_remove(t, 2, 3);
+	flow_table_remove(t, (flow_entry_t[]){2, 3}, 2);
 	assert_int_equal(flow_table_find(t, &k), 0);
 	assert_int_equal(fixture_check(t).entries, 0);
 	flow_table_destroy(t);
@@ -289,11 +289,11 @@ static void one_direction_and_equal_keys(void **state)
 
 static void memory(void **state)
 {
-	struct flow_table *t = flow_table_create(2u << 20, 0);
+	struct flow_table *t = flow_table_create(2u << 20);
 
 	assert_true(flow_table_memory(t) + (1ull << 20) * sizeof(struct flow) <= 256ull << 20);
 	flow_table_destroy(t);
-	assert_null(flow_table_create(1ull << 60, 0));
+	assert_null(flow_table_create(1ull << 60));
 	assert_int_equal(errno, ENOMEM);
 }
 

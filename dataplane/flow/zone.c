@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which VRFs keep flows, and when what their flows were decided by has changed.
 #include <errno.h>
+#include <stdio.h>
 
 #include "flow/decide.h"
 #include "flow/flow_private.h"
 #include "flow/quota.h"
 #include "port/registry.h"
+#include "worker/worker.h"
 
 struct flow_zone flow_zones[1 << 16];
 
@@ -60,10 +62,22 @@ static void count_port(uint16_t vrf, int by)
 	flow_zone_changed(vrf);
 }
 
+static int check_stateless(const struct port_config *cfg, struct error *err)
+{
+	uint32_t value = cfg->flow_limit ? cfg->flow_limit : cfg->flow_rate;
+	char text[16];
+
+	if (value == 0)
+		return 0;
+	snprintf(text, sizeof(text), "%u", value);
+	return error_set(err, EINVAL, cfg->flow_limit ? "port.flow_limit" : "port.flow_rate", text, "0, or a stateful port",
+			 "the port keeps no flows that could be limited");
+}
+
 static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	if (!cfg->stateful)
-		return 0;
+		return check_stateless(cfg, err);
 	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
 		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
 				 "flows are kept where a guest is routed");
@@ -123,6 +137,7 @@ void flow_zone_init(void)
 	port_listen(&listener);
 	vrf_route_changed = route_changed;
 	nexthop_changed = flow_all_changed;
+	worker_each_loop = flow_age;
 	rules_changed = rules_of_port_changed;
 	nat_changed = nat_of_vrf_changed;
 	nat_begin = flow_start;

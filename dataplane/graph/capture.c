@@ -104,6 +104,7 @@ static void set_active(void)
 
 int capture_start(struct capture *c, struct error *err)
 {
+	static unsigned count; // one that has ended may still have its ring
 	char name[RTE_RING_NAMESIZE];
 	unsigned i;
 
@@ -111,7 +112,7 @@ int capture_start(struct capture *c, struct error *err)
 		;
 	if (i == CAPTURE_SESSIONS)
 		return error_set(err, EBUSY, NULL, NULL, "8 captures at once", "there are too many captures");
-	snprintf(name, sizeof(name), "capture-%u", i);
+	snprintf(name, sizeof(name), "capture-%u", count++);
 	c->ring = rte_ring_create(name, CAPTURE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (c->ring == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a capture");
@@ -121,19 +122,26 @@ int capture_start(struct capture *c, struct error *err)
 	return 0;
 }
 
+static void session_free(void *arg)
+{
+	struct capture *c = arg;
+	struct rte_mbuf *m;
+
+	while (rte_ring_sc_dequeue(c->ring, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(c->ring);
+	c->gone(c);
+}
+
 void capture_stop(struct capture *c)
 {
-	struct rte_mbuf *m;
 	unsigned i;
 
 	for (i = 0; i < CAPTURE_SESSIONS; i++)
 		if (sessions[i] == c)
 			rcu_publish(sessions[i], NULL);
 	set_active();
-	rcu_synchronize();
-	while (rte_ring_sc_dequeue(c->ring, (void **)&m) == 0)
-		rte_pktmbuf_free(m);
-	rte_ring_free(c->ring);
+	rcu_defer(session_free, c);
 }
 
 void capture_refill(unsigned ms)

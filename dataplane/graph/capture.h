@@ -28,6 +28,8 @@ struct capture {
 	uint32_t rate;             // packets per second
 	struct bpf_program filter; // bf_insns NULL: everything
 	struct rte_ring *ring;     // of mbufs that begin with struct captured
+	// Master only: called some time after capture_stop(), when no worker uses the session any more.
+	void (*gone)(struct capture *c);
 	// All: rw.
 	int64_t tokens;
 	uint64_t missed;
@@ -47,6 +49,6 @@ void capture_batch(enum capture_point point, uint16_t port, struct rte_mbuf **pk
 
 // Master thread only.
 int filter_compile(const char *text, const char *field, struct bpf_program *out, struct error *err); // empty text: bf_insns NULL
-int capture_start(struct capture *c, struct error *err); // c stays the caller's; its ring and tokens are set here
-void capture_stop(struct capture *c);                    // returns when no worker uses it any more
-void capture_refill(unsigned ms);                        // tokens for so much time
+int capture_start(struct capture *c, struct error *err); // c stays the caller's until gone(); its ring and tokens are set here
+void capture_stop(struct capture *c);
+void capture_refill(unsigned ms); // tokens for so much time

@@ -98,9 +98,57 @@ void graph_destroy(struct rte_graph *graph)
 		rte_graph_destroy(graph->id);
 }
 
-void graph_walk(struct rte_graph *graph)
+void graph_trail_init(struct graph_trail *trail, const struct rte_graph *graph)
 {
-	rte_graph_walk(graph);
+	trail->order = graph->cir_start;
+	trail->mask = graph->cir_mask;
+}
+
+// As rte_graph_walk(), but a node's end is the next one's beginning: one time stamp for each instead of two, and they are kept.
+void graph_walk(struct rte_graph *graph, struct graph_trail *trail)
+{
+	const rte_graph_off_t *pending = graph->cir_start;
+	const rte_node_t mask = graph->cir_mask;
+	uint64_t now, before = trail->begin;
+	uint32_t head = graph->head;
+	unsigned n = 0;
+
+	while (likely(head != graph->tail)) {
+		struct rte_node *node = RTE_PTR_ADD(graph, pending[(int32_t)head++]);
+
+		rte_prefetch0(node->objs);
+		node->total_calls++;
+		node->total_objs += node->process(graph, node, node->objs, node->idx);
+		node->idx = 0;
+		now = rte_rdtsc();
+		node->total_cycles += now - before;
+		trail->ends[n++ % GRAPH_TRAIL] = before = now;
+		head = likely((int32_t)head > 0) ? head & mask : head;
+	}
+	graph->tail = 0;
+	trail->end = before;
+	trail->n = n;
+}
+
+unsigned graph_steps(const struct graph_trail *trail, struct graph_step steps[GRAPH_TRAIL])
+{
+	unsigned known = RTE_MIN((unsigned)GRAPH_TRAIL, trail->mask), i, n = 0;
+	unsigned first = trail->n > known ? trail->n - known + 1 : 0; // the one before it tells when it began
+	uint64_t before = first > 0 ? trail->ends[(first - 1) % GRAPH_TRAIL] : trail->begin;
+
+	for (i = first; i < trail->n; i++) {
+		uint64_t end = trail->ends[i % GRAPH_TRAIL];
+		uint32_t node = i == 0 ? trail->order[-1] : trail->order[(i - 1) & trail->mask];
+
+		steps[n++] = (struct graph_step){.node = node, .cycles = end - before};
+		before = end;
+	}
+	return n;
+}
+
+const char *graph_step_name(const struct rte_graph *graph, uint32_t node)
+{
+	return ((const struct rte_node *)RTE_PTR_ADD(graph, node))->name;
 }
 
 int graph_stats(struct rte_graph *graph, unsigned i, struct graph_node_stats *out)

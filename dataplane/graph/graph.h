@@ -15,7 +15,28 @@ int graph_init(struct error *err); // registers all nodes with DPDK
 struct rte_graph *graph_create(const char *name, int numa, struct error *err);
 void graph_destroy(struct rte_graph *graph);
 
-void graph_walk(struct rte_graph *graph); // worker
+// When the nodes of one walk ended, of which the last GRAPH_TRAIL are kept. Their names are looked up only when somebody asks.
+#define GRAPH_TRAIL 64 // a power of two
+
+struct graph_trail {
+	uint64_t begin, end; // TSC; the caller sets begin
+	unsigned n;          // runs of nodes
+	uint64_t ends[GRAPH_TRAIL];
+	// Of the graph: in which order its nodes ran, the first at [-1], the others from [0] round and round.
+	const uint32_t *order;
+	uint32_t mask;
+};
+
+struct graph_step {    // one run of a node
+	uint32_t node; // for graph_step_name()
+	uint64_t cycles;
+};
+
+void graph_trail_init(struct graph_trail *trail, const struct rte_graph *graph);
+void graph_walk(struct rte_graph *graph, struct graph_trail *trail); // worker
+// The runs of the last walk that are still known, in order. Returns how many. All are when trail->n <= GRAPH_TRAIL.
+unsigned graph_steps(const struct graph_trail *trail, struct graph_step steps[GRAPH_TRAIL]);
+const char *graph_step_name(const struct rte_graph *graph, uint32_t node);
 
 struct graph_node_stats {
 	const char *name;

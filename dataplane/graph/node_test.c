@@ -182,6 +182,8 @@ static void prepare(const char *node)
 	tested = node;
 }
 
+static struct graph_trail trail;
+
 unsigned node_test_run(const char *node, struct rte_mbuf **pkts, unsigned n)
 {
 	if (graph == NULL || strcmp(tested, node) != 0)
@@ -189,7 +191,8 @@ unsigned node_test_run(const char *node, struct rte_mbuf **pkts, unsigned n)
 	input = pkts;
 	n_input = (uint16_t)n;
 	n_outs = 0;
-	graph_walk(graph);
+	trail.begin = rte_rdtsc();
+	graph_walk(graph, &trail);
 	return n_outs;
 }
 

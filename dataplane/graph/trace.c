@@ -77,9 +77,13 @@ void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **ob
 
 int trace_begin(struct trace *t, struct error *err)
 {
+	static unsigned count; // one that has ended may still have its ring
+	char name[RTE_RING_NAMESIZE];
+
 	if (session)
 		return error_set(err, EBUSY, NULL, NULL, "one trace at a time", "another trace is running");
-	t->ring = rte_ring_create("trace", TRACE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	snprintf(name, sizeof(name), "trace-%u", count++);
+	t->ring = rte_ring_create(name, TRACE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (t->ring == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a trace");
 	rcu_publish(session, t);
@@ -87,14 +91,20 @@ int trace_begin(struct trace *t, struct error *err)
 	return 0;
 }
 
-void trace_end(struct trace *t)
+static void session_free(void *arg)
 {
+	struct trace *t = arg;
 	struct rte_mbuf *m;
 
-	__atomic_store_n(&graph_tracing, false, __ATOMIC_RELAXED);
-	rcu_publish(session, NULL);
-	rcu_synchronize();
 	while (rte_ring_sc_dequeue(t->ring, (void **)&m) == 0)
 		rte_pktmbuf_free(m);
 	rte_ring_free(t->ring);
+	t->gone(t);
+}
+
+void trace_end(struct trace *t)
+{
+	__atomic_store_n(&graph_tracing, false, __ATOMIC_RELAXED);
+	rcu_publish(session, NULL);
+	rcu_defer(session_free, t);
 }

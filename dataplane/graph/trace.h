@@ -19,6 +19,8 @@ struct trace {
 	struct bpf_program filter; // bf_insns NULL: everything
 	struct rte_ring *ring;     // of mbufs whose data is a struct trace_record
 	bool only_ours;            // follows a packet that was put in, and no others
+	// Master only: called some time after trace_end(), when no worker uses the session any more.
+	void (*gone)(struct trace *t);
 	// Workers: rw.
 	int32_t wanted; // packets still to be marked
 	uint32_t marked;
@@ -37,6 +39,6 @@ struct trace_record {
 void trace_start(struct rte_mbuf **pkts, unsigned n); // worker: marks those that the filter matches
 
 // Master thread only.
-int trace_begin(struct trace *t, struct error *err); // t stays the caller's
-void trace_end(struct trace *t);                     // returns when no worker uses it any more
+int trace_begin(struct trace *t, struct error *err); // t stays the caller's until gone()
+void trace_end(struct trace *t);
 void trace_mark(struct rte_mbuf *m, uint32_t packet);

@@ -20,6 +20,9 @@ static int get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *
 	if (p == NULL)
 		return error_set(err, ENOENT, "nexthop.port.port", in->port, "the name of a port that exists",
 				 "there is no such port");
+	if (p->role == PORT_HOST)
+		return error_set(err, EINVAL, "nexthop.port.port", in->port, "a fabric or tenant port",
+				 "is the kernel's: packets are not routed to it");
 	c->port.id = p->id;
 	if (*in->address)
 		ret = ip_parse_addr(in->address, "nexthop.port.address", &c->port.addr, err);

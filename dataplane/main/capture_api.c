@@ -88,6 +88,14 @@ static int get_capture(const Corelane__V1__CaptureRequest *in, struct capture *c
 	return filter_compile(in->filter, "filter", &c->filter, err);
 }
 
+static void stream_free(struct capture *c)
+{
+	struct stream *s = container_of(c, struct stream, c);
+
+	pcap_freecode(&s->c.filter);
+	free(s);
+}
+
 static struct stream *begin(struct api_call *call, const Corelane__V1__CaptureRequest *in, struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -97,11 +105,11 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__CaptureRe
 		return NULL;
 	}
 	s->call = call;
+	s->c.gone = stream_free;
 	s->epoch_ns = now_ns();
 	s->epoch_tsc = rte_rdtsc();
 	if (get_capture(in, &s->c, err) < 0 || capture_start(&s->c, err) < 0) {
-		pcap_freecode(&s->c.filter);
-		free(s);
+		stream_free(&s->c);
 		return NULL;
 	}
 	s->next = streams;
@@ -158,8 +166,6 @@ static void done(void *cursor)
 		p = &(*p)->next;
 	*p = s->next;
 	capture_stop(&s->c);
-	pcap_freecode(&s->c.filter);
-	free(s);
 }
 
 static const struct api_method methods[] = {

@@ -23,31 +23,22 @@ bool eal_has_hugepages(void)
 	return hugepages;
 }
 
-// EAL gives its own threads the affinity that the process has at start, less its lcores. So this decides where they all run; workers
-// pin themselves later.
-static int confine(const struct options *o, unsigned *main_cpu, struct error *err)
+// EAL gives its own threads the affinity that the process has at start, less its lcores, or when that is none, that of its main lcore.
+// So this decides where they all run; the master goes to the service CPUs and workers pin themselves later.
+static int confine(const struct options *o, char *lcores, size_t size, struct error *err)
 {
-	unsigned cpus[CPU_SETSIZE], n = 0, i;
-	cpu_set_t set;
+	const struct cpu_list *control = &o->placement.control;
+	char text[CPU_LIST_TEXT];
+	unsigned cpu = cpu_list_next(control, 0);
+	int ret = cpu_list_set_affinity(0, control);
 
-	if (o->control_cpus[0]) {
-		cpu_list_parse("--control-cpus", o->control_cpus, cpus, CPU_SETSIZE, &n, NULL);
-		CPU_ZERO(&set);
-		for (i = 0; i < n; i++)
-			CPU_SET(cpus[i], &set);
-	} else {
-		sched_getaffinity(0, sizeof(set), &set);
-		for (i = 0; i < o->n_workers; i++)
-			CPU_CLR(o->worker_cpus[i], &set);
-		if (CPU_COUNT(&set) == 0) // one CPU for everything
-			sched_getaffinity(0, sizeof(set), &set);
-	}
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
-		return error_set(err, errno, "--control-cpus", o->control_cpus, "CPUs that this process may use", "%s",
-				 strerror(errno));
-	for (i = 0; i < CPU_SETSIZE && !CPU_ISSET(i, &set); i++)
-		;
-	*main_cpu = i;
+	if (ret < 0)
+		return error_set(err, -ret, "--control-cpus", cpu_list_format(control, text, sizeof(text)),
+				 "CPUs that this process may use", "%s", strerror(-ret));
+	// EAL knows no such CPU. Its threads come from there to where they belong with the first look at them.
+	if (cpu >= CPU_SETSIZE)
+		cpu = cpu_list_next(&o->machine.allowed, 0);
+	snprintf(lcores, size, "--lcores=0@%u", cpu);
 	return 0;
 }
 
@@ -65,14 +56,13 @@ int eal_start(const struct options *o, struct error *err)
 {
 	char lcores[32], memory[16], prefix[64], level[16];
 	const char *argv[48] = {"corelaned"};
-	unsigned main_cpu = 0, i;
+	unsigned i;
 	int argc = 1, ret;
 
-	ret = confine(o, &main_cpu, err);
+	ret = confine(o, lcores, sizeof(lcores), err);
 	if (ret < 0)
 		return ret;
 	hugepages = !o->no_huge && hugepages_free_mb() >= o->memory_mb;
-	snprintf(lcores, sizeof(lcores), "--lcores=0@%u", main_cpu);
 	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
 	snprintf(prefix, sizeof(prefix), "--file-prefix=corelane-%d", (int)getpid());
 	snprintf(level, sizeof(level), "corelane*:%d", level_number(o->log_level));

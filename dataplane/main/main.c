@@ -23,6 +23,7 @@
 #include "flow/flow_log.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
+#include "host/host.h"
 #include "l2/bridge.h"
 #include "l3/fib.h"
 #include "l3/nexthop.h"
@@ -32,12 +33,15 @@
 #include "main/looking.h"
 #include "main/options.h"
 #include "main/system.h"
+#include "main/threads.h"
+#include "main/worker_watch.h"
 #include "overlay/overlay.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 #include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
+#include "worker/load.h"
 #include "worker/punt.h"
 #include "worker/worker.h"
 
@@ -55,6 +59,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	static unsigned ticks;
 
 	punt_poll();
+	worker_poll();
+	load_poll();
 	bridge_tick();
 	rcu_poll();
 	nexthop_poll();
@@ -66,6 +72,18 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		bridge_poll();
 		flow_log_poll();
 	}
+}
+
+// By the clock: ticks are late when the master's CPU is busy, and that is when somebody should look.
+static void on_tenth(evutil_socket_t fd, short what, void *arg)
+{
+	worker_watch_poll();
+	worker_health_poll();
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+	threads_poll();
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
@@ -106,27 +124,36 @@ static int start_tables(const struct options *o, struct error *err)
 	flow_zone_init();
 	meter_init();
 	mirror_init();
+	host_init();
 	api_settle = flow_changes_take_effect;
 	if (rules_init(err) < 0)
 		return -1;
 	return underlay_init(err);
 }
 
-static bool shares_cpu(unsigned cpu)
+// Loudly: it costs packets, and the operator may not know.
+static void warn_of_overlap(const struct options *o)
 {
-	cpu_set_t set;
+	char text[CPU_LIST_TEXT];
 
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set);
+	if (!cpu_list_empty(&o->overlap))
+		LOG(WARNING,
+		    "OVERLAP: workers share CPUs %s with service or control threads, and packets wait while those run; "
+		    "see --worker-cpus, --service-cpus, --control-cpus",
+		    cpu_list_format(&o->overlap, text, sizeof(text)));
 }
 
 static int start_workers(const struct options *o, struct error *err)
 {
-	enum idle_policy idle;
+	struct worker_config cfg = {.role = WORKER_FORWARDING, .ring_size = o->rx_ring_size};
+	const struct placement *p = &o->placement;
 	unsigned i;
 
-	for (i = 0; i < o->n_workers; i++) {
-		idle = o->idle_given ? o->idle : shares_cpu(o->worker_cpus[i]) ? IDLE_YIELD : IDLE_SPIN;
-		if (worker_add(i, o->worker_cpus[i], idle, err) == NULL)
+	worker_debug_allowed = o->allow_debug;
+	for (i = 0; i < p->n_workers; i++) {
+		cfg.cpu = p->worker_cpus[i];
+		cfg.idle = o->idle_given ? o->idle : cpu_list_has(&o->overlap, cfg.cpu) ? IDLE_YIELD : IDLE_SPIN;
+		if (worker_add(i, &cfg, err) == NULL)
 			return -1;
 	}
 	return 0;
@@ -147,8 +174,12 @@ static int start(const struct options *o, struct error *err)
 {
 	int ret = rcu_init();
 
+	port_run_to_completion = o->run_to_completion;
+	if (o->tx_ring_size)
+		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, there are no such rings");
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "no memory");
+	threads_start(o); // before there is much to allocate: memory comes from where the master runs
 	ret = start_tables(o, err);
 	if (ret == 0)
 		ret = graph_init(err);
@@ -156,6 +187,9 @@ static int start(const struct options *o, struct error *err)
 		ret = system_init(o, err);
 	if (ret == 0)
 		ret = start_workers(o, err);
+	threads_poll(); // what has been started with all that
+	worker_watch_poll();
+	worker_health_poll();
 	return ret < 0 ? ret : api_server_start(loop_base(), o->socket, err);
 }
 
@@ -166,11 +200,13 @@ static void add_event(evutil_socket_t fd, short what, event_callback_fn fn, cons
 
 static void run(const struct options *o)
 {
-	static const struct timeval tick = {.tv_usec = TICK_US};
+	static const struct timeval tick = {.tv_usec = TICK_US}, tenth = {.tv_usec = 100000}, second = {.tv_sec = 1};
 
 	add_event(SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
 	add_event(SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
 	add_event(-1, EV_PERSIST, on_tick, &tick);
+	add_event(-1, EV_PERSIST, on_tenth, &tenth);
+	add_event(-1, EV_PERSIST, on_second, &second);
 	LOG(INFO, "corelaned %s answers on %s", CORELANE_VERSION, o->socket);
 	sd_notify(0, "READY=1");
 	event_base_dispatch(loop_base());
@@ -199,7 +235,7 @@ int main(int argc, char **argv)
 	if (ret > 0)
 		return 0;
 	if (o.check) {
-		printf("options are valid\n");
+		printf("options are valid%s\n", cpu_list_empty(&o.overlap) ? "" : "; workers share CPUs with other threads");
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -207,6 +243,7 @@ int main(int argc, char **argv)
 	lock = lock_run_dir(o.run_dir, &err);
 	if (lock < 0 || eal_start(&o, &err) < 0)
 		return fail(&err);
+	warn_of_overlap(&o);
 	loop_set_base(event_base_new());
 	if (start(&o, &err) < 0) {
 		worker_del_all();

@@ -6,16 +6,20 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "worker/worker.h"
+#include "main/machine.h"
+#include "main/placement.h"
 
 struct options {
 	char run_dir[80]; // sockets and lock of this instance
 	char socket[108];
-	unsigned worker_cpus[WORKER_MAX];
-	unsigned n_workers;
+	struct machine machine;
+	struct placement placement;
+	struct cpu_list overlap; // CPUs of workers that other threads may run on too
 	enum idle_policy idle;
 	bool idle_given;
-	char control_cpus[128]; // list of the CPUs of all threads that do not forward; empty: those that no worker has
+	uint32_t rx_ring_size;  // slots of the rings to a worker
+	uint32_t tx_ring_size;  // given in vRouter's way, for which there is no use here: workers send by themselves. 0 = not
+	bool run_to_completion; // no port may be spread
 	bool no_huge;
 	unsigned memory_mb; // 0: 512
 	unsigned mbufs;     // 0: by the pool
@@ -25,12 +29,10 @@ struct options {
 	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
 	bool check;
+	bool allow_debug;
 	const char *eal[32]; // further arguments for DPDK, after "--"
 	unsigned n_eal;
 };
 
-// Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with err.
+// Asks the machine for its CPUs. Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with err.
 int options_parse(int argc, char **argv, struct options *o, struct error *err);
-
-// "0-2,5": at most max CPUs, each once and one that the machine has. name is the option's.
-int cpu_list_parse(const char *name, const char *text, unsigned *cpus, unsigned max, unsigned *n, struct error *err);

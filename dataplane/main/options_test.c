@@ -35,26 +35,32 @@ static void defaults(void **state)
 	assert_int_equal(parse(""), 0);
 	assert_string_equal(o.run_dir, "/run/corelane");
 	assert_string_equal(o.socket, "/run/corelane/corelaned.sock");
-	assert_int_equal(o.n_workers, 1);
-	assert_int_equal(o.worker_cpus[0], sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	assert_int_equal(o.placement.n_workers, 1);
+	assert_int_equal(o.placement.worker_cpus[0], cpu_list_last(&o.machine.started));
+	assert_false(cpu_list_empty(&o.placement.service) || cpu_list_empty(&o.placement.control));
+	assert_int_equal(o.rx_ring_size, 1024);
+	assert_int_equal(o.tx_ring_size, 0);
 	assert_int_equal(o.memory_mb, 512);
 	assert_true(o.fib_bytes == 4ull << 30);
 	assert_string_equal(o.log_level, "info");
-	assert_false(o.idle_given || o.no_huge || o.check);
+	assert_false(o.idle_given || o.no_huge || o.check || o.run_to_completion);
 }
 
 static void all_given(void **state)
 {
-	assert_int_equal(parse("--run-dir /tmp/x --worker-cpus 0 --idle sleep --control-cpus 0 --no-huge --memory 1024 --mbufs "
+	assert_int_equal(parse("--run-dir /tmp/x --worker-cpus 0 --idle sleep --control-cpus 0 --service-cpus (0) --allow-overlap "
+			       "--worker-ring-size 4096 --run-to-completion --no-huge --memory 1024 --mbufs "
 			       "4096 --mbuf-size "
 			       "9216 --fib-memory 64 --router-mac 02:00:00:00:00:01 --log-level debug --check"),
 			 0);
 	assert_string_equal(o.run_dir, "/tmp/x");
 	assert_string_equal(o.socket, "/tmp/x/corelaned.sock");
-	assert_int_equal(o.n_workers, 1);
+	assert_int_equal(o.placement.n_workers, 1);
+	assert_int_equal(o.placement.worker_cpus[0], 0);
 	assert_int_equal(o.idle, IDLE_SLEEP);
-	assert_true(o.idle_given && o.no_huge && o.check);
-	assert_string_equal(o.control_cpus, "0");
+	assert_true(o.idle_given && o.no_huge && o.check && o.run_to_completion);
+	assert_true(cpu_list_has(&o.placement.control, 0) && cpu_list_has(&o.placement.service, 0) && cpu_list_has(&o.overlap, 0));
+	assert_int_equal(o.rx_ring_size, 4096);
 	assert_int_equal(o.memory_mb, 1024);
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.mbuf_size, 9216);
@@ -113,6 +119,19 @@ static void refused(void **state)
 		{"--worker-cpus 0-100000", "--worker-cpus", "0-100000"},
 		{"--worker-cpus 18446744073709551615", "--worker-cpus", "18446744073709551615"},
 		{"--control-cpus 100000", "--control-cpus", "100000"},
+		{"--control-cpus f0", "--control-cpus", "f0"}, // a mask needs its 0x
+		{"--service-cpus 0x0", "--service-cpus", "0x0"},
+		{"--service-cpus (0", "--service-cpus", "(0"},
+		{"--service_core_mask 0xzz", "--service_core_mask", "0xzz"},
+		{"--dpdk_ctrl_thread_mask abc", "--dpdk_ctrl_thread_mask", "abc"},
+		{"--worker-ring-size 1000", "--worker-ring-size", "1000"},
+		{"--worker-ring-size 32", "--worker-ring-size", "32"},
+		{"--worker-ring-size 8388608", "--worker-ring-size", "8388608"},
+		{"--worker-ring-size 0", "--worker-ring-size", "0"},
+		{"--vr_dpdk_rx_ring_sz abc", "--vr_dpdk_rx_ring_sz", "abc"},
+		{"--vr_dpdk_tx_ring_sz 1025", "--vr_dpdk_tx_ring_sz", "1025"},
+		{"--yield_option 2", "--yield_option", "2"},
+		{"--yield_option yes", "--yield_option", "yes"},
 	};
 	unsigned i;
 
@@ -145,31 +164,37 @@ static void long_paths(void **state)
 	assert_string_equal(err.field, "--socket");
 }
 
-static void cpu_lists(void **state)
+// As vRouter's start scripts write them.
+static void names_of_vrouter(void **state)
 {
-	unsigned cpus[4], n;
+	assert_int_equal(parse("--worker-cpus 0 --service_core_mask 0x1 --dpdk_ctrl_thread_mask (0) --vr_dpdk_rx_ring_sz 2048 "
+			       "--vr_dpdk_tx_ring_sz 512 --yield_option 0 --vr_no_load_balance --allow-overlap"),
+			 0);
+	assert_true(cpu_list_has(&o.placement.service, 0) && cpu_list_count(&o.placement.service) == 1);
+	assert_true(cpu_list_eq(&o.placement.service, &o.placement.control));
+	assert_int_equal(o.rx_ring_size, 2048);
+	assert_int_equal(o.tx_ring_size, 512);
+	assert_true(o.idle_given && o.idle == IDLE_SPIN && o.run_to_completion);
+	assert_int_equal(parse("--yield_option 1"), 0);
+	assert_int_equal(o.idle, IDLE_YIELD);
+}
 
-	assert_int_equal(cpu_list_parse("cpus", "0", cpus, 4, &n, &err), 0);
-	assert_int_equal(n, 1);
-	assert_int_equal(cpus[0], 0);
-	assert_int_equal(cpu_list_parse("cpus", "0-0", cpus, 4, &n, &err), 0);
-	assert_int_equal(n, 1);
-	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
-		skip();
-	assert_int_equal(cpu_list_parse("cpus", "1,0", cpus, 4, &n, &err), 0);
-	assert_int_equal(n, 2);
-	assert_int_equal(cpus[0], 1);
-	assert_int_equal(cpu_list_parse("cpus", "0-1", cpus, 4, &n, &err), 0);
-	assert_int_equal(n, 2);
-	assert_int_equal(cpu_list_parse("cpus", "0-1", cpus, 1, &n, &err), -EINVAL); // more than there is room for
-	assert_string_equal(err.field, "cpus");
+static void order_of_workers(void **state)
+{
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return; // the order of one is not much of a test
+	assert_int_equal(parse("--worker-cpus 1,0 --allow-overlap"), 0);
+	assert_int_equal(o.placement.n_workers, 2);
+	assert_int_equal(o.placement.worker_cpus[0], 1);
+	assert_int_equal(o.placement.worker_cpus[1], 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),      cmocka_unit_test(all_given),
-					   cmocka_unit_test(eal_arguments), cmocka_unit_test(refused),
-					   cmocka_unit_test(long_paths),    cmocka_unit_test(cpu_lists)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),        cmocka_unit_test(all_given),
+					   cmocka_unit_test(eal_arguments),   cmocka_unit_test(refused),
+					   cmocka_unit_test(long_paths),      cmocka_unit_test(names_of_vrouter),
+					   cmocka_unit_test(order_of_workers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/router_fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ struct router_sent router_sent[NODE_TEST_MAX];
 unsigned router_n_sent;
 uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+void *(*router_steer)(struct port *p, const struct ip_addr *addr, uint16_t queue, struct error *err);
+void (*router_unsteer)(struct port *p, void *rule);
 
 static struct error err;
 
@@ -55,8 +58,27 @@ static uint16_t test_tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n
 	return i;
 }
 
+static void *test_steer(struct port *p, const struct ip_addr *addr, uint16_t queue, struct error *e)
+{
+	if (router_steer)
+		return router_steer(p, addr, queue, e);
+	error_set(e, ENOTSUP, NULL, NULL, NULL, "there are no rules");
+	return NULL;
+}
+
+static void test_unsteer(struct port *p, void *rule)
+{
+	router_unsteer(p, rule);
+}
+
 const struct port_ops port_dpdk_ops = {.kind = "dpdk", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
-const struct port_ops port_tap_ops = {.kind = "tap", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
+const struct port_ops port_tap_ops = {.kind = "tap",
+				      .open = test_open,
+				      .close = test_close,
+				      .rx = test_rx,
+				      .tx = test_tx,
+				      .steer = test_steer,
+				      .unsteer = test_unsteer};
 const struct port_ops port_memif_ops = {.kind = "memif", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
 const struct port_ops port_vhost_ops = {.kind = "vhost", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
 

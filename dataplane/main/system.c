@@ -27,6 +27,7 @@
 #include "port/port_kinds.h"
 #include "port/registry.h"
 #include "system.pb-c.h"
+#include "worker/load.h"
 #include "worker/worker.h"
 
 #define PORTS_MAX 8
@@ -205,6 +206,7 @@ static void put_settings(struct api_call *call, Corelane__V1__Settings *out)
 	out->icmp_errors_per_second = icmp_errors_per_second;
 	out->label_stack_depth = label_stack_depth;
 	out->flow_tcp_strict = flow_tcp_strict;
+	out->rebalance_seconds = rebalance_seconds;
 	for (i = 0; i < RTE_DIM(ages); i++)
 		*age_of(out, i) = *ages[i].seconds;
 }
@@ -274,7 +276,7 @@ static int get_age(const Corelane__V1__Settings *in, const char *f, struct wante
 	return error_set(
 		err, EINVAL, "fields", f,
 		"mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth, "
-		"flow_tcp_strict, flow_..._seconds",
+		"rebalance_seconds, flow_tcp_strict, flow_..._seconds",
 		"cannot be set");
 }
 
@@ -302,6 +304,9 @@ static int get_field(const Corelane__V1__Settings *in, const char *f, struct wan
 	if (strcmp(f, "label_stack_depth") == 0)
 		return w->s.label_stack_depth = in->label_stack_depth,
 		       check_range("settings.label_stack_depth", in->label_stack_depth, 1, 16, err);
+	if (strcmp(f, "rebalance_seconds") == 0)
+		return w->s.rebalance_seconds = in->rebalance_seconds,
+		       check_range("settings.rebalance_seconds", in->rebalance_seconds, 0, 3600, err);
 	if (strcmp(f, "flow_tcp_strict") == 0)
 		return w->s.flow_tcp_strict = in->flow_tcp_strict, 0;
 	return get_age(in, f, w, err);
@@ -347,6 +352,7 @@ static int set_settings(struct api_call *call, const void *req, void *resp, stru
 	icmp_errors_per_second = w.s.icmp_errors_per_second;
 	label_stack_depth = (uint8_t)w.s.label_stack_depth;
 	flow_tcp_strict = w.s.flow_tcp_strict;
+	rebalance_seconds = w.s.rebalance_seconds;
 	for (i = 0; i < RTE_DIM(ages); i++)
 		*ages[i].seconds = (uint16_t)*age_of(&w.s, (unsigned)i);
 	flow_timeouts.tcp[TCP_NONE] = flow_timeouts.tcp[TCP_SYN_RECV] = flow_timeouts.tcp[TCP_SYN_SENT];

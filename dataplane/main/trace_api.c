@@ -90,6 +90,14 @@ static int check(const Corelane__V1__TraceRequest *in, struct stream *s, struct 
 	return filter_compile(in->filter, "filter", &s->t.filter, err);
 }
 
+static void stream_free(struct trace *t)
+{
+	struct stream *s = container_of(t, struct stream, t);
+
+	pcap_freecode(&s->t.filter);
+	free(s);
+}
+
 static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequest *in, struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -100,13 +108,13 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequ
 		return NULL;
 	}
 	s->call = call;
+	s->t.gone = stream_free;
 	s->started = s->last = rte_rdtsc();
 	s->timeout = rte_get_tsc_hz() / 1000 * (in->timeout_ms ? in->timeout_ms : 10000);
 	s->t.wanted = in->packet.len ? 0 : in->count ? (int32_t)in->count : 1;
 	s->t.only_ours = in->packet.len > 0;
 	if (check(in, s, &p, err) < 0 || trace_begin(&s->t, err) < 0) {
-		pcap_freecode(&s->t.filter);
-		free(s);
+		stream_free(&s->t);
 		return NULL;
 	}
 	current = s;
@@ -221,6 +229,4 @@ void trace_done(void *cursor)
 		return;
 	current = NULL;
 	trace_end(&s->t);
-	pcap_freecode(&s->t.filter);
-	free(s);
 }

@@ -2,6 +2,7 @@
 // Address groups: sets of prefixes that rules name.
 #include "policy/groups.h"
 #include "policy/meter.h"
+#include "policy/mirror.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -146,6 +147,7 @@ static void count(const struct rule *r, int step)
 	if (dst && dst != src)
 		dst->rules += (uint32_t)step;
 	step > 0 ? meter_ref(r->meter) : meter_unref(r->meter);
+	step > 0 ? mirror_ref(r->mirror) : mirror_unref(r->mirror);
 }
 
 void groups_ref(const struct rule *r)

@@ -8,4 +8,4 @@ int policy_check_name(const char *name, const char *field, struct error *err);
 void groups_ref(const struct rule *r);
 void groups_unref(const struct rule *r);
 void groups_fini(void);
-int rules_group_changed(uint16_t group, struct error *err); // rules.c
+int rules_group_changed(uint16_t group, struct error *err); // rules_group.c

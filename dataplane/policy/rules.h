@@ -30,11 +30,12 @@ struct rule_verdict {
 	uint32_t rule;   // id within the list, 0 = the default, or no list
 	uint16_t meter;  // 0 = none
 	uint16_t mirror; // 0 = none
+	uint32_t slot;   // where its hits are counted, 0 = no list
 };
 
-// Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it. What a worker asks is
-// counted as a hit. An ICMP echo counts as a request, whichever of the two came: the key does not tell.
+// Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it. An ICMP echo counts as a request, whichever of the two came: the key does not tell.
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out);
+void rules_hit(const struct rule_verdict *v); // workers: it has decided about a flow
 
 // Called on the master after each change of what a port may do; flows set it. May be NULL.
 extern void (*rules_changed)(uint16_t port);
@@ -48,6 +49,7 @@ struct rule {
 	struct ip_prefix src, dst;     // family 0 = any
 	uint16_t src_group, dst_group; // instead of a prefix, 0 = none
 	uint16_t meter;                // of the flows that it allows, 0 = none
+	uint16_t mirror;               // of its flows, 0 = none
 	uint16_t ports[2][2];          // source and destination, first and last, host byte order; ICMP: type and code
 	// Filled by rules_add().
 	uint32_t slot;        // where its hits are counted

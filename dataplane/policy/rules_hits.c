@@ -73,13 +73,13 @@ unsigned rule_slots_left(void)
 	return n_unused + RULE_SLOTS - next;
 }
 
-void rule_hit(uint32_t slot)
+void rules_hit(const struct rule_verdict *v)
 {
 	uint64_t *c;
 
-	if (this_worker == NULL)
+	if (v->slot == 0)
 		return;
-	c = counter(this_worker->id, slot);
+	c = counter(this_worker->id, v->slot);
 	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
 }
 

@@ -86,6 +86,7 @@ static void put_entry(const struct rule *r, unsigned f, const struct ip_prefix *
 	e->id = r->id;
 	e->slot = r->slot;
 	e->meter = r->meter;
+	e->mirror = r->mirror;
 }
 
 uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
@@ -175,7 +176,7 @@ static uint32_t first_compiled(const struct rules_base *b, const uint64_t *dead,
 	return i;
 }
 
-bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct rule_verdict *out, uint32_t *slot)
+bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct rule_verdict *out)
 {
 	const struct query q = query_of(key);
 	const struct rules_base *b = s->base;
@@ -192,12 +193,14 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 	if (i < s->n[f] && (hit == NULL || s->m[f][i].id < hit->id))
 		hit = &s->m[f][i];
 	if (hit == NULL) {
-		*out = (struct rule_verdict){.denied = !s->allow};
-		*slot = s->slot;
+		*out = (struct rule_verdict){.denied = !s->allow, .slot = s->slot};
 		return false;
 	}
-	*out = (struct rule_verdict){
-		.denied = !(hit->flags & RULE_ALLOW), .log = (hit->flags & RULE_LOG) != 0, .rule = hit->id, .meter = hit->meter};
-	*slot = hit->slot;
+	*out = (struct rule_verdict){.denied = !(hit->flags & RULE_ALLOW),
+				     .log = (hit->flags & RULE_LOG) != 0,
+				     .rule = hit->id,
+				     .meter = hit->meter,
+				     .mirror = hit->mirror,
+				     .slot = hit->slot};
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "policy/meter.h"
+#include "policy/mirror.h"
 
 // "80" or "80-443"; "": all.
 static int get_range(const char *text, const char *field, uint16_t most, const char *valid, uint16_t out[2], struct error *err)
@@ -114,6 +115,16 @@ static int get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error 
 	return 0;
 }
 
+static int get_mirror(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+{
+	struct mirror *m = *in->mirror ? mirror_find_err(in->mirror, "rule.mirror", err) : NULL;
+
+	if (*in->mirror && m == NULL)
+		return -ENOENT;
+	r->mirror = m ? m->id : 0;
+	return 0;
+}
+
 int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	int ret;
@@ -133,7 +144,9 @@ int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error
 		ret = get_ports(in, r, err);
 	if (ret == 0)
 		ret = get_icmp(in, r, err);
-	return ret < 0 ? ret : get_meter(in, r, err);
+	if (ret == 0)
+		ret = get_meter(in, r, err);
+	return ret < 0 ? ret : get_mirror(in, r, err);
 }
 
 static char *side(struct api_call *call, const struct ip_prefix *p)
@@ -167,5 +180,6 @@ void rule_to_message(struct api_call *call, const char *list, const struct rule 
 	*(icmp ? &out->icmp_code : &out->destination_ports) = second;
 	out->log = r->log;
 	out->meter = api_strdup(call, r->meter ? meter_get(r->meter)->cfg.name : "");
+	out->mirror = api_strdup(call, r->mirror ? mirror_get(r->mirror)->cfg.name : "");
 	out->shadowed_by = r->shadowed_by;
 }

@@ -13,14 +13,11 @@ void (*rules_changed)(uint16_t port);
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out)
 {
 	const struct rules_set *s = rcu_read(rules_sets[port][dir]);
-	uint32_t slot;
 
-	if (s == NULL) {
+	if (s == NULL)
 		*out = (struct rule_verdict){0};
-		return;
-	}
-	rules_lookup(s, key, out, &slot);
-	rule_hit(slot);
+	else
+		rules_lookup(s, key, out);
 }
 
 static void changed(uint16_t port)

@@ -24,8 +24,7 @@ struct rule_match {
 	uint32_t id;
 	uint64_t addr[3], mask[3]; // IPv6: flow_key.addr[1..3]
 	uint32_t slot;
-	uint16_t meter;
-	uint16_t spare2;
+	uint16_t meter, mirror;
 };
 
 // The rules of a list at one moment, compiled. Immutable, shared by the sets that began with it.
@@ -67,8 +66,7 @@ extern struct rules_set *rules_sets[PORT_MAX][2]; // master: rw, workers: ro (RC
 // rules_match.c: entries.
 uint32_t rule_entries(const struct rule *r, unsigned f); // f: 0 = IPv4, 1 = IPv6
 uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out);
-bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct rule_verdict *out,
-		  uint32_t *slot); // false: the default
+bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct rule_verdict *out); // false: the default
 
 // rules_set.c: sets and bases.
 struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow,
@@ -88,7 +86,6 @@ void rule_slots_fini(void);
 uint32_t rule_slot_get(void); // 0: none left
 void rule_slot_put(uint32_t slot);
 unsigned rule_slots_left(void);
-void rule_hit(uint32_t slot);
 
 // rules_port.c
 void rules_port_init(void);

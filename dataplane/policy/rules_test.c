@@ -99,8 +99,7 @@ static struct flow_key key(uint8_t proto, const char *src, uint16_t sport, const
 static uint32_t decides(const struct rule_list *l, struct flow_key k)
 {
 	struct rule_verdict v;
-	uint32_t slot;
-	bool hit = rules_lookup(l->set, &k, &v, &slot);
+	bool hit = rules_lookup(l->set, &k, &v);
 
 	assert_int_equal(hit, v.rule != 0);
 	return v.rule;
@@ -212,19 +211,18 @@ static void order_and_defaults(void **state)
 	struct rule_list *l = list("order", true);
 	struct flow_key k = key(IPPROTO_TCP, "10.0.0.1", 1000, "10.0.0.2", 22);
 	struct rule_verdict v;
-	uint32_t slot;
 
-	rules_lookup(l->set, &k, &v, &slot);
+	rules_lookup(l->set, &k, &v);
 	assert_false(v.denied);
 	assert_int_equal(rule_list_set(l, false), 0);
-	rules_lookup(l->set, &k, &v, &slot);
+	rules_lookup(l->set, &k, &v);
 	assert_true(v.denied && v.rule == 0);
 	add(l, "16777216 allow");
 	assert_int_equal(decides(l, k), RULE_ID_MAX);
 	add(l, "200 deny --protocol tcp --log");
 	add(l, "300 allow --protocol tcp --destination-ports 22");
 	assert_int_equal(decides(l, k), 200);
-	rules_lookup(l->set, &k, &v, &slot);
+	rules_lookup(l->set, &k, &v);
 	assert_true(v.denied && v.log);
 	pad(l);
 	assert_int_equal(decides(l, k), 200);
@@ -493,6 +491,7 @@ static struct rule_verdict verdict(uint16_t port, enum rule_direction dir, struc
 	struct rule_verdict v;
 
 	rules_classify(port, dir, &k, &v);
+	rules_hit(&v);
 	return v;
 }
 

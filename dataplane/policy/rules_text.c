@@ -8,6 +8,7 @@
 
 #include "policy/rules.h"
 #include "policy/meter.h"
+#include "policy/mirror.h"
 
 #define VALID_PROTOCOL "any, tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
 
@@ -103,6 +104,8 @@ const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
 	word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
 	if (r->meter)
 		word(&t, "meter", meter_get(r->meter)->cfg.name);
+	if (r->mirror)
+		word(&t, "mirror", mirror_get(r->mirror)->cfg.name);
 	if (r->log)
 		snprintf(t.at, (size_t)(t.end - t.at), " --log");
 	return buf;

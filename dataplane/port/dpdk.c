@@ -8,6 +8,8 @@
 
 #include <rte_malloc.h>
 
+#include "base/system_calls.h"
+
 #define DPDK_CHECK_MS 1000 // for drivers without link interrupt
 
 static uint16_t dpdk_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
@@ -17,12 +19,21 @@ static uint16_t dpdk_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t 
 	return rte_eth_rx_burst(q->device, q->index, pkts, n);
 }
 
+static uint32_t dpdk_depth(struct port_queue *pq)
+{
+	const struct dpdk_queue *q = pq->priv;
+	int n = rte_eth_rx_queue_count(q->device, q->index);
+
+	return n >= 0 ? (uint32_t)n : DEPTH_UNKNOWN;
+}
+
 static uint16_t send_plain(const struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t sent = 0, k;
 
 	do { // some drivers end a burst at 32
 		k = rte_eth_tx_burst(q->device, q->index, pkts + sent, (uint16_t)(n - sent));
+		system_calls += q->sends_by_call;
 		sent = (uint16_t)(sent + k);
 	} while (k > 0 && sent < n);
 	return sent;
@@ -181,7 +192,10 @@ const struct port_ops port_dpdk_ops = {
 	.close = dpdk_close,
 	.rx = dpdk_rx,
 	.tx = dpdk_tx,
+	.depth = dpdk_depth,
 	.set_mtu = dpdk_set_mtu,
+	.steer = dpdk_steer,
+	.unsteer = dpdk_unsteer,
 	.stats = dpdk_stats,
 	.xstats = dpdk_xstats,
 };

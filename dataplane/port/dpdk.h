@@ -11,6 +11,7 @@
 struct dpdk_queue {
 	uint16_t device, index; // of DPDK
 	bool linear;            // the device takes no chained buffers
+	bool sends_by_call;     // each burst that it sends is one system call (af_packet)
 	uint64_t tx_errors;     // sending worker: rw, master: ro
 } __rte_cache_aligned;
 
@@ -25,12 +26,16 @@ struct dpdk {
 	uint16_t id;
 	uint16_t frame_mtu; // what fits the frames of af_packet's ring, 0 = no such limit
 	bool up, callbacks;
+	unsigned rules; // of dpdk_steer()
 	struct dpdk_queue queues[PORT_MAX_QUEUES];
 };
 
 // Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled (field dpdk.devargs).
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err);
 void dpdk_remove(struct dpdk *d); // closes the device; a virtual one vanishes, a PCI one stays bound to its kernel driver
+
+void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, struct error *err);
+void dpdk_unsteer(struct port *port, void *rule);
 
 // Configures and starts it. Sets port->n_queues, mac, driver, numa.
 int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err);

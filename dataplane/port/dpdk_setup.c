@@ -108,6 +108,7 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 	int numa = rte_eth_dev_socket_id(d->id), ret;
 	struct rte_eth_rxconf rx = info->default_rxconf;
 	struct rte_eth_txconf tx = info->default_txconf;
+	bool sends_by_call = info->driver_name && strcmp(info->driver_name, "net_af_packet") == 0;
 	uint16_t rx_desc = DESCRIPTORS, tx_desc = DESCRIPTORS, i;
 
 	ret = rte_eth_dev_configure(d->id, queues, queues, conf);
@@ -119,18 +120,21 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 		ret = rte_eth_rx_queue_setup(d->id, i, rx_desc, (unsigned)numa, &rx, port_pool(numa));
 		if (ret == 0)
 			ret = rte_eth_tx_queue_setup(d->id, i, tx_desc, (unsigned)numa, &tx);
-		d->queues[i] = (struct dpdk_queue){
-			.device = d->id, .index = i, .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
+		d->queues[i] = (struct dpdk_queue){.device = d->id,
+						   .index = i,
+						   .sends_by_call = sends_by_call,
+						   .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
 	}
 	return ret;
 }
 
 // Lets in what the router wants to see: its own address and all multicast on a fabric port (ARP is broadcast, ND is multicast),
-// everything on a tenant port, where guests talk to the virtual gateway and to each other.
+// everything on a tenant port, where guests talk to the virtual gateway and to each other, and on
+// a host port, where the kernel talks to all.
 static void set_filters(struct dpdk *d, const struct port_config *cfg)
 {
 	struct rte_ether_addr own;
-	bool all = cfg->role == PORT_TENANT;
+	bool all = cfg->role != PORT_FABRIC;
 
 	if (!all && !rte_is_zero_ether_addr(&cfg->mac)) {
 		rte_eth_macaddr_get(d->id, &own);
@@ -143,6 +147,20 @@ static void set_filters(struct dpdk *d, const struct port_config *cfg)
 		all = true;
 	if (all && rte_eth_promiscuous_enable(d->id) < 0)
 		LOG(DEBUG, "%s has no filters to open", d->name);
+}
+
+// The device's other side is the kernel's interface, which gets the device's MAC (virtio-user): that must be the fabric port's.
+static int check_host_mac(const struct dpdk *d, struct error *err)
+{
+	struct rte_ether_addr own = {};
+	char text[18], valid[64], want[18];
+
+	rte_eth_macaddr_get(d->id, &own);
+	if (rte_is_same_ether_addr(&own, &d->port->mac))
+		return 0;
+	snprintf(valid, sizeof(valid), "mac=%s, that of the fabric port", mac_format(&d->port->mac, want));
+	return error_set(err, EINVAL, "dpdk.devargs", mac_format(&own, text), valid,
+			 "is another MAC than the kernel's neighbours know");
 }
 
 int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
@@ -174,8 +192,10 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret < 0)
 		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
 	set_filters(d, cfg);
+	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	if (cfg->role == PORT_HOST)
+		return check_host_mac(d, err);
 	if (rte_is_zero_ether_addr(&cfg->mac) && (rte_eth_macaddr_get(d->id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
 		rte_eth_random_addr(port->mac.addr_bytes);
-	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	return 0;
 }

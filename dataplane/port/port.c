@@ -10,13 +10,18 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "port/registry.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
 
 static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
+#define CLOSE_MS 200 // that a removed port waits for workers before others go on
+
+bool port_run_to_completion;
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
+static bool closing[PORT_MAX]; // ids of ports that are gone and that a worker may still see
 static struct port_listener *listeners;
 
 struct port *port_get(uint16_t id)
@@ -95,8 +100,35 @@ static int check_number(const char *field, uint32_t value, uint32_t min, uint32_
 	return error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
+// MAC, MTU and VLAN are those of its fabric port.
+static int check_host(struct port_config *cfg, struct error *err)
+{
+	const struct port *fabric = port_get(cfg->fabric);
+	char text[16], valid[16];
+
+	if (fabric == NULL || fabric->role != PORT_FABRIC)
+		return error_set(err, EINVAL, "port.fabric", fabric ? fabric->cfg.name : NULL, "the name of a fabric port",
+				 "a host port shares a fabric port");
+	if (strcmp(cfg->kind, "tap") != 0 && strcmp(cfg->kind, "dpdk") != 0)
+		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk", "gives the kernel no interface");
+	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->mode || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
+	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
+		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
+				 "has nothing else of its own: addresses are the kernel's, the rest is the fabric port's");
+	snprintf(text, sizeof(text), "%u", cfg->mtu);
+	snprintf(valid, sizeof(valid), "%u", fabric->cfg.mtu);
+	if (cfg->mtu && cfg->mtu != fabric->cfg.mtu)
+		return error_set(err, EINVAL, "port.mtu", text, valid, "a host port has the MTU of its fabric port");
+	cfg->mtu = fabric->cfg.mtu;
+	return 0;
+}
+
 static int check_role(const struct port_config *cfg, struct error *err)
 {
+	if (cfg->role == PORT_HOST)
+		return 0; // check_host()
+	if (cfg->fabric)
+		return error_set(err, EINVAL, "port.fabric", NULL, "role host", "only a host port shares a fabric port");
 	if (cfg->role == PORT_FABRIC) {
 		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests || cfg->source_check)
 			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
@@ -104,7 +136,7 @@ static int check_role(const struct port_config *cfg, struct error *err)
 		return 0;
 	}
 	if (cfg->role != PORT_TENANT)
-		return error_set(err, EINVAL, "port.role", NULL, "fabric, tenant", "a port needs a role");
+		return error_set(err, EINVAL, "port.role", NULL, "fabric, tenant, host", "a port needs a role");
 	if (cfg->n_addrs)
 		return error_set(err, EINVAL, "port.addresses", NULL, "gateways",
 				 "a tenant port has gateways, not addresses of its own");
@@ -133,6 +165,9 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost", "a port needs a device");
 	if (cfg->queues == 0)
 		cfg->queues = 1;
+	ret = cfg->role == PORT_HOST ? check_host(cfg, err) : 0;
+	if (ret < 0)
+		return ret;
 	if (cfg->mtu == 0)
 		cfg->mtu = 1500;
 	ret = check_number("port.queues", cfg->queues, 1, PORT_MAX_QUEUES, err);
@@ -142,6 +177,9 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		ret = check_number("port.vlan", cfg->vlan, 0, 4094, err);
 	if (ret == 0)
 		ret = check_number("port.mss_clamp", cfg->mss_clamp, 0, 65535, err);
+	if (ret == 0 && port_run_to_completion && cfg->mode != PORT_RUN_TO_COMPLETION)
+		return error_set(err, EINVAL, "port.mode", cfg->mode == PORT_HYBRID ? "hybrid" : "auto", "run_to_completion",
+				 "is not for this daemon, which was started with --run-to-completion");
 	return ret < 0 ? ret : check_role(cfg, err);
 }
 
@@ -170,6 +208,8 @@ static struct port_fwd *fwd_build(const struct port *p)
 	f->guest_mac = c->guest_mac;
 	f->n_guests = (uint8_t)c->n_guests;
 	memcpy(f->guests, c->guests, sizeof(f->guests));
+	f->host = p->host;
+	f->fabric = c->fabric;
 	f->vrf = c->role == PORT_FABRIC ? 0 : c->vrf;
 	f->bridge = c->role == PORT_FABRIC ? UINT16_MAX : c->bridge;
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);
@@ -216,7 +256,7 @@ static uint16_t next_id(void)
 
 	for (tries = 1; tries < PORT_MAX; tries++) {
 		last = (uint16_t)(last % (PORT_MAX - 1) + 1);
-		if (port_table[last] == NULL)
+		if (port_table[last] == NULL && !closing[last])
 			return last;
 	}
 	return 0;
@@ -234,14 +274,17 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	}
 	p->id = id;
 	p->cfg = *cfg;
+	if (cfg->role == PORT_HOST)
+		p->mac = port_get(cfg->fabric)->mac;
 	p->role = (uint8_t)cfg->role;
 	p->ops = find_kind(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
+	p->host_worker = SPREAD_LOCAL;
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		p->queues[i].port = p;
 		p->queues[i].index = i;
-		p->queues[i].rx_worker = WORKER_NONE;
+		p->queues[i].rx_worker = p->queues[i].owner = WORKER_NONE;
 		rte_spinlock_init(&p->queues[i].tx_lock);
 	}
 	return p;
@@ -278,6 +321,38 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 	update_up(p);
 }
 
+// No worker polls it or sends to it any more.
+static void port_close(void *arg)
+{
+	struct port *p = arg;
+
+	spread_port_gone(p);
+	p->ops->close(p);
+	rcu_defer(rte_free, port_fwds[p->id]);
+	rcu_publish(port_fwds[p->id], NULL);
+	closing[p->id] = false;
+	LOG(INFO, "port %s has gone", p->cfg.name);
+	rte_free(p);
+}
+
+static void port_remove(struct port *p)
+{
+	struct port_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->removed)
+			l->removed(p);
+	worker_forget(p);
+	rcu_publish(port_table[p->id], NULL);
+	closing[p->id] = true;
+	if (rcu_wait(CLOSE_MS)) {
+		port_close(p);
+		return;
+	}
+	LOG(WARNING, "port %s closes as soon as a worker that is late goes on", p->cfg.name);
+	rcu_defer(port_close, p);
+}
+
 struct port *port_add(const struct port_config *wanted, struct error *err)
 {
 	struct port_config cfg = *wanted;
@@ -312,7 +387,10 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 	for (l = listeners; l; l = l->next)
 		if (l->added)
 			l->added(p);
-	return p;
+	if (spread_refresh(err) == 0)
+		return p;
+	port_remove(p);
+	return NULL;
 }
 
 int port_set(struct port *p, const struct port_config *wanted, struct error *err)
@@ -337,24 +415,20 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 	for (l = listeners; l; l = l->next)
 		if (l->changed)
 			l->changed(p, &old);
-	return 0;
+	worker_spread(p);
+	return spread_refresh(err);
 }
 
-static void port_remove(struct port *p)
+int port_set_host(struct port *fabric, uint16_t host, struct error *err)
 {
-	struct port_listener *l;
+	uint16_t old = fabric->host;
+	int ret;
 
-	for (l = listeners; l; l = l->next)
-		if (l->removed)
-			l->removed(p);
-	worker_forget(p);
-	rcu_publish(port_table[p->id], NULL);
-	rcu_synchronize(); // no worker polls it or sends to it any more
-	p->ops->close(p);
-	rcu_defer(rte_free, port_fwds[p->id]);
-	rcu_publish(port_fwds[p->id], NULL);
-	LOG(INFO, "port %s has gone", p->cfg.name);
-	rte_free(p);
+	fabric->host = host;
+	ret = fwd_publish(fabric, err);
+	if (ret < 0)
+		fabric->host = old;
+	return ret;
 }
 
 int port_del(const char *name, struct error *err)

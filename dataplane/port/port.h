@@ -23,19 +23,37 @@
 #define PORT_MAX_ADDRS 16
 #define BATCH 256 // packets in one poll of a worker
 
-enum port_role { PORT_FABRIC = 1, PORT_TENANT = 2 };
+enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 
 enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
 
+// Who finishes a port's packets (worker/spread.h).
+enum port_mode {
+	PORT_RUN_TO_COMPLETION, // the worker that polled them
+	PORT_HYBRID,            // dealt by a hash to all forwarding workers, or to those that are named
+	PORT_AUTO,              // the first, until the workers that poll are busy
+	PORT_MODES
+};
+enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };
+
 struct port;
+struct spread;
+struct spread_view;
+
+#define DEPTH_UNKNOWN UINT32_MAX
 
 struct port_queue {
 	struct port *port;
 	uint16_t index;
 	void *priv;             // of the kind
 	rte_spinlock_t tx_lock; // workers: taken when port->shared_tx
-	uint32_t rx_worker;     // master: who polls it, UINT32_MAX = nobody
-	uint64_t rx_packets;    // polling worker: rw, master: ro
+	// A queue changes hands without a gap: the master names who shall poll it, who polls it leaves off and gives it.
+	uint32_t rx_worker;       // who shall poll it, UINT32_MAX = nobody. Master: rw, workers: ro
+	uint32_t owner;           // who may. That worker: wo; master when it is nobody's
+	bool host;                // the host-path worker polls it, whatever else is wanted. Master only
+	struct spread_view *view; // NULL: all its packets stay where they were polled. Master: wo (RCU), polling worker: ro
+	uint64_t rx_packets;      // polling worker: rw, master: ro
+	uint32_t depth;           // packets that waited when last asked, DEPTH_UNKNOWN; polling worker: wo, master: ro
 } __rte_cache_aligned;
 
 // What a guest or an operator asked for; owned by the port, changed only by port_set().
@@ -49,6 +67,7 @@ struct port_config {
 	struct rte_ether_addr mac; // zero: default
 	struct ip_prefix addrs[PORT_MAX_ADDRS];
 	unsigned n_addrs;
+	uint16_t fabric; // id of the fabric port whose traffic a host port shares, 0 = none
 	uint16_t vrf;    // id, UINT16_MAX = not routed
 	uint16_t bridge; // id, UINT16_MAX = not bridged
 	struct ip_prefix gateways[PORT_MAX_ADDRS];
@@ -64,6 +83,10 @@ struct port_config {
 	uint16_t rules[2];                    // lists (enum rule_direction), 0 = none
 	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): of what the guest sends and receives
 	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): of both
+	uint8_t mode;                         // enum port_mode
+	uint8_t ring_full;                    // enum spread_full
+	uint8_t polled_by[PORT_MAX_QUEUES];   // worker + 1, 0 = anybody
+	uint32_t weights[64];                 // of workers in hybrid mode, all 0: the same for every forwarding one
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk
@@ -81,7 +104,7 @@ struct port_stats { // of the device
 struct port_ops {
 	const char *kind;
 	// Opens the device with cfg->queues queues (the kind may lower port->n_queues before it returns), sets each queue's priv,
-	// port->mac (unless configured) and port->driver. Returns 0 or -errno with err filled; then nothing is left open.
+	// port->mac (unless configured) and port->driver. A host port's MAC is set before: the kernel's interface gets it. Returns 0 or -errno with err filled; then nothing is left open.
 	int (*open)(struct port *port, const struct port_config *cfg, struct error *err);
 	// The port has been taken from all workers (and a grace period is over).
 	void (*close)(struct port *port);
@@ -89,8 +112,13 @@ struct port_ops {
 	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
 	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+	// Polling worker: packets that wait to be received, or DEPTH_UNKNOWN. May be NULL: it is never known.
+	uint32_t (*depth)(struct port_queue *q);
 	int (*set_mtu)(struct port *port, uint16_t mtu, struct error *err); // may be NULL
 	void (*stats)(struct port *port, struct port_stats *out);           // may be NULL
+	// Rules of the NIC: packets for this address go to this queue (NULL with err: it cannot), no longer. Both NULL: no rules.
+	void *(*steer)(struct port *port, const struct ip_addr *addr, uint16_t queue, struct error *err);
+	void (*unsteer)(struct port *port, void *rule);
 	// Each counter of the driver: cb(arg, name, value). May be NULL.
 	void (*xstats)(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg);
 };
@@ -102,14 +130,21 @@ struct port {
 	uint8_t role;
 	bool shared_tx; // more workers than queues: tx takes the queue's lock
 	uint16_t n_queues;
-	bool up; // link and administrative state: master rw, workers ro
+	bool up;               // link and administrative state: master rw, workers ro
+	struct spread *spread; // NULL: not spread. Master: wo (RCU), polling workers: ro
+	uint8_t host_worker; // fabric: who alone sends to its host port, SPREAD_LOCAL = whoever has the packet. Master: wo, workers: ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];
 	// Control plane only.
 	struct port_config cfg;
-	void *priv; // of the kind
+	uint16_t host; // fabric: id of its host port, 0 = none
+	void *priv;    // of the kind
 	char driver[32];
-	int numa; // SOCKET_ID_ANY where it has none
+	int numa;               // SOCKET_ID_ANY where it has none
+	bool busy;              // PORT_AUTO: the workers that poll it have much to do
+	unsigned quiet_seconds; // PORT_AUTO: for how long they would do without help
+	bool moved;             // entries of its table were moved by their load
+	uint64_t weighed;       // workers that its table was dealt to, bit by id
 	bool link_up, peer_connected;
 	uint64_t peer_connects, peer_disconnects;
 	char last_error[128];

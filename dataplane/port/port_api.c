@@ -13,6 +13,7 @@
 #include "policy/rules.h"
 #include "port.pb-c.h"
 #include "port/devargs.h"
+#include "port/mode_api.h"
 #include "port/registry.h"
 #include "worker/worker.h"
 
@@ -140,6 +141,16 @@ static int get_rules(const char *name, const char *field, uint16_t *out, struct 
 	return *name && l == NULL ? -ENOENT : 0;
 }
 
+static int get_fabric(const char *name, struct port_config *c, struct error *err)
+{
+	struct port *p = *name ? port_find(name) : NULL;
+
+	if (*name && p == NULL)
+		return error_set(err, ENOENT, "port.fabric", name, "the name of a fabric port", "there is no such port");
+	c->fabric = p ? p->id : 0;
+	return 0;
+}
+
 static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
@@ -205,18 +216,30 @@ static int get_field(const PbPort *in, const char *field, struct port_config *c,
 		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
 		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
+	if (strcmp(field, "mode") == 0)
+		return port_mode_get((int)in->mode, c, err);
+	if (strcmp(field, "ring_full") == 0)
+		return port_ring_full_get((int)in->ring_full, c, err);
+	if (strcmp(field, "spread_workers") == 0)
+		return port_weights_get(in->spread_workers, in->n_spread_workers, c, err);
+	if (strcmp(field, "polled_by") == 0)
+		return port_polled_by_get(in->polled_by, in->n_polled_by, c, err);
 	return error_set(err, EINVAL, "fields", field,
 			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
 			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules, "
-			 "egress_meter, ingress_meter, mirror",
+			 "egress_meter, ingress_meter, mirror, mode, ring_full, spread_workers, polled_by",
 			 "cannot be set");
 }
 
-static const char *const settable[] = {"mtu",          "disabled",           "vlan",          "addresses",       "vrf",
-				       "bridge",       "gateways",           "guest_mac",     "guest_addresses", "proxy_arp",
-				       "mss_clamp",    "no_anycast_gateway", "stateful",      "flow_limit",      "flow_rate",
-				       "source_check", "egress_rules",       "ingress_rules", "egress_meter",    "ingress_meter",
-				       "mirror"};
+static const char *const settable[] = {"mtu",          "disabled",      "vlan",
+				       "addresses",    "vrf",           "bridge",
+				       "gateways",     "guest_mac",     "guest_addresses",
+				       "proxy_arp",    "mss_clamp",     "no_anycast_gateway",
+				       "stateful",     "flow_limit",    "flow_rate",
+				       "source_check", "egress_rules",  "ingress_rules",
+				       "egress_meter", "ingress_meter", "mirror",
+				       "mode",         "ring_full",     "spread_workers",
+				       "polled_by"};
 
 static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 {
@@ -229,6 +252,8 @@ static int get_port(const PbPort *in, struct port_config *c, struct error *err)
 		ret = get_device(in, c, err);
 	if (ret == 0)
 		ret = get_mac("port.mac", in->mac, &c->mac, err);
+	if (ret == 0)
+		ret = get_fabric(in->fabric, c, err);
 	for (i = 0; i < RTE_DIM(settable) && ret == 0; i++)
 		ret = get_field(in, settable[i], c, err);
 	if (ret == 0 && in->queues > PORT_MAX_QUEUES)
@@ -306,6 +331,7 @@ static void put_queues(struct api_call *call, const struct port *p, Corelane__V1
 		corelane__v1__port_queue__init(s->queues[i]);
 		s->queues[i]->index = i;
 		s->queues[i]->orphan = p->queues[i].rx_worker == WORKER_NONE;
+		port_queue_put(&p->queues[i], s->queues[i]);
 		s->queues[i]->worker = s->queues[i]->orphan ? 0 : p->queues[i].rx_worker;
 		s->queues[i]->rx_packets = p->queues[i].rx_packets;
 	}
@@ -380,8 +406,13 @@ static void put_port(struct api_call *call, struct port *p, PbPort *out)
 	out->egress_meter = put_meter(call, c->egress_meter);
 	out->ingress_meter = put_meter(call, c->ingress_meter);
 	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
+	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
 	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
 	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
+	out->mode = (Corelane__V1__PortMode)c->mode;
+	out->ring_full = (Corelane__V1__RingFull)c->ring_full;
+	out->spread_workers = port_weights_put(call, c, &out->n_spread_workers);
+	out->polled_by = port_polled_by_put(call, c, &out->n_polled_by);
 	put_state(call, p, out);
 }
 

@@ -7,13 +7,16 @@
 #include "graph/node.h"
 #include "graph/trace.h"
 #include "port/registry.h"
+#include "worker/handoff.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
 
-enum { TENANT = 1, FABRIC, TX };
+enum { TENANT = 1, FABRIC, HOST, TX, SPREAD, STEER };
 
 #define POLL_MIN 32 // room below which no further queue is polled
+#define AHEAD 8u    // packets of a ring whose metadata are on their way
 
-static inline void count(struct port *port, struct rte_mbuf **pkts, unsigned n)
+static inline void count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
 	struct port_counters *c = &counters->port[port->id];
@@ -27,6 +30,7 @@ static inline void count(struct port *port, struct rte_mbuf **pkts, unsigned n)
 		pkts[i]->port = port->id;
 		bytes += pkts[i]->pkt_len;
 		md->hash = 0;
+		md->arg = queue;
 		md->reason = 0;
 		md->flags = flags;
 		md->nexthop = NULL;
@@ -35,60 +39,130 @@ static inline void count(struct port *port, struct rte_mbuf **pkts, unsigned n)
 	c->rx_bytes += bytes;
 }
 
-static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struct port_queue *q, uint16_t room)
+// False: not now, or not this worker's any more.
+static inline bool may_poll(struct worker *w, struct port_queue *q, uint16_t *room)
+{
+	struct spread_view *v;
+
+	if (unlikely(__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) != w->id))
+		return false;
+	if (unlikely(__atomic_load_n(&q->rx_worker, __ATOMIC_RELAXED) != w->id)) {
+		spread_give_queue(w, q);
+		return false;
+	}
+	v = rcu_read(q->view);
+	if (likely(v == NULL))
+		return true;
+	if (!spread_ready(w, q, v))
+		return false;
+	if (v->full == SPREAD_FULL_WAIT)
+		*room = spread_room(w, v, *room);
+	return *room > 0;
+}
+
+static inline edge_t edge_of(const struct worker *w, const struct port_queue *q)
+{
+	static const edge_t edges[] = {[PORT_FABRIC] = FABRIC, [PORT_TENANT] = TENANT, [PORT_HOST] = HOST};
+	const struct spread_view *v = q->view;
+
+	if (likely(v == NULL || v->all_to == SPREAD_LOCAL))
+		return edges[q->port->role];
+	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
+}
+
+static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct port_queue *q, uint16_t room)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
 	struct port *port = q->port;
-	edge_t edge = port->role == PORT_FABRIC ? FABRIC : TENANT;
-	uint16_t n = port->ops->rx(q, pkts, room);
+	uint16_t n;
 
+	if (!may_poll(w, q, &room))
+		return 0;
+	n = port->ops->rx(q, pkts, room);
 	if (n == 0)
 		return 0;
 	q->rx_packets += n;
-	count(port, pkts, n);
+	count(port, q->index, pkts, n);
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_RX, port->id, pkts, n);
 	if (unlikely(graph_tracing))
 		trace_start(pkts, n);
 	node->idx = n;
-	rte_node_next_stream_move(graph, node, edge);
+	rte_node_next_stream_move(graph, node, edge_of(w, q));
 	return n;
+}
+
+// Packets from others go where they say.
+static edge_t handed_edge(struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+
+	if (meta(m)->arg == INJECT_TX)
+		return TX;
+	return f && f->role == PORT_FABRIC ? FABRIC : TENANT;
+}
+
+static void pass_handed(struct rte_graph *graph, struct rte_node *node, unsigned n)
+{
+	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
+	edge_t edges[BATCH];
+	unsigned i;
+
+	if (n == 0)
+		return;
+	for (i = 0; i < RTE_MIN(n, AHEAD); i++)
+		rte_mbuf_prefetch_part2(pkts[i]);
+	for (i = 0; i < n; i++) {
+		if (i + AHEAD < n) {
+			rte_prefetch0(pkts[i + AHEAD]);
+			rte_mbuf_prefetch_part2(pkts[i + AHEAD]);
+		}
+		edges[i] = handed_edge(pkts[i]);
+	}
+	node->idx = (uint16_t)n;
+	node_pass(graph, node, node->objs, edges, n);
+	node->idx = 0;
+}
+
+static uint16_t poll_rings(struct rte_graph *graph, struct rte_node *node, struct handoff *h, uint16_t room)
+{
+	unsigned n = handoff_take(h, (struct rte_mbuf **)node->objs, room);
+
+	pass_handed(graph, node, n);
+	return (uint16_t)n;
 }
 
 static uint16_t poll_inject(struct rte_graph *graph, struct rte_node *node, struct worker *w)
 {
-	static const edge_t edges[] = {[INJECT_TX] = TX, [INJECT_INPUT] = TENANT};
-	unsigned i, n = rte_ring_sc_dequeue_burst(w->inject, node->objs, POLL_MIN, NULL);
+	unsigned n = rte_ring_sc_dequeue_burst(w->inject, node->objs, POLL_MIN, NULL);
 
-	for (i = 0; i < n; i++) {
-		struct rte_mbuf *m = node->objs[i];
-		edge_t edge = edges[meta(m)->arg & 1];
-
-		if (edge == TENANT && port_fwds[m->port] && port_fwds[m->port]->role == PORT_FABRIC)
-			edge = FABRIC;
-		if (unlikely(graph_tracing))
-			graph_trace_batch(graph, node, node->objs + i, &edge, 1);
-		rte_node_enqueue_x1(graph, node, edge, m);
-	}
+	pass_handed(graph, node, n);
 	return (uint16_t)n;
 }
 
+// Rings and queues in turn, so that neither starves the other.
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t nb)
 {
 	struct worker *w = this_worker;
+	const struct handoff_list *in = rcu_read(w->in);
 	struct rx_list *l = rcu_read(w->rx);
-	unsigned i, total = 0, at = w->next_queue;
+	unsigned rings = in ? in->n : 0, i, total = 0, at = w->next_queue;
 
+	w->in_now = in;
 	if (unlikely(rte_ring_count(w->inject) > 0))
 		total += poll_inject(graph, node, w);
-	for (i = 0; i < l->n && BATCH - total >= POLL_MIN; i++, at++) {
-		if (at >= l->n)
+	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN; i++, at++) {
+		if (at >= rings + l->n)
 			at = 0;
-		total += poll_queue(graph, node, l->q[at], (uint16_t)(BATCH - total));
+		if (at < rings)
+			total += poll_rings(graph, node, in->h[at], (uint16_t)(BATCH - total));
+		else
+			total += poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
 	}
 	w->next_queue = at;
 	w->polled = total;
 	return (uint16_t)total;
 }
 
-NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [TX] = "port_tx");
+NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [HOST] = "host_input", [TX] = "port_tx",
+	    [SPREAD] = "spread", [STEER] = "host_steer");

@@ -55,7 +55,9 @@ static int reset(void **state)
 
 static void poll_queue(uint16_t port, uint16_t queue)
 {
-	list->q[list->n++] = &port_get(port)->queues[queue];
+	list->q[list->n] = &port_get(port)->queues[queue];
+	list->q[list->n]->rx_worker = list->q[list->n]->owner = router_worker()->id;
+	list->n++;
 }
 
 // One round; frees what came. counts: by port, edges as the port's role has them.

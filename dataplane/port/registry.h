@@ -10,8 +10,9 @@ struct port_fwd {
 	uint8_t role;
 	uint8_t source_check; // enum source_check
 	bool proxy_arp, gateway_echo, stateful;
-	uint16_t vrf, bridge; // UINT16_MAX = none
-	uint16_t vlan_be;     // TCI on the wire, 0 = untagged
+	uint16_t vrf, bridge;  // UINT16_MAX = none
+	uint16_t host, fabric; // fabric: its host port; host: its fabric port. 0 = none
+	uint16_t vlan_be;      // TCI on the wire, 0 = untagged
 	uint16_t mtu;
 	uint16_t mss; // 0 = as is, 1 = computed
 	uint16_t egress_meter, ingress_meter, mirror;
@@ -22,6 +23,8 @@ struct port_fwd {
 	uint8_t n_guests;
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 };
+
+extern bool port_run_to_completion; // --run-to-completion: no port may be spread. Set once, before there are ports
 
 extern struct port *port_table[PORT_MAX];    // workers: ro (RCU)
 extern struct port_fwd *port_fwds[PORT_MAX]; // workers: ro (RCU); never NULL where port_table is not
@@ -49,4 +52,6 @@ struct port *port_add(const struct port_config *cfg, struct error *err);
 int port_set(struct port *port, const struct port_config *cfg, struct error *err); // all of cfg but the device
 int port_del(const char *name, struct error *err);
 void port_del_all(void);
+// The kernel's traffic of this fabric port goes to a host port, 0 = to none.
+int port_set_host(struct port *fabric, uint16_t host, struct error *err);
 int port_config_check(struct port_config *cfg, struct error *err); // fills defaults

@@ -19,9 +19,23 @@
 #include <rte_malloc.h>
 #include <rte_string_fns.h>
 
-#include "base/log.h"
+#include "base/event.h"
 
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
+#define RESTORE_EVERY 4  // checks between attempts to make an interface anew
+
+EVENT_KIND(port_interface_deleted, ERROR,
+	   "Somebody deleted the kernel's interface of a tap port. A tenant port has to be removed and added again; a host port's "
+	   "interface is "
+	   "made anew by itself.");
+EVENT_KIND(port_interface_restored, WARNING,
+	   "The interface of a host port that somebody had deleted was made anew. Its addresses, routes and neighbours have gone "
+	   "with the old "
+	   "one: give them to it again.");
+EVENT_KIND(port_interface_not_restored, ERROR,
+	   "The interface of a host port that somebody had deleted cannot be made anew, perhaps because its network namespace has "
+	   "gone. It is "
+	   "tried again each second.");
 
 // What is done inside the interface's namespace.
 struct tap_call {
@@ -111,6 +125,7 @@ static int with_socket(struct tap_call *c, int (*fn)(const struct tap_call *c))
 
 static int create_queues(const struct tap_call *c)
 {
+	const struct rte_ether_addr *mac = c->cfg->role == PORT_HOST ? &c->tap->port->mac : &c->cfg->guest_mac;
 	struct tap *t = c->tap;
 	int ret = 0;
 	uint16_t i;
@@ -120,8 +135,8 @@ static int create_queues(const struct tap_call *c)
 	if (ret == 0)
 		ret = set_if_mtu(c);
 	// A guest without hypervisor is the kernel itself: its address is that of the interface.
-	if (ret == 0 && !rte_is_zero_ether_addr(&c->cfg->guest_mac))
-		ret = set_if_mac(c, &c->cfg->guest_mac);
+	if (ret == 0 && !rte_is_zero_ether_addr(mac))
+		ret = set_if_mac(c, mac);
 	return ret < 0 ? ret : set_if_up(c);
 }
 
@@ -144,24 +159,6 @@ static bool is_up(struct tap *t)
 		return t->up;
 	t->gone = (p.revents & POLLERR) != 0;
 	return (p.revents & POLLOUT) != 0 && !t->gone;
-}
-
-static void check_link(void *arg)
-{
-	struct tap *t = arg;
-	bool up;
-
-	if (t->gone)
-		return;
-	up = is_up(t);
-	if (t->gone) {
-		snprintf(t->port->last_error, sizeof(t->port->last_error), "somebody deleted the interface %s", t->ifname);
-		LOG(ERR, "port %s: %s", t->port->cfg.name, t->port->last_error);
-	}
-	if (up == t->up)
-		return;
-	t->up = up;
-	port_link_changed(t->port, up, up);
 }
 
 static void tap_free(struct tap *t)
@@ -237,6 +234,57 @@ static int create_in(const struct port_config *cfg, struct tap *t, struct error 
 	return ret;
 }
 
+// The new interface's descriptors take the place of the old one's, under the workers' hands.
+static void replace_queues(struct tap *t, const struct tap *fresh)
+{
+	uint16_t i;
+
+	for (i = 0; i < t->n_queues; i++)
+		dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC);
+}
+
+// The kernel's own interface is made anew when somebody has deleted it; a guest's may well be gone for good.
+static void restore(struct tap *t)
+{
+	const struct port_config *cfg = &t->port->cfg;
+	struct error err = {0};
+	struct tap *fresh;
+
+	if (cfg->role != PORT_HOST || t->tries++ % RESTORE_EVERY != 0 || (fresh = tap_new(t->port, cfg)) == NULL)
+		return;
+	if (create_in(cfg, fresh, &err) == 0) {
+		replace_queues(t, fresh);
+		t->gone = false;
+		t->tries = 0;
+		snprintf(t->port->last_error, sizeof(t->port->last_error),
+			 "somebody deleted the interface %s; it was made anew, without its addresses", t->ifname);
+		event_report(port_interface_restored, cfg->name, "the interface %s was made anew; it has no addresses", t->ifname);
+	} else if (t->tries == 1) {
+		event_report(port_interface_not_restored, cfg->name, "%s", err.message);
+	}
+	tap_free(fresh);
+}
+
+static void check_link(void *arg)
+{
+	struct tap *t = arg;
+	bool up, was_gone = t->gone;
+
+	if (t->gone)
+		restore(t);
+	if (t->gone)
+		return;
+	up = is_up(t);
+	if (t->gone && !was_gone) {
+		snprintf(t->port->last_error, sizeof(t->port->last_error), "somebody deleted the interface %s", t->ifname);
+		event_report(port_interface_deleted, t->port->cfg.name, "%s", t->port->last_error);
+	}
+	if (up == t->up)
+		return;
+	t->up = up;
+	port_link_changed(t->port, up, up);
+}
+
 static int tap_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
 	int ret = check_config(cfg, err);
@@ -261,7 +309,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 		port->queues[i].priv = &t->queues[i];
 	port->n_queues = t->n_queues;
 	port->priv = t;
-	if (rte_is_zero_ether_addr(&cfg->mac))
+	if (rte_is_zero_ether_addr(&cfg->mac) && cfg->role != PORT_HOST)
 		rte_eth_random_addr(port->mac.addr_bytes); // the interface's own is the other side's
 	snprintf(port->driver, sizeof(port->driver), "tap");
 	port_watch_kick(t->watch);

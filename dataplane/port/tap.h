@@ -31,6 +31,7 @@ struct tap {
 	struct port_watch *watch;
 	char ifname[IFNAMSIZ]; // when it was made; it may have been renamed since
 	bool gone;             // somebody has deleted the interface
+	unsigned tries;        // to make it anew
 	bool up;
 	uint16_t n_queues;
 	struct tap_queue queues[];

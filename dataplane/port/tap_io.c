@@ -12,6 +12,8 @@
 
 #include <rte_cycles.h>
 
+#include "base/system_calls.h"
+
 #define TAP_PAUSE_MIN_NS 1000
 #define TAP_PAUSE_MAX_NS 16000
 
@@ -85,6 +87,7 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 			q->no_buffer++;
 			break;
 		}
+		system_calls++;
 		len = read_frame(q, segs);
 		if (len <= 0) // empty, or the interface has gone: the master will see that
 			break;
@@ -121,6 +124,7 @@ uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
+		system_calls++;
 		if (likely(write_frame(q, pkts[i]) >= 0))
 			continue;
 		if (errno == EAGAIN || errno == EIO || errno == EBADFD) // full, down, gone

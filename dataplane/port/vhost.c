@@ -273,6 +273,7 @@ const struct port_ops port_vhost_ops = {
 	.close = vhost_close,
 	.rx = vhost_rx,
 	.tx = vhost_tx,
+	.depth = vhost_depth,
 	.stats = vhost_stats,
 	.xstats = vhost_xstats,
 };

@@ -59,3 +59,4 @@ void vhost_unlink(struct vhost *v);
 // vhost_io.c
 uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
+uint32_t vhost_depth(struct port_queue *pq);

@@ -53,3 +53,15 @@ uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	rte_pktmbuf_free_bulk(pkts, sent); // they were copied
 	return sent;
 }
+
+uint32_t vhost_depth(struct port_queue *pq)
+{
+	const struct vhost_queue *q = pq->priv;
+	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE), n = 0, p;
+
+	if (w == VRING_NONE)
+		return 0;
+	for (p = pq->index; p < VRING_LOW(w); p += q->stride)
+		n += rte_vhost_rx_queue_count(VRING_VID(w), (uint16_t)(2 * p + 1));
+	return n;
+}

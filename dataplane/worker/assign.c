@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which worker polls which queue. A queue moves in two steps: its old worker's list without it is published and every
-// worker has passed a quiescent state, then the new worker's list with it. Two workers never poll one queue at once.
+// Which worker polls which queue. The master puts a queue into the new worker's list and names it in rx_worker; the old worker sees that
+// before it polls, lets go of what it holds and makes the new one the owner. Two workers never poll one queue at once.
 #include "worker/assign.h"
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
+#include <rte_cycles.h>
 #include <rte_malloc.h>
 
+#include "base/log.h"
 #include "base/rcu.h"
 #include "port/registry.h"
+#include "worker/handoff.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
+
+#define SETTLE_MS 20
+#define SETTLE_NS 20000
+#define GROW_MS 200
+
+static bool untidy; // a list may have queues that others poll
 
 static struct rx_list *list_alloc(unsigned n)
 {
@@ -29,6 +40,16 @@ static void list_publish(struct worker *w, struct rx_list *l)
 	rcu_defer(rte_free, old);
 }
 
+static bool list_has(const struct worker *w, const struct port_queue *q)
+{
+	unsigned i;
+
+	for (i = 0; i < w->rx->n; i++)
+		if (w->rx->q[i] == q)
+			return true;
+	return false;
+}
+
 static int list_add(struct worker *w, struct port_queue *q)
 {
 	struct rx_list *l = list_alloc(w->rx->n + 1);
@@ -37,49 +58,103 @@ static int list_add(struct worker *w, struct port_queue *q)
 		return -ENOMEM;
 	memcpy(l->q, w->rx->q, w->rx->n * sizeof(l->q[0]));
 	l->q[w->rx->n] = q;
-	q->rx_worker = w->id;
 	list_publish(w, l);
 	return 0;
 }
 
-static int list_remove(struct worker *w, struct port_queue *q)
+// Without what keep() does not want. Without memory it stays as it is, which costs a look per poll.
+static void list_filter(struct worker *w, bool (*keep)(const struct worker *w, const struct port_queue *q, const void *arg),
+			const void *arg)
 {
 	struct rx_list *l = list_alloc(w->rx->n);
-	unsigned i;
+	unsigned i, n = w->rx->n;
 
 	if (l == NULL)
-		return -ENOMEM;
-	l->n = 0;
-	for (i = 0; i < w->rx->n; i++)
-		if (w->rx->q[i] != q)
+		return;
+	for (i = l->n = 0; i < n; i++)
+		if (keep(w, w->rx->q[i], arg))
 			l->q[l->n++] = w->rx->q[i];
-	q->rx_worker = WORKER_NONE;
-	list_publish(w, l);
+	if (l->n == n)
+		rte_free(l);
+	else
+		list_publish(w, l);
+}
+
+bool worker_settle(bool (*done)(const void *arg), const void *arg, unsigned ms)
+{
+	static const struct timespec nap = {.tv_nsec = SETTLE_NS};
+	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+
+	while (!done(arg)) {
+		if (rte_rdtsc() > end)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+static bool owned(const void *arg)
+{
+	const struct port_queue *q = arg;
+
+	return __atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == q->rx_worker;
+}
+
+static bool is_its(const struct worker *w, const struct port_queue *q, const void *arg)
+{
+	return q->rx_worker == w->id || __atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id;
+}
+
+void worker_tidy(void)
+{
+	struct worker *w;
+	struct port *p;
+	unsigned i;
+
+	if (!untidy)
+		return;
+	untidy = false;
+	for (p = port_next(NULL); p; p = port_next(p))
+		for (i = 0; i < p->n_queues; i++)
+			untidy |= !owned(&p->queues[i]);
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		list_filter(w, is_its, NULL);
+}
+
+// The old worker will give it.
+static int queue_to(struct port_queue *q, struct worker *w)
+{
+	if (!list_has(w, q) && list_add(w, q) < 0)
+		return -ENOMEM;
+	untidy = true;
+	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == WORKER_NONE)
+		__atomic_store_n(&q->owner, w->id, __ATOMIC_RELEASE);
 	return 0;
 }
 
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 {
-	struct worker *old = worker_get(q->rx_worker);
+	int ret;
 
-	if (old == w)
+	if (q->rx_worker == w->id)
 		return 0;
-	if (old) {
-		if (list_remove(old, q) < 0)
-			return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
-		rcu_synchronize(); // the old worker has let go of it
-	}
-	if (list_add(w, q) < 0)
+	if (queue_to(q, w) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
-	return 0;
+	ret = spread_refresh(err);
+	if (!worker_settle(owned, q, SETTLE_MS))
+		LOG(WARNING, "queue %u of port %s goes to worker %u as soon as worker %u, which is late, gives it", q->index,
+		    q->port->cfg.name, w->id, q->owner);
+	worker_tidy();
+	return ret;
 }
 
-static struct worker *least_loaded(const struct worker *except)
+struct worker *worker_least_loaded(const struct worker *except)
 {
 	struct worker *w, *best = NULL;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (w != except && (best == NULL || w->rx->n < best->rx->n))
+		if (w != except && !w->leaving && w->role == WORKER_FORWARDING && (best == NULL || w->rx->n < best->rx->n))
 			best = w;
 	return best;
 }
@@ -99,7 +174,7 @@ static bool tx_is_shared(const struct port *port, uint32_t newcomer)
 	return newcomer != WORKER_NONE && (used & (1u << (newcomer % port->n_queues)));
 }
 
-void worker_set_growing(uint32_t newcomer)
+bool worker_set_growing(uint32_t newcomer)
 {
 	bool waits = false;
 	struct port *p;
@@ -110,8 +185,7 @@ void worker_set_growing(uint32_t newcomer)
 			waits = true;
 		}
 	}
-	if (waits)
-		rcu_synchronize(); // everybody takes the locks before the newcomer sends
+	return !waits || rcu_wait(GROW_MS); // everybody takes the locks before the newcomer sends
 }
 
 void worker_spread(struct port *port)
@@ -121,10 +195,17 @@ void worker_spread(struct port *port)
 
 	__atomic_store_n(&port->shared_tx, tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
 	for (i = 0; i < port->n_queues; i++) {
-		w = least_loaded(NULL);
-		if (w && port->queues[i].rx_worker == WORKER_NONE)
-			list_add(w, &port->queues[i]);
+		w = port->cfg.polled_by[i] && !port->queues[i].host ? worker_get(port->cfg.polled_by[i] - 1u) : NULL;
+		if (w == NULL || w->leaving)
+			w = port->queues[i].rx_worker == WORKER_NONE ? worker_least_loaded(NULL) : NULL;
+		if (w && port->queues[i].rx_worker != w->id)
+			queue_to(&port->queues[i], w);
 	}
+}
+
+static bool of_others(const struct worker *w, const struct port_queue *q, const void *port)
+{
+	return q->port != port;
 }
 
 void worker_forget(struct port *port)
@@ -132,20 +213,58 @@ void worker_forget(struct port *port)
 	struct worker *w;
 	unsigned i;
 
-	for (i = 0; i < port->n_queues; i++) {
-		w = worker_get(port->queues[i].rx_worker);
-		if (w)
-			list_remove(w, &port->queues[i]);
-	}
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		list_filter(w, of_others, port);
+	for (i = 0; i < port->n_queues; i++)
+		port->queues[i].rx_worker = port->queues[i].owner = WORKER_NONE;
+}
+
+bool worker_replaceable(const struct worker *w)
+{
+	return w->role != WORKER_FORWARDING || worker_least_loaded(w) != NULL;
+}
+
+void worker_retarget(const struct worker *w)
+{
+	struct worker *to = worker_least_loaded(w), *from;
+
+	for (from = worker_next(NULL); from; from = worker_next(from))
+		if (to && from->target == w->id)
+			__atomic_store_n(&from->target, (uint8_t)to->id, __ATOMIC_RELAXED);
 }
 
 void worker_handover(struct worker *w)
 {
 	struct worker *to;
+	unsigned i;
 
-	while (w->rx->n > 0 && (to = least_loaded(w)) != NULL)
-		if (worker_assign(w->rx->q[0], to, NULL) < 0)
-			break;
+	w->leaving = true;
+	for (i = 0; i < w->rx->n; i++)
+		if (w->rx->q[i]->rx_worker == w->id && (to = worker_least_loaded(w)) != NULL)
+			queue_to(w->rx->q[i], to);
+	worker_retarget(w);
+	spread_refresh(NULL);
+}
+
+bool worker_is_free(const struct worker *w)
+{
+	unsigned i;
+
+	if (!spread_settled())
+		return false;
+	for (i = 0; w->in && i < w->in->n; i++)
+		if (!handoff_passed(w->in->h[i], handoff_sent(w->in->h[i])))
+			return false;
+	return true;
+}
+
+void worker_orphan_queues(const struct worker *w)
+{
+	unsigned i;
+
+	for (i = 0; i < w->rx->n; i++)
+		if (w->rx->q[i]->rx_worker == w->id)
+			w->rx->q[i]->rx_worker = w->rx->q[i]->owner = WORKER_NONE;
 }
 
 void worker_set_changed(void)
@@ -154,4 +273,6 @@ void worker_set_changed(void)
 
 	for (p = port_next(NULL); p; p = port_next(p))
 		worker_spread(p);
+	spread_refresh(NULL);
+	worker_tidy();
 }

@@ -2,38 +2,46 @@
 #include "worker/worker.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
-#include <rte_pause.h>
 
+#include "base/cpu_list.h"
 #include "base/log.h"
+#include "base/numa.h"
 #include "base/rcu.h"
+#include "base/system_calls.h"
 #include "base/thread.h"
 #include "graph/counters.h"
 #include "graph/drop.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
 #include "worker/assign.h"
+#include "worker/handoff.h"
+#include "worker/health.h"
+#include "worker/orders.h"
+#include "worker/recorder.h"
+#include "worker/spread.h"
 
 #define INJECT_RING 1024
-#define SLEEP_AFTER 256 // empty polls
-#define SLEEP_NS 50000
+#define SETTLE_MS 20
+#define LEAVE_MS 200
+#define END_MS 10000 // at the end of the process
 
 DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a "
 			 "neighbour) than a worker took.");
 
 __thread struct worker *this_worker;
+void (*worker_each_loop)(unsigned worker, uint64_t tsc);
 
 static struct worker *workers[WORKER_MAX];
+void (*worker_set_hook)(const struct worker *leaving);
 
 static const char *const idle_names[] = {
 	[IDLE_SPIN] = "spin", [IDLE_PAUSE] = "pause", [IDLE_YIELD] = "yield", [IDLE_SLEEP] = "sleep"};
@@ -56,47 +64,41 @@ int idle_policy_parse(const char *name, enum idle_policy *out)
 	return -EINVAL;
 }
 
-static void worker_idle(struct worker *w, unsigned empty)
+const char *worker_thread_name(const struct worker *w, char name[16])
 {
-	static const struct timespec nap = {.tv_nsec = SLEEP_NS};
+	static const char *const prefixes[] = {
+		[WORKER_FORWARDING] = "fwd", [WORKER_ISOLATED_RX] = "rx", [WORKER_HOST_PATH] = "host"};
 
-	switch (w->idle) {
-	case IDLE_SPIN:
-		break;
-	case IDLE_PAUSE:
-		rte_pause();
-		break;
-	case IDLE_YIELD:
-		sched_yield();
-		break;
-	case IDLE_SLEEP:
-		if (empty > SLEEP_AFTER)
-			nanosleep(&nap, NULL);
-		break;
-	}
+	snprintf(name, 16, "pmd-%s-%u", prefixes[w->role], w->id);
+	return name;
 }
 
 static void worker_loop(struct worker *w)
 {
-	uint64_t start = rte_rdtsc(), now;
-	unsigned empty = 0;
+	struct recorder *r = w->recorder;
+	uint64_t now;
 
+	r->trail.begin = rte_rdtsc();
 	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
 		w->polled = 0;
-		graph_walk(w->graph);
+		graph_walk(w->graph, &r->trail);
+		handoff_done(w);
 		rcu_quiescent(w->id);
 		w->loops++;
+		if (unlikely(w->orders != 0))
+			worker_obey(w);
+		if (worker_each_loop)
+			worker_each_loop(w->id, r->trail.begin);
 		if (w->polled > 0) {
-			empty = 0;
+			w->idle_state.empty_since = 0;
 			w->busy_loops++;
 			w->packets += w->polled;
 		} else {
-			empty++;
-			worker_idle(w, empty);
+			worker_idle(w);
 		}
 		now = rte_rdtsc();
-		*(w->polled > 0 ? &w->busy_cycles : &w->idle_cycles) += now - start;
-		start = now;
+		*(w->polled > 0 ? &w->busy_cycles : &w->idle_cycles) += now - r->trail.begin;
+		recorder_loop(r, now, w->polled);
 	}
 }
 
@@ -115,14 +117,16 @@ static int worker_enter(struct worker *w)
 
 	if (ret < 0)
 		return ret;
-	snprintf(name, sizeof(name), "pmd-fwd-%u", w->id);
-	pthread_setname_np(pthread_self(), name);
+	pthread_setname_np(pthread_self(), worker_thread_name(w, name));
 	if (rte_thread_register() < 0)
 		return -rte_errno;
 	w->lcore = rte_lcore_id();
 	w->tid = (int)syscall(SYS_gettid);
+	w->system_calls = &system_calls;
 	this_worker = w;
 	counters = w->counters;
+	idle_enter();
+	recorder_enter(w->recorder);
 	rcu_reader_online(w->id);
 	return 0;
 }
@@ -175,19 +179,20 @@ static void worker_free(struct worker *w)
 	if (w->counters)
 		counters_release(w->counters);
 	graph_destroy(w->graph);
+	rte_free(w->recorder);
+	free(w->health);
 	rte_free(w->rx);
 	rte_free(w);
 }
 
 static int check_cpu(unsigned cpu, struct error *err)
 {
-	char text[32], valid[64];
+	char text[32];
 	unsigned i;
 
 	snprintf(text, sizeof(text), "%u", cpu);
-	snprintf(valid, sizeof(valid), "a CPU that is online, 0 to %ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
-	if ((long)cpu >= sysconf(_SC_NPROCESSORS_CONF))
-		return error_set(err, EINVAL, "worker.cpu", text, valid, "does not exist");
+	if (cpu >= CPU_LIST_MAX) // whether it is there, the kernel says
+		return error_set(err, EINVAL, "worker.cpu", text, "a CPU that is online", "does not exist");
 	for (i = 0; i < WORKER_MAX; i++)
 		if (workers[i] && workers[i]->cpu == cpu && workers[i]->idle == IDLE_SPIN)
 			return error_set(err, EBUSY, "worker.cpu", text, "a CPU without a spinning worker, or another idle policy",
@@ -195,7 +200,17 @@ static int check_cpu(unsigned cpu, struct error *err)
 	return 0;
 }
 
-static int worker_check(uint32_t id, unsigned cpu, struct error *err)
+static int check_ring_size(uint32_t size, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", size);
+	return handoff_size_ok(size) ? 0
+				     : error_set(err, EINVAL, "worker.ring_size", text, "a power of two from 64 to 4194304",
+						 "is no size of a ring");
+}
+
+static int worker_check(uint32_t id, const struct worker_config *cfg, struct error *err)
 {
 	char text[32];
 
@@ -203,13 +218,15 @@ static int worker_check(uint32_t id, unsigned cpu, struct error *err)
 	if (id >= WORKER_MAX || workers[id])
 		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
 				 "cannot be used");
-	return check_cpu(cpu, err);
+	if (cfg->ring_size && check_ring_size(cfg->ring_size, err) < 0)
+		return -EINVAL;
+	return check_cpu(cfg->cpu, err);
 }
 
-static struct worker *worker_new(uint32_t id, unsigned cpu, enum idle_policy idle, struct error *err)
+static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, struct error *err)
 {
-	int numa = SOCKET_ID_ANY; // memory goes where the worker runs; one node here and there has no memory at all
-	struct worker *w = rte_zmalloc_socket("worker", sizeof(*w), RTE_CACHE_LINE_SIZE, numa);
+	int numa = numa_of_cpu("", cfg->cpu), memory = numa_memory(numa);
+	struct worker *w = rte_zmalloc_socket("worker", sizeof(*w), RTE_CACHE_LINE_SIZE, memory);
 	char name[RTE_RING_NAMESIZE];
 
 	if (w == NULL) {
@@ -217,16 +234,25 @@ static struct worker *worker_new(uint32_t id, unsigned cpu, enum idle_policy idl
 		return NULL;
 	}
 	w->id = id;
-	w->cpu = cpu;
-	w->idle = idle;
+	w->cpu = cfg->cpu;
+	w->idle = cfg->idle;
+	w->role = (uint8_t)cfg->role;
+	w->target = WORKER_MAX;
+	w->ring_size = cfg->ring_size ? cfg->ring_size : HANDOFF_SIZE;
 	w->numa = numa;
+	w->memory = memory;
+	w->idle_state.sleep_max_us = SLEEP_MAX_US;
 	w->rx = rte_zmalloc("rx_list", sizeof(*w->rx), 0);
-	w->counters = counters_create(numa);
+	w->recorder = rte_zmalloc_socket("recorder", sizeof(*w->recorder), RTE_CACHE_LINE_SIZE, memory);
+	w->health = calloc(1, sizeof(*w->health));
+	w->counters = counters_create(memory);
 	snprintf(name, sizeof(name), "inject-%u", id);
-	w->inject = rte_ring_create(name, INJECT_RING, numa, RING_F_SC_DEQ);
+	w->inject = rte_ring_create(name, INJECT_RING, memory, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "worker-%u", id);
-	w->graph = graph_create(name, numa, err);
-	if (w->rx && w->counters && w->inject && w->graph)
+	w->graph = graph_create(name, memory, err);
+	if (w->recorder && w->graph)
+		recorder_init(w->recorder, w->graph);
+	if (w->rx && w->counters && w->inject && w->graph && w->recorder && w->health)
 		return w;
 	if (w->graph)
 		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for worker %u", id);
@@ -234,32 +260,46 @@ static struct worker *worker_new(uint32_t id, unsigned cpu, enum idle_policy idl
 	return NULL;
 }
 
-struct worker *worker_add(uint32_t id, unsigned cpu, enum idle_policy idle, struct error *err)
+static int worker_begin(struct worker *w, struct error *err)
 {
-	struct worker *w;
 	char text[16];
 	int ret;
+
+	if (!worker_set_growing(w->id))
+		return error_set(err, ETIMEDOUT, "worker", NULL, "the same when it goes on",
+				 "cannot be added while another one stands still: %s", "they would share a transmit queue");
+	ret = worker_start(w);
+	snprintf(text, sizeof(text), "%u", w->cpu);
+	if (ret < 0)
+		return error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use", "a worker cannot run there: %s",
+				 strerror(-ret));
+	return 0;
+}
+
+struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct error *err)
+{
+	struct worker *w;
+	char name[16];
 
 	if (id == WORKER_NONE)
 		for (id = 0; id < WORKER_MAX && workers[id]; id++)
 			;
-	if (worker_check(id, cpu, err) < 0)
+	if (worker_check(id, cfg, err) < 0)
 		return NULL;
-	w = worker_new(id, cpu, idle, err);
+	w = worker_new(id, cfg, err);
 	if (w == NULL)
 		return NULL;
-	worker_set_growing(id);
-	ret = worker_start(w);
-	if (ret < 0) {
-		snprintf(text, sizeof(text), "%u", cpu);
-		error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use", "a worker cannot run there: %s",
-			  strerror(-ret));
+	if ((w->role != WORKER_FORWARDING && worker_set_target(w, cfg->target, err) < 0) || worker_begin(w, err) < 0) {
+		handoff_disconnect(w);
 		worker_free(w);
 		return NULL;
 	}
 	workers[id] = w;
-	LOG(INFO, "worker %u runs on CPU %u (%s when idle)", id, cpu, idle_policy_name(idle));
+	LOG(INFO, "worker %u (%s) runs on CPU %u (%s when idle)", id, worker_thread_name(w, name), cfg->cpu,
+	    idle_policy_name(cfg->idle));
 	worker_set_changed();
+	if (worker_set_hook)
+		worker_set_hook(NULL);
 	return w;
 }
 
@@ -280,6 +320,7 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 				 "worker %u cannot move there: %s", w->id, strerror(-ret));
 	LOG(INFO, "worker %u moved from CPU %u to CPU %u", w->id, w->cpu, cpu);
 	w->cpu = cpu;
+	w->numa = numa_of_cpu("", cpu); // its memory stays
 	return 0;
 }
 
@@ -288,12 +329,81 @@ void worker_set_idle(struct worker *w, enum idle_policy idle)
 	__atomic_store_n(&w->idle, idle, __ATOMIC_RELAXED);
 }
 
-static void worker_stop(struct worker *w)
+int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err)
 {
+	char text[16], valid[32];
+
+	snprintf(text, sizeof(text), "%u", sleep_max_us);
+	snprintf(valid, sizeof(valid), "1 to %d", SLEEP_MAX_US_LIMIT);
+	if (sleep_max_us > SLEEP_MAX_US_LIMIT)
+		return error_set(err, EINVAL, "worker.sleep_max_us", text, valid, "is too long to sleep");
+	snprintf(text, sizeof(text), "%u", loop_threshold_us);
+	snprintf(valid, sizeof(valid), "1 to %d", LONG_LOOP_US_MAX);
+	if (loop_threshold_us > LONG_LOOP_US_MAX)
+		return error_set(err, EINVAL, "worker.loop_threshold_us", text, valid, "is too long for a loop");
+	return 0;
+}
+
+void worker_set_sleep_max(struct worker *w, uint32_t us)
+{
+	__atomic_store_n(&w->idle_state.sleep_max_us, us ? us : SLEEP_MAX_US, __ATOMIC_RELAXED);
+}
+
+void worker_set_loop_threshold(struct worker *w, uint32_t us)
+{
+	recorder_set_threshold(w->recorder, us ? us : LONG_LOOP_US);
+}
+
+// False: it has not ended within this time.
+static bool worker_stop(struct worker *w, unsigned ms)
+{
+	struct timespec until;
+
 	__atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
-	pthread_join(w->thread, NULL);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+}
+
+static void worker_end(struct worker *w)
+{
+	handoff_disconnect(w);
+	worker_orphan_queues(w);
 	workers[w->id] = NULL;
 	worker_free(w);
+}
+
+static bool is_free(const void *w)
+{
+	return worker_is_free(w);
+}
+
+static bool is_emptied(const void *arg)
+{
+	const struct worker *w = arg;
+	unsigned i;
+
+	for (i = 0; i < WORKER_MAX; i++)
+		if (w->out[i] && !handoff_passed(w->out[i], handoff_sent(w->out[i])))
+			return false;
+	return true;
+}
+
+// False: it does not end, and is tried again.
+static bool worker_leave(struct worker *w, unsigned ms)
+{
+	unsigned id = w->id;
+
+	if (!worker_stop(w, ms))
+		return false;
+	worker_settle(is_emptied, w, SETTLE_MS); // others take what it has given them
+	worker_end(w);
+	worker_set_changed();
+	LOG(INFO, "worker %u has gone", id);
+	return true;
 }
 
 int worker_del(uint32_t id, struct error *err)
@@ -304,23 +414,111 @@ int worker_del(uint32_t id, struct error *err)
 	snprintf(text, sizeof(text), "%u", id);
 	if (w == NULL)
 		return error_set(err, ENOENT, "worker.id", text, NULL, "there is no such worker");
-	if (worker_count() == 1 && w->rx->n > 0)
-		return error_set(err, EBUSY, "worker.id", text, "another worker added first", "is the last one and polls %u queues",
-				 w->rx->n);
+	if (!worker_replaceable(w) && (w->rx->n > 0 || worker_count() > 1))
+		return error_set(err, EBUSY, "worker.id", text, "another forwarding worker added first",
+				 "is the last one that forwards and polls %u queues", w->rx->n);
+	if (worker_set_hook)
+		worker_set_hook(w);
 	worker_handover(w);
-	worker_stop(w);
-	worker_set_changed();
-	LOG(INFO, "worker %u has gone", id);
+	if (!worker_settle(is_free, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
+		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,
+				 "is leaving: it goes as soon as a worker that is late has let go of its packets");
 	return 0;
+}
+
+int worker_set_role(struct worker *w, enum worker_role role, struct error *err)
+{
+	struct worker *to = worker_least_loaded(w);
+	char name[16];
+	int ret;
+
+	if (role == w->role)
+		return 0;
+	if (to == NULL && w->role == WORKER_FORWARDING)
+		return error_set(err, EBUSY, "worker.role", NULL, "another forwarding worker added first",
+				 "worker %u is the last one that forwards", w->id);
+	if (w->role == WORKER_HOST_PATH && worker_set_hook)
+		worker_set_hook(w);
+	w->role = (uint8_t)role;
+	w->target = WORKER_MAX;
+	pthread_setname_np(w->thread, worker_thread_name(w, name));
+	LOG(INFO, "worker %u is %s now", w->id, name);
+	if (role == WORKER_FORWARDING)
+		return spread_refresh(err);
+	worker_retarget(w);
+	ret = worker_set_target(w, WORKER_NONE, err);
+	if (ret == 0 && worker_set_hook)
+		worker_set_hook(NULL);
+	return ret;
+}
+
+int worker_set_target(struct worker *w, uint32_t target, struct error *err)
+{
+	struct worker *to = target == WORKER_NONE ? worker_least_loaded(w) : worker_get(target);
+	char text[16];
+	int ret;
+
+	snprintf(text, sizeof(text), "%u", target);
+	if (w->role == WORKER_FORWARDING)
+		return error_set(err, EINVAL, "worker.target", text, "workers of other roles have one",
+				 "is not for a forwarding worker");
+	if (to == NULL || to->role != WORKER_FORWARDING || to->leaving)
+		return error_set(err, ENOENT, "worker.target", target == WORKER_NONE ? "" : text, "the id of a forwarding worker",
+				 "is none that could take packets");
+	ret = handoff_connect(w, to, err);
+	if (ret < 0)
+		return ret;
+	__atomic_store_n(&w->target, (uint8_t)to->id, __ATOMIC_RELAXED);
+	return spread_refresh(err);
+}
+
+static bool rings_settled(const void *arg)
+{
+	return handoff_poll();
+}
+
+int worker_set_ring_size(struct worker *w, uint32_t size, struct error *err)
+{
+	uint32_t old = w->ring_size;
+	int ret = check_ring_size(size, err);
+
+	if (ret < 0)
+		return ret;
+	w->ring_size = size;
+	ret = handoff_resize(w, err);
+	if (ret < 0)
+		w->ring_size = old;
+	else
+		worker_settle(rings_settled, NULL, SETTLE_MS);
+	return ret;
+}
+
+void worker_poll(void)
+{
+	struct worker *w, *next;
+
+	for (w = worker_next(NULL); w; w = next) {
+		next = worker_next(w);
+		if (w->leaving && (w->stop || worker_is_free(w)))
+			worker_leave(w, 0);
+	}
+	worker_tidy();
+	handoff_poll();
 }
 
 void worker_del_all(void)
 {
+	bool ended[WORKER_MAX] = {false};
 	unsigned i;
 
 	for (i = 0; i < WORKER_MAX; i++)
-		if (workers[i])
-			worker_stop(workers[i]);
+		ended[i] = workers[i] && worker_stop(workers[i], END_MS);
+	for (i = 0; i < WORKER_MAX; i++) {
+		if (ended[i])
+			worker_end(workers[i]);
+		else if (workers[i])
+			LOG(ERR, "worker %u has not ended: it stands still", i);
+	}
 }
 
 struct worker *worker_get(uint32_t id)
@@ -350,6 +548,8 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 {
 	struct worker *w = worker_next(NULL);
 
+	while (w && (w->role != WORKER_FORWARDING || w->leaving))
+		w = worker_next(w);
 	meta(m)->arg = edge;
 	meta(m)->nexthop = NULL; // one from an earlier walk may be gone
 	if (w && rte_ring_mp_enqueue(w->inject, m) == 0)

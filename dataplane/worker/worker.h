@@ -10,11 +10,31 @@
 
 #include "base/error.h"
 #include "port/port.h"
+#include "worker/idle.h"
 
 #define WORKER_MAX 64
 #define WORKER_NONE UINT32_MAX
 
 enum idle_policy { IDLE_SPIN, IDLE_PAUSE, IDLE_YIELD, IDLE_SLEEP };
+
+// All roles walk the same graph. They differ in where their packets go and in whether queues come to them unasked (forwarding only).
+enum worker_role {
+	WORKER_FORWARDING,  // pmd-fwd-N
+	WORKER_ISOLATED_RX, // pmd-rx-N: hands all that it polls to one forwarding worker
+	WORKER_HOST_PATH,   // pmd-host-N: the kernel's port
+	WORKER_ROLES
+};
+
+struct worker_config {
+	unsigned cpu;
+	enum idle_policy idle;
+	enum worker_role role;
+	uint32_t target; // other roles than forwarding: the worker that gets what they poll; WORKER_NONE = the one with the fewest
+	uint32_t ring_size; // packets in each ring to it, a power of two; 0 = HANDOFF_SIZE
+};
+
+struct handoff;
+struct handoff_list;
 
 // The queues that one worker polls: immutable, replaced as a whole.
 struct rx_list {
@@ -27,44 +47,80 @@ struct worker {
 	struct rx_list *rx;      // master: wo (RCU), worker: ro
 	struct rte_ring *inject; // packets from the master
 	struct rte_graph *graph;
-	unsigned next_queue; // where the next poll begins
-	uint32_t polled;     // packets that this walk brought
-	uint64_t tsc;        // when the flow node that runs began its batch
+	const struct handoff_list *in_now; // what it takes from in this walk
+	unsigned next_queue;               // where the next poll begins
+	uint32_t polled;                   // packets that this walk brought
+	uint64_t tsc;                      // when the flow node that runs began its batch
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, packets;
+	struct recorder *recorder; // of its loops
+	uint64_t *system_calls;    // its thread's (base/system_calls.h)
+	struct idle idle_state;
+	uint32_t orders; // enum order; master: sets, worker: clears
+	uint64_t delay;  // TSC cycles in each loop (ORDER_DELAY); master: wo, worker: ro
 	// Master: wo, worker: ro.
 	enum idle_policy idle;
 	bool stop;
+	uint8_t role;                    // enum worker_role
+	uint8_t target;                  // WORKER_MAX = none
+	bool reopen;                     // rings of out[] were replaced. Worker: sets it back
+	struct handoff_list *in;         // rings to this worker (RCU)
+	struct handoff *out[WORKER_MAX]; // rings to others, by their id (RCU)
 	unsigned id;
 	// Master only.
 	unsigned cpu;
-	int numa;
+	uint32_t ring_size;
+	bool leaving; // gets nothing new
+	int numa;     // node of its CPU, -1 = unknown
+	int memory;   // node that its memory comes from, or SOCKET_ID_ANY
 	int tid;
 	unsigned lcore;
 	pthread_t thread;
 	struct counters *counters;
+	struct worker_health *health;
 } __rte_cache_aligned;
 
 extern __thread struct worker *this_worker;
 
 const char *idle_policy_name(enum idle_policy idle);
 int idle_policy_parse(const char *name, enum idle_policy *out);
+const char *worker_thread_name(const struct worker *w, char name[16]); // "pmd-fwd-0"
+
+// Called by each worker between two walks of its graph, with the time when the last one began. May be NULL; set before there are workers.
+extern void (*worker_each_loop)(unsigned worker, uint64_t tsc);
 
 // Master thread. id: WORKER_NONE = the lowest free one. Queues that nobody polls go to the new worker, and those of a worker that
 // goes to the others.
-struct worker *worker_add(uint32_t id, unsigned cpu, enum idle_policy idle, struct error *err);
+struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct error *err);
 int worker_move(struct worker *w, unsigned cpu, struct error *err);
 void worker_set_idle(struct worker *w, enum idle_policy idle);
+// 0 = the default of each. The setters take what the check has passed.
+int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err);
+void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP
+void worker_set_loop_threshold(struct worker *w, uint32_t us); // from which on loops are long
 int worker_del(uint32_t id, struct error *err);
 void worker_del_all(void);
+// Called when a worker has come or got another role (leaving NULL), and before one goes or is host-path no longer. NULL: nobody wants to know. Master: rw.
+extern void (*worker_set_hook)(const struct worker *leaving);
 struct worker *worker_get(uint32_t id); // NULL
 unsigned worker_count(void);
 struct worker *worker_next(struct worker *w); // by id; NULL: the first one
 
-// Queues. A queue leaves its old worker before the new one sees it, without stopping either.
+// Takes effect with the packets that are polled next.
+int worker_set_role(struct worker *w, enum worker_role role, struct error *err);
+int worker_set_target(struct worker *w, uint32_t target, struct error *err);
+int worker_set_ring_size(struct worker *w, uint32_t size, struct error *err);
+void worker_poll(void); // finishes changes that wait for workers; called from the master's loop
+
+// Queues. The old worker gives a queue to the new one when it comes to it, without a gap and without stopping either. When it is late the
+// queue goes over as soon as it goes on.
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err);
-void worker_spread(struct port *port); // gives each unpolled queue to the worker with the fewest
+void worker_spread(
+	struct port *port); // gives queues to the workers that are named for them, and unpolled ones to whom has the fewest
 void worker_forget(struct port *port); // takes the port's queues from all workers
 
 // Packets from the master into the graph: edge is one of enum inject. Frees the packet and returns -EAGAIN when no worker can.
 enum inject { INJECT_TX, INJECT_INPUT };
 int worker_inject(struct rte_mbuf *m, enum inject edge);
+
+void worker_health_poll(void);    // master, every 100 ms
+extern bool worker_debug_allowed; // set once, before workers start

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <rte_cycles.h>
 
+#include "base/numa.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "main/router_fixture.h"
@@ -96,16 +97,13 @@ static int reset(void **state)
 {
 	flowing = false;
 	worker_del_all();
-	for (struct port *p = port_next(NULL); p; p = port_next(p))
-		for (unsigned i = 0; i < p->n_queues; i++)
-			p->queues[i].rx_worker = WORKER_NONE; // as no worker has it any more
 	rcu_poll();
 	return 0;
 }
 
 static struct worker *add(uint32_t id)
 {
-	struct worker *w = worker_add(id, cpus[id % 2], IDLE_YIELD, &err);
+	struct worker *w = worker_add(id, &(struct worker_config){.cpu = cpus[id % 2], .idle = IDLE_YIELD}, &err);
 
 	if (w == NULL)
 		fail_msg("%s", err.message);
@@ -210,14 +208,14 @@ static void refused(void **state)
 {
 	struct worker *a = add(0);
 
-	assert_null(worker_add(0, cpus[0], IDLE_YIELD, &err));
+	assert_null(worker_add(0, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_YIELD}, &err));
 	assert_int_equal(err.code, EEXIST);
 	assert_string_equal(err.field, "worker.id");
-	assert_null(worker_add(WORKER_MAX, cpus[0], IDLE_YIELD, &err));
+	assert_null(worker_add(WORKER_MAX, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_YIELD}, &err));
 	assert_string_equal(err.field, "worker.id");
-	assert_null(worker_add(1, 100000, IDLE_YIELD, &err));
+	assert_null(worker_add(1, &(struct worker_config){.cpu = 100000, .idle = IDLE_YIELD}, &err));
 	assert_string_equal(err.field, "worker.cpu");
-	assert_null(worker_add(1, UINT32_MAX, IDLE_YIELD, &err));
+	assert_null(worker_add(1, &(struct worker_config){.cpu = UINT32_MAX, .idle = IDLE_YIELD}, &err));
 	assert_int_equal(worker_move(a, 100000, &err), -EINVAL);
 	assert_int_equal(worker_move(a, UINT32_MAX, &err), -EINVAL);
 	assert_string_equal(err.field, "worker.cpu");
@@ -234,7 +232,7 @@ static void beside_spinning(void **state)
 		skip();
 	b = add(1);
 	worker_set_idle(a, IDLE_SPIN);
-	assert_null(worker_add(2, cpus[0], IDLE_YIELD, &err));
+	assert_null(worker_add(2, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_YIELD}, &err));
 	assert_int_equal(err.code, EBUSY);
 	assert_int_equal(worker_move(b, cpus[0], &err), -EBUSY);
 	worker_set_idle(a, IDLE_YIELD);
@@ -257,7 +255,19 @@ static void threads(void **state)
 	assert_int_equal(CPU_COUNT(&set), 1);
 	assert_true(CPU_ISSET(cpus[0], &set));
 	assert_int_equal(a->cpu, cpus[0]);
-	assert_int_equal(worker_add(WORKER_NONE, cpus[0], IDLE_SLEEP, &err)->id, 0); // the lowest free id
+	assert_int_equal(worker_add(WORKER_NONE, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_SLEEP}, &err)->id,
+			 0); // the lowest free id
+}
+
+// On the node of its CPU where memory can be had there, anywhere else; one node here and there has none.
+static void memory_near_the_worker(void **state)
+{
+	struct worker *a = add(0);
+
+	assert_int_equal(a->numa, numa_of_cpu("", a->cpu));
+	assert_true(a->memory == a->numa || a->memory == SOCKET_ID_ANY);
+	assert_int_equal(numa_memory(-1), SOCKET_ID_ANY);
+	assert_int_equal(numa_memory(RTE_MAX_NUMA_NODES - 1), SOCKET_ID_ANY);
 }
 
 static void wait_until_flowing(void)
@@ -270,6 +280,20 @@ static void wait_until_flowing(void)
 	assert_true(received() >= want);
 }
 
+// Also on a machine that is too busy for the worker to go at once.
+static void gone(uint32_t id)
+{
+	int ret = worker_del(id, &err);
+	unsigned i;
+
+	assert_true(ret == 0 || ret == -ETIMEDOUT);
+	for (i = 0; i < 10000 && worker_get(id); i++) {
+		usleep(1000);
+		worker_poll();
+	}
+	assert_null(worker_get(id));
+}
+
 static void change_something(unsigned i)
 {
 	struct worker *w = worker_next(NULL), *other = worker_next(w);
@@ -277,7 +301,7 @@ static void change_something(unsigned i)
 	if (other == NULL || (i % 3 == 0 && worker_count() < 4)) {
 		add(i % 7 == w->id || worker_get(i % 7) ? WORKER_NONE : i % 7);
 	} else if (i % 3 == 1) {
-		assert_int_equal(worker_del(i & 1 ? w->id : other->id, &err), 0);
+		gone(i & 1 ? w->id : other->id);
 	} else {
 		assert_int_equal(worker_assign(queue(RED0, i & 1), other, &err), 0);
 		assert_int_equal(worker_move(w, cpus[i & 1], &err), 0);
@@ -369,6 +393,7 @@ int main(void)
 		T(refused),
 		T(beside_spinning),
 		T(threads),
+		T(memory_near_the_worker),
 		T(injected),
 		T(while_packets_flow),
 		T(comings_and_goings),

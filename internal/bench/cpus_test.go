@@ -98,7 +98,7 @@ func small(t *testing.T) string {
 
 func TestMachine(t *testing.T) {
 	root := small(t)
-	if free, err := freeHugepages(root); err != nil || free != 1624 {
+	if free, err := FreeHugepages(root); err != nil || free != 1624 {
 		t.Errorf("%d MB of hugepages, %v", free, err)
 	}
 	c, err := readCPUs(root)

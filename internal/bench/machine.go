@@ -13,8 +13,8 @@ import (
 	"github.com/corelane/corelane/internal/bench/manifest"
 )
 
-// freeHugepages in MB, that a process can still take.
-func freeHugepages(root string) (int, error) {
+// FreeHugepages in MB, that a process can still take.
+func FreeHugepages(root string) (int, error) {
 	kilobytes := uint64(0)
 	pages, err := manifest.Hugepages(root, "free_hugepages")
 	for kb, n := range pages {

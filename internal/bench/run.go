@@ -70,7 +70,7 @@ func (s *session) prepare(ctx context.Context, all []router.Router) error {
 	if err := s.possible(); err != nil {
 		return err
 	}
-	free, err := freeHugepages(s.Root)
+	free, err := FreeHugepages(s.Root)
 	if err != nil {
 		return err
 	}
@@ -218,14 +218,17 @@ func writeReport(path string, r *result.Result) error {
 }
 
 // keepOff takes this program off the CPUs that poll, as far as there are others. Threads to come inherit that.
-func keepOff(p placement) error {
+func keepOff(p placement) error { return KeepOn(p.control) }
+
+// KeepOn one CPU all threads of this program that there are, and those to come.
+func KeepOn(cpu int) error {
 	var set unix.CPUSet
-	set.Set(p.control)
+	set.Set(cpu)
 	tasks, err := os.ReadDir("/proc/self/task")
 	for _, t := range tasks {
 		tid, _ := strconv.Atoi(t.Name())
 		if e := unix.SchedSetaffinity(tid, &set); e != nil && !errors.Is(e, unix.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("CPU %d: %w", p.control, e))
+			err = errors.Join(err, fmt.Errorf("CPU %d: %w", cpu, e))
 		}
 	}
 	return err

@@ -18,7 +18,8 @@ import (
 
 func newBenchCmd(a *app) *cobra.Command {
 	return noun("bench", "Measure how fast this machine's routers are",
-		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a))
+		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a), newBenchFlood(a),
+		newBenchWorkers(a), newBenchHostPath(a))
 }
 
 // scenarioNames offers what can be measured.

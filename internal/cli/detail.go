@@ -186,6 +186,8 @@ func unitOf(name string) string {
 	switch unit := name[strings.LastIndexByte(name, '_')+1:]; unit {
 	case "packets", "bytes", "cycles":
 		return unit
+	case "us", "ns":
+		return unit
 	case "seconds":
 		return "s"
 	case "hz":
@@ -197,7 +199,7 @@ func unitOf(name string) string {
 // isGauge names the 64-bit fields that go down as well as up; all others are counters.
 var isGauge = map[string]bool{
 	"memory_bytes": true, "fib_bytes": true, "rib_bytes": true, "tsc_hz": true, "routes_ipv4": true, "routes_ipv6": true,
-	"nexthops": true, "labels": true, "vnis": true, "bridges": true, "macs": true, "neighbors": true,
+	"busy_p99_ns": true, "longest_loop_ns": true, "nexthops": true, "labels": true, "vnis": true, "bridges": true, "macs": true, "neighbors": true,
 }
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

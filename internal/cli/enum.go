@@ -41,10 +41,11 @@ func enumNames(d protoreflect.EnumDescriptor) []string {
 	return names
 }
 
+// enumParse takes a hyphen for an underscore.
 func enumParse(d protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, error) {
 	for i := range d.Values().Len() {
 		v := d.Values().Get(i)
-		if n := enumName(d, v.Number()); n == text && n != "unspecified" {
+		if n := enumName(d, v.Number()); n == strings.ReplaceAll(text, "-", "_") && n != "unspecified" {
 			return v.Number(), nil
 		}
 	}

@@ -53,6 +53,23 @@ func fixture(t testing.TB) *apitest.Server {
 		{Name: "rx_errors", Unit: "packets", Port: "fab0"},
 		{Name: "rcu_syncs", Value: 12, Unit: "events"},
 	}
+	s.Threads = []*apiv1.Thread{
+		{Tid: 42, Name: "corelaned", Planned: "0-1", Allowed: "0-1", State: "R", VoluntarySwitches: 1000, InvoluntarySwitches: 7},
+		{Tid: 43, Name: "eal-intr-thread", Role: apiv1.ThreadRole_THREAD_ROLE_CONTROL, Planned: "0-1", Allowed: "0-1", Cpu: 1, State: "S",
+			MovedBack: 2},
+		{Tid: 45, Name: "pmd-fwd-0", Role: apiv1.ThreadRole_THREAD_ROLE_FORWARDING, Planned: "2", Allowed: "2", Cpu: 2, State: "D",
+			StandingMs: 1500},
+		{Tid: 46, Name: "pmd-fwd-1", Role: apiv1.ThreadRole_THREAD_ROLE_FORWARDING, Planned: "3", Allowed: "0-2", State: "R", Displaced: true},
+	}
+	s.Kinds = []*apiv1.EventKind{
+		{Name: "thread_stray", Severity: apiv1.EventSeverity_EVENT_SEVERITY_WARNING, Explanation: "A thread left its CPUs."},
+		{Name: "worker_goes_on", Explanation: "A worker polls again."},
+	}
+	s.Events = []*apiv1.Event{
+		{Number: 1, TimeNs: 1700000000123456789, Severity: apiv1.EventSeverity_EVENT_SEVERITY_WARNING, Kind: "thread_stray",
+			Subject: "pmd-fwd-1", Text: "could run on CPUs 0-3, planned is 3; moved back"},
+		{Number: 2, TimeNs: 1700000001000000000, Kind: "worker_goes_on", Subject: "worker 1", Text: "goes on after 1.5 s"},
+	}
 	s.Packets = []*apiv1.CapturedPacket{
 		{TimeNs: 1700000000123456789, Point: apiv1.CapturePoint_CAPTURE_POINT_TX, Port: "fab0", Length: 74, Data: mustHex(ping)},
 		{TimeNs: 1700000001000000000, Point: apiv1.CapturePoint_CAPTURE_POINT_DROP, Port: "vm1", Length: 1400, Data: mustHex(ping)[:60],
@@ -98,8 +115,23 @@ func fixturePorts(s *apitest.Server) {
 	for i := range uint32(2) {
 		s.Workers.Put(i, &apiv1.Worker{Id: i, Cpu: 2 + i, Idle: apiv1.IdlePolicy_IDLE_POLICY_YIELD, State: &apiv1.WorkerState{
 			Thread: "pmd-fwd-" + string(rune('0'+i)), Loops: 1000, BusyLoops: 100, BusyCycles: 300000, IdleCycles: 700000, Packets: 2000,
-			TscHz: 2000000000, Queues: []*apiv1.WorkerQueue{{Port: "fab0", Queue: i}}}})
+			TscHz: 2000000000, Queues: []*apiv1.WorkerQueue{{Port: "fab0", Queue: i, RxPackets: 2000, Depth: 5}}, EmptyLoops: 900, SystemCalls: 900,
+			DroppedPackets: 3, Drops: []*apiv1.WorkerDrop{{Reason: "ip4_no_route", Packets: 3}}, RxMissed: 1, Affinity: string(rune('2' + i)),
+			LastCpu: 2 + i, InvoluntarySwitches: 4, VoluntarySwitches: 890, WaitedNs: 12345678, TakenLoops: 4, TakenSeenBy: "rseq", BehindUs: i * 1500,
+			BusyP99Ns: 21000, LongestLoopNs: 4200000}})
+		s.Latencies = append(s.Latencies, fixtureLatency(i))
 	}
+	s.WorkerPorts = []*apiv1.WorkerPort{
+		{Worker: 0, Cpu: 2, Port: "fab0", RxPackets: 300, RxBytes: 24000, TxPackets: 290, TxBytes: 23000, Dropped: 7},
+		{Worker: 1, Cpu: 3, Port: "fab0", RxPackets: 200, RxBytes: 16000, TxPackets: 200, TxBytes: 16000},
+		{Worker: 0, Cpu: 2, Port: "vm1", RxPackets: 500},
+	}
+	s.Rings = []*apiv1.WorkerRing{
+		{From: 0, To: 1, Size: 1024, Used: 3, High: 700, Packets: 5000, Refused: 2, TscHz: 2000000000, Waited: append(make([]uint64, 12), 98, 0, 0, 0, 1, 1)},
+		{From: 1, To: 0, Size: 4096},
+	}
+	s.Plan = &apiv1.RebalancePlan{MostBefore: 9e6, MostAfter: 5e6, Mean: 4.5e6, Moves: []*apiv1.RebalanceMove{
+		{Port: "fab0", Queue: 1, From: 0, To: 1, Packets: 3e6}, {Port: "vm1", Entries: 17, From: 0, To: 1, Packets: 1e6}}}
 }
 
 func fixtureTables(s *apitest.Server) {
@@ -158,4 +190,21 @@ func fixtureTables(s *apitest.Server) {
 	s.Macs.Put("lan 02:00:00:00:01:02", &apiv1.Mac{Bridge: "lan", Mac: "02:00:00:00:01:02", Target: &apiv1.Mac_Nexthop{Nexthop: 101}, Remote: "2001:db8::2"})
 	s.Neighbors.Put("fab0 192.0.2.2", &apiv1.Neighbor{Port: "fab0", Address: "192.0.2.2", Mac: "02:00:00:00:00:02", Status: apiv1.NeighborStatus_NEIGHBOR_REACHABLE, AgeSeconds: 3})
 	s.Neighbors.Put("fab0 192.0.2.9", &apiv1.Neighbor{Port: "fab0", Address: "192.0.2.9", Waiting: 2})
+}
+
+func fixtureLatency(worker uint32) *apiv1.WorkerLatency {
+	l := &apiv1.WorkerLatency{Worker: worker, Cpu: 2 + worker, SinceSeconds: 61.2, ThresholdUs: 100, TakenLoops: 4, TakenSeenBy: "rseq",
+		Busy:  &apiv1.LoopTimes{Loops: 100, P50Ns: 1500, P90Ns: 9000, P99Ns: 21000, P999Ns: 4200000, MaxNs: 4200000},
+		Empty: &apiv1.LoopTimes{Loops: 900, P50Ns: 300, P90Ns: 400, P99Ns: 500, P999Ns: 12000, MaxNs: 12000}}
+	if worker == 1 {
+		l.TakenSeenBy = "switches"
+		return l
+	}
+	l.Longest = []*apiv1.LongLoop{
+		{TimeNs: 1700000000123456789, Ns: 4200000, Packets: 32, ReceiveNs: 2000, GraphNs: 4190000, MessagesNs: 8000, Taken: true, Cpu: 2,
+			Nodes: []*apiv1.LoopNode{{Node: "ip4_forward", Runs: 1, Ns: 4100000}, {Node: "port_tx", Runs: 2, Ns: 60000}}},
+		{TimeNs: 1700000001000000000, Ns: 1020000, ReceiveNs: 5000, GraphNs: 5000, IdleNs: 10000, DelayNs: 1000000, Taken: true, Moved: true, Cpu: 7},
+		{TimeNs: 1700000002000000000, Ns: 12000000, Packets: 1, ReceiveNs: 12000000, Cpu: 2},
+	}
+	return l
 }

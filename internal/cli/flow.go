@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,7 @@ import (
 
 func newFlowCmd(a *app) *cobra.Command {
 	return noun("flow", "Flows: sessions of stateful ports, with what was decided about them",
-		newFlowList(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a), newFlowFlush(a), newFlowResize(a))
+		newFlowList(a), newFlowWatch(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a), newFlowFlush(a), newFlowResize(a))
 }
 
 // end writes an address with a port as the packet has it.
@@ -61,6 +62,24 @@ func why(f *apiv1.Flow) string {
 	return strings.Join(parts, ", ")
 }
 
+// extras are the meters and mirrors that packets of either direction meet.
+func extras(f *apiv1.Flow) string {
+	var parts []string
+	for _, d := range []*apiv1.FlowDirection{f.GetForward(), f.GetReverse()} {
+		for _, m := range d.GetMeters() {
+			parts = append(parts, "meter "+m)
+		}
+		for _, m := range d.GetMirrors() {
+			parts = append(parts, "mirror "+m)
+		}
+	}
+	slices.Sort(parts)
+	if parts = slices.Compact(parts); len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}
+
 var flowListing = listing[*apiv1.Flow]{
 	key: func(f *apiv1.Flow) string { return strconv.Itoa(int(f.Id)) },
 	columns: []column[*apiv1.Flow]{
@@ -74,6 +93,7 @@ var flowListing = listing[*apiv1.Flow]{
 		text("action", func(f *apiv1.Flow) string { return enumText(f.Action) }),
 		text("state", func(f *apiv1.Flow) string { return enumText(f.State) }),
 		text("by", why),
+		text("with", extras),
 		counter("packets", func(f *apiv1.Flow) uint64 { return f.GetForward().GetPackets() }),
 		counter("answers", func(f *apiv1.Flow) uint64 { return f.GetReverse().GetPackets() }),
 		counter("bytes", func(f *apiv1.Flow) uint64 { return f.GetForward().GetBytes() + f.GetReverse().GetBytes() }),
@@ -104,6 +124,21 @@ func newFlowList(a *app) *cobra.Command {
   corelane flow list --vrf red --prefix 10.1.0.0/16 --protocol tcp --state established
   corelane flow list --action deny --watch`, flowListing, flowsOf(a, req))
 	a.bind(cmd, req, append(flowFlags(req), fieldFlag{flag: "limit", help: "at most so many"}))
+	return cmd
+}
+
+// newFlowWatch is the list that shows itself again, as rates.
+func newFlowWatch(a *app) *cobra.Command {
+	cmd := newFlowList(a)
+	cmd.Use, cmd.Short = "watch", "Watch flows: the list again every second, counters as rates"
+	cmd.Example = "  corelane flow watch --port vm1 --limit 20\n  corelane flow watch --vrf red --watch=5s"
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("watch") {
+			a.interval = time.Second
+		}
+		return list(cmd, args)
+	}
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +24,9 @@ func newLabDemo(a *app) *cobra.Command {
 	cmd.Long = `Bring the lab '` + demoLab + `' up and measure, for MPLSoUDP, MPLSoGRE and VXLAN over IPv4 and over IPv6: loss and round trip of ping,
 rates of TCP and UDP with iperf3, the largest packet that gets through, and what the routers dropped and why. Then the
 same for a VXLAN bridge domain that is shared with the kernel's own VXLAN device on a third host. At the end a guest gets
-security rules and a floating address.
+security rules and a floating address, and a host changes the way that its workers share packets while iperf3 runs.
 
-Exit code 1 when any ping is lost that should not be, or comes back that should not.`
+Exit code 1 when any ping is lost that should not be, or comes back that should not, or that change loses or reorders packets.`
 	labFlags(cmd, &o)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab up")
 	return cmd
@@ -104,6 +105,25 @@ func (a *app) demoResult(report lab.Report) error {
 	return err
 }
 
+func (a *app) demoWorkers(s lab.Switching) {
+	fmt.Fprintln(a.stdout, "\nWorkers:")
+	fmt.Fprintf(a.stdout, "  %s changed %d times between run-to-completion and hybrid on two workers while %d datagrams passed: %d reordered, %d lost in the routers\n",
+		s.Host, s.Changes, s.UDP.Packets, s.UDP.OutOfOrder, s.Lost)
+	before := map[uint32]uint64{}
+	for _, w := range s.Before {
+		before[w.Id] = w.GetState().GetPackets()
+	}
+	for _, w := range s.After {
+		fmt.Fprintf(a.stdout, "    %s on CPU %d: %d packets\n", w.GetState().GetThread(), w.Cpu, w.GetState().GetPackets()-before[w.Id])
+	}
+	for _, line := range strings.Split(s.Top, "\n") {
+		fmt.Fprintln(a.stdout, "    "+line)
+	}
+	if s.Error != "" {
+		fmt.Fprintln(a.stdout, "    "+s.Error)
+	}
+}
+
 func (a *app) demoTable(report lab.Report) error {
 	fmt.Fprintln(a.stdout)
 	head := []string{"OVERLAY", "UNDERLAY", "FROM", "TO", "PING IPV4/IPV6", "TCP", "UDP AT HALF OF IT", "MTU", "DROPPED", "LOST AROUND THE ROUTERS"}
@@ -138,6 +158,7 @@ func (a *app) demoTable(report lab.Report) error {
 			fmt.Fprintln(a.stdout, "    dropped: "+c.Drops)
 		}
 	}
+	a.demoWorkers(report.Workers)
 	fmt.Fprintf(a.stdout, "\n%d paths measured in %.0f s.\n", len(report.Rows), report.Seconds)
 	return nil
 }

@@ -49,19 +49,24 @@ var portFlags = []fieldFlag{
 	{flag: "mss-clamp", help: "tenant: largest TCP MSS let through, 0 = as is, 1 = computed from the tunnel's MTU"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
-	{flag: "flow-limit", help: "tenant: flows at once while it is stateful, 0 = any number"},
+	{flag: "flow-limit", help: "stateful: flows at once, 0 = any number"},
 	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
-	{flag: "flow-rate", help: "tenant: new flows per second while it is stateful, 0 = any number"},
+	{flag: "flow-rate", help: "stateful: new flows per second, 0 = any number"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
 	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives", names: mirrorNames},
 	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
+	{flag: "mode", help: "who finishes the packets: run_to_completion (the worker that polled them), hybrid (all workers, by a hash), auto (by load)"},
+	{flag: "ring-full", help: "hybrid: what becomes of packets that find no room in the ring to their worker: drop, local, wait"},
+	{flag: "spread-workers", help: "hybrid: ids of the workers, or ID:WEIGHT (default: all forwarding ones alike)"},
+	{flag: "polled-by", help: "QUEUE:WORKER: who polls a queue while that worker is there (default: who has the fewest)"},
 	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }
 
 var portAddFlags = []fieldFlag{
 	{flag: "queues", help: "pairs of receive and transmit queues (default 1; fabric: one per worker where the device can)"},
 	{flag: "mac", help: "own MAC (default: the device's; tenant: that of the virtual gateway)"},
+	{flag: "fabric", help: "host: the fabric port whose MAC, MTU and VLAN the kernel's interface shares", names: portNames},
 }
 
 func newPortCmd(a *app) *cobra.Command {
@@ -81,8 +86,31 @@ func newPortList(a *app) *cobra.Command {
 }
 
 func newPortShow(a *app) *cobra.Command {
-	return newShow(a, "PORT", "Show a port with its queues and counters", "  corelane port show vm1 --watch", portNames,
+	cmd := newShow(a, "PORT", "Show a port with its queues and counters", `  corelane port show vm1 --watch
+  corelane port show fab0 --by-worker --watch=2`, portNames,
 		func(name string) (fetch[*apiv1.Port], error) { return portsNamed(a, name), nil })
+	byWorker, whole := false, cmd.RunE
+	cmd.Flags().BoolVar(&byWorker, "by-worker", false, "what each worker has received, sent and dropped there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !byWorker {
+			return whole(cmd, args)
+		}
+		return portWorkerListing.rows(cmd.Context(), a, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Ports, &apiv1.WorkerPortsRequest{Port: args[0]}))
+	}
+	return cmd
+}
+
+var portWorkerListing = listing[*apiv1.WorkerPort]{
+	key: func(p *apiv1.WorkerPort) string { return fmt.Sprintf("%s %d", p.Port, p.Worker) },
+	columns: []column[*apiv1.WorkerPort]{
+		number("worker", (*apiv1.WorkerPort).GetWorker),
+		number("cpu", (*apiv1.WorkerPort).GetCpu),
+		counter("rx packets", (*apiv1.WorkerPort).GetRxPackets),
+		counter("rx bytes", (*apiv1.WorkerPort).GetRxBytes),
+		counter("tx packets", (*apiv1.WorkerPort).GetTxPackets),
+		counter("tx bytes", (*apiv1.WorkerPort).GetTxBytes),
+		counter("dropped", (*apiv1.WorkerPort).GetDropped),
+	},
 }
 
 func newPortSet(a *app) *cobra.Command {
@@ -159,6 +187,9 @@ func portPlace(p *apiv1.Port) string {
 	}
 	if p.Vrf != "" {
 		in = append(in, "vrf "+p.Vrf)
+	}
+	if p.Fabric != "" {
+		in = append(in, "fabric "+p.Fabric)
 	}
 	if p.Bridge != "" {
 		in = append(in, "bridge "+p.Bridge)

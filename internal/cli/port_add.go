@@ -35,12 +35,13 @@ func newPortAdd(a *app) *cobra.Command {
   corelane port add fab1 fabric dpdk 0000:3b:00.0 --address 2001:db8::1/64 --queues 4
   corelane port add vm1 tenant tap --netns blue --vrf red --gateway 10.1.0.1/24 --guest-address 10.1.0.11/32
   corelane port add vm2 tenant memif --socket /run/x.sock --id 0 --client --vrf red
-  corelane port add vm3 tenant vhost --socket /run/vm3.sock --bridge lan`,
+  corelane port add vm3 tenant vhost --socket /run/vm3.sock --bridge lan
+  corelane port add host0 host tap --ifname host0 --fabric fab0`,
 		func(ctx context.Context, args []string) error {
 			port.Name = args[0]
 			role, err := enumParse(port.Role.Descriptor(), args[1])
 			if err != nil {
-				return usagef("role", "fabric, tenant", "'%s' is unknown", args[1])
+				return usagef("role", "fabric, tenant, host", "'%s' is unknown", args[1])
 			}
 			port.Role = apiv1.PortRole(role)
 			if err := dev.fill(cmd, port, args[2:]); err != nil {
@@ -48,7 +49,8 @@ func newPortAdd(a *app) *cobra.Command {
 			}
 			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: port}))
 		})
-	cmd.Long = `Add a port. ROLE is fabric (faces the underlay) or tenant (faces a guest). DEVICE is one of
+	cmd.Long = `Add a port. ROLE is fabric (faces the underlay), tenant (faces a guest) or host (gives this node's kernel an
+interface on a fabric port's link). DEVICE is one of
   dpdk DEVARGS  any device of DPDK: a PCI address, or a virtual device with its arguments
   tap           an interface of the kernel, in a network namespace where --netns says so
   memif         shared memory with another process, --socket and --id
@@ -66,7 +68,7 @@ func newPortAdd(a *app) *cobra.Command {
 	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, "memif client: bytes per buffer (default 2048)")
 	a.bind(cmd, port, portFlags)
 	a.bind(cmd, port, portAddFlags)
-	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant"), fixed("dpdk", "tap", "memif", "vhost"), fixed())
+	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant", "host"), fixed("dpdk", "tap", "memif", "vhost"), fixed())
 	return cmd
 }
 

@@ -42,6 +42,7 @@ type app struct {
 	output    string
 	noHeaders bool
 	interval  time.Duration // of --watch, 0 without
+	plain     bool          // no screen control, even on a terminal
 }
 
 // commands lists the nouns and everything else that can be typed after "corelane".
@@ -49,6 +50,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newPortCmd(a),
 		newWorkerCmd(a),
+		newThreadCmd(a),
 		newVrfCmd(a),
 		newRouteCmd(a),
 		newNexthopCmd(a),
@@ -61,12 +63,15 @@ func (a *app) commands() []*cobra.Command {
 		newBridgeCmd(a),
 		newMacCmd(a),
 		newNeighborCmd(a),
+		newHostCmd(a),
 		newRuleListCmd(a),
 		newRuleCmd(a),
 		newAddressGroupCmd(a),
 		newDropsCmd(a),
 		newStatsCmd(a),
 		newGraphCmd(a),
+		newEventCmd(a),
+		newDebugCmd(a),
 		newStatusCmd(a),
 		newSettingsCmd(a),
 		newCaptureCmd(a),

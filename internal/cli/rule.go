@@ -47,6 +47,7 @@ var ruleFlags = []fieldFlag{
 	{flag: "icmp-type", help: "icmp, icmpv6: a type or a range, 0-3"},
 	{flag: "icmp-code", help: "icmp, icmpv6, with a type: a code or a range"},
 	{flag: "meter", help: "allow: meter that limits all of the rule's flows together, both directions", names: meterNames},
+	{flag: "mirror", help: "mirror that gets copies of the packets of the rule's flows, both directions", names: mirrorNames},
 	{flag: "log", help: "log new flows that the rule decides about"},
 }
 

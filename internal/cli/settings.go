@@ -24,6 +24,7 @@ var settingFlags = []fieldFlag{
 	{flag: "flow-icmp", field: "flow_icmp_seconds", help: "flows end so many seconds after their last packet: ICMP"},
 	{flag: "flow-other", field: "flow_other_seconds", help: "flows end so many seconds after their last packet: other protocols"},
 	{flag: "flow-denied", field: "flow_denied_seconds", help: "flows end so many seconds after their last packet: denied flows, whose packets need no new decision so long"},
+	{flag: "rebalance", field: "rebalance_seconds", help: "how often queues and table entries go to workers that have less to do, in seconds; 0: only when asked to"},
 	{flag: "flow-tcp-strict", help: "a TCP connection must begin with SYN"},
 }
 

@@ -132,8 +132,11 @@ type fetch[T any] func(ctx context.Context, each func(T) error) error
 // listing is a noun's table: key tells an object from the others.
 type listing[T proto.Message] struct {
 	key     func(T) string
-	columns []column[T]
+	columns columns[T]
 }
+
+// columns are those of one table.
+type columns[T any] []column[T]
 
 // rows shows what fetch yields as a table or as JSON lines, again and again with --watch.
 func (l listing[T]) rows(ctx context.Context, a *app, f fetch[T]) error {
@@ -168,10 +171,10 @@ func plain[T any](obj T) sample[T] { return sample[T]{now: obj} }
 
 // table writes one table.
 func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching bool, f fetch[T], take func(T) sample[T]) error {
-	t, empty := l.head(a, b, watching), true
+	t, empty := l.columns.head(a, b, watching), true
 	err := f(ctx, func(obj T) error {
 		empty = false
-		return t.add(l.cells(take(obj)))
+		return t.add(l.columns.cells(take(obj)))
 	})
 	if err != nil && empty {
 		return err // without a head line
@@ -188,10 +191,10 @@ func (l listing[T]) only(heads ...string) listing[T] {
 	return l
 }
 
-func (l listing[T]) head(a *app, b *bufio.Writer, watching bool) *table {
-	t := &table{w: b, widths: make([]int, len(l.columns))}
+func (cs columns[T]) head(a *app, b *bufio.Writer, watching bool) *table {
+	t := &table{w: b, widths: make([]int, len(cs))}
 	var heads []string
-	for _, c := range l.columns {
+	for _, c := range cs {
 		t.right = append(t.right, c.right)
 		if c.rate && watching {
 			c.head += "/s"
@@ -204,9 +207,9 @@ func (l listing[T]) head(a *app, b *bufio.Writer, watching bool) *table {
 	return t
 }
 
-func (l listing[T]) cells(s sample[T]) []string {
-	row := make([]string, len(l.columns))
-	for i, c := range l.columns {
+func (cs columns[T]) cells(s sample[T]) []string {
+	row := make([]string, len(cs))
+	for i, c := range cs {
 		if row[i] = c.text(s); row[i] == "" {
 			row[i] = "-"
 		}

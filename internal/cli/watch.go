@@ -54,7 +54,7 @@ func (a *app) repeat(ctx context.Context, frame func(w io.Writer, watching bool)
 	}
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
-	screen := isTerminal(a.stdout)
+	screen := isTerminal(a.stdout) && !a.plain
 	for first := true; ; first = false {
 		var block bytes.Buffer
 		err := frame(&block, true)

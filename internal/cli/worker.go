@@ -17,22 +17,34 @@ var workerListing = listing[*apiv1.Worker]{
 	columns: []column[*apiv1.Worker]{
 		number("id", (*apiv1.Worker).GetId),
 		number("cpu", (*apiv1.Worker).GetCpu),
+		text("runs on", workerRunsOn),
 		number("numa", func(w *apiv1.Worker) uint32 { return w.GetState().GetNuma() }),
+		text("role", func(w *apiv1.Worker) string { return enumText(w.Role) }),
 		text("idle", func(w *apiv1.Worker) string { return enumText(w.Idle) }),
 		text("thread", func(w *apiv1.Worker) string { return w.GetState().GetThread() }),
-		counter("packets", func(w *apiv1.Worker) uint64 { return w.GetState().GetPackets() }),
+		counter("packets", workerPackets),
 		quotient("busy %", func(w *apiv1.Worker) uint64 { return 100 * w.GetState().GetBusyCycles() }, workerCycles),
-		quotient("cycles/packet", func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyCycles() },
-			func(w *apiv1.Worker) uint64 { return w.GetState().GetPackets() }),
-		quotient("packets/busy loop", func(w *apiv1.Worker) uint64 { return w.GetState().GetPackets() },
-			func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyLoops() }),
+		quotient("cycles/packet", func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyCycles() }, workerPackets),
+		quotient("packets/busy loop", workerPackets, func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyLoops() }),
+		counter("empty loops", func(w *apiv1.Worker) uint64 { return w.GetState().GetEmptyLoops() }),
+		counter("calls", func(w *apiv1.Worker) uint64 { return w.GetState().GetSystemCalls() }),
+		counter("missed", func(w *apiv1.Worker) uint64 { return w.GetState().GetRxMissed() }),
+		counter("dropped", func(w *apiv1.Worker) uint64 { return w.GetState().GetDroppedPackets() }),
+		number("waiting", workerDepth),
+		text("behind", func(w *apiv1.Worker) string { return micros(uint64(w.GetState().GetBehindUs()) * 1000) }),
+		text("gives to", (*apiv1.Worker).GetTarget),
 		text("queues", workerQueues),
 	},
 }
 
 var workerFlags = []fieldFlag{
 	{flag: "cpu", help: "CPU to run on, as the kernel counts them"},
-	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, or sleep up to 50 us"},
+	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, or sleep"},
+	{flag: "role", help: "what it does: forwarding, isolated-rx (hands all that it polls to one forwarding worker), host-path"},
+	{flag: "target", help: "isolated-rx, host-path: the forwarding worker that gets what it polls (default: the one with the fewest queues)"},
+	{flag: "ring-size", help: "packets in the ring from each other worker: a power of two from 64 to 4194304 (default 1024)"},
+	{flag: "sleep-max-us", help: "longest sleep with --idle sleep, 1..100000 us (default 50): what a packet waits at most"},
+	{flag: "loop-threshold-us", help: "longer loops are recorded one by one, 1..10000000 us (default 100)"},
 }
 
 func newWorkerCmd(a *app) *cobra.Command {
@@ -43,7 +55,7 @@ func newWorkerCmd(a *app) *cobra.Command {
 				id, err := parseID("worker", arg, 0, anyID)
 				return where(allWorkers(a), func(w *apiv1.Worker) bool { return w.Id == id }), err
 			}),
-		newWorkerAdd(a), newWorkerSet(a),
+		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a), newWorkerRebalance(a),
 		newDel(a, "ID", "Stop workers; their queues go to the others", "  corelane worker del 3", workerNames,
 			func(ctx context.Context, arg string) error {
 				id, err := parseID("worker", arg, 0, anyID)
@@ -77,7 +89,7 @@ func newWorkerAdd(a *app) *cobra.Command {
 func newWorkerSet(a *app) *cobra.Command {
 	w := &apiv1.Worker{}
 	var cmd *cobra.Command
-	cmd = verb("set ID", "Move a worker to another CPU or change how it idles", "  corelane worker set 0 --cpu 5\n  corelane worker set 0 --idle sleep",
+	cmd = verb("set ID", "Move a worker to another CPU or change how it idles", "  corelane worker set 0 --cpu 5\n  corelane worker set 0 --idle sleep --sleep-max-us 20",
 		func(ctx context.Context, args []string) error {
 			fields, err := needFields(cmd, workerFlags)
 			if err != nil {
@@ -98,6 +110,41 @@ func allWorkers(a *app) fetch[*apiv1.Worker] {
 }
 
 func workerName(w *apiv1.Worker) string { return strconv.Itoa(int(w.Id)) }
+
+func workerPackets(w *apiv1.Worker) uint64 { return w.GetState().GetPackets() }
+
+// workerRunsOn is the CPU that the thread was last seen on, and those it may use when they are not just its own.
+func workerRunsOn(w *apiv1.Worker) string {
+	s := w.GetState()
+	switch s.GetAffinity() {
+	case "":
+		return ""
+	case strconv.Itoa(int(w.Cpu)):
+		return strconv.Itoa(int(s.LastCpu))
+	}
+	return fmt.Sprintf("%d (may: %s)", s.LastCpu, s.Affinity)
+}
+
+// workerDepth sums what waits in those queues that tell.
+func workerDepth(w *apiv1.Worker) (n uint32) {
+	for _, q := range w.GetState().GetQueues() {
+		n += q.Depth
+	}
+	return n
+}
+
+// micros is a time as people compare loops: microseconds, empty for none.
+func micros(ns uint64) string {
+	switch {
+	case ns == 0:
+		return ""
+	case ns < 10000:
+		return fmt.Sprintf("%.1f us", float64(ns)/1000)
+	case ns < 10000000:
+		return fmt.Sprintf("%d us", ns/1000)
+	}
+	return fmt.Sprintf("%d ms", ns/1000000)
+}
 
 func workerCycles(w *apiv1.Worker) uint64 {
 	return w.GetState().GetBusyCycles() + w.GetState().GetIdleCycles()

@@ -44,16 +44,17 @@ func (r Row) OK() bool {
 
 // Report is the outcome of a demo.
 type Report struct {
-	Lab     string  `json:"lab"`
-	Rows    []Row   `json:"rows"`
-	Policy  []Check `json:"policy"` // security rules and translation
-	Seconds float64 `json:"seconds"`
+	Lab     string    `json:"lab"`
+	Rows    []Row     `json:"rows"`
+	Policy  []Check   `json:"policy"`  // security rules and translation
+	Workers Switching `json:"workers"` // that changed while packets flowed
+	Seconds float64   `json:"seconds"`
 }
 
 // OK says whether all rows are.
 func (r Report) OK() bool {
 	return len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return !row.OK() }) &&
-		len(r.Policy) > 0 && !slices.ContainsFunc(r.Policy, func(c Check) bool { return !c.OK() })
+		r.Workers.OK() && len(r.Policy) > 0 && !slices.ContainsFunc(r.Policy, func(c Check) bool { return !c.OK() })
 }
 
 // Progress tells a demo's user what happens: Begin a row, Step within it, End it.
@@ -111,6 +112,9 @@ func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 	}
 	var err error
 	report.Policy, err = l.Policy(ctx)
+	if err == nil {
+		report.Workers = l.Workers(ctx)
+	}
 	report.Seconds = time.Since(begun).Seconds()
 	return report, err
 }

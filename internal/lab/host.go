@@ -29,9 +29,9 @@ func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*started, 
 	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
 		return nil, err
 	}
-	return l.Ledger.start("corelaned "+h.Name, l.Netns(h.Name), filepath.Join(l.Dir(h), "corelaned.log"), daemon,
-		"--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu), "--idle", o.Idle,
-		"--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac())
+	argv := append([]string{daemon, "--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu), "--idle", o.Idle,
+		"--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac()}, o.DaemonArgs...)
+	return l.Ledger.start("corelaned "+h.Name, l.Netns(h.Name), filepath.Join(l.Dir(h), "corelaned.log"), argv...)
 }
 
 // awaitDaemon returns when the host's corelaned answers.

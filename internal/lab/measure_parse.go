@@ -71,6 +71,8 @@ type Rate struct {
 	OfferedBps    float64 `json:"offered_bps,omitempty"`        // UDP
 	LostPercent   float64 `json:"lost_percent,omitempty"`       // UDP
 	PacketsPerSec float64 `json:"packets_per_second,omitempty"` // UDP, received
+	Packets       int     `json:"packets,omitempty"`            // UDP, sent
+	OutOfOrder    int     `json:"out_of_order,omitempty"`       // UDP
 }
 
 // iperfReport is the part of iperf3 -J that we read. UDP fills sum; sum_received came with later versions.
@@ -80,6 +82,11 @@ type iperfReport struct {
 		Sum         *iperfSum `json:"sum"`
 		SumSent     *iperfSum `json:"sum_sent"`
 		SumReceived *iperfSum `json:"sum_received"`
+		Streams     []struct {
+			UDP struct {
+				OutOfOrder int `json:"out_of_order"`
+			} `json:"udp"`
+		} `json:"streams"`
 	} `json:"end"`
 }
 
@@ -117,6 +124,10 @@ func udpRate(r iperfReport) (Rate, error) {
 	out := Rate{OfferedBps: sum.BitsPerSecond, LostPercent: sum.LostPercent}
 	out.BitsPerSecond = sum.BitsPerSecond * (1 - sum.LostPercent/100)
 	out.PacketsPerSec = float64(sum.Packets-sum.LostPackets) / sum.Seconds
+	out.Packets = sum.Packets
+	for _, s := range r.End.Streams {
+		out.OutOfOrder += s.UDP.OutOfOrder
+	}
 	return out, nil
 }
 

@@ -186,3 +186,15 @@ func TestRowIsOnlyWellWithAllPings(t *testing.T) {
 		t.Error("nothing was measured")
 	}
 }
+
+func TestLastTable(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                   "",
+		"ID  CPU\n 0  1\n":                   "ID  CPU\n 0  1",
+		"ID  CPU\n 0  1\n\nID  CPU\n 0  2\n": "ID  CPU\n 0  2",
+	} {
+		if got := lastTable(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}

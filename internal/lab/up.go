@@ -24,6 +24,9 @@ type Options struct {
 	Idle     string       // policy of the workers; empty: sleep, since labs share their CPUs
 	Say      func(string) // what is being done
 	Root     string       // empty: Root
+
+	WorkerCPU  *int     // nil: a CPU for each host in turn
+	DaemonArgs []string // more options of corelaned
 }
 
 // Lab is one that is up.
@@ -94,7 +97,11 @@ func (l *Lab) build(ctx context.Context, daemon string, o Options) error {
 	daemons := map[string]*started{}
 	for i, h := range l.corelaneHosts() {
 		l.say("corelaned on " + h.Name)
-		if daemons[h.Name], err = l.startDaemon(h, daemon, cpus[i%len(cpus)], o); err != nil {
+		cpu := cpus[i%len(cpus)]
+		if o.WorkerCPU != nil {
+			cpu = *o.WorkerCPU
+		}
+		if daemons[h.Name], err = l.startDaemon(h, daemon, cpu, o); err != nil {
 			return err
 		}
 	}

@@ -130,6 +130,8 @@ func doAdd(ctx context.Context, c *api.Client, m proto.Message, replace bool) er
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Add, &apiv1.MacAddRequest{Mac: m})
 	case *apiv1.Neighbor:
 		return call(ctx, c, apiv1.NewNeighborsClient, apiv1.NeighborsClient.Add, &apiv1.NeighborAddRequest{Neighbor: m})
+	case *apiv1.HostSteer:
+		return call(ctx, c, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add, &apiv1.HostSteerAddRequest{Steer: m})
 	}
 	return fmt.Errorf("%T cannot be added", m)
 }
@@ -192,6 +194,8 @@ func doDel(ctx context.Context, c *api.Client, m proto.Message) error {
 		return call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Del, &apiv1.MacDelRequest{Bridge: m.Bridge, Mac: m.Mac})
 	case *apiv1.Neighbor:
 		return call(ctx, c, apiv1.NewNeighborsClient, apiv1.NeighborsClient.Del, &apiv1.NeighborDelRequest{Port: m.Port, Address: m.Address})
+	case *apiv1.HostSteer:
+		return call(ctx, c, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Del, &apiv1.HostSteerDelRequest{Address: m.Address, Port: m.Port})
 	}
 	return fmt.Errorf("%T cannot be deleted", m)
 }

@@ -16,6 +16,11 @@ import (
 
 var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
 
+var hostOnly = []protoreflect.Name{"fabric"}
+
+// The first two are the fabric port's.
+var notHost = []protoreflect.Name{"mtu", "mac", "mode", "ring_full", "spread_workers", "polled_by"}
+
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
 	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
 	"egress_meter", "ingress_meter", "mirror"}
@@ -37,6 +42,8 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 		l.checkMeter(path, n, m)
 	case *apiv1.Mirror:
 		l.checkMirror(path, n, m)
+	case *apiv1.Worker:
+		l.checkWorker(path, n, m)
 	case *apiv1.Port:
 		l.checkPort(path, n, m)
 	case *apiv1.Rule:
@@ -49,9 +56,13 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 }
 
 func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
-	wrong, role := tenantOnly, "fabric"
-	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
-		wrong, role = fabricOnly, "tenant"
+	wrong, role := slices.Concat(hostOnly, tenantOnly), "fabric"
+	switch m.Role {
+	case apiv1.PortRole_PORT_ROLE_TENANT:
+		wrong, role = slices.Concat(hostOnly, fabricOnly), "tenant"
+	case apiv1.PortRole_PORT_ROLE_HOST:
+		wrong, role = slices.Concat(fabricOnly, tenantOnly, notHost), "host"
+		l.checkHost(path, n, m)
 	}
 	for _, name := range wrong {
 		if at := child(n, string(name)); at != nil {
@@ -64,12 +75,63 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
 		l.checkTenant(path, n, m)
 	}
+	slices.SortFunc(m.SpreadWorkers, byWorker)
+	slices.SortFunc(m.PolledBy, byWorker)
 	device := deviceOf(m)
 	if first, twice := l.inuse[device]; twice {
 		l.fail(l.at(n), path, "a device for each port", "its device is that of the port in line %d", first.line)
 		return
 	}
 	l.inuse[device] = l.at(n)
+}
+
+func (l *loader) checkWorker(path string, n *yaml.Node, m *apiv1.Worker) {
+	switch {
+	case m.Target != "" && m.Role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING:
+		l.fail(l.at(child(n, "target")), path+".target", "a role such as WORKER_ROLE_ISOLATED_RX", "a forwarding worker finishes its packets itself")
+	case m.RingSize&(m.RingSize-1) != 0:
+		l.fail(l.at(child(n, "ring_size")), path+".ring_size", "64, 128, ... 4194304", "%d is no power of two", m.RingSize)
+	}
+}
+
+func (l *loader) checkHost(path string, n *yaml.Node, m *apiv1.Port) {
+	if m.Fabric == "" {
+		l.fail(l.at(n), path+".fabric", "the name of a fabric port", "missing: a host port shares a fabric port")
+	}
+	if m.GetTap() == nil && m.GetDpdk() == nil {
+		l.fail(l.at(n), path, "tap, dpdk", "the device gives the kernel no interface")
+	}
+}
+
+// hosts: a host port shares a fabric port, alone, and addresses are steered where there is one.
+func (l *loader) hosts() {
+	roles, first := map[string]apiv1.PortRole{}, map[string]string{}
+	for _, p := range l.state.Ports {
+		roles[p.Name] = p.Role
+	}
+	for _, p := range l.state.Ports {
+		if p.Role != apiv1.PortRole_PORT_ROLE_HOST {
+			continue
+		}
+		at := l.defs["ports"][p.Name]
+		if role, there := roles[p.Fabric]; there && role != apiv1.PortRole_PORT_ROLE_FABRIC {
+			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is none", p.Name, p.Fabric)
+		}
+		if other := first[p.Fabric]; other != "" {
+			l.fail(at, "ports", "one host port for each fabric port", "'%s' and '%s' share '%s'", other, p.Name, p.Fabric)
+		}
+		first[p.Fabric] = p.Name
+	}
+	for _, n := range l.state.Nexthops {
+		if port := n.GetPort().GetPort(); roles[port] == apiv1.PortRole_PORT_ROLE_HOST {
+			l.fail(l.defs["nexthops"][keyOf(n)], "nexthops", "a fabric or tenant port", "'%s' is the kernel's: packets are not routed to it", port)
+		}
+	}
+	for _, s := range l.state.Steers {
+		if _, there := roles[s.Port]; there && first[s.Port] == "" {
+			l.fail(l.defs["host_steers"][keyOf(s)], "host_steers", "a fabric port with a host port", "'%s' has none", s.Port)
+		}
+	}
 }
 
 func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
@@ -86,6 +148,10 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, and the port keeps none")
 	case m.Vrf == "" && m.Stateful:
 		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "flows are kept of routed packets only")
+	case !m.Stateful && m.FlowLimit != 0:
+		l.fail(l.at(child(n, "flow_limit")), path+".flow_limit", "stateful: true", "the port keeps no flows that could be limited")
+	case !m.Stateful && m.FlowRate != 0:
+		l.fail(l.at(child(n, "flow_rate")), path+".flow_rate", "stateful: true", "the port keeps no flows that could be limited")
 	case !m.Stateful && m.EgressMeter != "":
 		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which this port does not keep")
 	case !m.Stateful && m.IngressMeter != "":
@@ -204,6 +270,7 @@ func (l *loader) finish() {
 	}
 	l.tunnels()
 	l.portsOfMacs()
+	l.hosts()
 	l.vrfsOfBridges()
 	l.made()
 	l.clashesOfNat()

@@ -22,6 +22,7 @@ func Diff(want, have *State) []Op {
 	d.workers()
 	d.settings()
 
+	d.delLeaves("host_steers")
 	d.delLeaves("neighbors")
 	d.delLeaves("macs")
 	d.delRoutes()
@@ -32,7 +33,7 @@ func Diff(want, have *State) []Op {
 	d.delNexthops(false)
 	d.parkNexthops()
 	d.mirrorsLess()
-	d.delGone("ports")
+	d.delGonePorts()
 	d.delGone("bridges")
 	d.delGone("vrfs")
 
@@ -50,6 +51,7 @@ func Diff(want, have *State) []Op {
 	d.putRoutes()
 	d.putLeaves("macs")
 	d.putLeaves("neighbors")
+	d.putLeaves("host_steers")
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
 	d.delNexthops(true)
@@ -131,6 +133,7 @@ func (d *differ) findGone() {
 	for key, m := range d.have["ports"] {
 		d.findGonePort(key, m.(*apiv1.Port))
 	}
+	d.findGoneHosts()
 }
 
 type numbered interface{ GetId() uint32 }
@@ -230,6 +233,8 @@ func (d *differ) hangs(m proto.Message) bool {
 		return d.isGone("bridges", m.Bridge) || d.goneTunnel(m.GetNexthop()) || d.isGone("ports", m.GetPort()) || d.leaves(m.GetPort())
 	case *apiv1.Neighbor:
 		return d.isGone("ports", m.Port)
+	case *apiv1.HostSteer:
+		return d.hostGone(m.Port)
 	}
 	return false
 }

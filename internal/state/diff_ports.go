@@ -19,7 +19,7 @@ func (d *differ) ports() {
 			d.op(Set, "ports", want, have, "")
 		}
 	}
-	for _, want := range d.wantState.Ports {
+	for _, want := range hostsLast(d.wantState.Ports) {
 		if given[want.Name] == nil {
 			d.op(Add, "ports", d.withMirror(want), nil, "")
 		}
@@ -51,6 +51,7 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		why := "another port gets the address"
 		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
 			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
+			less.FlowLimit, less.FlowRate = 0, 0
 			less.Stateful, less.EgressRules, less.IngressRules = false, "", ""
 			less.EgressMeter, less.IngressMeter, less.Mirror = "", "", ""
 			if less.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH {

@@ -22,12 +22,12 @@ func (l *loader) checkMirror(path string, n *yaml.Node, m *apiv1.Mirror) {
 	}
 }
 
-// Mirrors name ports and ports name mirrors: mirrors come after all ports, and are then given to those that want them.
+// Mirrors name ports, ports and rules name mirrors: mirrors come after all of them, and are then given to those that want them.
 
 // mirrorsLess takes mirrors away whose target port goes.
 func (d *differ) mirrorsLess() {
 	s := *d.haveState
-	s.Ports = slices.Clone(s.Ports)
+	s.Ports, s.Rules = slices.Clone(s.Ports), slices.Clone(s.Rules)
 	d.haveState = &s
 	d.gone["mirrors"] = map[string]string{}
 	for _, m := range s.Mirrors {
@@ -47,17 +47,43 @@ func (d *differ) mirrorsLess() {
 		d.op(Set, "ports", less, have, "the port of its mirror goes")
 		s.Ports[i], d.have["ports"][have.Name] = less, less
 	}
+	for i, have := range s.Rules {
+		if !d.isGone("mirrors", have.Mirror) {
+			continue
+		}
+		less := proto.CloneOf(have)
+		less.Mirror = ""
+		d.op(Set, "rules", less, have, "the port of its mirror goes")
+		s.Rules[i], d.have["rules"][keyOf(have)] = less, less
+	}
 	d.delGone("mirrors")
+}
+
+// hasMirror: it is there already, and stays.
+func (d *differ) hasMirror(name string) bool {
+	return name == "" || d.have["mirrors"][name] != nil && !d.isGone("mirrors", name)
 }
 
 // withMirror is what a port can be before mirrors are there: with the one that it has, or none.
 func (d *differ) withMirror(want *apiv1.Port) *apiv1.Port {
-	if want.Mirror == "" || d.have["mirrors"][want.Mirror] != nil && !d.isGone("mirrors", want.Mirror) {
+	if d.hasMirror(want.Mirror) {
 		return want
 	}
 	now := proto.CloneOf(want)
 	now.Mirror = ""
 	if have, there := d.have["ports"][want.Name].(*apiv1.Port); there && !d.isGone("ports", want.Name) {
+		now.Mirror = have.Mirror
+	}
+	return now
+}
+
+func (d *differ) ruleWithMirror(want *apiv1.Rule) *apiv1.Rule {
+	if d.hasMirror(want.Mirror) {
+		return want
+	}
+	now := proto.CloneOf(want)
+	now.Mirror = ""
+	if have, there := d.have["rules"][keyOf(want)].(*apiv1.Rule); there {
 		now.Mirror = have.Mirror
 	}
 	return now
@@ -76,6 +102,11 @@ func (d *differ) mirrors() {
 	for _, want := range d.wantState.Ports {
 		if before := d.withMirror(want); before != want {
 			d.op(Set, "ports", want, before, "")
+		}
+	}
+	for _, want := range d.wantState.Rules {
+		if before := d.ruleWithMirror(want); before != want {
+			d.op(Set, "rules", want, before, "")
 		}
 	}
 }

@@ -125,6 +125,9 @@ func (m *model) put(o proto.Message, replace bool) error {
 func (m *model) exclusive(section, key string, o, old proto.Message) error {
 	switch o := o.(type) {
 	case *apiv1.Port:
+		if !o.Stateful && o.FlowLimit+o.FlowRate != 0 {
+			return refuse("port.flow_limit", "port '%s' keeps no flows", key)
+		}
 		if o.Stateful && o.Vrf == "" || !o.Stateful && o.EgressRules+o.IngressRules != "" {
 			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful, o.EgressRules+o.IngressRules)
 		}
@@ -298,6 +301,7 @@ type vnisModel struct{ *model }
 type natModel struct{ *model }
 type macsModel struct{ *model }
 type neighborsModel struct{ *model }
+type steersModel struct{ *model }
 type routesModel struct{ *model }
 
 func (m systemModel) Hello(_ context.Context, r *apiv1.HelloRequest) (*apiv1.HelloReply, error) {
@@ -324,6 +328,21 @@ func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.
 }
 func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv1.Workers_ListServer) error {
 	return modelList(m.model, "workers", s.Send)
+}
+func (m workersModel) Latency(context.Context, *apiv1.WorkerLatencyRequest, apiv1.Workers_LatencyServer) error {
+	return errors.New("the model has no loops")
+}
+func (m workersModel) Ports(context.Context, *apiv1.WorkerPortsRequest, apiv1.Workers_PortsServer) error {
+	return errors.New("the model has no counters")
+}
+func (m workersModel) Delay(context.Context, *apiv1.WorkerDelayRequest) (*apiv1.Worker, error) {
+	return nil, errors.New("the model has no loops")
+}
+func (m workersModel) Rebalance(context.Context, *apiv1.RebalanceRequest) (*apiv1.RebalancePlan, error) {
+	return &apiv1.RebalancePlan{}, nil
+}
+func (m workersModel) Rings(context.Context, *apiv1.WorkerRingListRequest, apiv1.Workers_RingsServer) error {
+	return nil
 }
 
 func (m vrfsModel) Add(_ context.Context, r *apiv1.VrfAddRequest) (_ *apiv1.Vrf, err error) {
@@ -397,6 +416,13 @@ func (m portsModel) Set(_ context.Context, r *apiv1.PortSetRequest) (*apiv1.Port
 	return modelSet(m.model, r.Port, r.Fields)
 }
 func (m portsModel) Del(_ context.Context, r *apiv1.PortDelRequest) (*apiv1.Empty, error) {
+	if p, ok := m.objects["ports"][r.Name].(*apiv1.Port); ok && p.Fabric != "" {
+		for k, s := range m.objects["host_steers"] {
+			if s.(*apiv1.HostSteer).Port == p.Fabric {
+				return nil, refuse("port.name", "port '%s' has the steered address '%s'", r.Name, k)
+			}
+		}
+	}
 	return m.del("ports", r.Name)
 }
 func (m portsModel) List(_ context.Context, _ *apiv1.PortListRequest, s apiv1.Ports_ListServer) error {
@@ -537,6 +563,29 @@ func (m macsModel) List(_ context.Context, _ *apiv1.MacListRequest, s apiv1.Macs
 	return modelList(m.model, "macs", s.Send)
 }
 
+func (m steersModel) Add(_ context.Context, r *apiv1.HostSteerAddRequest) (*apiv1.HostSteer, error) {
+	if m.hostOf(r.Steer.Port) == "" {
+		return nil, refuse("steer.port", "port '%s' has no host port", r.Steer.Port)
+	}
+	return modelAdd(m.model, r.Steer, false)
+}
+func (m steersModel) Del(_ context.Context, r *apiv1.HostSteerDelRequest) (*apiv1.Empty, error) {
+	return m.del("host_steers", r.Port+" "+r.Address)
+}
+func (m steersModel) List(_ context.Context, _ *apiv1.HostSteerListRequest, s apiv1.HostSteers_ListServer) error {
+	return modelList(m.model, "host_steers", s.Send)
+}
+
+// hostOf names the host port of a fabric port.
+func (m *model) hostOf(fabric string) string {
+	for k, p := range m.objects["ports"] {
+		if p.(*apiv1.Port).Fabric == fabric {
+			return k
+		}
+	}
+	return ""
+}
+
 func (m neighborsModel) Add(_ context.Context, r *apiv1.NeighborAddRequest) (*apiv1.Neighbor, error) {
 	return modelAdd(m.model, r.Neighbor, m.objects["neighbors"][keyOf(r.Neighbor)] != nil)
 }
@@ -621,6 +670,7 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterNatService(server, natModel{m})
 	apiv1.RegisterMacsService(server, macsModel{m})
 	apiv1.RegisterNeighborsService(server, neighborsModel{m})
+	apiv1.RegisterHostSteersService(server, steersModel{m})
 	apiv1.RegisterRoutesService(server, routesModel{m})
 	socket := filepath.Join(t.TempDir(), "model.sock")
 	listener, err := net.Listen("unix", socket)

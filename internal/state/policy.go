@@ -144,13 +144,14 @@ func (d *differ) putPolicy() {
 	d.putNamed("address_groups")
 	d.putNamed("rule_lists")
 	for _, want := range d.wantState.Rules {
+		want = d.ruleWithMirror(want)
 		if have := d.have["rules"][keyOf(want)]; have != nil && len(changed(want, have)) > 0 {
 			d.op(Set, "rules", want, have, "")
 		}
 	}
 	for _, want := range d.wantState.Rules {
 		if d.have["rules"][keyOf(want)] == nil {
-			d.op(Add, "rules", want, nil, "")
+			d.op(Add, "rules", d.ruleWithMirror(want), nil, "")
 		}
 	}
 	for _, have := range d.haveState.Rules {

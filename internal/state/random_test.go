@@ -59,7 +59,8 @@ func (g *generator) workers() {
 	g.s.Workers = []*apiv1.Worker{}
 	for id := range uint32(3) {
 		if cpu := uint32(g.r.IntN(4)); g.coin() && g.fresh(fmt.Sprint("cpu", cpu)) {
-			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(4))})
+			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(4)),
+				SleepMaxUs: uint32(1 + g.r.IntN(100)), LoopThresholdUs: uint32(1 + g.r.IntN(1000))})
 		}
 	}
 }
@@ -151,6 +152,22 @@ func (g *generator) ports() {
 			g.tenant(p, fmt.Sprint("tap", device))
 		}
 	}
+	g.hosts()
+}
+
+// hosts gives some fabric ports a host port, some of these steered addresses.
+func (g *generator) hosts() {
+	for _, fabric := range slices.Clone(g.s.Ports) {
+		name := fmt.Sprint("h", g.r.IntN(3), fabric.Name) // another one from state to state
+		if fabric.Role != apiv1.PortRole_PORT_ROLE_FABRIC || g.coin() || !g.fresh(name) {
+			continue
+		}
+		g.s.Ports = append(g.s.Ports, &apiv1.Port{Name: name, Role: apiv1.PortRole_PORT_ROLE_HOST, Fabric: fabric.Name,
+			Device: &apiv1.Port_Tap{Tap: &apiv1.TapDevice{}}})
+		for i := range g.r.IntN(3) {
+			g.s.Steers = append(g.s.Steers, &apiv1.HostSteer{Port: fabric.Name, Address: fmt.Sprint("192.0.2.", i+1)})
+		}
+	}
 }
 
 func (g *generator) fabric(p *apiv1.Port, dev string) {
@@ -191,6 +208,9 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 		}
 	}
 	p.Stateful = p.Stateful || p.Vrf != "" && g.coin()
+	if p.Stateful && g.coin() {
+		p.FlowLimit, p.FlowRate = uint32(g.r.IntN(3)), uint32(g.r.IntN(3))
+	}
 	if len(g.s.RuleLists) > 0 && p.Stateful {
 		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
@@ -217,6 +237,11 @@ func (g *generator) mirrors() {
 			p.Stateful, p.Mirror = true, pick(g, g.s.Mirrors).Name
 		}
 	}
+	for _, r := range g.s.Rules {
+		if len(g.s.Mirrors) > 0 && g.coin() {
+			r.Mirror = pick(g, g.s.Mirrors).Name
+		}
+	}
 }
 
 func (g *generator) nexthops() {
@@ -230,10 +255,11 @@ func (g *generator) nexthops() {
 				Remote: fmt.Sprint("192.0.2.", 100+g.r.IntN(3)), Label: uint32(16 + g.r.IntN(3))}}
 			single = append(single, id)
 		case 1, 2:
-			if len(g.s.Ports) == 0 {
+			ports := g.routable()
+			if len(ports) == 0 {
 				continue
 			}
-			n.Kind = &apiv1.Nexthop_Port{Port: &apiv1.PortNexthop{Port: pick(g, g.s.Ports).Name, Address: "192.0.2.9"}}
+			n.Kind = &apiv1.Nexthop_Port{Port: &apiv1.PortNexthop{Port: pick(g, ports).Name, Address: "192.0.2.9"}}
 			single = append(single, id)
 		case 3:
 			if len(single) == 0 {
@@ -270,6 +296,11 @@ func (g *generator) flood() {
 	}
 }
 
+// routable ports are all but the kernel's.
+func (g *generator) routable() []*apiv1.Port {
+	return slices.DeleteFunc(slices.Clone(g.s.Ports), func(p *apiv1.Port) bool { return p.Role == apiv1.PortRole_PORT_ROLE_HOST })
+}
+
 func (g *generator) leaves() {
 	for i := range uint32(3) {
 		switch g.r.IntN(4) {
@@ -290,8 +321,8 @@ func (g *generator) leaves() {
 				g.s.Vnis = append(g.s.Vnis, &apiv1.Vni{Vni: 1 + i, Target: &apiv1.Vni_Nexthop{Nexthop: n}})
 			}
 		}
-		if len(g.s.Ports) > 0 && g.coin() {
-			p := pick(g, g.s.Ports).Name
+		if ports := g.routable(); len(ports) > 0 && g.coin() {
+			p := pick(g, ports).Name
 			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p, Address: fmt.Sprint("192.0.2.", 50+i),
 				Mac: fmt.Sprint("02:00:00:00:00:0", 1+g.r.IntN(2))})
 		}

@@ -75,6 +75,9 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 					return m.Status == apiv1.NeighborStatus_NEIGHBOR_PERMANENT && m.Address != ""
 				})
 		},
+		func() error {
+			return readList(ctx, c, s, "host_steers", apiv1.NewHostSteersClient, apiv1.HostSteersClient.List, &apiv1.HostSteerListRequest{}, nil)
+		},
 		func() error { return readRoutes(ctx, c, s) },
 	} {
 		if err := read(); err != nil {

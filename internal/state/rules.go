@@ -2,11 +2,13 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -46,12 +48,18 @@ var rules = map[string]rule{
 	"Settings.flow_udp_answered_seconds":    {min: 1, max: 43200, def: uint32(180), written: true},
 	"Settings.flow_icmp_seconds":            {min: 1, max: 43200, def: uint32(30), written: true},
 	"Settings.flow_other_seconds":           {min: 1, max: 43200, def: uint32(600), written: true},
+	"Settings.rebalance_seconds":            {max: 3600},
 	"Settings.flow_denied_seconds":          {min: 1, max: 43200, def: uint32(5), written: true},
 
-	"Worker.id":    {required: true, written: true},
-	"Worker.cpu":   {required: true, written: true},
-	"Worker.idle":  {written: true},
-	"Worker.state": {readOnly: true},
+	"Worker.id":        {required: true, written: true},
+	"Worker.cpu":       {required: true, written: true},
+	"Worker.idle":      {written: true},
+	"Worker.target":    {format: workerFormat, number: true, any: true},
+	"Worker.ring_size": {min: 64, max: 4194304, any: true},
+	"Worker.state":     {readOnly: true},
+
+	"Worker.sleep_max_us":      {min: 1, max: 100000, def: uint32(50)},
+	"Worker.loop_threshold_us": {min: 1, max: 10000000, def: uint32(100)},
 
 	"Vrf.name":        {format: nameFormat, required: true},
 	"Vrf.id":          {min: 1, max: 16383, any: true},
@@ -90,11 +98,14 @@ var rules = map[string]rule{
 	"Port.guest_mac":       {format: macFormat},
 	"Port.guest_addresses": {format: guestFormat, unique: true, items: 16},
 	"Port.mss_clamp":       {max: 65535},
+	"Port.spread_workers":  {format: weightFormat, unique: true, items: 64, number: true},
+	"Port.polled_by":       {format: pollerFormat, unique: true, items: 16},
 	"Port.egress_meter":    {format: nameFormat, ref: "meters"},
 	"Port.ingress_meter":   {format: nameFormat, ref: "meters"},
 	"Port.mirror":          {format: nameFormat, ref: "mirrors"},
 	"Port.egress_rules":    {format: nameFormat, ref: "rule_lists"},
 	"Port.ingress_rules":   {format: nameFormat, ref: "rule_lists"},
+	"Port.fabric":          {format: nameFormat, ref: "ports"},
 	"Port.state":           {readOnly: true},
 
 	"Mirror.name":          {format: nameFormat, required: true},
@@ -134,6 +145,7 @@ var rules = map[string]rule{
 	"Rule.icmp_type":          {format: icmpFormat, number: true},
 	"Rule.icmp_code":          {format: icmpFormat, number: true},
 	"Rule.meter":              {format: nameFormat, ref: "meters"},
+	"Rule.mirror":             {format: nameFormat, ref: "mirrors"},
 	"Rule.hits":               {readOnly: true},
 	"Rule.shadowed_by":        {readOnly: true},
 
@@ -213,6 +225,9 @@ var rules = map[string]rule{
 	"Neighbor.status":          {readOnly: true},
 	"Neighbor.age_seconds":     {readOnly: true},
 	"Neighbor.waiting":         {readOnly: true},
+	"HostSteer.address":        {format: ipFormat, required: true},
+	"HostSteer.port":           {format: nameFormat, ref: "ports", required: true},
+	"HostSteer.state":          {readOnly: true},
 }
 
 func ruleOf(fd protoreflect.Descriptor) rule {
@@ -234,6 +249,9 @@ var (
 	secretFormat = matchFormat("1 to 23 characters", `^.{1,23}$`)
 	socketFormat = matchFormat("a path of 1 to 107 bytes", `^.{1,107}$`)
 	textFormat   = matchFormat("text on one line", `^[^\n]+$`)
+	workerFormat = matchFormat("the id of a worker, 0 to 63", `^([0-9]|[1-5][0-9]|6[0-3])$`)
+	pollerFormat = matchFormat(`"QUEUE:WORKER", 0 to 15 and 0 to 63`, `^([0-9]|1[0-5]):([0-9]|[1-5][0-9]|6[0-3])$`)
+	weightFormat = &format{`"ID" or "ID:WEIGHT" of a worker, 0 to 63 and 1 to 1000`, `^([0-9]|[1-5][0-9]|6[0-3])(:[0-9]{1,4})?$`, canonWeight}
 	macFormat    = &format{`a unicast MAC address such as "02:00:00:00:00:01"`, `^` + octet + `(:` + octet + `){5}$`, canonMac}
 	ipFormat     = &format{`an address such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonIP}
 	hostFormat   = &format{`the address of a host, such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonHost}
@@ -447,4 +465,28 @@ func normalizePort(r protoreflect.Message) {
 	if r.Get(mac).String() == gatewayMac {
 		r.Clear(mac)
 	}
+	if r.Get(fields.ByName("role")).Enum() == apiv1.PortRole_PORT_ROLE_HOST.Number() {
+		r.Clear(fields.ByName("mtu")) // its fabric port's
+	}
+}
+
+// canonWeight leaves out the weight that stands for itself.
+func canonWeight(s string) (string, bool) {
+	id, weight, given := strings.Cut(s, ":")
+	w, err := strconv.Atoi(weight)
+	switch n, bad := strconv.Atoi(id); {
+	case bad != nil || n < 0 || n > 63 || given && (err != nil || w < 1 || w > 1000):
+		return "", false
+	case !given || w == 1:
+		return strconv.Itoa(n), true
+	default:
+		return fmt.Sprintf("%d:%d", n, w), true
+	}
+}
+
+// byWorker orders as the node does.
+func byWorker(a, b string) int {
+	x, _, _ := strings.Cut(a, ":")
+	y, _, _ := strings.Cut(b, ":")
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
 }

@@ -41,6 +41,7 @@ type State struct {
 	Nat       []*apiv1.NatRule
 	Macs      []*apiv1.Mac
 	Neighbors []*apiv1.Neighbor
+	Steers    []*apiv1.HostSteer
 }
 
 // Route is apiv1.Route in a third of its memory: there may be a million.
@@ -63,12 +64,13 @@ func CompareRoutes(a, b Route) int {
 }
 
 // sections of the file in the order in which they are written and read: most names before their uses.
-var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "address_groups", "rule_lists", "rules", "ports", "mirrors", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors"}
+var sections = []string{"settings", "workers", "vrfs", "bridges", "meters", "address_groups", "rule_lists", "rules", "ports", "mirrors", "nexthops", "labels", "vnis", "nat", "routes", "macs", "neighbors", "host_steers"}
 
 // nouns names one object of a section.
 var nouns = map[string]string{"settings": "settings", "workers": "worker", "vrfs": "vrf", "bridges": "bridge", "meters": "meter",
 	"address_groups": "address-group", "rule_lists": "rule-list", "rules": "rule", "ports": "port", "mirrors": "mirror",
-	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "nat": "nat", "routes": "route", "macs": "mac", "neighbors": "neighbor"}
+	"nexthops": "nexthop", "labels": "label", "vnis": "vni", "nat": "nat", "routes": "route", "macs": "mac", "neighbors": "neighbor",
+	"host_steers": "host-steer"}
 
 // newMessage makes an empty object of a section.
 func newMessage(section string) proto.Message {
@@ -107,6 +109,8 @@ func newMessage(section string) proto.Message {
 		return &apiv1.Mac{}
 	case "neighbors":
 		return &apiv1.Neighbor{}
+	case "host_steers":
+		return &apiv1.HostSteer{}
 	}
 	return nil
 }
@@ -146,6 +150,8 @@ func (s *State) add(m proto.Message) {
 		s.Macs = append(s.Macs, m)
 	case *apiv1.Neighbor:
 		s.Neighbors = append(s.Neighbors, m)
+	case *apiv1.HostSteer:
+		s.Steers = append(s.Steers, m)
 	}
 }
 
@@ -186,6 +192,8 @@ func (s *State) objects(section string) []proto.Message {
 		return messages(s.Macs)
 	case "neighbors":
 		return messages(s.Neighbors)
+	case "host_steers":
+		return messages(s.Steers)
 	}
 	return nil
 }
@@ -232,6 +240,7 @@ func (s *State) Sort() {
 	byKey(s.Nat, func(m *apiv1.NatRule) uint32 { return m.Id })
 	byKey(s.Macs, func(m *apiv1.Mac) string { return keyOf(m) })
 	byKey(s.Neighbors, func(m *apiv1.Neighbor) string { return keyOf(m) })
+	byKey(s.Steers, func(m *apiv1.HostSteer) string { return keyOf(m) })
 	if !slices.IsSortedFunc(s.Routes, CompareRoutes) {
 		slices.SortStableFunc(s.Routes, CompareRoutes)
 	}
@@ -245,7 +254,7 @@ func byKey[T any, K cmp.Ordered](list []T, key func(T) K) {
 var keyFields = map[string][]string{"settings": nil, "workers": {"id"}, "vrfs": {"name"}, "bridges": {"name"}, "meters": {"name"},
 	"address_groups": {"name"}, "rule_lists": {"name"}, "rules": {"list", "id"}, "ports": {"name"}, "mirrors": {"name"},
 	"nexthops": {"id"}, "labels": {"label"}, "vnis": {"vni"}, "nat": {"id"}, "routes": {"vrf", "prefix"}, "macs": {"bridge", "mac"},
-	"neighbors": {"port", "address"}}
+	"neighbors": {"port", "address"}, "host_steers": {"port", "address"}}
 
 var sectionOf = func() map[protoreflect.Name]string {
 	m := map[protoreflect.Name]string{}

@@ -56,13 +56,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static uint64_t tsc;
+
 	if (size == 0)
 		return 0;
 	fuzz_router_frame(ports[*data % RTE_DIM(ports)], data + 1, size - 1);
 	if (*data & 0x40)
 		flow_zone_changed(RED);
 	flow_changes_take_effect();
-	if (*data & 0x80)
+	if (*data & 0x80) {
+		tsc += flow_tsc_hz; // every flow is looked at
 		flow_poll();
+		flow_age(0, tsc);
+	}
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include "icmp/icmp.h"
 #include "overlay/overlay.h"
 #include "worker/punt.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
 
 // First control byte, besides those of fuzz_view.h. SPLIT: into segments, at the second control byte.
@@ -300,6 +301,20 @@ static struct rte_mbuf *make(const uint8_t *control, uint8_t *frame, size_t size
 	return head;
 }
 
+// Every frame is dealt by its hash, to this worker.
+static struct port_queue *spread_queue(struct port_queue *q)
+{
+	static struct spread_view view = {.all_to = SPREAD_SEVERAL, .home = SPREAD_LOCAL};
+
+	memset(view.to, SPREAD_LOCAL, sizeof(view.to));
+	view.epoch = spread_epoch;
+	q->rx_worker = q->owner = router_worker()->id;
+	q->view = &view;
+	return q;
+}
+
+static struct graph_trail trail;
+
 void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size)
 {
 	uint8_t frame[9000];
@@ -317,8 +332,8 @@ void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size)
 	o = owner_of(port, &v);
 	drops = count_drops(port);
 	waiting = make(data, frame, size);
-	rx->q[0] = &port_get(port)->queues[0];
-	graph_walk(graph);
+	rx->q[0] = spread_queue(&port_get(port)->queues[0]);
+	graph_walk(graph, &trail);
 	punted = rte_ring_count(punts);
 	FUZZ_ASSERT(router_n_sent + punted + count_drops(port) - drops > 0);
 	for (i = 0; i < router_n_sent; i++)

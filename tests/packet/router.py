@@ -27,6 +27,7 @@ ROUTER_MAC = "02:00:00:00:aa:01"
 GATEWAY_MAC = "00:00:5e:00:01:01"
 FENCE = b"corelane packet test fence"
 STATEFUL = os.environ.get("CORELANE_STATEFUL") == "1"  # routed tenant ports keep flows: all else is as without
+ISOLATED = STATEFUL  # and another worker polls all queues, which hands their packets to the one that forwards: order stays
 
 
 class Out(NamedTuple):
@@ -95,6 +96,8 @@ class Router:
         self.daemon = Daemon("--router-mac", ROUTER_MAC, *options)
         self.cli = self.daemon.cli
         self.taps = {}
+        if ISOLATED:
+            self.cli("worker", "add", 1, "--cpu", max(os.sched_getaffinity(0)), "--idle", "sleep", "--role", "isolated_rx")
 
     def close(self):
         for tap in self.taps.values():
@@ -128,6 +131,8 @@ class Router:
 
     def attach(self, name, echo):
         self.taps[name] = Tap(self.daemon, name, echo)
+        if ISOLATED:
+            self.cli("port", "assign", name, "--queue", 0, "--worker", 1)
         self.wait_up(name)
 
     def wait_up(self, name):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows of stateful ports: sessions of two directions, their ages, quotas and states; changes reach flows that are there."""
+import signal
+import subprocess
 import time
 
 import pytest
@@ -7,6 +9,7 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, IPv6ExtHdrFragment
 from scapy.packet import Raw
 
+from daemon import Refused
 from packets import PAYLOAD, assert_nothing, assert_out, forwarded, from_guest, from_host, ip, to_guest, to_host, udp_packet
 from topology import FAMILIES, GATEWAY
 
@@ -162,6 +165,28 @@ def test_flows_end(router, setting, packet):
     only(router)
 
 
+def test_flows_of_a_worker_that_goes(router):
+    """Another one ends them, and nothing of their memory is lost."""
+    workers = router.cli("worker", "list")
+    cpu, old = workers[0]["cpu"], workers[0].get("id", 0)
+    packets = [from_guest(G1, udp_packet(4, G1, G2, sport=4000 + i)) for i in range(100)]
+    new = router.cli("worker", "add", "--cpu", cpu, "--idle", "sleep")[0]["id"]
+    try:
+        assert len(router.run("g1", *packets)) == 100
+        before = int(router.cli("flow", "count")[0]["in_use"])
+        assert before >= 100
+        router.cli("settings", "set", "--flow-udp=1")
+        router.cli("worker", "del", old)
+        assert gone(router, 8)
+        time.sleep(0.5)
+        assert int(router.cli("flow", "count")[0]["in_use"]) <= before - 100
+        assert len(router.run("g1", *packets)) == 100
+    finally:
+        router.cli("worker", "add", old, "--cpu", cpu, "--idle", "sleep")
+        router.cli("worker", "del", new)
+    assert len(router.run("g1", *packets)) == 100
+
+
 def test_a_packet_keeps_its_flow_alive(router):
     router.cli("settings", "set", "--flow-udp=2")
     packet = from_guest(G1, udp_packet(4, G1, G2))
@@ -186,6 +211,20 @@ def test_limit_of_flows(router):
         assert len(router.run("g2", from_guest(G2, udp_packet(4, G2, G1, sport=99)))) == 1  # another's is not its business
     finally:
         router.cli("port", "set", "g1", "--flow-limit", 0)
+
+
+@pytest.mark.parametrize("field", ["flow-limit", "flow-rate"])
+def test_limits_need_flows(router, field):
+    router.cli("port", "set", "g1", f"--{field}", 7)
+    try:
+        with pytest.raises(Refused, match=f"port.{field.replace('-', '_')} '7'.* keeps no flows.*valid: 0, or a stateful port"):
+            router.cli("port", "set", "g1", "--stateful=false")
+        router.cli("port", "set", "g1", "--stateful=false", f"--{field}", 0)
+        with pytest.raises(Refused, match="keeps no flows"):
+            router.cli("port", "set", "g1", f"--{field}", 7)
+        assert not router.cli("port", "show", "g1")[0].get("stateful")
+    finally:
+        router.cli("port", "set", "g1", "--stateful", f"--{field}", 0)
 
 
 def test_rate_of_new_flows(router):
@@ -278,3 +317,12 @@ def test_explain(router, tenant):
     assert e["flow"]["id"] == only(router)["id"]
     (e,) = router.cli("flow", "explain", "tcp", f"{G1[4]}:1", "203.0.113.9:80", "--port", "g1")
     assert any("ip_no_route" in s for s in e["steps"]) and not e["stateful"]
+
+
+def test_watch_shows_the_list_again(router):
+    daemon = router.daemon
+    watch = subprocess.Popen([daemon.cli_path, "--socket", daemon.socket, "flow", "watch", "--watch=500ms"], stdout=subprocess.PIPE, text=True)
+    time.sleep(1.4)
+    watch.send_signal(signal.SIGINT)
+    out, _ = watch.communicate(timeout=10)
+    assert out.count("PROTOCOL") >= 2, out

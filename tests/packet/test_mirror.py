@@ -64,6 +64,40 @@ def test_to_a_port(router, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("port,direction", [("n1", "egress"), ("n2", "ingress")])
+def test_of_a_rule(router, family, port, direction):
+    """New flows that the rule matches are copied, others are not; those that are there follow a change."""
+    router.cli("mirror", "add", "m", "--port", "sniff")
+    router.cli("rule-list", "add", "seen", "--default-action", "allow")
+    router.cli("rule", "add", "seen", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--mirror", "m")
+    assert router.cli("rule", "show", "seen", 10)[0]["mirror"] == "m"
+    with pytest.raises(Refused, match="rule.mirror 'none'.*there is no such mirror"):
+        router.cli("rule", "add", "seen", 11, "allow", "--mirror", "none")
+    router.cli("port", "set", port, f"--{direction}-rules", "seen")
+    try:
+        with pytest.raises(Refused, match="in use by a rule"):
+            router.cli("mirror", "del", "m")
+        there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
+        first = from_guest(M1, there) if port == "n1" else to_guest(M2, forwarded(there))
+        answer = to_guest(M1, forwarded(back)) if port == "n1" else from_guest(M2, back)
+        for _ in range(2):
+            assert_out(router.run("n1", from_guest(M1, there)), ("n2", to_guest(M2, forwarded(there))), ("sniff", first))
+            assert_out(router.run("n2", from_guest(M2, back)), ("n1", to_guest(M1, forwarded(back))), ("sniff", answer))
+        assert len(router.run("n1", from_guest(M1, udp_packet(family, M1, M2, dport=6000)))) == 1
+        flow = router.cli("flow", "list", "--vrf", "mirrored", "--l4-port", 5678)[0]
+        assert flow["forward"]["mirrors"] == flow["reverse"]["mirrors"] == ["m"]
+        ends = (f"[{g[family]}]:{p}" if family == 6 else f"{g[family]}:{p}" for g, p in ((M1, 1234), (M2, 5678)))
+        explained = router.cli("flow", "explain", "udp", *ends, "--port", "n1")[0]
+        assert "mirrors: m" in explained["steps"]
+        router.cli("rule", "add", "seen", 10, "allow", "--replace")
+        assert len(router.run("n1", from_guest(M1, there))) == 1
+        router.cli("mirror", "del", "m")
+    finally:
+        router.cli("port", "set", port, f"--{direction}-rules", "")
+        router.cli("rule-list", "del", "seen")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_directions(router, family):
     there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
     mirror(router, "--port", "sniff", "--direction", "egress")

@@ -113,9 +113,9 @@ def test_a_deny_rule_kills_flows_that_are_there(router, rules):
     passes(router, other)
     router.cli("rule", "del", name, 5)
     passes(router, packet)
-    # One that rests is killed too: within a second.
+    # One that rests is killed too: within about a second, or later where the machine is busy.
     router.cli("rule", "add", name, 5, "deny", "--protocol", "udp")
-    deadline = time.monotonic() + 1.5
+    deadline = time.monotonic() + 5
     while any(f["action"] == "FLOW_ACTION_ALLOW" for f in router.cli("flow", "list", "--vrf", "ruled")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

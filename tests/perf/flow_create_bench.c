@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// New flows: cycles that flow4_create takes for each, while the table fills.
+// New flows: cycles that flow4_create takes for each, while the table fills; and what their worker spends on each of them later, to see that
+// it rests, and to end it.
 //
 //	flow_create_bench [FLOWS]    default 1,000,000; prints the median of each tenth of the way
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_graph_worker.h>
@@ -13,6 +15,7 @@
 
 #include "base/rcu.h"
 #include "flow/flow.h"
+#include "flow/tcp.h"
 #include "main/router_fixture.h"
 
 #define BATCH_SIZE 256u
@@ -77,6 +80,23 @@ static double part(const struct rte_node *node, uint32_t from, uint32_t to)
 	return median;
 }
 
+// What flow_age() does in a second of its clock, which is one walk over all flows. Returns cycles per flow; what took far longer than a slice
+// may was not its own work.
+static double age(uint32_t n)
+{
+	static uint64_t tsc;
+	uint64_t sum = 0, took, start, us = rte_get_tsc_hz() / 1000000, end;
+
+	tsc = RTE_MAX(tsc, (uint64_t)rte_rdtsc());
+	for (end = tsc + rte_get_tsc_hz(); tsc < end; tsc += RTE_MAX(4 * took, 20 * us)) {
+		start = rte_rdtsc();
+		flow_age(0, tsc);
+		took = RTE_MIN(rte_rdtsc() - start, 50 * us);
+		sum += took;
+	}
+	return (double)sum / n;
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t flows_wanted = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000, i;
@@ -101,6 +121,16 @@ int main(int argc, char **argv)
 		double cycles = part(node, flows_wanted / PARTS * i, flows_wanted / PARTS * (i + 1));
 
 		printf("%-11u %19.0f   %23.2f\n", flow_count(), cycles, (double)rte_get_tsc_hz() / cycles / 1e6);
+	}
+	sleep(3);
+	age(flows_wanted); // the first walk is all due at once
+	printf("\ncycles per flow that rests, once a second: %.0f\n", age(flows_wanted));
+	flow_timeouts.udp = 1;
+	printf("cycles to end a flow: %.0f\n", age(flows_wanted));
+	age(flows_wanted); // the last of them are in their grace period
+	if (flow_count() > 0) {
+		fprintf(stderr, "%u flows did not end\n", flow_count());
+		return 1;
 	}
 	return 0;
 }

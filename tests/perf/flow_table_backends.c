@@ -64,7 +64,7 @@ static void hash_lookup(const void *table, const struct flow_key *keys, flow_ent
 
 static void *own_create(uint64_t slots, uint64_t entries, bool v6)
 {
-	return flow_table_create(slots * 90 / 100, SOCKET_ID_ANY);
+	return flow_table_create(slots * 90 / 100);
 }
 
 static bool own_insert(void *table, flow_entry_t e)
@@ -76,7 +76,7 @@ static bool own_insert(void *table, flow_entry_t e)
 
 static void own_remove(void *table, flow_entry_t e)
 {
-	flow_table_remove(table, e, e | 1);
+	flow_table_remove(table, (flow_entry_t[]){e, e | 1}, 2);
 }
 
 static void own_destroy(void *table)

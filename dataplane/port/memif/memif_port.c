@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rcu.h"
+#include "base/system_calls.h"
 #include "port/memif/memif_conn.h"
 #include "port/port.h"
 
@@ -183,8 +184,22 @@ static uint16_t tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->tx);
+	uint64_t kicks;
 
-	return likely(mq != NULL) ? memif_tx(mq, pkts, n) : 0;
+	if (unlikely(mq == NULL))
+		return 0;
+	kicks = mq->count->kicks;
+	n = memif_tx(mq, pkts, n);
+	system_calls += mq->count->kicks - kicks;
+	return n;
+}
+
+static uint32_t depth(struct port_queue *q)
+{
+	struct memif_port_queue *pq = q->priv;
+	const struct memif_queue *mq = rcu_read(pq->rx);
+
+	return mq ? (uint16_t)(__atomic_load_n(mq->peer_index, __ATOMIC_RELAXED) - mq->pos) : 0;
 }
 
 static void xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
@@ -218,5 +233,6 @@ const struct port_ops port_memif_ops = {
 	.close = memif_close,
 	.rx = rx,
 	.tx = tx,
+	.depth = depth,
 	.xstats = xstats,
 };

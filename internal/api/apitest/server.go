@@ -30,29 +30,37 @@ type Server struct {
 	Socket string
 	Hello  *apiv1.HelloReply
 
-	Groups    Table[string, *apiv1.AddressGroup]
-	RuleLists Table[string, *apiv1.RuleList]
-	Rules     Table[RuleKey, *apiv1.Rule]
-	Ports     Table[string, *apiv1.Port]
-	Workers   Table[uint32, *apiv1.Worker]
-	Vrfs      Table[string, *apiv1.Vrf]
-	Routes    Table[RouteKey, *apiv1.Route]
-	Nexthops  Table[uint32, *apiv1.Nexthop]
-	Labels    Table[uint32, *apiv1.Label]
-	Vnis      Table[uint32, *apiv1.Vni]
-	Nat       Table[uint32, *apiv1.NatRule]
-	Bridges   Table[string, *apiv1.Bridge]
-	Macs      Table[string, *apiv1.Mac]
-	Meters    Table[string, *apiv1.Meter]
-	Mirrors   Table[string, *apiv1.Mirror]
-	Neighbors Table[string, *apiv1.Neighbor]
-	Drops     []*apiv1.Drop
-	Nodes     []*apiv1.Node
-	Stats     []*apiv1.Stat
-	Status    *apiv1.Status
-	Settings  *apiv1.Settings
-	Packets   []*apiv1.CapturedPacket
-	Steps     []*apiv1.TraceStep
+	Groups      Table[string, *apiv1.AddressGroup]
+	RuleLists   Table[string, *apiv1.RuleList]
+	Rules       Table[RuleKey, *apiv1.Rule]
+	Ports       Table[string, *apiv1.Port]
+	Workers     Table[uint32, *apiv1.Worker]
+	Vrfs        Table[string, *apiv1.Vrf]
+	Routes      Table[RouteKey, *apiv1.Route]
+	Nexthops    Table[uint32, *apiv1.Nexthop]
+	Labels      Table[uint32, *apiv1.Label]
+	Vnis        Table[uint32, *apiv1.Vni]
+	Nat         Table[uint32, *apiv1.NatRule]
+	Bridges     Table[string, *apiv1.Bridge]
+	Macs        Table[string, *apiv1.Mac]
+	Meters      Table[string, *apiv1.Meter]
+	Mirrors     Table[string, *apiv1.Mirror]
+	Neighbors   Table[string, *apiv1.Neighbor]
+	Steers      Table[string, *apiv1.HostSteer]
+	Latencies   []*apiv1.WorkerLatency
+	WorkerPorts []*apiv1.WorkerPort
+	Drops       []*apiv1.Drop
+	Threads     []*apiv1.Thread
+	Events      []*apiv1.Event
+	Kinds       []*apiv1.EventKind
+	Nodes       []*apiv1.Node
+	Rings       []*apiv1.WorkerRing
+	Plan        *apiv1.RebalancePlan
+	Stats       []*apiv1.Stat
+	Status      *apiv1.Status
+	Settings    *apiv1.Settings
+	Packets     []*apiv1.CapturedPacket
+	Steps       []*apiv1.TraceStep
 
 	Calls []string // "Ports.Add {json of the request}", in order; streams too
 

@@ -29,7 +29,10 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterBridgesService(srv, bridges{s})
 	apiv1.RegisterMacsService(srv, macs{s})
 	apiv1.RegisterNeighborsService(srv, neighbors{s})
+	apiv1.RegisterHostSteersService(srv, steers{s})
 	apiv1.RegisterStatsService(srv, stats{s})
+	apiv1.RegisterThreadsService(srv, threads{s})
+	apiv1.RegisterEventsService(srv, events{s})
 	apiv1.RegisterCaptureService(srv, captures{s})
 	apiv1.RegisterSystemService(srv, system{s})
 }
@@ -176,6 +179,29 @@ func (s workers) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty
 }
 func (s workers) List(_ context.Context, r *apiv1.WorkerListRequest, out apiv1.Workers_ListServer) error {
 	return send(s.Server, "Workers.List", r, s.Workers.All, nil, out)
+}
+func (s workers) Latency(_ context.Context, r *apiv1.WorkerLatencyRequest, out apiv1.Workers_LatencyServer) error {
+	return send(s.Server, "Workers.Latency", r, slice(s.Server.Latencies), func(l *apiv1.WorkerLatency) bool { return !r.OneWorker || r.Id == l.Worker }, out)
+}
+func (s workers) Ports(_ context.Context, r *apiv1.WorkerPortsRequest, out apiv1.Workers_PortsServer) error {
+	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool { return given(r.Port, p.Port) }, out)
+}
+func (s workers) Delay(_ context.Context, r *apiv1.WorkerDelayRequest) (*apiv1.Worker, error) {
+	return set(s.Server, &s.Workers, "Workers.Delay", "id", r, r.Id, &apiv1.Worker{}, nil)
+}
+
+func (s workers) Rebalance(_ context.Context, r *apiv1.RebalanceRequest) (*apiv1.RebalancePlan, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("Workers.Rebalance", r); err != nil {
+		return nil, err
+	}
+	plan := proto.Clone(s.Server.Plan).(*apiv1.RebalancePlan)
+	plan.Applied = r.Apply && len(plan.Moves) > 0
+	return plan, nil
+}
+func (s workers) Rings(_ context.Context, r *apiv1.WorkerRingListRequest, out apiv1.Workers_RingsServer) error {
+	return send(s.Server, "Workers.Rings", r, slice(s.Server.Rings), nil, out)
 }
 
 type vrfs struct{ *Server }
@@ -431,4 +457,17 @@ func (s system) SetSettings(_ context.Context, r *apiv1.SettingsSetRequest) (*ap
 	}
 	copyFields(s.Settings, r.Settings, r.Fields)
 	return proto.Clone(s.Settings).(*apiv1.Settings), nil
+}
+
+type steers struct{ *Server }
+
+func (s steers) Add(_ context.Context, r *apiv1.HostSteerAddRequest) (*apiv1.HostSteer, error) {
+	n := proto.Clone(r.Steer).(*apiv1.HostSteer)
+	return add(s.Server, &s.Steers, "HostSteers.Add", "steer.address", r, n.Port+" "+n.Address, n, false)
+}
+func (s steers) Del(_ context.Context, r *apiv1.HostSteerDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Steers, "HostSteers.Del", "address", r, r.Port+" "+r.Address)
+}
+func (s steers) List(_ context.Context, r *apiv1.HostSteerListRequest, out apiv1.HostSteers_ListServer) error {
+	return send(s.Server, "HostSteers.List", r, s.Steers.All, func(n *apiv1.HostSteer) bool { return given(r.Port, n.Port) }, out)
 }

@@ -140,6 +140,8 @@ type FlowDirection struct {
 	Bytes           uint64                 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of IP packets
 	Worker          uint32                 `protobuf:"varint,9,opt,name=worker,proto3" json:"worker,omitempty"` // that counts here
 	IdleSeconds     float64                `protobuf:"fixed64,10,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`
+	Meters          []string               `protobuf:"bytes,11,rep,name=meters,proto3" json:"meters,omitempty"`   // in the order in which packets meet them
+	Mirrors         []string               `protobuf:"bytes,12,rep,name=mirrors,proto3" json:"mirrors,omitempty"` // that get copies
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -242,6 +244,20 @@ func (x *FlowDirection) GetIdleSeconds() float64 {
 		return x.IdleSeconds
 	}
 	return 0
+}
+
+func (x *FlowDirection) GetMeters() []string {
+	if x != nil {
+		return x.Meters
+	}
+	return nil
+}
+
+func (x *FlowDirection) GetMirrors() []string {
+	if x != nil {
+		return x.Mirrors
+	}
+	return nil
 }
 
 type Flow struct {
@@ -811,7 +827,7 @@ var File_flow_proto protoreflect.FileDescriptor
 const file_flow_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"flow.proto\x12\vcorelane.v1\"\xac\x02\n" +
+	"flow.proto\x12\vcorelane.v1\"\xde\x02\n" +
 	"\rFlowDirection\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12 \n" +
@@ -824,7 +840,9 @@ const file_flow_proto_rawDesc = "" +
 	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06worker\x18\t \x01(\rR\x06worker\x12!\n" +
 	"\fidle_seconds\x18\n" +
-	" \x01(\x01R\vidleSeconds\"\xe9\x03\n" +
+	" \x01(\x01R\vidleSeconds\x12\x16\n" +
+	"\x06meters\x18\v \x03(\tR\x06meters\x12\x18\n" +
+	"\amirrors\x18\f \x03(\tR\amirrors\"\xe9\x03\n" +
 	"\x04Flow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12/\n" +

@@ -418,7 +418,7 @@ type GeneratorStream struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	TxPort        string                 `protobuf:"bytes,2,opt,name=tx_port,json=txPort,proto3" json:"tx_port,omitempty"`
 	RxPort        string                 `protobuf:"bytes,3,opt,name=rx_port,json=rxPort,proto3" json:"rx_port,omitempty"`
-	Header        []byte                 `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"`                                     // first bytes of each frame, up to and including the innermost UDP header. A UDP checksum of 0 stays 0, another value is replaced by the right one
+	Header        []byte                 `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"`                                     // first bytes of each frame, up to and including the innermost UDP or TCP header. A UDP checksum of 0 stays 0, another value is replaced by the right one; that of TCP stays
 	InnerOffset   uint32                 `protobuf:"varint,5,opt,name=inner_offset,json=innerOffset,proto3" json:"inner_offset,omitempty"`       // of the innermost IP header, which the flows vary
 	Lengths       []*GeneratorLength     `protobuf:"bytes,6,rep,name=lengths,proto3" json:"lengths,omitempty"`                                   // all length fields, those of the innermost headers included
 	Ip4Offsets    []uint32               `protobuf:"varint,7,rep,packed,name=ip4_offsets,json=ip4Offsets,proto3" json:"ip4_offsets,omitempty"`   // IPv4 headers whose checksum has to be set
@@ -614,11 +614,14 @@ type GeneratorTrial struct {
 	PacketsPerSecond float64                `protobuf:"fixed64,3,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"` // of all streams together; 0 = as fast as the ports take them
 	Burst            uint32                 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`                                                  // frames of each stream back to back (as on a wire of 25 Gbit/s), then the gap that keeps the rate;
 	// 0 = 1 (what is due at each poll goes out together)
-	WindowMs      uint32          `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // 0 = 200
-	DrainMs       uint32          `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"`    // how long to wait for stragglers; 0 = 100
-	Verify        GeneratorVerify `protobuf:"varint,7,opt,name=verify,proto3,enum=corelane.v1.GeneratorVerify" json:"verify,omitempty"`
-	Latency       bool            `protobuf:"varint,8,opt,name=latency,proto3" json:"latency,omitempty"`                // histogram of all frames (else no clock is read per burst received)
-	PauseMs       uint32          `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
+	WindowMs uint32          `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // 0 = 200
+	DrainMs  uint32          `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"`    // how long to wait for stragglers; 0 = 100
+	Verify   GeneratorVerify `protobuf:"varint,7,opt,name=verify,proto3,enum=corelane.v1.GeneratorVerify" json:"verify,omitempty"`
+	Latency  bool            `protobuf:"varint,8,opt,name=latency,proto3" json:"latency,omitempty"`                // histogram of all frames (else no clock is read per burst received)
+	PauseMs  uint32          `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
+	Share    bool            `protobuf:"varint,10,opt,name=share,proto3" json:"share,omitempty"`                   // something else polls on this CPU: it has its turn after each poll (sched_yield). Frames then wait for
+	// both, which latencies show; only a turn of more than 1 ms counts as one in which the generator was away
+	RealTime      []int32 `protobuf:"varint,11,rep,packed,name=real_time,json=realTime,proto3" json:"real_time,omitempty"` // ids of up to 16 threads, of any process, that have real-time priority during the trial, as the generator
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +719,20 @@ func (x *GeneratorTrial) GetPauseMs() uint32 {
 	return 0
 }
 
+func (x *GeneratorTrial) GetShare() bool {
+	if x != nil {
+		return x.Share
+	}
+	return false
+}
+
+func (x *GeneratorTrial) GetRealTime() []int32 {
+	if x != nil {
+		return x.RealTime
+	}
+	return nil
+}
+
 // Counters of one window; of the last message, `total`: of the whole trial, stragglers included.
 type GeneratorWindow struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -749,6 +766,9 @@ type GeneratorWindow struct {
 	Stale         uint64                  `protobuf:"varint,26,opt,name=stale,proto3" json:"stale,omitempty"`                                  // frames of an earlier trial, counted nowhere else
 	NotTimed      uint64                  `protobuf:"varint,27,opt,name=not_timed,json=notTimed,proto3" json:"not_timed,omitempty"`            // received, but not in `latency`: the generator had been away, and they had waited for it
 	Checked       uint64                  `protobuf:"varint,28,opt,name=checked,proto3" json:"checked,omitempty"`                              // frames whose header and payload were looked at
+	Turns         uint64                  `protobuf:"varint,29,opt,name=turns,proto3" json:"turns,omitempty"`                                  // share: polls that gave the CPU to others,
+	TurnCycles    uint64                  `protobuf:"varint,30,opt,name=turn_cycles,json=turnCycles,proto3" json:"turn_cycles,omitempty"`      // and the TSC cycles until it came back
+	RealTime      uint32                  `protobuf:"varint,31,opt,name=real_time,json=realTime,proto3" json:"real_time,omitempty"`            // threads that had it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +999,27 @@ func (x *GeneratorWindow) GetChecked() uint64 {
 	return 0
 }
 
+func (x *GeneratorWindow) GetTurns() uint64 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *GeneratorWindow) GetTurnCycles() uint64 {
+	if x != nil {
+		return x.TurnCycles
+	}
+	return 0
+}
+
+func (x *GeneratorWindow) GetRealTime() uint32 {
+	if x != nil {
+		return x.RealTime
+	}
+	return 0
+}
+
 type GeneratorStreamCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1148,7 +1189,7 @@ const file_generator_proto_rawDesc = "" +
 	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\"|\n" +
 	"\x10GeneratorProfile\x120\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortR\x05ports\x126\n" +
-	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamR\astreams\"\xb2\x02\n" +
+	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamR\astreams\"\xe5\x02\n" +
 	"\x0eGeneratorTrial\x12\x1f\n" +
 	"\vduration_ms\x18\x01 \x01(\rR\n" +
 	"durationMs\x12\x18\n" +
@@ -1159,7 +1200,10 @@ const file_generator_proto_rawDesc = "" +
 	"\bdrain_ms\x18\x06 \x01(\rR\adrainMs\x124\n" +
 	"\x06verify\x18\a \x01(\x0e2\x1c.corelane.v1.GeneratorVerifyR\x06verify\x12\x18\n" +
 	"\alatency\x18\b \x01(\bR\alatency\x12\x19\n" +
-	"\bpause_ms\x18\t \x01(\rR\apauseMs\"\xeb\x06\n" +
+	"\bpause_ms\x18\t \x01(\rR\apauseMs\x12\x14\n" +
+	"\x05share\x18\n" +
+	" \x01(\bR\x05share\x12\x1b\n" +
+	"\treal_time\x18\v \x03(\x05R\brealTime\"\xbf\a\n" +
 	"\x0fGeneratorWindow\x12#\n" +
 	"\rstart_seconds\x18\x01 \x01(\x01R\fstartSeconds\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x10\n" +
@@ -1193,7 +1237,11 @@ const file_generator_proto_rawDesc = "" +
 	"\rforeign_frame\x18\x19 \x01(\fR\fforeignFrame\x12\x14\n" +
 	"\x05stale\x18\x1a \x01(\x04R\x05stale\x12\x1b\n" +
 	"\tnot_timed\x18\x1b \x01(\x04R\bnotTimed\x12\x18\n" +
-	"\achecked\x18\x1c \x01(\x04R\achecked\"n\n" +
+	"\achecked\x18\x1c \x01(\x04R\achecked\x12\x14\n" +
+	"\x05turns\x18\x1d \x01(\x04R\x05turns\x12\x1f\n" +
+	"\vturn_cycles\x18\x1e \x01(\x04R\n" +
+	"turnCycles\x12\x1b\n" +
+	"\treal_time\x18\x1f \x01(\rR\brealTime\"n\n" +
 	"\x14GeneratorStreamCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04sent\x18\x02 \x01(\x04R\x04sent\x12\x1a\n" +

@@ -245,6 +245,7 @@ type Rule struct {
 	IcmpCode         string                 `protobuf:"bytes,12,opt,name=icmp_code,json=icmpCode,proto3" json:"icmp_code,omitempty"` // with a type
 	Log              bool                   `protobuf:"varint,13,opt,name=log,proto3" json:"log,omitempty"`                          // new flows that it decides about are logged
 	Meter            string                 `protobuf:"bytes,14,opt,name=meter,proto3" json:"meter,omitempty"`                       // action allow: limits all of its flows together, both directions
+	Mirror           string                 `protobuf:"bytes,15,opt,name=mirror,proto3" json:"mirror,omitempty"`                     // gets copies of its flows' packets, both directions
 	// Read only.
 	Hits          uint64 `protobuf:"varint,20,opt,name=hits,proto3" json:"hits,omitempty"`                               // flows that it decided about
 	ShadowedBy    uint32 `protobuf:"varint,21,opt,name=shadowed_by,json=shadowedBy,proto3" json:"shadowed_by,omitempty"` // id of an earlier rule that matches everything that this one does; 0: none
@@ -376,6 +377,13 @@ func (x *Rule) GetLog() bool {
 func (x *Rule) GetMeter() string {
 	if x != nil {
 		return x.Meter
+	}
+	return ""
+}
+
+func (x *Rule) GetMirror() string {
+	if x != nil {
+		return x.Mirror
 	}
 	return ""
 }
@@ -1286,7 +1294,7 @@ const file_rule_proto_rawDesc = "" +
 	"\fdefault_hits\x18\x18 \x01(\x04R\vdefaultHits\x12\x1c\n" +
 	"\tcompiling\x18\x19 \x01(\bR\tcompiling\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\x1a \x01(\tR\tlastError\"\xe8\x03\n" +
+	"last_error\x18\x1a \x01(\tR\tlastError\"\x80\x04\n" +
 	"\x04Rule\x12\x12\n" +
 	"\x04list\x18\x01 \x01(\tR\x04list\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12/\n" +
@@ -1302,7 +1310,8 @@ const file_rule_proto_rawDesc = "" +
 	"\ticmp_type\x18\v \x01(\tR\bicmpType\x12\x1b\n" +
 	"\ticmp_code\x18\f \x01(\tR\bicmpCode\x12\x10\n" +
 	"\x03log\x18\r \x01(\bR\x03log\x12\x14\n" +
-	"\x05meter\x18\x0e \x01(\tR\x05meter\x12\x12\n" +
+	"\x05meter\x18\x0e \x01(\tR\x05meter\x12\x16\n" +
+	"\x06mirror\x18\x0f \x01(\tR\x06mirror\x12\x12\n" +
 	"\x04hits\x18\x14 \x01(\x04R\x04hits\x12\x1f\n" +
 	"\vshadowed_by\x18\x15 \x01(\rR\n" +
 	"shadowedBy\"T\n" +

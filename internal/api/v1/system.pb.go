@@ -422,6 +422,7 @@ type Settings struct {
 	FlowIcmpSeconds           uint32 `protobuf:"varint,12,opt,name=flow_icmp_seconds,json=flowIcmpSeconds,proto3" json:"flow_icmp_seconds,omitempty"`                                // ICMP; default 30
 	FlowOtherSeconds          uint32 `protobuf:"varint,13,opt,name=flow_other_seconds,json=flowOtherSeconds,proto3" json:"flow_other_seconds,omitempty"`                             // other protocols; default 600
 	FlowDeniedSeconds         uint32 `protobuf:"varint,14,opt,name=flow_denied_seconds,json=flowDeniedSeconds,proto3" json:"flow_denied_seconds,omitempty"`                          // denied flows, whose packets need no new decision so long; default 5
+	RebalanceSeconds          uint32 `protobuf:"varint,16,opt,name=rebalance_seconds,json=rebalanceSeconds,proto3" json:"rebalance_seconds,omitempty"`                               // how often queues and entries go to workers that have less to do; 0 (the default) = only when asked to
 	FlowTcpStrict             bool   `protobuf:"varint,15,opt,name=flow_tcp_strict,json=flowTcpStrict,proto3" json:"flow_tcp_strict,omitempty"`                                      // a TCP connection must begin with SYN: those that were there before the router are refused
 	unknownFields             protoimpl.UnknownFields
 	sizeCache                 protoimpl.SizeCache
@@ -555,6 +556,13 @@ func (x *Settings) GetFlowDeniedSeconds() uint32 {
 	return 0
 }
 
+func (x *Settings) GetRebalanceSeconds() uint32 {
+	if x != nil {
+		return x.RebalanceSeconds
+	}
+	return 0
+}
+
 func (x *Settings) GetFlowTcpStrict() bool {
 	if x != nil {
 		return x.FlowTcpStrict
@@ -664,7 +672,7 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\xda\x05\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\"\x87\x06\n" +
 	"\bSettings\x12%\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rR\rmplsoudpPorts\x12\x1f\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rR\n" +
@@ -681,7 +689,8 @@ const file_system_proto_rawDesc = "" +
 	"\x19flow_udp_answered_seconds\x18\v \x01(\rR\x16flowUdpAnsweredSeconds\x12*\n" +
 	"\x11flow_icmp_seconds\x18\f \x01(\rR\x0fflowIcmpSeconds\x12,\n" +
 	"\x12flow_other_seconds\x18\r \x01(\rR\x10flowOtherSeconds\x12.\n" +
-	"\x13flow_denied_seconds\x18\x0e \x01(\rR\x11flowDeniedSeconds\x12&\n" +
+	"\x13flow_denied_seconds\x18\x0e \x01(\rR\x11flowDeniedSeconds\x12+\n" +
+	"\x11rebalance_seconds\x18\x10 \x01(\rR\x10rebalanceSeconds\x12&\n" +
 	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"_\n" +
 	"\x12SettingsSetRequest\x121\n" +
 	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsR\bsettings\x12\x16\n" +

@@ -29,7 +29,7 @@ const (
 	IdlePolicy_IDLE_POLICY_SPIN  IdlePolicy = 0 // poll again at once
 	IdlePolicy_IDLE_POLICY_PAUSE IdlePolicy = 1 // one pause instruction
 	IdlePolicy_IDLE_POLICY_YIELD IdlePolicy = 2 // sched_yield(): for CPUs that are shared
-	IdlePolicy_IDLE_POLICY_SLEEP IdlePolicy = 3 // sleep up to 50 us after 256 empty polls
+	IdlePolicy_IDLE_POLICY_SLEEP IdlePolicy = 3 // after 20 us without packets sleep, twice as long each time, from 1 us to sleep_max_us
 )
 
 // Enum value maps for IdlePolicy.
@@ -75,14 +75,68 @@ func (IdlePolicy) EnumDescriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{0}
 }
 
+type WorkerRole int32
+
+const (
+	WorkerRole_WORKER_ROLE_FORWARDING  WorkerRole = 0 // polls queues and finishes their packets
+	WorkerRole_WORKER_ROLE_ISOLATED_RX WorkerRole = 1 // polls queues and hands their packets to one forwarding worker
+	WorkerRole_WORKER_ROLE_HOST_PATH   WorkerRole = 2 // moves packets between the kernel's port and the fabric
+)
+
+// Enum value maps for WorkerRole.
+var (
+	WorkerRole_name = map[int32]string{
+		0: "WORKER_ROLE_FORWARDING",
+		1: "WORKER_ROLE_ISOLATED_RX",
+		2: "WORKER_ROLE_HOST_PATH",
+	}
+	WorkerRole_value = map[string]int32{
+		"WORKER_ROLE_FORWARDING":  0,
+		"WORKER_ROLE_ISOLATED_RX": 1,
+		"WORKER_ROLE_HOST_PATH":   2,
+	}
+)
+
+func (x WorkerRole) Enum() *WorkerRole {
+	p := new(WorkerRole)
+	*p = x
+	return p
+}
+
+func (x WorkerRole) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkerRole) Descriptor() protoreflect.EnumDescriptor {
+	return file_worker_proto_enumTypes[1].Descriptor()
+}
+
+func (WorkerRole) Type() protoreflect.EnumType {
+	return &file_worker_proto_enumTypes[1]
+}
+
+func (x WorkerRole) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkerRole.Descriptor instead.
+func (WorkerRole) EnumDescriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{1}
+}
+
 type Worker struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Cpu           uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
-	Idle          IdlePolicy             `protobuf:"varint,3,opt,name=idle,proto3,enum=corelane.v1.IdlePolicy" json:"idle,omitempty"`
-	State         *WorkerState           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Cpu             uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Idle            IdlePolicy             `protobuf:"varint,3,opt,name=idle,proto3,enum=corelane.v1.IdlePolicy" json:"idle,omitempty"`
+	State           *WorkerState           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Role            WorkerRole             `protobuf:"varint,5,opt,name=role,proto3,enum=corelane.v1.WorkerRole" json:"role,omitempty"`
+	Target          string                 `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`                                              // isolated-rx, host-path: id of the forwarding worker that gets what it polls; empty: the one with the fewest queues
+	RingSize        uint32                 `protobuf:"varint,7,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`                         // packets in the ring from each other worker: a power of two from 64 to 4194304; default 1024
+	SleepMaxUs      uint32                 `protobuf:"varint,20,opt,name=sleep_max_us,json=sleepMaxUs,proto3" json:"sleep_max_us,omitempty"`                // longest sleep of IDLE_POLICY_SLEEP, 1..100000; default 50
+	LoopThresholdUs uint32                 `protobuf:"varint,21,opt,name=loop_threshold_us,json=loopThresholdUs,proto3" json:"loop_threshold_us,omitempty"` // longer loops are recorded one by one, 1..10000000; default 100
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Worker) Reset() {
@@ -143,18 +197,72 @@ func (x *Worker) GetState() *WorkerState {
 	return nil
 }
 
+func (x *Worker) GetRole() WorkerRole {
+	if x != nil {
+		return x.Role
+	}
+	return WorkerRole_WORKER_ROLE_FORWARDING
+}
+
+func (x *Worker) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Worker) GetRingSize() uint32 {
+	if x != nil {
+		return x.RingSize
+	}
+	return 0
+}
+
+func (x *Worker) GetSleepMaxUs() uint32 {
+	if x != nil {
+		return x.SleepMaxUs
+	}
+	return 0
+}
+
+func (x *Worker) GetLoopThresholdUs() uint32 {
+	if x != nil {
+		return x.LoopThresholdUs
+	}
+	return 0
+}
+
 type WorkerState struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Thread        string                 `protobuf:"bytes,1,opt,name=thread,proto3" json:"thread,omitempty"` // pmd-fwd-N
-	Tid           int32                  `protobuf:"varint,2,opt,name=tid,proto3" json:"tid,omitempty"`
-	Numa          uint32                 `protobuf:"varint,3,opt,name=numa,proto3" json:"numa,omitempty"`
-	Loops         uint64                 `protobuf:"varint,4,opt,name=loops,proto3" json:"loops,omitempty"`
-	BusyLoops     uint64                 `protobuf:"varint,5,opt,name=busy_loops,json=busyLoops,proto3" json:"busy_loops,omitempty"`    // loops that brought at least one packet
-	BusyCycles    uint64                 `protobuf:"varint,6,opt,name=busy_cycles,json=busyCycles,proto3" json:"busy_cycles,omitempty"` // TSC cycles in them
-	IdleCycles    uint64                 `protobuf:"varint,7,opt,name=idle_cycles,json=idleCycles,proto3" json:"idle_cycles,omitempty"`
-	Packets       uint64                 `protobuf:"varint,8,opt,name=packets,proto3" json:"packets,omitempty"`
-	TscHz         uint64                 `protobuf:"varint,9,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
-	Queues        []*WorkerQueue         `protobuf:"bytes,10,rep,name=queues,proto3" json:"queues,omitempty"`
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Thread         string                 `protobuf:"bytes,1,opt,name=thread,proto3" json:"thread,omitempty"` // pmd-fwd-N, pmd-rx-N, pmd-host-N
+	Tid            int32                  `protobuf:"varint,2,opt,name=tid,proto3" json:"tid,omitempty"`
+	Numa           uint32                 `protobuf:"varint,3,opt,name=numa,proto3" json:"numa,omitempty"`
+	Loops          uint64                 `protobuf:"varint,4,opt,name=loops,proto3" json:"loops,omitempty"`
+	BusyLoops      uint64                 `protobuf:"varint,5,opt,name=busy_loops,json=busyLoops,proto3" json:"busy_loops,omitempty"`    // loops that brought at least one packet
+	BusyCycles     uint64                 `protobuf:"varint,6,opt,name=busy_cycles,json=busyCycles,proto3" json:"busy_cycles,omitempty"` // TSC cycles in them
+	IdleCycles     uint64                 `protobuf:"varint,7,opt,name=idle_cycles,json=idleCycles,proto3" json:"idle_cycles,omitempty"`
+	Packets        uint64                 `protobuf:"varint,8,opt,name=packets,proto3" json:"packets,omitempty"`
+	TscHz          uint64                 `protobuf:"varint,9,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
+	Queues         []*WorkerQueue         `protobuf:"bytes,10,rep,name=queues,proto3" json:"queues,omitempty"`
+	EmptyLoops     uint64                 `protobuf:"varint,40,opt,name=empty_loops,json=emptyLoops,proto3" json:"empty_loops,omitempty"`             // that brought nothing
+	SystemCalls    uint64                 `protobuf:"varint,41,opt,name=system_calls,json=systemCalls,proto3" json:"system_calls,omitempty"`          // that the worker made itself; a DPDK driver's own are counted of net_af_packet only
+	DroppedPackets uint64                 `protobuf:"varint,42,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"` // by this worker
+	Drops          []*WorkerDrop          `protobuf:"bytes,43,rep,name=drops,proto3" json:"drops,omitempty"`
+	RxMissed       uint64                 `protobuf:"varint,44,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"` // of the devices of its queues; a device with queues of several workers counts for each
+	// What the kernel says, once a second.
+	Affinity            string `protobuf:"bytes,45,opt,name=affinity,proto3" json:"affinity,omitempty"`               // CPUs that the thread may run on: "3"
+	LastCpu             uint32 `protobuf:"varint,46,opt,name=last_cpu,json=lastCpu,proto3" json:"last_cpu,omitempty"` // where it ran last
+	InvoluntarySwitches uint64 `protobuf:"varint,47,opt,name=involuntary_switches,json=involuntarySwitches,proto3" json:"involuntary_switches,omitempty"`
+	VoluntarySwitches   uint64 `protobuf:"varint,48,opt,name=voluntary_switches,json=voluntarySwitches,proto3" json:"voluntary_switches,omitempty"`
+	WaitedNs            uint64 `protobuf:"varint,49,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // ready to run while its CPU was another thread's
+	// What the worker sees itself.
+	TakenLoops    uint64 `protobuf:"varint,50,opt,name=taken_loops,json=takenLoops,proto3" json:"taken_loops,omitempty"`            // in which the kernel gave the CPU to somebody else
+	MovedLoops    uint64 `protobuf:"varint,51,opt,name=moved_loops,json=movedLoops,proto3" json:"moved_loops,omitempty"`            // of these, those that ended on another CPU
+	TakenSeenBy   string `protobuf:"bytes,52,opt,name=taken_seen_by,json=takenSeenBy,proto3" json:"taken_seen_by,omitempty"`        // "rseq": exactly; "switches": only involuntary_switches tell
+	BehindUs      uint32 `protobuf:"varint,53,opt,name=behind_us,json=behindUs,proto3" json:"behind_us,omitempty"`                  // how long the oldest change waits for this worker, or how long it has stood still
+	DebugDelayUs  uint32 `protobuf:"varint,54,opt,name=debug_delay_us,json=debugDelayUs,proto3" json:"debug_delay_us,omitempty"`    // injected into each loop
+	BusyP99Ns     uint64 `protobuf:"varint,55,opt,name=busy_p99_ns,json=busyP99Ns,proto3" json:"busy_p99_ns,omitempty"`             // of loops with packets since the last reset
+	LongestLoopNs uint64 `protobuf:"varint,56,opt,name=longest_loop_ns,json=longestLoopNs,proto3" json:"longest_loop_ns,omitempty"` // since then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,10 +367,132 @@ func (x *WorkerState) GetQueues() []*WorkerQueue {
 	return nil
 }
 
+func (x *WorkerState) GetEmptyLoops() uint64 {
+	if x != nil {
+		return x.EmptyLoops
+	}
+	return 0
+}
+
+func (x *WorkerState) GetSystemCalls() uint64 {
+	if x != nil {
+		return x.SystemCalls
+	}
+	return 0
+}
+
+func (x *WorkerState) GetDroppedPackets() uint64 {
+	if x != nil {
+		return x.DroppedPackets
+	}
+	return 0
+}
+
+func (x *WorkerState) GetDrops() []*WorkerDrop {
+	if x != nil {
+		return x.Drops
+	}
+	return nil
+}
+
+func (x *WorkerState) GetRxMissed() uint64 {
+	if x != nil {
+		return x.RxMissed
+	}
+	return 0
+}
+
+func (x *WorkerState) GetAffinity() string {
+	if x != nil {
+		return x.Affinity
+	}
+	return ""
+}
+
+func (x *WorkerState) GetLastCpu() uint32 {
+	if x != nil {
+		return x.LastCpu
+	}
+	return 0
+}
+
+func (x *WorkerState) GetInvoluntarySwitches() uint64 {
+	if x != nil {
+		return x.InvoluntarySwitches
+	}
+	return 0
+}
+
+func (x *WorkerState) GetVoluntarySwitches() uint64 {
+	if x != nil {
+		return x.VoluntarySwitches
+	}
+	return 0
+}
+
+func (x *WorkerState) GetWaitedNs() uint64 {
+	if x != nil {
+		return x.WaitedNs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetTakenLoops() uint64 {
+	if x != nil {
+		return x.TakenLoops
+	}
+	return 0
+}
+
+func (x *WorkerState) GetMovedLoops() uint64 {
+	if x != nil {
+		return x.MovedLoops
+	}
+	return 0
+}
+
+func (x *WorkerState) GetTakenSeenBy() string {
+	if x != nil {
+		return x.TakenSeenBy
+	}
+	return ""
+}
+
+func (x *WorkerState) GetBehindUs() uint32 {
+	if x != nil {
+		return x.BehindUs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetDebugDelayUs() uint32 {
+	if x != nil {
+		return x.DebugDelayUs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetBusyP99Ns() uint64 {
+	if x != nil {
+		return x.BusyP99Ns
+	}
+	return 0
+}
+
+func (x *WorkerState) GetLongestLoopNs() uint64 {
+	if x != nil {
+		return x.LongestLoopNs
+	}
+	return 0
+}
+
 type WorkerQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Queue         uint32                 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	RxPackets     uint64                 `protobuf:"varint,40,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	Depth         uint32                 `protobuf:"varint,41,opt,name=depth,proto3" json:"depth,omitempty"`                                   // packets that waited there at the last look, within the last second
+	DepthUnknown  bool                   `protobuf:"varint,42,opt,name=depth_unknown,json=depthUnknown,proto3" json:"depth_unknown,omitempty"` // the device does not tell
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +541,992 @@ func (x *WorkerQueue) GetQueue() uint32 {
 	return 0
 }
 
+func (x *WorkerQueue) GetRxPackets() uint64 {
+	if x != nil {
+		return x.RxPackets
+	}
+	return 0
+}
+
+func (x *WorkerQueue) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *WorkerQueue) GetDepthUnknown() bool {
+	if x != nil {
+		return x.DepthUnknown
+	}
+	return false
+}
+
+type WorkerDrop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Packets       uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerDrop) Reset() {
+	*x = WorkerDrop{}
+	mi := &file_worker_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerDrop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerDrop) ProtoMessage() {}
+
+func (x *WorkerDrop) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerDrop.ProtoReflect.Descriptor instead.
+func (*WorkerDrop) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WorkerDrop) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WorkerDrop) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+// How long loops took since the last reset. Quantiles are the upper bounds of their buckets, at most 6.25 % too high.
+type LoopTimes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Loops         uint64                 `protobuf:"varint,1,opt,name=loops,proto3" json:"loops,omitempty"`
+	P50Ns         uint64                 `protobuf:"varint,2,opt,name=p50_ns,json=p50Ns,proto3" json:"p50_ns,omitempty"`
+	P90Ns         uint64                 `protobuf:"varint,3,opt,name=p90_ns,json=p90Ns,proto3" json:"p90_ns,omitempty"`
+	P99Ns         uint64                 `protobuf:"varint,4,opt,name=p99_ns,json=p99Ns,proto3" json:"p99_ns,omitempty"`
+	P999Ns        uint64                 `protobuf:"varint,5,opt,name=p999_ns,json=p999Ns,proto3" json:"p999_ns,omitempty"`
+	MaxNs         uint64                 `protobuf:"varint,6,opt,name=max_ns,json=maxNs,proto3" json:"max_ns,omitempty"`
+	Buckets       []*LoopBucket          `protobuf:"bytes,7,rep,name=buckets,proto3" json:"buckets,omitempty"` // those that are not empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopTimes) Reset() {
+	*x = LoopTimes{}
+	mi := &file_worker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopTimes) ProtoMessage() {}
+
+func (x *LoopTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopTimes.ProtoReflect.Descriptor instead.
+func (*LoopTimes) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LoopTimes) GetLoops() uint64 {
+	if x != nil {
+		return x.Loops
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetP50Ns() uint64 {
+	if x != nil {
+		return x.P50Ns
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetP90Ns() uint64 {
+	if x != nil {
+		return x.P90Ns
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetP99Ns() uint64 {
+	if x != nil {
+		return x.P99Ns
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetP999Ns() uint64 {
+	if x != nil {
+		return x.P999Ns
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetMaxNs() uint64 {
+	if x != nil {
+		return x.MaxNs
+	}
+	return 0
+}
+
+func (x *LoopTimes) GetBuckets() []*LoopBucket {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+type LoopBucket struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromNs        uint64                 `protobuf:"varint,1,opt,name=from_ns,json=fromNs,proto3" json:"from_ns,omitempty"`
+	ToNs          uint64                 `protobuf:"varint,2,opt,name=to_ns,json=toNs,proto3" json:"to_ns,omitempty"`
+	Loops         uint64                 `protobuf:"varint,3,opt,name=loops,proto3" json:"loops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopBucket) Reset() {
+	*x = LoopBucket{}
+	mi := &file_worker_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopBucket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopBucket) ProtoMessage() {}
+
+func (x *LoopBucket) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopBucket.ProtoReflect.Descriptor instead.
+func (*LoopBucket) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LoopBucket) GetFromNs() uint64 {
+	if x != nil {
+		return x.FromNs
+	}
+	return 0
+}
+
+func (x *LoopBucket) GetToNs() uint64 {
+	if x != nil {
+		return x.ToNs
+	}
+	return 0
+}
+
+func (x *LoopBucket) GetLoops() uint64 {
+	if x != nil {
+		return x.Loops
+	}
+	return 0
+}
+
+// A loop that took longer than the threshold. Its stages add up to ns.
+type LongLoop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TimeNs        uint64                 `protobuf:"varint,1,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // when it ended, since 1970
+	Ns            uint64                 `protobuf:"varint,2,opt,name=ns,proto3" json:"ns,omitempty"`
+	Packets       uint32                 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`                         // received in it
+	ReceiveNs     uint64                 `protobuf:"varint,4,opt,name=receive_ns,json=receiveNs,proto3" json:"receive_ns,omitempty"`    // polling the queues
+	GraphNs       uint64                 `protobuf:"varint,5,opt,name=graph_ns,json=graphNs,proto3" json:"graph_ns,omitempty"`          // all other nodes
+	MessagesNs    uint64                 `protobuf:"varint,6,opt,name=messages_ns,json=messagesNs,proto3" json:"messages_ns,omitempty"` // quiescent state, orders of the master, ageing of flows
+	IdleNs        uint64                 `protobuf:"varint,7,opt,name=idle_ns,json=idleNs,proto3" json:"idle_ns,omitempty"`             // given away by the worker itself: yielding, sleeping
+	DelayNs       uint64                 `protobuf:"varint,8,opt,name=delay_ns,json=delayNs,proto3" json:"delay_ns,omitempty"`          // injected
+	Taken         bool                   `protobuf:"varint,9,opt,name=taken,proto3" json:"taken,omitempty"`                             // the kernel gave the CPU to somebody else meanwhile
+	Moved         bool                   `protobuf:"varint,10,opt,name=moved,proto3" json:"moved,omitempty"`                            // and let the worker go on elsewhere
+	Cpu           uint32                 `protobuf:"varint,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                                // where it ended
+	Nodes         []*LoopNode            `protobuf:"bytes,12,rep,name=nodes,proto3" json:"nodes,omitempty"`                             // up to 8 that took longest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LongLoop) Reset() {
+	*x = LongLoop{}
+	mi := &file_worker_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LongLoop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LongLoop) ProtoMessage() {}
+
+func (x *LongLoop) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LongLoop.ProtoReflect.Descriptor instead.
+func (*LongLoop) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LongLoop) GetTimeNs() uint64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetNs() uint64 {
+	if x != nil {
+		return x.Ns
+	}
+	return 0
+}
+
+func (x *LongLoop) GetPackets() uint32 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *LongLoop) GetReceiveNs() uint64 {
+	if x != nil {
+		return x.ReceiveNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetGraphNs() uint64 {
+	if x != nil {
+		return x.GraphNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetMessagesNs() uint64 {
+	if x != nil {
+		return x.MessagesNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetIdleNs() uint64 {
+	if x != nil {
+		return x.IdleNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetDelayNs() uint64 {
+	if x != nil {
+		return x.DelayNs
+	}
+	return 0
+}
+
+func (x *LongLoop) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *LongLoop) GetMoved() bool {
+	if x != nil {
+		return x.Moved
+	}
+	return false
+}
+
+func (x *LongLoop) GetCpu() uint32 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *LongLoop) GetNodes() []*LoopNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type LoopNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Runs          uint32                 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	Ns            uint64                 `protobuf:"varint,3,opt,name=ns,proto3" json:"ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopNode) Reset() {
+	*x = LoopNode{}
+	mi := &file_worker_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopNode) ProtoMessage() {}
+
+func (x *LoopNode) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopNode.ProtoReflect.Descriptor instead.
+func (*LoopNode) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LoopNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *LoopNode) GetRuns() uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *LoopNode) GetNs() uint64 {
+	if x != nil {
+		return x.Ns
+	}
+	return 0
+}
+
+type WorkerLatency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Cpu           uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	SinceSeconds  float64                `protobuf:"fixed64,3,opt,name=since_seconds,json=sinceSeconds,proto3" json:"since_seconds,omitempty"` // the last reset
+	ThresholdUs   uint32                 `protobuf:"varint,4,opt,name=threshold_us,json=thresholdUs,proto3" json:"threshold_us,omitempty"`
+	Busy          *LoopTimes             `protobuf:"bytes,5,opt,name=busy,proto3" json:"busy,omitempty"` // loops that brought packets
+	Empty         *LoopTimes             `protobuf:"bytes,6,opt,name=empty,proto3" json:"empty,omitempty"`
+	TakenLoops    uint64                 `protobuf:"varint,7,opt,name=taken_loops,json=takenLoops,proto3" json:"taken_loops,omitempty"`
+	TakenSeenBy   string                 `protobuf:"bytes,8,opt,name=taken_seen_by,json=takenSeenBy,proto3" json:"taken_seen_by,omitempty"`
+	Longest       []*LongLoop            `protobuf:"bytes,9,rep,name=longest,proto3" json:"longest,omitempty"` // up to 32, longest first; one of the last ten minutes replaces an older one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerLatency) Reset() {
+	*x = WorkerLatency{}
+	mi := &file_worker_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerLatency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerLatency) ProtoMessage() {}
+
+func (x *WorkerLatency) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerLatency.ProtoReflect.Descriptor instead.
+func (*WorkerLatency) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WorkerLatency) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *WorkerLatency) GetCpu() uint32 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *WorkerLatency) GetSinceSeconds() float64 {
+	if x != nil {
+		return x.SinceSeconds
+	}
+	return 0
+}
+
+func (x *WorkerLatency) GetThresholdUs() uint32 {
+	if x != nil {
+		return x.ThresholdUs
+	}
+	return 0
+}
+
+func (x *WorkerLatency) GetBusy() *LoopTimes {
+	if x != nil {
+		return x.Busy
+	}
+	return nil
+}
+
+func (x *WorkerLatency) GetEmpty() *LoopTimes {
+	if x != nil {
+		return x.Empty
+	}
+	return nil
+}
+
+func (x *WorkerLatency) GetTakenLoops() uint64 {
+	if x != nil {
+		return x.TakenLoops
+	}
+	return 0
+}
+
+func (x *WorkerLatency) GetTakenSeenBy() string {
+	if x != nil {
+		return x.TakenSeenBy
+	}
+	return ""
+}
+
+func (x *WorkerLatency) GetLongest() []*LongLoop {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+// What one worker did with one port.
+type WorkerPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Cpu           uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	RxPackets     uint64                 `protobuf:"varint,4,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	RxBytes       uint64                 `protobuf:"varint,5,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	TxPackets     uint64                 `protobuf:"varint,6,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	TxBytes       uint64                 `protobuf:"varint,7,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	Dropped       uint64                 `protobuf:"varint,8,opt,name=dropped,proto3" json:"dropped,omitempty"` // of what came in here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerPort) Reset() {
+	*x = WorkerPort{}
+	mi := &file_worker_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerPort) ProtoMessage() {}
+
+func (x *WorkerPort) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerPort.ProtoReflect.Descriptor instead.
+func (*WorkerPort) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *WorkerPort) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetCpu() uint32 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *WorkerPort) GetRxPackets() uint64 {
+	if x != nil {
+		return x.RxPackets
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetRxBytes() uint64 {
+	if x != nil {
+		return x.RxBytes
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetTxPackets() uint64 {
+	if x != nil {
+		return x.TxPackets
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetTxBytes() uint64 {
+	if x != nil {
+		return x.TxBytes
+	}
+	return 0
+}
+
+func (x *WorkerPort) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+// The ring by which one worker gives packets to another.
+type WorkerRing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Size          uint32                 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"` // packets
+	Used          uint32                 `protobuf:"varint,4,opt,name=used,proto3" json:"used,omitempty"`
+	High          uint32                 `protobuf:"varint,5,opt,name=high,proto3" json:"high,omitempty"` // most that were in it
+	Packets       uint64                 `protobuf:"varint,6,opt,name=packets,proto3" json:"packets,omitempty"`
+	Refused       uint64                 `protobuf:"varint,7,opt,name=refused,proto3" json:"refused,omitempty"`      // that found no room
+	Waited        []uint64               `protobuf:"varint,8,rep,packed,name=waited,proto3" json:"waited,omitempty"` // timed packets that waited 2^i to 2^(i+1)-1 TSC cycles
+	TscHz         uint64                 `protobuf:"varint,9,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerRing) Reset() {
+	*x = WorkerRing{}
+	mi := &file_worker_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerRing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerRing) ProtoMessage() {}
+
+func (x *WorkerRing) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerRing.ProtoReflect.Descriptor instead.
+func (*WorkerRing) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WorkerRing) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetSize() uint32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetUsed() uint32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetHigh() uint32 {
+	if x != nil {
+		return x.High
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *WorkerRing) GetWaited() []uint64 {
+	if x != nil {
+		return x.Waited
+	}
+	return nil
+}
+
+func (x *WorkerRing) GetTscHz() uint64 {
+	if x != nil {
+		return x.TscHz
+	}
+	return 0
+}
+
+type WorkerRingListRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerRingListRequest) Reset() {
+	*x = WorkerRingListRequest{}
+	mi := &file_worker_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerRingListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerRingListRequest) ProtoMessage() {}
+
+func (x *WorkerRingListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerRingListRequest.ProtoReflect.Descriptor instead.
+func (*WorkerRingListRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{11}
+}
+
+// Queues and entries of tables that should be other workers'.
+type RebalancePlan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Moves         []*RebalanceMove       `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	MostBefore    float64                `protobuf:"fixed64,2,opt,name=most_before,json=mostBefore,proto3" json:"most_before,omitempty"` // packets/s of the most loaded worker, as it is
+	MostAfter     float64                `protobuf:"fixed64,3,opt,name=most_after,json=mostAfter,proto3" json:"most_after,omitempty"`    // and as it will be
+	Mean          float64                `protobuf:"fixed64,4,opt,name=mean,proto3" json:"mean,omitempty"`                               // of all forwarding workers
+	Applied       bool                   `protobuf:"varint,5,opt,name=applied,proto3" json:"applied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalancePlan) Reset() {
+	*x = RebalancePlan{}
+	mi := &file_worker_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalancePlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalancePlan) ProtoMessage() {}
+
+func (x *RebalancePlan) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalancePlan.ProtoReflect.Descriptor instead.
+func (*RebalancePlan) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RebalancePlan) GetMoves() []*RebalanceMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *RebalancePlan) GetMostBefore() float64 {
+	if x != nil {
+		return x.MostBefore
+	}
+	return 0
+}
+
+func (x *RebalancePlan) GetMostAfter() float64 {
+	if x != nil {
+		return x.MostAfter
+	}
+	return 0
+}
+
+func (x *RebalancePlan) GetMean() float64 {
+	if x != nil {
+		return x.Mean
+	}
+	return 0
+}
+
+func (x *RebalancePlan) GetApplied() bool {
+	if x != nil {
+		return x.Applied
+	}
+	return false
+}
+
+type RebalanceMove struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Queue         uint32                 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Entries       uint32                 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"` // of the port's table, 0 = the queue is moved
+	From          uint32                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`
+	Packets       float64                `protobuf:"fixed64,6,opt,name=packets,proto3" json:"packets,omitempty"` // per second
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceMove) Reset() {
+	*x = RebalanceMove{}
+	mi := &file_worker_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceMove) ProtoMessage() {}
+
+func (x *RebalanceMove) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceMove.ProtoReflect.Descriptor instead.
+func (*RebalanceMove) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RebalanceMove) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *RebalanceMove) GetQueue() uint32 {
+	if x != nil {
+		return x.Queue
+	}
+	return 0
+}
+
+func (x *RebalanceMove) GetEntries() uint32 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *RebalanceMove) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *RebalanceMove) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *RebalanceMove) GetPackets() float64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+type RebalanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Apply         bool                   `protobuf:"varint,1,opt,name=apply,proto3" json:"apply,omitempty"`
+	CrossNuma     bool                   `protobuf:"varint,2,opt,name=cross_numa,json=crossNuma,proto3" json:"cross_numa,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceRequest) Reset() {
+	*x = RebalanceRequest{}
+	mi := &file_worker_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceRequest) ProtoMessage() {}
+
+func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
+func (*RebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RebalanceRequest) GetApply() bool {
+	if x != nil {
+		return x.Apply
+	}
+	return false
+}
+
+func (x *RebalanceRequest) GetCrossNuma() bool {
+	if x != nil {
+		return x.CrossNuma
+	}
+	return false
+}
+
 type WorkerAddRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -321,7 +1537,7 @@ type WorkerAddRequest struct {
 
 func (x *WorkerAddRequest) Reset() {
 	*x = WorkerAddRequest{}
-	mi := &file_worker_proto_msgTypes[3]
+	mi := &file_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +1549,7 @@ func (x *WorkerAddRequest) String() string {
 func (*WorkerAddRequest) ProtoMessage() {}
 
 func (x *WorkerAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[3]
+	mi := &file_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +1562,7 @@ func (x *WorkerAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerAddRequest.ProtoReflect.Descriptor instead.
 func (*WorkerAddRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{3}
+	return file_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WorkerAddRequest) GetWorker() *Worker {
@@ -373,7 +1589,7 @@ type WorkerSetRequest struct {
 
 func (x *WorkerSetRequest) Reset() {
 	*x = WorkerSetRequest{}
-	mi := &file_worker_proto_msgTypes[4]
+	mi := &file_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +1601,7 @@ func (x *WorkerSetRequest) String() string {
 func (*WorkerSetRequest) ProtoMessage() {}
 
 func (x *WorkerSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[4]
+	mi := &file_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +1614,7 @@ func (x *WorkerSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerSetRequest.ProtoReflect.Descriptor instead.
 func (*WorkerSetRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{4}
+	return file_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WorkerSetRequest) GetWorker() *Worker {
@@ -424,7 +1640,7 @@ type WorkerDelRequest struct {
 
 func (x *WorkerDelRequest) Reset() {
 	*x = WorkerDelRequest{}
-	mi := &file_worker_proto_msgTypes[5]
+	mi := &file_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +1652,7 @@ func (x *WorkerDelRequest) String() string {
 func (*WorkerDelRequest) ProtoMessage() {}
 
 func (x *WorkerDelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[5]
+	mi := &file_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +1665,7 @@ func (x *WorkerDelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerDelRequest.ProtoReflect.Descriptor instead.
 func (*WorkerDelRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{5}
+	return file_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WorkerDelRequest) GetId() uint32 {
@@ -467,7 +1683,7 @@ type WorkerListRequest struct {
 
 func (x *WorkerListRequest) Reset() {
 	*x = WorkerListRequest{}
-	mi := &file_worker_proto_msgTypes[6]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +1695,7 @@ func (x *WorkerListRequest) String() string {
 func (*WorkerListRequest) ProtoMessage() {}
 
 func (x *WorkerListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[6]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,19 +1708,181 @@ func (x *WorkerListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerListRequest.ProtoReflect.Descriptor instead.
 func (*WorkerListRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{6}
+	return file_worker_proto_rawDescGZIP(), []int{18}
+}
+
+type WorkerLatencyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	OneWorker     bool                   `protobuf:"varint,2,opt,name=one_worker,json=oneWorker,proto3" json:"one_worker,omitempty"`
+	Reset_        bool                   `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerLatencyRequest) Reset() {
+	*x = WorkerLatencyRequest{}
+	mi := &file_worker_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerLatencyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerLatencyRequest) ProtoMessage() {}
+
+func (x *WorkerLatencyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerLatencyRequest.ProtoReflect.Descriptor instead.
+func (*WorkerLatencyRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *WorkerLatencyRequest) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *WorkerLatencyRequest) GetOneWorker() bool {
+	if x != nil {
+		return x.OneWorker
+	}
+	return false
+}
+
+func (x *WorkerLatencyRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+type WorkerPortsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerPortsRequest) Reset() {
+	*x = WorkerPortsRequest{}
+	mi := &file_worker_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerPortsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerPortsRequest) ProtoMessage() {}
+
+func (x *WorkerPortsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerPortsRequest.ProtoReflect.Descriptor instead.
+func (*WorkerPortsRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *WorkerPortsRequest) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+type WorkerDelayRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Us            uint32                 `protobuf:"varint,2,opt,name=us,proto3" json:"us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerDelayRequest) Reset() {
+	*x = WorkerDelayRequest{}
+	mi := &file_worker_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerDelayRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerDelayRequest) ProtoMessage() {}
+
+func (x *WorkerDelayRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerDelayRequest.ProtoReflect.Descriptor instead.
+func (*WorkerDelayRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *WorkerDelayRequest) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *WorkerDelayRequest) GetUs() uint32 {
+	if x != nil {
+		return x.Us
+	}
+	return 0
 }
 
 var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x87\x01\n" +
+	"\fworker.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xb7\x02\n" +
 	"\x06Worker\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\rR\x03cpu\x12+\n" +
 	"\x04idle\x18\x03 \x01(\x0e2\x17.corelane.v1.IdlePolicyR\x04idle\x12.\n" +
-	"\x05state\x18\x04 \x01(\v2\x18.corelane.v1.WorkerStateR\x05state\"\xa5\x02\n" +
+	"\x05state\x18\x04 \x01(\v2\x18.corelane.v1.WorkerStateR\x05state\x12+\n" +
+	"\x04role\x18\x05 \x01(\x0e2\x17.corelane.v1.WorkerRoleR\x04role\x12\x16\n" +
+	"\x06target\x18\x06 \x01(\tR\x06target\x12\x1b\n" +
+	"\tring_size\x18\a \x01(\rR\bringSize\x12 \n" +
+	"\fsleep_max_us\x18\x14 \x01(\rR\n" +
+	"sleepMaxUs\x12*\n" +
+	"\x11loop_threshold_us\x18\x15 \x01(\rR\x0floopThresholdUs\"\x85\a\n" +
 	"\vWorkerState\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x10\n" +
 	"\x03tid\x18\x02 \x01(\x05R\x03tid\x12\x12\n" +
@@ -519,10 +1897,125 @@ const file_worker_proto_rawDesc = "" +
 	"\apackets\x18\b \x01(\x04R\apackets\x12\x15\n" +
 	"\x06tsc_hz\x18\t \x01(\x04R\x05tscHz\x120\n" +
 	"\x06queues\x18\n" +
-	" \x03(\v2\x18.corelane.v1.WorkerQueueR\x06queues\"7\n" +
+	" \x03(\v2\x18.corelane.v1.WorkerQueueR\x06queues\x12\x1f\n" +
+	"\vempty_loops\x18( \x01(\x04R\n" +
+	"emptyLoops\x12!\n" +
+	"\fsystem_calls\x18) \x01(\x04R\vsystemCalls\x12'\n" +
+	"\x0fdropped_packets\x18* \x01(\x04R\x0edroppedPackets\x12-\n" +
+	"\x05drops\x18+ \x03(\v2\x17.corelane.v1.WorkerDropR\x05drops\x12\x1b\n" +
+	"\trx_missed\x18, \x01(\x04R\brxMissed\x12\x1a\n" +
+	"\baffinity\x18- \x01(\tR\baffinity\x12\x19\n" +
+	"\blast_cpu\x18. \x01(\rR\alastCpu\x121\n" +
+	"\x14involuntary_switches\x18/ \x01(\x04R\x13involuntarySwitches\x12-\n" +
+	"\x12voluntary_switches\x180 \x01(\x04R\x11voluntarySwitches\x12\x1b\n" +
+	"\twaited_ns\x181 \x01(\x04R\bwaitedNs\x12\x1f\n" +
+	"\vtaken_loops\x182 \x01(\x04R\n" +
+	"takenLoops\x12\x1f\n" +
+	"\vmoved_loops\x183 \x01(\x04R\n" +
+	"movedLoops\x12\"\n" +
+	"\rtaken_seen_by\x184 \x01(\tR\vtakenSeenBy\x12\x1b\n" +
+	"\tbehind_us\x185 \x01(\rR\bbehindUs\x12$\n" +
+	"\x0edebug_delay_us\x186 \x01(\rR\fdebugDelayUs\x12\x1e\n" +
+	"\vbusy_p99_ns\x187 \x01(\x04R\tbusyP99Ns\x12&\n" +
+	"\x0flongest_loop_ns\x188 \x01(\x04R\rlongestLoopNs\"\x91\x01\n" +
 	"\vWorkerQueue\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\rR\x05queue\"X\n" +
+	"\x05queue\x18\x02 \x01(\rR\x05queue\x12\x1d\n" +
+	"\n" +
+	"rx_packets\x18( \x01(\x04R\trxPackets\x12\x14\n" +
+	"\x05depth\x18) \x01(\rR\x05depth\x12#\n" +
+	"\rdepth_unknown\x18* \x01(\bR\fdepthUnknown\">\n" +
+	"\n" +
+	"WorkerDrop\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\apackets\x18\x02 \x01(\x04R\apackets\"\xc9\x01\n" +
+	"\tLoopTimes\x12\x14\n" +
+	"\x05loops\x18\x01 \x01(\x04R\x05loops\x12\x15\n" +
+	"\x06p50_ns\x18\x02 \x01(\x04R\x05p50Ns\x12\x15\n" +
+	"\x06p90_ns\x18\x03 \x01(\x04R\x05p90Ns\x12\x15\n" +
+	"\x06p99_ns\x18\x04 \x01(\x04R\x05p99Ns\x12\x17\n" +
+	"\ap999_ns\x18\x05 \x01(\x04R\x06p999Ns\x12\x15\n" +
+	"\x06max_ns\x18\x06 \x01(\x04R\x05maxNs\x121\n" +
+	"\abuckets\x18\a \x03(\v2\x17.corelane.v1.LoopBucketR\abuckets\"P\n" +
+	"\n" +
+	"LoopBucket\x12\x17\n" +
+	"\afrom_ns\x18\x01 \x01(\x04R\x06fromNs\x12\x13\n" +
+	"\x05to_ns\x18\x02 \x01(\x04R\x04toNs\x12\x14\n" +
+	"\x05loops\x18\x03 \x01(\x04R\x05loops\"\xc7\x02\n" +
+	"\bLongLoop\x12\x17\n" +
+	"\atime_ns\x18\x01 \x01(\x04R\x06timeNs\x12\x0e\n" +
+	"\x02ns\x18\x02 \x01(\x04R\x02ns\x12\x18\n" +
+	"\apackets\x18\x03 \x01(\rR\apackets\x12\x1d\n" +
+	"\n" +
+	"receive_ns\x18\x04 \x01(\x04R\treceiveNs\x12\x19\n" +
+	"\bgraph_ns\x18\x05 \x01(\x04R\agraphNs\x12\x1f\n" +
+	"\vmessages_ns\x18\x06 \x01(\x04R\n" +
+	"messagesNs\x12\x17\n" +
+	"\aidle_ns\x18\a \x01(\x04R\x06idleNs\x12\x19\n" +
+	"\bdelay_ns\x18\b \x01(\x04R\adelayNs\x12\x14\n" +
+	"\x05taken\x18\t \x01(\bR\x05taken\x12\x14\n" +
+	"\x05moved\x18\n" +
+	" \x01(\bR\x05moved\x12\x10\n" +
+	"\x03cpu\x18\v \x01(\rR\x03cpu\x12+\n" +
+	"\x05nodes\x18\f \x03(\v2\x15.corelane.v1.LoopNodeR\x05nodes\"B\n" +
+	"\bLoopNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\rR\x04runs\x12\x0e\n" +
+	"\x02ns\x18\x03 \x01(\x04R\x02ns\"\xd1\x02\n" +
+	"\rWorkerLatency\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x10\n" +
+	"\x03cpu\x18\x02 \x01(\rR\x03cpu\x12#\n" +
+	"\rsince_seconds\x18\x03 \x01(\x01R\fsinceSeconds\x12!\n" +
+	"\fthreshold_us\x18\x04 \x01(\rR\vthresholdUs\x12*\n" +
+	"\x04busy\x18\x05 \x01(\v2\x16.corelane.v1.LoopTimesR\x04busy\x12,\n" +
+	"\x05empty\x18\x06 \x01(\v2\x16.corelane.v1.LoopTimesR\x05empty\x12\x1f\n" +
+	"\vtaken_loops\x18\a \x01(\x04R\n" +
+	"takenLoops\x12\"\n" +
+	"\rtaken_seen_by\x18\b \x01(\tR\vtakenSeenBy\x12/\n" +
+	"\alongest\x18\t \x03(\v2\x15.corelane.v1.LongLoopR\alongest\"\xd8\x01\n" +
+	"\n" +
+	"WorkerPort\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x10\n" +
+	"\x03cpu\x18\x02 \x01(\rR\x03cpu\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x1d\n" +
+	"\n" +
+	"rx_packets\x18\x04 \x01(\x04R\trxPackets\x12\x19\n" +
+	"\brx_bytes\x18\x05 \x01(\x04R\arxBytes\x12\x1d\n" +
+	"\n" +
+	"tx_packets\x18\x06 \x01(\x04R\ttxPackets\x12\x19\n" +
+	"\btx_bytes\x18\a \x01(\x04R\atxBytes\x12\x18\n" +
+	"\adropped\x18\b \x01(\x04R\adropped\"\xcf\x01\n" +
+	"\n" +
+	"WorkerRing\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\rR\x04size\x12\x12\n" +
+	"\x04used\x18\x04 \x01(\rR\x04used\x12\x12\n" +
+	"\x04high\x18\x05 \x01(\rR\x04high\x12\x18\n" +
+	"\apackets\x18\x06 \x01(\x04R\apackets\x12\x18\n" +
+	"\arefused\x18\a \x01(\x04R\arefused\x12\x16\n" +
+	"\x06waited\x18\b \x03(\x04R\x06waited\x12\x15\n" +
+	"\x06tsc_hz\x18\t \x01(\x04R\x05tscHz\"\x17\n" +
+	"\x15WorkerRingListRequest\"\xaf\x01\n" +
+	"\rRebalancePlan\x120\n" +
+	"\x05moves\x18\x01 \x03(\v2\x1a.corelane.v1.RebalanceMoveR\x05moves\x12\x1f\n" +
+	"\vmost_before\x18\x02 \x01(\x01R\n" +
+	"mostBefore\x12\x1d\n" +
+	"\n" +
+	"most_after\x18\x03 \x01(\x01R\tmostAfter\x12\x12\n" +
+	"\x04mean\x18\x04 \x01(\x01R\x04mean\x12\x18\n" +
+	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x91\x01\n" +
+	"\rRebalanceMove\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\rR\x05queue\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\rR\aentries\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\rR\x02to\x12\x18\n" +
+	"\apackets\x18\x06 \x01(\x01R\apackets\"G\n" +
+	"\x10RebalanceRequest\x12\x14\n" +
+	"\x05apply\x18\x01 \x01(\bR\x05apply\x12\x1d\n" +
+	"\n" +
+	"cross_numa\x18\x02 \x01(\bR\tcrossNuma\"X\n" +
 	"\x10WorkerAddRequest\x12+\n" +
 	"\x06worker\x18\x01 \x01(\v2\x13.corelane.v1.WorkerR\x06worker\x12\x17\n" +
 	"\aauto_id\x18\x02 \x01(\bR\x06autoId\"W\n" +
@@ -531,18 +2024,38 @@ const file_worker_proto_rawDesc = "" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"\"\n" +
 	"\x10WorkerDelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"\x13\n" +
-	"\x11WorkerListRequest*g\n" +
+	"\x11WorkerListRequest\"[\n" +
+	"\x14WorkerLatencyRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1d\n" +
+	"\n" +
+	"one_worker\x18\x02 \x01(\bR\toneWorker\x12\x14\n" +
+	"\x05reset\x18\x03 \x01(\bR\x05reset\"(\n" +
+	"\x12WorkerPortsRequest\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\"4\n" +
+	"\x12WorkerDelayRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x0e\n" +
+	"\x02us\x18\x02 \x01(\rR\x02us*g\n" +
 	"\n" +
 	"IdlePolicy\x12\x14\n" +
 	"\x10IDLE_POLICY_SPIN\x10\x00\x12\x15\n" +
 	"\x11IDLE_POLICY_PAUSE\x10\x01\x12\x15\n" +
 	"\x11IDLE_POLICY_YIELD\x10\x02\x12\x15\n" +
-	"\x11IDLE_POLICY_SLEEP\x10\x032\xf8\x01\n" +
+	"\x11IDLE_POLICY_SLEEP\x10\x03*`\n" +
+	"\n" +
+	"WorkerRole\x12\x1a\n" +
+	"\x16WORKER_ROLE_FORWARDING\x10\x00\x12\x1b\n" +
+	"\x17WORKER_ROLE_ISOLATED_RX\x10\x01\x12\x19\n" +
+	"\x15WORKER_ROLE_HOST_PATH\x10\x022\xd8\x04\n" +
 	"\aWorkers\x129\n" +
 	"\x03Add\x12\x1d.corelane.v1.WorkerAddRequest\x1a\x13.corelane.v1.Worker\x129\n" +
 	"\x03Set\x12\x1d.corelane.v1.WorkerSetRequest\x1a\x13.corelane.v1.Worker\x128\n" +
 	"\x03Del\x12\x1d.corelane.v1.WorkerDelRequest\x1a\x12.corelane.v1.Empty\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.WorkerListRequest\x1a\x13.corelane.v1.Worker0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04List\x12\x1e.corelane.v1.WorkerListRequest\x1a\x13.corelane.v1.Worker0\x01\x12F\n" +
+	"\tRebalance\x12\x1d.corelane.v1.RebalanceRequest\x1a\x1a.corelane.v1.RebalancePlan\x12F\n" +
+	"\x05Rings\x12\".corelane.v1.WorkerRingListRequest\x1a\x17.corelane.v1.WorkerRing0\x01\x12J\n" +
+	"\aLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x1a.corelane.v1.WorkerLatency0\x01\x12C\n" +
+	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort0\x01\x12=\n" +
+	"\x05Delay\x12\x1f.corelane.v1.WorkerDelayRequest\x1a\x13.corelane.v1.WorkerB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_worker_proto_rawDescOnce sync.Once
@@ -556,38 +2069,72 @@ func file_worker_proto_rawDescGZIP() []byte {
 	return file_worker_proto_rawDescData
 }
 
-var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_worker_proto_goTypes = []any{
-	(IdlePolicy)(0),           // 0: corelane.v1.IdlePolicy
-	(*Worker)(nil),            // 1: corelane.v1.Worker
-	(*WorkerState)(nil),       // 2: corelane.v1.WorkerState
-	(*WorkerQueue)(nil),       // 3: corelane.v1.WorkerQueue
-	(*WorkerAddRequest)(nil),  // 4: corelane.v1.WorkerAddRequest
-	(*WorkerSetRequest)(nil),  // 5: corelane.v1.WorkerSetRequest
-	(*WorkerDelRequest)(nil),  // 6: corelane.v1.WorkerDelRequest
-	(*WorkerListRequest)(nil), // 7: corelane.v1.WorkerListRequest
-	(*Empty)(nil),             // 8: corelane.v1.Empty
+	(IdlePolicy)(0),               // 0: corelane.v1.IdlePolicy
+	(WorkerRole)(0),               // 1: corelane.v1.WorkerRole
+	(*Worker)(nil),                // 2: corelane.v1.Worker
+	(*WorkerState)(nil),           // 3: corelane.v1.WorkerState
+	(*WorkerQueue)(nil),           // 4: corelane.v1.WorkerQueue
+	(*WorkerDrop)(nil),            // 5: corelane.v1.WorkerDrop
+	(*LoopTimes)(nil),             // 6: corelane.v1.LoopTimes
+	(*LoopBucket)(nil),            // 7: corelane.v1.LoopBucket
+	(*LongLoop)(nil),              // 8: corelane.v1.LongLoop
+	(*LoopNode)(nil),              // 9: corelane.v1.LoopNode
+	(*WorkerLatency)(nil),         // 10: corelane.v1.WorkerLatency
+	(*WorkerPort)(nil),            // 11: corelane.v1.WorkerPort
+	(*WorkerRing)(nil),            // 12: corelane.v1.WorkerRing
+	(*WorkerRingListRequest)(nil), // 13: corelane.v1.WorkerRingListRequest
+	(*RebalancePlan)(nil),         // 14: corelane.v1.RebalancePlan
+	(*RebalanceMove)(nil),         // 15: corelane.v1.RebalanceMove
+	(*RebalanceRequest)(nil),      // 16: corelane.v1.RebalanceRequest
+	(*WorkerAddRequest)(nil),      // 17: corelane.v1.WorkerAddRequest
+	(*WorkerSetRequest)(nil),      // 18: corelane.v1.WorkerSetRequest
+	(*WorkerDelRequest)(nil),      // 19: corelane.v1.WorkerDelRequest
+	(*WorkerListRequest)(nil),     // 20: corelane.v1.WorkerListRequest
+	(*WorkerLatencyRequest)(nil),  // 21: corelane.v1.WorkerLatencyRequest
+	(*WorkerPortsRequest)(nil),    // 22: corelane.v1.WorkerPortsRequest
+	(*WorkerDelayRequest)(nil),    // 23: corelane.v1.WorkerDelayRequest
+	(*Empty)(nil),                 // 24: corelane.v1.Empty
 }
 var file_worker_proto_depIdxs = []int32{
-	0, // 0: corelane.v1.Worker.idle:type_name -> corelane.v1.IdlePolicy
-	2, // 1: corelane.v1.Worker.state:type_name -> corelane.v1.WorkerState
-	3, // 2: corelane.v1.WorkerState.queues:type_name -> corelane.v1.WorkerQueue
-	1, // 3: corelane.v1.WorkerAddRequest.worker:type_name -> corelane.v1.Worker
-	1, // 4: corelane.v1.WorkerSetRequest.worker:type_name -> corelane.v1.Worker
-	4, // 5: corelane.v1.Workers.Add:input_type -> corelane.v1.WorkerAddRequest
-	5, // 6: corelane.v1.Workers.Set:input_type -> corelane.v1.WorkerSetRequest
-	6, // 7: corelane.v1.Workers.Del:input_type -> corelane.v1.WorkerDelRequest
-	7, // 8: corelane.v1.Workers.List:input_type -> corelane.v1.WorkerListRequest
-	1, // 9: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
-	1, // 10: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
-	8, // 11: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
-	1, // 12: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
-	9, // [9:13] is the sub-list for method output_type
-	5, // [5:9] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	0,  // 0: corelane.v1.Worker.idle:type_name -> corelane.v1.IdlePolicy
+	3,  // 1: corelane.v1.Worker.state:type_name -> corelane.v1.WorkerState
+	1,  // 2: corelane.v1.Worker.role:type_name -> corelane.v1.WorkerRole
+	4,  // 3: corelane.v1.WorkerState.queues:type_name -> corelane.v1.WorkerQueue
+	5,  // 4: corelane.v1.WorkerState.drops:type_name -> corelane.v1.WorkerDrop
+	7,  // 5: corelane.v1.LoopTimes.buckets:type_name -> corelane.v1.LoopBucket
+	9,  // 6: corelane.v1.LongLoop.nodes:type_name -> corelane.v1.LoopNode
+	6,  // 7: corelane.v1.WorkerLatency.busy:type_name -> corelane.v1.LoopTimes
+	6,  // 8: corelane.v1.WorkerLatency.empty:type_name -> corelane.v1.LoopTimes
+	8,  // 9: corelane.v1.WorkerLatency.longest:type_name -> corelane.v1.LongLoop
+	15, // 10: corelane.v1.RebalancePlan.moves:type_name -> corelane.v1.RebalanceMove
+	2,  // 11: corelane.v1.WorkerAddRequest.worker:type_name -> corelane.v1.Worker
+	2,  // 12: corelane.v1.WorkerSetRequest.worker:type_name -> corelane.v1.Worker
+	17, // 13: corelane.v1.Workers.Add:input_type -> corelane.v1.WorkerAddRequest
+	18, // 14: corelane.v1.Workers.Set:input_type -> corelane.v1.WorkerSetRequest
+	19, // 15: corelane.v1.Workers.Del:input_type -> corelane.v1.WorkerDelRequest
+	20, // 16: corelane.v1.Workers.List:input_type -> corelane.v1.WorkerListRequest
+	16, // 17: corelane.v1.Workers.Rebalance:input_type -> corelane.v1.RebalanceRequest
+	13, // 18: corelane.v1.Workers.Rings:input_type -> corelane.v1.WorkerRingListRequest
+	21, // 19: corelane.v1.Workers.Latency:input_type -> corelane.v1.WorkerLatencyRequest
+	22, // 20: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
+	23, // 21: corelane.v1.Workers.Delay:input_type -> corelane.v1.WorkerDelayRequest
+	2,  // 22: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
+	2,  // 23: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
+	24, // 24: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
+	2,  // 25: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
+	14, // 26: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
+	12, // 27: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
+	10, // 28: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
+	11, // 29: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
+	2,  // 30: corelane.v1.Workers.Delay:output_type -> corelane.v1.Worker
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -601,8 +2148,8 @@ func file_worker_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   7,
+			NumEnums:      2,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -12,6 +12,11 @@ type WorkersService interface {
 	Set(context.Context, *WorkerSetRequest) (*Worker, error)
 	Del(context.Context, *WorkerDelRequest) (*Empty, error)
 	List(context.Context, *WorkerListRequest, Workers_ListServer) error
+	Rebalance(context.Context, *RebalanceRequest) (*RebalancePlan, error)
+	Rings(context.Context, *WorkerRingListRequest, Workers_RingsServer) error
+	Latency(context.Context, *WorkerLatencyRequest, Workers_LatencyServer) error
+	Ports(context.Context, *WorkerPortsRequest, Workers_PortsServer) error
+	Delay(context.Context, *WorkerDelayRequest) (*Worker, error)
 }
 
 type Workers_ListServer interface {
@@ -24,6 +29,45 @@ type workersListServer struct {
 }
 
 func (x *workersListServer) Send(m *Worker) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Workers_RingsServer interface {
+	Send(*WorkerRing) error
+	ttrpc.StreamServer
+}
+
+type workersRingsServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *workersRingsServer) Send(m *WorkerRing) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Workers_LatencyServer interface {
+	Send(*WorkerLatency) error
+	ttrpc.StreamServer
+}
+
+type workersLatencyServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *workersLatencyServer) Send(m *WorkerLatency) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Workers_PortsServer interface {
+	Send(*WorkerPort) error
+	ttrpc.StreamServer
+}
+
+type workersPortsServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *workersPortsServer) Send(m *WorkerPort) error {
 	return x.StreamServer.SendMsg(m)
 }
 
@@ -51,6 +95,20 @@ func RegisterWorkersService(srv *ttrpc.Server, svc WorkersService) {
 				}
 				return svc.Del(ctx, &req)
 			},
+			"Rebalance": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req RebalanceRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Rebalance(ctx, &req)
+			},
+			"Delay": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req WorkerDelayRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Delay(ctx, &req)
+			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"List": {
@@ -64,6 +122,39 @@ func RegisterWorkersService(srv *ttrpc.Server, svc WorkersService) {
 				StreamingClient: false,
 				StreamingServer: true,
 			},
+			"Rings": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(WorkerRingListRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Rings(ctx, m, &workersRingsServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
+			"Latency": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(WorkerLatencyRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Latency(ctx, m, &workersLatencyServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
+			"Ports": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(WorkerPortsRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Ports(ctx, m, &workersPortsServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
 		},
 	})
 }
@@ -73,6 +164,11 @@ type WorkersClient interface {
 	Set(context.Context, *WorkerSetRequest) (*Worker, error)
 	Del(context.Context, *WorkerDelRequest) (*Empty, error)
 	List(context.Context, *WorkerListRequest) (Workers_ListClient, error)
+	Rebalance(context.Context, *RebalanceRequest) (*RebalancePlan, error)
+	Rings(context.Context, *WorkerRingListRequest) (Workers_RingsClient, error)
+	Latency(context.Context, *WorkerLatencyRequest) (Workers_LatencyClient, error)
+	Ports(context.Context, *WorkerPortsRequest) (Workers_PortsClient, error)
+	Delay(context.Context, *WorkerDelayRequest) (*Worker, error)
 }
 
 type workersClient struct {
@@ -136,4 +232,107 @@ func (x *workersListClient) Recv() (*Worker, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (c *workersClient) Rebalance(ctx context.Context, req *RebalanceRequest) (*RebalancePlan, error) {
+	var resp RebalancePlan
+	if err := c.client.Call(ctx, "corelane.v1.Workers", "Rebalance", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *workersClient) Rings(ctx context.Context, req *WorkerRingListRequest) (Workers_RingsClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Workers", "Rings", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &workersRingsClient{stream}
+	return x, nil
+}
+
+type Workers_RingsClient interface {
+	Recv() (*WorkerRing, error)
+	ttrpc.ClientStream
+}
+
+type workersRingsClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *workersRingsClient) Recv() (*WorkerRing, error) {
+	m := new(WorkerRing)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *workersClient) Latency(ctx context.Context, req *WorkerLatencyRequest) (Workers_LatencyClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Workers", "Latency", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &workersLatencyClient{stream}
+	return x, nil
+}
+
+type Workers_LatencyClient interface {
+	Recv() (*WorkerLatency, error)
+	ttrpc.ClientStream
+}
+
+type workersLatencyClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *workersLatencyClient) Recv() (*WorkerLatency, error) {
+	m := new(WorkerLatency)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *workersClient) Ports(ctx context.Context, req *WorkerPortsRequest) (Workers_PortsClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Workers", "Ports", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &workersPortsClient{stream}
+	return x, nil
+}
+
+type Workers_PortsClient interface {
+	Recv() (*WorkerPort, error)
+	ttrpc.ClientStream
+}
+
+type workersPortsClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *workersPortsClient) Recv() (*WorkerPort, error) {
+	m := new(WorkerPort)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *workersClient) Delay(ctx context.Context, req *WorkerDelayRequest) (*Worker, error) {
+	var resp Worker
+	if err := c.client.Call(ctx, "corelane.v1.Workers", "Delay", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
 }

@@ -94,6 +94,18 @@ func (g *Generator) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("the generator: %w", ended)
 }
 
+// Pid of the process.
+func (g *Generator) Pid() int { return g.process.Pid }
+
+// Stop the trial that runs: its Run returns what it counted.
+func (g *Generator) Stop(ctx context.Context) error {
+	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Stop, &apiv1.Empty{})
+	if err != nil {
+		return g.explain(ctx, err)
+	}
+	return nil
+}
+
 // Configure gives it ports and streams instead of those that it had.
 func (g *Generator) Configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
 	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Configure, p)

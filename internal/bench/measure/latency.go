@@ -43,7 +43,7 @@ func (m *Meter) latency(ctx context.Context, load string, rate float64) (*result
 	if rate == 0 && o.Total.Seconds > 0 {
 		rate = float64(o.Total.Received) / o.Total.Seconds
 	}
-	l := percentiles(o.Total.Latency)
+	l := Percentiles(o.Total.Latency)
 	l.Load, l.Rate, l.LateFrames = load, rate, o.Total.Late
 	return l, nil
 }
@@ -51,8 +51,8 @@ func (m *Meter) latency(ctx context.Context, load string, rate float64) (*result
 // width of the generator's bars: 1/32 of an octave.
 const width = 1.0 / 32
 
-// percentiles of a histogram, each the middle of its bar.
-func percentiles(bars []*apiv1.GeneratorLatency) *result.Latency {
+// Percentiles of a histogram, each the middle of its bar.
+func Percentiles(bars []*apiv1.GeneratorLatency) *result.Latency {
 	l := &result.Latency{}
 	total := uint64(0)
 	for _, b := range bars {

@@ -237,7 +237,7 @@ func TestLatencies(t *testing.T) {
 }
 
 func TestPercentilesOfNothing(t *testing.T) {
-	if l := percentiles(nil); l.P50 != 0 || l.Max != 0 {
+	if l := Percentiles(nil); l.P50 != 0 || l.Max != 0 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -110,7 +110,7 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
 	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus", strconv.Itoa(env.ControlCPU)}
 	if b.Stateful {
-		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows, 1024))) // those that have ended are kept for some seconds
+		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows+2*b.FlowLimit, 1024))) // those that have ended are kept for some seconds
 	}
 	if env.Memory > 0 {
 		o = append(o, "--memory", strconv.Itoa(env.Memory))
@@ -120,7 +120,7 @@ func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
 	if wire := b.Ports[len(b.Ports)-1]; wire.Wire {
 		o = append(o, "--router-mac", wire.MAC.String())
 	}
-	return o
+	return append(o, env.Options...)
 }
 
 func cpuList(cpus []int) string {
@@ -139,6 +139,9 @@ func (c *corelaneInstance) program(ctx context.Context, b *scenario.Setup) error
 	_, err = state.Apply(ctx, c.client, state.Diff(corelaneState(b), have), nil)
 	return err
 }
+
+// Client of the daemon's API.
+func (c *corelaneInstance) Client() *api.Client { return c.client }
 
 // Devices: memif clients.
 func (*corelaneInstance) Devices() []*apiv1.GeneratorPort { return nil }

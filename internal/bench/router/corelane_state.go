@@ -83,7 +83,7 @@ func addTenant(s *state.State, b *scenario.Setup, tenant int) {
 }
 
 func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
-	port := &apiv1.Port{Name: p.Name, Role: apiv1.PortRole_PORT_ROLE_TENANT, Mac: p.MAC.String(), Mtu: uint32(p.MTU), Queues: uint32(b.Workers),
+	port := &apiv1.Port{Name: p.Name, Role: apiv1.PortRole_PORT_ROLE_TENANT, Mac: p.MAC.String(), Mtu: uint32(p.MTU), Queues: uint32(p.Queues),
 		Device: &apiv1.Port_Memif{Memif: &apiv1.MemifDevice{Socket: p.Socket, RingSize: uint32(p.RingSize)}}}
 	switch {
 	case p.Wire:
@@ -94,6 +94,9 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 		port.Vrf, port.Gateways, port.Stateful = tenantName(p.Tenant), []string{p.Address.String()}, b.Stateful
 		if b.Rules > 0 {
 			port.EgressRules, port.IngressRules = ruleList, ruleList
+		}
+		if p.Tenant == b.Tenants-1 {
+			port.FlowLimit, port.FlowRate = uint32(b.FlowLimit), uint32(b.FlowRate)
 		}
 		port.GuestMac, port.GuestAddresses = p.PeerMAC.String(), []string{p.Peer.String()}
 	}

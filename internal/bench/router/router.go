@@ -28,11 +28,12 @@ type Router interface {
 
 // Env is where and on what a router runs.
 type Env struct {
-	Dir        string // of its own, for sockets, logs and databases; removed by the caller
-	CPUs       []int  // one per worker
-	ControlCPU int    // for everything that does not forward
-	Memory     int    // MB of hugepages it may take; 0: none, run without
-	Bin        string // folder of Corelane's own programs
+	Dir        string   // of its own, for sockets, logs and databases; removed by the caller
+	CPUs       []int    // one per worker
+	ControlCPU int      // for everything that does not forward
+	Memory     int      // MB of hugepages it may take; 0: none, run without
+	Bin        string   // folder of Corelane's own programs
+	Options    []string // more of them for corelaned
 }
 
 // Instance is a running router.

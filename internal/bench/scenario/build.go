@@ -49,7 +49,7 @@ func Build(s Scenario, dir string, ringSize int) (*Setup, error) {
 	for i := range b.Ports {
 		p := &b.Ports[i]
 		p.MAC, p.PeerMAC = mac(macOfPort, i), mac(macOfPeer, i)
-		p.Socket, p.RingSize = filepath.Join(dir, p.Name+".sock"), ringSize
+		p.Socket, p.RingSize, p.Queues = filepath.Join(dir, p.Name+".sock"), ringSize, s.Workers
 		if len(p.Socket) > maxSocketPath {
 			return nil, fmt.Errorf("socket %s: the path is too long; valid: %d bytes at most", p.Socket, maxSocketPath)
 		}

@@ -20,7 +20,7 @@ func (b *Setup) profile(unchanged bool) (*apiv1.GeneratorProfile, error) {
 	p := &apiv1.GeneratorProfile{}
 	for _, port := range b.Ports {
 		p.Ports = append(p.Ports, &apiv1.GeneratorPort{Name: port.Name, Device: &apiv1.GeneratorPort_Memif{
-			Memif: &apiv1.GeneratorMemif{Socket: port.Socket, RingSize: uint32(port.RingSize), Queues: uint32(b.Workers)}}})
+			Memif: &apiv1.GeneratorMemif{Socket: port.Socket, RingSize: uint32(port.RingSize), Queues: uint32(port.Queues)}}})
 	}
 	for tenant := range b.Tenants {
 		source, sink := b.sides(tenant)

@@ -45,6 +45,8 @@ type Scenario struct {
 	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
 	Flows     int   // of all tenants together, in each direction
 	NewFlows  int   // of all tenants together: so many end each second, and new ones take their places
+	FlowLimit int   // flows that the last tenant may have at once, 0 = any number; Corelane only
+	FlowRate  int   // new flows per second that it may make, 0 = any number
 	Rules     int   // security rules of each tenant port in each direction; the last one allows everything
 	Sizes     []int // of frames on the tenant's side, with Ethernet header, without FCS
 	Workers   int
@@ -85,6 +87,7 @@ type Port struct {
 	Peer     netip.Addr       // the generator's: next hop, and source of what a tenant's port sends
 	Socket   string           // memif: path; the router is the server, the generator is the client, id 0
 	RingSize int              // slots of a memif ring, and descriptors of any other queue
+	Queues   int              // in each direction; by default one per worker
 	MTU      int
 }
 

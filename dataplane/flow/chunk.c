@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose flows are whose. A worker takes flows from its own chunks, then from chunks that nobody owns, and when there are none from those of
+// others: then they stay the others' chunks. What ends goes back to its chunk, whoever used it.
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_spinlock.h>
+
+#include "base/prefetch.h"
+#include "flow/flow_private.h"
+#include "worker/worker.h"
+
+#define AT_HAND (2 * FLOW_CHUNK)
+#define KEEP (128 * FLOW_CHUNK) // free flows of a worker: with more than that, chunks that are all free are everybody's again
+
+static struct holder {         // of one worker: its own, or the master's once it has gone
+	uint64_t taken, freed; // flows, ever. Owner: rw, master: ro
+	uint32_t collecting;   // chunks with flows that have ended since the token was taken
+	uint32_t waiting;      // chunks with flows that had ended then
+	uint64_t token;
+	uint32_t chunks; // that are its own, atomic
+	uint32_t at;     // the chunk that flow_hand_over() has looked at last
+	uint32_t n, hand[AT_HAND];
+	// Under the lock, which is mostly taken by its owner.
+	alignas(RTE_CACHE_LINE_SIZE) rte_spinlock_t lock;
+	uint32_t list;   // chunks with free flows
+	uint32_t n_free; // flows in them
+} __rte_cache_aligned holders[WORKER_MAX];
+
+// --- The list of chunks with free flows; its lock is held. ---
+
+static void list_add(struct holder *h, uint32_t chunk, uint64_t free)
+{
+	struct flow_chunk *c = flow_chunk(chunk);
+
+	if (c->free == 0) {
+		c->next = h->list;
+		c->prev = 0;
+		if (h->list)
+			flow_chunk(h->list)->prev = chunk;
+		__atomic_store_n(&h->list, chunk, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&c->free, c->free | free, __ATOMIC_RELAXED);
+	h->n_free += (uint32_t)__builtin_popcountll(free);
+}
+
+// Returns its free flows, which nobody else finds any more.
+static uint64_t list_remove(struct holder *h, uint32_t chunk)
+{
+	struct flow_chunk *c = flow_chunk(chunk);
+	uint64_t free = c->free;
+
+	if (free == 0)
+		return 0;
+	if (c->prev)
+		flow_chunk(c->prev)->next = c->next;
+	else
+		__atomic_store_n(&h->list, c->next, __ATOMIC_RELAXED);
+	if (c->next)
+		flow_chunk(c->next)->prev = c->prev;
+	__atomic_store_n(&c->free, 0, __ATOMIC_RELAXED);
+	h->n_free -= (uint32_t)__builtin_popcountll(free);
+	return free;
+}
+
+// --- Taking. ---
+
+static void into_hand(struct holder *h, uint32_t chunk, uint64_t free)
+{
+	uint32_t first = (chunk - 1) * FLOW_CHUNK + 1;
+	unsigned i;
+
+	for (i = FLOW_CHUNK; i-- > 0;) // the first one last, since it is taken first
+		if (free >> i & 1)
+			h->hand[h->n++] = first + i;
+}
+
+// All that are free in one chunk of a worker, which stays its own.
+static bool take_from(struct holder *from, struct holder *to)
+{
+	uint32_t chunk = from->list;
+
+	if (chunk == 0)
+		return false;
+	into_hand(to, chunk, list_remove(from, chunk));
+	return true;
+}
+
+static bool take_own(struct holder *h)
+{
+	bool any;
+
+	if (__atomic_load_n(&h->list, __ATOMIC_RELAXED) == 0)
+		return false;
+	rte_spinlock_lock(&h->lock);
+	any = take_from(h, h);
+	rte_spinlock_unlock(&h->lock);
+	return any;
+}
+
+static bool take_others(unsigned worker)
+{
+	unsigned i, n = flow_pool_workers();
+	bool any = false;
+
+	for (i = 1; i <= n && !any; i++) {
+		struct holder *h = &holders[(worker + i) % n];
+
+		if (__atomic_load_n(&h->list, __ATOMIC_RELAXED) == 0 || !rte_spinlock_trylock(&h->lock))
+			continue;
+		any = take_from(h, &holders[worker]);
+		rte_spinlock_unlock(&h->lock);
+	}
+	return any;
+}
+
+static bool take(unsigned worker)
+{
+	struct holder *h = &holders[worker];
+	uint32_t chunk;
+
+	if (take_own(h))
+		return true;
+	chunk = flow_pool_get(worker);
+	if (chunk == 0)
+		return take_others(worker);
+	__atomic_add_fetch(&h->chunks, 1, __ATOMIC_RELAXED);
+	into_hand(h, chunk, UINT64_MAX);
+	return true;
+}
+
+void flow_alloc_prefetch(unsigned worker, unsigned n)
+{
+	struct holder *h = &holders[worker];
+	unsigned i;
+
+	while (h->n < n && h->n <= AT_HAND - FLOW_CHUNK && take(worker))
+		;
+	for (i = h->n; i-- > 0 && n-- > 0;) {
+		prefetch_write(&flows[h->hand[i]].dir[0]);
+		prefetch_write(&flows[h->hand[i]].dir[1]);
+		prefetch_write(&flows[h->hand[i]].state);
+	}
+}
+
+struct flow *flow_alloc(unsigned worker)
+{
+	struct holder *h = &holders[worker];
+	struct flow *f;
+
+	if (unlikely(h->n == 0) && !take(worker))
+		return NULL;
+	f = &flows[h->hand[--h->n]];
+	h->taken++;
+	memset(f->dir, 0, sizeof(f->dir));
+	__atomic_store_n(&f->state, FLOW_FREE, __ATOMIC_RELAXED); // its chunk may be another's, who looks at it
+	memset(&f->tcp, 0, sizeof(*f) - offsetof(struct flow, tcp));
+	return f;
+}
+
+void flow_put_back(unsigned worker, struct flow *f)
+{
+	struct holder *h = &holders[worker];
+
+	__atomic_store_n(&f->state, FLOW_FREE, __ATOMIC_RELAXED);
+	h->hand[h->n++] = (uint32_t)(f - flows); // there is room: it came from here
+	h->taken--;
+}
+
+uint32_t flow_count(void)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < WORKER_MAX; i++)
+		n += __atomic_load_n(&holders[i].taken, __ATOMIC_RELAXED) - __atomic_load_n(&holders[i].freed, __ATOMIC_RELAXED);
+	return (uint32_t)n;
+}
+
+// --- Giving back. ---
+
+bool flow_chunk_mine(unsigned worker, uint32_t chunk)
+{
+	return __atomic_load_n(flow_chunk_owner(chunk), __ATOMIC_ACQUIRE) == worker + 1;
+}
+
+uint64_t flow_chunk_used(uint32_t chunk)
+{
+	const struct flow_chunk *c = flow_chunk(chunk);
+
+	return c->dying ? 0 : ~__atomic_load_n(&c->free, __ATOMIC_RELAXED);
+}
+
+void flow_bury(unsigned worker, struct flow *f)
+{
+	struct holder *h = &holders[worker];
+	uint32_t chunk = flow_chunk_of(f);
+	struct flow_chunk *c = flow_chunk(chunk);
+
+	__atomic_store_n(&f->state, FLOW_DYING, __ATOMIC_RELAXED);
+	if (c->dying == 0) {
+		c->next_dying = h->collecting;
+		h->collecting = chunk;
+	}
+	c->dying |= flow_chunk_bit(f);
+}
+
+static void add_free(unsigned worker, uint32_t chunk, uint64_t free)
+{
+	rte_spinlock_lock(&holders[worker].lock);
+	list_add(&holders[worker], chunk, free);
+	rte_spinlock_unlock(&holders[worker].lock);
+}
+
+static void give_back(unsigned worker, uint32_t chunk, uint64_t free)
+{
+	struct holder *h = &holders[worker];
+	bool whole;
+
+	rte_spinlock_lock(&h->lock);
+	list_add(h, chunk, free);
+	whole = flow_chunk(chunk)->free == UINT64_MAX && h->n_free > KEEP;
+	if (whole)
+		list_remove(h, chunk);
+	rte_spinlock_unlock(&h->lock);
+	if (!whole)
+		return;
+	__atomic_sub_fetch(&h->chunks, 1, __ATOMIC_RELAXED);
+	flow_pool_put(chunk);
+}
+
+void flow_reclaim(unsigned worker)
+{
+	struct holder *h = &holders[worker];
+
+	if (h->waiting && !rcu_passed(h->token))
+		return;
+	while (h->waiting) {
+		uint32_t chunk = h->waiting;
+		struct flow_chunk *c = flow_chunk(chunk);
+		uint64_t dying = c->dying;
+
+		h->waiting = c->next_dying;
+		c->dying = 0;
+		h->freed += (unsigned)__builtin_popcountll(dying);
+		give_back(worker, chunk, dying);
+	}
+	h->waiting = h->collecting;
+	h->collecting = 0;
+	if (h->waiting)
+		h->token = rcu_token();
+}
+
+// --- A worker that has gone. ---
+
+static void empty_hand(struct holder *h)
+{
+	while (h->n > 0) {
+		struct flow *f = &flows[h->hand[--h->n]];
+		uint32_t chunk = flow_chunk_of(f);
+
+		add_free(*flow_chunk_owner(chunk) - 1u, chunk, flow_chunk_bit(f));
+	}
+}
+
+static void move(uint32_t chunk, unsigned from, unsigned to)
+{
+	uint64_t free;
+
+	rte_spinlock_lock(&holders[from].lock);
+	free = list_remove(&holders[from], chunk);
+	rte_spinlock_unlock(&holders[from].lock);
+	__atomic_sub_fetch(&holders[from].chunks, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&holders[to].chunks, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(flow_chunk_owner(chunk), (uint8_t)(to + 1), __ATOMIC_RELEASE);
+	if (free)
+		add_free(to, chunk, free);
+}
+
+static bool has_nothing(const struct holder *h)
+{
+	return h->n == 0 && __atomic_load_n(&h->chunks, __ATOMIC_RELAXED) == 0;
+}
+
+bool flow_hand_over(unsigned from, unsigned to, uint32_t n)
+{
+	struct holder *h = &holders[from];
+
+	if (has_nothing(h))
+		return true;
+	empty_hand(h);
+	flow_reclaim(from);
+	for (; n > 0 && h->waiting == 0 && h->chunks > 0; n--) { // until then readers may still see some of it
+		h->at = h->at < flow_chunks_used() ? h->at + 1 : 1;
+		if (flow_chunk_mine(from, h->at))
+			move(h->at, from, to);
+	}
+	return has_nothing(h);
+}
+
+void flow_chunks_forget(void)
+{
+	memset(holders, 0, sizeof(holders));
+}

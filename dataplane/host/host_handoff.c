@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_handoff: gives packets for the kernel to the host-path worker, so that no other worker makes the kernel's system calls.
+// Reads: port, out_port.  Writes: arg.  Next: port_tx where there is no such worker, or this one is it.
+#include "base/rcu.h"
+#include "graph/node.h"
+#include "port/registry.h"
+#include "worker/handoff.h"
+#include "worker/spread.h"
+#include "worker/worker.h"
+
+enum { TX = 1 };
+
+DROP_REASON(host_ring_full,
+	    "The host-path worker did not take the packets for the kernel that another worker handed to it: it is too slow, "
+	    "or its CPU is somebody else's. See `corelane worker rings`.");
+
+static inline unsigned sender_of(const struct rte_mbuf *m)
+{
+	const struct port *fabric = rcu_read(port_table[m->port % PORT_MAX]);
+
+	return fabric ? fabric->host_worker : SPREAD_LOCAL;
+}
+
+static void hand_over(unsigned to, struct rte_mbuf **pkts, unsigned n)
+{
+	unsigned i, given;
+
+	for (i = 0; i < n; i++)
+		meta(pkts[i])->arg = INJECT_TX;
+	given = handoff_give(this_worker, to, pkts, n);
+	for (i = given; i < n; i++)
+		drop(pkts[i], host_ring_full);
+	if (unlikely(given < n))
+		drop_packets(pkts + given, n - given);
+}
+
+static uint16_t host_handoff(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	edge_t edges[NODE_CHUNK];
+	unsigned i, j, to;
+
+	for (i = 0; i < NODE_CHUNK; i++)
+		edges[i] = TX;
+	for (i = 0; i < n; i = j) {
+		to = sender_of(pkts[i]);
+		for (j = i + 1; j < n && j - i < NODE_CHUNK && sender_of(pkts[j]) == to; j++)
+			;
+		if (to == SPREAD_LOCAL || to == this_worker->id)
+			node_pass(graph, node, objs + i, edges, j - i);
+		else
+			hand_over(to, pkts + i, j - i);
+	}
+	return n;
+}
+
+NODE(host_handoff, host_handoff, [TX] = "port_tx");

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+
+#include "main/options_private.h"
+
+void options_usage(void)
+{
+	printf("corelaned: the data plane of Corelane, a virtual router for compute nodes\n\n"
+	       "usage: corelaned [OPTION...] [-- DPDK-ARGUMENT...]\n\n"
+	       "  --run-dir DIR        sockets and lock of this instance (default /run/corelane)\n"
+	       "  --socket PATH        API socket (default DIR/corelaned.sock)\n"
+	       "  --worker-cpus CPUS   that forward, one worker each, in this order: 2,4-7 (default: the last one\n"
+	       "                       that this process may use)\n"
+	       "  --service-cpus CPUS  of the service threads: control plane, vhost-user, rule compiler (default: those of\n"
+	       "                       --control-cpus, else all that no worker has)\n"
+	       "  --control-cpus CPUS  of DPDK's own threads (default: those of --service-cpus, else all that no worker has)\n"
+	       "  --allow-overlap      let service and control threads run on workers' CPUs; packets wait then\n"
+	       "  --idle POLICY        of the workers: spin, pause, yield, sleep (default spin; yield when a worker shares its\n"
+	       "                       CPU with other threads of this process)\n"
+	       "  --worker-ring-size N slots of the rings between workers, a power of two from 64 to 4194304 (default 1024)\n"
+	       "  --run-to-completion  the worker that polled a packet finishes it, always: no port may be hybrid or auto\n"
+	       "  --no-huge            do not use hugepages\n"
+	       "  --memory MB          memory for packets and tables, 64 to 1048576 (default 512)\n"
+	       "  --mbufs N            packet buffers, 1024 to 16777216 (default by the memory)\n"
+	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
+	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; used as routes come)\n"
+	       "  --flows N            flows that can be kept at once, 1024 to 33554432 (default 524288; memory is taken when the\n"
+	       "                       first port keeps flows, 214 bytes each)\n"
+	       "  --router-mac MAC     of routed VXLAN (default: derived from the host and DIR)\n"
+	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
+	       "  --allow-debug        let `corelane debug` disturb the workers\n"
+	       "  --check              validate the options and exit\n"
+	       "  --version, --help\n\n"
+	       "CPUS is a list, 2,4-7 or (2,4-7), or a mask in hexadecimal that begins with 0x, of any width: 0xf0 is CPUs\n"
+	       "4-7, 10 is CPU 10. An empty set is refused, and so are CPUs that are offline and workers' CPUs in another set.\n\n"
+	       "Names of vRouter that are understood: --service_core_mask CPUS (--service-cpus), --dpdk_ctrl_thread_mask CPUS\n"
+	       "(--control-cpus), --vr_dpdk_rx_ring_sz N (--worker-ring-size), --vr_dpdk_tx_ring_sz N (checked; there are no\n"
+	       "such rings here), --yield_option 0|1 (--idle spin|yield), --vr_no_load_balance (--run-to-completion).\n\n"
+	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n");
+}

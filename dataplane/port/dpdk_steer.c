@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of the NIC (rte_flow) that put an address's packets into one queue, which RSS leaves alone then.
+#include <errno.h>
+
+#include <rte_flow.h>
+
+#include "base/log.h"
+#include "port/dpdk.h"
+
+// All queues but this one share the hash; PORT_MAX_QUEUES: all of them do. A NIC without such a table goes on to use the queue for others,
+// too: who polls it hands those on.
+static void set_redirection(struct dpdk *d, uint16_t without)
+{
+	struct rte_eth_rss_reta_entry64 reta[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE] = {};
+	uint16_t i, n = d->port->n_queues, use = without < n ? (uint16_t)(n - 1) : n;
+	struct rte_eth_dev_info info;
+	int ret = rte_eth_dev_info_get(d->id, &info);
+
+	if (ret < 0 || info.reta_size == 0 || info.reta_size > RTE_ETH_RSS_RETA_SIZE_512)
+		return;
+	for (i = 0; i < info.reta_size; i++) {
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].mask |= 1ull << i % RTE_ETH_RETA_GROUP_SIZE;
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] = (uint16_t)(i % use + (i % use >= without));
+	}
+	ret = rte_eth_dev_rss_reta_update(d->id, reta, info.reta_size);
+	if (ret < 0)
+		LOG(INFO, "%s: the hash goes on to use queue %u: %s", d->name, without, strerror(-ret));
+}
+
+struct rule {
+	struct rte_flow_item_ipv4 ip4, mask4;
+	struct rte_flow_item_ipv6 ip6, mask6;
+	struct rte_flow_item pattern[4];
+	struct rte_flow_action_queue queue;
+	struct rte_flow_action actions[2];
+};
+
+static void write_rule(struct rule *r, const struct ip_addr *addr, uint16_t vlan, uint16_t queue)
+{
+	struct rte_flow_item *item = r->pattern;
+
+	r->queue.index = queue;
+	item++->type = RTE_FLOW_ITEM_TYPE_ETH;
+	if (vlan)
+		item++->type = RTE_FLOW_ITEM_TYPE_VLAN;
+	if (addr->family == IPV4) {
+		r->ip4.hdr.dst_addr = ip4_be(addr);
+		r->mask4.hdr.dst_addr = UINT32_MAX;
+		*item++ = (struct rte_flow_item){.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = &r->ip4, .mask = &r->mask4};
+	} else {
+		memcpy(r->ip6.hdr.dst_addr, addr->bytes, 16);
+		memset(r->mask6.hdr.dst_addr, 0xff, 16);
+		*item++ = (struct rte_flow_item){.type = RTE_FLOW_ITEM_TYPE_IPV6, .spec = &r->ip6, .mask = &r->mask6};
+	}
+	item->type = RTE_FLOW_ITEM_TYPE_END;
+	r->actions[0] = (struct rte_flow_action){.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &r->queue};
+	r->actions[1].type = RTE_FLOW_ACTION_TYPE_END;
+}
+
+void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, struct error *err)
+{
+	const struct rte_flow_attr attr = {.ingress = 1};
+	struct rte_flow_error why = {};
+	struct dpdk *d = port->priv;
+	struct rte_flow *flow = NULL;
+	struct rule r = {};
+
+	write_rule(&r, addr, port->cfg.vlan, queue);
+	if (rte_flow_validate(d->id, &attr, r.pattern, r.actions, &why) == 0)
+		flow = rte_flow_create(d->id, &attr, r.pattern, r.actions, &why);
+	if (flow == NULL) {
+		error_set(err, ENOTSUP, NULL, NULL, NULL, "%s has no such rule: %s", port->driver,
+			  why.message ? why.message : rte_strerror(rte_errno));
+		return NULL;
+	}
+	if (d->rules++ == 0)
+		set_redirection(d, queue);
+	return flow;
+}
+
+void dpdk_unsteer(struct port *port, void *rule)
+{
+	struct rte_flow_error why = {};
+	struct dpdk *d = port->priv;
+
+	if (rte_flow_destroy(d->id, rule, &why) < 0)
+		LOG(ERR, "%s: a rule stays: %s", d->name, why.message ? why.message : rte_strerror(rte_errno));
+	if (--d->rules == 0)
+		set_redirection(d, PORT_MAX_QUEUES);
+}

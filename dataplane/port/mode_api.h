@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to port/: who finishes a port's packets, in the API.
+#pragma once
+
+#include "base/error.h"
+#include "main/api.h"
+#include "port.pb-c.h"
+#include "port/port.h"
+
+int port_mode_get(int in, struct port_config *c, struct error *err);
+int port_ring_full_get(int in, struct port_config *c, struct error *err);
+int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err);   // "ID" or "ID:WEIGHT"
+int port_polled_by_get(char **in, size_t n, struct port_config *c, struct error *err); // "QUEUE:WORKER"
+char **port_polled_by_put(struct api_call *call, const struct port_config *c, size_t *n);
+char **port_weights_put(struct api_call *call, const struct port_config *c, size_t *n);
+void port_queue_put(const struct port_queue *q, Corelane__V1__PortQueue *out); // what is spread of it

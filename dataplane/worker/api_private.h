@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What worker_api.c, state_api.c and latency_api.c share.
+#pragma once
+
+#include "worker.pb-c.h"
+
+struct api_call;
+struct error;
+struct worker;
+
+struct worker *worker_api_find(uint32_t id, struct error *err); // NULL with err
+void worker_api_put(struct api_call *call, const struct worker *w, Corelane__V1__Worker *out);
+void worker_api_put_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s);
+const char *worker_api_seen_by(const struct worker *w);
+
+// Of TSC cycles.
+uint64_t worker_api_ns(uint64_t cycles);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/handoff.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "base/rcu.h"
+#include "worker/worker.h"
+
+bool handoff_size_ok(uint32_t size)
+{
+	return rte_is_power_of_2(size) && size >= HANDOFF_SIZE_MIN && size <= HANDOFF_SIZE_MAX;
+}
+
+static void handoff_free(void *arg)
+{
+	struct handoff *h = arg;
+	struct rte_mbuf *m;
+
+	while (rte_ring_sc_dequeue(h->ring, (void **)&m) == 0)
+		rte_pktmbuf_free(m); // of a worker that had to be given up
+	rte_ring_free(h->ring);
+	rte_free(h);
+}
+
+static struct handoff *handoff_new(const struct worker *from, const struct worker *to)
+{
+	struct handoff *h = rte_zmalloc_socket("handoff", sizeof(*h), RTE_CACHE_LINE_SIZE, to->memory);
+	static unsigned serial;
+	char name[RTE_RING_NAMESIZE];
+
+	if (h == NULL)
+		return NULL;
+	snprintf(name, sizeof(name), "handoff-%u-%u-%u", from->id, to->id, serial++);
+	h->ring = rte_ring_create(name, to->ring_size, to->memory, RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+	h->size = to->ring_size;
+	h->from = (uint8_t)from->id;
+	h->to = (uint8_t)to->id;
+	if (h->ring)
+		return h;
+	rte_free(h);
+	return NULL;
+}
+
+// The list with one more, or without one.
+static int list_change(struct worker *w, struct handoff *more, const struct handoff *less)
+{
+	struct handoff_list *l, *old = w->in;
+	unsigned i, n = old ? old->n : 0;
+
+	l = rte_zmalloc("handoff_list", sizeof(*l) + (n + 1) * sizeof(l->h[0]), 0);
+	if (l == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (old->h[i] != less)
+			l->h[l->n++] = old->h[i];
+	if (more)
+		l->h[l->n++] = more;
+	rcu_publish(w->in, l);
+	rcu_defer(rte_free, old);
+	return 0;
+}
+
+static int add(struct worker *from, struct worker *to, struct handoff *before, struct error *err)
+{
+	struct handoff *h = handoff_new(from, to);
+
+	if (h)
+		h->before = before;
+	if (h && list_change(to, h, NULL) == 0) {
+		rcu_publish(from->out[to->id], h);
+		__atomic_store_n(&from->reopen, true, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	if (h)
+		handoff_free(h);
+	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a ring of %u packets from worker %u to worker %u",
+			 to->ring_size, from->id, to->id);
+}
+
+int handoff_connect(struct worker *from, struct worker *to, struct error *err)
+{
+	return from == to || from->out[to->id] ? 0 : add(from, to, NULL, err);
+}
+
+int handoff_resize(struct worker *to, struct error *err)
+{
+	struct worker *from;
+	int ret = 0;
+
+	for (from = worker_next(NULL); from && ret == 0; from = worker_next(from)) {
+		struct handoff *old = from->out[to->id];
+
+		if (old && old->before)
+			return error_set(err, EBUSY, "worker.ring_size", NULL, "the same a moment later", "is still being changed");
+		if (old && old->size != to->ring_size)
+			ret = add(from, to, old, err);
+	}
+	return ret;
+}
+
+static bool retire(struct worker *from, struct worker *to)
+{
+	struct handoff *h = from->out[to->id], *old = h ? h->before : NULL;
+
+	if (old == NULL)
+		return true;
+	if (!__atomic_load_n(&h->flowing, __ATOMIC_ACQUIRE) || list_change(to, NULL, old) < 0)
+		return false;
+	h->before = NULL; // the giver and the taker have both gone on
+	rcu_defer(handoff_free, old);
+	return true;
+}
+
+bool handoff_poll(void)
+{
+	struct worker *from, *to;
+	bool all = true;
+
+	for (from = worker_next(NULL); from; from = worker_next(from))
+		for (to = worker_next(NULL); to; to = worker_next(to))
+			all &= retire(from, to);
+	return all;
+}
+
+void handoff_disconnect(struct worker *w)
+{
+	struct worker *other;
+	unsigned i;
+
+	for (i = 0; w->in && i < w->in->n; i++) {
+		other = worker_get(w->in->h[i]->from);
+		if (other)
+			rcu_publish(other->out[w->id], NULL);
+		rcu_defer(handoff_free, w->in->h[i]);
+	}
+	rcu_defer(rte_free, w->in);
+	w->in = NULL;
+	for (i = 0; i < WORKER_MAX; i++) {
+		other = worker_get(i);
+		if (w->out[i] == NULL || other == NULL)
+			continue;
+		if (w->out[i]->before && list_change(other, NULL, w->out[i]->before) == 0)
+			rcu_defer(handoff_free, w->out[i]->before);
+		if (list_change(other, NULL, w->out[i]) == 0)
+			rcu_defer(handoff_free, w->out[i]);
+		w->out[i] = NULL;
+	}
+}
+
+// The first packet for a ring that replaces another: nothing will follow in that one.
+static void go_on(struct handoff *h)
+{
+	h->sent = h->before ? h->before->sent : 0;
+	h->refused = h->before ? h->before->refused : 0;
+	if (h->before)
+		__atomic_store_n(&h->before->closed, true, __ATOMIC_RELEASE);
+	h->opened = true;
+}
+
+static void sample(struct handoff *h)
+{
+	h->sample_at = h->sent + 1;
+	h->sample_tsc = rte_rdtsc();
+	__atomic_store_n(&h->sampling, true, __ATOMIC_RELEASE);
+}
+
+unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n)
+{
+	struct handoff *h = rcu_read(from->out[to]);
+	unsigned given, room;
+
+	if (unlikely(h == NULL))
+		return 0;
+	if (unlikely(!h->opened))
+		go_on(h);
+	if (!__atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE))
+		sample(h);
+	given = rte_ring_sp_enqueue_burst(h->ring, (void **)pkts, n, &room);
+	__atomic_store_n(&h->sent, h->sent + given, __ATOMIC_RELAXED);
+	h->refused += n - given;
+	h->high = RTE_MAX(h->high, h->size - room);
+	return given;
+}
+
+unsigned handoff_room(const struct worker *from, unsigned to)
+{
+	const struct handoff *h = rcu_read(from->out[to]);
+
+	return h ? rte_ring_free_count(h->ring) : 0;
+}
+
+static bool before_is_empty(struct handoff *h)
+{
+	struct handoff *b = h->before;
+
+	if (b && !(__atomic_load_n(&b->closed, __ATOMIC_ACQUIRE) && rte_ring_empty(b->ring)))
+		return false;
+	h->taken = b ? b->taken : 0; // handoff_done() follows
+	__atomic_store_n(&h->flowing, true, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void sampled(struct handoff *h)
+{
+	uint64_t cycles = rte_rdtsc() - h->sample_tsc;
+
+	h->waited[RTE_MIN(63 - __builtin_clzll(cycles | 1), HANDOFF_BUCKETS - 1)]++;
+	__atomic_store_n(&h->sampling, false, __ATOMIC_RELEASE);
+}
+
+unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n)
+{
+	if (unlikely(!h->flowing) && !before_is_empty(h))
+		return 0;
+	n = rte_ring_sc_dequeue_burst(h->ring, (void **)pkts, n, NULL);
+	h->taken += n;
+	if (n > 0 && __atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE) && h->taken >= h->sample_at)
+		sampled(h);
+	return n;
+}
+
+// Rings were replaced: also those that this worker gives nothing to just now.
+static void reopen(struct worker *w)
+{
+	struct handoff *h;
+	unsigned i;
+
+	__atomic_store_n(&w->reopen, false, __ATOMIC_SEQ_CST);
+	for (i = 0; i < WORKER_MAX; i++) {
+		h = rcu_read(w->out[i]);
+		if (h && !h->opened)
+			go_on(h);
+	}
+}
+
+void handoff_done(struct worker *w)
+{
+	const struct handoff_list *l = w->in_now;
+	unsigned i;
+
+	if (unlikely(__atomic_load_n(&w->reopen, __ATOMIC_RELAXED)))
+		reopen(w);
+	for (i = 0; l && i < l->n; i++)
+		if (l->h[i]->done != l->h[i]->taken)
+			__atomic_store_n(&l->h[i]->done, l->h[i]->taken, __ATOMIC_RELEASE);
+}

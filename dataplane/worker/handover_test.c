@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real threads, real rings: flows with numbered packets pass while modes, rings, queues and workers change. None is lost, none overtakes
+// another of its flow.
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_cycles.h>
+
+#include "base/rcu.h"
+#include "main/router_fixture.h"
+#include "worker/handoff.h"
+#include "worker/load.h"
+#include "worker/spread.h"
+#include "worker/worker.h"
+
+#define FLOWS 64u  // of each queue
+#define BURST 16   // packets in one poll
+#define AWAY 1024u // packets on their way at once, as a guest's rings limit them
+
+struct flow {
+	uint32_t next;   // number of the next packet in
+	uint32_t passed; // of the last one out
+};
+
+static unsigned cpus[2];
+static struct error err;
+static struct flow flows[2][FLOWS]; // by queue
+static uint64_t received, sent, overtaken, by_worker[WORKER_MAX];
+static bool flowing;
+
+static void numbered(struct rte_mbuf *m, unsigned queue)
+{
+	static __thread unsigned turn;
+	unsigned f = turn++ % FLOWS;
+	uint16_t *sport = rte_pktmbuf_mtod_offset(m, uint16_t *, 34);
+	uint32_t *number = rte_pktmbuf_mtod_offset(m, uint32_t *, 42);
+
+	*sport = (uint16_t)(queue << 8 | f);
+	*number = ++flows[queue][f].next;
+}
+
+static uint16_t rx_numbered(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint64_t away = __atomic_load_n(&received, __ATOMIC_RELAXED) - __atomic_load_n(&sent, __ATOMIC_RELAXED);
+	uint16_t i;
+
+	if (q->port->id != RED0 || away > AWAY || !__atomic_load_n(&flowing, __ATOMIC_RELAXED))
+		return 0;
+	n = RTE_MIN(n, BURST);
+	for (i = 0; i < n; i++) {
+		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+		numbered(pkts[i], q->index);
+	}
+	__atomic_fetch_add(&received, n, __ATOMIC_RELAXED);
+	return n;
+}
+
+static uint16_t tx_checked(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		uint16_t sport = *rte_pktmbuf_mtod_offset(pkts[i], uint16_t *, 34);
+		uint32_t number = *rte_pktmbuf_mtod_offset(pkts[i], uint32_t *, 42);
+		uint32_t *passed = &flows[(sport >> 8) & 1][sport & 0xff].passed;
+
+		if (number != __atomic_load_n(passed, __ATOMIC_ACQUIRE) + 1)
+			__atomic_fetch_add(&overtaken, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(passed, number, __ATOMIC_RELEASE);
+	}
+	__atomic_fetch_add(&by_worker[this_worker->id], n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sent, n, __ATOMIC_RELAXED);
+	rte_pktmbuf_free_bulk(pkts, n);
+	return n;
+}
+
+static int setup(void **state)
+{
+	unsigned i, n = 0;
+	cpu_set_t set;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpus[n++] = i;
+	if (n == 1)
+		cpus[1] = cpus[0];
+	router_rx = rx_numbered;
+	router_tx = tx_checked;
+	return router_setup(state);
+}
+
+static void set_mode(enum port_mode mode)
+{
+	struct port_config c = router_config(RED0);
+
+	c.mode = (uint8_t)mode;
+	router_set(RED0, &c);
+}
+
+static int reset(void **state)
+{
+	flowing = false;
+	set_mode(PORT_RUN_TO_COMPLETION);
+	worker_del_all();
+	rcu_poll();
+	memset(flows, 0, sizeof(flows));
+	memset(by_worker, 0, sizeof(by_worker));
+	received = sent = overtaken = 0;
+	return 0;
+}
+
+static struct worker *add_role(uint32_t id, enum worker_role role)
+{
+	struct worker_config cfg = {
+		.cpu = cpus[id % 2], .idle = IDLE_YIELD, .role = role, .target = WORKER_NONE, .ring_size = 2 * AWAY};
+	struct worker *w = worker_add(id, &cfg, &err);
+
+	if (w == NULL)
+		fail_msg("%s", err.message);
+	return w;
+}
+
+static struct worker *add(uint32_t id)
+{
+	return add_role(id, WORKER_FORWARDING);
+}
+
+static void wait_for(uint64_t more)
+{
+	uint64_t want = __atomic_load_n(&sent, __ATOMIC_RELAXED) + more;
+	unsigned i;
+
+	for (i = 0; i < 20000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) < want; i++) {
+		usleep(500);
+		worker_poll();
+		rcu_poll();
+	}
+	assert_true(sent >= want);
+}
+
+static void start(void)
+{
+	flowing = true;
+	wait_for(1000);
+}
+
+// Changes for which a worker was too late: this machine had something else to do for SPREAD_LATE_MS.
+static uint64_t gave_up(void)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < 2; i++)
+		if (port_get(RED0)->queues[i].view)
+			n += port_get(RED0)->queues[i].view->gave_up;
+	return n;
+}
+
+static void stop_and_check(void)
+{
+	unsigned i;
+
+	flowing = false;
+	for (i = 0; i < 5000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) != __atomic_load_n(&received, __ATOMIC_RELAXED); i++)
+		usleep(1000);
+	assert_int_equal(sent, received);
+	if (gave_up() == 0)
+		assert_int_equal(overtaken, 0);
+	else
+		print_message("a worker stood still for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS, overtaken);
+	for (i = 0; i < 100 && !spread_settled(); i++)
+		usleep(1000);
+	assert_true(spread_settled());
+}
+
+// Also on a machine that is too busy for the worker to go at once.
+static void del(uint32_t id)
+{
+	unsigned i;
+	int ret = worker_del(id, &err);
+
+	if (ret < 0 && ret != -ETIMEDOUT)
+		fail_msg("%s", err.message);
+	for (i = 0; i < 10000 && worker_get(id); i++) {
+		usleep(1000);
+		worker_poll();
+		rcu_poll();
+	}
+	assert_null(worker_get(id));
+}
+
+static void hybrid_uses_all(void **state)
+{
+	add(0);
+	add(1);
+	add(2);
+	set_mode(PORT_HYBRID);
+	start();
+	wait_for(20000);
+	stop_and_check();
+	assert_true(by_worker[0] > 0 && by_worker[1] > 0 && by_worker[2] > 0);
+}
+
+static void mode_switched(void **state)
+{
+	unsigned i;
+
+	add(0);
+	add(1);
+	add(2);
+	start();
+	for (i = 0; i < 100; i++) {
+		set_mode(i & 1 ? PORT_RUN_TO_COMPLETION : PORT_HYBRID);
+		wait_for(i % 7 * 200);
+	}
+	stop_and_check();
+}
+
+static void queue_moved(void **state)
+{
+	struct worker *w[3] = {add(0), add(1), add(2)};
+	unsigned i;
+
+	set_mode(PORT_HYBRID);
+	start();
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(worker_assign(&port_get(RED0)->queues[i & 1], w[(i / 2) % 3], &err), 0);
+		wait_for(i % 5 * 200);
+	}
+	stop_and_check();
+}
+
+static void workers_come_and_go(void **state)
+{
+	unsigned i;
+
+	add(0);
+	set_mode(PORT_HYBRID);
+	start();
+	for (i = 0; i < 100; i++) {
+		add(1 + i % 5);
+		wait_for(i % 3 * 200);
+		del(i % 2 ? 1 + i % 5 : 0);
+		if (i % 2 == 0) {
+			add(0);
+			del(1 + i % 5);
+		}
+	}
+	stop_and_check();
+}
+
+static void rings_resized(void **state)
+{
+	unsigned i;
+
+	add(0);
+	add(1);
+	set_mode(PORT_HYBRID);
+	start();
+	for (i = 0; i < 100; i++) {
+		while (worker_set_ring_size(worker_get(1), i & 1 ? 2 * AWAY : 4 * AWAY, &err) < 0) {
+			assert_int_equal(err.code, EBUSY); // the last one is still in use: this machine has much to do
+			wait_for(100);
+		}
+		wait_for(500);
+	}
+	stop_and_check();
+	assert_int_equal(worker_set_ring_size(worker_get(1), 1000, &err), -EINVAL);
+}
+
+static void isolated_receive(void **state)
+{
+	struct worker *rx, *fwd = add(0), *other = add(1);
+	unsigned i;
+
+	rx = add_role(2, WORKER_ISOLATED_RX);
+	assert_int_equal(worker_set_target(rx, 1, &err), 0);
+	assert_int_equal(worker_assign(&port_get(RED0)->queues[0], rx, &err), 0);
+	assert_int_equal(worker_assign(&port_get(RED0)->queues[1], rx, &err), 0);
+	start();
+	assert_int_equal(by_worker[2], 0);
+	assert_true(by_worker[1] > 0);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(worker_set_target(rx, i & 1, &err), 0);
+		wait_for(i % 5 * 100);
+	}
+	assert_int_equal(worker_set_target(rx, 2, &err), -ENOENT);
+	assert_int_equal(worker_set_target(fwd, 1, &err), -EINVAL);
+	del(other->id); // another one becomes its target
+	assert_int_equal(rx->target, 0);
+	wait_for(1000);
+	assert_int_equal(worker_del(0, &err), -EBUSY);
+	del(2);
+	wait_for(1000);
+	stop_and_check();
+	assert_int_equal(by_worker[2], 0);
+}
+
+static void seconds(unsigned n)
+{
+	for (n *= 100; n > 0; n--) {
+		usleep(11000);
+		worker_poll();
+		load_poll();
+		rcu_poll();
+	}
+}
+
+static void rebalanced(void **state)
+{
+	struct port *red = port_get(RED0);
+	struct load_plan plan;
+	struct worker *a = add(0);
+	unsigned i;
+
+	add(1); // queues stay where they are
+	start();
+	seconds(2);
+	assert_true(load_of_queue(&red->queues[0]) > 0 && load_of_queue(&red->queues[1]) > 0);
+	assert_int_equal(load_rebalance(false, false, &plan, &err), 0);
+	assert_int_equal(plan.n, 1);
+	assert_int_equal(plan.moves[0].port, RED0);
+	assert_true(plan.after < plan.before * 0.9);
+	free(plan.moves);
+	assert_int_equal(red->queues[0].rx_worker + red->queues[1].rx_worker, 0);
+	assert_int_equal(load_rebalance(false, true, &plan, &err), 0);
+	free(plan.moves);
+	assert_int_equal(red->queues[0].rx_worker + red->queues[1].rx_worker, 1);
+	wait_for(1000);
+	set_mode(PORT_HYBRID); // all flows on the first worker: entries move
+	wait_for(1000);
+	for (unsigned e = 0; e < SPREAD_ENTRIES; e++)
+		assert_int_equal(spread_move(red, e, (uint8_t)a->id, &err), 0);
+	assert_int_equal(spread_refresh(&err), 0);
+	for (i = 0, plan.n = 0; i < 10 && plan.n == 0; i++) {
+		seconds(1);
+		assert_int_equal(load_rebalance(false, true, &plan, &err), 0);
+		free(plan.moves);
+	}
+	assert_true(plan.n >= 1);
+	stop_and_check();
+	add(2); // for a new worker everything is dealt anew
+	assert_false(red->moved);
+}
+
+static void spread_when_busy(void **state)
+{
+	unsigned i;
+
+	add(0);
+	add(1);
+	set_mode(PORT_AUTO);
+	assert_null(port_get(RED0)->spread);
+	start();
+	for (i = 0; i < 10 && !port_get(RED0)->busy; i++)
+		seconds(1);
+	wait_for(5000);
+	assert_true(port_get(RED0)->busy && by_worker[1] > 0);
+	stop_and_check();
+	for (i = 0; i < 10 && port_get(RED0)->busy; i++)
+		seconds(1);
+	assert_null(port_get(RED0)->spread);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, reset, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(hybrid_uses_all), T(mode_switched),    T(queue_moved), T(workers_come_and_go),
+		T(rings_resized),   T(isolated_receive), T(rebalanced),  T(spread_when_busy),
+	};
+
+	return cmocka_run_group_tests(tests, setup, router_teardown);
+}

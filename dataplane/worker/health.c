@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/health.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "base/numa.h"
+#include "base/rcu.h"
+#include "worker/orders.h"
+#include "worker/worker.h"
+
+static int read_file(const char *root, const char *path, char *text, size_t size)
+{
+	char full[256];
+	size_t n;
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	f = fopen(full, "re");
+	if (f == NULL)
+		return -errno;
+	n = fread(text, 1, size - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	return n > 0 ? 0 : -EIO;
+}
+
+static const char *after(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? at + strlen(key) : "";
+}
+
+// The 39th field; the second one may hold blanks and brackets.
+static uint32_t last_cpu_of(const char *stat)
+{
+	const char *at = strrchr(stat, ')');
+	unsigned field;
+
+	for (field = 2; at && field < 39; field++)
+		at = strchr(at + 1, ' ');
+	return at ? (uint32_t)strtoul(at, NULL, 10) : 0;
+}
+
+int health_read(struct worker_health *h, const char *root, int tid)
+{
+	char path[64], status[4096], stat[1024], sched[128] = "";
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	ret = read_file(root, path, status, sizeof(status));
+	if (ret < 0)
+		return ret;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	ret = read_file(root, path, stat, sizeof(stat));
+	if (ret < 0)
+		return ret;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	if (read_file(root, path, sched, sizeof(sched)) == 0) // not in every kernel
+		sscanf(sched, "%*u %lu", &h->waited_ns);
+	if (sscanf(after(status, "Cpus_allowed_list:"), "%127s", h->affinity) != 1)
+		h->affinity[0] = '\0';
+	h->voluntary = strtoull(after(status, "\nvoluntary_ctxt_switches:"), NULL, 10);
+	h->involuntary = strtoull(after(status, "nonvoluntary_ctxt_switches:"), NULL, 10);
+	h->last_cpu = last_cpu_of(stat);
+	h->numa = numa_of_cpu(root, h->last_cpu);
+	return 0;
+}
+
+uint64_t health_behind(const struct worker *w)
+{
+	uint64_t behind = rcu_behind(w->id);
+
+	if (w->health->moving_at == 0 || __atomic_load_n(&w->loops, __ATOMIC_RELAXED) != w->health->loops)
+		return behind;
+	return RTE_MAX(behind, rte_rdtsc() - w->health->moving_at);
+}
+
+static void look_at(struct worker *w)
+{
+	health_read(w->health, "", w->tid);
+	worker_measure(w);
+}
+
+static void see_whether_it_moves(struct worker *w)
+{
+	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
+
+	if (w->health->moving_at == 0 || loops != w->health->loops)
+		w->health->moving_at = rte_rdtsc();
+	w->health->loops = loops;
+}
+
+void worker_health_poll(void)
+{
+	static uint64_t looked;
+	uint64_t now = rte_rdtsc();
+	bool second = now - looked >= rte_get_tsc_hz();
+	struct worker *w;
+
+	for (w = worker_next(NULL); w; w = worker_next(w)) {
+		see_whether_it_moves(w);
+		if (second || w->health->affinity[0] == '\0') // at once when it is new
+			look_at(w);
+	}
+	if (second)
+		looked = now;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sleeping doubles: from 1 us to the worker's bound, which is how long packets and the master's messages wait at most (and the
+// kernel's wake-up). A nap of more than OFFLINE_NS is none that the master waits for: the worker says that it reads nothing.
+#include "worker/idle.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_pause.h>
+
+#include "base/rcu.h"
+#include "base/system_calls.h"
+#include "worker/recorder.h"
+#include "worker/worker.h"
+
+#define SLEEP_AFTER_US 20 // of empty polls
+#define NAP_MIN_NS 1000
+#define OFFLINE_NS 1000000
+
+void idle_enter(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1); // the default of 50 us would be the shortest nap
+}
+
+static void nap(struct worker *w, uint32_t ns)
+{
+	const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+	if (ns >= OFFLINE_NS)
+		rcu_reader_rest(w->id);
+	system_calls++;
+	nanosleep(&t, NULL);
+	if (ns >= OFFLINE_NS)
+		rcu_reader_resume(w->id);
+}
+
+static void sleep_longer(struct worker *w)
+{
+	uint32_t max_ns = __atomic_load_n(&w->idle_state.sleep_max_us, __ATOMIC_RELAXED) * 1000;
+	uint32_t ns = RTE_MAX(w->idle_state.nap_ns, (uint32_t)NAP_MIN_NS);
+
+	ns = RTE_MIN(ns, max_ns);
+	nap(w, ns);
+	w->idle_state.nap_ns = RTE_MIN(ns, UINT32_MAX / 2) * 2;
+}
+
+static bool empty_for_long(struct idle *idle)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (idle->empty_since == 0) {
+		idle->empty_since = now;
+		idle->nap_ns = 0;
+	}
+	return now - idle->empty_since >= rte_get_tsc_hz() / 1000000 * SLEEP_AFTER_US;
+}
+
+static void yield(struct worker *w)
+{
+	system_calls++;
+	sched_yield();
+}
+
+// The CPU is given away: not taken.
+static void give_away(struct worker *w, void (*how)(struct worker *w))
+{
+	uint64_t start = rte_rdtsc();
+
+	recorder_leave(w->recorder);
+	how(w);
+	recorder_return(w->recorder);
+	recorder_spent(w->recorder, STAGE_IDLE, rte_rdtsc() - start);
+}
+
+void worker_idle(struct worker *w)
+{
+	switch (__atomic_load_n(&w->idle, __ATOMIC_RELAXED)) {
+	case IDLE_SPIN:
+		break;
+	case IDLE_PAUSE:
+		rte_pause();
+		break;
+	case IDLE_YIELD:
+		give_away(w, yield);
+		break;
+	case IDLE_SLEEP:
+		if (empty_for_long(&w->idle_state))
+			give_away(w, sleep_longer);
+		else
+			rte_pause();
+		break;
+	}
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker does after polls that brought nothing. Private to worker/.
+#pragma once
+
+#include <stdint.h>
+
+#define SLEEP_MAX_US 50 // unless somebody sets another
+#define SLEEP_MAX_US_LIMIT 100000
+
+struct worker;
+
+struct idle {
+	// Worker: rw.
+	uint64_t empty_since; // TSC of the first empty poll, 0 = the last one brought packets
+	uint32_t nap_ns;      // how long it will sleep next
+	// Master: wo, worker: ro.
+	uint32_t sleep_max_us;
+};
+
+void idle_enter(void);              // on the worker's own thread
+void worker_idle(struct worker *w); // after an empty poll

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "base/log.h"
+#include "base/rcu.h"
+#include "port/registry.h"
+#include "worker/balance.h"
+#include "worker/spread.h"
+#include "worker/worker.h"
+
+#define POLL_COST 0.25  // of what a packet costs: what its poller does when another worker finishes it
+#define BUSY 0.80       // share of a poller's time from which on a port in mode auto is spread
+#define QUIET 0.50      // of the pollers' time that all of its workers together need: it is no more
+#define QUIET_SECONDS 3 // for so long
+#define NEW_SHARE 0.5   // of the last second in what is remembered
+
+uint32_t rebalance_seconds;
+
+static struct { // of each queue
+	uint64_t packets;
+	double rate;
+} queues[PORT_MAX][PORT_MAX_QUEUES];
+
+static struct {
+	uint64_t busy, idle;
+	double share;
+} workers[WORKER_MAX];
+
+static double seconds; // of the last interval
+
+static void follow(double *value, double sample)
+{
+	*value += (sample - *value) * NEW_SHARE;
+}
+
+static void sample_queue(struct port_queue *q)
+{
+	uint64_t now = __atomic_load_n(&q->rx_packets, __ATOMIC_RELAXED), *last = &queues[q->port->id][q->index].packets;
+	struct spread_view *v = q->view;
+	unsigned i;
+
+	follow(&queues[q->port->id][q->index].rate, now >= *last ? (double)(now - *last) / seconds : 0);
+	*last = now;
+	for (i = 0; v && i < SPREAD_ENTRIES; i++) {
+		follow(&v->rate[i], (double)(v->load[i] - v->seen[i]) / seconds);
+		v->seen[i] = v->load[i];
+	}
+}
+
+static void sample_worker(const struct worker *w)
+{
+	uint64_t busy = w->busy_cycles, idle = w->idle_cycles, all = busy + idle - workers[w->id].busy - workers[w->id].idle;
+
+	if (busy >= workers[w->id].busy && idle >= workers[w->id].idle && all > 0)
+		follow(&workers[w->id].share, (double)(busy - workers[w->id].busy) / (double)all);
+	else
+		workers[w->id].share = 0; // another one with this id
+	workers[w->id].busy = busy;
+	workers[w->id].idle = idle;
+}
+
+double load_of_queue(const struct port_queue *q)
+{
+	return queues[q->port->id][q->index].rate;
+}
+
+double load_of_worker(const struct worker *w)
+{
+	return workers[w->id].share;
+}
+
+// --- Ports in mode auto. ---
+
+static double most_busy_poller(const struct port *p)
+{
+	double most = 0;
+	unsigned i;
+
+	for (i = 0; i < p->n_queues; i++)
+		if (p->queues[i].rx_worker != WORKER_NONE && workers[p->queues[i].rx_worker].share > most)
+			most = workers[p->queues[i].rx_worker].share;
+	return most;
+}
+
+static double work_of_all(void)
+{
+	struct worker *w;
+	double sum = 0;
+
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (w->role == WORKER_FORWARDING)
+			sum += workers[w->id].share;
+	return sum;
+}
+
+static unsigned pollers(const struct port *p)
+{
+	uint64_t seen = 0;
+	unsigned i;
+
+	for (i = 0; i < p->n_queues; i++)
+		if (p->queues[i].rx_worker != WORKER_NONE)
+			seen |= 1ull << p->queues[i].rx_worker;
+	return (unsigned)__builtin_popcountll(seen);
+}
+
+static bool auto_port(struct port *p)
+{
+	if (!p->busy && most_busy_poller(p) > BUSY) {
+		p->busy = true;
+		p->quiet_seconds = 0;
+		return true;
+	}
+	p->quiet_seconds = p->busy && work_of_all() < QUIET * pollers(p) ? p->quiet_seconds + 1 : 0;
+	if (p->quiet_seconds < QUIET_SECONDS)
+		return false;
+	p->busy = false;
+	p->quiet_seconds = 0;
+	return true;
+}
+
+static void auto_ports(void)
+{
+	bool changed = false;
+	struct port *p;
+
+	for (p = port_next(NULL); p; p = port_next(p)) {
+		if (p->cfg.mode != PORT_AUTO || !auto_port(p))
+			continue;
+		LOG(INFO, "port %s is %s now", p->cfg.name, p->busy ? "spread over workers" : "finished where it is polled");
+		changed = true;
+	}
+	if (changed)
+		spread_refresh(NULL);
+}
+
+// --- Rebalancing. ---
+
+struct what { // an item of balance(): a queue, or an entry of a port's table
+	struct port *port;
+	struct port_queue *queue;
+	unsigned entry;
+	uint32_t was;
+};
+
+struct work {
+	struct balance_worker workers[64];
+	struct balance_item *items;
+	struct what *what;
+	unsigned n;
+};
+
+static void add_item(struct work *k, struct port *p, struct port_queue *q, unsigned entry, uint32_t worker, double load)
+{
+	k->what[k->n] = (struct what){p, q, entry, worker};
+	k->items[k->n++] = (struct balance_item){worker, load};
+}
+
+static void add_queue(struct work *k, struct port_queue *q)
+{
+	struct worker *w = worker_get(q->rx_worker);
+	double rate = load_of_queue(q);
+
+	if (w == NULL)
+		return;
+	if (w->role == WORKER_FORWARDING && q->port->spread == NULL && q->port->cfg.polled_by[q->index])
+		k->workers[w->id].load += rate; // it shall be there
+	else if (w->role == WORKER_FORWARDING && q->port->spread == NULL)
+		add_item(k, q->port, q, 0, w->id, rate);
+	else if (w->role == WORKER_FORWARDING)
+		k->workers[w->id].load += rate * POLL_COST;
+	else if (q->port->spread == NULL && w->target < WORKER_MAX && q->port->role != PORT_HOST)
+		k->workers[w->target].load += rate;
+}
+
+static void add_entries(struct work *k, struct port *p)
+{
+	unsigned i, e;
+
+	for (e = 0; e < SPREAD_ENTRIES; e++) {
+		double rate = 0;
+
+		for (i = 0; i < p->n_queues; i++)
+			rate += p->queues[i].view ? p->queues[i].view->rate[e] : 0;
+		if (p->spread->to[e] < WORKER_MAX)
+			add_item(k, p, NULL, e, p->spread->to[e], rate);
+	}
+}
+
+static int gather(struct work *k)
+{
+	struct worker *w;
+	struct port *p;
+	unsigned i, n = 0;
+
+	for (p = port_next(NULL); p; p = port_next(p))
+		n += p->n_queues + (p->spread ? SPREAD_ENTRIES : 0);
+	memset(k, 0, sizeof(*k));
+	k->items = calloc(n + 1, sizeof(*k->items));
+	k->what = calloc(n + 1, sizeof(*k->what));
+	if (k->items == NULL || k->what == NULL)
+		return -ENOMEM;
+	for (w = worker_next(NULL); w; w = worker_next(w)) {
+		k->workers[w->id].eligible = w->role == WORKER_FORWARDING && !w->leaving;
+		k->workers[w->id].numa = w->numa;
+	}
+	for (p = port_next(NULL); p; p = port_next(p)) {
+		for (i = 0; i < p->n_queues; i++)
+			add_queue(k, &p->queues[i]);
+		if (p->spread)
+			add_entries(k, p);
+	}
+	return 0;
+}
+
+// Entries of one port from one worker to another are one line.
+static void add_move(struct load_plan *plan, const struct what *what, const struct balance_item *item)
+{
+	struct load_move *m;
+	unsigned i;
+
+	for (i = 0; i < plan->n; i++) {
+		m = &plan->moves[i];
+		if (what->queue == NULL && m->queue == NULL && m->port == what->port->id && m->from == what->was &&
+		    m->to == item->worker)
+			break;
+	}
+	m = &plan->moves[i];
+	if (i == plan->n)
+		plan->moves[plan->n++] = (struct load_move){what->queue, what->port->id, 0, what->was, item->worker, 0};
+	m->entries += what->queue == NULL;
+	m->packets += item->load;
+}
+
+static int apply_moves(const struct work *k, struct error *err)
+{
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < k->n && ret == 0; i++) {
+		if (k->items[i].worker == k->what[i].was)
+			continue;
+		if (k->what[i].queue)
+			ret = worker_assign(k->what[i].queue, worker_get(k->items[i].worker), err);
+		else
+			ret = spread_move(k->what[i].port, k->what[i].entry, (uint8_t)k->items[i].worker, err);
+	}
+	return ret < 0 ? ret : spread_refresh(err);
+}
+
+static int make_plan(struct work *k, bool cross_numa, struct load_plan *plan)
+{
+	unsigned i, eligible = 0, moved = balance(k->workers, k->items, k->n, cross_numa, &plan->before, &plan->after);
+
+	for (i = 0; i < WORKER_MAX; i++) {
+		eligible += k->workers[i].eligible;
+		plan->mean += k->workers[i].eligible ? k->workers[i].load : 0;
+	}
+	plan->mean /= RTE_MAX(eligible, 1u);
+	plan->moves = calloc(moved + 1, sizeof(*plan->moves));
+	if (plan->moves == NULL)
+		return -ENOMEM;
+	for (i = 0; i < k->n; i++)
+		if (k->items[i].worker != k->what[i].was)
+			add_move(plan, &k->what[i], &k->items[i]);
+	return 0;
+}
+
+int load_rebalance(bool cross_numa, bool apply, struct load_plan *plan, struct error *err)
+{
+	struct work k;
+	int ret = gather(&k);
+
+	*plan = (struct load_plan){0};
+	if (ret == 0)
+		ret = make_plan(&k, cross_numa, plan);
+	if (ret < 0)
+		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to compare loads");
+	else if (apply && plan->n > 0)
+		ret = apply_moves(&k, err);
+	free(k.items);
+	free(k.what);
+	return ret;
+}
+
+static void rebalance_unasked(void)
+{
+	static uint32_t waited;
+	struct load_plan plan;
+	struct error err;
+
+	if (rebalance_seconds == 0 || ++waited < rebalance_seconds)
+		return;
+	waited = 0;
+	if (load_rebalance(false, true, &plan, &err) < 0)
+		LOG(WARNING, "rebalancing: %s", err.message);
+	else if (plan.n > 0)
+		LOG(INFO, "rebalanced: the most loaded worker had %.0f packets/s and has %.0f", plan.before, plan.after);
+	free(plan.moves);
+}
+
+void load_poll(void)
+{
+	static uint64_t last;
+	uint64_t now = rte_rdtsc();
+	struct worker *w;
+	struct port *p;
+	unsigned i;
+
+	if (now - last < rte_get_tsc_hz())
+		return;
+	seconds = last ? (double)(now - last) / (double)rte_get_tsc_hz() : 1;
+	last = now;
+	for (p = port_next(NULL); p; p = port_next(p))
+		for (i = 0; i < p->n_queues; i++)
+			sample_queue(&p->queues[i]);
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		sample_worker(w);
+	auto_ports();
+	rebalance_unasked();
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What queues, entries of tables and workers have to do, measured each second; and what follows from it: ports in mode auto change over,
+// queues and entries go to workers that have less to do. Master thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct port_queue;
+struct worker;
+
+struct load_move {
+	struct port_queue *queue; // NULL: entries of a port's table
+	uint16_t port;
+	unsigned entries;
+	uint32_t from, to; // workers
+	double packets;    // per second
+};
+
+struct load_plan {
+	double before, after; // packets/s of the most loaded worker
+	double mean;
+	unsigned n;
+	struct load_move *moves; // free()
+};
+
+extern uint32_t rebalance_seconds; // 0: only when asked to
+
+void load_poll(void); // called from the master's loop
+
+double load_of_queue(const struct port_queue *q); // packets/s
+double load_of_worker(const struct worker *w);    // share of its time that it had packets, 0 to 1
+
+// What would be moved, and moves it with apply. -ENOMEM with err.
+int load_rebalance(bool cross_numa, bool apply, struct load_plan *plan, struct error *err);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The master's side: what ports and workers want becomes tables, rings and views.
+#include "worker/spread.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "base/numa.h"
+#include "base/rcu.h"
+#include "port/registry.h"
+#include "worker/handoff.h"
+#include "worker/worker.h"
+
+uint32_t spread_epoch = 1;
+
+// Entries that each worker should have: shares rounded down, what is left to those with the largest remainders.
+static void shares(unsigned n, const uint32_t weights[64], unsigned want[64])
+{
+	uint64_t sum = 0, rest[64] = {0};
+	unsigned i, best, given = 0;
+
+	for (i = 0; i < 64; i++)
+		sum += weights[i];
+	for (i = 0; i < 64; i++) {
+		want[i] = sum ? (unsigned)((uint64_t)n * weights[i] / sum) : 0;
+		rest[i] = sum ? (uint64_t)n * weights[i] % sum : 0;
+		given += want[i];
+	}
+	for (; sum && given < n; given++) {
+		for (best = i = 0; i < 64; i++)
+			if (rest[i] > rest[best])
+				best = i;
+		want[best]++;
+		rest[best] = 0;
+	}
+}
+
+void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64])
+{
+	unsigned want[64], have[64] = {0}, i, next = 0;
+
+	shares(n, weights, want);
+	for (i = 0; i < n; i++) { // those that may stay
+		if (to[i] < 64 && have[to[i]] < want[to[i]])
+			have[to[i]]++;
+		else
+			to[i] = SPREAD_LOCAL;
+	}
+	for (i = 0; i < n; i++) { // the others in turn to those that lack some
+		unsigned tries;
+
+		if (to[i] != SPREAD_LOCAL)
+			continue;
+		for (tries = 0; tries < 64 && have[next % 64] >= want[next % 64]; tries++)
+			next++;
+		if (tries == 64)
+			return; // no weights
+		to[i] = (uint8_t)(next % 64);
+		have[next++ % 64]++;
+	}
+}
+
+void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64])
+{
+	unsigned i, next = 0, tries;
+
+	for (i = 0; i < n; i++) {
+		if (to[i] < 64 && weights[to[i]])
+			continue;
+		for (tries = 0; tries < 64 && weights[next % 64] == 0; tries++)
+			next++;
+		to[i] = tries < 64 ? (uint8_t)(next++ % 64) : SPREAD_LOCAL;
+	}
+}
+
+static void weights_of(const struct port *port, uint32_t weights[64])
+{
+	bool any = false;
+	struct worker *w;
+
+	memset(weights, 0, 64 * sizeof(weights[0]));
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (w->role == WORKER_FORWARDING && !w->leaving) {
+			weights[w->id] = port->cfg.weights[w->id];
+			any |= weights[w->id] > 0;
+		}
+	for (w = worker_next(NULL); w && !any; w = worker_next(w)) // none is named, or none of those that are named is there
+		weights[w->id] = w->role == WORKER_FORWARDING && !w->leaving;
+}
+
+// Entries that were moved by their load stay where they are while the same workers are there.
+static void deal(struct port *port, struct spread *s)
+{
+	uint32_t weights[64];
+	uint64_t weighed = 0;
+	unsigned i;
+
+	weights_of(port, weights);
+	for (i = 0; i < 64; i++)
+		weighed |= weights[i] ? 1ull << i : 0;
+	port->moved = port->moved && (weighed & ~port->weighed) == 0;
+	port->weighed = weighed;
+	if (port->moved)
+		spread_deal_lost(s->to, SPREAD_ENTRIES, weights);
+	else
+		spread_deal(s->to, SPREAD_ENTRIES, weights);
+}
+
+int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err)
+{
+	struct spread *s = rte_malloc("spread", sizeof(*s), 0), *old = port->spread;
+
+	if (s == NULL || old == NULL) {
+		rte_free(s);
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move entries of port %s", port->cfg.name);
+	}
+	*s = *old;
+	s->to[entry] = to;
+	port->moved = true;
+	rcu_publish(port->spread, s);
+	rcu_defer(rte_free, old);
+	return 0;
+}
+
+static int make_table(struct port *port, struct error *err)
+{
+	struct spread *old = port->spread, *s = NULL;
+
+	if (port->cfg.mode == PORT_HYBRID || (port->cfg.mode == PORT_AUTO && port->busy)) {
+		s = rte_malloc("spread", sizeof(*s), 0);
+		if (s == NULL)
+			return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to spread port %s", port->cfg.name);
+		if (old)
+			*s = *old;
+		else
+			memset(s->to, SPREAD_LOCAL, sizeof(s->to));
+		deal(port, s);
+	}
+	rcu_publish(port->spread, s);
+	rcu_defer(rte_free, old);
+	return 0;
+}
+
+static int make_view(struct port_queue *q, struct error *err)
+{
+	struct spread_view *v = rte_zmalloc_socket("spread_view", sizeof(*v), RTE_CACHE_LINE_SIZE, numa_memory(q->port->numa));
+
+	if (v == NULL)
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to spread port %s", q->port->cfg.name);
+	memset(v->to, SPREAD_LOCAL, sizeof(v->to));
+	v->all_to = v->home = v->host = SPREAD_LOCAL;
+	rcu_publish(q->view, v);
+	return 0;
+}
+
+static int connect_queue(struct port_queue *q, struct error *err)
+{
+	struct worker *from = worker_get(q->rx_worker), *to;
+	int ret = 0;
+
+	if (from == NULL)
+		return 0;
+	if (from->role != WORKER_FORWARDING) {
+		to = worker_get(from->target);
+		ret = to ? handoff_connect(from, to, err) : 0;
+	}
+	for (to = worker_next(NULL); to && ret == 0 && q->port->spread; to = worker_next(to))
+		if (to->role == WORKER_FORWARDING && !to->leaving)
+			ret = handoff_connect(from, to, err);
+	if (ret == 0 && q->view == NULL &&
+	    (q->port->spread || from->role != WORKER_FORWARDING || q->port->host_worker != SPREAD_LOCAL))
+		ret = make_view(q, err);
+	return ret;
+}
+
+int spread_refresh(struct error *err)
+{
+	struct port *p;
+	unsigned i;
+	int ret = 0;
+
+	for (p = port_next(NULL); p && ret == 0; p = port_next(p)) {
+		ret = make_table(p, err);
+		for (i = 0; i < p->n_queues && ret == 0; i++)
+			ret = connect_queue(&p->queues[i], err);
+	}
+	__atomic_store_n(&spread_epoch, spread_epoch + 1 ? spread_epoch + 1 : 1, __ATOMIC_RELEASE);
+	return ret;
+}
+
+bool spread_settled(void)
+{
+	struct port *p;
+	unsigned i;
+
+	for (p = port_next(NULL); p; p = port_next(p)) {
+		for (i = 0; i < p->n_queues; i++) {
+			const struct port_queue *q = &p->queues[i];
+
+			if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) != q->rx_worker)
+				return false;
+			if (q->view && q->rx_worker != WORKER_NONE &&
+			    (__atomic_load_n(&q->view->epoch, __ATOMIC_ACQUIRE) != spread_epoch ||
+			     __atomic_load_n(&q->view->n_waits, __ATOMIC_ACQUIRE) > 0))
+				return false;
+		}
+	}
+	return true;
+}
+
+void spread_port_gone(struct port *port)
+{
+	unsigned i;
+
+	for (i = 0; i < port->n_queues; i++)
+		rte_free(port->queues[i].view);
+	rte_free(port->spread);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"html/template"
+
+	ways "github.com/corelane/corelane/internal/bench/workers"
+)
+
+// WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of modes and rings.
+func WriteWorkers(w io.Writer, r *ways.Result) error {
+	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
+		Facts:  []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"), r.Manifest.Kernel},
+		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator through the router to its sink."}
+	if !r.Complete {
+		v.Incomplete = "What is there was measured."
+	}
+	for _, t := range r.Tables() {
+		s := section{ID: t.ID, Title: t.Title, Text: t.Text}
+		whole := workersTable(t)
+		switch t.ID {
+		case "modes":
+			s.Figures = []figure{modesFigure(r.Modes, whole)}
+		case "rings":
+			s.Figures = []figure{ringsLatency(r.Rings, whole), ringsBurst(r.Rings, whole)}
+		default:
+			s.Table = &whole
+		}
+		v.Sections = append(v.Sections, s)
+	}
+	if len(r.Notes) > 0 {
+		s := section{ID: "notes", Title: "What a reader should know"}
+		for _, n := range r.Notes {
+			s.Bullets = append(s.Bullets, bullet{Text: n})
+		}
+		v.Sections = append(v.Sections, s)
+	}
+	return page.Execute(w, v)
+}
+
+func workersTable(t ways.Table) table {
+	out := table{}
+	for i, h := range t.Heads {
+		out.Heads = append(out.Heads, head{h, i > 0})
+	}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, tableRow{Cells: row})
+	}
+	return out
+}
+
+// bars: a row for each value.
+type barRow struct {
+	name, class string
+	spread      ways.Spread
+}
+
+func bars(id, title, unit string, rows []barRow, t table) figure {
+	largest := 0.0
+	for _, r := range rows {
+		largest = math.Max(largest, r.spread.High)
+	}
+	c, s := &canvas{}, linear(largest)
+	bottom := float64(len(rows))*rowHeight + 2
+	c.axis(s, 0, bottom, unit, tick)
+	var told []string
+	for i, r := range rows {
+		y := float64(i) * rowHeight
+		text := fmt.Sprintf("%s: %s %s, %s", r.name, number(r.spread.Median), unit, span(r.spread.Low, r.spread.High, number))
+		told = append(told, text)
+		c.label("name", "start", 0, y+labelHeight-5, r.name)
+		c.label("value", "end", 100, y+labelHeight-5, number(r.spread.Median))
+		c.rect("bar "+r.class, 0, y+labelHeight, s.at(r.spread.Median), barHeight, text)
+	}
+	return figure{Title: title, Plot: c.svg(id, bottom+axisHeight, title, strings.Join(told, ". ")), Table: t}
+}
+
+func modesFigure(list []ways.Mode, t table) figure {
+	var rows []barRow
+	for i, m := range list {
+		class := "r1"
+		if m.Name == ways.Complete {
+			class = "r0"
+		}
+		rows = append(rows, barRow{t.Rows[i].Cells[0], class, ways.Of(m.Samples, func(s ways.Sample) float64 { return s.P99 })})
+	}
+	return bars("modes-p99", "p99 at saturation", "us", rows, t)
+}
+
+func ringsLatency(list []ways.Ring, t table) figure {
+	var rows []barRow
+	for _, r := range list {
+		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", ways.Of(r.Samples, func(s ways.Sample) float64 { return s.P99 })})
+	}
+	return bars("rings-p99", "p99 at saturation over the size of the ring", "us", rows, t)
+}
+
+func ringsBurst(list []ways.Ring, t table) figure {
+	var rows []barRow
+	for _, r := range list {
+		burst := float64(r.Burst)
+		rows = append(rows, barRow{plural(r.Size, "packet"), "r2", ways.Spread{Median: burst, Low: burst, High: burst}})
+	}
+	f := bars("rings-burst", "Longest burst without loss while the worker is late", "frames", rows, t)
+	f.Folded = true
+	return f
+}

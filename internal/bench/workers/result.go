@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workers is what the benchmark of the ways to run on cores says: its result, and tables of it.
+package workers
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench/result"
+)
+
+// Result of a run. What was not measured is empty.
+type Result struct {
+	Complete bool            `json:"complete"`
+	Started  time.Time       `json:"started"`
+	Command  string          `json:"command"`
+	Manifest result.Manifest `json:"manifest"`
+	Notes    []string        `json:"notes,omitempty"`
+	Modes    []Mode          `json:"modes,omitempty"`
+	Rings    []Ring          `json:"rings,omitempty"`
+	Wanted   int             `json:"wanted_burst,omitempty"` // frames that come while a worker is late, at the rate of saturation
+	Isolated []Bursts        `json:"isolated,omitempty"`
+	Changes  []Change        `json:"changes,omitempty"`
+	Scaling  []Scale         `json:"scaling,omitempty"`
+}
+
+// Sample of one repetition. Rates are frames per second, times microseconds.
+type Sample struct {
+	Rate     float64 `json:"rate"` // received at saturation
+	P50      float64 `json:"p50_us"`
+	P99      float64 `json:"p99_us"`
+	Half     float64 `json:"half_rate,omitempty"` // half of Rate
+	HalfP50  float64 `json:"half_p50_us,omitempty"`
+	HalfP99  float64 `json:"half_p99_us,omitempty"`
+	HalfLost uint64  `json:"half_lost,omitempty"`
+	Turn     float64 `json:"turn_us,omitempty"` // mean time that the worker that polls had the generator's CPU
+	Queued   uint32  `json:"queued,omitempty"`  // most packets that were in the ring between the workers
+}
+
+// Mode is a way to run, with its repetitions.
+type Mode struct {
+	Name    string   `json:"name"`
+	Ring    int      `json:"ring,omitempty"`
+	Samples []Sample `json:"samples"`
+}
+
+// Complete is the name of the mode in which the worker that polls finishes the packets.
+const Complete = "run-to-completion"
+
+// Modes in the order in which they take turns. A ring of 2,048 is what routers have been set to for throughput.
+var Modes = []Mode{{Name: Complete}, {Name: "hybrid", Ring: 1024}, {Name: "hybrid", Ring: 2048}}
+
+// DeviceRing is the ring that bursts overflow.
+const DeviceRing = 512
+
+// Late is how much longer each loop of a worker takes that is late.
+const Late = 200 * time.Microsecond
+
+// Title of a mode with its ring.
+func (m *Mode) Title() string {
+	if m.Ring > 0 {
+		return fmt.Sprintf("%s, ring of %d", m.Name, m.Ring)
+	}
+	return m.Name
+}
+
+// Ring is a size of the ring between two workers.
+type Ring struct {
+	Size    int      `json:"size"`
+	Samples []Sample `json:"samples"`
+	Burst   int      `json:"burst"` // the longest that passed without loss while the worker was late
+}
+
+// Bursts of one length through a device's ring.
+type Bursts struct {
+	Frames   int      `json:"frames"`
+	Isolated bool     `json:"isolated"`
+	Sent     uint64   `json:"sent"`
+	Lost     uint64   `json:"lost"`
+	Why      []string `json:"why,omitempty"` // by repetition
+}
+
+// Change of one kind, made many times under traffic.
+type Change struct {
+	Name       string    `json:"name"`
+	Done       int       `json:"done"`
+	Sent       uint64    `json:"sent"`
+	Lost       uint64    `json:"lost"`
+	Reordered  uint64    `json:"reordered"`
+	Duplicated uint64    `json:"duplicated"`
+	GaveUp     uint64    `json:"order_given_up"`    // waits for a worker that was more than 100 ms late
+	Late       uint64    `json:"generator_late"`    // frames that the generator could not send in time
+	Took       []float64 `json:"took_ms"`           // each change
+	Why        string    `json:"why,omitempty"`     // of a loss, by the router's counters
+	Rate       float64   `json:"frames_per_second"` // offered
+	Saturated  float64   `json:"saturated_rate"`    // of the same arrangement
+}
+
+// Scale is a number of workers.
+type Scale struct {
+	Kind     string    `json:"kind"` // shared, apart (beside a process that shares nothing), control (with a counter that all write)
+	Stateful bool      `json:"stateful"`
+	Workers  int       `json:"workers"`
+	Cycles   []float64 `json:"cycles"` // per packet, each window
+}
+
+// Spread of some figures.
+type Spread struct{ Median, Low, High float64 }
+
+// Of the values that pick takes from each of a list.
+func Of[T any](list []T, pick func(T) float64) Spread {
+	values := make([]float64, len(list))
+	for i, v := range list {
+		values[i] = pick(v)
+	}
+	if len(values) == 0 {
+		return Spread{}
+	}
+	return Spread{result.Percentile(values, 0.5), result.Percentile(values, 0), result.Percentile(values, 1)}
+}
+
+// Times is how many times a figure of one mode is that of another, repetition by repetition.
+func Times(a, b Mode, pick func(Sample) float64) Spread {
+	n := min(len(a.Samples), len(b.Samples))
+	var ratios []float64
+	for i := range n {
+		if d := pick(b.Samples[i]); d > 0 {
+			ratios = append(ratios, pick(a.Samples[i])/d)
+		}
+	}
+	return Of(ratios, func(f float64) float64 { return f })
+}
+
+// enoughRate: a ring that is not slower than the fastest by more than noise.
+const enoughRate = 0.97
+
+// Recommended is the smallest ring that costs no throughput and passes the burst that is wanted: latency at saturation grows
+// with the ring, so no larger one is better. 0: none passes it.
+func Recommended(rings []Ring, wanted int) int {
+	best := 0.0
+	for _, r := range rings {
+		best = max(best, r.Rate())
+	}
+	size := 0
+	for _, r := range rings {
+		if r.Rate() >= enoughRate*best && r.Burst >= wanted && (size == 0 || r.Size < size) {
+			size = r.Size
+		}
+	}
+	return size
+}
+
+// Rate at saturation.
+func (r *Ring) Rate() float64 { return Of(r.Samples, func(s Sample) float64 { return s.Rate }).Median }
+
+// Median of a Scale's windows.
+func (s *Scale) Median() Spread { return Of(s.Cycles, func(f float64) float64 { return f }) }
+
+// AddWindow to those of its kind.
+func AddWindow(list []Scale, w Scale) []Scale {
+	for i := range list {
+		if cmp.Or(cmp.Compare(list[i].Kind, w.Kind), list[i].Workers-w.Workers) == 0 && list[i].Stateful == w.Stateful {
+			list[i].Cycles = append(list[i].Cycles, w.Cycles...)
+			return list
+		}
+	}
+	return append(list, w)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/workers"
+)
+
+const (
+	isolatedRing = 8192
+	wireRing     = 4096 // what is sent must not be what is lost when the generator is away
+	manyBursts   = 100
+)
+
+var bursts = []int{256, 512, 1024, 2048, 4096} // frames
+
+func measureIsolated(ctx context.Context, s *session) (err error) {
+	at := s.quietPlace(workers.DeviceRing)
+	at.wire = wireRing
+	l, err := s.open(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	for _, frames := range bursts {
+		s.result.Isolated = append(s.result.Isolated, workers.Bursts{Frames: frames}, workers.Bursts{Frames: frames, Isolated: true})
+	}
+	for repetition := range s.Repetitions {
+		for _, i := range order(repetition, len(s.result.Isolated)) {
+			b := &s.result.Isolated[i]
+			s.Step(fmt.Sprintf("isolated receive: %v, bursts of %d", b.Isolated, b.Frames), stepTime)
+			if err := l.isolatedBursts(ctx, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *lane) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error) {
+	if b.Isolated {
+		err = l.isolated(ctx, isolatedRing)
+	} else {
+		err = l.complete(ctx)
+	}
+	if err := errors.Join(err, l.delay(ctx, workers.Late)); err != nil {
+		return err
+	}
+	before, err := l.instance.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := l.bursts(ctx, b.Frames, manyBursts, b.Isolated)
+	if err != nil {
+		return err
+	}
+	after, err := l.instance.Counters(ctx)
+	b.Lost += t.Lost + t.NoRoom
+	b.Sent += t.Sent + t.NoRoom
+	if why := lossReasons(t, before, after); t.Lost+t.NoRoom > 0 && why != "" {
+		b.Why = append(b.Why, why)
+	}
+	return errors.Join(err, l.delay(ctx, 0), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/bench/workers"
+)
+
+func measureModes(ctx context.Context, s *session) (err error) {
+	l, err := s.open(ctx, s.quietPlace(deviceRing))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	s.result.Modes = slices.Clone(workers.Modes)
+	for repetition := range s.Repetitions {
+		for _, i := range order(repetition, len(workers.Modes)) {
+			m := &s.result.Modes[i]
+			s.Step(fmt.Sprintf("modes, round %d of %d: %s", repetition+1, s.Repetitions, m.Title()), stepTime)
+			sample, err := l.sample(ctx, m, true)
+			if err != nil {
+				return err
+			}
+			m.Samples = append(m.Samples, sample)
+		}
+	}
+	return nil
+}
+
+// quietPlace is for latencies: nothing but the polling threads runs on their CPUs.
+func (s *session) quietPlace(ring int) place {
+	return place{ring: ring, queues: 1, control: s.control, realtime: true, idle: "spin"}
+}
+
+// sample of a mode at saturation and, perhaps, at half of that.
+func (l *lane) sample(ctx context.Context, m *workers.Mode, half bool) (s workers.Sample, err error) {
+	if m.Ring > 0 {
+		err = l.hybrid(ctx, m.Ring)
+	} else {
+		err = l.complete(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	ms := uint32(l.Trial.Milliseconds())
+	t, err := l.trial(ctx, &apiv1.GeneratorTrial{DurationMs: ms, Latency: true}, m.Ring > 0)
+	if err != nil {
+		return s, err
+	}
+	p := measure.Percentiles(t.Latency)
+	s.Rate, s.P50, s.P99, s.Turn = float64(t.Received)/t.Seconds, p.P50, p.P99, turn(t)
+	if s.Queued, err = l.queued(ctx); err != nil || !half {
+		return s, err
+	}
+	s.Half = s.Rate / 2
+	if t, err = l.trial(ctx, &apiv1.GeneratorTrial{DurationMs: ms, PacketsPerSecond: s.Half, Latency: true}, m.Ring > 0); err != nil {
+		return s, err
+	}
+	p = measure.Percentiles(t.Latency)
+	s.HalfP50, s.HalfP99, s.HalfLost = p.P50, p.P99, t.Lost+t.NoRoom
+	return s, nil
+}
+
+// turn in microseconds that others had the generator's CPU for, each time.
+func turn(t *apiv1.GeneratorWindow) float64 {
+	if t.Turns == 0 || t.TscHz == 0 {
+		return 0
+	}
+	return float64(t.TurnCycles) / float64(t.Turns) / float64(t.TscHz) * 1e6
+}
+
+// order of n things in a repetition: there and back again.
+func order(repetition, n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+		if repetition%2 == 1 {
+			list[i] = n - 1 - i
+		}
+	}
+	return list
+}

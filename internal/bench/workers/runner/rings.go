@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/workers"
+)
+
+func measureRings(ctx context.Context, s *session) (err error) {
+	l, err := s.open(ctx, s.quietPlace(deviceRing))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	for _, size := range s.Sizes {
+		s.result.Rings = append(s.result.Rings, workers.Ring{Size: size})
+	}
+	for repetition := range s.ringRepetitions() {
+		for _, i := range order(repetition, len(s.Sizes)) {
+			r := &s.result.Rings[i]
+			s.Step(fmt.Sprintf("rings of %d, round %d of %d", r.Size, repetition+1, s.ringRepetitions()), stepTime)
+			sample, err := l.sample(ctx, &workers.Mode{Name: "hybrid", Ring: r.Size}, false)
+			if err != nil {
+				return err
+			}
+			r.Samples = append(r.Samples, sample)
+		}
+	}
+	for i := range s.result.Rings {
+		r := &s.result.Rings[i]
+		s.Step(fmt.Sprintf("rings of %d: bursts while the worker is %v late", r.Size, workers.Late), stepTime)
+		if r.Burst, err = l.longestBurst(ctx, r.Size); err != nil {
+			return err
+		}
+		s.result.Wanted = max(s.result.Wanted, int(r.Rate()*workers.Late.Seconds()))
+	}
+	return nil
+}
+
+const (
+	shortest = 64
+	fineness = 32 // of the longest burst: a part of it
+)
+
+// longestBurst through a ring of a size that passes without loss while each loop of the finisher takes longer: doubled, then halved.
+func (l *lane) longestBurst(ctx context.Context, ring int) (int, error) {
+	if err := errors.Join(l.hybrid(ctx, ring), l.delay(ctx, workers.Late)); err != nil {
+		return 0, err
+	}
+	longest, err := search(shortest, 8*ring, func(frames int) (bool, error) {
+		t, err := l.bursts(ctx, frames, 5, true)
+		if err == nil && t.Lost+t.NoRoom > 0 { // once may be the machine's fault
+			t, err = l.bursts(ctx, frames, 5, true)
+		}
+		return err == nil && t.Lost+t.NoRoom == 0, err
+	})
+	return longest, errors.Join(err, l.delay(ctx, 0))
+}
+
+// search for the largest value that passes: doubled from least until one does not, then between. 0: not even least; most: all did.
+func search(least, most int, passes func(int) (bool, error)) (int, error) {
+	good, bad := 0, most+1
+	for next := least; bad-good > max(1, good/fineness); {
+		ok, err := passes(next)
+		if err != nil {
+			return good, err
+		}
+		if ok {
+			good = next
+		} else {
+			bad = next
+		}
+		if next = min(2*good, most); good == 0 || bad <= most {
+			next = (good + bad) / 2
+		}
+		if good == most || (good == 0 && bad <= least) {
+			break
+		}
+	}
+	return good, nil
+}
+
+// gap between bursts in which a worker that is late takes all of one: at worst a device's ring in each loop, which takes twice its delay.
+func gap(frames int) float64 {
+	const batch = 256
+	return float64(frames/batch+4) * 2 * workers.Late.Seconds()
+}
+
+const burstTries = 3 // of a trial in which the generator was late
+
+// bursts of so many frames.
+func (l *lane) bursts(ctx context.Context, frames, n int, polls bool) (t *apiv1.GeneratorWindow, err error) {
+	gap := gap(frames)
+	n = max(1, min(n, int(maxTrial.Seconds()/gap)))
+	for range burstTries {
+		t, err = l.trial(ctx, &apiv1.GeneratorTrial{Packets: uint64(n * frames), Burst: uint32(frames), PacketsPerSecond: float64(frames) / gap}, polls)
+		if err != nil || t.Late == 0 {
+			return t, err
+		}
+	}
+	l.note("the generator was late with some bursts of %d frames: other work has its CPU", frames)
+	return t, nil
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runner measures what the ways to run on cores cost: modes, sizes of rings, isolated receive, changes under traffic, and
+// workers that share tables. It needs no more than two CPUs.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/bench/manifest"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/bench/workers"
+)
+
+// Measure is one of the things that can be measured.
+type Measure struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	run     func(context.Context, *session) error
+	steps   func(*Options) int
+}
+
+// List of what can be measured.
+func List() []Measure {
+	return []Measure{
+		{"modes", "latency and throughput: run-to-completion against hybrid with a ring between two workers", measureModes,
+			func(o *Options) int { return o.Repetitions * len(workers.Modes) }},
+		{"rings", "sizes of the ring between two workers: latency, throughput, and bursts that pass while a worker is late", measureRings,
+			func(o *Options) int { return (o.ringRepetitions() + 1) * len(o.Sizes) }},
+		{"isolated", "bursts that overflow a device's ring while a worker is late, without and with an isolated-rx worker", measureIsolated,
+			func(o *Options) int { return o.Repetitions * len(bursts) * 2 }},
+		{"changes", "modes, queues and workers that change under traffic: packets lost and reordered", measureChanges,
+			func(*Options) int { return len(changes) + 1 }},
+		{"scaling", "cycles per packet of workers that share all tables", measureScaling, func(*Options) int { return 1 }},
+	}
+}
+
+// Names of all measures.
+func Names() []string {
+	var names []string
+	for _, m := range List() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Options of a run.
+type Options struct {
+	Names                           []string // none: all
+	Repetitions                     int
+	Changes                         int           // of each kind
+	Trial                           time.Duration // at saturation and at half load
+	Sizes                           []int         // of the ring between workers
+	Frame, Flows                    int
+	WorkerCPU, PollerCPU, Generator int // PollerCPU: may be the generator's
+	Root, Bin, Out                  string
+	Command, Version, Commit        string
+}
+
+// Default options: each measure takes less than two minutes.
+func Default() Options {
+	return Options{Repetitions: 9, Changes: 100, Trial: 500 * time.Millisecond, Sizes: []int{256, 512, 1024, 2048, 4096, 8192},
+		Frame: 64, Flows: 1000, WorkerCPU: 1, PollerCPU: 0, Generator: 0, Root: "/", Out: "."}
+}
+
+// Quick makes it short: does it work at all?
+func (o *Options) Quick() {
+	o.Repetitions, o.Changes, o.Trial, o.Sizes = 2, 4, 200*time.Millisecond, []int{256, 1024}
+}
+
+func (o *Options) ringRepetitions() int { return max(1, o.Repetitions/3) }
+
+// shares: the worker that polls and the generator have one CPU.
+func (o *Options) shares() bool { return o.PollerCPU == o.Generator }
+
+// A trial is shorter than what the kernel lets real-time threads have of a second.
+const maxTrial = 900 * time.Millisecond
+
+// Validate what was asked for.
+func (o *Options) Validate() error {
+	for _, c := range []struct {
+		field string
+		ok    bool
+		value any
+		valid string
+	}{
+		{"--reps", o.Repetitions >= 1 && o.Repetitions <= 100, o.Repetitions, "1 to 100"},
+		{"--changes", o.Changes >= 1 && o.Changes <= 10000, o.Changes, "1 to 10000"},
+		{"--trial-seconds", o.Trial >= 50*time.Millisecond && o.Trial <= maxTrial, o.Trial.Seconds(), "0.05 to 0.9"},
+		{"--cpu", o.WorkerCPU != o.Generator, o.WorkerCPU, "another CPU than the generator's"},
+		{"--poller-cpu", o.PollerCPU != o.WorkerCPU, o.PollerCPU, "another CPU than --cpu, such as the generator's"},
+	} {
+		if !c.ok {
+			return &bench.InputError{Field: c.field, Text: fmt.Sprintf("%v cannot be", c.value), Valid: c.valid}
+		}
+	}
+	for _, name := range o.Names {
+		if !slices.Contains(Names(), name) {
+			return &bench.InputError{Field: "name", Text: fmt.Sprintf("'%s' is unknown", name), Valid: strings.Join(Names(), ", ")}
+		}
+	}
+	s := o.scenario(1)
+	if _, err := scenario.Build(s, "/", deviceRing); err != nil {
+		return &bench.InputError{Field: s.Name, Text: err.Error()}
+	}
+	return nil
+}
+
+// scenario whose packets are used: from a tenant into VXLAN.
+func (o *Options) scenario(queues int) scenario.Scenario {
+	s, _ := scenario.Find("vxlan-encap")
+	s.Sizes, s.Flows, s.Workers = []int{o.Frame}, o.Flows, queues
+	return s
+}
+
+// session is a run that goes on.
+type session struct {
+	Options
+	bench.Progress
+	control int // CPU of all that does not poll
+	memory  int // MB of hugepages
+	result  workers.Result
+}
+
+const stepTime = 2 * time.Second // roughly
+
+// Run what was asked for. What was measured until an error is returned, too.
+func Run(ctx context.Context, o Options, p bench.Progress) (*workers.Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, &bench.InputError{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads", Valid: "root; try sudo"}
+	}
+	s := &session{Options: o, Progress: p}
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	steps := 0
+	for _, m := range s.chosen() {
+		steps += m.steps(&s.Options)
+	}
+	s.Begin(time.Duration(steps) * stepTime)
+	for _, m := range s.chosen() {
+		if err := m.run(ctx, s); err != nil {
+			return &s.result, fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	s.result.Complete = true
+	return &s.result, nil
+}
+
+func (o *Options) chosen() []Measure {
+	return slices.DeleteFunc(List(), func(m Measure) bool { return len(o.Names) > 0 && !slices.Contains(o.Names, m.Name) })
+}
+
+func (s *session) prepare() (err error) {
+	for flag, cpu := range map[string]int{"--cpu": s.WorkerCPU, "--poller-cpu": s.PollerCPU, "--generator-cpu": s.Generator} {
+		if _, err := os.Stat(filepath.Join(s.Root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu))); err != nil || cpu < 0 {
+			return &bench.InputError{Field: flag, Text: fmt.Sprintf("CPU %d does not exist", cpu)}
+		}
+	}
+	if s.control, err = s.controlCPU(); err != nil {
+		return err
+	}
+	free, err := bench.FreeHugepages(s.Root)
+	if err != nil {
+		return err
+	}
+	if s.memory = min(free*3/4, enoughMemory); s.memory < leastMemory {
+		s.memory = 0
+		s.note("no hugepages are free: the router runs without and is slower. To have some: tools/with-hugepages.sh 1024 -- corelane bench workers ...")
+	}
+	if s.shares() {
+		s.note("the worker that polls shares CPU %d with the generator: one turn each, by real-time scheduling", s.Generator)
+	}
+	s.result.Started, s.result.Command = time.Now(), s.Command
+	s.result.Manifest, err = manifest.Read(s.Root, result.Manifest{Commit: s.Commit, Corelane: s.Version,
+		RouterCPUs: []int{s.WorkerCPU, s.PollerCPU}, GeneratorCPU: s.Generator, Settings: s.settings()})
+	if err != nil {
+		return err
+	}
+	return bench.KeepOn(s.control)
+}
+
+// Memory of the router, MB.
+const (
+	enoughMemory = 1024
+	leastMemory  = 128
+)
+
+// controlCPU is one that nothing polls on, else the finishing worker's: threads beside a real-time one would wait for it.
+func (s *session) controlCPU() (int, error) {
+	online, err := os.ReadFile(filepath.Join(s.Root, "sys/devices/system/cpu/online"))
+	if err != nil {
+		return 0, err
+	}
+	list, err := bench.ParseCPUs(string(online))
+	for _, cpu := range list {
+		if cpu != s.WorkerCPU && cpu != s.PollerCPU && cpu != s.Generator {
+			return cpu, err
+		}
+	}
+	return s.WorkerCPU, err
+}
+
+func (s *session) settings() map[string]string {
+	return map[string]string{"repetitions": fmt.Sprint(s.Repetitions), "trial_seconds": fmt.Sprint(s.Trial.Seconds()), "frame": fmt.Sprint(s.Frame),
+		"flows": fmt.Sprint(s.Flows), "delay_us": fmt.Sprint(workers.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing), "changes": fmt.Sprint(s.Changes)}
+}
+
+func (s *session) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(s.result.Notes, text) {
+		s.result.Notes = append(s.result.Notes, text)
+		s.Note(text)
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/bench/report"
+	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workers/runner"
+)
+
+type benchWorkersFlags struct {
+	runner.Options
+	list, quick  bool
+	trialSeconds float64
+}
+
+func newBenchWorkers(a *app) *cobra.Command {
+	f := &benchWorkersFlags{Options: runner.Default()}
+	cmd := verb("workers [NAME...]", "Measure what the ways to run on cores cost",
+		"  corelane bench workers --list\n  corelane bench workers\n  corelane bench workers modes rings --reps 15", nil)
+	cmd.Long = `Measure the ways to run on cores: run-to-completion against hybrid mode, sizes of the ring between two workers, isolated
+receive, changes under traffic, and workers that share tables. All of them, or those that are named; --list says which there
+are. Less than two minutes each; needs root and two CPUs. On two CPUs the worker that polls and the generator share one, in
+strict turn by real-time priority; give the worker one of its own with --poller-cpu where there is a third.
+
+The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measured.`
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.list {
+			return a.benchWorkersList()
+		}
+		f.Names, f.Trial = args, time.Duration(f.trialSeconds*float64(time.Second))
+		if f.quick {
+			f.Quick()
+		}
+		if cmd.Flags().Changed("generator-cpu") && !cmd.Flags().Changed("poller-cpu") {
+			f.PollerCPU = f.Generator
+		}
+		return a.benchWorkers(cmd.Context(), f.Options)
+	}
+	s := cmd.Flags()
+	s.BoolVar(&f.list, "list", false, "what can be measured")
+	s.BoolVar(&f.quick, "quick", false, "short and coarse: does it work at all?")
+	s.IntVar(&f.Repetitions, "reps", f.Repetitions, "repetitions, in turn")
+	s.IntVar(&f.Changes, "changes", f.Changes, "of each kind")
+	s.Float64Var(&f.trialSeconds, "trial-seconds", f.Trial.Seconds(), "of a trial, up to 0.9")
+	s.IntVar(&f.Frame, "frame", f.Frame, "bytes of a frame with Ethernet header, without FCS")
+	s.IntVar(&f.Flows, "flows", f.Flows, "flows")
+	s.IntVar(&f.WorkerCPU, "cpu", f.WorkerCPU, "CPU of the worker that finishes packets")
+	s.IntVar(&f.PollerCPU, "poller-cpu", f.PollerCPU, "CPU of the worker that polls for it; default: the generator's")
+	s.IntVar(&f.Generator, "generator-cpu", f.Generator, "CPU of the traffic generator")
+	s.StringVar(&f.Out, "out", f.Out, "folder of the result")
+	_ = cmd.MarkFlagDirname("out")
+	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) { return runner.Names(), nil })
+	return cmd
+}
+
+func (a *app) benchWorkersList() error {
+	if a.json() {
+		enc := json.NewEncoder(a.stdout)
+		for _, m := range runner.List() {
+			if err := enc.Encode(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.rows([]string{"NAME", "WHAT"}, func(add func(...string) error) error {
+		for _, m := range runner.List() {
+			if err := add(m.Name, m.Summary); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) benchWorkers(ctx context.Context, o runner.Options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o.Bin, o.Command, o.Version, o.Commit = filepath.Dir(self), strings.Join(os.Args, " "), Version, Commit
+	ctx, done := untilHangup(ctx)
+	defer done()
+	p := newBenchProgress(a.stderr)
+	r, err := runner.Run(ctx, o, p)
+	p.end()
+	if r == nil {
+		return err
+	}
+	base := filepath.Join(o.Out, "corelane-workers-"+r.Started.Format("20060102-150405"))
+	return errors.Join(err, saveWorkers(base, r), a.benchWorkersEnd(base, r))
+}
+
+func (a *app) benchWorkersEnd(base string, r *workers.Result) error {
+	if a.json() {
+		return json.NewEncoder(a.stdout).Encode(r)
+	}
+	for _, t := range r.Tables() {
+		fmt.Fprintln(a.stdout, t.Title)
+		fmt.Fprintln(a.stdout)
+		fmt.Fprint(a.stdout, t.Markdown())
+		fmt.Fprintln(a.stdout)
+	}
+	_, err := fmt.Fprintf(a.stdout, "Written: %s.json and .html\n", base)
+	return err
+}
+
+func saveWorkers(base string, r *workers.Result) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	page, err := os.Create(base + ".html")
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.WriteWorkers(page, r), page.Close())
+}

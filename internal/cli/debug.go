@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+func newDebugCmd(a *app) *cobra.Command {
+	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a))
+	cmd.Long = "Disturb the daemon on purpose, to see how it behaves when it is overloaded. Refused by a daemon that was not started with --allow-debug."
+	return cmd
+}
+
+func newDebugDelay(a *app) *cobra.Command {
+	req := &apiv1.WorkerDelayRequest{}
+	flags := []fieldFlag{
+		{flag: "worker", field: "id", help: "worker that is to be slow", names: workerNames},
+		{flag: "us", help: "microseconds that each of its loops takes longer, 0..1000000; 0 ends it"},
+	}
+	cmd := verb("delay", "Make each loop of a worker take longer", `  corelane debug delay --worker 0 --us 1000
+  corelane debug delay --worker 0 --us 0`,
+		func(ctx context.Context, _ []string) error {
+			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Delay, req))
+		})
+	a.bind(cmd, req, flags)
+	for _, f := range flags {
+		required(cmd, f.flag)
+	}
+	return cmd
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+var threadListing = listing[*apiv1.Thread]{
+	key: func(t *apiv1.Thread) string { return strconv.Itoa(int(t.Tid)) },
+	columns: []column[*apiv1.Thread]{
+		text("name", (*apiv1.Thread).GetName),
+		number("tid", func(t *apiv1.Thread) int { return int(t.Tid) }),
+		text("role", func(t *apiv1.Thread) string { return enumText(t.Role) }),
+		text("planned cpus", (*apiv1.Thread).GetPlanned),
+		text("allowed", (*apiv1.Thread).GetAllowed),
+		number("last cpu", func(t *apiv1.Thread) int { return int(t.Cpu) }),
+		text("state", threadState),
+		counter("voluntary", (*apiv1.Thread).GetVoluntarySwitches),
+		counter("involuntary", (*apiv1.Thread).GetInvoluntarySwitches),
+		number("moved back", (*apiv1.Thread).GetMovedBack),
+	},
+}
+
+func newThreadCmd(a *app) *cobra.Command {
+	list := newList(a, "List all threads of the daemon with their CPUs", "  corelane thread list\n  corelane thread list --watch",
+		threadListing, listOf(a, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}))
+	list.Long = `List all threads of the daemon, those of libraries too: the CPUs that the plan gives each, those that the kernel lets it run
+on, the one where it ran last, and how often it gave its CPU up (voluntary) or lost it to others (involuntary). Each second
+the daemon moves back a thread that may run elsewhere, and counts it; 'corelane event list' says when and from where.`
+	return noun("thread", "Threads of the daemon and the CPUs that they run on", list)
+}
+
+// threadState is the kernel's letter, with what is wrong.
+func threadState(t *apiv1.Thread) string {
+	switch {
+	case t.StandingMs > 0:
+		return t.State + " stands for " + strconv.Itoa(int(t.StandingMs)) + " ms"
+	case t.Displaced:
+		return t.State + " displaced"
+	}
+	return t.State
+}

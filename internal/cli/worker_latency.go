@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// loopTimes is one line of the table: the loops of a worker with packets, or those without.
+type loopTimes struct {
+	*apiv1.WorkerLatency
+	kind  string
+	times *apiv1.LoopTimes
+}
+
+var latencyColumns = columns[loopTimes]{
+	number("worker", func(l loopTimes) uint32 { return l.Worker }),
+	number("cpu", func(l loopTimes) uint32 { return l.Cpu }),
+	text("loops", func(l loopTimes) string { return l.kind }),
+	number("count", func(l loopTimes) uint64 { return l.times.GetLoops() }),
+	duration("p50", func(l loopTimes) uint64 { return l.times.GetP50Ns() }),
+	duration("p99", func(l loopTimes) uint64 { return l.times.GetP99Ns() }),
+	duration("p99.9", func(l loopTimes) uint64 { return l.times.GetP999Ns() }),
+	duration("max", func(l loopTimes) uint64 { return l.times.GetMaxNs() }),
+	text("cpu taken", func(l loopTimes) string { // of both kinds
+		return map[string]string{"busy": strconv.FormatUint(l.TakenLoops, 10)}[l.kind]
+	}),
+}
+
+var longLoopColumns = columns[*apiv1.LongLoop]{
+	text("when", func(l *apiv1.LongLoop) string { return time.Unix(0, int64(l.TimeNs)).Format("15:04:05.000000") }),
+	duration("length", (*apiv1.LongLoop).GetNs),
+	number("packets", (*apiv1.LongLoop).GetPackets),
+	duration("receive", (*apiv1.LongLoop).GetReceiveNs),
+	duration("graph", (*apiv1.LongLoop).GetGraphNs),
+	duration("messages", (*apiv1.LongLoop).GetMessagesNs),
+	duration("idle", (*apiv1.LongLoop).GetIdleNs),
+	duration("delay", (*apiv1.LongLoop).GetDelayNs),
+	text("cpu", longLoopCPU),
+	text("nodes", longLoopNodes),
+}
+
+func duration[T any](head string, ns func(T) uint64) column[T] {
+	return column[T]{head: head, right: true, text: func(s sample[T]) string { return micros(ns(s.now)) }}
+}
+
+// longLoopCPU says whose the CPU was meanwhile.
+func longLoopCPU(l *apiv1.LongLoop) string {
+	text := fmt.Sprint(l.Cpu)
+	switch {
+	case l.Moved:
+		text += " taken, moved here"
+	case l.Taken:
+		text += " taken"
+	}
+	return text
+}
+
+// longLoopNodes names the nodes that took a tenth of the loop or more.
+func longLoopNodes(l *apiv1.LongLoop) string {
+	var parts []string
+	for _, n := range l.Nodes {
+		if n.Ns*10 >= l.Ns {
+			parts = append(parts, n.Node+" "+micros(n.Ns))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func newWorkerLatency(a *app) *cobra.Command {
+	req := &apiv1.WorkerLatencyRequest{}
+	var tune apiv1.Worker
+	tuneFlags := []fieldFlag{{flag: "threshold", field: "loop_threshold_us",
+		help: "record loops from this length on, 1..10000000 us (default 100); stays until it is changed"}}
+	var cmd *cobra.Command
+	cmd = verb("latency [ID]", "How long workers' loops take, and what the longest did", `  corelane worker latency
+  corelane worker latency 0 --threshold 50
+  corelane worker latency --reset
+  corelane worker latency --watch=2`,
+		func(ctx context.Context, args []string) (err error) {
+			if req.OneWorker = len(args) == 1; req.OneWorker {
+				if req.Id, err = parseID("worker", args[0], 0, anyID); err != nil {
+					return err
+				}
+			}
+			if fields := changed(cmd, tuneFlags); fields != nil {
+				if err := setThreshold(ctx, a, req, &tune, fields); err != nil {
+					return err
+				}
+			}
+			return a.repeat(ctx, func(w io.Writer, _ bool) error { return latencyFrame(ctx, a, w, req) })
+		})
+	cmd.Long = `How long the loops of workers took since they started or since the last --reset: one line for loops that brought packets
+and one for those that did not. Below are the longest loops that went over the threshold, with the time of each stage: polling
+the queues, all other nodes of the graph, messages of the master, what the worker gave away itself (yielding, sleeping), and a
+delay of 'corelane debug delay'. "taken" means that the kernel gave the CPU to another thread meanwhile; a loop that is long
+without it was long by its own work, by an interrupt, or by the hypervisor.`
+	a.bind(cmd, req, []fieldFlag{{flag: "reset", help: "begin anew after this answer"}})
+	a.bind(cmd, &tune, tuneFlags)
+	cmd.ValidArgsFunction = a.complete(workerNames)
+	return a.watchable(cmd)
+}
+
+// setThreshold sets that of one worker, or of all.
+func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, tune *apiv1.Worker, fields []string) error {
+	workers, err := all(ctx, allWorkers(a))
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		if req.OneWorker && w.Id != req.Id {
+			continue
+		}
+		tune.Id = w.Id
+		if _, err := call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: tune, Fields: fields}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func latencyFrame(ctx context.Context, a *app, w io.Writer, req *apiv1.WorkerLatencyRequest) error {
+	workers, err := all(ctx, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Latency, req))
+	if err != nil {
+		return err
+	}
+	return buffered(w, func(b *bufio.Writer) error {
+		if a.json() {
+			for _, l := range workers {
+				if err := writeJSON(b, l); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return writeLatency(a, b, workers)
+	})
+}
+
+func writeLatency(a *app, b *bufio.Writer, workers []*apiv1.WorkerLatency) error {
+	var rows []loopTimes
+	for _, l := range workers {
+		rows = append(rows, loopTimes{l, "busy", l.Busy}, loopTimes{l, "empty", l.Empty})
+	}
+	if err := writeTable(a, b, latencyColumns, rows); err != nil {
+		return err
+	}
+	for _, l := range workers {
+		fmt.Fprintf(b, "\nworker %d: %d loops over %d us in %s%s\n", l.Worker, len(l.Longest), l.ThresholdUs,
+			time.Duration(l.SinceSeconds*float64(time.Second)).Round(time.Second), takenNote(l))
+		if len(l.Longest) > 0 {
+			if err := writeTable(a, b, longLoopColumns, l.Longest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takenNote says where "taken" cannot be seen.
+func takenNote(l *apiv1.WorkerLatency) string {
+	if l.TakenSeenBy == "rseq" {
+		return ""
+	}
+	return "; whether the CPU was taken is not seen per loop (no rseq): see involuntary_switches of 'corelane worker show'"
+}
+
+func writeTable[T any](a *app, b *bufio.Writer, cs columns[T], rows []T) error {
+	t := cs.head(a, b, false)
+	for _, row := range rows {
+		if err := t.add(cs.cells(plain(row))); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}

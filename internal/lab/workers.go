@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// Switching is a stream of datagrams through a host whose workers and modes changed all the while.
+type Switching struct {
+	Host    string          `json:"host"`
+	Changes int             `json:"changes"`
+	UDP     Rate            `json:"udp"`
+	Lost    uint64          `json:"lost_in_routers"`
+	Before  []*apiv1.Worker `json:"-"` // of the host, at the stream's begin and end
+	After   []*apiv1.Worker `json:"-"`
+	Top     string          `json:"-"` // what 'corelane worker top' showed in the middle of it
+	Error   string          `json:"error,omitempty"`
+}
+
+// OK says whether nothing was lost in the routers and nothing was reordered.
+func (s Switching) OK() bool {
+	return s.Error == "" && s.Changes > 0 && s.UDP.PacketsPerSec > 0 && s.Lost == 0 && s.UDP.OutOfOrder == 0
+}
+
+const (
+	switchBps   = 40e6 // little enough that the receiving guest's socket takes it all
+	switchEvery = 100 * time.Millisecond
+)
+
+// Workers switches the sending host's guest port between its ways to run, with a worker more, while iperf3 runs, and leaves the lab as it was.
+func (l *Lab) Workers(ctx context.Context) (s Switching) {
+	p := l.paths(l.Networks[0])[0]
+	s.Host = p.From.Host.Name
+	if err := l.switching(ctx, p, &s); err != nil {
+		s.Error = err.Error()
+	}
+	return s
+}
+
+func (l *Lab) switching(ctx context.Context, p Path, s *Switching) (err error) {
+	client, err := l.Dial(ctx, p.From.Host)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	extra, err := addTwin(ctx, client)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		back := context.WithoutCancel(ctx)
+		_, e := api.Call(back, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: extra})
+		err = errors.Join(err, setMode(back, client, p.From.Port(), apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), e)
+	}()
+	before, err := l.losses(ctx, p)
+	if err != nil {
+		return err
+	}
+	if s.Before, err = workersOf(ctx, client); err != nil {
+		return err
+	}
+	if err := l.switchWhileStreaming(ctx, client, p, s); err != nil {
+		return err
+	}
+	if s.After, err = workersOf(ctx, client); err != nil {
+		return err
+	}
+	after, err := l.losses(ctx, p)
+	for _, n := range after.since(before).drops {
+		s.Lost += n
+	}
+	return err
+}
+
+func (l *Lab) switchWhileStreaming(ctx context.Context, client *api.Client, p Path, s *Switching) error {
+	done := make(chan error, 1)
+	top := l.watchTop(ctx, p.From.Host)
+	defer func() { s.Top = top() }()
+	go func() {
+		var err error
+		s.UDP, err = l.UDP(ctx, p, switchBps)
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(switchEvery):
+		}
+		mode := apiv1.PortMode_PORT_MODE_HYBRID
+		if s.Changes%2 == 1 {
+			mode = apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION
+		}
+		if err := setMode(ctx, client, p.From.Port(), mode); err != nil {
+			return errors.Join(err, <-done)
+		}
+		s.Changes++
+	}
+}
+
+// watchTop runs 'corelane worker top' on a host; the function that it returns ends it and gives the last table that it wrote.
+func (l *Lab) watchTop(ctx context.Context, h Host) func() string {
+	self, err := os.Executable()
+	if err != nil {
+		return func() string { return "" }
+	}
+	ctx, stop := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, self, "--socket", l.Socket(h), "worker", "top", "--plain", "--interval", "1s")
+	var out strings.Builder
+	cmd.Stdout, cmd.WaitDelay = &out, time.Second
+	err = cmd.Start()
+	return func() string {
+		stop()
+		if err == nil {
+			err = cmd.Wait() // it was ended
+		}
+		return lastTable(out.String())
+	}
+}
+
+// lastTable is that which begins with the last line like the first one.
+func lastTable(text string) string {
+	head, _, _ := strings.Cut(text, "\n")
+	if at := strings.LastIndex(text, head); head != "" && at >= 0 {
+		return strings.TrimSpace(text[at:])
+	}
+	return ""
+}
+
+func setMode(ctx context.Context, client *api.Client, port string, mode apiv1.PortMode) error {
+	_, err := api.Call(ctx, client, apiv1.NewPortsClient, apiv1.PortsClient.Set,
+		&apiv1.PortSetRequest{Port: &apiv1.Port{Name: port, Mode: mode}, Fields: []string{"mode"}})
+	return err
+}
+
+// addTwin adds a worker like the first one, on the same CPU.
+func addTwin(ctx context.Context, client *api.Client) (uint32, error) {
+	workers, err := workersOf(ctx, client)
+	if err != nil || len(workers) == 0 {
+		return 0, errors.Join(err, fmt.Errorf("the host has no worker"))
+	}
+	w, err := api.Call(ctx, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{AutoId: true,
+		Worker: &apiv1.Worker{Cpu: workers[0].Cpu, Idle: workers[0].Idle}})
+	if err != nil {
+		return 0, err
+	}
+	return w.Id, nil
+}
+
+func workersOf(ctx context.Context, client *api.Client) ([]*apiv1.Worker, error) {
+	return api.Collect(ctx, client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+}

@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The host's own traffic with real kernels: a corelaned, the kernel behind its host port, and a peer on the wire. Both families, both
+# directions, fragments, TCP; without and with a host-path worker, steered and not; the interface deleted by hand.
+# Usage: host_path_test.sh   (CORELANED and CORELANE name other programs than those of this checkout)
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+daemon=${CORELANED:-$root/build/dataplane/corelaned}
+command=${CORELANE:-$root/bin/corelane}
+dir=$(mktemp -d /tmp/host_path.XXXXXX)
+id=hp$$
+pid=
+server=
+
+finish() {
+	code=$?
+	[ $code = 0 ] || tail -n 20 "$dir/log" | sed 's/^/  corelaned: /'
+	for p in $server $pid; do
+		kill "$p" 2>/dev/null && wait "$p" 2>/dev/null || true
+	done
+	for n in fabric kernel peer; do ip netns del "$id-$n" 2>/dev/null || true; done
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+for tool in ip ping iperf3 ethtool; do
+	command -v $tool >/dev/null || { echo "SKIP: $tool is not installed"; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 77; }
+
+corelane() { "$command" --socket "$dir/corelaned.sock" "$@"; }
+in_kernel() { ip netns exec "$id-kernel" "$@"; }
+in_peer() { ip netns exec "$id-peer" "$@"; }
+fail() { echo "FAIL: $case: $*"; exit 1; }
+
+wire() {
+	for n in fabric kernel peer; do
+		ip netns add "$id-$n"
+		ip netns exec "$id-$n" sysctl -qw net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0
+		ip -n "$id-$n" link set lo up
+	done
+	ip -n "$id-fabric" link add br0 type bridge
+	ip netns exec "$id-fabric" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	ip -n "$id-fabric" link add wire type veth peer name eth0 netns "$id-peer"
+	in_peer ethtool -K eth0 tx off gso off tso off gro off >/dev/null
+	ip -n "$id-fabric" link set wire master br0 up
+	ip -n "$id-fabric" link set br0 up
+	ip -n "$id-peer" addr add 192.0.2.2/24 dev eth0
+	ip -n "$id-peer" addr add 2001:db8::2/64 dev eth0 nodad
+	ip -n "$id-peer" link set eth0 up
+}
+
+start() {
+	local options=(--run-dir "$dir" --no-huge --memory 256 --worker-cpus 0 --idle sleep)
+	ip netns exec "$id-fabric" "$daemon" "${options[@]}" >"$dir/log" 2>&1 &
+	pid=$!
+	for _ in $(seq 300); do
+		[ ! -S "$dir/corelaned.sock" ] || return 0
+		kill -0 $pid || return 1
+		sleep 0.1
+	done
+	return 1
+}
+
+# The same addresses as Corelane has, and some of its own.
+give_addresses() {
+	ip -n "$id-kernel" addr add 192.0.2.1/24 dev host0
+	ip -n "$id-kernel" addr add 192.0.2.77/24 dev host0
+	ip -n "$id-kernel" addr add 2001:db8::1/64 dev host0 nodad
+	ip -n "$id-kernel" addr add 2001:db8::77/64 dev host0 nodad
+	ip -n "$id-kernel" link set host0 up
+}
+
+is_up() { # PORT
+	for _ in $(seq 100); do
+		! corelane port show "$1" | grep -q 'link_up: true' || return 0
+		sleep 0.1
+	done
+	fail "port $1 does not come up"
+}
+
+# NETNS-FUNCTION ADDRESS [OPTIONS]: every echo comes back.
+echoes() {
+	local from=$1 to=$2
+	shift 2
+	"$from" ping -n -q -c 10 -i 0.02 -W 3 "$@" "$to" >"$dir/ping" || fail "ping $to from ${from#in_} $*: $(tail -n 2 "$dir/ping")"
+	grep -q ' 10 received' "$dir/ping" || fail "ping $to from ${from#in_} $*: $(grep loss "$dir/ping")"
+}
+
+# SERVER-FUNCTION CLIENT-FUNCTION ADDRESS
+transfers() {
+	"$1" iperf3 -s -1 >"$dir/server" 2>&1 &
+	server=$!
+	for _ in $(seq 50); do
+		! "$2" iperf3 -c "$3" -n 4M >"$dir/client" 2>&1 || break
+		grep -q refused "$dir/client" || fail "iperf3 to $3: $(tail -n 1 "$dir/client")"
+		sleep 0.1
+	done
+	wait $server || fail "iperf3 -s: $(tail -n 1 "$dir/server")"
+	server=
+	grep -q receiver "$dir/client" || fail "iperf3 to $3 from ${2#in_}: $(tail -n 1 "$dir/client")"
+}
+
+everything() {
+	case=$1
+	for address in 192.0.2.1 192.0.2.77 2001:db8::1 2001:db8::77; do
+		echoes in_peer $address
+		echoes in_peer $address -s 4000 # in fragments
+		transfers in_kernel in_peer $address
+	done
+	for address in 192.0.2.2 2001:db8::2; do
+		ip -n "$id-kernel" neigh flush dev host0 # it asks, and the answer comes back to it
+		echoes in_kernel $address
+		echoes in_kernel $address -s 4000
+		transfers in_peer in_kernel $address
+	done
+	echo "ok: $case"
+}
+
+case=setup
+wire
+start || fail "corelaned does not start"
+# Not by net_af_packet, which puts fragments together and cuts off what its buffers do not hold.
+corelane port add fab0 fabric tap --address 192.0.2.1/24,2001:db8::1/64
+ip -n "$id-fabric" link set fab0 master br0
+is_up fab0
+case="without host port"
+echoes in_peer 192.0.2.1 # Corelane answers itself
+corelane port add host0 host tap --netns "$id-kernel" --fabric fab0
+is_up host0
+give_addresses
+everything "no host-path worker"
+corelane worker add 5 --role host-path --cpu 0 --idle sleep
+everything "host-path worker"
+corelane host steer add 192.0.2.1
+corelane host steer add 2001:db8::1
+everything "host-path worker and steering"
+corelane host steer list
+[ "$(corelane --no-headers host steer list | awk '$6 > 0' | wc -l)" = 2 ] || fail "steered packets are not counted"
+
+case="interface deleted by hand"
+ip -n "$id-kernel" link del host0
+for _ in $(seq 40); do
+	! ip -n "$id-kernel" link show host0 >/dev/null 2>&1 || break
+	sleep 0.1
+done
+corelane port show host0 | grep -q 'last_error: somebody deleted' || fail "nothing says so: $(corelane port show host0)"
+give_addresses
+is_up host0
+everything "after the interface was deleted"
+
+corelane host steer del 192.0.2.1
+corelane host steer del 2001:db8::1
+corelane worker del 5
+everything "worker gone again"
+corelane port del host0
+case="host port gone again"
+echoes in_peer 192.0.2.1
+echo "ok: $case"
