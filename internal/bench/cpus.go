@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 // ParseCPUs reads a list of CPU numbers as the kernel writes it: "1,4-6".
@@ -68,14 +70,14 @@ func place(c cpus, asked []int, generator, workers int) (placement, error) {
 	if generator < 0 {
 		free := without(preferred(c, workers), asked)
 		if len(free) == 0 {
-			return p, inputf("--generator-cpu", "a CPU that no router polls on", "none is left of CPUs %v", c.online)
+			return p, input.Errorf("--generator-cpu", "a CPU that no router polls on", "none is left of CPUs %v", c.online)
 		}
 		p.generator = free[0]
 	}
 	if len(asked) == 0 {
 		p.routers = without(preferred(c, workers), []int{p.generator})
 		if len(p.routers) < workers {
-			return p, inputf("--workers", fmt.Sprintf("1 to %d: one CPU is the generator's", len(c.online)-1), "%d, but this machine has CPUs %v", workers, c.online)
+			return p, input.Errorf("--workers", fmt.Sprintf("1 to %d: one CPU is the generator's", len(c.online)-1), "%d, but this machine has CPUs %v", workers, c.online)
 		}
 		p.routers = p.routers[:workers]
 	}
@@ -106,18 +108,18 @@ func (p *placement) check(c cpus, workers int) error {
 	for i, cpu := range p.routers {
 		switch {
 		case !slices.Contains(c.online, cpu):
-			return inputf("--cpu", valid, "CPU %d does not exist", cpu)
+			return input.Errorf("--cpu", valid, "CPU %d does not exist", cpu)
 		case slices.Contains(p.routers[:i], cpu):
-			return inputf("--cpu", "each CPU once", "CPU %d would be shared by two workers", cpu)
+			return input.Errorf("--cpu", "each CPU once", "CPU %d would be shared by two workers", cpu)
 		case cpu == p.generator:
-			return inputf("--cpu", "another CPU than the generator's", "CPU %d would be shared by a router and the generator", cpu)
+			return input.Errorf("--cpu", "another CPU than the generator's", "CPU %d would be shared by a router and the generator", cpu)
 		}
 	}
 	switch {
 	case !slices.Contains(c.online, p.generator):
-		return inputf("--generator-cpu", valid, "CPU %d does not exist", p.generator)
+		return input.Errorf("--generator-cpu", valid, "CPU %d does not exist", p.generator)
 	case len(p.routers) < workers:
-		return inputf("--cpu", fmt.Sprintf("%d CPUs", workers), "%d CPUs for %d workers", len(p.routers), workers)
+		return input.Errorf("--cpu", fmt.Sprintf("%d CPUs", workers), "%d CPUs for %d workers", len(p.routers), workers)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 func TestParseCPUs(t *testing.T) {
@@ -52,7 +54,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := place(c.cpus, c.asked, c.generator, c.workers)
 			if err != nil {
-				if !IsInput(err) || !strings.HasPrefix(err.Error(), c.want) {
+				if !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) {
 					t.Errorf("%v, want %s", err, c.want)
 				}
 				return

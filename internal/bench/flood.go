@@ -16,6 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // FloodOptions of a measurement of what one tenant's flood does to another one.
@@ -104,7 +105,7 @@ func (o *FloodOptions) check() error {
 	names, _ := FloodKinds()
 	for _, k := range o.Kinds {
 		if !slices.Contains(names, k) {
-			return inputf("KIND", strings.Join(names, ", "), "'%s' is unknown", k)
+			return input.Errorf("KIND", strings.Join(names, ", "), "'%s' is unknown", k)
 		}
 	}
 	for _, n := range []struct {
@@ -114,7 +115,7 @@ func (o *FloodOptions) check() error {
 	}{{"--rate", o.Rate, 1000, maxRate}, {"--flood-rate", o.FloodRate, 1000, maxRate},
 		{"--flow-limit", float64(o.FlowLimit), 0, math.MaxUint32}, {"--flow-rate", float64(o.FlowRate), 0, math.MaxUint32}} {
 		if !(n.value >= n.least && n.value <= n.top) {
-			return inputf(n.flag, fmt.Sprintf("%.0f to %.0f", n.least, n.top), "%.0f is out of range", n.value)
+			return input.Errorf(n.flag, fmt.Sprintf("%.0f to %.0f", n.least, n.top), "%.0f is out of range", n.value)
 		}
 	}
 	return nil
@@ -137,7 +138,7 @@ func Flood(ctx context.Context, o FloodOptions, p Progress) ([]FloodResult, erro
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, inputf("user", "root; try sudo", "the benchmark needs hugepages and CPUs")
+		return nil, input.Errorf("user", "root; try sudo", "the benchmark needs hugepages and CPUs")
 	}
 	if err := s.prepare(ctx, router.All()); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func TestFloodStreams(t *testing.T) {
@@ -57,7 +58,7 @@ func TestFloodOptions(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if err := o.check(); err == nil || err.Error() != want || !IsInput(err) {
+		if err := o.check(); err == nil || err.Error() != want || !input.Is(err) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -5,12 +5,12 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/measure"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Options of a run of the benchmark.
@@ -34,26 +34,6 @@ type Options struct {
 	Decode       func(frame []byte) string // in one line
 }
 
-// InputError is a request that cannot be met on this machine, or not at all.
-type InputError struct{ Field, Text, Valid string }
-
-func (e *InputError) Error() string {
-	if e.Valid == "" {
-		return e.Field + ": " + e.Text
-	}
-	return e.Field + ": " + e.Text + "; valid: " + e.Valid
-}
-
-// IsInput says whether an error is one of what was asked for rather than of the run.
-func IsInput(err error) bool {
-	var e *InputError
-	return errors.As(err, &e)
-}
-
-func inputf(field, valid, format string, args ...any) error {
-	return &InputError{field, fmt.Sprintf(format, args...), valid}
-}
-
 // What options may be. A generator's clock tells ages of up to 10 s apart.
 const (
 	maxRepetitions = 1000
@@ -67,7 +47,7 @@ const (
 // validate what does not depend on the machine.
 func (o *Options) validate() error {
 	if len(o.Scenarios) == 0 {
-		return inputf("scenario", "see corelane bench list", "none given")
+		return input.Errorf("scenario", "see corelane bench list", "none given")
 	}
 	for _, check := range []struct {
 		flag  string
@@ -83,12 +63,12 @@ func (o *Options) validate() error {
 			fmt.Sprintf("%g to %g, a share of the rate", minResolution, maxResolution)},
 	} {
 		if !check.ok {
-			return inputf(check.flag, check.valid, "%v is out of range", check.value)
+			return input.Errorf(check.flag, check.valid, "%v is out of range", check.value)
 		}
 	}
 	for _, s := range o.Scenarios {
 		if _, err := scenario.Build(s, "/", o.RingSize); err != nil {
-			return &InputError{Field: s.Name, Text: err.Error()}
+			return &input.Error{Field: s.Name, Text: err.Error()}
 		}
 	}
 	return nil

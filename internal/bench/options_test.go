@@ -8,6 +8,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/measure"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func options(t *testing.T, names ...string) Options {
@@ -45,7 +46,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Error(err)
-		case want != "" && (!IsInput(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")):
+		case want != "" && (!input.Is(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("want %q, have %v", want, err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/report"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Files that a run leaves.
@@ -35,7 +36,7 @@ func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, err
 		return nil, Files{}, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, Files{}, inputf("user", "root; try sudo", "the benchmark needs hugepages, CPUs and namespaces")
+		return nil, Files{}, input.Errorf("user", "root; try sudo", "the benchmark needs hugepages, CPUs and namespaces")
 	}
 	if err := s.prepare(ctx, router.All()); err != nil {
 		return nil, Files{}, err
@@ -102,7 +103,7 @@ func (s *session) choose(ctx context.Context, all []router.Router) error {
 	s.versions = map[string]string{}
 	for _, name := range s.Routers {
 		if !slices.ContainsFunc(all, func(r router.Router) bool { return r.Name() == name }) {
-			return inputf("--router", routerNames(all), "'%s' is unknown", name)
+			return input.Errorf("--router", routerNames(all), "'%s' is unknown", name)
 		}
 	}
 	for _, r := range all {
@@ -112,7 +113,7 @@ func (s *session) choose(ctx context.Context, all []router.Router) error {
 		version, err := r.Version(ctx)
 		switch {
 		case err != nil && s.named():
-			return inputf("--router "+r.Name(), "", "%s", reason(r, err))
+			return input.Errorf("--router "+r.Name(), "", "%s", reason(r, err))
 		case err != nil:
 			s.note("%s left out: %s", r.Name(), reason(r, err))
 		default:
@@ -132,7 +133,7 @@ func (s *session) possible() error {
 			}
 		}
 		if s.named() && len(why) == len(s.routers) {
-			return inputf("--router", "", "none can do %s: %s", sc.Label(), strings.Join(why, "; "))
+			return input.Errorf("--router", "", "none can do %s: %s", sc.Label(), strings.Join(why, "; "))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // session is a run of the benchmark that goes on.
@@ -139,7 +140,7 @@ func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenar
 	run.Error = oneLine(err)
 	s.Note(fmt.Sprintf("%s fails in %s: %s", r.Name(), sc.Label(), run.Error))
 	if s.named() {
-		return nil, inputf("--router "+r.Name(), "", "%s: %s", sc.Label(), run.Error)
+		return nil, input.Errorf("--router "+r.Name(), "", "%s: %s", sc.Label(), run.Error)
 	}
 	return nil, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // hall is where simulated routers and generators run; only one router may have the CPU.
@@ -282,7 +283,7 @@ func TestSessionNeedsWhatWasNamed(t *testing.T) {
 	} {
 		o := quick(t, "vxlan-encap")
 		o.Routers = []string{"peer"}
-		if _, _, err := newHall(t).bench(t.Context(), o, peer); !IsInput(err) || !strings.HasPrefix(err.Error(), want) {
+		if _, _, err := newHall(t).bench(t.Context(), o, peer); !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

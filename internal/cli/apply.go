@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -46,7 +47,7 @@ corelane export writes it from a running node.`
 func (a *app) loadState(file string) (*state.State, error) {
 	const valid = "a file, or - for standard input"
 	if file == "" {
-		return nil, usagef("--file", valid, "missing")
+		return nil, input.Errorf("--file", valid, "missing")
 	}
 	name, in := file, a.stdin
 	if file == "-" {
@@ -54,14 +55,14 @@ func (a *app) loadState(file string) (*state.State, error) {
 	} else {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, usagef("--file", valid, "%v", err)
+			return nil, input.Errorf("--file", valid, "%v", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(in)
 	if err != nil {
-		return nil, usagef("--file", valid, "%v", err)
+		return nil, input.Errorf("--file", valid, "%v", err)
 	}
 	return state.Load(name, text)
 }

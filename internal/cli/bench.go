@@ -14,6 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/report"
 	results "github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func newBenchCmd(a *app) *cobra.Command {
@@ -120,7 +121,7 @@ A peer that is not installed or does not work is left out with a note; one that 
 func findScenario(name string) (scenario.Scenario, error) {
 	s, err := scenario.Find(name)
 	if err != nil {
-		return s, &usageError{field: "scenario", text: strings.TrimPrefix(err.Error(), "scenario ")}
+		return s, &input.Error{Field: "scenario", Text: strings.TrimPrefix(err.Error(), "scenario ")}
 	}
 	return s, nil
 }
@@ -138,7 +139,7 @@ func newBenchCompare(a *app) *cobra.Command {
 			}
 			c, err := results.Compare(pair[0], pair[1])
 			if err != nil {
-				return &usageError{field: "results", text: err.Error()}
+				return &input.Error{Field: "results", Text: err.Error()}
 			}
 			if a.json() {
 				return json.NewEncoder(a.stdout).Encode(c)
@@ -158,7 +159,7 @@ func resultFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 func loadResult(path string) (*results.Result, error) {
 	r, err := results.Load(path)
 	if err != nil {
-		return nil, &usageError{field: "result", text: err.Error()}
+		return nil, &input.Error{Field: "result", Text: err.Error()}
 	}
 	return r, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/input"
 )
 
 type floodFlags struct {
@@ -59,7 +60,7 @@ func (f *floodFlags) options(cmd *cobra.Command, kinds []string) (o bench.FloodO
 	o.Repetitions, o.Measure.TrialTime = f.reps, time.Duration(f.seconds*float64(time.Second))
 	if cmd.Flags().Changed("cpu") {
 		if o.RouterCPUs, err = bench.ParseCPUs(f.cpus); err != nil {
-			return o, &usageError{field: "--cpu", text: err.Error()}
+			return o, &input.Error{Field: "--cpu", Text: err.Error()}
 		}
 	}
 	self, err := os.Executable()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/lab"
 )
 
@@ -48,7 +49,7 @@ func (f *hostPathFlags) options() (o lab.HostPathOptions, err error) {
 		value, max int
 	}{{"--rounds", f.rounds, 100}, {"--seconds", f.seconds, 60}, {"--pings", f.pings, 1000}} {
 		if n.value < 1 || n.value > n.max {
-			return o, usagef(n.flag, fmt.Sprintf("1 to %d", n.max), "'%d' is out of range", n.value)
+			return o, input.Errorf(n.flag, fmt.Sprintf("1 to %d", n.max), "'%d' is out of range", n.value)
 		}
 	}
 	o = lab.HostPathOptions{Options: lab.Options{Underlay: lab.IPv4, Daemon: f.daemon, MemoryMB: f.memory}, Rounds: f.rounds, Seconds: f.seconds, Pings: f.pings}
@@ -56,7 +57,7 @@ func (f *hostPathFlags) options() (o lab.HostPathOptions, err error) {
 		o.Underlay = lab.IPv6
 	}
 	if o.Placement, err = lab.PlaceHostPath(); err != nil {
-		return o, &usageError{field: "machine", text: err.Error()}
+		return o, &input.Error{Field: "machine", Text: err.Error()}
 	}
 	if f.forwardingCPU >= 0 {
 		o.Placement.Forwarding = f.forwardingCPU

@@ -19,6 +19,7 @@ import (
 	"github.com/corelane/corelane/internal/bench"
 	results "github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Commit that this program was built from; the linker sets it.
@@ -94,7 +95,7 @@ func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario
 	if given("frame") {
 		sizes, err := scenario.ParseSizes(f.frame)
 		if err != nil {
-			return s, &usageError{field: "--frame", text: err.Error()}
+			return s, &input.Error{Field: "--frame", Text: err.Error()}
 		}
 		s.Sizes = sizes
 	}
@@ -120,12 +121,12 @@ func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (benc
 		}
 	}
 	if cmd.Flags().Changed("generator-cpu") && f.generatorCPU < 0 {
-		return o, usagef("--generator-cpu", "0 or more", "%d is no CPU", f.generatorCPU)
+		return o, input.Errorf("--generator-cpu", "0 or more", "%d is no CPU", f.generatorCPU)
 	}
 	var err error
 	if cmd.Flags().Changed("cpu") {
 		if o.RouterCPUs, err = bench.ParseCPUs(f.cpus); err != nil {
-			return o, &usageError{field: "--cpu", text: err.Error()}
+			return o, &input.Error{Field: "--cpu", Text: err.Error()}
 		}
 	}
 	for _, s := range list {

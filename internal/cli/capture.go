@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var captureFlags = []fieldFlag{
@@ -69,7 +70,7 @@ func (a *app) openCapture(ctx context.Context, file string) (sink, error) {
 	case file == "":
 		return lineSink{a.stdout}, a.learnPorts(ctx)
 	case file == "-" && isTerminal(a.stdout):
-		return nil, usagef("--write", "a file, or - with the output going to a pipe", "'-' would write binary data to the terminal")
+		return nil, input.Errorf("--write", "a file, or - with the output going to a pipe", "'-' would write binary data to the terminal")
 	}
 	ports, err := all(ctx, portsNamed(a, ""))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 func newCompletionCmd() *cobra.Command {
@@ -26,7 +28,7 @@ func newCompletionCmd() *cobra.Command {
 			case "fish":
 				return cmd.Root().GenFishCompletion(out, true)
 			}
-			return usagef("shell", "bash, zsh, fish", "'%s' is unknown", args[0])
+			return input.Errorf("shell", "bash, zsh, fish", "'%s' is unknown", args[0])
 		},
 	}
 	return cmd

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 // enumText is an enum's value as people type it: PORT_ROLE_FABRIC is "fabric".
@@ -49,5 +51,5 @@ func enumParse(d protoreflect.EnumDescriptor, text string) (protoreflect.EnumNum
 			return v.Number(), nil
 		}
 	}
-	return 0, usagef("value", strings.Join(enumNames(d), ", "), "'%s' is unknown", text)
+	return 0, input.Errorf("value", strings.Join(enumNames(d), ", "), "'%s' is unknown", text)
 }

@@ -3,7 +3,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
-	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -27,23 +26,7 @@ const (
 // ErrInterrupted is the cause of a context that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// usageError is a command line that cannot be right. It prints as one line: "field: what is wrong; valid: ...".
-type usageError struct{ field, text, valid string }
-
-func (e *usageError) Error() string {
-	s := e.field + ": " + e.text
-	if e.valid != "" {
-		s += "; valid: " + e.valid
-	}
-	return s
-}
-
-func usagef(field, valid, format string, args ...any) error {
-	return &usageError{field, fmt.Sprintf(format, args...), valid}
-}
-
 func exitCode(err error) int {
-	var usage *usageError
 	var gone *api.Unavailable
 	var refused *api.Error
 	switch {
@@ -51,7 +34,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &refused) && refused.Code == codes.InvalidArgument:
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &gone), state.IsInput(err), bench.IsInput(err):
+	case input.Is(err), errors.As(err, &gone), state.IsInput(err):
 		return exitUsage
 	case errors.Is(err, ErrInterrupted):
 		return exitInterrupted
@@ -66,17 +49,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	var required *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &value):
-		var own *usageError
+		var own *input.Error
 		if errors.As(value.Unwrap(), &own) {
-			return &usageError{"--" + value.GetFlag().Name, own.text, own.valid}
+			return &input.Error{Field: "--" + value.GetFlag().Name, Text: own.Text, Valid: own.Valid}
 		}
-		return usagef("--"+value.GetFlag().Name, validOf(value.GetFlag().Value.Type()), "'%s' is not right", value.GetValue())
+		return input.Errorf("--"+value.GetFlag().Name, validOf(value.GetFlag().Value.Type()), "'%s' is not right", value.GetValue())
 	case errors.As(err, &unknown):
-		return usagef("--"+unknown.GetSpecifiedName(), flagNames(cmd), "no such flag")
+		return input.Errorf("--"+unknown.GetSpecifiedName(), flagNames(cmd), "no such flag")
 	case errors.As(err, &required):
-		return usagef("--"+required.GetFlag().Name, required.GetFlag().Usage, "needs a value")
+		return input.Errorf("--"+required.GetFlag().Name, required.GetFlag().Usage, "needs a value")
 	}
-	return usagef("command line", flagNames(cmd), "%v", err)
+	return input.Errorf("command line", flagNames(cmd), "%v", err)
 }
 
 // validOf says what pflag's own types take.
@@ -119,9 +102,9 @@ func arguments(cmd *cobra.Command, args []string) error {
 	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	switch {
 	case len(args) < least:
-		return usagef(strings.ToLower(strings.Trim(names[len(args)], "[].|")), usage, "missing")
+		return input.Errorf(strings.ToLower(strings.Trim(names[len(args)], "[].|")), usage, "missing")
 	case len(args) > most:
-		return usagef("arguments", usage, "'%s' is one too many", args[most])
+		return input.Errorf("arguments", usage, "'%s' is one too many", args[most])
 	}
 	return nil
 }
@@ -141,7 +124,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	slices.Sort(names)
 	valid := strings.Join(names, ", ") + "; more: " + cmd.CommandPath() + " --help"
 	if len(args) == 0 {
-		return usagef(what, valid, "missing")
+		return input.Errorf(what, valid, "missing")
 	}
-	return usagef(what, valid, "'%s' is unknown", args[0])
+	return input.Errorf(what, valid, "'%s' is unknown", args[0])
 }

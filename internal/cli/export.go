@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -33,7 +34,7 @@ What the daemon makes by itself is left out: connected and guest routes, learnt 
 
 func (a *app) export(ctx context.Context) error {
 	if a.json() {
-		return usagef("output", "table", "export writes YAML only, which is what apply reads")
+		return input.Errorf("output", "table", "export writes YAML only, which is what apply reads")
 	}
 	c, err := a.connect(ctx)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 // fieldFlag is a flag that stands for one field of a message.
@@ -66,7 +68,7 @@ func needFields(cmd *cobra.Command, flags []fieldFlag) ([]string, error) {
 		for _, f := range flags {
 			names = append(names, "--"+f.flag)
 		}
-		return nil, usagef("flags", strings.Join(names, " "), "none given, nothing to change")
+		return nil, input.Errorf("flags", strings.Join(names, " "), "none given, nothing to change")
 	}
 	return fields, nil
 }
@@ -130,7 +132,7 @@ func (v *fieldValue) parse(text string) (protoreflect.Value, error) {
 	case protoreflect.BoolKind:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return protoreflect.Value{}, usagef("value", "true, false", "'%s' is neither", text)
+			return protoreflect.Value{}, input.Errorf("value", "true, false", "'%s' is neither", text)
 		}
 		return protoreflect.ValueOfBool(b), nil
 	case protoreflect.EnumKind:
@@ -151,13 +153,13 @@ func (v *fieldValue) numberError(text string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return usagef("value", v.help, "'%s' is not such a number", text)
+	return input.Errorf("value", v.help, "'%s' is not such a number", text)
 }
 
 func parseNumber(field, text string, least, most uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, usagef(field, fmt.Sprintf("%d..%d", least, most), "'%s' is not such a number", text)
+		return 0, input.Errorf(field, fmt.Sprintf("%d..%d", least, most), "'%s' is not such a number", text)
 	}
 	return n, nil
 }

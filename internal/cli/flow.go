@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func newFlowCmd(a *app) *cobra.Command {
@@ -157,7 +158,7 @@ func newFlowTop(a *app) *cobra.Command {
 	cmd := a.watchable(verb("top", "Show the flows that carried most", "  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
 		func(ctx context.Context, _ []string) error {
 			if n < 1 || n > 10000 {
-				return usagef("--count", "1..10000", "'%d' is out of range", n)
+				return input.Errorf("--count", "1..10000", "'%d' is out of range", n)
 			}
 			return flowListing.rows(ctx, a, largest(flowsOf(a, req), n, func(f *apiv1.Flow) uint64 {
 				if byPackets {
@@ -223,7 +224,7 @@ func newFlowFlush(a *app) *cobra.Command {
 				given = given || cmd.Flags().Changed(f.flag)
 			}
 			if given == everything {
-				return usagef("--all", "--all, or flags that say which", "either all flows or those that match")
+				return input.Errorf("--all", "--all, or flags that say which", "either all flows or those that match")
 			}
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
 				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Flush, req)
@@ -279,7 +280,7 @@ func parseEnd(what, text string) (string, uint32, error) {
 	}
 	addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
 	if err != nil {
-		return "", 0, usagef(what, `"10.0.0.1", "10.0.0.1:80", "fd00::1" or "[fd00::1]:80"`, "'%s' is no address", text)
+		return "", 0, input.Errorf(what, `"10.0.0.1", "10.0.0.1:80", "fd00::1" or "[fd00::1]:80"`, "'%s' is no address", text)
 	}
 	return addr.String(), 0, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/lab"
 )
 
@@ -49,7 +50,7 @@ func newLabUp(a *app) *cobra.Command {
 				return err
 			}
 			if o.Underlay, err = lab.ParseUnderlay(underlay); err != nil {
-				return usagef("--underlay", "ipv4, ipv6", "'%s' is unknown", underlay)
+				return input.Errorf("--underlay", "ipv4, ipv6", "'%s' is unknown", underlay)
 			}
 			o.Say = a.sayer()
 			l, err := lab.BringUp(ctx, t, o)
@@ -74,7 +75,7 @@ func findLab(name string) (lab.Topology, error) {
 		for _, t := range lab.Topologies() {
 			names = append(names, t.Name)
 		}
-		return t, usagef("lab", strings.Join(names, ", "), "'%s' is unknown", name)
+		return t, input.Errorf("lab", strings.Join(names, ", "), "'%s' is unknown", name)
 	}
 	return t, nil
 }
@@ -153,7 +154,7 @@ func newLabRun(a *app) *cobra.Command {
 				command = command[1:]
 			}
 			if len(command) == 0 {
-				return usagef("command", "corelane lab run LAB PLACE -- COMMAND...", "missing")
+				return input.Errorf("command", "corelane lab run LAB PLACE -- COMMAND...", "missing")
 			}
 			return labRun(args[0], args[1], command)
 		})
@@ -184,7 +185,7 @@ func labRun(name, place string, command []string) error {
 	}
 	netns, socket, err := l.Place(place)
 	if err != nil {
-		return usagef("place", strings.Join(l.Places(), ", "), "'%s' is unknown", place)
+		return input.Errorf("place", strings.Join(l.Places(), ", "), "'%s' is unknown", place)
 	}
 	ip, err := exec.LookPath("ip")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var macListing = listing[*apiv1.Mac]{
@@ -60,7 +61,7 @@ func newMacAdd(a *app) *cobra.Command {
 				}
 				m.Target = &apiv1.Mac_Nexthop{Nexthop: id}
 			default:
-				return usagef("target", "port NAME, nexthop ID", "'%s' is unknown", args[2])
+				return input.Errorf("target", "port NAME, nexthop ID", "'%s' is unknown", args[2])
 			}
 			return a.done(call(ctx, a, apiv1.NewMacsClient, apiv1.MacsClient.Add, &apiv1.MacAddRequest{Mac: m}))
 		})

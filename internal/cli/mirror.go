@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var mirrorListing = listing[*apiv1.Mirror]{
@@ -70,7 +71,7 @@ func newMirrorAdd(a *app) *cobra.Command {
 				return err
 			}
 			if !given {
-				return usagef("target", "--port, --vxlan or --erspan", "missing")
+				return input.Errorf("target", "--port, --vxlan or --erspan", "missing")
 			}
 			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add, &apiv1.MirrorAddRequest{Mirror: o.mirror}))
 		})
@@ -93,7 +94,7 @@ func newMirrorSet(a *app) *cobra.Command {
 				fields = append([]string{"target"}, fields...)
 			}
 			if len(fields) == 0 {
-				return usagef("flags", "--port --vxlan --erspan --direction --snap-length", "none given, nothing to change")
+				return input.Errorf("flags", "--port --vxlan --erspan --direction --snap-length", "none given, nothing to change")
 			}
 			o.mirror.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: o.mirror, Fields: fields}))
@@ -123,11 +124,11 @@ func (o *mirrorOptions) target(cmd *cobra.Command) (bool, error) {
 		}
 	}
 	if len(kinds) > 1 {
-		return false, usagef("--"+kinds[1], "one of --port, --vxlan, --erspan", "'--%s' is given too", kinds[0])
+		return false, input.Errorf("--"+kinds[1], "one of --port, --vxlan, --erspan", "'--%s' is given too", kinds[0])
 	}
 	for flag, kind := range map[string][]string{"vni": {"vxlan"}, "session": {"erspan"}, "local": {"vxlan", "erspan"}} {
 		if cmd.Flags().Changed(flag) && (len(kinds) == 0 || !slices.Contains(kind, kinds[0])) {
-			return false, usagef("--"+flag, "with --"+kind[0], "is of a collector")
+			return false, input.Errorf("--"+flag, "with --"+kind[0], "is of a collector")
 		}
 	}
 	if len(kinds) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var natKinds = []string{"floating", "source", "destination"}
@@ -52,7 +53,7 @@ func parseNat(rule *apiv1.NatRule, args []string, ports, poolPorts string) (err 
 		return err
 	}
 	if rule.Vrf == "" {
-		return usagef("--vrf", "the VRF of the hosts inside", "missing")
+		return input.Errorf("--vrf", "the VRF of the hosts inside", "missing")
 	}
 	if rule.FirstPort, rule.LastPort, err = parsePorts("--ports", ports); err != nil {
 		return err
@@ -62,9 +63,9 @@ func parseNat(rule *apiv1.NatRule, args []string, ports, poolPorts string) (err 
 	case kind == "destination":
 		rule.Kind, err = natDestination(address, to)
 	case kind != "floating" && kind != "source":
-		return usagef("kind", strings.Join(natKinds, ", "), "'%s' is unknown", kind)
+		return input.Errorf("kind", strings.Join(natKinds, ", "), "'%s' is unknown", kind)
 	case len(to) > 1:
-		return usagef("arguments", "corelane nat add ID "+kind+" ADDRESS TO", "'%s' is one too many", to[1])
+		return input.Errorf("arguments", "corelane nat add ID "+kind+" ADDRESS TO", "'%s' is one too many", to[1])
 	case kind == "floating":
 		rule.Kind = &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: address, Outside: to[0]}}
 	default:
@@ -74,7 +75,7 @@ func parseNat(rule *apiv1.NatRule, args []string, ports, poolPorts string) (err 
 		rule.Kind = &apiv1.NatRule_Source{Source: source}
 	}
 	if err == nil && poolPorts != "" && kind != "source" {
-		return usagef("--pool-ports", "", "is for source, not for %s", kind)
+		return input.Errorf("--pool-ports", "", "is for source, not for %s", kind)
 	}
 	return err
 }
@@ -124,7 +125,7 @@ func parseEndpoint(field, text string) (string, uint32, error) {
 	}
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil || ap.Port() == 0 {
-		return "", 0, usagef(field, "192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80", "'%s' is no address, nor one with a port", text)
+		return "", 0, input.Errorf(field, "192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80", "'%s' is no address, nor one with a port", text)
 	}
 	return ap.Addr().String(), uint32(ap.Port()), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var tunnelFlags = []fieldFlag{
@@ -104,7 +105,7 @@ func onlyFlags(cmd *cobra.Command, kind string, of func(kind string) []string) e
 	for _, other := range nexthopKinds {
 		for _, f := range of(other) {
 			if cmd.Flags().Changed(f) && !slices.Contains(mine, f) {
-				return usagef("--"+f, "for "+kind+": "+orNone(mine), "is for %s, not for %s", other, kind)
+				return input.Errorf("--"+f, "for "+kind+": "+orNone(mine), "is for %s, not for %s", other, kind)
 			}
 		}
 	}
@@ -124,7 +125,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 		port.Port = to[0]
 		nh.Kind = &apiv1.Nexthop_Port{Port: port}
 	case kind == "port":
-		return nil, usagef("port", "the name of one port", "%d given", len(to))
+		return nil, input.Errorf("port", "the name of one port", "%d given", len(to))
 	case kind == "group":
 		group, err := parseGroup(to)
 		if err != nil {
@@ -132,11 +133,11 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 		}
 		nh.Kind = &apiv1.Nexthop_Group{Group: group}
 	case len(to) > 0 && slices.Contains(nexthopKinds, kind):
-		return nil, usagef("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
+		return nil, input.Errorf("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
 	case kind == "tunnel" && tunnel.Encap == apiv1.Encap_ENCAP_UNSPECIFIED:
-		return nil, usagef("--encap", strings.Join(enumNames(tunnel.Encap.Descriptor()), ", "), "missing")
+		return nil, input.Errorf("--encap", strings.Join(enumNames(tunnel.Encap.Descriptor()), ", "), "missing")
 	case kind == "tunnel" && tunnel.Remote == "":
-		return nil, usagef("--remote", "address of the other end", "missing")
+		return nil, input.Errorf("--remote", "address of the other end", "missing")
 	case kind == "tunnel":
 		nh.Kind = &apiv1.Nexthop_Tunnel{Tunnel: tunnel}
 	case kind == "discard":
@@ -146,7 +147,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 	case kind == "reject":
 		nh.Kind = &apiv1.Nexthop_Reject{Reject: &apiv1.Empty{}}
 	default:
-		return nil, usagef("kind", strings.Join(nexthopKinds, ", "), "'%s' is unknown", kind)
+		return nil, input.Errorf("kind", strings.Join(nexthopKinds, ", "), "'%s' is unknown", kind)
 	}
 	return nh, nil
 }
@@ -154,7 +155,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 // parseGroup reads members, "100" or "100:3" with a weight.
 func parseGroup(specs []string) (*apiv1.GroupNexthop, error) {
 	if len(specs) == 0 {
-		return nil, usagef("group", "members, ID or ID:WEIGHT", "missing")
+		return nil, input.Errorf("group", "members, ID or ID:WEIGHT", "missing")
 	}
 	group := &apiv1.GroupNexthop{}
 	for _, spec := range specs {

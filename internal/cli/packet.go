@@ -13,6 +13,8 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 const (
@@ -34,9 +36,9 @@ func parsePacket(text string) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, usagef("--packet", validBytes, "%v", err)
+		return nil, input.Errorf("--packet", validBytes, "%v", err)
 	case len(data) < minPacket || len(data) > maxPacket:
-		return nil, usagef("--packet", fmt.Sprintf("%d..%d bytes", minPacket, maxPacket), "%d bytes", len(data))
+		return nil, input.Errorf("--packet", fmt.Sprintf("%d..%d bytes", minPacket, maxPacket), "%d bytes", len(data))
 	}
 	return data, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var portListing = listing[*apiv1.Port]{
@@ -217,7 +218,7 @@ func required(cmd *cobra.Command, flag string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f := cmd.Flags().Lookup(flag); !f.Changed {
-			return usagef("--"+flag, f.Usage, "missing")
+			return input.Errorf("--"+flag, f.Usage, "missing")
 		}
 		return run(cmd, args)
 	}

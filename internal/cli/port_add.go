@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // device is what the flags of "port add" say of the device; which of them a kind takes stands in deviceFlags.
@@ -41,7 +42,7 @@ func newPortAdd(a *app) *cobra.Command {
 			port.Name = args[0]
 			role, err := enumParse(port.Role.Descriptor(), args[1])
 			if err != nil {
-				return usagef("role", "fabric, tenant, host", "'%s' is unknown", args[1])
+				return input.Errorf("role", "fabric, tenant, host", "'%s' is unknown", args[1])
 			}
 			port.Role = apiv1.PortRole(role)
 			if err := dev.fill(cmd, port, args[2:]); err != nil {
@@ -77,22 +78,22 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 	kind := args[0]
 	flags, ok := deviceFlags[kind]
 	if !ok {
-		return usagef("device", deviceKinds, "'%s' is unknown", kind)
+		return input.Errorf("device", deviceKinds, "'%s' is unknown", kind)
 	}
 	for _, others := range deviceFlags {
 		for _, f := range others {
 			if cmd.Flags().Changed(f) && !slices.Contains(flags, f) {
-				return usagef("--"+f, "for "+kind+": "+orNone(flags), "is not for %s devices", kind)
+				return input.Errorf("--"+f, "for "+kind+": "+orNone(flags), "is not for %s devices", kind)
 			}
 		}
 	}
 	switch {
 	case kind == "dpdk" && len(args) != 2:
-		return usagef("devargs", "a PCI address, or a virtual device with its arguments", "missing")
+		return input.Errorf("devargs", "a PCI address, or a virtual device with its arguments", "missing")
 	case kind != "dpdk" && len(args) != 1:
-		return usagef("arguments", "flags", "'%s' is one too many for %s", args[1], kind)
+		return input.Errorf("arguments", "flags", "'%s' is one too many for %s", args[1], kind)
 	case slices.Contains(flags, "socket") && d.socket == "":
-		return usagef("--socket", "path of the device's socket", "missing")
+		return input.Errorf("--socket", "path of the device's socket", "missing")
 	}
 	switch kind {
 	case "dpdk":

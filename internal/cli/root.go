@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Version of this program; the linker sets it.
@@ -155,7 +156,7 @@ func (v *outputValue) Type() string   { return "table|json" }
 
 func (v *outputValue) Set(text string) error {
 	if text != "table" && text != "json" {
-		return usagef("output", "table, json", "'%s' is unknown", text)
+		return input.Errorf("output", "table, json", "'%s' is unknown", text)
 	}
 	*v.output = text
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var routeListing = listing[*apiv1.Route]{
@@ -79,13 +80,13 @@ func newRouteAdd(a *app) *cobra.Command {
 			}}
 			switch withID := cmd.Flags().Changed("nexthop"); {
 			case file != "" && len(args) > 0:
-				return usagef("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
+				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
 			case file == "" && len(args) == 0:
-				return usagef("prefix", "PREFIX or --file", "missing")
+				return input.Errorf("prefix", "PREFIX or --file", "missing")
 			case file == "" && !withID:
-				return usagef("--nexthop", "id of the next hop", "missing")
+				return input.Errorf("--nexthop", "id of the next hop", "missing")
 			case withID && nexthop == 0 || nexthop > maxNexthop:
-				return usagef("--nexthop", "1..1048575", "'%d' is not such a number", nexthop)
+				return input.Errorf("--nexthop", "1..1048575", "'%d' is not such a number", nexthop)
 			}
 			if file != "" {
 				return bulk.file(ctx, file, nexthop)
@@ -109,9 +110,9 @@ func newRouteDel(a *app) *cobra.Command {
 			}}
 			switch {
 			case file != "" && len(args) > 0:
-				return usagef("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
+				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
 			case file == "" && len(args) == 0:
-				return usagef("prefix", "PREFIX or --file", "missing")
+				return input.Errorf("prefix", "PREFIX or --file", "missing")
 			case file != "":
 				return bulk.file(ctx, file, 0)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // routeBatch is how many routes one request may hold.
@@ -53,7 +54,7 @@ func (b *bulk) file(ctx context.Context, name string, nexthop uint32) error {
 	if b.name = name; name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return usagef("--file", "a file, or - for standard input", "%v", err)
+			return input.Errorf("--file", "a file, or - for standard input", "%v", err)
 		}
 		defer f.Close()
 		in = f
@@ -142,11 +143,11 @@ func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, e
 	switch {
 	case optional:
 	case len(words) > 2:
-		return nil, usagef("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
+		return nil, input.Errorf("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
 	case len(words) == 2:
 		route.Nexthop, err = parseID("nexthop", words[1], 1, maxNexthop)
 	case nexthop == 0:
-		err = usagef("nexthop", "PREFIX NEXTHOP, or --nexthop for all lines", "missing")
+		err = input.Errorf("nexthop", "PREFIX NEXTHOP, or --nexthop for all lines", "missing")
 	}
 	if err != nil {
 		return nil, err
@@ -163,11 +164,11 @@ func parsePrefix(field, text string) (string, error) {
 	}
 	switch {
 	case err != nil:
-		return "", usagef(field, valid, "'%s' is not right", text)
+		return "", input.Errorf(field, valid, "'%s' is not right", text)
 	case p.Addr().Is4In6():
-		return "", usagef(field, valid, "'%s' is an IPv4 address in IPv6's notation", text)
+		return "", input.Errorf(field, valid, "'%s' is an IPv4 address in IPv6's notation", text)
 	case p != p.Masked():
-		return "", usagef(field, p.Masked().String(), "'%s' has host bits", text)
+		return "", input.Errorf(field, p.Masked().String(), "'%s' has host bits", text)
 	}
 	return p.String(), nil
 }

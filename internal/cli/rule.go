@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 const maxRule = 1 << 24
@@ -131,7 +132,7 @@ func newRuleExplain(a *app) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			direction, err := enumParse(req.Direction.Descriptor(), args[1])
 			if err != nil {
-				return usagef("direction", "egress, ingress", "'%s' is unknown", args[1])
+				return input.Errorf("direction", "egress, ingress", "'%s' is unknown", args[1])
 			}
 			req.Port, req.Direction = args[0], apiv1.RuleDirection(direction)
 			return details(ctx, a, func(ctx context.Context) (*apiv1.RuleExplainReply, error) {
@@ -163,7 +164,7 @@ func ruleHead(rule *apiv1.Rule, args []string) (err error) {
 	}
 	action, err := enumParse(rule.Action.Descriptor(), args[1])
 	if err != nil {
-		return usagef("action", "allow, deny", "'%s' is unknown", args[1])
+		return input.Errorf("action", "allow, deny", "'%s' is unknown", args[1])
 	}
 	rule.Action = apiv1.RuleAction(action)
 	return nil

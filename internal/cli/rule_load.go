@@ -16,6 +16,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // ruleBatch is how many rules one request may hold.
@@ -44,7 +45,7 @@ func (a *app) loadRules(ctx context.Context, list, file string, replace bool) er
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return usagef("file", "a file, or - for standard input", "%v", err)
+			return input.Errorf("file", "a file, or - for standard input", "%v", err)
 		}
 		defer f.Close()
 		in = f
@@ -79,7 +80,7 @@ func readRules(list, name string, in io.Reader) (rules []*apiv1.Rule, at []int, 
 	for n := 1; lines.Scan(); n++ {
 		rule, err := parseRuleLine(lines.Text())
 		if err == nil && rule != nil && seen[rule.Id] != 0 {
-			err = usagef("id", "each ID once", "'%d' twice: it is in line %d already", rule.Id, seen[rule.Id])
+			err = input.Errorf("id", "each ID once", "'%d' twice: it is in line %d already", rule.Id, seen[rule.Id])
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s:%d: %w", name, n, err)
@@ -118,9 +119,9 @@ func parseRuleLine(line string) (*apiv1.Rule, error) {
 	}
 	switch args := flags.Args(); {
 	case len(args) < 2:
-		return nil, usagef("line", "ID ACTION [--FLAG VALUE]...", "'%s' is not a rule", strings.Join(words, " "))
+		return nil, input.Errorf("line", "ID ACTION [--FLAG VALUE]...", "'%s' is not a rule", strings.Join(words, " "))
 	case len(args) > 2:
-		return nil, usagef("line", "ID ACTION [--FLAG VALUE]...", "'%s' is one too many", args[2])
+		return nil, input.Errorf("line", "ID ACTION [--FLAG VALUE]...", "'%s' is one too many", args[2])
 	default:
 		return rule, ruleHead(rule, args)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Labels and VNIs lead to one of these.
@@ -36,7 +38,7 @@ func setTarget(msg proto.Message, kind, name string) error {
 		m.Set(f, protoreflect.ValueOfUint32(id))
 		return err
 	}
-	return usagef("target", targetKinds, "'%s' is unknown", kind)
+	return input.Errorf("target", targetKinds, "'%s' is unknown", kind)
 }
 
 // newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func newTraceCmd(a *app) *cobra.Command {
@@ -29,7 +30,7 @@ func newTraceCmd(a *app) *cobra.Command {
 				}
 			}
 			if timeout < time.Millisecond || timeout > time.Hour {
-				return usagef("--timeout", "1ms..1h", "'%s' is out of range", timeout)
+				return input.Errorf("--timeout", "1ms..1h", "'%s' is out of range", timeout)
 			}
 			req.TimeoutMs = uint32(timeout.Milliseconds())
 			return a.trace(ctx, req, bytes)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/input"
 )
 
 const leastInterval = 100 * time.Millisecond
@@ -40,7 +41,7 @@ func (v *intervalValue) Set(text string) error {
 		d = time.Duration(s * float64(time.Second))
 	}
 	if err != nil || d < leastInterval {
-		return usagef("watch", "an interval from 100ms on, as in --watch=2s", "'%s' is not right", text)
+		return input.Errorf("watch", "an interval from 100ms on, as in --watch=2s", "'%s' is not right", text)
 	}
 	*v.d = d
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/input"
 )
 
 // Measure is one of the things that can be measured.
@@ -99,17 +100,17 @@ func (o *Options) Validate() error {
 		{"--poller-cpu", o.PollerCPU != o.WorkerCPU, o.PollerCPU, "another CPU than --cpu, such as the generator's"},
 	} {
 		if !c.ok {
-			return &bench.InputError{Field: c.field, Text: fmt.Sprintf("%v cannot be", c.value), Valid: c.valid}
+			return &input.Error{Field: c.field, Text: fmt.Sprintf("%v cannot be", c.value), Valid: c.valid}
 		}
 	}
 	for _, name := range o.Names {
 		if !slices.Contains(Names(), name) {
-			return &bench.InputError{Field: "name", Text: fmt.Sprintf("'%s' is unknown", name), Valid: strings.Join(Names(), ", ")}
+			return &input.Error{Field: "name", Text: fmt.Sprintf("'%s' is unknown", name), Valid: strings.Join(Names(), ", ")}
 		}
 	}
 	s := o.scenario(1)
 	if _, err := scenario.Build(s, "/", deviceRing); err != nil {
-		return &bench.InputError{Field: s.Name, Text: err.Error()}
+		return &input.Error{Field: s.Name, Text: err.Error()}
 	}
 	return nil
 }
@@ -138,7 +139,7 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*workers.Result, err
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, &bench.InputError{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads", Valid: "root; try sudo"}
+		return nil, &input.Error{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads", Valid: "root; try sudo"}
 	}
 	s := &session{Options: o, Progress: p}
 	if err := s.prepare(); err != nil {
@@ -165,7 +166,7 @@ func (o *Options) chosen() []Measure {
 func (s *session) prepare() (err error) {
 	for flag, cpu := range map[string]int{"--cpu": s.WorkerCPU, "--poller-cpu": s.PollerCPU, "--generator-cpu": s.Generator} {
 		if _, err := os.Stat(filepath.Join(s.Root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu))); err != nil || cpu < 0 {
-			return &bench.InputError{Field: flag, Text: fmt.Sprintf("CPU %d does not exist", cpu)}
+			return &input.Error{Field: flag, Text: fmt.Sprintf("CPU %d does not exist", cpu)}
 		}
 	}
 	if s.control, err = s.controlCPU(); err != nil {

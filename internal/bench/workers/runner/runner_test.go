@@ -12,8 +12,8 @@ import (
 	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/bench"
 	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func TestValidate(t *testing.T) {
@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 	} {
 		o := Default()
 		change(&o)
-		if err := o.Validate(); !bench.IsInput(err) || !strings.HasPrefix(err.Error(), want) {
+		if err := o.Validate(); !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestMissingCPU(t *testing.T) {
 	}
 	s := &session{Options: Default()}
 	s.Root, s.PollerCPU = root, 7
-	if err := s.prepare(); !bench.IsInput(err) || err.Error() != "--poller-cpu: CPU 7 does not exist" {
+	if err := s.prepare(); !input.Is(err) || err.Error() != "--poller-cpu: CPU 7 does not exist" {
 		t.Error(err)
 	}
 }
