@@ -145,6 +145,7 @@ def test_master_does_not_wait(router):
         router.cli("route", "add", "10.0.0.0/8", "--vrf", "red", "--nexthop", 1)
         router.cli("route", "del", "10.0.0.0/8", "--vrf", "red")
         assert not events(router, "master_was_away")
+        wait(lambda: events(router, "worker_stands_still", "worker 0"), "worker_stands_still")  # a master that was late itself takes longer
     soon(router, "worker_goes_on", "worker 0", SOON + 1)
 
 
