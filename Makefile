@@ -78,4 +78,4 @@ deb: deps-deb ## pack a Debian package into dist/
 	@tools/deb.sh
 
 clean: ## remove what was built
-	rm -rf build build-asan build-fuzz build-tsan bin dist
+	rm -rf build build-asan build-tsan bin dist
