@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "port/mode_api.h"
+#include "port/port_message.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to port/: who finishes a port's packets, in the API.
+// Private to port/: ports in the messages of the API.
 #pragma once
 
 #include "base/error.h"
@@ -7,6 +7,13 @@
 #include "port.pb-c.h"
 #include "port/port.h"
 
+#define PbPort Corelane__V1__Port
+
+int port_get_config(const PbPort *in, struct port_config *c, struct error *err);
+int port_get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err); // one that can be set later
+void port_put(struct api_call *call, struct port *p, PbPort *out);
+
+// Who finishes a port's packets (port_mode.c).
 int port_mode_get(int in, struct port_config *c, struct error *err);
 int port_ring_full_get(int in, struct port_config *c, struct error *err);
 int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err);   // "ID" or "ID:WEIGHT"
