@@ -43,17 +43,19 @@ struct spread_view;
 #define DEPTH_UNKNOWN UINT32_MAX
 
 struct port_queue {
+	// Who polls and who sends read this line for every batch; it changes when somebody changes the port or its workers.
 	struct port *port;
 	uint16_t index;
-	void *priv;             // of the kind
-	rte_spinlock_t tx_lock; // workers: taken when port->shared_tx
+	void *priv; // of the kind
 	// A queue changes hands without a gap: the master names who shall poll it, who polls it leaves off and gives it.
 	uint32_t rx_worker;       // who shall poll it, UINT32_MAX = nobody. Master: rw, workers: ro
 	uint32_t owner;           // who may. That worker: wo; master when it is nobody's
 	bool host;                // the host-path worker polls it, whatever else is wanted. Master only
 	struct spread_view *view; // NULL: all its packets stay where they were polled. Master: wo (RCU), polling worker: ro
-	uint64_t rx_packets;      // polling worker: rw, master: ro
-	uint32_t depth;           // packets that waited when last asked, DEPTH_UNKNOWN; polling worker: wo, master: ro
+	// Lines of those who write them.
+	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
+	uint32_t depth; // packets that waited when last asked, DEPTH_UNKNOWN; polling worker: wo, master: ro
+	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
 } __rte_cache_aligned;
 
 // What a guest or an operator asked for; owned by the port, changed only by port_set().

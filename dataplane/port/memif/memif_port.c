@@ -24,7 +24,7 @@
 
 struct memif_port_queue {            // port_queue.priv
 	struct memif_queue *rx, *tx; // master: publishes, workers: read; NULL = no peer, or fewer rings than queues
-	struct memif_counters rx_count;
+	struct memif_counters rx_count __rte_cache_aligned;
 	struct memif_counters tx_count __rte_cache_aligned;
 } __rte_cache_aligned;
 
