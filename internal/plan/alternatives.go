@@ -4,7 +4,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/topology"
@@ -22,17 +21,23 @@ var hints = []hint{
 	{"share_cores with allow_overlap", func(w *Wishes) { w.ShareCores, w.AllowOverlap = true, true }},
 }
 
-// withHints adds to the one thing that is missing the permission with which the wishes can be met, tried out.
+// small is the most cores of a machine on which workers on the host's core are advised.
+const small = 4
+
+// withHints adds to what is missing the permission with which the wishes can be met, tried out.
 func withHints(m *topology.Machine, wishes Wishes, err error) error {
-	var missing *input.Error
-	if joined, many := err.(interface{ Unwrap() []error }); many && len(joined.Unwrap()) > 1 || !errors.As(err, &missing) {
+	var s shortage
+	if !errors.As(err, &s) {
 		return err
 	}
 	for _, h := range hints {
 		w := wishes
 		h.with(&w)
+		if w.AllowOverlap != wishes.AllowOverlap && len(newView(m).cores) > small {
+			continue
+		}
 		if _, failed := decide(m, w); failed == nil {
-			return &input.Error{Field: missing.Field, Text: missing.Text, Valid: strings.TrimPrefix(missing.Valid+", or "+h.text, ", or ")}
+			return &input.Error{Field: s.missing.Field, Text: s.missing.Text, Valid: s.missing.Valid + ", or " + h.text}
 		}
 	}
 	return err
@@ -86,7 +91,7 @@ func (k *maker) options() []option {
 				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding), fmt.Sprintf("%d vCPUs less", threads)}},
 		{k.w.Forwarding > 0 && !fixed, grow,
 			Alternative{fmt.Sprintf("forwarding %d: one core more", k.w.Forwarding+1),
-				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding), "a core that nobody asked for, the host's until then"}},
+				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding), "a core that nobody has asked for so far"}},
 		{k.w.HostPath > 0 && k.w.HostPathCPUs.Empty(), func(w *Wishes) { w.HostPath-- },
 			Alternative{fmt.Sprintf("host_path %d: one worker less for the kernel's traffic", k.w.HostPath-1), "a core",
 				"forwarding workers carry the host's traffic as well: a data plane that is overloaded starves the host"}},

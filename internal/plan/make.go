@@ -103,7 +103,7 @@ func (k *maker) housekeeping() error {
 		cores := slices.DeleteFunc(k.of(node), func(c *core) bool { return len(k.free(c)) < c.cpus.Len() })
 		slices.SortStableFunc(cores, func(a, b *core) int { return k.hostFirst(a) - k.hostFirst(b) })
 		if len(cores) < k.w.Housekeeping {
-			return k.short("housekeeping", fmt.Sprintf("cores of node %d", node), k.w.Housekeeping, len(cores), k.given())
+			return k.short("housekeeping", "core", k.w.Housekeeping, len(cores), fmt.Sprintf("%s on node %d", k.given(), node))
 		}
 		for _, c := range cores[:min(len(cores), max(1, k.w.Housekeeping))] {
 			k.keep(c)
@@ -129,18 +129,19 @@ func (k *maker) hostFirst(c *core) int {
 
 // keep gives a core to the host. Its siblings, or the only CPU, are the last resort of small machines.
 func (k *maker) keep(c *core) {
-	ids := c.cpus.IDs()
-	for i, id := range ids {
+	for i, id := range c.cpus.IDs() {
 		switch {
 		case k.w.AllowOverlap && (i > 0 || k.usable.Len() == 1 && k.w.Forwarding == 1):
 			k.single = k.single || i == 0
 			k.spare = append(k.spare, &core{cpus: cpuset.Of(id), node: c.node, domain: c.domain})
 		case i == 0 && c == k.first():
 			k.give(id, Housekeeping, "first core of the machine: interrupts and kernel threads that cannot move are there")
+		case i == 0 && k.m.Container:
+			k.give(id, Housekeeping, "for everything else that runs in this container")
 		case i == 0:
 			k.give(id, Housekeeping, fmt.Sprintf("node %d: its kernel threads and the host's programs need a core there", c.node))
 		default:
-			k.give(id, Housekeeping, fmt.Sprintf("sibling of CPU %d: the host gets whole cores", ids[0]))
+			k.give(id, Housekeeping, "sibling of a CPU of the host, which has whole cores")
 		}
 	}
 }
@@ -230,14 +231,27 @@ func (k *maker) given() string {
 	return strings.Join(parts, ", ")
 }
 
-// short is the error of a role that asks for more than there is.
+// shortage is the error of a role that asks for more than there is.
+type shortage struct{ missing *input.Error }
+
+func (s shortage) Error() string { return s.missing.Error() }
+func (s shortage) Unwrap() error { return s.missing }
+
+// short says how many a role asked for and how many of what there were.
 func (k *maker) short(field, unit string, asked, found int, before string) error {
-	return input.Errorf(field, fmt.Sprintf("at most %d", found), "%d %s asked, and there is room for %d after %s", asked, unit, found, before)
+	left, valid := fmt.Sprintf("%d %ss are", found, unit), fmt.Sprintf("at most %d", found)
+	switch found {
+	case 0:
+		left, valid = "no "+unit+" is", "0"
+	case 1:
+		left = "1 " + unit + " is"
+	}
+	return shortage{&input.Error{Field: field, Text: fmt.Sprintf("%d asked, %s left after %s", asked, left, before), Valid: valid}}
 }
 
 // plan is what was decided.
 func (k *maker) plan() *Plan {
-	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
+	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
 	for _, id := range k.usable.IDs() {
 		p.CPUs = append(p.CPUs, CPU{id, k.role[id], k.why[id]})
 	}

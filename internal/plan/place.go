@@ -13,20 +13,20 @@ func (k *maker) placeForwarding() error {
 	before := k.given()
 	forwarding := k.w.ForwardingCPUs.IDs()
 	for i := len(forwarding); i < k.w.Forwarding; i++ {
-		id := k.takeWorker(k.homes[i%len(k.homes)])
+		id := k.takeWorker(k.homes[i%len(k.homes)], k.w.IsolatedRx > 0)
 		if id < 0 {
-			return k.short("forwarding", "cores", k.w.Forwarding, i, before)
+			return k.short("forwarding", k.unit(), k.w.Forwarding, i, before)
 		}
 		k.give(id, Forwarding, k.whyWorker(id, k.homes[i%len(k.homes)]))
 		forwarding = append(forwarding, id)
 		if k.w.IsolatedRx > 0 && k.w.IsolatedRxCPUs.Empty() && k.placeReceiver(id) < 0 {
-			return k.short("forwarding", "pairs with isolated_rx", k.w.Forwarding, i, before)
+			return k.short("forwarding", "pair with isolated_rx", k.w.Forwarding, i, before)
 		}
 	}
 	if !k.w.ForwardingCPUs.Empty() && k.w.IsolatedRxCPUs.Empty() && k.w.IsolatedRx > 0 {
 		for i, id := range forwarding {
 			if k.placeReceiver(id) < 0 {
-				return k.short("isolated_rx", "CPUs", k.w.IsolatedRx, i, before)
+				return k.short("isolated_rx", k.unit(), k.w.IsolatedRx, i, before)
 			}
 		}
 	}
@@ -42,14 +42,14 @@ func (k *maker) placeForwarding() error {
 func (k *maker) placeReceiver(forwarder int) int {
 	c := k.byCPU[forwarder]
 	if free := k.free(c); len(free) > 0 && !k.has(c, func(r Role) bool { return !r.worker() }) {
-		k.give(free[0], IsolatedRx, fmt.Sprintf("sibling of CPU %d, whose packets it receives: the one pair that gains from sharing a core", forwarder))
+		k.give(free[0], IsolatedRx, "receives for the forwarding worker that is its sibling: no other two workers may share a core")
 		return free[0]
 	}
-	id := k.takeWorker(c.node)
+	id := k.takeWorker(c.node, false)
 	if id >= 0 {
-		why := fmt.Sprintf("receives for CPU %d", forwarder)
+		why := "receives for a forwarding worker of another node: no core is left on that one"
 		if k.byCPU[id].node == c.node {
-			why += ", on the same node: the ring between them stays in its caches"
+			why = "receives for a forwarding worker of the same node, in whose caches the ring between them stays"
 		}
 		k.give(id, IsolatedRx, why)
 	}
@@ -94,9 +94,9 @@ func (k *maker) placeHostPath() error {
 	before := k.given()
 	ids := k.w.HostPathCPUs.IDs()
 	for i := len(ids); i < k.w.HostPath; i++ {
-		id := k.takeWorker(k.homes[0])
+		id := k.takeWorker(k.homes[0], false)
 		if id < 0 {
-			return k.short("host_path", "cores", k.w.HostPath, i, before)
+			return k.short("host_path", k.unit(), k.w.HostPath, i, before)
 		}
 		k.give(id, HostPath, "the kernel's traffic: "+k.whyWorker(id, k.homes[0]))
 		ids = append(ids, id)
@@ -107,19 +107,18 @@ func (k *maker) placeHostPath() error {
 	return nil
 }
 
-// takeWorker finds a CPU for a worker: a core with workers and room when cores may be shared, else a free core, else a spare.
-func (k *maker) takeWorker(node int) int {
+// takeWorker finds a CPU for a worker: a core with workers and room when cores may be shared, else a free core, else a spare. A
+// pair takes a core with siblings where its node has one.
+func (k *maker) takeWorker(node int, pair bool) int {
 	var found *core
 	for _, c := range k.near(node) {
 		free := k.free(c)
-		if len(free) == 0 {
-			continue
-		}
-		near := found == nil || found.node == c.node
-		if near && k.w.ShareCores && k.has(c, Role.worker) && !k.has(c, func(r Role) bool { return !r.worker() }) {
+		same := found == nil || found.node == c.node
+		switch {
+		case len(free) == 0 || !same:
+		case k.w.ShareCores && k.has(c, Role.worker) && !k.has(c, func(r Role) bool { return !r.worker() }):
 			return free[0]
-		}
-		if found == nil && len(free) == c.cpus.Len() {
+		case len(free) == c.cpus.Len() && (found == nil || pair && len(free) > 1 && found.cpus.Len() == 1):
 			found = c
 		}
 	}
@@ -129,12 +128,20 @@ func (k *maker) takeWorker(node int) int {
 	return k.free(found)[0]
 }
 
+// unit is what a worker needs.
+func (k *maker) unit() string {
+	if k.w.ShareCores {
+		return "CPU"
+	}
+	return "whole core"
+}
+
 // whyWorker is the reason for a worker's place.
 func (k *maker) whyWorker(id, home int) string {
 	c := k.byCPU[id]
-	why := fmt.Sprintf("%s %d", k.homeName(), c.node)
+	why := "on " + k.nodeText(c.node)
 	if c.node != home {
-		why = fmt.Sprintf("no core is left on node %d: the nearest other node is %d", home, c.node)
+		why = fmt.Sprintf("on node %d, as no core is left on node %d", c.node, home)
 	}
 	switch {
 	case k.single:
@@ -149,12 +156,18 @@ func (k *maker) whyWorker(id, home int) string {
 	return why + ", a core of its own"
 }
 
-// homeName says why a node is the one to begin at.
-func (k *maker) homeName() string {
-	if len(k.w.NICs) == 0 {
-		return "node"
+// nodeText names a node with the network devices there that count.
+func (k *maker) nodeText(node int) string {
+	var there []string
+	for _, name := range k.w.NICs {
+		if n, _ := k.nic(name); n.Node == node {
+			there = append(there, name)
+		}
 	}
-	return "NUMA node of " + strings.Join(k.w.NICs, ", ") + ":"
+	if len(there) == 0 {
+		return fmt.Sprintf("node %d", node)
+	}
+	return fmt.Sprintf("node %d with %s", node, strings.Join(there, ", "))
 }
 
 // takeOther finds a CPU for what does not poll: the rest of a core that has the role, a free core, or the sibling of something
@@ -180,11 +193,11 @@ func (k *maker) takeOther(role Role, cores []*core) int {
 }
 
 func (k *maker) placeService() error {
-	before, cores := k.given(), k.near(k.homes[0])
+	before, cores := k.given(), k.serviceCores()
 	for i := k.w.ServiceCPUs.Len(); i < k.w.Service; i++ {
 		id := k.takeOther(Service, cores)
 		if id < 0 {
-			return k.short("service", "CPUs", k.w.Service, i, before)
+			return k.short("service", "CPU", k.w.Service, i, before)
 		}
 		why := fmt.Sprintf("on node %d", k.byCPU[id].node)
 		if node := k.homes[0]; k.byCPU[id].node == node && len(k.workers) > 0 {
@@ -195,13 +208,27 @@ func (k *maker) placeService() error {
 	return nil
 }
 
+// serviceCores are those near the workers, but in other caches where the node has several: guests gain more from the workers' one.
+func (k *maker) serviceCores() []*core {
+	domains := map[int]bool{}
+	for _, w := range k.workers {
+		domains[k.domain(w.CPU)] = true
+	}
+	list, home := k.near(k.homes[0]), k.homes[0]
+	slices.SortStableFunc(list[:len(list)-len(k.spare)], func(a, b *core) int {
+		return cmp.Or(k.distance(home, a.node)-k.distance(home, b.node), a.node-b.node, order(b.isolated, a.isolated),
+			order(domains[a.domain], domains[b.domain]))
+	})
+	return list
+}
+
 // placeGuests gives guests whole cores, on the nodes and in the caches of the workers first.
 func (k *maker) placeGuests() error {
 	before, cores := k.given(), k.guestCores()
 	for i := k.w.GuestCPUs.Len(); i < k.w.Guests; i++ {
 		id := k.takeOther(Guests, cores)
 		if id < 0 {
-			return k.short("guests", "CPUs", k.w.Guests, i, before)
+			return k.short("guests", "CPU", k.w.Guests, i, before)
 		}
 		k.give(id, Guests, k.whyGuest(id))
 	}
@@ -226,30 +253,21 @@ func (k *maker) guestCores() []*core {
 func (k *maker) whyGuest(id int) string {
 	c := k.byCPU[id]
 	if k.has(c, func(r Role) bool { return r == Guests }) {
-		return fmt.Sprintf("sibling of a guest's CPU %d: guests have whole cores", firstOf(c, func(id int) bool { return k.role[id] == Guests }))
+		return "sibling of a guest's CPU: guests have whole cores"
 	}
-	why := fmt.Sprintf("node %d", c.node)
+	why := "on " + k.nodeText(c.node)
 	same := func(w Worker) bool { return w.Node == c.node }
 	switch {
 	case len(k.workers) == 0 && slices.Contains(k.homes, c.node):
-		return k.homeName() + fmt.Sprintf(" %d", c.node)
+		return why
 	case len(k.workers) == 0:
 		return why + fmt.Sprintf(", no core is left on node %d", k.homes[0])
 	case slices.ContainsFunc(k.workers, func(w Worker) bool { return k.domain(w.CPU) == c.domain && c.domain >= 0 }):
-		return why + ", shares its last level of cache with workers"
+		return why + ", in the last level of cache of workers"
 	case slices.ContainsFunc(k.workers, same):
-		return why + ", that of workers"
+		return why + ", as workers"
 	}
 	return why + ", no core is left on a node with workers"
-}
-
-func firstOf(c *core, match func(int) bool) int {
-	for _, id := range c.cpus.IDs() {
-		if match(id) {
-			return id
-		}
-	}
-	return -1
 }
 
 // placeEmulators finds CPUs for the guests' other threads among what is left. They go where network interrupts were not
@@ -267,7 +285,7 @@ func (k *maker) placeEmulators() error {
 		})
 		id := k.takeOther(Emulator, slices.DeleteFunc(cores, func(c *core) bool { return k.has(c, func(r Role) bool { return r == Guests }) }))
 		if id < 0 && k.w.Emulator > 0 {
-			return k.short("emulator", "CPUs", k.w.Emulator, i, before)
+			return k.short("emulator", "CPU", k.w.Emulator, i, before)
 		}
 		if id < 0 {
 			return nil
@@ -312,8 +330,7 @@ func (k *maker) rest() {
 		switch {
 		case k.role[id] != "":
 		case k.has(c, disturbed) && !k.isSpare(id):
-			k.give(id, Idle, fmt.Sprintf("sibling of CPU %d, which loses speed to whatever runs here",
-				firstOf(c, func(s int) bool { return k.role[s] != "" && disturbed(k.role[s]) })))
+			k.give(id, Idle, "sibling of a worker or guest, which loses speed to whatever runs here")
 		case k.w.HousekeepingCPUs.Empty():
 			k.give(id, Housekeeping, "nobody asked for it: the host may use it")
 		default:
