@@ -4,6 +4,7 @@ package topology
 import (
 	"archive/tar"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ func readArchive(f io.Reader) (*Memory, error) {
 	for n := 0; ; n++ {
 		h, err := in.Next()
 		if err == io.EOF && n > 0 {
-			return t, nil
+			return t, t.breakUnread()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("is a damaged archive: %w", err)
@@ -64,4 +65,25 @@ func (t *Memory) take(h *tar.Header, in io.Reader) error {
 		return t.add(name, &memoryNode{text: string(text), readOnly: h.Mode&0o200 == 0})
 	}
 	return fmt.Errorf("'%s' is neither file, directory nor symbolic link", name)
+}
+
+// breakUnread makes the files that could not be read on the machine unreadable here, too.
+func (t *Memory) breakUnread() error {
+	text, err := t.Read(unreadName)
+	if err != nil {
+		return nil // all could be read
+	}
+	var broken map[string]string
+	if err := json.Unmarshal([]byte(text), &broken); err != nil {
+		return fmt.Errorf("%s makes no sense: %w", unreadName, err)
+	}
+	for name, why := range broken {
+		if why == "" {
+			return fmt.Errorf("%s makes no sense: '%s' has no reason", unreadName, name)
+		}
+		if err := t.PutBroken(name, why); err != nil {
+			return err
+		}
+	}
+	return nil
 }

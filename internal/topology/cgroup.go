@@ -15,21 +15,21 @@ const cgroupDir = "sys/fs/cgroup"
 // cgroups reads the groups that have something to say about CPUs (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst).
 func (r *reader) cgroups() {
 	c := &r.m.Cgroups
-	if _, ok := r.text(cgroupDir+"/cgroup.controllers", maybe); ok {
+	if len(r.list(cgroupDir, "cgroup.controllers", maybe)) > 0 {
 		c.Version = 2
 		c.Isolated, _ = value(r, cgroupDir+"/cpuset.cpus.isolated", maybe, cpuset.Parse) // since Linux 6.7
 		r.walk(cgroupDir, "/", r.group2)
 		return
 	}
 	for _, controller := range []string{"cpuset", "cpu"} {
-		if _, ok := r.text(path.Join(cgroupDir, controller, "cgroup.procs"), maybe); ok {
+		if len(r.list(path.Join(cgroupDir, controller), "cgroup.procs", maybe)) > 0 {
 			c.Version = 1
 		}
 	}
 	switch {
 	case c.Version == 1:
 		r.groups1()
-	case len(r.list(cgroupDir, "*", maybe)) > 0:
+	case len(r.list(cgroupDir, "[a-z]*", maybe)) > 0:
 		r.trouble(cgroupDir, "has neither version 2 nor the controllers cpuset and cpu of version 1")
 	}
 }

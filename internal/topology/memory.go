@@ -15,6 +15,7 @@ type Memory struct{ nodes map[string]*memoryNode }
 type memoryNode struct {
 	text     string
 	link     string
+	broken   string // why it cannot be read
 	dir      bool
 	readOnly bool
 	children []string
@@ -29,6 +30,15 @@ func (t *Memory) Put(name, text string) error { return t.add(name, &memoryNode{t
 // PutReadOnly adds a file that nobody may write.
 func (t *Memory) PutReadOnly(name, text string) error {
 	return t.add(name, &memoryNode{text: text, readOnly: true})
+}
+
+// PutBroken makes a file or directory one that cannot be read.
+func (t *Memory) PutBroken(name, why string) error {
+	if n := t.nodes[name]; n != nil {
+		n.broken = why
+		return nil
+	}
+	return t.add(name, &memoryNode{broken: why})
 }
 
 // PutLink adds a symbolic link.
@@ -125,6 +135,9 @@ func (t *Memory) find(op, name string) (*memoryNode, error) {
 	n := t.nodes[strings.TrimSuffix(name, "/")]
 	if n == nil {
 		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+	}
+	if n.broken != "" {
+		return nil, errors.New(n.broken)
 	}
 	return n, nil
 }

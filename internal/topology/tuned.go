@@ -66,7 +66,12 @@ func (c *tunedChain) take(dir string, all []setting) {
 
 // variableFile reads what the operator set: isolated_cores=2-9.
 func (c *tunedChain) variableFile(file string) {
-	text, _ := c.r.text(strings.TrimPrefix(path.Clean("/"+file), "/"), needed)
+	name := strings.TrimPrefix(path.Clean("/"+file), "/")
+	if !strings.HasPrefix(name, "etc/tuned/") && !strings.HasPrefix(name, "usr/lib/tuned/") {
+		c.r.trouble(name, "has variables of a profile and is outside /etc/tuned and /usr/lib/tuned: it is not read")
+		return
+	}
+	text, _ := c.r.text(name, needed)
 	for _, s := range parseSettings(text) {
 		c.variables[s.key] = s.value
 	}

@@ -161,6 +161,12 @@ const (
 
 // threads writes those of the Spec and those that every host has.
 func (w *writer) threads() {
+	for _, t := range w.spec.Threads {
+		w.thread(t)
+	}
+	if w.spec.OwnPIDs {
+		return
+	}
 	online, host := w.online(), w.spec.HostCPUs
 	if host.Empty() {
 		host = online
@@ -185,9 +191,6 @@ func (w *writer) threads() {
 				pid = 10_000
 			}
 		}
-	}
-	for _, t := range w.spec.Threads {
-		w.thread(t)
 	}
 }
 

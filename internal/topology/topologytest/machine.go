@@ -2,22 +2,28 @@
 package topologytest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Names is all machines that are described.
-func Names() []string {
-	var names []string
-	for name := range machines {
-		names = append(names, name)
+// Names is all machines that are described. More are captured: see Archive.
+func Names() []string { return slices.Sorted(maps.Keys(machines)) }
+
+// Archive is the file of a captured machine in tests/fixtures/machines: "vm-cgroup-v1".
+func Archive(t testing.TB, name string) string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	file := filepath.Join(filepath.Dir(here), "../../../tests/fixtures/machines", name+".tar.gz")
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("no captured machine '%s': %v", name, err)
 	}
-	slices.Sort(names)
-	return names
+	return file
 }
 
 // Describe is the description of a machine, the caller's to change.
@@ -30,9 +36,16 @@ func Describe(t testing.TB, name string) *Spec {
 	return make()
 }
 
-// Machine reads the machine of a name.
+// Machine reads the machine of a name, described or captured.
 func Machine(t testing.TB, name string) *topology.Machine {
 	t.Helper()
+	if _, described := machines[name]; !described {
+		m, err := topology.Read(Archive(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
 	return Describe(t, name).Machine(t)
 }
 
@@ -63,6 +76,11 @@ func (s *Spec) Tree(t testing.TB) *topology.Memory {
 			t.Fatal(err)
 		}
 	}
+	for _, name := range s.Denied {
+		if err := tree.PutBroken(name, "permission denied"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return tree
 }
 
@@ -77,6 +95,9 @@ func (s *Spec) Dir(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, f := range s.files() {
+		if slices.Contains(s.Denied, f.name) {
+			continue
+		}
 		if err := f.write(root); err != nil {
 			t.Fatal(err)
 		}

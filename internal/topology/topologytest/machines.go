@@ -17,6 +17,11 @@ var machines = map[string]func() *Spec{
 	"holes":       holes,
 	"vm":          vm,
 	"dual-384":    dual384,
+
+	"container":         container,
+	"partition":         partition,
+	"partition-invalid": partitionInvalid,
+	"cpuset-v1":         cpusetV1,
 }
 
 func two(n int) []Node {
@@ -258,6 +263,83 @@ func dual384() *Spec {
 	}
 	for i := range s.CPUs {
 		s.CPUs[i].L3 = s.CPUs[i].Socket*12 + s.CPUs[i].Core/8
+	}
+	return s
+}
+
+// container is a container's view of an 8-CPU host: a quota of 2.5 CPUs, CPUs 2-5, no nodes in /sys, some files denied.
+func container() *Spec {
+	cpus := cpuset.Range(2, 5)
+	s := &Spec{
+		Hostname: "7f3a1c", Release: "6.8.0-45-generic", Model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz", Cmdline: "BOOT_IMAGE=/vmlinuz ro quiet",
+		CPUs: grid(1, 1, 4, 2, func(_, _, c, t int) int { return 2*c + t }, same), OwnPIDs: true,
+		Threads: []Thread{
+			{TID: 1, PID: 1, Name: "corelaned", Allowed: cpus, CPU: 2},
+			{TID: 7, PID: 1, Name: "pmd-fwd-0", Allowed: cpus, CPU: 3},
+		},
+		Files: map[string]string{
+			"run/.containerenv": "", "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpu.max": "250000 100000",
+			"sys/fs/cgroup/cpu.stat":              "usage_usec 3350671\nnr_periods 4000\nnr_throttled 1234\nthrottled_usec 99",
+			"sys/fs/cgroup/cpuset.cpus.effective": "2-5", "sys/fs/cgroup/cpuset.cpus": "",
+		},
+		Without: []string{"sys/devices/system/node", "sys/bus", "proc/irq/0"},
+		Denied:  []string{"proc/interrupts", "sys/devices/virtual/workqueue/cpumask", "sys/kernel/mm/ksm/run", "proc/irq"},
+	}
+	return s
+}
+
+// partition is a host with cgroup version 2 whose workers have an isolated partition with CPUs 2-5 and their siblings.
+func partition() *Spec {
+	own, host := cpuset.Of(2, 3, 4, 5, 10, 11, 12, 13), cpuset.Of(0, 1, 6, 7, 8, 9, 14, 15)
+	return &Spec{
+		Hostname: "partition", Release: "6.12.0-55.el10.x86_64", Model: "Intel(R) Xeon(R) Gold 6334 CPU @ 3.60GHz", Cmdline: "BOOT_IMAGE=/vmlinuz ro quiet",
+		CPUs:  grid(1, 1, 8, 2, func(_, _, c, t int) int { return c + 8*t }, same),
+		Nodes: []Node{{MemoryGiB: 64, Distances: []int{10}}}, HostCPUs: host,
+		Threads: []Thread{
+			{TID: 2000, PID: 2000, Name: "corelaned", Allowed: host, Cgroup: "/system.slice/corelaned.service"},
+			{TID: 2001, PID: 2000, Name: "pmd-fwd-0", Allowed: cpuset.Of(2), CPU: 2, Cgroup: "/corelane.slice"},
+		},
+		Files: map[string]string{
+			"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpuset.cpus.isolated": own.String(),
+			"sys/fs/cgroup/cpuset.cpus.effective":                host.String(),
+			"sys/fs/cgroup/system.slice/cpuset.cpus":             host.String(),
+			"sys/fs/cgroup/system.slice/cpuset.cpus.effective":   host.String(),
+			"sys/fs/cgroup/system.slice/cpuset.cpus.partition":   "member",
+			"sys/fs/cgroup/system.slice/sshd.service/cpu.max":    "max 100000",
+			"sys/fs/cgroup/corelane.slice/cpuset.cpus":           own.String(),
+			"sys/fs/cgroup/corelane.slice/cpuset.cpus.exclusive": own.String(),
+			"sys/fs/cgroup/corelane.slice/cpuset.cpus.effective": own.String(),
+			"sys/fs/cgroup/corelane.slice/cpuset.cpus.partition": "isolated",
+			"sys/fs/cgroup/user.slice/user-0.slice/cpu.max":      "50000 100000",
+		},
+	}
+}
+
+// partitionInvalid is the same host after somebody gave CPU 5 to another group, too.
+func partitionInvalid() *Spec {
+	s := partition()
+	s.Hostname = "partition-invalid"
+	s.Files["sys/fs/cgroup/corelane.slice/cpuset.cpus.partition"] = "isolated invalid (Cpu list in cpuset.cpus not exclusive)"
+	s.Files["sys/fs/cgroup/cpuset.cpus.isolated"] = ""
+	s.Files["sys/fs/cgroup/cpuset.cpus.effective"] = "0-15"
+	s.Files["sys/fs/cgroup/system.slice/cpuset.cpus"] = "0-1,5-9,14-15"
+	return s
+}
+
+// cpusetV1 is a host with cgroup version 1: a cpuset for guests and a quota elsewhere.
+func cpusetV1() *Spec {
+	s := partition()
+	s.Hostname, s.Release = "cpuset-v1", "4.18.0-553.el8_10.x86_64"
+	const root = "sys/fs/cgroup/"
+	s.Files = map[string]string{
+		root + "cpuset/cgroup.procs": "1", root + "cpuset/cpuset.cpus": "0-15", root + "cpuset/cpuset.effective_cpus": "0-15",
+		root + "cpuset/machine.slice/cpuset.cpus": "2-5,10-13", root + "cpuset/machine.slice/cpuset.effective_cpus": "2-5,10-13",
+		root + "cpuset/system.slice/cpuset.cpus": "", root + "cpuset/system.slice/cpuset.effective_cpus": "",
+		root + "cpu/cgroup.procs": "1", root + "cpu/cpu.cfs_quota_us": "-1",
+		root + "cpu/machine.slice/cpu.cfs_quota_us": "400000", root + "cpu/machine.slice/cpu.cfs_period_us": "100000",
+		root + "cpu/machine.slice/cpu.stat": "nr_periods 10\nnr_throttled 3\nthrottled_time 7",
+		"proc/2000/task/2001/cgroup":        "5:cpuset:/machine.slice\n3:cpu,cpuacct:/\n0::/",
+		"proc/2000/task/2000/cgroup":        "5:cpuset:/\n3:cpu,cpuacct:/",
 	}
 	return s
 }

@@ -26,6 +26,10 @@ type Spec struct {
 	Files map[string]string
 	// Without is what is not there, with all below it.
 	Without []string
+	// Denied cannot be read, for want of permission; in Dir, which root reads, they are not there.
+	Denied []string
+	// OwnPIDs is a container's view of processes: only Threads.
+	OwnPIDs bool
 }
 
 // CPU of a Spec. Siblings and caches are those of the same Socket and Core, and of the same L3.
