@@ -77,6 +77,7 @@ func (a *app) commands() []*cobra.Command {
 		newSettingsCmd(a),
 		newCaptureCmd(a),
 		newTraceCmd(a),
+		newTopologyCmd(a),
 		newApplyCmd(a),
 		newExportCmd(a),
 		newLabCmd(a),

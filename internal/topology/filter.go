@@ -25,6 +25,7 @@ var filters = []struct {
 	{"proc/cmdline", filterKernel},
 	{"proc/[0-9]*/cmdline", filterQEMU},
 	{"proc/[0-9]*/task/*/status", filterStatus},
+	{"proc/[0-9]*/task/*/cgroup", filterCgroup},
 	{"proc/cpuinfo", filterCPUInfo},
 	{"*/libvirt/qemu/*.xml", filterDomain},
 	{"var/lib/kubelet/config.yaml", filterKubelet},
@@ -143,6 +144,9 @@ func filterCPUManager(text string) (kept, left string) {
 func filterStatus(text string) (kept, left string) {
 	return keepLines(text, "Cpus_allowed_list:", "nonvoluntary_ctxt_switches:"), ""
 }
+
+// filterCgroup keeps the group that parseCgroup finds.
+func filterCgroup(text string) (kept, left string) { return "0::" + parseCgroup(text) + "\n", "" }
 
 func filterCPUInfo(text string) (kept, left string) {
 	var out strings.Builder

@@ -169,18 +169,18 @@ func parseCgroup(text string) string {
 	return unified
 }
 
-// container recognizes a container's view: its marks, or process IDs of its own, where 2 is not the kernel's.
+// container recognizes a container's view by its own process IDs, where 2 is not the kernel's. Files that mark a container's
+// image count only where there are no processes to look at: machines are started from such images, too.
 func (r *reader) container() {
+	for i := range r.m.Threads {
+		if r.m.Threads[i].TID == 2 && r.m.Threads[i].Name == "kthreadd" {
+			return
+		}
+	}
+	r.m.Container = len(r.m.Threads) > 0
 	for _, mark := range []string{".dockerenv", "run/.containerenv", "run/systemd/container"} {
 		if _, ok := r.text(mark, maybe); ok {
 			r.m.Container = true
 		}
 	}
-	ownPIDs := len(r.m.Threads) > 0
-	for i := range r.m.Threads {
-		if r.m.Threads[i].TID == 2 && r.m.Threads[i].Name == "kthreadd" {
-			ownPIDs = false
-		}
-	}
-	r.m.Container = r.m.Container || ownPIDs
 }
