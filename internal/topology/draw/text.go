@@ -39,8 +39,8 @@ func (d *textMap) cache(c cache) {
 	for _, k := range c.cores {
 		most = max(most, len(k.cpus))
 	}
-	cell := most*(d.digits+2) + 2 // "[ 1F 21F] "
-	line := max((d.width-len(indent)+1)/cell, 1)
+	wide := most*(d.digits+2) + 2 // "[ 1F 21F] "
+	line := max((d.width-len(indent)+1)/wide, 1)
 	for i, k := range c.cores {
 		if i%line == 0 {
 			d.out.WriteString(indent)
@@ -60,10 +60,13 @@ func (d *textMap) core(k core, most int) {
 		if i > 0 {
 			d.out.WriteString(" ")
 		}
-		d.out.WriteString(d.paint(d.marks[id], fmt.Sprintf("%*d%c", d.digits, id, d.marks[id].Letter)))
+		d.out.WriteString(d.paint(d.marks[id], fmt.Sprintf("%*s", d.digits+1, cell(id, d.marks))))
 	}
 	d.out.WriteString(strings.Repeat(" ", (most-len(k.cpus))*(d.digits+2)) + "]")
 }
+
+// cell is a CPU in the map: 12F.
+func cell(id int, marks Marks) string { return fmt.Sprintf("%d%c", id, marks[id].Letter) }
 
 func (d *textMap) paint(m Mark, text string) string {
 	if !d.color {

@@ -278,7 +278,7 @@ func container() *Spec {
 			{TID: 7, PID: 1, Name: "pmd-fwd-0", Allowed: cpus, CPU: 3},
 		},
 		Files: map[string]string{
-			"run/.containerenv": "", "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpu.max": "250000 100000",
+			"run/.containerenv": "", "proc/meminfo": "MemTotal:       16384000 kB", "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpu.max": "250000 100000",
 			"sys/fs/cgroup/cpu.stat":              "usage_usec 3350671\nnr_periods 4000\nnr_throttled 1234\nthrottled_usec 99",
 			"sys/fs/cgroup/cpuset.cpus.effective": "2-5", "sys/fs/cgroup/cpuset.cpus": "",
 		},
