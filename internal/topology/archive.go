@@ -24,7 +24,11 @@ func readArchive(f io.Reader) (*Memory, error) {
 	if err != nil {
 		return nil, errors.New("is no archive (tar.gz)")
 	}
-	t, in := NewMemory(), tar.NewReader(z)
+	return readTar(z)
+}
+
+func readTar(f io.Reader) (*Memory, error) {
+	t, in := NewMemory(), tar.NewReader(f)
 	total := int64(0)
 	for n := 0; ; n++ {
 		h, err := in.Next()
