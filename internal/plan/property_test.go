@@ -147,6 +147,7 @@ func check(t *testing.T, m *topology.Machine, w Wishes) bool {
 		t.Fatalf("%+v\n%s\n%s\n%s", w, x, Layout(m), text(p))
 	}
 	checkNumbers(t, p, w)
+	checkIsolation(t, p)
 	file, err := Format(p)
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +174,28 @@ func checkNumbers(t *testing.T, p *Plan, w Wishes) {
 		case x.role == Housekeeping && x.fixed.Empty(), x.role == Emulator && *x.count == 0 && x.fixed.Empty():
 		case !x.fixed.Empty() && !have.Equal(*x.fixed), x.fixed.Empty() && have.Len() != *x.count:
 			t.Fatalf("%s: %d asked, fixed %s, has %s\n%s", x.role, *x.count, x.fixed, have, text(p))
+		}
+	}
+}
+
+// checkIsolation checks what isolation is for, without the code that decides it: nobody is where a worker or guest runs, and threads
+// that share CPUs are where the scheduler balances them.
+func checkIsolation(t *testing.T, p *Plan) {
+	t.Helper()
+	host := p.Of(Housekeeping)
+	quiet := p.Of(Forwarding, IsolatedRx, HostPath, Guests, Idle)
+	switch {
+	case host.Empty():
+		if !p.Isolated.Empty() || p.IRQs.Empty() {
+			t.Fatal(text(p))
+		}
+		return
+	case !quiet.Within(p.Isolated), p.Isolated.Overlaps(host.Or(p.Of(Emulator)).Or(p.IRQs)), p.IRQs.Empty():
+		t.Fatal(text(p))
+	}
+	for _, set := range []cpuset.Set{p.ServiceCPUs(), p.ControlCPUs(), p.EmulatorCPUs()} {
+		if set.Empty() || set.Overlaps(quiet) || set.Len() > 1 && set.Overlaps(p.Isolated) {
+			t.Fatalf("%s\n%s", set, text(p))
 		}
 	}
 }
