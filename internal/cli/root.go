@@ -73,6 +73,7 @@ func (a *app) commands() []*cobra.Command {
 		newGraphCmd(a),
 		newEventCmd(a),
 		newDebugCmd(a),
+		newPlanCmd(a),
 		newStatusCmd(a),
 		newSettingsCmd(a),
 		newCaptureCmd(a),
