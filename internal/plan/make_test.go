@@ -137,6 +137,37 @@ func TestFixedChoices(t *testing.T) {
 	}
 }
 
+// Without cgroups to be read, a container's CPUs are those of its first process.
+func TestContainerWithoutCgroups(t *testing.T) {
+	m := fresh(t)
+	m.Container, m.Cgroups = true, topology.Cgroups{}
+	m.Threads = []topology.Thread{{TID: 1, PID: 1, Allowed: set("11-13,31-32")}}
+	p, err := Make(m, Wishes{Forwarding: 1})
+	if err != nil || p.Of(Forwarding).String() != "12" || p.Of(Housekeeping).String() != "11,13,31" {
+		t.Error(err, text(p))
+	}
+	if want := "siblings of CPUs of this plan are not ours (CPU 33)"; !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+		t.Error(p.Warnings)
+	}
+}
+
+// Quotas of a host concern its data plane's groups only.
+func TestQuotaOfHost(t *testing.T) {
+	m := fresh(t)
+	m.Cgroups.Groups = []topology.Cgroup{{Path: "/system.slice", QuotaUS: 250000, PeriodUS: 100000}}
+	m.Threads = []topology.Thread{{TID: 7, PID: 7, Process: "sshd", Cgroup: "/system.slice/sshd.service"}}
+	if _, err := Make(m, Wishes{Forwarding: 4}); err != nil {
+		t.Error(err)
+	}
+	m.Threads = append(m.Threads, topology.Thread{TID: 8, PID: 8, Process: "corelaned", Cgroup: "/system.slice/corelaned.service"})
+	if _, err := Make(m, Wishes{Forwarding: 4}); err == nil || !strings.Contains(err.Error(), "quota of 2.5 CPUs of cgroup /system.slice") {
+		t.Error(err)
+	}
+	if p, err := Make(m, Wishes{Forwarding: 2}); err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), "cgroup /system.slice has a quota of 2.5 CPUs") {
+		t.Error(err)
+	}
+}
+
 func TestBootIsolation(t *testing.T) {
 	s := topologytest.Describe(t, "xeon-4210")
 	s.Cmdline = "isolcpus=5-8,25-28"

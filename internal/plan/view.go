@@ -43,8 +43,8 @@ func newView(m *topology.Machine) *view {
 	}
 	v.online = cpuset.Of(online...)
 	v.usable = v.online
-	if own := ownGroup(m); m.Container && !own.Effective.Empty() {
-		v.usable = v.online.And(own.Effective)
+	if own := allowed(m); m.Container && !own.Empty() {
+		v.usable = v.online.And(own)
 	}
 	v.group()
 	for _, c := range v.cores {
@@ -57,14 +57,19 @@ func newView(m *topology.Machine) *view {
 	return v
 }
 
-// ownGroup is the cgroup that a container sees as its root.
-func ownGroup(m *topology.Machine) topology.Cgroup {
+// allowed are the CPUs of the cgroup that a container sees as its root, or else those of its first process.
+func allowed(m *topology.Machine) cpuset.Set {
 	for _, g := range m.Cgroups.Groups {
-		if g.Path == "/" {
-			return g
+		if g.Path == "/" && !g.Effective.Empty() {
+			return g.Effective
 		}
 	}
-	return topology.Cgroup{}
+	for _, t := range m.Threads {
+		if t.TID == 1 {
+			return t.Allowed
+		}
+	}
+	return cpuset.Set{}
 }
 
 // group makes cores of CPUs. Files may name a sibling on one side only: both belong together then.

@@ -86,6 +86,7 @@ func (k *maker) warnMachine(n *notes) {
 	n.when(k.m.Virtual != "", "this is a virtual machine (%s): which cores its CPUs are, and what else runs on them, only its host knows; "+
 		"pin its vCPUs there", k.m.Virtual)
 	n.when(k.unsure, "the siblings of some CPUs are unknown: they are planned as cores of their own, which they may not be")
+	k.warnUnread(n)
 	for _, group := range sortedKeys(limits(k.m)) {
 		n.when(true, "cgroup %s has a quota of %.2g CPUs: when it is used up, workers stop for the rest of the period; set its cpu.max to max",
 			group, limits(k.m)[group])
@@ -102,6 +103,20 @@ func (k *maker) warnMachine(n *notes) {
 		}
 	}
 	n.when(len(offline) > 0, "CPU %s is offline and not in the plan: brought online, it takes whatever the scheduler likes", cpuset.Of(offline...))
+}
+
+// warnUnread says what the plan rests on and the machine did not tell, or not with sense.
+func (k *maker) warnUnread(n *notes) {
+	var why []string
+	for _, u := range k.m.Unread {
+		if strings.HasPrefix(u.Path, "/sys/devices/system/") || strings.HasPrefix(u.Path, "/sys/bus/pci/") {
+			why = append(why, u.Path+" "+u.Why)
+		}
+	}
+	if more := len(why) - 3; more > 0 {
+		why = append(why[:3], fmt.Sprintf("and %d more, see 'corelane topology'", more))
+	}
+	n.when(len(why) > 0, "where CPUs and devices are is not known for sure: %s", strings.Join(why, "; "))
 }
 
 // warnPlaces says who is far from the network device, and what that costs.
