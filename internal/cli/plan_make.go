@@ -28,7 +28,8 @@ type planMakeFlags struct {
 
 func newPlanMake(a *app) *cobra.Command {
 	f := &planMakeFlags{}
-	cmd := verb("make", "Choose CPUs for what is wished, and say why", `  corelane plan make --forwarding 4 --service 2 --guests 24 --nic 0000:3b:00.0 --out plan.json
+	cmd := verb("make", "Choose CPUs for what is wished, and say why",
+		`  corelane plan make --forwarding 4 --service 2 --guests 24 --nic 0000:3b:00.0 --out plan.json
   corelane plan make --forwarding 4 --isolated-rx 4 --host-path 1 --nic eth0
   corelane plan make --file wishes.yaml --forwarding 5
   corelane plan make --forwarding 1 --root compute-7.tar.gz -o json`, nil)

@@ -159,7 +159,7 @@ func (a *app) planCheck(file, root string) error {
 	}
 	switch {
 	case len(problems) > 0:
-		return input.Errorf(file, "", "the plan breaks %d rules", len(problems))
+		return input.Errorf(file, "", "broken rules of plans: %d", len(problems))
 	case !a.json():
 		fmt.Fprintf(a.stdout, "The plan is right for %s.\n", m.Hostname)
 	}

@@ -27,7 +27,8 @@ func saved(t testing.TB, name string, w Wishes) (*Plan, string) {
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	p, file := saved(t, "no-smt-20", Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, NICs: []string{"eth0"}, Hugepages: []HugepageWish{{-1, 1048576, 4}}})
+	p, file := saved(t, "no-smt-20", Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, NICs: []string{"eth0"},
+		Hugepages: []HugepageWish{{-1, 1048576, 4}}})
 	path := filepath.Join(t.TempDir(), "plan.json")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -36,7 +37,8 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := Load(path)
-	if err != nil || back.Fits(topologytest.Machine(t, "no-smt-20")) != nil || !reflect.DeepEqual(back.Workers, p.Workers) || !reflect.DeepEqual(back.CPUs, p.CPUs) {
+	if err != nil || back.Fits(topologytest.Machine(t, "no-smt-20")) != nil || !reflect.DeepEqual(back.Workers, p.Workers) ||
+		!reflect.DeepEqual(back.CPUs, p.CPUs) {
 		t.Errorf("%v %+v", err, back)
 	}
 	if text, _ := os.ReadFile(path); string(text) != file {
@@ -156,7 +158,8 @@ func TestFits(t *testing.T) {
 	}
 	s := topologytest.Describe(t, "no-smt-20")
 	s.CPUs[7].Offline = true
-	if err := p.Fits(s.Machine(t)); err == nil || !strings.Contains(err.Error(), "for dpvs-0 as it was, and the machine has changed: the plan has node 0: core 7") {
+	const changed = "for dpvs-0 as it was, and the machine has changed: the plan has node 0: core 7"
+	if err := p.Fits(s.Machine(t)); err == nil || !strings.Contains(err.Error(), changed) {
 		t.Error(err)
 	}
 	s = topologytest.Describe(t, "no-smt-20")
@@ -172,8 +175,9 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[int]string{
-		22: "CPU 22 is isolated-rx: receives for the forwarding worker that is its sibling: no other two workers may share a core. It is on node 0, on one core " +
-			"with CPU 2 (forwarding). Worker 3 polls there and receives for worker 1 on CPU 2. The host keeps off it: no other threads, no interrupts.",
+		22: "CPU 22 is isolated-rx: receives for the forwarding worker that is its sibling: no other two workers may share a core. " +
+			"It is on node 0, on one core with CPU 2 (forwarding). Worker 3 polls there and receives for worker 1 on CPU 2. " +
+			"The host keeps off it: no other threads, no interrupts.",
 		0: "CPU 0 is housekeeping: first core of the machine: interrupts and kernel threads that cannot move are there. It is on node 0, on one core with " +
 			"CPU 20 (housekeeping). The host's threads run there, and interrupts go there.",
 		40: "",

@@ -80,11 +80,9 @@ func (p *Plan) siblingText(siblings []int) string {
 	}
 	var parts []string
 	for _, s := range siblings {
-		role := "not in the plan"
-		for _, c := range p.CPUs {
-			if c.ID == s {
-				role = string(c.Role)
-			}
+		role := string(p.roleOf(s))
+		if role == "" {
+			role = "not in the plan"
 		}
 		parts = append(parts, "CPU "+strconv.Itoa(s)+" ("+role+")")
 	}

@@ -58,7 +58,8 @@ func decide(m *topology.Machine, wishes Wishes) (*maker, error) {
 			k.give(id, x.role, fmt.Sprintf("chosen by %s", fixedField(x)))
 		}
 	}
-	for _, step := range []func() error{k.quota, k.housekeeping, k.rankDomains, k.placeForwarding, k.placeHostPath, k.placeService, k.placeGuests, k.placeEmulators} {
+	for _, step := range []func() error{k.quota, k.housekeeping, k.rankDomains, k.placeForwarding, k.placeHostPath, k.placeService, k.placeGuests,
+		k.placeEmulators} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -185,6 +185,33 @@ func TestBootIsolation(t *testing.T) {
 	}
 }
 
+// What is not as it should be, and not in one of the expected plans.
+func TestWarnings(t *testing.T) {
+	managed, unknown := fresh(t), fresh(t)
+	for i := range managed.IRQs {
+		managed.IRQs[i].Managed, managed.IRQs[i].Effective = i == 1, set("2")
+	}
+	unknown.NICs[0].Node = -1
+	beside := Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21"), AllowOverlap: true}
+	for want, c := range map[string]struct {
+		m *topology.Machine
+		w Wishes
+	}{
+		"interrupts 60 are on workers' CPUs, and the kernel does not let them be moved": {managed, Wishes{Forwarding: 2}},
+		"the node of 0000:3b:00.0 is unknown (-1): the plan takes node 0":               {unknown, Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
+		"no network device was named (nics): workers begin on node 0":                   {fresh(t), Wishes{Forwarding: 2}},
+		"node 1 has no housekeeping CPU":                                                {fresh(t), Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
+		"service and control threads have more than two CPUs (1-2,21)":                  {fresh(t), Wishes{Service: 3}},
+		"CPU 1 polls on one core with CPU 21 (guests)":                                  {fresh(t), beside},
+		"emulator and vhost threads share CPU 0 with interrupts":                        {smtPair(t), Wishes{Guests: 1, AllowOverlap: true}},
+	} {
+		p, err := Make(c.m, c.w)
+		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+			t.Errorf("%s: %v %v", want, err, p)
+		}
+	}
+}
+
 // Two devices on two nodes have their workers on both.
 func TestNICsOfTwoNodes(t *testing.T) {
 	p, err := Make(fresh(t), Wishes{Forwarding: 4, NICs: []string{"0000:3b:00.0", "eno1"}})

@@ -105,6 +105,16 @@ func (p *Plan) Of(roles ...Role) cpuset.Set {
 	return cpuset.Of(ids...)
 }
 
+// roleOf is the role of a CPU, empty when it is not in the plan.
+func (p *Plan) roleOf(id int) Role {
+	for _, c := range p.CPUs {
+		if c.ID == id {
+			return c.Role
+		}
+	}
+	return ""
+}
+
 // ServiceCPUs are those of service threads: of their role, but for its last one, or the host's.
 func (p *Plan) ServiceCPUs() cpuset.Set {
 	own := p.Of(Service)

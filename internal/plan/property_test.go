@@ -88,8 +88,10 @@ func (d *dice) surroundings(m *topology.Machine, nodes int) {
 	}
 	set := cpuset.Of(all...)
 	for i := range d.below(3) {
-		m.NICs = append(m.NICs, topology.NIC{Address: fmt.Sprintf("0000:%02x:00.0", i), Interface: fmt.Sprintf("eth%d", i), Node: d.below(nodes+1) - 1, IRQs: []int{100 + i}})
-		m.IRQs = append(m.IRQs, topology.IRQ{Number: 100 + i, Managed: d.one(3), Effective: d.subset(set, 2), Counts: []int64{int64(d.below(9)), 5, 0, 100}})
+		m.NICs = append(m.NICs, topology.NIC{Address: fmt.Sprintf("0000:%02x:00.0", i),
+			Interface: fmt.Sprintf("eth%d", i), Node: d.below(nodes+1) - 1, IRQs: []int{100 + i}})
+		m.IRQs = append(m.IRQs, topology.IRQ{Number: 100 + i,
+			Managed: d.one(3), Effective: d.subset(set, 2), Counts: []int64{int64(d.below(9)), 5, 0, 100}})
 	}
 	if d.one(4) {
 		m.Kernel.Isolated = d.subset(set, 9)

@@ -188,8 +188,9 @@ func (k *maker) warnShared(n *notes, p *Plan) {
 		"wait meanwhile")
 	for _, c := range k.cores {
 		workers := c.cpus.And(p.Of(Forwarding, IsolatedRx, HostPath))
-		n.when(!workers.Empty() && c.cpus.Overlaps(host), "CPU %s polls beside the host's CPU %s on one core: each slows the other down whenever "+
-			"it runs", workers, c.cpus.And(host))
+		others := c.cpus.And(p.Of(Housekeeping, Service, Guests, Emulator))
+		n.when(!workers.Empty() && !others.Empty(), "CPU %s polls on one core with CPU %s (%s): each slows the other down whenever it runs", workers,
+			others, p.roleOf(others.First()))
 	}
 	shared := len(p.Of(Guests).IDs()) > 0 && p.Of(Emulator).Empty() && !host.Empty()
 	n.when(shared && p.EmulatorCPUs().Overlaps(p.IRQs), "guests' emulator and vhost threads share CPU %s with interrupts: no other CPU is left",
