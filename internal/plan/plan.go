@@ -27,16 +27,22 @@ type Wishes struct {
 	Forwarding   int      `yaml:"forwarding" json:"forwarding"`
 	IsolatedRx   int      `yaml:"isolated_rx" json:"isolated_rx"` // 0 or as many as forwarding
 	HostPath     int      `yaml:"host_path" json:"host_path"`
-	Service      int      `yaml:"service" json:"service"`           // CPUs of service and control threads; 0: shared with housekeeping
-	Guests       int      `yaml:"guests" json:"guests"`             // vCPUs to be pinned, logical CPUs
-	Housekeeping int      `yaml:"housekeeping" json:"housekeeping"` // cores per NUMA node; 0: at least one
-	NICs         []string `yaml:"nics" json:"nics,omitempty"`       // PCI addresses or interfaces that the workers poll: their node goes first
-	ShareCores   bool     `yaml:"share_cores" json:"share_cores"`   // workers may use both siblings of a core
-	Boot         bool     `yaml:"boot" json:"boot"`                 // isolate at boot (isolcpus) rather than at run time only
-	// Fixed choices: these CPUs and no others.
+	Service      int      `yaml:"service" json:"service"`             // CPUs of service and control threads; 0: shared with housekeeping
+	Guests       int      `yaml:"guests" json:"guests"`               // vCPUs to be pinned, logical CPUs
+	Emulator     int      `yaml:"emulator" json:"emulator"`           // CPUs of guests' other threads; 0: as many as are left and of use
+	Housekeeping int      `yaml:"housekeeping" json:"housekeeping"`   // cores per NUMA node, at least; 0: one
+	NICs         []string `yaml:"nics" json:"nics,omitempty"`         // PCI addresses or interfaces that the workers poll: their node goes first
+	ShareCores   bool     `yaml:"share_cores" json:"share_cores"`     // workers may use both siblings of a core
+	AllowOverlap bool     `yaml:"allow_overlap" json:"allow_overlap"` // workers may share the host's core, or its only CPU: for small machines
+	Boot         bool     `yaml:"boot" json:"boot"`                   // isolate at boot (isolcpus) rather than at run time only
+	// Fixed choices: these CPUs and no others. A number above is then 0 or that of the set.
 	ForwardingCPUs   cpuset.Set     `yaml:"forwarding_cpus" json:"forwarding_cpus"`
-	HousekeepingCPUs cpuset.Set     `yaml:"housekeeping_cpus" json:"housekeeping_cpus"`
+	IsolatedRxCPUs   cpuset.Set     `yaml:"isolated_rx_cpus" json:"isolated_rx_cpus"`
+	HostPathCPUs     cpuset.Set     `yaml:"host_path_cpus" json:"host_path_cpus"`
+	ServiceCPUs      cpuset.Set     `yaml:"service_cpus" json:"service_cpus"`
 	GuestCPUs        cpuset.Set     `yaml:"guest_cpus" json:"guest_cpus"`
+	EmulatorCPUs     cpuset.Set     `yaml:"emulator_cpus" json:"emulator_cpus"`
+	HousekeepingCPUs cpuset.Set     `yaml:"housekeeping_cpus" json:"housekeeping_cpus"` // CPUs that nobody asked for stay idle then
 	Hugepages        []HugepageWish `yaml:"hugepages" json:"hugepages,omitempty"`
 }
 
@@ -52,6 +58,7 @@ type Plan struct {
 	Version      int            `json:"version"`  // 1
 	Machine      string         `json:"machine"`  // host name
 	Topology     string         `json:"topology"` // fingerprint of CPUs, cores, nodes and NICs: a plan is for one machine
+	Layout       []string       `json:"layout"`   // the same in words, to say what differs
 	Wishes       Wishes         `json:"wishes"`
 	CPUs         []CPU          `json:"cpus"`     // by id, each CPU of the machine that is online
 	Workers      []Worker       `json:"workers"`  // by id
@@ -96,4 +103,51 @@ func (p *Plan) Of(roles ...Role) cpuset.Set {
 		}
 	}
 	return cpuset.Of(ids...)
+}
+
+// roleOf is the role of a CPU, empty when it is not in the plan.
+func (p *Plan) roleOf(id int) Role {
+	for _, c := range p.CPUs {
+		if c.ID == id {
+			return c.Role
+		}
+	}
+	return ""
+}
+
+// ServiceCPUs are those of service threads: of their role, but for its last one, or the host's.
+func (p *Plan) ServiceCPUs() cpuset.Set {
+	own := p.Of(Service)
+	if own.Len() > 1 {
+		return own.Without(p.ControlCPUs())
+	}
+	return p.ControlCPUs()
+}
+
+// ControlCPUs are those of the data plane's control threads, DPDK's own: the last one of the service CPUs, or the host's.
+func (p *Plan) ControlCPUs() cpuset.Set {
+	if ids := p.Of(Service).IDs(); len(ids) > 0 {
+		return cpuset.Of(ids[len(ids)-1])
+	}
+	return p.hostCPUs()
+}
+
+// EmulatorCPUs are those of guests' emulator and vhost threads: of their role, or those of the host that take no interrupts,
+// or the host's.
+func (p *Plan) EmulatorCPUs() cpuset.Set {
+	if own := p.Of(Emulator); !own.Empty() {
+		return own
+	}
+	if quiet := p.Of(Housekeeping).Without(p.IRQs); !quiet.Empty() {
+		return quiet
+	}
+	return p.hostCPUs()
+}
+
+// hostCPUs are where everything else runs: the housekeeping CPUs, and on a machine with a single CPU that one.
+func (p *Plan) hostCPUs() cpuset.Set {
+	if host := p.Of(Housekeeping); !host.Empty() {
+		return host
+	}
+	return p.IRQs
 }

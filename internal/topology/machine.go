@@ -51,7 +51,7 @@ type CPU struct {
 	Socket   int        `json:"socket"`   // physical_package_id; -1 unknown
 	Die      int        `json:"die"`      // -1 unknown
 	Core     int        `json:"core"`     // core_id: its own only together with socket and die; -1 unknown
-	Node     int        `json:"node"`     // NUMA; 0 where the machine has none
+	Node     int        `json:"node"`     // NUMA; 0 where the machine has none, -1 in none of those it has
 	Siblings cpuset.Set `json:"siblings"` // of the same core, itself included
 	L2       cpuset.Set `json:"l2"`       // that share the cache; empty: unknown
 	L3       cpuset.Set `json:"l3"`
@@ -140,8 +140,9 @@ type Thread struct {
 
 // Cgroups is how the machine groups its processes.
 type Cgroups struct {
-	Version int      `json:"version"` // 1, 2, or 0: none found
-	Groups  []Cgroup `json:"groups,omitempty"`
+	Version  int        `json:"version"`  // 1, 2, or 0: none found
+	Isolated cpuset.Set `json:"isolated"` // version 2: in isolated partitions (cpuset.cpus.isolated), empty before Linux 6.7
+	Groups   []Cgroup   `json:"groups,omitempty"`
 }
 
 // Cgroup with something to say about CPUs.
@@ -166,6 +167,7 @@ type Services struct {
 	SystemdAffinity cpuset.Set        `json:"systemd_affinity"`          // CPUAffinity= of the manager; empty: none
 	Kubelet         map[string]string `json:"kubelet,omitempty"`         // cpuManagerPolicy, reservedSystemCPUs, ...
 	Nova            map[string]string `json:"nova,omitempty"`            // cpu_dedicated_set, cpu_shared_set, vcpu_pin_set
+	VRouter         map[string]string `json:"vrouter,omitempty"`         // of a Contrail/TF vRouter: CPU_LIST, CPU_CORE_MASK, SERVICE_CORE_MASK, ...
 }
 
 // Knobs are settings of the kernel that move work to CPUs or slow them down. A string is as read; empty: unknown.

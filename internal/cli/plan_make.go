@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// planRoot is the flag of commands that look at a machine.
+func planRoot(s *pflag.FlagSet, root *string) {
+	s.StringVar(root, "root", "/", "the machine: / is this one, else a directory or archive of 'corelane topology capture'")
+}
+
+type planMakeFlags struct {
+	wishes          plan.Wishes
+	file, root, out string
+}
+
+func newPlanMake(a *app) *cobra.Command {
+	f := &planMakeFlags{}
+	cmd := verb("make", "Choose CPUs for what is wished, and say why",
+		`  corelane plan make --forwarding 4 --service 2 --guests 24 --nic 0000:3b:00.0 --out plan.json
+  corelane plan make --forwarding 4 --isolated-rx 4 --host-path 1 --nic eth0
+  corelane plan make --file wishes.yaml --forwarding 5
+  corelane plan make --forwarding 1 --root compute-7.tar.gz -o json`, nil)
+	cmd.Long = `Choose CPUs for what is wished, and say why: each with one sentence, then what is not as it should be, and what else this
+machine could do at which price. What cannot be is refused, with what is missing in numbers. Nothing is changed.
+
+Wishes are flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag replaces the
+file's value. Numbers are of CPUs; a worker gets a core whose siblings stay idle or receive for it. The fixed sets
+(--forwarding-cpus and so on) are these CPUs and no others.`
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.planMake(cmd, f) }
+	s := cmd.Flags()
+	wishFlags(s, &f.wishes)
+	s.StringVarP(&f.file, "file", "f", "", "wishes, a YAML file")
+	s.StringVar(&f.out, "out", "", "write the plan to this file, too")
+	planRoot(s, &f.root)
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	_ = cmd.MarkFlagFilename("out", "json")
+	return cmd
+}
+
+// wishFlags are named as the keys of a file of wishes are, but for nics.
+func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
+	s.IntVar(&w.Forwarding, "forwarding", 0, "forwarding workers, a core each")
+	s.IntVar(&w.IsolatedRx, "isolated-rx", 0, "receiving workers, 0 or one for each forwarding worker, on its sibling where there is one")
+	s.IntVar(&w.HostPath, "host-path", 0, "workers for the kernel's traffic, a core each")
+	s.IntVar(&w.Service, "service", 0, "CPUs of service and control threads, 1 or 2; 0: those of the host")
+	s.IntVar(&w.Guests, "guests", 0, "CPUs of pinned vCPUs")
+	s.IntVar(&w.Emulator, "emulator", 0, "CPUs of guests' emulator and vhost threads; 0: what is left and of use")
+	s.IntVar(&w.Housekeeping, "housekeeping", 0, "cores per NUMA node for the host, at least; 0: one")
+	s.StringSliceVar(&w.NICs, "nic", nil, "network devices that workers poll, PCI addresses or interfaces: their node goes first")
+	s.BoolVar(&w.ShareCores, "share-cores", false, "workers may use both siblings of a core")
+	s.BoolVar(&w.AllowOverlap, "allow-overlap", false, "workers may share the host's core, or its only CPU; packets wait then")
+	s.BoolVar(&w.Boot, "boot", false, "isolate by arguments of the kernel, not at run time only")
+	s.Var(&hugepagesValue{&w.Hugepages}, "hugepages", "1G or 2M, pages, and the node if not each: 1G:16@0")
+	for name, set := range map[string]*cpuset.Set{
+		"forwarding-cpus": &w.ForwardingCPUs, "isolated-rx-cpus": &w.IsolatedRxCPUs, "host-path-cpus": &w.HostPathCPUs, "service-cpus": &w.ServiceCPUs,
+		"guest-cpus": &w.GuestCPUs, "emulator-cpus": &w.EmulatorCPUs, "housekeeping-cpus": &w.HousekeepingCPUs,
+	} {
+		s.Var(&cpusValue{set}, name, "fixed choice: these and no others")
+	}
+}
+
+// cpusValue is a flag's set of CPUs.
+type cpusValue struct{ set *cpuset.Set }
+
+func (v *cpusValue) String() string { return "" }
+func (v *cpusValue) Type() string   { return "cpus" }
+
+func (v *cpusValue) Set(text string) error {
+	set, err := cpuset.Parse(text)
+	if err != nil || set.Empty() {
+		return input.Errorf("cpus", "a list of CPUs, 0,5-7", "'%s' is none", text)
+	}
+	*v.set = set
+	return nil
+}
+
+// hugepagesValue is a flag's wish of memory; given again it adds one.
+type hugepagesValue struct{ list *[]plan.HugepageWish }
+
+func (v *hugepagesValue) String() string { return "" }
+func (v *hugepagesValue) Type() string   { return "size:pages[@node]" }
+
+func (v *hugepagesValue) Set(text string) error {
+	rest, node, one := strings.Cut(text, "@")
+	size, pages, _ := strings.Cut(rest, ":")
+	kib := map[string]int{"2M": 2048, "1G": 1048576}[size]
+	n, err := strconv.ParseUint(pages, 10, 31)
+	h := plan.HugepageWish{Node: -1, KiB: kib, Pages: int(n)}
+	if one && err == nil {
+		var at uint64
+		at, err = strconv.ParseUint(node, 10, 15)
+		h.Node = int(at)
+	}
+	if err != nil || kib == 0 || n == 0 {
+		return input.Errorf("hugepages", "1G or 2M, pages, and the node if not each: 1G:16@0", "'%s' is none", text)
+	}
+	*v.list = append(*v.list, h)
+	return nil
+}
+
+// all are the wishes of the file, with those of the flags that were given in their places.
+func (f *planMakeFlags) all(cmd *cobra.Command) (plan.Wishes, error) {
+	if f.file == "" {
+		return f.wishes, nil
+	}
+	w, err := plan.LoadWishes(f.file)
+	from, to := reflect.ValueOf(f.wishes), reflect.ValueOf(&w).Elem()
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		key := strings.ReplaceAll(strings.Replace(flag.Name, "nic", "nics", 1), "-", "_")
+		for i := range from.NumField() {
+			if from.Type().Field(i).Tag.Get("yaml") == key {
+				to.Field(i).Set(from.Field(i))
+			}
+		}
+	})
+	return w, err
+}
+
+func (a *app) planMake(cmd *cobra.Command, f *planMakeFlags) error {
+	wishes, err := f.all(cmd)
+	if err != nil {
+		return err
+	}
+	m, err := topology.Read(f.root)
+	if err != nil {
+		return err
+	}
+	p, err := plan.Make(m, wishes)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := plan.Save(f.out, p); err != nil {
+			return err
+		}
+	}
+	if err := a.planTable(p); err != nil || f.out == "" || a.json() {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "\nThe plan is in %s.\n", f.out)
+	return err
+}

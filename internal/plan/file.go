@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Load reads a plan file. It is right in itself then; whether it is right for a machine say Fits and Validate.
+func Load(path string) (*Plan, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
+// Parse is Load of text; name is its file's, for errors.
+func Parse(name string, text []byte) (*Plan, error) {
+	s, p := &strict{name: name}, &Plan{}
+	if err := s.decode(text, p); err != nil {
+		return nil, err
+	}
+	s.checkPlan(p)
+	if err := s.f.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// LoadWishes reads a file of wishes, YAML or JSON.
+func LoadWishes(path string) (Wishes, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return Wishes{}, err
+	}
+	return ParseWishes(path, text)
+}
+
+// ParseWishes is LoadWishes of text.
+func ParseWishes(name string, text []byte) (Wishes, error) {
+	var w Wishes
+	err := (&strict{name: name}).decode(text, &w)
+	return w, err
+}
+
+// readFile reads a file that somebody named; one that is too large is not read on.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, input.Errorf(path, "a file", "%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, input.Errorf(path, "a file", "%v", err)
+	}
+	return text, nil
+}
+
+// Save writes a plan file, all of it or nothing.
+func Save(path string, p *Plan) error {
+	text, err := Format(p)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return input.Errorf(path, "a file that can be written", "%v", err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
+}
+
+// Format is the text of a plan file: JSON with a line for each value.
+func Format(p *Plan) ([]byte, error) {
+	text, err := json.MarshalIndent(p, "", "  ")
+	return append(text, '\n'), err
+}
+
+// checkPlan checks what can be checked without the machine.
+func (s *strict) checkPlan(p *Plan) {
+	if p.Version != Version {
+		s.wrong("version", fmt.Sprint(Version), "%d is a form of plans that this program does not know", p.Version)
+		return
+	}
+	if len(p.CPUs) == 0 {
+		s.wrong("cpus", "each CPU of the machine", "no CPU is planned")
+	}
+	role := map[int]Role{}
+	for i, c := range p.CPUs {
+		at := fmt.Sprintf("cpus[%d]", i)
+		old, twice := role[c.ID]
+		switch {
+		case twice:
+			s.wrong(at, "one role for each CPU", "CPU %d is %s and %s", c.ID, old, c.Role)
+		case c.ID < 0 || c.ID >= cpuset.Max:
+			s.wrong(at, fmt.Sprintf("0..%d", cpuset.Max-1), "CPU %d cannot be", c.ID)
+		case !slices.Contains(Roles, c.Role):
+			s.wrong(at, roleNames(), "'%s' is no role", c.Role)
+		}
+		role[c.ID] = c.Role
+	}
+	s.checkFileWorkers(p, role)
+	all := cpuset.Of(slices.Collect(maps.Keys(role))...)
+	for _, x := range []struct {
+		path string
+		set  cpuset.Set
+	}{{"isolated", p.Isolated}, {"irqs", p.IRQs}} {
+		if !x.set.Within(all) {
+			s.wrong(x.path, "CPUs of the plan", "CPU %s is not in the plan", x.set.Without(all))
+		}
+	}
+}
+
+func (s *strict) checkFileWorkers(p *Plan, role map[int]Role) {
+	on := map[int]int{}
+	for i, w := range p.Workers {
+		at := fmt.Sprintf("workers[%d]", i)
+		r, planned := role[w.CPU]
+		other, twice := on[w.CPU]
+		switch {
+		case w.ID != i:
+			s.wrong(at, fmt.Sprint(i), "id %d: ids are the places in the list", w.ID)
+		case !w.Role.worker():
+			s.wrong(at, "forwarding, isolated-rx, host-path", "'%s' is no role of workers", w.Role)
+		case !planned:
+			s.wrong(at, "a CPU of the plan", "CPU %d is not in the plan", w.CPU)
+		case r != w.Role:
+			s.wrong(at, fmt.Sprintf("a CPU of role %s", w.Role), "the worker is %s, its CPU %d is %s", w.Role, w.CPU, r)
+		case twice:
+			s.wrong(at, "one worker on a CPU", "CPU %d has worker %d already", w.CPU, other)
+		}
+		on[w.CPU] = i
+	}
+	for i, c := range p.CPUs {
+		if _, has := on[c.ID]; c.Role.worker() && !has {
+			s.wrong(fmt.Sprintf("cpus[%d]", i), "a worker there, or another role", "CPU %d is %s and no worker is on it", c.ID, c.Role)
+		}
+	}
+}
+
+func roleNames() string {
+	names := make([]string, len(Roles))
+	for i, r := range Roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Fits refuses a plan that was made for another machine, saying what differs.
+func (p *Plan) Fits(m *topology.Machine) error {
+	if p.Topology == topology.Fingerprint(m) {
+		return nil
+	}
+	differs := layoutDiff(p.Layout, Layout(m))
+	if differs == "" {
+		differs = "caches, sockets or distances differ"
+	}
+	made := fmt.Sprintf("it is for %s, another machine than %s", hostText(p.Machine), hostText(m.Hostname))
+	if p.Machine == m.Hostname {
+		made = fmt.Sprintf("it is for %s as it was, and the machine has changed", hostText(p.Machine))
+	}
+	return input.Errorf("plan", "one made for this machine by 'corelane plan make'", "%s: %s", made, differs)
+}
+
+func hostText(name string) string {
+	if name == "" {
+		return "a machine without name"
+	}
+	return name
+}
+
+// layoutDiff says which parts of lines "node 0: cores 0+20 1+21" are in one of two layouts only.
+func layoutDiff(plan, machine []string) string {
+	var parts []string
+	planned, real := layoutWords(plan), layoutWords(machine)
+	for _, x := range []struct {
+		have, lack map[string][]string
+		text       string
+	}{{planned, real, "the plan has"}, {real, planned, "this machine has"}} {
+		for _, key := range sortedKeys(x.have) {
+			var odd []string
+			for _, word := range x.have[key] {
+				if !slices.Contains(x.lack[key], word) {
+					odd = append(odd, word)
+				}
+			}
+			if more := len(odd) - 4; more > 0 {
+				odd = append(odd[:4], fmt.Sprintf("and %d more", more))
+			}
+			if len(odd) > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s: %s", x.text, key, strings.Join(odd, ", ")))
+			}
+		}
+	}
+	if more := len(parts) - 4; more > 0 {
+		parts = append(parts[:4], fmt.Sprintf("and %d more differences", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func layoutWords(lines []string) map[string][]string {
+	words := map[string][]string{}
+	for _, line := range lines {
+		key, rest, _ := strings.Cut(line, ": ")
+		rest, isCores := strings.CutPrefix(rest, "cores ")
+		if isCores {
+			words[key] = strings.Fields(rest)
+			for i, w := range words[key] {
+				words[key][i] = "core " + w
+			}
+			continue
+		}
+		words[key] = []string{rest}
+	}
+	return words
+}

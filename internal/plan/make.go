@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Version of the plan's form.
+const Version = 1
+
+// Make decides which CPU does what. Wishes that cannot be met are errors of package input, all contradictions at once.
+func Make(m *topology.Machine, wishes Wishes) (*Plan, error) {
+	k, err := decide(m, wishes)
+	if err != nil {
+		return nil, withHints(m, wishes, err)
+	}
+	p := k.plan()
+	p.Wishes = wishes
+	p.Warnings = k.warnings(p)
+	p.Alternatives = k.alternatives(m)
+	return p, nil
+}
+
+// maker is a plan that is being made. Roles are given in the order of what suffers most from a bad place.
+type maker struct {
+	*view
+	w       Wishes
+	role    map[int]Role
+	why     map[int]string
+	workers []Worker
+	homes   []int          // nodes of the network devices, in their order; the first is that of host path and services
+	rank    map[int][2]int // of a domain among those of its node
+	spare   []*core        // CPUs of the host's cores that may be used as the last resort
+	single  bool           // the only CPU does everything
+}
+
+// decide gives each CPU its role.
+func decide(m *topology.Machine, wishes Wishes) (*maker, error) {
+	v := newView(m)
+	if v.usable.Empty() {
+		return nil, input.Errorf("machine", "a machine or container with CPUs", "no CPU that may be used was found")
+	}
+	w, err := v.normal(wishes)
+	if err != nil {
+		return nil, err
+	}
+	k := &maker{view: v, w: w, role: map[int]Role{}, why: map[int]string{}, rank: map[int][2]int{}}
+	k.findHomes()
+	for _, x := range w.all() {
+		for _, id := range x.fixed.IDs() {
+			k.give(id, x.role, fmt.Sprintf("chosen by %s", fixedField(x)))
+		}
+	}
+	for _, step := range []func() error{k.quota, k.housekeeping, k.rankDomains, k.placeForwarding, k.placeHostPath, k.placeService, k.placeGuests,
+		k.placeEmulators} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	k.rest()
+	return k, nil
+}
+
+func (k *maker) give(id int, role Role, why string) {
+	k.role[id], k.why[id] = role, why
+}
+
+// free are the CPUs of a core without a role.
+func (k *maker) free(c *core) []int {
+	return slices.DeleteFunc(c.cpus.IDs(), func(id int) bool { return k.role[id] != "" })
+}
+
+// has says whether a CPU of the core has one of the roles.
+func (k *maker) has(c *core, match func(Role) bool) bool {
+	return slices.ContainsFunc(c.cpus.IDs(), func(id int) bool { return k.role[id] != "" && match(k.role[id]) })
+}
+
+// findHomes are the nodes to begin at: those of the network devices, or the first one.
+func (k *maker) findHomes() {
+	for _, name := range k.w.NICs {
+		if n, _ := k.nic(name); slices.Contains(k.nodes, n.Node) {
+			k.homes = append(k.homes, n.Node)
+		}
+	}
+	if len(k.homes) == 0 {
+		k.homes = k.nodes[:1]
+	}
+}
+
+// housekeeping keeps the first core of each node for the host, or as many as are asked for.
+func (k *maker) housekeeping() error {
+	if !k.w.HousekeepingCPUs.Empty() {
+		return nil
+	}
+	kept := 0
+	for _, node := range k.nodes {
+		cores := slices.DeleteFunc(k.of(node), func(c *core) bool { return len(k.free(c)) < c.cpus.Len() })
+		slices.SortStableFunc(cores, func(a, b *core) int { return k.hostFirst(a) - k.hostFirst(b) })
+		if len(cores) < k.w.Housekeeping {
+			return k.short("housekeeping", "core", k.w.Housekeeping, len(cores), fmt.Sprintf("%s on node %d", k.given(), node))
+		}
+		for _, c := range cores[:min(len(cores), max(1, k.w.Housekeeping))] {
+			k.keep(c)
+			kept++
+		}
+	}
+	if kept == 0 && !k.w.AllowOverlap {
+		return input.Errorf("housekeeping", "at least one CPU for it, or allow_overlap", "no CPU is left for the host after %s", k.given())
+	}
+	return nil
+}
+
+// hostFirst ranks cores for the host: the machine's first one, then those that were not isolated at boot.
+func (k *maker) hostFirst(c *core) int {
+	switch {
+	case c == k.first():
+		return 0
+	case !c.isolated:
+		return 1
+	}
+	return 2
+}
+
+// keep gives a core to the host. Its siblings, or the only CPU, are the last resort of small machines.
+func (k *maker) keep(c *core) {
+	for i, id := range c.cpus.IDs() {
+		switch {
+		case k.w.AllowOverlap && (i > 0 || k.usable.Len() == 1 && k.w.Forwarding == 1):
+			k.single = k.single || i == 0
+			k.spare = append(k.spare, &core{cpus: cpuset.Of(id), node: c.node, domain: c.domain})
+		case i == 0 && c == k.first():
+			k.give(id, Housekeeping, "first core of the machine: interrupts and kernel threads that cannot move are there")
+		case i == 0 && k.m.Container:
+			k.give(id, Housekeeping, "for everything else that runs in this container")
+		case i == 0:
+			k.give(id, Housekeeping, fmt.Sprintf("node %d: its kernel threads and the host's programs need a core there", c.node))
+		default:
+			k.give(id, Housekeeping, "sibling of a CPU of the host, which has whole cores")
+		}
+	}
+}
+
+// rankDomains orders the caches of each node: first those where all workers and guests find room, then all workers, then
+// by room.
+func (k *maker) rankDomains() error {
+	threads := k.threads()
+	workers := k.w.Forwarding + k.w.HostPath
+	if k.w.IsolatedRx > 0 && threads == 1 {
+		workers += k.w.IsolatedRx
+	}
+	if k.w.ShareCores {
+		workers = (workers + threads - 1) / threads
+	}
+	all := workers + (k.w.Guests+threads-1)/threads
+	room := map[int]int{}
+	for _, c := range k.cores {
+		if len(k.free(c)) == c.cpus.Len() {
+			room[c.domain]++
+		}
+	}
+	for domain, n := range room {
+		switch {
+		case n >= all:
+			k.rank[domain] = [2]int{0, 0}
+		case n >= workers:
+			k.rank[domain] = [2]int{1, -n}
+		default:
+			k.rank[domain] = [2]int{2, -n}
+		}
+	}
+	return nil
+}
+
+// near are the cores by their distance from a node: first those that were isolated at boot, then by cache and number.
+func (k *maker) near(node int) []*core {
+	list := slices.Clone(k.cores)
+	slices.SortStableFunc(list, func(a, b *core) int {
+		return cmp.Or(k.distance(node, a.node)-k.distance(node, b.node), a.node-b.node, order(b.isolated, a.isolated),
+			slices.Compare(k.rankOf(a), k.rankOf(b)), a.cpus.First()-b.cpus.First())
+	})
+	return append(list, k.spare...)
+}
+
+func (k *maker) rankOf(c *core) []int {
+	r := k.rank[c.domain]
+	return []int{r[0], r[1], max(c.domain, -1)}
+}
+
+// order is 0 for equals, 1 when only a holds, -1 when only b does.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// given says how many CPUs went where, for whoever found too few.
+func (k *maker) given() string {
+	ids := map[Role][]int{}
+	idle := []int{}
+	for _, c := range k.cores {
+		for _, id := range c.cpus.IDs() {
+			if r := k.role[id]; r != "" {
+				ids[r] = append(ids[r], id)
+			} else if k.has(c, Role.worker) {
+				idle = append(idle, id)
+			}
+		}
+	}
+	var parts []string
+	for _, r := range []Role{Housekeeping, Forwarding, IsolatedRx, HostPath, Service, Guests, Emulator} {
+		if len(ids[r]) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", r, cpuset.Of(ids[r]...)))
+		}
+	}
+	if len(idle) > 0 {
+		parts = append(parts, fmt.Sprintf("siblings of workers %s", cpuset.Of(idle...)))
+	}
+	if len(parts) == 0 {
+		return "nothing else"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shortage is the error of a role that asks for more than there is.
+type shortage struct{ missing *input.Error }
+
+func (s shortage) Error() string { return s.missing.Error() }
+func (s shortage) Unwrap() error { return s.missing }
+
+// short says how many a role asked for and how many of what there were.
+func (k *maker) short(field, unit string, asked, found int, before string) error {
+	left, valid := fmt.Sprintf("%d %ss are", found, unit), fmt.Sprintf("at most %d", found)
+	switch found {
+	case 0:
+		left, valid = "no "+unit+" is", "0"
+	case 1:
+		left = "1 " + unit + " is"
+	}
+	return shortage{&input.Error{Field: field, Text: fmt.Sprintf("%d asked, %s left after %s", asked, left, before), Valid: valid}}
+}
+
+// plan is what was decided.
+func (k *maker) plan() *Plan {
+	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
+	for _, id := range k.usable.IDs() {
+		p.CPUs = append(p.CPUs, CPU{id, k.role[id], k.why[id]})
+	}
+	p.Workers = k.workers
+	p.Isolated = isolatedOf(p)
+	p.IRQs = k.interrupts(p)
+	return p
+}
+
+// isolatedOf are the CPUs that the host must keep off. On them nothing is balanced, so they are only those whose threads
+// have one CPU each: emulator threads and more than two service CPUs are not.
+func isolatedOf(p *Plan) cpuset.Set {
+	own := p.Of(Forwarding, IsolatedRx, HostPath, Guests, Idle)
+	if service := p.Of(Service); service.Len() <= 2 {
+		own = own.Or(service)
+	}
+	if p.Of(Housekeeping).Empty() {
+		return cpuset.Set{} // somebody has to run the host
+	}
+	return own
+}
+
+// interrupts are the host's CPUs, without those of emulator threads when these live there, too: the first half, beginning at
+// the network device's node.
+func (k *maker) interrupts(p *Plan) cpuset.Set {
+	host := p.Of(Housekeeping)
+	if host.Empty() {
+		return k.usable
+	}
+	if k.w.Guests == 0 || !p.Of(Emulator).Empty() {
+		return host
+	}
+	var mine []*core
+	for _, c := range k.near(k.homes[0]) {
+		if c.cpus.Overlaps(host) && !k.isSpare(c.cpus.First()) {
+			mine = append(mine, c)
+		}
+	}
+	var set cpuset.Set
+	for _, c := range mine[:(len(mine)+1)/2] {
+		set = set.Or(c.cpus.And(host))
+	}
+	return set
+}

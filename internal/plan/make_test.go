@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/topology/topologytest"
+)
+
+var update = flag.Bool("update", false, "write the expected plans anew")
+
+// expected are the plans of testdata/*.txt.
+func expected(t *testing.T) map[string]struct {
+	m *topology.Machine
+	w Wishes
+} {
+	named := func(name string) *topology.Machine { return topologytest.Machine(t, name) }
+	return map[string]struct {
+		m *topology.Machine
+		w Wishes
+	}{
+		// What experts chose for the 2x10-core host: workers on 1-4 with siblings, guests 6-9,11-19,25-29,31-39, the host 0,10,20,30.
+		"xeon-expert": {named("xeon-4210"), Wishes{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true, NICs: []string{"0000:3b:00.0"}}},
+		// The same with whole cores: CPU 25 is not a guest's beside the service CPU 5, but takes the control threads.
+		"xeon-whole-cores": {fresh(t), Wishes{Forwarding: 4, Service: 2, Guests: 26, Boot: true, NICs: []string{"0000:3b:00.0"}}},
+		"xeon-spill":       {fresh(t), Wishes{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
+		// The examples of a field report: the first isolates 1-5 as there; the second keeps receivers on the network device's node, where
+		// the report has them on the other one.
+		"no-smt-1":        {named("no-smt-20"), Wishes{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
+		"no-smt-2":        {named("no-smt-20"), Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
+		"odd-even":        {named("odd-even-16"), Wishes{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
+		"epyc":            {named("epyc-nps4"), Wishes{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
+		"four-socket":     {named("four-socket"), Wishes{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40, NICs: []string{"0000:d8:00.0"}}},
+		"one-cpu":         {named("one-cpu"), Wishes{Forwarding: 1, AllowOverlap: true}},
+		"one-core":        {smtPair(t), Wishes{Forwarding: 1, AllowOverlap: true}},
+		"holes":           {named("holes"), Wishes{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},
+		"vm":              {named("vm"), Wishes{Forwarding: 2, HostPath: 1, Service: 1, NICs: []string{"eth0"}}},
+		"container-quota": {container(t), Wishes{Forwarding: 2, Service: 1}},
+		"dual-384":        {named("dual-384"), Wishes{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160, NICs: []string{"eth0"}}},
+	}
+}
+
+func TestExpectedPlans(t *testing.T) {
+	for name, c := range expected(t) {
+		t.Run(name, func(t *testing.T) {
+			p, err := Make(c.m, c.w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range Validate(c.m, p) {
+				t.Error(x)
+			}
+			golden(t, name, text(p))
+		})
+	}
+}
+
+func golden(t *testing.T, name, have string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(have), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != have {
+		t.Errorf("%s (%v): go test -run TestExpectedPlans -update shows the difference; it is now\n%s", file, err, have)
+	}
+}
+
+// text is all that a plan says.
+func text(p *Plan) string {
+	var b strings.Builder
+	for _, g := range p.Groups() {
+		fmt.Fprintf(&b, "%-12s %-24s %s\n", g.Role, g.CPUs, g.Why)
+	}
+	fmt.Fprintf(&b, "isolated %s\ninterrupts %s\nservice threads %s, control threads %s, emulator threads %s\n", p.Isolated, p.IRQs, p.ServiceCPUs(),
+		p.ControlCPUs(), p.EmulatorCPUs())
+	for _, w := range p.Workers {
+		fmt.Fprintf(&b, "worker %d %s: CPU %d, node %d, feeds %d\n", w.ID, w.Role, w.CPU, w.Node, w.Feeds)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	for _, a := range p.Alternatives {
+		fmt.Fprintf(&b, "alternative: %s; gain: %s; cost: %s\n", a.What, a.Gain, a.Cost)
+	}
+	return b.String()
+}
+
+// The values that an expert wrote into the template of the 2x10-core host.
+func TestExpertsValues(t *testing.T) {
+	c := expected(t)["xeon-expert"]
+	p, err := Make(c.m, c.w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, pair := range map[string][2]string{
+		"CPU_LIST":    {"1-4,21-24", p.Of(Forwarding).String()},
+		"isolcpus":    {"1-9,11-19,21-29,31-39", p.Isolated.String()},
+		"NovaPinSet":  {"6-9,11-19,25-29,31-39", p.Of(Guests).String()},
+		"CPUAffinity": {"0,10,20,30", p.Of(Housekeeping).String()},
+		"service":     {"5", p.ServiceCPUs().String()},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %s, not %s", what, pair[1], pair[0])
+		}
+	}
+}
+
+// An expert's choice is also taken as it is, although the planner would choose otherwise.
+func TestFixedChoices(t *testing.T) {
+	w := Wishes{ForwardingCPUs: set("1,2,4,5"), IsolatedRxCPUs: set("11-14"), ServiceCPUs: set("3")}
+	m := topologytest.Machine(t, "no-smt-20")
+	p, err := Make(m, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Isolated.String() != "1-5,11-14" || p.ServiceCPUs().String() != "3" || len(p.Workers) != 8 || p.Workers[5].Feeds != 1 || p.Workers[5].CPU != 12 {
+		t.Error(text(p))
+	}
+	w = Wishes{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"), HostPathCPUs: set("5"), EmulatorCPUs: set("11,31")}
+	if p, err = Make(fresh(t), w); err != nil {
+		t.Fatal(err)
+	}
+	if p.Of(Housekeeping).String() != "0,10,20,30" || p.Of(Idle).String() != "12-19,21-25,32-39" || p.EmulatorCPUs().String() != "11,31" ||
+		!p.IRQs.Equal(p.Of(Housekeeping)) {
+		t.Error(text(p))
+	}
+}
+
+// Without cgroups to be read, a container's CPUs are those of its first process.
+func TestContainerWithoutCgroups(t *testing.T) {
+	m := fresh(t)
+	m.Container, m.Cgroups = true, topology.Cgroups{}
+	m.Threads = []topology.Thread{{TID: 1, PID: 1, Allowed: set("11-13,31-32")}}
+	p, err := Make(m, Wishes{Forwarding: 1})
+	if err != nil || p.Of(Forwarding).String() != "12" || p.Of(Housekeeping).String() != "11,13,31" {
+		t.Error(err, text(p))
+	}
+	if want := "siblings of CPUs of this plan are not ours (CPU 33)"; !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+		t.Error(p.Warnings)
+	}
+}
+
+// Quotas of a host concern its data plane's groups only.
+func TestQuotaOfHost(t *testing.T) {
+	m := fresh(t)
+	m.Cgroups.Groups = []topology.Cgroup{{Path: "/system.slice", QuotaUS: 250000, PeriodUS: 100000}}
+	m.Threads = []topology.Thread{{TID: 7, PID: 7, Process: "sshd", Cgroup: "/system.slice/sshd.service"}}
+	if _, err := Make(m, Wishes{Forwarding: 4}); err != nil {
+		t.Error(err)
+	}
+	m.Threads = append(m.Threads, topology.Thread{TID: 8, PID: 8, Process: "corelaned", Cgroup: "/system.slice/corelaned.service"})
+	if _, err := Make(m, Wishes{Forwarding: 4}); err == nil || !strings.Contains(err.Error(), "quota of 2.5 CPUs of cgroup /system.slice") {
+		t.Error(err)
+	}
+	if p, err := Make(m, Wishes{Forwarding: 2}); err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), "cgroup /system.slice has a quota of 2.5 CPUs") {
+		t.Error(err)
+	}
+}
+
+func TestBootIsolation(t *testing.T) {
+	s := topologytest.Describe(t, "xeon-4210")
+	s.Cmdline = "isolcpus=5-8,25-28"
+	p, err := Make(s.Machine(t), Wishes{Forwarding: 3, NICs: []string{"0000:3b:00.0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := strings.Join(p.Warnings, "\n")
+	if p.Of(Forwarding).String() != "5-7" || !strings.Contains(warned, "CPU 8,28 was isolated at boot") || strings.Contains(warned, "was not at boot") {
+		t.Error(text(p))
+	}
+	if p, err = Make(s.Machine(t), Wishes{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil || p.Of(Forwarding).String() != "1,5-8" ||
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "CPU 1,21 has to be isolated and was not at boot") {
+		t.Error(err, text(p))
+	}
+}
+
+// What is not as it should be, and not in one of the expected plans.
+func TestWarnings(t *testing.T) {
+	managed, unknown := fresh(t), fresh(t)
+	for i := range managed.IRQs {
+		managed.IRQs[i].Managed, managed.IRQs[i].Effective = i == 1, set("2")
+	}
+	unknown.NICs[0].Node = -1
+	beside := Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21"), AllowOverlap: true}
+	for want, c := range map[string]struct {
+		m *topology.Machine
+		w Wishes
+	}{
+		"interrupts 60 are on workers' CPUs, and the kernel does not let them be moved": {managed, Wishes{Forwarding: 2}},
+		"the node of 0000:3b:00.0 is unknown (-1): the plan takes node 0":               {unknown, Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
+		"no network device was named (nics): workers begin on node 0":                   {fresh(t), Wishes{Forwarding: 2}},
+		"node 1 has no housekeeping CPU":                                                {fresh(t), Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
+		"service and control threads have more than two CPUs (1-2,21)":                  {fresh(t), Wishes{Service: 3}},
+		"CPU 1 polls on one core with CPU 21 (guests)":                                  {fresh(t), beside},
+		"emulator and vhost threads share CPU 0 with interrupts":                        {smtPair(t), Wishes{Guests: 1, AllowOverlap: true}},
+	} {
+		p, err := Make(c.m, c.w)
+		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+			t.Errorf("%s: %v %v", want, err, p)
+		}
+	}
+}
+
+// Two devices on two nodes have their workers on both.
+func TestNICsOfTwoNodes(t *testing.T) {
+	p, err := Make(fresh(t), Wishes{Forwarding: 4, NICs: []string{"0000:3b:00.0", "eno1"}})
+	if err != nil || p.Of(Forwarding).String() != "1-2,11-12" {
+		t.Error(err, text(p))
+	}
+	p, err = Make(fresh(t), Wishes{Forwarding: 8, ShareCores: true, NICs: []string{"3b:00.0", "eno1"}})
+	if err != nil || p.Of(Forwarding).String() != "1-2,11-12,21-22,31-32" {
+		t.Error(err, text(p))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	xeon, small := fresh(t), topologytest.Machine(t, "one-cpu")
+	holes := topologytest.Machine(t, "holes")
+	big := []HugepageWish{{Node: -1, KiB: 1 << 20, Pages: 100}, {Node: 1, KiB: 1 << 20, Pages: 100}, {Node: 7, KiB: 4, Pages: 0}}
+	noQuota := container(t)
+	noQuota.Cgroups.Groups[0].QuotaUS = 250000
+	for _, c := range []struct {
+		m    *topology.Machine
+		w    Wishes
+		want string
+	}{
+		{xeon, Wishes{}, "wishes: nothing is asked for; valid: at least one of forwarding, guests, service, housekeeping, ..."},
+		{xeon, Wishes{Forwarding: 20}, "forwarding: 20 asked, 18 whole cores are left after housekeeping 0,10,20,30; valid: at most 18, or share_cores, " +
+			"for both siblings of each worker's core"},
+		{xeon, Wishes{Forwarding: 18, Guests: 1}, "guests: 1 asked, no CPU is left after housekeeping 0,10,20,30, forwarding 1-9,11-19, " +
+			"siblings of workers 21-29,31-39; valid: 0, or share_cores, for both siblings of each worker's core"},
+		{xeon, Wishes{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 asked, 18 whole cores are left after housekeeping 0,10,20,30; valid: at most 18"},
+		{xeon, Wishes{Forwarding: 41}, "forwarding: 41 is not possible with the 40 CPUs that may be used; valid: 0..40"},
+		{xeon, Wishes{Forwarding: -1}, "forwarding: -1 is not possible with the 40 CPUs that may be used; valid: 0..40"},
+		{xeon, Wishes{Housekeeping: 11}, "housekeeping: 11 asked, 10 cores are left after nothing else on node 0; valid: at most 10"},
+		{xeon, Wishes{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 asked for 4 forwarding workers; valid: 0 or 4, one for each forwarding worker"},
+		{xeon, Wishes{Forwarding: 1, NICs: []string{"eth7"}}, "nics: 'eth7' is no network device of this machine; valid: 0000:3b:00.0, 0000:af:00.0 (eno1)"},
+		{xeon, Wishes{Forwarding: 3, ForwardingCPUs: set("1,2")}, "forwarding: 3 asked, and forwarding_cpus are 1-2; valid: 2, or nothing"},
+		{xeon, Wishes{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")}, "forwarding_cpus: this machine has no CPU 40-41; valid: of 0-39\n" +
+			"forwarding_cpus: CPU 1 is in guest_cpus, too; valid: each CPU in one set"},
+		{xeon, Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of guest_cpus; " +
+			"valid: one of them on another core"},
+		{xeon, Wishes{ForwardingCPUs: set("1,21")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of forwarding_cpus; valid: one of them on another " +
+			"core, or share_cores"},
+		{xeon, Wishes{GuestCPUs: set("20"), HousekeepingCPUs: set("10")}, "guest_cpus: CPU 20 is of the first core, which carries work of the kernel that " +
+			"cannot move; valid: others, or allow_overlap\nhousekeeping_cpus: the first core (CPU 0,20) is missing, and carries work of the kernel that " +
+			"cannot move; valid: with 0,20"},
+		{xeon, Wishes{Housekeeping: 1, HousekeepingCPUs: set("0")}, "housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of both"},
+		{xeon, Wishes{Forwarding: 1, Hugepages: big}, "hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" +
+			"hugepages[2]: 4 KiB is no size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 pages; valid: 1 or more\n" +
+			"hugepages: 204800 MiB asked of node 1, which has 196608 MiB; valid: less than 196608 MiB"},
+		{holes, Wishes{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: of 0-2,8-10,100-103,108,110-111\n" +
+			"forwarding_cpus: offline: CPU 3; valid: of 0-2,8-10,100-103,108,110-111"},
+		{small, Wishes{Forwarding: 1}, "forwarding: 1 asked, no whole core is left after housekeeping 0; valid: 0, or allow_overlap, " +
+			"for workers on the host's core"},
+		{small, Wishes{Forwarding: 1, AllowOverlap: true, Service: 1}, "service: 1 asked, no CPU is left after forwarding 0; valid: 0"},
+		{smtPair(t), Wishes{Forwarding: 1}, "forwarding: 1 asked, no whole core is left after housekeeping 0-1; valid: 0, or allow_overlap, " +
+			"for workers on the host's core"},
+		{container(t), Wishes{ForwardingCPUs: set("3,4")}, "forwarding_cpus: this container must not use CPU 3; valid: of 4-7,24-27"},
+		{container(t), Wishes{Forwarding: 6, ShareCores: true}, "forwarding: 6 workers that poll all the time need more than the quota of 6 CPUs of cgroup /, " +
+			"which others share; valid: at most 5 workers, or cpu.max of the group set to max"},
+		{noQuota, Wishes{Forwarding: 3}, "forwarding: 3 workers that poll all the time need more than the quota of 2.5 CPUs of cgroup /, " +
+			"which others share; valid: at most 2 workers, or cpu.max of the group set to max"},
+		{&topology.Machine{}, Wishes{Forwarding: 1}, "machine: no CPU that may be used was found; valid: a machine or container with CPUs"},
+	} {
+		p, err := Make(c.m, c.w)
+		if err == nil || err.Error() != c.want || !input.Is(err) {
+			t.Errorf("%+v:\n%v\nnot\n%s", c.w, err, c.want)
+			if err == nil {
+				t.Log(text(p))
+			}
+		}
+	}
+}

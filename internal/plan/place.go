@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// placeForwarding gives each forwarding worker a core, and a receiving worker its sibling or the next core.
+func (k *maker) placeForwarding() error {
+	before := k.given()
+	forwarding := k.w.ForwardingCPUs.IDs()
+	for i := len(forwarding); i < k.w.Forwarding; i++ {
+		id := k.takeWorker(k.homes[i%len(k.homes)], k.w.IsolatedRx > 0)
+		if id < 0 {
+			return k.short("forwarding", k.unit(), k.w.Forwarding, i, before)
+		}
+		k.give(id, Forwarding, k.whyWorker(id, k.homes[i%len(k.homes)]))
+		forwarding = append(forwarding, id)
+		if k.w.IsolatedRx > 0 && k.w.IsolatedRxCPUs.Empty() && k.placeReceiver(id) < 0 {
+			return k.short("forwarding", "pair with isolated_rx", k.w.Forwarding, i, before)
+		}
+	}
+	if !k.w.ForwardingCPUs.Empty() && k.w.IsolatedRxCPUs.Empty() && k.w.IsolatedRx > 0 {
+		for i, id := range forwarding {
+			if k.placeReceiver(id) < 0 {
+				return k.short("isolated_rx", k.unit(), k.w.IsolatedRx, i, before)
+			}
+		}
+	}
+	slices.Sort(forwarding)
+	for i, id := range forwarding {
+		k.workers = append(k.workers, Worker{i, Forwarding, id, k.cpu[id].Node, -1})
+	}
+	k.pair()
+	return nil
+}
+
+// placeReceiver puts a receiving worker beside its forwarding one.
+func (k *maker) placeReceiver(forwarder int) int {
+	c := k.byCPU[forwarder]
+	if free := k.free(c); len(free) > 0 && !k.has(c, func(r Role) bool { return !r.worker() }) {
+		k.give(free[0], IsolatedRx, "receives for the forwarding worker that is its sibling: no other two workers may share a core")
+		return free[0]
+	}
+	id := k.takeWorker(c.node, false)
+	if id >= 0 {
+		why := "receives for a forwarding worker of another node: no core is left on that one"
+		if k.byCPU[id].node == c.node {
+			why = "receives for a forwarding worker of the same node, in whose caches the ring between them stays"
+		}
+		k.give(id, IsolatedRx, why)
+	}
+	return id
+}
+
+// pair says which receiving worker serves which forwarding one: siblings first, then of the same node, then in order.
+func (k *maker) pair() {
+	left := []int{}
+	for _, c := range k.usable.IDs() {
+		if k.role[c] == IsolatedRx {
+			left = append(left, c)
+		}
+	}
+	serves := map[int]int{}
+	matches := []func(a, b int) bool{
+		func(a, b int) bool { return k.byCPU[a] == k.byCPU[b] },
+		func(a, b int) bool { return k.domain(a) == k.domain(b) && k.cpu[a].Node == k.cpu[b].Node },
+		func(a, b int) bool { return k.cpu[a].Node == k.cpu[b].Node },
+		func(a, b int) bool { return true },
+	}
+	for _, match := range matches {
+		for _, f := range k.workers {
+			if _, served := serves[f.ID]; served {
+				continue
+			}
+			if at := slices.IndexFunc(left, func(id int) bool { return match(id, f.CPU) }); at >= 0 {
+				serves[f.ID] = left[at]
+				left = slices.Delete(left, at, at+1)
+			}
+		}
+	}
+	n := len(k.workers)
+	for i := range n {
+		if id, ok := serves[i]; ok {
+			k.workers = append(k.workers, Worker{len(k.workers), IsolatedRx, id, k.cpu[id].Node, i})
+		}
+	}
+}
+
+func (k *maker) placeHostPath() error {
+	before := k.given()
+	ids := k.w.HostPathCPUs.IDs()
+	for i := len(ids); i < k.w.HostPath; i++ {
+		id := k.takeWorker(k.homes[0], false)
+		if id < 0 {
+			return k.short("host_path", k.unit(), k.w.HostPath, i, before)
+		}
+		k.give(id, HostPath, "the kernel's traffic: "+k.whyWorker(id, k.homes[0]))
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		k.workers = append(k.workers, Worker{len(k.workers), HostPath, id, k.cpu[id].Node, -1})
+	}
+	return nil
+}
+
+// takeWorker finds a CPU for a worker: a core with workers and room when cores may be shared, else a free core, else a spare. A
+// pair takes a core with siblings where its node has one.
+func (k *maker) takeWorker(node int, pair bool) int {
+	var found *core
+	for _, c := range k.near(node) {
+		free := k.free(c)
+		same := found == nil || found.node == c.node
+		switch {
+		case len(free) == 0 || !same:
+		case k.w.ShareCores && k.has(c, Role.worker) && !k.has(c, func(r Role) bool { return !r.worker() }):
+			return free[0]
+		case len(free) == c.cpus.Len() && (found == nil || pair && len(free) > 1 && found.cpus.Len() == 1):
+			found = c
+		}
+	}
+	if found == nil {
+		return -1
+	}
+	return k.free(found)[0]
+}
+
+// unit is what a worker needs.
+func (k *maker) unit() string {
+	if k.w.ShareCores {
+		return "CPU"
+	}
+	return "whole core"
+}
+
+// whyWorker is the reason for a worker's place.
+func (k *maker) whyWorker(id, home int) string {
+	c := k.byCPU[id]
+	why := "on " + k.nodeText(c.node)
+	if c.node != home {
+		why = fmt.Sprintf("on node %d, as no core is left on node %d", c.node, home)
+	}
+	switch {
+	case k.single:
+		return "the only CPU: everything shares it, as allow_overlap permits"
+	case k.role[c.cpus.First()] == Housekeeping:
+		return why + fmt.Sprintf(", beside the host's CPU %d, as allow_overlap permits", c.cpus.First())
+	case k.has(c, Role.worker):
+		return why + ", second worker of its core, as share_cores permits"
+	case c.cpus.Len() > 1 && !k.w.ShareCores:
+		return why + ", a core of its own, siblings included"
+	}
+	return why + ", a core of its own"
+}
+
+// nodeText names a node with the network devices there that count.
+func (k *maker) nodeText(node int) string {
+	var there []string
+	for _, name := range k.w.NICs {
+		if n, _ := k.nic(name); n.Node == node {
+			there = append(there, name)
+		}
+	}
+	if len(there) == 0 {
+		return fmt.Sprintf("node %d", node)
+	}
+	return fmt.Sprintf("node %d with %s", node, strings.Join(there, ", "))
+}
+
+// takeOther finds a CPU for what does not poll: the rest of a core that has the role, a free core, or the sibling of something
+// that does not mind.
+func (k *maker) takeOther(role Role, cores []*core) int {
+	matches := []func(c *core, free []int) bool{
+		func(c *core, _ []int) bool {
+			return k.has(c, func(r Role) bool { return r == role }) && !k.has(c, Role.worker)
+		},
+		func(c *core, free []int) bool { return len(free) == c.cpus.Len() && c.cpus.Len() > 0 },
+		func(c *core, _ []int) bool {
+			return !k.has(c, func(r Role) bool { return r.worker() || r == Housekeeping })
+		},
+	}
+	for _, match := range matches {
+		for _, c := range cores {
+			if free := k.free(c); len(free) > 0 && match(c, free) {
+				return free[0]
+			}
+		}
+	}
+	return -1
+}
+
+func (k *maker) placeService() error {
+	before, cores := k.given(), k.serviceCores()
+	for i := k.w.ServiceCPUs.Len(); i < k.w.Service; i++ {
+		id := k.takeOther(Service, cores)
+		if id < 0 {
+			return k.short("service", "CPU", k.w.Service, i, before)
+		}
+		why := fmt.Sprintf("on node %d", k.byCPU[id].node)
+		if node := k.homes[0]; k.byCPU[id].node == node && len(k.workers) > 0 {
+			why += ", beside the workers and apart from them"
+		}
+		k.give(id, Service, why)
+	}
+	return nil
+}
+
+// serviceCores are those near the workers, but in other caches where the node has several: guests gain more from the workers' one.
+func (k *maker) serviceCores() []*core {
+	domains := map[int]bool{}
+	for _, w := range k.workers {
+		domains[k.domain(w.CPU)] = true
+	}
+	list, home := k.near(k.homes[0]), k.homes[0]
+	slices.SortStableFunc(list[:len(list)-len(k.spare)], func(a, b *core) int {
+		return cmp.Or(k.distance(home, a.node)-k.distance(home, b.node), a.node-b.node, order(b.isolated, a.isolated),
+			order(domains[a.domain], domains[b.domain]))
+	})
+	return list
+}
+
+// placeGuests gives guests whole cores, on the nodes and in the caches of the workers first.
+func (k *maker) placeGuests() error {
+	before, cores := k.given(), k.guestCores()
+	for i := k.w.GuestCPUs.Len(); i < k.w.Guests; i++ {
+		id := k.takeOther(Guests, cores)
+		if id < 0 {
+			return k.short("guests", "CPU", k.w.Guests, i, before)
+		}
+		k.give(id, Guests, k.whyGuest(id))
+	}
+	return nil
+}
+
+func (k *maker) guestCores() []*core {
+	nodes, domains := map[int]int{}, map[int]int{}
+	for _, w := range k.workers {
+		nodes[w.Node]++
+		domains[k.domain(w.CPU)]++
+	}
+	list := k.near(k.homes[0])
+	cores := list[:len(list)-len(k.spare)]
+	slices.SortStableFunc(cores, func(a, b *core) int {
+		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.distance(k.homes[0], a.node)-k.distance(k.homes[0], b.node),
+			a.node-b.node, order(domains[b.domain] > 0, domains[a.domain] > 0))
+	})
+	return list
+}
+
+func (k *maker) whyGuest(id int) string {
+	c := k.byCPU[id]
+	if k.has(c, func(r Role) bool { return r == Guests }) {
+		return "sibling of a guest's CPU: guests have whole cores"
+	}
+	why := "on " + k.nodeText(c.node)
+	same := func(w Worker) bool { return w.Node == c.node }
+	switch {
+	case len(k.workers) == 0 && slices.Contains(k.homes, c.node):
+		return why
+	case len(k.workers) == 0:
+		return why + fmt.Sprintf(", no core is left on node %d", k.homes[0])
+	case slices.ContainsFunc(k.workers, func(w Worker) bool { return k.domain(w.CPU) == c.domain && c.domain >= 0 }):
+		return why + ", in the last level of cache of workers"
+	case slices.ContainsFunc(k.workers, same):
+		return why + ", as workers"
+	}
+	return why + ", no core is left on a node with workers"
+}
+
+// placeEmulators finds CPUs for the guests' other threads among what is left. They go where network interrupts were not
+// taken: a thread that shares its CPU with softirqs does not get enough of it.
+func (k *maker) placeEmulators() error {
+	want, before := k.emulators(), k.given()
+	guests := map[int]bool{}
+	for id, r := range k.role {
+		guests[k.byCPU[id].node] = guests[k.byCPU[id].node] || r == Guests
+	}
+	for i := k.w.EmulatorCPUs.Len(); i < want; i++ {
+		cores := k.near(k.homes[0])
+		slices.SortStableFunc(cores, func(a, b *core) int {
+			return cmp.Or(order(a.cpus.Overlaps(k.busy), b.cpus.Overlaps(k.busy)), order(guests[b.node], guests[a.node]))
+		})
+		id := k.takeOther(Emulator, slices.DeleteFunc(cores, func(c *core) bool { return k.has(c, func(r Role) bool { return r == Guests }) }))
+		if id < 0 && k.w.Emulator > 0 {
+			return k.short("emulator", "CPU", k.w.Emulator, i, before)
+		}
+		if id < 0 {
+			return nil
+		}
+		k.give(id, Emulator, k.whyEmulator(id))
+	}
+	return nil
+}
+
+// emulators is how many CPUs the guests' other threads are given: what was asked for, else one for each vhost thread of the
+// kernel that is there now, and a core at least.
+func (k *maker) emulators() int {
+	if k.w.Emulator > 0 || k.w.Guests == 0 {
+		return k.w.Emulator
+	}
+	n := k.threads()
+	if k.w.Forwarding == 0 {
+		vhost := 0
+		for _, g := range k.m.Guests {
+			vhost += len(g.Vhost)
+		}
+		n = max(n, vhost)
+	}
+	return min(n, k.usable.Len())
+}
+
+func (k *maker) whyEmulator(id int) string {
+	switch {
+	case k.busy.Empty():
+		return "guests' other threads, where no worker, vCPU or interrupt is"
+	case k.busy.Has(id):
+		return "guests' other threads; it took network interrupts so far, which the plan moves to the host's CPUs"
+	}
+	return fmt.Sprintf("guests' other threads, away from the network interrupts that were counted on CPU %s", k.busy)
+}
+
+// rest gives the CPUs that nobody asked for to the host, but for siblings of what must not be disturbed.
+func (k *maker) rest() {
+	disturbed := func(r Role) bool { return r.worker() || r == Guests }
+	for _, id := range k.usable.IDs() {
+		c := k.byCPU[id]
+		switch {
+		case k.role[id] != "":
+		case k.has(c, disturbed) && !k.isSpare(id):
+			k.give(id, Idle, "sibling of a worker or guest, which loses speed to whatever runs here")
+		case k.w.HousekeepingCPUs.Empty():
+			k.give(id, Housekeeping, "nobody asked for it: the host may use it")
+		default:
+			k.give(id, Idle, "nobody asked for it, and housekeeping_cpus does not name it")
+		}
+	}
+}
+
+func (k *maker) isSpare(id int) bool {
+	return slices.ContainsFunc(k.spare, func(c *core) bool { return c.cpus.Has(id) })
+}

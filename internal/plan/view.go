@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// core is the CPUs of one physical core that we may use.
+type core struct {
+	cpus     cpuset.Set
+	foreign  cpuset.Set // its other threads: online, and not ours to use
+	node     int
+	domain   int  // lowest CPU of those that share the last level of cache; a node's where the machine does not tell
+	isolated bool // at boot, all of it
+}
+
+// view is a machine as the planner sees it: cores rather than CPUs, and only those that may be used.
+type view struct {
+	m      *topology.Machine
+	cpu    map[int]topology.CPU
+	online cpuset.Set
+	usable cpuset.Set
+	cores  []*core // by lowest CPU
+	byCPU  map[int]*core
+	nodes  []int      // that have usable CPUs, ascending
+	busy   cpuset.Set // that took the interrupts of network devices so far
+	unsure bool       // siblings of some CPU are unknown
+}
+
+func newView(m *topology.Machine) *view {
+	v := &view{m: m, cpu: map[int]topology.CPU{}, byCPU: map[int]*core{}}
+	var online []int
+	for _, c := range m.CPUs {
+		v.cpu[c.ID] = c
+		if c.Online {
+			online = append(online, c.ID)
+		}
+	}
+	v.online = cpuset.Of(online...)
+	v.usable = v.online
+	if own := allowed(m); m.Container && !own.Empty() {
+		v.usable = v.online.And(own)
+	}
+	v.group()
+	for _, c := range v.cores {
+		if !slices.Contains(v.nodes, c.node) {
+			v.nodes = append(v.nodes, c.node)
+		}
+	}
+	slices.Sort(v.nodes)
+	v.busy = softirqCPUs(m, online)
+	return v
+}
+
+// allowed are the CPUs of the cgroup that a container sees as its root, or else those of its first process.
+func allowed(m *topology.Machine) cpuset.Set {
+	for _, g := range m.Cgroups.Groups {
+		if g.Path == "/" && !g.Effective.Empty() {
+			return g.Effective
+		}
+	}
+	for _, t := range m.Threads {
+		if t.TID == 1 {
+			return t.Allowed
+		}
+	}
+	return cpuset.Set{}
+}
+
+// group makes cores of CPUs. Files may name a sibling on one side only: both belong together then.
+func (v *view) group() {
+	leader := map[int]int{}
+	find := func(id int) int {
+		for leader[id] != id {
+			id = leader[id]
+		}
+		return id
+	}
+	for _, id := range v.online.IDs() {
+		leader[id] = id
+	}
+	for _, id := range v.online.IDs() {
+		v.unsure = v.unsure || v.cpu[id].Siblings.Empty() || v.cpu[id].Core < 0
+		for _, s := range v.cpu[id].Siblings.And(v.online).IDs() {
+			a, b := find(id), find(s)
+			leader[max(a, b)] = min(a, b)
+		}
+	}
+	members := map[int][]int{}
+	for _, id := range v.online.IDs() {
+		members[find(id)] = append(members[find(id)], id)
+	}
+	for _, id := range v.usable.IDs() {
+		if v.byCPU[id] != nil {
+			continue
+		}
+		all := cpuset.Of(members[find(id)]...)
+		c := &core{cpus: all.And(v.usable), foreign: all.Without(v.usable), node: v.cpu[id].Node, domain: v.domain(id)}
+		c.isolated = c.cpus.Within(v.m.Kernel.Isolated)
+		v.cores = append(v.cores, c)
+		for _, s := range c.cpus.IDs() {
+			v.byCPU[s] = c
+		}
+	}
+}
+
+func (v *view) domain(id int) int {
+	if l3 := v.cpu[id].L3; !l3.Empty() {
+		return l3.First()
+	}
+	return -1 - v.cpu[id].Node
+}
+
+// threads is the number of CPUs of the widest core.
+func (v *view) threads() int {
+	n := 1
+	for _, c := range v.cores {
+		n = max(n, c.cpus.Len())
+	}
+	return n
+}
+
+// first is the core of the lowest CPU of the machine, which always carries work of the kernel; nil when it is not ours.
+func (v *view) first() *core { return v.byCPU[v.online.First()] }
+
+// of are the cores of a node.
+func (v *view) of(node int) []*core {
+	return slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.node != node })
+}
+
+// distance between nodes as the firmware tells it: 10 is the node itself, 255 unknown.
+func (v *view) distance(from, to int) int {
+	if from == to {
+		return 10
+	}
+	at := slices.IndexFunc(v.m.Nodes, func(n topology.Node) bool { return n.ID == to })
+	for _, n := range v.m.Nodes {
+		if n.ID == from && at >= 0 && at < len(n.Distances) {
+			return n.Distances[at]
+		}
+	}
+	return 255
+}
+
+// nic finds a device by its address or its interface.
+func (v *view) nic(name string) (topology.NIC, bool) {
+	for _, n := range v.m.NICs {
+		if n.Address == name || (n.Interface != "" && n.Interface == name) || strings.TrimPrefix(n.Address, "0000:") == name {
+			return n, true
+		}
+	}
+	return topology.NIC{}, false
+}
+
+// softirqCPUs are the CPUs that took more than one in a hundred of the interrupts of network devices: softirqs of the
+// packets run where the interrupt was taken.
+func softirqCPUs(m *topology.Machine, online []int) cpuset.Set {
+	counts := make([]int64, len(online))
+	var total int64
+	for _, irq := range m.IRQs {
+		if !isNIC(m, irq) {
+			continue
+		}
+		for i, n := range irq.Counts {
+			if i < len(counts) && n > 0 {
+				counts[i] += n
+				total += n
+			}
+		}
+	}
+	var ids []int
+	for i, n := range counts {
+		if n > total/100 {
+			ids = append(ids, online[i])
+		}
+	}
+	return cpuset.Of(ids...)
+}
+
+func isNIC(m *topology.Machine, irq topology.IRQ) bool {
+	for _, n := range m.NICs {
+		if slices.Contains(n.IRQs, irq.Number) || (n.Interface != "" && strings.HasPrefix(irq.Name, n.Interface)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Layout says in lines what a plan depends on: which cores the nodes have, and where the network devices are.
+func Layout(m *topology.Machine) []string {
+	v := newView(m)
+	var lines []string
+	for _, node := range v.nodes {
+		var cores []string
+		for _, c := range v.of(node) {
+			cores = append(cores, strings.ReplaceAll(c.cpus.String(), ",", "+"))
+		}
+		lines = append(lines, fmt.Sprintf("node %d: cores %s", node, strings.Join(cores, " ")))
+	}
+	for _, n := range m.NICs {
+		lines = append(lines, fmt.Sprintf("NIC %s: node %d", n.Address, n.Node))
+	}
+	return lines
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// limits are the CPU quotas that hold for the data plane: in a container its own, on a host those of the groups that
+// corelaned runs in, as CPUs.
+func limits(m *topology.Machine) map[string]float64 {
+	found := map[string]float64{}
+	inside := func(group string) bool { return m.Container && group == "/" }
+	if !m.Container {
+		paths := map[string]bool{}
+		for _, t := range m.Threads {
+			for dir := t.Cgroup; t.Process == "corelaned" && strings.HasPrefix(dir, "/") && dir != "/"; dir = path.Dir(dir) {
+				paths[dir] = true
+			}
+		}
+		inside = func(group string) bool { return paths[group] }
+	}
+	for _, g := range m.Cgroups.Groups {
+		if g.QuotaUS > 0 && g.PeriodUS > 0 && inside(g.Path) {
+			found[g.Path] = float64(g.QuotaUS) / float64(g.PeriodUS)
+		}
+	}
+	return found
+}
+
+// quota refuses workers that would use up a quota: the kernel stops them for the rest of each period then.
+func (k *maker) quota() error {
+	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
+	for _, group := range sortedKeys(limits(k.m)) {
+		cpus := limits(k.m)[group]
+		if workers == 0 || float64(workers) < cpus {
+			continue
+		}
+		most := int(cpus)
+		if float64(most) == cpus {
+			most--
+		}
+		return input.Errorf("forwarding", fmt.Sprintf("at most %d workers, or cpu.max of the group set to max", max(0, most)),
+			"%d workers that poll all the time need more than the quota of %.2g CPUs of cgroup %s, which others share", workers, cpus, group)
+	}
+	return nil
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// notes are warnings being collected.
+type notes []string
+
+func (n *notes) when(cond bool, format string, args ...any) {
+	if cond {
+		*n = append(*n, fmt.Sprintf(format, args...))
+	}
+}
+
+// warnings say what is not as it should be although the plan can be had.
+func (k *maker) warnings(p *Plan) []string {
+	var n notes
+	k.warnMachine(&n)
+	k.warnPlaces(&n, p)
+	k.warnShared(&n, p)
+	k.warnBoot(&n, p)
+	k.warnNow(&n, p)
+	k.warnHugepages(&n)
+	return n
+}
+
+func (k *maker) warnMachine(n *notes) {
+	n.when(k.m.Virtual != "", "this is a virtual machine (%s): which cores its CPUs are, and what else runs on them, only its host knows; "+
+		"pin its vCPUs there", k.m.Virtual)
+	n.when(k.unsure, "the siblings of some CPUs are unknown: they are planned as cores of their own, which they may not be")
+	k.warnUnread(n)
+	for _, group := range sortedKeys(limits(k.m)) {
+		n.when(true, "cgroup %s has a quota of %.2g CPUs: when it is used up, workers stop for the rest of the period; set its cpu.max to max",
+			group, limits(k.m)[group])
+	}
+	var foreign cpuset.Set
+	for _, c := range k.cores {
+		foreign = foreign.Or(c.foreign)
+	}
+	n.when(!foreign.Empty(), "siblings of CPUs of this plan are not ours (CPU %s): what runs there is unknown and slows the core down", foreign)
+	var offline []int
+	for _, c := range k.m.CPUs {
+		if !c.Online {
+			offline = append(offline, c.ID)
+		}
+	}
+	n.when(len(offline) > 0, "CPU %s is offline and not in the plan: brought online, it takes whatever the scheduler likes", cpuset.Of(offline...))
+}
+
+// warnUnread says what the plan rests on and the machine did not tell, or not with sense.
+func (k *maker) warnUnread(n *notes) {
+	var why []string
+	for _, u := range k.m.Unread {
+		if strings.HasPrefix(u.Path, "/sys/devices/system/") || strings.HasPrefix(u.Path, "/sys/bus/pci/") {
+			why = append(why, u.Path+" "+u.Why)
+		}
+	}
+	if more := len(why) - 3; more > 0 {
+		why = append(why[:3], fmt.Sprintf("and %d more, see 'corelane topology'", more))
+	}
+	n.when(len(why) > 0, "where CPUs and devices are is not known for sure: %s", strings.Join(why, "; "))
+}
+
+// warnPlaces says who is far from the network device, and what that costs.
+func (k *maker) warnPlaces(n *notes, p *Plan) {
+	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
+	for _, name := range k.w.NICs {
+		nic, _ := k.nic(name)
+		n.when(!slices.Contains(k.nodes, nic.Node) && len(k.nodes) > 1, "the node of %s is unknown (%d): the plan takes node %d, and "+
+			"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
+	}
+	n.when(len(k.w.NICs) == 0 && len(k.nodes) > 1 && workers > 0, "no network device was named (nics): workers begin on node %d, which is right "+
+		"only for a device there; valid: %s", k.homes[0], k.nicNames())
+	for _, node := range k.nodes {
+		if slices.Contains(k.homes, node) {
+			continue
+		}
+		far := p.Of(Forwarding, IsolatedRx, HostPath).And(k.onNode(node))
+		n.when(!far.Empty(), "workers on CPU %s are on node %d, the network device is on node %d: each of their packets crosses the link between "+
+			"nodes (%s)", far, node, k.homes[0], k.distanceText(k.homes[0], node))
+	}
+	k.warnGuests(n, p)
+}
+
+// warnGuests says which guests are far from what carries their packets.
+func (k *maker) warnGuests(n *notes, p *Plan) {
+	var near cpuset.Set
+	for _, node := range k.homes {
+		near = near.Or(k.onNode(node))
+	}
+	for _, w := range p.Workers {
+		near = near.Or(k.onNode(w.Node))
+	}
+	far := p.Of(Guests).Without(near)
+	if len(p.Workers) > 0 {
+		n.when(!far.Empty(), "guests on CPU %s have no worker on their node: all their packets cross the link between nodes", far)
+	} else {
+		n.when(!far.Empty() && len(k.w.NICs) > 0, "guests on CPU %s are not on the node of the network device: all their packets cross the link "+
+			"between nodes", far)
+	}
+	vhost := 0
+	for _, g := range k.m.Guests {
+		vhost += len(g.Vhost)
+	}
+	own := p.Of(Emulator)
+	n.when(k.w.Guests > 0 && k.w.Forwarding == 0 && own.Len() > 0 && vhost > own.Len(), "%d vhost threads of the kernel have %d CPUs: under full load "+
+		"they wait for each other", vhost, own.Len())
+}
+
+func (k *maker) distanceText(from, to int) string {
+	d := k.distance(from, to)
+	if d == 255 {
+		return "distance unknown"
+	}
+	return fmt.Sprintf("distance %d instead of 10", d)
+}
+
+func (k *maker) onNode(node int) cpuset.Set {
+	var set cpuset.Set
+	for _, c := range k.of(node) {
+		set = set.Or(c.cpus)
+	}
+	return set
+}
+
+// warnShared says who shares CPUs or cores that should not.
+func (k *maker) warnShared(n *notes, p *Plan) {
+	host := p.Of(Housekeeping)
+	n.when(host.Empty(), "no CPU is left for the host: interrupts, the kernel's threads and services run on the workers' CPUs, and packets "+
+		"wait meanwhile")
+	for _, c := range k.cores {
+		workers := c.cpus.And(p.Of(Forwarding, IsolatedRx, HostPath))
+		others := c.cpus.And(p.Of(Housekeeping, Service, Guests, Emulator))
+		n.when(!workers.Empty() && !others.Empty(), "CPU %s polls on one core with CPU %s (%s): each slows the other down whenever it runs", workers,
+			others, p.roleOf(others.First()))
+	}
+	shared := len(p.Of(Guests).IDs()) > 0 && p.Of(Emulator).Empty() && !host.Empty()
+	n.when(shared && p.EmulatorCPUs().Overlaps(p.IRQs), "guests' emulator and vhost threads share CPU %s with interrupts: no other CPU is left",
+		p.EmulatorCPUs())
+	n.when(shared && !p.EmulatorCPUs().Overlaps(p.IRQs), "no CPU is left for guests' emulator and vhost threads alone: they share the host's CPU %s, "+
+		"and interrupts go to CPU %s only", p.EmulatorCPUs(), p.IRQs)
+	n.when(p.Of(Service).Len() > 2, "service and control threads have more than two CPUs (%s): these are not isolated, since threads that share CPUs "+
+		"need the scheduler's balancing", p.Of(Service))
+	for _, node := range k.nodes {
+		n.when(!host.Empty() && !k.onNode(node).Overlaps(host), "node %d has no housekeeping CPU: its kernel threads and the interrupts of its "+
+			"devices go to another node", node)
+	}
+}
+
+// warnBoot says where the plan and what the machine was booted with differ.
+func (k *maker) warnBoot(n *notes, p *Plan) {
+	boot := k.m.Kernel.Isolated
+	if boot.Empty() {
+		return
+	}
+	n.when(!p.Isolated.Within(boot), "CPU %s has to be isolated and was not at boot (isolcpus=%s): until a boot with the plan's arguments, only a "+
+		"cgroup partition keeps others off", p.Isolated.Without(boot), boot)
+	stray := boot.And(k.usable).Without(p.Isolated)
+	n.when(!stray.Empty(), "CPU %s was isolated at boot and is the host's in the plan: nothing is balanced there, so the host hardly gains from it "+
+		"until a boot with the plan's arguments", stray)
+}
+
+// warnNow says what is on the machine now that is in the plan's way.
+func (k *maker) warnNow(n *notes, p *Plan) {
+	polling := p.Of(Forwarding, IsolatedRx, HostPath)
+	var managed []string
+	for _, irq := range k.m.IRQs {
+		if irq.Managed && !irq.Effective.Empty() && irq.Effective.Within(polling) {
+			managed = append(managed, fmt.Sprint(irq.Number))
+		}
+	}
+	n.when(len(managed) > 0, "interrupts %s are on workers' CPUs, and the kernel does not let them be moved (managed): give their device fewer "+
+		"queues, or boot with isolcpus=managed_irq,...", strings.Join(managed, ","))
+	for _, g := range k.m.Guests {
+		var pinned cpuset.Set
+		for _, v := range g.VCPUs {
+			pinned = pinned.Or(v)
+		}
+		wrong := pinned.And(p.Of(Forwarding, IsolatedRx, HostPath, Service, Housekeeping, Emulator))
+		n.when(!wrong.Empty() && g.PID != 0, "guest %s may run its vCPUs on CPU %s, which the plan gives to others: pin it anew", g.Name, wrong)
+	}
+}
+
+func (k *maker) warnHugepages(n *notes) {
+	for _, node := range k.nodes {
+		has := slices.ContainsFunc(k.w.Hugepages, func(h HugepageWish) bool { return h.Node == -1 || h.Node == node })
+		known := false
+		for _, x := range k.m.Nodes {
+			if x.ID == node {
+				known = x.MemoryKiB > 0 || len(x.Hugepages) > 0
+				has = has || slices.ContainsFunc(x.Hugepages, func(h topology.Hugepages) bool { return h.Total > 0 })
+			}
+		}
+		polls := slices.ContainsFunc(k.workers, func(w Worker) bool { return w.Node == node })
+		n.when(polls && known && !has, "node %d has workers and no hugepages, and none are asked for: packets and tables lie on ordinary pages or on "+
+			"another node", node)
+	}
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// wish is a role's number and fixed CPUs.
+type wish struct {
+	role  Role
+	field string
+	count *int
+	fixed *cpuset.Set
+}
+
+// all are the wishes by role. The number of housekeeping is that of cores per node.
+func (w *Wishes) all() []wish {
+	return []wish{
+		{Forwarding, "forwarding", &w.Forwarding, &w.ForwardingCPUs},
+		{IsolatedRx, "isolated_rx", &w.IsolatedRx, &w.IsolatedRxCPUs},
+		{HostPath, "host_path", &w.HostPath, &w.HostPathCPUs},
+		{Service, "service", &w.Service, &w.ServiceCPUs},
+		{Guests, "guests", &w.Guests, &w.GuestCPUs},
+		{Emulator, "emulator", &w.Emulator, &w.EmulatorCPUs},
+		{Housekeeping, "housekeeping", &w.Housekeeping, &w.HousekeepingCPUs},
+	}
+}
+
+// faults collects what is wrong with wishes, each with its line.
+type faults []error
+
+func (f *faults) add(field, valid, format string, args ...any) {
+	*f = append(*f, input.Errorf(field, valid, format, args...))
+}
+
+func (f faults) err() error { return errors.Join(f...) }
+
+// normal checks wishes against a machine and fills in the numbers of fixed sets.
+func (v *view) normal(w Wishes) (Wishes, error) {
+	var f faults
+	asked := false
+	for _, x := range w.all() {
+		asked = asked || *x.count > 0 || !x.fixed.Empty()
+		f.count(x, v)
+		v.checkFixed(&f, x)
+	}
+	if !asked && len(f) == 0 {
+		f.add("wishes", "at least one of forwarding, guests, service, housekeeping, ...", "nothing is asked for")
+	}
+	v.checkApart(&f, w)
+	if w.IsolatedRx != 0 && w.IsolatedRx != w.Forwarding {
+		f.add("isolated_rx", fmt.Sprintf("0 or %d, one for each forwarding worker", w.Forwarding), "%d asked for %d forwarding workers",
+			w.IsolatedRx, w.Forwarding)
+	}
+	for _, name := range w.NICs {
+		if _, found := v.nic(name); !found {
+			f.add("nics", v.nicNames(), "'%s' is no network device of this machine", name)
+		}
+	}
+	v.checkHugepages(&f, w.Hugepages)
+	return w, f.err()
+}
+
+func (f *faults) count(x wish, v *view) {
+	most := v.usable.Len()
+	switch {
+	case *x.count < 0 || *x.count > most:
+		f.add(x.field, fmt.Sprintf("0..%d", most), "%d is not possible with the %d CPUs that may be used", *x.count, most)
+	case x.fixed.Empty() || x.role == Housekeeping && *x.count == 0:
+	case x.role == Housekeeping:
+		f.add(x.field, "one of both", "%d cores per node and the fixed CPUs %s exclude each other", *x.count, x.fixed)
+	case *x.count != 0 && *x.count != x.fixed.Len():
+		f.add(x.field, fmt.Sprintf("%d, or nothing", x.fixed.Len()), "%d asked, and %s are %s", *x.count, fixedField(x), x.fixed)
+	default:
+		*x.count = x.fixed.Len()
+	}
+}
+
+// checkFixed says which CPUs of a fixed set cannot be had.
+func (v *view) checkFixed(f *faults, x wish) {
+	var unknown, offline []int
+	for _, id := range x.fixed.Without(v.online).IDs() {
+		if _, known := v.cpu[id]; known {
+			offline = append(offline, id)
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+	for _, bad := range []struct {
+		cpus cpuset.Set
+		why  string
+	}{
+		{cpuset.Of(unknown...), "this machine has no"},
+		{cpuset.Of(offline...), "offline:"},
+		{x.fixed.And(v.online).Without(v.usable), "this container must not use"},
+	} {
+		if !bad.cpus.Empty() {
+			f.add(fixedField(x), "of "+v.usable.String(), "%s CPU %s", bad.why, bad.cpus)
+		}
+	}
+}
+
+func fixedField(x wish) string {
+	if x.role == Guests {
+		return "guest_cpus"
+	}
+	return x.field + "_cpus"
+}
+
+// checkApart says which fixed sets are in each other's way: the same CPU twice, siblings, the first core.
+func (v *view) checkApart(f *faults, w Wishes) {
+	list := w.all()
+	for i, a := range list {
+		for _, b := range list[i+1:] {
+			if both := a.fixed.And(*b.fixed); !both.Empty() {
+				f.add(fixedField(a), "each CPU in one set", "CPU %s is in %s, too", both, fixedField(b))
+			}
+		}
+		if !w.AllowOverlap {
+			v.checkFirst(f, a)
+		}
+	}
+	if w.AllowOverlap {
+		return
+	}
+	owner := map[int]wish{}
+	for _, x := range list {
+		for _, id := range x.fixed.IDs() {
+			if _, twice := owner[id]; !twice {
+				owner[id] = x
+			}
+		}
+	}
+	for _, c := range v.cores {
+		v.checkCore(f, w, c, owner)
+	}
+}
+
+// checkFirst keeps the machine's first core for housekeeping.
+func (v *view) checkFirst(f *faults, x wish) {
+	first := v.first()
+	switch {
+	case first == nil || x.fixed.Empty():
+	case x.role == Housekeeping && !x.fixed.Overlaps(first.cpus):
+		f.add(fixedField(x), "with "+first.cpus.String(), "the first core (CPU %s) is missing, and carries work of the kernel that cannot move", first.cpus)
+	case x.role != Housekeeping && x.fixed.Overlaps(first.cpus):
+		f.add(fixedField(x), "others, or allow_overlap", "CPU %s is of the first core, which carries work of the kernel that cannot move",
+			x.fixed.And(first.cpus))
+	}
+}
+
+// checkCore says when a fixed worker would share its core with what disturbs it.
+func (v *view) checkCore(f *faults, w Wishes, c *core, owner map[int]wish) {
+	ids := slices.DeleteFunc(c.cpus.IDs(), func(id int) bool { return owner[id].count == nil })
+	for i, id := range ids {
+		for _, other := range ids[i+1:] {
+			a, b := owner[id], owner[other]
+			if mayShare(a.role, b.role, w.ShareCores) {
+				continue
+			}
+			valid := "one of them on another core"
+			if a.role.worker() && b.role.worker() {
+				valid += ", or share_cores"
+			}
+			f.add(fixedField(a), valid, "CPU %d shares its core with CPU %d of %s", id, other, fixedField(b))
+		}
+	}
+}
+
+// worker says whether CPUs of the role poll all the time.
+func (r Role) worker() bool { return r == Forwarding || r == IsolatedRx || r == HostPath }
+
+// mayShare says whether two roles may be siblings.
+func mayShare(a, b Role, shareCores bool) bool {
+	switch {
+	case !a.worker() && !b.worker():
+		return true
+	case a == Idle || b == Idle:
+		return true
+	case !a.worker() || !b.worker():
+		return false
+	}
+	return shareCores || (a == Forwarding) != (b == Forwarding) && (a == IsolatedRx || b == IsolatedRx)
+}
+
+func (v *view) nicNames() string {
+	var names []string
+	for _, n := range v.m.NICs {
+		name := n.Address
+		if n.Interface != "" {
+			name += " (" + n.Interface + ")"
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "none, this machine shows no network device"
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkHugepages compares wishes of memory with the memory that nodes have.
+func (v *view) checkHugepages(f *faults, list []HugepageWish) {
+	var nodes []string
+	used := map[int]int64{}
+	for _, n := range v.m.Nodes {
+		nodes = append(nodes, fmt.Sprint(n.ID))
+	}
+	for i, h := range list {
+		field := fmt.Sprintf("hugepages[%d]", i)
+		known := h.Node == -1
+		for _, n := range v.m.Nodes {
+			if h.Node == -1 || h.Node == n.ID {
+				known = true
+				used[n.ID] += int64(min(max(h.KiB, 0), 1<<20)) * int64(min(max(h.Pages, 0), 1<<32))
+			}
+		}
+		if !known {
+			f.add(field, strings.Join(nodes, ", ")+", or -1 for each", "this machine has no node %d", h.Node)
+		}
+		if h.KiB != 2048 && h.KiB != 1048576 {
+			f.add(field, "2048 (2 MiB), 1048576 (1 GiB)", "%d KiB is no size of hugepages", h.KiB)
+		}
+		if h.Pages < 1 {
+			f.add(field, "1 or more", "%d pages", h.Pages)
+		}
+	}
+	for _, n := range v.m.Nodes {
+		if n.MemoryKiB > 0 && used[n.ID] >= n.MemoryKiB {
+			f.add("hugepages", fmt.Sprintf("less than %d MiB", n.MemoryKiB>>10), "%d MiB asked of node %d, which has %d MiB",
+				used[n.ID]>>10, n.ID, n.MemoryKiB>>10)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+)
+
+// Limits of an archive, so that one that was made to hurt does not. A machine with 384 CPUs and 6,000 threads has about 30,000
+// files and 40 MiB.
+const (
+	maxEntries = 1_000_000
+	maxTotal   = 512 << 20
+)
+
+// readArchive reads a tar.gz into memory. Nothing is written to a disk and no link is followed, so nothing leads out of it.
+func readArchive(f io.Reader) (*Memory, error) {
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.New("is no archive (tar.gz)")
+	}
+	return readTar(z)
+}
+
+func readTar(f io.Reader) (*Memory, error) {
+	t, in := NewMemory(), tar.NewReader(f)
+	total := int64(0)
+	for n := 0; ; n++ {
+		h, err := in.Next()
+		if err == io.EOF && n > 0 {
+			return t, t.breakUnread()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("is a damaged archive: %w", err)
+		}
+		if total += h.Size; n == maxEntries || h.Size > maxFile || total > maxTotal {
+			return nil, fmt.Errorf("is larger than an archive may be: %d files, %d MiB each, %d MiB in all", maxEntries, maxFile>>20, maxTotal>>20)
+		}
+		if err := t.take(h, in); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take adds one entry of an archive.
+func (t *Memory) take(h *tar.Header, in io.Reader) error {
+	name := path.Clean(h.Name)
+	if name == "." && h.Typeflag == tar.TypeDir {
+		return nil
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return t.PutDir(name)
+	case tar.TypeSymlink:
+		if h.Linkname == "" {
+			return fmt.Errorf("'%s' is a link to nothing", name)
+		}
+		return t.PutLink(name, h.Linkname)
+	case tar.TypeReg:
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return fmt.Errorf("is a damaged archive: %w", err)
+		}
+		return t.add(name, &memoryNode{text: string(text), readOnly: h.Mode&0o200 == 0})
+	}
+	return fmt.Errorf("'%s' is neither file, directory nor symbolic link", name)
+}
+
+// breakUnread makes the files that could not be read on the machine unreadable here, too.
+func (t *Memory) breakUnread() error {
+	text, err := t.Read(unreadName)
+	if err != nil {
+		return nil // all could be read
+	}
+	var broken map[string]string
+	if err := json.Unmarshal([]byte(text), &broken); err != nil {
+		return fmt.Errorf("%s makes no sense: %w", unreadName, err)
+	}
+	for name, why := range broken {
+		if why == "" {
+			return fmt.Errorf("%s makes no sense: '%s' has no reason", unreadName, name)
+		}
+		if err := t.PutBroken(name, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package draw shows a machine's CPUs where they are: by socket, NUMA node, cache and core, each with what it is for, as text
+// for a terminal and as SVG.
+package draw
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// node of a socket; a machine that does not tell has one.
+type node struct {
+	socket, id int
+	title      string
+	caches     []cache
+}
+
+// cache is the cores that share the last one.
+type cache struct {
+	key   string
+	cores []core
+}
+
+type core struct {
+	id, die int
+	cpus    []int
+}
+
+// layout sorts the CPUs by where they are. Those that are offline do not tell: they are with their siblings' node, on
+// cores of their own.
+func layout(m *topology.Machine) []node {
+	var all []node
+	for i := range m.CPUs {
+		c := &m.CPUs[i]
+		at := slices.IndexFunc(all, func(n node) bool { return n.socket == c.Socket && n.id == c.Node })
+		if at < 0 {
+			at = len(all)
+			all = append(all, node{socket: c.Socket, id: c.Node, title: title(m, c)})
+		}
+		all[at].add(c)
+	}
+	slices.SortStableFunc(all, func(a, b node) int {
+		return cmp.Or(cmp.Compare(order(a.socket), order(b.socket)), cmp.Compare(a.id, b.id))
+	})
+	for _, n := range all {
+		slices.SortStableFunc(n.caches, func(a, b cache) int { return cmp.Compare(a.cores[0].cpus[0], b.cores[0].cpus[0]) })
+	}
+	return all
+}
+
+// order puts what is unknown last.
+func order(id int) int {
+	if id < 0 {
+		return 1 << 30
+	}
+	return id
+}
+
+func (n *node) add(c *topology.CPU) {
+	key := c.L3.String()
+	at := slices.IndexFunc(n.caches, func(k cache) bool { return k.key == key })
+	if at < 0 {
+		at = len(n.caches)
+		n.caches = append(n.caches, cache{key: key})
+	}
+	k := &n.caches[at]
+	for i := range k.cores {
+		if slices.Contains(k.cores[i].cpus, c.Siblings.First()) {
+			k.cores[i].cpus = append(k.cores[i].cpus, c.ID)
+			return
+		}
+	}
+	k.cores = append(k.cores, core{id: c.Core, die: c.Die, cpus: []int{c.ID}})
+}
+
+// title says what a node has.
+func title(m *topology.Machine, c *topology.CPU) string {
+	text := fmt.Sprintf("socket %d", c.Socket)
+	if c.Socket < 0 {
+		text = "socket unknown"
+	}
+	if c.Node < 0 {
+		return text + ", node unknown"
+	}
+	text += fmt.Sprintf(", node %d", c.Node)
+	for i := range m.Nodes {
+		if n := &m.Nodes[i]; n.ID == c.Node && n.MemoryKiB > 0 {
+			text += ", " + GiB(n.MemoryKiB)
+		}
+	}
+	for i := range m.NICs {
+		if m.NICs[i].Node == c.Node {
+			text += ", NIC " + m.NICs[i].Address
+		}
+	}
+	return text
+}
+
+// GiB is an amount of memory in words.
+func GiB(kib int64) string {
+	if kib < 10<<20 {
+		return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+	}
+	return fmt.Sprintf("%.0f GiB", float64(kib)/(1<<20))
+}

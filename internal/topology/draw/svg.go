@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+package draw
+
+import (
+	"fmt"
+	"html"
+	"strings"
+
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Sizes in the picture, in pixels.
+const (
+	svgBox, svgGap, svgRow = 46, 8, 28 // a CPU, the room between cores, the height of a CPU
+	svgLine                = 20        // of text
+	svgWidth               = 1000
+	svgEdge                = 16
+)
+
+// SVG draws the map as a picture. It has no script and needs no font of its own.
+func SVG(m *topology.Machine, marks Marks) string {
+	d := &svgMap{marks: marks, y: svgEdge}
+	d.text(svgEdge, "bold", fmt.Sprintf("%s: %s", m.Hostname, count(len(m.CPUs), "CPU")))
+	for _, n := range layout(m) {
+		d.y += svgGap
+		d.text(svgEdge, "normal", n.title)
+		for _, c := range n.caches {
+			d.cache(c)
+		}
+	}
+	d.y += svgGap
+	d.legend()
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">
+<rect width="100%%" height="100%%" fill="#ffffff"/>
+%s</svg>
+`, svgWidth, d.y+svgEdge, d.out.String())
+}
+
+type svgMap struct {
+	out   strings.Builder
+	marks Marks
+	y     int // of what comes next
+}
+
+func (d *svgMap) text(x int, weight, text string) {
+	d.y += svgLine
+	fmt.Fprintf(&d.out, `<text x="%d" y="%d" font-weight="%s">%s</text>`+"\n", x, d.y-6, weight, html.EscapeString(text))
+}
+
+// cache draws cores from left to right, the CPUs of a core side by side in one frame.
+func (d *svgMap) cache(c cache) {
+	x := svgEdge
+	for _, k := range c.cores {
+		wide := len(k.cpus) * svgBox
+		if x > svgEdge && x+wide+svgEdge > svgWidth {
+			x, d.y = svgEdge, d.y+svgRow+svgGap
+		}
+		for i, id := range k.cpus {
+			d.cpu(x+i*svgBox, id)
+		}
+		fmt.Fprintf(&d.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#455a64"/>`+"\n", x, d.y, wide, svgRow)
+		x += wide + svgGap
+	}
+	d.y += svgRow + svgGap
+}
+
+func (d *svgMap) cpu(x, id int) {
+	mark := d.marks[id]
+	d.box(x, svgBox, svgRow, mark)
+	fmt.Fprintf(&d.out, `<text x="%d" y="%d" text-anchor="middle">%d %s<title>CPU %d: %s</title></text>`+"\n",
+		x+svgBox/2, d.y+svgRow-9, id, html.EscapeString(string(mark.Letter)), id, html.EscapeString(mark.Name))
+}
+
+func (d *svgMap) box(x, width, height int, mark Mark) {
+	fmt.Fprintf(&d.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", x, d.y, width, height, mark.Color)
+}
+
+func (d *svgMap) legend() {
+	for _, mark := range legend {
+		set := d.marks.with(mark)
+		if set.Empty() {
+			continue
+		}
+		d.box(svgEdge, svgLine, svgLine-2, mark)
+		list := set.String()
+		if len(list) > 90 {
+			list = list[:strings.LastIndex(list[:90], ",")] + ",..."
+		}
+		d.text(svgEdge+4, "normal", fmt.Sprintf("%c    %s: %s (%s)", mark.Letter, mark.Name, list, count(set.Len(), "CPU")))
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fingerprint is a short hash of what a plan depends on: CPUs with socket, die, core, node, siblings and caches, and the
+// addresses and nodes of NICs. Loads, affinities, settings and the order of NICs are not in it. A CPU that goes offline
+// changes it: the kernel takes it from the lists of its siblings.
+func Fingerprint(m *Machine) string {
+	var lines []string
+	for i := range m.CPUs {
+		c := &m.CPUs[i]
+		if !c.Online {
+			lines = append(lines, fmt.Sprintf("cpu %d", c.ID))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("cpu %d %d %d %d %d %s %s %s", c.ID, c.Socket, c.Die, c.Core, c.Node, c.Siblings, c.L2, c.L3))
+	}
+	for i := range m.Nodes {
+		lines = append(lines, fmt.Sprintf("node %d %v", m.Nodes[i].ID, m.Nodes[i].Distances))
+	}
+	var nics []string
+	for i := range m.NICs {
+		nics = append(nics, fmt.Sprintf("nic %s %d", m.NICs[i].Address, m.NICs[i].Node))
+	}
+	slices.Sort(nics)
+	sum := sha256.Sum256([]byte(strings.Join(append(lines, nics...), "\n")))
+	return hex.EncodeToString(sum[:6])
+}

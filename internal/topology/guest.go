@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+// guests finds virtual machines: those that libvirt knows, and running QEMU processes that it does not.
+func (r *reader) guests() {
+	known := map[string]int{} // name -> place
+	for _, dir := range []string{"etc/libvirt/qemu", "run/libvirt/qemu"} {
+		for _, file := range r.list(dir, "*.xml", maybe) {
+			d, ok := value(r, dir+"/"+file, maybe, parseDomain)
+			if !ok {
+				continue
+			}
+			g, err := d.guest()
+			if err != nil {
+				r.trouble(dir+"/"+file, "%v", err)
+				continue
+			}
+			if at, twice := known[g.Name]; twice { // the running one counts
+				r.m.Guests[at] = g
+				continue
+			}
+			known[g.Name] = len(r.m.Guests)
+			r.m.Guests = append(r.m.Guests, g)
+		}
+	}
+	for pid, threads := range r.qemus() {
+		r.running(pid, threads, known)
+	}
+	sortGuests(r.m.Guests)
+}
+
+// qemus is the threads of each process that runs a virtual machine.
+func (r *reader) qemus() map[int][]*Thread {
+	all := map[int][]*Thread{}
+	for i := range r.m.Threads {
+		t := &r.m.Threads[i]
+		if !t.Kernel && (strings.HasPrefix(t.Process, "qemu-") || t.Process == "kvm") {
+			all[t.PID] = append(all[t.PID], t)
+		}
+	}
+	return all
+}
+
+// running joins a QEMU process with what libvirt says of it: where its threads may run really counts.
+func (r *reader) running(pid int, threads []*Thread, known map[string]int) {
+	line, ok := r.text(fmt.Sprintf("proc/%d/cmdline", pid), maybe)
+	if !ok {
+		return // it ended
+	}
+	q := parseQEMU(line)
+	if q.name == "" {
+		q.name = fmt.Sprintf("qemu-%d", pid)
+	}
+	g := Guest{Name: q.name, Source: "qemu", Queues: q.queues}
+	if at, ok := known[q.name]; ok {
+		g = r.m.Guests[at]
+	}
+	g.PID = pid
+	g.threads(threads)
+	g.Vhost = r.vhost(pid)
+	if len(g.VCPUs) == 0 {
+		r.trouble(fmt.Sprintf("proc/%d/task", pid), "guest '%s' has no threads 'CPU n/KVM': QEMU runs without -name debug-threads=on", g.Name)
+	}
+	if at, ok := known[q.name]; ok {
+		r.m.Guests[at] = g
+		return
+	}
+	known[g.Name] = len(r.m.Guests)
+	r.m.Guests = append(r.m.Guests, g)
+}
+
+// threads takes affinities from a QEMU process, whose names are "CPU 0/KVM" and "IO iothread1".
+func (g *Guest) threads(threads []*Thread) {
+	vcpus := map[int]cpuset.Set{}
+	var io []cpuset.Set
+	for _, t := range threads {
+		var n int
+		switch {
+		case t.TID == t.PID:
+			g.Emulator = t.Allowed
+		case strings.HasPrefix(t.Name, "CPU "):
+			if _, err := fmt.Sscanf(t.Name, "CPU %d/", &n); err == nil && n >= 0 {
+				vcpus[n] = t.Allowed
+			}
+		case strings.HasPrefix(t.Name, "IO "):
+			io = append(io, t.Allowed)
+		}
+	}
+	for n, set := range vcpus {
+		for n < cpuset.Max && len(g.VCPUs) <= n {
+			g.VCPUs = append(g.VCPUs, cpuset.Set{})
+		}
+		g.VCPUs[n] = set
+	}
+	if len(io) > 0 {
+		g.IOThread = io
+	}
+}
+
+// vhost finds the kernel's threads for a guest: of their own before Linux 6.4, of the QEMU process since.
+func (r *reader) vhost(pid int) []Thread {
+	var all []Thread
+	for i := range r.m.Threads {
+		if r.m.Threads[i].Name == fmt.Sprintf("vhost-%d", pid) {
+			all = append(all, r.m.Threads[i])
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/topology/topologytest"
+)
+
+// The machine that runs the test is as lscpu sees it, and has this test among its threads.
+func TestThisMachine(t *testing.T) {
+	m := read(t, "/")
+	own := false
+	for _, thread := range m.Threads {
+		own = own || thread.PID == os.Getpid() && thread.TID == os.Getpid() && !thread.Allowed.Empty()
+	}
+	if !own {
+		t.Error("this process is not among the threads")
+	}
+	out, err := exec.Command("lscpu", "-p=CPU,SOCKET,NODE").Output()
+	if err != nil {
+		t.Skip("lscpu:", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var id, socket, node int
+		if _, err := fmt.Sscanf(line, "%d,%d,%d", &id, &socket, &node); err != nil {
+			continue // a comment, or a machine without nodes
+		}
+		c := m.CPU(id)
+		if c == nil || !c.Online || c.Socket >= 0 && c.Socket != socket || c.Node != node {
+			t.Errorf("lscpu has %s, we have %+v", strings.TrimSpace(line), c)
+		}
+	}
+}
+
+// cgroup version 1, as it was captured.
+func TestCapturedVM(t *testing.T) {
+	m := topologytest.Machine(t, "vm-cgroup-v1")
+	equal(t, "unread", unread(m), "")
+	equal(t, "cgroups", fmt.Sprint(m.Cgroups.Version, " ", m.Cgroups.Groups[0].Path, " ", m.Cgroups.Groups[0].Effective), "1 / 0-1")
+	equal(t, "NIC", fmt.Sprint(m.NICs), "[{0000:00:03.0 0 0x1af4 0x1041 virtio-pci eth0 1 1 [37 38 39]  0}]")
+	equal(t, "kind", fmt.Sprint(m.Virtual, " ", m.Container), "unknown true")
+	equal(t, "caches", fmt.Sprint(m.CPU(1).L2, " ", m.CPU(1).L3), "1 0-1")
+	equal(t, "interrupt", fmt.Sprint(m.IRQs[13].Name, " ", m.IRQs[13].Number), "virtio2-input.0 38")
+}
+
+func TestFingerprint(t *testing.T) {
+	m := topologytest.Machine(t, "odd-even-16")
+	want := topology.Fingerprint(m)
+	m.NICs[0], m.NICs[1] = m.NICs[1], m.NICs[0]
+	m.Threads, m.IRQs, m.Hostname, m.CPUs[0].Governor, m.NICs[0].Driver = nil, nil, "other", "powersave", "vfio-pci"
+	equal(t, "of the same machine under other load", topology.Fingerprint(m), want)
+	for what, change := range map[string]func(*topology.Machine){
+		"core": func(m *topology.Machine) { m.CPUs[3].Core++ }, "node": func(m *topology.Machine) { m.CPUs[3].Node = 0 },
+		"offline": func(m *topology.Machine) { m.CPUs[3].Online = false }, "NIC": func(m *topology.Machine) { m.NICs[0].Address = "0000:05:00.0" },
+		"cache": func(m *topology.Machine) { m.CPUs[3].L3 = m.CPUs[3].L2 }, "fewer": func(m *topology.Machine) { m.CPUs = m.CPUs[1:] },
+	} {
+		m := topologytest.Machine(t, "odd-even-16")
+		change(m)
+		if topology.Fingerprint(m) == want {
+			t.Errorf("%s: the fingerprint stays", what)
+		}
+	}
+}
+
+// Guests: what libvirt defines and what runs are one.
+func TestGuest(t *testing.T) {
+	m := topologytest.Machine(t, "odd-even-16")
+	equal(t, "guests", len(m.Guests), "1")
+	g := m.Guests[0]
+	equal(t, "guest", fmt.Sprint(g.Name, " ", g.PID, " ", g.Source, " ", g.VCPUs, " ", g.Nodes, " ", g.Queues),
+		"bigip-virtio 23329 libvirt [0 2 4 6 8 10 12 14 2 4] [0] [1 4 4]")
+	equal(t, "vhost", fmt.Sprint(len(g.Vhost), " ", g.Vhost[7].LastCPU, " ", g.Vhost[7].Kernel), "8 14 true")
+	s := topologytest.Describe(t, "odd-even-16")
+	delete(s.Files, "etc/libvirt/qemu/bigip-virtio.xml")
+	g = s.Machine(t).Guests[0]
+	equal(t, "without libvirt", fmt.Sprint(g.Name, " ", g.Source, " ", len(g.VCPUs), " ", g.Emulator), "bigip-virtio qemu 10 0,2,4,6,8,10,12,14")
+	s = topologytest.Describe(t, "odd-even-16")
+	s.Threads = nil
+	g = s.Machine(t).Guests[0]
+	equal(t, "not running", fmt.Sprint(g.Name, " ", g.PID, " ", len(g.VCPUs), " ", len(g.Vhost)), "bigip-virtio 0 10 0")
+}
+
+func TestServices(t *testing.T) {
+	s := topologytest.Describe(t, "xeon-4210")
+	s.Files["etc/tuned/active_profile"] = "corelane"
+	s.Files["etc/tuned/corelane/tuned.conf"] = "[main]\ninclude=cpu-partitioning\n[scheduler]\nps_blacklist=.*pmd.*;^svc-.*\n"
+	s.Files["etc/systemd/system.conf.d/10-a.conf"] = "[Manager]\nCPUAffinity=\nCPUAffinity=0,10\n"
+	s.Files["usr/lib/systemd/system.conf.d/10-a.conf"] = "[Manager]\nCPUAffinity=5\n"
+	s.Files["run/systemd/system.conf.d/20-b.conf"] = "[Manager]\nCPUAffinity=20 30\n[Other]\nCPUAffinity=7\n"
+	s.Files["etc/sysconfig/irqbalance"] = "# IRQBALANCE_BANNED_CPULIST=9\nIRQBALANCE_BANNED_CPULIST=\"1-4\"\nIRQBALANCE_BANNED_CPUS=20\n"
+	s.Threads = append(s.Threads, topologytest.Thread{TID: 951, PID: 951, Name: "irqbalance", Allowed: s.HostCPUs})
+	v := s.Machine(t).Services
+	equal(t, "spares of the child profile", v.TunedSpares, "[.*pmd.* ^svc-.*]")
+	equal(t, "variables of the included one", v.TunedVariables["isolated_cores"], "1-9,11-19,21-29,31-39")
+	equal(t, "systemd", v.SystemdAffinity, "0,10,20,30")
+	equal(t, "irqbalance", fmt.Sprint(v.Irqbalance, " ", v.IrqbalanceBans), "true 1-5")
+}
+
+func TestManagedIRQ(t *testing.T) {
+	tree := topologytest.Describe(t, "one-cpu").Tree(t)
+	for n, line := range map[string]string{"5": "read-only", "6": "writable"} {
+		put := map[string]func(string, string) error{"read-only": tree.PutReadOnly, "writable": tree.Put}[line]
+		if err := put("proc/irq/"+n+"/smp_affinity_list", "0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree.Replace("proc/interrupts", " CPU0\n 5: 1 x edge nvme0q1\n 6: 1 x edge eth0\n")
+	m, err := topology.ReadTree(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "managed", fmt.Sprint(m.IRQs[0].Managed, m.IRQs[1].Managed), "true false")
+}
+
+// A look at a machine is quick, also with hundreds of processes.
+func TestSpeed(t *testing.T) {
+	for range 300 {
+		cmd := exec.Command("sleep", "60")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	}
+	best := time.Hour
+	threads := 0
+	for range 3 {
+		start := time.Now()
+		threads = len(read(t, "/").Threads)
+		best = min(best, time.Since(start))
+	}
+	t.Logf("%d threads in %v", threads, best)
+	if best > time.Second {
+		t.Errorf("%d threads took %v", threads, best)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for b.Loop() {
+		if _, err := topology.Read("/"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+const nodeDir = "sys/devices/system/node" // Documentation/ABI/stable/sysfs-devices-node
+
+// nodes reads NUMA nodes and gives each CPU its own.
+func (r *reader) nodes() {
+	ids := r.numbered(nodeDir, "node", maybe)
+	if len(ids) == 0 {
+		r.oneNode()
+		return
+	}
+	for _, id := range ids {
+		dir := fmt.Sprintf("%s/node%d/", nodeDir, id)
+		n := Node{ID: id}
+		n.CPUs, _ = value(r, dir+"cpulist", needed, cpuset.Parse)
+		n.MemoryKiB, _ = value(r, dir+"meminfo", needed, memTotal)
+		n.Distances, _ = value(r, dir+"distance", needed, distances)
+		n.Hugepages = r.hugepages(dir+"hugepages", "free_hugepages")
+		r.m.Nodes = append(r.m.Nodes, n)
+	}
+	r.nodeOfCPUs()
+}
+
+// oneNode is a machine that does not tell of nodes.
+func (r *reader) oneNode() {
+	r.trouble(nodeDir, "is missing: all CPUs and memory are taken as one node")
+	n := Node{}
+	for i := range r.m.CPUs {
+		n.CPUs = n.CPUs.Or(cpuset.Of(r.m.CPUs[i].ID))
+	}
+	n.MemoryKiB, _ = value(r, "proc/meminfo", needed, memTotal)
+	n.Hugepages = r.hugepages("sys/kernel/mm/hugepages", "free_hugepages")
+	r.m.Nodes = []Node{n}
+}
+
+// nodeOfCPUs takes the node of a CPU that is online from the nodes' lists, and of one that is not from its own directory:
+// the lists leave it out.
+func (r *reader) nodeOfCPUs() {
+	for i := range r.m.CPUs {
+		c := &r.m.CPUs[i]
+		c.Node = -1
+		for _, n := range r.m.Nodes {
+			if !n.CPUs.Has(c.ID) {
+				continue
+			}
+			if c.Node >= 0 {
+				r.trouble(fmt.Sprintf("%s/node%d/cpulist", nodeDir, n.ID), "has CPU %d, which node %d has, too: it is taken as the latter's", c.ID, c.Node)
+				continue
+			}
+			c.Node = n.ID
+		}
+		if c.Node < 0 {
+			c.Node = r.ownNode(c)
+		}
+	}
+}
+
+func (r *reader) ownNode(c *CPU) int {
+	dir := fmt.Sprintf("%s/cpu%d", cpuDir, c.ID)
+	if own := r.numbered(dir, "node", maybe); len(own) > 0 {
+		return own[0]
+	}
+	if c.Online {
+		r.trouble(dir, "CPU %d is online and in no node", c.ID)
+	}
+	return -1
+}
+
+// memTotal finds "MemTotal:" in meminfo, in KiB; a node's has "Node 0" in front.
+func memTotal(text string) (int64, error) {
+	for line := range strings.Lines(text) {
+		if _, after, ok := strings.Cut(line, "MemTotal:"); ok {
+			return large(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "kB")))
+		}
+	}
+	return 0, fmt.Errorf("is without MemTotal")
+}
+
+func distances(text string) ([]int, error) {
+	var all []int
+	for word := range strings.FieldsSeq(text) {
+		n, err := number(word)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// hugepages reads the pools of each size: hugepages-2048kB.
+func (r *reader) hugepages(dir, free string) []Hugepages {
+	var all []Hugepages
+	for _, name := range r.list(dir, "hugepages-*kB", maybe) {
+		kib, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, "hugepages-"), "kB"))
+		if err != nil {
+			continue
+		}
+		h := Hugepages{KiB: kib}
+		h.Total, _ = value(r, dir+"/"+name+"/nr_hugepages", needed, number)
+		h.Free, _ = value(r, dir+"/"+name+"/"+free, needed, number)
+		all = append(all, h)
+	}
+	return all
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func is(t *testing.T, what string, got any, want string) {
+	t.Helper()
+	if fmt.Sprint(got) != want {
+		t.Errorf("%s: %v, want %s", what, got, want)
+	}
+}
+
+func TestCmdline(t *testing.T) {
+	k := Kernel{Cmdline: `ro a="b c" "d=e f" hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=512 isolcpus=managed_irq,domain,2-5 ` +
+		`nohz-full=2-N rcu_nocbs intel_idle.max_cstate=0 x=1=2 -- isolcpus=9`}
+	is(t, "in order", k.All("hugepages"), "[8 512]")
+	for name, want := range map[string]string{"a": "b c", "d": "e f", "ro": "", "intel-idle.max_cstate": "0", "x": "1=2"} {
+		if got, ok := k.Arg(name); !ok || got != want {
+			t.Errorf("%s: %q %v, want %q", name, got, ok, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"isolcpus": "{true [managed_irq domain] 2-5} <nil>", "nohz_full": "{true [] 2-7} <nil>", "rcu_nocbs": "{true [] } <nil>", "irqaffinity": "{false [] } <nil>",
+	} {
+		a, err := k.CPUArg(name, 7)
+		is(t, name, fmt.Sprint(a, " ", err), want)
+	}
+	for _, line := range []string{"isolcpus=2-", "isolcpus=fast,2-3", "isolcpus=domain", "isolcpus=domain,", "isolcpus=2-3,domain"} {
+		k := Kernel{Cmdline: line}
+		if a, err := k.CPUArg("isolcpus", 7); err == nil {
+			t.Errorf("%s: %v", line, a)
+		}
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	text := `            CPU0       CPU2
+  0:         42          0  IR-IO-APIC    2-edge      timer
+ 16:          1          2   IO-APIC-fasteoi   ehci_hcd:usb1, eth0
+ 53:          5          6  IR-PCI-MSI-0000:3b:00.0   3-edge      mlx5_comp2@pci:0000:3b:00.0
+ 99:          0          7     GICv3  27 Level     arch_timer
+ 100:          0          8  dummy  no trigger here
+NMI:          3          4   Non-maskable interrupts
+ERR:          0
+`
+	table, err := parseInterrupts(text)
+	if err != nil || len(table.bad) != 0 {
+		t.Fatal(err, table.bad)
+	}
+	var got []string
+	for _, r := range table.rows {
+		got = append(got, fmt.Sprintf("%d %s %d %d", r.number, r.name, r.counts[0], r.counts[2]))
+	}
+	is(t, "rows", strings.Join(got, "; "), "0 timer 42 0; 16 ehci_hcd:usb1, eth0 1 2; 53 mlx5_comp2@pci:0000:3b:00.0 5 6; 99 arch_timer 0 7; 100 here 0 8")
+}
+
+func TestStat(t *testing.T) {
+	rest := " S 1 1 1 0 -1 69238848 0 0 0 0 5 7 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0"
+	s, err := parseStat("12 (a) b (c))" + rest)
+	is(t, "stat", fmt.Sprintf("%+v %v", s, err), "{name:a) b (c) flags:69238848 ticks:12 cpu:3 priority:50 policy:fifo} <nil>")
+	if s.flags&pfKthread == 0 || s.flags&pfNoSetaffinity == 0 {
+		t.Error("a kernel's thread that stays in place is not seen")
+	}
+	if _, err := parseStat("12 (a)" + strings.Replace(rest, " 50 1 ", " 50 44 ", 1)); err == nil {
+		t.Error("a policy that is unknown is no error")
+	}
+}
+
+func TestCgroupOfTask(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/a/b": "/a/b", "5:cpuset:/x\n3:cpu,cpuacct:/y\n0::/z": "/x", "4:devices,cpuset:/q": "/q", "1:name=systemd:/s": "", "0::/with:colon": "/with:colon",
+	} {
+		is(t, text, parseCgroup(text), want)
+	}
+}
+
+func TestQEMU(t *testing.T) {
+	for line, want := range map[string]string{
+		"qemu\x00-name\x00guest=a,debug-threads=on":                                             "{a []}",
+		"qemu\x00-name\x00a b,process=x":                                                        "{a b []}",
+		"qemu\x00--netdev\x00tap,fds=23:24:25,id=n\x00-netdev\x00vhost-user,chardev=c,queues=4": "{ [3 4]}",
+		"qemu\x00-netdev\x00{\"type\":\"tap\",\"fds\":\"23:24\",\"id\":\"n\"}":                  "{ [2]}",
+		"qemu\x00-netdev\x00{\"type\":\"vhost-user\",\"queues\":8}\x00-name":                    "{ [8]}",
+		"qemu\x00-netdev\x00tap,ifname=t0":                                                      "{ [1]}",
+	} {
+		is(t, line, parseQEMU(line), want)
+	}
+}
+
+const domainXML = `<domain type='kvm'><name>vm</name><vcpu cpuset='0-7,^3'>3</vcpu><iothreads>2</iothreads>
+<cputune><vcpupin vcpu='1' cpuset='4'/><iothreadpin iothread='2' cpuset='6'/><emulatorpin cpuset='0-1'/></cputune>
+<numatune><memory mode='strict' nodeset='0-1'/></numatune>
+<devices><interface type='vhostuser'><driver queues='2'/></interface><interface type='bridge'/></devices></domain>`
+
+func TestDomain(t *testing.T) {
+	const want = "{vm 0 libvirt [0-2,4-7 4 0-2,4-7] 0-1 [0-2,4-7 6] [] [0 1] [2 1]}"
+	for _, text := range []string{domainXML, "<domstatus state='running' pid='77'><vcpus/>" + domainXML + "</domstatus>"} {
+		d, err := parseDomain(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := d.guest()
+		is(t, "guest", fmt.Sprint(g, " ", err), want+" <nil>")
+		kept, _ := filterDomain(text)
+		if d, err = parseDomain(kept); err != nil {
+			t.Fatal(err, kept)
+		}
+		g, _ = d.guest()
+		is(t, "captured guest", g, want)
+	}
+	for _, text := range []string{"", "<a/>", "<domain/>", "<domain><name>a</name><vcpu>0</vcpu></domain>", "<domain><name>a</name><vcpu>99999999</vcpu></domain>"} {
+		if d, err := parseDomain(text); err == nil {
+			t.Errorf("%s: %v", text, d)
+		}
+	}
+}
+
+func TestHypervisor(t *testing.T) {
+	for _, c := range [][4]string{{"QEMU", "Standard PC", "", "kvm"}, {"Amazon EC2", "c5.metal", "", ""}, {"Amazon EC2", "c5.large", "", "kvm"},
+		{"VMware, Inc.", "VMware20,1", "", "vmware"}, {"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""}, {"", "", "xen", "xen"}} {
+		is(t, c[0]+c[1], hypervisor(c[0], c[1], c[2]), c[3])
+	}
+	is(t, "flag", parseCPUInfo("processor : 3\nflags : fpu hypervisor\nmodel name\t: X\n\nprocessor : x\nmodel name : Y\n"), "map[3:{X true}]")
+}
+
+func FuzzCmdline(f *testing.F) {
+	for _, s := range []string{`a="b c" isolcpus=managed_irq,domain,2-5`, "isolcpus=0-31:2/8", `"" = "`, "isolcpus=all -- x", "nohz_full=N"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		k := Kernel{Cmdline: line}
+		for _, name := range []string{"isolcpus", "nohz_full", ""} {
+			if a, err := k.CPUArg(name, 383); err == nil && !a.Given && !a.CPUs.Empty() {
+				t.Errorf("%q has %s and is not given", line, a.CPUs)
+			}
+		}
+		kept, _ := filterKernel(line + " password=hunter2")
+		if strings.Contains(kept, "hunter2") && !strings.ContainsAny(line, `"`) {
+			t.Errorf("%q is captured as %q", line, kept)
+		}
+	})
+}
+
+func FuzzInterrupts(f *testing.F) {
+	f.Add("  CPU0 CPU1\n 0: 1 2 IO-APIC 2-edge timer\nNMI: 1 2\n")
+	f.Add(" CPU7\n12: 9223372036854775807 x")
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := parseInterrupts(text)
+		for _, r := range table.rows {
+			if err != nil || r.number < 0 || len(r.counts) == 0 {
+				t.Errorf("%q: %v %v", text, r, err)
+			}
+		}
+	})
+}
+
+func FuzzTask(f *testing.F) {
+	f.Add("1 (a b) S 1 1 1 0 -1 4194560 0 0 0 0 5 7 0 0 20 0 1 0 5 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0")
+	f.Add("Cpus_allowed_list:\t0-3\nnonvoluntary_ctxt_switches:\t7\n")
+	f.Add("5:cpuset:/x\n0::/z")
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := parseStat(text); err == nil && s.policy == "" {
+			t.Errorf("%q has no policy", text)
+		}
+		if s, err := parseStatus(text); err == nil {
+			if again, err := parseStatus(filterStatusOf(text)); err != nil || !again.allowed.Equal(s.allowed) || again.involuntary != s.involuntary {
+				t.Errorf("%q is captured as %v %v", text, again, err)
+			}
+		}
+		kept, _ := filterCgroup(text)
+		if a, b := parseCgroup(text), parseCgroup(kept); a != b && a == strings.TrimSpace(a) {
+			t.Errorf("%q is in %q, captured in %q", text, a, b)
+		}
+	})
+}
+
+func filterStatusOf(text string) string {
+	kept, _ := filterStatus(text)
+	return kept
+}
+
+func FuzzDomain(f *testing.F) {
+	f.Add(domainXML)
+	f.Add("<domstatus pid='1'><domain><name>a</name><vcpu>1</vcpu></domain></domstatus>")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := parseDomain(text)
+		if err != nil {
+			return
+		}
+		g, err := d.guest()
+		if err != nil {
+			return
+		}
+		kept, _ := filterDomain(text)
+		if d, err = parseDomain(kept); err != nil {
+			t.Fatalf("%q is captured as %q: %v", text, kept, err)
+		}
+		if again, err := d.guest(); err != nil || fmt.Sprint(again) != fmt.Sprint(g) {
+			t.Errorf("%q is %v, captured %v, %v", text, g, again, err)
+		}
+	})
+}
+
+func FuzzQEMU(f *testing.F) {
+	f.Add("qemu\x00-name\x00guest=a,x=y\x00-netdev\x00tap,fds=1:2\x00-netdev\x00{\"queues\":4}")
+	f.Fuzz(func(t *testing.T, line string) {
+		q := parseQEMU(line)
+		kept, _ := filterQEMU(line)
+		if again := parseQEMU(kept); fmt.Sprint(again) != fmt.Sprint(q) {
+			t.Errorf("%q is %v, captured %v", line, q, again)
+		}
+	})
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add("[main]\ninclude=a,b\n[scheduler]\nps_blacklist=x;y\\\nz\n# c\nexport A='b'\n")
+	f.Add("kind: KubeletConfiguration\ncpuManagerPolicy: static\nreservedSystemCPUs: 0-1\n")
+	f.Add(`{"policyName":"static","defaultCpuSet":"0-3","entries":{"a":{"b":"4"}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range parseSettings(text) {
+			if strings.Contains(s.key, "=") || s.key != strings.TrimSpace(s.key) {
+				t.Errorf("%q has key %q", text, s.key)
+			}
+		}
+		_, _ = parseKubelet(text)
+		_, _ = filterKubelet(text)
+		_, _ = systemdSet(text)
+		if s, err := parseCPUManager(text); err == nil {
+			kept, _ := filterCPUManager(text)
+			if again, err := parseCPUManager(kept); err != nil || !again.given().Equal(s.given()) {
+				t.Errorf("%q is captured as %q: %v", text, kept, err)
+			}
+		}
+	})
+}
+
+func FuzzArchive(f *testing.F) {
+	for _, h := range []tar.Header{{Typeflag: tar.TypeReg, Name: "proc/cpuinfo", Size: 14}, {Typeflag: tar.TypeSymlink, Name: "a/driver", Linkname: "/x"}} {
+		var b bytes.Buffer
+		out := tar.NewWriter(&b)
+		if err := out.WriteHeader(&h); err != nil {
+			f.Fatal(err)
+		}
+		_, _ = out.Write([]byte("processor : 0\n")[:h.Size])
+		_ = out.Close()
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tree, err := readTar(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for name := range tree.nodes {
+			if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
+				t.Errorf("'%s' leads out", name)
+			}
+		}
+		_, _ = ReadTree(tree)
+	})
+}

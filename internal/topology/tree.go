@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+
+	"github.com/corelane/corelane/internal/input"
+)
+
+// Tree is where the files of a machine come from. Names have no leading slash: "proc/cmdline".
+type Tree interface {
+	Read(name string) (string, error)
+	List(name string) ([]Entry, error)  // by name
+	Link(name string) (string, error)   // what a symbolic link says
+	Writable(name string) (bool, error) // by its owner
+	io.Closer
+}
+
+// Entry of a directory.
+type Entry struct {
+	Name string
+	Dir  bool // and no link to one
+}
+
+// maxFile is the largest file that is read: /proc/interrupts of a machine with hundreds of CPUs has some MiB.
+const maxFile = 32 << 20
+
+var errTooLarge = fmt.Errorf("is larger than %d MiB", maxFile>>20)
+
+// Open finds the files of a machine: "/", a directory with its files, or an archive that Capture wrote.
+func Open(root string) (Tree, error) {
+	const valid = "/, a directory with files of a machine, or an archive of 'corelane topology capture'"
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, input.Errorf(root, valid, "%v", errors.Unwrap(err))
+	}
+	if !info.IsDir() {
+		f, err := os.Open(root)
+		if err != nil {
+			return nil, input.Errorf(root, valid, "%v", errors.Unwrap(err))
+		}
+		defer f.Close()
+		t, err := readArchive(f)
+		if err != nil {
+			return nil, input.Errorf(root, valid, "%v", err)
+		}
+		return t, nil
+	}
+	if clean, err := filepath.Abs(root); err == nil && clean == "/" {
+		return hostTree{}, nil
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, input.Errorf(root, valid, "%v", err)
+	}
+	return dirTree{dir}, nil
+}
+
+// hostTree is the machine itself.
+type hostTree struct{}
+
+func (hostTree) Close() error { return nil }
+
+func (hostTree) Read(name string) (string, error) {
+	f, err := os.Open("/" + name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return readAll(f)
+}
+
+func (hostTree) List(name string) ([]Entry, error) {
+	list, err := os.ReadDir("/" + name)
+	return entries(list), err
+}
+
+func (hostTree) Link(name string) (string, error) { return os.Readlink("/" + name) }
+
+func (hostTree) Writable(name string) (bool, error) {
+	info, err := os.Lstat("/" + name)
+	return err == nil && info.Mode()&0o200 != 0, err
+}
+
+// dirTree is a directory that no link leads out of.
+type dirTree struct{ root *os.Root }
+
+func (t dirTree) Close() error { return t.root.Close() }
+
+// Read takes regular files only, and opens nothing that could make it wait.
+func (t dirTree) Read(name string) (string, error) {
+	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.New("is no regular file")
+	}
+	return readAll(f)
+}
+
+func (t dirTree) List(name string) ([]Entry, error) {
+	list, err := fs.ReadDir(t.root.FS(), path.Clean(name))
+	return entries(list), err
+}
+
+func (t dirTree) Link(name string) (string, error) { return t.root.Readlink(name) }
+
+func (t dirTree) Writable(name string) (bool, error) {
+	info, err := t.root.Lstat(name)
+	return err == nil && info.Mode()&0o200 != 0, err
+}
+
+func entries(list []fs.DirEntry) []Entry {
+	out := make([]Entry, len(list))
+	for i, e := range list {
+		out[i] = Entry{e.Name(), e.IsDir()}
+	}
+	return out
+}
+
+// readAll reads what /proc and /sys make up while they are read: they do not tell a size.
+func readAll(f io.Reader) (string, error) {
+	buffer, n := make([]byte, 4096), 0
+	for {
+		if n == len(buffer) {
+			buffer = append(buffer, make([]byte, len(buffer))...)
+		}
+		m, err := f.Read(buffer[n:])
+		n += m
+		switch {
+		case n > maxFile:
+			return "", errTooLarge
+		case err == io.EOF:
+			return string(buffer[:n]), nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
