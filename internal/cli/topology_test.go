@@ -30,7 +30,8 @@ func TestTopologyOfArchive(t *testing.T) {
 	}
 	code, out, _ = alone("topology", "show", "--root", archive, "-o", "json")
 	var m topology.Machine
-	if err := json.Unmarshal([]byte(out), &m); code != 0 || err != nil || topology.Fingerprint(&m) != topology.Fingerprint(topologytest.Machine(t, "vm-cgroup-v1")) {
+	if err := json.Unmarshal([]byte(out), &m); code != 0 || err != nil ||
+		topology.Fingerprint(&m) != topology.Fingerprint(topologytest.Machine(t, "vm-cgroup-v1")) {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 }
