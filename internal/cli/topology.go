@@ -147,11 +147,11 @@ func (a *app) topologyCapture(root, file string) error {
 	if file == "" {
 		file = filepath.Base(filepath.Clean("/"+c.Hostname)) + ".tar.gz"
 	}
-	if err := os.Link(temp.Name(), file); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return input.Errorf("file", "one that does not exist", "'%s' exists", file)
-		}
-		return input.Errorf("file", "one that can be written", "%v", err)
+	if err := claim(file); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), file); err != nil {
+		return err
 	}
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(c)
@@ -161,4 +161,16 @@ func (a *app) topologyCapture(root, file string) error {
 		fmt.Fprintf(a.stdout, "left out of %s\n", left)
 	}
 	return nil
+}
+
+// claim makes an empty file of a name that nobody has.
+func claim(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return input.Errorf("file", "one that does not exist", "'%s' exists", file)
+	}
+	if err != nil {
+		return input.Errorf("file", "one that can be written", "%v", err)
+	}
+	return f.Close()
 }

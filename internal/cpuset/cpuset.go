@@ -54,6 +54,9 @@ func Parse(list string) (Set, error) {
 		if last < first {
 			return Set{}, fmt.Errorf("'%s' ends before it begins; valid: a list, 0,5-7", part)
 		}
+		if len(ids) > 2*Max { // each CPU once is half of that: no list grows without end
+			return Set{}, fmt.Errorf("names CPUs again and again; valid: a list, 0,5-7")
+		}
 		for ; first <= last; first++ {
 			ids = append(ids, first)
 		}

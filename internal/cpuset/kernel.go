@@ -10,6 +10,9 @@ import (
 // ParseKernel reads a list as kernel arguments have it, on a machine whose CPUs go up to last: "all", "N" for the last CPU,
 // and "0-31:2/8" for the first two of each eight (Documentation/admin-guide/kernel-parameters.rst, cpu lists).
 func ParseKernel(list string, last int) (Set, error) {
+	if len(list) > 4096 { // the longest command line of a kernel (COMMAND_LINE_SIZE)
+		return Set{}, fmt.Errorf("a list of %d characters is longer than a kernel's command line", len(list))
+	}
 	var all Set
 	for part := range strings.SplitSeq(list, ",") {
 		set, err := kernelPart(strings.TrimSpace(part), last)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package cpuset
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestKernelList(t *testing.T) {
 	for text, want := range map[string]string{
@@ -15,6 +18,17 @@ func TestKernelList(t *testing.T) {
 		if s, err := ParseKernel(text, 39); err == nil {
 			t.Errorf("ParseKernel(%q) = %q, want an error", text, s)
 		}
+	}
+}
+
+// A list that names the same CPUs a million times is refused before it fills the memory.
+func TestEndless(t *testing.T) {
+	list := strings.Repeat("0-65535,", 1000000) + "0"
+	if _, err := Parse(list); err == nil {
+		t.Error("Parse took it")
+	}
+	if _, err := ParseKernel(list, 7); err == nil {
+		t.Error("ParseKernel took it")
 	}
 }
 

@@ -161,10 +161,11 @@ func archive(t testing.TB, headers ...tar.Header) string {
 
 func TestEvilArchives(t *testing.T) {
 	for why, name := range map[string]string{
-		"'../etc/passwd' is no name":      archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "../etc/passwd"}),
-		"'/etc/passwd' is no name":        archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "/etc/passwd"}),
-		"is there twice":                  archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a"}, tar.Header{Typeflag: tar.TypeReg, Name: "a"}),
-		"'a' is no directory":             archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: "/"}, tar.Header{Typeflag: tar.TypeReg, Name: "a/b"}),
+		"'../etc/passwd' is no name": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "../etc/passwd"}),
+		"'/etc/passwd' is no name":   archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "/etc/passwd"}),
+		"is there twice":             archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a"}, tar.Header{Typeflag: tar.TypeReg, Name: "a"}),
+		"'a' is no directory": archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: "/"},
+			tar.Header{Typeflag: tar.TypeReg, Name: "a/b"}),
 		"neither file, directory nor":     archive(t, tar.Header{Typeflag: tar.TypeFifo, Name: "proc/interrupts"}),
 		"neither file, directory nor sym": archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "proc/cpuinfo", Linkname: "/etc/shadow"}),
 		"larger than an archive may be":   archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 1 << 40}),

@@ -86,7 +86,7 @@ func (g *Guest) threads(threads []*Thread) {
 		case t.TID == t.PID:
 			g.Emulator = t.Allowed
 		case strings.HasPrefix(t.Name, "CPU "):
-			if _, err := fmt.Sscanf(t.Name, "CPU %d/", &n); err == nil && n >= 0 {
+			if _, err := fmt.Sscanf(t.Name, "CPU %d/", &n); err == nil && n >= 0 && n < maxThreads {
 				vcpus[n] = t.Allowed
 			}
 		case strings.HasPrefix(t.Name, "IO "):
@@ -94,7 +94,7 @@ func (g *Guest) threads(threads []*Thread) {
 		}
 	}
 	for n, set := range vcpus {
-		for n < cpuset.Max && len(g.VCPUs) <= n {
+		for len(g.VCPUs) <= n {
 			g.VCPUs = append(g.VCPUs, cpuset.Set{})
 		}
 		g.VCPUs[n] = set

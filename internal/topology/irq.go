@@ -41,7 +41,7 @@ func (r *reader) irqs() {
 }
 
 // affinity reads where an interrupt may go and goes. The file is read-only where the kernel keeps the affinity (genirq/proc.c
-// since Linux 6.11); older kernels do not tell before one tries.
+// since Linux 6.12); older kernels do not tell before one tries.
 func (r *reader) affinity(irq *IRQ) {
 	dir := fmt.Sprintf("proc/irq/%d/", irq.Number)
 	var ok bool

@@ -53,6 +53,9 @@ type status struct {
 	Domain  domain   `xml:"domain"`
 }
 
+// maxThreads is more vCPUs or iothreads than QEMU gives a guest.
+const maxThreads = 4096
+
 // parseDomain reads a guest's definition, or the status of one that runs.
 func parseDomain(text string) (domain, error) {
 	var d domain
@@ -64,7 +67,7 @@ func parseDomain(text string) (domain, error) {
 		return d, fmt.Errorf("is no libvirt XML: %w", err)
 	}
 	d.Name = strings.TrimSpace(d.Name)
-	if d.Name == "" || d.VCPU.Count < 1 || d.VCPU.Count > cpuset.Max || d.IOThreads < 0 || d.IOThreads > cpuset.Max {
+	if d.Name == "" || d.VCPU.Count < 1 || d.VCPU.Count > maxThreads || d.IOThreads < 0 || d.IOThreads > maxThreads {
 		return d, errors.New("is a domain without name or with an impossible number of vCPUs or iothreads")
 	}
 	return d, nil

@@ -114,7 +114,7 @@ func TestDomain(t *testing.T) {
 		g, _ = d.guest()
 		is(t, "captured guest", g, want)
 	}
-	for _, text := range []string{"", "<a/>", "<domain/>", "<domain><name>a</name><vcpu>0</vcpu></domain>", "<domain><name>a</name><vcpu>99999999</vcpu></domain>"} {
+	for _, text := range []string{"", "<a/>", "<domain/>", "<domain><name>a</name><vcpu>0</vcpu></domain>", "<domain><name>a</name><vcpu>4097</vcpu></domain>"} {
 		if d, err := parseDomain(text); err == nil {
 			t.Errorf("%s: %v", text, d)
 		}
@@ -123,7 +123,8 @@ func TestDomain(t *testing.T) {
 
 func TestHypervisor(t *testing.T) {
 	for _, c := range [][4]string{{"QEMU", "Standard PC", "", "kvm"}, {"Amazon EC2", "c5.metal", "", ""}, {"Amazon EC2", "c5.large", "", "kvm"},
-		{"VMware, Inc.", "VMware20,1", "", "vmware"}, {"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""}, {"", "", "xen", "xen"}} {
+		{"VMware, Inc.", "VMware20,1", "", "vmware"},
+		{"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""}, {"", "", "xen", "xen"}} {
 		is(t, c[0]+c[1], hypervisor(c[0], c[1], c[2]), c[3])
 	}
 	is(t, "flag", parseCPUInfo("processor : 3\nflags : fpu hypervisor\nmodel name\t: X\n\nprocessor : x\nmodel name : Y\n"), "map[3:{X true}]")

@@ -198,9 +198,8 @@ func senseless(text string, err error) string {
 	return err.Error()
 }
 
-func number(text string) (int, error)    { return strconv.Atoi(text) }
-func large(text string) (int64, error)   { return strconv.ParseInt(text, 10, 64) }
-func asItIs(text string) (string, error) { return text, nil }
+func number(text string) (int, error)  { return strconv.Atoi(text) }
+func large(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
 
 // list of the kernel, which some files leave as "(null)" when nothing was ever set.
 func kernelSet(text string) (cpuset.Set, error) {

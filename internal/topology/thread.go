@@ -129,7 +129,10 @@ type taskStatus struct {
 func parseStatus(text string) (s taskStatus, err error) {
 	found := false
 	for line := range strings.Lines(text) {
-		key, val, _ := strings.Cut(line, ":")
+		key, val, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
 		val = strings.TrimSpace(val)
 		switch key {
 		case "Cpus_allowed_list":

@@ -95,7 +95,8 @@ func TestSVG(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	m := topologytest.Machine(t, "holes")
-	p := &plan.Plan{Topology: topology.Fingerprint(m), CPUs: []plan.CPU{{ID: 0, Role: plan.Housekeeping}, {ID: 1, Role: plan.Forwarding}, {ID: 3, Role: plan.Guests}}}
+	p := &plan.Plan{Topology: topology.Fingerprint(m), CPUs: []plan.CPU{
+		{ID: 0, Role: plan.Housekeeping}, {ID: 1, Role: plan.Forwarding}, {ID: 3, Role: plan.Guests}}}
 	marks, err := FromPlan(m, p)
 	if err != nil || marks[0].Letter != 'H' || marks[1].Letter != 'F' || marks[2] != unknown || marks[3] != offline {
 		t.Errorf("%v %v", marks, err)

@@ -103,8 +103,10 @@ func noSMT20() *Spec {
 			func(_, c int) int { return []int{0, 1, 2, 3, 4, 8, 9, 10, 11, 12}[c] }),
 		Nodes: two(32),
 		NICs: []NIC{
-			{Address: "0000:04:00.0", Driver: "ixgbe", Interface: "eth0", Vendor: "0x8086", Device: "0x10fb", Node: 0, Queues: 8, IRQ: 50, At: []int{0, 1, 2, 3}, Count: 900},
-			{Address: "0000:04:00.1", Driver: "ixgbe", Interface: "eth1", Vendor: "0x8086", Device: "0x10fb", Node: 0, Queues: 8, IRQ: 60, At: []int{4, 5, 6, 7}, Count: 900},
+			{Address: "0000:04:00.0", Driver: "ixgbe", Interface: "eth0", Vendor: "0x8086", Device: "0x10fb",
+				Node: 0, Queues: 8, IRQ: 50, At: []int{0, 1, 2, 3}, Count: 900},
+			{Address: "0000:04:00.1", Driver: "ixgbe", Interface: "eth1", Vendor: "0x8086", Device: "0x10fb",
+				Node: 0, Queues: 8, IRQ: 60, At: []int{4, 5, 6, 7}, Count: 900},
 		},
 		Files: map[string]string{"sys/devices/system/cpu/smt/control": "notsupported"},
 	}
@@ -115,17 +117,20 @@ func noSMT20() *Spec {
 func oddEven16() *Spec {
 	even := cpuset.Of(0, 2, 4, 6, 8, 10, 12, 14)
 	return &Spec{
-		Hostname: "r710", Release: "3.13.0-24-generic", Model: "Intel(R) Xeon(R) CPU X5560 @ 2.80GHz", Cmdline: "BOOT_IMAGE=/vmlinuz-3.13.0-24-generic ro quiet",
-		CPUs:  grid(2, 1, 4, 2, func(s, _, c, t int) int { return 2*c + s + 8*t }, same),
-		Nodes: []Node{{ID: 0, MemoryGiB: 36, Distances: []int{10, 20}}, {ID: 1, MemoryGiB: 36, Distances: []int{20, 10}}},
+		Hostname: "r710", Release: "3.13.0-24-generic", Model: "Intel(R) Xeon(R) CPU X5560 @ 2.80GHz",
+		Cmdline: "BOOT_IMAGE=/vmlinuz-3.13.0-24-generic ro quiet",
+		CPUs:    grid(2, 1, 4, 2, func(s, _, c, t int) int { return 2*c + s + 8*t }, same),
+		Nodes:   []Node{{ID: 0, MemoryGiB: 36, Distances: []int{10, 20}}, {ID: 1, MemoryGiB: 36, Distances: []int{20, 10}}},
 		NICs: []NIC{
-			{Address: "0000:04:00.0", Driver: "ixgbe", Interface: "enp4s0f0", Vendor: "0x8086", Device: "0x10fb", Node: 0, Queues: 8, IRQ: 70, At: even.IDs(), Count: 2_000_000},
-			{Address: "0000:04:00.1", Driver: "ixgbe", Interface: "enp4s0f1", Vendor: "0x8086", Device: "0x10fb", Node: 0, Queues: 8, IRQ: 80, At: even.IDs(), Count: 1_900_000},
+			{Address: "0000:04:00.0", Driver: "ixgbe", Interface: "enp4s0f0", Vendor: "0x8086", Device: "0x10fb",
+				Node: 0, Queues: 8, IRQ: 70, At: even.IDs(), Count: 2_000_000},
+			{Address: "0000:04:00.1", Driver: "ixgbe", Interface: "enp4s0f1", Vendor: "0x8086", Device: "0x10fb",
+				Node: 0, Queues: 8, IRQ: 80, At: even.IDs(), Count: 1_900_000},
 		},
 		Threads: bigip(even),
 		Files: map[string]string{
 			"etc/libvirt/qemu/bigip-virtio.xml": bigipXML,
-			"proc/23329/cmdline":                "qemu-system-x86_64\x00-enable-kvm\x00-name\x00bigip-virtio\x00-S\x00-machine\x00pc-i440fx-trusty,accel=kvm,usb=off\x00-m\x0031357",
+			"proc/23329/cmdline":                "qemu-system-x86_64\x00-enable-kvm\x00-name\x00bigip-virtio\x00-S\x00-m\x0031357",
 		},
 	}
 }
@@ -209,7 +214,8 @@ func oneCPU() *Spec {
 	return &Spec{
 		Hostname: "single", Release: "6.1.0-18-amd64", Model: "Intel(R) Celeron(R) CPU", Cmdline: "ro quiet",
 		CPUs: []CPU{{}}, Nodes: []Node{{MemoryGiB: 2, Distances: []int{10}}},
-		NICs: []NIC{{Address: "0000:01:00.0", Driver: "igc", Interface: "eth0", Vendor: "0x8086", Device: "0x15f3", Node: -1, Queues: 2, IRQ: 30, At: []int{0}, Count: 10}},
+		NICs: []NIC{{Address: "0000:01:00.0", Driver: "igc", Interface: "eth0", Vendor: "0x8086", Device: "0x15f3",
+			Node: -1, Queues: 2, IRQ: 30, At: []int{0}, Count: 10}},
 	}
 }
 
@@ -220,7 +226,8 @@ func holes() *Spec {
 		Hostname: "holes", Release: "5.15.0-100-generic", Model: "Intel(R) Xeon(R) E-2278G", Cmdline: "ro quiet maxcpus=12",
 		CPUs:  grid(2, 1, 4, 2, func(s, _, c, t int) int { return s*100 + c + t*8 }, same),
 		Nodes: []Node{{ID: 0, MemoryGiB: 8, Distances: []int{10, 20}}, {ID: 2, MemoryGiB: 8, Distances: []int{20, 10}}},
-		NICs:  []NIC{{Address: "0000:02:00.0", Driver: "ice", Interface: "eth0", Vendor: "0x8086", Device: "0x1592", Node: 2, Queues: 2, IRQ: 90, At: []int{100, 101}, Count: 10}},
+		NICs: []NIC{{Address: "0000:02:00.0", Driver: "ice", Interface: "eth0", Vendor: "0x8086", Device: "0x1592",
+			Node: 2, Queues: 2, IRQ: 90, At: []int{100, 101}, Count: 10}},
 	}
 	for i := range s.CPUs {
 		c := &s.CPUs[i]
@@ -236,7 +243,8 @@ func vm() *Spec {
 		Hostname: "guest", Release: "6.1.0-18-cloud-amd64", Model: "QEMU Virtual CPU version 2.5+", Cmdline: "root=/dev/vda1 ro console=ttyS0",
 		CPUs:  grid(8, 1, 1, 1, func(s, _, _, _ int) int { return s }, same),
 		Nodes: []Node{{MemoryGiB: 16}},
-		NICs:  []NIC{{Address: "0000:00:03.0", Driver: "virtio-pci", Vendor: "0x1af4", Device: "0x1000", Node: -1, Queues: 3, IRQ: 24, At: []int{0, 1, 2}, Count: 40}},
+		NICs: []NIC{{Address: "0000:00:03.0", Driver: "virtio-pci", Vendor: "0x1af4", Device: "0x1000",
+			Node: -1, Queues: 3, IRQ: 24, At: []int{0, 1, 2}, Count: 40}},
 		Files: map[string]string{
 			"sys/class/dmi/id/sys_vendor": "QEMU", "sys/class/dmi/id/product_name": "Standard PC (Q35 + ICH9, 2009)",
 			"sys/bus/pci/devices/0000:00:03.0/virtio0/net/eth0/ifindex": "2",
@@ -258,7 +266,8 @@ func dual384() *Spec {
 		Hostname: "dense", Release: "6.12.0-55.el10.x86_64", Model: "AMD EPYC 9654 96-Core Processor", Cmdline: "BOOT_IMAGE=/vmlinuz ro quiet",
 		CPUs:  grid(2, 1, 96, 2, func(s, _, c, t int) int { return s*96 + c + t*192 }, same),
 		Nodes: two(768),
-		NICs: []NIC{{Address: "0000:c1:00.0", Driver: "mlx5_core", Interface: "eth0", Vendor: "0x15b3", Device: "0x1021", Node: 1, Queues: 64, IRQ: 1000,
+		NICs: []NIC{{Address: "0000:c1:00.0", Driver: "mlx5_core", Interface: "eth0", Vendor: "0x15b3", Device: "0x1021",
+			Node: 1, Queues: 64, IRQ: 1000,
 			At: cpuset.Range(96, 159).IDs(), Count: 1234567}},
 	}
 	for i := range s.CPUs {
@@ -278,7 +287,8 @@ func container() *Spec {
 			{TID: 7, PID: 1, Name: "pmd-fwd-0", Allowed: cpus, CPU: 3},
 		},
 		Files: map[string]string{
-			"run/.containerenv": "", "proc/meminfo": "MemTotal:       16384000 kB", "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpu.max": "250000 100000",
+			"run/.containerenv": "", "proc/meminfo": "MemTotal:       16384000 kB",
+			"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids", "sys/fs/cgroup/cpu.max": "250000 100000",
 			"sys/fs/cgroup/cpu.stat":              "usage_usec 3350671\nnr_periods 4000\nnr_throttled 1234\nthrottled_usec 99",
 			"sys/fs/cgroup/cpuset.cpus.effective": "2-5", "sys/fs/cgroup/cpuset.cpus": "",
 		},
