@@ -43,6 +43,7 @@ func expected(t *testing.T) map[string]struct {
 		"holes":           {named("holes"), Wishes{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},
 		"vm":              {named("vm"), Wishes{Forwarding: 2, HostPath: 1, Service: 1, NICs: []string{"eth0"}}},
 		"container-quota": {container(t), Wishes{Forwarding: 2, Service: 1}},
+		"container":       {named("container"), Wishes{Forwarding: 1}},
 		"dual-384":        {named("dual-384"), Wishes{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160, NICs: []string{"eth0"}}},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
 // dice are bytes that decide: of a random generator, or of a fuzzer. Used up, they show 0.
@@ -217,6 +218,20 @@ func TestRandomPlans(t *testing.T) {
 	}
 	if made < 750 {
 		t.Errorf("only %d of 3000 wishes could be met: this tests little", made)
+	}
+}
+
+// Each described machine, those that lie too, with wishes from modest to impossible.
+func TestDescribedMachines(t *testing.T) {
+	for _, name := range topologytest.Names() {
+		m := topologytest.Machine(t, name)
+		for n := range 8 {
+			w := Wishes{Forwarding: 1 + n, IsolatedRx: n % 2 * (1 + n), HostPath: n % 3, Service: n % 4, Guests: 3 * n, ShareCores: n%3 == 1, AllowOverlap: n > 5}
+			if made := check(t, m, w); !made && n == 0 && name != "one-cpu" {
+				_, err := Make(m, w)
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -85,6 +85,7 @@ func (k *maker) warnings(p *Plan) []string {
 func (k *maker) warnMachine(n *notes) {
 	n.when(k.m.Virtual != "", "this is a virtual machine (%s): which cores its CPUs are, and what else runs on them, only its host knows; "+
 		"pin its vCPUs there", k.m.Virtual)
+	n.when(k.m.Container, "this is a container: interrupts, kernel threads and other programs are kept off its CPUs on the host only, not from here")
 	n.when(k.unsure, "the siblings of some CPUs are unknown: they are planned as cores of their own, which they may not be")
 	k.warnUnread(n)
 	for _, group := range sortedKeys(limits(k.m)) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// rankDomains orders the caches of each node: first those where all workers and guests find room, then all workers, then
+// by room.
+func (k *maker) rankDomains() error {
+	threads := k.threads()
+	workers := k.w.Forwarding + k.w.HostPath
+	if k.w.IsolatedRx > 0 && threads == 1 {
+		workers += k.w.IsolatedRx
+	}
+	if k.w.ShareCores {
+		workers = (workers + threads - 1) / threads
+	}
+	all := workers + (k.w.Guests+threads-1)/threads
+	room := map[int]int{}
+	for _, c := range k.cores {
+		if len(k.free(c)) == c.cpus.Len() {
+			room[c.domain]++
+		}
+	}
+	for domain, n := range room {
+		switch {
+		case n >= all:
+			k.rank[domain] = [2]int{0, 0}
+		case n >= workers:
+			k.rank[domain] = [2]int{1, -n}
+		default:
+			k.rank[domain] = [2]int{2, -n}
+		}
+	}
+	return nil
+}
+
+// near are the cores by their distance from a node: first those that were isolated at boot, then by cache and number.
+func (k *maker) near(node int) []*core {
+	list := slices.Clone(k.cores)
+	slices.SortStableFunc(list, func(a, b *core) int {
+		return cmp.Or(k.distance(node, a.node)-k.distance(node, b.node), a.node-b.node, order(b.isolated, a.isolated),
+			slices.Compare(k.rankOf(a), k.rankOf(b)), a.cpus.First()-b.cpus.First())
+	})
+	return append(list, k.spare...)
+}
+
+func (k *maker) rankOf(c *core) []int {
+	r := k.rank[c.domain]
+	return []int{r[0], r[1], max(c.domain, -1)}
+}
+
+// order is 0 for equals, 1 when only a holds, -1 when only b does.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
