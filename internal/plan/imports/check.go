@@ -19,6 +19,7 @@ type checker struct {
 
 // Check says what is wrong, the worst first. m may be nil; then CPUs, cores, nodes and memory are not compared.
 func Check(r *Reading, m *topology.Machine) []Finding {
+	r.unite()
 	c := &checker{r, m, slices.Clone(r.Findings)}
 	c.overlaps()
 	c.isolation()
@@ -40,9 +41,15 @@ func Check(r *Reading, m *topology.Machine) []Finding {
 	return c.out
 }
 
-// Bad says whether something is wrong rather than doubtful.
-func Bad(list []Finding) bool {
-	return slices.ContainsFunc(list, func(f Finding) bool { return f.Severity == Wrong })
+// Count of findings of a severity.
+func Count(list []Finding, s Severity) int {
+	n := 0
+	for _, f := range list {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *checker) find(severity Severity, where, instead, why, what string, args ...any) {

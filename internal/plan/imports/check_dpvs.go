@@ -8,10 +8,11 @@ import (
 // dpvs: DPVS checks some of this at start and says "bad lcore configuration" with a number.
 func (c *checker) dpvs() {
 	d := c.Dpvs
-	if d == nil {
+	switch {
+	case d == nil, len(d.Blocks) == 0 && d.File == "":
 		return
-	}
-	if len(d.Blocks) == 0 {
+	case len(d.Blocks) == 0:
+		c.find(Wrong, d.File, "a master and a slave", "DPVS does not start", "worker_defs has no worker")
 		return
 	}
 	if !d.Command {

@@ -65,7 +65,12 @@ func (c *checker) vRouter() {
 	if own && (claim.Key == "CPU_CORE_MASK" || claim.Key == "dpdk-coremask") {
 		severity = Wrong
 	}
-	where := c.firstWhere()
+	where := ""
+	if own {
+		where = claim.where()
+	} else if args := c.setting("KernelArgs"); args != nil {
+		where = args.File
+	}
 	for _, k := range []struct {
 		use  Use
 		key  string
@@ -80,13 +85,6 @@ func (c *checker) vRouter() {
 	} else if y != nil && y.Value != "0" && y.Value != "" {
 		c.find(Warning, y.where(), "--yield_option 0", "workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU", "yield_option is %s", y.Value)
 	}
-}
-
-func (c *checker) firstWhere() string {
-	if len(c.Claims) == 0 {
-		return ""
-	}
-	return c.Claims[0].File
 }
 
 func (c *checker) nova() {

@@ -39,7 +39,7 @@ func (s *scanner) node(text string) error {
 			s.find(Wrong, 0, "a CPU for each", "two workers on one CPU stop each other", "workers %d and %d are both on CPU %d", other, w.Id, w.Cpu)
 		}
 		on[w.Cpu] = w.Id
-		s.Claims = append(s.Claims, Claim{workerUses[w.Role], cpuset.Of(int(w.Cpu)), "workers", s.file, 0})
+		s.add(Claim{workerUses[w.Role], cpuset.Of(int(w.Cpu)), "workers", s.file, 0})
 	}
 	return nil
 }

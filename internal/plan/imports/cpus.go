@@ -3,6 +3,7 @@ package imports
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
@@ -12,7 +13,7 @@ import (
 type notation int
 
 const (
-	list    notation = iota // the kernel's: 0,5-7
+	list    notation = iota // the kernel's: 0,5-7, 0-31:2/4
 	spaced                  // systemd's: 0 10 20-22, commas too
 	exclude                 // Nova's: a list, ^8 takes one out
 	mask                    // hexadecimal, with or without 0x, words with commas
@@ -21,9 +22,27 @@ const (
 	option                  // corelaned's: hexadecimal with 0x, else a list, with or without parentheses
 )
 
+// fiveDigits are more than the kernel's most, 8191 (CONFIG_NR_CPUS).
+var fiveDigits = regexp.MustCompile(`[0-9]{5}`)
+
 func parseCPUs(text string, n notation) (cpuset.Set, error) {
 	text = strings.TrimSpace(text)
+	const longest = 4096 // the kernel's command line, and more than any mask
+	if len(text) > longest {
+		return cpuset.Set{}, fmt.Errorf("'%.16s...' is longer than any list of CPUs", text)
+	}
+	if n != mask && !(n == taskset && !strings.ContainsAny(text, ",-")) && fiveDigits.MatchString(text) && !strings.HasPrefix(strings.ToLower(text), "0x") {
+		return cpuset.Set{}, fmt.Errorf("'%.32s' has a CPU that no kernel has", text)
+	}
 	switch n {
+	case list:
+		if strings.ContainsAny(text, "Nn") || text == "all" {
+			return cpuset.Set{}, fmt.Errorf("'%s' depends on how many CPUs the machine has", text)
+		}
+		if text == "" {
+			return cpuset.Set{}, nil
+		}
+		return cpuset.ParseKernel(text, 9999)
 	case spaced:
 		return cpuset.Parse(strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == '\t' || c == ',' }), ","))
 	case exclude:
@@ -73,7 +92,7 @@ func (s *scanner) unquote(key, value string, line int) string {
 			}
 			return c
 		}, value))
-		s.find(Wrong, line, fmt.Sprintf("%s with \" instead", key), "they are part of the value: the first and the last word of it are not understood, isolcpus= then isolates no CPU",
+		s.find(Wrong, line, fmt.Sprintf("%s with \" instead", key), "nobody takes them for quotes: they become part of the value, and a list of CPUs that ends in one is refused",
 			"%s stands in typographic quotes", key)
 		return plain
 	}
@@ -103,7 +122,7 @@ func (s *scanner) claim(use Use, key, value string, n notation, line int) {
 		return
 	}
 	s.traps(key, value, n, set, line)
-	s.Claims = append(s.Claims, Claim{use, set, key, s.file, line})
+	s.add(Claim{use, set, key, s.file, line})
 }
 
 // traps are values that are read, but not as they look.

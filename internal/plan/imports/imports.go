@@ -63,6 +63,9 @@ type Reading struct {
 	Dpvs      *Dpvs               // nil: no such file
 	Guest     *Guest              // nil: no definition of a guest
 	Findings  []Finding           // of reading; Check has the others
+
+	size   int                // of all claims, in CPUs
+	united map[Use]cpuset.Set // of all claims of a use, once they are all there
 }
 
 // Severity of a finding.
@@ -86,23 +89,46 @@ type Finding struct {
 
 // Of is the CPUs of a use, by all who say something about it, and the first who does.
 func (r *Reading) Of(uses ...Use) (cpuset.Set, *Claim) {
-	var set cpuset.Set
+	var ids []int
 	var first *Claim
 	for i := range r.Claims {
 		if c := &r.Claims[i]; slices.Contains(uses, c.Use) {
-			set = set.Or(c.CPUs)
+			ids = append(ids, c.CPUs.IDs()...)
 			if first == nil {
 				first = c
 			}
 		}
 	}
-	return set, first
+	return cpuset.Of(ids...), first
 }
 
 // cpus is Of without who said it.
 func (r *Reading) cpus(uses ...Use) cpuset.Set {
-	set, _ := r.Of(uses...)
+	if r.united == nil {
+		set, _ := r.Of(uses...)
+		return set
+	}
+	var set cpuset.Set
+	for _, use := range uses {
+		if more := r.united[use]; set.Empty() {
+			set = more
+		} else if !more.Empty() {
+			set = set.Or(more)
+		}
+	}
 	return set
+}
+
+// unite sums claims up: a check asks for the same sets for each CPU of the machine.
+func (r *Reading) unite() {
+	r.united = map[Use]cpuset.Set{}
+	all := map[Use][]int{}
+	for _, c := range r.Claims {
+		all[c.Use] = append(all[c.Use], c.CPUs.IDs()...)
+	}
+	for use, ids := range all {
+		r.united[use] = cpuset.Of(ids...)
+	}
 }
 
 // setting is the last value of a key.
@@ -179,7 +205,22 @@ func (r *Reading) Read(file, text string, o Options) error {
 		return input.Errorf("--format", strings.Join(Formats(), ", "), "'%s' is unknown", format)
 	}
 	r.Formats = append(r.Formats, format)
-	return read(&scanner{r, file, o.Role}, text)
+	if err := read(&scanner{r, file, o.Role}, text); err != nil {
+		return err
+	}
+	if r.size > maxClaimed {
+		return input.Errorf(file, "", "names %d CPUs, again and again: no file of a machine does", r.size)
+	}
+	return nil
+}
+
+// maxClaimed is how many CPUs all claims together may have: what is beyond is not kept.
+const maxClaimed = 1 << 18
+
+func (s *scanner) add(c Claim) {
+	if s.size += c.CPUs.Len(); s.size <= maxClaimed {
+		s.Claims = append(s.Claims, c)
+	}
 }
 
 func (s *scanner) find(severity Severity, line int, instead, why, what string, args ...any) {

@@ -77,7 +77,7 @@ func (s *scanner) element(g *Guest, path string, e xml.StartElement, line int) {
 			return
 		}
 		g.Pinned[n], g.PinLine[n] = set, line
-		s.Claims = append(s.Claims, Claim{Guests, set, "vcpupin " + attr["vcpu"], s.file, line})
+		s.add(Claim{Guests, set, "vcpupin " + attr["vcpu"], s.file, line})
 	case "domain/cputune/emulatorpin":
 		s.claim(Emulator, "emulatorpin", attr["cpuset"], exclude, line)
 	case "domain/cputune/iothreadpin":

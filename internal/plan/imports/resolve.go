@@ -5,14 +5,18 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// File is a file to read.
-type File struct{ Name, Text string }
+// File is a file to read. Its format may be known.
+type File struct{ Name, Text, Format string }
 
 // Load reads files that belong to one machine.
 func Load(files []File, o Options) (*Reading, error) {
 	r := &Reading{}
 	for _, f := range files {
-		if err := r.Read(f.Name, f.Text, o); err != nil {
+		own := o
+		if f.Format != "" {
+			own.Format = f.Format
+		}
+		if err := r.Read(f.Name, f.Text, own); err != nil {
 			return nil, err
 		}
 	}

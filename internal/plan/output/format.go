@@ -26,7 +26,7 @@ type File struct {
 
 // Options are what a plan does not say and a format may need. Zero values are left out of the output where that is possible.
 type Options struct {
-	Machine   *topology.Machine // for interrupts and queues, siblings of vCPUs, hugepages that are asked for on each node; may be nil
+	Machine   *topology.Machine // for interrupts and queues; may be nil
 	OldKernel bool              // of the target: isolcpus= without flags (before Linux 5.6), hugepages= without nodes (before 5.16)
 	OldNova   bool              // before Train: vcpu_pin_set instead of cpu_dedicated_set and cpu_shared_set
 	VCPUs     int               // of the guest, for libvirt

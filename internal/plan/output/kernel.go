@@ -79,11 +79,11 @@ func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
 			return nil, input.Errorf("plan: hugepages", "2048, 1048576", "no hugepage has %d KiB", w.KiB)
 		case w.Node >= 0:
 			list = append(list, w)
-		case v.Options.Machine == nil:
-			return nil, input.Errorf("plan: hugepages", "--root, or a node for each wish", "asks for pages on each node but does not say how many nodes there are")
+		case len(v.nodes()) == 0:
+			return nil, input.Errorf("plan: layout", "a line 'node 0: cores 0 1' for each node", "pages are asked for on each node, but no nodes are said")
 		default:
-			for _, n := range v.Options.Machine.Nodes {
-				list = append(list, plan.HugepageWish{Node: n.ID, KiB: w.KiB, Pages: w.Pages})
+			for _, n := range v.nodes() {
+				list = append(list, plan.HugepageWish{Node: n, KiB: w.KiB, Pages: w.Pages})
 			}
 		}
 	}
@@ -91,6 +91,18 @@ func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
 		return cmp.Or(cmp.Compare(b.KiB, a.KiB), cmp.Compare(a.Node, b.Node))
 	})
 	return list, nil
+}
+
+// nodes of the plan's layout.
+func (v *view) nodes() []int {
+	var ids []int
+	for _, line := range v.Layout {
+		var id int
+		if n, _ := fmt.Sscanf(line, "node %d:", &id); n == 1 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func sizeText(kib int) string {

@@ -4,6 +4,7 @@ package output
 import (
 	"encoding/xml"
 	"fmt"
+	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
@@ -66,25 +67,23 @@ func libvirt(v *view) ([]File, error) {
 	return []File{{"", "elements of the guest's definition: virsh edit", string(text) + "\n", false}}, err
 }
 
-// guestOrder has the CPUs of guests node by node and siblings side by side, where the machine is known.
+// guestOrder has the CPUs of guests as the plan's layout has them, node by node and siblings side by side; whole cores go first,
+// because half a core shares its units with another role.
 func (v *view) guestOrder() []int {
-	if v.Options.Machine == nil {
-		return v.guests.IDs()
-	}
-	var order []int
-	seen := map[int]bool{}
-	for _, n := range v.Options.Machine.Nodes {
-		for _, c := range v.Options.Machine.CPUs {
-			if c.Node != n.ID || !v.guests.Has(c.ID) {
-				continue
-			}
-			for _, id := range cpuset.Of(c.ID).Or(c.Siblings.And(v.guests)).IDs() {
-				if !seen[id] {
-					seen[id] = true
-					order = append(order, id)
-				}
+	var whole, half []int
+	for _, line := range v.Layout {
+		_, cores, _ := strings.Cut(line, ": cores ")
+		for core := range strings.FieldsSeq(cores) {
+			set, err := cpuset.Parse(strings.ReplaceAll(core, "+", ","))
+			switch {
+			case err != nil:
+			case set.Within(v.guests):
+				whole = append(whole, set.IDs()...)
+			default:
+				half = append(half, set.And(v.guests).IDs()...)
 			}
 		}
 	}
-	return order
+	order := append(whole, half...)
+	return append(order, v.guests.Without(cpuset.Of(order...)).IDs()...)
 }

@@ -129,7 +129,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	var d domain
-	text := write(t, "libvirt", p, Options{VCPUs: 2, Machine: plantest.Xeon40Machine()})[0].Text
+	text := write(t, "libvirt", p, Options{VCPUs: 2})[0].Text
 	if err := xml.Unmarshal([]byte(text), &d); err != nil || d.CPUTune.VCPUPin[0].CPUSet != "6" || d.CPUTune.VCPUPin[1].CPUSet != "26" {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -170,6 +170,7 @@ func TestRefused(t *testing.T) {
 	shared := plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"})
 	everywhere := plantest.Make("", "0-1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"})
 	eachNode := plantest.Xeon40()
+	eachNode.Layout = nil
 	eachNode.Hugepages = []plan.HugepageWish{{Node: -1, KiB: 2048, Pages: 5}}
 	odd := plantest.Xeon40()
 	odd.Hugepages = []plan.HugepageWish{{Node: 0, KiB: 64, Pages: 5}}
@@ -183,7 +184,7 @@ func TestRefused(t *testing.T) {
 		{"cgroup", shared, Options{}, "plan: service threads share CPU 0 with the host"},
 		{"kernel", everywhere, Options{}, "plan: isolated: leaves no CPU to the host"},
 		{"kernel", &plan.Plan{}, Options{}, "plan: has no CPUs"},
-		{"kernel", eachNode, Options{}, "plan: hugepages: asks for pages on each node"},
+		{"kernel", eachNode, Options{}, "plan: layout: pages are asked for on each node"},
 		{"kernel", odd, Options{}, "plan: hugepages: no hugepage has 64 KiB"},
 		{"libvirt", plantest.Xeon40(), Options{}, "--vcpus: "},
 		{"kernel", plantest.Make("a\nrm -rf /", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"}), Options{}, "plan: machine: "},
@@ -196,7 +197,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.format, err)
 		}
 	}
-	if text := write(t, "kernel", eachNode, Options{Machine: plantest.Xeon40Machine()})[0].Text; !strings.Contains(text, "hugepagesz=2M hugepages=0:5,1:5") {
+	eachNode.Layout = plantest.Xeon40().Layout
+	if text := write(t, "kernel", eachNode, Options{})[0].Text; !strings.Contains(text, "hugepagesz=2M hugepages=0:5,1:5") {
 		t.Error(text)
 	}
 }

@@ -55,6 +55,8 @@ func Set(list string) cpuset.Set {
 func Xeon40() *plan.Plan {
 	p := Make("compute-dpdk-0", "1-9,11-19,21-29,31-39", "0,10,20,30", Assignment{plan.Forwarding, "1-4,21-24"}, Assignment{plan.Service, "5"},
 		Assignment{plan.Guests, "6-9,11-19,25-29,31-39"}, Assignment{plan.Housekeeping, "0,10,20,30"})
+	p.Layout = plan.Layout(Xeon40Machine())
+	p.Topology = topology.Fingerprint(Xeon40Machine())
 	p.Hugepages = []plan.HugepageWish{{Node: 0, KiB: 1048576, Pages: 16}, {Node: 1, KiB: 1048576, Pages: 16}}
 	return p
 }
