@@ -21,6 +21,7 @@ type checker struct {
 func Check(r *Reading, m *topology.Machine) []Finding {
 	r.unite()
 	c := &checker{r, m, slices.Clone(r.Findings)}
+	c.disagreements()
 	c.overlaps()
 	c.isolation()
 	c.noTick()
@@ -75,6 +76,26 @@ func (c *checker) overlaps() {
 		}
 	}
 }
+
+// disagreements: files of one machine that say different things about the same. Elsewhere their union counts.
+func (c *checker) disagreements() {
+	first := map[Use]*Claim{}
+	for i := range c.Claims {
+		k := &c.Claims[i]
+		if slices.Contains([]Use{Guests, Emulator, IsolatedRx, HostPath, HostAffinity}, k.Use) || k.Use == Forwarding && !slices.Contains(coreLists, k.Key) ||
+			k.Key == "no_balance_cores" || c.Dpvs != nil {
+			continue // said in several parts
+		}
+		if f := first[k.Use]; f == nil {
+			first[k.Use] = k
+		} else if f.File != k.File && !f.CPUs.Equal(k.CPUs) {
+			c.find(Warning, k.where(), "one list in both", "only one of them is in force, or each in a part", "%s is %s, but %s in %s is %s", k.Key, k.CPUs, f.Key, f.where(), f.CPUs)
+		}
+	}
+}
+
+// coreLists are the places where vRouter's workers stand.
+var coreLists = []string{"CPU_CORE_MASK", "CPU_LIST", "cpu_list", "dpdk-coremask"}
 
 func why(a, b Use) string {
 	switch {

@@ -3,6 +3,7 @@ package imports
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/corelane/corelane/internal/cpuset"
 )
@@ -53,7 +54,7 @@ func (c *checker) hostThreads() {
 // vRouter: what its container and charm do with what they are told.
 func (c *checker) vRouter() {
 	forwarding, claim := c.Of(Forwarding)
-	own := claim != nil && (claim.Key == "CPU_CORE_MASK" || claim.Key == "dpdk-coremask" || claim.Key == "CPU_LIST" || claim.Key == "cpu_list")
+	own := claim != nil && slices.Contains(coreLists, claim.Key)
 	template := c.has("tripleo") && c.setting("ovs") == nil && c.setting("KernelArgs") != nil
 	if !own && !template {
 		return

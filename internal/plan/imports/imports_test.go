@@ -144,7 +144,7 @@ func TestExpert(t *testing.T) {
 		t.Error(err)
 	}
 	w, err := r.Wishes(m)
-	if pages := w.Hugepages; len(pages) != 6 || pages[3] != (plan.HugepageWish{Node: 1, KiB: 1048576, Pages: 64}) {
+	if pages := w.Hugepages; len(pages) != 4 || pages[1] != (plan.HugepageWish{Node: 1, KiB: 1048576, Pages: 64}) {
 		t.Error(pages)
 	}
 	if err != nil || w.ForwardingCPUs.String() != "1-4,21-24" || w.GuestCPUs.String() != "6-9,11-19,25-29,31-39" || w.HousekeepingCPUs.String() != "0,10,20,30" || !w.Boot {
@@ -254,4 +254,16 @@ func FuzzRead(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A template in the field's shape: the role with DPDK is chosen, and what is right is not reported.
+func TestTemplate(t *testing.T) {
+	r := load(t, Options{}, fixture(t, "contrail-services.yaml"))
+	if r.cpus(Guests).String() != "4-23,26-47,52-71,74-95" || r.cpus(Emulator).String() != "0-1,24-25,48-49,72-73" || len(r.Hugepages) != 2 {
+		t.Errorf("%+v", r)
+	}
+	want := "warning a nothing says where service threads run\nwarning a nothing says where DPDK's control threads run\n"
+	if got := summary(Check(r, nil)); got != want {
+		t.Error(got)
+	}
 }

@@ -51,6 +51,8 @@ func (s *scanner) arguments(key, text string, line int) {
 	if key != "" {
 		key += " "
 	}
+	before := len(s.Hugepages)
+	defer func() { s.replacePages(before, line) }()
 	size := 0 // of hugepages that come next; 0: the default size
 	defaultSize := 2048
 	for word := range strings.FieldsSeq(text) {
@@ -147,4 +149,25 @@ func (s *scanner) hugepages(key, value string, kib, line int) {
 	if strings.Contains(value, ":") {
 		s.set("hugepages by node", value, line)
 	}
+}
+
+// replacePages: of two command lines the last one counts, size by size. The pages from position new on are the last one's.
+func (s *scanner) replacePages(new, line int) {
+	old, fresh := s.Hugepages[:new], s.Hugepages[new:]
+	pages := func(list []plan.HugepageWish, kib int) (n int) {
+		for _, h := range list {
+			if h.KiB == kib {
+				n += h.Pages
+			}
+		}
+		return n
+	}
+	for _, kib := range []int{1048576, 2048} {
+		was, is := pages(old, kib), pages(fresh, kib)
+		if was != 0 && is != 0 && was != is {
+			s.find(Warning, line, "one number", "the kernel starts with one of them", "%d hugepages of %d KiB, but %d before", is, kib, was)
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(old), func(h plan.HugepageWish) bool { return pages(fresh, h.KiB) != 0 })
+	s.Hugepages = append(kept, fresh...)
 }

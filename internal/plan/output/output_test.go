@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -200,5 +201,29 @@ func TestRefused(t *testing.T) {
 	eachNode.Layout = plantest.Xeon40().Layout
 	if text := write(t, "kernel", eachNode, Options{})[0].Text; !strings.Contains(text, "hugepagesz=2M hugepages=0:5,1:5") {
 		t.Error(text)
+	}
+}
+
+// The script runs, here on plain files: what it writes is what it reads back, and without cpuset it says so.
+func TestPartitionScript(t *testing.T) {
+	top := t.TempDir()
+	script := strings.ReplaceAll(write(t, "cgroup", plantest.Dpvs2(), Options{})[0].Text, "top=/sys/fs/cgroup", "top="+top)
+	run := func() (string, error) {
+		out, err := exec.Command("sh", "-c", script).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); err == nil || !strings.Contains(out, "no cgroup v2 with cpuset below "+top) {
+		t.Errorf("%v %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(top, "cgroup.controllers"), []byte("cpuset cpu io\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for file, want := range map[string]string{"cpuset.cpus": "1-5,11-14\n", "cpuset.cpus.partition": "isolated\n"} {
+		if got, err := os.ReadFile(filepath.Join(top, "corelane.slice", file)); err != nil || string(got) != want {
+			t.Errorf("%s: %q %v", file, got, err)
+		}
 	}
 }
