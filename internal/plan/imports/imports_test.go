@@ -12,6 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/plan/output"
 	"github.com/corelane/corelane/internal/plan/plantest"
+	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
 // load reads texts, named by their numbers.
@@ -265,5 +266,58 @@ func TestTemplate(t *testing.T) {
 	want := "warning a nothing says where service threads run\nwarning a nothing says where DPDK's control threads run\n"
 	if got := summary(Check(r, nil)); got != want {
 		t.Error(got)
+	}
+}
+
+// Plans of the planner, for machines of all kinds: what is exported is read back with the same CPUs, or refused in one line.
+func TestPlannedRoundTrip(t *testing.T) {
+	read := 0
+	for path, w := range map[string]plan.Wishes{
+		"xeon-4210":   {Forwarding: 4, Service: 2, Guests: 26, Boot: true},
+		"no-smt-20":   {Forwarding: 4, IsolatedRx: 4, Service: 1},
+		"odd-even-16": {Guests: 8},
+		"epyc-nps4":   {Forwarding: 3, Service: 1, Guests: 8},
+		"four-socket": {Forwarding: 6, HostPath: 1, Service: 2, Guests: 40, Hugepages: []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 4}}},
+		"one-cpu":     {Forwarding: 1, AllowOverlap: true},
+		"holes":       {Forwarding: 2, IsolatedRx: 2, Guests: 2},
+		"dual-384":    {Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160},
+	} {
+		p, err := plan.Make(topologytest.Machine(t, path), w)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, format := range output.Names() {
+			files, err := output.Write(format, p, output.Options{VCPUs: 1})
+			if err != nil {
+				if !input.Is(err) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s %s: %v", path, format, err)
+				}
+				continue
+			}
+			var texts []File
+			for _, f := range files {
+				if Detect(f.Text) != "" {
+					texts = append(texts, File{Name: f.Path, Text: f.Text})
+				}
+			}
+			r, err := Load(texts, Options{})
+			if err != nil {
+				t.Errorf("%s %s: %v", path, format, err)
+				continue
+			}
+			read++
+			for use, want := range map[Use]string{Forwarding: p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath).String(), Guests: p.Of(plan.Guests).String(), NohzFull: p.Isolated.String()} {
+				got := r.cpus(use)
+				if use == Forwarding {
+					got = r.cpus(Forwarding, IsolatedRx, HostPath)
+				}
+				if !got.Empty() && got.String() != want && format != "libvirt" && format != "corelaned" && format != "tripleo-ovs" {
+					t.Errorf("%s %s: %s is %s, want %s", path, format, use, got, want)
+				}
+			}
+		}
+	}
+	if read == 0 {
+		t.Error("nothing was read back")
 	}
 }

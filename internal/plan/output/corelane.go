@@ -48,9 +48,6 @@ func corelaned(v *view) ([]File, error) {
 			cpus = append(cpus, fmt.Sprint(w.CPU))
 		}
 	}
-	if len(cpus) == 0 {
-		return nil, input.Errorf("plan", "at least one forwarding worker", "has no workers")
-	}
 	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + v.service.String() + " --control-cpus " + v.control.String()
 	if v.RingSize > 0 {
 		options += fmt.Sprintf(" --worker-ring-size %d", v.RingSize)

@@ -38,8 +38,6 @@ func (v *view) lcores() ([]int, error) {
 	const most = 64 // DPVS keeps lcores in masks of 64 bits
 	cpus := v.workers.Or(cpuset.Of(v.service.First()))
 	switch {
-	case v.workers.Empty():
-		return nil, input.Errorf("plan", "at least one worker", "has no workers")
 	case v.service.Empty():
 		return nil, input.Errorf("plan", "a CPU of role service or housekeeping", "no CPU is left for DPVS' master")
 	case cpus.Len() > most:

@@ -56,16 +56,16 @@ func Formats() []Format {
 		{"irqbalance", "irqbalance: CPUs that it leaves alone", irqbalancePath, irqbalance},
 		{"irq", "masks of interrupts, RPS, XPS and workqueues: path=value, a line each", "", interrupts},
 		{"nova", "OpenStack Nova", novaPath, nova},
-		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml", tripleo},
-		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml", tripleoOvs},
-		{"kolla", "Kolla: instances.yaml of contrail-ansible-deployer, globals.yml of kolla-ansible", "/etc/kolla/globals.yml", kolla},
-		{"juju", "Juju: overlay of a bundle for the charms contrail-agent, nova-compute and sysconfig", "", juju},
+		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml", withWorkers(tripleo)},
+		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml", withWorkers(tripleoOvs)},
+		{"kolla", "Kolla: instances.yaml of contrail-ansible-deployer, globals.yml of kolla-ansible", "/etc/kolla/globals.yml", withWorkers(kolla)},
+		{"juju", "Juju: overlay of a bundle for the charms contrail-agent, nova-compute and sysconfig", "", withWorkers(juju)},
 		{"libvirt", "libvirt: cputune of one guest; needs the number of vCPUs", "", libvirt},
 		{"kubelet", "Kubernetes: drop-in of the kubelet", kubeletPath, kubelet},
-		{"container", "environment of vRouter's containers and ifcfg-vhost0", containerPath, container},
-		{"dpvs", "DPVS: worker_defs of dpvs.conf and the command line", "/etc/dpvs.conf", dpvs},
+		{"container", "environment of vRouter's containers and ifcfg-vhost0", containerPath, withWorkers(container)},
+		{"dpvs", "DPVS: worker_defs of dpvs.conf and the command line", "/etc/dpvs.conf", withWorkers(dpvs)},
 		{"node", "Corelane: workers of the node's file", "", node},
-		{"corelaned", "Corelane: options of the data plane", "/etc/default/corelane", corelaned},
+		{"corelaned", "Corelane: options of the data plane", "/etc/default/corelane", withWorkers(corelaned)},
 	}
 	slices.SortFunc(list, func(a, b Format) int { return cmp.Compare(a.Name, b.Name) })
 	return list
@@ -92,6 +92,16 @@ func Write(format string, p *plan.Plan, o Options) ([]File, error) {
 		}
 	}
 	return nil, input.Errorf("format", strings.Join(Names(), ", "), "'%s' is unknown", format)
+}
+
+// withWorkers is for routers: an empty mask means something else to each of them.
+func withWorkers(write func(v *view) ([]File, error)) func(v *view) ([]File, error) {
+	return func(v *view) ([]File, error) {
+		if v.Of(plan.Forwarding).Empty() {
+			return nil, input.Errorf("plan", "a plan with forwarding workers", "has none, and the format is a router's")
+		}
+		return write(v)
+	}
 }
 
 // view is a plan as the formats need it.

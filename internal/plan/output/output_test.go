@@ -184,6 +184,8 @@ func TestRefused(t *testing.T) {
 		{"tune", shared, Options{}, "format: 'tune' is unknown; valid: cgroup, container,"},
 		{"cgroup", shared, Options{}, "plan: service threads share CPU 0 with the host"},
 		{"kernel", everywhere, Options{}, "plan: isolated: leaves no CPU to the host"},
+		{"container", plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Guests, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"}),
+			Options{}, "plan: has none, and the format is a router's"},
 		{"kernel", &plan.Plan{}, Options{}, "plan: has no CPUs"},
 		{"kernel", eachNode, Options{}, "plan: layout: pages are asked for on each node"},
 		{"kernel", odd, Options{}, "plan: hugepages: no hugepage has 64 KiB"},
