@@ -97,7 +97,8 @@ func TestPlanImport(t *testing.T) {
 	cmdline := write("cmdline", "isolcpus=1-4 nohz_full=1-4 rcu_nocbs=1-4 hugepagesz=1G hugepages=0:4\n")
 	wishes := filepath.Join(dir, "wishes.yaml")
 	r := offline("plan", "import", env, cmdline, "--wishes-out", wishes)
-	for _, want := range []string{"CPUS FOR ", "forwarding  1-2   CPU_CORE_MASK (" + env + ":1)\n", "\nNot said: which CPUs guests get, ", "\nNothing is wrong.\n"} {
+	for _, want := range []string{"CPUS FOR ", "forwarding  1-2   CPU_CORE_MASK (" + env + ":1)\n", "\nNot said: which CPUs guests get, ",
+		"\nNothing is wrong.\n"} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("%q: %+v", want, r)
 		}
@@ -108,11 +109,13 @@ func TestPlanImport(t *testing.T) {
 	}
 	bad := write("bad.env", "CPU_CORE_MASK=0x1\n")
 	r = offline("plan", "import", bad, cmdline)
-	if r.code != 1 || r.stderr != "5 things are wrong\n" || !strings.Contains(r.stdout, "wrong    "+bad+":1: CPU 0 is a worker's, by CPU_CORE_MASK\n         why:   CPU 0 takes") {
+	if r.code != 1 || r.stderr != "5 things are wrong\n" || !strings.Contains(r.stdout,
+		"wrong    "+bad+":1: CPU 0 is a worker's, by CPU_CORE_MASK\n         why:   CPU 0 takes") {
 		t.Errorf("%+v", r)
 	}
 	var result importResult
-	if r := offline("plan", "import", bad, "-o", "json"); r.code != 1 || json.Unmarshal([]byte(r.stdout), &result) != nil || result.Formats[0] != "container" || len(result.Findings) < 4 {
+	if r := offline("plan", "import", bad, "-o", "json"); r.code != 1 || json.Unmarshal([]byte(r.stdout), &result) != nil || result.Formats[0] != "container" ||
+		len(result.Findings) < 4 {
 		t.Errorf("%+v", r)
 	}
 	conf := filepath.Join("..", "plan", "imports", "testdata", "dpvs1.conf")

@@ -89,7 +89,8 @@ func (c *checker) disagreements() {
 		if f := first[k.Use]; f == nil {
 			first[k.Use] = k
 		} else if f.File != k.File && !f.CPUs.Equal(k.CPUs) {
-			c.find(Warning, k.where(), "one list in both", "only one of them is in force, or each in a part", "%s is %s, but %s in %s is %s", k.Key, k.CPUs, f.Key, f.where(), f.CPUs)
+			c.find(Warning, k.where(), "one list in both", "only one of them is in force, or each in a part", "%s is %s, but %s in %s is %s", k.Key, k.CPUs, f.Key,
+				f.where(), f.CPUs)
 		}
 	}
 }
@@ -108,7 +109,8 @@ func why(a, b Use) string {
 }
 
 // fieldReport is why half an isolation is worse than none.
-const fieldReport = "what is kept off isolated CPUs crowds onto the others: a field report has 2.256 Mpps per core without isolation, 0.165 with half of it, 2.294 with all"
+const fieldReport = "what is kept off isolated CPUs crowds onto the others: a field report has 2.256 Mpps per core without " +
+	"isolation, 0.165 with half of it, 2.294 with all"
 
 // isolation compares who polls with what is isolated.
 func (c *checker) isolation() {
@@ -125,7 +127,8 @@ func (c *checker) isolation() {
 		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, isolated.Or(out)), fieldReport, "workers' CPU %s is not isolated, but %s is", out, isolated)
 	}
 	if own := c.cpus(Service, Control); !own.Empty() && !own.Within(isolated) && own.Overlaps(isolated) {
-		c.find(Warning, claim.where(), "", "threads that may run on both kinds of CPUs stay where they started", "CPUs of service and control threads are isolated in part: %s is, %s is not",
+		c.find(Warning, claim.where(), "", "threads that may run on both kinds of CPUs stay where they started",
+			"CPUs of service and control threads are isolated in part: %s is, %s is not",
 			own.And(isolated), own.Without(isolated))
 	}
 	spare := isolated.Without(workers).Without(guests).Without(c.cpus(Service, Control, Emulator))
@@ -138,10 +141,12 @@ func (c *checker) noIsolation(workers cpuset.Set) {
 	part, claim := c.Of(IsolcpusPart)
 	switch {
 	case claim != nil:
-		c.find(Warning, claim.where(), "isolcpus=managed_irq,domain,"+part.String(), "with flags but without 'domain' the scheduler still puts threads there, unless a partition of cgroup v2 takes the CPUs",
+		c.find(Warning, claim.where(), "isolcpus=managed_irq,domain,"+part.String(),
+			"with flags but without 'domain' the scheduler still puts threads there, unless a partition of cgroup v2 takes the CPUs",
 			"isolcpus= leaves CPU %s to the scheduler", part)
 	case c.has("kernel", "grub", "tripleo", "juju") && (!workers.Empty() || !c.cpus(Guests).Empty()):
-		c.find(Warning, "", "isolcpus=managed_irq,domain,CPUS, or a partition of cgroup v2", "the scheduler puts other threads onto workers' CPUs", "no CPU is isolated")
+		c.find(Warning, "", "isolcpus=managed_irq,domain,CPUS, or a partition of cgroup v2", "the scheduler puts other threads onto workers' CPUs",
+			"no CPU is isolated")
 	}
 }
 
@@ -177,7 +182,8 @@ func (c *checker) tuned() {
 	profile := c.setting("TunedProfileName")
 	if claim == nil {
 		if profile != nil && profile.Value == "cpu-partitioning" {
-			c.find(Wrong, profile.where(), "IsolCpusList", "TuneD then takes all CPUs but one per socket, whatever the router and guests have", "TunedProfileName without IsolCpusList")
+			c.find(Wrong, profile.where(), "IsolCpusList", "TuneD then takes all CPUs but one per socket, whatever the router and guests have",
+				"TunedProfileName without IsolCpusList")
 		}
 		return
 	}
@@ -187,7 +193,8 @@ func (c *checker) tuned() {
 	kernel, said := c.Of(Isolcpus, IsolcpusPart)
 	switch {
 	case said == nil:
-		c.find(Warning, claim.where(), "isolcpus="+cores.String()+", or no_balance_cores", "TuneD moves threads away from these cores once, but makes no isolcpus= of the list: the scheduler may put others there",
+		c.find(Warning, claim.where(), "isolcpus="+cores.String()+", or no_balance_cores",
+			"TuneD moves threads away from these cores once, but makes no isolcpus= of the list: the scheduler may put others there",
 			"%s %s without isolcpus=", claim.Key, cores)
 	case said.Key != "no_balance_cores" && !kernel.Equal(cores):
 		c.find(Wrong, claim.where(), fmt.Sprintf("one list in both: %s", kernel.Or(cores)), "CPUs of one list only are isolated by half: "+fieldReport,
@@ -201,7 +208,8 @@ func (c *checker) firstCPU() {
 		return
 	}
 	claim := c.whoHas(0, Forwarding, IsolatedRx, HostPath)
-	c.find(Wrong, claim.where(), "another CPU", "CPU 0 takes the boot's interrupts, timekeeping and much of the kernel's work, and cannot be isolated from all of it",
+	c.find(Wrong, claim.where(), "another CPU",
+		"CPU 0 takes the boot's interrupts, timekeeping and much of the kernel's work, and cannot be isolated from all of it",
 		"CPU 0 is a worker's, by %s", claim.Key)
 }
 

@@ -16,7 +16,8 @@ func (c *checker) dpvs() {
 		return
 	}
 	if !d.Command {
-		c.find(Warning, d.File, "--lcores 0@1,1@2,...", "cpu_id is a number of EAL's: without --lcores worker 0 is CPU 0, which all interrupts share", "which CPUs the workers' cpu_id are is not said: give the command line too")
+		c.find(Warning, d.File, "--lcores 0@1,1@2,...", "cpu_id is a number of EAL's: without --lcores worker 0 is CPU 0, which all interrupts share",
+			"which CPUs the workers' cpu_id are is not said: give the command line too")
 	}
 	c.dpvsBlocks()
 	c.dpvsQueues()
@@ -34,7 +35,8 @@ func (c *checker) dpvsBlocks() {
 		case "master":
 			masters++
 			if d.Command && b.Lcore != d.master() {
-				c.find(Wrong, where, "--main-lcore, or another cpu_id", "DPVS expects its master on EAL's main lcore", "the master's cpu_id is %d, but the main lcore is %d", b.Lcore, d.master())
+				c.find(Wrong, where, "--main-lcore, or another cpu_id", "DPVS expects its master on EAL's main lcore",
+					"the master's cpu_id is %d, but the main lcore is %d", b.Lcore, d.master())
 			}
 		case "slave":
 			slaves++
@@ -49,7 +51,8 @@ func (c *checker) dpvsBlocks() {
 		}
 		seen[b.Lcore] = b.Name
 		if _, mapped := d.Lcores[b.Lcore]; d.Command && b.Lcore >= 0 && !mapped {
-			c.find(Wrong, where, "an lcore of --lcores", "DPVS does not start: EAL has no such lcore", "worker %s has cpu_id %d, which --lcores does not map", b.Name, b.Lcore)
+			c.find(Wrong, where, "an lcore of --lcores", "DPVS does not start: EAL has no such lcore", "worker %s has cpu_id %d, which --lcores does not map", b.Name,
+				b.Lcore)
 		}
 	}
 	if masters != 1 {
@@ -83,11 +86,13 @@ func (c *checker) dpvsQueues() {
 		c.dpvsGaps("rx", name, rx[name])
 		c.dpvsGaps("tx", name, tx[name])
 		if n, known := d.Queues[name]; known && n > 0 && len(rx[name]) > 0 && n != len(rx[name]) {
-			c.find(Wrong, d.File, "as many as workers poll", "packets of queues that nobody polls are lost; queues that are not there are not made", "%s has queue_number %d, but workers poll %d rx queues", name, n, len(rx[name]))
+			c.find(Wrong, d.File, "as many as workers poll", "packets of queues that nobody polls are lost; queues that are not there are not made",
+				"%s has queue_number %d, but workers poll %d rx queues", name, n, len(rx[name]))
 		}
 		for _, b := range d.Blocks {
 			if b.Type == "slave" && !slices.ContainsFunc(b.Ports, func(p DpvsPort) bool { return p.Name == name }) {
-				c.find(Wrong, place(d.File, b.Line), "a block 'port "+name+"'", "every forwarding worker must serve every port, or DPVS does not start", "worker %s does not serve %s", b.Name, name)
+				c.find(Wrong, place(d.File, b.Line), "a block 'port "+name+"'", "every forwarding worker must serve every port, or DPVS does not start",
+					"worker %s does not serve %s", b.Name, name)
 			}
 		}
 	}
@@ -96,7 +101,8 @@ func (c *checker) dpvsQueues() {
 func (c *checker) dpvsTwice(where, direction, port, worker string, queues []int, seen map[int]string) {
 	for _, q := range queues {
 		if other, twice := seen[q]; twice {
-			c.find(Wrong, where, "a queue for each worker", "two threads on one queue corrupt it; DPVS does not start", "%s queue %d of %s is polled by both %s and %s", direction, q, port, other, worker)
+			c.find(Wrong, where, "a queue for each worker", "two threads on one queue corrupt it; DPVS does not start",
+				"%s queue %d of %s is polled by both %s and %s", direction, q, port, other, worker)
 		}
 		seen[q] = worker
 	}
@@ -105,7 +111,8 @@ func (c *checker) dpvsTwice(where, direction, port, worker string, queues []int,
 func (c *checker) dpvsGaps(direction, port string, seen map[int]string) {
 	for q := range len(seen) {
 		if _, used := seen[q]; !used {
-			c.find(Wrong, c.Dpvs.File, "queues 0, 1, 2, ...", "RSS deals packets to all queues, and those of a queue that nobody polls are lost; DPVS does not start", "%s queue %d of %s is left out", direction, q, port)
+			c.find(Wrong, c.Dpvs.File, "queues 0, 1, 2, ...", "RSS deals packets to all queues, and those of a queue that nobody polls are lost; DPVS does not start",
+				"%s queue %d of %s is left out", direction, q, port)
 			return
 		}
 	}
@@ -122,13 +129,15 @@ func (c *checker) dpvsReceivers() {
 		for _, p := range b.Ports {
 			where := place(d.File, p.Line)
 			if len(p.IsolRx) > len(p.Rx) {
-				c.find(Warning, where, "one for each rx queue", "those without a queue do nothing", "worker %s: %d isol_rx_cpu_ids for %d rx queues", b.Name, len(p.IsolRx), len(p.Rx))
+				c.find(Warning, where, "one for each rx queue", "those without a queue do nothing", "worker %s: %d isol_rx_cpu_ids for %d rx queues", b.Name,
+					len(p.IsolRx), len(p.Rx))
 			}
 			for _, lcore := range p.IsolRx {
 				if other, is := blocks[lcore]; is {
 					c.find(Wrong, where, "an lcore that is no worker", "it cannot do both: the worker's packets wait for it", "isol_rx_cpu_ids %d is worker %s", lcore, other)
 				} else if _, mapped := d.Lcores[lcore]; d.Command && !mapped {
-					c.find(Wrong, where, "an lcore of --lcores", "the worker then receives by itself, without a word", "isol_rx_cpu_ids %d is unknown: --lcores does not map it", lcore)
+					c.find(Wrong, where, "an lcore of --lcores", "the worker then receives by itself, without a word",
+						"isol_rx_cpu_ids %d is unknown: --lcores does not map it", lcore)
 				}
 			}
 		}

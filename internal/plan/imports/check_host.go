@@ -13,7 +13,8 @@ func (c *checker) ownThreads() {
 	isolated := c.cpus(Isolcpus)
 	for _, use := range []Use{Service, Control} {
 		if set, claim := c.Of(use); claim != nil && set.Len() > 1 && set.Within(isolated) && c.Dpvs == nil {
-			c.find(Warning, claim.where(), "a CPU that is not isolated, or one CPU", "the kernel does not balance isolated CPUs: all these threads may stay on one of them",
+			c.find(Warning, claim.where(), "a CPU that is not isolated, or one CPU",
+				"the kernel does not balance isolated CPUs: all these threads may stay on one of them",
 				"%s threads may choose among isolated CPUs %s", use, set)
 		}
 	}
@@ -26,10 +27,12 @@ func (c *checker) hostThreads() {
 		set, claim := c.Of(use)
 		what := map[Use]string{HostAffinity: "the host's services", IRQAffinity: "interrupts"}[use]
 		if both := set.And(workers); !both.Empty() {
-			c.find(Wrong, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a worker", "%s are sent to workers' CPU %s by %s", what, both, claim.Key)
+			c.find(Wrong, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a worker", "%s are sent to workers' CPU %s by %s", what, both,
+				claim.Key)
 		}
 		if both := set.And(guests.Without(workers)); !both.Empty() {
-			c.find(Warning, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a vCPU", "%s are sent to guests' CPU %s by %s", what, both, claim.Key)
+			c.find(Warning, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a vCPU", "%s are sent to guests' CPU %s by %s", what, both,
+				claim.Key)
 		}
 	}
 	for _, k := range []struct {
@@ -37,7 +40,8 @@ func (c *checker) hostThreads() {
 		what string
 	}{{Banned, "irqbalance may send interrupts to"}, {Reserved, "the kubelet may give pods"}} {
 		if set, claim := c.Of(k.use); claim != nil && !workers.Within(set) {
-			c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, set.Or(workers)), "each of them interrupts a worker", "%s workers' CPU %s", k.what, workers.Without(set))
+			c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, set.Or(workers)), "each of them interrupts a worker", "%s workers' CPU %s", k.what,
+				workers.Without(set))
 		}
 	}
 	if p := c.setting("cpuManagerPolicy"); p != nil && p.Value != "static" {
@@ -45,7 +49,8 @@ func (c *checker) hostThreads() {
 	}
 	if _, claim := c.Of(Reserved); claim != nil {
 		if o := c.setting("strict-cpu-reservation"); o == nil || o.Value != "true" {
-			c.find(Warning, claim.where(), `strict-cpu-reservation: "true"`, "pods without CPUs of their own may run on reserved CPUs, workers' too (the option exists from Kubernetes 1.32)",
+			c.find(Warning, claim.where(), `strict-cpu-reservation: "true"`,
+				"pods without CPUs of their own may run on reserved CPUs, workers' too (the option exists from Kubernetes 1.32)",
 				"reservedSystemCPUs without strict reservation")
 		}
 	}
@@ -78,13 +83,16 @@ func (c *checker) vRouter() {
 		what string
 	}{{Service, "SERVICE_CORE_MASK", "service threads"}, {Control, "DPDK_CTRL_THREAD_MASK", "DPDK's control threads"}} {
 		if _, said := c.Of(k.use); said == nil {
-			c.find(severity, where, k.key+", CPUs of no worker", "they may then run on every CPU, workers' too, and take the time of one", "nothing says where %s run", k.what)
+			c.find(severity, where, k.key+", CPUs of no worker", "they may then run on every CPU, workers' too, and take the time of one",
+				"nothing says where %s run", k.what)
 		}
 	}
 	if y := c.setting("yield"); y == nil && own {
-		c.find(Note, where, "--yield_option 0", "workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU", "yield_option is not said: 1")
+		c.find(Note, where, "--yield_option 0", "workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU",
+			"yield_option is not said: 1")
 	} else if y != nil && y.Value != "0" && y.Value != "" {
-		c.find(Warning, y.where(), "--yield_option 0", "workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU", "yield_option is %s", y.Value)
+		c.find(Warning, y.where(), "--yield_option 0",
+			"workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU", "yield_option is %s", y.Value)
 	}
 }
 
@@ -94,7 +102,8 @@ func (c *checker) nova() {
 	case old != nil && dedicated != nil:
 		c.find(Wrong, old.where(), "cpu_dedicated_set alone", "Nova refuses to start with both", "vcpu_pin_set and cpu_dedicated_set are both given")
 	case old != nil:
-		c.find(Note, old.where(), "cpu_dedicated_set and cpu_shared_set", "it is the old name, before Train; emulator threads have no CPUs of their own with it", "vcpu_pin_set is deprecated")
+		c.find(Note, old.where(), "cpu_dedicated_set and cpu_shared_set", "it is the old name, before Train; emulator threads have no CPUs of their own with it",
+			"vcpu_pin_set is deprecated")
 	}
 }
 
@@ -113,7 +122,8 @@ func (c *checker) guest() {
 		case !pinned && len(g.Pinned) > 0:
 			c.find(Warning, g.File, "a vcpupin for each", "it runs wherever the host lets it", "vCPU %d is not pinned", n)
 		case set.Len() > 1 && !set.And(isolated).Empty():
-			c.find(Wrong, where, "one CPU", "the kernel does not balance isolated CPUs: vCPUs stay where they started, several on one CPU", "vCPU %d may choose among isolated CPUs %s", n, set)
+			c.find(Wrong, where, "one CPU", "the kernel does not balance isolated CPUs: vCPUs stay where they started, several on one CPU",
+				"vCPU %d may choose among isolated CPUs %s", n, set)
 		case set.Len() == 1:
 			if other, twice := by[set.First()]; twice {
 				c.find(Wrong, where, "a CPU for each", "they take each other's time", "vCPUs %d and %d are both on CPU %s", other, n, set)
@@ -122,7 +132,9 @@ func (c *checker) guest() {
 		}
 	}
 	if _, said := c.Of(Emulator); said == nil && len(g.Pinned) > 0 {
-		c.find(Warning, g.File, "<emulatorpin cpuset='...'/>, CPUs that take no interrupts", "emulator and vhost threads run on the CPUs of all vCPUs then; moved away from CPUs with softirqs, vhost threads carried 8.58 instead of 2.72 Gb/s in a field report",
+		c.find(Warning, g.File, "<emulatorpin cpuset='...'/>, CPUs that take no interrupts",
+			"emulator and vhost threads run on the CPUs of all vCPUs then; moved away from CPUs with softirqs, vhost threads carried 8.58 "+
+				"instead of 2.72 Gb/s in a field report",
 			"emulatorpin is missing")
 	}
 }
@@ -131,7 +143,8 @@ func (c *checker) guest() {
 func (c *checker) memory() {
 	if len(c.Hugepages) == 0 {
 		if c.has("kernel", "grub", "tripleo") {
-			c.find(Warning, "", "default_hugepagesz=1G hugepagesz=1G hugepages=N", "pages of 1 GiB can hardly be had after boot, and guests of a router in user space need their memory in hugepages", "no hugepages are reserved at boot")
+			c.find(Warning, "", "default_hugepagesz=1G hugepagesz=1G hugepages=N",
+				"pages of 1 GiB can hardly be had after boot, and guests of a router in user space need their memory in hugepages", "no hugepages are reserved at boot")
 		}
 		return
 	}
@@ -149,7 +162,8 @@ func (c *checker) memory() {
 		c.find(Wrong, "", "hugepages", "vRouter takes 1024 MB on each node, and guests need theirs", "%d MB in hugepages are too few", total)
 	}
 	if s := c.setting("vm.nr_hugepages"); s != nil && gigantic > 0 && s.Value != fmt.Sprint(gigantic) {
-		c.find(Warning, s.where(), fmt.Sprintf("value: %d", gigantic), "the setting is for pages of the default size and takes back what the kernel reserved at boot, or asks for what is not there",
+		c.find(Warning, s.where(), fmt.Sprintf("value: %d", gigantic),
+			"the setting is for pages of the default size and takes back what the kernel reserved at boot, or asks for what is not there",
 			"vm.nr_hugepages is %s, but hugepages= has %d pages of 1 GiB", s.Value, gigantic)
 	}
 }

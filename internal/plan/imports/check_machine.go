@@ -25,7 +25,8 @@ func (c *checker) machine() {
 			if slices.Contains(roles, k.Use) {
 				severity = Wrong
 			}
-			c.find(severity, k.where(), "CPUs of "+online.String(), "what should run there does not start, or runs elsewhere", "%s: %s not there, or offline", k.Key, cpuText(missing)+" "+isAre(missing))
+			c.find(severity, k.where(), "CPUs of "+online.String(), "what should run there does not start, or runs elsewhere", "%s: %s not there, or offline", k.Key,
+				cpuText(missing)+" "+isAre(missing))
 		}
 	}
 	c.siblings()
@@ -83,7 +84,8 @@ func (c *checker) siblings() {
 		if key == "two workers" {
 			severity = Note
 		}
-		c.find(severity, "", "both threads of a core for one purpose, or one of them idle", "the two threads of a core share its units: load on one slows the other down", "cores are shared by %s: %s", key, cpuText(split[key]))
+		c.find(severity, "", "both threads of a core for one purpose, or one of them idle",
+			"the two threads of a core share its units: load on one slows the other down", "cores are shared by %s: %s", key, cpuText(split[key]))
 	}
 	if first := c.siblingsOf(0).Without(cpuset.Of(0)).And(c.workers()); !first.Empty() {
 		c.find(Warning, "", "another core", "the first core carries the host's own work", "%s is a worker's and shares the first core with CPU 0", cpuText(first))
@@ -117,7 +119,8 @@ func (c *checker) nodes() {
 			}
 		}
 		if len(far) > 0 {
-			c.find(Warning, "", fmt.Sprintf("CPUs of node %d", nic.Node), "every packet crosses between the sockets", "workers on %s are not on node %d, where %s is", cpuText(cpuset.Of(far...)), nic.Node, nic.Address)
+			c.find(Warning, "", fmt.Sprintf("CPUs of node %d", nic.Node), "every packet crosses between the sockets", "workers on %s are not on node %d, where %s is",
+				cpuText(cpuset.Of(far...)), nic.Node, nic.Address)
 		}
 	}
 }
@@ -146,7 +149,8 @@ func (c *checker) release() {
 	}
 	before := func(a, b int) bool { return major < a || major == a && minor < b }
 	if f := c.setting("isolcpus flags"); f != nil && before(5, 6) && strings.Contains(f.Value, "managed_irq") && !strings.Contains(c.m.Kernel.Release, ".el8") {
-		c.find(Wrong, f.where(), "isolcpus=CPUS without flags", "a flag that it does not know makes the kernel ignore the whole argument", "Linux %s does not know isolcpus=managed_irq (5.6 does)", c.m.Kernel.Release)
+		c.find(Wrong, f.where(), "isolcpus=CPUS without flags", "a flag that it does not know makes the kernel ignore the whole argument",
+			"Linux %s does not know isolcpus=managed_irq (5.6 does)", c.m.Kernel.Release)
 	}
 	if h := c.setting("hugepages by node"); h != nil && before(5, 16) {
 		c.find(Warning, h.where(), "hugepages=N", "no pages are reserved then", "Linux %s does not know hugepages= by node (5.16 does)", c.m.Kernel.Release)

@@ -92,7 +92,8 @@ func (s *scanner) unquote(key, value string, line int) string {
 			}
 			return c
 		}, value))
-		s.find(Wrong, line, fmt.Sprintf("%s with \" instead", key), "nobody takes them for quotes: they become part of the value, and a list of CPUs that ends in one is refused",
+		s.find(Wrong, line, fmt.Sprintf("%s with \" instead", key),
+			"nobody takes them for quotes: they become part of the value, and a list of CPUs that ends in one is refused",
 			"%s stands in typographic quotes", key)
 		return plain
 	}
@@ -133,7 +134,8 @@ func (s *scanner) traps(key, value string, n notation, set cpuset.Set, line int)
 		s.find(Wrong, line, fmt.Sprintf("%s=%s", key, set), "vRouter keeps these masks in 32 bits; CPUs from 32 on can be named in a list only",
 			"%s: CPU %s does not fit into the mask", key, set.Without(cpuset.Range(0, 31)))
 	case n == taskset && !hexadecimal && !strings.ContainsAny(value, ",-") && value != "1":
-		s.find(Warning, line, fmt.Sprintf("%s=0x%s", key, set.Mask()), "without a comma or dash it is a mask: the same text in SERVICE_CORE_MASK would be a CPU's number",
+		s.find(Warning, line, fmt.Sprintf("%s=0x%s", key, set.Mask()),
+			"without a comma or dash it is a mask: the same text in SERVICE_CORE_MASK would be a CPU's number",
 			"%s=%s is CPU %s, not CPU %s", key, value, set, value)
 	}
 }

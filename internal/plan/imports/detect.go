@@ -35,7 +35,10 @@ func Detect(text string) string {
 		return "libvirt"
 	case dpvsBlock.MatchString(text), lcoresOption.MatchString(text):
 		return "dpvs"
-	case slices.ContainsFunc(strings.Split(text, "\n"), func(l string) bool { return grubLine.MatchString(l) && !strings.HasPrefix(strings.TrimSpace(l), "#") }) && !yamlKey.MatchString(text):
+	case slices.ContainsFunc(strings.Split(text, "\n"), func(l string) bool {
+		return grubLine.MatchString(l) && !strings.HasPrefix(strings.TrimSpace(l),
+			"#")
+	}) && !yamlKey.MatchString(text):
 		return "grub"
 	}
 	if format := detectYAML(text); format != "" {

@@ -124,7 +124,8 @@ func TestDetect(t *testing.T) {
 func TestExpert(t *testing.T) {
 	m := plantest.Xeon40Machine()
 	r := load(t, Options{}, fixture(t, "expert-template.yaml"), fixture(t, "ifcfg-vhost0"), fixture(t, "cmdline"))
-	for use, want := range map[Use]string{Forwarding: "1-4,21-24", Guests: "6-9,11-19,25-29,31-39", Isolcpus: "1-9,11-19,21-29,31-39", HostAffinity: "0,10,20,30", TunedIsolated: "1-9,11-19,21-29,31-39"} {
+	for use, want := range map[Use]string{Forwarding: "1-4,21-24", Guests: "6-9,11-19,25-29,31-39", Isolcpus: "1-9,11-19,21-29,31-39",
+		HostAffinity: "0,10,20,30", TunedIsolated: "1-9,11-19,21-29,31-39"} {
 		if got := r.cpus(use); got.String() != want {
 			t.Errorf("%s: %s, want %s", use, got, want)
 		}
@@ -148,7 +149,8 @@ func TestExpert(t *testing.T) {
 	if pages := w.Hugepages; len(pages) != 4 || pages[1] != (plan.HugepageWish{Node: 1, KiB: 1048576, Pages: 64}) {
 		t.Error(pages)
 	}
-	if err != nil || w.ForwardingCPUs.String() != "1-4,21-24" || w.GuestCPUs.String() != "6-9,11-19,25-29,31-39" || w.HousekeepingCPUs.String() != "0,10,20,30" || !w.Boot {
+	if err != nil || w.ForwardingCPUs.String() != "1-4,21-24" || w.GuestCPUs.String() != "6-9,11-19,25-29,31-39" ||
+		w.HousekeepingCPUs.String() != "0,10,20,30" || !w.Boot {
 		t.Errorf("%v %+v", err, w)
 	}
 }
@@ -306,7 +308,8 @@ func TestPlannedRoundTrip(t *testing.T) {
 				continue
 			}
 			read++
-			for use, want := range map[Use]string{Forwarding: p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath).String(), Guests: p.Of(plan.Guests).String(), NohzFull: p.Isolated.String()} {
+			for use, want := range map[Use]string{Forwarding: p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath).String(), Guests: p.Of(plan.Guests).String(),
+				NohzFull: p.Isolated.String()} {
 				got := r.cpus(use)
 				if use == Forwarding {
 					got = r.cpus(Forwarding, IsolatedRx, HostPath)

@@ -107,7 +107,8 @@ type Row struct {
 // Rows are what the files say, roles of threads first.
 func (r *Reading) Rows() []Row {
 	var rows []Row
-	for _, use := range []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator, HostAffinity, IRQAffinity, Isolcpus, IsolcpusPart, TunedIsolated, NohzFull, RcuNocbs, Banned, Reserved} {
+	for _, use := range []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator, HostAffinity, IRQAffinity, Isolcpus, IsolcpusPart,
+		TunedIsolated, NohzFull, RcuNocbs, Banned, Reserved} {
 		if set, c := r.Of(use); c != nil {
 			rows = append(rows, Row{use, set, c.Key + " (" + c.where() + ")"})
 		}

@@ -12,9 +12,11 @@ import (
 
 // roleKeys are parameters of a TripleO role that are read, with their old names, and after them those that have to do with neither
 // CPUs nor memory and are common.
-var roleKeys = []string{"KernelArgs", "TunedProfileName", "IsolCpusList", "HostIsolatedCoreList", "NovaVcpuPinSet", "NovaComputeCpuDedicatedSet", "NovaComputeCpuSharedSet",
+var roleKeys = []string{"KernelArgs", "TunedProfileName", "IsolCpusList", "HostIsolatedCoreList", "NovaVcpuPinSet", "NovaComputeCpuDedicatedSet",
+	"NovaComputeCpuSharedSet",
 	"OvsPmdCoreList", "NeutronDpdkCoreList", "OvsDpdkCoreList", "HostCpusList", "ContrailSettings", "ContrailDpdkOptions", "ExtraSysctlSettings",
-	"OvsDpdkSocketMemory", "OvsDpdkMemoryChannels", "NovaReservedHostMemory", "NovaPCIPassthrough", "ContrailSriovNumVFs", "KernelDisableIPv6", "NovaLibvirtRxQueueSize",
+	"OvsDpdkSocketMemory", "OvsDpdkMemoryChannels", "NovaReservedHostMemory", "NovaPCIPassthrough", "ContrailSriovNumVFs", "KernelDisableIPv6",
+	"NovaLibvirtRxQueueSize",
 	"NovaLibvirtTxQueueSize", "VhostuserSocketGroup", "ContrailDpdkImage", "DdpPackage"}
 
 // tripleo reads an environment file, its parameters alone, or a NIC template with the vRouter's cpu_list.

@@ -39,7 +39,8 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 		*k.to = k.cpus
 	}
 	if w.ForwardingCPUs.Empty() {
-		return w, input.Errorf("--wishes-out", "also the file that names the workers: common_vrouter.env, ifcfg-vhost0, ...", "the files do not say which CPUs forward")
+		return w, input.Errorf("--wishes-out", "also the file that names the workers: common_vrouter.env, ifcfg-vhost0, ...",
+			"the files do not say which CPUs forward")
 	}
 	return w, nil
 }

@@ -140,8 +140,10 @@ func (s *scanner) juju(text string) error {
 }
 
 // charmOptions are those of contrail-agent, nova-compute and sysconfig about CPUs.
-var charmOptions = []string{"dpdk", "dpdk-coremask", "dpdk-service-coremask", "dpdk-ctrl-thread-coremask", "dpdk-rx-ring-sz", "dpdk-tx-ring-sz", "dpdk-yield-option",
-	"cpu-dedicated-set", "cpu-shared-set", "vcpu-pin-set", "isolcpus", "cpu-range", "cpu-affinity-range", "irqbalance-banned-cpus", "grub-config-flags", "hugepages"}
+var charmOptions = []string{"dpdk", "dpdk-coremask", "dpdk-service-coremask", "dpdk-ctrl-thread-coremask", "dpdk-rx-ring-sz", "dpdk-tx-ring-sz",
+	"dpdk-yield-option",
+	"cpu-dedicated-set", "cpu-shared-set", "vcpu-pin-set", "isolcpus", "cpu-range", "cpu-affinity-range", "irqbalance-banned-cpus", "grub-config-flags",
+	"hugepages"}
 
 func (s *scanner) charmOption(app, key, value string, line int) {
 	switch key {
@@ -178,7 +180,8 @@ func (s *scanner) charmOption(app, key, value string, line int) {
 }
 
 // kubeletKeys are the fields of KubeletConfiguration that decide about CPUs.
-var kubeletKeys = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope", "memoryManagerPolicy", "cpuManagerReconcilePeriod"}
+var kubeletKeys = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope",
+	"memoryManagerPolicy", "cpuManagerReconcilePeriod"}
 
 // kubelet reads a KubeletConfiguration.
 func (s *scanner) kubelet(text string) error {

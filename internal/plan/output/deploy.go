@@ -52,7 +52,8 @@ func kolla(v *view) ([]File, error) {
 	if host == "" {
 		host = "compute"
 	}
-	instances := v.note() + "instances:\n  " + fmt.Sprintf("%q", host) + ":\n    roles:\n      vrouter:\n" + pairs("        ", append([]string{"AGENT_MODE", "dpdk"}, v.masks()...)...) +
+	instances := v.note() + "instances:\n  " + fmt.Sprintf("%q", host) + ":\n    roles:\n      vrouter:\n" + pairs("        ", append([]string{"AGENT_MODE",
+		"dpdk"}, v.masks()...)...) +
 		"kolla_config:\n  customize:\n    nova.conf: |\n"
 	files, err := nova(v)
 	if err != nil {

@@ -62,7 +62,9 @@ func (v *view) workerDefs(master int, cpus []int) string {
 			}
 			kind := map[plan.Role]string{plan.Forwarding: "slave", plan.HostPath: "kni"}[role]
 			block++
-			fmt.Fprintf(&b, "\n    <init> worker cpu%d {\n        type    %s\n        cpu_id  %d\n        port    %s {\n            rx_queue_ids     %d\n            tx_queue_ids     %d\n",
+			fmt.Fprintf(&b,
+				"\n    <init> worker cpu%d {\n        type    %s\n        "+
+					"cpu_id  %d\n        port    %s {\n            rx_queue_ids     %d\n            tx_queue_ids     %d\n",
 				block, kind, slices.Index(cpus, w.CPU), v.port(), queue, queue)
 			b.WriteString(v.isolatedRx(w.ID, cpus))
 			b.WriteString("        }\n    }\n")

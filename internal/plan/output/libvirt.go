@@ -54,7 +54,8 @@ func libvirt(v *view) ([]File, error) {
 	}
 	free := v.guestOrder()
 	if len(free) < v.Skip+v.VCPUs {
-		return nil, input.Errorf("--vcpus", fmt.Sprintf("up to %d", max(0, len(free)-v.Skip)), "the plan has %d CPUs for guests, of which %d are taken", len(free), min(v.Skip, len(free)))
+		return nil, input.Errorf("--vcpus", fmt.Sprintf("up to %d", max(0, len(free)-v.Skip)), "the plan has %d CPUs for guests, of which %d are taken", len(free),
+			min(v.Skip, len(free)))
 	}
 	d := domain{VCPU: vcpu{"static", v.VCPUs}, IOThreads: v.IOThreads, CPUTune: cpuTune{EmulatorPin: emulatorPin{v.emulators().String()}}}
 	for i, cpu := range free[v.Skip : v.Skip+v.VCPUs] {

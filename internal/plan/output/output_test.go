@@ -75,9 +75,11 @@ func TestExpertsValues(t *testing.T) {
 	p := plantest.Xeon40()
 	o := Options{OldKernel: true, OldNova: true}
 	for format, wants := range map[string][]string{
-		"kernel": {"isolcpus=1-9,11-19,21-29,31-39 ", "nohz_full=1-9,11-19,21-29,31-39 ", "rcu_nocbs=1-9,11-19,21-29,31-39 ", "default_hugepagesz=1G hugepagesz=1G hugepages=32",
+		"kernel": {"isolcpus=1-9,11-19,21-29,31-39 ", "nohz_full=1-9,11-19,21-29,31-39 ", "rcu_nocbs=1-9,11-19,21-29,31-39 ",
+			"default_hugepagesz=1G hugepagesz=1G hugepages=32",
 			"skew_tick=1", "iommu=pt", "intel_iommu=on", "nosoftlockup"},
-		"tripleo":   {`NovaVcpuPinSet: "6-9,11-19,25-29,31-39"`, `TunedProfileName: "cpu-partitioning"`, `IsolCpusList: "1-9,11-19,21-29,31-39"`, "ContrailDpdkParameters:"},
+		"tripleo": {`NovaVcpuPinSet: "6-9,11-19,25-29,31-39"`, `TunedProfileName: "cpu-partitioning"`, `IsolCpusList: "1-9,11-19,21-29,31-39"`,
+			"ContrailDpdkParameters:"},
 		"tuned":     {"isolated_cores=1-9,11-19,21-29,31-39\n", "no_balance_cores=1-9,11-19,21-29,31-39\n"},
 		"systemd":   {"CPUAffinity=0 10 20 30\n"},
 		"container": {"CPU_LIST=1,2,3,4,21,22,23,24\n", "CPU_CORE_MASK=0x1e0001e\n", "SERVICE_CORE_MASK=5\n"},
@@ -142,7 +144,8 @@ func TestParse(t *testing.T) {
 
 func TestMachineMasks(t *testing.T) {
 	m := plantest.Xeon40Machine()
-	m.IRQs = []topology.IRQ{{Number: 40, Affinity: cpuset.Range(0, 39)}, {Number: 41, Affinity: cpuset.Of(3), Managed: true}, {Number: 42, Affinity: cpuset.Of(10)}}
+	m.IRQs = []topology.IRQ{{Number: 40, Affinity: cpuset.Range(0, 39)}, {Number: 41, Affinity: cpuset.Of(3), Managed: true}, {Number: 42,
+		Affinity: cpuset.Of(10)}}
 	m.Interfaces = []topology.Interface{{Name: "eno1", RPS: []cpuset.Set{{}, cpuset.Range(0, 3)}, XPS: []cpuset.Set{cpuset.Of(1), cpuset.Of(0)}}}
 	got := write(t, "irq", plantest.Xeon40(), Options{Machine: m})[0].Text
 	want := `/proc/irq/default_smp_affinity=40100401

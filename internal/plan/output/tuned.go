@@ -11,7 +11,8 @@ const (
 // spared are expressions of the thread names that TuneD's scheduler plugin leaves where they are: those of its profile
 // cpu-partitioning, which a child's list replaces, then ours and the names that DPDK gave its threads since (lcore-worker
 // from 20.11, rte-worker from 22.11, dpdk- today).
-var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$",
+var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$",
+	"^eal-intr-thread$",
 	"^corelaned$", "^pmd-.*", "^svc-.*", "^lcore-worker-.*", "^rte-worker-.*", "^dpdk-.*", "^vhost.*", ".*qemu-system.*", "^CPU [0-9]+/KVM$"}
 
 // tuned: isolated_cores alone gives no isolcpus=, only no_balance_cores does.
