@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/state"
+)
+
+var workerRoles = map[plan.Role]apiv1.WorkerRole{
+	plan.Forwarding: apiv1.WorkerRole_WORKER_ROLE_FORWARDING,
+	plan.IsolatedRx: apiv1.WorkerRole_WORKER_ROLE_ISOLATED_RX,
+	plan.HostPath:   apiv1.WorkerRole_WORKER_ROLE_HOST_PATH,
+}
+
+// node writes the list `workers` of docs/node-yaml.md. A node's file is its whole state, so the list goes into the file that
+// there is.
+func node(v *view) ([]File, error) {
+	s := &state.State{Workers: []*apiv1.Worker{}}
+	for _, w := range v.Workers {
+		role, ok := workerRoles[w.Role]
+		if !ok {
+			return nil, input.Errorf("plan: workers", "forwarding, isolated-rx, host-path", "worker %d has the role '%s'", w.ID, w.Role)
+		}
+		worker := &apiv1.Worker{Id: uint32(w.ID), Cpu: uint32(w.CPU), Role: role, RingSize: uint32(v.RingSize)}
+		if w.Role == plan.IsolatedRx && w.Feeds >= 0 {
+			worker.Target = fmt.Sprint(w.Feeds)
+		}
+		state.Normalize(worker)
+		s.Workers = append(s.Workers, worker)
+	}
+	s.Sort()
+	var b strings.Builder
+	b.WriteString(v.note())
+	err := state.Write(&b, s)
+	return []File{{"", "the list 'workers' of the node's file", b.String(), false}}, err
+}
+
+// corelaned's options know forwarding workers only, in their order; others come with the node's file.
+func corelaned(v *view) ([]File, error) {
+	var cpus []string
+	for _, w := range v.Workers {
+		if w.Role == plan.Forwarding {
+			cpus = append(cpus, fmt.Sprint(w.CPU))
+		}
+	}
+	if len(cpus) == 0 {
+		return nil, input.Errorf("plan", "at least one forwarding worker", "has no workers")
+	}
+	service := v.service.String()
+	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + service + " --control-cpus " + service
+	if v.RingSize > 0 {
+		options += fmt.Sprintf(" --worker-ring-size %d", v.RingSize)
+	}
+	text := v.note() + "CORELANED_OPTIONS=" + options + "\n"
+	return []File{{"/etc/default/corelane", "settings of corelaned.service", text, false}}, nil
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package output writes a plan in the words of other tools: the kernel's arguments, TuneD, systemd, orchestrators, other
+// routers, and Corelane's own files. Everything here is pure: a plan in, text out. Package imports reads the same formats.
+package output
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// File is what one tool reads.
+type File struct {
+	Path string `json:"path"` // where it belongs; empty: it is a fragment or a command, What says of what
+	What string `json:"what"` // one line
+	Text string `json:"text"` // ends with a newline
+	Exec bool   `json:"exec,omitempty"`
+}
+
+// Options are what a plan does not say and a format may need. Zero values are left out of the output where that is possible.
+type Options struct {
+	Machine   *topology.Machine // for interrupts and queues, siblings of vCPUs, hugepages that are asked for on each node; may be nil
+	OldKernel bool              // of the target: isolcpus= without flags (before Linux 5.6), hugepages= without nodes (before 5.16)
+	OldNova   bool              // before Train: vcpu_pin_set instead of cpu_dedicated_set and cpu_shared_set
+	VCPUs     int               // of the guest, for libvirt
+	Skip      int               // guests' CPUs that other guests have already, for libvirt
+	IOThreads int               // of the guest, for libvirt
+	Port      string            // name of the NIC, for dpvs; dpdk0 when empty
+	RingSize  int               // of rings between workers; 0: whatever the router's default is
+}
+
+// Format is one way to write a plan.
+type Format struct {
+	Name  string
+	What  string // one line
+	Path  string // of its main file; empty: text to paste
+	write func(v *view) ([]File, error)
+}
+
+// Formats are all, by name.
+func Formats() []Format {
+	list := []Format{
+		{"kernel", "arguments of the kernel", "", kernelArgs},
+		{"grub", "arguments of the kernel as a drop-in of GRUB (Debian, Ubuntu)", grubPath, grub},
+		{"grubby", "arguments of the kernel as a command (Fedora, RHEL)", "", grubby},
+		{"tuned", "TuneD: variables of cpu-partitioning and a child profile that spares our threads", tunedVariablesPath, tuned},
+		{"systemd", "systemd: CPUs of services, sessions, guests and corelaned", systemdPath, systemd},
+		{"cgroup", "isolated partitions of cgroup v2, read back, as a script and its unit", partitionScript, partitions},
+		{"irqbalance", "irqbalance: CPUs that it leaves alone", irqbalancePath, irqbalance},
+		{"irq", "masks of interrupts, RPS, XPS and workqueues: path=value, a line each", "", interrupts},
+		{"nova", "OpenStack Nova", novaPath, nova},
+		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml", tripleo},
+		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml", tripleoOvs},
+		{"kolla", "Kolla: instances.yaml of contrail-ansible-deployer, globals.yml of kolla-ansible", "/etc/kolla/globals.yml", kolla},
+		{"juju", "Juju: overlay of a bundle for the charms contrail-agent, nova-compute and sysconfig", "", juju},
+		{"libvirt", "libvirt: cputune of one guest; needs the number of vCPUs", "", libvirt},
+		{"kubelet", "Kubernetes: drop-in of the kubelet", kubeletPath, kubelet},
+		{"container", "environment of vRouter's containers and ifcfg-vhost0", containerPath, container},
+		{"dpvs", "DPVS: worker_defs of dpvs.conf and the command line", "/etc/dpvs.conf", dpvs},
+		{"node", "Corelane: workers of the node's file", "", node},
+		{"corelaned", "Corelane: options of the data plane", "/etc/default/corelane", corelaned},
+	}
+	slices.SortFunc(list, func(a, b Format) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Names of all formats.
+func Names() []string {
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Write is the plan in one format.
+func Write(format string, p *plan.Plan, o Options) ([]File, error) {
+	for _, f := range Formats() {
+		if f.Name == format {
+			v := newView(p, o)
+			if err := v.check(); err != nil {
+				return nil, err
+			}
+			return f.write(v)
+		}
+	}
+	return nil, input.Errorf("format", strings.Join(Names(), ", "), "'%s' is unknown", format)
+}
+
+// view is a plan as the formats need it.
+type view struct {
+	*plan.Plan
+	Options
+	all, host, workers, service, guests, emulator, isolated cpuset.Set
+}
+
+func newView(p *plan.Plan, o Options) *view {
+	v := &view{Plan: p, Options: o, isolated: p.Isolated}
+	var ids []int
+	for _, c := range p.CPUs {
+		ids = append(ids, c.ID)
+	}
+	v.all = cpuset.Of(ids...)
+	v.host = v.all.Without(p.Isolated)
+	v.workers = p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath)
+	v.guests, v.emulator = p.Of(plan.Guests), p.Of(plan.Emulator)
+	if v.service = p.Of(plan.Service); v.service.Empty() {
+		v.service = p.Of(plan.Housekeeping) // shared, as the wishes said
+	}
+	return v
+}
+
+// word is what may go into comments and names of other tools' files.
+var word = regexp.MustCompile(`^[A-Za-z0-9_.:-]{0,255}$`)
+
+// check refuses plans that no format can say: a plan that was edited by hand may be one.
+func (v *view) check() error {
+	switch {
+	case !word.MatchString(v.Plan.Machine):
+		return input.Errorf("plan: machine", "a host name", "%.64q is no name of a host", v.Plan.Machine)
+	case !word.MatchString(v.Port):
+		return input.Errorf("--port", "the name of a NIC in DPVS, dpdk0", "%q is no name", v.Port)
+	case v.RingSize != 0 && (v.RingSize < 64 || v.RingSize > 4194304 || v.RingSize&(v.RingSize-1) != 0):
+		return input.Errorf("--ring-size", "a power of two from 64 to 4194304", "%d is none", v.RingSize)
+	case v.all.Empty():
+		return input.Errorf("plan", "a plan of 'corelane plan make'", "has no CPUs")
+	case v.host.Empty():
+		return input.Errorf("plan: isolated", "at least one CPU that is not isolated", "leaves no CPU to the host")
+	case !v.isolated.Within(v.all):
+		return input.Errorf("plan: isolated", "CPUs of the plan: "+v.all.String(), "there is no CPU %s", v.isolated.Without(v.all))
+	}
+	return nil
+}
+
+// emulators are the CPUs of guests' other threads: their own, else the host's.
+func (v *view) emulators() cpuset.Set {
+	if v.emulator.Empty() {
+		return v.Of(plan.Housekeeping)
+	}
+	return v.emulator
+}
+
+// note is the first line of what is generated.
+func (v *view) note() string { return "# " + v.noteText() + "\n" }
+
+func (v *view) noteText() string {
+	if v.Plan.Machine == "" {
+		return "Written by 'corelane plan export'."
+	}
+	return "Written by 'corelane plan export' for " + v.Plan.Machine + "."
+}
+
+// spaced is a list as systemd's CPUAffinity= has it in the field: "0 10 20 30".
+func spaced(s cpuset.Set) string { return strings.ReplaceAll(s.String(), ",", " ") }
+
+// each is a list without ranges: "1,2,3".
+func each(s cpuset.Set) string {
+	var parts []string
+	for _, id := range s.IDs() {
+		parts = append(parts, cpuset.Of(id).String())
+	}
+	return strings.Join(parts, ",")
+}

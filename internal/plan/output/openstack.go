@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/corelane/corelane/internal/plan"
+)
+
+const novaPath = "/etc/nova/nova.conf.d/90-corelane.conf"
+
+// nova: guests with hw:cpu_policy=dedicated get cpu_dedicated_set; their emulator threads, with
+// hw:emulator_threads_policy=share, and floating guests get cpu_shared_set. Nova takes either these or the old option.
+func nova(v *view) ([]File, error) {
+	text := v.note() + "[compute]\ncpu_dedicated_set = " + v.guests.String() + "\ncpu_shared_set = " + v.emulators().String() + "\n"
+	if v.OldNova {
+		text = v.note() + "[DEFAULT]\nvcpu_pin_set = " + v.guests.String() + "\n"
+	}
+	return []File{{novaPath, "options of nova-compute", text, false}}, nil
+}
+
+// pairs are lines of YAML, each value in quotes: 0,10 would be a number of YAML 1.1 otherwise.
+func pairs(indent string, list ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(list); i += 2 {
+		if list[i+1] != "" {
+			fmt.Fprintf(&b, "%s%s: %q\n", indent, list[i], list[i+1])
+		}
+	}
+	return b.String()
+}
+
+// role is what each role of TripleO takes. TuneD gets IsolCpusList; isolcpus= has to be said as well.
+func (v *view) role(name string, more ...string) (string, error) {
+	args, err := v.arguments()
+	list := []string{"KernelArgs", strings.Join(args, " "), "TunedProfileName", "cpu-partitioning", "IsolCpusList", v.isolated.String()}
+	if v.OldNova {
+		list = append(list, "NovaVcpuPinSet", v.guests.String())
+	} else {
+		list = append(list, "NovaComputeCpuDedicatedSet", v.guests.String(), "NovaComputeCpuSharedSet", v.emulators().String())
+	}
+	return v.note() + "parameter_defaults:\n  " + name + ":\n" + pairs("    ", append(list, more...)...), err
+}
+
+func tripleo(v *view) ([]File, error) {
+	text, err := v.role("ContrailDpdkParameters")
+	if err != nil {
+		return nil, err
+	}
+	text += "    ContrailSettings:\n" + pairs("      ", "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.service.String())
+	text += fmt.Sprintf("    ContrailDpdkOptions: %q\n", v.routerArguments())
+	nic := v.note() + "# Into the role's NIC template, at the vRouter's interface.\n- type: contrail_vrouter_dpdk\n  name: vhost0\n" +
+		pairs("  ", "cpu_list", each(v.workers))
+	return []File{
+		{"environments/contrail/contrail-services.yaml", "parameters of the role", text, false},
+		{"network/config/contrail/contrail-dpdk-nic-config.yaml", "the workers' CPUs, in the NIC template", nic, false},
+	}, nil
+}
+
+// tripleoOvs: OvsDpdkCoreList are the threads of the control path.
+func tripleoOvs(v *view) ([]File, error) {
+	workers := v.Of(plan.Forwarding, plan.IsolatedRx)
+	text, err := v.role("ComputeOvsDpdkParameters", "OvsPmdCoreList", workers.String(), "OvsDpdkCoreList", v.service.String())
+	return []File{{"environments/ovs-dpdk.yaml", "parameters of the role", text, false}}, err
+}

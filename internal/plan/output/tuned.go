@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+package output
+
+import "strings"
+
+const (
+	tunedVariablesPath = "/etc/tuned/cpu-partitioning-variables.conf"
+	tunedProfilePath   = "/etc/tuned/corelane/tuned.conf"
+)
+
+// spared are expressions of the thread names that TuneD's scheduler plugin leaves where they are: those of its profile
+// cpu-partitioning, which a child's list replaces, then ours and the names that DPDK gave its threads since (lcore-worker
+// from 20.11, rte-worker from 22.11, dpdk- today).
+var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$",
+	"^corelaned$", "^pmd-.*", "^svc-.*", "^lcore-worker-.*", "^rte-worker-.*", "^dpdk-.*", "^vhost.*", ".*qemu-system.*", "^CPU [0-9]+/KVM$"}
+
+// tuned: isolated_cores alone gives no isolcpus=, only no_balance_cores does.
+func tuned(v *view) ([]File, error) {
+	variables := v.note() + "isolated_cores=" + v.isolated.String() + "\n"
+	if v.Wishes.Boot {
+		variables += "no_balance_cores=" + v.isolated.String() + "\n"
+	}
+	profile := v.note() + `# Then: tuned-adm profile corelane
+[main]
+summary=CPU partitioning that leaves the threads of packet workers and guests alone
+include=cpu-partitioning
+
+[scheduler]
+ps_blacklist=` + strings.Join(spared, ";") + "\n"
+	return []File{
+		{tunedVariablesPath, "variables of TuneD's cpu-partitioning", variables, false},
+		{tunedProfilePath, "child profile of TuneD", profile, false},
+	}, nil
+}
