@@ -51,8 +51,7 @@ func corelaned(v *view) ([]File, error) {
 	if len(cpus) == 0 {
 		return nil, input.Errorf("plan", "at least one forwarding worker", "has no workers")
 	}
-	service := v.service.String()
-	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + service + " --control-cpus " + service
+	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + v.service.String() + " --control-cpus " + v.control.String()
 	if v.RingSize > 0 {
 		options += fmt.Sprintf(" --worker-ring-size %d", v.RingSize)
 	}

@@ -23,7 +23,7 @@ func (v *view) coreMask() string { return "0x" + v.workers.Mask() }
 // masks are the variables of vRouter's container. Service and control CPUs are lists: vRouter reads hexadecimal into 32
 // bits, and a number that does not fit becomes 0, all CPUs.
 func (v *view) masks() []string {
-	return []string{"CPU_CORE_MASK", v.coreMask(), "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.service.String(),
+	return []string{"CPU_CORE_MASK", v.coreMask(), "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.control.String(),
 		"DPDK_COMMAND_ADDITIONAL_ARGS", v.routerArguments()}
 }
 
@@ -74,7 +74,7 @@ func kolla(v *view) ([]File, error) {
 // juju: coremasks as lists, which the charm passes on to the same variables; a single CPU as a mask for taskset's sake.
 func juju(v *view) ([]File, error) {
 	text := v.note() + "applications:\n  contrail-agent:\n    options:\n      dpdk: true\n" +
-		pairs("      ", "dpdk-coremask", v.coreMask(), "dpdk-service-coremask", v.service.String(), "dpdk-ctrl-thread-coremask", v.service.String(),
+		pairs("      ", "dpdk-coremask", v.coreMask(), "dpdk-service-coremask", v.service.String(), "dpdk-ctrl-thread-coremask", v.control.String(),
 			"dpdk-yield-option", "0")
 	if v.RingSize > 0 {
 		size := fmt.Sprint(v.RingSize)

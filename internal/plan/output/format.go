@@ -98,7 +98,7 @@ func Write(format string, p *plan.Plan, o Options) ([]File, error) {
 type view struct {
 	*plan.Plan
 	Options
-	all, host, workers, service, guests, emulator, isolated cpuset.Set
+	all, host, workers, service, control, guests, isolated cpuset.Set
 }
 
 func newView(p *plan.Plan, o Options) *view {
@@ -110,10 +110,7 @@ func newView(p *plan.Plan, o Options) *view {
 	v.all = cpuset.Of(ids...)
 	v.host = v.all.Without(p.Isolated)
 	v.workers = p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath)
-	v.guests, v.emulator = p.Of(plan.Guests), p.Of(plan.Emulator)
-	if v.service = p.Of(plan.Service); v.service.Empty() {
-		v.service = p.Of(plan.Housekeeping) // shared, as the wishes said
-	}
+	v.guests, v.service, v.control = p.Of(plan.Guests), p.ServiceCPUs(), p.ControlCPUs()
 	return v
 }
 
@@ -139,13 +136,11 @@ func (v *view) check() error {
 	return nil
 }
 
-// emulators are the CPUs of guests' other threads: their own, else the host's.
-func (v *view) emulators() cpuset.Set {
-	if v.emulator.Empty() {
-		return v.Of(plan.Housekeeping)
-	}
-	return v.emulator
-}
+// emulators are the CPUs of guests' other threads.
+func (v *view) emulators() cpuset.Set { return v.EmulatorCPUs() }
+
+// router are all CPUs of the data plane's process.
+func (v *view) router() cpuset.Set { return v.workers.Or(v.service).Or(v.control) }
 
 // note is the first line of what is generated.
 func (v *view) note() string { return "# " + v.noteText() + "\n" }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
 )
 
@@ -13,9 +14,16 @@ const novaPath = "/etc/nova/nova.conf.d/90-corelane.conf"
 // nova: guests with hw:cpu_policy=dedicated get cpu_dedicated_set; their emulator threads, with
 // hw:emulator_threads_policy=share, and floating guests get cpu_shared_set. Nova takes either these or the old option.
 func nova(v *view) ([]File, error) {
-	text := v.note() + "[compute]\ncpu_dedicated_set = " + v.guests.String() + "\ncpu_shared_set = " + v.emulators().String() + "\n"
+	text := v.note() + "[compute]\n"
 	if v.OldNova {
 		text = v.note() + "[DEFAULT]\nvcpu_pin_set = " + v.guests.String() + "\n"
+	} else if !v.guests.Empty() {
+		text += "cpu_dedicated_set = " + v.guests.String() + "\n"
+	}
+	if !v.OldNova {
+		text += "cpu_shared_set = " + v.emulators().String() + "\n"
+	} else if v.guests.Empty() {
+		return nil, input.Errorf("plan", "wishes with guests", "has no CPUs for guests, and an empty vcpu_pin_set means all")
 	}
 	return []File{{novaPath, "options of nova-compute", text, false}}, nil
 }
@@ -48,7 +56,7 @@ func tripleo(v *view) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text += "    ContrailSettings:\n" + pairs("      ", "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.service.String())
+	text += "    ContrailSettings:\n" + pairs("      ", "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.control.String())
 	text += fmt.Sprintf("    ContrailDpdkOptions: %q\n", v.routerArguments())
 	nic := v.note() + "# Into the role's NIC template, at the vRouter's interface.\n- type: contrail_vrouter_dpdk\n  name: vhost0\n" +
 		pairs("  ", "cpu_list", each(v.workers))

@@ -16,7 +16,7 @@ const (
 // systemd: CPUAffinity= is inherited by all that systemd starts, and everything may change its own; AllowedCPUs= is a
 // cpuset that nothing below escapes (cgroup v2 only). systemd.exec(5), systemd.resource-control(5).
 func systemd(v *view) ([]File, error) {
-	host, own := v.host.String(), v.workers.Or(v.service)
+	host, own := v.host.String(), v.router()
 	files := []File{{systemdPath, "all that systemd starts",
 		v.note() + "[Manager]\nCPUAffinity=" + spaced(v.host) + "\n", false}}
 	for _, unit := range []struct{ name, section string }{{"system.slice", "Slice"}, {"user.slice", "Slice"}, {"init.scope", "Scope"}} {
@@ -37,7 +37,7 @@ func (v *view) dropIn(unit, section, text string) File {
 // partitions: each is a root of its own scheduling domain, or of none when "isolated". The kernel accepts every write and
 // says in cpuset.cpus.partition whether it could do it (Documentation/admin-guide/cgroup-v2.rst), so that is read back.
 func partitions(v *view) ([]File, error) {
-	own := v.workers.Or(v.service)
+	own := v.router()
 	if !own.Within(v.isolated) {
 		return nil, input.Errorf("plan", "wishes with service CPUs (service: 1)",
 			"service threads share CPU %s with the host: a process in an isolated partition has no other CPUs than the partition's", own.Without(v.isolated))

@@ -72,11 +72,11 @@ func Xeon40Machine() *topology.Machine {
 
 // Dpvs1 is a master and four workers on a host of 20 cores without siblings.
 func Dpvs1() *plan.Plan {
-	return Make("dpvs", "1-5", "0", Assignment{plan.Service, "1"}, Assignment{plan.Forwarding, "2-5"}, Assignment{plan.Housekeeping, "0,6-19"})
+	return Make("dpvs", "1-5", "0,6-19", Assignment{plan.Service, "1"}, Assignment{plan.Forwarding, "2-5"}, Assignment{plan.Housekeeping, "0,6-19"})
 }
 
 // Dpvs2 is a master, four workers, and a receiver for each.
 func Dpvs2() *plan.Plan {
-	return Make("dpvs", "1-5,11-14", "0", Assignment{plan.Service, "3"}, Assignment{plan.Forwarding, "1,2,4,5"},
+	return Make("dpvs", "1-5,11-14", "0,6-10,15-19", Assignment{plan.Service, "3"}, Assignment{plan.Forwarding, "1,2,4,5"},
 		Assignment{plan.IsolatedRx, "11-14"}, Assignment{plan.Housekeeping, "0,6-10,15-19"})
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+package imports
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/corelane/corelane/internal/plan"
+)
+
+// kernelKeys are the arguments that say something about CPUs and that people misspell.
+var kernelKeys = []string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "hugepages", "hugepagesz", "default_hugepagesz", "tuned.non_isolcpus",
+	"rcu_nocb_poll", "skew_tick", "nmi_watchdog", "nosoftlockup", "nohz", "intel_iommu", "iommu", "intel_pstate", "nosmt", "maxcpus"}
+
+// bare are names of arguments that look like those and are others.
+var notMisspelt = []string{"nowatchdog", "watchdog", "amd_iommu", "amd_pstate", "rcu_nocb", "nr_cpus", "hugepages_", "io_mmu", "hugetlb_cma"}
+
+// kernel reads /proc/cmdline.
+func (s *scanner) kernel(text string) error {
+	line := 0
+	for l := range strings.Lines(text) {
+		line++
+		if !strings.HasPrefix(strings.TrimSpace(l), "#") {
+			s.arguments("", l, line)
+		}
+	}
+	return nil
+}
+
+var grubLine = regexp.MustCompile(`(?:^\s*(?:export\s+)?(GRUB_CMDLINE_LINUX(?:_DEFAULT)?)=|--(args)=)(.*)$`)
+
+// grub reads a file of GRUB's settings, or a grubby command.
+func (s *scanner) grub(text string) error {
+	line := 0
+	for l := range strings.Lines(text) {
+		line++
+		m := grubLine.FindStringSubmatch(strings.TrimRight(l, "\n"))
+		if m == nil || strings.HasPrefix(strings.TrimSpace(l), "#") {
+			continue
+		}
+		key := m[1] + m[2]
+		s.arguments(key, s.unquote(key, m[3], line), line)
+	}
+	return nil
+}
+
+// arguments of a command line that stands in key, or in no key.
+func (s *scanner) arguments(key, text string, line int) {
+	if key != "" {
+		key += " "
+	}
+	size := 0 // of hugepages that come next; 0: the default size
+	defaultSize := 2048
+	for word := range strings.FieldsSeq(text) {
+		name, value, given := strings.Cut(word, "=")
+		name = strings.ReplaceAll(name, "-", "_") // as the kernel does
+		switch name {
+		case "isolcpus":
+			s.isolcpus(key+name, value, line)
+		case "nohz_full":
+			s.claim(NohzFull, key+name, value, list, line)
+		case "rcu_nocbs":
+			if given {
+				s.claim(RcuNocbs, key+name, value, list, line)
+			}
+		case "irqaffinity":
+			s.claim(IRQAffinity, key+name, value, list, line)
+		case "tuned.non_isolcpus":
+			s.claim(HostAffinity, key+name, value, mask, line)
+		case "default_hugepagesz":
+			defaultSize = s.pageSize(key+name, value, line)
+		case "hugepagesz":
+			size = s.pageSize(key+name, value, line)
+		case "hugepages":
+			if size == 0 {
+				size = defaultSize
+			}
+			s.hugepages(key+name, value, size, line)
+		default:
+			if near := nearest(name, kernelKeys); near != "" && near != name && !slices.Contains(notMisspelt, name) {
+				s.unknown(name, line, kernelKeys, Note)
+			}
+		}
+	}
+}
+
+// isolcpus= [flag,...]list. Without flags it means domain.
+func (s *scanner) isolcpus(key, value string, line int) {
+	use, rest, flags := Isolcpus, value, 0
+	domain := false
+	for {
+		flag, after, found := strings.Cut(rest, ",")
+		if !found || flag == "" || flag[0] >= '0' && flag[0] <= '9' || strings.ContainsAny(flag, typographic) {
+			break
+		}
+		if !slices.Contains([]string{"nohz", "domain", "managed_irq"}, flag) {
+			s.find(Wrong, line, "nohz, domain, managed_irq", "the kernel then ignores the whole argument and isolates no CPU", "%s: unknown flag '%s'", key, flag)
+			return
+		}
+		domain = domain || flag == "domain"
+		flags++
+		rest = after
+	}
+	if flags > 0 {
+		s.set("isolcpus flags", value[:len(value)-len(rest)-1], line)
+		if !domain {
+			use = IsolcpusPart
+		}
+	}
+	s.claim(use, key, rest, list, line)
+}
+
+// pageSize is in KiB; 0 when it is none.
+func (s *scanner) pageSize(key, value string, line int) int {
+	sizes := map[string]int{"2m": 2048, "2mb": 2048, "2048k": 2048, "2048kb": 2048, "1g": 1048576, "1gb": 1048576, "1048576k": 1048576, "1048576kb": 1048576}
+	kib := sizes[strings.ToLower(strings.Trim(value, typographic))]
+	if kib == 0 {
+		s.find(Wrong, line, "2M, 1G", "the kernel then ignores the number of pages too", "%s: no hugepages of '%s' on x86", key, value)
+	}
+	return kib
+}
+
+// hugepages= N or node:N,node:N.
+func (s *scanner) hugepages(key, value string, kib, line int) {
+	const most = 1 << 30
+	for part := range strings.SplitSeq(strings.Trim(value, typographic), ",") {
+		node := -1
+		count := part
+		var err error
+		if n, c, byNode := strings.Cut(part, ":"); byNode {
+			count = c
+			if node, err = strconv.Atoi(n); err == nil && (node < 0 || node > 1023) {
+				err = strconv.ErrRange
+			}
+		}
+		pages, bad := strconv.Atoi(count)
+		if err != nil || bad != nil || pages < 0 || pages > most {
+			s.find(Wrong, line, "hugepages=32, or hugepages=0:16,1:16", "no pages are reserved then", "%s: '%s' is no number of pages", key, part)
+			return
+		}
+		if kib != 0 {
+			s.Hugepages = append(s.Hugepages, plan.HugepageWish{Node: node, KiB: kib, Pages: pages})
+		}
+	}
+	if strings.Contains(value, ":") {
+		s.set("hugepages by node", value, line)
+	}
+}
