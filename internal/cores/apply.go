@@ -130,7 +130,7 @@ func (r *run) one(ctx context.Context, c Change) error {
 		r.report(c, Told, "")
 		return nil
 	}
-	if r.refused[c.Bundle] {
+	if r.refused[c.Bundle] || r.refused[c.Needs] {
 		r.report(c, Refused, "of no use without what was refused before it")
 		return nil
 	}

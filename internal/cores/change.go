@@ -66,6 +66,7 @@ type Change struct {
 	Form    Form        `json:"form,omitempty"`
 	Absent  bool        `json:"absent,omitempty"` // there was nothing at Path
 	Mode    fs.FileMode `json:"mode,omitempty"`   // of a File
+	OldMode fs.FileMode `json:"old_mode,omitempty"`
 	When    When        `json:"when"`
 	Why     string      `json:"why"`               // one sentence
 	ByHand  string      `json:"by_hand,omitempty"` // the command that does it
@@ -73,6 +74,7 @@ type Change struct {
 	Optional bool `json:"optional,omitempty"`
 	// Bundle names changes that have no use without each other: when one is refused, those before it are undone.
 	Bundle string `json:"bundle,omitempty"`
+	Needs  string `json:"needs,omitempty"` // the bundle without which it cannot be
 }
 
 // What is the thing that changes, in few words.

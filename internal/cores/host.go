@@ -150,7 +150,9 @@ func (h host) replace(name, text string, mode fs.FileMode) error {
 }
 
 // draftOf is the name under which a file is written before it takes its place; one that was killed leaves it.
-func draftOf(name string) string { return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".corelane") }
+func draftOf(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".corelane")
+}
 
 func syncDir(path string) error {
 	d, err := os.Open(path)

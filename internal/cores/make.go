@@ -10,6 +10,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
 )
 
 // look reads what a change finds, exactly, so that it can be put back, and says whether there is nothing to do.
@@ -34,6 +36,9 @@ func (r *run) look(ctx context.Context, c *Change) (already bool, err error) {
 	case File:
 		c.Old, err = r.read(c.Path)
 		c.Absent = errors.Is(err, fs.ErrNotExist)
+		if info, err := os.Stat(r.path(c.Path)); err == nil {
+			c.OldMode = info.Mode()
+		}
 		return err == nil && c.Old == c.New, ignore(err, fs.ErrNotExist)
 	case Service:
 		c.Old, err = r.unit(ctx, c.Path)
@@ -117,7 +122,7 @@ func hasWord(list, word string) bool {
 func (r *run) make(ctx context.Context, c Change) error {
 	switch c.Kind {
 	case Write:
-		return r.write(c.Path, c.New)
+		return r.set(c)
 	case Affinity:
 		return r.pin(c, c.New)
 	case Worker:
@@ -134,6 +139,14 @@ func (r *run) make(ctx context.Context, c Change) error {
 	return fmt.Errorf("kind '%s' is unknown", c.Kind)
 }
 
+// set writes a setting; in a rehearsal the list of controllers has to be put together here.
+func (r *run) set(c Change) error {
+	if c.Form == Controller && !r.live() {
+		return r.write(c.Path, strings.TrimSpace(strings.TrimSpace(c.Old)+" "+c.New[1:])+"\n")
+	}
+	return r.write(c.Path, c.New)
+}
+
 func (r *run) pin(c Change, list string) error {
 	set, err := parseCPUs(list)
 	if err != nil {
@@ -147,7 +160,7 @@ func (r *run) worker(ctx context.Context, c Change, list string) error {
 	switch {
 	case err != nil:
 		return err
-	case set.Len() != 1:
+	case set.Len() != 1, !r.live():
 		return r.pin(c, list) // it was somewhere without a plan; corelaned brings it back
 	case r.MoveWorker == nil:
 		return errors.New("corelaned cannot be told; by hand: " + c.ByHand)
@@ -195,7 +208,7 @@ func (r *run) check(ctx context.Context, c Change) error {
 		return err
 	case Affinity:
 		t, err := r.thread(c.PID, c.TID)
-		if err == nil && !List.same(t.allowed.String(), c.New) {
+		if err == nil && !t.allowed.Within(setOf(c.New)) { // fewer when its cpuset has not all of them
 			err = fmt.Errorf("its CPUs are %s, not %s", t.allowed, c.New)
 		}
 		return err
@@ -218,7 +231,7 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 	if err != nil {
 		return Failed, "", err
 	}
-	if s.is(now) {
+	if s.is(now, r.live()) {
 		return Already, "", nil
 	}
 	if err := r.back(ctx, s.Change); err != nil {
@@ -231,10 +244,14 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 }
 
 // is says whether now is what the step once found.
-func (s *step) is(now Change) bool {
+func (s *step) is(now Change, live bool) bool {
+	switch {
+	case s.Kind == Write && s.Form == Controller && live:
+		return !s.Form.meets(now.Old, s.New) // others may have added theirs
+	case s.Kind == Write && live:
+		return s.Form.same(s.Old, now.Old)
+	}
 	switch s.Kind {
-	case Write:
-		return s.Absent == now.Absent && (s.Form.same(s.Old, now.Old) || s.Form == Controller && !s.Form.meets(now.Old, s.New))
 	case Affinity, Worker:
 		return List.same(s.Old, now.Old)
 	case Group, Folder:
@@ -277,7 +294,7 @@ func (r *run) back(ctx context.Context, c Change) error {
 		if c.Absent {
 			return os.Remove(r.path(c.Path))
 		}
-		return r.replace(c.Path, c.Old, c.Mode)
+		return r.replace(c.Path, c.Old, c.OldMode)
 	case Service:
 		return r.setUnit(ctx, c.Path, c.Old)
 	}
@@ -322,4 +339,10 @@ func (r *run) dissolve(group string) error {
 		}
 	}
 	return os.Remove(r.path(group))
+}
+
+// setOf is a set of a list that was parsed before.
+func setOf(list string) cpuset.Set {
+	set, _ := cpuset.Parse(list)
+	return set
 }
