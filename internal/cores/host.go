@@ -29,6 +29,8 @@ func (h host) read(name string) (string, error) {
 	return string(text), err
 }
 
+func (h host) stat(name string) (fs.FileInfo, error) { return os.Stat(h.path(name)) }
+
 // write puts text into a setting. Only in a captured machine it makes the file: there nobody else fills a new cgroup.
 func (h host) write(name, text string) error {
 	flags := os.O_WRONLY | os.O_TRUNC
