@@ -57,7 +57,7 @@ func Apply(ctx context.Context, root string, changes []Change, dir string, repor
 // Apply makes the changes in their order. Each is written down before it is made. At the first that fails it stops and takes
 // back what it did (not what an earlier Apply did), unless KeepGoing. The error names what failed.
 func (s *Site) Apply(ctx context.Context, changes []Change) error {
-	if err := s.permitted(changes); err != nil {
+	if err := s.Permitted(changes); err != nil {
 		return err
 	}
 	j, err := openJournal(s.Dir)
@@ -145,7 +145,7 @@ func (r *run) one(ctx context.Context, c Change) error {
 		return nil
 	}
 	if !r.begun {
-		b := begin{time.Now(), r.boot(), r.Root}
+		b := begin{time.Now(), r.boot(), r.Root, r.ticks()}
 		if err := r.journal.begin(b); err != nil {
 			return err
 		}
@@ -223,8 +223,8 @@ func plain(c Change, why error) string {
 	return why.Error()
 }
 
-// permitted finds out before the first change whether there will be a last one.
-func (s *Site) permitted(changes []Change) error {
+// Permitted finds out before the first change whether there will be a last one.
+func (s *Site) Permitted(changes []Change) error {
 	if s.Root == "/" && os.Geteuid() != 0 {
 		return input.Errorf("apply", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
 	}

@@ -35,6 +35,8 @@ type begin struct {
 	Time time.Time `json:"time"`
 	Boot string    `json:"boot"` // what counts until a reboot is gone after it
 	Root string    `json:"root"`
+	// Ticks is the machine's time: threads that started later were begun since.
+	Ticks int64 `json:"ticks"`
 }
 
 // step is a change of the journal with what became of it.

@@ -41,6 +41,9 @@ func (s *Site) Rollback(ctx context.Context) error {
 	if err := r.undo(ctx, j.steps); err != nil {
 		return err
 	}
+	if err := r.heirs(); err != nil {
+		return err
+	}
 	return r.tidy()
 }
 
