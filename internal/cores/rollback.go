@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/corelane/corelane/internal/input"
@@ -59,7 +60,11 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 			continue
 		}
 		result, text, err := Gone, "the machine was started again since", error(nil)
-		if s.boot == boot || s.lasts() {
+		switch {
+		case s.boot != boot && !s.lasts():
+		case r.endsWithGroup(s):
+			result = Restored
+		default:
 			result, text, err = r.restore(ctx, s)
 		}
 		fault()
@@ -78,3 +83,15 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 
 // lasts says whether a change outlives a reboot.
 func (c *Change) lasts() bool { return c.Kind == File || c.Kind == Folder }
+
+// endsWithGroup says whether a setting is of a cgroup that Apply made, and goes with it: as long as somebody is in the group the
+// kernel does not let it be empty. A partition is given up first, or its threads would have no CPU on their way out.
+func (r *run) endsWithGroup(s *step) bool {
+	dir, file := path.Split(s.Path)
+	if s.Kind != Write || file == "cpuset.cpus.partition" {
+		return false
+	}
+	return slices.ContainsFunc(r.journal.steps, func(g *step) bool {
+		return g.Kind == Group && g.Absent && !g.undone && g.Path+"/" == dir
+	})
+}
