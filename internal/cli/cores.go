@@ -2,9 +2,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,7 +18,7 @@ import (
 )
 
 func newCoresCmd(a *app) *cobra.Command {
-	return noun("cores", "Make a machine what a plan of its CPUs says, and make it again what it was",
+	return noun("cores", "This machine's CPUs: are they what the plan says, and do they stay so",
 		newCoresDiff(a), newCoresApply(a), newCoresRollback(a))
 }
 
@@ -76,7 +74,7 @@ func (a *app) coresIntent(f *coresFlags, name string) (*intent, error) {
 	if f.install && f.rebootFiles != "" {
 		return nil, input.Errorf("--install", "one of --install, --reboot-files", "the files cannot be in both places")
 	}
-	p, err := a.loadPlan(name)
+	p, err := a.readPlan(name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,26 +122,16 @@ func spares(expressions []string) (func(topology.Thread) bool, error) {
 	}, nil
 }
 
-// loadPlan reads a plan, as 'corelane plan' writes it.
-func (a *app) loadPlan(name string) (*plan.Plan, error) {
-	const valid = "a file that 'corelane plan' wrote with -o json, or - for standard input"
-	var text []byte
-	var err error
-	if name == "-" {
-		text, err = io.ReadAll(a.stdin)
-	} else {
-		text, err = os.ReadFile(name)
+// readPlan reads a plan, as 'corelane plan' writes it.
+func (a *app) readPlan(name string) (*plan.Plan, error) {
+	if name != "-" {
+		return plan.Load(name)
 	}
+	text, err := io.ReadAll(a.stdin)
 	if err != nil {
-		return nil, input.Errorf("plan", valid, "%v", err)
+		return nil, input.Errorf("standard input", "a plan", "%v", err)
 	}
-	p := &plan.Plan{}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(p); err != nil {
-		return nil, input.Errorf(name, valid, "%v", err)
-	}
-	return p, nil
+	return plan.Parse("standard input", text)
 }
 
 // moveWorker tells the daemon a worker's CPU.

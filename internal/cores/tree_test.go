@@ -41,7 +41,12 @@ func snapshot(t testing.TB, root string) map[string]string {
 			return err
 		}
 		text := ""
-		if !d.IsDir() {
+		switch {
+		case d.Type() == fs.ModeSymlink:
+			if text, err = os.Readlink(path); err != nil {
+				return err
+			}
+		case !d.IsDir():
 			b, err := os.ReadFile(path)
 			if err != nil {
 				return err
