@@ -108,30 +108,38 @@ func (h host) folders(dir string, made map[string]bool) []Change {
 // merge puts our settings into a file of KEY=VALUE lines that has others too. A file that we wrote, or one that is of another
 // form, is replaced.
 func merge(old, text string) string {
+	text = strings.TrimSuffix(text, "\n") + "\n"
 	if strings.Contains(old, "Written by 'corelane") || !assignments(old) || !assignments(text) {
 		return text
 	}
 	ours := map[string]string{}
 	for line := range strings.Lines(text) {
-		if key, _, found := strings.Cut(line, "="); found && !strings.HasPrefix(line, "#") {
-			ours[key] = line
-		}
+		ours[keyOf(line)] = line
 	}
 	var out strings.Builder
 	for line := range strings.Lines(old) {
-		key, _, _ := strings.Cut(line, "=")
-		if mine, found := ours[strings.TrimSpace(key)]; found {
+		key := keyOf(line)
+		if mine, found := ours[key]; found && key != "" {
 			line = mine
-			delete(ours, strings.TrimSpace(key))
+			delete(ours, key)
 		}
 		out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
 	}
 	for line := range strings.Lines(text) {
-		if key, _, _ := strings.Cut(line, "="); ours[key] == line {
+		if key := keyOf(line); key != "" && ours[key] == line {
 			out.WriteString(line)
 		}
 	}
 	return out.String()
+}
+
+// keyOf is the name that a line sets, empty when it sets none.
+func keyOf(line string) string {
+	line = strings.TrimSpace(line)
+	if key, _, found := strings.Cut(line, "="); found && !strings.HasPrefix(line, "#") {
+		return strings.TrimSpace(key)
+	}
+	return ""
 }
 
 // assignments says whether a text is lines of KEY=VALUE, comments and nothing else.
