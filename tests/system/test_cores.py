@@ -128,7 +128,8 @@ class Machine:
         now = {path: read(path) for path in SETTINGS + glob.glob("/proc/irq/*/smp_affinity_list")}
         for queue in ("rps0/queues/rx-0/rps_cpus", "rps1/queues/tx-0/xps_cpus"):
             now[queue] = subprocess.run(self.inside + ["cat", "/sys/class/net/" + queue], capture_output=True, text=True, check=False).stdout
-        for task in glob.glob("/proc/[0-9]*/task/[0-9]*"):
+        for pid in self.pids():  # others of the machine may move themselves at any time
+            task = f"/proc/{pid}"
             status, group = read(task + "/status"), read(task + "/cgroup")
             if status and group:
                 now["thread " + task] = [line for line in status.splitlines() if line.startswith("Cpus_allowed_list")] + [group]
@@ -261,13 +262,13 @@ def test_refused_and_nothing_changed(machine):
     with open(plan, encoding="utf-8") as f:
         other = json.load(f)
     other["layout"][0] = "node 0: cores 0-95"
-    other["topology"] = "0123456789abcdef"
+    other["machine"], other["topology"] = "compute-7", "0123456789abcdef"
     foreign = machine.tmp + "/other.json"
     write(foreign, json.dumps(other))
     os.chmod(machine.tmp, 0o755)
     readonly = "mount -o remount,ro,bind /sys && exec \"$@\""
     for why, command in {
-        "is for another machine": [COMMAND, "cores", "apply", foreign, "--state-dir", machine.state],
+        "another machine than": [COMMAND, "cores", "apply", foreign, "--state-dir", machine.state],
         "root": ["setpriv", "--reuid", "65534", "--clear-groups", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],
         "CAP_SYS_NICE": ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],
         "read-only file system": ["unshare", "-m", "sh", "-c", readonly, "-", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],
