@@ -33,6 +33,8 @@ SETTINGS = [
     "/sys/fs/cgroup/cgroup.subtree_control",
 ]
 
+DAEMON = os.environ.get("CORELANED", os.path.join(CHECKOUT, "build", "dataplane", "corelaned"))
+
 # A network namespace is seen in a sysfs that was mounted in it; the cgroups below have to be carried over.
 ENTER = """set -e
 hold=$(mktemp -d)
@@ -219,6 +221,29 @@ def test_applied_and_all_back(machine):
         assert os.sched_getaffinity(heir) == set(machine.cpus)
     again = machine.rollback()
     assert again.returncode == 0 and again.stdout == "Nothing to put back.\n"
+
+
+def test_worker_is_told_to_the_daemon(machine):
+    """Its thread alone must not be moved: the daemon would move it back."""
+    worker, run = machine.worker_cpu(), machine.tmp + "/run"
+    other = next(c for c in machine.cpus if c != worker)
+    os.mkdir(run)
+    machine.start(DAEMON, "--run-dir", run, "--no-huge", "--memory", "256", "--worker-cpus", str(other), "--service-cpus", str(other),
+                  "--allow-overlap", "--idle", "sleep")
+    socket = ["--socket", run + "/corelaned.sock"]
+
+    def cpu():
+        p = subprocess.run([COMMAND, *socket, "-o", "json", "worker", "list"], capture_output=True, text=True, check=False)
+        return p.stdout and json.loads(p.stdout)["cpu"]
+
+    deadline = time.monotonic() + 20
+    while cpu() != other:
+        assert time.monotonic() < deadline, "no daemon"
+        time.sleep(0.1)
+    done = machine.apply(*socket)
+    assert done.returncode == 0 and "done      worker 0" in done.stdout and cpu() == worker, done.stdout + done.stderr
+    back = machine.cores("rollback", "--state-dir", machine.state, *socket)
+    assert back.returncode == 0 and "restored  worker 0" in back.stdout and cpu() == other, back.stdout + back.stderr
 
 
 def test_somebody_else_changed_it(machine):
