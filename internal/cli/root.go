@@ -83,6 +83,7 @@ func (a *app) commands() []*cobra.Command {
 		newExportCmd(a),
 		newLabCmd(a),
 		newBenchCmd(a),
+		newCoresCmd(a),
 		newCompletionCmd(),
 		newManCmd(),
 	}

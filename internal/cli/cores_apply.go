@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/cores"
+	"github.com/corelane/corelane/internal/plan"
+)
+
+func newCoresDiff(a *app) *cobra.Command {
+	f := &coresFlags{}
+	cmd := verb("diff PLAN", "Show what a plan would change on this machine",
+		"  corelane cores diff plan.json\n  corelane cores diff plan.json --commands\n  corelane cores diff plan.json --root captured-machine",
+		func(ctx context.Context, args []string) error {
+			in, err := a.coresIntent(f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.showIntent(in, f)
+		})
+	cmd.Long = `Show what must change for a plan to be true: threads, interrupts, queues, settings of the kernel, cgroups, and the files of
+the next boot. Each line says when it takes effect and why it matters; nothing is changed. --commands prints what to type instead of 'corelane cores
+apply', for those who do it by hand.`
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&f.commands, "commands", false, "print the commands that do it by hand")
+	return cmd
+}
+
+func newCoresApply(a *app) *cobra.Command {
+	f := &coresFlags{}
+	cmd := verb("apply PLAN", "Make this machine what a plan says",
+		"  corelane cores apply plan.json --dry-run\n  corelane cores apply plan.json\n  corelane cores apply plan.json --install --spare '^ceph-'",
+		func(ctx context.Context, args []string) error { return a.coresApply(ctx, f, args[0]) })
+	cmd.Long = `Show the difference, as 'corelane cores diff' does, and make it. What can be done at once is done: CPUs of threads, of
+interrupts and of queues, settings of the kernel, cpusets. What needs a reboot is written into files; with --install those
+are put where they belong. At the end stands what remains until then, counted on the CPUs of the workers.
+
+Each change is written down before it is made: 'corelane cores rollback' puts back what was there, also when apply was killed.
+The first change that fails ends apply, which then takes back what it did (exit status 1); with --keep-going it goes on.
+What the kernel keeps to itself (interrupts that their driver manages, kernel threads that every CPU has) is said and is no
+failure. A plan for another machine, or missing privileges, change nothing (exit status 2).`
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the difference and change nothing")
+	cmd.Flags().BoolVar(&f.keepGoing, "keep-going", false, "go on after a change that fails")
+	return cmd
+}
+
+func newCoresRollback(a *app) *cobra.Command {
+	f := &coresFlags{}
+	cmd := verb("rollback", "Put back what was there before 'corelane cores apply'", "  corelane cores rollback",
+		func(ctx context.Context, _ []string) error { return a.coresRollback(ctx, f) })
+	cmd.Long = `Put back everything that 'corelane cores apply' changed, once or several times, the last change first. It reads the journal
+that apply keeps, also one that ends in the middle because apply was killed. What somebody else has changed since is put back
+too, and said. Threads that have ended need nothing; threads that were begun since get the CPUs that their parents had. After a
+reboot only the files are put back: the rest is gone. Without a journal there is nothing to do (exit status 0). What could
+not be put back stays in the journal (exit status 1), and rollback may be repeated.`
+	f.bindRoot(cmd)
+	return cmd
+}
+
+func (a *app) coresApply(ctx context.Context, f *coresFlags, name string) error {
+	in, err := a.coresIntent(f, name)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.showIntent(in, f)
+	}
+	site := a.site(f)
+	if err := site.Permitted(in.changes); err != nil {
+		return err
+	}
+	if !a.json() {
+		if err := a.showIntent(in, f); err != nil {
+			return err
+		}
+	}
+	lines := &outcomeLines{app: a}
+	site.Report = lines.add
+	err = site.Carry(ctx, in.machine, in.plan, in.options, in.lasting)
+	lines.end()
+	if err != nil {
+		return err
+	}
+	return a.showRemains(ctx, in, f)
+}
+
+func (a *app) site(f *coresFlags) *cores.Site {
+	return &cores.Site{Root: f.root, Dir: f.stateDir(), KeepGoing: f.keepGoing, MoveWorker: a.moveWorker}
+}
+
+func (a *app) coresRollback(ctx context.Context, f *coresFlags) error {
+	lines := &outcomeLines{app: a}
+	site := a.site(f)
+	site.Report = lines.add
+	err := site.Rollback(ctx)
+	lines.end()
+	if err == nil && lines.count == 0 && !a.json() {
+		_, err = fmt.Fprintln(a.stdout, "Nothing to put back.")
+	}
+	return err
+}
+
+// showIntent shows what is to be changed.
+func (a *app) showIntent(in *intent, f *coresFlags) error {
+	all := append(append([]cores.Change{}, in.changes...), in.lasting...)
+	switch {
+	case a.json():
+		enc := json.NewEncoder(a.stdout)
+		for _, c := range all {
+			if err := enc.Encode(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	case f.commands:
+		return commandList(a.stdout, all)
+	case len(all) == 0:
+		_, err := fmt.Fprintln(a.stdout, "No difference.")
+		return err
+	}
+	return a.rows([]string{"WHEN", "WHAT", "IS", "SHALL BE", "WHY"}, func(add func(...string) error) error {
+		for _, group := range alike(all) {
+			c := group[0]
+			if c.Kind == cores.Folder {
+				continue
+			}
+			is, shall := values(c)
+			if err := add(string(c.When), what(group), is, shall, c.Why); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func commandList(w io.Writer, all []cores.Change) error {
+	for _, c := range all {
+		format, text := "%s\n", c.ByHand
+		switch {
+		case c.Kind == cores.Note:
+			format = "# %s\n"
+		case c.Kind == cores.File:
+			text = "# write /" + c.Path
+		}
+		if text != "" {
+			if _, err := fmt.Fprintf(w, format, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// values are what a change finds and leaves, short enough for a table.
+func values(c cores.Change) (is, shall string) {
+	switch c.Kind {
+	case cores.File:
+		is, shall = "differs", "written"
+		if c.Old == "" {
+			is = "none"
+		}
+		return is, shall
+	case cores.Group:
+		return "none", "made"
+	}
+	return dash(c.Old), dash(c.New)
+}
+
+func dash(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return "-"
+	}
+	return text
+}
+
+// alike groups neighbours of threads that change in the same way: a host has hundreds of them.
+func alike(all []cores.Change) [][]cores.Change {
+	var groups [][]cores.Change
+	for _, c := range all {
+		if n := len(groups); n > 0 && many(groups[n-1][0], c) {
+			groups[n-1] = append(groups[n-1], c)
+			continue
+		}
+		groups = append(groups, []cores.Change{c})
+	}
+	return groups
+}
+
+func many(a, b cores.Change) bool {
+	return (a.Kind == cores.Affinity || a.Kind == cores.Join) && a.Kind == b.Kind && a.Old == b.Old && a.New == b.New && a.Why == b.Why
+}
+
+// what names the things of a group.
+func what(group []cores.Change) string {
+	if len(group) == 1 {
+		return group[0].What()
+	}
+	const few = 4
+	var names []string
+	for _, c := range group[:min(few, len(group))] {
+		names = append(names, c.Name)
+	}
+	text := fmt.Sprintf("%d threads: ", len(group))
+	if group[0].Kind == cores.Join {
+		text = fmt.Sprintf("cgroup of %d processes: ", len(group))
+	}
+	text += strings.Join(names, ", ")
+	if len(group) > few {
+		text += ", ..."
+	}
+	return text
+}
+
+// outcomeLines prints outcomes as they come, neighbours that are alike in one line.
+type outcomeLines struct {
+	app   *app
+	group []cores.Change
+	last  cores.Outcome
+	count int
+}
+
+func (l *outcomeLines) add(o cores.Outcome) {
+	l.count++
+	if l.app.json() {
+		_ = json.NewEncoder(l.app.stdout).Encode(o)
+		return
+	}
+	if len(l.group) > 0 && (l.last.Result != o.Result || l.last.Text != o.Text || !many(l.group[0], o.Change)) {
+		l.end()
+	}
+	l.group, l.last = append(l.group, o.Change), o
+}
+
+func (l *outcomeLines) end() {
+	if len(l.group) > 0 && l.group[0].Kind != cores.Folder {
+		text := fmt.Sprintf("%-9s %s", l.last.Result, what(l.group))
+		if l.last.Text != "" {
+			text += ": " + l.last.Text
+		}
+		fmt.Fprintln(l.app.stdout, text)
+	}
+	l.group = nil
+}
+
+// remains is what apply could not change, in JSON.
+type remains struct {
+	Arguments []string        `json:"missing_kernel_arguments"`
+	Files     string          `json:"files"` // directory of what waits for a reboot
+	Missing   []string        `json:"not_written,omitempty"`
+	CPUs      []cores.Residue `json:"cpus,omitempty"`
+}
+
+// showRemains says what is left until the next boot, and what that costs.
+func (a *app) showRemains(ctx context.Context, in *intent, f *coresFlags) (err error) {
+	r := remains{Files: in.dir, Missing: in.missing}
+	if r.Arguments, err = cores.MissingArguments(in.machine, in.plan); err != nil {
+		return err
+	}
+	if f.root == "/" {
+		workers := in.plan.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath)
+		if r.CPUs, err = cores.Remains(ctx, f.root, workers, time.Second); err != nil {
+			return err
+		}
+	}
+	if a.json() {
+		return json.NewEncoder(a.stdout).Encode(map[string]remains{"remains": r})
+	}
+	return r.print(a.stdout)
+}
+
+func (r *remains) print(w io.Writer) error {
+	var out strings.Builder
+	for _, m := range r.Missing {
+		fmt.Fprintln(&out, "Not written:", m)
+	}
+	if len(r.Arguments) == 0 {
+		fmt.Fprintln(&out, "The kernel was started as the plan wants.")
+	} else {
+		fmt.Fprintln(&out, "Until a reboot the kernel lacks:", strings.Join(r.Arguments, " "))
+		switch r.Files {
+		case "/":
+			fmt.Fprintln(&out, "The files are in place. Make the boot loader read them (update-grub, or what /etc/default/grub of this system says), then reboot.")
+		default:
+			fmt.Fprintf(&out, "The files are below %s; 'corelane cores apply --install' puts them in their places.\n", r.Files)
+		}
+	}
+	for _, c := range r.CPUs {
+		fmt.Fprintln(&out, "Still there,", c)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}

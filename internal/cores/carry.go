@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"context"
+
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Carry makes a plan true: what Changes decides about m, and then once more for threads that were begun while it was done.
+// more are changes beside those, such as Place makes.
+func (s *Site) Carry(ctx context.Context, m *topology.Machine, p *plan.Plan, o Options, more []Change) error {
+	changes := Changes(m, p, o)
+	if err := s.Apply(ctx, append(changes, more...)); err != nil || s.Root != "/" {
+		return err
+	}
+	m, err := topology.Read(s.Root)
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, late(changes, Changes(m, p, o)))
+}
+
+// late are the changes of threads and processes that were not among the first ones.
+func late(first, now []Change) []Change {
+	type id struct {
+		kind Kind
+		pid  int
+		tid  int
+	}
+	seen := map[id]bool{}
+	for _, c := range first {
+		seen[id{c.Kind, c.PID, c.TID}] = true
+	}
+	var list []Change
+	for _, c := range now {
+		if (c.Kind == Affinity || c.Kind == Join && c.TID == 0) && !seen[id{c.Kind, c.PID, c.TID}] {
+			c.Needs = ""
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Names of our cgroups.
+const (
+	hostGroup   = "corelane-host"
+	workerGroup = "corelane-workers"
+)
+
+// cgroups make what affinities only ask for: a program may give itself CPUs, but none outside of its cpuset.
+func (d *decider) cgroups() {
+	switch {
+	case !d.o.Cgroups:
+	case d.cpusetV1():
+		d.version1()
+	case d.m.Cgroups.Version == 2:
+		d.version2()
+	default:
+		d.affinityOnly("no cpusets are mounted")
+	}
+}
+
+func (d *decider) affinityOnly(because string) {
+	d.add(Change{Kind: Note, Name: "cpusets", When: Now,
+		Why: because + ": threads are moved, but a program that sets its own CPUs may come back, and new ones may begin there"})
+}
+
+// cpusetV1 says whether processes are in cpusets of version 1, also beside the other controllers' version 2.
+func (d *decider) cpusetV1() bool { return d.m.Cgroups.Version == 1 }
+
+// version1 puts processes of the root cpuset into one of the host, and lets the scheduler forget the CPUs that are left.
+// Processes of other cpusets (containers, guests) stay there: who made those looks after them.
+func (d *decider) version1() {
+	group := mountV1 + "/" + hostGroup
+	add := func(c Change) {
+		c.Optional, c.Bundle = true, "cpuset"
+		d.add(c)
+	}
+	mems := make([]string, 0, len(d.m.Nodes))
+	for _, n := range d.m.Nodes {
+		if n.MemoryKiB > 0 {
+			mems = append(mems, strconv.Itoa(n.ID))
+		}
+	}
+	const why = "a program in it cannot give itself CPUs that poll, nor can those that it begins"
+	add(Change{Kind: Group, Path: group, Why: why, ByHand: "mkdir /" + group})
+	add(Change{Kind: Write, Path: group + "/cpuset.mems", New: strings.Join(mems, ","), Form: List, Why: "a cpuset without memory takes no process"})
+	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: d.open.String(), Form: List, Why: why})
+	for _, t := range d.joiners() {
+		d.add(Change{Kind: Join, Path: group, PID: t.PID, Name: t.Name, Old: mountV1, New: "/" + group, Optional: true, Needs: "cpuset", Why: why,
+			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.procs", t.PID, group)})
+	}
+	if d.p.Of(plan.Guests).Empty() { // several vCPUs on several CPUs would never be spread over them
+		d.add(Change{Kind: Write, Path: mountV1 + "/cpuset.sched_load_balance", Old: "1", New: "0", Optional: true, Needs: "cpuset",
+			Why: "the scheduler looks for work to move on all CPUs, those that poll too; it is what isolcpus=domain stops at boot"})
+	}
+}
+
+// joiners are the processes of the root cpuset that belong to the host.
+func (d *decider) joiners() []topology.Thread {
+	spared, list := map[int]bool{}, []topology.Thread{}
+	for _, t := range d.m.Threads {
+		foreign := t.Cgroup != "/" || t.Kernel || t.Fixed || t.Process == daemon || t.PID == d.o.Self
+		spared[t.PID] = spared[t.PID] || foreign || d.o.Spare != nil && d.o.Spare(t)
+	}
+	for _, g := range d.m.Guests {
+		spared[g.PID] = true
+	}
+	for _, t := range d.m.Threads {
+		if t.TID == t.PID && !spared[t.PID] {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// version2 makes an isolated partition of the workers' CPUs, a threaded group below the group that corelaned runs in: it
+// lives and ends with the service, so that a corelaned that is started again finds its CPUs. Linux 6.7 and later know such
+// remote partitions (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.exclusive).
+func (d *decider) version2() {
+	var workers []topology.Thread
+	for _, t := range d.m.Threads {
+		if _, is := workerID(t.Name); is && t.Process == daemon {
+			workers = append(workers, t)
+		}
+	}
+	if len(workers) == 0 {
+		d.affinityOnly("corelaned does not run, and a partition holds running workers")
+		return
+	}
+	home := path.Join(mountV2, workers[0].Cgroup)
+	if home == mountV2 || path.Base(home) == workerGroup {
+		if home == mountV2 {
+			d.affinityOnly("corelaned runs in the root cgroup, not in one of its own")
+		}
+		return
+	}
+	d.partition(home, workers)
+}
+
+func (d *decider) partition(home string, workers []topology.Thread) {
+	const bundle = "partition"
+	group := home + "/" + workerGroup
+	var cpus []int
+	for _, w := range d.p.Workers {
+		cpus = append(cpus, w.CPU)
+	}
+	list := cpuset.Of(cpus...).String()
+	add := func(c Change) {
+		c.Optional, c.Bundle = true, bundle
+		if c.Why == "" {
+			c.Why = "an isolated partition: the kernel keeps everybody else off its CPUs and does not balance them"
+		}
+		d.add(c)
+	}
+	for _, at := range ancestors(home) {
+		add(Change{Kind: Write, Path: at + "/cgroup.subtree_control", New: "+cpuset", Form: Controller})
+	}
+	add(Change{Kind: Group, Path: group, ByHand: "mkdir /" + group})
+	add(Change{Kind: Write, Path: group + "/cgroup.type", New: "threaded"})
+	add(Change{Kind: Write, Path: home + "/cgroup.subtree_control", New: "+cpuset", Form: Controller})
+	for _, at := range append(ancestors(home)[1:], home, group) {
+		add(Change{Kind: Write, Path: at + "/cpuset.cpus.exclusive", New: list, Form: List})
+	}
+	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: list, Form: List})
+	for _, t := range workers {
+		add(Change{Kind: Join, Path: group, PID: t.PID, TID: t.TID, Name: t.Name, Old: t.Cgroup, New: "/" + group,
+			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.threads", t.TID, group)})
+	}
+	add(Change{Kind: Write, Path: group + "/cpuset.cpus.partition", Old: "member", New: "isolated"})
+}
+
+// ancestors are the groups above one, from the root of the hierarchy on.
+func ancestors(group string) []string {
+	var list []string
+	for at := path.Dir(group); strings.HasPrefix(at, mountV2); at = path.Dir(at) {
+		list = append([]string{at}, list...)
+	}
+	return list
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+// host is a machine that can be changed: the one that this program runs on, or with another root than "/" the files of a
+// captured one, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
+type host struct{ root string }
+
+func (h host) live() bool              { return h.root == "/" }
+func (h host) path(name string) string { return filepath.Join(h.root, name) }
+
+func (h host) read(name string) (string, error) {
+	text, err := os.ReadFile(h.path(name))
+	return string(text), err
+}
+
+func (h host) stat(name string) (fs.FileInfo, error) { return os.Stat(h.path(name)) }
+
+// write puts text into a setting. Only in a captured machine it makes the file: there nobody else fills a new cgroup.
+func (h host) write(name, text string) error {
+	flags := os.O_WRONLY | os.O_TRUNC
+	if !h.live() {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(h.path(name), flags, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// thread is what tells one thread from another, and its CPUs.
+type thread struct {
+	started int64
+	name    string
+	allowed cpuset.Set
+}
+
+func taskDir(pid, tid int) string { return fmt.Sprintf("proc/%d/task/%d", pid, tid) }
+
+// thread reads one. The error is fs.ErrNotExist when it has ended.
+func (h host) thread(pid, tid int) (t thread, err error) {
+	stat, err := h.read(taskDir(pid, tid) + "/stat")
+	if err == nil {
+		t.name, t.started, err = parseStat(stat)
+	}
+	if err != nil {
+		return t, gone(err)
+	}
+	status, err := h.read(taskDir(pid, tid) + "/status")
+	if err != nil {
+		return t, gone(err)
+	}
+	t.allowed, err = statusCPUs(status)
+	return t, err
+}
+
+// gone makes one error of the two ways in which /proc says that a thread has ended.
+func gone(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+// parseStat takes name and start time from /proc/PID/stat; proc(5). The name may hold spaces and brackets.
+func parseStat(stat string) (name string, started int64, err error) {
+	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return "", 0, fmt.Errorf("'%.40s' is no stat of a thread", stat)
+	}
+	fields := strings.Fields(stat[end+1:])
+	if len(fields) < 20 {
+		return "", 0, fmt.Errorf("'%.40s' is no stat of a thread", stat)
+	}
+	started, err = strconv.ParseInt(fields[19], 10, 64)
+	return stat[open+1 : end], started, err
+}
+
+const allowedLine = "Cpus_allowed_list:"
+
+func statusCPUs(status string) (cpuset.Set, error) {
+	for line := range strings.Lines(status) {
+		if list, found := strings.CutPrefix(line, allowedLine); found {
+			return cpuset.Parse(list)
+		}
+	}
+	return cpuset.Set{}, fmt.Errorf("no %s in the status of a thread", allowedLine)
+}
+
+func (h host) setAllowed(pid, tid int, cpus cpuset.Set) error {
+	if h.live() {
+		return gone(setAffinity(tid, cpus))
+	}
+	name := taskDir(pid, tid) + "/status"
+	status, err := h.read(name)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for line := range strings.Lines(status) {
+		if strings.HasPrefix(line, allowedLine) {
+			line = allowedLine + "\t" + cpus.String() + "\n"
+		}
+		out.WriteString(line)
+	}
+	return h.write(name, out.String())
+}
+
+// boot tells one start of the machine from another.
+func (h host) boot() string {
+	id, err := h.read("proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(id)
+}
+
+// replace puts a whole file in place of another at one moment, and makes it last.
+func (h host) replace(name, text string, mode fs.FileMode) error {
+	path, draft := h.path(name), h.path(draftOf(name))
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	fault()
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		return errors.Join(err, ignore(os.Remove(draft), fs.ErrNotExist))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// draftOf is the name under which a file is written before it takes its place; one that was killed leaves it.
+func draftOf(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".corelane")
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// unit asks systemd or tells it what a service shall be.
+func (h host) unit(ctx context.Context, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, "systemctl", "is-active", name).Output()
+	state := strings.TrimSpace(string(out))
+	if state == "" {
+		return "", fmt.Errorf("systemctl is-active %s: %w", name, err)
+	}
+	if state != "active" {
+		state = "inactive"
+	}
+	return state, nil
+}
+
+func (h host) setUnit(ctx context.Context, name, state string) error {
+	verb := map[string]string{"active": "start", "inactive": "stop"}[state]
+	if out, err := exec.CommandContext(ctx, "systemctl", verb, name).CombinedOutput(); err != nil {
+		return fmt.Errorf("systemctl %s %s: %w: %s", verb, name, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/input"
+)
+
+// Dir is where the journal and what waits for a reboot are kept.
+const Dir = "/var/lib/corelane/cores"
+
+// record is one line of the journal. It has exactly one of: a begin, a change that is about to be made as step N, the news
+// that step N was made, or that it was unmade.
+type record struct {
+	Begin  *begin  `json:"begin,omitempty"`
+	Step   int     `json:"step,omitempty"`
+	Change *Change `json:"change,omitempty"`
+	Did    int     `json:"did,omitempty"`
+	Undid  int     `json:"undid,omitempty"`
+}
+
+// begin opens the steps of one Apply.
+type begin struct {
+	Time time.Time `json:"time"`
+	Boot string    `json:"boot"` // what counts until a reboot is gone after it
+	Root string    `json:"root"`
+	// Ticks is the machine's time: threads that started later were begun since.
+	Ticks int64 `json:"ticks"`
+}
+
+// step is a change of the journal with what became of it.
+type step struct {
+	Change
+	number      int
+	boot        string
+	did, undone bool
+}
+
+// parseJournal reads lines. good is the length of what is whole: a last line that was cut short does not count, its change
+// was never begun. Anything else that is wrong is an error: there is no way back from a journal that cannot be trusted.
+func parseJournal(text []byte) (steps []*step, begins []begin, good int, err error) {
+	for number := 1; ; number++ {
+		end := bytes.IndexByte(text[good:], '\n')
+		if end < 0 {
+			return steps, begins, good, nil
+		}
+		var r record
+		if err := json.Unmarshal(text[good:good+end], &r); err != nil {
+			return nil, nil, 0, fmt.Errorf("line %d: %w", number, err)
+		}
+		if steps, begins, err = r.join(steps, begins); err != nil {
+			return nil, nil, 0, fmt.Errorf("line %d: %w", number, err)
+		}
+		good += end + 1
+	}
+}
+
+func (r *record) join(steps []*step, begins []begin) ([]*step, []begin, error) {
+	known := func(n int) bool { return n > 0 && n <= len(steps) }
+	switch {
+	case r.Begin != nil:
+		return steps, append(begins, *r.Begin), nil
+	case r.Change != nil && len(begins) > 0 && r.Step == len(steps)+1:
+		return append(steps, &step{Change: *r.Change, number: r.Step, boot: begins[len(begins)-1].Boot}), begins, nil
+	case known(r.Did):
+		steps[r.Did-1].did = true
+		return steps, begins, nil
+	case known(r.Undid):
+		steps[r.Undid-1].undone = true
+		return steps, begins, nil
+	}
+	return nil, nil, errors.New("is no line of a journal, or not in its order")
+}
+
+// journal is an open one, locked: of two programs only one has it.
+type journal struct {
+	dir    string
+	lock   *os.File
+	file   *os.File // nil before the first step
+	steps  []*step
+	begins []begin
+}
+
+func journalPath(dir string) string { return filepath.Join(dir, "journal") }
+
+// openJournal takes the lock and reads what is there. The lock is flock(2)'s: the kernel lets it go when its holder is killed,
+// which a file that merely exists would survive.
+func openJournal(dir string) (*journal, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{dir: dir, lock: lock}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, input.Errorf(lock.Name(), "wait until it is done", "another apply or rollback is running")
+	}
+	if err := j.load(); err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *journal) load() error {
+	path := journalPath(j.dir)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	j.file = f
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	var good int
+	if j.steps, j.begins, good, err = parseJournal(text); err != nil {
+		return input.Errorf(path, "a journal that nobody has edited", "%v", err)
+	}
+	return f.Truncate(int64(good))
+}
+
+func (j *journal) close() {
+	if j.file != nil {
+		j.file.Close()
+	}
+	j.lock.Close()
+}
+
+// begin starts the steps of one Apply.
+func (j *journal) begin(b begin) error {
+	if j.file == nil {
+		f, err := os.OpenFile(journalPath(j.dir), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		j.file = f
+		if err := syncDir(j.dir); err != nil {
+			return err
+		}
+	}
+	j.begins = append(j.begins, b)
+	return j.append(record{Begin: &b}, true)
+}
+
+// about writes down a change that is about to be made; it returns once that lasts.
+func (j *journal) about(c Change) (*step, error) {
+	s := &step{Change: c, number: len(j.steps) + 1, boot: j.begins[len(j.begins)-1].Boot}
+	j.steps = append(j.steps, s)
+	return s, j.append(record{Step: s.number, Change: &c}, true)
+}
+
+func (j *journal) did(s *step) error {
+	s.did = true
+	return j.append(record{Did: s.number}, false)
+}
+
+func (j *journal) undid(s *step) error {
+	s.undone = true
+	return j.append(record{Undid: s.number}, false)
+}
+
+func (j *journal) append(r record, lasting bool) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	fault()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	fault()
+	if lasting {
+		return j.file.Sync()
+	}
+	return nil
+}
+
+// archive puts the journal aside when nothing of it is left to be undone.
+func (j *journal) archive() error {
+	name := fmt.Sprintf("journal.%s", j.begins[0].Time.UTC().Format("20060102T150405.000000000"))
+	if err := os.Rename(journalPath(j.dir), filepath.Join(j.dir, name)); err != nil {
+		return err
+	}
+	return syncDir(j.dir)
+}
+
+// fault is called between any two things that last. Tests end the program in it.
+var fault = func() {}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Check refuses a plan that was made for another machine, or that somebody has made wrong by hand. name is the plan's, for
+// the error.
+func Check(name string, m *topology.Machine, p *plan.Plan) error {
+	if err := p.Fits(m); err != nil {
+		return err
+	}
+	if found := plan.Validate(m, p); len(found) > 0 {
+		return input.Errorf(name+": "+found[0].Rule, found[0].Mend, "%s", found[0].Text)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/corelane/corelane/internal/input"
+)
+
+// Rollback puts back everything that the journal in dir says was changed, the last first.
+func Rollback(ctx context.Context, root, dir string, report func(Outcome)) error {
+	return (&Site{Root: root, Dir: dir, Report: report}).Rollback(ctx)
+}
+
+// Rollback puts back what was found, the last change first, and puts the journal aside when all is back. What somebody else
+// has changed since is put back too, and said. Threads that have ended need nothing. What cannot be put back stays in the
+// journal for another Rollback, and does not keep the rest from being put back. Without a journal there is nothing to do.
+func (s *Site) Rollback(ctx context.Context) error {
+	if s.Root == "/" && os.Geteuid() != 0 {
+		return input.Errorf("rollback", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
+	}
+	j, err := openJournal(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	if j.file == nil {
+		return nil
+	}
+	if len(j.begins) == 0 { // killed before the first line was whole: nothing was done
+		return os.Remove(journalPath(s.Dir))
+	}
+	if root := j.begins[0].Root; root != s.Root {
+		return input.Errorf(journalPath(s.Dir), "--root "+root, "is of the machine at %s", root)
+	}
+	r := &run{Site: s, host: host{s.Root}, journal: j}
+	if err := r.undo(ctx, j.steps); err != nil {
+		return err
+	}
+	if err := r.heirs(); err != nil {
+		return err
+	}
+	return r.tidy()
+}
+
+// undo goes back over steps.
+func (r *run) undo(ctx context.Context, steps []*step) error {
+	boot := r.boot()
+	var failures []error
+	for _, s := range slices.Backward(steps) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if s.undone {
+			continue
+		}
+		result, text, err := Gone, "the machine was started again since", error(nil)
+		switch {
+		case s.boot != boot && !s.lasts():
+		case r.endsWithGroup(s):
+			result = Restored
+		default:
+			result, text, err = r.restore(ctx, s)
+		}
+		fault()
+		if err != nil {
+			r.report(s.Change, Failed, "%v", err)
+			failures = append(failures, fmt.Errorf("%s: %w", s.What(), err))
+			continue
+		}
+		r.report(s.Change, result, "%s", text)
+		if err := r.journal.undid(s); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// lasts says whether a change outlives a reboot.
+func (c *Change) lasts() bool { return c.Kind == File || c.Kind == Folder }
+
+// endsWithGroup says whether a setting is of a cgroup that Apply made, and goes with it: as long as somebody is in the group the
+// kernel does not let it be empty. A partition is given up first, or its threads would have no CPU on their way out.
+func (r *run) endsWithGroup(s *step) bool {
+	dir, file := path.Split(s.Path)
+	if s.Kind != Write || file == "cpuset.cpus.partition" {
+		return false
+	}
+	return slices.ContainsFunc(r.journal.steps, func(g *step) bool {
+		return g.Kind == Group && g.Absent && !g.undone && g.Path+"/" == dir
+	})
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corelane/corelane/internal/plan/output"
+)
+
+// A form says when two texts of a setting are the same, and what is enough.
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		form       Form
+		have, want string
+		meets      bool
+	}{
+		{Mask, "00000003\n", "3", true}, {Mask, "ffffffff,00000001", "ffffffff00000001", true}, {Mask, "3", "1", false}, {Mask, "x", "x", false},
+		{List, "0-1\n", "0,1", true}, {List, "", "\n", true}, {List, "0", "0-1", false},
+		{Choice, "always [madvise] never\n", "madvise", true}, {Choice, "[always] madvise never", "madvise", false}, {Choice, "madvise", "madvise", true},
+		{Least, "64\n", "16", true}, {Least, "8", "16", false}, {Least, "none", "16", false},
+		{Controller, "cpu cpuset io\n", "+cpuset", true}, {Controller, "cpu\n", "+cpuset", false}, {Controller, "cpuset_x\n", "+cpuset", false},
+		{Exact, "isolated\n", "isolated", true}, {Exact, "isolated invalid (Parent is not a partition root)\n", "isolated", false},
+	} {
+		if got := c.form.meets(c.have, c.want); got != c.meets {
+			t.Errorf("%s: %q meets %q: %v", c.form, c.have, c.want, got)
+		}
+	}
+	if back := Choice.back("[always] madvise never\n", "madvise"); back != "always" {
+		t.Errorf("back to %q", back)
+	}
+	if back := Controller.back("cpu\n", "+cpuset"); back != "-cpuset" {
+		t.Errorf("back by %q", back)
+	}
+}
+
+// Settings of others in a file of settings stay; ours take the place of older ones.
+func TestMerge(t *testing.T) {
+	ours := "# Written by 'corelane plan export'.\nIRQBALANCE_BANNED_CPULIST=2-3\n"
+	for old, want := range map[string]string{
+		"#A=1\nIRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=7": "#A=1\nIRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+		"IRQBALANCE_ARGS=--x\n":                                  "IRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+		"# Written by 'corelane plan export'.\nX=1\n":            ours,
+		"[Manager]\nCPUAffinity=0\n":                             ours,
+		"":                                                       ours[strings.Index(ours, "\n")+1:],
+	} {
+		if got := merge(old, ours); got != want {
+			t.Errorf("%q became %q, not %q", old, got, want)
+		}
+	}
+}
+
+// Files for the next boot go below a directory, or where they belong; a second time there is nothing to do.
+func TestPlace(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	put(t, root, map[string]string{"etc/default/irqbalance": "IRQBALANCE_ARGS=--x\n"})
+	files := []output.File{{Path: "/etc/default/irqbalance", Text: "IRQBALANCE_BANNED_CPULIST=2-3\n"},
+		{Path: "/usr/local/sbin/corelane-partitions", Text: "#!/bin/sh\n", Exec: true}, {Path: "/" + kernelArguments, Text: "nohz_full=2-3\n"}}
+	before := snapshot(t, root)
+	for _, where := range []string{"/", "/var/lib/corelane/cores/reboot"} {
+		changes, err := Place(root, where, files)
+		if err == nil {
+			err = Apply(context.Background(), root, changes, dir, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Place(root, where, files); err != nil || len(again) != 0 {
+			t.Errorf("%s: again: %v, %v", where, again, err)
+		}
+		now := snapshot(t, root)
+		if where == "/" {
+			if now["etc/default/irqbalance"] != "-rw-r--r-- IRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n" ||
+				now["usr/local/sbin/corelane-partitions"] != "-rwxr-xr-x #!/bin/sh\n" || now[kernelArguments] != "" {
+				t.Errorf("%v", now)
+			}
+		} else if now["var/lib/corelane/cores/reboot/"+kernelArguments] != "-rw-r--r-- nohz_full=2-3\n" {
+			t.Errorf("%v", now)
+		}
+		if err := Rollback(context.Background(), root, dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := differences(before, snapshot(t, root)); diff != "" {
+			t.Errorf("%s:\n%s", where, diff)
+		}
+	}
+}
+
+const (
+	someInterrupts = "     CPU0       CPU1\n 24:  1   10   IO-APIC   5-edge  eth0\nLOC:  100  %LOC%  Local timer interrupts\nTLB: 0 5 TLB shootdowns\n" +
+		"ERR:  0\n"
+	someSoftirqs = "                    CPU0       CPU1\n      TIMER:  1  2\n        RCU:  10  20\n"
+	someStat     = "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 10 0 10 80 0 0 0 0 0 0\ncpu1 %USER% 0 0 100 0 0 0 0 0 0\nintr 5\n"
+)
+
+// What is counted on a CPU is divided by the time, and how busy it was is told.
+func TestRemains(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1000", 1), "proc/softirqs": someSoftirqs,
+		"proc/stat": strings.Replace(someStat, "%USER%", "0", 1)})
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1250", 1),
+			"proc/stat": strings.Replace(someStat, "%USER%", "100", 1)})
+	}()
+	list, err := Remains(context.Background(), root, set("1"), time.Second)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	r := list[0]
+	if r.CPU != 1 || r.Timer < 150 || r.Timer > 251 || r.Devices != 0 || r.IPI != 0 || r.RCU != 0 || r.Busy != 1 {
+		t.Errorf("%+v", r)
+	}
+	if text := r.String(); !strings.HasPrefix(text, "CPU 1: ") || strings.Contains(text, "busy") {
+		t.Error(text)
+	}
+}
+
+// After a reboot what counted until then is gone; files are put back.
+func TestAfterReboot(t *testing.T) {
+	root, changes := all(t, 0)
+	before, dir := snapshot(t, root), t.TempDir()
+	if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, map[string]string{"proc/sys/kernel/random/boot_id": "another\n"})
+	if err := Rollback(context.Background(), root, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	after := snapshot(t, root)
+	if after["etc/default/grub"] != before["etc/default/grub"] || after["etc/systemd"] != "" {
+		t.Errorf("files: %v", after["etc/default/grub"])
+	}
+	if !strings.HasSuffix(after["proc/sys/kernel/numa_balancing"], "0") {
+		t.Error("a setting of the last boot was put back into this one")
+	}
+}
+
+// What somebody else has changed is put back, and said; a thread that has ended, or whose number another has, is left.
+func TestChangedSince(t *testing.T) {
+	root, changes := all(t, 0)
+	dir := t.TempDir()
+	if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", taskDir(40, 41) + "/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n"})
+	before := snapshot(t, root)[taskDir(40, 41)+"/status"]
+	said := map[string]Outcome{}
+	if err := Rollback(context.Background(), root, dir, func(o Outcome) { said[o.What()] = o }); err != nil {
+		t.Fatal(err)
+	}
+	if o := said["/proc/sys/vm/stat_interval"]; !o.is(Overridden, "'7'") {
+		t.Errorf("%+v", o)
+	}
+	if o := said["thread ssh (2) x (41)"]; o.Result != Gone {
+		t.Errorf("%+v", o)
+	}
+	after := snapshot(t, root)
+	if after["proc/sys/vm/stat_interval"] != "-rw-r--r-- 1\n" || after[taskDir(40, 41)+"/status"] != before {
+		t.Error(after["proc/sys/vm/stat_interval"], after[taskDir(40, 41)+"/status"])
+	}
+}
+
+func FuzzParseJournal(f *testing.F) {
+	for _, r := range []record{{Begin: &begin{Boot: "b", Root: "/"}}, {Step: 1, Change: &Change{Kind: Write, Path: "x", Old: "1", New: "2"}},
+		{Did: 1}, {Undid: 1}} {
+		line, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(append(line, '\n'))
+		f.Add([]byte("{\"begin\":{\"boot\":\"b\"}}\n" + string(line) + "\n{\"did\":1}\n{\"und"))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		steps, _, good, err := parseJournal(text)
+		if err != nil {
+			return
+		}
+		if good > len(text) || good > 0 && text[good-1] != '\n' {
+			t.Fatalf("%d of %d are good", good, len(text))
+		}
+		again, _, all, err := parseJournal(text[:good])
+		if err != nil || all != good || len(again) != len(steps) {
+			t.Fatalf("the good part is not: %v", err)
+		}
+	})
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("41 (ssh (2) x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n")
+	f.Add("1 () S")
+	f.Add(")(")
+	f.Fuzz(func(t *testing.T, text string) {
+		if name, started, err := parseStat(text); err == nil && (!strings.Contains(text, "("+name+")") ||
+			started != 0 && !strings.ContainsAny(text, "0123456789")) {
+			t.Errorf("%q: %q %d", text, name, started)
+		}
+	})
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add("A=1\n# x\nB=2", "A=3\nC=4\n")
+	f.Add("", "A=1\n")
+	f.Fuzz(func(t *testing.T, old, text string) {
+		seen := map[string]bool{}
+		for line := range strings.Lines(text) {
+			key := keyOf(line)
+			if key != "" && seen[key] {
+				return // none of ours sets a thing twice
+			}
+			seen[key] = true
+		}
+		got := merge(old, text)
+		if merge(got, text) != got {
+			t.Errorf("%q into %q: %q, and again %q", text, old, got, merge(got, text))
+		}
+	})
+}
+
+func FuzzInterruptions(f *testing.F) {
+	f.Add(someInterrupts, someStat)
+	f.Fuzz(func(_ *testing.T, rows, stat string) {
+		all := map[int]map[string]int64{}
+		countRows(all, rows, "")
+		countTime(all, stat)
+	})
+}
