@@ -46,7 +46,7 @@ func ReadLoad(root string) (*Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.CPUs = parseStat(string(stat)); len(l.CPUs) == 0 {
+	if l.CPUs = parseCPUStat(string(stat)); len(l.CPUs) == 0 {
 		return nil, fmt.Errorf("%s: no line of a CPU", filepath.Join(root, "proc/stat"))
 	}
 	for name, put := range map[string]func(*CPULoad, map[string]int64){
@@ -65,8 +65,8 @@ func ReadLoad(root string) (*Load, error) {
 	return l, nil
 }
 
-// parseStat reads the lines "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
-func parseStat(text string) []CPULoad {
+// parseCPUStat reads the lines "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
+func parseCPUStat(text string) []CPULoad {
 	var cpus []CPULoad
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -51,7 +51,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(statText, interruptsText)
 	f.Add("cpu9 1 2", "CPU0 CPUx\n1: 2")
 	f.Fuzz(func(_ *testing.T, stat, table string) {
-		parseStat(stat)
+		parseCPUStat(stat)
 		parseCPUTable(table)
 	})
 }
