@@ -80,7 +80,8 @@ func checkGroupCPUs(v *view, r *result) {
 			continue
 		}
 		if missing := v.in.Workers.And(workers).Without(groups[0].Effective); !missing.Empty() {
-			r.fail("%s may use CPUs %s; workers there need %s too", groups[0].Path, groups[0].Effective, missing).about("cgroup %s", groups[0].Path)
+			r.fail("%s may use CPUs %s; workers there need %s too", groups[0].Path, groups[0].Effective, missing).about("cgroup %s", groups[0].Path).
+				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus", groups[0].Effective.Or(workers).String())
 		} else {
 			r.pass("%s may use CPUs %s", groups[0].Path, groups[0].Effective)
 		}

@@ -249,7 +249,8 @@ func checkNovaPower(v *view, r *result) {
 	}
 	set, err := novaSet(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
-		r.fail("cpu_power_management is on, and cpu_dedicated_set has CPUs %s of workers", bad)
+		r.fail("cpu_power_management is on, and cpu_dedicated_set has CPUs %s of workers", bad).Mend =
+			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute", set.Without(v.in.Workers))
 	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
 		r.pass("cpu_power_management changes the governor of CPUs %s only", set)
 	} else {

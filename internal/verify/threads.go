@@ -138,11 +138,11 @@ func checkWorkers(v *view, r *result) {
 		}
 		switch {
 		case t.Allowed.Len() != 1:
-			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).about("thread %d", t.TID)
+			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
 		case !v.in.Workers.Has(t.Allowed.First()):
-			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).about("thread %d", t.TID)
+			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
 		case there.Overlaps(t.Allowed):
-			r.fail("%s: another worker has that CPU", describe(t)).about("thread %d", t.TID)
+			r.fail("%s: another worker has that CPU", describe(t)).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
 		case t.LastCPU != t.Allowed.First():
 			r.warn("%s: it has not come to its CPU yet", describe(t)).about("thread %d", t.TID)
 		default:
@@ -154,8 +154,25 @@ func checkWorkers(v *view, r *result) {
 	case len(v.own) == 0:
 		r.unknown("no data plane runs; its workers should be on CPUs %s", v.in.Workers)
 	case !missing.Empty():
-		r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing))
+		r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
 	}
+}
+
+// freeFor is a worker's CPU that no worker runs on, one of the thread's own where there is.
+func (v *view) freeFor(t *topology.Thread) cpuset.Set {
+	free := v.in.Workers
+	for i := range v.m.Threads {
+		if w := &v.m.Threads[i]; isWorker(w) && w.Allowed.Len() == 1 {
+			free = free.Without(w.Allowed)
+		}
+	}
+	if own := free.And(t.Allowed); !own.Empty() {
+		free = own
+	}
+	if free.Empty() {
+		return free
+	}
+	return cpuset.Of(free.First())
 }
 
 func checkStacked(v *view, r *result) {
