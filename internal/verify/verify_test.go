@@ -59,7 +59,9 @@ func TestBroken(t *testing.T) {
 		return topology.Thread{TID: 4242, PID: 4242, Name: "hog", Process: "hog", Allowed: set(allowed), LastCPU: set(allowed).First(), Cgroup: "/user.slice"}
 	}
 	cmdline := func(from, to string) func(*topology.Machine, *plan.Plan) {
-		return func(m *topology.Machine, _ *plan.Plan) { m.Kernel.Cmdline = strings.ReplaceAll(m.Kernel.Cmdline, from, to) }
+		return func(m *topology.Machine, _ *plan.Plan) {
+			m.Kernel.Cmdline = strings.ReplaceAll(m.Kernel.Cmdline, from, to)
+		}
 	}
 	guest := func(m *topology.Machine) *topology.Guest {
 		m.Guests = []topology.Guest{{Name: "vm1", PID: 9000, Source: "libvirt", VCPUs: []cpuset.Set{set("6"), set("7")}, Emulator: set("0,20"),
