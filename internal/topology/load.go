@@ -3,11 +3,11 @@ package topology
 
 import (
 	"bufio"
-	"fmt"
-	"os"
-	"path/filepath"
+	"context"
+	"errors"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Load is what CPUs did in a span of time, from counters that only grow: /proc/stat, /proc/interrupts, /proc/softirqs (proc(5)).
@@ -34,35 +34,80 @@ type CPULoad struct {
 // TicksPerSecond is USER_HZ of every Linux on the machines that DPDK runs on.
 const TicksPerSecond = 100
 
-// ReadLoad reads the counters below root. What is missing is left out; without /proc/stat there is nothing to say.
-func ReadLoad(root string) (*Load, error) {
+// ReadLoad reads the counters since boot. What is missing is left out; without /proc/stat there is nothing to say.
+func ReadLoad(tree Tree) (*Load, error) {
 	l := &Load{SinceBoot: true}
-	if text, err := os.ReadFile(filepath.Join(root, "proc/uptime")); err == nil {
-		if fields := strings.Fields(string(text)); len(fields) > 0 {
-			l.Seconds, _ = strconv.ParseFloat(fields[0], 64)
-		}
+	if text, err := tree.Read("proc/uptime"); err == nil {
+		up, _, _ := strings.Cut(text, " ")
+		l.Seconds, _ = strconv.ParseFloat(up, 64)
 	}
-	stat, err := os.ReadFile(filepath.Join(root, "proc/stat"))
+	stat, err := tree.Read("proc/stat")
 	if err != nil {
 		return nil, err
 	}
-	if l.CPUs = parseCPUStat(string(stat)); len(l.CPUs) == 0 {
-		return nil, fmt.Errorf("%s: no line of a CPU", filepath.Join(root, "proc/stat"))
+	if l.CPUs = parseCPUStat(stat); len(l.CPUs) == 0 {
+		return nil, errors.New("names no CPU")
 	}
-	for name, put := range map[string]func(*CPULoad, map[string]int64){
-		"proc/interrupts": func(c *CPULoad, rows map[string]int64) { c.Interrupts = rows },
-		"proc/softirqs":   func(c *CPULoad, rows map[string]int64) { c.Softirqs = rows },
-	} {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			continue
+	interrupts, err := tree.Read("proc/interrupts")
+	rows, softirqs := parseCPUTable(interrupts), map[int]map[string]int64{}
+	if text, err2 := tree.Read("proc/softirqs"); err2 == nil {
+		softirqs = parseCPUTable(text)
+	}
+	for i := range l.CPUs {
+		if err == nil {
+			l.CPUs[i].Interrupts = orEmpty(rows[l.CPUs[i].CPU])
 		}
-		table := parseCPUTable(string(text))
-		for i := range l.CPUs {
-			put(&l.CPUs[i], table[l.CPUs[i].CPU])
-		}
+		l.CPUs[i].Softirqs = softirqs[l.CPUs[i].CPU]
 	}
 	return l, nil
+}
+
+func orEmpty(rows map[string]int64) map[string]int64 {
+	if rows == nil {
+		return map[string]int64{}
+	}
+	return rows
+}
+
+// ReadOver is Read of the running machine, with the load of a span of time instead of all since boot.
+func ReadOver(ctx context.Context, span time.Duration) (*Machine, error) {
+	first, err := Read("/")
+	if err != nil || first.Load == nil {
+		return first, err
+	}
+	begun := time.Now()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(span):
+	}
+	m, err := Read("/")
+	if err != nil || m.Load == nil {
+		return m, err
+	}
+	m.Load = m.Load.Since(first.Load, time.Since(begun).Seconds())
+	before := map[int]int64{}
+	for i := range first.Threads {
+		before[first.Threads[i].TID] = first.Threads[i].CPUTicks
+	}
+	m.Load.Threads = map[int]int64{}
+	for i := range m.Threads {
+		if d := m.Threads[i].CPUTicks - before[m.Threads[i].TID]; d > 0 {
+			m.Load.Threads[m.Threads[i].TID] = d
+		}
+	}
+	return m, nil
+}
+
+func (r *reader) load() {
+	l, err := ReadLoad(r.tree)
+	if err != nil {
+		if !missing(err) {
+			r.trouble("proc/stat", "%s", reason(err))
+		}
+		return
+	}
+	r.m.Load = l
 }
 
 // parseCPUStat reads the lines "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.

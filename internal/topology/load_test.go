@@ -19,17 +19,27 @@ LOC:        200         0  Local timer interrupts
 ERR:          0
 `
 
-func TestLoad(t *testing.T) {
+func procTree(t *testing.T, files map[string]string) Tree {
 	root := t.TempDir()
-	for name, text := range map[string]string{"stat": statText, "interrupts": interruptsText, "uptime": "20.5 30.0\n"} {
-		if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(root, "proc", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l, err := ReadLoad(root)
+	tree, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	return tree
+}
+
+func TestLoad(t *testing.T) {
+	tree := procTree(t, map[string]string{"stat": statText, "interrupts": interruptsText, "uptime": "20.5 30.0\n"})
+	l, err := ReadLoad(tree)
 	if err != nil || l.Seconds != 20.5 || !l.SinceBoot || len(l.CPUs) != 2 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -38,11 +48,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%+v, %+v", zero, three)
 	}
 	three.Interrupts["38 virtio2-input.0"] += 30
-	first, _ := ReadLoad(root)
+	first, _ := ReadLoad(tree)
 	if d := l.Since(first, 2); d.SinceBoot || d.Seconds != 2 || d.Of(3).Interrupts["38 virtio2-input.0"] != 30 || len(d.Of(0).Interrupts) != 0 {
 		t.Errorf("%+v", d)
 	}
-	if _, err := ReadLoad(t.TempDir()); err == nil {
+	if _, err := ReadLoad(procTree(t, nil)); err == nil {
 		t.Error("no /proc/stat, no error")
 	}
 }

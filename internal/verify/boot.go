@@ -3,6 +3,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
@@ -34,10 +35,11 @@ var bootRules = []rule{
 }
 
 func checkIsolcpus(v *view, r *result) {
-	set, flags, given, err := v.cpuArg("isolcpus")
+	arg, err := v.cpuArg("isolcpus")
+	set, flags, given := arg.CPUs, arg.Flags, arg.Given
 	switch {
 	case err != nil:
-		r.fail("isolcpus=%s: %v", strings.Join(v.args("isolcpus"), " "), err)
+		r.fail("%v", err)
 	case given && domain(flags) && !set.And(v.online).Equal(v.m.Kernel.Isolated) && !v.m.Kernel.Isolated.Empty():
 		r.fail("the command line isolates CPUs %s and the kernel %s (/sys/devices/system/cpu/isolated)", set, v.m.Kernel.Isolated)
 	case given && domain(flags) && v.m.Kernel.Isolated.Empty():
@@ -62,12 +64,7 @@ func checkIsolcpus(v *view, r *result) {
 
 // domain says whether isolcpus with these flags takes the CPUs out of the scheduler's domains: without any it does.
 func domain(flags []string) bool {
-	for _, f := range flags {
-		if f == "domain" {
-			return true
-		}
-	}
-	return len(flags) == 0
+	return len(flags) == 0 || slices.Contains(flags, "domain")
 }
 
 func checkConsistent(v *view, r *result) {
@@ -75,11 +72,11 @@ func checkConsistent(v *view, r *result) {
 	names := []string{"isolcpus", "nohz_full", "rcu_nocbs"}
 	var first string
 	for _, name := range names {
-		set, _, given, err := v.cpuArg(name)
+		arg, err := v.cpuArg(name)
 		if err != nil {
-			r.fail("%s: %v", name, err)
-		} else if given {
-			sets[name] = set
+			r.fail("%v", err)
+		} else if arg.Given && !arg.CPUs.Empty() {
+			sets[name] = arg.CPUs.And(v.online)
 			if first == "" {
 				first = name
 			}
@@ -91,7 +88,7 @@ func checkConsistent(v *view, r *result) {
 			r.fail("%s=%s differs from %s=%s", name, set, first, sets[first])
 		}
 	}
-	tuned := v.args("tuned.non_isolcpus")
+	tuned := v.m.Kernel.All("tuned.non_isolcpus")
 	if len(tuned) > 0 {
 		mask, err := cpuset.ParseMask(tuned[len(tuned)-1])
 		switch rest := v.online.Without(sets[first]); {
@@ -114,22 +111,20 @@ func checkConsistent(v *view, r *result) {
 }
 
 func checkNohzFull(v *view, r *result) {
-	set, _, given, _ := v.cpuArg("nohz_full")
+	arg, _ := v.cpuArg("nohz_full")
 	switch missing := v.in.Workers.Without(v.m.Kernel.NohzFull); {
 	case missing.Empty():
 		r.pass("nohz_full: CPUs %s", v.m.Kernel.NohzFull)
-	case given && v.in.Workers.Within(set):
-		r.warn("nohz_full=%s is on the command line, and this kernel (%s) does not do it: /sys/devices/system/cpu/nohz_full lacks CPUs %s", set, v.m.Kernel.Release, missing)
+	case arg.Given && v.in.Workers.Within(arg.CPUs):
+		r.warn("nohz_full=%s is on the command line, and this kernel (%s) does not do it: /sys/devices/system/cpu/nohz_full lacks CPUs %s", arg.CPUs, v.m.Kernel.Release, missing)
 	default:
 		r.warn("CPUs %s of workers have the tick; nohz_full: %s", missing, orNone(v.m.Kernel.NohzFull))
 	}
 }
 
 func checkRcu(v *view, r *result) {
-	set, _, given, err := v.cpuArg("rcu_nocbs")
-	if err != nil || !given { // nohz_full implies it
-		set = v.m.Kernel.NohzFull
-	}
+	arg, _ := v.cpuArg("rcu_nocbs")
+	set := arg.CPUs.Or(v.m.Kernel.NohzFull) // nohz_full implies it
 	if missing := v.in.Workers.Without(set); !missing.Empty() {
 		r.warn("CPUs %s of workers run RCU callbacks; rcu_nocbs: %s", missing, orNone(set))
 		return
@@ -148,7 +143,7 @@ func checkWatchdog(v *view, r *result) {
 	case "0":
 		r.pass("kernel.nmi_watchdog = 0")
 	case "":
-		if v.hasArg("nowatchdog") || strings.Contains(strings.Join(v.args("nmi_watchdog"), ","), "0") {
+		if v.hasArg("nowatchdog") || strings.Contains(strings.Join(v.m.Kernel.All("nmi_watchdog"), ","), "0") {
 			r.pass("switched off on the command line")
 		} else {
 			r.unknown("/proc/sys/kernel/nmi_watchdog is not readable: a kernel without it has none")
@@ -172,8 +167,8 @@ func checkDefaultIRQ(v *view, r *result) {
 }
 
 func checkManaged(v *view, r *result) {
-	_, flags, _, _ := v.cpuArg("isolcpus")
-	has := strings.Contains(strings.Join(flags, ","), "managed_irq")
+	arg, _ := v.cpuArg("isolcpus")
+	has := slices.Contains(arg.Flags, "managed_irq")
 	for _, q := range v.m.IRQs {
 		if !q.Managed || !q.Effective.Overlaps(v.in.Workers) {
 			continue

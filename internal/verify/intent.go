@@ -42,7 +42,7 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 		}
 	}
 	in.From = fmt.Sprintf("the threads that poll here (CPUs %s)", in.Workers)
-	if cpus, err := cpuset.Parse(m.Services.VrouterCPUs); err == nil && in.Workers.Empty() && !cpus.Empty() {
+	if cpus, err := cpuset.Parse(m.Services.VRouter["CPU_LIST"]); err == nil && in.Workers.Empty() && !cpus.Empty() {
 		in.Workers, in.From = cpus, fmt.Sprintf("CPU_LIST of ifcfg-vhost0 (CPUs %s); no data plane runs", cpus)
 	}
 	isolated := isolatedNow(m)
@@ -50,7 +50,7 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 		in.From = fmt.Sprintf("what the kernel isolates (CPUs %s); no data plane runs", isolated)
 	}
 	in.Isolated = isolated.Or(in.Workers)
-	in.Host = online(m).Without(in.Isolated)
+	in.Host = m.Online().Without(in.Isolated)
 	in.Service, in.IRQs, in.Emulator = in.Host, in.Host, in.Host
 	for _, g := range m.Guests {
 		for _, cpus := range g.VCPUs {
@@ -64,15 +64,9 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 func planned(m *topology.Machine, p *plan.Plan) *Intent {
 	in := &Intent{
 		From: fmt.Sprintf("the plan of %s", p.Machine), Planned: true,
-		Isolated: p.Isolated, Host: p.Of(plan.Housekeeping), Service: p.Of(plan.Service), IRQs: p.IRQs,
-		Guests: p.Of(plan.Guests), Emulator: p.Of(plan.Emulator),
+		Isolated: p.Isolated, Host: p.Of(plan.Housekeeping), Service: p.ServiceCPUs().Or(p.ControlCPUs()), IRQs: p.IRQs,
+		Guests: p.Of(plan.Guests), Emulator: p.EmulatorCPUs(),
 		ShareCores: p.Wishes.ShareCores, workerByCPU: map[int]string{}, boundPartner: map[int]int{},
-	}
-	if in.Service.Empty() {
-		in.Service = in.Host
-	}
-	if in.Emulator.Empty() {
-		in.Emulator = in.Host
 	}
 	cpuOf := map[int]int{}
 	for _, w := range p.Workers {
@@ -86,19 +80,9 @@ func planned(m *topology.Machine, p *plan.Plan) *Intent {
 		}
 	}
 	if in.Host.Empty() {
-		in.Host = online(m).Without(in.Isolated).Without(in.Workers)
+		in.Host = m.Online().Without(in.Isolated).Without(in.Workers)
 	}
 	return in
-}
-
-func online(m *topology.Machine) cpuset.Set {
-	var ids []int
-	for _, c := range m.CPUs {
-		if c.Online {
-			ids = append(ids, c.ID)
-		}
-	}
-	return cpuset.Of(ids...)
 }
 
 // isolatedNow is the CPUs outside of the scheduler's balancing: by isolcpus, or by a partition that the kernel accepted.
@@ -106,7 +90,7 @@ func isolatedNow(m *topology.Machine) cpuset.Set { return m.Kernel.Isolated.Or(p
 
 // partitioned is the CPUs of cgroup v2 partitions of type isolated that are valid (cgroup-v2.rst, cpuset.cpus.partition).
 func partitioned(m *topology.Machine) cpuset.Set {
-	var all cpuset.Set
+	all := m.Cgroups.Isolated
 	for _, g := range m.Cgroups.Groups {
 		if g.Partition == "isolated" {
 			all = all.Or(g.Effective)

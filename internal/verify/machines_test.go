@@ -100,7 +100,7 @@ func full() *topology.Machine {
 	m.Kernel.Isolated, m.Kernel.NohzFull = iso, iso
 	m.Services = topology.Services{Tuned: "cpu-partitioning", TunedVariables: map[string]string{"isolated_cores": iso.String()},
 		TunedSpares:     []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$"},
-		SystemdAffinity: set("0,10,20,30"), VrouterCPUs: "1,2,3,4,21,22,23,24", Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}
+		SystemdAffinity: set("0,10,20,30"), VRouter: map[string]string{"CPU_LIST": "1,2,3,4,21,22,23,24"}, Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}
 	vrouter(m, set("1-4,21-24"), set("5,25"))
 	for i := range m.Threads { // one thread, one isolated CPU
 		if m.Threads[i].Allowed.Len() > 1 {

@@ -95,7 +95,7 @@ func (v *view) signs() signs {
 	}
 	say(v.m.Kernel.Isolated, "isolcpus isolates CPUs %s", v.m.Kernel.Isolated)
 	say(partitioned(v.m), "cgroup partitions isolate CPUs %s", partitioned(v.m))
-	if tuned, err := parseBootList(v.m.Services.TunedVariables["isolated_cores"], v.online); err == nil && v.m.Services.Tuned != "" {
+	if tuned, err := v.list(v.m.Services.TunedVariables["isolated_cores"]); err == nil && v.m.Services.Tuned != "" {
 		s.covered = s.covered.Or(tuned)
 		say(tuned, "TuneD keeps threads off CPUs %s", tuned)
 	}

@@ -50,7 +50,7 @@ func checkTunedVariables(v *view, r *result) {
 	}
 	for _, name := range []string{"isolated_cores", "no_balance_cores"} {
 		text := s.TunedVariables[name]
-		set, err := parseBootList(strings.TrimPrefix(text, "^"), v.online)
+		set, err := v.list(text)
 		switch {
 		case text == "" && name == "isolated_cores":
 			r.fail("profile %s, and isolated_cores is not set", s.Tuned)
@@ -72,7 +72,7 @@ func checkTunedVariables(v *view, r *result) {
 
 func checkTunedIsolates(v *view, r *result) {
 	text := v.m.Services.TunedVariables["isolated_cores"]
-	set, err := parseBootList(text, v.online)
+	set, err := v.list(text)
 	if v.m.Services.Tuned == "" || err != nil || set.Empty() {
 		r.pass("TuneD isolates no CPU")
 		return
@@ -149,7 +149,7 @@ func checkSystemd(v *view, r *result) {
 }
 
 func checkVrouterList(v *view, r *result) {
-	text := v.m.Services.VrouterCPUs
+	text := v.m.Services.VRouter["CPU_LIST"]
 	set, err := cpuset.Parse(text)
 	switch {
 	case text == "":
@@ -205,7 +205,7 @@ func checkNova(v *view, r *result) {
 		if text == "" {
 			continue
 		}
-		set, err := novaSet(text)
+		set, err := cpuset.ParseExcluding(text)
 		switch bad := set.And(v.in.Workers); {
 		case err != nil:
 			r.fail("%s=%s: %v", name, text, err)
@@ -223,31 +223,13 @@ func checkNova(v *view, r *result) {
 	}
 }
 
-// novaSet reads a list with exclusions: "4-12,^8,15".
-func novaSet(text string) (cpuset.Set, error) {
-	var in, out []string
-	for part := range strings.SplitSeq(strings.Trim(text, `"' `), ",") {
-		if rest, not := strings.CutPrefix(strings.TrimSpace(part), "^"); not {
-			out = append(out, rest)
-		} else {
-			in = append(in, part)
-		}
-	}
-	with, err := cpuset.Parse(strings.Join(in, ","))
-	if err != nil {
-		return with, err
-	}
-	without, err := cpuset.Parse(strings.Join(out, ","))
-	return with.Without(without), err
-}
-
 func checkNovaPower(v *view, r *result) {
 	n := v.m.Services.Nova
 	if !strings.EqualFold(n["cpu_power_management"], "true") {
 		r.pass("cpu_power_management is off")
 		return
 	}
-	set, err := novaSet(n["cpu_dedicated_set"])
+	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
 		r.fail("cpu_power_management is on, and cpu_dedicated_set has CPUs %s of workers", bad).Mend =
 			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute", set.Without(v.in.Workers))

@@ -150,7 +150,7 @@ func (ru rule) run(v *view) Finding {
 		}
 	}
 	if f.Verdict > Unknown {
-		f.Mend = unique(append(append(f.Mend, r.mend...), ru.mend...))
+		f.Mend = unique(slices.Concat(r.mend, f.Mend, ru.mend))
 	}
 	return f
 }

@@ -96,7 +96,10 @@ func TestBroken(t *testing.T) {
 			cmdline("nohz_full=", "x=")(m, p)
 			m.Kernel.NohzFull = cpuset.Set{}
 		}},
-		{"boot.rcu_nocbs", "CPUs 1 of workers run RCU", Warn, cmdline("rcu_nocbs=1-9", "rcu_nocbs=2-9")},
+		{"boot.rcu_nocbs", "CPUs 1 of workers run RCU", Warn, func(m *topology.Machine, p *plan.Plan) {
+			cmdline("rcu_nocbs=1-9", "rcu_nocbs=2-9")(m, p)
+			m.Kernel.NohzFull = set("2-9,11-19,21-29,31-39")
+		}},
 		{"boot.rcu_nocbs", "rcuop/1", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Threads = append(m.Threads, topology.Thread{TID: 77, PID: 77, Name: "rcuop/1", Kernel: true, Allowed: set("0-39")})
 		}},
@@ -163,7 +166,7 @@ func TestBroken(t *testing.T) {
 		{"systemd.affinity", "not set", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.SystemdAffinity, m.Kernel.Isolated = cpuset.Set{}, cpuset.Set{}
 		}},
-		{"vrouter.cpu_list", "CPU_LIST=0x01", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.VrouterCPUs = "0x01" }},
+		{"vrouter.cpu_list", "CPU_LIST=0x01", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.VRouter["CPU_LIST"] = "0x01" }},
 		{"irqbalance.bans", "not 1-4,21-24 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) { // a partition alone: irqbalance does not see it
 			m.Services.Irqbalance, m.Kernel.Isolated, m.Kernel.NohzFull = true, cpuset.Set{}, cpuset.Set{}
 			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice", Partition: "isolated", Effective: set("1-9,11-19,21-29,31-39")}}}
@@ -282,10 +285,10 @@ func FuzzLists(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		m := full()
-		m.Kernel.Cmdline = "isolcpus=" + text + " nohz_full=" + text
+		m.Kernel.Args, m.Kernel.Cmdline = nil, "isolcpus="+text+" nohz_full="+text
 		m.Services.Nova["vcpu_pin_set"] = text
 		m.Services.TunedVariables["isolated_cores"] = text
-		m.Services.VrouterCPUs = text
+		m.Services.VRouter["CPU_LIST"] = text
 		m.Services.Kubelet = map[string]string{"cpuManagerPolicy": "static", "reservedSystemCPUs": text}
 		if len(Check(m, fieldPlan())) != len(rules()) {
 			t.Error("a rule is missing")

@@ -25,7 +25,7 @@ type view struct {
 }
 
 func newView(m *topology.Machine, p *plan.Plan) *view {
-	v := &view{m: m, p: p, in: IntentOf(m, p), online: online(m), isolated: isolatedNow(m), own: map[int]bool{}, guests: map[int]bool{}}
+	v := &view{m: m, p: p, in: IntentOf(m, p), online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{}, guests: map[int]bool{}}
 	for i := range m.Threads {
 		if isWorker(&m.Threads[i]) {
 			v.own[m.Threads[i].PID] = true
@@ -86,60 +86,26 @@ func (v *view) busy(t *topology.Thread) int64 {
 	return t.CPUTicks
 }
 
-func (v *view) cpu(id int) *topology.CPU {
-	for i := range v.m.CPUs {
-		if v.m.CPUs[i].ID == id {
-			return &v.m.CPUs[i]
-		}
-	}
-	return nil
-}
-
-// args are the values of a kernel argument, in their order.
-func (v *view) args(name string) []string {
-	var values []string
-	for _, word := range strings.Fields(v.m.Kernel.Cmdline) {
-		if n, value, _ := strings.Cut(word, "="); n == name {
-			values = append(values, value)
-		}
-	}
-	return values
-}
+func (v *view) cpu(id int) *topology.CPU { return v.m.CPU(id) }
 
 func (v *view) hasArg(names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return v.args(n) != nil })
+	return slices.ContainsFunc(names, func(n string) bool { return v.m.Kernel.All(n) != nil })
 }
 
-// cpuArg is the CPUs of an argument without its flags: isolcpus=managed_irq,domain,1-9. The last one counts, as for the kernel.
-func (v *view) cpuArg(name string) (set cpuset.Set, flags []string, given bool, err error) {
-	values := v.args(name)
-	if values == nil {
-		return
-	}
-	var list []string
-	for part := range strings.SplitSeq(values[len(values)-1], ",") {
-		if part != "" && part[0] >= 'a' && part[0] <= 'z' && part != "all" {
-			flags = append(flags, part)
-		} else {
-			list = append(list, part)
-		}
-	}
-	text := strings.Join(list, ",")
-	if text == "all" {
-		return v.online, flags, true, nil
-	}
-	set, err = parseBootList(text, v.online)
-	return set, flags, true, err
+// cpuArg is an argument of the kernel that names CPUs, all of them online.
+func (v *view) cpuArg(name string) (topology.CPUArgument, error) {
+	return v.m.Kernel.CPUArg(name, v.last())
 }
 
-// parseBootList reads what the kernel takes at boot: as a list, with N for the last CPU (kernel-parameters.rst, CPU lists).
-func parseBootList(text string, online cpuset.Set) (cpuset.Set, error) {
-	ids := online.IDs()
-	if len(ids) > 0 {
-		text = strings.ReplaceAll(text, "N", strconv.Itoa(ids[len(ids)-1]))
+func (v *view) last() int {
+	if len(v.m.CPUs) == 0 {
+		return -1
 	}
-	return cpuset.Parse(text)
+	return v.m.LastCPU()
 }
+
+// list reads CPUs as TuneD takes them: as the kernel does.
+func (v *view) list(text string) (cpuset.Set, error) { return cpuset.ParseKernel(text, v.last()) }
 
 // home is where a thread that is in the way should run instead.
 func (v *view) home(t *topology.Thread) cpuset.Set {
