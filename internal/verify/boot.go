@@ -133,7 +133,7 @@ func checkRcu(v *view, r *result) {
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
 		if t.Kernel && strings.HasPrefix(t.Name, "rcuo") && !t.Fixed && t.Allowed.Overlaps(v.in.Workers) {
-			r.warn("%s", describe(t)).about("thread %d", t.TID).pin(t.TID, v.in.Host)
+			r.warn("%s", describe(t)).thread(t, v.in.Host)
 		}
 	}
 }

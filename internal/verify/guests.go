@@ -111,9 +111,9 @@ func checkVhost(v *view, r *result) {
 		for i := range g.Vhost {
 			t := &g.Vhost[i]
 			if bad := t.Allowed.And(v.in.Workers); !bad.Empty() && !t.Fixed {
-				r.fail("%s: %s; CPUs %s are workers'", g.Name, describe(t), bad).about("thread %d", t.TID).pin(t.TID, v.in.Emulator)
+				r.fail("%s: %s; CPUs %s are workers'", g.Name, describe(t), bad).thread(t, v.in.Emulator)
 			} else if t.Allowed.Within(busy) || busy.Has(t.LastCPU) {
-				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).about("thread %d", t.TID)
+				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).thread(t, cpuset.Set{})
 				v.moveVhost(item, g, t, away, busy)
 			}
 		}
@@ -135,7 +135,7 @@ func (v *view) moveVhost(i *Item, g topology.Guest, t *topology.Thread, away, bu
 		}
 		away = v.online.Without(busy).Without(vcpus).Without(v.in.Workers)
 	}
-	if i.pin(t.TID, away); !away.Empty() && g.Source == "libvirt" {
+	if i.thread(t, away); !away.Empty() && g.Source == "libvirt" {
 		i.Mend = fmt.Sprintf("virsh emulatorpin %s %s   # for all of them, and for good", g.Name, away)
 	}
 }

@@ -50,8 +50,10 @@ type signs struct {
 func checkPartial(v *view, r *result) {
 	s := v.signs()
 	switch {
-	case !s.open.Empty() && (len(s.means) > 0 || s.load != ""):
-		r.fail("partial isolation: %s, and CPUs %s of workers are left out: all that was evicted may run there", orNone(strings.Join(s.means, "; ")), s.open)
+	case !s.open.Empty() && len(s.means) > 0:
+		r.fail("partial isolation: %s, and CPUs %s of workers are left out: all that was evicted may run there", strings.Join(s.means, "; "), s.open)
+	case !s.open.Empty() && s.load != "":
+		r.fail("partial isolation without anybody's will: nothing keeps the host off CPUs %s, and more of its load runs there than on its own CPUs", s.open)
 	case !s.open.Empty():
 		r.warn("no isolation: nothing keeps the host off CPUs %s; the rate is as good as the host is quiet", s.open)
 	case s.own > 0:
@@ -61,7 +63,8 @@ func checkPartial(v *view, r *result) {
 	default:
 		r.pass("full isolation of workers' CPUs: %s", strings.Join(s.means, "; "))
 	}
-	partial := len(r.items) > 0 && r.items[0].Verdict == Fail
+	r.items[0].about("isolation")
+	partial := r.items[0].Verdict == Fail
 	if !partial && s.open.Empty() {
 		return
 	}
@@ -78,7 +81,7 @@ func checkPartial(v *view, r *result) {
 	if s.load != "" {
 		r.add(verdict, "%s", s.load)
 	}
-	if left := v.online.Without(s.covered); partial && !s.open.Empty() && !left.Empty() {
+	if left := v.online.Without(s.covered); partial && !s.covered.Empty() && !s.open.Empty() {
 		r.add(verdict, "what is kept off CPUs %s has %d CPUs left (%s), and %d of them forward", s.covered, left.Len(), left, left.And(v.in.Workers).Len())
 	}
 	if partial {

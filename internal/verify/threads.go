@@ -60,9 +60,10 @@ func (v *view) inTheWay(r *result, t *topology.Thread) {
 	if v.in.Workers.And(t.Allowed).Within(v.isolated) && !t.Allowed.Within(v.in.Workers) && v.busy(t) == 0 {
 		i.Verdict = Warn
 	}
-	i.about("thread %d", t.TID).pin(t.TID, v.home(t))
+	i.thread(t, v.home(t))
 	if i.weight = v.busy(t); t.Allowed.Within(v.in.Workers) {
-		i.weight += 1 << 40 // it can run nowhere else
+		i.Pinned = true
+		i.weight += 1 << 40
 	}
 }
 
@@ -98,7 +99,7 @@ func checkKernelThreads(v *view, r *result) {
 		if !t.Kernel || v.mayBeThere(t) || strings.HasPrefix(t.Name, "vhost-") {
 			continue // guests' vhost threads: guests.vhost
 		}
-		item := r.warn("%s%s", describe(t), v.ran(t)).about("thread %d", t.TID).pin(t.TID, v.home(t))
+		item := r.warn("%s%s", describe(t), v.ran(t)).thread(t, v.home(t))
 		item.weight = v.busy(t)
 	}
 	if len(r.items) == 0 {
@@ -114,7 +115,7 @@ func checkOwn(v *view, r *result) {
 			continue
 		}
 		if others++; t.Allowed.Overlaps(v.in.Workers) {
-			i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t)).about("thread %d", t.TID).pin(t.TID, v.home(t))
+			i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t)).thread(t, v.home(t))
 			i.weight = v.busy(t)
 		}
 	}
@@ -138,13 +139,13 @@ func checkWorkers(v *view, r *result) {
 		}
 		switch {
 		case t.Allowed.Len() != 1:
-			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
+			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, v.freeFor(t))
 		case !v.in.Workers.Has(t.Allowed.First()):
-			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
+			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).thread(t, v.freeFor(t))
 		case there.Overlaps(t.Allowed):
-			r.fail("%s: another worker has that CPU", describe(t)).about("thread %d", t.TID).pin(t.TID, v.freeFor(t))
+			r.fail("%s: another worker has that CPU", describe(t)).thread(t, v.freeFor(t))
 		case t.LastCPU != t.Allowed.First():
-			r.warn("%s: it has not come to its CPU yet", describe(t)).about("thread %d", t.TID)
+			r.warn("%s: it has not come to its CPU yet", describe(t)).thread(t, cpuset.Set{})
 		default:
 			r.pass("%s (%d) is on CPU %s", threadName(t), t.TID, t.Allowed)
 		}
@@ -185,7 +186,7 @@ func checkStacked(v *view, r *result) {
 	}
 	for _, group := range byCPUs {
 		for _, t := range group {
-			i := r.warn("%s: all of them isolated", describe(t)).about("thread %d", t.TID)
+			i := r.warn("%s: all of them isolated", describe(t)).thread(t, cpuset.Set{})
 			if i.weight = v.busy(t); len(group) > 1 {
 				i.Verdict = Fail
 				i.Text += fmt.Sprintf("; %d threads have these CPUs and share one", len(group))

@@ -51,14 +51,18 @@ type Item struct {
 	Subject string  `json:"subject,omitempty"` // "thread 812", "irq 38", "eth0/rx-0": what of the machine; stable while it lives
 	Text    string  `json:"text"`
 	Fix     *Fix    `json:"fix,omitempty"`
-	Mend    string  `json:"mend,omitempty"` // when it is no Fix
+	Mend    string  `json:"mend,omitempty"`   // when it is no Fix
+	Pinned  bool    `json:"pinned,omitempty"` // a thread that can run nowhere else
+	PID     int     `json:"pid,omitempty"`    // of a thread
 	weight  int64   // the heaviest come first
 }
 
 // Fix is a change of the running kernel: CPUs of a thread, or a value of a file.
 type Fix struct {
+	PID   int        `json:"pid,omitempty"`
 	TID   int        `json:"tid,omitempty"`
-	CPUs  cpuset.Set `json:"cpus"`
+	Name  string     `json:"name,omitempty"` // of the thread
+	CPUs  cpuset.Set `json:"cpus,omitzero"`
 	Path  string     `json:"path,omitempty"`
 	Value string     `json:"value,omitempty"`
 }
@@ -105,9 +109,11 @@ func (i *Item) write(path, value string) *Item {
 	return i
 }
 
-func (i *Item) pin(tid int, cpus cpuset.Set) *Item {
-	if !cpus.Empty() {
-		i.Fix = &Fix{TID: tid, CPUs: cpus}
+// thread makes an item about a thread, which belongs on other CPUs; none: it is not known which.
+func (i *Item) thread(t *topology.Thread, to cpuset.Set) *Item {
+	i.Subject, i.PID = fmt.Sprintf("thread %d", t.TID), t.PID
+	if !to.Empty() {
+		i.Fix = &Fix{PID: t.PID, TID: t.TID, Name: t.Name, CPUs: to}
 	}
 	return i
 }
