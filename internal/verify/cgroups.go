@@ -66,7 +66,7 @@ func (v *view) workerGroups() map[string]cpuset.Set {
 	groups := map[string]cpuset.Set{}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
-		if isWorker(t) && strings.HasPrefix(t.Cgroup, "/") {
+		if IsWorker(t) && strings.HasPrefix(t.Cgroup, "/") {
 			groups[t.Cgroup] = groups[t.Cgroup].Or(t.Allowed)
 		}
 	}

@@ -36,7 +36,7 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 	}
 	in := &Intent{workerByCPU: map[int]string{}, boundPartner: map[int]int{}}
 	for _, t := range m.Threads {
-		if isWorker(&t) && t.Allowed.Len() == 1 {
+		if IsWorker(&t) && t.Allowed.Len() == 1 {
 			in.Workers = in.Workers.Or(t.Allowed)
 			in.workerByCPU[t.Allowed.First()] = threadName(&t)
 		}

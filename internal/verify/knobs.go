@@ -78,7 +78,7 @@ func checkNUMABalancing(v *view, r *result) {
 func checkRT(v *view, r *result) {
 	realtime := 0
 	for i := range v.m.Threads {
-		if t := &v.m.Threads[i]; isWorker(t) && (t.Policy == "fifo" || t.Policy == "rr" || t.Policy == "deadline") {
+		if t := &v.m.Threads[i]; IsWorker(t) && (t.Policy == "fifo" || t.Policy == "rr" || t.Policy == "deadline") {
 			realtime++
 		}
 	}

@@ -127,7 +127,7 @@ func (v *view) pileUp() string {
 	who := map[int]*topology.Thread{}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
-		if t.Kernel || isWorker(t) || t.Allowed.Len() < 2 {
+		if t.Kernel || IsWorker(t) || t.Allowed.Len() < 2 {
 			continue
 		}
 		n := v.busy(t)

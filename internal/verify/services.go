@@ -103,7 +103,7 @@ func checkTunedSpares(v *view, r *result) {
 		seen[t.Name] = true
 		switch {
 		case spared(t.Name):
-		case isWorker(t):
+		case IsWorker(t):
 			r.fail("worker %s (%d): no expression of ps_blacklist matches its name; it would be moved to CPUs %s", t.Name, t.TID, v.in.Host).about("name %s", t.Name)
 		case !t.Allowed.Within(v.in.Host):
 			r.warn("%s (%d): no expression of ps_blacklist matches its name", t.Name, t.TID).about("name %s", t.Name)

@@ -32,7 +32,7 @@ var threadRules = []rule{
 
 // allowed says whether a thread may be on workers' CPUs: their own, and those that the kernel does not let go.
 func (v *view) mayBeThere(t *topology.Thread) bool {
-	return t.Fixed || !t.Allowed.Overlaps(v.in.Workers) || isWorker(t) && t.Allowed.Len() == 1
+	return t.Fixed || !t.Allowed.Overlaps(v.in.Workers) || IsWorker(t) && t.Allowed.Len() == 1
 }
 
 func checkForeign(v *view, r *result) {
@@ -111,7 +111,7 @@ func checkOwn(v *view, r *result) {
 	others := 0
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
-		if !v.own[t.PID] || t.Kernel || isWorker(t) {
+		if !v.own[t.PID] || t.Kernel || IsWorker(t) {
 			continue
 		}
 		if others++; t.Allowed.Overlaps(v.in.Workers) {
@@ -134,7 +134,7 @@ func checkWorkers(v *view, r *result) {
 	there := cpuset.Set{}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
-		if !isWorker(t) || !t.Allowed.Overlaps(v.in.Workers) && v.in.Planned && t.Process != "corelaned" {
+		if !IsWorker(t) || !t.Allowed.Overlaps(v.in.Workers) && v.in.Planned && t.Process != "corelaned" {
 			continue
 		}
 		switch {
@@ -163,7 +163,7 @@ func checkWorkers(v *view, r *result) {
 func (v *view) freeFor(t *topology.Thread) cpuset.Set {
 	free := v.in.Workers
 	for i := range v.m.Threads {
-		if w := &v.m.Threads[i]; isWorker(w) && w.Allowed.Len() == 1 {
+		if w := &v.m.Threads[i]; IsWorker(w) && w.Allowed.Len() == 1 {
 			free = free.Without(w.Allowed)
 		}
 	}

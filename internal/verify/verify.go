@@ -124,8 +124,11 @@ func rules() []rule {
 }
 
 // Check looks at everything. Without a plan, what is intended is what the machine itself says: IntentOf.
-func Check(m *topology.Machine, p *plan.Plan) []Finding {
-	v := newView(m, p)
+func Check(m *topology.Machine, p *plan.Plan) []Finding { return CheckFor(m, p, IntentOf(m, p)) }
+
+// CheckFor is Check for an intent that is known already: without a plan a worker that was moved would move the intent along.
+func CheckFor(m *topology.Machine, p *plan.Plan, in *Intent) []Finding {
+	v := newView(m, p, in)
 	var findings []Finding
 	for _, ru := range rules() {
 		if ru.workers && v.in.Workers.Empty() {

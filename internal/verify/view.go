@@ -24,10 +24,10 @@ type view struct {
 	guests   map[int]bool // PIDs of guests
 }
 
-func newView(m *topology.Machine, p *plan.Plan) *view {
-	v := &view{m: m, p: p, in: IntentOf(m, p), online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{}, guests: map[int]bool{}}
+func newView(m *topology.Machine, p *plan.Plan, in *Intent) *view {
+	v := &view{m: m, p: p, in: in, online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{}, guests: map[int]bool{}}
 	for i := range m.Threads {
-		if isWorker(&m.Threads[i]) {
+		if IsWorker(&m.Threads[i]) {
 			v.own[m.Threads[i].PID] = true
 		}
 	}
@@ -43,9 +43,9 @@ func newView(m *topology.Machine, p *plan.Plan) *view {
 // VPP, grout.
 var workerNames = regexp.MustCompile(`^(pmd-|lcore-(slave|worker)-\d|rte-worker-?\d|dpdk-worker-?\d|vpp_wk_\d|grout:w\d)`)
 
-// isWorker says whether a thread polls. In contrail-vrouter-dpdk the lcores below 10 serve (timer, packet 0, netlink, vhost-user),
+// IsWorker says whether a thread polls. In contrail-vrouter-dpdk the lcores below 10 serve (timer, packet 0, netlink, vhost-user),
 // and those from 10 on forward.
-func isWorker(t *topology.Thread) bool {
+func IsWorker(t *topology.Thread) bool {
 	if t.Kernel || !workerNames.MatchString(t.Name) {
 		return false
 	}
@@ -119,14 +119,4 @@ func (v *view) home(t *topology.Thread) cpuset.Set {
 		return rest
 	}
 	return v.in.Host
-}
-
-func siblingsOf(v *view, cpus cpuset.Set) cpuset.Set {
-	var all cpuset.Set
-	for _, id := range cpus.IDs() {
-		if c := v.cpu(id); c != nil {
-			all = all.Or(c.Siblings)
-		}
-	}
-	return all.Without(cpus)
 }
