@@ -29,7 +29,7 @@ func newCoresGuard(a *app) *cobra.Command {
 		func(ctx context.Context, _ []string) error { return a.guardCores(ctx, o) })
 	cmd.Long = `guard looks each second at what may drift: threads that come to workers' CPUs, workers and service threads that are moved,
 interrupts, RPS and XPS, control groups, TuneD's profile, settings of the kernel, CPUs that go offline. Each drift is told once, with
-what is known about who caused it, and again when it is over; events of a running corelaned are told too. With --repair it is undone,
+what is known about who caused it, and again when it is over; events of a running corelaned are told too. With --repair what drifts from then on is undone,
 in a way that 'corelane cores rollback' knows; what somebody else changes back five times in a minute is left alone for ten, and said.
 
 It runs until interrupted. corelane-agent does the same as a service. Without --plan, what is intended is what the machine says of

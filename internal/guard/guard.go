@@ -72,6 +72,7 @@ type drift struct {
 	key
 	verify.Item
 	since time.Time
+	found bool // at the first look
 }
 
 // drifts takes from findings what is to be watched. On a machine that isolates nothing every thread may run everywhere, which is
@@ -124,9 +125,9 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 	}
 	for k, d := range found {
 		if old, known := t.known[k]; known {
-			d.since = old.since
+			d.since, d.found = old.since, old.found
 		} else {
-			d.since = now
+			d.since, d.found = now, kind == Found
 			events = append(events, Event{Time: now, Kind: kind, Check: k.check, Subject: k.subject, Text: d.Text, Who: who(d), Mend: command(d.Item)})
 		}
 		t.known[k] = d

@@ -35,10 +35,11 @@ type Status struct {
 // guard is one run of Watch.
 type guard struct {
 	Options
-	look  *looker
-	track tracker
-	limit limiter
-	tools *toolLog
+	intent *verify.Intent
+	look   *looker
+	track  tracker
+	limit  limiter
+	tools  *toolLog
 }
 
 // Watch looks until ctx is over, which is its ordinary end.
@@ -140,9 +141,10 @@ func (g *guard) round(ctx context.Context, now time.Time) error {
 // ownGrace is how long a running corelaned has to move its own threads back.
 const ownGrace = 3 * time.Second
 
-// repair makes a drift undone, unless somebody else makes it again and again.
+// repair makes a drift undone, unless somebody else makes it again and again. What differed before the guard came is left to
+// 'corelane cores apply', which shows first what it will do.
 func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now time.Time) {
-	if d.Fix == nil || ownThread(m, d.Item) && now.Sub(d.since) < ownGrace {
+	if d.Fix == nil || d.found || ownThread(m, d.Item) && now.Sub(d.since) < ownGrace {
 		return
 	}
 	tell := func(kind Kind, who, format string, args ...any) {
