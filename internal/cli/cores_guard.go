@@ -50,7 +50,7 @@ func (a *app) guardCores(ctx context.Context, o guardFlags) error {
 	if o.repair && os.Geteuid() != 0 {
 		return input.Errorf("--repair", "run it as root", "moving threads and interrupts needs root")
 	}
-	p, err := loadPlan(o.plan)
+	p, err := a.planOrNone(o.plan)
 	if err != nil {
 		return err
 	}

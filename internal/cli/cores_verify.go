@@ -55,7 +55,7 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	if o.window <= 0 || o.window > time.Hour {
 		return input.Errorf("--window", "1ms to 1h", "%v is out of range", o.window)
 	}
-	p, err := loadPlan(o.plan)
+	p, err := a.planOrNone(o.plan)
 	if err != nil {
 		return err
 	}
@@ -77,12 +77,12 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	return nil
 }
 
-// loadPlan reads a plan; an empty name is none.
-func loadPlan(file string) (*plan.Plan, error) {
+// planOrNone reads a plan; an empty name is none.
+func (a *app) planOrNone(file string) (*plan.Plan, error) {
 	if file == "" {
 		return nil, nil
 	}
-	return plan.Load(file)
+	return a.readPlan(file)
 }
 
 // readMachine reads this machine over a span of time, or a captured one.
