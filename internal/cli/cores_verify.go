@@ -63,9 +63,9 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	if in := verify.IntentOf(m, p); in.None() {
+	if in := verify.IntentOf(m, p); in.None() && len(m.Guests) == 0 {
 		return input.Errorf("--plan", "a file that 'corelane plan' wrote",
-			"missing, and the machine does not say what is intended: no data plane polls on a CPU of its own, and no CPU is isolated")
+			"missing, and the machine does not say what is intended: no data plane polls on a CPU of its own, no CPU is isolated, and there are no guests")
 	}
 	findings := verify.Check(m, p)
 	if err := a.printFindings(findings, o.all); err != nil {

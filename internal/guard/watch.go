@@ -52,9 +52,9 @@ func Watch(ctx context.Context, o Options) error {
 	g.look = &looker{}
 	g.intend(first)
 	if o.Tools {
-		if log, file, err := listen(); err == nil {
+		if log, stop, err := listen(); err == nil {
 			g.tools = log
-			defer file.Close()
+			defer stop()
 		} else {
 			o.Report(Event{Time: time.Now(), Kind: Notice, Text: fmt.Sprintf("the kernel does not tell of programs that start (%v): who moved a thread may stay unknown", err)})
 		}
