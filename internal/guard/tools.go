@@ -19,7 +19,8 @@ import (
 )
 
 // movers are programs that are started to move threads, interrupts and queues.
-var movers = []string{"taskset", "tuna", "cset", "chrt", "chcpu", "numactl", "virsh", "tuned-adm", "ethtool", "sysctl", "systemctl", "cgexec", "cpuset", "cpupower"}
+var movers = []string{"taskset", "tuna", "cset", "chrt", "chcpu", "numactl", "virsh", "tuned-adm", "ethtool", "sysctl", "systemctl", "cgexec",
+	"cpuset", "cpupower"}
 
 // tool is one start of such a program.
 type tool struct {

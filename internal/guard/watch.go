@@ -56,7 +56,8 @@ func Watch(ctx context.Context, o Options) error {
 			g.tools = log
 			defer stop()
 		} else {
-			o.Report(Event{Time: time.Now(), Kind: Notice, Text: fmt.Sprintf("the kernel does not tell of programs that start (%v): who moved a thread may stay unknown", err)})
+			o.Report(Event{Time: time.Now(), Kind: Notice, Text: fmt.Sprintf("the kernel does not tell of programs that start (%v): who moved a thread may "+
+				"stay unknown", err)})
 		}
 	}
 	o.Report(Event{Time: time.Now(), Kind: Notice, Text: g.greeting()})
@@ -178,9 +179,11 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 func change(d drift) cores.Change {
 	why := "the guard found: " + d.Text
 	if d.Fix.Path != "" {
-		return cores.Change{Kind: cores.Write, Path: strings.TrimPrefix(d.Fix.Path, "/"), New: d.Fix.Value, Form: form(d.Fix.Path), When: cores.Now, Why: why, Optional: true}
+		return cores.Change{Kind: cores.Write, Path: strings.TrimPrefix(d.Fix.Path, "/"), New: d.Fix.Value, Form: form(d.Fix.Path), When: cores.Now,
+			Why: why, Optional: true}
 	}
-	return cores.Change{Kind: cores.Affinity, PID: d.Fix.PID, TID: d.Fix.TID, Name: d.Fix.Name, New: d.Fix.CPUs.String(), When: cores.Now, Why: why, Optional: true}
+	return cores.Change{Kind: cores.Affinity, PID: d.Fix.PID, TID: d.Fix.TID, Name: d.Fix.Name, New: d.Fix.CPUs.String(), When: cores.Now, Why: why,
+		Optional: true}
 }
 
 // form is how the kernel prints back what a file was told.

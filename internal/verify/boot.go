@@ -16,22 +16,39 @@ const (
 )
 
 var bootRules = []rule{
-	{id: "boot.isolcpus", group: groupBoot, title: "isolcpus is what is intended", check: checkIsolcpus, source: kernelArgs + ": isolcpus=", mend: []string{reboot},
-		why: "A CPU inside the scheduler's domains gets whatever thread is waiting; pinning a worker there does not keep others off."},
-	{id: "boot.consistent", group: groupBoot, title: "Arguments that name CPUs agree with each other", check: checkConsistent,
-		source: "a field report, verification of the 2x10-core host; " + kernelArgs, mend: []string{reboot},
-		why: "Half of the arguments with other CPUs than the rest is how isolation becomes partial: the tick, RCU or the scheduler stay where workers poll."},
-	{id: "boot.nohz_full", group: groupBoot, title: "No timer tick on workers (nohz_full)", workers: true, check: checkNohzFull, mend: []string{reboot},
-		source: "Documentation/timers/no_hz.rst", why: "The tick interrupts a worker 100 to 1000 times a second, some microseconds each."},
-	{id: "boot.rcu_nocbs", group: groupBoot, title: "No RCU callbacks on workers (rcu_nocbs)", workers: true, check: checkRcu, mend: []string{reboot},
-		source: kernelArgs + ": rcu_nocbs=", why: "RCU callbacks run as softirqs on the CPU that queued them, unless rcuo threads on other CPUs do it."},
-	{id: "boot.watchdog", group: groupBoot, title: "No lockup watchdogs on workers (nowatchdog, nmi_watchdog=0)", check: checkWatchdog,
-		source: "Documentation/admin-guide/lockup-watchdogs.rst", why: "The watchdogs wake a thread and raise an NMI on each CPU, also on those that poll."},
-	{id: "boot.irqaffinity", group: groupBoot, title: "New interrupts do not start on workers (irqaffinity)", workers: true, check: checkDefaultIRQ,
-		source: "Documentation/core-api/irq/irq-affinity.rst", why: "A device that is added later gets this mask; one interrupt takes 2 to 20 us from a worker."},
-	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)", workers: true, check: checkManaged,
-		source: kernelArgs + ": isolcpus= managed_irq", mend: []string{"corelane cores apply   # isolcpus=managed_irq,domain,...; counts from the next boot"},
-		why: "The kernel spreads the interrupts of NVMe and some network queues over all CPUs, and nobody may move them afterwards."},
+	{id: "boot.isolcpus", group: groupBoot, title: "isolcpus is what is intended",
+		check:  checkIsolcpus,
+		source: kernelArgs + ": isolcpus=",
+		mend:   []string{reboot},
+		why:    "A CPU inside the scheduler's domains gets whatever thread is waiting; pinning a worker there does not keep others off."},
+	{id: "boot.consistent", group: groupBoot, title: "Arguments that name CPUs agree with each other",
+		check:  checkConsistent,
+		source: "a field report, verification of the 2x10-core host; " + kernelArgs,
+		mend:   []string{reboot},
+		why:    "Half of the arguments with other CPUs than the rest is how isolation becomes partial: the tick, RCU or the scheduler stay where workers poll."},
+	{id: "boot.nohz_full", group: groupBoot, title: "No timer tick on workers (nohz_full)", workers: true,
+		check:  checkNohzFull,
+		mend:   []string{reboot},
+		source: "Documentation/timers/no_hz.rst",
+		why:    "The tick interrupts a worker 100 to 1000 times a second, some microseconds each."},
+	{id: "boot.rcu_nocbs", group: groupBoot, title: "No RCU callbacks on workers (rcu_nocbs)", workers: true,
+		check:  checkRcu,
+		mend:   []string{reboot},
+		source: kernelArgs + ": rcu_nocbs=",
+		why:    "RCU callbacks run as softirqs on the CPU that queued them, unless rcuo threads on other CPUs do it."},
+	{id: "boot.watchdog", group: groupBoot, title: "No lockup watchdogs on workers (nowatchdog, nmi_watchdog=0)",
+		check:  checkWatchdog,
+		source: "Documentation/admin-guide/lockup-watchdogs.rst",
+		why:    "The watchdogs wake a thread and raise an NMI on each CPU, also on those that poll."},
+	{id: "boot.irqaffinity", group: groupBoot, title: "New interrupts do not start on workers (irqaffinity)", workers: true,
+		check:  checkDefaultIRQ,
+		source: "Documentation/core-api/irq/irq-affinity.rst",
+		why:    "A device that is added later gets this mask; one interrupt takes 2 to 20 us from a worker."},
+	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)", workers: true,
+		check:  checkManaged,
+		source: kernelArgs + ": isolcpus= managed_irq",
+		mend:   []string{"corelane cores apply   # isolcpus=managed_irq,domain,...; counts from the next boot"},
+		why:    "The kernel spreads the interrupts of NVMe and some network queues over all CPUs, and nobody may move them afterwards."},
 }
 
 func checkIsolcpus(v *view, r *result) {
@@ -116,7 +133,8 @@ func checkNohzFull(v *view, r *result) {
 	case missing.Empty():
 		r.pass("nohz_full: CPUs %s", v.m.Kernel.NohzFull)
 	case arg.Given && v.in.Workers.Within(arg.CPUs):
-		r.warn("nohz_full=%s is on the command line, and this kernel (%s) does not do it: /sys/devices/system/cpu/nohz_full lacks CPUs %s", arg.CPUs, v.m.Kernel.Release, missing)
+		r.warn("nohz_full=%s is on the command line, and this kernel (%s) does not do it: /sys/devices/system/cpu/nohz_full lacks CPUs %s", arg.CPUs,
+			v.m.Kernel.Release, missing)
 	default:
 		r.warn("CPUs %s of workers have the tick; nohz_full: %s", missing, orNone(v.m.Kernel.NohzFull))
 	}
@@ -174,7 +192,8 @@ func checkManaged(v *view, r *result) {
 			continue
 		}
 		if has && q.Affinity.Within(v.in.Isolated) {
-			r.warn("managed irq %d %s may only go to CPUs %s: managed_irq does not help where a queue has isolated CPUs only; use fewer queues", q.Number, q.Name, q.Affinity)
+			r.warn("managed irq %d %s may only go to CPUs %s: managed_irq does not help where a queue has isolated CPUs only; use fewer queues", q.Number,
+				q.Name, q.Affinity)
 		} else {
 			r.warn("managed irq %d %s goes to CPU %s", q.Number, q.Name, q.Effective)
 		}

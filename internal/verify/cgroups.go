@@ -14,13 +14,19 @@ const (
 )
 
 var cgroupRules = []rule{
-	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid, as the kernel says when asked back", check: checkPartition, source: cgroupV2 + ": cpuset.cpus.partition",
-		mend: []string{"corelane cores apply   # makes the partition anew"},
-		why:  "Writing 'isolated' succeeds even when the kernel cannot do it: reading it back then says 'isolated invalid' and why."},
-	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs", check: checkGroupCPUs, workers: true, source: cgroupV2 + ": cpuset.cpus.effective",
-		why: "A thread runs only where its group may: without its CPU in the group a worker is moved to any other, whatever its affinity was."},
-	{id: "cgroup.quota", group: groupCgroup, title: "No CPU quota on the data plane", check: checkQuota, source: "Documentation/scheduler/sched-bwc.rst",
-		why: "A thread that polls uses all of a quota and then stands still for the rest of each period, usually 100 ms."},
+	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid, as the kernel says when asked back",
+		check:  checkPartition,
+		source: cgroupV2 + ": cpuset.cpus.partition",
+		mend:   []string{"corelane cores apply   # makes the partition anew"},
+		why:    "Writing 'isolated' succeeds even when the kernel cannot do it: reading it back then says 'isolated invalid' and why."},
+	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs",
+		check: checkGroupCPUs, workers: true,
+		source: cgroupV2 + ": cpuset.cpus.effective",
+		why:    "A thread runs only where its group may: without its CPU in the group a worker is moved to any other, whatever its affinity was."},
+	{id: "cgroup.quota", group: groupCgroup, title: "No CPU quota on the data plane",
+		check:  checkQuota,
+		source: "Documentation/scheduler/sched-bwc.rst",
+		why:    "A thread that polls uses all of a quota and then stands still for the rest of each period, usually 100 ms."},
 }
 
 func checkPartition(v *view, r *result) {
@@ -32,7 +38,8 @@ func checkPartition(v *view, r *result) {
 		switch {
 		case g.Partition == "" || g.Partition == "member":
 		case strings.Contains(g.Partition, "invalid"):
-			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition, orNone(g.CPUs), orNone(g.Effective)).about("cgroup %s", g.Path)
+			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition, orNone(g.CPUs),
+				orNone(g.Effective)).about("cgroup %s", g.Path)
 		default:
 			r.pass("%s: cpuset.cpus.partition is '%s' with CPUs %s", g.Path, g.Partition, g.Effective)
 		}

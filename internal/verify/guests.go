@@ -15,16 +15,26 @@ const (
 )
 
 var guestRules = []rule{
-	{id: "guests.vcpus", group: groupGuest, title: "vCPUs are pinned to one CPU each, no worker's", check: checkVCPUs, source: "libvirt, domain XML: cputune vcpupin",
-		why: "A vCPU on a worker's CPU takes half of it; one with several isolated CPUs is not balanced between them."},
-	{id: "guests.emulator", group: groupGuest, title: "Emulator and I/O threads keep off workers and vCPUs", check: checkEmulator,
-		source: "libvirt, domain XML: emulatorpin, iothreadpin", why: "They wake for each timer and disk request, and without a pin run on all CPUs of the guest's vCPUs."},
-	{id: "guests.vhost", group: groupGuest, title: "vhost and emulator threads keep off CPUs of interrupts", check: checkVhost, source: vhostCase,
-		why: "Softirqs of a network device go before threads: a vhost thread on such a CPU gets what they leave."},
-	{id: "guests.numa", group: groupGuest, title: "A guest's CPUs and memory are on one node", check: checkGuestNUMA, source: "libvirt, domain XML: numatune",
-		why: "Every packet is copied to or from the guest's memory; across nodes this costs about half of the rate."},
-	{id: "guests.queues", group: groupGuest, title: "Guests with several vCPUs have several queues", check: checkQueues, source: "libvirt, domain XML: driver queues=",
-		why: "One queue is polled by one worker and one vCPU, whatever else is idle."},
+	{id: "guests.vcpus", group: groupGuest, title: "vCPUs are pinned to one CPU each, no worker's",
+		check:  checkVCPUs,
+		source: "libvirt, domain XML: cputune vcpupin",
+		why:    "A vCPU on a worker's CPU takes half of it; one with several isolated CPUs is not balanced between them."},
+	{id: "guests.emulator", group: groupGuest, title: "Emulator and I/O threads keep off workers and vCPUs",
+		check:  checkEmulator,
+		source: "libvirt, domain XML: emulatorpin, iothreadpin",
+		why:    "They wake for each timer and disk request, and without a pin run on all CPUs of the guest's vCPUs."},
+	{id: "guests.vhost", group: groupGuest, title: "vhost and emulator threads keep off CPUs of interrupts",
+		check:  checkVhost,
+		source: vhostCase,
+		why:    "Softirqs of a network device go before threads: a vhost thread on such a CPU gets what they leave."},
+	{id: "guests.numa", group: groupGuest, title: "A guest's CPUs and memory are on one node",
+		check:  checkGuestNUMA,
+		source: "libvirt, domain XML: numatune",
+		why:    "Every packet is copied to or from the guest's memory; across nodes this costs about half of the rate."},
+	{id: "guests.queues", group: groupGuest, title: "Guests with several vCPUs have several queues",
+		check:  checkQueues,
+		source: "libvirt, domain XML: driver queues=",
+		why:    "One queue is polled by one worker and one vCPU, whatever else is idle."},
 }
 
 func (v *view) noGuests(r *result) {
@@ -183,8 +193,10 @@ func checkQueues(v *view, r *result) {
 }
 
 var memoryRules = []rule{
-	{id: "memory.hugepages", group: "Memory", title: "Each node of workers has its hugepages", workers: true, check: checkHugepages, source: "Documentation/admin-guide/mm/hugetlbpage.rst",
-		why: "Packet memory on another node costs each packet a trip between sockets; without hugepages each costs misses of the TLB."},
+	{id: "memory.hugepages", group: "Memory", title: "Each node of workers has its hugepages", workers: true,
+		check:  checkHugepages,
+		source: "Documentation/admin-guide/mm/hugetlbpage.rst",
+		why:    "Packet memory on another node costs each packet a trip between sockets; without hugepages each costs misses of the TLB."},
 }
 
 func checkHugepages(v *view, r *result) {

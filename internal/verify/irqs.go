@@ -14,19 +14,33 @@ import (
 const groupIRQ = "Interrupts and kernel network"
 
 var irqRules = []rule{
-	{id: "irq.affinity", group: groupIRQ, title: "No device's interrupt goes to workers' CPUs", workers: true, check: checkIRQs,
-		source: "Documentation/core-api/irq/irq-affinity.rst", why: "An interrupt stops a worker at once, and the softirq behind it may run for milliseconds: moving one network interrupt off a " +
+	{id: "irq.affinity", group: groupIRQ, title: "No device's interrupt goes to workers' CPUs", workers: true,
+		check:  checkIRQs,
+		source: "Documentation/core-api/irq/irq-affinity.rst",
+		why: "An interrupt stops a worker at once, and the softirq behind it may run for milliseconds: moving one network interrupt off a " +
 			"polling CPU took losses from 1 in 2,275 packets to 1 in 16 million in a field report."},
-	{id: "irq.counts", group: groupIRQ, title: "/proc/interrupts stands still on workers' CPUs", workers: true, check: checkInterruptCounts, source: dpvsAdvice + "; proc(5)",
-		mend: []string{"corelane explain   # says who causes each of them"}, why: "Whatever masks say, these are the interrupts that came."},
-	{id: "softirq.counts", group: groupIRQ, title: "/proc/softirqs stands still on workers' CPUs", workers: true, check: checkSoftirqCounts, source: dpvsAdvice + "; proc(5)",
-		mend: []string{"corelane explain   # says who causes each of them"}, why: "Softirqs run with a worker's CPU and in its time; NET_RX is the kernel's packet work."},
-	{id: "net.rps", group: groupIRQ, title: "RPS steers no packets to workers' CPUs", workers: true, check: checkRPS, source: "Documentation/networking/scaling.rst: RPS",
-		why: "RPS raises an IPI and runs the kernel's receive path on each CPU of its mask."},
-	{id: "net.xps", group: groupIRQ, title: "XPS names no workers' CPUs", workers: true, check: checkXPS, source: "Documentation/networking/scaling.rst: XPS",
-		why: "Transmit queues of workers' CPUs get their completions there when a program sends from them."},
-	{id: "workqueue.mask", group: groupIRQ, title: "Unbound workqueues keep off workers' CPUs", workers: true, check: checkWorkqueue, source: "Documentation/core-api/workqueue.rst",
-		why: "Writeback, crypto and many drivers queue work for any CPU of this mask."},
+	{id: "irq.counts", group: groupIRQ, title: "/proc/interrupts stands still on workers' CPUs", workers: true,
+		check:  checkInterruptCounts,
+		source: dpvsAdvice + "; proc(5)",
+		mend:   []string{"corelane explain   # says who causes each of them"},
+		why:    "Whatever masks say, these are the interrupts that came."},
+	{id: "softirq.counts", group: groupIRQ, title: "/proc/softirqs stands still on workers' CPUs", workers: true,
+		check:  checkSoftirqCounts,
+		source: dpvsAdvice + "; proc(5)",
+		mend:   []string{"corelane explain   # says who causes each of them"},
+		why:    "Softirqs run with a worker's CPU and in its time; NET_RX is the kernel's packet work."},
+	{id: "net.rps", group: groupIRQ, title: "RPS steers no packets to workers' CPUs", workers: true,
+		check:  checkRPS,
+		source: "Documentation/networking/scaling.rst: RPS",
+		why:    "RPS raises an IPI and runs the kernel's receive path on each CPU of its mask."},
+	{id: "net.xps", group: groupIRQ, title: "XPS names no workers' CPUs", workers: true,
+		check:  checkXPS,
+		source: "Documentation/networking/scaling.rst: XPS",
+		why:    "Transmit queues of workers' CPUs get their completions there when a program sends from them."},
+	{id: "workqueue.mask", group: groupIRQ, title: "Unbound workqueues keep off workers' CPUs", workers: true,
+		check:  checkWorkqueue,
+		source: "Documentation/core-api/workqueue.rst",
+		why:    "Writeback, crypto and many drivers queue work for any CPU of this mask."},
 }
 
 func checkIRQs(v *view, r *result) {

@@ -27,13 +27,15 @@ func xeon() *topology.Machine {
 	}
 	pages := []topology.Hugepages{{KiB: 1048576, Total: 16, Free: 10}}
 	m.Nodes = []topology.Node{{ID: 0, CPUs: set("0-9,20-29"), Hugepages: pages}, {ID: 1, CPUs: set("10-19,30-39"), Hugepages: pages}}
-	m.NICs = []topology.NIC{{Address: "0000:3b:00.0", Node: 0, Driver: "vfio-pci"}, {Address: "0000:19:00.0", Node: 0, Driver: "ixgbe", Interface: "em1", IRQs: []int{40}}}
+	m.NICs = []topology.NIC{{Address: "0000:3b:00.0", Node: 0, Driver: "vfio-pci"}, {Address: "0000:19:00.0", Node: 0, Driver: "ixgbe", Interface: "em1",
+		IRQs: []int{40}}}
 	m.Cgroups = topology.Cgroups{Version: 1}
 	m.Knobs = topology.Knobs{WorkqueueMask: set("0,10,20,30"), DefaultIRQAffinity: set("0,10,20,30"), THP: "always madvise [never]", KSM: "0",
 		NUMABalancing: "0", NMIWatchdog: "0", RTRuntimeUS: "950000", StatInterval: "10", SMT: "on", Clocksource: "tsc"}
 	m.Load = &topology.Load{Seconds: 1, Threads: map[int]int64{}}
 	for _, c := range m.CPUs {
-		m.Load.CPUs = append(m.Load.CPUs, topology.CPULoad{CPU: c.ID, User: 1, Idle: 99, Interrupts: map[string]int64{"LOC": 1}, Softirqs: map[string]int64{"TIMER": 1}})
+		m.Load.CPUs = append(m.Load.CPUs, topology.CPULoad{CPU: c.ID, User: 1, Idle: 99, Interrupts: map[string]int64{"LOC": 1},
+			Softirqs: map[string]int64{"TIMER": 1}})
 	}
 	return m
 }
@@ -83,7 +85,8 @@ func vrouter(m *topology.Machine, workers, others cpuset.Set) {
 func host(m *topology.Machine, allowed cpuset.Set) {
 	for n, name := range []string{"systemd", "sshd", "dockerd", "nova-compute"} {
 		tid := 1 + 100*n
-		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: tid, Name: name, Process: name, Allowed: allowed, LastCPU: allowed.First(), Cgroup: "/system.slice"})
+		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: tid, Name: name, Process: name, Allowed: allowed, LastCPU: allowed.First(),
+			Cgroup: "/system.slice"})
 	}
 	m.Threads = append(m.Threads,
 		topology.Thread{TID: 2, PID: 2, Name: "kthreadd", Process: "kthreadd", Kernel: true, Allowed: set("0,10,20,30")},
@@ -99,8 +102,10 @@ func full() *topology.Machine {
 	m.Kernel.Cmdline = fmt.Sprintf(fieldCmdline, iso, "40100401")
 	m.Kernel.Isolated, m.Kernel.NohzFull = iso, iso
 	m.Services = topology.Services{Tuned: "cpu-partitioning", TunedVariables: map[string]string{"isolated_cores": iso.String()},
-		TunedSpares:     []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$"},
-		SystemdAffinity: set("0,10,20,30"), VRouter: map[string]string{"CPU_LIST": "1,2,3,4,21,22,23,24"}, Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}
+		TunedSpares: []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$",
+			"^rte_mp_async$", "^eal-intr-thread$"},
+		SystemdAffinity: set("0,10,20,30"), VRouter: map[string]string{"CPU_LIST": "1,2,3,4,21,22,23,24"},
+		Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}
 	vrouter(m, set("1-4,21-24"), set("5,25"))
 	for i := range m.Threads { // one thread, one isolated CPU
 		if m.Threads[i].Allowed.Len() > 1 {

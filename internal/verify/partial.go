@@ -13,17 +13,22 @@ import (
 const groupState = "Isolation"
 
 var stateRules = []rule{
-	{id: "isolation.intent", group: groupState, title: "What is intended is known", check: checkIntent, source: "plan, or the machine itself",
-		why: "Every other check compares with it."},
-	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true, check: checkPartial,
+	{id: "isolation.intent", group: groupState, title: "What is intended is known",
+		check:  checkIntent,
+		source: "plan, or the machine itself",
+		why:    "Every other check compares with it."},
+	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true,
+		check:  checkPartial,
 		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; ours: docs/cores.md",
 		mend:   []string{"corelane cores apply   # isolates all of the workers' CPUs, or rolls back to none"},
-		why: "Whatever is kept off some CPUs runs on the others. With workers among these, the host's load is concentrated on just the CPUs that forward: in the field " +
+		why: "Whatever is kept off some CPUs runs on the others. With workers among these, the host's load is concentrated on just the CPUs that forward: " +
+			"in the field " +
 			"report a router fell from 2.256 to 0.165 Mpps per core, far below no isolation at all, and went to 2.294 with full isolation."},
 }
 
 func checkIntent(v *view, r *result) {
-	text := fmt.Sprintf("%s: workers have CPUs %s, isolated should be %s, the host keeps %s", v.in.From, orNone(v.in.Workers), orNone(v.in.Isolated), orNone(v.in.Host))
+	text := fmt.Sprintf("%s: workers have CPUs %s, isolated should be %s, the host keeps %s", v.in.From, orNone(v.in.Workers), orNone(v.in.Isolated),
+		orNone(v.in.Host))
 	if !v.in.Planned {
 		text += "; no plan was given, so this is what the machine says of itself"
 	}

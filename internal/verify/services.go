@@ -15,29 +15,47 @@ const (
 )
 
 var serviceRules = []rule{
-	{id: "tuned.variables", group: groupService, title: "TuneD's variables are what is intended", check: checkTunedVariables,
-		source: "a field report, verification step 1; " + tunedDoc, mend: []string{"corelane cores apply   # writes the variables"},
-		why: "TuneD moves threads and interrupts and writes kernel arguments by isolated_cores, each time that it starts."},
-	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated", check: checkTunedIsolates,
-		source: tunedDoc + ": no_balance_cores", mend: []string{reboot},
-		why: "isolated_cores gives nohz_full and rcu_nocbs, but no isolcpus: only no_balance_cores does. The scheduler goes on balancing onto these CPUs."},
-	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone", check: checkTunedSpares, source: tunedDoc + ": ps_blacklist",
-		mend: []string{"corelane cores apply   # writes a child profile that spares these names"},
+	{id: "tuned.variables", group: groupService, title: "TuneD's variables are what is intended",
+		check:  checkTunedVariables,
+		source: "a field report, verification step 1; " + tunedDoc,
+		mend:   []string{"corelane cores apply   # writes the variables"},
+		why:    "TuneD moves threads and interrupts and writes kernel arguments by isolated_cores, each time that it starts."},
+	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated",
+		check:  checkTunedIsolates,
+		source: tunedDoc + ": no_balance_cores",
+		mend:   []string{reboot},
+		why:    "isolated_cores gives nohz_full and rcu_nocbs, but no isolcpus: only no_balance_cores does. The scheduler goes on balancing onto these CPUs."},
+	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
+		check:  checkTunedSpares,
+		source: tunedDoc + ": ps_blacklist",
+		mend:   []string{"corelane cores apply   # writes a child profile that spares these names"},
 		why: "When TuneD starts after the data plane it moves each thread that its ps_blacklist does not name to the host's CPUs, workers too. " +
 			"'tuned-adm verify' does not see it: of its scheduler plugin it compares interrupts only."},
-	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)", check: checkSystemd,
-		source: "a field report, verification step 2; systemd-system.conf(5)", mend: []string{"corelane cores apply   # writes system.conf.d, counts from the next boot"},
-		why: "Every service inherits this. It is weak: a service may choose otherwise, AllowedCPUs= of slices may not be passed."},
-	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 is what is intended", check: checkVrouterList,
-		source: "a field report, verification step 3", mend: []string{"corelane plan   # prints the environment of a vRouter"},
-		why: "The vRouter's container starts its forwarding lcores on these CPUs. Its default, a mask of 0x01, is CPU 0."},
-	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true, check: checkIrqbalance, source: "irqbalance(1); cgroup-v2.rst",
-		why: "irqbalance spares CPUs of isolcpus and nohz_full only. Those that a cgroup partition isolates it does not know, and brings interrupts back to them."},
-	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true, check: checkNova, source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set; a field report",
-		why: "Nova pins vCPUs to its dedicated set, and lets the rest of guests float over its shared set, whoever else is there."},
-	{id: "nova.power", group: groupService, title: "Nova does not switch planned CPUs off", check: checkNovaPower, source: "nova.conf: [libvirt] cpu_power_management",
-		why: "With cpu_state Nova takes unused dedicated CPUs offline: threads on them are moved away, and do not come back."},
-	{id: "kubelet.reserved", group: groupService, title: "kubelet gives no worker's CPU to pods", workers: true, check: checkKubelet,
+	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
+		check:  checkSystemd,
+		source: "a field report, verification step 2; systemd-system.conf(5)",
+		mend:   []string{"corelane cores apply   # writes system.conf.d, counts from the next boot"},
+		why:    "Every service inherits this. It is weak: a service may choose otherwise, AllowedCPUs= of slices may not be passed."},
+	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 is what is intended",
+		check:  checkVrouterList,
+		source: "a field report, verification step 3",
+		mend:   []string{"corelane plan   # prints the environment of a vRouter"},
+		why:    "The vRouter's container starts its forwarding lcores on these CPUs. Its default, a mask of 0x01, is CPU 0."},
+	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true,
+		check:  checkIrqbalance,
+		source: "irqbalance(1); cgroup-v2.rst",
+		why: "irqbalance spares CPUs of isolcpus and nohz_full only. Those that a cgroup partition isolates it does not know, and brings interrupts back " +
+			"to them."},
+	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true,
+		check:  checkNova,
+		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set; a field report",
+		why:    "Nova pins vCPUs to its dedicated set, and lets the rest of guests float over its shared set, whoever else is there."},
+	{id: "nova.power", group: groupService, title: "Nova does not switch planned CPUs off",
+		check:  checkNovaPower,
+		source: "nova.conf: [libvirt] cpu_power_management",
+		why:    "With cpu_state Nova takes unused dedicated CPUs offline: threads on them are moved away, and do not come back."},
+	{id: "kubelet.reserved", group: groupService, title: "kubelet gives no worker's CPU to pods", workers: true,
+		check:  checkKubelet,
 		source: "Kubernetes: control CPU management policies, reservedSystemCPUs",
 		why:    "With the static policy all CPUs that are not reserved are pods'; without it pods run on every CPU."},
 }
@@ -191,7 +209,8 @@ func checkIrqbalance(v *view, r *result) {
 	}
 	if open := v.in.Workers.Without(bans); !open.Empty() {
 		r.fail("irqbalance runs and keeps off CPUs %s: not %s of workers", orNone(bans), open).about("irqbalance").Mend =
-			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: /etc/sysconfig/irqbalance\nsystemctl restart irqbalance", bans.Or(v.in.Isolated))
+			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: /etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
+				bans.Or(v.in.Isolated))
 		return
 	}
 	r.pass("irqbalance keeps off CPUs %s", bans)
@@ -255,7 +274,8 @@ func checkKubelet(v *view, r *result) {
 		r.warn("cpuManagerPolicy is %s: pods may use every CPU that their group has", orNone(policy))
 	case !v.in.Workers.Within(reserved):
 		r.fail("reservedSystemCPUs is %s: pods may get CPUs %s of workers", orNone(reserved), v.in.Workers.Without(reserved)).Mend =
-			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml && systemctl restart kubelet", reserved.Or(v.in.Workers).Or(v.in.Host))
+			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml && systemctl restart kubelet",
+				reserved.Or(v.in.Workers).Or(v.in.Host))
 	default:
 		r.pass("reservedSystemCPUs is %s", reserved)
 	}

@@ -15,19 +15,30 @@ const (
 )
 
 var threadRules = []rule{
-	{id: "threads.workers", group: groupThreads, title: "Each worker runs, on exactly its CPU", workers: true, check: checkWorkers, source: fieldReport,
-		why: "A worker that may run on several CPUs is moved by the kernel and loses its caches; one that does not run forwards nothing."},
-	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs", workers: true, check: checkForeign,
+	{id: "threads.workers", group: groupThreads, title: "Each worker runs, on exactly its CPU", workers: true,
+		check:  checkWorkers,
+		source: fieldReport,
+		why:    "A worker that may run on several CPUs is moved by the kernel and loses its caches; one that does not run forwards nothing."},
+	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs", workers: true,
+		check:  checkForeign,
 		source: fieldReport + "; sched_setaffinity(2)",
 		why:    "A thread that runs there takes its turn: the worker waits 1 to 10 ms each time, which is up to thousands of packets in a ring of 1,024."},
-	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs", workers: true, check: checkKernelThreads,
-		source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst", why: "Kernel threads preempt a worker as others do. Those that are bound to their CPU stay; they have no work there when nothing else runs."},
-	{id: "threads.own", group: groupThreads, title: "The data plane's other threads keep off its workers", check: checkOwn, workers: true, source: fieldReport + ": service lcores were not pinned",
-		why: "Service and control threads of the data plane itself are the ones that wake most often: they took the forwarding CPUs in the field report."},
-	{id: "threads.stacked", group: groupThreads, title: "No thread has several isolated CPUs", check: checkStacked, source: kernelArgs + ": isolcpus=, no load balancing",
-		why: "The kernel does not balance isolated CPUs: threads that may use several of them all stay on the first one. One thread, one CPU."},
-	{id: "load.worker", group: groupThreads, title: "Workers' CPUs are theirs in fact", workers: true, check: checkWorkerLoad, source: "proc(5): /proc/stat",
-		why: "What others ran there in this time is what the workers did not forward."},
+	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs", workers: true,
+		check:  checkKernelThreads,
+		source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+		why:    "Kernel threads preempt a worker as others do. Those that are bound to their CPU stay; they have no work there when nothing else runs."},
+	{id: "threads.own", group: groupThreads, title: "The data plane's other threads keep off its workers",
+		check: checkOwn, workers: true,
+		source: fieldReport + ": service lcores were not pinned",
+		why:    "Service and control threads of the data plane itself are the ones that wake most often: they took the forwarding CPUs in the field report."},
+	{id: "threads.stacked", group: groupThreads, title: "No thread has several isolated CPUs",
+		check:  checkStacked,
+		source: kernelArgs + ": isolcpus=, no load balancing",
+		why:    "The kernel does not balance isolated CPUs: threads that may use several of them all stay on the first one. One thread, one CPU."},
+	{id: "load.worker", group: groupThreads, title: "Workers' CPUs are theirs in fact", workers: true,
+		check:  checkWorkerLoad,
+		source: "proc(5): /proc/stat",
+		why:    "What others ran there in this time is what the workers did not forward."},
 }
 
 // allowed says whether a thread may be on workers' CPUs: their own, and those that the kernel does not let go.
@@ -121,7 +132,8 @@ func checkOwn(v *view, r *result) {
 	}
 	switch {
 	case len(r.items) > 0:
-		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # for good; in a vRouter: SERVICE_CORE_MASK=0x%s DPDK_CTRL_THREAD_MASK=0x%[2]s",
+		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # for good; in a vRouter: SERVICE_CORE_MASK=0x%s "+
+			"DPDK_CTRL_THREAD_MASK=0x%[2]s",
 			v.in.Service, v.in.Service.Mask()))
 	case len(v.own) == 0:
 		r.unknown("no data plane runs")

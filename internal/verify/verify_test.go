@@ -104,7 +104,10 @@ func TestBroken(t *testing.T) {
 			m.Threads = append(m.Threads, topology.Thread{TID: 77, PID: 77, Name: "rcuop/1", Kernel: true, Allowed: set("0-39")})
 		}},
 		{"boot.watchdog", "echo 0 > /proc/sys/kernel/nmi_watchdog", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Knobs.NMIWatchdog = "1" }},
-		{"boot.irqaffinity", "echo 40100401 > /proc/irq/default_smp_affinity", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Knobs.DefaultIRQAffinity = set("0-39") }},
+		{"boot.irqaffinity", "echo 40100401 > /proc/irq/default_smp_affinity", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Knobs.DefaultIRQAffinity = set("0-39")
+		}},
 		{"boot.managed_irq", "managed irq 50 nvme0q1 goes to CPU 1", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.IRQs = append(m.IRQs, topology.IRQ{Number: 50, Name: "nvme0q1", Managed: true, Affinity: set("0,1"), Effective: set("1")})
 		}},
@@ -122,7 +125,10 @@ func TestBroken(t *testing.T) {
 			worker(m).Allowed, worker(m).Process, worker(m).Name = set("7"), "corelaned", "pmd-fwd-0"
 		}},
 		{"threads.workers", "no worker runs on CPUs 1", Fail, func(m *topology.Machine, _ *plan.Plan) { worker(m).Name = "idle" }},
-		{"threads.foreign", "hog (tid 4242, pid 4242) may run on CPUs 3", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Threads = append(m.Threads, thread("3")) }},
+		{"threads.foreign", "hog (tid 4242, pid 4242) may run on CPUs 3", Fail, func(m *topology.Machine, _ *plan.Plan) {
+			m.Threads = append(m.Threads,
+				thread("3"))
+		}},
 		{"threads.foreign", "taskset -pc 0,10,20,30 4242", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Threads = append(m.Threads, thread("3")) }},
 		{"threads.foreign", "may run on CPUs 0-39", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Threads = append(m.Threads, thread("0-39")) }},
 		{"threads.foreign", "no thread could be read", Unknown, func(m *topology.Machine, _ *plan.Plan) { m.Threads = nil }},
@@ -150,7 +156,8 @@ func TestBroken(t *testing.T) {
 		{"net.xps", "em1, queue tx-0: CPUs 1", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Interfaces[0].XPS[0] = set("1") }},
 		{"workqueue.mask", "echo 40100401 >", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Knobs.WorkqueueMask = set("0-39") }},
 		{"cgroup.partition", "isolated invalid (Cpu list in cpuset.cpus not exclusive)", Fail, func(m *topology.Machine, _ *plan.Plan) {
-			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice", Partition: "isolated invalid (Cpu list in cpuset.cpus not exclusive)"}}}
+			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice",
+				Partition: "isolated invalid (Cpu list in cpuset.cpus not exclusive)"}}}
 		}},
 		{"cgroup.cpus", "workers there need 1-4,21-24 too", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Cgroups.Groups = []topology.Cgroup{{Path: "/docker", Effective: set("0,10")}}
@@ -158,7 +165,10 @@ func TestBroken(t *testing.T) {
 		{"cgroup.quota", "echo -1 > /sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Cgroups.Groups = []topology.Cgroup{{Path: "/docker", QuotaUS: 50000, PeriodUS: 100000, Throttled: 7}}
 		}},
-		{"tuned.variables", "isolated_cores=2-9, and the plan", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.TunedVariables["isolated_cores"] = "2-9" }},
+		{"tuned.variables", "isolated_cores=2-9, and the plan", Fail, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Services.TunedVariables["isolated_cores"] = "2-9"
+		}},
 		{"tuned.isolcpus", "neither in isolcpus nor in a cgroup partition", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.Isolated = cpuset.Set{} }},
 		{"tuned.isolcpus", "not been booted", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.NohzFull = cpuset.Set{} }},
 		{"tuned.spares", "worker rte-worker-11", Fail, func(m *topology.Machine, _ *plan.Plan) { worker(m).Name = "rte-worker-11" }},
@@ -169,7 +179,8 @@ func TestBroken(t *testing.T) {
 		{"vrouter.cpu_list", "CPU_LIST=0x01", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.VRouter["CPU_LIST"] = "0x01" }},
 		{"irqbalance.bans", "not 1-4,21-24 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) { // a partition alone: irqbalance does not see it
 			m.Services.Irqbalance, m.Kernel.Isolated, m.Kernel.NohzFull = true, cpuset.Set{}, cpuset.Set{}
-			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice", Partition: "isolated", Effective: set("1-9,11-19,21-29,31-39")}}}
+			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice", Partition: "isolated",
+				Effective: set("1-9,11-19,21-29,31-39")}}}
 		}},
 		{"nova.sets", "vcpu_pin_set=4-9, with CPUs 4 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.Nova["vcpu_pin_set"] = "4-9" }},
 		{"nova.power", "go offline", Warn, func(m *topology.Machine, _ *plan.Plan) {
@@ -230,7 +241,8 @@ var untested = func() map[string]bool {
 // TestGuestsPass: a guest as it should be.
 func TestGuestsPass(t *testing.T) {
 	m := full()
-	m.Guests = []topology.Guest{{Name: "vm1", PID: 9000, Source: "libvirt", VCPUs: []cpuset.Set{set("6"), set("7")}, Emulator: set("20"), Nodes: []int{0}, Queues: []int{2},
+	m.Guests = []topology.Guest{{Name: "vm1", PID: 9000, Source: "libvirt", VCPUs: []cpuset.Set{set("6"), set("7")}, Emulator: set("20"),
+		Nodes: []int{0}, Queues: []int{2},
 		Vhost: []topology.Thread{{TID: 9001, PID: 9001, Name: "vhost-9000", Kernel: true, Allowed: set("20"), LastCPU: 20}}}}
 	m.Load.CPUs[0].Softirqs = map[string]int64{"NET_RX": 50000}
 	for _, f := range Check(m, fieldPlan()) {

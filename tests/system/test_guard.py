@@ -56,7 +56,8 @@ class Guard:
     def __init__(self, router, *options):
         self.journal = tempfile.mkdtemp(prefix="corelane-guard-")
         self.process = subprocess.Popen(
-            ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--journal", self.journal, *options],
+            ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--journal", self.journal,
+                *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.events = []
         threading.Thread(target=self.read, daemon=True).start()
@@ -135,7 +136,8 @@ def test_verify_finds_a_hog_and_mends_it(router):
 def test_verify_against_a_plan(router):
     """The plan wants the worker elsewhere: the check of workers fails and says so."""
     with tempfile.TemporaryDirectory() as d:
-        text = subprocess.run([router.cli_path, "-o", "json", "plan", "make", "--forwarding", "1", "--allow-overlap"], capture_output=True, text=True, check=False)
+        text = subprocess.run([router.cli_path, "-o", "json", "plan", "make", "--forwarding", "1", "--allow-overlap"], capture_output=True, text=True,
+            check=False)
         assert text.returncode == 0, text.stderr
         plan = json.loads(text.stdout)
         path = os.path.join(d, "plan.json")
@@ -269,7 +271,8 @@ def test_costs_little(router):
 
 
 def test_bad_input(router):
-    for arguments, word in ((["guard", "--every", "1us"], "--every"), (["verify", "--plan", "/nonexistent"], "/nonexistent"), (["verify", "--root", "/etc/passwd"], "/etc/passwd"),
+    for arguments, word in ((["guard", "--every", "1us"], "--every"), (["verify", "--plan", "/nonexistent"], "/nonexistent"), (["verify", "--root",
+        "/etc/passwd"], "/etc/passwd"),
                             (["verify", "--window", "0s"], "--window")):
         done = subprocess.run([router.cli_path, "cores", *arguments], capture_output=True, text=True, check=False, timeout=20)
         assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
