@@ -68,7 +68,9 @@ func checkMachine(v *view, r *result) {
 	if more := v.online.Without(have); !more.Empty() {
 		r.warn("CPUs %s are online and not in the plan", more).about("plan cpus more")
 	}
-	if v.p.Machine != "" && v.m.Hostname != "" && v.p.Machine != v.m.Hostname {
+	if err := v.p.Fits(v.m); v.p.Topology != "" && err != nil {
+		r.warn("%v", err).about("plan fingerprint")
+	} else if v.p.Machine != "" && v.m.Hostname != "" && v.p.Machine != v.m.Hostname {
 		r.warn("the plan was made on %s, this is %s", v.p.Machine, v.m.Hostname)
 	}
 	r.pass("CPUs %s", v.online)

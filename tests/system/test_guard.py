@@ -72,7 +72,8 @@ class Guard:
         return [e for e in self.events if (e["kind"], e.get("check"), e.get("subject")) == (kind, check, subject)]
 
     def soon(self, since, kind, check, subject, seconds=SOON):
-        event = wait(lambda: self.find(kind, check, subject), f"{kind} {check} {subject}", seconds + 1)[0]
+        wait(lambda: self.find(kind, check, subject) or time.time() > since + seconds + 1, "end")
+        [event, *_] = self.find(kind, check, subject) or pytest.fail(f"no {kind} {check} {subject}, but {[e for e in self.events if e['kind'] != 'found']}")
         assert event["seen"] - since < seconds, event
         return event
 
