@@ -88,8 +88,8 @@ const (
 	mostOfEvents = 2000
 )
 
-// listen subscribes and fills the log until stop is called. It gives up on a machine that starts programs so often that hearing of
-// all of them costs more than it tells.
+// listen subscribes and fills the log until stop is called. Of a machine that starts more programs than mostOfEvents a second it does
+// not hear all.
 func listen() (l *toolLog, stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -145,7 +145,8 @@ func subscription(filter bool) []byte {
 
 // read has a thread of its own that goes before others: taskset ends a millisecond after its start, and with it its command line.
 func (l *toolLog) read(fd int, ended *atomic.Bool) {
-	runtime.LockOSThread() // not unlocked: the thread ends with its priority
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) // not behind a look, even on one CPU
+	runtime.LockOSThread()                            // not unlocked: the thread ends with its priority
 	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 	buffer := make([]byte, 64<<10)
 	events, second := 0, time.Now()
@@ -161,7 +162,8 @@ func (l *toolLog) read(fd int, ended *atomic.Bool) {
 			events, second = 0, time.Now()
 		}
 		if events++; events > mostOfEvents {
-			return
+			time.Sleep(time.Until(second.Add(time.Second)))
+			continue
 		}
 		if pid := execOf(buffer[:n]); pid != 0 {
 			l.started(pid)

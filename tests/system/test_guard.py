@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ def router():
     d = Daemon()
     try:
         wait(lambda: d.cli("thread", "list"), "threads")
+        d.plan = os.path.join(d.dir, "plan.json")
+        subprocess.run([d.cli_path, "plan", "make", "--forwarding-cpus", str(worker_cpu()), "--out", d.plan], check=True, stdout=subprocess.DEVNULL)
         time.sleep(0.5)
         yield d
     finally:
@@ -56,7 +59,8 @@ class Guard:
     def __init__(self, router, *options):
         self.journal = tempfile.mkdtemp(prefix="corelane-guard-")
         self.process = subprocess.Popen(
-            ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--journal", self.journal,
+            ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--plan", router.plan,
+             "--journal", self.journal,
                 *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.events = []
@@ -110,11 +114,13 @@ def hog(cpu):
         p.wait()
 
 
-def verify(router, *options):
-    command = [router.cli_path, "-o", "json", "cores", "verify", "--window", "300ms", *options]
+def verify(router, plan=None):
+    command = [router.cli_path, "-o", "json", "cores", "verify", "--window", "300ms", "--plan", plan or router.plan]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (0, 1), done.stderr
-    return {f["id"]: f for f in map(json.loads, done.stdout.splitlines())}
+    findings = {f["id"]: f for f in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == any(f["verdict"] == "FAIL" for f in findings.values())
+    return findings
 
 
 def items(finding, subject):
@@ -135,19 +141,24 @@ def test_verify_finds_a_hog_and_mends_it(router):
 
 
 def test_verify_against_a_plan(router):
-    """The plan wants the worker elsewhere: the check of workers fails and says so."""
-    with tempfile.TemporaryDirectory() as d:
-        text = subprocess.run([router.cli_path, "-o", "json", "plan", "make", "--forwarding", "1", "--allow-overlap"], capture_output=True, text=True,
-            check=False)
-        assert text.returncode == 0, text.stderr
-        plan = json.loads(text.stdout)
-        path = os.path.join(d, "plan.json")
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(plan, f)
-        findings = verify(router, "--plan", path)
-        assert findings["plan.machine"]["verdict"] == "PASS", findings["plan.machine"]
-        [cpu] = [w["cpu"] for w in plan["workers"]]
-        assert (findings["threads.workers"]["verdict"] == "PASS") == (cpu == worker_cpu()), findings["threads.workers"]
+    findings = verify(router)
+    for check in ("plan.roles", "plan.machine", "threads.workers"):
+        assert findings[check]["verdict"] == "PASS", findings[check]
+
+
+def test_verify_against_another_plan(router, tmp_path):
+    """A worker that the plan has elsewhere is missed there."""
+    with open(router.plan, encoding="utf-8") as f:
+        plan = json.load(f)
+    for cpu in plan["cpus"]:
+        cpu["role"] = "forwarding" if cpu["id"] == other_cpu() else "housekeeping"
+    plan["workers"][0]["cpu"] = other_cpu()
+    plan["isolated"], plan["irqs"] = str(other_cpu()), str(worker_cpu())
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    finding = verify(router, str(path))["threads.workers"]
+    assert finding["verdict"] == "FAIL" and any("pmd-fwd-0 of corelaned" in i["text"] and "no worker's CPU in the " +
+        "plan" in i["text"] for i in finding["evidence"])
 
 
 def test_reports_a_hog(router):
@@ -277,3 +288,40 @@ def test_bad_input(router):
                             (["verify", "--window", "0s"], "--window")):
         done = subprocess.run([router.cli_path, "cores", *arguments], capture_output=True, text=True, check=False, timeout=20)
         assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def agent_path(router):
+    return os.environ.get("CORELANE_AGENT") or os.path.join(os.path.dirname(router.cli_path), "corelane-agent")
+
+
+def test_agent(router, tmp_path):
+    """It tells systemd when it watches, gives the data plane its configuration, and ends when told."""
+    router.cli("vrf", "add", "agent-test")
+    node = tmp_path / "node.yaml"
+    node.write_text(subprocess.run([router.cli_path, "--socket", router.socket, "export"], check=True, capture_output=True, text=True).stdout, encoding="utf-8")
+    router.cli("vrf", "del", "agent-test")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(str(tmp_path / "notify"))
+        s.settimeout(10)
+        agent = subprocess.Popen(
+            ["taskset", "-c", str(other_cpu()), agent_path(router), "--plan", router.plan, "--socket", router.socket, "--journal", str(tmp_path / "journal"),
+             "--node-file", str(node), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                 env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        try:
+            assert s.recv(1000) == b"READY=1"
+            assert s.recv(1000).startswith(b"STATUS=")
+            wait(lambda: any(v["name"] == "agent-test" for v in router.cli("vrf", "list")), "vrf")
+        finally:
+            agent.terminate()
+            out, errors = agent.communicate(timeout=10)
+            router.cli("vrf", "del", "agent-test")
+    assert agent.returncode == 0 and not errors, errors
+    events = [json.loads(line) for line in out.splitlines()]
+    assert any(e["kind"] == "repaired" and "node file" in e["text"] for e in events), events
+
+
+def test_agent_bad_input(router):
+    for arguments, word in ((["--no-such"], "no-such"), (["x"], "'x' is too much"), (["--plan", "/nonexistent"], "/nonexistent"),
+                            (["--node-file", "/nonexistent"], "--node-file"), (["--every", "0s"], "--every")):
+        done = subprocess.run([agent_path(router), *arguments], capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
