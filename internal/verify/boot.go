@@ -12,7 +12,7 @@ import (
 const (
 	groupBoot  = "Kernel arguments"
 	kernelArgs = "Documentation/admin-guide/kernel-parameters.txt"
-	reboot     = "corelane cores apply   # writes the arguments; they count from the next boot"
+	reboot     = "corelane cores apply /etc/corelane/plan.json   # writes the arguments; they count from the next boot"
 )
 
 var bootRules = []rule{
@@ -47,7 +47,7 @@ var bootRules = []rule{
 	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)", workers: true,
 		check:  checkManaged,
 		source: kernelArgs + ": isolcpus= managed_irq",
-		mend:   []string{"corelane cores apply   # isolcpus=managed_irq,domain,...; counts from the next boot"},
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; counts from the next boot"},
 		why:    "The kernel spreads the interrupts of NVMe and some network queues over all CPUs, and nobody may move them afterwards."},
 }
 

@@ -17,7 +17,7 @@ var cgroupRules = []rule{
 	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid, as the kernel says when asked back",
 		check:  checkPartition,
 		source: cgroupV2 + ": cpuset.cpus.partition",
-		mend:   []string{"corelane cores apply   # makes the partition anew"},
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # makes the partition anew"},
 		why:    "Writing 'isolated' succeeds even when the kernel cannot do it: reading it back then says 'isolated invalid' and why."},
 	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs",
 		check: checkGroupCPUs, workers: true,

@@ -20,7 +20,7 @@ var stateRules = []rule{
 	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true,
 		check:  checkPartial,
 		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; ours: docs/cores.md",
-		mend:   []string{"corelane cores apply   # isolates all of the workers' CPUs, or rolls back to none"},
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
 		why: "Whatever is kept off some CPUs runs on the others. With workers among these, the host's load is concentrated on just the CPUs that forward: " +
 			"in the field " +
 			"report a router fell from 2.256 to 0.165 Mpps per core, far below no isolation at all, and went to 2.294 with full isolation."},
@@ -34,7 +34,7 @@ func checkIntent(v *view, r *result) {
 	}
 	r.pass("%s", text)
 	if v.in.Workers.Empty() {
-		r.warn("no worker's CPU is known: only what concerns the whole machine is checked").Mend = "corelane cores verify --plan FILE"
+		r.warn("no worker's CPU is known: only what concerns the whole machine is checked").Mend = "corelane cores verify --plan /etc/corelane/plan.json"
 	}
 	for _, u := range v.m.Unread {
 		r.unknown("%s: %s", u.Path, u.Why)

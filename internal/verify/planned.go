@@ -10,12 +10,12 @@ var planRules = []rule{
 	{id: "plan.roles", group: "Plan", title: "Every CPU of the plan has one role",
 		check:  checkRoles,
 		source: "corelane plan",
-		mend:   []string{"corelane plan   # makes the plan anew"},
+		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
 		why:    "A plan changed by hand may give a CPU twice, or a worker one that the host has."},
 	{id: "plan.machine", group: "Plan", title: "The plan is for this machine as it is",
 		check:  checkMachine,
 		source: "corelane plan",
-		mend:   []string{"corelane plan   # makes the plan anew"},
+		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
 		why:    "CPUs that came, went or are numbered anew since the plan was made have no role, or another one."},
 }
 

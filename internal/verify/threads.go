@@ -83,7 +83,7 @@ func (v *view) slices(r *result) {
 	if len(r.items) < 20 {
 		return
 	}
-	r.mend = append(r.mend, "corelane cores apply   # keeps all of them off at once")
+	r.mend = append(r.mend, "corelane cores apply /etc/corelane/plan.json   # keeps all of them off at once")
 	if v.m.Cgroups.Version == 2 {
 		r.mend = append(r.mend, fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),
 			fmt.Sprintf("systemctl set-property --runtime user.slice AllowedCPUs=%s", v.in.Host))

@@ -159,9 +159,25 @@ func (ru rule) run(v *view) Finding {
 		}
 	}
 	if f.Verdict > Unknown {
-		f.Mend = unique(slices.Concat(r.mend, f.Mend, ru.mend))
+		f.Mend = unique(slices.Concat(r.mend, f.Mend, v.filled(ru.mend)))
 	}
 	return f
+}
+
+// filled puts what the machine has into a rule's commands: the number of workers, the device that they poll.
+func (v *view) filled(commands []string) []string {
+	nic := "ADDRESS"
+	for _, n := range v.m.NICs {
+		if polledDriver(n.Driver) {
+			nic = n.Address
+		}
+	}
+	words := strings.NewReplacer("{workers}", fmt.Sprint(max(1, v.in.Workers.Len())), "{nic}", nic)
+	var list []string
+	for _, c := range commands {
+		list = append(list, words.Replace(c))
+	}
+	return list
 }
 
 func unique(list []string) []string {
