@@ -48,7 +48,7 @@ done
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e
-[ "$1" != remove ] || [ ! -d /run/systemd/system ] || systemctl stop corelaned.service
+[ "$1" != remove ] || [ ! -d /run/systemd/system ] || systemctl stop corelane-agent.service corelaned.service
 EOF
 chmod 755 "$stage"/DEBIAN/{postinst,postrm,prerm}
 mkdir -p dist

@@ -26,7 +26,7 @@ install_all() {
   put 644 "$tmp/completion" "$prefix/share/bash-completion/completions/corelane"
   mkdir "$tmp/man"
   bin/corelane man "$tmp/man"
-  for program in corelaned corelane-gen; do
+  for program in corelaned corelane-gen corelane-agent; do
     help2man --no-info --section 8 --name "$("bin/$program" --help | sed -n '1s/^[^:]*: //p')" --output "$tmp/man/$program.8" "bin/$program"
   done
   for page in "$tmp"/man/*.[1-9]; do

@@ -19,7 +19,7 @@ import (
 
 func newCoresCmd(a *app) *cobra.Command {
 	return noun("cores", "This machine's CPUs: are they what the plan says, and do they stay so",
-		newCoresDiff(a), newCoresApply(a), newCoresRollback(a))
+		newCoresDiff(a), newCoresApply(a), newCoresVerify(a), newCoresGuard(a), newCoresRollback(a))
 }
 
 // coresFlags are those of a plan that is to be carried out.

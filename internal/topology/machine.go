@@ -22,6 +22,7 @@ type Machine struct {
 	Cgroups    Cgroups     `json:"cgroups"`
 	Services   Services    `json:"services"`
 	Knobs      Knobs       `json:"knobs"`
+	Load       *Load       `json:"load,omitempty"`   // what CPUs did; nil: nobody looked
 	Unread     []Unread    `json:"unread,omitempty"` // what is missing or made no sense, and so is not known
 }
 
@@ -166,7 +167,7 @@ type Services struct {
 	IrqbalanceBans  cpuset.Set        `json:"irqbalance_bans"`           // told it in its settings
 	SystemdAffinity cpuset.Set        `json:"systemd_affinity"`          // CPUAffinity= of the manager; empty: none
 	Kubelet         map[string]string `json:"kubelet,omitempty"`         // cpuManagerPolicy, reservedSystemCPUs, ...
-	Nova            map[string]string `json:"nova,omitempty"`            // cpu_dedicated_set, cpu_shared_set, vcpu_pin_set
+	Nova            map[string]string `json:"nova,omitempty"`            // cpu_dedicated_set, cpu_shared_set, vcpu_pin_set, cpu_power_management
 	VRouter         map[string]string `json:"vrouter,omitempty"`         // of a Contrail/TF vRouter: CPU_LIST, CPU_CORE_MASK, SERVICE_CORE_MASK, ...
 }
 

@@ -47,6 +47,7 @@ func ReadTree(tree Tree) (*Machine, error) {
 	r.services()
 	r.guests()
 	r.knobs()
+	r.load()
 	r.count()
 	return r.m, nil
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// corelane-agent guards a data plane's CPUs as a service; internal/agent holds what it does.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/corelane/corelane/internal/agent"
+	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/cli"
+	"github.com/corelane/corelane/internal/cores"
+	"github.com/corelane/corelane/internal/guard"
+	"github.com/corelane/corelane/internal/input"
+)
+
+const head = `corelane-agent: guards the CPUs of a Corelane data plane
+
+usage: corelane-agent [OPTION...]
+
+`
+
+const tail = `
+What drifts is a line on standard output, which systemd keeps in its journal. 'corelane cores guard' does the same in a terminal,
+'corelane cores verify' checks once. Exit code: 0 ended by a signal, 1 not possible, 2 wrong input.
+`
+
+func main() {
+	o := agent.Options{Dial: cli.Dial}
+	asJSON, version := false, false
+	f := pflag.NewFlagSet("corelane-agent", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.Usage = func() { fmt.Print(head, f.FlagUsages(), tail) }
+	f.StringVar(&o.Plan, "plan", "", "the plan, a file of 'corelane plan'; default: "+agent.DefaultPlan+", or without it what the machine says of itself")
+	f.BoolVar(&o.Repair, "repair", false, "undo drift; without, only report it")
+	f.DurationVar(&o.Every, "every", time.Second, "between looks")
+	f.StringVar(&o.NodeFile, "node-file", "", "give corelaned this configuration when it starts (docs/node-yaml.md)")
+	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "of corelaned")
+	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are written down for 'corelane cores rollback'")
+	f.BoolVar(&asJSON, "json", false, "events as JSON, one a line")
+	f.BoolVar(&version, "version", false, "print the version")
+	switch err := f.Parse(os.Args[1:]); {
+	case errors.Is(err, pflag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
+		fail(input.Errorf("corelane-agent", "--help lists them", "%v", err))
+	case f.NArg() > 0:
+		fail(input.Errorf("corelane-agent", "options only", "'%s' is too much", f.Arg(0)))
+	case version:
+		fmt.Println("corelane-agent", cli.Version)
+		os.Exit(0)
+	}
+	o.Report = func(e guard.Event) {
+		if asJSON {
+			_ = json.NewEncoder(os.Stdout).Encode(e)
+			return
+		}
+		fmt.Println(e)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := agent.Run(ctx, o); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	if input.Is(err) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}

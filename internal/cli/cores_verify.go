@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/verify"
+)
+
+// errVerifyFailed ends 'cores verify' with status 1; what failed has been printed.
+var errVerifyFailed = errors.New("something FAILs: packets are late or lost because of it, or the plan is not what runs")
+
+type verifyFlags struct {
+	plan, root string
+	window     time.Duration
+	all        bool
+}
+
+func newCoresVerify(a *app) *cobra.Command {
+	var o verifyFlags
+	cmd := verb("verify", "Check whether this machine keeps off the data plane's CPUs", `  corelane cores verify
+  corelane cores verify --plan /etc/corelane/plan.json --all
+  corelane cores verify --root compute-7.tar.gz -o json`,
+		func(ctx context.Context, _ []string) error { return a.verifyCores(ctx, o) })
+	cmd.Long = `verify compares the machine with a plan of its CPUs: kernel arguments, threads, interrupts, RPS and XPS, control groups, TuneD,
+systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. Without --plan, what is intended is what the machine itself
+says: the CPUs on which its data plane polls (corelaned, vRouter, OVS, VPP, DPVS), and those that its kernel isolates.
+
+Each check is PASS, WARN (costs now and then, or after the next restart), FAIL (packets are late or lost, or the plan is not what runs)
+or UNKNOWN (could not be read, so it is not sure). What is not a PASS comes with its evidence, why it matters, who says so and the
+commands that mend it. Nothing is changed.
+
+Exit code: 0 nothing FAILs, 1 something FAILs, 2 wrong input.`
+	f := cmd.Flags()
+	f.StringVar(&o.plan, "plan", "", "the plan, a file that 'corelane plan' wrote; default: what the machine says of itself")
+	f.StringVar(&o.root, "root", "/", "another machine: a directory, or an archive of 'corelane topology capture'")
+	f.DurationVar(&o.window, "window", time.Second, "how long counters of the running machine are watched")
+	f.BoolVar(&o.all, "all", false, "also the evidence of what PASSes")
+	_ = cmd.MarkFlagFilename("plan", "json", "yaml")
+	return cmd
+}
+
+func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
+	if o.window <= 0 || o.window > time.Hour {
+		return input.Errorf("--window", "1ms to 1h", "%v is out of range", o.window)
+	}
+	p, err := a.planOrNone(o.plan)
+	if err != nil {
+		return err
+	}
+	m, err := readMachine(ctx, o.root, o.window)
+	if err != nil {
+		return err
+	}
+	if in := verify.IntentOf(m, p); in.None() && len(m.Guests) == 0 {
+		return input.Errorf("--plan", "a file that 'corelane plan' wrote",
+			"missing, and the machine does not say what is intended: no data plane polls on a CPU of its own, no CPU is isolated, and there are no guests")
+	}
+	findings := verify.Check(m, p)
+	if err := a.printFindings(findings, o.all); err != nil {
+		return err
+	}
+	if verify.Count(findings)[verify.Fail] > 0 {
+		return errVerifyFailed
+	}
+	return nil
+}
+
+// planOrNone reads a plan; an empty name is none.
+func (a *app) planOrNone(file string) (*plan.Plan, error) {
+	if file == "" {
+		return nil, nil
+	}
+	return a.readPlan(file)
+}
+
+// readMachine reads this machine over a span of time, or a captured one.
+func readMachine(ctx context.Context, root string, window time.Duration) (*topology.Machine, error) {
+	if root == "/" {
+		return topology.ReadOver(ctx, window)
+	}
+	return topology.Read(root)
+}
+
+func (a *app) printFindings(findings []verify.Finding, all bool) error {
+	return buffered(a.stdout, func(w *bufio.Writer) error {
+		if a.json() {
+			enc := json.NewEncoder(w)
+			for _, f := range findings {
+				if err := enc.Encode(f); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		group := ""
+		for _, f := range findings {
+			if f.Group != group {
+				group = f.Group
+				fmt.Fprintf(w, "%s\n", group)
+			}
+			writeFinding(w, f, all)
+		}
+		n := verify.Count(findings)
+		_, err := fmt.Fprintf(w, "\n%d checks: %d FAIL, %d WARN, %d UNKNOWN, %d PASS.\n", len(findings), n[verify.Fail], n[verify.Warn], n[verify.Unknown],
+			n[verify.Pass])
+		return err
+	})
+}
+
+// shownItems is how much evidence of one check is printed; -o json has all.
+const shownItems = 6
+
+func writeFinding(w *bufio.Writer, f verify.Finding, all bool) {
+	fmt.Fprintf(w, "  %-8s%s\n", f.Verdict, f.Title)
+	if f.Verdict == verify.Pass && !all {
+		return
+	}
+	const indent = "          "
+	shown := 0
+	for _, i := range f.Evidence {
+		if !all && f.Verdict > verify.Unknown && i.Verdict <= verify.Unknown {
+			continue // the good ones of a bad check
+		}
+		if shown++; shown <= shownItems || all {
+			fmt.Fprintf(w, "%s- %s\n", indent, i.Text)
+		}
+	}
+	if more := shown - shownItems; more > 0 && !all {
+		fmt.Fprintf(w, "%s- and %d more (--all)\n", indent, more)
+	}
+	if f.Verdict > verify.Unknown {
+		fmt.Fprintf(w, "%swhy: %s\n%s     (%s)\n", indent, f.Why, indent, f.Source)
+		writeMend(w, indent, f.Mend, all)
+	}
+}
+
+func writeMend(w *bufio.Writer, indent string, commands []string, all bool) {
+	for n, command := range commands {
+		if n == shownItems && len(commands) > shownItems+2 && !all {
+			// The last ones are those that mend all of it.
+			fmt.Fprintf(w, "%smend: ... %d more commands (--all)\n", indent, len(commands)-shownItems)
+			return
+		}
+		fmt.Fprintf(w, "%smend: %s\n", indent, strings.TrimSpace(command))
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package guard
+
+import "time"
+
+// Two programs that each put a thing where they want it to be would go on for ever: after this many repairs of the same thing
+// within a minute the guard says so and pauses.
+const (
+	fightRepairs = 5
+	fightSpan    = time.Minute
+	fightPause   = 10 * time.Minute
+)
+
+// limiter counts the repairs of each thing.
+type limiter map[key]*repairs
+
+type repairs struct {
+	times []time.Time
+	until time.Time // of the pause
+}
+
+// allow says whether a thing may be repaired now, and whether that is the moment at which a fight was noticed.
+func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
+	r := l[k]
+	if r == nil {
+		r = &repairs{}
+		l[k] = r
+	}
+	if now.Before(r.until) {
+		return false, false
+	}
+	recent := r.times[:0]
+	for _, t := range r.times {
+		if now.Sub(t) < fightSpan {
+			recent = append(recent, t)
+		}
+	}
+	if r.times = recent; len(recent) >= fightRepairs {
+		r.until, r.times = now.Add(fightPause), nil
+		return false, true
+	}
+	r.times = append(r.times, now)
+	return true, false
+}
+
+// forget drops what happened long ago, so that threads that came and went do not stay.
+func (l limiter) forget(now time.Time) {
+	for k, r := range l {
+		if now.After(r.until) && (len(r.times) == 0 || now.Sub(r.times[len(r.times)-1]) > fightSpan) {
+			delete(l, k)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+package guard
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/verify"
+)
+
+// A look costs CPU time on the host's CPUs. Each part is made as seldom as it takes for its share to stay below these: a machine
+// with thousands of threads or interrupts is looked at every few seconds rather than every second.
+const (
+	threadShare = 0.005
+	restShare   = 0.003
+	wholeEvery  = time.Minute     // all that topology.Read knows
+	nameLasts   = 5 * time.Second // a thread in the way may become another program (execve)
+)
+
+// looker reads the running machine with as few files as it takes.
+type looker struct {
+	workers  cpuset.Set // CPUs whose visitors are read in full
+	machine  *topology.Machine
+	whole    time.Time // when all was read
+	nextRest time.Time
+	seen     map[int]seenThread
+	before   map[int]cpuset.Set // CPUs at the look before, of threads that changed since
+	threads  time.Time          // next look at threads
+}
+
+type seenThread struct {
+	mask   string
+	thread *topology.Thread // nil: not in the way
+	read   time.Time
+	round  int64
+}
+
+// look returns a new Machine whose Threads are those that touch workers' CPUs, and workers.
+func (l *looker) look(now time.Time) (*topology.Machine, error) {
+	if l.machine == nil || now.Sub(l.whole) >= wholeEvery {
+		m, err := topology.Read("/")
+		if err != nil {
+			return nil, err
+		}
+		l.machine, l.whole = m, now
+		l.nextRest = time.Now().Add(time.Second / 2)
+	} else if !now.Before(l.nextRest) {
+		begun := cpuTime()
+		l.machine = l.machine.Refresh()
+		l.nextRest = now.Add(pause(cpuTime()-begun, restShare))
+	}
+	m := *l.machine
+	if now.Before(l.threads) {
+		return &m, nil
+	}
+	begun := cpuTime()
+	m.Threads = l.scan(now)
+	l.machine.Threads = m.Threads
+	l.threads = now.Add(pause(cpuTime()-begun, threadShare))
+	return &m, nil
+}
+
+// pause is how long to wait after work that took so long for it to be a share of the time; half a second less than a look's
+// interval when it is short, so that each look makes it.
+func pause(took time.Duration, share float64) time.Duration {
+	return max(time.Second/2, time.Duration(float64(took)/share)-time.Second/2)
+}
+
+// cpuTime is what this program has used so far.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// scan asks the kernel for the CPUs of each thread; only those in the way are read from /proc.
+func (l *looker) scan(now time.Time) []topology.Thread {
+	if l.seen == nil {
+		l.seen = map[int]seenThread{}
+	}
+	l.before = map[int]cpuset.Set{}
+	round := now.UnixNano()
+	var touching []topology.Thread
+	eachThread(func(pid, tid int) {
+		mask, ok := affinity(tid)
+		if !ok {
+			return
+		}
+		s, known := l.seen[tid]
+		if known && s.mask != mask {
+			l.before[tid] = bitsOf(s.mask)
+		}
+		if !known || s.mask != mask || s.thread != nil && !s.thread.Fixed && now.Sub(s.read) > nameLasts {
+			was := s.thread
+			s = seenThread{mask: mask, read: now}
+			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) { // a worker that was moved away is missed
+				s.thread = readThread(pid, tid)
+			}
+		}
+		if s.round = round; s.thread != nil {
+			touching = append(touching, *s.thread)
+		}
+		l.seen[tid] = s
+	})
+	for tid, s := range l.seen {
+		if s.round != round {
+			delete(l.seen, tid)
+		}
+	}
+	return touching
+}
+
+// readThread is a thread with the name of its process; nil: it has ended.
+func readThread(pid, tid int) *topology.Thread {
+	t, ok := topology.ReadThread(pid, tid)
+	if !ok {
+		return nil
+	}
+	if t.Process = t.Name; pid != tid {
+		t.Process = readLine(fmt.Sprintf("/proc/%d/comm", pid))
+	}
+	return &t
+}
+
+func readLine(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	if text[len(text)-1] == '\n' {
+		text = text[:len(text)-1]
+	}
+	return string(text)
+}
+
+// eachThread calls one for all threads of the machine.
+func eachThread(one func(pid, tid int)) {
+	for _, pid := range numbers("/proc") {
+		for _, tid := range numbers("/proc/" + strconv.Itoa(pid) + "/task") {
+			one(pid, tid)
+		}
+	}
+}
+
+// numbers are the names of a directory that are numbers, in no order.
+func numbers(dir string) []int {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	ids := make([]int, 0, len(names))
+	for _, name := range names {
+		if id, err := strconv.Atoi(name); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// affinity is sched_getaffinity(2) for any number of CPUs: the mask as the kernel wrote it.
+func affinity(tid int) (mask string, ok bool) {
+	var buffer [cpuset.Max / 64]uint64
+	n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(buffer), uintptr(unsafe.Pointer(&buffer)))
+	if errno != 0 {
+		return "", false
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(&buffer)), n)), true
+}
+
+// bitsOf is the CPUs of a mask. Words are little-endian on every machine that this runs on.
+func bitsOf(mask string) cpuset.Set {
+	var ids []int
+	for i := range len(mask) {
+		for bit := range 8 {
+			if mask[i]&(1<<bit) != 0 {
+				ids = append(ids, 8*i+bit)
+			}
+		}
+	}
+	return cpuset.Of(ids...)
+}

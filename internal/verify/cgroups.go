@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+package verify
+
+import (
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+const (
+	groupCgroup = "Control groups"
+	cgroupV2    = "Documentation/admin-guide/cgroup-v2.rst"
+)
+
+var cgroupRules = []rule{
+	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid, as the kernel says when asked back",
+		check:  checkPartition,
+		source: cgroupV2 + ": cpuset.cpus.partition",
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # makes the partition anew"},
+		why:    "Writing 'isolated' succeeds even when the kernel cannot do it: reading it back then says 'isolated invalid' and why."},
+	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs",
+		check: checkGroupCPUs, workers: true,
+		source: cgroupV2 + ": cpuset.cpus.effective",
+		why:    "A thread runs only where its group may: without its CPU in the group a worker is moved to any other, whatever its affinity was."},
+	{id: "cgroup.quota", group: groupCgroup, title: "No CPU quota on the data plane",
+		check:  checkQuota,
+		source: "Documentation/scheduler/sched-bwc.rst",
+		why:    "A thread that polls uses all of a quota and then stands still for the rest of each period, usually 100 ms."},
+}
+
+func checkPartition(v *view, r *result) {
+	if v.m.Cgroups.Version != 2 {
+		r.pass("cgroup v%d: there are no partitions; isolation is by isolcpus only", v.m.Cgroups.Version)
+		return
+	}
+	for _, g := range v.m.Cgroups.Groups {
+		switch {
+		case g.Partition == "" || g.Partition == "member":
+		case strings.Contains(g.Partition, "invalid"):
+			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition, orNone(g.CPUs),
+				orNone(g.Effective)).about("cgroup %s", g.Path)
+		default:
+			r.pass("%s: cpuset.cpus.partition is '%s' with CPUs %s", g.Path, g.Partition, g.Effective)
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("no partition")
+	}
+}
+
+// groupsOf are a group and those above it, the nearest first.
+func (v *view) groupsOf(path string) []topology.Cgroup {
+	var found []topology.Cgroup
+	for path != "" {
+		for _, g := range v.m.Cgroups.Groups {
+			if g.Path == path {
+				found = append(found, g)
+			}
+		}
+		if path == "/" {
+			break
+		}
+		if path = path[:strings.LastIndex(path, "/")]; path == "" {
+			path = "/"
+		}
+	}
+	return found
+}
+
+// workerGroups are the groups of workers, each once.
+func (v *view) workerGroups() map[string]cpuset.Set {
+	groups := map[string]cpuset.Set{}
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if IsWorker(t) && strings.HasPrefix(t.Cgroup, "/") {
+			groups[t.Cgroup] = groups[t.Cgroup].Or(t.Allowed)
+		}
+	}
+	return groups
+}
+
+func checkGroupCPUs(v *view, r *result) {
+	for path, workers := range v.workerGroups() {
+		groups := v.groupsOf(path)
+		if len(groups) == 0 || groups[0].Effective.Empty() {
+			continue
+		}
+		if missing := v.in.Workers.And(workers).Without(groups[0].Effective); !missing.Empty() {
+			r.fail("%s may use CPUs %s; workers there need %s too", groups[0].Path, groups[0].Effective, missing).about("cgroup %s", groups[0].Path).
+				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus", groups[0].Effective.Or(workers).String())
+		} else {
+			r.pass("%s may use CPUs %s", groups[0].Path, groups[0].Effective)
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("no group limits the workers")
+	}
+}
+
+func checkQuota(v *view, r *result) {
+	for path := range v.workerGroups() {
+		for _, g := range v.groupsOf(path) {
+			if g.QuotaUS <= 0 {
+				continue
+			}
+			i := r.fail("%s: %d us in each %d us, throttled %d times", g.Path, g.QuotaUS, g.PeriodUS, g.Throttled).about("quota %s", g.Path)
+			if v.m.Cgroups.Version == 2 {
+				i.write("/sys/fs/cgroup"+g.Path+"/cpu.max", "max")
+			} else {
+				i.write("/sys/fs/cgroup/cpu"+g.Path+"/cpu.cfs_quota_us", "-1")
+			}
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("none")
+	}
+}

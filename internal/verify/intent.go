@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+package verify
+
+import (
+	"fmt"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+// Intent is who should have which CPUs.
+type Intent struct {
+	From         string // where it is from, for people
+	Planned      bool   // by a plan, not by what runs
+	Workers      cpuset.Set
+	Isolated     cpuset.Set // that the host must keep off: workers, and guests' with a plan
+	Host         cpuset.Set // for everything else
+	Service      cpuset.Set // for the data plane's other threads
+	IRQs         cpuset.Set
+	Guests       cpuset.Set
+	Emulator     cpuset.Set
+	ShareCores   bool
+	workerByCPU  map[int]string // a worker's name
+	boundPartner map[int]int    // CPU of an isolated-rx worker and its forwarding worker's, both ways
+}
+
+// None says whether neither plan nor machine tell of any CPU that should be kept free.
+func (in *Intent) None() bool { return in.Workers.Empty() && in.Isolated.Empty() }
+
+// IntentOf is the plan's intent, or without one the machine's own: the CPUs on which its data plane's workers are pinned, what its
+// kernel isolates, and what its services were told.
+func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
+	if p != nil {
+		return planned(m, p)
+	}
+	in := &Intent{workerByCPU: map[int]string{}, boundPartner: map[int]int{}}
+	for _, t := range m.Threads {
+		if IsWorker(&t) && t.Allowed.Len() == 1 {
+			in.Workers = in.Workers.Or(t.Allowed)
+			in.workerByCPU[t.Allowed.First()] = threadName(&t)
+		}
+	}
+	in.From = fmt.Sprintf("the threads that poll here (CPUs %s)", in.Workers)
+	if cpus, err := cpuset.Parse(m.Services.VRouter["CPU_LIST"]); err == nil && in.Workers.Empty() && !cpus.Empty() {
+		in.Workers, in.From = cpus, fmt.Sprintf("CPU_LIST of ifcfg-vhost0 (CPUs %s); no data plane runs", cpus)
+	}
+	isolated := isolatedNow(m)
+	if in.Workers.Empty() {
+		in.From = fmt.Sprintf("what the kernel isolates (CPUs %s); no data plane runs", isolated)
+	}
+	in.Isolated = isolated.Or(in.Workers)
+	in.Host = m.Online().Without(in.Isolated)
+	in.Service, in.IRQs, in.Emulator = in.Host, in.Host, in.Host
+	for _, g := range m.Guests {
+		for _, cpus := range g.VCPUs {
+			in.Guests = in.Guests.Or(cpus)
+		}
+	}
+	in.Guests = in.Guests.And(in.Isolated).Without(in.Workers)
+	return in
+}
+
+func planned(m *topology.Machine, p *plan.Plan) *Intent {
+	in := &Intent{
+		From: fmt.Sprintf("the plan of %s", p.Machine), Planned: true,
+		Isolated: p.Isolated, Host: p.Of(plan.Housekeeping), Service: p.ServiceCPUs().Or(p.ControlCPUs()), IRQs: p.IRQs,
+		Guests: p.Of(plan.Guests), Emulator: p.EmulatorCPUs(),
+		ShareCores: p.Wishes.ShareCores, workerByCPU: map[int]string{}, boundPartner: map[int]int{},
+	}
+	cpuOf := map[int]int{}
+	for _, w := range p.Workers {
+		in.Workers = in.Workers.Or(cpuset.Of(w.CPU))
+		in.workerByCPU[w.CPU] = fmt.Sprintf("worker %d (%s)", w.ID, w.Role)
+		cpuOf[w.ID] = w.CPU
+	}
+	for _, w := range p.Workers {
+		if fed, ok := cpuOf[w.Feeds]; ok && w.Role == plan.IsolatedRx {
+			in.boundPartner[w.CPU], in.boundPartner[fed] = fed, w.CPU
+		}
+	}
+	if in.Host.Empty() {
+		in.Host = m.Online().Without(in.Isolated).Without(in.Workers)
+	}
+	return in
+}
+
+// isolatedNow is the CPUs outside of the scheduler's balancing: by isolcpus, or by a partition that the kernel accepted.
+func isolatedNow(m *topology.Machine) cpuset.Set { return m.Kernel.Isolated.Or(partitioned(m)) }
+
+// partitioned is the CPUs of cgroup v2 partitions of type isolated that are valid (cgroup-v2.rst, cpuset.cpus.partition).
+func partitioned(m *topology.Machine) cpuset.Set {
+	all := m.Cgroups.Isolated
+	for _, g := range m.Cgroups.Groups {
+		if g.Partition == "isolated" {
+			all = all.Or(g.Effective)
+		}
+	}
+	return all
+}

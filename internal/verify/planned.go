@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package verify
+
+import (
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/plan"
+)
+
+var planRules = []rule{
+	{id: "plan.roles", group: "Plan", title: "Every CPU of the plan has one role",
+		check:  checkRoles,
+		source: "corelane plan",
+		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
+		why:    "A plan changed by hand may give a CPU twice, or a worker one that the host has."},
+	{id: "plan.machine", group: "Plan", title: "The plan is for this machine as it is",
+		check:  checkMachine,
+		source: "corelane plan",
+		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
+		why:    "CPUs that came, went or are numbered anew since the plan was made have no role, or another one."},
+}
+
+func checkRoles(v *view, r *result) {
+	if v.p == nil {
+		r.pass("no plan was given")
+		return
+	}
+	role := map[int]plan.Role{}
+	for _, c := range v.p.CPUs {
+		if old, twice := role[c.ID]; twice {
+			r.fail("CPU %d is %s and %s", c.ID, old, c.Role)
+		}
+		role[c.ID] = c.Role
+	}
+	var taken cpuset.Set
+	for _, w := range v.p.Workers {
+		if taken.Has(w.CPU) {
+			r.fail("CPU %d has two workers", w.CPU)
+		}
+		if taken = taken.Or(cpuset.Of(w.CPU)); role[w.CPU] != w.Role {
+			r.fail("worker %d (%s) has CPU %d, whose role is %s", w.ID, w.Role, w.CPU, orNone(role[w.CPU]))
+		}
+	}
+	if both := v.p.Of(plan.Housekeeping).And(v.p.Isolated); !both.Empty() && !v.p.Wishes.AllowOverlap {
+		r.fail("CPUs %s are the host's and isolated", both)
+	}
+	if open := taken.Without(v.p.Isolated); !open.Empty() && !v.p.Wishes.AllowOverlap {
+		r.fail("CPUs %s of workers are not isolated in the plan", open)
+	}
+	if bad := v.p.IRQs.And(taken); !bad.Empty() && !v.p.Wishes.AllowOverlap {
+		r.fail("CPUs %s of workers may take interrupts in the plan", bad)
+	}
+	r.pass("%d CPUs, %d workers", len(v.p.CPUs), len(v.p.Workers))
+}
+
+func checkMachine(v *view, r *result) {
+	if v.p == nil {
+		r.pass("no plan was given")
+		return
+	}
+	var ids []int
+	for _, c := range v.p.CPUs {
+		ids = append(ids, c.ID)
+	}
+	have := cpuset.Of(ids...)
+	if gone := have.Without(v.online); !gone.Empty() {
+		r.fail("CPUs %s of the plan are offline or not there", gone).about("plan cpus gone")
+	}
+	if more := v.online.Without(have); !more.Empty() {
+		r.warn("CPUs %s are online and not in the plan", more).about("plan cpus more")
+	}
+	if err := v.p.Fits(v.m); v.p.Topology != "" && err != nil {
+		r.warn("%v", err).about("plan fingerprint")
+	} else if v.p.Machine != "" && v.m.Hostname != "" && v.p.Machine != v.m.Hostname {
+		r.warn("the plan was made on %s, this is %s", v.p.Machine, v.m.Hostname)
+	}
+	r.pass("CPUs %s", v.online)
+}

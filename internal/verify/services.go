@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+package verify
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+const (
+	groupService = "Host services"
+	tunedDoc     = "TuneD: profiles/cpu-partitioning"
+)
+
+var serviceRules = []rule{
+	{id: "tuned.variables", group: groupService, title: "TuneD's variables are what is intended",
+		check:  checkTunedVariables,
+		source: "a field report, verification step 1; " + tunedDoc,
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
+		why:    "TuneD moves threads and interrupts and writes kernel arguments by isolated_cores, each time that it starts."},
+	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated",
+		check:  checkTunedIsolates,
+		source: tunedDoc + ": no_balance_cores",
+		mend:   []string{reboot},
+		why:    "isolated_cores gives nohz_full and rcu_nocbs, but no isolcpus: only no_balance_cores does. The scheduler goes on balancing onto these CPUs."},
+	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
+		check:  checkTunedSpares,
+		source: tunedDoc + ": ps_blacklist",
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these names"},
+		why: "When TuneD starts after the data plane it moves each thread that its ps_blacklist does not name to the host's CPUs, workers too. " +
+			"'tuned-adm verify' does not see it: of its scheduler plugin it compares interrupts only."},
+	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
+		check:  checkSystemd,
+		source: "a field report, verification step 2; systemd-system.conf(5)",
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d, counts from the next boot"},
+		why:    "Every service inherits this. It is weak: a service may choose otherwise, AllowedCPUs= of slices may not be passed."},
+	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 is what is intended",
+		check:  checkVrouterList,
+		source: "a field report, verification step 3",
+		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # prints the environment of a vRouter"},
+		why:    "The vRouter's container starts its forwarding lcores on these CPUs. Its default, a mask of 0x01, is CPU 0."},
+	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true,
+		check:  checkIrqbalance,
+		source: "irqbalance(1); cgroup-v2.rst",
+		why: "irqbalance spares CPUs of isolcpus and nohz_full only. Those that a cgroup partition isolates it does not know, and brings interrupts back " +
+			"to them."},
+	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true,
+		check:  checkNova,
+		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set; a field report",
+		why:    "Nova pins vCPUs to its dedicated set, and lets the rest of guests float over its shared set, whoever else is there."},
+	{id: "nova.power", group: groupService, title: "Nova does not switch planned CPUs off",
+		check:  checkNovaPower,
+		source: "nova.conf: [libvirt] cpu_power_management",
+		why:    "With cpu_state Nova takes unused dedicated CPUs offline: threads on them are moved away, and do not come back."},
+	{id: "kubelet.reserved", group: groupService, title: "kubelet gives no worker's CPU to pods", workers: true,
+		check:  checkKubelet,
+		source: "Kubernetes: control CPU management policies, reservedSystemCPUs",
+		why:    "With the static policy all CPUs that are not reserved are pods'; without it pods run on every CPU."},
+}
+
+func checkTunedVariables(v *view, r *result) {
+	s := v.m.Services
+	if s.Tuned == "" {
+		r.pass("TuneD has no active profile")
+		return
+	}
+	for _, name := range []string{"isolated_cores", "no_balance_cores"} {
+		text := s.TunedVariables[name]
+		set, err := v.list(text)
+		switch {
+		case text == "" && name == "isolated_cores":
+			r.fail("profile %s, and isolated_cores is not set", s.Tuned)
+		case text == "" || strings.Contains(text, "${"):
+		case err != nil:
+			r.fail("%s=%s: %v", name, text, err)
+		case v.in.Planned && !set.Equal(v.in.Isolated):
+			r.fail("%s=%s, and the plan isolates CPUs %s", name, text, v.in.Isolated)
+		case !v.in.Workers.Within(set):
+			r.fail("%s=%s, without CPUs %s of workers", name, text, v.in.Workers.Without(set))
+		default:
+			r.pass("%s=%s", name, text)
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("profile %s calculates isolated_cores", s.Tuned)
+	}
+}
+
+func checkTunedIsolates(v *view, r *result) {
+	text := v.m.Services.TunedVariables["isolated_cores"]
+	set, err := v.list(text)
+	if v.m.Services.Tuned == "" || err != nil || set.Empty() {
+		r.pass("TuneD isolates no CPU")
+		return
+	}
+	if nohz := v.m.Kernel.NohzFull; !set.Equal(nohz) && strings.Contains(v.m.Services.Tuned, "partitioning") {
+		r.warn("isolated_cores=%s, and nohz_full is CPUs %s: the machine has not been booted with what TuneD wrote", text, orNone(nohz))
+	}
+	if missing := set.Without(v.isolated); !missing.Empty() {
+		r.warn("isolated_cores=%s, and CPUs %s are neither in isolcpus nor in a cgroup partition", text, missing)
+		return
+	}
+	r.pass("isolated now: CPUs %s", v.isolated)
+}
+
+func checkTunedSpares(v *view, r *result) {
+	s := v.m.Services
+	if s.Tuned == "" || len(s.TunedVariables) == 0 && len(s.TunedSpares) == 0 {
+		r.pass("no profile of TuneD that moves threads is active")
+		return
+	}
+	spared := spares(s.TunedSpares)
+	seen := map[string]bool{}
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if t.Kernel || !v.own[t.PID] || seen[t.Name] {
+			continue
+		}
+		seen[t.Name] = true
+		switch {
+		case spared(t.Name):
+		case IsWorker(t):
+			r.fail("worker %s (%d): no expression of ps_blacklist matches its name; it would be moved to CPUs %s", t.Name, t.TID, v.in.Host).about("name %s", t.Name)
+		case !t.Allowed.Within(v.in.Host):
+			r.warn("%s (%d): no expression of ps_blacklist matches its name", t.Name, t.TID).about("name %s", t.Name)
+		}
+	}
+	if len(v.own) == 0 {
+		r.unknown("no data plane runs whose names could be compared")
+	} else if len(r.items) == 0 {
+		r.pass("ps_blacklist spares all names that matter: %s", strings.Join(s.TunedSpares, ";"))
+	}
+}
+
+// spares says which thread names TuneD leaves alone. It searches anywhere in the name, as Python's re.search.
+func spares(expressions []string) func(string) bool {
+	var all []*regexp.Regexp
+	for _, e := range expressions {
+		if re, err := regexp.Compile(e); err == nil {
+			all = append(all, re)
+		}
+	}
+	return func(name string) bool {
+		for _, re := range all {
+			if re.MatchString(name) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func checkSystemd(v *view, r *result) {
+	set := v.m.Services.SystemdAffinity
+	switch bad := set.And(v.in.Isolated); {
+	case set.Empty() && v.in.Isolated.Within(v.isolated) && !v.in.Isolated.Empty():
+		r.pass("CPUAffinity is not set, and not needed: CPUs %s are isolated", v.in.Isolated)
+	case set.Empty():
+		r.warn("CPUAffinity is not set: services start on all CPUs that are not isolated, with %s of workers", orNone(v.in.Workers.Without(v.isolated)))
+	case !bad.Empty():
+		r.fail("CPUAffinity=%s, with CPUs %s that should be isolated", set, bad)
+	default:
+		r.pass("CPUAffinity=%s", set)
+	}
+}
+
+func checkVrouterList(v *view, r *result) {
+	text := v.m.Services.VRouter["CPU_LIST"]
+	set, err := cpuset.Parse(text)
+	switch {
+	case text == "":
+		r.pass("there is no ifcfg-vhost0 with a CPU_LIST")
+	case err != nil && strings.HasPrefix(text, "0x"):
+		if set, err = cpuset.ParseMask(text); err == nil {
+			v.judgeList(r, text, set)
+			return
+		}
+		fallthrough
+	case err != nil:
+		r.fail("CPU_LIST=%s: %v", text, err)
+	default:
+		v.judgeList(r, text, set)
+	}
+}
+
+func (v *view) judgeList(r *result, text string, set cpuset.Set) {
+	if v.in.Planned && !set.Equal(v.in.Workers) {
+		r.fail("CPU_LIST=%s, and the plan's workers have CPUs %s", text, v.in.Workers)
+	}
+	if open := set.Without(v.isolated); !open.Empty() {
+		r.fail("CPU_LIST=%s, and CPUs %s are not isolated", text, open)
+	}
+	if len(r.items) == 0 {
+		r.pass("CPU_LIST=%s", text)
+	}
+}
+
+func checkIrqbalance(v *view, r *result) {
+	s := v.m.Services
+	if !s.Irqbalance {
+		r.pass("irqbalance does not run")
+		return
+	}
+	bans := s.IrqbalanceBans
+	if bans.Empty() { // its default
+		bans = v.m.Kernel.Isolated.Or(v.m.Kernel.NohzFull)
+	}
+	if open := v.in.Workers.Without(bans); !open.Empty() {
+		r.fail("irqbalance runs and keeps off CPUs %s: not %s of workers", orNone(bans), open).about("irqbalance").Mend =
+			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: /etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
+				bans.Or(v.in.Isolated))
+		return
+	}
+	r.pass("irqbalance keeps off CPUs %s", bans)
+}
+
+var novaSets = []string{"cpu_dedicated_set", "cpu_shared_set", "vcpu_pin_set"}
+
+func checkNova(v *view, r *result) {
+	for _, name := range novaSets {
+		text := v.m.Services.Nova[name]
+		if text == "" {
+			continue
+		}
+		set, err := cpuset.ParseExcluding(text)
+		switch bad := set.And(v.in.Workers); {
+		case err != nil:
+			r.fail("%s=%s: %v", name, text, err)
+		case !bad.Empty():
+			r.fail("%s=%s, with CPUs %s of workers", name, text, bad).Mend =
+				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name, set.Without(v.in.Workers))
+		case v.in.Planned && name != "cpu_shared_set" && !set.Within(v.in.Guests):
+			r.warn("%s=%s, and the plan gives guests CPUs %s", name, text, orNone(v.in.Guests))
+		default:
+			r.pass("%s=%s", name, text)
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("Nova has no set of CPUs here")
+	}
+}
+
+func checkNovaPower(v *view, r *result) {
+	n := v.m.Services.Nova
+	if !strings.EqualFold(n["cpu_power_management"], "true") {
+		r.pass("cpu_power_management is off")
+		return
+	}
+	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
+	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
+		r.fail("cpu_power_management is on, and cpu_dedicated_set has CPUs %s of workers", bad).Mend =
+			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute", set.Without(v.in.Workers))
+	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
+		r.pass("cpu_power_management changes the governor of CPUs %s only", set)
+	} else {
+		r.warn("cpu_power_management is on: CPUs %s go offline while no guest has them", orNone(set)).Mend =
+			"crudini --set /etc/nova/nova.conf libvirt cpu_power_management_strategy governor   # then restart nova-compute"
+	}
+}
+
+func checkKubelet(v *view, r *result) {
+	k := v.m.Services.Kubelet
+	if len(k) == 0 {
+		r.pass("there is no kubelet")
+		return
+	}
+	reserved, err := cpuset.Parse(strings.Trim(k["reservedSystemCPUs"], `"' `))
+	switch policy := k["cpuManagerPolicy"]; {
+	case err != nil:
+		r.fail("reservedSystemCPUs: %v", err)
+	case policy != "static":
+		r.warn("cpuManagerPolicy is %s: pods may use every CPU that their group has", orNone(policy))
+	case !v.in.Workers.Within(reserved):
+		r.fail("reservedSystemCPUs is %s: pods may get CPUs %s of workers", orNone(reserved), v.in.Workers.Without(reserved)).Mend =
+			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml && systemctl restart kubelet",
+				reserved.Or(v.in.Workers).Or(v.in.Host))
+	default:
+		r.pass("reservedSystemCPUs is %s", reserved)
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+package verify
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/topology"
+)
+
+const (
+	groupThreads = "Threads"
+	fieldReport  = "a field report: vRouter on a 2x10-core host, why the performance is lower"
+)
+
+var threadRules = []rule{
+	{id: "threads.workers", group: groupThreads, title: "Each worker runs, on exactly its CPU", workers: true,
+		check:  checkWorkers,
+		source: fieldReport,
+		why:    "A worker that may run on several CPUs is moved by the kernel and loses its caches; one that does not run forwards nothing."},
+	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs", workers: true,
+		check:  checkForeign,
+		source: fieldReport + "; sched_setaffinity(2)",
+		why:    "A thread that runs there takes its turn: the worker waits 1 to 10 ms each time, which is up to thousands of packets in a ring of 1,024."},
+	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs", workers: true,
+		check:  checkKernelThreads,
+		source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+		why:    "Kernel threads preempt a worker as others do. Those that are bound to their CPU stay; they have no work there when nothing else runs."},
+	{id: "threads.own", group: groupThreads, title: "The data plane's other threads keep off its workers",
+		check: checkOwn, workers: true,
+		source: fieldReport + ": service lcores were not pinned",
+		why:    "Service and control threads of the data plane itself are the ones that wake most often: they took the forwarding CPUs in the field report."},
+	{id: "threads.stacked", group: groupThreads, title: "No thread has several isolated CPUs",
+		check:  checkStacked,
+		source: kernelArgs + ": isolcpus=, no load balancing",
+		why:    "The kernel does not balance isolated CPUs: threads that may use several of them all stay on the first one. One thread, one CPU."},
+	{id: "load.worker", group: groupThreads, title: "Workers' CPUs are theirs in fact", workers: true,
+		check:  checkWorkerLoad,
+		source: "proc(5): /proc/stat",
+		why:    "What others ran there in this time is what the workers did not forward."},
+}
+
+// allowed says whether a thread may be on workers' CPUs: their own, and those that the kernel does not let go.
+func (v *view) mayBeThere(t *topology.Thread) bool {
+	return t.Fixed || !t.Allowed.Overlaps(v.in.Workers) || IsWorker(t) && t.Allowed.Len() == 1
+}
+
+func checkForeign(v *view, r *result) {
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if v.mayBeThere(t) || t.Kernel || v.own[t.PID] {
+			continue
+		}
+		v.inTheWay(r, t)
+	}
+	v.slices(r)
+	if len(r.items) == 0 {
+		if len(v.m.Threads) == 0 {
+			r.unknown("no thread could be read")
+			return
+		}
+		r.pass("looked at %d threads", len(v.m.Threads))
+	}
+}
+
+// inTheWay adds a thread that may run on workers' CPUs. When they are isolated, one that may run elsewhere too does so, unless
+// it wakes up just there; it would be a program that chose these CPUs itself.
+func (v *view) inTheWay(r *result, t *topology.Thread) {
+	i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t))
+	if v.in.Workers.And(t.Allowed).Within(v.isolated) && !t.Allowed.Within(v.in.Workers) && v.busy(t) == 0 {
+		i.Verdict = Warn
+	}
+	i.thread(t, v.home(t))
+	if i.weight = v.busy(t); t.Allowed.Within(v.in.Workers) {
+		i.Pinned = true
+		i.weight += 1 << 40
+	}
+}
+
+// slices tells how to keep whole parts of the host off, when so many of its threads are in the way that no list helps.
+func (v *view) slices(r *result) {
+	if len(r.items) < 20 {
+		return
+	}
+	r.mend = append(r.mend, "corelane cores apply /etc/corelane/plan.json   # keeps all of them off at once")
+	if v.m.Cgroups.Version == 2 {
+		r.mend = append(r.mend, fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),
+			fmt.Sprintf("systemctl set-property --runtime user.slice AllowedCPUs=%s", v.in.Host))
+	}
+}
+
+// ran is how much CPU time a thread took.
+func (v *view) ran(t *topology.Thread) string {
+	ticks := v.busy(t)
+	switch l := v.m.Load; {
+	case ticks == 0:
+		return ""
+	case l != nil && l.Threads != nil && l.Seconds > 0:
+		return fmt.Sprintf("; it used %s of a CPU just now", percent(float64(ticks)/topology.TicksPerSecond/l.Seconds))
+	}
+	return fmt.Sprintf("; %.1f s of CPU time so far", float64(ticks)/topology.TicksPerSecond)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+func checkKernelThreads(v *view, r *result) {
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if !t.Kernel || v.mayBeThere(t) || strings.HasPrefix(t.Name, "vhost-") {
+			continue // guests' vhost threads: guests.vhost
+		}
+		item := r.warn("%s%s", describe(t), v.ran(t)).thread(t, v.home(t))
+		item.weight = v.busy(t)
+	}
+	if len(r.items) == 0 {
+		r.pass("those that are there are bound to their CPU by the kernel")
+	}
+}
+
+func checkOwn(v *view, r *result) {
+	others := 0
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if !v.own[t.PID] || t.Kernel || IsWorker(t) {
+			continue
+		}
+		if others++; t.Allowed.Overlaps(v.in.Workers) {
+			i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t)).thread(t, v.home(t))
+			i.weight = v.busy(t)
+		}
+	}
+	switch {
+	case len(r.items) > 0:
+		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # for good; in a vRouter: SERVICE_CORE_MASK=0x%s "+
+			"DPDK_CTRL_THREAD_MASK=0x%[2]s",
+			v.in.Service, v.in.Service.Mask()))
+	case len(v.own) == 0:
+		r.unknown("no data plane runs")
+	default:
+		r.pass("%d service and control threads have other CPUs", others)
+	}
+}
+
+func checkWorkers(v *view, r *result) {
+	there := cpuset.Set{}
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if !IsWorker(t) || !t.Allowed.Overlaps(v.in.Workers) && v.in.Planned && t.Process != "corelaned" {
+			continue
+		}
+		switch {
+		case t.Allowed.Len() != 1:
+			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, v.freeFor(t))
+		case !v.in.Workers.Has(t.Allowed.First()):
+			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).thread(t, v.freeFor(t))
+		case there.Overlaps(t.Allowed):
+			r.fail("%s: another worker has that CPU", describe(t)).thread(t, v.freeFor(t))
+		case t.LastCPU != t.Allowed.First():
+			r.warn("%s: it has not come to its CPU yet", describe(t)).thread(t, cpuset.Set{})
+		default:
+			r.pass("%s (%d) is on CPU %s", threadName(t), t.TID, t.Allowed)
+		}
+		there = there.Or(t.Allowed)
+	}
+	switch missing := v.in.Workers.Without(there); {
+	case len(v.own) == 0:
+		r.unknown("no data plane runs; its workers should be on CPUs %s", v.in.Workers)
+	case !missing.Empty():
+		r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
+	}
+}
+
+// freeFor is a worker's CPU that no worker runs on, one of the thread's own where there is.
+func (v *view) freeFor(t *topology.Thread) cpuset.Set {
+	free := v.in.Workers
+	for i := range v.m.Threads {
+		if w := &v.m.Threads[i]; IsWorker(w) && w.Allowed.Len() == 1 {
+			free = free.Without(w.Allowed)
+		}
+	}
+	if own := free.And(t.Allowed); !own.Empty() {
+		free = own
+	}
+	if free.Empty() {
+		return free
+	}
+	return cpuset.Of(free.First())
+}
+
+func checkStacked(v *view, r *result) {
+	byCPUs := map[string][]*topology.Thread{}
+	for i := range v.m.Threads {
+		t := &v.m.Threads[i]
+		if iso := t.Allowed.And(v.isolated); !t.Kernel && !t.Fixed && iso.Len() > 1 && t.Allowed.Within(v.isolated) {
+			byCPUs[t.Allowed.String()] = append(byCPUs[t.Allowed.String()], t)
+		}
+	}
+	for _, group := range byCPUs {
+		for _, t := range group {
+			i := r.warn("%s: all of them isolated", describe(t)).thread(t, cpuset.Set{})
+			if i.weight = v.busy(t); len(group) > 1 {
+				i.Verdict = Fail
+				i.Text += fmt.Sprintf("; %d threads have these CPUs and share one", len(group))
+			}
+			i.Mend = fmt.Sprintf("taskset -pc %d %d   # or any other single one of its CPUs", t.Allowed.First(), t.TID)
+		}
+	}
+	if len(r.items) == 0 {
+		r.pass("isolated now: CPUs %s", orNone(v.isolated))
+	}
+}
+
+// busyShare is how much of a CPU was used.
+func (v *view) busyShare(id int) (share float64, known bool) {
+	c := v.m.Load.Of(id)
+	if c == nil {
+		return 0, false
+	}
+	busy := c.User + c.System + c.Irq + c.Softirq
+	if all := busy + c.Idle + c.Steal; all > 0 {
+		return float64(busy) / float64(all), true
+	}
+	return 0, false
+}
+
+func checkWorkerLoad(v *view, r *result) {
+	l := v.m.Load
+	if l == nil {
+		r.unknown("/proc/stat could not be read")
+		return
+	}
+	for _, id := range v.in.Workers.IDs() {
+		c := l.Of(id)
+		if c == nil {
+			r.unknown("nothing is known about CPU %d", id)
+			continue
+		}
+		all := float64(max(1, c.User+c.System+c.Irq+c.Softirq+c.Idle+c.Steal))
+		verdict := Pass
+		if noise := float64(c.Irq+c.Softirq) / all; noise > 0.01 {
+			verdict = Warn
+		}
+		steal := float64(c.Steal) / all
+		if steal > 0.005 {
+			verdict = Warn
+		}
+		text := ifText(steal > 0.005, "; the hypervisor below took the CPU away: nothing on this machine mends that")
+		r.add(verdict, "CPU %d in %.1f s%s: interrupts %s, softirqs %s, steal %.1f %%%s", id, l.Seconds, ifText(l.SinceBoot, " since boot"),
+			percent(float64(c.Irq)/all), percent(float64(c.Softirq)/all), 100*steal, text)
+	}
+}

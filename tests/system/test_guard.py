@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real drift on this machine: verify names it and how to mend it, the guard tells it within two seconds and undoes it."""
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
+from daemon import Daemon  # noqa: E402
+
+SOON = 2.0  # seconds from a drift to its event
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2, reason="needs root and two CPUs")
+
+
+@pytest.fixture(scope="module")
+def router():
+    """Its worker has the last CPU, all else the others."""
+    d = Daemon()
+    try:
+        wait(lambda: d.cli("thread", "list"), "threads")
+        d.plan = os.path.join(d.dir, "plan.json")
+        subprocess.run([d.cli_path, "plan", "make", "--forwarding-cpus", str(worker_cpu()), "--out", d.plan], check=True, stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        yield d
+    finally:
+        d.stop()
+
+
+def worker_cpu():
+    return max(os.sched_getaffinity(0))
+
+
+def other_cpu():
+    return min(os.sched_getaffinity(0))
+
+
+def wait(condition, what, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < deadline, f"no {what} within {seconds} s"
+        time.sleep(0.05)
+
+
+class Guard:
+    """corelane cores guard, its events as they come."""
+
+    def __init__(self, router, *options):
+        self.journal = tempfile.mkdtemp(prefix="corelane-guard-", dir="/dev/shm")  # a busy disk is not what is tested
+        self.process = subprocess.Popen(
+            ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--plan", router.plan,
+             "--journal", self.journal,
+                *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.events = []
+        threading.Thread(target=self.read, daemon=True).start()
+        wait(lambda: any("watching CPUs" in e["text"] for e in self.events), "greeting")
+        time.sleep(1.5)  # the first look is over
+
+    def read(self):
+        for line in self.process.stdout:
+            self.events.append(json.loads(line) | {"seen": time.time()})
+
+    def find(self, kind, check, subject):
+        return [e for e in self.events if (e["kind"], e.get("check"), e.get("subject")) == (kind, check, subject)]
+
+    def soon(self, since, kind, check, subject, seconds=SOON):
+        wait(lambda: self.find(kind, check, subject) or time.time() > since + seconds + 1, "end")
+        [event, *_] = self.find(kind, check, subject) or pytest.fail(f"no {kind} {check} {subject}, but {[e for e in self.events if e['kind'] != 'found']}")
+        assert event["seen"] - since < seconds, event
+        return event
+
+    def seconds_used(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=10)
+        shutil.rmtree(self.journal, ignore_errors=True)
+        return self.process.stderr.read()
+
+
+@contextlib.contextmanager
+def guard(router, *options):
+    g = Guard(router, *options)
+    try:
+        yield g
+    finally:
+        g.stop()
+
+
+@contextlib.contextmanager
+def hog(cpu):
+    """A program that has one CPU; it wants all of it when that is the worker's."""
+    work = ":" if cpu == worker_cpu() else "sleep 0.1"
+    p = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", f"while :; do {work}; done"])
+    try:
+        yield p
+    finally:
+        p.kill()
+        p.wait()
+
+
+def verify(router, plan=None):
+    command = [router.cli_path, "-o", "json", "cores", "verify", "--window", "300ms", "--plan", plan or router.plan]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode in (0, 1), done.stderr
+    findings = {f["id"]: f for f in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == any(f["verdict"] == "FAIL" for f in findings.values())
+    return findings
+
+
+def items(finding, subject):
+    return [i for i in finding["evidence"] if i.get("subject") == subject]
+
+
+def test_verify_finds_a_hog_and_mends_it(router):
+    with hog(worker_cpu()) as p:
+        time.sleep(0.3)
+        finding = verify(router)["threads.foreign"]
+        [item] = items(finding, f"thread {p.pid}")
+        assert finding["verdict"] == "FAIL" and item["verdict"] == "FAIL"
+        assert f"sh (tid {p.pid}, pid {p.pid}) may run on CPUs {worker_cpu()}" in item["text"] and "used" in item["text"]
+        [command] = [c for c in finding["mend"] if c.endswith(f" {p.pid}")]
+        subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
+        assert os.sched_getaffinity(p.pid) == {other_cpu()}
+        assert not items(verify(router)["threads.foreign"], f"thread {p.pid}")
+
+
+def test_verify_against_a_plan(router):
+    findings = verify(router)
+    for check in ("plan.roles", "plan.machine", "threads.workers"):
+        assert findings[check]["verdict"] == "PASS", findings[check]
+
+
+def test_verify_against_another_plan(router, tmp_path):
+    """A worker that the plan has elsewhere is missed there."""
+    with open(router.plan, encoding="utf-8") as f:
+        plan = json.load(f)
+    for cpu in plan["cpus"]:
+        cpu["role"] = "forwarding" if cpu["id"] == other_cpu() else "housekeeping"
+    plan["workers"][0]["cpu"] = other_cpu()
+    plan["isolated"], plan["irqs"] = str(other_cpu()), str(worker_cpu())
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    finding = verify(router, str(path))["threads.workers"]
+    assert finding["verdict"] == "FAIL" and any("pmd-fwd-0 of corelaned" in i["text"] and "no worker's CPU in the " +
+        "plan" in i["text"] for i in finding["evidence"])
+
+
+def test_reports_a_hog(router):
+    """Without --repair it is told and left alone, and told again when it has gone."""
+    with guard(router) as g:
+        with hog(worker_cpu()) as p:
+            begun = time.time()
+            event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
+            assert "started" in event["who"] and f"({os.getpid()})" in event["who"], event
+            assert event["mend"].startswith("taskset -pc")
+            time.sleep(1)
+            assert os.sched_getaffinity(p.pid) == {worker_cpu()}
+        g.soon(time.time(), "well", "threads.foreign", f"thread {p.pid}")
+
+
+def test_repairs_a_hog(router):
+    with guard(router, "--repair") as g, hog(worker_cpu()) as p:
+        begun = time.time()
+        g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
+        g.soon(begun, "repaired", "threads.foreign", f"thread {p.pid}")
+        assert os.sched_getaffinity(p.pid) == {other_cpu()}
+
+
+def test_names_taskset(router):
+    """A thread that was elsewhere is moved by a tool: the event names the tool, unless that ended before it could be looked at."""
+    named = 0
+    with guard(router) as g, contextlib.ExitStack() as stack:
+        hogs = [stack.enter_context(hog(other_cpu())) for _ in range(4)]
+        time.sleep(1.5)
+        for p in hogs:
+            begun = time.time()
+            subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)
+            event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
+            assert f"could run on CPUs {other_cpu()} at the look before" in event["who"]
+            named += f"taskset -pc {worker_cpu()} {p.pid}" in event["who"]
+        print(f"{named} of {len(hogs)} movers were named")
+        assert named or any("does not tell of programs" in e["text"] for e in g.events)
+
+
+def test_service_thread_moved(router):
+    """corelaned moves its own thread back; the guard sees it, or tells corelaned's event."""
+    [t] = [t for t in router.cli("thread", "list") if t["name"] == "eal-intr-thread"]
+    with guard(router, "--repair") as g:
+        begun = time.time()
+        subprocess.run(["taskset", "-pc", str(worker_cpu()), str(t["tid"])], check=True, stdout=subprocess.DEVNULL)
+        stray = g.soon(begun, "daemon", "thread_stray", "eal-intr-thread")
+        assert "moved back" in stray["text"]
+        assert not g.find("repaired", "threads.own", f"thread {t['tid']}")
+
+
+def test_rps(router):
+    mask = f"{1 << worker_cpu():x}"
+    path = "/sys/class/net/clgv0/queues/rx-0/rps_cpus"
+    subprocess.run(["ip", "link", "add", "clgv0", "type", "veth", "peer", "name", "clgv1"], check=True)
+    try:
+        with guard(router, "--repair") as g:
+            begun = time.time()
+            with open(path, "w", encoding="ascii") as f:
+                f.write(mask)
+            event = g.soon(begun, "drift", "net.rps", "rps_cpus clgv0/rx-0")
+            assert event["mend"] == f"echo 0 > {path}" and "not known" in event["who"]
+            g.soon(begun, "repaired", "net.rps", "rps_cpus clgv0/rx-0")
+            with open(path, encoding="ascii") as f:
+                assert int(f.read().replace(",", ""), 16) == 0
+    finally:
+        subprocess.run(["ip", "link", "del", "clgv0"], check=True)
+
+
+@contextlib.contextmanager
+def movable_irq():
+    """An interrupt that may be moved, on the other CPU; afterwards as it was."""
+    for n in sorted(int(n) for n in os.listdir("/proc/irq") if n.isdigit()):
+        path = f"/proc/irq/{n}/smp_affinity_list"
+        with open(path, encoding="ascii") as f:
+            before = f.read().strip()
+        with contextlib.suppress(OSError):
+            with open(path, "w", encoding="ascii") as f:
+                f.write(str(other_cpu()))
+            try:
+                yield n, path
+            finally:
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(before)
+            return
+    pytest.skip("no interrupt of this machine can be moved")
+
+
+def test_irq(router):
+    with movable_irq() as (n, path), guard(router, "--repair") as g:
+        begun = time.time()
+        with open(path, "w", encoding="ascii") as f:
+            f.write(str(worker_cpu()))
+        g.soon(begun, "drift", "irq.affinity", f"irq {n}")
+        g.soon(begun, "repaired", "irq.affinity", f"irq {n}")
+        with open(path, encoding="ascii") as f:
+            assert f.read().strip() == str(other_cpu())
+
+
+def test_fight(router):
+    """Who undoes the repairs again and again is told of, and left alone."""
+    with guard(router, "--repair", "--every", "200ms") as g, hog(other_cpu()) as p:
+        deadline = time.time() + 20
+        while not g.find("fight", "threads.foreign", f"thread {p.pid}"):
+            assert time.time() < deadline, g.events[-5:]
+            os.sched_setaffinity(p.pid, {worker_cpu()})
+            time.sleep(0.1)
+        repaired = len(g.find("repaired", "threads.foreign", f"thread {p.pid}"))
+        assert repaired == 5
+        os.sched_setaffinity(p.pid, {worker_cpu()})
+        time.sleep(1)
+        assert os.sched_getaffinity(p.pid) == {worker_cpu()}
+        assert len(g.find("repaired", "threads.foreign", f"thread {p.pid}")) == repaired
+
+
+def test_costs_little(router):
+    with guard(router) as g:
+        before, begun = g.seconds_used(), time.time()
+        time.sleep(5)
+        share = (g.seconds_used() - before) / (time.time() - begun)
+        print(f"the guard used {100 * share:.2f} % of a CPU")
+        assert share < 0.02
+
+
+def test_bad_input(router):
+    for arguments, word in ((["guard", "--every", "1us"], "--every"), (["verify", "--plan", "/nonexistent"], "/nonexistent"), (["verify", "--root",
+        "/etc/passwd"], "/etc/passwd"),
+                            (["verify", "--window", "0s"], "--window")):
+        done = subprocess.run([router.cli_path, "cores", *arguments], capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def agent_path(router):
+    return os.environ.get("CORELANE_AGENT") or os.path.join(os.path.dirname(router.cli_path), "corelane-agent")
+
+
+def test_agent(router, tmp_path):
+    """It tells systemd when it watches, gives the data plane its configuration, and ends when told."""
+    router.cli("vrf", "add", "agent-test")
+    node = tmp_path / "node.yaml"
+    node.write_text(subprocess.run([router.cli_path, "--socket", router.socket, "export"], check=True, capture_output=True, text=True).stdout, encoding="utf-8")
+    router.cli("vrf", "del", "agent-test")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(str(tmp_path / "notify"))
+        s.settimeout(10)
+        agent = subprocess.Popen(
+            ["taskset", "-c", str(other_cpu()), agent_path(router), "--plan", router.plan, "--socket", router.socket, "--journal", str(tmp_path / "journal"),
+             "--node-file", str(node), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                 env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        try:
+            assert s.recv(1000) == b"READY=1"
+            assert s.recv(1000).startswith(b"STATUS=")
+            wait(lambda: any(v["name"] == "agent-test" for v in router.cli("vrf", "list")), "vrf")
+        finally:
+            agent.terminate()
+            out, errors = agent.communicate(timeout=10)
+            router.cli("vrf", "del", "agent-test")
+    assert agent.returncode == 0 and not errors, errors
+    events = [json.loads(line) for line in out.splitlines()]
+    assert any(e["kind"] == "repaired" and "node file" in e["text"] for e in events), events
+
+
+def test_agent_bad_input(router):
+    for arguments, word in ((["--no-such"], "no-such"), (["x"], "'x' is too much"), (["--plan", "/nonexistent"], "/nonexistent"),
+                            (["--node-file", "/nonexistent"], "--node-file"), (["--every", "0s"], "--every")):
+        done = subprocess.run([agent_path(router), *arguments], capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
