@@ -178,7 +178,7 @@ func checkDefaultIRQ(v *view, r *result) {
 	case mask.Overlaps(v.in.Workers):
 		to := v.in.IRQs.And(v.online)
 		r.warn("/proc/irq/default_smp_affinity is CPUs %s, with %s of workers", mask, mask.And(v.in.Workers)).
-			about("default_smp_affinity").write("/proc/irq/default_smp_affinity", to.MaskWords())
+			about("default_smp_affinity").writeMask("/proc/irq/default_smp_affinity", to)
 	default:
 		r.pass("/proc/irq/default_smp_affinity is CPUs %s", mask)
 	}

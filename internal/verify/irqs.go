@@ -136,7 +136,7 @@ func (v *view) steering(r *result, queue, file string, verdict Verdict, masks fu
 			}
 			r.add(verdict, "%s, queue %s-%d: CPUs %s, with %s of workers", i.Name, queue, n, cpus, cpus.And(v.in.Workers)).
 				about("%s %s/%s-%d", file, i.Name, queue, n).
-				write(fmt.Sprintf("/sys/class/net/%s/queues/%s-%d/%s", i.Name, queue, n, file), cpus.Without(v.in.Workers).MaskWords())
+				write(fmt.Sprintf("/sys/class/net/%s/queues/%s-%d/%s", i.Name, queue, n, file), cpus.Without(v.in.Workers).MaskWords()) // none: off
 		}
 	}
 	if len(r.items) == 0 {
@@ -150,7 +150,7 @@ func checkWorkqueue(v *view, r *result) {
 		r.unknown("/sys/devices/virtual/workqueue/cpumask is not readable")
 	case mask.Overlaps(v.in.Workers):
 		r.warn("/sys/devices/virtual/workqueue/cpumask is CPUs %s, with %s of workers", mask, mask.And(v.in.Workers)).
-			about("workqueue mask").write("/sys/devices/virtual/workqueue/cpumask", v.in.Host.MaskWords())
+			about("workqueue mask").writeMask("/sys/devices/virtual/workqueue/cpumask", v.in.Host)
 	default:
 		r.pass("/sys/devices/virtual/workqueue/cpumask is CPUs %s", mask)
 	}

@@ -131,6 +131,8 @@ func checkOwn(v *view, r *result) {
 		}
 	}
 	switch {
+	case len(r.items) > 0 && v.in.Service.Empty():
+		r.mend = append(r.mend, "corelane plan make   # with fewer workers: no CPU is left for these threads")
 	case len(r.items) > 0:
 		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # for good; in a vRouter: SERVICE_CORE_MASK=0x%s "+
 			"DPDK_CTRL_THREAD_MASK=0x%[2]s",

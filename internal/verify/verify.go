@@ -109,6 +109,14 @@ func (i *Item) write(path, value string) *Item {
 	return i
 }
 
+// writeMask of CPUs; none are left: nothing to write, a mask of 0 is no answer.
+func (i *Item) writeMask(path string, to cpuset.Set) *Item {
+	if to.Empty() {
+		return i
+	}
+	return i.write(path, to.MaskWords())
+}
+
 // thread makes an item about a thread, which belongs on other CPUs; none: it is not known which.
 func (i *Item) thread(t *topology.Thread, to cpuset.Set) *Item {
 	i.Subject, i.PID = fmt.Sprintf("thread %d", t.TID), t.PID
