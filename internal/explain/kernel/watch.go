@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// Target is a worker's thread with its CPU.
+type Target struct{ TID, CPU int }
+
+// Watcher has programs in the kernel until it is closed.
+type Watcher struct {
+	coll    *ebpf.Collection
+	links   []link.Link
+	records *ringbuf.Reader
+	targets []Target
+	missing []string
+	begin   int64 // monotonic ns
+}
+
+// FaultTime is in Window.Missing when page faults are counted, but not timed.
+const FaultTime = "handle_mm_fault"
+
+const (
+	recordNS      = 10_000 // shorter gaps are in the sums only
+	recordsSecond = 1000   // of one CPU
+	maxCPUs       = 4096
+	maxWatched    = 64
+)
+
+// Watch what happens to workers of the process pid. The error says what the kernel refused.
+func Watch(pid int, targets []Target) (*Watcher, error) {
+	if err := rlimit.RemoveMemlock(); err != nil { // before Linux 5.11
+		return nil, fmt.Errorf("memory for eBPF: %w", err)
+	}
+	spec, err := loadWorkers()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{targets: targets}
+	if w.missing, err = prune(spec); err != nil {
+		return nil, err
+	}
+	if err := configure(spec, pid, targets); err != nil {
+		return nil, err
+	}
+	if w.coll, err = load(spec, &w.missing); err != nil {
+		return nil, fmt.Errorf("eBPF: %w", err)
+	}
+	if err := w.attach(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// prune takes out the programs whose events this kernel does not have, and names those events.
+func prune(spec *ebpf.CollectionSpec) (missing []string, err error) {
+	types, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("the kernel's type information (/sys/kernel/btf/vmlinux): %w", err)
+	}
+	for name, p := range spec.Programs {
+		var def *btf.Typedef
+		var fn *btf.Func
+		if event, ok := strings.CutPrefix(p.SectionName, "tp_btf/"); ok {
+			err = types.TypeByName("btf_trace_"+event, &def)
+		} else {
+			err = types.TypeByName(p.AttachTo, &fn)
+		}
+		if err == nil {
+			continue
+		}
+		if name == workersProgOnSwitch {
+			return nil, fmt.Errorf("the kernel has no sched_switch to watch: %w", err)
+		}
+		missing = append(missing, p.AttachTo)
+		delete(spec.Programs, name)
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+// load the programs; without the one that hooks a function, which some kernels refuse, the rest is worth having.
+func load(spec *ebpf.CollectionSpec, missing *[]string) (*ebpf.Collection, error) {
+	coll, err := ebpf.NewCollection(spec)
+	if err == nil || spec.Programs[workersProgOnFaultEnd] == nil {
+		return coll, err
+	}
+	delete(spec.Programs, workersProgOnFaultEnd)
+	*missing = append(*missing, FaultTime)
+	return ebpf.NewCollection(spec)
+}
+
+func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
+	if len(targets) > maxWatched {
+		return fmt.Errorf("%d workers are more than can be watched at once (%d)", len(targets), maxWatched)
+	}
+	var watched [maxCPUs]uint8
+	var cpus [maxWatched]uint32
+	n := uint32(0)
+	for _, t := range targets {
+		if t.CPU >= maxCPUs {
+			return fmt.Errorf("CPU %d cannot be watched: only those below %d", t.CPU, maxCPUs)
+		}
+		if watched[t.CPU] == 0 {
+			cpus[n] = uint32(t.CPU)
+			n++
+		}
+		watched[t.CPU] = 1
+	}
+	return errors.Join(spec.Variables[workersVarWatched].Set(watched), spec.Variables[workersVarWatchedCpus].Set(cpus),
+		spec.Variables[workersVarN_watched].Set(n), spec.Variables[workersVarDaemonPid].Set(uint32(pid)),
+		spec.Variables[workersVarRecordNs].Set(uint64(recordNS)), spec.Variables[workersVarRecordsSecond].Set(uint32(recordsSecond)),
+		spec.Variables[workersVarNrYield].Set(uint32(unix.SYS_SCHED_YIELD)))
+}
+
+// attach the switches last: a worker must not seem to be away because the rest took its time.
+func (w *Watcher) attach() error {
+	for _, t := range w.targets {
+		if err := w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), workersWorker{}); err != nil {
+			return fmt.Errorf("eBPF map: %w", err)
+		}
+	}
+	for name, p := range w.coll.Programs {
+		if name != workersProgOnSwitch {
+			if err := w.attachOne(p); err != nil {
+				w.missing = append(w.missing, name+": "+err.Error())
+			}
+		}
+	}
+	if err := w.attachOne(w.coll.Programs[workersProgOnSwitch]); err != nil {
+		return fmt.Errorf("sched_switch: %w", err)
+	}
+	var err error
+	w.records, err = ringbuf.NewReader(w.coll.Maps[workersMapGaps])
+	return err
+}
+
+func (w *Watcher) attachOne(p *ebpf.Program) error {
+	l, err := link.AttachTracing(link.TracingOptions{Program: p})
+	if err == nil {
+		w.links = append(w.links, l)
+	}
+	return err
+}
+
+// Close takes the programs out of the kernel.
+func (w *Watcher) Close() error {
+	var errs []error
+	for _, l := range w.links {
+		errs = append(errs, l.Close())
+	}
+	if w.records != nil {
+		errs = append(errs, w.records.Close())
+	}
+	w.coll.Close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+package kernel
+
+// Kind of a Sum; it says what its ID is. The numbers are those of bpf/workers.h.
+type Kind uint8
+
+// Kinds of sums.
+const (
+	KindGap        Kind = iota + 1 // the worker was away from its CPU; no ID
+	KindThread                     // tid that ran meanwhile, 0: nobody
+	KindIRQ                        // number of the line
+	KindSoftirq                    // number, see Softirqs
+	KindVector                     // number, see Vectors
+	KindSyscall                    // number of the call; the time does not hold the gaps in it
+	KindFault                      // page faults of the worker; no ID
+	KindTLBFlushed                 // translations flushed on the worker's CPU because another one asked; no ID
+	KindTLBSent                    // tid of the process that asked others
+	KindIPISent                    // tid that interrupted the worker's CPU
+	KindReceived                   // interface index of packets that the kernel received on that CPU, one in Sample
+	KindSignal                     // tid that sent the process a signal that stops; its number is in Why
+)
+
+// Why a worker was away from its CPU.
+type Why uint8
+
+// Reasons of gaps.
+const (
+	WhyTaken   Why = iota + 1 // it was ready to run
+	WhyYield                  // sched_yield
+	WhySleep                  // it waited in another system call
+	WhyStopped                // by a signal or a debugger
+	WhyFrozen                 // by the freezer
+	WhyFault                  // for memory
+)
+
+// Sample is how many received packets one that is counted stands for.
+const Sample = 32
+
+// Softirqs by number (include/linux/interrupt.h).
+var Softirqs = []string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
+
+// Vectors by number.
+var Vectors = []string{"", "local timer", "reschedule", "function call", "single function call", "irq work"}
+
+// Numbers of Vectors.
+const (
+	VectorTimer      = 1
+	VectorReschedule = 2
+	VectorCall       = 3
+	VectorCallSingle = 4
+	VectorIRQWork    = 5
+)
+
+// Sum of what happened to one worker because of one cause.
+type Sum struct {
+	CPU     int    `json:"cpu"`
+	Worker  int    `json:"worker"` // tid; 0: of the CPU
+	Kind    Kind   `json:"kind"`
+	Why     Why    `json:"why,omitempty"`
+	ID      int    `json:"id"`
+	NS      int64  `json:"ns"`
+	Count   int64  `json:"count"`
+	Longest int64  `json:"longest_ns"`
+	PID     int    `json:"pid,omitempty"`
+	Name    string `json:"name,omitempty"`
+}
+
+// Gap is one time in which a worker had not its CPU.
+type Gap struct {
+	From   int64  `json:"from_ns"` // since the window began
+	NS     int64  `json:"ns"`
+	CPU    int    `json:"cpu"`
+	Worker int    `json:"worker"` // tid
+	Kind   Kind   `json:"kind"`   // KindThread, KindIRQ, KindSoftirq, KindVector
+	Why    Why    `json:"why,omitempty"`
+	ID     int    `json:"id"` // who had most of it
+	PID    int    `json:"pid,omitempty"`
+	Name   string `json:"name,omitempty"`
+}
+
+// Window is what was seen between Begin and End.
+type Window struct {
+	Sums    []Sum    `json:"sums"`
+	Gaps    []Gap    `json:"gaps"`
+	Missing []string `json:"missing,omitempty"` // events that this kernel does not tell
+	Lost    uint64   `json:"lost,omitempty"`    // gaps that are in the sums only
+}
