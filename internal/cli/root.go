@@ -72,6 +72,7 @@ func (a *app) commands() []*cobra.Command {
 		newStatsCmd(a),
 		newGraphCmd(a),
 		newEventCmd(a),
+		newExplainCmd(a),
 		newDebugCmd(a),
 		newPlanCmd(a),
 		newStatusCmd(a),

@@ -1,22 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 package explain
 
+import "fmt"
+
 // Model compares what a worker did with what its core can do. Rates are packets/s; they add up:
-// Expected = Delivered + the rates of all Parts.
+// Expected = Delivered + the rates of all Parts, and the shares of Parts and of forwarding are 1.
 type Model struct {
-	HzTSC     float64 `json:"tsc_hz"`
-	PerPacket float64 `json:"cycles_per_packet"` // in full batches, by the worker alone
-	Batch     float64 `json:"packets_per_loop"`  // of loops that brought packets
-	Expected  float64 `json:"expected"`          // at 100 % of its CPU, in full batches
-	Achieved  float64 `json:"achieved"`          // received
-	Delivered float64 `json:"delivered"`         // of these not dropped
-	Busy      float64 `json:"busy"`              // share of its own time with packets, 0 to 1
-	Parts     []Part  `json:"parts"`
+	PerPacket  float64 `json:"cycles_per_packet"` // TSC cycles in full batches, by the worker alone; 0: it had no packets
+	Batch      float64 `json:"packets_per_loop"`  // of loops that brought packets
+	Expected   float64 `json:"expected"`          // at 100 % of its CPU, in full batches
+	Achieved   float64 `json:"achieved"`          // received
+	Delivered  float64 `json:"delivered"`         // of these not dropped
+	Forwarding float64 `json:"forwarding"`        // share of the window that Achieved would take in full batches
+	Headroom   float64 `json:"headroom"`          // share of its own time that it could still use, 0 to 1
+	Parts      []Part  `json:"parts"`
 }
 
 // Part of the difference.
 type Part struct {
 	Name  string  `json:"name"`
+	Kind  Kind    `json:"kind,omitempty"`
 	Share float64 `json:"share"` // of the window
 	PPS   float64 `json:"packets_per_s"`
+}
+
+const (
+	fullBatch    = 256  // packets that one walk of the graph takes at most (RTE_GRAPH_BURST_SIZE)
+	enoughLoops  = 1000 // empty ones, to know what a poll costs
+	saturatedTop = 0.05 // headroom below which a worker has no time left
+)
+
+// modelOf a worker whose time went to these causes. It scales their times down where they overlap to more than there was.
+func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
+	window := e.Seconds * w.HzTSC // cycles
+	if window <= 0 {
+		return Model{}
+	}
+	stolen := cyclesOf(causes, e, w, window)
+	own := window - stolen
+	busy, empty := 0.0, own
+	if all := float64(w.BusyCycles + w.IdleCycles); all > 0 {
+		busy = own * float64(w.BusyCycles) / all // what was stolen fell on loops of both kinds alike
+		empty = own - busy
+	}
+	batches := batchCost(w, busy, empty)
+	m := Model{Achieved: float64(w.Packets) / e.Seconds, Delivered: float64(w.Packets-min(w.Packets, w.Dropped)) / e.Seconds}
+	if w.BusyLoops > 0 {
+		m.Batch = float64(w.Packets) / float64(w.BusyLoops)
+	}
+	if own > 0 {
+		m.Headroom = (empty + batches) / own
+	}
+	if w.Packets > 0 {
+		m.PerPacket = (busy - batches) / float64(w.Packets)
+	}
+	m.Forwarding = (busy - batches) / window
+	m.parts(e, w, causes, window, empty, batches)
+	return m
+}
+
+func (m *Model) parts(e *Evidence, w *Worker, causes []*Cause, window, empty, batches float64) {
+	rate := func(cycles float64) float64 {
+		if m.PerPacket <= 0 {
+			return 0
+		}
+		return cycles / m.PerPacket / e.Seconds
+	}
+	m.Expected = rate(window)
+	for _, c := range causes {
+		c.Share = float64(c.LostNS) / float64(e.ns())
+		m.Parts = append(m.Parts, Part{partName(c), c.Kind, c.Share, rate(c.Share * window)})
+	}
+	m.Parts = append(m.Parts, Part{"small batches", SmallBatches, batches / window, rate(batches)},
+		Part{"empty polls", Nothing, empty / window, rate(empty)},
+		Part{"dropped", Drops, 0, m.Achieved - m.Delivered})
+}
+
+// cyclesOf all causes together: never more than the window.
+func cyclesOf(causes []*Cause, e *Evidence, w *Worker, window float64) float64 {
+	sum := 0.0
+	for _, c := range causes {
+		sum += float64(c.LostNS) / 1e9 * w.HzTSC
+	}
+	if sum > window {
+		for _, c := range causes {
+			c.LostNS = int64(float64(c.LostNS) * window / sum)
+		}
+		return window
+	}
+	return sum
+}
+
+// batchCost is what loops of few packets cost more than full ones: at least what a poll that brings nothing costs.
+func batchCost(w *Worker, busy, empty float64) float64 {
+	more := float64(w.BusyLoops) - float64(w.Packets)/fullBatch
+	if w.EmptyLoops < enoughLoops || w.BusyLoops == 0 || more <= 0 || w.gives() {
+		return 0
+	}
+	poll := empty / float64(w.EmptyLoops)
+	return min(poll, 0.9*busy/float64(w.BusyLoops)) * more
+}
+
+func (m *Model) saturated() bool { return m.PerPacket > 0 && m.Headroom < saturatedTop }
+
+// partName of a cause in the sum.
+func partName(c *Cause) string {
+	if c.TID != 0 {
+		return fmt.Sprintf("%s: %s (%d)", c.Kind, c.Name, c.TID)
+	}
+	return fmt.Sprintf("%s: %s", c.Kind, c.Name)
 }

@@ -30,30 +30,30 @@ type Report struct {
 
 // Cause of lost time or packets.
 type Cause struct {
-	Kind     Kind       `json:"kind"`
-	Worker   int        `json:"worker"` // -1: of none in particular
-	CPU      int        `json:"cpu"`
-	Name     string     `json:"name"` // of the thread, the interrupt, the port or the node
-	PID      int        `json:"pid,omitempty"`
-	TID      int        `json:"tid,omitempty"`
-	IRQ      int        `json:"irq,omitempty"`
-	Port     string     `json:"port,omitempty"`
-	Minor    bool       `json:"minor"`         // what any machine shows; it needs no mending
-	Title    string     `json:"title"`         // one sentence: who did what
-	Why      string     `json:"why,omitempty"` // why it was there
-	Evidence []Evidence `json:"evidence_list"`
-	Grade    Grade      `json:"grade"`      // of the best of it
-	LostNS   int64      `json:"lost_ns"`    // of the worker's time
-	Longest  int64      `json:"longest_ns"` // at once
-	Times    int64      `json:"times"`
-	Share    float64    `json:"share"`         // of the worker's time, 0 to 1
-	PPS      float64    `json:"packets_per_s"` // packets that were lost, or could have been moved in that time
-	Fix      string     `json:"fix,omitempty"` // command for a shell; several: one per line
-	FixNote  string     `json:"fix_note,omitempty"`
+	Kind     Kind    `json:"kind"`
+	Worker   int     `json:"worker"` // -1: of none in particular
+	CPU      int     `json:"cpu"`
+	Name     string  `json:"name"` // of the thread, the interrupt, the port or the node
+	PID      int     `json:"pid,omitempty"`
+	TID      int     `json:"tid,omitempty"`
+	IRQ      int     `json:"irq,omitempty"`
+	Port     string  `json:"port,omitempty"`
+	Minor    bool    `json:"minor"`         // what any machine shows; it needs no mending
+	Title    string  `json:"title"`         // one sentence: who did what
+	Why      string  `json:"why,omitempty"` // why it was there
+	Evidence []Fact  `json:"evidence"`
+	Grade    Grade   `json:"grade"`      // of the best of it
+	LostNS   int64   `json:"lost_ns"`    // of the worker's time
+	Longest  int64   `json:"longest_ns"` // at once
+	Times    int64   `json:"times"`
+	Share    float64 `json:"share"`         // of the worker's time, 0 to 1
+	PPS      float64 `json:"packets_per_s"` // packets that were lost, or could have been moved in that time
+	Fix      string  `json:"fix,omitempty"` // command for a shell; several: one per line
+	FixNote  string  `json:"fix_note,omitempty"`
 }
 
-// Evidence is one thing that was seen.
-type Evidence struct {
+// Fact is one thing that speaks for a cause.
+type Fact struct {
 	Grade Grade  `json:"grade"`
 	Text  string `json:"text"`
 }

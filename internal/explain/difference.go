@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// grown is what a counter grew by; one that went back began anew.
+func grown(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// fill the evidence with what happened between two looks at the daemon.
+func (e *Evidence) fill(before, after *snapshot) {
+	e.Started, e.Seconds = before.at, after.at.Sub(before.at).Seconds()
+	for _, id := range after.order {
+		if was := before.workers[id]; was != nil { // else it is too new to say anything of
+			e.Workers = append(e.Workers, workerBetween(was, after.workers[id], before, after))
+		}
+	}
+	for key, r := range after.rings {
+		was := before.rings[key]
+		e.Rings = append(e.Rings, Ring{From: int(r.From), To: int(r.To), Size: r.Size, Used: r.Used, High: r.High,
+			Packets: grown(r.Packets, was.GetPackets()), Refused: grown(r.Refused, was.GetRefused())})
+	}
+	sort.Slice(e.Rings, func(i, k int) bool { return e.Rings[i].From*64+e.Rings[i].To < e.Rings[k].From*64+e.Rings[k].To })
+	for name, p := range after.ports {
+		e.Ports = append(e.Ports, portBetween(name, before.ports[name], p, before, after))
+	}
+	sort.Slice(e.Ports, func(i, k int) bool { return e.Ports[i].Name < e.Ports[k].Name })
+	for tid, t := range after.threads {
+		was := before.threads[tid]
+		e.Threads = append(e.Threads, OwnThreadState{TID: int(tid), Name: t.Name, Role: enumText(t.Role.String(), "THREAD_ROLE_"), Planned: t.Planned,
+			Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State, RanNS: grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
+			Displaced: t.Displaced, StandingMS: t.StandingMs})
+	}
+	slices.SortFunc(e.Threads, func(a, b OwnThreadState) int { return a.TID - b.TID })
+}
+
+func enumText(name, prefix string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, prefix)), "_", "-")
+}
+
+func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
+	a, b := was.State, now.State
+	w := Worker{ID: int(now.Id), TID: int(b.GetTid()), CPU: int(now.Cpu), Thread: b.GetThread(), Role: enumText(now.Role.String(), "WORKER_ROLE_"),
+		Idle: enumText(now.Idle.String(), "IDLE_POLICY_"), Loops: grown(b.GetLoops(), a.GetLoops()), BusyLoops: grown(b.GetBusyLoops(), a.GetBusyLoops()),
+		BusyCycles: grown(b.GetBusyCycles(), a.GetBusyCycles()), IdleCycles: grown(b.GetIdleCycles(), a.GetIdleCycles()),
+		Packets: grown(b.GetPackets(), a.GetPackets()), HzTSC: float64(b.GetTscHz()), SystemCalls: grown(b.GetSystemCalls(), a.GetSystemCalls()),
+		Dropped: grown(b.GetDroppedPackets(), a.GetDroppedPackets()), RxMissed: grown(b.GetRxMissed(), a.GetRxMissed()), Drops: map[string]uint64{},
+		Affinity: b.GetAffinity(), LastCPU: int(b.GetLastCpu()), Involuntary: grown(b.GetInvoluntarySwitches(), a.GetInvoluntarySwitches()),
+		Voluntary: grown(b.GetVoluntarySwitches(), a.GetVoluntarySwitches()), Taken: grown(b.GetTakenLoops(), a.GetTakenLoops()),
+		Moved: grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(), BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs,
+		RingSize: now.RingSize}
+	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
+	had := map[string]uint64{}
+	for _, d := range a.GetDrops() {
+		had[d.Reason] = d.Packets
+	}
+	for _, d := range b.GetDrops() {
+		if n := grown(d.Packets, had[d.Reason]); n > 0 {
+			w.Drops[d.Reason] = n
+		}
+	}
+	w.Queues = queuesBetween(a, b)
+	w.LongLoops = longLoops(after.latency[now.Id], before, after)
+	for _, l := range w.LongLoops {
+		w.LongestNS = max(w.LongestNS, uint64(l.NS))
+	}
+	for name, n := range after.nodes[now.Id] {
+		old := before.nodes[now.Id][name]
+		if calls := grown(n.Calls, old.GetCalls()); calls > 0 {
+			w.Nodes = append(w.Nodes, Node{name, calls, grown(n.Packets, old.GetPackets()), grown(n.Cycles, old.GetCycles())})
+		}
+	}
+	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return w
+}
+
+func queuesBetween(a, b *apiv1.WorkerState) (out []Queue) {
+	had := map[string]uint64{}
+	for _, q := range a.GetQueues() {
+		had[fmt.Sprint(q.Port, " ", q.Queue)] = q.RxPackets
+	}
+	for _, q := range b.GetQueues() {
+		out = append(out, Queue{q.Port, int(q.Queue), grown(q.RxPackets, had[fmt.Sprint(q.Port, " ", q.Queue)]), q.Depth, !q.DepthUnknown})
+	}
+	return out
+}
+
+// longLoops that ended in the window.
+func longLoops(l *apiv1.WorkerLatency, before, after *snapshot) (out []LongLoop) {
+	for _, loop := range l.GetLongest() {
+		end := int64(loop.TimeNs) - before.at.UnixNano()
+		if end < 0 || int64(loop.TimeNs) > after.at.UnixNano() {
+			continue
+		}
+		n := LongLoop{FromNS: max(0, end-int64(loop.Ns)), NS: int64(loop.Ns), ReceiveNS: int64(loop.ReceiveNs), GraphNS: int64(loop.GraphNs),
+			MessagesNS: int64(loop.MessagesNs), IdleNS: int64(loop.IdleNs), DelayNS: int64(loop.DelayNs), Packets: loop.Packets,
+			Taken: loop.Taken, Moved: loop.Moved}
+		if len(loop.Nodes) > 0 {
+			n.Node = loop.Nodes[0].Node
+		}
+		out = append(out, n)
+	}
+	slices.SortFunc(out, func(a, b LongLoop) int { return int(a.FromNS - b.FromNS) })
+	return out
+}
+
+func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Port {
+	a, b := was.GetState(), now.State
+	p := Port{Name: name, Driver: b.GetDriver(), Role: enumText(now.Role.String(), "PORT_ROLE_"), Up: b.GetLinkUp(), Connected: b.GetPeerConnected(),
+		RxPackets: grown(b.GetCounters().GetRxPackets(), a.GetCounters().GetRxPackets()),
+		TxPackets: grown(b.GetCounters().GetTxPackets(), a.GetCounters().GetTxPackets()),
+		RxMissed:  grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
+		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: grown(b.GetPeerDisconnects(), a.GetPeerDisconnects()), Disabled: now.Disabled}
+	for reason, n := range after.drops[name] {
+		if d := grown(n, before.drops[name][reason]); d > 0 {
+			p.Drops[reason] = d
+		}
+	}
+	for id, c := range after.polled[name] {
+		if n := grown(c.RxPackets, before.polled[name][id].GetRxPackets()); n > 0 {
+			p.Workers[int(id)] = n
+		}
+	}
+	switch {
+	case now.GetVhost() != nil:
+		p.Device, p.Peer = "vhost", now.GetVhost().Socket
+	case now.GetMemif() != nil:
+		p.Device, p.Peer, p.RingSize = "memif", now.GetMemif().Socket, now.GetMemif().RingSize
+	case now.GetTap() != nil:
+		p.Device, p.Peer = "tap", now.GetTap().Ifname
+	case now.GetDpdk() != nil:
+		p.Device, p.Peer = "dpdk", now.GetDpdk().Devargs
+	}
+	return p
+}

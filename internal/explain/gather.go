@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/explain/host"
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+var (
+	apiWorkers        = apiv1.NewWorkersClient
+	apiWorkerList     = apiv1.WorkersClient.List
+	workerListRequest = &apiv1.WorkerListRequest{}
+)
+
+func targetsOf(workers []*apiv1.Worker) (out []kernel.Target) {
+	for _, w := range workers {
+		if tid := w.GetState().GetTid(); tid != 0 {
+			out = append(out, kernel.Target{TID: int(tid), CPU: int(w.Cpu)})
+		}
+	}
+	return out
+}
+
+func tidsOf(targets []kernel.Target) (out []int) {
+	for _, t := range targets {
+		out = append(out, t.TID)
+	}
+	return out
+}
+
+// fillHost adds what /proc and /sys counted between two looks, and the details of whoever may be to blame.
+func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
+	h := &e.Host
+	h.Hostname, _ = os.Hostname()
+	h.Ticks, h.Interrupts, h.Softirqs = host.TicksBetween(before.CPUs, after.CPUs), host.LinesBetween(before.Interrupts, after.Interrupts),
+		host.LinesBetween(before.Softirqs, after.Softirqs)
+	h.Tasks = host.TasksBetween(before.Tasks, after.Tasks)
+	h.Waited = map[int]int64{}
+	for tid, ns := range after.Waited {
+		h.Waited[tid] = max(0, ns-before.Waited[tid])
+	}
+	h.Cgroup = host.CgroupBetween(before.Cgroup, after.Cgroup)
+	h.Unread = slices.Compact(append(before.Unread, after.Unread...))
+	online, mine := root.Online(), cpuset.Set{}
+	for _, w := range e.Workers {
+		mine = mine.Or(cpuset.Of(w.CPU))
+	}
+	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
+	h.FaultNS = host.FaultNS()
+	e.fillSuspects(root)
+}
+
+// fillSuspects reads the details of the threads and interrupts that took most of the workers' time.
+func (e *Evidence) fillSuspects(root host.Root) {
+	h := &e.Host
+	h.Threads, h.IRQs, h.RPS = map[int]host.Thread{}, map[int]IRQPlace{}, map[int][]string{}
+	for _, tid := range e.suspects() {
+		if t, ok := root.Thread(tid); ok {
+			h.Threads[tid] = t
+		}
+	}
+	for _, w := range e.Workers {
+		if _, done := h.RPS[w.CPU]; !done {
+			h.RPS[w.CPU] = root.RPS(w.CPU)
+		}
+		for _, l := range h.Interrupts {
+			if irq := number(l.Label); irq > 0 && l.Counts[w.CPU] > 0 {
+				allowed, effective := root.IRQAffinity(irq)
+				h.IRQs[irq] = IRQPlace{allowed.String(), effective.String()}
+			}
+		}
+	}
+}
+
+const mostSuspects = 64
+
+// suspects are threads, those with the most time first.
+func (e *Evidence) suspects() (out []int) {
+	ns := map[int]int64{}
+	if e.Trace != nil {
+		for _, s := range e.Trace.Sums {
+			switch s.Kind {
+			case kernel.KindThread:
+				ns[s.ID] += s.NS
+			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal:
+				ns[s.ID] += s.Count
+			}
+		}
+	}
+	for _, t := range e.Host.Tasks {
+		for _, w := range e.Workers {
+			if e.Trace == nil && t.LastCPU == w.CPU && t.TID != w.TID {
+				ns[t.TID] += t.Ticks * tickNS
+			}
+		}
+	}
+	for tid := range ns {
+		if tid != 0 && ns[tid] > 0 {
+			out = append(out, tid)
+		}
+	}
+	slices.SortFunc(out, func(a, b int) int { return int(ns[b] - ns[a]) })
+	return out[:min(len(out), mostSuspects)]
+}
+
+func (r *Report) String() string {
+	return fmt.Sprintf("%s: %s", r.Started.Format("15:04:05"), r.Verdict)
+}

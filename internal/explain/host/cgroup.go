@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package host
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cgroup is the control group that limits the CPU time of a process: its own, or the one above it that has a quota.
+type Cgroup struct {
+	Path        string `json:"path"`         // "/machine.slice/router"
+	Dir         string `json:"dir"`          // where its files are, below the root
+	Version     int    `json:"version"`      // 1 or 2, 0: none
+	QuotaUS     int64  `json:"quota_us"`     // per period; 0: no limit
+	PeriodUS    int64  `json:"period_us"`    //
+	Periods     int64  `json:"periods"`      // cpu.stat nr_periods
+	Throttled   int64  `json:"throttled"`    // nr_throttled
+	ThrottledNS int64  `json:"throttled_ns"` // of all its CPUs together
+}
+
+// cgroup of a process, with the tightest quota on the way up.
+func (r Root) cgroup(pid int) (Cgroup, error) {
+	text, err := r.text("proc", strconv.Itoa(pid), "cgroup")
+	if err != nil {
+		return Cgroup{}, err
+	}
+	path, version, err := cpuGroup(text)
+	if err != nil {
+		return Cgroup{}, err
+	}
+	var first Cgroup
+	for at := path; ; at = filepath.Dir(at) {
+		c := r.limits(at, version)
+		if c.QuotaUS > 0 {
+			return c, nil
+		}
+		if at == path {
+			first = c
+		}
+		if at == "/" || at == "." {
+			return first, nil
+		}
+	}
+}
+
+// cpuGroup finds the path of the controller cpu in /proc/PID/cgroup, or of the unified hierarchy.
+func cpuGroup(text string) (path string, version int, err error) {
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
+			return "", 0, fmt.Errorf("'%s' is no line of /proc/PID/cgroup", strings.TrimSpace(line))
+		}
+		switch {
+		case slices.Contains(strings.Split(f[1], ","), "cpu"):
+			return f[2], 1, nil
+		case f[0] == "0" && f[1] == "":
+			path, version = f[2], 2
+		}
+	}
+	return path, version, nil
+}
+
+func (r Root) limits(path string, version int) Cgroup {
+	c := Cgroup{Path: path, Version: version}
+	mounts := []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"}
+	if version == 1 {
+		mounts = []string{"sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"}
+	}
+	for _, m := range mounts {
+		dir := filepath.Join("/", m, path)
+		stat, err := r.text(dir, "cpu.stat")
+		if err != nil {
+			continue
+		}
+		c.Dir = dir
+		keys := parseKeys(stat)
+		c.Periods, c.Throttled = count(keys["nr_periods"]), count(keys["nr_throttled"])
+		c.ThrottledNS = count(keys["throttled_time"]) + 1000*count(keys["throttled_usec"])
+		r.quota(&c)
+		return c
+	}
+	return c
+}
+
+func (r Root) quota(c *Cgroup) {
+	if c.Version == 1 {
+		quota, err := r.text(c.Dir, "cpu.cfs_quota_us")
+		period, _ := r.text(c.Dir, "cpu.cfs_period_us")
+		if err == nil {
+			c.QuotaUS, c.PeriodUS = max(0, count(quota)), count(period)
+		}
+		return
+	}
+	text, err := r.text(c.Dir, "cpu.max")
+	if f := strings.Fields(text); err == nil && len(f) == 2 {
+		c.QuotaUS, c.PeriodUS = count(f[0]), count(f[1]) // "max" is no number: no limit
+	}
+}
+
+func count(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// RPS are the receive queues of the kernel's interfaces that steer packets to a CPU: "lo/rx-0".
+func (r Root) RPS(cpu int) (queues []string) {
+	paths, _ := fs.Glob(rootFS(r), "sys/class/net/*/queues/rx-*/rps_cpus") // the pattern is well formed
+	for _, p := range paths {
+		mask, err := r.text(p)
+		if err != nil || !maskHas(mask, cpu) {
+			continue
+		}
+		f := strings.Split(p, "/")
+		queues = append(queues, f[3]+"/"+f[5])
+	}
+	return queues
+}

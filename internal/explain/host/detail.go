@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+package host
+
+import (
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+// Thread is what can be told of a thread, to know why it is where it is.
+type Thread struct {
+	TID     int        `json:"tid"`
+	PID     int        `json:"pid"`
+	Name    string     `json:"name"`
+	Command string     `json:"command,omitempty"` // of its process
+	Parent  string     `json:"parent,omitempty"`
+	Owner   string     `json:"owner,omitempty"`
+	Allowed cpuset.Set `json:"allowed"`
+	Cgroup  string     `json:"cgroup,omitempty"`
+	Kernel  bool       `json:"kernel,omitempty"`
+	State   string     `json:"state,omitempty"`
+}
+
+// Thread with its details; false: it has gone.
+func (r Root) Thread(tid int) (t Thread, ok bool) {
+	dir := "proc/" + strconv.Itoa(tid) // /proc has threads too, though it does not list them
+	status, err := r.text(dir, "status")
+	if err != nil {
+		return t, false
+	}
+	keys := parseKeys(status)
+	t = Thread{TID: tid, PID: int(count(keys["Tgid"])), Name: keys["Name"], State: keys["State"]}
+	t.Allowed, _ = cpuset.Parse(keys["Cpus_allowed_list"])
+	if f := strings.Fields(keys["Uid"]); len(f) > 0 {
+		t.Owner = owner(f[0])
+	}
+	command, _ := os.ReadFile(r.path(dir, "cmdline"))
+	t.Command = strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))
+	parent := keys["PPid"]
+	if stat, err := r.text(dir, "stat"); err == nil {
+		if task, err := parseTask(stat); err == nil {
+			t.Kernel = task.Kernel
+		}
+	}
+	t.Parent, _ = r.text("proc", parent, "comm")
+	groups, _ := r.text(dir, "cgroup")
+	t.Cgroup = cpusetGroup(groups)
+	return t, true
+}
+
+func owner(uid string) string {
+	if u, err := user.LookupId(uid); err == nil {
+		return u.Username
+	}
+	return "uid " + uid
+}
+
+// cpusetGroup is the path that says which CPUs a process may have.
+func cpusetGroup(text string) (path string) {
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		if f[1] == "cpuset" {
+			return f[2]
+		}
+		if f[0] == "0" {
+			path = f[2]
+		}
+	}
+	return path
+}
+
+// IRQAffinity is where an interrupt may go, and where it goes.
+func (r Root) IRQAffinity(irq int) (allowed, effective cpuset.Set) {
+	dir := "proc/irq/" + strconv.Itoa(irq)
+	a, _ := r.text(dir, "smp_affinity_list")
+	e, _ := r.text(dir, "effective_affinity_list")
+	allowed, _ = cpuset.Parse(a)
+	effective, _ = cpuset.Parse(e)
+	return allowed, effective
+}
+
+// Online CPUs.
+func (r Root) Online() cpuset.Set {
+	text, _ := r.text("sys/devices/system/cpu/online")
+	set, _ := cpuset.Parse(text)
+	return set
+}
+
+func rootFS(r Root) fs.FS { return os.DirFS(r.path()) }
+
+func maskHas(mask string, cpu int) bool {
+	set, err := cpuset.ParseMask(mask)
+	return err == nil && set.Has(cpu)
+}

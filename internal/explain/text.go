@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText writes the answer for people: the first line alone is enough to act.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", r.Verdict)
+	if len(r.Causes) > 0 {
+		writeFix(&b, &r.Causes[0])
+	}
+	fmt.Fprintf(&b, "\n%.1f s of corelaned %d%s\n", r.Seconds, r.Daemon, map[bool]string{false: ", without events of the kernel: weaker evidence"}[r.Tracing])
+	minor := 0
+	for i := range r.Causes {
+		if r.Causes[i].Minor {
+			minor++
+			continue
+		}
+		writeCause(&b, i+1, &r.Causes[i])
+	}
+	for i := range r.Workers {
+		writeWorker(&b, &r.Workers[i])
+	}
+	writeMinor(&b, r, minor)
+	if len(r.Unseen) > 0 {
+		fmt.Fprintf(&b, "\nNot seen:\n")
+		for _, u := range r.Unseen {
+			fmt.Fprintf(&b, "  %s\n", u)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeFix(b *strings.Builder, c *Cause) {
+	if c.FixNote != "" {
+		fmt.Fprintf(b, "  %s\n", c.FixNote)
+	}
+	for line := range strings.Lines(c.Fix) {
+		fmt.Fprintf(b, "  # %s\n", strings.TrimSpace(line))
+	}
+}
+
+func writeCause(b *strings.Builder, n int, c *Cause) {
+	fmt.Fprintf(b, "\n%d. %s [%s]\n", n, c.Title, c.Kind)
+	var cost []string
+	if c.LostNS > 0 {
+		cost = append(cost, fmt.Sprintf("%.1f %% of the time", 100*c.Share))
+	}
+	if c.PPS >= 1 {
+		cost = append(cost, packets(c.PPS)+" packets/s")
+	}
+	if len(cost) > 0 {
+		fmt.Fprintf(b, "   cost: %s\n", strings.Join(cost, ", "))
+	}
+	if c.Why != "" {
+		fmt.Fprintf(b, "   why: %s\n", c.Why)
+	}
+	for _, f := range c.Evidence {
+		fmt.Fprintf(b, "   %s: %s\n", f.Grade, f.Text)
+	}
+	if n > 1 {
+		var fix strings.Builder
+		writeFix(&fix, c)
+		b.WriteString(strings.ReplaceAll("\n"+strings.TrimSuffix(fix.String(), "\n"), "\n", "\n ")[1:])
+		b.WriteString("\n")
+	}
+}
+
+func writeWorker(b *strings.Builder, w *WorkerReport) {
+	m := &w.Model
+	fmt.Fprintf(b, "\nWorker %d (%s, thread %d, CPU %d): %s\n", w.ID, w.Thread, w.TID, w.CPU, w.Verdict)
+	if m.PerPacket <= 0 {
+		fmt.Fprintf(b, "  no packets in the window\n")
+		return
+	}
+	fmt.Fprintf(b, "  %-48s %8s %14s\n", "", "time", "packets/s")
+	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 100.0, m.Expected)
+	for _, p := range m.Parts {
+		if p.Share >= 0.0005 || p.PPS >= 1 && p.Kind == Drops {
+			fmt.Fprintf(b, "  - %-46s %7.1f%% %14.0f\n", short(p.Name, 46), 100*p.Share, p.PPS)
+		}
+	}
+	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", "= delivered", 100*m.Forwarding, m.Delivered)
+}
+
+func writeMinor(b *strings.Builder, r *Report, n int) {
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nAlso seen, and too little to matter:\n")
+	for _, c := range r.Causes {
+		if c.Minor {
+			fmt.Fprintf(b, "  %s: %s\n", c.Title, c.Evidence[0].Text)
+		}
+	}
+}
