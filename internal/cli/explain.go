@@ -68,4 +68,3 @@ func (a *app) explainWindows(ctx context.Context, s *explain.Session, f *explain
 		}
 	}
 }
-
