@@ -67,6 +67,7 @@ void counters_port(uint16_t port, struct port_counters *out)
 		out->rx_packets += all[i]->port[port].rx_packets;
 		out->rx_bytes += all[i]->port[port].rx_bytes;
 		out->tx_packets += all[i]->port[port].tx_packets;
+		out->tx_refused += all[i]->port[port].tx_refused;
 		out->tx_bytes += all[i]->port[port].tx_bytes;
 	}
 }

@@ -10,6 +10,7 @@
 
 struct port_counters {
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
+	uint64_t tx_refused; // its queue was full
 };
 
 struct counters {

@@ -100,6 +100,7 @@ static void put_counters(struct api_call *call, struct port *p, Corelane__V1__Po
 	s->counters->rx_packets = c.rx_packets;
 	s->counters->rx_bytes = c.rx_bytes;
 	s->counters->tx_packets = c.tx_packets;
+	s->counters->tx_refused = c.tx_refused;
 	s->counters->tx_bytes = c.tx_bytes;
 	s->counters->rx_missed = dev.rx_missed;
 	for (i = 0; drop_reason_get((uint16_t)i); i++)

@@ -68,8 +68,10 @@ static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
 	lost = sent < n ? bytes_of(pkts + sent, n - sent) : 0;
 	c->tx_packets += sent;
 	c->tx_bytes += bytes - lost;
-	if (unlikely(sent < n))
-		give_up(pkts + sent, n - sent, &drop_port_tx_full);
+	if (likely(sent == n))
+		return;
+	c->tx_refused += n - sent;
+	give_up(pkts + sent, n - sent, &drop_port_tx_full);
 }
 
 static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -60,6 +60,14 @@ static void send_to(const uint16_t *ports, unsigned n)
 	assert_int_equal(node_test_run("port_tx", pkts, n), 0);
 }
 
+static uint64_t refused_by(uint16_t port)
+{
+	struct port_counters c;
+
+	counters_port(port, &c);
+	return c.tx_refused;
+}
+
 static uint64_t sent_by(uint16_t port)
 {
 	struct port_counters c;
@@ -96,7 +104,8 @@ static void order_kept(void **state)
 static void queue_full(void **state)
 {
 	static const uint16_t ports[] = {RED1, RED1, RED1, RED1, RED1};
-	uint64_t sent = sent_by(RED1), bytes = bytes_by(RED1), lost = router_drops(RED0, "port_tx_full");
+	uint64_t sent = sent_by(RED1), bytes = bytes_by(RED1), refused = refused_by(RED1),
+		 lost = router_drops(RED0, "port_tx_full");
 
 	router_tx = tx_some;
 	room = 2;
@@ -109,6 +118,7 @@ static void queue_full(void **state)
 	send_to(ports, 1);
 	assert_int_equal(sent_by(RED1), sent + 2);
 	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 4);
+	assert_int_equal(refused_by(RED1), refused + 4); // of the port that refused them
 }
 
 static void down_and_gone(void **state)

@@ -180,7 +180,7 @@ func (d *detail) value(f protoreflect.FieldDescriptor, v protoreflect.Value, pat
 
 func unitOf(name string) string {
 	switch name {
-	case "rx_missed", "dropped", "waiting":
+	case "rx_missed", "tx_refused", "dropped", "waiting":
 		return "packets"
 	}
 	switch unit := name[strings.LastIndexByte(name, '_')+1:]; unit {

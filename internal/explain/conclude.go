@@ -4,14 +4,22 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// conclusions are the answers that blame nobody: more is offered than a core can do, or nothing is wrong.
+const fewStolen = 0.1 // of a worker's time: with less, more input would find no time even if nobody took any
+
+// conclusions are the answers that blame nobody: more is offered than a core can do, or nothing is wrong. They come first.
 func conclusions(e *Evidence, models map[int]*Model, found []Cause) (out []Cause) {
 	for i := range e.Workers {
 		w := &e.Workers[i]
-		blamed := slices.ContainsFunc(found, func(c Cause) bool { return !c.Minor && c.Worker == w.ID && (c.LostNS > 0 || c.Kind == Skew) })
-		if models[w.ID].saturated() && !blamed {
+		stolen, skewed := 0.0, false
+		for _, c := range found {
+			if c.Worker == w.ID {
+				stolen, skewed = stolen+c.Share, skewed || c.Kind == Skew
+			}
+		}
+		if models[w.ID].saturated() && stolen < fewStolen && !skewed {
 			out = append(out, overload(e, w, models[w.ID]))
 		}
 	}
@@ -87,7 +95,10 @@ func unseen(e *Evidence) (out []string) {
 func verdicts(e *Evidence, r *Report) {
 	for i := range r.Workers {
 		w := &r.Workers[i]
-		w.Verdict = fmt.Sprintf("%s packets/s, %.0f %% of what its core can do", packets(w.Model.Achieved), 100*w.Model.Achieved/max(1, w.Model.Expected))
+		w.Verdict = packets(w.Model.Achieved) + " packets/s"
+		if w.Model.Expected > 0 {
+			w.Verdict += fmt.Sprintf(", %.0f %% of what its core can do", 100*w.Model.Achieved/w.Model.Expected)
+		}
 		if k := slices.IndexFunc(r.Causes, func(c Cause) bool { return c.Worker == w.ID && !c.Minor }); k >= 0 {
 			w.Verdict += "; " + r.Causes[k].Title
 		}
@@ -98,15 +109,20 @@ func verdicts(e *Evidence, r *Report) {
 }
 
 func verdict(c *Cause) string {
-	text := c.Title
-	switch {
-	case c.LostNS > 0:
-		text += fmt.Sprintf(" and took %.1f %% of its time", 100*c.Share)
-		if c.PPS >= 1 {
-			text += fmt.Sprintf(", %s packets/s", packets(c.PPS))
-		}
-	case c.PPS >= 1:
-		text += fmt.Sprintf(": %s packets/s", packets(c.PPS))
+	if cost := c.cost(); cost != "" {
+		return c.Title + " (" + cost + ")"
 	}
-	return text
+	return c.Title
+}
+
+// cost in words, empty: none.
+func (c *Cause) cost() string {
+	var parts []string
+	if c.LostNS > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f %% of its time", 100*c.Share))
+	}
+	if c.PPS >= 1 {
+		parts = append(parts, packets(c.PPS)+" packets/s")
+	}
+	return strings.Join(parts, ", ")
 }

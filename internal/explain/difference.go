@@ -121,6 +121,7 @@ func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Por
 		RxPackets: grown(b.GetCounters().GetRxPackets(), a.GetCounters().GetRxPackets()),
 		TxPackets: grown(b.GetCounters().GetTxPackets(), a.GetCounters().GetTxPackets()),
 		RxMissed:  grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
+		TxRefused: grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
 		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: grown(b.GetPeerDisconnects(), a.GetPeerDisconnects()), Disabled: now.Disabled}
 	for reason, n := range after.drops[name] {
 		if d := grown(n, before.drops[name][reason]); d > 0 {

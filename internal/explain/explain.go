@@ -28,7 +28,6 @@ func Explain(e Evidence) *Report {
 	r.Causes = append(r.Causes, dropCauses(&e)...)
 	rank(r.Causes)
 	r.Causes = append(conclusions(&e, models, r.Causes), r.Causes...)
-	rank(r.Causes)
 	r.Unseen = unseen(&e)
 	verdicts(&e, r)
 	return r
@@ -70,14 +69,14 @@ func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
 	if c.Kind == TimerTick {
 		top = minorTick
 	}
-	lossy := overflow > minorLoss*m.Achieved && overflow > 0
+	lossy := !m.saturated() && overflow > 0 && overflow > minorLoss*m.Achieved
 	switch {
 	case c.Kind == Yield && !m.saturated():
 		c.Minor = !lossy && c.Longest < longGap && !sharedYield(e, w)
 	case c.Kind == Stopped, c.Kind == CgroupQuota:
 		c.Minor = c.Longest < longGap/10 && c.Share < minorShare
 	default:
-		c.Minor = c.Share < top && !lossy && c.Longest < longGap
+		c.Minor = c.Share < top && !lossy && (c.Longest < longGap || m.saturated())
 	}
 }
 

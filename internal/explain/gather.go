@@ -54,6 +54,26 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
 	h.FaultNS = host.FaultNS()
 	e.fillSuspects(root)
+	e.fillReaders(root)
+}
+
+// fillReaders finds who should take the packets that a port's queue had no room for.
+func (e *Evidence) fillReaders(root host.Root) {
+	e.Host.Readers = map[string][]host.Thread{}
+	for _, p := range e.Ports {
+		if p.TxRefused == 0 || p.Device != "memif" && p.Device != "vhost" {
+			continue
+		}
+		pids, err := host.Peers(e.Daemon, p.Peer)
+		if err != nil {
+			e.Host.Unread = append(e.Host.Unread, err.Error())
+		}
+		for _, pid := range pids {
+			if t, ok := root.Thread(pid); ok {
+				e.Host.Readers[p.Name] = append(e.Host.Readers[p.Name], t)
+			}
+		}
+	}
 }
 
 // fillSuspects reads the details of the threads and interrupts that took most of the workers' time.

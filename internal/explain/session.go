@@ -138,3 +138,6 @@ func wait(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Daemon is the process that is looked at.
+func (s *Session) Daemon() int { return int(s.client.Server.Pid) }

@@ -48,15 +48,8 @@ func writeFix(b *strings.Builder, c *Cause) {
 
 func writeCause(b *strings.Builder, n int, c *Cause) {
 	fmt.Fprintf(b, "\n%d. %s [%s]\n", n, c.Title, c.Kind)
-	var cost []string
-	if c.LostNS > 0 {
-		cost = append(cost, fmt.Sprintf("%.1f %% of the time", 100*c.Share))
-	}
-	if c.PPS >= 1 {
-		cost = append(cost, packets(c.PPS)+" packets/s")
-	}
-	if len(cost) > 0 {
-		fmt.Fprintf(b, "   cost: %s\n", strings.Join(cost, ", "))
+	if cost := c.cost(); cost != "" {
+		fmt.Fprintf(b, "   cost: %s\n", cost)
 	}
 	if c.Why != "" {
 		fmt.Fprintf(b, "   why: %s\n", c.Why)
@@ -81,22 +74,40 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 	}
 	fmt.Fprintf(b, "  %-48s %8s %14s\n", "", "time", "packets/s")
 	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 100.0, m.Expected)
+	rest := Part{Name: "others"}
 	for _, p := range m.Parts {
-		if p.Share >= 0.0005 || p.PPS >= 1 && p.Kind == Drops {
-			fmt.Fprintf(b, "  - %-46s %7.1f%% %14.0f\n", short(p.Name, 46), 100*p.Share, p.PPS)
+		if p.Kind != "" && p.Share < shownShare && p.Kind != Drops {
+			rest.Share, rest.PPS = rest.Share+p.Share, rest.PPS+p.PPS
+		} else if p.Share > 0 || p.PPS >= 1 {
+			writePart(b, p)
 		}
 	}
+	writePart(b, rest)
 	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", "= delivered", 100*m.Forwarding, m.Delivered)
 }
+
+func writePart(b *strings.Builder, p Part) {
+	fmt.Fprintf(b, "  - %-46s %7.1f%% %14.0f\n", short(p.Name, 46), 100*p.Share, p.PPS)
+}
+
+const (
+	shownShare = 0.002 // of the window
+	shownMinor = 6
+)
 
 func writeMinor(b *strings.Builder, r *Report, n int) {
 	if n == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\nAlso seen, and too little to matter:\n")
+	shown := 0
 	for _, c := range r.Causes {
-		if c.Minor {
+		if c.Minor && shown < shownMinor {
 			fmt.Fprintf(b, "  %s: %s\n", c.Title, c.Evidence[0].Text)
+			shown++
 		}
+	}
+	if n > shown {
+		fmt.Fprintf(b, "  and %d more: -o json has them\n", n-shown)
 	}
 }

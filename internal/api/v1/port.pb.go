@@ -1110,8 +1110,9 @@ type PortCounters struct {
 	RxBytes       uint64                 `protobuf:"varint,2,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	TxPackets     uint64                 `protobuf:"varint,3,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
 	TxBytes       uint64                 `protobuf:"varint,4,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	RxMissed      uint64                 `protobuf:"varint,5,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"` // the device's own count: no descriptor was free
-	Dropped       uint64                 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`                   // by the router, of packets that came in here
+	RxMissed      uint64                 `protobuf:"varint,5,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`    // the device's own count: no descriptor was free
+	Dropped       uint64                 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`                      // by the router, of packets that came in here
+	TxRefused     uint64                 `protobuf:"varint,7,opt,name=tx_refused,json=txRefused,proto3" json:"tx_refused,omitempty"` // its queue was full: what came in elsewhere and was dropped there as port_tx_full
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1184,6 +1185,13 @@ func (x *PortCounters) GetRxMissed() uint64 {
 func (x *PortCounters) GetDropped() uint64 {
 	if x != nil {
 		return x.Dropped
+	}
+	return 0
+}
+
+func (x *PortCounters) GetTxRefused() uint64 {
+	if x != nil {
+		return x.TxRefused
 	}
 	return 0
 }
@@ -1527,7 +1535,7 @@ const file_port_proto_rawDesc = "" +
 	"rx_packets\x18\x04 \x01(\x04R\trxPackets\x12\x16\n" +
 	"\x06moving\x18\x05 \x01(\bR\x06moving\x12\x16\n" +
 	"\x06spread\x18\x06 \x01(\bR\x06spread\x12$\n" +
-	"\x0eorder_given_up\x18\a \x01(\x04R\forderGivenUp\"\xb9\x01\n" +
+	"\x0eorder_given_up\x18\a \x01(\x04R\forderGivenUp\"\xd8\x01\n" +
 	"\fPortCounters\x12\x1d\n" +
 	"\n" +
 	"rx_packets\x18\x01 \x01(\x04R\trxPackets\x12\x19\n" +
@@ -1536,7 +1544,9 @@ const file_port_proto_rawDesc = "" +
 	"tx_packets\x18\x03 \x01(\x04R\ttxPackets\x12\x19\n" +
 	"\btx_bytes\x18\x04 \x01(\x04R\atxBytes\x12\x1b\n" +
 	"\trx_missed\x18\x05 \x01(\x04R\brxMissed\x12\x18\n" +
-	"\adropped\x18\x06 \x01(\x04R\adropped\"7\n" +
+	"\adropped\x18\x06 \x01(\x04R\adropped\x12\x1d\n" +
+	"\n" +
+	"tx_refused\x18\a \x01(\x04R\ttxRefused\"7\n" +
 	"\x0ePortAddRequest\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.corelane.v1.PortR\x04port\"O\n" +
 	"\x0ePortSetRequest\x12%\n" +

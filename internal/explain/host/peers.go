@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package host
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Peers are the processes at the other ends of a process' connections over the Unix socket path, as the kernel noted them when
+// they connected. It borrows each connection for a moment (pidfd_getfd(2), Linux 5.6), which needs the right to debug the process.
+func Peers(pid int, path string) (out []int, err error) {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	defer func() { _ = unix.Close(process) }() // only read
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		link, _ := os.Readlink(dir + "/" + f.Name()) // closed meanwhile
+		number, err := strconv.Atoi(f.Name())
+		if err != nil || !strings.HasPrefix(link, "socket:") {
+			continue
+		}
+		peer, err := peerOf(process, number, path)
+		if err != nil {
+			return nil, fmt.Errorf("connections of process %d: %w", pid, err)
+		}
+		if peer > 0 && !slices.Contains(out, peer) {
+			out = append(out, peer)
+		}
+	}
+	return out, nil
+}
+
+// peerOf one file of a process; 0: it is no connection over path.
+func peerOf(process, number int, path string) (int, error) {
+	fd, err := unix.PidfdGetfd(process, number, 0)
+	if err == unix.EBADF { // closed meanwhile
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Close(fd) }() // the process has its own
+	own, _ := unix.Getsockname(fd)
+	other, err := unix.Getpeername(fd)
+	if err != nil || !isPath(own, path) && !isPath(other, path) {
+		return 0, nil // it listens, or is another one
+	}
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+func isPath(a unix.Sockaddr, path string) bool {
+	u, ok := a.(*unix.SockaddrUnix)
+	return ok && u.Name == path
+}
