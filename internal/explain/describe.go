@@ -191,6 +191,7 @@ func describeIRQ(e *Evidence, w *Worker, c *Cause) {
 func describeIPI(e *Evidence, w *Worker, c *Cause) {
 	c.Title = fmt.Sprintf("other CPUs interrupted worker %d's CPU %d (%s)", w.ID, w.CPU, c.Name)
 	sender := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindIPISent && s.CPU == w.CPU && s.ID != 0 })
+	c.FixNote = "keep what the sender does away from this CPU: isolate it (isolcpus=, nohz_full=), and let no tool sample all CPUs"
 	if c.Kind == TLBShootdown {
 		c.Title = fmt.Sprintf("changes of the process' memory made CPU %d flush translations in worker %d's time", w.CPU, w.ID)
 		if s := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindTLBSent }); s != nil {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corelane/corelane/internal/explain/host"
+)
+
+// Without events of the kernel the counters have to do, and the answer says so.
+func TestCountersAlone(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		load float64
+		with func(e *Evidence)
+		kind Kind
+		who  string
+	}{
+		{"a hog", 1, func(e *Evidence) {
+			e.Host.Waited[tid] = 5 * sec
+			e.Host.Tasks[hog] = host.Task{TID: hog, PID: hog, Name: "stress", LastCPU: 1, Ticks: 480}
+			e.Host.Tasks[hog+1] = host.Task{TID: hog + 1, PID: hog + 1, Name: "other", LastCPU: 0, Ticks: 900}
+			e.Host.Tasks[tid] = host.Task{TID: tid, PID: daemon, Name: "pmd-fwd-0", LastCPU: 1, Ticks: 500}
+		}, ForeignThread, "stress"},
+		{"its own thread", 1, func(e *Evidence) {
+			e.Host.Waited[tid] = 5 * sec
+			e.Host.Tasks[102] = host.Task{TID: 102, PID: daemon, Name: "control", LastCPU: 1, Ticks: 480}
+		}, OwnThread, "control"},
+		{"ksoftirqd", 1, func(e *Evidence) {
+			e.Host.Waited[tid] = 5 * sec
+			e.Host.Tasks[20] = host.Task{TID: 20, PID: 20, Name: "ksoftirqd/1", LastCPU: 1, Ticks: 480}
+			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}}
+		}, Softirq, "NET_RX"},
+		{"threads that have gone", 1, func(e *Evidence) { e.Host.Waited[tid] = 5 * sec }, Gap, "gone"},
+		{"an interrupt", 1, func(e *Evidence) {
+			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
+			e.Host.Interrupts = []host.Line{{Label: "36", Name: "nvme0q1", Counts: map[int]int64{1: 1e6}}, {Label: "LOC", Counts: map[int]int64{1: 1000}}}
+		}, IRQ, "nvme0q1"},
+		{"shootdowns", 1, func(e *Evidence) {
+			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
+			e.Host.Interrupts = []host.Line{{Label: "TLB", Counts: map[int]int64{1: 1e6}}}
+		}, TLBShootdown, "translations"},
+		{"softirqs", 1, func(e *Evidence) {
+			e.Host.Ticks = map[int]host.Ticks{1: {Softirq: 300}}
+			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}, {Label: "TIMER", Counts: map[int]int64{1: 9000}}}
+		}, Softirq, "NET_RX"},
+		{"a quota", 1, func(e *Evidence) { e.quota(5 * sec) }, CgroupQuota, "/router"},
+		{"a stop", 0.3, func(e *Evidence) { e.Workers[0].LongLoops = []LongLoop{{NS: 50 * msec, Taken: true}} }, Stopped, "signal"},
+		{"page faults", 1, func(e *Evidence) { e.Host.Tasks[tid] = host.Task{TID: tid, LastCPU: 1, Minor: 2e6} }, PageFaults, "page faults"},
+		{"nothing", 0.3, func(*Evidence) {}, Nothing, "input"},
+		{"overload", 1, func(*Evidence) {}, Overload, "pmd"},
+	} {
+		e := loaded(c.load)
+		e.Trace, e.NoTrace = nil, "not permitted"
+		c.with(e)
+		r := Explain(*e)
+		first := r.Causes[0]
+		if first.Kind != c.kind || !strings.Contains(first.Name, c.who) {
+			t.Errorf("%s: %s %q, want %s %q; %s", c.name, first.Kind, first.Name, c.kind, c.who, r.Verdict)
+		}
+		if first.Grade == Seen || r.Tracing || !strings.Contains(strings.Join(r.Unseen, "\n"), "not permitted") {
+			t.Errorf("%s: does not say that it is weaker: %s, %v", c.name, first.Grade, r.Unseen)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/explain/host"
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+const (
+	sec    = 1_000_000_000
+	msec   = 1_000_000
+	tid    = 101
+	hog    = 500
+	daemon = 100
+)
+
+// loaded is 10 s of a worker on CPU 1 of two, that has packets in a share of its time: 10 M packets/s would fill it.
+func loaded(share float64) *Evidence {
+	const hz = 2e9
+	packets := share * 10 * 10e6
+	busy := share * 10 * hz
+	w := Worker{ID: 0, TID: tid, CPU: 1, Thread: "pmd-fwd-0", Role: "forwarding", Idle: "spin", HzTSC: hz, Packets: uint64(packets),
+		BusyLoops: uint64(packets / fullBatch), BusyCycles: uint64(busy), IdleCycles: uint64(10*hz - busy), Affinity: "1", LastCPU: 1, Drops: map[string]uint64{},
+		Queues: []Queue{{Port: "uplink", Packets: uint64(packets)}}, Nodes: []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)}, {"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
+	w.EmptyLoops = uint64((1 - share) * 10 * hz / 200)
+	w.Loops = w.BusyLoops + w.EmptyLoops
+	return &Evidence{Seconds: 10, Daemon: daemon, Workers: []Worker{w}, Trace: &kernel.Window{},
+		Ports: []Port{{Name: "uplink", Device: "dpdk", RxPackets: uint64(packets), RingSize: 1024, Drops: map[string]uint64{}}, {Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets), Drops: map[string]uint64{}}},
+		Host:  Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{}, Waited: map[int]int64{}, FaultNS: 1000}}
+}
+
+func (e *Evidence) sum(s kernel.Sum) {
+	s.CPU = 1
+	if s.Kind != kernel.KindTLBSent && s.Kind != kernel.KindIPISent && s.Kind != kernel.KindSignal && s.Kind != kernel.KindReceived {
+		s.Worker = tid
+	}
+	e.Trace.Sums = append(e.Trace.Sums, s)
+}
+
+// away adds gaps of a length, so many of them.
+func (e *Evidence) away(n int, g kernel.Gap) {
+	g.CPU, g.Worker = 1, tid
+	for i := range n {
+		g.From = int64(i) * 10 * sec / int64(n)
+		e.Trace.Gaps = append(e.Trace.Gaps, g)
+	}
+}
+
+func (e *Evidence) hog(share float64) {
+	ns := int64(share * 10 * sec)
+	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress", NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
+	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyTaken, NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
+	e.away(int(ns/(4*msec)), kernel.Gap{NS: 4 * msec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress"})
+	e.Host.Threads[hog] = host.Thread{TID: hog, PID: hog, Name: "stress", Command: "stress -c 1", Parent: "bash", Owner: "root", Allowed: cpuset.Of(0, 1), Cgroup: "/user"}
+}
+
+func (e *Evidence) stop() {
+	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 50 * msec, Count: 1, Longest: 50 * msec})
+	e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 77, PID: 77, Name: "gdb", Count: 1})
+	e.away(1, kernel.Gap{NS: 50 * msec, Kind: kernel.KindThread, Why: kernel.WhyStopped})
+}
+
+func (e *Evidence) quota(ns int64) {
+	e.Host.Cgroup = host.Cgroup{Path: "/router", Dir: "/sys/fs/cgroup/cpu/router", Version: 1, QuotaUS: 50000, PeriodUS: 100000, Periods: 100, Throttled: 80, ThrottledNS: ns}
+	if e.Trace != nil {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 0, NS: ns, Count: 80, Longest: 50 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyTaken, NS: ns, Count: 80, Longest: 50 * msec})
+	}
+}
+
+func (e *Evidence) second(share float64) {
+	o := *loaded(share)
+	w := o.Workers[0]
+	w.ID, w.TID, w.CPU, w.Queues = 1, tid+1, 2, []Queue{{Port: "uplink", Index: 1, Packets: w.Packets}}
+	e.Workers = append(e.Workers, w)
+}
+
+var cases = []struct {
+	name string
+	load float64
+	with func(e *Evidence)
+	kind Kind
+	who  string // in the name of the first cause
+	fix  string // in its command
+}{
+	{"a hog on the CPU", 0.3, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
+	{"a hog without time left", 1, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
+	{"a hog that has ended", 1, func(e *Evidence) { e.hog(0.5); delete(e.Host.Threads, hog) }, ForeignThread, "stress", ""},
+	{"a kernel thread", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/u4:1", NS: 2 * sec, Count: 100, Longest: 40 * msec})
+		e.Host.Threads[9] = host.Thread{TID: 9, PID: 9, Name: "kworker/u4:1", Kernel: true, Allowed: cpuset.Of(0, 1)}
+	}, ForeignThread, "kworker", "workqueue/cpumask"},
+	{"packet steering", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: 2 * sec, Count: 1e5, Longest: 3 * msec})
+		e.Host.RPS = map[int][]string{1: {"eth0/rx-0"}}
+	}, Softirq, "NET_RX", "echo 1 > /sys/class/net/eth0/queues/rx-0/rps_cpus"},
+	{"softirqs of a device", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: 2 * sec, Count: 1e5, Longest: 3 * msec})
+		e.Host.Interrupts = []host.Line{{Label: "40", Name: "eth0-rx-0", Counts: map[int]int64{1: 100000}}}
+	}, Softirq, "NET_RX", "echo 0 > /proc/irq/40/smp_affinity_list"},
+	{"softirqs in ksoftirqd", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 20, PID: 20, Name: "ksoftirqd/1", NS: 3 * sec, Count: 1000, Longest: 4 * msec})
+		e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}, {Label: "TIMER", Counts: map[int]int64{1: 9000}}}
+		e.sum(kernel.Sum{Kind: kernel.KindReceived, ID: 7, Name: "veth7", Count: 1000})
+	}, Softirq, "NET_RX", "/sys/class/net/veth7/"},
+	{"an interrupt", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindIRQ, ID: 36, Name: "nvme0q1", NS: sec, Count: 1e5, Longest: msec})
+		e.Host.IRQs = map[int]IRQPlace{36: {"0-1", "1"}}
+	}, IRQ, "nvme0q1", "echo 0 > /proc/irq/36/smp_affinity_list"},
+	{"its own thread", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 102, PID: daemon, Name: "vhost-events", NS: 2 * sec, Count: 1000, Longest: 4 * msec})
+		e.Threads = []OwnThreadState{{TID: 102, Name: "vhost-events", Role: "service", Planned: "0", Allowed: "1"}}
+		e.Host.Threads[102] = host.Thread{TID: 102, PID: daemon, Name: "vhost-events", Allowed: cpuset.Of(1)}
+	}, OwnThread, "vhost-events", "taskset -pc 0 102"},
+	{"yielding to others", 0.3, func(e *Evidence) {
+		e.Workers[0].Idle = "yield"
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyYield, NS: 6 * sec, Count: 2000, Longest: 4 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyYield, ID: hog, PID: hog, Name: "stress", NS: 6 * sec, Count: 2000, Longest: 4 * msec})
+	}, Yield, "yield", "corelane worker set 0 --idle spin"},
+	{"sleeping too long", 0.3, func(e *Evidence) {
+		e.Workers[0].Idle, e.Workers[0].SleepMaxUS = "sleep", 100000
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 5 * sec, Count: 100, Longest: 100 * msec})
+		e.away(50, kernel.Gap{NS: 100 * msec, Kind: kernel.KindThread, Why: kernel.WhySleep})
+	}, Yield, "sleep", "--idle spin"},
+	{"sleeping as it should", 0.3, func(e *Evidence) {
+		e.Workers[0].Idle, e.Workers[0].SleepMaxUS = "sleep", 50
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 3 * sec, Count: 30000, Longest: 80_000})
+	}, Nothing, "input", ""},
+	{"a reader that stopped", 0.3, func(e *Evidence) {
+		e.Ports[1].TxRefused, e.Ports[1].TxPackets = 20e6, 10e6
+		e.Ports[0].Drops["port_tx_full"] = 20e6
+		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
+	}, ReaderStopped, "vm1", "kill -CONT 800"},
+	{"a slow reader", 0.3, func(e *Evidence) {
+		e.Ports[1].TxRefused = 5e6
+		e.Ports[0].Drops["port_tx_full"] = 5e6
+	}, ReaderStopped, "vm1", ""},
+	{"a ring of the device too small", 0.3, func(e *Evidence) { e.Ports[0].RxMissed, e.Workers[0].RxMissed = 1e6, 1e6 }, RingOverflow, "uplink", ""},
+	{"a ring between workers too small", 0.3, func(e *Evidence) {
+		e.second(0.3)
+		e.Rings = []Ring{{From: 1, To: 0, Size: 256, High: 256, Packets: 9e6, Refused: 1e6}}
+	}, RingOverflow, "ring 1 to 0", "corelane worker set 0 --ring-size 1024"},
+	{"one queue hotter than the others", 1, func(e *Evidence) { e.second(0.1) }, Skew, "uplink queue 0", "corelane port set uplink --mode hybrid"},
+	{"queues of one worker hotter", 1, func(e *Evidence) {
+		e.second(0.1)
+		e.Workers[0].Queues = append(e.Workers[0].Queues, Queue{Port: "b"})
+	}, Skew, "uplink queue 0", "corelane worker rebalance --apply"},
+	{"a quota", 0.5, func(e *Evidence) { e.quota(5 * sec) }, CgroupQuota, "/router", "echo -1 > /sys/fs/cgroup/cpu/router/cpu.cfs_quota_us"},
+	{"a quota of version 2", 0.5, func(e *Evidence) {
+		e.quota(5 * sec)
+		e.Host.Cgroup.Version, e.Host.Cgroup.Dir = 2, "/sys/fs/cgroup/router"
+	}, CgroupQuota, "/router", "echo max > /sys/fs/cgroup/router/cpu.max"},
+	{"stopped for 50 ms", 0.3, func(e *Evidence) { e.stop() }, Stopped, "gdb", ""},
+	{"stopped still", 0.3, func(e *Evidence) { e.stop(); e.Host.Tasks[tid] = host.Task{State: "T"} }, Stopped, "gdb", "kill -CONT 100"},
+	{"page faults", 1, func(e *Evidence) { e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec}) }, PageFaults, "page faults", "numa_balancing"},
+	{"page faults that were not timed", 1, func(e *Evidence) {
+		e.Trace.Missing = []string{kernel.FaultTime}
+		e.sum(kernel.Sum{Kind: kernel.KindFault, Count: 2e6})
+	}, PageFaults, "page faults", "numa_balancing"},
+	{"shootdowns", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCall, NS: 2 * sec, Count: 1e6, Longest: 90_000})
+		e.sum(kernel.Sum{Kind: kernel.KindTLBFlushed, Count: 99e4})
+		e.sum(kernel.Sum{Kind: kernel.KindTLBSent, ID: 103, PID: daemon, Name: "rule-compiler", Count: 1e6})
+	}, TLBShootdown, "rule-compiler", ""},
+	{"calls of another CPU", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCallSingle, NS: 2 * sec, Count: 1e6, Longest: 90_000})
+		e.sum(kernel.Sum{Kind: kernel.KindIPISent, ID: 33, PID: 33, Name: "perf", Count: 1e6})
+	}, IPI, "perf", ""},
+	{"an injected delay", 1, func(e *Evidence) { e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000 }, Delay, "debug delay", "corelane debug delay 0 0"},
+	{"a hypervisor that takes the CPU", 1, func(e *Evidence) { e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}} }, Steal, "hypervisor", ""},
+	{"nobody ran", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})
+	}, Gap, "nobody", ""},
+	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
+	{"nothing at 30 %", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 30 * msec, Count: 10000, Longest: 9000})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/1:1", NS: msec, Count: 20, Longest: 60_000})
+		e.Host.Ticks = map[int]host.Ticks{1: {Steal: 5}}
+	}, Nothing, "input", ""},
+	{"nothing at all", 0, func(*Evidence) {}, Nothing, "input", ""},
+	{"more than the core can do", 1, func(e *Evidence) { e.Ports[0].RxMissed, e.Workers[0].RxMissed = 30e6, 30e6 }, Overload, "pmd-fwd-0", "corelane worker add"},
+	{"more than the core can do, and a little noise", 1, func(e *Evidence) { e.hog(0.03) }, Overload, "pmd-fwd-0", "corelane worker add"},
+}
+
+func TestEachCauseIsFirst(t *testing.T) {
+	for _, c := range cases {
+		e := loaded(c.load)
+		c.with(e)
+		r := Explain(*e)
+		first := r.Causes[0]
+		if first.Kind != c.kind || !strings.Contains(first.Name, c.who) || first.Minor {
+			t.Errorf("%s: %s %q (minor %v), want %s %q; %s", c.name, first.Kind, first.Name, first.Minor, c.kind, c.who, r.Verdict)
+		}
+		if !strings.Contains(first.Fix, c.fix) || c.fix == "" && first.Fix == "" && first.FixNote == "" && c.kind != Nothing && c.kind != Gap {
+			t.Errorf("%s: mended by %q (%s), want %q", c.name, first.Fix, first.FixNote, c.fix)
+		}
+		if len(first.Evidence) == 0 || first.Grade == "" || r.Verdict == "" || first.Title == "" {
+			t.Errorf("%s: says too little: %+v", c.name, first)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil || !strings.HasPrefix(text.String(), r.Verdict+"\n") {
+			t.Errorf("%s: %v\n%s", c.name, err, text.String())
+		}
+	}
+}
+
+// Two at once: the one that costs more comes first.
+func TestCausesAreRankedByCost(t *testing.T) {
+	irq := func(ns int64) func(*Evidence) {
+		return func(e *Evidence) {
+			e.sum(kernel.Sum{Kind: kernel.KindIRQ, ID: 36, Name: "nvme0q1", NS: ns, Count: 1e5, Longest: msec})
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		load          float64
+		a, b          func(*Evidence)
+		first, second Kind
+	}{
+		{"much of an interrupt, some of a hog", 1, irq(4 * sec), func(e *Evidence) { e.hog(0.2) }, IRQ, ForeignThread},
+		{"some of an interrupt, much of a hog", 1, irq(sec), func(e *Evidence) { e.hog(0.4) }, ForeignThread, IRQ},
+		{"a reader costs more than a stop", 0.3, func(e *Evidence) { e.stop() }, func(e *Evidence) {
+			e.Ports[1].TxRefused, e.Ports[0].Drops["port_tx_full"] = 20e6, 20e6
+		}, ReaderStopped, Stopped},
+		{"a stop costs more than a reader", 0.3, func(e *Evidence) { e.stop() }, func(e *Evidence) {
+			e.Ports[1].TxRefused, e.Ports[0].Drops["port_tx_full"] = 60e3, 60e3
+		}, Stopped, ReaderStopped},
+		{"quota and hog", 1, func(e *Evidence) { e.quota(5 * sec) }, func(e *Evidence) { e.hog(0.2) }, CgroupQuota, ForeignThread},
+	} {
+		e := loaded(c.load)
+		c.a(e)
+		c.b(e)
+		r := Explain(*e)
+		if len(r.Causes) < 2 || r.Causes[0].Kind != c.first || r.Causes[1].Kind != c.second {
+			t.Errorf("%s: %s before %s", c.name, r.Causes[0].Kind, r.Causes[1].Kind)
+		}
+	}
+}
+
+// A ring that overflows because its worker was away is not too small.
+func TestOverflowIsAnEffect(t *testing.T) {
+	e := loaded(0.3)
+	e.hog(0.5)
+	e.Ports[0].RxMissed, e.Workers[0].RxMissed = 1e6, 1e6
+	for _, c := range Explain(*e).Causes {
+		if c.Kind == RingOverflow {
+			t.Errorf("%+v", c)
+		}
+	}
+}

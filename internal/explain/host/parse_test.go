@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const interrupts = `            CPU0       CPU2
+  24:          1          0  IO-APIC   5-edge      ACPI:Ged
+  36:         10     132775  PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+ LOC:     264456     277665   Local timer interrupts
+ ERR:          7
+`
+
+const stat = `cpu  10 20 30 40 50 60 70 80 0 0
+cpu0 1 2 3 4 5 6 7 8 0 0
+cpu2 11 12 13 14 15 16 17 18 0 0
+intr 5 1 2
+`
+
+const taskStat = `101 (a (b) c) S 1 101 101 0 -1 2129984 7 0 9 0 30 40 0 0 20 0 4 0 11 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 3 0 0 0 0 0`
+
+func TestParsers(t *testing.T) {
+	cpus, err := parseStat(strings.NewReader(stat))
+	if err != nil || len(cpus) != 2 || cpus[2] != (Ticks{11, 12, 13, 14, 15, 16, 17, 18}) {
+		t.Errorf("%+v, %v", cpus, err)
+	}
+	lines, err := parseCounts(strings.NewReader(interrupts))
+	if err != nil || len(lines) != 4 || lines[1].Counts[2] != 132775 || lines[1].Name != "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0" {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	task, err := parseTask(taskStat)
+	if err != nil || task.Name != "a (b) c" || task.State != "S" || task.Minor != 7 || task.Major != 9 || task.Ticks != 70 || !task.Kernel {
+		t.Errorf("%+v, %v", task, err)
+	}
+	for _, text := range []string{"", "x (a) S", "1 (a S 1", "1 (a) S x" + strings.Repeat(" 1", 40)} {
+		if task, err := parseTask(text); err == nil {
+			t.Errorf("%q: %+v", text, task)
+		}
+	}
+	if _, err := parseCounts(strings.NewReader("CPU0 x1\n")); err == nil {
+		t.Error("a head line that is none")
+	}
+	if _, err := parseStat(strings.NewReader("cpu0 1 2 3 4 x 6 7 8\n")); err == nil {
+		t.Error("ticks that are none")
+	}
+}
+
+func TestCPUGroup(t *testing.T) {
+	for text, want := range map[string]string{
+		"9:name=systemd:/\n1:cpu:/a/b\n0::/c\n": "/a/b 1",
+		"3:cpu,cpuacct:/x\n":                    "/x 1",
+		"0::/machine.slice/r\n":                 "/machine.slice/r 2",
+		"":                                      " 0",
+	} {
+		path, version, err := cpuGroup(text)
+		if got := path + " " + string(rune('0'+version)); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	if _, _, err := cpuGroup("nonsense\n"); err == nil {
+		t.Error("nonsense")
+	}
+}
+
+// tree writes files below a root.
+func tree(t *testing.T, files map[string]string) Root {
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Root(root)
+}
+
+func machine(t *testing.T) Root {
+	return tree(t, map[string]string{
+		"proc/stat": stat, "proc/interrupts": interrupts, "proc/softirqs": "  CPU0 CPU2\nNET_RX: 5 6\n",
+		"proc/101/task/101/stat": taskStat, "proc/101/task/101/schedstat": "100 200 3", "proc/101/cgroup": "1:cpu:/a/b\n4:cpuset:/cs",
+		"proc/101/status": "Name:\ta (b) c\nTgid:\t101\nPPid:\t1\nUid:\t0 0 0 0\nCpus_allowed_list:\t0,2", "proc/101/stat": taskStat, "proc/101/cmdline": "a\x00-x", "proc/1/comm": "init",
+		"sys/fs/cgroup/cpu/a/b/cpu.stat": "nr_periods 1\nnr_throttled 0\nthrottled_time 0", "sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us": "100000",
+		"sys/fs/cgroup/cpu/a/cpu.stat": "nr_periods 10\nnr_throttled 4\nthrottled_time 5000", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "50000", "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000",
+		"sys/class/net/eth0/queues/rx-0/rps_cpus": "4", "sys/class/net/eth1/queues/rx-0/rps_cpus": "1", "sys/devices/system/cpu/online": "0,2",
+		"proc/irq/36/smp_affinity_list": "0,2", "proc/irq/36/effective_affinity_list": "2"})
+}
+
+func TestTake(t *testing.T) {
+	r := machine(t)
+	s := r.Take(101, []int{101})
+	if len(s.Unread) != 0 || len(s.CPUs) != 2 || s.Tasks[101].PID != 101 || s.Waited[101] != 200 || s.Softirqs[0].Counts[2] != 6 {
+		t.Errorf("%+v", s)
+	}
+	if c := s.Cgroup; c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 || c.ThrottledNS != 5000 || c.Dir != "/sys/fs/cgroup/cpu/a" {
+		t.Errorf("the quota above: %+v", c)
+	}
+	thread, ok := r.Thread(101)
+	if !ok || thread.Allowed.String() != "0,2" || thread.Cgroup != "/cs" || thread.Command != "a -x" || thread.Parent != "init" || !thread.Kernel {
+		t.Errorf("%+v", thread)
+	}
+	if _, ok := r.Thread(999); ok {
+		t.Error("a thread that is none")
+	}
+	if q := r.RPS(2); len(q) != 1 || q[0] != "eth0/rx-0" {
+		t.Errorf("%v", q)
+	}
+	if a, e := r.IRQAffinity(36); a.String() != "0,2" || e.String() != "2" || r.Online().String() != "0,2" {
+		t.Error(a, e)
+	}
+}
+
+// A machine that shows nothing is no error: it is said what is missing.
+func TestTakeOfNothing(t *testing.T) {
+	s := Root(t.TempDir()).Take(1, []int{1})
+	if len(s.Unread) < 5 {
+		t.Errorf("%v", s.Unread)
+	}
+}
+
+func TestVersion2(t *testing.T) {
+	r := tree(t, map[string]string{"proc/7/cgroup": "0::/g", "sys/fs/cgroup/g/cpu.stat": "usage_usec 5\nnr_periods 3\nnr_throttled 2\nthrottled_usec 9", "sys/fs/cgroup/g/cpu.max": "20000 100000"})
+	c, err := r.cgroup(7)
+	if err != nil || c.QuotaUS != 20000 || c.ThrottledNS != 9000 || c.Version != 2 || c.Dir != "/sys/fs/cgroup/g" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err = tree(t, map[string]string{"proc/7/cgroup": "0::/g", "sys/fs/cgroup/g/cpu.stat": "", "sys/fs/cgroup/g/cpu.max": "max 100000"}).cgroup(7); err != nil || c.QuotaUS != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	if d := TicksBetween(map[int]Ticks{1: {User: 1, Steal: 2}}, map[int]Ticks{1: {User: 5, Steal: 9}}); d[1].User != 4 || d[1].Steal != 7 {
+		t.Errorf("%+v", d)
+	}
+	a := []Line{{"1", "x", map[int]int64{0: 5, 1: 5}}, {"2", "y", map[int]int64{0: 1}}}
+	b := []Line{{"1", "x", map[int]int64{0: 5, 1: 9}}, {"2", "y", map[int]int64{0: 1}}}
+	if d := LinesBetween(a, b); len(d) != 1 || d[0].Counts[1] != 4 || len(d[0].Counts) != 1 {
+		t.Errorf("%+v", d)
+	}
+	tasks := TasksBetween(map[int]Task{1: {Name: "a", Ticks: 5}, 2: {Name: "b", Ticks: 5}, 3: {Name: "c", Ticks: 3}},
+		map[int]Task{1: {Name: "a", Ticks: 9}, 2: {Name: "b", Ticks: 5}, 3: {Name: "new", Ticks: 2}})
+	if len(tasks) != 2 || tasks[1].Ticks != 4 || tasks[3].Ticks != 2 {
+		t.Errorf("%+v", tasks)
+	}
+	if FaultNS() <= 0 {
+		t.Error("a page fault that costs nothing")
+	}
+}
+
+func FuzzParseCounts(f *testing.F) {
+	f.Add(interrupts)
+	f.Add("CPU0\n")
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseCounts(strings.NewReader(text)) })
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add(stat)
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseStat(strings.NewReader(text)) })
+}
+
+func FuzzParseTask(f *testing.F) {
+	f.Add(taskStat)
+	f.Fuzz(func(t *testing.T, text string) {
+		if task, err := parseTask(text); err == nil && task.State == "" {
+			t.Errorf("%q: %+v", text, task)
+		}
+	})
+}
+
+func FuzzCgroup(f *testing.F) {
+	f.Add("1:cpu:/a\n0::/b\n", "nr_periods 1\nkey: value\n")
+	f.Fuzz(func(_ *testing.T, groups, keys string) {
+		_, _, _ = cpuGroup(groups)
+		_ = cpusetGroup(groups)
+		_ = parseKeys(keys)
+	})
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/corelane/corelane/internal/explain/host"
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+// Whatever was found, the parts add up: nothing is counted twice, and nothing is lost.
+func TestPartsAddUp(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		e := loaded(r.Float64())
+		w := &e.Workers[0]
+		w.BusyLoops = 1 + uint64(float64(w.Packets)*r.Float64())
+		w.Dropped = uint64(float64(w.Packets) * r.Float64() * 1.2)
+		for range r.IntN(6) {
+			e.sum(kernel.Sum{Kind: kernel.Kind(1 + r.IntN(7)), Why: kernel.Why(r.IntN(7)), ID: r.IntN(12), NS: r.Int64N(4 * sec), Count: 1 + r.Int64N(1000), Name: "x"})
+		}
+		e.Host.Ticks = map[int]host.Ticks{1: {Steal: r.Int64N(200)}}
+		w.DelayUS = uint32(r.IntN(2))
+		for _, report := range Explain(*e).Workers {
+			checkSum(t, e, &report.Model)
+		}
+	}
+}
+
+func checkSum(t *testing.T, e *Evidence, m *Model) {
+	t.Helper()
+	shares, rates := m.Forwarding, m.Delivered
+	for _, p := range m.Parts {
+		if p.Share < -1e-9 || p.PPS < -1e-6 || math.IsNaN(p.PPS) || math.IsInf(p.PPS, 0) {
+			t.Fatalf("%+v", p)
+		}
+		shares, rates = shares+p.Share, rates+p.PPS
+	}
+	if math.Abs(shares-1) > 1e-6 {
+		t.Fatalf("shares are %v in all: %+v", shares, m)
+	}
+	if m.PerPacket > 0 && math.Abs(rates-m.Expected) > 1e-6*m.Expected {
+		t.Fatalf("rates are %v in all, not %v: %+v", rates, m.Expected, m)
+	}
+}
+
+func TestModel(t *testing.T) {
+	e := loaded(0.5)
+	m := Explain(*e).Workers[0].Model
+	if math.Abs(m.PerPacket-200) > 0.1 || math.Abs(m.Expected-10e6) > 1e4 || math.Abs(m.Headroom-0.5) > 0.01 || m.saturated() {
+		t.Errorf("%+v", m)
+	}
+	e = loaded(1)
+	e.hog(0.5) // the same cycles for half of the time: the core could do twice as much
+	e.Workers[0].Packets /= 2
+	m = Explain(*e).Workers[0].Model
+	if math.Abs(m.PerPacket-200) > 0.1 || math.Abs(m.Expected-10e6) > 1e4 || !m.saturated() {
+		t.Errorf("%+v", m)
+	}
+	if m := modelOf(&Evidence{}, &Worker{}, nil); m.Expected != 0 || m.saturated() {
+		t.Errorf("%+v", m)
+	}
+}
