@@ -225,7 +225,7 @@ func describeOther(e *Evidence, w *Worker, c *Cause) {
 	case Delay:
 		c.Title = fmt.Sprintf("a delay of %d us is injected into each loop of worker %d", w.DelayUS, w.ID)
 		c.Grade = Counted
-		c.Fix = fmt.Sprintf("corelane debug delay %d 0", w.ID)
+		c.Fix = fmt.Sprintf("corelane debug delay --worker %d --us 0", w.ID)
 	case Gap:
 		c.Title = fmt.Sprintf("CPU %d ran nobody while worker %d was ready to run", w.CPU, w.ID)
 		c.Why = "unknown; a control group above may be limited, or the machine was suspended"

@@ -48,12 +48,12 @@ func rank(causes []Cause) {
 }
 
 const (
-	minorShare  = 0.02       // of a worker's time that nobody need care about
-	minorTick   = 0.06       // of the timer's interrupts: the kernel's own accounting on a CPU that is not isolated
-	longGap     = 10_000_000 // ns at once that matter even if no packets came
-	minorLoss   = 0.001      // of the packets
-	usualRing   = 1024       // packets, where a device does not tell
-	busyTooLong = 0.97
+	minorShare = 0.02       // of a worker's time that nobody need care about
+	minorTick  = 0.06       // of the timer's interrupts: the kernel's own accounting on a CPU that is not isolated
+	longGap    = 10_000_000 // ns at once that matter even if no packets came
+	minorOwn   = 0.005      // of corelaned's own threads: they have their places, so this is a mistake
+	minorLoss  = 0.005      // of the packets
+	usualRing  = 1024       // packets, where a device does not tell
 )
 
 // judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could have moved
@@ -66,8 +66,11 @@ func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
 		c.PPS = max(overflow, c.Share*m.Expected)
 	}
 	top := minorShare
-	if c.Kind == TimerTick {
+	switch c.Kind {
+	case TimerTick:
 		top = minorTick
+	case OwnThread:
+		top = minorOwn
 	}
 	lossy := !m.saturated() && overflow > 0 && overflow > minorLoss*m.Achieved
 	switch {

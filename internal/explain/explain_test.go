@@ -170,7 +170,7 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCallSingle, NS: 2 * sec, Count: 1e6, Longest: 90_000})
 		e.sum(kernel.Sum{Kind: kernel.KindIPISent, ID: 33, PID: 33, Name: "perf", Count: 1e6})
 	}, IPI, "perf", ""},
-	{"an injected delay", 1, func(e *Evidence) { e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000 }, Delay, "debug delay", "corelane debug delay 0 0"},
+	{"an injected delay", 1, func(e *Evidence) { e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000 }, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
 	{"a hypervisor that takes the CPU", 1, func(e *Evidence) { e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}} }, Steal, "hypervisor", ""},
 	{"nobody ran", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})

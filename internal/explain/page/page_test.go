@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package page
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corelane/corelane/internal/browsertest"
+	"github.com/corelane/corelane/internal/explain"
+)
+
+// report of a worker with gaps of every kind. Names come from threads, which may call themselves anything.
+func report() *explain.Report {
+	const evil = `<script>alert("x")</script>&`
+	r := &explain.Report{Started: time.Unix(1e9, 0), Seconds: 10, Verdict: evil + " ran on CPU 1", Tracing: true, Daemon: 7, Hostname: "node", Unseen: []string{evil}}
+	w := explain.WorkerReport{ID: 0, CPU: 1, Verdict: "half of what it could", Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
+	kinds := []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.IPI, explain.TimerTick, explain.TLBShootdown, explain.PageFaults,
+		explain.Yield, explain.Stopped, explain.CgroupQuota, explain.Steal, explain.Delay, explain.Gap}
+	for i, k := range kinds {
+		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 700_000_000, NS: 10_000 << i, Kind: k, Who: evil})
+		w.Model.Parts = append(w.Model.Parts, explain.Part{Name: evil, Kind: k, Share: 0.03, PPS: 1e5})
+		r.Causes = append(r.Causes, explain.Cause{Kind: k, Title: evil, Why: evil, LostNS: 1, Share: 0.03, PPS: 1e5, Fix: "echo 1 > /a\necho 2 > /b", FixNote: "note",
+			Evidence: []explain.Fact{{Grade: explain.Seen, Text: strings.Repeat("a long line without end ", 9)}}, Minor: i > 10})
+	}
+	w.Nodes = []explain.NodeCost{{Name: "ip4_lookup", Packets: 5, Cycles: 40, Share: 1}}
+	r.Workers = []explain.WorkerReport{w, {ID: 1, CPU: 2, Verdict: "idle"}}
+	return r
+}
+
+func render(t *testing.T, r *explain.Report) string {
+	var b strings.Builder
+	if err := Write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPage(t *testing.T) {
+	page := render(t, report())
+	for _, bad := range []string{"<script>alert", "http://", "https://", "ZgotmplZ"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if n := strings.Count(page, "<rect "); n != 14 {
+		t.Errorf("%d bars", n)
+	}
+	for _, want := range []string{"echo 2 &gt; /b", "Worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	render(t, &explain.Report{})
+}
+
+func TestInABrowser(t *testing.T) {
+	page := render(t, report())
+	layouts, console := browsertest.Browse(t, page)
+	if len(console) != 1 || !strings.Contains(console[0], "measured") {
+		t.Errorf("the browser's console: %q", console)
+	}
+	if len(layouts) != 2 || layouts[1].Width > 390 {
+		t.Fatalf("%+v", layouts)
+	}
+	for _, l := range layouts {
+		if l.Plots != 2 {
+			t.Errorf("%d plots at %d pixels", l.Plots, l.Width)
+		}
+		for _, p := range l.Problems {
+			t.Errorf("at %d pixels: %s", l.Width, p)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/corelane/corelane/internal/explain"
+)
+
+const (
+	width    = 1000.0
+	height   = 100.0
+	leastBar = 0.7   // wide, to be seen
+	leastNS  = 5_000 // a bar without height
+	listed   = 40    // gaps in the table
+)
+
+// timeline draws each gap where it was in the window, the higher the longer it took (logarithmic), in the colour of its cause.
+// What it was stands in its title, which browsers show when it is pointed at.
+func timeline(gaps []explain.GapReport, window int64) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`, width, height)
+	for _, g := range gaps {
+		x := width * float64(g.FromNS) / float64(max(1, window))
+		w := max(leastBar, width*float64(g.NS)/float64(max(1, window)))
+		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(float64(max(window, 2*leastNS))/leastNS*1.2)
+		fmt.Fprintf(&b, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"><title>%s: %s, %s at %.4f s</title></rect>`, template.HTMLEscapeString(class(g.Kind)),
+			min(x, width-leastBar), height-h, min(w, width), h, template.HTMLEscapeString(string(g.Kind)), template.HTMLEscapeString(g.Who), length(g.NS), float64(g.FromNS)/1e9)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+// longest gaps, for those who cannot point.
+func longest(gaps []explain.GapReport) []explain.GapReport {
+	out := slices.Clone(gaps)
+	slices.SortStableFunc(out, func(a, b explain.GapReport) int { return cmp.Compare(b.NS, a.NS) })
+	return out[:min(len(out), listed)]
+}
