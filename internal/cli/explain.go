@@ -5,47 +5,73 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/explain/page"
 	"github.com/corelane/corelane/internal/input"
 )
 
 type explainFlags struct {
 	explain.Options
 	follow bool
+	html   string
 }
 
 func newExplainCmd(a *app) *cobra.Command {
 	f := &explainFlags{}
 	cmd := verb("explain", "Say what holds the workers back, who does it, and what mends it", `  corelane explain
-  corelane explain --window 5s
-  corelane explain --follow -o json`,
+  corelane explain --window 5s --html why.html
+  corelane explain --follow -o json
+  corelane explain --thread 4711`,
 		func(ctx context.Context, _ []string) error { return a.explain(ctx, f) })
 	cmd.Long = `Look at the daemon and at its workers' CPUs for a while, and say who or what took the workers' time and packets: the thread
 or interrupt by name, why it was there, what it cost, how sure that is, and the command that mends it. The first line is the
 answer. That nothing is wrong, or that more is offered than a core can do, are answers too.
 
-The kernel's own events on the workers' CPUs are watched with eBPF, which needs root (CAP_BPF and CAP_PERFMON) and a kernel with
-type information (/sys/kernel/btf/vmlinux). Elsewhere the counters in /proc have to do; the answer then says that it is weaker.`
+Each piece of evidence has a grade: seen (the kernel reported each event), counted (counters grew), inferred (it follows, and
+could have another reason). The kernel's events on the workers' CPUs are watched with eBPF, which needs root (CAP_BPF and
+CAP_PERFMON) and a kernel with type information (/sys/kernel/btf/vmlinux). Elsewhere the counters in /proc have to do; the answer
+then says that it is weaker.
+
+With --thread it looks at threads of any program instead, a guest's vhost thread or a receiver of the kernel's packets, and needs
+no daemon.`
 	s := cmd.Flags()
 	s.DurationVar(&f.Window, "window", explain.DefaultWindow, "how long to look, 100ms to 1h")
 	s.BoolVar(&f.follow, "follow", false, "window after window, until interrupted")
 	s.BoolVar(&f.NoTrace, "no-trace", false, "do without events of the kernel")
+	s.StringVar(&f.html, "html", "", "also write a page with a timeline of each worker's gaps to this file")
+	s.IntSliceVar(&f.Threads, "thread", nil, "look at this thread instead of at corelaned's workers; several: 17,18")
+	_ = cmd.MarkFlagFilename("html", "html")
 	return cmd
 }
 
-func (a *app) explain(ctx context.Context, f *explainFlags) error {
+func (f *explainFlags) check() error {
 	if f.Window < 100*time.Millisecond || f.Window > time.Hour {
 		return input.Errorf("--window", "100ms to 1h", "%v is no time to look", f.Window)
+	}
+	for _, tid := range f.Threads {
+		if tid <= 0 {
+			return input.Errorf("--thread", "the id of a thread that runs", "there is no thread %d", tid)
+		}
+	}
+	return nil
+}
+
+func (a *app) explain(ctx context.Context, f *explainFlags) error {
+	if err := f.check(); err != nil {
+		return err
 	}
 	f.Socket = a.socket
 	s, err := explain.Open(ctx, f.Options)
 	if err != nil {
 		return err
 	}
+	ctx, done := untilHangup(ctx)
+	defer done()
 	return errors.Join(a.explainWindows(ctx, s, f), s.Close())
 }
 
@@ -58,13 +84,24 @@ func (a *app) explainWindows(ctx context.Context, s *explain.Session, f *explain
 			}
 			return err
 		}
-		if a.json() {
-			err = json.NewEncoder(a.stdout).Encode(r)
-		} else {
-			err = r.WriteText(a.stdout)
-		}
-		if err != nil || !f.follow {
+		if err := a.explained(r, f); err != nil || !f.follow {
 			return err
 		}
 	}
+}
+
+func (a *app) explained(r *explain.Report, f *explainFlags) error {
+	if f.html != "" {
+		file, err := os.Create(f.html)
+		if err != nil {
+			return input.Errorf("--html", "a file that can be written", "%v", err)
+		}
+		if err := errors.Join(page.Write(file, r), file.Close()); err != nil {
+			return err
+		}
+	}
+	if a.json() {
+		return json.NewEncoder(a.stdout).Encode(r)
+	}
+	return r.WriteText(a.stdout)
 }

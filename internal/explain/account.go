@@ -98,6 +98,9 @@ func (a *account) thread(s kernel.Sum) {
 func (a *account) gap(s kernel.Sum) {
 	switch s.Why {
 	case kernel.WhyYield, kernel.WhySleep:
+		if a.w.Plain { // other programs sleep when they have nothing to do
+			return
+		}
 		a.add(Yield, a.w.Idle, 0, 0, s.NS, s.Count, s.Longest)
 	case kernel.WhyStopped:
 		a.add(Stopped, "signal", 0, 0, s.NS, s.Count, s.Longest)

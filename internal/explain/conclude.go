@@ -51,6 +51,10 @@ func overload(e *Evidence, w *Worker, m *Model) Cause {
 }
 
 func nothing(e *Evidence, models map[int]*Model) Cause {
+	if len(e.Workers) == 0 {
+		return Cause{Kind: Nothing, Worker: -1, CPU: -1, Name: "the input", Grade: Counted, Title: "the daemon has no worker",
+			Evidence: []Fact{{Counted, "no worker was there all the time"}}, Fix: "corelane worker add"}
+	}
 	c := Cause{Kind: Nothing, Worker: -1, CPU: -1, Name: "the input", Grade: Counted}
 	if e.Trace != nil {
 		c.Grade = Seen
@@ -61,7 +65,12 @@ func nothing(e *Evidence, models map[int]*Model) Cause {
 		sum += m.Achieved
 		headroom = min(headroom, m.Headroom)
 	}
-	c.fact(Counted, "%s packets/s came and all workers had time left, the busiest %.0f %%", packets(sum), 100*headroom)
+	if e.Workers[0].Plain {
+		c.Title = "nothing is wrong: nobody took the CPU"
+		c.fact(c.Grade, "what took time of the threads was too little to matter")
+	} else {
+		c.fact(Counted, "%s packets/s came and all workers had time left, the busiest %.0f %%", packets(sum), 100*headroom)
+	}
 	if e.Trace == nil {
 		c.fact(Inferred, "short interruptions would not have been seen")
 	}
@@ -95,7 +104,11 @@ func unseen(e *Evidence) (out []string) {
 func verdicts(e *Evidence, r *Report) {
 	for i := range r.Workers {
 		w := &r.Workers[i]
-		w.Verdict = packets(w.Model.Achieved) + " packets/s"
+		if e.Workers[i].Plain {
+			w.Verdict = "its packets are not known"
+		} else {
+			w.Verdict = packets(w.Model.Achieved) + " packets/s"
+		}
 		if w.Model.Expected > 0 {
 			w.Verdict += fmt.Sprintf(", %.0f %% of what its core can do", 100*w.Model.Achieved/w.Model.Expected)
 		}

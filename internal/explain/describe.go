@@ -63,7 +63,7 @@ func duration(ns int64) string {
 }
 
 func describeThread(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("%s ran on CPU %d while worker %d wanted it", c.Name, w.CPU, w.ID)
+	c.Title = fmt.Sprintf("%s ran on CPU %d while %s wanted it", c.Name, w.CPU, w.label())
 	t, ok := e.Host.Threads[c.TID]
 	if !ok {
 		c.Why = "it has ended meanwhile: what it was allowed is no longer known"
@@ -102,7 +102,7 @@ func ownThread(e *Evidence, w *Worker, c *Cause) {
 		if t.TID != c.TID {
 			continue
 		}
-		c.Title = fmt.Sprintf("corelaned's own thread %s (%s) ran on CPU %d while worker %d wanted it", t.Name, t.Role, w.CPU, w.ID)
+		c.Title = fmt.Sprintf("corelaned's own thread %s (%s) ran on CPU %d while %s wanted it", t.Name, t.Role, w.CPU, w.label())
 		c.fact(Counted, "planned on CPUs %s, allowed on %s, moved back %d times in the window", t.Planned, t.Allowed, t.MovedBack)
 		if t.Planned != "" && !inList(t.Planned, w.CPU) {
 			c.Fix = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID)
@@ -134,7 +134,7 @@ func whyThere(e *Evidence, w *Worker, allowed, cgroup, owner string) string {
 }
 
 func describeSoftirq(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("the kernel did %s work on CPU %d in worker %d's time", c.Name, w.CPU, w.ID)
+	c.Title = fmt.Sprintf("the kernel did %s work on CPU %d in %s's time", c.Name, w.CPU, w.label())
 	for _, l := range e.Host.Softirqs {
 		if l.Label == c.Name && l.Counts[w.CPU] > 0 {
 			c.fact(Counted, "%s on this CPU: %.0f/s", l.Label, float64(l.Counts[w.CPU])/e.Seconds)
@@ -171,10 +171,19 @@ func describeSoftirq(e *Evidence, w *Worker, c *Cause) {
 		c.FixNote = "in the network namespace of " + device
 	}
 	c.Fix = strings.Join(fixes, "\n")
+	moveAway(e, w, c)
+}
+
+// moveAway from what cannot be helped: a thread of another program may run elsewhere, a worker's place is planned.
+func moveAway(e *Evidence, w *Worker, c *Cause) {
+	if w.Plain && e.Host.Housekeeping != "" {
+		c.Fix = fmt.Sprintf("taskset -pc %s %d", e.Host.Housekeeping, w.TID)
+		c.FixNote = "let it run on a CPU that does not do this work:"
+	}
 }
 
 func describeIRQ(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("%s interrupted worker %d's CPU %d", c.Name, w.ID, w.CPU)
+	c.Title = fmt.Sprintf("%s interrupted %s's CPU %d", c.Name, w.label(), w.CPU)
 	for _, l := range e.Host.Interrupts {
 		if l.Label == fmt.Sprint(c.IRQ) && l.Counts[w.CPU] > 0 {
 			c.fact(Counted, "%.0f interrupts/s on this CPU", float64(l.Counts[w.CPU])/e.Seconds)
@@ -186,14 +195,15 @@ func describeIRQ(e *Evidence, w *Worker, c *Cause) {
 	if e.Host.Housekeeping != "" {
 		c.Fix = fmt.Sprintf("echo %s > /proc/irq/%d/smp_affinity_list", e.Host.Housekeeping, c.IRQ)
 	}
+	moveAway(e, w, c)
 }
 
 func describeIPI(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("other CPUs interrupted worker %d's CPU %d (%s)", w.ID, w.CPU, c.Name)
+	c.Title = fmt.Sprintf("other CPUs interrupted %s's CPU %d (%s)", w.label(), w.CPU, c.Name)
 	sender := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindIPISent && s.CPU == w.CPU && s.ID != 0 })
 	c.FixNote = "keep what the sender does away from this CPU: isolate it (isolcpus=, nohz_full=), and let no tool sample all CPUs"
 	if c.Kind == TLBShootdown {
-		c.Title = fmt.Sprintf("changes of the process' memory made CPU %d flush translations in worker %d's time", w.CPU, w.ID)
+		c.Title = fmt.Sprintf("changes of the process' memory made CPU %d flush translations in %s's time", w.CPU, w.label())
 		if s := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindTLBSent }); s != nil {
 			sender = s
 		}
@@ -210,10 +220,10 @@ func describeIPI(e *Evidence, w *Worker, c *Cause) {
 func describeOther(e *Evidence, w *Worker, c *Cause) {
 	switch c.Kind {
 	case TimerTick:
-		c.Title = fmt.Sprintf("the kernel's timer interrupted worker %d", w.ID)
+		c.Title = fmt.Sprintf("the kernel's timer interrupted %s", w.label())
 		c.FixNote = "nohz_full= for this CPU on the kernel's command line ends most of it"
 	case PageFaults:
-		c.Title = fmt.Sprintf("worker %d touched memory that was not mapped", w.ID)
+		c.Title = fmt.Sprintf("%s touched memory that was not mapped", w.label())
 		c.fact(Counted, "%.0f faults/s", float64(c.Times)/e.Seconds)
 		c.Why = "memory of the process was taken back, write-protected or never touched: no hugepages, KSM, NUMA balancing, clear_refs, swapping"
 		c.FixNote = "run corelaned with hugepages, and switch off what takes memory away:"
@@ -223,11 +233,11 @@ func describeOther(e *Evidence, w *Worker, c *Cause) {
 		c.Grade = Counted
 		c.FixNote = "on the host: pin this machine's vCPU to a CPU of its own (virsh vcpupin)"
 	case Delay:
-		c.Title = fmt.Sprintf("a delay of %d us is injected into each loop of worker %d", w.DelayUS, w.ID)
+		c.Title = fmt.Sprintf("a delay of %d us is injected into each loop of %s", w.DelayUS, w.label())
 		c.Grade = Counted
 		c.Fix = fmt.Sprintf("corelane debug delay --worker %d --us 0", w.ID)
 	case Gap:
-		c.Title = fmt.Sprintf("CPU %d ran nobody while worker %d was ready to run", w.CPU, w.ID)
+		c.Title = fmt.Sprintf("CPU %d ran nobody while %s was ready to run", w.CPU, w.label())
 		c.Why = "unknown; a control group above may be limited, or the machine was suspended"
 	}
 }

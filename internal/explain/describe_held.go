@@ -35,13 +35,13 @@ func sharedYield(e *Evidence, w *Worker) bool {
 }
 
 func describeYield(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("worker %d gave its CPU %d away: idle policy %s", w.ID, w.CPU, w.Idle)
+	c.Title = fmt.Sprintf("%s gave its CPU %d away: idle policy %s", w.label(), w.CPU, w.Idle)
 	c.Why = fmt.Sprintf("with idle policy %s it asks the kernel to run others whenever a poll brings nothing", w.Idle)
 	if w.Idle == "sleep" {
 		c.Why = fmt.Sprintf("with idle policy sleep it waits up to %d us, and for the kernel to wake it, when polls bring nothing", w.SleepMaxUS)
 	}
 	if !w.gives() {
-		c.Title = fmt.Sprintf("worker %d waited in system calls", w.ID)
+		c.Title = fmt.Sprintf("%s waited in system calls", w.label())
 		c.Why = "a device of its own is served by system calls (tap, af_packet)"
 	}
 	c.fact(Counted, "%d system calls and %d voluntary switches", w.SystemCalls, w.Voluntary)
@@ -56,7 +56,7 @@ func describeYield(e *Evidence, w *Worker, c *Cause) {
 }
 
 func describeStopped(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("worker %d was stopped by a %s", w.ID, c.Name)
+	c.Title = fmt.Sprintf("%s was stopped by a %s", w.label(), c.Name)
 	c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
 	c.FixNote = "find out who does it; a stopped process goes on with kill -CONT"
 	if c.Name == "freezer" {
@@ -65,7 +65,7 @@ func describeStopped(e *Evidence, w *Worker, c *Cause) {
 	sender := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindSignal && s.Why != 18 })
 	if sender != nil {
 		c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
-		c.Title = fmt.Sprintf("%s (%d) stopped corelaned, and worker %d with it", sender.Name, sender.ID, w.ID)
+		c.Title = fmt.Sprintf("%s (%d) stopped the process, and %s with it", sender.Name, sender.ID, w.label())
 		c.fact(Seen, "%s (thread %d of process %d) sent %s %d times", sender.Name, sender.ID, sender.PID, signalName(int(sender.Why)), sender.Count)
 	}
 	if t, ok := e.Host.Tasks[w.TID]; ok && (t.State == "T" || t.State == "t") {
@@ -86,7 +86,7 @@ func signalName(n int) string {
 
 func describeQuota(e *Evidence, w *Worker, c *Cause) {
 	g := e.Host.Cgroup
-	c.Title = fmt.Sprintf("control group %s had used up its CPU time, and worker %d stood still", g.Path, w.ID)
+	c.Title = fmt.Sprintf("control group %s had used up its CPU time, and %s stood still", g.Path, w.label())
 	c.Why = fmt.Sprintf("its quota is %d us of each %d us; a worker that polls uses all of a CPU", g.QuotaUS, g.PeriodUS)
 	c.fact(Counted, "throttled in %d of %d periods, %s summed over its CPUs", g.Throttled, g.Periods, duration(g.ThrottledNS))
 	c.Fix = quotaFix(g)

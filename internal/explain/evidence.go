@@ -2,6 +2,7 @@
 package explain
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/corelane/corelane/internal/explain/host"
@@ -26,6 +27,7 @@ type Evidence struct {
 
 // Worker in the window.
 type Worker struct {
+	Plain                          bool // no worker of corelaned, but a thread of any program; its packets are not known
 	ID, TID, CPU                   int
 	Thread, Role, Idle             string
 	Loops, BusyLoops, EmptyLoops   uint64
@@ -46,6 +48,14 @@ type Worker struct {
 	Queues                         []Queue
 	LongLoops                      []LongLoop
 	Nodes                          []Node
+}
+
+// label is what it is called in a sentence.
+func (w *Worker) label() string {
+	if w.Plain {
+		return fmt.Sprintf("%s (%d)", w.Thread, w.TID)
+	}
+	return fmt.Sprintf("worker %d", w.ID)
 }
 
 // Queue that a worker polls.

@@ -2,7 +2,6 @@
 package explain
 
 import (
-	"fmt"
 	"os"
 	"slices"
 
@@ -10,12 +9,6 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain/host"
 	"github.com/corelane/corelane/internal/explain/kernel"
-)
-
-var (
-	apiWorkers        = apiv1.NewWorkersClient
-	apiWorkerList     = apiv1.WorkersClient.List
-	workerListRequest = &apiv1.WorkerListRequest{}
 )
 
 func targetsOf(workers []*apiv1.Worker) (out []kernel.Target) {
@@ -46,7 +39,7 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 		h.Waited[tid] = max(0, ns-before.Waited[tid])
 	}
 	h.Cgroup = host.CgroupBetween(before.Cgroup, after.Cgroup)
-	h.Unread = slices.Compact(append(before.Unread, after.Unread...))
+	h.Unread = unique(h.Unread, before.Unread, after.Unread)
 	online, mine := root.Online(), cpuset.Set{}
 	for _, w := range e.Workers {
 		mine = mine.Or(cpuset.Of(w.CPU))
@@ -129,6 +122,12 @@ func (e *Evidence) suspects() (out []int) {
 	return out[:min(len(out), mostSuspects)]
 }
 
-func (r *Report) String() string {
-	return fmt.Sprintf("%s: %s", r.Started.Format("15:04:05"), r.Verdict)
+// unique lines, in their order.
+func unique(lists ...[]string) (out []string) {
+	for _, line := range slices.Concat(lists...) {
+		if !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
 }

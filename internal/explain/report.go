@@ -61,6 +61,7 @@ type Fact struct {
 // WorkerReport is what one worker did, and what it could have done.
 type WorkerReport struct {
 	ID      int         `json:"id"`
+	Label   string      `json:"label"` // "worker 0"
 	Thread  string      `json:"thread"`
 	TID     int         `json:"tid"`
 	CPU     int         `json:"cpu"`
@@ -92,6 +93,7 @@ type Options struct {
 	Window  time.Duration // 0: 10 s
 	Root    string        // of /proc and /sys; "" is "/"
 	NoTrace bool          // do without events of the kernel
+	Threads []int         // look at these threads of any program instead; no daemon is needed
 }
 
 // DefaultWindow is long enough for rare things, and short enough to wait for.

@@ -4,17 +4,22 @@ package explain
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain/host"
 	"github.com/corelane/corelane/internal/explain/kernel"
+	"github.com/corelane/corelane/internal/input"
 )
 
-// Session looks at one daemon, window after window.
+// Session looks at one daemon, or at threads of any program, window after window.
 type Session struct {
 	o       Options
-	client  *api.Client
+	root    host.Root
+	client  *api.Client // nil: threads of any program
 	watcher *kernel.Watcher
 	noTrace string
 	targets []kernel.Target
@@ -29,25 +34,40 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if o.Socket == "" {
 		o.Socket = api.DefaultSocket
 	}
+	s := &Session{o: o, root: host.Root(o.Root)}
+	if len(o.Threads) > 0 {
+		return s, nil
+	}
 	c, err := api.Dial(ctx, o.Socket, "corelane explain")
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{o: o, client: c}
+	s.client = c
 	if _, s.event, err = events(ctx, c, 0); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// Daemon is the process that is looked at; 0: that of the threads.
+func (s *Session) Daemon() int {
+	if s.client == nil {
+		return 0
+	}
+	return int(s.client.Server.Pid)
+}
+
 // Close takes everything out of the kernel that was put there.
 func (s *Session) Close() error {
-	var err error
+	var errs []error
 	if s.watcher != nil {
-		err = s.watcher.Close()
+		errs = append(errs, s.watcher.Close())
 		s.watcher = nil
 	}
-	return errors.Join(err, s.client.Close())
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Next waits for the end of a window and explains it.
@@ -61,52 +81,96 @@ func (s *Session) Next(ctx context.Context) (*Report, error) {
 
 // Evidence of the next window.
 func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
-	pid := int(s.client.Server.Pid)
-	workers, err := api.Collect(ctx, s.client, apiWorkers, apiWorkerList, workerListRequest)
+	pid, targets, err := s.subjects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.watch(pid, targetsOf(workers)); err != nil {
+	if err := s.watch(pid, targets); err != nil {
 		return nil, err
 	}
-	root := host.Root(s.o.Root)
 	tids := tidsOf(s.targets)
-	hostBefore := root.Take(pid, tids)
+	hostBefore := s.root.Take(pid, tids)
 	if s.watcher != nil {
 		if err := s.watcher.Begin(); err != nil {
 			return nil, err
 		}
 	}
-	before, err := ask(ctx, s.client)
-	if err != nil {
-		return nil, err
-	}
-	if err := wait(ctx, s.o.Window); err != nil {
-		return nil, err
-	}
-	after, err := ask(ctx, s.client)
-	if err != nil {
-		return nil, err
-	}
 	e := &Evidence{Daemon: pid, Socket: s.o.Socket, NoTrace: s.noTrace}
-	e.fill(before, after)
+	if s.client != nil {
+		err = s.askDaemon(ctx, e)
+	} else {
+		err = s.askThreads(ctx, e)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if s.watcher != nil {
 		if e.Trace, err = s.watcher.End(); err != nil {
 			return nil, err
 		}
 	}
-	e.fillHost(root, hostBefore, root.Take(pid, tids))
-	e.Events, s.event, err = events(ctx, s.client, s.event)
-	return e, err
+	e.fillHost(s.root, hostBefore, s.root.Take(pid, tids))
+	return e, nil
 }
 
-// watch the workers as they are now.
-func (s *Session) watch(pid int, targets []kernel.Target) error {
-	same := len(targets) == len(s.targets)
-	for i := range targets {
-		same = same && targets[i] == s.targets[i]
+// subjects are the threads to look at, as they are now.
+func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Target, err error) {
+	if s.client != nil {
+		workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+		return s.Daemon(), targetsOf(workers), err
 	}
-	if s.watcher != nil && same {
+	for _, tid := range s.o.Threads {
+		t, ok := s.root.Thread(tid)
+		if !ok {
+			return 0, nil, input.Errorf("--thread", "the id of a thread that runs", "there is no thread %d", tid)
+		}
+		targets = append(targets, kernel.Target{TID: tid, CPU: t.CPU()})
+		pid = t.PID
+	}
+	return pid, targets, nil
+}
+
+// askDaemon before and after the window.
+func (s *Session) askDaemon(ctx context.Context, e *Evidence) error {
+	before, err := ask(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	if err := wait(ctx, s.o.Window); err != nil {
+		return err
+	}
+	after, err := ask(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	e.fill(before, after)
+	e.Events, s.event, err = events(ctx, s.client, s.event)
+	return err
+}
+
+// askThreads waits: there is nobody to ask.
+func (s *Session) askThreads(ctx context.Context, e *Evidence) error {
+	e.Started = time.Now()
+	if err := wait(ctx, s.o.Window); err != nil {
+		return err
+	}
+	e.Seconds = time.Since(e.Started).Seconds()
+	for i, t := range s.targets {
+		name := fmt.Sprint("thread ", t.TID)
+		if d, ok := s.root.Thread(t.TID); ok {
+			name = d.Name
+			if d.Allowed.Len() > 1 {
+				e.Host.Unread = append(e.Host.Unread, fmt.Sprintf("%s (%d) on other CPUs than %d: it may run on %s", name, t.TID, t.CPU, d.Allowed))
+			}
+		}
+		e.Workers = append(e.Workers, Worker{Plain: true, ID: i, TID: t.TID, CPU: t.CPU, LastCPU: t.CPU, Thread: name})
+	}
+	return nil
+}
+
+// watch the threads as they are now.
+func (s *Session) watch(pid int, targets []kernel.Target) error {
+	if s.watcher != nil && slices.Equal(targets, s.targets) {
 		return nil
 	}
 	if s.watcher != nil {
@@ -138,6 +202,3 @@ func wait(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
-
-// Daemon is the process that is looked at.
-func (s *Session) Daemon() int { return int(s.client.Server.Pid) }

@@ -14,7 +14,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if len(r.Causes) > 0 {
 		writeFix(&b, &r.Causes[0])
 	}
-	fmt.Fprintf(&b, "\n%.1f s of corelaned %d%s\n", r.Seconds, r.Daemon, map[bool]string{false: ", without events of the kernel: weaker evidence"}[r.Tracing])
+	fmt.Fprintf(&b, "\n%.1f s of process %d%s\n", r.Seconds, r.Daemon, map[bool]string{false: ", without events of the kernel: weaker evidence"}[r.Tracing])
 	minor := 0
 	for i := range r.Causes {
 		if r.Causes[i].Minor {
@@ -67,9 +67,8 @@ func writeCause(b *strings.Builder, n int, c *Cause) {
 
 func writeWorker(b *strings.Builder, w *WorkerReport) {
 	m := &w.Model
-	fmt.Fprintf(b, "\nWorker %d (%s, thread %d, CPU %d): %s\n", w.ID, w.Thread, w.TID, w.CPU, w.Verdict)
+	fmt.Fprintf(b, "\n%s, thread %d (%s) on CPU %d: %s\n", w.Label, w.TID, w.Thread, w.CPU, w.Verdict)
 	if m.PerPacket <= 0 {
-		fmt.Fprintf(b, "  no packets in the window\n")
 		return
 	}
 	fmt.Fprintf(b, "  %-48s %8s %14s\n", "", "time", "packets/s")

@@ -23,6 +23,7 @@ type Thread struct {
 	Cgroup  string     `json:"cgroup,omitempty"`
 	Kernel  bool       `json:"kernel,omitempty"`
 	State   string     `json:"state,omitempty"`
+	LastCPU int        `json:"last_cpu"`
 }
 
 // Thread with its details; false: it has gone.
@@ -43,13 +44,21 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	parent := keys["PPid"]
 	if stat, err := r.text(dir, "stat"); err == nil {
 		if task, err := parseTask(stat); err == nil {
-			t.Kernel = task.Kernel
+			t.Kernel, t.LastCPU = task.Kernel, task.LastCPU
 		}
 	}
 	t.Parent, _ = r.text("proc", parent, "comm")
 	groups, _ := r.text(dir, "cgroup")
 	t.Cgroup = cpusetGroup(groups)
 	return t, true
+}
+
+// CPU that the thread belongs on: the one that it may run on, else the one where it ran last.
+func (t *Thread) CPU() int {
+	if t.Allowed.Len() == 1 {
+		return t.Allowed.First()
+	}
+	return t.LastCPU
 }
 
 func owner(uid string) string {

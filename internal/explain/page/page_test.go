@@ -24,7 +24,7 @@ func report() *explain.Report {
 			Evidence: []explain.Fact{{Grade: explain.Seen, Text: strings.Repeat("a long line without end ", 9)}}, Minor: i > 10})
 	}
 	w.Nodes = []explain.NodeCost{{Name: "ip4_lookup", Packets: 5, Cycles: 40, Share: 1}}
-	r.Workers = []explain.WorkerReport{w, {ID: 1, CPU: 2, Verdict: "idle"}}
+	r.Workers = []explain.WorkerReport{w, {ID: 1, Label: "worker 1", CPU: 2, Verdict: "idle"}}
 	return r
 }
 
@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 	if n := strings.Count(page, "<rect "); n != 14 {
 		t.Errorf("%d bars", n)
 	}
-	for _, want := range []string{"echo 2 &gt; /b", "Worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
+	for _, want := range []string{"echo 2 &gt; /b", "worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}
