@@ -11,7 +11,7 @@ BENCH ?=
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bench bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bpf bpf-check bench bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -62,6 +62,12 @@ bench-micro: deps-test ## cycles per packet of each node and inner loop, and ins
 
 api: deps-test ## regenerate the Go side of the API from api/*.proto
 	@tools/api.sh
+
+bpf: deps-test ## compile the eBPF programs of corelane explain anew
+	@tools/bpf.sh
+
+bpf-check: deps-test ## is their committed object current?
+	@tools/bpf.sh --check
 
 api-check: deps-test ## is the committed Go side of the API current?
 	@tools/api.sh --check

@@ -47,6 +47,7 @@ run_contract() {
   else
     status=1
   fi
+  tools/bpf.sh --check || status=1
   go_test ./tests/api/... || status=1
   return $status
 }

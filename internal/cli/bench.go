@@ -20,7 +20,7 @@ import (
 func newBenchCmd(a *app) *cobra.Command {
 	return noun("bench", "Measure how fast this machine's routers are",
 		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a), newBenchFlood(a),
-		newBenchWorkers(a), newBenchHostPath(a))
+		newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
 }
 
 // scenarioNames offers what can be measured.

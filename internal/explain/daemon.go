@@ -21,7 +21,6 @@ type snapshot struct {
 	drops   map[string]map[string]uint64 // by port that the packets came in by, by reason
 	rings   map[[2]uint32]*apiv1.WorkerRing
 	threads map[int32]*apiv1.Thread
-	event   uint64 // the last one's number
 	order   []uint32
 }
 

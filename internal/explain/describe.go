@@ -166,7 +166,8 @@ func describeSoftirq(e *Evidence, w *Worker, c *Cause) {
 		c.Why = fmt.Sprintf("interrupt %s (%s) goes to this CPU", l.Label, l.Name)
 		fixes = append(fixes, fmt.Sprintf("echo %s > /proc/irq/%s/smp_affinity_list", e.Host.Housekeeping, l.Label))
 	} else if device != "" {
-		c.Why = "no interrupt of a network device and no packet steering of this network namespace leads here: a sender on this CPU, or a device of another namespace"
+		c.Why = "no interrupt of a network device and no packet steering of this network namespace leads here: a sender on this CPU, " +
+			"or a device of another namespace"
 		fixes = append(fixes, fmt.Sprintf("for f in /sys/class/net/%s/queues/rx-*/rps_cpus; do echo %s > $f; done", device, maskOf(e.Host.Housekeeping)))
 		c.FixNote = "in the network namespace of " + device
 	}
@@ -207,7 +208,8 @@ func describeIPI(e *Evidence, w *Worker, c *Cause) {
 		if s := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindTLBSent }); s != nil {
 			sender = s
 		}
-		c.FixNote = "the thread unmaps or protects memory again and again: let it keep its memory (mlock, hugepages, malloc settings M_TRIM_THRESHOLD, M_MMAP_THRESHOLD)"
+		c.FixNote = "the thread unmaps or protects memory again and again: let it keep its memory " +
+			"(mlock, hugepages, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc)"
 		c.Why = "all threads of a process share its page tables, so each CPU that runs one has to follow"
 	}
 	if sender != nil {

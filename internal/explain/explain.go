@@ -20,7 +20,8 @@ func Explain(e Evidence) *Report {
 			describe(&e, w, c)
 			r.Causes = append(r.Causes, *c)
 		}
-		r.Workers = append(r.Workers, WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m, Gaps: gapsOf(&e, w), Nodes: nodesOf(w)})
+		r.Workers = append(r.Workers, WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m,
+			Gaps: gapsOf(&e, w), Nodes: nodesOf(w)})
 	}
 	r.Causes = append(r.Causes, portCauses(&e)...)
 	r.Causes = append(r.Causes, ringCauses(&e, models, r.Causes)...)

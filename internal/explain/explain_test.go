@@ -25,12 +25,14 @@ func loaded(share float64) *Evidence {
 	busy := share * 10 * hz
 	w := Worker{ID: 0, TID: tid, CPU: 1, Thread: "pmd-fwd-0", Role: "forwarding", Idle: "spin", HzTSC: hz, Packets: uint64(packets),
 		BusyLoops: uint64(packets / fullBatch), BusyCycles: uint64(busy), IdleCycles: uint64(10*hz - busy), Affinity: "1", LastCPU: 1, Drops: map[string]uint64{},
-		Queues: []Queue{{Port: "uplink", Packets: uint64(packets)}}, Nodes: []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)}, {"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
+		Queues: []Queue{{Port: "uplink", Packets: uint64(packets)}},
+		Nodes:  []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)}, {"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
 	w.EmptyLoops = uint64((1 - share) * 10 * hz / 200)
 	w.Loops = w.BusyLoops + w.EmptyLoops
 	return &Evidence{Seconds: 10, Daemon: daemon, Workers: []Worker{w}, Trace: &kernel.Window{},
-		Ports: []Port{{Name: "uplink", Device: "dpdk", RxPackets: uint64(packets), RingSize: 1024, Drops: map[string]uint64{}}, {Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets), Drops: map[string]uint64{}}},
-		Host:  Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{}, Waited: map[int]int64{}, FaultNS: 1000}}
+		Ports: []Port{{Name: "uplink", Device: "dpdk", RxPackets: uint64(packets), RingSize: 1024, Drops: map[string]uint64{}},
+			{Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets), Drops: map[string]uint64{}}},
+		Host: Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{}, Waited: map[int]int64{}, FaultNS: 1000}}
 }
 
 func (e *Evidence) sum(s kernel.Sum) {
@@ -55,7 +57,8 @@ func (e *Evidence) hog(share float64) {
 	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress", NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
 	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyTaken, NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
 	e.away(int(ns/(4*msec)), kernel.Gap{NS: 4 * msec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress"})
-	e.Host.Threads[hog] = host.Thread{TID: hog, PID: hog, Name: "stress", Command: "stress -c 1", Parent: "bash", Owner: "root", Allowed: cpuset.Of(0, 1), Cgroup: "/user"}
+	e.Host.Threads[hog] = host.Thread{TID: hog, PID: hog, Name: "stress", Command: "stress -c 1",
+		Parent: "bash", Owner: "root", Allowed: cpuset.Of(0, 1), Cgroup: "/user"}
 }
 
 func (e *Evidence) stop() {
@@ -65,7 +68,8 @@ func (e *Evidence) stop() {
 }
 
 func (e *Evidence) quota(ns int64) {
-	e.Host.Cgroup = host.Cgroup{Path: "/router", Dir: "/sys/fs/cgroup/cpu/router", Version: 1, QuotaUS: 50000, PeriodUS: 100000, Periods: 100, Throttled: 80, ThrottledNS: ns}
+	e.Host.Cgroup = host.Cgroup{Path: "/router", Dir: "/sys/fs/cgroup/cpu/router", Version: 1,
+		QuotaUS: 50000, PeriodUS: 100000, Periods: 100, Throttled: 80, ThrottledNS: ns}
 	if e.Trace != nil {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 0, NS: ns, Count: 80, Longest: 50 * msec})
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyTaken, NS: ns, Count: 80, Longest: 50 * msec})
@@ -156,7 +160,9 @@ var cases = []struct {
 	}, CgroupQuota, "/router", "echo max > /sys/fs/cgroup/router/cpu.max"},
 	{"stopped for 50 ms", 0.3, func(e *Evidence) { e.stop() }, Stopped, "gdb", ""},
 	{"stopped still", 0.3, func(e *Evidence) { e.stop(); e.Host.Tasks[tid] = host.Task{State: "T"} }, Stopped, "gdb", "kill -CONT 100"},
-	{"page faults", 1, func(e *Evidence) { e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec}) }, PageFaults, "page faults", "numa_balancing"},
+	{"page faults", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec})
+	}, PageFaults, "page faults", "numa_balancing"},
 	{"page faults that were not timed", 1, func(e *Evidence) {
 		e.Trace.Missing = []string{kernel.FaultTime}
 		e.sum(kernel.Sum{Kind: kernel.KindFault, Count: 2e6})
@@ -170,7 +176,9 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCallSingle, NS: 2 * sec, Count: 1e6, Longest: 90_000})
 		e.sum(kernel.Sum{Kind: kernel.KindIPISent, ID: 33, PID: 33, Name: "perf", Count: 1e6})
 	}, IPI, "perf", ""},
-	{"an injected delay", 1, func(e *Evidence) { e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000 }, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
+	{"an injected delay", 1, func(e *Evidence) {
+		e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000
+	}, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
 	{"a hypervisor that takes the CPU", 1, func(e *Evidence) { e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}} }, Steal, "hypervisor", ""},
 	{"nobody ran", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})

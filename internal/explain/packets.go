@@ -91,7 +91,8 @@ func deviceRing(e *Evidence, p *Port, models map[int]*Model, away func(int) bool
 	if headroom < saturatedTop || away(worker) {
 		return Cause{}, false
 	}
-	c := Cause{Kind: RingOverflow, Worker: worker, CPU: -1, Name: p.Name, Port: p.Name, Times: int64(p.RxMissed), PPS: float64(p.RxMissed) / e.Seconds, Grade: Counted}
+	c := Cause{Kind: RingOverflow, Worker: worker, CPU: -1, Name: p.Name, Port: p.Name, Times: int64(p.RxMissed),
+		PPS: float64(p.RxMissed) / e.Seconds, Grade: Counted}
 	c.Minor = float64(p.RxMissed) < minorLoss*float64(p.RxMissed+p.RxPackets)
 	c.Title = fmt.Sprintf("the receive ring of port %s overflowed, though worker %d has %.0f %% of its time left", p.Name, worker, 100*headroom)
 	c.Why = "bursts are longer than the ring"

@@ -3,7 +3,8 @@
 // Package kernel watches the CPUs of workers with eBPF: who has them when a worker has not. Events are summed up in the kernel;
 // only long gaps are told one by one.
 //
-// The object that is loaded is committed, so that only who changes bpf/*.c needs clang and libbpf's headers: `make bpf`.
+// The object that is loaded is committed, so that only who changes bpf/*.c needs clang and libbpf's headers: 'make bpf' compiles it
+// anew, 'make bpf-check' says whether it is current.
 package kernel
 
-//go:generate go tool bpf2go -cc clang -strip llvm-strip -target bpfel -cflags "-O2 -g -Wall -Wno-missing-declarations -Werror -I/usr/include/x86_64-linux-gnu" -type key -type sum -type worker -type gap -type cpu workers bpf/workers.bpf.c
+//go:generate ../../../tools/bpf.sh

@@ -4,6 +4,7 @@ package kernel
 import (
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,26 +18,22 @@ func TestSwitchesAreSeen(t *testing.T) {
 	}
 	var one unix.CPUSet
 	one.Set(0)
-	stop, tid := make(chan struct{}), make(chan int)
+	var stop atomic.Bool
+	tid := make(chan int)
 	spin := func() {
 		runtime.LockOSThread()
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			t.Error(err)
 		}
 		tid <- unix.Gettid()
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for !stop.Load() {
 		}
 	}
 	go spin()
 	worker := <-tid
 	go spin()
 	hog := <-tid
-	defer close(stop)
+	defer stop.Store(true)
 	w, err := Watch(os.Getpid(), []Target{{worker, 0}})
 	if err != nil {
 		t.Fatal(err)
@@ -50,15 +47,25 @@ func TestSwitchesAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var taken int64
+	var hogged, slices, gaps int64
 	for _, s := range win.Sums {
-		t.Logf("%+v", s)
-		if s.Kind == KindThread && s.ID == hog {
-			taken += s.NS
+		switch {
+		case s.Kind == KindThread && s.Worker == worker:
+			slices += s.NS
+			if s.ID == hog {
+				hogged += s.NS
+			}
+		case s.Kind == KindGap && s.Worker == worker:
+			gaps += s.NS
 		}
 	}
-	if taken < 50e6 {
-		t.Errorf("the other thread had %d ns", taken)
+	if hogged < 1_000_000 {
+		t.Errorf("the other thread had %d ns", hogged)
 	}
-	t.Log(len(win.Gaps), win.Missing, win.Lost)
+	if gaps > 500_000_000*6/5 || slices < gaps*95/100 || slices > gaps*105/100 { // of all that ran in the gaps
+		t.Errorf("gaps of %d ns, filled with %d ns of threads", gaps, slices)
+	}
+	if len(win.Gaps) == 0 || win.Gaps[0].Worker != worker || win.Gaps[0].NS <= 0 {
+		t.Errorf("gaps: %+v", win.Gaps)
+	}
 }

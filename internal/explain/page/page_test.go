@@ -13,9 +13,12 @@ import (
 // report of a worker with gaps of every kind. Names come from threads, which may call themselves anything.
 func report() *explain.Report {
 	const evil = `<script>alert("x")</script>&`
-	r := &explain.Report{Started: time.Unix(1e9, 0), Seconds: 10, Verdict: evil + " ran on CPU 1", Tracing: true, Daemon: 7, Hostname: "node", Unseen: []string{evil}}
-	w := explain.WorkerReport{ID: 0, CPU: 1, Verdict: "half of what it could", Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
-	kinds := []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.IPI, explain.TimerTick, explain.TLBShootdown, explain.PageFaults,
+	r := &explain.Report{Started: time.Unix(1e9, 0), Seconds: 10, Verdict: evil + " ran on CPU 1",
+		Tracing: true, Daemon: 7, Hostname: "node", Unseen: []string{evil}}
+	w := explain.WorkerReport{ID: 0, CPU: 1, Verdict: "half of what it could",
+		Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
+	kinds := []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.IPI, explain.TimerTick,
+		explain.TLBShootdown, explain.PageFaults,
 		explain.Yield, explain.Stopped, explain.CgroupQuota, explain.Steal, explain.Delay, explain.Gap}
 	for i, k := range kinds {
 		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 700_000_000, NS: 10_000 << i, Kind: k, Who: evil})

@@ -29,8 +29,9 @@ func timeline(gaps []explain.GapReport, window int64) template.HTML {
 		x := width * float64(g.FromNS) / float64(max(1, window))
 		w := max(leastBar, width*float64(g.NS)/float64(max(1, window)))
 		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(float64(max(window, 2*leastNS))/leastNS*1.2)
-		fmt.Fprintf(&b, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"><title>%s: %s, %s at %.4f s</title></rect>`, template.HTMLEscapeString(class(g.Kind)),
-			min(x, width-leastBar), height-h, min(w, width), h, template.HTMLEscapeString(string(g.Kind)), template.HTMLEscapeString(g.Who), length(g.NS), float64(g.FromNS)/1e9)
+		text := fmt.Sprintf("%s: %s, %s at %.4f s", g.Kind, g.Who, length(g.NS), float64(g.FromNS)/1e9)
+		fmt.Fprintf(&b, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"><title>%s</title></rect>`,
+			template.HTMLEscapeString(class(g.Kind)), min(x, width-leastBar), height-h, min(w, width), h, template.HTMLEscapeString(text))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())

@@ -141,8 +141,14 @@ static __always_inline void worker_in(struct cpu *c, __u32 cpu, __u32 tid, struc
 	g = ns >= record_ns ? record(c, now) : NULL;
 	if (!g)
 		return;
-	*g = (struct gap){.start = start, .end = now, .cpu = cpu, .worker = tid, .id = w->most_tid, .pid = w->most_pid,
-			  .kind = KIND_THREAD, .why = (__u8)w->why};
+	*g = (struct gap){.start = start,
+			  .end = now,
+			  .cpu = cpu,
+			  .worker = tid,
+			  .id = w->most_tid,
+			  .pid = w->most_pid,
+			  .kind = KIND_THREAD,
+			  .why = (__u8)w->why};
 	__builtin_memcpy(g->name, w->most_name, sizeof(g->name));
 	bpf_ringbuf_submit(g, BPF_RB_NO_WAKEUP);
 }
@@ -307,16 +313,16 @@ static __always_inline int vector_ends(enum vector which)
 	return 0;
 }
 
-#define VECTOR(name, which)                                       \
-	SEC("tp_btf/" #name "_entry")                             \
-	int BPF_PROG(on_##name, int vector)                       \
-	{                                                         \
-		return vector_begins();                           \
-	}                                                         \
-	SEC("tp_btf/" #name "_exit")                              \
-	int BPF_PROG(on_##name##_end, int vector)                 \
-	{                                                         \
-		return vector_ends(which);                        \
+#define VECTOR(name, which)                       \
+	SEC("tp_btf/" #name "_entry")             \
+	int BPF_PROG(on_##name, int vector)       \
+	{                                         \
+		return vector_begins();           \
+	}                                         \
+	SEC("tp_btf/" #name "_exit")              \
+	int BPF_PROG(on_##name##_end, int vector) \
+	{                                         \
+		return vector_ends(which);        \
 	}
 
 VECTOR(local_timer, VECTOR_TIMER)

@@ -5,7 +5,7 @@
 #define MAX_CPUS 4096
 #define MAX_WATCHED 64 // as many workers as a daemon can have
 
-enum kind { // of a sum; the id's meaning
+enum kind {               // of a sum; the id's meaning
 	KIND_GAP = 1,     // 0: all time in which the worker was away from its CPU
 	KIND_THREAD,      // tid that ran meanwhile, 0 = nobody: the CPU stood idle
 	KIND_IRQ,         // number
@@ -20,7 +20,7 @@ enum kind { // of a sum; the id's meaning
 	KIND_SIGNAL,      // tid that sent the process a signal that stops; in why: which
 };
 
-enum why { // a worker was away
+enum why {             // a worker was away
 	WHY_TAKEN = 1, // ready to run
 	WHY_YIELD,     // by sched_yield
 	WHY_SLEEP,     // waited in a system call
@@ -57,11 +57,11 @@ struct sum {
 	__u32 zero;
 };
 
-struct worker { // by tid
+struct worker {          // by tid
 	__u64 out_since; // ns of the kernel's monotonic clock; 0: has its CPU
 	__u64 syscall_since;
 	__u64 fault_since;
-	__u64 given; // ns away during the present system call
+	__u64 given;   // ns away during the present system call
 	__u32 syscall; // number + 1, 0 = none
 	__u32 why;
 	// The thread that had most of the present gap.
@@ -71,7 +71,7 @@ struct worker { // by tid
 	char most_name[16];
 };
 
-struct cpu { // of those that workers have
+struct cpu {               // of those that workers have
 	__u64 slice_since; // the thread that runs now, 0 = not known
 	__u64 irq_since, softirq_since, vector_since;
 	__u32 out; // tid of the worker that was last sent away, and is still; 0 = none
@@ -81,7 +81,7 @@ struct cpu { // of those that workers have
 	__u32 running; // tid that came last
 };
 
-struct gap { // one record, in order of time by CPU
+struct gap {              // one record, in order of time by CPU
 	__u64 start, end; // ns of the kernel's monotonic clock
 	__u32 cpu, worker;
 	__u32 id, pid; // who had most of it

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package overhead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/explain"
+)
+
+// Options of a run.
+type Options struct {
+	Bin           string // folder of corelaned and corelane-gen
+	Worker, Other int    // CPUs: of the worker, of all else
+	Memory        int    // MB of hugepages, 0: none
+	Repetitions   int
+	Trial         time.Duration
+}
+
+// Sample of one trial.
+type Sample struct {
+	Rate   float64 `json:"packets_per_s"`     // that came out of the router
+	Cycles float64 `json:"cycles_per_packet"` // TSC, of the worker's busy loops
+}
+
+// Pair of trials that followed each other.
+type Pair struct {
+	Without Sample `json:"without"`
+	With    Sample `json:"with"`
+}
+
+// Result of all pairs.
+type Result struct {
+	Pairs   []Pair `json:"pairs"`
+	Tracing bool   `json:"tracing"` // the kernel's events were watched; else the figures say little
+}
+
+// Cost is how much more of a figure there is with explain than without, in %: the median of the pairs, with the middle half of them.
+type Cost struct{ Median, Low, High float64 }
+
+// Of one figure of all pairs.
+func (r *Result) Of(figure func(Sample) float64) Cost {
+	var changes []float64
+	for _, p := range r.Pairs {
+		if without := figure(p.Without); without > 0 {
+			changes = append(changes, 100*(figure(p.With)/without-1))
+		}
+	}
+	if len(changes) == 0 {
+		return Cost{}
+	}
+	return Cost{result.Percentile(changes, 0.5), result.Percentile(changes, 0.25), result.Percentile(changes, 0.75)}
+}
+
+const settle = 100 * time.Millisecond
+
+// Run pairs of trials at saturation, one without and one within a window of explain, in changing order.
+func Run(ctx context.Context, o Options, note func(string)) (r *Result, err error) {
+	l, err := Open(ctx, o.Bin, o.Worker, o.Other, o.Memory)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if _, err := l.Run(ctx, o.Trial, 0); err != nil { // warms it up
+		return nil, err
+	}
+	r = &Result{Tracing: true}
+	for i := range o.Repetitions {
+		note(fmt.Sprintf("pair %d of %d", i+1, o.Repetitions))
+		var p Pair
+		for k := range 2 {
+			if (i+k)%2 == 0 {
+				p.Without, err = l.sample(ctx, o.Trial)
+			} else {
+				p.With, err = l.explained(ctx, o.Trial, r)
+			}
+			if err != nil {
+				return r, err
+			}
+		}
+		r.Pairs = append(r.Pairs, p)
+	}
+	return r, nil
+}
+
+// explained is a trial while explain looks.
+func (l *Lane) explained(ctx context.Context, trial time.Duration, r *Result) (Sample, error) {
+	s, err := explain.Open(ctx, explain.Options{Socket: l.Socket, Window: trial + 8*settle})
+	if err != nil {
+		return Sample{}, err
+	}
+	done := make(chan error, 1)
+	go func() {
+		report, err := s.Next(ctx)
+		if err == nil && !report.Tracing {
+			r.Tracing = false
+		}
+		done <- err
+	}()
+	select {
+	case <-time.After(4 * settle): // it has looked for the first time
+	case <-ctx.Done():
+	}
+	sample, err := l.sample(ctx, trial)
+	return sample, errors.Join(err, <-done, s.Close())
+}
+
+func (l *Lane) sample(ctx context.Context, trial time.Duration) (Sample, error) {
+	before, err := l.worker(ctx)
+	if err != nil {
+		return Sample{}, err
+	}
+	t, err := l.Run(ctx, trial, 0)
+	if err != nil {
+		return Sample{}, err
+	}
+	after, err := l.worker(ctx)
+	if err != nil {
+		return Sample{}, err
+	}
+	packets := after.Packets - before.Packets
+	if packets == 0 {
+		return Sample{}, errors.New("the router moved no packets")
+	}
+	return Sample{float64(t.Received) / t.Seconds, float64(after.BusyCycles-before.BusyCycles) / float64(packets)}, nil
+}
+
+func (l *Lane) worker(ctx context.Context) (*apiv1.WorkerState, error) {
+	c, err := api.Dial(ctx, l.Socket, "corelane bench")
+	if err != nil {
+		return nil, err
+	}
+	list, err := api.Collect(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+	if err = errors.Join(err, c.Close()); err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
+		return nil, fmt.Errorf("the router has %d workers, not one", len(list))
+	}
+	return list[0].State, nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/bench/overhead"
+	"github.com/corelane/corelane/internal/input"
+)
+
+func newBenchExplain(a *app) *cobra.Command {
+	o := overhead.Options{Worker: 1, Repetitions: 15, Trial: time.Second}
+	cmd := verb("explain", "Measure what 'corelane explain' costs the router while it looks", "  corelane bench explain\n  corelane bench explain --reps 31 -o json",
+		func(ctx context.Context, _ []string) error { return a.benchExplain(ctx, o) })
+	cmd.Long = `Measure throughput at saturation, and the worker's cycles per packet, in pairs of trials: one without and one while 'corelane
+explain' looks. What is printed is the median of the pairs and their middle half. When nobody explains, nothing is in the
+kernel, so there is no cost. Corelane only; needs root and two CPUs.`
+	s := cmd.Flags()
+	s.IntVar(&o.Repetitions, "reps", o.Repetitions, "pairs of trials")
+	s.DurationVar(&o.Trial, "trial", o.Trial, "length of a trial")
+	s.IntVar(&o.Worker, "cpu", o.Worker, "CPU of the worker")
+	s.IntVar(&o.Other, "generator-cpu", o.Other, "CPU of the traffic generator and of all else")
+	return cmd
+}
+
+func (a *app) benchExplain(ctx context.Context, o overhead.Options) error {
+	if o.Repetitions < 1 || o.Trial < 100*time.Millisecond || o.Worker == o.Other {
+		return input.Errorf("--reps, --trial, --cpu", "1 or more; 100ms or more; another CPU than --generator-cpu", "%d pairs of %v on CPU %d cannot be measured", o.Repetitions, o.Trial, o.Worker)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	free, err := bench.FreeHugepages("/")
+	if err != nil {
+		return err
+	}
+	o.Bin, o.Memory = filepath.Dir(self), min(free, 512)
+	ctx, done := untilHangup(ctx)
+	defer done()
+	r, err := overhead.Run(ctx, o, func(text string) { fmt.Fprintln(a.stderr, text) })
+	if err != nil {
+		return err
+	}
+	return a.overheadTable(r)
+}
+
+func (a *app) overheadTable(r *overhead.Result) error {
+	if a.json() {
+		return json.NewEncoder(a.stdout).Encode(r)
+	}
+	if !r.Tracing {
+		fmt.Fprintln(a.stderr, "the kernel's events could not be watched: this is the cost of the weaker way")
+	}
+	return a.rows([]string{"FIGURE", "MEDIAN %", "LOW %", "HIGH %", "PAIRS"}, func(add func(...string) error) error {
+		for _, f := range []struct {
+			name string
+			of   func(overhead.Sample) float64
+		}{{"throughput", func(s overhead.Sample) float64 { return s.Rate }}, {"cycles per packet", func(s overhead.Sample) float64 { return s.Cycles }}} {
+			c := r.Of(f.of)
+			if err := add(f.name, fmt.Sprintf("%+.2f", c.Median), fmt.Sprintf("%+.2f", c.Low), fmt.Sprintf("%+.2f", c.High), fmt.Sprint(len(r.Pairs))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
