@@ -13,13 +13,14 @@ const fewStolen = 0.1 // of a worker's time: with less, more input would find no
 func conclusions(e *Evidence, models map[int]*Model, found []Cause) (out []Cause) {
 	for i := range e.Workers {
 		w := &e.Workers[i]
-		stolen, skewed := 0.0, false
+		stolen, other := 0.0, false
 		for _, c := range found {
 			if c.Worker == w.ID {
-				stolen, skewed = stolen+c.Share, skewed || c.Kind == Skew
+				stolen, other = stolen+c.Share, other || c.Kind == Skew
 			}
+			other = other || c.Kind == ReaderStopped && c.PPS > fewStolen*models[w.ID].Achieved
 		}
-		if models[w.ID].saturated() && stolen < fewStolen && !skewed {
+		if models[w.ID].saturated() && stolen < fewStolen && !other {
 			out = append(out, overload(e, w, models[w.ID]))
 		}
 	}

@@ -57,6 +57,10 @@ const (
 	usualRing  = 1024       // packets, where a device does not tell
 )
 
+// minorRate is how many interruptions per second a worker's CPU may have. More are somebody's mistake even where they are short: the
+// way into the kernel and back is not in their times.
+var minorRate = map[Kind]float64{IRQ: 2000, Softirq: 5000, IPI: 5000, TLBShootdown: 2000, PageFaults: 1000}
+
 // judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could have moved
 // meanwhile; one that has time only what found no room in the rings.
 func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
@@ -80,7 +84,8 @@ func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
 	case c.Kind == Stopped, c.Kind == CgroupQuota:
 		c.Minor = c.Longest < longGap/10 && c.Share < minorShare
 	default:
-		c.Minor = c.Share < top && !lossy && (c.Longest < longGap || m.saturated())
+		often := minorRate[c.Kind] > 0 && float64(c.Times) > minorRate[c.Kind]*e.Seconds
+		c.Minor = c.Share < top && !lossy && !often && (c.Longest < longGap || m.saturated())
 	}
 }
 

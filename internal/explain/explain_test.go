@@ -139,6 +139,12 @@ var cases = []struct {
 		e.Ports[0].Drops["port_tx_full"] = 20e6
 		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
 	}, ReaderStopped, "vm1", "kill -CONT 800"},
+	{"a reader that stopped, and no time left", 1, func(e *Evidence) {
+		e.Ports[1].TxRefused, e.Ports[1].TxPackets, e.Ports[0].Drops["port_tx_full"] = 90e6, 10e6, 90e6
+	}, ReaderStopped, "vm1", ""},
+	{"many short interrupts", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindIRQ, ID: 36, Name: "nvme0q1", NS: 100 * msec, Count: 1e5, Longest: 5000})
+	}, IRQ, "nvme0q1", "echo 0 > /proc/irq/36/smp_affinity_list"},
 	{"a slow reader", 0.3, func(e *Evidence) {
 		e.Ports[1].TxRefused = 5e6
 		e.Ports[0].Drops["port_tx_full"] = 5e6
