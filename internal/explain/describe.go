@@ -2,7 +2,9 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,10 +13,7 @@ import (
 
 // describe a cause of lost time: what happened in a sentence, why it could, what shows it, what mends it.
 func describe(e *Evidence, w *Worker, c *Cause) {
-	c.Grade = Inferred
-	if e.Trace != nil {
-		c.Grade = Seen
-	}
+	c.Grade = gradeOf(e, c)
 	c.fact(c.Grade, "%s", timesText(c))
 	switch c.Kind {
 	case ForeignThread, OwnThread:
@@ -34,6 +33,17 @@ func describe(e *Evidence, w *Worker, c *Cause) {
 	default:
 		describeOther(e, w, c)
 	}
+}
+
+// gradeOf the time that a cause took.
+func gradeOf(e *Evidence, c *Cause) Grade {
+	switch {
+	case c.Kind == Steal || c.Kind == Delay:
+		return Counted
+	case e.Trace == nil, c.Kind == PageFaults && slices.Contains(e.Trace.Missing, kernel.FaultTime):
+		return Inferred // counted, at what one costs when it is tried
+	}
+	return Seen
 }
 
 func (c *Cause) fact(g Grade, format string, args ...any) {
@@ -63,7 +73,7 @@ func duration(ns int64) string {
 }
 
 func describeThread(e *Evidence, w *Worker, c *Cause) {
-	c.Title = fmt.Sprintf("%s ran on CPU %d while %s wanted it", c.Name, w.CPU, w.label())
+	c.Title = fmt.Sprintf("%s (%d) ran on CPU %d while %s wanted it", c.Name, c.TID, w.CPU, w.label())
 	t, ok := e.Host.Threads[c.TID]
 	if !ok {
 		c.Why = "it has ended meanwhile: what it was allowed is no longer known"
@@ -81,6 +91,9 @@ func describeThread(e *Evidence, w *Worker, c *Cause) {
 		c.fact(Counted, "it used %s of CPU time in the window", duration(h.Ticks*tickNS))
 	}
 	switch {
+	case t.Ended:
+		c.FixNote = fmt.Sprintf("it has ended meanwhile; let %s start it on other CPUs: taskset -c %s COMMAND", cmp.Or(t.Parent, "whoever does it"), e.Host.Housekeeping)
+		return
 	case e.Host.Housekeeping == "":
 		c.FixNote = "every CPU has a worker: give this one another CPU, or the worker"
 	case t.Kernel && strings.HasPrefix(c.Name, "kworker/"):
@@ -102,7 +115,7 @@ func ownThread(e *Evidence, w *Worker, c *Cause) {
 		if t.TID != c.TID {
 			continue
 		}
-		c.Title = fmt.Sprintf("corelaned's own thread %s (%s) ran on CPU %d while %s wanted it", t.Name, t.Role, w.CPU, w.label())
+		c.Title = fmt.Sprintf("corelaned's own thread %s (%d, %s) ran on CPU %d while %s wanted it", t.Name, t.TID, t.Role, w.CPU, w.label())
 		c.fact(Counted, "planned on CPUs %s, allowed on %s, moved back %d times in the window", t.Planned, t.Allowed, t.MovedBack)
 		if t.Planned != "" && !inList(t.Planned, w.CPU) {
 			c.Fix = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID)
@@ -232,11 +245,9 @@ func describeOther(e *Evidence, w *Worker, c *Cause) {
 		c.Fix = "sysctl kernel.numa_balancing=0\necho 0 > /sys/kernel/mm/ksm/run"
 	case Steal:
 		c.Title = fmt.Sprintf("the hypervisor took CPU %d from this machine", w.CPU)
-		c.Grade = Counted
 		c.FixNote = "on the host: pin this machine's vCPU to a CPU of its own (virsh vcpupin)"
 	case Delay:
 		c.Title = fmt.Sprintf("a delay of %d us is injected into each loop of %s", w.DelayUS, w.label())
-		c.Grade = Counted
 		c.Fix = fmt.Sprintf("corelane debug delay --worker %d --us 0", w.ID)
 	case Gap:
 		c.Title = fmt.Sprintf("CPU %d ran nobody while %s was ready to run", w.CPU, w.label())

@@ -94,6 +94,12 @@ var cases = []struct {
 	{"a hog on the CPU", 0.3, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
 	{"a hog without time left", 1, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
 	{"a hog that has ended", 1, func(e *Evidence) { e.hog(0.5); delete(e.Host.Threads, hog) }, ForeignThread, "stress", ""},
+	{"a hog that was met before it ended", 1, func(e *Evidence) {
+		e.hog(0.5)
+		t := e.Host.Threads[hog]
+		t.Ended = true
+		e.Host.Threads[hog] = t
+	}, ForeignThread, "stress", ""},
 	{"a kernel thread", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/u4:1", NS: 2 * sec, Count: 100, Longest: 40 * msec})
 		e.Host.Threads[9] = host.Thread{TID: 9, PID: 9, Name: "kworker/u4:1", Kernel: true, Allowed: cpuset.Of(0, 1)}

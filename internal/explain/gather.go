@@ -72,9 +72,12 @@ func (e *Evidence) fillReaders(root host.Root) {
 // fillSuspects reads the details of the threads and interrupts that took most of the workers' time.
 func (e *Evidence) fillSuspects(root host.Root) {
 	h := &e.Host
-	h.Threads, h.IRQs, h.RPS = map[int]host.Thread{}, map[int]IRQPlace{}, map[int][]string{}
+	h.IRQs, h.RPS = map[int]IRQPlace{}, map[int][]string{}
 	for _, tid := range e.suspects() {
 		if t, ok := root.Thread(tid); ok {
+			h.Threads[tid] = t
+		} else if t, met := h.Threads[tid]; met {
+			t.Ended = true
 			h.Threads[tid] = t
 		}
 	}

@@ -24,6 +24,7 @@ type Session struct {
 	noTrace string
 	targets []kernel.Target
 	event   uint64
+	met     map[int]host.Thread // threads that had a worker's CPU in the window: some end before it does
 }
 
 // Open connects to the daemon. Close ends the session.
@@ -109,6 +110,7 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 			return nil, err
 		}
 	}
+	e.Host.Threads = s.met
 	e.fillHost(s.root, hostBefore, s.root.Take(pid, tids))
 	return e, nil
 }
@@ -136,7 +138,7 @@ func (s *Session) askDaemon(ctx context.Context, e *Evidence) error {
 	if err != nil {
 		return err
 	}
-	if err := wait(ctx, s.o.Window); err != nil {
+	if err := s.wait(ctx); err != nil {
 		return err
 	}
 	after, err := ask(ctx, s.client)
@@ -151,7 +153,7 @@ func (s *Session) askDaemon(ctx context.Context, e *Evidence) error {
 // askThreads waits: there is nobody to ask.
 func (s *Session) askThreads(ctx context.Context, e *Evidence) error {
 	e.Started = time.Now()
-	if err := wait(ctx, s.o.Window); err != nil {
+	if err := s.wait(ctx); err != nil {
 		return err
 	}
 	e.Seconds = time.Since(e.Started).Seconds()
@@ -192,13 +194,38 @@ func (s *Session) watch(pid int, targets []kernel.Target) error {
 	return nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
+// wait for the end of the window. Each second it looks at the threads that have had a worker's CPU: they may end.
+func (s *Session) wait(ctx context.Context) error {
+	s.met = map[int]host.Thread{}
+	end := time.After(s.o.Window)
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end:
+			return nil
+		case <-look.C:
+			if err := s.meet(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *Session) meet() error {
+	if s.watcher == nil {
 		return nil
 	}
+	tids, err := s.watcher.Threads()
+	for _, tid := range tids {
+		if _, known := s.met[tid]; known || len(s.met) == mostSuspects {
+			continue
+		}
+		if t, ok := s.root.Thread(tid); ok {
+			s.met[tid] = t
+		}
+	}
+	return err
 }

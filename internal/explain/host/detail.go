@@ -24,6 +24,7 @@ type Thread struct {
 	Kernel  bool       `json:"kernel,omitempty"`
 	State   string     `json:"state,omitempty"`
 	LastCPU int        `json:"last_cpu"`
+	Ended   bool       `json:"ended,omitempty"` // meanwhile
 }
 
 // Thread with its details; false: it has gone.

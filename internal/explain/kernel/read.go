@@ -58,6 +58,19 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
+// Threads that have had workers' CPUs in the window so far, for at least a millisecond each.
+func (w *Watcher) Threads() (tids []int, err error) {
+	var key workersKey
+	var value workersSum
+	it := w.coll.Maps[workersMapSums].Iterate()
+	for it.Next(&key, &value) {
+		if Kind(key.Kind) == KindThread && key.Id != 0 && value.Ns > 1_000_000 {
+			tids = append(tids, int(key.Id))
+		}
+	}
+	return tids, it.Err()
+}
+
 // take the sums out of the kernel.
 func (w *Watcher) take() ([]Sum, error) {
 	m := w.coll.Maps[workersMapSums]
