@@ -364,7 +364,7 @@ static uint64_t loops_of(const struct worker *w)
 	return __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
 }
 
-// Milliseconds from a change to the loop that sees it, the best of some: others want this CPU as well.
+// Milliseconds from the end of a change to the loop that sees it, the best of some: others want this CPU as well.
 static double reaction(struct worker *w, void (*change)(struct worker *w))
 {
 	double best = 1e9;
@@ -376,8 +376,8 @@ static double reaction(struct worker *w, void (*change)(struct worker *w))
 		assert_true(until(is_waiting, w));
 		usleep(2000);
 		loops = loops_of(w);
-		start = rte_rdtsc();
 		change(w);
+		start = rte_rdtsc();
 		while (loops_of(w) == loops && rte_rdtsc() - start < rte_get_tsc_hz())
 			usleep(20);
 		best = RTE_MIN(best, (double)(rte_rdtsc() - start) * 1000 / (double)rte_get_tsc_hz());
