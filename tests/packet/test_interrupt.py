@@ -37,12 +37,12 @@ def daemon():
 class Wire:
     """Two taps with the router in between; a cable between two of its ports leads from one bridge to the other."""
 
-    def __init__(self, daemon, near=None, far=None):
+    def __init__(self, daemon, near=None, far=None, first=("tap",)):
         self.cli = daemon.cli
         self.ports, self.bridges = [], ["near", "far"] if near else ["near"]
         for b in self.bridges:
             self.cli("bridge", "add", b)
-        self.add("a", "tap", bridge="near", worker=0)
+        self.add("a", *first, bridge="near", worker=0)
         if near:
             self.add("x", *near, bridge="near", worker=0)
             self.add("y", *far, bridge="far", worker=1)
@@ -83,8 +83,8 @@ class Wire:
 
 
 @contextlib.contextmanager
-def wire(daemon, *cable):
-    w = Wire(daemon, *cable)
+def wire(daemon, *cable, **options):
+    w = Wire(daemon, *cable, **options)
     try:
         yield w
     finally:
@@ -122,27 +122,15 @@ def test_packets_wake(daemon, kind, tmp_path):
 
 def test_net_tap_wakes(daemon):
     """A device of DPDK that has interrupts."""
-    daemon.cli("bridge", "add", "lan")
-    try:
-        daemon.cli("port", "add", "d", "tenant", "dpdk", "net_tap0,iface=d", "--bridge", "lan")
-        daemon.cli("port", "add", "e", "tenant", "tap", "--bridge", "lan")
-        queues = {q["port"]: q for w in daemon.cli("worker", "list") for q in w["state"].get("queues", [])}
-        assert not queues["d"]["no_interrupts"]
-        w = Wire.__new__(Wire)
-        w.cli, w.ports, w.taps = daemon.cli, ["d", "e"], [Tap(daemon, n, None) for n in "de"]
-        w.wait_up()
+    with wire(daemon, first=("dpdk", "net_tap0,iface=a")) as w:
+        queues = [q for x in daemon.cli("worker", "list") for q in x["state"].get("queues", [])]
+        assert not any(q["no_interrupts"] for q in queues)
         w.pass_one(0)
         seconds = []
         for i in range(1, 101):
             seconds.append(w.pass_one(i))
             time.sleep((0, 0.003)[i % 2])
         assert statistics.median(seconds) < BOUND / 10
-        for t in w.taps:
-            t.sock.close()
-    finally:
-        for p in [p["name"] for p in daemon.cli("port", "list")]:
-            daemon.cli("port", "del", p)
-        daemon.cli("bridge", "del", "lan")
 
 
 def test_waiting_is_idle(daemon):
