@@ -219,6 +219,12 @@ void flow_age(unsigned worker, uint64_t tsc)
 		slice(w, worker, tsc);
 }
 
+// Chunks are due that the last slice had no time for.
+bool flow_age_unfinished(unsigned worker)
+{
+	return walkers[worker].due > 0;
+}
+
 // --- Master. ---
 
 // In turn, so that each gets some.

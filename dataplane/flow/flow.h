@@ -133,6 +133,7 @@ void flow_put_back(unsigned worker, struct flow *f);   // nobody else has seen i
 
 // --- Ends of flows. ---
 void flow_poll(void);                         // master, from its loop, each millisecond
+bool flow_age_unfinished(unsigned worker);    // that worker: there is more to do soon
 void flow_age(unsigned worker, uint64_t tsc); // each worker, between two walks of its graph: a slice of its own flows
 uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now); // seconds since the direction's last packet
 // Out of the table now, reused after a grace period. Workers, and the master while it is a reader (RCU_MASTER).

@@ -138,6 +138,7 @@ void flow_zone_init(void)
 	vrf_route_changed = route_changed;
 	nexthop_changed = flow_all_changed;
 	worker_each_loop = flow_age;
+	worker_unfinished = flow_age_unfinished;
 	rules_changed = rules_of_port_changed;
 	nat_changed = nat_of_vrf_changed;
 	nat_begin = flow_start;

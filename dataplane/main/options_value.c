@@ -75,9 +75,8 @@ int option_workers(const char *name, const char *text, struct options *o, struct
 int option_idle(const char *name, const char *text, struct options *o, struct error *err)
 {
 	o->idle_given = true;
-	return idle_policy_parse(text, &o->idle) < 0
-		       ? error_set(err, EINVAL, name, text, "spin, pause, yield, sleep", "is no idle policy")
-		       : 0;
+	return idle_policy_parse(text, &o->idle) < 0 ? error_set(err, EINVAL, name, text, IDLE_POLICY_NAMES, "is no idle policy")
+						     : 0;
 }
 
 int option_yield(const char *name, const char *text, struct options *o, struct error *err)

@@ -23,6 +23,8 @@ struct router_sent router_sent[NODE_TEST_MAX];
 unsigned router_n_sent;
 uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+int (*router_arm)(struct port_queue *q);
+int (*router_disarm)(struct port_queue *q, bool signalled);
 void *(*router_steer)(struct port *p, const struct ip_addr *addr, uint16_t queue, struct error *err);
 void (*router_unsteer)(struct port *p, void *rule);
 
@@ -71,16 +73,28 @@ static void test_unsteer(struct port *p, void *rule)
 	router_unsteer(p, rule);
 }
 
-const struct port_ops port_dpdk_ops = {.kind = "dpdk", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
-const struct port_ops port_tap_ops = {.kind = "tap",
-				      .open = test_open,
-				      .close = test_close,
-				      .rx = test_rx,
-				      .tx = test_tx,
-				      .steer = test_steer,
-				      .unsteer = test_unsteer};
-const struct port_ops port_memif_ops = {.kind = "memif", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
-const struct port_ops port_vhost_ops = {.kind = "vhost", .open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx};
+static bool test_wakes(const struct port_queue *q)
+{
+	return router_arm != NULL;
+}
+
+static int test_arm(struct port_queue *q)
+{
+	return router_arm ? router_arm(q) : -ENOTSUP;
+}
+
+static int test_disarm(struct port_queue *q, bool signalled)
+{
+	return router_disarm ? router_disarm(q, signalled) : 0;
+}
+
+#define TEST_OPS                                                                                                    \
+	.open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx, .wakes = test_wakes, .arm = test_arm, \
+	.disarm = test_disarm
+const struct port_ops port_dpdk_ops = {.kind = "dpdk", TEST_OPS};
+const struct port_ops port_tap_ops = {.kind = "tap", TEST_OPS, .steer = test_steer, .unsteer = test_unsteer};
+const struct port_ops port_memif_ops = {.kind = "memif", TEST_OPS};
+const struct port_ops port_vhost_ops = {.kind = "vhost", TEST_OPS};
 
 struct rte_mempool *port_pool(int numa)
 {

@@ -82,6 +82,10 @@ void router_forget(void);
 extern uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: nothing comes
 extern uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: everything is kept in router_sent
 
+// Interrupts, of all ports. NULL: there are none.
+extern int (*router_arm)(struct port_queue *q);
+extern int (*router_disarm)(struct port_queue *q, bool signalled);
+
 // Rules of the NIC: of fabric ports. NULL: it has none.
 extern void *(*router_steer)(struct port *p, const struct ip_addr *addr, uint16_t queue, struct error *err);
 extern void (*router_unsteer)(struct port *p, void *rule);

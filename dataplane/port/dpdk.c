@@ -119,6 +119,8 @@ static int dpdk_open(struct port *port, const struct port_config *cfg, struct er
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a DPDK port");
 	d->port = port;
 	d->ctl = -1;
+	for (i = 0; i < PORT_MAX_QUEUES; i++)
+		d->queues[i].wake_fd = -1;
 	ret = dpdk_probe(d, cfg, err);
 	if (ret < 0) {
 		rte_free(d);
@@ -193,6 +195,9 @@ const struct port_ops port_dpdk_ops = {
 	.rx = dpdk_rx,
 	.tx = dpdk_tx,
 	.depth = dpdk_depth,
+	.wakes = dpdk_wakes,
+	.arm = dpdk_arm,
+	.disarm = dpdk_disarm,
 	.set_mtu = dpdk_set_mtu,
 	.steer = dpdk_steer,
 	.unsteer = dpdk_unsteer,

@@ -11,6 +11,8 @@
 struct dpdk_queue {
 	uint16_t device, index; // of DPDK
 	bool linear;            // the device takes no chained buffers
+	int wake_fd;            // readable when the device has interrupted; -1 = it gives no interrupts
+	bool always_armed;      // there is nothing to enable: the driver's descriptor tells at any time
 	bool sends_by_call;     // each burst that it sends is one system call (af_packet)
 	uint64_t tx_errors;     // sending worker: rw, master: ro
 } __rte_cache_aligned;
@@ -40,6 +42,13 @@ void dpdk_unsteer(struct port *port, void *rule);
 // Configures and starts it. Sets port->n_queues, mac, driver, numa.
 int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err);
 int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err); // bytes of the IP packet
+
+// dpdk_wake.c: interrupts of receive queues, of devices that were configured with them.
+void dpdk_wake_open(struct dpdk_queue *queues, unsigned n, const struct rte_eth_dev_info *info);
+void dpdk_wake_close(struct dpdk_queue *queues, unsigned n); // before the device stops
+bool dpdk_wakes(const struct port_queue *pq);
+int dpdk_arm(struct port_queue *pq);
+int dpdk_disarm(struct port_queue *pq, bool signalled);
 
 // The kernel interface named netdev: remembers its state and brings it up; puts all back.
 int dpdk_netdev_take(struct dpdk *d, struct error *err);

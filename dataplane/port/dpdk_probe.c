@@ -212,6 +212,7 @@ static bool has_sibling(const struct dpdk *d)
 
 void dpdk_remove(struct dpdk *d)
 {
+	dpdk_wake_close(d->queues, PORT_MAX_QUEUES);
 	rte_eth_dev_stop(d->id);
 	rte_eth_dev_close(d->id);
 	owners[d->id] = NULL;

@@ -99,6 +99,7 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	else
 		conf.rx_adv_conf.rss_conf.rss_hf = 0;
+	conf.intr_conf.rxq = 1; // for workers that wait; costs nothing until they are enabled
 	conf.intr_conf.lsc = info->dev_flags != NULL && (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	return conf;
 }
@@ -122,6 +123,7 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 			ret = rte_eth_tx_queue_setup(d->id, i, tx_desc, (unsigned)numa, &tx);
 		d->queues[i] = (struct dpdk_queue){.device = d->id,
 						   .index = i,
+						   .wake_fd = -1,
 						   .sends_by_call = sends_by_call,
 						   .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
 	}
@@ -163,6 +165,22 @@ static int check_host_mac(const struct dpdk *d, struct error *err)
 			 "is another MAC than the kernel's neighbours know");
 }
 
+static int start(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
+		 const struct port_config *cfg, struct error *err)
+{
+	int ret = setup_queues(d, info, conf, d->port->n_queues);
+
+	if (ret < 0)
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s", strerror(-ret));
+	ret = dpdk_apply_mtu(d, cfg->mtu, cfg->vlan, err);
+	if (ret < 0)
+		return ret;
+	ret = rte_eth_dev_start(d->id);
+	if (ret < 0)
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
+	return 0;
+}
+
 int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 {
 	struct port *port = d->port;
@@ -182,15 +200,15 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (port_pool(port->numa) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
 	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
-	ret = setup_queues(d, &info, &conf, port->n_queues);
-	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s", strerror(-ret));
-	ret = dpdk_apply_mtu(d, cfg->mtu, cfg->vlan, err);
+	ret = start(d, &info, &conf, cfg, err);
+	if (ret < 0) { // perhaps because there are not as many vectors as queues
+		conf.intr_conf.rxq = 0;
+		ret = start(d, &info, &conf, cfg, err);
+	}
 	if (ret < 0)
 		return ret;
-	ret = rte_eth_dev_start(d->id);
-	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
+	if (conf.intr_conf.rxq)
+		dpdk_wake_open(d->queues, port->n_queues, &info);
 	set_filters(d, cfg);
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	if (cfg->role == PORT_HOST)

@@ -376,7 +376,7 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 	}
 	set_mac(p);
 	counters_port_reset(p->id);
-	if (fwd_publish(p, err) < 0) {
+	if (worker_may_spread(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
 		p->ops->close(p);
 		rte_free(p);
 		return NULL;
@@ -401,6 +401,8 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 
 	if (ret == 0)
 		ret = check_listeners(p, &cfg, err);
+	if (ret == 0)
+		ret = worker_may_spread(p, &cfg, err);
 	if (ret == 0 && cfg.mtu != old.mtu && p->ops->set_mtu)
 		ret = p->ops->set_mtu(p, cfg.mtu, err);
 	if (ret < 0)

@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 #include <rte_spinlock.h>
 
+#include "base/doorbell.h"
 #include "base/error.h"
 #include "base/ip.h"
 
@@ -55,6 +56,7 @@ struct port_queue {
 	// Lines of those who write them.
 	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
 	uint32_t depth; // packets that waited when last asked, DEPTH_UNKNOWN; polling worker: wo, master: ro
+	uint16_t armed; // it is to wake its poller (worker/wait.h), 0 = it is not; polling worker: rw
 	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
 } __rte_cache_aligned;
 
@@ -116,6 +118,13 @@ struct port_ops {
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	// Polling worker: packets that wait to be received, or DEPTH_UNKNOWN. May be NULL: it is never known.
 	uint32_t (*depth)(struct port_queue *q);
+	// Interrupts of receive queues; arm NULL: the kind has none. wakes() NULL: all of its queues have them. Master, once it is open.
+	bool (*wakes)(const struct port_queue *q);
+	// Polling worker. From now on, until disarm(), the descriptor that is returned becomes readable when a packet comes; packets that have
+	// come before may not show. -ENOTCONN: none can come before somebody calls port_queue_changed(). Another -errno: not now.
+	int (*arm)(struct port_queue *q);
+	// signalled: the descriptor has become readable. Returns -EIO when it is so because of an error, which will not go by itself.
+	int (*disarm)(struct port_queue *q, bool signalled);
 	int (*set_mtu)(struct port *port, uint16_t mtu, struct error *err); // may be NULL
 	void (*stats)(struct port *port, struct port_stats *out);           // may be NULL
 	// Rules of the NIC: packets for this address go to this queue (NULL with err: it cannot), no longer. Both NULL: no rules.
@@ -154,6 +163,20 @@ struct port {
 
 // Kinds call this on the master thread when their link or peer changes.
 void port_link_changed(struct port *port, bool link_up, bool peer_connected);
+
+// A worker may wait for it.
+static inline bool port_queue_wakes(const struct port_queue *q)
+{
+	const struct port_ops *ops = q->port->ops;
+
+	return ops->arm && (ops->wakes == NULL || ops->wakes(q));
+}
+
+// What arm() has returned for this queue does not hold any more. Any thread.
+static inline void port_queue_changed(const struct port_queue *q)
+{
+	doorbell_ring(__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE));
+}
 
 // The pool that a device on this NUMA node takes its buffers from. Data room: port_pool_data_room() bytes.
 struct rte_mempool *port_pool(int numa);

@@ -41,6 +41,16 @@ void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 	port->link_up = port->up = link_up;
 }
 
+// As a worker that begins to wait does it, whatever the peer is doing.
+static void arm_sometimes(struct port_queue *q)
+{
+	const struct port_ops *ops = q->port->ops;
+
+	if (q->armed)
+		ops->disarm(q, true);
+	q->armed = q->armed == 0 && port_queue_wakes(q) && ops->arm(q) >= 0;
+}
+
 static void poll_queue(const struct job *j, struct port_queue *q)
 {
 	struct rte_mbuf *pkts[BATCH];
@@ -48,6 +58,8 @@ static void poll_queue(const struct job *j, struct port_queue *q)
 
 	if (j->echo && n > 0)
 		sent = j->port->ops->tx(q, pkts, n);
+	if (n == 0)
+		arm_sometimes(q);
 	rte_pktmbuf_free_bulk(pkts + sent, (unsigned)(n - sent));
 }
 

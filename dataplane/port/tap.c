@@ -20,6 +20,7 @@
 #include <rte_string_fns.h>
 
 #include "base/event.h"
+#include "base/wake_fd.h"
 
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
 #define RESTORE_EVERY 4  // checks between attempts to make an interface anew
@@ -46,6 +47,16 @@ struct tap_call {
 	int ctl; // a socket there; not kept, because it would keep the namespace alive
 };
 
+// As long as there is something to read, not each packet: an edge of one that was polled would wake the worker for nothing.
+static int watch_queue(struct tap_queue *q, struct error *err)
+{
+	int ret = q->wake_fd = wake_fd_new();
+
+	if (ret >= 0)
+		ret = wake_fd_watch(q->wake_fd, q->fd, false);
+	return ret == 0 ? 0 : error_set(err, -ret, NULL, NULL, NULL, "no descriptor for a tap port: %s", strerror(-ret));
+}
+
 static int open_queue(struct tap *t, uint16_t i, struct error *err)
 {
 	struct ifreq ifr = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE | (i == 0 ? IFF_TUN_EXCL : 0))};
@@ -57,7 +68,7 @@ static int open_queue(struct tap *t, uint16_t i, struct error *err)
 				 "/dev/net/tun cannot be opened: %s", strerror(errno));
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
 	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
-		return 0;
+		return watch_queue(&t->queues[i], err);
 	if (errno == EBUSY || errno == EEXIST || errno == EINVAL)
 		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that no interface of the namespace has",
 				 "exists already");
@@ -169,6 +180,8 @@ static void tap_free(struct tap *t)
 	for (i = 0; i < t->n_queues; i++) {
 		if (t->queues[i].fd >= 0)
 			close(t->queues[i].fd); // the last one takes the interface with it
+		if (t->queues[i].wake_fd >= 0)
+			close(t->queues[i].wake_fd);
 		rte_pktmbuf_free_bulk(t->queues[i].spare, t->queues[i].n_spare);
 	}
 	rte_free(t);
@@ -190,7 +203,7 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 	t->n_queues = cfg->queues;
 	rte_strscpy(t->ifname, cfg->ifname[0] ? cfg->ifname : cfg->name, sizeof(t->ifname));
 	for (i = 0; i < t->n_queues; i++) {
-		t->queues[i].fd = -1;
+		t->queues[i].fd = t->queues[i].wake_fd = -1;
 		t->queues[i].pool = port_pool(SOCKET_ID_ANY);
 		t->queues[i].room = (uint16_t)(port_pool_data_room() - RTE_PKTMBUF_HEADROOM);
 		t->queues[i].segs = segs_for(&t->queues[i], cfg->mtu);
@@ -239,8 +252,11 @@ static void replace_queues(struct tap *t, const struct tap *fresh)
 {
 	uint16_t i;
 
-	for (i = 0; i < t->n_queues; i++)
-		dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC);
+	for (i = 0; i < t->n_queues; i++) {
+		if (dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC) >= 0)
+			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false); // the old one's has gone with it
+		port_queue_changed(&t->port->queues[i]);
+	}
 }
 
 // The kernel's own interface is made anew when somebody has deleted it; a guest's may well be gone for good.
@@ -377,6 +393,8 @@ const struct port_ops port_tap_ops = {
 	.close = tap_close,
 	.rx = tap_rx,
 	.tx = tap_tx,
+	.arm = tap_arm,
+	.disarm = tap_disarm,
 	.set_mtu = tap_set_mtu,
 	.stats = tap_stats,
 	.xstats = tap_xstats,

@@ -13,6 +13,7 @@ static_assert(TAP_SPARE > (TAP_MTU_MAX + TAP_OVERHEAD) / PORT_POOL_ROOM + 1, "on
 
 struct tap_queue {
 	int fd;
+	int wake_fd; // readable when there is something to read from fd
 	struct rte_mempool *pool;
 	uint16_t room; // bytes of a frame in each buffer
 	uint16_t segs; // buffers for the largest frame; master: rw, receiving worker: ro
@@ -38,6 +39,8 @@ struct tap {
 };
 
 uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
+int tap_arm(struct port_queue *pq);
+int tap_disarm(struct port_queue *pq, bool signalled);
 uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 
 // Opens a network namespace by its name under /run/netns or its path. Returns a descriptor, or -errno with err filled.

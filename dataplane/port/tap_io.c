@@ -13,6 +13,7 @@
 #include <rte_cycles.h>
 
 #include "base/system_calls.h"
+#include "base/wake_fd.h"
 
 #define TAP_PAUSE_MIN_NS 1000
 #define TAP_PAUSE_MAX_NS 16000
@@ -98,6 +99,22 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	}
 	rest(q, got);
 	return got;
+}
+
+// The next poll looks, whatever the last ones found.
+int tap_arm(struct port_queue *pq)
+{
+	struct tap_queue *q = pq->priv;
+
+	q->pause = 0;
+	return q->wake_fd;
+}
+
+int tap_disarm(struct port_queue *pq, bool signalled)
+{
+	const struct tap_queue *q = pq->priv;
+
+	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }
 
 static ssize_t write_frame(const struct tap_queue *q, const struct rte_mbuf *m)

@@ -16,6 +16,7 @@
 #include <rte_vhost.h>
 
 #include "base/log.h"
+#include "base/wake_fd.h"
 
 #define VHOST_RETRY_MS 100
 
@@ -174,13 +175,19 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].stride = v->n_queues;
 		v->queues[i].next_pair = i;
 		v->queues[i].pool = port_pool(SOCKET_ID_ANY);
+		v->queues[i].wake_fd = wake_fd_new(); // without one a worker does not wait for it
 	}
 	return v;
 }
 
 static void vhost_free(struct vhost *v)
 {
+	uint16_t i;
+
 	port_watch_free(v->watch);
+	for (i = 0; i < v->n_queues; i++)
+		if (v->queues[i].wake_fd >= 0)
+			close(v->queues[i].wake_fd);
 	pthread_mutex_destroy(&v->starting);
 	rte_free(v);
 }
@@ -274,6 +281,8 @@ const struct port_ops port_vhost_ops = {
 	.rx = vhost_rx,
 	.tx = vhost_tx,
 	.depth = vhost_depth,
+	.arm = vhost_arm,
+	.disarm = vhost_disarm,
 	.stats = vhost_stats,
 	.xstats = vhost_xstats,
 };

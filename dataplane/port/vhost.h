@@ -24,6 +24,8 @@
 
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
+	bool deaf;       // one of its vrings has no descriptor that the guest kicks; callbacks: wo, workers: ro
+	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
 	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
@@ -60,3 +62,5 @@ void vhost_unlink(struct vhost *v);
 uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 uint32_t vhost_depth(struct port_queue *pq);
+int vhost_arm(struct port_queue *pq);
+int vhost_disarm(struct port_queue *pq, bool signalled);

@@ -8,14 +8,17 @@
 #include "port/vhost.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_bitops.h>
 #include <rte_vhost.h>
 
 #include "base/rcu.h"
 #include "base/system_calls.h"
+#include "base/wake_fd.h"
 
 #define MAX_VRINGS 256
 
@@ -23,6 +26,9 @@
 struct conn {
 	struct vhost *vhost; // NULL = nobody's
 	bool ready[MAX_VRINGS];
+	// What the guest kicks, of vrings that it sends on: a duplicate, so that it can be taken from its queue's wake_fd whatever the
+	// library does with its own. -1 = none
+	int kick[MAX_VRINGS];
 };
 
 pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,6 +42,42 @@ static struct vhost *find(const char *path)
 	for (v = vhosts; v != NULL && strcmp(v->path, path) != 0; v = v->next)
 		;
 	return v;
+}
+
+static struct vhost_queue *queue_of(const struct conn *c, uint16_t vring)
+{
+	return &c->vhost->queues[vring / 2 % c->vhost->n_queues];
+}
+
+// Under vhost_lock, both. Nothing but an eventfd: a worker could wait for ever in the poll() of another file.
+static void watch_kicks(struct conn *c, int vid, uint16_t vring)
+{
+	struct rte_vhost_vring r;
+
+	if (vring % 2 == 0 || rte_vhost_get_vhost_vring(vid, vring, &r) < 0 || r.kickfd < 0 || !wake_fd_is_eventfd(r.kickfd))
+		return;
+	c->kick[vring] = fcntl(r.kickfd, F_DUPFD_CLOEXEC, 0);
+	if (c->kick[vring] >= 0 && wake_fd_watch(queue_of(c, vring)->wake_fd, c->kick[vring], true) < 0) {
+		close(c->kick[vring]);
+		c->kick[vring] = -1;
+	}
+}
+
+static void forget_kicks(struct conn *c, uint16_t vring)
+{
+	if (c->kick[vring] < 0)
+		return;
+	wake_fd_forget(queue_of(c, vring)->wake_fd, c->kick[vring]);
+	close(c->kick[vring]);
+	c->kick[vring] = -1;
+}
+
+static void forget_all_kicks(struct conn *c)
+{
+	uint16_t i;
+
+	for (i = 0; c->vhost != NULL && i < MAX_VRINGS; i++)
+		forget_kicks(c, i);
 }
 
 int vhost_link(struct vhost *v)
@@ -63,8 +105,10 @@ void vhost_unlink(struct vhost *v)
 		;
 	*p = v->next;
 	for (i = 0; i < RTE_MAX_VHOST_DEVICE; i++)
-		if (conns[i].vhost == v)
+		if (conns[i].vhost == v) {
+			forget_all_kicks(&conns[i]);
 			conns[i].vhost = NULL;
+		}
 	pthread_mutex_unlock(&vhost_lock);
 }
 
@@ -90,6 +134,17 @@ static int tx_vring(const struct conn *c, uint16_t q)
 	return c->ready[2 * p] ? 2 * p : -1;
 }
 
+// A queue without a vring is deaf to nothing.
+static bool is_deaf(const struct conn *c, uint16_t q, uint16_t pairs, uint16_t stride)
+{
+	uint16_t p;
+
+	for (p = q; p < pairs; p = (uint16_t)(p + stride))
+		if (c->kick[2 * p + 1] < 0)
+			return true;
+	return false;
+}
+
 // Under vhost_lock.
 static void publish(struct vhost *v)
 {
@@ -99,8 +154,10 @@ static void publish(struct vhost *v)
 
 	for (i = 0; i < v->n_queues; i++) {
 		vring = c ? tx_vring(c, i) : -1;
+		__atomic_store_n(&v->queues[i].deaf, is_deaf(c, i, pairs, v->n_queues), __ATOMIC_RELEASE);
 		rcu_publish(v->queues[i].rx, pairs > 0 ? VRING(v->vid, pairs) : VRING_NONE);
 		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
+		port_queue_changed(&v->port->queues[i]);
 	}
 }
 
@@ -114,6 +171,7 @@ static int new_connection(int vid)
 	pthread_mutex_lock(&vhost_lock);
 	v = find(path);
 	memset(&conns[vid], 0, sizeof(conns[vid]));
+	memset(conns[vid].kick, -1, sizeof(conns[vid].kick));
 	conns[vid].vhost = v;
 	if (v != NULL)
 		v->connected = true;
@@ -128,6 +186,9 @@ static int vring_state_changed(int vid, uint16_t vring, int enable)
 	pthread_mutex_lock(&vhost_lock);
 	if (c->vhost != NULL && vring < MAX_VRINGS) {
 		c->ready[vring] = enable;
+		forget_kicks(c, vring);
+		if (enable)
+			watch_kicks(c, vid, vring);
 		if (c->vhost->vid == vid)
 			publish(c->vhost);
 	}
@@ -172,6 +233,7 @@ static void destroy_connection(int vid)
 
 	pthread_mutex_lock(&vhost_lock);
 	v = conns[vid].vhost;
+	forget_all_kicks(&conns[vid]);
 	conns[vid].vhost = NULL;
 	if (v != NULL && v->client) {
 		v->connected = false;

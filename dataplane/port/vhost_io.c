@@ -2,7 +2,11 @@
 // The workers' side of a vhost-user port. Bursts of librte_vhost end at 32 packets.
 #include "port/vhost.h"
 
+#include <errno.h>
+
 #include <rte_vhost.h>
+
+#include "base/wake_fd.h"
 
 #define VHOST_BURST 32
 
@@ -64,4 +68,38 @@ uint32_t vhost_depth(struct port_queue *pq)
 	for (p = pq->index; p < VRING_LOW(w); p += q->stride)
 		n += rte_vhost_rx_queue_count(VRING_VID(w), (uint16_t)(2 * p + 1));
 	return n;
+}
+
+// Each look at w is one device, with its own vrings; the library looks whether they are still there. A device that comes says itself
+// whether its guest has to kick.
+static int notify(const struct vhost_queue *q, uint16_t index, uint32_t w, int enable)
+{
+	uint16_t p;
+	int ret = 0;
+
+	for (p = index; p < VRING_LOW(w) && ret == 0; p = (uint16_t)(p + q->stride))
+		ret = rte_vhost_enable_guest_notification(VRING_VID(w), (uint16_t)(2 * p + 1), enable);
+	return ret < 0 ? -EIO : 0;
+}
+
+int vhost_arm(struct port_queue *pq)
+{
+	struct vhost_queue *q = pq->priv;
+	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE);
+
+	if (w == VRING_NONE)
+		return -ENOTCONN;
+	if (q->wake_fd < 0 || __atomic_load_n(&q->deaf, __ATOMIC_ACQUIRE))
+		return -ENOTSUP;
+	return notify(q, pq->index, w, 1) < 0 ? -EIO : q->wake_fd;
+}
+
+int vhost_disarm(struct port_queue *pq, bool signalled)
+{
+	struct vhost_queue *q = pq->priv;
+	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE);
+
+	if (w != VRING_NONE)
+		notify(q, pq->index, w, 0);
+	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }

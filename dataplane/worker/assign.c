@@ -4,12 +4,14 @@
 #include "worker/assign.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 
+#include "base/doorbell.h"
 #include "base/log.h"
 #include "base/rcu.h"
 #include "port/registry.h"
@@ -37,6 +39,7 @@ static void list_publish(struct worker *w, struct rx_list *l)
 	struct rx_list *old = w->rx;
 
 	rcu_publish(w->rx, l);
+	doorbell_ring(w->id);
 	rcu_defer(rte_free, old);
 }
 
@@ -130,7 +133,101 @@ static int queue_to(struct port_queue *q, struct worker *w)
 	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == WORKER_NONE)
 		__atomic_store_n(&q->owner, w->id, __ATOMIC_RELEASE);
+	doorbell_ring(q->owner); // the one that gives it, or that has it now
 	return 0;
+}
+
+// --- Workers that wait for interrupts. ---
+
+static bool may_poll(const struct worker *w, const struct port_queue *q)
+{
+	return w->idle != IDLE_INTERRUPT || port_queue_wakes(q);
+}
+
+// The least loaded of those that may poll it. NULL: none may.
+static struct worker *poller_for(const struct port_queue *q, const struct worker *except)
+{
+	struct worker *w, *best = NULL;
+
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (w != except && !w->leaving && w->role == WORKER_FORWARDING && may_poll(w, q) &&
+		    (best == NULL || w->rx->n < best->rx->n))
+			best = w;
+	return best;
+}
+
+// Where none may the queue is polled all the same, by time: its worker sleeps (wait.c).
+static struct worker *any_poller_for(const struct port_queue *q, const struct worker *except)
+{
+	struct worker *w = poller_for(q, except);
+
+	return w ? w : worker_least_loaded(except);
+}
+
+static int refuse_wait(const struct port_queue *q, const struct worker *w, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", w->id);
+	return error_set(err, EINVAL, "worker", text, "a worker with another idle policy (spin, pause, yield, sleep)",
+			 "waits for interrupts, which queue %u of port %s (%s) does not give", q->index, q->port->cfg.name,
+			 q->port->driver);
+}
+
+int worker_may_wait(const struct worker *w, struct error *err)
+{
+	unsigned i;
+
+	for (i = 0; i < w->rx->n; i++) {
+		const struct port_queue *q = w->rx->q[i];
+
+		if (q->rx_worker == w->id && !port_queue_wakes(q))
+			return error_set(err, EINVAL, "worker.idle", "interrupt",
+					 "spin, pause, yield, sleep, or the queue moved away",
+					 "cannot be: worker %u polls queue %u of port %s (%s), which gives no interrupts", w->id,
+					 q->index, q->port->cfg.name, q->port->driver);
+	}
+	return 0;
+}
+
+int worker_may_leave(const struct worker *w, struct error *err)
+{
+	char text[16];
+	unsigned i;
+
+	snprintf(text, sizeof(text), "%u", w->id);
+	for (i = 0; i < w->rx->n; i++) {
+		const struct port_queue *q = w->rx->q[i];
+
+		if (q->rx_worker == w->id && worker_least_loaded(w) != NULL && poller_for(q, w) == NULL)
+			return error_set(err, EBUSY, "worker.id", text, "another one set to another idle policy first",
+					 "polls queue %u of port %s (%s), which gives no interrupts, and all others wait for them",
+					 q->index, q->port->cfg.name, q->port->driver);
+	}
+	return 0;
+}
+
+static int may_spread_queue(const struct port_queue *q, const struct port_config *cfg, struct error *err)
+{
+	const struct worker *w = cfg->polled_by[q->index] && !q->host ? worker_get(cfg->polled_by[q->index] - 1u) : NULL;
+
+	if (w && !w->leaving)
+		return may_poll(w, q) ? 0 : refuse_wait(q, w, err);
+	if (q->rx_worker != WORKER_NONE || worker_least_loaded(NULL) == NULL || poller_for(q, NULL) != NULL)
+		return 0;
+	return error_set(err, EINVAL, "port.device", q->port->driver,
+			 "a worker with another idle policy (spin, pause, yield, sleep)",
+			 "gives no interrupts, and all workers wait for them");
+}
+
+int worker_may_spread(const struct port *port, const struct port_config *cfg, struct error *err)
+{
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < port->n_queues && ret == 0; i++)
+		ret = may_spread_queue(&port->queues[i], cfg, err);
+	return ret;
 }
 
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
@@ -139,6 +236,8 @@ int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 
 	if (q->rx_worker == w->id)
 		return 0;
+	if (!may_poll(w, q))
+		return refuse_wait(q, w, err);
 	if (queue_to(q, w) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
 	ret = spread_refresh(err);
@@ -196,8 +295,8 @@ void worker_spread(struct port *port)
 	__atomic_store_n(&port->shared_tx, tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
 	for (i = 0; i < port->n_queues; i++) {
 		w = port->cfg.polled_by[i] && !port->queues[i].host ? worker_get(port->cfg.polled_by[i] - 1u) : NULL;
-		if (w == NULL || w->leaving)
-			w = port->queues[i].rx_worker == WORKER_NONE ? worker_least_loaded(NULL) : NULL;
+		if (w == NULL || w->leaving || !may_poll(w, &port->queues[i]))
+			w = port->queues[i].rx_worker == WORKER_NONE ? any_poller_for(&port->queues[i], NULL) : NULL;
 		if (w && port->queues[i].rx_worker != w->id)
 			queue_to(&port->queues[i], w);
 	}
@@ -240,7 +339,7 @@ void worker_handover(struct worker *w)
 
 	w->leaving = true;
 	for (i = 0; i < w->rx->n; i++)
-		if (w->rx->q[i]->rx_worker == w->id && (to = worker_least_loaded(w)) != NULL)
+		if (w->rx->q[i]->rx_worker == w->id && (to = any_poller_for(w->rx->q[i], w)) != NULL)
 			queue_to(w->rx->q[i], to);
 	worker_retarget(w);
 	spread_refresh(NULL);

@@ -9,6 +9,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include "base/doorbell.h"
 #include "base/rcu.h"
 #include "worker/worker.h"
 
@@ -41,6 +42,7 @@ static struct handoff *handoff_new(const struct worker *from, const struct worke
 	h->size = to->ring_size;
 	h->from = (uint8_t)from->id;
 	h->to = (uint8_t)to->id;
+	h->bell = to->idle == IDLE_INTERRUPT;
 	if (h->ring)
 		return h;
 	rte_free(h);
@@ -66,6 +68,14 @@ static int list_change(struct worker *w, struct handoff *more, const struct hand
 	return 0;
 }
 
+void handoff_set_bell(struct worker *to, bool bell)
+{
+	unsigned i;
+
+	for (i = 0; to->in && i < to->in->n; i++)
+		__atomic_store_n(&to->in->h[i]->bell, bell, __ATOMIC_RELAXED);
+}
+
 static int add(struct worker *from, struct worker *to, struct handoff *before, struct error *err)
 {
 	struct handoff *h = handoff_new(from, to);
@@ -75,6 +85,7 @@ static int add(struct worker *from, struct worker *to, struct handoff *before, s
 	if (h && list_change(to, h, NULL) == 0) {
 		rcu_publish(from->out[to->id], h);
 		__atomic_store_n(&from->reopen, true, __ATOMIC_SEQ_CST);
+		doorbell_ring(from->id);
 		return 0;
 	}
 	if (h)
@@ -161,6 +172,7 @@ static void go_on(struct handoff *h)
 	if (h->before)
 		__atomic_store_n(&h->before->closed, true, __ATOMIC_RELEASE);
 	h->opened = true;
+	doorbell_ring(h->to);
 }
 
 static void sample(struct handoff *h)
@@ -185,6 +197,8 @@ unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, 
 	__atomic_store_n(&h->sent, h->sent + given, __ATOMIC_RELAXED);
 	h->refused += n - given;
 	h->high = RTE_MAX(h->high, h->size - room);
+	if (unlikely(__atomic_load_n(&h->bell, __ATOMIC_RELAXED)))
+		doorbell_ring(h->to);
 	return given;
 }
 

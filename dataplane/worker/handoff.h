@@ -24,6 +24,7 @@ struct handoff {
 	struct rte_ring *ring;
 	uint32_t size; // packets that fit
 	uint8_t from, to;
+	bool bell;              // the taker may wait: ring after giving. Master: wo, giver: ro
 	struct handoff *before; // the ring that this one replaces: to be emptied first. Master: wo, giver and taker: ro
 	// Giver: rw, others: ro.
 	uint64_t sent __rte_cache_aligned; // with those of the rings that this one replaced
@@ -52,7 +53,8 @@ bool handoff_size_ok(uint32_t size); // a power of two in range
 int handoff_connect(struct worker *from, struct worker *to, struct error *err);
 // All rings to this worker are replaced by ones of its ring_size: no packet is lost, order holds.
 int handoff_resize(struct worker *to, struct error *err);
-bool handoff_poll(void); // frees rings that were replaced, once they are empty. True: none is left
+void handoff_set_bell(struct worker *to, bool bell); // of all rings to it, also those to come as long as it is IDLE_INTERRUPT
+bool handoff_poll(void);                             // frees rings that were replaced, once they are empty. True: none is left
 // Neither gives nor takes any more, and nothing is in its rings but what a dead worker left: freed.
 void handoff_disconnect(struct worker *w);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,12 @@
 #include <rte_cycles.h>
 
 #include "base/rcu.h"
+#include "base/wake_fd.h"
 #include "main/router_fixture.h"
 #include "worker/handoff.h"
 #include "worker/load.h"
 #include "worker/spread.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 #define FLOWS 64u  // of each queue
@@ -82,6 +85,18 @@ static uint16_t tx_checked(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	return n;
 }
 
+// The queues always have something to say: their poller never waits for long, those that get its packets do.
+static int arm_readable(struct port_queue *q)
+{
+	static int fd = -1;
+
+	if (fd < 0) {
+		fd = wake_fd_new();
+		assert_int_equal(wake_fd_watch(fd, eventfd(1, EFD_CLOEXEC), false), 0);
+	}
+	return q->port->id == RED0 ? fd : -ENOTCONN;
+}
+
 static int setup(void **state)
 {
 	unsigned i, n = 0;
@@ -95,6 +110,7 @@ static int setup(void **state)
 		cpus[1] = cpus[0];
 	router_rx = rx_numbered;
 	router_tx = tx_checked;
+	router_arm = arm_readable;
 	return router_setup(state);
 }
 
@@ -223,6 +239,69 @@ static void mode_switched(void **state)
 		wait_for(i % 7 * 200);
 	}
 	stop_and_check();
+}
+
+static void set_idle(uint32_t id, enum idle_policy idle)
+{
+	if (worker_set_idle(worker_get(id), idle, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+// Workers begin and end to wait while packets for them come by rings, queues and tables move, and rings are replaced.
+static void policies_switched(void **state)
+{
+	static const enum idle_policy policies[] = {IDLE_INTERRUPT, IDLE_YIELD, IDLE_INTERRUPT, IDLE_SLEEP, IDLE_INTERRUPT};
+	struct worker *w[3] = {add(0), add(1), add(2)};
+	unsigned i;
+
+	set_mode(PORT_HYBRID);
+	start();
+	for (i = 0; i < 100; i++) {
+		set_idle(i % 3, policies[i % RTE_DIM(policies)]);
+		if (i % 10 == 9)
+			set_mode(i % 20 == 9 ? PORT_RUN_TO_COMPLETION : PORT_HYBRID);
+		if (i % 4 == 0)
+			assert_int_equal(worker_assign(&port_get(RED0)->queues[i / 4 & 1], w[i % 3], &err), 0);
+		if (i % 16 == 3)
+			assert_int_equal(worker_set_ring_size(w[i % 3], i & 16 ? 2 * AWAY : 4 * AWAY, &err), 0);
+		wait_for(i % 7 * 200);
+	}
+	stop_and_check();
+}
+
+// Packets that stood in a ring for half of what a worker waits, of those that were timed.
+static unsigned stood_long(const struct worker *from)
+{
+	uint64_t long_ago = rte_get_tsc_hz() / 1000 * WAIT_MAX_MS / 2;
+	unsigned to, b, n = 0;
+
+	for (to = 0; to < 3; to++)
+		for (b = 0; from->out[to] && b < HANDOFF_BUCKETS; b++)
+			n += (1ull << b) >= long_ago ? (unsigned)from->out[to]->waited[b] : 0;
+	return n;
+}
+
+// All wait, and whoever is given something is woken. A busy machine may wake one or the other late.
+static void waiting_workers_are_handed_packets(void **state)
+{
+	struct worker *w[3] = {add(0), add(1), add(2)};
+	unsigned i, late = 0;
+	uint64_t waits;
+
+	for (i = 0; i < 3; i++)
+		set_idle(i, IDLE_INTERRUPT);
+	set_mode(PORT_HYBRID);
+	for (i = 0; i < 30; i++) {
+		start();
+		stop_and_check();
+	}
+	for (i = waits = 0; i < 3; i++) {
+		waits += w[i]->wait->waits;
+		late += stood_long(w[i]);
+	}
+	assert_true(waits > 30);
+	assert_in_range(late, 0, 3);
+	assert_true(by_worker[0] > 0 && by_worker[1] > 0 && by_worker[2] > 0);
 }
 
 static void queue_moved(void **state)
@@ -376,8 +455,9 @@ static void spread_when_busy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(hybrid_uses_all), T(mode_switched),    T(queue_moved), T(workers_come_and_go),
-		T(rings_resized),   T(isolated_receive), T(rebalanced),  T(spread_when_busy),
+		T(hybrid_uses_all), T(mode_switched),       T(policies_switched), T(waiting_workers_are_handed_packets),
+		T(queue_moved),     T(workers_come_and_go), T(rings_resized),     T(isolated_receive),
+		T(rebalanced),      T(spread_when_busy),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

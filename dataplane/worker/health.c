@@ -8,9 +8,11 @@
 
 #include <rte_cycles.h>
 
+#include "base/doorbell.h"
 #include "base/numa.h"
 #include "base/rcu.h"
 #include "worker/orders.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 static int read_file(const char *root, const char *path, char *text, size_t size)
@@ -74,11 +76,14 @@ int health_read(struct worker_health *h, const char *root, int tid)
 
 uint64_t health_behind(const struct worker *w)
 {
-	uint64_t behind = rcu_behind(w->id);
+	uint64_t behind = rcu_behind(w->id), stands;
 
 	if (w->health->moving_at == 0 || __atomic_load_n(&w->loops, __ATOMIC_RELAXED) != w->health->loops)
 		return behind;
-	return RTE_MAX(behind, rte_rdtsc() - w->health->moving_at);
+	stands = rte_rdtsc() - w->health->moving_at;
+	if (doorbell_waits(w->id) && stands < rte_get_tsc_hz() / 1000 * WAIT_MAX_MS * 2)
+		return behind; // as long as it waits for packets
+	return RTE_MAX(behind, stands);
 }
 
 static void look_at(struct worker *w)

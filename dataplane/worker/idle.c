@@ -13,6 +13,7 @@
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "worker/recorder.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 #define SLEEP_AFTER_US 20 // of empty polls
@@ -74,9 +75,53 @@ static void give_away(struct worker *w, void (*how)(struct worker *w))
 	recorder_spent(w->recorder, STAGE_IDLE, rte_rdtsc() - start);
 }
 
+static void doze(struct worker *w)
+{
+	nap(w, SLEEP_MAX_US * 1000);
+}
+
+// Time in which the worker was to be woken belongs to no loop, however long it was: it is idle time and nothing else.
+static void wait_for_packets(struct worker *w)
+{
+	uint64_t start = rte_rdtsc(), waited;
+	bool ok;
+
+	recorder_leave(w->recorder);
+	ok = wait_wait(w);
+	recorder_return(w->recorder);
+	waited = rte_rdtsc() - start;
+	w->idle_cycles += waited;
+	w->recorder->trail.begin += waited;
+	w->recorder->trail.end += waited;
+	if (!ok)
+		give_away(w, doze);
+}
+
+// After the queues were armed their packets are looked for once more; then the worker waits.
+static void interrupt(struct worker *w)
+{
+	if (w->idle_state.armed)
+		wait_for_packets(w);
+	else if (!empty_for_long(&w->idle_state))
+		rte_pause();
+	else if (!wait_arm(w))
+		give_away(w, sleep_longer);
+}
+
+void worker_idle_over(struct worker *w)
+{
+	w->idle_state.empty_since = 0;
+	if (w->idle_state.armed)
+		wait_disarm(w);
+}
+
 void worker_idle(struct worker *w)
 {
-	switch (__atomic_load_n(&w->idle, __ATOMIC_RELAXED)) {
+	enum idle_policy policy = __atomic_load_n(&w->idle, __ATOMIC_ACQUIRE);
+
+	if (unlikely(w->idle_state.armed && policy != IDLE_INTERRUPT))
+		wait_disarm(w);
+	switch (policy) {
 	case IDLE_SPIN:
 		break;
 	case IDLE_PAUSE:
@@ -90,6 +135,9 @@ void worker_idle(struct worker *w)
 			give_away(w, sleep_longer);
 		else
 			rte_pause();
+		break;
+	case IDLE_INTERRUPT:
+		interrupt(w);
 		break;
 	}
 }

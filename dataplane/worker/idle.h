@@ -2,6 +2,7 @@
 // What a worker does after polls that brought nothing. Private to worker/.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SLEEP_MAX_US 50 // unless somebody sets another
@@ -12,10 +13,12 @@ struct worker;
 struct idle {
 	// Worker: rw.
 	uint64_t empty_since; // TSC of the first empty poll, 0 = the last one brought packets
+	bool armed;           // its queues are to wake it (wait.h)
 	uint32_t nap_ns;      // how long it will sleep next
 	// Master: wo, worker: ro.
 	uint32_t sleep_max_us;
 };
 
-void idle_enter(void);              // on the worker's own thread
-void worker_idle(struct worker *w); // after an empty poll
+void idle_enter(void);                   // on the worker's own thread
+void worker_idle(struct worker *w);      // after an empty poll
+void worker_idle_over(struct worker *w); // after the first poll that brought something, and at the end

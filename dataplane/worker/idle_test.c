@@ -12,13 +12,17 @@
 
 #include <cmocka.h>
 #include <rte_cycles.h>
+#include <sys/eventfd.h>
 
+#include "base/doorbell.h"
 #include "base/rcu.h"
 #include "base/system_calls.h"
+#include "base/wake_fd.h"
 #include "main/router_fixture.h"
 #include "worker/health.h"
 #include "worker/orders.h"
 #include "worker/recorder.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 static struct error err;
@@ -39,6 +43,9 @@ static int reset(void **state)
 {
 	worker_debug_allowed = false;
 	worker_del_all();
+	router_arm = NULL;
+	router_disarm = NULL;
+	router_rx = NULL;
 	for (struct port *p = port_next(NULL); p; p = port_next(p))
 		for (unsigned i = 0; i < p->n_queues; i++)
 			p->queues[i].rx_worker = WORKER_NONE;
@@ -209,6 +216,265 @@ static void behind(void **state)
 	assert_int_equal(rcu_behind(w->id), 0);
 }
 
+// --- Waiting for interrupts. ---
+
+// A device whose one queue is RED0's first. Each packet is a look at it that says "one came": nothing is made of it.
+static struct {
+	uint32_t waiting, taken; // packets
+	bool armed;
+	int event, wake;
+	uint64_t came, slowest; // TSC: the last one, how long one waited at most
+	unsigned armings, disarmings;
+} device;
+
+static uint16_t device_rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint64_t waited;
+
+	if (q->port->id != RED0 || q->index != 0 || __atomic_load_n(&device.waiting, __ATOMIC_ACQUIRE) == 0)
+		return 0;
+	waited = rte_rdtsc() - __atomic_load_n(&device.came, __ATOMIC_RELAXED);
+	device.slowest = RTE_MAX(device.slowest, waited);
+	__atomic_store_n(&device.waiting, 0, __ATOMIC_RELAXED);
+	pkts[0] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+	__atomic_fetch_add(&device.taken, 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static int device_arm(struct port_queue *q)
+{
+	if (q->port->id != RED0 || q->index != 0)
+		return -ENOTCONN;
+	device.armings++;
+	__atomic_store_n(&device.armed, true, __ATOMIC_RELAXED);
+	return device.wake;
+}
+
+static int device_disarm(struct port_queue *q, bool signalled)
+{
+	device.disarmings++;
+	__atomic_store_n(&device.armed, false, __ATOMIC_RELAXED);
+	return signalled ? wake_fd_rest(device.wake) : 0;
+}
+
+static void device_send(void)
+{
+	__atomic_store_n(&device.came, rte_rdtsc(), __ATOMIC_RELAXED);
+	__atomic_store_n(&device.waiting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&device.armed, __ATOMIC_SEQ_CST))
+		eventfd_write(device.event, 1);
+}
+
+static void device_plug(void)
+{
+	if (device.event == 0) {
+		device.event = eventfd(0, EFD_CLOEXEC);
+		device.wake = wake_fd_new();
+		assert_int_equal(wake_fd_watch(device.wake, device.event, true), 0);
+	}
+	device.taken = device.waiting = device.armings = device.disarmings = 0;
+	device.slowest = 0;
+	router_rx = device_rx;
+	router_arm = device_arm;
+	router_disarm = device_disarm;
+}
+
+static uint16_t tx_nothing(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	rte_pktmbuf_free_bulk(pkts, n);
+	return n;
+}
+
+static bool until(bool (*what)(const void *arg), const void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < 50000 && !what(arg); i++)
+		usleep(100);
+	return what(arg);
+}
+
+static bool is_waiting(const void *w)
+{
+	return doorbell_waits(((const struct worker *)w)->id) &&
+	       __atomic_load_n(&((const struct worker *)w)->wait->waits, __ATOMIC_RELAXED) > 0;
+}
+
+static bool is_taken(const void *n)
+{
+	return __atomic_load_n(&device.taken, __ATOMIC_ACQUIRE) >= *(const uint32_t *)n;
+}
+
+// Ten times a second it looks whether time has brought something; all of that is idle time, and no long loop.
+static void waiting_costs_nothing(void **state)
+{
+	struct long_loop l[LONGEST_LOOPS];
+	struct worker *w;
+	struct rate r;
+	unsigned i, n;
+
+	device_plug();
+	w = add(IDLE_INTERRUPT);
+	assert_true(until(is_waiting, w));
+	recorder_reset(w->recorder);
+	recorder_set_threshold(w->recorder, WAIT_MAX_MS * 500);
+	r = observe(w, 1000);
+	assert_in_range(r.loops, 2, 60);
+	assert_in_range(r.calls, 5, 45);
+	assert_in_range(r.switches, 5, 45);
+	assert_true(w->idle_cycles > w->busy_cycles + rte_get_tsc_hz() / 2);
+	n = recorder_longest(w->recorder, l);
+	for (i = 0; i < n; i++)
+		assert_true(l[i].taken || l[i].stages[STAGE_GRAPH] < l[i].cycles); // of a busy machine, not of waiting
+	assert_true(n <= 1);
+	assert_int_equal(health_behind(w), 0);
+}
+
+// With pauses shorter and longer than the worker takes to begin to wait, at every moment of that.
+static void no_wakeup_is_lost(void **state)
+{
+	uint64_t timeouts;
+	struct worker *w;
+	unsigned late = 0;
+	uint32_t i;
+
+	device_plug();
+	router_tx = tx_nothing;
+	w = add(IDLE_INTERRUPT);
+	assert_true(until(is_waiting, w));
+	for (i = 1; i <= 3000; i++) {
+		timeouts = w->wait->timeouts;
+		device.slowest = 0;
+		device_send();
+		assert_true(until(is_taken, &i));
+		late += device.slowest > rte_get_tsc_hz() / 1000 * (WAIT_MAX_MS - 10) && w->wait->timeouts != timeouts;
+		usleep(i % 100 < 95 ? i % 37 * 3 : 1000);
+	}
+	assert_int_equal(late, 0);
+	assert_true(w->wait->waits > 100);
+	worker_set_idle(w, IDLE_PAUSE, &err);
+	usleep(20000);
+	assert_false(device.armed);
+	assert_int_equal(device.armings, device.disarmings);
+	router_tx = NULL;
+}
+
+static uint64_t loops_of(const struct worker *w)
+{
+	return __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
+}
+
+// Milliseconds from the end of a change to the loop that sees it, the best of some: others want this CPU as well.
+static double reaction(struct worker *w, void (*change)(struct worker *w))
+{
+	double best = 1e9;
+	unsigned i;
+
+	for (i = 0; i < 5; i++) {
+		uint64_t start, loops;
+
+		assert_true(until(is_waiting, w));
+		usleep(2000);
+		loops = loops_of(w);
+		change(w);
+		start = rte_rdtsc();
+		while (loops_of(w) == loops && rte_rdtsc() - start < rte_get_tsc_hz())
+			usleep(20);
+		best = RTE_MIN(best, (double)(rte_rdtsc() - start) * 1000 / (double)rte_get_tsc_hz());
+	}
+	return best;
+}
+
+static void change_tables(struct worker *w)
+{
+	struct port_config c = router_config(RED0);
+
+	router_set(RED0, &c);
+}
+
+static void change_orders(struct worker *w)
+{
+	worker_measure(w);
+}
+
+static void change_policy(struct worker *w)
+{
+	assert_int_equal(worker_set_idle(w, IDLE_INTERRUPT, &err), 0);
+}
+
+static void inject(struct worker *w)
+{
+	worker_inject(router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"}),
+		      INJECT_INPUT);
+}
+
+static void changes_wake(void **state)
+{
+	struct worker *w;
+
+	device_plug();
+	router_tx = tx_nothing;
+	w = add(IDLE_INTERRUPT);
+	assert_true(reaction(w, change_tables) < 20);
+	assert_true(reaction(w, change_orders) < 20);
+	assert_true(reaction(w, change_policy) < 20);
+	assert_true(reaction(w, inject) < 20);
+	router_tx = NULL;
+}
+
+static int arm_never(struct port_queue *q)
+{
+	return q->port->id == RED0 ? -ENOTSUP : -ENOTCONN;
+}
+
+// A queue that gives no interrupts after all is polled by time, and the worker says so.
+static void unwilling_queue_is_polled(void **state)
+{
+	struct worker *w;
+	uint32_t one = 1;
+	uint64_t waits;
+
+	device_plug();
+	router_tx = tx_nothing;
+	router_arm = arm_never;
+	w = add(IDLE_INTERRUPT);
+	observe(w, 20);
+	assert_int_equal(w->wait->timer_queue >> 16, RED0);
+	waits = w->wait->waits; // before it had the queue
+	device_send();
+	assert_true(until(is_taken, &one));
+	assert_int_equal(w->wait->waits, waits);
+	router_tx = NULL;
+}
+
+static void refused_without_interrupts(void **state)
+{
+	struct port_config c = router_config(RED0);
+	struct worker *w = add(IDLE_YIELD), *other;
+
+	assert_int_equal(worker_set_idle(w, IDLE_INTERRUPT, &err), -EINVAL);
+	assert_string_equal(err.field, "worker.idle");
+	assert_non_null(strstr(err.message, "gives no interrupts"));
+	assert_int_equal(w->idle, IDLE_YIELD);
+	// A worker that waits gets none of these queues, whatever is asked for.
+	other = worker_add(1, &(struct worker_config){.cpu = cpu, .idle = IDLE_INTERRUPT}, &err);
+	assert_non_null(other);
+	assert_int_equal(other->rx->n, 0);
+	assert_int_equal(worker_assign(&port_get(RED0)->queues[0], other, &err), -EINVAL);
+	if (strstr(err.message, "waits for interrupts, which queue 0 of port") == NULL)
+		fail_msg("%s", err.message);
+	c.polled_by[0] = 2;
+	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL);
+	assert_int_equal(port_get(RED0)->cfg.polled_by[0], 0);
+	assert_int_equal(worker_del(0, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "all others wait for them"));
+	assert_int_equal(port_get(RED0)->queues[0].rx_worker, 0);
+	// With a third one they have somewhere to go.
+	assert_non_null(worker_add(2, &(struct worker_config){.cpu = cpu, .idle = IDLE_YIELD}, &err));
+	assert_int_equal(worker_del(0, &err), 0);
+	assert_int_equal(port_get(RED0)->queues[0].rx_worker, 2);
+}
+
 static uint32_t depth_of(struct port_queue *q)
 {
 	return 7 + q->index;
@@ -246,6 +512,11 @@ int main(void)
 		T(delayed),
 		T(behind),
 		T(depths),
+		T(waiting_costs_nothing),
+		T(no_wakeup_is_lost),
+		T(changes_wake),
+		T(unwilling_queue_is_polled),
+		T(refused_without_interrupts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

@@ -7,6 +7,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
+#include "base/doorbell.h"
 #include "base/log.h"
 #include "base/rcu.h"
 #include "worker/recorder.h"
@@ -17,6 +18,7 @@ bool worker_debug_allowed;
 static void order(struct worker *w, enum order what)
 {
 	__atomic_fetch_or(&w->orders, what, __ATOMIC_RELEASE);
+	doorbell_ring(w->id);
 }
 
 static void done(struct worker *w, enum order what)

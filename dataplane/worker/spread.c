@@ -7,6 +7,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/doorbell.h"
 #include "base/numa.h"
 #include "base/rcu.h"
 #include "port/registry.h"
@@ -187,6 +188,7 @@ int spread_refresh(struct error *err)
 			ret = connect_queue(&p->queues[i], err);
 	}
 	__atomic_store_n(&spread_epoch, spread_epoch + 1 ? spread_epoch + 1 : 1, __ATOMIC_RELEASE);
+	doorbell_ring_all(); // they follow
 	return ret;
 }
 

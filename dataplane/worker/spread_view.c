@@ -4,9 +4,11 @@
 
 #include <rte_cycles.h>
 
+#include "base/doorbell.h"
 #include "base/rcu.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 // The worker holds packets that this one gave it: they come first.
@@ -107,6 +109,7 @@ uint16_t spread_room(const struct worker *w, const struct spread_view *v, uint16
 void spread_give_queue(struct worker *w, struct port_queue *q)
 {
 	struct spread_view *v = q->view;
+	uint32_t to;
 	unsigned i;
 
 	if (v && !v->leaving) {
@@ -126,5 +129,8 @@ void spread_give_queue(struct worker *w, struct port_queue *q)
 		v->all_to = v->home = v->host = SPREAD_LOCAL;
 		memset(v->to, SPREAD_LOCAL, sizeof(v->to));
 	}
-	__atomic_store_n(&q->owner, __atomic_load_n(&q->rx_worker, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+	wait_disarm_queue(w, q);
+	to = __atomic_load_n(&q->rx_worker, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->owner, to, __ATOMIC_RELEASE);
+	doorbell_ring(to);
 }

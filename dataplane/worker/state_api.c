@@ -7,7 +7,9 @@
 #include "worker/api_private.h"
 #include "worker/health.h"
 #include "worker/orders.h"
+#include "port/registry.h"
 #include "worker/recorder.h"
+#include "worker/wait.h"
 #include "worker/worker.h"
 
 uint64_t worker_api_ns(uint64_t cycles)
@@ -29,6 +31,7 @@ static void put_queue(struct api_call *call, const struct port_queue *q, Corelan
 	out->queue = q->index;
 	out->rx_packets = q->rx_packets;
 	out->depth_unknown = depth == DEPTH_UNKNOWN;
+	out->no_interrupts = !port_queue_wakes(q);
 	out->depth = out->depth_unknown ? 0 : depth;
 }
 
@@ -113,6 +116,17 @@ static void put_loops(struct api_call *call, const struct worker *w, Corelane__V
 	s->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
 }
 
+// "port queue 0", or empty.
+static char *timer_queue(struct api_call *call, const struct worker *w)
+{
+	uint32_t q = __atomic_load_n(&w->wait->timer_queue, __ATOMIC_RELAXED);
+	const struct port *port = port_get((uint16_t)(q >> 16));
+
+	if (w->idle != IDLE_INTERRUPT || port == NULL)
+		return api_strdup(call, "");
+	return api_printf(call, "%s queue %u", port->cfg.name, q & 0xffff);
+}
+
 void worker_api_put_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	char name[16];
@@ -128,6 +142,8 @@ void worker_api_put_state(struct api_call *call, const struct worker *w, Corelan
 	s->tsc_hz = rte_get_tsc_hz();
 	s->system_calls = __atomic_load_n(w->system_calls, __ATOMIC_RELAXED);
 	s->debug_delay_us = worker_delay(w);
+	s->waits = w->wait->waits;
+	s->polled_by_time = timer_queue(call, w);
 	put_queues(call, w, s);
 	put_drops(call, w, s);
 	put_health(call, w, s);

@@ -13,6 +13,7 @@
 #include <rte_malloc.h>
 
 #include "base/cpu_list.h"
+#include "base/doorbell.h"
 #include "base/log.h"
 #include "base/numa.h"
 #include "base/rcu.h"
@@ -28,6 +29,7 @@
 #include "worker/orders.h"
 #include "worker/recorder.h"
 #include "worker/spread.h"
+#include "worker/wait.h"
 
 #define INJECT_RING 1024
 #define SETTLE_MS 20
@@ -39,12 +41,16 @@ DROP_REASON(inject_full, "The control plane sent more packets at once (answers t
 
 __thread struct worker *this_worker;
 void (*worker_each_loop)(unsigned worker, uint64_t tsc);
+bool (*worker_unfinished)(unsigned worker);
 
 static struct worker *workers[WORKER_MAX];
 void (*worker_set_hook)(const struct worker *leaving);
 
-static const char *const idle_names[] = {
-	[IDLE_SPIN] = "spin", [IDLE_PAUSE] = "pause", [IDLE_YIELD] = "yield", [IDLE_SLEEP] = "sleep"};
+static const char *const idle_names[] = {[IDLE_SPIN] = "spin",
+					 [IDLE_PAUSE] = "pause",
+					 [IDLE_YIELD] = "yield",
+					 [IDLE_SLEEP] = "sleep",
+					 [IDLE_INTERRUPT] = "interrupt"};
 
 const char *idle_policy_name(enum idle_policy idle)
 {
@@ -90,7 +96,8 @@ static void worker_loop(struct worker *w)
 		if (worker_each_loop)
 			worker_each_loop(w->id, r->trail.begin);
 		if (w->polled > 0) {
-			w->idle_state.empty_since = 0;
+			if (w->idle_state.empty_since != 0)
+				worker_idle_over(w);
 			w->busy_loops++;
 			w->packets += w->polled;
 		} else {
@@ -145,6 +152,7 @@ static void *worker_main(void *arg)
 	if (ret < 0)
 		return NULL;
 	worker_loop(w);
+	worker_idle_over(w);
 	rcu_reader_offline(w->id);
 	rte_thread_unregister();
 	return NULL;
@@ -180,6 +188,7 @@ static void worker_free(struct worker *w)
 		counters_release(w->counters);
 	graph_destroy(w->graph);
 	rte_free(w->recorder);
+	rte_free(w->wait);
 	free(w->health);
 	rte_free(w->rx);
 	rte_free(w);
@@ -235,7 +244,7 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	}
 	w->id = id;
 	w->cpu = cfg->cpu;
-	w->idle = cfg->idle;
+	w->idle = cfg->idle; // whoever will give it packets knows from the beginning
 	w->role = (uint8_t)cfg->role;
 	w->target = WORKER_MAX;
 	w->ring_size = cfg->ring_size ? cfg->ring_size : HANDOFF_SIZE;
@@ -244,6 +253,7 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	w->idle_state.sleep_max_us = SLEEP_MAX_US;
 	w->rx = rte_zmalloc("rx_list", sizeof(*w->rx), 0);
 	w->recorder = rte_zmalloc_socket("recorder", sizeof(*w->recorder), RTE_CACHE_LINE_SIZE, memory);
+	w->wait = rte_zmalloc_socket("wait", sizeof(*w->wait), RTE_CACHE_LINE_SIZE, memory);
 	w->health = calloc(1, sizeof(*w->health));
 	w->counters = counters_create(memory);
 	snprintf(name, sizeof(name), "inject-%u", id);
@@ -252,7 +262,7 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	w->graph = graph_create(name, memory, err);
 	if (w->recorder && w->graph)
 		recorder_init(w->recorder, w->graph);
-	if (w->rx && w->counters && w->inject && w->graph && w->recorder && w->health)
+	if (w->rx && w->counters && w->inject && w->graph && w->recorder && w->health && w->wait && doorbell_open(id) == 0)
 		return w;
 	if (w->graph)
 		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for worker %u", id);
@@ -324,9 +334,17 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 	return 0;
 }
 
-void worker_set_idle(struct worker *w, enum idle_policy idle)
+int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err)
 {
-	__atomic_store_n(&w->idle, idle, __ATOMIC_RELAXED);
+	int ret = idle == IDLE_INTERRUPT ? worker_may_wait(w, err) : 0;
+
+	if (ret < 0)
+		return ret;
+	handoff_set_bell(w, idle == IDLE_INTERRUPT);
+	w->wait->token = rcu_token(); // it waits when all who give it packets have seen that
+	__atomic_store_n(&w->idle, idle, __ATOMIC_RELEASE);
+	doorbell_ring(w->id);
+	return 0;
 }
 
 int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err)
@@ -360,6 +378,7 @@ static bool worker_stop(struct worker *w, unsigned ms)
 	struct timespec until;
 
 	__atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
+	doorbell_ring(w->id);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += ms / 1000;
 	until.tv_nsec += ms % 1000 * 1000000L;
@@ -417,6 +436,8 @@ int worker_del(uint32_t id, struct error *err)
 	if (!worker_replaceable(w) && (w->rx->n > 0 || worker_count() > 1))
 		return error_set(err, EBUSY, "worker.id", text, "another forwarding worker added first",
 				 "is the last one that forwards and polls %u queues", w->rx->n);
+	if (worker_may_leave(w, err) < 0)
+		return -EBUSY;
 	if (worker_set_hook)
 		worker_set_hook(w);
 	worker_handover(w);
@@ -552,8 +573,10 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 		w = worker_next(w);
 	meta(m)->arg = edge;
 	meta(m)->nexthop = NULL; // one from an earlier walk may be gone
-	if (w && rte_ring_mp_enqueue(w->inject, m) == 0)
+	if (w && rte_ring_mp_enqueue(w->inject, m) == 0) {
+		doorbell_ring(w->id);
 		return 0;
+	}
 	drop(m, inject_full);
 	drop_packets(&m, 1);
 	return -EAGAIN;

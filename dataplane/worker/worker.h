@@ -15,7 +15,9 @@
 #define WORKER_MAX 64
 #define WORKER_NONE UINT32_MAX
 
-enum idle_policy { IDLE_SPIN, IDLE_PAUSE, IDLE_YIELD, IDLE_SLEEP };
+enum idle_policy { IDLE_SPIN, IDLE_PAUSE, IDLE_YIELD, IDLE_SLEEP, IDLE_INTERRUPT };
+#define IDLE_POLICIES (IDLE_INTERRUPT + 1u)
+#define IDLE_POLICY_NAMES "spin, pause, yield, sleep, interrupt"
 
 // All roles walk the same graph. They differ in where their packets go and in whether queues come to them unasked (forwarding only).
 enum worker_role {
@@ -55,6 +57,7 @@ struct worker {
 	struct recorder *recorder; // of its loops
 	uint64_t *system_calls;    // its thread's (base/system_calls.h)
 	struct idle idle_state;
+	struct wait *wait;
 	uint32_t orders; // enum order; master: sets, worker: clears
 	uint64_t delay;  // TSC cycles in each loop (ORDER_DELAY); master: wo, worker: ro
 	// Master: wo, worker: ro.
@@ -87,12 +90,15 @@ const char *worker_thread_name(const struct worker *w, char name[16]); // "pmd-f
 
 // Called by each worker between two walks of its graph, with the time when the last one began. May be NULL; set before there are workers.
 extern void (*worker_each_loop)(unsigned worker, uint64_t tsc);
+// Whether that has more to do soon, so that the worker must not wait for a packet. May be NULL; set as the other.
+extern bool (*worker_unfinished)(unsigned worker);
 
 // Master thread. id: WORKER_NONE = the lowest free one. Queues that nobody polls go to the new worker, and those of a worker that
 // goes to the others.
 struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct error *err);
 int worker_move(struct worker *w, unsigned cpu, struct error *err);
-void worker_set_idle(struct worker *w, enum idle_policy idle);
+// IDLE_INTERRUPT is refused while the worker polls a queue that gives none.
+int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err);
 // 0 = the default of each. The setters take what the check has passed.
 int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err);
 void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP
@@ -116,7 +122,9 @@ void worker_poll(void); // finishes changes that wait for workers; called from t
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err);
 void worker_spread(
 	struct port *port); // gives queues to the workers that are named for them, and unpolled ones to whom has the fewest
-void worker_forget(struct port *port); // takes the port's queues from all workers
+int worker_may_spread(const struct port *port, const struct port_config *cfg,
+		      struct error *err); // somebody may poll each of its queues
+void worker_forget(struct port *port);    // takes the port's queues from all workers
 
 // Packets from the master into the graph: edge is one of enum inject. Frees the packet and returns -EAGAIN when no worker can.
 enum inject { INJECT_TX, INJECT_INPUT };

@@ -35,8 +35,7 @@ static int check_idle(unsigned idle, struct error *err)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", idle);
-	return idle <= IDLE_SLEEP ? 0
-				  : error_set(err, EINVAL, "worker.idle", text, "spin, pause, yield, sleep", "is no idle policy");
+	return idle < IDLE_POLICIES ? 0 : error_set(err, EINVAL, "worker.idle", text, IDLE_POLICY_NAMES, "is no idle policy");
 }
 
 static int check_role(unsigned role, struct error *err)
@@ -130,12 +129,12 @@ static int set_field(struct worker *w, const PbWorker *in, const char *field, st
 		return set_target(w, in->target, err);
 	if (strcmp(field, "ring_size") == 0)
 		return worker_set_ring_size(w, in->ring_size, err);
+	if (strcmp(field, "idle") == 0)
+		return worker_set_idle(w, (enum idle_policy)in->idle, err);
 	if (strcmp(field, "sleep_max_us") == 0)
 		worker_set_sleep_max(w, in->sleep_max_us);
-	else if (strcmp(field, "loop_threshold_us") == 0)
-		worker_set_loop_threshold(w, in->loop_threshold_us);
 	else
-		worker_set_idle(w, (enum idle_policy)in->idle);
+		worker_set_loop_threshold(w, in->loop_threshold_us);
 	return 0;
 }
 

@@ -231,11 +231,11 @@ static void beside_spinning(void **state)
 	if (cpus[0] == cpus[1])
 		skip();
 	b = add(1);
-	worker_set_idle(a, IDLE_SPIN);
+	assert_int_equal(worker_set_idle(a, IDLE_SPIN, &err), 0);
 	assert_null(worker_add(2, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_YIELD}, &err));
 	assert_int_equal(err.code, EBUSY);
 	assert_int_equal(worker_move(b, cpus[0], &err), -EBUSY);
-	worker_set_idle(a, IDLE_YIELD);
+	assert_int_equal(worker_set_idle(a, IDLE_YIELD, &err), 0);
 	assert_int_equal(worker_move(b, cpus[0], &err), 0);
 }
 

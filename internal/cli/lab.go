@@ -37,7 +37,7 @@ func labFlags(cmd *cobra.Command, o *lab.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Daemon, "corelaned", "", "program to run on the hosts; default: beside this one, or in PATH")
 	f.IntVar(&o.MemoryMB, "memory", 256, "MB of packet memory of each corelaned")
-	f.StringVar(&o.Idle, "idle", "sleep", "idle policy of the workers: spin, pause, yield, sleep")
+	f.StringVar(&o.Idle, "idle", "sleep", "idle policy of the workers: spin, pause, yield, sleep, interrupt")
 }
 
 func newLabUp(a *app) *cobra.Command {

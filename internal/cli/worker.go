@@ -20,7 +20,7 @@ var workerListing = listing[*apiv1.Worker]{
 		text("runs on", workerRunsOn),
 		number("numa", func(w *apiv1.Worker) uint32 { return w.GetState().GetNuma() }),
 		text("role", func(w *apiv1.Worker) string { return enumText(w.Role) }),
-		text("idle", func(w *apiv1.Worker) string { return enumText(w.Idle) }),
+		text("idle", workerIdle),
 		text("thread", func(w *apiv1.Worker) string { return w.GetState().GetThread() }),
 		counter("packets", workerPackets),
 		quotient("busy %", func(w *apiv1.Worker) uint64 { return 100 * w.GetState().GetBusyCycles() }, workerCycles),
@@ -39,7 +39,7 @@ var workerListing = listing[*apiv1.Worker]{
 
 var workerFlags = []fieldFlag{
 	{flag: "cpu", help: "CPU to run on, as the kernel counts them"},
-	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, or sleep"},
+	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, sleep, or wait for an interrupt"},
 	{flag: "role", help: "what it does: forwarding, isolated-rx (hands all that it polls to one forwarding worker), host-path"},
 	{flag: "target", help: "isolated-rx, host-path: the forwarding worker that gets what it polls (default: the one with the fewest queues)"},
 	{flag: "ring-size", help: "packets in the ring from each other worker: a power of two from 64 to 4194304 (default 1024)"},
@@ -144,6 +144,14 @@ func micros(ns uint64) string {
 		return fmt.Sprintf("%d us", ns/1000)
 	}
 	return fmt.Sprintf("%d ms", ns/1000000)
+}
+
+// workerIdle is the policy, and the queue that keeps the worker from waiting where one does.
+func workerIdle(w *apiv1.Worker) string {
+	if q := w.GetState().GetPolledByTime(); q != "" {
+		return fmt.Sprintf("%s (sleeps: %s gives none)", enumText(w.Idle), q)
+	}
+	return enumText(w.Idle)
 }
 
 func workerCycles(w *apiv1.Worker) uint64 {

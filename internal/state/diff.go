@@ -59,6 +59,7 @@ func Diff(want, have *State) []Op {
 	d.delUnwanted("address_groups")
 	d.delUnwanted("meters")
 	d.delUnwanted("mirrors")
+	d.waitForInterrupts()
 	return d.ops
 }
 
@@ -68,6 +69,7 @@ type differ struct {
 	gone                 map[string]map[string]string        // what is deleted before anything is added, and why
 	pinned               map[uint32]bool                     // next hops that stay in use until the new ones are
 	routes               routeDiff
+	waiting              []*apiv1.Worker // that have all but their idle policy
 	natClash             map[uint32]bool // ids of rules that have what another one gets
 	ops                  []Op
 }
@@ -166,39 +168,6 @@ func (d *differ) routeGone(have Route) bool {
 }
 
 func (d *differ) goneNexthop(id uint32) bool { return d.isGone("nexthops", strconv.Itoa(int(id))) }
-
-func (d *differ) workers() {
-	if d.wantState.Workers == nil {
-		return
-	}
-	leaving := map[uint32]bool{} // CPUs
-	for _, w := range d.haveState.Workers {
-		if d.want["workers"][keyOf(w)] == nil {
-			leaving[w.Cpu] = true
-		}
-	}
-	for _, w := range d.wantState.Workers {
-		if have := d.have["workers"][keyOf(w)]; have != nil && len(changed(w, have)) > 0 {
-			d.op(Set, "workers", w, have, "")
-		}
-	}
-	d.addWorkers(func(w *apiv1.Worker) bool { return !leaving[w.Cpu] })
-	for _, w := range d.haveState.Workers {
-		if d.want["workers"][keyOf(w)] == nil {
-			d.op(Del, "workers", nil, w, "")
-		}
-	}
-	d.addWorkers(func(w *apiv1.Worker) bool { return leaving[w.Cpu] })
-}
-
-// addWorkers: those on a free CPU come before others go, so that queues always have a worker.
-func (d *differ) addWorkers(now func(*apiv1.Worker) bool) {
-	for _, w := range d.wantState.Workers {
-		if d.have["workers"][keyOf(w)] == nil && now(w) {
-			d.op(Add, "workers", w, nil, "")
-		}
-	}
-}
 
 func (d *differ) settings() {
 	want, have := d.wantState.Settings, d.haveState.Settings

@@ -147,6 +147,33 @@ func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 	}
 }
 
+// A worker begins to wait for interrupts when the ports that give none have gone, and ceases before they come.
+func TestDiffWorkersWaitLast(t *testing.T) {
+	const port = "vrfs: [{name: red}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: red, dpdk: {devargs: \"net_af_packet0,iface=e\"}}]\n"
+	polls := load(t, "workers: [{id: 0, cpu: 1, idle: IDLE_POLICY_SLEEP}]\n"+port)
+	waits := load(t, "workers: [{id: 0, cpu: 2, idle: IDLE_POLICY_INTERRUPT}]\nvrfs: [{name: red}]\nports: []\n")
+	other := load(t, "workers: [{id: 1, cpu: 2, idle: IDLE_POLICY_INTERRUPT}]\nvrfs: [{name: red}]\nports: []\n")
+	for _, test := range []struct {
+		want, have *State
+		ops        []string
+	}{
+		{waits, polls, []string{"~ worker 0: cpu 1 -> 2", "- port p", "~ worker 0: idle IDLE_POLICY_SLEEP -> IDLE_POLICY_INTERRUPT"}},
+		{polls, waits, []string{"~ worker 0: cpu 2 -> 1, idle IDLE_POLICY_INTERRUPT -> IDLE_POLICY_SLEEP", "+ port p"}},
+		{other, polls, []string{"+ worker 1: cpu 2, idle IDLE_POLICY_SLEEP", "- worker 0", "- port p",
+			"~ worker 1: idle IDLE_POLICY_SLEEP -> IDLE_POLICY_INTERRUPT"}},
+	} {
+		got := strings.Split(strings.TrimSpace(planned(t, Diff(test.want, test.have))), "\n")
+		if len(got) != len(test.ops) {
+			t.Fatalf("got:\n%s", strings.Join(got, "\n"))
+		}
+		for i, op := range test.ops {
+			if !strings.HasPrefix(got[i], op) {
+				t.Errorf("got:\n%swant:\n%s", got[i], op)
+			}
+		}
+	}
+}
+
 func manyRoutes(n int, nexthop uint32) []Route {
 	routes := make([]Route, n)
 	for i := range routes {

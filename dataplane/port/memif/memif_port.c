@@ -52,7 +52,9 @@ static void on_up(struct memif_if *mif, struct memif_shm *shm)
 
 	for (i = 0; i < port->n_queues && i < shm->n_rx; i++) {
 		memif_queue_attach_rx(&shm->rx[i], port_pool(port->numa), port->id, &mp->queues[i].rx_count);
+		memif_queue_watch(&shm->rx[i]);
 		rcu_publish(mp->queues[i].rx, &shm->rx[i]);
+		port_queue_changed(&port->queues[i]);
 	}
 	for (i = 0; i < port->n_queues && shm->n_tx > 0; i++) { // a peer with fewer rings: some queues share one
 		struct memif_queue *q = &shm->tx[i % shm->n_tx];
@@ -78,6 +80,7 @@ static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *rea
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		rcu_publish(mp->queues[i].rx, NULL);
 		rcu_publish(mp->queues[i].tx, NULL);
+		port_queue_changed(&mp->port->queues[i]);
 	}
 	rcu_defer(free_shm, shm);
 	set_reason(mp, reason);
@@ -194,6 +197,23 @@ static uint16_t tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 	return n;
 }
 
+static int arm(struct port_queue *q)
+{
+	struct memif_port_queue *pq = q->priv;
+	struct memif_queue *mq = rcu_read(pq->rx);
+
+	return mq ? memif_rx_arm(mq) : -ENOTCONN;
+}
+
+// Of another peer perhaps than arm() was, whose ring says already that it is polled.
+static int disarm(struct port_queue *q, bool signalled)
+{
+	struct memif_port_queue *pq = q->priv;
+	struct memif_queue *mq = rcu_read(pq->rx);
+
+	return mq ? memif_rx_disarm(mq, signalled) : 0;
+}
+
 static uint32_t depth(struct port_queue *q)
 {
 	struct memif_port_queue *pq = q->priv;
@@ -234,5 +254,7 @@ const struct port_ops port_memif_ops = {
 	.rx = rx,
 	.tx = tx,
 	.depth = depth,
+	.arm = arm,
+	.disarm = disarm,
 	.xstats = xstats,
 };

@@ -60,6 +60,7 @@ struct memif_queue {
 	bool shared;                         // tx: several port queues send here
 	uint8_t fault;                       // enum memif_fault; worker: w, master: r
 	int kick_fd;
+	int wake_fd;              // rx: readable when the peer has kicked (base/wake_fd.h); -1 = not to be had
 	uint64_t mbuf_init;       // rx: rearm_data of a received mbuf
 	struct rte_mempool *pool; // rx
 	rte_spinlock_t lock;      // tx, when shared
@@ -95,6 +96,7 @@ int memif_region_create(struct memif_region *r, uint64_t size); // returns the m
 void memif_region_unmap(struct memif_region *r);
 bool memif_region_lost(const struct memif_region *r);
 
+void memif_queue_watch(struct memif_queue *q); // rx: so that it can be armed
 // Before the rings are handed to workers: where received packets go and what counts them.
 void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port, struct memif_counters *count);
 void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, bool shared); // shared: takes a lock
@@ -107,3 +109,6 @@ uint16_t memif_rx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t memif_tx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n); // frees what it sent
 int memif_kick_init(void);                                                    // master thread, before the first kick
 void memif_kick(struct memif_queue *q);
+// The peer shall kick when it has sent: returns the descriptor that tells, -ENOTCONN for a queue that stands still, -ENOTSUP.
+int memif_rx_arm(struct memif_queue *q);
+int memif_rx_disarm(struct memif_queue *q, bool signalled);

@@ -11,6 +11,8 @@
 
 #include <rte_malloc.h>
 
+#include "base/wake_fd.h"
+
 struct memif_shm *memif_shm_new(void)
 {
 	struct memif_shm *shm = rte_zmalloc("memif", sizeof(*shm), RTE_CACHE_LINE_SIZE);
@@ -24,8 +26,11 @@ void memif_shm_free(struct memif_shm *shm)
 {
 	uint16_t i;
 
-	for (i = 0; i < shm->n_rx; i++)
+	for (i = 0; i < shm->n_rx; i++) {
 		close(shm->rx[i].kick_fd);
+		if (shm->rx[i].wake_fd >= 0)
+			close(shm->rx[i].wake_fd);
+	}
 	for (i = 0; i < shm->n_tx; i++)
 		close(shm->tx[i].kick_fd);
 	for (i = 0; i < shm->n_regions; i++)
@@ -63,6 +68,7 @@ static void queue_init(struct memif_shm *shm, struct memif_queue *q, struct memi
 	q->regions = shm->regions;
 	q->size = size;
 	q->kick_fd = kick_fd;
+	q->wake_fd = -1;
 	rte_spinlock_init(&q->lock);
 }
 
@@ -134,15 +140,6 @@ int memif_shm_add_region(struct memif_shm *shm, int fd, uint64_t size)
 	return ret;
 }
 
-// Something other than an eventfd could make the write of a worker wait or have other effects.
-static bool is_eventfd(int fd)
-{
-	char path[32], target[32] = "";
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return readlink(path, target, sizeof(target) - 1) > 0 && strcmp(target, "anon_inode:[eventfd]") == 0;
-}
-
 int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t offset, uint8_t log2_size, int kick_fd)
 {
 	uint16_t *count = rx ? &shm->n_rx : &shm->n_tx;
@@ -158,7 +155,8 @@ int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t
 	ring = (void *)(r->addr + offset);
 	if (__atomic_load_n(&ring->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
 		return -EPROTO;
-	if (!is_eventfd(kick_fd) || fcntl(kick_fd, F_SETFL, O_NONBLOCK) < 0)
+	if (!wake_fd_is_eventfd(kick_fd) /* another file could make the write of a worker wait */ ||
+	    fcntl(kick_fd, F_SETFL, O_NONBLOCK) < 0)
 		return -EBADF;
 	queue_init(shm, q, ring, 1u << log2_size, kick_fd);
 	q->peer_index = &ring->head;
@@ -179,6 +177,33 @@ void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint
 	q->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
 	q->data_at = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) + RTE_PKTMBUF_HEADROOM;
 	q->count = count;
+}
+
+void memif_queue_watch(struct memif_queue *q)
+{
+	int fd = wake_fd_new();
+
+	if (fd >= 0 && wake_fd_watch(fd, q->kick_fd, true) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	q->wake_fd = fd;
+}
+
+int memif_rx_arm(struct memif_queue *q)
+{
+	if (q->fault)
+		return -ENOTCONN;
+	if (q->wake_fd < 0)
+		return -ENOTSUP;
+	__atomic_fetch_and(&q->ring->flags, (uint16_t)~MEMIF_RING_MASK_INT, __ATOMIC_SEQ_CST);
+	return q->wake_fd;
+}
+
+int memif_rx_disarm(struct memif_queue *q, bool signalled)
+{
+	__atomic_fetch_or(&q->ring->flags, MEMIF_RING_MASK_INT, __ATOMIC_RELAXED);
+	return signalled && q->wake_fd >= 0 ? wake_fd_rest(q->wake_fd) : 0;
 }
 
 void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, bool shared)

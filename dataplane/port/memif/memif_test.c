@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames between our server and our client, as ports.
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -180,12 +181,54 @@ static void sleeping_peer(void **state)
 	test_pair_close(p);
 }
 
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+// One that waits is kicked by what comes after it said so, and not once it polls again.
+static void waiting_reader(void **state)
+{
+	struct test_pair p = test_pair_plain(1, 64, 2048);
+	struct port *ends[] = {p.server, p.client};
+	unsigned i;
+	int fd;
+
+	for (i = 0; i < 2; i++) {
+		struct port *reader = ends[i], *writer = ends[!i];
+		struct port_queue *q = &reader->queues[0];
+
+		test_carry(writer, reader, 100, 1);
+		assert_int_equal(counter(writer, "queue0_tx_wakeups"), 0);
+		fd = port_memif_ops.arm(q);
+		assert_true(fd >= 0);
+		assert_false(readable(fd));
+		test_carry(writer, reader, 100, 1);
+		assert_true(readable(fd));
+		assert_int_equal(port_memif_ops.disarm(q, true), 0);
+		assert_false(readable(fd));
+		test_carry(writer, reader, 100, 1);
+		assert_false(readable(fd));
+		assert_int_equal(counter(writer, "queue0_tx_wakeups"), 1);
+		fd = port_memif_ops.arm(q); // and once more, though nobody has read the eventfd
+		test_carry(writer, reader, 100, 1);
+		assert_true(readable(fd));
+		assert_int_equal(port_memif_ops.disarm(q, true), 0);
+	}
+	test_close(p.client);
+	assert_true(test_wait(p.server, false));
+	assert_int_equal(port_memif_ops.arm(&p.server->queues[0]), -ENOTCONN);
+	test_close(p.server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_of_all_sizes), cmocka_unit_test(nothing_leaks),      cmocka_unit_test(rings_wrap),
 		cmocka_unit_test(full_ring_refuses),   cmocka_unit_test(no_buffers_no_loss), cmocka_unit_test(shared_mbufs_survive),
-		cmocka_unit_test(sleeping_peer),
+		cmocka_unit_test(sleeping_peer),       cmocka_unit_test(waiting_reader),
 	};
 
 	return cmocka_run_group_tests(tests, test_setup, test_teardown);

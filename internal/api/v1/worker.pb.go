@@ -26,10 +26,11 @@ const (
 type IdlePolicy int32
 
 const (
-	IdlePolicy_IDLE_POLICY_SPIN  IdlePolicy = 0 // poll again at once
-	IdlePolicy_IDLE_POLICY_PAUSE IdlePolicy = 1 // one pause instruction
-	IdlePolicy_IDLE_POLICY_YIELD IdlePolicy = 2 // sched_yield(): for CPUs that are shared
-	IdlePolicy_IDLE_POLICY_SLEEP IdlePolicy = 3 // after 20 us without packets sleep, twice as long each time, from 1 us to sleep_max_us
+	IdlePolicy_IDLE_POLICY_SPIN      IdlePolicy = 0 // poll again at once
+	IdlePolicy_IDLE_POLICY_PAUSE     IdlePolicy = 1 // one pause instruction
+	IdlePolicy_IDLE_POLICY_YIELD     IdlePolicy = 2 // sched_yield(): for CPUs that are shared
+	IdlePolicy_IDLE_POLICY_SLEEP     IdlePolicy = 3 // after 20 us without packets sleep, twice as long each time, from 1 us to sleep_max_us
+	IdlePolicy_IDLE_POLICY_INTERRUPT IdlePolicy = 4 // after 20 us without packets wait until a packet or a change comes, 100 ms at most; all its queues must give interrupts
 )
 
 // Enum value maps for IdlePolicy.
@@ -39,12 +40,14 @@ var (
 		1: "IDLE_POLICY_PAUSE",
 		2: "IDLE_POLICY_YIELD",
 		3: "IDLE_POLICY_SLEEP",
+		4: "IDLE_POLICY_INTERRUPT",
 	}
 	IdlePolicy_value = map[string]int32{
-		"IDLE_POLICY_SPIN":  0,
-		"IDLE_POLICY_PAUSE": 1,
-		"IDLE_POLICY_YIELD": 2,
-		"IDLE_POLICY_SLEEP": 3,
+		"IDLE_POLICY_SPIN":      0,
+		"IDLE_POLICY_PAUSE":     1,
+		"IDLE_POLICY_YIELD":     2,
+		"IDLE_POLICY_SLEEP":     3,
+		"IDLE_POLICY_INTERRUPT": 4,
 	}
 )
 
@@ -263,6 +266,9 @@ type WorkerState struct {
 	DebugDelayUs  uint32 `protobuf:"varint,54,opt,name=debug_delay_us,json=debugDelayUs,proto3" json:"debug_delay_us,omitempty"`    // injected into each loop
 	BusyP99Ns     uint64 `protobuf:"varint,55,opt,name=busy_p99_ns,json=busyP99Ns,proto3" json:"busy_p99_ns,omitempty"`             // of loops with packets since the last reset
 	LongestLoopNs uint64 `protobuf:"varint,56,opt,name=longest_loop_ns,json=longestLoopNs,proto3" json:"longest_loop_ns,omitempty"` // since then
+	// IDLE_POLICY_INTERRUPT.
+	Waits         uint64 `protobuf:"varint,57,opt,name=waits,proto3" json:"waits,omitempty"`                                    // for packets; what they take is idle time and part of no loop
+	PolledByTime  string `protobuf:"bytes,58,opt,name=polled_by_time,json=polledByTime,proto3" json:"polled_by_time,omitempty"` // "port queue 0": gives no interrupts just now, so that the worker sleeps as with IDLE_POLICY_SLEEP; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +492,20 @@ func (x *WorkerState) GetLongestLoopNs() uint64 {
 	return 0
 }
 
+func (x *WorkerState) GetWaits() uint64 {
+	if x != nil {
+		return x.Waits
+	}
+	return 0
+}
+
+func (x *WorkerState) GetPolledByTime() string {
+	if x != nil {
+		return x.PolledByTime
+	}
+	return ""
+}
+
 type WorkerQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
@@ -493,6 +513,7 @@ type WorkerQueue struct {
 	RxPackets     uint64                 `protobuf:"varint,40,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
 	Depth         uint32                 `protobuf:"varint,41,opt,name=depth,proto3" json:"depth,omitempty"`                                   // packets that waited there at the last look, within the last second
 	DepthUnknown  bool                   `protobuf:"varint,42,opt,name=depth_unknown,json=depthUnknown,proto3" json:"depth_unknown,omitempty"` // the device does not tell
+	NoInterrupts  bool                   `protobuf:"varint,43,opt,name=no_interrupts,json=noInterrupts,proto3" json:"no_interrupts,omitempty"` // the device gives none: its worker cannot have IDLE_POLICY_INTERRUPT
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,6 +579,13 @@ func (x *WorkerQueue) GetDepth() uint32 {
 func (x *WorkerQueue) GetDepthUnknown() bool {
 	if x != nil {
 		return x.DepthUnknown
+	}
+	return false
+}
+
+func (x *WorkerQueue) GetNoInterrupts() bool {
+	if x != nil {
+		return x.NoInterrupts
 	}
 	return false
 }
@@ -1882,7 +1910,7 @@ const file_worker_proto_rawDesc = "" +
 	"\tring_size\x18\a \x01(\rR\bringSize\x12 \n" +
 	"\fsleep_max_us\x18\x14 \x01(\rR\n" +
 	"sleepMaxUs\x12*\n" +
-	"\x11loop_threshold_us\x18\x15 \x01(\rR\x0floopThresholdUs\"\x85\a\n" +
+	"\x11loop_threshold_us\x18\x15 \x01(\rR\x0floopThresholdUs\"\xc1\a\n" +
 	"\vWorkerState\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x10\n" +
 	"\x03tid\x18\x02 \x01(\x05R\x03tid\x12\x12\n" +
@@ -1917,14 +1945,17 @@ const file_worker_proto_rawDesc = "" +
 	"\tbehind_us\x185 \x01(\rR\bbehindUs\x12$\n" +
 	"\x0edebug_delay_us\x186 \x01(\rR\fdebugDelayUs\x12\x1e\n" +
 	"\vbusy_p99_ns\x187 \x01(\x04R\tbusyP99Ns\x12&\n" +
-	"\x0flongest_loop_ns\x188 \x01(\x04R\rlongestLoopNs\"\x91\x01\n" +
+	"\x0flongest_loop_ns\x188 \x01(\x04R\rlongestLoopNs\x12\x14\n" +
+	"\x05waits\x189 \x01(\x04R\x05waits\x12$\n" +
+	"\x0epolled_by_time\x18: \x01(\tR\fpolledByTime\"\xb6\x01\n" +
 	"\vWorkerQueue\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\rR\x05queue\x12\x1d\n" +
 	"\n" +
 	"rx_packets\x18( \x01(\x04R\trxPackets\x12\x14\n" +
 	"\x05depth\x18) \x01(\rR\x05depth\x12#\n" +
-	"\rdepth_unknown\x18* \x01(\bR\fdepthUnknown\">\n" +
+	"\rdepth_unknown\x18* \x01(\bR\fdepthUnknown\x12#\n" +
+	"\rno_interrupts\x18+ \x01(\bR\fnoInterrupts\">\n" +
 	"\n" +
 	"WorkerDrop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
@@ -2034,13 +2065,14 @@ const file_worker_proto_rawDesc = "" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"4\n" +
 	"\x12WorkerDelayRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x0e\n" +
-	"\x02us\x18\x02 \x01(\rR\x02us*g\n" +
+	"\x02us\x18\x02 \x01(\rR\x02us*\x82\x01\n" +
 	"\n" +
 	"IdlePolicy\x12\x14\n" +
 	"\x10IDLE_POLICY_SPIN\x10\x00\x12\x15\n" +
 	"\x11IDLE_POLICY_PAUSE\x10\x01\x12\x15\n" +
 	"\x11IDLE_POLICY_YIELD\x10\x02\x12\x15\n" +
-	"\x11IDLE_POLICY_SLEEP\x10\x03*`\n" +
+	"\x11IDLE_POLICY_SLEEP\x10\x03\x12\x19\n" +
+	"\x15IDLE_POLICY_INTERRUPT\x10\x04*`\n" +
 	"\n" +
 	"WorkerRole\x12\x1a\n" +
 	"\x16WORKER_ROLE_FORWARDING\x10\x00\x12\x1b\n" +
