@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/charmbracelet/bubbletea v1.3.10
+	github.com/cilium/ebpf v0.22.0
 	github.com/containerd/ttrpc v1.2.10
 	github.com/gopacket/gopacket v1.7.7
 	github.com/safchain/ethtool v0.7.0
@@ -28,7 +29,6 @@ require (
 	github.com/charmbracelet/x/ansi v0.10.1 // indirect
 	github.com/charmbracelet/x/cellbuf v0.0.13-0.20250311204145-2c3ea96c31dd // indirect
 	github.com/charmbracelet/x/term v0.2.1 // indirect
-	github.com/cilium/ebpf v0.22.0 // indirect
 	github.com/containerd/log v0.1.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/erikgeiser/coninput v0.0.0-20211004153227-1c3628e74d0f // indirect

@@ -46,8 +46,8 @@ func overload(e *Evidence, w *Worker, m *Model) Cause {
 		c.fact(Counted, "most expensive: %s with %.0f %% of its time", nodes[0].Name, 100*nodes[0].Share)
 	}
 	c.fact(Counted, "%s packets/s is what this core can do: %.0f %% of it are reached", packets(m.Expected), 100*m.Achieved/max(1, m.Expected))
-	c.Fix = "corelane worker add"
-	c.FixNote = "another worker on a CPU of its own (--cpu), with queues to poll, or ports in hybrid mode; or less work per packet"
+	c.Fix = "corelane worker add --cpu " + firstOf(e.Host.Housekeeping)
+	c.FixNote = "another worker on a CPU of its own that nothing else needs, with queues to poll, or ports in hybrid mode; or less work per packet:"
 	return c
 }
 

@@ -146,7 +146,10 @@ func inList(list string, cpu int) bool {
 }
 
 func firstOf(list string) string {
-	set, _ := cpuset.Parse(list)
+	set, err := cpuset.Parse(list)
+	if err != nil || set.Empty() {
+		return "N" // none is free: the reader has to find one
+	}
 	return fmt.Sprint(set.First())
 }
 

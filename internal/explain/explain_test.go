@@ -164,7 +164,7 @@ var cases = []struct {
 	{"queues of one worker hotter", 1, func(e *Evidence) {
 		e.second(0.1)
 		e.Workers[0].Queues = append(e.Workers[0].Queues, Queue{Port: "b"})
-	}, Skew, "uplink queue 0", "corelane worker rebalance --apply"},
+	}, Skew, "uplink queue 0", "corelane worker rebalance"},
 	{"a quota", 0.5, func(e *Evidence) { e.quota(5 * sec) }, CgroupQuota, "/router", "echo -1 > /sys/fs/cgroup/cpu/router/cpu.cfs_quota_us"},
 	{"a quota of version 2", 0.5, func(e *Evidence) {
 		e.quota(5 * sec)

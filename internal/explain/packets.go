@@ -137,7 +137,7 @@ func skewCause(e *Evidence, w *Worker, m *Model, mean, spare float64) Cause {
 		c.fact(Counted, "queue %d of port %s brings %s packets/s of them", hot.Index, hot.Port, packets(float64(hot.Packets)/e.Seconds))
 	}
 	c.Why = "queues, or the flows in them, are not spread evenly over the workers"
-	c.Fix = "corelane worker rebalance --apply"
+	c.Fix = "corelane worker rebalance"
 	if len(w.Queues) == 1 && hot.Port != "" {
 		c.Why = "one queue has most of the packets: a queue belongs to one worker"
 		c.Fix = fmt.Sprintf("corelane port set %s --mode hybrid", hot.Port)
