@@ -91,6 +91,16 @@ static int stop(struct api_call *call, const void *req, void *resp, struct error
 	return 0;
 }
 
+static const struct gen_port *find_port(const char *name)
+{
+	unsigned i;
+
+	for (i = 0; i < profile.n_ports; i++)
+		if (strcmp(profile.ports[i]->cfg.name, name) == 0)
+			return profile.ports[i];
+	return NULL;
+}
+
 static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 {
 	unsigned i;
@@ -103,8 +113,12 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 		return error_set(err, EINVAL, "packets_per_second", NULL, "0 to 1e9", "is out of range");
 	if (in->verify > CORELANE__V1__GENERATOR_VERIFY__GENERATOR_VERIFY_NONE)
 		return error_set(err, EINVAL, "verify", NULL, "sample, all, none", "there is no such verification");
+	if (in->rest_us > REST_US_MAX)
+		return error_set(err, EINVAL, "rest_us", NULL, "0 to 1000", "is out of range");
 	if (in->n_real_time > TRIAL_REAL_TIME)
 		return error_set(err, EINVAL, "real_time", NULL, "up to 16 threads", "are too many");
+	if (*in->unread_port && find_port(in->unread_port) == NULL)
+		return error_set(err, ENOENT, "unread_port", in->unread_port, "the name of a port", "there is no such port");
 	for (i = 0; i < profile.n_ports; i++)
 		if (!profile.ports[i]->ops->up(profile.ports[i]))
 			return error_set(err, ENOTCONN, "port", profile.ports[i]->cfg.name, NULL, "is not up");
@@ -125,6 +139,8 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 		.verify = (enum verify)in->verify,
 		.latency = in->latency,
 		.share = in->share,
+		.rest_us = in->rest_us,
+		.unread = find_port(in->unread_port),
 		.n_real_time = (unsigned)in->n_real_time,
 	};
 

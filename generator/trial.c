@@ -3,6 +3,7 @@
 #include "trial.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include <rte_pause.h>
 
@@ -10,7 +11,8 @@
 #include "profile.h"
 #include "round_trip.h"
 
-#define QUIET_MS 5 // all is back, and nothing more comes for so long: the trial need not wait longer
+#define REST_BELOW 64 // frames: what has come meanwhile has been moved
+#define QUIET_MS 5    // all is back, and nothing more comes for so long: the trial need not wait longer
 
 static struct stream_count sum_counts(const struct trial *t)
 {
@@ -42,12 +44,16 @@ static int stopped(const struct trial *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED);
 }
 
-// Whatever else polls on this CPU does so now.
+// Whatever else polls on this CPU does so now; or, during a rest, whatever else there is.
 static uint64_t give_turn(struct trial *t, uint64_t now)
 {
+	struct timespec rest = {.tv_nsec = t->plan.rest_us * 1000L};
 	uint64_t end;
 
-	sched_yield();
+	if (t->plan.share)
+		sched_yield();
+	else
+		nanosleep(&rest, NULL);
 	end = rte_rdtsc();
 	t->turns++;
 	t->turn_cycles += end - now;
@@ -68,7 +74,7 @@ static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint
 	end = rte_rdtsc();
 	if (moved > 0)
 		w->busy += end - now;
-	if (t->plan.share)
+	if (t->plan.share || (t->plan.rest_us > 0 && moved < REST_BELOW))
 		return give_turn(t, end);
 	if (moved == 0)
 		rte_pause();
@@ -132,12 +138,15 @@ static bool goes_on(const struct trial *t)
 
 int trial_init(struct trial *t, uint8_t number)
 {
-	unsigned i;
+	unsigned i, q;
 
 	t->streams = profile.streams;
 	t->n_streams = profile.n_streams;
 	t->ports = profile.ports;
 	t->n_ports = profile.n_ports;
+	for (i = 0; i < t->n_ports; i++)
+		for (q = 0; q < t->ports[i]->n_rx; q++)
+			t->ports[i]->rest_until[q] = t->ports[i] == t->plan.unread ? UINT64_MAX : 0;
 	for (i = 0; i < t->n_streams; i++) {
 		t->streams[i].count = (struct stream_count){0};
 		t->streams[i].renewed = t->streams[i].behind = 0;
@@ -148,7 +157,7 @@ int trial_init(struct trial *t, uint8_t number)
 	t->sink.latency = t->plan.latency;
 	t->sink.age = clock_stamp(&t->sink.clock, t->sink.clock.hz); // a second
 	t->paced = t->plan.packets_per_second > 0;
-	t->away = t->sink.clock.hz / 1000000 * (t->plan.share ? AWAY_SHARED_US : AWAY_US);
+	t->away = t->sink.clock.hz / 1000000 * (t->plan.share || t->plan.rest_us ? AWAY_SHARED_US : AWAY_US);
 	return send_init(t);
 }
 

@@ -5,6 +5,7 @@
 #include "sink.h"
 
 #define TRIAL_REAL_TIME 16
+#define REST_US_MAX 1000
 #define TRIAL_WINDOWS 1024 // windows that the control thread has not taken yet
 
 enum { TRIAL_STOP = 1, TRIAL_ABANDON }; // ABANDON: nobody wants the total
@@ -17,6 +18,8 @@ struct trial_plan {
 	enum verify verify;
 	bool latency;
 	bool share;                     // the CPU, with something else that polls
+	const struct gen_port *unread;  // port that nothing is taken from; NULL = none
+	unsigned rest_us;               // sleep after a poll that moved few frames
 	int real_time[TRIAL_REAL_TIME]; // threads that get real-time priority
 	unsigned n_real_time;
 };
@@ -71,7 +74,7 @@ static inline uint64_t rest_of(const struct trial *t, const struct gen_port *p)
 }
 
 #define AWAY_US 20
-#define AWAY_SHARED_US 1000 // of others' turns some are long
+#define AWAY_SHARED_US 1000 // of others' turns some are long, and so is a rest
 #define LATE_MS 1           // frames that are due for longer are not sent
 
 int send_init(struct trial *t); // -ENOMEM

@@ -107,6 +107,34 @@ static void the_cpu_is_shared(void **state)
 	assert_true(t->away == router_ms(1));
 }
 
+// It sleeps when little has come, and nothing is late or lost for it.
+static void it_rests(void **state)
+{
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct trial *t;
+
+	connect_one(stream(false, 64, 1000));
+	plan.packets_per_second = 200000;
+	plan.rest_us = 100;
+	t = router_run(&plan, across);
+	assert_int_equal(total(t)->due, PACKETS);
+	assert_int_equal(total(t)->received, total(t)->sent); // others may have made it late
+	assert_true(t->turns > 100 && t->turn_cycles / t->turns >= router_ms(1) / 10);
+	assert_true(t->away == router_ms(1));
+}
+
+// What comes to a port that is not read stays there: it is not received.
+static void a_port_is_not_read(void **state)
+{
+	struct trial_plan plan = router_plan(100);
+
+	connect_one(stream(false, 64, 10));
+	plan.unread = profile.ports[1];
+	assert_int_equal(total(router_run(&plan, across))->received, 0);
+	plan.unread = NULL;
+	assert_int_equal(total(router_run(&plan, across))->received, 100);
+}
+
 static void sizes_in_turn_both_ways(void **state)
 {
 	struct trial_plan plan = router_plan(PACKETS);
@@ -339,9 +367,10 @@ static void ports_that_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),   TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
-		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told), TEST(stragglers_are_stale),    TEST(flows_come_and_go),
-		TEST(server_and_client),      TEST(a_peer_that_goes),    TEST(ports_that_stay),
+		TEST(every_frame_comes_back),  TEST(the_cpu_is_shared), TEST(it_rests),          TEST(a_port_is_not_read),
+		TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),  TEST(bursts_have_gaps),  TEST(a_full_ring_is_told),
+		TEST(stragglers_are_stale),    TEST(flows_come_and_go), TEST(server_and_client), TEST(a_peer_that_goes),
+		TEST(ports_that_stay),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -621,7 +621,11 @@ type GeneratorTrial struct {
 	PauseMs  uint32          `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
 	Share    bool            `protobuf:"varint,10,opt,name=share,proto3" json:"share,omitempty"`                   // something else polls on this CPU: it has its turn after each poll (sched_yield). Frames then wait for
 	// both, which latencies show; only a turn of more than 1 ms counts as one in which the generator was away
-	RealTime      []int32 `protobuf:"varint,11,rep,packed,name=real_time,json=realTime,proto3" json:"real_time,omitempty"` // ids of up to 16 threads, of any process, that have real-time priority during the trial, as the generator
+	RealTime []int32 `protobuf:"varint,11,rep,packed,name=real_time,json=realTime,proto3" json:"real_time,omitempty"` // ids of up to 16 threads, of any process, that have real-time priority during the trial, as the generator
+	// then has: what polls on one CPU has it strictly in turn, and nothing else in between
+	RestUs uint32 `protobuf:"varint,12,opt,name=rest_us,json=restUs,proto3" json:"rest_us,omitempty"` // after a poll that moved few frames sleep so long, up to 1000: other work then has the rest of this CPU, even beside
+	// real-time priority. Rings have to hold what comes meanwhile. Only what is more than 1 ms counts as away
+	UnreadPort    string `protobuf:"bytes,13,opt,name=unread_port,json=unreadPort,proto3" json:"unread_port,omitempty"` // name of a port from which nothing is taken, as a guest that does not read; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -733,6 +737,20 @@ func (x *GeneratorTrial) GetRealTime() []int32 {
 	return nil
 }
 
+func (x *GeneratorTrial) GetRestUs() uint32 {
+	if x != nil {
+		return x.RestUs
+	}
+	return 0
+}
+
+func (x *GeneratorTrial) GetUnreadPort() string {
+	if x != nil {
+		return x.UnreadPort
+	}
+	return ""
+}
+
 // Counters of one window; of the last message, `total`: of the whole trial, stragglers included.
 type GeneratorWindow struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -766,7 +784,7 @@ type GeneratorWindow struct {
 	Stale         uint64                  `protobuf:"varint,26,opt,name=stale,proto3" json:"stale,omitempty"`                                  // frames of an earlier trial, counted nowhere else
 	NotTimed      uint64                  `protobuf:"varint,27,opt,name=not_timed,json=notTimed,proto3" json:"not_timed,omitempty"`            // received, but not in `latency`: the generator had been away, and they had waited for it
 	Checked       uint64                  `protobuf:"varint,28,opt,name=checked,proto3" json:"checked,omitempty"`                              // frames whose header and payload were looked at
-	Turns         uint64                  `protobuf:"varint,29,opt,name=turns,proto3" json:"turns,omitempty"`                                  // share: polls that gave the CPU to others,
+	Turns         uint64                  `protobuf:"varint,29,opt,name=turns,proto3" json:"turns,omitempty"`                                  // share, rest_us: polls that gave the CPU to others,
 	TurnCycles    uint64                  `protobuf:"varint,30,opt,name=turn_cycles,json=turnCycles,proto3" json:"turn_cycles,omitempty"`      // and the TSC cycles until it came back
 	RealTime      uint32                  `protobuf:"varint,31,opt,name=real_time,json=realTime,proto3" json:"real_time,omitempty"`            // threads that had it
 	unknownFields protoimpl.UnknownFields
@@ -1189,7 +1207,7 @@ const file_generator_proto_rawDesc = "" +
 	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\"|\n" +
 	"\x10GeneratorProfile\x120\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortR\x05ports\x126\n" +
-	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamR\astreams\"\xe5\x02\n" +
+	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamR\astreams\"\x9f\x03\n" +
 	"\x0eGeneratorTrial\x12\x1f\n" +
 	"\vduration_ms\x18\x01 \x01(\rR\n" +
 	"durationMs\x12\x18\n" +
@@ -1203,7 +1221,10 @@ const file_generator_proto_rawDesc = "" +
 	"\bpause_ms\x18\t \x01(\rR\apauseMs\x12\x14\n" +
 	"\x05share\x18\n" +
 	" \x01(\bR\x05share\x12\x1b\n" +
-	"\treal_time\x18\v \x03(\x05R\brealTime\"\xbf\a\n" +
+	"\treal_time\x18\v \x03(\x05R\brealTime\x12\x17\n" +
+	"\arest_us\x18\f \x01(\rR\x06restUs\x12\x1f\n" +
+	"\vunread_port\x18\r \x01(\tR\n" +
+	"unreadPort\"\xbf\a\n" +
 	"\x0fGeneratorWindow\x12#\n" +
 	"\rstart_seconds\x18\x01 \x01(\x01R\fstartSeconds\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x10\n" +
