@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of threads (api/thread.proto).
 #include "main/api.h"
+#include "main/shootdowns.h"
 #include "main/threads.h"
 #include "main/worker_watch.h"
+#include "common.pb-c.h"
 #include "thread.pb-c.h"
 
 #define TEXT 4096
@@ -60,8 +62,15 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	return 0;
 }
 
+static int shootdowns(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return shootdowns_set(((const Corelane__V1__ThreadShootdownsRequest *)req)->per_second, err);
+}
+
 static const struct api_method methods[] = {
 	{"corelane.v1.Threads", "List", &corelane__v1__thread_list_request__descriptor, &corelane__v1__thread__descriptor,
 	 .next = list, .cursor_size = sizeof(int)},
+	{"corelane.v1.Threads", "Shootdowns", &corelane__v1__thread_shootdowns_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = shootdowns},
 };
 API_METHODS(methods)

@@ -10,7 +10,7 @@ import (
 )
 
 func newDebugCmd(a *app) *cobra.Command {
-	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a))
+	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a), newDebugShootdowns(a))
 	cmd.Long = "Disturb the daemon on purpose, to see how it behaves when it is overloaded. Refused by a daemon that was not started with --allow-debug."
 	return cmd
 }
@@ -30,5 +30,20 @@ func newDebugDelay(a *app) *cobra.Command {
 	for _, f := range flags {
 		required(cmd, f.flag)
 	}
+	return cmd
+}
+
+func newDebugShootdowns(a *app) *cobra.Command {
+	req := &apiv1.ThreadShootdownsRequest{}
+	flags := []fieldFlag{{flag: "per-second", help: "so many each second, 0..1000000; 0 ends it"}}
+	cmd := verb("shootdowns", "Let a service thread interrupt the workers by TLB shootdowns", `  corelane debug shootdowns --per-second 20000
+  corelane debug shootdowns --per-second 0`,
+		func(ctx context.Context, _ []string) error {
+			return a.done(call(ctx, a, apiv1.NewThreadsClient, apiv1.ThreadsClient.Shootdowns, req))
+		})
+	cmd.Long = `Let the thread svc-debug change the protection of a page of memory over and over. Each time the kernel interrupts all CPUs that run
+threads of the daemon, workers too, for their translations (TLB) may be out of date.`
+	a.bind(cmd, req, flags)
+	required(cmd, flags[0].flag)
 	return cmd
 }

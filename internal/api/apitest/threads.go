@@ -9,6 +9,12 @@ import (
 
 type threads struct{ *Server }
 
+func (s threads) Shootdowns(_ context.Context, r *apiv1.ThreadShootdownsRequest) (*apiv1.Empty, error) {
+	s.Lock()
+	defer s.Unlock()
+	return &apiv1.Empty{}, s.begin("Threads.Shootdowns", r)
+}
+
 func (s threads) List(_ context.Context, r *apiv1.ThreadListRequest, out apiv1.Threads_ListServer) error {
 	return send(s.Server, "Threads.List", r, slice(s.Server.Threads), nil, out)
 }

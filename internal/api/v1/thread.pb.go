@@ -262,11 +262,55 @@ func (*ThreadListRequest) Descriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{1}
 }
 
+type ThreadShootdownsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PerSecond     uint32                 `protobuf:"varint,1,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThreadShootdownsRequest) Reset() {
+	*x = ThreadShootdownsRequest{}
+	mi := &file_thread_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThreadShootdownsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThreadShootdownsRequest) ProtoMessage() {}
+
+func (x *ThreadShootdownsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_thread_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThreadShootdownsRequest.ProtoReflect.Descriptor instead.
+func (*ThreadShootdownsRequest) Descriptor() ([]byte, []int) {
+	return file_thread_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ThreadShootdownsRequest) GetPerSecond() uint32 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
 var File_thread_proto protoreflect.FileDescriptor
 
 const file_thread_proto_rawDesc = "" +
 	"\n" +
-	"\fthread.proto\x12\vcorelane.v1\"\xab\x03\n" +
+	"\fthread.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xab\x03\n" +
 	"\x06Thread\x12\x10\n" +
 	"\x03tid\x18\x01 \x01(\x05R\x03tid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -285,16 +329,21 @@ const file_thread_proto_rawDesc = "" +
 	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1f\n" +
 	"\vstanding_ms\x18\x0e \x01(\rR\n" +
 	"standingMs\"\x13\n" +
-	"\x11ThreadListRequest*\x97\x01\n" +
+	"\x11ThreadListRequest\"8\n" +
+	"\x17ThreadShootdownsRequest\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x01 \x01(\rR\tperSecond*\x97\x01\n" +
 	"\n" +
 	"ThreadRole\x12\x17\n" +
 	"\x13THREAD_ROLE_SERVICE\x10\x00\x12\x17\n" +
 	"\x13THREAD_ROLE_CONTROL\x10\x01\x12\x1a\n" +
 	"\x16THREAD_ROLE_FORWARDING\x10\x02\x12 \n" +
 	"\x1cTHREAD_ROLE_ISOLATED_RECEIVE\x10\x03\x12\x19\n" +
-	"\x15THREAD_ROLE_HOST_PATH\x10\x042H\n" +
+	"\x15THREAD_ROLE_HOST_PATH\x10\x042\x90\x01\n" +
 	"\aThreads\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01\x12F\n" +
+	"\n" +
+	"Shootdowns\x12$.corelane.v1.ThreadShootdownsRequest\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_thread_proto_rawDescOnce sync.Once
@@ -309,18 +358,22 @@ func file_thread_proto_rawDescGZIP() []byte {
 }
 
 var file_thread_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_thread_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_thread_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_thread_proto_goTypes = []any{
-	(ThreadRole)(0),           // 0: corelane.v1.ThreadRole
-	(*Thread)(nil),            // 1: corelane.v1.Thread
-	(*ThreadListRequest)(nil), // 2: corelane.v1.ThreadListRequest
+	(ThreadRole)(0),                 // 0: corelane.v1.ThreadRole
+	(*Thread)(nil),                  // 1: corelane.v1.Thread
+	(*ThreadListRequest)(nil),       // 2: corelane.v1.ThreadListRequest
+	(*ThreadShootdownsRequest)(nil), // 3: corelane.v1.ThreadShootdownsRequest
+	(*Empty)(nil),                   // 4: corelane.v1.Empty
 }
 var file_thread_proto_depIdxs = []int32{
 	0, // 0: corelane.v1.Thread.role:type_name -> corelane.v1.ThreadRole
 	2, // 1: corelane.v1.Threads.List:input_type -> corelane.v1.ThreadListRequest
-	1, // 2: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
-	2, // [2:3] is the sub-list for method output_type
-	1, // [1:2] is the sub-list for method input_type
+	3, // 2: corelane.v1.Threads.Shootdowns:input_type -> corelane.v1.ThreadShootdownsRequest
+	1, // 3: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
+	4, // 4: corelane.v1.Threads.Shootdowns:output_type -> corelane.v1.Empty
+	3, // [3:5] is the sub-list for method output_type
+	1, // [1:3] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
 	1, // [1:1] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
@@ -331,13 +384,14 @@ func file_thread_proto_init() {
 	if File_thread_proto != nil {
 		return
 	}
+	file_common_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_thread_proto_rawDesc), len(file_thread_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

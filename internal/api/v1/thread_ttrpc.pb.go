@@ -9,6 +9,7 @@ import (
 
 type ThreadsService interface {
 	List(context.Context, *ThreadListRequest, Threads_ListServer) error
+	Shootdowns(context.Context, *ThreadShootdownsRequest) (*Empty, error)
 }
 
 type Threads_ListServer interface {
@@ -26,6 +27,15 @@ func (x *threadsListServer) Send(m *Thread) error {
 
 func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 	srv.RegisterService("corelane.v1.Threads", &ttrpc.ServiceDesc{
+		Methods: map[string]ttrpc.Method{
+			"Shootdowns": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ThreadShootdownsRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Shootdowns(ctx, &req)
+			},
+		},
 		Streams: map[string]ttrpc.Stream{
 			"List": {
 				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
@@ -44,6 +54,7 @@ func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 
 type ThreadsClient interface {
 	List(context.Context, *ThreadListRequest) (Threads_ListClient, error)
+	Shootdowns(context.Context, *ThreadShootdownsRequest) (*Empty, error)
 }
 
 type threadsClient struct {
@@ -83,4 +94,12 @@ func (x *threadsListClient) Recv() (*Thread, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (c *threadsClient) Shootdowns(ctx context.Context, req *ThreadShootdownsRequest) (*Empty, error) {
+	var resp Empty
+	if err := c.client.Call(ctx, "corelane.v1.Threads", "Shootdowns", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
 }
