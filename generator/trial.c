@@ -136,6 +136,13 @@ static bool goes_on(const struct trial *t)
 	return !stopped(t) && !send_done(t) && (t->plan.duration == 0 || t->active < t->plan.duration);
 }
 
+static unsigned away_us(const struct trial_plan *plan)
+{
+	if (plan->share)
+		return AWAY_SHARED_US;
+	return plan->rest_us > 0 ? plan->rest_us + AWAY_RESTED_US : AWAY_US;
+}
+
 int trial_init(struct trial *t, uint8_t number)
 {
 	unsigned i, q;
@@ -157,7 +164,7 @@ int trial_init(struct trial *t, uint8_t number)
 	t->sink.latency = t->plan.latency;
 	t->sink.age = clock_stamp(&t->sink.clock, t->sink.clock.hz); // a second
 	t->paced = t->plan.packets_per_second > 0;
-	t->away = t->sink.clock.hz / 1000000 * (t->plan.share || t->plan.rest_us ? AWAY_SHARED_US : AWAY_US);
+	t->away = t->sink.clock.hz / 1000000 * away_us(&t->plan);
 	return send_init(t);
 }
 

@@ -74,7 +74,8 @@ static inline uint64_t rest_of(const struct trial *t, const struct gen_port *p)
 }
 
 #define AWAY_US 20
-#define AWAY_SHARED_US 1000 // of others' turns some are long, and so is a rest
+#define AWAY_SHARED_US 1000 // of others' turns some are long
+#define AWAY_RESTED_US 100  // beyond the rest
 #define LATE_MS 1           // frames that are due for longer are not sent
 
 int send_init(struct trial *t); // -ENOMEM

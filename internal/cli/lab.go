@@ -20,7 +20,7 @@ import (
 )
 
 func newLabCmd(a *app) *cobra.Command {
-	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a), newLabList(a), newLabDemo(a))
+	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a), newLabList(a), newLabDemo(a), newLabIntrude(a), newIntruderCmd())
 }
 
 // labNames offers the labs that there are.

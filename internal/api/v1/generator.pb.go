@@ -624,7 +624,7 @@ type GeneratorTrial struct {
 	RealTime []int32 `protobuf:"varint,11,rep,packed,name=real_time,json=realTime,proto3" json:"real_time,omitempty"` // ids of up to 16 threads, of any process, that have real-time priority during the trial, as the generator
 	// then has: what polls on one CPU has it strictly in turn, and nothing else in between
 	RestUs uint32 `protobuf:"varint,12,opt,name=rest_us,json=restUs,proto3" json:"rest_us,omitempty"` // after a poll that moved few frames sleep so long, up to 1000: other work then has the rest of this CPU, even beside
-	// real-time priority. Rings have to hold what comes meanwhile. Only what is more than 1 ms counts as away
+	// real-time priority. Rings have to hold what comes meanwhile. Only what is 100 us more counts as away
 	UnreadPort    string `protobuf:"bytes,13,opt,name=unread_port,json=unreadPort,proto3" json:"unread_port,omitempty"` // name of a port from which nothing is taken, as a guest that does not read; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -97,6 +97,17 @@ func (g *Generator) explain(ctx context.Context, err error) error {
 // Pid of the process.
 func (g *Generator) Pid() int { return g.process.Pid }
 
+// Sender is the id of the thread that sends and receives.
+func (g *Generator) Sender() (int, error) {
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", g.Pid()))
+	for _, path := range names {
+		if name, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(name)) == "gen-poll" {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, errors.Join(err, errors.New("the generator has no thread gen-poll"))
+}
+
 // Stop the trial that runs: its Run returns what it counted.
 func (g *Generator) Stop(ctx context.Context) error {
 	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Stop, &apiv1.Empty{})

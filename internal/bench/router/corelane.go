@@ -140,6 +140,9 @@ func (c *corelaneInstance) program(ctx context.Context, b *scenario.Setup) error
 	return err
 }
 
+// Pid of the daemon.
+func (c *corelaneInstance) Pid() int { return c.Process.Pid }
+
 // Client of the daemon's API.
 func (c *corelaneInstance) Client() *api.Client { return c.client }
 

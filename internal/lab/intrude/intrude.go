@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package intrude disturbs a worker on purpose and looks at what becomes of it: the three ways to share a machine of a field
+// report (Rows), one disturbance after the other with the question whether explain finds it (Matrix), and a receiver of the
+// kernel's own traffic on the CPU of its softirqs (Receiver). Disturbances are real: threads, interrupts, traffic, cgroups.
+// Whatever ends a run, they end with it, and the machine is as it was.
+package intrude
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// Options of everything here.
+type Options struct {
+	WorkerCPU    int
+	GeneratorCPU int // also of all else that is no disturbance, unless there is a third CPU
+	Repetitions  int
+	Window       time.Duration // that explain looks
+	Cases        []string      // of the matrix; none: all
+	Root         string
+	Bin          string // folder of corelaned and corelane-gen
+	Say          func(string)
+	online       cpuset.Set
+	memory       int // MB of hugepages, 0: none
+}
+
+// Default options, for machines with two CPUs and more.
+func Default() Options {
+	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 8 * time.Second, Root: "/", Say: func(string) {}}
+}
+
+const maxWindow = 10 * time.Second
+
+// prepare checks what was asked for against the machine.
+func (o *Options) prepare() error {
+	text, err := os.ReadFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"))
+	if err != nil {
+		return err
+	}
+	if o.online, err = cpuset.Parse(string(text)); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		field string
+		ok    bool
+		value any
+		valid string
+	}{
+		{"--cpu", o.online.Has(o.WorkerCPU), o.WorkerCPU, "of " + o.online.String()},
+		{"--generator-cpu", o.online.Has(o.GeneratorCPU) && o.GeneratorCPU != o.WorkerCPU, o.GeneratorCPU, "of " + o.online.String() + ", not the worker's"},
+		{"--reps", o.Repetitions >= 1 && o.Repetitions <= 100, o.Repetitions, "1 to 100"},
+		{"--window", o.Window >= time.Second && o.Window <= maxWindow, o.Window, "1s to 10s"},
+	} {
+		if !c.ok {
+			return input.Errorf(c.field, c.valid, "%v cannot be", c.value)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return input.Errorf("user", "root; try sudo", "the intruder lab moves interrupts, threads and cgroups")
+	}
+	free, err := bench.FreeHugepages(o.Root)
+	if err != nil {
+		return err
+	}
+	if o.memory = min(free*3/4, enoughMemory); o.memory < leastMemory {
+		o.memory = 0
+		o.Say("no hugepages are free: the router runs without and is slower. To have some: tools/with-hugepages.sh 1024 -- corelane lab intrude ...")
+	}
+	return bench.KeepOn(o.control())
+}
+
+// Memory of the router, MB.
+const (
+	enoughMemory = 1024
+	leastMemory  = 128
+)
+
+// control is the CPU of all that neither polls nor disturbs.
+func (o *Options) control() int {
+	for _, cpu := range o.online.IDs() {
+		if cpu != o.WorkerCPU && cpu != o.GeneratorCPU {
+			return cpu
+		}
+	}
+	return o.GeneratorCPU
+}
+
+// others are all CPUs but the worker's.
+func (o *Options) others() []int {
+	return slices.DeleteFunc(o.online.IDs(), func(cpu int) bool { return cpu == o.WorkerCPU })
+}
+
+func (o *Options) say(format string, args ...any) { o.Say(fmt.Sprintf(format, args...)) }
+
+// order of n things in a repetition: there and back again.
+func order(repetition, n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+		if repetition%2 == 1 {
+			list[i] = n - 1 - i
+		}
+	}
+	return list
+}
+
+// self is this program, to be started again as an intruder.
+func self() (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", fmt.Errorf("no intruders on %s", runtime.GOOS)
+	}
+	return os.Executable()
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// intruders are what this program can be started as to disturb: each runs until it is ended, or dies with who started it.
+var intruders = map[string]func(ctx context.Context, args []string) error{
+	"hog":    hog,
+	"load":   load,
+	"disk":   disk,
+	"flood":  flood,
+	"sink":   sink,
+	"errand": errand,
+}
+
+// Intruder is what a child process does.
+func Intruder(ctx context.Context, kind string, args []string) error {
+	f := intruders[kind]
+	if f == nil {
+		return input.Errorf("intruder", strings.Join(slices.Sorted(maps.Keys(intruders)), ", "), "'%s' is unknown", kind)
+	}
+	if err := rename("cl-" + kind); err != nil {
+		return err
+	}
+	go func() {
+		<-ctx.Done()
+		os.Exit(0) // some work does not look
+	}()
+	return f(ctx, args)
+}
+
+// rename the process, and with that threads that come.
+func rename(name string) error {
+	tasks, err := filepath.Glob("/proc/self/task/*/comm")
+	for _, path := range tasks {
+		_ = os.WriteFile(path, []byte(name), 0) // a thread may have gone
+	}
+	return err
+}
+
+// intrusion is a child that disturbs.
+type intrusion struct{ *router.Process }
+
+// intrude starts a child on some CPUs. It is at work when this returns.
+func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...string) (*intrusion, error) {
+	path, err := self()
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{path, "lab", "intruder", kind}, args...)
+	p, err := router.StartProcess(router.Command{Name: "intruder " + kind, Argv: argv, Env: []string{"GOMAXPROCS=16"},
+		Log: filepath.Join(dir, "intruder-"+kind+".log"), CPUs: cpus, Netns: netns})
+	if err != nil {
+		return nil, err
+	}
+	i := &intrusion{p}
+	err = p.Await(context.Background(), startTimeout, func(context.Context) error {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid))
+		if err == nil && strings.TrimSpace(string(name)) != "cl-"+kind {
+			err = fmt.Errorf("it is still '%s'", strings.TrimSpace(string(name)))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w %w", err, ignored(i.Stop()))
+	}
+	return i, nil
+}
+
+const startTimeout = 10 * time.Second
+
+// ignored is an error that another one explains better.
+func ignored(error) error { return nil }
+
+// hog uses all of a CPU.
+func hog(context.Context, []string) error {
+	runtime.LockOSThread()
+	if err := renameThread("cl-hog"); err != nil {
+		return err
+	}
+	for {
+		spin(time.Second)
+	}
+}
+
+func renameThread(name string) error {
+	return os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", unix.Gettid()), []byte(name), 0)
+}
+
+// spin keeps this thread busy.
+func spin(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+}
+
+// rest without the runtime's help: this thread sleeps, and no other of the process has to wake it.
+func rest(d time.Duration) {
+	t := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&t, nil) // a signal may end it early
+}

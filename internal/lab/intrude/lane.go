@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/generator"
+	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/scenario"
+)
+
+// Ports of the scenario.
+const (
+	tenant = "tenant0"
+	wire   = "wire"
+)
+
+const (
+	ringSlots = 8192  // to the worker: half a millisecond at 17 Mpps, as the 1,024 descriptors of the field report were at 2.3 Mpps
+	wireSlots = 16384 // back: more than what comes while the generator is away
+	restUS    = 50
+	upTimeout = 20 * time.Second
+	settle    = 50 * time.Millisecond
+)
+
+// setting is what a lane is made like.
+type setting struct {
+	both   bool // traffic in both directions
+	second bool // another worker, beside the generator, and two queues for each port
+}
+
+// lane is a corelaned with a worker on its CPU, and a generator at the other ends of its ports.
+type lane struct {
+	*Options
+	dir       string
+	process   *router.Process
+	instance  router.Instance
+	client    *api.Client
+	generator *generator.Generator
+	sender    int // thread
+	profile   *apiv1.GeneratorProfile
+	setup     *scenario.Setup
+}
+
+func (o *Options) open(ctx context.Context, s setting) (*lane, error) {
+	l := &lane{Options: o}
+	if err := l.start(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, errors.Join(err, l.stop())
+	}
+	return l, nil
+}
+
+func (l *lane) start(ctx context.Context, s setting) (err error) {
+	if l.dir, err = os.MkdirTemp("", "corelane-intrude-"); err != nil {
+		return err
+	}
+	sc, err := scenario.Find("vxlan-encap")
+	if err != nil {
+		return err
+	}
+	if sc.Both = s.both; s.second {
+		sc.Workers = 2
+	}
+	if l.setup, err = scenario.Build(sc, l.dir, ringSlots); err != nil {
+		return err
+	}
+	l.setup.Ports[len(l.setup.Ports)-1].RingSize = wireSlots
+	if l.profile, err = l.setup.Profile(); err != nil {
+		return err
+	}
+	if err := l.startRouter(ctx, s); err != nil {
+		return err
+	}
+	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.dir, CPU: l.GeneratorCPU, ControlCPU: l.control(), RoundTripCPU: -1})
+	if err != nil {
+		return err
+	}
+	if l.sender, err = l.generator.Sender(); err != nil {
+		return err
+	}
+	if err := l.generator.Configure(ctx, l.profile); err != nil {
+		return err
+	}
+	if err := l.generator.WaitUp(ctx, upTimeout); err != nil {
+		return err
+	}
+	return l.check(ctx)
+}
+
+func (l *lane) startRouter(ctx context.Context, s setting) (err error) {
+	env := &router.Env{Dir: l.dir, CPUs: []int{l.WorkerCPU}, ControlCPU: l.control(), Memory: l.memory, Bin: l.Bin,
+		Options: []string{"--allow-debug", "--idle", "spin"}}
+	if s.second {
+		env.Options = append(env.Options, "--allow-overlap")
+	}
+	if l.instance, err = new(router.Corelane).Start(ctx, env, l.setup); err != nil {
+		return err
+	}
+	l.client = l.instance.(interface{ Client() *api.Client }).Client()
+	if !s.second {
+		return nil
+	}
+	w := &apiv1.Worker{Id: 1, Cpu: uint32(l.control()), Idle: apiv1.IdlePolicy_IDLE_POLICY_SLEEP}
+	_, err = api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{Worker: w})
+	return err
+}
+
+func (l *lane) stop() error {
+	var errs []error
+	if l.generator != nil {
+		errs = append(errs, l.generator.Close())
+	}
+	if l.instance != nil {
+		errs = append(errs, l.instance.Stop())
+	}
+	if l.dir != "" {
+		errs = append(errs, os.RemoveAll(l.dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *lane) socket() string { return filepath.Join(l.dir, "corelaned.sock") }
+
+// pid of the daemon.
+func (l *lane) pid() int { return l.instance.(interface{ Pid() int }).Pid() }
+
+// worker with an id, as it is.
+func (l *lane) worker(ctx context.Context, id uint32) (*apiv1.Worker, error) {
+	list, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+	for _, w := range list {
+		if w.Id == id {
+			return w, err
+		}
+	}
+	return nil, errors.Join(err, fmt.Errorf("there is no worker %d", id))
+}
+
+// Trial makes a lane a measure.Trialer. The generator has real-time priority: it stands for the network, which waits for
+// nobody. It rests after each poll, so that other work can have the rest of its CPU.
+func (l *lane) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*measure.Outcome, error) {
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	o := &measure.Outcome{}
+	var err error
+	if o.Before, err = l.instance.Counters(ctx); err != nil {
+		return nil, err
+	}
+	o.Total, err = l.run(ctx, spec, func(w *apiv1.GeneratorWindow) { o.Windows = append(o.Windows, w) })
+	if err != nil {
+		return nil, err
+	}
+	o.After, err = l.instance.Counters(ctx)
+	return o, err
+}
+
+func (l *lane) run(ctx context.Context, spec *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
+	spec.RealTime, spec.RestUs = []int32{int32(l.sender)}, restUS
+	total, err := l.generator.Run(ctx, spec, each)
+	if err == nil && total.RealTime != 1 {
+		err = errors.New("the kernel gives no real-time priority: is there a limit of the control group (cpu.rt_runtime_us)?")
+	}
+	return total, err
+}
+
+// saturated rate: what comes back when more is offered than the worker takes.
+func (l *lane) saturated(ctx context.Context, d time.Duration) (float64, error) {
+	o, err := l.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(d.Milliseconds())})
+	if err != nil {
+		return 0, err
+	}
+	return float64(o.Total.Received) / o.Total.Seconds, nil
+}
+
+// check that the router does the work: headers of all frames are looked at.
+func (l *lane) check(ctx context.Context) (err error) {
+	for range 5 { // the first frames may come before the ports are ready
+		var o *measure.Outcome
+		if o, err = l.Trial(ctx, &apiv1.GeneratorTrial{Packets: 4000, PacketsPerSecond: 20000, Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}); err != nil {
+			return err
+		}
+		if t := o.Total; t.WrongHeader+t.Misplaced+t.Corrupt+t.Foreign == 0 && t.Received > 0 && t.Lost <= t.Sent/100 {
+			return nil
+		}
+		err = fmt.Errorf("the router does not do its work: of %d frames %d came back", o.Total.Sent, o.Total.Received)
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// The ordinary load of a host, in parts that each have a thread. Together they use a little more than half of one CPU.
+var ordinary = []struct {
+	threads int
+	busy    time.Duration
+	each    time.Duration
+	what    string
+}{
+	{6, 1 * time.Millisecond, 20 * time.Millisecond, "agents that wake up often"},
+	{1, 20 * time.Millisecond, 200 * time.Millisecond, "a job that works for longer"},
+}
+
+const datagramsEach = time.Millisecond // with a burst of them through the loopback
+const datagrams = 5
+
+// LoadText says what the ordinary load is.
+func LoadText() string {
+	var parts []string
+	for _, p := range ordinary {
+		parts = append(parts, fmt.Sprintf("%d x %v of each %v (%s)", p.threads, p.busy, p.each, p.what))
+	}
+	return strings.Join(parts, ", ") + fmt.Sprintf(", %d UDP datagrams over the loopback each %v", datagrams, datagramsEach)
+}
+
+// load is the ordinary load.
+func load(context.Context, []string) error {
+	for _, p := range ordinary {
+		for range p.threads {
+			go func() {
+				runtime.LockOSThread()
+				for {
+					spin(p.busy)
+					rest(p.each - p.busy)
+				}
+			}()
+		}
+	}
+	return talk()
+}
+
+// talk sends datagrams to itself: softirqs come with that, where it runs.
+func talk() error {
+	runtime.LockOSThread()
+	to, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	from, err := net.Dial("udp", to.LocalAddr().String())
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	buffer := make([]byte, 512)
+	for {
+		for range datagrams {
+			if _, err := from.Write(buffer); err != nil {
+				return fmt.Errorf("loopback: %w", err)
+			}
+			if _, _, err := to.ReadFrom(buffer); err != nil {
+				return fmt.Errorf("loopback: %w", err)
+			}
+		}
+		rest(datagramsEach)
+	}
+}
+
+// disk reads blocks of a device past the kernel's cache, in random order: an interrupt each.
+func disk(_ context.Context, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("disk: one device, not %v", args)
+	}
+	f, size, err := openDirect(args[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	failed := make(chan error)
+	for reader := range diskReaders {
+		go func() { failed <- readRandom(f, size, uint64(reader)) }()
+	}
+	return <-failed
+}
+
+const diskReaders = 8
+
+func openDirect(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|directIO, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	size, err := f.Seek(0, 2)
+	return f, size, err
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench/measure"
+)
+
+// State of a host, in the words of the field report.
+type State string
+
+// The states.
+const (
+	Idle    State = "idle"
+	None    State = "none"    // the load may run anywhere
+	Partial State = "partial" // all that was driven off other CPUs is on the worker's
+	Full    State = "full"    // corelane's own apply keeps all off the worker's CPU
+)
+
+// Reported is what the field report measured, Mpps per core at a loss of at most 0.01 %.
+var Reported = map[State]float64{None: 2.256, Partial: 0.165, Full: 2.294}
+
+// Row of the table.
+type Row struct {
+	State   State    `json:"state"`
+	Samples []Sample `json:"samples"`
+}
+
+// Sample of one repetition.
+type Sample struct {
+	Rate      float64 `json:"rate"`              // highest with a loss of at most 0.01 %, packets/s
+	Saturated float64 `json:"saturated"`         // packets/s that come through when more is offered than the worker takes
+	OfIdle    float64 `json:"of_idle,omitempty"` // Rate, over that of the idle machine in the same repetition
+	Limited   string  `json:"limited,omitempty"` // why the rate could be higher
+}
+
+// Rows is the result.
+type Rows struct {
+	Load string   `json:"load"`
+	Rows []Row    `json:"rows"`
+	Note []string `json:"notes,omitempty"`
+}
+
+// Meter of the search: short trials, for states are in turn.
+func meter(l *lane) *measure.Meter {
+	o := measure.Default()
+	o.TrialTime, o.Resolution, o.Budget = 700*time.Millisecond, 0.02, 40
+	return &measure.Meter{Trialer: l, Options: o}
+}
+
+const (
+	allowedLoss   = 1e-4
+	saturatedTime = 500 * time.Millisecond
+	loadSettles   = 500 * time.Millisecond
+)
+
+// MeasureRows measures all states in turn, as often as asked for.
+func MeasureRows(ctx context.Context, o Options) (r *Rows, err error) {
+	if err := o.prepare(); err != nil {
+		return nil, err
+	}
+	l, err := o.open(ctx, setting{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	r = &Rows{Load: LoadText()}
+	for _, s := range []State{Idle, None, Partial, Full} {
+		r.Rows = append(r.Rows, Row{State: s})
+	}
+	for repetition := range o.Repetitions {
+		for _, i := range order(repetition, len(r.Rows)) {
+			row := &r.Rows[i]
+			o.say("round %d of %d: %s", repetition+1, o.Repetitions, row.State.Title())
+			s, err := l.sample(ctx, row.State)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", row.State.Title(), err)
+			}
+			row.Samples = append(row.Samples, *s)
+			o.say("  %.3f Mpps at 0.01 %% loss, %.3f saturated %s", s.Rate/1e6, s.Saturated/1e6, s.Limited)
+		}
+		r.relate(repetition)
+	}
+	return r, nil
+}
+
+// relate a repetition's rates to its idle one.
+func (r *Rows) relate(repetition int) {
+	for i := range r.Rows {
+		if idle := r.Rows[0].Samples[repetition].Rate; idle > 0 {
+			r.Rows[i].Samples[repetition].OfIdle = r.Rows[i].Samples[repetition].Rate / idle
+		}
+	}
+}
+
+// sample of a state, which ends with it.
+func (l *lane) sample(ctx context.Context, state State) (s *Sample, err error) {
+	undo, err := l.enter(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	s = &Sample{}
+	if s.Saturated, err = l.saturated(ctx, saturatedTime); err != nil {
+		return nil, err
+	}
+	found, err := meter(l).Search(ctx, allowedLoss, s.Saturated*0.9)
+	if err != nil {
+		return nil, err
+	}
+	s.Rate, s.Limited = found.Rate, found.Limited
+	return s, nil
+}
+
+// enter a state. undo leaves it.
+func (l *lane) enter(ctx context.Context, state State) (undo func() error, err error) {
+	if state == Idle {
+		return func() error { return nil }, nil
+	}
+	cpus := l.online.IDs()
+	if state == Partial {
+		cpus = []int{l.WorkerCPU}
+	}
+	i, err := l.intrude(l.dir, "", cpus, "load")
+	if err != nil {
+		return nil, err
+	}
+	undo = i.Stop
+	if state == Full {
+		back, err := l.partition(ctx)
+		if err != nil {
+			return nil, errors.Join(err, i.Stop())
+		}
+		undo = func() error { return errors.Join(back(), i.Stop()) }
+	}
+	select {
+	case <-time.After(loadSettles):
+		return undo, nil
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), undo())
+	}
+}
+
+// Title of a state.
+func (s State) Title() string {
+	return map[State]string{Idle: "idle machine", None: "no partitioning", Partial: "partial partitioning", Full: "full partitioning"}[s]
+}
+
+// Median, lowest and highest of a row's values.
+func (r *Row) Median(of func(Sample) float64) (median, low, high float64) {
+	var list []float64
+	for _, s := range r.Samples {
+		list = append(list, of(s))
+	}
+	if len(list) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(list)
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2, list[0], list[len(list)-1]
+}
+
+// Enough is the share of the idle machine's rate that full partitioning has to keep.
+const Enough = 0.97
+
+// Reproduced says whether the rows are as in the field report: full keeps what the machine can do, partial collapses, none is in
+// between; else why not.
+func (r *Rows) Reproduced() error {
+	share := map[State]float64{}
+	for i := range r.Rows {
+		share[r.Rows[i].State], _, _ = r.Rows[i].Median(func(s Sample) float64 { return s.OfIdle })
+	}
+	switch {
+	case share[Full] < Enough:
+		return fmt.Errorf("full partitioning keeps %.3f of the idle machine's rate, not %.2f", share[Full], Enough)
+	case share[Partial] > 0.5:
+		return fmt.Errorf("partial partitioning keeps %.3f of the idle machine's rate: that is no collapse", share[Partial])
+	case share[None] < share[Partial] || share[None] > max(share[Full], 1):
+		return fmt.Errorf("no partitioning keeps %.3f of the idle machine's rate, which is not between %.3f and %.3f", share[None], share[Partial], share[Full])
+	}
+	return nil
+}
