@@ -4,9 +4,7 @@ package intrude
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -17,25 +15,6 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cpuset"
 )
-
-const (
-	directIO  = unix.O_DIRECT
-	blockSize = 4096
-)
-
-func readRandom(f *os.File, size int64, seed uint64) error {
-	runtime.LockOSThread()
-	block, err := unix.Mmap(-1, 0, blockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON) // aligned, as O_DIRECT wants it
-	if err != nil {
-		return err
-	}
-	random := rand.New(rand.NewPCG(seed, 1))
-	for {
-		if _, err := f.ReadAt(block, random.Int64N(size/blockSize)*blockSize); err != nil {
-			return err
-		}
-	}
-}
 
 // flood sends datagrams of so many bytes to an address as fast as the kernel takes them: flood ADDRESS SIZE.
 func flood(_ context.Context, args []string) error {

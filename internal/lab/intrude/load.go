@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -77,30 +76,3 @@ func talk() error {
 	}
 }
 
-// disk reads blocks of a device past the kernel's cache, in random order: an interrupt each.
-func disk(_ context.Context, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("disk: one device, not %v", args)
-	}
-	f, size, err := openDirect(args[0])
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	failed := make(chan error)
-	for reader := range diskReaders {
-		go func() { failed <- readRandom(f, size, uint64(reader)) }()
-	}
-	return <-failed
-}
-
-const diskReaders = 8
-
-func openDirect(path string) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|directIO, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	size, err := f.Seek(0, 2)
-	return f, size, err
-}

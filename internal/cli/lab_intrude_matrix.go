@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corelane/corelane/internal/lab/intrude"
+)
+
+func newIntrudeMatrix(a *app) *cobra.Command {
+	o := intrude.Default()
+	list := false
+	cmd := verb("matrix", "Disturb a worker in every way and see whether explain finds it",
+		"  corelane lab intrude matrix --list\n  corelane lab intrude matrix\n  corelane lab intrude matrix --case hog --case softirq --runs 1",
+		func(ctx context.Context, _ []string) error {
+			if list {
+				return a.intrudeCases()
+			}
+			return a.intrudeRun(ctx, &o, func(ctx context.Context) error { return a.intrudeMatrix(ctx, o) })
+		})
+	cmd.Long = `Disturb a worker in one way after the other, each on a corelaned of its own and under traffic, and run explain. The cause that it ranks first
+has to be the true one and has to name who did it. The table has what explain says that it costs beside what the generator measured.
+
+Exit code 1 when a run failed.`
+	intrudeFlags(cmd, &o)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Cases, "case", nil, "only this one; may be repeated")
+	f.IntVar(&o.Repetitions, "runs", o.Repetitions, "of each case")
+	f.DurationVar(&o.Window, "window", o.Window, "that explain looks, up to 10s")
+	f.BoolVar(&list, "list", false, "the cases")
+	a.completeFlag(cmd, "case", fixed(intrude.CaseNames()...))
+	return cmd
+}
+
+func (a *app) intrudeCases() error {
+	return a.rows([]string{"CASE", "EXPECTED", "WHAT"}, func(add func(...string) error) error {
+		for _, c := range intrude.Cases() {
+			if err := add(c.Name, string(c.Kinds[0]), c.Summary); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
+	var all []intrude.Outcome
+	enc := json.NewEncoder(a.stdout)
+	err := intrude.Matrix(ctx, o, func(r intrude.Outcome) {
+		all = append(all, r)
+		if a.json() {
+			_ = enc.Encode(r)
+		}
+		fmt.Fprintf(a.stderr, "    %.3f Mpps before, %.3f during\n", r.Before/1e6, r.During/1e6)
+		for i, cause := range r.Causes {
+			fmt.Fprintf(a.stderr, "    %d. %s\n", i+1, cause)
+		}
+		if r.Why != "" {
+			fmt.Fprintln(a.stderr, "    failed: "+r.Why)
+		}
+	})
+	if !a.json() && len(all) > 0 {
+		fmt.Fprint(a.stdout, intrude.Markdown(all))
+	}
+	return errors.Join(err, intrude.Passed(all))
+}

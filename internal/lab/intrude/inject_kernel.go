@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
+
+// --- What the kernel does on the worker's CPU. ---
+
+// injectSoftirq floods one end of a cable whose other end's packets the worker's CPU has to take.
+func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
+	c, err := newCable()
+	if err != nil {
+		return nil, err
+	}
+	err = c.steer(cpuset.Of(b.WorkerCPU))
+	var i *intrusion
+	if err == nil {
+		i, err = b.intrude(b.dir, c.from, []int{b.control()}, "flood", c.address+":9", "64")
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return &injection{Culprit{Name: "NET_RX"}, func() error { return errors.Join(i.Stop(), c.remove()) }}, nil
+}
+
+// injectIRQ binds a disk's interrupts to the worker's CPU and reads a file past the kernel's cache.
+func injectIRQ(_ context.Context, b *bed) (*injection, error) {
+	irqs, err := diskIRQs(b.Root, b.dir)
+	if err != nil {
+		return nil, err
+	}
+	back, err := moveIRQs(irqs, cpuset.Of(b.WorkerCPU))
+	if err != nil {
+		return nil, errors.Join(err, back())
+	}
+	i, err := b.intrude(b.dir, "", []int{b.control()}, "disk", filepath.Join(b.dir, "blocks"))
+	if err != nil {
+		return nil, errors.Join(err, back())
+	}
+	culprit := Culprit{}
+	if len(irqs) == 1 {
+		culprit.IRQ = irqs[0]
+	}
+	return &injection{culprit, func() error { return errors.Join(i.Stop(), back()) }}, nil
+}
+
+// moveIRQs to CPUs. back puts them where they were; it may be called after an error, too.
+func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
+	was := map[string]string{}
+	back = func() (err error) {
+		for path, text := range was {
+			err = errors.Join(err, write(path, text))
+		}
+		return err
+	}
+	for _, irq := range irqs {
+		if now, err := os.ReadFile(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)); err == nil && strings.TrimSpace(string(now)) == to.String() {
+			continue // as it is: the kernel itself may have put it there, and not let anybody move it
+		}
+		path := fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			return back, err
+		}
+		if err := write(path, to.String()); err != nil {
+			return back, fmt.Errorf("interrupt %d stays where it is: %w", irq, err)
+		}
+		was[path] = strings.TrimSpace(string(old))
+	}
+	return back, nil
+}
+
+// diskIRQs are the interrupts of the disk that a folder is on: a virtio disk's queues, or an NVMe's.
+func diskIRQs(root, folder string) ([]int, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(folder, &st); err != nil {
+		return nil, err
+	}
+	disk := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
+	block, err := filepath.EvalSymlinks(filepath.Join(root, "sys/dev/block", disk))
+	if err != nil {
+		return nil, fmt.Errorf("%s is on no disk: %w", folder, err)
+	}
+	if _, err := os.Stat(filepath.Join(block, "partition")); err == nil {
+		block = filepath.Dir(block)
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(block, "device"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the disk below %s is not known: %w", folder, filepath.Base(block), err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "proc/interrupts"))
+	list := irqsOf(string(text), filepath.Base(target))
+	if len(list) == 0 {
+		err = errors.Join(err, fmt.Errorf("disk %s of %s has no interrupts of its own", filepath.Base(block), folder))
+	}
+	return list, err
+}
+
+// irqsOf a device in /proc/interrupts: "virtio1-req.0" of virtio1, "nvme0q3" of nvme0.
+func irqsOf(interrupts, device string) (list []int) {
+	for line := range strings.Lines(interrupts) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		name := fields[len(fields)-1]
+		n, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":"))
+		if err == nil && (strings.HasPrefix(name, device+"-req.") || strings.HasPrefix(name, device+"q")) {
+			list = append(list, n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// --- What is done to the process of corelaned. ---
+
+// injectQuota puts it into a cgroup that may use half of a CPU.
+func injectQuota(_ context.Context, b *bed) (*injection, error) {
+	top, file, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
+	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); errors.Is(err, fs.ErrNotExist) {
+		top, file, value = "/sys/fs/cgroup", "cpu.max", "50000 100000"
+	}
+	home, err := groupOf(b.pid(), top)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("corelane-intrude-%d", os.Getpid())
+	group := filepath.Join(top, name)
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, err
+	}
+	enter := func(group string) error { return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(b.pid())) }
+	undo := func() error { return errors.Join(enter(home), removeGroup(group)) }
+	if err := errors.Join(write(filepath.Join(group, file), value), enter(group)); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	return &injection{Culprit{Name: name}, undo}, nil
+}
+
+// groupOf a process, as a directory below top.
+func groupOf(pid int, top string) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 && (parts[1] == filepath.Base(top) || (parts[1] == "" && top == "/sys/fs/cgroup")) {
+			return filepath.Join(top, parts[2]), nil
+		}
+	}
+	return "", errors.Join(err, fmt.Errorf("process %d is in no cgroup below %s", pid, top))
+}
+
+// removeGroup that has just become empty: the kernel may take a moment.
+func removeGroup(group string) (err error) {
+	for range 50 {
+		if err = os.Remove(group); err == nil {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return err
+}
+
+func write(path, text string) error { return os.WriteFile(path, []byte(text), 0) }
+
+// every does something again and again until the undo that it returns is called.
+func every(period time.Duration, f func() error) (undo func() error) {
+	stop, ended := make(chan struct{}), make(chan error)
+	go func() {
+		var err error
+		for tick := time.NewTicker(period); err == nil; {
+			select {
+			case <-tick.C:
+				err = f()
+			case <-stop:
+				ended <- nil
+				return
+			}
+		}
+		<-stop
+		ended <- err
+	}()
+	return func() error { close(stop); return <-ended }
+}
+
+const stopFor = 50 * time.Millisecond
+
+func injectStop(_ context.Context, b *bed) (*injection, error) {
+	undo := every(time.Second, func() error {
+		err := unix.Kill(b.pid(), unix.SIGSTOP)
+		time.Sleep(stopFor)
+		return errors.Join(err, unix.Kill(b.pid(), unix.SIGCONT))
+	})
+	return &injection{undo: undo}, nil
+}
+
+// injectFaults takes the pages of the process' program and libraries away, as a host does that runs out of memory; the worker
+// faults them back in.
+func injectFaults(_ context.Context, b *bed) (*injection, error) {
+	if _, err := pageOut(b.pid()); err != nil {
+		return nil, err
+	}
+	undo := every(5*time.Millisecond, func() error {
+		_, err := pageOut(b.pid())
+		return err
+	})
+	return &injection{undo: undo}, nil
+}
+
+// pageOut asks the kernel to take back all pages of files that a process has mapped and could read again: process_madvise(2).
+func pageOut(pid int) (bytes uint64, err error) {
+	ranges, err := codeOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(&ranges[0])), uintptr(len(ranges)), unix.MADV_PAGEOUT, 0, 0)
+	if errno != 0 {
+		return 0, fmt.Errorf("process_madvise: %w", errno)
+	}
+	return uint64(n), nil
+}
+
+type iovec struct{ base, length uintptr }
+
+// codeOf a process: where files are mapped that it executes.
+func codeOf(pid int) (ranges []iovec, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "r-xp" || !strings.HasPrefix(fields[5], "/") {
+			continue
+		}
+		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
+			return nil, err
+		}
+		ranges = append(ranges, iovec{from, to - from})
+	}
+	if len(ranges) == 0 {
+		err = errors.Join(err, fmt.Errorf("process %d executes nothing", pid))
+	}
+	return ranges, err
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// Culprit is who did it; what is empty is not asked for.
+type Culprit struct {
+	PID  int    `json:"pid,omitempty"` // or thread
+	IRQ  int    `json:"irq,omitempty"`
+	Name string `json:"name,omitempty"` // part of the name
+	Port string `json:"port,omitempty"`
+}
+
+// Outcome of one run of a case.
+type Outcome struct {
+	Case     string         `json:"case"`
+	Expected []explain.Kind `json:"expected"`
+	Wanted   Culprit        `json:"wanted"`
+	Found    explain.Cause  `json:"found"` // the first one
+	Passed   bool           `json:"passed"`
+	Why      string         `json:"why,omitempty"` // it did not
+	Seconds  float64        `json:"seconds"`       // until explain answered
+	Before   float64        `json:"before"`        // frames/s that came through
+	During   float64        `json:"during"`
+	Tracing  bool           `json:"tracing"`
+	Causes   []string       `json:"causes"` // all, in their order
+}
+
+// Cost that was measured, frames/s.
+func (o *Outcome) Cost() float64 { return max(0, o.Before-o.During) }
+
+// Case is a disturbance and what explain has to say of it.
+type Case struct {
+	Name    string
+	Summary string
+	Kinds   []explain.Kind // any of them is right
+	Load    float64        // of what the worker takes, before
+	setting setting
+	prepare func(context.Context, *lane) error // before traffic flows
+	inject  func(context.Context, *bed) (*injection, error)
+}
+
+// injection is a disturbance that goes on.
+type injection struct {
+	culprit Culprit
+	undo    func() error
+}
+
+// bed is a lane under traffic, ready to be disturbed.
+type bed struct {
+	*lane
+	capacity float64 // frames/s
+	stream   *stream
+}
+
+// change the traffic.
+func (b *bed) change(ctx context.Context, spec *apiv1.GeneratorTrial) error {
+	if err := b.stream.stop(ctx); err != nil {
+		return err
+	}
+	b.stream = b.flow(ctx, spec)
+	return nil
+}
+
+// Chosen cases by their names; none: all.
+func Chosen(names []string) ([]Case, error) {
+	all := Cases()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var list []Case
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c Case) bool { return c.Name == name })
+		if i < 0 {
+			return nil, input.Errorf("--case", strings.Join(CaseNames(), ", "), "'%s' is unknown", name)
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
+}
+
+// CaseNames of the matrix.
+func CaseNames() (names []string) {
+	for _, c := range Cases() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Matrix runs the cases, each on a lane of its own, as often as asked for. each is told of every run.
+func Matrix(ctx context.Context, o Options, each func(Outcome)) error {
+	cases, err := Chosen(o.Cases)
+	if err != nil {
+		return err
+	}
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if err := o.matrixCase(ctx, c, each); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (err error) {
+	l, err := o.open(ctx, c.setting)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	b := &bed{lane: l}
+	if c.prepare != nil {
+		if err := c.prepare(ctx, l); err != nil {
+			return err
+		}
+	}
+	if b.capacity, err = l.saturated(ctx, saturatedTime); err != nil {
+		return err
+	}
+	for repetition := range o.Repetitions {
+		o.say("%s, run %d of %d", c.Name, repetition+1, o.Repetitions)
+		outcome, err := b.once(ctx, c)
+		if err != nil {
+			return err
+		}
+		each(*outcome)
+	}
+	return nil
+}
+
+const (
+	beforeTime = 1500 * time.Millisecond
+	takesHold  = 500 * time.Millisecond // a disturbance
+)
+
+// once injects, asks and takes the disturbance away.
+func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
+	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: c.Load * b.capacity})
+	defer func() { err = errors.Join(err, b.stream.stop(context.WithoutCancel(ctx))) }()
+	if err := pause(ctx, takesHold); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := pause(ctx, beforeTime); err != nil {
+		return nil, err
+	}
+	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: b.stream.rate(begin, time.Now())}
+	i, err := c.inject(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, i.undo()) }()
+	if err := pause(ctx, takesHold); err != nil {
+		return nil, err
+	}
+	return o, b.ask(ctx, o, i.culprit)
+}
+
+// ask explain, and compare.
+func (b *bed) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
+	begin := time.Now()
+	report, err := explain.Run(ctx, explain.Options{Socket: b.socket(), Window: b.Window, Root: b.Root})
+	if err != nil {
+		return err
+	}
+	o.Wanted, o.Seconds, o.During, o.Tracing = culprit, time.Since(begin).Seconds(), b.stream.rate(begin, time.Now()), report.Tracing
+	o.judge(report)
+	return nil
+}
+
+// judge what explain said first.
+func (o *Outcome) judge(r *explain.Report) {
+	for _, c := range r.Causes {
+		o.Causes = append(o.Causes, fmt.Sprintf("%s: %s (%.0f packets/s)", c.Kind, c.Title, c.PPS))
+	}
+	if len(r.Causes) == 0 {
+		o.Why = "no cause was found"
+		return
+	}
+	o.Found = r.Causes[0]
+	switch {
+	case !slices.Contains(o.Expected, o.Found.Kind):
+		o.Why = fmt.Sprintf("%s is not %s", o.Found.Kind, kindText(o.Expected))
+	case !o.Wanted.is(&o.Found):
+		o.Why = fmt.Sprintf("%s is not the culprit, %s", nameOf(&o.Found), o.Wanted.String())
+	case o.Seconds > limit.Seconds():
+		o.Why = fmt.Sprintf("it took %.1f s", o.Seconds)
+	}
+	o.Passed = o.Why == ""
+}
+
+const limit = 10 * time.Second // that explain may take
+
+// is says whether a cause names the culprit.
+func (w Culprit) is(c *explain.Cause) bool {
+	return (w.PID == 0 || c.PID == w.PID || c.TID == w.PID) && (w.IRQ == 0 || c.IRQ == w.IRQ) &&
+		(w.Name == "" || strings.Contains(c.Name, w.Name)) && (w.Port == "" || c.Port == w.Port || c.Name == w.Port)
+}
+
+func (w Culprit) String() string {
+	var parts []string
+	for _, p := range []struct {
+		on   bool
+		text string
+	}{{w.Name != "", w.Name}, {w.PID > 0, fmt.Sprintf("%d", w.PID)}, {w.IRQ > 0, fmt.Sprintf("IRQ %d", w.IRQ)}, {w.Port != "", "port " + w.Port}} {
+		if p.on {
+			parts = append(parts, p.text)
+		}
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, " ")
+}
+
+// nameOf whom a cause names.
+func nameOf(c *explain.Cause) string {
+	w := Culprit{PID: c.PID, IRQ: c.IRQ, Name: c.Name}
+	if c.Port != c.Name {
+		w.Port = c.Port
+	}
+	return w.String()
+}
+
+func kindText(kinds []explain.Kind) string {
+	var list []string
+	for _, k := range kinds {
+		list = append(list, string(k))
+	}
+	return strings.Join(list, " or ")
+}
