@@ -25,7 +25,9 @@ end with the command. It needs root and two CPUs, and nothing else that runs the
 func newIntruderCmd() *cobra.Command {
 	cmd := verb("intruder KIND [ARGUMENT...]", "A disturbance of the intruder lab", "  corelane lab intruder hog", nil)
 	cmd.Hidden = true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return intrude.Intruder(cmd.Context(), args[0], args[1:]) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return intrude.Intruder(cmd.Context(), args[0], args[1:])
+	}
 	return cmd
 }
 

@@ -13,7 +13,14 @@ var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sc
 	"tx-generic-segmentation", "rx-gro", "rx-gro-list", "rx-udp-gro-forwarding"}
 
 // OffloadsOff of a device of the thread's namespace: what leaves one end of a wire is what the other end sees.
-func OffloadsOff(device string) error {
+func OffloadsOff(device string) error { return turnOff(device, offloads) }
+
+// SegmentationOff: each packet goes over the wire by itself, but checksums may still be left for later.
+func SegmentationOff(device string) error {
+	return turnOff(device, []string{"tx-udp-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation"})
+}
+
+func turnOff(device string, names []string) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
 		return err
@@ -24,7 +31,7 @@ func OffloadsOff(device string) error {
 		return fmt.Errorf("offloads of %s: %w", device, err)
 	}
 	off := map[string]bool{}
-	for _, name := range offloads {
+	for _, name := range names {
 		if have[name] {
 			off[name] = false
 		}

@@ -51,6 +51,9 @@ func (c *cable) make() error {
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: farEnd, PeerNamespace: netlink.NsFd(int(far))}); err != nil {
 			return err
 		}
+		if err := namespace.SegmentationOff(nearEnd); err != nil {
+			return err
+		}
 		return address(nearEnd, nearAddress)
 	})
 	if err != nil {

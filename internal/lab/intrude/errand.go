@@ -3,20 +3,21 @@ package intrude
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/corelane/corelane/internal/api"
-	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// flood sends datagrams of so many bytes to an address as fast as the kernel takes them: flood ADDRESS SIZE.
+// flood sends datagrams of so many bytes to an address as fast as the kernel takes them: flood ADDRESS SIZE. Many go with one
+// system call (UDP_SEGMENT, udp(7)), so that the receiving side has more to do than this one.
 func flood(_ context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("flood: an address and a size, not %v", args)
@@ -30,61 +31,66 @@ func flood(_ context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
+	if err := segment(c.(*net.UDPConn), size); err != nil {
+		return err
+	}
 	runtime.LockOSThread()
-	for buffer := make([]byte, size); ; {
+	for buffer := make([]byte, size*segments); ; {
 		if _, err := c.Write(buffer); err != nil { // nobody listens, or no room: it goes on
 			time.Sleep(10 * time.Microsecond)
 		}
 	}
 }
 
-// sink takes datagrams and prints once a second how many bytes came: sink ADDRESS.
+const segments = 32
+
+func segment(c *net.UDPConn, size int) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size) })
+	return errors.Join(err, failed)
+}
+
+// sink takes datagrams and prints once a second how many came: sink ADDRESS.
 func sink(_ context.Context, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("sink: an address, not %v", args)
 	}
-	address, err := net.ResolveUDPAddr("udp", args[0])
+	at, err := netip.ParseAddrPort(args[0])
 	if err != nil {
 		return err
 	}
-	c, err := net.ListenUDP("udp", address)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	return receiveForever(c)
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())}); err != nil {
+		return err
+	}
+	return receiveForever(fd)
 }
 
-// errand makes a daemon's master work, on a CPU where it does not belong: errand SOCKET PID CPU.
-func errand(ctx context.Context, args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("errand: socket, process and CPU, not %v", args)
+// pin moves a thread to a CPU as often as it is moved back: pin THREAD CPU.
+func pin(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("pin: a thread and a CPU, not %v", args)
 	}
-	pid, err := strconv.Atoi(args[1])
+	tid, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
-	set, err := cpuset.Parse(args[2])
+	set, err := cpuset.Parse(args[1])
 	if err != nil {
 		return err
 	}
-	client, err := api.Dial(ctx, args[0], "corelane lab intrude")
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	go keepThere(pid, set)
 	for {
-		if _, err := api.Collect(ctx, client, apiv1.NewStatsClient, apiv1.StatsClient.Graph, &apiv1.NodeListRequest{}); err != nil {
+		if err := affinity(tid, set); err != nil {
 			return err
 		}
-	}
-}
-
-// keepThere moves a thread as often as it is moved back.
-func keepThere(tid int, set cpuset.Set) {
-	for {
-		_ = affinity(tid, set)
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -11,20 +11,43 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cpuset"
 )
 
 // --- What corelaned is told, and the traffic that it gets. ---
 
-// injectMaster keeps the master where the worker is, and has it answer questions. Once a second it moves itself back, and is
+// injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back, and it is
 // moved again.
-func injectMaster(_ context.Context, b *bed) (*injection, error) {
-	i, err := b.intrude(b.dir, "", []int{b.control()}, "errand", b.socket(), strconv.Itoa(b.pid()), strconv.Itoa(b.WorkerCPU))
+func injectOwnThread(ctx context.Context, b *bed) (*injection, error) {
+	busy, err := injectShootdowns(ctx, b, busyThread)
 	if err != nil {
 		return nil, err
 	}
-	undo := func() error { return errors.Join(i.Stop(), affinity(b.pid(), cpuset.Of(b.others()...))) }
-	return &injection{Culprit{PID: b.pid(), Name: "corelaned"}, undo}, nil
+	tid, err := b.thread(ctx, debugThread)
+	var i *intrusion
+	if err == nil {
+		i, err = b.intrude(b.dir, "", []int{b.control()}, "pin", strconv.Itoa(tid), strconv.Itoa(b.WorkerCPU))
+	}
+	if err != nil {
+		return nil, errors.Join(err, busy.undo())
+	}
+	return &injection{culprit: Culprit{PID: tid, Name: debugThread}, undo: func() error { return errors.Join(i.Stop(), busy.undo()) }}, nil
+}
+
+const (
+	debugThread = "svc-debug"
+	busyThread  = 1000000 // shootdowns a second: all that it can; none of them goes elsewhere from the worker's own CPU
+	shootdowns  = 200000
+)
+
+// thread of the daemon by its name.
+func (b *bed) thread(ctx context.Context, name string) (int, error) {
+	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{})
+	for _, t := range list {
+		if t.Name == name {
+			return int(t.Tid), err
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("the daemon has no thread %s", name))
 }
 
 func (b *bed) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
@@ -33,26 +56,30 @@ func (b *bed) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) 
 }
 
 func injectYield(ctx context.Context, b *bed) (*injection, error) {
-	idle := func(ctx context.Context, p apiv1.IdlePolicy) error { return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle") }
+	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
+		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
+	}
 	undo := func() error { return idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN) }
 	return &injection{undo: undo}, idle(ctx, apiv1.IdlePolicy_IDLE_POLICY_YIELD)
 }
 
-func injectShootdowns(ctx context.Context, b *bed) (*injection, error) {
+func injectFlushes(ctx context.Context, b *bed) (*injection, error) {
+	return injectShootdowns(ctx, b, shootdowns)
+}
+
+func injectShootdowns(ctx context.Context, b *bed, perSecond uint32) (*injection, error) {
 	set := func(ctx context.Context, n uint32) error {
 		_, err := api.Call(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.Shootdowns, &apiv1.ThreadShootdownsRequest{PerSecond: n})
 		return err
 	}
 	undo := func() error { return set(context.WithoutCancel(ctx), 0) }
-	return &injection{Culprit{Name: "svc-debug"}, undo}, set(ctx, shootdowns)
+	return &injection{culprit: Culprit{}, undo: undo}, set(ctx, perSecond)
 }
-
-const shootdowns = 50000 // a second, each of two interrupts
 
 // injectReader: what the wire sends to the tenant is not taken.
 func injectReader(ctx context.Context, b *bed) (*injection, error) {
 	spec := &apiv1.GeneratorTrial{PacketsPerSecond: half * b.capacity, UnreadPort: tenant}
-	return &injection{Culprit{Port: tenant}, nothing}, b.change(ctx, spec)
+	return &injection{culprit: Culprit{Port: tenant}, undo: nothing}, b.change(ctx, spec)
 }
 
 const smallRing = 64
@@ -98,6 +125,8 @@ func apart(ctx context.Context, l *lane) error {
 	return l.assign(ctx, wire, 0)
 }
 
+const elephant = 1.3 // of what one worker takes
+
 // injectElephant sends all in one flow, more than one worker takes: it is worker 0's, or the next one is tried.
 func injectElephant(ctx context.Context, b *bed) (*injection, error) {
 	profile := b.profile
@@ -123,7 +152,7 @@ func injectElephant(ctx context.Context, b *bed) (*injection, error) {
 			return nil, err
 		}
 		if after.State.Packets-before.State.Packets > 1000 {
-			return &injection{Culprit{Port: tenant}, undo}, nil
+			return &injection{culprit: Culprit{Port: tenant}, undo: undo, offered: elephant * b.capacity}, nil
 		}
 	}
 	return nil, errors.Join(undo(), fmt.Errorf("no flow of 16 came to worker 0"))
@@ -137,6 +166,6 @@ func (b *bed) configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
 	if err := b.generator.Configure(ctx, p); err != nil {
 		return err
 	}
-	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 1.3 * b.capacity})
+	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: elephant * b.capacity})
 	return nil
 }

@@ -31,7 +31,7 @@ func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
-	return &injection{Culprit{Name: "NET_RX"}, func() error { return errors.Join(i.Stop(), c.remove()) }}, nil
+	return &injection{culprit: Culprit{Name: "NET_RX"}, undo: func() error { return errors.Join(i.Stop(), c.remove()) }}, nil
 }
 
 // injectIRQ binds a disk's interrupts to the worker's CPU and reads a file past the kernel's cache.
@@ -48,11 +48,7 @@ func injectIRQ(_ context.Context, b *bed) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, back())
 	}
-	culprit := Culprit{}
-	if len(irqs) == 1 {
-		culprit.IRQ = irqs[0]
-	}
-	return &injection{culprit, func() error { return errors.Join(i.Stop(), back()) }}, nil
+	return &injection{culprit: Culprit{disk: irqs}, undo: func() error { return errors.Join(i.Stop(), back()) }}, nil
 }
 
 // moveIRQs to CPUs. back puts them where they were; it may be called after an error, too.

@@ -38,7 +38,7 @@ func injectQuota(_ context.Context, b *bed) (*injection, error) {
 	if err := errors.Join(write(filepath.Join(group, file), value), enter(group)); err != nil {
 		return nil, errors.Join(err, undo())
 	}
-	return &injection{Culprit{Name: name}, undo}, nil
+	return &injection{culprit: Culprit{Name: name}, undo: undo}, nil
 }
 
 // groupOf a process, as a directory below top.
@@ -94,7 +94,7 @@ func injectStop(_ context.Context, b *bed) (*injection, error) {
 		time.Sleep(stopFor)
 		return errors.Join(err, unix.Kill(b.pid(), unix.SIGCONT))
 	})
-	return &injection{undo: undo}, nil
+	return &injection{culprit: Culprit{PID: os.Getpid()}, undo: undo}, nil
 }
 
 // injectFaults takes the pages of the process' program and libraries away, as a host does that runs out of memory; the worker
@@ -103,7 +103,7 @@ func injectFaults(_ context.Context, b *bed) (*injection, error) {
 	if _, err := pageOut(b.pid()); err != nil {
 		return nil, err
 	}
-	undo := every(5*time.Millisecond, func() error {
+	undo := every(time.Millisecond, func() error {
 		_, err := pageOut(b.pid())
 		return err
 	})

@@ -35,7 +35,7 @@ type Options struct {
 
 // Default options, for machines with two CPUs and more.
 func Default() Options {
-	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 8 * time.Second, Root: "/", Say: func(string) {}}
+	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 5 * time.Second, Root: "/", Say: func(string) {}}
 }
 
 const maxWindow = 10 * time.Second

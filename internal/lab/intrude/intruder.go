@@ -20,12 +20,12 @@ import (
 
 // intruders are what this program can be started as to disturb: each runs until it is ended, or dies with who started it.
 var intruders = map[string]func(ctx context.Context, args []string) error{
-	"hog":    hog,
-	"load":   load,
-	"disk":   disk,
-	"flood":  flood,
-	"sink":   sink,
-	"errand": errand,
+	"hog":   hog,
+	"load":  load,
+	"disk":  disk,
+	"flood": flood,
+	"sink":  sink,
+	"pin":   pin,
 }
 
 // Intruder is what a child process does.

@@ -75,4 +75,3 @@ func talk() error {
 		rest(datagramsEach)
 	}
 }
-

@@ -20,6 +20,7 @@ type Culprit struct {
 	IRQ  int    `json:"irq,omitempty"`
 	Name string `json:"name,omitempty"` // part of the name
 	Port string `json:"port,omitempty"`
+	disk []int  // interrupts of a disk: one of them, or the softirq of disks
 }
 
 // Outcome of one run of a case.
@@ -32,13 +33,19 @@ type Outcome struct {
 	Why      string         `json:"why,omitempty"` // it did not
 	Seconds  float64        `json:"seconds"`       // until explain answered
 	Before   float64        `json:"before"`        // frames/s that came through
+	Offered  float64        `json:"offered"`       // while it was disturbed
 	During   float64        `json:"during"`
 	Tracing  bool           `json:"tracing"`
 	Causes   []string       `json:"causes"` // all, in their order
 }
 
-// Cost that was measured, frames/s.
-func (o *Outcome) Cost() float64 { return max(0, o.Before-o.During) }
+// Cost that was measured, frames/s: of what was offered what did not come through, besides what did not before.
+func (o *Outcome) Cost() float64 {
+	if o.Offered > 0 {
+		return max(0, o.Offered-o.During)
+	}
+	return max(0, o.Before-o.During)
+}
 
 // Case is a disturbance and what explain has to say of it.
 type Case struct {
@@ -55,6 +62,7 @@ type Case struct {
 type injection struct {
 	culprit Culprit
 	undo    func() error
+	offered float64 // frames/s, where it is the traffic that changes
 }
 
 // bed is a lane under traffic, ready to be disturbed.
@@ -166,6 +174,7 @@ func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 	if err := pause(ctx, takesHold); err != nil {
 		return nil, err
 	}
+	o.Offered = i.offered
 	return o, b.ask(ctx, o, i.culprit)
 }
 
@@ -207,6 +216,7 @@ const limit = 10 * time.Second // that explain may take
 // is says whether a cause names the culprit.
 func (w Culprit) is(c *explain.Cause) bool {
 	return (w.PID == 0 || c.PID == w.PID || c.TID == w.PID) && (w.IRQ == 0 || c.IRQ == w.IRQ) &&
+		(w.disk == nil || slices.Contains(w.disk, c.IRQ) || c.Kind == explain.Softirq && strings.Contains(c.Name, "BLOCK")) &&
 		(w.Name == "" || strings.Contains(c.Name, w.Name)) && (w.Port == "" || c.Port == w.Port || c.Name == w.Port)
 }
 
@@ -215,7 +225,8 @@ func (w Culprit) String() string {
 	for _, p := range []struct {
 		on   bool
 		text string
-	}{{w.Name != "", w.Name}, {w.PID > 0, fmt.Sprintf("%d", w.PID)}, {w.IRQ > 0, fmt.Sprintf("IRQ %d", w.IRQ)}, {w.Port != "", "port " + w.Port}} {
+	}{{w.Name != "", w.Name}, {w.PID > 0, fmt.Sprintf("%d", w.PID)}, {w.IRQ > 0, fmt.Sprintf("IRQ %d", w.IRQ)}, {w.Port != "", "port " + w.Port},
+		{w.disk != nil, fmt.Sprintf("IRQ of %v, or BLOCK", w.disk)}} {
 		if p.on {
 			parts = append(parts, p.text)
 		}

@@ -3,9 +3,35 @@ package intrude
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cores"
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
 )
 
-// partition the machine. back puts it as it was.
+// partition the machine, as corelane plan make and corelane cores apply do it: the worker has its CPU alone. back puts the
+// machine as it was.
 func (l *lane) partition(ctx context.Context) (back func() error, err error) {
-	return l.partitionByHand(ctx)
+	m, err := topology.Read(l.Root)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(m, plan.Wishes{Forwarding: 1, ForwardingCPUs: cpuset.Of(l.WorkerCPU), HousekeepingCPUs: cpuset.Of(l.others()...)})
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{lane: l}
+	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.dir, "cores"), MoveWorker: func(ctx context.Context, worker, cpu int) error {
+		return b.setWorker(ctx, &apiv1.Worker{Id: uint32(worker), Cpu: uint32(cpu)}, "cpu")
+	}}
+	back = func() error { return site.Rollback(context.Background()) }
+	if err := site.Carry(ctx, m, p, cores.Options{Self: os.Getpid()}, nil); err != nil {
+		return nil, errors.Join(err, back())
+	}
+	return back, nil
 }

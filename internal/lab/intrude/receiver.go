@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/explain"
+)
+
+// ReportedVhost is what a field report measured, Gbit/s through a guest: its vhost threads on the CPUs of the network's
+// softirqs, and elsewhere.
+var ReportedVhost = [2]float64{2.72, 8.58}
+
+// Receiver is a receiver of kernel traffic on the CPU of its softirqs, and where explain's command has moved it.
+type Receiver struct {
+	Before  float64         `json:"before"` // datagrams/s
+	After   float64         `json:"after"`
+	CPUs    [2]string       `json:"cpus"` // of the receiver, before and after
+	Seconds float64         `json:"seconds"`
+	Report  *explain.Report `json:"report"`
+	Command string          `json:"command"`
+}
+
+const (
+	datagramBytes = 64
+	receiverPort  = "9000"
+	throughput    = 4 // seconds
+)
+
+// MeasureReceiver lets explain find a receiver that its own softirqs starve, and does what it says; as often as asked for.
+func MeasureReceiver(ctx context.Context, o Options, each func(Receiver)) error {
+	if err := o.prepare(); err != nil {
+		return err
+	}
+	for repetition := range o.Repetitions {
+		o.say("run %d of %d", repetition+1, o.Repetitions)
+		r, err := o.receiver(ctx)
+		if err != nil {
+			return err
+		}
+		each(*r)
+	}
+	return nil
+}
+
+func (o *Options) receiver(ctx context.Context) (r *Receiver, err error) {
+	dir, err := os.MkdirTemp("", "corelane-intrude-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := newCable()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.remove()) }()
+	if err := c.steer(cpuset.Of(o.WorkerCPU)); err != nil {
+		return nil, err
+	}
+	sink, err := o.intrude(dir, c.to, []int{o.WorkerCPU}, "sink", c.address+":"+receiverPort)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sink.Stop()) }()
+	flood, err := o.intrude(dir, c.from, []int{o.GeneratorCPU}, "flood", c.address+":"+receiverPort, strconv.Itoa(datagramBytes))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, flood.Stop()) }()
+	return o.mend(ctx, sink.Pid, filepath.Join(dir, "intruder-sink.log"))
+}
+
+// mend what is wrong with the receiver, by what explain says.
+func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, err error) {
+	r = &Receiver{}
+	tid, err := threadOf(pid, receiverThread)
+	if err != nil {
+		return nil, err
+	}
+	if r.Before, err = received(ctx, log); err != nil {
+		return nil, err
+	}
+	r.CPUs[0] = allowed(tid)
+	begin := time.Now()
+	if r.Report, err = explain.Thread(ctx, tid, explain.Options{Window: o.Window, Root: o.Root}); err != nil {
+		return nil, err
+	}
+	r.Seconds, r.Command = time.Since(begin).Seconds(), r.Report.Causes[0].Fix
+	if r.Command == "" {
+		return r, nil
+	}
+	if out, err := exec.CommandContext(ctx, "sh", "-ec", r.Command).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w %s", r.Command, err, strings.TrimSpace(string(out)))
+	}
+	r.CPUs[1] = allowed(tid)
+	r.After, err = received(ctx, log)
+	return r, err
+}
+
+// threadOf a process that has a name.
+func threadOf(pid int, name string) (int, error) {
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
+	for _, path := range names {
+		if comm, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(comm)) == name {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("process %d has no thread %s", pid, name))
+}
+
+func allowed(tid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	_, rest, _ := strings.Cut(string(text), "Cpus_allowed_list:")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
+}
+
+// received is the mean of the next seconds that a sink writes into its log, without the first, which is not whole.
+func received(ctx context.Context, log string) (float64, error) {
+	from, err := linesOf(log)
+	if err != nil {
+		return 0, err
+	}
+	for deadline := time.Now().Add(10 * throughput * time.Second); time.Now().Before(deadline); {
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return 0, err
+		}
+		now, err := linesOf(log)
+		if err != nil {
+			return 0, err
+		}
+		if len(now) > len(from)+throughput {
+			return mean(now[len(from)+1 : len(from)+1+throughput])
+		}
+	}
+	return 0, errors.New("the receiver does not come to tell what it got")
+}
+
+func linesOf(path string) ([]string, error) {
+	text, err := os.ReadFile(path)
+	return strings.Split(strings.TrimRight(string(text[:strings.LastIndexByte(string(text), '\n')+1]), "\n"), "\n"), err
+}
+
+func mean(numbers []string) (float64, error) {
+	sum := 0.0
+	for _, n := range numbers {
+		v, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum / float64(len(numbers)), nil
+}
