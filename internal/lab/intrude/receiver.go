@@ -91,7 +91,7 @@ func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, e
 	}
 	r.CPUs[0] = allowed(tid)
 	begin := time.Now()
-	if r.Report, err = explain.Thread(ctx, tid, explain.Options{Window: o.Window, Root: o.Root}); err != nil {
+	if r.Report, err = explain.Run(ctx, explain.Options{Threads: []int{tid}, Window: o.Window, Root: o.Root}); err != nil {
 		return nil, err
 	}
 	r.Seconds, r.Command = time.Since(begin).Seconds(), r.Report.Causes[0].Fix
