@@ -77,15 +77,13 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w %w", err, ignored(i.Stop()))
+		_ = i.Stop() // that it had ended is what err says
+		return nil, err
 	}
 	return i, nil
 }
 
 const startTimeout = 10 * time.Second
-
-// ignored is an error that another one explains better.
-func ignored(error) error { return nil }
 
 // hog uses all of a CPU.
 func hog(context.Context, []string) error {

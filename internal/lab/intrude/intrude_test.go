@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/explain"
+)
+
+func TestJudge(t *testing.T) {
+	hog := explain.Cause{Kind: explain.ForeignThread, Name: "cl-hog", PID: 7, TID: 8}
+	for name, c := range map[string]struct {
+		expected []explain.Kind
+		wanted   Culprit
+		seconds  float64
+		causes   []explain.Cause
+		why      string
+	}{
+		"right":          {kinds(explain.ForeignThread), Culprit{PID: 7, Name: "cl-hog"}, 5, []explain.Cause{hog}, ""},
+		"by its thread":  {kinds(explain.ForeignThread), Culprit{PID: 8}, 5, []explain.Cause{hog}, ""},
+		"second only":    {kinds(explain.IRQ), Culprit{}, 5, []explain.Cause{hog, {Kind: explain.IRQ}}, "foreign-thread is not irq"},
+		"another one":    {kinds(explain.ForeignThread), Culprit{PID: 9}, 5, []explain.Cause{hog}, "cl-hog 7 is not the culprit, 9"},
+		"another's name": {kinds(explain.ForeignThread), Culprit{Name: "kworker"}, 5, []explain.Cause{hog}, "cl-hog 7 is not the culprit, kworker"},
+		"too late":       {kinds(explain.ForeignThread), Culprit{}, 10.5, []explain.Cause{hog}, "it took 10.5 s"},
+		"nothing said":   {kinds(explain.Nothing), Culprit{}, 5, nil, "no cause was found"},
+		"of two kinds":   {kinds(explain.IRQ, explain.ForeignThread), Culprit{}, 5, []explain.Cause{hog}, ""},
+		"port": {kinds(explain.Skew), Culprit{Port: "tenant0"}, 5, []explain.Cause{{Kind: explain.Skew, Port: "wire"}},
+			"port wire is not the culprit, port tenant0"},
+		"the disk's interrupt": {kinds(explain.IRQ), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.IRQ, IRQ: 36}}, ""},
+		"the disk's softirq":   {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.Softirq, Name: "BLOCK"}}, ""},
+		"another softirq": {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.Softirq, Name: "NET_RX"}},
+			"NET_RX is not the culprit, IRQ of [36], or BLOCK"},
+	} {
+		o := Outcome{Expected: c.expected, Wanted: c.wanted, Seconds: c.seconds}
+		o.judge(&explain.Report{Causes: c.causes})
+		if o.Why != c.why || o.Passed != (c.why == "") {
+			t.Errorf("%s: passed %v, '%s'; want '%s'", name, o.Passed, o.Why, c.why)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		o    Outcome
+		want float64
+	}{{Outcome{Before: 9, During: 4}, 5}, {Outcome{Before: 4, During: 9}, 0}, {Outcome{Before: 4, During: 9, Offered: 12}, 3}} {
+		if got := c.o.Cost(); got != c.want {
+			t.Errorf("%+v costs %v, want %v", c.o, got, c.want)
+		}
+	}
+}
+
+// Each kind of cause has its case, and each case a name of its own and traffic that a worker can take.
+func TestCases(t *testing.T) {
+	seen, found := map[string]bool{}, map[explain.Kind]bool{}
+	for _, c := range Cases() {
+		if seen[c.Name] || c.Load <= 0 || c.Load >= 1 || c.inject == nil || len(c.Kinds) == 0 || c.Summary == "" {
+			t.Errorf("case %+v", c)
+		}
+		seen[c.Name] = true
+		for _, k := range c.Kinds {
+			found[k] = true
+		}
+	}
+	for _, k := range []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.TLBShootdown, explain.PageFaults,
+		explain.Yield, explain.Stopped, explain.CgroupQuota, explain.ReaderStopped, explain.RingOverflow, explain.Skew, explain.Overload, explain.Nothing} {
+		if !found[k] {
+			t.Errorf("no case of %s", k)
+		}
+	}
+	if list, err := Chosen([]string{"tlb", "hog"}); err != nil || len(list) != 2 || list[0].Name != "tlb" {
+		t.Errorf("chosen: %v, %v", list, err)
+	}
+	if _, err := Chosen([]string{"gremlin"}); err == nil || !strings.Contains(err.Error(), "--case: 'gremlin' is unknown; valid: hog, softirq") {
+		t.Errorf("unknown case: %v", err)
+	}
+}
+
+func TestRateOf(t *testing.T) {
+	begin := time.Now()
+	var windows []seen
+	for i := range 10 {
+		windows = append(windows, seen{begin.Add(time.Duration(i+1) * 200 * time.Millisecond), 0.2, uint64(100 * i)})
+	}
+	if got := rateOf(windows, begin.Add(350*time.Millisecond), begin.Add(850*time.Millisecond)); got != (200+300)/0.4 { // the windows that lie in it as a whole
+		t.Errorf("rate %v", got)
+	}
+	if got := rateOf(windows, begin.Add(time.Hour), begin.Add(2*time.Hour)); got != 0 {
+		t.Errorf("rate of nothing: %v", got)
+	}
+}
+
+func rowsOf(idle, none, partial, full float64) *Rows {
+	r := &Rows{Load: "some"}
+	for _, s := range []struct {
+		state State
+		rate  float64
+	}{{Idle, idle}, {None, none}, {Partial, partial}, {Full, full}} {
+		r.Rows = append(r.Rows, Row{State: s.state, Samples: []Sample{{Rate: s.rate, Saturated: 2 * s.rate}}})
+	}
+	r.relate(0)
+	return r
+}
+
+func TestReproduced(t *testing.T) {
+	for _, c := range []struct {
+		rows *Rows
+		why  string
+	}{
+		{rowsOf(10e6, 5e6, 1e6, 9.9e6), ""},
+		{rowsOf(10e6, 5e6, 1e6, 9e6), "full partitioning keeps 0.900"},
+		{rowsOf(10e6, 9e6, 8e6, 9.9e6), "that is no collapse"},
+		{rowsOf(10e6, 0.5e6, 1e6, 9.9e6), "no partitioning keeps 0.050"},
+	} {
+		err := c.rows.Reproduced()
+		if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%v, want '%s'", err, c.why)
+		}
+	}
+	table := rowsOf(10e6, 5e6, 1e6, 9.9e6).Markdown()
+	for _, want := range []string{"| partial partitioning | 1.000 (1.000 to 1.000) | 0.100 (0.100 to 0.100) | 2.000 | 0.165 |", "| idle machine | 10.000", "Load: some."} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no '%s' in\n%s", want, table)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	r := Row{Samples: []Sample{{Rate: 3}, {Rate: 1}, {Rate: 2}, {Rate: 10}}}
+	if m, low, high := r.Median(func(s Sample) float64 { return s.Rate }); m != 2.5 || low != 1 || high != 10 {
+		t.Error(m, low, high)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	all := []Outcome{
+		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.ForeignThread, Name: "cl-hog", PID: 7, PPS: 2e6}, Passed: true,
+			Seconds: 5, Before: 9e6, During: 7e6},
+		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.IRQ, IRQ: 3, PPS: 1e6}, Why: "irq is not it", Seconds: 6,
+			Before: 9e6, During: 6e6},
+	}
+	want := "| hog | 1 of 2 | foreign-thread | foreign-thread or irq | cl-hog 7 | 6.0 | 1.00 to 2.00 | 2.00 to 3.00 |"
+	if table := Markdown(all); !strings.Contains(table, want) {
+		t.Errorf("no '%s' in\n%s", want, table)
+	}
+	if err := Passed(all); err == nil || err.Error() != "1 of 2 runs failed: hog: irq is not it" {
+		t.Error(err)
+	}
+	if err := Passed(all[:1]); err != nil {
+		t.Error(err)
+	}
+}
+
+const interrupts = `           CPU0       CPU1
+ 24:          1          0  IO-APIC   5-edge      ACPI:Ged
+ 36:          0     130894 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+ 37:          0          3 PCI-MSIX-0000:00:0c.0   1-edge      virtio10-req.0
+ 50:          0          3 PCI-MSIX-0000:01:00.0   1-edge      nvme0q1
+ 51:          0          3 PCI-MSIX-0000:01:00.0   2-edge      nvme0q2
+NMI:          0          0   Non-maskable interrupts
+`
+
+func TestDiskIRQs(t *testing.T) {
+	for device, want := range map[string][]int{"virtio1": {36}, "nvme0": {50, 51}, "virtio2": nil, "": nil} {
+		if got := irqsOf(interrupts, device); len(got) != len(want) || len(got) > 0 && got[0] != want[0] {
+			t.Errorf("%s: %v, want %v", device, got, want)
+		}
+	}
+	if _, err := diskIRQs(t.TempDir(), "/proc"); err == nil || !strings.Contains(err.Error(), "/proc is on no disk") {
+		t.Errorf("/proc: %v", err)
+	}
+}
+
+func FuzzIrqsOf(f *testing.F) {
+	f.Add(interrupts, "virtio1")
+	f.Add(" 1: x", "")
+	f.Add("x\n-1: 0 virtio1-req.0", "virtio1")
+	f.Fuzz(func(t *testing.T, text, device string) {
+		for range irqsOf(text, device) {
+			if !strings.Contains(text, device) {
+				t.Errorf("interrupts of '%s', which is not in the text", device)
+			}
+		}
+	})
+}
+
+func TestCodeOf(t *testing.T) {
+	list, err := codeOf(os.Getpid())
+	if err != nil || len(list) == 0 || list[0].length == 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := codeOf(1 << 30); err == nil {
+		t.Error("a process that is not there executes something")
+	}
+}
+
+func TestReceived(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("1\n2\n3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := linesOf(path); err != nil || len(list) != 2 { // the third is not whole
+		t.Errorf("%q, %v", list, err)
+	}
+	if v, err := mean([]string{"1", "3"}); err != nil || v != 2 {
+		t.Error(v, err)
+	}
+	if _, err := mean([]string{"panic: x"}); err == nil {
+		t.Error("what a receiver complains of is taken for a number")
+	}
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Options)
+		why    string
+	}{
+		{func(o *Options) { o.WorkerCPU = 5000 }, "--cpu: 5000 cannot be"},
+		{func(o *Options) { o.WorkerCPU = o.GeneratorCPU }, "--generator-cpu: 0 cannot be"},
+		{func(o *Options) { o.Repetitions = 0 }, "--reps: 0 cannot be"},
+		{func(o *Options) { o.Window = time.Minute }, "--window: 1m0s cannot be; valid: 1s to 10s"},
+	} {
+		o := Default()
+		o.WorkerCPU, o.GeneratorCPU, o.Root = 1, 0, t.TempDir()
+		if err := os.MkdirAll(filepath.Join(o.Root, "sys/devices/system/cpu"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"), []byte("0-1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&o)
+		if err := o.prepare(); err == nil || !strings.HasPrefix(err.Error(), c.why) {
+			t.Errorf("%v, want '%s'", err, c.why)
+		}
+	}
+}
+
+func TestControl(t *testing.T) {
+	o := Options{WorkerCPU: 1, GeneratorCPU: 0, online: cpuset.Of(0, 1)}
+	if o.control() != 0 || len(o.others()) != 1 {
+		t.Error(o.control(), o.others())
+	}
+	o.online = cpuset.Of(0, 1, 4)
+	if o.control() != 4 || len(o.others()) != 2 {
+		t.Error(o.control(), o.others())
+	}
+}
+
+func TestEvery(t *testing.T) {
+	n := 0
+	undo := every(time.Millisecond, func() error { n++; return nil })
+	time.Sleep(50 * time.Millisecond)
+	if err := undo(); err != nil || n == 0 {
+		t.Error(n, err)
+	}
+	undo = every(time.Millisecond, func() error { return os.ErrClosed })
+	time.Sleep(20 * time.Millisecond)
+	if err := undo(); err != os.ErrClosed {
+		t.Error(err)
+	}
+}
+
+func TestUnknownIntruder(t *testing.T) {
+	if err := Intruder(t.Context(), "gremlin", nil); err == nil || !strings.Contains(err.Error(), "disk, flood, hog, load, pin, sink") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The intruder lab, in short: explain finds a thread that takes the worker's CPU and names it, and finds nothing where nothing is wrong. What is
+# asserted are ranks, not rates. Then an interrupted run: nothing of it is left.
+# Usage: intrude_test.sh   (CORELANE names another program than bin/corelane; corelaned and corelane-gen are beside it)
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+command=${CORELANE:-$root/bin/corelane}
+dir=$(mktemp -d /tmp/intrude.XXXXXX)
+pid=
+finish() {
+	code=$?
+	[ $code = 0 ] || sed 's/^/  /' "$dir"/* 2>/dev/null
+	[ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+[ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 77; }
+[ "$(nproc --all)" -ge 2 ] || { echo "SKIP: needs two CPUs"; exit 77; }
+taskset -c 0,1 true 2>/dev/null || { echo "SKIP: CPUs 0 and 1 may not be used here"; exit 77; }
+
+ours() { ls -d /tmp/corelane-intrude-* 2>/dev/null | sort; }
+before=$(ours)
+
+# A busy machine may disturb a run as well: one of three has to be right.
+found() { # CASE
+	for try in 1 2 3; do
+		if taskset -c 0,1 "$command" lab intrude matrix --case "$1" --runs 1 --window 3s >"$dir/$1-$try" 2>&1; then
+			echo "ok: $1, at try $try"
+			return 0
+		fi
+		grep -q 'runs failed' "$dir/$1-$try" || break # it is no question of ranks
+	done
+	echo "FAIL: $1"
+	return 1
+}
+found hog
+found nothing
+
+taskset -c 0,1 "$command" lab intrude matrix --case hog --runs 1 --window 10s >"$dir/interrupted" 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+	hog=$(grep -lx cl-hog /proc/[0-9]*/comm 2>/dev/null | head -n 1 || true)
+	[ -z "$hog" ] || break
+	sleep 0.1
+done
+[ -n "$hog" ] || { echo "FAIL: no hog is there to interrupt"; exit 1; }
+kill -INT $pid
+wait $pid && { echo "FAIL: an interrupted run ends well"; exit 1; }
+pid=
+[ ! -e "$hog" ] || { echo "FAIL: ${hog%/comm} outlives its lab"; exit 1; }
+[ "$(ours)" = "$before" ] || { echo "FAIL: left behind: $(ours)"; exit 1; }
+echo "ok: interrupted, and nothing is left"
