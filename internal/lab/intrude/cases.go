@@ -10,7 +10,6 @@ import (
 
 const (
 	nearly = 0.85 // of what the worker takes: what it loses then is lost packets
-	full   = 0.94 // for what takes little
 	half   = 0.5
 )
 
@@ -22,7 +21,7 @@ func Cases() []Case {
 		{Name: "irq", Summary: "the disk's interrupt on the worker's CPU, while the disk is read", Kinds: kinds(explain.IRQ, explain.Softirq), Load: nearly,
 			inject: injectIRQ}, // what a disk with one queue has to do for its interrupt, the kernel does as softirq BLOCK
 		{Name: "own-thread", Summary: "a service thread of corelaned on the worker's CPU, with work", Kinds: kinds(explain.OwnThread), Load: nearly, inject: injectOwnThread},
-		{Name: "yield", Summary: "a worker that yields in each empty loop", Kinds: kinds(explain.Yield), Load: half, inject: injectYield},
+		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that waits for that", Kinds: kinds(explain.Yield), Load: half, inject: injectYield},
 		{Name: "reader", Summary: "a guest that does not read", Kinds: kinds(explain.ReaderStopped), Load: half, setting: setting{both: true}, inject: injectReader},
 		{Name: "ring", Summary: "bursts through a ring of 64 between two workers", Kinds: kinds(explain.RingOverflow), Load: 0.2, setting: setting{second: true},
 			prepare: handOver, inject: injectBursts},
@@ -30,8 +29,8 @@ func Cases() []Case {
 			prepare: apart, inject: injectElephant},
 		{Name: "quota", Summary: "a cgroup that gives the process half of a CPU", Kinds: kinds(explain.CgroupQuota), Load: nearly, inject: injectQuota},
 		{Name: "stopped", Summary: "SIGSTOP for 50 ms, once a second", Kinds: kinds(explain.Stopped), Load: nearly, inject: injectStop},
-		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults), Load: full, inject: injectFaults},
-		{Name: "tlb", Summary: "another thread of the process that changes mappings", Kinds: kinds(explain.TLBShootdown), Load: full, inject: injectFlushes},
+		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults), Load: nearly, inject: injectFaults},
+		{Name: "tlb", Summary: "another thread of the process that changes mappings", Kinds: kinds(explain.TLBShootdown), Load: nearly, inject: injectFlushes},
 		{Name: "nothing", Summary: "nothing is wrong, at 30 % load", Kinds: kinds(explain.Nothing), Load: 0.3, inject: injectNothing},
 		{Name: "overload", Summary: "half as much again as the worker takes is offered", Kinds: kinds(explain.Overload), Load: nearly, inject: injectOverload},
 	}

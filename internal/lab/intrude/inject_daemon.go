@@ -55,12 +55,23 @@ func (b *bed) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) 
 	return err
 }
 
+// injectYield lets the worker give its CPU away in each empty loop, and puts a thread there that only gets what nobody else wants
+// (SCHED_IDLE, sched(7)): it takes next to nothing from a worker that does not yield.
 func injectYield(ctx context.Context, b *bed) (*injection, error) {
 	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
 		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
 	}
-	undo := func() error { return idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN) }
-	return &injection{undo: undo}, idle(ctx, apiv1.IdlePolicy_IDLE_POLICY_YIELD)
+	i, err := b.intrude(b.dir, "", []int{b.WorkerCPU}, "hog", "idle")
+	if err != nil {
+		return nil, err
+	}
+	undo := func() error {
+		return errors.Join(idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN), i.Stop())
+	}
+	if err := idle(ctx, apiv1.IdlePolicy_IDLE_POLICY_YIELD); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	return &injection{undo: undo}, nil
 }
 
 func injectFlushes(ctx context.Context, b *bed) (*injection, error) {

@@ -85,9 +85,14 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 
 const startTimeout = 10 * time.Second
 
-// hog uses all of a CPU.
-func hog(context.Context, []string) error {
+// hog uses all of a CPU, or, as hog idle, what nobody else wants of it.
+func hog(_ context.Context, args []string) error {
 	runtime.LockOSThread()
+	if len(args) == 1 && args[0] == "idle" {
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+			return err
+		}
+	}
 	if err := renameThread("cl-hog"); err != nil {
 		return err
 	}

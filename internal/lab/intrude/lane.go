@@ -41,7 +41,6 @@ type setting struct {
 type lane struct {
 	*Options
 	dir       string
-	process   *router.Process
 	instance  router.Instance
 	client    *api.Client
 	generator *generator.Generator
