@@ -20,8 +20,10 @@ func Cases() []Case {
 		{Name: "softirq", Summary: "kernel traffic that RPS steers to the worker's CPU", Kinds: kinds(explain.Softirq), Load: nearly, inject: injectSoftirq},
 		{Name: "irq", Summary: "the disk's interrupt on the worker's CPU, while the disk is read", Kinds: kinds(explain.IRQ, explain.Softirq), Load: nearly,
 			inject: injectIRQ}, // what a disk with one queue has to do for its interrupt, the kernel does as softirq BLOCK
-		{Name: "own-thread", Summary: "a service thread of corelaned on the worker's CPU, with work", Kinds: kinds(explain.OwnThread), Load: nearly, inject: injectOwnThread},
-		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that waits for that", Kinds: kinds(explain.Yield), Load: half, inject: injectYield},
+		{Name: "own-thread", Summary: "a service thread of corelaned on the worker's CPU, with work", Kinds: kinds(explain.OwnThread), Load: nearly,
+			inject: injectOwnThread},
+		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that waits for that", Kinds: kinds(explain.Yield), Load: half,
+			inject: injectYield},
 		{Name: "reader", Summary: "a guest that does not read", Kinds: kinds(explain.ReaderStopped), Load: half, setting: setting{both: true}, inject: injectReader},
 		{Name: "ring", Summary: "bursts through a ring of 64 between two workers", Kinds: kinds(explain.RingOverflow), Load: 0.2, setting: setting{second: true},
 			prepare: handOver, inject: injectBursts},

@@ -75,7 +75,12 @@ func injectYield(ctx context.Context, b *bed) (*injection, error) {
 }
 
 func injectFlushes(ctx context.Context, b *bed) (*injection, error) {
-	return injectShootdowns(ctx, b, shootdowns)
+	i, err := injectShootdowns(ctx, b, shootdowns)
+	if err != nil {
+		return nil, err
+	}
+	i.culprit.Name = debugThread
+	return i, nil
 }
 
 func injectShootdowns(ctx context.Context, b *bed, perSecond uint32) (*injection, error) {
@@ -84,7 +89,7 @@ func injectShootdowns(ctx context.Context, b *bed, perSecond uint32) (*injection
 		return err
 	}
 	undo := func() error { return set(context.WithoutCancel(ctx), 0) }
-	return &injection{culprit: Culprit{}, undo: undo}, set(ctx, perSecond)
+	return &injection{undo: undo}, set(ctx, perSecond)
 }
 
 // injectReader: what the wire sends to the tenant is not taken.

@@ -19,7 +19,8 @@ func (r *Rows) Markdown() string {
 		if v := Reported[row.State]; v > 0 {
 			reported = fmt.Sprintf("%.3f", v)
 		}
-		fmt.Fprintf(&b, "| %s | %.3f (%.3f to %.3f) | %.3f (%.3f to %.3f) | %.3f | %s |\n", row.State.Title(), rate, low, high, share, least, most, saturated, reported)
+		fmt.Fprintf(&b, "| %s | %.3f (%.3f to %.3f) | %.3f (%.3f to %.3f) | %.3f | %s |\n", row.State.Title(), rate, low, high, share, least,
+			most, saturated, reported)
 	}
 	fmt.Fprintf(&b, "\nMedian (lowest to highest) of %d repetitions. Load: %s.\n", len(r.Rows[0].Samples), r.Load)
 	return b.String()
