@@ -63,6 +63,34 @@ def competitor(cpu):
             p.kill()
 
 
+def interrupts(name):
+    """How many of a kind all CPUs have had."""
+    with open("/proc/interrupts", encoding="ascii") as f:
+        return sum(int(n) for n in next(line for line in f if line.strip().startswith(name + ":")).split()[1:] if n.isdigit())
+
+
+def test_shootdowns(daemon):
+    """A thread of the daemon makes the workers' CPUs forget translations, until it is told to end."""
+    def debugger():
+        return [t for t in daemon.cli("thread", "list") if t["name"] == "svc-debug"]
+
+    assert not debugger()
+    if os.uname().machine == "x86_64" and len(os.sched_getaffinity(0)) > 1:
+        daemon.cli("worker", "set", 0, "--idle", "spin")  # the kernel spares CPUs that sleep
+    before = interrupts("TLB") if os.uname().machine == "x86_64" else 0
+    daemon.cli("debug", "shootdowns", "--per-second", 20000)
+    try:
+        time.sleep(1)
+        assert [t["role"] for t in debugger()] == ["THREAD_ROLE_SERVICE"]
+        if os.uname().machine == "x86_64" and len(os.sched_getaffinity(0)) > 1:
+            assert interrupts("TLB") - before > 1000
+    finally:
+        daemon.cli("debug", "shootdowns", "--per-second", 0)
+    assert not debugger()
+    with pytest.raises(Refused, match="per_second '2000000': are too many; valid: 0 to 1000000"):
+        daemon.cli("debug", "shootdowns", "--per-second", 2000000)
+
+
 def test_delay_shows_in_latency(daemon):
     daemon.cli("debug", "delay", "--worker", 0, "--us", 1000)
     seen = observe(daemon, 0.5)
