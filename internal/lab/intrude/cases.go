@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	nearly = 0.85 // of what the worker takes: what it loses then is lost packets
+	nearly = 0.75 // of what the worker takes: what it loses then is lost packets
 	half   = 0.5
 )
 
@@ -31,7 +31,7 @@ func Cases() []Case {
 			prepare: apart, inject: injectElephant},
 		{Name: "quota", Summary: "a cgroup that gives the process half of a CPU", Kinds: kinds(explain.CgroupQuota), Load: nearly, inject: injectQuota},
 		{Name: "stopped", Summary: "SIGSTOP for 50 ms, once a second", Kinds: kinds(explain.Stopped), Load: nearly, inject: injectStop},
-		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults), Load: nearly, inject: injectFaults},
+		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults), Load: 0.85, inject: injectFaults},
 		{Name: "tlb", Summary: "another thread of the process that changes mappings", Kinds: kinds(explain.TLBShootdown), Load: nearly, inject: injectFlushes},
 		{Name: "nothing", Summary: "nothing is wrong, at 30 % load", Kinds: kinds(explain.Nothing), Load: 0.3, inject: injectNothing},
 		{Name: "overload", Summary: "half as much again as the worker takes is offered", Kinds: kinds(explain.Overload), Load: nearly, inject: injectOverload},
