@@ -32,7 +32,7 @@
 #include "main/eal.h"
 #include "main/looking.h"
 #include "main/options.h"
-#include "main/shootdowns.h"
+#include "main/disturb.h"
 #include "main/system.h"
 #include "main/threads.h"
 #include "main/worker_watch.h"
@@ -218,7 +218,7 @@ static void stop(void)
 {
 	api_server_stop();
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
-	shootdowns_stop();
+	disturb_stop();
 	worker_del_all();                              // nobody reads any more
 	port_del_all();
 	rcu_fini();

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func newDebugCmd(a *app) *cobra.Command {
-	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a), newDebugShootdowns(a))
+	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a), newDebugShootdowns(a), newDebugFaults(a))
 	cmd.Long = "Disturb the daemon on purpose, to see how it behaves when it is overloaded. Refused by a daemon that was not started with --allow-debug."
 	return cmd
 }
@@ -34,15 +35,25 @@ func newDebugDelay(a *app) *cobra.Command {
 }
 
 func newDebugShootdowns(a *app) *cobra.Command {
-	req := &apiv1.ThreadShootdownsRequest{}
-	flags := []fieldFlag{{flag: "per-second", help: "so many each second, 0..1000000; 0 ends it"}}
-	cmd := verb("shootdowns", "Let a service thread interrupt the workers by TLB shootdowns", `  corelane debug shootdowns --per-second 20000
-  corelane debug shootdowns --per-second 0`,
+	return newDebugDisturb(a, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, "shootdowns", "Let a service thread interrupt the workers by TLB shootdowns",
+		`Let the thread svc-debug change the protection of a page of memory over and over. Each time the kernel interrupts all CPUs that run
+threads of the daemon, workers too, for their translations (TLB) may be out of date.`)
+}
+
+func newDebugFaults(a *app) *cobra.Command {
+	return newDebugDisturb(a, apiv1.Disturbance_DISTURBANCE_FAULTS, "faults", "Let a service thread take the program's pages away",
+		`Let the thread svc-debug give the pages of the daemon's program and libraries back over and over, as a host does that runs out of memory.
+Each time the workers fault on what they execute next. Nothing is read from a disk: the pages are still in the kernel's cache.`)
+}
+
+func newDebugDisturb(a *app, what apiv1.Disturbance, name, short, long string) *cobra.Command {
+	req := &apiv1.ThreadDisturbRequest{What: what}
+	flags := []fieldFlag{{flag: "per-second", help: "so many times each second, 0..1000000; 0 ends it"}}
+	cmd := verb(name, short, fmt.Sprintf("  corelane debug %[1]s --per-second 2000\n  corelane debug %[1]s --per-second 0", name),
 		func(ctx context.Context, _ []string) error {
-			return a.done(call(ctx, a, apiv1.NewThreadsClient, apiv1.ThreadsClient.Shootdowns, req))
+			return a.done(call(ctx, a, apiv1.NewThreadsClient, apiv1.ThreadsClient.Disturb, req))
 		})
-	cmd.Long = `Let the thread svc-debug change the protection of a page of memory over and over. Each time the kernel interrupts all CPUs that run
-threads of the daemon, workers too, for their translations (TLB) may be out of date.`
+	cmd.Long = long
 	a.bind(cmd, req, flags)
 	required(cmd, flags[0].flag)
 	return cmd

@@ -16,7 +16,7 @@ func conclusions(e *Evidence, models map[int]*Model, found []Cause) (out []Cause
 		stolen, other := 0.0, false
 		for _, c := range found {
 			if c.Worker == w.ID {
-				stolen, other = stolen+c.Share, other || c.Kind == Skew
+				stolen, other = stolen+c.Share, other || c.Kind == Skew || c.often
 			}
 			other = other || c.Kind == ReaderStopped && c.PPS > fewStolen*models[w.ID].Achieved
 		}

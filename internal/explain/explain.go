@@ -84,8 +84,8 @@ func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
 	case c.Kind == Stopped, c.Kind == CgroupQuota:
 		c.Minor = c.Longest < longGap/10 && c.Share < minorShare
 	default:
-		often := minorRate[c.Kind] > 0 && float64(c.Times) > minorRate[c.Kind]*e.Seconds
-		c.Minor = c.Share < top && !lossy && !often && (c.Longest < longGap || m.saturated())
+		c.often = minorRate[c.Kind] > 0 && float64(c.Times) > minorRate[c.Kind]*e.Seconds
+		c.Minor = c.Share < top && !lossy && !c.often && (c.Longest < longGap || m.saturated())
 	}
 }
 

@@ -50,6 +50,7 @@ type Cause struct {
 	PPS      float64 `json:"packets_per_s"` // packets that were lost, or could have been moved in that time
 	Fix      string  `json:"fix,omitempty"` // command for a shell; several: one per line
 	FixNote  string  `json:"fix_note,omitempty"`
+	often    bool    // more times than its kind may: what it cost is more than the time that was seen
 }
 
 // Fact is one thing that speaks for a cause.

@@ -78,6 +78,53 @@ func (ThreadRole) EnumDescriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{0}
 }
 
+// What the thread svc-debug does over and over, to disturb the others on purpose.
+type Disturbance int32
+
+const (
+	Disturbance_DISTURBANCE_SHOOTDOWNS Disturbance = 0 // changes the protection of a page: the kernel interrupts all CPUs that run threads of this process
+	Disturbance_DISTURBANCE_FAULTS     Disturbance = 1 // gives back the pages of the program: who executes them faults
+)
+
+// Enum value maps for Disturbance.
+var (
+	Disturbance_name = map[int32]string{
+		0: "DISTURBANCE_SHOOTDOWNS",
+		1: "DISTURBANCE_FAULTS",
+	}
+	Disturbance_value = map[string]int32{
+		"DISTURBANCE_SHOOTDOWNS": 0,
+		"DISTURBANCE_FAULTS":     1,
+	}
+)
+
+func (x Disturbance) Enum() *Disturbance {
+	p := new(Disturbance)
+	*p = x
+	return p
+}
+
+func (x Disturbance) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Disturbance) Descriptor() protoreflect.EnumDescriptor {
+	return file_thread_proto_enumTypes[1].Descriptor()
+}
+
+func (Disturbance) Type() protoreflect.EnumType {
+	return &file_thread_proto_enumTypes[1]
+}
+
+func (x Disturbance) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Disturbance.Descriptor instead.
+func (Disturbance) EnumDescriptor() ([]byte, []int) {
+	return file_thread_proto_rawDescGZIP(), []int{1}
+}
+
 type Thread struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	Tid                 int32                  `protobuf:"varint,1,opt,name=tid,proto3" json:"tid,omitempty"`
@@ -262,27 +309,28 @@ func (*ThreadListRequest) Descriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{1}
 }
 
-type ThreadShootdownsRequest struct {
+type ThreadDisturbRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	PerSecond     uint32                 `protobuf:"varint,1,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	What          Disturbance            `protobuf:"varint,1,opt,name=what,proto3,enum=corelane.v1.Disturbance" json:"what,omitempty"`
+	PerSecond     uint32                 `protobuf:"varint,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ThreadShootdownsRequest) Reset() {
-	*x = ThreadShootdownsRequest{}
+func (x *ThreadDisturbRequest) Reset() {
+	*x = ThreadDisturbRequest{}
 	mi := &file_thread_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ThreadShootdownsRequest) String() string {
+func (x *ThreadDisturbRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ThreadShootdownsRequest) ProtoMessage() {}
+func (*ThreadDisturbRequest) ProtoMessage() {}
 
-func (x *ThreadShootdownsRequest) ProtoReflect() protoreflect.Message {
+func (x *ThreadDisturbRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_thread_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -294,12 +342,19 @@ func (x *ThreadShootdownsRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ThreadShootdownsRequest.ProtoReflect.Descriptor instead.
-func (*ThreadShootdownsRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ThreadDisturbRequest.ProtoReflect.Descriptor instead.
+func (*ThreadDisturbRequest) Descriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *ThreadShootdownsRequest) GetPerSecond() uint32 {
+func (x *ThreadDisturbRequest) GetWhat() Disturbance {
+	if x != nil {
+		return x.What
+	}
+	return Disturbance_DISTURBANCE_SHOOTDOWNS
+}
+
+func (x *ThreadDisturbRequest) GetPerSecond() uint32 {
 	if x != nil {
 		return x.PerSecond
 	}
@@ -329,21 +384,24 @@ const file_thread_proto_rawDesc = "" +
 	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1f\n" +
 	"\vstanding_ms\x18\x0e \x01(\rR\n" +
 	"standingMs\"\x13\n" +
-	"\x11ThreadListRequest\"8\n" +
-	"\x17ThreadShootdownsRequest\x12\x1d\n" +
+	"\x11ThreadListRequest\"c\n" +
+	"\x14ThreadDisturbRequest\x12,\n" +
+	"\x04what\x18\x01 \x01(\x0e2\x18.corelane.v1.DisturbanceR\x04what\x12\x1d\n" +
 	"\n" +
-	"per_second\x18\x01 \x01(\rR\tperSecond*\x97\x01\n" +
+	"per_second\x18\x02 \x01(\rR\tperSecond*\x97\x01\n" +
 	"\n" +
 	"ThreadRole\x12\x17\n" +
 	"\x13THREAD_ROLE_SERVICE\x10\x00\x12\x17\n" +
 	"\x13THREAD_ROLE_CONTROL\x10\x01\x12\x1a\n" +
 	"\x16THREAD_ROLE_FORWARDING\x10\x02\x12 \n" +
 	"\x1cTHREAD_ROLE_ISOLATED_RECEIVE\x10\x03\x12\x19\n" +
-	"\x15THREAD_ROLE_HOST_PATH\x10\x042\x90\x01\n" +
+	"\x15THREAD_ROLE_HOST_PATH\x10\x04*A\n" +
+	"\vDisturbance\x12\x1a\n" +
+	"\x16DISTURBANCE_SHOOTDOWNS\x10\x00\x12\x16\n" +
+	"\x12DISTURBANCE_FAULTS\x10\x012\x8a\x01\n" +
 	"\aThreads\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01\x12F\n" +
-	"\n" +
-	"Shootdowns\x12$.corelane.v1.ThreadShootdownsRequest\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01\x12@\n" +
+	"\aDisturb\x12!.corelane.v1.ThreadDisturbRequest\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_thread_proto_rawDescOnce sync.Once
@@ -357,26 +415,28 @@ func file_thread_proto_rawDescGZIP() []byte {
 	return file_thread_proto_rawDescData
 }
 
-var file_thread_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_thread_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_thread_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_thread_proto_goTypes = []any{
-	(ThreadRole)(0),                 // 0: corelane.v1.ThreadRole
-	(*Thread)(nil),                  // 1: corelane.v1.Thread
-	(*ThreadListRequest)(nil),       // 2: corelane.v1.ThreadListRequest
-	(*ThreadShootdownsRequest)(nil), // 3: corelane.v1.ThreadShootdownsRequest
-	(*Empty)(nil),                   // 4: corelane.v1.Empty
+	(ThreadRole)(0),              // 0: corelane.v1.ThreadRole
+	(Disturbance)(0),             // 1: corelane.v1.Disturbance
+	(*Thread)(nil),               // 2: corelane.v1.Thread
+	(*ThreadListRequest)(nil),    // 3: corelane.v1.ThreadListRequest
+	(*ThreadDisturbRequest)(nil), // 4: corelane.v1.ThreadDisturbRequest
+	(*Empty)(nil),                // 5: corelane.v1.Empty
 }
 var file_thread_proto_depIdxs = []int32{
 	0, // 0: corelane.v1.Thread.role:type_name -> corelane.v1.ThreadRole
-	2, // 1: corelane.v1.Threads.List:input_type -> corelane.v1.ThreadListRequest
-	3, // 2: corelane.v1.Threads.Shootdowns:input_type -> corelane.v1.ThreadShootdownsRequest
-	1, // 3: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
-	4, // 4: corelane.v1.Threads.Shootdowns:output_type -> corelane.v1.Empty
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	1, // 1: corelane.v1.ThreadDisturbRequest.what:type_name -> corelane.v1.Disturbance
+	3, // 2: corelane.v1.Threads.List:input_type -> corelane.v1.ThreadListRequest
+	4, // 3: corelane.v1.Threads.Disturb:input_type -> corelane.v1.ThreadDisturbRequest
+	2, // 4: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
+	5, // 5: corelane.v1.Threads.Disturb:output_type -> corelane.v1.Empty
+	4, // [4:6] is the sub-list for method output_type
+	2, // [2:4] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_thread_proto_init() }
@@ -390,7 +450,7 @@ func file_thread_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_thread_proto_rawDesc), len(file_thread_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,

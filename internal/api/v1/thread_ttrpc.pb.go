@@ -9,7 +9,7 @@ import (
 
 type ThreadsService interface {
 	List(context.Context, *ThreadListRequest, Threads_ListServer) error
-	Shootdowns(context.Context, *ThreadShootdownsRequest) (*Empty, error)
+	Disturb(context.Context, *ThreadDisturbRequest) (*Empty, error)
 }
 
 type Threads_ListServer interface {
@@ -28,12 +28,12 @@ func (x *threadsListServer) Send(m *Thread) error {
 func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 	srv.RegisterService("corelane.v1.Threads", &ttrpc.ServiceDesc{
 		Methods: map[string]ttrpc.Method{
-			"Shootdowns": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
-				var req ThreadShootdownsRequest
+			"Disturb": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ThreadDisturbRequest
 				if err := unmarshal(&req); err != nil {
 					return nil, err
 				}
-				return svc.Shootdowns(ctx, &req)
+				return svc.Disturb(ctx, &req)
 			},
 		},
 		Streams: map[string]ttrpc.Stream{
@@ -54,7 +54,7 @@ func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 
 type ThreadsClient interface {
 	List(context.Context, *ThreadListRequest) (Threads_ListClient, error)
-	Shootdowns(context.Context, *ThreadShootdownsRequest) (*Empty, error)
+	Disturb(context.Context, *ThreadDisturbRequest) (*Empty, error)
 }
 
 type threadsClient struct {
@@ -96,9 +96,9 @@ func (x *threadsListClient) Recv() (*Thread, error) {
 	return m, nil
 }
 
-func (c *threadsClient) Shootdowns(ctx context.Context, req *ThreadShootdownsRequest) (*Empty, error) {
+func (c *threadsClient) Disturb(ctx context.Context, req *ThreadDisturbRequest) (*Empty, error) {
 	var resp Empty
-	if err := c.client.Call(ctx, "corelane.v1.Threads", "Shootdowns", req, &resp); err != nil {
+	if err := c.client.Call(ctx, "corelane.v1.Threads", "Disturb", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

@@ -18,7 +18,7 @@ import (
 // injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back, and it is
 // moved again.
 func injectOwnThread(ctx context.Context, b *bed) (*injection, error) {
-	busy, err := injectShootdowns(ctx, b, busyThread)
+	busy, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, busyThread)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,7 @@ const (
 	debugThread = "svc-debug"
 	busyThread  = 1000000 // shootdowns a second: all that it can; none of them goes elsewhere from the worker's own CPU
 	shootdowns  = 200000
+	pageLosses  = 5000
 )
 
 // thread of the daemon by its name.
@@ -75,17 +76,20 @@ func injectYield(ctx context.Context, b *bed) (*injection, error) {
 }
 
 func injectFlushes(ctx context.Context, b *bed) (*injection, error) {
-	i, err := injectShootdowns(ctx, b, shootdowns)
-	if err != nil {
-		return nil, err
+	i, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, shootdowns)
+	if err == nil {
+		i.culprit.Name = debugThread
 	}
-	i.culprit.Name = debugThread
-	return i, nil
+	return i, err
 }
 
-func injectShootdowns(ctx context.Context, b *bed, perSecond uint32) (*injection, error) {
+func injectFaults(ctx context.Context, b *bed) (*injection, error) {
+	return disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_FAULTS, pageLosses)
+}
+
+func disturb(ctx context.Context, b *bed, what apiv1.Disturbance, perSecond uint32) (*injection, error) {
 	set := func(ctx context.Context, n uint32) error {
-		_, err := api.Call(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.Shootdowns, &apiv1.ThreadShootdownsRequest{PerSecond: n})
+		_, err := api.Call(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.Disturb, &apiv1.ThreadDisturbRequest{What: what, PerSecond: n})
 		return err
 	}
 	undo := func() error { return set(context.WithoutCancel(ctx), 0) }

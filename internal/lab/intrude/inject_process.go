@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,57 +94,4 @@ func injectStop(_ context.Context, b *bed) (*injection, error) {
 		return errors.Join(err, unix.Kill(b.pid(), unix.SIGCONT))
 	})
 	return &injection{culprit: Culprit{PID: os.Getpid()}, undo: undo}, nil
-}
-
-// injectFaults takes the pages of the process' program and libraries away, as a host does that runs out of memory; the worker
-// faults them back in.
-func injectFaults(_ context.Context, b *bed) (*injection, error) {
-	if _, err := pageOut(b.pid()); err != nil {
-		return nil, err
-	}
-	undo := every(time.Millisecond, func() error {
-		_, err := pageOut(b.pid())
-		return err
-	})
-	return &injection{undo: undo}, nil
-}
-
-// pageOut asks the kernel to take back all pages of files that a process has mapped and could read again: process_madvise(2).
-func pageOut(pid int) (bytes uint64, err error) {
-	ranges, err := codeOf(pid)
-	if err != nil {
-		return 0, err
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(&ranges[0])), uintptr(len(ranges)), unix.MADV_PAGEOUT, 0, 0)
-	if errno != 0 {
-		return 0, fmt.Errorf("process_madvise: %w", errno)
-	}
-	return uint64(n), nil
-}
-
-type iovec struct{ base, length uintptr }
-
-// codeOf a process: where files are mapped that it executes.
-func codeOf(pid int) (ranges []iovec, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	for line := range strings.Lines(string(text)) {
-		var from, to uintptr
-		fields := strings.Fields(line)
-		if len(fields) < 6 || fields[1] != "r-xp" || !strings.HasPrefix(fields[5], "/") {
-			continue
-		}
-		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
-			return nil, err
-		}
-		ranges = append(ranges, iovec{from, to - from})
-	}
-	if len(ranges) == 0 {
-		err = errors.Join(err, fmt.Errorf("process %d executes nothing", pid))
-	}
-	return ranges, err
 }

@@ -190,16 +190,6 @@ func FuzzIrqsOf(f *testing.F) {
 	})
 }
 
-func TestCodeOf(t *testing.T) {
-	list, err := codeOf(os.Getpid())
-	if err != nil || len(list) == 0 || list[0].length == 0 {
-		t.Errorf("%v, %v", list, err)
-	}
-	if _, err := codeOf(1 << 30); err == nil {
-		t.Error("a process that is not there executes something")
-	}
-}
-
 func TestReceived(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("1\n2\n3"), 0o600); err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "main/shootdowns.h"
+#include "main/disturb.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ static struct {
 	pthread_t thread;
 	bool running;        // master
 	uint32_t per_second; // master: w, svc-debug: r; 0: end
+	uint32_t what;       // enum disturbance; the same
 } svc;
 
 // Writing makes the page present again, so that there is something to forget.
@@ -27,6 +29,31 @@ static void shoot(volatile char *page)
 	*page = 1;
 	mprotect((void *)page, PAGE, PROT_READ);
 	mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+// Text is as its file: what is given back is read again, from memory where others have it, too.
+static int give_back_text(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const uintptr_t mask = PAGE - 1;
+	unsigned i;
+
+	(void)size, (void)arg;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+
+		if (p->p_type == PT_LOAD && (p->p_flags & (PF_X | PF_W)) == PF_X)
+			madvise((void *)(from & ~mask), ((to + mask) & ~mask) - (from & ~mask), MADV_DONTNEED); // not of the vdso
+	}
+	return 0;
+}
+
+static void once(volatile char *page)
+{
+	if (__atomic_load_n(&svc.what, __ATOMIC_RELAXED) == DISTURB_FAULTS)
+		dl_iterate_phdr(give_back_text, NULL);
+	else
+		shoot(page);
 }
 
 static void *svc_main(void *arg)
@@ -39,7 +66,7 @@ static void *svc_main(void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	while ((rate = __atomic_load_n(&svc.per_second, __ATOMIC_RELAXED)) > 0) {
 		for (owed += rate; owed >= TICKS; owed -= TICKS)
-			shoot(arg);
+			once(arg);
 		next.tv_nsec += TICK_NS;
 		if (next.tv_nsec >= TICKS * TICK_NS) {
 			next.tv_nsec -= TICKS * TICK_NS;
@@ -64,7 +91,7 @@ static int start(struct error *err)
 	return error_set(err, ret, NULL, NULL, NULL, "the thread svc-debug cannot be started");
 }
 
-void shootdowns_stop(void)
+void disturb_stop(void)
 {
 	__atomic_store_n(&svc.per_second, 0, __ATOMIC_RELAXED);
 	if (svc.running)
@@ -72,21 +99,23 @@ void shootdowns_stop(void)
 	svc.running = false;
 }
 
-int shootdowns_set(uint32_t per_second, struct error *err)
+int disturb_set(enum disturbance what, uint32_t per_second, struct error *err)
 {
 	char text[16], valid[48];
 
 	snprintf(text, sizeof(text), "%u", per_second);
-	snprintf(valid, sizeof(valid), "0 to %d", SHOOTDOWNS_MAX);
+	snprintf(valid, sizeof(valid), "0 to %d", DISTURB_MAX);
 	if (!worker_debug_allowed)
 		return error_set(err, EPERM, NULL, NULL, "corelaned --allow-debug", "this daemon was started without debugging");
-	if (per_second > SHOOTDOWNS_MAX)
+	if (per_second > DISTURB_MAX)
 		return error_set(err, EINVAL, "per_second", text, valid, "are too many");
-	LOG(NOTICE, "%u TLB shootdowns per second on purpose", per_second);
+	LOG(NOTICE, "%u %s per second on purpose", per_second,
+	    what == DISTURB_FAULTS ? "times without the program's pages" : "TLB shootdowns");
 	if (per_second == 0) {
-		shootdowns_stop();
+		disturb_stop();
 		return 0;
 	}
+	__atomic_store_n(&svc.what, what, __ATOMIC_RELAXED);
 	__atomic_store_n(&svc.per_second, per_second, __ATOMIC_RELAXED);
 	return svc.running ? 0 : start(err);
 }
