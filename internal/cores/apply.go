@@ -20,7 +20,7 @@ import (
 // Result is what became of a change.
 type Result string
 
-// The results. Of Apply: Done, Already, Gone, Refused, Failed, Told. Of Rollback: Restored, Already, Overridden, Gone, Failed.
+// The results. Of Apply: Done, Already, Gone, Refused, Failed, Told. Of Rollback: Restored, Already, Overridden, Gone, Refused, Failed.
 const (
 	Done       Result = "done"
 	Already    Result = "already so"

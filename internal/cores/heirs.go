@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
@@ -76,6 +78,9 @@ func (r *run) inherit(pid, tid int, t thread, to cpuset.Set) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.report(c, Gone, "")
+		return nil
+	case errors.Is(err, unix.EINVAL): // a kworker, say: its CPUs are those of its workqueue, which are put back themselves
+		r.report(c, Refused, "%s", plain(c, err))
 		return nil
 	case err != nil:
 		r.report(c, Failed, "%v", err)

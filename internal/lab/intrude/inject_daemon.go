@@ -67,7 +67,7 @@ func injectYield(ctx context.Context, b *bed) (*injection, error) {
 		return nil, err
 	}
 	undo := func() error {
-		return errors.Join(idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN), i.Stop())
+		return errors.Join(i.Stop(), idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN)) // beside one that spins it would not end
 	}
 	if err := idle(ctx, apiv1.IdlePolicy_IDLE_POLICY_YIELD); err != nil {
 		return nil, errors.Join(err, undo())

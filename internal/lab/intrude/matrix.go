@@ -135,6 +135,11 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 			return err
 		}
 	}
+	back, err := l.partition(ctx) // what the machine does to its workers otherwise is no part of the case
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, back()) }()
 	if b.capacity, err = l.saturated(ctx, saturatedTime); err != nil {
 		return err
 	}
