@@ -107,7 +107,7 @@ func TestKilledAnywhere(t *testing.T) {
 			writeChanges(t, filepath.Join(dir, "changes"), changes)
 			killed := end(t, "apply", root, dir, at)
 			again := 0
-			if at%7 == 0 || !killed { // then kill rollbacks too, each one step later than the one before
+			if at%40 == 0 || !killed { // then kill rollbacks too, each one step later than the one before
 				for again = 1; end(t, "rollback", root, dir, again); again++ {
 				}
 			}
