@@ -219,7 +219,7 @@ static void stop(void)
 	api_server_stop();
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
 	disturb_stop();
-	worker_del_all();                              // nobody reads any more
+	worker_del_all(); // nobody reads any more
 	port_del_all();
 	rcu_fini();
 	rules_fini();

@@ -21,7 +21,7 @@ trap finish EXIT
 [ "$(nproc --all)" -ge 2 ] || { echo "SKIP: needs two CPUs"; exit 77; }
 taskset -c 0,1 true 2>/dev/null || { echo "SKIP: CPUs 0 and 1 may not be used here"; exit 77; }
 
-ours() { ls -d /tmp/corelane-intrude-* 2>/dev/null | sort; }
+ours() { find /tmp -maxdepth 1 -name "corelane-intrude-*" | sort; }
 before=$(ours)
 
 # A busy machine may disturb a run as well: one of three has to be right.
