@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's thread: what it does from its first to its last loop.
+#include "worker/worker.h"
+
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "base/rcu.h"
+#include "base/system_calls.h"
+#include "base/thread.h"
+#include "graph/counters.h"
+#include "graph/graph.h"
+#include "worker/handoff.h"
+#include "worker/orders.h"
+#include "worker/recorder.h"
+#include "worker/worker_private.h"
+
+__thread struct worker *this_worker;
+void (*worker_each_loop)(unsigned worker, uint64_t tsc);
+bool (*worker_unfinished)(unsigned worker);
+
+const char *worker_thread_name(const struct worker *w, char name[16])
+{
+	static const char *const prefixes[] = {
+		[WORKER_FORWARDING] = "fwd", [WORKER_ISOLATED_RX] = "rx", [WORKER_HOST_PATH] = "host"};
+
+	snprintf(name, 16, "pmd-%s-%u", prefixes[w->role], w->id);
+	return name;
+}
+
+static void worker_loop(struct worker *w)
+{
+	struct recorder *r = w->recorder;
+	uint64_t now;
+
+	r->trail.begin = rte_rdtsc();
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		w->polled = 0;
+		graph_walk(w->graph, &r->trail);
+		handoff_done(w);
+		rcu_quiescent(w->id);
+		w->loops++;
+		if (unlikely(w->orders != 0))
+			worker_obey(w);
+		if (worker_each_loop)
+			worker_each_loop(w->id, r->trail.begin);
+		if (w->polled > 0) {
+			if (w->idle_state.empty_since != 0)
+				worker_idle_over(w);
+			w->busy_loops++;
+			w->packets += w->polled;
+		} else {
+			worker_idle(w);
+		}
+		now = rte_rdtsc();
+		*(w->polled > 0 ? &w->busy_cycles : &w->idle_cycles) += now - r->trail.begin;
+		recorder_loop(r, now, w->polled);
+	}
+}
+
+struct start { // handed to a new thread, which answers in ret
+	struct worker *w;
+	int ret;
+	bool done;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+};
+
+static int worker_enter(struct worker *w)
+{
+	char name[16];
+	int ret = thread_pin(pthread_self(), w->cpu);
+
+	if (ret < 0)
+		return ret;
+	pthread_setname_np(pthread_self(), worker_thread_name(w, name));
+	if (rte_thread_register() < 0)
+		return -rte_errno;
+	w->lcore = rte_lcore_id();
+	w->tid = (int)syscall(SYS_gettid);
+	w->system_calls = &system_calls;
+	this_worker = w;
+	counters = w->counters;
+	idle_enter();
+	recorder_enter(w->recorder);
+	rcu_reader_online(w->id);
+	return 0;
+}
+
+static void *worker_main(void *arg)
+{
+	struct start *s = arg;
+	struct worker *w = s->w;
+	int ret = worker_enter(w);
+
+	pthread_mutex_lock(&s->lock);
+	s->ret = ret;
+	s->done = true;
+	pthread_cond_signal(&s->cond);
+	pthread_mutex_unlock(&s->lock); // s is gone from here on
+	if (ret < 0)
+		return NULL;
+	worker_loop(w);
+	worker_idle_over(w);
+	rcu_reader_offline(w->id);
+	rte_thread_unregister();
+	return NULL;
+}
+
+int worker_start(struct worker *w)
+{
+	struct start s = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	int ret = pthread_create(&w->thread, NULL, worker_main, &s);
+
+	if (ret != 0)
+		return -ret;
+	pthread_mutex_lock(&s.lock);
+	while (!s.done)
+		pthread_cond_wait(&s.cond, &s.lock);
+	pthread_mutex_unlock(&s.lock);
+	if (s.ret < 0)
+		pthread_join(w->thread, NULL);
+	return s.ret;
+}
