@@ -17,7 +17,8 @@ static int get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c, st
 	if (in->n_flood > BRIDGE_FLOOD_MAX)
 		return error_set(err, ERANGE, "bridge.flood", text, "up to 256 next hops", "are too many");
 	c->n_flood = (unsigned)in->n_flood;
-	memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
+	if (in->n_flood > 0)
+		memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
 	return 0;
 }
 

@@ -180,6 +180,16 @@ static void add_queue(struct work *k, struct port_queue *q)
 		k->workers[w->target].load += rate;
 }
 
+// Where all entries lead to one worker, nobody looks at them one by one: they count alike, until some have moved and the rest is measured.
+static double load_of_entry(const struct port_queue *q, unsigned entry)
+{
+	const struct spread_view *v = q->view;
+
+	if (v == NULL)
+		return 0;
+	return v->all_to == SPREAD_SEVERAL ? v->rate[entry] : load_of_queue(q) / SPREAD_ENTRIES;
+}
+
 static void add_entries(struct work *k, struct port *p)
 {
 	unsigned i, e;
@@ -188,7 +198,7 @@ static void add_entries(struct work *k, struct port *p)
 		double rate = 0;
 
 		for (i = 0; i < p->n_queues; i++)
-			rate += p->queues[i].view ? p->queues[i].view->rate[e] : 0;
+			rate += load_of_entry(&p->queues[i], e);
 		if (p->spread->to[e] < WORKER_MAX)
 			add_item(k, p, NULL, e, p->spread->to[e], rate);
 	}
