@@ -10,21 +10,34 @@
 
 #include "base/wake_fd.h"
 
-// net_tap's vector is the descriptor that it reads from, with nothing to enable. Of another driver without the operation nothing is known.
-static bool can_enable(struct dpdk_queue *q, const struct rte_eth_dev_info *info)
+static bool can_enable(struct dpdk_queue *q)
 {
 	int ret = rte_eth_dev_rx_intr_enable(q->device, q->index);
 
-	q->always_armed = ret == -ENOTSUP && strcmp(info->driver_name, "net_tap") == 0;
 	if (ret == 0)
 		rte_eth_dev_rx_intr_disable(q->device, q->index);
-	return ret == 0 || q->always_armed;
+	return ret == 0;
+}
+
+// net_tap's vector is the descriptor that it reads from, with nothing to enable. It is watched itself, not its edges: the driver reads
+// only after a signal has told it of a packet, and another thread may get that signal after this one has looked.
+static void open_tap(struct dpdk_queue *q)
+{
+	int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->index);
+
+	q->wake_fd = fd < 0 ? -1 : dup(fd);
+	q->always_armed = true;
 }
 
 static void open_queue(struct dpdk_queue *q, const struct rte_eth_dev_info *info)
 {
-	int fd = wake_fd_new();
+	int fd;
 
+	if (strcmp(info->driver_name, "net_tap") == 0) {
+		open_tap(q);
+		return;
+	}
+	fd = wake_fd_new();
 	if (fd < 0)
 		return;
 	if (rte_eth_dev_rx_intr_ctl_q(q->device, q->index, fd, RTE_INTR_EVENT_ADD, NULL) < 0) {
@@ -32,7 +45,7 @@ static void open_queue(struct dpdk_queue *q, const struct rte_eth_dev_info *info
 		return;
 	}
 	q->wake_fd = fd;
-	if (!can_enable(q, info))
+	if (!can_enable(q))
 		dpdk_wake_close(q, 1);
 }
 
@@ -56,7 +69,8 @@ void dpdk_wake_close(struct dpdk_queue *queues, unsigned n)
 	for (q = queues; q < queues + n; q++) {
 		if (q->wake_fd < 0)
 			continue;
-		rte_eth_dev_rx_intr_ctl_q(q->device, q->index, q->wake_fd, RTE_INTR_EVENT_DEL, NULL);
+		if (!q->always_armed)
+			rte_eth_dev_rx_intr_ctl_q(q->device, q->index, q->wake_fd, RTE_INTR_EVENT_DEL, NULL);
 		close(q->wake_fd);
 		q->wake_fd = -1;
 	}
@@ -85,7 +99,8 @@ int dpdk_disarm(struct port_queue *pq, bool signalled)
 {
 	const struct dpdk_queue *q = pq->priv;
 
-	if (!q->always_armed)
-		rte_eth_dev_rx_intr_disable(q->device, q->index);
+	if (q->always_armed)
+		return 0;
+	rte_eth_dev_rx_intr_disable(q->device, q->index);
 	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }
