@@ -7,6 +7,7 @@
 #include <rte_malloc.h>
 
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "port/registry.h"
@@ -60,11 +61,7 @@ unsigned port_count(void)
 
 void port_listen(struct port_listener *l)
 {
-	struct port_listener **end = &listeners;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = l;
+	LISTEN(listeners, l);
 }
 
 static const struct port_ops *find_kind(const char *kind)
