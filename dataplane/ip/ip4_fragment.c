@@ -7,12 +7,18 @@
 
 #include "graph/node.h"
 #include "ip/ip_header.h"
-#include "l3/nexthop.h"
+#include "l3/forward.h"
 #include "port/port.h"
 
 DROP_REASON(fragment_failed, "The packet had to be fragmented, but its header is malformed or there were no buffers left.");
+DROP_REASON(fragment_too_many,
+	    "The packet had to be fragmented into more than 32 pieces: the MTU of its path is too small for it.");
+DROP_REASON(fragment_past_end,
+	    "The packet is a fragment that ends beyond the 65,535 bytes of the largest IPv4 packet, and it had to be "
+	    "fragmented again.");
 
-#define MAX_FRAGMENTS 32
+#define MAX_FRAGMENTS 32 // what the largest port's MTU needs on a path of 576 bytes is 18
+#define OFFSET_MASK 0x1fff
 
 static void pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from, uint16_t port)
 {
@@ -48,6 +54,24 @@ static int split_chain(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 	return -ENOMEM;
 }
 
+// Cuts off what lies behind the packet, and finds the reason for which it cannot be fragmented. What lies behind must not be counted:
+// rte_ipv4_fragment_packet() compares the room in its array with the low 16 bits of the chain's length.
+static const struct drop_reason *check(struct rte_mbuf *m, uint16_t mtu)
+{
+	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, meta(m)->l3);
+	unsigned hlen = (ip->version_ihl & 15) * 4u, len = rte_be_to_cpu_16(ip->total_length);
+	unsigned offset = (rte_be_to_cpu_16(ip->fragment_offset) & OFFSET_MASK) * 8u;
+
+	if (hlen < sizeof(*ip) || len < hlen || len + meta(m)->l3 > m->pkt_len || mtu < hlen + 8)
+		return &drop_fragment_failed;
+	if (len - hlen > MAX_FRAGMENTS * RTE_ALIGN_FLOOR(mtu - hlen, 8u))
+		return &drop_fragment_too_many;
+	if (offset + len > UINT16_MAX)
+		return &drop_fragment_past_end;
+	forward_trim(m, len + meta(m)->l3);
+	return NULL;
+}
+
 // Copies: what is left of the packet's buffers after this may be freed or written to by others.
 static int split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 {
@@ -62,13 +86,14 @@ static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct 
 {
 	struct rte_mbuf *out[MAX_FRAGMENTS];
 	struct pkt_meta from = *meta(m);
+	const struct drop_reason *bad = check(m, from.nexthop->mtu);
 	edge_t edge = EDGE_DROP;
 	void *obj = m;
 	int i, n;
 
-	n = split(m, out, from.nexthop->mtu);
+	n = bad ? 0 : split(m, out, from.nexthop->mtu);
 	if (n <= 0) {
-		drop(m, fragment_failed);
+		drop_as(m, bad ? bad : &drop_fragment_failed);
 		node_pass(graph, node, &obj, &edge, 1);
 		return;
 	}

@@ -142,7 +142,70 @@ static void too_many(void **state)
 
 	meta(m)->nexthop = through(68); // 40 pieces
 	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
+	assert_string_equal(node_test_reason(m), "fragment_too_many");
+	rte_pktmbuf_free(m);
+}
+
+// Appends buffers until the frame has this many bytes.
+static void lengthen(struct rte_mbuf *m, unsigned frame)
+{
+	struct rte_mbuf *tail;
+
+	while (m->pkt_len < frame) {
+		tail = rte_pktmbuf_alloc(node_test_pool);
+		assert_non_null(tail);
+		rte_pktmbuf_append(tail, (uint16_t)RTE_MIN(frame - m->pkt_len, (unsigned)rte_pktmbuf_tailroom(tail)));
+		assert_int_equal(rte_pktmbuf_chain(m, tail), 0);
+	}
+}
+
+// What lies behind the packet is not the packet's: 105,536 bytes are 40,000 when somebody counts with 16 bits.
+static void chain_longer_than_ip(void **state)
+{
+	struct rte_mbuf *m = packet(1900, 0);
+	uint8_t whole[4096];
+	unsigned len;
+
+	lengthen(m, 14 + 105556);
+	assert_int_equal(fragment(m, 1500, whole, &len, 20), 2);
+	assert_int_equal(len, 1900);
+	assert_whole(whole, len);
+	m = packet(1900, 0);
+	lengthen(m, 14 + 105556);
+	meta(m)->nexthop = through(68);
+	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
+	assert_string_equal(node_test_reason(m), "fragment_too_many");
+	rte_pktmbuf_free(m);
+}
+
+// A length that the frame does not have.
+static void shorter_than_ip(void **state)
+{
+	struct rte_mbuf *m = packet(1000, 0);
+
+	rte_pktmbuf_trim(m, 1);
+	meta(m)->nexthop = through(576);
+	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
 	assert_string_equal(node_test_reason(m), "fragment_failed");
+	rte_pktmbuf_free(m);
+}
+
+// The offset of a fragment's last piece has to fit its 13 bits, and its end 16.
+static void past_the_end(void **state)
+{
+	const unsigned last = (65535 - 20 - 1000) / 8;
+	struct rte_mbuf *m = packet(1000, (uint16_t)last);
+
+	meta(m)->nexthop = through(576);
+	assert_int_equal(node_test_run("ip4_fragment", &m, 1), 2);
+	assert_int_equal(be16_at(node_test_outs[0].m, 6), 0x2000 | last);
+	assert_int_equal(be16_at(node_test_outs[1].m, 6), last + 69);
+	rte_pktmbuf_free(node_test_outs[0].m);
+	rte_pktmbuf_free(node_test_outs[1].m);
+	m = packet(1000, (uint16_t)(last + 1));
+	meta(m)->nexthop = through(576);
+	assert_string_equal(node_test_one("ip4_fragment", m), "drop");
+	assert_string_equal(node_test_reason(m), "fragment_past_end");
 	rte_pktmbuf_free(m);
 }
 
@@ -181,8 +244,15 @@ static void options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),    cmocka_unit_test(of_fragment), cmocka_unit_test(segments),
-		cmocka_unit_test(too_many), cmocka_unit_test(no_buffers),  cmocka_unit_test(options),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(of_fragment),
+		cmocka_unit_test(segments),
+		cmocka_unit_test(too_many),
+		cmocka_unit_test(no_buffers),
+		cmocka_unit_test(options),
+		cmocka_unit_test(chain_longer_than_ip),
+		cmocka_unit_test(shorter_than_ip),
+		cmocka_unit_test(past_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -20,15 +20,20 @@ extern const struct forward_reasons { // ip_forward.c
 		*route_reject, *nexthop_unresolved;
 } forward_reasons;
 
-// Cuts off what the sender's device padded. Multi-segment packets are never padded.
+void forward_trim_chain(struct rte_mbuf *m, uint32_t want); // ip_forward.c
+
+// Cuts off what lies behind the packet's first `want` bytes, of which it has at least as many: what the sender's device padded, or what
+// somebody added so that later lengths are wrong.
 static inline void forward_trim(struct rte_mbuf *m, uint32_t want)
 {
 	uint32_t extra = m->pkt_len - want;
 
-	if (likely(m->nb_segs == 1)) {
-		m->data_len = (uint16_t)(m->data_len - extra);
-		m->pkt_len = want;
+	if (unlikely(m->nb_segs != 1)) {
+		forward_trim_chain(m, want);
+		return;
 	}
+	m->data_len = (uint16_t)(m->data_len - extra);
+	m->pkt_len = want;
 }
 
 // 0, or the reason that the packet must go for.

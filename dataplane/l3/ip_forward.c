@@ -40,6 +40,21 @@ const struct forward_reasons forward_reasons = {
 	.nexthop_unresolved = &drop_nexthop_unresolved,
 };
 
+void forward_trim_chain(struct rte_mbuf *m, uint32_t want)
+{
+	struct rte_mbuf *last = m;
+	uint32_t left = want;
+	uint16_t segs = 1;
+
+	for (; left > last->data_len; last = last->next, segs++)
+		left -= last->data_len;
+	last->data_len = (uint16_t)left;
+	rte_pktmbuf_free(last->next); // NULL is fine
+	last->next = NULL;
+	m->nb_segs = segs;
+	m->pkt_len = want;
+}
+
 static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, const bool v6)
 {
 	struct pkt_meta *md = meta(m);

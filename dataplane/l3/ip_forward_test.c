@@ -170,6 +170,34 @@ static void options_and_padding(void **state)
 	rte_pktmbuf_free(m);
 }
 
+// A chain ends where its packet ends, too: in the first buffer, in the middle of another, or at the end of one.
+static void padded_chain(void **state)
+{
+	static const struct {
+		unsigned more, total; // bytes in each of two more buffers, and what the IP header says
+		uint16_t segs;
+	} cases[] = {{100, 40, 1}, {100, 46, 1}, {100, 47, 2}, {100, 146, 2}, {100, 200, 3}};
+	struct rte_mbuf *m, *tail;
+	unsigned i, j;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		m = router_packet(RED, &v4);
+		for (j = 0; j < 2; j++) {
+			tail = router_hex("");
+			rte_pktmbuf_append(tail, (uint16_t)cases[i].more);
+			assert_int_equal(rte_pktmbuf_chain(m, tail), 0);
+		}
+		ip_of(m)[2] = 0;
+		ip_of(m)[3] = (uint8_t)cases[i].total;
+		router_checksum4(m, 0);
+		assert_string_equal(node_test_one("ip4_forward", m), "port_output");
+		assert_int_equal(m->pkt_len, cases[i].total);
+		assert_int_equal(m->nb_segs, cases[i].segs);
+		rte_mbuf_sanity_check(m, 1);
+		rte_pktmbuf_free(m);
+	}
+}
+
 static void ttl(void **state)
 {
 	struct packet p4 = v4, p6 = v6;
@@ -356,6 +384,7 @@ int main(void)
 		cmocka_unit_test(to_router),
 		cmocka_unit_test(bad_headers),
 		cmocka_unit_test(options_and_padding),
+		cmocka_unit_test(padded_chain),
 		cmocka_unit_test(ttl),
 		cmocka_unit_test(checksum_follows),
 		cmocka_unit_test(mtu),
