@@ -55,12 +55,21 @@ if [ "$(id -u)" != 0 ]; then
   exit 2
 fi
 
-# Debian 12's own Go is 1.19. Backports carry one that can fetch the toolchain that go.mod asks for.
+# Debian 12's own Go is 1.19. Backports carry one that can fetch the toolchain that go.mod asks for; they are taken from
+# the mirror that the machine's own sources name for bookworm.
 if [ -n "$needs_go" ] && ! apt-cache policy 2>/dev/null | grep -q 'n=bookworm-backports'; then
+  # shellcheck disable=SC2016 # apt fills these in
+  mirror=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+    awk '$1 == "bookworm" && $2 == "main" { print $3; exit }')
+  if [ -z "$mirror" ]; then
+    echo "deps: no source of apt names bookworm's main component, so there is no mirror to take Go from." >&2
+    echo "Add one to /etc/apt/sources.list.d, or install Go >= $(sed -n 's/^go //p' go.mod)." >&2
+    exit 2
+  fi
   echo "==> deps: adding Debian's bookworm-backports for Go ($backports; remove the file to undo)"
   cat >"$backports" <<EOF
 Types: deb
-URIs: http://deb.debian.org/debian
+URIs: $mirror
 Suites: bookworm-backports
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
