@@ -15,9 +15,8 @@
 #define AGAIN_MAX 4
 
 DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
-DROP_REASON(flow_table_full,
-	    "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane settings set --flows` "
-	    "makes room.");
+DROP_REASON(flow_table_full, "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
+			     "makes room.");
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
 DROP_REASON(flow_no_first_fragment,

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var (
+	// Two string literals of C that only white space separates are one.
+	adjacentLiterals = regexp.MustCompile(`"[ \t]*\n[ \t]*"`)
+	// A command between back quotes, as drop reasons, events, errors, help texts and inline code of Markdown have it.
+	backQuoted = regexp.MustCompile("`(?:sudo )?(?:bin/)?(corelane [^`\n]*)`")
+	// A Go literal in which the whole text is a command: the remedies of explain and verify.
+	wholeLiteral = regexp.MustCompile(`"(?:sudo )?(corelane [a-z][^"\n]*)"`)
+	// A line of a code block of Markdown.
+	blockLine    = regexp.MustCompile(`^\s*(?:\$ |# )?(?:sudo )?(?:[A-Z_]+=\S+ )*(?:bin/)?(corelane [a-z-].*)$`)
+	endOfCommand = regexp.MustCompile(`\s+(?:[|>]|&&|#).*$|;.*$`)
+	commandWord  = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+)
+
+// quotedCommands returns the commands that a file of the repository quotes.
+func quotedCommands(path, text string) []string {
+	var found []string
+	add := func(matches [][]string) {
+		for _, m := range matches {
+			found = append(found, strings.TrimSpace(endOfCommand.ReplaceAllString(m[1], "")))
+		}
+	}
+	switch filepath.Ext(path) {
+	case ".c", ".h":
+		text = adjacentLiterals.ReplaceAllString(text, "")
+		add(backQuoted.FindAllStringSubmatch(text, -1))
+	case ".go":
+		text = strings.ReplaceAll(text, "` + \"`\" + `", "`") // a back quote inside a raw string
+		add(backQuoted.FindAllStringSubmatch(text, -1))
+		if !strings.HasPrefix(path, "internal/bench/") { // there the word also begins sentences and lists of routers
+			add(wholeLiteral.FindAllStringSubmatch(text, -1))
+		}
+	case ".md":
+		block := false
+		for _, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				block = !block
+			} else if block {
+				add(blockLine.FindAllStringSubmatch(line, -1))
+			} else {
+				add(backQuoted.FindAllStringSubmatch(line, -1))
+			}
+		}
+	default:
+		add(backQuoted.FindAllStringSubmatch(text, -1))
+	}
+	return found
+}
+
+// checkQuoted looks whether the command and each of its flags exist. Values and placeholders are not looked at.
+func checkQuoted(root *cobra.Command, line string) error {
+	cmd, rest := root, strings.Fields(line)[1:]
+	for len(rest) > 0 {
+		next := subCommand(cmd, rest[0])
+		if next == nil {
+			break
+		}
+		cmd, rest = next, rest[1:]
+	}
+	if len(rest) > 0 && cmd.HasSubCommands() && commandWord.MatchString(rest[0]) {
+		return fmt.Errorf("%q has no command %q", cmd.CommandPath(), rest[0])
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	for _, word := range rest {
+		if word == "--" {
+			break
+		}
+		name, isFlag := strings.CutPrefix(strings.Trim(word, "[]()"), "--")
+		name, _, _ = strings.Cut(name, "=")
+		if isFlag && commandWord.MatchString(name) && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+			return fmt.Errorf("%q has no flag --%s", cmd.CommandPath(), name)
+		}
+	}
+	return nil
+}
+
+func subCommand(parent *cobra.Command, word string) *cobra.Command {
+	for _, c := range parent.Commands() {
+		if c.Name() == word || c.HasAlias(word) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Drop reasons, events, errors, help texts and documents tell people to type commands: those exist, with their flags.
+func TestQuotedCommandsExist(t *testing.T) {
+	const top = "../.."
+	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", top, "ls-files", "--", "*.c", "*.h", "*.go", "*.md", "*.sh", "*.proto", "*.service",
+		"Makefile", "packaging").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := (&app{}).root()
+	checked := 0
+	for _, path := range strings.Fields(string(out)) {
+		if strings.HasSuffix(path, "quoted_test.go") || strings.Contains(path, "testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(top, path))
+		if os.IsNotExist(err) { // deleted, not yet committed
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range quotedCommands(path, string(text)) {
+			checked++
+			if err := checkQuoted(root, line); err != nil {
+				t.Errorf("%s: `%s`: %v", path, line, err)
+			}
+		}
+	}
+	if checked < 200 {
+		t.Errorf("only %d quoted commands were found: the search is broken", checked)
+	}
+}
+
+func TestQuotedCommandsAreFound(t *testing.T) {
+	for _, c := range []struct{ path, text, want string }{
+		{"a.c", "DROP_REASON(x, \"See \"\n\t\t\"`corelane port \"\n\t\t\"list`.\");", "corelane port list"},
+		{"a.go", "x := \"sudo corelane cores verify --plan %s\"", "corelane cores verify --plan %s"},
+		{"a.md", "```\nsudo corelane explain | less\n```", "corelane explain"},
+		{"a.md", "Try `corelane drops --all` first.", "corelane drops --all"},
+	} {
+		if got := strings.Join(quotedCommands(c.path, c.text), "+"); got != c.want {
+			t.Errorf("%s: found %q in %q", c.path, got, c.text)
+		}
+	}
+	root := (&app{}).root()
+	for _, line := range []string{"corelane settings set --no-such", "corelane prot list", "corelane port lst"} {
+		if checkQuoted(root, line) == nil {
+			t.Errorf("%q passes", line)
+		}
+	}
+}
