@@ -11,7 +11,7 @@ BENCH ?=
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check bpf bpf-check bench bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -62,6 +62,10 @@ bench-micro: deps-test ## cycles per packet of each node and inner loop, and ins
 
 api: deps-test ## regenerate the Go side of the API from api/*.proto
 	@tools/api.sh
+
+graph: root-graph deps-test ## draw docs/packet-path.svg anew from the graph of a running corelaned (needs root)
+	@tools/build.sh
+	@/usr/bin/python3 tests/packet/test_graph.py
 
 bpf: deps-test ## compile the eBPF programs of corelane explain anew
 	@tools/bpf.sh

@@ -4,11 +4,11 @@ package cli
 import (
 	"bufio"
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 var nodeListing = listing[*apiv1.Node]{
@@ -25,17 +25,21 @@ var nodeListing = listing[*apiv1.Node]{
 
 func newGraphCmd(a *app) *cobra.Command {
 	req := &apiv1.NodeListRequest{}
-	dot, all := false, false
+	dot, fold, all := false, false, false
 	var cmd *cobra.Command
 	cmd = verb("graph", "The packet graph: what each node did and what a packet costs there", `  corelane graph
   corelane graph --watch --worker 0
-  corelane graph --dot | dot -Tsvg > graph.svg`,
+  corelane graph --dot | dot -Tsvg > graph.svg
+  corelane graph --dot --fold | dot -Tsvg > graph.svg`,
 		func(ctx context.Context, _ []string) error {
 			req.OneWorker = cmd.Flags().Changed("worker")
 			f := listOf(a, apiv1.NewStatsClient, apiv1.StatsClient.Graph, req)
+			if fold && !dot {
+				return input.Errorf("--fold", "--fold together with --dot", "draws nothing without --dot")
+			}
 			if dot {
 				req.Edges = true
-				return buffered(a.stdout, func(w *bufio.Writer) error { return writeDot(ctx, w, f) })
+				return buffered(a.stdout, func(w *bufio.Writer) error { return drawGraph(ctx, w, f, fold) })
 			}
 			req.Edges = a.json()
 			return nodeListing.rows(ctx, a, where(f, func(n *apiv1.Node) bool { return all || a.json() || n.Calls != 0 }))
@@ -45,25 +49,7 @@ time stamp counter; port_rx is also called when there is nothing to receive. Wit
 interval.`
 	a.bind(cmd, req, []fieldFlag{{flag: "worker", help: "only this worker", names: workerNames}})
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph with its edges for Graphviz")
+	cmd.Flags().BoolVar(&fold, "fold", false, "with --dot: the paths alone, each family of nodes (IPv4 and IPv6, the encapsulations) as one")
 	cmd.Flags().BoolVar(&all, "all", false, "nodes that were never called too")
 	return a.watchable(cmd)
-}
-
-// writeDot draws nodes that saw packets solid, the others dotted.
-func writeDot(ctx context.Context, w *bufio.Writer, f fetch[*apiv1.Node]) error {
-	fmt.Fprintf(w, "digraph corelane {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"monospace\"];\n")
-	err := f(ctx, func(n *apiv1.Node) error {
-		if n.Packets == 0 {
-			fmt.Fprintf(w, "\t%q [style=dotted];\n", n.Name)
-		} else {
-			fmt.Fprintf(w, "\t%q [label=\"%s\\n%d packets\\n%.1f cycles/packet\"];\n", n.Name, n.Name, n.Packets,
-				float64(n.Cycles)/float64(n.Packets))
-		}
-		for _, next := range n.Next {
-			fmt.Fprintf(w, "\t%q -> %q;\n", n.Name, next)
-		}
-		return nil
-	})
-	fmt.Fprintln(w, "}")
-	return err
 }
