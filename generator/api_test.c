@@ -2,8 +2,8 @@
 // The service as a client sees it, frame by frame.
 #include <string.h>
 
+#include "api/api_test.h"
 #include "gen_router.h"
-#include "main/api_test.h"
 #include "poll.h"
 
 #define SERVICE "corelane.v1.Generator"

@@ -2,8 +2,8 @@
 // From what gen-poll counted to messages.
 #pragma once
 
+#include "api/api.h"
 #include "generator.pb-c.h"
-#include "main/api.h"
 #include "trial.h"
 
 void answer_ports(struct api_call *call, Corelane__V1__GeneratorProfile *out); // the profile's, with their state

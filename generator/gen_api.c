@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "gen_answer.h"
-#include "main/api.h"
 #include "poll.h"
 #include "profile.h"
 

@@ -6,7 +6,7 @@
 
 #include <rte_version.h>
 
-#include "main/api.h"
+#include "api/api.h"
 #include "system.pb-c.h"
 
 static int hello(struct api_call *call, const void *req, void *resp, struct error *err)

@@ -7,12 +7,12 @@
 #include <event2/event.h>
 #include <rte_eal.h>
 
+#include "api/api.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "eal.h"
 #include "gen_api.h"
 #include "head.h"
-#include "main/api.h"
 #include "poll.h"
 #include "round_trip.h"
 

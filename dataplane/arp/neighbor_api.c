@@ -5,8 +5,8 @@
 
 #include <rte_cycles.h>
 
+#include "api/api.h"
 #include "arp/neighbor_private.h"
-#include "main/api.h"
 #include "neighbor.pb-c.h"
 #include "port/registry.h"
 

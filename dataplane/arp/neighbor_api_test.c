@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
+#include "api/api_test.h"
 #include "arp/arp_fixture.h"
 #include "arp/neighbor_private.h"
-#include "main/api_test.h"
 #include "neighbor.pb-c.h"
 
 #define SERVICE "corelane.v1.Neighbors"

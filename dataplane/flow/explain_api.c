@@ -4,11 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/api.h"
 #include "flow/decide.h"
 #include "flow/extras.h"
 #include "flow/filter.h"
 #include "flow/flow_private.h"
-#include "main/api.h"
 #include "port/registry.h"
 
 #define STEPS 16

@@ -2,8 +2,8 @@
 // What a flow's packets meet beside its verdict: meters and mirrors of ports and rules, by name, for people.
 #pragma once
 
+#include "api/api.h"
 #include "flow/flow.h"
-#include "main/api.h"
 
 struct flow_side {              // the sender's, or the receiver's
 	uint16_t port;          // 0 = none

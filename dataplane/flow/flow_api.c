@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "api/api.h"
 #include "flow/decide.h"
 #include "flow/extras.h"
 #include "flow/filter.h"
 #include "flow/flow_private.h"
 #include "flow/tcp.h"
-#include "main/api.h"
 #include "port/registry.h"
 
 #define READ_AT_ONCE 1024

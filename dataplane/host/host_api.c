@@ -2,9 +2,9 @@
 // API of the host's own traffic (api/host.proto).
 #include <errno.h>
 
+#include "api/api.h"
 #include "host.pb-c.h"
 #include "host/steer.h"
-#include "main/api.h"
 
 #define PbSteer Corelane__V1__HostSteer
 

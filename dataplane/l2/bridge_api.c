@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "bridge.pb-c.h"
 #include "l2/bridge.h"
-#include "main/api.h"
 #include "port/registry.h"
 
 static int get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c, struct error *err)

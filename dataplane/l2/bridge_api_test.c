@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
+#include "api/api_test.h"
 #include "bridge.pb-c.h"
 #include "l2/bridge_fixture.h"
-#include "main/api_test.h"
 
 #define NONE UINT16_MAX
 

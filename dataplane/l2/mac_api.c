@@ -6,9 +6,9 @@
 
 #include <rte_cycles.h>
 
+#include "api/api.h"
 #include "bridge.pb-c.h"
 #include "l2/mac.h"
-#include "main/api.h"
 #include "port/registry.h"
 
 static int get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct error *err)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "l3/nexthop.h"
-#include "main/api.h"
 #include "nexthop.pb-c.h"
 #include "port/registry.h"
 

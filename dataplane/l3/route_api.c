@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
-#include "main/api.h"
 #include "route.pb-c.h"
 
 #define BATCH_MAX 4096

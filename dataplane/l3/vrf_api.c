@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "l3/vrf.h"
-#include "main/api.h"
 #include "overlay/overlay.h"
 #include "vrf.pb-c.h"
 

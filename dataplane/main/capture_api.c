@@ -7,10 +7,10 @@
 
 #include <rte_cycles.h>
 
+#include "api/api.h"
 #include "capture.pb-c.h"
 #include "graph/capture.h"
 #include "graph/drop.h"
-#include "main/api.h"
 #include "main/looking.h"
 #include "main/trace_api.h"
 #include "port/registry.h"

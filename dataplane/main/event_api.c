@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/api.h"
 #include "base/event.h"
 #include "event.pb-c.h"
-#include "main/api.h"
 
 struct cursor {
 	TAILQ_ENTRY(cursor) next;

@@ -28,7 +28,7 @@
 #include "l3/fib.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
-#include "main/api.h"
+#include "api/api.h"
 #include "main/eal.h"
 #include "main/looking.h"
 #include "main/options.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
-#include "main/api.h"
 #include "port/registry.h"
 #include "stats.pb-c.h"
 #include "worker/worker.h"

@@ -13,6 +13,7 @@
 #include <rte_hash_crc.h>
 #include <rte_version.h>
 
+#include "api/api.h"
 #include "arp/neighbor.h"
 #include "eth/underlay.h"
 #include "flow/tcp.h"
@@ -21,7 +22,6 @@
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
-#include "main/api.h"
 #include "main/eal.h"
 #include "overlay/overlay.h"
 #include "port/port_kinds.h"

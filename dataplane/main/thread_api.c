@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of threads (api/thread.proto).
-#include "main/api.h"
+#include "api/api.h"
 #include "main/disturb.h"
 #include "main/threads.h"
 #include "main/worker_watch.h"

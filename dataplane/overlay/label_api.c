@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "api/api.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 #include "label.pb-c.h"
-#include "main/api.h"
 #include "overlay/overlay.h"
 #include "vni.pb-c.h"
 

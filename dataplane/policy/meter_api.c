@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "main/api.h"
+#include "api/api.h"
 #include "meter.pb-c.h"
 #include "policy/meter.h"
 

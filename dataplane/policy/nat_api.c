@@ -4,8 +4,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
+#include "api/api.h"
 #include "l3/vrf.h"
-#include "main/api.h"
 #include "nat.pb-c.h"
 #include "policy/nat.h"
 

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "api/api_test.h"
 #include "graph/node_test.h"
 #include "l3/vrf.h"
-#include "main/api_test.h"
 #include "nat.pb-c.h"
 #include "policy/nat.h"
 #include "port/registry.h"

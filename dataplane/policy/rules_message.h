@@ -2,7 +2,7 @@
 // Rules as messages of the API.
 #pragma once
 
-#include "main/api.h"
+#include "api/api.h"
 #include "policy/rules.h"
 #include "rule.pb-c.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "main/api.h"
+#include "api/api.h"
 #include "port.pb-c.h"
 #include "port/port_message.h"
 #include "port/registry.h"

@@ -2,8 +2,8 @@
 // Private to port/: ports in the messages of the API.
 #pragma once
 
+#include "api/api.h"
 #include "base/error.h"
-#include "main/api.h"
 #include "port.pb-c.h"
 #include "port/port.h"
 

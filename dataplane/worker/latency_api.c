@@ -6,8 +6,8 @@
 
 #include <rte_cycles.h>
 
+#include "api/api.h"
 #include "graph/counters.h"
-#include "main/api.h"
 #include "port/registry.h"
 #include "worker/api_private.h"
 #include "worker/orders.h"

@@ -3,7 +3,7 @@
 #include <rte_cycles.h>
 
 #include "graph/counters.h"
-#include "main/api.h"
+#include "api/api.h"
 #include "worker/api_private.h"
 #include "worker/health.h"
 #include "worker/orders.h"

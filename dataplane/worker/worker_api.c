@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "main/api.h"
+#include "api/api.h"
 #include "port/registry.h"
 #include "worker/api_private.h"
 #include "worker/handoff.h"

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_private.h"
+#include "api/ttrpc.pb-c.h"
+#include "api/utf8.h"
 #include "bridge.pb-c.h"
 #include "capture.pb-c.h"
 #include "label.pb-c.h"
-#include "main/api_private.h"
-#include "main/ttrpc.pb-c.h"
-#include "main/utf8.h"
 #include "neighbor.pb-c.h"
 #include "nexthop.pb-c.h"
 #include "port.pb-c.h"

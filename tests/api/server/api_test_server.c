@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/api_private.h"
 #include "base/ip.h"
 #include "capture.pb-c.h"
-#include "main/api_private.h"
 #include "route.pb-c.h"
 #include "system.pb-c.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods, the memory of a call, and the answer to one request.
-#include "main/api.h"
+#include "api/api.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_private.h"
+#include "api/ttrpc.pb-c.h"
+#include "api/utf8.h"
 #include "base/log.h"
-#include "main/api_private.h"
-#include "main/ttrpc.pb-c.h"
-#include "main/utf8.h"
 
 #define METHODS_MAX 256
 

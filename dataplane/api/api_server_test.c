@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "main/api_test.h"
+#include "api/api_test.h"
 
 static struct event_base *base;
 static char dir[] = "/tmp/corelane-api-XXXXXX", path[64];

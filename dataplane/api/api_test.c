@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "main/api_test.h"
+#include "api/api_test.h"
 
+#include "api/utf8.h"
 #include "common.pb-c.h"
-#include "main/utf8.h"
 
 static struct test_conn t;
 

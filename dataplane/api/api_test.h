@@ -2,8 +2,8 @@
 // For the tests of the API server: methods with known answers, and a connection whose frames can be looked at.
 #pragma once
 
-#include "main/api_private.h"
-#include "main/ttrpc.pb-c.h"
+#include "api/api_private.h"
+#include "api/ttrpc.pb-c.h"
 #include "route.pb-c.h"
 
 #define TEST_SERVICE "corelane.v1.Routes" // Add is refused, Lookup answers, List streams; Silent, Huge, Set

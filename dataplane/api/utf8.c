@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "main/utf8.h"
+#include "api/utf8.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_test.h"
 #include "common.pb-c.h"
-#include "main/api_test.h"
 #include "system.pb-c.h"
 
 unsigned test_list_items, test_list_given;

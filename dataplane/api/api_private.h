@@ -11,9 +11,9 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
-#include "main/api.h"
-#include "main/arena.h"
-#include "main/ttrpc.h"
+#include "api/api.h"
+#include "api/arena.h"
+#include "api/ttrpc.h"
 
 #define API_STREAMS 128                // open streams of one connection
 #define API_REQUEST_MEMORY (64u << 20) // a request once unpacked, while it is answered

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/api_private.h"
 #include "base/log.h"
-#include "main/api_private.h"
 
 #define READ_AHEAD (64 * 1024) // input held besides the message that is being received
 #define IO_CHUNK (64 * 1024)   // bytes of one read or write

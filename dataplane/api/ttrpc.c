@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "main/ttrpc.h"
+#include "api/ttrpc.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
+#include "api/api.h"
+#include "api/ttrpc.pb-c.h"
+#include "api/utf8.h"
 #include "common.pb-c.h"
-#include "main/api.h"
-#include "main/ttrpc.pb-c.h"
-#include "main/utf8.h"
 
 #define ERROR_TYPE "type.googleapis.com/corelane.v1.Error"
 

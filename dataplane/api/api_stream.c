@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "main/api_private.h"
+#include "api/api_private.h"
 
 uint64_t api_now_ns(void)
 {

@@ -15,8 +15,8 @@
 
 #include <event2/listener.h>
 
+#include "api/api_private.h"
 #include "base/log.h"
-#include "main/api_private.h"
 
 #define BACKLOG 1024
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "main/arena.h"
+#include "api/arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>

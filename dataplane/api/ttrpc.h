@@ -8,8 +8,8 @@
 #include <event2/buffer.h>
 #include <protobuf-c/protobuf-c.h>
 
+#include "api/arena.h"
 #include "base/error.h"
-#include "main/arena.h"
 
 #define TTRPC_HEADER 10
 #define TTRPC_GARBAGE (16 * 1024 * 1024) // the first byte of a length is always zero
