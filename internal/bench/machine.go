@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/manifest"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // FreeHugepages in MB, that a process can still take.
@@ -23,58 +22,31 @@ func FreeHugepages(root string) (int, error) {
 	return int(kilobytes >> 10), err
 }
 
-// cpuTime of a CPU since boot, in ticks.
-type cpuTime struct{ all, idle uint64 }
-
-func readCPUTimes(root string) (map[int]cpuTime, error) {
-	text, err := os.ReadFile(filepath.Join(root, "proc/stat"))
+func readCPUTimes(root string) (map[int]procfs.CPUTime, error) {
+	text, err := procfs.Root(root).Read("proc/stat")
 	if err != nil {
 		return nil, err
 	}
-	return parseCPUTimes(string(text))
-}
-
-// parseCPUTimes of /proc/stat: "cpu1 user nice system idle iowait irq softirq steal guest guest_nice".
-func parseCPUTimes(text string) (map[int]cpuTime, error) {
-	const idle, guest = 3, 8 // guests' time is in user already
-	times := map[int]cpuTime{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < guest || !strings.HasPrefix(fields[0], "cpu") || fields[0] == "cpu" {
-			continue
-		}
-		cpu, err := strconv.Atoi(fields[0][3:])
-		if err != nil {
-			return nil, fmt.Errorf("/proc/stat: '%s': %w", fields[0], err)
-		}
-		var t cpuTime
-		for i, field := range fields[1:min(len(fields), guest+1)] {
-			n, err := strconv.ParseUint(field, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("/proc/stat: %s: %w", fields[0], err)
-			}
-			t.all += n
-			if i == idle || i == idle+1 {
-				t.idle += n
-			}
-		}
-		times[cpu] = t
+	times, err := procfs.ParseStat(text)
+	if err != nil {
+		err = fmt.Errorf("/proc/stat: %w", err)
 	}
-	return times, nil
+	return times, err
 }
 
 const busyShare = 0.05 // of a CPU's time that others may take
 
 // busy says which of the CPUs somebody else uses.
-func busy(before, after map[int]cpuTime, list []int) []string {
+func busy(before, after map[int]procfs.CPUTime, list []int) []string {
 	var notes []string
 	for _, cpu := range list {
-		all, idle := after[cpu].all-before[cpu].all, after[cpu].idle-before[cpu].idle
-		if all == 0 {
+		did := after[cpu].Since(before[cpu])
+		if did.Total() == 0 {
 			continue
 		}
-		if share := 1 - float64(idle)/float64(all); share > busyShare {
-			notes = append(notes, fmt.Sprintf("CPU %d was busy %.0f %% of the time before the benchmark began: other processes disturb it", cpu, 100*share))
+		if share := 1 - float64(did.Unused())/float64(did.Total()); share > busyShare {
+			notes = append(notes, fmt.Sprintf("CPU %d was busy %.0f %% of the time before the benchmark began: other processes disturb it",
+				cpu, 100*share))
 		}
 	}
 	return notes
@@ -94,7 +66,8 @@ func doubts(root string, c cpus, p placement, memory int, watch time.Duration) (
 		}
 	}
 	if memory == 0 {
-		notes = append(notes, "no hugepages are free: routers run without and are slower. To have some: tools/with-hugepages.sh 2048 -- corelane bench ...")
+		notes = append(notes, "no hugepages are free: routers run without and are slower. "+
+			"To have some: tools/with-hugepages.sh 2048 -- corelane bench ...")
 	}
 	before, err := readCPUTimes(root)
 	if err != nil {

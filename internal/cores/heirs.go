@@ -6,31 +6,25 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
-// ticks is how long the machine runs, in the unit of a thread's start time: USER_HZ, 100 a second on every Linux.
+// ticks is how long the machine runs, in the unit of a thread's start time.
 func (h host) ticks() int64 {
-	text, err := h.read("proc/uptime")
+	seconds, err := procfs.Root(h.root).Uptime()
 	if err != nil {
 		return math.MaxInt64 // nothing counts as begun since
 	}
-	first, _, _ := strings.Cut(text, " ")
-	seconds, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return math.MaxInt64
-	}
-	return int64(seconds * 100)
+	return int64(seconds * procfs.TicksPerSecond)
 }
 
-// heirs gives threads that were begun after Apply the CPUs that their process, or the process that began it, had before:
-// they have inherited what Apply gave it, and no step of the journal is about them. One that has CPUs of its own keeps those.
+// heirs gives threads that were begun after Apply the CPUs that their process, or the process that began it, had
+// before: they have inherited what Apply gave it, and no step of the journal is about them. One that has CPUs of its
+// own keeps those.
 func (r *run) heirs() error {
 	was, since := map[int]*step{}, int64(math.MaxInt64)
 	known := map[int]int64{}
@@ -51,13 +45,13 @@ func (r *run) heirs() error {
 	if len(was) == 0 {
 		return nil
 	}
-	pids, err := r.numbers("proc")
+	pids, err := procfs.Root(r.Root).Processes()
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for _, pid := range pids {
-		tids, _ := r.numbers(fmt.Sprintf("proc/%d/task", pid)) // it may have ended
+		tids, _ := procfs.Root(r.Root).Threads(pid) // it may have ended
 		for _, tid := range tids {
 			t, err := r.thread(pid, tid)
 			if err != nil || t.started < since || known[tid] == t.started {
@@ -96,27 +90,11 @@ func (r *run) ancestor(was map[int]*step, pid int) *step {
 		if s := was[pid]; s != nil {
 			return s
 		}
-		stat, err := r.read(fmt.Sprintf("proc/%d/stat", pid))
+		process, err := procfs.Root(r.Root).Process(pid)
 		if err != nil {
 			return nil
 		}
-		fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 2 {
-			return nil
-		}
-		pid, _ = strconv.Atoi(fields[1])
+		pid = process.PPID
 	}
 	return nil
-}
-
-// numbers are the entries of a directory that are numbers.
-func (h host) numbers(dir string) ([]int, error) {
-	entries, err := os.ReadDir(h.path(dir))
-	var list []int
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			list = append(list, n)
-		}
-	}
-	return list, err
 }

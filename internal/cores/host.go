@@ -9,25 +9,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
-// host is a machine that can be changed: the one that this program runs on, or with another root than "/" the files of a
-// captured one, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
+// host is a machine that can be changed: the one that this program runs on, or with another root than "/" the files of
+// a captured one, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
 type host struct{ root string }
 
 func (h host) live() bool              { return h.root == "/" }
 func (h host) path(name string) string { return filepath.Join(h.root, name) }
 
-func (h host) read(name string) (string, error) {
-	text, err := os.ReadFile(h.path(name))
-	return string(text), err
-}
+// read returns a file. The error is fs.ErrNotExist also when it is about a thread that has ended.
+func (h host) read(name string) (string, error) { return procfs.Root(h.root).Read(name) }
 
 func (h host) stat(name string) (fs.FileInfo, error) { return os.Stat(h.path(name)) }
 
@@ -52,26 +50,26 @@ type thread struct {
 	allowed cpuset.Set
 }
 
-func taskDir(pid, tid int) string { return fmt.Sprintf("proc/%d/task/%d", pid, tid) }
-
 // thread reads one. The error is fs.ErrNotExist when it has ended.
 func (h host) thread(pid, tid int) (t thread, err error) {
-	stat, err := h.read(taskDir(pid, tid) + "/stat")
-	if err == nil {
-		t.name, t.started, err = parseStat(stat)
-	}
+	task, err := procfs.Root(h.root).Thread(pid, tid)
 	if err != nil {
-		return t, gone(err)
+		return t, err
 	}
-	status, err := h.read(taskDir(pid, tid) + "/status")
+	t.name, t.started = task.Name, task.Started
+	status, err := procfs.Root(h.root).Status(procfs.ThreadDir(pid, tid))
 	if err != nil {
-		return t, gone(err)
+		return t, err
 	}
-	t.allowed, err = statusCPUs(status)
+	list, found := status[allowedKey]
+	if !found {
+		return t, fmt.Errorf("no %s in the status of thread %d", allowedKey, tid)
+	}
+	t.allowed, err = cpuset.Parse(list)
 	return t, err
 }
 
-// gone makes one error of the two ways in which /proc says that a thread has ended.
+// gone makes one error of the two ways in which the kernel says that a thread has ended.
 func gone(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return fs.ErrNotExist
@@ -79,44 +77,21 @@ func gone(err error) error {
 	return err
 }
 
-// parseStat takes name and start time from /proc/PID/stat; proc(5). The name may hold spaces and brackets.
-func parseStat(stat string) (name string, started int64, err error) {
-	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
-	if open < 0 || end < open {
-		return "", 0, fmt.Errorf("'%.40s' is no stat of a thread", stat)
-	}
-	fields := strings.Fields(stat[end+1:])
-	if len(fields) < 20 {
-		return "", 0, fmt.Errorf("'%.40s' is no stat of a thread", stat)
-	}
-	started, err = strconv.ParseInt(fields[19], 10, 64)
-	return stat[open+1 : end], started, err
-}
-
-const allowedLine = "Cpus_allowed_list:"
-
-func statusCPUs(status string) (cpuset.Set, error) {
-	for line := range strings.Lines(status) {
-		if list, found := strings.CutPrefix(line, allowedLine); found {
-			return cpuset.Parse(list)
-		}
-	}
-	return cpuset.Set{}, fmt.Errorf("no %s in the status of a thread", allowedLine)
-}
+const allowedKey = "Cpus_allowed_list"
 
 func (h host) setAllowed(pid, tid int, cpus cpuset.Set) error {
 	if h.live() {
 		return gone(setAffinity(tid, cpus))
 	}
-	name := taskDir(pid, tid) + "/status"
+	name := procfs.ThreadDir(pid, tid) + "/status"
 	status, err := h.read(name)
 	if err != nil {
 		return err
 	}
 	var out strings.Builder
 	for line := range strings.Lines(status) {
-		if strings.HasPrefix(line, allowedLine) {
-			line = allowedLine + "\t" + cpus.String() + "\n"
+		if strings.HasPrefix(line, allowedKey+":") {
+			line = allowedKey + ":\t" + cpus.String() + "\n"
 		}
 		out.WriteString(line)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // look reads what a change finds, exactly, so that it can be put back, and says whether there is nothing to do.
@@ -82,18 +83,16 @@ func (r *run) lookJoin(c *Change) (bool, error) {
 
 // groupOf is the cgroup, as a path below the root, of the hierarchy in which c.Path is.
 func (r *run) groupOf(c *Change) (string, error) {
-	text, err := r.read(taskDir(c.PID, max(c.TID, c.PID)) + "/cgroup")
+	text, err := r.read(procfs.ThreadDir(c.PID, max(c.TID, c.PID)) + "/cgroup")
 	if err != nil {
-		return "", gone(err)
+		return "", err
 	}
 	mount, controller := hierarchy(c.Path)
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && hasWord(parts[1], controller) {
-			return path.Join(mount, parts[2]), nil
-		}
+	group, version := procfs.ParseCgroup(text, controller)
+	if version == 0 {
+		return "", fmt.Errorf("/proc/%d/cgroup names no group of %s", c.PID, mount)
 	}
-	return "", fmt.Errorf("/proc/%d/cgroup names no group of %s", c.PID, mount)
+	return path.Join(mount, group), nil
 }
 
 const (
@@ -101,7 +100,7 @@ const (
 	mountV2 = "sys/fs/cgroup"
 )
 
-// hierarchy is where that of a group is mounted, and its word in /proc/PID/cgroup.
+// hierarchy is where the hierarchy of a group is mounted, and its controller in /proc/PID/cgroup.
 func hierarchy(group string) (mount, controller string) {
 	if group == mountV1 || strings.HasPrefix(group, mountV1+"/") {
 		return mountV1, "cpuset"
@@ -181,7 +180,7 @@ func (r *run) join(c Change, group string) error {
 		return gone(r.write(group+file, strconv.Itoa(id)))
 	}
 	mount, controller := hierarchy(group)
-	name := taskDir(c.PID, id) + "/cgroup"
+	name := procfs.ThreadDir(c.PID, id) + "/cgroup"
 	text, err := r.read(name)
 	if err != nil {
 		return err

@@ -3,12 +3,12 @@ package cores
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Residue is what a CPU is still interrupted by, per second.
@@ -42,20 +42,26 @@ func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Dura
 	seconds := time.Since(begun).Seconds()
 	var list []Residue
 	for _, id := range cpus.IDs() {
-		a, b := before[id], after[id]
 		r := Residue{CPU: id}
-		for row, n := range b {
-			*r.field(row) += float64(n-a[row]) / seconds
+		for _, row := range procfs.Since(before.interrupts, after.interrupts) {
+			*r.field(row.Label) += float64(row.Counts[id]) / seconds
 		}
-		if all := b["all"] - a["all"]; all > 0 {
-			r.Busy = 1 - float64(b["idle"]-a["idle"])/float64(all)
+		for _, row := range procfs.Since(before.softirqs, after.softirqs) {
+			if n := float64(row.Counts[id]) / seconds; row.Label == "RCU" {
+				r.RCU += n
+			} else {
+				r.Softirq += n
+			}
+		}
+		if did := after.times[id].Since(before.times[id]); did.Total() > 0 {
+			r.Busy = 1 - float64(did.Unused())/float64(did.Total())
 		}
 		list = append(list, r)
 	}
 	return list, nil
 }
 
-// field is where a row of the counters belongs.
+// field is where a row of /proc/interrupts belongs.
 func (r *Residue) field(row string) *float64 {
 	var nowhere float64
 	switch {
@@ -63,10 +69,6 @@ func (r *Residue) field(row string) *float64 {
 		return &r.Timer
 	case row == "CAL" || row == "RES" || row == "TLB":
 		return &r.IPI
-	case row == "softirq RCU":
-		return &r.RCU
-	case strings.HasPrefix(row, "softirq "):
-		return &r.Softirq
 	case row != "" && row[0] >= '0' && row[0] <= '9':
 		return &r.Devices
 	}
@@ -82,70 +84,26 @@ func (r Residue) String() string {
 	return text
 }
 
-// interruptions are the counters by CPU and row.
-func (h host) interruptions() (map[int]map[string]int64, error) {
-	all := map[int]map[string]int64{}
-	for name, prefix := range map[string]string{"proc/interrupts": "", "proc/softirqs": "softirq "} {
-		text, err := h.read(name)
+// interruptions are counters since boot.
+type interruptions struct {
+	interrupts, softirqs []procfs.Row
+	times                map[int]procfs.CPUTime
+}
+
+func (h host) interruptions() (all interruptions, err error) {
+	interrupts, err1 := h.read("proc/interrupts")
+	softirqs, err2 := h.read("proc/softirqs")
+	stat, err3 := h.read("proc/stat")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return all, err
+	}
+	all.interrupts, _, err1 = procfs.ParseInterrupts(interrupts)
+	all.softirqs, _, err2 = procfs.ParseInterrupts(softirqs)
+	all.times, err3 = procfs.ParseStat(stat)
+	for name, err := range map[string]error{"interrupts": err1, "softirqs": err2, "stat": err3} {
 		if err != nil {
-			return nil, err
-		}
-		countRows(all, text, prefix)
-	}
-	stat, err := h.read("proc/stat")
-	if err == nil {
-		countTime(all, stat)
-	}
-	return all, err
-}
-
-// countRows adds a table whose head is CPU0 CPU1 ... and whose rows begin with a name and a colon.
-func countRows(all map[int]map[string]int64, text, prefix string) {
-	head, rows, _ := strings.Cut(text, "\n")
-	var cpus []int
-	for word := range strings.FieldsSeq(head) {
-		if id, err := strconv.Atoi(strings.TrimPrefix(word, "CPU")); err == nil {
-			cpus = append(cpus, id)
+			return all, fmt.Errorf("/proc/%s: %w", name, err)
 		}
 	}
-	for line := range strings.Lines(rows) {
-		name, counts, _ := strings.Cut(line, ":")
-		words := strings.Fields(counts)
-		for i, id := range cpus {
-			if i >= len(words) {
-				break // rows like ERR have one number for all
-			}
-			n, err := strconv.ParseInt(words[i], 10, 64)
-			if err != nil {
-				break
-			}
-			if all[id] == nil {
-				all[id] = map[string]int64{}
-			}
-			all[id][prefix+strings.TrimSpace(name)] = n
-		}
-	}
-}
-
-// countTime adds the lines "cpuN user nice system idle iowait ..." of /proc/stat, in clock ticks.
-func countTime(all map[int]map[string]int64, stat string) {
-	for line := range strings.Lines(stat) {
-		words := strings.Fields(line)
-		if len(words) < 6 || !strings.HasPrefix(words[0], "cpu") {
-			continue
-		}
-		id, err := strconv.Atoi(words[0][3:])
-		if err != nil || all[id] == nil {
-			continue
-		}
-		for i, word := range words[1:] {
-			n, _ := strconv.ParseInt(word, 10, 64)
-			if i < 8 { // what follows is part of user and nice
-				all[id]["all"] += n
-			}
-			if i == 3 || i == 4 {
-				all[id]["idle"] += n
-			}
-		}
-	}
+	return all, nil
 }

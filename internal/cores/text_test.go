@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/plan/output"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // A form says when two texts of a setting are the same, and what is enough.
@@ -146,8 +147,8 @@ func TestChangedSince(t *testing.T) {
 	if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", taskDir(40, 41) + "/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n"})
-	before := snapshot(t, root)[taskDir(40, 41)+"/status"]
+	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", procfs.ThreadDir(40, 41) + "/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0" + strings.Repeat(" 0", 20)})
+	before := snapshot(t, root)[procfs.ThreadDir(40, 41)+"/status"]
 	said := map[string]Outcome{}
 	if err := Rollback(context.Background(), root, dir, func(o Outcome) { said[o.What()] = o }); err != nil {
 		t.Fatal(err)
@@ -159,8 +160,8 @@ func TestChangedSince(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	after := snapshot(t, root)
-	if after["proc/sys/vm/stat_interval"] != "-rw-r--r-- 1\n" || after[taskDir(40, 41)+"/status"] != before {
-		t.Error(after["proc/sys/vm/stat_interval"], after[taskDir(40, 41)+"/status"])
+	if after["proc/sys/vm/stat_interval"] != "-rw-r--r-- 1\n" || after[procfs.ThreadDir(40, 41)+"/status"] != before {
+		t.Error(after["proc/sys/vm/stat_interval"], after[procfs.ThreadDir(40, 41)+"/status"])
 	}
 }
 
@@ -189,18 +190,6 @@ func FuzzParseJournal(f *testing.F) {
 	})
 }
 
-func FuzzParseStat(f *testing.F) {
-	f.Add("41 (ssh (2) x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n")
-	f.Add("1 () S")
-	f.Add(")(")
-	f.Fuzz(func(t *testing.T, text string) {
-		if name, started, err := parseStat(text); err == nil && (!strings.Contains(text, "("+name+")") ||
-			started != 0 && !strings.ContainsAny(text, "0123456789")) {
-			t.Errorf("%q: %q %d", text, name, started)
-		}
-	})
-}
-
 func FuzzMerge(f *testing.F) {
 	f.Add("A=1\n# x\nB=2", "A=3\nC=4\n")
 	f.Add("", "A=1\n")
@@ -217,14 +206,5 @@ func FuzzMerge(f *testing.F) {
 		if merge(got, text) != got {
 			t.Errorf("%q into %q: %q, and again %q", text, old, got, merge(got, text))
 		}
-	})
-}
-
-func FuzzInterruptions(f *testing.F) {
-	f.Add(someInterrupts, someStat)
-	f.Fuzz(func(_ *testing.T, rows, stat string) {
-		all := map[int]map[string]int64{}
-		countRows(all, rows, "")
-		countTime(all, stat)
 	})
 }

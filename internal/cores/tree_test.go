@@ -11,6 +11,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 )
 
@@ -81,8 +82,9 @@ func differences(a, b map[string]string) string {
 
 // task is a thread of a made-up machine.
 func task(files map[string]string, t topology.Thread) {
-	dir := taskDir(t.PID, t.TID)
-	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", t.TID, t.Name, t.PID, t.PID, 1000+t.TID)
+	dir := procfs.ThreadDir(t.PID, t.TID)
+	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d%s\n", t.TID, t.Name, t.PID, t.PID,
+		1000+t.TID, strings.Repeat(" 0", 30))
 	files[dir+"/status"] = fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nCpus_allowed_list:\t%s\nMems_allowed:\t1\n", t.Name, t.Allowed)
 	files[dir+"/cgroup"] = "9:cpuset:" + t.Cgroup + "\n1:name=systemd:/\n0::" + t.Cgroup + "\n"
 }
@@ -95,7 +97,8 @@ func set(list string) cpuset.Set {
 	return s
 }
 
-// fourCPUs is a machine with something of everything, as a tree and as it is read, and a plan: two workers on CPUs 2 and 3.
+// fourCPUs is a machine with something of everything, as a tree and as it is read, and a plan: two workers on CPUs 2
+// and 3.
 func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan) {
 	m := &topology.Machine{Hostname: "four", Nodes: []topology.Node{{ID: 0, CPUs: set("0-3"), MemoryKiB: 1 << 20,
 		Hugepages: []topology.Hugepages{{KiB: 2048, Total: 16}}}}}

@@ -2,21 +2,19 @@
 package guard
 
 import (
-	"fmt"
-	"os"
-	"strconv"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/verify"
 )
 
-// A look costs CPU time on the host's CPUs. Each part is made as seldom as it takes for its share to stay below these: a machine
-// with thousands of threads or interrupts is looked at every few seconds rather than every second.
+// A look costs CPU time on the host's CPUs. Each part is made as seldom as it takes for its share to stay below these:
+// a machine with thousands of threads or interrupts is looked at every few seconds rather than every second.
 const (
 	threadShare = 0.005
 	restShare   = 0.003
@@ -67,8 +65,8 @@ func (l *looker) look(now time.Time) (*topology.Machine, error) {
 	return &m, nil
 }
 
-// pause is how long to wait after work that took so long for it to be a share of the time; half a second less than a look's
-// interval when it is short, so that each look makes it.
+// pause is how long to wait after work that took so long for it to be a share of the time; half a second less than a
+// look's interval when it is short, so that each look makes it.
 func pause(took time.Duration, share float64) time.Duration {
 	return max(time.Second/2, time.Duration(float64(took)/share)-time.Second/2)
 }
@@ -126,46 +124,20 @@ func readThread(pid, tid int) *topology.Thread {
 		return nil
 	}
 	if t.Process = t.Name; pid != tid {
-		t.Process = readLine(fmt.Sprintf("/proc/%d/comm", pid))
+		t.Process = procfs.Host.Name(pid)
 	}
 	return &t
 }
 
-func readLine(name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil || len(text) == 0 {
-		return ""
-	}
-	if text[len(text)-1] == '\n' {
-		text = text[:len(text)-1]
-	}
-	return string(text)
-}
-
 // eachThread calls one for all threads of the machine.
 func eachThread(one func(pid, tid int)) {
-	for _, pid := range numbers("/proc") {
-		for _, tid := range numbers("/proc/" + strconv.Itoa(pid) + "/task") {
+	pids, _ := procfs.Host.Processes()
+	for _, pid := range pids {
+		tids, _ := procfs.Host.Threads(pid) // it may have ended
+		for _, tid := range tids {
 			one(pid, tid)
 		}
 	}
-}
-
-// numbers are the names of a directory that are numbers, in no order.
-func numbers(dir string) []int {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	ids := make([]int, 0, len(names))
-	for _, name := range names {
-		if id, err := strconv.Atoi(name); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 // affinity is sched_getaffinity(2) for any number of CPUs: the mask as the kernel wrote it.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // movers are programs that are started to move threads, interrupts and queues.
@@ -35,8 +37,8 @@ const (
 	toolIsCause = 3 * time.Second // a change is seen within a look or two
 )
 
-// toolLog hears from the kernel of each program that is started (netlink connector, Documentation/driver-api/connector.rst,
-// linux/cn_proc.h) and remembers movers.
+// toolLog hears from the kernel of each program that is started (netlink connector,
+// Documentation/driver-api/connector.rst, linux/cn_proc.h) and remembers movers.
 type toolLog struct {
 	mu     sync.Mutex
 	recent []tool
@@ -88,8 +90,8 @@ const (
 	mostOfEvents = 2000
 )
 
-// listen subscribes and fills the log until stop is called. Of a machine that starts more programs than mostOfEvents a second it does
-// not hear all.
+// listen subscribes and fills the log until stop is called. Of a machine that starts more programs than mostOfEvents a
+// second it does not hear all.
 func listen() (l *toolLog, stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -143,7 +145,8 @@ func subscription(filter bool) []byte {
 	return append(b, payload...)
 }
 
-// read has a thread of its own that goes before others: taskset ends a millisecond after its start, and with it its command line.
+// read has a thread of its own that goes before others: taskset ends a millisecond after its start, and with it its
+// command line.
 func (l *toolLog) read(fd int, ended *atomic.Bool) {
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) // not behind a look, even on one CPU
 	runtime.LockOSThread()                            // not unlocked: the thread ends with its priority
@@ -187,11 +190,8 @@ func (l *toolLog) started(pid int) {
 		return
 	}
 	by := "a process that has ended"
-	if _, rest, ok := strings.Cut(readLine(fmt.Sprintf("/proc/%d/stat", pid)), ") "); ok {
-		if fields := strings.Fields(rest); len(fields) > 1 {
-			parent, _ := strconv.Atoi(fields[1])
-			by = fmt.Sprintf("%s (%d)", readLine(fmt.Sprintf("/proc/%d/comm", parent)), parent)
-		}
+	if process, err := procfs.Host.Process(pid); err == nil {
+		by = fmt.Sprintf("%s (%d)", procfs.Host.Name(process.PPID), process.PPID)
 	}
 	l.add(tool{time.Now(), pid, line, by})
 }

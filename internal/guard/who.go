@@ -3,16 +3,17 @@ package guard
 
 import (
 	"fmt"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// witness says who caused a drift, from what it can know: who a thread is and where it comes from, which tools were started just
-// before, and which services are known to do such things. It says so when it does not know.
+// witness says who caused a drift, from what it can know: who a thread is and where it comes from, which tools were
+// started just before, and which services are known to do such things. It says so when it does not know.
 type witness struct {
 	machine *topology.Machine
 	look    *looker
@@ -66,23 +67,19 @@ func (w *witness) suspect(d drift) string {
 
 // origin is where a thread comes from: age, parent, command, control group.
 func origin(pid, tid int, now time.Time) []string {
-	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
-	stat := readLine(dir + "stat")
-	end := strings.LastIndexByte(stat, ')')
-	if end < 0 {
+	t, err := procfs.Host.Thread(pid, tid)
+	if err != nil {
 		return nil
 	}
-	fields := strings.Fields(stat[end+1:])
 	var parts []string
-	if len(fields) > 19 {
-		if started, err := strconv.ParseFloat(fields[19], 64); err == nil {
-			if age := uptime() - started/topology.TicksPerSecond; age >= 0 && age < 60 {
-				parts = append(parts, fmt.Sprintf("new, started %.1f s ago (%s)", age, now.Add(-time.Duration(age*1e9)).Format("15:04:05.0")))
-			}
+	if up, err := procfs.Host.Uptime(); err == nil {
+		if age := up - float64(t.Started)/procfs.TicksPerSecond; age >= 0 && age < 60 {
+			begun := now.Add(-time.Duration(age * 1e9)).Format("15:04:05.0")
+			parts = append(parts, fmt.Sprintf("new, started %.1f s ago (%s)", age, begun))
 		}
-		if parent, _ := strconv.Atoi(fields[1]); parent > 0 {
-			parts = append(parts, fmt.Sprintf("parent %s (%d)", readLine(fmt.Sprintf("/proc/%d/comm", parent)), parent))
-		}
+	}
+	if t.PPID > 0 {
+		parts = append(parts, fmt.Sprintf("parent %s (%d)", procfs.Host.Name(t.PPID), t.PPID))
 	}
 	if line := commandLine(pid); line != "" {
 		parts = append(parts, "command '"+line+"'")
@@ -92,29 +89,15 @@ func origin(pid, tid int, now time.Time) []string {
 
 // commandLine is what a process was started with, the first 120 bytes.
 func commandLine(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return ""
-	}
-	line := strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+	line := procfs.Host.CommandLine(pid)
 	if len(line) > 120 {
 		line = line[:117] + "..."
 	}
 	return strings.ToValidUTF8(line, "?")
 }
 
-func uptime() float64 {
-	text, _, _ := strings.Cut(readLine("/proc/uptime"), " ")
-	seconds, _ := strconv.ParseFloat(text, 64)
-	return seconds
-}
-
 // running says whether a process of that name is there.
 func running(name string) bool {
-	for _, pid := range numbers("/proc") {
-		if readLine("/proc/"+strconv.Itoa(pid)+"/comm") == name {
-			return true
-		}
-	}
-	return false
+	pids, _ := procfs.Host.Processes()
+	return slices.ContainsFunc(pids, func(pid int) bool { return procfs.Host.Name(pid) == name })
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Root is where labs live; a directory each.
@@ -123,13 +125,13 @@ func sameFile(f *os.File, path string) bool {
 type Process struct {
 	Name  string `json:"name"`
 	Pid   int    `json:"pid"`
-	Start uint64 `json:"start"` // ticks since boot, /proc/PID/stat
+	Start int64  `json:"start"` // ticks since boot, /proc/PID/stat
 }
 
 // Alive says whether it still runs.
 func (p Process) Alive() bool {
-	start, state, err := startTime(p.Pid)
-	return err == nil && start == p.Start && state != 'Z'
+	now, err := procfs.Host.Process(p.Pid)
+	return err == nil && now.Started == p.Start && now.State != 'Z'
 }
 
 // signal reaches this process or none.
@@ -152,11 +154,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// startTime reads field 22 and the state from /proc/PID/stat. The name in field 2 may hold anything, so count from its end.
-func startTime(pid int) (start uint64, state byte, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	return parseStat(string(text))
+func startTime(pid int) (int64, error) {
+	p, err := procfs.Host.Process(pid)
+	return p.Started, err
 }

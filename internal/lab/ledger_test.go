@@ -11,21 +11,6 @@ import (
 	"time"
 )
 
-func TestParseStat(t *testing.T) {
-	rest := " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
-	for _, name := range []string{"sh", "a) S 1", "x y", ")("} {
-		start, state, err := parseStat("12 (" + name + ")" + rest)
-		if start != 4711 || state != 'S' || err != nil {
-			t.Errorf("%q: %d %c %v", name, start, state, err)
-		}
-	}
-	for _, bad := range []string{"", "12 (sh", "12 (sh) S 1 2", "12 (sh)" + strings.Repeat(" x", 30)} {
-		if start, _, err := parseStat(bad); err == nil {
-			t.Errorf("%q gives %d", bad, start)
-		}
-	}
-}
-
 func sleeper(t *testing.T) (*exec.Cmd, Process) {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
@@ -36,7 +21,7 @@ func sleeper(t *testing.T) (*exec.Cmd, Process) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	start, _, err := startTime(cmd.Process.Pid)
+	start, err := startTime(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +60,7 @@ func TestStopAllKillsWhatDoesNotListen(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	start, _, err := startTime(cmd.Process.Pid)
+	start, err := startTime(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // losses are counters of packets that did not arrive: by the routers, by reason; and around them, by place.
@@ -91,34 +89,16 @@ func guestLosses(all losses) error {
 		return err
 	}
 	all.around[lostGuestTx] += link.Attrs().Statistics.TxDropped
-	text, err := os.ReadFile("/proc/thread-self/net/snmp")
+	text, err := procfs.Host.Read("proc/thread-self/net/snmp")
 	if err != nil {
 		return err
 	}
-	n, err := snmpCounter(string(text), "Udp:", "RcvbufErrors")
-	all.around[lostSocket] += n
-	return err
-}
-
-// snmpCounter reads a counter out of /proc/net/snmp: a line of names and a line of values for each protocol.
-func snmpCounter(text, protocol, name string) (uint64, error) {
-	var names []string
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || fields[0] != protocol {
-			continue
-		}
-		if names == nil {
-			names = fields
-			continue
-		}
-		for i, field := range fields {
-			if i < len(names) && names[i] == name {
-				return strconv.ParseUint(field, 10, 64)
-			}
-		}
+	n, found := procfs.ParseSNMP(text)["UdpRcvbufErrors"]
+	if !found {
+		return errors.New("no UdpRcvbufErrors in /proc/net/snmp")
 	}
-	return 0, errors.New("no " + protocol + " " + name + " in snmp")
+	all.around[lostSocket] += n
+	return nil
 }
 
 // since subtracts an earlier look; what has not grown is left out.

@@ -140,16 +140,6 @@ func TestPickFrames(t *testing.T) {
 	}
 }
 
-func TestSnmpCounter(t *testing.T) {
-	text := "Tcp: A B\nTcp: 1 2\nUdp: InDatagrams NoPorts RcvbufErrors\nUdp: 324 0 7\nUdpLite: RcvbufErrors\nUdpLite: 9\n"
-	if n, err := snmpCounter(text, "Udp:", "RcvbufErrors"); n != 7 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if n, err := snmpCounter(text, "Udp:", "Nothing"); err == nil {
-		t.Errorf("%d", n)
-	}
-}
-
 func TestTexts(t *testing.T) {
 	for bps, want := range map[float64]string{12: "12 bit/s", 1234: "1.23 kbit/s", 735e6: "735 Mbit/s", 1.121e9: "1.12 Gbit/s"} {
 		if got := BitRate(bps); got != want {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // addNetns makes a named namespace with IPv6 addresses that work at once.
@@ -154,16 +154,14 @@ func strangers(namespaces []string, ours []Process) []string {
 	for _, p := range ours {
 		own[p.Pid] = true
 	}
-	dirs, _ := filepath.Glob("/proc/[0-9]*/ns/net") // only fails for a bad pattern
+	pids, _ := procfs.Host.Processes() // what could be read counts
 	var list []string
-	for _, path := range dirs {
-		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+	for _, pid := range pids {
 		var st unix.Stat_t
-		if err != nil || own[pid] || unix.Stat(path, &st) != nil || inodes[st.Ino] == "" {
+		if own[pid] || unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &st) != nil || inodes[st.Ino] == "" {
 			continue
 		}
-		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		list = append(list, fmt.Sprintf("%s (pid %d) in %s", strings.TrimSpace(string(comm)), pid, inodes[st.Ino]))
+		list = append(list, fmt.Sprintf("%s (pid %d) in %s", procfs.Host.Name(pid), pid, inodes[st.Ino]))
 	}
 	return list
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,22 +15,8 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-func parseStat(text string) (start uint64, state byte, err error) {
-	end := strings.LastIndexByte(text, ')')
-	if end < 0 {
-		return 0, 0, fmt.Errorf("no name in '%s'", text)
-	}
-	fields := strings.Fields(text[end+1:])
-	const startField = 22 - 3 // from field 3 on
-	if len(fields) <= startField {
-		return 0, 0, fmt.Errorf("%d fields after the name", len(fields))
-	}
-	start, err = strconv.ParseUint(fields[startField], 10, 64)
-	return start, fields[0][0], err
-}
-
-// gate waits for a line on descriptor 3 before it becomes the command in its arguments. When whoever holds the other end dies
-// first, it ends and nothing has been started.
+// gate waits for a line on descriptor 3 before it becomes the command in its arguments. When whoever holds the other
+// end dies first, it ends and nothing has been started.
 const gate = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
 // started is a process of the lab that we are the parent of.
@@ -62,7 +47,7 @@ func (l *Ledger) start(name, netns, log string, argv ...string) (*started, error
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &started{Process: Process{Name: name, Pid: cmd.Process.Pid}, ended: make(chan struct{})}
-	p.Start, _, err = startTime(p.Pid)
+	p.Start, err = startTime(p.Pid)
 	go func() {
 		p.err = cmd.Wait()
 		close(p.ended)

@@ -12,7 +12,8 @@ import (
 
 const cpu = "sys/devices/system/cpu/"
 
-// Machines that lie: what a file holds (or that it is gone: "-", or denied: "!"), what must be said of it, and what is known then.
+// Machines that lie: what a file holds (or that it is gone: "-", or denied: "!"), what must be said of it, and what is
+// known then.
 func TestLies(t *testing.T) {
 	for _, lie := range []struct {
 		name   string
@@ -57,7 +58,7 @@ func TestLies(t *testing.T) {
 			func(m *topology.Machine) any { return len(m.IRQs) }, "0"},
 		{"interrupt that is the kernel's", map[string]string{"proc/irq/0/smp_affinity_list": "-"}, "/proc/irq/0/smp_affinity_list is missing",
 			func(m *topology.Machine) any { return m.IRQs[0].Affinity }, ""},
-		{"stat is cut off", map[string]string{"proc/900/task/900/stat": "900 (sshd) S 1"}, "/proc/900/task/900/stat has 4 fields, not 41", names, "0"},
+		{"stat is cut off", map[string]string{"proc/900/task/900/stat": "900 (sshd) S 1"}, "/proc/900/task/900/stat has 4 fields, not 41 or more", names, "0"},
 		{"stat has no name", map[string]string{"proc/900/task/900/stat": ""}, "/proc/900/task/900/stat is without a name in brackets", names, "0"},
 		{"status is gone, the thread is not", map[string]string{"proc/900/task/900/status": "-"}, "/proc/900/task/900/status is missing", names, "0"},
 		{"a thread that has just ended", map[string]string{"proc/900/task/900": "-"}, "", names, "0"},

@@ -2,15 +2,17 @@
 package topology
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Load is what CPUs did in a span of time, from counters that only grow: /proc/stat, /proc/interrupts, /proc/softirqs (proc(5)).
+// Load is what CPUs did in a span of time, from counters that only grow: /proc/stat, /proc/interrupts,
+// /proc/softirqs (proc(5)).
 type Load struct {
 	Seconds   float64       `json:"seconds"`
 	SinceBoot bool          `json:"since_boot,omitempty"` // one reading only: says what was, not what is
@@ -31,35 +33,59 @@ type CPULoad struct {
 	Softirqs   map[string]int64 `json:"softirqs,omitempty"`
 }
 
-// TicksPerSecond is USER_HZ of every Linux on the machines that DPDK runs on.
-const TicksPerSecond = 100
-
 // ReadLoad reads the counters since boot. What is missing is left out; without /proc/stat there is nothing to say.
 func ReadLoad(tree Tree) (*Load, error) {
 	l := &Load{SinceBoot: true}
 	if text, err := tree.Read("proc/uptime"); err == nil {
-		up, _, _ := strings.Cut(text, " ")
-		l.Seconds, _ = strconv.ParseFloat(up, 64)
+		l.Seconds, _ = procfs.ParseUptime(text)
 	}
 	stat, err := tree.Read("proc/stat")
 	if err != nil {
 		return nil, err
 	}
-	if l.CPUs = parseCPUStat(stat); len(l.CPUs) == 0 {
-		return nil, errors.New("names no CPU")
+	times, err := procfs.ParseStat(stat)
+	if err != nil {
+		return nil, err
 	}
-	interrupts, err := tree.Read("proc/interrupts")
-	rows, softirqs := parseCPUTable(interrupts), map[int]map[string]int64{}
-	if text, err2 := tree.Read("proc/softirqs"); err2 == nil {
-		softirqs = parseCPUTable(text)
-	}
-	for i := range l.CPUs {
-		if err == nil {
-			l.CPUs[i].Interrupts = orEmpty(rows[l.CPUs[i].CPU])
+	interrupts, interruptsRead := readCounts(tree, "proc/interrupts")
+	softirqs, _ := readCounts(tree, "proc/softirqs")
+	for _, id := range slices.Sorted(maps.Keys(times)) {
+		t := times[id]
+		cpu := CPULoad{CPU: id, User: t.User + t.Nice, System: t.System, Idle: t.Unused(), Irq: t.IRQ, Softirq: t.Softirq, Steal: t.Steal,
+			Softirqs: softirqs[id]}
+		if interruptsRead {
+			cpu.Interrupts = orEmpty(interrupts[id])
 		}
-		l.CPUs[i].Softirqs = softirqs[l.CPUs[i].CPU]
+		l.CPUs = append(l.CPUs, cpu)
 	}
 	return l, nil
+}
+
+// readCounts reads a table of interrupts by CPU and row, without what is 0. A row's key is its label, with the driver's
+// name for device interrupts: "38 virtio2-input.0".
+func readCounts(tree Tree, name string) (table map[int]map[string]int64, ok bool) {
+	text, err := tree.Read(name)
+	if err != nil {
+		return nil, false
+	}
+	rows, _, _ := procfs.ParseInterrupts(text) // irqs tells what makes no sense
+	table = map[int]map[string]int64{}
+	for _, row := range rows {
+		key := row.Label
+		if _, numbered := row.IRQ(); numbered && row.Name != "" {
+			key += " " + row.Name[strings.LastIndexByte(row.Name, ' ')+1:]
+		}
+		for cpu, n := range row.Counts {
+			if n == 0 {
+				continue
+			}
+			if table[cpu] == nil {
+				table[cpu] = map[string]int64{}
+			}
+			table[cpu][key] = n
+		}
+	}
+	return table, true
 }
 
 func orEmpty(rows map[string]int64) map[string]int64 {
@@ -108,73 +134,6 @@ func (r *reader) load() {
 		return
 	}
 	r.m.Load = l
-}
-
-// parseCPUStat reads the lines "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat.
-func parseCPUStat(text string) []CPULoad {
-	var cpus []CPULoad
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 9 || !strings.HasPrefix(f[0], "cpu") {
-			continue
-		}
-		id, err := strconv.ParseUint(f[0][3:], 10, 16)
-		if err != nil {
-			continue // the line of all CPUs
-		}
-		var v [8]int64
-		for i := range v {
-			v[i], _ = strconv.ParseInt(f[i+1], 10, 64)
-		}
-		cpus = append(cpus, CPULoad{CPU: int(id), User: v[0] + v[1], System: v[2], Idle: v[3] + v[4], Irq: v[5], Softirq: v[6], Steal: v[7]})
-	}
-	return cpus
-}
-
-// parseCPUTable reads a table with a column for each CPU that is online; its head names them. A row's key is its first word, with
-// the driver's name for device interrupts: "38 virtio2-input.0".
-func parseCPUTable(text string) map[int]map[string]int64 {
-	table := map[int]map[string]int64{}
-	in := bufio.NewScanner(strings.NewReader(text))
-	in.Buffer(nil, 1<<20)
-	var columns []int
-	for in.Scan() {
-		f := strings.Fields(in.Text())
-		if columns == nil {
-			if columns = cpuColumns(f); columns == nil {
-				return table
-			}
-			continue
-		}
-		if len(f) < len(columns)+1 || !strings.HasSuffix(f[0], ":") {
-			continue // ERR and MIS have one column
-		}
-		key := strings.TrimSuffix(f[0], ":")
-		if _, err := strconv.Atoi(key); err == nil && len(f) > len(columns)+1 {
-			key += " " + f[len(f)-1]
-		}
-		for i, cpu := range columns {
-			if n, err := strconv.ParseInt(f[i+1], 10, 64); err == nil && n > 0 {
-				if table[cpu] == nil {
-					table[cpu] = map[string]int64{}
-				}
-				table[cpu][key] = n
-			}
-		}
-	}
-	return table
-}
-
-func cpuColumns(head []string) []int {
-	var ids []int
-	for _, word := range head {
-		id, err := strconv.ParseUint(strings.TrimPrefix(word, "CPU"), 10, 16)
-		if err != nil {
-			return nil
-		}
-		ids = append(ids, int(id))
-	}
-	return ids
 }
 
 // Since is what happened after an earlier reading, seconds before this one.

@@ -56,12 +56,3 @@ func TestLoad(t *testing.T) {
 		t.Error("no /proc/stat, no error")
 	}
 }
-
-func FuzzLoad(f *testing.F) {
-	f.Add(statText, interruptsText)
-	f.Add("cpu9 1 2", "CPU0 CPUx\n1: 2")
-	f.Fuzz(func(_ *testing.T, stat, table string) {
-		parseCPUStat(stat)
-		parseCPUTable(table)
-	})
-}

@@ -39,44 +39,13 @@ func TestCmdline(t *testing.T) {
 	}
 }
 
-func TestInterrupts(t *testing.T) {
-	text := `            CPU0       CPU2
-  0:         42          0  IR-IO-APIC    2-edge      timer
- 16:          1          2   IO-APIC-fasteoi   ehci_hcd:usb1, eth0
- 53:          5          6  IR-PCI-MSI-0000:3b:00.0   3-edge      mlx5_comp2@pci:0000:3b:00.0
- 99:          0          7     GICv3  27 Level     arch_timer
- 100:          0          8  dummy  no trigger here
-NMI:          3          4   Non-maskable interrupts
-ERR:          0
-`
-	table, err := parseInterrupts(text)
-	if err != nil || len(table.bad) != 0 {
-		t.Fatal(err, table.bad)
-	}
-	var got []string
-	for _, r := range table.rows {
-		got = append(got, fmt.Sprintf("%d %s %d %d", r.number, r.name, r.counts[0], r.counts[2]))
-	}
-	is(t, "rows", strings.Join(got, "; "), "0 timer 42 0; 16 ehci_hcd:usb1, eth0 1 2; 53 mlx5_comp2@pci:0000:3b:00.0 5 6; 99 arch_timer 0 7; 100 here 0 8")
-}
-
-func TestStat(t *testing.T) {
-	rest := " S 1 1 1 0 -1 69238848 0 0 0 0 5 7 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0"
-	s, err := parseStat("12 (a) b (c))" + rest)
-	is(t, "stat", fmt.Sprintf("%+v %v", s, err), "{name:a) b (c) flags:69238848 ticks:12 cpu:3 priority:50 policy:fifo} <nil>")
-	if s.flags&pfKthread == 0 || s.flags&pfNoSetaffinity == 0 {
-		t.Error("a kernel's thread that stays in place is not seen")
+func TestPolicy(t *testing.T) {
+	const rest = " S 1 1 1 0 -1 69238848 0 0 0 0 5 7 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0"
+	if s, err := parseStat("12 (a) b (c))" + rest); err != nil || policies[s.Policy] != "fifo" {
+		t.Error(s, err)
 	}
 	if _, err := parseStat("12 (a)" + strings.Replace(rest, " 50 1 ", " 50 44 ", 1)); err == nil {
 		t.Error("a policy that is unknown is no error")
-	}
-}
-
-func TestCgroupOfTask(t *testing.T) {
-	for text, want := range map[string]string{
-		"0::/a/b": "/a/b", "5:cpuset:/x\n3:cpu,cpuacct:/y\n0::/z": "/x", "4:devices,cpuset:/q": "/q", "1:name=systemd:/s": "", "0::/with:colon": "/with:colon",
-	} {
-		is(t, text, parseCgroup(text), want)
 	}
 }
 
@@ -148,27 +117,10 @@ func FuzzCmdline(f *testing.F) {
 	})
 }
 
-func FuzzInterrupts(f *testing.F) {
-	f.Add("  CPU0 CPU1\n 0: 1 2 IO-APIC 2-edge timer\nNMI: 1 2\n")
-	f.Add(" CPU7\n12: 9223372036854775807 x")
-	f.Fuzz(func(t *testing.T, text string) {
-		table, err := parseInterrupts(text)
-		for _, r := range table.rows {
-			if err != nil || r.number < 0 || len(r.counts) == 0 {
-				t.Errorf("%q: %v %v", text, r, err)
-			}
-		}
-	})
-}
-
 func FuzzTask(f *testing.F) {
-	f.Add("1 (a b) S 1 1 1 0 -1 4194560 0 0 0 0 5 7 0 0 20 0 1 0 5 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0")
 	f.Add("Cpus_allowed_list:\t0-3\nnonvoluntary_ctxt_switches:\t7\n")
 	f.Add("5:cpuset:/x\n0::/z")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := parseStat(text); err == nil && s.policy == "" {
-			t.Errorf("%q has no policy", text)
-		}
 		if s, err := parseStatus(text); err == nil {
 			if again, err := parseStatus(filterStatusOf(text)); err != nil || !again.allowed.Equal(s.allowed) || again.involuntary != s.involuntary {
 				t.Errorf("%q is captured as %v %v", text, again, err)

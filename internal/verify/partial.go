@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 )
 
@@ -125,8 +126,8 @@ func (v *view) signs() signs {
 	return s
 }
 
-// pileUp compares how much CPU time of unpinned threads went to a worker's CPU and to one of the host. Threads count where they
-// ran last, which is where they spent their time or about so.
+// pileUp compares how much CPU time of unpinned threads went to a worker's CPU and to one of the host. Threads count
+// where they ran last, which is where they spent their time or about so.
 func (v *view) pileUp() string {
 	ticks := map[int]int64{}
 	who := map[int]*topology.Thread{}
@@ -156,13 +157,13 @@ func (v *view) pileUp() string {
 		return ""
 	}
 	return fmt.Sprintf("unpinned threads had %.1f s of CPU time on worker CPU %d, %.1f s on a CPU of the host; most of it %s",
-		float64(ticks[worst])/topology.TicksPerSecond, worst, float64(mean)/topology.TicksPerSecond, describe(who[worst]))
+		float64(ticks[worst])/procfs.TicksPerSecond, worst, float64(mean)/procfs.TicksPerSecond, describe(who[worst]))
 }
 
 // trifle is CPU time in ticks that means nothing: 1 % of the time that was looked at.
 func (v *view) trifle() int64 {
 	if l := v.m.Load; l != nil && l.Seconds > 0 {
-		return max(2, int64(l.Seconds*topology.TicksPerSecond/100))
+		return max(2, int64(l.Seconds*procfs.TicksPerSecond/100))
 	}
-	return topology.TicksPerSecond
+	return procfs.TicksPerSecond
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 )
 
@@ -64,8 +65,8 @@ func checkForeign(v *view, r *result) {
 	}
 }
 
-// inTheWay adds a thread that may run on workers' CPUs. When they are isolated, one that may run elsewhere too does so, unless
-// it wakes up just there; it would be a program that chose these CPUs itself.
+// inTheWay adds a thread that may run on workers' CPUs. When they are isolated, one that may run elsewhere too does so,
+// unless it wakes up just there; it would be a program that chose these CPUs itself.
 func (v *view) inTheWay(r *result, t *topology.Thread) {
 	i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t))
 	if v.in.Workers.And(t.Allowed).Within(v.isolated) && !t.Allowed.Within(v.in.Workers) && v.busy(t) == 0 {
@@ -97,9 +98,9 @@ func (v *view) ran(t *topology.Thread) string {
 	case ticks == 0:
 		return ""
 	case l != nil && l.Threads != nil && l.Seconds > 0:
-		return fmt.Sprintf("; it used %s of a CPU just now", percent(float64(ticks)/topology.TicksPerSecond/l.Seconds))
+		return fmt.Sprintf("; it used %s of a CPU just now", percent(float64(ticks)/procfs.TicksPerSecond/l.Seconds))
 	}
-	return fmt.Sprintf("; %.1f s of CPU time so far", float64(ticks)/topology.TicksPerSecond)
+	return fmt.Sprintf("; %.1f s of CPU time so far", float64(ticks)/procfs.TicksPerSecond)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

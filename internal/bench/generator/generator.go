@@ -16,6 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Place is where and on what a generator runs.
@@ -99,13 +100,11 @@ func (g *Generator) Pid() int { return g.process.Pid }
 
 // Sender is the id of the thread that sends and receives.
 func (g *Generator) Sender() (int, error) {
-	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", g.Pid()))
-	for _, path := range names {
-		if name, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(name)) == "gen-poll" {
-			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		}
+	tid, err := procfs.Host.ThreadNamed(g.Pid(), "gen-poll")
+	if err != nil {
+		err = fmt.Errorf("the generator: %w", err)
 	}
-	return 0, errors.Join(err, errors.New("the generator has no thread gen-poll"))
+	return tid, err
 }
 
 // Stop the trial that runs: its Run returns what it counted.
@@ -164,7 +163,8 @@ func downPorts(p *apiv1.GeneratorProfile) []string {
 	return list
 }
 
-// Run a trial. each gets the windows as they end; the counters of all of it are returned. The end of ctx ends the trial.
+// Run a trial. each gets the windows as they end; the counters of all of it are returned. The end of ctx ends the
+// trial.
 func (g *Generator) Run(ctx context.Context, t *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
 	var total *apiv1.GeneratorWindow
 	err := api.Stream(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Run, t, func(w *apiv1.GeneratorWindow) error {

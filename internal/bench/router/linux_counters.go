@@ -3,14 +3,15 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"regexp"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Counters of the router's devices and of the protocols in its namespace.
@@ -21,11 +22,11 @@ func (i *linuxInstance) Counters(context.Context) (Counters, error) {
 			return err
 		}
 		for _, file := range []string{"snmp", "snmp6"} { // /proc/net is the process's, not the thread's
-			text, err := os.ReadFile("/proc/thread-self/net/" + file)
-			if err != nil && !os.IsNotExist(err) {
+			text, err := procfs.Host.Read("proc/thread-self/net/" + file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			protocolDrops(string(text), c.Drops)
+			protocolDrops(text, c.Drops)
 		}
 		return nil
 	})
@@ -56,27 +57,10 @@ func deviceDrops(drops map[string]uint64) error {
 
 var protocolDrop = regexp.MustCompile(`^Ip6?\w*(Discards|Errors|NoRoutes|UnknownProtos)$`)
 
-// protocolDrops reads snmp, where names and values are in lines of their own, and snmp6, where they are in one.
 func protocolDrops(text string, drops map[string]uint64) {
-	var names []string
-	for _, line := range strings.Split(text, "\n") {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 2 && !strings.HasSuffix(words[0], ":"):
-			protocolCount(drops, words[0], words[1])
-		case len(words) > 1 && len(names) == len(words) && names[0] == words[0]:
-			for n := range words[1:] {
-				protocolCount(drops, strings.TrimSuffix(words[0], ":")+names[n+1], words[n+1])
-			}
-			names = nil
-		default:
-			names = words
+	for name, n := range procfs.ParseSNMP(text) {
+		if n > 0 && protocolDrop.MatchString(name) {
+			drops[name] = n
 		}
-	}
-}
-
-func protocolCount(drops map[string]uint64, name, digits string) {
-	if protocolDrop.MatchString(name) {
-		count(drops, name, digits)
 	}
 }

@@ -5,40 +5,24 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // TicksBetween is what CPUs did between two looks.
 func TicksBetween(a, b map[int]Ticks) map[int]Ticks {
 	out := map[int]Ticks{}
 	for cpu, n := range b {
-		o := a[cpu]
-		out[cpu] = Ticks{n.User - o.User, n.Nice - o.Nice, n.System - o.System, n.Idle - o.Idle, n.IOWait - o.IOWait, n.IRQ - o.IRQ,
-			n.Softirq - o.Softirq, n.Steal - o.Steal}
+		out[cpu] = n.Since(a[cpu])
 	}
 	return out
 }
 
 // LinesBetween is what interrupts counted; lines that did not move are left out.
-func LinesBetween(a, b []Line) (out []Line) {
-	had := map[string]Line{}
-	for _, l := range a {
-		had[l.Label] = l
-	}
-	for _, l := range b {
-		d := Line{l.Label, l.Name, map[int]int64{}}
-		for cpu, n := range l.Counts {
-			if n -= had[l.Label].Counts[cpu]; n > 0 {
-				d.Counts[cpu] = n
-			}
-		}
-		if len(d.Counts) > 0 {
-			out = append(out, d)
-		}
-	}
-	return out
-}
+func LinesBetween(a, b []Line) []Line { return procfs.Since(a, b) }
 
-// TasksBetween has the time and the faults of the window; threads that did nothing are left out. One that is new counts from 0.
+// TasksBetween has the time and the faults of the window; threads that did nothing are left out. One that is new counts
+// from 0.
 func TasksBetween(a, b map[int]Task) map[int]Task {
 	out := map[int]Task{}
 	for tid, t := range b {
@@ -63,7 +47,8 @@ func CgroupBetween(a, b Cgroup) Cgroup {
 
 const faultPages = 512
 
-// FaultNS is what a page fault costs on this machine: the mean of some that are made here. 0: there was no memory to make them.
+// FaultNS is what a page fault costs on this machine: the mean of some that are made here. 0: there was no memory to
+// make them.
 func FaultNS() int64 {
 	size := faultPages * unix.Getpagesize()
 	page, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Cgroup is the control group that limits the CPU time of a process: its own, or the one above it that has a quota.
@@ -28,9 +29,9 @@ func (r Root) cgroup(pid int) (Cgroup, error) {
 	if err != nil {
 		return Cgroup{}, err
 	}
-	path, version, err := cpuGroup(text)
-	if err != nil {
-		return Cgroup{}, err
+	path, version := procfs.ParseCgroup(text, "cpu")
+	if version == 0 && text != "" {
+		return Cgroup{}, fmt.Errorf("/proc/%d/cgroup names no group that limits CPU time", pid)
 	}
 	var first Cgroup
 	for at := path; ; at = filepath.Dir(at) {
@@ -45,23 +46,6 @@ func (r Root) cgroup(pid int) (Cgroup, error) {
 			return first, nil
 		}
 	}
-}
-
-// cpuGroup finds the path of the controller cpu in /proc/PID/cgroup, or of the unified hierarchy.
-func cpuGroup(text string) (path string, version int, err error) {
-	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
-			return "", 0, fmt.Errorf("'%s' is no line of /proc/PID/cgroup", strings.TrimSpace(line))
-		}
-		switch {
-		case slices.Contains(strings.Split(f[1], ","), "cpu"):
-			return f[2], 1, nil
-		case f[0] == "0" && f[1] == "":
-			path, version = f[2], 2
-		}
-	}
-	return path, version, nil
 }
 
 func (r Root) limits(path string, version int) Cgroup {

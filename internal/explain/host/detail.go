@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Thread is what can be told of a thread, to know why it is where it is.
@@ -30,18 +31,16 @@ type Thread struct {
 // Thread with its details; false: it has gone.
 func (r Root) Thread(tid int) (t Thread, ok bool) {
 	dir := "proc/" + strconv.Itoa(tid) // /proc has threads too, though it does not list them
-	status, err := r.text(dir, "status")
+	keys, err := r.proc().Status(dir)
 	if err != nil {
 		return t, false
 	}
-	keys := parseKeys(status)
 	t = Thread{TID: tid, PID: int(count(keys["Tgid"])), Name: keys["Name"], State: keys["State"]}
 	t.Allowed, _ = cpuset.Parse(keys["Cpus_allowed_list"])
 	if f := strings.Fields(keys["Uid"]); len(f) > 0 {
 		t.Owner = owner(f[0])
 	}
-	command, _ := os.ReadFile(r.path(dir, "cmdline"))
-	t.Command = strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))
+	t.Command = r.proc().CommandLine(tid)
 	parent := keys["PPid"]
 	if stat, err := r.text(dir, "stat"); err == nil {
 		if task, err := parseTask(stat); err == nil {
@@ -50,7 +49,7 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	}
 	t.Parent, _ = r.text("proc", parent, "comm")
 	groups, _ := r.text(dir, "cgroup")
-	t.Cgroup = cpusetGroup(groups)
+	t.Cgroup, _ = procfs.ParseCgroup(groups, "cpuset")
 	return t, true
 }
 
@@ -67,23 +66,6 @@ func owner(uid string) string {
 		return u.Username
 	}
 	return "uid " + uid
-}
-
-// cpusetGroup is the path that says which CPUs a process may have.
-func cpusetGroup(text string) (path string) {
-	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) != 3 {
-			continue
-		}
-		if f[1] == "cpuset" {
-			return f[2]
-		}
-		if f[0] == "0" {
-			path = f[2]
-		}
-	}
-	return path
 }
 
 // IRQAffinity is where an interrupt may go, and where it goes.

@@ -4,7 +4,6 @@ package host
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -22,49 +21,6 @@ intr 5 1 2
 `
 
 const taskStat = `101 (a (b) c) S 1 101 101 0 -1 2129984 7 0 9 0 30 40 0 0 20 0 4 0 11 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 3 0 0 0 0 0`
-
-func TestParsers(t *testing.T) {
-	cpus, err := parseStat(strings.NewReader(stat))
-	if err != nil || len(cpus) != 2 || cpus[2] != (Ticks{11, 12, 13, 14, 15, 16, 17, 18}) {
-		t.Errorf("%+v, %v", cpus, err)
-	}
-	lines, err := parseCounts(strings.NewReader(interrupts))
-	if err != nil || len(lines) != 4 || lines[1].Counts[2] != 132775 || lines[1].Name != "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0" {
-		t.Errorf("%+v, %v", lines, err)
-	}
-	task, err := parseTask(taskStat)
-	if err != nil || task.Name != "a (b) c" || task.State != "S" || task.Minor != 7 || task.Major != 9 || task.Ticks != 70 || !task.Kernel {
-		t.Errorf("%+v, %v", task, err)
-	}
-	for _, text := range []string{"", "x (a) S", "1 (a S 1", "1 (a) S x" + strings.Repeat(" 1", 40)} {
-		if task, err := parseTask(text); err == nil {
-			t.Errorf("%q: %+v", text, task)
-		}
-	}
-	if _, err := parseCounts(strings.NewReader("CPU0 x1\n")); err == nil {
-		t.Error("a head line that is none")
-	}
-	if _, err := parseStat(strings.NewReader("cpu0 1 2 3 4 x 6 7 8\n")); err == nil {
-		t.Error("ticks that are none")
-	}
-}
-
-func TestCPUGroup(t *testing.T) {
-	for text, want := range map[string]string{
-		"9:name=systemd:/\n1:cpu:/a/b\n0::/c\n": "/a/b 1",
-		"3:cpu,cpuacct:/x\n":                    "/x 1",
-		"0::/machine.slice/r\n":                 "/machine.slice/r 2",
-		"":                                      " 0",
-	} {
-		path, version, err := cpuGroup(text)
-		if got := path + " " + string(rune('0'+version)); err != nil || got != want {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-	if _, _, err := cpuGroup("nonsense\n"); err == nil {
-		t.Error("nonsense")
-	}
-}
 
 // tree writes files below a root.
 func tree(t *testing.T, files map[string]string) Root {
@@ -144,11 +100,6 @@ func TestBetween(t *testing.T) {
 	if d := TicksBetween(map[int]Ticks{1: {User: 1, Steal: 2}}, map[int]Ticks{1: {User: 5, Steal: 9}}); d[1].User != 4 || d[1].Steal != 7 {
 		t.Errorf("%+v", d)
 	}
-	a := []Line{{"1", "x", map[int]int64{0: 5, 1: 5}}, {"2", "y", map[int]int64{0: 1}}}
-	b := []Line{{"1", "x", map[int]int64{0: 5, 1: 9}}, {"2", "y", map[int]int64{0: 1}}}
-	if d := LinesBetween(a, b); len(d) != 1 || d[0].Counts[1] != 4 || len(d[0].Counts) != 1 {
-		t.Errorf("%+v", d)
-	}
 	tasks := TasksBetween(map[int]Task{1: {Name: "a", Ticks: 5}, 2: {Name: "b", Ticks: 5}, 3: {Name: "c", Ticks: 3}},
 		map[int]Task{1: {Name: "a", Ticks: 9}, 2: {Name: "b", Ticks: 5}, 3: {Name: "new", Ticks: 2}})
 	if len(tasks) != 2 || tasks[1].Ticks != 4 || tasks[3].Ticks != 2 {
@@ -157,33 +108,4 @@ func TestBetween(t *testing.T) {
 	if FaultNS() <= 0 {
 		t.Error("a page fault that costs nothing")
 	}
-}
-
-func FuzzParseCounts(f *testing.F) {
-	f.Add(interrupts)
-	f.Add("CPU0\n")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseCounts(strings.NewReader(text)) })
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add(stat)
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseStat(strings.NewReader(text)) })
-}
-
-func FuzzParseTask(f *testing.F) {
-	f.Add(taskStat)
-	f.Fuzz(func(t *testing.T, text string) {
-		if task, err := parseTask(text); err == nil && task.State == "" {
-			t.Errorf("%q: %+v", text, task)
-		}
-	})
-}
-
-func FuzzCgroup(f *testing.F) {
-	f.Add("1:cpu:/a\n0::/b\n", "nr_periods 1\nkey: value\n")
-	f.Fuzz(func(_ *testing.T, groups, keys string) {
-		_, _, _ = cpuGroup(groups)
-		_ = cpusetGroup(groups)
-		_ = parseKeys(keys)
-	})
 }

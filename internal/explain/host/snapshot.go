@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host reads what the kernel counts in /proc and /sys, below a root directory: where CPUs spent their time, interrupts,
-// threads, the limits of control groups. It changes nothing.
+// Package host reads what the kernel counts in /proc and /sys, below a root directory: where CPUs spent their time,
+// interrupts, threads, the limits of control groups. It changes nothing.
 package host
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Snapshot of the counters at one time.
@@ -26,6 +26,8 @@ type Snapshot struct {
 
 // Root of a machine's files: "/" or a captured one.
 type Root string
+
+func (r Root) proc() procfs.Root { return procfs.Root(r.path()) }
 
 func (r Root) path(parts ...string) string {
 	base := string(r)
@@ -48,9 +50,20 @@ func (r Root) Take(pid int, workers []int) *Snapshot {
 			s.Unread = append(s.Unread, fmt.Sprintf("%s: %v", what, err))
 		}
 	}
-	unread("/proc/stat", r.parse("proc/stat", func(b []byte) (err error) { s.CPUs, err = parseStat(bytes.NewReader(b)); return }))
-	unread("/proc/interrupts", r.parse("proc/interrupts", func(b []byte) (err error) { s.Interrupts, err = parseCounts(bytes.NewReader(b)); return }))
-	unread("/proc/softirqs", r.parse("proc/softirqs", func(b []byte) (err error) { s.Softirqs, err = parseCounts(bytes.NewReader(b)); return }))
+	for _, file := range []struct {
+		name  string
+		parse func(string) error
+	}{
+		{"proc/stat", func(text string) (err error) { s.CPUs, err = procfs.ParseStat(text); return }},
+		{"proc/interrupts", func(text string) (err error) { s.Interrupts, _, err = procfs.ParseInterrupts(text); return }},
+		{"proc/softirqs", func(text string) (err error) { s.Softirqs, _, err = procfs.ParseInterrupts(text); return }},
+	} {
+		text, err := r.proc().Read(file.name)
+		if err == nil {
+			err = file.parse(text)
+		}
+		unread("/"+file.name, err)
+	}
 	for _, tid := range workers {
 		n, err := r.waited(pid, tid)
 		unread(fmt.Sprintf("schedstat of thread %d", tid), err)
@@ -64,41 +77,25 @@ func (r Root) Take(pid int, workers []int) *Snapshot {
 	return s
 }
 
-func (r Root) parse(path string, f func([]byte) error) error {
-	b, err := os.ReadFile(r.path(path))
-	if err != nil {
-		return err
-	}
-	return f(b)
-}
-
-// waited is the time that a thread was ready to run without a CPU, ns (/proc/PID/schedstat).
+// waited is the time that a thread was ready to run without a CPU, ns.
 func (r Root) waited(pid, tid int) (int64, error) {
-	text, err := r.text("proc", strconv.Itoa(pid), "task", strconv.Itoa(tid), "schedstat")
+	text, err := r.proc().Read(procfs.ThreadDir(pid, tid) + "/schedstat")
 	if err != nil {
 		return 0, err
 	}
-	f := strings.Fields(text)
-	if len(f) < 2 {
-		return 0, fmt.Errorf("'%s' is no schedstat", text)
-	}
-	return strconv.ParseInt(f[1], 10, 64)
+	return procfs.ParseRunDelay(text)
 }
 
 // tasks of all processes. Those that end meanwhile are left out.
 func (r Root) tasks() (map[int]Task, error) {
 	out := map[int]Task{}
-	pids, err := os.ReadDir(r.path("proc"))
-	for _, p := range pids {
-		pid, notPID := strconv.Atoi(p.Name())
-		if notPID != nil {
-			continue
-		}
-		tids, _ := os.ReadDir(r.path("proc", p.Name(), "task")) // gone
-		for _, t := range tids {
-			text, err := r.text("proc", p.Name(), "task", t.Name(), "stat")
+	pids, err := r.proc().Processes()
+	for _, pid := range pids {
+		tids, _ := r.proc().Threads(pid) // it may have ended
+		for _, tid := range tids {
+			text, err := r.proc().Read(procfs.ThreadDir(pid, tid) + "/stat")
 			if err != nil {
-				continue // gone
+				continue // it has ended
 			}
 			if task, err := parseTask(text); err == nil {
 				task.PID = pid

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // --- What the kernel does on the worker's CPU. ---
@@ -95,8 +95,8 @@ func diskIRQs(root, folder string) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: the disk below %s is not known: %w", folder, filepath.Base(block), err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "proc/interrupts"))
-	list := irqsOf(string(text), filepath.Base(target))
+	text, err := procfs.Root(root).Read("proc/interrupts")
+	list := irqsOf(text, filepath.Base(target))
 	if len(list) == 0 {
 		err = errors.Join(err, fmt.Errorf("disk %s of %s has no interrupts of its own", filepath.Base(block), folder))
 	}
@@ -105,14 +105,11 @@ func diskIRQs(root, folder string) ([]int, error) {
 
 // irqsOf a device in /proc/interrupts: "virtio1-req.0" of virtio1, "nvme0q3" of nvme0.
 func irqsOf(interrupts, device string) (list []int) {
-	for line := range strings.Lines(interrupts) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		name := fields[len(fields)-1]
-		n, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":"))
-		if err == nil && (strings.HasPrefix(name, device+"-req.") || strings.HasPrefix(name, device+"q")) {
+	rows, _, _ := procfs.ParseInterrupts(interrupts) // what makes no sense has no interrupts of the device
+	for _, row := range rows {
+		name := row.Handlers()
+		n, numbered := row.IRQ()
+		if numbered && (strings.HasPrefix(name, device+"-req.") || strings.HasPrefix(name, device+"q")) {
 			list = append(list, n)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // --- What is done to the process of corelaned. ---
@@ -42,12 +43,13 @@ func injectQuota(_ context.Context, b *bed) (*injection, error) {
 
 // groupOf a process, as a directory below top.
 func groupOf(pid int, top string) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && (parts[1] == filepath.Base(top) || (parts[1] == "" && top == "/sys/fs/cgroup")) {
-			return filepath.Join(top, parts[2]), nil
-		}
+	text, err := procfs.Host.Read(fmt.Sprintf("proc/%d/cgroup", pid))
+	controller, want := filepath.Base(top), 1
+	if top == "/sys/fs/cgroup" {
+		controller, want = "", 2
+	}
+	if group, version := procfs.ParseCgroup(text, controller); version == want {
+		return filepath.Join(top, group), nil
 	}
 	return "", errors.Join(err, fmt.Errorf("process %d is in no cgroup below %s", pid, top))
 }

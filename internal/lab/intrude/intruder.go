@@ -16,9 +16,11 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
-// intruders are what this program can be started as to disturb: each runs until it is ended, or dies with who started it.
+// intruders are what this program can be started as to disturb: each runs until it is ended, or dies with who started
+// it.
 var intruders = map[string]func(ctx context.Context, args []string) error{
 	"hog":   hog,
 	"load":  load,
@@ -70,11 +72,10 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 	}
 	i := &intrusion{p}
 	err = p.Await(context.Background(), startTimeout, func(context.Context) error {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid))
-		if err == nil && strings.TrimSpace(string(name)) != "cl-"+kind {
-			err = fmt.Errorf("it is still '%s'", strings.TrimSpace(string(name)))
+		if name := procfs.Host.Name(p.Pid); name != "cl-"+kind {
+			return fmt.Errorf("it is still '%s'", name)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		_ = i.Stop() // that it had ended is what err says

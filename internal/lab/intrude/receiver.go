@@ -14,6 +14,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // ReportedVhost is what a field report measured, Gbit/s through a guest: its vhost threads on the CPUs of the network's
@@ -36,7 +37,8 @@ const (
 	throughput    = 4 // seconds
 )
 
-// MeasureReceiver lets explain find a receiver that its own softirqs starve, and does what it says; as often as asked for.
+// MeasureReceiver lets explain find a receiver that its own softirqs starve, and does what it says; as often as asked
+// for.
 func MeasureReceiver(ctx context.Context, o Options, each func(Receiver)) error {
 	if err := o.prepare(); err != nil {
 		return err
@@ -82,7 +84,7 @@ func (o *Options) receiver(ctx context.Context) (r *Receiver, err error) {
 // mend what is wrong with the receiver, by what explain says.
 func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, err error) {
 	r = &Receiver{}
-	tid, err := threadOf(pid, receiverThread)
+	tid, err := procfs.Host.ThreadNamed(pid, receiverThread)
 	if err != nil {
 		return nil, err
 	}
@@ -106,22 +108,9 @@ func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, e
 	return r, err
 }
 
-// threadOf a process that has a name.
-func threadOf(pid int, name string) (int, error) {
-	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
-	for _, path := range names {
-		if comm, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(comm)) == name {
-			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		}
-	}
-	return 0, errors.Join(err, fmt.Errorf("process %d has no thread %s", pid, name))
-}
-
 func allowed(tid int) string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	_, rest, _ := strings.Cut(string(text), "Cpus_allowed_list:")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(line)
+	status, _ := procfs.Host.Status(fmt.Sprintf("proc/%d", tid)) // empty when it has ended
+	return status["Cpus_allowed_list"]
 }
 
 // received is the mean of the next seconds that a sink writes into its log, without the first, which is not whole.
