@@ -138,5 +138,8 @@ func (c *Cause) cost() string {
 	if c.PPS >= 1 {
 		parts = append(parts, packets(c.PPS)+" packets/s")
 	}
+	if c.Could >= 1 {
+		parts = append(parts, "at most "+packets(c.Could)+" packets/s more")
+	}
 	return strings.Join(parts, ", ")
 }

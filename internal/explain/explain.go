@@ -15,8 +15,9 @@ func Explain(e Evidence) *Report {
 		causes := accountOf(&e, w)
 		m := modelOf(&e, w, causes)
 		models[w.ID] = &m
+		overflows := overflowsOf(&e, w, &m, causes)
 		for _, c := range causes {
-			judge(&e, w, &m, c)
+			judge(&e, w, &m, c, overflows[c])
 			describe(&e, w, c)
 			r.Causes = append(r.Causes, *c)
 		}
@@ -43,10 +44,13 @@ func rank(causes []Cause) {
 			}
 			return 0
 		}
-		return cmp.Or(minor(a)-minor(b), cmp.Compare(b.PPS, a.PPS), cmp.Compare(b.LostNS, a.LostNS), cmp.Compare(a.Worker, b.Worker),
+		return cmp.Or(minor(a)-minor(b), cmp.Compare(b.weight(), a.weight()), cmp.Compare(b.LostNS, a.LostNS), cmp.Compare(a.Worker, b.Worker),
 			cmp.Compare(a.Name, b.Name))
 	})
 }
+
+// weight of a cause among others, packets/s: what it cost, or what could be moved without it.
+func (c *Cause) weight() float64 { return max(c.PPS, c.Could) }
 
 const (
 	minorShare = 0.02       // of a worker's time that nobody need care about
@@ -62,10 +66,9 @@ const (
 var minorRate = map[Kind]float64{IRQ: 2000, Softirq: 5000, IPI: 5000, TLBShootdown: 2000, PageFaults: 1000}
 
 // judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could have moved
-// meanwhile; one that has time only what found no room in the rings.
-func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
+// meanwhile; one that has time left loses only what found no room in its rings (overflow, packets/s).
+func judge(e *Evidence, w *Worker, m *Model, c *Cause, overflow float64) {
 	c.Share = float64(c.LostNS) / float64(max(1, e.ns()))
-	overflow := overflowOf(e, w, m, c)
 	c.PPS = overflow
 	if m.saturated() {
 		c.PPS = max(overflow, c.Share*m.Expected)
@@ -87,35 +90,6 @@ func judge(e *Evidence, w *Worker, m *Model, c *Cause) {
 		c.often = minorRate[c.Kind] > 0 && float64(c.Times) > minorRate[c.Kind]*e.Seconds
 		c.Minor = c.Share < top && !lossy && !c.often && (c.Longest < longGap || m.saturated())
 	}
-}
-
-// overflowOf is packets/s that came while the worker was away, and that the ring of their queue had no room for.
-func overflowOf(e *Evidence, w *Worker, m *Model, c *Cause) float64 {
-	ring := float64(ringOf(e, w))
-	lost := 0.0
-	if e.Trace != nil {
-		for _, g := range e.Trace.Gaps {
-			if g.Worker == w.TID && causeOfGap(e, g).matches(c) {
-				lost += max(0, m.Achieved*float64(g.NS)/1e9-ring)
-			}
-		}
-	} else if c.Longest > 0 {
-		lost = max(0, m.Achieved*float64(c.Longest)/1e9-ring)
-	}
-	return lost / e.Seconds
-}
-
-// ringOf is the smallest ring that the worker polls.
-func ringOf(e *Evidence, w *Worker) uint32 {
-	ring := uint32(0)
-	for _, q := range w.Queues {
-		for _, p := range e.Ports {
-			if p.Name == q.Port && p.RingSize > 0 && (ring == 0 || p.RingSize < ring) {
-				ring = p.RingSize
-			}
-		}
-	}
-	return cmp.Or(ring, usualRing)
 }
 
 // nodesOf a worker, the most expensive first.

@@ -128,9 +128,10 @@ func skew(e *Evidence, models map[int]*Model) (out []Cause) {
 }
 
 func skewCause(e *Evidence, w *Worker, m *Model, mean, spare float64) Cause {
-	c := Cause{Kind: Skew, Worker: w.ID, CPU: w.CPU, Name: w.Thread, Grade: Counted, PPS: (m.Achieved - mean) * spare}
+	c := Cause{Kind: Skew, Worker: w.ID, CPU: w.CPU, Name: w.Thread, Grade: Counted, PPS: float64(w.RxMissed) / e.Seconds, Could: (m.Achieved - mean) * spare}
 	c.Title = fmt.Sprintf("worker %d has no time left, while the others have %.0f %% of theirs", w.ID, 100*spare)
 	c.fact(Counted, "it moves %s packets/s, the others %s on average", packets(m.Achieved), packets(mean))
+	c.fact(Inferred, "the others have time for %s packets/s more; how many of them come is known to those who send them", packets(c.Could))
 	hot := slices.MaxFunc(append([]Queue{{}}, w.Queues...), func(a, b Queue) int { return cmp.Compare(a.Packets, b.Packets) })
 	if hot.Port != "" {
 		c.Name, c.Port = fmt.Sprintf("port %s queue %d", hot.Port, hot.Index), hot.Port

@@ -46,9 +46,10 @@ type Cause struct {
 	LostNS   int64   `json:"lost_ns"`    // of the worker's time
 	Longest  int64   `json:"longest_ns"` // at once
 	Times    int64   `json:"times"`
-	Share    float64 `json:"share"`         // of the worker's time, 0 to 1
-	PPS      float64 `json:"packets_per_s"` // packets that were lost, or could have been moved in that time
-	Fix      string  `json:"fix,omitempty"` // command for a shell; several: one per line
+	Share    float64 `json:"share"`                         // of the worker's time, 0 to 1
+	PPS      float64 `json:"packets_per_s"`                 // packets that were lost, or could have been moved in that time
+	Could    float64 `json:"could_packets_per_s,omitempty"` // packets/s that others have time for: more cannot have been lost besides PPS
+	Fix      string  `json:"fix,omitempty"`                 // command for a shell; several: one per line
 	FixNote  string  `json:"fix_note,omitempty"`
 	often    bool    // more times than its kind may: what it cost is more than the time that was seen
 }

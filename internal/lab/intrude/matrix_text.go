@@ -16,7 +16,7 @@ func Markdown(all []Outcome) string {
 	for _, name := range caseOrder(all) {
 		runs := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return o.Case != name })
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s |\n", name, passedText(runs), kindText(runs[0].Expected), foundText(runs), nameOf(&runs[0].Found),
-			slowest(runs), rangeText(runs, said), rangeText(runs, (*Outcome).Cost))
+			slowest(runs), saidText(runs), rangeText(runs, (*Outcome).Cost))
 	}
 	return b.String()
 }
@@ -71,7 +71,14 @@ func slowest(runs []Outcome) (seconds float64) {
 	return seconds
 }
 
-func said(o *Outcome) float64 { return o.Found.PPS }
+// saidText is the cost that explain gave, and the bound for what it cannot know.
+func saidText(runs []Outcome) string {
+	text := rangeText(runs, func(o *Outcome) float64 { return o.Found.PPS })
+	if runs[0].Found.Could > 0 {
+		text += ", at most " + rangeText(runs, func(o *Outcome) float64 { return o.Found.Could }) + " more"
+	}
+	return text
+}
 
 func rangeText(runs []Outcome, of func(*Outcome) float64) string {
 	low, high := of(&runs[0]), of(&runs[0])

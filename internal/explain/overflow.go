@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"cmp"
+	"slices"
+)
+
+// absence is a time in which a worker did not poll.
+type absence struct {
+	from, ns int64
+	cause    *Cause
+}
+
+// backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker takes them at the rate
+// that its core can do, and what arrives while the ring is full is lost.
+type backlog struct {
+	seconds  float64
+	received float64 // packets/s that the worker took
+	service  float64 // packets/s that it takes while it polls
+	ring     float64 // packets
+	absences []absence
+	weight   map[*Cause]float64 // of a recorded absence: it stands for others of its cause that were not recorded
+}
+
+// overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
+func overflowsOf(e *Evidence, w *Worker, m *Model, causes []*Cause) map[*Cause]float64 {
+	b := backlog{seconds: e.Seconds, received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)), weight: map[*Cause]float64{}}
+	if e.Trace != nil {
+		b.recorded(e, w, causes)
+	} else {
+		b.estimated(e, causes)
+	}
+	return b.lost(b.arrivals())
+}
+
+// recorded absences, in order of time. The kernel records at most some gaps per second; the rest of a cause's time is weighed in.
+func (b *backlog) recorded(e *Evidence, w *Worker, causes []*Cause) {
+	recorded := map[*Cause]int64{}
+	for _, g := range e.Trace.Gaps {
+		if g.Worker != w.TID {
+			continue
+		}
+		who := causeOfGap(e, g)
+		if i := slices.IndexFunc(causes, func(c *Cause) bool { return who.matches(c) }); i >= 0 {
+			b.absences = append(b.absences, absence{g.From, g.NS, causes[i]})
+			recorded[causes[i]] += g.NS
+		}
+	}
+	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
+	for c, ns := range recorded {
+		b.weight[c] = 1
+		if e.Trace.Lost > 0 && ns > 0 {
+			b.weight[c] = max(1, float64(c.LostNS)/float64(ns))
+		}
+	}
+}
+
+// estimated absences where only counters are known: as many as were counted, of equal length, spread over the window.
+func (b *backlog) estimated(e *Evidence, causes []*Cause) {
+	for _, c := range causes {
+		times := max(1, c.Times)
+		n := min(times, mostEstimated)
+		for i := range n {
+			b.absences = append(b.absences, absence{i * e.ns() / n, c.LostNS / times, c})
+		}
+		b.weight[c] = float64(times) / float64(n)
+	}
+	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
+}
+
+const mostEstimated = 10000 // absences of one cause; each then stands for several
+
+// arrivals returns the packets/s that were sent to the worker: what it took, and what found no room. It is not the rate that the worker
+// took on average, which is lower by what was lost. A worker with time left cannot have been sent more than its core can do.
+func (b *backlog) arrivals() float64 {
+	low, high := b.received, max(b.received, b.service)
+	for range 40 {
+		middle := (low + high) / 2
+		lost := 0.0
+		for _, n := range b.lost(middle) {
+			lost += n
+		}
+		if middle-lost < b.received {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
+// lost packets/s, by cause, at a rate of arrival.
+func (b *backlog) lost(rate float64) map[*Cause]float64 {
+	out := map[*Cause]float64{}
+	queued, end := 0.0, int64(0)
+	for _, a := range b.absences {
+		queued = max(0, queued-(b.service-rate)*float64(max(0, a.from-end))/1e9)
+		queued += rate * float64(max(0, a.from+a.ns-max(a.from, end))) / 1e9
+		if over := queued - b.ring; over > 0 {
+			out[a.cause] += over * b.weight[a.cause] / b.seconds
+			queued = b.ring
+		}
+		end = max(end, a.from+a.ns)
+	}
+	return out
+}
+
+// ringOf returns the size of the smallest ring that the worker polls.
+func ringOf(e *Evidence, w *Worker) uint32 {
+	ring := uint32(0)
+	for _, q := range w.Queues {
+		for _, p := range e.Ports {
+			if p.Name == q.Port && p.RingSize > 0 && (ring == 0 || p.RingSize < ring) {
+				ring = p.RingSize
+			}
+		}
+	}
+	return cmp.Or(ring, usualRing)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"math"
+	"testing"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+// offer sends packets/s to a worker of 10 M packets/s that is away for ns at the beginning of each period, step by step through a ring,
+// and records what it took and its gaps. It returns the packets/s that found no room.
+func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost float64) {
+	const step = 1000 // ns
+	const service = 10e6
+	w := &e.Workers[0]
+	queued, took, dropped := 0.0, 0.0, 0.0
+	for now := int64(0); now < 10*sec; now += step {
+		queued += rate * step / 1e9
+		if now%period >= ns {
+			n := math.Min(queued, service*step/1e9)
+			queued, took = queued-n, took+n
+		}
+		if queued > ring {
+			dropped, queued = dropped+queued-ring, ring
+		}
+	}
+	n := 10 * sec / period
+	all := 10 * sec * w.HzTSC / 1e9
+	w.Packets, w.BusyLoops = uint64(took), uint64(took/fullBatch)
+	w.BusyCycles = uint64(all * (took/service/10 + float64(ns)/float64(period)*took/service/10/(1-float64(ns)/float64(period))))
+	w.IdleCycles = uint64(all) - w.BusyCycles
+	w.EmptyLoops = uint64((1 - took/service/10 - float64(ns)/float64(period)) * all / 200)
+	e.Ports[0].RingSize = uint32(ring)
+	e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: ns * n, Count: n, Longest: ns})
+	for i := range n {
+		e.Trace.Gaps = append(e.Trace.Gaps, kernel.Gap{CPU: 1, Worker: tid, From: i * period, NS: ns, Kind: kernel.KindSoftirq, ID: 3})
+	}
+	return dropped / 10
+}
+
+// What arrives during a gap is not the mean of the window, which holds the gap: the cost is what a queue really loses.
+func TestCostOfGaps(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		rate       float64 // packets/s
+		ns, period int64
+		ring       float64
+		recorded   int // one in so many gaps, 0: all
+	}{
+		{"half of each 100 ms, as a quota takes", 4.5e6, 50 * msec, 100 * msec, 8192, 0},
+		{"nearly all of it, as a real-time thread takes", 0.45e6, 95 * msec, 100 * msec, 1024, 0},
+		{"a fifth, in one piece per second", 4.5e6, 200 * msec, sec, 1024, 0},
+		{"half in short pieces, between which the ring is not emptied", 4.9e6, 1000_000, 2000_000, 2048, 0},
+		{"of which most are not recorded", 4.5e6, 2 * msec, 4 * msec, 1024, 5},
+		{"nothing: the ring holds it", 4e6, 100_000, 500_000, 1024, 0},
+	} {
+		e := loaded(0.5)
+		lost := offer(e, c.rate, c.ns, c.period, c.ring)
+		if c.recorded > 0 {
+			all := e.Trace.Gaps
+			e.Trace.Gaps, e.Trace.Lost = all[:len(all)/c.recorded], uint64(len(all)-len(all)/c.recorded)
+		}
+		r := Explain(*e)
+		cause := find(r, Softirq)
+		if r.Workers[0].Model.saturated() {
+			t.Fatalf("%s: %+v", c.name, r.Workers[0].Model)
+		}
+		if cause == nil || math.Abs(cause.PPS-lost) > 0.1*lost+100 {
+			t.Errorf("%s: %+v, not %.0f packets/s", c.name, cause, lost)
+		}
+	}
+}
+
+func find(r *Report, kind Kind) *Cause {
+	for i := range r.Causes {
+		if r.Causes[i].Kind == kind {
+			return &r.Causes[i]
+		}
+	}
+	return nil
+}
+
+// What others have time for is not what was lost: only the device knows that.
+func TestCostOfSkew(t *testing.T) {
+	e := loaded(1)
+	e.second(0.1)
+	e.Workers[0].RxMissed, e.Ports[0].RxMissed = 20e6, 20e6
+	c := Explain(*e).Causes[0]
+	if c.Kind != Skew || c.PPS != 2e6 || math.Abs(c.Could-8.1e6) > 1e5 {
+		t.Errorf("%+v", c)
+	}
+}
