@@ -9,25 +9,22 @@
 #include "base/rcu.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
+#include "worker/punt.h"
 
 struct adjacency *adjacency_table[ADJ_MAX];
 
-// Freed indices, oldest first. Punted packets name an adjacency by its index and outlive the grace period, but not two polls: the
-// punt ring is emptied in between.
+// Freed indices, oldest first. The index rests until nobody can name it any more: tunnels, which nexthop_poll() builds anew, workers
+// that read an old one, and packets that were punted before that.
 static struct {
 	uint32_t index;
-	uint32_t poll; // when its grace period was over
+	uint64_t token; // punt_token() of when it was given back
 } freed[ADJ_MAX];
-static uint32_t freed_head, freed_tail, fresh = 1, polls;
-
-void adjacency_poll(void)
-{
-	polls++;
-}
+static uint32_t freed_head, freed_tail, fresh = 1;
+static uint32_t leaving[ADJ_MAX], n_leaving; // tunnels may still lead there
 
 static uint32_t index_new(void)
 {
-	if (freed_head != freed_tail && polls - freed[freed_head % ADJ_MAX].poll >= 2)
+	if (freed_head != freed_tail && punt_passed(freed[freed_head % ADJ_MAX].token))
 		return freed[freed_head++ % ADJ_MAX].index;
 	return fresh < ADJ_MAX ? fresh++ : 0;
 }
@@ -35,7 +32,7 @@ static uint32_t index_new(void)
 static void index_free(uint32_t index)
 {
 	freed[freed_tail % ADJ_MAX].index = index;
-	freed[freed_tail++ % ADJ_MAX].poll = polls;
+	freed[freed_tail++ % ADJ_MAX].token = punt_token();
 }
 
 static void build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
@@ -101,9 +98,17 @@ static void release(void *arg)
 	index_free((uint32_t)(uintptr_t)arg);
 }
 
-// A tunnel's path may name the index until nexthop_poll() has built it anew: workers find it unresolved, never missing.
+// Workers find it unresolved, never missing.
 void adjacency_free(uint32_t index)
 {
 	adjacency_set(index, 0, &no_mac, false);
-	rcu_defer(release, (void *)(uintptr_t)index);
+	leaving[n_leaving++] = index;
+}
+
+void adjacency_poll(void)
+{
+	if (nexthop_rebuilding())
+		return;
+	while (n_leaving > 0)
+		rcu_defer(release, (void *)(uintptr_t)leaving[--n_leaving]);
 }

@@ -20,6 +20,8 @@
 
 struct rte_mbuf *fixture_sent[FIXTURE_MAX_SENT];
 unsigned fixture_n_sent, fixture_changes;
+uint64_t fixture_punts, fixture_taken;
+bool fixture_rebuilding;
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
@@ -66,6 +68,16 @@ void punt_register(enum punt kind, void (*fn)(struct rte_mbuf *m))
 	handlers[kind] = fn;
 }
 
+uint64_t punt_token(void)
+{
+	return fixture_punts;
+}
+
+bool punt_passed(uint64_t token)
+{
+	return fixture_taken >= token;
+}
+
 int worker_inject(struct rte_mbuf *m, enum inject edge)
 {
 	if (edge != INJECT_TX || fixture_n_sent == FIXTURE_MAX_SENT)
@@ -77,6 +89,11 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 void nexthop_underlay_changed(void)
 {
 	fixture_changes++;
+}
+
+bool nexthop_rebuilding(void)
+{
+	return fixture_rebuilding;
 }
 
 uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr)
@@ -181,6 +198,7 @@ int fixture_reset(void **state)
 	make_port(TENANT, "tenant0", PORT_TENANT, "00:00:5e:00:01:01", "10.0.0.1/24", "fd00::1/64");
 	fixture_route(NULL, 0, 0);
 	fixture_changes = 0;
+	fixture_taken = fixture_punts;
 	neighbor_age_seconds = 30;
 	for (i = 0; i < DROP_MAX; i++)
 		drops_before[i] =

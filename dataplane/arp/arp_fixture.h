@@ -13,7 +13,9 @@
 
 extern struct rte_mbuf *fixture_sent[FIXTURE_MAX_SENT]; // by worker_inject()
 extern unsigned fixture_n_sent;
-extern unsigned fixture_changes; // calls of nexthop_underlay_changed()
+extern unsigned fixture_changes;              // calls of nexthop_underlay_changed()
+extern uint64_t fixture_punts, fixture_taken; // packets that workers have punted, and that the master has taken
+extern bool fixture_rebuilding;               // tunnels are being built anew
 
 int fixture_setup(void **state); // group: EAL, ports
 int fixture_teardown(void **state);

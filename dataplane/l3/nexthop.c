@@ -291,6 +291,11 @@ void nexthop_underlay_changed(void)
 	dirty = true;
 }
 
+bool nexthop_rebuilding(void)
+{
+	return dirty;
+}
+
 static void rebuild(enum nexthop_kind kind)
 {
 	struct nexthop_entry *e;

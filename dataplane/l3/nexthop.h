@@ -152,7 +152,8 @@ int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists
 
 // The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next poll.
 void nexthop_underlay_changed(void);
-void nexthop_poll(void); // from the master's loop
+void nexthop_poll(void);       // from the master's loop
+bool nexthop_rebuilding(void); // not all of them are yet
 
 // Builders, one file per kind.
 struct nexthop *nexthop_build(struct nexthop_entry *e);         // NULL: no memory

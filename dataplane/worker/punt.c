@@ -1,26 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // punt: hands packets to the master thread.
-// Reads: out_port (enum punt).  Next: nothing but drop.
+// Reads: out_port (enum punt), port.  Next: nothing but drop.
 #include "worker/punt.h"
 
 #include <errno.h>
+#include <stdio.h>
 
+#include <rte_cycles.h>
 #include <rte_ring.h>
 
+#include "base/bucket.h"
+#include "base/rcu.h"
 #include "graph/node.h"
+#include "port/registry.h"
 
-#define PUNT_RING 4096
+#define TURN_US 200 // of the master's time for one class in one turn
 
-DROP_REASON(punt_full, "Too many packets needed the control plane at once (ARP, ND, unknown neighbours). A host that scans "
-		       "addresses or floods ARP does this.");
+DROP_REASON(punt_rate,
+	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s of a tenant, "
+	    "10,000 of a fabric port. A host that floods them does this: see `corelane drops punt_rate --by-port` and "
+	    "`corelane capture`.");
+DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, those of tenants, "
+		       "and packets for "
+		       "unknown neighbours have a queue each. See `corelane drops punt_full --by-port`.");
 
-static struct rte_ring *ring;
+const struct punt_limits punt_limits[PUNT_CLASSES] = {
+	[PUNT_FABRIC] = {.room = 2047, .rate = 10000, .burst = 1024, .turn = 256},
+	[PUNT_GUEST] = {.room = 2047, .rate = 1000, .burst = 256, .turn = 128},
+	[PUNT_WAITING] = {.room = 4095, .turn = 128},
+};
+
+static struct rte_ring *rings[PUNT_CLASSES];
 static void (*handlers[PUNT_KINDS])(struct rte_mbuf *m);
+static uint64_t waiting_taken; // packets of PUNT_WAITING that have been dealt with. Master only
+
+static __thread struct bucket buckets[PUNT_CLASSES][PORT_MAX];
 
 int punt_init(void)
 {
-	ring = rte_ring_create("punt", PUNT_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	return ring ? 0 : -ENOMEM;
+	char name[16];
+	unsigned i;
+
+	for (i = 0; i < PUNT_CLASSES; i++) {
+		snprintf(name, sizeof(name), "punt-%u", i);
+		rings[i] = rte_ring_create(name, punt_limits[i].room + 1, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (rings[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 void punt_register(enum punt kind, void (*fn)(struct rte_mbuf *m))
@@ -28,31 +55,100 @@ void punt_register(enum punt kind, void (*fn)(struct rte_mbuf *m))
 	handlers[kind] = fn;
 }
 
+static void punt_handle(struct rte_mbuf *m)
+{
+	unsigned kind = meta(m)->out_port;
+
+	if (kind < PUNT_KINDS && handlers[kind])
+		handlers[kind](m);
+	else
+		rte_pktmbuf_free(m);
+}
+
+// At least one packet, whatever the time.
+static unsigned punt_turn(enum punt_class c)
+{
+	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * TURN_US;
+	struct rte_mbuf *m;
+	unsigned n = 0;
+
+	while (n < punt_limits[c].turn && rte_ring_sc_dequeue(rings[c], (void **)&m) == 0) {
+		punt_handle(m);
+		n++;
+		if (rte_rdtsc() > until)
+			break;
+	}
+	return n;
+}
+
 void punt_poll(void)
 {
-	struct rte_mbuf *pkts[64];
-	unsigned i, n;
+	punt_turn(PUNT_FABRIC);
+	punt_turn(PUNT_GUEST);
+	waiting_taken += punt_turn(PUNT_WAITING);
+}
 
-	while ((n = rte_ring_sc_dequeue_burst(ring, (void **)pkts, RTE_DIM(pkts), NULL)) > 0) {
-		for (i = 0; i < n; i++) {
-			unsigned kind = meta(pkts[i])->out_port;
+uint64_t punt_token(void)
+{
+	return waiting_taken + rte_ring_count(rings[PUNT_WAITING]);
+}
 
-			if (kind < PUNT_KINDS && handlers[kind])
-				handlers[kind](pkts[i]);
-			else
-				rte_pktmbuf_free(pkts[i]);
+bool punt_passed(uint64_t token)
+{
+	return waiting_taken >= token;
+}
+
+static inline enum punt_class punt_class_of(struct rte_mbuf *m)
+{
+	uint16_t kind = meta(m)->out_port;
+	const struct port_fwd *f;
+
+	if (kind == PUNT_HOLD || kind == PUNT_GLEAN)
+		return PUNT_WAITING;
+	f = rcu_read(port_fwds[m->port % PORT_MAX]);
+	return f && f->role != PORT_TENANT ? PUNT_FABRIC : PUNT_GUEST;
+}
+
+static inline bool punt_allowed(const struct rte_mbuf *m, enum punt_class c, uint64_t now)
+{
+	const struct punt_limits *l = &punt_limits[c];
+
+	return l->rate == 0 || bucket_take(&buckets[c][m->port % PORT_MAX], now, 1, l->rate, l->burst, rte_get_tsc_hz());
+}
+
+static void punt_chunk(struct rte_mbuf **pkts, unsigned n)
+{
+	struct rte_mbuf *sorted[PUNT_CLASSES][NODE_CHUNK], *refused[NODE_CHUNK];
+	unsigned of[PUNT_CLASSES] = {0}, n_refused = 0, i, taken;
+	uint64_t now = rte_rdtsc();
+	enum punt_class c;
+
+	for (i = 0; i < n; i++) {
+		c = punt_class_of(pkts[i]);
+		if (punt_allowed(pkts[i], c, now)) {
+			sorted[c][of[c]++] = pkts[i];
+		} else {
+			drop(pkts[i], punt_rate);
+			refused[n_refused++] = pkts[i];
 		}
 	}
+	for (c = 0; c < PUNT_CLASSES; c++) {
+		taken = rte_ring_mp_enqueue_burst(rings[c], (void **)sorted[c], of[c], NULL);
+		for (i = taken; i < of[c]; i++) {
+			drop(sorted[c][i], punt_full);
+			refused[n_refused++] = sorted[c][i];
+		}
+	}
+	if (n_refused > 0)
+		drop_packets(refused, n_refused);
 }
 
 static uint16_t punt(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	unsigned i, taken = rte_ring_mp_enqueue_burst(ring, objs, n, NULL);
+	unsigned done;
 
-	for (i = taken; i < n; i++)
-		drop(objs[i], punt_full);
-	if (taken < n)
-		drop_packets((struct rte_mbuf **)objs + taken, n - taken);
+	for (done = 0; done < n; done += NODE_CHUNK)
+		punt_chunk((struct rte_mbuf **)objs + done, RTE_MIN(n - done, NODE_CHUNK));
 	return n;
 }
 

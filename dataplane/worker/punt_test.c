@@ -3,87 +3,205 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#include <rte_cycles.h>
 
 #include "main/router_fixture.h"
 #include "worker/punt.h"
 
-#define RING 4095 // what a ring of 4096 takes
+#define GONE 100 // ports that do not exist any more, from here on
 
-static unsigned taken[PUNT_KINDS];
+static unsigned taken[PUNT_KINDS], slow_us;
+static uint16_t last_port;
+
+static void take(enum punt kind, struct rte_mbuf *m)
+{
+	taken[kind]++;
+	last_port = m->port;
+	rte_delay_us_block(slow_us);
+	rte_pktmbuf_free(m);
+}
 
 static void take_arp(struct rte_mbuf *m)
 {
-	taken[PUNT_ARP]++;
-	rte_pktmbuf_free(m);
+	take(PUNT_ARP, m);
 }
 
 static void take_nd(struct rte_mbuf *m)
 {
-	taken[PUNT_ND]++;
-	rte_pktmbuf_free(m);
+	take(PUNT_ND, m);
 }
 
+static void take_hold(struct rte_mbuf *m)
+{
+	take(PUNT_HOLD, m);
+}
+
+// Empties the rings; the buckets of the ports that a test uses are full when it begins.
 static int reset(void **state)
 {
 	punt_register(PUNT_ARP, take_arp);
 	punt_register(PUNT_ND, take_nd);
-	taken[PUNT_ARP] = taken[PUNT_ND] = 0;
+	punt_register(PUNT_HOLD, take_hold);
+	slow_us = 0;
+	while (node_test_in_use() > 0)
+		punt_poll();
+	rte_delay_us_sleep(1000000 * punt_limits[PUNT_GUEST].burst / punt_limits[PUNT_GUEST].rate);
+	memset(taken, 0, sizeof(taken));
 	return 0;
 }
 
-static void punt_packets(unsigned n, uint16_t kind)
+static void punt_packets(uint16_t port, unsigned n, uint16_t kind)
 {
-	struct rte_mbuf *pkts[256];
-	unsigned i;
+	struct rte_mbuf *pkts[64];
+	unsigned i, k;
 
-	for (i = 0; i < n; i++) {
-		pkts[i] = router_hex("00");
-		pkts[i]->port = RED0;
-		punt_mark(pkts[i], kind);
+	for (; n > 0; n -= k) {
+		k = RTE_MIN(n, RTE_DIM(pkts));
+		for (i = 0; i < k; i++) {
+			pkts[i] = router_hex("00");
+			pkts[i]->port = port;
+			punt_mark(pkts[i], kind);
+		}
+		assert_int_equal(node_test_run("punt", pkts, k), 0);
 	}
-	assert_int_equal(node_test_run("punt", pkts, n), 0);
 }
 
 static void by_kind(void **state)
 {
-	punt_packets(10, PUNT_ARP);
-	punt_packets(200, PUNT_ND);
-	assert_int_equal(node_test_in_use(), 210);
+	punt_packets(RED0, 10, PUNT_ARP);
+	punt_packets(RED0, 100, PUNT_ND);
+	punt_packets(RED0, 20, PUNT_HOLD);
+	assert_int_equal(node_test_in_use(), 130);
 	punt_poll();
 	assert_int_equal(taken[PUNT_ARP], 10);
-	assert_int_equal(taken[PUNT_ND], 200);
-	assert_int_equal(node_test_in_use(), 0);
-	punt_poll();
-	assert_int_equal(taken[PUNT_ARP], 10);
+	assert_int_equal(taken[PUNT_HOLD], 20);
+	assert_in_range(taken[PUNT_ND], 1, 100); // a slow machine needs another turn
+	while (node_test_in_use() > 0)
+		punt_poll();
+	assert_int_equal(taken[PUNT_ND], 100);
 }
 
 static void nobody_takes(void **state)
 {
-	punt_packets(3, PUNT_KINDS); // a kind that does not exist
+	punt_packets(RED0, 3, PUNT_KINDS); // a kind that does not exist
 	punt_poll();
 	assert_int_equal(node_test_in_use(), 0);
 }
 
-static void full(void **state)
+// A batch of everything: each class keeps its order.
+static void mixed(void **state)
 {
-	uint64_t before = router_drops(RED0, "punt_full");
-	unsigned sent;
+	static const struct {
+		uint16_t port, kind;
+	} all[] = {{RED0, PUNT_ARP}, {FABRIC0, PUNT_ARP}, {RED0, PUNT_HOLD}, {BLUE0, PUNT_ND}, {FABRIC1, PUNT_ND}};
+	struct rte_mbuf *pkts[RTE_DIM(all)];
+	unsigned i;
 
-	for (sent = 0; sent < RING + 305; sent += 200)
-		punt_packets(200, PUNT_ARP);
-	assert_int_equal(node_test_in_use(), RING);
-	assert_int_equal(router_drops(RED0, "punt_full"), before + sent - RING);
+	for (i = 0; i < RTE_DIM(all); i++) {
+		pkts[i] = router_hex("00");
+		pkts[i]->port = all[i].port;
+		punt_mark(pkts[i], all[i].kind);
+	}
+	assert_int_equal(node_test_run("punt", pkts, RTE_DIM(all)), 0);
 	punt_poll();
-	assert_int_equal(taken[PUNT_ARP], RING);
-	assert_int_equal(node_test_in_use(), 0);
+	assert_int_equal(taken[PUNT_ARP], 2);
+	assert_int_equal(taken[PUNT_ND], 2);
+	assert_int_equal(taken[PUNT_HOLD], 1);
+	assert_int_equal(last_port, RED0); // the class that is served last
+}
+
+// A guest floods: what is too much is dropped where it came in, and nobody else's.
+static void port_rate(void **state)
+{
+	uint32_t burst = punt_limits[PUNT_GUEST].burst;
+	uint64_t red = router_drops(RED0, "punt_rate"), blue = router_drops(BLUE0, "punt_rate");
+	uint64_t fabric = router_drops(FABRIC0, "punt_rate"), full = router_drops(RED0, "punt_full");
+	unsigned i, passed;
+
+	for (i = 0; i < 10; i++)
+		punt_packets(RED0, 1000, i % 2 ? PUNT_ND : PUNT_ARP); // one bucket for both
+	passed = node_test_in_use();
+	assert_in_range(passed, burst, burst + 1000); // what a slow machine takes for the run is a second at most
+	assert_int_equal(router_drops(RED0, "punt_rate"), red + 10000 - passed);
+	assert_int_equal(router_drops(RED0, "punt_full"), full);
+	punt_packets(BLUE0, burst, PUNT_ARP);
+	punt_packets(FABRIC0, 50, PUNT_ARP);
+	assert_int_equal(node_test_in_use(), passed + burst + 50);
+	assert_int_equal(router_drops(BLUE0, "punt_rate"), blue);
+	assert_int_equal(router_drops(FABRIC0, "punt_rate"), fabric);
+}
+
+// All tenants' flood at once, and the packets of a dead remote: the fabric's ARP has a ring of its own, which is looked at first.
+static void fabric_first(void **state)
+{
+	unsigned i, room = punt_limits[PUNT_GUEST].room, burst = punt_limits[PUNT_GUEST].burst;
+	uint64_t full = router_drops(GONE + room / burst, "punt_full"), waiting = router_drops(RED0, "punt_full");
+
+	for (i = 0; i <= room / burst; i++)
+		punt_packets((uint16_t)(GONE + i), burst, PUNT_ARP);
+	assert_true(router_drops(GONE + room / burst, "punt_full") > full);
+	punt_packets(RED0, punt_limits[PUNT_WAITING].room + 10, PUNT_HOLD);
+	assert_int_equal(router_drops(RED0, "punt_full"), waiting + 10);
+	punt_packets(FABRIC0, 50, PUNT_ND);
+	for (i = 0; i < 50; i++)
+		if (taken[PUNT_ND] < 50)
+			punt_poll();
+	assert_int_equal(taken[PUNT_ND], 50);
+	assert_in_range(taken[PUNT_ARP], 1, 50 * punt_limits[PUNT_GUEST].turn); // and the others had their turns, too
+	assert_in_range(taken[PUNT_HOLD], 1, 50 * punt_limits[PUNT_WAITING].turn);
+}
+
+static void bounded_packets(void **state)
+{
+	punt_packets(RED0, 1000, PUNT_HOLD);
+	punt_poll();
+	assert_in_range(taken[PUNT_HOLD], 1, punt_limits[PUNT_WAITING].turn);
+}
+
+static void bounded_time(void **state)
+{
+	punt_packets(RED0, 100, PUNT_HOLD);
+	slow_us = 100;
+	punt_poll();
+	assert_in_range(taken[PUNT_HOLD], 1, 3);
+	slow_us = 1000;
+	punt_poll();
+	assert_in_range(taken[PUNT_HOLD], 2, 4); // one at least, or it would never end
+}
+
+static void token(void **state)
+{
+	uint64_t before, after;
+
+	assert_true(punt_passed(punt_token())); // nothing is on its way
+	punt_packets(RED0, 200, PUNT_HOLD);
+	before = punt_token();
+	punt_packets(RED0, 200, PUNT_HOLD);
+	after = punt_token();
+	while (taken[PUNT_HOLD] < 200) {
+		assert_false(punt_passed(before));
+		punt_poll();
+	}
+	assert_true(punt_passed(before));
+	while (taken[PUNT_HOLD] < 400) {
+		assert_false(punt_passed(after));
+		punt_poll();
+	}
+	assert_true(punt_passed(after));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(by_kind, reset), cmocka_unit_test_setup(nobody_takes, reset),
-					   cmocka_unit_test_setup(full, reset)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(by_kind, reset),      cmocka_unit_test_setup(nobody_takes, reset),
+		cmocka_unit_test_setup(mixed, reset),        cmocka_unit_test_setup(port_rate, reset),
+		cmocka_unit_test_setup(fabric_first, reset), cmocka_unit_test_setup(bounded_packets, reset),
+		cmocka_unit_test_setup(bounded_time, reset), cmocka_unit_test_setup(token, reset),
+	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Token buckets that need no lock and no timer: one word says when the bucket is full again (the generic cell rate algorithm of ITU-T
+// I.371). Zeroes are a full bucket.
+//
+// Threads may share a bucket: a race between two of them lets one packet more through, no more than that.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bucket {
+	uint64_t full_at; // TSC
+};
+
+// Takes n tokens; false: so many are not there, and none is taken. rate: tokens per second, 0 = there are never any; burst: how many fit;
+// hz: of the TSC.
+static inline bool bucket_take(struct bucket *b, uint64_t now, uint32_t n, uint32_t rate, uint32_t burst, uint64_t hz)
+{
+	uint64_t cost = rate ? hz / rate : 0, full_at = __atomic_load_n(&b->full_at, __ATOMIC_RELAXED);
+
+	if (full_at < now)
+		full_at = now;
+	if (rate == 0 || full_at - now + n * cost > burst * cost)
+		return false;
+	__atomic_store_n(&b->full_at, full_at + n * cost, __ATOMIC_RELAXED);
+	return true;
+}
