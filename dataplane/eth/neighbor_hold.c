@@ -1,24 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// neighbor_hold: packets whose neighbour's MAC is not known go to the control plane, which asks for it and sends them then.
-// Reads: nexthop, arg (adjacency), l3.  Next: punt.
+// neighbor_hold: packets whose neighbour's MAC is not known go to the control plane, which asks for it and sends them then. It keeps a
+// few for each neighbour, so what comes faster is given up here: one dead host must not cost the time of everybody's neighbours.
+// Reads: nexthop, arg (adjacency), l3, port.  Next: punt.
+#include <rte_cycles.h>
+#include <rte_ip.h>
+#include <rte_jhash.h>
+
+#include "base/bucket.h"
+#include "base/rcu.h"
 #include "graph/node.h"
 #include "l3/nexthop.h"
+#include "port/registry.h"
 #include "worker/punt.h"
 
 enum { PUNT = 1 };
 
+DROP_REASON(
+	neighbor_rate,
+	"Packets for a neighbour whose MAC is not known came faster than the control plane takes them: 100/s for a next hop's, "
+	"2,000/s for another address of a link, 10,000/s of one port. It keeps the youngest 32 for each neighbour while it asks. "
+	"See `corelane neighbor list` for who does not answer.");
+
+#define CELLS 4096 // addresses of links share buckets by their hash
+
+struct hold_limit {
+	uint32_t rate, burst;
+};
+static const struct hold_limit of_adjacency = {100, 64}, of_address = {2000, 512}, of_port = {10000, 1024};
+
+static struct bucket by_adjacency[ADJ_MAX], by_address[CELLS]; // of all workers
+static __thread struct bucket by_port[PORT_MAX];
+
+static inline bool take(struct bucket *b, const struct hold_limit *l, uint64_t now)
+{
+	return bucket_take(b, now, 1, l->rate, l->burst, rte_get_tsc_hz());
+}
+
+// Data start with the IP header.
+static inline uint32_t hold_cell(const struct rte_mbuf *m)
+{
+	const struct rte_ipv4_hdr *ip4 = rte_pktmbuf_mtod(m, const struct rte_ipv4_hdr *);
+	const struct rte_ipv6_hdr *ip6 = rte_pktmbuf_mtod(m, const struct rte_ipv6_hdr *);
+
+	if (m->data_len >= sizeof(*ip6) && ip4->version_ihl >> 4 == 6)
+		return rte_jhash(ip6->dst_addr, sizeof(ip6->dst_addr), 0) % CELLS;
+	return m->data_len >= sizeof(*ip4) ? rte_jhash_1word(ip4->dst_addr, 0) % CELLS : 0;
+}
+
+// A tenant's flood is its own port's; what came from the fabric may be anybody's, so there it is the port that the neighbour is on.
+static inline uint16_t hold_port(const struct rte_mbuf *m, uint16_t to)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+
+	return (f && f->role == PORT_TENANT ? m->port : to) % PORT_MAX;
+}
+
+static inline bool hold_allowed(struct rte_mbuf *m, bool glean, uint32_t arg)
+{
+	uint64_t now = rte_rdtsc();
+	uint16_t to;
+
+	if (!(glean ? take(&by_address[hold_cell(m)], &of_address, now) : take(&by_adjacency[arg], &of_adjacency, now)))
+		return false;
+	to = glean ? (uint16_t)arg : rcu_read(adjacency_table[arg])->port;
+	return take(&by_port[hold_port(m, to)], &of_port, now);
+}
+
 static inline edge_t hold_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
+	bool glean = md->nexthop && md->nexthop->kind == NH_GLEAN;
 
 	rte_pktmbuf_adj(m, md->l3);
 	md->l3 = 0;
-	if (md->nexthop && md->nexthop->kind == NH_GLEAN) {
+	if (glean)
 		md->arg = md->nexthop->port;
-		punt_mark(m, PUNT_GLEAN);
-	} else {
-		punt_mark(m, PUNT_HOLD);
-	}
+	if (unlikely(!hold_allowed(m, glean, md->arg)))
+		return drop(m, neighbor_rate);
+	punt_mark(m, glean ? PUNT_GLEAN : PUNT_HOLD);
 	return PUNT;
 }
 

@@ -4,9 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <rte_cycles.h>
 
 #include "main/router_fixture.h"
 #include "worker/punt.h"
@@ -101,10 +104,98 @@ static void glean(void **state)
 	rte_pktmbuf_free(m);
 }
 
+static unsigned held(uint16_t from, uint32_t id, const char *dst, unsigned n)
+{
+	uint16_t vrf = dst ? VRF_FABRIC : RED;
+	struct rte_mbuf *pkts[250];
+	unsigned i, k, sum = 0;
+
+	for (; n > 0; n -= k) {
+		k = RTE_MIN(n, RTE_DIM(pkts));
+		for (i = 0; i < k; i++) {
+			pkts[i] = router_packet(vrf, &(struct packet){.src = "192.0.2.1", .dst = dst ? dst : "10.9.9.9"});
+			pkts[i]->port = from;
+			meta(pkts[i])->nexthop = nexthop_table[id];
+			meta(pkts[i])->arg = nexthop_table[id]->adj;
+		}
+		assert_int_equal(node_test_run("neighbor_hold", pkts, k), k);
+		for (i = 0; i < k; i++) {
+			if (strcmp(node_test_outs[i].edge, "punt") == 0)
+				sum++;
+			else
+				assert_string_equal(node_test_reason(node_test_outs[i].m), "neighbor_rate");
+			rte_pktmbuf_free(node_test_outs[i].m);
+		}
+	}
+	return sum;
+}
+
+// A dead host, at full rate: the control plane gets a few of its packets. The same neighbour's others, and other neighbours', go on.
+static void dead_neighbor(void **state)
+{
+	unsigned n = 20000, first;
+
+	add(RED1, "10.0.0.78", NULL);
+	first = held(RED0, FREE_ID, NULL, n);
+	assert_in_range(first, 64, 64 + 500); // enough that the youngest 32 wait, and what a slow machine takes for the run
+	rte_delay_us_sleep(50000);
+	assert_in_range(held(RED0, FREE_ID, NULL, n), 4, 500); // the youngest wait
+	add(RED1, "10.0.0.79", NULL);
+	assert_int_equal(held(RED0, FREE_ID, NULL, 32), 32);
+}
+
+// A guest with many dead neighbours, at full rate, has its port's share and leaves the others theirs.
+static void dead_subnet(void **state)
+{
+	static uint32_t ids[182];
+	unsigned i, red = 0;
+	uint64_t start;
+	double passed;
+	char addr[16];
+
+	for (i = 0; i < RTE_DIM(ids); i++) {
+		snprintf(addr, sizeof(addr), "10.0.7.%u", i);
+		ids[i] = FREE_ID + 1 + i;
+		router_nexthop(
+			&(struct nexthop_config){.id = ids[i], .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr(addr)}});
+	}
+	start = rte_rdtsc();
+	for (i = 0; i < 180; i++)
+		red += held(BLUE0, ids[i], NULL, 60);
+	passed = (double)(rte_rdtsc() - start) / (double)rte_get_tsc_hz();
+	assert_in_range(red, 1024, 1024 + (unsigned)(10000 * passed) + 1); // of 10,800
+	assert_int_equal(held(IRB0, ids[180], NULL, 40), 40);
+	assert_int_equal(held(FABRIC0, ids[181], NULL, 40), 40); // what came from elsewhere for the same guest
+}
+
+static uint32_t glean_id(void)
+{
+	struct rte_mbuf *m = router_packet(VRF_FABRIC, &(struct packet){.src = "192.0.2.1", .dst = "192.0.2.200"});
+	uint32_t id;
+
+	meta(m)->flags = META_ANSWER;
+	assert_string_equal(node_test_one("ip4_forward", m), "neighbor_hold");
+	id = meta(m)->nexthop->id;
+	rte_pktmbuf_free(m);
+	return id;
+}
+
+// The same on the subnet of a link, by address: one dead address leaves the others theirs.
+static void dead_address(void **state)
+{
+	uint32_t id = glean_id();
+	unsigned n = held(FABRIC1, id, "192.0.2.201", 5000);
+
+	assert_in_range(n, 512, 4000);
+	assert_int_equal(held(FABRIC1, id, "192.0.2.202", 40), 40);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(guest), cmocka_unit_test(link_layer_replaced), cmocka_unit_test(tagged),
-					   cmocka_unit_test(unknown_neighbor), cmocka_unit_test(glean)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(guest),       cmocka_unit_test(link_layer_replaced),
+					   cmocka_unit_test(tagged),      cmocka_unit_test(unknown_neighbor),
+					   cmocka_unit_test(glean),       cmocka_unit_test(dead_neighbor),
+					   cmocka_unit_test(dead_subnet), cmocka_unit_test(dead_address)};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }
