@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floods for the control plane: who sends them pays for them. The underlay's ARP is answered, and so is the API, as if nothing were.
+
+The guest is DPDK's testpmd, which plays a file over and over into a memif: some million packets per second.
+"""
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Ether
+from scapy.utils import wrpcap
+
+from daemon import PR_SET_PDEATHSIG, libc
+from router import GATEWAY_MAC
+from test_neighbors import BROADCAST, FAMILIES, advert, answer, ask, unknown_remote
+from topology import FAB0, FAB0_MAC, GATEWAY
+
+FLOODER = {4: "10.1.0.66", 6: "fd00:1::66", "mac": "02:00:00:00:01:66"}
+ASKER = {4: "192.0.2.80", 6: "2001:db8::80"}
+ASKER_MAC = "02:00:00:00:f0:80"
+ASKED = 50
+REMOTE = "192.0.2.90"
+
+
+def die_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def gratuitous():
+    mac, own = FLOODER["mac"], FLOODER[4]
+    return [Ether(src=mac, dst=BROADCAST) / ARP(op=op, hwsrc=mac, psrc=own, hwdst=BROADCAST, pdst=own) for op in (1, 2)]
+
+
+def adverts():
+    return [advert(FLOODER["mac"], FLOODER[6], "33:33:00:00:00:01", "ff02::1", solicited=0)]
+
+
+def guest_packets(dst):
+    return [Ether(src=FLOODER["mac"], dst=GATEWAY_MAC) / IP(src=FLOODER[4], dst=dst) / UDP(sport=s, dport=9) / bytes(18)
+            for s in range(1000, 1032)]
+
+
+@contextlib.contextmanager
+def playing(path, socket):
+    """Sends what the file has into the memif, again and again; on the CPUs that workers do not have, and only when nobody else wants them."""
+    cpu = min(os.sched_getaffinity(0))
+    command = ["nice", "-n", "19", "dpdk-testpmd", "--lcores", f"0@{cpu},1@{cpu}", "--no-huge", "-m", "128", "--no-pci", "--no-telemetry",
+               f"--file-prefix=flood{os.getpid()}", "--vdev", f"net_pcap0,rx_pcap={path},infinite_rx=1", "--vdev",
+               f"net_memif0,role=client,id=0,socket={socket},socket-abstract=no", "--", "--forward-mode=io", "--no-lsc-interrupt",
+               "--total-num-mbufs=16384"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          preexec_fn=die_with_parent) as p:
+        try:
+            yield
+            assert p.poll() is None, "testpmd has ended"
+        finally:
+            p.kill()
+
+
+@contextlib.contextmanager
+def flood(router, frames):
+    """A guest of VRF red that sends these frames all the time, and nothing else."""
+    path = os.path.join(router.daemon.dir, "flood.pcap")
+    socket = os.path.join(router.daemon.dir, "flood.sock")
+    wrpcap(path, [bytes(f) for f in frames] * 64, linktype=1)
+    router.cli("port", "add", "flood", "tenant", "memif", "--socket", socket, "--vrf", "red", "--gateway",
+               f"{GATEWAY[4]}/24,{GATEWAY[6]}/64", "--guest-address", f"{FLOODER[4]},{FLOODER[6]}", "--guest-mac", FLOODER["mac"])
+    try:
+        with playing(path, socket):
+            yield
+    finally:
+        router.cli("port", "del", "flood")
+        router.fence("t1")
+
+
+def drops_of(router, port):
+    return {d["reason"]: int(d["packets"]) for d in router.cli("drops", "--by-port") if d.get("port") == port}
+
+
+def wait_for_drops(router, reason, number):
+    deadline = time.monotonic() + 20
+    while drops_of(router, "flood").get(reason, 0) < number:
+        assert time.monotonic() < deadline, drops_of(router, "flood")
+        time.sleep(0.05)
+
+
+def answered(router, family):
+    """A host of the fabric asks for the router's address: how many of its requests are answered, each within a second or two."""
+    expected = answer(family, FAB0_MAC, FAB0[family], ASKER_MAC, ASKER[family], **({"router": 1} if family == 6 else {}))
+    layer = ARP if family == 4 else IPv6
+    n = 0
+    for _ in range(ASKED):
+        router.taps["fab0"].send(ask(family, ASKER_MAC, ASKER[family], FAB0[family]))
+        _, reached = router.wait(2, lambda fs: any(f.port == "fab0" and bytes(f.packet[layer]) == bytes(expected[layer])
+                                                   for f in fs))
+        n += reached
+    router.cli("neighbor", "del", "fab0", ASKER[family])
+    return n
+
+
+def assert_unharmed(router):
+    """The fabric has lost nothing, and the API answers: it would not while the master were kept from its loop."""
+    begin = time.monotonic()
+    for _ in range(10):
+        router.cli("status")
+    assert time.monotonic() - begin < 10  # 0.1 s are usual, with nothing else on the machine
+    for reason in ("punt_rate", "punt_full", "neighbor_rate", "neighbor_queue_full"):
+        assert drops_of(router, "fab0").get(reason, 0) == 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("frames", [gratuitous, adverts])
+def test_flood_of_neighbour_discovery(router, family, frames):
+    before = drops_of(router, "fab0")
+    with flood(router, frames()):
+        wait_for_drops(router, "punt_rate", 100000)
+        assert answered(router, family) == ASKED
+        assert_unharmed(router)
+        assert "punt_full" not in drops_of(router, "flood")
+    assert drops_of(router, "fab0") == before
+
+
+def test_dead_remote(network, router):
+    """A hypervisor has died, and a guest sends to it at full rate: others are found meanwhile."""
+    with unknown_remote(network, REMOTE) as dst, flood(router, guest_packets(dst[4])):
+        wait_for_drops(router, "neighbor_rate", 100000)
+        assert answered(router, 4) == ASKED
+        assert_unharmed(router)
+        with unknown_remote(network, "192.0.2.91"):
+            router.expect("fab0", lambda p: ARP in p and p[ARP].pdst == "192.0.2.91", timeout=5)
+        drops = drops_of(router, "flood")
+        assert "punt_full" not in drops
+        # Of all that the flood brought, the control plane got 100 packets/s: they waited for an answer until another came.
+        others = drops.get("neighbor_queue_full", 0) + drops.get("neighbor_unresolved", 0)
+        assert 0 < others < drops["neighbor_rate"] / 10
