@@ -8,9 +8,9 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
-#include "eth/underlay.h"
 #include "graph/node.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
+#include "l3/underlay.h"
 #include "port/registry.h"
 
 enum { MPLSOUDP = 1, MPLSOGRE, VXLAN, LOCAL, ARP, ND, HOST };

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "eth/underlay.h"
 #include "host/host.h"
+#include "l3/underlay.h"
 #include "main/router_fixture.h"
 
 #define HOST "02:00:00:00:0f:01"

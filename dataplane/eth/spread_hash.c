@@ -9,8 +9,8 @@
 #include <rte_udp.h>
 #include <rte_vxlan.h>
 
-#include "eth/underlay.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
+#include "l3/underlay.h"
 
 #define SEED 0x5ca1ab1e
 #define LABELS_MAX 8

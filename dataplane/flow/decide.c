@@ -2,8 +2,8 @@
 #include "flow/decide.h"
 
 #include "flow/packet.h"
-#include "ip/ip_header.h"
 #include "l3/fib.h"
+#include "l3/ip_header.h"
 #include "port/registry.h"
 
 DROP_REASON(flow_denied_egress,

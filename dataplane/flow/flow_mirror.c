@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of the packets of flows whose rules or ports have mirrors: what a guest sends, as it was sent, whatever becomes of it then; what a
 // guest receives, as it will come.
-#include "eth/adjacency.h"
 #include "flow/act.h"
+#include "neighbor/adjacency.h"
 #include "policy/mirror.h"
 #include "port/registry.h"
 

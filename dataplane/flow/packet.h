@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 
 #include "flow/flow.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 
 DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
 

@@ -8,10 +8,10 @@
 
 #include "base/rcu.h"
 #include "eth/eth.h"
-#include "eth/underlay.h"
 #include "graph/node.h"
 #include "host/steer.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
+#include "l3/underlay.h"
 
 enum { INPUT = 1, REST };
 

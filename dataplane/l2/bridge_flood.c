@@ -5,8 +5,8 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node.h"
-#include "ip/ip_header.h"
 #include "l2/bridge.h"
+#include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
 

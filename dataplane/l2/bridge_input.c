@@ -6,9 +6,9 @@
 #include "eth/eth.h"
 #include "flow/flow.h"
 #include "graph/node.h"
-#include "icmp/icmp.h"
-#include "ip/ip_header.h"
 #include "l2/mac.h"
+#include "l3/icmp.h"
+#include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
 

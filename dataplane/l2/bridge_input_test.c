@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "graph/node_test.h"
-#include "icmp/icmp.h"
 #include "l2/bridge_fixture.h"
+#include "l3/icmp.h"
 
 #define A "02:00:00:00:00:0a"
 #define B "02:00:00:00:00:0b"

@@ -5,9 +5,9 @@
 
 #include "base/rcu.h"
 #include "graph/node.h"
-#include "icmp/icmp.h"
-#include "ip/ip_header.h"
-#include "ip/mss.h"
+#include "l3/icmp.h"
+#include "l3/ip_header.h"
+#include "l3/mss.h"
 #include "l3/nexthop.h"
 
 enum { FORWARD_FRAGMENT = NH_EDGES, FORWARD_EDGES };

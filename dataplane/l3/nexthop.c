@@ -7,9 +7,9 @@
 
 #include <rte_malloc.h>
 
-#include "arp/neighbor.h"
 #include "base/rcu.h"
 #include "l3/fib.h"
+#include "neighbor/neighbor.h"
 #include "port/registry.h"
 
 void (*nexthop_changed)(void);

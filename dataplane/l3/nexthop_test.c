@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "arp/neighbor.h"
 #include "main/router_fixture.h"
+#include "neighbor/neighbor.h"
 
 static struct error err;
 

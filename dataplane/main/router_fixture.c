@@ -8,12 +8,12 @@
 
 #include <rte_debug.h>
 
-#include "arp/neighbor.h"
 #include "base/rcu.h"
-#include "eth/underlay.h"
 #include "flow/flow.h"
 #include "graph/counters.h"
 #include "l3/fib.h"
+#include "l3/underlay.h"
+#include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "policy/rules.h"
 #include "worker/punt.h"

@@ -14,15 +14,15 @@
 #include <rte_version.h>
 
 #include "api/api.h"
-#include "arp/neighbor.h"
-#include "eth/underlay.h"
 #include "flow/tcp.h"
 #include "graph/counters.h"
-#include "icmp/icmp.h"
 #include "l2/bridge.h"
+#include "l3/icmp.h"
 #include "l3/nexthop.h"
+#include "l3/underlay.h"
 #include "l3/vrf.h"
 #include "main/eal.h"
+#include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"

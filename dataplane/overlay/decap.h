@@ -8,7 +8,7 @@
 #include "eth/eth.h"
 #include "flow/flow.h"
 #include "graph/node.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "overlay/overlay.h"
 #include "port/registry.h"

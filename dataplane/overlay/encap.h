@@ -5,10 +5,10 @@
 
 #include <rte_udp.h>
 
-#include "eth/adjacency.h"
 #include "graph/node.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 #include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 
 enum { ENCAP_TX = 1, ENCAP_HOLD };
 

@@ -9,10 +9,10 @@
 #include <rte_udp.h>
 #include <rte_vxlan.h>
 
-#include "arp/neighbor.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
+#include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "port/registry.h"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "arp/neighbor.h"
 #include "main/router_fixture.h"
+#include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 
 #define REMOTE4 "203.0.113.9"

@@ -4,7 +4,7 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 #include "policy/mirror.h"
 #include "port/registry.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ARP as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in; the rest is the frame.
 // Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
-#include "arp/arp_fixture.h"
-#include "arp/arp_packet.h"
-#include "arp/neighbor_private.h"
 #include "fuzz_frame.h"
+#include "neighbor/arp_fixture.h"
+#include "neighbor/arp_packet.h"
+#include "neighbor/neighbor_private.h"
 #include "worker/punt.h"
 
 enum { ON_FABRIC = 1, TAGGED = 2, TO_MASTER = 4, PROXY = 8, BRIDGED = 16, HELD = 32 };

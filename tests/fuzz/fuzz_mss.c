@@ -2,7 +2,7 @@
 // The MSS clamp: the first two bytes are the limit, the rest is a TCP header. Whatever comes, only an MSS above the limit changes, and a
 // checksum is as right or wrong as before.
 #include "fuzz_frame.h"
-#include "ip/mss.h"
+#include "l3/mss.h"
 #include "main/router_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,10 +4,10 @@
 // Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
 #include <netinet/in.h>
 
-#include "arp/arp_fixture.h"
-#include "arp/nd_packet.h"
-#include "arp/neighbor_private.h"
 #include "fuzz_frame.h"
+#include "neighbor/arp_fixture.h"
+#include "neighbor/nd_packet.h"
+#include "neighbor/neighbor_private.h"
 #include "worker/punt.h"
 
 enum { ON_FABRIC = 1, TAGGED = 2, TO_MASTER = 4, PROXY = 8, BRIDGED = 16, HELD = 32, CHECKSUM = 64, TAILROOM = 128 };

@@ -6,13 +6,13 @@
 #include <rte_cycles.h>
 #include <rte_ring.h>
 
-#include "arp/neighbor_private.h"
 #include "base/rcu.h"
 #include "fuzz_frame.h"
 #include "fuzz_view.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
-#include "icmp/icmp.h"
+#include "l3/icmp.h"
+#include "neighbor/neighbor_private.h"
 #include "overlay/overlay.h"
 #include "worker/punt.h"
 #include "worker/spread.h"

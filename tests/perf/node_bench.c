@@ -18,7 +18,7 @@
 #include "base/rcu.h"
 #include "flow/flow.h"
 #include "graph/graph.h"
-#include "ip/ip_header.h"
+#include "l3/ip_header.h"
 #include "main/router_fixture.h"
 #include "overlay/overlay.h"
 #include "worker/recorder.h"

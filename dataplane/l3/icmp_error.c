@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// icmp_error: counts a packet that is given up and turns it into the ICMP error that its sender gets (RFC 792, 1812, 4443).
+// Reads: reason, arg (icmp_want), l3, vrf.  Next: back to the route lookup with the error, or drop.
+#include <netinet/in.h>
+
+#include <rte_cycles.h>
+#include <rte_icmp.h>
+
+#include "base/rcu.h"
+#include "graph/capture.h"
+#include "graph/counters.h"
+#include "graph/node.h"
+#include "l3/icmp.h"
+#include "l3/ip_header.h"
+#include "l3/nexthop.h"
+#include "l3/vrf.h"
+#include "port/registry.h"
+#include "worker/worker.h"
+
+enum { IP4 = 1, IP6 };
+
+DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into its buffer.");
+
+#define ENCAP_ROOM (TUNNEL_HDR_MAX + 32) // what encapsulation and link layer write in front of a packet
+#define QUOTE4 (576 - 28)                // RFC 1812 4.3.2.3: as much as fits into 576 bytes
+#define QUOTE6 (1280 - 48)               // RFC 4443: into the minimum MTU
+
+#define ICMP6_INFORMATION 128 // the first type that is no error
+#define EXTENSIONS_MAX 8
+
+uint32_t icmp_errors_per_second = 1000;
+
+struct type_code {
+	uint8_t type4, code4, type6, code6;
+};
+static const struct type_code codes[] = {
+	[ICMP_WHAT_TTL] = {11, 0, 3, 0},        [ICMP_WHAT_NO_ROUTE] = {3, 0, 1, 0}, [ICMP_WHAT_HOST] = {3, 1, 1, 3},
+	[ICMP_WHAT_PROHIBITED] = {3, 13, 1, 1}, [ICMP_WHAT_TOO_BIG] = {3, 4, 2, 0},  [ICMP_WHAT_PORT] = {3, 3, 1, 4},
+	[ICMP_WHAT_PROTOCOL] = {3, 2, 4, 1},
+};
+
+// A token bucket of one second's worth.
+static inline bool allowed(void)
+{
+	static __thread uint64_t filled, tokens;
+	uint64_t now = rte_rdtsc(), rate = icmp_errors_per_second, fresh = (now - filled) / (rte_get_tsc_hz() / RTE_MAX(rate, 1u));
+
+	if (fresh > 0)
+		filled = now;
+	tokens = RTE_MIN(tokens + fresh, rate);
+	if (tokens == 0)
+		return false;
+	tokens--;
+	return true;
+}
+
+// RFC 1812 4.3.2.7, RFC 4443 2.4(e): not about errors, fragments but the first, multicast, or what the router made itself.
+static inline bool must_not_answer4(const struct rte_mbuf *m, const struct pkt_meta *md, const struct rte_ipv4_hdr *ip)
+{
+	const uint8_t *icmp = RTE_PTR_ADD(ip, rte_ipv4_hdr_len(ip));
+
+	if ((md->flags & META_ANSWER) || (ip->fragment_offset & RTE_BE16(0x1fff)) || ip4_martian_source(ip->src_addr))
+		return true;
+	if (ip->next_proto_id != IPPROTO_ICMP)
+		return false;
+	if (m->data_len < md->l3 + rte_ipv4_hdr_len(ip) + 1u)
+		return true;
+	return *icmp != RTE_IP_ICMP_ECHO_REQUEST && *icmp != RTE_IP_ICMP_ECHO_REPLY && *icmp != 13 && *icmp != 14;
+}
+
+// Looks through the extension headers; what cannot be seen is taken for an error.
+static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t proto)
+{
+	const uint8_t *h;
+	unsigned i;
+
+	for (i = 0; i < EXTENSIONS_MAX; i++) {
+		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+		if (proto == IPPROTO_ICMPV6)
+			return m->data_len <= at || *h < ICMP6_INFORMATION;
+		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS && proto != IPPROTO_FRAGMENT)
+			return false;
+		if (m->data_len < at + 8)
+			return true;
+		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // not the first one: it begins anywhere
+			return h[0] == IPPROTO_ICMPV6;
+		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
+		proto = h[0];
+	}
+	return true;
+}
+
+static inline bool must_not_answer6(const struct rte_mbuf *m, const struct pkt_meta *md, const struct rte_ipv6_hdr *ip)
+{
+	if ((md->flags & META_ANSWER) || ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr))
+		return true;
+	return is_icmp6_error(m, md->l3 + (unsigned)sizeof(*ip), ip->proto);
+}
+
+// The gateway that the guest knows; for what came through a tunnel, any gateway of the VRF; the fabric port's own address.
+static inline bool source4(const struct rte_mbuf *m, const struct pkt_meta *md, rte_be32_t *out)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+	unsigned i;
+
+	for (i = 1; i < PORT_MAX && !(f && f->n_ip4 && f->vrf == md->vrf); i++)
+		f = rcu_read(port_fwds[i]);
+	if (f == NULL || f->n_ip4 == 0 || f->vrf != md->vrf)
+		return false;
+	*out = f->ip4[0];
+	return true;
+}
+
+static inline bool source6(const struct rte_mbuf *m, const struct pkt_meta *md, uint8_t *out)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+	unsigned i;
+
+	for (i = 1; i < PORT_MAX && !(f && f->n_ip6 && f->vrf == md->vrf); i++)
+		f = rcu_read(port_fwds[i]);
+	if (f == NULL || f->n_ip6 == 0 || f->vrf != md->vrf)
+		return false;
+	memcpy(out, f->ip6[0], 16);
+	return true;
+}
+
+// What the drop node does for packets that nobody is told about: from here on this packet is the answer.
+static inline void given_up(struct rte_mbuf *m, const struct pkt_meta *md)
+{
+	counters->drops[m->port % PORT_MAX][md->reason]++;
+	if (unlikely(capture_active))
+		capture_batch(CAPTURE_DROP, 0, &m, 1);
+}
+
+// The packet was received with room for one encapsulation, and the error's own headers come on top of that. False: there is none.
+static inline bool make_room(struct rte_mbuf *m, unsigned room)
+{
+	unsigned have = rte_pktmbuf_headroom(m), shift = have < room ? room - have : 0;
+
+	if (likely(shift == 0))
+		return true;
+	if (rte_pktmbuf_tailroom(m) < shift)
+		return false;
+	memmove(rte_pktmbuf_mtod_offset(m, void *, shift), rte_pktmbuf_mtod(m, void *), m->data_len);
+	m->data_off = (uint16_t)(m->data_off + shift);
+	return true;
+}
+
+// Drops the link layer, keeps the quote, puts room for the new headers in front. NULL: there is none.
+static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
+{
+	rte_pktmbuf_adj(m, md->l3);
+	if (m->nb_segs > 1) { // the first buffer has what is quoted, or quotes less
+		rte_pktmbuf_free(m->next);
+		m->next = NULL;
+		m->nb_segs = 1;
+		m->pkt_len = m->data_len;
+	}
+	if (m->pkt_len > quote)
+		rte_pktmbuf_trim(m, (uint16_t)(m->pkt_len - quote));
+	md->l3 = 0;
+	md->hash = 0;
+	md->bridge = UINT16_MAX;
+	md->nexthop = NULL;
+	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
+	m->ol_flags &=
+		RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // whose the buffer is; not what the device said about the old packet
+	return make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
+}
+
+static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+{
+	const struct rte_ipv4_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
+	rte_be32_t dst = old->src_addr, src;
+	struct rte_ipv4_hdr *ip;
+	struct rte_icmp_hdr *icmp;
+	uint16_t raw = 0;
+
+	if (must_not_answer4(m, md, old) || !allowed() || !source4(m, md, &src))
+		return EDGE_DROP;
+	given_up(m, md);
+	ip = reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
+	if (ip == NULL)
+		return drop(m, icmp_no_room);
+	icmp = (struct rte_icmp_hdr *)(ip + 1);
+	*ip = (struct rte_ipv4_hdr){
+		.version_ihl = 0x45, .type_of_service = 0xc0, .time_to_live = 64, .next_proto_id = IPPROTO_ICMP};
+	ip->total_length = rte_cpu_to_be_16((uint16_t)m->pkt_len);
+	ip->src_addr = src;
+	ip->dst_addr = dst;
+	ip4_checksum_set(ip);
+	*icmp = (struct rte_icmp_hdr){.icmp_type = tc->type4, .icmp_code = tc->code4, .icmp_seq_nb = rte_cpu_to_be_16(mtu)};
+	rte_raw_cksum_mbuf(m, sizeof(*ip), m->pkt_len - (uint32_t)sizeof(*ip), &raw);
+	icmp->icmp_cksum = (uint16_t)~raw;
+	return IP4;
+}
+
+static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+{
+	const struct rte_ipv6_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, md->l3);
+	uint8_t dst[16], src[16];
+	struct rte_ipv6_hdr *ip;
+	uint8_t *icmp;
+	uint16_t raw = 0;
+
+	if (must_not_answer6(m, md, old) || !allowed() || !source6(m, md, src))
+		return EDGE_DROP;
+	given_up(m, md);
+	memcpy(dst, old->src_addr, 16);
+	ip = reshape(m, md, QUOTE6, sizeof(*ip) + 8);
+	if (ip == NULL)
+		return drop(m, icmp_no_room);
+	*ip = (struct rte_ipv6_hdr){.vtc_flow = RTE_BE32(6u << 28), .proto = IPPROTO_ICMPV6, .hop_limits = 64};
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)(m->pkt_len - sizeof(*ip)));
+	memcpy(ip->src_addr, src, 16);
+	memcpy(ip->dst_addr, dst, 16);
+	icmp = (uint8_t *)(ip + 1);
+	memset(icmp, 0, 8);
+	icmp[0] = tc->type6;
+	icmp[1] = tc->code6;
+	icmp[6] = (uint8_t)(mtu >> 8);
+	icmp[7] = (uint8_t)mtu;
+	rte_raw_cksum_mbuf(m, sizeof(*ip), m->pkt_len - (uint32_t)sizeof(*ip), &raw);
+	*(unaligned_uint16_t *)(icmp + 2) =
+		(uint16_t)~ip_fold(ip_sum(ip->src_addr, 32) + ip->payload_len + RTE_BE16(IPPROTO_ICMPV6) + raw);
+	return IP6;
+}
+
+// A label that stands for a next hop brings no VRF: the guest's port has one. Elsewhere the sender cannot be told, least of all by way of
+// the underlay, which has other hosts by the same addresses.
+static inline bool find_vrf(struct pkt_meta *md)
+{
+	const struct nexthop *nh = md->nexthop;
+	const struct port_fwd *f;
+
+	if (!(md->flags & META_NEXTHOP))
+		return true;
+	f = nh && nh->kind == NH_PORT ? rcu_read(port_fwds[nh->port]) : NULL;
+	md->vrf = f ? f->vrf : VRF_FABRIC;
+	return md->vrf != VRF_FABRIC && md->vrf < VRF_MAX;
+}
+
+static inline edge_t error_one(struct rte_mbuf *m)
+{
+	struct pkt_meta *md = meta(m);
+	const struct type_code *tc = &codes[md->arg >> 16];
+	uint8_t version = *rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3) >> 4;
+
+	if (unlikely(!find_vrf(md)))
+		return EDGE_DROP;
+	return version == 4 ? error4(m, md, tc, (uint16_t)md->arg) : error6(m, md, tc, (uint16_t)md->arg);
+}
+
+static uint16_t icmp_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, error_one);
+}
+
+NODE(icmp_error, icmp_error, [IP4] = "ip4_forward", [IP6] = "ip6_forward");

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// ip4_fragment: packets that are larger than their path takes and may be fragmented (RFC 791).
+// Reads: nexthop, l3, hash.  Next: by the next hop, each fragment on its own.
+#include <errno.h>
+
+#include <rte_ip_frag.h>
+
+#include "graph/node.h"
+#include "l3/forward.h"
+#include "l3/ip_header.h"
+#include "port/port.h"
+
+DROP_REASON(fragment_failed, "The packet had to be fragmented, but its header is malformed or there were no buffers left.");
+DROP_REASON(fragment_too_many,
+	    "The packet had to be fragmented into more than 32 pieces: the MTU of its path is too small for it.");
+DROP_REASON(fragment_past_end,
+	    "The packet is a fragment that ends beyond the 65,535 bytes of the largest IPv4 packet, and it had to be "
+	    "fragmented again.");
+
+#define MAX_FRAGMENTS 32 // what the largest port's MTU needs on a path of 576 bytes is 18
+#define OFFSET_MASK 0x1fff
+
+static void pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from, uint16_t port)
+{
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod(m, struct rte_ipv4_hdr *);
+	struct pkt_meta *md = meta(m);
+	void *obj = m;
+	edge_t edge = from->nexthop->edge;
+
+	*md = *from;
+	md->l3 = 0;
+	m->port = port;
+	m->ol_flags = 0;
+	ip4_checksum_set(ip);
+	node_pass(graph, node, &obj, &edge, 1);
+}
+
+// Fragments of a chain refer to its buffers, so they are copied once more.
+static int split_chain(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
+{
+	struct rte_mbuf *refs[MAX_FRAGMENTS];
+	int i, n = rte_ipv4_fragment_packet(m, refs, MAX_FRAGMENTS, mtu, m->pool, m->pool);
+	bool complete = true;
+
+	for (i = 0; i < n; i++) {
+		out[i] = rte_pktmbuf_copy(refs[i], m->pool, 0, UINT32_MAX);
+		complete = complete && out[i];
+	}
+	if (n > 0)
+		rte_pktmbuf_free_bulk(refs, (unsigned)n);
+	if (complete || n <= 0)
+		return n;
+	rte_pktmbuf_free_bulk(out, (unsigned)n); // NULL is fine
+	return -ENOMEM;
+}
+
+// Cuts off what lies behind the packet, and finds the reason for which it cannot be fragmented. What lies behind must not be counted:
+// rte_ipv4_fragment_packet() compares the room in its array with the low 16 bits of the chain's length.
+static const struct drop_reason *check(struct rte_mbuf *m, uint16_t mtu)
+{
+	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, meta(m)->l3);
+	unsigned hlen = (ip->version_ihl & 15) * 4u, len = rte_be_to_cpu_16(ip->total_length);
+	unsigned offset = (rte_be_to_cpu_16(ip->fragment_offset) & OFFSET_MASK) * 8u;
+
+	if (hlen < sizeof(*ip) || len < hlen || len + meta(m)->l3 > m->pkt_len || mtu < hlen + 8)
+		return &drop_fragment_failed;
+	if (len - hlen > MAX_FRAGMENTS * RTE_ALIGN_FLOOR(mtu - hlen, 8u))
+		return &drop_fragment_too_many;
+	if (offset + len > UINT16_MAX)
+		return &drop_fragment_past_end;
+	forward_trim(m, len + meta(m)->l3);
+	return NULL;
+}
+
+// Copies: what is left of the packet's buffers after this may be freed or written to by others.
+static int split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
+{
+	rte_pktmbuf_adj(m, meta(m)->l3);
+	meta(m)->l3 = 0;
+	if (m->nb_segs == 1)
+		return rte_ipv4_fragment_copy_nonseg_packet(m, out, MAX_FRAGMENTS, mtu, m->pool);
+	return split_chain(m, out, mtu);
+}
+
+static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct rte_mbuf *out[MAX_FRAGMENTS];
+	struct pkt_meta from = *meta(m);
+	const struct drop_reason *bad = check(m, from.nexthop->mtu);
+	edge_t edge = EDGE_DROP;
+	void *obj = m;
+	int i, n;
+
+	n = bad ? 0 : split(m, out, from.nexthop->mtu);
+	if (n <= 0) {
+		drop_as(m, bad ? bad : &drop_fragment_failed);
+		node_pass(graph, node, &obj, &edge, 1);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		pass(graph, node, out[i], &from, m->port);
+	rte_pktmbuf_free(m);
+}
+
+static uint16_t ip4_fragment(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fragment_one(graph, node, objs[i]);
+	return n;
+}
+
+NODE(ip4_fragment, ip4_fragment, NH_NEXT);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// ip_local: packets for the router's own addresses. It answers ICMP echo and nothing else.
+// Reads: l3, vrf.  Writes: flags.  Next: back to the route lookup with the answer.
+#include <netinet/in.h>
+
+#include <rte_icmp.h>
+
+#include "base/rcu.h"
+#include "graph/node.h"
+#include "l3/icmp.h"
+#include "l3/ip_header.h"
+#include "port/registry.h"
+
+enum { IP4 = 1, IP6, ICMP_ERROR };
+
+#define ICMP6_ECHO_REQUEST 128
+#define ICMP6_ECHO_REPLY 129
+
+DROP_REASON(local_truncated, "A packet for the router itself ends before its headers do.");
+DROP_REASON(local_no_service, "A packet for the router's own address of a protocol or port that it does not serve.");
+DROP_REASON(local_icmp_checksum, "An ICMP message for the router has a wrong checksum.");
+DROP_REASON(local_icmp_ignored,
+	    "An ICMP message for the router that is no echo request: an error or an answer that nobody waits for.");
+DROP_REASON(local_echo_off, "ICMP echo to the gateway is switched off on this port.");
+DROP_REASON(local_fragment, "A fragment for the router itself: it reassembles nothing.");
+
+static inline bool echo_allowed(const struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+
+	return f == NULL || f->gateway_echo;
+}
+
+// What is left of the link layer and of tunnels goes; the answer is a packet of the router.
+static inline void answer(struct rte_mbuf *m, struct pkt_meta *md)
+{
+	rte_pktmbuf_adj(m, md->l3);
+	md->l3 = 0;
+	md->hash = 0;
+	md->bridge = UINT16_MAX;
+	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
+}
+
+// RFC 4443 3.4 wants the offset of the next header field that was not understood; it lies where an MTU would.
+static inline edge_t unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
+{
+	if (proto == IPPROTO_UDP || proto == IPPROTO_TCP)
+		icmp_want(m, ICMP_WHAT_PORT, 0, &drop_local_no_service);
+	else
+		icmp_want(m, ICMP_WHAT_PROTOCOL, v6 ? offsetof(struct rte_ipv6_hdr, proto) : 0, &drop_local_no_service);
+	return ICMP_ERROR;
+}
+
+static inline edge_t echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv4_hdr *ip)
+{
+	unsigned hlen = rte_ipv4_hdr_len(ip), at = md->l3 + hlen, len = rte_be_to_cpu_16(ip->total_length) - hlen;
+	struct rte_icmp_hdr *icmp = RTE_PTR_ADD(ip, hlen);
+	rte_be32_t src = ip->src_addr;
+	uint16_t raw;
+
+	if (m->data_len < at + sizeof(*icmp) || len < sizeof(*icmp))
+		return drop(m, local_truncated);
+	if (ip->fragment_offset & RTE_BE16(0x3fff))
+		return drop(m, local_fragment);
+	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 || raw != 0xffff)
+		return drop(m, local_icmp_checksum);
+	if (icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
+		return drop(m, local_icmp_ignored);
+	if (!echo_allowed(m))
+		return drop(m, local_echo_off);
+	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	icmp->icmp_cksum =
+		(uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(RTE_IP_ICMP_ECHO_REQUEST << 8));
+	ip->src_addr = ip->dst_addr;
+	ip->dst_addr = src;
+	ip->time_to_live = 64;
+	ip4_checksum_set(ip);
+	answer(m, md);
+	return IP4;
+}
+
+static inline edge_t echo6(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv6_hdr *ip)
+{
+	unsigned at = md->l3 + (unsigned)sizeof(*ip), len = rte_be_to_cpu_16(ip->payload_len);
+	struct rte_icmp_hdr *icmp = (struct rte_icmp_hdr *)(ip + 1);
+	uint8_t src[16];
+	uint16_t raw;
+
+	if (m->data_len < at + sizeof(*icmp) || len < sizeof(*icmp))
+		return drop(m, local_truncated);
+	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 ||
+	    ip_fold(ip_sum(ip->src_addr, 32) + ip->payload_len + RTE_BE16(IPPROTO_ICMPV6) + raw) != 0xffff)
+		return drop(m, local_icmp_checksum);
+	if (icmp->icmp_type != ICMP6_ECHO_REQUEST)
+		return drop(m, local_icmp_ignored);
+	if (!echo_allowed(m))
+		return drop(m, local_echo_off);
+	icmp->icmp_type = ICMP6_ECHO_REPLY;
+	icmp->icmp_cksum = (uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(ICMP6_ECHO_REQUEST << 8) +
+					      RTE_BE16(ICMP6_ECHO_REPLY << 8));
+	memcpy(src, ip->src_addr, 16);
+	memcpy(ip->src_addr, ip->dst_addr, 16);
+	memcpy(ip->dst_addr, src, 16);
+	ip->hop_limits = 64;
+	answer(m, md);
+	return IP6;
+}
+
+static inline edge_t local_one(struct rte_mbuf *m)
+{
+	struct pkt_meta *md = meta(m);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, md->l3);
+
+	// The input nodes have checked the IP header itself.
+	if ((ip[0] >> 4) == 4) {
+		struct rte_ipv4_hdr *ip4 = (struct rte_ipv4_hdr *)ip;
+
+		return ip4->next_proto_id == IPPROTO_ICMP ? echo4(m, md, ip4) : unserved(m, ip4->next_proto_id, false);
+	}
+	switch (((struct rte_ipv6_hdr *)ip)->proto) {
+	case IPPROTO_ICMPV6:
+		return echo6(m, md, (struct rte_ipv6_hdr *)ip);
+	case IPPROTO_FRAGMENT:
+		return drop(m, local_fragment);
+	default:
+		return unserved(m, ((struct rte_ipv6_hdr *)ip)->proto, true);
+	}
+}
+
+static uint16_t ip_local(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, local_one);
+}
+
+NODE(ip_local, ip_local, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ICMP_ERROR] = "icmp_error");

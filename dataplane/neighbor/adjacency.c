@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adjacencies: their indices, and their contents as workers see them.
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "base/rcu.h"
+#include "l3/nexthop.h"
+#include "neighbor/neighbor_private.h"
+#include "port/registry.h"
+#include "worker/punt.h"
+
+struct adjacency *adjacency_table[ADJ_MAX];
+
+// Freed indices, oldest first. The index rests until nobody can name it any more: tunnels, which nexthop_poll() builds anew, workers
+// that read an old one, and packets that were punted before that.
+static struct {
+	uint32_t index;
+	uint64_t token; // punt_token() of when it was given back
+} freed[ADJ_MAX];
+static uint32_t freed_head, freed_tail, fresh = 1;
+static uint32_t leaving[ADJ_MAX], n_leaving; // tunnels may still lead there
+
+static uint32_t index_new(void)
+{
+	if (freed_head != freed_tail && punt_passed(freed[freed_head % ADJ_MAX].token))
+		return freed[freed_head++ % ADJ_MAX].index;
+	return fresh < ADJ_MAX ? fresh++ : 0;
+}
+
+static void index_free(uint32_t index)
+{
+	freed[freed_tail % ADJ_MAX].index = index;
+	freed[freed_tail++ % ADJ_MAX].token = punt_token();
+}
+
+static void build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
+{
+	const struct port_fwd *f = port_fwds[port];
+	bool tagged = f && f->vlan_be;
+	struct rte_ether_hdr *eth;
+	struct rte_vlan_hdr *vlan;
+
+	memset(a, 0, sizeof(*a));
+	a->index = index;
+	a->port = port;
+	a->resolved = resolved;
+	a->l2_len = (uint8_t)(sizeof(*eth) + (tagged ? sizeof(*vlan) : 0));
+	eth = (struct rte_ether_hdr *)(a->l2 + sizeof(a->l2) - a->l2_len);
+	eth->dst_addr = *mac;
+	if (f)
+		eth->src_addr = f->mac;
+	if (tagged) {
+		vlan = (struct rte_vlan_hdr *)(eth + 1);
+		eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+		vlan->vlan_tci = f->vlan_be;
+	}
+}
+
+int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
+{
+	struct adjacency wanted, *new, *old = adjacency_table[index];
+
+	build(&wanted, index, port, mac, resolved);
+	if (old && memcmp(old, &wanted, sizeof(wanted)) == 0)
+		return 0;
+	new = rte_malloc("adjacency", sizeof(*new), RTE_CACHE_LINE_SIZE);
+	if (new == NULL)
+		return -ENOMEM;
+	memcpy(new, &wanted, sizeof(wanted));
+	rcu_publish(adjacency_table[index], new);
+	if (old)
+		rcu_defer(rte_free, old);
+	return 0;
+}
+
+static const struct rte_ether_addr no_mac;
+
+int adjacency_new(uint32_t *index)
+{
+	uint32_t i = index_new();
+	int ret;
+
+	if (i == 0)
+		return -ENOSPC;
+	ret = adjacency_set(i, 0, &no_mac, false);
+	if (ret < 0) {
+		index_free(i);
+		return ret;
+	}
+	*index = i;
+	return 0;
+}
+
+static void release(void *arg)
+{
+	index_free((uint32_t)(uintptr_t)arg);
+}
+
+// Workers find it unresolved, never missing.
+void adjacency_free(uint32_t index)
+{
+	adjacency_set(index, 0, &no_mac, false);
+	leaving[n_leaving++] = index;
+}
+
+void adjacency_poll(void)
+{
+	if (nexthop_rebuilding())
+		return;
+	while (n_leaving > 0)
+		rcu_defer(release, (void *)(uintptr_t)leaving[--n_leaving]);
+}

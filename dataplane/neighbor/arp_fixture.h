@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the tests of neighbor/: two ports, a clock, and what the master thread sent. Stands in for port/, worker/ and l3/.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include "base/ip.h"
+#include "port/registry.h"
+
+#define FABRIC 1 // 192.0.2.1/24, 2001:db8::1/64; VLAN 0
+#define TENANT 2 // gateway 10.0.0.1/24, fd00::1/64; guest 10.0.0.2 may have a fixed MAC
+#define FIXTURE_MAX_SENT 2048
+
+extern struct rte_mbuf *fixture_sent[FIXTURE_MAX_SENT]; // by worker_inject()
+extern unsigned fixture_n_sent;
+extern unsigned fixture_changes;              // calls of nexthop_underlay_changed()
+extern uint64_t fixture_punts, fixture_taken; // packets that workers have punted, and that the master has taken
+extern bool fixture_rebuilding;               // tunnels are being built anew
+
+int fixture_setup(void **state); // group: EAL, ports
+int fixture_teardown(void **state);
+int fixture_reset(void **state); // test: ports as they were, no neighbours, nothing sent
+
+void fixture_wait(unsigned ms);       // time passes: neighbor_poll() every 100 ms
+void fixture_publish(struct port *p); // its configuration has changed
+void fixture_remove(uint16_t port);   // calls the listeners, then takes it away
+void fixture_link(struct port *p, bool up);
+void fixture_route(const char *prefix, uint32_t nexthop, uint16_t port); // VRF 7's only route: NH_PORT. NULL: none
+void fixture_punt(unsigned kind, struct rte_mbuf *m);
+struct rte_mbuf *fixture_take(void);        // the oldest sent packet, NULL: none. The caller frees it
+void fixture_forget(void);                  // frees all of them
+uint64_t fixture_drops(const char *reason); // since the last reset
+
+struct ip_addr fixture_addr(const char *text);
+struct rte_ether_addr fixture_mac(const char *text);
+
+uint32_t fixture_hold(uint16_t port, const char *addr); // must succeed
+struct neighbor *fixture_find(uint16_t port, const char *addr);
+void fixture_learn(uint16_t port, const char *addr, const char *mac, bool create, bool confirmed);
+
+struct rte_mbuf *fixture_packet(const char *dst, uint8_t tag); // IPv4 without link-layer header; tag is its payload
+unsigned fixture_count_requests(void);                         // ARP requests among what was sent; forgets all of it
+
+// A frame as input nodes hand it on: port, bridge and l3 are set.
+struct rte_mbuf *fixture_frame(uint16_t port, const void *data, size_t len, unsigned l3);
+struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac, const char *tip);
+struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src, const char *dst,
+			    const char *target,
+			    const char *option_mac); // NULL: without the option
+void fixture_checksum(struct rte_mbuf *m);           // of an ND packet that was changed

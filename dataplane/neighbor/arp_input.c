@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// arp_input: answers guests that ask for their gateway, in place. What concerns neighbours, and all ARP of the underlay, goes
+// to the control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share, bridge_input.
+#include "base/rcu.h"
+#include "graph/node.h"
+#include "neighbor/answer.h"
+#include "neighbor/arp_packet.h"
+#include "port/registry.h"
+#include "worker/punt.h"
+
+enum { TX = 1, PUNT, SHARE, BRIDGE };
+
+DROP_REASON(arp_malformed,
+	    "The ARP packet is truncated, not about Ethernet and IPv4, neither request nor reply, or its sender is no host.");
+DROP_REASON(arp_spoofed_gateway, "The guest claimed its gateway's address in ARP.");
+DROP_REASON(arp_not_ours,
+	    "The guest asked for an address that the router neither has nor answers for (see `proxy_arp` of the port).");
+
+static inline edge_t to_master(struct rte_mbuf *m)
+{
+	punt_mark(m, PUNT_ARP);
+	return PUNT;
+}
+
+static inline edge_t others(struct rte_mbuf *m)
+{
+	return meta(m)->bridge != UINT16_MAX ? BRIDGE : drop(m, arp_not_ours);
+}
+
+static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const struct port_fwd *f)
+{
+	const struct ip_addr sender = ip4_addr(arp->arp_data.arp_sip), target = ip4_addr(arp->arp_data.arp_tip);
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	if (answer_is_own(f, &sender))
+		return drop(m, arp_spoofed_gateway);
+	if (arp_is_gratuitous(arp) ||
+	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // the other guests of a bridge want to hear it, too
+		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE : to_master(m);
+	if (answer_for(f, m->port, &target) == ANSWER_NO)
+		return others(m);
+	arp_answer(m, arp, &f->mac);
+	meta(m)->out_port = m->port;
+	meta(m)->flags |= META_ANSWER;
+	return TX;
+}
+
+// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+static inline edge_t fabric(struct rte_mbuf *m, const struct rte_arp_hdr *arp, const struct port_fwd *f)
+{
+	const struct ip_addr target = ip4_addr(arp->arp_data.arp_tip);
+
+	to_master(m);
+	if (!f->host || (arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) && answer_is_own(f, &target)))
+		return PUNT;
+	return SHARE;
+}
+
+static inline edge_t arp_one(struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+	struct rte_arp_hdr *arp = arp_parse(m);
+
+	if (unlikely(f == NULL || arp == NULL))
+		return drop(m, arp_malformed);
+	return f->role == PORT_FABRIC ? fabric(m, arp, f) : tenant(m, arp, f);
+}
+
+static uint16_t arp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, arp_one);
+}
+
+NODE(arp_input, arp_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [BRIDGE] = "bridge_input");

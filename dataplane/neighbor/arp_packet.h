@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to neighbor/: ARP for Ethernet and IPv4 (RFC 826), for the node and for the master thread.
+#pragma once
+
+#include <rte_arp.h>
+#include <rte_mbuf.h>
+
+#include "graph/meta.h"
+
+// The ARP header at offset meta->l3 of a frame, NULL when it is malformed: kind and length of addresses, operation, a sender whose
+// MAC or address is no host's.
+struct rte_arp_hdr *arp_parse(struct rte_mbuf *m);
+
+// Turns a request into the reply that mac has the address that was asked for.
+void arp_answer(struct rte_mbuf *m, struct rte_arp_hdr *arp, const struct rte_ether_addr *mac);
+
+static inline bool arp_is_gratuitous(const struct rte_arp_hdr *arp)
+{
+	return arp->arp_data.arp_sip == arp->arp_data.arp_tip;
+}

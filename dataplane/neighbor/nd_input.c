@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// nd_input: answers guests that look for their gateway, in place. What concerns neighbours, and what the underlay asks, goes to the
+// control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share, host_output, bridge_input.
+#include "base/rcu.h"
+#include "graph/node.h"
+#include "neighbor/answer.h"
+#include "neighbor/nd_packet.h"
+#include "port/registry.h"
+#include "worker/punt.h"
+
+enum { TX = 1, PUNT, SHARE, HOST, BRIDGE };
+
+DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), a wrong "
+			  "checksum, options that do not fit or addresses that make no sense.");
+DROP_REASON(nd_spoofed_gateway, "The guest claimed its gateway's address in neighbour discovery.");
+DROP_REASON(nd_not_ours,
+	    "The guest asked for an IPv6 address that the router neither has nor answers for (see `proxy_arp` of the port).");
+DROP_REASON(nd_router_solicit_ignored,
+	    "The host asked for routers; this one does not advertise itself. Guests have their gateway configured.");
+DROP_REASON(nd_router_advert_ignored, "The host advertises itself as a router. Routers are configured here, not discovered.");
+DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
+DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");
+
+static inline edge_t to_master(struct rte_mbuf *m)
+{
+	punt_mark(m, PUNT_ND);
+	return PUNT;
+}
+
+static inline edge_t tenant_advert(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+{
+	const struct ip_addr target = ip6_addr(p->nd->target);
+
+	if (answer_is_own(f, &target))
+		return drop(m, nd_spoofed_gateway);
+	// The other guests of a bridge want to hear it, too.
+	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE : to_master(m);
+}
+
+static inline edge_t tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
+{
+	const struct ip_addr source = ip6_addr(p->ip->src_addr), target = ip6_addr(p->nd->target);
+	enum answer answer;
+
+	if (answer_is_own(f, &source))
+		return drop(m, nd_spoofed_gateway);
+	answer = answer_for(f, m->port, &target);
+	if (answer == ANSWER_NO)
+		return meta(m)->bridge != UINT16_MAX ? BRIDGE : drop(m, nd_not_ours);
+	if (unlikely(!nd_answer(m, p, &f->mac, answer == ANSWER_OWN)))
+		return drop(m, nd_no_tailroom);
+	meta(m)->out_port = m->port;
+	meta(m)->flags |= META_ANSWER;
+	return TX;
+}
+
+static inline edge_t router_message(struct rte_mbuf *m, const struct port_fwd *f, uint8_t type)
+{
+	if (f->role == PORT_TENANT && meta(m)->bridge != UINT16_MAX && type == ND_ROUTER_SOLICIT)
+		return BRIDGE; // a guest of the bridge may be a router
+	if (f->host)           // the kernel may listen to routers, or be one
+		return HOST;
+	if (type == ND_ROUTER_SOLICIT)
+		return drop(m, nd_router_solicit_ignored);
+	return type == ND_ROUTER_ADVERT ? drop(m, nd_router_advert_ignored) : drop(m, nd_redirect_ignored);
+}
+
+// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+static inline edge_t fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+{
+	const struct ip_addr target = ip6_addr(p->nd->target);
+
+	to_master(m);
+	return !f->host || (p->nd->type == ND_SOLICIT && answer_is_own(f, &target)) ? PUNT : SHARE;
+}
+
+static inline edge_t nd_one(struct rte_mbuf *m)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
+	struct nd_packet p;
+
+	if (unlikely(f == NULL || !nd_parse(m, &p)))
+		return drop(m, nd_malformed);
+	if (p.nd->type != ND_SOLICIT && p.nd->type != ND_ADVERT)
+		return router_message(m, f, p.nd->type);
+	if (f->role == PORT_FABRIC)
+		return fabric(m, &p, f);
+	return p.nd->type == ND_SOLICIT ? tenant_solicit(m, &p, f) : tenant_advert(m, &p, f);
+}
+
+static uint16_t nd_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, nd_one);
+}
+
+NODE(nd_input,
+     nd_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [HOST] = "host_output", [BRIDGE] = "bridge_input");

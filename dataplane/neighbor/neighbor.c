@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of neighbours: by port and address (or MAC), and by adjacency.
+#include "neighbor/neighbor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+#include <rte_jhash.h>
+
+#include "l3/nexthop.h"
+#include "neighbor/answer.h"
+#include "neighbor/neighbor_private.h"
+#include "port/registry.h"
+
+#define BUCKETS 16384
+
+uint32_t neighbor_end = 1;
+uint32_t neighbor_age_seconds = 30;
+uint64_t (*neighbor_clock)(void) = rte_get_tsc_cycles;
+
+static struct neighbor *buckets[BUCKETS];
+static struct neighbor *by_adj[ADJ_MAX];
+static unsigned total, all_unheld, unheld[PORT_MAX];
+
+static const struct rte_ether_addr no_mac;
+
+static struct neighbor **bucket(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
+{
+	uint32_t key[5] = {port};
+
+	if (addr->family)
+		memcpy(&key[1], addr->bytes, ip_bytes(addr->family));
+	else
+		memcpy(&key[1], mac, sizeof(*mac));
+	return &buckets[rte_jhash_32b(key, RTE_DIM(key), 0) % BUCKETS];
+}
+
+static struct neighbor *find(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
+{
+	struct neighbor *n;
+
+	for (n = *bucket(port, addr, mac); n; n = n->next)
+		if (n->port == port && ip_addr_eq(&n->addr, addr) && (addr->family || rte_is_same_ether_addr(&n->mac, mac)))
+			return n;
+	return NULL;
+}
+
+struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr)
+{
+	return addr->family ? find(port, addr, NULL) : NULL;
+}
+
+struct neighbor *neighbor_at(uint32_t i)
+{
+	return i < ADJ_MAX ? by_adj[i] : NULL;
+}
+
+unsigned neighbor_count(void)
+{
+	return total;
+}
+
+bool neighbor_usable(const struct neighbor *n)
+{
+	return adjacency_table[n->adj]->resolved;
+}
+
+static bool is_unheld(const struct neighbor *n)
+{
+	return n->refs == 0 && n->state != NEIGH_PERMANENT && n->port;
+}
+
+static void count(const struct neighbor *n, int step)
+{
+	unheld[n->port] += (unsigned)step;
+	all_unheld += (unsigned)step;
+}
+
+static bool usable_state(enum neighbor_state s)
+{
+	return s == NEIGH_REACHABLE || s == NEIGH_STALE || s == NEIGH_PROBE || s == NEIGH_PERMANENT;
+}
+
+// The only place where state and MAC change.
+void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac)
+{
+	bool was_usable = neighbor_usable(n), was_unheld = is_unheld(n), usable = usable_state(state);
+
+	if (!usable)
+		mac = &no_mac;
+	else if (mac == NULL)
+		mac = &n->mac;
+	if (adjacency_set(n->adj, n->port, mac, usable) < 0 && usable)
+		return;     // no memory: the next answer may find some
+	if (n->addr.family) // else the MAC is its key
+		n->mac = *mac;
+	n->state = state;
+	n->changed = neighbor_clock();
+	n->probes = 0;
+	if (is_unheld(n) != was_unheld)
+		count(n, was_unheld ? -1 : 1);
+	neighbor_timer_set(n);
+	if (n->refs && was_usable != neighbor_usable(n))
+		nexthop_underlay_changed();
+}
+
+static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
+{
+	struct neighbor *n = calloc(1, sizeof(*n)), **b = bucket(port, addr, mac);
+	char text[16];
+	int ret = n ? adjacency_new(&n->adj) : -ENOMEM;
+
+	if (ret < 0) {
+		free(n);
+		snprintf(text, sizeof(text), "%u", total);
+		error_set(err, -ret, "neighbor", text, "up to 65535 neighbours",
+			  ret == -ENOSPC ? "the table is full" : "no memory");
+		return NULL;
+	}
+	n->port = port;
+	n->addr = *addr;
+	n->mac = mac ? *mac : no_mac;
+	n->next = *b;
+	*b = n;
+	by_adj[n->adj] = n;
+	neighbor_end = RTE_MAX(neighbor_end, n->adj + 1);
+	total++;
+	count(n, 1);
+	neighbor_change(n, NEIGH_INCOMPLETE, NULL);
+	neighbor_timer_now(n);
+	return n;
+}
+
+// Takes it from its chain: nobody finds it any more.
+static void unlink_neighbor(struct neighbor *n)
+{
+	struct neighbor **b = bucket(n->port, &n->addr, &n->mac);
+
+	while (*b && *b != n)
+		b = &(*b)->next;
+	if (*b)
+		*b = n->next;
+}
+
+void neighbor_remove(struct neighbor *n)
+{
+	neighbor_give_up(n);
+	neighbor_timer_stop(n);
+	if (is_unheld(n))
+		count(n, -1);
+	if (n->port)
+		unlink_neighbor(n);
+	by_adj[n->adj] = NULL;
+	adjacency_free(n->adj);
+	total--;
+	free(n);
+}
+
+// The port goes. What next hops hold stays, unresolved, until they let go.
+void neighbor_orphan(struct neighbor *n)
+{
+	if (n->refs == 0) {
+		neighbor_remove(n);
+		return;
+	}
+	neighbor_give_up(n);
+	unlink_neighbor(n);
+	n->port = 0;
+	neighbor_change(n, NEIGH_FAILED, NULL);
+}
+
+struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr)
+{
+	struct neighbor *n = neighbor_find(port, addr);
+
+	if (n || unheld[port] >= NEIGHBOR_PORT_UNHELD || all_unheld >= NEIGHBOR_ALL_UNHELD)
+		return n;
+	return create(port, addr, NULL, NULL);
+}
+
+static int check_port(uint16_t port, const char *field, struct error *err)
+{
+	char text[16];
+
+	if (port_get(port))
+		return 0;
+	snprintf(text, sizeof(text), "%u", port);
+	return error_set(err, ENOENT, field, text, "the id of a port", "there is no such port");
+}
+
+static int check_addr(uint16_t port, const struct ip_addr *addr, const char *field, struct error *err)
+{
+	char text[IP_TEXT];
+
+	ip_format_addr(addr, text);
+	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
+		return error_set(err, EINVAL, field, text, "a unicast address", "cannot be a neighbour's address");
+	if (answer_is_own(port_fwds[port], addr))
+		return error_set(err, EINVAL, field, text, "another host's address", "is the router's own address on this port");
+	return 0;
+}
+
+static void hold(struct neighbor *n)
+{
+	if (is_unheld(n))
+		count(n, -1);
+	n->refs++;
+	if (n->state == NEIGH_STALE || n->state == NEIGH_FAILED)
+		neighbor_timer_now(n);
+}
+
+int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj, struct error *err)
+{
+	static const struct ip_addr none;
+	bool by_mac = mac && !rte_is_zero_ether_addr(mac);
+	struct neighbor *n;
+	int ret = check_port(port, "nexthop.port", err);
+
+	if (ret == 0 && !by_mac)
+		ret = check_addr(port, addr, "nexthop.port.address", err);
+	if (ret < 0)
+		return ret;
+	if (by_mac)
+		addr = &none;
+	n = find(port, addr, mac);
+	if (n == NULL)
+		n = create(port, addr, by_mac ? mac : NULL, err);
+	if (n == NULL)
+		return -ENOSPC;
+	if (by_mac && n->state != NEIGH_PERMANENT)
+		neighbor_change(n, NEIGH_PERMANENT, mac);
+	if (by_mac && n->state != NEIGH_PERMANENT) {
+		neighbor_remove(n);
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an adjacency");
+	}
+	hold(n);
+	*adj = n->adj;
+	return 0;
+}
+
+void adjacency_put(uint32_t adj)
+{
+	struct neighbor *n = neighbor_at(adj);
+
+	if (n == NULL || --n->refs > 0)
+		return;
+	if (n->port == 0 || n->addr.family == 0)
+		neighbor_remove(n);
+	else if (is_unheld(n))
+		count(n, 1);
+}
+
+int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
+{
+	struct neighbor *n;
+	char text[18];
+	int ret = check_port(port, "neighbor.port", err);
+
+	if (ret == 0)
+		ret = check_addr(port, addr, "neighbor.address", err);
+	if (ret < 0)
+		return ret;
+	if (!rte_is_valid_assigned_ether_addr(mac))
+		return error_set(err, EINVAL, "neighbor.mac", mac_format(mac, text), "a unicast MAC",
+				 "cannot be a neighbour's MAC");
+	n = neighbor_find(port, addr);
+	if (n == NULL)
+		n = create(port, addr, NULL, err);
+	if (n == NULL)
+		return -ENOSPC;
+	neighbor_change(n, NEIGH_PERMANENT, mac);
+	neighbor_flush(n);
+	return 0;
+}
+
+int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err)
+{
+	struct neighbor *n = neighbor_find(port, addr);
+	char text[IP_TEXT];
+
+	if (n == NULL)
+		return error_set(err, ENOENT, "address", ip_format_addr(addr, text), NULL,
+				 "there is no such neighbour on this port");
+	neighbor_give_up(n);
+	if (n->refs == 0) {
+		neighbor_remove(n);
+		return 0;
+	}
+	neighbor_change(n, NEIGH_INCOMPLETE, NULL); // a next hop leads there: it is looked for anew
+	neighbor_timer_now(n);
+	return 0;
+}
+
+void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create_it, bool confirmed)
+{
+	struct neighbor *n = create_it ? neighbor_unheld(port, addr) : neighbor_find(port, addr);
+
+	if (n == NULL || n->state == NEIGH_PERMANENT)
+		return;
+	if (!confirmed && neighbor_usable(n) && rte_is_same_ether_addr(&n->mac, mac))
+		return;
+	if (confirmed)
+		n->confirmed = neighbor_clock();
+	neighbor_change(n, confirmed ? NEIGH_REACHABLE : NEIGH_STALE, mac);
+	neighbor_flush(n);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Neighbours follow their ports, and take what workers punt.
+#include <stdlib.h>
+
+#include <rte_ip.h>
+
+#include "neighbor/answer.h"
+#include "neighbor/neighbor_private.h"
+#include "port/registry.h"
+#include "worker/punt.h"
+
+DROP_REASON(neighbor_bad_packet, "A packet for an unresolved neighbour has no complete IP header.");
+
+static void each(const struct port *p, void (*fn)(struct neighbor *n))
+{
+	struct neighbor *n;
+	uint32_t i;
+
+	for (i = 1; i < neighbor_end; i++) {
+		n = neighbor_at(i);
+		if (n && n->port == p->id)
+			fn(n);
+	}
+}
+
+// The port's MAC or VLAN may be another one now, or the address the router's own.
+static void refresh(struct neighbor *n)
+{
+	if (n->refs == 0 && n->addr.family && answer_is_own(port_fwds[n->port], &n->addr))
+		neighbor_remove(n);
+	else
+		adjacency_set(n->adj, n->port, &n->mac, neighbor_usable(n));
+}
+
+static void wake(struct neighbor *n)
+{
+	if (n->refs && n->state == NEIGH_FAILED)
+		neighbor_timer_now(n);
+}
+
+static void on_changed(struct port *p, const struct port_config *old)
+{
+	each(p, refresh);
+}
+
+static void on_removed(struct port *p)
+{
+	each(p, neighbor_orphan);
+}
+
+static void on_link(struct port *p)
+{
+	if (p->up)
+		each(p, wake);
+}
+
+static void on_hold(struct rte_mbuf *m)
+{
+	neighbor_wait(meta(m)->arg, m);
+}
+
+static void on_glean(struct rte_mbuf *m)
+{
+	const struct rte_ipv4_hdr *ip4 = rte_pktmbuf_mtod(m, const struct rte_ipv4_hdr *);
+	const struct rte_ipv6_hdr *ip6 = rte_pktmbuf_mtod(m, const struct rte_ipv6_hdr *);
+	uint16_t port = (uint16_t)(meta(m)->arg % PORT_MAX);
+	struct ip_addr dst;
+
+	if (m->data_len >= sizeof(*ip4) && ip4->version_ihl >> 4 == 4) {
+		dst = ip4_addr(ip4->dst_addr);
+	} else if (m->data_len >= sizeof(*ip6) && ip4->version_ihl >> 4 == 6) {
+		dst = ip6_addr(ip6->dst_addr);
+	} else {
+		neighbor_drop(m, &drop_neighbor_bad_packet);
+		return;
+	}
+	neighbor_wait_on_port(port, &dst, m);
+}
+
+int neighbor_init(void)
+{
+	static struct port_listener listener = {.changed = on_changed, .removed = on_removed, .link = on_link};
+
+	port_listen(&listener);
+	punt_register(PUNT_ARP, arp_receive);
+	punt_register(PUNT_ND, nd_receive);
+	punt_register(PUNT_HOLD, on_hold);
+	punt_register(PUNT_GLEAN, on_glean);
+	return 0;
+}

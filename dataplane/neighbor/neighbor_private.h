@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to neighbor/: what the files of the neighbour table share. Master thread only.
+#pragma once
+
+#include "graph/drop.h"
+#include "neighbor/neighbor.h"
+
+#define NEIGHBOR_PORT_WAITING 256 // packets that wait on one port: a guest that scans must not take all buffers
+#define NEIGHBOR_ALL_WAITING 4096 // and on all
+#define NEIGHBOR_PORT_UNHELD 1024 // entries of one port that no next hop holds and nobody configured
+#define NEIGHBOR_ALL_UNHELD 49152 // and of all: next hops find room always
+
+#define NEIGHBOR_RETRY_SECONDS 5   // a held neighbour that failed is asked again so often
+#define NEIGHBOR_POLL_SOLICITS 256 // per neighbor_poll(): no bursts that overflow the workers' rings
+
+extern uint64_t (*neighbor_clock)(void); // TSC; tests have their own
+
+// adjacency.c. An index is given out again only when no worker and no punted packet can refer to its former owner.
+int adjacency_new(uint32_t *index); // unresolved; -ENOSPC, -ENOMEM
+void adjacency_free(uint32_t index);
+int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved); // publishes when it differs
+void adjacency_poll(void);
+
+// neighbor.c
+extern uint32_t neighbor_end;                                                // indices in use lie below
+struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr); // finds or creates; NULL: no room
+void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac); // mac NULL: as it was
+void neighbor_remove(struct neighbor *n);
+void neighbor_orphan(struct neighbor *n);       // its port goes
+bool neighbor_usable(const struct neighbor *n); // its adjacency is resolved
+
+// neighbor_timer.c
+void neighbor_timer_set(const struct neighbor *n); // by its state
+void neighbor_timer_now(const struct neighbor *n); // with the next poll
+void neighbor_timer_stop(const struct neighbor *n);
+void neighbor_solicit(struct neighbor *n);
+bool neighbor_may_retry(const struct neighbor *n); // failed, but not a moment ago
+
+// neighbor_wait.c
+void neighbor_flush(struct neighbor *n);   // sends what waits
+void neighbor_give_up(struct neighbor *n); // drops what waits
+void neighbor_drop(struct rte_mbuf *m, const struct drop_reason *reason);

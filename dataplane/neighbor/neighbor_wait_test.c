@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timers and what waits, with a clock of the test's own.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_ip.h>
+
+#include "base/rcu.h"
+#include "graph/node_test.h"
+#include "l3/nexthop.h"
+#include "neighbor/arp_fixture.h"
+#include "neighbor/arp_packet.h"
+#include "neighbor/neighbor_private.h"
+#include "worker/punt.h"
+
+#define PEER "192.0.2.9"
+#define PEER_MAC "02:00:00:00:09:09"
+
+static void gives_up(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+	struct neighbor *n = fixture_find(FABRIC, PEER);
+
+	neighbor_wait(adj, fixture_packet(PEER, 1));
+	fixture_wait(2900);
+	assert_int_equal(n->state, NEIGH_INCOMPLETE);
+	fixture_wait(300);
+	assert_int_equal(n->state, NEIGH_FAILED);
+	assert_int_equal(fixture_count_requests(), 3);
+	assert_int_equal(fixture_drops("neighbor_unresolved"), 1);
+	assert_int_equal(n->n_waiting, 0);
+	neighbor_wait(adj, fixture_packet(PEER, 2)); // a moment later: not asked again yet
+	assert_int_equal(fixture_drops("neighbor_unresolved"), 2);
+	assert_int_equal(fixture_count_requests(), 0);
+	fixture_wait(1000);
+	neighbor_wait(adj, fixture_packet(PEER, 3));
+	assert_int_equal(n->state, NEIGH_INCOMPLETE);
+	assert_int_equal(fixture_count_requests(), 1);
+	fixture_wait(3200);
+	assert_int_equal(n->state, NEIGH_FAILED);
+	fixture_count_requests();
+	fixture_wait(20000); // held: asked now and then, so that it comes back by itself
+	assert_in_range(fixture_count_requests(), 3, 4);
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	assert_int_equal(n->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_changes, 1);
+	adjacency_put(adj);
+}
+
+static void ages_held(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+	struct neighbor *n = fixture_find(FABRIC, PEER);
+	const struct rte_ether_addr mac = fixture_mac(PEER_MAC);
+
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	fixture_wait(29900);
+	assert_int_equal(n->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_count_requests(), 0);
+	fixture_wait(200);
+	assert_int_equal(n->state, NEIGH_PROBE);
+	assert_int_equal(fixture_n_sent, 1);
+	assert_memory_equal(rte_pktmbuf_mtod(fixture_sent[0], void *), &mac, 6); // unicast
+	assert_true(adjacency_table[adj]->resolved);                             // forwards meanwhile
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	assert_int_equal(n->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_changes, 1);
+	fixture_wait(33300);
+	assert_int_equal(n->state, NEIGH_FAILED);
+	assert_false(adjacency_table[adj]->resolved);
+	assert_int_equal(fixture_changes, 2);
+	assert_int_equal(fixture_count_requests(), 4);
+	adjacency_put(adj);
+	fixture_wait(6000); // nobody's: forgotten
+	assert_null(fixture_find(FABRIC, PEER));
+}
+
+static void age_is_set(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	fixture_wait(5000);
+	neighbor_age_seconds = 6;
+	fixture_wait(900);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_REACHABLE);
+	fixture_wait(200);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_PROBE);
+	adjacency_put(adj);
+}
+
+static void gleaned(void **state)
+{
+	struct rte_mbuf *m = fixture_packet(PEER, 1);
+
+	meta(m)->arg = FABRIC;
+	fixture_punt(PUNT_GLEAN, m);
+	assert_non_null(fixture_find(FABRIC, PEER));
+	assert_int_equal(fixture_count_requests(), 1);
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	assert_int_equal(fixture_n_sent, 1);
+	fixture_forget();
+	assert_int_equal(fixture_changes, 0); // no next hop leads there
+	fixture_wait(30100);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_STALE);
+	assert_int_equal(fixture_count_requests(), 0);
+	m = fixture_packet(PEER, 2);
+	meta(m)->arg = FABRIC;
+	fixture_punt(PUNT_GLEAN, m); // used: forwarded, and asked whether it is still there
+	assert_int_equal(fixture_n_sent, 2);
+	assert_int_equal(fixture_count_requests(), 1);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_PROBE);
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	fixture_wait(60200);
+	assert_null(fixture_find(FABRIC, PEER));
+}
+
+static void glean_refuses(void **state)
+{
+	struct rte_mbuf *m = fixture_packet("224.0.0.5", 1);
+
+	meta(m)->arg = FABRIC;
+	fixture_punt(PUNT_GLEAN, m);
+	assert_int_equal(fixture_drops("neighbor_not_unicast"), 1);
+	m = fixture_packet(PEER, 1);
+	meta(m)->arg = 99;
+	fixture_punt(PUNT_GLEAN, m);
+	assert_int_equal(fixture_drops("neighbor_unresolved"), 1);
+	m = fixture_packet(PEER, 1);
+	rte_pktmbuf_trim(m, 2);
+	fixture_punt(PUNT_GLEAN, m);
+	m = fixture_packet(PEER, 1);
+	*rte_pktmbuf_mtod(m, uint8_t *) = 0x60; // IPv6, but only 21 bytes of it
+	fixture_punt(PUNT_GLEAN, m);
+	assert_int_equal(fixture_drops("neighbor_bad_packet"), 2);
+	assert_int_equal(neighbor_count(), 0);
+}
+
+static void no_headroom(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+	struct rte_mbuf *m = fixture_packet(PEER, 1);
+
+	m->data_off = 31;
+	neighbor_wait(adj, m);
+	fixture_forget();
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	assert_int_equal(fixture_drops("neighbor_headroom"), 1);
+	assert_int_equal(fixture_n_sent, 0);
+	adjacency_put(adj);
+}
+
+static void queue_bounds(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+	unsigned i;
+
+	for (i = 0; i < NEIGHBOR_WAITING + 5; i++)
+		neighbor_wait(adj, fixture_packet(PEER, (uint8_t)i));
+	assert_int_equal(fixture_drops("neighbor_queue_full"), 5);
+	fixture_count_requests();
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
+	assert_int_equal(fixture_n_sent, NEIGHBOR_WAITING);
+	assert_int_equal(*rte_pktmbuf_mtod_offset(fixture_sent[0], uint8_t *, 14 + 20), 5); // the oldest went
+	adjacency_put(adj);
+}
+
+// A host that scans its subnet takes neither all buffers nor the whole table.
+static void scan(void **state)
+{
+	struct ip_addr a = fixture_addr("192.0.0.0");
+	unsigned i;
+
+	for (i = 0; i < 3000; i++) {
+		a.bytes[2] = (uint8_t)(i >> 8);
+		a.bytes[3] = (uint8_t)(i + 1);
+		neighbor_wait_on_port(FABRIC, &a, fixture_packet(PEER, 1));
+		fixture_forget();
+	}
+	assert_int_equal(neighbor_count(), NEIGHBOR_PORT_UNHELD);
+	assert_int_equal(node_test_in_use(), NEIGHBOR_PORT_WAITING);
+	assert_true(fixture_drops("neighbor_table_full") > 1900);
+	assert_true(fixture_drops("neighbor_queue_full") > 700);
+	adjacency_put(fixture_hold(FABRIC, "198.51.100.1"));        // next hops still find room
+	neighbor_wait_on_port(TENANT, &a, fixture_packet(PEER, 1)); // and so do other ports
+	assert_int_equal(neighbor_count(), NEIGHBOR_PORT_UNHELD + 2);
+	for (i = 0; i < 150; i++) {
+		fixture_wait(100);
+		fixture_forget();
+	}
+	assert_int_equal(neighbor_count(), 0);
+	assert_int_equal(node_test_in_use(), 0);
+}
+
+// Many at once: no poll sends more than the workers' rings can take.
+static void paced(void **state)
+{
+	uint32_t adj[1000];
+	struct ip_addr a = fixture_addr("192.0.2.0");
+	unsigned i, total = 0;
+
+	for (i = 0; i < RTE_DIM(adj); i++) {
+		a.bytes[1] = (uint8_t)(i >> 8);
+		a.bytes[3] = (uint8_t)i;
+		a.bytes[2] = 7;
+		assert_int_equal(adjacency_hold(FABRIC, &a, NULL, &adj[i], NULL), 0);
+	}
+	assert_int_equal(fixture_count_requests(), 0);
+	for (i = 0; i < 4; i++) {
+		fixture_wait(100);
+		assert_in_range(fixture_n_sent, 1, NEIGHBOR_POLL_SOLICITS);
+		total += fixture_count_requests();
+	}
+	assert_int_equal(total, RTE_DIM(adj)); // each once
+	for (i = 0; i < RTE_DIM(adj); i++)
+		adjacency_put(adj[i]);
+}
+
+static void link_returns(void **state)
+{
+	uint32_t adj = fixture_hold(FABRIC, PEER);
+
+	fixture_link(port_table[FABRIC], false);
+	fixture_wait(4000);
+	assert_int_equal(fixture_n_sent, 0);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_FAILED);
+	fixture_link(port_table[FABRIC], true);
+	fixture_wait(100);
+	assert_int_equal(fixture_count_requests(), 1);
+	adjacency_put(adj);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(gives_up, fixture_reset),      cmocka_unit_test_setup(ages_held, fixture_reset),
+		cmocka_unit_test_setup(age_is_set, fixture_reset),    cmocka_unit_test_setup(gleaned, fixture_reset),
+		cmocka_unit_test_setup(glean_refuses, fixture_reset), cmocka_unit_test_setup(no_headroom, fixture_reset),
+		cmocka_unit_test_setup(queue_bounds, fixture_reset),  cmocka_unit_test_setup(scan, fixture_reset),
+		cmocka_unit_test_setup(paced, fixture_reset),         cmocka_unit_test_setup(link_returns, fixture_reset),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
