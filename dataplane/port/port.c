@@ -322,11 +322,13 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 static void port_close(void *arg)
 {
 	struct port *p = arg;
+	struct port_fwd *fwd;
 
 	spread_port_gone(p);
 	p->ops->close(p);
-	rcu_defer(rte_free, port_fwds[p->id]);
+	fwd = port_fwds[p->id];
 	rcu_publish(port_fwds[p->id], NULL);
+	rcu_defer(rte_free, fwd);
 	closing[p->id] = false;
 	LOG(INFO, "port %s has gone", p->cfg.name);
 	rte_free(p);
