@@ -169,7 +169,7 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		cfg->mtu = 1500;
 	ret = check_number("port.queues", cfg->queues, 1, PORT_MAX_QUEUES, err);
 	if (ret == 0)
-		ret = check_number("port.mtu", cfg->mtu, 576, 9600, err);
+		ret = check_number("port.mtu", cfg->mtu, PORT_MTU_MIN, PORT_MTU_MAX, err);
 	if (ret == 0)
 		ret = check_number("port.vlan", cfg->vlan, 0, 4094, err);
 	if (ret == 0)
@@ -277,6 +277,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	p->ops = find_kind(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
+	p->longest = (uint16_t)(cfg->mtu + PORT_L2_OVERHEAD);
 	p->host_worker = SPREAD_LOCAL;
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		p->queues[i].port = p;
@@ -412,6 +413,7 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 		p->cfg = old;
 		return ret;
 	}
+	__atomic_store_n(&p->longest, (uint16_t)(cfg.mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
 	update_up(p);
 	for (l = listeners; l; l = l->next)
 		if (l->changed)

@@ -23,6 +23,9 @@
 #define PORT_MAX_QUEUES 16
 #define PORT_MAX_ADDRS 16
 #define BATCH 256 // packets in one poll of a worker
+#define PORT_MTU_MIN 576
+#define PORT_MTU_MAX 9600
+#define PORT_L2_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN) // of a frame, above its port's MTU: a guest may tag twice
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 
@@ -57,6 +60,8 @@ struct port_queue {
 	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
 	uint32_t depth; // packets that waited when last asked, DEPTH_UNKNOWN; polling worker: wo, master: ro
 	uint16_t armed; // it is to wake its poller (worker/wait.h), 0 = it is not; polling worker: rw
+	// Frames that the kind has taken from the device and given up for their length; port_rx counts them and sets it to 0. Polling worker: rw
+	uint32_t too_long;
 	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
 } __rte_cache_aligned;
 
@@ -143,6 +148,7 @@ struct port {
 	uint16_t n_queues;
 	bool up;               // link and administrative state: master rw, workers ro
 	struct spread *spread; // NULL: not spread. Master: wo (RCU), polling workers: ro
+	uint16_t longest;      // frame that may come in: its MTU and PORT_L2_OVERHEAD. Master: wo, workers: ro
 	uint8_t host_worker; // fabric: who alone sends to its host port, SPREAD_LOCAL = whoever has the packet. Master: wo, workers: ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];

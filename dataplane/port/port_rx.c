@@ -11,16 +11,26 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
+DROP_REASON(frame_too_long,
+	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. What a vhost-user guest "
+	    "describes so that it is no frame, such as more bytes than a packet buffer has, is counted here, too.");
+
 enum { TENANT = 1, FABRIC, HOST, TX, SPREAD, STEER };
 
 #define POLL_MIN 32 // room below which no further queue is polled
 #define AHEAD 8u    // packets of a ring whose metadata are on their way
 
-static inline void count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
+static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_meta, vrf) == 16,
+	      "fresh metadata are written at once");
+
+// Returns the length of the longest one.
+static inline uint32_t count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
 	struct port_counters *c = &counters->port[port->id];
+	const struct pkt_meta fresh = {.arg = queue};
 	uint8_t flags = f && f->mss ? META_CLAMP : 0;
+	uint32_t longest = 0;
 	uint64_t bytes = 0;
 	unsigned i;
 
@@ -29,14 +39,37 @@ static inline void count(struct port *port, uint16_t queue, struct rte_mbuf **pk
 
 		pkts[i]->port = port->id;
 		bytes += pkts[i]->pkt_len;
-		md->hash = 0;
-		md->arg = queue;
+		longest = RTE_MAX(longest, pkts[i]->pkt_len);
+		memcpy(md, &fresh, offsetof(struct pkt_meta, vrf)); // nexthop, hash, arg
 		md->reason = 0;
 		md->flags = flags;
-		md->nexthop = NULL;
 	}
 	c->rx_packets += n;
 	c->rx_bytes += bytes;
+	return longest;
+}
+
+// Gives up what is longer than this; returns how many are left.
+static __rte_noinline uint16_t bound(struct rte_mbuf **pkts, uint16_t n, uint32_t longest)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (pkts[i]->pkt_len <= longest) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		drop(pkts[i], frame_too_long);
+		drop_packets(&pkts[i], 1);
+	}
+	return kept;
+}
+
+static __rte_noinline void count_refused(struct port_queue *q)
+{
+	counters->port[q->port->id].rx_packets += q->too_long;
+	counters->drops[q->port->id][drop_frame_too_long.id] += q->too_long;
+	q->too_long = 0;
 }
 
 // False: not now, or not this worker's any more.
@@ -79,10 +112,15 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 	if (!may_poll(w, q, &room))
 		return 0;
 	n = port->ops->rx(q, pkts, room);
+	if (unlikely(q->too_long > 0))
+		count_refused(q);
 	if (n == 0)
 		return 0;
 	q->rx_packets += n;
-	count(port, q->index, pkts, n);
+	if (unlikely(count(port, q->index, pkts, n) > port->longest))
+		n = bound(pkts, n, port->longest);
+	if (n == 0)
+		return 0;
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_RX, port->id, pkts, n);
 	if (unlikely(graph_tracing))

@@ -12,7 +12,9 @@
 #include "main/router_fixture.h"
 #include "worker/worker.h"
 
-static unsigned waiting[PORTS_END][2]; // packets in the device, by port and queue
+static unsigned waiting[PORTS_END][2];        // packets in the device, by port and queue
+static unsigned long_from, long_to, long_len; // these packets of a batch have this length
+static unsigned refused;                      // frames that a kind does not hand over
 static struct rx_list *list;
 
 static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
@@ -21,10 +23,14 @@ static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	uint16_t i, k = (uint16_t)RTE_MIN(n, *have);
 
 	*have -= k;
+	q->too_long += refused;
+	refused = 0;
 	for (i = 0; i < k; i++) {
 		pkts[i] = router_hex("000102030405060708090a0b0c0d");
 		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // a buffer's last use
 		pkts[i]->port = 99;
+		if (i >= long_from && i < long_to)
+			pkts[i]->pkt_len = long_len; // of a chain whose other buffers nobody looks at here
 	}
 	return k;
 }
@@ -49,6 +55,7 @@ static int reset(void **state)
 {
 	list->n = 0;
 	memset(waiting, 0, sizeof(waiting));
+	long_from = long_to = 0;
 	router_worker()->next_queue = 0;
 	return 0;
 }
@@ -102,6 +109,72 @@ static void by_role(void **state)
 	assert_int_equal(after.rx_bytes, before.rx_bytes + 12 * 14);
 	assert_int_equal(port_get(RED0)->queues[1].rx_packets, 7);
 	assert_int_equal(walk(n), 0);
+}
+
+// The port's MTU, an Ethernet header and two VLAN tags; not a byte more, whatever the port's role.
+static void longer_than_mtu(void **state)
+{
+	static const struct {
+		unsigned from, to, len, passed;
+	} cases[] = {{0, 10, 1522, 10}, {0, 1, 1523, 9}, {9, 10, 1523, 9}, {3, 7, 65536, 6}, {0, 10, UINT32_MAX, 0}};
+	static const uint16_t ports[] = {RED0, FABRIC0, LAN0};
+	struct port_counters before, after;
+	unsigned n[PORTS_END], i, j;
+	uint64_t drops;
+
+	for (j = 0; j < RTE_DIM(ports); j++) {
+		reset(state);
+		poll_queue(ports[j], 0);
+		for (i = 0; i < RTE_DIM(cases); i++) {
+			drops = router_drops(ports[j], "frame_too_long");
+			counters_port(ports[j], &before);
+			waiting[ports[j]][0] = 10;
+			long_from = cases[i].from;
+			long_to = cases[i].to;
+			long_len = cases[i].len;
+			assert_int_equal(walk(n), cases[i].passed);
+			counters_port(ports[j], &after);
+			assert_int_equal(router_drops(ports[j], "frame_too_long"), drops + 10 - cases[i].passed);
+			assert_int_equal(after.rx_packets, before.rx_packets + 10);
+		}
+	}
+}
+
+static void mtu_changes(void **state)
+{
+	struct port_config c = router_config(RED0), big = c;
+	unsigned n[PORTS_END];
+
+	big.mtu = 1800;
+	poll_queue(RED0, 0);
+	long_to = 1;
+	long_len = 1822;
+	router_set(RED0, &big);
+	waiting[RED0][0] = 1;
+	assert_int_equal(walk(n), 1);
+	router_set(RED0, &c);
+	waiting[RED0][0] = 1;
+	assert_int_equal(walk(n), 0);
+}
+
+// What a kind does not even make a packet of is counted all the same.
+static void refused_by_kind(void **state)
+{
+	uint64_t drops = router_drops(RED0, "frame_too_long");
+	struct port_counters before, after;
+	unsigned n[PORTS_END];
+
+	counters_port(RED0, &before);
+	poll_queue(RED0, 0);
+	refused = 3;
+	assert_int_equal(walk(n), 0);
+	waiting[RED0][0] = 1;
+	refused = 2;
+	assert_int_equal(walk(n), 1);
+	assert_int_equal(walk(n), 0);
+	counters_port(RED0, &after);
+	assert_int_equal(router_drops(RED0, "frame_too_long"), drops + 5);
+	assert_int_equal(after.rx_packets, before.rx_packets + 6);
 }
 
 static void mss_clamp_wanted_by_port(void **state)
@@ -228,7 +301,8 @@ int main(void)
 		cmocka_unit_test_setup(by_role, reset),         cmocka_unit_test_setup(mss_clamp_wanted_by_port, reset),
 		cmocka_unit_test_setup(nothing_to_poll, reset), cmocka_unit_test_setup(round_robin, reset),
 		cmocka_unit_test_setup(last_room, reset),       cmocka_unit_test_setup(list_shrinks, reset),
-		cmocka_unit_test_setup(injected, reset),
+		cmocka_unit_test_setup(injected, reset),        cmocka_unit_test_setup(longer_than_mtu, reset),
+		cmocka_unit_test_setup(mtu_changes, reset),     cmocka_unit_test_setup(refused_by_kind, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
