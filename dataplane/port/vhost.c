@@ -39,8 +39,8 @@ static void quiet(const char *type, uint32_t wanted)
 
 static int start(struct vhost *v)
 {
-	uint64_t flags =
-		RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
+	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | RTE_VHOST_USER_LINEARBUF_SUPPORT |
+			 (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
 	int ret;
 
 	errno = 0;
@@ -141,6 +141,19 @@ static int check_path(const char *path, struct error *err)
 				    strerror(-ret));
 }
 
+static int check_mtu(uint16_t mtu, struct error *err)
+{
+	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
+	char value[8], valid[80];
+
+	if ((unsigned)(mtu + PORT_L2_OVERHEAD) <= room)
+		return 0;
+	snprintf(value, sizeof(value), "%u", mtu);
+	snprintf(valid, sizeof(valid), "up to %u, or corelaned with --mbuf-size %u", room - PORT_L2_OVERHEAD,
+		 (unsigned)(mtu + PORT_L2_OVERHEAD));
+	return error_set(err, ERANGE, "port.mtu", value, valid, "a frame of a vhost-user port has to fit one packet buffer");
+}
+
 static int check_config(const struct port_config *cfg, struct error *err)
 {
 	size_t n = strnlen(cfg->socket, sizeof(cfg->socket));
@@ -150,7 +163,7 @@ static int check_config(const struct port_config *cfg, struct error *err)
 				 "an absolute path of up to 107 characters", "is no path for a socket");
 	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
 		return error_set(err, EINVAL, "port.queues", NULL, "1..16", "is out of range");
-	return 0;
+	return check_mtu(cfg->mtu, err);
 }
 
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
@@ -174,7 +187,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].rx = v->queues[i].tx = VRING_NONE;
 		v->queues[i].stride = v->n_queues;
 		v->queues[i].next_pair = i;
-		v->queues[i].pool = port_pool(SOCKET_ID_ANY);
+		v->queues[i].pool = vhost_pool();
 		v->queues[i].wake_fd = wake_fd_new(); // without one a worker does not wait for it
 	}
 	return v;
@@ -220,7 +233,7 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 		return ret;
 	quiet("lib.vhost.config", RTE_LOG_ERR);
 	quiet("lib.vhost.data", RTE_LOG_CRIT);
-	if (port_pool(SOCKET_ID_ANY) == NULL || (v = vhost_new(port, cfg)) == NULL)
+	if (vhost_pool() == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
 	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, on_watch, v);
 	if (v->watch == NULL) {
@@ -257,6 +270,11 @@ static void vhost_close(struct port *port)
 	port->priv = NULL;
 }
 
+static int vhost_set_mtu(struct port *port, uint16_t mtu, struct error *err)
+{
+	return check_mtu(mtu, err);
+}
+
 static void vhost_stats(struct port *port, struct port_stats *out)
 {
 	*out = (struct port_stats){}; // nothing is lost inside: what does not fit into a vring is port_tx's drop
@@ -283,6 +301,7 @@ const struct port_ops port_vhost_ops = {
 	.depth = vhost_depth,
 	.arm = vhost_arm,
 	.disarm = vhost_disarm,
+	.set_mtu = vhost_set_mtu,
 	.stats = vhost_stats,
 	.xstats = vhost_xstats,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vhost-user port, on librte_vhost itself: DPDK's net_vhost device would count against RTE_MAX_ETHPORTS, which is 32 in
-// Debian's build, and there are hundreds of guests. Private to vhost.c, vhost_conn.c and vhost_io.c.
+// Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
 //
 // Three kinds of threads meet here:
 //  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's):
@@ -8,7 +8,8 @@
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() takes these words back and waits for a grace period.
 //  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
-// Guest memory is hostile; librte_vhost checks every descriptor that it follows.
+// Guest memory is hostile. librte_vhost checks every descriptor that it follows; a frame is bounded here: it has to fit one packet buffer
+// (RTE_VHOST_USER_LINEARBUF_SUPPORT), and one burst gets no more buffers than it has packets (vhost_pool.c).
 #pragma once
 
 #include <pthread.h>
@@ -24,6 +25,7 @@
 
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
+	bool packed;     // the guest's rings are of the packed kind; callbacks: wo, workers: ro
 	bool deaf;       // one of its vrings has no descriptor that the guest kicks; callbacks: wo, workers: ro
 	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
@@ -64,3 +66,7 @@ uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 uint32_t vhost_depth(struct port_queue *pq);
 int vhost_arm(struct port_queue *pq);
 int vhost_disarm(struct port_queue *pq, bool signalled);
+
+// vhost_pool.c
+struct rte_mempool *vhost_pool(void); // for rte_vhost_dequeue_burst() alone; NULL: no memory. Master thread
+void vhost_pool_allow(unsigned n);    // how many buffers the calling thread may take of it, until it calls again

@@ -150,11 +150,15 @@ static void publish(struct vhost *v)
 {
 	const struct conn *c = v->vid < 0 ? NULL : &conns[v->vid];
 	uint16_t i, pairs = c ? rx_pairs(c) : 0;
+	uint64_t features = 0;
 	int vring;
 
+	if (c != NULL)
+		rte_vhost_get_negotiated_features(v->vid, &features);
 	for (i = 0; i < v->n_queues; i++) {
 		vring = c ? tx_vring(c, i) : -1;
 		__atomic_store_n(&v->queues[i].deaf, is_deaf(c, i, pairs, v->n_queues), __ATOMIC_RELEASE);
+		__atomic_store_n(&v->queues[i].packed, (features >> VIRTIO_F_RING_PACKED & 1) != 0, __ATOMIC_RELAXED);
 		rcu_publish(v->queues[i].rx, pairs > 0 ? VRING(v->vid, pairs) : VRING_NONE);
 		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
 		port_queue_changed(&v->port->queues[i]);

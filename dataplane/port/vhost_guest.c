@@ -2,7 +2,6 @@
 #include "port/vhost_guest.h"
 
 #include <errno.h>
-#include <linux/virtio_ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +27,14 @@ enum {
 	SET_VRING_ENABLE = 18,
 };
 
-#define FEATURES (1ULL << 32 | 1ULL << 30 | 1ULL << 22 | 1ULL << 15) // VERSION_1, PROTOCOL_FEATURES, MQ, MRG_RXBUF
+// VERSION_1, PROTOCOL_FEATURES, INDIRECT_DESC, MQ, MRG_RXBUF
+#define FEATURES (1ULL << 32 | 1ULL << 30 | 1ULL << 28 | 1ULL << 22 | 1ULL << 15)
 #define PROTOCOL_MQ 1ULL
-#define HEADER 12 // struct virtio_net_hdr_mrg_rxbuf
+#define HEADER GUEST_HEADER
 #define BUFFER 2048
 #define FRAME 60
 #define RING_BYTES (8192 + GUEST_RING * BUFFER)
-#define MEM_BYTES (2 * GUEST_PAIRS * RING_BYTES)
+#define MEM_BYTES (2 * GUEST_PAIRS * RING_BYTES + GUEST_SPACE)
 
 struct msg {
 	uint32_t request, flags, size;
@@ -224,6 +224,15 @@ void guest_step(struct guest *g)
 		else
 			g->sent += k;
 	}
+}
+
+void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n)
+{
+	struct guest_ring *r = &g->rings[ring];
+
+	memcpy(r->desc, chain, n * sizeof(chain[0]));
+	r->avail->ring[r->avail->idx % GUEST_RING] = 0;
+	__atomic_store_n(&r->avail->idx, (uint16_t)(r->avail->idx + 1), __ATOMIC_RELEASE);
 }
 
 bool guest_served(const struct guest *g)

@@ -3,11 +3,14 @@
 // to traffic, and able to misbehave. Needs no DPDK, so that it can be forked and killed fast.
 #pragma once
 
+#include <linux/virtio_ring.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define GUEST_PAIRS 4
 #define GUEST_RING 64
+#define GUEST_HEADER 12            // struct virtio_net_hdr_mrg_rxbuf
+#define GUEST_SPACE (128ull << 20) // bytes of memory behind the rings; nobody has written there
 
 struct guest_ring {
 	struct vring_desc *desc;
@@ -28,6 +31,8 @@ struct guest {
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
-void guest_step(struct guest *g);                      // sends what the rings take, counts and gives back what has come
+void guest_step(struct guest *g); // sends what the rings take, counts and gives back what has come
+// Makes these the first descriptors of a ring, and the first of them available.
+void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);
 bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
 void guest_misbehave(struct guest *g, unsigned *seed); // writes nonsense into the rings

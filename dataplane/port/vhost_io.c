@@ -10,12 +10,32 @@
 
 #define VHOST_BURST 32
 
-static inline uint16_t dequeue(const struct vhost_queue *q, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
+// Where the library will read its next packet. It has taken one without handing it over when this moves although no packet came, and,
+// where each packet is one entry of the ring, when it moves too far. It never takes more than one such packet in a burst.
+static inline uint16_t position(int vid, uint16_t vring)
 {
-	uint16_t got = 0, k;
+	uint16_t avail = 0, used;
+
+	rte_vhost_get_vring_base(vid, vring, &avail, &used);
+	return avail;
+}
+
+static inline bool gave_one_up(const struct vhost_queue *q, uint16_t moved, uint16_t got)
+{
+	return got == 0 ? moved != 0 : !__atomic_load_n(&q->packed, __ATOMIC_RELAXED) && moved == got + 1;
+}
+
+static inline uint16_t dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
+{
+	const struct vhost_queue *q = pq->priv;
+	uint16_t got = 0, k, before;
 
 	do {
+		before = position(vid, vring);
+		vhost_pool_allow(RTE_MIN((uint16_t)(n - got), VHOST_BURST));
 		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, (uint16_t)(n - got));
+		if (k < VHOST_BURST && gave_one_up(q, (uint16_t)(position(vid, vring) - before), k))
+			pq->too_long++;
 		got = (uint16_t)(got + k);
 	} while (k == VHOST_BURST && got < n);
 	return got;
@@ -33,7 +53,7 @@ uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
 		if (p >= pairs)
 			p = pq->index;
-		got = (uint16_t)(got + dequeue(q, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
+		got = (uint16_t)(got + dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
 		p = (uint16_t)(p + q->stride);
 	}
 	q->next_pair = p;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vhost-user guest that describes frames of any length in any way. The port hands over nothing longer than a packet buffer, never takes
+// more buffers than a burst has packets, and counts what it gives up.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "port/port_fixture.h"
+#include "port/port_kinds.h"
+#include "port/vhost_guest.h"
+
+#define TX 1 // the guest's first transmit ring
+#define ROOM 2048
+#define UNTOUCHED 0xee
+#define MAX_BUFFERS (64 * 1024)
+#define MIB (1u << 20)
+
+static char dir[] = "/tmp/corelane-hostile-XXXXXX";
+static struct rte_mbuf *all[MAX_BUFFERS];
+static struct guest g;
+static struct port *port;
+
+static void drain(unsigned wanted)
+{
+	struct rte_mbuf *pkts[BATCH];
+	unsigned n = fixture_receive(port, 0, pkts, RTE_MIN(wanted, (unsigned)BATCH), 1000);
+
+	assert_int_equal(n, wanted);
+	rte_pktmbuf_free_bulk(pkts, n);
+}
+
+// A guest whose first frames have been taken.
+static int connect_guest(void **state)
+{
+	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
+
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s/hostile", dir);
+	port = fixture_must_open(&cfg);
+	assert_int_equal(guest_start(&g, cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(port, true, 5000));
+	drain(GUEST_RING);
+	return 0;
+}
+
+static int disconnect_guest(void **state)
+{
+	close(g.sock);
+	fixture_loop_ms(100);
+	fixture_close(port);
+	assert_int_equal(fixture_mbufs(), 0);
+	return 0;
+}
+
+static unsigned take_all(void)
+{
+	unsigned n = 0;
+
+	while (n < MAX_BUFFERS && (all[n] = rte_pktmbuf_alloc(port_pool(SOCKET_ID_ANY))) != NULL)
+		n++;
+	return n;
+}
+
+static void mark_buffers(void)
+{
+	unsigned n = take_all(), i;
+
+	for (i = 0; i < n; i++)
+		memset(rte_pktmbuf_mtod(all[i], void *), UNTOUCHED, ROOM);
+	rte_pktmbuf_free_bulk(all, n);
+}
+
+static unsigned written_buffers(void)
+{
+	unsigned n = take_all(), i, k, written = 0;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < ROOM && *rte_pktmbuf_mtod_offset(all[i], uint8_t *, k) == UNTOUCHED; k++)
+			;
+		written += k < ROOM;
+	}
+	rte_pktmbuf_free_bulk(all, n);
+	return written;
+}
+
+// Posts a chain a few times; nothing may come of it, and few buffers may have been written to.
+static void refused(const struct vring_desc *chain, unsigned n, unsigned counted)
+{
+	struct rte_mbuf *pkts[BATCH];
+	unsigned i;
+
+	port->queues[0].too_long = 0;
+	mark_buffers();
+	for (i = 0; i < 4; i++) {
+		guest_post(&g, TX, chain, n);
+		assert_int_equal(fixture_receive(port, 0, pkts, BATCH, 2), 0);
+	}
+	assert_int_equal(port->queues[0].too_long, 4 * counted);
+	assert_in_range(written_buffers(), 0, 64);
+	assert_int_equal(fixture_mbufs(), 0);
+}
+
+// The port has not been hurt: a frame of 60 bytes comes.
+static void serves(void)
+{
+	const struct vring_desc good = {.addr = 0x4000, .len = GUEST_HEADER + 60};
+	struct rte_mbuf *m;
+
+	guest_post(&g, TX, &good, 1);
+	assert_int_equal(fixture_receive(port, 0, &m, 1, 1000), 1);
+	assert_int_equal(m->pkt_len, 60);
+	assert_int_equal(m->nb_segs, 1);
+	rte_pktmbuf_free(m);
+}
+
+static void one_descriptor(void **state)
+{
+	static const uint32_t lengths[] = {1,        GUEST_HEADER, GUEST_HEADER + ROOM + 1, 65535, 65536, 65537, 14 + 105556,
+					   64 * MIB, 128 * MIB};
+	struct vring_desc d = {.addr = 0x4000};
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		d.len = lengths[i];
+		refused(&d, 1, 1);
+		serves();
+	}
+	d.len = GUEST_HEADER + ROOM; // the largest that fits
+	guest_post(&g, TX, &d, 1);
+	assert_int_equal(fixture_receive(port, 0, &m, 1, 1000), 1);
+	assert_int_equal(m->pkt_len, ROOM);
+	assert_int_equal(m->nb_segs, 1);
+	rte_pktmbuf_free(m);
+}
+
+static void long_chains(void **state)
+{
+	struct vring_desc chain[GUEST_RING];
+	unsigned i;
+
+	for (i = 0; i < GUEST_RING; i++)
+		chain[i] = (struct vring_desc){.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
+	chain[GUEST_RING - 1].flags = 0;
+	refused(chain, GUEST_RING, 1);
+	serves();
+}
+
+// 32 times 128 MiB are 4 GiB, which is nothing in 32 bits.
+static void lengths_that_wrap(void **state)
+{
+	struct vring_desc chain[33];
+	unsigned i;
+
+	for (i = 0; i < 32; i++)
+		chain[i] = (struct vring_desc){.addr = 0, .len = 128 * MIB, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
+	chain[32] = (struct vring_desc){.addr = 0x4000, .len = GUEST_HEADER + 60};
+	refused(chain, 33, 1);
+	serves();
+}
+
+// Chains that the library does not follow to their end, and so does not take: the guest stops itself until it connects again.
+static void stuck(const struct vring_desc *chain, unsigned n)
+{
+	refused(chain, n, 0);
+}
+
+static void circle(void **state)
+{
+	const struct vring_desc chain[] = {{.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = 1},
+					   {.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = 0}};
+
+	stuck(chain, 2);
+}
+
+static void outside_memory(void **state)
+{
+	const struct vring_desc d = {.addr = 1ull << 40, .len = 64};
+
+	stuck(&d, 1);
+}
+
+static void across_the_end(void **state)
+{
+	const struct vring_desc d = {.addr = 128 * MIB, .len = UINT32_MAX};
+
+	stuck(&d, 1);
+}
+
+static void past_the_table(void **state)
+{
+	const struct vring_desc d = {.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = 1000};
+
+	stuck(&d, 1);
+}
+
+static void indirect(void **state)
+{
+	static const struct vring_desc tables[] = {
+		{.addr = 0x4000, .len = 16 * 1024 * 1024, .flags = VRING_DESC_F_INDIRECT}, // more entries than 16 bits count
+		{.addr = 1ull << 40, .len = 32, .flags = VRING_DESC_F_INDIRECT},
+		{.addr = 0x4000, .len = 0, .flags = VRING_DESC_F_INDIRECT},
+		{.addr = 0x4000, .len = 7, .flags = VRING_DESC_F_INDIRECT | VRING_DESC_F_NEXT, .next = 0},
+	};
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(tables); i++) {
+		struct rte_mbuf *pkts[BATCH];
+
+		guest_post(&g, TX, &tables[i], 1);
+		assert_int_equal(fixture_receive(port, 0, pkts, BATCH, 2), 0);
+	}
+	assert_int_equal(fixture_mbufs(), 0);
+}
+
+// The index that says how many frames there are jumps about.
+static void rings_that_lie(void **state)
+{
+	struct guest_ring *r = &g.rings[TX];
+	struct rte_mbuf *pkts[BATCH];
+	unsigned i, n, seed = 1;
+
+	for (i = 0; i < 200; i++) {
+		__atomic_store_n(&r->avail->idx, (uint16_t)rand_r(&seed), __ATOMIC_RELEASE);
+		r->avail->ring[(unsigned)rand_r(&seed) % GUEST_RING] = (uint16_t)rand_r(&seed);
+		r->used->idx = (uint16_t)rand_r(&seed);
+		n = fixture_receive(port, 0, pkts, BATCH, 1);
+		while (n > 0) {
+			assert_in_range(pkts[--n]->pkt_len, 1, ROOM);
+			rte_pktmbuf_free(pkts[n]);
+		}
+	}
+	assert_int_equal(fixture_mbufs(), 0);
+}
+
+static void mtu_against_buffers(void **state)
+{
+	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
+	struct error err = {};
+	struct port *p;
+
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s/mtu", dir);
+	cfg.mtu = ROOM - PORT_L2_OVERHEAD + 1;
+	assert_null(fixture_open(&cfg, &err));
+	assert_string_equal(err.field, "port.mtu");
+	assert_non_null(strstr(err.message, "--mbuf-size 2049"));
+	cfg.mtu--;
+	p = fixture_must_open(&cfg);
+	assert_int_equal(p->ops->set_mtu(p, 1500, &err), 0);
+	assert_int_equal(p->ops->set_mtu(p, 9000, &err), -ERANGE);
+	assert_string_equal(err.field, "port.mtu");
+	fixture_close(p);
+}
+
+static int stop(void **state)
+{
+	rmdir(dir);
+	return fixture_stop(state);
+}
+
+#define with_guest(test) cmocka_unit_test_setup_teardown(test, connect_guest, disconnect_guest)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_guest(one_descriptor),    with_guest(long_chains),
+		with_guest(lengths_that_wrap), with_guest(circle),
+		with_guest(outside_memory),    with_guest(across_the_end),
+		with_guest(past_the_table),    with_guest(indirect),
+		with_guest(rings_that_lie),    cmocka_unit_test(mtu_against_buffers),
+	};
+
+	fixture_require();
+	if (mkdtemp(dir) == NULL)
+		return 1;
+	return cmocka_run_group_tests(tests, fixture_start, stop);
+}

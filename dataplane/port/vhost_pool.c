@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool that bounds what librte_vhost takes for one burst. It has no buffers of its own: it hands out those of the packet pool, to
+// which they go back when they are freed.
+//
+// RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a guest whose
+// descriptors sum up to 4 GiB and 60 bytes has a short frame by that check, and then a chain as long as there are buffers.
+#include "port/vhost.h"
+
+#include <errno.h>
+
+#include <rte_errno.h>
+#include <rte_mempool.h>
+
+static __thread unsigned allowed; // buffers
+static struct rte_mempool *pool;
+
+void vhost_pool_allow(unsigned n)
+{
+	allowed = n;
+}
+
+static int pool_take(struct rte_mempool *mp, void **objs, unsigned n)
+{
+	if (n > allowed)
+		return -ENOBUFS;
+	allowed -= n;
+	return rte_mempool_get_bulk(mp->pool_data, objs, n);
+}
+
+// Nobody puts buffers back here: each knows the pool that it belongs to.
+static int pool_put(struct rte_mempool *mp, void *const *objs, unsigned n)
+{
+	rte_mempool_put_bulk(mp->pool_data, (void **)(uintptr_t)objs, n);
+	return 0;
+}
+
+static unsigned pool_count(const struct rte_mempool *mp)
+{
+	return rte_mempool_avail_count(mp->pool_data);
+}
+
+static int pool_alloc(struct rte_mempool *mp)
+{
+	return 0;
+}
+
+static const struct rte_mempool_ops pool_ops = {
+	.name = "corelane_vhost",
+	.alloc = pool_alloc,
+	.enqueue = pool_put,
+	.dequeue = pool_take,
+	.get_count = pool_count,
+};
+RTE_MEMPOOL_REGISTER_OPS(pool_ops);
+
+struct rte_mempool *vhost_pool(void)
+{
+	struct rte_mempool *packets = port_pool(SOCKET_ID_ANY);
+
+	if (packets == NULL || (pool != NULL && pool->pool_data == packets))
+		return pool;
+	rte_mempool_free(pool);
+	pool = rte_mempool_create_empty("vhost", 1, packets->elt_size, 0, packets->private_data_size, SOCKET_ID_ANY, 0);
+	if (pool == NULL || rte_mempool_set_ops_byname(pool, pool_ops.name, NULL) < 0)
+		return NULL;
+	pool->pool_data = packets;
+	memcpy(rte_mempool_get_priv(pool), rte_mempool_get_priv(packets), packets->private_data_size);
+	return pool;
+}
