@@ -72,7 +72,7 @@ struct memif_conn {
 	struct event *event;
 	uint16_t step;         // client: message that waits for its ACK
 	uint16_t n_c2s, n_s2c; // client: rings
-	uint8_t log2_ring;     // client
+	uint8_t log2_ring;     // client: of its rings; server: the largest that it has offered
 	char peer[MEMIF_NAME_SIZE + 1];
 	char reason[MEMIF_REASON_SIZE]; // why it ends
 	LIST_ENTRY(memif_conn) next;    // of the listener

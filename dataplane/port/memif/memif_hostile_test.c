@@ -42,14 +42,14 @@ static void liar_down(struct memif_if *mif, struct memif_shm *shm, const char *r
 	memif_shm_free(shm);
 }
 
-static void liar_start(struct liar *l, bool client)
+static void liar_start(struct liar *l, bool client, uint8_t log2_ring)
 {
 	struct error err = {0};
 
 	*l = (struct liar){.mif = {.base = loop_base(),
 				   .client = client,
 				   .queues = 1,
-				   .log2_ring = 6,
+				   .log2_ring = log2_ring,
 				   .buffer_size = 2048,
 				   .up = liar_up,
 				   .down = liar_down,
@@ -65,20 +65,25 @@ struct victim {
 	unsigned mbufs, fds;
 };
 
-static void victim_start(struct victim *v, bool client)
+static void victim_start_with(struct victim *v, bool client, uint32_t ring_size, uint8_t log2_ring)
 {
 	struct port_config cfg = test_config("victim", client, "liar");
 
-	cfg.ring_size = RING;
+	cfg.ring_size = ring_size;
 	v->mbufs = test_mbufs();
 	if (client)
-		liar_start(&v->liar, false);
+		liar_start(&v->liar, false, log2_ring);
 	v->port = test_open(&cfg);
 	if (!client)
-		liar_start(&v->liar, true);
+		liar_start(&v->liar, true, log2_ring);
 	assert_true(test_wait(v->port, true));
 	while (v->liar.shm == NULL)
 		test_pump(1);
+}
+
+static void victim_start(struct victim *v, bool client)
+{
+	victim_start_with(v, client, RING, 6);
 }
 
 // Until the victim has noticed. Polls and sends all the while, as a worker does.
@@ -193,6 +198,45 @@ static void server_lies_to_client(void **state)
 	assert_int_equal(test_fds(), fds);
 }
 
+// 64 descriptors are a frame, 65 are a lie although the ring has room for more: nothing is gained by looking at them in every poll.
+static void long_chains(void **state)
+{
+	static const struct {
+		unsigned slots;
+		bool ends, lie;
+	} cases[] = {{64, true, false}, {63, false, false}, {64, false, true}, {65, true, true}, {256, false, true}};
+	unsigned i, slot;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct memif_ring *ring;
+		struct rte_mbuf *m = NULL;
+		struct victim v;
+		uint16_t n;
+
+		victim_start_with(&v, false, 256, 8);
+		ring = v.liar.shm->tx[0].ring;
+		for (slot = 0; slot < cases[i].slots; slot++) {
+			ring->desc[slot].length = 10;
+			ring->desc[slot].flags = slot + 1 < cases[i].slots || !cases[i].ends ? MEMIF_DESC_NEXT : 0;
+		}
+		publish(&ring->head, (uint16_t)cases[i].slots);
+		n = port_memif_ops.rx(&v.port->queues[0], &m, 1);
+		assert_int_equal(n, cases[i].ends && !cases[i].lie);
+		if (n > 0) {
+			assert_int_equal(m->pkt_len, 10 * cases[i].slots);
+			rte_pktmbuf_free(m);
+		}
+		if (cases[i].lie) {
+			victim_notices(&v, "64 descriptors");
+			continue;
+		}
+		test_pump(250);
+		assert_true(v.port->link_up);
+		memif_if_stop(&v.liar.mif);
+		test_close(v.port);
+	}
+}
+
 // An unfinished chain is not a lie as long as it can still be finished.
 static void chain_in_pieces(void **state)
 {
@@ -281,7 +325,8 @@ static void memory_taken_away(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(client_lies_to_server), cmocka_unit_test(server_lies_to_client), cmocka_unit_test(chain_in_pieces),
+		cmocka_unit_test(client_lies_to_server), cmocka_unit_test(server_lies_to_client),
+		cmocka_unit_test(long_chains),           cmocka_unit_test(chain_in_pieces),
 		cmocka_unit_test(random_memory),         cmocka_unit_test(memory_taken_away),
 	};
 

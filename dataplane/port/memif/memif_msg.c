@@ -81,6 +81,7 @@ int memif_conn_hello(struct memif_conn *c, uint16_t queues, uint8_t log2_ring)
 			},
 	};
 
+	c->log2_ring = log2_ring;
 	return conn_send(c, &msg, -1);
 }
 
@@ -260,6 +261,8 @@ static int on_add_ring(struct memif_conn *c, const struct memif_add_ring *add, i
 		return memif_conn_refuse(c, "%s ring %u: at most %u rings", direction, add->index, c->mif->queues);
 	if (add->index != have)
 		return memif_conn_refuse(c, "%s ring %u out of order", direction, add->index);
+	if (add->log2_size > c->log2_ring)
+		return memif_conn_refuse(c, "%s ring %u: at most %u slots", direction, add->index, 1u << c->log2_ring);
 	ret = memif_shm_add_ring(c->shm, rx, add->region, add->offset, add->log2_size, *fd);
 	if (ret < 0)
 		return memif_conn_refuse(c, "%s ring %u at region %u offset %u: %s", direction, add->index, add->region,

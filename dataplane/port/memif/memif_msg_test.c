@@ -146,8 +146,9 @@ static const struct {
 	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 65536, 5)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
 	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 0xfffffff0, 5)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
 	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 1, 5)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
-	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 0, 12)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
-	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 0, 255)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
+	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 65536 - 16384, 10)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "Invalid argument"},
+	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 0, 11)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "at most 1024 slots"},
+	{{INIT, REGION(0, 65536), RING_MSG(0, 0, 0, 255)}, {NO_FD, GOOD_MEMFD, EVENTFD}, "at most 1024 slots"},
 	{{INIT, {.type = MEMIF_DISCONNECT}}, {0}, NULL},
 };
 

@@ -18,13 +18,14 @@
 #define MEMIF_MAX_RINGS 16 // in each direction
 #define MEMIF_MAX_REGIONS 64
 #define MEMIF_MAX_FRAME 65535
+#define MEMIF_MAX_CHAIN 64 // descriptors of one frame
 
 enum memif_fault {
 	MEMIF_FAULT_NONE,
 	MEMIF_FAULT_INDEX,  // head or tail beyond the ring
 	MEMIF_FAULT_REGION, // a descriptor names an unknown region
 	MEMIF_FAULT_BOUNDS, // a descriptor leaves its region
-	MEMIF_FAULT_CHAIN,  // frame without an end, or larger than MEMIF_MAX_FRAME
+	MEMIF_FAULT_CHAIN,  // frame of more than MEMIF_MAX_CHAIN descriptors or MEMIF_MAX_FRAME bytes
 	MEMIF_FAULT_BUFFER, // an offered buffer has no room
 	MEMIF_FAULT_MEMORY, // the memory behind a region has gone
 };

@@ -101,9 +101,9 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 
 	mbuf_fill(q, m, 0);
 	do {
-		if (used == avail) { // not complete yet, unless it can never be
+		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // not complete yet, unless it can never be
 			mbuf_strip(m);
-			return avail == q->size ? memif_lie(q, MEMIF_FAULT_CHAIN) : 0;
+			return avail >= RTE_MIN(q->size, (uint32_t)MEMIF_MAX_CHAIN) ? memif_lie(q, MEMIF_FAULT_CHAIN) : 0;
 		}
 		s = desc_read(q, q->pos + used, own);
 		src = desc_data(q, q->pos + used, s, desc_length(s), own);
