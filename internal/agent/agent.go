@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the service beside a data plane: it guards the CPUs that a plan gives it, and gives a data plane that was
-// restarted its configuration again.
+// Package agent is the service beside a data plane: it guards the CPUs that a plan gives it, and gives a data plane
+// that was restarted its configuration again.
 package agent
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"os"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/guard"
@@ -65,10 +65,10 @@ func Run(ctx context.Context, o Options) error {
 		Daemon: merge(ctx, guard.Follow(ctx, dial, connected), notices),
 		Looked: func(s guard.Status) {
 			if !ready {
-				notify("READY=1")
+				_, _ = daemon.SdNotify(false, daemon.SdNotifyReady) // without systemd it does nothing
 				ready = true
 			}
-			notify(fmt.Sprintf("STATUS=%d things differ from the plan", s.Drifts))
+			_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%d things differ from the plan", s.Drifts))
 		},
 	})
 }
@@ -143,18 +143,4 @@ func merge(ctx context.Context, a, b <-chan guard.Event) <-chan guard.Event {
 		}
 	}()
 	return out
-}
-
-// notify tells systemd (sd_notify(3)); without systemd it does nothing.
-func notify(text string) {
-	name := os.Getenv("NOTIFY_SOCKET")
-	if name == "" {
-		return
-	}
-	c, err := net.Dial("unixgram", name)
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	_, _ = io.WriteString(c, text)
 }

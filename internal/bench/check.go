@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // A check of the work that is slow enough for any router: what is wrong is the work then, not the load.
@@ -37,7 +38,7 @@ func (l *lane) check(ctx context.Context) (err error) {
 		if err = cmp.Or(wrong(t, l.profile, l.decode), silent(t, l.decode), losing(t, l.decode)); err == nil {
 			return nil
 		}
-		if others := measure.Others(grown(waited, l.waiting())); len(others) > 0 {
+		if others := measure.Others(stat.GrownBy(l.waiting(), waited)); len(others) > 0 {
 			err = fmt.Errorf("%w; meanwhile %s", err, strings.Join(others, ", "))
 		}
 		time.Sleep(l.settle)

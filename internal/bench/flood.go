@@ -17,6 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // FloodOptions of a measurement of what one tenant's flood does to another one.
@@ -198,7 +199,8 @@ func (s *session) flood(ctx context.Context, sc scenario.Scenario, change func(*
 		}
 		return nil
 	})
-	r.Alone, r.Flooded, r.Kept, r.Flood, r.Passed = median(alone), median(flooded), median(kept), median(flood), median(passed)
+	r.Alone, r.Flooded, r.Kept, r.Flood, r.Passed = stat.Median(alone), stat.Median(flooded), stat.Median(kept),
+		stat.Median(flood), stat.Median(passed)
 	r.Waited = waited / max(seconds, 1e-9)
 	return r, err
 }
@@ -231,21 +233,11 @@ func (l *lane) floodTrial(ctx context.Context, streams []*apiv1.GeneratorStream,
 	if len(t.sent) != len(streams) {
 		return nil, fmt.Errorf("the generator tells of %d streams instead of %d", len(t.sent), len(streams))
 	}
-	for reason, n := range o.After.Drops {
-		if n -= o.Before.Drops[reason]; n > 0 {
-			t.drops[reason], t.notCounted = n, t.notCounted-int64(n)
-		}
+	for reason, n := range stat.GrownBy(o.After.Drops, o.Before.Drops) {
+		t.drops[reason], t.notCounted = n, t.notCounted-int64(n)
 	}
 	t.waited = min(o.Waited[cpu].Seconds(), d.Seconds())
 	return t, nil
-}
-
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	list = slices.Sorted(slices.Values(list))
-	return list[len(list)/2]
 }
 
 // Reasons of drops, the most frequent one first.

@@ -14,6 +14,8 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // trafficGenerator is a generator.Generator, or one of a test.
@@ -130,20 +132,11 @@ func (l *lane) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (o *measur
 	if err != nil {
 		return nil, err
 	}
-	o.Waited = grown(waited, l.waiting())
+	o.Waited = stat.GrownBy(l.waiting(), waited)
 	if o.After, err = l.instance.Counters(ctx); err != nil {
 		return nil, fmt.Errorf("counters: %w", err)
 	}
 	return o, nil
-}
-
-// grown are the differences of times.
-func grown(before, after map[int]time.Duration) map[int]time.Duration {
-	d := map[int]time.Duration{}
-	for cpu, t := range after {
-		d[cpu] = t - before[cpu]
-	}
-	return d
 }
 
 // awake gives the CPU to this router while f measures.
@@ -151,10 +144,8 @@ func (l *lane) awake(ctx context.Context, f func() error) error {
 	if err := l.instance.Resume(); err != nil {
 		return err
 	}
-	select {
-	case <-time.After(l.settle):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := wait.For(ctx, l.settle); err != nil {
+		return err
 	}
 	return errors.Join(f(), l.instance.Pause())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // session is a run of the benchmark that goes on.
@@ -252,7 +253,7 @@ func (l *lane) quiet() float64 {
 	if len(rates) == 0 {
 		return 0
 	}
-	return result.Percentile(rates, 0.9)
+	return stat.Percentile(rates, 0.9)
 }
 
 // latencies at shares of the best rate that is known.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/lab"
+	"github.com/corelane/corelane/internal/table"
 )
 
 func newLabCmd(a *app) *cobra.Command {
@@ -134,14 +135,14 @@ func program() string {
 // rows writes a table of plain text.
 func (a *app) rows(head []string, fill func(add func(...string) error) error) error {
 	return buffered(a.stdout, func(w *bufio.Writer) error {
-		t := &table{w: w, right: make([]bool, len(head)), widths: make([]int, len(head))}
+		t := table.New(w, make([]bool, len(head)))
 		if !a.noHeaders {
-			t.rows = append(t.rows, head)
+			_ = t.Add(head...) // the first row fills no block: nothing is written yet
 		}
-		if err := fill(func(row ...string) error { return t.add(row) }); err != nil {
+		if err := fill(t.Add); err != nil {
 			return err
 		}
-		return t.flush()
+		return t.Flush()
 	})
 }
 

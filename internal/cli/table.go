@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/table"
 )
 
 // column is one column of a noun's table.
@@ -56,7 +58,7 @@ func quotient[T any](head string, top, bottom func(T) uint64) column[T] {
 	return column[T]{head: head, right: true, text: func(s sample[T]) string {
 		a, b := top(s.now), bottom(s.now)
 		if s.watching && s.seconds > 0 {
-			a, b = grown(a, top(s.before)), grown(b, bottom(s.before))
+			a, b = stat.Grown(a, top(s.before)), stat.Grown(b, bottom(s.before))
 		}
 		if b == 0 {
 			return "-"
@@ -65,65 +67,12 @@ func quotient[T any](head string, top, bottom func(T) uint64) column[T] {
 	}}
 }
 
-// grown is a counter's difference; after a restart of the daemon what it counted since.
-func grown(now, before uint64) uint64 {
-	if now < before {
-		return now
-	}
-	return now - before
-}
-
 func rate(now, before uint64, seconds float64) string {
-	r := float64(grown(now, before)) / seconds
+	r := float64(stat.Grown(now, before)) / seconds
 	if r > 0 && r < 10 {
 		return strconv.FormatFloat(r, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(r, 'f', 0, 64)
-}
-
-// table writes rows in aligned columns. It looks at tableBlock rows to find the widths and then lets them go, so that
-// its memory does not depend on the number of rows.
-type table struct {
-	w      *bufio.Writer
-	right  []bool
-	widths []int
-	rows   [][]string
-}
-
-const tableBlock = 1024
-
-func (t *table) add(row []string) error {
-	t.rows = append(t.rows, row)
-	if len(t.rows) == tableBlock {
-		return t.flush()
-	}
-	return nil
-}
-
-func (t *table) flush() error {
-	for _, row := range t.rows {
-		for i, cell := range row {
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var line strings.Builder
-	for _, row := range t.rows {
-		line.Reset()
-		for i, cell := range row {
-			pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell))
-			if t.right[i] {
-				line.WriteString(pad + cell)
-			} else {
-				line.WriteString(cell + pad)
-			}
-			line.WriteString("  ")
-		}
-		if _, err := t.w.WriteString(strings.TrimRight(line.String(), " ") + "\n"); err != nil {
-			return err
-		}
-	}
-	t.rows = t.rows[:0]
-	return nil
 }
 
 // fetch calls each for every object of a list.
@@ -174,12 +123,12 @@ func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching
 	t, empty := l.columns.head(a, b, watching), true
 	err := f(ctx, func(obj T) error {
 		empty = false
-		return t.add(l.columns.cells(take(obj)))
+		return t.Add(l.columns.cells(take(obj))...)
 	})
 	if err != nil && empty {
 		return err // without a head line
 	}
-	if ferr := t.flush(); err == nil {
+	if ferr := t.Flush(); err == nil {
 		err = ferr
 	}
 	return err
@@ -191,18 +140,19 @@ func (l listing[T]) only(heads ...string) listing[T] {
 	return l
 }
 
-func (cs columns[T]) head(a *app, b *bufio.Writer, watching bool) *table {
-	t := &table{w: b, widths: make([]int, len(cs))}
+func (cs columns[T]) head(a *app, b *bufio.Writer, watching bool) *table.Writer {
+	var right []bool
 	var heads []string
 	for _, c := range cs {
-		t.right = append(t.right, c.right)
+		right = append(right, c.right)
 		if c.rate && watching {
 			c.head += "/s"
 		}
 		heads = append(heads, strings.ToUpper(c.head))
 	}
+	t := table.New(b, right)
 	if !a.noHeaders {
-		t.rows = append(t.rows, heads)
+		_ = t.Add(heads...) // the first row fills no block: nothing is written yet
 	}
 	return t
 }

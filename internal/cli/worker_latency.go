@@ -177,9 +177,9 @@ func takenNote(l *apiv1.WorkerLatency) string {
 func writeTable[T any](a *app, b *bufio.Writer, cs columns[T], rows []T) error {
 	t := cs.head(a, b, false)
 	for _, row := range rows {
-		if err := t.add(cs.cells(plain(row))); err != nil {
+		if err := t.Add(cs.cells(plain(row))...); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 var topListing = listing[*apiv1.Worker]{
@@ -211,9 +212,9 @@ func (m *top) sort() {
 		now, before := s.now.GetState(), s.before.GetState()
 		switch topOrders[m.order] {
 		case "busy":
-			return grown(now.GetBusyCycles(), before.GetBusyCycles())
+			return stat.Grown(now.GetBusyCycles(), before.GetBusyCycles())
 		case "packets":
-			return grown(now.GetPackets(), before.GetPackets())
+			return stat.Grown(now.GetPackets(), before.GetPackets())
 		case "p99":
 			return now.GetBusyP99Ns()
 		}
@@ -260,9 +261,9 @@ func (m top) table(b *bufio.Writer) {
 	cs := append(columns[*apiv1.Worker]{mark}, topListing.columns...)
 	t := cs.head(m.a, b, true)
 	for _, s := range m.samples {
-		_ = t.add(cs.cells(s)) // into memory
+		_ = t.Add(cs.cells(s)...) // into memory
 	}
-	_ = t.flush()
+	_ = t.Flush()
 }
 
 func (m top) details(b *bufio.Writer) {

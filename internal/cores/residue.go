@@ -9,6 +9,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Residue is what a CPU is still interrupted by, per second.
@@ -30,23 +31,23 @@ func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Dura
 		return nil, err
 	}
 	begun := time.Now()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(during):
+	if err := wait.For(ctx, during); err != nil {
+		return nil, err
 	}
 	after, err := h.interruptions()
 	if err != nil {
 		return nil, err
 	}
 	seconds := time.Since(begun).Seconds()
+	interrupts := procfs.Since(before.interrupts, after.interrupts)
+	softirqs := procfs.Since(before.softirqs, after.softirqs)
 	var list []Residue
 	for _, id := range cpus.IDs() {
 		r := Residue{CPU: id}
-		for _, row := range procfs.Since(before.interrupts, after.interrupts) {
+		for _, row := range interrupts {
 			*r.field(row.Label) += float64(row.Counts[id]) / seconds
 		}
-		for _, row := range procfs.Since(before.softirqs, after.softirqs) {
+		for _, row := range softirqs {
 			if n := float64(row.Counts[id]) / seconds; row.Label == "RCU" {
 				r.RCU += n
 			} else {

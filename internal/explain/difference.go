@@ -8,15 +8,8 @@ import (
 	"strings"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/stat"
 )
-
-// grown is what a counter grew by; one that went back began anew.
-func grown(now, before uint64) uint64 {
-	if now < before {
-		return now
-	}
-	return now - before
-}
 
 // fill the evidence with what happened between two looks at the daemon.
 func (e *Evidence) fill(before, after *snapshot) {
@@ -29,7 +22,7 @@ func (e *Evidence) fill(before, after *snapshot) {
 	for key, r := range after.rings {
 		was := before.rings[key]
 		e.Rings = append(e.Rings, Ring{From: int(r.From), To: int(r.To), Size: r.Size, Used: r.Used, High: r.High,
-			Packets: grown(r.Packets, was.GetPackets()), Refused: grown(r.Refused, was.GetRefused())})
+			Packets: stat.Grown(r.Packets, was.GetPackets()), Refused: stat.Grown(r.Refused, was.GetRefused())})
 	}
 	sort.Slice(e.Rings, func(i, k int) bool { return e.Rings[i].From*64+e.Rings[i].To < e.Rings[k].From*64+e.Rings[k].To })
 	for name, p := range after.ports {
@@ -39,7 +32,7 @@ func (e *Evidence) fill(before, after *snapshot) {
 	for tid, t := range after.threads {
 		was := before.threads[tid]
 		e.Threads = append(e.Threads, OwnThreadState{TID: int(tid), Name: t.Name, Role: enumText(t.Role.String(), "THREAD_ROLE_"), Planned: t.Planned,
-			Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State, RanNS: grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
+			Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State, RanNS: stat.Grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
 			Displaced: t.Displaced, StandingMS: t.StandingMs})
 	}
 	slices.SortFunc(e.Threads, func(a, b OwnThreadState) int { return a.TID - b.TID })
@@ -52,13 +45,13 @@ func enumText(name, prefix string) string {
 func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	a, b := was.State, now.State
 	w := Worker{ID: int(now.Id), TID: int(b.GetTid()), CPU: int(now.Cpu), Thread: b.GetThread(), Role: enumText(now.Role.String(), "WORKER_ROLE_"),
-		Idle: enumText(now.Idle.String(), "IDLE_POLICY_"), Loops: grown(b.GetLoops(), a.GetLoops()), BusyLoops: grown(b.GetBusyLoops(), a.GetBusyLoops()),
-		BusyCycles: grown(b.GetBusyCycles(), a.GetBusyCycles()), IdleCycles: grown(b.GetIdleCycles(), a.GetIdleCycles()),
-		Packets: grown(b.GetPackets(), a.GetPackets()), HzTSC: float64(b.GetTscHz()), SystemCalls: grown(b.GetSystemCalls(), a.GetSystemCalls()),
-		Dropped: grown(b.GetDroppedPackets(), a.GetDroppedPackets()), RxMissed: grown(b.GetRxMissed(), a.GetRxMissed()), Drops: map[string]uint64{},
-		Affinity: b.GetAffinity(), LastCPU: int(b.GetLastCpu()), Involuntary: grown(b.GetInvoluntarySwitches(), a.GetInvoluntarySwitches()),
-		Voluntary: grown(b.GetVoluntarySwitches(), a.GetVoluntarySwitches()), Taken: grown(b.GetTakenLoops(), a.GetTakenLoops()),
-		Moved: grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(), BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs,
+		Idle: enumText(now.Idle.String(), "IDLE_POLICY_"), Loops: stat.Grown(b.GetLoops(), a.GetLoops()), BusyLoops: stat.Grown(b.GetBusyLoops(), a.GetBusyLoops()),
+		BusyCycles: stat.Grown(b.GetBusyCycles(), a.GetBusyCycles()), IdleCycles: stat.Grown(b.GetIdleCycles(), a.GetIdleCycles()),
+		Packets: stat.Grown(b.GetPackets(), a.GetPackets()), HzTSC: float64(b.GetTscHz()), SystemCalls: stat.Grown(b.GetSystemCalls(), a.GetSystemCalls()),
+		Dropped: stat.Grown(b.GetDroppedPackets(), a.GetDroppedPackets()), RxMissed: stat.Grown(b.GetRxMissed(), a.GetRxMissed()), Drops: map[string]uint64{},
+		Affinity: b.GetAffinity(), LastCPU: int(b.GetLastCpu()), Involuntary: stat.Grown(b.GetInvoluntarySwitches(), a.GetInvoluntarySwitches()),
+		Voluntary: stat.Grown(b.GetVoluntarySwitches(), a.GetVoluntarySwitches()), Taken: stat.Grown(b.GetTakenLoops(), a.GetTakenLoops()),
+		Moved: stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(), BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs,
 		RingSize: now.RingSize}
 	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
 	had := map[string]uint64{}
@@ -66,7 +59,7 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 		had[d.Reason] = d.Packets
 	}
 	for _, d := range b.GetDrops() {
-		if n := grown(d.Packets, had[d.Reason]); n > 0 {
+		if n := stat.Grown(d.Packets, had[d.Reason]); n > 0 {
 			w.Drops[d.Reason] = n
 		}
 	}
@@ -77,8 +70,8 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	}
 	for name, n := range after.nodes[now.Id] {
 		old := before.nodes[now.Id][name]
-		if calls := grown(n.Calls, old.GetCalls()); calls > 0 {
-			w.Nodes = append(w.Nodes, Node{name, calls, grown(n.Packets, old.GetPackets()), grown(n.Cycles, old.GetCycles())})
+		if calls := stat.Grown(n.Calls, old.GetCalls()); calls > 0 {
+			w.Nodes = append(w.Nodes, Node{name, calls, stat.Grown(n.Packets, old.GetPackets()), stat.Grown(n.Cycles, old.GetCycles())})
 		}
 	}
 	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
@@ -91,7 +84,7 @@ func queuesBetween(a, b *apiv1.WorkerState) (out []Queue) {
 		had[fmt.Sprint(q.Port, " ", q.Queue)] = q.RxPackets
 	}
 	for _, q := range b.GetQueues() {
-		out = append(out, Queue{q.Port, int(q.Queue), grown(q.RxPackets, had[fmt.Sprint(q.Port, " ", q.Queue)]), q.Depth, !q.DepthUnknown})
+		out = append(out, Queue{q.Port, int(q.Queue), stat.Grown(q.RxPackets, had[fmt.Sprint(q.Port, " ", q.Queue)]), q.Depth, !q.DepthUnknown})
 	}
 	return out
 }
@@ -118,18 +111,18 @@ func longLoops(l *apiv1.WorkerLatency, before, after *snapshot) (out []LongLoop)
 func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Port {
 	a, b := was.GetState(), now.State
 	p := Port{Name: name, Driver: b.GetDriver(), Role: enumText(now.Role.String(), "PORT_ROLE_"), Up: b.GetLinkUp(), Connected: b.GetPeerConnected(),
-		RxPackets: grown(b.GetCounters().GetRxPackets(), a.GetCounters().GetRxPackets()),
-		TxPackets: grown(b.GetCounters().GetTxPackets(), a.GetCounters().GetTxPackets()),
-		RxMissed:  grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
-		TxRefused: grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
-		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: grown(b.GetPeerDisconnects(), a.GetPeerDisconnects()), Disabled: now.Disabled}
+		RxPackets: stat.Grown(b.GetCounters().GetRxPackets(), a.GetCounters().GetRxPackets()),
+		TxPackets: stat.Grown(b.GetCounters().GetTxPackets(), a.GetCounters().GetTxPackets()),
+		RxMissed:  stat.Grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
+		TxRefused: stat.Grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
+		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(), a.GetPeerDisconnects()), Disabled: now.Disabled}
 	for reason, n := range after.drops[name] {
-		if d := grown(n, before.drops[name][reason]); d > 0 {
+		if d := stat.Grown(n, before.drops[name][reason]); d > 0 {
 			p.Drops[reason] = d
 		}
 	}
 	for id, c := range after.polled[name] {
-		if n := grown(c.RxPackets, before.polled[name][id].GetRxPackets()); n > 0 {
+		if n := stat.Grown(c.RxPackets, before.polled[name][id].GetRxPackets()); n > 0 {
 			p.Workers[int(id)] = n
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/corelane/corelane/internal/table"
 )
 
 // WriteText writes the answer for people: the first line alone is enough to act.
@@ -71,22 +73,23 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 	if m.PerPacket <= 0 {
 		return
 	}
-	fmt.Fprintf(b, "  %-48s %8s %14s\n", "", "time", "packets/s")
-	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 100.0, m.Expected)
+	t := table.New(b, []bool{false, true, true})
+	row := func(name string, share, pps float64) { // a strings.Builder takes everything
+		_ = t.Add("  "+name, fmt.Sprintf("%.1f%%", 100*share), fmt.Sprintf("%.0f", pps))
+	}
+	_ = t.Add("", "time", "packets/s")
+	row(fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 1, m.Expected)
 	rest := Part{Name: "others"}
 	for _, p := range m.Parts {
 		if p.Kind != "" && p.Share < shownShare && p.Kind != Drops {
 			rest.Share, rest.PPS = rest.Share+p.Share, rest.PPS+p.PPS
 		} else if p.Share > 0 || p.PPS >= 1 {
-			writePart(b, p)
+			row("- "+short(p.Name, 46), p.Share, p.PPS)
 		}
 	}
-	writePart(b, rest)
-	fmt.Fprintf(b, "  %-48s %7.1f%% %14.0f\n", "= delivered", 100*m.Forwarding, m.Delivered)
-}
-
-func writePart(b *strings.Builder, p Part) {
-	fmt.Fprintf(b, "  - %-46s %7.1f%% %14.0f\n", short(p.Name, 46), 100*p.Share, p.PPS)
+	row("- "+rest.Name, rest.Share, rest.PPS)
+	row("= delivered", m.Forwarding, m.Delivered)
+	_ = t.Flush()
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
 	"github.com/corelane/corelane/internal/state"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Dir is where a host of the lab keeps its files: node.yaml, corelaned.log, corelaned.sock.
@@ -38,23 +39,26 @@ func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*started, 
 func (l *Lab) awaitDaemon(ctx context.Context, h Host, p *started) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("corelaned on %s does not answer after %v", h.Name, startTimeout))
 	defer cancel()
-	for {
+	err := wait.Until(ctx, pollEvery, func() (bool, error) {
 		c, err := l.Dial(ctx, h)
 		if err == nil {
-			return c.Close()
+			return true, c.Close()
 		}
 		var gone *api.Unavailable
 		if !errors.As(err, &gone) {
-			return err
+			return false, err
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("corelaned on %s has ended: %v\n%s", h.Name, p.err, l.lastLines(h))
-		case <-ctx.Done():
-			return fmt.Errorf("%w\n%s", context.Cause(ctx), l.lastLines(h))
-		case <-time.After(pollEvery):
+			return false, fmt.Errorf("corelaned on %s has ended: %v\n%s", h.Name, p.err, l.lastLines(h))
+		default:
+			return false, nil
 		}
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w\n%s", err, l.lastLines(h))
 	}
+	return err
 }
 
 // lastLines of a daemon's log, for the error that it explains.
@@ -148,7 +152,8 @@ func (l *Lab) dressGuest(g Guest) error {
 
 const settleTime = 5 * time.Second
 
-// settle waits until the routers know their guests: they asked when the guests had no addresses yet, and ask every second.
+// settle waits until the routers know their guests: they asked when the guests had no addresses yet, and ask every
+// second.
 func (l *Lab) settle(ctx context.Context) error {
 	for _, h := range l.corelaneHosts() {
 		missing := map[string]bool{}
@@ -157,16 +162,29 @@ func (l *Lab) settle(ctx context.Context) error {
 				missing[g.Address(IPv4)], missing[g.Address(IPv6)] = true, true
 			}
 		}
-		for deadline := time.Now().Add(settleTime); len(missing) > 0; time.Sleep(pollEvery) {
-			if err := l.forgetResolved(ctx, h, missing); err != nil {
-				return err
-			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%s does not find its guests: %v", h.Name, slices.Sorted(maps.Keys(missing)))
-			}
+		if err := l.awaitResolved(ctx, h, missing); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// awaitResolved waits until a router knows the neighbors that are missing.
+func (l *Lab) awaitResolved(ctx context.Context, h Host, missing map[string]bool) error {
+	late := errors.New("time is over")
+	limited, cancel := context.WithTimeoutCause(ctx, settleTime, late)
+	defer cancel()
+	err := wait.Until(limited, pollEvery, func() (bool, error) {
+		if len(missing) == 0 {
+			return true, nil
+		}
+		err := l.forgetResolved(ctx, h, missing)
+		return len(missing) == 0, err
+	})
+	if errors.Is(err, late) {
+		return fmt.Errorf("%s does not find its guests: %v", h.Name, slices.Sorted(maps.Keys(missing)))
+	}
+	return err
 }
 
 func (l *Lab) forgetResolved(ctx context.Context, h Host, missing map[string]bool) error {

@@ -4,13 +4,13 @@ package lab
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // hostPath is a Corelane host whose kernel has an interface on the fabric, and a Linux host on the same wire.
@@ -46,8 +46,8 @@ var HostPathCases = []HostPathCase{
 	{"host-path worker and steering, " + overloadName, true, true, true, 2.139, 4.53e9, 410e3},
 }
 
-// HostPathPlacement says what runs where. The forwarding worker has its CPU for itself, so that what overloads it takes time from nothing
-// else; everything else, the host-path worker included where CPUs are few, has the others.
+// HostPathPlacement says what runs where. The forwarding worker has its CPU for itself, so that what overloads it takes
+// time from nothing else; everything else, the host-path worker included where CPUs are few, has the others.
 type HostPathPlacement struct {
 	Forwarding int   `json:"forwarding_cpu"`
 	HostPath   int   `json:"host_path_cpu"`
@@ -89,15 +89,7 @@ type HostPathRow struct {
 
 // Median of one figure over the samples.
 func (r HostPathRow) Median(figure func(HostPathSample) float64) float64 {
-	var all []float64
-	for _, s := range r.Samples {
-		all = append(all, figure(s))
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	return stat.SpreadOf(r.Samples, figure).Median
 }
 
 // PingMs, Bps and Pps are the figures of the table.
@@ -116,7 +108,8 @@ type HostPathReport struct {
 	Rows      []HostPathRow     `json:"rows"`
 }
 
-// Ratio compares two rows, sample by sample of the same round, and takes the median: what drifts with the machine is in both.
+// Ratio compares two rows, sample by sample of the same round, and takes the median: what drifts with the machine is in
+// both.
 func (r HostPathReport) Ratio(of, to int, figure func(HostPathSample) float64) float64 {
 	both := HostPathRow{}
 	for i := range min(len(r.Rows[of].Samples), len(r.Rows[to].Samples)) {
@@ -179,8 +172,9 @@ type hostPathBench struct {
 	client     *api.Client
 }
 
-// plugHost gives the kernel of the Corelane host its interface, with the address that the fabric port has. It is in a namespace of its own:
-// where the NIC is, the kernel hears by net_af_packet's side what comes in, and would take it there.
+// plugHost gives the kernel of the Corelane host its interface, with the address that the fabric port has. It is in a
+// namespace of its own: where the NIC is, the kernel hears by net_af_packet's side what comes in, and would take it
+// there.
 func (b *hostPathBench) plugHost(ctx context.Context) (err error) {
 	if b.client, err = b.lab.Dial(ctx, b.host); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // losses are counters of packets that did not arrive: by the routers, by reason; and around them, by place.
@@ -103,15 +104,5 @@ func guestLosses(all losses) error {
 
 // since subtracts an earlier look; what has not grown is left out.
 func (n losses) since(before losses) losses {
-	return losses{grown(before.drops, n.drops), grown(before.around, n.around)}
-}
-
-func grown(before, after map[string]uint64) map[string]uint64 {
-	d := map[string]uint64{}
-	for key, n := range after {
-		if n > before[key] {
-			d[key] = n - before[key]
-		}
-	}
-	return d
+	return losses{stat.GrownBy(n.drops, before.drops), stat.GrownBy(n.around, before.around)}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Path is from one guest of a network to another.
@@ -125,26 +126,26 @@ func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, a
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); {
+	late := fmt.Errorf("%s was not ready after %v", name, readyTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, late)
+	defer cancel()
+	err = wait.Until(ctx, pollEvery, func() (bool, error) {
 		text, err := os.ReadFile(log)
-		if err != nil {
-			p.stop()
-			return nil, err
-		}
-		if strings.Contains(string(text), ready) {
-			return p, nil
+		if err != nil || strings.Contains(string(text), ready) {
+			return true, err
 		}
 		select {
 		case <-p.ended:
-			return nil, fmt.Errorf("%s has ended: %v: %s", name, p.err, firstLine(string(text)))
-		case <-ctx.Done():
-			p.stop()
-			return nil, context.Cause(ctx)
-		case <-time.After(pollEvery):
+			return false, fmt.Errorf("%s has ended: %v: %s", name, p.err, firstLine(string(text)))
+		default:
+			return false, nil
 		}
+	})
+	if err != nil {
+		p.stop()
+		return nil, err
 	}
-	p.stop()
-	return nil, fmt.Errorf("%s was not ready after %v", name, readyTimeout)
+	return p, nil
 }
 
 // stop ends a process that we are the parent of.
@@ -200,7 +201,8 @@ func (c *capture) stop(ctx context.Context, p Path) ([]string, error) {
 	return pickFrames(out, p)
 }
 
-// pickFrames describes the first packet from one guest to the other, and the first one back; each that is malformed too.
+// pickFrames describes the first packet from one guest to the other, and the first one back; each that is malformed
+// too.
 func pickFrames(text string, p Path) ([]string, error) {
 	there, back := "", ""
 	var bad []string

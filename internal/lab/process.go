@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // gate waits for a line on descriptor 3 before it becomes the command in its arguments. When whoever holds the other
@@ -87,16 +88,11 @@ func stopAll(list []Process) error {
 }
 
 func waitGone(list []Process) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollEvery) {
-		alive := false
-		for _, p := range list {
-			alive = alive || p.Alive()
-		}
-		if !alive {
-			return true
-		}
-	}
-	return false
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return wait.Until(ctx, pollEvery, func() (bool, error) {
+		return !slices.ContainsFunc(list, Process.Alive), nil
+	}) == nil
 }
 
 // output runs a command in a namespace and returns what it prints. What it prints matters even when it fails.

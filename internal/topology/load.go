@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Load is what CPUs did in a span of time, from counters that only grow: /proc/stat, /proc/interrupts,
@@ -102,10 +104,8 @@ func ReadOver(ctx context.Context, span time.Duration) (*Machine, error) {
 		return first, err
 	}
 	begun := time.Now()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-time.After(span):
+	if err := wait.For(ctx, span); err != nil {
+		return nil, err
 	}
 	m, err := Read("/")
 	if err != nil || m.Load == nil {
@@ -146,17 +146,7 @@ func (l *Load) Since(before *Load, seconds float64) *Load {
 	for _, c := range l.CPUs {
 		b := old[c.CPU]
 		d.CPUs = append(d.CPUs, CPULoad{CPU: c.CPU, User: c.User - b.User, System: c.System - b.System, Idle: c.Idle - b.Idle, Irq: c.Irq - b.Irq,
-			Softirq: c.Softirq - b.Softirq, Steal: c.Steal - b.Steal, Interrupts: less(c.Interrupts, b.Interrupts), Softirqs: less(c.Softirqs, b.Softirqs)})
-	}
-	return d
-}
-
-func less(now, before map[string]int64) map[string]int64 {
-	d := map[string]int64{}
-	for key, n := range now {
-		if n > before[key] {
-			d[key] = n - before[key]
-		}
+			Softirq: c.Softirq - b.Softirq, Steal: c.Steal - b.Steal, Interrupts: stat.GrownBy(c.Interrupts, b.Interrupts), Softirqs: stat.GrownBy(c.Softirqs, b.Softirqs)})
 	}
 	return d
 }

@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Place is where and on what a generator runs.
@@ -127,24 +128,22 @@ func (g *Generator) Configure(ctx context.Context, p *apiv1.GeneratorProfile) er
 
 // WaitUp returns when all ports are connected to a peer.
 func (g *Generator) WaitUp(ctx context.Context, timeout time.Duration) error {
-	for deadline := time.Now().Add(timeout); ; {
+	late := errors.New("time is over")
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	var down []string
+	err := wait.Until(limited, pollEvery, func() (bool, error) {
 		p, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Ports, &apiv1.Empty{})
 		if err != nil {
-			return g.explain(ctx, err)
+			return false, g.explain(ctx, err)
 		}
-		down := downPorts(p)
-		if len(down) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the generator: still down after %v: %s", timeout, strings.Join(down, ", "))
-		}
-		select {
-		case <-time.After(pollEvery):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		down = downPorts(p)
+		return len(down) == 0, nil
+	})
+	if errors.Is(err, late) {
+		return fmt.Errorf("the generator: still down after %v: %s", timeout, strings.Join(down, ", "))
 	}
+	return err
 }
 
 // downPorts with their devices.

@@ -46,7 +46,7 @@ func (s *Saturated) Add(o *Outcome) {
 	}
 	s.total.Lost += o.Total.Lost
 	s.tscHz = o.Total.TscHz
-	for _, d := range grown(o.Before.Drops, o.After.Drops) {
+	for _, d := range grownDrops(o.Before.Drops, o.After.Drops) {
 		s.counters.Drops[d.Reason] += d.Frames
 	}
 	s.counters.Busy += o.After.Busy - o.Before.Busy
@@ -85,7 +85,7 @@ func (s *Saturated) addNodes(o *Outcome) {
 func (s *Saturated) Nodes() []result.Node { return router.Nodes(router.Counters{}, s.counters) }
 
 // Drops that the router counted.
-func (s *Saturated) Drops() []result.DropCounter { return grown(nil, s.counters.Drops) }
+func (s *Saturated) Drops() []result.DropCounter { return grownDrops(nil, s.counters.Drops) }
 
 const (
 	someLoss    = 0.01 // share of the frames sent whose loss limits the rate
@@ -148,8 +148,8 @@ func (s *Saturated) losing(says func(who, format string, args ...any) result.Bot
 	return says(routerWho, "it lost %.1f %% of the frames that it took: %s", share, told)
 }
 
-// routerBusy is the share of the saturated time that the router spent in polls that brought packets; 0: it does not tell.
-// Its idle polls do not count: some are of the time before and after.
+// routerBusy is the share of the saturated time that the router spent in polls that brought packets; 0: it does not
+// tell. Its idle polls do not count: some are of the time before and after.
 func (s *Saturated) routerBusy() float64 {
 	available := s.total.Seconds * float64(s.tscHz) * float64(s.workers)
 	if available == 0 {

@@ -63,12 +63,12 @@ func Percentiles(bars []*apiv1.GeneratorLatency) *result.Latency {
 		share float64
 		to    *float64
 	}{{0.5, &l.P50}, {0.9, &l.P90}, {0.99, &l.P99}, {0.999, &l.P999}, {1, &l.Max}} {
-		*p.to = percentile(l.Histogram, p.share*float64(total))
+		*p.to = barAtRank(l.Histogram, p.share*float64(total))
 	}
 	return l
 }
 
-func percentile(bars []result.Bar, rank float64) float64 {
+func barAtRank(bars []result.Bar, rank float64) float64 {
 	below := uint64(0)
 	for _, b := range bars {
 		below += b.Frames

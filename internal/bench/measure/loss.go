@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // Shares of a rate that the generator was late with.
@@ -70,7 +71,7 @@ func why(o *Outcome) string {
 		}
 	}
 	add(o.Total.NoRoom, "no room in the router's queue for %d")
-	for _, d := range first(grown(o.Before.Drops, o.After.Drops), maxReasons) {
+	for _, d := range first(grownDrops(o.Before.Drops, o.After.Drops), maxReasons) {
 		add(d.Frames, "router: "+strings.ReplaceAll(d.Reason, "%", "%%")+" %d")
 	}
 	add(o.Total.Corrupt, "corrupt %d")
@@ -100,13 +101,11 @@ const (
 
 func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }
 
-// grown are the counters that grew, the largest first.
-func grown(before, after map[string]uint64) []result.DropCounter {
+// grownDrops are the counters that grew, the largest first.
+func grownDrops(before, after map[string]uint64) []result.DropCounter {
 	var list []result.DropCounter
-	for reason, n := range after {
-		if n > before[reason] {
-			list = append(list, result.DropCounter{Reason: reason, Frames: n - before[reason]})
-		}
+	for reason, n := range stat.GrownBy(after, before) {
+		list = append(list, result.DropCounter{Reason: reason, Frames: n})
 	}
 	slices.SortFunc(list, func(a, b result.DropCounter) int {
 		return cmp.Or(cmp.Compare(b.Frames, a.Frames), strings.Compare(a.Reason, b.Reason))

@@ -9,8 +9,9 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Options of a run.
@@ -40,7 +41,8 @@ type Result struct {
 	Tracing bool   `json:"tracing"` // the kernel's events were watched; else the figures say little
 }
 
-// Cost is how much more of a figure there is with explain than without, in %: the median of the pairs, with the middle half of them.
+// Cost is how much more of a figure there is with explain than without, in %: the median of the pairs, with the middle
+// half of them.
 type Cost struct{ Median, Low, High float64 }
 
 // Of one figure of all pairs.
@@ -54,7 +56,7 @@ func (r *Result) Of(figure func(Sample) float64) Cost {
 	if len(changes) == 0 {
 		return Cost{}
 	}
-	return Cost{result.Percentile(changes, 0.5), result.Percentile(changes, 0.25), result.Percentile(changes, 0.75)}
+	return Cost{stat.Median(changes), stat.Percentile(changes, 0.25), stat.Percentile(changes, 0.75)}
 }
 
 const settle = 100 * time.Millisecond
@@ -102,10 +104,7 @@ func (l *Lane) explained(ctx context.Context, trial time.Duration, r *Result) (S
 		}
 		done <- err
 	}()
-	select {
-	case <-time.After(4 * settle): // it has looked for the first time
-	case <-ctx.Done():
-	}
+	_ = wait.For(ctx, 4*settle) // it has looked for the first time; what follows tells when ctx is over
 	sample, err := l.sample(ctx, trial)
 	return sample, errors.Join(err, <-done, s.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 func build(r *result.Result) view {
@@ -95,7 +96,7 @@ func summaryRow(r *result.Result, run *result.Run) tableRow {
 	loss := lossRow(run).Cells
 	between := none
 	if len(list) > 0 {
-		between = span(result.Percentile(list, 0.1), result.Percentile(list, 0.9), mpps)
+		between = span(stat.Percentile(list, 0.1), stat.Percentile(list, 0.9), mpps)
 	}
 	return tableRow{Cells: []string{run.Router, mpps(s.Median), between, ofCeiling(run, s), loss[1], loss[2], halfLoad(run), cmp.Or(run.Bottleneck.Who, none)}}
 }

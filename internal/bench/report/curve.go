@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // sweep is a number that several groups differ in, and nothing else.
@@ -62,7 +63,7 @@ func (sw sweep) collect(list []*group) []family {
 		for _, run := range g.with(measured) {
 			rates := received(run)
 			found[i].points = append(found[i].points, point{run.Router, sw.of(g.Key),
-				spread{result.Percentile(rates, 0.1) / 1e6, result.Percentile(rates, 0.5) / 1e6, result.Percentile(rates, 0.9) / 1e6}})
+				spread{stat.Percentile(rates, 0.1) / 1e6, stat.Median(rates) / 1e6, stat.Percentile(rates, 0.9) / 1e6}})
 		}
 	}
 	for i := range found {

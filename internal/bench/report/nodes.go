@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 const (
@@ -144,7 +145,7 @@ func nodeTable(stacks []stack, names []string) table {
 		for _, n := range run.Nodes {
 			list = append(list, n.PacketsPerCall)
 		}
-		return number(result.Percentile(list, 0.5))
+		return number(stat.Median(list))
 	})
 	return t
 }

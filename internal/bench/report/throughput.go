@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 const (
@@ -27,7 +28,7 @@ func throughput(r *result.Result, list []*group, p palette) section {
 	near, largest := r.Near(), map[string]float64{}
 	for _, g := range list {
 		for _, run := range g.with(measured) {
-			largest[g.Sizes] = math.Max(largest[g.Sizes], result.Percentile(received(run), 1))
+			largest[g.Sizes] = math.Max(largest[g.Sizes], stat.Percentile(received(run), 1))
 		}
 	}
 	for i, g := range list {
@@ -56,7 +57,7 @@ func (d *rateFigure) draw(g *group, runs []*result.Run, id string) figure {
 	var told []string
 	for i, run := range runs {
 		sum, list := d.Summary(run), received(run)
-		q := spread{result.Percentile(list, 0.1), sum.Median, result.Percentile(list, 0.9)}
+		q := spread{stat.Percentile(list, 0.1), sum.Median, stat.Percentile(list, 0.9)}
 		text := fmt.Sprintf("%s: median %s Mpps, 10th to 90th percentile %s", run.Router, mpps(q.median), span(q.low, q.high, mpps))
 		told = append(told, text)
 		d.row(float64(i)*rowHeight, run, q, text)

@@ -10,9 +10,11 @@ import (
 	"html/template"
 
 	ways "github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/stat"
 )
 
-// WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of modes and rings.
+// WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of
+// modes and rings.
 func WriteWorkers(w io.Writer, r *ways.Result) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
 		Facts:  []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"), r.Manifest.Kernel},
@@ -57,7 +59,7 @@ func workersTable(t ways.Table) table {
 // bars: a row for each value.
 type barRow struct {
 	name, class string
-	spread      ways.Spread
+	spread      stat.Spread
 }
 
 func bars(id, title, unit string, rows []barRow, t table) figure {
@@ -87,7 +89,7 @@ func modesFigure(list []ways.Mode, t table) figure {
 		if m.Name == ways.Complete {
 			class = "r0"
 		}
-		rows = append(rows, barRow{t.Rows[i].Cells[0], class, ways.Of(m.Samples, func(s ways.Sample) float64 { return s.P99 })})
+		rows = append(rows, barRow{t.Rows[i].Cells[0], class, stat.SpreadOf(m.Samples, func(s ways.Sample) float64 { return s.P99 })})
 	}
 	return bars("modes-p99", "p99 at saturation", "us", rows, t)
 }
@@ -95,7 +97,7 @@ func modesFigure(list []ways.Mode, t table) figure {
 func ringsLatency(list []ways.Ring, t table) figure {
 	var rows []barRow
 	for _, r := range list {
-		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", ways.Of(r.Samples, func(s ways.Sample) float64 { return s.P99 })})
+		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", stat.SpreadOf(r.Samples, func(s ways.Sample) float64 { return s.P99 })})
 	}
 	return bars("rings-p99", "p99 at saturation over the size of the ring", "us", rows, t)
 }
@@ -104,7 +106,7 @@ func ringsBurst(list []ways.Ring, t table) figure {
 	var rows []barRow
 	for _, r := range list {
 		burst := float64(r.Burst)
-		rows = append(rows, barRow{plural(r.Size, "packet"), "r2", ways.Spread{Median: burst, Low: burst, High: burst}})
+		rows = append(rows, barRow{plural(r.Size, "packet"), "r2", stat.Spread{Median: burst, Low: burst, High: burst}})
 	}
 	f := bars("rings-burst", "Longest burst without loss while the worker is late", "frames", rows, t)
 	f.Folded = true

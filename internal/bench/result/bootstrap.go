@@ -5,13 +5,16 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // block is what was received in one repetition. Its windows resemble each other more than those of others: an interval
 // that takes them for independent is too narrow.
 type block struct{ run, ceiling []float64 }
 
-// series is a run in blocks, with the ceiling that was measured in turn with it; hasCeiling is false when there is none.
+// series is a run in blocks, with the ceiling that was measured in turn with it; hasCeiling is false when there is
+// none.
 type series struct {
 	blocks     []block
 	hasCeiling bool
@@ -26,29 +29,29 @@ func weight(n, m int) int {
 }
 
 func (s series) rate() float64 {
-	return mean(s.blocks, func(b block) ([]float64, int) { return b.run, weight(len(b.run), len(b.ceiling)) })
+	return logRate(s.blocks, func(b block) ([]float64, int) { return b.run, weight(len(b.run), len(b.ceiling)) })
 }
 
 func (s series) ceiling() float64 {
-	return mean(s.blocks, func(b block) ([]float64, int) { return b.ceiling, weight(len(b.ceiling), len(b.run)) })
+	return logRate(s.blocks, func(b block) ([]float64, int) { return b.ceiling, weight(len(b.ceiling), len(b.run)) })
 }
 
-// mean is the logarithm of the weighted geometric mean of the blocks' medians.
-func mean(blocks []block, part func(block) (windows []float64, weight int)) float64 {
+// logRate is the logarithm of the weighted geometric mean of the blocks' medians.
+func logRate(blocks []block, part func(block) (windows []float64, weight int)) float64 {
 	sum, weights := 0.0, 0
 	for _, b := range blocks {
 		if windows, weight := part(b); weight > 0 {
-			sum += float64(weight) * math.Log(median(windows))
+			sum += float64(weight) * math.Log(sortedMedian(windows))
 			weights += weight
 		}
 	}
 	return sum / float64(weights)
 }
 
-// median sorts its list: the order of windows says nothing here.
-func median(list []float64) float64 {
+// sortedMedian sorts its list, because the order of windows says nothing and a bootstrap has no time for copies.
+func sortedMedian(list []float64) float64 {
 	slices.Sort(list)
-	return percentile(list, 0.5)
+	return stat.SortedPercentile(list, 0.5)
 }
 
 // median of all windows of the run.
@@ -57,7 +60,7 @@ func (s series) median() float64 {
 	for _, b := range s.blocks {
 		all = append(all, b.run...)
 	}
-	return median(all)
+	return sortedMedian(all)
 }
 
 // figure is the logarithm of what is compared: the rate, or its ratio to the ceiling's.
@@ -74,15 +77,7 @@ func (s series) resample(r *rand.Rand) series {
 	out := series{make([]block, len(s.blocks)), s.hasCeiling}
 	for i := range out.blocks {
 		from := s.blocks[r.IntN(len(s.blocks))]
-		out.blocks[i] = block{draw(from.run, r), draw(from.ceiling, r)}
-	}
-	return out
-}
-
-func draw(from []float64, r *rand.Rand) []float64 {
-	out := make([]float64, len(from))
-	for i := range out {
-		out[i] = from[r.IntN(len(from))]
+		out.blocks[i] = block{stat.Resample(from.run, r), stat.Resample(from.ceiling, r)}
 	}
 	return out
 }
@@ -101,16 +96,8 @@ func interval(a, b series) (low, high float64) {
 	}
 	slices.Sort(list)
 	n := float64(min(len(a.blocks), len(b.blocks)))
-	wider := student(len(a.blocks)+len(b.blocks)-2) / normal * math.Sqrt(n/(n-1))
+	wider := stat.Student(len(a.blocks)+len(b.blocks)-2) / stat.Normal * math.Sqrt(n/(n-1))
 	difference := b.figure() - a.figure()
-	return difference - wider*(difference-percentile(list, 0.025)), difference + wider*(percentile(list, 0.975)-difference)
-}
-
-const normal = 1.959964 // 97.5th percentile of the normal distribution
-
-// student is the 97.5th percentile of Student's t distribution (Abramowitz and Stegun 26.7.5).
-func student(freedom int) float64 {
-	n, z := float64(freedom), normal
-	return z + (math.Pow(z, 3)+z)/(4*n) + (5*math.Pow(z, 5)+16*math.Pow(z, 3)+3*z)/(96*n*n) +
-		(3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*math.Pow(z, 3)-15*z)/(384*n*n*n)
+	return difference - wider*(difference-stat.SortedPercentile(list, 0.025)),
+		difference + wider*(stat.SortedPercentile(list, 0.975)-difference)
 }

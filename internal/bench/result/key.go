@@ -3,7 +3,6 @@ package result
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,21 +53,4 @@ func Sizes(list []int) string {
 		parts, rest = append(parts, part), rest[n:]
 	}
 	return strings.Join(parts, "+")
-}
-
-// Percentile of values in any order, 0..1, between two of them linearly; NaN of none.
-func Percentile(values []float64, p float64) float64 {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	return percentile(sorted, p)
-}
-
-func percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	at := p * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/corelane/corelane/internal/table"
 )
 
 // Print the comparison: what is compared, a table of the rates with verdicts, a table of single figures, warnings.
@@ -16,9 +18,9 @@ func (c *Comparison) Print(w io.Writer) error {
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(&out, "warning: %s\n", warning)
 	}
-	out.WriteString("\n" + table(rateRows(c.Lines)))
+	out.WriteString("\n" + table.Text(rateRows(c.Lines)))
 	if rows := singleRows(c.Lines); len(rows) > 1 {
-		out.WriteString("\nSingle figures, measured once, so without an interval:\n" + table(rows))
+		out.WriteString("\nSingle figures, measured once, so without an interval:\n" + table.Text(rows))
 	}
 	out.WriteString("\n" + c.explain())
 	_, err := io.WriteString(w, out.String())

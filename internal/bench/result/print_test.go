@@ -25,18 +25,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
-	list := []float64{4, 1, 3, 2}
-	for p, want := range map[float64]float64{0: 1, 0.5: 2.5, 1: 4, 0.9: 3.7} {
-		if got := Percentile(list, p); math.Abs(got-want) > 1e-9 {
-			t.Errorf("percentile %g is %g, want %g", p, got, want)
-		}
-	}
-	if !math.IsNaN(Percentile(nil, 0.5)) || list[0] != 4 {
-		t.Error("of none, or the list was sorted")
-	}
-}
-
 func TestPrint(t *testing.T) {
 	m := with(func(m *machine) { m.far, m.run = 0, 0.05 })
 	a := m.measure(1, rates{"corelane": 15e6, "ovs": 5e6, Ceiling: 28e6})

@@ -4,6 +4,8 @@ package result
 import (
 	"math"
 	"slices"
+
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // Summary is what the saturated windows of a run say. Rates are frames per second received, NaN when there is none.
@@ -12,8 +14,8 @@ type Summary struct {
 	Quiet  float64 // 90th percentile: the machine when its neighbours are silent
 	Near   float64 // share of the windows with a near round trip; NaN: not probed
 
-	// To the ceiling that was interleaved with it, 0 when there is none: medians of the windows of one repetition by those
-	// of the ceiling's; the median, the lowest and the highest of all repetitions.
+	// To the ceiling that was interleaved with it, 0 when there is none: medians of the windows of one repetition by
+	// those of the ceiling's; the median, the lowest and the highest of all repetitions.
 	Ratio, Low, High float64
 	Windows          string // whose ratios these are: "near", "all"
 }
@@ -26,7 +28,7 @@ func (r *Result) Summary(run *Run) Summary {
 	}
 	best := bestRoundTrip(r)
 	near := nearer(best)
-	s := Summary{Median: Percentile(rates, 0.5), Quiet: Percentile(rates, 0.9), Near: math.NaN()}
+	s := Summary{Median: stat.Median(rates), Quiet: stat.Percentile(rates, 0.9), Near: math.NaN()}
 	if !math.IsInf(best, 1) && len(rates) > 0 {
 		s.Near = portion(run, near)
 	}
@@ -45,11 +47,11 @@ func (s *Summary) relate(run, ceiling *Run, near func(Window) bool) {
 	}
 	var ratios []float64
 	for _, b := range p.series(want).blocks {
-		if c := Percentile(b.ceiling, 0.5); c > 0 && len(b.run) > 0 {
-			ratios = append(ratios, Percentile(b.run, 0.5)/c)
+		if c := stat.Median(b.ceiling); c > 0 && len(b.run) > 0 {
+			ratios = append(ratios, stat.Median(b.run)/c)
 		}
 	}
 	if len(ratios) > 0 {
-		s.Ratio, s.Low, s.High = Percentile(ratios, 0.5), slices.Min(ratios), slices.Max(ratios)
+		s.Ratio, s.Low, s.High = stat.Median(ratios), slices.Min(ratios), slices.Max(ratios)
 	}
 }

@@ -17,13 +17,14 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/wait"
 )
 
-// Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. It is joined to
-// the generator's namespace by veth pairs.
+// Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. It is joined
+// to the generator's namespace by veth pairs.
 //
-// A frame that the generator sends is received in a softirq of the generator's CPU. Receive packet steering on the router's
-// ends of the pairs hands it to the router's CPUs there, before any of the router's work.
+// A frame that the generator sends is received in a softirq of the generator's CPU. Receive packet steering on the
+// router's ends of the pairs hands it to the router's CPUs there, before any of the router's work.
 type Linux struct{}
 
 // Name of the router.
@@ -143,24 +144,19 @@ func (i *linuxInstance) program(ctx context.Context) error {
 	return nil
 }
 
-// settle waits where the router's interfaces have IPv6: what they announce when they are up must be out before anybody looks.
-// The kernel may notice that a link is up one second late.
+// settle waits where the router's interfaces have IPv6: what they announce when they are up must be out before anybody
+// looks. The kernel may notice that a link is up one second late.
 func (i *linuxInstance) settle(ctx context.Context) error {
 	if !i.ipv6() {
 		return nil
 	}
-	select {
-	case <-time.After(1500 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wait.For(ctx, 1500*time.Millisecond)
 }
 
 func (i *linuxInstance) ipv6() bool { return i.setup.IPv6 && !i.setup.Bridged || i.setup.Underlay6 }
 
-// tune steers received packets to the router's CPUs and switches off what would merge packets or leave their checksums for
-// later.
+// tune steers received packets to the router's CPUs and switches off what would merge packets or leave their checksums
+// for later.
 func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 	for _, netns := range []string{i.router, i.generator} {
 		if err := namespace.Do(netns, offloadsOff); err != nil {
@@ -185,8 +181,8 @@ func (i *linuxInstance) Devices() []*apiv1.GeneratorPort {
 	return list
 }
 
-// afPacket device: rings as long as a memif's, each frame in one slot, past the queueing discipline. The driver wants blocks
-// full of slots, the kernel full pages.
+// afPacket device: rings as long as a memif's, each frame in one slot, past the queueing discipline. The driver wants
+// blocks full of slots, the kernel full pages.
 func afPacket(n int, p scenario.Port) string {
 	const header, align, page = 80, 128, 4096 // header: what the kernel puts in front of a frame
 	size := max(2048, (p.MTU+header+align-1)/align*align)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Command is a program to run beside the benchmark.
@@ -60,8 +61,8 @@ func StartProcess(c Command) (*Process, error) {
 	return p, nil
 }
 
-// run has a thread of its own that ends with it: the child gets the CPUs and the namespace of the thread that starts it, and
-// Pdeathsig is about that thread.
+// run has a thread of its own that ends with it: the child gets the CPUs and the namespace of the thread that starts
+// it, and Pdeathsig is about that thread.
 func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	err := p.command.dress()
@@ -102,19 +103,17 @@ const pollEvery = 10 * time.Millisecond
 func (p *Process) Await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %v", timeout))
 	defer cancel()
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
+	var missing error
+	err := wait.Until(ctx, pollEvery, func() (bool, error) {
+		if missing = ready(ctx); missing == nil {
+			return true, nil
 		}
-		select {
-		case <-p.ended:
-			return p.Ended()
-		case <-ctx.Done():
-			return p.explain(fmt.Errorf("%w: %w", context.Cause(ctx), err))
-		case <-time.After(pollEvery):
-		}
+		return false, p.Ended()
+	})
+	if err != nil && p.Ended() == nil {
+		err = p.explain(fmt.Errorf("%w: %w", err, missing))
 	}
+	return err
 }
 
 // Ended is nil as long as the process runs, else how it ended.
@@ -151,16 +150,15 @@ func (p *Process) Pause() error {
 	if err := p.signal(unix.SIGSTOP); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Microsecond) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s: does not pause", p.command.Name))
+	defer cancel()
+	return wait.Until(ctx, 50*time.Microsecond, func() (bool, error) {
 		var info unix.Siginfo
 		if err := unix.Waitid(unix.P_PID, p.Pid, &info, unix.WSTOPPED|unix.WNOHANG, nil); err != nil {
-			return errors.Join(fmt.Errorf("%s: pause: %w", p.command.Name, err), p.Ended())
+			return false, errors.Join(fmt.Errorf("%s: pause: %w", p.command.Name, err), p.Ended())
 		}
-		if info.Signo != 0 {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s: does not pause", p.command.Name)
+		return info.Signo != 0, nil
+	})
 }
 
 // Resume ends a pause.
@@ -196,13 +194,12 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
 }
 
-// waitGone does not trust `ended` alone: a busy kernel has been seen to take seconds from the end of a process to that of the
-// wait for it.
+// waitGone does not trust `ended` alone: a busy kernel has been seen to take seconds from the end of a process to that
+// of the wait for it.
 func (p *Process) waitGone() bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if p.Ended() != nil || errors.Is(unix.Kill(-p.Pid, 0), unix.ESRCH) {
-			return true
-		}
-	}
-	return false
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return wait.Until(ctx, time.Millisecond, func() (bool, error) {
+		return p.Ended() != nil || errors.Is(unix.Kill(-p.Pid, 0), unix.ESRCH), nil
+	}) == nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // Result of a run. What was not measured is empty.
@@ -106,23 +107,8 @@ type Scale struct {
 	Cycles   []float64 `json:"cycles"` // per packet, each window
 }
 
-// Spread of some figures.
-type Spread struct{ Median, Low, High float64 }
-
-// Of the values that pick takes from each of a list.
-func Of[T any](list []T, pick func(T) float64) Spread {
-	values := make([]float64, len(list))
-	for i, v := range list {
-		values[i] = pick(v)
-	}
-	if len(values) == 0 {
-		return Spread{}
-	}
-	return Spread{result.Percentile(values, 0.5), result.Percentile(values, 0), result.Percentile(values, 1)}
-}
-
 // Times is how many times a figure of one mode is that of another, repetition by repetition.
-func Times(a, b Mode, pick func(Sample) float64) Spread {
+func Times(a, b Mode, pick func(Sample) float64) stat.Spread {
 	n := min(len(a.Samples), len(b.Samples))
 	var ratios []float64
 	for i := range n {
@@ -130,14 +116,14 @@ func Times(a, b Mode, pick func(Sample) float64) Spread {
 			ratios = append(ratios, pick(a.Samples[i])/d)
 		}
 	}
-	return Of(ratios, func(f float64) float64 { return f })
+	return stat.SpreadOf(ratios, stat.Itself)
 }
 
 // enoughRate: a ring that is not slower than the fastest by more than noise.
 const enoughRate = 0.97
 
-// Recommended is the smallest ring that costs no throughput and passes the burst that is wanted: latency at saturation grows
-// with the ring, so no larger one is better. 0: none passes it.
+// Recommended is the smallest ring that costs no throughput and passes the burst that is wanted: latency at saturation
+// grows with the ring, so no larger one is better. 0: none passes it.
 func Recommended(rings []Ring, wanted int) int {
 	best := 0.0
 	for _, r := range rings {
@@ -153,10 +139,12 @@ func Recommended(rings []Ring, wanted int) int {
 }
 
 // Rate at saturation.
-func (r *Ring) Rate() float64 { return Of(r.Samples, func(s Sample) float64 { return s.Rate }).Median }
+func (r *Ring) Rate() float64 {
+	return stat.SpreadOf(r.Samples, func(s Sample) float64 { return s.Rate }).Median
+}
 
 // Median of a Scale's windows.
-func (s *Scale) Median() Spread { return Of(s.Cycles, func(f float64) float64 { return f }) }
+func (s *Scale) Median() stat.Spread { return stat.SpreadOf(s.Cycles, stat.Itself) }
 
 // AddWindow to those of its kind.
 func AddWindow(list []Scale, w Scale) []Scale {

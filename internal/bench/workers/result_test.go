@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/corelane/corelane/internal/stat"
 )
 
 func ring(size, burst int, rates ...float64) Ring {
@@ -38,10 +40,10 @@ func TestRecommended(t *testing.T) {
 func TestTimesIsByRepetition(t *testing.T) {
 	a := Mode{Samples: []Sample{{P99: 100}, {P99: 400}, {P99: 90}, {P99: 1}}}
 	b := Mode{Samples: []Sample{{P99: 10}, {P99: 100}, {P99: 30}}}
-	if got := Times(a, b, p99); got != (Spread{4, 3, 10}) {
+	if got := Times(a, b, p99); got != (stat.Spread{Median: 4, Low: 3, High: 10}) {
 		t.Error(got)
 	}
-	if got := Times(a, Mode{Samples: []Sample{{}}}, p99); got != (Spread{}) {
+	if got := Times(a, Mode{Samples: []Sample{{}}}, p99); got != (stat.Spread{}) {
 		t.Error(got)
 	}
 }

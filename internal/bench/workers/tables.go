@@ -3,9 +3,10 @@ package workers
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/table"
 )
 
 // Table of what was measured: for a terminal, for a document, for the page.
@@ -17,27 +18,11 @@ type Table struct {
 
 // Markdown with columns that line up.
 func (t *Table) Markdown() string {
-	width := make([]int, len(t.Heads))
-	rule := make([]string, len(t.Heads))
-	for _, row := range append([][]string{t.Heads}, t.Rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	for i := range rule {
-		rule[i] = strings.Repeat("-", width[i])
-	}
-	var text strings.Builder
-	for _, row := range append([][]string{t.Heads, rule}, t.Rows...) {
-		for i, cell := range row {
-			fmt.Fprintf(&text, "| %s%s ", cell, strings.Repeat(" ", width[i]-len([]rune(cell))))
-		}
-		text.WriteString("|\n")
-	}
+	text := table.Markdown(t.Heads, t.Rows)
 	if t.Text != "" {
-		text.WriteString("\n" + t.Text + "\n")
+		text += "\n" + t.Text + "\n"
 	}
-	return text.String()
+	return text
 }
 
 // Tables of all that was measured.
@@ -52,8 +37,8 @@ func (r *Result) Tables() (list []Table) {
 
 func digits(f float64) string { return result.Digits(f) }
 
-// text of a spread, in units of a scale.
-func (s Spread) text(unit float64) string {
+// inUnits is a spread as text.
+func inUnits(s stat.Spread, unit float64) string {
 	return fmt.Sprintf("%s (%s to %s)", digits(s.Median/unit), digits(s.Low/unit), digits(s.High/unit))
 }
 
@@ -62,17 +47,20 @@ func (r *Result) modesTable() Table {
 		Heads: []string{"mode", "Mpps", "p50 us, saturated", "p99 us, saturated", "p50 us at 50 %", "p99 us at 50 %", "lost at 50 %", "poller's turn us"}}
 	for i := range r.Modes {
 		m := &r.Modes[i]
-		of := func(pick func(Sample) float64, unit float64) string { return Of(m.Samples, pick).text(unit) }
+		of := func(pick func(Sample) float64, unit float64) string {
+			return inUnits(stat.SpreadOf(m.Samples, pick), unit)
+		}
 		lost := uint64(0)
 		for _, s := range m.Samples {
 			lost += s.HalfLost
 		}
 		t.Rows = append(t.Rows, []string{m.Title(), of(func(s Sample) float64 { return s.Rate }, 1e6), of(func(s Sample) float64 { return s.P50 }, 1),
 			of(p99, 1), of(func(s Sample) float64 { return s.HalfP50 }, 1), of(func(s Sample) float64 { return s.HalfP99 }, 1), fmt.Sprint(lost),
-			digits(Of(m.Samples, func(s Sample) float64 { return s.Turn }).Median)})
+			digits(stat.SpreadOf(m.Samples, func(s Sample) float64 { return s.Turn }).Median)})
 	}
 	if len(r.Modes) == len(Modes) {
-		t.Text = fmt.Sprintf("p99 at saturation, %s over %s: %s times, by repetition.", r.Modes[2].Title(), Complete, Times(r.Modes[2], r.Modes[0], p99).text(1))
+		t.Text = fmt.Sprintf("p99 at saturation, %s over %s: %s times, by repetition.", r.Modes[2].Title(), Complete,
+			inUnits(Times(r.Modes[2], r.Modes[0], p99), 1))
 	}
 	return t
 }
@@ -83,9 +71,11 @@ func (r *Result) ringsTable() Table {
 	t := Table{ID: "rings", Title: "Rings between two workers",
 		Heads: []string{"packets", "Mpps", "p50 us, saturated", "p99 us, saturated", "most in the ring", "longest burst without loss"}}
 	for _, ring := range r.Rings {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(ring.Size), Of(ring.Samples, func(s Sample) float64 { return s.Rate }).text(1e6),
-			Of(ring.Samples, func(s Sample) float64 { return s.P50 }).text(1), Of(ring.Samples, p99).text(1),
-			fmt.Sprintf("%.0f", Of(ring.Samples, func(s Sample) float64 { return float64(s.Queued) }).High), fmt.Sprint(ring.Burst)})
+		rate := stat.SpreadOf(ring.Samples, func(s Sample) float64 { return s.Rate })
+		p50 := stat.SpreadOf(ring.Samples, func(s Sample) float64 { return s.P50 })
+		queued := stat.SpreadOf(ring.Samples, func(s Sample) float64 { return float64(s.Queued) })
+		t.Rows = append(t.Rows, []string{fmt.Sprint(ring.Size), inUnits(rate, 1e6), inUnits(p50, 1),
+			inUnits(stat.SpreadOf(ring.Samples, p99), 1), fmt.Sprintf("%.0f", queued.High), fmt.Sprint(ring.Burst)})
 	}
 	if size := Recommended(r.Rings, r.Wanted); size > 0 {
 		t.Text = fmt.Sprintf("Recommended: %d, the smallest that is as fast as the fastest and takes the %d frames that come, at the rate of saturation, while "+
@@ -119,7 +109,7 @@ func (r *Result) changesTable() Table {
 	t := Table{ID: "changes", Title: "Changes while frames flow at half of what the router takes",
 		Heads: []string{"change", "times", "Mpps", "frames", "lost", "reordered", "doubled", "did not wait", "ms each (highest)", "why lost"}}
 	for _, c := range r.Changes {
-		took := Of(c.Took, func(f float64) float64 { return f })
+		took := stat.SpreadOf(c.Took, stat.Itself)
 		why := c.Why
 		if c.Lost == 0 || why == "" {
 			why = "-"
@@ -144,7 +134,7 @@ func (r *Result) scalingTable() Table {
 		if one := r.one(s.Stateful); one > 0 {
 			of = fmt.Sprintf("%.2f", s.Median().Median/one)
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(s.Workers), kinds[s.Kind], flows, s.Median().text(1), of})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(s.Workers), kinds[s.Kind], flows, inUnits(s.Median(), 1), of})
 	}
 	return t
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // --- What corelaned is told, and the traffic that it gets. ---
 
-// injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back, and it is
-// moved again.
+// injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back,
+// and it is moved again.
 func injectOwnThread(ctx context.Context, b *bed) (*injection, error) {
 	busy, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, busyThread)
 	if err != nil {
@@ -56,8 +57,8 @@ func (b *bed) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) 
 	return err
 }
 
-// injectYield lets the worker give its CPU away in each empty loop, and puts a thread there that only gets what nobody else wants
-// (SCHED_IDLE, sched(7)): it takes next to nothing from a worker that does not yield.
+// injectYield lets the worker give its CPU away in each empty loop, and puts a thread there that only gets what nobody
+// else wants (SCHED_IDLE, sched(7)): it takes next to nothing from a worker that does not yield.
 func injectYield(ctx context.Context, b *bed) (*injection, error) {
 	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
 		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
@@ -164,7 +165,7 @@ func injectElephant(ctx context.Context, b *bed) (*injection, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := pause(ctx, takesHold); err != nil {
+		if err := wait.For(ctx, takesHold); err != nil {
 			return nil, err
 		}
 		after, err := b.worker(ctx, 0)

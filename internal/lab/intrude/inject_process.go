@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // --- What is done to the process of corelaned. ---
@@ -56,12 +57,12 @@ func groupOf(pid int, top string) (string, error) {
 
 // removeGroup that has just become empty: the kernel may take a moment.
 func removeGroup(group string) (err error) {
-	for range 50 {
-		if err = os.Remove(group); err == nil {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = wait.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		err = os.Remove(group)
+		return err == nil, nil
+	})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/measure"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Ports of the scenario.
@@ -145,13 +146,11 @@ func (l *lane) worker(ctx context.Context, id uint32) (*apiv1.Worker, error) {
 	return nil, errors.Join(err, fmt.Errorf("there is no worker %d", id))
 }
 
-// Trial makes a lane a measure.Trialer. The generator has real-time priority: it stands for the network, which waits for
-// nobody. It rests after each poll, so that other work can have the rest of its CPU.
+// Trial makes a lane a measure.Trialer. The generator has real-time priority: it stands for the network, which waits
+// for nobody. It rests after each poll, so that other work can have the rest of its CPU.
 func (l *lane) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*measure.Outcome, error) {
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := wait.For(ctx, settle); err != nil {
+		return nil, err
 	}
 	o := &measure.Outcome{}
 	var err error

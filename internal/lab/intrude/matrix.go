@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Culprit is who did it; what is empty is not asked for.
@@ -163,11 +164,11 @@ const (
 func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: c.Load * b.capacity})
 	defer func() { err = errors.Join(err, b.stream.stop(context.WithoutCancel(ctx))) }()
-	if err := pause(ctx, takesHold); err != nil {
+	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	if err := pause(ctx, beforeTime); err != nil {
+	if err := wait.For(ctx, beforeTime); err != nil {
 		return nil, err
 	}
 	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: b.stream.rate(begin, time.Now())}
@@ -176,7 +177,7 @@ func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, i.undo()) }()
-	if err := pause(ctx, takesHold); err != nil {
+	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
 	o.Offered = i.offered

@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // ReportedVhost is what a field report measured, Gbit/s through a guest: its vhost threads on the CPUs of the network's
@@ -119,19 +120,17 @@ func received(ctx context.Context, log string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for deadline := time.Now().Add(10 * throughput * time.Second); time.Now().Before(deadline); {
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return 0, err
-		}
-		now, err := linesOf(log)
-		if err != nil {
-			return 0, err
-		}
-		if len(now) > len(from)+throughput {
-			return mean(now[len(from)+1 : len(from)+1+throughput])
-		}
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*throughput*time.Second, errors.New("the receiver does not come to tell what it got"))
+	defer cancel()
+	var now []string
+	err = wait.Until(ctx, 100*time.Millisecond, func() (bool, error) {
+		now, err = linesOf(log)
+		return len(now) > len(from)+throughput, err
+	})
+	if err != nil {
+		return 0, err
 	}
-	return 0, errors.New("the receiver does not come to tell what it got")
+	return mean(now[len(from)+1 : len(from)+1+throughput])
 }
 
 func linesOf(path string) ([]string, error) {

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // State of a host, in the words of the field report.
@@ -138,12 +139,10 @@ func (l *lane) enter(ctx context.Context, state State) (undo func() error, err e
 		}
 		undo = func() error { return errors.Join(back(), i.Stop()) }
 	}
-	select {
-	case <-time.After(loadSettles):
-		return undo, nil
-	case <-ctx.Done():
-		return nil, errors.Join(context.Cause(ctx), undo())
+	if err := wait.For(ctx, loadSettles); err != nil {
+		return nil, errors.Join(err, undo())
 	}
+	return undo, nil
 }
 
 // Title of a state.
@@ -153,22 +152,15 @@ func (s State) Title() string {
 
 // Median, lowest and highest of a row's values.
 func (r *Row) Median(of func(Sample) float64) (median, low, high float64) {
-	var list []float64
-	for _, s := range r.Samples {
-		list = append(list, of(s))
-	}
-	if len(list) == 0 {
-		return 0, 0, 0
-	}
-	slices.Sort(list)
-	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2, list[0], list[len(list)-1]
+	s := stat.SpreadOf(r.Samples, of)
+	return s.Median, s.Low, s.High
 }
 
 // Enough is the share of the idle machine's rate that full partitioning has to keep.
 const Enough = 0.97
 
-// Reproduced says whether the rows are as in the field report: full keeps what the machine can do, partial collapses, none is in
-// between; else why not.
+// Reproduced says whether the rows are as in the field report: full keeps what the machine can do, partial collapses,
+// none is in between; else why not.
 func (r *Rows) Reproduced() error {
 	share := map[State]float64{}
 	for i := range r.Rows {

@@ -91,13 +91,3 @@ func rateOf(windows []seen, from, to time.Time) float64 {
 	}
 	return float64(frames) / seconds
 }
-
-// pause waits, or until the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

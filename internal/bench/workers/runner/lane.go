@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/generator"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // Workers of the router.
@@ -143,16 +144,18 @@ func (l *lane) addWorker(ctx context.Context, id, cpu int) (*apiv1.Worker, error
 // deleteWorker returns when it has gone: one that is late goes when it can.
 func (l *lane) deleteWorker(ctx context.Context, id int) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: uint32(id)})
-	for deadline := time.Now().Add(upTimeout); err != nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	if err == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, upTimeout, err)
+	defer cancel()
+	return wait.Until(limited, time.Millisecond, func() (bool, error) {
 		list, e := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
 		if e != nil {
-			return errors.Join(err, e)
+			return false, errors.Join(err, e)
 		}
-		if !slices.ContainsFunc(list, func(w *apiv1.Worker) bool { return w.Id == uint32(id) }) {
-			return nil
-		}
-	}
-	return err
+		return !slices.ContainsFunc(list, func(w *apiv1.Worker) bool { return w.Id == uint32(id) }), nil
+	})
 }
 
 func (l *lane) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
@@ -221,10 +224,8 @@ func (l *lane) queued(ctx context.Context) (uint32, error) {
 
 // trial in which the worker that polls takes part, or not.
 func (l *lane) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow, error) {
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := wait.For(ctx, settle); err != nil {
+		return nil, err
 	}
 	spec.WindowMs = max(spec.DurationMs, 1000) // nobody wakes up in the middle
 	spec.Share = polls && l.shares()
