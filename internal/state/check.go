@@ -70,7 +70,7 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 		}
 	}
 	if tap := m.GetTap(); tap != nil && tap.Ifname == "" && len(m.Name) > 15 {
-		l.fail(l.at(n), path+".tap.ifname", ifnameFormat.valid, "missing: '%s' is too long for the kernel", m.Name)
+		l.fail(l.at(n), path+".tap.ifname", formats[apiv1.Notation_NOTATION_INTERFACE].valid, "missing: '%s' is too long for the kernel", m.Name)
 	}
 	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
 		l.checkTenant(path, n, m)
@@ -86,11 +86,8 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 }
 
 func (l *loader) checkWorker(path string, n *yaml.Node, m *apiv1.Worker) {
-	switch {
-	case m.Target != "" && m.Role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING:
+	if m.Target != "" && m.Role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
 		l.fail(l.at(child(n, "target")), path+".target", "a role such as WORKER_ROLE_ISOLATED_RX", "a forwarding worker finishes its packets itself")
-	case m.RingSize&(m.RingSize-1) != 0:
-		l.fail(l.at(child(n, "ring_size")), path+".ring_size", "64, 128, ... 4194304", "%d is no power of two", m.RingSize)
 	}
 }
 

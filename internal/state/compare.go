@@ -6,12 +6,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // portSettable are the fields of a port that may change while it lives.
-var portSettable = []string{"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses",
-	"proxy_arp", "mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
-	"egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by"}
+var portSettable = limits.Settable((*apiv1.Port)(nil).ProtoReflect().Descriptor())
 
 // changed lists the fields and oneofs in which an object differs from the wish. What the wish leaves to the node does
 // not differ.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // object reads one message of a section, checks it and adds it to the state.
@@ -167,22 +168,21 @@ func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protore
 		return protoreflect.ValueOfBool(n.Value == "true"), n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")
 	case protoreflect.Uint32Kind:
 		u, err := strconv.ParseUint(n.Value, 10, 32)
-		max := rule.max
-		if max == 0 {
-			max = 1<<32 - 1
-		}
-		return protoreflect.ValueOfUint32(uint32(u)), err == nil && n.Tag == "!!int" && u >= rule.min && u <= max
+		return protoreflect.ValueOfUint32(uint32(u)), err == nil && n.Tag == "!!int" && limits.Number(fd, u)
 	case protoreflect.Uint64Kind:
 		u, err := strconv.ParseUint(n.Value, 10, 64)
-		return protoreflect.ValueOfUint64(u), err == nil && n.Tag == "!!int" && u >= rule.min && (u <= rule.max || rule.max == 0)
+		return protoreflect.ValueOfUint64(u), err == nil && n.Tag == "!!int" && limits.Number(fd, u)
 	case protoreflect.EnumKind:
 		ev := fd.Enum().Values().ByName(protoreflect.Name(n.Value))
-		if ev == nil || uint64(ev.Number()) < rule.min {
+		if ev == nil || uint64(ev.Number()) < limits.Of(fd).Min {
 			return v, false
 		}
 		return protoreflect.ValueOfEnum(ev.Number()), true
 	case protoreflect.StringKind:
-		if n.Tag != "!!str" && (n.Tag != "!!int" || !rule.number) {
+		if n.Tag != "!!str" && (n.Tag != "!!int" || rule.format == nil || !rule.format.number) {
+			return v, false
+		}
+		if rule.longest > 0 && len(n.Value) > rule.longest {
 			return v, false
 		}
 		if rule.format == nil {
@@ -201,18 +201,28 @@ func complaint(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) string 
 		if n.Tag != "!!str" {
 			return fmt.Sprintf(" is not text but %s: put it in quotes", tagName(n.Tag))
 		}
-		if p := hostBits(n.Value); p != "" && (rule.format == prefixFormat || rule.format == guestFormat) {
+		if p := hostBits(n.Value); p != "" && takesPrefix(fd) {
 			return fmt.Sprintf(" has host bits set: '%s' has none", p)
 		}
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
-		if n.Tag == "!!int" {
+		if n.Tag != "!!int" {
+			return " is not a number"
+		}
+		if u, err := strconv.ParseUint(n.Value, 10, 64); err != nil || u < limits.Of(fd).Min || u > limits.Max(fd) {
 			return " is out of range"
 		}
-		return " is not a number"
 	case protoreflect.BoolKind:
 		return " is neither true nor false"
 	}
 	return " is not accepted"
+}
+
+func takesPrefix(fd protoreflect.FieldDescriptor) bool {
+	switch limits.Notation(fd) {
+	case apiv1.Notation_NOTATION_PREFIX, apiv1.Notation_NOTATION_HOST_OR_PREFIX, apiv1.Notation_NOTATION_PREFIX_OR_ANY:
+		return true
+	}
+	return false
 }
 
 func describe(n *yaml.Node, otherwise string) string {
@@ -239,29 +249,29 @@ func validOf(fd protoreflect.FieldDescriptor, rule rule) string {
 	case protoreflect.BoolKind:
 		return "true or false"
 	case protoreflect.EnumKind:
-		return strings.Join(enumNames(fd.Enum(), rule), ", ")
+		return strings.Join(enumNames(fd), ", ")
 	case protoreflect.MessageKind:
 		if fd.IsList() {
 			return "a list of mappings with " + fieldNames(fd.Message())
 		}
 		return "a mapping with " + fieldNames(fd.Message())
 	case protoreflect.StringKind:
+		text := "text"
 		if rule.format != nil {
-			return rule.format.valid
+			text = rule.format.valid
 		}
-		return "text"
+		if rule.longest > 0 {
+			text += fmt.Sprintf(" of up to %d bytes", rule.longest)
+		}
+		return text
 	}
-	max := rule.max
-	if max == 0 {
-		max = 1<<32 - 1
-	}
-	return fmt.Sprintf("%d to %d", rule.min, max)
+	return limits.Numbers(fd)
 }
 
-func enumNames(ed protoreflect.EnumDescriptor, rule rule) []string {
+func enumNames(fd protoreflect.FieldDescriptor) []string {
 	var names []string
-	for i := range ed.Values().Len() {
-		if v := ed.Values().Get(i); uint64(v.Number()) >= rule.min {
+	for i := range fd.Enum().Values().Len() {
+		if v := fd.Enum().Values().Get(i); uint64(v.Number()) >= limits.Of(fd).Min {
 			names = append(names, string(v.Name()))
 		}
 	}

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var update = flag.Bool("update", false, "write the files that docs/ has from this package")
@@ -125,28 +128,30 @@ func TestSchemaIsTheOneInDocs(t *testing.T) {
 	}
 }
 
-// A rule for a field that the contract does not have would be without effect.
-func TestRulesNameFieldsOfTheContract(t *testing.T) {
-	known := map[string]bool{}
-	var walk func(md protoreflect.MessageDescriptor)
-	walk = func(md protoreflect.MessageDescriptor) {
-		for i := range md.Oneofs().Len() {
-			known[string(md.Name())+"."+string(md.Oneofs().Get(i).Name())] = true
+// Defaults are values that the field takes, references name sections, and notations are those of text.
+func TestLimitsFitTheirFields(t *testing.T) {
+	for d := range rules {
+		fd, ok := d.(protoreflect.FieldDescriptor)
+		if !ok {
+			continue
 		}
-		for i := range md.Fields().Len() {
-			fd := md.Fields().Get(i)
-			known[string(md.Name())+"."+string(fd.Name())] = true
-			if fd.Kind() == protoreflect.MessageKind {
-				walk(fd.Message())
+		l := limits.Of(fd)
+		for _, n := range l.Default {
+			if !limits.Number(fd, n) {
+				t.Errorf("%s: default %d; valid: %s", fd.FullName(), n, limits.Numbers(fd))
 			}
 		}
-	}
-	for _, section := range sections {
-		walk(newMessage(section).ProtoReflect().Descriptor())
-	}
-	for name := range rules {
-		if !known[name] {
-			t.Errorf("rule for %s", name)
+		if l.Ref != "" && !slices.Contains(sections, l.Ref) {
+			t.Errorf("%s: there is no section '%s'", fd.FullName(), l.Ref)
+		}
+		if l.Notation != 0 && fd.Kind() != protoreflect.StringKind {
+			t.Errorf("%s: a notation, but no text", fd.FullName())
+		}
+		if (l.Items > 0 || l.Distinct) && !fd.IsList() {
+			t.Errorf("%s: limits of a list, but no list", fd.FullName())
+		}
+		if l.Max > 0 && l.Max < l.Min {
+			t.Errorf("%s: nothing is from %d to %d", fd.FullName(), l.Min, l.Max)
 		}
 	}
 }
@@ -188,7 +193,7 @@ func TestLoadErrors(t *testing.T) {
 		{"steered without host", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}]\nhost_steers: [{address: 192.0.2.1, port: f}]\n", "host_steers: 'f' has none; valid: a fabric port with a host port"},
 		{"tenant of nobody", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n", "ports[0]: a tenant port belongs to a tenant; valid: vrf, bridge or both"},
 		{"target of a forwarding worker", "workers: [{id: 0, cpu: 1, target: 1}]\n", "workers[0].target: a forwarding worker finishes its packets itself"},
-		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n", "workers[0].ring_size: 1000 is no power of two"},
+		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n", "workers[0].ring_size: '1000' is not accepted; valid: a power of two from 64 to 4194304"},
 		{"weight of nobody", "ports: [{name: p, role: PORT_ROLE_FABRIC, tap: {}, spread_workers: [64]}]\n", "ports[0].spread_workers[0]: '64' is not"},
 		{"meter without rate", "meters: [{name: a}]\n", "f:1:10: meters[0]: a meter needs a rate; valid: bit_rate or packet_rate"},
 		{"meter of two kinds", "meters: [{name: a, bit_rate: 8000, packet_rate: 1}]\n", "meters[0].packet_rate: a meter limits bits or packets, not both"},

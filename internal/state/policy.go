@@ -19,14 +19,6 @@ import (
 // RuleBatch is the number of rules that one request may have.
 const RuleBatch = 4096
 
-const rangePattern = `^[0-9]+(-[0-9]+)?$`
-
-var (
-	protocolFormat = &format{"tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255", `^(any|tcp|udp|sctp|icmp|icmpv6|[0-9]{1,3})$`, canonProtocol}
-	portsFormat    = &format{`a port from 0 to 65535, or a range such as "8000-8999"`, rangePattern, canonRange(65535)}
-	icmpFormat     = &format{`a number from 0 to 255, or a range such as "0-3"`, rangePattern, canonRange(255)}
-)
-
 var protocolNames = map[uint64]string{6: "tcp", 17: "udp", 132: "sctp", 1: "icmp", 58: "icmpv6"}
 
 // Protocol gives the usual name of a protocol; "" is any.

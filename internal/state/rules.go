@@ -13,14 +13,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
-// What the contract says of a field in words, for the loader, the JSON schema and the difference.
+// rule is what the contract says of a field (api/options.proto), in the form that the loader and the difference want.
 type rule struct {
 	format   *format // of strings
-	min, max uint64  // of numbers; max 0: that of the type
 	def      any     // what 0, or "", stands for
 	required bool
 	written  bool   // written even when it has its default: 0 is a value like others
@@ -29,241 +30,103 @@ type rule struct {
 	ref      string // section that it names an object of
 	unique   bool   // list: no value twice
 	items    int    // list: at most so many; 0: any number
-	number   bool   // string: a lone number needs no quotes
+	longest  int    // text: bytes; 0: any number
 	zero     bool   // 0 is a value of its own: only a file that leaves it out means the default
 }
 
-// rules by message and field. A field without a rule takes what its type takes.
-var rules = map[string]rule{
-	"Settings.mplsoudp_ports":               {min: 1, max: 65535, def: []uint32{6635}, unique: true, items: 8, written: true},
-	"Settings.vxlan_ports":                  {min: 1, max: 65535, def: []uint32{4789}, unique: true, items: 8, written: true},
-	"Settings.mac_age_seconds":              {min: 10, max: 1000000, def: uint32(300), written: true},
-	"Settings.neighbor_age_seconds":         {min: 1, max: 1000000, def: uint32(30), written: true},
-	"Settings.icmp_errors_per_second":       {max: 1000000, def: uint32(1000), zero: true, written: true},
-	"Settings.label_stack_depth":            {min: 1, max: 16, def: uint32(3), written: true},
-	"Settings.flow_tcp_half_open_seconds":   {min: 1, max: 43200, def: uint32(30), written: true},
-	"Settings.flow_tcp_established_seconds": {min: 1, max: 43200, def: uint32(7440), written: true},
-	"Settings.flow_tcp_closing_seconds":     {min: 1, max: 43200, def: uint32(240), written: true},
-	"Settings.flow_udp_seconds":             {min: 1, max: 43200, def: uint32(30), written: true},
-	"Settings.flow_udp_answered_seconds":    {min: 1, max: 43200, def: uint32(180), written: true},
-	"Settings.flow_icmp_seconds":            {min: 1, max: 43200, def: uint32(30), written: true},
-	"Settings.flow_other_seconds":           {min: 1, max: 43200, def: uint32(600), written: true},
-	"Settings.rebalance_seconds":            {max: 3600},
-	"Settings.flow_denied_seconds":          {min: 1, max: 43200, def: uint32(5), written: true},
+// rules of each field and oneof of the API. One that is not there takes what its type takes.
+var rules = readRules()
 
-	"Worker.id":        {required: true, written: true},
-	"Worker.cpu":       {required: true, written: true},
-	"Worker.idle":      {written: true},
-	"Worker.target":    {format: workerFormat, number: true, any: true},
-	"Worker.ring_size": {min: 64, max: 4194304, any: true},
-	"Worker.state":     {readOnly: true},
+func ruleOf(d protoreflect.Descriptor) rule { return rules[d] }
 
-	"Worker.sleep_max_us":      {min: 1, max: 100000, def: uint32(50)},
-	"Worker.loop_threshold_us": {min: 1, max: 10000000, def: uint32(100)},
-
-	"Vrf.name":        {format: nameFormat, required: true},
-	"Vrf.id":          {min: 1, max: 16383, any: true},
-	"Vrf.routes_ipv4": {readOnly: true},
-	"Vrf.routes_ipv6": {readOnly: true},
-	"Vrf.router_mac":  {readOnly: true},
-
-	"Bridge.name":              {format: nameFormat, required: true},
-	"Bridge.id":                {min: 1, max: 16383, any: true},
-	"Bridge.flood":             {ref: "nexthops", unique: true, items: 256},
-	"Bridge.mac_limit":         {min: 1, max: 1048576, def: uint32(8192)},
-	"Bridge.ports":             {readOnly: true},
-	"Bridge.macs":              {readOnly: true},
-	"Bridge.learn_refused":     {readOnly: true},
-	"Bridge.moves":             {readOnly: true},
-	"Bridge.learn_unreachable": {readOnly: true},
-
-	"Meter.name":          {format: nameFormat, required: true},
-	"Meter.bit_rate":      {min: 8000, max: 1000000000000},
-	"Meter.burst_bytes":   {min: 9600, max: 4294967295},
-	"Meter.packet_rate":   {min: 1, max: 1000000000},
-	"Meter.burst_packets": {min: 1, max: 4294967295},
-	"Meter.state":         {readOnly: true},
-
-	"Port.name":            {format: nameFormat, required: true},
-	"Port.role":            {required: true, min: 1},
-	"Port.device":          {required: true},
-	"Port.queues":          {min: 1, max: 16, any: true},
-	"Port.mtu":             {min: 576, max: 9600, def: uint32(1500)},
-	"Port.vlan":            {max: 4094},
-	"Port.addresses":       {format: ifaddrFormat, unique: true, items: 16},
-	"Port.mac":             {format: macFormat, any: true},
-	"Port.vrf":             {format: nameFormat, ref: "vrfs"},
-	"Port.bridge":          {format: nameFormat, ref: "bridges"},
-	"Port.gateways":        {format: ifaddrFormat, unique: true, items: 16},
-	"Port.guest_mac":       {format: macFormat},
-	"Port.guest_addresses": {format: guestFormat, unique: true, items: 16},
-	"Port.mss_clamp":       {max: 65535},
-	"Port.spread_workers":  {format: weightFormat, unique: true, items: 64, number: true},
-	"Port.polled_by":       {format: pollerFormat, unique: true, items: 16},
-	"Port.egress_meter":    {format: nameFormat, ref: "meters"},
-	"Port.ingress_meter":   {format: nameFormat, ref: "meters"},
-	"Port.mirror":          {format: nameFormat, ref: "mirrors"},
-	"Port.egress_rules":    {format: nameFormat, ref: "rule_lists"},
-	"Port.ingress_rules":   {format: nameFormat, ref: "rule_lists"},
-	"Port.fabric":          {format: nameFormat, ref: "ports"},
-	"Port.state":           {readOnly: true},
-
-	"Mirror.name":          {format: nameFormat, required: true},
-	"Mirror.target":        {required: true},
-	"Mirror.port":          {format: nameFormat, ref: "ports", required: true},
-	"Mirror.snap_length":   {min: 64, max: 9614},
-	"Mirror.state":         {readOnly: true},
-	"MirrorVxlan.remote":   {format: ipFormat, required: true},
-	"MirrorVxlan.local":    {format: ipFormat},
-	"MirrorVxlan.vni":      {min: 1, max: 16777215, required: true},
-	"MirrorErspan.remote":  {format: ipFormat, required: true},
-	"MirrorErspan.local":   {format: ipFormat},
-	"MirrorErspan.session": {max: 1023, written: true},
-
-	"AddressGroup.name":       {format: nameFormat, required: true},
-	"AddressGroup.prefixes":   {format: prefixFormat, unique: true, items: 4096},
-	"AddressGroup.rules":      {readOnly: true},
-	"RuleList.name":           {format: nameFormat, required: true},
-	"RuleList.default_action": {written: true},
-	"RuleList.rules":          {readOnly: true},
-	"RuleList.entries_ipv4":   {readOnly: true},
-	"RuleList.entries_ipv6":   {readOnly: true},
-	"RuleList.ports":          {readOnly: true},
-	"RuleList.default_hits":   {readOnly: true},
-	"RuleList.compiling":      {readOnly: true},
-	"RuleList.last_error":     {readOnly: true},
-	"Rule.list":               {format: nameFormat, ref: "rule_lists", required: true},
-	"Rule.id":                 {min: 1, max: 1 << 24, required: true},
-	"Rule.action":             {required: true},
-	"Rule.protocol":           {format: protocolFormat, number: true},
-	"Rule.source":             {format: prefixFormat},
-	"Rule.destination":        {format: prefixFormat},
-	"Rule.source_group":       {format: nameFormat, ref: "address_groups"},
-	"Rule.destination_group":  {format: nameFormat, ref: "address_groups"},
-	"Rule.source_ports":       {format: portsFormat, number: true},
-	"Rule.destination_ports":  {format: portsFormat, number: true},
-	"Rule.icmp_type":          {format: icmpFormat, number: true},
-	"Rule.icmp_code":          {format: icmpFormat, number: true},
-	"Rule.meter":              {format: nameFormat, ref: "meters"},
-	"Rule.mirror":             {format: nameFormat, ref: "mirrors"},
-	"Rule.hits":               {readOnly: true},
-	"Rule.shadowed_by":        {readOnly: true},
-
-	"DpdkDevice.devargs":      {format: textFormat, required: true},
-	"TapDevice.ifname":        {format: ifnameFormat},
-	"TapDevice.netns":         {format: textFormat},
-	"MemifDevice.socket":      {format: socketFormat, required: true},
-	"MemifDevice.secret":      {format: secretFormat},
-	"MemifDevice.ring_size":   {min: 32, max: 16384, def: uint32(1024)},
-	"MemifDevice.buffer_size": {min: 64, max: 65535, def: uint32(2048)},
-	"VhostDevice.socket":      {format: socketFormat, required: true},
-
-	"Nexthop.id":               {min: 1, max: 1048575, required: true},
-	"Nexthop.kind":             {required: true},
-	"Nexthop.state":            {readOnly: true},
-	"PortNexthop.port":         {format: nameFormat, ref: "ports", required: true},
-	"PortNexthop.address":      {format: ipFormat},
-	"PortNexthop.mac":          {format: macFormat},
-	"TunnelNexthop.encap":      {required: true, min: 1},
-	"TunnelNexthop.local":      {format: ipFormat, any: true},
-	"TunnelNexthop.remote":     {format: ipFormat, required: true},
-	"TunnelNexthop.label":      {max: 1048575},
-	"TunnelNexthop.vni":        {max: 16777215},
-	"TunnelNexthop.router_mac": {format: macFormat},
-	"TunnelNexthop.dscp":       {max: 63},
-	"TunnelNexthop.ttl":        {min: 1, max: 255, def: uint32(64)},
-	"GroupNexthop.members":     {required: true, items: 64},
-	"GroupMember.nexthop":      {min: 1, max: 1048575, ref: "nexthops", required: true},
-	"GroupMember.weight":       {min: 1, max: 256, def: uint32(1)},
-	"Route.vrf":                {format: nameFormat, ref: "vrfs", required: true},
-	"Route.prefix":             {format: prefixFormat, required: true},
-	"Route.nexthop":            {min: 1, max: 1048575, ref: "nexthops", required: true},
-	"Route.origin":             {readOnly: true},
-	"Label.label":              {min: 16, max: 1048575, required: true},
-	"Label.target":             {required: true},
-	"Label.vrf":                {format: nameFormat, ref: "vrfs", required: true},
-	"Label.bridge":             {format: nameFormat, ref: "bridges", required: true},
-	"Label.nexthop":            {min: 1, max: 1048575, ref: "nexthops", required: true},
-	"Vni.vni":                  {min: 1, max: 16777215, required: true},
-	"Vni.target":               {required: true},
-	"Vni.vrf":                  {format: nameFormat, ref: "vrfs", required: true},
-	"Vni.bridge":               {format: nameFormat, ref: "bridges", required: true},
-	"Vni.nexthop":              {min: 1, max: 1048575, ref: "nexthops", required: true},
-	"NatRule.id":               {min: 1, max: 1048575, required: true},
-	"NatRule.vrf":              {format: nameFormat, ref: "vrfs", required: true},
-	"NatRule.external_vrf":     {format: nameFormat, ref: "vrfs"},
-	"NatRule.kind":             {required: true},
-	"NatRule.to":               {format: prefixFormat},
-	"NatRule.except":           {format: prefixFormat, unique: true, items: 16},
-	"NatRule.first_port":       {max: 65535},
-	"NatRule.last_port":        {max: 65535},
-	"NatRule.flows":            {readOnly: true},
-	"FloatingNat.inside":       {format: hostFormat, required: true},
-	"FloatingNat.outside":      {format: hostFormat, required: true},
-	"SourceNat.prefix":         {format: prefixFormat, required: true},
-	"SourceNat.first":          {format: hostFormat, required: true},
-	"SourceNat.last":           {format: hostFormat},
-	"SourceNat.first_port":     {min: 1, max: 65535, def: uint32(1024)},
-	"SourceNat.last_port":      {min: 1, max: 65535, def: uint32(65535)},
-	"DestinationNat.address":   {format: hostFormat, required: true},
-	"DestinationNat.port":      {max: 65535},
-	"DestinationNat.backends":  {required: true, items: 64},
-	"NatBackend.address":       {format: hostFormat, required: true},
-	"NatBackend.port":          {max: 65535},
-	"NatBackend.weight":        {min: 1, max: 256, def: uint32(1)},
-	"Mac.bridge":               {format: nameFormat, ref: "bridges", required: true},
-	"Mac.mac":                  {format: macFormat, required: true},
-	"Mac.target":               {required: true},
-	"Mac.port":                 {format: nameFormat, ref: "ports", required: true},
-	"Mac.nexthop":              {min: 1, max: 1048575, ref: "nexthops", required: true},
-	"Mac.learnt":               {readOnly: true},
-	"Mac.age_seconds":          {readOnly: true},
-	"Mac.remote":               {readOnly: true},
-	"Neighbor.port":            {format: nameFormat, ref: "ports", required: true},
-	"Neighbor.address":         {format: ipFormat, required: true},
-	"Neighbor.mac":             {format: macFormat, required: true},
-	"Neighbor.status":          {readOnly: true},
-	"Neighbor.age_seconds":     {readOnly: true},
-	"Neighbor.waiting":         {readOnly: true},
-	"HostSteer.address":        {format: ipFormat, required: true},
-	"HostSteer.port":           {format: nameFormat, ref: "ports", required: true},
-	"HostSteer.state":          {readOnly: true},
+func readRules() map[protoreflect.Descriptor]rule {
+	all := map[protoreflect.Descriptor]rule{}
+	protoregistry.GlobalFiles.RangeFilesByPackage("corelane.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Messages().Len() {
+			md := file.Messages().Get(i)
+			for j := range md.Fields().Len() {
+				all[md.Fields().Get(j)] = readRule(md.Fields().Get(j))
+			}
+			for j := range md.Oneofs().Len() {
+				of := md.Oneofs().Get(j)
+				all[of] = rule{required: limits.OfChoice(of).Required}
+			}
+		}
+		return true
+	})
+	return all
 }
 
-func ruleOf(fd protoreflect.Descriptor) rule {
-	return rules[string(fd.Parent().Name())+"."+string(fd.Name())]
+func readRule(fd protoreflect.FieldDescriptor) rule {
+	l := limits.Of(fd)
+	r := rule{format: formats[limits.Notation(fd)], required: (l.Key || l.Required) && l.Default == nil, written: l.Written,
+		any: l.Automatic && !l.Key, readOnly: l.ReadOnly, ref: l.Ref, unique: l.Distinct, items: int(l.Items), zero: l.Zero}
+	if fd.Kind() == protoreflect.StringKind {
+		r.longest = int(l.Max)
+	}
+	var def []uint32
+	for _, n := range l.Default {
+		def = append(def, uint32(n))
+	}
+	switch {
+	case fd.IsList() && def != nil:
+		r.def = def
+	case def != nil:
+		r.def = def[0]
+	}
+	return r
 }
 
 // format is a notation of strings: canon gives the usual form or says that the text is not of this notation.
 type format struct {
 	valid   string // in words
 	pattern string // for the JSON schema
+	number  bool   // a lone number needs no quotes
 	canon   func(string) (string, bool)
 }
 
-const octet = `[0-9A-Fa-f]{2}`
+// canons are the notations that a parser reads; the others are what their pattern says.
+var canons = map[apiv1.Notation]func(string) (string, bool){
+	apiv1.Notation_NOTATION_WEIGHT:            canonWeight,
+	apiv1.Notation_NOTATION_MAC:               canonMac,
+	apiv1.Notation_NOTATION_ADDRESS:           canonIP,
+	apiv1.Notation_NOTATION_HOST:              canonHost,
+	apiv1.Notation_NOTATION_INTERFACE_ADDRESS: canonIfaddr,
+	apiv1.Notation_NOTATION_PREFIX:            canonPrefix,
+	apiv1.Notation_NOTATION_HOST_OR_PREFIX:    canonGuest,
+	apiv1.Notation_NOTATION_PREFIX_OR_ANY:     canonPrefixOrAny,
+	apiv1.Notation_NOTATION_PROTOCOL:          canonProtocol,
+	apiv1.Notation_NOTATION_PORT_RANGE:        canonRange(65535),
+	apiv1.Notation_NOTATION_ICMP_RANGE:        canonRange(255),
+}
 
-var (
-	nameFormat   = matchFormat("1 to 31 of A-Z a-z 0-9 . _ -", `^[A-Za-z0-9._-]{1,31}$`)
-	ifnameFormat = matchFormat("1 to 15 characters without space, '/' or ':'", `^[^\s/:]{1,15}$`)
-	secretFormat = matchFormat("1 to 23 characters", `^.{1,23}$`)
-	socketFormat = matchFormat("a path of 1 to 107 bytes", `^.{1,107}$`)
-	textFormat   = matchFormat("text on one line", `^[^\n]+$`)
-	workerFormat = matchFormat("the id of a worker, 0 to 63", `^([0-9]|[1-5][0-9]|6[0-3])$`)
-	pollerFormat = matchFormat(`"QUEUE:WORKER", 0 to 15 and 0 to 63`, `^([0-9]|1[0-5]):([0-9]|[1-5][0-9]|6[0-3])$`)
-	weightFormat = &format{`"ID" or "ID:WEIGHT" of a worker, 0 to 63 and 1 to 1000`, `^([0-9]|[1-5][0-9]|6[0-3])(:[0-9]{1,4})?$`, canonWeight}
-	macFormat    = &format{`a unicast MAC address such as "02:00:00:00:00:01"`, `^` + octet + `(:` + octet + `){5}$`, canonMac}
-	ipFormat     = &format{`an address such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonIP}
-	hostFormat   = &format{`the address of a host, such as "192.0.2.1" or "2001:db8::1"`, `^[0-9A-Fa-f.:]+$`, canonHost}
-	ifaddrFormat = &format{`an address with its prefix length, such as "192.0.2.1/24"`, `^[0-9A-Fa-f.:]+/[0-9]+$`, canonIfaddr}
-	guestFormat  = &format{`an address such as "10.1.0.2" or a prefix such as "10.1.9.0/24" without host bits`,
-		`^[0-9A-Fa-f.:]+(/[0-9]+)?$`, canonGuest}
-	prefixFormat = &format{`a prefix without host bits, such as "10.1.0.0/16" or "2001:db8::/32"`, `^[0-9A-Fa-f.:]+/[0-9]+$`, canonPrefix}
-)
+var formats = readFormats()
 
-func matchFormat(valid, pattern string) *format {
-	re := regexp.MustCompile(pattern)
-	return &format{valid, pattern, func(s string) (string, bool) { return s, re.MatchString(s) }}
+func readFormats() map[apiv1.Notation]*format {
+	all := map[apiv1.Notation]*format{}
+	for number := range apiv1.Notation_name {
+		n := apiv1.Notation(number)
+		t := limits.Text(n)
+		if t == nil {
+			continue
+		}
+		f := &format{valid: t.Valid, pattern: limits.Pattern(t), number: t.Number, canon: canons[n]}
+		if f.canon == nil {
+			re := regexp.MustCompile(f.pattern)
+			f.canon = func(s string) (string, bool) {
+				return s, re.MatchString(s) && (t.Longest == 0 || len(s) <= int(t.Longest))
+			}
+		}
+		all[n] = f
+	}
+	return all
+}
+
+func canonPrefixOrAny(s string) (string, bool) {
+	if s == "any" {
+		return "", true
+	}
+	return canonPrefix(s)
 }
 
 func canonMac(s string) (string, bool) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // Schema returns the JSON Schema of the file, made from the contract (api/*.proto) and the rules of this package.
@@ -100,19 +102,27 @@ func schemaValue(fd protoreflect.FieldDescriptor, rule rule, defs map[string]any
 	case protoreflect.BoolKind:
 		return map[string]any{"type": "boolean"}
 	case protoreflect.EnumKind:
-		return map[string]any{"enum": enumNames(fd.Enum(), rule)}
+		return map[string]any{"enum": enumNames(fd)}
 	case protoreflect.StringKind:
-		if rule.format == nil {
-			return map[string]any{"type": "string"}
-		}
-		if rule.number {
-			return map[string]any{"type": []string{"string", "integer"}, "pattern": rule.format.pattern, "description": rule.format.valid}
-		}
-		return map[string]any{"type": "string", "pattern": rule.format.pattern, "description": rule.format.valid}
+		return schemaText(fd, rule)
 	}
-	max := rule.max
-	if max == 0 {
-		max = 1<<32 - 1
+	value := map[string]any{"type": "integer", "minimum": limits.Of(fd).Min, "maximum": limits.Max(fd)}
+	if by := limits.Of(fd).MultipleOf; by > 0 {
+		value["multipleOf"] = by
 	}
-	return map[string]any{"type": "integer", "minimum": rule.min, "maximum": max}
+	return value
+}
+
+func schemaText(fd protoreflect.FieldDescriptor, rule rule) any {
+	value := map[string]any{"type": "string"}
+	if rule.format != nil {
+		value["pattern"], value["description"] = rule.format.pattern, rule.format.valid
+		if rule.format.number {
+			value["type"] = []string{"string", "integer"}
+		}
+	}
+	if rule.longest > 0 {
+		value["maxLength"] = rule.longest
+	}
+	return value
 }

@@ -72,17 +72,20 @@ func (UnknownUnicast) EnumDescriptor() ([]byte, []int) {
 type Bridge struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id             uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // 1..16383; 0 on Add: the next free one
+	Id             uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // the next free one
 	UnknownUnicast UnknownUnicast         `protobuf:"varint,3,opt,name=unknown_unicast,json=unknownUnicast,proto3,enum=corelane.v1.UnknownUnicast" json:"unknown_unicast,omitempty"`
-	Flood          []uint32               `protobuf:"varint,4,rep,packed,name=flood,proto3" json:"flood,omitempty"` // tunnel next hops that get broadcast, multicast and unknown unicast
-	NoLearning     bool                   `protobuf:"varint,5,opt,name=no_learning,json=noLearning,proto3" json:"no_learning,omitempty"`
-	MacLimit       uint32                 `protobuf:"varint,6,opt,name=mac_limit,json=macLimit,proto3" json:"mac_limit,omitempty"` // learnt addresses; default 8192
+	// tunnel next hops that get broadcast, multicast and unknown unicast
+	Flood      []uint32 `protobuf:"varint,4,rep,packed,name=flood,proto3" json:"flood,omitempty"`
+	NoLearning bool     `protobuf:"varint,5,opt,name=no_learning,json=noLearning,proto3" json:"no_learning,omitempty"`
+	MacLimit   uint32   `protobuf:"varint,6,opt,name=mac_limit,json=macLimit,proto3" json:"mac_limit,omitempty"` // learnt addresses
 	// Read only.
-	Ports            []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
-	Macs             uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
-	LearnRefused     uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"`             // addresses not learnt because of the limit
-	Moves            uint64   `protobuf:"varint,23,opt,name=moves,proto3" json:"moves,omitempty"`                                               // learnt addresses that turned up elsewhere; many: a loop, or a MAC that is used twice
-	LearnUnreachable uint64   `protobuf:"varint,24,opt,name=learn_unreachable,json=learnUnreachable,proto3" json:"learn_unreachable,omitempty"` // addresses not learnt: the bridge has no tunnel to the remote end that they are behind
+	Ports        []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
+	Macs         uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
+	LearnRefused uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"` // addresses not learnt because of the limit
+	// learnt addresses that turned up elsewhere; many: a loop, or a MAC that is used twice
+	Moves uint64 `protobuf:"varint,23,opt,name=moves,proto3" json:"moves,omitempty"`
+	// addresses not learnt: the bridge has no tunnel to the remote end that they are behind
+	LearnUnreachable uint64 `protobuf:"varint,24,opt,name=learn_unreachable,json=learnUnreachable,proto3" json:"learn_unreachable,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -238,6 +241,7 @@ func (x *BridgeAddRequest) GetBridge() *Bridge {
 	return nil
 }
 
+// fields: the names of those to change.
 type BridgeSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bridge        *Bridge                `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
@@ -387,9 +391,9 @@ type Mac struct {
 	//	*Mac_Port
 	//	*Mac_Nexthop
 	Target        isMac_Target `protobuf_oneof:"target"`
-	Learnt        bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // read only; else set by hand
+	Learnt        bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // else set by hand
 	AgeSeconds    uint32       `protobuf:"varint,6,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
-	Remote        string       `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // read only: learnt behind this tunnel end
+	Remote        string       `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // learnt behind this tunnel end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,41 +648,42 @@ var File_bridge_proto protoreflect.FileDescriptor
 
 const file_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xd8\x02\n" +
-	"\x06Bridge\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\rR\x02id\x12D\n" +
-	"\x0funknown_unicast\x18\x03 \x01(\x0e2\x1b.corelane.v1.UnknownUnicastR\x0eunknownUnicast\x12\x14\n" +
-	"\x05flood\x18\x04 \x03(\rR\x05flood\x12\x1f\n" +
+	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xc6\x03\n" +
+	"\x06Bridge\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12\x1d\n" +
+	"\x02id\x18\x02 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xff\x7f8\x01x\x01R\x02id\x12D\n" +
+	"\x0funknown_unicast\x18\x03 \x01(\x0e2\x1b.corelane.v1.UnknownUnicastR\x0eunknownUnicast\x121\n" +
+	"\x05flood\x18\x04 \x03(\rB\x1b\xc2\xf3\x18\x17\b\x01\x10\xff\xff?Z\bnexthops\x80\x01\x80\x02\x88\x01\x01R\x05flood\x12\x1f\n" +
 	"\vno_learning\x18\x05 \x01(\bR\n" +
-	"noLearning\x12\x1b\n" +
-	"\tmac_limit\x18\x06 \x01(\rR\bmacLimit\x12\x14\n" +
-	"\x05ports\x18\x14 \x03(\tR\x05ports\x12\x12\n" +
-	"\x04macs\x18\x15 \x01(\rR\x04macs\x12#\n" +
-	"\rlearn_refused\x18\x16 \x01(\x04R\flearnRefused\x12\x14\n" +
-	"\x05moves\x18\x17 \x01(\x04R\x05moves\x12+\n" +
-	"\x11learn_unreachable\x18\x18 \x01(\x04R\x10learnUnreachable\"?\n" +
-	"\x10BridgeAddRequest\x12+\n" +
-	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeR\x06bridge\"W\n" +
-	"\x10BridgeSetRequest\x12+\n" +
-	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeR\x06bridge\x12\x16\n" +
+	"noLearning\x12+\n" +
+	"\tmac_limit\x18\x06 \x01(\rB\x0e\xc2\xf3\x18\n" +
+	"\b\x01\x10\x80\x80@2\x02\x80@R\bmacLimit\x12\x1c\n" +
+	"\x05ports\x18\x14 \x03(\tB\x06\xc2\xf3\x18\x02p\x01R\x05ports\x12\x1a\n" +
+	"\x04macs\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x04macs\x12+\n" +
+	"\rlearn_refused\x18\x16 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\flearnRefused\x12\x1c\n" +
+	"\x05moves\x18\x17 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x05moves\x123\n" +
+	"\x11learn_unreachable\x18\x18 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x10learnUnreachable\"G\n" +
+	"\x10BridgeAddRequest\x123\n" +
+	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeB\x06\xc2\xf3\x18\x02h\x01R\x06bridge\"b\n" +
+	"\x10BridgeSetRequest\x126\n" +
+	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x06bridge\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"&\n" +
 	"\x10BridgeDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"'\n" +
 	"\x11BridgeListRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xbc\x01\n" +
-	"\x03Mac\x12\x16\n" +
-	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x10\n" +
-	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x14\n" +
-	"\x04port\x18\x03 \x01(\tH\x00R\x04port\x12\x1a\n" +
-	"\anexthop\x18\x04 \x01(\rH\x00R\anexthop\x12\x16\n" +
-	"\x06learnt\x18\x05 \x01(\bR\x06learnt\x12\x1f\n" +
-	"\vage_seconds\x18\x06 \x01(\rR\n" +
-	"ageSeconds\x12\x16\n" +
-	"\x06remote\x18\a \x01(\tR\x06remoteB\b\n" +
-	"\x06target\"3\n" +
-	"\rMacAddRequest\x12\"\n" +
-	"\x03mac\x18\x01 \x01(\v2\x10.corelane.v1.MacR\x03mac\"9\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x9e\x02\n" +
+	"\x03Mac\x12'\n" +
+	"\x06bridge\x18\x01 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridges`\x01R\x06bridge\x12\x1a\n" +
+	"\x03mac\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\t`\x01R\x03mac\x12#\n" +
+	"\x04port\x18\x03 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01H\x00R\x04port\x122\n" +
+	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x1e\n" +
+	"\x06learnt\x18\x05 \x01(\bB\x06\xc2\xf3\x18\x02p\x01R\x06learnt\x12'\n" +
+	"\vage_seconds\x18\x06 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
+	"ageSeconds\x12\x1e\n" +
+	"\x06remote\x18\a \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x06remoteB\x10\n" +
+	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\";\n" +
+	"\rMacAddRequest\x12*\n" +
+	"\x03mac\x18\x01 \x01(\v2\x10.corelane.v1.MacB\x06\xc2\xf3\x18\x02h\x01R\x03mac\"9\n" +
 	"\rMacDelRequest\x12\x16\n" +
 	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\tR\x03mac\"(\n" +
@@ -756,6 +761,7 @@ func file_bridge_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_bridge_proto_msgTypes[5].OneofWrappers = []any{
 		(*Mac_Port)(nil),
 		(*Mac_Nexthop)(nil),

@@ -77,8 +77,8 @@ type CaptureRequest struct {
 	Port             string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`                                                    // empty: all; of a dropped packet: where it came in
 	Points           []CapturePoint         `protobuf:"varint,2,rep,packed,name=points,proto3,enum=corelane.v1.CapturePoint" json:"points,omitempty"`          // empty: rx and tx
 	Filter           string                 `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`                                                // libpcap expression
-	Snaplen          uint32                 `protobuf:"varint,4,opt,name=snaplen,proto3" json:"snaplen,omitempty"`                                             // bytes kept of a packet; default 262144
-	PacketsPerSecond uint32                 `protobuf:"varint,5,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"` // bound on what is copied; default 10000
+	Snaplen          uint32                 `protobuf:"varint,4,opt,name=snaplen,proto3" json:"snaplen,omitempty"`                                             // bytes kept of a packet
+	PacketsPerSecond uint32                 `protobuf:"varint,5,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"` // bound on what is copied
 	Count            uint64                 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`                                                 // stop after so many; 0: until cancelled
 	Reason           string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`                                                // only drops of this reason
 	unknownFields    protoimpl.UnknownFields
@@ -267,10 +267,10 @@ func (x *CapturedPacket) GetMissed() uint64 {
 type TraceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	Filter        string                 `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`                         // on the packet as received
-	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`                          // packets to follow; default 1
-	Packet        []byte                 `protobuf:"bytes,4,opt,name=packet,proto3" json:"packet,omitempty"`                         // a packet of our own, put in at `port` as if it had been received
-	TimeoutMs     uint32                 `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // default 10000
+	Filter        string                 `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"` // on the packet as received
+	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`  // packets to follow
+	Packet        []byte                 `protobuf:"bytes,4,opt,name=packet,proto3" json:"packet,omitempty"` // a packet of our own, put in at `port` as if it had been received
+	TimeoutMs     uint32                 `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -436,13 +436,13 @@ var File_capture_proto protoreflect.FileDescriptor
 
 const file_capture_proto_rawDesc = "" +
 	"\n" +
-	"\rcapture.proto\x12\vcorelane.v1\"\xe5\x01\n" +
+	"\rcapture.proto\x12\vcorelane.v1\x1a\roptions.proto\"\x81\x02\n" +
 	"\x0eCaptureRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x121\n" +
 	"\x06points\x18\x02 \x03(\x0e2\x19.corelane.v1.CapturePointR\x06points\x12\x16\n" +
-	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x18\n" +
-	"\asnaplen\x18\x04 \x01(\rR\asnaplen\x12,\n" +
-	"\x12packets_per_second\x18\x05 \x01(\rR\x10packetsPerSecond\x12\x14\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12*\n" +
+	"\asnaplen\x18\x04 \x01(\rB\x10\xc2\xf3\x18\f*\x05bytes2\x03\x80\x80\x10R\asnaplen\x126\n" +
+	"\x12packets_per_second\x18\x05 \x01(\rB\b\xc2\xf3\x18\x042\x02\x90NR\x10packetsPerSecond\x12\x14\n" +
 	"\x05count\x18\x06 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\"\xe2\x01\n" +
 	"\x0eCapturedPacket\x12\x17\n" +
@@ -453,14 +453,14 @@ const file_capture_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06worker\x18\a \x01(\rR\x06worker\x12\x16\n" +
-	"\x06missed\x18\b \x01(\x04R\x06missed\"\x87\x01\n" +
+	"\x06missed\x18\b \x01(\x04R\x06missed\"\x9f\x01\n" +
 	"\fTraceRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
-	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n" +
-	"\x06packet\x18\x04 \x01(\fR\x06packet\x12\x1d\n" +
+	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\"\n" +
+	"\x05count\x18\x03 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xc8\x012\x01\x01R\x05count\x12\x16\n" +
+	"\x06packet\x18\x04 \x01(\fR\x06packet\x12'\n" +
 	"\n" +
-	"timeout_ms\x18\x05 \x01(\rR\ttimeoutMs\"\xa7\x01\n" +
+	"timeout_ms\x18\x05 \x01(\rB\b\xc2\xf3\x18\x042\x02\x90NR\ttimeoutMs\"\xa7\x01\n" +
 	"\tTraceStep\x12\x16\n" +
 	"\x06packet\x18\x01 \x01(\rR\x06packet\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x12\n" +
@@ -517,6 +517,7 @@ func file_capture_proto_init() {
 	if File_capture_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

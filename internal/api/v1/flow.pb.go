@@ -827,7 +827,7 @@ var File_flow_proto protoreflect.FileDescriptor
 const file_flow_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"flow.proto\x12\vcorelane.v1\"\xde\x02\n" +
+	"flow.proto\x12\vcorelane.v1\x1a\roptions.proto\"\xde\x02\n" +
 	"\rFlowDirection\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12 \n" +
@@ -860,14 +860,15 @@ const file_flow_proto_rawDesc = "" +
 	"\areverse\x18\f \x01(\v2\x1a.corelane.v1.FlowDirectionR\areverse\x12\x1f\n" +
 	"\vage_seconds\x18\r \x01(\x01R\n" +
 	"ageSeconds\x12'\n" +
-	"\x0ftimeout_seconds\x18\x0e \x01(\x01R\x0etimeoutSeconds\"\x86\x02\n" +
+	"\x0ftimeout_seconds\x18\x0e \x01(\x01R\x0etimeoutSeconds\"\x9a\x02\n" +
 	"\n" +
 	"FlowFilter\x12\x10\n" +
-	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x16\n" +
-	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x12\n" +
+	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x1e\n" +
+	"\x06prefix\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\rR\x06prefix\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\tR\x04port\x12\x1a\n" +
-	"\bprotocol\x18\x04 \x01(\tR\bprotocol\x12\x17\n" +
-	"\al4_port\x18\x05 \x01(\rR\x06l4Port\x12/\n" +
+	"\bprotocol\x18\x04 \x01(\tR\bprotocol\x12#\n" +
+	"\al4_port\x18\x05 \x01(\rB\n" +
+	"\xc2\xf3\x18\x06\b\x01\x10\xff\xff\x03R\x06l4Port\x12/\n" +
 	"\x06action\x18\x06 \x01(\x0e2\x17.corelane.v1.FlowActionR\x06action\x12,\n" +
 	"\x05state\x18\a \x01(\x0e2\x16.corelane.v1.FlowStateR\x05state\x12\x10\n" +
 	"\x03nat\x18\b \x01(\rR\x03nat\x12\x14\n" +
@@ -883,16 +884,18 @@ const file_flow_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x06 \x01(\x04R\vmemoryBytes\x12\x18\n" +
 	"\agrowing\x18\a \x01(\bR\agrowing\"/\n" +
 	"\x11FlowResizeRequest\x12\x1a\n" +
-	"\bcapacity\x18\x01 \x01(\rR\bcapacity\"\xdc\x01\n" +
+	"\bcapacity\x18\x01 \x01(\rR\bcapacity\"\x80\x02\n" +
 	"\x12FlowExplainRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x10\n" +
 	"\x03vrf\x18\x02 \x01(\tR\x03vrf\x12\x1a\n" +
-	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x16\n" +
-	"\x06source\x18\x04 \x01(\tR\x06source\x12 \n" +
-	"\vdestination\x18\x05 \x01(\tR\vdestination\x12\x1f\n" +
-	"\vsource_port\x18\x06 \x01(\rR\n" +
-	"sourcePort\x12)\n" +
-	"\x10destination_port\x18\a \x01(\rR\x0fdestinationPort\"\xb3\x01\n" +
+	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x1e\n" +
+	"\x06source\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
+	"R\x06source\x12(\n" +
+	"\vdestination\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
+	"R\vdestination\x12)\n" +
+	"\vsource_port\x18\x06 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\n" +
+	"sourcePort\x123\n" +
+	"\x10destination_port\x18\a \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x0fdestinationPort\"\xb3\x01\n" +
 	"\x0fFlowExplanation\x12\x14\n" +
 	"\x05steps\x18\x01 \x03(\tR\x05steps\x12/\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x17.corelane.v1.FlowActionR\x06action\x12\x16\n" +
@@ -973,6 +976,7 @@ func file_flow_proto_init() {
 	if File_flow_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -74,10 +74,11 @@ func (HostSteerMode) EnumDescriptor() ([]byte, []int) {
 }
 
 type HostSteer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`    // fabric port that has a host port; empty: the only one
-	State         *HostSteerState        `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"` // read only
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Address string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// fabric port that has a host port; empty: the only one
+	Port          string          `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	State         *HostSteerState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,19 +355,20 @@ var File_host_proto protoreflect.FileDescriptor
 const file_host_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"host.proto\x12\vcorelane.v1\x1a\fcommon.proto\"l\n" +
-	"\tHostSteer\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\tR\x04port\x121\n" +
-	"\x05state\x182 \x01(\v2\x1b.corelane.v1.HostSteerStateR\x05state\"\x9c\x01\n" +
+	"host.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x8f\x01\n" +
+	"\tHostSteer\x12\"\n" +
+	"\aaddress\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"`\x01R\aaddress\x12#\n" +
+	"\x04port\x18\x02 \x01(\tB\x0f\xc2\xf3\x18\v8\x01Z\x05ports`\x01R\x04port\x129\n" +
+	"\x05state\x182 \x01(\v2\x1b.corelane.v1.HostSteerStateB\x06\xc2\xf3\x18\x02p\x01R\x05state\"\x9c\x01\n" +
 	"\x0eHostSteerState\x12.\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x1a.corelane.v1.HostSteerModeR\x04mode\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
 	"\x06worker\x18\x03 \x01(\rR\x06worker\x12\x16\n" +
 	"\x06queues\x18\x04 \x03(\rR\x06queues\x12\x18\n" +
-	"\apackets\x18\x05 \x01(\x04R\apackets\"C\n" +
-	"\x13HostSteerAddRequest\x12,\n" +
-	"\x05steer\x18\x01 \x01(\v2\x16.corelane.v1.HostSteerR\x05steer\"C\n" +
+	"\apackets\x18\x05 \x01(\x04R\apackets\"K\n" +
+	"\x13HostSteerAddRequest\x124\n" +
+	"\x05steer\x18\x01 \x01(\v2\x16.corelane.v1.HostSteerB\x06\xc2\xf3\x18\x02h\x01R\x05steer\"C\n" +
 	"\x13HostSteerDelRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\"*\n" +
@@ -428,6 +430,7 @@ func file_host_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// 16..1048575; the values below are reserved by RFC 3032.
+// The values below 16 are reserved by RFC 3032.
 type Label struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Label uint32                 `protobuf:"varint,1,opt,name=label,proto3" json:"label,omitempty"`
@@ -129,7 +129,8 @@ type Label_Bridge struct {
 }
 
 type Label_Nexthop struct {
-	Nexthop uint32 `protobuf:"varint,4,opt,name=nexthop,proto3,oneof"` // no route lookup: straight to this next hop
+	// no route lookup: straight to this next hop
+	Nexthop uint32 `protobuf:"varint,4,opt,name=nexthop,proto3,oneof"`
 }
 
 func (*Label_Vrf) isLabel_Target() {}
@@ -266,16 +267,16 @@ var File_label_proto protoreflect.FileDescriptor
 
 const file_label_proto_rawDesc = "" +
 	"\n" +
-	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x8b\x01\n" +
-	"\x05Label\x12\x14\n" +
-	"\x05label\x18\x01 \x01(\rR\x05label\x12\x12\n" +
-	"\x03vrf\x18\x02 \x01(\tH\x00R\x03vrf\x12\x18\n" +
-	"\x06bridge\x18\x03 \x01(\tH\x00R\x06bridge\x12\x1a\n" +
-	"\anexthop\x18\x04 \x01(\rH\x00R\anexthop\x12\x18\n" +
-	"\auniform\x18\x05 \x01(\bR\auniformB\b\n" +
-	"\x06target\";\n" +
-	"\x0fLabelAddRequest\x12(\n" +
-	"\x05label\x18\x01 \x01(\v2\x12.corelane.v1.LabelR\x05label\"'\n" +
+	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xd8\x01\n" +
+	"\x05Label\x12\"\n" +
+	"\x05label\x18\x01 \x01(\rB\f\xc2\xf3\x18\b\b\x10\x10\xff\xff?`\x01R\x05label\x12 \n" +
+	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01H\x00R\x03vrf\x12)\n" +
+	"\x06bridge\x18\x03 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridgesh\x01H\x00R\x06bridge\x122\n" +
+	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x18\n" +
+	"\auniform\x18\x05 \x01(\bR\auniformB\x10\n" +
+	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\"C\n" +
+	"\x0fLabelAddRequest\x120\n" +
+	"\x05label\x18\x01 \x01(\v2\x12.corelane.v1.LabelB\x06\xc2\xf3\x18\x02h\x01R\x05label\"'\n" +
 	"\x0fLabelDelRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\rR\x05label\"\x12\n" +
 	"\x10LabelListRequest2\xb7\x01\n" +
@@ -325,6 +326,7 @@ func file_label_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_label_proto_msgTypes[0].OneofWrappers = []any{
 		(*Label_Vrf)(nil),
 		(*Label_Bridge)(nil),

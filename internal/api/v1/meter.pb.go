@@ -26,13 +26,15 @@ const (
 
 // Limits either bits or packets: exactly one of the rates is given. IP packets count, without their Ethernet header.
 type Meter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                      // 1 to 31 of A-Z a-z 0-9 . _ -
-	BitRate       uint64                 `protobuf:"varint,2,opt,name=bit_rate,json=bitRate,proto3" json:"bit_rate,omitempty"`                // bits per second, 8000..1000000000000
-	BurstBytes    uint32                 `protobuf:"varint,3,opt,name=burst_bytes,json=burstBytes,proto3" json:"burst_bytes,omitempty"`       // what may come at once, 9600..4294967295; 0: what the rate gives in 50 ms, at least 65536
-	PacketRate    uint32                 `protobuf:"varint,4,opt,name=packet_rate,json=packetRate,proto3" json:"packet_rate,omitempty"`       // packets per second, 1..1000000000
-	BurstPackets  uint32                 `protobuf:"varint,5,opt,name=burst_packets,json=burstPackets,proto3" json:"burst_packets,omitempty"` // what may come at once, 1..4294967295; 0: what the rate gives in 50 ms, at least 32
-	State         *MeterState            `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`                                   // read only
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	BitRate uint64                 `protobuf:"varint,2,opt,name=bit_rate,json=bitRate,proto3" json:"bit_rate,omitempty"`
+	// what may come at once; 0: what the rate gives in 50 ms, at least 65536
+	BurstBytes uint32 `protobuf:"varint,3,opt,name=burst_bytes,json=burstBytes,proto3" json:"burst_bytes,omitempty"`
+	PacketRate uint32 `protobuf:"varint,4,opt,name=packet_rate,json=packetRate,proto3" json:"packet_rate,omitempty"`
+	// what may come at once; 0: what the rate gives in 50 ms, at least 32
+	BurstPackets  uint32      `protobuf:"varint,5,opt,name=burst_packets,json=burstPackets,proto3" json:"burst_packets,omitempty"`
+	State         *MeterState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,7 +242,7 @@ func (x *MeterAddRequest) GetMeter() *Meter {
 type MeterSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Meter         *Meter                 `protobuf:"bytes,1,opt,name=meter,proto3" json:"meter,omitempty"`   // name, and the new values
-	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // which of them: bit_rate burst_bytes packet_rate burst_packets
+	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // the names of those to change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,16 +383,16 @@ var File_meter_proto protoreflect.FileDescriptor
 
 const file_meter_proto_rawDesc = "" +
 	"\n" +
-	"\vmeter.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xcc\x01\n" +
-	"\x05Meter\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
-	"\bbit_rate\x18\x02 \x01(\x04R\abitRate\x12\x1f\n" +
-	"\vburst_bytes\x18\x03 \x01(\rR\n" +
-	"burstBytes\x12\x1f\n" +
-	"\vpacket_rate\x18\x04 \x01(\rR\n" +
-	"packetRate\x12#\n" +
-	"\rburst_packets\x18\x05 \x01(\rR\fburstPackets\x12-\n" +
-	"\x05state\x182 \x01(\v2\x17.corelane.v1.MeterStateR\x05state\"\xd0\x01\n" +
+	"\vmeter.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xab\x02\n" +
+	"\x05Meter\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x120\n" +
+	"\bbit_rate\x18\x02 \x01(\x04B\x15\xc2\xf3\x18\x11\b\xc0>\x10\x80\xa0\x94\xa5\x8d\x1d*\x05bit/sR\abitRate\x12.\n" +
+	"\vburst_bytes\x18\x03 \x01(\rB\r\xc2\xf3\x18\t\b\x80K\x10\xff\xff\xff\xff\x0fR\n" +
+	"burstBytes\x128\n" +
+	"\vpacket_rate\x18\x04 \x01(\rB\x17\xc2\xf3\x18\x13\b\x01\x10\x80\x94\xeb\xdc\x03*\tpackets/sR\n" +
+	"packetRate\x121\n" +
+	"\rburst_packets\x18\x05 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xff\xff\xff\xff\x0fR\fburstPackets\x125\n" +
+	"\x05state\x182 \x01(\v2\x17.corelane.v1.MeterStateB\x06\xc2\xf3\x18\x02p\x01R\x05state\"\xd0\x01\n" +
 	"\n" +
 	"MeterState\x12%\n" +
 	"\x0epassed_packets\x18\x01 \x01(\x04R\rpassedPackets\x12!\n" +
@@ -398,11 +400,11 @@ const file_meter_proto_rawDesc = "" +
 	"\x0fdropped_packets\x18\x03 \x01(\x04R\x0edroppedPackets\x12#\n" +
 	"\rdropped_bytes\x18\x04 \x01(\x04R\fdroppedBytes\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\x04R\x05burst\x12\x14\n" +
-	"\x05users\x18\x06 \x01(\rR\x05users\";\n" +
-	"\x0fMeterAddRequest\x12(\n" +
-	"\x05meter\x18\x01 \x01(\v2\x12.corelane.v1.MeterR\x05meter\"S\n" +
-	"\x0fMeterSetRequest\x12(\n" +
-	"\x05meter\x18\x01 \x01(\v2\x12.corelane.v1.MeterR\x05meter\x12\x16\n" +
+	"\x05users\x18\x06 \x01(\rR\x05users\"C\n" +
+	"\x0fMeterAddRequest\x120\n" +
+	"\x05meter\x18\x01 \x01(\v2\x12.corelane.v1.MeterB\x06\xc2\xf3\x18\x02h\x01R\x05meter\"^\n" +
+	"\x0fMeterSetRequest\x123\n" +
+	"\x05meter\x18\x01 \x01(\v2\x12.corelane.v1.MeterB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x05meter\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"%\n" +
 	"\x0fMeterDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"&\n" +
@@ -461,6 +463,7 @@ func file_meter_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -75,10 +75,11 @@ func (MirrorDirection) EnumDescriptor() ([]byte, []int) {
 
 // Collectors behind the underlay: routed and resolved as tunnel next hops are.
 type MirrorVxlan struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Remote        string                 `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
-	Local         string                 `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"` // source address; default: that of the port that the underlay route leaves by
-	Vni           uint32                 `protobuf:"varint,3,opt,name=vni,proto3" json:"vni,omitempty"`    // 1..16777215
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Remote string                 `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
+	// source address; default: that of the port that the underlay route leaves by
+	Local         string `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Vni           uint32 `protobuf:"varint,3,opt,name=vni,proto3" json:"vni,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,7 +139,7 @@ type MirrorErspan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Remote        string                 `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
 	Local         string                 `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
-	Session       uint32                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // 0..1023
+	Session       uint32                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,7 +197,7 @@ func (x *MirrorErspan) GetSession() uint32 {
 
 type Mirror struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // 1 to 31 of A-Z a-z 0-9 . _ -
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Types that are valid to be assigned to Target:
 	//
 	//	*Mirror_Port
@@ -204,8 +205,8 @@ type Mirror struct {
 	//	*Mirror_Erspan
 	Target        isMirror_Target `protobuf_oneof:"target"`
 	Direction     MirrorDirection `protobuf:"varint,5,opt,name=direction,proto3,enum=corelane.v1.MirrorDirection" json:"direction,omitempty"`
-	SnapLength    uint32          `protobuf:"varint,6,opt,name=snap_length,json=snapLength,proto3" json:"snap_length,omitempty"` // bytes of each frame that are copied, 64..9614; 0: all
-	State         *MirrorState    `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`                             // read only
+	SnapLength    uint32          `protobuf:"varint,6,opt,name=snap_length,json=snapLength,proto3" json:"snap_length,omitempty"` // bytes of each frame that are copied; 0: all
+	State         *MirrorState    `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,7 +448,7 @@ func (x *MirrorAddRequest) GetMirror() *Mirror {
 type MirrorSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mirror        *Mirror                `protobuf:"bytes,1,opt,name=mirror,proto3" json:"mirror,omitempty"` // name, and the new values
-	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // which of them: target direction snap_length
+	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // the names of those to change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -588,35 +589,39 @@ var File_mirror_proto protoreflect.FileDescriptor
 
 const file_mirror_proto_rawDesc = "" +
 	"\n" +
-	"\fmirror.proto\x12\vcorelane.v1\x1a\fcommon.proto\"M\n" +
-	"\vMirrorVxlan\x12\x16\n" +
-	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x14\n" +
-	"\x05local\x18\x02 \x01(\tR\x05local\x12\x10\n" +
-	"\x03vni\x18\x03 \x01(\rR\x03vni\"V\n" +
-	"\fMirrorErspan\x12\x16\n" +
-	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x14\n" +
-	"\x05local\x18\x02 \x01(\tR\x05local\x12\x18\n" +
-	"\asession\x18\x03 \x01(\rR\asession\"\xb0\x02\n" +
-	"\x06Mirror\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x04port\x18\x02 \x01(\tH\x00R\x04port\x120\n" +
+	"\fmirror.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"n\n" +
+	"\vMirrorVxlan\x12 \n" +
+	"\x06remote\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"h\x01R\x06remote\x12\x1c\n" +
+	"\x05local\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
+	"R\x05local\x12\x1f\n" +
+	"\x03vni\x18\x03 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xff\xff\xff\ah\x01R\x03vni\"s\n" +
+	"\fMirrorErspan\x12 \n" +
+	"\x06remote\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"h\x01R\x06remote\x12\x1c\n" +
+	"\x05local\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
+	"R\x05local\x12#\n" +
+	"\asession\x18\x03 \x01(\rB\t\xc2\xf3\x18\x05\x10\xff\aH\x01R\asession\"\xeb\x02\n" +
+	"\x06Mirror\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12#\n" +
+	"\x04port\x18\x02 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01H\x00R\x04port\x120\n" +
 	"\x05vxlan\x18\x03 \x01(\v2\x18.corelane.v1.MirrorVxlanH\x00R\x05vxlan\x123\n" +
 	"\x06erspan\x18\x04 \x01(\v2\x19.corelane.v1.MirrorErspanH\x00R\x06erspan\x12:\n" +
-	"\tdirection\x18\x05 \x01(\x0e2\x1c.corelane.v1.MirrorDirectionR\tdirection\x12\x1f\n" +
-	"\vsnap_length\x18\x06 \x01(\rR\n" +
-	"snapLength\x12.\n" +
-	"\x05state\x182 \x01(\v2\x18.corelane.v1.MirrorStateR\x05stateB\b\n" +
-	"\x06target\"\x83\x01\n" +
+	"\tdirection\x18\x05 \x01(\x0e2\x1c.corelane.v1.MirrorDirectionR\tdirection\x121\n" +
+	"\vsnap_length\x18\x06 \x01(\rB\x10\xc2\xf3\x18\f\b@\x10\x8eK*\x05bytesR\n" +
+	"snapLength\x126\n" +
+	"\x05state\x182 \x01(\v2\x18.corelane.v1.MirrorStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x10\n" +
+	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\"\x83\x01\n" +
 	"\vMirrorState\x12\x18\n" +
 	"\apackets\x18\x01 \x01(\x04R\apackets\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x12\n" +
 	"\x04lost\x18\x03 \x01(\x04R\x04lost\x12\x14\n" +
 	"\x05users\x18\x04 \x01(\rR\x05users\x12\x1a\n" +
-	"\bresolved\x18\x05 \x01(\bR\bresolved\"?\n" +
-	"\x10MirrorAddRequest\x12+\n" +
-	"\x06mirror\x18\x01 \x01(\v2\x13.corelane.v1.MirrorR\x06mirror\"W\n" +
-	"\x10MirrorSetRequest\x12+\n" +
-	"\x06mirror\x18\x01 \x01(\v2\x13.corelane.v1.MirrorR\x06mirror\x12\x16\n" +
+	"\bresolved\x18\x05 \x01(\bR\bresolved\"G\n" +
+	"\x10MirrorAddRequest\x123\n" +
+	"\x06mirror\x18\x01 \x01(\v2\x13.corelane.v1.MirrorB\x06\xc2\xf3\x18\x02h\x01R\x06mirror\"b\n" +
+	"\x10MirrorSetRequest\x126\n" +
+	"\x06mirror\x18\x01 \x01(\v2\x13.corelane.v1.MirrorB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x06mirror\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"&\n" +
 	"\x10MirrorDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"'\n" +
@@ -686,6 +691,7 @@ func file_mirror_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_mirror_proto_msgTypes[2].OneofWrappers = []any{
 		(*Mirror_Port)(nil),
 		(*Mirror_Vxlan)(nil),

@@ -134,12 +134,13 @@ func (x *FloatingNat) GetOutside() string {
 
 // Many to few: flows from `prefix` leave by an address of the pool and a free port. A host keeps its outside address (RFC 4787, REQ-2).
 type SourceNat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	First         string                 `protobuf:"bytes,2,opt,name=first,proto3" json:"first,omitempty"`                           // of the pool, which has up to 65536 addresses
-	Last          string                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`                             // empty: first alone
-	FirstPort     uint32                 `protobuf:"varint,4,opt,name=first_port,json=firstPort,proto3" json:"first_port,omitempty"` // default 1024
-	LastPort      uint32                 `protobuf:"varint,5,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`    // default 65535
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// of the pool, which has up to 65536 addresses
+	First         string `protobuf:"bytes,2,opt,name=first,proto3" json:"first,omitempty"`
+	Last          string `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"` // empty: first alone
+	FirstPort     uint32 `protobuf:"varint,4,opt,name=first_port,json=firstPort,proto3" json:"first_port,omitempty"`
+	LastPort      uint32 `protobuf:"varint,5,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,10 +212,11 @@ func (x *SourceNat) GetLastPort() uint32 {
 
 // A service: flows to its address and port go to a backend.
 type DestinationNat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`        // 0: all ports, and protocols without ports
-	Backends      []*NatBackend          `protobuf:"bytes,3,rep,name=backends,proto3" json:"backends,omitempty"` // 1 to 64. What is the same for all packets of a flow chooses, so a flow stays
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Address string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port    uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"` // 0: all ports, and protocols without ports
+	// What is the same for all packets of a flow chooses, so a flow stays
+	Backends      []*NatBackend `protobuf:"bytes,3,rep,name=backends,proto3" json:"backends,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,8 +275,8 @@ func (x *DestinationNat) GetBackends() []*NatBackend {
 type NatBackend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`     // 0: as sent
-	Weight        uint32                 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"` // 1..256, default 1
+	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"` // 0: as sent
+	Weight        uint32                 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,22 +333,24 @@ func (x *NatBackend) GetWeight() uint32 {
 }
 
 type NatRule struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Id          uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                                     // 1..1048575, unique in the node
-	Vrf         string                 `protobuf:"bytes,2,opt,name=vrf,proto3" json:"vrf,omitempty"`                                    // of the hosts inside
-	ExternalVrf string                 `protobuf:"bytes,3,opt,name=external_vrf,json=externalVrf,proto3" json:"external_vrf,omitempty"` // of the addresses outside, and of the routes that lead there; empty: vrf
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`  // unique in the node
+	Vrf   string                 `protobuf:"bytes,2,opt,name=vrf,proto3" json:"vrf,omitempty"` // of the hosts inside
+	// of the addresses outside, and of the routes that lead there; empty: vrf
+	ExternalVrf string `protobuf:"bytes,3,opt,name=external_vrf,json=externalVrf,proto3" json:"external_vrf,omitempty"`
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*NatRule_Floating
 	//	*NatRule_Source
 	//	*NatRule_Destination
-	Kind          isNatRule_Kind `protobuf_oneof:"kind"`
-	To            string         `protobuf:"bytes,7,opt,name=to,proto3" json:"to,omitempty"`         // floating, source: only flows from inside to this prefix
-	Except        []string       `protobuf:"bytes,8,rep,name=except,proto3" json:"except,omitempty"` // floating, source: no flows from inside to these, up to 16
-	Protocol      NatProtocol    `protobuf:"varint,9,opt,name=protocol,proto3,enum=corelane.v1.NatProtocol" json:"protocol,omitempty"`
-	FirstPort     uint32         `protobuf:"varint,10,opt,name=first_port,json=firstPort,proto3" json:"first_port,omitempty"` // floating, source: destination ports of TCP, UDP or SCTP; 0: all
-	LastPort      uint32         `protobuf:"varint,11,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`    // 0: first_port alone
-	Flows         uint64         `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                          // made by it; read only
+	Kind isNatRule_Kind `protobuf_oneof:"kind"`
+	To   string         `protobuf:"bytes,7,opt,name=to,proto3" json:"to,omitempty"` // floating, source: only flows from inside to this prefix
+	// floating, source: no flows from inside to these
+	Except        []string    `protobuf:"bytes,8,rep,name=except,proto3" json:"except,omitempty"`
+	Protocol      NatProtocol `protobuf:"varint,9,opt,name=protocol,proto3,enum=corelane.v1.NatProtocol" json:"protocol,omitempty"`
+	FirstPort     uint32      `protobuf:"varint,10,opt,name=first_port,json=firstPort,proto3" json:"first_port,omitempty"` // floating, source: destination ports of TCP, UDP or SCTP; 0: all
+	LastPort      uint32      `protobuf:"varint,11,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`    // 0: first_port alone
+	Flows         uint64      `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                          // made by it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +548,7 @@ func (x *NatAddRequest) GetRule() *NatRule {
 	return nil
 }
 
+// replaces the rule of this id; its flows go on as long as the new one would let them
 type NatSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rule          *NatRule               `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
@@ -680,46 +685,48 @@ var File_nat_proto protoreflect.FileDescriptor
 
 const file_nat_proto_rawDesc = "" +
 	"\n" +
-	"\tnat.proto\x12\vcorelane.v1\x1a\fcommon.proto\"?\n" +
-	"\vFloatingNat\x12\x16\n" +
-	"\x06inside\x18\x01 \x01(\tR\x06inside\x12\x18\n" +
-	"\aoutside\x18\x02 \x01(\tR\aoutside\"\x89\x01\n" +
-	"\tSourceNat\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
-	"\x05first\x18\x02 \x01(\tR\x05first\x12\x12\n" +
-	"\x04last\x18\x03 \x01(\tR\x04last\x12\x1d\n" +
+	"\tnat.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"S\n" +
+	"\vFloatingNat\x12 \n" +
+	"\x06inside\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\x06inside\x12\"\n" +
+	"\aoutside\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\aoutside\"\xc6\x01\n" +
+	"\tSourceNat\x12 \n" +
+	"\x06prefix\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\rh\x01R\x06prefix\x12\x1e\n" +
+	"\x05first\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\x05first\x12\x1a\n" +
+	"\x04last\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\vR\x04last\x12-\n" +
 	"\n" +
-	"first_port\x18\x04 \x01(\rR\tfirstPort\x12\x1b\n" +
-	"\tlast_port\x18\x05 \x01(\rR\blastPort\"s\n" +
-	"\x0eDestinationNat\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\x123\n" +
-	"\bbackends\x18\x03 \x03(\v2\x17.corelane.v1.NatBackendR\bbackends\"R\n" +
+	"first_port\x18\x04 \x01(\rB\x0e\xc2\xf3\x18\n" +
+	"\b\x01\x10\xff\xff\x032\x02\x80\bR\tfirstPort\x12,\n" +
+	"\tlast_port\x18\x05 \x01(\rB\x0f\xc2\xf3\x18\v\b\x01\x10\xff\xff\x032\x03\xff\xff\x03R\blastPort\"\x92\x01\n" +
+	"\x0eDestinationNat\x12\"\n" +
+	"\aaddress\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\aaddress\x12\x1c\n" +
+	"\x04port\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x04port\x12>\n" +
+	"\bbackends\x18\x03 \x03(\v2\x17.corelane.v1.NatBackendB\t\xc2\xf3\x18\x05h\x01\x80\x01@R\bbackends\"t\n" +
 	"\n" +
-	"NatBackend\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\rR\x06weight\"\xb1\x03\n" +
-	"\aNatRule\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
-	"\x03vrf\x18\x02 \x01(\tR\x03vrf\x12!\n" +
-	"\fexternal_vrf\x18\x03 \x01(\tR\vexternalVrf\x126\n" +
+	"NatBackend\x12\"\n" +
+	"\aaddress\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\aaddress\x12\x1c\n" +
+	"\x04port\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x04port\x12$\n" +
+	"\x06weight\x18\x03 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\x80\x022\x01\x01R\x06weight\"\x93\x04\n" +
+	"\aNatRule\x12\x1c\n" +
+	"\x02id\x18\x01 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xff\xff?`\x01R\x02id\x12\x1e\n" +
+	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01R\x03vrf\x12-\n" +
+	"\fexternal_vrf\x18\x03 \x01(\tB\n" +
+	"\xc2\xf3\x18\x06Z\x04vrfsR\vexternalVrf\x126\n" +
 	"\bfloating\x18\x04 \x01(\v2\x18.corelane.v1.FloatingNatH\x00R\bfloating\x120\n" +
 	"\x06source\x18\x05 \x01(\v2\x16.corelane.v1.SourceNatH\x00R\x06source\x12?\n" +
-	"\vdestination\x18\x06 \x01(\v2\x1b.corelane.v1.DestinationNatH\x00R\vdestination\x12\x0e\n" +
-	"\x02to\x18\a \x01(\tR\x02to\x12\x16\n" +
-	"\x06except\x18\b \x03(\tR\x06except\x124\n" +
-	"\bprotocol\x18\t \x01(\x0e2\x18.corelane.v1.NatProtocolR\bprotocol\x12\x1d\n" +
+	"\vdestination\x18\x06 \x01(\v2\x1b.corelane.v1.DestinationNatH\x00R\vdestination\x12\x16\n" +
+	"\x02to\x18\a \x01(\tB\x06\xc2\xf3\x18\x02P\rR\x02to\x12$\n" +
+	"\x06except\x18\b \x03(\tB\f\xc2\xf3\x18\bP\r\x80\x01\x10\x88\x01\x01R\x06except\x124\n" +
+	"\bprotocol\x18\t \x01(\x0e2\x18.corelane.v1.NatProtocolR\bprotocol\x12'\n" +
 	"\n" +
 	"first_port\x18\n" +
-	" \x01(\rR\tfirstPort\x12\x1b\n" +
-	"\tlast_port\x18\v \x01(\rR\blastPort\x12\x14\n" +
-	"\x05flows\x18\f \x01(\x04R\x05flowsB\x06\n" +
-	"\x04kind\"9\n" +
-	"\rNatAddRequest\x12(\n" +
-	"\x04rule\x18\x01 \x01(\v2\x14.corelane.v1.NatRuleR\x04rule\"9\n" +
-	"\rNatSetRequest\x12(\n" +
-	"\x04rule\x18\x01 \x01(\v2\x14.corelane.v1.NatRuleR\x04rule\"\x1f\n" +
+	" \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\tfirstPort\x12%\n" +
+	"\tlast_port\x18\v \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\blastPort\x12\x1c\n" +
+	"\x05flows\x18\f \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x05flowsB\x0e\n" +
+	"\x04kind\x12\x06\xc2\xf3\x18\x02h\x01\"A\n" +
+	"\rNatAddRequest\x120\n" +
+	"\x04rule\x18\x01 \x01(\v2\x14.corelane.v1.NatRuleB\x06\xc2\xf3\x18\x02h\x01R\x04rule\"A\n" +
+	"\rNatSetRequest\x120\n" +
+	"\x04rule\x18\x01 \x01(\v2\x14.corelane.v1.NatRuleB\x06\xc2\xf3\x18\x02h\x01R\x04rule\"\x1f\n" +
 	"\rNatDelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"\"\n" +
 	"\x0eNatListRequest\x12\x10\n" +
@@ -792,6 +799,7 @@ func file_nat_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_nat_proto_msgTypes[4].OneofWrappers = []any{
 		(*NatRule_Floating)(nil),
 		(*NatRule_Source)(nil),

@@ -86,9 +86,9 @@ type Neighbor struct {
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
-	Status        NeighborStatus         `protobuf:"varint,4,opt,name=status,proto3,enum=corelane.v1.NeighborStatus" json:"status,omitempty"` // read only
-	AgeSeconds    uint32                 `protobuf:"varint,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`       // read only: since it was last confirmed
-	Waiting       uint32                 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`                               // read only: packets that wait for it
+	Status        NeighborStatus         `protobuf:"varint,4,opt,name=status,proto3,enum=corelane.v1.NeighborStatus" json:"status,omitempty"`
+	AgeSeconds    uint32                 `protobuf:"varint,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since it was last confirmed
+	Waiting       uint32                 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`                         // packets that wait for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -309,17 +309,18 @@ var File_neighbor_proto protoreflect.FileDescriptor
 
 const file_neighbor_proto_rawDesc = "" +
 	"\n" +
-	"\x0eneighbor.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xba\x01\n" +
-	"\bNeighbor\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
-	"\x03mac\x18\x03 \x01(\tR\x03mac\x123\n" +
-	"\x06status\x18\x04 \x01(\x0e2\x1b.corelane.v1.NeighborStatusR\x06status\x12\x1f\n" +
-	"\vage_seconds\x18\x05 \x01(\rR\n" +
-	"ageSeconds\x12\x18\n" +
-	"\awaiting\x18\x06 \x01(\rR\awaiting\"G\n" +
-	"\x12NeighborAddRequest\x121\n" +
-	"\bneighbor\x18\x01 \x01(\v2\x15.corelane.v1.NeighborR\bneighbor\"B\n" +
+	"\x0eneighbor.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xf5\x01\n" +
+	"\bNeighbor\x12!\n" +
+	"\x04port\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05ports`\x01R\x04port\x12\"\n" +
+	"\aaddress\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"`\x01R\aaddress\x12\x1a\n" +
+	"\x03mac\x18\x03 \x01(\tB\b\xc2\xf3\x18\x04P\th\x01R\x03mac\x12;\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x1b.corelane.v1.NeighborStatusB\x06\xc2\xf3\x18\x02p\x01R\x06status\x12'\n" +
+	"\vage_seconds\x18\x05 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
+	"ageSeconds\x12 \n" +
+	"\awaiting\x18\x06 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\awaiting\"O\n" +
+	"\x12NeighborAddRequest\x129\n" +
+	"\bneighbor\x18\x01 \x01(\v2\x15.corelane.v1.NeighborB\x06\xc2\xf3\x18\x02h\x01R\bneighbor\"B\n" +
 	"\x12NeighborDelRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\")\n" +
@@ -381,6 +382,7 @@ func file_neighbor_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -186,20 +186,21 @@ func (x *PortNexthop) GetMac() string {
 }
 
 type TunnelNexthop struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Encap         Encap                  `protobuf:"varint,1,opt,name=encap,proto3,enum=corelane.v1.Encap" json:"encap,omitempty"`
-	Local         string                 `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"` // source address; default: that of the port that the underlay route leaves by
-	Remote        string                 `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
-	Label         uint32                 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS, 20 bits
-	Vni           uint32                 `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN, 24 bits
-	RouterMac     string                 `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN: MAC of the remote router, for routed traffic
-	Mode          TunnelMode             `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
-	Dscp          uint32                 `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // with fixed_dscp, 0..63: instead of the tenant's
-	FixedDscp     bool                   `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
-	Ttl           uint32                 `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`                     // outer TTL in pipe mode; default 64
-	GreKey        uint32                 `protobuf:"varint,11,opt,name=gre_key,json=greKey,proto3" json:"gre_key,omitempty"` // MPLSoGRE with fixed key
-	GreHasKey     bool                   `protobuf:"varint,12,opt,name=gre_has_key,json=greHasKey,proto3" json:"gre_has_key,omitempty"`
-	Udp6Checksum  bool                   `protobuf:"varint,13,opt,name=udp6_checksum,json=udp6Checksum,proto3" json:"udp6_checksum,omitempty"` // compute the UDP checksum over IPv6 (default: zero, RFC 6935)
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Encap Encap                  `protobuf:"varint,1,opt,name=encap,proto3,enum=corelane.v1.Encap" json:"encap,omitempty"`
+	// source address; default: that of the port that the underlay route leaves by
+	Local         string     `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Remote        string     `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
+	Label         uint32     `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS, 20 bits
+	Vni           uint32     `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN, 24 bits
+	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN: MAC of the remote router, for routed traffic
+	Mode          TunnelMode `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
+	Dscp          uint32     `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // with fixed_dscp: instead of the tenant's
+	FixedDscp     bool       `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
+	Ttl           uint32     `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`                     // outer TTL in pipe mode
+	GreKey        uint32     `protobuf:"varint,11,opt,name=gre_key,json=greKey,proto3" json:"gre_key,omitempty"` // MPLSoGRE with fixed key
+	GreHasKey     bool       `protobuf:"varint,12,opt,name=gre_has_key,json=greHasKey,proto3" json:"gre_has_key,omitempty"`
+	Udp6Checksum  bool       `protobuf:"varint,13,opt,name=udp6_checksum,json=udp6Checksum,proto3" json:"udp6_checksum,omitempty"` // compute the UDP checksum over IPv6 (default: zero, RFC 6935)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,7 +424,7 @@ func (x *GroupNexthop) GetMembers() []*GroupMember {
 
 type Nexthop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // 1..1048575
+	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*Nexthop_Port
@@ -433,7 +434,7 @@ type Nexthop struct {
 	//	*Nexthop_Local
 	//	*Nexthop_Reject
 	Kind          isNexthop_Kind `protobuf_oneof:"kind"`
-	State         *NexthopState  `protobuf:"bytes,20,opt,name=state,proto3" json:"state,omitempty"` // read only
+	State         *NexthopState  `protobuf:"bytes,20,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -819,43 +820,46 @@ var File_nexthop_proto protoreflect.FileDescriptor
 
 const file_nexthop_proto_rawDesc = "" +
 	"\n" +
-	"\rnexthop.proto\x12\vcorelane.v1\x1a\fcommon.proto\"M\n" +
-	"\vPortNexthop\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
-	"\x03mac\x18\x03 \x01(\tR\x03mac\"\xfe\x02\n" +
-	"\rTunnelNexthop\x12(\n" +
-	"\x05encap\x18\x01 \x01(\x0e2\x12.corelane.v1.EncapR\x05encap\x12\x14\n" +
-	"\x05local\x18\x02 \x01(\tR\x05local\x12\x16\n" +
-	"\x06remote\x18\x03 \x01(\tR\x06remote\x12\x14\n" +
-	"\x05label\x18\x04 \x01(\rR\x05label\x12\x10\n" +
-	"\x03vni\x18\x05 \x01(\rR\x03vni\x12\x1d\n" +
+	"\rnexthop.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"l\n" +
+	"\vPortNexthop\x12!\n" +
+	"\x04port\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01R\x04port\x12 \n" +
+	"\aaddress\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
+	"R\aaddress\x12\x18\n" +
+	"\x03mac\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x03mac\"\xcf\x03\n" +
+	"\rTunnelNexthop\x122\n" +
+	"\x05encap\x18\x01 \x01(\x0e2\x12.corelane.v1.EncapB\b\xc2\xf3\x18\x04\b\x01h\x01R\x05encap\x12\x1e\n" +
+	"\x05local\x18\x02 \x01(\tB\b\xc2\xf3\x18\x048\x01P\n" +
+	"R\x05local\x12 \n" +
+	"\x06remote\x18\x03 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"h\x01R\x06remote\x12\x1e\n" +
+	"\x05label\x18\x04 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff?R\x05label\x12\x1b\n" +
+	"\x03vni\x18\x05 \x01(\rB\t\xc2\xf3\x18\x05\x10\xff\xff\xff\aR\x03vni\x12%\n" +
 	"\n" +
-	"router_mac\x18\x06 \x01(\tR\trouterMac\x12+\n" +
-	"\x04mode\x18\a \x01(\x0e2\x17.corelane.v1.TunnelModeR\x04mode\x12\x12\n" +
-	"\x04dscp\x18\b \x01(\rR\x04dscp\x12\x1d\n" +
+	"router_mac\x18\x06 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\trouterMac\x12+\n" +
+	"\x04mode\x18\a \x01(\x0e2\x17.corelane.v1.TunnelModeR\x04mode\x12\x1a\n" +
+	"\x04dscp\x18\b \x01(\rB\x06\xc2\xf3\x18\x02\x10?R\x04dscp\x12\x1d\n" +
 	"\n" +
-	"fixed_dscp\x18\t \x01(\bR\tfixedDscp\x12\x10\n" +
+	"fixed_dscp\x18\t \x01(\bR\tfixedDscp\x12\x1e\n" +
 	"\x03ttl\x18\n" +
-	" \x01(\rR\x03ttl\x12\x17\n" +
+	" \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xff\x012\x01@R\x03ttl\x12\x17\n" +
 	"\agre_key\x18\v \x01(\rR\x06greKey\x12\x1e\n" +
 	"\vgre_has_key\x18\f \x01(\bR\tgreHasKey\x12#\n" +
-	"\rudp6_checksum\x18\r \x01(\bR\fudp6Checksum\"?\n" +
-	"\vGroupMember\x12\x18\n" +
-	"\anexthop\x18\x01 \x01(\rR\anexthop\x12\x16\n" +
-	"\x06weight\x18\x02 \x01(\rR\x06weight\"B\n" +
-	"\fGroupNexthop\x122\n" +
-	"\amembers\x18\x01 \x03(\v2\x18.corelane.v1.GroupMemberR\amembers\"\xf5\x02\n" +
-	"\aNexthop\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12.\n" +
+	"\rudp6_checksum\x18\r \x01(\bR\fudp6Checksum\"e\n" +
+	"\vGroupMember\x120\n" +
+	"\anexthop\x18\x01 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01R\anexthop\x12$\n" +
+	"\x06weight\x18\x02 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\x80\x022\x01\x01R\x06weight\"M\n" +
+	"\fGroupNexthop\x12=\n" +
+	"\amembers\x18\x01 \x03(\v2\x18.corelane.v1.GroupMemberB\t\xc2\xf3\x18\x05h\x01\x80\x01@R\amembers\"\x93\x03\n" +
+	"\aNexthop\x12\x1c\n" +
+	"\x02id\x18\x01 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xff\xff?`\x01R\x02id\x12.\n" +
 	"\x04port\x18\x02 \x01(\v2\x18.corelane.v1.PortNexthopH\x00R\x04port\x124\n" +
 	"\x06tunnel\x18\x03 \x01(\v2\x1a.corelane.v1.TunnelNexthopH\x00R\x06tunnel\x121\n" +
 	"\x05group\x18\x04 \x01(\v2\x19.corelane.v1.GroupNexthopH\x00R\x05group\x12.\n" +
 	"\adiscard\x18\x05 \x01(\v2\x12.corelane.v1.EmptyH\x00R\adiscard\x12*\n" +
 	"\x05local\x18\x06 \x01(\v2\x12.corelane.v1.EmptyH\x00R\x05local\x12,\n" +
-	"\x06reject\x18\a \x01(\v2\x12.corelane.v1.EmptyH\x00R\x06reject\x12/\n" +
-	"\x05state\x18\x14 \x01(\v2\x19.corelane.v1.NexthopStateR\x05stateB\x06\n" +
-	"\x04kind\"\xa6\x01\n" +
+	"\x06reject\x18\a \x01(\v2\x12.corelane.v1.EmptyH\x00R\x06reject\x127\n" +
+	"\x05state\x18\x14 \x01(\v2\x19.corelane.v1.NexthopStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x0e\n" +
+	"\x04kind\x12\x06\xc2\xf3\x18\x02h\x01\"\xa6\x01\n" +
 	"\fNexthopState\x12\x1a\n" +
 	"\bresolved\x18\x01 \x01(\bR\bresolved\x12\x1e\n" +
 	"\n" +
@@ -864,9 +868,9 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x03mtu\x18\x03 \x01(\rR\x03mtu\x12\x1a\n" +
 	"\boverhead\x18\x04 \x01(\rR\boverhead\x12\x14\n" +
 	"\x05paths\x18\x05 \x03(\tR\x05paths\x12\x16\n" +
-	"\x06origin\x18\x06 \x01(\tR\x06origin\"]\n" +
-	"\x11NexthopAddRequest\x12.\n" +
-	"\anexthop\x18\x01 \x01(\v2\x14.corelane.v1.NexthopR\anexthop\x12\x18\n" +
+	"\x06origin\x18\x06 \x01(\tR\x06origin\"e\n" +
+	"\x11NexthopAddRequest\x126\n" +
+	"\anexthop\x18\x01 \x01(\v2\x14.corelane.v1.NexthopB\x06\xc2\xf3\x18\x02h\x01R\anexthop\x12\x18\n" +
 	"\areplace\x18\x02 \x01(\bR\areplace\"#\n" +
 	"\x11NexthopDelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"6\n" +
@@ -947,6 +951,7 @@ func file_nexthop_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_nexthop_proto_msgTypes[4].OneofWrappers = []any{
 		(*Nexthop_Port)(nil),
 		(*Nexthop_Tunnel)(nil),

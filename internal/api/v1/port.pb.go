@@ -273,8 +273,9 @@ func (RingFull) EnumDescriptor() ([]byte, []int) {
 
 // Any DPDK device: a PCI address or a virtual device with its arguments.
 type DpdkDevice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Devargs       string                 `protobuf:"bytes,1,opt,name=devargs,proto3" json:"devargs,omitempty"` // "0000:3b:00.0", "net_af_packet0,iface=eth1"
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "0000:3b:00.0", "net_af_packet0,iface=eth1"
+	Devargs       string `protobuf:"bytes,1,opt,name=devargs,proto3" json:"devargs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,9 +318,11 @@ func (x *DpdkDevice) GetDevargs() string {
 }
 
 type TapDevice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ifname        string                 `protobuf:"bytes,1,opt,name=ifname,proto3" json:"ifname,omitempty"` // kernel's name, up to 15 characters; default: the port's name
-	Netns         string                 `protobuf:"bytes,2,opt,name=netns,proto3" json:"netns,omitempty"`   // name or path of the network namespace to create it in; default: the daemon's
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// kernel's name; default: the port's name
+	Ifname string `protobuf:"bytes,1,opt,name=ifname,proto3" json:"ifname,omitempty"`
+	// name or path of the network namespace to create it in; default: the daemon's
+	Netns         string `protobuf:"bytes,2,opt,name=netns,proto3" json:"netns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,13 +372,14 @@ func (x *TapDevice) GetNetns() string {
 }
 
 type MemifDevice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Socket        string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"` // path of the control socket
-	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`        // interface id on that socket
-	Role          MemifRole              `protobuf:"varint,3,opt,name=role,proto3,enum=corelane.v1.MemifRole" json:"role,omitempty"`
-	Secret        string                 `protobuf:"bytes,4,opt,name=secret,proto3" json:"secret,omitempty"`                            // up to 23 characters
-	RingSize      uint32                 `protobuf:"varint,5,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`       // descriptors per ring, power of two, 32..16384; default 1024
-	BufferSize    uint32                 `protobuf:"varint,6,opt,name=buffer_size,json=bufferSize,proto3" json:"buffer_size,omitempty"` // client only: bytes per buffer, default 2048
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Socket   string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"` // path of the control socket
+	Id       uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`        // interface id on that socket
+	Role     MemifRole              `protobuf:"varint,3,opt,name=role,proto3,enum=corelane.v1.MemifRole" json:"role,omitempty"`
+	Secret   string                 `protobuf:"bytes,4,opt,name=secret,proto3" json:"secret,omitempty"`
+	RingSize uint32                 `protobuf:"varint,5,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`
+	// client only
+	BufferSize    uint32 `protobuf:"varint,6,opt,name=buffer_size,json=bufferSize,proto3" json:"buffer_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,7 +510,7 @@ func (x *VhostDevice) GetClient() bool {
 
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // up to 31 of A-Z a-z 0-9 . _ -
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Role  PortRole               `protobuf:"varint,2,opt,name=role,proto3,enum=corelane.v1.PortRole" json:"role,omitempty"`
 	// Types that are valid to be assigned to Device:
 	//
@@ -514,38 +518,49 @@ type Port struct {
 	//	*Port_Tap
 	//	*Port_Memif
 	//	*Port_Vhost
-	Device   isPort_Device `protobuf_oneof:"device"`
-	Queues   uint32        `protobuf:"varint,7,opt,name=queues,proto3" json:"queues,omitempty"`     // pairs of receive and transmit queues; default 1 (fabric: one per worker where the device can)
-	Mtu      uint32        `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`           // of the IP packet; default 1500; host: that of its fabric port
-	Disabled bool          `protobuf:"varint,9,opt,name=disabled,proto3" json:"disabled,omitempty"` // administratively down
+	Device isPort_Device `protobuf_oneof:"device"`
+	// pairs of receive and transmit queues (default 1; fabric: one per worker where the device can)
+	Queues uint32 `protobuf:"varint,7,opt,name=queues,proto3" json:"queues,omitempty"`
+	// of the IP packet; host: that of its fabric port
+	Mtu      uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Disabled bool   `protobuf:"varint,9,opt,name=disabled,proto3" json:"disabled,omitempty"` // administratively down
 	// Fabric ports.
-	Vlan      uint32   `protobuf:"varint,10,opt,name=vlan,proto3" json:"vlan,omitempty"`          // 802.1Q tag of all underlay traffic, 0 = untagged
-	Addresses []string `protobuf:"bytes,11,rep,name=addresses,proto3" json:"addresses,omitempty"` // "192.0.2.1/24"; each brings its connected route
-	Mac       string   `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`             // own MAC; default: the device's, for tenant ports 00:00:5e:00:01:01 as virtual gateway
+	Vlan uint32 `protobuf:"varint,10,opt,name=vlan,proto3" json:"vlan,omitempty"` // 802.1Q tag of all underlay traffic, 0 = untagged
+	// "192.0.2.1/24"; each brings its connected route
+	Addresses []string `protobuf:"bytes,11,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// own MAC; default: the device's, for tenant ports 00:00:5e:00:01:01 as virtual gateway
+	Mac string `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
 	// Tenant ports.
-	Vrf              string   `protobuf:"bytes,20,opt,name=vrf,proto3" json:"vrf,omitempty"`                                                      // routed: the VRF of what the guest sends
-	Bridge           string   `protobuf:"bytes,21,opt,name=bridge,proto3" json:"bridge,omitempty"`                                                // bridged: the bridge domain; with vrf too, traffic to the gateway's MAC is routed
-	Gateways         []string `protobuf:"bytes,22,rep,name=gateways,proto3" json:"gateways,omitempty"`                                            // the virtual gateway's addresses with prefix length, "10.1.0.1/24"
-	GuestMac         string   `protobuf:"bytes,23,opt,name=guest_mac,json=guestMac,proto3" json:"guest_mac,omitempty"`                            // if empty it is resolved with ARP and ND
-	GuestAddresses   []string `protobuf:"bytes,24,rep,name=guest_addresses,json=guestAddresses,proto3" json:"guest_addresses,omitempty"`          // each becomes a host route (or prefix) of the VRF to this port
-	ProxyArp         bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"`                           // the gateway answers for every address that the VRF has a route for
-	MssClamp         uint32   `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`                           // largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
-	NoAnycastGateway bool     `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
+	Vrf string `protobuf:"bytes,20,opt,name=vrf,proto3" json:"vrf,omitempty"` // routed: the VRF of what the guest sends
+	// bridged: the bridge domain; with vrf too, traffic to the gateway's MAC is routed
+	Bridge string `protobuf:"bytes,21,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	// the virtual gateway's addresses with prefix length, "10.1.0.1/24"
+	Gateways []string `protobuf:"bytes,22,rep,name=gateways,proto3" json:"gateways,omitempty"`
+	GuestMac string   `protobuf:"bytes,23,opt,name=guest_mac,json=guestMac,proto3" json:"guest_mac,omitempty"` // if empty it is resolved with ARP and ND
+	// each becomes a host route (or prefix) of the VRF to this port
+	GuestAddresses []string `protobuf:"bytes,24,rep,name=guest_addresses,json=guestAddresses,proto3" json:"guest_addresses,omitempty"`
+	ProxyArp       bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"` // the gateway answers for every address that the VRF has a route for
+	// largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
+	MssClamp         uint32 `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`
+	NoAnycastGateway bool   `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
-	Stateful     bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
-	FlowLimit    uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // stateful: flows at once, 0 = any number
-	FlowRate     uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // stateful: new flows per second, 0 = any number
-	SourceCheck  SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
-	EgressRules  string      `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`    // rule list that decides what the guest may send; empty: everything
-	IngressRules string      `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
-	EgressMeter  string      `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
-	IngressMeter string      `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
-	Mirror       string      `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
+	Stateful    bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
+	FlowLimit   uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // stateful: flows at once, 0 = any number
+	FlowRate    uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // stateful: new flows per second, 0 = any number
+	SourceCheck SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	// rule list that decides what the guest may send; empty: everything
+	EgressRules  string `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
+	IngressRules string `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // and what may be sent to it
+	EgressMeter  string `protobuf:"bytes,36,opt,name=egress_meter,json=egressMeter,proto3" json:"egress_meter,omitempty"`    // limits what the guest sends
+	IngressMeter string `protobuf:"bytes,37,opt,name=ingress_meter,json=ingressMeter,proto3" json:"ingress_meter,omitempty"` // limits what the guest receives
+	Mirror       string `protobuf:"bytes,38,opt,name=mirror,proto3" json:"mirror,omitempty"`                                 // gets copies of both
 	// Workers.
-	Mode          PortMode `protobuf:"varint,40,opt,name=mode,proto3,enum=corelane.v1.PortMode" json:"mode,omitempty"`
-	RingFull      RingFull `protobuf:"varint,41,opt,name=ring_full,json=ringFull,proto3,enum=corelane.v1.RingFull" json:"ring_full,omitempty"`
-	SpreadWorkers []string `protobuf:"bytes,42,rep,name=spread_workers,json=spreadWorkers,proto3" json:"spread_workers,omitempty"` // ids, "ID:WEIGHT" for other weights than 1; empty: all forwarding workers alike
-	PolledBy      []string `protobuf:"bytes,43,rep,name=polled_by,json=polledBy,proto3" json:"polled_by,omitempty"`                // "QUEUE:WORKER": who polls a queue while that worker is there; the others go to whom has the fewest
+	Mode     PortMode `protobuf:"varint,40,opt,name=mode,proto3,enum=corelane.v1.PortMode" json:"mode,omitempty"`
+	RingFull RingFull `protobuf:"varint,41,opt,name=ring_full,json=ringFull,proto3,enum=corelane.v1.RingFull" json:"ring_full,omitempty"`
+	// ids, "ID:WEIGHT" for other weights than 1; empty: all forwarding workers alike
+	SpreadWorkers []string `protobuf:"bytes,42,rep,name=spread_workers,json=spreadWorkers,proto3" json:"spread_workers,omitempty"`
+	// "QUEUE:WORKER": who polls a queue while that worker is there; the others go to whom has the fewest
+	PolledBy []string `protobuf:"bytes,43,rep,name=polled_by,json=polledBy,proto3" json:"polled_by,omitempty"`
 	// Host ports. MAC, MTU and VLAN tag are the fabric port's; addresses are given to the kernel's interface.
 	Fabric string `protobuf:"bytes,45,opt,name=fabric,proto3" json:"fabric,omitempty"` // the fabric port
 	// Read only.
@@ -1243,7 +1258,7 @@ func (x *PortAddRequest) GetPort() *Port {
 type PortSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          *Port                  `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`     // name, and the new values
-	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // which of them: mtu disabled vlan addresses vrf bridge gateways guest_mac guest_addresses proxy_arp mss_clamp no_anycast_gateway
+	Fields        []string               `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"` // the names of those to change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1453,63 +1468,68 @@ var File_port_proto protoreflect.FileDescriptor
 const file_port_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"port.proto\x12\vcorelane.v1\x1a\fcommon.proto\"&\n" +
+	"port.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"3\n" +
 	"\n" +
-	"DpdkDevice\x12\x18\n" +
-	"\adevargs\x18\x01 \x01(\tR\adevargs\"9\n" +
-	"\tTapDevice\x12\x16\n" +
-	"\x06ifname\x18\x01 \x01(\tR\x06ifname\x12\x14\n" +
-	"\x05netns\x18\x02 \x01(\tR\x05netns\"\xb7\x01\n" +
-	"\vMemifDevice\x12\x16\n" +
-	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x0e\n" +
+	"DpdkDevice\x12%\n" +
+	"\adevargs\x18\x01 \x01(\tB\v\xc2\xf3\x18\a\x10\xff\x01P\x05h\x01R\adevargs\"K\n" +
+	"\tTapDevice\x12\x1e\n" +
+	"\x06ifname\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02P\x02R\x06ifname\x12\x1e\n" +
+	"\x05netns\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04\x10kP\x05R\x05netns\"\x82\x02\n" +
+	"\vMemifDevice\x12 \n" +
+	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12*\n" +
-	"\x04role\x18\x03 \x01(\x0e2\x16.corelane.v1.MemifRoleR\x04role\x12\x16\n" +
-	"\x06secret\x18\x04 \x01(\tR\x06secret\x12\x1b\n" +
-	"\tring_size\x18\x05 \x01(\rR\bringSize\x12\x1f\n" +
-	"\vbuffer_size\x18\x06 \x01(\rR\n" +
-	"bufferSize\"=\n" +
-	"\vVhostDevice\x12\x16\n" +
-	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xb2\t\n" +
-	"\x04Port\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
-	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleR\x04role\x12-\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x16.corelane.v1.MemifRoleR\x04role\x12\x1e\n" +
+	"\x06secret\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x03R\x06secret\x12:\n" +
+	"\tring_size\x18\x05 \x01(\rB\x1d\xc2\xf3\x18\x19\b \x10\x80\x80\x01\x18\x01*\vdescriptors2\x02\x80\bR\bringSize\x129\n" +
+	"\vbuffer_size\x18\x06 \x01(\rB\x18\xc2\xf3\x18\x14\b\x80\x01\x10\x80\x80\x02 @*\x05bytes2\x02\x80\x10R\n" +
+	"bufferSize\"G\n" +
+	"\vVhostDevice\x12 \n" +
+	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\"\xec\v\n" +
+	"\x04Port\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x125\n" +
+	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleB\n" +
+	"\xc2\xf3\x18\x06\b\x01h\x01x\x01R\x04role\x12-\n" +
 	"\x04dpdk\x18\x03 \x01(\v2\x17.corelane.v1.DpdkDeviceH\x00R\x04dpdk\x12*\n" +
 	"\x03tap\x18\x04 \x01(\v2\x16.corelane.v1.TapDeviceH\x00R\x03tap\x120\n" +
 	"\x05memif\x18\x05 \x01(\v2\x18.corelane.v1.MemifDeviceH\x00R\x05memif\x120\n" +
-	"\x05vhost\x18\x06 \x01(\v2\x18.corelane.v1.VhostDeviceH\x00R\x05vhost\x12\x16\n" +
-	"\x06queues\x18\a \x01(\rR\x06queues\x12\x10\n" +
-	"\x03mtu\x18\b \x01(\rR\x03mtu\x12\x1a\n" +
-	"\bdisabled\x18\t \x01(\bR\bdisabled\x12\x12\n" +
+	"\x05vhost\x18\x06 \x01(\v2\x18.corelane.v1.VhostDeviceH\x00R\x05vhost\x12$\n" +
+	"\x06queues\x18\a \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\x108\x01x\x01R\x06queues\x12'\n" +
+	"\x03mtu\x18\b \x01(\rB\x15\xc2\xf3\x18\x11\b\xc0\x04\x10\x80K*\x05bytes2\x02\xdc\vR\x03mtu\x12\x1a\n" +
+	"\bdisabled\x18\t \x01(\bR\bdisabled\x12\x1b\n" +
 	"\x04vlan\x18\n" +
-	" \x01(\rR\x04vlan\x12\x1c\n" +
-	"\taddresses\x18\v \x03(\tR\taddresses\x12\x10\n" +
-	"\x03mac\x18\f \x01(\tR\x03mac\x12\x10\n" +
-	"\x03vrf\x18\x14 \x01(\tR\x03vrf\x12\x16\n" +
-	"\x06bridge\x18\x15 \x01(\tR\x06bridge\x12\x1a\n" +
-	"\bgateways\x18\x16 \x03(\tR\bgateways\x12\x1b\n" +
-	"\tguest_mac\x18\x17 \x01(\tR\bguestMac\x12'\n" +
-	"\x0fguest_addresses\x18\x18 \x03(\tR\x0eguestAddresses\x12\x1b\n" +
-	"\tproxy_arp\x18\x19 \x01(\bR\bproxyArp\x12\x1b\n" +
-	"\tmss_clamp\x18\x1a \x01(\rR\bmssClamp\x12,\n" +
+	" \x01(\rB\a\xc2\xf3\x18\x03\x10\xfe\x1fR\x04vlan\x12*\n" +
+	"\taddresses\x18\v \x03(\tB\f\xc2\xf3\x18\bP\f\x80\x01\x10\x88\x01\x01R\taddresses\x12\x1c\n" +
+	"\x03mac\x18\f \x01(\tB\n" +
+	"\xc2\xf3\x18\x068\x01P\tx\x01R\x03mac\x12\x1c\n" +
+	"\x03vrf\x18\x14 \x01(\tB\n" +
+	"\xc2\xf3\x18\x06Z\x04vrfsR\x03vrf\x12%\n" +
+	"\x06bridge\x18\x15 \x01(\tB\r\xc2\xf3\x18\tZ\abridgesR\x06bridge\x12(\n" +
+	"\bgateways\x18\x16 \x03(\tB\f\xc2\xf3\x18\bP\f\x80\x01\x10\x88\x01\x01R\bgateways\x12#\n" +
+	"\tguest_mac\x18\x17 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\bguestMac\x125\n" +
+	"\x0fguest_addresses\x18\x18 \x03(\tB\f\xc2\xf3\x18\bP\x0e\x80\x01\x10\x88\x01\x01R\x0eguestAddresses\x12\x1b\n" +
+	"\tproxy_arp\x18\x19 \x01(\bR\bproxyArp\x12,\n" +
+	"\tmss_clamp\x18\x1a \x01(\rB\x0f\xc2\xf3\x18\v\x10\xff\xff\x03*\x05bytesR\bmssClamp\x12,\n" +
 	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12\x1a\n" +
 	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
 	"\n" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
 	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
-	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
-	"\fegress_rules\x18\x1e \x01(\tR\vegressRules\x12#\n" +
-	"\ringress_rules\x18\x1f \x01(\tR\fingressRules\x12!\n" +
-	"\fegress_meter\x18$ \x01(\tR\vegressMeter\x12#\n" +
-	"\ringress_meter\x18% \x01(\tR\fingressMeter\x12\x16\n" +
-	"\x06mirror\x18& \x01(\tR\x06mirror\x12)\n" +
+	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x123\n" +
+	"\fegress_rules\x18\x1e \x01(\tB\x10\xc2\xf3\x18\fZ\n" +
+	"rule_listsR\vegressRules\x125\n" +
+	"\ringress_rules\x18\x1f \x01(\tB\x10\xc2\xf3\x18\fZ\n" +
+	"rule_listsR\fingressRules\x12/\n" +
+	"\fegress_meter\x18$ \x01(\tB\f\xc2\xf3\x18\bZ\x06metersR\vegressMeter\x121\n" +
+	"\ringress_meter\x18% \x01(\tB\f\xc2\xf3\x18\bZ\x06metersR\fingressMeter\x12%\n" +
+	"\x06mirror\x18& \x01(\tB\r\xc2\xf3\x18\tZ\amirrorsR\x06mirror\x12)\n" +
 	"\x04mode\x18( \x01(\x0e2\x15.corelane.v1.PortModeR\x04mode\x122\n" +
-	"\tring_full\x18) \x01(\x0e2\x15.corelane.v1.RingFullR\bringFull\x12%\n" +
-	"\x0espread_workers\x18* \x03(\tR\rspreadWorkers\x12\x1b\n" +
-	"\tpolled_by\x18+ \x03(\tR\bpolledBy\x12\x16\n" +
-	"\x06fabric\x18- \x01(\tR\x06fabric\x12,\n" +
-	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateR\x05stateB\b\n" +
-	"\x06device\"\xb7\x03\n" +
+	"\tring_full\x18) \x01(\x0e2\x15.corelane.v1.RingFullR\bringFull\x123\n" +
+	"\x0espread_workers\x18* \x03(\tB\f\xc2\xf3\x18\bP\b\x80\x01@\x88\x01\x01R\rspreadWorkers\x12)\n" +
+	"\tpolled_by\x18+ \x03(\tB\f\xc2\xf3\x18\bP\a\x80\x01\x10\x88\x01\x01R\bpolledBy\x12%\n" +
+	"\x06fabric\x18- \x01(\tB\r\xc2\xf3\x18\tZ\x05portsx\x01R\x06fabric\x124\n" +
+	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x12\n" +
+	"\x06device\x12\b\xc2\xf3\x18\x04h\x01x\x01\"\xb7\x03\n" +
 	"\tPortState\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x17\n" +
 	"\alink_up\x18\x02 \x01(\bR\x06linkUp\x12%\n" +
@@ -1546,11 +1566,11 @@ const file_port_proto_rawDesc = "" +
 	"\trx_missed\x18\x05 \x01(\x04R\brxMissed\x12\x18\n" +
 	"\adropped\x18\x06 \x01(\x04R\adropped\x12\x1d\n" +
 	"\n" +
-	"tx_refused\x18\a \x01(\x04R\ttxRefused\"7\n" +
-	"\x0ePortAddRequest\x12%\n" +
-	"\x04port\x18\x01 \x01(\v2\x11.corelane.v1.PortR\x04port\"O\n" +
-	"\x0ePortSetRequest\x12%\n" +
-	"\x04port\x18\x01 \x01(\v2\x11.corelane.v1.PortR\x04port\x12\x16\n" +
+	"tx_refused\x18\a \x01(\x04R\ttxRefused\"?\n" +
+	"\x0ePortAddRequest\x12-\n" +
+	"\x04port\x18\x01 \x01(\v2\x11.corelane.v1.PortB\x06\xc2\xf3\x18\x02h\x01R\x04port\"Z\n" +
+	"\x0ePortSetRequest\x120\n" +
+	"\x04port\x18\x01 \x01(\v2\x11.corelane.v1.PortB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x04port\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"$\n" +
 	"\x0ePortDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"P\n" +
@@ -1662,6 +1682,7 @@ func file_port_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_port_proto_msgTypes[4].OneofWrappers = []any{
 		(*Port_Dpdk)(nil),
 		(*Port_Tap)(nil),

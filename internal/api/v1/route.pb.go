@@ -26,9 +26,9 @@ const (
 type Route struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vrf           string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"`
-	Prefix        string                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`    // host bits must be zero
+	Prefix        string                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	Nexthop       uint32                 `protobuf:"varint,3,opt,name=nexthop,proto3" json:"nexthop,omitempty"` // id
-	Origin        string                 `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"`    // read only: "api", "connected", "local", "guest"
+	Origin        string                 `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"`    // "api", "connected", "local", "guest"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,27 +349,28 @@ var File_route_proto protoreflect.FileDescriptor
 
 const file_route_proto_rawDesc = "" +
 	"\n" +
-	"\vroute.proto\x12\vcorelane.v1\x1a\fcommon.proto\"c\n" +
-	"\x05Route\x12\x10\n" +
-	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x16\n" +
-	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x18\n" +
-	"\anexthop\x18\x03 \x01(\rR\anexthop\x12\x16\n" +
-	"\x06origin\x18\x04 \x01(\tR\x06origin\"=\n" +
-	"\x0fRouteAddRequest\x12*\n" +
-	"\x06routes\x18\x01 \x03(\v2\x12.corelane.v1.RouteR\x06routes\"=\n" +
-	"\x0fRouteDelRequest\x12*\n" +
-	"\x06routes\x18\x01 \x03(\v2\x12.corelane.v1.RouteR\x06routes\"&\n" +
+	"\vroute.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x9b\x01\n" +
+	"\x05Route\x12\x1e\n" +
+	"\x03vrf\x18\x01 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfs`\x01R\x03vrf\x12 \n" +
+	"\x06prefix\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\r`\x01R\x06prefix\x120\n" +
+	"\anexthop\x18\x03 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01R\anexthop\x12\x1e\n" +
+	"\x06origin\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x06origin\"G\n" +
+	"\x0fRouteAddRequest\x124\n" +
+	"\x06routes\x18\x01 \x03(\v2\x12.corelane.v1.RouteB\b\xc2\xf3\x18\x04\x80\x01\x80 R\x06routes\"J\n" +
+	"\x0fRouteDelRequest\x127\n" +
+	"\x06routes\x18\x01 \x03(\v2\x12.corelane.v1.RouteB\v\xc2\xf3\x18\a\x80\x01\x80 \x90\x01\x01R\x06routes\"&\n" +
 	"\n" +
 	"RouteReply\x12\x18\n" +
-	"\achanged\x18\x01 \x01(\rR\achanged\"\x7f\n" +
+	"\achanged\x18\x01 \x01(\rR\achanged\"\x87\x01\n" +
 	"\x10RouteListRequest\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12+\n" +
-	"\x06family\x18\x02 \x01(\x0e2\x13.corelane.v1.FamilyR\x06family\x12\x14\n" +
-	"\x05under\x18\x03 \x01(\tR\x05under\x12\x16\n" +
-	"\x06origin\x18\x04 \x01(\tR\x06origin\"@\n" +
+	"\x06family\x18\x02 \x01(\x0e2\x13.corelane.v1.FamilyR\x06family\x12\x1c\n" +
+	"\x05under\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\rR\x05under\x12\x16\n" +
+	"\x06origin\x18\x04 \x01(\tR\x06origin\"J\n" +
 	"\x12RouteLookupRequest\x12\x10\n" +
-	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress2\x80\x02\n" +
+	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\"\n" +
+	"\aaddress\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
+	"h\x01R\aaddress2\x80\x02\n" +
 	"\x06Routes\x12<\n" +
 	"\x03Add\x12\x1c.corelane.v1.RouteAddRequest\x1a\x17.corelane.v1.RouteReply\x12<\n" +
 	"\x03Del\x12\x1c.corelane.v1.RouteDelRequest\x1a\x17.corelane.v1.RouteReply\x12;\n" +
@@ -423,6 +424,7 @@ func file_route_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

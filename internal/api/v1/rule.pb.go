@@ -121,7 +121,7 @@ func (RuleDirection) EnumDescriptor() ([]byte, []int) {
 
 type RuleList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                                                     // up to 31 of A-Z a-z 0-9 . _ -
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	DefaultAction RuleAction             `protobuf:"varint,2,opt,name=default_action,json=defaultAction,proto3,enum=corelane.v1.RuleAction" json:"default_action,omitempty"` // of what no rule matches
 	// Read only.
 	Rules         uint32 `protobuf:"varint,20,opt,name=rules,proto3" json:"rules,omitempty"`
@@ -232,10 +232,10 @@ func (x *RuleList) GetLastError() string {
 type Rule struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	List             string                 `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
-	Id               uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // 1..16777216, its place in the order: the lowest decides
+	Id               uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // its place in the order: the lowest decides
 	Action           RuleAction             `protobuf:"varint,3,opt,name=action,proto3,enum=corelane.v1.RuleAction" json:"action,omitempty"`
-	Protocol         string                 `protobuf:"bytes,4,opt,name=protocol,proto3" json:"protocol,omitempty"` // tcp, udp, sctp, icmp, icmpv6, or a number 0..255
-	Source           string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`     // prefix
+	Protocol         string                 `protobuf:"bytes,4,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Source           string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	Destination      string                 `protobuf:"bytes,6,opt,name=destination,proto3" json:"destination,omitempty"`
 	SourceGroup      string                 `protobuf:"bytes,7,opt,name=source_group,json=sourceGroup,proto3" json:"source_group,omitempty"` // address group, instead of a prefix
 	DestinationGroup string                 `protobuf:"bytes,8,opt,name=destination_group,json=destinationGroup,proto3" json:"destination_group,omitempty"`
@@ -247,8 +247,9 @@ type Rule struct {
 	Meter            string                 `protobuf:"bytes,14,opt,name=meter,proto3" json:"meter,omitempty"`                       // action allow: limits all of its flows together, both directions
 	Mirror           string                 `protobuf:"bytes,15,opt,name=mirror,proto3" json:"mirror,omitempty"`                     // gets copies of its flows' packets, both directions
 	// Read only.
-	Hits          uint64 `protobuf:"varint,20,opt,name=hits,proto3" json:"hits,omitempty"`                               // flows that it decided about
-	ShadowedBy    uint32 `protobuf:"varint,21,opt,name=shadowed_by,json=shadowedBy,proto3" json:"shadowed_by,omitempty"` // id of an earlier rule that matches everything that this one does; 0: none
+	Hits uint64 `protobuf:"varint,20,opt,name=hits,proto3" json:"hits,omitempty"` // flows that it decided about
+	// id of an earlier rule that matches everything that this one does; 0: none
+	ShadowedBy    uint32 `protobuf:"varint,21,opt,name=shadowed_by,json=shadowedBy,proto3" json:"shadowed_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -406,7 +407,7 @@ func (x *Rule) GetShadowedBy() uint32 {
 type AddressGroup struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Prefixes []string               `protobuf:"bytes,2,rep,name=prefixes,proto3" json:"prefixes,omitempty"` // up to 4096
+	Prefixes []string               `protobuf:"bytes,2,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
 	// Read only.
 	Rules         uint32 `protobuf:"varint,20,opt,name=rules,proto3" json:"rules,omitempty"` // that name it
 	unknownFields protoimpl.UnknownFields
@@ -508,6 +509,7 @@ func (x *RuleListAddRequest) GetList() *RuleList {
 	return nil
 }
 
+// fields: the names of those to change.
 type RuleListSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	List          *RuleList              `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
@@ -651,7 +653,7 @@ func (x *RuleListListRequest) GetName() string {
 // All rules of a request or, when one is refused, none of them.
 type RuleAddRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rules         []*Rule                `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`      // up to 4096, of any lists
+	Rules         []*Rule                `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`      // of any lists
 	Replace       bool                   `protobuf:"varint,2,opt,name=replace,proto3" json:"replace,omitempty"` // ids that exist get the new rule; default: they are refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1138,6 +1140,7 @@ func (x *AddressGroupAddRequest) GetGroup() *AddressGroup {
 	return nil
 }
 
+// fields: the names of those to change.
 type AddressGroupSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         *AddressGroup          `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -1283,56 +1286,57 @@ var File_rule_proto protoreflect.FileDescriptor
 const file_rule_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"rule.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xb0\x02\n" +
-	"\bRuleList\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12>\n" +
-	"\x0edefault_action\x18\x02 \x01(\x0e2\x17.corelane.v1.RuleActionR\rdefaultAction\x12\x14\n" +
-	"\x05rules\x18\x14 \x01(\rR\x05rules\x12!\n" +
-	"\fentries_ipv4\x18\x15 \x01(\rR\ventriesIpv4\x12!\n" +
-	"\fentries_ipv6\x18\x16 \x01(\rR\ventriesIpv6\x12\x14\n" +
-	"\x05ports\x18\x17 \x01(\rR\x05ports\x12!\n" +
-	"\fdefault_hits\x18\x18 \x01(\x04R\vdefaultHits\x12\x1c\n" +
-	"\tcompiling\x18\x19 \x01(\bR\tcompiling\x12\x1d\n" +
+	"rule.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xfa\x02\n" +
+	"\bRuleList\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12F\n" +
+	"\x0edefault_action\x18\x02 \x01(\x0e2\x17.corelane.v1.RuleActionB\x06\xc2\xf3\x18\x02H\x01R\rdefaultAction\x12\x1c\n" +
+	"\x05rules\x18\x14 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x05rules\x12)\n" +
+	"\fentries_ipv4\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\ventriesIpv4\x12)\n" +
+	"\fentries_ipv6\x18\x16 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\ventriesIpv6\x12\x1c\n" +
+	"\x05ports\x18\x17 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x05ports\x12)\n" +
+	"\fdefault_hits\x18\x18 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\vdefaultHits\x12$\n" +
+	"\tcompiling\x18\x19 \x01(\bB\x06\xc2\xf3\x18\x02p\x01R\tcompiling\x12%\n" +
 	"\n" +
-	"last_error\x18\x1a \x01(\tR\tlastError\"\x80\x04\n" +
-	"\x04Rule\x12\x12\n" +
-	"\x04list\x18\x01 \x01(\tR\x04list\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\rR\x02id\x12/\n" +
-	"\x06action\x18\x03 \x01(\x0e2\x17.corelane.v1.RuleActionR\x06action\x12\x1a\n" +
-	"\bprotocol\x18\x04 \x01(\tR\bprotocol\x12\x16\n" +
-	"\x06source\x18\x05 \x01(\tR\x06source\x12 \n" +
-	"\vdestination\x18\x06 \x01(\tR\vdestination\x12!\n" +
-	"\fsource_group\x18\a \x01(\tR\vsourceGroup\x12+\n" +
-	"\x11destination_group\x18\b \x01(\tR\x10destinationGroup\x12!\n" +
-	"\fsource_ports\x18\t \x01(\tR\vsourcePorts\x12+\n" +
+	"last_error\x18\x1a \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\tlastError\"\xbc\x05\n" +
+	"\x04Rule\x12&\n" +
+	"\x04list\x18\x01 \x01(\tB\x12\xc2\xf3\x18\x0eZ\n" +
+	"rule_lists`\x01R\x04list\x12\x1d\n" +
+	"\x02id\x18\x02 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\x80\x80\x80\b`\x01R\x02id\x127\n" +
+	"\x06action\x18\x03 \x01(\x0e2\x17.corelane.v1.RuleActionB\x06\xc2\xf3\x18\x02h\x01R\x06action\x12\"\n" +
+	"\bprotocol\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x10R\bprotocol\x12\x1e\n" +
+	"\x06source\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02P\x0fR\x06source\x12(\n" +
+	"\vdestination\x18\x06 \x01(\tB\x06\xc2\xf3\x18\x02P\x0fR\vdestination\x127\n" +
+	"\fsource_group\x18\a \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\vsourceGroup\x12A\n" +
+	"\x11destination_group\x18\b \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\x10destinationGroup\x12)\n" +
+	"\fsource_ports\x18\t \x01(\tB\x06\xc2\xf3\x18\x02P\x11R\vsourcePorts\x123\n" +
 	"\x11destination_ports\x18\n" +
-	" \x01(\tR\x10destinationPorts\x12\x1b\n" +
-	"\ticmp_type\x18\v \x01(\tR\bicmpType\x12\x1b\n" +
-	"\ticmp_code\x18\f \x01(\tR\bicmpCode\x12\x10\n" +
-	"\x03log\x18\r \x01(\bR\x03log\x12\x14\n" +
-	"\x05meter\x18\x0e \x01(\tR\x05meter\x12\x16\n" +
-	"\x06mirror\x18\x0f \x01(\tR\x06mirror\x12\x12\n" +
-	"\x04hits\x18\x14 \x01(\x04R\x04hits\x12\x1f\n" +
-	"\vshadowed_by\x18\x15 \x01(\rR\n" +
-	"shadowedBy\"T\n" +
-	"\fAddressGroup\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
-	"\bprefixes\x18\x02 \x03(\tR\bprefixes\x12\x14\n" +
-	"\x05rules\x18\x14 \x01(\rR\x05rules\"?\n" +
-	"\x12RuleListAddRequest\x12)\n" +
-	"\x04list\x18\x01 \x01(\v2\x15.corelane.v1.RuleListR\x04list\"W\n" +
-	"\x12RuleListSetRequest\x12)\n" +
-	"\x04list\x18\x01 \x01(\v2\x15.corelane.v1.RuleListR\x04list\x12\x16\n" +
+	" \x01(\tB\x06\xc2\xf3\x18\x02P\x11R\x10destinationPorts\x12#\n" +
+	"\ticmp_type\x18\v \x01(\tB\x06\xc2\xf3\x18\x02P\x12R\bicmpType\x12#\n" +
+	"\ticmp_code\x18\f \x01(\tB\x06\xc2\xf3\x18\x02P\x12R\bicmpCode\x12\x10\n" +
+	"\x03log\x18\r \x01(\bR\x03log\x12\"\n" +
+	"\x05meter\x18\x0e \x01(\tB\f\xc2\xf3\x18\bZ\x06metersR\x05meter\x12%\n" +
+	"\x06mirror\x18\x0f \x01(\tB\r\xc2\xf3\x18\tZ\amirrorsR\x06mirror\x12\x1a\n" +
+	"\x04hits\x18\x14 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x04hits\x12'\n" +
+	"\vshadowed_by\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
+	"shadowedBy\"u\n" +
+	"\fAddressGroup\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12)\n" +
+	"\bprefixes\x18\x02 \x03(\tB\r\xc2\xf3\x18\tP\r\x80\x01\x80 \x88\x01\x01R\bprefixes\x12\x1c\n" +
+	"\x05rules\x18\x14 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x05rules\"G\n" +
+	"\x12RuleListAddRequest\x121\n" +
+	"\x04list\x18\x01 \x01(\v2\x15.corelane.v1.RuleListB\x06\xc2\xf3\x18\x02h\x01R\x04list\"b\n" +
+	"\x12RuleListSetRequest\x124\n" +
+	"\x04list\x18\x01 \x01(\v2\x15.corelane.v1.RuleListB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x04list\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"(\n" +
 	"\x12RuleListDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\")\n" +
 	"\x13RuleListListRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"S\n" +
-	"\x0eRuleAddRequest\x12'\n" +
-	"\x05rules\x18\x01 \x03(\v2\x11.corelane.v1.RuleR\x05rules\x12\x18\n" +
-	"\areplace\x18\x02 \x01(\bR\areplace\"9\n" +
-	"\x0eRuleDelRequest\x12'\n" +
-	"\x05rules\x18\x01 \x03(\v2\x11.corelane.v1.RuleR\x05rules\"Q\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"]\n" +
+	"\x0eRuleAddRequest\x121\n" +
+	"\x05rules\x18\x01 \x03(\v2\x11.corelane.v1.RuleB\b\xc2\xf3\x18\x04\x80\x01\x80 R\x05rules\x12\x18\n" +
+	"\areplace\x18\x02 \x01(\bR\areplace\"F\n" +
+	"\x0eRuleDelRequest\x124\n" +
+	"\x05rules\x18\x01 \x03(\v2\x11.corelane.v1.RuleB\v\xc2\xf3\x18\a\x80\x01\x80 \x90\x01\x01R\x05rules\"Q\n" +
 	"\n" +
 	"RuleShadow\x12\x12\n" +
 	"\x04list\x18\x01 \x01(\tR\x04list\x12\x0e\n" +
@@ -1345,27 +1349,27 @@ const file_rule_proto_rawDesc = "" +
 	"\x04some\x18\x03 \x03(\v2\x17.corelane.v1.RuleShadowR\x04some\":\n" +
 	"\x14RuleListRulesRequest\x12\x12\n" +
 	"\x04list\x18\x01 \x01(\tR\x04list\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\rR\x02id\"\xbe\x02\n" +
+	"\x02id\x18\x02 \x01(\rR\x02id\"\xe4\x02\n" +
 	"\x12RuleExplainRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x128\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x1a.corelane.v1.RuleDirectionR\tdirection\x12\x1a\n" +
 	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x16\n" +
 	"\x06source\x18\x04 \x01(\tR\x06source\x12 \n" +
-	"\vdestination\x18\x05 \x01(\tR\vdestination\x12\x1f\n" +
-	"\vsource_port\x18\x06 \x01(\rR\n" +
-	"sourcePort\x12)\n" +
-	"\x10destination_port\x18\a \x01(\rR\x0fdestinationPort\x12\x1b\n" +
-	"\ticmp_type\x18\b \x01(\rR\bicmpType\x12\x1b\n" +
-	"\ticmp_code\x18\t \x01(\rR\bicmpCode\"{\n" +
+	"\vdestination\x18\x05 \x01(\tR\vdestination\x12)\n" +
+	"\vsource_port\x18\x06 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\n" +
+	"sourcePort\x123\n" +
+	"\x10destination_port\x18\a \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x0fdestinationPort\x12$\n" +
+	"\ticmp_type\x18\b \x01(\rB\a\xc2\xf3\x18\x03\x10\xff\x01R\bicmpType\x12$\n" +
+	"\ticmp_code\x18\t \x01(\rB\a\xc2\xf3\x18\x03\x10\xff\x01R\bicmpCode\"{\n" +
 	"\x10RuleExplainReply\x12/\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x17.corelane.v1.RuleActionR\x06action\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\rR\x02id\x12\x12\n" +
-	"\x04rule\x18\x04 \x01(\tR\x04rule\"I\n" +
-	"\x16AddressGroupAddRequest\x12/\n" +
-	"\x05group\x18\x01 \x01(\v2\x19.corelane.v1.AddressGroupR\x05group\"a\n" +
-	"\x16AddressGroupSetRequest\x12/\n" +
-	"\x05group\x18\x01 \x01(\v2\x19.corelane.v1.AddressGroupR\x05group\x12\x16\n" +
+	"\x04rule\x18\x04 \x01(\tR\x04rule\"Q\n" +
+	"\x16AddressGroupAddRequest\x127\n" +
+	"\x05group\x18\x01 \x01(\v2\x19.corelane.v1.AddressGroupB\x06\xc2\xf3\x18\x02h\x01R\x05group\"l\n" +
+	"\x16AddressGroupSetRequest\x12:\n" +
+	"\x05group\x18\x01 \x01(\v2\x19.corelane.v1.AddressGroupB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x05group\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\",\n" +
 	"\x16AddressGroupDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"-\n" +
@@ -1480,6 +1484,7 @@ func file_rule_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -406,26 +406,37 @@ func (x *Status) GetOpenFiles() uint32 {
 
 // Node-wide settings. Ports of the tunnel protocols are lists: all are accepted, the first one is sent.
 type Settings struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	MplsoudpPorts       []uint32               `protobuf:"varint,1,rep,packed,name=mplsoudp_ports,json=mplsoudpPorts,proto3" json:"mplsoudp_ports,omitempty"`                // default 6635
-	VxlanPorts          []uint32               `protobuf:"varint,2,rep,packed,name=vxlan_ports,json=vxlanPorts,proto3" json:"vxlan_ports,omitempty"`                         // default 4789
-	MacAgeSeconds       uint32                 `protobuf:"varint,3,opt,name=mac_age_seconds,json=macAgeSeconds,proto3" json:"mac_age_seconds,omitempty"`                     // bridge entries unseen for so long go; default 300
-	NeighborAgeSeconds  uint32                 `protobuf:"varint,4,opt,name=neighbor_age_seconds,json=neighborAgeSeconds,proto3" json:"neighbor_age_seconds,omitempty"`      // reachable neighbours are probed after so long; default 30
-	IcmpErrorsPerSecond uint32                 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker; default 1000
-	LabelStackDepth     uint32                 `protobuf:"varint,6,opt,name=label_stack_depth,json=labelStackDepth,proto3" json:"label_stack_depth,omitempty"`               // deepest label stack accepted from the wire, explicit nulls included; default 3
-	// Flows end so long after their last packet: 1 to 43200 seconds.
-	FlowTcpHalfOpenSeconds    uint32 `protobuf:"varint,7,opt,name=flow_tcp_half_open_seconds,json=flowTcpHalfOpenSeconds,proto3" json:"flow_tcp_half_open_seconds,omitempty"`        // TCP: no answer yet; default 30
-	FlowTcpEstablishedSeconds uint32 `protobuf:"varint,8,opt,name=flow_tcp_established_seconds,json=flowTcpEstablishedSeconds,proto3" json:"flow_tcp_established_seconds,omitempty"` // TCP: established (RFC 5382 wants 2 h 4 min at least); default 7440
-	FlowTcpClosingSeconds     uint32 `protobuf:"varint,9,opt,name=flow_tcp_closing_seconds,json=flowTcpClosingSeconds,proto3" json:"flow_tcp_closing_seconds,omitempty"`             // TCP: one side has sent FIN; default 240
-	FlowUdpSeconds            uint32 `protobuf:"varint,10,opt,name=flow_udp_seconds,json=flowUdpSeconds,proto3" json:"flow_udp_seconds,omitempty"`                                   // UDP that nobody has answered; default 30
-	FlowUdpAnsweredSeconds    uint32 `protobuf:"varint,11,opt,name=flow_udp_answered_seconds,json=flowUdpAnsweredSeconds,proto3" json:"flow_udp_answered_seconds,omitempty"`         // UDP that was answered (RFC 4787 wants 2 min at least); default 180
-	FlowIcmpSeconds           uint32 `protobuf:"varint,12,opt,name=flow_icmp_seconds,json=flowIcmpSeconds,proto3" json:"flow_icmp_seconds,omitempty"`                                // ICMP; default 30
-	FlowOtherSeconds          uint32 `protobuf:"varint,13,opt,name=flow_other_seconds,json=flowOtherSeconds,proto3" json:"flow_other_seconds,omitempty"`                             // other protocols; default 600
-	FlowDeniedSeconds         uint32 `protobuf:"varint,14,opt,name=flow_denied_seconds,json=flowDeniedSeconds,proto3" json:"flow_denied_seconds,omitempty"`                          // denied flows, whose packets need no new decision so long; default 5
-	RebalanceSeconds          uint32 `protobuf:"varint,16,opt,name=rebalance_seconds,json=rebalanceSeconds,proto3" json:"rebalance_seconds,omitempty"`                               // how often queues and entries go to workers that have less to do; 0 (the default) = only when asked to
-	FlowTcpStrict             bool   `protobuf:"varint,15,opt,name=flow_tcp_strict,json=flowTcpStrict,proto3" json:"flow_tcp_strict,omitempty"`                                      // a TCP connection must begin with SYN: those that were there before the router are refused
-	unknownFields             protoimpl.UnknownFields
-	sizeCache                 protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MplsoudpPorts []uint32               `protobuf:"varint,1,rep,packed,name=mplsoudp_ports,json=mplsoudpPorts,proto3" json:"mplsoudp_ports,omitempty"`
+	VxlanPorts    []uint32               `protobuf:"varint,2,rep,packed,name=vxlan_ports,json=vxlanPorts,proto3" json:"vxlan_ports,omitempty"`
+	// bridge entries unseen for so long go
+	MacAgeSeconds uint32 `protobuf:"varint,3,opt,name=mac_age_seconds,json=macAgeSeconds,proto3" json:"mac_age_seconds,omitempty"`
+	// reachable neighbours are probed after so long
+	NeighborAgeSeconds  uint32 `protobuf:"varint,4,opt,name=neighbor_age_seconds,json=neighborAgeSeconds,proto3" json:"neighbor_age_seconds,omitempty"`
+	IcmpErrorsPerSecond uint32 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker
+	// deepest label stack accepted from the wire, explicit nulls included
+	LabelStackDepth uint32 `protobuf:"varint,6,opt,name=label_stack_depth,json=labelStackDepth,proto3" json:"label_stack_depth,omitempty"`
+	// Flows end so long after their last packet.
+	// TCP: no answer yet
+	FlowTcpHalfOpenSeconds uint32 `protobuf:"varint,7,opt,name=flow_tcp_half_open_seconds,json=flowTcpHalfOpenSeconds,proto3" json:"flow_tcp_half_open_seconds,omitempty"`
+	// TCP: established (RFC 5382 wants 2 h 4 min at least)
+	FlowTcpEstablishedSeconds uint32 `protobuf:"varint,8,opt,name=flow_tcp_established_seconds,json=flowTcpEstablishedSeconds,proto3" json:"flow_tcp_established_seconds,omitempty"`
+	// TCP: one side has sent FIN
+	FlowTcpClosingSeconds uint32 `protobuf:"varint,9,opt,name=flow_tcp_closing_seconds,json=flowTcpClosingSeconds,proto3" json:"flow_tcp_closing_seconds,omitempty"`
+	// UDP that nobody has answered
+	FlowUdpSeconds uint32 `protobuf:"varint,10,opt,name=flow_udp_seconds,json=flowUdpSeconds,proto3" json:"flow_udp_seconds,omitempty"`
+	// UDP that was answered (RFC 4787 wants 2 min at least)
+	FlowUdpAnsweredSeconds uint32 `protobuf:"varint,11,opt,name=flow_udp_answered_seconds,json=flowUdpAnsweredSeconds,proto3" json:"flow_udp_answered_seconds,omitempty"`
+	FlowIcmpSeconds        uint32 `protobuf:"varint,12,opt,name=flow_icmp_seconds,json=flowIcmpSeconds,proto3" json:"flow_icmp_seconds,omitempty"`
+	// other protocols
+	FlowOtherSeconds uint32 `protobuf:"varint,13,opt,name=flow_other_seconds,json=flowOtherSeconds,proto3" json:"flow_other_seconds,omitempty"`
+	// denied flows, whose packets need no new decision so long
+	FlowDeniedSeconds uint32 `protobuf:"varint,14,opt,name=flow_denied_seconds,json=flowDeniedSeconds,proto3" json:"flow_denied_seconds,omitempty"`
+	// how often queues and entries go to workers that have less to do; 0 = only when asked to
+	RebalanceSeconds uint32 `protobuf:"varint,16,opt,name=rebalance_seconds,json=rebalanceSeconds,proto3" json:"rebalance_seconds,omitempty"`
+	FlowTcpStrict    bool   `protobuf:"varint,15,opt,name=flow_tcp_strict,json=flowTcpStrict,proto3" json:"flow_tcp_strict,omitempty"` // a TCP connection must begin with SYN: those that were there before the router are refused
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -626,7 +637,7 @@ var File_system_proto protoreflect.FileDescriptor
 
 const file_system_proto_rawDesc = "" +
 	"\n" +
-	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\"R\n" +
+	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"R\n" +
 	"\fHelloRequest\x12\x14\n" +
 	"\x05major\x18\x01 \x01(\rR\x05major\x12\x14\n" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x16\n" +
@@ -672,28 +683,29 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\x87\x06\n" +
-	"\bSettings\x12%\n" +
-	"\x0emplsoudp_ports\x18\x01 \x03(\rR\rmplsoudpPorts\x12\x1f\n" +
-	"\vvxlan_ports\x18\x02 \x03(\rR\n" +
-	"vxlanPorts\x12&\n" +
-	"\x0fmac_age_seconds\x18\x03 \x01(\rR\rmacAgeSeconds\x120\n" +
-	"\x14neighbor_age_seconds\x18\x04 \x01(\rR\x12neighborAgeSeconds\x123\n" +
-	"\x16icmp_errors_per_second\x18\x05 \x01(\rR\x13icmpErrorsPerSecond\x12*\n" +
-	"\x11label_stack_depth\x18\x06 \x01(\rR\x0flabelStackDepth\x12:\n" +
-	"\x1aflow_tcp_half_open_seconds\x18\a \x01(\rR\x16flowTcpHalfOpenSeconds\x12?\n" +
-	"\x1cflow_tcp_established_seconds\x18\b \x01(\rR\x19flowTcpEstablishedSeconds\x127\n" +
-	"\x18flow_tcp_closing_seconds\x18\t \x01(\rR\x15flowTcpClosingSeconds\x12(\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\"\xaa\b\n" +
+	"\bSettings\x12?\n" +
+	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
+	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
+	"vxlanPorts\x12:\n" +
+	"\x0fmac_age_seconds\x18\x03 \x01(\rB\x12\xc2\xf3\x18\x0e\b\n" +
+	"\x10\xc0\x84=2\x02\xac\x02H\x01h\x01R\rmacAgeSeconds\x12C\n" +
+	"\x14neighbor_age_seconds\x18\x04 \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\x84=2\x01\x1eH\x01h\x01R\x12neighborAgeSeconds\x12E\n" +
+	"\x16icmp_errors_per_second\x18\x05 \x01(\rB\x10\xc2\xf3\x18\f\x10\xc0\x84=2\x02\xe8\a@\x01H\x01R\x13icmpErrorsPerSecond\x12;\n" +
+	"\x11label_stack_depth\x18\x06 \x01(\rB\x0f\xc2\xf3\x18\v\b\x01\x10\x102\x01\x03H\x01h\x01R\x0flabelStackDepth\x12M\n" +
+	"\x1aflow_tcp_half_open_seconds\x18\a \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x1eH\x01h\x01R\x16flowTcpHalfOpenSeconds\x12S\n" +
+	"\x1cflow_tcp_established_seconds\x18\b \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\x90:H\x01h\x01R\x19flowTcpEstablishedSeconds\x12K\n" +
+	"\x18flow_tcp_closing_seconds\x18\t \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\xf0\x01H\x01h\x01R\x15flowTcpClosingSeconds\x12;\n" +
 	"\x10flow_udp_seconds\x18\n" +
-	" \x01(\rR\x0eflowUdpSeconds\x129\n" +
-	"\x19flow_udp_answered_seconds\x18\v \x01(\rR\x16flowUdpAnsweredSeconds\x12*\n" +
-	"\x11flow_icmp_seconds\x18\f \x01(\rR\x0fflowIcmpSeconds\x12,\n" +
-	"\x12flow_other_seconds\x18\r \x01(\rR\x10flowOtherSeconds\x12.\n" +
-	"\x13flow_denied_seconds\x18\x0e \x01(\rR\x11flowDeniedSeconds\x12+\n" +
-	"\x11rebalance_seconds\x18\x10 \x01(\rR\x10rebalanceSeconds\x12&\n" +
-	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"_\n" +
-	"\x12SettingsSetRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsR\bsettings\x12\x16\n" +
+	" \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x1eH\x01h\x01R\x0eflowUdpSeconds\x12M\n" +
+	"\x19flow_udp_answered_seconds\x18\v \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\xb4\x01H\x01h\x01R\x16flowUdpAnsweredSeconds\x12=\n" +
+	"\x11flow_icmp_seconds\x18\f \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x1eH\x01h\x01R\x0fflowIcmpSeconds\x12@\n" +
+	"\x12flow_other_seconds\x18\r \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\xd8\x04H\x01h\x01R\x10flowOtherSeconds\x12A\n" +
+	"\x13flow_denied_seconds\x18\x0e \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x05H\x01h\x01R\x11flowDeniedSeconds\x124\n" +
+	"\x11rebalance_seconds\x18\x10 \x01(\rB\a\xc2\xf3\x18\x03\x10\x90\x1cR\x10rebalanceSeconds\x12&\n" +
+	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"j\n" +
+	"\x12SettingsSetRequest\x12<\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\bsettings\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields2\xfc\x01\n" +
 	"\x06System\x12;\n" +
 	"\x05Hello\x12\x19.corelane.v1.HelloRequest\x1a\x17.corelane.v1.HelloReply\x124\n" +
@@ -745,6 +757,7 @@ func file_system_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -309,6 +309,7 @@ func (*ThreadListRequest) Descriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{1}
 }
 
+// 0 = none any more; needs corelaned --allow-debug
 type ThreadDisturbRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          Disturbance            `protobuf:"varint,1,opt,name=what,proto3,enum=corelane.v1.Disturbance" json:"what,omitempty"`
@@ -365,7 +366,7 @@ var File_thread_proto protoreflect.FileDescriptor
 
 const file_thread_proto_rawDesc = "" +
 	"\n" +
-	"\fthread.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xab\x03\n" +
+	"\fthread.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xab\x03\n" +
 	"\x06Thread\x12\x10\n" +
 	"\x03tid\x18\x01 \x01(\x05R\x03tid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -384,11 +385,11 @@ const file_thread_proto_rawDesc = "" +
 	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1f\n" +
 	"\vstanding_ms\x18\x0e \x01(\rR\n" +
 	"standingMs\"\x13\n" +
-	"\x11ThreadListRequest\"c\n" +
+	"\x11ThreadListRequest\"m\n" +
 	"\x14ThreadDisturbRequest\x12,\n" +
-	"\x04what\x18\x01 \x01(\x0e2\x18.corelane.v1.DisturbanceR\x04what\x12\x1d\n" +
+	"\x04what\x18\x01 \x01(\x0e2\x18.corelane.v1.DisturbanceR\x04what\x12'\n" +
 	"\n" +
-	"per_second\x18\x02 \x01(\rR\tperSecond*\x97\x01\n" +
+	"per_second\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\tperSecond*\x97\x01\n" +
 	"\n" +
 	"ThreadRole\x12\x17\n" +
 	"\x13THREAD_ROLE_SERVICE\x10\x00\x12\x17\n" +
@@ -445,6 +446,7 @@ func file_thread_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

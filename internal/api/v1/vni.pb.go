@@ -25,7 +25,7 @@ const (
 
 type Vni struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Vni   uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"` // 1..16777215
+	Vni   uint32                 `protobuf:"varint,1,opt,name=vni,proto3" json:"vni,omitempty"`
 	// Types that are valid to be assigned to Target:
 	//
 	//	*Vni_Vrf
@@ -265,16 +265,16 @@ var File_vni_proto protoreflect.FileDescriptor
 
 const file_vni_proto_rawDesc = "" +
 	"\n" +
-	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x85\x01\n" +
-	"\x03Vni\x12\x10\n" +
-	"\x03vni\x18\x01 \x01(\rR\x03vni\x12\x12\n" +
-	"\x03vrf\x18\x02 \x01(\tH\x00R\x03vrf\x12\x18\n" +
-	"\x06bridge\x18\x03 \x01(\tH\x00R\x06bridge\x12\x1a\n" +
-	"\anexthop\x18\x04 \x01(\rH\x00R\anexthop\x12\x18\n" +
-	"\auniform\x18\x05 \x01(\bR\auniformB\b\n" +
-	"\x06target\"3\n" +
-	"\rVniAddRequest\x12\"\n" +
-	"\x03vni\x18\x01 \x01(\v2\x10.corelane.v1.VniR\x03vni\"!\n" +
+	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xd3\x01\n" +
+	"\x03Vni\x12\x1f\n" +
+	"\x03vni\x18\x01 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xff\xff\xff\a`\x01R\x03vni\x12 \n" +
+	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01H\x00R\x03vrf\x12)\n" +
+	"\x06bridge\x18\x03 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridgesh\x01H\x00R\x06bridge\x122\n" +
+	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x18\n" +
+	"\auniform\x18\x05 \x01(\bR\auniformB\x10\n" +
+	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\";\n" +
+	"\rVniAddRequest\x12*\n" +
+	"\x03vni\x18\x01 \x01(\v2\x10.corelane.v1.VniB\x06\xc2\xf3\x18\x02h\x01R\x03vni\"!\n" +
 	"\rVniDelRequest\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\"\x10\n" +
 	"\x0eVniListRequest2\xab\x01\n" +
@@ -324,6 +324,7 @@ func file_vni_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_vni_proto_msgTypes[0].OneofWrappers = []any{
 		(*Vni_Vrf)(nil),
 		(*Vni_Bridge)(nil),

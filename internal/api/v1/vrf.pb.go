@@ -26,10 +26,10 @@ const (
 type Vrf struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`                                   // 1..16383; 0 on Add: the next free one
-	RoutesIpv4    uint64                 `protobuf:"varint,3,opt,name=routes_ipv4,json=routesIpv4,proto3" json:"routes_ipv4,omitempty"` // read only
-	RoutesIpv6    uint64                 `protobuf:"varint,4,opt,name=routes_ipv6,json=routesIpv6,proto3" json:"routes_ipv6,omitempty"` // read only
-	RouterMac     string                 `protobuf:"bytes,5,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"`     // read only: inner MAC of routed VXLAN towards this node
+	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // the next free one
+	RoutesIpv4    uint64                 `protobuf:"varint,3,opt,name=routes_ipv4,json=routesIpv4,proto3" json:"routes_ipv4,omitempty"`
+	RoutesIpv6    uint64                 `protobuf:"varint,4,opt,name=routes_ipv6,json=routesIpv6,proto3" json:"routes_ipv6,omitempty"`
+	RouterMac     string                 `protobuf:"bytes,5,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // inner MAC of routed VXLAN towards this node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,18 +235,18 @@ var File_vrf_proto protoreflect.FileDescriptor
 
 const file_vrf_proto_rawDesc = "" +
 	"\n" +
-	"\tvrf.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x8a\x01\n" +
-	"\x03Vrf\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\rR\x02id\x12\x1f\n" +
-	"\vroutes_ipv4\x18\x03 \x01(\x04R\n" +
-	"routesIpv4\x12\x1f\n" +
-	"\vroutes_ipv6\x18\x04 \x01(\x04R\n" +
-	"routesIpv6\x12\x1d\n" +
+	"\tvrf.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xb9\x01\n" +
+	"\x03Vrf\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12\x1b\n" +
+	"\x02id\x18\x02 \x01(\rB\v\xc2\xf3\x18\a\b\x01\x10\xff\x7f8\x01R\x02id\x12'\n" +
+	"\vroutes_ipv4\x18\x03 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\n" +
+	"routesIpv4\x12'\n" +
+	"\vroutes_ipv6\x18\x04 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\n" +
+	"routesIpv6\x12%\n" +
 	"\n" +
-	"router_mac\x18\x05 \x01(\tR\trouterMac\"3\n" +
-	"\rVrfAddRequest\x12\"\n" +
-	"\x03vrf\x18\x01 \x01(\v2\x10.corelane.v1.VrfR\x03vrf\"#\n" +
+	"router_mac\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\trouterMac\";\n" +
+	"\rVrfAddRequest\x12*\n" +
+	"\x03vrf\x18\x01 \x01(\v2\x10.corelane.v1.VrfB\x06\xc2\xf3\x18\x02h\x01R\x03vrf\"#\n" +
 	"\rVrfDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"$\n" +
 	"\x0eVrfListRequest\x12\x12\n" +
@@ -297,6 +297,7 @@ func file_vrf_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -128,16 +128,19 @@ func (WorkerRole) EnumDescriptor() ([]byte, []int) {
 }
 
 type Worker struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Id              uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Cpu             uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
-	Idle            IdlePolicy             `protobuf:"varint,3,opt,name=idle,proto3,enum=corelane.v1.IdlePolicy" json:"idle,omitempty"`
-	State           *WorkerState           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Role            WorkerRole             `protobuf:"varint,5,opt,name=role,proto3,enum=corelane.v1.WorkerRole" json:"role,omitempty"`
-	Target          string                 `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`                                              // isolated-rx, host-path: id of the forwarding worker that gets what it polls; empty: the one with the fewest queues
-	RingSize        uint32                 `protobuf:"varint,7,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`                         // packets in the ring from each other worker: a power of two from 64 to 4194304; default 1024
-	SleepMaxUs      uint32                 `protobuf:"varint,20,opt,name=sleep_max_us,json=sleepMaxUs,proto3" json:"sleep_max_us,omitempty"`                // longest sleep of IDLE_POLICY_SLEEP, 1..100000; default 50
-	LoopThresholdUs uint32                 `protobuf:"varint,21,opt,name=loop_threshold_us,json=loopThresholdUs,proto3" json:"loop_threshold_us,omitempty"` // longer loops are recorded one by one, 1..10000000; default 100
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Cpu   uint32                 `protobuf:"varint,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Idle  IdlePolicy             `protobuf:"varint,3,opt,name=idle,proto3,enum=corelane.v1.IdlePolicy" json:"idle,omitempty"`
+	State *WorkerState           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Role  WorkerRole             `protobuf:"varint,5,opt,name=role,proto3,enum=corelane.v1.WorkerRole" json:"role,omitempty"`
+	// isolated-rx, host-path: id of the forwarding worker that gets what it polls; empty: the one with the fewest queues
+	Target string `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
+	// packets in the ring from each other worker
+	RingSize   uint32 `protobuf:"varint,7,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`
+	SleepMaxUs uint32 `protobuf:"varint,20,opt,name=sleep_max_us,json=sleepMaxUs,proto3" json:"sleep_max_us,omitempty"` // longest sleep of IDLE_POLICY_SLEEP
+	// longer loops are recorded one by one
+	LoopThresholdUs uint32 `protobuf:"varint,21,opt,name=loop_threshold_us,json=loopThresholdUs,proto3" json:"loop_threshold_us,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1607,6 +1610,7 @@ func (x *WorkerAddRequest) GetAutoId() bool {
 	return false
 }
 
+// fields: the names of those to change.
 type WorkerSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1843,6 +1847,7 @@ func (x *WorkerPortsRequest) GetPort() string {
 	return ""
 }
 
+// of every loop; 0 = none; needs corelaned --allow-debug
 type WorkerDelayRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1899,18 +1904,20 @@ var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xb7\x02\n" +
-	"\x06Worker\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
-	"\x03cpu\x18\x02 \x01(\rR\x03cpu\x12+\n" +
-	"\x04idle\x18\x03 \x01(\x0e2\x17.corelane.v1.IdlePolicyR\x04idle\x12.\n" +
-	"\x05state\x18\x04 \x01(\v2\x18.corelane.v1.WorkerStateR\x05state\x12+\n" +
-	"\x04role\x18\x05 \x01(\x0e2\x17.corelane.v1.WorkerRoleR\x04role\x12\x16\n" +
-	"\x06target\x18\x06 \x01(\tR\x06target\x12\x1b\n" +
-	"\tring_size\x18\a \x01(\rR\bringSize\x12 \n" +
-	"\fsleep_max_us\x18\x14 \x01(\rR\n" +
-	"sleepMaxUs\x12*\n" +
-	"\x11loop_threshold_us\x18\x15 \x01(\rR\x0floopThresholdUs\"\xc1\a\n" +
+	"\fworker.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xa0\x03\n" +
+	"\x06Worker\x12\x1a\n" +
+	"\x02id\x18\x01 \x01(\rB\n" +
+	"\xc2\xf3\x18\x06\x10?H\x01`\x01R\x02id\x12\x1a\n" +
+	"\x03cpu\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04H\x01h\x01R\x03cpu\x123\n" +
+	"\x04idle\x18\x03 \x01(\x0e2\x17.corelane.v1.IdlePolicyB\x06\xc2\xf3\x18\x02H\x01R\x04idle\x126\n" +
+	"\x05state\x18\x04 \x01(\v2\x18.corelane.v1.WorkerStateB\x06\xc2\xf3\x18\x02p\x01R\x05state\x12+\n" +
+	"\x04role\x18\x05 \x01(\x0e2\x17.corelane.v1.WorkerRoleR\x04role\x12 \n" +
+	"\x06target\x18\x06 \x01(\tB\b\xc2\xf3\x18\x048\x01P\x06R\x06target\x125\n" +
+	"\tring_size\x18\a \x01(\rB\x18\xc2\xf3\x18\x14\b@\x10\x80\x80\x80\x02\x18\x01*\apackets8\x01R\bringSize\x12/\n" +
+	"\fsleep_max_us\x18\x14 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xa0\x8d\x062\x012R\n" +
+	"sleepMaxUs\x12:\n" +
+	"\x11loop_threshold_us\x18\x15 \x01(\rB\x0e\xc2\xf3\x18\n" +
+	"\b\x01\x10\x80\xad\xe2\x042\x01dR\x0floopThresholdUs\"\xc1\a\n" +
 	"\vWorkerState\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x10\n" +
 	"\x03tid\x18\x02 \x01(\x05R\x03tid\x12\x12\n" +
@@ -2046,12 +2053,12 @@ const file_worker_proto_rawDesc = "" +
 	"\x10RebalanceRequest\x12\x14\n" +
 	"\x05apply\x18\x01 \x01(\bR\x05apply\x12\x1d\n" +
 	"\n" +
-	"cross_numa\x18\x02 \x01(\bR\tcrossNuma\"X\n" +
-	"\x10WorkerAddRequest\x12+\n" +
-	"\x06worker\x18\x01 \x01(\v2\x13.corelane.v1.WorkerR\x06worker\x12\x17\n" +
-	"\aauto_id\x18\x02 \x01(\bR\x06autoId\"W\n" +
-	"\x10WorkerSetRequest\x12+\n" +
-	"\x06worker\x18\x01 \x01(\v2\x13.corelane.v1.WorkerR\x06worker\x12\x16\n" +
+	"cross_numa\x18\x02 \x01(\bR\tcrossNuma\"`\n" +
+	"\x10WorkerAddRequest\x123\n" +
+	"\x06worker\x18\x01 \x01(\v2\x13.corelane.v1.WorkerB\x06\xc2\xf3\x18\x02h\x01R\x06worker\x12\x17\n" +
+	"\aauto_id\x18\x02 \x01(\bR\x06autoId\"b\n" +
+	"\x10WorkerSetRequest\x126\n" +
+	"\x06worker\x18\x01 \x01(\v2\x13.corelane.v1.WorkerB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\x06worker\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"\"\n" +
 	"\x10WorkerDelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"\x13\n" +
@@ -2062,10 +2069,10 @@ const file_worker_proto_rawDesc = "" +
 	"one_worker\x18\x02 \x01(\bR\toneWorker\x12\x14\n" +
 	"\x05reset\x18\x03 \x01(\bR\x05reset\"(\n" +
 	"\x12WorkerPortsRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\"4\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\">\n" +
 	"\x12WorkerDelayRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x0e\n" +
-	"\x02us\x18\x02 \x01(\rR\x02us*\x82\x01\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
+	"\x02us\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\x02us*\x82\x01\n" +
 	"\n" +
 	"IdlePolicy\x12\x14\n" +
 	"\x10IDLE_POLICY_SPIN\x10\x00\x12\x15\n" +
@@ -2175,6 +2182,7 @@ func file_worker_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits reads what api/*.proto say that a field takes (api/options.proto), and says it in words.
+package limits
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// Of returns the limits of a field, never nil.
+func Of(fd protoreflect.FieldDescriptor) *apiv1.Limits {
+	if l := proto.GetExtension(fd.Options(), apiv1.E_Limits).(*apiv1.Limits); l != nil {
+		return l
+	}
+	return &apiv1.Limits{}
+}
+
+// OfChoice returns the limits of a oneof, never nil.
+func OfChoice(od protoreflect.OneofDescriptor) *apiv1.Limits {
+	if l := proto.GetExtension(od.Options(), apiv1.E_Choice).(*apiv1.Limits); l != nil {
+		return l
+	}
+	return &apiv1.Limits{}
+}
+
+// Notation of a field of text: references are names.
+func Notation(fd protoreflect.FieldDescriptor) apiv1.Notation {
+	l := Of(fd)
+	if l.Ref != "" && fd.Kind() == protoreflect.StringKind {
+		return apiv1.Notation_NOTATION_NAME
+	}
+	return l.Notation
+}
+
+// Text returns what a notation takes; nil for any text.
+func Text(n apiv1.Notation) *apiv1.Text {
+	if n == apiv1.Notation_NOTATION_ANY {
+		return nil
+	}
+	value := n.Descriptor().Values().ByNumber(n.Number())
+	return proto.GetExtension(value.Options(), apiv1.E_Text).(*apiv1.Text)
+}
+
+// Pattern is the regular expression of a notation, for RE2 and for the JSON schema. Text that a parser reads may match
+// it and be wrong.
+func Pattern(t *apiv1.Text) string {
+	if t.Pattern != "" {
+		return t.Pattern
+	}
+	most := ""
+	if t.Longest > 0 {
+		most = fmt.Sprint(int(t.Longest) - len(t.First))
+	}
+	least := 1 - len(t.First)
+	return fmt.Sprintf("^%s[%s]{%d,%s}$", regexp.QuoteMeta(t.First), t.Characters, least, most)
+}
+
+// Max is the largest number that a field takes.
+func Max(fd protoreflect.FieldDescriptor) uint64 {
+	switch l := Of(fd); {
+	case l.Max > 0:
+		return l.Max
+	case fd.Kind() == protoreflect.Uint64Kind:
+		return 1<<64 - 1
+	}
+	return 1<<32 - 1
+}
+
+// Number says whether n is one of the numbers that a field takes.
+func Number(fd protoreflect.FieldDescriptor, n uint64) bool {
+	l := Of(fd)
+	return n >= l.Min && n <= Max(fd) && (!l.PowerOfTwo || n&(n-1) == 0) && (l.MultipleOf == 0 || n%l.MultipleOf == 0)
+}
+
+// Numbers says in words which numbers a field takes: "576 to 9600", "a power of two from 64 to 4194304".
+func Numbers(fd protoreflect.FieldDescriptor) string {
+	l := Of(fd)
+	switch {
+	case l.PowerOfTwo:
+		return fmt.Sprintf("a power of two from %d to %d", l.Min, Max(fd))
+	case l.MultipleOf > 0:
+		return fmt.Sprintf("a multiple of %d from %d to %d", l.MultipleOf, l.Min, Max(fd))
+	}
+	return fmt.Sprintf("%d to %d", l.Min, Max(fd))
+}
+
+// Help is what the help of a flag says of its field's limits: "576 to 9600 bytes, default 1500". Empty: nothing.
+func Help(fd protoreflect.FieldDescriptor) string {
+	var parts []string
+	l := Of(fd)
+	switch fd.Kind() {
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
+		if l.Max > 0 || l.Min > 0 {
+			parts = append(parts, strings.TrimSpace(Numbers(fd)+" "+Unit(fd)))
+		}
+	case protoreflect.StringKind:
+		if t := Text(l.Notation); t != nil && l.Ref == "" && !l.ReadOnly {
+			parts = append(parts, t.Valid)
+		}
+	}
+	if l.Items > 0 {
+		parts = append(parts, fmt.Sprintf("up to %d", l.Items))
+	}
+	if len(l.Default) > 0 {
+		parts = append(parts, "default "+strings.Trim(fmt.Sprint(l.Default), "[]"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Unit of a number, from its options or from the end of its name; empty: none.
+func Unit(fd protoreflect.FieldDescriptor) string {
+	if unit := Of(fd).Unit; unit != "" {
+		return unit
+	}
+	name := string(fd.Name())
+	switch unit := name[strings.LastIndexByte(name, '_')+1:]; unit {
+	case "packets", "bytes", "cycles", "us", "ns", "ms":
+		return unit
+	case "seconds":
+		return "s"
+	case "hz":
+		return "Hz"
+	}
+	return ""
+}
+
+// Settable lists the fields and oneofs of a message that a Set may name.
+func Settable(md protoreflect.MessageDescriptor) []string {
+	var names []string
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		of := fd.ContainingOneof()
+		switch l := Of(fd); {
+		case l.Key || l.Fixed || l.ReadOnly:
+		case of == nil:
+			names = append(names, string(fd.Name()))
+		case !OfChoice(of).Fixed && of.Fields().Get(0) == fd:
+			names = append(names, string(of.Name()))
+		}
+	}
+	return names
+}
