@@ -60,7 +60,7 @@ bench-micro: deps-test ## cycles per packet of each node and inner loop, and ins
 	@for b in build/tests/perf/*_bench; do echo "==> bench: $$b"; $$b || exit; done
 	@tests/perf/instructions.sh
 
-api: deps-test ## regenerate the Go side of the API from api/*.proto
+api: deps-test ## regenerate the Go side of the API, and its limits as C, from api/*.proto
 	@tools/api.sh
 
 graph: root-graph deps-test ## draw docs/packet-path.svg anew from the graph of a running corelaned (needs root)
@@ -73,7 +73,7 @@ bpf: deps-test ## compile the eBPF programs of corelane explain anew
 bpf-check: deps-test ## is their committed object current?
 	@tools/bpf.sh --check
 
-api-check: deps-test ## is the committed Go side of the API current?
+api-check: deps-test ## is what is committed of api/*.proto current?
 	@tools/api.sh --check
 
 install: ## install programs, man pages, completion and systemd units (PREFIX, DESTDIR)

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Regenerates the Go side of the API from api/*.proto, or with --check shows whether the committed code is current.
-# The generators are the ones pinned in go.mod.
+# Regenerates what is committed of api/*.proto, or with --check shows whether it is current: the Go side, with the generators
+# pinned in go.mod, and the limits of the fields as C, which come from the Go side.
 set -eu
 cd "$(dirname "$0")/.."
 committed=internal/api/v1
+tables="base/field_limits.h base/notations.c api/field_limits.c"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -21,9 +22,15 @@ if [ "${1:-}" = --check ]; then
     echo "$committed is not what api/*.proto gives; run 'make api' and commit" >&2
     exit 1
   fi
-  echo "==> api: $committed is current"
+  mkdir "$tmp/base" "$tmp/api"
+  tools/go.sh run ./internal/limits/ctable "$tmp"
+  for f in $tables; do
+    diff -u "dataplane/$f" "$tmp/$f" || { echo "dataplane/$f is not what api/*.proto give; run 'make api' and commit" >&2; exit 1; }
+  done
+  echo "==> api: $committed and the tables of limits are current"
 else
   rm -f "$committed"/*.pb.go "$committed"/*_ttrpc.pb.go
   cp "$tmp"/out/* "$committed"/
-  echo "==> api: $committed written"
+  tools/go.sh run ./internal/limits/ctable dataplane
+  echo "==> api: $committed and the tables of limits written"
 fi

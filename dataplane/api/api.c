@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/api_private.h"
+#include "api/check.h"
 #include "api/ttrpc.pb-c.h"
 #include "api/utf8.h"
 #include "base/log.h"
@@ -127,7 +128,7 @@ ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct aren
 		error_set(err, EINVAL, field, bad, NULL, "is not UTF-8");
 		return NULL;
 	}
-	return msg;
+	return api_check(msg, err) < 0 ? NULL : msg;
 }
 
 void api_error_complete(struct error *err, int ret)

@@ -184,11 +184,11 @@ static void mac_lifecycle(void **state)
 	add.mac = &m;
 	m.bridge = "wan";
 	m.mac = "02:00:00:00:00:0a";
-	assert_refused(MACS, "Add", &add.base, "mac.bridge");
-	m.bridge = "lan";
 	assert_refused(MACS, "Add", &add.base, "mac.target");
 	m.target_case = CORELANE__V1__MAC__TARGET_PORT;
 	m.port = "p9";
+	assert_refused(MACS, "Add", &add.base, "mac.bridge 'wan'");
+	m.bridge = "lan";
 	assert_refused(MACS, "Add", &add.base, "mac.port");
 	m.port = "p2";
 	assert_refused(MACS, "Add", &add.base, "is not in bridge 'lan'");

@@ -125,9 +125,9 @@ static void refused(void **state)
 
 	assert_refused("Add", &req.base, 3, "neighbor");
 	req.neighbor = &n;
-	assert_refused("Add", &req.base, 5, "neighbor.port '': there is no such port");
+	assert_refused("Add", &req.base, 3, "neighbor.port '': is missing");
 	n.port = "fabric0";
-	assert_refused("Add", &req.base, 3, "neighbor.address '': is not an IP address");
+	assert_refused("Add", &req.base, 3, "neighbor.address '': is missing; valid: an address such as");
 	n.address = "192.0.2.1";
 	assert_refused("Add", &req.base, 3, "neighbor.mac");
 	n.mac = "02:00:00:00:09:09";

@@ -107,12 +107,7 @@ static void lifecycle(void **state)
 	refused("Add", &add.base, "rule: is missing");
 	add.rule = &rule;
 	rule.id = 7;
-	rule.vrf = "green";
-	refused("Add", &add.base, "rule.vrf 'green': there is no such VRF");
 	rule.vrf = "red";
-	rule.external_vrf = "lan";
-	refused("Add", &add.base, "rule.external_vrf 'lan'");
-	rule.external_vrf = "wan";
 	refused("Add", &add.base, "rule.kind: is missing");
 	rule.kind_case = CORELANE__V1__NAT_RULE__KIND_SOURCE;
 	rule.source = &source;
@@ -133,6 +128,12 @@ static void lifecycle(void **state)
 	rule.n_except = 20;
 	refused("Add", &add.base, "rule.except");
 	rule.n_except = 1;
+	rule.vrf = "green";
+	refused("Add", &add.base, "rule.vrf 'green': there is no such VRF");
+	rule.vrf = "red";
+	rule.external_vrf = "lan";
+	refused("Add", &add.base, "rule.external_vrf 'lan'");
+	rule.external_vrf = "wan";
 	got = done("Add", &add.base);
 	assert_int_equal(got->id, 7);
 	assert_string_equal(got->external_vrf, "wan");

@@ -245,7 +245,7 @@ def test_what_is_refused(router):
                           (("--vxlan", HOST[4], "--vni", 0), "mirror.vxlan.vni '0': is out of range; valid: 1 to 16777215"),
                           (("--vxlan", "somewhere", "--vni", 1), "mirror.vxlan.remote 'somewhere'"),
                           (("--vxlan", HOST[4], "--vni", 1, "--local", "2001:db8::1"), "mirror.vxlan.local '2001:db8::1'"),
-                          (("--port", "sniff", "--snap-length", 63), "mirror.snap_length '63': is out of range; valid: 0 or 64 to 9614"),
+                          (("--port", "sniff", "--snap-length", 63), "mirror.snap_length '63': is out of range; valid: 64 to 9614"),
                           ((), "target: missing; valid: --port, --vxlan or --erspan")):
         with pytest.raises(Refused) as e:
             router.cli("mirror", "add", "m", *args)

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/check.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// A message within the request: its name is put together only when something is refused.
+struct place {
+	const struct place *up; // NULL: the request itself
+	const char *name;
+	bool batch; // one of many objects
+	uint32_t index;
+	const ProtobufCMessage *msg;
+	const struct message_limits *limits;
+	char **names; // what a Set names; NULL with partial: keys only
+	size_t n_names;
+	bool partial;
+};
+
+#define FIELD_MAX sizeof(((struct error *)NULL)->field)
+
+static int check_message(const struct place *at, struct error *err);
+
+static const void *member(const struct place *at, size_t offset)
+{
+	return (const uint8_t *)at->msg + offset;
+}
+
+// --- Refusals. ---
+
+static void place_append(char path[FIELD_MAX], const char *name, bool singular)
+{
+	size_t n = strlen(path), len = strlen(name);
+
+	if (singular && len > 1 && name[len - 1] == 's')
+		len--;
+	snprintf(path + n, FIELD_MAX - n, "%s%.*s", n ? "." : "", (int)len, name);
+}
+
+static void place_path(const struct place *at, const char *field, char path[FIELD_MAX])
+{
+	path[0] = '\0';
+	if (at->up != NULL) {
+		place_path(at->up, NULL, path);
+		place_append(path, at->name, at->up->batch);
+	}
+	if (field != NULL)
+		place_append(path, field, false);
+}
+
+// The error says nothing of positions by itself: code that sets it knows only fields.
+static int refused(const struct place *at, struct error *err)
+{
+	for (; at != NULL; at = at->up)
+		if (at->batch)
+			err->index = at->index;
+	return -err->code;
+}
+
+static int refuse(const struct place *at, const char *field, int code, const char *value, const char *valid, const char *text,
+		  struct error *err)
+{
+	char path[FIELD_MAX];
+
+	place_path(at, field, path);
+	error_set(err, code, path, value, valid, "%s", text);
+	return refused(at, err);
+}
+
+static int refuse_number(const struct place *at, const char *field, uint64_t value, const char *valid, struct error *err)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return refuse(at, field, ERANGE, text, valid, "is out of range", err);
+}
+
+static void list_append(char *list, size_t size, const char *word)
+{
+	size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%s", n ? ", " : "", word);
+}
+
+// --- Values. ---
+
+static bool number_ok(const struct field_limits *l, uint64_t v)
+{
+	return v >= l->min && (l->max == 0 || v <= l->max) && ((l->flags & LIMIT_POWER_OF_TWO) == 0 || (v & (v - 1)) == 0) &&
+	       (l->multiple_of == 0 || v % l->multiple_of == 0);
+}
+
+static int check_value_number(const struct place *at, const struct field_limits *l, const char *field, uint64_t v, uint64_t most,
+			      struct error *err)
+{
+	uint64_t max = l->max ? l->max : most;
+	char valid[96];
+
+	if (number_ok(l, v))
+		return 0;
+	if (l->flags & LIMIT_POWER_OF_TWO)
+		snprintf(valid, sizeof(valid), "a power of two from %" PRIu64 " to %" PRIu64, l->min, max);
+	else if (l->multiple_of)
+		snprintf(valid, sizeof(valid), "a multiple of %" PRIu64 " from %" PRIu64 " to %" PRIu64, l->multiple_of, l->min,
+			 max);
+	else
+		snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, l->min, max);
+	return refuse_number(at, field, v, valid, err);
+}
+
+// What all names of an enum begin with, up to an underscore: as the command line leaves it out.
+static size_t enum_prefix(const ProtobufCEnumDescriptor *d)
+{
+	const char *first = d->values[0].name;
+	size_t n = strlen(first);
+	unsigned i;
+
+	for (i = 0; i < d->n_values; i++)
+		while (strncmp(first, d->values[i].name, n) != 0)
+			n--;
+	while (n > 0 && first[n - 1] != '_')
+		n--;
+	return n;
+}
+
+static int check_value_enum(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, int v,
+			    struct error *err)
+{
+	const ProtobufCEnumDescriptor *d = f->descriptor;
+	size_t prefix = enum_prefix(d);
+	char text[16], word[64], valid[256] = "";
+	unsigned i, j;
+
+	if (v >= (int)l->min && protobuf_c_enum_descriptor_get_value(d, v) != NULL)
+		return 0;
+	for (i = 0; i < d->n_values; i++) {
+		if (d->values[i].value < (int)l->min)
+			continue;
+		for (j = 0; j < sizeof(word) - 1 && d->values[i].name[prefix + j]; j++)
+			word[j] = (char)tolower((unsigned char)d->values[i].name[prefix + j]);
+		word[j] = '\0';
+		list_append(valid, sizeof(valid), word);
+	}
+	snprintf(text, sizeof(text), "%d", v);
+	return refuse(at, f->name, EINVAL, text, valid, "is none of them", err);
+}
+
+static int check_value_text(const struct place *at, const struct field_limits *l, const char *field, const char *text,
+			    struct error *err)
+{
+	char path[FIELD_MAX], valid[32];
+
+	if (l->max && strlen(text) > l->max) {
+		snprintf(valid, sizeof(valid), "up to %" PRIu64 " bytes", l->max);
+		return refuse(at, field, EINVAL, text, valid, "is too long", err);
+	}
+	if (l->notation == NOTATION_ANY || check_text(field, text, l->notation, NULL) == 0)
+		return 0;
+	place_path(at, field, path);
+	check_text(path, text, l->notation, err);
+	return refused(at, err);
+}
+
+static int check_within(const struct place *at, const struct field_limits *l, const char *name, const ProtobufCMessage *msg,
+			struct error *err)
+{
+	struct place in = {.up = at, .name = name, .msg = msg, .limits = l->of, .partial = (l->flags & LIMIT_PARTIAL) != 0};
+	const ProtobufCFieldDescriptor *names;
+
+	if (l->of == NULL)
+		return 0;
+	names = in.partial ? protobuf_c_message_descriptor_get_field_by_name(at->limits->type, "fields") : NULL;
+	if (names != NULL) {
+		in.names = *(char ***)member(at, names->offset);
+		in.n_names = *(const size_t *)member(at, names->quantifier_offset);
+	}
+	return check_message(&in, err);
+}
+
+// One value, of a list or not.
+static int check_value(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, const void *v,
+		       struct error *err)
+{
+	switch (f->type) {
+	case PROTOBUF_C_TYPE_STRING:
+		return check_value_text(at, l, f->name, *(char *const *)v, err);
+	case PROTOBUF_C_TYPE_ENUM:
+		return check_value_enum(at, l, f, *(const int *)v, err);
+	case PROTOBUF_C_TYPE_UINT32:
+		return check_value_number(at, l, f->name, *(const uint32_t *)v, UINT32_MAX, err);
+	case PROTOBUF_C_TYPE_UINT64:
+		return check_value_number(at, l, f->name, *(const uint64_t *)v, UINT64_MAX, err);
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return check_within(at, l, f->name, *(ProtobufCMessage *const *)v, err);
+	default:
+		return 0;
+	}
+}
+
+// --- Fields. ---
+
+static bool is_given(const ProtobufCFieldDescriptor *f, const void *v)
+{
+	switch (f->type) {
+	case PROTOBUF_C_TYPE_STRING:
+		return **(char *const *)v != '\0';
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return *(void *const *)v != NULL;
+	case PROTOBUF_C_TYPE_UINT64:
+		return *(const uint64_t *)v != 0;
+	case PROTOBUF_C_TYPE_ENUM:
+	case PROTOBUF_C_TYPE_UINT32:
+		return *(const uint32_t *)v != 0;
+	default:
+		return true;
+	}
+}
+
+static int check_missing(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, const void *v,
+			 struct error *err)
+{
+	if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
+		return check_value(at, l, f, v, err); // 0 may be a value
+	return refuse(at, f->name, EINVAL, f->type == PROTOBUF_C_TYPE_STRING ? "" : NULL, notation_texts[l->notation].valid,
+		      "is missing", err);
+}
+
+static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const uint32_t *list, size_t n,
+			  struct error *err)
+{
+	char text[16];
+	size_t i, j;
+
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < i && list[j] != list[i]; j++)
+			;
+		snprintf(text, sizeof(text), "%u", list[i]);
+		if (j < i)
+			return refuse(at, f->name, EINVAL, text, "each once", "is given twice", err);
+	}
+	return 0;
+}
+
+static size_t size_of(const ProtobufCFieldDescriptor *f)
+{
+	switch (f->type) {
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return sizeof(void *);
+	case PROTOBUF_C_TYPE_UINT64:
+		return sizeof(uint64_t);
+	default:
+		return sizeof(uint32_t); // of those that limits are for
+	}
+}
+
+static int check_list(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, bool needed,
+		      struct error *err)
+{
+	size_t n = *(const size_t *)member(at, f->quantifier_offset), i;
+	const uint8_t *list = *(const uint8_t *const *)member(at, f->offset);
+	struct place in = *at;
+	char text[24], valid[32];
+	int ret = 0;
+
+	snprintf(valid, sizeof(valid), needed ? "1 to %u" : "up to %u", l->items);
+	snprintf(text, sizeof(text), "%zu", n);
+	if (l->items && n > l->items)
+		return refuse(at, f->name, ERANGE, text, valid, "there are too many", err);
+	if (n == 0 && needed)
+		return refuse(at, f->name, EINVAL, NULL, valid, "is missing", err);
+	in.batch = at->up == NULL && l->of != NULL;
+	for (i = 0; i < n && ret == 0; i++) {
+		in.index = (uint32_t)i;
+		ret = check_value(&in, l, f, list + i * size_of(f), err);
+	}
+	return ret == 0 && l->flags & LIMIT_DISTINCT ? check_distinct(at, f, (const uint32_t *)list, n, err) : ret;
+}
+
+static bool is_named(const struct place *at, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < at->n_names; i++)
+		if (strcmp(at->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static uint32_t chosen(const struct place *at, const ProtobufCFieldDescriptor *f)
+{
+	return *(const uint32_t *)member(at, f->quantifier_offset);
+}
+
+static int check_field(const struct place *at, const struct field_limits *l, struct error *err)
+{
+	const ProtobufCFieldDescriptor *f = &at->limits->type->fields[l->field];
+	bool oneof = (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
+	bool needed = (l->flags & LIMIT_REQUIRED) != 0;
+	const void *v = member(at, f->offset);
+
+	if (at->partial && (l->flags & LIMIT_KEY) == 0 && !oneof && !is_named(at, f->name))
+		return 0;
+	if (oneof && chosen(at, f) != f->id)
+		return 0;
+	if (f->label == PROTOBUF_C_LABEL_REPEATED)
+		return check_list(at, l, f, needed, err);
+	if (is_given(f, v) || (oneof && f->type != PROTOBUF_C_TYPE_STRING))
+		return check_value(at, l, f, v, err);
+	return needed ? check_missing(at, l, f, v, err) : 0;
+}
+
+// --- Messages. ---
+
+static int check_choice(const struct place *at, const struct choice_limits *c, struct error *err)
+{
+	const ProtobufCMessageDescriptor *type = at->limits->type;
+	const ProtobufCFieldDescriptor *first = &type->fields[c->field], *f;
+	char valid[256] = "";
+
+	if (chosen(at, first) != 0 || (at->partial && !is_named(at, c->name)))
+		return 0;
+	for (f = type->fields; f < type->fields + type->n_fields; f++)
+		if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF && f->quantifier_offset == first->quantifier_offset)
+			list_append(valid, sizeof(valid), f->name);
+	return refuse(at, c->name, EINVAL, NULL, valid, "is missing", err);
+}
+
+// The names of a Set, which are the request's.
+static int check_names(const struct place *at, struct error *err)
+{
+	const char *const *s = at->limits->settable;
+	char valid[512] = "";
+	size_t i;
+
+	for (i = 0; i < at->n_names; i++) {
+		for (s = at->limits->settable; *s && strcmp(*s, at->names[i]) != 0; s++)
+			;
+		if (*s)
+			continue;
+		for (s = at->limits->settable; *s; s++)
+			list_append(valid, sizeof(valid), *s);
+		return error_set(err, EINVAL, "fields", at->names[i], valid, "cannot be set");
+	}
+	return 0;
+}
+
+static int check_message(const struct place *at, struct error *err)
+{
+	unsigned i;
+	int ret = at->names && at->limits->settable ? check_names(at, err) : 0;
+
+	for (i = 0; i < at->limits->n_fields && ret == 0; i++)
+		ret = check_field(at, &at->limits->fields[i], err);
+	for (i = 0; i < at->limits->n_choices && ret == 0; i++)
+		ret = check_choice(at, &at->limits->choices[i], err);
+	return ret;
+}
+
+int api_check(const ProtobufCMessage *request, struct error *err)
+{
+	struct place at = {.msg = request};
+	unsigned i;
+
+	for (i = 0; i < n_api_requests; i++)
+		if (api_requests[i]->type == request->descriptor)
+			at.limits = api_requests[i];
+	return at.limits ? check_message(&at, err) : 0;
+}

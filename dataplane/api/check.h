@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks requests against the options of their fields (api/options.proto) before a method sees them: ranges, notations,
+// enums, numbers of items, what has to be there, and which fields a Set may name. What fields say against each other, and
+// whether what a field names exists, is checked by the method.
+#pragma once
+
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/check.h"
+#include "base/error.h"
+
+#define LIMIT_KEY 1u
+#define LIMIT_REQUIRED 2u
+#define LIMIT_POWER_OF_TWO 4u
+#define LIMIT_DISTINCT 8u
+#define LIMIT_PARTIAL 16u
+
+struct field_limits {
+	uint16_t field; // index in the message's descriptor
+	uint16_t flags;
+	uint8_t notation;     // enum notation, of text
+	uint32_t items;       // of a list, 0 = any number
+	uint64_t min, max;    // of numbers, max 0 = any; of text: max bytes
+	uint64_t multiple_of; // 0 = any
+	const struct message_limits *of;
+};
+
+struct choice_limits { // a oneof that has to be there
+	const char *name;
+	uint16_t field; // index of its first member
+};
+
+struct message_limits {
+	const ProtobufCMessageDescriptor *type;
+	const struct field_limits *fields;
+	unsigned n_fields;
+	const struct choice_limits *choices;
+	unsigned n_choices;
+	const char *const *settable; // what a Set may name, ends with NULL; NULL: there is no such Set
+};
+
+extern const struct message_limits *const api_requests[];
+extern const unsigned n_api_requests;
+
+// 0, or -EINVAL or -ERANGE with *err filled in. In a request of many objects err->index is the position of the one that is
+// refused, and err->field names its noun: "route.prefix".
+int api_check(const ProtobufCMessage *request, struct error *err);

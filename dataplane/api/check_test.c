@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line, one request: what the options of its fields say against it.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/check.h"
+#include "bridge.pb-c.h"
+#include "label.pb-c.h"
+#include "meter.pb-c.h"
+#include "mirror.pb-c.h"
+#include "port.pb-c.h"
+#include "route.pb-c.h"
+#include "rule.pb-c.h"
+#include "system.pb-c.h"
+#include "worker.pb-c.h"
+
+static void accepted(const void *request)
+{
+	struct error err = {0};
+
+	if (api_check(request, &err) != 0)
+		fail_msg("refused: %s", err.message);
+}
+
+static struct error refused(const void *request, int code, const char *message)
+{
+	struct error err = {0};
+
+	assert_int_equal(api_check(request, &err), -code);
+	assert_string_equal(err.message, message);
+	return err;
+}
+
+#define METER(...)                                                                                                             \
+	&(Corelane__V1__MeterAddRequest)                                                                                       \
+	{                                                                                                                      \
+		.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter_add_request__descriptor), .meter = &(Corelane__V1__Meter) \
+		{                                                                                                              \
+			.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter__descriptor), __VA_ARGS__                         \
+		}                                                                                                              \
+	}
+
+static void numbers(void **state)
+{
+	struct error err;
+
+	accepted(METER(.name = "gold", .bit_rate = 8000));
+	accepted(METER(.name = "gold", .bit_rate = 1000000000000));
+	accepted(METER(.name = "gold")); // which of the rates it has is the meter's to check
+	err = refused(METER(.name = "gold", .bit_rate = 7999), ERANGE,
+		      "meter.bit_rate '7999': is out of range; valid: 8000 to 1000000000000");
+	assert_string_equal(err.field, "meter.bit_rate");
+	assert_string_equal(err.value, "7999");
+	assert_string_equal(err.valid, "8000 to 1000000000000");
+	refused(METER(.name = "gold", .bit_rate = 1000000000001), ERANGE,
+		"meter.bit_rate '1000000000001': is out of range; valid: 8000 to 1000000000000");
+}
+
+static void names(void **state)
+{
+	char name[33] = "12345678901234567890123456789012";
+
+	refused(METER(.name = "", .bit_rate = 8000), EINVAL, "meter.name '': is missing; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	refused(METER(.name = "a b"), EINVAL, "meter.name 'a b': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	refused(METER(.name = "\xc3\xa9"), EINVAL, "meter.name '\xc3\xa9': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	refused(METER(.name = name), EINVAL,
+		"meter.name '12345678901234567890123456789012': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	name[31] = '\0';
+	accepted(METER(.name = name));
+}
+
+static void a_request_without_its_object(void **state)
+{
+	Corelane__V1__MeterAddRequest none = CORELANE__V1__METER_ADD_REQUEST__INIT;
+	Corelane__V1__MeterListRequest list = CORELANE__V1__METER_LIST_REQUEST__INIT;
+
+	refused(&none, EINVAL, "meter: is missing");
+	accepted(&list);
+}
+
+// A Set looks at the key and at what it names.
+static void names_of_a_set(void **state)
+{
+	Corelane__V1__Bridge b = CORELANE__V1__BRIDGE__INIT;
+	Corelane__V1__BridgeSetRequest req = CORELANE__V1__BRIDGE_SET_REQUEST__INIT;
+	char *fields[] = {"no_learning", "mac_limit"};
+
+	req.bridge = &b;
+	req.fields = fields;
+	req.n_fields = 1;
+	refused(&req, EINVAL, "bridge.name '': is missing; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	b.name = "office";
+	b.mac_limit = 1048577;
+	accepted(&req);
+	req.n_fields = 2;
+	refused(&req, ERANGE, "bridge.mac_limit '1048577': is out of range; valid: 1 to 1048576");
+	b.mac_limit = 0; // the default again
+	accepted(&req);
+	fields[1] = "id";
+	refused(&req, EINVAL, "fields 'id': cannot be set; valid: unknown_unicast, flood, no_learning, mac_limit");
+}
+
+// A setting has no "not given": who names it gives it.
+static void settings(void **state)
+{
+	Corelane__V1__Settings s = CORELANE__V1__SETTINGS__INIT;
+	Corelane__V1__SettingsSetRequest req = CORELANE__V1__SETTINGS_SET_REQUEST__INIT;
+	uint32_t ports[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+	char *fields[] = {"mac_age_seconds"};
+
+	req.settings = &s;
+	req.fields = fields;
+	req.n_fields = 1;
+	refused(&req, ERANGE, "settings.mac_age_seconds '0': is out of range; valid: 10 to 1000000");
+	fields[0] = "rebalance_seconds";
+	accepted(&req);
+	fields[0] = "vxlan_ports";
+	refused(&req, EINVAL, "settings.vxlan_ports: is missing; valid: 1 to 8");
+	s.vxlan_ports = ports;
+	s.n_vxlan_ports = 9;
+	refused(&req, ERANGE, "settings.vxlan_ports '9': there are too many; valid: 1 to 8");
+	s.n_vxlan_ports = 8;
+	accepted(&req);
+	ports[3] = 65536;
+	refused(&req, ERANGE, "settings.vxlan_ports '65536': is out of range; valid: 1 to 65535");
+	ports[3] = 8;
+	refused(&req, EINVAL, "settings.vxlan_ports '8': is given twice; valid: each once");
+}
+
+static void enums(void **state)
+{
+	Corelane__V1__Port p = CORELANE__V1__PORT__INIT;
+	Corelane__V1__TapDevice tap = CORELANE__V1__TAP_DEVICE__INIT;
+	Corelane__V1__PortAddRequest req = CORELANE__V1__PORT_ADD_REQUEST__INIT;
+
+	req.port = &p;
+	p.name = "vm1";
+	refused(&req, EINVAL, "port.role '0': is none of them; valid: fabric, tenant, host");
+	p.role = 4;
+	refused(&req, EINVAL, "port.role '4': is none of them; valid: fabric, tenant, host");
+	p.role = CORELANE__V1__PORT_ROLE__PORT_ROLE_TENANT;
+	refused(&req, EINVAL, "port.device: is missing; valid: dpdk, tap, memif, vhost");
+	p.device_case = CORELANE__V1__PORT__DEVICE_TAP;
+	p.tap = &tap;
+	accepted(&req);
+	tap.ifname = "a/b";
+	refused(&req, EINVAL, "port.tap.ifname 'a/b': is not accepted; valid: 1 to 15 bytes without space, '/', ':' or '%'");
+	tap.ifname = "";
+	p.source_check = (Corelane__V1__SourceCheck)-1;
+	refused(&req, EINVAL, "port.source_check '-1': is none of them; valid: none, reverse_path, strict");
+}
+
+static void numbers_of_a_kind(void **state)
+{
+	Corelane__V1__Port p = CORELANE__V1__PORT__INIT;
+	Corelane__V1__MemifDevice m = CORELANE__V1__MEMIF_DEVICE__INIT;
+	Corelane__V1__PortAddRequest req = CORELANE__V1__PORT_ADD_REQUEST__INIT;
+
+	req.port = &p;
+	p.name = "vm1";
+	p.role = CORELANE__V1__PORT_ROLE__PORT_ROLE_TENANT;
+	p.device_case = CORELANE__V1__PORT__DEVICE_MEMIF;
+	p.memif = &m;
+	refused(&req, EINVAL, "port.memif.socket '': is missing; valid: an absolute path of up to 107 bytes");
+	m.socket = "run/memif";
+	refused(&req, EINVAL, "port.memif.socket 'run/memif': is not accepted; valid: an absolute path of up to 107 bytes");
+	m.socket = "/run/memif";
+	m.ring_size = 1000;
+	refused(&req, ERANGE, "port.memif.ring_size '1000': is out of range; valid: a power of two from 32 to 16384");
+	m.ring_size = 1024;
+	m.buffer_size = 200;
+	refused(&req, ERANGE, "port.memif.buffer_size '200': is out of range; valid: a multiple of 64 from 128 to 32768");
+}
+
+static void oneofs(void **state)
+{
+	Corelane__V1__Label label = CORELANE__V1__LABEL__INIT;
+	Corelane__V1__LabelAddRequest req = CORELANE__V1__LABEL_ADD_REQUEST__INIT;
+
+	req.label = &label;
+	refused(&req, ERANGE, "label.label '0': is out of range; valid: 16 to 1048575");
+	label.label = 16;
+	refused(&req, EINVAL, "label.target: is missing; valid: vrf, bridge, nexthop");
+	label.target_case = CORELANE__V1__LABEL__TARGET_NEXTHOP;
+	refused(&req, ERANGE, "label.nexthop '0': is out of range; valid: 1 to 1048575");
+	label.nexthop = 1;
+	accepted(&req);
+}
+
+static void batches(void **state)
+{
+	static Corelane__V1__Route *many[4097];
+	Corelane__V1__Route good = CORELANE__V1__ROUTE__INIT, bad = CORELANE__V1__ROUTE__INIT;
+	Corelane__V1__RouteAddRequest req = CORELANE__V1__ROUTE_ADD_REQUEST__INIT;
+	Corelane__V1__RouteDelRequest del = CORELANE__V1__ROUTE_DEL_REQUEST__INIT;
+	struct error err;
+	unsigned i;
+
+	good.vrf = bad.vrf = "fabric";
+	good.prefix = "10.0.0.0/8";
+	bad.prefix = "10.0.0.1/8";
+	good.nexthop = bad.nexthop = 1;
+	for (i = 0; i < 4097; i++)
+		many[i] = i == 7 ? &bad : &good;
+	req.routes = del.routes = many;
+	req.n_routes = del.n_routes = 4096;
+	err = refused(&req, EINVAL, "route.prefix '10.0.0.1/8': has host bits set; valid: 10.0.0.0/8");
+	assert_int_equal(err.index, 7);
+	many[7] = &good;
+	accepted(&req);
+	req.n_routes = 4097;
+	refused(&req, ERANGE, "routes '4097': there are too many; valid: up to 4096");
+	good.nexthop = 0; // of a route that goes only the key is looked at
+	accepted(&del);
+	req.n_routes = 1;
+	refused(&req, ERANGE, "route.nexthop '0': is out of range; valid: 1 to 1048575");
+}
+
+// Each table is for the fields that it says.
+static void tables_fit(void **state)
+{
+	unsigned i, j;
+
+	for (i = 0; i < n_api_requests; i++) {
+		for (j = 0; j < api_requests[i]->n_fields; j++) {
+			const struct field_limits *l = &api_requests[i]->fields[j];
+
+			assert_true(l->field < api_requests[i]->type->n_fields);
+			if (l->of)
+				assert_ptr_equal(l->of->type, api_requests[i]->type->fields[l->field].descriptor);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),           cmocka_unit_test(names),    cmocka_unit_test(a_request_without_its_object),
+		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings), cmocka_unit_test(enums),
+		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),   cmocka_unit_test(batches),
+		cmocka_unit_test(tables_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ip.h"
+
+int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct error *err)
+{
+	char text[24], valid[64];
+
+	if (value >= min && value <= max)
+		return 0;
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, min, max);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
+static int check_host(const char *field, const char *text, struct error *err)
+{
+	struct ip_addr a;
+	int ret = ip_parse_addr(text, field, &a, err);
+
+	if (ret == 0 && (ip_is_unspecified(&a) || ip_is_multicast(&a)))
+		return error_set(err, EINVAL, field, text, NOTATION_HOST_VALID, "is not a host's address");
+	return ret;
+}
+
+static int check_ip(const char *field, const char *text, enum notation n, struct error *err)
+{
+	struct rte_ether_addr mac;
+	struct ip_prefix p;
+	struct ip_addr a;
+
+	switch (n) {
+	case NOTATION_MAC:
+		return mac_parse(text, field, &mac, err);
+	case NOTATION_ADDRESS:
+		return ip_parse_addr(text, field, &a, err);
+	case NOTATION_HOST:
+		return check_host(field, text, err);
+	case NOTATION_INTERFACE_ADDRESS:
+		return ip_parse_ifaddr(text, field, &p, err);
+	case NOTATION_HOST_OR_PREFIX:
+		return strchr(text, '/') == NULL ? ip_parse_addr(text, field, &a, err) : ip_parse_prefix(text, field, &p, err);
+	case NOTATION_PREFIX_OR_ANY:
+		return strcmp(text, "any") == 0 ? 0 : ip_parse_prefix(text, field, &p, err);
+	case NOTATION_PREFIX:
+		return ip_parse_prefix(text, field, &p, err);
+	default:
+		return 0; // the module that has the field reads it
+	}
+}
+
+static bool matches(const struct notation_text *n, const char *text)
+{
+	size_t first = strlen(n->first);
+	const uint8_t *s;
+
+	if (*text == '\0' || strncmp(text, n->first, first) != 0)
+		return false;
+	for (s = (const uint8_t *)text + first; *s; s++)
+		if ((n->characters[*s / 64] >> (*s % 64) & 1) == 0)
+			return false;
+	return n->longest == 0 || s - (const uint8_t *)text <= (int64_t)n->longest;
+}
+
+int check_text(const char *field, const char *text, enum notation n, struct error *err)
+{
+	const struct notation_text *t = &notation_texts[n];
+
+	if (t->first == NULL)
+		return check_ip(field, text, n, err);
+	if (matches(t, text))
+		return 0;
+	return error_set(err, EINVAL, field, text, t->valid, n == NOTATION_NAME ? "is not a name" : "is not accepted");
+}
