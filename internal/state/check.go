@@ -343,7 +343,7 @@ func (l *loader) lookup(ref pending) {
 		return
 	}
 	if _, found := l.defs[ref.section][ref.key]; !found {
-		l.fail(ref.at, ref.field, l.known(ref.section), "there is no %s '%s' in this file", nouns[ref.section], ref.key)
+		l.fail(ref.at, ref.field, l.known(ref.section), "there is no %s '%s' in this file", nounOf[ref.section].name, ref.key)
 	}
 }
 

@@ -35,7 +35,7 @@ func (l *loader) object(section, path string, n *yaml.Node) {
 // define notes that an object exists.
 func (l *loader) define(section, key, path string, at position) {
 	if first, twice := l.defs[section][key]; twice {
-		l.fail(at, path, "", "%s %s twice: it is in line %d already", nouns[section], key, first.line)
+		l.fail(at, path, "", "%s %s twice: it is in line %d already", nounOf[section].name, key, first.line)
 		return
 	}
 	l.defs[section][key] = at

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
@@ -19,16 +20,13 @@ import (
 // what hangs on them; next hops on such a port discard for as long as the port is gone, so that routes stay.
 func Diff(want, have *State) []Op {
 	d := newDiffer(want, have)
+	named, leaves := those("named"), those("leaf")
 	d.workers()
 	d.settings()
 
-	d.delLeaves("host_steers")
-	d.delLeaves("neighbors")
-	d.delLeaves("macs")
-	d.delRoutes()
-	d.delLeaves("nat")
-	d.delLeaves("vnis")
-	d.delLeaves("labels")
+	for _, section := range backward(leaves) {
+		d.delLeaves(section)
+	}
 	d.floodLess()
 	d.delNexthops(false)
 	d.parkNexthops()
@@ -39,25 +37,23 @@ func Diff(want, have *State) []Op {
 
 	d.addVrfs()
 	d.bridges()
-	d.meters()
-	d.putPolicy()
+	for _, section := range named {
+		d.putNamed(section)
+	}
+	d.rules()
 	d.ports()
 	d.mirrors()
 	d.nexthops()
 	d.flood()
-	d.putLeaves("labels")
-	d.putLeaves("vnis")
-	d.putLeaves("nat") // before the routes that flows would leave by untranslated
-	d.putRoutes()
-	d.putLeaves("macs")
-	d.putLeaves("neighbors")
-	d.putLeaves("host_steers")
+	for _, section := range leaves {
+		d.putLeaves(section)
+	}
 	d.delUnwanted("bridges")
 	d.delUnwanted("vrfs")
 	d.delNexthops(true)
-	d.delUnwanted("rule_lists")
-	d.delUnwanted("address_groups")
-	d.delUnwanted("meters")
+	for _, section := range backward(named) {
+		d.delUnwanted(section)
+	}
 	d.delUnwanted("mirrors")
 	d.waitForInterrupts()
 	return d.ops
@@ -98,7 +94,7 @@ func index(s *State) map[string]map[string]proto.Message {
 }
 
 func (d *differ) op(verb Verb, section string, want, have proto.Message, why string) {
-	op := Op{Verb: verb, Noun: nouns[section], New: want, Old: have, Why: why}
+	op := Op{Verb: verb, Noun: nounOf[section].name, New: want, Old: have, Why: why}
 	if want != nil {
 		op.Key = keyOf(want)
 	} else {
@@ -153,7 +149,7 @@ func (d *differ) findGonePort(key string, have *apiv1.Port) {
 	}
 	for section, name := range map[string]string{"vrfs": have.Vrf, "bridges": have.Bridge} {
 		if _, gone := d.gone[section][name]; gone {
-			d.gone["ports"][key] = fmt.Sprintf("its %s '%s' goes", nouns[section], name)
+			d.gone["ports"][key] = fmt.Sprintf("its %s '%s' goes", nounOf[section].name, name)
 		}
 	}
 }
@@ -189,23 +185,29 @@ func (d *differ) leaves(port string) bool {
 	return wanted && there && want.Bridge != have.Bridge
 }
 
-// hangs says whether a label, VNI, NAT rule, MAC address or neighbour names something that is deleted first.
+// hangs says whether a leaf names something that is deleted first, or has what another one gets.
 func (d *differ) hangs(m proto.Message) bool {
 	switch m := m.(type) {
-	case *apiv1.Label:
-		return d.isGone("vrfs", m.GetVrf()) || d.isGone("bridges", m.GetBridge()) || d.goneNexthop(m.GetNexthop())
-	case *apiv1.Vni:
-		return d.isGone("vrfs", m.GetVrf()) || d.isGone("bridges", m.GetBridge()) || d.goneNexthop(m.GetNexthop())
 	case *apiv1.NatRule:
-		return d.isGone("vrfs", m.Vrf) || d.isGone("vrfs", m.ExternalVrf) || d.natClash[m.Id]
+		return d.natClash[m.Id] || d.namesGone(m)
 	case *apiv1.Mac:
-		return d.isGone("bridges", m.Bridge) || d.goneTunnel(m.GetNexthop()) || d.isGone("ports", m.GetPort()) || d.leaves(m.GetPort())
-	case *apiv1.Neighbor:
-		return d.isGone("ports", m.Port)
+		return d.goneTunnel(m.GetNexthop()) || d.leaves(m.GetPort()) || d.namesGone(m)
 	case *apiv1.HostSteer:
 		return d.hostGone(m.Port)
 	}
-	return false
+	return d.namesGone(m)
+}
+
+// namesGone looks at the references of an object (api/options.proto).
+func (d *differ) namesGone(m proto.Message) bool {
+	gone := false
+	m.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if ref := ruleOf(fd).ref; ref != "" && !fd.IsList() {
+			gone = d.isGone(ref, v.String())
+		}
+		return !gone
+	})
+	return gone
 }
 
 // goesFirst says whether an object of a section of leaves is deleted before anything is added.
@@ -213,7 +215,17 @@ func (d *differ) goesFirst(section string, have proto.Message) bool {
 	return d.want[section][keyOf(have)] == nil || d.hangs(have)
 }
 
+func backward(sections []string) []string {
+	list := slices.Clone(sections)
+	slices.Reverse(list)
+	return list
+}
+
 func (d *differ) delLeaves(section string) {
+	if section == "routes" {
+		d.delRoutes()
+		return
+	}
 	for _, m := range d.haveState.objects(section) {
 		if d.goesFirst(section, m) {
 			why := ""
@@ -227,12 +239,16 @@ func (d *differ) delLeaves(section string) {
 
 // putLeaves adds what is new. What differs is deleted right before, since nothing names it; a neighbour or a NAT rule is overwritten.
 func (d *differ) putLeaves(section string) {
+	if section == "routes" {
+		d.putRoutes()
+		return
+	}
 	for _, want := range d.wantState.objects(section) {
 		have := d.have[section][keyOf(want)]
 		switch {
 		case have == nil || d.goesFirst(section, have):
 			d.op(Add, section, want, nil, "")
-		case len(changed(want, have)) > 0 && (section == "neighbors" || section == "nat"):
+		case len(changed(want, have)) > 0 && nounOf[section].canSet():
 			d.op(Set, section, want, have, "")
 		case len(changed(want, have)) > 0:
 			d.op(Del, section, nil, have, "to change it")

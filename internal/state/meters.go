@@ -19,16 +19,3 @@ func (l *loader) checkMeter(path string, n *yaml.Node, m *apiv1.Meter) {
 		l.fail(l.at(child(n, "burst_bytes")), path+".burst_bytes", "burst_packets", "the meter limits packets")
 	}
 }
-
-// meters come before what names them; those that nobody wants go when nothing does any more.
-func (d *differ) meters() {
-	for _, want := range d.wantState.Meters {
-		have := d.have["meters"][want.Name]
-		switch {
-		case have == nil:
-			d.op(Add, "meters", want, nil, "")
-		case len(changed(want, have)) > 0:
-			d.op(Set, "meters", want, have, "")
-		}
-	}
-}

@@ -103,7 +103,7 @@ func (m *model) inUse(section, key string) string {
 
 // put adds or replaces an object when everything that it names exists and nothing else has what only one can have.
 func (m *model) put(o proto.Message, replace bool) error {
-	section := sectionOf[o.ProtoReflect().Descriptor().Name()]
+	section := nounOfMessage(o).section
 	key := keyOf(o)
 	old := m.objects[section][key]
 	if (old != nil) != replace {
@@ -256,7 +256,7 @@ func modelSet[T proto.Message](m *model, o T, fields []string) (T, error) {
 	if err := m.begin(); err != nil {
 		return o, err
 	}
-	section := sectionOf[o.ProtoReflect().Descriptor().Name()]
+	section := nounOfMessage(o).section
 	old := m.objects[section][keyOf(o)]
 	if old == nil {
 		return o, refuse(section, "'%s' is not there", keyOf(o))
@@ -570,7 +570,7 @@ func (m steersModel) Add(_ context.Context, r *apiv1.HostSteerAddRequest) (*apiv
 	return modelAdd(m.model, r.Steer, false)
 }
 func (m steersModel) Del(_ context.Context, r *apiv1.HostSteerDelRequest) (*apiv1.Empty, error) {
-	return m.del("host_steers", r.Port+" "+r.Address)
+	return m.del("host_steers", r.Address+" "+r.Port)
 }
 func (m steersModel) List(_ context.Context, _ *apiv1.HostSteerListRequest, s apiv1.HostSteers_ListServer) error {
 	return modelList(m.model, "host_steers", s.Send)

@@ -167,10 +167,10 @@ func (op Op) routeText(i int) string {
 // detailText is an object without its key: "mtu 9000, addresses [192.0.2.1/24]".
 func detailText(m proto.Message) string {
 	r := m.ProtoReflect()
-	keys := keyFields[sectionOf[r.Descriptor().Name()]]
+	keys := nounOfMessage(m).keys
 	var parts []string
 	eachField(r, func(fd protoreflect.FieldDescriptor) {
-		if !slices.Contains(keys, string(fd.Name())) {
+		if !slices.Contains(keys, fd) {
 			parts = append(parts, string(fd.Name())+" "+fieldText(r, fd))
 		}
 	})

@@ -130,11 +130,9 @@ func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 
 func isIPv6(prefix string) bool { return strings.Contains(prefix, ":") }
 
-// putPolicy makes groups before lists before rules, all of it before ports that take it up. What a rule allows or denies
-// comes before what goes, and the rules of a list that goes go with it.
-func (d *differ) putPolicy() {
-	d.putNamed("address_groups")
-	d.putNamed("rule_lists")
+// rules come before ports that take their lists up. What a rule allows or denies comes before what goes, and the rules of a
+// list that goes go with it.
+func (d *differ) rules() {
 	for _, want := range d.wantState.Rules {
 		want = d.ruleWithMirror(want)
 		if have := d.have["rules"][keyOf(want)]; have != nil && len(changed(want, have)) > 0 {

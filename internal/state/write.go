@@ -14,9 +14,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// oneLine: sections with an object a line; the others have a field a line.
-var oneLine = []string{"rule_lists", "rules", "labels", "vnis", "routes", "macs", "neighbors"}
-
 // Write writes a sorted state as YAML. The same state always gives the same bytes, and Load gives the state back.
 func Write(w io.Writer, s *State) error {
 	y := yamlWriter{bufio.NewWriterSize(w, 64<<10)}
@@ -51,7 +48,7 @@ func (y yamlWriter) line(parts ...string) {
 func (y yamlWriter) objects(section string, list []proto.Message) {
 	y.line(section, ":")
 	for _, m := range list {
-		if slices.Contains(oneLine, section) {
+		if slices.Contains(nounOf[section].is, "line") {
 			y.line("  - ", flow(m.ProtoReflect()))
 		} else {
 			y.block(m.ProtoReflect(), "  - ", "    ")

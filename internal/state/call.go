@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package state
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+)
+
+// The methods of a noun's service by their usual names: Add, Set, Del, List.
+
+// method finds a method of the noun's service; nil: there is none.
+func (n *noun) method(name protoreflect.Name) protoreflect.MethodDescriptor {
+	if n.section == "settings" {
+		name += "Settings" // they are the process's: SetSettings
+	}
+	return n.service.Methods().ByName(name)
+}
+
+// canSet says whether an object can be changed in place, by a Set or by an Add that replaces it.
+func (n *noun) canSet() bool {
+	_, isNeighbor := n.message.New().Interface().(*apiv1.Neighbor) // its Add makes an entry permanent, whatever there was
+	return n.method("Set") != nil || n.method("Add").Input().Fields().ByName("replace") != nil || isNeighbor
+}
+
+func (n *noun) add(ctx context.Context, c *api.Client, m proto.Message) error {
+	return n.do(ctx, c, "Add", m, nil)
+}
+
+// set changes fields of an object, in whichever way its service has.
+func (n *noun) set(ctx context.Context, c *api.Client, m proto.Message, fields []string) error {
+	if n.method("Set") != nil {
+		return n.do(ctx, c, "Set", m, fields)
+	}
+	return n.do(ctx, c, "Add", m, fields)
+}
+
+func (n *noun) del(ctx context.Context, c *api.Client, m proto.Message) error {
+	return n.do(ctx, c, "Del", m, nil)
+}
+
+func (n *noun) do(ctx context.Context, c *api.Client, name protoreflect.Name, m proto.Message, fields []string) error {
+	method := n.method(name)
+	if method == nil {
+		return fmt.Errorf("%s has no method %s", n.service.FullName(), name)
+	}
+	req, resp := newOf(method.Input()), newOf(method.Output())
+	fillRequest(req.ProtoReflect(), m.ProtoReflect(), fields)
+	_, err := api.Call(ctx, c, sameClient,
+		func(t *ttrpc.Client, ctx context.Context, req proto.Message) (proto.Message, error) {
+			return resp, t.Call(ctx, string(n.service.FullName()), string(method.Name()), req, resp)
+		}, req)
+	return err
+}
+
+// fillRequest puts an object into a request: whole, or of a Del the keys by their names. fields: it is there already, and
+// these change.
+func fillRequest(req, m protoreflect.Message, fields []string) {
+	for i := range req.Descriptor().Fields().Len() {
+		fd := req.Descriptor().Fields().Get(i)
+		switch key := m.Descriptor().Fields().ByName(fd.Name()); {
+		case fd.Message() == m.Descriptor():
+			req.Set(fd, protoreflect.ValueOfMessage(m))
+		case fd.Name() == "fields":
+			for _, name := range fields {
+				req.Mutable(fd).List().Append(protoreflect.ValueOfString(name))
+			}
+		case fd.Name() == "replace":
+			req.Set(fd, protoreflect.ValueOfBool(fields != nil))
+		case key != nil && key.Kind() == fd.Kind():
+			req.Set(fd, m.Get(key))
+		}
+	}
+}
+
+func newOf(md protoreflect.MessageDescriptor) proto.Message {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
+	if err != nil {
+		panic(err) // of the program's own contract
+	}
+	return t.New().Interface()
+}
+
+func sameClient(t *ttrpc.Client) *ttrpc.Client { return t }
+
+// listing receives the objects of a List.
+type listing struct {
+	ttrpc.ClientStream
+	of protoreflect.MessageDescriptor
+}
+
+func (l listing) Recv() (proto.Message, error) {
+	m := newOf(l.of)
+	return m, l.RecvMsg(m)
+}
+
+// list calls each for every object that the node has.
+func (n *noun) list(ctx context.Context, c *api.Client, each func(proto.Message) error) error {
+	method := n.method("List")
+	open := func(t *ttrpc.Client, ctx context.Context, req proto.Message) (listing, error) {
+		stream, err := t.NewStream(ctx, &ttrpc.StreamDesc{StreamingServer: true}, string(n.service.FullName()), "List", req)
+		return listing{stream, method.Output()}, err
+	}
+	return api.Stream(ctx, c, sameClient, open, newOf(method.Input()), each)
+}
