@@ -10,7 +10,7 @@
 
 #include "host/host.h"
 #include "l3/underlay.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define HOST "02:00:00:00:0f:01"
 #define PORT "02:00:00:00:f0:01"

@@ -11,7 +11,7 @@
 
 #include <rte_cycles.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/punt.h"
 
 #define INNER "4500002e 0000 0000 4011 66bb 0a000002 0a000003 03e807d0 001a0000 08090a0b0c0d0e0f101112131415161718 19"

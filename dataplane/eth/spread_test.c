@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "eth/spread_hash.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
 #include "worker/worker.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define GUEST "02:00:00:00:00:03"
 #define OTHER "02:00:00:00:00:99"

@@ -2,7 +2,7 @@
 #include "flow/flow_log.h"
 
 #include "base/log.h"
-#include "flow/filter.h"
+#include "flow/flow_text.h"
 #include "port/registry.h"
 #include "worker/worker.h"
 

@@ -14,7 +14,7 @@
 #include "flow/packet.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static void stateful(uint16_t port, bool on)
 {

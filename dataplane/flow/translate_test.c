@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "flow/translate.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define SCTP 132
 #define UDPLITE 136

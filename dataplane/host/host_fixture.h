@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/host.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 int host_setup(void **state);        // group
 uint16_t host_port(uint16_t fabric); // id of its host port

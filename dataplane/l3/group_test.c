@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define GROUP FREE_ID
 #define MEMBER(i) (FREE_ID + 1 + (i))

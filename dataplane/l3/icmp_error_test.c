@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "l3/icmp.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.9.9.9"}, v6 = {.src = "fd00::2", .dst = "fd09::9"};
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static struct packet big = {.src = "10.0.0.2", .dst = "172.16.0.1", .proto = 253, .id = 0x1234};
 

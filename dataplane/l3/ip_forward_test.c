@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "l3/icmp.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, v6 = {.src = "fd00::2", .dst = "fd00::3"};
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "l3/mss.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define ADDRS "0a000002 0a000003"
 #define SYN "03e807d0 00000001 00000000 6002ffff 0000 0000 " // a header of 24 bytes

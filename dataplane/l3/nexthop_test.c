@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "neighbor/neighbor.h"
+#include "testing/router_fixture.h"
 
 static struct error err;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static struct error err;
 

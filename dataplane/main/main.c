@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rcu.h"
+#include "control/looking.h"
+#include "control/system.h"
 #include "flow/flow.h"
 #include "flow/flow_log.h"
 #include "graph/counters.h"
@@ -28,13 +30,8 @@
 #include "l3/nexthop.h"
 #include "l3/underlay.h"
 #include "l3/vrf.h"
-#include "main/disturb.h"
 #include "main/eal.h"
-#include "main/looking.h"
 #include "main/options.h"
-#include "main/system.h"
-#include "main/threads.h"
-#include "main/worker_watch.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "policy/meter.h"
@@ -42,6 +39,9 @@
 #include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
+#include "threads/disturb.h"
+#include "threads/threads.h"
+#include "threads/worker_watch.h"
 #include "worker/load.h"
 #include "worker/punt.h"
 #include "worker/worker.h"
@@ -173,6 +173,8 @@ static void raise_file_limit(void)
 
 static int start(const struct options *o, struct error *err)
 {
+	const struct system_process process = {
+		.socket = o->socket, .run_dir = o->run_dir, .router_mac = o->router_mac, .hugepages = eal_has_hugepages()};
 	int ret = rcu_init();
 
 	port_run_to_completion = o->run_to_completion;
@@ -180,12 +182,12 @@ static int start(const struct options *o, struct error *err)
 		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, there are no such rings");
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "no memory");
-	threads_start(o); // before there is much to allocate: memory comes from where the master runs
+	threads_start(&o->machine, &o->placement); // before there is much to allocate: memory comes from where the master runs
 	ret = start_tables(o, err);
 	if (ret == 0)
 		ret = graph_init(err);
 	if (ret == 0)
-		ret = system_init(o, err);
+		ret = system_init(&process, err);
 	if (ret == 0)
 		ret = start_workers(o, err);
 	threads_poll(); // what has been started with all that

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "main/machine.h"
-#include "main/placement.h"
+#include "threads/machine.h"
+#include "threads/placement.h"
 
 struct options {
 	char run_dir[80]; // sockets and lock of this instance

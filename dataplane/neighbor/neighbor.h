@@ -46,6 +46,7 @@ struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr);
 // Heard of: updates an entry that exists; creates one only when create is set (a host of the underlay asked for us). confirmed: it
 // answered a solicitation of ours.
 void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create, bool confirmed);
+extern uint32_t neighbor_end;             // indices in use lie below
 struct neighbor *neighbor_at(uint32_t i); // by adjacency index, NULL: none
 unsigned neighbor_count(void);
 
@@ -54,6 +55,7 @@ void neighbor_wait(uint32_t adj, struct rte_mbuf *m);
 void neighbor_wait_on_port(uint16_t port, const struct ip_addr *addr, struct rte_mbuf *m);
 void neighbor_poll(void); // timers: probes, ageing, giving up
 extern uint32_t neighbor_age_seconds;
+extern uint64_t (*neighbor_clock)(void); // TSC; tests have their own
 
 // arp.c, nd.c: frames. They send through worker_inject().
 void arp_send_request(const struct port *port, const struct ip_addr *target);

@@ -13,8 +13,6 @@
 #define NEIGHBOR_RETRY_SECONDS 5   // a held neighbour that failed is asked again so often
 #define NEIGHBOR_POLL_SOLICITS 256 // per neighbor_poll(): no bursts that overflow the workers' rings
 
-extern uint64_t (*neighbor_clock)(void); // TSC; tests have their own
-
 // adjacency.c. An index is given out again only when no worker and no punted packet can refer to its former owner.
 int adjacency_new(uint32_t *index); // unresolved; -ENOSPC, -ENOMEM
 void adjacency_free(uint32_t index);
@@ -22,7 +20,6 @@ int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *ma
 void adjacency_poll(void);
 
 // neighbor.c
-extern uint32_t neighbor_end;                                                // indices in use lie below
 struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr); // finds or creates; NULL: no room
 void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac); // mac NULL: as it was
 void neighbor_remove(struct neighbor *n);

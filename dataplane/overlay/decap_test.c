@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "overlay/overlay.h"
+#include "testing/router_fixture.h"
 
 // Labels and VNIs.
 #define TO_RED 100

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "overlay/overlay.h"
+#include "testing/router_fixture.h"
 
 #define HASH 0x12345678 // source port 49152 + 0x1234, flow label 0x23456
 #define LINK4 "020000000f01 02000000f001 0800 "

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "overlay/overlay.h"
+#include "testing/router_fixture.h"
 
 #define TO_RED TARGET(TARGET_VRF, RED)
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
+#include "testing/router_fixture.h"
 
 #define REMOTE4 "203.0.113.9"
 #define REMOTE6 "2001:db8:f::9"

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <rte_cycles.h>
 
-#include "main/router_fixture.h"
 #include "policy/meter.h"
+#include "testing/router_fixture.h"
 
 static struct error err;
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "policy/mirror.h"
+#include "testing/router_fixture.h"
 
 static struct error err;
 

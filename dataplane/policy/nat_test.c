@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "main/router_fixture.h"
 #include "policy/nat.h"
+#include "testing/router_fixture.h"
 
 #define WAN 7 // a VRF of these tests
 

@@ -57,7 +57,22 @@ struct rule {
 	uint64_t seq;         // the change that brought it
 };
 
-struct rule_list;
+struct rules_set;
+
+struct rule_list { // changed by rules_*() alone
+	char name[RULE_NAME];
+	uint16_t id;
+	bool allow;
+	unsigned refs; // attachments
+	struct rule *rules;
+	size_t n;
+	uint64_t seq;        // of the last change
+	uint32_t entries[2]; // IPv4, IPv6
+	uint32_t slot;       // of the default
+	struct rules_set *set;
+	bool wanted, running; // to be compiled; being compiled
+	char last_error[128];
+};
 
 int rules_init(struct error *err);
 void rules_fini(void); // no reader is online

@@ -46,21 +46,6 @@ struct rules_set {
 	struct rule_match *m[2]; // rules that the base does not have, in the order of ids
 };
 
-struct rule_list {
-	char name[RULE_NAME];
-	uint16_t id;
-	bool allow;
-	unsigned refs; // attachments
-	struct rule *rules;
-	size_t n;
-	uint64_t seq;        // of the last change
-	uint32_t entries[2]; // IPv4, IPv6
-	uint32_t slot;       // of the default
-	struct rules_set *set;
-	bool wanted, running; // to be compiled; being compiled
-	char last_error[128];
-};
-
 extern struct rules_set *rules_sets[PORT_MAX][2]; // master: rw, workers: ro (RCU). NULL: everything is allowed
 
 // rules_match.c: entries.

@@ -17,9 +17,9 @@
 #include <rte_malloc.h>
 
 #include "base/rcu.h"
-#include "main/router_fixture.h"
-#include "policy/rules_message.h"
+#include "control/rules_message.h"
 #include "policy/rules_private.h"
+#include "testing/router_fixture.h"
 
 static struct error err;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/counters.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/worker.h"
 
 static unsigned waiting[PORTS_END][2];        // packets in the device, by port and queue

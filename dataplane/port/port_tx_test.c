@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "graph/counters.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/worker.h"
 
 #define LEN 60

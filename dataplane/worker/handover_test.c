@@ -17,7 +17,7 @@
 
 #include "base/rcu.h"
 #include "base/wake_fd.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/handoff.h"
 #include "worker/load.h"
 #include "worker/spread.h"

@@ -18,7 +18,7 @@
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "base/wake_fd.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/health.h"
 #include "worker/orders.h"
 #include "worker/recorder.h"

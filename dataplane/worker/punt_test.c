@@ -9,7 +9,7 @@
 
 #include <rte_cycles.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/punt.h"
 
 #define GONE 100 // ports that do not exist any more, from here on

@@ -15,7 +15,7 @@
 #include "base/numa.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/worker.h"
 
 #define QUEUES 2 // of each port

@@ -3,7 +3,7 @@
 // checksum is as right or wrong as before.
 #include "fuzz_frame.h"
 #include "l3/mss.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A router with everything in it, for the targets that feed it frames: main/router_fixture.h plus routes of each kind, tunnels of each kind
+// A router with everything in it, for the targets that feed it frames: testing/router_fixture.h plus routes of each kind, tunnels of each kind
 // in both VRFs, and labels and VNIs for each kind of target.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 void fuzz_router_setup(void);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/rules_message.h"
 #include "fuzz_frame.h"
-#include "policy/rules_message.h"
 #include "policy/rules_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

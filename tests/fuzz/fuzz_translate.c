@@ -5,7 +5,7 @@
 
 #include "flow/translate.h"
 #include "fuzz_frame.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define L3 14
 

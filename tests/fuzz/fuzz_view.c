@@ -3,7 +3,7 @@
 
 #include <netinet/in.h>
 
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 static uint16_t be16(const uint8_t *p)
 {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of fuzz_tenant, fuzz_fabric, fuzz_mss and fuzz_translate: one valid packet of each kind (make_corpus.py [FOLDER]).
 
-The addresses are those of dataplane/main/router_fixture.h and fuzz_router.c; the bytes in front of a frame are port, what to make right,
+The addresses are those of dataplane/testing/router_fixture.h and fuzz_router.c; the bytes in front of a frame are port, what to make right,
 and where to split it.
 """
 import ipaddress

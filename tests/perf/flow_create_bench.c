@@ -16,7 +16,7 @@
 #include "base/rcu.h"
 #include "flow/flow.h"
 #include "flow/tcp.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 
 #define BATCH_SIZE 256u
 #define PARTS 10u

@@ -8,8 +8,8 @@
 #include <rte_cycles.h>
 
 #include "flow/translate.h"
-#include "main/router_fixture.h"
 #include "policy/nat.h"
+#include "testing/router_fixture.h"
 
 #define KEYS 4096
 #define ROUNDS 200

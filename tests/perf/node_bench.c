@@ -19,8 +19,8 @@
 #include "flow/flow.h"
 #include "graph/graph.h"
 #include "l3/ip_header.h"
-#include "main/router_fixture.h"
 #include "overlay/overlay.h"
+#include "testing/router_fixture.h"
 #include "worker/recorder.h"
 #include "worker/worker.h"
 

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <rte_cycles.h>
 
-#include "main/router_fixture.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
+#include "testing/router_fixture.h"
 
 #define ROUNDS 7
 #define LOOPS 200000u

@@ -10,8 +10,8 @@
 #include <rte_byteorder.h>
 #include <rte_cycles.h>
 
-#include "main/router_fixture.h"
 #include "policy/rules_private.h"
+#include "testing/router_fixture.h"
 
 #define KEYS 256
 #define ROUNDS 2000

@@ -25,7 +25,7 @@
 
 #include "base/rcu.h"
 #include "flow/flow.h"
-#include "main/router_fixture.h"
+#include "testing/router_fixture.h"
 #include "worker/worker.h"
 
 #define PACKETS 256u // of a worker, each of another flow

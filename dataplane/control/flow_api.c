@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of flows (api/flow.proto).
+#include <errno.h>
+#include <stdio.h>
+
+#include "api/api.h"
+#include "control/flow_extras.h"
+#include "control/flow_filter.h"
+#include "flow/decide.h"
+#include "flow/flow.h"
+#include "flow/tcp.h"
+#include "port/registry.h"
+
+#define READ_AT_ONCE 1024
+
+typedef Corelane__V1__Flow PbFlow;
+
+static struct flow_side side(const struct flow *f, unsigned i)
+{
+	return (struct flow_side){f->port[i], f->meter[i], f->mirror[i]};
+}
+
+static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const struct flow *f, unsigned dir)
+{
+	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
+	const struct flow_dir *d = &f->dir[dir];
+	const struct flow_side from = side(f, dir), to = side(f, !dir);
+	struct ip_addr src = flow_source(&d->key), dst = flow_destination(&d->key);
+	struct vrf *v = vrf_get(d->key.zone);
+	char text[IP_TEXT];
+
+	corelane__v1__flow_direction__init(out);
+	out->vrf = api_strdup(call, v ? v->name : "(removed)");
+	out->source = api_strdup(call, ip_format_addr(&src, text));
+	out->destination = api_strdup(call, ip_format_addr(&dst, text));
+	out->source_port = rte_be_to_cpu_16(d->key.src_port);
+	out->destination_port = rte_be_to_cpu_16(d->key.dst_port);
+	out->nexthop = d->gen ? d->nexthop : 0;
+	out->packets = flow_packets(f, dir);
+	out->bytes = flow_bytes(f, dir);
+	out->worker = d->owner;
+	out->idle_seconds = flow_idle(f, dir, (uint16_t)flow_now());
+	out->n_meters = flow_meter_names(call, &from, &to, &out->meters);
+	out->n_mirrors = flow_mirror_names(call, &from, &to, &out->mirrors);
+	return out;
+}
+
+static const char *port_name(uint16_t id)
+{
+	const struct port *p = id ? port_get(id) : NULL;
+
+	return p ? p->cfg.name : id ? "(removed)" : "";
+}
+
+void flow_put(struct api_call *call, const struct flow *f, PbFlow *out)
+{
+	const struct drop_reason *why = f->dir[0].flags & FLOW_DENY ? drop_reason_get(f->reason) : NULL;
+	char text[8];
+
+	out->id = (uint32_t)(f - flows);
+	out->protocol = api_strdup(call, flow_proto_name(f->dir[0].key.proto, text));
+	out->action = flow_action(f);
+	out->state = flow_state(f);
+	out->reason = api_strdup(call, why ? why->name : "");
+	out->in_port = api_strdup(call, port_name(f->port[0]));
+	out->out_port = api_strdup(call, port_name(f->port[1]));
+	out->egress_rule = f->rule[0];
+	out->ingress_rule = f->rule[1];
+	out->nat = f->nat;
+	out->forward = put_direction(call, f, 0);
+	out->reverse = put_direction(call, f, 1);
+	out->age_seconds = (double)(flow_now() - f->created);
+	out->timeout_seconds = flow_timeout(f);
+}
+
+struct cursor {
+	struct flow_filter filter;
+	uint32_t at, given;
+	bool begun;
+};
+
+static bool live(const struct flow *f)
+{
+	return __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == FLOW_LIVE;
+}
+
+static int next(struct api_call *call, struct cursor *c, PbFlow *item)
+{
+	while (++c->at < flow_used_range()) {
+		struct flow *f = &flows[c->at];
+
+		if (c->at % READ_AT_ONCE == 0)
+			rcu_quiescent(RCU_MASTER);
+		if (live(f) && flow_filter_match(&c->filter, f)) {
+			flow_put(call, f, item);
+			c->given++;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__FlowFilter *in = req;
+	struct cursor *c = cursor;
+	int ret = c->begun ? 0 : flow_filter_parse(in, &c->filter, err);
+
+	if (ret < 0)
+		return ret;
+	c->begun = true;
+	rcu_reader_online(RCU_MASTER); // while it is one, no flow becomes another
+	ret = in->limit == 0 || c->given < in->limit ? next(call, c, item) : 0;
+	rcu_reader_offline(RCU_MASTER);
+	return ret;
+}
+
+static void put_count(uint64_t n, Corelane__V1__FlowCount *out)
+{
+	out->flows = n;
+	out->in_use = flow_count();
+	out->capacity = flow_capacity();
+	if (flow_table == NULL)
+		return;
+	out->table_slots = flow_table_slots(flow_table);
+	out->table_used = flow_table_used(flow_table);
+	out->memory_bytes = flow_table_memory(flow_table) + (flow_capacity() + 1ull) * sizeof(struct flow);
+	out->growing = flow_table_growing(flow_table);
+}
+
+// All that match, ended when `end` is set.
+static int each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__FlowCount *out, struct error *err)
+{
+	struct flow_filter filter;
+	uint64_t n = 0;
+	uint32_t i;
+	int ret = flow_filter_parse(in, &filter, err);
+
+	if (ret < 0)
+		return ret;
+	rcu_reader_online(RCU_MASTER);
+	for (i = 1; i < flow_used_range(); i++) {
+		if (i % READ_AT_ONCE == 0)
+			rcu_quiescent(RCU_MASTER); // what has ended may be given back
+		if (!live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
+			continue;
+		n++;
+		if (end)
+			flow_end(&flows[i]);
+	}
+	rcu_reader_offline(RCU_MASTER);
+	put_count(n, out);
+	return 0;
+}
+
+static int count(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return each(req, false, resp, err);
+}
+
+static int flush(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	return each(req, true, resp, err);
+}
+
+static int resize(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__FlowResizeRequest *in = req;
+	int ret = flow_set_capacity(in->capacity, err);
+
+	if (ret == 0)
+		put_count(flow_count(), resp);
+	return ret;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Flows", "List", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow__descriptor, .next = list,
+	 .cursor_size = sizeof(struct cursor)},
+	{"corelane.v1.Flows", "Count", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
+	 .unary = count},
+	{"corelane.v1.Flows", "Flush", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
+	 .unary = flush},
+	{"corelane.v1.Flows", "Resize", &corelane__v1__flow_resize_request__descriptor, &corelane__v1__flow_count__descriptor,
+	 .unary = resize},
+};
+API_METHODS(methods)

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would happen to a packet that does not exist, said in the order in which it is decided.
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/api.h"
+#include "control/flow_extras.h"
+#include "control/flow_filter.h"
+#include "flow/decide.h"
+#include "flow/flow.h"
+#include "port/registry.h"
+
+#define STEPS 16
+
+typedef Corelane__V1__FlowExplanation Explanation;
+
+static void __attribute__((format(printf, 3, 4))) step(struct api_call *call, Explanation *out, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (out->n_steps < STEPS)
+		out->steps[out->n_steps++] = api_strdup(call, text);
+}
+
+static const char *key_text(const struct flow_key *k, char text[160])
+{
+	struct ip_addr src = flow_source(k), dst = flow_destination(k);
+	char a[IP_TEXT], b[IP_TEXT];
+
+	snprintf(text, 160, "%s port %u to %s port %u", ip_format_addr(&src, a), rte_be_to_cpu_16(k->src_port),
+		 ip_format_addr(&dst, b), rte_be_to_cpu_16(k->dst_port));
+	return text;
+}
+
+static int get_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", port);
+	if (port > UINT16_MAX)
+		return error_set(err, ERANGE, field, text, "0 to 65535", "is out of range");
+	*out = rte_cpu_to_be_16((uint16_t)port);
+	return 0;
+}
+
+static int get_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+{
+	struct port *p = *in->port ? port_find(in->port) : NULL;
+	struct vrf *v;
+
+	if (*in->port && p == NULL)
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+	if (p && (p->cfg.role != PORT_TENANT || p->cfg.vrf == UINT16_MAX))
+		return error_set(err, EINVAL, "port", in->port, "a tenant port of a VRF",
+				 "what comes in there is not routed for a tenant");
+	if ((p != NULL) == (*in->vrf != '\0'))
+		return error_set(err, EINVAL, "port", in->port, "a port, or the VRF of a packet from a tunnel",
+				 "one of the two is needed");
+	if (p) {
+		q->port = p->id;
+		q->key.zone = p->cfg.vrf;
+		return 0;
+	}
+	v = vrf_find_err(in->vrf, "vrf", err);
+	if (v == NULL)
+		return -ENOENT;
+	q->key.zone = v->id;
+	return 0;
+}
+
+static int get_question(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+{
+	struct ip_addr src, dst;
+
+	if (get_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
+	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0 ||
+	    get_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
+	    get_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
+		return -err->code;
+	if (src.family != dst.family)
+		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
+				 "is of the other family");
+	q->key.family = src.family;
+	if (src.family == IPV4) {
+		q->key.src4 = ip4_be(&src);
+		q->key.dst4 = ip4_be(&dst);
+	} else {
+		memcpy(q->key.src6, src.bytes, 16);
+		memcpy(q->key.dst6, dst.bytes, 16);
+	}
+	q->hash = flow_spread_hash(&q->key);
+	return 0;
+}
+
+static void explain_nat(struct api_call *call, const struct flow_question *q, const struct flow_answer *a, Explanation *out)
+{
+	char text[160];
+	struct vrf *v = vrf_get(a->out.zone);
+
+	if (a->nat.rule == 0)
+		return;
+	step(call, out, "translation: rule %u: it leaves as %s%s%s", a->nat.rule, key_text(&a->out, text),
+	     a->out.zone != q->key.zone && v ? " in VRF " : "", a->out.zone != q->key.zone && v ? v->name : "");
+	if (a->nat.ports)
+		step(call, out, "translation: the first free one of %u source ports is taken", a->nat.ports);
+}
+
+static void explain_route(struct api_call *call, const struct flow_answer *a, Explanation *out)
+{
+	const struct nexthop *nh = rcu_read(nexthop_table[a->nexthop]);
+	struct port *p = nh && nh->kind == NH_PORT ? port_get(nh->port) : NULL;
+
+	if (nh == NULL)
+		step(call, out, "route: none leads to the destination: ip_no_route");
+	else if (nh->kind == NH_LOCAL)
+		step(call, out, "route: the router's own address: it answers without a flow");
+	else if (nh->edge < NH_EDGE_PORT)
+		step(call, out, "route: next hop %u, which forwards nothing", a->nexthop);
+	else
+		step(call, out, "route: next hop %u%s%s", a->nexthop,
+		     p                       ? ", port "
+		     : nh->kind == NH_TUNNEL ? ", a tunnel"
+					     : "",
+		     p ? p->cfg.name : "");
+}
+
+static void explain_rules(struct api_call *call, const char *side, uint16_t port, const struct rule_verdict *v, Explanation *out)
+{
+	struct port *p = port ? port_get(port) : NULL;
+
+	if (p == NULL)
+		return;
+	if (v->rule)
+		step(call, out, "%s rules of port %s: rule %u %s it", side, p->cfg.name, v->rule, v->denied ? "denies" : "allows");
+	else
+		step(call, out, "%s rules of port %s: no rule matches: %s", side, p->cfg.name,
+		     v->denied ? "denied by default" : "allowed");
+}
+
+static void explain_names(struct api_call *call, const char *what, char *const *names, size_t n, Explanation *out)
+{
+	char text[4 * 34] = "";
+	size_t i, at = 0;
+
+	for (i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", names[i]);
+	if (n > 0)
+		step(call, out, "%s: %s", what, text);
+}
+
+static void explain_extras(struct api_call *call, uint16_t port, const struct flow_answer *a, Explanation *out)
+{
+	struct flow_side from = {port, a->egress.meter, a->egress.mirror}, to = {a->out_port, a->ingress.meter, a->ingress.mirror};
+	char **names;
+	size_t n = a->deny ? 0 : flow_meter_names(call, &from, &to, &names);
+
+	if (n > 0)
+		explain_names(call, "meters", names, n, out);
+	if (a->deny)
+		to = (struct flow_side){0}; // does not get it
+	n = flow_mirror_names(call, &from, &to, &names);
+	explain_names(call, "mirrors", names, n, out);
+}
+
+static void explain_decision(struct api_call *call, const struct flow_question *q, Explanation *out)
+{
+	const struct port_fwd *f = q->port ? port_fwds[q->port] : NULL;
+	struct flow_answer a;
+
+	flow_decide(q, &a);
+	out->stateful = a.stateful;
+	explain_nat(call, q, &a, out);
+	explain_route(call, &a, out);
+	if (!a.stateful) {
+		step(call, out, "flows: neither the sender's port nor the receiver's keeps them: the packet takes its route");
+		return;
+	}
+	explain_rules(call, "egress", f && f->stateful ? q->port : 0, &a.egress, out);
+	explain_rules(call, "ingress", a.out_port, &a.ingress, out);
+	explain_extras(call, f && f->stateful ? q->port : 0, &a, out);
+	if (a.deny)
+		out->reason = api_strdup(call, a.deny->name);
+	out->action = a.deny ? CORELANE__V1__FLOW_ACTION__FLOW_ACTION_DENY : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;
+}
+
+static int explain(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	struct flow_question q = {0};
+	Explanation *out = resp;
+	flow_entry_t e;
+	int ret = get_question(req, &q, err);
+
+	if (ret < 0)
+		return ret;
+	out->steps = api_alloc(call, STEPS * sizeof(*out->steps));
+	e = flow_table ? flow_table_find(flow_table, &q.key) : 0;
+	if (e) {
+		out->flow = api_alloc(call, sizeof(*out->flow));
+		corelane__v1__flow__init(out->flow);
+		flow_put(call, flow_of(e), out->flow);
+		step(call, out, "flow %u is there: this is a packet of its %s direction", out->flow->id,
+		     e & 1 ? "second" : "first");
+		q.key = flow_of(e)->dir[0].key;
+		q.port = flow_of(e)->port[0];
+		q.hash = flow_spread_hash(&q.key);
+	} else {
+		step(call, out, "flow: none yet: this packet would begin one");
+	}
+	explain_decision(call, &q, out);
+	return 0;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Flows", "Explain", &corelane__v1__flow_explain_request__descriptor,
+	 &corelane__v1__flow_explanation__descriptor, .unary = explain},
+};
+API_METHODS(methods)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/flow_extras.h"
+
+#include "policy/meter.h"
+#include "policy/mirror.h"
+#include "port/registry.h"
+
+#define MOST 4
+
+static const struct port_config *config(uint16_t id)
+{
+	static const struct port_config none;
+	const struct port *p = id ? port_get(id) : NULL;
+
+	return p ? &p->cfg : &none;
+}
+
+static void add(char **names, size_t *n, struct api_call *call, const char *name)
+{
+	if (name)
+		names[(*n)++] = api_strdup(call, name);
+}
+
+static const char *meter_name(uint16_t id)
+{
+	const struct meter *m = id ? meter_get(id) : NULL;
+
+	return m ? m->cfg.name : NULL;
+}
+
+size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
+{
+	const uint16_t ids[MOST] = {config(from->port)->egress_meter, from->meter, to->meter, config(to->port)->ingress_meter};
+	size_t i, n = 0;
+
+	*names = api_alloc(call, MOST * sizeof(**names));
+	for (i = 0; i < MOST; i++)
+		add(*names, &n, call, meter_name(ids[i]));
+	return n;
+}
+
+static const char *mirror_name(uint16_t id, enum mirror_direction not )
+{
+	const struct mirror *m = id ? mirror_get(id) : NULL;
+
+	return m && m->cfg.direction != not ? m->cfg.name : NULL;
+}
+
+static void side(char **names, size_t *n, struct api_call *call, const struct flow_side *s, enum mirror_direction not )
+{
+	uint16_t port = config(s->port)->mirror;
+
+	add(names, n, call, mirror_name(port, not ));
+	if (s->mirror != port)
+		add(names, n, call, mirror_name(s->mirror, not ));
+}
+
+size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
+{
+	size_t n = 0;
+
+	*names = api_alloc(call, MOST * sizeof(**names));
+	side(*names, &n, call, from, MIRROR_INGRESS);
+	side(*names, &n, call, to, MIRROR_EGRESS);
+	return n;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which flows an API request is about.
+#pragma once
+
+#include "base/ip.h"
+#include "flow.pb-c.h"
+#include "flow/flow.h"
+#include "flow/flow_text.h"
+
+struct flow_filter {
+	uint16_t vrf, port; // UINT16_MAX, 0: any
+	struct ip_prefix prefix;
+	int proto;        // -1: any
+	uint16_t l4_port; // network byte order, 0: any
+	Corelane__V1__FlowAction action;
+	Corelane__V1__FlowState state;
+	uint32_t nat;
+};
+
+struct api_call;
+void flow_put(struct api_call *call, const struct flow *f, Corelane__V1__Flow *out);
+
+int flow_filter_parse(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err);
+bool flow_filter_match(const struct flow_filter *f, const struct flow *flow);
+
+Corelane__V1__FlowState flow_state(const struct flow *f);
+Corelane__V1__FlowAction flow_action(const struct flow *f);
+uint64_t flow_packets(const struct flow *f, unsigned dir);
+uint64_t flow_bytes(const struct flow *f, unsigned dir);

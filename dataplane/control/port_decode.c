@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API says of a port, as its configuration (api/port.proto).
+#include "control/port_message.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "l2/bridge.h"
+#include "l3/vrf.h"
+#include "policy/meter.h"
+#include "policy/mirror.h"
+#include "policy/rules.h"
+#include "port/devargs.h"
+#include "port/registry.h"
+
+static int copy(const char *field, char *dst, size_t size, const char *src, struct error *err)
+{
+	char valid[48];
+
+	if (strlen(src) < size) {
+		snprintf(dst, size, "%s", src);
+		return 0;
+	}
+	snprintf(valid, sizeof(valid), "up to %zu characters", size - 1);
+	return error_set(err, EINVAL, field, src, valid, "is too long");
+}
+
+static int get_device(const PbPort *in, struct port_config *c, struct error *err)
+{
+	int ret;
+
+	switch (in->device_case) {
+	case CORELANE__V1__PORT__DEVICE_DPDK:
+		c->kind = "dpdk";
+		ret = devargs_memif(in->dpdk->devargs, c, err);
+		return ret != 0 ? RTE_MIN(ret, 0)
+				: copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
+	case CORELANE__V1__PORT__DEVICE_TAP:
+		c->kind = "tap";
+		ret = copy("port.tap.ifname", c->ifname, sizeof(c->ifname), *in->tap->ifname ? in->tap->ifname : c->name, err);
+		return ret < 0 ? ret : copy("port.tap.netns", c->netns, sizeof(c->netns), in->tap->netns, err);
+	case CORELANE__V1__PORT__DEVICE_MEMIF:
+		c->kind = "memif";
+		c->memif_id = in->memif->id;
+		c->client = in->memif->role == CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT;
+		c->ring_size = in->memif->ring_size;
+		c->buffer_size = in->memif->buffer_size;
+		ret = copy("port.memif.secret", c->secret, sizeof(c->secret), in->memif->secret, err);
+		return ret < 0 ? ret : copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket, err);
+	case CORELANE__V1__PORT__DEVICE_VHOST:
+		c->kind = "vhost";
+		c->client = in->vhost->client;
+		return copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket, err);
+	default:
+		return error_set(err, EINVAL, "port.device", "", "dpdk, tap, memif, vhost", "a port needs a device");
+	}
+}
+
+static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out,
+		       struct error *err)
+{
+	char text[IP_TEXT];
+	unsigned i, j;
+	int ret;
+
+	if (n > PORT_MAX_ADDRS)
+		return error_set(err, E2BIG, field, in[PORT_MAX_ADDRS], "up to 16 addresses", "is one too many");
+	for (i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%s%s", in[i],
+			 hosts && !strchr(in[i], '/') ? (strchr(in[i], ':') ? "/128" : "/32") : "");
+		ret = hosts ? ip_parse_prefix(text, field, &out[i], err) : ip_parse_ifaddr(text, field, &out[i], err);
+		if (ret < 0)
+			return ret;
+		for (j = 0; j < i; j++)
+			if (ip_addr_eq(&out[j].addr, &out[i].addr) && (!hosts || out[j].len == out[i].len))
+				return error_set(err, EINVAL, field, in[i], "each address once", "is given twice");
+	}
+	*n_out = (unsigned)n;
+	return 0;
+}
+
+static int get_vrf(const char *name, struct port_config *c, struct error *err)
+{
+	struct vrf *v;
+
+	c->vrf = UINT16_MAX;
+	if (*name == '\0')
+		return 0;
+	v = vrf_find_err(name, "port.vrf", err);
+	if (v == NULL)
+		return -ENOENT;
+	c->vrf = v->id;
+	return 0;
+}
+
+static int get_bridge(const char *name, struct port_config *c, struct error *err)
+{
+	struct bridge *b;
+
+	c->bridge = UINT16_MAX;
+	if (*name == '\0')
+		return 0;
+	b = bridge_find_err(name, "port.bridge", err);
+	if (b == NULL)
+		return -ENOENT;
+	c->bridge = b->id;
+	return 0;
+}
+
+static int get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
+{
+	struct meter *m = *name ? meter_find_err(name, field, err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	*out = m ? m->id : 0;
+	return 0;
+}
+
+static int get_mirror(const char *name, struct port_config *c, struct error *err)
+{
+	struct mirror *m = *name ? mirror_find_err(name, "port.mirror", err) : NULL;
+
+	if (*name && m == NULL)
+		return -ENOENT;
+	c->mirror = m ? m->id : 0;
+	return 0;
+}
+
+static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
+{
+	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
+
+	*out = l ? rule_list_id(l) : 0;
+	return *name && l == NULL ? -ENOENT : 0;
+}
+
+static int get_fabric(const char *name, struct port_config *c, struct error *err)
+{
+	struct port *p = *name ? port_find(name) : NULL;
+
+	if (*name && p == NULL)
+		return error_set(err, ENOENT, "port.fabric", name, "the name of a fabric port", "there is no such port");
+	c->fabric = p ? p->id : 0;
+	return 0;
+}
+
+static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
+{
+	memset(out, 0, sizeof(*out));
+	return *text ? mac_parse(text, field, out, err) : 0;
+}
+
+static int get_source_check(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < SOURCE_CHECK_NONE || in > SOURCE_CHECK_STRICT)
+		return error_set(err, EINVAL, "port.source_check", text, "none, reverse_path, strict", "is no kind of check");
+	c->source_check = (uint8_t)in;
+	return 0;
+}
+
+// One settable field of the message into the configuration.
+int port_get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
+{
+	if (strcmp(field, "mtu") == 0) {
+		c->mtu = (uint16_t)RTE_MIN(in->mtu, (uint32_t)UINT16_MAX);
+		return 0;
+	}
+	if (strcmp(field, "disabled") == 0)
+		return c->disabled = in->disabled, 0;
+	if (strcmp(field, "vlan") == 0)
+		return c->vlan = (uint16_t)RTE_MIN(in->vlan, (uint32_t)UINT16_MAX), 0;
+	if (strcmp(field, "addresses") == 0)
+		return get_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs, &c->n_addrs, err);
+	if (strcmp(field, "vrf") == 0)
+		return get_vrf(in->vrf, c, err);
+	if (strcmp(field, "bridge") == 0)
+		return get_bridge(in->bridge, c, err);
+	if (strcmp(field, "gateways") == 0)
+		return get_ifaddrs("port.gateways", in->gateways, in->n_gateways, false, c->gateways, &c->n_gateways, err);
+	if (strcmp(field, "guest_mac") == 0)
+		return get_mac("port.guest_mac", in->guest_mac, &c->guest_mac, err);
+	if (strcmp(field, "guest_addresses") == 0)
+		return get_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests,
+				   &c->n_guests, err);
+	if (strcmp(field, "proxy_arp") == 0)
+		return c->proxy_arp = in->proxy_arp, 0;
+	if (strcmp(field, "mss_clamp") == 0)
+		return c->mss_clamp = in->mss_clamp, 0;
+	if (strcmp(field, "no_anycast_gateway") == 0)
+		return c->no_gateway_echo = in->no_anycast_gateway, 0;
+	if (strcmp(field, "stateful") == 0)
+		return c->stateful = in->stateful, 0;
+	if (strcmp(field, "source_check") == 0)
+		return get_source_check((int)in->source_check, c, err);
+	if (strcmp(field, "flow_limit") == 0)
+		return c->flow_limit = in->flow_limit, 0;
+	if (strcmp(field, "flow_rate") == 0)
+		return c->flow_rate = in->flow_rate, 0;
+	if (strcmp(field, "egress_meter") == 0)
+		return get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+	if (strcmp(field, "ingress_meter") == 0)
+		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+	if (strcmp(field, "mirror") == 0)
+		return get_mirror(in->mirror, c, err);
+	if (strcmp(field, "egress_rules") == 0)
+		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+	if (strcmp(field, "ingress_rules") == 0)
+		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
+	if (strcmp(field, "mode") == 0)
+		return port_mode_get((int)in->mode, c, err);
+	if (strcmp(field, "ring_full") == 0)
+		return port_ring_full_get((int)in->ring_full, c, err);
+	if (strcmp(field, "spread_workers") == 0)
+		return port_weights_get(in->spread_workers, in->n_spread_workers, c, err);
+	if (strcmp(field, "polled_by") == 0)
+		return port_polled_by_get(in->polled_by, in->n_polled_by, c, err);
+	return error_set(err, EINVAL, "fields", field,
+			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
+			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules, "
+			 "egress_meter, ingress_meter, mirror, mode, ring_full, spread_workers, polled_by",
+			 "cannot be set");
+}
+
+static const char *const settable[] = {"mtu",          "disabled",      "vlan",
+				       "addresses",    "vrf",           "bridge",
+				       "gateways",     "guest_mac",     "guest_addresses",
+				       "proxy_arp",    "mss_clamp",     "no_anycast_gateway",
+				       "stateful",     "flow_limit",    "flow_rate",
+				       "source_check", "egress_rules",  "ingress_rules",
+				       "egress_meter", "ingress_meter", "mirror",
+				       "mode",         "ring_full",     "spread_workers",
+				       "polled_by"};
+
+int port_get_config(const PbPort *in, struct port_config *c, struct error *err)
+{
+	unsigned i;
+	int ret;
+
+	*c = (struct port_config){.role = (enum port_role)in->role, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	ret = copy("port.name", c->name, sizeof(c->name), in->name, err);
+	if (ret == 0)
+		ret = get_device(in, c, err);
+	if (ret == 0)
+		ret = get_mac("port.mac", in->mac, &c->mac, err);
+	if (ret == 0)
+		ret = get_fabric(in->fabric, c, err);
+	for (i = 0; i < RTE_DIM(settable) && ret == 0; i++)
+		ret = port_get_field(in, settable[i], c, err);
+	if (ret == 0 && in->queues > PORT_MAX_QUEUES)
+		ret = error_set(err, ERANGE, "port.queues", NULL, "1 to 16", "there are too many queues");
+	c->queues = (uint16_t)in->queues;
+	return ret;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port, as the API says it (api/port.proto).
+#include "control/port_message.h"
+
+#include "flow/quota.h"
+#include "graph/counters.h"
+#include "l2/bridge.h"
+#include "l3/vrf.h"
+#include "policy/meter.h"
+#include "policy/mirror.h"
+#include "policy/rules.h"
+#include "port/registry.h"
+
+static char **put_list(struct api_call *call, const struct ip_prefix *list, unsigned n, size_t *n_out)
+{
+	char **out = api_alloc(call, (n + 1) * sizeof(*out)), text[IP_TEXT];
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		out[i] = api_strdup(call, ip_format_prefix(&list[i], text));
+	*n_out = n;
+	return out;
+}
+
+static char *put_mac(struct api_call *call, const struct rte_ether_addr *mac)
+{
+	char text[18];
+
+	return rte_is_zero_ether_addr(mac) ? api_strdup(call, "") : api_strdup(call, mac_format(mac, text));
+}
+
+static char *put_meter(struct api_call *call, uint16_t id)
+{
+	const struct meter *m = meter_get(id);
+
+	return api_strdup(call, m ? m->cfg.name : "");
+}
+
+static void put_device(struct api_call *call, const struct port_config *c, PbPort *out)
+{
+	if (strcmp(c->kind, "dpdk") == 0) {
+		out->device_case = CORELANE__V1__PORT__DEVICE_DPDK;
+		out->dpdk = api_alloc(call, sizeof(*out->dpdk));
+		corelane__v1__dpdk_device__init(out->dpdk);
+		out->dpdk->devargs = api_strdup(call, c->devargs);
+	} else if (strcmp(c->kind, "tap") == 0) {
+		out->device_case = CORELANE__V1__PORT__DEVICE_TAP;
+		out->tap = api_alloc(call, sizeof(*out->tap));
+		corelane__v1__tap_device__init(out->tap);
+		out->tap->ifname = api_strdup(call, c->ifname);
+		out->tap->netns = api_strdup(call, c->netns);
+	} else if (strcmp(c->kind, "memif") == 0) {
+		out->device_case = CORELANE__V1__PORT__DEVICE_MEMIF;
+		out->memif = api_alloc(call, sizeof(*out->memif));
+		corelane__v1__memif_device__init(out->memif);
+		out->memif->socket = api_strdup(call, c->socket);
+		out->memif->id = c->memif_id;
+		out->memif->role =
+			c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
+		out->memif->secret = api_strdup(call, c->secret);
+		out->memif->ring_size = c->ring_size;
+		out->memif->buffer_size = c->buffer_size;
+	} else {
+		out->device_case = CORELANE__V1__PORT__DEVICE_VHOST;
+		out->vhost = api_alloc(call, sizeof(*out->vhost));
+		corelane__v1__vhost_device__init(out->vhost);
+		out->vhost->socket = api_strdup(call, c->socket);
+		out->vhost->client = c->client;
+	}
+}
+
+static void put_queues(struct api_call *call, const struct port *p, Corelane__V1__PortState *s)
+{
+	unsigned i;
+
+	s->n_queues = p->n_queues;
+	s->queues = api_alloc(call, p->n_queues * sizeof(*s->queues));
+	for (i = 0; i < p->n_queues; i++) {
+		s->queues[i] = api_alloc(call, sizeof(**s->queues));
+		corelane__v1__port_queue__init(s->queues[i]);
+		s->queues[i]->index = i;
+		s->queues[i]->orphan = p->queues[i].rx_worker == WORKER_NONE;
+		port_queue_put(&p->queues[i], s->queues[i]);
+		s->queues[i]->worker = s->queues[i]->orphan ? 0 : p->queues[i].rx_worker;
+		s->queues[i]->rx_packets = p->queues[i].rx_packets;
+	}
+}
+
+static void put_counters(struct api_call *call, struct port *p, Corelane__V1__PortState *s)
+{
+	struct port_stats dev = {0};
+	struct port_counters c;
+	unsigned i;
+
+	if (p->ops->stats)
+		p->ops->stats(p, &dev);
+	counters_port(p->id, &c);
+	s->counters = api_alloc(call, sizeof(*s->counters));
+	corelane__v1__port_counters__init(s->counters);
+	s->counters->rx_packets = c.rx_packets;
+	s->counters->rx_bytes = c.rx_bytes;
+	s->counters->tx_packets = c.tx_packets;
+	s->counters->tx_refused = c.tx_refused;
+	s->counters->tx_bytes = c.tx_bytes;
+	s->counters->rx_missed = dev.rx_missed;
+	for (i = 0; drop_reason_get((uint16_t)i); i++)
+		s->counters->dropped += counters_drops(p->id, (uint16_t)i);
+}
+
+static void put_state(struct api_call *call, struct port *p, PbPort *out)
+{
+	Corelane__V1__PortState *s = api_alloc(call, sizeof(*s));
+
+	corelane__v1__port_state__init(s);
+	s->id = p->id;
+	s->link_up = p->link_up;
+	s->peer_connected = p->peer_connected;
+	s->mac = put_mac(call, &p->mac);
+	s->driver = api_strdup(call, p->driver);
+	s->socket_numa = p->numa < 0 ? 0 : (uint32_t)p->numa;
+	s->peer_connects = p->peer_connects;
+	s->peer_disconnects = p->peer_disconnects;
+	s->last_error = api_strdup(call, p->last_error);
+	s->flows = flow_quota_get(p->id).flows;
+	s->flows_refused = flow_quota_get(p->id).refused;
+	put_queues(call, p, s);
+	put_counters(call, p, s);
+	out->state = s;
+}
+
+void port_put(struct api_call *call, struct port *p, PbPort *out)
+{
+	const struct port_config *c = &p->cfg;
+
+	out->name = api_strdup(call, c->name);
+	out->role = (Corelane__V1__PortRole)c->role;
+	put_device(call, c, out);
+	out->queues = c->queues;
+	out->mtu = c->mtu;
+	out->disabled = c->disabled;
+	out->vlan = c->vlan;
+	out->mac = put_mac(call, &c->mac);
+	out->addresses = put_list(call, c->addrs, c->n_addrs, &out->n_addresses);
+	out->vrf = api_strdup(call, c->vrf != UINT16_MAX && vrf_get(c->vrf) ? vrf_get(c->vrf)->name : "");
+	out->bridge = api_strdup(call, c->bridge != UINT16_MAX && bridge_get(c->bridge) ? bridge_get(c->bridge)->cfg.name : "");
+	out->gateways = put_list(call, c->gateways, c->n_gateways, &out->n_gateways);
+	out->guest_mac = put_mac(call, &c->guest_mac);
+	out->guest_addresses = put_list(call, c->guests, c->n_guests, &out->n_guest_addresses);
+	out->proxy_arp = c->proxy_arp;
+	out->mss_clamp = c->mss_clamp;
+	out->no_anycast_gateway = c->no_gateway_echo;
+	out->stateful = c->stateful;
+	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
+	out->flow_limit = c->flow_limit;
+	out->flow_rate = c->flow_rate;
+	out->egress_meter = put_meter(call, c->egress_meter);
+	out->ingress_meter = put_meter(call, c->ingress_meter);
+	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
+	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
+	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
+	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
+	out->mode = (Corelane__V1__PortMode)c->mode;
+	out->ring_full = (Corelane__V1__RingFull)c->ring_full;
+	out->spread_workers = port_weights_put(call, c, &out->n_spread_workers);
+	out->polled_by = port_polled_by_put(call, c, &out->n_polled_by);
+	put_state(call, p, out);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/port_message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/spread.h"
+#include "worker/worker.h"
+
+#define WEIGHT_MAX 1000
+
+static_assert(RTE_DIM(((struct port_config *)0)->weights) == WORKER_MAX, "one for each worker");
+
+int port_mode_get(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < 0 || in >= PORT_MODES)
+		return error_set(err, EINVAL, "port.mode", text, "run_to_completion, hybrid, auto", "is no way to run");
+	c->mode = (uint8_t)in;
+	return 0;
+}
+
+int port_ring_full_get(int in, struct port_config *c, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", in);
+	if (in < 0 || in >= SPREAD_FULLS)
+		return error_set(err, EINVAL, "port.ring_full", text, "drop, local, wait",
+				 "is nothing to do with what finds no room");
+	c->ring_full = (uint8_t)in;
+	return 0;
+}
+
+int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err)
+{
+	size_t i;
+
+	memset(c->weights, 0, sizeof(c->weights));
+	for (i = 0; i < n; i++) {
+		char *end;
+		unsigned long id = strtoul(in[i], &end, 10), weight = 1;
+
+		if (*end == ':' && end[1] >= '0' && end[1] <= '9')
+			weight = strtoul(end + 1, &end, 10);
+		if (*in[i] < '0' || *in[i] > '9' || *end || id >= WORKER_MAX || weight == 0 || weight > WEIGHT_MAX)
+			return error_set(err, EINVAL, "port.spread_workers", in[i], "ID or ID:WEIGHT, 0 to 63 and 1 to 1000",
+					 "names no worker");
+		if (c->weights[id])
+			return error_set(err, EINVAL, "port.spread_workers", in[i], "each worker once", "is given twice");
+		c->weights[id] = (uint32_t)weight;
+	}
+	return 0;
+}
+
+char **port_weights_put(struct api_call *call, const struct port_config *c, size_t *n)
+{
+	char **out = api_alloc(call, (WORKER_MAX + 1) * sizeof(*out));
+	unsigned i;
+
+	for (i = *n = 0; i < WORKER_MAX; i++)
+		if (c->weights[i])
+			out[(*n)++] = c->weights[i] == 1 ? api_printf(call, "%u", i) : api_printf(call, "%u:%u", i, c->weights[i]);
+	return out;
+}
+
+int port_polled_by_get(char **in, size_t n, struct port_config *c, struct error *err)
+{
+	size_t i;
+
+	memset(c->polled_by, 0, sizeof(c->polled_by));
+	for (i = 0; i < n; i++) {
+		char *end;
+		unsigned long queue = strtoul(in[i], &end, 10), worker = WORKER_MAX;
+
+		if (*in[i] >= '0' && *in[i] <= '9' && *end == ':' && end[1] >= '0' && end[1] <= '9')
+			worker = strtoul(end + 1, &end, 10);
+		if (*end || queue >= PORT_MAX_QUEUES || worker >= WORKER_MAX)
+			return error_set(err, EINVAL, "port.polled_by", in[i], "QUEUE:WORKER, 0 to 15 and 0 to 63",
+					 "names no queue and worker");
+		if (c->polled_by[queue])
+			return error_set(err, EINVAL, "port.polled_by", in[i], "each queue once", "is given twice");
+		c->polled_by[queue] = (uint8_t)(worker + 1);
+	}
+	return 0;
+}
+
+char **port_polled_by_put(struct api_call *call, const struct port_config *c, size_t *n)
+{
+	char **out = api_alloc(call, (PORT_MAX_QUEUES + 1) * sizeof(*out));
+	unsigned i;
+
+	for (i = *n = 0; i < PORT_MAX_QUEUES; i++)
+		if (c->polled_by[i])
+			out[(*n)++] = api_printf(call, "%u:%u", i, c->polled_by[i] - 1u);
+	return out;
+}
+
+void port_queue_put(const struct port_queue *q, Corelane__V1__PortQueue *out)
+{
+	const struct spread_view *v = q->view;
+
+	out->moving = q->owner != q->rx_worker;
+	out->spread = v && v->all_to != SPREAD_LOCAL;
+	out->order_given_up = v ? v->gave_up : 0;
+}

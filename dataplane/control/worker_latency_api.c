@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of what workers record: their loops, and their part of each port's counters (api/worker.proto).
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "api/api.h"
+#include "control/worker_message.h"
+#include "graph/counters.h"
+#include "port/registry.h"
+#include "worker/orders.h"
+#include "worker/recorder.h"
+#include "worker/worker.h"
+
+#define PbTimes Corelane__V1__LoopTimes
+#define PbLoop Corelane__V1__LongLoop
+
+static void put_buckets(struct api_call *call, const struct histogram *h, PbTimes *out)
+{
+	Corelane__V1__LoopBucket *b;
+	unsigned i;
+
+	out->buckets = api_alloc(call, HISTOGRAM_BUCKETS * sizeof(*out->buckets));
+	for (i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (h->count[i] == 0)
+			continue;
+		b = api_alloc(call, sizeof(*b));
+		corelane__v1__loop_bucket__init(b);
+		b->from_ns = worker_api_ns(histogram_least(i));
+		b->to_ns = worker_api_ns(histogram_most(i));
+		b->loops = h->count[i];
+		out->buckets[out->n_buckets++] = b;
+	}
+}
+
+static PbTimes *times(struct api_call *call, const struct histogram *h, uint64_t max)
+{
+	PbTimes *out = api_alloc(call, sizeof(*out));
+
+	corelane__v1__loop_times__init(out);
+	out->loops = histogram_total(h);
+	out->p50_ns = worker_api_ns(histogram_quantile(h, 500000));
+	out->p90_ns = worker_api_ns(histogram_quantile(h, 900000));
+	out->p99_ns = worker_api_ns(histogram_quantile(h, 990000));
+	out->p999_ns = worker_api_ns(histogram_quantile(h, 999000));
+	out->max_ns = worker_api_ns(max);
+	put_buckets(call, h, out);
+	return out;
+}
+
+static void put_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l, PbLoop *out)
+{
+	unsigned i;
+
+	out->nodes = api_alloc(call, LONG_LOOP_NODES * sizeof(*out->nodes));
+	for (i = 0; i < l->n_nodes; i++) {
+		out->nodes[i] = api_alloc(call, sizeof(**out->nodes));
+		corelane__v1__loop_node__init(out->nodes[i]);
+		out->nodes[i]->node = api_strdup(call, graph_step_name(w->graph, l->nodes[i].node));
+		out->nodes[i]->runs = l->nodes[i].runs;
+		out->nodes[i]->ns = worker_api_ns(l->nodes[i].cycles);
+	}
+	out->n_nodes = l->n_nodes;
+}
+
+static PbLoop *long_loop(struct api_call *call, const struct worker *w, const struct long_loop *l)
+{
+	PbLoop *out = api_alloc(call, sizeof(*out));
+	struct timespec now;
+
+	corelane__v1__long_loop__init(out);
+	clock_gettime(CLOCK_REALTIME, &now);
+	out->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - worker_api_ns(rte_rdtsc() - l->end);
+	out->ns = worker_api_ns(l->cycles);
+	out->packets = l->packets;
+	out->receive_ns = worker_api_ns(l->stages[STAGE_RECEIVE]);
+	out->graph_ns = worker_api_ns(l->stages[STAGE_GRAPH]);
+	out->messages_ns = worker_api_ns(l->stages[STAGE_MESSAGES]);
+	out->idle_ns = worker_api_ns(l->stages[STAGE_IDLE]);
+	out->delay_ns = worker_api_ns(l->stages[STAGE_DELAY]);
+	out->taken = l->taken;
+	out->moved = l->moved;
+	out->cpu = l->cpu;
+	put_nodes(call, w, l, out);
+	return out;
+}
+
+static void put_longest(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
+{
+	struct long_loop loops[LONGEST_LOOPS];
+	unsigned i, n = recorder_longest(w->recorder, loops);
+
+	out->longest = api_alloc(call, LONGEST_LOOPS * sizeof(*out->longest));
+	for (i = 0; i < n; i++)
+		out->longest[i] = long_loop(call, w, &loops[i]);
+	out->n_longest = n;
+}
+
+static void put_latency(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
+{
+	static struct histogram busy, empty; // too large for some stacks; master only
+	static const struct histogram none;
+	const struct recorder *r = w->recorder;
+
+	recorder_counts(r, &busy, &empty);
+	out->worker = w->id;
+	out->cpu = w->cpu;
+	out->since_seconds = (double)worker_api_ns(rte_rdtsc() - r->since) / 1e9;
+	out->threshold_us = recorder_threshold(r);
+	out->busy = times(call, &busy, recorder_max(r, &busy, &none));
+	out->empty = times(call, &empty, recorder_max(r, &none, &empty));
+	out->taken_loops = r->taken - r->taken_base;
+	out->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
+	put_longest(call, w, out);
+}
+
+static int latency(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__WorkerLatencyRequest *in = req;
+	uint32_t *next = cursor;
+	struct worker *w;
+
+	if (in->one_worker && worker_api_find(in->id, err) == NULL)
+		return -(err->code ? err->code : ENOENT);
+	while (*next < WORKER_MAX) {
+		w = worker_get((*next)++);
+		if (w == NULL || (in->one_worker && w->id != in->id))
+			continue;
+		put_latency(call, w, item);
+		if (in->reset)
+			recorder_reset(w->recorder);
+		return 1;
+	}
+	return 0;
+}
+
+static void put_port(struct api_call *call, const struct port *p, const struct worker *w, Corelane__V1__WorkerPort *out)
+{
+	const struct port_counters *c = &w->counters->port[p->id];
+	unsigned reason;
+
+	out->worker = w->id;
+	out->cpu = w->cpu;
+	out->port = api_strdup(call, p->cfg.name);
+	out->rx_packets = c->rx_packets;
+	out->rx_bytes = c->rx_bytes;
+	out->tx_packets = c->tx_packets;
+	out->tx_bytes = c->tx_bytes;
+	for (reason = 0; reason < DROP_MAX; reason++)
+		out->dropped += w->counters->drops[p->id][reason];
+}
+
+static int ports(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__WorkerPortsRequest *in = req;
+	uint32_t *next = cursor, at;
+	struct worker *w;
+	struct port *p;
+
+	if (*in->port && port_find(in->port) == NULL)
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+	while (*next < PORT_MAX * WORKER_MAX) {
+		at = (*next)++;
+		p = port_get((uint16_t)(at / WORKER_MAX));
+		w = worker_get(at % WORKER_MAX);
+		if (p && w && (*in->port == '\0' || strcmp(in->port, p->cfg.name) == 0)) {
+			put_port(call, p, w, item);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int delay(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__WorkerDelayRequest *in = req;
+	struct worker *w = worker_api_find(in->id, err);
+	int ret = w ? worker_set_delay(w, in->us, err) : -ENOENT;
+
+	if (ret == 0)
+		worker_api_put(call, w, resp);
+	return ret;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
+	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor, &corelane__v1__worker_port__descriptor,
+	 .next = ports, .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Workers", "Delay", &corelane__v1__worker_delay_request__descriptor, &corelane__v1__worker__descriptor,
+	 .unary = delay},
+};
+API_METHODS(methods)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads/disturb.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "worker/worker.h"
+
+#define TICK_NS 1000000L
+#define TICKS 1000 // a second
+#define PAGE 4096
+
+static struct {
+	pthread_t thread;
+	bool running;        // master
+	uint32_t per_second; // master: w, svc-debug: r; 0: end
+	uint32_t what;       // enum disturbance; the same
+} svc;
+
+// Writing makes the page present again, so that there is something to forget.
+static void shoot(volatile char *page)
+{
+	*page = 1;
+	mprotect((void *)page, PAGE, PROT_READ);
+	mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+// Text is as its file: what is given back is read again, from memory where others have it, too.
+static int give_back_text(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const uintptr_t mask = PAGE - 1;
+	unsigned i;
+
+	(void)size, (void)arg;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+
+		if (p->p_type == PT_LOAD && (p->p_flags & (PF_X | PF_W)) == PF_X)
+			madvise((void *)(from & ~mask), ((to + mask) & ~mask) - (from & ~mask), MADV_DONTNEED); // not of the vdso
+	}
+	return 0;
+}
+
+static void once(volatile char *page)
+{
+	if (__atomic_load_n(&svc.what, __ATOMIC_RELAXED) == DISTURB_FAULTS)
+		dl_iterate_phdr(give_back_text, NULL);
+	else
+		shoot(page);
+}
+
+static void *svc_main(void *arg)
+{
+	struct timespec next;
+	uint64_t owed = 0; // in parts of TICKS
+	uint32_t rate;
+
+	pthread_setname_np(pthread_self(), "svc-debug");
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	while ((rate = __atomic_load_n(&svc.per_second, __ATOMIC_RELAXED)) > 0) {
+		for (owed += rate; owed >= TICKS; owed -= TICKS)
+			once(arg);
+		next.tv_nsec += TICK_NS;
+		if (next.tv_nsec >= TICKS * TICK_NS) {
+			next.tv_nsec -= TICKS * TICK_NS;
+			next.tv_sec++;
+		}
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+	}
+	munmap(arg, PAGE);
+	return NULL;
+}
+
+static int start(struct error *err)
+{
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ret = page == MAP_FAILED ? errno : pthread_create(&svc.thread, NULL, svc_main, page);
+
+	svc.running = ret == 0;
+	if (ret == 0)
+		return 0;
+	if (page != MAP_FAILED)
+		munmap(page, PAGE);
+	return error_set(err, ret, NULL, NULL, NULL, "the thread svc-debug cannot be started");
+}
+
+void disturb_stop(void)
+{
+	__atomic_store_n(&svc.per_second, 0, __ATOMIC_RELAXED);
+	if (svc.running)
+		pthread_join(svc.thread, NULL); // takes a tick
+	svc.running = false;
+}
+
+int disturb_set(enum disturbance what, uint32_t per_second, struct error *err)
+{
+	char text[16], valid[48];
+
+	snprintf(text, sizeof(text), "%u", per_second);
+	snprintf(valid, sizeof(valid), "0 to %d", DISTURB_MAX);
+	if (!worker_debug_allowed)
+		return error_set(err, EPERM, NULL, NULL, "corelaned --allow-debug", "this daemon was started without debugging");
+	if (per_second > DISTURB_MAX)
+		return error_set(err, EINVAL, "per_second", text, valid, "are too many");
+	LOG(NOTICE, "%u %s per second on purpose", per_second,
+	    what == DISTURB_FAULTS ? "times without the program's pages" : "TLB shootdowns");
+	if (per_second == 0) {
+		disturb_stop();
+		return 0;
+	}
+	__atomic_store_n(&svc.what, what, __ATOMIC_RELAXED);
+	__atomic_store_n(&svc.per_second, per_second, __ATOMIC_RELAXED);
+	return svc.running ? 0 : start(err);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads/worker_watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/event.h"
+#include "worker/worker.h"
+
+EVENT_KIND(worker_stands_still, ERROR,
+	   "A worker has not ended a loop for half a second: its packets wait, and are lost when the queues are full. The text "
+	   "says what its "
+	   "thread does: it was stopped or frozen, it is runnable but others have its CPU (a real-time task, a stolen CPU of a "
+	   "virtual machine), "
+	   "or a loop takes so long. Changes that must be seen by all workers wait for it.");
+EVENT_KIND(worker_goes_on, INFO, "A worker that stood still has looped for a second without standing again.");
+EVENT_KIND(master_was_away, WARNING,
+	   "The master thread did not run for more than a second: the process was stopped, others had its CPUs, or one request "
+	   "took so long. "
+	   "Meanwhile nothing was answered and nobody looked at the workers.");
+
+static struct watch watches[WORKER_MAX];
+
+void watch_restart(struct watch *w, uint64_t loops, uint64_t now)
+{
+	w->loops = loops;
+	w->progress = now;
+	w->calm = now;
+	w->sampled = false;
+}
+
+static enum watch_result progressed(struct watch *w, uint64_t loops, uint64_t now)
+{
+	if (now - w->progress >= WATCH_STANDS) {
+		w->longest = now - w->progress > w->longest ? now - w->progress : w->longest;
+		w->calm = now;
+	}
+	w->loops = loops;
+	w->progress = now;
+	w->sampled = false;
+	if (!w->reported || now - w->calm < WATCH_CALM)
+		return WATCH_NOTHING;
+	w->reported = false;
+	return WATCH_GOES_ON;
+}
+
+enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
+{
+	uint64_t before = w->longest;
+
+	if (loops != w->loops)
+		return progressed(w, loops, now);
+	if (now - w->progress < WATCH_STANDS)
+		return WATCH_SUSPECT;
+	if (w->reported)
+		return WATCH_NOTHING;
+	w->reported = true;
+	w->begin = w->progress;
+	w->longest = before < now - w->progress ? now - w->progress : before;
+	return WATCH_STANDS_STILL;
+}
+
+const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size)
+{
+	double waited = (double)(now->wait_ns - before->wait_ns) / 1e9;
+	bool runs = now->run_ns != before->run_ns;
+
+	switch (now->state) {
+	case 'T':
+		snprintf(buf, size, "it was stopped by a signal");
+		break;
+	case 't':
+		snprintf(buf, size, "it was stopped by a debugger");
+		break;
+	case 'D':
+		snprintf(buf, size, "it is in uninterruptible sleep: frozen by its cgroup, or waiting for a device or for memory");
+		break;
+	case 'S':
+		snprintf(buf, size, "it sleeps in a system call");
+		break;
+	case 'R':
+		if (runs && waited < 0.1)
+			snprintf(buf, size, "it runs on CPU %d, but its loop does not end", now->cpu);
+		else
+			snprintf(buf, size, "it could run on CPU %d, but others have it%s", now->cpu,
+				 now->cpu == (int)cpu ? "" : " (not its own CPU)");
+		break;
+	default:
+		snprintf(buf, size, "its thread has ended (state %c)", now->state ? now->state : '?');
+	}
+	return buf;
+}
+
+static void report_still(const struct worker *w, const struct watch *s, uint64_t now)
+{
+	struct task task = {0};
+	char who[32], why[128], name[16];
+
+	if (task_read_sched("", w->tid, &task) < 0)
+		task.state = 'X';
+	snprintf(who, sizeof(who), "worker %u", w->id);
+	event_report(worker_stands_still, who, "thread %s (%d) has not ended a loop for %.1f s; %s", worker_thread_name(w, name),
+		     w->tid, (double)(now - s->progress) / 1e9, watch_why(&s->sample, &task, w->cpu, why, sizeof(why)));
+}
+
+static void report_goes_on(const struct worker *w, struct watch *s)
+{
+	char who[32];
+
+	snprintf(who, sizeof(who), "worker %u", w->id);
+	event_report(worker_goes_on, who, "loops again; it stood for %.1f s, at most %.1f s at once",
+		     (double)(s->calm - s->begin) / 1e9, (double)s->longest / 1e9);
+	s->longest = 0;
+}
+
+static void look_at(const struct worker *w, uint64_t now)
+{
+	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
+	struct watch *s = &watches[w->id];
+
+	if (s->tid != w->tid) { // another one with this id
+		*s = (struct watch){.tid = w->tid};
+		watch_restart(s, loops, now);
+		return;
+	}
+	switch (watch_step(s, loops, now)) {
+	case WATCH_SUSPECT:
+		if (!s->sampled)
+			task_read_sched("", w->tid, &s->sample);
+		s->sampled = true;
+		break;
+	case WATCH_STANDS_STILL:
+		report_still(w, s, now);
+		break;
+	case WATCH_GOES_ON:
+		report_goes_on(w, s);
+		break;
+	case WATCH_NOTHING:
+		break;
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void worker_watch_poll(void)
+{
+	static uint64_t last;
+	uint64_t now = now_ns(), away = last ? now - last : 0;
+	struct worker *w;
+
+	last = now;
+	if (away > WATCH_AWAY)
+		event_report(master_was_away, NULL, "the master thread was away for %.1f s", (double)away / 1e9);
+	for (w = worker_next(NULL); w; w = worker_next(w)) {
+		if (away > WATCH_STANDS / 2)
+			watch_restart(&watches[w->id], __atomic_load_n(&w->loops, __ATOMIC_RELAXED), now);
+		else
+			look_at(w, now);
+	}
+}
+
+uint64_t worker_watch_still_ns(unsigned worker)
+{
+	const struct watch *s = &watches[worker];
+	uint64_t now = now_ns();
+
+	return s->reported && now - s->progress >= WATCH_STANDS ? now - s->progress : 0;
+}

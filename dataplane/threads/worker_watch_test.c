@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "threads/worker_watch.h"
+
+#define MS 1000000ull
+
+static struct watch w;
+static uint64_t now, loops;
+
+static int setup(void **state)
+{
+	memset(&w, 0, sizeof(w));
+	now = 1000 * MS;
+	loops = 5;
+	watch_restart(&w, loops, now);
+	return 0;
+}
+
+// Looks each 100 ms; the worker has looped between them or not.
+static enum watch_result after(unsigned ms, bool looped)
+{
+	enum watch_result r, last = WATCH_NOTHING;
+
+	for (; ms > 0; ms -= 100) {
+		now += 100 * MS;
+		loops += looped;
+		r = watch_step(&w, loops, now);
+		last = r == WATCH_STANDS_STILL || r == WATCH_GOES_ON ? r : last;
+	}
+	return last;
+}
+
+static void healthy(void **state)
+{
+	assert_int_equal(after(10000, true), WATCH_NOTHING);
+	assert_int_equal(after(400, false), WATCH_NOTHING); // late, not for long
+	assert_int_equal(watch_step(&w, loops, now), WATCH_SUSPECT);
+	assert_int_equal(after(5000, true), WATCH_NOTHING);
+	assert_false(w.reported);
+}
+
+static void stands_and_goes_on(void **state)
+{
+	after(1000, true);
+	assert_int_equal(after(400, false), WATCH_NOTHING);
+	assert_int_equal(after(100, false), WATCH_STANDS_STILL);
+	assert_int_equal(after(7000, false), WATCH_NOTHING); // said once
+	assert_int_equal(after(900, true), WATCH_NOTHING);
+	assert_int_equal(after(200, true), WATCH_GOES_ON);
+	assert_true(w.calm - w.begin == 7600 * MS && w.longest == 7600 * MS);
+	assert_int_equal(after(5000, true), WATCH_NOTHING);
+	assert_int_equal(after(500, false), WATCH_STANDS_STILL); // the next one
+}
+
+// A real-time task that the kernel throttles leaves 50 ms of each second: one event, not two a second.
+static void starved(void **state)
+{
+	unsigned i;
+
+	assert_int_equal(after(900, false), WATCH_STANDS_STILL);
+	for (i = 0; i < 30; i++) {
+		assert_int_equal(after(100, true), WATCH_NOTHING);
+		assert_int_equal(after(900, false), WATCH_NOTHING);
+	}
+	assert_int_equal(after(1100, true), WATCH_GOES_ON);
+	assert_true(w.longest == 1000 * MS);
+}
+
+// The master was away: what happened meanwhile is forgiven.
+static void restart(void **state)
+{
+	after(300, false);
+	now += 5000 * MS;
+	watch_restart(&w, loops, now);
+	assert_int_equal(after(400, false), WATCH_NOTHING);
+	assert_int_equal(after(100, false), WATCH_STANDS_STILL);
+}
+
+static void why(void **state)
+{
+	struct task a = {.run_ns = 100, .wait_ns = 100}, b = a;
+	char text[128];
+
+	b.state = 'D';
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "frozen"));
+	b.state = 't';
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "debugger"));
+	b.state = 'T';
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "signal"));
+	b.state = 'S';
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "system call"));
+	b.state = 'Z';
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "ended"));
+	b.state = 'R';
+	b.cpu = 3;
+	assert_string_equal(watch_why(&a, &b, 3, text, sizeof(text)), "it could run on CPU 3, but others have it");
+	b.cpu = 1;
+	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "not its own CPU"));
+	b.run_ns += 400 * MS;
+	assert_string_equal(watch_why(&a, &b, 3, text, sizeof(text)), "it runs on CPU 1, but its loop does not end");
+	b.wait_ns += 300 * MS;
+	assert_non_null(strstr(watch_why(&a, &b, 1, text, sizeof(text)), "others have it"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(healthy, setup), cmocka_unit_test_setup(stands_and_goes_on, setup),
+		cmocka_unit_test_setup(starved, setup), cmocka_unit_test_setup(restart, setup), cmocka_unit_test(why)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
