@@ -3,31 +3,26 @@ package explain
 
 import (
 	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/explain/host"
+	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// fromCounters is the weaker way: the scheduler counts how long the worker waited, and who ran meanwhile follows from the threads
-// that used time and were last on its CPU.
-func (a *account) fromCounters() {
-	waited := a.e.Host.Waited[a.w.TID]
-	shared := a.blame(waited)
-	a.softirqs(shared)
-	a.throttled()
-	a.stood()
-	if t, ok := a.e.Host.Tasks[a.w.TID]; ok && t.Minor+t.Major > 0 {
-		a.add(PageFaults, "page faults", 0, 0, (t.Minor+t.Major)*a.e.Host.FaultNS, t.Minor+t.Major, 0)
+// addCounters is the weaker way: the scheduler counts how long the worker waited, and which threads ran meanwhile
+// follows from those that used time and were last on its CPU.
+func (a *account) addCounters() {
+	a.rest = a.blame(a.e.Host.Waited[a.w.TID])
+	if line := a.busiestInterrupt(); line != nil {
+		a.interrupt(line, a.e.Host.Ticks[a.w.CPU].IRQ*tickNS)
 	}
-	if a.w.gives() && a.w.Voluntary > 0 {
-		idle := int64(float64(a.w.IdleCycles) / max(1, a.w.HzTSC) * 1e9)
-		a.add(Yield, a.w.Idle, 0, 0, idle, int64(max(a.w.Voluntary, a.w.SystemCalls)), 0)
+	for i := range rows {
+		if rows[i].counters != nil {
+			rows[i].counters(a)
+		}
 	}
 }
 
-// blame splits the waiting over the threads of that CPU, by the time that they used; what remains is nobody's.
+// blame splits the waiting over the threads of that CPU, by the time that they used. It returns what remains.
 func (a *account) blame(waited int64) (rest int64) {
 	var tasks []host.Task
 	sum := int64(0)
@@ -40,17 +35,9 @@ func (a *account) blame(waited int64) (rest int64) {
 	slices.SortFunc(tasks, func(x, y host.Task) int { return x.TID - y.TID })
 	for _, t := range tasks {
 		ns := int64(float64(waited) * float64(t.Ticks) / float64(max(sum, waited/tickNS)))
-		kind := ForeignThread
-		switch {
-		case isSoftirqThread(t.Name):
-			kind = Softirq
-		case a.e.isOwn(t.TID, t.PID):
-			kind = OwnThread
-		}
-		if kind == Softirq {
-			a.add(Softirq, a.busiestSoftirq(), 0, 0, ns, 1, 0)
-		} else {
-			a.add(kind, t.Name, t.PID, t.TID, ns, int64(a.w.Involuntary), 0)
+		who, ok := classify(a.e, a.w, event{kernel.KindThread, kernel.WhyTaken, t.TID, t.PID, t.Name})
+		if ok {
+			a.add(who, ns, max(1, int64(a.w.Involuntary)), 0)
 		}
 		waited -= ns
 		sum -= t.Ticks
@@ -59,21 +46,6 @@ func (a *account) blame(waited int64) (rest int64) {
 		}
 	}
 	return waited
-}
-
-// softirqs and interrupts by the ticks that the kernel charged to them on this CPU.
-func (a *account) softirqs(waited int64) {
-	t := a.e.Host.Ticks[a.w.CPU]
-	if t.Softirq > 0 {
-		a.add(Softirq, a.busiestSoftirq(), 0, 0, t.Softirq*tickNS, t.Softirq, 0)
-	}
-	line := a.busiestInterrupt()
-	if t.IRQ > 0 && line != nil {
-		a.interrupt(line, t.IRQ*tickNS)
-	}
-	if waited > tickNS {
-		a.add(Gap, "threads that have gone", 0, 0, waited, int64(a.w.Involuntary), 0)
-	}
 }
 
 func (a *account) busiestInterrupt() (best *host.Line) {
@@ -85,39 +57,19 @@ func (a *account) busiestInterrupt() (best *host.Line) {
 	return best
 }
 
+// vectorOf the labels of /proc/interrupts that are no device's.
+var vectorOf = map[string]int{"LOC": kernel.VectorTimer, "RES": kernel.VectorReschedule, "CAL": kernel.VectorCall,
+	"IWI": kernel.VectorIRQWork,
+	"TLB": kernel.VectorFlush}
+
 func (a *account) interrupt(l *host.Line, ns int64) {
-	n := l.Counts[a.w.CPU]
-	switch l.Label {
-	case "LOC":
-		a.add(TimerTick, "local timer", 0, 0, ns, n, 0)
-	case "TLB":
-		a.add(TLBShootdown, "translations flushed", 0, 0, ns, n, 0)
-	case "CAL", "RES", "IWI":
-		a.add(IPI, l.Name, 0, 0, ns, n, 0)
-	default:
-		c := a.add(IRQ, "irq "+l.Label+" ("+l.Name+")", 0, 0, ns, n, 0)
-		c.IRQ = number(l.Label)
+	ev := event{kind: kernel.KindIRQ, id: number(l.Label), name: l.Name}
+	if n, ok := vectorOf[l.Label]; ok {
+		ev = event{kind: kernel.KindVector, id: n}
 	}
-}
-
-// throttled: the worker's share of what the group's CPUs stood still is not told; its own long loops are.
-func (a *account) throttled() {
-	if g := a.e.Host.Cgroup; g.Throttled > 0 {
-		a.add(CgroupQuota, g.Path, 0, 0, min(max(g.ThrottledNS, a.takenLoops()), a.e.ns()), g.Throttled, 0)
+	if who, ok := classify(a.e, a.w, ev); ok && ns > 0 {
+		a.add(who, ns, l.Counts[a.w.CPU], 0)
 	}
-}
-
-// stood: long loops in which the kernel took the CPU, longer than the worker waited for it: it was not even ready to run.
-func (a *account) stood() {
-	rest := a.takenLoops() - a.e.Host.Waited[a.w.TID]
-	if a.e.Host.Cgroup.Throttled > 0 || a.w.gives() || rest < 5e6 {
-		return
-	}
-	longest := int64(0)
-	for _, l := range a.w.LongLoops {
-		longest = max(longest, l.NS)
-	}
-	a.add(Stopped, "signal", 0, 0, rest, 1, longest)
 }
 
 func (a *account) takenLoops() (ns int64) {
@@ -128,16 +80,6 @@ func (a *account) takenLoops() (ns int64) {
 	}
 	return ns
 }
-
-func isSoftirqThread(name string) bool {
-	return strings.HasPrefix(name, "ksoftirqd/") || strings.HasPrefix(name, "napi/")
-}
-
-func isIdleCall(number int) bool {
-	return number == unix.SYS_SCHED_YIELD || number == unix.SYS_CLOCK_NANOSLEEP || number == nrNanosleep
-}
-
-const nrNanosleep = 35 // x86-64; newer C libraries use clock_nanosleep for it
 
 func number(text string) (n int) {
 	for _, c := range text {

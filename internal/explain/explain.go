@@ -6,33 +6,98 @@ import (
 	"slices"
 )
 
+// scene is what a cause is described from. w and m are nil where it belongs to no worker in particular.
+type scene struct {
+	e *Evidence
+	w *Worker
+	m *Model
+}
+
+// findings are what is known when packets are looked for that were lost for other reasons than lost time.
+type findings struct {
+	e      *Evidence
+	models map[int]*Model
+	causes []Cause // so far
+
+	overloaded, silent bool // what the answers before said
+}
+
 // Explain decides, from evidence alone, what held each worker back, and what it cost.
 func Explain(e Evidence) *Report {
-	r := &Report{Started: e.Started, Seconds: e.Seconds, Tracing: e.Trace != nil, Daemon: e.Daemon, Hostname: e.Host.Hostname}
-	models := map[int]*Model{}
+	r := &Report{Started: e.Started, Seconds: e.Seconds, Tracing: e.Trace != nil, Daemon: e.Daemon,
+		Hostname: e.Host.Hostname}
+	f := findings{e: &e, models: map[int]*Model{}}
 	for i := range e.Workers {
-		w := &e.Workers[i]
-		causes := accountOf(&e, w)
-		m := modelOf(&e, w, causes)
-		models[w.ID] = &m
-		overflows := overflowsOf(&e, w, &m, causes)
-		for _, c := range causes {
-			judge(&e, w, &m, c, overflows[c])
-			describe(&e, w, c)
-			r.Causes = append(r.Causes, *c)
-		}
-		r.Workers = append(r.Workers, WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m,
-			Gaps: gapsOf(&e, w), Nodes: nodesOf(w)})
+		r.Workers = append(r.Workers, f.worker(&e.Workers[i]))
 	}
-	r.Causes = append(r.Causes, portCauses(&e)...)
-	r.Causes = append(r.Causes, ringCauses(&e, models, r.Causes)...)
-	r.Causes = append(r.Causes, skew(&e, models)...)
-	r.Causes = append(r.Causes, dropCauses(&e)...)
-	rank(r.Causes)
-	r.Causes = append(conclusions(&e, models, r.Causes), r.Causes...)
+	for i := range rows {
+		f.packets(&rows[i])
+	}
+	rank(f.causes)
+	var answers []Cause
+	for i := range rows {
+		if rows[i].answers != nil {
+			for _, c := range rows[i].answers(&f) {
+				f.tell(&c)
+				answers = append(answers, c)
+			}
+		}
+	}
+	r.Causes = append(answers, f.causes...)
 	r.Unseen = unseen(&e)
 	verdicts(&e, r)
 	return r
+}
+
+// worker adds the causes of the time that a worker lost.
+func (f *findings) worker(w *Worker) WorkerReport {
+	a := accountOf(f.e, w)
+	m := modelOf(f.e, w, a.causes)
+	f.models[w.ID] = &m
+	overflows := overflowsOf(f.e, w, &m, a)
+	for _, c := range a.causes {
+		c.Grade = gradeOf(f.e, c)
+		c.fact(c.Grade, "%s", timesText(c))
+		judge(&scene{f.e, w, &m}, c, overflows[c])
+		f.tell(c)
+		f.causes = append(f.causes, *c)
+	}
+	if c, ok := sumOfSmall(f.e, w, a.causes); ok {
+		f.tell(&c)
+		f.causes = append(f.causes, c)
+	}
+	return WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m,
+		Gaps: gapsOf(f.e, w), Nodes: nodesOf(w)}
+}
+
+// packets adds the causes of one kind that lost packets.
+func (f *findings) packets(r *row) {
+	if r.losses == nil {
+		return
+	}
+	for _, c := range r.losses(f) {
+		c.Kind, c.PPS = r.kind, float64(c.Times)/f.e.Seconds
+		c.Minor = float64(c.Times) < r.limits.loss*float64(c.of)
+		c.Grade = Counted
+		f.tell(&c)
+		f.causes = append(f.causes, c)
+	}
+}
+
+// tell what a cause is, and what mends it.
+func (f *findings) tell(c *Cause) {
+	s := scene{e: f.e}
+	if i := slices.IndexFunc(f.e.Workers, func(w Worker) bool { return w.ID == c.Worker }); i >= 0 {
+		s.w, s.m = &f.e.Workers[i], f.models[c.Worker]
+	}
+	r := rowOf(c.Kind)
+	r.describe(&s, c)
+	if r.remedy != nil {
+		r.remedy(&s, c)
+	}
+	if c.Fix == "" && c.FixNote == "" {
+		c.FixNote = r.noRemedy
+	}
 }
 
 // rank causes: those that matter first, by packets, then by time.
@@ -44,7 +109,8 @@ func rank(causes []Cause) {
 			}
 			return 0
 		}
-		return cmp.Or(minor(a)-minor(b), cmp.Compare(b.weight(), a.weight()), cmp.Compare(b.LostNS, a.LostNS), cmp.Compare(a.Worker, b.Worker),
+		return cmp.Or(minor(a)-minor(b), cmp.Compare(b.weight(), a.weight()), cmp.Compare(b.LostNS, a.LostNS),
+			cmp.Compare(a.Worker, b.Worker),
 			cmp.Compare(a.Name, b.Name))
 	})
 }
@@ -53,43 +119,32 @@ func rank(causes []Cause) {
 func (c *Cause) weight() float64 { return max(c.PPS, c.Could) }
 
 const (
-	minorShare = 0.02       // of a worker's time that nobody need care about
-	minorTick  = 0.06       // of the timer's interrupts: the kernel's own accounting on a CPU that is not isolated
+	minorShare = 0.02       // of a worker's time
 	longGap    = 10_000_000 // ns at once that matter even if no packets came
-	minorOwn   = 0.005      // of corelaned's own threads: they have their places, so this is a mistake
 	minorLoss  = 0.005      // of the packets
 	usualRing  = 1024       // packets, where a device does not tell
 )
 
-// minorRate is how many interruptions per second a worker's CPU may have. More are somebody's mistake even where they are short: the
-// way into the kernel and back is not in their times.
-var minorRate = map[Kind]float64{IRQ: 2000, Softirq: 5000, IPI: 5000, TLBShootdown: 2000, PageFaults: 1000}
-
-// judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could have moved
-// meanwhile; one that has time left loses only what found no room in its rings (overflow, packets/s).
-func judge(e *Evidence, w *Worker, m *Model, c *Cause, overflow float64) {
-	c.Share = float64(c.LostNS) / float64(max(1, e.ns()))
+// judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could
+// have moved meanwhile; one that has time left loses only what found no room in its rings (overflow, packets/s).
+func judge(s *scene, c *Cause, overflow float64) {
+	c.Share = float64(c.LostNS) / float64(max(1, s.e.ns()))
 	c.PPS = overflow
-	if m.saturated() {
-		c.PPS = max(overflow, c.Share*m.Expected)
+	if s.m.saturated() {
+		c.PPS = max(overflow, c.Share*s.m.Expected)
 	}
-	top := minorShare
-	switch c.Kind {
-	case TimerTick:
-		top = minorTick
-	case OwnThread:
-		top = minorOwn
+	l := rowOf(c.Kind).limits
+	lossy := !s.m.saturated() && overflow > 0 && overflow > minorLoss*s.m.Achieved
+	if l.minor != nil {
+		c.Minor = l.minor(s, c, lossy)
+		return
 	}
-	lossy := !m.saturated() && overflow > 0 && overflow > minorLoss*m.Achieved
-	switch {
-	case c.Kind == Yield && !m.saturated():
-		c.Minor = !lossy && c.Longest < longGap && !sharedYield(e, w)
-	case c.Kind == Stopped, c.Kind == CgroupQuota:
-		c.Minor = c.Longest < longGap/10 && c.Share < minorShare
-	default:
-		c.often = minorRate[c.Kind] > 0 && float64(c.Times) > minorRate[c.Kind]*e.Seconds
-		c.Minor = c.Share < top && !lossy && !c.often && (c.Longest < longGap || m.saturated())
+	long := c.Longest >= longGap && !s.m.saturated()
+	if l.longest > 0 {
+		long = c.Longest >= l.longest
 	}
+	c.often = l.rate > 0 && float64(c.Times) > l.rate*s.e.Seconds
+	c.Minor = c.Share < cmp.Or(l.share, minorShare) && !lossy && !long && !c.often
 }
 
 // nodesOf a worker, the most expensive first.

@@ -180,8 +180,7 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindFault, Count: 2e6})
 	}, PageFaults, "page faults", "numa_balancing"},
 	{"shootdowns", 1, func(e *Evidence) {
-		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCall, NS: 2 * sec, Count: 1e6, Longest: 90_000})
-		e.sum(kernel.Sum{Kind: kernel.KindTLBFlushed, Count: 99e4})
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorFlush, NS: 2 * sec, Count: 1e6, Longest: 90_000})
 		e.sum(kernel.Sum{Kind: kernel.KindTLBSent, ID: 103, PID: daemon, Name: "rule-compiler", Count: 1e6})
 	}, TLBShootdown, "rule-compiler", ""},
 	{"calls of another CPU", 1, func(e *Evidence) {
@@ -201,7 +200,33 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/1:1", NS: msec, Count: 20, Longest: 60_000})
 		e.Host.Ticks = map[int]host.Ticks{1: {Steal: 5}}
 	}, Nothing, "input", ""},
-	{"nothing at all", 0, func(*Evidence) {}, Nothing, "input", ""},
+	{"no packets, and links that are down", 0, func(*Evidence) {}, NoInput, "uplink", ""},
+	{"no packets", 0, func(e *Evidence) { e.Ports[0].Up, e.Ports[1].Up = true, true }, NoInput, "all ports", ""},
+	{"a sender that is stopped", 0.3, func(e *Evidence) {
+		e.Ports[1].Up = true
+		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
+	}, NoInput, "vm1", "kill -CONT 800"},
+	{"threads that are short each", 0.3, func(e *Evidence) {
+		for i := range 2000 {
+			id := 1000 + i
+			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: id, PID: id, Name: "true", NS: 1500_000, Count: 3, Longest: msec})
+			e.Host.Threads[id] = host.Thread{TID: id, PID: id, Name: "true", Parent: "cron (7)", Ended: true}
+		}
+	}, ManySmall, "true", ""},
+	{"a worker that was moved", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: sec, Count: 1, Longest: sec})
+		e.sum(kernel.Sum{Kind: kernel.KindAffinity, ID: 900, PID: 900, Name: "taskset", Count: 1, Worker: tid})
+		e.sum(kernel.Sum{Kind: kernel.KindAffinity, ID: 102, PID: daemon, Name: "control", Count: 1, Worker: tid})
+		e.Workers[0].Affinity, e.Workers[0].LastCPU = "0", 0
+	}, Moved, "taskset", "taskset -pc 1 101"},
+	{"a worker that a control group moved", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: sec, Count: 1, Longest: sec})
+		e.Host.Waited[tid] = sec / 2
+		e.Workers[0].LastCPU = 1
+	}, Moved, "affinity", ""},
+	{"its own changes", 0.3, func(e *Evidence) {
+		e.Workers[0].LongLoops = []LongLoop{{NS: 30 * msec, MessagesNS: 29 * msec}}
+	}, OwnWork, "messages", ""},
 	{"more than the core can do", 1, func(e *Evidence) { e.Ports[0].RxMissed, e.Workers[0].RxMissed = 30e6, 30e6 }, Overload, "pmd-fwd-0", "corelane worker add"},
 	{"more than the core can do, and a little noise", 1, func(e *Evidence) { e.hog(0.03) }, Overload, "pmd-fwd-0", "corelane worker add"},
 }

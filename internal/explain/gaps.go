@@ -5,65 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/corelane/corelane/internal/explain/kernel"
 )
-
-// who is what a gap has in common with a cause.
-type who struct {
-	kind Kind
-	tid  int
-	name string // where there is no thread
-}
-
-func (g who) matches(c *Cause) bool {
-	if g.kind != c.Kind {
-		return false
-	}
-	switch g.kind {
-	case ForeignThread, OwnThread:
-		return g.tid == c.TID
-	case IRQ:
-		return g.tid == c.IRQ
-	}
-	return g.name == "" || g.name == c.Name
-}
-
-// causeOfGap says whom a gap is counted to.
-func causeOfGap(e *Evidence, g kernel.Gap) who {
-	switch g.Kind {
-	case kernel.KindIRQ:
-		return who{IRQ, g.ID, g.Name}
-	case kernel.KindSoftirq:
-		return who{Softirq, 0, softirqName(g.ID)}
-	case kernel.KindVector:
-		if g.ID == kernel.VectorTimer {
-			return who{TimerTick, 0, ""}
-		}
-		return who{IPI, 0, ""}
-	}
-	switch g.Why {
-	case kernel.WhyYield, kernel.WhySleep:
-		return who{Yield, 0, ""}
-	case kernel.WhyStopped:
-		return who{Stopped, 0, "signal"}
-	case kernel.WhyFrozen:
-		return who{Stopped, 0, "freezer"}
-	case kernel.WhyFault:
-		return who{PageFaults, 0, ""}
-	}
-	switch {
-	case g.ID == 0 && e.Host.Cgroup.Throttled > 0:
-		return who{CgroupQuota, 0, ""}
-	case g.ID == 0:
-		return who{Gap, 0, ""}
-	case isSoftirqThread(g.Name):
-		return who{Softirq, 0, ""}
-	case e.isOwn(g.ID, g.PID):
-		return who{OwnThread, g.ID, g.Name}
-	}
-	return who{ForeignThread, g.ID, g.Name}
-}
 
 const maxGaps = 400 // of one worker on a page
 
@@ -71,15 +13,18 @@ const maxGaps = 400 // of one worker on a page
 func gapsOf(e *Evidence, w *Worker) []GapReport {
 	var out []GapReport
 	if e.Trace != nil {
-		for _, g := range e.Trace.Gaps {
-			if g.Worker == w.TID {
-				c := causeOfGap(e, g)
-				out = append(out, GapReport{FromNS: g.From, NS: g.NS, Kind: c.kind, Who: gapName(e, g, c)})
+		for i := range e.Trace.Gaps {
+			g := &e.Trace.Gaps[i]
+			if g.Worker != w.TID {
+				continue
+			}
+			if who, ok := classify(e, w, eventOfGap(g)); ok {
+				out = append(out, GapReport{FromNS: g.From, NS: g.NS, Kind: who.kind, Who: gapText(who, g.ID, g.Name)})
 			}
 		}
 	}
 	for _, l := range w.LongLoops {
-		if kind, what := ownLoop(l); kind != "" {
+		if kind, what := classifyLoop(&l); kind != "" {
 			out = append(out, GapReport{FromNS: l.FromNS, NS: l.NS, Kind: kind, Who: what})
 		}
 	}
@@ -89,24 +34,20 @@ func gapsOf(e *Evidence, w *Worker) []GapReport {
 	return out
 }
 
-func gapName(e *Evidence, g kernel.Gap, c who) string {
+// gapText names the culprit, and the thread that had the CPU where that is another one.
+func gapText(who culprit, ran int, name string) string {
 	switch {
-	case c.kind == ForeignThread || c.kind == OwnThread:
-		return fmt.Sprintf("%s (%d)", g.Name, g.ID)
-	case c.kind == IRQ:
-		return fmt.Sprintf("irq %d (%s)", g.ID, g.Name)
-	case c.kind == Yield && g.ID != 0:
-		return fmt.Sprintf("gave way to %s (%d)", g.Name, g.ID)
-	case c.kind == IPI && g.ID < len(kernel.Vectors):
-		return kernel.Vectors[g.ID]
-	case c.kind == CgroupQuota:
-		return e.Host.Cgroup.Path
+	case who.tid != 0:
+		return fmt.Sprintf("%s (%d)", who.name, who.tid)
+	case who.kind == Yield && ran != 0:
+		return fmt.Sprintf("gave way to %s (%d)", name, ran)
 	}
-	return cmp.Or(c.name, string(c.kind))
+	return cmp.Or(who.name, string(who.kind))
 }
 
-// ownLoop names long loops that the worker made so itself; what the kernel did is in the gaps.
-func ownLoop(l LongLoop) (Kind, string) {
+// classifyLoop says what made a loop of the worker long, where that was the worker itself; what the kernel did is in
+// the gaps.
+func classifyLoop(l *LongLoop) (Kind, string) {
 	switch {
 	case l.Taken:
 		return "", ""
@@ -115,7 +56,7 @@ func ownLoop(l LongLoop) (Kind, string) {
 	case l.IdleNS*2 > l.NS:
 		return Yield, "gave its CPU away"
 	case l.MessagesNS*2 > l.NS:
-		return "own-work", "changes of the configuration, ageing"
+		return OwnWork, "changes of the configuration, ageing"
 	}
 	return "", ""
 }

@@ -12,8 +12,8 @@ type absence struct {
 	cause    *Cause
 }
 
-// backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker takes them at the rate
-// that its core can do, and what arrives while the ring is full is lost.
+// backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker takes them
+// at the rate that its core can do, and what arrives while the ring is full is lost.
 type backlog struct {
 	seconds  float64
 	received float64 // packets/s that the worker took
@@ -24,27 +24,33 @@ type backlog struct {
 }
 
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
-func overflowsOf(e *Evidence, w *Worker, m *Model, causes []*Cause) map[*Cause]float64 {
-	b := backlog{seconds: e.Seconds, received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)), weight: map[*Cause]float64{}}
+func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float64 {
+	b := backlog{seconds: e.Seconds, received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)),
+		weight: map[*Cause]float64{}}
 	if e.Trace != nil {
-		b.recorded(e, w, causes)
+		b.recorded(e, w, a)
 	} else {
-		b.estimated(e, causes)
+		b.estimated(e, a.causes)
 	}
 	return b.lost(b.arrivals())
 }
 
-// recorded absences, in order of time. The kernel records at most some gaps per second; the rest of a cause's time is weighed in.
-func (b *backlog) recorded(e *Evidence, w *Worker, causes []*Cause) {
+// recorded absences, in order of time. The kernel records at most some gaps per second; the rest of a cause's time is
+// weighed in.
+func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 	recorded := map[*Cause]int64{}
-	for _, g := range e.Trace.Gaps {
+	for i := range e.Trace.Gaps {
+		g := &e.Trace.Gaps[i]
 		if g.Worker != w.TID {
 			continue
 		}
-		who := causeOfGap(e, g)
-		if i := slices.IndexFunc(causes, func(c *Cause) bool { return who.matches(c) }); i >= 0 {
-			b.absences = append(b.absences, absence{g.From, g.NS, causes[i]})
-			recorded[causes[i]] += g.NS
+		if c := a.causeOf(eventOfGap(g)); c != nil {
+			ns := g.NS
+			if c.elsewhere > 0 { // it polled there, but for the time that it waited
+				ns = int64(float64(ns) * float64(c.LostNS) / float64(c.elsewhere))
+			}
+			b.absences = append(b.absences, absence{g.From, ns, c})
+			recorded[c] += ns
 		}
 	}
 	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
@@ -71,8 +77,9 @@ func (b *backlog) estimated(e *Evidence, causes []*Cause) {
 
 const mostEstimated = 10000 // absences of one cause; each then stands for several
 
-// arrivals returns the packets/s that were sent to the worker: what it took, and what found no room. It is not the rate that the worker
-// took on average, which is lower by what was lost. A worker with time left cannot have been sent more than its core can do.
+// arrivals returns the packets/s that were sent to the worker: what it took, and what found no room. It is not the
+// rate that the worker took on average, which is lower by what was lost. A worker with time left cannot have been
+// sent more than its core can do.
 func (b *backlog) arrivals() float64 {
 	low, high := b.received, max(b.received, b.service)
 	for range 40 {

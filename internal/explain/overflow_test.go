@@ -8,8 +8,8 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// offer sends packets/s to a worker of 10 M packets/s that is away for ns at the beginning of each period, step by step through a ring,
-// and records what it took and its gaps. It returns the packets/s that found no room.
+// offer sends packets/s to a worker of 10 M packets/s that is away for ns at the beginning of each period, step by
+// step through a ring, and records what it took and its gaps. It returns the packets/s that found no room.
 func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost float64) {
 	const step = 1000 // ns
 	const service = 10e6
@@ -34,7 +34,8 @@ func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost floa
 	e.Ports[0].RingSize = uint32(ring)
 	e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: ns * n, Count: n, Longest: ns})
 	for i := range n {
-		e.Trace.Gaps = append(e.Trace.Gaps, kernel.Gap{CPU: 1, Worker: tid, From: i * period, NS: ns, Kind: kernel.KindSoftirq, ID: 3})
+		e.Trace.Gaps = append(e.Trace.Gaps, kernel.Gap{CPU: 1, Worker: tid, From: i * period, NS: ns,
+			Kind: kernel.KindSoftirq, ID: 3})
 	}
 	return dropped / 10
 }

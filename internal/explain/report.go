@@ -17,15 +17,17 @@ const (
 
 // Report is the answer, worst first.
 type Report struct {
-	Started  time.Time      `json:"started"`
-	Seconds  float64        `json:"seconds"` // length of the window
-	Verdict  string         `json:"verdict"` // one sentence; whoever reads only this knows what to do
-	Causes   []Cause        `json:"causes"`  // of all workers, most expensive first; never empty: Nothing and Overload are answers
-	Workers  []WorkerReport `json:"workers"`
-	Unseen   []string       `json:"unseen,omitempty"` // what could not be looked at, and what would be needed
-	Tracing  bool           `json:"tracing"`          // events of the kernel were seen; else only counters, which is weaker
-	Daemon   int            `json:"daemon_pid"`
-	Hostname string         `json:"hostname,omitempty"`
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"` // length of the window
+	Verdict string    `json:"verdict"` // one sentence; whoever reads only this knows what to do
+	// of all workers, most expensive first; never empty: Nothing and Overload are answers
+	Causes  []Cause        `json:"causes"`
+	Workers []WorkerReport `json:"workers"`
+	Unseen  []string       `json:"unseen,omitempty"` // what could not be looked at, and what would be needed
+	// events of the kernel were seen; else only counters, which is weaker
+	Tracing  bool   `json:"tracing"`
+	Daemon   int    `json:"daemon_pid"`
+	Hostname string `json:"hostname,omitempty"`
 }
 
 // Cause of lost time or packets.
@@ -46,12 +48,22 @@ type Cause struct {
 	LostNS   int64   `json:"lost_ns"`    // of the worker's time
 	Longest  int64   `json:"longest_ns"` // at once
 	Times    int64   `json:"times"`
-	Share    float64 `json:"share"`                         // of the worker's time, 0 to 1
-	PPS      float64 `json:"packets_per_s"`                 // packets that were lost, or could have been moved in that time
-	Could    float64 `json:"could_packets_per_s,omitempty"` // packets/s that others have time for: more cannot have been lost besides PPS
-	Fix      string  `json:"fix,omitempty"`                 // command for a shell; several: one per line
-	FixNote  string  `json:"fix_note,omitempty"`
-	often    bool    // more times than its kind may: what it cost is more than the time that was seen
+	Share    float64 `json:"share"` // of the worker's time, 0 to 1
+	// packets that were lost, or could have been moved in that time
+	PPS float64 `json:"packets_per_s"`
+	// packets/s that others have time for: more cannot have been lost besides PPS
+	Could   float64 `json:"could_packets_per_s,omitempty"`
+	Fix     string  `json:"fix,omitempty"` // command for a shell; several: one per line
+	FixNote string  `json:"fix_note,omitempty"`
+
+	// What its row passes on from finding it to describing it.
+	often         bool    // more times than its kind may: what it cost is more than the time that was seen
+	of            uint64  // packets, of which Times were lost
+	ring          *Ring   // RingOverflow: between workers
+	others, spare float64 // Skew: packets/s and free share of the other workers
+	all, headroom float64 // Nothing: packets/s of all workers, free share of the busiest
+	groups        []group // ManySmall
+	elsewhere     int64   // Moved: ns on other CPUs
 }
 
 // Fact is one thing that speaks for a cause.

@@ -121,13 +121,14 @@ func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
 	return errors.Join(spec.Variables[workersVarWatched].Set(watched), spec.Variables[workersVarWatchedCpus].Set(cpus),
 		spec.Variables[workersVarN_watched].Set(n), spec.Variables[workersVarDaemonPid].Set(uint32(pid)),
 		spec.Variables[workersVarRecordNs].Set(uint64(recordNS)), spec.Variables[workersVarRecordsSecond].Set(uint32(recordsSecond)),
-		spec.Variables[workersVarNrYield].Set(uint32(unix.SYS_SCHED_YIELD)))
+		spec.Variables[workersVarNrYield].Set(uint32(unix.SYS_SCHED_YIELD)),
+		spec.Variables[workersVarNrSetaffinity].Set(uint32(unix.SYS_SCHED_SETAFFINITY)))
 }
 
 // attach the switches last: a worker must not seem to be away because the rest took its time.
 func (w *Watcher) attach() error {
 	for _, t := range w.targets {
-		if err := w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), workersWorker{}); err != nil {
+		if err := w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), workersWorker{Home: uint32(t.CPU)}); err != nil {
 			return fmt.Errorf("eBPF map: %w", err)
 		}
 	}

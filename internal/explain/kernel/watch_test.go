@@ -80,3 +80,57 @@ func look(t *testing.T, w *Watcher, worker, hog int) (hogged, slices, gaps int64
 	}
 	return hogged, slices, gaps
 }
+
+// A worker that is moved away and back was elsewhere in between, and the thread that moved it is known.
+func TestMovesAreSeen(t *testing.T) {
+	if os.Geteuid() != 0 || runtime.NumCPU() < 2 {
+		t.Skip("needs root and two CPUs")
+	}
+	var home, other unix.CPUSet
+	home.Set(0)
+	other.Set(1)
+	var stop atomic.Bool
+	defer stop.Store(true)
+	tid := make(chan int)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.SchedSetaffinity(0, &home); err != nil {
+			t.Error(err)
+		}
+		tid <- unix.Gettid()
+		for !stop.Load() {
+		}
+	}()
+	worker := <-tid
+	w, err := Watch(os.Getpid(), []Target{{worker, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	const away = 200 * time.Millisecond
+	for _, set := range []*unix.CPUSet{&other, &home} {
+		if err := unix.SchedSetaffinity(worker, set); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(away)
+	}
+	win, err := w.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var elsewhere, calls int64
+	for _, s := range win.Sums {
+		if s.Kind == KindGap && s.Why == WhyMoved {
+			elsewhere += s.NS
+		}
+		if s.Kind == KindAffinity && s.Worker == worker && s.PID == os.Getpid() {
+			calls += s.Count
+		}
+	}
+	if elsewhere < int64(away)*9/10 || calls != 2 {
+		t.Errorf("elsewhere for %d ns, moved by %d calls: %+v", elsewhere, calls, win.Sums)
+	}
+}

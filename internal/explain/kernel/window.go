@@ -6,18 +6,18 @@ type Kind uint8
 
 // Kinds of sums.
 const (
-	KindGap        Kind = iota + 1 // the worker was away from its CPU; no ID
-	KindThread                     // tid that ran meanwhile, 0: nobody
-	KindIRQ                        // number of the line
-	KindSoftirq                    // number, see Softirqs
-	KindVector                     // number, see Vectors
-	KindSyscall                    // number of the call; the time does not hold the gaps in it
-	KindFault                      // page faults of the worker; no ID
-	KindTLBFlushed                 // translations flushed on the worker's CPU because another one asked; no ID
-	KindTLBSent                    // tid of the process that asked others
-	KindIPISent                    // tid that interrupted the worker's CPU
-	KindReceived                   // interface index of packets that the kernel received on that CPU, one in Sample
-	KindSignal                     // tid that sent the process a signal that stops; its number is in Why
+	KindGap      Kind = iota + 1 // the worker was away from its CPU; no ID
+	KindThread                   // tid that ran meanwhile, 0: nobody
+	KindIRQ                      // number of the line
+	KindSoftirq                  // number, see Softirqs
+	KindVector                   // number, see Vectors
+	KindSyscall                  // number of the call; the time does not hold the gaps in it
+	KindFault                    // page faults of the worker; no ID
+	KindTLBSent                  // tid of the process that asked others
+	KindIPISent                  // tid that interrupted the worker's CPU
+	KindReceived                 // interface index of packets that the kernel received on that CPU, one in Sample
+	KindSignal                   // tid that sent the process a signal that stops; its number is in Why
+	KindAffinity                 // tid that changed the worker's affinity
 )
 
 // Why a worker was away from its CPU.
@@ -31,6 +31,7 @@ const (
 	WhyStopped                // by a signal or a debugger
 	WhyFrozen                 // by the freezer
 	WhyFault                  // for memory
+	WhyMoved                  // to another CPU, where it may run
 )
 
 // Sample is how many received packets one that is counted stands for.
@@ -40,7 +41,7 @@ const Sample = 32
 var Softirqs = []string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
 
 // Vectors by number.
-var Vectors = []string{"", "local timer", "reschedule", "function call", "single function call", "irq work"}
+var Vectors = []string{"", "local timer", "reschedule", "function call", "single function call", "irq work", "translations flushed"}
 
 // Numbers of Vectors.
 const (
@@ -49,6 +50,7 @@ const (
 	VectorCall       = 3
 	VectorCallSingle = 4
 	VectorIRQWork    = 5
+	VectorFlush      = 6 // a function call in which translations were flushed
 )
 
 // Sum of what happened to one worker because of one cause.

@@ -24,6 +24,8 @@ type workersCpu struct {
 	Second       uint64
 	Records      uint32
 	Running      uint32
+	Flushed      uint32
+	Zero         uint32
 }
 
 type workersGap struct {
@@ -69,6 +71,8 @@ type workersWorker struct {
 	Given        uint64
 	Syscall      uint32
 	Why          uint32
+	Home         uint32
+	Zero         uint32
 	Most         uint64
 	MostTid      uint32
 	MostPid      uint32
@@ -97,6 +101,7 @@ const (
 	workersProgOnIrqWorkEnd            = "on_irq_work_end"
 	workersProgOnLocalTimer            = "on_local_timer"
 	workersProgOnLocalTimerEnd         = "on_local_timer_end"
+	workersProgOnMigrate               = "on_migrate"
 	workersProgOnReceived              = "on_received"
 	workersProgOnReschedule            = "on_reschedule"
 	workersProgOnRescheduleEnd         = "on_reschedule_end"
@@ -111,6 +116,7 @@ const (
 	workersVarLostRecords              = "lost_records"
 	workersVarLostSums                 = "lost_sums"
 	workersVarN_watched                = "n_watched"
+	workersVarNrSetaffinity            = "nr_setaffinity"
 	workersVarNrYield                  = "nr_yield"
 	workersVarRecordNs                 = "record_ns"
 	workersVarRecordsSecond            = "records_second"
@@ -175,6 +181,7 @@ type workersProgramSpecs struct {
 	OnIrqWorkEnd            *ebpf.ProgramSpec `ebpf:"on_irq_work_end"`
 	OnLocalTimer            *ebpf.ProgramSpec `ebpf:"on_local_timer"`
 	OnLocalTimerEnd         *ebpf.ProgramSpec `ebpf:"on_local_timer_end"`
+	OnMigrate               *ebpf.ProgramSpec `ebpf:"on_migrate"`
 	OnReceived              *ebpf.ProgramSpec `ebpf:"on_received"`
 	OnReschedule            *ebpf.ProgramSpec `ebpf:"on_reschedule"`
 	OnRescheduleEnd         *ebpf.ProgramSpec `ebpf:"on_reschedule_end"`
@@ -205,6 +212,7 @@ type workersVariableSpecs struct {
 	LostRecords    *ebpf.VariableSpec `ebpf:"lost_records"`
 	LostSums       *ebpf.VariableSpec `ebpf:"lost_sums"`
 	N_watched      *ebpf.VariableSpec `ebpf:"n_watched"`
+	NrSetaffinity  *ebpf.VariableSpec `ebpf:"nr_setaffinity"`
 	NrYield        *ebpf.VariableSpec `ebpf:"nr_yield"`
 	RecordNs       *ebpf.VariableSpec `ebpf:"record_ns"`
 	RecordsSecond  *ebpf.VariableSpec `ebpf:"records_second"`
@@ -256,6 +264,7 @@ type workersVariables struct {
 	LostRecords    *ebpf.Variable `ebpf:"lost_records"`
 	LostSums       *ebpf.Variable `ebpf:"lost_sums"`
 	N_watched      *ebpf.Variable `ebpf:"n_watched"`
+	NrSetaffinity  *ebpf.Variable `ebpf:"nr_setaffinity"`
 	NrYield        *ebpf.Variable `ebpf:"nr_yield"`
 	RecordNs       *ebpf.Variable `ebpf:"record_ns"`
 	RecordsSecond  *ebpf.Variable `ebpf:"records_second"`
@@ -282,6 +291,7 @@ type workersPrograms struct {
 	OnIrqWorkEnd            *ebpf.Program `ebpf:"on_irq_work_end"`
 	OnLocalTimer            *ebpf.Program `ebpf:"on_local_timer"`
 	OnLocalTimerEnd         *ebpf.Program `ebpf:"on_local_timer_end"`
+	OnMigrate               *ebpf.Program `ebpf:"on_migrate"`
 	OnReceived              *ebpf.Program `ebpf:"on_received"`
 	OnReschedule            *ebpf.Program `ebpf:"on_reschedule"`
 	OnRescheduleEnd         *ebpf.Program `ebpf:"on_reschedule_end"`
@@ -310,6 +320,7 @@ func (p *workersPrograms) Close() error {
 		p.OnIrqWorkEnd,
 		p.OnLocalTimer,
 		p.OnLocalTimerEnd,
+		p.OnMigrate,
 		p.OnReceived,
 		p.OnReschedule,
 		p.OnRescheduleEnd,

@@ -59,7 +59,7 @@ type segment struct {
 
 // Write the page.
 func Write(w io.Writer, r *explain.Report) error {
-	v := view{Report: r, Style: template.CSS(pageCSS)}
+	v := view{Report: r, Style: template.CSS(explain.StyleSheet() + pageCSS)}
 	v.Facts = append(v.Facts, r.Hostname, fmt.Sprintf("process %d", r.Daemon), r.Started.Format(time.DateTime), fmt.Sprintf("%.1f s", r.Seconds))
 	if !r.Tracing {
 		v.Facts = append(v.Facts, "without events of the kernel: weaker evidence")

@@ -17,11 +17,9 @@ func report() *explain.Report {
 		Tracing: true, Daemon: 7, Hostname: "node", Unseen: []string{evil}}
 	w := explain.WorkerReport{ID: 0, CPU: 1, Verdict: "half of what it could",
 		Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
-	kinds := []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.IPI, explain.TimerTick,
-		explain.TLBShootdown, explain.PageFaults,
-		explain.Yield, explain.Stopped, explain.CgroupQuota, explain.Steal, explain.Delay, explain.Gap}
+	kinds := explain.Kinds()
 	for i, k := range kinds {
-		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 700_000_000, NS: 10_000 << i, Kind: k, Who: evil})
+		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 390_000_000, NS: 10_000 << (i % 14), Kind: k, Who: evil})
 		w.Model.Parts = append(w.Model.Parts, explain.Part{Name: evil, Kind: k, Share: 0.03, PPS: 1e5})
 		r.Causes = append(r.Causes, explain.Cause{Kind: k, Title: evil, Why: evil, LostNS: 1, Share: 0.03, PPS: 1e5, Fix: "echo 1 > /a\necho 2 > /b", FixNote: "note",
 			Evidence: []explain.Fact{{Grade: explain.Seen, Text: strings.Repeat("a long line without end ", 9)}}, Minor: i > 10})
@@ -46,7 +44,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	if n := strings.Count(page, "<rect "); n != 14 {
+	if n := strings.Count(page, "<rect "); n != len(explain.Kinds()) {
 		t.Errorf("%d bars", n)
 	}
 	for _, want := range []string{"echo 2 &gt; /b", "worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
@@ -55,6 +53,17 @@ func TestPage(t *testing.T) {
 		}
 	}
 	render(t, &explain.Report{})
+}
+
+// Each kind has a colour, and each colour is defined for light and dark screens.
+func TestColours(t *testing.T) {
+	for _, line := range strings.Split(strings.TrimSpace(explain.StyleSheet()), "\n") {
+		_, name, _ := strings.Cut(line, "var(")
+		name, _, found := strings.Cut(name, ")")
+		if !found || strings.Count(pageCSS, name+": ") < 2 {
+			t.Errorf("%s: the style sheet does not define '%s' twice", line, name)
+		}
+	}
 }
 
 func TestInABrowser(t *testing.T) {

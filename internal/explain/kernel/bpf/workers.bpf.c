@@ -9,7 +9,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 volatile const __u32 daemon_pid;
 volatile const __u64 record_ns;      // gaps from this length on are recorded one by one
 volatile const __u32 records_second; // at most so many per CPU
-volatile const __u32 nr_yield, n_watched;
+volatile const __u32 nr_yield, nr_setaffinity, n_watched;
 volatile const __u32 watched_cpus[MAX_WATCHED];
 volatile const __u8 watched[MAX_CPUS];
 
@@ -125,14 +125,13 @@ static __always_inline void worker_out(struct cpu *c, struct worker *w, struct t
 	c->out = BPF_CORE_READ(prev, pid);
 }
 
-static __always_inline void worker_in(struct cpu *c, __u32 cpu, __u32 tid, struct worker *w, __u64 now)
+// A gap of a worker ends, or goes on for another reason.
+static __always_inline void gap_ends(struct cpu *c, __u32 cpu, __u32 tid, struct worker *w, __u64 now)
 {
 	struct key key = {.cpu = cpu, .worker = tid, .kind = KIND_GAP, .why = (__u8)w->why};
 	__u64 start = w->out_since, ns = now - start;
 	struct gap *g;
 
-	if (c->out == tid)
-		c->out = 0;
 	w->out_since = 0;
 	if (start == 0)
 		return;
@@ -151,6 +150,13 @@ static __always_inline void worker_in(struct cpu *c, __u32 cpu, __u32 tid, struc
 			  .why = (__u8)w->why};
 	__builtin_memcpy(g->name, w->most_name, sizeof(g->name));
 	bpf_ringbuf_submit(g, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void worker_in(struct cpu *c, __u32 cpu, __u32 tid, struct worker *w, __u64 now)
+{
+	if (c->out == tid)
+		c->out = 0;
+	gap_ends(c, cpu, tid, w, now);
 }
 
 // prev has had the CPU that worker c->out wants.
@@ -196,13 +202,38 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (c->out && c->out != from && c->slice_since)
 		slice(c, cpu, prev, from, now);
 	w = bpf_map_lookup_elem(&workers, &from);
-	if (w)
+	if (w && w->home == cpu && w->why != WHY_MOVED)
 		worker_out(c, w, prev, state_of(prev), preempt, now);
 	w = bpf_map_lookup_elem(&workers, &to);
-	if (w)
+	if (w && w->home == cpu)
 		worker_in(c, cpu, to, w, now);
 	c->slice_since = now;
 	c->running = to;
+	return 0;
+}
+
+// A worker leaves its CPU for another one, or comes back and waits for its own. It may be moved while it waits or just after it ran.
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int to)
+{
+	__u32 tid = BPF_CORE_READ(p, pid), home;
+	struct worker *w = bpf_map_lookup_elem(&workers, &tid);
+	struct cpu *c;
+	__u64 now;
+
+	if (!w)
+		return 0;
+	home = w->home;
+	c = bpf_map_lookup_elem(&cpus, &home);
+	if (!c || ((__u32)to == home) != (w->why == WHY_MOVED))
+		return 0;
+	now = bpf_ktime_get_ns();
+	gap_ends(c, home, tid, w, now);
+	w->out_since = now;
+	w->why = (__u32)to == home ? WHY_TAKEN : WHY_MOVED;
+	w->most = 0;
+	c->out = (__u32)to == home ? tid : 0;
+	c->slice_since = now;
 	return 0;
 }
 
@@ -293,8 +324,10 @@ static __always_inline int vector_begins(void)
 	__u32 cpu, tid;
 	struct cpu *c = interrupted(&cpu, &tid);
 
-	if (c && c->softirq_since == 0)
+	if (c && c->softirq_since == 0) {
 		c->vector_since = bpf_ktime_get_ns();
+		c->flushed = 0;
+	}
 	return 0;
 }
 
@@ -308,6 +341,8 @@ static __always_inline int vector_ends(enum vector which)
 		return 0;
 	key.cpu = cpu;
 	key.worker = tid;
+	if (c->flushed && (which == VECTOR_CALL || which == VECTOR_CALL_SINGLE))
+		key.id = VECTOR_FLUSH;
 	interruption(c, &key, c->vector_since, bpf_ktime_get_ns());
 	c->vector_since = 0;
 	return 0;
@@ -373,16 +408,16 @@ int BPF_PROG(on_ipi_mask, const unsigned long *mask)
 SEC("tp_btf/tlb_flush")
 int BPF_PROG(on_tlb_flush, int reason, unsigned long pages)
 {
-	struct key key = {};
+	struct key key = {.kind = KIND_TLB_SENT};
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu *c;
 
 	if (reason == 4 && bpf_get_current_pid_tgid() >> 32 == daemon_pid) { // TLB_REMOTE_SEND_IPI
-		key.kind = KIND_TLB_SENT;
 		sent_by_current(&key);
-	} else if (reason == 1 && is_watched(bpf_get_smp_processor_id())) { // TLB_REMOTE_SHOOTDOWN
-		key.cpu = bpf_get_smp_processor_id();
-		key.kind = KIND_TLB_FLUSHED;
-		if (current_worker(&key.worker))
-			add(&key, 0, 1);
+	} else if (reason == 1 && is_watched(cpu)) { // TLB_REMOTE_SHOOTDOWN
+		c = bpf_map_lookup_elem(&cpus, &cpu);
+		if (c)
+			c->flushed = 1;
 	}
 	return 0;
 }
@@ -418,7 +453,24 @@ int BPF_PROG(on_signal, int sig, void *info, struct task_struct *task)
 	return 0;
 }
 
-// --- the worker's own calls of the kernel
+// --- the worker's own calls of the kernel, and those that move it
+
+// The first argument of a system call on x86-64.
+struct pt_regs___x86 {
+	unsigned long di;
+} KERNEL;
+
+static __always_inline void affinity_changes(void *regs)
+{
+	__u32 tid = (__u32)BPF_CORE_READ((struct pt_regs___x86 *)regs, di);
+	struct worker *w = bpf_map_lookup_elem(&workers, &tid);
+	struct key key = {.kind = KIND_AFFINITY, .worker = tid};
+
+	if (!w)
+		return;
+	key.cpu = w->home;
+	sent_by_current(&key);
+}
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_syscall, void *regs, long number)
@@ -426,6 +478,8 @@ int BPF_PROG(on_syscall, void *regs, long number)
 	struct worker *w;
 	__u32 tid;
 
+	if (number == nr_setaffinity)
+		affinity_changes(regs);
 	if (!is_watched(bpf_get_smp_processor_id()))
 		return 0;
 	w = current_worker(&tid);

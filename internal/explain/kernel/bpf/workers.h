@@ -5,19 +5,19 @@
 #define MAX_CPUS 4096
 #define MAX_WATCHED 64 // as many workers as a daemon can have
 
-enum kind {               // of a sum; the id's meaning
-	KIND_GAP = 1,     // 0: all time in which the worker was away from its CPU
-	KIND_THREAD,      // tid that ran meanwhile, 0 = nobody: the CPU stood idle
-	KIND_IRQ,         // number
-	KIND_SOFTIRQ,     // number
-	KIND_VECTOR,      // enum vector
-	KIND_SYSCALL,     // number; time includes the gaps in it
-	KIND_FAULT,       // 0; time is that of the faults that the kernel's memory management served
-	KIND_TLB_FLUSHED, // 0: on this CPU, because another one asked
-	KIND_TLB_SENT,    // tid of the process that made others flush
-	KIND_IPI_SENT,    // tid that interrupted the worker's CPU
-	KIND_RECEIVED,    // interface index of packets that the kernel received on the worker's CPU, one in SAMPLE
-	KIND_SIGNAL,      // tid that sent the process a signal that stops; in why: which
+enum kind {            // of a sum; the id's meaning
+	KIND_GAP = 1,  // 0: all time in which the worker was away from its CPU
+	KIND_THREAD,   // tid that ran meanwhile, 0 = nobody: the CPU stood idle
+	KIND_IRQ,      // number
+	KIND_SOFTIRQ,  // number
+	KIND_VECTOR,   // enum vector
+	KIND_SYSCALL,  // number; time includes the gaps in it
+	KIND_FAULT,    // 0; time is that of the faults that the kernel's memory management served
+	KIND_TLB_SENT, // tid of the process that made others flush
+	KIND_IPI_SENT, // tid that interrupted the worker's CPU
+	KIND_RECEIVED, // interface index of packets that the kernel received on the worker's CPU, one in SAMPLE
+	KIND_SIGNAL,   // tid that sent the process a signal that stops; in why: which
+	KIND_AFFINITY, // tid that changed the affinity of the worker
 };
 
 enum why {             // a worker was away
@@ -27,6 +27,7 @@ enum why {             // a worker was away
 	WHY_STOPPED,   // by a signal, a debugger
 	WHY_FROZEN,    // by the freezer
 	WHY_FAULT,     // for memory
+	WHY_MOVED,     // to another CPU, where it may run
 };
 
 enum vector {
@@ -35,6 +36,7 @@ enum vector {
 	VECTOR_CALL,
 	VECTOR_CALL_SINGLE,
 	VECTOR_IRQ_WORK,
+	VECTOR_FLUSH, // a function call that flushed translations
 };
 
 #define SAMPLE 32
@@ -64,6 +66,8 @@ struct worker {          // by tid
 	__u64 given;   // ns away during the present system call
 	__u32 syscall; // number + 1, 0 = none
 	__u32 why;
+	__u32 home; // its CPU
+	__u32 zero;
 	// The thread that had most of the present gap.
 	__u64 most;
 	__u32 most_tid;
@@ -79,6 +83,8 @@ struct cpu {               // of those that workers have
 	__u64 second; // of the records below
 	__u32 records;
 	__u32 running; // tid that came last
+	__u32 flushed; // translations, in the vector that is handled now
+	__u32 zero;
 };
 
 struct gap {              // one record, in order of time by CPU

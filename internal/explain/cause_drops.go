@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"cmp"
+	"slices"
+)
+
+var drops = row{
+	kind: Drops, colour: "other",
+	means: "the router refused packets for reasons of their own",
+	known: "`corelane drops`",
+	losses: func(f *findings) (out []Cause) {
+		sums := map[string]uint64{}
+		for _, p := range f.e.Ports {
+			for reason, n := range p.Drops {
+				if reason != "port_tx_full" && reason != "worker_ring_full" { // these are about time and room
+					sums[reason] += n
+				}
+			}
+		}
+		for reason, n := range sums {
+			out = append(out, Cause{Worker: -1, CPU: -1, Name: reason, Times: int64(n), of: f.e.received()})
+		}
+		slices.SortFunc(out, func(a, b Cause) int { return cmp.Compare(a.Name, b.Name) })
+		return out
+	},
+	limits: limits{loss: 0.01},
+	describe: func(_ *scene, c *Cause) {
+		c.Title = "the router dropped packets: " + c.Name
+		c.fact(Counted, "%d packets, %.3f %% of what came in", c.Times, 100*float64(c.Times)/float64(max(1, c.of)))
+	},
+	noRemedy: "corelane drops --by-port says what it means",
+}
+
+func (e *Evidence) received() (n uint64) {
+	for i := range e.Ports {
+		n += e.Ports[i].RxPackets
+	}
+	return n
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+var manySmall = row{
+	kind: ManySmall, colour: "thread",
+	means:   "many causes took its CPU, each of them too little to matter",
+	known:   "the sum of what the others show, by name",
+	answers: func(f *findings) []Cause { return nil }, // sumOfSmall makes it, worker by worker
+	describe: func(s *scene, c *Cause) {
+		c.Title = fmt.Sprintf("%d short causes together took %.1f %% of %s's time", c.Times, 100*c.Share, s.w.label())
+		if len(c.groups) > 0 {
+			c.Name = c.groups[0].name
+			c.Title += ", most of it " + c.groups[0].name
+		}
+		for _, g := range c.groups[:min(len(c.groups), shownGroups)] {
+			c.fact(c.Grade, "%s: %s, %d of them", g.name, duration(g.ns), g.n)
+		}
+	},
+	remedy: func(s *scene, c *Cause) {
+		for _, g := range c.groups {
+			if g.parent != "" {
+				c.FixNote = fmt.Sprintf("let %s start them on other CPUs: taskset -c %s COMMAND", g.parent,
+					s.e.Host.Housekeeping)
+				return
+			}
+		}
+	},
+	noRemedy: "find out what starts them (perf trace -e sched:sched_process_exec), and start it on other CPUs; " +
+		"corelane cores apply keeps all of a host away",
+}
+
+const shownGroups = 6
+
+// group of small causes with one kind and name.
+type group struct {
+	name, parent string
+	ns           int64
+	n            int
+}
+
+// sumOfSmall is what a worker lost to causes that are too small each, when that is too much together. What the worker
+// gives away itself and the kernel's own tick are no part of it.
+func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
+	sum := Cause{Kind: ManySmall, Worker: w.ID, CPU: w.CPU}
+	groups := map[string]*group{}
+	for _, c := range causes {
+		if !c.Minor || c.Kind == Yield || c.Kind == TimerTick {
+			continue
+		}
+		name := fmt.Sprintf("%s %s", c.Kind, c.Name)
+		g := groups[name]
+		if g == nil {
+			g = &group{name: name, parent: e.Host.Threads[c.TID].Parent}
+			groups[name] = g
+		}
+		g.ns, g.n = g.ns+c.LostNS, g.n+1
+		g.parent = cmp.Or(g.parent, e.Host.Threads[c.TID].Parent)
+		sum.Share, sum.PPS, sum.LostNS, sum.Longest = sum.Share+c.Share, sum.PPS+c.PPS, sum.LostNS+c.LostNS,
+			max(sum.Longest, c.Longest)
+		sum.Times++
+		sum.Grade = c.Grade
+	}
+	for _, g := range groups {
+		sum.groups = append(sum.groups, *g)
+	}
+	slices.SortFunc(sum.groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.name, b.name))
+	})
+	return sum, sum.Share > minorShare
+}

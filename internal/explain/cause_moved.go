@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+var moved = row{
+	kind: Moved, colour: "held",
+	means: "the worker was moved to another CPU than its own",
+	known: "each move and each call that changed its affinity; the daemon's count of moves that it undid",
+	claim: func(_ *Evidence, w *Worker, ev event) (culprit, bool) {
+		return culprit{name: "affinity"}, ev.left(kernel.WhyMoved) && !w.Plain // other programs may run where they like
+	},
+	counters: func(a *account) {
+		if a.w.Moved > 0 || a.movedBack() > 0 {
+			a.add(culprit{kind: Moved, name: "affinity"}, 0, int64(max(a.w.Moved, uint64(a.movedBack()))), 0)
+		}
+	},
+	always: onlyWaiting,
+	// a worker's place is planned: this is a mistake
+	limits:   limits{minor: func(*scene, *Cause, bool) bool { return false }},
+	describe: describeMoved,
+	remedy: func(s *scene, c *Cause) {
+		if s.w.LastCPU != s.w.CPU || s.w.Affinity != fmt.Sprint(s.w.CPU) {
+			c.Fix = fmt.Sprintf("taskset -pc %d %d", s.w.CPU, s.w.TID)
+		}
+	},
+	noRemedy: "corelaned moves it back within a second; end what moves it, such as TuneD, numad, cpuset changes " +
+		"of a container manager or taskset",
+}
+
+// onlyWaiting: a worker that was moved polls elsewhere. It lost the time that it waited for a CPU there: all that the
+// scheduler counted, less what it waited for its own.
+func onlyWaiting(a *account) {
+	c := a.byKey[culprit{kind: Moved, name: "affinity"}.key()]
+	if c == nil || a.e.Trace == nil {
+		return
+	}
+	waited := a.e.Host.Waited[a.w.TID]
+	for _, s := range a.e.Trace.Sums {
+		if s.Worker == a.w.TID && s.Kind == kernel.KindGap && s.Why == kernel.WhyTaken {
+			waited -= s.NS
+		}
+	}
+	c.elsewhere, c.LostNS = c.LostNS, min(max(0, waited), c.LostNS)
+}
+
+func describeMoved(s *scene, c *Cause) {
+	w := s.w
+	c.Title = fmt.Sprintf("%s was moved off its CPU %d", w.label(), w.CPU)
+	if c.elsewhere > 0 {
+		c.fact(c.Grade, "it was elsewhere for %s, and polled there whenever it had a CPU", duration(c.elsewhere))
+	}
+	for i, name := range moversOf(s.e, w.TID) {
+		c.fact(Seen, "%s (thread %d of process %d) changed its affinity %d times", name.Name, name.ID, name.PID,
+			name.Count)
+		if i == 0 {
+			c.Name, c.PID, c.TID = name.Name, name.PID, name.ID
+			c.Title = fmt.Sprintf("%s (%d) moved %s off its CPU %d", name.Name, name.ID, w.label(), w.CPU)
+		}
+	}
+	for _, t := range s.e.Threads {
+		if t.TID == w.TID && t.MovedBack > 0 {
+			c.fact(Counted, "corelaned moved it back %d times", t.MovedBack)
+		}
+	}
+	c.fact(Counted, "its affinity is %s now, and it ran last on CPU %d", w.Affinity, w.LastCPU)
+	if c.TID == 0 {
+		c.Why = "no call that named the thread was seen: a control group's cpuset changed, or it was moved before " +
+			"the look began"
+	}
+}
+
+// moversOf are the threads that changed the affinity of a worker; corelaned itself only moves it back.
+func moversOf(e *Evidence, tid int) (out []kernel.Sum) {
+	if e.Trace == nil {
+		return nil
+	}
+	for _, s := range e.Trace.Sums {
+		if s.Kind == kernel.KindAffinity && s.Worker == tid && !e.isOwn(s.ID, s.PID) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (a *account) movedBack() uint32 {
+	if t := a.e.ownThread(a.w.TID); t != nil {
+		return t.MovedBack
+	}
+	return 0
+}

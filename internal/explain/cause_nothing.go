@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import "slices"
+
+var nothing = row{
+	kind: Nothing, colour: "idle",
+	means: "nothing is wrong: the input is the limit",
+	known: "time left, nothing lost",
+	answers: func(f *findings) []Cause {
+		if !f.wellBehaved() || f.silent {
+			return nil
+		}
+		c := Cause{Kind: Nothing, Worker: -1, CPU: -1, Name: "the input", Grade: Counted}
+		if f.e.Trace != nil && len(f.e.Workers) > 0 {
+			c.Grade = Seen
+		}
+		c.headroom = 1
+		for _, m := range f.models {
+			c.all, c.headroom = c.all+m.Achieved, min(c.headroom, m.Headroom)
+		}
+		return []Cause{c}
+	},
+	describe: func(s *scene, c *Cause) {
+		c.Title = "nothing is wrong: the input is the limit"
+		switch {
+		case len(s.e.Workers) == 0:
+			c.Title = "the daemon has no worker"
+			c.fact(Counted, "no worker was there all the time")
+			return
+		case s.e.Workers[0].Plain:
+			c.Title = "nothing is wrong: nobody took the CPU"
+			c.fact(c.Grade, "what took time of the threads was too little to matter")
+		default:
+			c.fact(Counted, "%s packets/s came and all workers had time left, the busiest %.0f %%", packets(c.all),
+				100*c.headroom)
+		}
+		if s.e.Trace == nil {
+			c.fact(Inferred, "short interruptions would not have been seen")
+		}
+	},
+	remedy: func(s *scene, c *Cause) {
+		if len(s.e.Workers) == 0 {
+			c.Fix = "corelane worker add"
+		}
+	},
+	noRemedy: "to move more packets, send more",
+}
+
+// wellBehaved says whether nothing was found that matters.
+func (f *findings) wellBehaved() bool {
+	return !f.overloaded && !slices.ContainsFunc(f.causes, func(c Cause) bool { return !c.Minor })
+}

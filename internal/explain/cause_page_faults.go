@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+var pageFaults = row{
+	kind: PageFaults, colour: "memory",
+	means: "the worker touched memory that was not there",
+	known: "faults of its thread",
+	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
+		waited := ev.left(kernel.WhyFault) // in a fault, which is an event of its own
+		return culprit{name: "page faults", partOf: waited}, waited || ev.kind == kernel.KindFault
+	},
+	counters: func(a *account) {
+		if t, ok := a.e.Host.Tasks[a.w.TID]; ok && t.Minor+t.Major > 0 {
+			a.add(culprit{kind: PageFaults, name: "page faults"}, (t.Minor+t.Major)*a.e.Host.FaultNS, t.Minor+t.Major,
+				0)
+		}
+	},
+	limits: limits{rate: 1000},
+	describe: func(s *scene, c *Cause) {
+		c.Title = fmt.Sprintf("%s touched memory that was not mapped", s.w.label())
+		c.fact(Counted, "%.0f faults/s", float64(c.Times)/s.e.Seconds)
+		c.Why = "memory of the process was taken back, write-protected or never touched: no hugepages, KSM, NUMA " +
+			"balancing, clear_refs, swapping"
+	},
+	remedy: func(_ *scene, c *Cause) {
+		c.FixNote = "run corelaned with hugepages, and switch off what takes memory away:"
+		c.Fix = "sysctl kernel.numa_balancing=0\necho 0 > /sys/kernel/mm/ksm/run"
+	},
+}
+
+// nsOf a sum. Faults that were counted and not timed take what one costs when it is tried.
+func nsOf(e *Evidence, s *kernel.Sum) int64 {
+	if s.Kind == kernel.KindFault && untimedFaults(e) {
+		return s.Count * e.Host.FaultNS
+	}
+	return s.NS
+}
+
+func untimedFaults(e *Evidence) bool { return slices.Contains(e.Trace.Missing, kernel.FaultTime) }

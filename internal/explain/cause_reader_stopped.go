@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import "fmt"
+
+var readerStopped = row{
+	kind: ReaderStopped, colour: "other",
+	means: "a guest or program takes no packets",
+	known: "packets that its port's queue refused (`tx_refused` of `corelane port show`), and the process at the " +
+		"other end",
+	losses: func(f *findings) (out []Cause) {
+		if f.e.dropped("port_tx_full") == 0 {
+			return nil
+		}
+		for i := range f.e.Ports {
+			if p := &f.e.Ports[i]; p.TxRefused > 0 {
+				out = append(out, Cause{Worker: -1, CPU: -1, Name: p.Name, Port: p.Name, Times: int64(p.TxRefused),
+					of: p.TxRefused + p.TxPackets})
+			}
+		}
+		return out
+	},
+	limits: limits{loss: minorLoss},
+	describe: func(s *scene, c *Cause) {
+		p := s.e.port(c.Port)
+		c.Title = fmt.Sprintf("the reader of port %s takes no packets", p.Name)
+		if p.TxPackets > 0 {
+			c.Title = fmt.Sprintf("the reader of port %s takes only %.1f %% of its packets", p.Name,
+				100*float64(p.TxPackets)/float64(c.of))
+		}
+		c.fact(Counted, "port %s (%s %s) refused %d packets and took %d", p.Name, p.Device, p.Peer, p.TxRefused,
+			p.TxPackets)
+		c.fact(Counted, "the router dropped %d packets with reason port_tx_full", s.e.dropped("port_tx_full"))
+		c.Why = "its guest or program is stopped, or slower than what comes"
+		describePeers(s.e, p, c)
+	},
+	remedy: func(s *scene, c *Cause) {
+		remedyPeers(s.e, c)
+		if c.Fix == "" {
+			c.FixNote = "look at the guest or the program behind " + s.e.port(c.Port).Peer
+		}
+	},
+}
+
+// describePeers names the processes that have the other end of a port.
+func describePeers(e *Evidence, p *Port, c *Cause) {
+	for _, t := range e.Host.Readers[p.Name] {
+		c.fact(Counted, "%s (%d) has the other end of port %s, in state %s", t.Name, t.PID, p.Name, t.State)
+		c.PID, c.TID = t.PID, t.TID
+		if isStopped(t.State) {
+			c.Why = fmt.Sprintf("%s (%d) is stopped", t.Name, t.PID)
+		}
+	}
+}
+
+// remedyPeers lets the process at the other end of the cause's port go on.
+func remedyPeers(e *Evidence, c *Cause) {
+	for _, t := range e.Host.Readers[c.Port] {
+		if isStopped(t.State) {
+			c.Fix = fmt.Sprintf("kill -CONT %d", t.PID)
+		}
+	}
+}
+
+// port with this name, which is one of those in the evidence.
+func (e *Evidence) port(name string) *Port {
+	for i := range e.Ports {
+		if e.Ports[i].Name == name {
+			return &e.Ports[i]
+		}
+	}
+	return &Port{Name: name}
+}
+
+// dropped packets of a reason.
+func (e *Evidence) dropped(reason string) (n uint64) {
+	for i := range e.Ports {
+		n += e.Ports[i].Drops[reason]
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"slices"
+)
+
+var ringOverflow = row{
+	kind: RingOverflow, colour: "other",
+	means: "bursts longer than a ring, while the worker has time left",
+	known: "what devices missed and rings refused",
+	losses: func(f *findings) (out []Cause) {
+		for i := range f.e.Rings {
+			r := &f.e.Rings[i]
+			if m := f.models[r.To]; r.Refused > 0 && m != nil && !m.saturated() && !f.away(r.To) {
+				out = append(out, Cause{Worker: r.To, CPU: -1, Name: fmt.Sprintf("ring %d to %d", r.From, r.To),
+					Times: int64(r.Refused),
+					of:    r.Refused + r.Packets, ring: r})
+			}
+		}
+		for i := range f.e.Ports {
+			p := &f.e.Ports[i]
+			if w, headroom := f.busiestPoller(p.Name); p.RxMissed > 0 && headroom >= saturatedTop && !f.away(w) {
+				out = append(out, Cause{Worker: w, CPU: -1, Name: p.Name, Port: p.Name, Times: int64(p.RxMissed),
+					of: p.RxMissed + p.RxPackets})
+			}
+		}
+		return out
+	},
+	limits: limits{loss: minorLoss},
+	describe: func(s *scene, c *Cause) {
+		headroom := 1.0
+		if s.m != nil {
+			headroom = s.m.Headroom
+		}
+		left := fmt.Sprintf("overflowed, though worker %d has %.0f %% of its time left", c.Worker, 100*headroom)
+		if r := c.ring; r != nil {
+			c.Title = fmt.Sprintf("the ring from worker %d to worker %d %s", r.From, r.To, left)
+			c.Why = fmt.Sprintf("bursts are longer than its %d slots", r.Size)
+			c.fact(Counted, "%d packets found no room, %d did; up to %d were in it", r.Refused, r.Packets, r.High)
+			return
+		}
+		p := s.e.port(c.Port)
+		c.Title = fmt.Sprintf("the receive ring of port %s %s", p.Name, left)
+		c.Why = "bursts are longer than the ring"
+		if p.RingSize > 0 {
+			c.Why += fmt.Sprintf(" of %d", p.RingSize)
+		}
+		c.fact(Counted, "the device had no room for %d packets and gave %d", p.RxMissed, p.RxPackets)
+	},
+	remedy: func(_ *scene, c *Cause) {
+		if c.ring != nil {
+			c.Fix = fmt.Sprintf("corelane worker set %d --ring-size %d", c.Worker, min(4*c.ring.Size, 4194304))
+			return
+		}
+		c.FixNote = "a longer ring: ring_size of the port (it has to be made anew), or of what sends to it"
+	},
+}
+
+// away says whether a worker was away for a cause that matters: then that is the cause, and an overflow its effect.
+func (f *findings) away(worker int) bool {
+	return slices.ContainsFunc(f.causes, func(c Cause) bool { return c.Worker == worker && !c.Minor && c.LostNS > 0 })
+}
+
+// busiestPoller of a port's queues; -1: nobody.
+func (f *findings) busiestPoller(port string) (worker int, headroom float64) {
+	worker, headroom = -1, 1.0
+	for i := range f.e.Workers {
+		w := &f.e.Workers[i]
+		polls := slices.ContainsFunc(w.Queues, func(q Queue) bool { return q.Port == port })
+		if m := f.models[w.ID]; polls && m.Headroom <= headroom {
+			worker, headroom = w.ID, m.Headroom
+		}
+	}
+	return worker, headroom
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+var stopped = row{
+	kind: Stopped, colour: "held",
+	means: "a signal, a debugger or the freezer held the worker",
+	known: "the state that it left the CPU in, and the sender of the signal",
+	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
+		if ev.left(kernel.WhyFrozen) {
+			return culprit{name: "freezer"}, true
+		}
+		return culprit{name: "signal"}, ev.left(kernel.WhyStopped)
+	},
+	counters: stoodStill,
+	limits:   limits{longest: longGap / 10},
+	describe: func(s *scene, c *Cause) {
+		c.Title = fmt.Sprintf("%s was stopped by a %s", s.w.label(), c.Name)
+		c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
+		if c.Name == "freezer" {
+			c.Why = "the freezer of its control group holds all its threads"
+		}
+		if sender := stopperOf(s.e); sender != nil {
+			c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
+			c.Title = fmt.Sprintf("%s (%d) stopped the process, and %s with it", sender.Name, sender.ID, s.w.label())
+			c.fact(Seen, "%s (thread %d of process %d) sent %s %d times", sender.Name, sender.ID, sender.PID,
+				signalName(int(sender.Why)), sender.Count)
+		}
+		if t, ok := s.e.Host.Tasks[s.w.TID]; ok && isStopped(t.State) {
+			c.fact(Counted, "it is stopped still (state %s)", t.State)
+		}
+		if s.e.Trace == nil {
+			c.fact(Inferred, "a loop took so long though the worker was not waiting for its CPU: stopped, frozen, "+
+				"or kept waiting by the kernel")
+		}
+	},
+	remedy: func(s *scene, c *Cause) {
+		if t, ok := s.e.Host.Tasks[s.w.TID]; ok && isStopped(t.State) {
+			c.Fix = fmt.Sprintf("kill -CONT %d", s.e.Daemon)
+		}
+	},
+	noRemedy: "find out who does it: a process that SIGSTOP stopped goes on with kill -CONT, a traced one when " +
+		"the debugger detaches, " +
+		"a frozen one when its control group thaws (cgroup.freeze, freezer.state)",
+}
+
+// stoodStill: long loops in which the kernel took the CPU, longer than the worker waited for it: it was not even
+// ready to run.
+func stoodStill(a *account) {
+	rest := a.takenLoops() - a.e.Host.Waited[a.w.TID]
+	if a.e.Host.Cgroup.Throttled > 0 || a.w.gives() || rest < 5e6 {
+		return
+	}
+	longest := int64(0)
+	for _, l := range a.w.LongLoops {
+		longest = max(longest, l.NS)
+	}
+	a.add(culprit{kind: Stopped, name: "signal"}, rest, 1, longest)
+}
+
+const sigCont = 18
+
+func stopperOf(e *Evidence) *kernel.Sum {
+	return topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindSignal && s.Why != sigCont })
+}
+
+func isStopped(state string) bool { return len(state) > 0 && (state[0] == 'T' || state[0] == 't') }
+
+func signalName(n int) string {
+	if name, ok := map[int]string{sigCont: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP", 21: "SIGTTIN",
+		22: "SIGTTOU"}[n]; ok {
+		return name
+	}
+	return fmt.Sprintf("signal %d", n)
+}

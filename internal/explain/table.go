@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// row is all that explain knows of one kind of cause. Each row has a file of its own, cause_*.go.
+type row struct {
+	kind   Kind
+	means  string // what happened
+	known  string // how that is known
+	colour string // a variable of page/page.css
+
+	// What the cause is counted from. A row has at least one of these.
+	claim func(*Evidence, *Worker, event) (culprit, bool) // events of the kernel that are this cause
+	// counters that have to do where those events cannot be watched
+	counters func(*account)
+	always   func(*account)          // counters of what no event of the kernel shows
+	losses   func(*findings) []Cause // packets that were lost while the worker had its CPU
+	answers  func(*findings) []Cause // what follows from all other causes; it comes first
+	// the model of a worker (modelOf) counts it; it is no cause by itself
+	part bool
+
+	limits   limits
+	describe func(*scene, *Cause) // Title, Why and Evidence
+	remedy   func(*scene, *Cause) // Fix and FixNote
+	noRemedy string               // why nothing mends it, where remedy finds nothing
+}
+
+// limits within which a cause is too small to matter. Zero fields take the usual ones.
+type limits struct {
+	share float64 // of a worker's time
+	// ns at once; the usual one does not count for a worker without time left
+	longest int64
+	rate    float64                                   // times per second; 0: any
+	loss    float64                                   // of the packets, for causes that lose packets
+	minor   func(s *scene, c *Cause, lossy bool) bool // decides instead of share and rate
+}
+
+// rows is the table of the causes, in the order of docs/cores.md. An event of the kernel belongs to exactly one row.
+var rows []row
+
+// init, because rows refer to functions that read the table.
+func init() {
+	rows = []row{
+		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
+		moved, steal, injectedDelay, ownWork,
+		gap, manySmall, readerStopped, ringOverflow, skew, drops, smallBatches, overload, noInput, nothing,
+	}
+}
+
+func rowOf(k Kind) *row {
+	for i := range rows {
+		if rows[i].kind == k {
+			return &rows[i]
+		}
+	}
+	panic("explain: no row for the cause " + k) // TestTable finds it first
+}
+
+// Kinds of causes, in the order of the table.
+func Kinds() (out []Kind) {
+	for _, r := range rows {
+		out = append(out, r.kind)
+	}
+	return out
+}
+
+// StyleSheet gives each kind its colour, as the class k-KIND. The variables are those of page/page.css.
+func StyleSheet() string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, ".k-%s { --colour: var(--%s); }\n", r.kind, r.colour)
+	}
+	return b.String()
+}
+
+// Markdown is the table as it stands in docs/cores.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| kind | what happened | how it is known |\n|---|---|---|\n")
+	for _, r := range rows {
+		if !r.part {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.kind, r.means, r.known)
+		}
+	}
+	return b.String()
+}

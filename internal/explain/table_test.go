@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/corelane/corelane/internal/explain/host"
+	"github.com/corelane/corelane/internal/explain/kernel"
+)
+
+// declaredKinds are the constants of type Kind, by name, as kind.go has them.
+func declaredKinds(t *testing.T) map[string]Kind {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "kind.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]Kind{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[v.Names[0].Name] = Kind(text)
+		return true
+	})
+	return out
+}
+
+// All kinds that any code can return are constants of kind.go, and each of them is a whole row of the table.
+func TestTable(t *testing.T) {
+	declared := declaredKinds(t)
+	if len(declared) != len(rows) {
+		t.Errorf("%d kinds and %d rows", len(declared), len(rows))
+	}
+	for name, kind := range declared {
+		r := rowOf(kind) // panics where there is none
+		if r.means == "" || r.known == "" || r.colour == "" || r.describe == nil {
+			t.Errorf("%s: half a row: %+v", name, r)
+		}
+		if r.remedy == nil && r.noRemedy == "" {
+			t.Errorf("%s has neither a remedy nor a reason for none", name)
+		}
+		if r.claim == nil && r.counters == nil && r.always == nil && r.losses == nil && r.answers == nil && !r.part {
+			t.Errorf("%s is counted from nothing", name)
+		}
+	}
+	seen := map[Kind]bool{}
+	for _, r := range rows {
+		if seen[r.kind] {
+			t.Errorf("%s has two rows", r.kind)
+		}
+		seen[r.kind] = true
+	}
+}
+
+// No file makes a kind of a bare string: "own-work" once was one, and no page knew it.
+func TestNoOtherKinds(t *testing.T) {
+	words := map[string]bool{}
+	for _, k := range Kinds() {
+		words[string(k)] = true
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") || f.Name() == "kind.go" {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range kindLiterals(file) {
+			t.Errorf("%s: the kind %s is a bare string", f.Name(), word)
+		}
+	}
+}
+
+// kindLiterals are strings that stand where a Kind is wanted: returned by functions that return one, or in a field or
+// argument kind.
+func kindLiterals(file *ast.File) (out []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && strings.EqualFold(key.Name, "kind") {
+				out = append(out, literals(n.Value)...)
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "Kind" {
+				out = append(out, literals(n.Args...)...)
+			}
+		case *ast.FuncDecl:
+			if n.Type.Results == nil || n.Body == nil {
+				return true
+			}
+			if first, ok := n.Type.Results.List[0].Type.(*ast.Ident); !ok || first.Name != "Kind" {
+				return true
+			}
+			ast.Inspect(n.Body, func(n ast.Node) bool {
+				if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
+					out = append(out, literals(r.Results[0])...)
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return out
+}
+
+func literals(list ...ast.Expr) (out []string) {
+	for _, e := range list {
+		if b, ok := e.(*ast.BasicLit); ok && b.Kind == token.STRING && b.Value != `""` {
+			out = append(out, b.Value)
+		}
+	}
+	return out
+}
+
+// Each event of the kernel belongs to one row at most, and what takes a worker's time to exactly one.
+func TestOneRowClaimsAnEvent(t *testing.T) {
+	for _, throttled := range []int64{0, 3} {
+		for _, idle := range []string{"spin", "yield", "sleep"} {
+			e := loaded(1)
+			e.Host.Cgroup = host.Cgroup{Throttled: throttled}
+			e.Threads = []OwnThreadState{{TID: 2}}
+			w := &e.Workers[0]
+			w.Idle = idle
+			for _, ev := range allEvents() {
+				var kinds []Kind
+				for _, r := range rows {
+					if r.claim == nil {
+						continue
+					}
+					if _, ok := r.claim(e, w, ev); ok {
+						kinds = append(kinds, r.kind)
+					}
+				}
+				who, _ := classify(e, w, ev)
+				if len(kinds) > 1 || len(kinds) == 0 && takesTime(ev) || len(kinds) == 1 && who.kind != kinds[0] {
+					t.Errorf("%+v (throttled %d, idle %s): %v", ev, throttled, idle, kinds)
+				}
+			}
+		}
+	}
+}
+
+func takesTime(ev event) bool {
+	switch ev.kind {
+	case kernel.KindThread:
+		return ev.why == kernel.WhyTaken
+	case kernel.KindGap:
+		return ev.why > kernel.WhyTaken
+	case kernel.KindIRQ, kernel.KindSoftirq, kernel.KindFault:
+		return true
+	case kernel.KindVector:
+		return ev.id > 0
+	}
+	return false
+}
+
+func allEvents() (out []event) {
+	for kind := kernel.KindGap; kind <= kernel.KindAffinity; kind++ {
+		for why := kernel.Why(0); why <= kernel.WhyMoved; why++ {
+			for id := range 7 {
+				for _, name := range []string{"x", "ksoftirqd/1"} {
+					out = append(out, event{kind: kind, why: why, id: id, pid: id, name: name})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// A flush of translations is the same cause in the account and on the timeline: both ask the one classifier.
+func TestAccountAndTimelineAgree(t *testing.T) {
+	for _, c := range []struct {
+		kind kernel.Kind
+		why  kernel.Why
+		id   int
+		want Kind
+	}{
+		{kernel.KindVector, 0, kernel.VectorFlush, TLBShootdown},
+		{kernel.KindVector, 0, kernel.VectorCall, IPI},
+		{kernel.KindVector, 0, kernel.VectorTimer, TimerTick},
+		{kernel.KindSoftirq, 0, 3, Softirq},
+		{kernel.KindIRQ, 0, 36, IRQ},
+		{kernel.KindThread, kernel.WhyTaken, hog, ForeignThread},
+		{kernel.KindThread, kernel.WhyTaken, 0, Gap},
+	} {
+		e := loaded(1)
+		e.sum(kernel.Sum{Kind: c.kind, Why: c.why, ID: c.id, NS: sec, Count: 1, Longest: sec, Name: "x"})
+		e.away(1, kernel.Gap{NS: sec, Kind: c.kind, Why: c.why, ID: c.id, Name: "x"})
+		r := Explain(*e)
+		if r.Causes[0].Kind != c.want || len(r.Workers[0].Gaps) != 1 || r.Workers[0].Gaps[0].Kind != c.want {
+			t.Errorf("%+v: %s in the account, %+v on the timeline", c, r.Causes[0].Kind, r.Workers[0].Gaps)
+		}
+	}
+}
+
+// The table of docs/cores.md is this one. With UPDATE=1 the test writes it.
+func TestDocumentedTable(t *testing.T) {
+	const path, begin, end = "../../docs/cores.md", "<!-- causes: written from internal/explain by UPDATE=1 -->\n",
+		"<!-- end of causes -->\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	had, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("docs/cores.md has no place for the table")
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if had != Markdown() {
+		t.Errorf("docs/cores.md differs from the table; UPDATE=1 tools/go.sh test ./internal/explain/ -run "+
+			"TestDocumentedTable mends it:\n%s", Markdown())
+	}
+}
+
+// A worker that was moved polls elsewhere: only what it waited there is lost, and what its core can do stays what it
+// is.
+func TestMovedWorkerKeepsItsRate(t *testing.T) {
+	e := loaded(0.5)
+	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: 9 * sec, Count: 1, Longest: 9 * sec})
+	e.away(1, kernel.Gap{NS: 9 * sec, Kind: kernel.KindThread, Why: kernel.WhyMoved})
+	e.Host.Waited[tid] = 3 * sec
+	r := Explain(*e)
+	c := r.Causes[0]
+	if c.Kind != Moved || c.LostNS != 3*sec || c.Minor || r.Workers[0].Model.Expected > 15e6 || c.PPS > 5e6 {
+		t.Errorf("%+v, %+v", c, r.Workers[0].Model)
+	}
+}
