@@ -205,6 +205,18 @@ int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
 	return ret;
 }
 
+void guest_stop(struct guest *g)
+{
+	unsigned i;
+
+	close(g->sock);
+	munmap(g->mem, MEM_BYTES);
+	for (i = 0; i < 2 * g->pairs; i++) {
+		close(g->rings[i].kick);
+		close(g->rings[i].call);
+	}
+}
+
 void guest_step(struct guest *g)
 {
 	struct guest_ring *r;

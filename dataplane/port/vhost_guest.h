@@ -31,6 +31,7 @@ struct guest {
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
+void guest_stop(struct guest *g); // goes, and takes its memory with it; after a start without error
 void guest_step(struct guest *g); // sends what the rings take, counts and gives back what has come
 // Makes these the first descriptors of a ring, and the first of them available.
 void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);

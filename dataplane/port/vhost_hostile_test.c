@@ -50,7 +50,7 @@ static int connect_guest(void **state)
 
 static int disconnect_guest(void **state)
 {
-	close(g.sock);
+	guest_stop(&g);
 	fixture_loop_ms(100);
 	fixture_close(port);
 	assert_int_equal(fixture_mbufs(), 0);
