@@ -31,7 +31,7 @@ var bridgeFlags = []fieldFlag{
 	{flag: "unknown-unicast", help: "what happens to frames for a MAC that is not known: flood or drop"},
 	{flag: "flood", help: "tunnel next hops that get broadcast, multicast and unknown unicast", names: nexthopNames},
 	{flag: "no-learning", help: "do not learn source addresses"},
-	{flag: "mac-limit", help: "learnt addresses (default 8192)"},
+	{flag: "mac-limit", help: "learnt addresses at most"},
 }
 
 func newBridgeCmd(a *app) *cobra.Command {
@@ -52,7 +52,7 @@ func newBridgeAdd(a *app) *cobra.Command {
 			b.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: b}))
 		})
-	a.bind(cmd, b, []fieldFlag{{flag: "id", help: "1..16383 (default: the next free one)"}})
+	a.bind(cmd, b, []fieldFlag{{flag: "id", help: "number (default: the next free one)"}})
 	a.bind(cmd, b, bridgeFlags)
 	return cmd
 }

@@ -19,8 +19,8 @@ var captureFlags = []fieldFlag{
 	{flag: "port", help: "only on this port (default: all)", names: portNames},
 	{flag: "filter", help: "libpcap expression: 'udp port 6635'"},
 	{flag: "reason", help: "only packets dropped for this reason", names: dropReasons},
-	{flag: "snaplen", help: "bytes kept of a packet (default 262144)"},
-	{flag: "rate", field: "packets_per_second", help: "bound on what is copied, packets per second (default 10000)"},
+	{flag: "snaplen", help: "bytes kept of a packet"},
+	{flag: "rate", field: "packets_per_second", help: "bound on what is copied, packets per second"},
 	{flag: "count", help: "stop after so many packets"},
 }
 

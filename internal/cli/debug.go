@@ -20,7 +20,7 @@ func newDebugDelay(a *app) *cobra.Command {
 	req := &apiv1.WorkerDelayRequest{}
 	flags := []fieldFlag{
 		{flag: "worker", field: "id", help: "worker that is to be slow", names: workerNames},
-		{flag: "us", help: "microseconds that each of its loops takes longer, 0..1000000; 0 ends it"},
+		{flag: "us", help: "microseconds that each of its loops takes longer; 0 ends it"},
 	}
 	cmd := verb("delay", "Make each loop of a worker take longer", `  corelane debug delay --worker 0 --us 1000
   corelane debug delay --worker 0 --us 0`,
@@ -48,7 +48,7 @@ Each time the workers fault on what they execute next. Nothing is read from a di
 
 func newDebugDisturb(a *app, what apiv1.Disturbance, name, short, long string) *cobra.Command {
 	req := &apiv1.ThreadDisturbRequest{What: what}
-	flags := []fieldFlag{{flag: "per-second", help: "so many times each second, 0..1000000; 0 ends it"}}
+	flags := []fieldFlag{{flag: "per-second", help: "so many times each second; 0 ends it"}}
 	cmd := verb(name, short, fmt.Sprintf("  corelane debug %[1]s --per-second 2000\n  corelane debug %[1]s --per-second 0", name),
 		func(ctx context.Context, _ []string) error {
 			return a.done(call(ctx, a, apiv1.NewThreadsClient, apiv1.ThreadsClient.Disturb, req))

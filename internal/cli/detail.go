@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // writeJSON writes a message as one line, all fields of it, under the names of the API.
@@ -159,7 +161,7 @@ func scalar(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 func (d *detail) value(f protoreflect.FieldDescriptor, v protoreflect.Value, path string) string {
 	s := scalar(f, v)
 	name := string(f.Name())
-	if unit := unitOf(name); unit != "" {
+	if unit := unitOf(f); unit != "" {
 		s += " " + unit
 	}
 	if f.Kind() != protoreflect.Uint64Kind {
@@ -178,22 +180,12 @@ func (d *detail) value(f protoreflect.FieldDescriptor, v protoreflect.Value, pat
 	return s
 }
 
-func unitOf(name string) string {
-	switch name {
+func unitOf(f protoreflect.FieldDescriptor) string {
+	switch f.Name() {
 	case "rx_missed", "tx_refused", "dropped", "waiting":
 		return "packets"
 	}
-	switch unit := name[strings.LastIndexByte(name, '_')+1:]; unit {
-	case "packets", "bytes", "cycles":
-		return unit
-	case "us", "ns":
-		return unit
-	case "seconds":
-		return "s"
-	case "hz":
-		return "Hz"
-	}
-	return ""
+	return limits.Unit(f)
 }
 
 // isGauge names the 64-bit fields that go down as well as up; all others are counters.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // fieldFlag is a flag that stands for one field of a message.
@@ -28,12 +29,12 @@ func (f fieldFlag) fieldName() string {
 	return strings.ReplaceAll(f.flag, "-", "_")
 }
 
-// bind adds flags that write into msg.
+// bind adds flags that write into msg. What api/*.proto say of a field's limits is part of its help.
 func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 	for _, f := range flags {
-		v := &fieldValue{msg: msg.ProtoReflect(), help: f.help}
-		v.field = v.msg.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))
-		flag := cmd.Flags().VarPF(v, f.flag, "", f.help)
+		v := &fieldValue{msg: msg.ProtoReflect()}
+		v.field = fieldOf(msg, protoreflect.Name(f.fieldName()))
+		flag := cmd.Flags().VarPF(v, f.flag, "", helpOf(f.help, v.field))
 		flag.DefValue = ""
 		complete := f.names
 		switch v.field.Kind() {
@@ -46,6 +47,17 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 			complete = fixed()
 		}
 		a.completeFlag(cmd, f.flag, complete)
+	}
+}
+
+func helpOf(help string, fd protoreflect.FieldDescriptor) string {
+	switch l := limits.Help(fd); {
+	case l == "":
+		return help
+	case help == "":
+		return l
+	default:
+		return help + "; " + l
 	}
 }
 
@@ -77,7 +89,6 @@ func needFields(cmd *cobra.Command, flags []fieldFlag) ([]string, error) {
 type fieldValue struct {
 	msg   protoreflect.Message
 	field protoreflect.FieldDescriptor
-	help  string
 	given bool
 }
 
@@ -148,12 +159,26 @@ func (v *fieldValue) parse(text string) (protoreflect.Value, error) {
 	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", v.field.Name(), v.field.Kind())
 }
 
-// numberError answers with the flag's own help: the range is the daemon's to know.
+// numberError is for text that is no number; whether a number is in range the daemon says.
 func (v *fieldValue) numberError(text string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return input.Errorf("value", v.help, "'%s' is not such a number", text)
+	return input.Errorf("value", limits.Numbers(v.field), "'%s' is not such a number", text)
+}
+
+// parseField reads a number that a field of msg takes; what is what it stands for on the command line.
+func parseField(what, text string, msg proto.Message, field protoreflect.Name) (uint32, error) {
+	fd := fieldOf(msg, field)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || !limits.Number(fd, n) {
+		return 0, input.Errorf(what, limits.Numbers(fd), "'%s' is not such a number", text)
+	}
+	return uint32(n), nil
+}
+
+func fieldOf(msg proto.Message, name protoreflect.Name) protoreflect.FieldDescriptor {
+	return msg.ProtoReflect().Descriptor().Fields().ByName(name)
 }
 
 func parseNumber(field, text string, least, most uint64) (uint64, error) {

@@ -10,8 +10,6 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-const minLabel, maxLabel = 16, 1048575
-
 var labelListing = listing[*apiv1.Label]{
 	key: labelName,
 	columns: []column[*apiv1.Label]{
@@ -27,15 +25,15 @@ func newLabelCmd(a *app) *cobra.Command {
 		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
 		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
 			func(arg string) (fetch[*apiv1.Label], error) {
-				n, err := parseID("label", arg, minLabel, maxLabel)
+				n, err := parseField("label", arg, &apiv1.Label{}, "label")
 				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
 			}),
-		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7", minLabel, maxLabel,
+		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7",
 			added, func(ctx context.Context) error {
 				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: added}))
 			}),
 		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames, func(ctx context.Context, arg string) error {
-			n, err := parseID("label", arg, minLabel, maxLabel)
+			n, err := parseField("label", arg, &apiv1.Label{}, "label")
 			if err != nil {
 				return err
 			}

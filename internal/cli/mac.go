@@ -55,7 +55,7 @@ func newMacAdd(a *app) *cobra.Command {
 			case "port":
 				m.Target = &apiv1.Mac_Port{Port: args[3]}
 			case "nexthop":
-				id, err := parseID("nexthop", args[3], 1, maxNexthop)
+				id, err := parseField("nexthop", args[3], &apiv1.Nexthop{}, "id")
 				if err != nil {
 					return err
 				}

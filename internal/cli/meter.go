@@ -25,10 +25,10 @@ var meterListing = listing[*apiv1.Meter]{
 }
 
 var meterFlags = []fieldFlag{
-	{flag: "bit-rate", help: "bits of IP packets per second, 8000..1000000000000"},
-	{flag: "burst-bytes", help: "bytes that may come at once, 9600..4294967295 (default 0: what the rate gives in 50 ms, at least 65536)"},
-	{flag: "packet-rate", help: "packets per second, 1..1000000000, instead of bits"},
-	{flag: "burst-packets", help: "packets that may come at once, 1..4294967295 (default 0: what the rate gives in 50 ms, at least 32)"},
+	{flag: "bit-rate", help: "bits of IP packets per second"},
+	{flag: "burst-bytes", help: "bytes that may come at once (default: what the rate gives in 50 ms, at least 65536)"},
+	{flag: "packet-rate", help: "packets per second, instead of bits"},
+	{flag: "burst-packets", help: "packets that may come at once (default: what the rate gives in 50 ms, at least 32)"},
 }
 
 func newMeterCmd(a *app) *cobra.Command {

@@ -29,12 +29,12 @@ var mirrorListing = listing[*apiv1.Mirror]{
 
 var mirrorFlags = []fieldFlag{
 	{flag: "direction", help: "both, egress (what the guest sends) or ingress (what it receives)"},
-	{flag: "snap-length", help: "bytes of each frame that are copied, 64..9614, 0 = all"},
+	{flag: "snap-length", help: "bytes of each frame that are copied; 0: all"},
 }
 
 var (
-	mirrorVxlanFlags  = []fieldFlag{{flag: "vxlan", field: "remote", help: "address of a VXLAN collector, with --vni"}, {flag: "vni", help: "VXLAN network identifier, 1..16777215"}}
-	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, with --session"}, {flag: "session", help: "ERSPAN session, 0..1023"}}
+	mirrorVxlanFlags  = []fieldFlag{{flag: "vxlan", field: "remote", help: "address of a VXLAN collector, with --vni"}, {flag: "vni", help: "VXLAN network identifier"}}
+	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, with --session"}, {flag: "session", help: "ERSPAN session"}}
 )
 
 // mirrorOptions are the flags of add and set: a target is one of three, given as a whole.

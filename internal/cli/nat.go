@@ -12,8 +12,6 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-const maxNat = 1048575
-
 var natListing = listing[*apiv1.NatRule]{
 	key: natName,
 	columns: []column[*apiv1.NatRule]{
@@ -32,12 +30,12 @@ func newNatCmd(a *app) *cobra.Command {
 	return noun("nat", "Address translation: rules for the flows of tenants",
 		newNatList(a),
 		newShow(a, "ID", "Show a rule", "  corelane nat show 10", natNames, func(arg string) (fetch[*apiv1.NatRule], error) {
-			id, err := parseID("id", arg, 1, maxNat)
+			id, err := parseField("id", arg, &apiv1.NatRule{}, "id")
 			return where(natRules(a, &apiv1.NatListRequest{}), func(r *apiv1.NatRule) bool { return r.Id == id }), err
 		}),
 		newNatAdd(a),
 		newDel(a, "ID", "Remove rules; what they translate ends", "  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {
-			id, err := parseID("id", arg, 1, maxNat)
+			id, err := parseField("id", arg, &apiv1.NatRule{}, "id")
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func newNatAdd(a *app) *cobra.Command {
 
 // parseNat reads "ID KIND ADDRESS TO...".
 func parseNat(rule *apiv1.NatRule, args []string, ports, poolPorts string) (err error) {
-	if rule.Id, err = parseID("id", args[0], 1, maxNat); err != nil {
+	if rule.Id, err = parseField("id", args[0], &apiv1.NatRule{}, "id"); err != nil {
 		return err
 	}
 	if rule.Vrf == "" {
@@ -109,7 +109,7 @@ func natDestination(service string, backends []string) (*apiv1.NatRule_Destinati
 			return nil, err
 		}
 		if weighted {
-			if b.Weight, err = parseID("weight", weight, 1, 256); err != nil {
+			if b.Weight, err = parseField("weight", weight, &apiv1.NatBackend{}, "weight"); err != nil {
 				return nil, err
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-const maxNexthop = 1048575
-
 var nexthopListing = listing[*apiv1.Nexthop]{
 	key: func(n *apiv1.Nexthop) string { return strconv.Itoa(int(n.Id)) },
 	columns: []column[*apiv1.Nexthop]{
@@ -33,12 +31,12 @@ func newNexthopCmd(a *app) *cobra.Command {
 		newNexthopList(a),
 		newShow(a, "ID", "Show a next hop", "  corelane nexthop show 100", nexthopNames,
 			func(arg string) (fetch[*apiv1.Nexthop], error) {
-				id, err := parseID("nexthop", arg, 1, anyID)
+				id, err := parseID("nexthop", arg, 1, 1<<32-1) // the system's own have higher ids
 				return nexthops(a, &apiv1.NexthopListRequest{Id: id, All: true}), err
 			}),
 		newNexthopAdd(a),
 		newDel(a, "ID", "Remove next hops", "  corelane nexthop del 100", nexthopNames, func(ctx context.Context, arg string) error {
-			id, err := parseID("nexthop", arg, 1, maxNexthop)
+			id, err := parseField("nexthop", arg, &apiv1.Nexthop{}, "id")
 			if err != nil {
 				return err
 			}

@@ -16,11 +16,11 @@ var tunnelFlags = []fieldFlag{
 	{flag: "encap", help: "mplsoudp, mplsogre or vxlan"},
 	{flag: "remote", help: "address of the other end"},
 	{flag: "local", help: "source address (default: that of the port that the packet leaves by)"},
-	{flag: "label", help: "MPLS label, 16..1048575"},
-	{flag: "vni", help: "VXLAN network identifier, 1..16777215"},
+	{flag: "label", help: "MPLS label; those below 16 are reserved"},
+	{flag: "vni", help: "VXLAN network identifier"},
 	{flag: "router-mac", help: "VXLAN: MAC of the remote router, for routed traffic"},
-	{flag: "ttl", help: "outer TTL in pipe mode (default 64)"},
-	{flag: "dscp", help: "outer DSCP, 0..63 (default: the tenant's)"},
+	{flag: "ttl", help: "outer TTL in pipe mode"},
+	{flag: "dscp", help: "outer DSCP (default: the tenant's)"},
 	{flag: "gre-key", help: "MPLSoGRE: key to send"},
 	{flag: "udp6-checksum", help: "compute the UDP checksum over IPv6 (default: zero, RFC 6935)"},
 }
@@ -114,7 +114,7 @@ func onlyFlags(cmd *cobra.Command, kind string, of func(kind string) []string) e
 
 // parseNexthop reads "ID KIND [TO...]".
 func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNexthop) (*apiv1.Nexthop, error) {
-	id, err := parseID("id", args[0], 1, maxNexthop)
+	id, err := parseField("id", args[0], &apiv1.Nexthop{}, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +162,11 @@ func parseGroup(specs []string) (*apiv1.GroupNexthop, error) {
 		id, weight, weighted := strings.Cut(spec, ":")
 		member := &apiv1.GroupMember{Weight: 1}
 		var err error
-		if member.Nexthop, err = parseID("member", id, 1, maxNexthop); err != nil {
+		if member.Nexthop, err = parseField("member", id, &apiv1.GroupMember{}, "nexthop"); err != nil {
 			return nil, err
 		}
 		if weighted {
-			if member.Weight, err = parseID("weight", weight, 1, 256); err != nil {
+			if member.Weight, err = parseField("weight", weight, &apiv1.GroupMember{}, "weight"); err != nil {
 				return nil, err
 			}
 		}

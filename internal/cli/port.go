@@ -4,7 +4,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +36,7 @@ var portListing = listing[*apiv1.Port]{
 
 // portFlags are those that add and set share: what may change while the port lives.
 var portFlags = []fieldFlag{
-	{flag: "mtu", help: "largest IP packet, bytes (default 1500)"},
+	{flag: "mtu", help: "largest IP packet"},
 	{flag: "disabled", help: "administratively down"},
 	{flag: "vlan", help: "fabric: 802.1Q tag of all underlay traffic, 0 = untagged"},
 	{flag: "address", field: "addresses", help: "fabric: own addresses with prefix length, 192.0.2.1/24"},
@@ -59,8 +58,8 @@ var portFlags = []fieldFlag{
 	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
 	{flag: "mode", help: "who finishes the packets: run_to_completion (the worker that polled them), hybrid (all workers, by a hash), auto (by load)"},
 	{flag: "ring-full", help: "hybrid: what becomes of packets that find no room in the ring to their worker: drop, local, wait"},
-	{flag: "spread-workers", help: "hybrid: ids of the workers, or ID:WEIGHT (default: all forwarding ones alike)"},
-	{flag: "polled-by", help: "QUEUE:WORKER: who polls a queue while that worker is there (default: who has the fewest)"},
+	{flag: "spread-workers", help: "hybrid: the workers (default: all forwarding ones alike)"},
+	{flag: "polled-by", help: "who polls a queue while that worker is there (default: who has the fewest)"},
 	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }
 
@@ -223,5 +222,3 @@ func required(cmd *cobra.Command, flag string) {
 		return run(cmd, args)
 	}
 }
-
-const anyID = math.MaxUint32

@@ -8,6 +8,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var routeListing = listing[*apiv1.Route]{
@@ -78,6 +79,7 @@ func newRouteAdd(a *app) *cobra.Command {
 			bulk := &bulk{app: a, vrf: vrf, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
 				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add, &apiv1.RouteAddRequest{Routes: routes})
 			}}
+			nexthopID := fieldOf(&apiv1.Nexthop{}, "id")
 			switch withID := cmd.Flags().Changed("nexthop"); {
 			case file != "" && len(args) > 0:
 				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
@@ -85,8 +87,8 @@ func newRouteAdd(a *app) *cobra.Command {
 				return input.Errorf("prefix", "PREFIX or --file", "missing")
 			case file == "" && !withID:
 				return input.Errorf("--nexthop", "id of the next hop", "missing")
-			case withID && nexthop == 0 || nexthop > maxNexthop:
-				return input.Errorf("--nexthop", "1..1048575", "'%d' is not such a number", nexthop)
+			case withID && !limits.Number(nexthopID, uint64(nexthop)):
+				return input.Errorf("--nexthop", limits.Numbers(nexthopID), "'%d' is not such a number", nexthop)
 			}
 			if file != "" {
 				return bulk.file(ctx, file, nexthop)

@@ -145,7 +145,7 @@ func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, e
 	case len(words) > 2:
 		return nil, input.Errorf("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
 	case len(words) == 2:
-		route.Nexthop, err = parseID("nexthop", words[1], 1, maxNexthop)
+		route.Nexthop, err = parseField("nexthop", words[1], &apiv1.Nexthop{}, "id")
 	case nexthop == 0:
 		err = input.Errorf("nexthop", "PREFIX NEXTHOP, or --nexthop for all lines", "missing")
 	}

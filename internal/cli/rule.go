@@ -13,8 +13,6 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-const maxRule = 1 << 24
-
 var ruleListing = listing[*apiv1.Rule]{
 	key: func(r *apiv1.Rule) string { return fmt.Sprint(r.List, " ", r.Id) },
 	columns: []column[*apiv1.Rule]{
@@ -38,15 +36,15 @@ var ruleListing = listing[*apiv1.Rule]{
 
 // ruleFlags are what a rule may say, on the command line and in a line of a file.
 var ruleFlags = []fieldFlag{
-	{flag: "protocol", help: "tcp, udp, sctp, icmp, icmpv6 or a number 0..255 (default: any)", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
+	{flag: "protocol", help: "protocol (default: any)", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
 	{flag: "source", help: "prefix that the packets come from (default: any)"},
 	{flag: "destination", help: "prefix that they go to (default: any)"},
 	{flag: "source-group", help: "address group instead of a source prefix", names: groupNames},
 	{flag: "destination-group", help: "address group instead of a destination prefix", names: groupNames},
-	{flag: "source-ports", help: "tcp, udp, sctp: a port or a range, 8000-8999"},
-	{flag: "destination-ports", help: "tcp, udp, sctp: a port or a range, 8000-8999"},
-	{flag: "icmp-type", help: "icmp, icmpv6: a type or a range, 0-3"},
-	{flag: "icmp-code", help: "icmp, icmpv6, with a type: a code or a range"},
+	{flag: "source-ports", help: "tcp, udp, sctp"},
+	{flag: "destination-ports", help: "tcp, udp, sctp"},
+	{flag: "icmp-type", help: "icmp, icmpv6"},
+	{flag: "icmp-code", help: "icmp, icmpv6, with a type"},
 	{flag: "meter", help: "allow: meter that limits all of the rule's flows together, both directions", names: meterNames},
 	{flag: "mirror", help: "mirror that gets copies of the packets of the rule's flows, both directions", names: mirrorNames},
 	{flag: "log", help: "log new flows that the rule decides about"},
@@ -76,7 +74,7 @@ func newRuleList(a *app) *cobra.Command {
 
 func newRuleShow(a *app) *cobra.Command {
 	cmd := a.watchable(verb("show LIST ID", "Show a rule", "  corelane rule show web 100", func(ctx context.Context, args []string) error {
-		id, err := parseID("id", args[1], 1, maxRule)
+		id, err := parseField("id", args[1], &apiv1.Rule{}, "id")
 		if err != nil {
 			return err
 		}
@@ -113,7 +111,7 @@ func newRuleDel(a *app) *cobra.Command {
 	cmd := verb("del LIST ID...", "Remove rules", "  corelane rule del web 100 110", func(ctx context.Context, args []string) error {
 		req := &apiv1.RuleDelRequest{}
 		for _, arg := range args[1:] {
-			id, err := parseID("id", arg, 1, maxRule)
+			id, err := parseField("id", arg, &apiv1.Rule{}, "id")
 			if err != nil {
 				return err
 			}
@@ -142,13 +140,13 @@ func newRuleExplain(a *app) *cobra.Command {
 	cmd.Long = `Say which rule decides about a new flow, without sending anything. DIRECTION is egress (the guest sends) or ingress (the
 guest receives). Nothing is counted. An answer with id 0 is the list's default; without a list everything is allowed.`
 	a.bind(cmd, req, []fieldFlag{
-		{flag: "protocol", help: "tcp, udp, sctp, icmp, icmpv6 or a number 0..255", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
+		{flag: "protocol", help: "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
 		{flag: "source", help: "address"},
 		{flag: "destination", help: "address"},
-		{flag: "source-port", help: "0..65535"},
-		{flag: "destination-port", help: "0..65535"},
-		{flag: "icmp-type", help: "0..255"},
-		{flag: "icmp-code", help: "0..255"},
+		{flag: "source-port", help: ""},
+		{flag: "destination-port", help: ""},
+		{flag: "icmp-type", help: ""},
+		{flag: "icmp-code", help: ""},
 	})
 	for _, flag := range []string{"protocol", "source", "destination"} {
 		required(cmd, flag)
@@ -159,7 +157,7 @@ guest receives). Nothing is counted. An answer with id 0 is the list's default; 
 
 // ruleHead reads "ID ACTION".
 func ruleHead(rule *apiv1.Rule, args []string) (err error) {
-	if rule.Id, err = parseID("id", args[0], 1, maxRule); err != nil {
+	if rule.Id, err = parseField("id", args[0], &apiv1.Rule{}, "id"); err != nil {
 		return err
 	}
 	action, err := enumParse(rule.Action.Descriptor(), args[1])

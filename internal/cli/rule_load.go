@@ -106,7 +106,7 @@ func parseRuleLine(line string) (*apiv1.Rule, error) {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	r := rule.ProtoReflect()
 	for _, f := range ruleFlags {
-		v := &fieldValue{msg: r, help: f.help, field: r.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))}
+		v := &fieldValue{msg: r, field: r.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))}
 		flag := flags.VarPF(v, f.flag, "", f.help)
 		if v.field.Kind() == protoreflect.BoolKind {
 			flag.NoOptDefVal = "true"

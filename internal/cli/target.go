@@ -34,7 +34,7 @@ func setTarget(msg proto.Message, kind, name string) error {
 		m.Set(f, protoreflect.ValueOfString(name))
 		return nil
 	case "nexthop":
-		id, err := parseID("nexthop", name, 1, maxNexthop)
+		id, err := parseField("nexthop", name, msg, "nexthop")
 		m.Set(f, protoreflect.ValueOfUint32(id))
 		return err
 	}
@@ -43,9 +43,9 @@ func setTarget(msg proto.Message, kind, name string) error {
 
 // newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,
 // with the fields vrf, bridge, nexthop and uniform.
-func newTargetAdd(a *app, arg, short, example string, least, most uint32, msg proto.Message, add func(ctx context.Context) error) *cobra.Command {
+func newTargetAdd(a *app, arg, short, example string, msg proto.Message, add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
-		n, err := parseID(arg, args[0], least, most)
+		n, err := parseField(arg, args[0], msg, protoreflect.Name(arg))
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func newVrfAdd(a *app) *cobra.Command {
 			vrf.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: vrf}))
 		})
-	a.bind(cmd, vrf, []fieldFlag{{flag: "id", help: "1..16383 (default: the next free one)"}})
+	a.bind(cmd, vrf, []fieldFlag{{flag: "id", help: "number (default: the next free one)"}})
 	return cmd
 }
 

@@ -42,9 +42,9 @@ var workerFlags = []fieldFlag{
 	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, sleep, or wait for an interrupt"},
 	{flag: "role", help: "what it does: forwarding, isolated-rx (hands all that it polls to one forwarding worker), host-path"},
 	{flag: "target", help: "isolated-rx, host-path: the forwarding worker that gets what it polls (default: the one with the fewest queues)"},
-	{flag: "ring-size", help: "packets in the ring from each other worker: a power of two from 64 to 4194304 (default 1024)"},
-	{flag: "sleep-max-us", help: "longest sleep with --idle sleep, 1..100000 us (default 50): what a packet waits at most"},
-	{flag: "loop-threshold-us", help: "longer loops are recorded one by one, 1..10000000 us (default 100)"},
+	{flag: "ring-size", help: "packets in the ring from each other worker (default: what corelaned was started with)"},
+	{flag: "sleep-max-us", help: "longest sleep with --idle sleep: what a packet waits at most"},
+	{flag: "loop-threshold-us", help: "longer loops are recorded one by one"},
 }
 
 func newWorkerCmd(a *app) *cobra.Command {
@@ -52,13 +52,13 @@ func newWorkerCmd(a *app) *cobra.Command {
 		newList(a, "List workers", "  corelane worker list --watch", workerListing, allWorkers(a)),
 		newShow(a, "ID", "Show a worker with its queues and counters", "  corelane worker show 0", workerNames,
 			func(arg string) (fetch[*apiv1.Worker], error) {
-				id, err := parseID("worker", arg, 0, anyID)
+				id, err := parseField("worker", arg, &apiv1.Worker{}, "id")
 				return where(allWorkers(a), func(w *apiv1.Worker) bool { return w.Id == id }), err
 			}),
 		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a), newWorkerRebalance(a),
 		newDel(a, "ID", "Stop workers; their queues go to the others", "  corelane worker del 3", workerNames,
 			func(ctx context.Context, arg string) error {
-				id, err := parseID("worker", arg, 0, anyID)
+				id, err := parseField("worker", arg, &apiv1.Worker{}, "id")
 				if err != nil {
 					return err
 				}
@@ -71,7 +71,7 @@ func newWorkerAdd(a *app) *cobra.Command {
 	cmd := verb("add [ID]", "Start a worker and print its id", "  corelane worker add --cpu 3\n  corelane worker add 7 --cpu 3 --idle yield",
 		func(ctx context.Context, args []string) (err error) {
 			if req.AutoId = len(args) == 0; !req.AutoId {
-				if req.Worker.Id, err = parseID("worker", args[0], 0, anyID); err != nil {
+				if req.Worker.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 					return err
 				}
 			}
@@ -95,7 +95,7 @@ func newWorkerSet(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if w.Id, err = parseID("worker", args[0], 0, anyID); err != nil {
+			if w.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 				return err
 			}
 			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields}))

@@ -80,7 +80,7 @@ func newWorkerLatency(a *app) *cobra.Command {
 	req := &apiv1.WorkerLatencyRequest{}
 	var tune apiv1.Worker
 	tuneFlags := []fieldFlag{{flag: "threshold", field: "loop_threshold_us",
-		help: "record loops from this length on, 1..10000000 us (default 100); stays until it is changed"}}
+		help: "record loops from this length on; stays until it is changed"}}
 	var cmd *cobra.Command
 	cmd = verb("latency [ID]", "How long workers' loops take, and what the longest did", `  corelane worker latency
   corelane worker latency 0 --threshold 50
@@ -88,7 +88,7 @@ func newWorkerLatency(a *app) *cobra.Command {
   corelane worker latency --watch=2`,
 		func(ctx context.Context, args []string) (err error) {
 			if req.OneWorker = len(args) == 1; req.OneWorker {
-				if req.Id, err = parseID("worker", args[0], 0, anyID); err != nil {
+				if req.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 					return err
 				}
 			}

@@ -91,6 +91,14 @@ func Numbers(fd protoreflect.FieldDescriptor) string {
 	return fmt.Sprintf("%d to %d", l.Min, Max(fd))
 }
 
+// wellKnown are the notations that help need not explain.
+var wellKnown = map[apiv1.Notation]bool{
+	apiv1.Notation_NOTATION_ANY: true, apiv1.Notation_NOTATION_LINE: true, apiv1.Notation_NOTATION_MAC: true,
+	apiv1.Notation_NOTATION_ADDRESS: true, apiv1.Notation_NOTATION_HOST: true,
+	apiv1.Notation_NOTATION_INTERFACE_ADDRESS: true, apiv1.Notation_NOTATION_PREFIX: true,
+	apiv1.Notation_NOTATION_HOST_OR_PREFIX: true, apiv1.Notation_NOTATION_PREFIX_OR_ANY: true,
+}
+
 // Help is what the help of a flag says of its field's limits: "576 to 9600 bytes, default 1500". Empty: nothing.
 func Help(fd protoreflect.FieldDescriptor) string {
 	var parts []string
@@ -101,8 +109,8 @@ func Help(fd protoreflect.FieldDescriptor) string {
 			parts = append(parts, strings.TrimSpace(Numbers(fd)+" "+Unit(fd)))
 		}
 	case protoreflect.StringKind:
-		if t := Text(l.Notation); t != nil && l.Ref == "" && !l.ReadOnly {
-			parts = append(parts, t.Valid)
+		if !wellKnown[l.Notation] {
+			parts = append(parts, Text(l.Notation).Valid)
 		}
 	}
 	if l.Items > 0 {
