@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that dependencies point one way, as the tables in docs/design.md say.
+
+A table is a fenced block that begins with ```rooms FOLDER. Each line names a room and says what it is. A room may use itself and the rooms
+above its line. "! A -> B" excuses an arrow that points the other way and still exists; what is not needed any more has to go.
+Tests may use every room. `layers.py names` instead lists the static functions of dataplane/ whose name two files of a room share.
+"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+DESIGN = "docs/design.md"
+TEST_FILE = re.compile(r"(_test|_fixture|_testlib|/node_test)\.[ch]$|^dataplane/testing/|/api_test\.h$")
+
+
+def tables():
+    text = open(DESIGN, encoding="utf-8").read()
+    for folder, body in re.findall(r"^```rooms (\S+)\n(.*?)^```", text, re.M | re.S):
+        lines = body.splitlines()
+        rooms = [line.split()[0] for line in lines if line and line[0] not in " !"]
+        excused = {tuple(re.findall(r"[\w/]+", line.split("#")[0])) for line in lines if line.startswith("!")}
+        yield folder, rooms, excused
+
+
+def tracked(*patterns):
+    return subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=True).stdout.split()
+
+
+def c_uses():
+    """Yields where, room and used room for each #include of a file that is no test."""
+    for path in tracked("dataplane/*.c", "dataplane/*.h"):
+        if TEST_FILE.search(path) or not os.path.exists(path):
+            continue
+        for number, line in enumerate(open(path, encoding="utf-8"), 1):
+            found = re.match(r'#include "([a-z0-9_]+)/', line)
+            if found:
+                yield f"{path}:{number}: {line.strip()}", path.split("/")[1], found[1]
+
+
+def go_uses(rooms):
+    def room_of(package):  # the longest one that the table names
+        inside = package.partition("/corelane/internal/")[2]
+        named = [r for r in rooms if inside == r or inside.startswith(r + "/")]
+        return max(named, key=len) if named else inside.split("/")[0]
+
+    out = subprocess.run(["tools/go.sh", "list", "-json=ImportPath,Imports", "./internal/..."], capture_output=True, text=True, check=True)
+    at, decoder = 0, json.JSONDecoder()
+    while at < len(out.stdout.rstrip()):
+        package, at = decoder.raw_decode(out.stdout, at)
+        at += 1
+        for used in package.get("Imports", []):
+            if "/corelane/internal/" in used:
+                yield f"{package['ImportPath']}: import {used}", room_of(package["ImportPath"]), room_of(used)
+
+
+def check(folder, rooms, excused):
+    wrong, needed = [], set()
+    for where, room, used in c_uses() if folder == "dataplane" else go_uses(rooms):
+        if room == used:
+            continue
+        if room not in rooms or used not in rooms:
+            wrong.append(f"{where}: {DESIGN} lists no room '{room if room not in rooms else used}' of {folder}/")
+        elif rooms.index(used) > rooms.index(room):
+            needed.add((room, used))
+            if (room, used) not in excused:
+                allowed = ", ".join(rooms[: rooms.index(room)]) or "nothing"
+                wrong.append(f"{where}: {room} may use {allowed}, but not {used} (table of {folder}/ in {DESIGN})")
+    wrong += [f"{DESIGN}: '! {a} -> {b}' excuses nothing any more; remove it" for a, b in sorted(excused - needed)]
+    if needed & excused:
+        print(f"still pointing up in {folder}/: " + ", ".join(f"{a} -> {b}" for a, b in sorted(needed & excused)))
+    return wrong
+
+
+def static_names():
+    files = collections.defaultdict(set)
+    for path in tracked("dataplane/*.c"):
+        if not TEST_FILE.search(path):
+            for name in re.findall(r"^static [^=;(]*?\b(\w+)\([^;{]*\)\n\{", open(path, encoding="utf-8").read(), re.M):
+                files[os.path.dirname(path), name].add(os.path.basename(path))
+    return [f"{room}: static {name}() is in {', '.join(sorted(of))}: give each its noun"
+            for (room, name), of in sorted(files.items()) if len(of) > 1]
+
+
+def main():
+    wrong = static_names() if sys.argv[1:] == ["names"] else [line for table in tables() for line in check(*table)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
