@@ -24,7 +24,7 @@ const (
 )
 
 // check that the router does the scenario's work: frames come back, and have the headers that are asked for.
-func (l *lane) check(ctx context.Context) (err error) {
+func (l *contender) check(ctx context.Context) (err error) {
 	spec := &apiv1.GeneratorTrial{Packets: uint64(min(max(2*l.run.Flows, checkLeast), checkMost)), PacketsPerSecond: checkRate,
 		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
 	for range checkAttempts {

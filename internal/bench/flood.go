@@ -134,7 +134,7 @@ func Flood(ctx context.Context, o FloodOptions, p Progress) ([]FloodResult, erro
 	}
 	sc.Tenants, sc.Flows, sc.Stateful, sc.FlowLimit, sc.FlowRate = 2, 2000, true, o.FlowLimit, o.FlowRate
 	o.Scenarios = []scenario.Scenario{sc}
-	s := &session{Options: o.Options, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond, startGenerator: startGenerator}
+	s := &comparison{Options: o.Options, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond, startGenerator: startGenerator}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -166,12 +166,12 @@ func Flood(ctx context.Context, o FloodOptions, p Progress) ([]FloodResult, erro
 	return list, nil
 }
 
-func (s *session) flood(ctx context.Context, sc scenario.Scenario, change func(*apiv1.GeneratorStream), o *FloodOptions) (r *FloodResult, err error) {
+func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change func(*apiv1.GeneratorStream), o *FloodOptions) (r *FloodResult, err error) {
 	l, err := s.open(ctx, s.routers[0], sc, &result.Run{Scenario: sc.Label(), Flows: sc.Flows})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	watched, other := l.profile.Streams[0], l.profile.Streams[1]
 	change(other)
 	watched.Weight, other.Weight = weights(o.Rate, o.FloodRate)
@@ -218,7 +218,7 @@ type floodTrial struct {
 	waited         float64 // seconds of the router's CPU
 }
 
-func (l *lane) floodTrial(ctx context.Context, streams []*apiv1.GeneratorStream, rate float64, cpu int, d time.Duration) (*floodTrial, error) {
+func (l *contender) floodTrial(ctx context.Context, streams []*apiv1.GeneratorStream, rate float64, cpu int, d time.Duration) (*floodTrial, error) {
 	if err := l.generator.Configure(ctx, &apiv1.GeneratorProfile{Ports: l.profile.Ports, Streams: streams}); err != nil {
 		return nil, err
 	}

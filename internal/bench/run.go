@@ -22,6 +22,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/report"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -30,7 +31,7 @@ type Files struct{ JSON, HTML string }
 
 // Run the benchmark. It returns what was measured, and the files that hold it, also when an error ended it.
 func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, error) {
-	s := &session{Options: o, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond,
+	s := &comparison{Options: o, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond,
 		startGenerator: startGenerator}
 	if err := s.validate(); err != nil {
 		return nil, Files{}, err
@@ -48,7 +49,7 @@ func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, err
 	return &s.result, files, err
 }
 
-func startGenerator(ctx context.Context, at generator.Place) (trafficGenerator, error) {
+func startGenerator(ctx context.Context, at generator.Place) (testbed.Generator, error) {
 	g, err := generator.Start(ctx, at)
 	if err != nil {
 		return nil, err // not an interface that holds nil
@@ -57,7 +58,7 @@ func startGenerator(ctx context.Context, at generator.Place) (trafficGenerator, 
 }
 
 // prepare looks at what can be wrong with this machine before something is started.
-func (s *session) prepare(ctx context.Context, all []router.Router) error {
+func (s *comparison) prepare(ctx context.Context, all []router.Router) error {
 	c, err := readCPUs(s.Root)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func share(free, n int) int {
 }
 
 // choose the routers that were asked for, or all that are installed.
-func (s *session) choose(ctx context.Context, all []router.Router) error {
+func (s *comparison) choose(ctx context.Context, all []router.Router) error {
 	s.versions = map[string]string{}
 	for _, name := range s.Routers {
 		if !slices.ContainsFunc(all, func(r router.Router) bool { return r.Name() == name }) {
@@ -124,7 +125,7 @@ func (s *session) choose(ctx context.Context, all []router.Router) error {
 }
 
 // possible refuses a scenario that none of the routers that were asked for can do, before anything is written.
-func (s *session) possible() error {
+func (s *comparison) possible() error {
 	for _, sc := range s.Scenarios {
 		var why []string
 		for _, r := range s.routers {
@@ -153,7 +154,7 @@ func RouterNames() []string { return strings.Split(routerNames(router.All()), ",
 var errBrokeDown = errors.New("bench: a router broke down; the notes say how")
 
 // measure everything and leave a result, whatever happens.
-func (s *session) measure(ctx context.Context) (Files, error) {
+func (s *comparison) measure(ctx context.Context) (Files, error) {
 	now := time.Now()
 	if err := os.MkdirAll(s.Out, 0o755); err != nil {
 		return Files{}, err
@@ -175,7 +176,7 @@ func (s *session) measure(ctx context.Context) (Files, error) {
 	return files, errors.Join(err, s.save(), writeReport(files.HTML, &s.result))
 }
 
-func (s *session) manifest() (result.Manifest, error) {
+func (s *comparison) manifest() (result.Manifest, error) {
 	compiler, err := compilerOf(filepath.Join(s.Bin, "corelaned"))
 	if err != nil {
 		return result.Manifest{}, err

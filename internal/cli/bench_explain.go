@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corelane/corelane/internal/bench"
-	"github.com/corelane/corelane/internal/bench/overhead"
+	"github.com/corelane/corelane/internal/bench/explaincost"
 	"github.com/corelane/corelane/internal/input"
 )
 
 func newBenchExplain(a *app) *cobra.Command {
-	o := overhead.Options{Worker: 1, Repetitions: 15, Trial: time.Second}
+	o := explaincost.Options{Worker: 1, Repetitions: 15, Trial: time.Second}
 	cmd := verb("explain", "Measure what 'corelane explain' costs the router while it looks", "  corelane bench explain\n  corelane bench explain --reps 31 -o json",
 		func(ctx context.Context, _ []string) error { return a.benchExplain(ctx, o) })
 	cmd.Long = `Measure throughput at saturation, and the worker's cycles per packet, in pairs of trials: one without and one while 'corelane
@@ -31,7 +31,7 @@ kernel, so there is no cost. Corelane only; needs root and two CPUs.`
 	return cmd
 }
 
-func (a *app) benchExplain(ctx context.Context, o overhead.Options) error {
+func (a *app) benchExplain(ctx context.Context, o explaincost.Options) error {
 	if o.Repetitions < 1 || o.Trial < 100*time.Millisecond || o.Worker == o.Other {
 		return input.Errorf("--reps, --trial, --cpu", "1 or more; 100ms or more; another CPU than --generator-cpu", "%d pairs of %v on CPU %d cannot be measured", o.Repetitions, o.Trial, o.Worker)
 	}
@@ -46,14 +46,14 @@ func (a *app) benchExplain(ctx context.Context, o overhead.Options) error {
 	o.Bin, o.Memory = filepath.Dir(self), min(free, 512)
 	ctx, done := untilHangup(ctx)
 	defer done()
-	r, err := overhead.Run(ctx, o, func(text string) { fmt.Fprintln(a.stderr, text) })
+	r, err := explaincost.Run(ctx, o, func(text string) { fmt.Fprintln(a.stderr, text) })
 	if err != nil {
 		return err
 	}
-	return a.overheadTable(r)
+	return a.explainCostTable(r)
 }
 
-func (a *app) overheadTable(r *overhead.Result) error {
+func (a *app) explainCostTable(r *explaincost.Result) error {
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
@@ -63,8 +63,8 @@ func (a *app) overheadTable(r *overhead.Result) error {
 	return a.rows([]string{"FIGURE", "MEDIAN %", "LOW %", "HIGH %", "PAIRS"}, func(add func(...string) error) error {
 		for _, f := range []struct {
 			name string
-			of   func(overhead.Sample) float64
-		}{{"throughput", func(s overhead.Sample) float64 { return s.Rate }}, {"cycles per packet", func(s overhead.Sample) float64 { return s.Cycles }}} {
+			of   func(explaincost.Sample) float64
+		}{{"throughput", func(s explaincost.Sample) float64 { return s.Rate }}, {"cycles per packet", func(s explaincost.Sample) float64 { return s.Cycles }}} {
 			c := r.Of(f.of)
 			if err := add(f.name, fmt.Sprintf("%+.2f", c.Median), fmt.Sprintf("%+.2f", c.Low), fmt.Sprintf("%+.2f", c.High), fmt.Sprint(len(r.Pairs))); err != nil {
 				return err

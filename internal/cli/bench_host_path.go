@@ -102,7 +102,7 @@ func (a *app) hostPathTable(r lab.HostPathReport) error {
 			low := row.Median(func(s lab.HostPathSample) float64 { return s.Ping.MinMs })
 			high := row.Median(func(s lab.HostPathSample) float64 { return s.Ping.MaxMs })
 			if err := add(row.Name, fmt.Sprintf("%.3f/%.3f/%.3f", low, row.PingMs(), high), lab.BitRate(row.Bps()), fmt.Sprintf("%.0f", row.Pps()),
-				fmt.Sprintf("%.3f ms", row.SeedPingMs), lab.BitRate(row.SeedBps), fmt.Sprintf("%.0f", row.SeedPps)); err != nil {
+				fmt.Sprintf("%.3f ms", row.PublishedPingMs), lab.BitRate(row.PublishedBps), fmt.Sprintf("%.0f", row.PublishedPps)); err != nil {
 				return err
 			}
 		}

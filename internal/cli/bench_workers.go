@@ -14,18 +14,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corelane/corelane/internal/bench/report"
+	"github.com/corelane/corelane/internal/bench/workerbench"
 	"github.com/corelane/corelane/internal/bench/workers"
-	"github.com/corelane/corelane/internal/bench/workers/runner"
 )
 
 type benchWorkersFlags struct {
-	runner.Options
+	workerbench.Options
 	list, quick  bool
 	trialSeconds float64
 }
 
 func newBenchWorkers(a *app) *cobra.Command {
-	f := &benchWorkersFlags{Options: runner.Default()}
+	f := &benchWorkersFlags{Options: workerbench.Default()}
 	cmd := verb("workers [NAME...]", "Measure what the ways to run on cores cost",
 		"  corelane bench workers --list\n  corelane bench workers\n  corelane bench workers modes rings --reps 15", nil)
 	cmd.Long = `Measure the ways to run on cores: run-to-completion against hybrid mode, sizes of the ring between two workers, isolated
@@ -60,14 +60,14 @@ The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measur
 	s.IntVar(&f.Generator, "generator-cpu", f.Generator, "CPU of the traffic generator")
 	s.StringVar(&f.Out, "out", f.Out, "folder of the result")
 	_ = cmd.MarkFlagDirname("out")
-	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) { return runner.Names(), nil })
+	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) { return workerbench.Names(), nil })
 	return cmd
 }
 
 func (a *app) benchWorkersList() error {
 	if a.json() {
 		enc := json.NewEncoder(a.stdout)
-		for _, m := range runner.List() {
+		for _, m := range workerbench.List() {
 			if err := enc.Encode(m); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (a *app) benchWorkersList() error {
 		return nil
 	}
 	return a.rows([]string{"NAME", "WHAT"}, func(add func(...string) error) error {
-		for _, m := range runner.List() {
+		for _, m := range workerbench.List() {
 			if err := add(m.Name, m.Summary); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (a *app) benchWorkersList() error {
 	})
 }
 
-func (a *app) benchWorkers(ctx context.Context, o runner.Options) error {
+func (a *app) benchWorkers(ctx context.Context, o workerbench.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) benchWorkers(ctx context.Context, o runner.Options) error {
 	ctx, done := untilHangup(ctx)
 	defer done()
 	p := newBenchProgress(a.stderr)
-	r, err := runner.Run(ctx, o, p)
+	r, err := workerbench.Run(ctx, o, p)
 	p.end()
 	if r == nil {
 		return err

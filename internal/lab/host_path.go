@@ -28,13 +28,13 @@ const (
 
 // HostPathCase is a row of the table in DPVS's doc/Worker-Performance-Tuning.md, with the figures found there.
 type HostPathCase struct {
-	Name       string  `json:"name"`
-	Worker     bool    `json:"host_path_worker"`
-	Steered    bool    `json:"steered"`
-	Overloaded bool    `json:"overloaded"`
-	SeedPingMs float64 `json:"seed_ping_avg_ms"`
-	SeedBps    float64 `json:"seed_bits_per_second"`
-	SeedPps    float64 `json:"seed_packets_per_second"`
+	Name            string  `json:"name"`
+	Worker          bool    `json:"host_path_worker"`
+	Steered         bool    `json:"steered"`
+	Overloaded      bool    `json:"overloaded"`
+	PublishedPingMs float64 `json:"published_ping_avg_ms"`
+	PublishedBps    float64 `json:"published_bits_per_second"`
+	PublishedPps    float64 `json:"published_packets_per_second"`
 }
 
 // HostPathCases are the rows in their order.

@@ -49,7 +49,7 @@ func injectOverload(ctx context.Context, b *bed) (*injection, error) {
 }
 
 func injectHog(_ context.Context, b *bed) (*injection, error) {
-	i, err := b.intrude(b.dir, "", []int{b.WorkerCPU}, "hog")
+	i, err := b.intrude(b.Dir, "", []int{b.WorkerCPU}, "hog")
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func injectOwnThread(ctx context.Context, b *bed) (*injection, error) {
 	tid, err := b.thread(ctx, debugThread)
 	var i *intrusion
 	if err == nil {
-		i, err = b.intrude(b.dir, "", []int{b.control()}, "pin", strconv.Itoa(tid), strconv.Itoa(b.WorkerCPU))
+		i, err = b.intrude(b.Dir, "", []int{b.control()}, "pin", strconv.Itoa(tid), strconv.Itoa(b.WorkerCPU))
 	}
 	if err != nil {
 		return nil, errors.Join(err, busy.undo())
@@ -63,7 +63,7 @@ func injectYield(ctx context.Context, b *bed) (*injection, error) {
 	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
 		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
 	}
-	i, err := b.intrude(b.dir, "", []int{b.WorkerCPU}, "hog", "idle")
+	i, err := b.intrude(b.Dir, "", []int{b.WorkerCPU}, "hog", "idle")
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func injectReader(ctx context.Context, b *bed) (*injection, error) {
 const smallRing = 64
 
 // handOver: the second worker polls the tenant's queues and gives all to the first, through a small ring.
-func handOver(ctx context.Context, l *lane) error {
-	b := &bed{lane: l}
+func handOver(ctx context.Context, l *victim) error {
+	b := &bed{victim: l}
 	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_HYBRID, SpreadWorkers: []string{"0"}},
 		Fields: []string{"mode", "spread_workers"}}
 	_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port)
@@ -115,7 +115,7 @@ func handOver(ctx context.Context, l *lane) error {
 }
 
 // assign all queues of a port to a worker.
-func (l *lane) assign(ctx context.Context, port string, worker uint32) error {
+func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 	for queue := range uint32(2) {
 		_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Assign, &apiv1.PortAssignRequest{Name: port, Queue: queue, Worker: worker})
 		if err != nil {
@@ -132,7 +132,7 @@ func injectBursts(ctx context.Context, b *bed) (*injection, error) {
 }
 
 // apart: each worker polls one queue of the tenant, and finishes what it polls.
-func apart(ctx context.Context, l *lane) error {
+func apart(ctx context.Context, l *victim) error {
 	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION}, Fields: []string{"mode"}}
 	if _, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port); err != nil {
 		return err

@@ -26,7 +26,7 @@ func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
 	err = c.steer(cpuset.Of(b.WorkerCPU))
 	var i *intrusion
 	if err == nil {
-		i, err = b.intrude(b.dir, c.from, []int{b.control()}, "flood", c.address+":9", "64")
+		i, err = b.intrude(b.Dir, c.from, []int{b.control()}, "flood", c.address+":9", "64")
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
@@ -36,7 +36,7 @@ func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
 
 // injectIRQ binds a disk's interrupts to the worker's CPU and reads a file past the kernel's cache.
 func injectIRQ(_ context.Context, b *bed) (*injection, error) {
-	irqs, err := diskIRQs(b.Root, b.dir)
+	irqs, err := diskIRQs(b.Root, b.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func injectIRQ(_ context.Context, b *bed) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, back())
 	}
-	i, err := b.intrude(b.dir, "", []int{b.control()}, "disk", filepath.Join(b.dir, "blocks"))
+	i, err := b.intrude(b.Dir, "", []int{b.control()}, "disk", filepath.Join(b.Dir, "blocks"))
 	if err != nil {
 		return nil, errors.Join(err, back())
 	}

@@ -25,7 +25,7 @@ func injectQuota(_ context.Context, b *bed) (*injection, error) {
 	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); errors.Is(err, fs.ErrNotExist) {
 		top, file, value = "/sys/fs/cgroup", "cpu.max", "50000 100000"
 	}
-	home, err := groupOf(b.pid(), top)
+	home, err := groupOf(b.PID(), top)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func injectQuota(_ context.Context, b *bed) (*injection, error) {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return nil, err
 	}
-	enter := func(group string) error { return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(b.pid())) }
+	enter := func(group string) error { return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(b.PID())) }
 	undo := func() error { return errors.Join(enter(home), removeGroup(group)) }
 	if err := errors.Join(write(filepath.Join(group, file), value), enter(group)); err != nil {
 		return nil, errors.Join(err, undo())
@@ -92,9 +92,9 @@ const stopFor = 50 * time.Millisecond
 
 func injectStop(_ context.Context, b *bed) (*injection, error) {
 	undo := every(time.Second, func() error {
-		err := unix.Kill(b.pid(), unix.SIGSTOP)
+		err := unix.Kill(b.PID(), unix.SIGSTOP)
 		time.Sleep(stopFor)
-		return errors.Join(err, unix.Kill(b.pid(), unix.SIGCONT))
+		return errors.Join(err, unix.Kill(b.PID(), unix.SIGCONT))
 	})
 	return &injection{culprit: Culprit{PID: os.Getpid()}, undo: undo}, nil
 }

@@ -55,7 +55,7 @@ type Case struct {
 	Kinds   []explain.Kind // any of them is right
 	Load    float64        // of what the worker takes, before
 	setting setting
-	prepare func(context.Context, *lane) error // before traffic flows
+	prepare func(context.Context, *victim) error // before traffic flows
 	inject  func(context.Context, *bed) (*injection, error)
 }
 
@@ -66,9 +66,9 @@ type injection struct {
 	offered float64 // frames/s, where it is the traffic that changes
 }
 
-// bed is a lane under traffic, ready to be disturbed.
+// bed is a victim under traffic, ready to be disturbed.
 type bed struct {
-	*lane
+	*victim
 	capacity float64 // frames/s
 	stream   *stream
 }
@@ -107,7 +107,7 @@ func CaseNames() (names []string) {
 	return names
 }
 
-// Matrix runs the cases, each on a lane of its own, as often as asked for. each is told of every run.
+// Matrix runs the cases, each on a victim of its own, as often as asked for. each is told of every run.
 func Matrix(ctx context.Context, o Options, each func(Outcome)) error {
 	cases, err := Chosen(o.Cases)
 	if err != nil {
@@ -129,8 +129,8 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
-	b := &bed{lane: l}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	b := &bed{victim: l}
 	if c.prepare != nil {
 		if err := c.prepare(ctx, l); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 // ask explain, and compare.
 func (b *bed) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
 	begin := time.Now()
-	report, err := explain.Run(ctx, explain.Options{Socket: b.socket(), Window: b.Window, Root: b.Root})
+	report, err := explain.Run(ctx, explain.Options{Socket: b.Socket(), Window: b.Window, Root: b.Root})
 	if err != nil {
 		return err
 	}

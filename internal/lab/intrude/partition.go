@@ -16,7 +16,7 @@ import (
 
 // partition the machine, as corelane plan make and corelane cores apply do it: the worker has its CPU alone. back puts the
 // machine as it was.
-func (l *lane) partition(ctx context.Context) (back func() error, err error) {
+func (l *victim) partition(ctx context.Context) (back func() error, err error) {
 	m, err := topology.Read(l.Root)
 	if err != nil {
 		return nil, err
@@ -25,8 +25,8 @@ func (l *lane) partition(ctx context.Context) (back func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{lane: l}
-	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.dir, "cores"), MoveWorker: func(ctx context.Context, worker, cpu int) error {
+	b := &bed{victim: l}
+	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.Dir, "cores"), MoveWorker: func(ctx context.Context, worker, cpu int) error {
 		return b.setWorker(ctx, &apiv1.Worker{Id: uint32(worker), Cpu: uint32(cpu)}, "cpu")
 	}}
 	back = func() error { return site.Rollback(context.Background()) }

@@ -48,7 +48,7 @@ type Rows struct {
 }
 
 // Meter of the search: short trials, for states are in turn.
-func meter(l *lane) *measure.Meter {
+func meter(l *victim) *measure.Meter {
 	o := measure.Default()
 	o.TrialTime, o.Resolution, o.Budget = 700*time.Millisecond, 0.02, 40
 	return &measure.Meter{Trialer: l, Options: o}
@@ -69,7 +69,7 @@ func MeasureRows(ctx context.Context, o Options) (r *Rows, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	r = &Rows{Load: LoadText()}
 	for _, s := range []State{Idle, None, Partial, Full} {
 		r.Rows = append(r.Rows, Row{State: s})
@@ -100,7 +100,7 @@ func (r *Rows) relate(repetition int) {
 }
 
 // sample of a state, which ends with it.
-func (l *lane) sample(ctx context.Context, state State) (s *Sample, err error) {
+func (l *victim) sample(ctx context.Context, state State) (s *Sample, err error) {
 	undo, err := l.enter(ctx, state)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (l *lane) sample(ctx context.Context, state State) (s *Sample, err error) {
 }
 
 // enter a state. undo leaves it.
-func (l *lane) enter(ctx context.Context, state State) (undo func() error, err error) {
+func (l *victim) enter(ctx context.Context, state State) (undo func() error, err error) {
 	if state == Idle {
 		return func() error { return nil }, nil
 	}
@@ -127,7 +127,7 @@ func (l *lane) enter(ctx context.Context, state State) (undo func() error, err e
 	if state == Partial {
 		cpus = []int{l.WorkerCPU}
 	}
-	i, err := l.intrude(l.dir, "", cpus, "load")
+	i, err := l.intrude(l.Dir, "", cpus, "load")
 	if err != nil {
 		return nil, err
 	}

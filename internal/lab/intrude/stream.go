@@ -14,8 +14,8 @@ import (
 
 // stream is traffic that flows until it is stopped, and what came through of it.
 type stream struct {
-	lane  *lane
-	ended chan error
+	victim *victim
+	ended  chan error
 
 	mu      sync.Mutex
 	windows []seen
@@ -34,8 +34,8 @@ const (
 )
 
 // flow begins traffic as spec says.
-func (l *lane) flow(ctx context.Context, spec *apiv1.GeneratorTrial) *stream {
-	s := &stream{lane: l, ended: make(chan error, 1)}
+func (l *victim) flow(ctx context.Context, spec *apiv1.GeneratorTrial) *stream {
+	s := &stream{victim: l, ended: make(chan error, 1)}
 	spec = proto.CloneOf(spec)
 	spec.DurationMs, spec.WindowMs = forever, windowMs
 	go func() {
@@ -57,7 +57,7 @@ func (s *stream) stop(ctx context.Context) error {
 	default:
 	}
 	for { // traffic that has not yet begun does not hear the first one
-		if err := s.lane.generator.Stop(ctx); err != nil {
+		if err := s.victim.generator.Stop(ctx); err != nil {
 			return err
 		}
 		select {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package overhead
+package explaincost
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/stat"
@@ -63,12 +62,12 @@ const settle = 100 * time.Millisecond
 
 // Run pairs of trials at saturation, one without and one within a window of explain, in changing order.
 func Run(ctx context.Context, o Options, note func(string)) (r *Result, err error) {
-	l, err := Open(ctx, o.Bin, o.Worker, o.Other, o.Memory)
+	l, err := openRouter(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if _, err := l.Run(ctx, o.Trial, 0); err != nil { // warms it up
+	if _, err := l.run(ctx, o.Trial); err != nil { // warms it up
 		return nil, err
 	}
 	r = &Result{Tracing: true}
@@ -91,8 +90,8 @@ func Run(ctx context.Context, o Options, note func(string)) (r *Result, err erro
 }
 
 // explained is a trial while explain looks.
-func (l *Lane) explained(ctx context.Context, trial time.Duration, r *Result) (Sample, error) {
-	s, err := explain.Open(ctx, explain.Options{Socket: l.Socket, Window: trial + 8*settle})
+func (l *explainedRouter) explained(ctx context.Context, trial time.Duration, r *Result) (Sample, error) {
+	s, err := explain.Open(ctx, explain.Options{Socket: l.Socket(), Window: trial + 8*settle})
 	if err != nil {
 		return Sample{}, err
 	}
@@ -109,12 +108,12 @@ func (l *Lane) explained(ctx context.Context, trial time.Duration, r *Result) (S
 	return sample, errors.Join(err, <-done, s.Close())
 }
 
-func (l *Lane) sample(ctx context.Context, trial time.Duration) (Sample, error) {
+func (l *explainedRouter) sample(ctx context.Context, trial time.Duration) (Sample, error) {
 	before, err := l.worker(ctx)
 	if err != nil {
 		return Sample{}, err
 	}
-	t, err := l.Run(ctx, trial, 0)
+	t, err := l.run(ctx, trial)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -129,13 +128,9 @@ func (l *Lane) sample(ctx context.Context, trial time.Duration) (Sample, error) 
 	return Sample{float64(t.Received) / t.Seconds, float64(after.BusyCycles-before.BusyCycles) / float64(packets)}, nil
 }
 
-func (l *Lane) worker(ctx context.Context) (*apiv1.WorkerState, error) {
-	c, err := api.Dial(ctx, l.Socket, "corelane bench")
+func (l *explainedRouter) worker(ctx context.Context) (*apiv1.WorkerState, error) {
+	list, err := l.Workers(ctx)
 	if err != nil {
-		return nil, err
-	}
-	list, err := api.Collect(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
-	if err = errors.Join(err, c.Close()); err != nil {
 		return nil, err
 	}
 	if len(list) != 1 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"github.com/corelane/corelane/internal/bench/workers"
 )
 
-func measureModes(ctx context.Context, s *session) (err error) {
+func measureModes(ctx context.Context, s *workersRun) (err error) {
 	l, err := s.open(ctx, s.quietPlace(deviceRing))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	s.result.Modes = slices.Clone(workers.Modes)
 	for repetition := range s.Repetitions {
 		for _, i := range order(repetition, len(workers.Modes)) {
@@ -34,12 +34,12 @@ func measureModes(ctx context.Context, s *session) (err error) {
 }
 
 // quietPlace is for latencies: nothing but the polling threads runs on their CPUs.
-func (s *session) quietPlace(ring int) place {
+func (s *workersRun) quietPlace(ring int) place {
 	return place{ring: ring, queues: 1, control: s.control, realtime: true, idle: "spin"}
 }
 
 // sample of a mode at saturation and, perhaps, at half of that.
-func (l *lane) sample(ctx context.Context, m *workers.Mode, half bool) (s workers.Sample, err error) {
+func (l *twoWorkers) sample(ctx context.Context, m *workers.Mode, half bool) (s workers.Sample, err error) {
 	if m.Ring > 0 {
 		err = l.hybrid(ctx, m.Ring)
 	} else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -45,7 +46,7 @@ func TestMissingCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &session{Options: Default()}
+	s := &workersRun{Options: Default()}
 	s.Root, s.PollerCPU = root, 7
 	if err := s.prepare(); !input.Is(err) || err.Error() != "--poller-cpu: CPU 7 does not exist" {
 		t.Error(err)
@@ -117,7 +118,7 @@ func TestWrongWork(t *testing.T) {
 		false: {{Sent: 100}, {Sent: 100, Received: 98, Lost: 2}, {Sent: 100, Received: 100, WrongHeader: 1}, {Sent: 100, Received: 99, Foreign: 1}},
 	} {
 		for _, w := range list {
-			if err := wrong(w); (err == nil) != ok {
+			if err := testbed.CheckFrames(w); (err == nil) != ok {
 				t.Errorf("%v: %v", w, err)
 			}
 		}

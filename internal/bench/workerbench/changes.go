@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 // change of a kind: the i-th. Modes and queues change there and back; workers come and go.
 type change struct {
 	name string
-	make func(ctx context.Context, l *lane, i int) error
+	make func(ctx context.Context, l *twoWorkers, i int) error
 	both bool // i counts pairs: comes and goes
 }
 
@@ -36,18 +36,18 @@ var changes = []change{
 	{"add and remove a worker", changeWorkers, true},
 }
 
-func changeMode(ctx context.Context, l *lane, i int) error {
+func changeMode(ctx context.Context, l *twoWorkers, i int) error {
 	if i%2 == 0 {
 		return l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION)
 	}
 	return l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID)
 }
 
-func moveQueue(ctx context.Context, l *lane, i int) error {
+func moveQueue(ctx context.Context, l *twoWorkers, i int) error {
 	return l.assign(ctx, guest, 0, (i+1)%2)
 }
 
-func changeWorkers(ctx context.Context, l *lane, i int) error {
+func changeWorkers(ctx context.Context, l *twoWorkers, i int) error {
 	if i%2 == 0 {
 		_, err := l.addWorker(ctx, newcomer, l.PollerCPU)
 		return err
@@ -55,7 +55,7 @@ func changeWorkers(ctx context.Context, l *lane, i int) error {
 	return l.deleteWorker(ctx, newcomer)
 }
 
-func measureChanges(ctx context.Context, s *session) (err error) {
+func measureChanges(ctx context.Context, s *workersRun) (err error) {
 	control := s.control
 	if control == s.WorkerCPU { // better beside the generator than beside the worker that has to be on time
 		control = s.Generator
@@ -64,7 +64,7 @@ func measureChanges(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	l.ring = changeRing
 	if err := l.spread(ctx); err != nil {
 		return err
@@ -87,17 +87,17 @@ func measureChanges(ctx context.Context, s *session) (err error) {
 }
 
 // spread over both workers, each of which polls a queue.
-func (l *lane) spread(ctx context.Context) error {
+func (l *twoWorkers) spread(ctx context.Context) error {
 	return errors.Join(l.setRing(ctx, changeRing), l.setWorker(ctx, &apiv1.Worker{Id: poller, RingSize: changeRing}, "ring_size"),
 		l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID), l.assign(ctx, guest, 0, finisher), l.assign(ctx, guest, 1, poller))
 }
 
 // changes of a kind while frames flow.
-func (l *lane) changes(ctx context.Context, c change, saturated float64) (*workers.Change, error) {
+func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (*workers.Change, error) {
 	if err := l.spread(ctx); err != nil {
 		return nil, err
 	}
-	before, err := l.instance.Counters(ctx)
+	before, err := l.Router.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (l *lane) changes(ctx context.Context, c change, saturated float64) (*worke
 	if err != nil {
 		return nil, err
 	}
-	after, err := l.instance.Counters(ctx)
+	after, err := l.Router.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (l *lane) changes(ctx context.Context, c change, saturated float64) (*worke
 }
 
 // meanwhile frames flow at a rate, f runs. The trial ends when f does.
-func (l *lane) meanwhile(ctx context.Context, rate float64, f func() error) (*apiv1.GeneratorWindow, error) {
+func (l *twoWorkers) meanwhile(ctx context.Context, rate float64, f func() error) (*apiv1.GeneratorWindow, error) {
 	type end struct {
 		total *apiv1.GeneratorWindow
 		err   error
@@ -143,7 +143,7 @@ func (l *lane) meanwhile(ctx context.Context, rate float64, f func() error) (*ap
 	return e.total, errors.Join(err, e.err)
 }
 
-func (l *lane) changeAll(ctx context.Context, c change, r *workers.Change) error {
+func (l *twoWorkers) changeAll(ctx context.Context, c change, r *workers.Change) error {
 	n := l.Changes
 	if c.both {
 		n *= 2
@@ -165,7 +165,7 @@ func (l *lane) changeAll(ctx context.Context, c change, r *workers.Change) error
 }
 
 // gaveUp counts changes that could not wait for a worker.
-func (l *lane) gaveUp(ctx context.Context) (n uint64, err error) {
+func (l *twoWorkers) gaveUp(ctx context.Context) (n uint64, err error) {
 	ports, err := api.Collect(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{})
 	for _, p := range ports {
 		for _, q := range p.GetState().GetQueues() {

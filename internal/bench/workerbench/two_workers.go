@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/generator"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/wait"
 )
 
@@ -32,17 +31,16 @@ const (
 )
 
 const (
-	deviceRing  = 256  // of guest and wire: virtio's usual
-	defaultRing = 1024 // between workers
-	upTimeout   = 20 * time.Second
+	deviceRing  = 256              // of guest and wire: virtio's usual
+	defaultRing = 1024             // between workers
+	endTimeout  = 20 * time.Second // of a worker that is deleted
 	settle      = 50 * time.Millisecond
 )
 
-// lane is a router with two workers, and its generator.
-type lane struct {
-	*session
-	dir       string
-	instance  router.Instance
+// twoWorkers is a router with two workers, and its generator.
+type twoWorkers struct {
+	*workersRun
+	*testbed.Bed
 	client    *api.Client
 	generator *generator.Generator
 	workers   []int32 // threads
@@ -57,23 +55,23 @@ type place struct {
 	idle                  string // of the finisher
 }
 
-// open a lane. What fails is stopped again.
-func (s *session) open(ctx context.Context, at place) (*lane, error) {
-	l := &lane{session: s, realtime: at.realtime, ring: defaultRing}
+// open starts a router with two workers. On failure all that was started is stopped.
+func (s *workersRun) open(ctx context.Context, at place) (*twoWorkers, error) {
+	l := &twoWorkers{workersRun: s, realtime: at.realtime, ring: defaultRing}
 	if err := l.start(ctx, at); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, errors.Join(err, l.stop())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-func (l *lane) start(ctx context.Context, at place) (err error) {
-	if l.dir, err = os.MkdirTemp("", "corelane-bench-"); err != nil {
+func (l *twoWorkers) start(ctx context.Context, at place) (err error) {
+	if l.Bed, err = testbed.New("bench"); err != nil {
 		return err
 	}
-	setup, err := scenario.Build(l.scenario(at.queues), l.dir, at.ring)
+	setup, err := scenario.Build(l.scenario(at.queues), l.Dir, at.ring)
 	if err != nil {
 		return err
 	}
@@ -87,70 +85,53 @@ func (l *lane) start(ctx context.Context, at place) (err error) {
 	if err := l.startRouter(ctx, at, setup); err != nil {
 		return err
 	}
-	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.dir, CPU: l.Generator, ControlCPU: at.control, RoundTripCPU: -1})
+	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.Dir, CPU: l.Generator, ControlCPU: at.control, RoundTripCPU: -1})
 	if err != nil {
 		return err
 	}
 	if err := keepOff("/", l.generator.Pid(), at.control); err != nil {
 		return err
 	}
-	if err := l.generator.Configure(ctx, profile); err != nil {
-		return err
-	}
-	if err := l.generator.WaitUp(ctx, upTimeout); err != nil {
+	if err := l.Connect(ctx, l.generator, profile); err != nil {
 		return err
 	}
 	return l.check(ctx, at.queues > 1)
 }
 
-func (l *lane) startRouter(ctx context.Context, at place, setup *scenario.Setup) (err error) {
-	env := &router.Env{Dir: l.dir, CPUs: []int{l.WorkerCPU}, ControlCPU: at.control, Memory: l.memory, Bin: l.Bin,
+func (l *twoWorkers) startRouter(ctx context.Context, at place, setup *scenario.Setup) (err error) {
+	env := &router.Env{CPUs: []int{l.WorkerCPU}, ControlCPU: at.control, Memory: l.memory, Bin: l.Bin,
 		Options: []string{"--allow-debug", "--allow-overlap", "--idle", at.idle}}
-	if l.instance, err = new(router.Corelane).Start(ctx, env, setup); err != nil {
+	if err := l.StartRouter(ctx, new(router.Corelane), env, setup); err != nil {
 		return err
 	}
-	l.client = l.instance.(interface{ Client() *api.Client }).Client()
+	l.client = l.Client()
 	if _, err := l.addWorker(ctx, poller, l.PollerCPU); err != nil {
 		return err
 	}
-	list, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+	list, err := l.Workers(ctx)
 	for _, w := range list {
 		l.workers = append(l.workers, w.GetState().GetTid())
 	}
 	return err
 }
 
-func (l *lane) stop() error {
-	var errs []error
-	if l.generator != nil {
-		errs = append(errs, l.generator.Close())
-	}
-	if l.instance != nil {
-		errs = append(errs, l.instance.Stop())
-	}
-	if l.dir != "" {
-		errs = append(errs, os.RemoveAll(l.dir))
-	}
-	return errors.Join(errs...)
-}
-
 // --- The router's configuration. ---
 
-func (l *lane) addWorker(ctx context.Context, id, cpu int) (*apiv1.Worker, error) {
+func (l *twoWorkers) addWorker(ctx context.Context, id, cpu int) (*apiv1.Worker, error) {
 	w := &apiv1.Worker{Id: uint32(id), Cpu: uint32(cpu), Idle: apiv1.IdlePolicy_IDLE_POLICY_YIELD, RingSize: l.ring}
 	return api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{Worker: w})
 }
 
 // deleteWorker returns when it has gone: one that is late goes when it can.
-func (l *lane) deleteWorker(ctx context.Context, id int) error {
+func (l *twoWorkers) deleteWorker(ctx context.Context, id int) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: uint32(id)})
 	if err == nil {
 		return nil
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, upTimeout, err)
+	limited, cancel := context.WithTimeoutCause(ctx, endTimeout, err)
 	defer cancel()
 	return wait.Until(limited, time.Millisecond, func() (bool, error) {
-		list, e := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+		list, e := l.Workers(ctx)
 		if e != nil {
 			return false, errors.Join(err, e)
 		}
@@ -158,59 +139,59 @@ func (l *lane) deleteWorker(ctx context.Context, id int) error {
 	})
 }
 
-func (l *lane) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
+func (l *twoWorkers) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields})
 	return err
 }
 
-func (l *lane) setRing(ctx context.Context, size int) error {
+func (l *twoWorkers) setRing(ctx context.Context, size int) error {
 	return l.setWorker(ctx, &apiv1.Worker{Id: finisher, RingSize: uint32(size)}, "ring_size")
 }
 
-func (l *lane) setRole(ctx context.Context, role apiv1.WorkerRole) error {
+func (l *twoWorkers) setRole(ctx context.Context, role apiv1.WorkerRole) error {
 	if err := l.setWorker(ctx, &apiv1.Worker{Id: poller, Role: role}, "role"); err != nil || role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
 		return err
 	}
 	return l.setWorker(ctx, &apiv1.Worker{Id: poller, Target: strconv.Itoa(finisher)}, "target")
 }
 
-func (l *lane) setMode(ctx context.Context, mode apiv1.PortMode, workers ...string) error {
+func (l *twoWorkers) setMode(ctx context.Context, mode apiv1.PortMode, workers ...string) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{
 		Port: &apiv1.Port{Name: guest, Mode: mode, SpreadWorkers: workers}, Fields: []string{"mode", "spread_workers"}})
 	return err
 }
 
-func (l *lane) assign(ctx context.Context, port string, queue, worker int) error {
+func (l *twoWorkers) assign(ctx context.Context, port string, queue, worker int) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Assign,
 		&apiv1.PortAssignRequest{Name: port, Queue: uint32(queue), Worker: uint32(worker)})
 	return err
 }
 
-func (l *lane) delay(ctx context.Context, d time.Duration) error {
+func (l *twoWorkers) delay(ctx context.Context, d time.Duration) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Delay, &apiv1.WorkerDelayRequest{Id: finisher, Us: uint32(d.Microseconds())})
 	return err
 }
 
 // complete: the finisher polls and finishes.
-func (l *lane) complete(ctx context.Context) error {
+func (l *twoWorkers) complete(ctx context.Context) error {
 	return errors.Join(l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION),
 		l.assign(ctx, wire, 0, finisher), l.assign(ctx, guest, 0, finisher))
 }
 
 // hybrid: the poller gives all to the finisher.
-func (l *lane) hybrid(ctx context.Context, ring int) error {
+func (l *twoWorkers) hybrid(ctx context.Context, ring int) error {
 	return errors.Join(l.setRing(ctx, ring), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.assign(ctx, wire, 0, finisher),
 		l.assign(ctx, guest, 0, poller), l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID, strconv.Itoa(finisher)))
 }
 
 // isolated: the same, with a poller that does nothing else.
-func (l *lane) isolated(ctx context.Context, ring int) error {
+func (l *twoWorkers) isolated(ctx context.Context, ring int) error {
 	return errors.Join(l.setRing(ctx, ring), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), l.assign(ctx, wire, 0, finisher),
 		l.assign(ctx, guest, 0, poller), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_ISOLATED_RX))
 }
 
 // queued is how full the ring between the workers has been.
-func (l *lane) queued(ctx context.Context) (uint32, error) {
+func (l *twoWorkers) queued(ctx context.Context) (uint32, error) {
 	rings, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{})
 	for _, r := range rings {
 		if r.From == poller && r.To == finisher {
@@ -223,7 +204,7 @@ func (l *lane) queued(ctx context.Context) (uint32, error) {
 // --- Trials. ---
 
 // trial in which the worker that polls takes part, or not.
-func (l *lane) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow, error) {
+func (l *twoWorkers) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow, error) {
 	if err := wait.For(ctx, settle); err != nil {
 		return nil, err
 	}
@@ -236,33 +217,18 @@ func (l *lane) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool
 		spec.RealTime = l.workers
 	}
 	total, err := l.generator.Run(ctx, spec, nil)
-	if err == nil && total.RealTime != uint32(len(spec.RealTime)) {
-		err = errors.New("the kernel gives no real-time priority: is there a limit of the control group (cpu.rt_runtime_us)?")
+	if err == nil {
+		err = testbed.CheckRealTime(spec, total)
 	}
 	return total, err
 }
 
 // check that the router does the work: headers of all frames are looked at. polls: the poller has a queue, too.
-func (l *lane) check(ctx context.Context, polls bool) (err error) {
+func (l *twoWorkers) check(ctx context.Context, polls bool) (err error) {
 	if err := l.complete(ctx); err != nil {
 		return err
 	}
-	for range 5 { // the first frames may come before the ports are ready
-		var t *apiv1.GeneratorWindow
-		t, err = l.trial(ctx, &apiv1.GeneratorTrial{Packets: 4000, PacketsPerSecond: 20000, Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}, polls)
-		if err != nil {
-			return err
-		}
-		if err = wrong(t); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-func wrong(t *apiv1.GeneratorWindow) error {
-	if bad := t.WrongHeader + t.Misplaced + t.Corrupt + t.Foreign; bad > 0 || t.Received == 0 || t.Lost > t.Sent/100 {
-		return fmt.Errorf("the router does not do its work: of %d frames %d came back, %d of them wrong", t.Sent, t.Received, bad)
-	}
-	return nil
+	return testbed.Check(ctx, func(ctx context.Context, spec *apiv1.GeneratorTrial) (*apiv1.GeneratorWindow, error) {
+		return l.trial(ctx, spec, polls)
+	})
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"context"
@@ -18,14 +18,14 @@ const (
 
 var bursts = []int{256, 512, 1024, 2048, 4096} // frames
 
-func measureIsolated(ctx context.Context, s *session) (err error) {
+func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 	at := s.quietPlace(workers.DeviceRing)
 	at.wire = wireRing
 	l, err := s.open(ctx, at)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, frames := range bursts {
 		s.result.Isolated = append(s.result.Isolated, workers.Bursts{Frames: frames}, workers.Bursts{Frames: frames, Isolated: true})
 	}
@@ -41,7 +41,7 @@ func measureIsolated(ctx context.Context, s *session) (err error) {
 	return nil
 }
 
-func (l *lane) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error) {
+func (l *twoWorkers) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error) {
 	if b.Isolated {
 		err = l.isolated(ctx, isolatedRing)
 	} else {
@@ -50,7 +50,7 @@ func (l *lane) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error
 	if err := errors.Join(err, l.delay(ctx, workers.Late)); err != nil {
 		return err
 	}
-	before, err := l.instance.Counters(ctx)
+	before, err := l.Router.Counters(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l *lane) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error
 	if err != nil {
 		return err
 	}
-	after, err := l.instance.Counters(ctx)
+	after, err := l.Router.Counters(ctx)
 	b.Lost += t.Lost + t.NoRoom
 	b.Sent += t.Sent + t.NoRoom
 	if why := lossReasons(t, before, after); t.Lost+t.NoRoom > 0 && why != "" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"bufio"
@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/corelane/corelane/internal/bench/workers"
 	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/corelane/corelane/internal/bench/workers"
 )
 
 const scaleProgram = "corelane-scale-bench"
@@ -26,7 +27,7 @@ type window struct {
 	Cycles   float64 `json:"cycles"`
 }
 
-func measureScaling(ctx context.Context, s *session) error {
+func measureScaling(ctx context.Context, s *workersRun) error {
 	s.Step("scaling: cycles per packet of 1 to 16 workers", stepTime)
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Bin, scaleProgram), s.scaleArguments()...)

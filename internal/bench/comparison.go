@@ -14,17 +14,18 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// session is a run of the benchmark that goes on.
-type session struct {
+// comparison is a run of the benchmark that goes on.
+type comparison struct {
 	Options
 	Progress
 	routers        []router.Router
 	versions       map[string]string
-	startGenerator func(context.Context, generator.Place) (trafficGenerator, error)
+	startGenerator func(context.Context, generator.Place) (testbed.Generator, error)
 	settle         time.Duration // after a router has got its CPU
 	watch          time.Duration // what else runs on the CPUs, before
 	place          placement
@@ -36,7 +37,7 @@ type session struct {
 }
 
 // save what has been measured so far.
-func (s *session) save() error {
+func (s *comparison) save() error {
 	s.result.Runs = s.result.Runs[:0]
 	for _, r := range s.runs {
 		s.result.Runs = append(s.result.Runs, *r)
@@ -46,7 +47,7 @@ func (s *session) save() error {
 }
 
 // note something in the result, and now.
-func (s *session) note(format string, args ...any) {
+func (s *comparison) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(s.result.Notes, text) {
 		s.result.Notes = append(s.result.Notes, text)
@@ -55,7 +56,7 @@ func (s *session) note(format string, args ...any) {
 }
 
 // all scenarios, one after the other.
-func (s *session) all(ctx context.Context) error {
+func (s *comparison) all(ctx context.Context) error {
 	for _, sc := range s.Scenarios {
 		if err := s.scenario(ctx, sc); err != nil {
 			return err
@@ -65,11 +66,11 @@ func (s *session) all(ctx context.Context) error {
 }
 
 // scenario on all routers that can do it. They are all up at once, and all but one paused.
-func (s *session) scenario(ctx context.Context, sc scenario.Scenario) (err error) {
-	var lanes []*lane
+func (s *comparison) scenario(ctx context.Context, sc scenario.Scenario) (err error) {
+	var contenders []*contender
 	defer func() {
-		for _, l := range lanes {
-			err = errors.Join(err, l.stop())
+		for _, l := range contenders {
+			err = errors.Join(err, l.Close())
 		}
 		err = errors.Join(err, s.save())
 	}()
@@ -79,16 +80,16 @@ func (s *session) scenario(ctx context.Context, sc scenario.Scenario) (err error
 			return err
 		}
 		if l != nil {
-			lanes = append(lanes, l)
+			contenders = append(contenders, l)
 		}
 		if err := s.save(); err != nil {
 			return err
 		}
 	}
-	if err := s.rounds(ctx, sc, lanes); err != nil {
+	if err := s.rounds(ctx, sc, contenders); err != nil {
 		return err
 	}
-	for _, l := range lanes {
+	for _, l := range contenders {
 		if err := s.alone(ctx, sc, l); err != nil {
 			return err
 		}
@@ -97,10 +98,10 @@ func (s *session) scenario(ctx context.Context, sc scenario.Scenario) (err error
 }
 
 // named routers have to be there.
-func (s *session) named() bool { return len(s.Routers) > 0 }
+func (s *comparison) named() bool { return len(s.Routers) > 0 }
 
 // able are the routers that can do a scenario.
-func (s *session) able(sc scenario.Scenario) []router.Router {
+func (s *comparison) able(sc scenario.Scenario) []router.Router {
 	var list []router.Router
 	for _, r := range s.routers {
 		if err := r.Supports(&sc); err != nil {
@@ -113,7 +114,7 @@ func (s *session) able(sc scenario.Scenario) []router.Router {
 }
 
 // expectedAll is the time that all scenarios take.
-func (s *session) expectedAll() (sum time.Duration) {
+func (s *comparison) expectedAll() (sum time.Duration) {
 	for _, sc := range s.Scenarios {
 		for _, r := range s.routers {
 			if r.Supports(&sc) == nil {
@@ -125,7 +126,7 @@ func (s *session) expectedAll() (sum time.Duration) {
 }
 
 // bring a router up. One that fails is recorded as such and is nil, unless it was asked for.
-func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*lane, error) {
+func (s *comparison) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*contender, error) {
 	s.Step(fmt.Sprintf("%s: %s starts and shows that it does the work", title(sc), r.Name()), startTime+checkTime)
 	run := &result.Run{Scenario: sc.Label(), Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
 		FrameSizes: sc.Sizes, Workers: sc.Workers}
@@ -147,10 +148,10 @@ func (s *session) bring(ctx context.Context, r router.Router, sc scenario.Scenar
 }
 
 // rounds of saturated windows, each router in turn.
-func (s *session) rounds(ctx context.Context, sc scenario.Scenario, lanes []*lane) error {
+func (s *comparison) rounds(ctx context.Context, sc scenario.Scenario, contenders []*contender) error {
 	for repetition := range s.Repetitions {
-		for _, i := range order(repetition, len(lanes)) {
-			l := lanes[i]
+		for _, i := range order(repetition, len(contenders)) {
+			l := contenders[i]
 			s.Step(fmt.Sprintf("%s: saturated, round %d of %d: %s", title(sc), repetition+1, s.Repetitions, l.router.Name()), s.roundTime())
 			err := s.tolerate(ctx, sc, l, func() error { return l.round(ctx, repetition, s.result.Started) })
 			if err != nil {
@@ -165,7 +166,7 @@ func (s *session) rounds(ctx context.Context, sc scenario.Scenario, lanes []*lan
 }
 
 // tolerate the failure of one router: it is stopped, and the others go on.
-func (s *session) tolerate(ctx context.Context, sc scenario.Scenario, l *lane, f func() error) error {
+func (s *comparison) tolerate(ctx context.Context, sc scenario.Scenario, l *contender, f func() error) error {
 	if l.broken {
 		return nil
 	}
@@ -174,7 +175,7 @@ func (s *session) tolerate(ctx context.Context, sc scenario.Scenario, l *lane, f
 		return err
 	}
 	l.broken, s.failed = true, true
-	text := oneLine(errors.Join(err, l.stop()))
+	text := oneLine(errors.Join(err, l.Close()))
 	if len(l.run.Windows) == 0 {
 		l.run.Error = text
 	}
@@ -183,7 +184,7 @@ func (s *session) tolerate(ctx context.Context, sc scenario.Scenario, l *lane, f
 }
 
 // alone are the measurements that one router has the machine for.
-func (s *session) alone(ctx context.Context, sc scenario.Scenario, l *lane) error {
+func (s *comparison) alone(ctx context.Context, sc scenario.Scenario, l *contender) error {
 	for _, m := range []struct {
 		name     string
 		on       bool
@@ -229,7 +230,7 @@ func oneLine(err error) string {
 }
 
 // search for NDR and PDR. It begins at the rate that saturates the quiet machine.
-func (l *lane) search(ctx context.Context) (err error) {
+func (l *contender) search(ctx context.Context) (err error) {
 	rate := l.quiet()
 	if rate == 0 {
 		return nil
@@ -245,7 +246,7 @@ func (l *lane) search(ctx context.Context) (err error) {
 const pdrLoss = 1e-4
 
 // quiet is the 90th percentile of the saturated windows.
-func (l *lane) quiet() float64 {
+func (l *contender) quiet() float64 {
 	var rates []float64
 	for _, w := range l.run.Windows {
 		rates = append(rates, w.Received)
@@ -257,7 +258,7 @@ func (l *lane) quiet() float64 {
 }
 
 // latencies at shares of the best rate that is known.
-func (l *lane) latencies(ctx context.Context) (err error) {
+func (l *contender) latencies(ctx context.Context) (err error) {
 	name, rate := "saturated rate", l.quiet()
 	for _, s := range []struct {
 		name  string
@@ -271,7 +272,7 @@ func (l *lane) latencies(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *lane) bursts(ctx context.Context) (err error) {
+func (l *contender) bursts(ctx context.Context) (err error) {
 	l.run.Burst, err = l.Meter.Burst(ctx)
 	return err
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package runner
+package workerbench
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/corelane/corelane/internal/bench/workers"
 )
 
-func measureRings(ctx context.Context, s *session) (err error) {
+func measureRings(ctx context.Context, s *workersRun) (err error) {
 	l, err := s.open(ctx, s.quietPlace(deviceRing))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, size := range s.Sizes {
 		s.result.Rings = append(s.result.Rings, workers.Ring{Size: size})
 	}
@@ -47,7 +47,7 @@ const (
 )
 
 // longestBurst through a ring of a size that passes without loss while each loop of the finisher takes longer: doubled, then halved.
-func (l *lane) longestBurst(ctx context.Context, ring int) (int, error) {
+func (l *twoWorkers) longestBurst(ctx context.Context, ring int) (int, error) {
 	if err := errors.Join(l.hybrid(ctx, ring), l.delay(ctx, workers.Late)); err != nil {
 		return 0, err
 	}
@@ -93,7 +93,7 @@ func gap(frames int) float64 {
 const burstTries = 3 // of a trial in which the generator was late
 
 // bursts of so many frames.
-func (l *lane) bursts(ctx context.Context, frames, n int, polls bool) (t *apiv1.GeneratorWindow, err error) {
+func (l *twoWorkers) bursts(ctx context.Context, frames, n int, polls bool) (t *apiv1.GeneratorWindow, err error) {
 	gap := gap(frames)
 	n = max(1, min(n, int(maxTrial.Seconds()/gap)))
 	for range burstTries {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner measures what the ways to run on cores cost: modes, sizes of rings, isolated receive, changes under traffic, and
+// Package workerbench measures what the ways to run on cores cost: modes, sizes of rings, isolated receive, changes under traffic, and
 // workers that share tables. It needs no more than two CPUs.
-package runner
+package workerbench
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 type Measure struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
-	run     func(context.Context, *session) error
+	run     func(context.Context, *workersRun) error
 	steps   func(*Options) int
 }
 
@@ -122,8 +122,8 @@ func (o *Options) scenario(queues int) scenario.Scenario {
 	return s
 }
 
-// session is a run that goes on.
-type session struct {
+// workersRun is a run that goes on.
+type workersRun struct {
 	Options
 	bench.Progress
 	control int // CPU of all that does not poll
@@ -141,7 +141,7 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*workers.Result, err
 	if os.Geteuid() != 0 {
 		return nil, &input.Error{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads", Valid: "root; try sudo"}
 	}
-	s := &session{Options: o, Progress: p}
+	s := &workersRun{Options: o, Progress: p}
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (o *Options) chosen() []Measure {
 	return slices.DeleteFunc(List(), func(m Measure) bool { return len(o.Names) > 0 && !slices.Contains(o.Names, m.Name) })
 }
 
-func (s *session) prepare() (err error) {
+func (s *workersRun) prepare() (err error) {
 	for flag, cpu := range map[string]int{"--cpu": s.WorkerCPU, "--poller-cpu": s.PollerCPU, "--generator-cpu": s.Generator} {
 		if _, err := os.Stat(filepath.Join(s.Root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu))); err != nil || cpu < 0 {
 			return &input.Error{Field: flag, Text: fmt.Sprintf("CPU %d does not exist", cpu)}
@@ -199,7 +199,7 @@ const (
 )
 
 // controlCPU is one that nothing polls on, else the finishing worker's: threads beside a real-time one would wait for it.
-func (s *session) controlCPU() (int, error) {
+func (s *workersRun) controlCPU() (int, error) {
 	online, err := os.ReadFile(filepath.Join(s.Root, "sys/devices/system/cpu/online"))
 	if err != nil {
 		return 0, err
@@ -213,12 +213,12 @@ func (s *session) controlCPU() (int, error) {
 	return s.WorkerCPU, err
 }
 
-func (s *session) settings() map[string]string {
+func (s *workersRun) settings() map[string]string {
 	return map[string]string{"repetitions": fmt.Sprint(s.Repetitions), "trial_seconds": fmt.Sprint(s.Trial.Seconds()), "frame": fmt.Sprint(s.Frame),
 		"flows": fmt.Sprint(s.Flows), "delay_us": fmt.Sprint(workers.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing), "changes": fmt.Sprint(s.Changes)}
 }
 
-func (s *session) note(format string, args ...any) {
+func (s *workersRun) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(s.result.Notes, text) {
 		s.result.Notes = append(s.result.Notes, text)

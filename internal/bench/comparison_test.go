@@ -17,6 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -165,7 +166,7 @@ func (p *noteTaker) Step(_ string, expected time.Duration) { p.steps += expected
 func (p *noteTaker) Note(text string)                      { p.notes = append(p.notes, text) }
 
 // bench runs simulated routers.
-func (h *hall) bench(ctx context.Context, o Options, routers ...*simulated) (*session, *noteTaker, error) {
+func (h *hall) bench(ctx context.Context, o Options, routers ...*simulated) (*comparison, *noteTaker, error) {
 	h.t.Helper()
 	byName := map[string]*simulated{}
 	var all []router.Router
@@ -176,7 +177,7 @@ func (h *hall) bench(ctx context.Context, o Options, routers ...*simulated) (*se
 	}
 	o.Root, o.Out = small(h.t), filepath.Join(h.t.TempDir(), "out")
 	p := &noteTaker{}
-	s := &session{Options: o, Progress: p, startGenerator: func(context.Context, generator.Place) (trafficGenerator, error) {
+	s := &comparison{Options: o, Progress: p, startGenerator: func(context.Context, generator.Place) (testbed.Generator, error) {
 		return generatorOf{byName[h.next]}, nil
 	}}
 	s.Decode = func([]byte) string { return "a frame" }
@@ -200,7 +201,7 @@ func quick(t *testing.T, names ...string) Options {
 }
 
 // saved is the result in the file.
-func saved(t *testing.T, s *session) *result.Result {
+func saved(t *testing.T, s *comparison) *result.Result {
 	t.Helper()
 	r, err := result.Load(s.path)
 	if err != nil {
