@@ -10,6 +10,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 // sweep is a number that several groups differ in, and nothing else.
@@ -107,9 +108,9 @@ func curve(title, noun, id string, points []point, p palette) figure {
 	for _, pt := range points {
 		largest, low, high = math.Max(largest, pt.spread.high), math.Min(low, float64(max(1, pt.n))), math.Max(high, float64(pt.n))
 	}
-	x, y := logarithmic(low, high), linear(largest)
-	x.inset = curveInset
-	c := &canvas{}
+	x, y := svg.Logarithmic(low, high), svg.Linear(largest)
+	x.Inset = curveInset
+	c := newCanvas()
 	c.frame(x, y, noun)
 	var routers, told []string
 	for _, pt := range points {
@@ -130,43 +131,44 @@ func curve(title, noun, id string, points []point, p palette) figure {
 }
 
 // frame is the axes: numbers of Mpps stand inside on their lines.
-func (c *canvas) frame(x, y scale, noun string) {
-	for _, v := range y.ticks() {
+func (c *canvas) frame(x, y svg.Scale, noun string) {
+	lines := y.Ticks()
+	for i, v := range lines {
 		at := height(y, v)
 		class, unit := "grid", ""
-		if v == y.low {
+		if i == 0 {
 			class = "base"
 		}
-		if v == y.high {
+		if i == len(lines)-1 {
 			unit = " Mpps"
 		}
-		c.line(class, 0, at, 100, at)
-		c.label("tick", "start", 0, at-3, tick(v)+unit)
+		c.Line(class, 0, at, 100, at)
+		c.Label("tick", "start", 0, at-3, tick(v)+unit)
 	}
-	ticks := x.ticks()
+	ticks := x.Ticks()
 	for _, v := range ticks[:len(ticks)-1] {
-		c.label("tick", "middle", x.at(v), axisHeight+curveHeight+14, short(v))
+		c.Label("tick", "middle", x.At(v), axisHeight+curveHeight+14, short(v))
 	}
-	c.label("tick", "end", 100, axisHeight+curveHeight+14, short(ticks[len(ticks)-1])+" "+noun)
+	c.Label("tick", "end", 100, axisHeight+curveHeight+14, short(ticks[len(ticks)-1])+" "+noun)
 }
 
 // height of a value in pixels from the top.
-func height(y scale, v float64) float64 { return axisHeight + curveHeight*(1-y.at(v)/100) }
+func height(y svg.Scale, v float64) float64 { return axisHeight + curveHeight*(1-y.At(v)/100) }
 
-func (c *canvas) curveLine(x, y scale, line []point, noun string, p palette) string {
+func (c *canvas) curveLine(x, y svg.Scale, line []point, noun string, p palette) string {
 	class := p.class(line[0].router)
 	var told []string
 	for i, pt := range line {
-		at := x.at(float64(pt.n))
+		at := x.At(float64(pt.n))
 		if i > 0 {
 			before := line[i-1]
-			c.line("curve "+class, x.at(float64(before.n)), height(y, before.spread.median), at, height(y, pt.spread.median))
+			c.Line("curve "+class, x.At(float64(before.n)), height(y, before.spread.median), at, height(y, pt.spread.median))
 		}
-		c.line("whisker "+class, at, height(y, pt.spread.low), at, height(y, pt.spread.high))
+		c.Line("whisker "+class, at, height(y, pt.spread.low), at, height(y, pt.spread.high))
 		told = append(told, fmt.Sprintf("%s Mpps with %s %s", number(pt.spread.median), count(pt.n), noun))
 	}
 	for i, pt := range line {
-		c.marker("marker "+class, p.shape(pt.router), x.at(float64(pt.n)), height(y, pt.spread.median), pt.router+": "+told[i])
+		c.Marker("marker "+class, string(p.shape(pt.router)), x.At(float64(pt.n)), height(y, pt.spread.median), pt.router+": "+told[i])
 	}
 	return strings.Join(told, ", ")
 }

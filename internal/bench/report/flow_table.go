@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/flowtable"
+	"github.com/corelane/corelane/internal/svg"
 )
 
-// WriteFlowTable draws what the flow table's benchmark has measured: a section for each size and load, a bar for each step.
+// WriteFlowTable draws what the flow table's benchmark has measured: a section for each size and load, a bar for each
+// step.
 func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts, Command: "corelane bench flow-table",
 		Footer: "Cycles are those of the time-stamp counter. The back ends take turns, window by window: compare them within a figure."}
@@ -29,7 +31,7 @@ func flowTableSection(p *flowtable.Point, id string) section {
 	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are when a packet has been parsed. Gain: how many times as fast " +
 		"as the step that it builds upon, where all keys are there."}
 	for i, hit := range flowtable.Hits {
-		f := stepFigure{scale: linear(largestCycles(p, i))}
+		f := stepFigure{canvas: newCanvas(), scale: svg.Linear(largestCycles(p, i))}
 		s.Figures = append(s.Figures, f.draw(p, i, fmt.Sprintf("%s-%d", id, hit), fmt.Sprintf("%d %% of the keys are there", hit)))
 	}
 	return s
@@ -44,15 +46,15 @@ func largestCycles(p *flowtable.Point, hit int) float64 {
 }
 
 type stepFigure struct {
-	canvas
-	scale scale
+	*canvas
+	scale svg.Scale
 }
 
 func (d *stepFigure) draw(p *flowtable.Point, hit int, id, title string) figure {
 	f := figure{Title: title, Folded: hit > 0,
 		Table: table{Heads: append(left("Step"), right("Cycles", "Times as fast as rte_hash", "Gain", "M inserts/s", "M removals/s")...)}}
 	bottom := float64(len(p.Steps))*rowHeight + 2
-	d.axis(d.scale, 0, bottom, "cycles", tick)
+	d.Axis(d.scale, 0, bottom, "cycles", tick)
 	var told []string
 	for i, s := range p.Steps {
 		text := fmt.Sprintf("%s: %s cycles", s.Backend, number(s.Cycles[hit]))
@@ -73,9 +75,9 @@ func (d *stepFigure) row(y float64, s flowtable.Step, hit int, text string) {
 	case s.Backend == "rte_hash":
 		class = "r2"
 	}
-	d.label("name", "start", 0, y+labelHeight-5, s.Backend+": "+s.Text)
-	d.label("value", "end", 100, y+labelHeight-5, number(s.Cycles[hit]))
-	d.rect("bar "+class, 0, y+labelHeight, d.scale.at(s.Cycles[hit]), barHeight, text)
+	d.Label("name", "start", 0, y+labelHeight-5, s.Backend+": "+s.Text)
+	d.Label("value", "end", 100, y+labelHeight-5, number(s.Cycles[hit]))
+	d.Rect("bar "+class, 0, y+labelHeight, d.scale.At(s.Cycles[hit]), barHeight, text)
 }
 
 func stepCells(s flowtable.Step, hit int) []string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 // The percentiles that are drawn, each with a shape of its own.
@@ -44,7 +45,7 @@ func latencies(list []*group, p palette) section {
 	}
 	for i, g := range list {
 		if runs := g.with(has); len(runs) > 0 {
-			s.Figures = append(s.Figures, latencyFigure(g, runs, logarithmic(low, high), p, fmt.Sprintf("latency-%d", i)))
+			s.Figures = append(s.Figures, latencyFigure(g, runs, svg.Logarithmic(low, high), p, fmt.Sprintf("latency-%d", i)))
 		}
 	}
 	return s
@@ -57,15 +58,15 @@ type byLoad struct {
 	top     float64
 }
 
-func latencyFigure(g *group, runs []*result.Run, s scale, p palette, id string) figure {
+func latencyFigure(g *group, runs []*result.Run, s svg.Scale, p palette, id string) figure {
 	f := figure{Title: g.Title, Table: table{Heads: append(left("Load", "Router"), right("Mpps", "50th, µs", "90th", "99th", "99.9th", "Highest")...)}}
 	for _, q := range percentiles {
 		f.Legend = append(f.Legend, entry{mark("ink", q.shape), q.name + " percentile"})
 	}
 	f.Legend[len(f.Legend)-1].Text = "highest"
-	c, rows := &canvas{}, sorted(runs)
+	c, rows := newCanvas(), sorted(runs)
 	bottom := rows[len(rows)-1].top + latencyRow + 4
-	c.axis(s, 0, bottom, "µs", tick)
+	c.Axis(s, 0, bottom, "µs", tick)
 	var told []string
 	for _, row := range rows {
 		l := row.latency
@@ -107,18 +108,18 @@ func sorted(runs []*result.Run) []byLoad {
 	return list
 }
 
-func (c *canvas) latencyLine(s scale, y float64, name string, l *result.Latency, class string) string {
-	c.label("name", "start", 0, y+13, name)
+func (c *canvas) latencyLine(s svg.Scale, y float64, name string, l *result.Latency, class string) string {
+	c.Label("name", "start", 0, y+13, name)
 	if !(l.P50 > 0) {
-		c.label("value", "end", 100, y+13, "no frame came back")
+		c.Label("value", "end", 100, y+13, "no frame came back")
 		return name + ": no frame came back"
 	}
 	text := fmt.Sprintf("median %s, 99th %s µs", number(l.P50), number(l.P99))
-	c.label("value", "end", 100, y+13, text)
+	c.Label("value", "end", 100, y+13, text)
 	middle := y + 26
-	c.line("curve "+class, s.at(l.P50), middle, s.at(l.Max), middle)
+	c.Line("curve "+class, s.At(l.P50), middle, s.At(l.Max), middle)
 	for _, q := range percentiles {
-		c.marker("marker "+class, q.shape, s.at(q.of(l)), middle, fmt.Sprintf("%s, %s: %s µs", name, q.name, number(q.of(l))))
+		c.Marker("marker "+class, string(q.shape), s.At(q.of(l)), middle, fmt.Sprintf("%s, %s: %s µs", name, q.name, number(q.of(l))))
 	}
 	return name + ": " + text
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 const (
@@ -38,7 +39,7 @@ func nodes(r *result.Result, list []*group) section {
 	}
 	for _, run := range r.Runs {
 		for stacks := range slices.Chunk(byRouter[run.Router], mostStacks) {
-			s.Figures = append(s.Figures, nodeFigure(stacks, linear(largest), fmt.Sprintf("nodes-%d", len(s.Figures))))
+			s.Figures = append(s.Figures, nodeFigure(stacks, svg.Linear(largest), fmt.Sprintf("nodes-%d", len(s.Figures))))
 		}
 		delete(byRouter, run.Router)
 	}
@@ -75,10 +76,10 @@ const (
 	stackRow    = labelHeight + stackHeight + 10
 )
 
-func nodeFigure(stacks []stack, s scale, id string) figure {
+func nodeFigure(stacks []stack, s svg.Scale, id string) figure {
 	router, names := stacks[0].run.Router, namesOf(stacks)
-	c, bottom := &canvas{}, stackRow*float64(len(stacks))
-	c.axis(s, 0, bottom, "cycles", tick)
+	c, bottom := newCanvas(), stackRow*float64(len(stacks))
+	c.Axis(s, 0, bottom, "cycles", tick)
 	var told []string
 	for i, st := range stacks {
 		told = append(told, c.stack(s, stackRow*float64(i), label(i), st, names))
@@ -90,13 +91,13 @@ func nodeFigure(stacks []stack, s scale, id string) figure {
 // label of a bar, and of its column in the table.
 func label(i int) string { return string(rune('A' + i)) }
 
-func (c *canvas) stack(s scale, y float64, name string, st stack, names []string) string {
-	c.label("name", "start", 0, y+labelHeight-5, fmt.Sprintf("%s  %s: %s", name, st.group.Title, number(total(st.run))))
+func (c *canvas) stack(s svg.Scale, y float64, name string, st stack, names []string) string {
+	c.Label("name", "start", 0, y+labelHeight-5, fmt.Sprintf("%s  %s: %s", name, st.group.Title, number(total(st.run))))
 	at, told := 0.0, []string{}
 	for _, n := range st.run.Nodes {
 		text := fmt.Sprintf("%s %s cycles", n.Name, number(n.CyclesPerPacket))
 		told = append(told, text)
-		c.segment(s.at(at), y+labelHeight, s.at(at+n.CyclesPerPacket)-s.at(at), slices.Index(names, n.Name), n.Name,
+		c.segment(s.At(at), y+labelHeight, s.At(at+n.CyclesPerPacket)-s.At(at), slices.Index(names, n.Name), n.Name,
 			fmt.Sprintf("%s, %s packets per call", text, number(n.PacketsPerCall)))
 		at += n.CyclesPerPacket
 	}
@@ -106,15 +107,15 @@ func (c *canvas) stack(s scale, y float64, name string, st stack, names []string
 // segment of a stacked bar, with as much of a label as its width has room for.
 func (c *canvas) segment(x, y, width float64, i int, name, hint string) {
 	class := fmt.Sprintf("n%d", i%nodeColours)
-	c.rect("segment "+class, x, y, width, stackHeight, hint)
+	c.Rect("segment "+class, x, y, width, stackHeight, hint)
 	if width < leastLabel {
 		return
 	}
-	c.add(`<svg class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.0f"><text class="inside" x="5" y="18">%d`, class, x, y, width, stackHeight, i+1)
+	c.Raw(`<svg class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.0f"><text class="inside" x="5" y="18">%d`, class, x, y, width, stackHeight, i+1)
 	if width >= leastLabel+perLetter*float64(len(name)) {
-		c.add(`<tspan class="wide"> %s</tspan>`, escape(name))
+		c.Raw(`<tspan class="wide"> %s</tspan>`, svg.Escape(name))
 	}
-	c.add(`</text></svg>`)
+	c.Raw(`</text></svg>`)
 }
 
 // nodeTable has a row for each node and a column for each bar.

@@ -60,12 +60,12 @@ func TestFiguresAreRight(t *testing.T) {
 		"Corelane forwards 9.00 Mpps in x: 0.45 of this machine&#39;s ceiling.</h1>",
 		`<tr><th scope="row">corelane</th><td class="right">9.00</td><td class="right">8.20</td><td class="right">9.80</td><td class="right">3</td>` +
 			"<td class=\"right\">0.45</td><td class=\"right\">0.40\u00a0to\u00a00.50</td></tr>",
-		`<rect class="bar r0" x="0.00%" y="68.0" width="45.00%" height="20.0"><title>corelane: median 9.00 Mpps`, // of 20
-		`<line class="ceiling" x1="100.00%" y1="0.0" x2="100.00%"`,
-		`<line class="range" x1="41.00%" y1="78.0" x2="49.00%" y2="78.0"/>`,
-		`<line class="curve r0" x1="0.00%" y1="26.0" x2="100.00%" y2="26.0"/>`, // 10 to 100 us, logarithmic
-		`<rect class="segment n0" x="0.00%" y="18.0" width="25.00%"`,
-		`<rect class="segment n1" x="25.00%" y="18.0" width="75.00%"`,
+		`<rect class="bar r0" x="0%" y="68" width="45%" height="20"><title>corelane: median 9.00 Mpps`, // of 20
+		`<line class="ceiling" x1="100%" y1="0" x2="100%"`,
+		`<line class="range" x1="41%" y1="78" x2="49%" y2="78"/>`,
+		`<line class="curve r0" x1="0%" y1="26" x2="100%" y2="26"/>`, // 10 to 100 us, logarithmic
+		`<rect class="segment n0" x="0%" y="18" width="25%"`,
+		`<rect class="segment n1" x="25%" y="18" width="75%"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no '%s'", want)

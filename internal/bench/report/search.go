@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 // named is a search and what it is called.
@@ -95,7 +96,7 @@ func searchFigure(g *group, runs []*result.Run, p palette, id string) figure {
 		Table: table{Heads: append(append(right("Trial", "Mpps", "Frames sent", "Lost"), left("Outcome")...), left("Why")...)},
 		Legend: []entry{{mark("ink", passed.shape), passed.text}, {mark(failed.class, failed.shape), failed.text},
 			{mark(again.class, again.shape), again.text}, {mark("ink", void.shape), void.text}}}
-	c, y := &canvas{}, 0.0
+	c, y := newCanvas(), 0.0
 	var told, limited []string
 	for _, run := range runs {
 		for _, s := range searchesOf(run) {
@@ -130,22 +131,23 @@ func (c *canvas) strip(y float64, name string, s named, class string) string {
 	for _, t := range s.Trials {
 		low, high = math.Min(low, t.Rate/1e6), math.Max(high, t.Rate/1e6)
 	}
-	across, up := scale{high: float64(len(s.Trials) + 1), step: 1, inset: searchInset}, between(low, high)
+	across, up := svg.Steps(len(s.Trials)+1), svg.Between(low, high)
+	across.Inset = searchInset
 	top := y + labelHeight + 16
-	at := func(rate float64) float64 { return top + stripHeight*(1-up.at(rate)/100) }
+	at := func(rate float64) float64 { return top + stripHeight*(1-up.At(rate)/100) }
 	text := found(s) + " Mpps after " + plural(len(s.Trials), "trial")
-	c.label("name", "start", 0, y+labelHeight-5, name)
-	c.label("value", "end", 100, y+labelHeight-5, text)
-	for _, v := range up.ticks() {
-		c.line("grid", 0, at(v), 100, at(v))
-		c.label("tick", "start", 0, at(v)-3, tick(v))
+	c.Label("name", "start", 0, y+labelHeight-5, name)
+	c.Label("value", "end", 100, y+labelHeight-5, text)
+	for _, v := range up.Ticks() {
+		c.Line("grid", 0, at(v), 100, at(v))
+		c.Label("tick", "start", 0, at(v)-3, tick(v))
 	}
 	if s.Rate > 0 {
-		c.line("ceiling", searchInset, at(s.Rate/1e6), 100, at(s.Rate/1e6))
+		c.Line("ceiling", searchInset, at(s.Rate/1e6), 100, at(s.Rate/1e6))
 	}
 	for i, t := range s.Trials {
 		o := s.outcome(t)
-		c.marker("marker "+o.class+" "+class, o.shape, across.at(float64(i+1)), at(t.Rate/1e6), fmt.Sprintf("trial %d: %s Mpps, %s", i+1, mpps(t.Rate), o.text))
+		c.Marker("marker "+o.class+" "+class, string(o.shape), across.At(float64(i+1)), at(t.Rate/1e6), fmt.Sprintf("trial %d: %s Mpps, %s", i+1, mpps(t.Rate), o.text))
 	}
 	return name + " is " + text
 }

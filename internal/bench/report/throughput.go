@@ -8,6 +8,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 const (
@@ -33,7 +34,7 @@ func throughput(r *result.Result, list []*group, p palette) section {
 	}
 	for i, g := range list {
 		if runs := g.with(measured); len(runs) > 0 {
-			d := rateFigure{Result: r, near: near, scale: linear(largest[g.Sizes] / 1e6), palette: p}
+			d := rateFigure{canvas: newCanvas(), Result: r, near: near, scale: svg.Linear(largest[g.Sizes] / 1e6), palette: p}
 			s.Figures = append(s.Figures, d.draw(g, runs, fmt.Sprintf("throughput-%d", i)))
 		}
 	}
@@ -43,9 +44,9 @@ func throughput(r *result.Result, list []*group, p palette) section {
 // rateFigure draws the runs of one group.
 type rateFigure struct {
 	*result.Result
-	canvas
+	*canvas
 	near    func(result.Window) bool
-	scale   scale
+	scale   svg.Scale
 	palette palette
 }
 
@@ -53,7 +54,7 @@ func (d *rateFigure) draw(g *group, runs []*result.Run, id string) figure {
 	f := figure{Title: g.Title, Table: table{Heads: append(left("Router"), right("Median, Mpps", "10th percentile", "90th percentile", "Windows",
 		"Of the ceiling", "Repetitions")...)}}
 	bottom := float64(len(runs))*rowHeight + 2
-	d.axis(d.scale, 0, bottom, "Mpps", tick)
+	d.Axis(d.scale, 0, bottom, "Mpps", tick)
 	var told []string
 	for i, run := range runs {
 		sum, list := d.Summary(run), received(run)
@@ -67,8 +68,8 @@ func (d *rateFigure) draw(g *group, runs []*result.Run, id string) figure {
 	f.Table = f.Table.filled()
 	for _, run := range runs {
 		if run.Router == result.Ceiling {
-			x := d.scale.at(d.Summary(run).Median / 1e6)
-			d.line("ceiling", x, 0, x, bottom)
+			x := d.scale.At(d.Summary(run).Median / 1e6)
+			d.Line("ceiling", x, 0, x, bottom)
 		}
 	}
 	f.Plot = d.svg(id, bottom+axisHeight, "Throughput in "+g.Title, strings.Join(told, ". "))
@@ -96,19 +97,19 @@ type spread struct{ low, median, high float64 }
 // row of one run: its name and its median above the bar.
 func (d *rateFigure) row(y float64, run *result.Run, q spread, text string) {
 	top, class := y+labelHeight, d.palette.class(run.Router)
-	d.label("name", "start", 0, top-5, run.Router)
-	d.label("value", "end", 100, top-5, mpps(q.median)+" Mpps")
-	d.rect("bar "+class, 0, top, d.scale.at(q.median/1e6), barHeight, text)
+	d.Label("name", "start", 0, top-5, run.Router)
+	d.Label("value", "end", 100, top-5, mpps(q.median)+" Mpps")
+	d.Rect("bar "+class, 0, top, d.scale.At(q.median/1e6), barHeight, text)
 	step := 1 + len(run.Windows)/mostDots
 	for i := 0; i < len(run.Windows); i += step {
 		w, state := run.Windows[i], "near"
 		if !d.near(w) {
 			state = "far"
 		}
-		d.dot("window "+state+" "+class, d.scale.at(w.Received/1e6), top+2+(barHeight-4)*float64(i)/float64(max(1, len(run.Windows)-1)), 2)
+		d.Dot("window "+state+" "+class, d.scale.At(w.Received/1e6), top+2+(barHeight-4)*float64(i)/float64(max(1, len(run.Windows)-1)), 2)
 	}
-	a, b, middle := d.scale.at(q.low/1e6), d.scale.at(q.high/1e6), top+barHeight/2
-	d.line("range", a, middle, b, middle)
-	d.line("range", a, middle-4, a, middle+4)
-	d.line("range", b, middle-4, b, middle+4)
+	a, b, middle := d.scale.At(q.low/1e6), d.scale.At(q.high/1e6), top+barHeight/2
+	d.Line("range", a, middle, b, middle)
+	d.Line("range", a, middle-4, a, middle+4)
+	d.Line("range", b, middle-4, b, middle+4)
 }

@@ -11,6 +11,7 @@ import (
 
 	ways "github.com/corelane/corelane/internal/bench/workers"
 	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 // WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of
@@ -67,17 +68,17 @@ func bars(id, title, unit string, rows []barRow, t table) figure {
 	for _, r := range rows {
 		largest = math.Max(largest, r.spread.High)
 	}
-	c, s := &canvas{}, linear(largest)
+	c, s := newCanvas(), svg.Linear(largest)
 	bottom := float64(len(rows))*rowHeight + 2
-	c.axis(s, 0, bottom, unit, tick)
+	c.Axis(s, 0, bottom, unit, tick)
 	var told []string
 	for i, r := range rows {
 		y := float64(i) * rowHeight
 		text := fmt.Sprintf("%s: %s %s, %s", r.name, number(r.spread.Median), unit, span(r.spread.Low, r.spread.High, number))
 		told = append(told, text)
-		c.label("name", "start", 0, y+labelHeight-5, r.name)
-		c.label("value", "end", 100, y+labelHeight-5, number(r.spread.Median))
-		c.rect("bar "+r.class, 0, y+labelHeight, s.at(r.spread.Median), barHeight, text)
+		c.Label("name", "start", 0, y+labelHeight-5, r.name)
+		c.Label("value", "end", 100, y+labelHeight-5, number(r.spread.Median))
+		c.Rect("bar "+r.class, 0, y+labelHeight, s.At(r.spread.Median), barHeight, text)
 	}
 	return figure{Title: title, Plot: c.svg(id, bottom+axisHeight, title, strings.Join(told, ". ")), Table: t}
 }

@@ -7,9 +7,9 @@ import (
 	"html/template"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/svg"
 )
 
 const (
@@ -20,21 +20,20 @@ const (
 	listed   = 40    // gaps in the table
 )
 
-// timeline draws each gap where it was in the window, the higher the longer it took (logarithmic), in the colour of its cause.
-// What it was stands in its title, which browsers show when it is pointed at.
+// timeline draws each gap where it was in the window, the higher the longer it took (logarithmic), in the colour of its
+// cause. What it was stands in its title, which browsers show when it is pointed at.
 func timeline(gaps []explain.GapReport, window int64) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`, width, height)
+	var d svg.Drawing
+	d.Raw(`<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`, width, height)
 	for _, g := range gaps {
 		x := width * float64(g.FromNS) / float64(max(1, window))
 		w := max(leastBar, width*float64(g.NS)/float64(max(1, window)))
 		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(float64(max(window, 2*leastNS))/leastNS*1.2)
 		text := fmt.Sprintf("%s: %s, %s at %.4f s", g.Kind, g.Who, length(g.NS), float64(g.FromNS)/1e9)
-		fmt.Fprintf(&b, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"><title>%s</title></rect>`,
-			template.HTMLEscapeString(class(g.Kind)), min(x, width-leastBar), height-h, min(w, width), h, template.HTMLEscapeString(text))
+		d.Rect(class(g.Kind), min(x, width-leastBar), height-h, min(w, width), h, text)
 	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String())
+	d.Raw("</svg>")
+	return template.HTML(d.String())
 }
 
 // longest gaps, for those who cannot point.

@@ -3,9 +3,9 @@ package draw
 
 import (
 	"fmt"
-	"html"
 	"strings"
 
+	"github.com/corelane/corelane/internal/svg"
 	"github.com/corelane/corelane/internal/topology"
 )
 
@@ -33,18 +33,18 @@ func SVG(m *topology.Machine, marks Marks) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 %s</svg>
-`, svgWidth, d.y+svgEdge, d.out.String())
+`, svgWidth, d.y+svgEdge, d.String())
 }
 
 type svgMap struct {
-	out   strings.Builder
+	svg.Drawing
 	marks Marks
 	y     int // of what comes next
 }
 
 func (d *svgMap) text(x int, weight, text string) {
 	d.y += svgLine
-	fmt.Fprintf(&d.out, `<text x="%d" y="%d" font-weight="%s">%s</text>`+"\n", x, d.y-6, weight, html.EscapeString(text))
+	d.Label("", "", float64(x), float64(d.y-6), text, "font-weight", weight)
 }
 
 // cache draws cores from left to right, the CPUs of a core side by side in one frame.
@@ -58,7 +58,7 @@ func (d *svgMap) cache(c cache) {
 		for i, id := range k.cpus {
 			d.cpu(x+i*svgBox, id)
 		}
-		fmt.Fprintf(&d.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#455a64"/>`+"\n", x, d.y, wide, svgRow)
+		d.Rect("", float64(x), float64(d.y), float64(wide), svgRow, "", "fill", "none", "stroke", "#455a64")
 		x += wide + svgGap
 	}
 	d.y += svgRow + svgGap
@@ -66,13 +66,8 @@ func (d *svgMap) cache(c cache) {
 
 func (d *svgMap) cpu(x, id int) {
 	mark := d.marks[id]
-	d.box(x, svgBox, svgRow, mark)
-	fmt.Fprintf(&d.out, `<text x="%d" y="%d" text-anchor="middle">%d %s<title>CPU %d: %s</title></text>`+"\n",
-		x+svgBox/2, d.y+svgRow-9, id, html.EscapeString(string(mark.Letter)), id, html.EscapeString(mark.Name))
-}
-
-func (d *svgMap) box(x, width, height int, mark Mark) {
-	fmt.Fprintf(&d.out, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", x, d.y, width, height, mark.Color)
+	d.Rect("", float64(x), float64(d.y), svgBox, svgRow, fmt.Sprintf("CPU %d: %s", id, mark.Name), "fill", mark.Color)
+	d.Label("", "middle", float64(x+svgBox/2), float64(d.y+svgRow-9), fmt.Sprintf("%d %c", id, mark.Letter), "pointer-events", "none")
 }
 
 func (d *svgMap) legend() {
@@ -81,7 +76,7 @@ func (d *svgMap) legend() {
 		if set.Empty() {
 			continue
 		}
-		d.box(svgEdge, svgLine, svgLine-2, mark)
+		d.Rect("", svgEdge, float64(d.y), svgLine, svgLine-2, "", "fill", mark.Color)
 		list := set.String()
 		if len(list) > 90 {
 			list = list[:strings.LastIndex(list[:90], ",")] + ",..."

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-package report
+package svg
 
 import "math"
 
-// scale places values on an axis, in per cent of its length. Plots have no other horizontal unit: so they fit any width
+// Scale places values on an axis, in per cent of its length. Plots have no other horizontal unit: so they fit any width
 // without their letters changing size.
-type scale struct {
+type Scale struct {
 	low, high float64
 	step      float64 // between ticks; 0: logarithmic, with a tick for each decade
-	inset     float64 // at both ends, per cent: room for labels inside of the plot
+	Inset     float64 // at both ends, per cent: room for labels inside of the plot
 }
 
 const mostTicks = 5 // besides 0
 
-// linear scale from 0 to a round number that is not below any value.
-func linear(largest float64) scale {
+// Linear is a scale from 0 to a round number that is not below any value.
+func Linear(largest float64) Scale {
 	if !(largest > 0) {
-		return scale{high: 1, step: 1}
+		return Scale{high: 1, step: 1}
 	}
 	step := roundStep(largest / mostTicks)
-	return scale{high: step * math.Ceil(largest/step*(1-1e-9)), step: step}
+	return Scale{high: step * math.Ceil(largest/step*(1-1e-9)), step: step}
 }
 
-// between is a linear scale whose ends are round numbers around the values.
-func between(smallest, largest float64) scale {
+// Between is a linear scale whose ends are round numbers around the values.
+func Between(smallest, largest float64) Scale {
 	if !(smallest > 0) {
-		return linear(largest)
+		return Linear(largest)
 	}
 	step := roundStep(math.Max(largest-smallest, largest/10) / 2)
 	low, high := math.Floor(smallest/step), math.Ceil(largest/step)
 	if low == high {
 		low, high = low-1, high+1
 	}
-	return scale{low: step * low, high: step * high, step: step}
+	return Scale{low: step * low, high: step * high, step: step}
 }
 
-// logarithmic scale over whole decades around values above 0.
-func logarithmic(smallest, largest float64) scale {
+// Logarithmic is a scale over whole decades around values above 0.
+func Logarithmic(smallest, largest float64) Scale {
 	if !(smallest > 0) || !(largest >= smallest) {
-		return scale{low: 1, high: 10}
+		return Scale{low: 1, high: 10}
 	}
 	low, high := math.Floor(math.Log10(smallest)+1e-9), math.Ceil(math.Log10(largest)-1e-9)
-	return scale{low: math.Pow(10, low), high: math.Pow(10, math.Max(high, low+1))}
+	return Scale{low: math.Pow(10, low), high: math.Pow(10, math.Max(high, low+1))}
 }
 
 // roundStep is the 1, 2 or 5 of a decade that is not below a value.
@@ -55,8 +55,8 @@ func roundStep(f float64) float64 {
 	return 10 * decade
 }
 
-// at is where a value is, 0..100. What is beyond an end is drawn at the end.
-func (s scale) at(v float64) float64 {
+// At is where a value is, 0..100. What is beyond an end is drawn at the end.
+func (s Scale) At(v float64) float64 {
 	share := (v - s.low) / (s.high - s.low)
 	if s.step == 0 {
 		share = math.Log(v/s.low) / math.Log(s.high/s.low)
@@ -64,11 +64,11 @@ func (s scale) at(v float64) float64 {
 	if math.IsNaN(share) {
 		share = 0
 	}
-	return s.inset + (100-2*s.inset)*math.Min(1, math.Max(0, share))
+	return s.Inset + (100-2*s.Inset)*math.Min(1, math.Max(0, share))
 }
 
-// ticks of the axis, from end to end.
-func (s scale) ticks() []float64 {
+// Ticks of the axis, from end to end.
+func (s Scale) Ticks() []float64 {
 	var list []float64
 	if s.step == 0 {
 		for n := math.Round(math.Log10(s.low)); n <= math.Round(math.Log10(s.high)); n++ {
@@ -81,3 +81,6 @@ func (s scale) ticks() []float64 {
 	}
 	return list
 }
+
+// Steps is a scale from 0 to n whose ticks are the whole numbers.
+func Steps(n int) Scale { return Scale{high: float64(n), step: 1} }
