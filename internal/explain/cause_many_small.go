@@ -9,9 +9,9 @@ import (
 
 var manySmall = row{
 	kind: ManySmall, colour: "thread",
-	means:   "many causes took its CPU, each of them too little to matter",
-	known:   "the sum of what the others show, by name",
-	answers: func(f *findings) []Cause { return nil }, // sumOfSmall makes it, worker by worker
+	means:    "many causes took its CPU, each of them too little to matter",
+	known:    "the sum of what the others show, by name",
+	together: sumOfSmall,
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%d short causes together took %.1f %% of %s's time", c.Times, 100*c.Share, s.w.label())
 		if len(c.groups) > 0 {

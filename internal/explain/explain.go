@@ -62,9 +62,14 @@ func (f *findings) worker(w *Worker) WorkerReport {
 		f.tell(c)
 		f.causes = append(f.causes, *c)
 	}
-	if c, ok := sumOfSmall(f.e, w, a.causes); ok {
-		f.tell(&c)
-		f.causes = append(f.causes, c)
+	for i := range rows {
+		if rows[i].together == nil {
+			continue
+		}
+		if c, ok := rows[i].together(f.e, w, a.causes); ok {
+			f.tell(&c)
+			f.causes = append(f.causes, c)
+		}
 	}
 	return WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m,
 		Gaps: gapsOf(f.e, w), Nodes: nodesOf(w)}

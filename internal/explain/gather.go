@@ -50,12 +50,18 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	e.fillReaders(root)
 }
 
-// fillReaders finds who should take the packets that a port's queue had no room for.
+// fillReaders finds the processes at the other end of ports that refused packets, and of some that brought none.
 func (e *Evidence) fillReaders(root host.Root) {
 	e.Host.Readers = map[string][]host.Thread{}
+	silent := 0
 	for _, p := range e.Ports {
-		if p.TxRefused == 0 || p.Device != "memif" && p.Device != "vhost" {
+		if p.Device != "memif" && p.Device != "vhost" || p.TxRefused == 0 && !p.silent() {
 			continue
+		}
+		if p.TxRefused == 0 {
+			if silent++; silent > mostSilent {
+				continue
+			}
 		}
 		pids, err := host.Peers(e.Daemon, p.Peer)
 		if err != nil {
@@ -94,7 +100,10 @@ func (e *Evidence) fillSuspects(root host.Root) {
 	}
 }
 
-const mostSuspects = 64
+const (
+	mostSuspects = 64
+	mostSilent   = 16 // ports without packets whose peers are looked up
+)
 
 // suspects are threads, those with the most time first.
 func (e *Evidence) suspects() (out []int) {

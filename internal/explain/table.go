@@ -20,6 +20,8 @@ type row struct {
 	always   func(*account)          // counters of what no event of the kernel shows
 	losses   func(*findings) []Cause // packets that were lost while the worker had its CPU
 	answers  func(*findings) []Cause // what follows from all other causes; it comes first
+	// what causes of one worker are together
+	together func(*Evidence, *Worker, []*Cause) (Cause, bool)
 	// the model of a worker (modelOf) counts it; it is no cause by itself
 	part bool
 

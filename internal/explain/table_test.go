@@ -51,7 +51,8 @@ func TestTable(t *testing.T) {
 		if r.remedy == nil && r.noRemedy == "" {
 			t.Errorf("%s has neither a remedy nor a reason for none", name)
 		}
-		if r.claim == nil && r.counters == nil && r.always == nil && r.losses == nil && r.answers == nil && !r.part {
+		if r.claim == nil && r.counters == nil && r.always == nil && r.losses == nil &&
+			r.answers == nil && r.together == nil && !r.part {
 			t.Errorf("%s is counted from nothing", name)
 		}
 	}
