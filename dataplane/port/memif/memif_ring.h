@@ -18,7 +18,7 @@
 #define MEMIF_MAX_RINGS 16 // in each direction
 #define MEMIF_MAX_REGIONS 64
 #define MEMIF_MAX_FRAME 65535
-#define MEMIF_MAX_CHAIN 64 // descriptors of one frame
+#define MEMIF_MAX_CHAIN 128 // descriptors of one frame: the longest has 76 in the smallest buffers
 
 enum memif_fault {
 	MEMIF_FAULT_NONE,

@@ -247,7 +247,7 @@ const char *memif_fault_text(enum memif_fault fault)
 		[MEMIF_FAULT_INDEX] = "ring index out of range",
 		[MEMIF_FAULT_REGION] = "descriptor names an unknown region",
 		[MEMIF_FAULT_BOUNDS] = "descriptor points outside its region",
-		[MEMIF_FAULT_CHAIN] = "frame without an end, of more than 64 descriptors or 65535 bytes",
+		[MEMIF_FAULT_CHAIN] = "frame without an end, of more than 128 descriptors or 65535 bytes",
 		[MEMIF_FAULT_BUFFER] = "offered buffer has no room",
 		[MEMIF_FAULT_MEMORY] = "shared memory was taken away",
 	};
