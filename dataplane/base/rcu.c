@@ -11,6 +11,7 @@
 #include <rte_rcu_qsbr.h>
 
 #define NAP_NS 20000
+#define PER_POLL 16384 // some 3 ms of the master's time
 
 struct deferred {
 	STAILQ_ENTRY(deferred) next;
@@ -100,8 +101,9 @@ void rcu_defer(void (*fn)(void *), void *arg)
 void rcu_poll(void)
 {
 	struct deferred *d;
+	unsigned n = 0;
 
-	while ((d = STAILQ_FIRST(&queue)) != NULL && rte_rcu_qsbr_check(qsbr, d->token, false) == 1) {
+	while (n++ < PER_POLL && (d = STAILQ_FIRST(&queue)) != NULL && rte_rcu_qsbr_check(qsbr, d->token, false) == 1) {
 		STAILQ_REMOVE_HEAD(&queue, next);
 		pending--;
 		d->fn(d->arg);

@@ -34,7 +34,7 @@ bool rcu_passed(uint64_t token);
 
 // Master thread only. fn(arg) runs on the master thread after all readers have passed.
 void rcu_defer(void (*fn)(void *arg), void *arg);
-void rcu_poll(void); // runs what has become due; called from the master's loop
+void rcu_poll(void); // runs what has become due, a bounded number at a time; called from the master's loop
 unsigned rcu_pending(void);
 uint64_t rcu_behind(unsigned reader); // TSC cycles since the oldest rcu_defer() that this reader has not passed, 0 = none
 

@@ -13,7 +13,7 @@
 #include "port/registry.h"
 
 #define LEARN_RING 16384
-#define LEARN_PER_TICK 8192 // some 5 ms of the master's time
+#define LEARN_PER_TICK 2048 // some 1.2 ms of the master's time
 #define RECENT 256
 #define SWEEP_POLLS 100 // the whole table is looked at in 10 s, or in a quarter of the age if that is less
 

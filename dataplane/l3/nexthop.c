@@ -17,7 +17,16 @@ struct nexthop *nexthop_table[NEXTHOP_MAX];
 static struct nexthop_entry *entries[NEXTHOP_MAX];
 static uint32_t next_system = NH_ID_DISCARD + 1;
 static unsigned n_api;
-static bool dirty;
+static uint32_t end_api = 1, end_system = NEXTHOP_API_MAX; // ids in use lie below
+
+// What follows what: tunnels take their paths from ports and from groups of ports; then come groups of tunnels.
+static const enum nexthop_kind rebuild_order[] = {NH_PORT, NH_GLEAN, NH_GROUP, NH_TUNNEL, NH_GROUP};
+static unsigned rebuild_step = RTE_DIM(rebuild_order); // the one that is under way; its number: none
+static uint32_t rebuild_at;                            // the last id that this step has looked at
+static bool dirty;                                     // the underlay has changed since a rebuild began
+
+#define REBUILD_LOOKS 32768 // next hops that one poll looks at; to build one anew takes as long as to look at
+#define REBUILD_COST 8      // so many: some 3 ms
 
 struct nexthop_entry *nexthop_get(uint32_t id)
 {
@@ -28,9 +37,13 @@ struct nexthop_entry *nexthop_next(uint32_t after)
 {
 	uint32_t i = after + 1;
 
-	while (i < NEXTHOP_MAX && entries[i] == NULL)
-		i++;
-	return i < NEXTHOP_MAX ? entries[i] : NULL;
+	for (; i < end_api; i++)
+		if (entries[i])
+			return entries[i];
+	for (i = RTE_MAX(i, NEXTHOP_API_MAX); i < end_system; i++)
+		if (entries[i])
+			return entries[i];
+	return NULL;
 }
 
 unsigned nexthop_count(void)
@@ -241,6 +254,10 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 	if (entries[cfg.id] == NULL) {
 		entries[cfg.id] = e;
 		n_api += cfg.id < NEXTHOP_API_MAX;
+		if (cfg.id < NEXTHOP_API_MAX)
+			end_api = RTE_MAX(end_api, cfg.id + 1);
+		else
+			end_system = RTE_MAX(end_system, cfg.id + 1);
 	} else {
 		release(&old); // workers have the new one
 	}
@@ -293,28 +310,35 @@ void nexthop_underlay_changed(void)
 
 bool nexthop_rebuilding(void)
 {
-	return dirty;
+	return dirty || rebuild_step < RTE_DIM(rebuild_order);
 }
 
-static void rebuild(enum nexthop_kind kind)
+static void rebuild(void)
 {
 	struct nexthop_entry *e;
+	unsigned looks = 0;
 
-	for (e = nexthop_next(0); e; e = nexthop_next(e->cfg.id))
-		if (e->cfg.kind == kind)
+	while (rebuild_step < RTE_DIM(rebuild_order) && looks < REBUILD_LOOKS) {
+		e = nexthop_next(rebuild_at);
+		rebuild_at = e ? e->cfg.id : 0;
+		if (e == NULL) {
+			rebuild_step++;
+		} else if (e->cfg.kind == rebuild_order[rebuild_step]) {
 			publish(e);
+			looks += REBUILD_COST;
+		} else {
+			looks++;
+		}
+	}
 }
 
 void nexthop_poll(void)
 {
-	if (!dirty)
-		return;
-	dirty = false;
-	rebuild(NH_PORT);
-	rebuild(NH_GLEAN);
-	rebuild(NH_GROUP); // of ports: tunnels take their paths from these
-	rebuild(NH_TUNNEL);
-	rebuild(NH_GROUP); // of tunnels
+	if (dirty && rebuild_step == RTE_DIM(rebuild_order)) {
+		dirty = false;
+		rebuild_step = 0;
+	}
+	rebuild();
 }
 
 // The operator's next hops must go before their port: its id may become another tenant's.

@@ -150,7 +150,8 @@ void nexthop_ref(uint32_t id);
 void nexthop_unref(uint32_t id);
 int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists? else -ENOENT with err
 
-// The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next poll.
+// The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next polls:
+// each takes a bounded number.
 void nexthop_underlay_changed(void);
 void nexthop_poll(void);       // from the master's loop
 bool nexthop_rebuilding(void); // not all of them are yet

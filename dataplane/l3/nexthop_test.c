@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/rcu.h"
 #include "neighbor/neighbor.h"
 #include "testing/router_fixture.h"
 
@@ -158,11 +159,42 @@ static void system_own(void **state)
 	assert_int_equal(nexthop_get(NH_ID_LOCAL)->refs, local);
 }
 
+#define MANY 6000
+
+// A link comes back, and all tunnels follow, some at a time: the master has other things to do meanwhile.
+static void rebuilt_in_turns(void **state)
+{
+	static const struct nexthop *before[MANY];
+	unsigned i, polls, built = 0;
+
+	for (i = 0; i < MANY; i++)
+		router_tunnel(FREE_ID + i, ENCAP_MPLSOUDP, "203.0.113.9", 100);
+	while (nexthop_rebuilding())
+		router_poll();
+	for (i = 0; i < MANY; i++)
+		before[i] = nexthop_table[FREE_ID + i];
+	nexthop_underlay_changed();
+	assert_true(nexthop_rebuilding());
+	nexthop_poll();
+	for (i = 0; i < MANY; i++)
+		built += nexthop_table[FREE_ID + i] != before[i];
+	assert_in_range(built, 1, MANY - 1);
+	for (polls = 0; nexthop_rebuilding() && polls < 100; polls++)
+		nexthop_poll();
+	assert_in_range(polls, 1, 10);
+	for (i = 0; i < MANY; i++)
+		assert_ptr_not_equal(nexthop_table[FREE_ID + i], before[i]);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(nexthop_del(FREE_ID + i, &err), 0);
+	rcu_poll();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(added_and_deleted), cmocka_unit_test(refused),      cmocka_unit_test(in_use),
 		cmocka_unit_test(neighbors_held),    cmocka_unit_test(follows_port), cmocka_unit_test(system_own),
+		cmocka_unit_test(rebuilt_in_turns),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -12,6 +12,7 @@
 
 #define NEIGHBOR_RETRY_SECONDS 5   // a held neighbour that failed is asked again so often
 #define NEIGHBOR_POLL_SOLICITS 256 // per neighbor_poll(): no bursts that overflow the workers' rings
+#define NEIGHBOR_POLL_CHANGES 4096 // and what is due in all: some 4 ms
 
 // adjacency.c. An index is given out again only when no worker and no punted packet can refer to its former owner.
 int adjacency_new(uint32_t *index); // unresolved; -ENOSPC, -ENOMEM

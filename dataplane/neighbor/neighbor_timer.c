@@ -125,15 +125,17 @@ static void follow_age(void)
 void neighbor_poll(void)
 {
 	uint64_t now = neighbor_clock();
-	unsigned sent = 0;
+	unsigned sent = 0, done = 0;
 	uint32_t i;
 
 	adjacency_poll();
 	follow_age();
-	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS; i++, position++) {
+	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS && done < NEIGHBOR_POLL_CHANGES; i++, position++) {
 		if (position >= neighbor_end)
 			position = 1;
-		if (deadlines[position] && deadlines[position] <= now)
-			sent += due(neighbor_at(position));
+		if (deadlines[position] == 0 || deadlines[position] > now)
+			continue;
+		sent += due(neighbor_at(position));
+		done++;
 	}
 }
