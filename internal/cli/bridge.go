@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var bridgeListing = listing[*apiv1.Bridge]{
@@ -16,7 +17,7 @@ var bridgeListing = listing[*apiv1.Bridge]{
 	columns: []column[*apiv1.Bridge]{
 		text("name", (*apiv1.Bridge).GetName),
 		number("id", (*apiv1.Bridge).GetId),
-		text("unknown unicast", func(b *apiv1.Bridge) string { return enumText(b.UnknownUnicast) }),
+		text("unknown unicast", func(b *apiv1.Bridge) string { return protoflag.EnumText(b.UnknownUnicast) }),
 		text("learning", func(b *apiv1.Bridge) string { return yesNo(!b.NoLearning) }),
 		number("macs", (*apiv1.Bridge).GetMacs),
 		number("mac limit", (*apiv1.Bridge).GetMacLimit),

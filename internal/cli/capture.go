@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -134,7 +135,7 @@ type lineSink struct{ w io.Writer }
 
 func (s lineSink) packet(p *apiv1.CapturedPacket) error {
 	at := time.Unix(0, int64(p.TimeNs)).Format("15:04:05.000000")
-	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, enumText(p.Point), p.Length, optional(" ", p.Reason), summary(p.Data))
+	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length, optional(" ", p.Reason), summary(p.Data))
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/limits"
 )
 
@@ -152,7 +153,7 @@ func joined(f protoreflect.FieldDescriptor, l protoreflect.List) string {
 
 func scalar(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	if f.Enum() != nil {
-		return enumName(f.Enum(), v.Enum())
+		return protoflag.EnumName(f.Enum(), v.Enum())
 	}
 	return v.String()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -91,8 +92,8 @@ var flowListing = listing[*apiv1.Flow]{
 		text("reverse", func(f *apiv1.Flow) string { return fromTo(f.GetReverse()) }),
 		text("in", func(f *apiv1.Flow) string { return whereFrom(f.InPort) }),
 		text("out", func(f *apiv1.Flow) string { return whereFrom(f.OutPort) }),
-		text("action", func(f *apiv1.Flow) string { return enumText(f.Action) }),
-		text("state", func(f *apiv1.Flow) string { return enumText(f.State) }),
+		text("action", func(f *apiv1.Flow) string { return protoflag.EnumText(f.Action) }),
+		text("state", func(f *apiv1.Flow) string { return protoflag.EnumText(f.State) }),
 		text("by", why),
 		text("with", extras),
 		counter("packets", func(f *apiv1.Flow) uint64 { return f.GetForward().GetPackets() }),

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var labelListing = listing[*apiv1.Label]{
@@ -25,7 +26,7 @@ func newLabelCmd(a *app) *cobra.Command {
 		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
 		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
 			func(arg string) (fetch[*apiv1.Label], error) {
-				n, err := parseField("label", arg, &apiv1.Label{}, "label")
+				n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
 				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
 			}),
 		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7",
@@ -33,7 +34,7 @@ func newLabelCmd(a *app) *cobra.Command {
 				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: added}))
 			}),
 		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames, func(ctx context.Context, arg string) error {
-			n, err := parseField("label", arg, &apiv1.Label{}, "label")
+			n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -55,7 +56,7 @@ func newMacAdd(a *app) *cobra.Command {
 			case "port":
 				m.Target = &apiv1.Mac_Port{Port: args[3]}
 			case "nexthop":
-				id, err := parseField("nexthop", args[3], &apiv1.Nexthop{}, "id")
+				id, err := protoflag.ParseField("nexthop", args[3], &apiv1.Nexthop{}, "id")
 				if err != nil {
 					return err
 				}

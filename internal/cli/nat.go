@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var natListing = listing[*apiv1.NatRule]{
@@ -30,12 +31,12 @@ func newNatCmd(a *app) *cobra.Command {
 	return noun("nat", "Address translation: rules for the flows of tenants",
 		newNatList(a),
 		newShow(a, "ID", "Show a rule", "  corelane nat show 10", natNames, func(arg string) (fetch[*apiv1.NatRule], error) {
-			id, err := parseField("id", arg, &apiv1.NatRule{}, "id")
+			id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
 			return where(natRules(a, &apiv1.NatListRequest{}), func(r *apiv1.NatRule) bool { return r.Id == id }), err
 		}),
 		newNatAdd(a),
 		newDel(a, "ID", "Remove rules; what they translate ends", "  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {
-			id, err := parseField("id", arg, &apiv1.NatRule{}, "id")
+			id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
 			if err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func natBecomes(r *apiv1.NatRule) string {
 func natMatch(r *apiv1.NatRule) string {
 	var parts []string
 	if r.Protocol != apiv1.NatProtocol_NAT_PROTOCOL_ANY {
-		parts = append(parts, enumText(r.Protocol))
+		parts = append(parts, protoflag.EnumText(r.Protocol))
 	}
 	if r.FirstPort != 0 || r.LastPort != 0 {
 		parts = append(parts, "ports "+portRange(r.FirstPort, r.LastPort))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -49,7 +50,7 @@ func newNatAdd(a *app) *cobra.Command {
 
 // parseNat reads "ID KIND ADDRESS TO...".
 func parseNat(rule *apiv1.NatRule, args []string, ports, poolPorts string) (err error) {
-	if rule.Id, err = parseField("id", args[0], &apiv1.NatRule{}, "id"); err != nil {
+	if rule.Id, err = protoflag.ParseField("id", args[0], &apiv1.NatRule{}, "id"); err != nil {
 		return err
 	}
 	if rule.Vrf == "" {
@@ -109,7 +110,7 @@ func natDestination(service string, backends []string) (*apiv1.NatRule_Destinati
 			return nil, err
 		}
 		if weighted {
-			if b.Weight, err = parseField("weight", weight, &apiv1.NatBackend{}, "weight"); err != nil {
+			if b.Weight, err = protoflag.ParseField("weight", weight, &apiv1.NatBackend{}, "weight"); err != nil {
 				return nil, err
 			}
 		}

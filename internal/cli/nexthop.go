@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var nexthopListing = listing[*apiv1.Nexthop]{
@@ -36,7 +37,7 @@ func newNexthopCmd(a *app) *cobra.Command {
 			}),
 		newNexthopAdd(a),
 		newDel(a, "ID", "Remove next hops", "  corelane nexthop del 100", nexthopNames, func(ctx context.Context, arg string) error {
-			id, err := parseField("nexthop", arg, &apiv1.Nexthop{}, "id")
+			id, err := protoflag.ParseField("nexthop", arg, &apiv1.Nexthop{}, "id")
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,7 @@ func nexthopKind(n *apiv1.Nexthop) string {
 	case *apiv1.Nexthop_Port:
 		return "port"
 	case *apiv1.Nexthop_Tunnel:
-		return enumText(k.Tunnel.Encap)
+		return protoflag.EnumText(k.Tunnel.Encap)
 	case *apiv1.Nexthop_Group:
 		return "group"
 	case *apiv1.Nexthop_Discard:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -114,7 +115,7 @@ func onlyFlags(cmd *cobra.Command, kind string, of func(kind string) []string) e
 
 // parseNexthop reads "ID KIND [TO...]".
 func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNexthop) (*apiv1.Nexthop, error) {
-	id, err := parseField("id", args[0], &apiv1.Nexthop{}, "id")
+	id, err := protoflag.ParseField("id", args[0], &apiv1.Nexthop{}, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 	case len(to) > 0 && slices.Contains(nexthopKinds, kind):
 		return nil, input.Errorf("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
 	case kind == "tunnel" && tunnel.Encap == apiv1.Encap_ENCAP_UNSPECIFIED:
-		return nil, input.Errorf("--encap", strings.Join(enumNames(tunnel.Encap.Descriptor()), ", "), "missing")
+		return nil, input.Errorf("--encap", strings.Join(protoflag.EnumNames(tunnel.Encap.Descriptor()), ", "), "missing")
 	case kind == "tunnel" && tunnel.Remote == "":
 		return nil, input.Errorf("--remote", "address of the other end", "missing")
 	case kind == "tunnel":
@@ -162,11 +163,11 @@ func parseGroup(specs []string) (*apiv1.GroupNexthop, error) {
 		id, weight, weighted := strings.Cut(spec, ":")
 		member := &apiv1.GroupMember{Weight: 1}
 		var err error
-		if member.Nexthop, err = parseField("member", id, &apiv1.GroupMember{}, "nexthop"); err != nil {
+		if member.Nexthop, err = protoflag.ParseField("member", id, &apiv1.GroupMember{}, "nexthop"); err != nil {
 			return nil, err
 		}
 		if weighted {
-			if member.Weight, err = parseField("weight", weight, &apiv1.GroupMember{}, "weight"); err != nil {
+			if member.Weight, err = protoflag.ParseField("weight", weight, &apiv1.GroupMember{}, "weight"); err != nil {
 				return nil, err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -40,7 +41,7 @@ func newPortAdd(a *app) *cobra.Command {
   corelane port add host0 host tap --ifname host0 --fabric fab0`,
 		func(ctx context.Context, args []string) error {
 			port.Name = args[0]
-			role, err := enumParse(port.Role.Descriptor(), args[1])
+			role, err := protoflag.ParseEnum(port.Role.Descriptor(), args[1])
 			if err != nil {
 				return input.Errorf("role", "fabric, tenant, host", "'%s' is unknown", args[1])
 			}
@@ -59,14 +60,14 @@ interface on a fabric port's link). DEVICE is one of
 
 --socket is the device's here; the daemon's stands before the noun: corelane --socket /run/a.sock port add ...`
 	f := cmd.Flags()
-	f.StringVar(&dev.ifname, "ifname", "", helpOf("tap: name of the interface (default: the port's)", fieldOf(&apiv1.TapDevice{}, "ifname")))
+	f.StringVar(&dev.ifname, "ifname", "", protoflag.Help("tap: name of the interface (default: the port's)", protoflag.Field(&apiv1.TapDevice{}, "ifname")))
 	f.StringVar(&dev.netns, "netns", "", "tap: network namespace, name or path (default: the daemon's)")
-	f.StringVar(&dev.socket, "socket", "", helpOf("memif, vhost: the device's socket", fieldOf(&apiv1.MemifDevice{}, "socket")))
+	f.StringVar(&dev.socket, "socket", "", protoflag.Help("memif, vhost: the device's socket", protoflag.Field(&apiv1.MemifDevice{}, "socket")))
 	f.Uint32Var(&dev.id, "id", 0, "memif: interface id on that socket")
 	f.BoolVar(&dev.client, "client", false, "memif, vhost: connect to the socket instead of serving it")
-	f.StringVar(&dev.secret, "secret", "", helpOf("memif: shared secret", fieldOf(&apiv1.MemifDevice{}, "secret")))
-	f.Uint32Var(&dev.ringSize, "ring-size", 0, helpOf("memif: size of a ring", fieldOf(&apiv1.MemifDevice{}, "ring_size")))
-	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, helpOf("memif client: size of a buffer", fieldOf(&apiv1.MemifDevice{}, "buffer_size")))
+	f.StringVar(&dev.secret, "secret", "", protoflag.Help("memif: shared secret", protoflag.Field(&apiv1.MemifDevice{}, "secret")))
+	f.Uint32Var(&dev.ringSize, "ring-size", 0, protoflag.Help("memif: size of a ring", protoflag.Field(&apiv1.MemifDevice{}, "ring_size")))
+	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, protoflag.Help("memif client: size of a buffer", protoflag.Field(&apiv1.MemifDevice{}, "buffer_size")))
 	a.bind(cmd, port, portFlags)
 	a.bind(cmd, port, portAddFlags)
 	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant", "host"), fixed("dpdk", "tap", "memif", "vhost"), fixed())

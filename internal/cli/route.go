@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/limits"
 )
@@ -79,7 +80,7 @@ func newRouteAdd(a *app) *cobra.Command {
 			bulk := &bulk{app: a, vrf: vrf, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
 				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add, &apiv1.RouteAddRequest{Routes: routes})
 			}}
-			nexthopID := fieldOf(&apiv1.Nexthop{}, "id")
+			nexthopID := protoflag.Field(&apiv1.Nexthop{}, "id")
 			switch withID := cmd.Flags().Changed("nexthop"); {
 			case file != "" && len(args) > 0:
 				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -145,7 +146,7 @@ func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, e
 	case len(words) > 2:
 		return nil, input.Errorf("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
 	case len(words) == 2:
-		route.Nexthop, err = parseField("nexthop", words[1], &apiv1.Nexthop{}, "id")
+		route.Nexthop, err = protoflag.ParseField("nexthop", words[1], &apiv1.Nexthop{}, "id")
 	case nexthop == 0:
 		err = input.Errorf("nexthop", "PREFIX NEXTHOP, or --nexthop for all lines", "missing")
 	}

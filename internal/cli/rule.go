@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -18,7 +19,9 @@ var ruleListing = listing[*apiv1.Rule]{
 	columns: []column[*apiv1.Rule]{
 		text("list", (*apiv1.Rule).GetList),
 		number("id", (*apiv1.Rule).GetId),
-		text("action", func(r *apiv1.Rule) string { return enumText(r.Action) + map[bool]string{true: ", log"}[r.Log] }),
+		text("action", func(r *apiv1.Rule) string {
+			return protoflag.EnumText(r.Action) + map[bool]string{true: ", log"}[r.Log]
+		}),
 		text("protocol", func(r *apiv1.Rule) string { return orAny(r.Protocol) }),
 		text("source", func(r *apiv1.Rule) string { return ruleSide(r.Source, r.SourceGroup) }),
 		text("ports", func(r *apiv1.Rule) string { return orAny(r.SourcePorts) }),
@@ -74,7 +77,7 @@ func newRuleList(a *app) *cobra.Command {
 
 func newRuleShow(a *app) *cobra.Command {
 	cmd := a.watchable(verb("show LIST ID", "Show a rule", "  corelane rule show web 100", func(ctx context.Context, args []string) error {
-		id, err := parseField("id", args[1], &apiv1.Rule{}, "id")
+		id, err := protoflag.ParseField("id", args[1], &apiv1.Rule{}, "id")
 		if err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func newRuleDel(a *app) *cobra.Command {
 	cmd := verb("del LIST ID...", "Remove rules", "  corelane rule del web 100 110", func(ctx context.Context, args []string) error {
 		req := &apiv1.RuleDelRequest{}
 		for _, arg := range args[1:] {
-			id, err := parseField("id", arg, &apiv1.Rule{}, "id")
+			id, err := protoflag.ParseField("id", arg, &apiv1.Rule{}, "id")
 			if err != nil {
 				return err
 			}
@@ -128,7 +131,7 @@ func newRuleExplain(a *app) *cobra.Command {
 	cmd := a.watchable(verb("explain PORT DIRECTION", "Say which rule decides about a flow",
 		`  corelane rule explain vm1 ingress --protocol tcp --source 10.1.0.9 --destination 10.1.0.11 --destination-port 80`,
 		func(ctx context.Context, args []string) error {
-			direction, err := enumParse(req.Direction.Descriptor(), args[1])
+			direction, err := protoflag.ParseEnum(req.Direction.Descriptor(), args[1])
 			if err != nil {
 				return input.Errorf("direction", "egress, ingress", "'%s' is unknown", args[1])
 			}
@@ -157,10 +160,10 @@ guest receives). Nothing is counted. An answer with id 0 is the list's default; 
 
 // ruleHead reads "ID ACTION".
 func ruleHead(rule *apiv1.Rule, args []string) (err error) {
-	if rule.Id, err = parseField("id", args[0], &apiv1.Rule{}, "id"); err != nil {
+	if rule.Id, err = protoflag.ParseField("id", args[0], &apiv1.Rule{}, "id"); err != nil {
 		return err
 	}
-	action, err := enumParse(rule.Action.Descriptor(), args[1])
+	action, err := protoflag.ParseEnum(rule.Action.Descriptor(), args[1])
 	if err != nil {
 		return input.Errorf("action", "allow, deny", "'%s' is unknown", args[1])
 	}
@@ -220,7 +223,7 @@ func (a *app) completeRules(cmd *cobra.Command, args []string, prefix string) ([
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	rules := named(func(a *app) fetch[*apiv1.Rule] { return rulesOf(a, args[0], 0) }, func(r *apiv1.Rule) string {
-		return strconv.Itoa(int(r.Id)) + "\t" + enumText(r.Action)
+		return strconv.Itoa(int(r.Id)) + "\t" + protoflag.EnumText(r.Action)
 	})
 	return a.offer(cmd.Context(), rules, prefix), cobra.ShellCompDirectiveNoFileComp
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -106,9 +107,9 @@ func parseRuleLine(line string) (*apiv1.Rule, error) {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	r := rule.ProtoReflect()
 	for _, f := range ruleFlags {
-		v := &fieldValue{msg: r, field: r.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))}
-		flag := flags.VarPF(v, f.flag, "", f.help)
-		if v.field.Kind() == protoreflect.BoolKind {
+		field := r.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))
+		flag := flags.VarPF(protoflag.New(rule, field), f.flag, "", f.help)
+		if field.Kind() == protoreflect.BoolKind {
 			flag.NoOptDefVal = "true"
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -34,7 +35,7 @@ func setTarget(msg proto.Message, kind, name string) error {
 		m.Set(f, protoreflect.ValueOfString(name))
 		return nil
 	case "nexthop":
-		id, err := parseField("nexthop", name, msg, "nexthop")
+		id, err := protoflag.ParseField("nexthop", name, msg, "nexthop")
 		m.Set(f, protoreflect.ValueOfUint32(id))
 		return err
 	}
@@ -45,7 +46,7 @@ func setTarget(msg proto.Message, kind, name string) error {
 // with the fields vrf, bridge, nexthop and uniform.
 func newTargetAdd(a *app, arg, short, example string, msg proto.Message, add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
-		n, err := parseField(arg, args[0], msg, protoreflect.Name(arg))
+		n, err := protoflag.ParseField(arg, args[0], msg, protoreflect.Name(arg))
 		if err != nil {
 			return err
 		}

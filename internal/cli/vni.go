@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var vniListing = listing[*apiv1.Vni]{
@@ -25,7 +26,7 @@ func newVniCmd(a *app) *cobra.Command {
 		newList(a, "List VNIs", "  corelane vni list", vniListing, allVnis(a)),
 		newShow(a, "VNI", "Show a VNI", "  corelane vni show 5001", vniNames,
 			func(arg string) (fetch[*apiv1.Vni], error) {
-				n, err := parseField("vni", arg, &apiv1.Vni{}, "vni")
+				n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
 				return where(allVnis(a), func(v *apiv1.Vni) bool { return v.Vni == n }), err
 			}),
 		newTargetAdd(a, "vni", "Add a VNI", "  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red",
@@ -33,7 +34,7 @@ func newVniCmd(a *app) *cobra.Command {
 				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: added}))
 			}),
 		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames, func(ctx context.Context, arg string) error {
-			n, err := parseField("vni", arg, &apiv1.Vni{}, "vni")
+			n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/api/apitest"
+	"github.com/corelane/corelane/internal/cli/screen"
 )
 
 // blocks collects output and calls after for each table that is complete.
@@ -124,7 +125,7 @@ func TestRedraw(t *testing.T) {
 	if !isTerminal(pts) {
 		t.Fatal("not a terminal")
 	}
-	if err := redraw(pts, "one"+strings.Repeat(".", 100)+"\ntwo\nthree\nfour\nfive\n"); err != nil {
+	if err := screen.Redraw(pts, "one"+strings.Repeat(".", 100)+"\ntwo\nthree\nfour\nfive\n"); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 200)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 var workerListing = listing[*apiv1.Worker]{
@@ -19,7 +20,7 @@ var workerListing = listing[*apiv1.Worker]{
 		number("cpu", (*apiv1.Worker).GetCpu),
 		text("runs on", workerRunsOn),
 		number("numa", func(w *apiv1.Worker) uint32 { return w.GetState().GetNuma() }),
-		text("role", func(w *apiv1.Worker) string { return enumText(w.Role) }),
+		text("role", func(w *apiv1.Worker) string { return protoflag.EnumText(w.Role) }),
 		text("idle", workerIdle),
 		text("thread", func(w *apiv1.Worker) string { return w.GetState().GetThread() }),
 		counter("packets", workerPackets),
@@ -52,13 +53,13 @@ func newWorkerCmd(a *app) *cobra.Command {
 		newList(a, "List workers", "  corelane worker list --watch", workerListing, allWorkers(a)),
 		newShow(a, "ID", "Show a worker with its queues and counters", "  corelane worker show 0", workerNames,
 			func(arg string) (fetch[*apiv1.Worker], error) {
-				id, err := parseField("worker", arg, &apiv1.Worker{}, "id")
+				id, err := protoflag.ParseField("worker", arg, &apiv1.Worker{}, "id")
 				return where(allWorkers(a), func(w *apiv1.Worker) bool { return w.Id == id }), err
 			}),
 		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a), newWorkerRebalance(a),
 		newDel(a, "ID", "Stop workers; their queues go to the others", "  corelane worker del 3", workerNames,
 			func(ctx context.Context, arg string) error {
-				id, err := parseField("worker", arg, &apiv1.Worker{}, "id")
+				id, err := protoflag.ParseField("worker", arg, &apiv1.Worker{}, "id")
 				if err != nil {
 					return err
 				}
@@ -71,7 +72,7 @@ func newWorkerAdd(a *app) *cobra.Command {
 	cmd := verb("add [ID]", "Start a worker and print its id", "  corelane worker add --cpu 3\n  corelane worker add 7 --cpu 3 --idle yield",
 		func(ctx context.Context, args []string) (err error) {
 			if req.AutoId = len(args) == 0; !req.AutoId {
-				if req.Worker.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
+				if req.Worker.Id, err = protoflag.ParseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 					return err
 				}
 			}
@@ -95,7 +96,7 @@ func newWorkerSet(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if w.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
+			if w.Id, err = protoflag.ParseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 				return err
 			}
 			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields}))
@@ -149,9 +150,9 @@ func micros(ns uint64) string {
 // workerIdle is the policy, and the queue that keeps the worker from waiting where one does.
 func workerIdle(w *apiv1.Worker) string {
 	if q := w.GetState().GetPolledByTime(); q != "" {
-		return fmt.Sprintf("%s (sleeps: %s gives none)", enumText(w.Idle), q)
+		return fmt.Sprintf("%s (sleeps: %s gives none)", protoflag.EnumText(w.Idle), q)
 	}
-	return enumText(w.Idle)
+	return protoflag.EnumText(w.Idle)
 }
 
 func workerCycles(w *apiv1.Worker) uint64 {

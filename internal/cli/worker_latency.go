@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 // loopTimes is one line of the table: the loops of a worker with packets, or those without.
@@ -88,7 +89,7 @@ func newWorkerLatency(a *app) *cobra.Command {
   corelane worker latency --watch=2`,
 		func(ctx context.Context, args []string) (err error) {
 			if req.OneWorker = len(args) == 1; req.OneWorker {
-				if req.Id, err = parseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
+				if req.Id, err = protoflag.ParseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 					return err
 				}
 			}

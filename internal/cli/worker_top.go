@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cli/screen"
 	"github.com/corelane/corelane/internal/stat"
 )
 
@@ -47,7 +48,7 @@ func newWorkerTop(a *app) *cobra.Command {
 	cmd.Long = `Watch all workers on a full screen: rates per second, and below the queues, drops and longest loops of the selected one.
 Keys: up and down select, s sorts, space pauses, r begins loop times anew, + and - change the interval, q ends.
 Where there is no terminal, or with --plain, each interval is a table; with -o json the workers as they are.`
-	cmd.Flags().Var(&intervalValue{&a.interval}, "interval", "time between two looks: 500ms, 2 (default 1s)")
+	cmd.Flags().Var(&screen.Interval{To: &a.interval}, "interval", "time between two looks: 500ms, 2 (default 1s)")
 	cmd.Flags().BoolVar(&a.plain, "plain", false, "a table after the other instead of a full screen")
 	return cmd
 }
@@ -181,7 +182,7 @@ func (m top) key(key string) (tea.Model, tea.Cmd) {
 		m.a.interval *= 2
 		return m.again()
 	case "-":
-		m.a.interval = max(m.a.interval/2, leastInterval)
+		m.a.interval = max(m.a.interval/2, screen.LeastInterval)
 		return m.again()
 	}
 	return m, nil

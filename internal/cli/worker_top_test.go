@@ -13,10 +13,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/corelane/corelane/internal/api/apitest"
+	"github.com/corelane/corelane/internal/cli/screen"
 )
 
-// screen is a top that has looked twice, one second apart.
-func screen(t *testing.T, s *apitest.Server) (tea.Model, *app) {
+// topScreen is a top that has looked twice, one second apart.
+func topScreen(t *testing.T, s *apitest.Server) (tea.Model, *app) {
 	t.Helper()
 	a := &New(io.Discard, io.Discard, Dial).app
 	a.socket, a.interval = s.Socket, time.Second
@@ -76,7 +77,7 @@ func rows(view string) string {
 
 // Rates of the interval, and below the selected worker.
 func TestTopView(t *testing.T) {
-	m, _ := screen(t, fixture(t))
+	m, _ := topScreen(t, fixture(t))
 	m, _ = press(m, "down")
 	m, _ = m.Update(looks(t, m))
 	m, _ = press(m, "up")
@@ -93,7 +94,7 @@ func TestTopView(t *testing.T) {
 }
 
 func TestTopRatesAndDetails(t *testing.T) {
-	m, _ := screen(t, fixture(t))
+	m, _ := topScreen(t, fixture(t))
 	m, _ = press(m, "j")
 	view := m.View()
 	if rows(view) != "0 >1" || !regexp.MustCompile(`>  +1 .* 5000 `).MatchString(view) || !strings.Contains(view, "dropped ip4_no_route: 73 (70/s)") {
@@ -110,7 +111,7 @@ func TestTopRatesAndDetails(t *testing.T) {
 }
 
 func TestTopSorts(t *testing.T) {
-	m, _ := screen(t, fixture(t))
+	m, _ := topScreen(t, fixture(t))
 	for _, want := range []string{">0 1", "1 >0", "1 >0", ">0 1", ">0 1"} { // id, busy, packets, p99 (equal), id
 		if got := rows(m.View()); got != want {
 			t.Errorf("%s instead of %s, by %s", got, want, topOrders[m.(top).order])
@@ -124,7 +125,7 @@ func TestTopSorts(t *testing.T) {
 }
 
 func TestTopKeys(t *testing.T) {
-	m, a := screen(t, fixture(t))
+	m, a := topScreen(t, fixture(t))
 	m, cmd := press(m, " ")
 	if cmd != nil || !strings.Contains(m.View(), "paused") {
 		t.Error("not paused")
@@ -146,7 +147,7 @@ func TestTopKeys(t *testing.T) {
 	for range 10 {
 		m, _ = press(m, "-")
 	}
-	if a.interval != leastInterval {
+	if a.interval != screen.LeastInterval {
 		t.Error(a.interval)
 	}
 	if _, cmd = press(m, "q"); cmd == nil || cmd() != tea.Quit() {
@@ -156,7 +157,7 @@ func TestTopKeys(t *testing.T) {
 
 func TestTopResets(t *testing.T) {
 	s := fixture(t)
-	m, _ := screen(t, s)
+	m, _ := topScreen(t, s)
 	_, cmd := press(m, "r")
 	cmd()
 	s.Lock()
@@ -169,7 +170,7 @@ func TestTopResets(t *testing.T) {
 // A worker that goes, all that go, a daemon that goes.
 func TestTopLosses(t *testing.T) {
 	s := fixture(t)
-	m, _ := screen(t, s)
+	m, _ := topScreen(t, s)
 	s.Lock()
 	s.Workers.Delete(0)
 	s.Unlock()
@@ -193,7 +194,7 @@ func TestTopLosses(t *testing.T) {
 }
 
 func TestTopSmallScreen(t *testing.T) {
-	m, _ := screen(t, fixture(t))
+	m, _ := topScreen(t, fixture(t))
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 30, Height: 5})
 	lines := strings.Split(m.View(), "\n")
 	if len(lines) != 5 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package cli
+package protoflag
 
 import (
 	"strings"
@@ -9,10 +9,11 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// enumText is an enum's value as people type it: PORT_ROLE_FABRIC is "fabric".
-func enumText(e protoreflect.Enum) string { return enumName(e.Descriptor(), e.Number()) }
+// EnumText is an enum's value as people type it: PORT_ROLE_FABRIC is "fabric".
+func EnumText(e protoreflect.Enum) string { return EnumName(e.Descriptor(), e.Number()) }
 
-func enumName(d protoreflect.EnumDescriptor, n protoreflect.EnumNumber) string {
+// EnumName is one value of an enum as people type it.
+func EnumName(d protoreflect.EnumDescriptor, n protoreflect.EnumNumber) string {
 	v := d.Values().ByNumber(n)
 	if v == nil {
 		return "unknown"
@@ -32,24 +33,24 @@ func enumPrefix(d protoreflect.EnumDescriptor) string {
 	return prefix[:strings.LastIndexByte(prefix, '_')+1]
 }
 
-// enumNames lists what may be typed.
-func enumNames(d protoreflect.EnumDescriptor) []string {
+// EnumNames lists what may be typed for an enum.
+func EnumNames(d protoreflect.EnumDescriptor) []string {
 	var names []string
 	for i := range d.Values().Len() {
-		if n := enumName(d, d.Values().Get(i).Number()); n != "unspecified" {
+		if n := EnumName(d, d.Values().Get(i).Number()); n != "unspecified" {
 			names = append(names, n)
 		}
 	}
 	return names
 }
 
-// enumParse takes a hyphen for an underscore.
-func enumParse(d protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, error) {
+// ParseEnum reads what was typed for an enum. It takes a hyphen for an underscore.
+func ParseEnum(d protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, error) {
 	for i := range d.Values().Len() {
 		v := d.Values().Get(i)
-		if n := enumName(d, v.Number()); n == strings.ReplaceAll(text, "-", "_") && n != "unspecified" {
+		if n := EnumName(d, v.Number()); n == strings.ReplaceAll(text, "-", "_") && n != "unspecified" {
 			return v.Number(), nil
 		}
 	}
-	return 0, input.Errorf("value", strings.Join(enumNames(d), ", "), "'%s' is unknown", text)
+	return 0, input.Errorf("value", strings.Join(EnumNames(d), ", "), "'%s' is unknown", text)
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protoflag makes flags of the fields of messages.
+package protoflag
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
+)
+
+// Value is the pflag.Value of a field. Lists take commas, or the flag several times; "" empties them.
+type Value struct {
+	msg   protoreflect.Message
+	field protoreflect.FieldDescriptor
+	given bool
+}
+
+// New makes the Value that writes into a field of a message.
+func New(msg proto.Message, field protoreflect.FieldDescriptor) *Value {
+	return &Value{msg: msg.ProtoReflect(), field: field}
+}
+
+func (v *Value) String() string { return "" }
+
+func (v *Value) Type() string {
+	switch {
+	case v.field == nil:
+		return ""
+	case v.field.IsList():
+		return "list"
+	case v.field.Kind() == protoreflect.EnumKind:
+		return strings.Join(EnumNames(v.field.Enum()), "|")
+	case v.field.Kind() == protoreflect.StringKind:
+		return "text"
+	case v.field.Kind() == protoreflect.BoolKind:
+		return ""
+	}
+	return "number"
+}
+
+func (v *Value) Set(text string) error {
+	if !v.field.IsList() {
+		value, err := v.parse(text)
+		if err == nil {
+			v.msg.Set(v.field, value)
+		}
+		return err
+	}
+	if !v.given {
+		v.msg.Clear(v.field)
+		v.given = true
+	}
+	list := v.msg.Mutable(v.field).List()
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		value, err := v.parse(part)
+		if err != nil {
+			return err
+		}
+		list.Append(value)
+	}
+	return nil
+}
+
+func (v *Value) parse(text string) (protoreflect.Value, error) {
+	switch v.field.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(text), nil
+	case protoreflect.BoolKind:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return protoreflect.Value{}, input.Errorf("value", "true, false", "'%s' is neither", text)
+		}
+		return protoreflect.ValueOfBool(b), nil
+	case protoreflect.EnumKind:
+		n, err := ParseEnum(v.field.Enum(), text)
+		return protoreflect.ValueOfEnum(n), err
+	case protoreflect.Uint32Kind:
+		n, err := strconv.ParseUint(text, 10, 32)
+		return protoreflect.ValueOfUint32(uint32(n)), v.numberError(text, err)
+	case protoreflect.Uint64Kind:
+		n, err := strconv.ParseUint(text, 10, 64)
+		return protoreflect.ValueOfUint64(n), v.numberError(text, err)
+	}
+	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", v.field.Name(), v.field.Kind())
+}
+
+// numberError is for text that is no number; whether a number is in range the daemon says.
+func (v *Value) numberError(text string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return input.Errorf("value", limits.Numbers(v.field), "'%s' is not such a number", text)
+}
+
+// ParseField reads a number that a field of msg takes; what is what it stands for on the command line.
+func ParseField(what, text string, msg proto.Message, field protoreflect.Name) (uint32, error) {
+	fd := Field(msg, field)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || !limits.Number(fd, n) {
+		return 0, input.Errorf(what, limits.Numbers(fd), "'%s' is not such a number", text)
+	}
+	return uint32(n), nil
+}
+
+// Field of a message, which must have it.
+func Field(msg proto.Message, name protoreflect.Name) protoreflect.FieldDescriptor {
+	return msg.ProtoReflect().Descriptor().Fields().ByName(name)
+}
+
+// Help is what a flag says of itself, with the limits of its field.
+func Help(help string, fd protoreflect.FieldDescriptor) string {
+	switch l := limits.Help(fd); {
+	case l == "":
+		return help
+	case help == "":
+		return l
+	default:
+		return help + "; " + l
+	}
+}
