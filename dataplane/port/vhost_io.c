@@ -25,15 +25,17 @@ static inline bool gave_one_up(const struct vhost_queue *q, uint16_t moved, uint
 	return got == 0 ? moved != 0 : !__atomic_load_n(&q->packed, __ATOMIC_RELAXED) && moved == got + 1;
 }
 
+// With packed rings the library takes as many buffers as it is asked for packets, however few there are.
 static inline uint16_t dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
 {
 	const struct vhost_queue *q = pq->priv;
-	uint16_t got = 0, k, before;
+	uint16_t got = 0, k, want, before;
 
 	do {
 		before = position(vid, vring);
-		vhost_pool_allow(RTE_MIN((uint16_t)(n - got), VHOST_BURST));
-		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, (uint16_t)(n - got));
+		want = RTE_MIN((uint16_t)(n - got), VHOST_BURST);
+		vhost_pool_allow(want);
+		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, want);
 		if (k < VHOST_BURST && gave_one_up(q, (uint16_t)(position(vid, vring) - before), k))
 			pq->too_long++;
 		got = (uint16_t)(got + k);
