@@ -55,8 +55,9 @@ func ParseTask(text string) (t Task, err error) {
 		return n
 	}
 	t = Task{
-		Name: strings.ToValidUTF8(text[open+1:end], "?"), State: fields[0][0], PPID: int(at(4)), Flags: at(9), Minor: at(10),
-		Major: at(12), Ticks: at(14) + at(15), Started: at(22), LastCPU: int(at(39)), Priority: int(at(40)), Policy: int(at(41)),
+		Name: strings.ToValidUTF8(text[open+1:end], "?"), State: fields[0][0], PPID: int(at(4)), Flags: at(9),
+		Minor: at(10), Major: at(12), Ticks: at(14) + at(15), Started: at(22),
+		LastCPU: int(at(39)), Priority: int(at(40)), Policy: int(at(41)),
 	}
 	if t.TID, _ = strconv.Atoi(strings.TrimSpace(text[:open])); t.TID <= 0 {
 		return t, errors.New("is without a thread id")

@@ -38,7 +38,8 @@ func (d *Drawing) String() string { return d.text.String() }
 
 // Rect draws a rectangle. The hint is shown when the pointer rests on it, and read to those who cannot see it.
 func (d *Drawing) Rect(class string, x, y, width, height float64, hint string, attributes ...string) {
-	d.element("rect", class, title(hint), append(attributes, "x", d.x(x), "y", number(y), "width", d.x(width), "height", number(height)))
+	place := []string{"x", d.x(x), "y", number(y), "width", d.x(width), "height", number(height)}
+	d.element("rect", class, title(hint), append(attributes, place...))
 }
 
 // Line draws a line.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testbed holds what every measurement of a router starts and stops: a folder, a router in it, and the generator at the
-// other ends of the router's ports.
+// Package testbed holds what every measurement of a router starts and stops: a folder, a router in it, and the
+// generator at the other ends of the router's ports.
 package testbed
 
 import (
@@ -55,8 +55,9 @@ func (b *Bed) StartRouter(ctx context.Context, r router.Router, env *router.Env,
 	return nil
 }
 
-// Connect configures a generator that was started and returns when all of its ports are connected to the router's. From then on
-// the generator is the bed's to close, also if this fails. The ports of the profile are the router's devices where it has some.
+// Connect configures a generator that was started and returns when all of its ports are connected to the router's. From
+// then on the generator is the bed's to close, also if this fails. The ports of the profile are the router's devices
+// where it has some.
 func (b *Bed) Connect(ctx context.Context, g Generator, profile *apiv1.GeneratorProfile) error {
 	b.closers = append(b.closers, g.Close)
 	if devices := b.Router.Devices(); devices != nil {
@@ -117,7 +118,8 @@ func Check(ctx context.Context, run Trial) (err error) {
 // CheckFrames says how frames differ from what the router should have made of them.
 func CheckFrames(t *apiv1.GeneratorWindow) error {
 	if bad := t.WrongHeader + t.Misplaced + t.Corrupt + t.Foreign; bad > 0 || t.Received == 0 || t.Lost > t.Sent/100 {
-		return fmt.Errorf("the router does not do its work: of %d frames %d came back, %d of them wrong", t.Sent, t.Received, bad)
+		return fmt.Errorf("the router does not do its work: of %d frames %d came back, %d of them wrong",
+			t.Sent, t.Received, bad)
 	}
 	return nil
 }
@@ -125,7 +127,8 @@ func CheckFrames(t *apiv1.GeneratorWindow) error {
 // CheckRealTime says whether all threads that a trial gives real-time priority got it.
 func CheckRealTime(spec *apiv1.GeneratorTrial, t *apiv1.GeneratorWindow) error {
 	if t.RealTime != uint32(len(spec.RealTime)) {
-		return errors.New("the kernel gives no real-time priority: is there a limit of the control group (cpu.rt_runtime_us)?")
+		return errors.New("the kernel gives no real-time priority: " +
+			"is there a limit of the control group (cpu.rt_runtime_us)?")
 	}
 	return nil
 }
