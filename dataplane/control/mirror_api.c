@@ -42,11 +42,11 @@ static int get_target(const PbMirror *in, struct mirror_config *c, struct error 
 		c->port = p->id;
 		return 0;
 	case CORELANE__V1__MIRROR__TARGET_VXLAN:
-		c->tunnel.encap = ENCAP_VXLAN;
+		c->tunnel.encap = encap_find("vxlan");
 		c->tunnel.vni = in->vxlan->vni;
 		return get_ends("vxlan", in->vxlan->remote, in->vxlan->local, &c->tunnel, err);
 	case CORELANE__V1__MIRROR__TARGET_ERSPAN:
-		c->tunnel.encap = ENCAP_ERSPAN;
+		c->tunnel.encap = encap_find("erspan");
 		c->tunnel.session = in->erspan->session;
 		return get_ends("erspan", in->erspan->remote, in->erspan->local, &c->tunnel, err);
 	default:
@@ -89,7 +89,7 @@ static void put_target(struct api_call *call, const struct mirror_config *c, PbM
 	ip_format_addr(&t->remote, remote);
 	if (t->local.family)
 		ip_format_addr(&t->local, local);
-	if (t->encap == ENCAP_VXLAN) {
+	if (t->encap == encap_find("vxlan")) {
 		out->target_case = CORELANE__V1__MIRROR__TARGET_VXLAN;
 		out->vxlan = api_alloc(call, sizeof(*out->vxlan));
 		corelane__v1__mirror_vxlan__init(out->vxlan);

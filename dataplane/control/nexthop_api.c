@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of next hops (api/nexthop.proto).
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,16 +42,39 @@ static int get_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, 
 	return v <= max ? 0 : error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
+// The API's values are named after the encapsulations: ENCAP_VXLAN.
+static Corelane__V1__Encap put_encap(const struct encap_ops *ops)
+{
+	const ProtobufCEnumValue *v;
+	char name[32];
+	unsigned i;
+
+	snprintf(name, sizeof(name), "ENCAP_%s", ops->name);
+	for (i = 0; name[i]; i++)
+		name[i] = (char)toupper((unsigned char)name[i]);
+	v = protobuf_c_enum_descriptor_get_value_by_name(&corelane__v1__encap__descriptor, name);
+	return v ? (Corelane__V1__Encap)v->value : CORELANE__V1__ENCAP__ENCAP_UNSPECIFIED;
+}
+
+static const struct encap_ops *get_encap(Corelane__V1__Encap in)
+{
+	const struct encap_ops *ops;
+
+	for (ops = encap_next(NULL); ops && put_encap(ops) != in; ops = encap_next(ops))
+		;
+	return ops;
+}
+
 static int get_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	struct tunnel_config *t = &c->tunnel;
 	int ret;
 
 	c->kind = NH_TUNNEL;
-	if (in->encap == CORELANE__V1__ENCAP__ENCAP_ERSPAN)
-		return error_set(err, EINVAL, "nexthop.tunnel.encap", "erspan", "mplsoudp, mplsogre, vxlan",
+	t->encap = get_encap(in->encap);
+	if (t->encap && t->encap->mirrors_only)
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", t->encap->name, encap_names(),
 				 "is for mirrors: `corelane mirror add`");
-	t->encap = (enum encap)in->encap;
 	t->label = in->label;
 	t->vni = in->vni;
 	t->uniform = in->mode == CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM;
@@ -149,7 +173,7 @@ static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbN
 	corelane__v1__tunnel_nexthop__init(o);
 	out->kind_case = CORELANE__V1__NEXTHOP__KIND_TUNNEL;
 	out->tunnel = o;
-	o->encap = (Corelane__V1__Encap)t->encap;
+	o->encap = put_encap(t->encap);
 	o->local = put_addr(call, &t->local);
 	o->remote = put_addr(call, &t->remote);
 	o->label = t->label;

@@ -101,9 +101,9 @@ static void put_edges(struct api_call *call, unsigned node, Corelane__V1__Node *
 	while (graph_edge(node, n))
 		n++;
 	out->next = api_alloc(call, (n + 1) * sizeof(*out->next));
-	for (e = 0; e < n; e++)
-		out->next[e] = api_strdup(call, graph_edge(node, e));
-	out->n_next = n;
+	for (e = 0; e < n; e++) // entries that a node does not use lead to drop, as entry 0 does
+		if (e == 0 || strcmp(graph_edge(node, e), "drop") != 0)
+			out->next[out->n_next++] = api_strdup(call, graph_edge(node, e));
 }
 
 static int graph(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)

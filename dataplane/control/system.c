@@ -17,9 +17,9 @@
 #include "flow/tcp.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
+#include "l3/encap.h"
 #include "l3/icmp.h"
 #include "l3/nexthop.h"
-#include "l3/underlay.h"
 #include "l3/vrf.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
@@ -29,13 +29,9 @@
 #include "worker/load.h"
 #include "worker/worker.h"
 
-#define PORTS_MAX 8
-
 static uint64_t started;
 static bool hugepages;
 static char socket_path[108];
-static uint32_t mpls_ports[PORTS_MAX] = {6635}, vxlan_ports[PORTS_MAX] = {4789};
-static size_t n_mpls = 1, n_vxlan = 1;
 
 // Stable for an instance of a host: the last 46 bits come from the machine's id and the run directory.
 static void derive_router_mac(const char *run_dir)
@@ -161,12 +157,32 @@ static int status(struct api_call *call, const void *req, void *resp, struct err
 	return 0;
 }
 
-static uint32_t *put_ports(struct api_call *call, const uint32_t *ports, size_t n)
-{
-	uint32_t *out = api_alloc(call, n * sizeof(*out));
+// The list of UDP ports that an encapsulation has in the settings.
+struct ports_setting {
+	size_t *n;
+	uint32_t **ports;
+};
 
-	memcpy(out, ports, n * sizeof(*out));
-	return out;
+static struct ports_setting ports_of(const Corelane__V1__Settings *s, const char *setting)
+{
+	const ProtobufCFieldDescriptor *f =
+		protobuf_c_message_descriptor_get_field_by_name(&corelane__v1__settings__descriptor, setting);
+	uint8_t *base = (uint8_t *)(uintptr_t)s;
+
+	return (struct ports_setting){(size_t *)(base + f->quantifier_offset), (uint32_t **)(base + f->offset)};
+}
+
+static void put_ports(struct api_call *call, const struct encap_ops *e, Corelane__V1__Settings *out)
+{
+	struct ports_setting s = ports_of(out, e->udp_setting);
+	const uint16_t *ports;
+	unsigned n, i;
+
+	ports = encap_ports(e, &n);
+	*s.n = n;
+	*s.ports = api_alloc(call, n * sizeof(**s.ports));
+	for (i = 0; i < n; i++)
+		(*s.ports)[i] = ports[i];
 }
 
 // The ages at which flows end, with the name of each in the API.
@@ -196,12 +212,12 @@ static uint32_t *age_of(Corelane__V1__Settings *s, unsigned i)
 
 static void put_settings(struct api_call *call, Corelane__V1__Settings *out)
 {
+	const struct encap_ops *e;
 	unsigned i;
 
-	out->n_mplsoudp_ports = n_mpls;
-	out->mplsoudp_ports = put_ports(call, mpls_ports, n_mpls);
-	out->n_vxlan_ports = n_vxlan;
-	out->vxlan_ports = put_ports(call, vxlan_ports, n_vxlan);
+	for (e = encap_next(NULL); e; e = encap_next(e))
+		if (e->udp_setting)
+			put_ports(call, e, out);
 	out->mac_age_seconds = mac_age_seconds;
 	out->neighbor_age_seconds = neighbor_age_seconds;
 	out->icmp_errors_per_second = icmp_errors_per_second;
@@ -220,7 +236,6 @@ static int get_settings(struct api_call *call, const void *req, void *resp, stru
 
 struct wanted { // everything is checked before anything changes
 	Corelane__V1__Settings s;
-	bool mpls, vxlan;
 };
 
 static int check_udp(const char *field, const uint32_t *ports, size_t n, struct error *err)
@@ -228,7 +243,7 @@ static int check_udp(const char *field, const uint32_t *ports, size_t n, struct 
 	char text[16];
 	size_t i;
 
-	if (n == 0 || n > PORTS_MAX)
+	if (n == 0 || n > ENCAP_UDP_PORTS)
 		return error_set(err, EINVAL, field, NULL, "1 to 8 UDP ports", "a tunnel protocol needs a port");
 	for (i = 0; i < n; i++) {
 		snprintf(text, sizeof(text), "%u", ports[i]);
@@ -247,19 +262,45 @@ static int check_range(const char *field, uint32_t v, uint32_t min, uint32_t max
 	return v >= min && v <= max ? 0 : error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
-static int check_overlap(struct error *err, const struct wanted *w)
+static int check_overlap(struct error *err, const struct wanted *w, const struct encap_ops *a, const struct encap_ops *b)
 {
-	char text[16];
+	struct ports_setting mine = ports_of(&w->s, a->udp_setting), other = ports_of(&w->s, b->udp_setting);
+	char text[16], field[64];
 	size_t i, j;
 
-	for (i = 0; i < w->s.n_mplsoudp_ports; i++) {
-		for (j = 0; j < w->s.n_vxlan_ports; j++) {
-			snprintf(text, sizeof(text), "%u", w->s.mplsoudp_ports[i]);
-			if (w->s.mplsoudp_ports[i] == w->s.vxlan_ports[j])
-				return error_set(err, EINVAL, "settings.vxlan_ports", text, "different ports", "is MPLSoUDP's too");
+	for (i = 0; i < *mine.n; i++) {
+		for (j = 0; j < *other.n; j++) {
+			if ((*mine.ports)[i] != (*other.ports)[j])
+				continue;
+			snprintf(text, sizeof(text), "%u", (*mine.ports)[i]);
+			snprintf(field, sizeof(field), "settings.%s", a->udp_setting);
+			return error_set(err, EINVAL, field, text, "different ports", "is one of %s too", b->udp_setting);
 		}
 	}
 	return 0;
+}
+
+static int check_overlaps(struct error *err, const struct wanted *w)
+{
+	const struct encap_ops *a, *b;
+	int ret = 0;
+
+	for (a = encap_next(NULL); a; a = encap_next(a))
+		for (b = encap_next(NULL); b != a && ret == 0; b = encap_next(b))
+			if (a->udp_setting && b->udp_setting)
+				ret = check_overlap(err, w, a, b);
+	return ret;
+}
+
+static int get_ports(const Corelane__V1__Settings *in, const char *setting, struct wanted *w, struct error *err)
+{
+	struct ports_setting from = ports_of(in, setting), to = ports_of(&w->s, setting);
+	char field[64];
+
+	*to.n = *from.n;
+	*to.ports = *from.ports;
+	snprintf(field, sizeof(field), "settings.%s", setting);
+	return check_udp(field, *from.ports, *from.n, err);
 }
 
 static int get_age(const Corelane__V1__Settings *in, const char *f, struct wanted *w, struct error *err)
@@ -274,25 +315,19 @@ static int get_age(const Corelane__V1__Settings *in, const char *f, struct wante
 		snprintf(name, sizeof(name), "settings.%s", f);
 		return check_range(name, *age_of(&w->s, i), 1, FLOW_TIMEOUT_MAX, err);
 	}
-	return error_set(
-		err, EINVAL, "fields", f,
-		"mplsoudp_ports, vxlan_ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth, "
-		"rebalance_seconds, flow_tcp_strict, flow_..._seconds",
-		"cannot be set");
+	return error_set(err, EINVAL, "fields", f,
+			 "..._ports, mac_age_seconds, neighbor_age_seconds, icmp_errors_per_second, label_stack_depth, "
+			 "rebalance_seconds, flow_tcp_strict, flow_..._seconds",
+			 "cannot be set");
 }
 
 static int get_field(const Corelane__V1__Settings *in, const char *f, struct wanted *w, struct error *err)
 {
-	if (strcmp(f, "mplsoudp_ports") == 0) {
-		w->s.n_mplsoudp_ports = in->n_mplsoudp_ports;
-		w->s.mplsoudp_ports = in->mplsoudp_ports;
-		return check_udp("settings.mplsoudp_ports", in->mplsoudp_ports, in->n_mplsoudp_ports, err);
-	}
-	if (strcmp(f, "vxlan_ports") == 0) {
-		w->s.n_vxlan_ports = in->n_vxlan_ports;
-		w->s.vxlan_ports = in->vxlan_ports;
-		return check_udp("settings.vxlan_ports", in->vxlan_ports, in->n_vxlan_ports, err);
-	}
+	const struct encap_ops *e;
+
+	for (e = encap_next(NULL); e; e = encap_next(e))
+		if (e->udp_setting && strcmp(f, e->udp_setting) == 0)
+			return get_ports(in, f, w, err);
 	if (strcmp(f, "mac_age_seconds") == 0)
 		return w->s.mac_age_seconds = in->mac_age_seconds,
 		       check_range("settings.mac_age_seconds", in->mac_age_seconds, 10, 1000000, err);
@@ -313,18 +348,13 @@ static int get_field(const Corelane__V1__Settings *in, const char *f, struct wan
 	return get_age(in, f, w, err);
 }
 
-static void apply_udp(const uint32_t *ports, size_t n, uint32_t *own, size_t *n_own, enum underlay_udp kind)
+static void apply_ports(const Corelane__V1__Settings *s)
 {
-	size_t i;
+	const struct encap_ops *e;
 
-	for (i = 0; i < *n_own; i++)
-		if (underlay_udp[own[i]] == kind)
-			underlay_udp[own[i]] = UNDERLAY_UDP_NONE;
-	for (i = 0; i < n; i++) {
-		own[i] = ports[i];
-		underlay_udp[ports[i]] = (uint8_t)kind;
-	}
-	*n_own = n;
+	for (e = encap_next(NULL); e; e = encap_next(e))
+		if (e->udp_setting)
+			encap_set_ports(e, *ports_of(s, e->udp_setting).ports, (unsigned)*ports_of(s, e->udp_setting).n);
 }
 
 static int set_settings(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -341,13 +371,10 @@ static int set_settings(struct api_call *call, const void *req, void *resp, stru
 	for (i = 0; i < in->n_fields && ret == 0; i++)
 		ret = get_field(in->settings, in->fields[i], &w, err);
 	if (ret == 0)
-		ret = check_overlap(err, &w);
+		ret = check_overlaps(err, &w);
 	if (ret < 0)
 		return ret;
-	apply_udp(w.s.mplsoudp_ports, w.s.n_mplsoudp_ports, mpls_ports, &n_mpls, UNDERLAY_UDP_MPLS);
-	apply_udp(w.s.vxlan_ports, w.s.n_vxlan_ports, vxlan_ports, &n_vxlan, UNDERLAY_UDP_VXLAN);
-	overlay_mpls_port = (uint16_t)mpls_ports[0];
-	overlay_vxlan_port = (uint16_t)vxlan_ports[0];
+	apply_ports(&w.s);
 	mac_age_seconds = w.s.mac_age_seconds;
 	neighbor_age_seconds = w.s.neighbor_age_seconds;
 	icmp_errors_per_second = w.s.icmp_errors_per_second;

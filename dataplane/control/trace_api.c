@@ -125,16 +125,6 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequ
 	return s;
 }
 
-static const char *edge_name(const char *node, unsigned edge)
-{
-	unsigned i;
-
-	for (i = 0; graph_node_name(i); i++)
-		if (strcmp(graph_node_name(i), node) == 0)
-			return graph_edge(i, edge) ? graph_edge(i, edge) : "-";
-	return "-";
-}
-
 // Appends "WHAT" to a comma-separated text.
 static void add(char *buf, size_t size, const char *what)
 {
@@ -185,13 +175,14 @@ static char *describe(struct api_call *call, const struct trace_record *r, const
 static void put(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
 {
 	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)PACKETS_MAX)];
+	const char *next = graph_edge_of(r->node, r->edge);
 
 	if (*first == 0)
 		*first = r->tsc;
 	out->packet = r->packet;
 	out->worker = r->worker;
 	out->node = api_strdup(call, r->node);
-	out->next = api_strdup(call, edge_name(r->node, r->edge));
+	out->next = api_strdup(call, next ? next : "-");
 	out->detail = describe(call, r, out->next);
 	out->cycles = r->tsc - *first;
 	out->data.len = r->length;

@@ -9,11 +9,12 @@
 #include "base/rcu.h"
 #include "eth/eth.h"
 #include "graph/node.h"
+#include "l3/encap.h"
 #include "l3/ip_header.h"
 #include "l3/underlay.h"
 #include "port/registry.h"
 
-enum { MPLSOUDP = 1, MPLSOGRE, VXLAN, LOCAL, ARP, ND, HOST };
+enum { LOCAL = 1, ARP, ND, HOST, DECAP };
 
 DROP_REASON(fabric_truncated, "The frame from the underlay ends before its headers do.");
 DROP_REASON(fabric_vlan, "The frame's VLAN tag is not the one of the fabric port.");
@@ -27,8 +28,6 @@ DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU
 DROP_REASON(fabric_udp_port, "A UDP packet for this node to a port that no tunnel uses. See `corelane settings show`.");
 DROP_REASON(fabric_protocol, "A packet for this node of a protocol that it does not speak.");
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
-
-uint8_t underlay_udp[65536]; // enum underlay_udp by destination port, master: rw, workers: ro
 
 // The packet ends where its IP and UDP headers say: what follows is the device's padding.
 static inline void trim(struct rte_mbuf *m, unsigned want)
@@ -47,21 +46,20 @@ static inline edge_t not_mine(struct rte_mbuf *m, const struct port_fwd *f, cons
 
 static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l4)
 {
-	static const edge_t edges[] = {[UNDERLAY_UDP_MPLS] = MPLSOUDP, [UNDERLAY_UDP_VXLAN] = VXLAN};
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
-	unsigned kind, len;
+	unsigned encap, len;
 
 	if (unlikely(m->data_len < l4 + sizeof(*udp)))
 		return drop(m, fabric_truncated);
 	len = rte_be_to_cpu_16(udp->dgram_len);
 	if (unlikely(len < sizeof(*udp) || len > m->pkt_len - l4))
 		return drop(m, fabric_bad_udp);
-	kind = underlay_udp[rte_be_to_cpu_16(udp->dst_port)];
-	if (unlikely(kind == UNDERLAY_UDP_NONE))
+	encap = encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
+	if (unlikely(encap == 0))
 		return not_mine(m, f, &drop_fabric_udp_port);
 	trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
-	return edges[kind];
+	return (edge_t)(DECAP - 1 + encap);
 }
 
 // A first fragment shows whether it is of a tunnel; the others have no ports, and the kernel knows what to do with them.
@@ -69,8 +67,8 @@ static inline edge_t fragment(struct rte_mbuf *m, const struct port_fwd *f, uint
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
 
-	if (proto == IPPROTO_GRE || (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) &&
-				     underlay_udp[rte_be_to_cpu_16(udp->dst_port)] != UNDERLAY_UDP_NONE))
+	if (encap_by_proto[proto] ||
+	    (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) && encap_by_udp[rte_be_to_cpu_16(udp->dst_port)]))
 		return drop(m, fabric_fragment);
 	return not_mine(m, f, &drop_fabric_fragment);
 }
@@ -90,9 +88,9 @@ static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const 
 	md->outer = (uint16_t)(m->data_off + l3);
 	if (likely(proto == IPPROTO_UDP))
 		return udp_edge(m, md, f, l4);
-	if (proto == IPPROTO_GRE) {
+	if (encap_by_proto[proto]) {
 		md->l3 = (uint8_t)l4;
-		return MPLSOGRE;
+		return (edge_t)(DECAP - 1 + encap_by_proto[proto]);
 	}
 	if ((proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) && !f->host) {
 		md->l3 = (uint8_t)l3;
@@ -193,5 +191,5 @@ static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, voi
 	return node_each(graph, node, objs, n, fabric_one);
 }
 
-NODE(fabric_input, fabric_input, [MPLSOUDP] = "decap_mplsoudp", [MPLSOGRE] = "decap_mplsogre", [VXLAN] = "decap_vxlan",
-     [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input", [HOST] = "host_output");
+NODE(fabric_input, fabric_input, [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input", [HOST] = "host_output",
+     [DECAP] = NODE_LIST(ENCAP_RECEIVE_NODES));

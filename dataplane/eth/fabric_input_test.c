@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "host/host.h"
-#include "l3/underlay.h"
+#include "l3/encap.h"
 #include "testing/router_fixture.h"
 
 #define HOST "02:00:00:00:0f:01"
@@ -71,9 +71,10 @@ static void tunnels(void **state)
 	assert_tunnel(proto(&v4, IPPROTO_GRE), "decap_mplsogre", 14 + 20);
 	assert_tunnel(proto(&v6, IPPROTO_GRE), "decap_mplsogre", 14 + 40);
 	assert_dropped(udp(&v4, 51234), "fabric_udp_port");
-	underlay_udp[51234] = UNDERLAY_UDP_MPLS;
+	encap_set_ports(encap_find("mplsoudp"), (uint32_t[]){6635, 51234}, 2);
 	assert_tunnel(udp(&v4, 51234), "decap_mplsoudp", 14 + 20 + 8);
-	underlay_udp[51234] = UNDERLAY_UDP_NONE;
+	encap_set_ports(encap_find("mplsoudp"), (uint32_t[]){6635}, 1);
+	assert_dropped(udp(&v4, 51234), "fabric_udp_port");
 }
 
 static void local(void **state)

@@ -4,16 +4,13 @@
 #include <netinet/in.h>
 
 #include <rte_ether.h>
-#include <rte_gre.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
-#include <rte_vxlan.h>
 
+#include "l3/encap.h"
 #include "l3/ip_header.h"
-#include "l3/underlay.h"
 
 #define SEED 0x5ca1ab1e
-#define LABELS_MAX 8
 
 struct bytes { // what is left of the first segment
 	const uint8_t *p;
@@ -116,19 +113,9 @@ static uint32_t inner_frame(struct bytes b)
 	}
 }
 
-static uint32_t inner_mpls(struct bytes b)
+static uint32_t inner_packet(struct bytes b)
 {
-	unsigned i;
-	bool last;
-
-	for (i = 0, last = false; i < LABELS_MAX && !last; i++) {
-		last = b.n >= 4 && (b.p[2] & 1);
-		if (!skip(&b, 4))
-			return 0;
-	}
-	if (!last || b.n == 0)
-		return 0;
-	switch (b.p[0] >> 4) {
+	switch (b.n ? b.p[0] >> 4 : 0) {
 	case 4:
 		return inner_ip4(b);
 	case 6:
@@ -138,34 +125,24 @@ static uint32_t inner_mpls(struct bytes b)
 	}
 }
 
-static uint32_t inner_udp(struct bytes b)
+static uint32_t tunnel(struct bytes b, uint8_t proto)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)b.p;
+	unsigned encap = encap_by_proto[proto], at;
 
-	if (!skip(&b, sizeof(*udp)))
-		return 0;
-	switch (underlay_udp[rte_be_to_cpu_16(udp->dst_port)]) {
-	case UNDERLAY_UDP_MPLS:
-		return inner_mpls(b);
-	case UNDERLAY_UDP_VXLAN:
-		return skip(&b, sizeof(struct rte_vxlan_hdr)) ? inner_frame(b) : 0;
+	if (proto == IPPROTO_UDP) {
+		if (!skip(&b, sizeof(*udp)))
+			return 0;
+		encap = encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
+	}
+	switch (encap_inner(encap, b.p, b.n, &at)) {
+	case ENCAP_INNER_PACKET:
+		return skip(&b, at) ? inner_packet(b) : 0;
+	case ENCAP_INNER_FRAME:
+		return skip(&b, at) ? inner_frame(b) : 0;
 	default:
 		return 0;
 	}
-}
-
-static uint32_t inner_gre(struct bytes b)
-{
-	const struct rte_gre_hdr *gre = (const struct rte_gre_hdr *)b.p;
-
-	if (!skip(&b, sizeof(*gre)) || gre->proto != RTE_BE16(RTE_ETHER_TYPE_MPLS))
-		return 0;
-	return skip(&b, 4u * (gre->c + gre->k + gre->s)) ? inner_mpls(b) : 0;
-}
-
-static uint32_t tunnel(struct bytes b, uint8_t proto)
-{
-	return proto == IPPROTO_UDP ? inner_udp(b) : proto == IPPROTO_GRE ? inner_gre(b) : 0;
 }
 
 static uint32_t fabric_hash(struct bytes b)

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <rte_debug.h>
 #include <rte_errno.h>
 #include <rte_mbuf_dyn.h>
 
@@ -20,6 +22,48 @@ void node_register(struct node_desc *desc)
 		end = &(*end)->list;
 	*end = desc;
 	n_nodes++;
+}
+
+#define LISTED_MAX 64
+static struct {
+	const char *list, *node;
+} listed[LISTED_MAX];
+static unsigned n_listed;
+
+// Node `place` of a list, NULL past the last one.
+static const char *node_list_at(const char *list, unsigned place)
+{
+	unsigned i;
+
+	for (i = 0; i < n_listed; i++)
+		if (strcmp(listed[i].list, list) == 0 && place-- == 0)
+			return listed[i].node;
+	return NULL;
+}
+
+unsigned node_list_add(const char *list, const char *node)
+{
+	unsigned place = 0;
+
+	if (n_listed == LISTED_MAX)
+		rte_panic("no room for node %s in list %s\n", node, list);
+	while (node_list_at(list, place))
+		place++;
+	listed[n_listed].list = list;
+	listed[n_listed++].node = node;
+	return place;
+}
+
+// Edge e of a node, NULL past the last one.
+static const char *node_edge(const struct node_desc *d, unsigned e)
+{
+	const char *last = d->n_next ? d->next[d->n_next - 1] : "";
+
+	if (*last == NODE_LIST_MARK && e + 1 >= d->n_next)
+		return node_list_at(last + 1, e + 1 - d->n_next);
+	if (e >= d->n_next)
+		return NULL;
+	return d->next[e] ? d->next[e] : "drop";
 }
 
 static const struct node_desc *node_at(unsigned i)
@@ -42,19 +86,22 @@ int meta_init(void)
 
 static int node_add(const struct node_desc *d, struct error *err)
 {
-	struct rte_node_register *reg = calloc(1, sizeof(*reg) + d->n_next * sizeof(reg->next_nodes[0]));
+	struct rte_node_register *reg;
+	unsigned i, n = 0;
 	rte_node_t id;
-	unsigned i;
 
+	while (node_edge(d, n))
+		n++;
+	reg = calloc(1, sizeof(*reg) + n * sizeof(reg->next_nodes[0]));
 	if (reg == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for node %s", d->name);
 	snprintf(reg->name, sizeof(reg->name), "%s", d->name);
 	reg->flags = d->source ? RTE_NODE_SOURCE_F : 0;
 	reg->process = d->process;
 	reg->parent_id = RTE_NODE_ID_INVALID;
-	reg->nb_edges = d->n_next;
-	for (i = 0; i < d->n_next; i++)
-		reg->next_nodes[i] = d->next[i];
+	reg->nb_edges = (rte_edge_t)n;
+	for (i = 0; i < n; i++)
+		reg->next_nodes[i] = node_edge(d, i);
 	id = __rte_node_register(reg); // copies
 	free(reg);
 	if (id == RTE_NODE_ID_INVALID)
@@ -173,7 +220,7 @@ const char *graph_edge(unsigned i, unsigned e)
 {
 	const struct node_desc *d = node_at(i);
 
-	return d && e < d->n_next ? d->next[e] : NULL;
+	return d ? node_edge(d, e) : NULL;
 }
 
 const char *graph_node_name(unsigned i)
@@ -181,4 +228,13 @@ const char *graph_node_name(unsigned i)
 	const struct node_desc *d = node_at(i);
 
 	return d ? d->name : NULL;
+}
+
+const char *graph_edge_of(const char *node, unsigned e)
+{
+	const struct node_desc *d = nodes;
+
+	while (d && strcmp(d->name, node) != 0)
+		d = d->list;
+	return d ? node_edge(d, e) : NULL;
 }

@@ -47,4 +47,5 @@ struct graph_node_stats {
 int graph_stats(struct rte_graph *graph, unsigned i, struct graph_node_stats *out);
 // Name of edge e of node i, NULL past the last one.
 const char *graph_edge(unsigned i, unsigned e);
-const char *graph_node_name(unsigned i); // NULL past the last one
+const char *graph_edge_of(const char *node, unsigned e); // by the node's name
+const char *graph_node_name(unsigned i);                 // NULL past the last one

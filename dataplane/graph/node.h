@@ -35,6 +35,12 @@ struct node_desc {
 
 void node_register(struct node_desc *desc);
 
+// Edges that other modules add: a node whose last entry is [FIRST] = NODE_LIST("encap") has an edge to each node of that list, from
+// FIRST on. Entries that are left out in front of it lead to drop.
+#define NODE_LIST_MARK '+'
+#define NODE_LIST(list) "+" list
+unsigned node_list_add(const char *list, const char *node); // before graph_init(); returns the node's place in the list
+
 #define NODE(sym, fn, ...) NODE_DESC(sym, fn, false, __VA_ARGS__)
 #define NODE_SOURCE(sym, fn, ...) NODE_DESC(sym, fn, true, __VA_ARGS__)
 #define NODE_DESC(sym, fn, src, ...)                                                                                          \

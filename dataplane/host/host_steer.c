@@ -10,8 +10,8 @@
 #include "eth/eth.h"
 #include "graph/node.h"
 #include "host/steer.h"
+#include "l3/encap.h"
 #include "l3/ip_header.h"
-#include "l3/underlay.h"
 
 enum { INPUT = 1, REST };
 
@@ -34,8 +34,8 @@ static inline bool is_tunnel(const struct rte_mbuf *m, uint8_t proto, unsigned p
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, ports);
 
 	if (proto != IPPROTO_UDP || ports == 0)
-		return proto == IPPROTO_GRE;
-	return m->data_len < ports + sizeof(*udp) || underlay_udp[rte_be_to_cpu_16(udp->dst_port)] != UNDERLAY_UDP_NONE;
+		return encap_by_proto[proto];
+	return m->data_len < ports + sizeof(*udp) || encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 }
 
 static inline struct steer_count *steered4(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)

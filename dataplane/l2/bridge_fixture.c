@@ -31,6 +31,15 @@ static struct nexthop_entry entries[TUNNELS];
 static struct nexthop nexthops[TUNNELS];
 static uint64_t now = 1ull << 40;
 
+// Encapsulations, which are not linked.
+static unsigned vxlan, mplsoudp; // places of their nodes
+
+__attribute__((constructor)) static void add_encaps(void)
+{
+	vxlan = node_list_add(ENCAP_SEND_NODES, "encap_vxlan4");
+	mplsoudp = node_list_add(ENCAP_SEND_NODES, "encap_mplsoudp4");
+}
+
 // --- What l2/ calls. ---
 
 struct port *port_get(uint16_t id)
@@ -160,15 +169,15 @@ static void make_port(uint16_t id)
 	port_table[id] = p;
 }
 
-void fixture_tunnel(uint32_t id, enum nexthop_kind kind, const char *remote, uint16_t mtu, enum encap encap)
+void fixture_tunnel(uint32_t id, enum nexthop_kind kind, const char *remote, uint16_t mtu, const char *encap)
 {
 	struct nexthop_entry *e = nexthop_get(id);
 	struct nexthop *nh = &nexthops[id - TUNNEL_FIRST];
 
-	e->cfg = (struct nexthop_config){.id = id, .kind = kind, .tunnel = {.remote = fixture_addr(remote), .encap = encap}};
+	e->cfg = (struct nexthop_config){.id = id, .kind = kind, .tunnel = {.remote = fixture_addr(remote)}};
 	*nh = (struct nexthop){.id = id, .kind = (uint8_t)kind, .mtu = mtu, .n_paths = 1};
-	nh->edge = mtu == 0 ? NH_EDGE_DROP : encap == ENCAP_VXLAN ? NH_EDGE_VXLAN4 : NH_EDGE_MPLSOUDP4;
-	nh->inner_eth = encap == ENCAP_VXLAN ? sizeof(struct rte_ether_hdr) : 0;
+	nh->edge = mtu == 0 ? NH_EDGE_DROP : NH_EDGE_ENCAP + (strcmp(encap, "vxlan") == 0 ? vxlan : mplsoudp);
+	nh->inner_eth = strcmp(encap, "vxlan") == 0 ? sizeof(struct rte_ether_hdr) : 0;
 	nexthop_table[id] = nh;
 }
 
@@ -215,7 +224,7 @@ int fixture_reset(void **state)
 		if (entries[i].refs)
 			rte_panic("tunnel %u is still referred to\n", TUNNEL_FIRST + i);
 		snprintf(text, sizeof(text), "192.0.2.%u", i + 1u);
-		fixture_tunnel(TUNNEL_FIRST + i, NH_TUNNEL, text, 1450, ENCAP_VXLAN);
+		fixture_tunnel(TUNNEL_FIRST + i, NH_TUNNEL, text, 1450, "vxlan");
 	}
 	mac_age_seconds = 300;
 	fixture_wait(1); // another tenth of a second: workers ask again

@@ -24,7 +24,7 @@ struct port *fixture_join(uint16_t port, uint16_t bridge, uint16_t vrf); // -1 a
 extern struct error fixture_error;
 void fixture_leave(uint16_t port);   // it is removed
 void fixture_wait(unsigned seconds); // bridge_tick() and bridge_poll() as the master's loop does
-void fixture_tunnel(uint32_t id, enum nexthop_kind kind, const char *remote, uint16_t mtu, enum encap encap);
+void fixture_tunnel(uint32_t id, enum nexthop_kind kind, const char *remote, uint16_t mtu, const char *encap);
 uint32_t fixture_refs(uint32_t nexthop);
 struct bridge *fixture_bridge(const char *name, unsigned n_flood); // floods to the first tunnels
 

@@ -153,8 +153,8 @@ static void ends_that_miss(void **state)
 	uint64_t down = fixture_drops(1, "bridge_flood_tunnel_down"), big = fixture_drops(1, "bridge_flood_too_big");
 	unsigned n;
 
-	fixture_tunnel(101, NH_TUNNEL, "192.0.2.1", 0, ENCAP_VXLAN);
-	fixture_tunnel(102, NH_TUNNEL, "192.0.2.2", 1000, ENCAP_VXLAN);
+	fixture_tunnel(101, NH_TUNNEL, "192.0.2.1", 0, "vxlan");
+	fixture_tunnel(102, NH_TUNNEL, "192.0.2.2", 1000, "vxlan");
 	n = flood(fixture_frame_len(fixture_frame(lan->id, 1, HERE, ALL, A, IP), 1015));
 	assert_int_equal(n, 2);
 	assert_int_equal(outs_to_port(n, 2) + outs_to_port(n, 3), 2);

@@ -125,7 +125,7 @@ static void learn_remote6(void **state)
 {
 	struct mac_entry e;
 
-	fixture_tunnel(102, NH_TUNNEL, "2001:db8::2", 1430, ENCAP_VXLAN);
+	fixture_tunnel(102, NH_TUNNEL, "2001:db8::2", 1430, "vxlan");
 	fixture_learn(lan->id, FABRIC, "2001:db8::2", A);
 	assert_true(fixture_find(lan->id, A, &e));
 	assert_int_equal(e.nexthop, 102);
@@ -278,9 +278,9 @@ static void unknown_unicast(void **state)
 static void tunnel_down(void **state)
 {
 	fixture_learn(lan->id, FABRIC, "192.0.2.1", A);
-	fixture_tunnel(101, NH_TUNNEL, "192.0.2.1", 0, ENCAP_VXLAN);
+	fixture_tunnel(101, NH_TUNNEL, "192.0.2.1", 0, "vxlan");
 	assert_dropped(fixture_frame(lan->id, 1, HERE, A, B, IP), "bridge_tunnel_down");
-	fixture_tunnel(101, NH_DISCARD, "192.0.2.1", 1500, ENCAP_VXLAN); // replaced by something that is no tunnel
+	fixture_tunnel(101, NH_DISCARD, "192.0.2.1", 1500, "vxlan"); // replaced by something that is no tunnel
 	assert_dropped(fixture_frame(lan->id, 1, HERE, A, B, IP), "bridge_tunnel_down");
 	nexthop_table[101] = NULL;
 	assert_dropped(fixture_frame(lan->id, 1, HERE, A, B, IP), "bridge_tunnel_down");
@@ -289,7 +289,7 @@ static void tunnel_down(void **state)
 // VXLAN's overhead has the frame's header in it already, MPLS's has not.
 static void mtu(void **state)
 {
-	fixture_tunnel(102, NH_TUNNEL, "192.0.2.2", 1450, ENCAP_MPLSOUDP);
+	fixture_tunnel(102, NH_TUNNEL, "192.0.2.2", 1450, "mplsoudp");
 	fixture_learn(lan->id, FABRIC, "192.0.2.1", A);
 	fixture_learn(lan->id, FABRIC, "192.0.2.2", B);
 	assert_to_tunnel(fixture_frame_len(fixture_frame(lan->id, 1, HERE, A, C, IP), 1464), 101, "encap_vxlan4");

@@ -73,7 +73,7 @@ static void refused(void **state)
 	c.n_flood = 1;
 	c.flood[0] = 999;
 	assert_add_refused(&c, ENOENT, "bridge.flood");
-	fixture_tunnel(103, NH_DISCARD, "192.0.2.3", 1500, ENCAP_VXLAN);
+	fixture_tunnel(103, NH_DISCARD, "192.0.2.3", 1500, "vxlan");
 	c.flood[0] = 103;
 	assert_add_refused(&c, EINVAL, "bridge.flood");
 	assert_string_equal(err.value, "103");

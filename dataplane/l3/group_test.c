@@ -16,7 +16,7 @@
 // Tunnels to a remote that has a route, or not.
 static void set_member(unsigned i, bool works)
 {
-	router_tunnel(MEMBER(i), ENCAP_MPLSOUDP, works ? "203.0.113.9" : "192.88.99.9", 100 + i);
+	router_tunnel(MEMBER(i), "mplsoudp", works ? "203.0.113.9" : "192.88.99.9", 100 + i);
 }
 
 static void set_group(const uint32_t *weights, unsigned n)
@@ -133,7 +133,7 @@ static void refused(void **state)
 	c.group.member[0] = (struct group_member){GROUP, 1}; // a group of a group
 	assert_int_equal(nexthop_add(&c, true, &err), -EINVAL);
 	self.id = self.group.member[0].nexthop = FREE_ID + 51; // a tunnel becomes a group of itself
-	router_tunnel(self.id, ENCAP_MPLSOUDP, "203.0.113.9", 100);
+	router_tunnel(self.id, "mplsoudp", "203.0.113.9", 100);
 	assert_int_equal(nexthop_add(&self, true, &err), -EINVAL);
 	assert_int_equal(nexthop_del(self.id, &err), 0);
 }

@@ -263,7 +263,7 @@ static void room_for_tunnel(void **state)
 
 	p.src = "fd77::1"; // behind the tunnel, or so it says
 	p.payload = 1400;
-	router_tunnel(FREE_ID, ENCAP_VXLAN, "2001:db8:f::9", 100);
+	router_tunnel(FREE_ID, "vxlan", "2001:db8:f::9", 100);
 	m = given_up(RED0, &p, ICMP_WHAT_TTL, 0);
 	assert_string_equal(node_test_one("icmp_error", m), "ip6_forward");
 	meta(m)->nexthop = nexthop_table[FREE_ID];

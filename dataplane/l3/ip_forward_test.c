@@ -254,7 +254,7 @@ static void mtu(void **state)
 	assert_told("ip6_forward", router_packet(RED, &p6), ICMP_WHAT_TOO_BIG, 1500, "ip_too_big");
 	p4.frag = 0x4000;
 	assert_told("ip4_forward", router_packet(RED, &p4), ICMP_WHAT_TOO_BIG, 1500, "ip_too_big");
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.113.9", 100); // IP 20, UDP 8, label 4
+	router_tunnel(FREE_ID, "mplsoudp", "203.0.113.9", 100); // IP 20, UDP 8, label 4
 	router_route("red", "172.16.0.0/12", FREE_ID);
 	p4.dst = "172.16.0.1";
 	p4.payload = 1500 - 32 - 20;
@@ -269,16 +269,16 @@ static void mtu(void **state)
 static void kinds_of_nexthop(void **state)
 {
 	static const struct {
-		enum encap encap;
+		const char *encap;
 		const char *remote, *edge;
-	} tunnels[] = {{ENCAP_MPLSOUDP, "203.0.113.9", "encap_mplsoudp4"}, {ENCAP_MPLSOUDP, "2001:db8:f::9", "encap_mplsoudp6"},
-		       {ENCAP_MPLSOGRE, "203.0.113.9", "encap_mplsogre4"}, {ENCAP_MPLSOGRE, "2001:db8:f::9", "encap_mplsogre6"},
-		       {ENCAP_VXLAN, "203.0.113.9", "encap_vxlan4"},       {ENCAP_VXLAN, "2001:db8:f::9", "encap_vxlan6"}};
+	} tunnels[] = {{"mplsoudp", "203.0.113.9", "encap_mplsoudp4"}, {"mplsoudp", "2001:db8:f::9", "encap_mplsoudp6"},
+		       {"mplsogre", "203.0.113.9", "encap_mplsogre4"}, {"mplsogre", "2001:db8:f::9", "encap_mplsogre6"},
+		       {"vxlan", "203.0.113.9", "encap_vxlan4"},       {"vxlan", "2001:db8:f::9", "encap_vxlan6"}};
 	struct packet p = {.src = "10.0.0.2", .dst = "172.16.0.1"};
 	struct rte_mbuf *m;
 	unsigned i;
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.113.9", 100);
+	router_tunnel(FREE_ID, "mplsoudp", "203.0.113.9", 100);
 	router_route("red", "172.16.0.0/12", FREE_ID);
 	for (i = 0; i < RTE_DIM(tunnels); i++) {
 		router_tunnel(FREE_ID, tunnels[i].encap, tunnels[i].remote, 100);
@@ -287,7 +287,7 @@ static void kinds_of_nexthop(void **state)
 		assert_int_not_equal(meta(m)->hash, 0); // encapsulation needs it
 		rte_pktmbuf_free(m);
 	}
-	router_tunnel(FREE_ID, ENCAP_VXLAN, "192.88.99.9", 100); // no route in the fabric
+	router_tunnel(FREE_ID, "vxlan", "192.88.99.9", 100); // no route in the fabric
 	assert_told("ip4_forward", router_packet(RED, &p), ICMP_WHAT_HOST, 0, "nexthop_unresolved");
 	router_nexthop(&(struct nexthop_config){.id = FREE_ID, .kind = NH_DISCARD});
 	assert_dropped("ip4_forward", router_packet(RED, &p), "route_discard");

@@ -154,7 +154,7 @@ static void by_port(void **state)
 	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 0)), 1200);
 	set_mss(RED1, 0);
 	set_mss(RED0, MSS_AUTO);
-	router_tunnel(FREE_ID, ENCAP_VXLAN, "2001:db8:f::9", 100);
+	router_tunnel(FREE_ID, "vxlan", "2001:db8:f::9", 100);
 	router_route("red", "172.16.0.0/12", FREE_ID);
 	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "172.16.0.1", 0)), 1500 - 70 - 40);
 	router_unroute("red", "172.16.0.0/12");

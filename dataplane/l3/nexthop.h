@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/ip.h"
+#include "l3/encap.h"
 #include "graph/node.h"
 #include "port/port.h"
 
@@ -22,30 +23,20 @@
 #define TUNNEL_HDR_MAX 80 // IPv6 40 + UDP 8 + VXLAN 8 + Ethernet 14, rounded to 16
 
 enum nexthop_kind { NH_DISCARD, NH_REJECT, NH_LOCAL, NH_PORT, NH_GLEAN, NH_TUNNEL, NH_GROUP };
-enum encap { ENCAP_MPLSOUDP = 1, ENCAP_MPLSOGRE, ENCAP_VXLAN, ENCAP_ERSPAN }; // the last one: of mirrors only
 
-// Edges of every node that passes packets on by their next hop; its own follow from NH_EDGES on.
+// Edges of every node that passes packets on by their next hop. A node's own lie between NH_EDGES and NH_EDGE_ENCAP.
 enum nexthop_edge {
 	NH_EDGE_DROP = EDGE_DROP,
 	NH_EDGE_LOCAL,
 	NH_EDGE_ICMP_ERROR,
 	NH_EDGE_PORT, // from here on the packet is forwarded
 	NH_EDGE_HOLD,
-	NH_EDGE_MPLSOUDP4,
-	NH_EDGE_MPLSOUDP6,
-	NH_EDGE_MPLSOGRE4,
-	NH_EDGE_MPLSOGRE6,
-	NH_EDGE_VXLAN4,
-	NH_EDGE_VXLAN6,
-	NH_EDGE_ERSPAN4,
-	NH_EDGE_ERSPAN6,
-	NH_EDGES
+	NH_EDGES,
+	NH_EDGE_ENCAP = 16 // the first of the encapsulations that are registered
 };
-#define NH_NEXT                                                                                                                \
-	[NH_EDGE_LOCAL] = "ip_local", [NH_EDGE_PORT] = "port_output", [NH_EDGE_HOLD] = "neighbor_hold",                        \
-	[NH_EDGE_ICMP_ERROR] = "icmp_error", [NH_EDGE_MPLSOUDP4] = "encap_mplsoudp4", [NH_EDGE_MPLSOUDP6] = "encap_mplsoudp6", \
-	[NH_EDGE_MPLSOGRE4] = "encap_mplsogre4", [NH_EDGE_MPLSOGRE6] = "encap_mplsogre6", [NH_EDGE_VXLAN4] = "encap_vxlan4",   \
-	[NH_EDGE_VXLAN6] = "encap_vxlan6", [NH_EDGE_ERSPAN4] = "encap_erspan4", [NH_EDGE_ERSPAN6] = "encap_erspan6"
+#define NH_NEXT                                                                                         \
+	[NH_EDGE_LOCAL] = "ip_local", [NH_EDGE_PORT] = "port_output", [NH_EDGE_HOLD] = "neighbor_hold", \
+	[NH_EDGE_ICMP_ERROR] = "icmp_error", [NH_EDGE_ENCAP] = NODE_LIST(ENCAP_SEND_NODES)
 
 // What a worker sees. Immutable once published.
 struct nexthop {
@@ -65,7 +56,7 @@ struct nexthop {
 			uint32_t path[TUNNEL_MAX_PATHS]; // indices of adjacencies
 			uint32_t ip_sum;                 // outer IPv4: checksum of the constant fields, not folded
 			uint32_t pseudo_sum;             // outer IPv6: UDP pseudo header without the length
-			bool uniform, fixed_dscp, udp6_checksum;
+			bool uniform, fixed_dscp, udp6_checksum, sequenced;
 			uint8_t tos;                             // with fixed_dscp: DSCP << 2
 			uint8_t ttl;                             // outer, pipe mode
 			uint8_t inner_eth;                       // VXLAN: bytes of inner Ethernet header for routed traffic (14)
@@ -98,7 +89,7 @@ struct group_member {
 };
 
 struct tunnel_config {
-	enum encap encap;
+	const struct encap_ops *encap;
 	struct ip_addr local, remote;     // local.family 0: chosen from the port that the underlay route leaves by
 	uint32_t label, vni, session;     // session: ERSPAN's
 	struct rte_ether_addr router_mac; // zero: the virtual router's

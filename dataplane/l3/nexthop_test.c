@@ -168,7 +168,7 @@ static void rebuilt_in_turns(void **state)
 	unsigned i, polls, built = 0;
 
 	for (i = 0; i < MANY; i++)
-		router_tunnel(FREE_ID + i, ENCAP_MPLSOUDP, "203.0.113.9", 100);
+		router_tunnel(FREE_ID + i, "mplsoudp", "203.0.113.9", 100);
 	while (nexthop_rebuilding())
 		router_poll();
 	for (i = 0; i < MANY; i++)

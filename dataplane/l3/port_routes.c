@@ -281,7 +281,5 @@ int underlay_init(struct error *err)
 		.check = on_check, .added = on_added, .changed = on_changed, .removed = on_removed, .link = on_link};
 
 	port_listen(&listener);
-	underlay_udp[6635] = UNDERLAY_UDP_MPLS;
-	underlay_udp[4789] = UNDERLAY_UDP_VXLAN;
 	return addrs_publish(NULL) < 0 ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for addresses") : 0;
 }

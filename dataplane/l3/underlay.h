@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The underlay's view of this node: its own addresses and the UDP ports of its tunnels.
+// The underlay's view of this node: its own addresses.
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,6 @@
 #include "base/ip.h"
 #include "base/rcu.h"
 
-enum underlay_udp { UNDERLAY_UDP_NONE, UNDERLAY_UDP_MPLS, UNDERLAY_UDP_VXLAN };
-
 #define UNDERLAY_ADDRS 64
 struct underlay_addrs { // immutable, replaced as a whole
 	unsigned n4, n6;
@@ -19,7 +17,6 @@ struct underlay_addrs { // immutable, replaced as a whole
 	uint8_t ip6[UNDERLAY_ADDRS][16];
 };
 
-extern uint8_t underlay_udp[65536];           // enum underlay_udp by UDP port. Master: rw, workers: ro
 extern struct underlay_addrs *underlay_addrs; // workers: ro (RCU)
 
 static inline bool underlay_is_local4(uint32_t be)

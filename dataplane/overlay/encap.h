@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encapsulation, shared by all kinds: one copy of the header that the next hop has ready, then what differs by packet.
-// `encap` and `v6` (outer family) are constants where this is inlined.
+// `ops` points to a constant, and `v6` (outer family) is one, where this is inlined.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <rte_udp.h>
 
 #include "graph/node.h"
+#include "l3/encap.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "neighbor/adjacency.h"
@@ -75,15 +78,13 @@ static __rte_always_inline void copy_header(uint8_t *end, const struct nexthop *
 		rte_mov16(end - i, src - i);
 }
 
-// The longest header of a kind, rounded to 16.
-static __rte_always_inline unsigned header_room(enum encap encap, const bool v6)
+// All headers of a kind, at most, rounded to 16.
+static __rte_always_inline unsigned header_room(const struct encap_ops *ops, const bool v6)
 {
-	unsigned ip = v6 ? 40 : 20;
-
-	return RTE_ALIGN_CEIL(ip + (encap == ENCAP_VXLAN ? 8 + 8 + 14 : encap == ENCAP_MPLSOGRE ? 8 + 4 : 8 + 4), 16);
+	return RTE_ALIGN_CEIL((v6 ? 40u : 20u) + ops->header, 16);
 }
 
-static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap, const bool v6)
+static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct encap_ops *ops, const bool v6)
 {
 	struct pkt_meta *md = meta(m);
 	const struct nexthop *nh = md->nexthop;
@@ -97,26 +98,26 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap
 	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) || (inner[-2] == 0x86 && inner[-1] == 0xdd))
 		tos = ip_tos(inner);
 	tos = outer_tos(nh, tos);
-	if (encap == ENCAP_VXLAN && frame) { // the frame brings its own Ethernet header
+	if (ops->inner_eth && frame) { // the frame brings its own Ethernet header
 		end += nh->inner_eth;
 		hdr_len -= nh->inner_eth;
 	}
 	if (unlikely(nh->uniform && !frame))
 		ttl = inner_ttl(inner);
-	if (encap == ENCAP_VXLAN && frame) {
+	if (ops->inner_eth && frame) {
 		uint8_t keep[16];
 
 		rte_mov16(keep, payload);
-		copy_header(end, nh, header_room(encap, v6));
+		copy_header(end, nh, header_room(ops, v6));
 		rte_mov16(payload, keep);
 	} else {
-		copy_header(end, nh, header_room(encap, v6));
+		copy_header(end, nh, header_room(ops, v6));
 	}
-	if (encap == ENCAP_VXLAN && !frame)
+	if (ops->inner_eth && !frame)
 		*(unaligned_uint16_t *)(payload - 2) =
 			(inner[0] >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
-	if (encap != ENCAP_VXLAN && unlikely(ttl != nh->ttl))
-		payload[-1] = ttl; // of the label
+	if (ops->inner_ttl && unlikely(ttl != nh->ttl))
+		payload[-1] = ttl;
 
 	hdr = payload - hdr_len;
 	len = m->pkt_len - md->l3 + hdr_len;
@@ -124,14 +125,14 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap
 	m->data_len = (uint16_t)(m->data_len - md->l3 + hdr_len);
 	m->pkt_len = len;
 	md->l3 = 0;
-	if (encap != ENCAP_MPLSOGRE) {
+	if (ops->proto == IPPROTO_UDP) {
 		udp = (struct rte_udp_hdr *)(hdr + (v6 ? 40 : 20));
 		udp->src_port = rte_cpu_to_be_16((uint16_t)(ENTROPY_FIRST + ((md->hash >> 16) & ENTROPY_MASK)));
 		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(len - (v6 ? 40 : 20)));
 	}
 	if (v6) {
 		finish_ip6((struct rte_ipv6_hdr *)hdr, tos, ttl, md->hash >> 8, len);
-		if (encap != ENCAP_MPLSOGRE && unlikely(nh->udp6_checksum))
+		if (ops->proto == IPPROTO_UDP && unlikely(nh->udp6_checksum))
 			udp6_checksum(m, nh, (struct rte_udp_hdr *)(hdr + 40));
 	} else {
 		finish_ip4((struct rte_ipv4_hdr *)hdr, nh, tos, ttl, len);
@@ -139,10 +140,10 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, enum encap encap
 	return adjacency_write(m, nh->path[(md->hash >> 8) & (nh->n_paths - 1)]) ? ENCAP_TX : ENCAP_HOLD;
 }
 
-#define ENCAP_NODE(name, encap, v6)                                                                   \
+#define ENCAP_NODE(name, ops, v6)                                                                     \
 	static inline edge_t name##_one(struct rte_mbuf *m)                                           \
 	{                                                                                             \
-		return encap_one(m, encap, v6);                                                       \
+		return encap_one(m, &ops, v6);                                                        \
 	}                                                                                             \
 	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n) \
 	{                                                                                             \

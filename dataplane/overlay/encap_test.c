@@ -38,13 +38,9 @@ static struct rte_mbuf *payload(enum payload kind)
 	return m;
 }
 
-static const char *node_of(enum encap encap, bool v6)
+static const char *node_of(const char *encap, bool v6)
 {
-	static const char *const names[][2] = {[ENCAP_MPLSOUDP] = {"encap_mplsoudp4", "encap_mplsoudp6"},
-					       [ENCAP_MPLSOGRE] = {"encap_mplsogre4", "encap_mplsogre6"},
-					       [ENCAP_VXLAN] = {"encap_vxlan4", "encap_vxlan6"}};
-
-	return names[encap][v6];
+	return encap_find(encap)->send_node[v6];
 }
 
 static void add_hex(char *text, const struct rte_mbuf *m)
@@ -72,51 +68,51 @@ static void assert_encap(uint32_t nexthop, const char *node, struct rte_mbuf *m,
 }
 
 static const struct {
-	enum encap encap;
+	const char *encap;
 	bool v6;
 	enum payload payload;
 	const char *headers;
 } cases[] = {
-	{ENCAP_MPLSOUDP, false, IP4, LINK4 "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"},
-	{ENCAP_MPLSOUDP, false, IP6, LINK4 "45b900620000400040113bc7c0000201cb007109 d23419eb004e0000 00064140"},
-	{ENCAP_MPLSOUDP, false, FRAME4, LINK4 "45b9005c0000400040113bcdc0000201cb007109 d23419eb00480000 00064140"},
-	{ENCAP_MPLSOUDP, false, FRAME, LINK4 "4500005c0000400040113c86c0000201cb007109 d23419eb00480000 00064140"},
-	{ENCAP_MPLSOUDP, true, IP4,
+	{"mplsoudp", false, IP4, LINK4 "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"},
+	{"mplsoudp", false, IP6, LINK4 "45b900620000400040113bc7c0000201cb007109 d23419eb004e0000 00064140"},
+	{"mplsoudp", false, FRAME4, LINK4 "45b9005c0000400040113bcdc0000201cb007109 d23419eb00480000 00064140"},
+	{"mplsoudp", false, FRAME, LINK4 "4500005c0000400040113c86c0000201cb007109 d23419eb00480000 00064140"},
+	{"mplsoudp", true, IP4,
 	 LINK6 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003a0000 00064140"},
-	{ENCAP_MPLSOUDP, true, IP6,
+	{"mplsoudp", true, IP6,
 	 LINK6 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064140"},
-	{ENCAP_MPLSOUDP, true, FRAME4,
+	{"mplsoudp", true, FRAME4,
 	 LINK6 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
-	{ENCAP_MPLSOUDP, true, FRAME,
+	{"mplsoudp", true, FRAME,
 	 LINK6 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
-	{ENCAP_MPLSOGRE, false, IP4, LINK4 "45b9004a00004000402f3bc1c0000201cb007109 00008847 00064140"},
-	{ENCAP_MPLSOGRE, false, IP6, LINK4 "45b9005e00004000402f3badc0000201cb007109 00008847 00064140"},
-	{ENCAP_MPLSOGRE, false, FRAME4, LINK4 "45b9005800004000402f3bb3c0000201cb007109 00008847 00064140"},
-	{ENCAP_MPLSOGRE, false, FRAME, LINK4 "4500005800004000402f3c6cc0000201cb007109 00008847 00064140"},
-	{ENCAP_MPLSOGRE, true, IP4,
+	{"mplsogre", false, IP4, LINK4 "45b9004a00004000402f3bc1c0000201cb007109 00008847 00064140"},
+	{"mplsogre", false, IP6, LINK4 "45b9005e00004000402f3badc0000201cb007109 00008847 00064140"},
+	{"mplsogre", false, FRAME4, LINK4 "45b9005800004000402f3bb3c0000201cb007109 00008847 00064140"},
+	{"mplsogre", false, FRAME, LINK4 "4500005800004000402f3c6cc0000201cb007109 00008847 00064140"},
+	{"mplsogre", true, IP4,
 	 LINK6 "6b92345600362f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
-	{ENCAP_MPLSOGRE, true, IP6,
+	{"mplsogre", true, IP6,
 	 LINK6 "6b923456004a2f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
-	{ENCAP_MPLSOGRE, true, FRAME4,
+	{"mplsogre", true, FRAME4,
 	 LINK6 "6b92345600442f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
-	{ENCAP_MPLSOGRE, true, FRAME,
+	{"mplsogre", true, FRAME,
 	 LINK6 "6002345600442f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
-	{ENCAP_VXLAN, false, IP4,
+	{"vxlan", false, IP4,
 	 LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400 00005e00010102000000aa010800"},
-	{ENCAP_VXLAN, false, IP6,
+	{"vxlan", false, IP6,
 	 LINK4 "45b900740000400040113bb5c0000201cb007109 d23412b500600000 0800000000006400 00005e00010102000000aa0186dd"},
-	{ENCAP_VXLAN, false, FRAME4, LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400"},
-	{ENCAP_VXLAN, false, FRAME, LINK4 "450000600000400040113c82c0000201cb007109 d23412b5004c0000 0800000000006400"},
-	{ENCAP_VXLAN, true, IP4,
+	{"vxlan", false, FRAME4, LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400"},
+	{"vxlan", false, FRAME, LINK4 "450000600000400040113c82c0000201cb007109 d23412b5004c0000 0800000000006400"},
+	{"vxlan", true, IP4,
 	 LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400 "
 	       "00005e00010102000000aa010800"},
-	{ENCAP_VXLAN, true, IP6,
+	{"vxlan", true, IP6,
 	 LINK6 "6b9234560060114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b500600000 0800000000006400 "
 	       "00005e00010102000000aa0186dd"},
-	{ENCAP_VXLAN, true, FRAME4,
+	{"vxlan", true, FRAME4,
 	 LINK6
 	 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
-	{ENCAP_VXLAN, true, FRAME,
+	{"vxlan", true, FRAME,
 	 LINK6
 	 "60023456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
 };
@@ -137,7 +133,7 @@ static void behind_ethernet(void **state)
 	struct rte_mbuf *m = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
 					  &(struct packet){.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9});
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
+	router_tunnel(FREE_ID, "mplsoudp", REMOTE4, 100);
 	meta(m)->l3 = 14;
 	meta(m)->nexthop = nexthop_table[FREE_ID];
 	meta(m)->hash = HASH;
@@ -151,7 +147,7 @@ static void tunnel_options(void **state)
 {
 	struct nexthop_config c = {.id = FREE_ID,
 				   .kind = NH_TUNNEL,
-				   .tunnel = {.encap = ENCAP_MPLSOGRE, .remote = router_addr(REMOTE4), .label = 100}};
+				   .tunnel = {.encap = encap_find("mplsogre"), .remote = router_addr(REMOTE4), .label = 100}};
 	struct tunnel_config *t = &c.tunnel;
 
 	t->gre_has_key = true;
@@ -170,7 +166,7 @@ static void tunnel_options(void **state)
 	t->ttl = 64;
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4), LINK4 "45b9004a00004000402f3b75c000024dcb007109 00008847 00064140");
-	t->encap = ENCAP_VXLAN;
+	t->encap = encap_find("vxlan");
 	t->vni = 0xabcdef;
 	t->local.family = 0;
 	t->router_mac = router_mac("02:00:00:00:bb:02");
@@ -184,7 +180,7 @@ static void tunnel_options(void **state)
 static void uniform(void **state)
 {
 	struct nexthop_config c = {
-		.id = FREE_ID, .kind = NH_TUNNEL, .tunnel = {.encap = ENCAP_MPLSOUDP, .label = 100, .uniform = true}};
+		.id = FREE_ID, .kind = NH_TUNNEL, .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .uniform = true}};
 	struct packet p4 = {.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9, .ttl = 17};
 	struct packet p6 = {.src = "fd00::2", .dst = "fd00:99::1", .tos = 0xb9, .ttl = 17};
 
@@ -203,7 +199,7 @@ static void udp6_checksum(void **state)
 {
 	struct nexthop_config c = {.id = FREE_ID,
 				   .kind = NH_TUNNEL,
-				   .tunnel = {.encap = ENCAP_MPLSOUDP, .label = 100, .vni = 100, .udp6_checksum = true}};
+				   .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .vni = 100, .udp6_checksum = true}};
 
 	c.tunnel.remote = router_addr(REMOTE6);
 	router_nexthop(&c);
@@ -213,7 +209,7 @@ static void udp6_checksum(void **state)
 	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP6),
 		     LINK6
 		     "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e626d 00064140");
-	c.tunnel.encap = ENCAP_VXLAN;
+	c.tunnel.encap = encap_find("vxlan");
 	router_nexthop(&c);
 	assert_encap(
 		FREE_ID, "encap_vxlan6", payload(IP4),
@@ -227,7 +223,7 @@ static void tagged(void **state)
 {
 	struct rte_mbuf *m = payload(IP4);
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.114.9", 100);
+	router_tunnel(FREE_ID, "mplsoudp", "203.0.114.9", 100);
 	meta(m)->nexthop = nexthop_table[FREE_ID];
 	meta(m)->hash = HASH;
 	assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
@@ -245,7 +241,7 @@ static void entropy(void **state)
 	static bool seen[65536];
 	struct rte_mbuf *m;
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
+	router_tunnel(FREE_ID, "mplsoudp", REMOTE4, 100);
 	for (i = 0; i < 1000; i++) {
 		m = payload(IP4);
 		meta(m)->nexthop = nexthop_table[FREE_ID];
@@ -265,7 +261,7 @@ static void unresolved(void **state)
 {
 	struct rte_mbuf *m = payload(IP4);
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOGRE, "192.0.2.200", 100);
+	router_tunnel(FREE_ID, "mplsogre", "192.0.2.200", 100);
 	meta(m)->nexthop = nexthop_table[FREE_ID];
 	meta(m)->hash = HASH;
 	assert_string_equal(node_test_one("encap_mplsogre4", m), "neighbor_hold");

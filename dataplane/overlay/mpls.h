@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label stacks (RFC 3032), for decapsulation.
+// Label stacks (RFC 3032).
 #pragma once
 
 #include "overlay/decap.h"
@@ -8,6 +8,11 @@
 #define MPLS_EXPLICIT_NULL6 2
 
 extern const struct drop_reason *const mpls_unknown_label, *const mpls_stack_depth, *const mpls_reserved, *const mpls_ttl;
+
+// As in struct encap_ops. mpls_inner: the stack begins at *at.
+int mpls_check(const struct tunnel_config *t, struct error *err);
+void mpls_push(struct nexthop *nh, const struct tunnel_config *t);
+enum encap_inner mpls_inner(const uint8_t *p, unsigned n, unsigned *at);
 
 // The stack begins at offset `at`. Explicit nulls are popped; the label that follows must be the bottom one.
 static inline edge_t mpls_decap(struct rte_mbuf *m, struct pkt_meta *md, unsigned at)

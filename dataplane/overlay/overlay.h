@@ -12,8 +12,7 @@
 #define LABEL_MAX (1u << 20)
 #define VNI_MAX (1u << 24)
 
-extern uint16_t overlay_mpls_port, overlay_vxlan_port; // UDP ports that are sent. Master: rw, next hops are rebuilt
-extern struct rte_ether_addr overlay_router_mac;       // inner MAC of this node in routed VXLAN
+extern struct rte_ether_addr overlay_router_mac; // inner MAC of this node in routed VXLAN
 static const struct rte_ether_addr overlay_gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 
 // What a label or VNI stands for: one word, so that workers read it at once.

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunnel next hops: the outer headers are built here once, with the underlay's paths; encapsulation copies them.
-//
-// Headers, last byte first, as they lie at the end of nexthop.hdr: inner Ethernet (VXLAN, routed traffic), label or VXLAN header, GRE or UDP, IP.
 #include <errno.h>
 #include <stdio.h>
 
-#include <rte_gre.h>
 #include <rte_udp.h>
-#include <rte_vxlan.h>
 
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
+#include "overlay/tunnel.h"
 #include "port/registry.h"
 
-uint16_t overlay_mpls_port = 6635, overlay_vxlan_port = 4789;
 struct rte_ether_addr overlay_router_mac;
 
-static int check_number(const char *field, uint32_t v, uint32_t min, uint32_t max, struct error *err)
+int tunnel_check_number(const char *field, uint32_t v, uint32_t min, uint32_t max, struct error *err)
 {
 	char text[16], valid[32];
 
@@ -35,23 +31,17 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	char text[IP_TEXT];
 	int ret;
 
-	if (t->encap < ENCAP_MPLSOUDP || t->encap > ENCAP_ERSPAN)
-		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, "mplsoudp, mplsogre, vxlan",
-				 "a tunnel needs an encapsulation");
+	if (t->encap == NULL)
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, encap_names(), "a tunnel needs an encapsulation");
 	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
 		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text), "a unicast address",
 				 "cannot be a tunnel's end");
 	if (t->local.family && t->local.family != t->remote.family)
 		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
 				 "an address of the remote's family", "is of another family than the remote");
-	if (t->encap == ENCAP_VXLAN)
-		ret = check_number("nexthop.tunnel.vni", t->vni, 1, (1 << 24) - 1, err);
-	else if (t->encap == ENCAP_ERSPAN)
-		ret = check_number("nexthop.tunnel.session", t->session, 0, 1023, err);
-	else
-		ret = check_number("nexthop.tunnel.label", t->label, 16, (1 << 20) - 1, err);
+	ret = t->encap->check(t, err);
 	if (ret == 0)
-		ret = check_number("nexthop.tunnel.dscp", t->dscp, 0, 63, err);
+		ret = tunnel_check_number("nexthop.tunnel.dscp", t->dscp, 0, 63, err);
 	if (t->ttl == 0)
 		t->ttl = 64;
 	return ret;
@@ -141,16 +131,15 @@ static bool find_source(struct nexthop_entry *e, const struct port *p)
 	return e->source.family != 0;
 }
 
-// Writes n bytes in front of what is there.
-static void *push(struct nexthop *nh, unsigned n)
+void *tunnel_push(struct nexthop *nh, unsigned n)
 {
 	nh->hdr_len = (uint8_t)(nh->hdr_len + n);
 	return nh->hdr + TUNNEL_HDR_MAX - nh->hdr_len;
 }
 
-static void push_inner_eth(struct nexthop *nh, const struct tunnel_config *t)
+void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t)
 {
-	struct rte_ether_hdr *eth = push(nh, sizeof(*eth));
+	struct rte_ether_hdr *eth = tunnel_push(nh, sizeof(*eth));
 
 	eth->dst_addr = rte_is_zero_ether_addr(&t->router_mac) ? overlay_gateway_mac : t->router_mac;
 	eth->src_addr = overlay_router_mac;
@@ -158,53 +147,9 @@ static void push_inner_eth(struct nexthop *nh, const struct tunnel_config *t)
 	nh->inner_eth = sizeof(*eth);
 }
 
-static void push_shim(struct nexthop *nh, const struct tunnel_config *t)
-{
-	struct rte_vxlan_hdr *vx;
-	rte_be32_t *label, *erspan;
-
-	if (t->encap == ENCAP_ERSPAN) { // type II: version 1, no VLAN; index 0
-		erspan = push(nh, 2 * sizeof(*erspan));
-		erspan[0] = rte_cpu_to_be_32(1u << 28 | t->session);
-		erspan[1] = 0;
-		return;
-	}
-	if (t->encap == ENCAP_VXLAN) {
-		push_inner_eth(nh, t);
-		vx = push(nh, sizeof(*vx));
-		vx->vx_flags = RTE_BE32(0x08000000); // RFC 7348: the I flag
-		vx->vx_vni = rte_cpu_to_be_32(t->vni << 8);
-		return;
-	}
-	label = push(nh, sizeof(*label));
-	*label = rte_cpu_to_be_32(t->label << 12 | 1 << 8 | t->ttl); // RFC 3032: label, TC 0, bottom of stack, TTL
-}
-
-static void push_gre(struct nexthop *nh, const struct tunnel_config *t)
-{
-	rte_be16_t *gre; // RFC 2784 and 2890: flags and version, protocol, key
-	rte_be32_t *key;
-
-	if (t->encap == ENCAP_ERSPAN) { // RFC 2890: a sequence number, by the packet
-		key = push(nh, sizeof(*key));
-		*key = 0;
-		gre = push(nh, 4);
-		gre[0] = RTE_BE16(0x1000);
-		gre[1] = RTE_BE16(0x88be);
-		return;
-	}
-	if (t->gre_has_key) {
-		key = push(nh, sizeof(*key));
-		*key = rte_cpu_to_be_32(t->gre_key);
-	}
-	gre = push(nh, 4);
-	gre[0] = t->gre_has_key ? RTE_BE16(0x2000) : 0;
-	gre[1] = RTE_BE16(0x8847);
-}
-
 static void push_udp(struct nexthop *nh, uint16_t port)
 {
-	struct rte_udp_hdr *udp = push(nh, sizeof(*udp));
+	struct rte_udp_hdr *udp = tunnel_push(nh, sizeof(*udp));
 
 	udp->src_port = 0; // by the flow
 	udp->dst_port = rte_cpu_to_be_16(port);
@@ -214,7 +159,7 @@ static void push_udp(struct nexthop *nh, uint16_t port)
 
 static void push_ip4(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 {
-	struct rte_ipv4_hdr *ip = push(nh, sizeof(*ip));
+	struct rte_ipv4_hdr *ip = tunnel_push(nh, sizeof(*ip));
 
 	ip->version_ihl = 0x45;
 	ip->type_of_service = 0;
@@ -231,7 +176,7 @@ static void push_ip4(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 
 static void push_ip6(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 {
-	struct rte_ipv6_hdr *ip = push(nh, sizeof(*ip));
+	struct rte_ipv6_hdr *ip = tunnel_push(nh, sizeof(*ip));
 
 	ip->vtc_flow = RTE_BE32(6u << 28);
 	ip->payload_len = 0;
@@ -242,16 +187,6 @@ static void push_ip6(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 	nh->pseudo_sum = ip_fold(ip_sum(ip->src_addr, 32) + rte_cpu_to_be_16(proto));
 }
 
-static uint8_t edge_of(const struct tunnel_config *t)
-{
-	static const uint8_t edges[][2] = {[ENCAP_MPLSOUDP] = {NH_EDGE_MPLSOUDP4, NH_EDGE_MPLSOUDP6},
-					   [ENCAP_MPLSOGRE] = {NH_EDGE_MPLSOGRE4, NH_EDGE_MPLSOGRE6},
-					   [ENCAP_VXLAN] = {NH_EDGE_VXLAN4, NH_EDGE_VXLAN6},
-					   [ENCAP_ERSPAN] = {NH_EDGE_ERSPAN4, NH_EDGE_ERSPAN6}};
-
-	return edges[t->encap][t->remote.family == IPV6];
-}
-
 static uint16_t path_mtu(const struct nexthop *nh)
 {
 	uint16_t mtu = UINT16_MAX;
@@ -260,11 +195,6 @@ static uint16_t path_mtu(const struct nexthop *nh)
 	for (i = 0; i < nh->n_paths; i++)
 		mtu = RTE_MIN(mtu, port_get(adjacency_table[nh->path[i]]->port)->cfg.mtu);
 	return mtu;
-}
-
-static bool in_gre(const struct tunnel_config *t)
-{
-	return t->encap == ENCAP_MPLSOGRE || t->encap == ENCAP_ERSPAN;
 }
 
 void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
@@ -280,21 +210,20 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 	nh->tos = (uint8_t)(t->dscp << 2);
 	nh->ttl = t->ttl;
 	nh->udp6_checksum = t->udp6_checksum;
+	nh->sequenced = t->encap->sequenced;
 	e->resolved = n > 0 && find_source(e, port_get(adjacency_table[paths[0]]->port));
 	if (!e->resolved)
 		return;
 	nh->n_paths = fill_paths(nh, paths, n);
-	push_shim(nh, t);
-	if (in_gre(t))
-		push_gre(nh, t);
-	else
-		push_udp(nh, t->encap == ENCAP_VXLAN ? overlay_vxlan_port : overlay_mpls_port);
+	t->encap->push(nh, t);
+	if (t->encap->proto == IPPROTO_UDP)
+		push_udp(nh, encap_udp_port(t->encap));
 	if (t->remote.family == IPV4)
-		push_ip4(e, nh, in_gre(t) ? IPPROTO_GRE : IPPROTO_UDP);
+		push_ip4(e, nh, t->encap->proto);
 	else
-		push_ip6(e, nh, in_gre(t) ? IPPROTO_GRE : IPPROTO_UDP);
+		push_ip6(e, nh, t->encap->proto);
 	mtu = path_mtu(nh);
 	e->overhead = nh->hdr_len;
 	nh->mtu = mtu > nh->hdr_len ? (uint16_t)(mtu - nh->hdr_len) : 0;
-	nh->edge = edge_of(t);
+	nh->edge = (uint8_t)(NH_EDGE_ENCAP + encap_send_place(t->encap, t->remote.family == IPV6));
 }

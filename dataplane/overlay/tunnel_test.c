@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "graph/graph.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "testing/router_fixture.h"
@@ -28,19 +29,19 @@ static const struct nexthop_entry *entry(void)
 static void overhead(void **state)
 {
 	static const struct {
-		enum encap encap;
+		const char *encap;
 		const char *remote;
-		unsigned bytes, edge;
-	} kinds[] = {
-		{ENCAP_MPLSOUDP, REMOTE4, 20 + 8 + 4, NH_EDGE_MPLSOUDP4}, {ENCAP_MPLSOUDP, REMOTE6, 40 + 8 + 4, NH_EDGE_MPLSOUDP6},
-		{ENCAP_MPLSOGRE, REMOTE4, 20 + 4 + 4, NH_EDGE_MPLSOGRE4}, {ENCAP_MPLSOGRE, REMOTE6, 40 + 4 + 4, NH_EDGE_MPLSOGRE6},
-		{ENCAP_VXLAN, REMOTE4, 20 + 8 + 8 + 14, NH_EDGE_VXLAN4},  {ENCAP_VXLAN, REMOTE6, 40 + 8 + 8 + 14, NH_EDGE_VXLAN6}};
+		unsigned bytes;
+		const char *node;
+	} kinds[] = {{"mplsoudp", REMOTE4, 20 + 8 + 4, "encap_mplsoudp4"}, {"mplsoudp", REMOTE6, 40 + 8 + 4, "encap_mplsoudp6"},
+		     {"mplsogre", REMOTE4, 20 + 4 + 4, "encap_mplsogre4"}, {"mplsogre", REMOTE6, 40 + 4 + 4, "encap_mplsogre6"},
+		     {"vxlan", REMOTE4, 20 + 8 + 8 + 14, "encap_vxlan4"},  {"vxlan", REMOTE6, 40 + 8 + 8 + 14, "encap_vxlan6"}};
 	struct port_config port = router_config(FABRIC0);
 	unsigned i;
 
 	for (i = 0; i < RTE_DIM(kinds); i++) {
 		router_tunnel(FREE_ID, kinds[i].encap, kinds[i].remote, 100);
-		assert_int_equal(tunnel()->edge, kinds[i].edge);
+		assert_string_equal(graph_edge_of("ip4_forward", tunnel()->edge), kinds[i].node);
 		assert_int_equal(tunnel()->hdr_len, kinds[i].bytes);
 		assert_int_equal(tunnel()->mtu, 1500 - kinds[i].bytes);
 		assert_int_equal(entry()->overhead, kinds[i].bytes);
@@ -56,12 +57,12 @@ static void overhead(void **state)
 
 static void udp_port_follows(void **state)
 {
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
-	overlay_mpls_port = 51234;
+	router_tunnel(FREE_ID, "mplsoudp", REMOTE4, 100);
+	encap_set_ports(encap_find("mplsoudp"), (uint32_t[]){51234, 6635}, 2);
 	nexthop_underlay_changed();
 	router_poll();
 	assert_memory_equal(tunnel()->hdr + TUNNEL_HDR_MAX - 4 - 6, "\xc8\x22", 2);
-	overlay_mpls_port = 6635;
+	encap_set_ports(encap_find("mplsoudp"), (uint32_t[]){6635}, 1);
 	nexthop_underlay_changed();
 	router_poll();
 	assert_memory_equal(tunnel()->hdr + TUNNEL_HDR_MAX - 4 - 6, "\x19\xeb", 2);
@@ -76,7 +77,7 @@ static void assert_unresolved(void)
 
 static void follows_routes(void **state)
 {
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.115.9", 100);
+	router_tunnel(FREE_ID, "mplsoudp", "203.0.115.9", 100);
 	assert_unresolved();
 	router_route("fabric", "203.0.115.0/24", VIA1);
 	assert_true(entry()->resolved);
@@ -121,7 +122,7 @@ static void underlay_ecmp(void **state)
 {
 	add_group(1, 1);
 	router_route("fabric", "203.0.116.0/24", FREE_ID + 1);
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "203.0.116.9", 100);
+	router_tunnel(FREE_ID, "mplsoudp", "203.0.116.9", 100);
 	assert_int_equal(paths_by(FABRIC0), paths_by(FABRIC1));
 	assert_int_equal(tunnel()->n_paths & (tunnel()->n_paths - 1), 0); // a power of two
 	add_group(3, 1);
@@ -151,7 +152,7 @@ static void neighbor_moves(void **state)
 	struct port_config here = router_config(FABRIC0), there = router_config(FABRIC1), c = here;
 	struct ip_prefix moving = here.addrs[0];
 
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, "192.0.2.200", 100);
+	router_tunnel(FREE_ID, "mplsoudp", "192.0.2.200", 100);
 	assert_int_equal(refs(FABRIC0, "192.0.2.200"), 1);
 	c.addrs[0] = c.addrs[1];
 	c.n_addrs = 1;
@@ -167,7 +168,7 @@ static void neighbor_moves(void **state)
 	assert_int_equal(refs(FABRIC0, "192.0.2.200"), 0);
 	assert_int_equal(refs(FABRIC1, "192.0.2.200"), 1);
 	assert_int_equal(adjacency_table[tunnel()->path[0]]->port, FABRIC1);
-	router_tunnel(FREE_ID, ENCAP_MPLSOUDP, REMOTE4, 100);
+	router_tunnel(FREE_ID, "mplsoudp", REMOTE4, 100);
 	assert_int_equal(refs(FABRIC1, "192.0.2.200"), 0);
 	router_set(FABRIC1, &there);
 	router_set(FABRIC0, &here);
@@ -178,7 +179,7 @@ static void no_source(void **state)
 	struct port_config old = router_config(FABRIC0), c = old;
 
 	c.n_addrs = 1; // the IPv6 address goes
-	router_tunnel(FREE_ID, ENCAP_VXLAN, REMOTE6, 100);
+	router_tunnel(FREE_ID, "vxlan", REMOTE6, 100);
 	router_set(FABRIC0, &c);
 	assert_unresolved();
 	router_set(FABRIC0, &old);
@@ -187,23 +188,22 @@ static void no_source(void **state)
 
 static void checked(void **state)
 {
-	static const struct {
+	const struct {
 		struct tunnel_config t;
 		const char *remote, *local, *field;
 		int code;
 	} bad[] = {
-		{{.encap = 0, .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
-		{{.encap = 5, .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
-		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "0.0.0.0", NULL, "nexthop.tunnel.remote", EINVAL},
-		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "224.0.0.1", NULL, "nexthop.tunnel.remote", EINVAL},
-		{{.encap = ENCAP_MPLSOUDP, .label = 100}, "ff02::1", NULL, "nexthop.tunnel.remote", EINVAL},
-		{{.encap = ENCAP_MPLSOUDP, .label = 100}, REMOTE4, "2001:db8::1", "nexthop.tunnel.local", EINVAL},
-		{{.encap = ENCAP_MPLSOUDP, .label = 15}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
-		{{.encap = ENCAP_MPLSOGRE, .label = 1 << 20}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
-		{{.encap = ENCAP_ERSPAN, .session = 1024}, REMOTE4, NULL, "nexthop.tunnel.session", ERANGE},
-		{{.encap = ENCAP_VXLAN, .vni = 0}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
-		{{.encap = ENCAP_VXLAN, .vni = 1 << 24}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
-		{{.encap = ENCAP_VXLAN, .vni = 1, .dscp = 64}, REMOTE4, NULL, "nexthop.tunnel.dscp", ERANGE},
+		{{.encap = encap_find("gre"), .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 100}, "0.0.0.0", NULL, "nexthop.tunnel.remote", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 100}, "224.0.0.1", NULL, "nexthop.tunnel.remote", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 100}, "ff02::1", NULL, "nexthop.tunnel.remote", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 100}, REMOTE4, "2001:db8::1", "nexthop.tunnel.local", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 15}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
+		{{.encap = encap_find("mplsogre"), .label = 1 << 20}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
+		{{.encap = encap_find("erspan"), .session = 1024}, REMOTE4, NULL, "nexthop.tunnel.session", ERANGE},
+		{{.encap = encap_find("vxlan"), .vni = 0}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
+		{{.encap = encap_find("vxlan"), .vni = 1 << 24}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
+		{{.encap = encap_find("vxlan"), .vni = 1, .dscp = 64}, REMOTE4, NULL, "nexthop.tunnel.dscp", ERANGE},
 	};
 	struct tunnel_config t;
 	struct error err;
@@ -217,7 +217,7 @@ static void checked(void **state)
 		assert_int_equal(tunnel_check(&t, &err), -bad[i].code);
 		assert_string_equal(err.field, bad[i].field);
 	}
-	t = (struct tunnel_config){.encap = ENCAP_VXLAN, .vni = (1 << 24) - 1, .remote = router_addr(REMOTE6)};
+	t = (struct tunnel_config){.encap = encap_find("vxlan"), .vni = (1 << 24) - 1, .remote = router_addr(REMOTE6)};
 	assert_int_equal(tunnel_check(&t, &err), 0);
 	assert_int_equal(t.ttl, 64);
 }

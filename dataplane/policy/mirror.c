@@ -103,10 +103,11 @@ static int publish(struct mirror *m, const struct mirror_config *cfg, uint32_t n
 // What is wrong with the tunnel is wrong with the mirror: the field, with which the message begins too, gets its name there.
 static void rename_field(const struct mirror_config *cfg, struct error *err)
 {
-	const char *was = "nexthop.tunnel.", *is = cfg->tunnel.encap == ENCAP_VXLAN ? "mirror.vxlan." : "mirror.erspan.";
-	char *texts[] = {err->field, err->message};
+	char *texts[] = {err->field, err->message}, is[32];
+	const char *was = "nexthop.tunnel.";
 	unsigned i;
 
+	snprintf(is, sizeof(is), "mirror.%s.", cfg->tunnel.encap->name);
 	for (i = 0; i < RTE_DIM(texts); i++) {
 		if (strncmp(texts[i], was, strlen(was)) != 0)
 			continue;

@@ -74,7 +74,7 @@ static inline edge_t send_to_collector(struct rte_mbuf *m, const struct mirror_f
 		return lost(m, f, &drop_mirror_too_long);
 	md->nexthop = nh;
 	md->hash = ip_hash(m, sizeof(struct rte_ether_hdr));
-	md->arg = nh->edge >= NH_EDGE_ERSPAN4 ? __atomic_fetch_add(f->sequence, 1, __ATOMIC_RELAXED) : 0;
+	md->arg = nh->sequenced ? __atomic_fetch_add(f->sequence, 1, __ATOMIC_RELAXED) : 0;
 	return nh->edge;
 }
 

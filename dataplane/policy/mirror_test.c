@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "graph/graph.h"
 #include "policy/mirror.h"
 #include "testing/router_fixture.h"
 
@@ -21,10 +22,11 @@ static struct mirror_config to_port(const char *name, uint16_t port)
 	return c;
 }
 
-static struct mirror_config to_collector(const char *name, enum encap encap, const char *remote, uint32_t number)
+static struct mirror_config to_collector(const char *name, const char *encap, const char *remote, uint32_t number)
 {
-	struct mirror_config c = {.target = MIRROR_TUNNEL,
-				  .tunnel = {.encap = encap, .remote = router_addr(remote), .vni = number, .session = number}};
+	struct mirror_config c = {
+		.target = MIRROR_TUNNEL,
+		.tunnel = {.encap = encap_find(encap), .remote = router_addr(remote), .vni = number, .session = number}};
 
 	snprintf(c.name, sizeof(c.name), "%s", name);
 	return c;
@@ -33,7 +35,7 @@ static struct mirror_config to_collector(const char *name, enum encap encap, con
 // Next hops of collectors are the mirror's own: they come, change and go with it.
 static void next_hops(void **state)
 {
-	struct mirror_config c = to_collector("m", ENCAP_ERSPAN, "203.0.113.9", 1023);
+	struct mirror_config c = to_collector("m", "erspan", "203.0.113.9", 1023);
 	struct mirror *m = mirror_add(&c, &err);
 	const struct nexthop *nh;
 	uint32_t id;
@@ -42,22 +44,22 @@ static void next_hops(void **state)
 	id = m->nexthop;
 	assert_true(id > NEXTHOP_API_MAX);
 	nh = nexthop_table[id];
-	assert_int_equal(nh->edge, NH_EDGE_ERSPAN4);
+	assert_string_equal(graph_edge_of("mirror_output", nh->edge), "encap_erspan4");
 	assert_int_equal(nh->hdr_len, 20 + 8 + 8);
 	assert_int_equal(nh->mtu, 1500 - 36);
 	assert_memory_equal(nh->hdr + TUNNEL_HDR_MAX - 16, "\x10\x00\x88\xbe\0\0\0\0\x10\x00\x03\xff\0\0\0\0", 16);
-	c = to_collector("m", ENCAP_VXLAN, "2001:db8:f::9", 77);
+	c = to_collector("m", "vxlan", "2001:db8:f::9", 77);
 	assert_int_equal(mirror_set(m, &c, &err), 0);
 	assert_int_equal(m->nexthop, id);
-	assert_int_equal(nexthop_table[id]->edge, NH_EDGE_VXLAN6);
+	assert_string_equal(graph_edge_of("mirror_output", nexthop_table[id]->edge), "encap_vxlan6");
 	c = to_port("m", RED1);
 	assert_int_equal(mirror_set(m, &c, &err), 0);
 	assert_null(nexthop_get(id));
 	assert_int_equal(m->nexthop, 0);
-	c = to_collector("m", ENCAP_ERSPAN, "2001:db8:f::9", 0);
+	c = to_collector("m", "erspan", "2001:db8:f::9", 0);
 	assert_int_equal(mirror_set(m, &c, &err), 0);
 	id = m->nexthop;
-	assert_int_equal(nexthop_table[id]->edge, NH_EDGE_ERSPAN6);
+	assert_string_equal(graph_edge_of("mirror_output", nexthop_table[id]->edge), "encap_erspan6");
 	assert_int_equal(mirror_del("m", &err), 0);
 	assert_null(nexthop_get(id));
 }
@@ -74,13 +76,13 @@ static void refused(void **state)
 	assert_string_equal(err.field, "mirror.snap_length");
 	c.snap = 9615;
 	assert_null(mirror_add(&c, &err));
-	c = to_collector("m", ENCAP_ERSPAN, "203.0.113.9", 1024);
+	c = to_collector("m", "erspan", "203.0.113.9", 1024);
 	assert_null(mirror_add(&c, &err));
 	assert_string_equal(err.field, "mirror.erspan.session");
-	c = to_collector("m", ENCAP_VXLAN, "203.0.113.9", 1 << 24);
+	c = to_collector("m", "vxlan", "203.0.113.9", 1 << 24);
 	assert_null(mirror_add(&c, &err));
 	assert_string_equal(err.field, "mirror.vxlan.vni");
-	c = to_collector("m", ENCAP_VXLAN, "224.0.0.1", 1);
+	c = to_collector("m", "vxlan", "224.0.0.1", 1);
 	assert_null(mirror_add(&c, &err));
 	assert_string_equal(err.field, "mirror.vxlan.remote");
 	assert_int_equal(mirror_del("m", &err), -ENOENT);

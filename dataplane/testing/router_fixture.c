@@ -153,12 +153,12 @@ void router_nexthop(const struct nexthop_config *cfg)
 	router_poll();
 }
 
-void router_tunnel(uint32_t id, enum encap encap, const char *remote, uint32_t label_or_vni)
+void router_tunnel(uint32_t id, const char *encap, const char *remote, uint32_t label_or_vni)
 {
 	struct nexthop_config c = {.id = id, .kind = NH_TUNNEL};
 
-	c.tunnel =
-		(struct tunnel_config){.encap = encap, .remote = router_addr(remote), .label = label_or_vni, .vni = label_or_vni};
+	c.tunnel = (struct tunnel_config){
+		.encap = encap_find(encap), .remote = router_addr(remote), .label = label_or_vni, .vni = label_or_vni};
 	router_nexthop(&c);
 }
 

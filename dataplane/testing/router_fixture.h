@@ -43,7 +43,7 @@ int router_teardown(void **state);
 
 // --- Configuration; panics when it is refused. ---
 void router_nexthop(const struct nexthop_config *cfg);
-void router_tunnel(uint32_t id, enum encap encap, const char *remote, uint32_t label_or_vni);
+void router_tunnel(uint32_t id, const char *encap, const char *remote, uint32_t label_or_vni);
 void router_route(const char *vrf, const char *prefix, uint32_t nexthop);
 void router_unroute(const char *vrf, const char *prefix);
 struct port_config router_config(uint16_t port); // as it is

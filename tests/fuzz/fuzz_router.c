@@ -53,17 +53,17 @@ static uint16_t receive(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n
 // --- Configuration. ---
 
 static const struct {
-	enum encap encap;
+	const char *encap;
 	const char *remote;
-} kinds[] = {{ENCAP_MPLSOUDP, "203.0.113.9"},   {ENCAP_MPLSOUDP, "2001:db8:f::9"}, {ENCAP_MPLSOGRE, "203.0.113.9"},
-	     {ENCAP_MPLSOGRE, "2001:db8:f::9"}, {ENCAP_VXLAN, "203.0.114.9"},      {ENCAP_VXLAN, "2001:db8:f::9"}};
+} kinds[] = {{"mplsoudp", "203.0.113.9"},   {"mplsoudp", "2001:db8:f::9"}, {"mplsogre", "203.0.113.9"},
+	     {"mplsogre", "2001:db8:f::9"}, {"vxlan", "203.0.114.9"},      {"vxlan", "2001:db8:f::9"}};
 
 static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
 {
 	struct nexthop_config c = {.id = id, .kind = NH_TUNNEL};
 
 	c.tunnel = (struct tunnel_config){
-		.encap = kinds[kind].encap, .remote = router_addr(kinds[kind].remote), .label = label, .vni = label};
+		.encap = encap_find(kinds[kind].encap), .remote = router_addr(kinds[kind].remote), .label = label, .vni = label};
 	c.tunnel.uniform = c.tunnel.udp6_checksum = c.tunnel.gre_has_key = special;
 	router_nexthop(&c);
 }

@@ -43,7 +43,7 @@ struct bench {
 	const char *node;
 	struct rte_mbuf *(*make)(const struct bench *b, unsigned i);
 	void (*call)(void); // a function of this name is measured instead of a node
-	enum encap encap;
+	enum { NO_ENCAP, MPLSOUDP, MPLSOGRE, VXLAN, ENCAPS } encap;
 	bool v6; // of the underlay
 	uint32_t nexthop;
 };
@@ -103,22 +103,22 @@ static struct rte_mbuf *to_nexthop(const struct bench *b, unsigned i)
 	return m;
 }
 
-// As it comes from the wire.
+static const struct {
+	const char *name, *shim; // shim: as it comes from the wire
+} encaps[ENCAPS] = {[MPLSOUDP] = {"mplsoudp", "c0de 19eb 0000 0000 00064140"},
+		    [MPLSOGRE] = {"mplsogre", "0000 8847 00064140"},
+		    [VXLAN] = {"vxlan", "c0de 12b5 0000 0000 08000000 00006400 02000000aa01 02000000bb02 0800"}};
+
 static struct rte_mbuf *from_wire(const struct bench *b, unsigned i)
 {
-	static const char *const shims[] = {[ENCAP_MPLSOUDP] = "c0de 19eb 0000 0000 00064140",
-					    [ENCAP_MPLSOGRE] = "0000 8847 00064140",
-					    [ENCAP_VXLAN] = "c0de 12b5 0000 0000 08000000 00006400 02000000aa01 02000000bb02 0800"};
-	struct rte_mbuf *inner = routed4(b, i), *shim = router_hex(shims[b->encap]), *m;
+	uint8_t proto = encap_find(encaps[b->encap].name)->proto;
+	struct rte_mbuf *inner = routed4(b, i), *shim = router_hex(encaps[b->encap].shim), *m;
 	unsigned len = shim->data_len + inner->data_len;
 
-	if (b->encap != ENCAP_MPLSOGRE)
+	if (proto == IPPROTO_UDP)
 		*rte_pktmbuf_mtod_offset(shim, rte_be16_t *, 4) = rte_cpu_to_be_16((uint16_t)len);
 	m = router_frame(FABRIC0, "02:00:00:00:f0:01", NEAR_MAC,
-			 &(struct packet){.src = HOST4,
-					  .dst = "192.0.2.1",
-					  .proto = b->encap == ENCAP_MPLSOGRE ? IPPROTO_GRE : IPPROTO_UDP,
-					  .payload = len});
+			 &(struct packet){.src = HOST4, .dst = "192.0.2.1", .proto = proto, .payload = len});
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - len), rte_pktmbuf_mtod(shim, void *), shim->data_len);
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - inner->data_len), rte_pktmbuf_mtod(inner, void *), inner->data_len);
 	rte_pktmbuf_free(inner);
@@ -250,17 +250,17 @@ static const struct bench benches[] = {
 	{"ip4_forward", routed4, .encap = 0},
 	{"ip6_forward", routed6, .encap = 0},
 	{"port_output", to_nexthop, .nexthop = VIA0},
-	{"encap_mplsoudp4", to_nexthop, .nexthop = TUNNEL4(ENCAP_MPLSOUDP)},
-	{"encap_mplsogre4", to_nexthop, .nexthop = TUNNEL4(ENCAP_MPLSOGRE)},
-	{"encap_vxlan4", to_nexthop, .nexthop = TUNNEL4(ENCAP_VXLAN)},
-	{"encap_mplsoudp6", to_nexthop, .nexthop = TUNNEL6(ENCAP_MPLSOUDP)},
-	{"encap_vxlan6", to_nexthop, .nexthop = TUNNEL6(ENCAP_VXLAN)},
-	{"fabric_input", from_wire, .encap = ENCAP_VXLAN},
-	{"decap_mplsoudp", after_fabric_input, .encap = ENCAP_MPLSOUDP},
-	{"decap_mplsogre", after_fabric_input, .encap = ENCAP_MPLSOGRE},
-	{"decap_vxlan", after_fabric_input, .encap = ENCAP_VXLAN},
+	{"encap_mplsoudp4", to_nexthop, .nexthop = TUNNEL4(MPLSOUDP)},
+	{"encap_mplsogre4", to_nexthop, .nexthop = TUNNEL4(MPLSOGRE)},
+	{"encap_vxlan4", to_nexthop, .nexthop = TUNNEL4(VXLAN)},
+	{"encap_mplsoudp6", to_nexthop, .nexthop = TUNNEL6(MPLSOUDP)},
+	{"encap_vxlan6", to_nexthop, .nexthop = TUNNEL6(VXLAN)},
+	{"fabric_input", from_wire, .encap = VXLAN},
+	{"decap_mplsoudp", after_fabric_input, .encap = MPLSOUDP},
+	{"decap_mplsogre", after_fabric_input, .encap = MPLSOGRE},
+	{"decap_vxlan", after_fabric_input, .encap = VXLAN},
 	{"bridge_input", in_bridge, .encap = 0},
-	{"port_tx", to_wire, .encap = ENCAP_VXLAN},
+	{"port_tx", to_wire, .encap = VXLAN},
 	{"flow4_lookup", in_flow, .v6 = false},
 	{"flow6_lookup", in_flow, .v6 = true},
 };
@@ -396,16 +396,15 @@ static void bench(const struct bench *b)
 
 static void configure(void)
 {
-	static const enum encap encaps[] = {ENCAP_MPLSOUDP, ENCAP_MPLSOGRE, ENCAP_VXLAN};
 	struct rx_list *list = calloc(1, sizeof(*list) + sizeof(list->q[0]));
 	unsigned i;
 
-	for (i = 0; i < RTE_DIM(encaps); i++) {
-		router_tunnel(TUNNEL4(encaps[i]), encaps[i], HOST4, ID);
-		router_tunnel(TUNNEL6(encaps[i]), encaps[i], HOST6, ID);
+	for (i = MPLSOUDP; i < ENCAPS; i++) {
+		router_tunnel(TUNNEL4(i), encaps[i].name, HOST4, ID);
+		router_tunnel(TUNNEL6(i), encaps[i].name, HOST6, ID);
 	}
-	router_route("red", SINK_HOSTS, TUNNEL4(ENCAP_VXLAN));
-	router_route("red", "fd00:99::/32", TUNNEL4(ENCAP_VXLAN));
+	router_route("red", SINK_HOSTS, TUNNEL4(VXLAN));
+	router_route("red", "fd00:99::/32", TUNNEL4(VXLAN));
 	label_set(ID, TARGET(TARGET_VRF, RED), NULL);
 	vni_set(ID, TARGET(TARGET_VRF, RED), NULL);
 	if (list == NULL)

@@ -131,7 +131,7 @@ static struct port *configure(void)
 
 	router_nexthop(&via);
 	router_route("fabric", "203.0.115.0/24", via.id);
-	router_tunnel(TUNNEL, ENCAP_VXLAN, "203.0.115.9", 100);
+	router_tunnel(TUNNEL, "vxlan", "203.0.115.9", 100);
 	router_route("red", SINK_HOSTS, TUNNEL);
 	for (i = 0; i < WORKERS; i++)
 		make_feed(i, guest->id);

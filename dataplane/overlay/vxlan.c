@@ -1,17 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// decap_vxlan: VXLAN (RFC 7348) for this node. A VNI of a bridge domain keeps its frame; one of a VRF carries routed traffic as EVPN
-// does: the inner frame is for this router's MAC.
-// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner version.
+// VXLAN (RFC 7348). A VNI of a bridge domain carries its frames; one of a VRF carries routed traffic as EVPN does: in an Ethernet header
+// between the routers' MACs.
+#include <netinet/in.h>
+
 #include <rte_vxlan.h>
 
 #include "overlay/decap.h"
+#include "overlay/encap.h"
+#include "overlay/tunnel.h"
 
 DROP_REASON(vxlan_bad_flags, "The VXLAN header does not say that its VNI is valid (RFC 7348, I flag).");
 DROP_REASON(vxlan_unknown_vni, "The VNI is nobody's here. See `corelane vni list`.");
 DROP_REASON(vxlan_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 
-static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
+#define VXLAN_HAS_VNI RTE_BE32(0x08000000)
+
+static int vxlan_check(const struct tunnel_config *t, struct error *err)
+{
+	return tunnel_check_number("nexthop.tunnel.vni", t->vni, 1, VNI_MAX - 1, err);
+}
+
+static void vxlan_push(struct nexthop *nh, const struct tunnel_config *t)
+{
+	struct rte_vxlan_hdr *vx;
+
+	tunnel_push_router_eth(nh, t);
+	vx = tunnel_push(nh, sizeof(*vx));
+	vx->vx_flags = VXLAN_HAS_VNI;
+	vx->vx_vni = rte_cpu_to_be_32(t->vni << 8);
+}
+
+static enum encap_inner vxlan_inner(const uint8_t *p, unsigned n, unsigned *at)
+{
+	*at = sizeof(struct rte_vxlan_hdr);
+	return ENCAP_INNER_FRAME;
+}
+
+static const struct encap_ops vxlan = {
+	.name = "vxlan",
+	.proto = IPPROTO_UDP,
+	.udp_port = 4789,
+	.udp_setting = "vxlan_ports",
+	.send_node = {"encap_vxlan4", "encap_vxlan6"},
+	.receive_node = "decap_vxlan",
+	.header = 8 + 8 + 14, // UDP, VXLAN, inner Ethernet
+	.inner_eth = true,
+	.check = vxlan_check,
+	.push = vxlan_push,
+	.inner = vxlan_inner,
+};
+ENCAP(vxlan);
+
+// encap_vxlan4, encap_vxlan6: by the family of the underlay.
+// Reads: nexthop, hash, l3, bridge.  Writes: out_port.  Next: port_tx, or neighbor_hold.
+ENCAP_NODE(encap_vxlan4, vxlan, false);
+ENCAP_NODE(encap_vxlan6, vxlan, true);
+
+static inline edge_t vxlan_routed(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod_offset(m, const struct rte_ether_hdr *, at);
 
@@ -22,6 +68,8 @@ static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, uint32_t ta
 	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
 }
 
+// decap_vxlan: for this node.
+// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner version.
 static inline edge_t vxlan_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
@@ -34,7 +82,7 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 		return drop_as(m, decap_truncated);
 	if (unlikely(udp->dgram_cksum != 0 && !decap_udp_ok(m, udp)))
 		return drop_as(m, decap_udp_checksum);
-	if (unlikely(!(vx->vx_flags & RTE_BE32(0x08000000))))
+	if (unlikely(!(vx->vx_flags & VXLAN_HAS_VNI)))
 		return drop(m, vxlan_bad_flags);
 	md->arg = rte_be_to_cpu_32(vx->vx_vni) >> 8;
 	target = vni_target(md->arg);
@@ -44,7 +92,7 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 	case TARGET_BRIDGE:
 		return decap_to(m, md, target, at);
 	default:
-		return routed(m, md, target, at);
+		return vxlan_routed(m, md, target, at);
 	}
 }
 

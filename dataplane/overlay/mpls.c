@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// decap_mplsoudp: MPLS over UDP (RFC 7510) for this node.
-// Reads: l3 (the label stack), outer.  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the label's target and the inner version.
+// What the encapsulations of MPLS share.
 #include "overlay/mpls.h"
+
+#include "overlay/tunnel.h"
 
 DROP_REASON(mpls_unknown_label, "The label is nobody's here: the other end's routes are stale, or the packet was sent to the wrong "
 				"node. See `corelane label list`.");
@@ -15,19 +16,29 @@ const struct drop_reason *const mpls_stack_depth = &drop_mpls_stack_depth;
 const struct drop_reason *const mpls_reserved = &drop_mpls_reserved;
 const struct drop_reason *const mpls_ttl = &drop_mpls_ttl_zero;
 
-static inline edge_t mplsoudp_one(struct rte_mbuf *m)
-{
-	struct pkt_meta *md = meta(m);
-	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, md->l3 - sizeof(*udp));
+#define INNER_LABELS_MAX 8 // deeper stacks are not searched
 
-	if (unlikely(udp->dgram_cksum != 0 && !decap_udp_ok(m, udp)))
-		return drop_as(m, decap_udp_checksum);
-	return mpls_decap(m, md, md->l3);
+int mpls_check(const struct tunnel_config *t, struct error *err)
+{
+	return tunnel_check_number("nexthop.tunnel.label", t->label, 16, LABEL_MAX - 1, err);
 }
 
-static uint16_t decap_mplsoudp(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+void mpls_push(struct nexthop *nh, const struct tunnel_config *t)
 {
-	return node_each(graph, node, objs, n, mplsoudp_one);
+	rte_be32_t *label = tunnel_push(nh, sizeof(*label));
+
+	*label = rte_cpu_to_be_32(t->label << 12 | 1 << 8 | t->ttl); // RFC 3032: label, TC 0, bottom of stack, TTL
 }
 
-NODE(decap_mplsoudp, decap_mplsoudp, DECAP_NEXT);
+enum encap_inner mpls_inner(const uint8_t *p, unsigned n, unsigned *at)
+{
+	unsigned end = *at + 4 * INNER_LABELS_MAX;
+	bool last = false;
+
+	for (; !last; *at += 4) {
+		if (*at == end || n < *at + 4)
+			return ENCAP_INNER_NONE;
+		last = p[*at + 2] & 1;
+	}
+	return ENCAP_INNER_PACKET;
+}

@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// encap_erspan4, encap_erspan6: ERSPAN type II (draft-foschiano-erspan-03) in GRE with sequence numbers (RFC 2890), by the family of the
-// underlay, around whole frames.
-// Reads: nexthop, hash, arg (sequence number), cut.  Writes: out_port.  Next: port_tx, or neighbor_hold.
+// ERSPAN type II (draft-foschiano-erspan-03) in GRE with sequence numbers (RFC 2890), around whole frames: what mirrors send.
+#include <netinet/in.h>
+
 #include "overlay/encap.h"
+#include "overlay/tunnel.h"
 
 #define ERSPAN_HEADERS 16     // GRE 4, sequence number 4, ERSPAN 8
 #define ERSPAN_TRUNCATED 0x04 // in the header's third byte
 
+static int erspan_check(const struct tunnel_config *t, struct error *err)
+{
+	return tunnel_check_number("nexthop.tunnel.session", t->session, 0, 1023, err);
+}
+
+static void erspan_push(struct nexthop *nh, const struct tunnel_config *t)
+{
+	rte_be32_t *erspan = tunnel_push(nh, 2 * sizeof(*erspan)), *sequence;
+	rte_be16_t *gre;
+
+	erspan[0] = rte_cpu_to_be_32(1u << 28 | t->session); // version 1, no VLAN; index 0
+	erspan[1] = 0;
+	sequence = tunnel_push(nh, sizeof(*sequence));
+	*sequence = 0; // by the packet
+	gre = tunnel_push(nh, 4);
+	gre[0] = RTE_BE16(0x1000); // it has a sequence number
+	gre[1] = RTE_BE16(0x88be);
+}
+
+static const struct encap_ops erspan = {
+	.name = "erspan",
+	.mirrors_only = true,
+	.proto = IPPROTO_GRE,
+	.send_node = {"encap_erspan4", "encap_erspan6"},
+	.header = ERSPAN_HEADERS,
+	.sequenced = true,
+	.check = erspan_check,
+	.push = erspan_push,
+};
+ENCAP(erspan);
+
+// encap_erspan4, encap_erspan6: by the family of the underlay.
+// Reads: nexthop, hash, arg (sequence number), cut.  Writes: out_port.  Next: port_tx, or neighbor_hold.
 static __rte_always_inline edge_t erspan_one(struct rte_mbuf *m, const bool v6)
 {
 	struct pkt_meta *md = meta(m);
@@ -14,7 +48,7 @@ static __rte_always_inline edge_t erspan_one(struct rte_mbuf *m, const bool v6)
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *hdr = frame - nh->hdr_len;
 	unsigned len = m->pkt_len + nh->hdr_len;
 
-	copy_header(frame, nh, RTE_ALIGN_CEIL((v6 ? 40 : 20) + ERSPAN_HEADERS, 16));
+	copy_header(frame, nh, header_room(&erspan, v6));
 	*(unaligned_uint32_t *)(frame - 12) = rte_cpu_to_be_32(md->arg);
 	if (md->cut)
 		frame[-6] |= ERSPAN_TRUNCATED;

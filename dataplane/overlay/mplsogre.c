@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPLS over GRE (RFC 4023). A key can be sent; checksum, key and sequence number (RFC 2784, RFC 2890) of what comes are parsed.
+#include <netinet/in.h>
+
+#include "overlay/encap.h"
+#include "overlay/mpls.h"
+#include "overlay/tunnel.h"
+
+DROP_REASON(gre_bad_header, "The GRE header asks for what nobody sends any more: another version than 0, or source routing.");
+DROP_REASON(gre_not_mpls, "The GRE packet carries another protocol than MPLS.");
+DROP_REASON(gre_checksum, "The GRE checksum is wrong: the packet was damaged on the way.");
+
+#define GRE_CHECKSUM RTE_BE16(0x8000)
+#define GRE_ROUTING RTE_BE16(0x4000)
+#define GRE_KEY RTE_BE16(0x2000)
+#define GRE_SEQUENCE RTE_BE16(0x1000)
+#define GRE_VERSION RTE_BE16(0x0007)
+
+static void mplsogre_push(struct nexthop *nh, const struct tunnel_config *t)
+{
+	rte_be32_t *key;
+	rte_be16_t *gre; // flags and version, protocol
+
+	mpls_push(nh, t);
+	if (t->gre_has_key) {
+		key = tunnel_push(nh, sizeof(*key));
+		*key = rte_cpu_to_be_32(t->gre_key);
+	}
+	gre = tunnel_push(nh, 4);
+	gre[0] = t->gre_has_key ? GRE_KEY : 0;
+	gre[1] = ETHERTYPE_MPLS;
+}
+
+// Bytes of the GRE header with these flags.
+static inline unsigned mplsogre_length(rte_be16_t flags)
+{
+	if (likely(!(flags & (GRE_CHECKSUM | GRE_KEY | GRE_SEQUENCE))))
+		return 4;
+	return 4u + 4u * (!!(flags & GRE_CHECKSUM) + !!(flags & GRE_KEY) + !!(flags & GRE_SEQUENCE));
+}
+
+static enum encap_inner mplsogre_inner(const uint8_t *p, unsigned n, unsigned *at)
+{
+	const unaligned_uint16_t *gre = (const unaligned_uint16_t *)p;
+
+	if (n < 4 || gre[1] != ETHERTYPE_MPLS)
+		return ENCAP_INNER_NONE;
+	*at = mplsogre_length(gre[0]);
+	return mpls_inner(p, n, at);
+}
+
+static const struct encap_ops mplsogre = {
+	.name = "mplsogre",
+	.proto = IPPROTO_GRE,
+	.send_node = {"encap_mplsogre4", "encap_mplsogre6"},
+	.receive_node = "decap_mplsogre",
+	.header = 8 + 4, // GRE with a key, label
+	.inner_ttl = true,
+	.check = mpls_check,
+	.push = mplsogre_push,
+	.inner = mplsogre_inner,
+};
+ENCAP(mplsogre);
+
+// encap_mplsogre4, encap_mplsogre6: by the family of the underlay.
+// Reads: nexthop, hash, l3, bridge.  Writes: out_port.  Next: port_tx, or neighbor_hold.
+ENCAP_NODE(encap_mplsogre4, mplsogre, false);
+ENCAP_NODE(encap_mplsogre6, mplsogre, true);
+
+static bool gre_checksum_ok(const struct rte_mbuf *m, unsigned at)
+{
+	uint16_t raw;
+
+	return rte_raw_cksum_mbuf(m, at, m->pkt_len - at, &raw) == 0 && raw == 0xffff;
+}
+
+// decap_mplsogre: for this node.
+// Reads: l3 (the GRE header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the label's target and the inner version.
+static inline edge_t mplsogre_one(struct rte_mbuf *m)
+{
+	struct pkt_meta *md = meta(m);
+	const rte_be16_t *gre = rte_pktmbuf_mtod_offset(m, const rte_be16_t *, md->l3);
+
+	if (unlikely(m->data_len < md->l3 + 4u))
+		return drop_as(m, decap_truncated);
+	if (unlikely(gre[0] & (GRE_ROUTING | GRE_VERSION)))
+		return drop(m, gre_bad_header);
+	if (unlikely(gre[1] != ETHERTYPE_MPLS))
+		return drop(m, gre_not_mpls);
+	if (unlikely((gre[0] & GRE_CHECKSUM) && !gre_checksum_ok(m, md->l3)))
+		return drop(m, gre_checksum);
+	return mpls_decap(m, md, md->l3 + mplsogre_length(gre[0]));
+}
+
+static uint16_t decap_mplsogre(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, mplsogre_one);
+}
+
+NODE(decap_mplsogre, decap_mplsogre, DECAP_NEXT);
