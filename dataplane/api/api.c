@@ -13,6 +13,7 @@
 #include "api/ttrpc.pb-c.h"
 #include "api/utf8.h"
 #include "base/log.h"
+#include "base/notify.h"
 
 #define METHODS_MAX 256
 
@@ -21,7 +22,12 @@ static size_t n_methods;
 
 // Of the request at hand. Handlers do not nest, so that there is one at a time; its memory is reused by the next.
 static struct api_call unary;
-void (*api_settle)(void);
+static struct api_listener *listeners;
+
+void api_listen(struct api_listener *l)
+{
+	LISTEN(listeners, l);
+}
 
 // Runs before main(): nobody is there yet to hand an error to.
 void api_register(const struct api_method *array, size_t n)
@@ -143,6 +149,7 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 			struct error *err)
 {
 	ProtobufCMessage *req = api_unpack(m->req, &unary.memory, API_REQUEST_MEMORY, data->data, data->len, err);
+	const struct api_listener *l;
 	ProtobufCMessage *resp;
 	int ret;
 
@@ -151,8 +158,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 	resp = api_alloc(&unary, m->resp->sizeof_message);
 	protobuf_c_message_init(m->resp, resp);
 	ret = m->unary(&unary, req, resp, err);
-	if (api_settle)
-		api_settle();
+	for (l = listeners; l; l = l->next)
+		l->settle();
 	if (ret < 0)
 		return ret;
 	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);

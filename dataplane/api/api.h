@@ -54,8 +54,11 @@ void api_register(const struct api_method *methods, size_t n);
 		api_register(array, sizeof(array) / sizeof((array)[0]));    \
 	}
 
-// Called after each unary request, before its answer goes: what a request changed by many steps takes effect as one. May be NULL.
-extern void (*api_settle)(void);
+struct api_listener {
+	void (*settle)(void); // after each unary request, before its answer goes: what it changed by many steps takes effect as one
+	struct api_listener *next;
+};
+void api_listen(struct api_listener *l);
 
 // The stream of this call has something again. Master thread only; the call must be one whose next() returned -EAGAIN.
 void api_wake(struct api_call *call);

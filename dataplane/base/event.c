@@ -7,12 +7,18 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/notify.h"
 
 static struct event_record ring[EVENT_RING]; // number n stands at n % EVENT_RING
 static uint64_t last;
 static struct event_kind *kinds; // by name
 
-void (*event_reported)(void);
+static struct event_listener *listeners;
+
+void event_listen(struct event_listener *l)
+{
+	LISTEN(listeners, l);
+}
 
 void event_kind_register(struct event_kind *kind)
 {
@@ -42,6 +48,7 @@ void event_report_as(const struct event_kind *kind, const char *subject, const c
 	static const uint32_t levels[] = {
 		[EVENT_INFO] = RTE_LOG_NOTICE, [EVENT_WARNING] = RTE_LOG_WARNING, [EVENT_ERROR] = RTE_LOG_ERR};
 	struct event_record *e = &ring[++last % EVENT_RING];
+	const struct event_listener *l;
 	va_list ap;
 
 	e->number = last;
@@ -52,8 +59,8 @@ void event_report_as(const struct event_kind *kind, const char *subject, const c
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	rte_log(levels[kind->severity], corelane_logtype, "%s: %s%s%s\n", kind->name, e->subject, subject ? " " : "", e->text);
-	if (event_reported)
-		event_reported();
+	for (l = listeners; l; l = l->next)
+		l->reported();
 }
 
 const struct event_record *event_after(uint64_t number)

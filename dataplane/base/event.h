@@ -43,7 +43,11 @@ const struct event_record *event_after(uint64_t number); // the oldest one that 
 uint64_t event_last(void);                               // number of the newest, 0: none
 const struct event_kind *event_kind_next(const struct event_kind *kind); // by name; NULL: the first one
 
-extern void (*event_reported)(void); // called after each; may be NULL
+struct event_listener {
+	void (*reported)(void); // after each event
+	struct event_listener *next;
+};
+void event_listen(struct event_listener *l);
 
 void event_kind_register(struct event_kind *kind);
 

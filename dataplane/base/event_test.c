@@ -15,23 +15,31 @@
 EVENT_KIND(test_second, ERROR, "Something is broken.");
 EVENT_KIND(test_first, WARNING, "Something is odd.");
 
-static unsigned calls;
+static unsigned calls, others;
 
 static void count(void)
 {
 	calls++;
 }
 
+static void count_other(void)
+{
+	others++;
+}
+
 static void one(void **state)
 {
+	static struct event_listener first = {.reported = count}, second = {.reported = count_other};
 	uint64_t before = (uint64_t)time(NULL) * 1000000000u, number = event_last();
 	const struct event_record *e;
 
 	assert_null(event_after(number));
-	event_reported = count;
+	event_listen(&first);
+	event_listen(&second);
 	event_report(test_first, "worker 3", "has been late for %u ms", 250);
 	event_report(test_second, NULL, "is out of luck");
 	assert_int_equal(calls, 2);
+	assert_int_equal(others, 2); // a second listener does not replace the first
 	e = event_after(number);
 	assert_non_null(e);
 	assert_true(e->number == number + 1 && e->time_ns >= before && e->time_ns < before + 60000000000u);
@@ -43,7 +51,6 @@ static void one(void **state)
 	assert_string_equal(e->subject, "");
 	assert_string_equal(e->text, "is out of luck");
 	assert_null(event_after(e->number));
-	event_reported = NULL;
 }
 
 // What is longer than its place is cut, and the oldest go first.

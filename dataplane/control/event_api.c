@@ -37,7 +37,9 @@ static void wake_all(void)
 
 __attribute__((constructor)) static void listen_to_events(void)
 {
-	event_reported = wake_all;
+	static struct event_listener listener = {.reported = wake_all};
+
+	event_listen(&listener);
 }
 
 static bool kind_exists(const char *name)

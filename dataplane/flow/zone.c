@@ -130,16 +130,19 @@ void flow_zone_init(void)
 {
 	static struct port_listener listener = {
 		.check = port_check, .added = port_added, .changed = port_changed, .removed = port_removed};
+	static struct vrf_listener routes = {.route_changed = route_changed};
+	static struct nexthop_listener nexthops = {.changed = flow_all_changed};
+	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};
+	static struct rules_listener rules = {.changed = rules_of_port_changed};
+	static struct nat_listener nat = {.begin = flow_start, .changed = nat_of_vrf_changed};
 	unsigned i;
 
 	for (i = 0; i < RTE_DIM(flow_zones); i++)
 		flow_zones[i].gen = 1;
 	port_listen(&listener);
-	vrf_route_changed = route_changed;
-	nexthop_changed = flow_all_changed;
-	worker_each_loop = flow_age;
-	worker_unfinished = flow_age_unfinished;
-	rules_changed = rules_of_port_changed;
-	nat_changed = nat_of_vrf_changed;
-	nat_begin = flow_start;
+	vrf_listen(&routes);
+	nexthop_listen(&nexthops);
+	worker_listen(&workers);
+	rules_listen(&rules);
+	nat_listen(&nat);
 }

@@ -143,7 +143,8 @@ void host_init(void)
 {
 	static struct port_listener listener = {
 		.check = on_check, .added = on_added, .changed = on_changed, .check_del = on_check_del, .removed = on_removed};
+	static struct worker_listener workers = {.set_changed = on_workers};
 
 	port_listen(&listener);
-	worker_set_hook = on_workers;
+	worker_listen(&workers);
 }

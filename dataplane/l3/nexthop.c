@@ -7,12 +7,13 @@
 
 #include <rte_malloc.h>
 
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "l3/fib.h"
 #include "neighbor/neighbor.h"
 #include "port/registry.h"
 
-void (*nexthop_changed)(void);
+static struct nexthop_listener *listeners;
 struct nexthop *nexthop_table[NEXTHOP_MAX];
 static struct nexthop_entry *entries[NEXTHOP_MAX];
 static uint32_t next_system = NH_ID_DISCARD + 1;
@@ -137,6 +138,19 @@ static bool goes_elsewhere(const struct nexthop *old, const struct nexthop *nh)
 	return old->kind == NH_GROUP && memcmp(old->bucket, nh->bucket, sizeof(nh->bucket)) != 0;
 }
 
+void nexthop_listen(struct nexthop_listener *l)
+{
+	LISTEN(listeners, l);
+}
+
+static void nexthop_tell(void)
+{
+	const struct nexthop_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		l->changed();
+}
+
 static int publish(struct nexthop_entry *e)
 {
 	struct nexthop *nh = nexthop_build(e), *old = nexthop_table[e->cfg.id];
@@ -144,8 +158,8 @@ static int publish(struct nexthop_entry *e)
 	if (nh == NULL)
 		return -ENOMEM;
 	rcu_publish(nexthop_table[e->cfg.id], nh);
-	if (nexthop_changed && goes_elsewhere(old, nh))
-		nexthop_changed();
+	if (goes_elsewhere(old, nh))
+		nexthop_tell();
 	if (old)
 		rcu_defer(rte_free, old);
 	return 0;
@@ -280,8 +294,7 @@ int nexthop_del(uint32_t id, struct error *err)
 				 "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
 	nh = nexthop_table[id];
 	rcu_publish(nexthop_table[id], NULL);
-	if (nexthop_changed)
-		nexthop_changed();
+	nexthop_tell();
 	rcu_defer(rte_free, nh);
 	entries[id] = NULL;
 	n_api -= id < NEXTHOP_API_MAX;

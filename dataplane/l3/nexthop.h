@@ -129,7 +129,11 @@ int nexthop_init(void);                   // makes the system's own: NH_ID_*
 #define NH_ID_REJECT (NEXTHOP_API_MAX + 2)
 #define NH_ID_DISCARD (NEXTHOP_API_MAX + 3)
 
-extern void (*nexthop_changed)(void); // another kind, port or member: not only how its header looks; may be NULL
+struct nexthop_listener {
+	void (*changed)(void); // a next hop has another kind, port or member, or is gone; not when only its header is another
+	struct nexthop_listener *next;
+};
+void nexthop_listen(struct nexthop_listener *l);
 
 int nexthop_add(const struct nexthop_config *cfg, bool replace, struct error *err);
 int nexthop_del(uint32_t id, struct error *err);    // -EBUSY while it is referred to

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "l3/nexthop.h"
 
 struct vrf_fibs vrf_fibs[VRF_MAX];
-void (*vrf_route_changed)(uint16_t vrf);
+static struct vrf_listener *listeners;
 static struct vrf *vrfs[VRF_MAX];
 static struct fib *empty[2]; // what workers find in a VRF that does not exist
 static uint64_t n_routes[2];
@@ -196,12 +197,19 @@ int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 			 origin_names[r->origin], v->name);
 }
 
+void vrf_listen(struct vrf_listener *l)
+{
+	LISTEN(listeners, l);
+}
+
 static void changed(const struct vrf *v)
 {
+	const struct vrf_listener *l;
+
 	if (v->id == VRF_FABRIC)
 		nexthop_underlay_changed();
-	if (vrf_route_changed)
-		vrf_route_changed(v->id);
+	for (l = listeners; l; l = l->next)
+		l->route_changed(v->id);
 }
 
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)

@@ -44,7 +44,14 @@ static inline unsigned family_index(uint8_t family)
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err);
 int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
 int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
-		struct error *err);             // would route_set() be refused?
-extern void (*vrf_route_changed)(uint16_t vrf); // whoever keeps what was decided by routes; may be NULL
+		struct error *err); // would route_set() be refused?
+
+// Other modules follow the routes.
+struct vrf_listener {
+	void (*route_changed)(uint16_t vrf); // what was decided by its routes is stale
+	struct vrf_listener *next;
+};
+void vrf_listen(struct vrf_listener *l);
+
 uint64_t route_count(uint8_t family);
 const char *route_origin_name(uint8_t origin);

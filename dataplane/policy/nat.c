@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/notify.h"
 #include "policy/nat_private.h"
 #include "port/registry.h"
 
@@ -15,8 +16,7 @@ struct page { // never freed: workers count in it
 };
 
 struct nat_zone *nat_zones[VRF_MAX];
-void (*nat_changed)(uint16_t vrf);
-int (*nat_begin)(struct error *err);
+static struct nat_listener *listeners;
 static struct page *pages[NAT_RULES_MAX / PAGE];
 static unsigned n_rules;
 static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
@@ -294,15 +294,39 @@ static void withdraw(struct nat_rule *r)
 	rcu_defer(free, r);
 }
 
+void nat_listen(struct nat_listener *l)
+{
+	LISTEN(listeners, l);
+}
+
+static int nat_may_begin(struct error *err)
+{
+	const struct nat_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->begin && l->begin(err) < 0)
+			return -err->code;
+	return 0;
+}
+
+static void nat_tell_vrf(uint16_t vrf)
+{
+	const struct nat_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->changed)
+			l->changed(vrf);
+}
+
 static void tell(const uint16_t *vrfs, unsigned n)
 {
 	unsigned i, j;
 
-	for (i = 0; nat_changed && i < n; i++) {
+	for (i = 0; i < n; i++) {
 		for (j = 0; j < i && vrfs[j] != vrfs[i]; j++)
 			;
 		if (j == i)
-			nat_changed(vrfs[i]);
+			nat_tell_vrf(vrfs[i]);
 	}
 }
 
@@ -348,7 +372,7 @@ int nat_add(struct nat_config *cfg, struct error *err)
 			return no_memory(err);
 		rcu_publish(pages[cfg->id / PAGE], p);
 	}
-	if (nat_begin && nat_begin(err) < 0)
+	if (nat_may_begin(err) < 0)
 		return -err->code;
 	r = prepare(cfg, err);
 	if (r == NULL)

@@ -83,8 +83,11 @@ uint32_t nat_next(uint32_t after);             // the next id in use, 0 = none
 uint64_t nat_flows(uint32_t id);               // made by it
 unsigned nat_count(void);
 
-// Called, where set, for each VRF whose flows may now be translated otherwise, after the change took effect.
-extern void (*nat_changed)(uint16_t vrf);
-// Asked, where set, before a rule is added: whatever flows need may refuse it.
-extern int (*nat_begin)(struct error *err);
+// Other modules follow the rules; NULL: this one does not care.
+struct nat_listener {
+	int (*begin)(struct error *err); // a rule is to be added; -errno with err refuses it
+	void (*changed)(uint16_t vrf);   // its flows may now be translated otherwise; the change has taken effect
+	struct nat_listener *next;
+};
+void nat_listen(struct nat_listener *l);
 bool nat_used(uint16_t vrf); // rules have their inside or outside there: packets of the VRF must be asked for their flows

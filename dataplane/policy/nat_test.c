@@ -34,18 +34,21 @@ static void forget(void)
 	n_told = 0;
 }
 
+static struct nat_listener listener;
+
 static int setup(void **state)
 {
 	if (router_setup(state) < 0 || vrf_add("wan", WAN, &err) == NULL)
 		return -1;
-	nat_changed = note;
+	listener.changed = note;
+	nat_listen(&listener);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	forget();
-	nat_changed = NULL;
+	listener.changed = NULL;
 	if (vrf_del("wan", &err) < 0)
 		return -1;
 	return router_teardown(state);
@@ -353,9 +356,9 @@ static void changes(void **state)
 
 	n_told = 0;
 	assert_false(nat_used(WAN));
-	nat_begin = never;
+	listener.begin = never;
 	assert_int_equal(nat_add(&c, &err), -ENOMEM);
-	nat_begin = NULL;
+	listener.begin = NULL;
 	add(c);
 	assert_true(nat_used(RED) && nat_used(WAN) && !nat_used(BLUE));
 	assert_int_equal(n_told, 2);

@@ -37,8 +37,12 @@ struct rule_verdict {
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out);
 void rules_hit(const struct rule_verdict *v); // workers: it has decided about a flow
 
-// Called on the master after each change of what a port may do; flows set it. May be NULL.
-extern void (*rules_changed)(uint16_t port);
+// Other modules follow what ports may do. Master.
+struct rules_listener {
+	void (*changed)(uint16_t port); // after each change
+	struct rules_listener *next;
+};
+void rules_listen(struct rules_listener *l);
 
 // --- Control plane: master thread only. ---
 

@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "policy/rules_private.h"
 #include "port/registry.h"
 
 struct rules_set *rules_sets[PORT_MAX][2];
-void (*rules_changed)(uint16_t port);
+static struct rules_listener *listeners;
 
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out)
 {
@@ -20,10 +21,17 @@ void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_ke
 		rules_lookup(s, key, out);
 }
 
+void rules_listen(struct rules_listener *l)
+{
+	LISTEN(listeners, l);
+}
+
 static void changed(uint16_t port)
 {
-	if (rules_changed)
-		rules_changed(port);
+	const struct rules_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		l->changed(port);
 }
 
 // --- A list has a new set. ---

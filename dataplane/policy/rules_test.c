@@ -504,12 +504,13 @@ static void tell(uint16_t port)
 
 static void ports(void **state)
 {
+	static struct rules_listener listener = {.changed = tell};
 	struct port_config red0 = router_config(RED0), red1 = router_config(RED1), fabric = router_config(FABRIC0);
 	struct flow_key k = key(IPPROTO_TCP, "10.0.0.2", 1000, "10.0.0.3", 80);
 	struct rule_list *l = list("shared", false);
 	uint64_t hits, defaults;
 
-	rules_changed = tell;
+	rules_listen(&listener);
 	assert_false(verdict(RED0, RULES_EGRESS, k).denied); // no list: everything
 	red0.rules[RULES_EGRESS] = red1.rules[RULES_INGRESS] = l->id;
 	red0.stateful = red1.stateful = false;
@@ -544,7 +545,6 @@ static void ports(void **state)
 	assert_int_equal(told[RED0], 3);
 	assert_false(verdict(RED0, RULES_EGRESS, k).denied);
 	forget("shared");
-	rules_changed = NULL;
 }
 
 // A counter that is used anew begins at 0.

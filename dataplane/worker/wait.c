@@ -11,6 +11,7 @@
 #include "port/port.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
+#include "worker/worker_private.h"
 
 // Its packets would be taken if there were any, and nobody else shall have it.
 static bool is_settled(const struct worker *w, const struct port_queue *q)
@@ -58,7 +59,7 @@ bool wait_arm(struct worker *w)
 	unsigned i;
 	int ret = 0;
 
-	if (!rcu_passed(wait->token) || (worker_unfinished && worker_unfinished(w->id)))
+	if (!rcu_passed(wait->token) || worker_unfinished(w))
 		return false;
 	doorbell_listen(w->id); // before the list is read: who changes it rings after
 	w->idle_state.armed = true;

@@ -29,7 +29,6 @@ DROP_REASON(inject_full, "The control plane sent more packets at once (answers t
 			 "neighbour) than a worker took.");
 
 static struct worker *workers[WORKER_MAX];
-void (*worker_set_hook)(const struct worker *leaving);
 
 static void worker_free(struct worker *w)
 {
@@ -139,8 +138,7 @@ struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct e
 	LOG(INFO, "worker %u (%s) runs on CPU %u (%s when idle)", id, worker_thread_name(w, name), cfg->cpu,
 	    idle_policy_name(cfg->idle));
 	worker_set_changed();
-	if (worker_set_hook)
-		worker_set_hook(NULL);
+	worker_tell_set(NULL);
 	return w;
 }
 
@@ -210,8 +208,7 @@ int worker_del(uint32_t id, struct error *err)
 				 "is the last one that forwards and polls %u queues", w->rx->n);
 	if (worker_may_leave(w, err) < 0)
 		return -EBUSY;
-	if (worker_set_hook)
-		worker_set_hook(w);
+	worker_tell_set(w);
 	worker_handover(w);
 	if (!worker_settle(is_free, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
 		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,

@@ -88,10 +88,16 @@ const char *idle_policy_name(enum idle_policy idle);
 int idle_policy_parse(const char *name, enum idle_policy *out);
 const char *worker_thread_name(const struct worker *w, char name[16]); // "pmd-fwd-0"
 
-// Called by each worker between two walks of its graph, with the time when the last one began. May be NULL; set before there are workers.
-extern void (*worker_each_loop)(unsigned worker, uint64_t tsc);
-// Whether that has more to do soon, so that the worker must not wait for a packet. May be NULL; set as the other.
-extern bool (*worker_unfinished)(unsigned worker);
+// Other modules follow the workers; NULL: this one does not care. Registered before there are workers.
+struct worker_listener {
+	void (*each_loop)(unsigned worker,
+			  uint64_t tsc);     // on the worker, between two walks of its graph; tsc: when the last one began
+	bool (*unfinished)(unsigned worker); // on the worker: there is more to do soon, so it must not wait for a packet
+	void (*set_changed)(const struct worker *leaving); // master: after a worker was added or has changed its role (leaving is
+							   // NULL), and before it goes or is host-path no longer
+	struct worker_listener *next;
+};
+void worker_listen(struct worker_listener *l);
 
 // Master thread. id: WORKER_NONE = the lowest free one. Queues that nobody polls go to the new worker, and those of a worker that
 // goes to the others.
@@ -105,8 +111,6 @@ void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP
 void worker_set_loop_threshold(struct worker *w, uint32_t us); // from which on loops are long
 int worker_del(uint32_t id, struct error *err);
 void worker_del_all(void);
-// Called when a worker has come or got another role (leaving NULL), and before one goes or is host-path no longer. NULL: nobody wants to know. Master: rw.
-extern void (*worker_set_hook)(const struct worker *leaving);
 struct worker *worker_get(uint32_t id); // NULL
 unsigned worker_count(void);
 struct worker *worker_next(struct worker *w); // by id; NULL: the first one

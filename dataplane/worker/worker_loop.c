@@ -10,6 +10,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "base/thread.h"
@@ -21,8 +22,7 @@
 #include "worker/worker_private.h"
 
 __thread struct worker *this_worker;
-void (*worker_each_loop)(unsigned worker, uint64_t tsc);
-bool (*worker_unfinished)(unsigned worker);
+static struct worker_listener *listeners; // written before there are workers
 
 const char *worker_thread_name(const struct worker *w, char name[16])
 {
@@ -31,6 +31,39 @@ const char *worker_thread_name(const struct worker *w, char name[16])
 
 	snprintf(name, 16, "pmd-%s-%u", prefixes[w->role], w->id);
 	return name;
+}
+
+void worker_listen(struct worker_listener *l)
+{
+	LISTEN(listeners, l);
+}
+
+bool worker_unfinished(const struct worker *w)
+{
+	const struct worker_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->unfinished && l->unfinished(w->id))
+			return true;
+	return false;
+}
+
+void worker_tell_set(const struct worker *leaving)
+{
+	const struct worker_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->set_changed)
+			l->set_changed(leaving);
+}
+
+static void worker_tell_loop(const struct worker *w, uint64_t tsc)
+{
+	const struct worker_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->each_loop)
+			l->each_loop(w->id, tsc);
 }
 
 static void worker_loop(struct worker *w)
@@ -47,8 +80,7 @@ static void worker_loop(struct worker *w)
 		w->loops++;
 		if (unlikely(w->orders != 0))
 			worker_obey(w);
-		if (worker_each_loop)
-			worker_each_loop(w->id, r->trail.begin);
+		worker_tell_loop(w, r->trail.begin);
 		if (w->polled > 0) {
 			if (w->idle_state.empty_since != 0)
 				worker_idle_over(w);

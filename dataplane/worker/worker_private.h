@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between worker.c, worker_loop.c and worker_set.c. Master only.
+// Between the files of a worker's life. Master only, where nothing else is said.
 #pragma once
 
 #include <stdint.h>
@@ -13,3 +13,7 @@ struct worker;
 int worker_start(struct worker *w); // returns once its thread runs on its CPU, or says why it cannot: -errno
 int worker_check_cpu(unsigned cpu, struct error *err);
 int worker_check_ring_size(uint32_t size, struct error *err);
+
+// worker_loop.c: what the listeners say, and what they are told.
+bool worker_unfinished(const struct worker *w); // on the worker
+void worker_tell_set(const struct worker *leaving);
