@@ -92,3 +92,34 @@ static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t 
 		return decap_ip(m, md);
 	}
 }
+
+// Where a frame of a VRF's VNI is routed: it is for this router, and carries IP.
+static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at,
+					const struct drop_reason *wrong_mac)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod_offset(m, const struct rte_ether_hdr *, at);
+
+	if (unlikely(!eth_same(&eth->dst_addr, &overlay_router_mac) && !eth_same(&eth->dst_addr, &overlay_gateway_mac)))
+		return drop_as(m, wrong_mac);
+	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) && eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))
+		return drop_as(m, decap_not_ip);
+	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
+}
+
+// A frame begins at offset `at`, its VNI is md->arg. The reasons are the encapsulation's own.
+static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at, const struct drop_reason *unknown,
+				     const struct drop_reason *wrong_mac)
+{
+	uint32_t target = vni_target(md->arg);
+
+	if (unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
+		return drop_as(m, decap_truncated);
+	switch (TARGET_KIND(target)) {
+	case TARGET_NONE:
+		return drop_as(m, unknown);
+	case TARGET_BRIDGE:
+		return decap_to(m, md, target, at);
+	default:
+		return decap_router_frame(m, md, target, at, wrong_mac);
+	}
+}

@@ -26,6 +26,11 @@ int tunnel_check_number(const char *field, uint32_t v, uint32_t min, uint32_t ma
 	return error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
+int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
+{
+	return tunnel_check_number("nexthop.tunnel.vni", t->vni, 1, VNI_MAX - 1, err);
+}
+
 int tunnel_check(struct tunnel_config *t, struct error *err)
 {
 	char text[IP_TEXT];

@@ -16,11 +16,6 @@ DROP_REASON(vxlan_wrong_router_mac,
 
 #define VXLAN_HAS_VNI RTE_BE32(0x08000000)
 
-static int vxlan_check(const struct tunnel_config *t, struct error *err)
-{
-	return tunnel_check_number("nexthop.tunnel.vni", t->vni, 1, VNI_MAX - 1, err);
-}
-
 static void vxlan_push(struct nexthop *nh, const struct tunnel_config *t)
 {
 	struct rte_vxlan_hdr *vx;
@@ -46,7 +41,7 @@ static const struct encap_ops vxlan = {
 	.receive_node = "decap_vxlan",
 	.header = 8 + 8 + 14, // UDP, VXLAN, inner Ethernet
 	.inner_eth = true,
-	.check = vxlan_check,
+	.check = tunnel_check_vni,
 	.push = vxlan_push,
 	.inner = vxlan_inner,
 };
@@ -57,17 +52,6 @@ ENCAP(vxlan);
 ENCAP_NODE(encap_vxlan4, vxlan, false);
 ENCAP_NODE(encap_vxlan6, vxlan, true);
 
-static inline edge_t vxlan_routed(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
-{
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod_offset(m, const struct rte_ether_hdr *, at);
-
-	if (unlikely(!eth_same(&eth->dst_addr, &overlay_router_mac) && !eth_same(&eth->dst_addr, &overlay_gateway_mac)))
-		return drop(m, vxlan_wrong_router_mac);
-	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) && eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))
-		return drop_as(m, decap_not_ip);
-	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
-}
-
 // decap_vxlan: for this node.
 // Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner version.
 static inline edge_t vxlan_one(struct rte_mbuf *m)
@@ -75,25 +59,15 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 	struct pkt_meta *md = meta(m);
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, md->l3 - sizeof(*udp));
 	const struct rte_vxlan_hdr *vx = (const struct rte_vxlan_hdr *)(udp + 1);
-	unsigned at = md->l3 + (unsigned)sizeof(*vx);
-	uint32_t target;
 
-	if (unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
+	if (unlikely(m->data_len < md->l3 + sizeof(*vx)))
 		return drop_as(m, decap_truncated);
 	if (unlikely(udp->dgram_cksum != 0 && !decap_udp_ok(m, udp)))
 		return drop_as(m, decap_udp_checksum);
 	if (unlikely(!(vx->vx_flags & VXLAN_HAS_VNI)))
 		return drop(m, vxlan_bad_flags);
 	md->arg = rte_be_to_cpu_32(vx->vx_vni) >> 8;
-	target = vni_target(md->arg);
-	switch (TARGET_KIND(target)) {
-	case TARGET_NONE:
-		return drop(m, vxlan_unknown_vni);
-	case TARGET_BRIDGE:
-		return decap_to(m, md, target, at);
-	default:
-		return vxlan_routed(m, md, target, at);
-	}
+	return decap_vni_frame(m, md, md->l3 + (unsigned)sizeof(*vx), &drop_vxlan_unknown_vni, &drop_vxlan_wrong_router_mac);
 }
 
 static uint16_t decap_vxlan(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
