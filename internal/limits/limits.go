@@ -6,6 +6,7 @@ package limits
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,37 @@ func OfChoice(od protoreflect.OneofDescriptor) *apiv1.Limits {
 		return l
 	}
 	return &apiv1.Limits{}
+}
+
+// Encapsulation returns what a kind of tunnel has, never nil.
+func Encapsulation(e apiv1.Encap) *apiv1.Encapsulation {
+	if value := e.Descriptor().Values().ByNumber(e.Number()); value != nil {
+		if o := proto.GetExtension(value.Options(), apiv1.E_Encapsulation).(*apiv1.Encapsulation); o != nil {
+			return o
+		}
+	}
+	return &apiv1.Encapsulation{}
+}
+
+// Encapsulations lists those that next hops can have.
+func Encapsulations() []apiv1.Encap {
+	var list []apiv1.Encap
+	for values, i := apiv1.Encap(0).Descriptor().Values(), 1; i < values.Len(); i++ {
+		if e := apiv1.Encap(values.Get(i).Number()); !Encapsulation(e).MirrorsOnly {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// EncapsulationFields lists what some kinds of tunnels have and others have not.
+func EncapsulationFields() []string {
+	var all []string
+	for _, e := range Encapsulations() {
+		all = append(all, Encapsulation(e).Fields...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Notation of a field of text: references are names.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
@@ -29,11 +30,7 @@ var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 	switch m := m.(type) {
 	case *apiv1.Settings:
-		for _, port := range m.MplsoudpPorts {
-			if slices.Contains(m.VxlanPorts, port) {
-				l.fail(l.at(n), path+".vxlan_ports", "other ports than those of MPLSoUDP", "%d is one of mplsoudp_ports too", port)
-			}
-		}
+		l.checkPorts(path, n, m)
 	case *apiv1.Vrf:
 		if m.Name == FabricVrf {
 			l.fail(l.at(n), path+".name", "another name", "the VRF '%s' is the underlay's and always exists: leave it out", FabricVrf)
@@ -180,13 +177,23 @@ func deviceOf(m *apiv1.Port) string {
 	return ""
 }
 
-// Fields of a tunnel that only one kind of encapsulation has.
-var (
-	mplsOnly  = []string{"label"}
-	greOnly   = []string{"gre_key", "gre_has_key"}
-	udpOnly   = []string{"udp6_checksum"}
-	vxlanOnly = []string{"vni", "router_mac"}
-)
+// checkPorts: no UDP port can be of two tunnel protocols.
+func (l *loader) checkPorts(path string, n *yaml.Node, m *apiv1.Settings) {
+	owner := map[uint64]protoreflect.Name{}
+	for fields, i := m.ProtoReflect().Descriptor().Fields(), 0; i < fields.Len(); i++ {
+		fd := fields.Get(i)
+		if !fd.IsList() || !strings.HasSuffix(string(fd.Name()), "_ports") {
+			continue
+		}
+		for ports, k := m.ProtoReflect().Get(fd).List(), 0; k < ports.Len(); k++ {
+			port := ports.Get(k).Uint()
+			if other, taken := owner[port]; taken && other != fd.Name() {
+				l.fail(l.at(n), path+"."+string(fd.Name()), "other ports than those of "+string(other), "%d is one of %s too", port, other)
+			}
+			owner[port] = fd.Name()
+		}
+	}
+}
 
 func (l *loader) checkNexthop(path string, n *yaml.Node, m *apiv1.Nexthop) {
 	r := m.ProtoReflect()
@@ -219,31 +226,32 @@ func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
 }
 
 func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) {
-	var wrong []string
-	switch t.Encap {
-	case apiv1.Encap_ENCAP_ERSPAN:
-		l.fail(l.at(child(n, "encap")), path+".encap", "ENCAP_MPLSOUDP, ENCAP_MPLSOGRE, ENCAP_VXLAN", "ENCAP_ERSPAN is for mirrors")
-	case apiv1.Encap_ENCAP_MPLSOUDP:
-		wrong = slices.Concat(greOnly, vxlanOnly)
-	case apiv1.Encap_ENCAP_MPLSOGRE:
-		wrong = slices.Concat(udpOnly, vxlanOnly)
-	case apiv1.Encap_ENCAP_VXLAN:
-		wrong = slices.Concat(mplsOnly, greOnly)
-		if t.Vni == 0 {
-			l.fail(l.at(n), path+".vni", "1 to 16777215", "missing")
-		}
+	own := limits.Encapsulation(t.Encap)
+	if own.MirrorsOnly {
+		l.fail(l.at(child(n, "encap")), path+".encap", encapNames(), "%s is for mirrors", t.Encap)
 	}
-	for _, name := range wrong {
-		if at := child(n, name); at != nil {
+	for _, name := range limits.EncapsulationFields() {
+		if at := child(n, name); at != nil && !slices.Contains(own.Fields, name) {
 			l.fail(l.at(at), path+"."+name, "", "%s does not have it", t.Encap)
 		}
 	}
-	if t.Encap != apiv1.Encap_ENCAP_VXLAN && t.Label < 16 {
+	if slices.Contains(own.Fields, "vni") && t.Vni == 0 {
+		l.fail(l.at(n), path+".vni", "1 to 16777215", "missing")
+	}
+	if slices.Contains(own.Fields, "label") && t.Label < 16 {
 		l.fail(l.at(n), path+".label", "16 to 1048575", "missing, or one that RFC 3032 reserves")
 	}
 	if t.Local != "" && strings.Contains(t.Local, ":") != strings.Contains(t.Remote, ":") {
 		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family", t.Local, t.Remote)
 	}
+}
+
+func encapNames() string {
+	var names []string
+	for _, e := range limits.Encapsulations() {
+		names = append(names, e.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 func child(n *yaml.Node, key string) *yaml.Node {

@@ -30,7 +30,7 @@ const (
 	Encap_ENCAP_MPLSOUDP    Encap = 1 // RFC 7510
 	Encap_ENCAP_MPLSOGRE    Encap = 2 // RFC 4023
 	Encap_ENCAP_VXLAN       Encap = 3 // RFC 7348
-	Encap_ENCAP_ERSPAN      Encap = 4 // of mirrors only (mirror.proto)
+	Encap_ENCAP_ERSPAN      Encap = 4 // mirror.proto
 )
 
 // Enum value maps for Encap.
@@ -876,13 +876,22 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"6\n" +
 	"\x12NexthopListRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all*i\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all*\xd6\x01\n" +
 	"\x05Encap\x12\x15\n" +
-	"\x11ENCAP_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eENCAP_MPLSOUDP\x10\x01\x12\x12\n" +
-	"\x0eENCAP_MPLSOGRE\x10\x02\x12\x0f\n" +
-	"\vENCAP_VXLAN\x10\x03\x12\x10\n" +
-	"\fENCAP_ERSPAN\x10\x04*;\n" +
+	"\x11ENCAP_UNSPECIFIED\x10\x00\x12.\n" +
+	"\x0eENCAP_MPLSOUDP\x10\x01\x1a\x1a\xca\xf3\x18\x16\n" +
+	"\x05label\n" +
+	"\rudp6_checksum\x125\n" +
+	"\x0eENCAP_MPLSOGRE\x10\x02\x1a!\xca\xf3\x18\x1d\n" +
+	"\x05label\n" +
+	"\agre_key\n" +
+	"\vgre_has_key\x125\n" +
+	"\vENCAP_VXLAN\x10\x03\x1a$\xca\xf3\x18 \n" +
+	"\x03vni\n" +
+	"\n" +
+	"router_mac\n" +
+	"\rudp6_checksum\x12\x18\n" +
+	"\fENCAP_ERSPAN\x10\x04\x1a\x06\xca\xf3\x18\x02\x10\x01*;\n" +
 	"\n" +
 	"TunnelMode\x12\x14\n" +
 	"\x10TUNNEL_MODE_PIPE\x10\x00\x12\x17\n" +

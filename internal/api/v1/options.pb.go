@@ -398,6 +398,59 @@ func (x *Text) GetNumber() bool {
 	return false
 }
 
+// What a value of Encap stands for.
+type Encapsulation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fields        []string               `protobuf:"bytes,1,rep,name=fields,proto3" json:"fields,omitempty"`                               // those of TunnelNexthop that it has and others have not
+	MirrorsOnly   bool                   `protobuf:"varint,2,opt,name=mirrors_only,json=mirrorsOnly,proto3" json:"mirrors_only,omitempty"` // no next hop has it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Encapsulation) Reset() {
+	*x = Encapsulation{}
+	mi := &file_options_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Encapsulation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Encapsulation) ProtoMessage() {}
+
+func (x *Encapsulation) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Encapsulation.ProtoReflect.Descriptor instead.
+func (*Encapsulation) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Encapsulation) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *Encapsulation) GetMirrorsOnly() bool {
+	if x != nil {
+		return x.MirrorsOnly
+	}
+	return false
+}
+
 var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
@@ -423,6 +476,14 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,51000,opt,name=text",
 		Filename:      "options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
+		ExtensionType: (*Encapsulation)(nil),
+		Field:         51001,
+		Name:          "corelane.v1.encapsulation",
+		Tag:           "bytes,51001,opt,name=encapsulation",
+		Filename:      "options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -441,6 +502,8 @@ var (
 var (
 	// optional corelane.v1.Text text = 51000;
 	E_Text = &file_options_proto_extTypes[2]
+	// optional corelane.v1.Encapsulation encapsulation = 51001;
+	E_Encapsulation = &file_options_proto_extTypes[3]
 )
 
 var File_options_proto protoreflect.FileDescriptor
@@ -478,7 +541,10 @@ const file_options_proto_rawDesc = "" +
 	"characters\x12\x18\n" +
 	"\alongest\x18\x04 \x01(\rR\alongest\x12\x18\n" +
 	"\apattern\x18\x05 \x01(\tR\apattern\x12\x16\n" +
-	"\x06number\x18\x06 \x01(\bR\x06number*\xe5\x0e\n" +
+	"\x06number\x18\x06 \x01(\bR\x06number\"J\n" +
+	"\rEncapsulation\x12\x16\n" +
+	"\x06fields\x18\x01 \x03(\tR\x06fields\x12!\n" +
+	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xe5\x0e\n" +
 	"\bNotation\x12\x10\n" +
 	"\fNOTATION_ANY\x10\x00\x12E\n" +
 	"\rNOTATION_NAME\x10\x01\x1a2\xc2\xf3\x18.\n" +
@@ -520,7 +586,8 @@ const file_options_proto_rawDesc = "" +
 	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01:L\n" +
 	"\x06limits\x12\x1d.google.protobuf.FieldOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06limits:L\n" +
 	"\x06choice\x12\x1d.google.protobuf.OneofOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06choice:J\n" +
-	"\x04text\x12!.google.protobuf.EnumValueOptions\x18\xb8\x8e\x03 \x01(\v2\x11.corelane.v1.TextR\x04textB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04text\x12!.google.protobuf.EnumValueOptions\x18\xb8\x8e\x03 \x01(\v2\x11.corelane.v1.TextR\x04text:e\n" +
+	"\rencapsulation\x12!.google.protobuf.EnumValueOptions\x18\xb9\x8e\x03 \x01(\v2\x1a.corelane.v1.EncapsulationR\rencapsulationB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_options_proto_rawDescOnce sync.Once
@@ -535,27 +602,30 @@ func file_options_proto_rawDescGZIP() []byte {
 }
 
 var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_options_proto_goTypes = []any{
 	(Notation)(0),                         // 0: corelane.v1.Notation
 	(*Limits)(nil),                        // 1: corelane.v1.Limits
 	(*Text)(nil),                          // 2: corelane.v1.Text
-	(*descriptorpb.FieldOptions)(nil),     // 3: google.protobuf.FieldOptions
-	(*descriptorpb.OneofOptions)(nil),     // 4: google.protobuf.OneofOptions
-	(*descriptorpb.EnumValueOptions)(nil), // 5: google.protobuf.EnumValueOptions
+	(*Encapsulation)(nil),                 // 3: corelane.v1.Encapsulation
+	(*descriptorpb.FieldOptions)(nil),     // 4: google.protobuf.FieldOptions
+	(*descriptorpb.OneofOptions)(nil),     // 5: google.protobuf.OneofOptions
+	(*descriptorpb.EnumValueOptions)(nil), // 6: google.protobuf.EnumValueOptions
 }
 var file_options_proto_depIdxs = []int32{
 	0, // 0: corelane.v1.Limits.notation:type_name -> corelane.v1.Notation
-	3, // 1: corelane.v1.limits:extendee -> google.protobuf.FieldOptions
-	4, // 2: corelane.v1.choice:extendee -> google.protobuf.OneofOptions
-	5, // 3: corelane.v1.text:extendee -> google.protobuf.EnumValueOptions
-	1, // 4: corelane.v1.limits:type_name -> corelane.v1.Limits
-	1, // 5: corelane.v1.choice:type_name -> corelane.v1.Limits
-	2, // 6: corelane.v1.text:type_name -> corelane.v1.Text
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	4, // [4:7] is the sub-list for extension type_name
-	1, // [1:4] is the sub-list for extension extendee
+	4, // 1: corelane.v1.limits:extendee -> google.protobuf.FieldOptions
+	5, // 2: corelane.v1.choice:extendee -> google.protobuf.OneofOptions
+	6, // 3: corelane.v1.text:extendee -> google.protobuf.EnumValueOptions
+	6, // 4: corelane.v1.encapsulation:extendee -> google.protobuf.EnumValueOptions
+	1, // 5: corelane.v1.limits:type_name -> corelane.v1.Limits
+	1, // 6: corelane.v1.choice:type_name -> corelane.v1.Limits
+	2, // 7: corelane.v1.text:type_name -> corelane.v1.Text
+	3, // 8: corelane.v1.encapsulation:type_name -> corelane.v1.Encapsulation
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	5, // [5:9] is the sub-list for extension type_name
+	1, // [1:5] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
 }
 
@@ -570,8 +640,8 @@ func file_options_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
-			NumExtensions: 3,
+			NumMessages:   3,
+			NumExtensions: 4,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,
