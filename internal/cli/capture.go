@@ -90,7 +90,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// learnPorts tells the decoder which UDP ports carry MPLS and VXLAN here.
+// learnPorts tells the decoder which UDP ports carry tunnels here.
 func (a *app) learnPorts(ctx context.Context) error {
 	s, err := call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
 	if err != nil {
@@ -101,6 +101,9 @@ func (a *app) learnPorts(ctx context.Context) error {
 	}
 	for _, p := range s.VxlanPorts {
 		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeVXLAN)
+	}
+	for _, p := range s.GenevePorts {
+		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeGeneve)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func nexthopTarget(n *apiv1.Nexthop) string {
 	case *apiv1.Nexthop_Port:
 		return k.Port.Port + optional(" ", k.Port.Address) + optional(" ", k.Port.Mac)
 	case *apiv1.Nexthop_Tunnel:
-		if k.Tunnel.Encap == apiv1.Encap_ENCAP_VXLAN {
+		if k.Tunnel.Vni != 0 {
 			return fmt.Sprintf("%s vni %d%s", k.Tunnel.Remote, k.Tunnel.Vni, optional(" ", k.Tunnel.RouterMac))
 		}
 		return fmt.Sprintf("%s label %d", k.Tunnel.Remote, k.Tunnel.Label)

@@ -14,12 +14,12 @@ import (
 )
 
 var tunnelFlags = []fieldFlag{
-	{flag: "encap", help: "mplsoudp, mplsogre or vxlan"},
+	{flag: "encap", help: "mplsoudp, mplsogre, vxlan or geneve"},
 	{flag: "remote", help: "address of the other end"},
 	{flag: "local", help: "source address (default: that of the port that the packet leaves by)"},
 	{flag: "label", help: "MPLS label; those below 16 are reserved"},
-	{flag: "vni", help: "VXLAN network identifier"},
-	{flag: "router-mac", help: "VXLAN: MAC of the remote router, for routed traffic"},
+	{flag: "vni", help: "VXLAN or Geneve network identifier"},
+	{flag: "router-mac", help: "VXLAN and Geneve: MAC of the remote router, for routed traffic"},
 	{flag: "ttl", help: "outer TTL in pipe mode"},
 	{flag: "dscp", help: "outer DSCP (default: the tenant's)"},
 	{flag: "gre-key", help: "MPLSoGRE: key to send"},

@@ -123,6 +123,8 @@ func layerText(l gopacket.Layer) string {
 		return fmt.Sprintf("MPLS %d ttl %d", l.Label, l.TTL)
 	case *layers.VXLAN:
 		return fmt.Sprintf("VXLAN %d", l.VNI)
+	case *layers.Geneve:
+		return fmt.Sprintf("Geneve %d", l.VNI)
 	case *layers.GRE:
 		return "GRE"
 	case *gopacket.Payload:

@@ -12,6 +12,7 @@ import (
 var settingFlags = []fieldFlag{
 	{flag: "mplsoudp-port", field: "mplsoudp_ports", help: "UDP ports of MPLSoUDP: all are accepted, the first one is sent"},
 	{flag: "vxlan-port", field: "vxlan_ports", help: "UDP ports of VXLAN: all are accepted, the first one is sent"},
+	{flag: "geneve-port", field: "geneve_ports", help: "UDP ports of Geneve: all are accepted, the first one is sent"},
 	{flag: "mac-age", field: "mac_age_seconds", help: "learnt MAC addresses unseen for so many seconds go"},
 	{flag: "neighbor-age", field: "neighbor_age_seconds", help: "neighbours are probed after so many seconds"},
 	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker"},

@@ -55,8 +55,8 @@ static uint16_t receive(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n
 static const struct {
 	const char *encap;
 	const char *remote;
-} kinds[] = {{"mplsoudp", "203.0.113.9"},   {"mplsoudp", "2001:db8:f::9"}, {"mplsogre", "203.0.113.9"},
-	     {"mplsogre", "2001:db8:f::9"}, {"vxlan", "203.0.114.9"},      {"vxlan", "2001:db8:f::9"}};
+} kinds[] = {{"mplsoudp", "203.0.113.9"}, {"mplsoudp", "2001:db8:f::9"}, {"mplsogre", "203.0.113.9"}, {"mplsogre", "2001:db8:f::9"},
+	     {"vxlan", "203.0.114.9"},    {"vxlan", "2001:db8:f::9"},    {"geneve", "203.0.113.9"},   {"geneve", "2001:db8:f::9"}};
 
 static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
 {

@@ -38,11 +38,11 @@ static void view_udp(struct view *v, const uint8_t *data, size_t size, unsigned 
 		return;
 	if (be16(data + at + 2) == 6635)
 		view_mpls(v, data, size, at + 8);
-	if (be16(data + at + 2) != 4789)
+	if (be16(data + at + 2) != 4789 && be16(data + at + 2) != 6081)
 		return;
 	v->tunnel = true;
 	v->id = (uint32_t)be16(data + at + 12) << 8 | data[at + 14];
-	v->inner = at + 16;
+	v->inner = at + 16 + (be16(data + at + 2) == 6081 ? 4 * (data[at + 8] & 0x3f) : 0);
 }
 
 static unsigned view_ip(const uint8_t *data, size_t size)

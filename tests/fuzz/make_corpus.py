@@ -11,6 +11,7 @@ import sys
 
 from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6ND_NS, IPv6,
                        IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Raw)
+from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 
 FIX_ALL, SPLIT = 7, 16
@@ -70,6 +71,12 @@ def encapsulated(label, payload):
     yield "mplsogre", GRE(proto=0x8847) / stack
     yield "mplsogre-all", GRE(proto=0x8847, chksum_present=1, key_present=1, key=7, seqnum_present=1) / stack
     yield "vxlan", UDP(sport=50000, dport=4789, chksum=0) / Raw(bytes.fromhex("08000000") + (label << 8).to_bytes(4, "big")) / routed
+    geneve = UDP(sport=50000, dport=6081, chksum=0)
+    option = bytes.fromhex("0102010111223344")
+    yield "geneve", geneve / GENEVE(vni=label, proto=0x6558) / routed
+    yield "geneve-options", geneve / Raw(bytes(GENEVE(vni=label, proto=0x6558, optionlen=4)) + option * 2 + bytes(routed))
+    if not isinstance(payload, Ether):
+        yield "geneve-ip", geneve / GENEVE(vni=label, proto=0x86dd if isinstance(payload, IPv6) else 0x0800) / payload
 
 
 def fabric():

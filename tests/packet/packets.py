@@ -4,6 +4,7 @@ import difflib
 import struct
 
 from scapy.config import conf
+from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
@@ -57,6 +58,8 @@ def shim(encap, tag, ttl=64, to_router=ROUTER_MAC, from_router=REMOTE_ROUTER_MAC
     """What lies between the outer UDP or GRE header and the inner IP packet."""
     if encap == "vxlan":
         return VXLAN(flags="Instance", vni=vni(tag)) / Ether(src=from_router, dst=to_router)
+    if encap == "geneve":
+        return GENEVE(vni=vni(tag), proto=0x6558) / Ether(src=from_router, dst=to_router)
     return MPLS(label=tag, s=1, ttl=ttl)
 
 

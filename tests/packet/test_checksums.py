@@ -9,7 +9,7 @@ from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
 from scapy.packet import Raw
 
 from packets import assert_out, forwarded, from_guest, from_host, to_guest, to_host
-from topology import FAMILIES, GATEWAY, T1, T2
+from topology import FAMILIES, GATEWAY, IN_UDP, T1, T2, WITH_VNI
 
 
 def with_sum(packet, wanted):
@@ -52,7 +52,7 @@ def test_outer_header(network, router):
     assert_out(out, *(("fab0", to_host("mplsogre", 4, forwarded(p), o.data, tos=p.tos)) for p, o in zip(packets, out)))
 
 
-@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("encap", IN_UDP)
 def test_udp6_checksum_is_never_zero(network, router, encap):
     """RFC 8200: what sums up to zero is sent as 0xffff."""
     dst = network.tunnel(encap, 6, "--udp6-checksum")
@@ -85,7 +85,7 @@ def reversed_way(p, encap):
     q[1].src, q[1].dst = q[1].dst, q[1].src
     inner = inner_of(q, encap)
     inner.src, inner.dst = inner.dst, inner.src
-    if encap == "vxlan":
+    if encap in WITH_VNI:
         frame = q[UDP].payload.payload
         frame.src, frame.dst = frame.dst, frame.src
     return q

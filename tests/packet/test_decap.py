@@ -9,7 +9,7 @@ from scapy.packet import Raw
 
 from packets import assert_nothing, assert_out, carrier, forwarded, from_guest, from_host, ip, shim, to_guest, to_host, udp_packet
 from router import GATEWAY_MAC
-from topology import BLUE, B1, FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, OVERLAYS, RED, RED_UNIFORM, T1, vni
+from topology import BLUE, B1, FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, IN_UDP, OVERLAYS, RED, RED_UNIFORM, T1, UDP_PORT, vni
 
 combinations = pytest.mark.parametrize("encap,under,inner", [(e, u, i) for e in OVERLAYS for u in FAMILIES for i in FAMILIES])
 outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
@@ -69,10 +69,10 @@ def test_uniform(network, router, encap, under, inner):
 def test_pipe_ignores_the_tunnel_ttl(network, router, inner):
     packet = udp_packet(inner, FAR, T1, ttl=30)
     out = router.run("fab0", *(from_host(e, u, packet, ttl=t, label_ttl=t) for e in OVERLAYS for u in FAMILIES for t in (1, 255)))
-    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * 12)
+    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * (4 * len(OVERLAYS)))
 
 
-@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 def test_udp_checksum(network, router, encap, under):
     """Zero (RFC 6935 for IPv6) and right ones are taken, wrong ones are not."""
@@ -204,7 +204,8 @@ def test_label_of_a_next_hop(network, router):
     packets = [udp_packet(f, FAR, {4: "198.18.0.1", 6: "fd99::1"}) for f in FAMILIES]  # red has no such route
     with router.drops():
         out = router.run("fab0", *(from_host(e, u, p, tag=7001) for e in OVERLAYS for u in FAMILIES for p in packets))
-    assert_out(out, *[("t2", Ether(src=GATEWAY_MAC, dst="02:00:00:00:77:77") / forwarded(p)) for p in packets] * 6, ordered=False)
+    assert_out(out, *[("t2", Ether(src=GATEWAY_MAC, dst="02:00:00:00:77:77") / forwarded(p)) for p in packets] * (2 * len(OVERLAYS)),
+               ordered=False)
 
 
 def test_label_of_a_discarding_next_hop(network, router):
@@ -252,10 +253,10 @@ def test_every_udp_port_but_the_tunnels(network, router):
         assert_nothing(router.run("fab0", *(from_host("mplsoudp", 4, packet, dport=p) for p in (6634, 51234, 1))))
 
 
-@pytest.mark.parametrize("encap,option", [("mplsoudp", "--mplsoudp-port"), ("vxlan", "--vxlan-port")])
+@pytest.mark.parametrize("encap,option", [(e, f"--{e}-port") for e in IN_UDP])
 def test_configured_port(network, router, encap, option):
     """Contrail's old 51234, beside the standard one: both are taken, the first is sent."""
-    standard = {"mplsoudp": 6635, "vxlan": 4789}[encap]
+    standard = UDP_PORT[encap]
     packet = udp_packet(4, FAR, T1)
     dst = network.tunnel(encap, 4)
     router.cli("settings", "set", option, f"51234,{standard}")

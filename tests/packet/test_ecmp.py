@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from packets import assert_nothing, from_guest, udp_packet
-from topology import FAMILIES, HOST, OVERLAYS, T1
+from topology import FAMILIES, HOST, OVERLAYS, T1, WITH_VNI
 
 FAR = {4: "203.0.113.9", 6: "2001:db8:99::9"}
 FLOWS = 600
@@ -33,7 +33,7 @@ def fabric(network):
 
 def tunnel(network, encap, under, remote=None, tag=300):
     nexthop = network.new_id()
-    ids = ("--vni", tag) if encap == "vxlan" else ("--label", tag)
+    ids = ("--vni", tag) if encap in WITH_VNI else ("--label", tag)
     network.router.cli("nexthop", "add", nexthop, "tunnel", "--encap", encap, "--remote", remote or FAR[under], *ids)
     return nexthop
 

@@ -6,7 +6,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from packets import assert_nothing, assert_out, assert_same, checksum_ok, forwarded, from_guest, to_host, udp_packet
-from topology import FAMILIES, OVERLAYS, T1
+from topology import FAMILIES, IN_UDP, OVERLAYS, T1
 
 combinations = pytest.mark.parametrize("encap,under,inner", [(e, u, i) for e in OVERLAYS for u in FAMILIES for i in FAMILIES])
 outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
@@ -56,7 +56,7 @@ def test_uniform_mode_copies_the_ttl(network, router, encap, under, inner):
                       for p, o, t in zip(packets, out, ttls)))
 
 
-@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 @pytest.mark.parametrize("inner", FAMILIES)
 def test_entropy(network, router, encap, under, inner):
@@ -81,7 +81,7 @@ def test_flow_label_is_entropy_too(network, router, encap):
     assert len(labels) == 64 and all(labels.count(x) % 2 == 0 for x in labels) and len(set(labels)) > 28 and 0 not in labels
 
 
-@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("inner", FAMILIES)
 @pytest.mark.parametrize("size", [0, 1, 63, 1000])
 def test_udp6_checksum(network, router, encap, inner, size):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is too large for its path: ICMP with the right MTU, or fragments."""
 import pytest
+from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, UDP, IPOption, IPOption_Router_Alert, defragment
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
@@ -11,7 +12,8 @@ from packets import assert_out, forwarded, from_guest, from_host, to_guest, to_h
 from topology import FAMILIES, GATEWAY, T1
 
 OVERHEAD = {("mplsoudp", 4): 20 + 8 + 4, ("mplsogre", 4): 20 + 4 + 4, ("vxlan", 4): 20 + 8 + 8 + 14,
-            ("mplsoudp", 6): 40 + 8 + 4, ("mplsogre", 6): 40 + 4 + 4, ("vxlan", 6): 40 + 8 + 8 + 14}
+            ("mplsoudp", 6): 40 + 8 + 4, ("mplsogre", 6): 40 + 4 + 4, ("vxlan", 6): 40 + 8 + 8 + 14,
+            ("geneve", 4): 20 + 8 + 8 + 14, ("geneve", 6): 40 + 8 + 8 + 14}
 outsides = pytest.mark.parametrize("encap,under", OVERHEAD)
 
 
@@ -30,7 +32,10 @@ def too_big(packet, mtu, quoted=None):
 
 def inner_of(out):
     p = out.packet
-    return p[VXLAN].payload.payload if VXLAN in p else p[MPLS].payload
+    for header in (VXLAN, GENEVE):
+        if header in p:
+            return p[header].payload.payload
+    return p[MPLS].payload
 
 
 @outsides

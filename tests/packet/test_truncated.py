@@ -7,7 +7,7 @@ from scapy.layers.l2 import ARP, Ether
 
 from packets import assert_nothing, assert_out, cut, forwarded, from_guest, from_host, to_guest, udp_packet
 from router import GATEWAY_MAC
-from topology import FAMILIES, GATEWAY, OVERLAYS, RED_UNIFORM, T1
+from topology import FAMILIES, GATEWAY, IN_UDP, OVERLAYS, RED_UNIFORM, T1
 
 FAR = {4: "10.2.0.9", 6: "fd00:2::9"}
 outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
@@ -34,7 +34,7 @@ def test_from_the_underlay_with_lengths_that_fit(network, router, encap, under, 
         assert_nothing(router.run("fab0", *frames))
 
 
-@pytest.mark.parametrize("encap", ["mplsoudp", "vxlan"])
+@pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 def test_udp_length_ends_before_the_payload(network, router, encap, under):
     """RFC 768: what lies behind the UDP length is not the datagram's."""

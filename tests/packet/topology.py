@@ -13,9 +13,11 @@ T2 = {4: "10.1.0.12", 6: "fd00:1::12", "mac": "02:00:00:00:01:12"}
 # The other tenant's: the same addresses on purpose.
 B1 = {4: "10.1.0.11", 6: "fd00:1::11", "mac": "02:00:00:00:02:11"}
 
-OVERLAYS = ("mplsoudp", "mplsogre", "vxlan")
+OVERLAYS = ("mplsoudp", "mplsogre", "vxlan", "geneve")
+IN_UDP = ("mplsoudp", "vxlan", "geneve")
+WITH_VNI = ("vxlan", "geneve")
 FAMILIES = (4, 6)
-UDP_PORT = {"mplsoudp": 6635, "vxlan": 4789}
+UDP_PORT = {"mplsoudp": 6635, "vxlan": 4789, "geneve": 6081}
 RED, BLUE, RED_UNIFORM = 1001, 1002, 1003  # labels, and VNIs with 4000 more
 
 
@@ -25,8 +27,8 @@ def vni(label):
 
 def ids_of(tag):
     """label or vni options of a tunnel that leads to what the number stands for"""
-    return {"mplsoudp": ("--label", tag), "mplsogre": ("--label", tag),
-            "vxlan": ("--vni", vni(tag), "--router-mac", REMOTE_ROUTER_MAC)}
+    routed = ("--vni", vni(tag), "--router-mac", REMOTE_ROUTER_MAC)
+    return {"mplsoudp": ("--label", tag), "mplsogre": ("--label", tag), "vxlan": routed, "geneve": routed}
 
 
 class Network:

@@ -31,6 +31,7 @@ const (
 	Encap_ENCAP_MPLSOGRE    Encap = 2 // RFC 4023
 	Encap_ENCAP_VXLAN       Encap = 3 // RFC 7348
 	Encap_ENCAP_ERSPAN      Encap = 4 // mirror.proto
+	Encap_ENCAP_GENEVE      Encap = 5 // RFC 8926
 )
 
 // Enum value maps for Encap.
@@ -41,6 +42,7 @@ var (
 		2: "ENCAP_MPLSOGRE",
 		3: "ENCAP_VXLAN",
 		4: "ENCAP_ERSPAN",
+		5: "ENCAP_GENEVE",
 	}
 	Encap_value = map[string]int32{
 		"ENCAP_UNSPECIFIED": 0,
@@ -48,6 +50,7 @@ var (
 		"ENCAP_MPLSOGRE":    2,
 		"ENCAP_VXLAN":       3,
 		"ENCAP_ERSPAN":      4,
+		"ENCAP_GENEVE":      5,
 	}
 )
 
@@ -192,8 +195,8 @@ type TunnelNexthop struct {
 	Local         string     `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
 	Remote        string     `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
 	Label         uint32     `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS, 20 bits
-	Vni           uint32     `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN, 24 bits
-	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN: MAC of the remote router, for routed traffic
+	Vni           uint32     `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN and Geneve, 24 bits
+	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN and Geneve: MAC of the remote router, for routed traffic
 	Mode          TunnelMode `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
 	Dscp          uint32     `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // with fixed_dscp: instead of the tenant's
 	FixedDscp     bool       `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
@@ -876,7 +879,7 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"6\n" +
 	"\x12NexthopListRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all*\xd6\x01\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all*\x8e\x02\n" +
 	"\x05Encap\x12\x15\n" +
 	"\x11ENCAP_UNSPECIFIED\x10\x00\x12.\n" +
 	"\x0eENCAP_MPLSOUDP\x10\x01\x1a\x1a\xca\xf3\x18\x16\n" +
@@ -891,7 +894,12 @@ const file_nexthop_proto_rawDesc = "" +
 	"\n" +
 	"router_mac\n" +
 	"\rudp6_checksum\x12\x18\n" +
-	"\fENCAP_ERSPAN\x10\x04\x1a\x06\xca\xf3\x18\x02\x10\x01*;\n" +
+	"\fENCAP_ERSPAN\x10\x04\x1a\x06\xca\xf3\x18\x02\x10\x01\x126\n" +
+	"\fENCAP_GENEVE\x10\x05\x1a$\xca\xf3\x18 \n" +
+	"\x03vni\n" +
+	"\n" +
+	"router_mac\n" +
+	"\rudp6_checksum*;\n" +
 	"\n" +
 	"TunnelMode\x12\x14\n" +
 	"\x10TUNNEL_MODE_PIPE\x10\x00\x12\x17\n" +

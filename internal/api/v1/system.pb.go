@@ -409,6 +409,7 @@ type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MplsoudpPorts []uint32               `protobuf:"varint,1,rep,packed,name=mplsoudp_ports,json=mplsoudpPorts,proto3" json:"mplsoudp_ports,omitempty"`
 	VxlanPorts    []uint32               `protobuf:"varint,2,rep,packed,name=vxlan_ports,json=vxlanPorts,proto3" json:"vxlan_ports,omitempty"`
+	GenevePorts   []uint32               `protobuf:"varint,17,rep,packed,name=geneve_ports,json=genevePorts,proto3" json:"geneve_ports,omitempty"`
 	// bridge entries unseen for so long go
 	MacAgeSeconds uint32 `protobuf:"varint,3,opt,name=mac_age_seconds,json=macAgeSeconds,proto3" json:"mac_age_seconds,omitempty"`
 	// reachable neighbours are probed after so long
@@ -479,6 +480,13 @@ func (x *Settings) GetMplsoudpPorts() []uint32 {
 func (x *Settings) GetVxlanPorts() []uint32 {
 	if x != nil {
 		return x.VxlanPorts
+	}
+	return nil
+}
+
+func (x *Settings) GetGenevePorts() []uint32 {
+	if x != nil {
+		return x.GenevePorts
 	}
 	return nil
 }
@@ -683,11 +691,12 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\xaa\b\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\"\xe7\b\n" +
 	"\bSettings\x12?\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
-	"vxlanPorts\x12:\n" +
+	"vxlanPorts\x12;\n" +
+	"\fgeneve_ports\x18\x11 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xc1/H\x01h\x01\x80\x01\b\x88\x01\x01R\vgenevePorts\x12:\n" +
 	"\x0fmac_age_seconds\x18\x03 \x01(\rB\x12\xc2\xf3\x18\x0e\b\n" +
 	"\x10\xc0\x84=2\x02\xac\x02H\x01h\x01R\rmacAgeSeconds\x12C\n" +
 	"\x14neighbor_age_seconds\x18\x04 \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\x84=2\x01\x1eH\x01h\x01R\x12neighborAgeSeconds\x12E\n" +
