@@ -15,9 +15,10 @@ struct place {
 	uint32_t index;
 	const ProtobufCMessage *msg;
 	const struct message_limits *limits;
-	char **names; // what a Set names; NULL with partial: keys only
+	bool partial; // only the keys count, and what a Set names
+	bool set;
+	char **names;
 	size_t n_names;
-	bool partial;
 };
 
 #define FIELD_MAX sizeof(((struct error *)NULL)->field)
@@ -173,7 +174,8 @@ static int check_within(const struct place *at, const struct field_limits *l, co
 	if (l->of == NULL)
 		return 0;
 	names = in.partial ? protobuf_c_message_descriptor_get_field_by_name(at->limits->type, "fields") : NULL;
-	if (names != NULL) {
+	in.set = names != NULL;
+	if (in.set) {
 		in.names = *(char ***)member(at, names->offset);
 		in.n_names = *(const size_t *)member(at, names->quantifier_offset);
 	}
@@ -332,18 +334,19 @@ static int check_choice(const struct place *at, const struct choice_limits *c, s
 // The names of a Set, which are the request's.
 static int check_names(const struct place *at, struct error *err)
 {
-	const char *const *s = at->limits->settable;
+	const char *const *s;
 	char valid[512] = "";
 	size_t i;
 
+	for (s = at->limits->settable; *s; s++)
+		list_append(valid, sizeof(valid), *s);
+	if (at->n_names == 0)
+		return error_set(err, EINVAL, "fields", NULL, valid, "nothing to change");
 	for (i = 0; i < at->n_names; i++) {
 		for (s = at->limits->settable; *s && strcmp(*s, at->names[i]) != 0; s++)
 			;
-		if (*s)
-			continue;
-		for (s = at->limits->settable; *s; s++)
-			list_append(valid, sizeof(valid), *s);
-		return error_set(err, EINVAL, "fields", at->names[i], valid, "cannot be set");
+		if (*s == NULL)
+			return error_set(err, EINVAL, "fields", at->names[i], valid, "cannot be set");
 	}
 	return 0;
 }
@@ -351,7 +354,7 @@ static int check_names(const struct place *at, struct error *err)
 static int check_message(const struct place *at, struct error *err)
 {
 	unsigned i;
-	int ret = at->names && at->limits->settable ? check_names(at, err) : 0;
+	int ret = at->set ? check_names(at, err) : 0;
 
 	for (i = 0; i < at->limits->n_fields && ret == 0; i++)
 		ret = check_field(at, &at->limits->fields[i], err);

@@ -60,6 +60,10 @@ static void numbers(void **state)
 	assert_string_equal(err.valid, "8000 to 1000000000000");
 	refused(METER(.name = "gold", .bit_rate = 1000000000001), ERANGE,
 		"meter.bit_rate '1000000000001': is out of range; valid: 8000 to 1000000000000");
+	refused(METER(.name = "gold", .bit_rate = 8000, .burst_bytes = 9599), ERANGE,
+		"meter.burst_bytes '9599': is out of range; valid: 9600 to 4294967295");
+	refused(METER(.name = "gold", .packet_rate = 1000000001), ERANGE,
+		"meter.packet_rate '1000000001': is out of range; valid: 1 to 1000000000");
 }
 
 static void names(void **state)
@@ -102,6 +106,9 @@ static void names_of_a_set(void **state)
 	refused(&req, ERANGE, "bridge.mac_limit '1048577': is out of range; valid: 1 to 1048576");
 	b.mac_limit = 0; // the default again
 	accepted(&req);
+	req.n_fields = 0;
+	refused(&req, EINVAL, "fields: nothing to change; valid: unknown_unicast, flood, no_learning, mac_limit");
+	req.n_fields = 2;
 	fields[1] = "id";
 	refused(&req, EINVAL, "fields 'id': cannot be set; valid: unknown_unicast, flood, no_learning, mac_limit");
 }

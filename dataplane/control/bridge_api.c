@@ -9,49 +9,23 @@
 #include "l2/bridge.h"
 #include "port/registry.h"
 
-static int get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c, struct error *err)
+static void get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
-	char text[16];
-
-	snprintf(text, sizeof(text), "%zu", in->n_flood);
-	if (in->n_flood > BRIDGE_FLOOD_MAX)
-		return error_set(err, ERANGE, "bridge.flood", text, "up to 256 next hops", "are too many");
 	c->n_flood = (unsigned)in->n_flood;
 	if (in->n_flood > 0)
 		memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
-	return 0;
 }
 
-static int get_unknown(const Corelane__V1__Bridge *in, struct bridge_config *c, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", (int)in->unknown_unicast);
-	if (in->unknown_unicast > CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP)
-		return error_set(err, EINVAL, "bridge.unknown_unicast", text, "flood, drop", "is no policy");
-	c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
-	return 0;
-}
-
-static int get_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c, struct error *err)
+static void get_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
 	if (strcmp(field, "unknown_unicast") == 0)
-		return get_unknown(in, c, err);
-	if (strcmp(field, "flood") == 0)
-		return get_flood(in, c, err);
-	if (strcmp(field, "no_learning") == 0)
-		return c->no_learning = in->no_learning, 0;
-	if (strcmp(field, "mac_limit") == 0)
-		return c->mac_limit = in->mac_limit, 0;
-	return error_set(err, EINVAL, "fields", field, "unknown_unicast, flood, no_learning, mac_limit", "cannot be changed");
-}
-
-static int get_name(const char *name, struct bridge_config *c, struct error *err)
-{
-	if (strlen(name) >= sizeof(c->name))
-		return error_set(err, EINVAL, "bridge.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is too long");
-	memcpy(c->name, name, strlen(name) + 1);
-	return 0;
+		c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
+	else if (strcmp(field, "flood") == 0)
+		get_flood(in, c);
+	else if (strcmp(field, "no_learning") == 0)
+		c->no_learning = in->no_learning;
+	else
+		c->mac_limit = in->mac_limit; // api/bridge.proto has no other
 }
 
 static void put_ports(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
@@ -85,22 +59,12 @@ static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__
 static int add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__Bridge *in = ((const Corelane__V1__BridgeAddRequest *)req)->bridge;
-	struct bridge_config c = {0};
+	struct bridge_config c = {.id = in->id, .no_learning = in->no_learning, .mac_limit = in->mac_limit};
 	struct bridge *b;
-	int ret;
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "bridge", NULL, "a name", "is missing");
-	c.id = in->id;
-	c.no_learning = in->no_learning;
-	c.mac_limit = in->mac_limit;
-	ret = get_name(in->name, &c, err);
-	if (ret == 0)
-		ret = get_unknown(in, &c, err);
-	if (ret == 0)
-		ret = get_flood(in, &c, err);
-	if (ret < 0)
-		return ret;
+	snprintf(c.name, sizeof(c.name), "%s", in->name);
+	c.drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
+	get_flood(in, &c);
 	b = bridge_add(&c, err);
 	if (b == NULL)
 		return -err->code;
@@ -114,19 +78,15 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	struct bridge_config c;
 	struct bridge *b;
 	size_t i;
-	int ret = 0;
+	int ret;
 
-	if (in->bridge == NULL || in->n_fields == 0)
-		return error_set(err, EINVAL, in->bridge ? "fields" : "bridge", NULL,
-				 "unknown_unicast, flood, no_learning, mac_limit", "nothing to change");
 	b = bridge_find_err(in->bridge->name, "bridge.name", err);
 	if (b == NULL)
 		return -ENOENT;
 	c = b->cfg;
-	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = get_field(in->fields[i], in->bridge, &c, err);
-	if (ret == 0)
-		ret = bridge_set(b, &c, err);
+	for (i = 0; i < in->n_fields; i++)
+		get_field(in->fields[i], in->bridge, &c);
+	ret = bridge_set(b, &c, err);
 	if (ret == 0)
 		put_bridge(call, b, resp);
 	return ret;

@@ -94,7 +94,7 @@ static void bridge_lifecycle(void **state)
 	got = ask_bridge("Add", &add.base);
 	assert_string_equal(got->name, "lan");
 	assert_int_equal(got->id, 1);
-	assert_int_equal(got->mac_limit, BRIDGE_MAC_LIMIT);
+	assert_int_equal(got->mac_limit, LIMIT_BRIDGE_MAC_LIMIT_DEFAULT);
 	assert_int_equal(got->n_flood, 2);
 	assert_int_equal(got->flood[1], 102);
 	corelane__v1__bridge__free_unpacked(got, NULL);

@@ -46,11 +46,8 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 {
 	const Corelane__V1__AddressGroup *in = ((const Corelane__V1__AddressGroupAddRequest *)req)->group;
 	struct address_group *g;
-	struct ip_prefix *p;
+	struct ip_prefix *p = get_prefixes(call, in, err);
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "group", NULL, NULL, "is missing");
-	p = get_prefixes(call, in, err);
 	g = p ? address_group_add(in->name, p, in->n_prefixes, err) : NULL;
 	if (g == NULL)
 		return -err->code;
@@ -61,24 +58,16 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 static int set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__AddressGroupSetRequest *in = req;
-	struct address_group *g;
+	struct address_group *g = address_group_find_err(in->group->name, "group.name", err);
 	struct ip_prefix *p;
-	size_t i;
-	int ret = 0;
+	int ret;
 
-	if (in->group == NULL)
-		return error_set(err, EINVAL, "group", NULL, NULL, "is missing");
-	g = address_group_find_err(in->group->name, "group.name", err);
 	if (g == NULL)
 		return -ENOENT;
-	for (i = 0; i < in->n_fields; i++)
-		if (strcmp(in->fields[i], "prefixes") != 0)
-			return error_set(err, EINVAL, "fields", in->fields[i], "prefixes", "cannot be set");
 	p = get_prefixes(call, in->group, err);
 	if (p == NULL)
 		return -err->code;
-	if (in->n_fields)
-		ret = address_group_set(g, p, in->group->n_prefixes, err);
+	ret = address_group_set(g, p, in->group->n_prefixes, err); // api/rule.proto has no other field that a Set may name
 	if (ret == 0)
 		put_group(call, g, resp);
 	return ret;

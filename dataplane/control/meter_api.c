@@ -10,27 +10,16 @@
 
 typedef Corelane__V1__Meter PbMeter;
 
-#define SETTABLE "bit_rate, burst_bytes, packet_rate, burst_packets"
-
-static int get_name(const char *name, struct meter_config *c, struct error *err)
-{
-	if (strlen(name) >= sizeof(c->name))
-		return error_set(err, EINVAL, "meter.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is too long");
-	memcpy(c->name, name, strlen(name) + 1);
-	return 0;
-}
-
-static int get_field(const char *field, const PbMeter *in, struct meter_config *c, struct error *err)
+static void get_field(const char *field, const PbMeter *in, struct meter_config *c)
 {
 	if (strcmp(field, "bit_rate") == 0)
-		return c->bit_rate = in->bit_rate, 0;
-	if (strcmp(field, "burst_bytes") == 0)
-		return c->burst_bytes = in->burst_bytes, 0;
-	if (strcmp(field, "packet_rate") == 0)
-		return c->packet_rate = in->packet_rate, 0;
-	if (strcmp(field, "burst_packets") == 0)
-		return c->burst_packets = in->burst_packets, 0;
-	return error_set(err, EINVAL, "fields", field, SETTABLE, "cannot be changed");
+		c->bit_rate = in->bit_rate;
+	else if (strcmp(field, "burst_bytes") == 0)
+		c->burst_bytes = in->burst_bytes;
+	else if (strcmp(field, "packet_rate") == 0)
+		c->packet_rate = in->packet_rate;
+	else
+		c->burst_packets = in->burst_packets; // api/meter.proto has no other
 }
 
 static void put_meter(struct api_call *call, struct meter *m, PbMeter *out)
@@ -59,17 +48,12 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	const PbMeter *in = ((const Corelane__V1__MeterAddRequest *)req)->meter;
 	struct meter_config c = {0};
 	struct meter *m;
-	int ret;
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "meter", NULL, "a name and a rate", "is missing");
 	c.bit_rate = in->bit_rate;
 	c.burst_bytes = in->burst_bytes;
 	c.packet_rate = in->packet_rate;
 	c.burst_packets = in->burst_packets;
-	ret = get_name(in->name, &c, err);
-	if (ret < 0)
-		return ret;
+	snprintf(c.name, sizeof(c.name), "%s", in->name);
 	m = meter_add(&c, err);
 	if (m == NULL)
 		return -err->code;
@@ -83,18 +67,15 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	struct meter_config c;
 	struct meter *m;
 	size_t i;
-	int ret = 0;
+	int ret;
 
-	if (in->meter == NULL || in->n_fields == 0)
-		return error_set(err, EINVAL, in->meter ? "fields" : "meter", NULL, SETTABLE, "nothing to change");
 	m = meter_find_err(in->meter->name, "meter.name", err);
 	if (m == NULL)
 		return -ENOENT;
 	c = m->cfg;
-	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = get_field(in->fields[i], in->meter, &c, err);
-	if (ret == 0)
-		ret = meter_set(m, &c, err);
+	for (i = 0; i < in->n_fields; i++)
+		get_field(in->fields[i], in->meter, &c);
+	ret = meter_set(m, &c, err);
 	if (ret == 0)
 		put_meter(call, m, resp);
 	return ret;

@@ -11,8 +11,6 @@
 
 typedef Corelane__V1__Mirror PbMirror;
 
-#define SETTABLE "target, direction, snap_length"
-
 static int get_ends(const char *noun, const char *remote, const char *local, struct tunnel_config *t, struct error *err)
 {
 	char field[32];
@@ -54,26 +52,14 @@ static int get_target(const PbMirror *in, struct mirror_config *c, struct error 
 	}
 }
 
-static int get_direction(const PbMirror *in, struct mirror_config *c, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", (int)in->direction);
-	if (in->direction > CORELANE__V1__MIRROR_DIRECTION__MIRROR_DIRECTION_INGRESS)
-		return error_set(err, EINVAL, "mirror.direction", text, "both, egress, ingress", "is no direction");
-	c->direction = (enum mirror_direction)in->direction;
-	return 0;
-}
-
 static int get_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
 {
 	if (strcmp(field, "target") == 0)
 		return get_target(in, c, err);
 	if (strcmp(field, "direction") == 0)
-		return get_direction(in, c, err);
-	if (strcmp(field, "snap_length") == 0)
-		return c->snap = in->snap_length, 0;
-	return error_set(err, EINVAL, "fields", field, SETTABLE, "cannot be changed");
+		return c->direction = (enum mirror_direction)in->direction, 0;
+	c->snap = in->snap_length; // api/mirror.proto has no other
+	return 0;
 }
 
 static void put_target(struct api_call *call, const struct mirror_config *c, PbMirror *out)
@@ -131,15 +117,10 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	struct mirror *m;
 	int ret;
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "mirror", NULL, "a name and a target", "is missing");
-	if (strlen(in->name) >= sizeof(c.name))
-		return error_set(err, EINVAL, "mirror.name", in->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is too long");
-	memcpy(c.name, in->name, strlen(in->name) + 1);
+	snprintf(c.name, sizeof(c.name), "%s", in->name);
 	c.snap = in->snap_length;
-	ret = get_direction(in, &c, err);
-	if (ret == 0)
-		ret = get_target(in, &c, err);
+	c.direction = (enum mirror_direction)in->direction;
+	ret = get_target(in, &c, err);
 	if (ret < 0)
 		return ret;
 	m = mirror_add(&c, err);
@@ -157,8 +138,6 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	size_t i;
 	int ret = 0;
 
-	if (in->mirror == NULL || in->n_fields == 0)
-		return error_set(err, EINVAL, in->mirror ? "fields" : "mirror", NULL, SETTABLE, "nothing to change");
 	m = mirror_find_err(in->mirror->name, "mirror.name", err);
 	if (m == NULL)
 		return -ENOENT;

@@ -9,17 +9,12 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-static int missing(const char *field, struct error *err)
-{
-	return error_set(err, EINVAL, field, NULL, NULL, "is missing");
-}
-
 static int add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__PortAddRequest *in = req;
 	struct port_config c;
 	struct port *p;
-	int ret = in->port ? port_get_config(in->port, &c, err) : missing("port", err);
+	int ret = port_get_config(in->port, &c, err);
 
 	if (ret < 0)
 		return ret;
@@ -38,8 +33,6 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	size_t i;
 	int ret = 0;
 
-	if (in->port == NULL)
-		return missing("port", err);
 	p = port_find(in->port->name);
 	if (p == NULL)
 		return error_set(err, ENOENT, "port.name", in->port->name, NULL, "there is no such port");

@@ -52,7 +52,7 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 		c->client = in->vhost->client;
 		return copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket, err);
 	default:
-		return error_set(err, EINVAL, "port.device", "", "dpdk, tap, memif, vhost", "a port needs a device");
+		return -EINVAL; // api/port.proto has no other
 	}
 }
 
@@ -63,8 +63,6 @@ static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struc
 	unsigned i, j;
 	int ret;
 
-	if (n > PORT_MAX_ADDRS)
-		return error_set(err, E2BIG, field, in[PORT_MAX_ADDRS], "up to 16 addresses", "is one too many");
 	for (i = 0; i < n; i++) {
 		snprintf(text, sizeof(text), "%s%s", in[i],
 			 hosts && !strchr(in[i], '/') ? (strchr(in[i], ':') ? "/128" : "/32") : "");
@@ -151,28 +149,17 @@ static int get_mac(const char *field, const char *text, struct rte_ether_addr *o
 	return *text ? mac_parse(text, field, out, err) : 0;
 }
 
-static int get_source_check(int in, struct port_config *c, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", in);
-	if (in < SOURCE_CHECK_NONE || in > SOURCE_CHECK_STRICT)
-		return error_set(err, EINVAL, "port.source_check", text, "none, reverse_path, strict", "is no kind of check");
-	c->source_check = (uint8_t)in;
-	return 0;
-}
-
 // One settable field of the message into the configuration.
 int port_get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
 {
 	if (strcmp(field, "mtu") == 0) {
-		c->mtu = (uint16_t)RTE_MIN(in->mtu, (uint32_t)UINT16_MAX);
+		c->mtu = (uint16_t)in->mtu;
 		return 0;
 	}
 	if (strcmp(field, "disabled") == 0)
 		return c->disabled = in->disabled, 0;
 	if (strcmp(field, "vlan") == 0)
-		return c->vlan = (uint16_t)RTE_MIN(in->vlan, (uint32_t)UINT16_MAX), 0;
+		return c->vlan = (uint16_t)in->vlan, 0;
 	if (strcmp(field, "addresses") == 0)
 		return get_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs, &c->n_addrs, err);
 	if (strcmp(field, "vrf") == 0)
@@ -195,7 +182,7 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 	if (strcmp(field, "stateful") == 0)
 		return c->stateful = in->stateful, 0;
 	if (strcmp(field, "source_check") == 0)
-		return get_source_check((int)in->source_check, c, err);
+		return c->source_check = (uint8_t)in->source_check, 0;
 	if (strcmp(field, "flow_limit") == 0)
 		return c->flow_limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
@@ -211,18 +198,12 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 	if (strcmp(field, "ingress_rules") == 0)
 		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	if (strcmp(field, "mode") == 0)
-		return port_mode_get((int)in->mode, c, err);
+		return c->mode = (uint8_t)in->mode, 0;
 	if (strcmp(field, "ring_full") == 0)
-		return port_ring_full_get((int)in->ring_full, c, err);
+		return c->ring_full = (uint8_t)in->ring_full, 0;
 	if (strcmp(field, "spread_workers") == 0)
 		return port_weights_get(in->spread_workers, in->n_spread_workers, c, err);
-	if (strcmp(field, "polled_by") == 0)
-		return port_polled_by_get(in->polled_by, in->n_polled_by, c, err);
-	return error_set(err, EINVAL, "fields", field,
-			 "mtu, disabled, vlan, addresses, vrf, bridge, gateways, guest_mac, guest_addresses, proxy_arp, mss_clamp, "
-			 "no_anycast_gateway, stateful, flow_limit, flow_rate, source_check, egress_rules, ingress_rules, "
-			 "egress_meter, ingress_meter, mirror, mode, ring_full, spread_workers, polled_by",
-			 "cannot be set");
+	return port_polled_by_get(in->polled_by, in->n_polled_by, c, err); // api/port.proto has no other
 }
 
 static const char *const settable[] = {"mtu",          "disabled",      "vlan",
@@ -250,8 +231,6 @@ int port_get_config(const PbPort *in, struct port_config *c, struct error *err)
 		ret = get_fabric(in->fabric, c, err);
 	for (i = 0; i < RTE_DIM(settable) && ret == 0; i++)
 		ret = port_get_field(in, settable[i], c, err);
-	if (ret == 0 && in->queues > PORT_MAX_QUEUES)
-		ret = error_set(err, ERANGE, "port.queues", NULL, "1 to 16", "there are too many queues");
 	c->queues = (uint16_t)in->queues;
 	return ret;
 }

@@ -14,8 +14,6 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 void port_put(struct api_call *call, struct port *p, PbPort *out);
 
 // Who finishes a port's packets (port_mode.c).
-int port_mode_get(int in, struct port_config *c, struct error *err);
-int port_ring_full_get(int in, struct port_config *c, struct error *err);
 int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err);   // "ID" or "ID:WEIGHT"
 int port_polled_by_get(char **in, size_t n, struct port_config *c, struct error *err); // "QUEUE:WORKER"
 char **port_polled_by_put(struct api_call *call, const struct port_config *c, size_t *n);

@@ -13,29 +13,6 @@
 
 static_assert(RTE_DIM(((struct port_config *)0)->weights) == WORKER_MAX, "one for each worker");
 
-int port_mode_get(int in, struct port_config *c, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", in);
-	if (in < 0 || in >= PORT_MODES)
-		return error_set(err, EINVAL, "port.mode", text, "run_to_completion, hybrid, auto", "is no way to run");
-	c->mode = (uint8_t)in;
-	return 0;
-}
-
-int port_ring_full_get(int in, struct port_config *c, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", in);
-	if (in < 0 || in >= SPREAD_FULLS)
-		return error_set(err, EINVAL, "port.ring_full", text, "drop, local, wait",
-				 "is nothing to do with what finds no room");
-	c->ring_full = (uint8_t)in;
-	return 0;
-}
-
 int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err)
 {
 	size_t i;

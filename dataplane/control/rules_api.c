@@ -29,25 +29,16 @@ static void put_list(struct api_call *call, const struct rule_list *l, Corelane_
 	out->last_error = api_strdup(call, l->last_error);
 }
 
-static int get_action(Corelane__V1__RuleAction in, bool *allow, struct error *err)
+static bool allows(const Corelane__V1__RuleList *in)
 {
-	if ((int)in < 0 || in > CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW)
-		return error_set(err, EINVAL, "rule_list.default_action", NULL, "allow, deny", "is unknown");
-	*allow = in == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
-	return 0;
+	return in->default_action == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
 }
 
 static int list_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleList *in = ((const Corelane__V1__RuleListAddRequest *)req)->list;
-	struct rule_list *l;
-	bool allow = false;
+	struct rule_list *l = rule_list_add(in->name, allows(in), err);
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "rule_list", NULL, NULL, "is missing");
-	if (get_action(in->default_action, &allow, err) < 0)
-		return -EINVAL;
-	l = rule_list_add(in->name, allow, err);
 	if (l == NULL)
 		return -err->code;
 	put_list(call, l, resp);
@@ -57,21 +48,11 @@ static int list_add(struct api_call *call, const void *req, void *resp, struct e
 static int list_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleListSetRequest *in = req;
-	struct rule_list *l;
-	bool allow = false;
-	size_t i;
+	struct rule_list *l = rule_list_find_err(in->list->name, "rule_list.name", err);
 
-	if (in->list == NULL)
-		return error_set(err, EINVAL, "rule_list", NULL, NULL, "is missing");
-	l = rule_list_find_err(in->list->name, "rule_list.name", err);
 	if (l == NULL)
 		return -ENOENT;
-	for (i = 0; i < in->n_fields; i++)
-		if (strcmp(in->fields[i], "default_action") != 0)
-			return error_set(err, EINVAL, "fields", in->fields[i], "default_action", "cannot be set");
-	if (get_action(in->list->default_action, &allow, err) < 0)
-		return -EINVAL;
-	if (in->n_fields && rule_list_set(l, allow) < 0)
+	if (rule_list_set(l, allows(in->list)) < 0) // api/rule.proto has no other field that a Set may name
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for rules");
 	put_list(call, l, resp);
 	return 0;

@@ -24,10 +24,6 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	const Corelane__V1__VrfAddRequest *in = req;
 	struct vrf *v;
 
-	if (in->vrf == NULL)
-		return error_set(err, EINVAL, "vrf", NULL, NULL, "is missing");
-	if (in->vrf->id == UINT32_MAX)
-		return error_set(err, ERANGE, "vrf.id", "4294967295", "1 to 16383", "is out of range");
 	v = vrf_add(in->vrf->name, in->vrf->id, err);
 	if (v == NULL)
 		return -(err->code ? err->code : EINVAL);

@@ -30,24 +30,6 @@ void worker_api_put(struct api_call *call, const struct worker *w, PbWorker *out
 	worker_api_put_state(call, w, out->state);
 }
 
-static int check_idle(unsigned idle, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", idle);
-	return idle < IDLE_POLICIES ? 0 : error_set(err, EINVAL, "worker.idle", text, IDLE_POLICY_NAMES, "is no idle policy");
-}
-
-static int check_role(unsigned role, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", role);
-	return role < WORKER_ROLES
-		       ? 0
-		       : error_set(err, EINVAL, "worker.role", text, "forwarding, isolated-rx, host-path", "is no role");
-}
-
 static int get_target(const char *text, uint32_t *out, struct error *err)
 {
 	char *end;
@@ -73,11 +55,6 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	struct worker_config cfg;
 	struct worker *w;
 
-	if (in->worker == NULL)
-		return error_set(err, EINVAL, "worker", NULL, NULL, "is missing");
-	if (check_idle((unsigned)in->worker->idle, err) < 0 || check_role((unsigned)in->worker->role, err) < 0 ||
-	    worker_check_tuning(in->worker->sleep_max_us, in->worker->loop_threshold_us, err) < 0)
-		return -EINVAL;
 	cfg = (struct worker_config){
 		.cpu = in->worker->cpu,
 		.idle = (enum idle_policy)in->worker->idle,
@@ -106,19 +83,6 @@ struct worker *worker_api_find(uint32_t id, struct error *err)
 	return w;
 }
 
-static const char *const settable[] = {"cpu", "idle", "role", "target", "ring_size", "sleep_max_us", "loop_threshold_us"};
-
-static int check_field(const char *field, struct error *err)
-{
-	unsigned i;
-
-	for (i = 0; i < RTE_DIM(settable); i++)
-		if (strcmp(field, settable[i]) == 0)
-			return 0;
-	return error_set(err, EINVAL, "fields", field, "cpu, idle, role, target, ring_size, sleep_max_us, loop_threshold_us",
-			 "cannot be set");
-}
-
 static int set_field(struct worker *w, const PbWorker *in, const char *field, struct error *err)
 {
 	if (strcmp(field, "cpu") == 0)
@@ -133,7 +97,7 @@ static int set_field(struct worker *w, const PbWorker *in, const char *field, st
 		return worker_set_idle(w, (enum idle_policy)in->idle, err);
 	if (strcmp(field, "sleep_max_us") == 0)
 		worker_set_sleep_max(w, in->sleep_max_us);
-	else
+	else // api/worker.proto has no other
 		worker_set_loop_threshold(w, in->loop_threshold_us);
 	return 0;
 }
@@ -141,16 +105,10 @@ static int set_field(struct worker *w, const PbWorker *in, const char *field, st
 static int set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__WorkerSetRequest *in = req;
-	struct worker *w = in->worker ? worker_api_find(in->worker->id, err) : NULL;
+	struct worker *w = worker_api_find(in->worker->id, err);
+	int ret = w ? 0 : -err->code;
 	size_t i;
-	int ret = w ? check_idle((unsigned)in->worker->idle, err) : -(err->code ? err->code : EINVAL);
 
-	if (ret == 0)
-		ret = check_role((unsigned)in->worker->role, err);
-	if (ret == 0)
-		ret = worker_check_tuning(in->worker->sleep_max_us, in->worker->loop_threshold_us, err);
-	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = check_field(in->fields[i], err);
 	for (i = 0; i < in->n_fields && ret == 0; i++)
 		ret = set_field(w, in->worker, in->fields[i], err);
 	if (ret == 0)

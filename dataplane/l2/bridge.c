@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "l2/bridge.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,13 +164,6 @@ void bridge_publish(struct bridge *b, uint16_t without)
 
 static int check_name(const char *name, struct error *err)
 {
-	const char *s;
-
-	for (s = name; *s; s++)
-		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
-			break;
-	if (*name == '\0' || *s)
-		return error_set(err, EINVAL, "bridge.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
 	if (bridge_find(name))
 		return error_set(err, EEXIST, "bridge.name", name, "a new name", "is taken");
 	return 0;
@@ -214,13 +206,8 @@ static int check_flood(const struct bridge_config *cfg, struct error *err)
 
 static int check(struct bridge_config *cfg, struct error *err)
 {
-	char text[16];
-
 	if (cfg->mac_limit == 0)
-		cfg->mac_limit = BRIDGE_MAC_LIMIT;
-	snprintf(text, sizeof(text), "%u", cfg->mac_limit);
-	if (cfg->mac_limit > MAC_MAX)
-		return error_set(err, ERANGE, "bridge.mac_limit", text, "1 to 1048576", "is out of range");
+		cfg->mac_limit = LIMIT_BRIDGE_MAC_LIMIT_DEFAULT;
 	return check_flood(cfg, err);
 }
 

@@ -12,12 +12,12 @@
 #include <rte_ether.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/ip.h"
 
 #define BRIDGE_MAX 16384
-#define BRIDGE_NAME 32
-#define BRIDGE_FLOOD_MAX 256 // remote tunnel ends
-#define BRIDGE_MAC_LIMIT 8192
+#define BRIDGE_NAME (NOTATION_NAME_LONGEST + 1)
+#define BRIDGE_FLOOD_MAX LIMIT_BRIDGE_FLOOD_ITEMS
 #define BRIDGE_NONE UINT16_MAX
 #define MAC_MAX (1u << 20) // of all domains together
 
@@ -26,7 +26,7 @@ struct bridge_config {
 	uint32_t id;       // 0: the next free one
 	bool drop_unknown; // unknown unicast is dropped instead of flooded
 	bool no_learning;
-	uint32_t mac_limit; // learnt addresses, 0 = BRIDGE_MAC_LIMIT
+	uint32_t mac_limit; // learnt addresses, 0 = the default
 	uint32_t flood[BRIDGE_FLOOD_MAX];
 	unsigned n_flood;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "l3/vrf.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +38,6 @@ int vrf_init(struct error *err)
 
 static int check_name(const char *name, struct error *err)
 {
-	const char *s;
-
-	for (s = name ? name : ""; *s; s++)
-		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
-			break;
-	if (name == NULL || *name == '\0' || *s || strlen(name) >= VRF_NAME)
-		return error_set(err, EINVAL, "vrf.name", name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
 	if (vrf_find(name))
 		return error_set(err, EEXIST, "vrf.name", name, "a new name", "is taken");
 	return 0;

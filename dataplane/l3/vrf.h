@@ -5,12 +5,13 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/ip.h"
 #include "l3/fib.h"
 #include "l3/rib.h"
 
 #define VRF_MAX 16384
-#define VRF_NAME 32
+#define VRF_NAME (NOTATION_NAME_LONGEST + 1)
 #define VRF_FABRIC 0
 
 struct vrf_fibs { // what workers see, indexed by VRF

@@ -53,21 +53,6 @@ static void names_and_ids(void **state)
 	assert_int_equal(vrf_count(), before);
 }
 
-static void bad_names(void **state)
-{
-	static const char *const bad[] = {"", "a b", "a/b", "ä", "12345678901234567890123456789012"};
-	unsigned i;
-
-	for (i = 0; i < RTE_DIM(bad); i++) {
-		assert_null(vrf_add(bad[i], 0, &err));
-		assert_int_equal(err.code, EINVAL);
-		assert_string_equal(err.field, "vrf.name");
-	}
-	assert_null(vrf_add(NULL, 0, &err));
-	assert_non_null(vrf_add("1234567890123456789012345678901", 0, &err));
-	assert_int_equal(vrf_del("1234567890123456789012345678901", &err), 0);
-}
-
 static void stay(void **state)
 {
 	assert_int_equal(vrf_del("fabric", &err), -EPERM);
@@ -168,9 +153,8 @@ static void many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_ids), cmocka_unit_test(bad_names), cmocka_unit_test(stay),
-		cmocka_unit_test(routes),        cmocka_unit_test(origins),   cmocka_unit_test(deleted_with_routes),
-		cmocka_unit_test(many),
+		cmocka_unit_test(names_and_ids),       cmocka_unit_test(stay), cmocka_unit_test(routes), cmocka_unit_test(origins),
+		cmocka_unit_test(deleted_with_routes), cmocka_unit_test(many),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -83,8 +83,6 @@ struct address_group *address_group_add(const char *name, const struct ip_prefix
 	struct address_group *g;
 	uint16_t id = 1;
 
-	if (policy_check_name(name, "group.name", err) < 0)
-		return NULL;
 	if (find(name)) {
 		error_set(err, EEXIST, "group.name", name, "a new name", "is taken");
 		return NULL;

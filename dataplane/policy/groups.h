@@ -4,7 +4,6 @@
 
 #include "policy/rules.h"
 
-int policy_check_name(const char *name, const char *field, struct error *err);
 void groups_ref(const struct rule *r);
 void groups_unref(const struct rule *r);
 void groups_fini(void);

@@ -10,10 +10,10 @@
 #include <rte_spinlock.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 
-#define METER_NAME 32         // with its terminator
-#define METER_MAX (1u << 16)  // ids 1..METER_MAX-1; 0 = none
-#define METER_BURST_MIN 9600u // the largest packet of a port: it must be able to pass
+#define METER_NAME (NOTATION_NAME_LONGEST + 1)
+#define METER_MAX (1u << 16) // ids 1..METER_MAX-1; 0 = none
 
 struct meter_config { // one of the rates is not 0
 	char name[METER_NAME];

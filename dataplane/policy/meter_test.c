@@ -152,17 +152,10 @@ static void refused(void **state)
 		int code;
 		const char *field;
 	} bad[] = {
-		{{.name = ""}, EINVAL, "meter.name"},
-		{{.name = "a b", .bit_rate = 8000}, EINVAL, "meter.name"},
 		{{.name = "a"}, EINVAL, "meter.bit_rate"},
 		{{.name = "a", .bit_rate = 8000, .packet_rate = 1}, EINVAL, "meter.bit_rate"},
-		{{.name = "a", .bit_rate = 7999}, ERANGE, "meter.bit_rate"},
-		{{.name = "a", .bit_rate = 1000000000001}, ERANGE, "meter.bit_rate"},
-		{{.name = "a", .bit_rate = 8000, .burst_bytes = 9599}, ERANGE, "meter.burst_bytes"},
 		{{.name = "a", .bit_rate = 8000, .burst_packets = 1}, EINVAL, "meter.burst_packets"},
-		{{.name = "a", .packet_rate = 1000000001}, ERANGE, "meter.packet_rate"},
 		{{.name = "a", .packet_rate = 8, .burst_bytes = 9600}, EINVAL, "meter.burst_bytes"},
-		{{.name = "a", .packet_rate = 8, .burst_packets = 1ull << 32}, ERANGE, "meter.burst_packets"},
 		{{.name = "taken", .packet_rate = 8}, EEXIST, "meter.name"},
 	};
 	unsigned i;

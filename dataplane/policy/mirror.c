@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/mirror.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,28 +51,6 @@ struct mirror_count mirror_count(const struct mirror *m)
 }
 
 // --- What is asked for. ---
-
-static bool name_ok(const char *s)
-{
-	size_t n = strlen(s);
-
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
-			return false;
-	return n > 0 && n < MIRROR_NAME;
-}
-
-static int config_check(const struct mirror_config *c, struct error *err)
-{
-	char text[16];
-
-	if (!name_ok(c->name))
-		return error_set(err, EINVAL, "mirror.name", c->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
-	snprintf(text, sizeof(text), "%u", c->snap);
-	if (c->snap != 0 && (c->snap < MIRROR_SNAP_MIN || c->snap > MIRROR_SNAP_MAX))
-		return error_set(err, ERANGE, "mirror.snap_length", text, "0 or 64 to 9614", "is out of range");
-	return 0;
-}
 
 // --- Publishing. ---
 
@@ -163,8 +140,6 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 	struct mirror *m;
 	uint16_t id;
 
-	if (config_check(cfg, err) < 0)
-		return NULL;
 	if (find(cfg->name)) {
 		error_set(err, EEXIST, "mirror.name", cfg->name, "a new name", "is taken");
 		return NULL;
@@ -186,9 +161,7 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 
 int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err)
 {
-	int ret = config_check(cfg, err);
-
-	return ret < 0 ? ret : configure(m, cfg, err);
+	return configure(m, cfg, err);
 }
 
 static int in_use(const struct mirror *m, struct error *err)

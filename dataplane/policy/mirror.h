@@ -9,13 +9,12 @@
 #include <rte_mbuf.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "l3/nexthop.h"
 #include "worker/worker.h"
 
-#define MIRROR_NAME 32   // with its terminator
+#define MIRROR_NAME (NOTATION_NAME_LONGEST + 1)
 #define MIRROR_MAX 1024u // ids 1..MIRROR_MAX-1; 0 = none
-#define MIRROR_SNAP_MIN 64u
-#define MIRROR_SNAP_MAX 9614u // a frame of the largest packet
 
 enum mirror_target { MIRROR_PORT, MIRROR_TUNNEL };
 enum mirror_direction { MIRROR_BOTH, MIRROR_EGRESS, MIRROR_INGRESS }; // what a guest sends, what it receives

@@ -2,7 +2,6 @@
 // Lists of rules: they come, are found, and go. What is in them: rules_change.c.
 #include "policy/rules.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +25,6 @@ int rules_init(struct error *err)
 void rules_poll(void)
 {
 	rules_compile_poll();
-}
-
-int policy_check_name(const char *name, const char *field, struct error *err)
-{
-	const char *s;
-
-	for (s = name ? name : ""; *s; s++)
-		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
-			break;
-	if (name == NULL || *name == '\0' || *s || strlen(name) >= RULE_NAME)
-		return error_set(err, EINVAL, field, name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
-	return 0;
 }
 
 // --- Lists. ---
@@ -97,8 +84,6 @@ struct rule_list *rule_list_add(const char *name, bool allow, struct error *err)
 	struct rule_list *l;
 	uint16_t id = 1;
 
-	if (policy_check_name(name, "rule_list.name", err) < 0)
-		return NULL;
 	if (find(name)) {
 		error_set(err, EEXIST, "rule_list.name", name, "a new name", "is taken");
 		return NULL;

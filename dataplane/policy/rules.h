@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/ip.h"
 #include "flow/key.h"
 
-#define RULE_NAME 32                // with its terminator
+#define RULE_NAME (NOTATION_NAME_LONGEST + 1)
 #define RULE_ID_MAX (1u << 24)      // ids are 1..RULE_ID_MAX
 #define RULE_LISTS_MAX 4096         // ids 1..RULE_LISTS_MAX-1; 0 = none
 #define RULE_LIST_RULES 65536       // in one list

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,29 +73,6 @@ static const struct port_ops *find_kind(const char *kind)
 	return NULL;
 }
 
-static bool name_ok(const char *s)
-{
-	size_t n = strlen(s);
-
-	if (n == 0 || n >= PORT_NAME)
-		return false;
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && strchr("._-", *s) == NULL)
-			return false;
-	return true;
-}
-
-static int check_number(const char *field, uint32_t value, uint32_t min, uint32_t max, struct error *err)
-{
-	char text[16], valid[48];
-
-	if (value >= min && value <= max)
-		return 0;
-	snprintf(text, sizeof(text), "%u", value);
-	snprintf(valid, sizeof(valid), "%u to %u", min, max);
-	return error_set(err, ERANGE, field, text, valid, "is out of range");
-}
-
 // MAC, MTU and VLAN are those of its fabric port.
 static int check_host(struct port_config *cfg, struct error *err)
 {
@@ -156,8 +132,6 @@ int port_config_check(struct port_config *cfg, struct error *err)
 {
 	int ret;
 
-	if (!name_ok(cfg->name))
-		return error_set(err, EINVAL, "port.name", cfg->name, "1 to 31 of A-Z a-z 0-9 . _ -", "is not a name");
 	if (find_kind(cfg->kind) == NULL)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost", "a port needs a device");
 	if (cfg->queues == 0)
@@ -166,18 +140,11 @@ int port_config_check(struct port_config *cfg, struct error *err)
 	if (ret < 0)
 		return ret;
 	if (cfg->mtu == 0)
-		cfg->mtu = 1500;
-	ret = check_number("port.queues", cfg->queues, 1, PORT_MAX_QUEUES, err);
-	if (ret == 0)
-		ret = check_number("port.mtu", cfg->mtu, PORT_MTU_MIN, PORT_MTU_MAX, err);
-	if (ret == 0)
-		ret = check_number("port.vlan", cfg->vlan, 0, 4094, err);
-	if (ret == 0)
-		ret = check_number("port.mss_clamp", cfg->mss_clamp, 0, 65535, err);
-	if (ret == 0 && port_run_to_completion && cfg->mode != PORT_RUN_TO_COMPLETION)
+		cfg->mtu = LIMIT_PORT_MTU_DEFAULT;
+	if (port_run_to_completion && cfg->mode != PORT_RUN_TO_COMPLETION)
 		return error_set(err, EINVAL, "port.mode", cfg->mode == PORT_HYBRID ? "hybrid" : "auto", "run_to_completion",
 				 "is not for this daemon, which was started with --run-to-completion");
-	return ret < 0 ? ret : check_role(cfg, err);
+	return check_role(cfg, err);
 }
 
 static void add_ip(struct port_fwd *f, const struct ip_addr *a)

@@ -16,15 +16,14 @@
 
 #include "base/doorbell.h"
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/ip.h"
 
-#define PORT_NAME 32  // with its terminator
+#define PORT_NAME (NOTATION_NAME_LONGEST + 1)
 #define PORT_MAX 1024 // ids 1..PORT_MAX-1; 0 = none
-#define PORT_MAX_QUEUES 16
-#define PORT_MAX_ADDRS 16
-#define BATCH 256 // packets in one poll of a worker
-#define PORT_MTU_MIN 576
-#define PORT_MTU_MAX 9600
+#define PORT_MAX_QUEUES LIMIT_PORT_QUEUES_MAX
+#define PORT_MAX_ADDRS LIMIT_PORT_ADDRESSES_ITEMS
+#define BATCH 256                                                // packets in one poll of a worker
 #define PORT_L2_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN) // of a frame, above its port's MTU: a guest may tag twice
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };

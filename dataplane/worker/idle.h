@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SLEEP_MAX_US 50 // unless somebody sets another
-#define SLEEP_MAX_US_LIMIT 100000
+#include "base/field_limits.h"
+
+#define SLEEP_MAX_US LIMIT_WORKER_SLEEP_MAX_US_DEFAULT // unless somebody sets another
 
 struct worker;
 

@@ -138,7 +138,7 @@ static void sleeper_is_not_waited_for(void **state)
 	unsigned done = 0, i;
 	uint64_t start;
 
-	worker_set_sleep_max(w, SLEEP_MAX_US_LIMIT);
+	worker_set_sleep_max(w, LIMIT_WORKER_SLEEP_MAX_US_MAX);
 	usleep(400000); // its naps have grown
 	for (i = 0; i < 5; i++) {
 		start = rte_rdtsc();
@@ -150,16 +150,6 @@ static void sleeper_is_not_waited_for(void **state)
 		usleep(10000);
 	}
 	fail_msg("the master waited for a sleeping worker");
-}
-
-static void tuning_is_checked(void **state)
-{
-	assert_int_equal(worker_check_tuning(0, 0, &err), 0);
-	assert_int_equal(worker_check_tuning(SLEEP_MAX_US_LIMIT, LONG_LOOP_US_MAX, &err), 0);
-	assert_int_equal(worker_check_tuning(SLEEP_MAX_US_LIMIT + 1, 0, &err), -EINVAL);
-	assert_string_equal(err.field, "worker.sleep_max_us");
-	assert_int_equal(worker_check_tuning(0, LONG_LOOP_US_MAX + 1, &err), -EINVAL);
-	assert_string_equal(err.field, "worker.loop_threshold_us");
 }
 
 static void delayed(void **state)
@@ -508,7 +498,6 @@ int main(void)
 		T(yielding_calls_each_time),
 		T(sleeping_adapts),
 		T(sleeper_is_not_waited_for),
-		T(tuning_is_checked),
 		T(delayed),
 		T(behind),
 		T(depths),

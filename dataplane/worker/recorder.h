@@ -13,14 +13,14 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/field_limits.h"
 #include "base/histogram.h"
 #include "graph/graph.h"
 
 #define LONGEST_LOOPS 32
 #define LONG_LOOP_NODES 8
-#define LONG_LOOP_US 100 // threshold unless somebody sets another
-#define LONG_LOOP_US_MAX 10000000
-#define LONG_LOOP_FORGET_S 600 // an older one makes room for any that is long
+#define LONG_LOOP_US LIMIT_WORKER_LOOP_THRESHOLD_US_DEFAULT // threshold unless somebody sets another
+#define LONG_LOOP_FORGET_S 600                              // an older one makes room for any that is long
 
 enum loop_stage {
 	STAGE_RECEIVE,  // polling the queues

@@ -105,8 +105,6 @@ struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct e
 int worker_move(struct worker *w, unsigned cpu, struct error *err);
 // IDLE_INTERRUPT is refused while the worker polls a queue that gives none.
 int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err);
-// 0 = the default of each. The setters take what the check has passed.
-int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err);
 void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP
 void worker_set_loop_threshold(struct worker *w, uint32_t us); // from which on loops are long
 int worker_del(uint32_t id, struct error *err);

@@ -101,21 +101,6 @@ int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err)
 	return 0;
 }
 
-int worker_check_tuning(uint32_t sleep_max_us, uint32_t loop_threshold_us, struct error *err)
-{
-	char text[16], valid[32];
-
-	snprintf(text, sizeof(text), "%u", sleep_max_us);
-	snprintf(valid, sizeof(valid), "1 to %d", SLEEP_MAX_US_LIMIT);
-	if (sleep_max_us > SLEEP_MAX_US_LIMIT)
-		return error_set(err, EINVAL, "worker.sleep_max_us", text, valid, "is too long to sleep");
-	snprintf(text, sizeof(text), "%u", loop_threshold_us);
-	snprintf(valid, sizeof(valid), "1 to %d", LONG_LOOP_US_MAX);
-	if (loop_threshold_us > LONG_LOOP_US_MAX)
-		return error_set(err, EINVAL, "worker.loop_threshold_us", text, valid, "is too long for a loop");
-	return 0;
-}
-
 void worker_set_sleep_max(struct worker *w, uint32_t us)
 {
 	__atomic_store_n(&w->idle_state.sleep_max_us, us ? us : SLEEP_MAX_US, __ATOMIC_RELAXED);
