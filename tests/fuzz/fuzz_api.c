@@ -14,6 +14,7 @@
 #include "bridge.pb-c.h"
 #include "capture.pb-c.h"
 #include "label.pb-c.h"
+#include "nat.pb-c.h"
 #include "neighbor.pb-c.h"
 #include "nexthop.pb-c.h"
 #include "port.pb-c.h"
@@ -94,6 +95,7 @@ static const struct api_method methods[] = {
 	ECHO("q", corelane__v1__rule_add_request__descriptor),
 	ECHO("r", corelane__v1__rule_list_add_request__descriptor),
 	ECHO("s", corelane__v1__address_group_add_request__descriptor),
+	ECHO("t", corelane__v1__nat_add_request__descriptor),
 	{.service = SERVICE,
 	 .name = "o",
 	 .req = &corelane__v1__route__descriptor,
@@ -183,7 +185,7 @@ static void feed_frames(struct api_conn *c, const uint8_t *data, size_t size)
 	size_t n;
 
 	while (size >= 4) {
-		uint8_t method = data[0] % 20, flags = data[1] & 7, type = data[1] & 0x80 ? TTRPC_DATA : TTRPC_REQUEST;
+		uint8_t method = data[0] % 21, flags = data[1] & 7, type = data[1] & 0x80 ? TTRPC_DATA : TTRPC_REQUEST;
 
 		n = data[3] < size - 4 ? data[3] : size - 4;
 		frame(c, data[2] == 0 || type == TTRPC_REQUEST ? id : data[2], type, flags, (char)('a' + method), data + 4, n);
