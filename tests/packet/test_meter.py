@@ -184,7 +184,7 @@ def test_what_is_refused(router):
     for args, message in ((("--bit-rate", 100), "meter.bit_rate '100': is out of range; valid: 8000 to 1000000000000"),
                           ((), "meter.bit_rate: a meter needs a rate; valid: bit_rate or packet_rate"),
                           (("--bit-rate", 8000, "--packet-rate", 1), "limits bits or packets, not both"),
-                          (("--bit-rate", 8000, "--burst-bytes", 100), "valid: 0 or 9600 to 4294967295"),
+                          (("--bit-rate", 8000, "--burst-bytes", 100), "valid: 9600 to 4294967295"),
                           (("--packet-rate", 1, "--burst-bytes", 10000), "valid: burst_packets")):
         with pytest.raises(Refused) as e:
             router.cli("meter", "add", "bad", *args)
