@@ -32,7 +32,7 @@ enum { NH_TUNNELS = 200, NH_BLUE = 220, NH_REJECTS = 230, NH_DISCARDS, NH_GROUPS
 static struct rte_graph *graph;
 static struct rx_list *rx;
 static struct rte_mbuf *waiting;
-static struct rte_ring *punts;
+static struct rte_ring *punts[PUNT_CLASSES];
 static uint64_t now = 1ull << 40;
 static unsigned neighbors, macs;
 
@@ -172,6 +172,27 @@ static void change_ports(void)
 	router_set(BLUE0, &c);
 }
 
+static void find_punts(void)
+{
+	char name[RTE_RING_NAMESIZE];
+	unsigned i;
+
+	for (i = 0; i < PUNT_CLASSES; i++) {
+		snprintf(name, sizeof(name), "punt-%u", i);
+		punts[i] = rte_ring_lookup(name);
+		FUZZ_ASSERT(punts[i]);
+	}
+}
+
+static unsigned count_punts(void)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < PUNT_CLASSES; i++)
+		n += rte_ring_count(punts[i]);
+	return n;
+}
+
 void fuzz_router_setup(void)
 {
 	struct error err;
@@ -193,8 +214,8 @@ void fuzz_router_setup(void)
 	rx->n = 1;
 	router_worker()->rx = rx;
 	graph = graph_create("fuzz", SOCKET_ID_ANY, &err);
-	punts = rte_ring_lookup("punt");
-	FUZZ_ASSERT(graph && punts);
+	FUZZ_ASSERT(graph);
+	find_punts();
 	rcu_poll();
 	neighbors = neighbor_count();
 }
@@ -334,7 +355,7 @@ void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size)
 	waiting = make(data, frame, size);
 	rx->q[0] = spread_queue(&port_get(port)->queues[0]);
 	graph_walk(graph, &trail);
-	punted = rte_ring_count(punts);
+	punted = count_punts();
 	FUZZ_ASSERT(router_n_sent + punted + count_drops(port) - drops > 0);
 	for (i = 0; i < router_n_sent; i++)
 		check_sent(port, &v, &o, &router_sent[i]);
