@@ -28,7 +28,7 @@ root-%:
 build: deps-build ## build everything into build/ and bin/
 	@tools/build.sh
 
-demo: root-demo deps-demo ## two hosts, three overlays, real traffic (needs root; KEEP=1 leaves the lab running)
+demo: root-demo deps-demo ## two hosts, four overlays, real traffic (needs root; KEEP=1 leaves the lab running)
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- bin/corelane lab demo $(if $(KEEP),--keep)
 

@@ -21,7 +21,7 @@ func newLabDemo(a *app) *cobra.Command {
 	keep := false
 	cmd := verb("demo", "Show tenants reach each other through every overlay", "  corelane lab demo\n  corelane lab demo --keep",
 		func(ctx context.Context, _ []string) error { return a.demo(ctx, o, keep) })
-	cmd.Long = `Bring the lab '` + demoLab + `' up and measure, for MPLSoUDP, MPLSoGRE and VXLAN over IPv4 and over IPv6: loss and round trip of ping,
+	cmd.Long = `Bring the lab '` + demoLab + `' up and measure, for MPLSoUDP, MPLSoGRE, VXLAN and Geneve over IPv4 and over IPv6: loss and round trip of ping,
 rates of TCP and UDP with iperf3, the largest packet that gets through, and what the routers dropped and why. Then the
 same for a VXLAN bridge domain that is shared with the kernel's own VXLAN device on a third host. At the end a guest gets
 security rules and a floating address, and a host changes the way that its workers share packets while iperf3 runs.

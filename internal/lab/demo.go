@@ -67,7 +67,7 @@ type Progress interface {
 // overlayName is what people call it.
 func (n Network) overlayName() string {
 	name := map[apiv1.Encap]string{apiv1.Encap_ENCAP_MPLSOUDP: "MPLSoUDP", apiv1.Encap_ENCAP_MPLSOGRE: "MPLSoGRE",
-		apiv1.Encap_ENCAP_VXLAN: "VXLAN"}[n.Encap]
+		apiv1.Encap_ENCAP_VXLAN: "VXLAN", apiv1.Encap_ENCAP_GENEVE: "Geneve"}[n.Encap]
 	if n.Bridge {
 		return name + " bridge"
 	}

@@ -176,6 +176,7 @@ var wireFilters = map[apiv1.Encap]string{
 	apiv1.Encap_ENCAP_MPLSOUDP: "udp dst port 6635",
 	apiv1.Encap_ENCAP_MPLSOGRE: "ip proto 47 or ip6 proto 47",
 	apiv1.Encap_ENCAP_VXLAN:    "udp dst port 4789",
+	apiv1.Encap_ENCAP_GENEVE:   "udp dst port 6081",
 }
 
 func (l *Lab) startCapture(ctx context.Context, p Path) (*capture, error) {

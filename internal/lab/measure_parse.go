@@ -150,7 +150,7 @@ func largest(low, high int, fits func(int) (bool, error)) (int, error) {
 
 // tsharkFields are asked of tshark for describeFrame, in this order, separated by tabs, several values by commas.
 var tsharkFields = []string{"frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport", "mpls.label",
-	"vxlan.vni", "icmp.type", "icmpv6.type", "frame.len", "_ws.malformed"}
+	"vxlan.vni", "geneve.vni", "icmp.type", "icmpv6.type", "frame.len", "_ws.malformed"}
 
 // describeFrame turns a line of tshark -T fields into one that shows the layers from the outside in.
 func describeFrame(line string) (string, error) {
@@ -181,6 +181,8 @@ func describeFrame(line string) (string, error) {
 			parts = append(parts, "MPLS "+label(next("mpls.label")))
 		case "vxlan":
 			parts = append(parts, "VXLAN "+next("vxlan.vni"))
+		case "geneve":
+			parts = append(parts, "Geneve "+label(next("geneve.vni")))
 		case "gre":
 			parts = append(parts, "GRE")
 		case "icmp", "icmpv6":

@@ -115,11 +115,13 @@ func TestDescribeFrame(t *testing.T) {
 		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 62656 > 4789 | VXLAN 3000 | Ethernet | IPv4 10.3.2.12 > 10.3.1.11 | ICMP echo reply | 148 bytes",
 		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 52342 > 4789 | VXLAN 5000 | Ethernet | ARP | 92 bytes",
 		"IPv4 192.0.2.1 > 192.0.2.3 | UDP 52342 > 4789 | VXLAN 5000 | Ethernet | ARP | 92 bytes",
+		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 51358 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.1.11 > 10.5.2.12 | ICMP echo request | 148 bytes",
+		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 52164 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.2.12 > 10.5.1.11 | ICMP echo reply | 148 bytes",
 	}
 	if strings.Join(got[4:], "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s", strings.Join(got[4:], "\n"))
 	}
-	bad, err := describeFrame("eth:ethertype:ipv6:udp:mpls:ipv6:icmpv6\t\t\t2001:db8::1,fd00::1\t2001:db8::2,fd00::2\t1\t6635\t0x3e9\t\t\t135\t99\t1")
+	bad, err := describeFrame("eth:ethertype:ipv6:udp:mpls:ipv6:icmpv6\t\t\t2001:db8::1,fd00::1\t2001:db8::2,fd00::2\t1\t6635\t0x3e9\t\t\t\t135\t99\t1")
 	if err != nil || bad != "IPv6 2001:db8::1 > 2001:db8::2 | UDP 1 > 6635 | MPLS 1001 | IPv6 fd00::1 > fd00::2 | ICMPv6 type 135 | 99 bytes MALFORMED" {
 		t.Errorf("%s, %v", bad, err)
 	}

@@ -50,7 +50,7 @@ func (t Topology) guestPort(g Guest) *apiv1.Port {
 func (t Topology) routed(s *state.State, g Guest, u Underlay) {
 	n := g.Network
 	s.Vrfs = append(s.Vrfs, &apiv1.Vrf{Name: n.Name})
-	if n.Encap == apiv1.Encap_ENCAP_VXLAN {
+	if n.Vni != 0 {
 		s.Vnis = append(s.Vnis, &apiv1.Vni{Vni: n.Vni, Target: &apiv1.Vni_Vrf{Vrf: n.Name}})
 	} else {
 		s.Labels = append(s.Labels, &apiv1.Label{Label: n.label(g.Host), Target: &apiv1.Label_Vrf{Vrf: n.Name}})
@@ -79,7 +79,7 @@ func (t Topology) bridged(s *state.State, g Guest, u Underlay) {
 func tunnel(n Network, from, to Host, u Underlay) *apiv1.Nexthop {
 	t := &apiv1.TunnelNexthop{Encap: n.Encap, Local: from.Address(u), Remote: to.Address(u)}
 	switch {
-	case n.Encap != apiv1.Encap_ENCAP_VXLAN:
+	case n.Vni == 0:
 		t.Label = n.label(to)
 	case n.Bridge:
 		t.Vni = n.Vni

@@ -34,7 +34,7 @@ type Network struct {
 	Index  int // part of its addresses
 	Encap  apiv1.Encap
 	Bridge bool   // a bridge domain: all guests in one subnet; else a VRF with a subnet per host
-	Vni    uint32 // VXLAN
+	Vni    uint32 // VXLAN and Geneve; 0: labels
 	MTU    uint32 // of the guests' interfaces
 	Hosts  []string
 }
@@ -79,6 +79,7 @@ var topologies = []Topology{
 			{Name: "red", Index: 1, Encap: apiv1.Encap_ENCAP_MPLSOUDP, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
 			{Name: "green", Index: 2, Encap: apiv1.Encap_ENCAP_MPLSOGRE, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
 			{Name: "blue", Index: 3, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 3000, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
+			{Name: "amber", Index: 5, Encap: apiv1.Encap_ENCAP_GENEVE, Vni: 4000, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
 			{Name: "office", Index: 4, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 5000, MTU: 1500, Bridge: true, Hosts: []string{"h1", "h2", "h3"}},
 		},
 	},

@@ -43,7 +43,7 @@ func TestUnderlayChangesOnlyTunnels(t *testing.T) {
 	}
 	h := overlay.Hosts[0]
 	ops := state.Diff(overlay.Node(h, IPv6), overlay.Node(h, IPv4))
-	if len(ops) != 5 {
+	if len(ops) != 6 {
 		t.Errorf("%v", ops)
 	}
 	for _, op := range ops {
