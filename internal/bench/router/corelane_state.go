@@ -117,13 +117,13 @@ func addPortNexthop(s *state.State, b *scenario.Setup, i int) {
 }
 
 var encaps = map[scenario.Overlay]apiv1.Encap{scenario.VXLAN: apiv1.Encap_ENCAP_VXLAN, scenario.MPLSoUDP: apiv1.Encap_ENCAP_MPLSOUDP,
-	scenario.MPLSoGRE: apiv1.Encap_ENCAP_MPLSOGRE}
+	scenario.MPLSoGRE: apiv1.Encap_ENCAP_MPLSOGRE, scenario.Geneve: apiv1.Encap_ENCAP_GENEVE}
 
 // addTunnel in both directions, and the way to its remote end.
 func addTunnel(s *state.State, b *scenario.Setup, i int) {
 	t := &b.Tunnels[i]
 	tunnel := &apiv1.TunnelNexthop{Encap: encaps[t.Overlay], Local: t.Local.String(), Remote: t.Remote.String()}
-	if t.Overlay == scenario.VXLAN {
+	if t.Overlay.HasVNI() {
 		tunnel.Vni = t.Send
 		if !b.Bridged {
 			tunnel.RouterMac = t.RouterMAC.String()

@@ -49,8 +49,8 @@ func (*Linux) Supports(s *scenario.Scenario) error {
 	if s.Rules > 0 {
 		return errors.New("this adapter programs no security rules")
 	}
-	if s.Overlay == scenario.MPLSoUDP || s.Overlay == scenario.MPLSoGRE {
-		return errors.New("linux: this adapter programs no tunnels of MPLS")
+	if s.Overlay != scenario.Plain && s.Overlay != scenario.VXLAN {
+		return fmt.Errorf("linux: this adapter programs no tunnels but VXLAN's, not %s", s.Overlay)
 	}
 	if s.Stateful {
 		return linuxTracks(s, "/proc/sys")

@@ -33,7 +33,7 @@ func TestLinuxSupports(t *testing.T) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
-	for _, s := range []scenario.Scenario{{Overlay: scenario.MPLSoUDP}, {Overlay: scenario.MPLSoGRE}, {Bridged: true, Stateful: true}} {
+	for _, s := range []scenario.Scenario{{Overlay: scenario.MPLSoUDP}, {Overlay: scenario.MPLSoGRE}, {Overlay: scenario.Geneve}, {Bridged: true, Stateful: true}} {
 		if err := (&Linux{}).Supports(&s); err == nil {
 			t.Errorf("%+v: no error", s)
 		}

@@ -77,8 +77,8 @@ func ovsTopology(env *Env, b *scenario.Setup) []string {
 		list = append(list, ovsPort(bridge, p, i, ovsRings(len(env.CPUs)))...)
 	}
 	switch b.Overlay {
-	case scenario.VXLAN:
-		list = append(list, ovsTunnel("vxlan", "options:key=flow")...)
+	case scenario.VXLAN, scenario.Geneve:
+		list = append(list, ovsTunnel(string(b.Overlay), "options:key=flow")...)
 	case scenario.MPLSoGRE:
 		list = append(list, ovsTunnel("gre", "options:packet_type=legacy_l3")...)
 	}

@@ -119,10 +119,10 @@ func (f *ovsFlows) tunnel(i int) {
 	send := fmt.Sprintf("%s,output:%d", ovsEnds(t), ovsTunnelPort)
 	next := fmt.Sprintf("reg1=%d,%s actions=", f.nexthop("", i), family)
 	switch {
-	case t.Overlay == scenario.VXLAN && f.Bridged:
+	case t.Overlay.HasVNI() && f.Bridged:
 		f.add(ovsClassify, "in_port=%d,tun_id=%d,%s actions=%s", ovsTunnelPort, t.Receive, family, f.enter(t.Tenant))
 		f.add(ovsNexthop, "%sset_field:%d->tun_id,%s", next, t.Send, send)
-	case t.Overlay == scenario.VXLAN:
+	case t.Overlay.HasVNI():
 		f.add(ovsClassify, "in_port=%d,tun_id=%d,dl_dst=%v,%s actions=%s", ovsTunnelPort, t.Receive, wire.MAC, family, f.enter(t.Tenant))
 		f.add(ovsNexthop, "%sdec_ttl,mod_dl_src:%v,mod_dl_dst:%v,set_field:%d->tun_id,%s", next, wire.MAC, t.RouterMAC, t.Send, send)
 	case f.Bridged:
@@ -153,8 +153,8 @@ func ovsWireFlows(b *scenario.Setup) []byte {
 		family, dst = "ipv6", "ipv6_dst"
 	}
 	proto := family + ",nw_proto=47"
-	if b.Overlay == scenario.VXLAN {
-		proto = family + ",nw_proto=17,tp_dst=4789"
+	if port := b.Overlay.UDPPort(); port != 0 {
+		proto = fmt.Sprintf("%s,nw_proto=17,tp_dst=%d", family, port)
 	}
 	f.add(0, "in_port=LOCAL,%s actions=output:%d", proto, f.ports[wire.Name])
 	f.add(0, "in_port=%d,%s,%s=%v actions=LOCAL", f.ports[wire.Name], proto, dst, wire.Address.Addr())

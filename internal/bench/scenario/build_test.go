@@ -20,7 +20,8 @@ func TestCatalogue(t *testing.T) {
 		names = append(names, s.Name)
 	}
 	want := "vxlan-encap vxlan-decap vxlan-bridge-encap vxlan-bridge-decap mplsoudp-encap mplsoudp-decap mplsoudp-bridge-encap " +
-		"mplsoudp-bridge-decap mplsogre-encap mplsogre-decap mplsogre-bridge-encap mplsogre-bridge-decap routed bridged"
+		"mplsoudp-bridge-decap mplsogre-encap mplsogre-decap mplsogre-bridge-encap mplsogre-bridge-decap " +
+		"geneve-encap geneve-decap geneve-bridge-encap geneve-bridge-decap routed bridged"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s\nnot %s", got, want)
 	}
@@ -46,8 +47,8 @@ func TestBadScenarios(t *testing.T) {
 		{"vxlan-encap", func(s *Scenario) { s.Tenants = 65 }, "tenants 65 is out of range; valid: 1 to 64"},
 		{"vxlan-encap", func(s *Scenario) { s.Tenants, s.Flows = 3, 2 }, "2 flows do not reach 3 tenants; valid: a flow for each tenant at least"},
 		{"vxlan-encap", func(s *Scenario) { s.Workers = 17 }, "workers 17 is out of range; valid: 1 to 16"},
-		{"vxlan-encap", func(s *Scenario) { s.Overlay = "geneve" }, "overlay 'geneve' is unknown; valid: vxlan, mplsoudp, mplsogre"},
-		{"vxlan-encap", func(s *Scenario) { s.Overlay = Plain }, "tenant->wire needs an overlay; valid: vxlan, mplsoudp, mplsogre"},
+		{"vxlan-encap", func(s *Scenario) { s.Overlay = "gre" }, "overlay 'gre' is unknown; valid: vxlan, mplsoudp, mplsogre, geneve"},
+		{"vxlan-encap", func(s *Scenario) { s.Overlay = Plain }, "tenant->wire needs an overlay; valid: vxlan, mplsoudp, mplsogre, geneve"},
 		{"vxlan-encap", func(s *Scenario) { s.Direction = "up" }, "direction 'up' is unknown; valid: tenant->wire, wire->tenant, tenant->tenant"},
 		{"vxlan-encap", func(s *Scenario) { s.Direction = TenantToTenant }, "tenant->tenant has no wire that VXLAN could be on"},
 		{"vxlan-bridge-encap", func(s *Scenario) { s.Routes = 2 }, "2 routes, but vxlan-bridge-encap looks up MAC addresses; valid: 1"},

@@ -11,7 +11,7 @@ import (
 // List is the catalogue, with the values of what a caller may override.
 func List() []Scenario {
 	var list []Scenario
-	for _, o := range []Overlay{VXLAN, MPLSoUDP, MPLSoGRE} {
+	for _, o := range overlays {
 		for _, bridged := range []bool{false, true} {
 			list = append(list, tunnelled(o, bridged, TenantToWire), tunnelled(o, bridged, WireToTenant))
 		}
@@ -30,7 +30,19 @@ func List() []Scenario {
 	return list
 }
 
-var titles = map[Overlay]string{VXLAN: "VXLAN", MPLSoUDP: "MPLSoUDP", MPLSoGRE: "MPLSoGRE"}
+var (
+	overlays = []Overlay{VXLAN, MPLSoUDP, MPLSoGRE, Geneve}
+	titles   = map[Overlay]string{VXLAN: "VXLAN", MPLSoUDP: "MPLSoUDP", MPLSoGRE: "MPLSoGRE", Geneve: "Geneve"}
+)
+
+// overlayNames are what an overlay can be, for messages.
+func overlayNames() string {
+	var names []string
+	for _, o := range overlays {
+		names = append(names, string(o))
+	}
+	return strings.Join(names, ", ")
+}
 
 func tunnelled(o Overlay, bridged bool, d Direction) Scenario {
 	name, what := string(o), "routed packets"

@@ -19,6 +19,7 @@ const (
 	ip6Size      = 40
 	udpSize      = 8
 	vxlanSize    = 8
+	geneveSize   = 8
 	greSize      = 4
 	mplsSize     = 4
 )
@@ -26,6 +27,7 @@ const (
 // Ports of UDP. Flows of tenants begin at the two bases and vary upwards, by this many in the source port.
 const (
 	vxlanPort       = 4789
+	genevePort      = 6081
 	mplsPort        = 6635
 	entropyPort     = 49152
 	sourceBase      = 10000
@@ -127,10 +129,14 @@ func (f *frame) tunnel(o Overlay, src, dst netip.Addr, id uint32) {
 		f.zero = append(f.zero, f.n)
 		f.loosen(f.n, 0xff, 0xff)
 		f.loosen(f.n+6, 0xff, 0xff)
-		f.udp(entropyPort, map[Overlay]uint16{VXLAN: vxlanPort, MPLSoUDP: mplsPort}[o])
+		f.udp(entropyPort, o.UDPPort())
 	}
-	if o == VXLAN {
+	switch o {
+	case VXLAN:
 		f.add(&layers.VXLAN{ValidIDFlag: true, VNI: id}, vxlanSize)
+		return
+	case Geneve:
+		f.add(&layers.Geneve{Protocol: layers.EthernetTypeTransparentEthernetBridging, VNI: id}, geneveSize)
 		return
 	}
 	f.loosen(f.n+2, 0x0e, 0xff) // traffic class and TTL

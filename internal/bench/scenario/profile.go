@@ -209,7 +209,7 @@ func (p *path) received() *frame {
 
 // carried adds the tenant's packet, with an Ethernet header where there is one.
 func (p *path) carried(f *frame, t *Tunnel, dst, src net.HardwareAddr, ttl uint8) {
-	if t == nil || t.Overlay == VXLAN || p.Bridged {
+	if t == nil || t.Overlay.HasVNI() || p.Bridged {
 		f.ethernet(dst, src, p.IPv6)
 	}
 	f.tenantPacket(p.from.address, p.to.address, ttl)

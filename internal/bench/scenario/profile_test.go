@@ -93,10 +93,10 @@ func types(s *Scenario, tunnelled bool) string {
 	if !tunnelled {
 		return text
 	}
-	if !s.Bridged && s.Overlay != VXLAN {
+	if !s.Bridged && !s.Overlay.HasVNI() {
 		text = text[len("Ethernet "):]
 	}
-	return "Ethernet " + ip(s.Underlay6) + map[Overlay]string{VXLAN: " UDP VXLAN ", MPLSoUDP: " UDP MPLS ", MPLSoGRE: " GRE MPLS "}[s.Overlay] + text
+	return "Ethernet " + ip(s.Underlay6) + map[Overlay]string{VXLAN: " UDP VXLAN ", MPLSoUDP: " UDP MPLS ", MPLSoGRE: " GRE MPLS ", Geneve: " UDP Geneve "}[s.Overlay] + text
 }
 
 func TestHeadersAreWhole(t *testing.T) {

@@ -18,7 +18,16 @@ const (
 	VXLAN    Overlay = "vxlan"
 	MPLSoUDP Overlay = "mplsoudp"
 	MPLSoGRE Overlay = "mplsogre"
+	Geneve   Overlay = "geneve"
 )
+
+// UDPPort is the one that packets go to, 0: GRE has none.
+func (o Overlay) UDPPort() uint16 {
+	return map[Overlay]uint16{VXLAN: vxlanPort, MPLSoUDP: mplsPort, Geneve: genevePort}[o]
+}
+
+// HasVNI says that tenants are told apart by a VNI, and that routed packets have an Ethernet header; else by a label, without.
+func (o Overlay) HasVNI() bool { return o == VXLAN || o == Geneve }
 
 // Direction of the traffic.
 type Direction string

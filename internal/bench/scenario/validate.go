@@ -77,13 +77,13 @@ func (s *Scenario) validatePath() error {
 	tunnel := s.Overlay != Plain
 	switch {
 	case tunnel && titles[s.Overlay] == "":
-		return fmt.Errorf("overlay '%s' is unknown; valid: %s, %s, %s", s.Overlay, VXLAN, MPLSoUDP, MPLSoGRE)
+		return fmt.Errorf("overlay '%s' is unknown; valid: %s", s.Overlay, overlayNames())
 	case s.Direction != TenantToWire && s.Direction != WireToTenant && s.Direction != TenantToTenant:
 		return fmt.Errorf("direction '%s' is unknown; valid: %s, %s, %s", s.Direction, TenantToWire, WireToTenant, TenantToTenant)
 	case tunnel && s.Direction == TenantToTenant:
 		return fmt.Errorf("%s has no wire that %s could be on", TenantToTenant, titles[s.Overlay])
 	case !tunnel && s.Direction != TenantToTenant:
-		return fmt.Errorf("%s needs an overlay; valid: %s, %s, %s", s.Direction, VXLAN, MPLSoUDP, MPLSoGRE)
+		return fmt.Errorf("%s needs an overlay; valid: %s", s.Direction, overlayNames())
 	case s.Underlay6 && !tunnel:
 		return errors.New("an IPv6 underlay, but no tunnel that it would carry")
 	}
