@@ -52,10 +52,12 @@ void encap_set_ports(const struct encap_ops *ops, const uint32_t *ports, unsigne
 
 static void encap_receive(struct encap *e)
 {
+	uint32_t port = e->ops->udp_port;
+
 	e->receive = (uint8_t)(node_list_add(ENCAP_RECEIVE_NODES, e->ops->receive_node) + 1);
 	received[e->receive] = e->ops;
 	if (e->ops->proto == IPPROTO_UDP)
-		encap_set_ports(e->ops, &(uint32_t){e->ops->udp_port}, 1);
+		encap_set_ports(e->ops, &port, 1);
 	else
 		encap_by_proto[e->ops->proto] = e->receive;
 }
