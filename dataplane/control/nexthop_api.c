@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "nexthop.pb-c.h"
 #include "port/registry.h"
 

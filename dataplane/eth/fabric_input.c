@@ -6,8 +6,8 @@
 
 #include <rte_udp.h>
 
+#include "base/eth.h"
 #include "base/rcu.h"
-#include "eth/eth.h"
 #include "graph/node.h"
 #include "l3/encap.h"
 #include "l3/ip_header.h"

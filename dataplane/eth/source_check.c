@@ -5,8 +5,8 @@
 
 #include <rte_arp.h>
 
+#include "base/eth.h"
 #include "base/rcu.h"
-#include "eth/eth.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 

@@ -3,8 +3,8 @@
 // Reads: port.  Writes: vrf, bridge, l3.  Next: by destination MAC and EtherType.
 #include <netinet/in.h>
 
+#include "base/eth.h"
 #include "base/rcu.h"
-#include "eth/eth.h"
 #include "eth/source_check.h"
 #include "flow/flow.h"
 #include "graph/node.h"

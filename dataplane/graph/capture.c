@@ -7,8 +7,8 @@
 #include <rte_cycles.h>
 
 #include "base/rcu.h"
+#include "graph/graph.h"
 #include "graph/meta.h"
-#include "worker/worker.h"
 
 bool capture_active;
 
@@ -37,7 +37,7 @@ static struct rte_mbuf *copy(const struct capture *c, struct rte_mbuf *m, enum c
 	rec->kept = RTE_MIN(rec->kept, room);
 	rec->port = point == CAPTURE_TX ? port : m->port;
 	rec->reason = point == CAPTURE_DROP ? meta(m)->reason : 0;
-	rec->worker = this_worker ? (uint16_t)this_worker->id : UINT16_MAX;
+	rec->worker = graph_worker;
 	if (rte_pktmbuf_read(m, 0, rec->kept, rec + 1) != (void *)(rec + 1))
 		memcpy(rec + 1, rte_pktmbuf_mtod(m, void *), rec->kept);
 	return out;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "graph/drop.h"
-#include "port/port.h"
+#include "graph/meta.h"
 
 struct port_counters {
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;

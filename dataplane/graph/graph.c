@@ -11,6 +11,8 @@
 
 #include "graph/node.h"
 
+__thread uint16_t graph_worker = GRAPH_NO_WORKER;
+
 static struct node_desc *nodes; // in order of registration
 static unsigned n_nodes;
 

@@ -9,6 +9,9 @@
 
 struct rte_graph;
 
+#define GRAPH_NO_WORKER UINT16_MAX
+extern __thread uint16_t graph_worker; // id of the worker that the calling thread is. A worker sets it as it begins
+
 int graph_init(struct error *err); // registers all nodes with DPDK
 
 // Master thread. A graph whose only source is port_rx; name is unique in the process.

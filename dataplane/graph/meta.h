@@ -10,6 +10,8 @@
 
 #include <rte_mbuf.h>
 
+#define PORT_MAX 1024 // ids of ports are 1..PORT_MAX-1; 0 = none
+
 struct nexthop;
 
 enum meta_flags {
@@ -34,8 +36,8 @@ struct pkt_meta {
 	uint8_t l3;      // offset of the IP header from the packet's start: 0, or the Ethernet header's length
 	uint8_t tos;     // outer DSCP and ECN
 	uint8_t ttl;     // outer TTL (MPLS: that of the label)
-	uint8_t spare[1];
-	uint8_t cut; // a mirror's copy that is shorter than the packet
+	uint8_t traced;  // with META_TRACED: the packet's number within the trace
+	uint8_t cut;     // a mirror's copy that is shorter than the packet
 };
 
 #define META_OFFSET 96

@@ -26,7 +26,6 @@
 
 struct rte_mempool *node_test_pool;
 struct node_test_out node_test_outs[NODE_TEST_MAX];
-__attribute__((weak)) __thread struct worker *this_worker; // captures and traces note it; tests need no worker
 
 static unsigned n_outs;
 static const char *edges[MAX_EDGES]; // of the tested node

@@ -7,19 +7,25 @@
 #include <rte_cycles.h>
 #include <rte_string_fns.h>
 
+#include "base/notify.h"
 #include "base/rcu.h"
+#include "graph/graph.h"
 #include "graph/node.h"
-#include "l3/nexthop.h"
-#include "worker/worker.h"
 
 bool graph_tracing;
 
 static struct trace *session;
+static struct trace_listener *trace_listeners;
+
+void trace_listen(struct trace_listener *l)
+{
+	LISTEN(trace_listeners, l);
+}
 
 void trace_mark(struct rte_mbuf *m, uint32_t packet)
 {
 	meta(m)->flags |= META_TRACED;
-	meta(m)->spare[0] = (uint8_t)packet;
+	meta(m)->traced = (uint8_t)packet;
 }
 
 static bool wanted(struct trace *t, const struct rte_mbuf *m)
@@ -46,6 +52,7 @@ static void record(struct trace *t, const struct rte_node *node, struct rte_mbuf
 {
 	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
 	const struct pkt_meta *md = meta(m);
+	struct trace_listener *l;
 	struct trace_record *r;
 
 	if (out == NULL)
@@ -53,12 +60,13 @@ static void record(struct trace *t, const struct rte_node *node, struct rte_mbuf
 	r = rte_pktmbuf_mtod(out, struct trace_record *);
 	r->meta = *md;
 	r->tsc = rte_rdtsc();
-	r->packet = md->spare[0];
-	r->nexthop = md->nexthop ? md->nexthop->id : 0; // port_rx clears it, so it is this walk's
-	r->worker = this_worker ? (uint16_t)this_worker->id : 0;
+	r->packet = md->traced;
+	r->worker = graph_worker == GRAPH_NO_WORKER ? 0 : graph_worker;
 	r->edge = edge;
 	r->port = m->port;
 	r->length = (uint16_t)RTE_MIN(m->data_len, (uint16_t)TRACE_BYTES);
+	for (l = trace_listeners; l; l = l->next)
+		l->record(r, md);
 	rte_strscpy(r->node, node->name, sizeof(r->node));
 	memcpy(r->data, rte_pktmbuf_mtod(m, void *), r->length);
 	if (rte_ring_mp_enqueue(t->ring, out) != 0)

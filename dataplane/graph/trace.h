@@ -30,11 +30,18 @@ struct trace_record {
 	struct pkt_meta meta; // as the node left it; its next hop pointer must not be followed
 	uint64_t tsc;
 	uint32_t packet;  // number within the session
-	uint32_t nexthop; // id, 0 = none
+	uint32_t nexthop; // id, 0 = none. l3/ fills it in
 	uint16_t worker, edge, port, length;
 	char node[32];
 	uint8_t data[TRACE_BYTES]; // the packet's start when the node had done with it
 };
+
+// Modules that know more of a packet than the graph does fill in their fields of a record. Workers call this.
+struct trace_listener {
+	void (*record)(struct trace_record *r, const struct pkt_meta *md);
+	struct trace_listener *next;
+};
+void trace_listen(struct trace_listener *l);
 
 void trace_start(struct rte_mbuf **pkts, unsigned n); // worker: marks those that the filter matches
 

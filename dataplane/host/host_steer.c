@@ -6,8 +6,8 @@
 
 #include <rte_udp.h>
 
+#include "base/eth.h"
 #include "base/rcu.h"
-#include "eth/eth.h"
 #include "graph/node.h"
 #include "host/steer.h"
 #include "l3/encap.h"

@@ -2,8 +2,8 @@
 // bridge_input: frames of a bridge domain, from its ports and out of tunnels. Learns where they come from, finds where they go.
 // Reads: bridge, port, flags, outer (from tunnels).  Writes: l3, hash, nexthop or out_port; vrf for the gateway's frames.
 // Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
+#include "base/eth.h"
 #include "base/rcu.h"
-#include "eth/eth.h"
 #include "flow/flow.h"
 #include "graph/node.h"
 #include "l2/mac.h"

@@ -4,14 +4,13 @@
 #include <stdio.h>
 
 #include "l2/mac.h"
-#include "overlay/overlay.h"
 #include "port/registry.h"
 
 static const struct rte_ether_addr *mac_of(const struct port *old, const struct port_config *cfg)
 {
 	if (old)
 		return &old->mac;
-	return rte_is_zero_ether_addr(&cfg->mac) ? &overlay_gateway_mac : &cfg->mac;
+	return rte_is_zero_ether_addr(&cfg->mac) ? &gateway_mac : &cfg->mac;
 }
 
 // One tenant's: a frame that another host sends to the gateway must know one VRF and one MAC.

@@ -9,7 +9,9 @@
 
 #include "base/notify.h"
 #include "base/rcu.h"
+#include "graph/trace.h"
 #include "l3/fib.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
 #include "port/registry.h"
 
@@ -366,8 +368,15 @@ static int check_port_del(const struct port *p, struct error *err)
 	return 0;
 }
 
+// port_rx clears the pointer, so it is this walk's.
+static void trace_nexthop(struct trace_record *r, const struct pkt_meta *md)
+{
+	r->nexthop = md->nexthop ? md->nexthop->id : 0;
+}
+
 int nexthop_init(void)
 {
+	static struct trace_listener tracer = {.record = trace_nexthop};
 	static struct port_listener listener = {.check_del = check_port_del};
 	static const struct nexthop_config own[] = {{.id = NH_ID_LOCAL, .kind = NH_LOCAL},
 						    {.id = NH_ID_REJECT, .kind = NH_REJECT},
@@ -376,6 +385,8 @@ int nexthop_init(void)
 	int ret = 0;
 
 	port_listen(&listener);
+	trace_listen(&tracer);
+	nexthop_follow_neighbors();
 	for (i = 0; i < RTE_DIM(own) && ret == 0; i++)
 		ret = nexthop_add(&own[i], false, NULL);
 	return ret;

@@ -70,17 +70,6 @@ struct nexthop {
 
 extern struct nexthop *nexthop_table[NEXTHOP_MAX]; // workers: ro (RCU)
 
-// One step of forwarding: a link-layer header in front of an IP packet. Indices stay, contents are replaced as a whole.
-#define ADJ_MAX 65536
-struct adjacency {
-	uint16_t port;
-	uint8_t l2_len; // 14, or 18 with a VLAN tag
-	bool resolved;  // else packets wait in neighbor_hold
-	uint32_t index;
-	alignas(16) uint8_t l2[32]; // the last l2_len bytes, EtherType included (to be written per packet)
-};
-extern struct adjacency *adjacency_table[ADJ_MAX]; // workers: ro (RCU); never NULL for an index that a next hop holds
-
 // --- Control plane: master thread only. ---
 
 struct group_member {
@@ -148,8 +137,9 @@ int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists
 // The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next polls:
 // each takes a bounded number.
 void nexthop_underlay_changed(void);
-void nexthop_poll(void);       // from the master's loop
-bool nexthop_rebuilding(void); // not all of them are yet
+void nexthop_poll(void);             // from the master's loop
+bool nexthop_rebuilding(void);       // not all of them are yet
+void nexthop_follow_neighbors(void); // proxy.c: routes and next hops listen to the neighbour table
 
 // Builders, one file per kind.
 struct nexthop *nexthop_build(struct nexthop_entry *e);         // NULL: no memory

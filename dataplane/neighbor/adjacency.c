@@ -6,14 +6,14 @@
 #include <rte_malloc.h>
 
 #include "base/rcu.h"
-#include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
 #include "worker/punt.h"
 
 struct adjacency *adjacency_table[ADJ_MAX];
 
-// Freed indices, oldest first. The index rests until nobody can name it any more: tunnels, which nexthop_poll() builds anew, workers
+// Freed indices, oldest first. The index rests until nobody can name it any more: tunnels, which their listener builds anew, workers
 // that read an old one, and packets that were punted before that.
 static struct {
 	uint32_t index;
@@ -107,7 +107,7 @@ void adjacency_free(uint32_t index)
 
 void adjacency_poll(void)
 {
-	if (nexthop_rebuilding())
+	if (neighbor_rebuilding())
 		return;
 	while (n_leaving > 0)
 		rcu_defer(release, (void *)(uintptr_t)leaving[--n_leaving]);

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing link-layer headers, for nodes.
+// Adjacencies: link-layer headers ready made, and how nodes write them.
 #pragma once
 
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
 #include <rte_memcpy.h>
 
 #include "base/rcu.h"
 #include "graph/meta.h"
-#include "l3/nexthop.h"
+
+// One step of forwarding: a link-layer header in front of an IP packet. Indices stay, contents are replaced as a whole.
+#define ADJ_MAX 65536
+struct adjacency {
+	uint16_t port;
+	uint8_t l2_len; // 14, or 18 with a VLAN tag
+	bool resolved;  // else packets wait in neighbor_hold
+	uint32_t index;
+	alignas(16) uint8_t l2[32]; // the last l2_len bytes, EtherType included (to be written per packet)
+};
+extern struct adjacency *adjacency_table[ADJ_MAX]; // workers: ro (RCU); never NULL for an index that a next hop holds
 
 // Copies 32 bytes that end where dst ends: callers have as much headroom.
 static inline void copy32_before(uint8_t *end, const uint8_t *src)

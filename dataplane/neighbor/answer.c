@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "neighbor/answer.h"
 
-#include "base/rcu.h"
-#include "l3/nexthop.h"
-#include "l3/vrf.h"
+#include "neighbor/neighbor_private.h"
 
 void answer_link_local(const struct rte_ether_addr *mac, uint8_t out[16])
 {
@@ -48,27 +46,13 @@ static bool is_link_local(const struct ip_addr *a)
 	return a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
 }
 
-static bool leads_elsewhere(uint32_t id, uint16_t port)
-{
-	const struct nexthop *nh = id < NEXTHOP_MAX ? rcu_read(nexthop_table[id]) : NULL;
-
-	if (nh == NULL || nh->kind == NH_DISCARD || nh->kind == NH_REJECT)
-		return false;
-	return (nh->kind != NH_PORT && nh->kind != NH_GLEAN) || nh->port != port;
-}
-
 enum answer answer_for(const struct port_fwd *f, uint16_t port, const struct ip_addr *target)
 {
-	const struct vrf_fibs *fibs;
-	uint32_t id;
-
 	if (answer_is_own(f, target))
 		return ANSWER_OWN;
-	if (!f->proxy_arp || f->vrf >= VRF_MAX || is_link_local(target) || ip_is_multicast(target) || ip_is_unspecified(target))
+	if (!f->proxy_arp || is_link_local(target) || ip_is_multicast(target) || ip_is_unspecified(target))
 		return ANSWER_NO;
-	fibs = &vrf_fibs[f->vrf];
-	id = fib_lookup(target->family == IPV4 ? rcu_read(fibs->fib4) : rcu_read(fibs->fib6), target);
-	return id != FIB_NONE && leads_elsewhere(id, port) ? ANSWER_PROXY : ANSWER_NO;
+	return neighbor_leads_elsewhere(f->vrf, target, port) ? ANSWER_PROXY : ANSWER_NO;
 }
 
 bool answer_is_wrong_guest(const struct port *p, const struct ip_addr *a, const struct rte_ether_addr *mac)

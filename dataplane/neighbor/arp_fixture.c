@@ -10,8 +10,6 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node_test.h"
-#include "l3/nexthop.h"
-#include "l3/vrf.h"
 #include "neighbor/arp_packet.h"
 #include "neighbor/nd_packet.h"
 #include "neighbor/neighbor_private.h"
@@ -25,15 +23,13 @@ bool fixture_rebuilding;
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
-struct vrf_fibs vrf_fibs[VRF_MAX];
-struct nexthop *nexthop_table[NEXTHOP_MAX];
 
 static struct port ports[3];
 static struct port_fwd fwds[3];
 static struct port_listener *listener;
 static void (*handlers[PUNT_KINDS])(struct rte_mbuf *m);
 static struct ip_prefix route;
-static uint32_t route_nexthop;
+static uint16_t route_port;
 static uint64_t now = 1ull << 40, drops_before[DROP_MAX];
 
 // --- What neighbor/ calls. ---
@@ -86,19 +82,19 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 	return 0;
 }
 
-void nexthop_underlay_changed(void)
+static void on_changed(void)
 {
 	fixture_changes++;
 }
 
-bool nexthop_rebuilding(void)
+static bool is_rebuilding(void)
 {
 	return fixture_rebuilding;
 }
 
-uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr)
+static bool leads_elsewhere(uint16_t vrf, const struct ip_addr *addr, uint16_t port)
 {
-	return route.addr.family == addr->family && ip_prefix_covers(&route, addr) ? route_nexthop : FIB_NONE;
+	return vrf == 7 && route.addr.family == addr->family && ip_prefix_covers(&route, addr) && route_port != port;
 }
 
 static uint64_t clock_now(void)
@@ -196,7 +192,7 @@ int fixture_reset(void **state)
 	rcu_poll();
 	make_port(FABRIC, "fabric0", PORT_FABRIC, "02:00:00:00:00:01", "192.0.2.1/24", "2001:db8::1/64");
 	make_port(TENANT, "tenant0", PORT_TENANT, "00:00:5e:00:01:01", "10.0.0.1/24", "fd00::1/64");
-	fixture_route(NULL, 0, 0);
+	fixture_route(NULL, 0);
 	fixture_changes = 0;
 	fixture_taken = fixture_punts;
 	neighbor_age_seconds = 30;
@@ -208,6 +204,10 @@ int fixture_reset(void **state)
 
 int fixture_setup(void **state)
 {
+	static struct neighbor_listener upper = {
+		.changed = on_changed, .rebuilding = is_rebuilding, .leads_elsewhere = leads_elsewhere};
+
+	neighbor_listen(&upper);
 	neighbor_clock = clock_now;
 	if (node_test_setup(state) < 0 || neighbor_init() < 0)
 		return -1;
@@ -244,17 +244,13 @@ void fixture_link(struct port *p, bool up)
 	listener->link(p);
 }
 
-void fixture_route(const char *prefix, uint32_t id, uint16_t port)
+void fixture_route(const char *prefix, uint16_t port)
 {
-	static struct nexthop nh = {.kind = NH_PORT};
-
 	memset(&route, 0, sizeof(route));
 	if (prefix == NULL)
 		return;
 	route = ifaddr(prefix);
-	route_nexthop = id;
-	nh.port = port;
-	nexthop_table[id] = &nh;
+	route_port = port;
 }
 
 void fixture_punt(unsigned kind, struct rte_mbuf *m)

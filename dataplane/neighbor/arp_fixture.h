@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of neighbor/: two ports, a clock, and what the master thread sent. Stands in for port/, worker/ and l3/.
+// For the tests of neighbor/: two ports, a clock, and what the master thread sent. Stands in for port/ and worker/, and listens as l3/ does.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -13,7 +13,7 @@
 
 extern struct rte_mbuf *fixture_sent[FIXTURE_MAX_SENT]; // by worker_inject()
 extern unsigned fixture_n_sent;
-extern unsigned fixture_changes;              // calls of nexthop_underlay_changed()
+extern unsigned fixture_changes;              // calls of the listener's changed()
 extern uint64_t fixture_punts, fixture_taken; // packets that workers have punted, and that the master has taken
 extern bool fixture_rebuilding;               // tunnels are being built anew
 
@@ -25,7 +25,7 @@ void fixture_wait(unsigned ms);       // time passes: neighbor_poll() every 100 
 void fixture_publish(struct port *p); // its configuration has changed
 void fixture_remove(uint16_t port);   // calls the listeners, then takes it away
 void fixture_link(struct port *p, bool up);
-void fixture_route(const char *prefix, uint32_t nexthop, uint16_t port); // VRF 7's only route: NH_PORT. NULL: none
+void fixture_route(const char *prefix, uint16_t port); // the only route of VRF 7. NULL: none
 void fixture_punt(unsigned kind, struct rte_mbuf *m);
 struct rte_mbuf *fixture_take(void);        // the oldest sent packet, NULL: none. The caller frees it
 void fixture_forget(void);                  // frees all of them

@@ -102,14 +102,14 @@ static void proxy(void **state)
 {
 	struct port *p = port_table[TENANT];
 
-	fixture_route("fd00::/48", 9, FABRIC);
+	fixture_route("fd00::/48", FABRIC);
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), "nd_not_ours"); // proxy is off
 	p->cfg.proxy_arp = true;
 	fixture_publish(p);
 	assert_answered(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), GATEWAY_LL, GUEST_IP, "fd00:0:0:3::9", GUEST,
 			ND_ROUTER | ND_SOLICITED);
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fe80::9", GUEST), "nd_not_ours");
-	fixture_route("fd00::/48", 9, TENANT); // leads back to the asker, who looks for a duplicate of his own address
+	fixture_route("fd00::/48", TENANT); // leads back to the asker, who looks for a duplicate of his own address
 	assert_dropped(solicit("::", "ff02::1:ff00:2", GUEST_IP, NULL), "nd_not_ours");
 }
 

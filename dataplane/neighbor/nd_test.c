@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/node_test.h"
-#include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/nd_packet.h"
 #include "neighbor/neighbor_private.h"

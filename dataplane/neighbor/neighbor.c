@@ -9,7 +9,7 @@
 #include <rte_cycles.h>
 #include <rte_jhash.h>
 
-#include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/answer.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
@@ -103,7 +103,7 @@ void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct
 		count(n, was_unheld ? -1 : 1);
 	neighbor_timer_set(n);
 	if (n->refs && was_usable != neighbor_usable(n))
-		nexthop_underlay_changed();
+		neighbor_tell_changed();
 }
 
 static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)

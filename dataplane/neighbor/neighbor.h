@@ -36,6 +36,16 @@ struct neighbor {
 
 int neighbor_init(void);
 
+// What neighbours tell and ask those that lead packets to them (base/notify.h).
+struct neighbor_listener {
+	void (*changed)(void);    // one that a next hop holds can be reached now, or no longer
+	bool (*rebuilding)(void); // may what workers use still name an adjacency that was given back?
+	bool (*leads_elsewhere)(uint16_t vrf, const struct ip_addr *target, uint16_t port); // is there a route that does not
+											    // lead to port? Workers and master
+	struct neighbor_listener *next;
+};
+void neighbor_listen(struct neighbor_listener *l);
+
 // An adjacency for a next hop: by address, or by MAC when that is given. Creates the neighbour and starts resolving it.
 int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj, struct error *err);
 void adjacency_put(uint32_t adj);

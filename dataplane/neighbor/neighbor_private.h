@@ -27,6 +27,11 @@ void neighbor_remove(struct neighbor *n);
 void neighbor_orphan(struct neighbor *n);       // its port goes
 bool neighbor_usable(const struct neighbor *n); // its adjacency is resolved
 
+// neighbor_listener.c: what the listeners say
+void neighbor_tell_changed(void);
+bool neighbor_rebuilding(void);
+bool neighbor_leads_elsewhere(uint16_t vrf, const struct ip_addr *target, uint16_t port);
+
 // neighbor_timer.c
 void neighbor_timer_set(const struct neighbor *n); // by its state
 void neighbor_timer_now(const struct neighbor *n); // with the next poll

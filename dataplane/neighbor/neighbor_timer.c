@@ -6,7 +6,7 @@
 // used.
 #include <rte_cycles.h>
 
-#include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/rcu.h"
 #include "graph/node_test.h"
-#include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/arp_packet.h"
 #include "neighbor/neighbor_private.h"

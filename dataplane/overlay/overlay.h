@@ -13,7 +13,6 @@
 #define VNI_MAX (1u << 24)
 
 extern struct rte_ether_addr overlay_router_mac; // inner MAC of this node in routed VXLAN
-static const struct rte_ether_addr overlay_gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 
 // What a label or VNI stands for: one word, so that workers read it at once.
 enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };

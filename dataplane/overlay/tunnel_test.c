@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/graph.h"
+#include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "testing/router_fixture.h"

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/flow_key.h"
 #include "base/ip.h"
-#include "flow/key.h"
 
 // --- Workers and master (RCU). ---
 

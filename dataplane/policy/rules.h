@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/field_limits.h"
+#include "base/flow_key.h"
 #include "base/ip.h"
-#include "flow/key.h"
 
 #define RULE_NAME (NOTATION_NAME_LONGEST + 1)
 #define RULE_ID_MAX (1u << 24)      // ids are 1..RULE_ID_MAX

@@ -13,7 +13,6 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
 #define CLOSE_MS 200 // that a removed port waits for workers before others go on

@@ -18,9 +18,9 @@
 #include "base/error.h"
 #include "base/field_limits.h"
 #include "base/ip.h"
+#include "graph/meta.h"
 
 #define PORT_NAME (NOTATION_NAME_LONGEST + 1)
-#define PORT_MAX 1024 // ids 1..PORT_MAX-1; 0 = none
 #define PORT_MAX_QUEUES LIMIT_PORT_QUEUES_MAX
 #define PORT_MAX_ADDRS LIMIT_PORT_ADDRESSES_ITEMS
 #define BATCH 256                                                // packets in one poll of a worker

@@ -4,6 +4,9 @@
 
 #include "port/port.h"
 
+// MAC of the virtual gateway of tenants, the same on every node (RFC 5798: virtual router 1).
+static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
+
 // What workers read of a port's configuration: immutable, replaced as a whole.
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's

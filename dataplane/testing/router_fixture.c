@@ -11,6 +11,7 @@
 #include "base/rcu.h"
 #include "flow/flow.h"
 #include "graph/counters.h"
+#include "graph/graph.h"
 #include "l3/fib.h"
 #include "l3/underlay.h"
 #include "neighbor/neighbor.h"
@@ -273,6 +274,7 @@ struct worker *router_worker(void)
 		w.inject = rte_ring_create("router_fixture", 1024, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (w.inject == NULL)
 		rte_panic("no memory for a ring\n");
+	graph_worker = 0;
 	return this_worker = &w;
 }
 

@@ -117,6 +117,7 @@ static int worker_enter(struct worker *w)
 	w->tid = (int)syscall(SYS_gettid);
 	w->system_calls = &system_calls;
 	this_worker = w;
+	graph_worker = (uint16_t)w->id;
 	counters = w->counters;
 	idle_enter();
 	recorder_enter(w->recorder);

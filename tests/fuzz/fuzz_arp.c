@@ -29,7 +29,7 @@ static void configure(uint8_t bits)
 	p->cfg.guests[0].len = 32;
 	p->cfg.n_guests = 1;
 	fixture_publish(p);
-	fixture_route("10.0.0.0/8", 9, FABRIC);
+	fixture_route("10.0.0.0/8", FABRIC);
 }
 
 static void assert_answer(struct rte_mbuf *m)

@@ -32,7 +32,7 @@ static void configure(uint8_t bits)
 	p->cfg.guests[0].len = 128;
 	p->cfg.n_guests = 1;
 	fixture_publish(p);
-	fixture_route("fd00::/16", 9, FABRIC);
+	fixture_route("fd00::/16", FABRIC);
 }
 
 static void make_checksum(struct rte_mbuf *m)

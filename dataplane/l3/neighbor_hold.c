@@ -10,6 +10,7 @@
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "l3/nexthop.h"
+#include "neighbor/adjacency.h"
 #include "port/registry.h"
 #include "worker/punt.h"
 
