@@ -10,8 +10,6 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "port/registry.h"
-#include "worker/spread.h"
-#include "worker/worker.h"
 
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
@@ -211,6 +209,28 @@ static int check_listeners(const struct port *old, const struct port_config *cfg
 	return ret;
 }
 
+static int port_check_open(const struct port *p, const struct port_config *cfg, struct error *err)
+{
+	struct port_listener *l;
+	int ret = 0;
+
+	for (l = listeners; l && ret == 0; l = l->next)
+		if (l->check_open)
+			ret = l->check_open(p, cfg, err);
+	return ret;
+}
+
+static int port_settle(struct port *p, struct error *err)
+{
+	struct port_listener *l;
+	int ret = 0;
+
+	for (l = listeners; l && ret == 0; l = l->next)
+		if (l->settle)
+			ret = l->settle(p, err);
+	return ret;
+}
+
 // Ids go round, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
 static uint16_t next_id(void)
 {
@@ -289,9 +309,12 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 static void port_close(void *arg)
 {
 	struct port *p = arg;
+	struct port_listener *l;
 	struct port_fwd *fwd;
 
-	spread_port_gone(p);
+	for (l = listeners; l; l = l->next)
+		if (l->closed)
+			l->closed(p);
 	p->ops->close(p);
 	fwd = port_fwds[p->id];
 	rcu_publish(port_fwds[p->id], NULL);
@@ -308,7 +331,9 @@ static void port_remove(struct port *p)
 	for (l = listeners; l; l = l->next)
 		if (l->removed)
 			l->removed(p);
-	worker_forget(p);
+	for (l = listeners; l; l = l->next)
+		if (l->unused)
+			l->unused(p);
 	rcu_publish(port_table[p->id], NULL);
 	closing[p->id] = true;
 	if (rcu_wait(CLOSE_MS)) {
@@ -342,18 +367,17 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 	}
 	set_mac(p);
 	counters_port_reset(p->id);
-	if (worker_may_spread(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
+	if (port_check_open(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
 		p->ops->close(p);
 		rte_free(p);
 		return NULL;
 	}
 	rcu_publish(port_table[p->id], p);
-	worker_spread(p);
 	LOG(INFO, "port %s: %s, %u queues", cfg.name, p->driver, p->n_queues);
 	for (l = listeners; l; l = l->next)
 		if (l->added)
 			l->added(p);
-	if (spread_refresh(err) == 0)
+	if (port_settle(p, err) == 0)
 		return p;
 	port_remove(p);
 	return NULL;
@@ -368,7 +392,7 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 	if (ret == 0)
 		ret = check_listeners(p, &cfg, err);
 	if (ret == 0)
-		ret = worker_may_spread(p, &cfg, err);
+		ret = port_check_open(p, &cfg, err);
 	if (ret == 0 && cfg.mtu != old.mtu && p->ops->set_mtu)
 		ret = p->ops->set_mtu(p, cfg.mtu, err);
 	if (ret < 0)
@@ -384,8 +408,7 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 	for (l = listeners; l; l = l->next)
 		if (l->changed)
 			l->changed(p, &old);
-	worker_spread(p);
-	return spread_refresh(err);
+	return port_settle(p, err);
 }
 
 int port_set_host(struct port *fabric, uint16_t host, struct error *err)

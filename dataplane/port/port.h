@@ -37,6 +37,8 @@ enum port_mode {
 	PORT_AUTO,              // the first, until the workers that poll are busy
 	PORT_MODES
 };
+#define WORKER_NONE UINT32_MAX // a queue that no worker polls
+#define SPREAD_LOCAL 0xff      // the worker that polled a packet finishes it
 enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };
 
 struct port;
@@ -51,7 +53,7 @@ struct port_queue {
 	uint16_t index;
 	void *priv; // of the kind
 	// A queue changes hands without a gap: the master names who shall poll it, who polls it leaves off and gives it.
-	uint32_t rx_worker;       // who shall poll it, UINT32_MAX = nobody. Master: rw, workers: ro
+	uint32_t rx_worker;       // who shall poll it, WORKER_NONE = nobody. Master: rw, workers: ro
 	uint32_t owner;           // who may. That worker: wo; master when it is nobody's
 	bool host;                // the host-path worker polls it, whatever else is wanted. Master only
 	struct spread_view *view; // NULL: all its packets stay where they were polled. Master: wo (RCU), polling worker: ro

@@ -46,6 +46,13 @@ struct port_listener {
 	int (*check_del)(const struct port *port, struct error *err);
 	void (*removed)(struct port *port);
 	void (*link)(struct port *port); // came up or went down
+	// For the module that polls ports. check_open() is check() when the device is open and its queues are known. settle() is called
+	// after added() and changed() of all listeners; if it fails for a new port, the port is removed again. unused() is called after
+	// removed() of all listeners: the port must not be polled any more. closed(): no worker can see the port any more.
+	int (*check_open)(const struct port *port, const struct port_config *cfg, struct error *err);
+	int (*settle)(struct port *port, struct error *err);
+	void (*unused)(struct port *port);
+	void (*closed)(struct port *port);
 	struct port_listener *next;
 };
 void port_listen(struct port_listener *l);

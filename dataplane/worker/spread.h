@@ -14,7 +14,6 @@
 #include "port/port.h"
 
 #define SPREAD_ENTRIES 1024
-#define SPREAD_LOCAL 0xff   // whoever polled it
 #define SPREAD_SEVERAL 0xfe // not one for all
 #define SPREAD_LATE_MS 100  // a worker that holds packets for so long is not waited for any more: order may be lost
 

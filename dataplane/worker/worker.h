@@ -13,7 +13,6 @@
 #include "worker/idle.h"
 
 #define WORKER_MAX 64
-#define WORKER_NONE UINT32_MAX
 
 enum idle_policy { IDLE_SPIN, IDLE_PAUSE, IDLE_YIELD, IDLE_SLEEP, IDLE_INTERRUPT };
 #define IDLE_POLICIES (IDLE_INTERRUPT + 1u)
