@@ -63,7 +63,7 @@ func TestUnary(t *testing.T) {
 func TestTypedError(t *testing.T) {
 	s := start(t)
 	c := s.client()
-	routes := []*apiv1.Route{{Prefix: "10.0.0.0/24"}, {Prefix: "2001:db8::1/64"}}
+	routes := []*apiv1.Route{{Vrf: "red", Prefix: "10.0.0.0/24", Nexthop: 1}, {Vrf: "red", Prefix: "2001:db8::1/64", Nexthop: 1}}
 	_, err := apiv1.NewRoutesClient(c).Add(short(t), &apiv1.RouteAddRequest{Routes: routes})
 	st := wantStatus(t, err, codes.InvalidArgument, "host bits")
 	want := &apiv1.Error{Field: "route.prefix", Value: "2001:db8::1/64", Valid: "2001:db8::/64", Index: 1, Message: st.Message()}
