@@ -9,16 +9,18 @@
 #include <rte_common.h>
 #include <rte_hash_crc.h>
 
-// Zones keep tenants apart that use the same addresses: a VRF's id, or a bridge domain's with FLOW_ZONE_BRIDGE.
+// A zone keeps tenants with the same addresses apart. It is the id of a VRF, or of a bridge domain with
+// FLOW_ZONE_BRIDGE.
 #define FLOW_ZONE_BRIDGE 0x8000
 
-// Addresses and ports are in network byte order, the words in the host's. IPv4: addr[0] is source | destination << 32, the rest 0.
-// IPv6: addr[0..1] the source, addr[2..3] the destination.
+// Addresses and ports are in network byte order, zone in host order. IPv4 fills addr[0] (src4, dst4), and addr[1..3]
+// are 0. IPv6: addr[0..1] are the source, addr[2..3] the destination.
 struct flow_key {
 	union {
 		uint64_t meta;
 		struct {
-			uint16_t src_port, dst_port; // ICMP echo: both its identifier; other ICMP: type << 8 | code and 0; else 0
+			uint16_t src_port,
+				dst_port; // ICMP echo: the identifier twice; other ICMP: type and code, then 0; else 0
 			uint16_t zone;
 			uint8_t proto;
 			uint8_t family; // 4 or 6
@@ -45,7 +47,7 @@ static __rte_always_inline bool flow_key_equal(const struct flow_key *a, const s
 	return diff == 0;
 }
 
-// The key of the packets that answer, in the same zone and without translation.
+// The key of the replies, in the same zone and without translation.
 static inline struct flow_key flow_key_reverse(const struct flow_key *k)
 {
 	struct flow_key r = *k;
@@ -72,7 +74,7 @@ static __rte_always_inline uint32_t flow_crc_soft(uint32_t crc, uint64_t word)
 	return crc32c_2words(word, crc);
 }
 
-// The same result as in software.
+// Gives the same result as flow_crc_soft().
 static __rte_always_inline uint32_t flow_crc(uint32_t crc, uint64_t word)
 {
 #ifdef __SSE4_2__

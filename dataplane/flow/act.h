@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a packet whose flow is known. `v6` is a constant where these are called.
+// Applies a known flow to a packet: counters, verdict, next hop. Callers pass `v6` as a constant.
 #pragma once
 
 #include "flow/packet.h"
@@ -7,9 +7,10 @@
 #include "l3/forward.h"
 #include "worker/worker.h"
 
-enum { FLOW_EDGE_BYPASS = FORWARD_EDGES, FLOW_EDGE_MIRROR, FLOW_EDGE_CREATE }; // the last one: only of lookups
+enum { FLOW_EDGE_BYPASS = FORWARD_EDGES, FLOW_EDGE_MIRROR, FLOW_EDGE_CREATE }; // _CREATE: only from flow_lookup
 
-// Packets and bytes of a direction. Each worker counts without atomics where it is the owner: who saw the first packet mostly sees all.
+// Counts a packet for a direction. The owner, which is the worker that saw the first packet and mostly sees all of
+// them, counts without atomics.
 static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, unsigned worker, uint32_t bytes)
 {
 	struct flow_dir *d = &f->dir[dir];
@@ -24,14 +25,16 @@ static __rte_always_inline void flow_count_packet(struct flow *f, unsigned dir, 
 	}
 }
 
-// The second half of flow_forward(): whether a flow that is denied or metered lets a packet pass. Else md->reason says why not.
+// The slow half of flow_forward(), for flows that are denied or metered. Returns false if the packet must be dropped
+// for md->reason.
 bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t bytes);
 
-// Copies for mirrors, to FLOW_EDGE_MIRROR: of a packet as its guest has sent it, and as the other one will receive it.
+// Enqueue copies for the mirrors to FLOW_EDGE_MIRROR: of the packet as the sender sent it, and as the receiver will
+// receive it.
 void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
 void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
 
-// The packet's flow is decided and up to date.
+// Forwards a packet. The caller has checked that the flow's decision is not stale.
 static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,
 					       unsigned worker, const bool v6)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// New flows that a rule with `log` decided about: workers note them, the master writes them to the log.
+// Logs new flows that a rule with `log` decided about. Workers record them; the master writes the records to the log.
 #pragma once
 
 #include "flow/decide.h"
 
-void flow_log_add(unsigned worker, const struct flow_question *q, const struct flow_answer *a); // worker; counts what does not fit
-void flow_log_poll(void);                                                                       // master
+// Worker. A record that finds the ring full is only counted.
+void flow_log_add(unsigned worker, const struct flow_question *q, const struct flow_answer *a);
+void flow_log_poll(void); // master

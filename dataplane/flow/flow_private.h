@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module.
+// Internal interface between the files of the flow module.
 #pragma once
 
 #include "flow/flow.h"
 
-#define FLOW_BYTES \
-	(sizeof(struct flow) + 1 + 2 * 64 * 10 / 72 + 1) // of a flow, its part of a chunk, and its two slots at a load of 0.9
+// Memory per flow: the flow, its two table slots at a load of 0.9, its share of a chunk.
+#define FLOW_BYTES (sizeof(struct flow) + 1 + 2 * 64 * 10 / 72 + 1)
 
-// --- Chunks (chunk.c). Flows are handed out 64 at a time. Whose worker a chunk is, that worker ends its flows and gives them back, so that
-// their cache lines stay where they are used. Chunks are numbered from 1; 0 is none. ---
+// --- Chunks (chunk.c). A chunk is 64 flows and has an owner: the worker that ages its flows and frees them, so that
+// their cache lines stay with one CPU. Chunks are numbered from 1; 0 is none. ---
 #define FLOW_CHUNK 64u
 
 struct flow_chunk {
-	uint64_t free;       // flows that nobody has. The lock of its owner
-	uint64_t dying;      // in their grace period. Its owner only
-	uint32_t next, prev; // of its owner's chunks with free flows. The lock of its owner
-	uint32_t next_dying; // Its owner only
+	uint64_t free;       // bitmap of free flows. Under the owner's lock
+	uint64_t dying;      // bitmap of flows in their grace period. Owner only
+	uint32_t next, prev; // links of the owner's list of chunks with free flows. Under the owner's lock
+	uint32_t next_dying; // link of the owner's list of chunks with dying flows. Owner only
 };
 
 static inline uint32_t flow_chunk_of(const struct flow *f)
@@ -33,24 +33,27 @@ static inline uint64_t flow_chunk_bit(const struct flow *f)
 	return 1ull << ((f - flows - 1) % FLOW_CHUNK);
 }
 
-// A worker, of what is its own.
+// Called by the owner of the chunk.
 bool flow_chunk_mine(unsigned worker, uint32_t chunk);
-uint64_t flow_chunk_used(uint32_t chunk);        // flows that may be in use; none while some are in their grace period
-void flow_bury(unsigned worker, struct flow *f); // it has ended. All of a chunk at once: only when some were in use a moment ago
-void flow_reclaim(unsigned worker);              // takes back what is past its grace period; again and again
+uint64_t flow_chunk_used(uint32_t chunk); // bitmap of flows that may be in use; 0 while some are in their grace period
+// Starts the grace period of an ended flow. Flows of a chunk are buried in one go, after flow_chunk_used() was not 0.
+void flow_bury(unsigned worker, struct flow *f);
+void flow_reclaim(unsigned worker); // frees flows past their grace period; called periodically
 
-// Master. `from` has gone: up to n of its chunks become another worker's, once nobody sees what ended in them. True: it has nothing.
+// Master. Moves up to n chunks of the removed worker `from` to `to`, after the grace period of the flows that ended in
+// them. Returns true once `from` owns nothing.
 bool flow_hand_over(unsigned from, unsigned to, uint32_t n);
 void flow_chunks_forget(void); // flow_fini()
 
-// --- Their memory (pool.c). ---
+// --- Memory of flows and chunks (pool.c). ---
 struct flow_chunk *flow_chunk(uint32_t chunk);
-uint8_t *flow_chunk_owner(uint32_t chunk); // worker + 1, 0 = nobody. Atomic: its owner and, when that has gone, the master
-uint32_t flow_chunks_used(void);           // those behind this number have never been used
-unsigned flow_pool_workers(void);          // workers from this id on have never had a chunk
-uint32_t flow_pool_get(unsigned worker);   // a chunk without an owner becomes this worker's; 0: there is none
-void flow_pool_put(uint32_t chunk);        // has no owner any more
+uint8_t *flow_chunk_owner(uint32_t chunk); // worker + 1, 0 = none. Atomic; owner (master once it is removed): wo
+uint32_t flow_chunks_used(void);           // chunks with a higher number have never been used
+unsigned flow_pool_workers(void);          // workers with this id or a higher one have never owned a chunk
+uint32_t flow_pool_get(unsigned worker);   // makes the worker the owner of a chunk without one; 0: none left
+void flow_pool_put(uint32_t chunk);        // the chunk loses its owner
 
 struct nexthop;
-// False: the flow is no longer what it would be now, and has to end. via: of the packet's label or VNI, or NULL. hit: counts for the rules.
+// Re-evaluates a stale flow. Returns false if it must end: it would no longer be kept, or be translated by another
+// rule. via: next hop of the packet's label or VNI, or NULL. hit: count a hit for the rules.
 bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit);

@@ -6,14 +6,15 @@
 
 #include "base/flow_key.h"
 
-// CRC32C is linear: whoever knows two keys of one hash knows many, whatever the seed. So the words are multiplied by secret odd numbers
-// first, and the second half of the hash is the CRC of the same words turned round.
+// CRC32C is linear: an attacker who knows two keys with the same hash can derive many more, whatever the seed. So each
+// word is first multiplied by a secret odd number, and the second half of the hash is the CRC of the same words with
+// their bytes reversed.
 struct flow_secret {
 	uint64_t add[5], mul[5];
 	uint32_t seed[2];
 };
 extern struct flow_secret flow_secret;                  // workers: ro, set once by flow_secret_init()
-void flow_secret_init(const struct flow_secret *fixed); // NULL: from the kernel's random numbers
+void flow_secret_init(const struct flow_secret *fixed); // NULL: random, from the kernel
 
 static inline uint64_t flow_mix(uint64_t word, unsigned i)
 {
@@ -21,7 +22,8 @@ static inline uint64_t flow_mix(uint64_t word, unsigned i)
 	return word ^ word >> 32;
 }
 
-// 64 bits: the upper half chooses the bucket, the lower one is the signature. `v6` and `crc` are constants where this is called.
+// Returns 64 bits: the upper half selects the bucket, the lowest 16 bits are the signature. Callers pass `v6` and `crc`
+// as constants.
 static __rte_always_inline uint64_t flow_hash_by(const struct flow_key *k, const bool v6, flow_crc_fn *const crc)
 {
 	uint64_t word = flow_mix(k->meta, 0);
@@ -41,7 +43,7 @@ static __rte_always_inline uint64_t flow_hash(const struct flow_key *k, const bo
 	return flow_hash_by(k, v6, flow_crc);
 }
 
-// Of either family.
+// Hashes a key of either family.
 static inline uint64_t flow_key_hash(const struct flow_key *k)
 {
 	return k->family == 6 ? flow_hash(k, true) : flow_hash(k, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups of a batch: the body that the variants share. It goes over the keys in parts: while the buckets of one part are on their way from
-// memory, the signatures of the part before it are compared, and the keys of the one before that.
+// Batch lookup: the body that all CPU variants share. It is a software pipeline over parts of the batch: while the
+// buckets of one part are being prefetched, it compares the signatures of the previous part and the keys of the part
+// before that.
 #pragma once
 
 #include <rte_prefetch.h>
@@ -12,12 +13,12 @@
 #define FLOW_LOOKUP_PART 32
 #endif
 
-// slots[i]: a bit for each slot of bucket[i] with signature sig[i].
+// Sets slots[i] to a bitmap of the slots of bucket[i] that have signature sig[i].
 typedef void flow_match_fn(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n);
 
-struct flow_lookup { // a variant
+struct flow_lookup { // one variant
 	const char *name;
-	bool (*supported)(void); // by this CPU
+	bool (*supported)(void); // on this CPU
 	void (*v4)(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
 	void (*v6)(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
 };
@@ -25,7 +26,8 @@ extern const struct flow_lookup flow_lookup_plain, flow_lookup_sse42, flow_looku
 extern const struct flow_lookup *const flow_lookups[]; // ends with NULL
 extern const struct flow_lookup *flow_lookup;          // in use; workers: ro
 
-// Tests and benchmarks: before any lookup. NULL: what is fastest on this CPU. -ENOENT, -ENOTSUP.
+// Selects a variant; for tests and benchmarks, before any lookup. NULL: the fastest one that this CPU supports.
+// -ENOENT: unknown name, -ENOTSUP: not supported by this CPU.
 int flow_lookup_use(const char *name);
 
 struct flow_search {
@@ -54,7 +56,7 @@ static __rte_always_inline void flow_search_hash(struct flow_search *s, const st
 	}
 }
 
-// The first entry that may be the key's, 0 if there is none. Without a branch: whether a packet's flow is known is hard to predict.
+// The first entry with a matching signature, 0 if there is none. Branch-free, because a hit is hard to predict.
 static __rte_always_inline flow_entry_t flow_candidate(const struct flow_bucket *b, unsigned slots)
 {
 	flow_entry_t e = __atomic_load_n(&b->entry[__builtin_ctz(slots | 1 << (FLOW_SLOTS - 1))], __ATOMIC_ACQUIRE) & ~FLOW_SECOND;
@@ -72,13 +74,13 @@ static __rte_always_inline void flow_search_match(struct flow_search *s, unsigne
 		flow_entry_t e = flow_candidate(s->bucket[i], s->slots[i]);
 
 		s->out[i] = e;
-		s->found[i] = e ? flow_entry_key(e) : &s->keys[i]; // a key that is not there touches no flow
+		s->found[i] = e ? flow_entry_key(e) : &s->keys[i]; // a miss touches no flow
 		if (prefetch)
 			rte_prefetch0(s->found[i]);
 	}
 }
 
-// Keys that are not where they are looked for first wait until all others are done.
+// Keys that are not the first candidate of their first bucket wait until all others are done.
 static __rte_always_inline void flow_search_compare(struct flow_search *s, unsigned from, unsigned to, const bool v6)
 {
 	unsigned i;
@@ -157,7 +159,8 @@ static __rte_always_inline void flow_search_array(const struct flow_array *a, co
 		flow_search_second(&s, a, match, v6);
 }
 
-// While the table grows a key may be in either array; what moves is in the new one before it leaves the old.
+// While the table grows a key may be in either array; an entry that moves is in the new array before it leaves the old
+// one.
 static __rte_always_inline void flow_search(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
 					    const bool v6, flow_match_fn *const match)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the flow nodes read of a packet. `v6` is a constant where these are called.
+// Parses packets into flow keys. Callers pass `v6` as a constant.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,11 +14,11 @@
 #define PROTO_SCTP 132
 
 enum flow_kind {
-	FLOW_PACKET,         // key holds
-	FLOW_FIRST_FRAGMENT, // key holds; what follows has no ports
-	FLOW_LATER_FRAGMENT, // key holds but for the ports
-	FLOW_ICMP_ERROR,     // about a packet of a flow that the other way
-	FLOW_TRUNCATED,
+	FLOW_PACKET,         // key is valid
+	FLOW_FIRST_FRAGMENT, // key is valid; the later fragments have no ports
+	FLOW_LATER_FRAGMENT, // key is valid except for the ports
+	FLOW_ICMP_ERROR,     // about a packet that travelled the other way
+	FLOW_TRUNCATED,      // key is not valid
 };
 
 struct flow_packet {
@@ -39,7 +39,8 @@ static inline bool icmp_is_error(uint8_t type, const bool v6)
 	return v6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-// The usual packet: no options, no fragment, TCP, UDP, SCTP or ICMP echo. False: flow_parse() must look.
+// Parses the common packet: no options, no fragment, TCP, UDP, SCTP or ICMP echo. Returns false if flow_parse() must
+// parse it.
 static __rte_always_inline bool flow_key_fast(const struct rte_mbuf *m, const struct pkt_meta *md, struct flow_key *k,
 					      uint8_t *tcp_flags, const bool v6)
 {
@@ -63,7 +64,7 @@ static __rte_always_inline bool flow_key_fast(const struct rte_mbuf *m, const st
 		*tcp_flags = l4[13];
 	} else if (proto != IPPROTO_UDP) {
 		if (proto == PROTO_SCTP)
-			; // ports lie where those of UDP do
+			; // the ports are where UDP has them
 		else if (proto == (v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) && icmp_is_echo(l4[0], v6))
 			ports = *(const unaligned_uint16_t *)(l4 + 4) * 0x10001u;
 		else
@@ -81,7 +82,8 @@ static __rte_always_inline bool flow_key_fast(const struct rte_mbuf *m, const st
 	return true;
 }
 
-// Any packet that passed forward_check4() or forward_check6().
+// Parses any packet that passed forward_check4() or forward_check6().
 void flow_parse(const struct rte_mbuf *m, unsigned l3, uint16_t zone, struct flow_packet *p);
-// The packet that an ICMP error is about, at offset `at`. False: too little of it is there.
+// Parses the packet that an ICMP error quotes, at offset `at`. Returns false if the quote is too short or a later
+// fragment.
 bool flow_parse_inner(const struct rte_mbuf *m, unsigned at, uint16_t zone, bool v6, struct flow_key *k);

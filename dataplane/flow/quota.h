@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one tenant port may take of the flow table, and what is refused without asking again.
+// Flow quotas of tenant ports, and a cache of recent refusals.
 #pragma once
 
 #include <stdint.h>
@@ -11,18 +11,19 @@
 struct flow_quota_state {
 	uint32_t flows; // in use now
 	uint32_t limit; // 0 = none
-	uint32_t rate;  // new ones per second, 0 = any number
+	uint32_t rate;  // new flows per second, 0 = no limit
 	uint64_t refused;
 };
 
-#define QUOTA_MASTER WORKER_MAX // as a worker, to return
+#define QUOTA_MASTER WORKER_MAX // the master's `worker` argument of flow_quota_return()
 
-// Workers. A new flow on account of this port: NULL, or why not.
+// Workers. Charges a new flow to this port. Returns NULL, or the reason for refusing it.
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port);
-void flow_quota_return(unsigned worker, uint16_t port); // the flow has gone
+void flow_quota_return(unsigned worker, uint16_t port); // the flow has ended, or was not created after all
 
-// Workers: flows that were refused a moment ago are refused again, at the cost of one lookup.
-const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now); // NULL: not known
+// Workers. A flow that was refused within the last seconds is refused again, at the cost of one lookup.
+// NULL: not refused recently.
+const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now);
 void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now);
 
 // Master.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where keys may lie, the locks of these buckets, and changes of one bucket.
+// The buckets in which a key may be, their locks, and changes of one bucket.
 #pragma once
 
 #include "base/prefetch.h"
 #include "base/rcu.h"
 #include "flow/table_private.h"
 
-struct flow_place { // of one key in one array
+struct flow_place { // the two buckets of one key in one array
 	struct flow_array *a;
 	struct flow_bucket *first, *second;
 };
@@ -16,7 +16,7 @@ struct flow_spot {
 	flow_entry_t entry;
 	uint64_t hash;
 	uint16_t sig;
-	struct flow_place in[2]; // the array in use, and the one that it grows into
+	struct flow_place in[2]; // in the current array, and in the one that it grows into
 };
 
 struct flow_locked {
@@ -39,7 +39,7 @@ static inline void flow_spot_place(struct flow_spot *s, unsigned i, struct flow_
 	uint32_t first = flow_first(a, s->hash);
 
 	s->in[i] = (struct flow_place){a, &a->b[first], &a->b[flow_other(a, first, s->sig)]};
-	prefetch_write(s->in[i].first); // all of them are on their way before the first one is locked
+	prefetch_write(s->in[i].first); // prefetches all buckets before the first one is locked
 	prefetch_write(s->in[i].second);
 }
 
@@ -50,7 +50,7 @@ static inline void flow_lock_add(struct flow_locked *l, struct flow_bucket *b)
 	for (k = 0; k < i; k++)
 		if (l->lock[k] == b)
 			return;
-	for (; i > 0 && l->lock[i - 1] > b; i--) // by address: nobody waits in a circle
+	for (; i > 0 && l->lock[i - 1] > b; i--) // ordered by address: no deadlock
 		l->lock[i] = l->lock[i - 1];
 	l->lock[i] = b;
 	l->n_locks++;
@@ -62,8 +62,8 @@ static inline void flow_unlock(struct flow_locked *l)
 		flow_bucket_unlock(l->lock[--l->n_locks]);
 }
 
-// Locks all buckets in which the spots' keys may lie. A view that is replaced meanwhile is seen once the locks are held: who used the new
-// one before has held the same locks.
+// Locks all buckets in which the spots' keys may be. Retries if the view was replaced meanwhile: a thread that already
+// used the new view has held the same locks, so the new view is visible once they are held.
 static inline void flow_lock(struct flow_table *t, struct flow_locked *l)
 {
 	unsigned i, k;
@@ -159,7 +159,7 @@ static inline bool flow_bucket_slot(struct flow_bucket *b, const struct flow_slo
 	return true;
 }
 
-// A free slot that is not `taken`: in the first bucket if there is one.
+// Finds a free slot other than `taken`, in the first bucket if possible.
 static inline bool flow_place_slot(const struct flow_place *p, const struct flow_slot *taken, struct flow_slot *slot)
 {
 	return flow_bucket_slot(p->first, taken, slot) || flow_bucket_slot(p->second, taken, slot);
@@ -192,6 +192,7 @@ static inline bool flow_place_remove(const struct flow_place *p, const struct fl
 	return false;
 }
 
-// False: there is no room within reach. True: a moment ago a slot was free in one of the two buckets, or two where one is `taken` by a key
-// that is inserted in the same step.
+// Returns false if no free slot is within reach. True: one of the two buckets had a free slot a moment ago (two if it
+// is `taken`, the bucket of the other key of the same insertion), or another writer interfered. The caller retries in
+// both cases.
 bool flow_make_room(const struct flow_place *p, const struct flow_bucket *taken);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buckets of the flow table, for the table itself, its lookups and their tests.
+// Buckets of the flow table, for the table, its lookups and their tests.
 #pragma once
 
 #include <stdalign.h>
@@ -11,12 +11,12 @@
 #include "flow/flow.h"
 #include "flow/table.h"
 
-// One cache line. A slot whose signature is 0 is free. Readers read it while it changes: a signature is written after its entry, and
-// whoever holds the lock changes one slot at a time.
+// One cache line. A slot with signature 0 is free. Readers read it while it changes: a signature is written after its
+// entry, and the holder of the lock changes one slot at a time.
 struct flow_bucket {
 	uint16_t sig[FLOW_SLOTS];
-	flow_entry_t entry[FLOW_SLOTS]; // FLOW_SECOND: it lies in its second bucket
-	uint64_t moved;                 // bits of the keys that belong here and lie in their second bucket
+	flow_entry_t entry[FLOW_SLOTS]; // with FLOW_SECOND if this is the second bucket of its key
+	uint64_t moved;                 // Bloom filter of the keys that overflowed from here into their second bucket
 	uint16_t n_moved;
 	rte_spinlock_t lock;
 };
@@ -32,17 +32,17 @@ struct flow_array {
 
 struct flow_view { // immutable, replaced as a whole
 	struct flow_array *now;
-	struct flow_array *next; // where everything goes while the table grows, else NULL
+	struct flow_array *next; // target of all insertions and moves while the table grows, else NULL
 };
 
 struct flow_table {
 	struct flow_view *view; // master: wo (RCU)
-	uint32_t grown;         // buckets of `now` that are empty for good
-	bool ready;             // everybody sees `next`: no writer is at work in `now` who does not know of it
+	uint32_t grown;         // buckets at the start of `now` that stay empty from now on
+	bool ready;             // a grace period after `next` was published: no writer inserts into `now` any more
 	struct flow_table_count {
 		alignas(RTE_CACHE_LINE_SIZE) uint64_t taken; // slots, ever
 		uint64_t freed;
-	} count[RTE_MAX_LCORE + 1]; // of each thread by its lcore: rw; the last one of those without: atomic. All: ro
+	} count[RTE_MAX_LCORE + 1]; // that lcore: rw; the last one, for threads without an lcore: atomic. All: ro
 };
 
 static __rte_always_inline uint16_t flow_sig(uint64_t hash)
@@ -57,7 +57,7 @@ static __rte_always_inline uint32_t flow_first(const struct flow_array *a, uint6
 	return (uint32_t)((hash >> 32) * a->n >> 32);
 }
 
-// From either bucket of a key to the other one.
+// Maps either bucket of a key to the other one.
 static __rte_always_inline uint32_t flow_other(const struct flow_array *a, uint32_t bucket, uint16_t sig)
 {
 	uint32_t sum = (uint32_t)((uint64_t)(uint32_t)(sig * 0x9e3779b1u) * a->n >> 32);
@@ -78,7 +78,7 @@ static __rte_always_inline uint64_t flow_moved_bit(uint64_t hash)
 #endif
 #endif
 
-// A bit for each slot with this signature.
+// Returns a bitmap of the slots with this signature.
 static __rte_always_inline unsigned flow_match_plain(const struct flow_bucket *b, uint16_t sig)
 {
 	unsigned i, match = 0;
@@ -91,7 +91,7 @@ static __rte_always_inline unsigned flow_match_plain(const struct flow_bucket *b
 #if defined(__SSE2__) && !defined(FLOW_TSAN)
 #include <emmintrin.h>
 
-// Signatures change while this reads them; each is read whole, which is all that is asked for.
+// Signatures may change during the load; each one is read whole, and no more is needed.
 static __rte_always_inline unsigned flow_match(const struct flow_bucket *b, uint16_t sig)
 {
 	__m128i equal = _mm_cmpeq_epi16(_mm_load_si128((const __m128i *)b->sig), _mm_set1_epi16((short)sig));
@@ -102,7 +102,7 @@ static __rte_always_inline unsigned flow_match(const struct flow_bucket *b, uint
 #define flow_match flow_match_plain
 #endif
 
-// --- Between the files of the table. ---
+// --- Internal interface between the files of the table. ---
 static inline void flow_table_counts(struct flow_table *t, uint64_t taken, uint64_t freed)
 {
 	unsigned id = RTE_MIN(rte_lcore_id(), (unsigned)RTE_MAX_LCORE);
@@ -117,7 +117,7 @@ static inline void flow_table_counts(struct flow_table *t, uint64_t taken, uint6
 	}
 }
 
-// That of DPDK is an exchange here, which takes as long as the lock; a store is enough to give a lock up.
+// rte_spinlock_unlock() is an xchg on x86, which costs as much as the lock; a release store suffices.
 static inline void flow_bucket_unlock(struct flow_bucket *b)
 {
 	__atomic_store_n(&b->lock.locked, 0, __ATOMIC_RELEASE);
