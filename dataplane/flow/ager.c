@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each worker walks over its own chunks of flows about once a second, a slice between two walks of its graph: ends flows whose time is over,
-// decides those again that rest while what they were decided by has changed, and takes back what is past its grace period. The master
-// sees to what is no worker's: generations, growth, and the chunks of workers that have gone.
+// Ages flows. Each worker scans its own chunks about once a second, one slice between two walks of its graph: it ends
+// expired flows, re-evaluates idle flows that are stale, and frees flows past their grace period. The master does what
+// belongs to no worker: generations, growth of the table, and the chunks of removed workers.
 #include <netinet/in.h>
 
 #include "flow/flow_private.h"
@@ -9,28 +9,27 @@
 #include "flow/tcp.h"
 #include "worker/worker.h"
 
-#define SLICE_US 20 // a slice ends then; flows are handled in groups, so it may be some more
-#define SLICE_SHARE \
-	3 // so many times as long as a slice took, the next one waits: a walk over many flows takes longer than a second
-#define SLICE_GAP_US 1000   // and no longer than that, however few flows there are
-#define AHEAD 8             // flows
-#define SKIP 256            // chunks of others between two looks at the clock
-#define GROW_BUCKETS 256    // moved in one go
-#define HAND_OVER 256       // chunks that are looked at in one go
-#define CLOCKS_APART 8      // seconds that a worker's clock may be ahead: it looked later
-#define PRESSURE_PERCENT 85 // of the flows in use: half-open ones get less time from here on
+#define SLICE_US 20         // budget of a slice; flows are handled in groups, so a slice may take a little longer
+#define SLICE_SHARE 3       // the pause is this many times the slice; a scan of many flows then exceeds a second
+#define SLICE_GAP_US 1000   // upper bound of the pause when no chunks are due
+#define AHEAD 8             // flows that are prefetched ahead
+#define SKIP 256            // chunks of other owners between two reads of the clock
+#define GROW_BUCKETS 256    // buckets moved per millisecond
+#define HAND_OVER 256       // chunks examined per millisecond and removed worker
+#define CLOCKS_APART 8      // seconds by which `seen` may be ahead of `now`: another worker read the clock later
+#define PRESSURE_PERCENT 85 // share of flows in use above which half-open flows get shorter timeouts
 
-static struct walker {  // of one worker
-	uint64_t next;  // when its next slice begins
-	uint64_t until; // chunks are due for the time until then
-	uint32_t due;   // chunks
-	uint32_t at;    // chunk
-	unsigned slot;  // in it, where the last slice was cut short
+static struct walker {  // one worker's scan
+	uint64_t next;  // TSC at which the next slice begins
+	uint64_t until; // TSC up to which `due` has been accounted
+	uint32_t due;   // chunks that are due
+	uint32_t at;    // current chunk
+	unsigned slot;  // flow in it at which the last slice stopped
 } __rte_cache_aligned walkers[WORKER_MAX];
 
-static uint32_t used_percent; // of the flows. Master: wo, workers: ro
+static uint32_t used_percent; // share of flows in use. Master: wo, workers: ro
 
-// Those that are still live. n <= FLOW_REMOVE / 2.
+// Ends those flows that are still live. n <= FLOW_REMOVE / 2.
 static void end(struct flow *const *f, unsigned n)
 {
 	unsigned i, k = 0, worker = this_worker ? this_worker->id : QUOTA_MASTER;
@@ -49,7 +48,8 @@ static void end(struct flow *const *f, unsigned n)
 		struct flow *gone = flow_of(entries[i]);
 
 		flow_quota_return(worker, gone->owner);
-		__atomic_store_n(&gone->dir[0].gen, 0, __ATOMIC_RELAXED); // the owner of its chunk looks at it, however fresh it is
+		__atomic_store_n(&gone->dir[0].gen, 0,
+				 __ATOMIC_RELAXED); // stale, so the owner of its chunk does not skip it as fresh
 		__atomic_store_n(&gone->state, FLOW_ENDED, __ATOMIC_RELEASE);
 	}
 }
@@ -66,7 +66,7 @@ static bool half_open(const struct flow *f)
 	return f->dir[1].packets == 0 && f->dir[1].hi == 0 && f->other_packets[1] == 0;
 }
 
-// With fewer free flows half-open ones have less time: from all of it down to one second.
+// Under pressure the timeout of half-open flows shrinks with the share of free flows, down to one second.
 static uint32_t patience(const struct flow *f, uint32_t timeout)
 {
 	uint32_t percent = __atomic_load_n(&used_percent, __ATOMIC_RELAXED);
@@ -94,9 +94,10 @@ static bool stale(const struct flow *f)
 	return f->dir[0].gen != __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_RELAXED);
 }
 
-// --- A chunk. ---
+// --- One chunk. ---
 
-// Those that need a closer look; one line of each flow tells, and the others of these are on their way then. No age is less than a second.
+// Returns a bitmap of the flows that need a closer look and prefetches their other cache lines. Direction 0's line
+// suffices to decide: timeouts are at least a second.
 static uint64_t resting(const struct flow *first, uint64_t used, uint16_t now)
 {
 	uint64_t look = 0;
@@ -136,12 +137,12 @@ static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 			f[n++] = &first[__builtin_ctzll(ends)];
 		end(f, n);
 		for (i = 0; i < n; i++)
-			if (__atomic_load_n(&f[i]->state, __ATOMIC_ACQUIRE) == FLOW_ENDED) // else another worker is about to say so
+			if (__atomic_load_n(&f[i]->state, __ATOMIC_ACQUIRE) == FLOW_ENDED) // else it will be soon
 				flow_bury(worker, f[i]);
 	}
 }
 
-// False: there was no time for all of it; the next slice begins there.
+// Returns false if the time ran out; the next slice continues at w->slot.
 static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
 {
 	struct flow *first = flow_chunk_first(w->at);
@@ -163,9 +164,9 @@ static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t
 	return all;
 }
 
-// --- A slice. ---
+// --- One slice. ---
 
-// All chunks are due once a second; they are counted whether they are the worker's or not.
+// Every chunk becomes due once a second. Chunks of all owners are counted.
 static void become_due(struct walker *w, uint64_t tsc, uint32_t chunks)
 {
 	uint64_t passed = RTE_MIN(tsc - w->until, flow_tsc_hz), n = passed * chunks / flow_tsc_hz;
@@ -219,7 +220,7 @@ void flow_age(unsigned worker, uint64_t tsc)
 		slice(w, worker, tsc);
 }
 
-// Chunks are due that the last slice had no time for.
+// The last slice left due chunks behind.
 bool flow_age_unfinished(unsigned worker)
 {
 	return walkers[worker].due > 0;
@@ -227,7 +228,7 @@ bool flow_age_unfinished(unsigned worker)
 
 // --- Master. ---
 
-// In turn, so that each gets some.
+// Selects the forwarding workers in turn.
 static struct worker *heir(void)
 {
 	static uint32_t last;
@@ -257,7 +258,7 @@ void flow_poll(void)
 {
 	flow_changes_take_effect();
 	if (flow_table == NULL)
-		return; // nobody keeps flows yet
+		return; // no port has kept flows yet
 	__atomic_store_n(&used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
 	share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose flows are whose. A worker takes flows from its own chunks, then from chunks that nobody owns, and when there are none from those of
-// others: then they stay the others' chunks. What ends goes back to its chunk, whoever used it.
+// Ownership of chunks. A worker allocates flows from its own chunks, then takes chunks without an owner, then steals
+// free flows from chunks of other workers, which keep their owners. An ended flow always returns to its chunk.
 #include <stddef.h>
 #include <string.h>
 
@@ -11,23 +11,23 @@
 #include "worker/worker.h"
 
 #define AT_HAND (2 * FLOW_CHUNK)
-#define KEEP (128 * FLOW_CHUNK) // free flows of a worker: with more than that, chunks that are all free are everybody's again
+#define KEEP (128 * FLOW_CHUNK) // free flows that a worker keeps; above that it gives up chunks that are wholly free
 
-static struct holder {         // of one worker: its own, or the master's once it has gone
-	uint64_t taken, freed; // flows, ever. Owner: rw, master: ro
-	uint32_t collecting;   // chunks with flows that have ended since the token was taken
-	uint32_t waiting;      // chunks with flows that had ended then
-	uint64_t token;
-	uint32_t chunks; // that are its own, atomic
-	uint32_t at;     // the chunk that flow_hand_over() has looked at last
-	uint32_t n, hand[AT_HAND];
-	// Under the lock, which is mostly taken by its owner.
+static struct holder {             // one worker's flows. Written by the worker, after its removal by the master
+	uint64_t taken, freed;     // flows since the start. Owner: rw, master: ro
+	uint32_t collecting;       // list of chunks with flows that ended since the token was taken
+	uint32_t waiting;          // list of chunks with flows that ended before
+	uint64_t token;            // of the grace period of `waiting`
+	uint32_t chunks;           // number of chunks owned, atomic
+	uint32_t at;               // last chunk that flow_hand_over() examined
+	uint32_t n, hand[AT_HAND]; // flows at hand for flow_alloc()
+	// Under the lock, which mostly the owner takes.
 	alignas(RTE_CACHE_LINE_SIZE) rte_spinlock_t lock;
 	uint32_t list;   // chunks with free flows
-	uint32_t n_free; // flows in them
+	uint32_t n_free; // free flows in them
 } __rte_cache_aligned holders[WORKER_MAX];
 
-// --- The list of chunks with free flows; its lock is held. ---
+// --- The list of chunks with free flows. The caller holds the lock. ---
 
 static void list_add(struct holder *h, uint32_t chunk, uint64_t free)
 {
@@ -44,7 +44,7 @@ static void list_add(struct holder *h, uint32_t chunk, uint64_t free)
 	h->n_free += (uint32_t)__builtin_popcountll(free);
 }
 
-// Returns its free flows, which nobody else finds any more.
+// Returns a bitmap of the chunk's free flows; the caller owns them now.
 static uint64_t list_remove(struct holder *h, uint32_t chunk)
 {
 	struct flow_chunk *c = flow_chunk(chunk);
@@ -63,19 +63,19 @@ static uint64_t list_remove(struct holder *h, uint32_t chunk)
 	return free;
 }
 
-// --- Taking. ---
+// --- Allocation. ---
 
 static void into_hand(struct holder *h, uint32_t chunk, uint64_t free)
 {
 	uint32_t first = (chunk - 1) * FLOW_CHUNK + 1;
 	unsigned i;
 
-	for (i = FLOW_CHUNK; i-- > 0;) // the first one last, since it is taken first
+	for (i = FLOW_CHUNK; i-- > 0;) // backwards: flow_alloc() takes from the end
 		if (free >> i & 1)
 			h->hand[h->n++] = first + i;
 }
 
-// All that are free in one chunk of a worker, which stays its own.
+// Takes all free flows of one chunk of `from`, which stays the chunk's owner. The caller holds the lock of `from`.
 static bool take_from(struct holder *from, struct holder *to)
 {
 	uint32_t chunk = from->list;
@@ -153,7 +153,7 @@ struct flow *flow_alloc(unsigned worker)
 	f = &flows[h->hand[--h->n]];
 	h->taken++;
 	memset(f->dir, 0, sizeof(f->dir));
-	__atomic_store_n(&f->state, FLOW_FREE, __ATOMIC_RELAXED); // its chunk may be another's, who looks at it
+	__atomic_store_n(&f->state, FLOW_FREE, __ATOMIC_RELAXED); // the chunk's owner may read it
 	memset(&f->tcp, 0, sizeof(*f) - offsetof(struct flow, tcp));
 	return f;
 }
@@ -163,7 +163,7 @@ void flow_put_back(unsigned worker, struct flow *f)
 	struct holder *h = &holders[worker];
 
 	__atomic_store_n(&f->state, FLOW_FREE, __ATOMIC_RELAXED);
-	h->hand[h->n++] = (uint32_t)(f - flows); // there is room: it came from here
+	h->hand[h->n++] = (uint32_t)(f - flows); // there is room: flow_alloc() took it from here
 	h->taken--;
 }
 
@@ -177,7 +177,7 @@ uint32_t flow_count(void)
 	return (uint32_t)n;
 }
 
-// --- Giving back. ---
+// --- Freeing. ---
 
 bool flow_chunk_mine(unsigned worker, uint32_t chunk)
 {
@@ -251,7 +251,7 @@ void flow_reclaim(unsigned worker)
 		h->token = rcu_token();
 }
 
-// --- A worker that has gone. ---
+// --- Chunks of a removed worker. ---
 
 static void empty_hand(struct holder *h)
 {
@@ -290,7 +290,7 @@ bool flow_hand_over(unsigned from, unsigned to, uint32_t n)
 		return true;
 	empty_hand(h);
 	flow_reclaim(from);
-	for (; n > 0 && h->waiting == 0 && h->chunks > 0; n--) { // until then readers may still see some of it
+	for (; n > 0 && h->waiting == 0 && h->chunks > 0; n--) { // before, readers may still hold flows of these chunks
 		h->at = h->at < flow_chunks_used() ? h->at + 1 : 1;
 		if (flow_chunk_mine(from, h->at))
 			move(h->at, from, to);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides about flows: translation, route, rules.
 #include "flow/decide.h"
 
 #include "flow/packet.h"
@@ -11,7 +12,8 @@ DROP_REASON(flow_denied_egress,
 DROP_REASON(flow_denied_ingress,
 	    "A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
 
-// As ip4_hash() and ip6_hash() of the packet: a flow and a packet without one choose the same member of a group.
+// Equals ip4_hash() and ip6_hash() of the packet, so that packets with and without a flow use the same member of a
+// group.
 uint32_t flow_spread_hash(const struct flow_key *k)
 {
 	uint64_t tail = k->proto, ports = (uint32_t)k->meta;
@@ -72,7 +74,8 @@ static bool to_router(const struct flow_question *q)
 	return nh && nh->kind == NH_LOCAL;
 }
 
-// The way of what leaves. Translation of the source may lead to another VRF, whose route it takes then.
+// Finds the next hop of the packet and translates its key. Source translation may lead into another VRF, whose route
+// counts then.
 static const struct nexthop *way_out(const struct flow_question *q, struct flow_answer *a)
 {
 	const struct nexthop *nh = q->via;
@@ -84,7 +87,7 @@ static const struct nexthop *way_out(const struct flow_question *q, struct flow_
 		nat_destination(&a->out, &a->nat);
 	zone = a->out.zone;
 	if (zone != q->key.zone && same_destination(&a->out, &q->key) && to_router(q)) {
-		*a = (struct flow_answer){.out = q->key}; // the gateway is not looked for in the VRF outside
+		*a = (struct flow_answer){.out = q->key}; // the gateway's address is not looked up in the outside VRF
 		return NULL;
 	}
 	a->nexthop = nh ? nh->id : flow_route(&a->out, q->hash, &nh);
@@ -104,7 +107,7 @@ void flow_decide(const struct flow_question *q, struct flow_answer *a)
 	if (q->keep && !nat_keeps(&q->key, q->keep, &a->nat))
 		return;
 	nh = way_out(q, a);
-	if (nh == NULL || nh->edge < NH_EDGE_PORT) // the router itself, or nowhere: as without flows
+	if (nh == NULL || nh->edge < NH_EDGE_PORT) // to the router itself, or no route: handled without a flow
 		return;
 	a->out_port = nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
 	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows that not every packet of may pass: denied ones, and those of rules or ports with meters.
+// Verdicts of flows that are denied or metered.
 #include "flow/act.h"
 #include "policy/meter.h"
 #include "port/registry.h"
@@ -25,7 +25,8 @@ static bool pass(uint16_t meter, uint32_t bytes, struct pkt_meta *md)
 	return false;
 }
 
-// In the order in which a packet meets them: what an earlier one drops costs the later ones nothing.
+// Meters apply in the order in which a packet passes them; a packet that one of them drops takes no tokens from the
+// later ones.
 bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t bytes)
 {
 	if (f->dir[dir].flags & FLOW_DENY) {

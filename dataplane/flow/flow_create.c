@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow4_create, flow6_create: packets whose flow is not known, or must be decided anew; TCP's first and last packets; fragments; ICMP errors.
+// flow4_create, flow6_create: the slow path of flows. Takes packets without a flow or with a stale one, TCP's first and
+// last packets, fragments and ICMP errors.
 // Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or as without flows.
 #include "flow/act.h"
 #include "flow/decide.h"
@@ -10,7 +11,7 @@
 #include "flow/tcp.h"
 #include "port/registry.h"
 
-#define AHEAD 32u     // packets that are worked on at once
+#define AHEAD 32u     // packets parsed and prefetched ahead
 #define PORT_TRIES 64 // source ports tried for a translated flow
 #define AGAIN_MAX 4
 
@@ -18,12 +19,12 @@ DROP_REASON(flow_truncated, "The packet ends before its transport header does, s
 DROP_REASON(flow_table_full, "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
 			     "makes room.");
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
-DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to where the packet goes then.");
+DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to the destination after it.");
 DROP_REASON(flow_no_first_fragment,
-	    "A later fragment of a packet whose first fragment, which alone has the ports, has not come by.");
+	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
 DROP_REASON(flow_changing,
-	    "The packet's flow is just being made or ended by another worker, after a change of what decides about it.");
-DROP_REASON(flow_not_syn, "The first packet of a TCP connection was no SYN, and TCP is set to strict.");
+	    "Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
+DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
 
 struct work {
 	struct rte_mbuf *m;
@@ -31,8 +32,8 @@ struct work {
 	struct flow_packet p;
 	unsigned worker;
 	uint32_t now;
-	flow_entry_t entry; // that flow_lookup found, 0: none
-	unsigned again;     // times that its flow was there and had to end
+	flow_entry_t entry; // found by flow_lookup, 0: none
+	unsigned again;     // times that an existing flow had to end
 	struct rte_graph *graph;
 	struct rte_node *node;
 };
@@ -49,13 +50,13 @@ static struct flow_question question(const struct work *w, const struct flow_key
 	return q;
 }
 
-// Whether every packet may change the flow's state.
+// FLOW_WATCH if every packet may change the flow's TCP state.
 static uint8_t flow_watch(const struct flow *f)
 {
 	return f->dir[0].key.proto == IPPROTO_TCP && f->tcp != TCP_ESTABLISHED ? FLOW_WATCH : 0;
 }
 
-// Whether a rule, or one of its ports, has a meter or a mirror for the flow.
+// FLOW_METER and FLOW_MIRROR if the flow's rules or ports have meters or mirrors.
 static uint8_t flow_extras(const struct flow *f)
 {
 	uint8_t flags = 0;
@@ -72,7 +73,7 @@ static uint8_t flow_extras(const struct flow *f)
 	return flags;
 }
 
-// Writes what was decided into both directions; gen: the zone's when the question was asked.
+// Writes the decision into both directions. gen: generation of the zone, read before the decision.
 static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
 	uint8_t deny = a->deny ? FLOW_DENY : 0, extras;
@@ -96,7 +97,7 @@ static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, boo
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
 
-// The second direction's way; its verdict is the flow's.
+// Routes the second direction; it has the verdict of the first.
 static void route_back(struct flow *f, uint16_t gen)
 {
 	struct flow_key to = flow_key_reverse(&f->dir[0].key);
@@ -112,7 +113,6 @@ static void count_hits(const struct flow_answer *a)
 	rules_hit(&a->ingress);
 }
 
-// False: the flow is not what it would be now, and has to end.
 bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
 {
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
@@ -144,7 +144,7 @@ static bool icmp(const struct flow_key *k)
 	return k->proto == IPPROTO_ICMP || k->proto == IPPROTO_ICMPV6;
 }
 
-// Into the table, with a source port that is free where the flow is translated. 0, -EEXIST with *found, or another error.
+// Inserts the flow; a translated one gets a free source port. Returns 0, -EEXIST with *found, or another error.
 static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_entry_t *found)
 {
 	unsigned i, tries = a->nat.ports ? RTE_MIN(a->nat.ports, (uint32_t)PORT_TRIES) : 1;
@@ -162,10 +162,11 @@ static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_ent
 		if (ret != -EEXIST || flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6))
 			return ret;
 	}
-	return a->nat.rule ? -EADDRNOTAVAIL : ret; // the address is in use towards that peer
+	return a->nat.rule ? -EADDRNOTAVAIL : ret; // no port that was tried is free towards that peer
 }
 
-// 0, -EEXIST with the flow that was faster (another worker's, the other direction's, an earlier packet's) in *e, or -errno with *why.
+// Returns 0, -EEXIST with the existing flow in *e (made by another worker, the other direction or an earlier packet),
+// or -errno with *why.
 static int new_flow(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen, flow_entry_t *e,
 		    const struct drop_reason **why)
 {
@@ -184,7 +185,7 @@ static int new_flow(struct work *w, struct flow_answer *a, const struct flow_que
 	apply(f, a, gen, q->via != NULL);
 	ret = insert(f, a, q->hash, e);
 	if (likely(ret == 0)) {
-		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may end
+		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may be ended
 		*e = flow_entry(f, 0);
 		if (a->nat.rule)
 			nat_flow_made(&a->nat);
@@ -218,7 +219,7 @@ static edge_t create(struct work *w, const bool v6)
 		return drop_as(w->m, why);
 	flow_decide(&q, &a);
 	count_hits(&a);
-	if (!a.stateful) // never untranslated what is to be translated
+	if (!a.stateful) // a packet that must be translated never leaves untranslated
 		return a.nat.rule ? drop(w->m, flow_nat_no_route) : FLOW_EDGE_BYPASS;
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
 		return drop(w->m, flow_no_first_fragment);
@@ -238,7 +239,7 @@ static edge_t create(struct work *w, const bool v6)
 	return ret == -EEXIST ? known(w, e, v6) : refuse(w, &q, why);
 }
 
-// --- A flow that is there. ---
+// --- An existing flow. ---
 
 static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 {
@@ -246,7 +247,7 @@ static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 	unsigned i;
 
 	f->tcp = next;
-	for (i = 0; i < 2; i++) // each time: another worker may have written flags of a moment ago
+	for (i = 0; i < 2; i++) // always: another worker may have written older flags
 		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
 }
 
@@ -288,14 +289,14 @@ static flow_entry_t find(struct work *w, const bool v6)
 	switch (w->p.kind) {
 	case FLOW_LATER_FRAGMENT:
 		return flow_fragment_find(w->worker, &w->p, (uint16_t)w->now);
-	case FLOW_ICMP_ERROR: // it travels against the packet that it is about
+	case FLOW_ICMP_ERROR: // it travels against the packet that it quotes
 		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
 			inner = flow_key_reverse(&inner);
 			e = flow_table_find(flow_table, &inner);
 			if (e)
 				return e;
 		}
-		w->p.kind = FLOW_PACKET; // about nothing that is known here: the rules decide
+		w->p.kind = FLOW_PACKET; // the quoted packet has no flow here: the rules decide
 					 // fall through
 	default:
 		return flow_table_find(flow_table, &w->p.key);
@@ -318,7 +319,7 @@ static edge_t known(struct work *w, flow_entry_t e, const bool v6)
 	return act(w, e, v6);
 }
 
-// What flow_lookup did not find is not looked for again: should it be there by now, its insertion will say so.
+// A flow that flow_lookup did not find is not looked up again: if it exists by now, the insertion reports it.
 static edge_t create_one(struct work *w, const bool v6)
 {
 	flow_entry_t e = w->p.kind == FLOW_PACKET ? w->entry : find(w, v6);
@@ -342,7 +343,8 @@ static __rte_always_inline void parse(struct work *w, struct rte_mbuf *m, uint32
 		flow_parse(m, md->l3, md->vrf, &w->p);
 }
 
-// Most packets that come here begin a flow: what its insertion will touch is on its way before the first of the batch is decided.
+// Most packets here start a flow, so the buckets of its insertion are prefetched before the first flow of the batch is
+// decided.
 static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 						const bool v6)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One ring of records per worker, read by the master.
 #include "flow/flow_log.h"
 
 #include "base/log.h"
@@ -6,7 +7,7 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-#define RECORDS 256u // of a worker, between two looks of the master
+#define RECORDS 256u // per worker
 
 struct record {
 	struct flow_key key;
@@ -19,8 +20,8 @@ static struct notes {
 	struct record record[RECORDS];
 	uint32_t written; // worker
 	uint32_t read;    // master
-	uint32_t lost;    // worker; the master takes what it has told
-	uint32_t told;    // master
+	uint32_t lost;    // worker
+	uint32_t told;    // master: value of `lost` at its last report
 } notes[WORKER_MAX];
 
 void flow_log_add(unsigned worker, const struct flow_question *q, const struct flow_answer *a)
@@ -66,7 +67,7 @@ void flow_log_poll(void)
 		     __atomic_store_n(&n->read, n->read + 1, __ATOMIC_RELEASE))
 			say(&n->record[n->read % RECORDS]);
 		if (lost != n->told)
-			LOG(WARNING, "%u more flows were to be logged", lost - n->told);
+			LOG(WARNING, "%u more flows were not logged: too many at once", lost - n->told);
 		n->told = lost;
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow4_lookup, flow6_lookup: finds the flows of a batch and does what they say. Whatever is not decided yet, or no longer, goes to
-// flow_create.
+// flow4_lookup, flow6_lookup: looks up the flows of a batch and applies them. Packets without a flow, or with a stale
+// one, go to flow_create.
 // Reads: vrf, l3, flags.  Writes: nexthop, hash.  Next: by the flow's next hop.
 #include "flow/act.h"
 #include "l3/vrf.h"
@@ -47,7 +47,7 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 		bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
 		tcp_flags[i] = 0;
 		if (unlikely(bad[i] != NULL || !flow_key_fast(pkts[i], md, &keys[i], &tcp_flags[i], v6)))
-			keys[i] = (struct flow_key){0}; // of no flow
+			keys[i] = (struct flow_key){0}; // matches no flow
 	}
 	if (v6)
 		flow_table_lookup6(flow_table, keys, entries, n);

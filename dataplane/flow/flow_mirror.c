@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of the packets of flows whose rules or ports have mirrors: what a guest sends, as it was sent, whatever becomes of it then; what a
-// guest receives, as it will come.
+// Copies packets of flows whose rules or ports have mirrors. Egress copies show the packet as the guest sent it, even
+// if it is dropped later; ingress copies show it as the guest will receive it.
 #include "flow/act.h"
 #include "neighbor/adjacency.h"
 #include "policy/mirror.h"
@@ -15,7 +15,7 @@ static void copy(struct rte_graph *graph, struct rte_node *node, uint16_t mirror
 		rte_node_enqueue_x1(graph, node, FLOW_EDGE_MIRROR, c);
 }
 
-// Those of one side of the flow: its port's and its rule's, which may be the same.
+// Copies for one side of the flow, to its port's and its rule's mirror; only once if they are the same.
 static void copies(struct rte_graph *graph, struct rte_node *node, const struct port_fwd *p, uint16_t rules,
 		   enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
 {

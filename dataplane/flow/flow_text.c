@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Text forms of the fields of a flow key.
 #include "flow/flow_text.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ int flow_proto_parse(const char *text, const char *field, uint8_t *out, struct e
 	}
 	v = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || v > 255)
-		return error_set(err, EINVAL, field, text, "tcp, udp, icmp, icmpv6, sctp or 0 to 255", "is no IP protocol");
+		return error_set(err, EINVAL, field, text, "tcp, udp, icmp, icmpv6, sctp or 0 to 255", "is not an IP protocol");
 	*out = (uint8_t)v;
 	return 0;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A set-associative cache per worker: the flows of recent first fragments.
 #include "flow/fragment.h"
 
 #include "worker/worker.h"
@@ -13,7 +14,7 @@ struct slot {
 	uint16_t seen;
 };
 
-static struct slot slots[WORKER_MAX][SETS][WAYS]; // of each worker its own
+static struct slot slots[WORKER_MAX][SETS][WAYS]; // each worker uses its own
 
 static struct flow_key without_ports(const struct flow_key *k)
 {
@@ -51,7 +52,7 @@ void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_
 	*oldest = (struct slot){k, p->fragment_id, e, now};
 }
 
-// The flow may have ended and its memory be another's by now: then that one's key tells.
+// The flow may have ended and its memory may hold another flow by now, which the key shows.
 static bool still(flow_entry_t e, const struct flow_key *k)
 {
 	struct flow_key is = without_ports(flow_entry_key(e));

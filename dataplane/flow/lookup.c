@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups of the flow table, by the variant that suits the CPU.
+// Lookups in the flow table, by the fastest variant that the CPU supports.
 #include <errno.h>
 #include <string.h>
 

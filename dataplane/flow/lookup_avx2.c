@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signatures of two buckets at once.
+// AVX2 lookup: compares the signatures of two buckets at once.
 #include <immintrin.h>
 
 #include "flow/lookup_private.h"

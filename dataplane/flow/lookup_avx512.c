@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison of signatures gives the bits themselves, in a mask register.
+// AVX-512 lookup: a comparison yields the bitmap of slots directly, in a mask register.
 #include <immintrin.h>
 
 #include "flow/lookup_private.h"

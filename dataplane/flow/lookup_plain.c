@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signatures compared one by one, for other CPUs and where races are looked for: each is read by itself.
+// Portable lookup: loads and compares the signatures one by one. For other CPUs, and for the thread sanitizer, which
+// needs atomic loads.
 #include "flow/lookup_private.h"
 
 static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bucket's signatures at once: what every x86 CPU that DPDK runs on can do.
+// SSE 4.2 lookup: compares all signatures of a bucket at once. Every x86 CPU that DPDK supports can run it.
 #include "flow/lookup_private.h"
 
 static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n)

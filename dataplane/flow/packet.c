@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses any packet, fragment or quoted packet into a flow key.
 #include "flow/packet.h"
 
 #include <string.h>
 
-#define EXT_MAX 8 // extension headers that are looked through
+#define EXT_MAX 8 // IPv6 extension headers that are parsed
 
 struct cursor {
 	const struct rte_mbuf *m;
@@ -38,7 +39,7 @@ static bool network4(struct cursor *c, struct flow_key *k)
 	return true;
 }
 
-// RFC 8200, section 4. An ESP or unknown header is the transport.
+// Skips extension headers (RFC 8200, section 4). An ESP or unknown header counts as the transport header.
 static bool network6(struct cursor *c, struct flow_key *k)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)bytes(c->m, c->at, sizeof(*ip));
@@ -60,8 +61,8 @@ static bool network6(struct cursor *c, struct flow_key *k)
 		if (ext == NULL)
 			return false;
 		if (is_fragment) {
-			c->fragment =
-				(*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff9)) != 0; // RFC 6946: atomic ones are none
+			c->fragment = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff9)) !=
+				      0; // RFC 6946: atomic fragments are whole
 			c->later = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff8)) != 0;
 			c->id = *(const unaligned_uint32_t *)(ext + 4);
 		}
@@ -73,7 +74,8 @@ static bool network6(struct cursor *c, struct flow_key *k)
 	return false;
 }
 
-// The ports, or what stands for them. need_all: the whole header must be there (not so inside an ICMP error).
+// Reads the ports, or the ICMP fields that take their place. Only these must be present: an ICMP error quotes little
+// more.
 static bool transport(const struct cursor *c, struct flow_key *k, const bool v6)
 {
 	const uint8_t *l4 = bytes(c->m, c->at, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of flows and of their chunks: what there is, and which chunks are nobody's.
+// Memory of flows and chunks, and the chunks that have no owner.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +22,10 @@ static struct {
 	rte_spinlock_t lock;
 	struct flow_chunk *chunks;
 	uint8_t *owners;
-	uint32_t used;     // chunks that were ever somebody's
-	uint32_t returned; // list of those without an owner
-	uint32_t capacity; // flows that were asked for; whole chunks are given
-	uint32_t filled;   // chunks whose memory is there
+	uint32_t used;     // chunks that have ever had an owner
+	uint32_t returned; // list of used chunks without an owner
+	uint32_t capacity; // configured number of flows; rounded up to whole chunks
+	uint32_t filled;   // chunks with memory
 	unsigned workers;
 } pool;
 
@@ -36,7 +36,7 @@ static uint32_t chunks_of(uint32_t capacity)
 
 static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
 {
-	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is none
+	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is unused
 }
 
 static int fill(uint32_t capacity)
@@ -60,7 +60,7 @@ static int capacity_error(uint32_t capacity, int code, struct error *err)
 	snprintf(text, sizeof(text), "%u", capacity);
 	snprintf(valid, sizeof(valid), "%u to %u", RTE_MAX(FLOW_CAPACITY_MIN, pool.capacity), FLOW_CAPACITY_MAX);
 	if (code == ENOMEM)
-		return error_set(err, code, "flows", text, valid, "needs %lu MiB that the system does not have",
+		return error_set(err, code, "flows", text, valid, "needs %lu MiB, which are not free",
 				 (unsigned long)((uint64_t)capacity * FLOW_BYTES >> 20));
 	return error_set(err, code, "flows", text, valid,
 			 code == EBUSY ? "cannot be set while the table grows" : "is not a number of flows in range");
@@ -115,7 +115,7 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 		return 0;
 	if (capacity < RTE_MAX(FLOW_CAPACITY_MIN, pool.capacity) || capacity > FLOW_CAPACITY_MAX)
 		return capacity_error(capacity, EINVAL, err);
-	if (flow_table == NULL) { // nobody keeps flows yet
+	if (flow_table == NULL) { // no port has kept flows yet
 		pool.capacity = capacity;
 		return 0;
 	}
@@ -160,7 +160,7 @@ unsigned flow_pool_workers(void)
 	return __atomic_load_n(&pool.workers, __ATOMIC_RELAXED);
 }
 
-// Those that were in use come first: their memory is the likeliest to be in a cache.
+// Prefers returned chunks, as their memory is more likely to be cached.
 static uint32_t get(void)
 {
 	uint32_t chunk = pool.returned;
@@ -180,7 +180,7 @@ uint32_t flow_pool_get(unsigned worker)
 	uint32_t chunk;
 
 	if (__atomic_load_n(&pool.returned, __ATOMIC_RELAXED) == 0 && flow_chunks_used() == chunks_of(flow_capacity()))
-		return 0; // as nearly always when all are in use
+		return 0; // without the lock: the common case when all flows are in use
 	rte_spinlock_lock(&pool.lock);
 	chunk = get();
 	if (chunk) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Flow quotas of tenant ports: limits on the number and the rate of new flows.
 #include "flow/quota.h"
 
 #include <rte_cycles.h>
@@ -8,31 +9,32 @@
 
 #define REFUSED_SLOTS 4096u
 #define REFUSED_SECONDS 2
-#define WINDOW_SHIFT 4 // the rate is watched over 1/16 s
+#define WINDOW_SHIFT 4 // the rate is limited per window of 1/16 s
 
-DROP_REASON(flow_quota_count, "The port has as many flows as it may have. See `corelane port show`, flow_limit.");
-DROP_REASON(flow_quota_rate, "The port makes more new flows per second than it may. See `corelane port show`, flow_rate.");
+DROP_REASON(flow_quota_count, "The port has reached its limit of flows. See `corelane port show`, flow_limit.");
+DROP_REASON(flow_quota_rate, "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
 
 static struct quota {
 	uint32_t limit, rate; // master: wo, workers: ro
-	uint32_t window;      // workers: rw, races let a few more pass
+	uint32_t window;      // workers: rw; a race lets a few more pass
 	uint32_t in_window;   // atomic
 	uint64_t refused;     // atomic
 } __rte_cache_aligned quotas[PORT_MAX];
 
-// Flows that each worker has made and ended, ever, whoever ended or made them. Row QUOTA_MASTER: the master.
+// Flows that each worker has created and ended since the start; a worker may end flows of others. Row QUOTA_MASTER: the
+// master.
 static struct count {
 	uint32_t taken, returned; // one thread: rw, all: ro
 } counts[QUOTA_MASTER + 1][PORT_MAX];
-static unsigned takers; // workers from this id on have never taken any. Workers: rw, atomic
+static unsigned takers; // workers with this id or a higher one have an empty row. Workers: rw, atomic
 
 static struct refused {
 	uint64_t hash;
 	const struct drop_reason *why;
 	uint16_t since;
-} refused[WORKER_MAX][REFUSED_SLOTS]; // of each worker its own
+} refused[WORKER_MAX][REFUSED_SLOTS]; // each worker uses its own
 
-static bool refusing[WORKER_MAX]; // anything is remembered
+static bool refusing[WORKER_MAX]; // some refusal may be in the cache
 static uint16_t last_refused[WORKER_MAX];
 
 static bool too_fast(struct quota *q, uint32_t rate)
@@ -81,7 +83,7 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 		return &drop_flow_quota_rate;
 	}
 	become_taker(worker);
-	if (unlikely(limit && in_use(port) >= limit)) { // workers that ask at the same instant may each take the last one
+	if (unlikely(limit && in_use(port) >= limit)) { // concurrent workers may exceed the limit by one each
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers of the flow table.
+// Insertion into the flow table and removal from it.
 #include "flow/table.h"
 
 #include <errno.h>
 
 #include "flow/table_place.h"
 
-#define TRIES 16 // rounds of making room and being overtaken by others
+#define TRIES 16 // attempts to make room while other writers take it
 
 void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
 {
@@ -24,7 +24,8 @@ static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
 	return e == 0 && l->n_arrays == 2 ? flow_place_find(&l->spot[i].in[1], &l->spot[i]) : e;
 }
 
-// 0, -EEXIST, or -ENOSPC with the spot that found no room in *full. Nothing is visible before there is room for all.
+// Returns 0, -EEXIST, or -ENOSPC with the index of the spot without room in *full. Publishes nothing unless all spots
+// have room.
 static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry_t *found, unsigned *full, struct flow_slot *slot)
 {
 	unsigned i, to = l->n_arrays - 1;
@@ -46,8 +47,8 @@ static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry
 	return 0;
 }
 
-// The usual case, with two locks instead of four: both keys find room in their first bucket, and neither can be in its second one.
-// -EAGAIN: that is not so.
+// The common case, with two locks instead of four: both keys have room in their first bucket, and neither can be in its
+// second one. Returns -EAGAIN in all other cases.
 static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_t *found)
 {
 	const struct flow_view *view = rcu_read(t->view);
@@ -116,7 +117,7 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 	return -EAGAIN;
 }
 
-// False: it is not in its first bucket.
+// Returns false if the entry is not in its first bucket.
 static bool remove_first(struct flow_table *t, const struct flow_spot *s)
 {
 	const struct flow_view *view = rcu_read(t->view);
@@ -138,7 +139,7 @@ static bool remove_first(struct flow_table *t, const struct flow_spot *s)
 	return done;
 }
 
-// Of those that are not in their first bucket. Returns how many were there.
+// Removes an entry from any of its buckets. Returns how many slots it freed.
 static unsigned remove_anywhere(struct flow_table *t, const struct flow_spot *spot)
 {
 	struct flow_locked l = {.n_spots = 1, .spot = {*spot}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of the flow table.
+// Memory of the flow table.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void flow_secret_init(const struct flow_secret *fixed)
 	if (fixed)
 		flow_secret = *fixed;
 	else if (getrandom(&flow_secret, sizeof(flow_secret), 0) != sizeof(flow_secret))
-		rte_panic("the kernel gives no random numbers\n");
+		rte_panic("getrandom() failed: no secret for the flow hash\n");
 	for (i = 0; i < RTE_DIM(flow_secret.mul); i++)
 		flow_secret.mul[i] |= 1;
 }
@@ -87,7 +87,7 @@ void flow_table_destroy(struct flow_table *t)
 {
 	if (t == NULL)
 		return;
-	if (t->view->next && !t->ready) { // what is deferred still writes here
+	if (t->view->next && !t->ready) { // the deferred everybody_sees() still writes to t
 		rcu_synchronize();
 		rcu_poll();
 	}

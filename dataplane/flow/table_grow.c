@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing: everything new goes to the next array, what is in the old one is moved a bucket at a time.
+// Growth of the flow table: insertions go to the new array, and the entries of the old one move there, one bucket at a
+// time.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
 	return 0;
 }
 
-// False: the new array had no room for the entry.
+// Moves an entry to the new array. Returns false if that has no room.
 static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
 {
 	struct flow_locked l = {.n_spots = 1};
@@ -50,7 +51,7 @@ static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
 	struct flow_slot free_slot;
 	bool done = true;
 
-	// One that has gone meanwhile is still readable, and is found nowhere.
+	// An entry that was removed meanwhile is still readable; the check under the lock skips it.
 	flow_spot_init(s, __atomic_load_n(&b->entry[slot], __ATOMIC_RELAXED) & ~FLOW_SECOND);
 	flow_lock(t, &l);
 	if (b->sig[slot] == s->sig && (b->entry[slot] & ~FLOW_SECOND) == s->entry && (p[0].first == b || p[0].second == b)) {
@@ -69,7 +70,7 @@ static void finish(struct flow_table *t, struct flow_view *done)
 	struct flow_array *old = t->view->now;
 
 	publish(t, done);
-	rcu_defer(flow_array_free, old); // only now: who reads it has the view from before
+	rcu_defer(flow_array_free, old); // after publish(): only readers of the old view still use it
 }
 
 bool flow_table_grow_step(struct flow_table *t, unsigned n)
@@ -86,7 +87,7 @@ bool flow_table_grow_step(struct flow_table *t, unsigned n)
 		for (i = 0; i < FLOW_SLOTS; i++)
 			while (__atomic_load_n(&b->sig[i], __ATOMIC_ACQUIRE) != 0)
 				if (!move_on(t, b, i))
-					return false; // full: some must be removed first
+					return false; // full: retry after removals
 		t->grown++;
 	}
 	if (t->grown < view->now->n)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making room: a free slot is looked for in breadth, then entries move towards it, the last one first.
+// Makes room in the flow table: a breadth-first search finds a free slot, then entries move along the path, the last
+// one first.
 #include "flow/table_place.h"
 
-#define PATH_NODES 1024 // buckets that the search looks at
+#define PATH_NODES 1024 // bound on the buckets searched
 
 struct path_node {
 	uint32_t bucket;
-	int16_t parent; // node, -1 = a bucket of the key
-	uint8_t slot;   // of the parent, whose entry would move here
+	int16_t parent; // index of a node, -1 = a bucket of the key
+	uint8_t slot;   // slot of the parent with the entry that would move here
 };
 
 static int path_search(const struct flow_array *a, struct path_node *q, uint32_t first, uint32_t second,
@@ -25,7 +26,7 @@ static int path_search(const struct flow_array *a, struct path_node *q, uint32_t
 		for (i = 0; i < FLOW_SLOTS && tail < PATH_NODES; i++) {
 			uint16_t sig = __atomic_load_n(&b->sig[i], __ATOMIC_RELAXED);
 
-			if (sig == 0) // the one that is taken
+			if (sig == 0) // the slot reserved in `taken`
 				continue;
 			q[tail++] = (struct path_node){flow_other(a, q[head].bucket, sig), (int16_t)head, (uint8_t)i};
 		}
@@ -33,7 +34,8 @@ static int path_search(const struct flow_array *a, struct path_node *q, uint32_t
 	return -1;
 }
 
-// Moves the entry in slot `slot` of bucket `from` to its other bucket `to`, if that is still so and there is room.
+// Moves the entry in slot `slot` of bucket `from` to its other bucket `to`, if `to` is still its other bucket and has
+// room.
 static bool move(struct flow_array *a, uint32_t from, uint32_t to, unsigned slot)
 {
 	struct flow_bucket *x = &a->b[from], *y = &a->b[to];
@@ -73,6 +75,6 @@ bool flow_make_room(const struct flow_place *p, const struct flow_bucket *taken)
 		return false;
 	for (; q[at].parent >= 0; at = q[at].parent)
 		if (!move(a, q[q[at].parent].bucket, q[at].bucket, q[at].slot))
-			break; // somebody was faster: the caller looks again
+			break; // another writer was faster: the caller retries
 	return true;
 }

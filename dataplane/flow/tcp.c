@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// TCP state and timeouts of flows.
 #include "flow/tcp.h"
 
 #include "flow/packet.h"
@@ -27,7 +28,7 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 	if (flags & TCP_RST)
 		return TCP_CLOSED;
 	if ((flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && dir == 0) {
-		if (was == TCP_NONE || was >= TCP_CLOSING) { // a new connection of the same ports
+		if (was == TCP_NONE || was >= TCP_CLOSING) { // a new connection with the same ports
 			f->fin = 0;
 			return TCP_SYN_SENT;
 		}
@@ -43,7 +44,7 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 		return TCP_FIN_WAIT;
 	if (was == TCP_SYN_RECV && dir == 0)
 		return TCP_ESTABLISHED;
-	if (was == TCP_NONE) // seen from the middle: both directions must speak before it counts as established
+	if (was == TCP_NONE) // picked up in mid-connection: established once the other direction answers
 		return dir == 1 ? TCP_ESTABLISHED : TCP_NONE;
 	return was;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Address translation of packets: a fast path for plain TCP and UDP, and a general one for everything else.
 #include "flow/translate.h"
 
 #include <netinet/in.h>
@@ -6,15 +7,15 @@
 
 #include "l3/ip_header.h"
 
-DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are cut off, or not in its first buffer.");
+DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are truncated or span buffers.");
 
 const struct drop_reason *const flow_untranslatable = &drop_flow_untranslatable;
 
-#define EXT_MAX 8 // extension headers that are looked through
+#define EXT_MAX 8 // IPv6 extension headers that are parsed
 #define PROTO_DCCP 33
 #define PROTO_UDPLITE 136
 
-// --- Sums: ~HC' = ~HC + ~m + m' (RFC 1624), in 32-bit steps. ---
+// --- Checksums: ~HC' = ~HC + ~m + m' (RFC 1624), in 32-bit steps. ---
 
 static __rte_always_inline uint16_t adjust(uint16_t sum, uint64_t delta)
 {
@@ -37,16 +38,16 @@ static __rte_always_inline uint64_t put16(unaligned_uint16_t *p, uint16_t now)
 	return delta;
 }
 
-// --- Where things lie. ---
+// --- Parsing. ---
 
 struct place {
 	uint8_t *ip;
-	bool v6, udp, pseudo; // udp: a sum of 0 means none. pseudo: the sum covers the addresses
+	bool v6, udp, pseudo; // udp: a checksum of 0 means none. pseudo: the checksum covers the addresses
 	bool later;
 	uint8_t proto;
 	unsigned l4; // offset
 	unaligned_uint32_t *ports;
-	unaligned_uint16_t *id, *sum; // NULL: there is none here
+	unaligned_uint16_t *id, *sum; // NULL: not in this packet
 };
 
 static inline uint8_t *at(struct rte_mbuf *m, unsigned offset)
@@ -84,7 +85,7 @@ static bool locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 		if (m->data_len < p->l4 + 8)
 			return false;
 		ext = at(m, p->l4);
-		if (p->proto == IPPROTO_ROUTING && ext[3] != 0) // the checksum is about another destination
+		if (p->proto == IPPROTO_ROUTING && ext[3] != 0) // the checksum covers another destination
 			return false;
 		p->l4 += p->proto == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8u;
 		if (p->proto == IPPROTO_FRAGMENT)
@@ -109,7 +110,7 @@ static inline bool is_error(uint8_t type, bool v6)
 	return v6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-// Where in its transport header the sum of a protocol lies. 0: it has none that covers what changes.
+// Offset of the checksum in the transport header. 0: the protocol has none that covers a field that changes.
 static unsigned sum_offset(const struct place *p)
 {
 	switch (p->proto) {
@@ -127,7 +128,7 @@ static unsigned sum_offset(const struct place *p)
 	return 0;
 }
 
-// end: offset behind the packet. quoted: it is within an ICMP error, and the first bytes of its header are enough.
+// end: offset of the packet's end. quoted: an ICMP error quotes the packet, so its transport header may be cut short.
 static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, unsigned end)
 {
 	unsigned last = RTE_MIN((unsigned)m->data_len, end), avail = last > p->l4 ? last - p->l4 : 0;
@@ -142,7 +143,7 @@ static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, u
 			p->id = (unaligned_uint16_t *)at(m, p->l4 + 4);
 			need = 6;
 		} else if (!p->v6) {
-			sum = 0; // nothing that it covers changes
+			sum = 0; // no field that it covers changes
 		}
 		p->pseudo = p->v6;
 	} else if (sum) {
@@ -173,7 +174,7 @@ static bool locate(struct rte_mbuf *m, unsigned l3, uint8_t family, struct place
 	return p->v6 ? locate6(m, l3, p) : locate4(m, l3, p);
 }
 
-// --- Changes. `to`: the key whose reverse the packet becomes. ---
+// --- Changes. The packet gets the reverse of the key `to`. ---
 
 static uint64_t put_address(uint8_t *p, const uint8_t *now, unsigned words)
 {
@@ -209,7 +210,7 @@ static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
 	return p->v6 ? 0 : put16(sum, adjust(*sum, delta));
 }
 
-// Returns the difference of all that it changed, sums included.
+// Returns the sum of all differences, including those of the checksums.
 static uint64_t change(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
 	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0, all = addresses + put_header_sum(p, addresses);
@@ -236,7 +237,7 @@ static bool is_destination(const struct place *p, const struct flow_key *k)
 	return p->v6 ? memcmp(p->ip + 24, k->dst6, 16) == 0 : memcmp(p->ip + 16, &k->dst4, 4) == 0;
 }
 
-// The offset behind the packet, by its IP header; padding of the link does not count.
+// Offset of the packet's end according to its IP header, without padding of the link.
 static unsigned packet_end(const struct rte_mbuf *m, const struct place *p, unsigned l3)
 {
 	unsigned len = p->v6 ? 40u + rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)p->ip)->payload_len)
@@ -267,7 +268,7 @@ bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir
 	return true;
 }
 
-// Anything but plain TCP and UDP.
+// The general path: everything but plain TCP and UDP.
 static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow *f, unsigned dir)
 {
 	const struct flow_key *from = &f->dir[dir].key, *to = &f->dir[!dir].key;
@@ -287,7 +288,7 @@ static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow
 	return true;
 }
 
-// One's complement sums: carries come back in at the lower end.
+// One's complement addition: the carry is added at the low end.
 static __rte_always_inline uint64_t add_carry(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -312,7 +313,8 @@ static __rte_always_inline uint64_t fold17(uint64_t sum)
 	return (half & 0xffff) + (half >> 16);
 }
 
-// Addresses change as words of 64 bits, ports as one of 32. What the addresses change, folded, is the start of the transport's sum.
+// Replace both addresses in 64-bit words. Return the folded difference, with which the update of the transport checksum
+// starts.
 static __rte_always_inline uint64_t plain_addresses4(uint8_t *ip, const struct flow_key *to)
 {
 	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 12);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which VRFs keep flows, and when what their flows were decided by has changed.
+// Which VRFs keep flows, and when the flows of a VRF become stale.
 #include <errno.h>
 #include <stdio.h>
 
@@ -37,13 +37,13 @@ void flow_changes_take_effect(void)
 		uint16_t zone = waiting[--n_waiting], gen = (uint16_t)(flow_zones[zone].gen + 1);
 
 		changed[zone] = false;
-		__atomic_store_n(&flow_zones[zone].gen, gen ? gen : 1, __ATOMIC_RELEASE); // 0 is "not decided yet"
+		__atomic_store_n(&flow_zones[zone].gen, gen ? gen : 1, __ATOMIC_RELEASE); // 0 means "not decided yet"
 	}
 }
 
 void flow_all_changed(void)
 {
-	all_changed = true; // thousands of next hops may go at once: the zones are walked once for all of them
+	all_changed = true; // a flag, because thousands of next hops may change at once
 }
 
 // --- Ports. ---
@@ -80,7 +80,7 @@ static int port_check(const struct port *old, const struct port_config *cfg, str
 		return check_stateless(cfg, err);
 	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
 		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
-				 "flows are kept where a guest is routed");
+				 "needs a tenant port of a VRF: only routed ports keep flows");
 	return flow_start(err);
 }
 
