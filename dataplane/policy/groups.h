@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address groups, between the files of the rules.
+// Address groups: internal interface between the files of the rules.
 #pragma once
 
 #include "policy/rules.h"
 
+// Count the references of a rule to its address groups, meter and mirror.
 void groups_ref(const struct rule *r);
 void groups_unref(const struct rule *r);
 void groups_fini(void);

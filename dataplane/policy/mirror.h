@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors: where copies of packets go, a port of this node or a collector behind the underlay. Flows of ports and rules that name one make
-// the copies (mirror_copy(), on the worker); mirror_output sends them. Copies never meet a flow again, so mirrors do not loop.
+// Mirrors: targets for copies of packets, either a port of this node or a collector behind the underlay. The flow nodes
+// copy the packets of ports and rules that name a mirror (mirror_copy()), and mirror_output sends the copies. Copies
+// never enter the flow nodes again, so mirrors cannot loop.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 #define MIRROR_MAX 1024u // ids 1..MIRROR_MAX-1; 0 = none
 
 enum mirror_target { MIRROR_PORT, MIRROR_TUNNEL };
-enum mirror_direction { MIRROR_BOTH, MIRROR_EGRESS, MIRROR_INGRESS }; // what a guest sends, what it receives
+enum mirror_direction { MIRROR_BOTH, MIRROR_EGRESS, MIRROR_INGRESS }; // EGRESS: sent by the guest, INGRESS: sent to it
 
 struct mirror_config {
 	char name[MIRROR_NAME];
@@ -25,14 +26,14 @@ struct mirror_config {
 	uint16_t port;               // MIRROR_PORT
 	struct tunnel_config tunnel; // MIRROR_TUNNEL: VXLAN or ERSPAN
 	enum mirror_direction direction;
-	uint32_t snap; // bytes of a frame, 0 = all
+	uint32_t snap; // bytes kept of a frame, 0 = all
 };
 
 struct mirror_count {
 	uint64_t packets, bytes, lost;
 } __rte_cache_aligned;
 
-// What a worker sees: immutable, replaced as a whole.
+// The form that workers read: immutable, replaced as a whole.
 struct mirror_fwd {
 	bool egress, ingress;
 	uint8_t target;   // enum mirror_target
@@ -40,7 +41,7 @@ struct mirror_fwd {
 	uint32_t nexthop; // MIRROR_TUNNEL
 	uint32_t snap;    // UINT32_MAX = all
 	struct rte_mempool *pool;
-	struct mirror_count *count; // by worker; each its own: rw
+	struct mirror_count *count; // by worker: each rw its own
 	uint32_t *sequence;         // workers: rw, atomic
 };
 
@@ -55,18 +56,20 @@ struct mirror {
 
 extern struct mirror_fwd *mirror_table[MIRROR_MAX]; // workers: ro (RCU)
 
-// Workers: a copy of the IP packet at meta(m)->l3, behind this Ethernet header (its type is written here). NULL: not wanted in this
-// direction, or there is no buffer, which is counted. The copy is for mirror_output.
+// Workers. Copies the IP packet at meta(m)->l3, with this Ethernet header in front (its type is filled in), for
+// mirror_output. Returns NULL if the mirror does not take this direction, or without a free buffer, which is counted as
+// a drop.
 struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_mbuf *m, const void *eth);
 
 // --- Control plane: master thread only. ---
-void mirror_init(void);                                                                 // follows the ports
+void mirror_init(void);                                                                 // registers a port listener
 struct mirror *mirror_get(uint16_t id);                                                 // NULL
 struct mirror *mirror_find_err(const char *name, const char *field, struct error *err); // NULL with -ENOENT
 struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err);          // NULL with err
 int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err);
-int mirror_del(const char *name, struct error *err);      // -EBUSY while it is named
-struct mirror_count mirror_count(const struct mirror *m); // of all workers
-// Who names a mirror holds it. 0 is ignored. Flows learn of it by flow_zone_changed().
+int mirror_del(const char *name, struct error *err);      // -EBUSY while referenced
+struct mirror_count mirror_count(const struct mirror *m); // sum over all workers
+// Ports and rules hold a reference to the mirrors that they name. Id 0 is ignored. The caller sees to it that flows
+// take notice (flow_zone_changed()).
 void mirror_ref(uint16_t id);
 void mirror_unref(uint16_t id);

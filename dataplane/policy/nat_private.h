@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of address translation: rules as workers read them, and the table that finds them.
+// Internal interface of address translation: rules as workers read them, and the table that finds them.
 #pragma once
 
 #include <sys/queue.h>
@@ -8,7 +8,7 @@
 #include "l3/vrf.h"
 #include "policy/nat.h"
 
-// Addresses as words in network byte order: IPv4 in the lower half of the first one.
+// An address as words in network byte order; IPv4 is in the lower half of the first word.
 struct nat_words {
 	uint64_t w[2];
 };
@@ -19,8 +19,8 @@ struct nat_net {
 
 struct nat_target {
 	struct nat_words addr;
-	uint32_t seed; // differs from that of other backends
-	uint16_t port; // network byte order, 0 = as sent
+	uint32_t seed; // differs between backends
+	uint16_t port; // network byte order, 0 = keep the port
 	uint16_t weight;
 };
 
@@ -29,27 +29,27 @@ struct nat_rule { // immutable, replaced as a whole
 	uint8_t kind, family, proto; // proto 0: any
 	bool has_to;
 	uint16_t vrf, external;
-	uint16_t lo, hi;          // of destination ports, host byte order; hi 0: any
-	struct nat_words inside;  // floating
-	struct nat_words outside; // floating; source: the pool's first
+	uint16_t lo, hi;          // range of destination ports, host byte order; hi 0: any
+	struct nat_words inside;  // floating: the address; source: the prefix
+	struct nat_words outside; // floating, destination: the address; source: the pool's first
 	uint32_t n_pool, n_ports; // source
 	uint16_t first_port;      // source
 	uint16_t n_except, n_targets;
 	struct nat_net to;
-	struct nat_net *except; // behind the rule, like all that follows
+	struct nat_net *except; // points into the same allocation, as do targets and the pointers of cfg
 	struct nat_target *targets;
 	LIST_ENTRY(nat_rule) pool; // source rules. Master: rw
-	struct nat_config cfg;     // as it was given
+	struct nat_config cfg;     // as configured
 };
 
-enum nat_side { NAT_INSIDE, NAT_OUTSIDE }; // what the address of a rule is compared with: a flow's source, its destination
+enum nat_side { NAT_INSIDE, NAT_OUTSIDE }; // a rule's inside matches a flow's source, its outside a flow's destination
 
-struct nat_zone {            // of a VRF that has, or had, rules. Master: rw, workers: ro
-	uint64_t lens[2][3]; // bits: prefix lengths of inside, by family
-	uint32_t outside;    // rules whose outside is here
+struct nat_zone {            // a VRF that has, or once had, rules. Master: rw, workers: ro
+	uint64_t lens[2][3]; // bitmap of the prefix lengths of inside, by family
+	uint32_t outside;    // rules with an outside here
 	uint32_t leads;      // rules that lead from here to another VRF
-	uint32_t rules;      // whose inside is here, and whose outside. Master: rw
-	uint32_t n[2][129];  // master: rules of each length
+	uint32_t rules;      // insides here plus outsides here. Master only
+	uint32_t n[2][129];  // rules per family and length. Master only
 };
 extern struct nat_zone *nat_zones[VRF_MAX]; // workers: ro
 
@@ -95,7 +95,7 @@ struct nat_table {
 	uint32_t mask;
 	struct nat_node *bucket[];
 };
-extern struct nat_table *nat_table; // workers: ro (RCU), NULL: there has never been a rule
+extern struct nat_table *nat_table; // workers: ro (RCU), NULL before the first rule
 
 static inline uint32_t nat_hash(uint32_t where, const struct nat_words *a)
 {
@@ -112,13 +112,13 @@ static inline const struct nat_node *nat_chain(uint32_t where, const struct nat_
 	return t ? rcu_read(t->bucket[nat_hash(where, a) >> 8 & t->mask]) : NULL;
 }
 
-// Master. -ENOMEM: nothing has changed.
+// Master. Insertion returns 0, or -ENOMEM and changes nothing.
 int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 
-struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i); // of a pool, from 0
+struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i); // number i of a pool, from 0
 
-// --- Rules: compiled, checked. ---
+// --- Rules. ---
 struct nat_rule *nat_compile(const struct nat_config *cfg); // NULL: no memory
-uint32_t nat_pool_size(const struct nat_config *c);         // 0: backwards, UINT32_MAX: too many to count
-int nat_check(struct nat_config *cfg, struct error *err);   // by itself; fills defaults
+uint32_t nat_pool_size(const struct nat_config *c);         // 0: last is before first, UINT32_MAX: more than 2^24
+int nat_check(struct nat_config *cfg, struct error *err);   // without regard to other rules; fills defaults

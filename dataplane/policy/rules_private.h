@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the rules share.
+// Internal interface between the files of the rules.
 #pragma once
 
 #include <rte_acl.h>
@@ -7,17 +7,18 @@
 #include "policy/rules.h"
 #include "port/port.h"
 
-#define RULES_LINEAR 64 // up to so many entries of a family are walked, which is faster than rte_acl (tests/perf/rules_bench)
-#define RULES_BESIDE 8  // entries that may stand beside what is compiled
-#define RULES_SHADOW_MAX 16384 // lists of more rules are not searched for shadowed ones
-#define RULE_SLOTS (1u << 18)  // counters of all lists' rules and defaults; 0 = none
+#define RULES_LINEAR 64        // up to this many entries, a linear search beats rte_acl (tests/perf/rules_bench)
+#define RULES_BESIDE 8         // more uncompiled entries than this beside a base make the set stale
+#define RULES_SHADOW_MAX 16384 // longer lists are not searched for shadowed rules
+#define RULE_SLOTS (1u << 18)  // counters for the rules and defaults of all lists; 0 = none
 
 enum { RULE_ALLOW = 1, RULE_LOG = 2 }; // rule_match.flags
 
-// One entry: a rule with one source and one destination prefix. Immutable once workers may see it. IPv4 uses the first 32 bytes only.
+// One entry: a rule with one source and one destination prefix. Immutable once published. IPv4 needs only the first 32
+// bytes.
 struct rule_match {
 	uint64_t addr0, mask0; // words of flow_key.addr
-	uint16_t ports[2][2];  // first, and how many more; host byte order
+	uint16_t ports[2][2];  // first, and last - first; host byte order
 	uint8_t proto, proto_mask;
 	uint8_t flags;
 	uint8_t spare;
@@ -27,23 +28,23 @@ struct rule_match {
 	uint16_t meter, mirror;
 };
 
-// The rules of a list at one moment, compiled. Immutable, shared by the sets that began with it.
+// A compiled snapshot of a list. Immutable, shared by the sets that build on it.
 struct rules_base {
-	uint64_t seq;               // the list's when it was taken
+	uint64_t seq;               // rule_list.seq at the time of the snapshot
 	unsigned refs;              // master
 	uint32_t n[2];              // IPv4, IPv6
 	struct rule_match *m[2];    // in the order of ids
-	struct rte_acl_ctx *acl[2]; // NULL: so few that they are walked
+	struct rte_acl_ctx *acl[2]; // NULL: few entries, searched linearly
 };
 
-// What workers read of a list: a base, and what has changed since. Immutable, replaced as a whole (RCU).
+// The form of a list that workers read: a base, and the changes since. Immutable, replaced as a whole (RCU).
 struct rules_set {
 	bool allow; // the default
 	uint32_t slot;
 	struct rules_base *base; // NULL: none
-	uint64_t *dead[2];       // a bit for each entry of the base that no longer holds; NULL: all hold
+	uint64_t *dead[2];       // bitmap of the base's entries that were removed or replaced; NULL: none
 	uint32_t n[2];
-	struct rule_match *m[2]; // rules that the base does not have, in the order of ids
+	struct rule_match *m[2]; // entries that the base does not have, in the order of ids
 };
 
 extern struct rules_set *rules_sets[PORT_MAX][2]; // master: rw, workers: ro (RCU). NULL: everything is allowed
@@ -57,12 +58,13 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow,
 				 struct rules_base *base);
 void rules_set_free(struct rules_set *s);
-bool rules_set_stale(const struct rules_set *s); // compiling would make it faster
+bool rules_set_stale(const struct rules_set *s); // should be compiled again
 int rules_compile_start(void);
 void rules_compile_stop(void);
 void rules_compile_poll(void);
 
-// rules_shadow.c
+// rules_shadow.c: sets rule.shadowed_by. since: rules with a higher seq are new. gone: ids of deleted and replaced
+// rules, sorted.
 void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *gone, size_t n_gone);
 
 // rules_hits.c
@@ -74,5 +76,6 @@ unsigned rule_slots_left(void);
 
 // rules_port.c
 void rules_port_init(void);
-void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots,
-		   bool tell); // slots: put when it is safe
+// Publishes a set for all ports of the list. Frees slots[] and the old set after a grace period. tell: call the
+// listeners.
+void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots, bool tell);
