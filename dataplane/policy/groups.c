@@ -40,7 +40,7 @@ struct address_group *address_group_find_err(const char *name, const char *field
 	struct address_group *g = name ? find(name) : NULL;
 
 	if (g == NULL)
-		error_set(err, ENOENT, field, name ? name : "", "the name of an address group that exists",
+		error_set(err, ENOENT, field, name ? name : "", "the name of an existing address group",
 			  "there is no such address group");
 	return g;
 }
@@ -55,7 +55,7 @@ static int by_prefix(const void *a, const void *b)
 	return c ? c : (int)x->len - (int)y->len;
 }
 
-// A sorted copy, without what is there twice.
+// Makes a sorted copy without duplicates.
 static int copy(const struct ip_prefix *p, size_t n, struct ip_prefix **out, size_t *n_out, struct error *err)
 {
 	char text[24];

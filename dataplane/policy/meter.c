@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Meters: the table of token buckets, and the ports and rules that use them.
 #include "policy/meter.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc)
 	if (unlikely(m == NULL))
 		return true;
 	rte_spinlock_lock(&m->lock);
-	// Another worker's batch may have begun later than ours: the bucket's time must not run backwards, it would be filled.
+	// Another worker's batch may have started later; time must not run backwards, as that would fill the bucket.
 	tsc = RTE_MAX(tsc, m->bucket.time);
 	pass = rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, m->by_packet ? 1 : bytes) == RTE_COLOR_GREEN;
 	count = pass ? &m->passed : &m->dropped;
@@ -61,11 +62,11 @@ struct meter *meter_find_err(const char *name, const char *field, struct error *
 	struct meter *m = meter_find(name);
 
 	if (m == NULL)
-		error_set(err, ENOENT, field, name, "a meter of `corelane meter list`", "there is no such meter");
+		error_set(err, ENOENT, field, name, "an existing meter, see `corelane meter list`", "there is no such meter");
 	return m;
 }
 
-// --- What is asked for. Ranges and names: api/meter.proto. ---
+// --- Configuration. Ranges and names are checked by api/meter.proto. ---
 
 static int config_check(const struct meter_config *c, struct error *err)
 {
@@ -93,7 +94,7 @@ static uint64_t burst_of(const struct meter_config *c)
 	return RTE_MAX(burst, 65536ul);
 }
 
-// A new bucket is full; a changed one has what it had, as far as that fits.
+// A new bucket is full; a changed one keeps its tokens, up to the new burst.
 static void configure(struct meter *m, const struct meter_config *cfg, bool changed)
 {
 	struct rte_meter_srtcm_params params = {.cir = cfg->packet_rate ? cfg->packet_rate : cfg->bit_rate / 8,
@@ -115,7 +116,7 @@ static void configure(struct meter *m, const struct meter_config *cfg, bool chan
 	m->burst = params.cbs;
 }
 
-// Ids go round, as those of ports do. 0 = all are in use.
+// Ids are reused as late as possible, as those of ports. 0 = all are in use.
 static uint16_t next_id(void)
 {
 	static uint16_t last;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Mirrors: their configuration, and the form that workers read.
 #include "policy/mirror.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ struct mirror *mirror_find_err(const char *name, const char *field, struct error
 	struct mirror *m = find(name);
 
 	if (m == NULL)
-		error_set(err, ENOENT, field, name, "a mirror of `corelane mirror list`", "there is no such mirror");
+		error_set(err, ENOENT, field, name, "an existing mirror, see `corelane mirror list`", "there is no such mirror");
 	return m;
 }
 
@@ -49,8 +50,6 @@ struct mirror_count mirror_count(const struct mirror *m)
 	}
 	return sum;
 }
-
-// --- What is asked for. ---
 
 // --- Publishing. ---
 
@@ -77,7 +76,8 @@ static int publish(struct mirror *m, const struct mirror_config *cfg, uint32_t n
 	return 0;
 }
 
-// What is wrong with the tunnel is wrong with the mirror: the field, with which the message begins too, gets its name there.
+// The tunnel's errors name fields of a next hop. Replaces that prefix, in the field and at the start of the message, by
+// the mirror's.
 static void rename_field(const struct mirror_config *cfg, struct error *err)
 {
 	char *texts[] = {err->field, err->message}, is[32];
@@ -88,12 +88,12 @@ static void rename_field(const struct mirror_config *cfg, struct error *err)
 	for (i = 0; i < RTE_DIM(texts); i++) {
 		if (strncmp(texts[i], was, strlen(was)) != 0)
 			continue;
-		memmove(texts[i] + strlen(is), texts[i] + strlen(was), strlen(texts[i] + strlen(was)) + 1); // it is shorter
+		memmove(texts[i] + strlen(is), texts[i] + strlen(was), strlen(texts[i] + strlen(was)) + 1); // shorter
 		memcpy(texts[i], is, strlen(is));
 	}
 }
 
-// A collector's next hop, changed in place where there is one. Returns it, 0: refused.
+// Adds the collector's next hop, or changes the one that exists. Returns its id, 0 with err.
 static uint32_t tunnel(const struct mirror_config *cfg, uint32_t old, struct error *err)
 {
 	struct nexthop_config n = {.id = old ? old : nexthop_alloc(), .kind = NH_TUNNEL, .tunnel = cfg->tunnel};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mirror_output: sends copies to where their mirror says, whole frames: out of a port, or into the tunnel to a collector.
+// mirror_output: sends copies, which are whole frames, to the target of their mirror: a port, or the tunnel to a
+// collector.
 // Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).  Next: port_tx, an encapsulation.
 #include "base/rcu.h"
 #include "graph/counters.h"
@@ -10,15 +11,14 @@
 
 enum { TX = NH_EDGES };
 
-DROP_REASON(mirror_no_buffer, "A mirror's copy could not be made: no packet buffer was free. The packet itself went its way. "
-			      "`corelane status` shows the buffers in use, corelaned --mbufs gives more of them.");
+DROP_REASON(mirror_no_buffer, "A mirror could not copy a packet: no buffer was free. The packet itself was forwarded. "
+			      "`corelane status` shows the buffers in use; corelaned --mbufs sets their number.");
 DROP_REASON(mirror_too_long,
-	    "A mirror's copy is longer than its target takes, headers of the tunnel included. The packet itself went its "
-	    "way. A snap length on the mirror, or a larger MTU of the target's port, helps.");
-DROP_REASON(mirror_unresolved,
-	    "A mirror's collector has no way through the underlay at this moment. The packet itself went its way. See "
-	    "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");
-DROP_REASON(mirror_gone, "The mirror, or its port, was removed while the copy was on its way.");
+	    "A mirror's copy exceeds the MTU of its target, tunnel headers included. The packet itself was forwarded. Set a "
+	    "snap length on the mirror, or a larger MTU on the target's port.");
+DROP_REASON(mirror_unresolved, "A mirror's collector is not reachable through the underlay. The packet itself was forwarded. See "
+			       "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");
+DROP_REASON(mirror_gone, "The mirror, or its port, was removed before its copy was sent.");
 
 struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
 {
@@ -37,7 +37,7 @@ struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_
 		counters->drops[m->port % PORT_MAX][drop_mirror_no_buffer.id]++;
 		return NULL;
 	}
-	to = (struct rte_ether_hdr *)rte_pktmbuf_prepend(c, sizeof(*to)); // into the headroom that each buffer has
+	to = (struct rte_ether_hdr *)rte_pktmbuf_prepend(c, sizeof(*to)); // every buffer has headroom for it
 	memcpy(to, eth, sizeof(*to));
 	to->ether_type = (*(const uint8_t *)(to + 1) >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	c->port = 0;

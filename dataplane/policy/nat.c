@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the node: which there are, which of them exclude each other, and when workers see them.
+// All NAT rules of the node: their store, conflicts between them, and their publication to workers.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,14 +81,14 @@ bool nat_used(uint16_t vrf)
 	return vrf < VRF_MAX && nat_zones[vrf] && nat_zones[vrf]->rules > 0;
 }
 
-// --- What excludes each other. ---
+// --- Conflicts. ---
 
 static bool has_inside(const struct nat_config *c)
 {
 	return c->kind != NAT_DESTINATION;
 }
 
-static bool has_outside(const struct nat_config *c) // an address that is looked for among destinations
+static bool has_outside(const struct nat_config *c) // an address that is looked up by destination
 {
 	return c->kind != NAT_SOURCE;
 }
@@ -125,13 +125,13 @@ static int taken(const struct nat_config *c, const struct nat_rule *other, struc
 
 	ip_format_addr(&c->outside, text);
 	if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
-		return error_set(err, EEXIST, outside_field(c), text, "an address outside that no other rule of the VRF has",
-				 "is that of rule %u, and one of them is floating", other->id);
+		return error_set(err, EEXIST, outside_field(c), text, "an outside address that no other rule of the VRF has",
+				 "is also used by rule %u, and one of the two is floating", other->id);
 	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol", "is the service of rule %u",
 			 other->id);
 }
 
-// The rule of another id that has this address outside and excludes c, or NULL.
+// Returns another rule that has this outside address and conflicts with c, or NULL.
 static const struct nat_rule *excluded_at(const struct nat_config *c, const struct nat_words *a)
 {
 	uint32_t where = NAT_WHERE(c->external, NAT_OUTSIDE, c->outside.family, ip_bits(c->outside.family));
@@ -144,8 +144,8 @@ static const struct nat_rule *excluded_at(const struct nat_config *c, const stru
 	return NULL;
 }
 
-// An address outside that belongs to one host alone stays alone. Pools may share addresses with pools and with services: the flow table
-// keeps their flows apart.
+// The outside address of a floating rule is exclusive. Pools may share addresses with pools and with services, as the
+// flow table keeps their flows apart.
 static int check_others(const struct nat_config *c, struct error *err)
 {
 	uint32_t i, n = c->kind == NAT_SOURCE ? nat_pool_size(c) : 1;
@@ -178,7 +178,7 @@ static bool prefix_overlaps(const struct ip_prefix *p, const struct nat_config *
 	return memcmp(p->addr.bytes, last_of(c)->bytes, n) <= 0 && memcmp(c->outside.bytes, end.bytes, n) <= 0;
 }
 
-// Guests and gateways would never be reached at an address that is translated.
+// Guests and gateways could not be reached at a translated address.
 static int check_ports(const struct nat_config *c, struct error *err)
 {
 	const struct port *p;
@@ -192,14 +192,15 @@ static int check_ports(const struct nat_config *c, struct error *err)
 		for (i = 0; i < p->cfg.n_guests; i++)
 			if (prefix_overlaps(&p->cfg.guests[i], c))
 				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
-						 "addresses that no guest of the VRF has",
-						 "a guest of port '%s' has it, or is in the pool", p->cfg.name);
+						 "addresses that no guest of the VRF uses",
+						 "is in use by a guest of port '%s', or the pool includes its address",
+						 p->cfg.name);
 		for (i = 0; i < p->cfg.n_gateways; i++) {
 			host = (struct ip_prefix){p->cfg.gateways[i].addr, (uint8_t)ip_bits(p->cfg.gateways[i].addr.family)};
 			if (prefix_overlaps(&host, c))
 				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
-						 "addresses that are no gateways",
-						 "the gateway of port '%s' has it, or is in the pool", p->cfg.name);
+						 "addresses that are not gateways",
+						 "is the gateway of port '%s', or the pool includes it", p->cfg.name);
 		}
 	}
 	return 0;
@@ -214,7 +215,7 @@ static int check(struct nat_config *c, struct error *err)
 	return ret < 0 ? ret : check_ports(c, err);
 }
 
-// --- What workers see. ---
+// --- Publication to workers. ---
 
 static struct nat_zone *zone(uint16_t vrf)
 {
@@ -391,11 +392,11 @@ static struct nat_rule *existing(uint32_t id, struct error *err)
 
 	id_text(id, text);
 	if (get(id) == NULL)
-		error_set(err, ENOENT, "rule.id", text, "the id of a rule that exists", "there is no such NAT rule");
+		error_set(err, ENOENT, "rule.id", text, "the id of an existing rule", "there is no such NAT rule");
 	return get(id);
 }
 
-// The new one is seen before the old one goes, so there is always one of them.
+// Publishes the new rule before it withdraws the old one, so that workers always find one of them.
 int nat_set(struct nat_config *cfg, struct error *err)
 {
 	struct nat_rule *old = existing(cfg->id, err), *r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers ask of the rules, once for each flow.
+// Evaluation of NAT rules by workers, once per flow.
 #include <math.h>
 #include <netinet/in.h>
 
@@ -44,13 +44,13 @@ static inline bool is_icmp(const struct flow_key *k)
 	return k->proto == (k->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 }
 
-// Echo has its identifier in both fields, other ICMP nothing in the second one.
+// The key of an echo has the identifier in both fields; other ICMP has 0 in the second one.
 static inline bool is_echo(const struct flow_key *k)
 {
 	return is_icmp(k) && k->src_port == k->dst_port;
 }
 
-static inline bool has_ports(const struct flow_key *k) // that can be changed
+static inline bool has_ports(const struct flow_key *k) // ports that can be translated
 {
 	return k->proto == IPPROTO_TCP || k->proto == IPPROTO_UDP;
 }
@@ -82,7 +82,7 @@ static bool matches(const struct nat_rule *r, const struct flow_key *k, enum nat
 	return true;
 }
 
-// The rule with the lowest id among `best` and those of this address.
+// Returns the matching rule with the lowest id among `best` and the rules of this address.
 static const struct nat_rule *find(uint32_t where, const struct nat_words *addr, const struct flow_key *k, enum nat_side side,
 				   const struct nat_rule *best)
 {
@@ -132,9 +132,10 @@ static const struct nat_rule *find_inside(const struct flow_key *k)
 	return best;
 }
 
-// --- A new destination. ---
+// --- Destination. ---
 
-// Weighted rendezvous: a backend's chance is its weight, and when one comes or goes no flow moves but to it or from it.
+// Weighted rendezvous hashing: a backend gets flows in proportion to its weight, and when a backend is added or
+// removed, only the flows that move to it or from it change.
 static const struct nat_target *choose(const struct nat_rule *r, const struct flow_key *k)
 {
 	uint32_t hash = flow_crc(flow_crc(flow_crc(0x5ca1ab1e, k->meta), k->addr[0]), k->addr[1]);
@@ -165,7 +166,7 @@ static void set_target(struct flow_key *k, const struct nat_target *t)
 		k->dst_port = t->port;
 }
 
-// The rule that gives the destination, or NULL; the zone is changed to that of the route.
+// Returns the rule that translates the destination, or NULL. Sets k->zone to the zone of the route.
 static const struct nat_rule *destination_rule(struct flow_key *k, struct nat_verdict *v)
 {
 	const struct nat_rule *r = find_outside(k), *lead;
@@ -176,7 +177,7 @@ static const struct nat_rule *destination_rule(struct flow_key *k, struct nat_ve
 		if (lead && lead->external != k->zone) {
 			v->rule = lead->id;
 			k->zone = lead->external;
-			r = find_outside(k); // from one address outside to another
+			r = find_outside(k); // hairpin: a host reaches another one by its outside address
 			v->also = r ? lead->id : 0;
 		}
 	}
@@ -200,7 +201,7 @@ void nat_destination(struct flow_key *key, struct nat_verdict *v)
 		set_target(key, choose(r, key));
 }
 
-// --- A new source. ---
+// --- Source. ---
 
 struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i)
 {
@@ -238,7 +239,8 @@ static void set_ports(const struct nat_rule *r, const struct flow_key *k, struct
 	v->first = ports ? r->first_port : 0;
 }
 
-// The rule that gives the source, or NULL. One that leads to another VRF counts where the flow has been led there.
+// Returns the rule that translates the source, or NULL. A rule that leads to another VRF counts only if
+// destination_rule() led the flow there.
 static const struct nat_rule *source_rule(const struct flow_key *original, struct nat_verdict *v)
 {
 	const struct nat_rule *r = find_inside(original);
@@ -277,7 +279,7 @@ void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t 
 		key->dst_port = key->src_port;
 }
 
-// --- Again. ---
+// --- Re-evaluation. ---
 
 static void keep_target(const struct nat_rule *r, struct flow_key *k, const struct flow_key *out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rule by itself: what it may say, and the form that workers read.
+// One NAT rule: its checks, and the form that workers read.
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int check_address(const struct ip_addr *a, uint8_t family, const char *fi
 		return error_set(err, EINVAL, field, NULL, "an address such as 192.0.2.1 or 2001:db8::1", "is missing");
 	ip_format_addr(a, text);
 	if (ip_is_unspecified(a) || ip_is_multicast(a))
-		return error_set(err, EINVAL, field, text, "the address of a host", "is no host's address");
+		return error_set(err, EINVAL, field, text, "the address of a host", "is not a host address");
 	if (a->family != family)
 		return error_set(err, EINVAL, field, text, family == IPV4 ? "an IPv4 address" : "an IPv6 address",
 				 "is of another family than the rule's other addresses; nothing translates between families");
@@ -37,7 +37,6 @@ static uint8_t family_of(const struct nat_config *c)
 	return c->kind == NAT_DESTINATION ? c->outside.family : c->inside.addr.family;
 }
 
-// Of the pool; 0: its last address lies before its first, UINT32_MAX: more than can be.
 uint32_t nat_pool_size(const struct nat_config *c)
 {
 	unsigned n = ip_bytes(c->outside.family), i;
@@ -47,7 +46,7 @@ uint32_t nat_pool_size(const struct nat_config *c)
 		return 0;
 	for (i = 0; i < n; i++) {
 		size = size * 256 + c->last.bytes[i] - c->outside.bytes[i];
-		if ((int64_t)size > (1 << 24)) // further bytes take at most 1 of each 256
+		if ((int64_t)size > (1 << 24)) // a borrow in the remaining bytes cannot bring it back into range
 			return UINT32_MAX;
 	}
 	return (uint32_t)size + 1;
@@ -200,7 +199,7 @@ int nat_check(struct nat_config *c, struct error *err)
 	return ret;
 }
 
-// --- For workers. ---
+// --- The form that workers read. ---
 
 static struct nat_net net_of(const struct ip_prefix *p)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds rules by VRF, side and address. Workers walk chains while the master changes them; a node that has gone, and a table that has become
-// too small with all its nodes, wait for them.
+// The hash table of NAT rules by VRF, side and address. Workers walk chains while the master changes them; removed
+// nodes, and outgrown tables with all their nodes, are freed after a grace period.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ static int insert(struct nat_table *t, uint32_t where, const struct nat_words *a
 	return 0;
 }
 
-// Readers may be within the chains of the old table, so the new one has nodes of its own. Without memory the old one goes on.
+// Readers may walk chains of the old table, so the new one gets its own nodes. Without memory the old table stays.
 static void grow(void)
 {
 	struct nat_table *old = nat_table, *t = create((old->mask + 1) * 2);
@@ -84,7 +84,7 @@ int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct 
 		rcu_publish(nat_table, t);
 	}
 	ret = insert(t, where, addr, rule);
-	if (ret == 0 && ++n_nodes > t->mask && t->mask < UINT32_MAX >> 9) // the hash has no more bits
+	if (ret == 0 && ++n_nodes > t->mask && t->mask < UINT32_MAX >> 9) // the hash has 24 bits
 		grow();
 	return ret;
 }

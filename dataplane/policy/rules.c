@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of rules: they come, are found, and go. What is in them: rules_change.c.
+// Lists of rules: creation, lookup and deletion. rules_change.c changes their rules.
 #include "policy/rules.h"
 
 #include <errno.h>
@@ -68,8 +68,7 @@ struct rule_list *rule_list_find_err(const char *name, const char *field, struct
 	struct rule_list *l = name ? find(name) : NULL;
 
 	if (l == NULL)
-		error_set(err, ENOENT, field, name ? name : "", "the name of a rule list that exists",
-			  "there is no such rule list");
+		error_set(err, ENOENT, field, name ? name : "", "the name of an existing rule list", "there is no such rule list");
 	return l;
 }
 
@@ -118,7 +117,7 @@ int rule_list_del(const char *name, struct error *err)
 	if (l == NULL)
 		return -ENOENT;
 	if (l->refs)
-		return error_set(err, EBUSY, "rule_list.name", name, "a list that no port has", "is in use by ports, %u times",
+		return error_set(err, EBUSY, "rule_list.name", name, "a list that no port uses", "is attached to ports %u times",
 				 l->refs);
 	n = l->n + 1;
 	slots = malloc(n * sizeof(*slots));
@@ -134,7 +133,7 @@ int rule_list_del(const char *name, struct error *err)
 	return 0;
 }
 
-// --- Their rules. ---
+// --- Rules of a list. ---
 
 const struct rule *rules_next(const struct rule_list *l, uint32_t after)
 {

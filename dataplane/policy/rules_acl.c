@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Entries of rules compiled by rte_acl.
 #include "policy/rules_acl.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <rte_byteorder.h>
 #include <rte_errno.h>
 
-// What is classified. rte_acl takes one byte first, then words in network byte order.
+// The keys that rte_acl classifies: one byte first, then words in network byte order.
 struct key4 {
 	uint8_t proto, pad[3];
 	uint64_t addr;
@@ -82,7 +83,7 @@ static int fill(struct rte_acl_ctx *acl, const struct rule_match *m, uint32_t n,
 
 struct rte_acl_ctx *acl_build(const struct rule_match *m, uint32_t n, unsigned f)
 {
-	static unsigned serial; // names have to differ
+	static unsigned serial; // rte_acl needs unique names
 	char name[RTE_ACL_NAMESIZE];
 	struct rte_acl_param p = {
 		.name = name, .socket_id = SOCKET_ID_ANY, .rule_size = RTE_ACL_RULE_SZ(FIELDS(f)), .max_rule_num = n};

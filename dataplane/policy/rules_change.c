@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules come and go. A change is made aside, on a copy; when nothing is left that could fail it takes the list's place.
+// Adds, replaces and deletes rules. A change is prepared on a copy, which replaces the list once nothing can fail any
+// more.
 #include "policy/rules_change.h"
 
 #include <errno.h>
@@ -75,7 +76,7 @@ static int refuse_id(int code, uint32_t id, size_t index, const char *valid, con
 	return ret;
 }
 
-struct order { // of a request's rules
+struct order { // sort key of a request's rules
 	uint32_t id, index;
 };
 
@@ -113,7 +114,7 @@ static struct order *order(const struct rule *r, size_t n)
 	return o;
 }
 
-// The list and the new rules, in the order of ids. What is replaced keeps its counter.
+// Merges the list and the new rules in the order of ids. A replaced rule keeps its counter.
 static int merge(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n, struct rules_change *c)
 {
 	size_t i = 0, j = 0;
@@ -255,7 +256,7 @@ int rules_check(const struct rule_list *l, struct rule *r, size_t n, bool replac
 	return change_list((struct rule_list *)(uintptr_t)l, r, n, replace, false, err);
 }
 
-// The list without some rules, o[] in order.
+// Copies the list without the rules o[], which are sorted.
 static int without(const struct rule_list *l, const struct order *o, size_t n, struct rules_change *c)
 {
 	size_t i, j = 0;
@@ -273,7 +274,7 @@ static int without(const struct rule_list *l, const struct order *o, size_t n, s
 		}
 		c->gone[c->n_gone++] = o[j].id;
 		c->slots[c->n_slots++] = l->rules[i].slot;
-		while (j < n && o[j].id == l->rules[i].id) // named twice
+		while (j < n && o[j].id == l->rules[i].id) // skip duplicates
 			j++;
 	}
 	return 0;
@@ -315,7 +316,7 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 		return -errno;
 	ret = without(l, o, n, &c) < 0 ? rules_no_memory(err) : 0;
 	if (ret == 0 && n > 0) {
-		struct rule *copy = malloc((c.n_gone + 1) * sizeof(*copy)); // of the rules that go
+		struct rule *copy = malloc((c.n_gone + 1) * sizeof(*copy)); // the deleted rules
 
 		rules_change_count(&c, &bad);
 		for (i = 0; copy && i < c.n_gone; i++)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An address group has other prefixes: the lists that name it are made anew.
+// Applies a changed address group to the lists that name it.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "policy/groups.h"
 #include "policy/rules_change.h"
 
-// Rules that name the group have changed.
+// Copies the list and marks the rules that name the group as changed.
 static int group_touch(struct rule_list *l, uint16_t group, struct rules_change *c)
 {
 	size_t i;
@@ -34,7 +34,7 @@ static bool uses_group(const struct rule_list *l, uint16_t group)
 	return false;
 }
 
-// The group has its new prefixes already. All lists that name it get new sets, or none.
+// The group already has its new prefixes. Either all lists that name it get new sets, or none does.
 int rules_group_changed(uint16_t group, struct error *err)
 {
 	struct rules_change *c = calloc(RULE_LISTS_MAX, sizeof(*c));

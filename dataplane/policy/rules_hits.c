@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hits: a counter for each rule and worker. A rule has a slot, which is the same in all lists that follow each other.
+// Hits: a counter for each rule and worker. A rule's slot survives all changes of its list.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #define PAGE_SLOTS (4096 / sizeof(uint64_t))
 
 static uint64_t *hits;   // [WORKER_MAX][RULE_SLOTS]; each worker: rw its own row, master: ro
-static uint32_t *unused; // a stack of those that were put back
+static uint32_t *unused; // stack of free slots that were in use before
 static uint32_t n_unused, next;
 
 int rule_slots_init(void)
@@ -36,7 +36,7 @@ static uint64_t *counter(unsigned worker, uint32_t slot)
 	return &hits[(size_t)worker * RULE_SLOTS + slot];
 }
 
-// Memory comes page by page; it is taken here and not by a worker that counts.
+// Touches a page for each worker, so that the master takes the page fault and not a worker that counts.
 static void fill_page(uint32_t slot)
 {
 	struct worker *w;

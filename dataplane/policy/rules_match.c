@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules as entries, and the first entry that matches a key.
+// Expands rules into entries, and finds the first entry that matches a key.
 #include <netinet/in.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 static const struct ip_prefix anywhere;
 
-// The prefixes that stand for a source or destination; NULL: none.
+// The prefixes of a source or destination: the group's, the rule's own, or `anywhere`.
 static const struct ip_prefix *prefixes(const struct ip_prefix *p, uint16_t group, size_t *n)
 {
 	const struct address_group *g = group ? address_group_get(group) : NULL;
@@ -49,7 +49,7 @@ uint32_t rule_entries(const struct rule *r, unsigned f)
 	return protocol_of_family(r, f) ? count(&r->src, r->src_group, f) * count(&r->dst, r->dst_group, f) : 0;
 }
 
-// Words and masks as flow_key.addr has them; half: 0 the source, 1 the destination.
+// Writes words and masks in the layout of flow_key.addr. half: 0 = source, 1 = destination.
 static void put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4], uint64_t mask[4])
 {
 	unsigned width = f ? 16 : 4, i;
@@ -106,7 +106,7 @@ uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
 	return n;
 }
 
-// --- The first that matches. ---
+// --- Lookup. ---
 
 struct query {
 	const uint64_t *addr;
@@ -160,7 +160,8 @@ static inline uint32_t first(const struct rule_match *m, uint32_t i, uint32_t n,
 	return f ? walk(m, i, n, dead, q, true) : walk(m, i, n, dead, q, false);
 }
 
-// What rte_acl finds may have been changed since: then the entries behind it are walked, until the list is compiled anew.
+// The entry that rte_acl finds may have been removed or replaced since. Then the later entries are searched linearly,
+// until the list has been compiled again.
 static uint32_t first_compiled(const struct rules_base *b, const uint64_t *dead, const struct query *q, unsigned f)
 {
 	uint32_t i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists on ports: what workers find by a port's id.
+// Rule lists attached to ports: workers find the list's set by the port's id.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static void changed(uint16_t port)
 		l->changed(port);
 }
 
-// --- A list has a new set. ---
+// --- Publication of a list's set. ---
 
 struct retired {
 	struct rules_set *set;
@@ -59,12 +59,11 @@ static void defer(struct rules_set *set, uint32_t *slots, size_t n)
 	struct retired *r = malloc(sizeof(*r));
 
 	if (r == NULL)
-		return; // out of memory: what it holds stays
+		return; // out of memory: leak them rather than free them under a reader
 	*r = (struct retired){set, slots, n};
 	rcu_defer(retire, r);
 }
 
-// Takes over slots[].
 void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots, bool tell)
 {
 	struct rules_set *old = l->set;
@@ -83,7 +82,7 @@ void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, 
 			changed(p->id);
 }
 
-// --- Ports come, change and go. ---
+// --- Port listener. ---
 
 static int check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers read: sets. A set is made for each change and takes over the base that was compiled last; svc-rules compiles the next one.
+// Sets, the form of a list that workers read. Each change makes a new set on top of the base that was compiled last;
+// svc-rules compiles the next base.
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint6
 	return sum;
 }
 
-// The entries of rules that have changed since.
+// Expands the rules with a seq above `since`.
 static int take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out, uint32_t *n_out)
 {
 	uint32_t sum = entries_of(rules, n, f, since), at = 0;
@@ -93,7 +94,7 @@ void rules_set_free(struct rules_set *s)
 	free(s);
 }
 
-// Marks the entries of the base whose rule has gone or changed. Both are in the order of ids.
+// Marks the base's entries of rules that were deleted or changed. Entries and rules are in the order of ids.
 static int bury(struct rules_set *s, const struct rule *rules, size_t n, unsigned f)
 {
 	const struct rules_base *b = s->base;
@@ -145,7 +146,7 @@ bool rules_set_stale(const struct rules_set *s)
 	return s->n[0] > RULES_LINEAR || s->n[1] > RULES_LINEAR;
 }
 
-// --- svc-rules: compiles one list after the other. ---
+// --- svc-rules: compiles one list at a time. ---
 
 static struct {
 	pthread_t thread;
@@ -229,7 +230,7 @@ static void hand_over(struct rule_list *l)
 
 	l->wanted = false;
 	if (b == NULL)
-		return; // walked as before; the next change tries again
+		return; // no memory: searched as before; the next change of the list retries
 	l->running = svc.busy = true;
 	svc.list = l->id;
 	svc.who = l;
@@ -239,7 +240,7 @@ static void hand_over(struct rule_list *l)
 	pthread_mutex_unlock(&svc.lock);
 }
 
-// The list may have changed meanwhile, or be another one.
+// The list may have changed meanwhile, or been deleted and its id reused.
 static void take_back(struct rules_base *b, int error)
 {
 	struct rule_list *l = rule_list_get(svc.list);
@@ -254,7 +255,7 @@ static void take_back(struct rules_base *b, int error)
 	s = error == 0 ? rules_set_make(l, l->rules, l->n, l->allow, b) : NULL;
 	base_unref(b);
 	if (s == NULL) {
-		snprintf(l->last_error, sizeof(l->last_error), "cannot be compiled, and is walked rule by rule: %s",
+		snprintf(l->last_error, sizeof(l->last_error), "cannot be compiled, so it is searched rule by rule: %s",
 			 strerror(error ? -error : ENOMEM));
 		LOG(ERR, "rule list %s %s", l->name, l->last_error);
 		return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rules can never decide, because an earlier one matches all that they match. One earlier rule has to do so alone, as it is
-// written: protocol, prefixes, ports and ICMP types are compared as ranges, address groups by their names.
+// Finds shadowed rules: rules that never decide because a single earlier rule matches everything that they match.
+// Protocols, prefixes, ports and ICMP types are compared as ranges, address groups by identity; several earlier rules
+// together do not count.
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -29,7 +30,7 @@ static bool covers(const struct rule *a, const struct rule *b)
 	       within(&a->dst, a->dst_group, &b->dst, b->dst_group);
 }
 
-// What most pairs differ in, for a look without branches.
+// A digest of a rule, for a branch-free check that rejects most pairs.
 struct shape {
 	uint64_t src, src_mask, dst, dst_mask; // the first half of the addresses
 	uint16_t first[2], last[2];
@@ -66,12 +67,12 @@ static inline bool may_cover(const struct shape *a, const struct shape *b)
 	return differ == 0;
 }
 
-// --- Many at once: by what a rule that covers another one has to look like. ---
+// --- All rules at once: tuple space search for the rules that can cover another one. ---
 
 #define TUPLES 256
 #define HEADS 32768
 
-// Rules of one tuple differ in addresses, groups and ports only.
+// Rules of the same tuple differ only in addresses, groups and ports.
 struct tuple {
 	int16_t proto;
 	uint8_t src, src_len, dst, dst_len; // 0 = any, IPV4, IPV6, GROUP
@@ -79,7 +80,7 @@ struct tuple {
 #define GROUP 1
 
 static struct tuple tuples[TUPLES];
-static uint32_t heads[HEADS], nexts[RULES_SHADOW_MAX]; // chains of rules, by positions + 1, in order
+static uint32_t heads[HEADS], nexts[RULES_SHADOW_MAX]; // chains of rules (position + 1), in the order of the list
 
 static struct tuple tuple_of(const struct rule *r)
 {
@@ -110,7 +111,7 @@ static uint32_t side_hash(uint8_t kind, uint8_t len, const struct ip_prefix *p, 
 	return rte_hash_crc(cut.addr.bytes, ip_bytes(kind), h);
 }
 
-// Of the rules of tuple t that could cover r.
+// The chain with those rules of tuple t that could cover r.
 static uint32_t *chain(unsigned t, const struct rule *r)
 {
 	uint32_t h = side_hash(tuples[t].src, tuples[t].src_len, &r->src, r->src_group, t);
@@ -146,7 +147,7 @@ static void shadow_one(struct rule *rules, size_t i, unsigned n_tuples)
 	rules[i].shadowed_by = best < i ? rules[best].id : 0;
 }
 
-// false: there are too many tuples.
+// Returns false if there are too many tuples.
 static bool shadow_all(struct rule *rules, size_t n)
 {
 	unsigned n_tuples = 0, t;
@@ -167,7 +168,7 @@ static bool shadow_all(struct rule *rules, size_t n)
 	return true;
 }
 
-// --- Few of them, or all if need be: by comparing pairs. ---
+// --- Few rules, or too many tuples: comparison of pairs. ---
 
 static bool contains(const uint32_t *ids, size_t n, uint32_t id)
 {
@@ -186,11 +187,11 @@ static bool contains(const uint32_t *ids, size_t n, uint32_t id)
 	return false;
 }
 
-// What has changed is compared with all, the rest only with what has changed. gone: ids that were deleted or replaced, sorted.
+// Compares changed rules with all rules, and the others only with changed ones.
 void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *gone, size_t n_gone)
 {
 	size_t i, j, n_new = 0, n_anew = 0;
-	static uint32_t news[RULES_SHADOW_MAX]; // positions of rules that are new
+	static uint32_t news[RULES_SHADOW_MAX]; // positions of changed rules
 	static struct shape shapes[RULES_SHADOW_MAX];
 
 	for (i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules as text.
+// Text forms of rules.
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
