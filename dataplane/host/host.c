@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host ports follow their fabric ports. Master thread only.
+// Host ports: attaches them to their fabric ports and selects the worker that serves them. Master thread only.
 #include "host/host.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int on_check(const struct port *old, const struct port_config *cfg, struc
 	const struct port *fabric = cfg->role == PORT_HOST ? port_get(cfg->fabric) : NULL;
 
 	if (fabric && fabric->host && (old == NULL || fabric->host != old->id))
-		return error_set(err, EEXIST, "port.fabric", fabric->cfg.name, "a fabric port without one",
+		return error_set(err, EEXIST, "port.fabric", fabric->cfg.name, "a fabric port without a host port",
 				 "has the host port '%s'", port_get(fabric->host)->cfg.name);
 	return 0;
 }
@@ -28,7 +28,7 @@ static void set_host(uint16_t fabric, uint16_t host)
 		LOG(ERR, "port %s: %s", port_get(fabric)->cfg.name, err.message);
 }
 
-// --- Who moves the kernel's packets. ---
+// --- The worker that exchanges packets with the kernel. ---
 
 static struct worker *least_loaded(const struct worker *leaving)
 {
@@ -67,7 +67,7 @@ static int take(struct port *host, struct worker *w, struct error *err)
 	return ret;
 }
 
-// A host-path worker, where there is one, polls the host port and alone sends to the kernel.
+// If there is a host-path worker, it polls the host port and is the only one that sends to the kernel.
 static void place(struct port *host, const struct worker *leaving)
 {
 	struct port *fabric = port_get(host->cfg.fabric);
@@ -105,7 +105,7 @@ static void on_added(struct port *p)
 	set_host(p->cfg.fabric, p->id);
 }
 
-// The kernel's interface has the MTU of the link that it is on.
+// The kernel's interface takes the MTU of the fabric port.
 static void on_changed(struct port *p, const struct port_config *old)
 {
 	struct port *host = p->host ? port_get(p->host) : NULL;
@@ -133,7 +133,7 @@ static int on_check_del(const struct port *p, struct error *err)
 
 static void on_removed(struct port *p)
 {
-	if (p->role != PORT_HOST || port_get(p->cfg.fabric) == NULL) // without it: everything goes
+	if (p->role != PORT_HOST || port_get(p->cfg.fabric) == NULL) // fabric port gone: shutdown
 		return;
 	port_get(p->cfg.fabric)->host_worker = SPREAD_LOCAL;
 	set_host(p->cfg.fabric, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_handoff: gives packets for the kernel to the host-path worker, so that no other worker makes the kernel's system calls.
-// Reads: port, out_port.  Writes: arg.  Next: port_tx where there is no such worker, or this one is it.
+// host_handoff: hands packets for the kernel to the host-path worker, so that no other worker makes system calls.
+// Reads: port, out_port.  Writes: arg.  Next: port_tx if there is no host-path worker, or this is it.
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "port/registry.h"
@@ -11,8 +11,8 @@
 enum { TX = 1 };
 
 DROP_REASON(host_ring_full,
-	    "The host-path worker did not take the packets for the kernel that another worker handed to it: it is too slow, "
-	    "or its CPU is somebody else's. See `corelane worker rings`.");
+	    "The ring of packets for the kernel was full: the host-path worker is too slow, or other threads use its CPU. "
+	    "See `corelane worker rings`.");
 
 static inline unsigned sender_of(const struct rte_mbuf *m)
 {

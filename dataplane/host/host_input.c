@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_input: what the kernel sends by its host port. It leaves by the fabric port as it is, with the VLAN tag of the link.
+// host_input: packets that the kernel sends. They leave by the fabric port unchanged, except for the VLAN tag of the
+// link.
 // Reads: port.  Writes: out_port.  Next: port_tx.
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { TX = 1 };
 
-DROP_REASON(host_truncated, "The kernel sent something shorter than an Ethernet header.");
+DROP_REASON(host_truncated, "The kernel sent a frame shorter than an Ethernet header.");
 DROP_REASON(host_no_headroom, "A buffer had no room for the VLAN tag of the fabric port.");
 DROP_REASON(host_no_fabric, "The fabric port of the host port has been removed.");
 

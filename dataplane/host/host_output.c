@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_output: frames from the fabric that are the kernel's, without the VLAN tag of the link.
+// host_output: frames from the fabric for the kernel. Removes the VLAN tag of the link.
 // Reads: port.  Writes: out_port.  Next: host_handoff.
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 enum { HANDOFF = 1 };
 
-DROP_REASON(host_gone, "The host port was removed while a packet for the kernel was on its way.");
+DROP_REASON(host_gone, "The host port was removed before a packet for the kernel was sent.");
 
-// The input node has looked at the tag: it is the link's.
+// The input node has checked that the tag is the link's.
 static inline void untag(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);

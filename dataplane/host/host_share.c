@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_share: ARP and ND that the router and the kernel both want to hear. The control plane gets the frame, the kernel a copy.
+// host_share: ARP and ND frames that both the router and the kernel need. The control plane gets the frame, the kernel
+// a copy.
 // Reads: out_port (enum punt).  Next: punt, host_output.
 #include "graph/counters.h"
 #include "graph/node.h"
@@ -9,8 +10,7 @@ enum { PUNT = 1, HOST };
 #define SHARE_CHUNK (NODE_CHUNK / 2)
 
 DROP_REASON(host_no_buffer,
-	    "The kernel's copy of an ARP or ND frame could not be made: no packet buffer was free. The router itself has "
-	    "got the frame.");
+	    "An ARP or ND frame could not be copied for the kernel: no packet buffer was free. The router itself got the frame.");
 
 static unsigned share(struct rte_mbuf *m, void **objs, edge_t *edges)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_steer: what the host-path worker polls from a fabric port. Steered addresses' packets that are no tunnel's, ARP, ND and multicast are
-// worked on here; the rest is the forwarding workers'.
+// host_steer: packets that the host-path worker polls from a fabric port. It keeps packets to steered addresses that
+// are not tunnel packets, ARP, ND and multicast; the others go to the forwarding workers.
 // Reads: port.  Next: fabric_input, spread.
 #include <netinet/in.h>
 
@@ -15,7 +15,7 @@
 
 enum { INPUT = 1, REST };
 
-// Offset of the IP header; *type is what follows the tag, if there is one.
+// Returns the offset of the IP header; *type is the Ethernet type behind the tag, if there is one.
 static inline unsigned network_header(const struct rte_mbuf *m, rte_be16_t *type)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -28,7 +28,7 @@ static inline unsigned network_header(const struct rte_mbuf *m, rte_be16_t *type
 	return sizeof(*eth) + sizeof(*vlan);
 }
 
-// What fabric_input takes for a tunnel. ports: offset of the UDP header, 0 = the packet has none.
+// Whether fabric_input takes the packet for a tunnel packet. ports: offset of the UDP header, 0 = the packet has none.
 static inline bool is_tunnel(const struct rte_mbuf *m, uint8_t proto, unsigned ports)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, ports);
@@ -69,7 +69,7 @@ static inline edge_t steer_one(struct rte_mbuf *m)
 	unsigned l3;
 
 	if (t == NULL || m->data_len < sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))
-		return t ? INPUT : REST; // a frame that is given up there, or a queue that an operator gave to this worker
+		return t ? INPUT : REST; // a short frame, which fabric_input drops, or a queue that the operator assigned
 	l3 = network_header(m, &type);
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP) || rte_is_multicast_ether_addr(rte_pktmbuf_mtod(m, const struct rte_ether_addr *)))
 		return INPUT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses are steered, and what is made of it: rules of the NIC, or queues that the host-path worker polls. Master thread only.
+// Steered addresses and how they are applied: NIC rules, or queues that the host-path worker polls. Master thread only.
 #include "host/steer.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static struct steer **find(uint16_t fabric, const struct ip_addr *addr)
 	return NULL;
 }
 
-// --- What the host-path worker reads. ---
+// --- The table that the host-path worker reads. ---
 
 static void table_add(struct steer_table *t, const struct steer *s)
 {
@@ -81,7 +81,7 @@ static void table_publish(uint16_t fabric, struct steer_table *t)
 	rcu_defer(rte_free, old);
 }
 
-// --- Rules of the NIC. ---
+// --- NIC rules. ---
 
 static void unrule(struct port *p)
 {
@@ -102,7 +102,7 @@ static int rule_all(struct port *p, char why[128])
 
 	if (p->ops->steer == NULL || p->n_queues < 2) {
 		snprintf(why, 128, "%s",
-			 p->ops->steer ? "the port has one queue; a second one would be the host's" : "the device knows no rules");
+			 p->ops->steer ? "the port needs a second queue for the host path" : "the device has no steering rules");
 		return -ENOTSUP;
 	}
 	for (s = steers; s; s = s->next) {
@@ -118,14 +118,14 @@ static int rule_all(struct port *p, char why[128])
 	return 0;
 }
 
-// --- Who polls what. ---
+// --- Pollers of the queues. ---
 
 static void assign(struct port_queue *q, struct worker *w)
 {
 	struct error err = {0};
 
 	if (worker_assign(q, w, &err) < 0)
-		LOG(ERR, "port %s: queue %u stays where it is: %s", q->port->cfg.name, q->index, err.message);
+		LOG(ERR, "port %s: queue %u keeps its worker: %s", q->port->cfg.name, q->index, err.message);
 }
 
 static void take_queue(struct steer_state *s, struct port_queue *q, struct worker *w)
@@ -138,7 +138,8 @@ static void take_queue(struct steer_state *s, struct port_queue *q, struct worke
 	assign(q, w);
 }
 
-// To whom the operator wants or who had it, or else to the one that gets what its worker does not keep.
+// Returns a queue to a forwarding worker: the configured one, else the previous one, else the target of the host-path
+// worker.
 static void give_queue(struct steer_state *s, struct port_queue *q)
 {
 	unsigned wanted = q->port->cfg.polled_by[q->index];
@@ -150,7 +151,7 @@ static void give_queue(struct steer_state *s, struct port_queue *q)
 	q->host = false;
 	if (home == NULL || home->role != WORKER_FORWARDING || home->leaving)
 		home = worker_get(s->worker->target);
-	if (home && q->rx_worker == s->worker->id) // an operator may have given it to somebody else meanwhile
+	if (home && q->rx_worker == s->worker->id) // unless the operator has assigned it to another worker
 		assign(q, home);
 }
 
@@ -187,10 +188,10 @@ static void on(struct port *p, struct worker *w)
 	char why[128] = "";
 
 	if (t == NULL) {
-		LOG(ERR, "port %s: no memory to steer", p->cfg.name);
+		LOG(ERR, "port %s: no memory to steer addresses", p->cfg.name);
 		return;
 	}
-	table_publish(p->id, t); // before the first packet comes
+	table_publish(p->id, t); // before the first steered packet arrives
 	mode = rule_all(p, why) == 0 ? STEER_HARDWARE : STEER_SOFTWARE;
 	if (s->mode != mode)
 		LOG(INFO, "port %s: steered addresses go to worker %u %s%s", p->cfg.name, w->id,
@@ -232,9 +233,9 @@ static int check(const struct port *fabric, const struct ip_addr *addr, struct e
 
 	ip_format_addr(addr, text);
 	if (fabric->role != PORT_FABRIC || fabric->host == 0)
-		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port", "has none");
+		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port", "has no host port");
 	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
-		return error_set(err, EINVAL, "steer.address", text, "a unicast address", "is no host's address");
+		return error_set(err, EINVAL, "steer.address", text, "a unicast address", "is not a host address");
 	if (find(fabric->id, addr))
 		return error_set(err, EEXIST, "steer.address", text, "another address", "is steered already");
 	snprintf(valid, sizeof(valid), "up to %u addresses", STEER_MAX);
@@ -277,7 +278,7 @@ int steer_del(struct port *fabric, const struct ip_addr *addr, struct error *err
 	if (s->rule)
 		fabric->ops->unsteer(fabric, s->rule);
 	*at = s->next;
-	apply_port(fabric); // nobody counts on it from here on
+	apply_port(fabric); // no worker finds the counter any more
 	rcu_defer(rte_free, s->count);
 	free(s);
 	return 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bridge domains: their configuration, and the form that workers read.
 #include "l2/bridge.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ struct bridge *bridge_find_err(const char *name, const char *field, struct error
 	struct bridge *b = name ? bridge_find(name) : NULL;
 
 	if (b == NULL)
-		error_set(err, ENOENT, field, name, "the name of a bridge that exists", "there is no such bridge");
+		error_set(err, ENOENT, field, name, "the name of an existing bridge", "there is no such bridge");
 	return b;
 }
 
@@ -109,7 +110,7 @@ int bridge_check_tunnel(uint32_t nexthop, const char *field, struct error *err)
 	if (ret < 0 || nexthop_get(nexthop)->cfg.kind == NH_TUNNEL)
 		return ret;
 	snprintf(text, sizeof(text), "%u", nexthop);
-	return error_set(err, EINVAL, field, text, "a tunnel next hop", "is no tunnel");
+	return error_set(err, EINVAL, field, text, "a tunnel next hop", "is not a tunnel");
 }
 
 static void fill_ports(struct bridge_fwd *f, const struct bridge *b, uint16_t without)
@@ -150,14 +151,14 @@ void bridge_publish(struct bridge *b, uint16_t without)
 	struct bridge_fwd *old = bridge_fwds[b->id], *f = fwd_build(b, without);
 	uint32_t slot;
 
-	if (f == NULL) // what is published now may lead to another tenant's port soon
+	if (f == NULL) // fail closed: the old form may soon lead to another tenant's port
 		LOG(ERR, "bridge %s forwards nothing: no memory", b->cfg.name);
 	rcu_publish(bridge_fwds[b->id], f);
 	if (old)
 		rcu_defer(rte_free, old);
 	if (f == NULL || f->vrf == UINT16_MAX)
 		return;
-	slot = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it was the gateway's
+	slot = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it became the gateway's
 	if (slot != MAC_NONE)
 		mac_remove(slot);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bridge domains: MAC learning, flooding, and with a VRF on their ports integrated routing and bridging (IRB).
+// Bridge domains: MAC learning, flooding and, if their ports have a VRF, integrated routing and bridging (IRB).
 //
-// A domain is one tenant's: its local ports share one VRF, if any, and one gateway MAC. Frames carry no TTL. What keeps them from
-// going round is split horizon: what came out of a tunnel goes to local ports only, so remote ends must be a full mesh. A guest that
-// connects two of its ports makes a loop that nothing here breaks; it shows as `moves` of MACs that keep rising.
+// A domain belongs to one tenant: its local ports share one VRF, if any, and one gateway MAC. Frames have no TTL. Split
+// horizon prevents loops: a frame from a tunnel is sent only to local ports, so the remote ends must form a full mesh.
+// A guest that bridges two of its ports creates a loop that nothing here breaks; the counter `moves` then keeps rising.
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #define BRIDGE_NAME (NOTATION_NAME_LONGEST + 1)
 #define BRIDGE_FLOOD_MAX LIMIT_BRIDGE_FLOOD_ITEMS
 #define BRIDGE_NONE UINT16_MAX
-#define MAC_MAX (1u << 20) // of all domains together
+#define MAC_MAX (1u << 20) // in all domains together
 
 struct bridge_config {
 	char name[BRIDGE_NAME];
@@ -31,10 +31,10 @@ struct bridge_config {
 	unsigned n_flood;
 };
 
-// What workers see: immutable, replaced as a whole.
+// The form that workers read: immutable, replaced as a whole.
 struct bridge_fwd {
 	bool drop_unknown, learning;
-	uint16_t vrf;                  // of the first port that has one, UINT16_MAX = frames are not routed
+	uint16_t vrf;                  // VRF of the ports, UINT16_MAX = frames are not routed
 	struct rte_ether_addr gateway; // with a VRF
 	unsigned n_ports, n_flood;
 	uint16_t *ports; // local ports of the domain
@@ -46,10 +46,10 @@ struct bridge { // control plane
 	uint16_t id;
 	uint32_t refs; // ports, labels, VNIs
 	uint32_t n_macs, n_learnt;
-	uint64_t learn_refused;     // for want of room
-	uint64_t learn_unreachable; // behind a remote end that no tunnel of the domain leads to
-	uint64_t moves;             // learnt addresses that turned up elsewhere
-	unsigned n_vias;            // tunnels of addresses set by hand
+	uint64_t learn_refused;     // not learnt: mac_limit, MAC_MAX or no memory
+	uint64_t learn_unreachable; // not learnt: no tunnel of the domain leads to the sending host
+	uint64_t moves;             // learnt addresses that moved
+	unsigned n_vias;            // tunnels used by static addresses
 	struct bridge_via {
 		uint32_t nexthop, macs;
 	} * vias;
@@ -73,15 +73,15 @@ struct mac_entry {
 	uint16_t bridge;
 	struct rte_ether_addr mac;
 	bool learnt;
-	uint16_t port;         // either a local port
-	uint32_t nexthop;      // or a tunnel
-	struct ip_addr remote; // that tunnel's other end; read only
+	uint16_t port;         // a local port, if nexthop is 0
+	uint32_t nexthop;      // a tunnel, else 0
+	struct ip_addr remote; // the tunnel's remote end; read only
 	uint64_t seen;         // TSC, to a tenth of a second; read only
 };
 
-int mac_set(const struct mac_entry *e, struct error *err); // by hand
+int mac_set(const struct mac_entry *e, struct error *err); // adds a static address
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err);
 bool mac_next(const struct mac_entry *after, struct mac_entry *out); // ordered by bridge and MAC; after = NULL: the first
 unsigned mac_count(void);
-void bridge_tick(void); // learns what workers have seen; from the master's loop, often
+void bridge_tick(void); // learns the addresses that workers have reported; from the master's loop, often
 void bridge_poll(void); // ageing; from the master's loop, every 100 ms

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bridge_flood: broadcast, multicast and unknown unicast. Each local port but the one it came from gets a copy, and, unless it came out
-// of a tunnel (split horizon), each remote end: head-end replication.
+// bridge_flood: broadcast, multicast and unknown unicast. Sends a copy to each local port except the ingress port and,
+// unless the frame came from a tunnel (split horizon), to each remote end (head-end replication).
 // Reads: bridge, port, flags.  Writes: out_port, nexthop, hash.  Next: port_tx, an encapsulation.
 #include "base/rcu.h"
 #include "graph/counters.h"
@@ -13,15 +13,15 @@
 enum { TX = NH_EDGES };
 
 DROP_REASON(bridge_no_target,
-	    "A frame to be flooded had nobody to go to: no other port of the bridge domain is up, and it has no remote ends.");
-DROP_REASON(bridge_no_buffer, "A copy of a flooded frame could not be made: no buffers were left.");
+	    "A flooded frame has no target: no other port of the bridge domain is up, and no remote end can be reached.");
+DROP_REASON(bridge_no_buffer, "A flooded frame could not be copied: no packet buffer was free.");
 DROP_REASON(bridge_flood_limit,
-	    "Too many copies at once: a storm of broadcasts or unknown destinations in a domain with many ends.");
-DROP_REASON(bridge_flood_tunnel_down,
-	    "A flooded frame did not reach one of the remote ends: its tunnel leads nowhere now. See `corelane nexthop list`.");
-DROP_REASON(bridge_flood_too_big, "A flooded frame is larger than what one of the domain's ports or tunnels carries.");
+	    "A batch exceeded the limit of copies: a storm of broadcasts or unknown destinations in a domain with many ends.");
+DROP_REASON(bridge_flood_tunnel_down, "A flooded frame did not reach one of the remote ends: its tunnel has no route. "
+				      "See `corelane nexthop list`.");
+DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the domain's ports or tunnels.");
 
-#define COPIES_MAX 16384 // of one batch: streams between nodes count in 16 bits
+#define COPIES_MAX 16384 // per batch: node streams have 16-bit counts
 
 struct flood {
 	struct rte_graph *graph;
@@ -56,7 +56,7 @@ static void emit(struct flood *fl, struct rte_mbuf *m, const struct target *t)
 		flush(fl);
 }
 
-// One of the ends does not get the frame.
+// Counts a drop: one of the ends does not get the frame.
 static void miss(const struct rte_mbuf *m, const struct drop_reason *reason)
 {
 	counters->drops[m->port % PORT_MAX][reason->id]++;
@@ -70,7 +70,7 @@ static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target 
 		miss(m, &drop_bridge_flood_limit);
 		return;
 	}
-	copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX); // headers will be written: nothing is shared
+	copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX); // a deep copy: headers will be written
 	if (unlikely(copy == NULL)) {
 		miss(m, &drop_bridge_no_buffer);
 		return;
@@ -79,7 +79,7 @@ static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target 
 	emit(fl, copy, t);
 }
 
-// The frame itself goes to the last target, so each new one has the one before it served with a copy.
+// The last target gets the frame itself, so a copy is sent to a target when the next one is found.
 static void add_target(struct flood *fl, struct rte_mbuf *m, struct target *last, const struct target *t)
 {
 	if (last->edge != EDGE_DROP)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bridge_input: frames of a bridge domain, from its ports and out of tunnels. Learns where they come from, finds where they go.
+// bridge_input: frames of a bridge domain, from its ports and from tunnels. Learns their source and looks up their
+// destination.
 // Reads: bridge, port, flags, outer (from tunnels).  Writes: l3, hash, nexthop or out_port; vrf for the gateway's frames.
 // Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
 #include "base/eth.h"
@@ -18,23 +19,23 @@ DROP_REASON(bridge_gone, "The bridge domain has been removed.");
 DROP_REASON(bridge_truncated, "A frame for a bridge domain is shorter than an Ethernet header.");
 DROP_REASON(bridge_bad_source, "The frame's source MAC is a multicast address or zero.");
 DROP_REASON(bridge_spoofed_gateway,
-	    "A frame in a bridge domain had the virtual gateway's MAC as its source: a guest claims it, or a loop.");
+	    "A frame in a bridge domain has the virtual gateway's MAC as its source: a guest claims it, or there is a loop.");
 DROP_REASON(bridge_link_local,
-	    "The frame was for the bridge's own link (spanning tree, LLDP, pause): IEEE 802.1Q keeps these from being forwarded.");
-DROP_REASON(bridge_same_port, "The frame's destination is behind the port that it came in by.");
+	    "The frame is link-local (spanning tree, LLDP, pause), which a bridge must not forward (IEEE 802.1Q).");
+DROP_REASON(bridge_same_port, "The frame's destination is behind the port by which it entered.");
 DROP_REASON(bridge_split_horizon,
-	    "A frame out of a tunnel was for a MAC behind a tunnel: the sender should have sent it there itself.");
+	    "A frame from a tunnel is for a MAC behind a tunnel: the sending host must send it there directly.");
 DROP_REASON(bridge_unknown_unicast,
-	    "The destination MAC is not known and the bridge domain drops such frames. See `corelane mac list`.");
-DROP_REASON(bridge_tunnel_down, "The tunnel to the destination MAC leads nowhere now: its remote address has no route in the "
+	    "The destination MAC is unknown, and the bridge domain drops such frames. See `corelane mac list`.");
+DROP_REASON(bridge_tunnel_down, "The tunnel to the destination MAC is down: its remote address has no route in the "
 				"fabric VRF. See `corelane nexthop show ID`.");
-DROP_REASON(bridge_too_big, "The frame is larger than what the port or tunnel to its destination carries. Lower the guests' MTU or "
+DROP_REASON(bridge_too_big, "The frame exceeds the MTU of the port or tunnel to its destination. Lower the guests' MTU or "
 			    "raise the underlay's.");
 DROP_REASON(bridge_gateway_arp, "ARP or neighbour discovery for the gateway's MAC that the router does not answer: it came from "
-				"another host, whose own gateway answers, or asked for somebody else.");
+				"another host, where the gateway there answers, or asks for another address.");
 DROP_REASON(bridge_gateway_type, "The frame for the gateway's MAC carries neither IPv4 nor IPv6.");
 
-#define CHUNK 32u // frames whose buckets are on their way at once
+#define CHUNK 32u // frames whose buckets are prefetched together
 #define UNDECIDED UINT16_MAX
 #define SEEN_EVERY 10 // tenths of a second
 
@@ -45,7 +46,7 @@ static inline bool is_link_local(const struct rte_ether_addr *a)
 	return *high == RTE_BE32(0x0180c200) && a->addr_bytes[4] == 0 && a->addr_bytes[5] < 16;
 }
 
-// What can be said without the MAC table.
+// The checks that need no MAC table.
 static inline edge_t check_one(struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -60,7 +61,7 @@ static inline edge_t check_one(struct rte_mbuf *m, const struct bridge_fwd *f)
 		return drop(m, bridge_spoofed_gateway);
 	if (unlikely(is_link_local(&eth->dst_addr)))
 		return drop(m, bridge_link_local);
-	meta(m)->l3 = 0; // a frame goes as it is
+	meta(m)->l3 = 0; // the payload is the whole frame
 	return UNDECIDED;
 }
 
@@ -69,10 +70,10 @@ static inline uint64_t remote_print(const struct rte_mbuf *m, const struct pkt_m
 	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, md->outer);
 	bool v6 = (outer[0] >> 4) == 6;
 
-	return mac_print(outer + (v6 ? 8 : 12), v6); // of the source address
+	return mac_print(outer + (v6 ? 8 : 12), v6); // source address
 }
 
-// A MAC set by hand may be anywhere.
+// Whether the frame came from where the table has its source. A static MAC is never learnt elsewhere.
 static inline bool is_where(const struct rte_mbuf *m, const struct pkt_meta *md, uint64_t target)
 {
 	if (!(target & MAC_LEARNT))
@@ -96,7 +97,7 @@ static inline void learn(struct rte_mbuf *m, const struct bridge_fwd *f, const s
 	}
 }
 
-// The frame leaves the bridge by its gateway and is a packet of the VRF.
+// The frame is for the gateway: it leaves the bridge domain and becomes a packet of the VRF.
 static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f,
 				const struct rte_ether_hdr *eth)
 {
@@ -129,7 +130,8 @@ static inline edge_t to_port(struct rte_mbuf *m, struct pkt_meta *md, uint16_t p
 	return TX;
 }
 
-// A bridge with a gateway tells a sender that discovers the path's MTU; other frames just go.
+// A bridge with a gateway sends an ICMP error to a sender that does path MTU discovery; other frames are dropped
+// silently.
 static inline edge_t too_big(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f, const struct nexthop *nh)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Domains follow their ports.
+// Port listener of bridge domains.
 #include <errno.h>
 #include <stdio.h>
 
@@ -13,7 +13,8 @@ static const struct rte_ether_addr *mac_of(const struct port *old, const struct 
 	return rte_is_zero_ether_addr(&cfg->mac) ? &gateway_mac : &cfg->mac;
 }
 
-// One tenant's: a frame that another host sends to the gateway must know one VRF and one MAC.
+// All ports of a domain share the VRF and the gateway MAC, since a frame from another host's tunnel names only the
+// domain.
 static int check_gateway(const struct port *old, const struct port_config *cfg, const struct port *p, struct error *err)
 {
 	char mac[18], text[16];
@@ -37,7 +38,7 @@ static int check(const struct port *old, const struct port_config *cfg, struct e
 	if (cfg->bridge == BRIDGE_NONE)
 		return 0;
 	if (bridge_get(cfg->bridge) == NULL)
-		return error_set(err, ENOENT, "port.bridge", NULL, "the name of a bridge that exists", "there is no such bridge");
+		return error_set(err, ENOENT, "port.bridge", NULL, "the name of an existing bridge", "there is no such bridge");
 	if (cfg->vrf == UINT16_MAX)
 		return 0;
 	for (p = port_next(NULL); p && ret == 0; p = port_next(p))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the MAC table, and the domains' account of it.
+// Addition and removal of MACs, and each domain's counts of them.
 #include "l2/mac.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ void mac_remove(uint32_t slot)
 		via_release(b, MAC_ID(target));
 }
 
-// Removes what is like `want` in the bits of `mask`.
+// Removes the domain's MACs whose target equals `want` in the bits of `mask`.
 static void flush(uint16_t bridge, uint64_t want, uint64_t mask)
 {
 	uint32_t slot, n = mac_table_slots();
@@ -129,7 +129,8 @@ static int check(const struct bridge *b, const struct mac_entry *e, struct error
 
 	mac_format(&e->mac, text);
 	if (!rte_is_valid_assigned_ether_addr(&e->mac))
-		return error_set(err, EINVAL, "mac.mac", text, "a unicast address that is not zero", "is no station's");
+		return error_set(err, EINVAL, "mac.mac", text, "a unicast address that is not zero",
+				 "is not the address of a station");
 	if (bridge_is_gateway(b, &e->mac))
 		return error_set(err, EINVAL, "mac.mac", text, "another address", "is the gateway's");
 	return e->nexthop ? bridge_check_tunnel(e->nexthop, "mac.nexthop", err) : check_port(b, e->port, err);
@@ -150,8 +151,8 @@ int mac_set(const struct mac_entry *e, struct error *err)
 		return ret;
 	slot = mac_table_find(key);
 	if (slot != MAC_NONE && !(mac_slot_target(slot) & MAC_LEARNT))
-		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address", "has been set in bridge '%s'",
-				 b->cfg.name);
+		return error_set(err, EEXIST, "mac.mac", mac_format(&e->mac, text), "a new address",
+				 "is already set in bridge '%s'", b->cfg.name);
 	if (slot != MAC_NONE)
 		mac_remove(slot);
 	ret = mac_add(b, key, e->nexthop ? MAC_TUNNEL | e->nexthop : e->port);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning: workers tell of sources that the table does not know, or knows elsewhere, through a ring; the master decides. A frame never
-// waits for it. And ageing: a slice of the table with every poll.
+// MAC learning and ageing. Workers report sources that are unknown or have moved through a ring, and the master
+// decides; frames never wait for it. Ageing checks a slice of the table with every poll.
 #include <errno.h>
 #include <string.h>
 
@@ -13,14 +13,14 @@
 #include "port/registry.h"
 
 #define LEARN_RING 16384
-#define LEARN_PER_TICK 2048 // some 1.2 ms of the master's time
+#define LEARN_PER_TICK 2048 // about 1.2 ms of the master's time
 #define RECENT 256
-#define SWEEP_POLLS 100 // the whole table is looked at in 10 s, or in a quarter of the age if that is less
+#define SWEEP_POLLS 100 // a sweep of the whole table takes 10 s, or a quarter of the age if that is less
 
 struct learn {
 	uint64_t key;
-	uint16_t port;  // where it came in
-	uint8_t family; // of the tunnel's other end; 0: from a local port
+	uint16_t port;  // ingress port
+	uint8_t family; // family of `remote`; 0: from a local port
 	uint8_t remote[16];
 };
 
@@ -35,8 +35,8 @@ static uint64_t tsc(void)
 uint64_t (*bridge_clock)(void) = tsc;
 static struct rte_ring *ring;
 
-// What this worker has asked for in the current tenth of a second: a frame's source that cannot be learnt, or that many frames carry
-// before the master comes round, takes one place in the ring.
+// Reports of this worker in the current tenth of a second. A source that cannot be learnt, or that many frames have
+// before the master reads the ring, thus takes only one entry.
 static __thread struct {
 	uint64_t tag;
 	uint32_t when;
@@ -81,13 +81,13 @@ void mac_learn_ask(const struct rte_mbuf *m, uint64_t key)
 	at = (unsigned)(tag >> 56) % RECENT;
 	if (recent[at].tag == tag && recent[at].when == now)
 		return;
-	if (rte_ring_mp_enqueue_elem(ring, &l, sizeof(l)) == 0) { // full: a later frame asks again
+	if (rte_ring_mp_enqueue_elem(ring, &l, sizeof(l)) == 0) { // full: a later frame retries
 		recent[at].tag = tag;
 		recent[at].when = now;
 	}
 }
 
-// 0: nowhere.
+// The target to learn, 0 = none.
 static uint64_t place_of(struct bridge *b, const struct learn *l)
 {
 	struct ip_addr remote = {.family = l->family};
@@ -96,7 +96,7 @@ static uint64_t place_of(struct bridge *b, const struct learn *l)
 
 	if (l->family == 0) {
 		p = port_get(l->port);
-		return p && p->cfg.bridge == b->id ? MAC_LEARNT | l->port : 0; // it may have left in the meantime
+		return p && p->cfg.bridge == b->id ? MAC_LEARNT | l->port : 0; // the port may have left meanwhile
 	}
 	memcpy(remote.bytes, l->remote, sizeof(remote.bytes));
 	nexthop = bridge_tunnel_to(b, &remote);
@@ -111,7 +111,7 @@ static void move(struct bridge *b, uint32_t slot, uint64_t target)
 {
 	uint64_t old = mac_slot_target(slot);
 
-	if (!(old & MAC_LEARNT)) // set by hand: stays
+	if (!(old & MAC_LEARNT)) // static
 		return;
 	b->moves += old != target;
 	mac_slot_set(slot, target);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A treap of MAC keys.
 #include "l2/mac_order.h"
 
 #include "l2/mac_table.h"
@@ -8,13 +9,13 @@ static uint64_t key_of(const struct mac_order *o, uint32_t slot)
 	return o->buckets[slot / MAC_WAYS].key[slot % MAC_WAYS];
 }
 
-// A slot's priority is a hash that guests cannot guess, so that no choice of addresses makes the tree deep.
+// A slot's priority is a hash that guests cannot predict, so they cannot choose addresses that make the tree deep.
 static uint32_t priority(const struct mac_order *o, uint32_t slot)
 {
-	return (uint32_t)(mac_hash(key_of(o, slot)) >> 16); // other bits than the ones that choose the bucket
+	return (uint32_t)(mac_hash(key_of(o, slot)) >> 16); // not the bits that select the bucket
 }
 
-// The tree at `slot` in two: keys below `key` to *left, the others to *right.
+// Splits the tree at `slot`: keys below `key` go to *left, the others to *right.
 static void split(struct mac_order *o, uint32_t slot, uint64_t key, uint32_t *left, uint32_t *right)
 {
 	while (slot != ORDER_NONE) {

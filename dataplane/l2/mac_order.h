@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of MAC keys, for lists: a treap over slots by their index. Master thread only; workers never look.
+// Sorted order of the MAC keys, for listings: a treap whose nodes are slot numbers. Master thread only.
 #pragma once
 
 #include <stdint.h>
@@ -16,6 +16,6 @@ struct mac_order {
 	const struct mac_bucket *buckets; // slot = bucket * MAC_WAYS + way
 };
 
-void mac_order_insert(struct mac_order *o, uint32_t slot);         // its key is set and new
+void mac_order_insert(struct mac_order *o, uint32_t slot);         // its key is set, and is new
 void mac_order_erase(struct mac_order *o, uint32_t slot);          // its key is still set
-uint32_t mac_order_after(const struct mac_order *o, uint64_t key); // slot of the smallest key above, ORDER_NONE
+uint32_t mac_order_after(const struct mac_order *o, uint64_t key); // slot of the smallest key above `key`, or ORDER_NONE

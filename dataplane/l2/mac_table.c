@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The MAC table, as its only writer, the master, changes it.
 #include "l2/mac_table.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #define BUCKETS_FIRST (1u << 14) // 3 MB
 #define BUCKETS_LAST (1u << 18)  // 48 MB: MAC_MAX addresses in twice as many slots
-#define GROW_AGAIN 100           // tenths of a second after there was no memory for it
+#define GROW_AGAIN 100           // tenths of a second until growth is retried after a failure
 
 struct mac_table *mac_table;
 uint32_t mac_clock;
@@ -61,7 +62,7 @@ int mac_table_init(struct error *err)
 	return mac_table ? 0 : error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for the MAC table");
 }
 
-// A free way of the bucket, MAC_WAYS = it is full.
+// A free way of the bucket, MAC_WAYS if it is full.
 static unsigned free_way(const struct mac_bucket *b)
 {
 	unsigned hits = mac_match(b, MAC_FREE);
@@ -76,7 +77,7 @@ static uint32_t slot_of(const struct mac_table *t, const struct mac_bucket *b, u
 
 static void put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target, uint32_t seen)
 {
-	// A worker that still reads for the key that was here must see that it is free before it can see the new target.
+	// A worker that still reads the slot for its old key must see the key change before it can see the new target.
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&b->seen[way], seen, __ATOMIC_RELAXED);
 	__atomic_store_n(&b->target[way], target, __ATOMIC_RELAXED);
@@ -84,8 +85,8 @@ static void put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_
 	mac_order_insert(&t->order, slot_of(t, b, way));
 }
 
-// Moves a MAC out of the full bucket to its second one, and returns the way that is free now, MAC_WAYS = there is none. Workers look at
-// the first bucket first, so they find it in one or the other.
+// Moves a MAC from a full bucket to its second one. Returns the way that is now free, MAC_WAYS if no MAC could move.
+// The MAC is in its second bucket before it leaves the first, where workers look first.
 static unsigned make_room(struct mac_table *t, struct mac_bucket *b)
 {
 	struct mac_bucket *to;
@@ -165,7 +166,7 @@ static int table_grow(void)
 	return 0;
 }
 
-// Tables are at most half full.
+// Keeps the table at most half full.
 int mac_table_add(uint64_t key, uint64_t target)
 {
 	int ret = mac_table->n < mac_table_slots() / 2 ? 0 : table_grow();

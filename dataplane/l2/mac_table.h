@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MAC table of all domains, which workers read without locks while the master writes.
+// The MAC table of all domains. Workers read it without locks while the master writes.
 //
-// A MAC is in one of two buckets of eight, in the second only where the first is full. The table is built anew with twice the buckets
-// when it is half full. A slot may get another MAC at any time: readers look at its key again after they have read what belongs to it.
+// A MAC is in one of two buckets of eight, in the second one only if the first was full. A table that is half full is
+// replaced by one with twice the buckets. A slot may get another MAC at any time, so readers check its key again after
+// they have read its target.
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #include "base/error.h"
 #include "l2/mac_order.h"
 
-// Domain and MAC in one word, in the order of lists.
+// Domain and MAC in one word, in the order of listings.
 static inline uint64_t mac_key(uint16_t bridge, const struct rte_ether_addr *mac)
 {
 	const unaligned_uint32_t *high = (const unaligned_uint32_t *)mac;
@@ -32,12 +33,12 @@ static inline uint16_t mac_key_bridge(uint64_t key)
 
 struct rte_ether_addr mac_key_addr(uint64_t key);
 
-// Where a MAC is, in one word. Bits 63..32: print of the remote end that it was learnt behind.
+// The place of a MAC in one word. Bits 63..32: fingerprint of the remote end behind which it was learnt.
 #define MAC_ID(t) ((uint32_t)(t)&0xffffff) // port or next hop
 #define MAC_TUNNEL (1u << 31)
 #define MAC_LEARNT (1u << 30)
 
-// Of an outer source address: tells workers that a MAC has moved to another host.
+// Fingerprint of an outer source address, by which workers notice that a MAC has moved to another host.
 static inline uint32_t mac_print(const uint8_t *addr, bool v6)
 {
 	const unaligned_uint64_t *q = (const unaligned_uint64_t *)addr;
@@ -68,9 +69,9 @@ struct mac_table {
 
 extern struct mac_table *mac_table; // workers: ro (RCU)
 extern uint32_t mac_clock;          // tenths of a second. Master: rw, workers: ro
-extern uint64_t mac_secret;         // drawn at start
+extern uint64_t mac_secret;         // random, set at start
 
-// Guests choose their addresses: without the secret they cannot choose ones that share buckets.
+// Guests choose their addresses. Without the secret they cannot choose addresses that share buckets.
 static inline uint64_t mac_hash(uint64_t key)
 {
 	key = (key ^ mac_secret) * 0xff51afd7ed558ccd;
@@ -98,7 +99,7 @@ static inline void mac_prefetch(const struct mac_table *t, uint64_t hash, bool s
 		rte_prefetch0(b->seen);
 }
 
-// One bit for each way that has the key.
+// Returns a bitmap of the ways that have the key.
 static inline unsigned mac_match(const struct mac_bucket *b, uint64_t key)
 {
 	unsigned i, hits = 0;
@@ -108,7 +109,8 @@ static inline unsigned mac_match(const struct mac_bucket *b, uint64_t key)
 	return hits;
 }
 
-// Workers: false = not known. *seen may be written; should the slot be another's by then, that one ages a little later.
+// Workers. Returns false if the key is unknown. The caller may write to *seen; if the slot has got another MAC by then,
+// that one ages a little later.
 static inline bool mac_lookup(const struct mac_table *t, uint64_t key, uint64_t hash, uint64_t *target, uint32_t **seen)
 {
 	struct mac_bucket *b = mac_bucket_first(t, hash);
@@ -126,10 +128,10 @@ static inline bool mac_lookup(const struct mac_table *t, uint64_t key, uint64_t 
 	return __atomic_load_n(&b->key[i], __ATOMIC_RELAXED) == key;
 }
 
-// Master thread only. A slot is a number that stays until something is added.
+// Master thread only. Slot numbers are valid until the next addition.
 int mac_table_init(struct error *err);
 uint32_t mac_table_find(uint64_t key);            // MAC_NONE
-int mac_table_add(uint64_t key, uint64_t target); // a new key, seen now; -ENOSPC: MAC_MAX, -ENOMEM
+int mac_table_add(uint64_t key, uint64_t target); // a new key, seen now; -ENOSPC, -ENOMEM
 void mac_table_remove(uint32_t slot);
 uint32_t mac_table_after(uint64_t key); // slot of the next key in order, MAC_NONE
 
@@ -153,4 +155,4 @@ static inline uint32_t mac_slot_seen(uint32_t slot)
 	return __atomic_load_n(&mac_table->buckets[slot / MAC_WAYS].seen[slot % MAC_WAYS], __ATOMIC_RELAXED);
 }
 
-void mac_slot_set(uint32_t slot, uint64_t target); // and seen now
+void mac_slot_set(uint32_t slot, uint64_t target); // also sets its time to now

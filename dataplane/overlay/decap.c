@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decapsulation: drop reasons, ECN and TTL, checksums.
 #include "overlay/decap.h"
 
 DROP_REASON(tunnel_truncated, "The packet from the tunnel ends before the headers that it announces.");
-DROP_REASON(tunnel_not_ip, "The tunnel's payload is neither IPv4 nor IPv6, but its label or VNI stands for a VRF.");
+DROP_REASON(tunnel_not_ip, "The tunnel's payload is neither IPv4 nor IPv6, and its label or VNI does not stand for a bridge.");
 DROP_REASON(tunnel_congested,
 	    "The underlay marked congestion (ECN) on a packet whose inner header does not support it: RFC 6040 has it dropped.");
-DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: it was damaged on the way.");
+DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: the packet was damaged in transit.");
 DROP_REASON(tunnel_nexthop_gone, "The label or VNI stands for a next hop that no longer exists.");
 
 const struct drop_reason *const decap_truncated = &drop_tunnel_truncated;
@@ -14,7 +15,7 @@ const struct drop_reason *const decap_ecn = &drop_tunnel_congested;
 const struct drop_reason *const decap_udp_checksum = &drop_tunnel_udp_checksum;
 const struct drop_reason *const decap_nexthop = &drop_tunnel_nexthop_gone;
 
-// RFC 6040, section 4.2: the outgoing ECN field by inner and outer one; -1 = drop.
+// RFC 6040, section 4.2: the outgoing ECN field for an inner and an outer one; -1 = drop.
 static int combine_ecn(uint8_t inner, uint8_t outer)
 {
 	enum { NOT_ECT, ECT1, ECT0, CE };
@@ -37,7 +38,7 @@ bool decap_mark(struct rte_mbuf *m, unsigned at)
 		return ecn >= 0;
 	tos = (uint8_t)((tos & 0xfc) | ecn);
 	ttl = v4 ? ip[8] : ip[7];
-	if ((md->flags & META_UNIFORM) && at == 0) { // bridged frames are not routed: no hop is counted
+	if ((md->flags & META_UNIFORM) && at == 0) { // a bridged frame passes no hop: its TTL stays
 		tos = (uint8_t)((md->tos & 0xfc) | ecn);
 		ttl = RTE_MIN(ttl, md->ttl);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decapsulation, shared by all kinds: the outer header stays in place in front of the packet (meta.outer), the target says where it goes.
+// Decapsulation, shared by all encapsulations. The outer header stays in place in front of the packet (meta.outer); the
+// target of the label or VNI decides where the packet goes.
 #pragma once
 
 #include <rte_udp.h>
@@ -22,17 +23,18 @@ enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
 extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum,
 												       *const decap_nexthop;
 
-// True when ECN or, in uniform mode, TTL and DSCP of the outer header concern the inner one.
+// True if ECN or, in uniform mode, TTL and DSCP of the outer header must be carried over to the inner one.
 static inline bool decap_must_mark(const struct pkt_meta *md)
 {
 	return (md->tos & 3) == 3 || (md->tos & 3) == 1 || (md->flags & META_UNIFORM);
 }
 
-// RFC 6040, RFC 3443, for the IP packet at offset `at`, 0 or behind an Ethernet header; false: it must be dropped (decap_ecn).
+// Carries them over to the IP packet at offset `at` (0, or behind an Ethernet header; RFC 6040, RFC 3443). Returns
+// false if the packet must be dropped (decap_ecn).
 bool decap_mark(struct rte_mbuf *m, unsigned at);
-bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // a checksum that is not zero is right
+bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
 
-// The VRF of the guest that a label or VNI stands for; that of nobody where it stands for something else.
+// The VRF of the guest port that a label or VNI stands for; VRF_FABRIC, where no guest is, for all other next hops.
 static inline uint16_t nexthop_vrf(const struct nexthop *nh)
 {
 	const struct port_fwd *f = nh->kind == NH_PORT || nh->kind == NH_GLEAN ? rcu_read(port_fwds[nh->port]) : NULL;
@@ -53,7 +55,7 @@ static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 	return version == 4 ? DECAP_IP4 : DECAP_IP6;
 }
 
-// A frame that carries IP took its ECN field to the outer header too.
+// If the frame carries IP, the encapsulation copied its ECN field to the outer header.
 static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -65,7 +67,7 @@ static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
 	return DECAP_BRIDGE;
 }
 
-// The payload begins at offset `at`: an IP packet for a VRF or next hop, an Ethernet frame for a bridge.
+// Passes on the payload at offset `at`: an IP packet for a VRF or next hop, an Ethernet frame for a bridge.
 static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
 {
 	m->data_off = (uint16_t)(m->data_off + at);
@@ -93,7 +95,7 @@ static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t 
 	}
 }
 
-// Where a frame of a VRF's VNI is routed: it is for this router, and carries IP.
+// Passes on the IP packet in a frame of a routed VNI. The frame must be addressed to this router and carry IP.
 static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at,
 					const struct drop_reason *wrong_mac)
 {
@@ -106,7 +108,7 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
 }
 
-// A frame begins at offset `at`, its VNI is md->arg. The reasons are the encapsulation's own.
+// Passes on the frame at offset `at` with the VNI md->arg. The drop reasons are those of the encapsulation.
 static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at, const struct drop_reason *unknown,
 				     const struct drop_reason *wrong_mac)
 {

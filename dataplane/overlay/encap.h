@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encapsulation, shared by all kinds: one copy of the header that the next hop has ready, then what differs by packet.
-// `ops` points to a constant, and `v6` (outer family) is one, where this is inlined.
+// Encapsulation, shared by all kinds: copies the prepared header of the next hop, then fills in the fields that depend
+// on the packet. Callers pass *ops and `v6` (outer family) as constants.
 #pragma once
 
 #include <netinet/in.h>
@@ -46,7 +46,7 @@ static inline void finish_ip4(struct rte_ipv4_hdr *ip, const struct nexthop *nh,
 
 static inline void finish_ip6(struct rte_ipv6_hdr *ip, uint8_t tos, uint8_t ttl, uint32_t hash, unsigned len)
 {
-	// RFC 6438: the flow label carries entropy too.
+	// RFC 6438: the flow label carries entropy as well.
 	ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)tos << 20 | (hash & 0xfffff));
 	ip->payload_len = rte_cpu_to_be_16((uint16_t)(len - sizeof(*ip)));
 	ip->hop_limits = ttl;
@@ -68,7 +68,8 @@ static inline void udp6_checksum(const struct rte_mbuf *m, const struct nexthop 
 		udp->dgram_cksum = 0xffff;
 }
 
-// Copies the last n bytes of the header, in steps of 16: up to 15 bytes more than that are written in front, which is headroom.
+// Copies the last `max` bytes of the prepared header to in front of `end`, in steps of 16. A shorter header leaves
+// garbage in the headroom.
 static __rte_always_inline void copy_header(uint8_t *end, const struct nexthop *nh, unsigned max)
 {
 	const uint8_t *src = nh->hdr + TUNNEL_HDR_MAX;
@@ -78,7 +79,7 @@ static __rte_always_inline void copy_header(uint8_t *end, const struct nexthop *
 		rte_mov16(end - i, src - i);
 }
 
-// All headers of a kind, at most, rounded to 16.
+// Upper bound of the size of all headers, rounded up to 16.
 static __rte_always_inline unsigned header_room(const struct encap_ops *ops, const bool v6)
 {
 	return RTE_ALIGN_CEIL((v6 ? 40u : 20u) + ops->header, 16);
@@ -89,7 +90,7 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 	struct pkt_meta *md = meta(m);
 	const struct nexthop *nh = md->nexthop;
 	uint8_t *payload = rte_pktmbuf_mtod_offset(m, uint8_t *, md->l3), *end = payload, *hdr;
-	bool frame = md->l3 == 0 && md->bridge != UINT16_MAX; // a bridged frame goes as it is
+	bool frame = md->l3 == 0 && md->bridge != UINT16_MAX; // a bridged frame is the payload as it is
 	const uint8_t *inner = frame ? payload + sizeof(struct rte_ether_hdr) : payload;
 	unsigned hdr_len = nh->hdr_len, len;
 	uint8_t tos = 0, ttl = nh->ttl;
@@ -98,7 +99,7 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) || (inner[-2] == 0x86 && inner[-1] == 0xdd))
 		tos = ip_tos(inner);
 	tos = outer_tos(nh, tos);
-	if (ops->inner_eth && frame) { // the frame brings its own Ethernet header
+	if (ops->inner_eth && frame) { // the frame has its own Ethernet header
 		end += nh->inner_eth;
 		hdr_len -= nh->inner_eth;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ERSPAN type II (draft-foschiano-erspan-03) in GRE with sequence numbers (RFC 2890), around whole frames: what mirrors send.
+// ERSPAN type II (draft-foschiano-erspan-03) in GRE with sequence numbers (RFC 2890). Mirrors send whole frames in it.
 #include <netinet/in.h>
 
 #include "overlay/encap.h"
@@ -21,7 +21,7 @@ static void erspan_push(struct nexthop *nh, const struct tunnel_config *t)
 	erspan[0] = rte_cpu_to_be_32(1u << 28 | t->session); // version 1, no VLAN; index 0
 	erspan[1] = 0;
 	sequence = tunnel_push(nh, sizeof(*sequence));
-	*sequence = 0; // by the packet
+	*sequence = 0; // set per packet
 	gre = tunnel_push(nh, 4);
 	gre[0] = RTE_BE16(0x1000); // it has a sequence number
 	gre[1] = RTE_BE16(0x88be);

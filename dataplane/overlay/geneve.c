@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Geneve (RFC 8926), as OVN and Open vSwitch speak it: frames of bridges, and routed packets in an Ethernet header between the routers'
-// MACs. None of its options means anything here, and none is sent: those that come are skipped, unless they are critical.
+// Geneve (RFC 8926), as OVN and Open vSwitch use it: frames of bridges, and routed packets with an Ethernet header
+// between the routers' MACs. No option is sent. Received options are skipped, unless they are critical.
 #include <netinet/in.h>
 
 #include "overlay/decap.h"
 #include "overlay/encap.h"
 #include "overlay/tunnel.h"
 
-DROP_REASON(geneve_bad_version, "The Geneve header is of another version than 0.");
-DROP_REASON(geneve_control, "A Geneve packet between control planes (RFC 8926, O bit), which this node has no use for.");
+DROP_REASON(geneve_bad_version, "The version of the Geneve header is not 0.");
+DROP_REASON(geneve_control, "A Geneve control packet (RFC 8926, O bit), which this node does not support.");
 DROP_REASON(geneve_critical_option,
-	    "The Geneve header has a critical option, and this node knows none: RFC 8926 has the packet dropped.");
-DROP_REASON(geneve_bad_options, "The lengths of the Geneve options do not add up to the length of all (RFC 8926, section 3.5).");
+	    "The Geneve header has a critical option. This node supports none, so RFC 8926 requires the drop.");
+DROP_REASON(geneve_bad_options, "The lengths of the Geneve options do not add up to their total (RFC 8926, section 3.5).");
 DROP_REASON(
 	geneve_unknown_protocol,
 	"The Geneve packet carries neither Ethernet nor IP, or it carries IP and its VNI stands for a bridge, which takes frames.");
-DROP_REASON(geneve_unknown_vni, "No VNI of this node is the packet's. See `corelane vni list`.");
+DROP_REASON(geneve_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
 DROP_REASON(geneve_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 
 struct geneve {
-	uint8_t version_options; // 2 bits, and the bytes of all options / 4
+	uint8_t version_options; // version: 2 bits; length of all options in words: 6 bits
 	uint8_t flags;
 	rte_be16_t protocol;
 	rte_be32_t vni; // << 8
 };
 
 #define GENEVE_CONTROL 0x80
-#define GENEVE_CRITICAL 0x40 // there are critical options
+#define GENEVE_CRITICAL 0x40 // some option is critical
 #define OPTION_CRITICAL 0x80 // in the type of an option
 #define PROTOCOL_ETHERNET RTE_BE16(0x6558)
 #define PROTOCOL_IP4 RTE_BE16(RTE_ETHER_TYPE_IPV4)
@@ -79,7 +79,8 @@ ENCAP(geneve);
 ENCAP_NODE(encap_geneve4, geneve, false);
 ENCAP_NODE(encap_geneve6, geneve, true);
 
-// Options from p to end, each of 4 bytes and what its last 5 bits count in words. Returns why the packet is dropped, NULL: it is not.
+// Checks the options from p to end: each has 4 bytes, and data whose length in words is in the last 5 bits of those.
+// Returns the drop reason, NULL if the options may be skipped.
 static const struct drop_reason *geneve_options(const uint8_t *p, const uint8_t *end)
 {
 	while (p < end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels and VNIs: tables of one word each that workers read while the master writes.
+// Tables of labels and VNIs: one word per entry, which workers read while the master writes.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ int vni_set(uint32_t vni, uint32_t target, struct error *err)
 		page = rte_zmalloc("vnis", 4096 * sizeof(*page), RTE_CACHE_LINE_SIZE);
 		if (page == NULL)
 			return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a VNI");
-		__atomic_store_n(&vni_pages[vni >> 12], page, __ATOMIC_RELEASE); // stays for good
+		__atomic_store_n(&vni_pages[vni >> 12], page, __ATOMIC_RELEASE); // never freed
 	}
 	write_word(&page[vni & 4095], target);
 	n_vnis++;

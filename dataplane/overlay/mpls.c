@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the encapsulations of MPLS share.
+// Parts that the MPLS encapsulations share.
 #include "overlay/mpls.h"
 
 #include "overlay/tunnel.h"
 
-DROP_REASON(mpls_unknown_label, "The label is nobody's here: the other end's routes are stale, or the packet was sent to the wrong "
+DROP_REASON(mpls_unknown_label, "No label entry matches: the sender's routes are stale, or the packet was sent to the wrong "
 				"node. See `corelane label list`.");
 DROP_REASON(mpls_stack_depth,
-	    "There are more labels than this node pops: one service label, below explicit nulls up to the depth that is set.");
-DROP_REASON(mpls_reserved, "A reserved label (RFC 3032) that has no meaning here.");
+	    "The stack has more labels than this node pops: one service label below explicit nulls, up to the configured depth.");
+DROP_REASON(mpls_reserved, "The packet has a reserved label (RFC 3032) that this node does not support.");
 DROP_REASON(mpls_ttl_zero, "The label's TTL is 0.");
 
 const struct drop_reason *const mpls_unknown_label = &drop_mpls_unknown_label;

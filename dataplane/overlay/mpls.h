@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label stacks (RFC 3032).
+// MPLS label stacks (RFC 3032).
 #pragma once
 
 #include "overlay/decap.h"
@@ -9,12 +9,12 @@
 
 extern const struct drop_reason *const mpls_unknown_label, *const mpls_stack_depth, *const mpls_reserved, *const mpls_ttl;
 
-// As in struct encap_ops. mpls_inner: the stack begins at *at.
+// Callbacks as in struct encap_ops. mpls_inner: the stack starts at *at.
 int mpls_check(const struct tunnel_config *t, struct error *err);
 void mpls_push(struct nexthop *nh, const struct tunnel_config *t);
 enum encap_inner mpls_inner(const uint8_t *p, unsigned n, unsigned *at);
 
-// The stack begins at offset `at`. Explicit nulls are popped; the label that follows must be the bottom one.
+// Pops the stack at offset `at`: explicit nulls, then one label, which must be the bottom of the stack.
 static inline edge_t mpls_decap(struct rte_mbuf *m, struct pkt_meta *md, unsigned at)
 {
 	unsigned depth, label;

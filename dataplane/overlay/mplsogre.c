@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPLS over GRE (RFC 4023). A key can be sent; checksum, key and sequence number (RFC 2784, RFC 2890) of what comes are parsed.
+// MPLS over GRE (RFC 4023). A key may be sent; received headers may have checksum, key and sequence number (RFC 2784,
+// RFC 2890).
 #include <netinet/in.h>
 
 #include "overlay/encap.h"
 #include "overlay/mpls.h"
 #include "overlay/tunnel.h"
 
-DROP_REASON(gre_bad_header, "The GRE header asks for what nobody sends any more: another version than 0, or source routing.");
-DROP_REASON(gre_not_mpls, "The GRE packet carries another protocol than MPLS.");
-DROP_REASON(gre_checksum, "The GRE checksum is wrong: the packet was damaged on the way.");
+DROP_REASON(gre_bad_header, "The GRE header is not supported: its version is not 0, or it has source routing.");
+DROP_REASON(gre_not_mpls, "The GRE packet carries a protocol other than MPLS.");
+DROP_REASON(gre_checksum, "The GRE checksum is wrong: the packet was damaged in transit.");
 
 #define GRE_CHECKSUM RTE_BE16(0x8000)
 #define GRE_ROUTING RTE_BE16(0x4000)
@@ -31,7 +32,7 @@ static void mplsogre_push(struct nexthop *nh, const struct tunnel_config *t)
 	gre[1] = ETHERTYPE_MPLS;
 }
 
-// Bytes of the GRE header with these flags.
+// Length of a GRE header with these flags.
 static inline unsigned mplsogre_length(rte_be16_t flags)
 {
 	if (likely(!(flags & (GRE_CHECKSUM | GRE_KEY | GRE_SEQUENCE))))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overlays: labels and VNIs, and what the nodes of both directions share.
+// Overlays: tables of labels and VNIs.
 #pragma once
 
 #include <stdbool.h>
@@ -14,15 +14,15 @@
 
 extern struct rte_ether_addr overlay_router_mac; // inner MAC of this node in routed VXLAN
 
-// What a label or VNI stands for: one word, so that workers read it at once.
+// The target of a label or VNI: one word, so that workers read it atomically.
 enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };
 #define TARGET(kind, id) ((uint32_t)(kind) << 28 | (id))
-#define TARGET_UNIFORM (1u << 27) // RFC 3443: the label's TTL goes on in the inner header
+#define TARGET_UNIFORM (1u << 27) // RFC 3443: the label's TTL is carried over to the inner header
 #define TARGET_KIND(t) ((enum target_kind)((t) >> 28))
 #define TARGET_ID(t) ((t) & (TARGET_UNIFORM - 1))
 
 extern uint32_t *label_table;              // LABEL_MAX words. Master: rw, workers: ro
-extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = none of them. Master: rw, workers: ro (RCU)
+extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = no VNI in use. Master: rw, workers: ro (RCU)
 extern uint8_t label_stack_depth;
 
 static inline uint32_t vni_target(uint32_t vni)
@@ -34,7 +34,7 @@ static inline uint32_t vni_target(uint32_t vni)
 
 // Control plane: master thread only.
 int overlay_init(struct error *err);
-int label_set(uint32_t label, uint32_t target, struct error *err); // -EEXIST when it is taken
+int label_set(uint32_t label, uint32_t target, struct error *err); // -EEXIST if it is taken
 int label_unset(uint32_t label, struct error *err);
 int vni_set(uint32_t vni, uint32_t target, struct error *err);
 int vni_unset(uint32_t vni, struct error *err);

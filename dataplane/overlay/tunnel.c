@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tunnel next hops: the outer headers are built here once, with the underlay's paths; encapsulation copies them.
+// Tunnel next hops: builds the outer headers and finds the underlay's paths once; encapsulation copies the headers.
 #include <errno.h>
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, encap_names(), "a tunnel needs an encapsulation");
 	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
 		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text), "a unicast address",
-				 "cannot be a tunnel's end");
+				 "cannot be the end of a tunnel");
 	if (t->local.family && t->local.family != t->remote.family)
 		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
 				 "an address of the remote's family", "is of another family than the remote");
@@ -53,7 +53,7 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	return ret;
 }
 
-// The adjacencies that lead to the remote: the underlay route's, each member of a group as often as its weight asks, up to a power of two.
+// Adds the adjacency of an underlay next hop to the paths. Returns the new number of paths.
 static unsigned add_path(struct nexthop_entry *e, const struct nexthop_entry *via, uint32_t *paths, unsigned n)
 {
 	static const struct rte_ether_addr none;
@@ -62,7 +62,7 @@ static unsigned add_path(struct nexthop_entry *e, const struct nexthop_entry *vi
 	if (p == NULL || !p->up || n == TUNNEL_MAX_PATHS)
 		return n;
 	if (via->cfg.kind == NH_GLEAN) { // on the link: the remote itself is the neighbour
-		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) { // it moved to another link
+		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) { // the remote is on another link now
 			adjacency_put(e->adj);
 			e->adj = UINT32_MAX;
 		}
@@ -83,7 +83,8 @@ static unsigned add_group(struct nexthop_entry *e, const struct nexthop_entry *g
 	const struct nexthop_entry *m;
 	unsigned i, n = 0;
 
-	// 16 of the group's 256 buckets carry its weights near enough. An odd step, because members take turns in them.
+	// 16 of the group's 256 buckets approximate its weights. The step is odd because members alternate in the
+	// buckets.
 	for (i = 0; nh && i < TUNNEL_MAX_PATHS; i++) {
 		m = nexthop_get(nh->bucket[i * (GROUP_BUCKETS / TUNNEL_MAX_PATHS + 1) % GROUP_BUCKETS]);
 		if (m && m->cfg.kind == NH_PORT)
@@ -149,7 +150,7 @@ void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t)
 
 	eth->dst_addr = rte_is_zero_ether_addr(&t->router_mac) ? gateway_mac : t->router_mac;
 	eth->src_addr = overlay_router_mac;
-	eth->ether_type = 0; // by the packet
+	eth->ether_type = 0; // set per packet
 	nh->inner_eth = sizeof(*eth);
 }
 
@@ -157,9 +158,9 @@ static void push_udp(struct nexthop *nh, uint16_t port)
 {
 	struct rte_udp_hdr *udp = tunnel_push(nh, sizeof(*udp));
 
-	udp->src_port = 0; // by the flow
+	udp->src_port = 0; // set per packet from the flow's hash
 	udp->dst_port = rte_cpu_to_be_16(port);
-	udp->dgram_len = 0; // by the packet
+	udp->dgram_len = 0; // set per packet
 	udp->dgram_cksum = 0;
 }
 
@@ -170,7 +171,7 @@ static void push_ip4(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 	ip->version_ihl = 0x45;
 	ip->type_of_service = 0;
 	ip->total_length = 0;
-	ip->packet_id = 0; // RFC 6864: an atomic datagram's is free
+	ip->packet_id = 0; // RFC 6864: without meaning in an atomic datagram
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = nh->ttl;
 	ip->next_proto_id = proto;

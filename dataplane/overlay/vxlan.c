@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VXLAN (RFC 7348). A VNI of a bridge domain carries its frames; one of a VRF carries routed traffic as EVPN does: in an Ethernet header
-// between the routers' MACs.
+// VXLAN (RFC 7348). The VNI of a bridge domain carries its frames; the VNI of a VRF carries routed packets as in EVPN,
+// with an Ethernet header between the routers' MACs.
 #include <netinet/in.h>
 
 #include <rte_vxlan.h>
@@ -10,7 +10,7 @@
 #include "overlay/tunnel.h"
 
 DROP_REASON(vxlan_bad_flags, "The VXLAN header does not say that its VNI is valid (RFC 7348, I flag).");
-DROP_REASON(vxlan_unknown_vni, "The VNI is nobody's here. See `corelane vni list`.");
+DROP_REASON(vxlan_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
 DROP_REASON(vxlan_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 
