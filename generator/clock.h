@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time in frames: 32 bits of the TSC, in units of at most 10 ns that do not wrap within 10 s.
+// Time stamps in frames: 32 bits of the TSC, in units of at most 10 ns that do not wrap within 10 s.
 #pragma once
 
 #include <stdint.h>

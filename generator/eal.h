@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bringing DPDK up, with hugepages where there are some.
+// Starts DPDK, with hugepages if enough of them are free.
 #pragma once
 
 #include "options.h"

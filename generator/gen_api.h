@@ -2,5 +2,5 @@
 // The service of api/generator.proto.
 #pragma once
 
-void gen_api_poll(void);  // the polling thread has news
-void gen_api_close(void); // ends a trial that runs, waits for its end
+void gen_api_poll(void);  // called when gen-poll has written a window or ended a trial
+void gen_api_close(void); // stops a running trial and waits for its end

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of the generator: frames are built and checked where the port has them.
+// Ports of the generator. Frames are built and checked in the port's own buffers.
 //
-// gen-poll reserves frames, writes them, commits them; it peeks at frames that came, reads them, releases them. The control
-// thread opens and closes ports, and takes their memory away only while gen-poll is out (poll_quiesce).
+// gen-poll reserves frames, writes them and commits them; it peeks at received frames, reads them and releases them.
+// The control thread opens and closes ports, and frees their memory only after poll_quiesce().
 #pragma once
 
 #include <stdbool.h>
@@ -14,10 +14,10 @@
 #include "base/error.h"
 
 #define PORT_NAME_SIZE 64
-#define PORT_ROOM 2048u // at least: what clients of memif usually have
+#define PORT_ROOM 2048u // minimum buffer size: the usual one of memif clients
 #define PORT_QUEUES 16
 #define PORT_BURST 64u // frames reserved or peeked at once
-#define PORT_AHEAD 32u // so long before a frame is touched its lines have to be on their way
+#define PORT_AHEAD 32u // prefetch distance in frames
 #define PORT_FRAMES (PORT_BURST + PORT_AHEAD)
 
 struct frame {
@@ -27,22 +27,22 @@ struct frame {
 
 struct gen_port;
 
-// Arrays of frames have room for PORT_FRAMES: behind the n that are asked for, the addresses of those that come next are
-// filled in, for prefetching, or any address.
+// Arrays of frames have room for PORT_FRAMES. Behind the n frames that are asked for, the addresses of the following
+// ones are filled in for prefetching; an address that is not known is replaced by any other.
 struct gen_port_ops {
-	// Both may be NULL. touch: the lines that tell how much came, and how much room there is, are on their way. look: the
-	// first of the frames that came are on their way when peek comes.
+	// Prefetches; both may be NULL. touch: the indices that tell how much was received and how much room there is.
+	// look: the first received frames, for the following peek.
 	void (*touch)(struct gen_port *p, unsigned queue);
 	void (*look)(struct gen_port *p, unsigned queue);
-	// Up to n buffers that hold the pattern (head.h) from the port's head on.
+	// Returns up to n buffers that hold the pattern (head.h) from offset gen_port.head on.
 	unsigned (*reserve)(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n);
-	// The first n of them are complete. Returns how many the port took.
+	// Sends the first n reserved frames. Returns how many the port took.
 	unsigned (*commit)(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n);
-	// Up to n frames that came, oldest first, each in one piece.
+	// Returns up to n received frames, oldest first, each contiguous.
 	unsigned (*peek)(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n);
-	void (*release)(struct gen_port *p, unsigned queue, unsigned n); // the first n of them
+	void (*release)(struct gen_port *p, unsigned queue, unsigned n); // the first n frames peeked at
 	bool (*up)(const struct gen_port *p);
-	void (*lay)(struct gen_port *p); // the pattern, into all buffers: heads have become shorter
+	void (*lay)(struct gen_port *p); // writes the pattern to all buffers, after a change of heads
 	void (*close)(struct gen_port *p);
 };
 
@@ -53,7 +53,7 @@ struct port_config {
 	uint32_t id;
 	bool server;
 	uint32_t ring_size, queues;
-	uint32_t room; // room for the largest frame
+	uint32_t room; // bytes of a buffer, enough for the largest frame
 };
 
 struct gen_port {
@@ -62,12 +62,12 @@ struct gen_port {
 	unsigned n_tx, n_rx;              // queues
 	uint64_t rest_until[PORT_QUEUES]; // gen-poll: rw
 	// Set by the profile.
-	uint16_t head;  // bytes of frames sent here that are rewritten each time
-	uint16_t probe; // where most frames that come here have their probe
+	uint16_t head;  // bytes of each frame that are rewritten when it is sent
+	uint16_t probe; // offset of the probe in most frames received here
 };
 
 // Returns 0 or -errno with err filled, field "ports...".
 int gen_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err);
 void gen_port_close(struct gen_port *p);
 void *port_new(size_t size);                                // zeroed, aligned to cache lines; free() it
-void gen_port_down(struct gen_port *p, const char *reason); // ends a trial that uses it
+void gen_port_down(struct gen_port *p, const char *reason); // the peer is gone: ends a running trial

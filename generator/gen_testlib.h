@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the generator share: headers in the making, and a parser of frames that knows nothing of the generator.
+// Shared by the tests of the generator: builders of headers, and a frame parser that is independent of the generator.
 #pragma once
 
 #include <setjmp.h>
@@ -32,9 +32,9 @@ void header_mpls(struct test_header *h, uint32_t label);
 struct test_header header_plain(bool ipv6, uint16_t sum); // a UDP packet in Ethernet
 struct test_header header_in_vxlan(bool ipv6, uint16_t sum);
 
-// NULL when all lengths and checksums, of the outer and the inner headers, are right; else what is not.
+// Returns NULL if all lengths and checksums of the outer and inner headers are right, else the name of a wrong one.
 const char *frame_wrong(const uint8_t *frame, uint32_t n);
 
-// Messages, valid until the next call but 15.
+// Messages; each is valid for the following 15 calls.
 Corelane__V1__GeneratorStream *message_stream(const struct test_header *h, uint32_t size);
 Corelane__V1__GeneratorPort *message_port(const char *name, const char *socket);

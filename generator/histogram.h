@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of latencies in clock units (clock.h). Bars are one unit wide up to 32 units, then 1/32 of an octave.
+// Histogram of latencies in clock units (clock.h). Bars are one unit wide up to 64 units, then 1/32 of an octave.
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct histogram {
 
 static __rte_always_inline unsigned histogram_bar(uint32_t v)
 {
-	unsigned octave = v < HISTOGRAM_STEPS ? 0 : 26 - (unsigned)__builtin_clz(v); // of 32: 0
+	unsigned octave = v < HISTOGRAM_STEPS ? 0 : 26 - (unsigned)__builtin_clz(v); // 0 up to 63
 
 	return octave * HISTOGRAM_STEPS + (v >> octave);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rings of a memif client, whose memory is ours: frames are built and read where they are, without a copy.
+// Zero-copy access to the rings of a memif client, which owns the shared memory: frames are built and read in place.
 #pragma once
 
 #include "gen_port.h"
@@ -9,17 +9,17 @@
 
 struct place_tx {
 	struct memif_queue *q;
-	uint16_t taken;    // the peer's index when it was last read
-	uint16_t fetched;  // slots before this one are on their way into our cache
-	bool unsure;       // the peer may have gone to sleep without seeing the last frames
-	uint32_t *lengths; // what the descriptors say: those that do not change are not written
+	uint16_t taken;    // the peer's index as last read
+	uint16_t fetched;  // slots before this one have been prefetched
+	bool unsure;       // the peer may have gone to sleep before it saw the last frames
+	uint32_t *lengths; // lengths in the descriptors, so that an unchanged one is not written again
 } __rte_cache_aligned;
 
 struct place_rx {
 	struct memif_queue *q;
-	uint16_t filled; // the peer's index when it was last read
+	uint16_t filled; // the peer's index as last read
 	uint16_t fetched;
-	uint16_t chain; // descriptors of the frame that peek copied to scratch, as it came in pieces
+	uint16_t chain; // number of descriptors of the chained frame that peek copied to scratch, 0 = none
 	uint8_t *scratch;
 } __rte_cache_aligned;
 
@@ -27,7 +27,7 @@ int place_tx_init(struct place_tx *t, struct memif_queue *q); // fills the buffe
 int place_rx_init(struct place_rx *r, struct memif_queue *q);
 void place_tx_fini(struct place_tx *t);
 void place_rx_fini(struct place_rx *r);
-void place_lay(struct place_tx *t); // the pattern, again
+void place_lay(struct place_tx *t); // fills the buffers with the pattern again
 
 void place_touch_tx(struct place_tx *t);
 void place_touch_rx(struct place_rx *r);

@@ -13,5 +13,5 @@ struct options {
 	unsigned memory_mb;
 };
 
-// Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with err.
+// Returns 0, 1 if the process must exit (--help, --version), or -EINVAL with err.
 int options_parse(int argc, char **argv, struct options *o, struct error *err);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many frames of a stream are due after so many cycles.
+// Pacing: the number of frames of a stream that are due after a number of cycles.
 #pragma once
 
 #include <stdint.h>
 
 #include <rte_common.h>
 
-#define PACE_WIRE_BPS 25e9    // frames of a burst follow each other as on such a wire,
-#define PACE_WIRE_OVERHEAD 24 // with FCS, preamble and gap
+#define PACE_WIRE_BPS 25e9    // frames of a burst are spaced as on a wire of this speed
+#define PACE_WIRE_OVERHEAD 24 // bytes per frame on the wire: FCS, preamble and gap
 
 struct pace {
 	uint64_t step;    // frames per cycle, 64 bits of fraction
-	uint32_t burst;   // 1: none
+	uint32_t burst;   // frames per burst, 1: no bursts
 	uint64_t spacing; // cycles between two frames of a burst
 	uint64_t limit;   // frames in all
 };
 
-// Rates above half a frame per cycle are none.
+// Rates are capped at half a frame per cycle.
 static inline struct pace pace_of(double per_second, double hz, uint32_t burst, double frame_size, uint64_t limit)
 {
 	struct pace p = {.burst = burst, .limit = limit};
 
 	p.step = (uint64_t)(RTE_MIN(per_second / hz, 0.5) * 18446744073709551616.0);
 	if (p.step > 0)
-		p.step += (p.step >> 50) + 1; // never short of the frame that is due at the end
+		p.step += (p.step >> 50) + 1; // rounded up, so that the last frame is not late
 	p.spacing = RTE_MAX((uint64_t)1, (uint64_t)((frame_size + PACE_WIRE_OVERHEAD) * 8 / PACE_WIRE_BPS * hz));
 	return p;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ports on DPDK devices.
 #pragma once
 
 #include "gen_port.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// memif ports, as client and as server.
 #pragma once
 
 #include "gen_port.h"
@@ -8,5 +9,5 @@ struct memif_if;
 int memif_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err); // as client
 int memif_server_open(struct gen_port **port, const struct port_config *cfg, struct error *err);
 
-// What both roles have in common; up, down and failed are still to be set.
+// Fills in the configuration that both roles share; the caller sets the callbacks up, down and failed.
 void memif_config(struct memif_if *mif, const struct port_config *cfg, void *arg);

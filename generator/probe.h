@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16 bytes behind the last header of each frame, by which the sink knows it again. Native byte order: the same
-// process writes and reads them.
+// Probes: 16 bytes behind the last header of each frame, by which the sink identifies it. Native byte order, because
+// the same process writes and reads them.
 //
-// The ones' complement sum of the eight 16-bit words is always 0xffff. So a UDP checksum over the frame does not depend on
-// what the probe says, and a probe that was damaged is found out.
+// The ones' complement sum of the eight 16-bit words is always 0xffff. So a UDP checksum over the frame does not depend
+// on the probe's content, and a damaged probe is detected.
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 #define PROBE_SIZE 16u
 #define PROBE_MAX_FLOWS (1u << 24)
-#define PROBE_TRIALS 256 // trials are numbered 1..255 and again
+#define PROBE_TRIALS 256 // trials are numbered 1..255, cyclically
 
 struct probe {
 	uint64_t id;    // check 0..15, stream 16..31, flow 32..55, trial 56..63
@@ -30,13 +30,13 @@ static __rte_always_inline uint32_t probe_fold(uint64_t id, uint64_t stamp)
 	return (f & 0xffff) + (f >> 16);
 }
 
-// What is equal in all frames of a burst.
+// The part of the id that all frames of a burst share.
 static __rte_always_inline uint64_t probe_base(uint16_t stream, uint8_t trial)
 {
 	return (uint64_t)stream << 16 | (uint64_t)trial << 56;
 }
 
-// Probes of flows that differ in nothing else.
+// Makes probes that differ only in the flow.
 struct probe_maker {
 	uint64_t base, stamp;
 	uint32_t sum;
@@ -56,7 +56,7 @@ static __rte_always_inline void probe_write(const struct probe_maker *m, uint8_t
 	uint64_t id;
 
 	sum = (sum & 0xffff) + (sum >> 16);
-	sum += sum >> 16; // its low half is the sum
+	sum += sum >> 16; // the low half is the sum
 	id = m->base | (uint64_t)flow << 32 | (uint16_t)~sum;
 	memcpy(at, &id, sizeof(id));
 	memcpy(at + sizeof(id), &m->stamp, sizeof(m->stamp));
@@ -75,7 +75,8 @@ static __rte_always_inline bool probe_intact(struct probe p)
 	uint64_t s = p.id + p.stamp;
 
 	s += s < p.id;
-	// A multiple of 0xffff: its product with the inverse of 0xffff (modulo 2^64) is small. All zero is one, too, but of no trial.
+	// Tests for a multiple of 0xffff: its product with the inverse of 0xffff (modulo 2^64) is small. All zero
+	// passes, too, but has trial 0, which does not exist.
 	return s * 0xfffefffefffeffffu <= UINT64_MAX / 0xffff;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generator is configured to do: ports and streams, checked and made ready to send.
+// The generator's configuration: ports and streams, checked and prepared for sending.
 #pragma once
 
 #include "generator.pb-c.h"
@@ -7,7 +7,7 @@
 
 #define PROFILE_PORTS 64
 #define PROFILE_STREAMS 4096
-#define PROFILE_FLOWS (4 * PROBE_MAX_FLOWS) // of all streams
+#define PROFILE_FLOWS (4 * PROBE_MAX_FLOWS) // in all streams
 
 struct profile {
 	struct gen_port *ports[PROFILE_PORTS];
@@ -18,14 +18,15 @@ struct profile {
 
 extern struct profile profile; // control thread: rw; gen-poll: r while a trial runs
 
-// Replaces it. Refused: -errno with err, and nothing has changed, unless a port could not be opened: then there is no profile.
+// Replaces the profile. Returns -errno with err if it is refused; then nothing has changed, except that there is no
+// profile any more if a port could not be opened.
 int profile_set(const Corelane__V1__GeneratorProfile *in, struct error *err);
 void profile_clear(void);
 
-// --- between the files of the profile ---
+// --- Internal interface between the files of the profile. ---
 
 int profile_ports(const Corelane__V1__GeneratorProfile *in, struct port_config *out, struct error *err);
-// ports: their configurations; room is raised to what the stream sends and gets.
+// ports: configurations by index; raises their room to the largest frame that the stream sends and receives.
 int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports, unsigned n_ports,
 		   struct error *err);
 int profile_flows(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err);

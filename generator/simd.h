@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wide moves in functions that exist twice: for any x86-64, and for CPUs with AVX2. The right one is taken at start.
+// Wide moves, and functions that are compiled twice: for any x86-64, and for AVX2. The loader selects one at start.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,8 @@
 
 #include "base/prefetch.h"
 
-// Not where a sanitizer's run-time would be needed before it is there, and not with clang, whose clones other files cannot call.
+// Not with the address sanitizer, as the selection would run before its run-time is ready, and not with clang, whose
+// clones other files cannot call.
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WITH_AVX2 __attribute__((target_clones("avx2", "default")))
 #else

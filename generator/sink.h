@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came back: whose frame it is, whether it is whole, new, in order, and what the router should have made of it.
+// Checks received frames: their stream, whether they are intact, new and in order, and whether the router rewrote their
+// headers as expected.
 #pragma once
 
 #include "clock.h"
 #include "histogram.h"
 #include "stream.h"
 
-#define SINK_KEPT 256   // bytes of a frame that is shown
-#define SINK_FIRST 1000 // frames of a trial that are looked at closely
-#define SINK_SAMPLE 64  // then one in so many
-#define SINK_OFFSETS 64 // different places of probes
+#define SINK_KEPT 256   // bytes kept of a frame that will be shown
+#define SINK_FIRST 1000 // the first frames of a trial, all of which are checked in full
+#define SINK_SAMPLE 64  // after that, one in so many
+#define SINK_OFFSETS 64 // different offsets of probes
 
 enum verify { VERIFY_SAMPLE, VERIFY_ALL, VERIFY_NONE };
 
@@ -26,28 +27,28 @@ struct sink {
 	struct clock clock;
 	uint8_t trial;
 	enum verify verify;
-	bool latency, timing;           // timing: of the frames at hand, too
-	uint32_t age;                   // that a frame may have, clock units
-	uint16_t offsets[SINK_OFFSETS]; // all places where a probe may be
+	bool latency, timing;           // latency: the trial measures it; timing: the frames at hand count
+	uint32_t age;                   // maximum age of a frame, clock units
+	uint16_t offsets[SINK_OFFSETS]; // all offsets at which a probe may be
 	unsigned n_offsets;
 	// gen-poll: rw.
-	uint64_t frames;                  // all that came
-	uint64_t foreign, stale, corrupt; // corrupt: of no known stream
+	uint64_t frames;                  // all received frames
+	uint64_t foreign, stale, corrupt; // stale: of another trial; corrupt: stream unknown
 	uint64_t checked, not_timed;
 	struct kept_frame wrong, strange;
 	struct histogram histogram;
 };
 
 void sink_start(struct sink *k, struct stream *streams, unsigned n, uint8_t trial);
-// stamp: the clock when the frames were seen.
+// stamp: the time at which the frames were received, clock units.
 void sink_take(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n, uint32_t stamp);
 
-// --- between the files of the sink ---
+// --- Internal interface between the files of the sink. ---
 
-// A frame whose probe is not where the port's frames have it, or damaged.
+// Handles a frame with a damaged probe, or with a probe that is not at the port's usual offset.
 void sink_odd(struct sink *k, const struct gen_port *port, const struct frame *f, uint32_t stamp);
-// Looks at header, length and payload.
+// Checks header, length and payload.
 void sink_check(struct sink *k, struct stream *s, const struct frame *f, struct probe p);
 void sink_keep(struct kept_frame *kept, const struct frame *f, const struct stream *s);
-// New, late or double? Counts.
+// Counts the frame as received, reordered or duplicated.
 void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct probe p, uint32_t stamp);
