@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts DPDK.
 #include "eal.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "base/hugepages.h"
 #include "base/log.h"
 
-// The control thread and EAL's own stay off the router's CPU, and off the polling one where there are others.
+// Keeps the control thread and EAL's threads off the router's CPU, and off the polling CPU if there are others.
 static int confine(const struct options *o, unsigned *main_cpu, struct error *err)
 {
 	struct cpu_list set, others, one = {0};
@@ -30,7 +31,7 @@ static int confine(const struct options *o, unsigned *main_cpu, struct error *er
 	if (!cpu_list_empty(&others))
 		set = others;
 	if (cpu_list_empty(&set))
-		return error_set(err, EINVAL, "--round-trip-cpu", NULL, "another CPU", "is the only one that this process may use");
+		return error_set(err, EINVAL, "--round-trip-cpu", NULL, "another CPU", "leaves no other CPU to this process");
 	ret = cpu_list_set_affinity(0, &set);
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot choose CPUs: %s", strerror(-ret));
@@ -53,10 +54,10 @@ int eal_start(const struct options *o, struct error *err)
 	snprintf(prefix, sizeof(prefix), "--file-prefix=corelane-gen-%d", (int)getpid());
 	argv[argc++] = lcores;
 	argv[argc++] = prefix;
-	argv[argc++] = huge ? "--in-memory" : "--no-shconf"; // nothing is left behind; there is no --in-memory without hugepages
-	argv[argc++] = huge ? "--single-file-segments" : "--no-huge"; // virtio-user can share a few files, not one for each page
+	argv[argc++] = huge ? "--in-memory" : "--no-shconf";          // leaves no files; --in-memory needs hugepages
+	argv[argc++] = huge ? "--single-file-segments" : "--no-huge"; // virtio-user shares only a few files
 	argv[argc++] = "--no-telemetry";
-	argv[argc++] = "-a"; // probe no device by itself: ports name theirs
+	argv[argc++] = "-a"; // disables the probing of devices: ports name theirs
 	argv[argc++] = "0000:00:00.0";
 	argv[argc++] = "-m";
 	argv[argc++] = memory;

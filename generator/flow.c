@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes flows by number.
 #include "flow.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Converts the counts of gen-poll to API messages.
 #include "gen_answer.h"
 
 #include <string.h>

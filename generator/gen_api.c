@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the generator (api/generator.proto). One trial at a time; its Run streams what gen-poll has written.
+// API of the generator (api/generator.proto). Runs one trial at a time; Run streams the windows that gen-poll has
+// written.
 #include "gen_api.h"
 
 #include <errno.h>
@@ -13,11 +14,11 @@
 #include "poll.h"
 #include "profile.h"
 
-struct run { // cursor of Run's stream
+struct run { // state of Run's stream
 	bool started, done;
 };
 
-static struct trial *current; // running, or its stream is not finished
+static struct trial *current; // a trial that runs or has an unfinished stream
 static struct api_call *waiting;
 static char broken[192]; // why the current trial cannot go on
 
@@ -46,7 +47,7 @@ void gen_port_down(struct gen_port *p, const char *reason)
 
 static void free_trial(void)
 {
-	while (!poll_idle()) // abandoned, or has just ended
+	while (!poll_idle()) // the trial was abandoned or has just ended
 		usleep(50);
 	if (current != NULL)
 		send_fini(current);
@@ -176,7 +177,7 @@ static int begin(const Corelane__V1__GeneratorTrial *in, struct error *err)
 
 static int next_window(struct api_call *call, struct run *run, void *item)
 {
-	bool ended = __atomic_load_n(&current->ended, __ATOMIC_ACQUIRE); // before the windows: none comes after it
+	bool ended = __atomic_load_n(&current->ended, __ATOMIC_ACQUIRE); // read first: no window follows it
 
 	if (current->n_read != __atomic_load_n(&current->n_written, __ATOMIC_ACQUIRE)) {
 		answer_window(current, &current->windows[current->n_read % TRIAL_WINDOWS], item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSC cycles per frame of building and of checking, with a router on the same core that only copies. Run it pinned:
-// taskset -c 0 build/generator/gen_bench. No line crosses cores: this is the work itself.
+// Measures the TSC cycles per frame of building and of checking, with a router on the same core that only copies. Run
+// it pinned: taskset -c 0 build/generator/gen_bench. No cache line crosses cores, so this is the pure work.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "sink.h"
 
 #define WINDOWS 200
-#define TURNS 100 // of a window
+#define TURNS 100 // per window
 
 static struct memif_shm *shm; // one ring in each direction
 static struct place_tx tx;

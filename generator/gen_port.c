@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens a port of the configured kind.
 #include "gen_port.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The router of the tests.
 #include "gen_router.h"
 
 #include <pthread.h>
@@ -57,7 +58,7 @@ int router_setup(void **state)
 	snprintf(directory, sizeof(directory), "/tmp/gen_test.XXXXXX");
 	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || mkdtemp(directory) == NULL)
 		return -1;
-	rte_thread_set_affinity(&(rte_cpuset_t){{[0] = ~0ul}}); // the router needs not share the CPU of gen-poll
+	rte_thread_set_affinity(&(rte_cpuset_t){{[0] = ~0ul}}); // lets the router's thread leave the CPU of gen-poll
 	pool = rte_pktmbuf_pool_create("router", 8191, 0, 0, 10240, SOCKET_ID_ANY);
 	loop_set_base(event_base_new());
 	pattern_init();
@@ -182,7 +183,7 @@ int router_disconnect(void **state)
 	return rte_mempool_in_use_count(pool) == 0 ? 0 : -1;
 }
 
-// Until it is out or the test ends: no frame is lost here unless the test wants it.
+// Retries until the frame is sent or the test ends: no frame is lost here unless the test says so.
 static void send_out(struct side *s, unsigned queue, struct rte_mbuf *m)
 {
 	struct memif_queue *q = &s->shm->tx[queue % s->shm->n_tx];

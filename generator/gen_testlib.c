@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builders of headers and messages, and a parser of frames.
 #include "gen_testlib.h"
 
 #include <stdio.h>

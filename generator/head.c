@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks headers and builds heads from them.
 #include "head.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ static uint16_t get_be(const uint8_t *at)
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-// The UDP header that follows the first IP header is the outer one, when that is not the innermost.
+// Finds the outer UDP header: it follows the first IP header, if that is not the innermost one.
 static void find_outer(struct layout *l, const uint8_t *header, size_t n)
 {
 	size_t at = 12, udp;
@@ -78,14 +79,15 @@ static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32
 	uint16_t ip;
 
 	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
-		return refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header", "is outside of it");
+		return refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header",
+			      "is outside the header");
 	six = header[inner] >> 4 == 6;
 	ip = six ? IP6 : IP4;
 	tcp = header[inner + (six ? 6 : 9)] == IPPROTO_TCP;
 	if ((!six && header[inner] != 0x45) || inner + ip + (tcp ? TCP : UDP) != n ||
 	    (!tcp && header[inner + (six ? 6 : 9)] != IPPROTO_UDP))
 		return refuse(err, "streams.inner_offset", inner,
-			      "an IPv4 or IPv6 header without options, then UDP or TCP, the header's last",
+			      "an IPv4 or IPv6 header without options, followed by UDP or TCP as the last header",
 			      "is not the innermost IP header");
 	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .ipv6 = six};
 	l->source = (uint16_t)(inner + (six ? 20 : 12));
@@ -108,15 +110,16 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 	find_outer(l, header, n);
 	if (entropy != 0 && entropy != l->outer_udp)
 		return refuse(err, "streams.entropy_offset", entropy, "0, or the offset of the outer UDP header",
-			      "is no outer UDP header");
+			      "is not the offset of an outer UDP header");
 	l->entropy = (uint16_t)entropy;
 	if (l->outer_sum != 0 && (inner - l->outer_udp) % 2 != 0)
 		return refuse(err, "streams.inner_offset", inner, "an even distance to an outer UDP header with a checksum",
-			      "is at an odd one");
+			      "is at an odd distance");
 	return 0;
 }
 
-// Sum of a UDP datagram that reaches to the end of the frame, and of its pseudo header. What is not known yet is zero in it.
+// Sum of a UDP datagram that extends to the end of the frame, with its pseudo header. Fields that are not known yet are
+// zero.
 static uint16_t udp_base(const uint8_t *frame, uint16_t udp, bool ipv6, uint16_t size)
 {
 	uint16_t n = ipv6 ? 32 : 8, length = (uint16_t)(size - udp), s = sum_of(frame + udp - n, n); // the addresses
@@ -126,7 +129,8 @@ static uint16_t udp_base(const uint8_t *frame, uint16_t udp, bool ipv6, uint16_t
 	return add(s, sum_of(frame + udp, length));
 }
 
-// The frame with everything that is the same for all flows; what flows vary, and the probe, is zero: it adds nothing.
+// Writes the parts of a frame that are the same for all flows. Fields of the flow and the probe are zero, so they add
+// nothing to a sum.
 static void lay_out(uint8_t *frame, const struct layout *l, const uint8_t *header, uint16_t size,
 		    const struct length_field *lengths, unsigned n_lengths)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the process (api/system.proto): the handshake alone.
+// The process API (api/system.proto), of which the generator has only the handshake.
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	if (ret > 0)
 		return 0;
 	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGTERM); // a generator without a driver is of no use
+	prctl(PR_SET_PDEATHSIG, SIGTERM); // the generator ends with the process that drives it
 	if (start(&o, &err) < 0)
 		return fail(&err);
 	LOG(INFO, "corelane-gen %s answers on %s", CORELANE_VERSION, o.socket);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Zero-copy sending and receiving on the rings of a memif client.
 #include "memif_place.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static __rte_always_inline uint16_t peer_index(const struct memif_queue *q)
 	return __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE);
 }
 
-// Slots that we may fill. The peer's index is in a line that it writes: read only when it matters.
+// The number of free slots. The peer writes the line of its index, so it is read only when the last value does not
+// suffice.
 static __rte_always_inline unsigned room_of(struct place_tx *t, unsigned n)
 {
 	uint16_t room = (uint16_t)(t->q->size - (uint16_t)(t->q->pos - t->taken));
@@ -76,12 +78,12 @@ static __rte_always_inline void fetch_tx(struct place_tx *t, unsigned n, unsigne
 			prefetch_write(buffer_of(t->q, t->fetched) + line);
 }
 
-// The slots from pos on, one after the other.
+// An iterator over slots.
 struct walk {
 	const struct memif_queue *q;
 	uint8_t *buffer;
 	uint64_t *desc; // first word: flags, region, length
-	unsigned left;  // until the ring begins again
+	unsigned left;  // slots up to the end of the ring
 };
 
 static __rte_always_inline struct walk walk_from(const struct memif_queue *q, uint16_t pos)
@@ -104,7 +106,7 @@ static __rte_always_inline void walk_on(struct walk *w)
 	w->desc += 2;
 }
 
-// The addresses of what comes next, and of nothing that is not ours.
+// Fills in the addresses of the next buffers, for prefetching, but of none that the peer owns.
 static __rte_always_inline void fill_ahead(struct walk *w, struct frame *frames, unsigned ours)
 {
 	unsigned i;
@@ -128,7 +130,7 @@ unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, uns
 	for (i = 0; i < n; i++, walk_on(&w))
 		frames[i].data = w.buffer;
 	fill_ahead(&w, frames + n, more);
-	t->fetched = (uint16_t)(t->q->pos + n + more); // by who writes them
+	t->fetched = (uint16_t)(t->q->pos + n + more); // the caller prefetches them
 	return n;
 }
 
@@ -152,8 +154,8 @@ unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n
 	}
 	q->pos = (uint16_t)(q->pos + n);
 	__atomic_store_n(q->own_index, q->pos, __ATOMIC_RELEASE);
-	// Reading the flag after the peer can see the index would take a fence, which waits for all the lines just written. So
-	// it is read once more when they are out (place_touch_tx).
+	// To read the flag after the index is visible to the peer would take a fence, which waits for all the lines
+	// just written. So it is read again later, when they have been written (place_touch_tx).
 	t->unsure = true;
 	if (unlikely(asleep(q)))
 		memif_kick(q);
@@ -191,7 +193,7 @@ static __rte_always_inline unsigned filled_of(struct place_rx *r, unsigned n)
 	return 0;
 }
 
-// Descriptors, of which four share a line, and probes.
+// Prefetches descriptors, four of which share a line, and probes.
 static __rte_always_inline void fetch_rx(struct place_rx *r, unsigned n, unsigned probe)
 {
 	struct memif_queue *q = r->q;
@@ -210,7 +212,7 @@ void place_look(struct place_rx *r, unsigned probe)
 	fetch_rx(r, RTE_MIN(filled_of(r, PORT_BURST), PORT_AHEAD), probe);
 }
 
-// A frame in several buffers: none of ours is too small for what we sent, but others may send, too.
+// Copies a frame that spans several buffers. Our own frames fit into one, but the router may send others.
 static __rte_noinline unsigned gather(struct place_rx *r, struct frame *f, unsigned avail)
 {
 	struct memif_queue *q = r->q;
@@ -261,7 +263,7 @@ unsigned place_peek(struct place_rx *r, struct frame *frames, unsigned n, unsign
 		more = 0;
 	}
 	fill_ahead(&w, frames + n, more);
-	r->fetched = (uint16_t)(q->pos + n + more); // by who reads them
+	r->fetched = (uint16_t)(q->pos + n + more); // the caller prefetches them
 	return n;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Command line of corelane-gen.
 #include "options.h"
 
 #include <errno.h>
@@ -24,9 +25,9 @@ static void usage(void)
 {
 	printf("corelane-gen: sends traffic through a router and checks what comes back\n\n"
 	       "usage: corelane-gen --socket PATH --cpu N [OPTION...]\n\n"
-	       "  --socket PATH        API socket; `corelane bench` drives it\n"
-	       "  --cpu N              CPU that sends and receives, all of it while a trial runs\n"
-	       "  --round-trip-cpu M   CPU of the router, whose distance is measured between windows\n"
+	       "  --socket PATH        API socket; `corelane bench` uses it\n"
+	       "  --cpu N              CPU that sends and receives; a trial uses all of it\n"
+	       "  --round-trip-cpu M   CPU of the router; the round trip to it is measured between windows\n"
 	       "  --memory MB          memory for DPDK's devices, 64 to 65536 (default 128)\n"
 	       "  --version, --help\n");
 }
@@ -51,7 +52,7 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 	switch (opt) {
 	case OPT_SOCKET:
 		if (*arg == '\0' || strlen(arg) >= sizeof(o->socket))
-			return error_set(err, EINVAL, "--socket", arg, "1 to 107 characters", "is no usable path");
+			return error_set(err, EINVAL, "--socket", arg, "1 to 107 characters", "is not a usable path");
 		snprintf(o->socket, sizeof(o->socket), "%s", arg);
 		return 0;
 	case OPT_CPU:
@@ -79,7 +80,7 @@ static int complete(const struct options *o, struct error *err)
 		return error_set(err, EINVAL, "--cpu", NULL, "a CPU that polls", "is missing");
 	snprintf(text, sizeof(text), "%d", o->cpu);
 	if (o->cpu == o->round_trip_cpu)
-		return error_set(err, EINVAL, "--round-trip-cpu", text, "another CPU than --cpu", "is the polling CPU itself");
+		return error_set(err, EINVAL, "--round-trip-cpu", text, "a CPU other than --cpu", "is the polling CPU");
 	return 0;
 }
 

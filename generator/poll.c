@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread gen-poll: its start, its wake-ups and its quiescent states.
 #include "poll.h"
 
 #include <errno.h>
@@ -19,11 +20,11 @@
 static struct {
 	pthread_t thread;
 	unsigned cpu;
-	int started; // 1, or the -errno of a thread that could not
+	int started; // 1, or the -errno of a failed start
 	int wake, news;
 	struct event *event;
 	void (*on_news)(void);
-	struct trial *trial; // control thread: sets; gen-poll: clears when it is over
+	struct trial *trial; // the control thread sets it; gen-poll clears it after the trial
 	bool quit;
 	uint64_t turns __rte_cache_aligned; // gen-poll: w
 } poll;

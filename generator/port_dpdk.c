@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any device of DPDK, plugged in by its device arguments.
+// Ports on any DPDK device, which is plugged in by its device arguments.
 #include "port_dpdk.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static int plug(struct dpdk_port *d, const char *args, struct error *err)
 	int ret;
 
 	if (args[strcspn(args, " \t\n")] != '\0' || rte_devargs_parse(&da, args) < 0)
-		return error_set(err, EINVAL, "ports.devargs", args, VALID, "is no device that DPDK knows");
+		return error_set(err, EINVAL, "ports.devargs", args, VALID, "is not a device that DPDK knows");
 	snprintf(d->name, sizeof(d->name), "%s", da.name);
 	rte_devargs_reset(&da);
 	if (find_device(d))
@@ -72,7 +72,7 @@ static int plug(struct dpdk_port *d, const char *args, struct error *err)
 		return error_set(err, -ret, "ports.devargs", args, VALID, "DPDK cannot take the device: %s (its log says more)",
 				 strerror(-ret));
 	if (!find_device(d))
-		return error_set(err, ENODEV, "ports.devargs", args, VALID, "is no network device");
+		return error_set(err, ENODEV, "ports.devargs", args, VALID, "is not a network device");
 	return 0;
 }
 
@@ -81,11 +81,10 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *d, const struct rte_e
 	uint32_t mtu = d->m.port.cfg.room - RTE_ETHER_HDR_LEN;
 	struct rte_eth_conf conf = {0};
 
-	if (info->max_rx_pktlen >
-	    RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN) // net_af_packet says 1514, but takes what its slots have room for
+	if (info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN) // net_af_packet says 1514, but takes more
 		mtu = RTE_MIN(mtu, info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
 	conf.rxmode.mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)info->max_mtu);
-	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info->tx_offload_capa; // one pool, nobody else holds its mbufs
+	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info->tx_offload_capa; // one pool, no shared mbufs
 	return conf;
 }
 
@@ -112,7 +111,7 @@ static int set_up(struct dpdk_port *d, struct error *err)
 		ret = rte_eth_dev_start(d->id);
 	if (ret < 0)
 		return error_set(err, -ret, "ports.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
-	rte_eth_promiscuous_enable(d->id); // not every driver has filters
+	rte_eth_promiscuous_enable(d->id); // not every driver supports it
 	return 0;
 }
 

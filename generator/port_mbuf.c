@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ports that use mbufs.
 #include "port_mbuf.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #define SCRATCH 65535
 #define CACHE 128
-#define SLACK 256 // net_af_packet wants room for a whole slot of its ring, which is longer than a frame
+#define SLACK 256 // net_af_packet needs room for a whole slot of its ring, which is larger than a frame
 
 static struct rte_mempool *pool_new(const char *kind, unsigned n, uint32_t room, int numa)
 {
@@ -79,7 +80,7 @@ void mbuf_port_fini(struct mbuf_port *m)
 	rte_mempool_free(m->rx_pool);
 }
 
-// The next ones are not known yet.
+// The buffers after these are not known yet: any valid address will do for the prefetch.
 static void fill_up(struct frame *frames, unsigned n)
 {
 	unsigned i;
@@ -111,7 +112,7 @@ unsigned mbuf_port_commit(struct gen_port *p, unsigned queue, struct frame *fram
 
 	for (i = 0; i < n; i++)
 		q->out[i]->data_len = (uint16_t)(q->out[i]->pkt_len = frames[i].length);
-	do { // some drivers end a burst at 32
+	do { // some drivers send at most 32 per call
 		k = m->tx(m, queue, q->out + took, (uint16_t)(n - took));
 		took += k;
 	} while (k > 0 && took < n);
@@ -120,7 +121,7 @@ unsigned mbuf_port_commit(struct gen_port *p, unsigned queue, struct frame *fram
 	return took;
 }
 
-// Puts a frame that came in pieces into one. What is longer than any frame is cut.
+// Copies a frame of several segments into one buffer, and truncates it at SCRATCH bytes.
 static void gather(struct mbuf_queue *q, const struct rte_mbuf *m, struct frame *f)
 {
 	uint32_t n = 0, take;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// memif ports: connections that come and go, and their rings.
+// memif client ports: their connections and rings.
 #include "port_memif.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct memif_port {
 	struct gen_port port;
 	struct memif_if mif;
 	struct memif_shm *shm; // NULL: no peer. Control thread: w, gen-poll: r
-	char reason[128];      // why there is none
+	char reason[128];      // reason why there is no peer
 	struct memif_counters count;
 	struct place_tx tx[PORT_QUEUES];
 	struct place_rx rx[PORT_QUEUES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memif as server: the peer owns the memory and may change it at any time, so that frames are copied, by the functions
-// that the data plane has for this.
+// memif server ports. The peer owns the memory and may change it at any time, so frames are copied, with the functions
+// of the data plane.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ int memif_server_open(struct gen_port **port, const struct port_config *cfg, str
 		s->mif.down = on_down;
 		ret = memif_if_start(&s->mif, err);
 		if (ret < 0)
-			s->mif.timer = NULL; // freed
+			s->mif.timer = NULL; // already freed
 	}
 	if (ret < 0) {
 		server_close(&s->m.port);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replaces the profile as a whole.
 #include "profile.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static bool same_device(const struct port_config *a, const struct port_config *b
 	       b->room <= a->room;
 }
 
-// Ports that are the same stay: their peers need not connect again.
+// Takes over an unchanged port, so that its peer need not connect again.
 static struct gen_port *take_old(const struct port_config *cfg)
 {
 	struct gen_port *p;
@@ -83,7 +84,7 @@ static int open_ports(struct profile *new, const struct port_config *cfg, unsign
 
 	for (i = 0; i < n; i++)
 		new->ports[i] = take_old(&cfg[i]);
-	profile_clear(); // those that are left, before others use their devices
+	profile_clear(); // closes the remaining ports before new ones use their devices
 	for (i = 0; i < n && ret == 0; i++) {
 		if (new->ports[i] == NULL)
 			ret = gen_port_open(&new->ports[i], &cfg[i], err);
@@ -104,7 +105,7 @@ static void close_ports(struct profile *p)
 	p->n_ports = 0;
 }
 
-// Streams named ports by index until these were open.
+// Replaces the port indices in the streams by the open ports.
 static void connect_ports(struct profile *new)
 {
 	struct stream *s;
@@ -122,7 +123,7 @@ static void connect_ports(struct profile *new)
 	}
 	for (i = 0; i < new->n_streams; i++) {
 		s = &new->streams[i];
-		s->copy = s->tx->head; // what another stream's longer head left behind is overwritten, too
+		s->copy = s->tx->head; // also overwrites what another stream's longer head left in the buffer
 		s->usual_rx = s->rx_probe == s->rx->probe ? s->rx : NULL;
 	}
 	for (i = 0; i < new->n_ports; i++)
@@ -136,7 +137,7 @@ int profile_set(const Corelane__V1__GeneratorProfile *in, struct error *err)
 	int ret = ports == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory") : profile_ports(in, ports, err);
 
 	if (ret == 0 && (in->n_streams == 0 || in->n_streams > PROFILE_STREAMS))
-		ret = refuse_number(err, "streams", in->n_streams, "1 to 4096", "is no number of streams");
+		ret = refuse_number(err, "streams", in->n_streams, "1 to 4096", "is not a valid number of streams");
 	if (ret == 0) {
 		new.streams = aligned_alloc(RTE_CACHE_LINE_SIZE, in->n_streams * sizeof(*new.streams));
 		ret = new.streams == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory") : 0;

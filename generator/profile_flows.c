@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flows of a stream, from the message to records and the sink's state.
+// The flows of a stream: converts the message to records and to the sink's state.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int get_list(const Corelane__V1__GeneratorFlows *in, struct flow_plan *p,
 		return 0;
 	if (in->destination_addresses > 1 || in->destination_step > 1)
 		return error_set(err, EINVAL, "streams.flows.destinations", NULL,
-				 "without destination_addresses and destination_step", "is given beside them");
+				 "without destination_addresses and destination_step", "cannot be combined with them");
 	p->list = malloc(in->n_destinations * sizeof(*p->list));
 	if (p->list == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
@@ -81,7 +81,7 @@ static int check_count(const struct stream *s, uint64_t count, struct error *err
 	if (count <= most)
 		return 0;
 	snprintf(valid, sizeof(valid), "up to %lu, or more ports or addresses", (unsigned long)most);
-	return refuse_number(err, "streams.flows.count", count, valid, "are more flows than these values make");
+	return refuse_number(err, "streams.flows.count", count, valid, "are more flows than these values give");
 }
 
 static int make_flows(struct stream *s, bool shuffle, struct error *err)
@@ -91,10 +91,10 @@ static int make_flows(struct stream *s, bool shuffle, struct error *err)
 	s->flows = pages_alloc(s->n_flows * sizeof(*s->flows));
 	s->seen = pages_alloc(s->n_flows * sizeof(*s->seen));
 	if (s->flows == NULL || s->seen == NULL)
-		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer", "need more memory than there is");
+		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer", "need more memory than is available");
 	flow_fill(&s->plan, s->flows, s->n_flows, shuffle);
 	for (i = 0; i < s->n_flows; i++)
-		s->seen[i].window = UINT32_MAX; // nothing is missing from before
+		s->seen[i].window = UINT32_MAX; // all earlier sequence numbers count as received
 	s->sequence = 1;
 	s->next_number = s->n_flows;
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stream of a profile: is it possible, and what it looks like in memory.
+// Checks one stream of a profile and prepares it for sending.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,11 +28,11 @@ static int check_sizes(const Corelane__V1__GeneratorStream *in, struct error *er
 	size_t i;
 
 	if (in->n_sizes == 0 || in->n_sizes > STREAM_SIZES)
-		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes", "is no number of frame sizes");
+		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes", "is not a valid number of frame sizes");
 	snprintf(valid, sizeof(valid), "%u (header and probe) to %u", least, FRAME_MAX);
 	for (i = 0; i < in->n_sizes; i++)
 		if (in->sizes[i] < least || in->sizes[i] > FRAME_MAX)
-			return refuse_number(err, "streams.sizes", in->sizes[i], valid, "is no size of these frames");
+			return refuse_number(err, "streams.sizes", in->sizes[i], valid, "is not a valid frame size");
 	return 0;
 }
 
@@ -47,7 +47,7 @@ static int get_lengths(const Corelane__V1__GeneratorStream *in, struct length_fi
 
 		if (l->offset + UINT64_C(2) > in->header.len)
 			return refuse_number(err, "streams.lengths.offset", l->offset, "an offset in the header",
-					     "is outside of it");
+					     "is outside the header");
 		for (j = 0; j < in->n_sizes; j++)
 			if (l->minus > in->sizes[j])
 				return refuse_number(err, "streams.lengths.minus", l->minus, "up to the smallest frame size",
@@ -68,7 +68,7 @@ static int get_ip4(const Corelane__V1__GeneratorStream *in, uint16_t *out, struc
 		if (at + 20 > in->header.len || in->header.data[at] >> 4 != 4 || (in->header.data[at] & 0xf) < 5 ||
 		    at + (in->header.data[at] & 0xfu) * 4 > in->header.len)
 			return refuse_number(err, "streams.ip4_offsets", at, "the offset of an IPv4 header in the header",
-					     "is none");
+					     "is not the offset of an IPv4 header");
 		out[i] = (uint16_t)at;
 	}
 	return 0;
@@ -107,7 +107,7 @@ static int get_expected(const Corelane__V1__GeneratorStream *in, struct stream *
 	s->rx_probe = (uint16_t)(n > 0 ? n : in->header.len);
 	if (in->expected_mask.len != n)
 		return refuse_number(err, "streams.expected_mask", in->expected_mask.len, "as many bytes as streams.expected",
-				     "is no length of a mask");
+				     "is the wrong length of a mask");
 	if (n > HEADER_MAX)
 		return refuse_number(err, "streams.expected", n, "up to 240 bytes", "is too long");
 	if (n == 0)

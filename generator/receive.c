@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes what came from all ports.
+// Receives from all ports.
 #include "trial.h"
 
-#define TURN 256       // frames of a queue in one poll
-#define REST_PACED 300 // cycles in which the router has the ring's lines to itself; with a rate, latency counts
+#define TURN 256       // frames taken from a queue in one turn
+#define REST_PACED 300 // cycles between polls that leave the ring's lines to the router; short, as latency counts
 
 // The first pass fetches what the second one reads.
 void look(const struct trial *t, uint64_t now)
@@ -26,8 +26,8 @@ void look(const struct trial *t, uint64_t now)
 	}
 }
 
-// Frames that waited while the generator was away say nothing of the router: until all queues have been empty since, and
-// once more, none is timed.
+// The latency of frames that waited while gen-poll did not run says nothing about the router. After such a gap no frame
+// is timed until two turns have emptied all queues.
 static void note_time(struct trial *t, uint64_t now)
 {
 	if (now - t->last_seen > t->away)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures the round trip of a cache line between gen-poll and a thread on the router's CPU.
 #include "round_trip.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "poll.h"
 
 #define ROUNDS 1000
-#define ROUNDS_MIN 20 // fewer say nothing
+#define ROUNDS_MIN 20 // fewer give no median
 #define LIMIT_US 2000
 
 static struct {
@@ -28,9 +29,9 @@ static struct {
 	int started; // 1, or -errno
 	int wake;
 	bool running, quit;
-	uint64_t line __rte_cache_aligned;    // odd: theirs to answer
-	uint64_t probing __rte_cache_aligned; // the probe that waits for answers, 0 = none
-	uint64_t answering;                   // the probe that gets them
+	uint64_t line __rte_cache_aligned;    // odd: the thread must answer
+	uint64_t probing __rte_cache_aligned; // number of the probe that waits for answers, 0 = none
+	uint64_t answering;                   // number of the probe that is being answered
 } rt;
 
 static uint64_t limit(void)
@@ -52,7 +53,7 @@ static void answer(void)
 	}
 }
 
-// It takes the CPU from a router that polls there, so it needs a real-time class, and sleeps when it is not asked.
+// The thread preempts a router that polls on the CPU, for which it needs a real-time class; between probes it sleeps.
 static void *round_trip_main(void *arg)
 {
 	struct sched_param param = {.sched_priority = 1};
@@ -72,7 +73,7 @@ static int by_value(const void *a, const void *b)
 	return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b);
 }
 
-// Returns how many rounds were done.
+// Returns the number of completed rounds.
 static unsigned bounce(uint32_t *took, uint64_t end)
 {
 	uint64_t begin = rte_rdtsc(), now, next = rt.line + 1;
@@ -99,7 +100,7 @@ uint64_t round_trip_probe(void)
 
 	if (!rt.running)
 		return 0;
-	rt.line += rt.line & 1; // a round that was given up
+	rt.line += rt.line & 1; // after a round that timed out
 	__atomic_store_n(&rt.probing, ++probe, __ATOMIC_RELEASE);
 	if (write(rt.wake, &one, sizeof(one)) < 0)
 		return 0;

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending: at a rate, each stream what is due; without one, as much as the ports take, their streams in turn by weight.
+// Sending. At a rate, each stream sends the frames that are due. Without a rate, each port gets as many frames as it
+// takes, and its streams take turns by weight.
 #include "trial.h"
 
 #include <stdlib.h>
 
 #include "pace.h"
 
-#define TURN 256    // frames of a stream in one poll: those that come have to be taken, too
-#define QUANTUM 64u // frames of a stream of weight 1 before it is the next one's turn
-#define RENEW 64    // flows that are replaced in one poll
+#define TURN 256    // frames of a stream in one turn, so that receiving is not delayed
+#define QUANTUM 64u // frames of a stream of weight 1 before the next stream's turn
+#define RENEW 64    // flows replaced in one turn
 
 struct send_port {
 	uint64_t rest_until;
-	unsigned turn; // whose it is: index into mine
-	uint64_t left; // of its quantum
+	unsigned turn; // index in `mine` of the stream whose turn it is
+	uint64_t left; // rest of its quantum
 	unsigned n;
-	unsigned *mine; // streams that are sent here
+	unsigned *mine; // streams that this port sends
 };
 
 struct send_state {
-	struct pace *paces; // of the streams
-	struct pace *ends;  // of their flows
-	bool renews;        // some flows end
+	struct pace *paces; // by stream: pace of frames
+	struct pace *ends;  // by stream: pace of ending flows
+	bool renews;        // some stream replaces flows
 	struct send_port *ports;
 	unsigned *lists;
 };
@@ -48,7 +49,7 @@ static void share_out(struct trial *t, struct send_state *d)
 	for (i = 0; i < t->n_streams; i++) {
 		const struct stream *s = &t->streams[i];
 
-		if (t->plan.packets > 0) { // what is left by the weights that are left: rounding loses no frame
+		if (t->plan.packets > 0) { // the rest by the remaining weights: rounding loses no frame
 			limit = (uint64_t)((unsigned __int128)left * s->weight / weight_left);
 			left -= limit;
 			weight_left -= s->weight;
@@ -109,7 +110,7 @@ void send_fini(struct trial *t)
 	t->send = NULL;
 }
 
-// Up to n <= PORT_BURST frames to the queue of the next flow. Returns how many the port took.
+// Sends up to n <= PORT_BURST frames to the queue of the next flow. Returns how many the port took.
 static __rte_always_inline unsigned send_some(const struct trial *t, struct stream *s, unsigned n)
 {
 	struct gen_port *port = s->tx;
@@ -133,7 +134,7 @@ static void count_late(struct stream *s, uint64_t due)
 	s->count.due = due;
 }
 
-// How many frames to send now. What is due for too long is not sent any more.
+// Returns the number of frames to send now. Frames that have been due for too long are counted as late and not sent.
 static unsigned wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
 {
 	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
@@ -147,7 +148,7 @@ static unsigned wanted(const struct trial *t, struct stream *s, const struct pac
 		if (old > s->count.due)
 			count_late(s, old);
 	}
-	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest: at the next poll
+	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest in the next turn
 }
 
 static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
@@ -203,7 +204,7 @@ static unsigned send_saturated(const struct trial *t, const struct send_state *d
 	return sent;
 }
 
-// New flows take the places of the oldest ones, and go on with their sequence numbers: the sink need not know.
+// Replaces the oldest flows by new ones, which continue their sequence numbers, so that the sink need not know.
 static void renew_flows(const struct trial *t, uint64_t active)
 {
 	unsigned i;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The usual frame: its probe is where it should be, and whole. All others: sink_odd.c.
+// The fast path of the sink: frames with an intact probe at the usual offset. sink_odd.c handles all others.
 #include "sink.h"
 
 #include "simd.h"
 
-// What frames of one stream in a row add up to.
+// Sums over consecutive frames of one stream.
 struct tally {
 	struct stream *stream;
 	uint64_t received, bytes;
 };
 
-// Frames with the same time.
+// Consecutive frames with the same time stamp.
 struct moment {
 	uint32_t time;
 	unsigned n;
@@ -41,7 +41,7 @@ void sink_start(struct sink *k, struct stream *streams, unsigned n, uint8_t tria
 		add_offset(k, streams[i].layout.size);
 }
 
-// RFC 4737: a frame is reordered when one with a higher number came before it. Returns false for a double.
+// RFC 4737: a frame is reordered if one with a higher sequence number arrived before it. Returns false for a duplicate.
 static __rte_always_inline bool count_sequence(struct stream *s, struct flow_seen *seen, uint32_t sequence)
 {
 	int32_t ahead = (int32_t)(sequence - seen->highest);
@@ -52,7 +52,7 @@ static __rte_always_inline bool count_sequence(struct stream *s, struct flow_see
 		seen->highest = sequence;
 		return true;
 	}
-	bit = ahead > -32 ? 1u << -ahead : 0; // too old: taken for new
+	bit = ahead > -32 ? 1u << -ahead : 0; // too old to tell: counts as new
 	if (seen->window & bit) {
 		s->count.duplicated++;
 		return false;
@@ -79,7 +79,7 @@ void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct 
 		count_latency(k, probe_time(p), stamp, 1);
 }
 
-// The stream of a frame that is as it should be, as far as the probe tells; NULL: look closer.
+// Returns the stream of a frame with an intact probe at the usual offset of the port; NULL: sink_odd() must decide.
 static __rte_always_inline struct stream *usual(const struct sink *k, const struct gen_port *port, const struct frame *f,
 						struct probe *p)
 {
@@ -109,7 +109,7 @@ static __rte_always_inline void moment_end(struct sink *k, struct moment *m, uin
 		count_latency(k, m->time, stamp, m->n);
 }
 
-// Looks closely at the first frames of a trial and at one in SINK_SAMPLE, or at all.
+// Checks the first frames of a trial and one in SINK_SAMPLE in full, or all frames.
 static void check_some(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n)
 {
 	bool all = k->verify == VERIFY_ALL || k->frames < SINK_FIRST;
@@ -119,7 +119,7 @@ static void check_some(struct sink *k, const struct gen_port *port, const struct
 
 	for (; i < n; i += all ? 1 : SINK_SAMPLE) {
 		s = usual(k, port, &frames[i], &p);
-		if (s != NULL) // else sink_odd() has
+		if (s != NULL) // else sink_odd() has checked it
 			sink_check(k, s, &frames[i], p);
 	}
 }
@@ -130,7 +130,7 @@ static void count_only(struct sink *k, const struct gen_port *port, const struct
 
 	for (i = 0; i < k->n_streams && k->streams[i].rx != port; i++)
 		;
-	if (i == k->n_streams) // nothing should come here
+	if (i == k->n_streams) // no stream expects frames on this port
 		return;
 	k->streams[i].count.received += n;
 	for (; n > 0; n--)
@@ -149,7 +149,7 @@ static __rte_always_inline void take(struct sink *k, const struct gen_port *port
 		struct stream *s = usual(k, port, &frames[i], &p);
 
 		__builtin_prefetch(
-			(const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // beyond the last: nowhere
+			(const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // harmless beyond the last
 		if (unlikely(s == NULL)) {
 			sink_odd(k, port, &frames[i], stamp);
 			continue;

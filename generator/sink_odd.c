@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that are not as usual, and the close look at those that are.
+// The slow path of the sink: unusual frames, and the full check of a frame.
 #include "sink.h"
 
 #include "simd.h"
@@ -21,7 +21,7 @@ static bool looks_as_expected(const struct expected *e, const struct frame *f)
 
 	if (f->length < e->size)
 		return false;
-	for (i = 0; i < e->size; i += sizeof(wide)) { // buffers are longer than headers
+	for (i = 0; i < e->size; i += sizeof(wide)) { // may read beyond e->size: buffers are longer than headers
 		wide a = *(const wide *)(f->data + i), b = *(const wide *)(e->bytes + i), m = *(const wide *)(e->mask + i);
 
 		differs |= (a ^ b) & m;
@@ -35,7 +35,7 @@ static bool payload_right(const struct stream *s, const struct frame *f, struct 
 	uint32_t sent = stream_size(s, probe_flow(p), probe_sequence(p)), n = sent - s->layout.size;
 	uint32_t length = s->rx_probe + n;
 
-	if (f->length != length && (f->length != 60 || length > 60)) // Ethernet's shortest frame may have been padded
+	if (f->length != length && (f->length != 60 || length > 60)) // padded to the minimum of Ethernet
 		return false;
 	return memcmp(f->data + s->rx_probe + PROBE_SIZE, pattern + s->layout.size + PROBE_SIZE, n - PROBE_SIZE) == 0;
 }
@@ -59,7 +59,7 @@ static bool probe_at(const struct frame *f, uint16_t offset, struct probe *p)
 	return probe_trial(*p) != 0;
 }
 
-// The stream of this trial that a probe belongs to; NULL: none.
+// Returns this trial's stream to which a probe belongs; NULL: none.
 static struct stream *stream_of(const struct sink *k, struct probe p, uint16_t offset)
 {
 	struct stream *s;
@@ -70,7 +70,7 @@ static struct stream *stream_of(const struct sink *k, struct probe p, uint16_t o
 	return probe_flow(p) < s->n_flows && (offset == s->rx_probe || offset == s->layout.size) ? s : NULL;
 }
 
-// A whole probe, but another place or port than the usual.
+// Handles a frame with an intact probe at another offset or port than usual.
 static void found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
 		  struct probe p, uint32_t stamp)
 {
@@ -79,7 +79,7 @@ static void found(struct sink *k, const struct gen_port *port, const struct fram
 		return;
 	}
 	sink_count(k, s, f, p, stamp);
-	if (offset != s->rx_probe) { // not rewritten as it should have been
+	if (offset != s->rx_probe) { // the router did not rewrite the header as expected
 		s->count.wrong_header++;
 		sink_keep(&k->wrong, f, s);
 	} else if (k->verify == VERIFY_ALL || k->frames < SINK_FIRST || k->frames % SINK_SAMPLE == 0) {
@@ -87,7 +87,8 @@ static void found(struct sink *k, const struct gen_port *port, const struct fram
 	}
 }
 
-// Ours, though its checksum is wrong? Two of three signs say so: a flow of a stream, the trial, a time within it.
+// Whether a damaged probe is one of this trial. Two of three signs suffice: a known stream and flow, the trial, a
+// recent time.
 static bool remains_of_probe(const struct sink *k, struct probe p, uint32_t stamp)
 {
 	unsigned signs = probe_stream(p) < k->n_streams && probe_flow(p) < k->streams[probe_stream(p)].n_flows;

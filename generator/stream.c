@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of a stream: the head as it is, then what the flow, the sequence number and the time make of it.
+// Builds the frames of a stream: copies the head, then fills in flow, sequence number and time.
 #include "stream.h"
 
 #include <rte_branch_prediction.h>
@@ -21,33 +21,33 @@ static uint16_t get16(const uint8_t *at)
 	return v;
 }
 
-static __rte_always_inline uint32_t fold(uint32_t s) // of a few 16-bit words
+static __rte_always_inline uint32_t fold(uint32_t s) // s: sum of a few 16-bit words
 {
 	s = (s & 0xffff) + (s >> 16);
-	return s + (s >> 16); // in the low half
+	return s + (s >> 16); // the result is in the low half
 }
 
 static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 {
 	uint16_t sum = (uint16_t)~fold((uint32_t)base + w->address_sum + w->source_port + w->destination_port);
 
-	return sum ? sum : 0xffff; // 0 would say that there is none
+	return sum ? sum : 0xffff; // 0 would mean "no checksum"
 }
 
-// p: where the source address begins. There are no options: all else is at fixed distances.
+// p: the source address. All other fields are at fixed distances, as there are no options.
 static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6, bool with_sum)
 {
 	uint8_t *destination = p + (ipv6 ? 16 : 4);
 
 	memcpy(p, &w->source, 4);
-	memcpy(destination, &w->destination, 8); // and the ports
+	memcpy(destination, &w->destination, 8); // with the ports
 	if (!ipv6)
 		put16(p - 2, ~fold((uint32_t)h->ip_sum + w->address_sum));
 	if (with_sum)
 		put16(destination + 10, udp_sum(h->udp_sum, w));
 }
 
-// The outer checksum covers what has just been put in.
+// The outer checksum covers the fields that put_flow() and the caller have written.
 static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, const struct head *h, const struct flow *w)
 {
 	uint32_t sum = (uint32_t)h->outer_sum + w->address_sum + w->source_port + w->destination_port;
@@ -62,7 +62,7 @@ static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, 
 	put16(data + l->outer_sum, sum ? sum : 0xffff);
 }
 
-// Of the frame that carries a flow's sequence number: its place in the list of sizes.
+// Index in the list of sizes of the frame with this flow and sequence number.
 static uint16_t turn_of(const struct stream *s, uint32_t flow, uint32_t sequence)
 {
 	return s->n_turns == 1 ? 0 : (uint16_t)(((uint64_t)sequence * s->n_flows + flow) % s->n_turns);
@@ -93,13 +93,13 @@ unsigned stream_run(const struct stream *s)
 
 	if (s->tx->n_tx > 1)
 		n = RTE_MIN(n, s->block - s->at % s->block);
-	// The list of sizes begins again with sequence number 0.
+	// The list of sizes restarts with sequence number 0.
 	if ((s->tx->n_tx > 1 && s->n_flows > 1) || unlikely(s->n_turns > 1 && s->sequence > UINT32_MAX - PORT_BURST))
 		n = RTE_MIN(n, s->n_flows - s->at);
 	return n;
 }
 
-// lines: of the head, 0 = as the stream says; one: there is but one size.
+// lines: cache lines of the head, 0 = s->copy bytes. one: the stream has a single frame size.
 static __rte_always_inline void build(struct stream *s, struct frame *frames, unsigned n, uint64_t base, uint32_t time,
 				      unsigned lines, bool one, bool ipv6)
 {

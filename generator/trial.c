@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The polling loop of a trial: windows in which frames are due, pauses between them, and the wait for stragglers.
+// The polling loop of a trial: windows in which frames are sent, pauses between them, and the wait for the last frames.
 #include "trial.h"
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 #include "profile.h"
 #include "round_trip.h"
 
-#define REST_BELOW 64 // frames: what has come meanwhile has been moved
-#define QUIET_MS 5    // all is back, and nothing more comes for so long: the trial need not wait longer
+#define REST_BELOW 64 // a turn that moved fewer frames is followed by a rest
+#define QUIET_MS 5    // once all frames are back, the trial ends after so long without another one
 
 static struct stream_count sum_counts(const struct trial *t)
 {
@@ -44,7 +44,7 @@ static int stopped(const struct trial *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED);
 }
 
-// Whatever else polls on this CPU does so now; or, during a rest, whatever else there is.
+// Gives the CPU to another poller (share), or to any thread during a rest. Returns the time afterwards.
 static uint64_t give_turn(struct trial *t, uint64_t now)
 {
 	struct timespec rest = {.tv_nsec = t->plan.rest_us * 1000L};
@@ -60,7 +60,7 @@ static uint64_t give_turn(struct trial *t, uint64_t now)
 	return end;
 }
 
-// One turn; frames are due when sending. Returns the time at its end.
+// One turn: receives and, if `sending`, sends. Returns the time at its end.
 static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint64_t now, bool sending)
 {
 	unsigned moved = 0;
@@ -93,7 +93,7 @@ static void run_window(struct trial *t, struct window *w)
 	} while (now < end && !stopped(t) && !send_done(t));
 	w->cycles = (t->paced ? RTE_MIN(now, end) : now) - w->start;
 	t->active += w->cycles;
-	if (t->paced) // what fell due in the last turn, and not what would have after it, however long it took
+	if (t->paced) // sends what became due in the last turn, but nothing that became due after the window's end
 		send_due(t, now, t->active);
 }
 
@@ -102,7 +102,7 @@ static void publish(struct trial *t, struct window *w, const struct stream_count
 	struct stream_count now = sum_counts(t);
 
 	if (t->n_written - __atomic_load_n(&t->n_read, __ATOMIC_ACQUIRE) == TRIAL_WINDOWS)
-		return; // a client that has not read for so long gets the total
+		return; // the client has not read for long: it gets only the total
 	w->start -= t->start;
 	w->count = (struct stream_count){.due = now.due - was->due,
 					 .sent = now.sent - was->sent,
@@ -115,7 +115,8 @@ static void publish(struct trial *t, struct window *w, const struct stream_count
 	poll_notify();
 }
 
-// Receives without sending, at most so long, or until all is back (whole) and it is quiet.
+// Receives without sending for `cycles`, or, with until_quiet, until all frames are back and no more arrive for
+// QUIET_MS.
 static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 {
 	uint64_t now = t->last_seen = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS, last = now;
@@ -168,7 +169,8 @@ int trial_init(struct trial *t, uint8_t number)
 	return send_init(t);
 }
 
-// The generator's own first when they get it and last when they lose it: it has to run to give and to take it.
+// Gives real-time priority to this thread first and takes it from this thread last, since it must run to change the
+// others.
 static void set_priorities(struct trial *t, int policy)
 {
 	struct sched_param param = {.sched_priority = policy == SCHED_FIFO};
