@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process as a whole: status, settings.
+// The process as a whole: status.
 #pragma once
 
 #include <stdbool.h>

@@ -2,24 +2,41 @@
 // TCP state and timeouts of flows.
 #include "flow/tcp.h"
 
+#include "base/field_limits.h"
+#include "base/setting.h"
 #include "flow/packet.h"
 
 bool flow_tcp_strict;
+SETTING(flow_tcp_strict, flow_tcp_strict);
 
 struct flow_timeouts flow_timeouts = {
-	.tcp = {[TCP_NONE] = 30,
-		[TCP_SYN_SENT] = 30,
-		[TCP_SYN_RECV] = 30,
-		[TCP_ESTABLISHED] = 7440,
-		[TCP_FIN_WAIT] = 240,
+	.tcp = {[TCP_NONE] = LIMIT_SETTINGS_FLOW_TCP_HALF_OPEN_SECONDS_DEFAULT,
+		[TCP_SYN_SENT] = LIMIT_SETTINGS_FLOW_TCP_HALF_OPEN_SECONDS_DEFAULT,
+		[TCP_SYN_RECV] = LIMIT_SETTINGS_FLOW_TCP_HALF_OPEN_SECONDS_DEFAULT,
+		[TCP_ESTABLISHED] = LIMIT_SETTINGS_FLOW_TCP_ESTABLISHED_SECONDS_DEFAULT,
+		[TCP_FIN_WAIT] = LIMIT_SETTINGS_FLOW_TCP_CLOSING_SECONDS_DEFAULT,
 		[TCP_CLOSING] = 10,
 		[TCP_CLOSED] = 5},
-	.udp = 30,
-	.udp_answered = 180,
-	.icmp = 30,
-	.other = 600,
-	.denied = 5,
+	.udp = LIMIT_SETTINGS_FLOW_UDP_SECONDS_DEFAULT,
+	.udp_answered = LIMIT_SETTINGS_FLOW_UDP_ANSWERED_SECONDS_DEFAULT,
+	.icmp = LIMIT_SETTINGS_FLOW_ICMP_SECONDS_DEFAULT,
+	.other = LIMIT_SETTINGS_FLOW_OTHER_SECONDS_DEFAULT,
+	.denied = LIMIT_SETTINGS_FLOW_DENIED_SECONDS_DEFAULT,
 };
+
+static void tcp_half_open_changed(const struct setting *own)
+{
+	flow_timeouts.tcp[TCP_NONE] = flow_timeouts.tcp[TCP_SYN_RECV] = flow_timeouts.tcp[TCP_SYN_SENT];
+}
+
+SETTING(flow_tcp_half_open_seconds, flow_timeouts.tcp[TCP_SYN_SENT], .changed = tcp_half_open_changed);
+SETTING(flow_tcp_established_seconds, flow_timeouts.tcp[TCP_ESTABLISHED]);
+SETTING(flow_tcp_closing_seconds, flow_timeouts.tcp[TCP_FIN_WAIT]);
+SETTING(flow_udp_seconds, flow_timeouts.udp);
+SETTING(flow_udp_answered_seconds, flow_timeouts.udp_answered);
+SETTING(flow_icmp_seconds, flow_timeouts.icmp);
+SETTING(flow_other_seconds, flow_timeouts.other);
+SETTING(flow_denied_seconds, flow_timeouts.denied);
 
 uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 {

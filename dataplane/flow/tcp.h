@@ -11,10 +11,9 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags);
 // Seconds without a packet in either direction after which the flow expires.
 uint32_t flow_timeout(const struct flow *f);
 
-struct flow_timeouts { // seconds
+struct flow_timeouts { // seconds; the limits of the API fit the 16 bits of flow_dir.seen
 	uint16_t tcp[TCP_STATES];
 	uint16_t udp, udp_answered, icmp, other, denied;
 };
 extern struct flow_timeouts flow_timeouts; // master rw
 extern bool flow_tcp_strict;               // the first packet of a connection must be a SYN; master rw
-#define FLOW_TIMEOUT_MAX 43200             // flow_dir.seen has 16 bits of seconds

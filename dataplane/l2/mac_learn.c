@@ -8,6 +8,8 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "base/field_limits.h"
+#include "base/setting.h"
 #include "l2/mac.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
@@ -24,7 +26,8 @@ struct learn {
 	uint8_t remote[16];
 };
 
-uint32_t mac_age_seconds = 300;
+uint32_t mac_age_seconds = LIMIT_SETTINGS_MAC_AGE_SECONDS_DEFAULT;
+SETTING(mac_age_seconds, mac_age_seconds);
 static uint32_t sweep_at;
 
 static uint64_t tsc(void)

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 
 struct nexthop;
 struct tunnel_config;
 
 #define ENCAP_MAX 16
-#define ENCAP_UDP_PORTS 8 // that one encapsulation has
 
 // What a tunnel's payload is. A packet of MPLS begins with an IP header, or else is a frame.
 enum encap_inner { ENCAP_INNER_NONE, ENCAP_INNER_PACKET, ENCAP_INNER_FRAME };
@@ -70,8 +70,8 @@ uint16_t encap_udp_port(const struct encap_ops *ops);            // the port tha
 
 // --- Control plane: master thread only. ---
 
-const struct encap_ops *encap_find(const char *name);                  // NULL
-const struct encap_ops *encap_next(const struct encap_ops *after);     // by name; NULL: the first, and past the last one
-const char *encap_names(void);                                         // of next hops: "mplsogre, mplsoudp, vxlan"
-const uint16_t *encap_ports(const struct encap_ops *ops, unsigned *n); // in use
-void encap_set_ports(const struct encap_ops *ops, const uint32_t *ports, unsigned n); // n <= ENCAP_UDP_PORTS, the first is sent
+const struct encap_ops *encap_find(const char *name);              // NULL
+const struct encap_ops *encap_next(const struct encap_ops *after); // by name; NULL: the first, and past the last one
+const char *encap_names(void);                                     // of next hops: "mplsogre, mplsoudp, vxlan"
+// What the setting does: n <= SETTING_LIST_MAX, and the first is sent. Next hops follow with nexthop_poll().
+void encap_set_ports(const struct encap_ops *ops, const uint32_t *ports, unsigned n);

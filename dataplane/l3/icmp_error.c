@@ -6,7 +6,9 @@
 #include <rte_cycles.h>
 #include <rte_icmp.h>
 
+#include "base/field_limits.h"
 #include "base/rcu.h"
+#include "base/setting.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
 #include "graph/node.h"
@@ -28,7 +30,8 @@ DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into i
 #define ICMP6_INFORMATION 128 // the first type that is no error
 #define EXTENSIONS_MAX 8
 
-uint32_t icmp_errors_per_second = 1000;
+uint32_t icmp_errors_per_second = LIMIT_SETTINGS_ICMP_ERRORS_PER_SECOND_DEFAULT;
+SETTING(icmp_errors_per_second, icmp_errors_per_second);
 
 struct type_code {
 	uint8_t type4, code4, type6, code6;

@@ -9,6 +9,8 @@
 #include <rte_cycles.h>
 #include <rte_jhash.h>
 
+#include "base/field_limits.h"
+#include "base/setting.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/answer.h"
 #include "neighbor/neighbor_private.h"
@@ -17,7 +19,8 @@
 #define BUCKETS 16384
 
 uint32_t neighbor_end = 1;
-uint32_t neighbor_age_seconds = 30;
+uint32_t neighbor_age_seconds = LIMIT_SETTINGS_NEIGHBOR_AGE_SECONDS_DEFAULT;
+SETTING(neighbor_age_seconds, neighbor_age_seconds);
 uint64_t (*neighbor_clock)(void) = rte_get_tsc_cycles;
 
 static struct neighbor *buckets[BUCKETS];

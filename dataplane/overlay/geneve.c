@@ -62,7 +62,7 @@ static enum encap_inner geneve_inner(const uint8_t *p, unsigned n, unsigned *at)
 static const struct encap_ops geneve = {
 	.name = "geneve",
 	.proto = IPPROTO_UDP,
-	.udp_port = 6081,
+	.udp_port = LIMIT_SETTINGS_GENEVE_PORTS_DEFAULT,
 	.udp_setting = "geneve_ports",
 	.send_node = {"encap_geneve4", "encap_geneve6"},
 	.receive_node = "decap_geneve",

@@ -6,6 +6,8 @@
 
 #include <rte_malloc.h>
 
+#include "base/field_limits.h"
+#include "base/setting.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 #include "l2/bridge.h"
@@ -13,7 +15,8 @@
 
 uint32_t *label_table;
 uint32_t *vni_pages[VNI_MAX >> 12];
-uint8_t label_stack_depth = 3;
+uint8_t label_stack_depth = LIMIT_SETTINGS_LABEL_STACK_DEPTH_DEFAULT;
+SETTING(label_stack_depth, label_stack_depth);
 static unsigned n_labels, n_vnis;
 
 int overlay_init(struct error *err)

@@ -14,7 +14,7 @@ static enum encap_inner mplsoudp_inner(const uint8_t *p, unsigned n, unsigned *a
 static const struct encap_ops mplsoudp = {
 	.name = "mplsoudp",
 	.proto = IPPROTO_UDP,
-	.udp_port = 6635,
+	.udp_port = LIMIT_SETTINGS_MPLSOUDP_PORTS_DEFAULT,
 	.udp_setting = "mplsoudp_ports",
 	.send_node = {"encap_mplsoudp4", "encap_mplsoudp6"},
 	.receive_node = "decap_mplsoudp",

@@ -35,7 +35,7 @@ static enum encap_inner vxlan_inner(const uint8_t *p, unsigned n, unsigned *at)
 static const struct encap_ops vxlan = {
 	.name = "vxlan",
 	.proto = IPPROTO_UDP,
-	.udp_port = 4789,
+	.udp_port = LIMIT_SETTINGS_VXLAN_PORTS_DEFAULT,
 	.udp_setting = "vxlan_ports",
 	.send_node = {"encap_vxlan4", "encap_vxlan6"},
 	.receive_node = "decap_vxlan",

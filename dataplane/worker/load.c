@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/rcu.h"
+#include "base/setting.h"
 #include "port/registry.h"
 #include "worker/balance.h"
 #include "worker/spread.h"
@@ -22,6 +23,7 @@
 #define NEW_SHARE 0.5   // of the last second in what is remembered
 
 uint32_t rebalance_seconds;
+SETTING(rebalance_seconds, rebalance_seconds);
 
 static struct { // of each queue
 	uint64_t packets;

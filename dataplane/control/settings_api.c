@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// API of the node's settings (api/system.proto): the fields of Settings are what modules have registered (base/setting.h).
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "api/api.h"
+#include "base/setting.h"
+#include "system.pb-c.h"
+
+#define PbSettings Corelane__V1__Settings
+#define PbSetRequest Corelane__V1__SettingsSetRequest
+
+// Where a message has the value of a setting.
+struct settings_field {
+	void *value;
+	size_t *n; // of a list
+};
+
+static struct settings_field settings_field(const PbSettings *msg, const struct setting *s)
+{
+	const ProtobufCFieldDescriptor *f =
+		protobuf_c_message_descriptor_get_field_by_name(&corelane__v1__settings__descriptor, s->name);
+
+	return (struct settings_field){RTE_PTR_ADD(msg, f->offset), RTE_PTR_ADD(msg, f->quantifier_offset)};
+}
+
+static void put_list(struct api_call *call, const struct setting_list *l, struct settings_field to)
+{
+	uint32_t *values = api_alloc(call, l->n * sizeof(*values));
+
+	memcpy(values, l->values, l->n * sizeof(*values));
+	*to.n = l->n;
+	*(uint32_t **)to.value = values;
+}
+
+static void put_settings(struct api_call *call, PbSettings *out)
+{
+	const struct setting *s;
+
+	for (s = setting_next(NULL); s; s = setting_next(s)) {
+		struct settings_field to = settings_field(out, s);
+
+		if (s->type == SETTING_LIST)
+			put_list(call, setting_get_list(s), to);
+		else
+			*(uint32_t *)to.value = setting_get(s); // protobuf_c_boolean has its size
+	}
+}
+
+static int get_settings(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	put_settings(call, resp);
+	return 0;
+}
+
+// The list as it will be.
+static const uint32_t *wanted_list(const PbSetRequest *in, const struct setting *s, size_t *n)
+{
+	size_t i;
+
+	for (i = 0; i < in->n_fields; i++) {
+		if (strcmp(in->fields[i], s->name) == 0) {
+			*n = *settings_field(in->settings, s).n;
+			return *(uint32_t **)settings_field(in->settings, s).value;
+		}
+	}
+	*n = setting_get_list(s)->n;
+	return setting_get_list(s)->values;
+}
+
+static int check_pair(const PbSetRequest *in, const struct setting *a, const struct setting *b, struct error *err)
+{
+	size_t n_mine, n_others, i, j;
+	const uint32_t *mine = wanted_list(in, a, &n_mine), *others = wanted_list(in, b, &n_others);
+	char text[16], field[64];
+
+	for (i = 0; i < n_mine; i++) {
+		for (j = 0; j < n_others && mine[i] != others[j]; j++)
+			;
+		if (j == n_others)
+			continue;
+		snprintf(text, sizeof(text), "%u", mine[i]);
+		snprintf(field, sizeof(field), "settings.%s", a->name);
+		return error_set(err, EINVAL, field, text, "different ports", "is one of %s too", b->name);
+	}
+	return 0;
+}
+
+static int check_apart(const PbSetRequest *in, struct error *err)
+{
+	const struct setting *a, *b;
+	int ret = 0;
+
+	for (a = setting_next(NULL); a; a = setting_next(a))
+		for (b = setting_next(NULL); b != a && ret == 0; b = setting_next(b))
+			if (a->apart && b->apart && strcmp(a->apart, b->apart) == 0)
+				ret = check_pair(in, a, b, err);
+	return ret;
+}
+
+static void set_field(const PbSettings *in, const struct setting *s)
+{
+	struct settings_field from = settings_field(in, s);
+
+	if (s->type == SETTING_LIST)
+		setting_set_list(s, *(uint32_t **)from.value, (uint32_t)*from.n);
+	else
+		setting_set(s, *(uint32_t *)from.value);
+}
+
+// The transport has checked each field by itself, and that each name is one of a field.
+static int set_settings(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const PbSetRequest *in = req;
+	int ret = check_apart(in, err);
+	size_t i;
+
+	for (i = 0; i < in->n_fields && ret == 0; i++)
+		set_field(in->settings, setting_find(in->fields[i]));
+	if (ret == 0)
+		put_settings(call, resp);
+	return ret;
+}
+
+static const struct api_method methods[] = {
+	{"corelane.v1.System", "GetSettings", &corelane__v1__empty__descriptor, &corelane__v1__settings__descriptor,
+	 .unary = get_settings},
+	{"corelane.v1.System", "SetSettings", &corelane__v1__settings_set_request__descriptor, &corelane__v1__settings__descriptor,
+	 .unary = set_settings},
+};
+API_METHODS(methods)
