@@ -5,6 +5,7 @@
 
 #include "bridge.pb-c.h"
 #include "capture.pb-c.h"
+#include "debug.pb-c.h"
 #include "event.pb-c.h"
 #include "flow.pb-c.h"
 #include "generator.pb-c.h"
@@ -75,6 +76,19 @@ static const struct field_limits trace_request_fields[] = {
 };
 static const struct message_limits trace_request_limits = {
 	.type = &corelane__v1__trace_request__descriptor, .fields = trace_request_fields, .n_fields = 1};
+
+static const struct field_limits debug_delay_request_fields[] = {
+	{.field = 1, .max = 1000000ull},
+};
+static const struct message_limits debug_delay_request_limits = {
+	.type = &corelane__v1__debug_delay_request__descriptor, .fields = debug_delay_request_fields, .n_fields = 1};
+
+static const struct field_limits debug_disturb_request_fields[] = {
+	{.field = 0},
+	{.field = 1, .max = 1000000ull},
+};
+static const struct message_limits debug_disturb_request_limits = {
+	.type = &corelane__v1__debug_disturb_request__descriptor, .fields = debug_disturb_request_fields, .n_fields = 2};
 
 static const struct field_limits event_list_request_fields[] = {
 	{.field = 1},
@@ -537,13 +551,6 @@ static const struct field_limits settings_set_request_fields[] = {
 static const struct message_limits settings_set_request_limits = {
 	.type = &corelane__v1__settings_set_request__descriptor, .fields = settings_set_request_fields, .n_fields = 1};
 
-static const struct field_limits thread_disturb_request_fields[] = {
-	{.field = 0},
-	{.field = 1, .max = 1000000ull},
-};
-static const struct message_limits thread_disturb_request_limits = {
-	.type = &corelane__v1__thread_disturb_request__descriptor, .fields = thread_disturb_request_fields, .n_fields = 2};
-
 static const struct field_limits vni_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .min = 1ull, .max = 16777215ull},
 	{.field = 1, .flags = LIMIT_REQUIRED},
@@ -599,18 +606,14 @@ static const struct field_limits worker_set_request_fields[] = {
 static const struct message_limits worker_set_request_limits = {
 	.type = &corelane__v1__worker_set_request__descriptor, .fields = worker_set_request_fields, .n_fields = 1};
 
-static const struct field_limits worker_delay_request_fields[] = {
-	{.field = 1, .max = 1000000ull},
-};
-static const struct message_limits worker_delay_request_limits = {
-	.type = &corelane__v1__worker_delay_request__descriptor, .fields = worker_delay_request_fields, .n_fields = 1};
-
 const struct message_limits *const api_requests[] = {
 	&bridge_add_request_limits,
 	&bridge_set_request_limits,
 	&mac_add_request_limits,
 	&capture_request_limits,
 	&trace_request_limits,
+	&debug_delay_request_limits,
+	&debug_disturb_request_limits,
 	&event_list_request_limits,
 	&flow_filter_limits,
 	&flow_explain_request_limits,
@@ -640,11 +643,9 @@ const struct message_limits *const api_requests[] = {
 	&address_group_add_request_limits,
 	&address_group_set_request_limits,
 	&settings_set_request_limits,
-	&thread_disturb_request_limits,
 	&vni_add_request_limits,
 	&vrf_add_request_limits,
 	&worker_add_request_limits,
 	&worker_set_request_limits,
-	&worker_delay_request_limits,
 };
 const unsigned n_api_requests = sizeof(api_requests) / sizeof(api_requests[0]);

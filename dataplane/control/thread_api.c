@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of threads (api/thread.proto).
 #include "api/api.h"
-#include "threads/disturb.h"
 #include "threads/threads.h"
 #include "threads/worker_watch.h"
-#include "common.pb-c.h"
 #include "thread.pb-c.h"
 
 #define TEXT 4096
@@ -62,21 +60,8 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	return 0;
 }
 
-static int disturb(struct api_call *call, const void *req, void *resp, struct error *err)
-{
-	const Corelane__V1__ThreadDisturbRequest *in = req;
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", (int)in->what);
-	if ((unsigned)in->what > DISTURB_FAULTS)
-		return error_set(err, EINVAL, "what", text, "shootdowns, faults", "is no disturbance");
-	return disturb_set((enum disturbance)in->what, in->per_second, err);
-}
-
 static const struct api_method methods[] = {
 	{"corelane.v1.Threads", "List", &corelane__v1__thread_list_request__descriptor, &corelane__v1__thread__descriptor,
 	 .next = list, .cursor_size = sizeof(int)},
-	{"corelane.v1.Threads", "Disturb", &corelane__v1__thread_disturb_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = disturb},
 };
 API_METHODS(methods)

@@ -173,23 +173,10 @@ static int ports(struct api_call *call, const void *req, void *cursor, void *ite
 	return 0;
 }
 
-static int delay(struct api_call *call, const void *req, void *resp, struct error *err)
-{
-	const Corelane__V1__WorkerDelayRequest *in = req;
-	struct worker *w = worker_api_find(in->id, err);
-	int ret = w ? worker_set_delay(w, in->us, err) : -ENOENT;
-
-	if (ret == 0)
-		worker_api_put(call, w, resp);
-	return ret;
-}
-
 static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor, &corelane__v1__worker_port__descriptor,
 	 .next = ports, .cursor_size = sizeof(uint32_t)},
-	{"corelane.v1.Workers", "Delay", &corelane__v1__worker_delay_request__descriptor, &corelane__v1__worker__descriptor,
-	 .unary = delay},
 };
 API_METHODS(methods)

@@ -141,7 +141,7 @@ void worker_api_put_state(struct api_call *call, const struct worker *w, Corelan
 	s->packets = w->packets;
 	s->tsc_hz = rte_get_tsc_hz();
 	s->system_calls = __atomic_load_n(w->system_calls, __ATOMIC_RELAXED);
-	s->debug_delay_us = worker_delay(w);
+	s->debug_delay_us = (uint32_t)(worker_api_ns(w->delay) / 1000);
 	s->waits = w->wait->waits;
 	s->polled_by_time = timer_queue(call, w);
 	put_queues(call, w, s);

@@ -15,6 +15,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "api/api.h"
+#include "base/fault_injection.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rcu.h"
@@ -39,7 +40,6 @@
 #include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
-#include "threads/disturb.h"
 #include "threads/threads.h"
 #include "threads/worker_watch.h"
 #include "worker/load.h"
@@ -152,7 +152,8 @@ static int start_workers(const struct options *o, struct error *err)
 	const struct placement *p = &o->placement;
 	unsigned i;
 
-	worker_debug_allowed = o->allow_debug;
+	if (o->allow_debug)
+		fault_injection->allowed = true;
 	for (i = 0; i < p->n_workers; i++) {
 		cfg.cpu = p->worker_cpus[i];
 		cfg.idle = o->idle_given ? o->idle : cpu_list_has(&o->overlap, cfg.cpu) ? IDLE_YIELD : IDLE_SPIN;
@@ -222,7 +223,8 @@ static void stop(void)
 {
 	api_server_stop();
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
-	disturb_stop();
+	if (fault_injection)
+		fault_injection->stop();
 	worker_del_all(); // nobody reads any more
 	port_del_all();
 	rcu_fini();

@@ -127,7 +127,7 @@ static int option(int opt, const char *name, const char *arg, struct options *o,
 		return option_level(name, arg, o, err);
 	case OPT_ALLOW_DEBUG:
 		o->allow_debug = true;
-		return 0;
+		return option_allow_debug(name, err);
 	default:
 		o->check = true;
 		return 0;

@@ -14,4 +14,5 @@ int option_cpus(const char *name, const char *text, struct cpu_list *out, const 
 int option_workers(const char *name, const char *text, struct options *o, struct error *err);
 int option_idle(const char *name, const char *text, struct options *o, struct error *err);
 int option_yield(const char *name, const char *text, struct options *o, struct error *err);
+int option_allow_debug(const char *name, struct error *err); // refused by a program that cannot inject faults
 int option_level(const char *name, const char *text, struct options *o, struct error *err);

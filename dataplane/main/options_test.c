@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/fault_injection.h"
 #include "main/options.h"
 
 static struct options o;
@@ -132,6 +133,7 @@ static void refused(void **state)
 		{"--vr_dpdk_tx_ring_sz 1025", "--vr_dpdk_tx_ring_sz", "1025"},
 		{"--yield_option 2", "--yield_option", "2"},
 		{"--yield_option yes", "--yield_option", "yes"},
+		{"--allow-debug", "--allow-debug", ""}, // this program cannot inject faults
 	};
 	unsigned i;
 
@@ -141,6 +143,18 @@ static void refused(void **state)
 		assert_string_equal(err.value, bad[i].value);
 		assert_true(err.valid[0] != '\0');
 	}
+}
+
+static void faults_where_they_are_linked(void **state)
+{
+	struct fault_injection linked = {0};
+
+	fault_injection = &linked;
+	assert_int_equal(parse("--allow-debug"), 0);
+	assert_true(o.allow_debug);
+	fault_injection = NULL;
+	assert_int_equal(parse("--allow-debug"), -EINVAL);
+	assert_non_null(strstr(err.message, "cannot inject faults"));
 }
 
 static void long_paths(void **state)
@@ -191,10 +205,10 @@ static void order_of_workers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),        cmocka_unit_test(all_given),
-					   cmocka_unit_test(eal_arguments),   cmocka_unit_test(refused),
-					   cmocka_unit_test(long_paths),      cmocka_unit_test(names_of_vrouter),
-					   cmocka_unit_test(order_of_workers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),         cmocka_unit_test(all_given),
+					   cmocka_unit_test(eal_arguments),    cmocka_unit_test(refused),
+					   cmocka_unit_test(long_paths),       cmocka_unit_test(names_of_vrouter),
+					   cmocka_unit_test(order_of_workers), cmocka_unit_test(faults_where_they_are_linked)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

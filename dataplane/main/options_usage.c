@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
+#include "base/fault_injection.h"
 #include "main/options_private.h"
 
 void options_usage(void)
@@ -28,7 +29,7 @@ void options_usage(void)
 	       "                       first port keeps flows, 214 bytes each)\n"
 	       "  --router-mac MAC     of routed VXLAN (default: derived from the host and DIR)\n"
 	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
-	       "  --allow-debug        let `corelane debug` disturb the workers\n"
+	       "%s"
 	       "  --check              validate the options and exit\n"
 	       "  --version, --help\n\n"
 	       "CPUS is a list, 2,4-7 or (2,4-7), or a mask in hexadecimal that begins with 0x, of any width: 0xf0 is CPUs\n"
@@ -36,5 +37,6 @@ void options_usage(void)
 	       "Names of vRouter that are understood: --service_core_mask CPUS (--service-cpus), --dpdk_ctrl_thread_mask CPUS\n"
 	       "(--control-cpus), --vr_dpdk_rx_ring_sz N (--worker-ring-size), --vr_dpdk_tx_ring_sz N (checked; there are no\n"
 	       "such rings here), --yield_option 0|1 (--idle spin|yield), --vr_no_load_balance (--run-to-completion).\n\n"
-	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n");
+	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n",
+	       fault_injection ? "  --allow-debug        let `corelane debug` disturb the workers\n" : "");
 }

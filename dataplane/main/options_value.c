@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault_injection.h"
 #include "main/options_private.h"
 
 #define RING_MIN 64
@@ -87,6 +88,13 @@ int option_yield(const char *name, const char *text, struct options *o, struct e
 	o->idle_given = true;
 	o->idle = v ? IDLE_YIELD : IDLE_SPIN;
 	return ret;
+}
+
+int option_allow_debug(const char *name, struct error *err)
+{
+	return fault_injection ? 0
+			       : error_set(err, EINVAL, name, NULL, "bin/corelaned of a build tree",
+					   "this corelaned cannot inject faults: it is the one for production");
 }
 
 int option_level(const char *name, const char *text, struct options *o, struct error *err)

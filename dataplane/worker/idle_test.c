@@ -41,7 +41,6 @@ static int setup(void **state)
 
 static int reset(void **state)
 {
-	worker_debug_allowed = false;
 	worker_del_all();
 	router_arm = NULL;
 	router_disarm = NULL;
@@ -152,35 +151,13 @@ static void sleeper_is_not_waited_for(void **state)
 	fail_msg("the master waited for a sleeping worker");
 }
 
-static void delayed(void **state)
-{
-	struct worker *w = add(IDLE_YIELD);
-	struct long_loop l[LONGEST_LOOPS];
-	uint64_t us = rte_get_tsc_hz() / 1000000;
-	unsigned n;
-
-	assert_int_equal(worker_set_delay(w, 1000, &err), -EPERM);
-	worker_debug_allowed = true;
-	assert_int_equal(worker_set_delay(w, DEBUG_DELAY_US_MAX + 1, &err), -EINVAL);
-	assert_int_equal(worker_set_delay(w, 1000, &err), 0);
-	assert_in_range(worker_delay(w), 999, 1000);
-	observe(w, 100);
-	n = recorder_longest(w->recorder, l);
-	assert_int_not_equal(n, 0);
-	assert_true(l[n - 1].cycles >= 1000 * us - us);
-	assert_true(l[n - 1].stages[STAGE_DELAY] >= 1000 * us - us);
-	assert_int_equal(worker_set_delay(w, 0, &err), 0);
-	assert_int_equal(worker_delay(w), 0);
-	usleep(20000);
-	recorder_reset(w->recorder);
-	recorder_set_threshold(w->recorder, 1);
-	observe(w, 50);
-	for (n = recorder_longest(w->recorder, l); n > 0; n--)
-		assert_int_equal(l[n - 1].stages[STAGE_DELAY], 0);
-}
-
 static void nothing(void *arg)
 {
+}
+
+static void hang(struct worker *w)
+{
+	usleep(300000);
 }
 
 // A worker that hangs is behind, by as much as it hangs.
@@ -191,8 +168,7 @@ static void behind(void **state)
 	unsigned i;
 
 	observe(w, 10);
-	worker_debug_allowed = true;
-	assert_int_equal(worker_set_delay(w, 300000, &err), 0);
+	worker_set_fault(w, hang);
 	for (i = 0; i < 100; i++) {
 		rcu_defer(nothing, NULL);
 		usleep(5000);
@@ -200,7 +176,7 @@ static void behind(void **state)
 	}
 	assert_in_range(most, 150 * ms, 3000 * ms);
 	worker_health_poll();
-	assert_int_equal(worker_set_delay(w, 0, &err), 0);
+	worker_set_fault(w, NULL);
 	for (i = 0; i < 5000 && (rcu_poll(), rcu_pending() > 0); i++)
 		usleep(1000);
 	assert_int_equal(rcu_behind(w->id), 0);
@@ -498,7 +474,6 @@ int main(void)
 		T(yielding_calls_each_time),
 		T(sleeping_adapts),
 		T(sleeper_is_not_waited_for),
-		T(delayed),
 		T(behind),
 		T(depths),
 		T(waiting_costs_nothing),

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the master asks of a worker besides packets: one word that the worker looks at in each loop. Private to worker/.
+// What the master asks of a worker besides packets: one word that the worker looks at in each loop. Private to worker/ and debug/.
 #pragma once
 
 #include <stdint.h>
-
-#include "base/error.h"
-
-#define DEBUG_DELAY_US_MAX 1000000
 
 struct worker;
 
 enum order {
 	ORDER_MEASURE = 1, // how full its queues are; done once
-	ORDER_DELAY = 2,   // in each loop
+	ORDER_FAULT = 2,   // calls worker.fault in each loop
 };
 
 void worker_obey(struct worker *w); // worker
 
-// Master. us: 0 = no delay any more. Refused unless the process was started with --allow-debug.
-int worker_set_delay(struct worker *w, uint32_t us, struct error *err);
-uint32_t worker_delay(const struct worker *w); // us
-void worker_measure(struct worker *w);         // asks for new depths
+// Master.
+void worker_set_fault(struct worker *w, void (*fault)(struct worker *w)); // what debug/ does to each loop; NULL: nothing any more
+void worker_measure(struct worker *w);                                    // asks for new depths

@@ -57,8 +57,9 @@ struct worker {
 	uint64_t *system_calls;    // its thread's (base/system_calls.h)
 	struct idle idle_state;
 	struct wait *wait;
-	uint32_t orders; // enum order; master: sets, worker: clears
-	uint64_t delay;  // TSC cycles in each loop (ORDER_DELAY); master: wo, worker: ro
+	uint32_t orders;                 // enum order; master: sets, worker: clears
+	uint64_t delay;                  // TSC cycles of each loop that are lost on purpose, 0 = none; master: wo, worker: ro
+	void (*fault)(struct worker *w); // ORDER_FAULT; master: wo, worker: ro
 	// Master: wo, worker: ro.
 	enum idle_policy idle;
 	bool stop;
@@ -131,5 +132,4 @@ void worker_forget(struct port *port);    // takes the port's queues from all wo
 enum inject { INJECT_TX, INJECT_INPUT };
 int worker_inject(struct rte_mbuf *m, enum inject edge);
 
-void worker_health_poll(void);    // master, every 100 ms
-extern bool worker_debug_allowed; // set once, before workers start
+void worker_health_poll(void); // master, every 100 ms

@@ -3,29 +3,43 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
+	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/input"
 )
 
 func newDebugCmd(a *app) *cobra.Command {
-	cmd := noun("debug", "Disturb the daemon on purpose; it must have been started with --allow-debug", newDebugDelay(a), newDebugShootdowns(a), newDebugFaults(a))
-	cmd.Long = "Disturb the daemon on purpose, to see how it behaves when it is overloaded. Refused by a daemon that was not started with --allow-debug."
+	cmd := noun("debug", "Disturb a daemon of a test or lab on purpose", newDebugDelay(a), newDebugShootdowns(a), newDebugFaults(a))
+	cmd.Long = `Disturb the daemon on purpose, to see how it behaves when it is overloaded. Only the corelaned of a build tree (bin/corelaned) can do
+that, and only when it was started with --allow-debug; the installed one is built without.`
 	return cmd
 }
 
+// debugCall says in words of its own that the daemon has no such service.
+func debugCall[Req any](ctx context.Context, a *app, method func(apiv1.DebugService, context.Context, Req) (*apiv1.Empty, error), req Req) error {
+	done, err := call(ctx, a, apiv1.NewDebugClient, method, req)
+	if refused := new(api.Error); errors.As(err, &refused) && refused.Code == codes.Unimplemented {
+		return input.Errorf("debug", "bin/corelaned of a build tree, started with --allow-debug", "this corelaned is built without fault injection")
+	}
+	return a.done(done, err)
+}
+
 func newDebugDelay(a *app) *cobra.Command {
-	req := &apiv1.WorkerDelayRequest{}
+	req := &apiv1.DebugDelayRequest{}
 	flags := []fieldFlag{
-		{flag: "worker", field: "id", help: "worker that is to be slow", names: workerNames},
+		{flag: "worker", help: "worker that is to be slow", names: workerNames},
 		{flag: "us", help: "microseconds that each of its loops takes longer; 0 ends it"},
 	}
 	cmd := verb("delay", "Make each loop of a worker take longer", `  corelane debug delay --worker 0 --us 1000
   corelane debug delay --worker 0 --us 0`,
 		func(ctx context.Context, _ []string) error {
-			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Delay, req))
+			return debugCall(ctx, a, apiv1.DebugService.Delay, req)
 		})
 	a.bind(cmd, req, flags)
 	for _, f := range flags {
@@ -47,11 +61,11 @@ Each time the workers fault on what they execute next. Nothing is read from a di
 }
 
 func newDebugDisturb(a *app, what apiv1.Disturbance, name, short, long string) *cobra.Command {
-	req := &apiv1.ThreadDisturbRequest{What: what}
+	req := &apiv1.DebugDisturbRequest{What: what}
 	flags := []fieldFlag{{flag: "per-second", help: "so many times each second; 0 ends it"}}
 	cmd := verb(name, short, fmt.Sprintf("  corelane debug %[1]s --per-second 2000\n  corelane debug %[1]s --per-second 0", name),
 		func(ctx context.Context, _ []string) error {
-			return a.done(call(ctx, a, apiv1.NewThreadsClient, apiv1.ThreadsClient.Disturb, req))
+			return debugCall(ctx, a, apiv1.DebugService.Disturb, req)
 		})
 	cmd.Long = long
 	a.bind(cmd, req, flags)

@@ -270,7 +270,7 @@ func (b *hostPathBench) reset(ctx context.Context, c HostPathCase) error {
 }
 
 func (b *hostPathBench) delay(ctx context.Context, us uint32) error {
-	_, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Delay, &apiv1.WorkerDelayRequest{Id: forwarder, Us: us})
+	_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay, &apiv1.DebugDelayRequest{Worker: forwarder, Us: us})
 	return err
 }
 

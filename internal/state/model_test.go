@@ -335,9 +335,6 @@ func (m workersModel) Latency(context.Context, *apiv1.WorkerLatencyRequest, apiv
 func (m workersModel) Ports(context.Context, *apiv1.WorkerPortsRequest, apiv1.Workers_PortsServer) error {
 	return errors.New("the model has no counters")
 }
-func (m workersModel) Delay(context.Context, *apiv1.WorkerDelayRequest) (*apiv1.Worker, error) {
-	return nil, errors.New("the model has no loops")
-}
 func (m workersModel) Rebalance(context.Context, *apiv1.RebalanceRequest) (*apiv1.RebalancePlan, error) {
 	return &apiv1.RebalancePlan{}, nil
 }

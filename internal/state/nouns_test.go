@@ -12,6 +12,7 @@ import (
 // excused are the services that have no section of the node file, each with the reason.
 var excused = map[string]string{
 	"Capture":   "looks at packets",
+	"Debug":     "faults on purpose, which no node file asks for",
 	"Events":    "what happened",
 	"Flows":     "what traffic makes; how long flows live are settings",
 	"Generator": "another program's",

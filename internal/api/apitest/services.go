@@ -32,6 +32,7 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterHostSteersService(srv, steers{s})
 	apiv1.RegisterStatsService(srv, stats{s})
 	apiv1.RegisterThreadsService(srv, threads{s})
+	apiv1.RegisterDebugService(srv, debug{s})
 	apiv1.RegisterEventsService(srv, events{s})
 	apiv1.RegisterCaptureService(srv, captures{s})
 	apiv1.RegisterSystemService(srv, system{s})
@@ -185,9 +186,6 @@ func (s workers) Latency(_ context.Context, r *apiv1.WorkerLatencyRequest, out a
 }
 func (s workers) Ports(_ context.Context, r *apiv1.WorkerPortsRequest, out apiv1.Workers_PortsServer) error {
 	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool { return given(r.Port, p.Port) }, out)
-}
-func (s workers) Delay(_ context.Context, r *apiv1.WorkerDelayRequest) (*apiv1.Worker, error) {
-	return set(s.Server, &s.Workers, "Workers.Delay", "id", r, r.Id, &apiv1.Worker{}, nil)
 }
 
 func (s workers) Rebalance(_ context.Context, r *apiv1.RebalanceRequest) (*apiv1.RebalancePlan, error) {

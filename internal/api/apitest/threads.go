@@ -9,12 +9,6 @@ import (
 
 type threads struct{ *Server }
 
-func (s threads) Disturb(_ context.Context, r *apiv1.ThreadDisturbRequest) (*apiv1.Empty, error) {
-	s.Lock()
-	defer s.Unlock()
-	return &apiv1.Empty{}, s.begin("Threads.Disturb", r)
-}
-
 func (s threads) List(_ context.Context, r *apiv1.ThreadListRequest, out apiv1.Threads_ListServer) error {
 	return send(s.Server, "Threads.List", r, slice(s.Server.Threads), nil, out)
 }

@@ -78,53 +78,6 @@ func (ThreadRole) EnumDescriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{0}
 }
 
-// What the thread svc-debug does over and over, to disturb the others on purpose.
-type Disturbance int32
-
-const (
-	Disturbance_DISTURBANCE_SHOOTDOWNS Disturbance = 0 // changes the protection of a page: the kernel interrupts all CPUs that run threads of this process
-	Disturbance_DISTURBANCE_FAULTS     Disturbance = 1 // gives back the pages of the program: who executes them faults
-)
-
-// Enum value maps for Disturbance.
-var (
-	Disturbance_name = map[int32]string{
-		0: "DISTURBANCE_SHOOTDOWNS",
-		1: "DISTURBANCE_FAULTS",
-	}
-	Disturbance_value = map[string]int32{
-		"DISTURBANCE_SHOOTDOWNS": 0,
-		"DISTURBANCE_FAULTS":     1,
-	}
-)
-
-func (x Disturbance) Enum() *Disturbance {
-	p := new(Disturbance)
-	*p = x
-	return p
-}
-
-func (x Disturbance) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Disturbance) Descriptor() protoreflect.EnumDescriptor {
-	return file_thread_proto_enumTypes[1].Descriptor()
-}
-
-func (Disturbance) Type() protoreflect.EnumType {
-	return &file_thread_proto_enumTypes[1]
-}
-
-func (x Disturbance) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Disturbance.Descriptor instead.
-func (Disturbance) EnumDescriptor() ([]byte, []int) {
-	return file_thread_proto_rawDescGZIP(), []int{1}
-}
-
 type Thread struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	Tid                 int32                  `protobuf:"varint,1,opt,name=tid,proto3" json:"tid,omitempty"`
@@ -309,64 +262,11 @@ func (*ThreadListRequest) Descriptor() ([]byte, []int) {
 	return file_thread_proto_rawDescGZIP(), []int{1}
 }
 
-// 0 = none any more; needs corelaned --allow-debug
-type ThreadDisturbRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	What          Disturbance            `protobuf:"varint,1,opt,name=what,proto3,enum=corelane.v1.Disturbance" json:"what,omitempty"`
-	PerSecond     uint32                 `protobuf:"varint,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ThreadDisturbRequest) Reset() {
-	*x = ThreadDisturbRequest{}
-	mi := &file_thread_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ThreadDisturbRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ThreadDisturbRequest) ProtoMessage() {}
-
-func (x *ThreadDisturbRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_thread_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ThreadDisturbRequest.ProtoReflect.Descriptor instead.
-func (*ThreadDisturbRequest) Descriptor() ([]byte, []int) {
-	return file_thread_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ThreadDisturbRequest) GetWhat() Disturbance {
-	if x != nil {
-		return x.What
-	}
-	return Disturbance_DISTURBANCE_SHOOTDOWNS
-}
-
-func (x *ThreadDisturbRequest) GetPerSecond() uint32 {
-	if x != nil {
-		return x.PerSecond
-	}
-	return 0
-}
-
 var File_thread_proto protoreflect.FileDescriptor
 
 const file_thread_proto_rawDesc = "" +
 	"\n" +
-	"\fthread.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xab\x03\n" +
+	"\fthread.proto\x12\vcorelane.v1\"\xab\x03\n" +
 	"\x06Thread\x12\x10\n" +
 	"\x03tid\x18\x01 \x01(\x05R\x03tid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -385,24 +285,16 @@ const file_thread_proto_rawDesc = "" +
 	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1f\n" +
 	"\vstanding_ms\x18\x0e \x01(\rR\n" +
 	"standingMs\"\x13\n" +
-	"\x11ThreadListRequest\"m\n" +
-	"\x14ThreadDisturbRequest\x12,\n" +
-	"\x04what\x18\x01 \x01(\x0e2\x18.corelane.v1.DisturbanceR\x04what\x12'\n" +
-	"\n" +
-	"per_second\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\tperSecond*\x97\x01\n" +
+	"\x11ThreadListRequest*\x97\x01\n" +
 	"\n" +
 	"ThreadRole\x12\x17\n" +
 	"\x13THREAD_ROLE_SERVICE\x10\x00\x12\x17\n" +
 	"\x13THREAD_ROLE_CONTROL\x10\x01\x12\x1a\n" +
 	"\x16THREAD_ROLE_FORWARDING\x10\x02\x12 \n" +
 	"\x1cTHREAD_ROLE_ISOLATED_RECEIVE\x10\x03\x12\x19\n" +
-	"\x15THREAD_ROLE_HOST_PATH\x10\x04*A\n" +
-	"\vDisturbance\x12\x1a\n" +
-	"\x16DISTURBANCE_SHOOTDOWNS\x10\x00\x12\x16\n" +
-	"\x12DISTURBANCE_FAULTS\x10\x012\x8a\x01\n" +
+	"\x15THREAD_ROLE_HOST_PATH\x10\x042H\n" +
 	"\aThreads\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01\x12@\n" +
-	"\aDisturb\x12!.corelane.v1.ThreadDisturbRequest\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_thread_proto_rawDescOnce sync.Once
@@ -416,28 +308,22 @@ func file_thread_proto_rawDescGZIP() []byte {
 	return file_thread_proto_rawDescData
 }
 
-var file_thread_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_thread_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_thread_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_thread_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_thread_proto_goTypes = []any{
-	(ThreadRole)(0),              // 0: corelane.v1.ThreadRole
-	(Disturbance)(0),             // 1: corelane.v1.Disturbance
-	(*Thread)(nil),               // 2: corelane.v1.Thread
-	(*ThreadListRequest)(nil),    // 3: corelane.v1.ThreadListRequest
-	(*ThreadDisturbRequest)(nil), // 4: corelane.v1.ThreadDisturbRequest
-	(*Empty)(nil),                // 5: corelane.v1.Empty
+	(ThreadRole)(0),           // 0: corelane.v1.ThreadRole
+	(*Thread)(nil),            // 1: corelane.v1.Thread
+	(*ThreadListRequest)(nil), // 2: corelane.v1.ThreadListRequest
 }
 var file_thread_proto_depIdxs = []int32{
 	0, // 0: corelane.v1.Thread.role:type_name -> corelane.v1.ThreadRole
-	1, // 1: corelane.v1.ThreadDisturbRequest.what:type_name -> corelane.v1.Disturbance
-	3, // 2: corelane.v1.Threads.List:input_type -> corelane.v1.ThreadListRequest
-	4, // 3: corelane.v1.Threads.Disturb:input_type -> corelane.v1.ThreadDisturbRequest
-	2, // 4: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
-	5, // 5: corelane.v1.Threads.Disturb:output_type -> corelane.v1.Empty
-	4, // [4:6] is the sub-list for method output_type
-	2, // [2:4] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 1: corelane.v1.Threads.List:input_type -> corelane.v1.ThreadListRequest
+	1, // 2: corelane.v1.Threads.List:output_type -> corelane.v1.Thread
+	2, // [2:3] is the sub-list for method output_type
+	1, // [1:2] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_thread_proto_init() }
@@ -445,15 +331,13 @@ func file_thread_proto_init() {
 	if File_thread_proto != nil {
 		return
 	}
-	file_common_proto_init()
-	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_thread_proto_rawDesc), len(file_thread_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

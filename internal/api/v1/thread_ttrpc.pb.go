@@ -9,7 +9,6 @@ import (
 
 type ThreadsService interface {
 	List(context.Context, *ThreadListRequest, Threads_ListServer) error
-	Disturb(context.Context, *ThreadDisturbRequest) (*Empty, error)
 }
 
 type Threads_ListServer interface {
@@ -27,15 +26,6 @@ func (x *threadsListServer) Send(m *Thread) error {
 
 func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 	srv.RegisterService("corelane.v1.Threads", &ttrpc.ServiceDesc{
-		Methods: map[string]ttrpc.Method{
-			"Disturb": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
-				var req ThreadDisturbRequest
-				if err := unmarshal(&req); err != nil {
-					return nil, err
-				}
-				return svc.Disturb(ctx, &req)
-			},
-		},
 		Streams: map[string]ttrpc.Stream{
 			"List": {
 				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
@@ -54,7 +44,6 @@ func RegisterThreadsService(srv *ttrpc.Server, svc ThreadsService) {
 
 type ThreadsClient interface {
 	List(context.Context, *ThreadListRequest) (Threads_ListClient, error)
-	Disturb(context.Context, *ThreadDisturbRequest) (*Empty, error)
 }
 
 type threadsClient struct {
@@ -94,12 +83,4 @@ func (x *threadsListClient) Recv() (*Thread, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-func (c *threadsClient) Disturb(ctx context.Context, req *ThreadDisturbRequest) (*Empty, error) {
-	var resp Empty
-	if err := c.client.Call(ctx, "corelane.v1.Threads", "Disturb", req, &resp); err != nil {
-		return nil, err
-	}
-	return &resp, nil
 }

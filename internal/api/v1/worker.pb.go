@@ -1847,59 +1847,6 @@ func (x *WorkerPortsRequest) GetPort() string {
 	return ""
 }
 
-// of every loop; 0 = none; needs corelaned --allow-debug
-type WorkerDelayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Us            uint32                 `protobuf:"varint,2,opt,name=us,proto3" json:"us,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WorkerDelayRequest) Reset() {
-	*x = WorkerDelayRequest{}
-	mi := &file_worker_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WorkerDelayRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WorkerDelayRequest) ProtoMessage() {}
-
-func (x *WorkerDelayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WorkerDelayRequest.ProtoReflect.Descriptor instead.
-func (*WorkerDelayRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *WorkerDelayRequest) GetId() uint32 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-func (x *WorkerDelayRequest) GetUs() uint32 {
-	if x != nil {
-		return x.Us
-	}
-	return 0
-}
-
 var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
@@ -2069,10 +2016,7 @@ const file_worker_proto_rawDesc = "" +
 	"one_worker\x18\x02 \x01(\bR\toneWorker\x12\x14\n" +
 	"\x05reset\x18\x03 \x01(\bR\x05reset\"(\n" +
 	"\x12WorkerPortsRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port\">\n" +
-	"\x12WorkerDelayRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
-	"\x02us\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\x02us*\x82\x01\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port*\x82\x01\n" +
 	"\n" +
 	"IdlePolicy\x12\x14\n" +
 	"\x10IDLE_POLICY_SPIN\x10\x00\x12\x15\n" +
@@ -2084,7 +2028,7 @@ const file_worker_proto_rawDesc = "" +
 	"WorkerRole\x12\x1a\n" +
 	"\x16WORKER_ROLE_FORWARDING\x10\x00\x12\x1b\n" +
 	"\x17WORKER_ROLE_ISOLATED_RX\x10\x01\x12\x19\n" +
-	"\x15WORKER_ROLE_HOST_PATH\x10\x022\xd8\x04\n" +
+	"\x15WORKER_ROLE_HOST_PATH\x10\x022\x99\x04\n" +
 	"\aWorkers\x129\n" +
 	"\x03Add\x12\x1d.corelane.v1.WorkerAddRequest\x1a\x13.corelane.v1.Worker\x129\n" +
 	"\x03Set\x12\x1d.corelane.v1.WorkerSetRequest\x1a\x13.corelane.v1.Worker\x128\n" +
@@ -2093,8 +2037,7 @@ const file_worker_proto_rawDesc = "" +
 	"\tRebalance\x12\x1d.corelane.v1.RebalanceRequest\x1a\x1a.corelane.v1.RebalancePlan\x12F\n" +
 	"\x05Rings\x12\".corelane.v1.WorkerRingListRequest\x1a\x17.corelane.v1.WorkerRing0\x01\x12J\n" +
 	"\aLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x1a.corelane.v1.WorkerLatency0\x01\x12C\n" +
-	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort0\x01\x12=\n" +
-	"\x05Delay\x12\x1f.corelane.v1.WorkerDelayRequest\x1a\x13.corelane.v1.WorkerB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_worker_proto_rawDescOnce sync.Once
@@ -2109,7 +2052,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_worker_proto_goTypes = []any{
 	(IdlePolicy)(0),               // 0: corelane.v1.IdlePolicy
 	(WorkerRole)(0),               // 1: corelane.v1.WorkerRole
@@ -2134,8 +2077,7 @@ var file_worker_proto_goTypes = []any{
 	(*WorkerListRequest)(nil),     // 20: corelane.v1.WorkerListRequest
 	(*WorkerLatencyRequest)(nil),  // 21: corelane.v1.WorkerLatencyRequest
 	(*WorkerPortsRequest)(nil),    // 22: corelane.v1.WorkerPortsRequest
-	(*WorkerDelayRequest)(nil),    // 23: corelane.v1.WorkerDelayRequest
-	(*Empty)(nil),                 // 24: corelane.v1.Empty
+	(*Empty)(nil),                 // 23: corelane.v1.Empty
 }
 var file_worker_proto_depIdxs = []int32{
 	0,  // 0: corelane.v1.Worker.idle:type_name -> corelane.v1.IdlePolicy
@@ -2159,18 +2101,16 @@ var file_worker_proto_depIdxs = []int32{
 	13, // 18: corelane.v1.Workers.Rings:input_type -> corelane.v1.WorkerRingListRequest
 	21, // 19: corelane.v1.Workers.Latency:input_type -> corelane.v1.WorkerLatencyRequest
 	22, // 20: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
-	23, // 21: corelane.v1.Workers.Delay:input_type -> corelane.v1.WorkerDelayRequest
-	2,  // 22: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
-	2,  // 23: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
-	24, // 24: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
-	2,  // 25: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
-	14, // 26: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
-	12, // 27: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
-	10, // 28: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
-	11, // 29: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
-	2,  // 30: corelane.v1.Workers.Delay:output_type -> corelane.v1.Worker
-	22, // [22:31] is the sub-list for method output_type
-	13, // [13:22] is the sub-list for method input_type
+	2,  // 21: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
+	2,  // 22: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
+	23, // 23: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
+	2,  // 24: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
+	14, // 25: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
+	12, // 26: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
+	10, // 27: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
+	11, // 28: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
+	21, // [21:29] is the sub-list for method output_type
+	13, // [13:21] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
 	13, // [13:13] is the sub-list for extension extendee
 	0,  // [0:13] is the sub-list for field type_name
@@ -2189,7 +2129,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,7 +16,6 @@ type WorkersService interface {
 	Rings(context.Context, *WorkerRingListRequest, Workers_RingsServer) error
 	Latency(context.Context, *WorkerLatencyRequest, Workers_LatencyServer) error
 	Ports(context.Context, *WorkerPortsRequest, Workers_PortsServer) error
-	Delay(context.Context, *WorkerDelayRequest) (*Worker, error)
 }
 
 type Workers_ListServer interface {
@@ -102,13 +101,6 @@ func RegisterWorkersService(srv *ttrpc.Server, svc WorkersService) {
 				}
 				return svc.Rebalance(ctx, &req)
 			},
-			"Delay": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
-				var req WorkerDelayRequest
-				if err := unmarshal(&req); err != nil {
-					return nil, err
-				}
-				return svc.Delay(ctx, &req)
-			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"List": {
@@ -168,7 +160,6 @@ type WorkersClient interface {
 	Rings(context.Context, *WorkerRingListRequest) (Workers_RingsClient, error)
 	Latency(context.Context, *WorkerLatencyRequest) (Workers_LatencyClient, error)
 	Ports(context.Context, *WorkerPortsRequest) (Workers_PortsClient, error)
-	Delay(context.Context, *WorkerDelayRequest) (*Worker, error)
 }
 
 type workersClient struct {
@@ -327,12 +318,4 @@ func (x *workersPortsClient) Recv() (*WorkerPort, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-func (c *workersClient) Delay(ctx context.Context, req *WorkerDelayRequest) (*Worker, error) {
-	var resp Worker
-	if err := c.client.Call(ctx, "corelane.v1.Workers", "Delay", req, &resp); err != nil {
-		return nil, err
-	}
-	return &resp, nil
 }

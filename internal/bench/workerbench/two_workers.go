@@ -168,7 +168,7 @@ func (l *twoWorkers) assign(ctx context.Context, port string, queue, worker int)
 }
 
 func (l *twoWorkers) delay(ctx context.Context, d time.Duration) error {
-	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Delay, &apiv1.WorkerDelayRequest{Id: finisher, Us: uint32(d.Microseconds())})
+	_, err := api.Call(ctx, l.client, apiv1.NewDebugClient, apiv1.DebugService.Delay, &apiv1.DebugDelayRequest{Worker: finisher, Us: uint32(d.Microseconds())})
 	return err
 }
 

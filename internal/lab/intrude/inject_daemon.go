@@ -90,7 +90,7 @@ func injectFaults(ctx context.Context, b *bed) (*injection, error) {
 
 func disturb(ctx context.Context, b *bed, what apiv1.Disturbance, perSecond uint32) (*injection, error) {
 	set := func(ctx context.Context, n uint32) error {
-		_, err := api.Call(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.Disturb, &apiv1.ThreadDisturbRequest{What: what, PerSecond: n})
+		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Disturb, &apiv1.DebugDisturbRequest{What: what, PerSecond: n})
 		return err
 	}
 	undo := func() error { return set(context.WithoutCancel(ctx), 0) }

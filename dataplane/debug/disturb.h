@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 
-#define DISTURB_MAX 1000000
-
 enum disturbance {
 	DISTURB_SHOOTDOWNS, // changes the protection of a page: the kernel makes all CPUs that run this process forget it
 	DISTURB_FAULTS,     // gives the program's own pages back, as a host without memory does: who executes them faults

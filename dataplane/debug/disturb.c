@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "threads/disturb.h"
+#include "debug/disturb.h"
 
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "base/log.h"
-#include "worker/worker.h"
+#include "debug/debug.h"
 
 #define TICK_NS 1000000L
 #define TICKS 1000 // a second
@@ -101,14 +100,10 @@ void disturb_stop(void)
 
 int disturb_set(enum disturbance what, uint32_t per_second, struct error *err)
 {
-	char text[16], valid[48];
+	int ret = debug_check_allowed(err);
 
-	snprintf(text, sizeof(text), "%u", per_second);
-	snprintf(valid, sizeof(valid), "0 to %d", DISTURB_MAX);
-	if (!worker_debug_allowed)
-		return error_set(err, EPERM, NULL, NULL, "corelaned --allow-debug", "this daemon was started without debugging");
-	if (per_second > DISTURB_MAX)
-		return error_set(err, EINVAL, "per_second", text, valid, "are too many");
+	if (ret < 0)
+		return ret;
 	LOG(NOTICE, "%u %s per second on purpose", per_second,
 	    what == DISTURB_FAULTS ? "times without the program's pages" : "TLB shootdowns");
 	if (per_second == 0) {
