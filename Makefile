@@ -77,7 +77,7 @@ api-check: deps-test ## is what is committed of api/*.proto current?
 	@tools/api.sh --check
 
 install: ## install programs, man pages, completion and systemd units (PREFIX, DESTDIR)
-	@test -x bin/corelaned || { echo "nothing is built; run 'make build' first" >&2; exit 2; }
+	@test -x bin/corelaned -a -x build/dataplane/release/corelaned || { echo "nothing is built; run 'make build' first" >&2; exit 2; }
 	@tools/install.sh install
 
 uninstall: ## remove what install put there (PREFIX, DESTDIR)

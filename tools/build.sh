@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the C side with meson and the Go side with go; the programs end up in bin/.
+# Builds the C side with meson and the Go side with go; the programs end up in bin/, with the corelaned of tests and labs.
+# The one that `make install` takes cannot inject faults, and stays in build/dataplane/release/.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/owner.sh

@@ -12,6 +12,14 @@ put() { # MODE FILE TARGET
   echo "$3" >>"$root$manifest"
 }
 
+# The corelaned in bin/ is for tests and labs: it can inject faults.
+program_file() { # NAME
+  case $1 in
+    corelaned) echo build/dataplane/release/corelaned ;;
+    *) echo "bin/$1" ;;
+  esac
+}
+
 install_all() {
   local program page unit tmp
   tmp=$(mktemp -d)
@@ -20,14 +28,15 @@ install_all() {
   mkdir -p "$(dirname "$root$manifest")"
   : >"$root$manifest"
   for program in bin/*; do
-    put 755 "$program" "$prefix/bin/$(basename "$program")"
+    program=$(basename "$program")
+    put 755 "$(program_file "$program")" "$prefix/bin/$program"
   done
   bin/corelane completion bash >"$tmp/completion"
   put 644 "$tmp/completion" "$prefix/share/bash-completion/completions/corelane"
   mkdir "$tmp/man"
   bin/corelane man "$tmp/man"
   for program in corelaned corelane-gen corelane-agent; do
-    help2man --no-info --section 8 --name "$("bin/$program" --help | sed -n '1s/^[^:]*: //p')" --output "$tmp/man/$program.8" "bin/$program"
+    help2man --no-info --section 8 --name "$("$(program_file "$program")" --help | sed -n '1s/^[^:]*: //p')" --output "$tmp/man/$program.8" "$(program_file "$program")"
   done
   for page in "$tmp"/man/*.[1-9]; do
     put 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
