@@ -198,7 +198,7 @@ static void mac_lifecycle(void **state)
 	m.mac = "02:00:00:00:00:0a";
 	assert_done(MACS, "Add", &add.base);
 	assert_true(fixture_find(b->id, "02:00:00:00:00:0a", &e) && e.port == 1 && !e.learnt);
-	assert_refused(MACS, "Add", &add.base, "has been set");
+	assert_refused(MACS, "Add", &add.base, "is already set");
 	m.mac = "02:00:00:00:00:0b";
 	m.target_case = CORELANE__V1__MAC__TARGET_NEXTHOP;
 	m.nexthop = 0;
