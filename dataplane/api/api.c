@@ -168,7 +168,7 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 	return ret;
 }
 
-static int answer(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data, struct error *err)
+static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data, struct error *err)
 {
 	const struct api_method *m;
 	Ttrpc__Request *req;
@@ -189,7 +189,7 @@ static int answer(struct api_conn *c, const struct ttrpc_header *h, const uint8_
 void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
 {
 	struct error err = {0};
-	int ret = answer(c, h, data, &err);
+	int ret = api_answer(c, h, data, &err);
 
 	if (ret < 0) {
 		api_error_complete(&err, ret);

@@ -70,7 +70,7 @@ static void read_data(struct api_conn *c, const struct ttrpc_header *h)
 	// else the client's close has crossed with our end
 }
 
-static int read_frame(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
+static int api_conn_read_frame(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
 {
 	if (h->type == 0 || h->type == TTRPC_RESPONSE)
 		return -EPROTO; // never sent by a client
@@ -85,7 +85,7 @@ static int read_frame(struct api_conn *c, const struct ttrpc_header *h, const ui
 	return 0;
 }
 
-static void discard(struct api_conn *c)
+static void api_conn_discard(struct api_conn *c)
 {
 	size_t n = evbuffer_get_length(c->in);
 
@@ -95,7 +95,7 @@ static void discard(struct api_conn *c)
 	c->discard -= (uint32_t)n;
 }
 
-static bool peek(struct api_conn *c, struct ttrpc_header *h)
+static bool api_conn_peek(struct api_conn *c, struct ttrpc_header *h)
 {
 	uint8_t bytes[TTRPC_HEADER];
 
@@ -112,8 +112,8 @@ static int read_one(struct api_conn *c)
 	const uint8_t *p;
 	int ret;
 
-	discard(c);
-	if (c->discard > 0 || !peek(c, &h))
+	api_conn_discard(c);
+	if (c->discard > 0 || !api_conn_peek(c, &h))
 		return 0;
 	if (h.length >= TTRPC_GARBAGE)
 		return -EPROTO;
@@ -128,7 +128,7 @@ static int read_one(struct api_conn *c)
 	p = evbuffer_pullup(c->in, TTRPC_HEADER + (ev_ssize_t)h.length);
 	if (p == NULL)
 		return -ENOMEM;
-	ret = read_frame(c, &h, p + TTRPC_HEADER);
+	ret = api_conn_read_frame(c, &h, p + TTRPC_HEADER);
 	evbuffer_drain(c->in, TTRPC_HEADER + h.length);
 	return ret < 0 ? ret : 1;
 }
@@ -158,7 +158,7 @@ static void set_watermark(struct api_conn *c)
 		return;
 	if (c->discard > 0)
 		need = 1;
-	else if (peek(c, &h) && h.length <= API_MAX_MESSAGE)
+	else if (api_conn_peek(c, &h) && h.length <= API_MAX_MESSAGE)
 		need += h.length;
 	bufferevent_setwatermark(c->bev, EV_READ, need, need > READ_AHEAD ? need : READ_AHEAD);
 }
@@ -208,7 +208,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	turn_or_close(arg);
 }
 
-static void on_event(struct bufferevent *bev, short what, void *arg)
+static void api_conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct api_conn *c = arg;
 
@@ -237,7 +237,7 @@ static void conn_listen(struct api_conn *c)
 
 	c->in = bufferevent_get_input(c->bev);
 	c->out = bufferevent_get_output(c->bev);
-	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	bufferevent_setcb(c->bev, on_read, on_write, api_conn_on_event, c);
 	bufferevent_set_timeouts(c->bev, NULL, &stall);
 	bufferevent_setwatermark(c->bev, EV_WRITE, API_BUFFER / 2, 0);
 	bufferevent_set_max_single_read(c->bev, IO_CHUNK);

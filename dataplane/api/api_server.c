@@ -28,7 +28,7 @@ static struct {
 	bool refusing;    // said once that there are too many connections
 } server;
 
-static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)
+static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)
 {
 	bool full = api_conn_count() >= api_limits.connections;
 
@@ -56,7 +56,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	evconnlistener_enable(server.listener);
 }
 
-static int refuse(struct error *err, int code, const char *what)
+static int api_server_refuse(struct error *err, int code, const char *what)
 {
 	return error_set(err, code, "socket", server.addr.sun_path, NULL, "%s: %s", what, strerror(code));
 }
@@ -83,12 +83,12 @@ static int lock_directory(struct error *err)
 	memcpy(copy, server.addr.sun_path, sizeof(copy));
 	dir = dirname(copy);
 	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		return refuse(err, errno, "cannot make the directory");
+		return api_server_refuse(err, errno, "cannot make the directory");
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return refuse(err, errno, "cannot open the directory");
+		return api_server_refuse(err, errno, "cannot open the directory");
 	if (flock(fd, LOCK_EX) < 0) {
-		ret = refuse(err, errno, "cannot lock the directory");
+		ret = api_server_refuse(err, errno, "cannot lock the directory");
 		close(fd);
 		return ret;
 	}
@@ -108,16 +108,16 @@ static int refuse_alive(int fd, struct error *err)
 }
 
 // 0: nobody is there any more.
-static int probe(struct error *err)
+static int api_server_probe(struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
 
 	if (fd < 0)
-		return refuse(err, errno, "cannot open a socket");
+		return api_server_refuse(err, errno, "cannot open a socket");
 	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN) // EAGAIN: its queue is full
 		ret = refuse_alive(fd, err);
 	else if (errno != ECONNREFUSED && errno != ENOENT)
-		ret = refuse(err, errno, "cannot find out whether somebody answers there");
+		ret = api_server_refuse(err, errno, "cannot find out whether somebody answers there");
 	close(fd);
 	return ret;
 }
@@ -128,14 +128,14 @@ static int remove_dead(struct error *err)
 	int ret;
 
 	if (lstat(server.addr.sun_path, &st) < 0)
-		return errno == ENOENT ? 0 : refuse(err, errno, "cannot look at it");
+		return errno == ENOENT ? 0 : api_server_refuse(err, errno, "cannot look at it");
 	if (!S_ISSOCK(st.st_mode))
 		return error_set(err, EEXIST, "socket", server.addr.sun_path, NULL, "exists and is not a socket");
-	ret = probe(err);
+	ret = api_server_probe(err);
 	if (ret < 0)
 		return ret;
 	if (unlink(server.addr.sun_path) < 0 && errno != ENOENT)
-		return refuse(err, errno, "cannot remove the dead socket");
+		return api_server_refuse(err, errno, "cannot remove the dead socket");
 	return 0;
 }
 
@@ -145,17 +145,17 @@ static int open_socket(struct error *err)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
 
 	if (fd < 0)
-		return refuse(err, errno, "cannot open a socket");
+		return api_server_refuse(err, errno, "cannot open a socket");
 	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 || chmod(server.addr.sun_path, 0660) < 0 ||
 	    stat(server.addr.sun_path, &server.file) < 0 || listen(fd, BACKLOG) < 0) {
-		ret = refuse(err, errno, "cannot listen");
+		ret = api_server_refuse(err, errno, "cannot listen");
 		close(fd);
 		return ret;
 	}
 	return fd;
 }
 
-static int claim(struct error *err)
+static int api_server_claim(struct error *err)
 {
 	int dir = lock_directory(err), ret;
 
@@ -177,17 +177,18 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 	ret = set_path(path, err);
 	if (ret < 0)
 		return ret;
-	fd = claim(err);
+	fd = api_server_claim(err);
 	if (fd < 0)
 		return fd;
 	signal(SIGPIPE, SIG_IGN); // a client that goes away is an error of write(), not our end
 	server.retry = evtimer_new(base, on_retry, NULL);
-	server.listener = evconnlistener_new(base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	server.listener =
+		evconnlistener_new(base, api_server_on_accept, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (server.retry == NULL || server.listener == NULL) {
 		if (server.listener == NULL)
 			close(fd);
 		api_server_stop();
-		return refuse(err, ENOMEM, "cannot listen");
+		return api_server_refuse(err, ENOMEM, "cannot listen");
 	}
 	evconnlistener_set_error_cb(server.listener, on_accept_error);
 	return 0;

@@ -14,7 +14,7 @@ uint64_t api_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void stream_free(struct api_stream *s)
+static void api_stream_free(struct api_stream *s)
 {
 	arena_free(&s->memory);
 	arena_free(&s->call.memory);
@@ -36,7 +36,7 @@ static struct api_stream *stream_new(struct api_conn *c, uint32_t id, const stru
 	s->item = calloc(1, m->resp->sizeof_message);
 	s->cursor = calloc(1, m->cursor_size ? m->cursor_size : 1);
 	if (s->item == NULL || s->cursor == NULL) {
-		stream_free(s);
+		api_stream_free(s);
 		return NULL;
 	}
 	return s;
@@ -53,7 +53,7 @@ int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m,
 		return -ENOMEM;
 	s->req = api_unpack(m->req, &s->memory, API_STREAM_MEMORY, data, n, err);
 	if (s->req == NULL) {
-		stream_free(s);
+		api_stream_free(s);
 		return -err->code;
 	}
 	TAILQ_INSERT_TAIL(&c->ready, s, next);
@@ -61,7 +61,7 @@ int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m,
 	return 0;
 }
 
-static struct api_stream *find(struct api_streams *list, uint32_t id)
+static struct api_stream *api_stream_method(struct api_streams *list, uint32_t id)
 {
 	struct api_stream *s;
 
@@ -74,9 +74,9 @@ static struct api_stream *find(struct api_streams *list, uint32_t id)
 
 struct api_stream *api_stream_find(struct api_conn *c, uint32_t id)
 {
-	struct api_stream *s = find(&c->ready, id);
+	struct api_stream *s = api_stream_method(&c->ready, id);
 
-	return s ? s : find(&c->waiting, id);
+	return s ? s : api_stream_method(&c->waiting, id);
 }
 
 void api_stream_close(struct api_stream *s)
@@ -87,7 +87,7 @@ void api_stream_close(struct api_stream *s)
 	c->streams--;
 	if (s->method->done != NULL)
 		s->method->done(s->cursor);
-	stream_free(s);
+	api_stream_free(s);
 }
 
 static void stream_move(struct api_stream *s, bool waiting)

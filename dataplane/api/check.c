@@ -25,7 +25,7 @@ struct place {
 
 static int check_message(const struct place *at, struct error *err);
 
-static const void *member(const struct place *at, size_t offset)
+static const void *check_member(const struct place *at, size_t offset)
 {
 	return (const uint8_t *)at->msg + offset;
 }
@@ -53,7 +53,7 @@ static void place_path(const struct place *at, const char *field, char path[FIEL
 }
 
 // The error says nothing of positions by itself: code that sets it knows only fields.
-static int refused(const struct place *at, struct error *err)
+static int check_refused(const struct place *at, struct error *err)
 {
 	for (; at != NULL; at = at->up)
 		if (at->batch)
@@ -61,22 +61,22 @@ static int refused(const struct place *at, struct error *err)
 	return -err->code;
 }
 
-static int refuse(const struct place *at, const char *field, int code, const char *value, const char *valid, const char *text,
-		  struct error *err)
+static int check_refuse(const struct place *at, const char *field, int code, const char *value, const char *valid, const char *text,
+			struct error *err)
 {
 	char path[FIELD_MAX];
 
 	place_path(at, field, path);
 	error_set(err, code, path, value, valid, "%s", text);
-	return refused(at, err);
+	return check_refused(at, err);
 }
 
-static int refuse_number(const struct place *at, const char *field, uint64_t value, const char *valid, struct error *err)
+static int check_refuse_number(const struct place *at, const char *field, uint64_t value, const char *valid, struct error *err)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	return refuse(at, field, ERANGE, text, valid, "is out of range", err);
+	return check_refuse(at, field, ERANGE, text, valid, "is out of range", err);
 }
 
 static void list_append(char *list, size_t size, const char *word)
@@ -109,7 +109,7 @@ static int check_value_number(const struct place *at, const struct field_limits 
 			 max);
 	else
 		snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, l->min, max);
-	return refuse_number(at, field, v, valid, err);
+	return check_refuse_number(at, field, v, valid, err);
 }
 
 // What all names of an enum begin with, up to an underscore: as the command line leaves it out.
@@ -146,7 +146,7 @@ static int check_value_enum(const struct place *at, const struct field_limits *l
 		list_append(valid, sizeof(valid), word);
 	}
 	snprintf(text, sizeof(text), "%d", v);
-	return refuse(at, f->name, EINVAL, text, valid, "is none of them", err);
+	return check_refuse(at, f->name, EINVAL, text, valid, "is none of them", err);
 }
 
 static int check_value_text(const struct place *at, const struct field_limits *l, const char *field, const char *text,
@@ -156,13 +156,13 @@ static int check_value_text(const struct place *at, const struct field_limits *l
 
 	if (l->max && strlen(text) > l->max) {
 		snprintf(valid, sizeof(valid), "up to %" PRIu64 " bytes", l->max);
-		return refuse(at, field, EINVAL, text, valid, "is too long", err);
+		return check_refuse(at, field, EINVAL, text, valid, "is too long", err);
 	}
 	if (l->notation == NOTATION_ANY || check_text(field, text, l->notation, NULL) == 0)
 		return 0;
 	place_path(at, field, path);
 	check_text(path, text, l->notation, err);
-	return refused(at, err);
+	return check_refused(at, err);
 }
 
 static int check_within(const struct place *at, const struct field_limits *l, const char *name, const ProtobufCMessage *msg,
@@ -176,8 +176,8 @@ static int check_within(const struct place *at, const struct field_limits *l, co
 	names = in.partial ? protobuf_c_message_descriptor_get_field_by_name(at->limits->type, "fields") : NULL;
 	in.set = names != NULL;
 	if (in.set) {
-		in.names = *(char ***)member(at, names->offset);
-		in.n_names = *(const size_t *)member(at, names->quantifier_offset);
+		in.names = *(char ***)check_member(at, names->offset);
+		in.n_names = *(const size_t *)check_member(at, names->quantifier_offset);
 	}
 	return check_message(&in, err);
 }
@@ -226,8 +226,8 @@ static int check_missing(const struct place *at, const struct field_limits *l, c
 {
 	if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
 		return check_value(at, l, f, v, err); // 0 may be a value
-	return refuse(at, f->name, EINVAL, f->type == PROTOBUF_C_TYPE_STRING ? "" : NULL, notation_texts[l->notation].valid,
-		      "is missing", err);
+	return check_refuse(at, f->name, EINVAL, f->type == PROTOBUF_C_TYPE_STRING ? "" : NULL, notation_texts[l->notation].valid,
+			    "is missing", err);
 }
 
 static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const uint32_t *list, size_t n,
@@ -241,7 +241,7 @@ static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor
 			;
 		snprintf(text, sizeof(text), "%u", list[i]);
 		if (j < i)
-			return refuse(at, f->name, EINVAL, text, "each once", "is given twice", err);
+			return check_refuse(at, f->name, EINVAL, text, "each once", "is given twice", err);
 	}
 	return 0;
 }
@@ -262,8 +262,8 @@ static size_t size_of(const ProtobufCFieldDescriptor *f)
 static int check_list(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, bool needed,
 		      struct error *err)
 {
-	size_t n = *(const size_t *)member(at, f->quantifier_offset), i;
-	const uint8_t *list = *(const uint8_t *const *)member(at, f->offset);
+	size_t n = *(const size_t *)check_member(at, f->quantifier_offset), i;
+	const uint8_t *list = *(const uint8_t *const *)check_member(at, f->offset);
 	struct place in = *at;
 	char text[24], valid[32];
 	int ret = 0;
@@ -271,9 +271,9 @@ static int check_list(const struct place *at, const struct field_limits *l, cons
 	snprintf(valid, sizeof(valid), needed ? "1 to %u" : "up to %u", l->items);
 	snprintf(text, sizeof(text), "%zu", n);
 	if (l->items && n > l->items)
-		return refuse(at, f->name, ERANGE, text, valid, "there are too many", err);
+		return check_refuse(at, f->name, ERANGE, text, valid, "there are too many", err);
 	if (n == 0 && needed)
-		return refuse(at, f->name, EINVAL, NULL, valid, "is missing", err);
+		return check_refuse(at, f->name, EINVAL, NULL, valid, "is missing", err);
 	in.batch = at->up == NULL && l->of != NULL;
 	for (i = 0; i < n && ret == 0; i++) {
 		in.index = (uint32_t)i;
@@ -292,9 +292,9 @@ static bool is_named(const struct place *at, const char *name)
 	return false;
 }
 
-static uint32_t chosen(const struct place *at, const ProtobufCFieldDescriptor *f)
+static uint32_t check_chosen(const struct place *at, const ProtobufCFieldDescriptor *f)
 {
-	return *(const uint32_t *)member(at, f->quantifier_offset);
+	return *(const uint32_t *)check_member(at, f->quantifier_offset);
 }
 
 static int check_field(const struct place *at, const struct field_limits *l, struct error *err)
@@ -302,11 +302,11 @@ static int check_field(const struct place *at, const struct field_limits *l, str
 	const ProtobufCFieldDescriptor *f = &at->limits->type->fields[l->field];
 	bool oneof = (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
 	bool needed = (l->flags & LIMIT_REQUIRED) != 0;
-	const void *v = member(at, f->offset);
+	const void *v = check_member(at, f->offset);
 
 	if (at->partial && (l->flags & LIMIT_KEY) == 0 && !oneof && !is_named(at, f->name))
 		return 0;
-	if (oneof && chosen(at, f) != f->id)
+	if (oneof && check_chosen(at, f) != f->id)
 		return 0;
 	if (f->label == PROTOBUF_C_LABEL_REPEATED)
 		return check_list(at, l, f, needed, err);
@@ -323,12 +323,12 @@ static int check_choice(const struct place *at, const struct choice_limits *c, s
 	const ProtobufCFieldDescriptor *first = &type->fields[c->field], *f;
 	char valid[256] = "";
 
-	if (chosen(at, first) != 0 || (at->partial && !is_named(at, c->name)))
+	if (check_chosen(at, first) != 0 || (at->partial && !is_named(at, c->name)))
 		return 0;
 	for (f = type->fields; f < type->fields + type->n_fields; f++)
 		if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF && f->quantifier_offset == first->quantifier_offset)
 			list_append(valid, sizeof(valid), f->name);
-	return refuse(at, c->name, EINVAL, NULL, valid, "is missing", err);
+	return check_refuse(at, c->name, EINVAL, NULL, valid, "is missing", err);
 }
 
 // The names of a Set, which are the request's.
