@@ -55,7 +55,7 @@ static int check_ip(const char *field, const char *text, enum notation n, struct
 	}
 }
 
-static bool matches(const struct notation_text *n, const char *text)
+static bool check_matches(const struct notation_text *n, const char *text)
 {
 	size_t first = strlen(n->first);
 	const uint8_t *s;
@@ -74,7 +74,7 @@ int check_text(const char *field, const char *text, enum notation n, struct erro
 
 	if (t->first == NULL)
 		return check_ip(field, text, n, err);
-	if (matches(t, text))
+	if (check_matches(t, text))
 		return 0;
 	return error_set(err, EINVAL, field, text, t->valid, n == NOTATION_NAME ? "is not a name" : "is not accepted");
 }

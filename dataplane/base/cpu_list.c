@@ -20,7 +20,7 @@ bool cpu_list_has(const struct cpu_list *l, unsigned cpu)
 }
 
 // Decimal; what is too large stays at CPU_LIST_MAX. NULL: no digit.
-static const char *number(const char *s, unsigned *out)
+static const char *cpu_list_number(const char *s, unsigned *out)
 {
 	if (*s < '0' || *s > '9')
 		return NULL;
@@ -31,12 +31,12 @@ static const char *number(const char *s, unsigned *out)
 }
 
 // A CPU or a range. NULL: neither.
-static const char *range(const char *s, unsigned *first, unsigned *last)
+static const char *cpu_list_range(const char *s, unsigned *first, unsigned *last)
 {
-	s = number(s, first);
+	s = cpu_list_number(s, first);
 	*last = *first;
 	if (s && *s == '-')
-		s = number(s + 1, last);
+		s = cpu_list_number(s + 1, last);
 	return s && *first <= *last ? s : NULL;
 }
 
@@ -70,7 +70,7 @@ static int parse_ranges(const char *s, struct cpu_list *l, struct order *o)
 
 	s += bracket;
 	do {
-		s = range(s, &first, &last);
+		s = cpu_list_range(s, &first, &last);
 		ret = s ? add_range(l, o, first, last) : -EINVAL;
 	} while (ret == 0 && *s++ == ',');
 	if (ret < 0)
@@ -80,7 +80,7 @@ static int parse_ranges(const char *s, struct cpu_list *l, struct order *o)
 	return !bracket && s[-1] == '\0' ? 0 : -EINVAL;
 }
 
-static int digit(char c)
+static int cpu_list_digit(char c)
 {
 	const char *at = strchr("0123456789abcdef", c >= 'A' && c <= 'F' ? c + 32 : c);
 
@@ -97,7 +97,7 @@ static bool mask_shape(const char *s, const char *end)
 		end--;
 		if (*end == ',' && n == GROUP)
 			n = 0;
-		else if (digit(*end) < 0 || (groups && n == GROUP))
+		else if (cpu_list_digit(*end) < 0 || (groups && n == GROUP))
 			return false;
 		else
 			n++;
@@ -121,13 +121,13 @@ int cpu_mask_parse(const char *text, struct cpu_list *out)
 			return -ERANGE;
 		}
 		if (bit < CPU_LIST_MAX)
-			out->bits[bit / 64] |= (uint64_t)digit(*end) << bit % 64;
+			out->bits[bit / 64] |= (uint64_t)cpu_list_digit(*end) << bit % 64;
 		bit += 4;
 	}
 	return cpu_list_empty(out) ? -EINVAL : 0;
 }
 
-static int parse(const char *text, struct cpu_list *out, struct order *o)
+static int base_cpu_list_parse(const char *text, struct cpu_list *out, struct order *o)
 {
 	unsigned cpu;
 	int ret;
@@ -151,14 +151,14 @@ static int parse(const char *text, struct cpu_list *out, struct order *o)
 
 int cpu_list_parse(const char *text, struct cpu_list *out)
 {
-	return parse(text, out, NULL);
+	return base_cpu_list_parse(text, out, NULL);
 }
 
 int cpu_list_order(const char *text, unsigned *cpus, unsigned max, unsigned *n)
 {
 	struct order o = {.cpus = cpus, .max = max};
 	struct cpu_list l;
-	int ret = parse(text, &l, &o);
+	int ret = base_cpu_list_parse(text, &l, &o);
 
 	*n = ret < 0 ? 0 : o.n;
 	return ret;

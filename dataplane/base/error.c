@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void copy(char *dst, size_t size, const char *src)
+static void error_copy(char *dst, size_t size, const char *src)
 {
 	snprintf(dst, size, "%s", src ? src : "");
 }
@@ -22,9 +22,9 @@ int error_set(struct error *err, int code, const char *field, const char *value,
 	va_end(ap);
 	memset(err, 0, sizeof(*err));
 	err->code = code;
-	copy(err->field, sizeof(err->field), field);
-	copy(err->value, sizeof(err->value), value);
-	copy(err->valid, sizeof(err->valid), valid);
+	error_copy(err->field, sizeof(err->field), field);
+	error_copy(err->value, sizeof(err->value), value);
+	error_copy(err->valid, sizeof(err->valid), valid);
 	snprintf(err->message, sizeof(err->message), "%s%s%s%s%s%s%s%s", err->field, value ? " '" : "", err->value,
 		 value ? "'" : "", field ? ": " : "", text, valid ? "; valid: " : "", err->valid);
 	return -code;

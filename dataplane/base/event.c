@@ -35,7 +35,7 @@ const struct event_kind *event_kind_next(const struct event_kind *kind)
 	return kind ? kind->next : kinds;
 }
 
-static uint64_t now_ns(void)
+static uint64_t event_now_ns(void)
 {
 	struct timespec ts;
 
@@ -52,7 +52,7 @@ void event_report_as(const struct event_kind *kind, const char *subject, const c
 	va_list ap;
 
 	e->number = last;
-	e->time_ns = now_ns();
+	e->time_ns = event_now_ns();
 	e->kind = kind;
 	snprintf(e->subject, sizeof(e->subject), "%s", subject ? subject : "");
 	va_start(ap, fmt);

@@ -15,7 +15,7 @@ uint64_t histogram_most(unsigned bucket)
 	return bucket + 1 < HISTOGRAM_BUCKETS ? histogram_least(bucket + 1) - 1 : UINT64_MAX;
 }
 
-static uint64_t load(const uint64_t *count)
+static uint64_t histogram_load(const uint64_t *count)
 {
 	return __atomic_load_n(count, __ATOMIC_RELAXED);
 }
@@ -25,7 +25,7 @@ void histogram_copy(struct histogram *to, const struct histogram *from)
 	unsigned i;
 
 	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
-		to->count[i] = load(&from->count[i]);
+		to->count[i] = histogram_load(&from->count[i]);
 }
 
 void histogram_merge(struct histogram *to, const struct histogram *from)
@@ -33,7 +33,7 @@ void histogram_merge(struct histogram *to, const struct histogram *from)
 	unsigned i;
 
 	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
-		to->count[i] += load(&from->count[i]);
+		to->count[i] += histogram_load(&from->count[i]);
 }
 
 void histogram_subtract(struct histogram *from, const struct histogram *base)
@@ -50,7 +50,7 @@ uint64_t histogram_total(const struct histogram *h)
 	unsigned i;
 
 	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum += load(&h->count[i]);
+		sum += histogram_load(&h->count[i]);
 	return sum;
 }
 
@@ -63,7 +63,7 @@ uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million)
 	if (total == 0)
 		return 0;
 	for (i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
-		seen += load(&h->count[i]);
+		seen += histogram_load(&h->count[i]);
 		if (seen > 0 && (unsigned __int128)seen * 1000000 >= want)
 			break;
 	}

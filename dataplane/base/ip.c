@@ -25,7 +25,7 @@ struct ip_addr ip6_addr(const uint8_t bytes[16])
 	return a;
 }
 
-static bool parse(const char *text, struct ip_addr *out)
+static bool ip_parse(const char *text, struct ip_addr *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (inet_pton(AF_INET, text, out->bytes) == 1)
@@ -37,7 +37,7 @@ static bool parse(const char *text, struct ip_addr *out)
 
 int ip_parse_addr(const char *text, const char *field, struct ip_addr *out, struct error *err)
 {
-	if (text != NULL && parse(text, out))
+	if (text != NULL && ip_parse(text, out))
 		return 0;
 	return error_set(err, EINVAL, field, text ? text : "", VALID_ADDR, "is not an IP address");
 }
@@ -69,7 +69,7 @@ int ip_parse_ifaddr(const char *text, const char *field, struct ip_prefix *out, 
 		return error_set(err, EINVAL, field, text ? text : "", VALID_PREFIX, "is not a prefix");
 	memcpy(addr, text, (size_t)(slash - text));
 	addr[slash - text] = '\0';
-	if (!parse(addr, &out->addr))
+	if (!ip_parse(addr, &out->addr))
 		return error_set(err, EINVAL, field, text, VALID_PREFIX, "is not a prefix");
 	len = parse_len(slash + 1, ip_bits(out->addr.family));
 	if (len < 0)

@@ -31,7 +31,7 @@ void *reserve_range(uint64_t bytes)
 }
 
 // Taking more than there is would not fail: the kernel would end a process, perhaps this one.
-static bool available(uint64_t bytes)
+static bool reserve_available(uint64_t bytes)
 {
 	unsigned long long kb = UINT64_MAX >> 10;
 	char line[128];
@@ -46,9 +46,9 @@ static bool available(uint64_t bytes)
 }
 
 // Populated at once: a huge page that is missing, or memory that the system does not have, is seen here and not by a worker.
-static int fill(uint8_t *at, uint64_t bytes)
+static int base_reserve_fill(uint8_t *at, uint64_t bytes)
 {
-	if (!available(bytes))
+	if (!reserve_available(bytes))
 		return -ENOMEM;
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
@@ -63,7 +63,7 @@ int reserve_fill(void *range, uint64_t from, uint64_t to)
 {
 	from = round_up(from);
 	to = round_up(to);
-	return from < to ? fill((uint8_t *)range + from, to - from) : 0;
+	return from < to ? base_reserve_fill((uint8_t *)range + from, to - from) : 0;
 }
 
 void reserve_release(void *range, uint64_t bytes)
