@@ -16,7 +16,7 @@ static void get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c)
 		memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
 }
 
-static void get_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
+static void bridge_api_get_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
 	if (strcmp(field, "unknown_unicast") == 0)
 		c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
@@ -56,7 +56,7 @@ static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__
 	out->learn_unreachable = b->learn_unreachable;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int bridge_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__Bridge *in = ((const Corelane__V1__BridgeAddRequest *)req)->bridge;
 	struct bridge_config c = {.id = in->id, .no_learning = in->no_learning, .mac_limit = in->mac_limit};
@@ -72,7 +72,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int bridge_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__BridgeSetRequest *in = req;
 	struct bridge_config c;
@@ -85,19 +85,19 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 		return -ENOENT;
 	c = b->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		get_field(in->fields[i], in->bridge, &c);
+		bridge_api_get_field(in->fields[i], in->bridge, &c);
 	ret = bridge_set(b, &c, err);
 	if (ret == 0)
 		put_bridge(call, b, resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int bridge_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return bridge_del(((const Corelane__V1__BridgeDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int bridge_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__BridgeListRequest *in = req;
 	uint32_t *next = cursor;
@@ -118,10 +118,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 #define SERVICE "corelane.v1.Bridges"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__bridge_add_request__descriptor, &corelane__v1__bridge__descriptor, .unary = add},
-	{SERVICE, "Set", &corelane__v1__bridge_set_request__descriptor, &corelane__v1__bridge__descriptor, .unary = set},
-	{SERVICE, "Del", &corelane__v1__bridge_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{SERVICE, "List", &corelane__v1__bridge_list_request__descriptor, &corelane__v1__bridge__descriptor, .next = list,
-	 .cursor_size = sizeof(uint32_t)},
+	{SERVICE, "Add", &corelane__v1__bridge_add_request__descriptor, &corelane__v1__bridge__descriptor, .unary = bridge_api_add},
+	{SERVICE, "Set", &corelane__v1__bridge_set_request__descriptor, &corelane__v1__bridge__descriptor, .unary = bridge_api_set},
+	{SERVICE, "Del", &corelane__v1__bridge_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = bridge_api_del},
+	{SERVICE, "List", &corelane__v1__bridge_list_request__descriptor, &corelane__v1__bridge__descriptor,
+	 .next = bridge_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -41,7 +41,7 @@ void capture_streams_poll(void)
 	}
 }
 
-static uint64_t now_ns(void)
+static uint64_t capture_api_now_ns(void)
 {
 	struct timespec ts;
 
@@ -88,7 +88,7 @@ static int get_capture(const Corelane__V1__CaptureRequest *in, struct capture *c
 	return filter_compile(in->filter, "filter", &c->filter, err);
 }
 
-static void stream_free(struct capture *c)
+static void capture_api_stream_free(struct capture *c)
 {
 	struct stream *s = container_of(c, struct stream, c);
 
@@ -96,7 +96,7 @@ static void stream_free(struct capture *c)
 	free(s);
 }
 
-static struct stream *begin(struct api_call *call, const Corelane__V1__CaptureRequest *in, struct error *err)
+static struct stream *capture_api_begin(struct api_call *call, const Corelane__V1__CaptureRequest *in, struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 
@@ -105,11 +105,11 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__CaptureRe
 		return NULL;
 	}
 	s->call = call;
-	s->c.gone = stream_free;
-	s->epoch_ns = now_ns();
+	s->c.gone = capture_api_stream_free;
+	s->epoch_ns = capture_api_now_ns();
 	s->epoch_tsc = rte_rdtsc();
 	if (get_capture(in, &s->c, err) < 0 || capture_start(&s->c, err) < 0) {
-		stream_free(&s->c);
+		capture_api_stream_free(&s->c);
 		return NULL;
 	}
 	s->next = streams;
@@ -117,7 +117,8 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__CaptureRe
 	return s;
 }
 
-static void put(struct api_call *call, const struct stream *s, const struct captured *r, Corelane__V1__CapturedPacket *out)
+static void capture_api_put(struct api_call *call, const struct stream *s, const struct captured *r,
+			    Corelane__V1__CapturedPacket *out)
 {
 	const struct port *p = port_get(r->port);
 
@@ -133,14 +134,14 @@ static void put(struct api_call *call, const struct stream *s, const struct capt
 	out->missed = s->c.missed;
 }
 
-static int packets(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int capture_api_packets(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__CaptureRequest *in = req;
 	struct stream **s = cursor;
 	struct rte_mbuf *m;
 
 	if (*s == NULL) {
-		*s = begin(call, in, err);
+		*s = capture_api_begin(call, in, err);
 		if (*s == NULL)
 			return -err->code;
 	}
@@ -150,13 +151,13 @@ static int packets(struct api_call *call, const void *req, void *cursor, void *i
 		(*s)->waiting = true;
 		return -EAGAIN;
 	}
-	put(call, *s, rte_pktmbuf_mtod(m, struct captured *), item);
+	capture_api_put(call, *s, rte_pktmbuf_mtod(m, struct captured *), item);
 	rte_pktmbuf_free(m);
 	(*s)->sent++;
 	return 1;
 }
 
-static void done(void *cursor)
+static void capture_api_done(void *cursor)
 {
 	struct stream *s = *(struct stream **)cursor, **p = &streams;
 
@@ -170,7 +171,7 @@ static void done(void *cursor)
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Capture", "Packets", &corelane__v1__capture_request__descriptor, &corelane__v1__captured_packet__descriptor,
-	 .next = packets, .done = done, .cursor_size = sizeof(struct stream *)},
+	 .next = capture_api_packets, .done = capture_api_done, .cursor_size = sizeof(struct stream *)},
 	{"corelane.v1.Capture", "Trace", &corelane__v1__trace_request__descriptor, &corelane__v1__trace_step__descriptor,
 	 .next = trace_next, .done = trace_done, .cursor_size = sizeof(void *)},
 };

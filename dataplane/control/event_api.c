@@ -52,7 +52,7 @@ static bool kind_exists(const char *name)
 	return false;
 }
 
-static int check(const Corelane__V1__EventListRequest *in, struct error *err)
+static int event_api_check(const Corelane__V1__EventListRequest *in, struct error *err)
 {
 	if ((unsigned)in->severity > EVENT_ERROR)
 		return error_set(err, EINVAL, "severity", NULL, "info, warning, error", "is none");
@@ -62,12 +62,12 @@ static int check(const Corelane__V1__EventListRequest *in, struct error *err)
 	return 0;
 }
 
-static bool wanted(const Corelane__V1__EventListRequest *in, const struct event_record *e)
+static bool event_api_wanted(const Corelane__V1__EventListRequest *in, const struct event_record *e)
 {
 	return (unsigned)e->kind->severity >= (unsigned)in->severity && (*in->kind == '\0' || strcmp(in->kind, e->kind->name) == 0);
 }
 
-static void put(struct api_call *call, const struct event_record *e, Corelane__V1__Event *out)
+static void event_api_put(struct api_call *call, const struct event_record *e, Corelane__V1__Event *out)
 {
 	out->number = e->number;
 	out->time_ns = e->time_ns;
@@ -77,21 +77,21 @@ static void put(struct api_call *call, const struct event_record *e, Corelane__V
 	out->text = api_strdup(call, e->text);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int event_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__EventListRequest *in = req;
 	const struct event_record *e;
 	struct cursor *c = cursor;
 
-	if (!c->begun && check(in, err) < 0)
+	if (!c->begun && event_api_check(in, err) < 0)
 		return -err->code;
 	if (!c->begun)
 		c->last = in->after;
 	c->begun = true;
 	while ((e = event_after(c->last)) != NULL) {
 		c->last = e->number;
-		if (wanted(in, e)) {
-			put(call, e, item);
+		if (event_api_wanted(in, e)) {
+			event_api_put(call, e, item);
 			return 1;
 		}
 	}
@@ -108,7 +108,7 @@ static void list_done(void *cursor)
 	stop_waiting(cursor);
 }
 
-static int kinds(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int event_api_kinds(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const struct event_kind **last = cursor;
 	Corelane__V1__EventKind *out = item;
@@ -126,8 +126,8 @@ static int kinds(struct api_call *call, const void *req, void *cursor, void *ite
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Events", "List", &corelane__v1__event_list_request__descriptor, &corelane__v1__event__descriptor,
-	 .next = list, .done = list_done, .cursor_size = sizeof(struct cursor)},
-	{"corelane.v1.Events", "Kinds", &corelane__v1__empty__descriptor, &corelane__v1__event_kind__descriptor, .next = kinds,
-	 .cursor_size = sizeof(struct event_kind *)},
+	 .next = event_api_list, .done = list_done, .cursor_size = sizeof(struct cursor)},
+	{"corelane.v1.Events", "Kinds", &corelane__v1__empty__descriptor, &corelane__v1__event_kind__descriptor,
+	 .next = event_api_kinds, .cursor_size = sizeof(struct event_kind *)},
 };
 API_METHODS(methods)

@@ -15,7 +15,7 @@
 
 typedef Corelane__V1__Flow PbFlow;
 
-static struct flow_side side(const struct flow *f, unsigned i)
+static struct flow_side flow_api_side(const struct flow *f, unsigned i)
 {
 	return (struct flow_side){f->port[i], f->meter[i], f->mirror[i]};
 }
@@ -24,7 +24,7 @@ static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const s
 {
 	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
 	const struct flow_dir *d = &f->dir[dir];
-	const struct flow_side from = side(f, dir), to = side(f, !dir);
+	const struct flow_side from = flow_api_side(f, dir), to = flow_api_side(f, !dir);
 	struct ip_addr src = flow_source(&d->key), dst = flow_destination(&d->key);
 	struct vrf *v = vrf_get(d->key.zone);
 	char text[IP_TEXT];
@@ -45,7 +45,7 @@ static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const s
 	return out;
 }
 
-static const char *port_name(uint16_t id)
+static const char *flow_api_port_name(uint16_t id)
 {
 	const struct port *p = id ? port_get(id) : NULL;
 
@@ -62,8 +62,8 @@ void flow_put(struct api_call *call, const struct flow *f, PbFlow *out)
 	out->action = flow_action(f);
 	out->state = flow_state(f);
 	out->reason = api_strdup(call, why ? why->name : "");
-	out->in_port = api_strdup(call, port_name(f->port[0]));
-	out->out_port = api_strdup(call, port_name(f->port[1]));
+	out->in_port = api_strdup(call, flow_api_port_name(f->port[0]));
+	out->out_port = api_strdup(call, flow_api_port_name(f->port[1]));
 	out->egress_rule = f->rule[0];
 	out->ingress_rule = f->rule[1];
 	out->nat = f->nat;
@@ -79,19 +79,19 @@ struct cursor {
 	bool begun;
 };
 
-static bool live(const struct flow *f)
+static bool flow_api_live(const struct flow *f)
 {
 	return __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == FLOW_LIVE;
 }
 
-static int next(struct api_call *call, struct cursor *c, PbFlow *item)
+static int flow_api_next(struct api_call *call, struct cursor *c, PbFlow *item)
 {
 	while (++c->at < flow_used_range()) {
 		struct flow *f = &flows[c->at];
 
 		if (c->at % READ_AT_ONCE == 0)
 			rcu_quiescent(RCU_MASTER);
-		if (live(f) && flow_filter_match(&c->filter, f)) {
+		if (flow_api_live(f) && flow_filter_match(&c->filter, f)) {
 			flow_put(call, f, item);
 			c->given++;
 			return 1;
@@ -100,7 +100,7 @@ static int next(struct api_call *call, struct cursor *c, PbFlow *item)
 	return 0;
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int flow_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__FlowFilter *in = req;
 	struct cursor *c = cursor;
@@ -110,7 +110,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 		return ret;
 	c->begun = true;
 	rcu_reader_online(RCU_MASTER); // while it is one, no flow becomes another
-	ret = in->limit == 0 || c->given < in->limit ? next(call, c, item) : 0;
+	ret = in->limit == 0 || c->given < in->limit ? flow_api_next(call, c, item) : 0;
 	rcu_reader_offline(RCU_MASTER);
 	return ret;
 }
@@ -129,7 +129,7 @@ static void put_count(uint64_t n, Corelane__V1__FlowCount *out)
 }
 
 // All that match, ended when `end` is set.
-static int each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__FlowCount *out, struct error *err)
+static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__FlowCount *out, struct error *err)
 {
 	struct flow_filter filter;
 	uint64_t n = 0;
@@ -142,7 +142,7 @@ static int each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__Flow
 	for (i = 1; i < flow_used_range(); i++) {
 		if (i % READ_AT_ONCE == 0)
 			rcu_quiescent(RCU_MASTER); // what has ended may be given back
-		if (!live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
+		if (!flow_api_live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
 			continue;
 		n++;
 		if (end)
@@ -153,17 +153,17 @@ static int each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__Flow
 	return 0;
 }
 
-static int count(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_api_count(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	return each(req, false, resp, err);
+	return flow_api_each(req, false, resp, err);
 }
 
-static int flush(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_api_flush(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	return each(req, true, resp, err);
+	return flow_api_each(req, true, resp, err);
 }
 
-static int resize(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_api_resize(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__FlowResizeRequest *in = req;
 	int ret = flow_set_capacity(in->capacity, err);
@@ -174,13 +174,13 @@ static int resize(struct api_call *call, const void *req, void *resp, struct err
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Flows", "List", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow__descriptor, .next = list,
-	 .cursor_size = sizeof(struct cursor)},
+	{"corelane.v1.Flows", "List", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow__descriptor,
+	 .next = flow_api_list, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Flows", "Count", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = count},
+	 .unary = flow_api_count},
 	{"corelane.v1.Flows", "Flush", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = flush},
+	 .unary = flow_api_flush},
 	{"corelane.v1.Flows", "Resize", &corelane__v1__flow_resize_request__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = resize},
+	 .unary = flow_api_resize},
 };
 API_METHODS(methods)

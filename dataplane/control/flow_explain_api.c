@@ -37,7 +37,7 @@ static const char *key_text(const struct flow_key *k, char text[160])
 	return text;
 }
 
-static int get_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
+static int flow_explain_api_get_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
 {
 	char text[16];
 
@@ -79,8 +79,8 @@ static int get_question(const Corelane__V1__FlowExplainRequest *in, struct flow_
 
 	if (get_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
 	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0 ||
-	    get_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
-	    get_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
+	    flow_explain_api_get_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
+	    flow_explain_api_get_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
 		return -err->code;
 	if (src.family != dst.family)
 		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
@@ -188,7 +188,7 @@ static void explain_decision(struct api_call *call, const struct flow_question *
 	out->action = a.deny ? CORELANE__V1__FLOW_ACTION__FLOW_ACTION_DENY : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;
 }
 
-static int explain(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_explain_api_run(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	struct flow_question q = {0};
 	Explanation *out = resp;
@@ -217,6 +217,6 @@ static int explain(struct api_call *call, const void *req, void *resp, struct er
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Flows", "Explain", &corelane__v1__flow_explain_request__descriptor,
-	 &corelane__v1__flow_explanation__descriptor, .unary = explain},
+	 &corelane__v1__flow_explanation__descriptor, .unary = flow_explain_api_run},
 };
 API_METHODS(methods)

@@ -7,7 +7,7 @@
 
 #define MOST 4
 
-static const struct port_config *config(uint16_t id)
+static const struct port_config *flow_extras_config(uint16_t id)
 {
 	static const struct port_config none;
 	const struct port *p = id ? port_get(id) : NULL;
@@ -15,7 +15,7 @@ static const struct port_config *config(uint16_t id)
 	return p ? &p->cfg : &none;
 }
 
-static void add(char **names, size_t *n, struct api_call *call, const char *name)
+static void flow_extras_add(char **names, size_t *n, struct api_call *call, const char *name)
 {
 	if (name)
 		names[(*n)++] = api_strdup(call, name);
@@ -30,12 +30,13 @@ static const char *meter_name(uint16_t id)
 
 size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
 {
-	const uint16_t ids[MOST] = {config(from->port)->egress_meter, from->meter, to->meter, config(to->port)->ingress_meter};
+	const uint16_t ids[MOST] = {flow_extras_config(from->port)->egress_meter, from->meter, to->meter,
+				    flow_extras_config(to->port)->ingress_meter};
 	size_t i, n = 0;
 
 	*names = api_alloc(call, MOST * sizeof(**names));
 	for (i = 0; i < MOST; i++)
-		add(*names, &n, call, meter_name(ids[i]));
+		flow_extras_add(*names, &n, call, meter_name(ids[i]));
 	return n;
 }
 
@@ -46,13 +47,13 @@ static const char *mirror_name(uint16_t id, enum mirror_direction not )
 	return m && m->cfg.direction != not ? m->cfg.name : NULL;
 }
 
-static void side(char **names, size_t *n, struct api_call *call, const struct flow_side *s, enum mirror_direction not )
+static void flow_extras_side(char **names, size_t *n, struct api_call *call, const struct flow_side *s, enum mirror_direction not )
 {
-	uint16_t port = config(s->port)->mirror;
+	uint16_t port = flow_extras_config(s->port)->mirror;
 
-	add(names, n, call, mirror_name(port, not ));
+	flow_extras_add(names, n, call, mirror_name(port, not ));
 	if (s->mirror != port)
-		add(names, n, call, mirror_name(s->mirror, not ));
+		flow_extras_add(names, n, call, mirror_name(s->mirror, not ));
 }
 
 size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
@@ -60,7 +61,7 @@ size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, co
 	size_t n = 0;
 
 	*names = api_alloc(call, MOST * sizeof(**names));
-	side(*names, &n, call, from, MIRROR_INGRESS);
-	side(*names, &n, call, to, MIRROR_EGRESS);
+	flow_extras_side(*names, &n, call, from, MIRROR_INGRESS);
+	flow_extras_side(*names, &n, call, to, MIRROR_EGRESS);
 	return n;
 }

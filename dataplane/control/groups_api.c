@@ -8,7 +8,7 @@
 #include "policy/rules.h"
 #include "rule.pb-c.h"
 
-static void put_group(struct api_call *call, const struct address_group *g, Corelane__V1__AddressGroup *out)
+static void groups_api_put_group(struct api_call *call, const struct address_group *g, Corelane__V1__AddressGroup *out)
 {
 	char text[IP_TEXT];
 	size_t i;
@@ -42,7 +42,7 @@ static struct ip_prefix *get_prefixes(struct api_call *call, const Corelane__V1_
 	return out;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int groups_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__AddressGroup *in = ((const Corelane__V1__AddressGroupAddRequest *)req)->group;
 	struct address_group *g;
@@ -51,11 +51,11 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	g = p ? address_group_add(in->name, p, in->n_prefixes, err) : NULL;
 	if (g == NULL)
 		return -err->code;
-	put_group(call, g, resp);
+	groups_api_put_group(call, g, resp);
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int groups_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__AddressGroupSetRequest *in = req;
 	struct address_group *g = address_group_find_err(in->group->name, "group.name", err);
@@ -69,16 +69,16 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 		return -err->code;
 	ret = address_group_set(g, p, in->group->n_prefixes, err); // api/rule.proto has no other field that a Set may name
 	if (ret == 0)
-		put_group(call, g, resp);
+		groups_api_put_group(call, g, resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int groups_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return address_group_del(((const Corelane__V1__AddressGroupDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int groups_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__AddressGroupListRequest *in = req;
 	uint16_t *last = cursor;
@@ -90,7 +90,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 		g = address_group_get(*last);
 		if (g == NULL || (*in->name && strcmp(in->name, g->name) != 0))
 			continue;
-		put_group(call, g, item);
+		groups_api_put_group(call, g, item);
 		return 1;
 	}
 	*last = ADDRESS_GROUPS_MAX - 1;
@@ -99,12 +99,12 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 static const struct api_method methods[] = {
 	{"corelane.v1.AddressGroups", "Add", &corelane__v1__address_group_add_request__descriptor,
-	 &corelane__v1__address_group__descriptor, .unary = add},
+	 &corelane__v1__address_group__descriptor, .unary = groups_api_add},
 	{"corelane.v1.AddressGroups", "Set", &corelane__v1__address_group_set_request__descriptor,
-	 &corelane__v1__address_group__descriptor, .unary = set},
+	 &corelane__v1__address_group__descriptor, .unary = groups_api_set},
 	{"corelane.v1.AddressGroups", "Del", &corelane__v1__address_group_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = groups_api_del},
 	{"corelane.v1.AddressGroups", "List", &corelane__v1__address_group_list_request__descriptor,
-	 &corelane__v1__address_group__descriptor, .next = list, .cursor_size = sizeof(uint16_t)},
+	 &corelane__v1__address_group__descriptor, .next = groups_api_list, .cursor_size = sizeof(uint16_t)},
 };
 API_METHODS(methods)

@@ -9,7 +9,7 @@
 #define PbSteer Corelane__V1__HostSteer
 
 // The port that is named; without a name the only one that has a host port.
-static struct port *get_port(const char *name, struct error *err)
+static struct port *host_api_get_port(const char *name, struct error *err)
 {
 	struct port *p, *only = NULL;
 
@@ -31,12 +31,12 @@ static struct port *get_port(const char *name, struct error *err)
 	return only;
 }
 
-static struct port *get(const char *port, const char *address, struct ip_addr *addr, struct error *err)
+static struct port *host_api_get(const char *port, const char *address, struct ip_addr *addr, struct error *err)
 {
-	return ip_parse_addr(address, "steer.address", addr, err) < 0 ? NULL : get_port(port, err);
+	return ip_parse_addr(address, "steer.address", addr, err) < 0 ? NULL : host_api_get_port(port, err);
 }
 
-static void put_state(struct api_call *call, const struct steer *s, PbSteer *out)
+static void host_api_put_state(struct api_call *call, const struct steer *s, PbSteer *out)
 {
 	const struct steer_state *state = steer_state(s->port);
 	Corelane__V1__HostSteerState *o = api_alloc(call, sizeof(*o));
@@ -54,16 +54,16 @@ static void put_state(struct api_call *call, const struct steer *s, PbSteer *out
 	out->state = o;
 }
 
-static void put(struct api_call *call, const struct steer *s, PbSteer *out)
+static void host_api_put(struct api_call *call, const struct steer *s, PbSteer *out)
 {
 	char text[IP_TEXT];
 
 	out->address = api_strdup(call, ip_format_addr(&s->addr, text));
 	out->port = api_strdup(call, port_get(s->port)->cfg.name);
-	put_state(call, s, out);
+	host_api_put_state(call, s, out);
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int host_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbSteer *in = ((const Corelane__V1__HostSteerAddRequest *)req)->steer;
 	struct ip_addr addr;
@@ -72,24 +72,24 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 
 	if (in == NULL)
 		return error_set(err, EINVAL, "steer", NULL, "an address", "is missing");
-	p = get(in->port, in->address, &addr, err);
+	p = host_api_get(in->port, in->address, &addr, err);
 	s = p ? steer_add(p, &addr, err) : NULL;
 	if (s == NULL)
 		return -err->code;
-	put(call, s, resp);
+	host_api_put(call, s, resp);
 	return 0;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int host_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__HostSteerDelRequest *in = req;
 	struct ip_addr addr;
-	struct port *p = get(in->port, in->address, &addr, err);
+	struct port *p = host_api_get(in->port, in->address, &addr, err);
 
 	return p ? steer_del(p, &addr, err) : -err->code;
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int host_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__HostSteerListRequest *in = req;
 	const struct port *p = *in->port ? port_find(in->port) : NULL;
@@ -104,7 +104,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 		++*at;
 		if (p && s->port != p->id)
 			continue;
-		put(call, s, item);
+		host_api_put(call, s, item);
 		return 1;
 	}
 	return 0;
@@ -112,10 +112,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 static const struct api_method methods[] = {
 	{"corelane.v1.HostSteers", "Add", &corelane__v1__host_steer_add_request__descriptor, &corelane__v1__host_steer__descriptor,
-	 .unary = add},
+	 .unary = host_api_add},
 	{"corelane.v1.HostSteers", "Del", &corelane__v1__host_steer_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = host_api_del},
 	{"corelane.v1.HostSteers", "List", &corelane__v1__host_steer_list_request__descriptor,
-	 &corelane__v1__host_steer__descriptor, .next = list, .cursor_size = sizeof(uint32_t)},
+	 &corelane__v1__host_steer__descriptor, .next = host_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

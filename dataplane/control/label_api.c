@@ -11,7 +11,8 @@
 #include "overlay/overlay.h"
 #include "vni.pb-c.h"
 
-static int get_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out, struct error *err)
+static int label_api_get_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out,
+				struct error *err)
 {
 	struct bridge *b;
 	struct vrf *v;
@@ -82,8 +83,8 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 
 	if (in == NULL || in->target_case == CORELANE__V1__LABEL__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "label.target", NULL, "vrf, bridge or nexthop", "a label needs a target");
-	ret = get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform,
-			 &target, err);
+	ret = label_api_get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop,
+				   in->uniform, &target, err);
 	if (ret == 0)
 		ret = label_set(in->label, target, err);
 	if (ret < 0)
@@ -120,8 +121,8 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 
 	if (in == NULL || in->target_case == CORELANE__V1__VNI__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "vni.target", NULL, "vrf, bridge or nexthop", "a VNI needs a target");
-	ret = get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop, in->uniform,
-			 &target, err);
+	ret = label_api_get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop,
+				   in->uniform, &target, err);
 	if (ret == 0)
 		ret = vni_set(in->vni, target, err);
 	if (ret < 0)

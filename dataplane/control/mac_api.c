@@ -11,7 +11,7 @@
 #include "l2/mac.h"
 #include "port/registry.h"
 
-static int get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct error *err)
+static int mac_api_get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct error *err)
 {
 	const struct port *p;
 
@@ -30,7 +30,7 @@ static int get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct e
 	return 0;
 }
 
-static int get_key(const char *bridge, const char *mac, struct mac_entry *e, struct error *err)
+static int mac_api_get_key(const char *bridge, const char *mac, struct mac_entry *e, struct error *err)
 {
 	const struct bridge *b = bridge_find_err(bridge, "mac.bridge", err);
 
@@ -41,7 +41,7 @@ static int get_key(const char *bridge, const char *mac, struct mac_entry *e, str
 	return mac_parse(mac, "mac.mac", &e->mac, err);
 }
 
-static void put_mac(struct api_call *call, const struct mac_entry *e, Corelane__V1__Mac *out)
+static void mac_api_encode(struct api_call *call, const struct mac_entry *e, Corelane__V1__Mac *out)
 {
 	const struct bridge *b = bridge_get(e->bridge);
 	const struct port *p = port_get(e->port);
@@ -64,7 +64,7 @@ static void put_mac(struct api_call *call, const struct mac_entry *e, Corelane__
 		out->remote = api_strdup(call, ip_format_addr(&e->remote, text));
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int mac_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__Mac *in = ((const Corelane__V1__MacAddRequest *)req)->mac;
 	struct mac_entry e;
@@ -72,21 +72,21 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 
 	if (in == NULL)
 		return error_set(err, EINVAL, "mac", NULL, "bridge, address and target", "is missing");
-	ret = get_key(in->bridge, in->mac, &e, err);
+	ret = mac_api_get_key(in->bridge, in->mac, &e, err);
 	if (ret == 0)
-		ret = get_target(in, &e, err);
+		ret = mac_api_get_target(in, &e, err);
 	if (ret == 0)
 		ret = mac_set(&e, err);
 	if (ret == 0)
-		put_mac(call, &e, resp);
+		mac_api_encode(call, &e, resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int mac_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__MacDelRequest *in = req;
 	struct mac_entry e;
-	int ret = get_key(in->bridge, in->mac, &e, err);
+	int ret = mac_api_get_key(in->bridge, in->mac, &e, err);
 
 	return ret < 0 ? ret : mac_unset(e.bridge, &e.mac, err);
 }
@@ -97,7 +97,7 @@ struct mac_cursor {
 	bool started;
 };
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int mac_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__MacListRequest *in = req;
 	struct mac_cursor *c = cursor;
@@ -114,16 +114,16 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	if (!mac_next(&c->last, &e) || (c->only && e.bridge != c->only))
 		return 0;
 	c->last = e;
-	put_mac(call, &e, item);
+	mac_api_encode(call, &e, item);
 	return 1;
 }
 
 #define SERVICE "corelane.v1.Macs"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__mac_add_request__descriptor, &corelane__v1__mac__descriptor, .unary = add},
-	{SERVICE, "Del", &corelane__v1__mac_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{SERVICE, "List", &corelane__v1__mac_list_request__descriptor, &corelane__v1__mac__descriptor, .next = list,
+	{SERVICE, "Add", &corelane__v1__mac_add_request__descriptor, &corelane__v1__mac__descriptor, .unary = mac_api_add},
+	{SERVICE, "Del", &corelane__v1__mac_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = mac_api_del},
+	{SERVICE, "List", &corelane__v1__mac_list_request__descriptor, &corelane__v1__mac__descriptor, .next = mac_api_list,
 	 .cursor_size = sizeof(struct mac_cursor)},
 };
 API_METHODS(methods)

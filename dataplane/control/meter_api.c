@@ -10,7 +10,7 @@
 
 typedef Corelane__V1__Meter PbMeter;
 
-static void get_field(const char *field, const PbMeter *in, struct meter_config *c)
+static void meter_api_get_field(const char *field, const PbMeter *in, struct meter_config *c)
 {
 	if (strcmp(field, "bit_rate") == 0)
 		c->bit_rate = in->bit_rate;
@@ -22,7 +22,7 @@ static void get_field(const char *field, const PbMeter *in, struct meter_config 
 		c->burst_packets = in->burst_packets; // api/meter.proto has no other
 }
 
-static void put_meter(struct api_call *call, struct meter *m, PbMeter *out)
+static void meter_api_encode(struct api_call *call, struct meter *m, PbMeter *out)
 {
 	Corelane__V1__MeterState *s = api_alloc(call, sizeof(*s));
 	struct meter_count passed, dropped;
@@ -43,7 +43,7 @@ static void put_meter(struct api_call *call, struct meter *m, PbMeter *out)
 	out->state = s;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int meter_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbMeter *in = ((const Corelane__V1__MeterAddRequest *)req)->meter;
 	struct meter_config c = {0};
@@ -57,11 +57,11 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	m = meter_add(&c, err);
 	if (m == NULL)
 		return -err->code;
-	put_meter(call, m, resp);
+	meter_api_encode(call, m, resp);
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int meter_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__MeterSetRequest *in = req;
 	struct meter_config c;
@@ -74,19 +74,19 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		get_field(in->fields[i], in->meter, &c);
+		meter_api_get_field(in->fields[i], in->meter, &c);
 	ret = meter_set(m, &c, err);
 	if (ret == 0)
-		put_meter(call, m, resp);
+		meter_api_encode(call, m, resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int meter_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return meter_del(((const Corelane__V1__MeterDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int meter_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__MeterListRequest *in = req;
 	uint32_t *last = cursor;
@@ -98,17 +98,20 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 		m = meter_get((uint16_t)*last);
 		if (m == NULL || (*in->name && strcmp(in->name, m->cfg.name) != 0))
 			continue;
-		put_meter(call, m, item);
+		meter_api_encode(call, m, item);
 		return 1;
 	}
 	return 0;
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Meters", "Add", &corelane__v1__meter_add_request__descriptor, &corelane__v1__meter__descriptor, .unary = add},
-	{"corelane.v1.Meters", "Set", &corelane__v1__meter_set_request__descriptor, &corelane__v1__meter__descriptor, .unary = set},
-	{"corelane.v1.Meters", "Del", &corelane__v1__meter_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
+	{"corelane.v1.Meters", "Add", &corelane__v1__meter_add_request__descriptor, &corelane__v1__meter__descriptor,
+	 .unary = meter_api_add},
+	{"corelane.v1.Meters", "Set", &corelane__v1__meter_set_request__descriptor, &corelane__v1__meter__descriptor,
+	 .unary = meter_api_set},
+	{"corelane.v1.Meters", "Del", &corelane__v1__meter_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = meter_api_del},
 	{"corelane.v1.Meters", "List", &corelane__v1__meter_list_request__descriptor, &corelane__v1__meter__descriptor,
-	 .next = list, .cursor_size = sizeof(uint32_t)},
+	 .next = meter_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

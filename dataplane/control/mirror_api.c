@@ -24,7 +24,7 @@ static int get_ends(const char *noun, const char *remote, const char *local, str
 	return ip_parse_addr(local, field, &t->local, err);
 }
 
-static int get_target(const PbMirror *in, struct mirror_config *c, struct error *err)
+static int mirror_api_get_target(const PbMirror *in, struct mirror_config *c, struct error *err)
 {
 	struct port *p;
 
@@ -52,10 +52,10 @@ static int get_target(const PbMirror *in, struct mirror_config *c, struct error 
 	}
 }
 
-static int get_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
+static int mirror_api_get_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
 {
 	if (strcmp(field, "target") == 0)
-		return get_target(in, c, err);
+		return mirror_api_get_target(in, c, err);
 	if (strcmp(field, "direction") == 0)
 		return c->direction = (enum mirror_direction)in->direction, 0;
 	c->snap = in->snap_length; // api/mirror.proto has no other
@@ -110,7 +110,7 @@ static void put_mirror(struct api_call *call, const struct mirror *m, PbMirror *
 	out->state = s;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int mirror_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbMirror *in = ((const Corelane__V1__MirrorAddRequest *)req)->mirror;
 	struct mirror_config c = {0};
@@ -120,7 +120,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	snprintf(c.name, sizeof(c.name), "%s", in->name);
 	c.snap = in->snap_length;
 	c.direction = (enum mirror_direction)in->direction;
-	ret = get_target(in, &c, err);
+	ret = mirror_api_get_target(in, &c, err);
 	if (ret < 0)
 		return ret;
 	m = mirror_add(&c, err);
@@ -130,7 +130,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int mirror_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__MirrorSetRequest *in = req;
 	struct mirror_config c;
@@ -143,7 +143,7 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = get_field(in->fields[i], in->mirror, &c, err);
+		ret = mirror_api_get_field(in->fields[i], in->mirror, &c, err);
 	if (ret == 0)
 		ret = mirror_set(m, &c, err);
 	if (ret == 0)
@@ -151,12 +151,12 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int mirror_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return mirror_del(((const Corelane__V1__MirrorDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int mirror_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__MirrorListRequest *in = req;
 	uint16_t *last = cursor;
@@ -176,12 +176,12 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Mirrors", "Add", &corelane__v1__mirror_add_request__descriptor, &corelane__v1__mirror__descriptor,
-	 .unary = add},
+	 .unary = mirror_api_add},
 	{"corelane.v1.Mirrors", "Set", &corelane__v1__mirror_set_request__descriptor, &corelane__v1__mirror__descriptor,
-	 .unary = set},
+	 .unary = mirror_api_set},
 	{"corelane.v1.Mirrors", "Del", &corelane__v1__mirror_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = mirror_api_del},
 	{"corelane.v1.Mirrors", "List", &corelane__v1__mirror_list_request__descriptor, &corelane__v1__mirror__descriptor,
-	 .next = list, .cursor_size = sizeof(uint16_t)},
+	 .next = mirror_api_list, .cursor_size = sizeof(uint16_t)},
 };
 API_METHODS(methods)

@@ -11,7 +11,7 @@
 
 typedef Corelane__V1__NatRule rule_msg;
 
-static int get_port(uint32_t value, const char *field, uint16_t *out, struct error *err)
+static int nat_api_get_port(uint32_t value, const char *field, uint16_t *out, struct error *err)
 {
 	char text[16];
 
@@ -41,8 +41,8 @@ static int get_source(const Corelane__V1__SourceNat *in, struct nat_config *c, s
 	if (ret == 0 && *in->last)
 		ret = ip_parse_addr(in->last, "rule.source.last", &c->last, err);
 	if (ret == 0)
-		ret = get_port(in->first_port, "rule.source.first_port", &c->first_port, err);
-	return ret < 0 ? ret : get_port(in->last_port, "rule.source.last_port", &c->last_port, err);
+		ret = nat_api_get_port(in->first_port, "rule.source.first_port", &c->first_port, err);
+	return ret < 0 ? ret : nat_api_get_port(in->last_port, "rule.source.last_port", &c->last_port, err);
 }
 
 static int get_backend(const Corelane__V1__NatBackend *in, struct nat_backend *b, struct error *err)
@@ -50,7 +50,7 @@ static int get_backend(const Corelane__V1__NatBackend *in, struct nat_backend *b
 	int ret = ip_parse_addr(in->address, "rule.destination.backends.address", &b->addr, err);
 
 	b->weight = in->weight;
-	return ret < 0 ? ret : get_port(in->port, "rule.destination.backends.port", &b->port, err);
+	return ret < 0 ? ret : nat_api_get_port(in->port, "rule.destination.backends.port", &b->port, err);
 }
 
 static int get_destination(struct api_call *call, const Corelane__V1__DestinationNat *in, struct nat_config *c, struct error *err)
@@ -61,7 +61,7 @@ static int get_destination(struct api_call *call, const Corelane__V1__Destinatio
 
 	c->kind = NAT_DESTINATION;
 	if (ret == 0)
-		ret = get_port(in->port, "rule.destination.port", &c->first_port, err);
+		ret = nat_api_get_port(in->port, "rule.destination.port", &c->first_port, err);
 	c->backends = b;
 	c->n_backends = (unsigned)RTE_MIN(in->n_backends, (size_t)NAT_BACKENDS_MAX + 1);
 	for (i = 0; i < c->n_backends && ret == 0; i++)
@@ -102,8 +102,8 @@ static int get_match(struct api_call *call, const rule_msg *in, struct nat_confi
 	for (i = 0; i < c->n_except && ret == 0; i++)
 		ret = ip_parse_prefix(in->except[i], "rule.except", &except[i], err);
 	if (ret == 0)
-		ret = get_port(in->first_port, "rule.first_port", &c->to_first_port, err);
-	return ret < 0 ? ret : get_port(in->last_port, "rule.last_port", &c->to_last_port, err);
+		ret = nat_api_get_port(in->first_port, "rule.first_port", &c->to_first_port, err);
+	return ret < 0 ? ret : nat_api_get_port(in->last_port, "rule.last_port", &c->to_last_port, err);
 }
 
 static int get_rule(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
@@ -126,14 +126,14 @@ static int get_rule(struct api_call *call, const rule_msg *in, struct nat_config
 
 // --- Answers. ---
 
-static char *put_addr(struct api_call *call, const struct ip_addr *a)
+static char *nat_api_put_addr(struct api_call *call, const struct ip_addr *a)
 {
 	char text[IP_TEXT];
 
 	return api_strdup(call, ip_format_addr(a, text));
 }
 
-static char *put_prefix(struct api_call *call, const struct ip_prefix *p)
+static char *nat_api_put_prefix(struct api_call *call, const struct ip_prefix *p)
 {
 	char text[IP_TEXT];
 
@@ -145,8 +145,8 @@ static void put_floating(struct api_call *call, const struct nat_config *c, rule
 	Corelane__V1__FloatingNat *f = api_alloc(call, sizeof(*f));
 
 	corelane__v1__floating_nat__init(f);
-	f->inside = put_addr(call, &c->inside.addr);
-	f->outside = put_addr(call, &c->outside);
+	f->inside = nat_api_put_addr(call, &c->inside.addr);
+	f->outside = nat_api_put_addr(call, &c->outside);
 	out->kind_case = CORELANE__V1__NAT_RULE__KIND_FLOATING;
 	out->floating = f;
 }
@@ -156,9 +156,9 @@ static void put_source(struct api_call *call, const struct nat_config *c, rule_m
 	Corelane__V1__SourceNat *s = api_alloc(call, sizeof(*s));
 
 	corelane__v1__source_nat__init(s);
-	s->prefix = put_prefix(call, &c->inside);
-	s->first = put_addr(call, &c->outside);
-	s->last = put_addr(call, &c->last);
+	s->prefix = nat_api_put_prefix(call, &c->inside);
+	s->first = nat_api_put_addr(call, &c->outside);
+	s->last = nat_api_put_addr(call, &c->last);
 	s->first_port = c->first_port;
 	s->last_port = c->last_port;
 	out->kind_case = CORELANE__V1__NAT_RULE__KIND_SOURCE;
@@ -172,14 +172,14 @@ static void put_destination(struct api_call *call, const struct nat_config *c, r
 	unsigned i;
 
 	corelane__v1__destination_nat__init(d);
-	d->address = put_addr(call, &c->outside);
+	d->address = nat_api_put_addr(call, &c->outside);
 	d->port = c->first_port;
 	d->n_backends = c->n_backends;
 	d->backends = api_alloc(call, c->n_backends * sizeof(*d->backends));
 	for (i = 0; i < c->n_backends; i++) {
 		b = d->backends[i] = api_alloc(call, sizeof(*b));
 		corelane__v1__nat_backend__init(b);
-		b->address = put_addr(call, &c->backends[i].addr);
+		b->address = nat_api_put_addr(call, &c->backends[i].addr);
 		b->port = c->backends[i].port;
 		b->weight = c->backends[i].weight;
 	}
@@ -202,11 +202,11 @@ static void put_rule(struct api_call *call, const struct nat_config *c, rule_msg
 	else
 		put_destination(call, c, out);
 	if (c->to.addr.family)
-		out->to = put_prefix(call, &c->to);
+		out->to = nat_api_put_prefix(call, &c->to);
 	out->n_except = c->n_except;
 	out->except = api_alloc(call, (c->n_except + 1) * sizeof(*out->except));
 	for (i = 0; i < c->n_except; i++)
-		out->except[i] = put_prefix(call, &c->except[i]);
+		out->except[i] = nat_api_put_prefix(call, &c->except[i]);
 	out->protocol = c->protocol == IPPROTO_ICMPV6 ? CORELANE__V1__NAT_PROTOCOL__NAT_PROTOCOL_ICMP
 						      : (Corelane__V1__NatProtocol)c->protocol;
 	out->first_port = c->to_first_port;
@@ -214,7 +214,7 @@ static void put_rule(struct api_call *call, const struct nat_config *c, rule_msg
 	out->flows = nat_flows(c->id);
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int nat_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	struct nat_config c;
 	int ret = get_rule(call, ((const Corelane__V1__NatAddRequest *)req)->rule, &c, err);
@@ -226,7 +226,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int nat_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	struct nat_config c;
 	int ret = get_rule(call, ((const Corelane__V1__NatSetRequest *)req)->rule, &c, err);
@@ -238,12 +238,12 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int nat_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return nat_del(((const Corelane__V1__NatDelRequest *)req)->id, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int nat_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__NatListRequest *in = req;
 	const struct vrf *v = NULL;
@@ -266,10 +266,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 #define SERVICE "corelane.v1.Nat"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__nat_add_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = add},
-	{SERVICE, "Set", &corelane__v1__nat_set_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = set},
-	{SERVICE, "Del", &corelane__v1__nat_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{SERVICE, "List", &corelane__v1__nat_list_request__descriptor, &corelane__v1__nat_rule__descriptor, .next = list,
+	{SERVICE, "Add", &corelane__v1__nat_add_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = nat_api_add},
+	{SERVICE, "Set", &corelane__v1__nat_set_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = nat_api_set},
+	{SERVICE, "Del", &corelane__v1__nat_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = nat_api_del},
+	{SERVICE, "List", &corelane__v1__nat_list_request__descriptor, &corelane__v1__nat_rule__descriptor, .next = nat_api_list,
 	 .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -28,7 +28,7 @@ static struct port *port_named(const char *name, const char *field, struct error
 	return p;
 }
 
-static void encode(struct api_call *call, const struct neighbor *n, Corelane__V1__Neighbor *out)
+static void neighbor_api_encode(struct api_call *call, const struct neighbor *n, Corelane__V1__Neighbor *out)
 {
 	char addr[IP_TEXT], mac[18];
 
@@ -43,7 +43,7 @@ static void encode(struct api_call *call, const struct neighbor *n, Corelane__V1
 	out->waiting = n->n_waiting;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int neighbor_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__Neighbor *in = ((const Corelane__V1__NeighborAddRequest *)req)->neighbor;
 	struct rte_ether_addr mac;
@@ -62,11 +62,11 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	if (ret == 0)
 		ret = neighbor_set(p->id, &addr, &mac, err);
 	if (ret == 0)
-		encode(call, neighbor_find(p->id, &addr), resp);
+		neighbor_api_encode(call, neighbor_find(p->id, &addr), resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int neighbor_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__NeighborDelRequest *in = req;
 	struct port *p = port_named(in->port, "port", err);
@@ -79,7 +79,7 @@ static int del(struct api_call *call, const void *req, void *resp, struct error 
 	return ret < 0 ? ret : neighbor_del(p->id, &addr, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int neighbor_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__NeighborListRequest *in = req;
 	uint32_t *last = cursor; // adjacency of the last one given
@@ -94,7 +94,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	while (++*last < neighbor_end) {
 		n = neighbor_at(*last);
 		if (n && n->port && (p == NULL || n->port == p->id)) {
-			encode(call, n, item);
+			neighbor_api_encode(call, n, item);
 			return 1;
 		}
 	}
@@ -108,17 +108,17 @@ static const struct api_method methods[] = {
 	 .name = "Add",
 	 .req = &corelane__v1__neighbor_add_request__descriptor,
 	 .resp = &corelane__v1__neighbor__descriptor,
-	 .unary = add},
+	 .unary = neighbor_api_add},
 	{.service = SERVICE,
 	 .name = "Del",
 	 .req = &corelane__v1__neighbor_del_request__descriptor,
 	 .resp = &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = neighbor_api_del},
 	{.service = SERVICE,
 	 .name = "List",
 	 .req = &corelane__v1__neighbor_list_request__descriptor,
 	 .resp = &corelane__v1__neighbor__descriptor,
-	 .next = list,
+	 .next = neighbor_api_list,
 	 .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods);

@@ -13,7 +13,7 @@
 
 #define PbNexthop Corelane__V1__Nexthop
 
-static int get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
+static int nexthop_api_get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	struct port *p = port_find(in->port);
 	int ret = 0;
@@ -121,7 +121,7 @@ static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct err
 		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
 	switch (in->kind_case) {
 	case CORELANE__V1__NEXTHOP__KIND_PORT:
-		return get_port(in->port, c, err);
+		return nexthop_api_get_port(in->port, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_TUNNEL:
 		return get_tunnel(in->tunnel, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_GROUP:
@@ -141,21 +141,21 @@ static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct err
 	}
 }
 
-static char *put_addr(struct api_call *call, const struct ip_addr *a)
+static char *nexthop_api_put_addr(struct api_call *call, const struct ip_addr *a)
 {
 	char text[IP_TEXT];
 
 	return api_strdup(call, a->family ? ip_format_addr(a, text) : "");
 }
 
-static char *put_mac(struct api_call *call, const struct rte_ether_addr *mac)
+static char *nexthop_api_put_mac(struct api_call *call, const struct rte_ether_addr *mac)
 {
 	char text[18];
 
 	return api_strdup(call, rte_is_zero_ether_addr(mac) ? "" : mac_format(mac, text));
 }
 
-static void put_port(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+static void nexthop_api_put_port(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
 {
 	const struct port *p = port_get(c->port.id);
 
@@ -163,8 +163,8 @@ static void put_port(struct api_call *call, const struct nexthop_config *c, PbNe
 	out->port = api_alloc(call, sizeof(*out->port));
 	corelane__v1__port_nexthop__init(out->port);
 	out->port->port = api_strdup(call, p ? p->cfg.name : "");
-	out->port->address = put_addr(call, &c->port.addr);
-	out->port->mac = put_mac(call, &c->port.mac);
+	out->port->address = nexthop_api_put_addr(call, &c->port.addr);
+	out->port->mac = nexthop_api_put_mac(call, &c->port.mac);
 }
 
 static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbNexthop *out)
@@ -175,11 +175,11 @@ static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbN
 	out->kind_case = CORELANE__V1__NEXTHOP__KIND_TUNNEL;
 	out->tunnel = o;
 	o->encap = put_encap(t->encap);
-	o->local = put_addr(call, &t->local);
-	o->remote = put_addr(call, &t->remote);
+	o->local = nexthop_api_put_addr(call, &t->local);
+	o->remote = nexthop_api_put_addr(call, &t->remote);
 	o->label = t->label;
 	o->vni = t->vni;
-	o->router_mac = put_mac(call, &t->router_mac);
+	o->router_mac = nexthop_api_put_mac(call, &t->router_mac);
 	o->mode = t->uniform ? CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM : CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_PIPE;
 	o->dscp = t->dscp;
 	o->fixed_dscp = t->fixed_dscp;
@@ -189,7 +189,7 @@ static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbN
 	o->udp6_checksum = t->udp6_checksum;
 }
 
-static void put_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+static void nexthop_api_put_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
 {
 	unsigned i;
 
@@ -219,13 +219,13 @@ static void put_kind(struct api_call *call, const struct nexthop_config *c, PbNe
 	switch (c->kind) {
 	case NH_PORT:
 	case NH_GLEAN:
-		put_port(call, c, out);
+		nexthop_api_put_port(call, c, out);
 		break;
 	case NH_TUNNEL:
 		put_tunnel(call, &c->tunnel, out);
 		break;
 	case NH_GROUP:
-		put_group(call, c, out);
+		nexthop_api_put_group(call, c, out);
 		break;
 	case NH_DISCARD:
 		out->kind_case = CORELANE__V1__NEXTHOP__KIND_DISCARD;
@@ -284,7 +284,7 @@ static void put_nexthop(struct api_call *call, const struct nexthop_entry *e, Pb
 	out->state = s;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int nexthop_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__NexthopAddRequest *in = req;
 	struct nexthop_config c;
@@ -297,7 +297,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int nexthop_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	uint32_t id = ((const Corelane__V1__NexthopDelRequest *)req)->id;
 	char text[16];
@@ -308,7 +308,7 @@ static int del(struct api_call *call, const void *req, void *resp, struct error 
 	return nexthop_del(id, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int nexthop_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__NexthopListRequest *in = req;
 	uint32_t *last = cursor;
@@ -331,10 +331,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor, &corelane__v1__nexthop__descriptor,
-	 .unary = add},
+	 .unary = nexthop_api_add},
 	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = nexthop_api_del},
 	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor, &corelane__v1__nexthop__descriptor,
-	 .next = list, .cursor_size = sizeof(uint32_t)},
+	 .next = nexthop_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

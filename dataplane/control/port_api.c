@@ -9,7 +9,7 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int port_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__PortAddRequest *in = req;
 	struct port_config c;
@@ -25,7 +25,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int port_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__PortSetRequest *in = req;
 	struct port_config c;
@@ -46,12 +46,12 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int port_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return port_del(((const Corelane__V1__PortDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int port_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__PortListRequest *in = req;
 	uint16_t *last = cursor;
@@ -69,7 +69,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	return 0;
 }
 
-static int assign(struct api_call *call, const void *req, void *resp, struct error *err)
+static int port_api_assign(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__PortAssignRequest *in = req;
 	struct worker *w = worker_get(in->worker);
@@ -93,12 +93,15 @@ static int assign(struct api_call *call, const void *req, void *resp, struct err
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Ports", "Add", &corelane__v1__port_add_request__descriptor, &corelane__v1__port__descriptor, .unary = add},
-	{"corelane.v1.Ports", "Set", &corelane__v1__port_set_request__descriptor, &corelane__v1__port__descriptor, .unary = set},
-	{"corelane.v1.Ports", "Del", &corelane__v1__port_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{"corelane.v1.Ports", "List", &corelane__v1__port_list_request__descriptor, &corelane__v1__port__descriptor, .next = list,
-	 .cursor_size = sizeof(uint16_t)},
+	{"corelane.v1.Ports", "Add", &corelane__v1__port_add_request__descriptor, &corelane__v1__port__descriptor,
+	 .unary = port_api_add},
+	{"corelane.v1.Ports", "Set", &corelane__v1__port_set_request__descriptor, &corelane__v1__port__descriptor,
+	 .unary = port_api_set},
+	{"corelane.v1.Ports", "Del", &corelane__v1__port_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = port_api_del},
+	{"corelane.v1.Ports", "List", &corelane__v1__port_list_request__descriptor, &corelane__v1__port__descriptor,
+	 .next = port_api_list, .cursor_size = sizeof(uint16_t)},
 	{"corelane.v1.Ports", "Assign", &corelane__v1__port_assign_request__descriptor, &corelane__v1__port__descriptor,
-	 .unary = assign},
+	 .unary = port_api_assign},
 };
 API_METHODS(methods)

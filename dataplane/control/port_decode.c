@@ -13,7 +13,7 @@
 #include "port/devargs.h"
 #include "port/registry.h"
 
-static int copy(const char *field, char *dst, size_t size, const char *src, struct error *err)
+static int port_decode_copy(const char *field, char *dst, size_t size, const char *src, struct error *err)
 {
 	char valid[48];
 
@@ -34,23 +34,24 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 		c->kind = "dpdk";
 		ret = devargs_memif(in->dpdk->devargs, c, err);
 		return ret != 0 ? RTE_MIN(ret, 0)
-				: copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
+				: port_decode_copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
 	case CORELANE__V1__PORT__DEVICE_TAP:
 		c->kind = "tap";
-		ret = copy("port.tap.ifname", c->ifname, sizeof(c->ifname), *in->tap->ifname ? in->tap->ifname : c->name, err);
-		return ret < 0 ? ret : copy("port.tap.netns", c->netns, sizeof(c->netns), in->tap->netns, err);
+		ret = port_decode_copy("port.tap.ifname", c->ifname, sizeof(c->ifname),
+				       *in->tap->ifname ? in->tap->ifname : c->name, err);
+		return ret < 0 ? ret : port_decode_copy("port.tap.netns", c->netns, sizeof(c->netns), in->tap->netns, err);
 	case CORELANE__V1__PORT__DEVICE_MEMIF:
 		c->kind = "memif";
 		c->memif_id = in->memif->id;
 		c->client = in->memif->role == CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT;
 		c->ring_size = in->memif->ring_size;
 		c->buffer_size = in->memif->buffer_size;
-		ret = copy("port.memif.secret", c->secret, sizeof(c->secret), in->memif->secret, err);
-		return ret < 0 ? ret : copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket, err);
+		ret = port_decode_copy("port.memif.secret", c->secret, sizeof(c->secret), in->memif->secret, err);
+		return ret < 0 ? ret : port_decode_copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket, err);
 	case CORELANE__V1__PORT__DEVICE_VHOST:
 		c->kind = "vhost";
 		c->client = in->vhost->client;
-		return copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket, err);
+		return port_decode_copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket, err);
 	default:
 		return -EINVAL; // api/port.proto has no other
 	}
@@ -105,7 +106,7 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
-static int get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
+static int port_decode_get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
 {
 	struct meter *m = *name ? meter_find_err(name, field, err) : NULL;
 
@@ -115,7 +116,7 @@ static int get_meter(const char *field, const char *name, uint16_t *out, struct 
 	return 0;
 }
 
-static int get_mirror(const char *name, struct port_config *c, struct error *err)
+static int port_decode_get_mirror(const char *name, struct port_config *c, struct error *err)
 {
 	struct mirror *m = *name ? mirror_find_err(name, "port.mirror", err) : NULL;
 
@@ -188,11 +189,11 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
 	if (strcmp(field, "egress_meter") == 0)
-		return get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+		return port_decode_get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
 	if (strcmp(field, "ingress_meter") == 0)
-		return get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+		return port_decode_get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
 	if (strcmp(field, "mirror") == 0)
-		return get_mirror(in->mirror, c, err);
+		return port_decode_get_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)
 		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
@@ -222,7 +223,7 @@ int port_get_config(const PbPort *in, struct port_config *c, struct error *err)
 	int ret;
 
 	*c = (struct port_config){.role = (enum port_role)in->role, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
-	ret = copy("port.name", c->name, sizeof(c->name), in->name, err);
+	ret = port_decode_copy("port.name", c->name, sizeof(c->name), in->name, err);
 	if (ret == 0)
 		ret = get_device(in, c, err);
 	if (ret == 0)

@@ -17,14 +17,14 @@ struct parsed {
 };
 
 // Consecutive routes mostly name the same VRF.
-static struct vrf *find_vrf(const char *name, struct vrf *last, struct error *err)
+static struct vrf *route_api_find_vrf(const char *name, struct vrf *last, struct error *err)
 {
 	if (last && strcmp(last->name, name) == 0)
 		return last;
 	return vrf_find_err(name, "route.vrf", err);
 }
 
-static struct parsed *parse(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
+static struct parsed *route_api_parse(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
 {
 	struct parsed *out;
 	struct vrf *v = NULL;
@@ -38,7 +38,7 @@ static struct parsed *parse(struct api_call *call, Corelane__V1__Route *const *i
 	}
 	out = api_alloc(call, (n + 1) * sizeof(*out));
 	for (i = 0; i < n; i++) {
-		v = find_vrf(in[i]->vrf, v, err);
+		v = route_api_find_vrf(in[i]->vrf, v, err);
 		if (v == NULL || ip_parse_prefix(in[i]->prefix, "route.prefix", &out[i].p, err) < 0) {
 			err->index = (uint32_t)i;
 			return NULL;
@@ -48,11 +48,11 @@ static struct parsed *parse(struct api_call *call, Corelane__V1__Route *const *i
 	return out;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int route_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RouteAddRequest *in = req;
 	Corelane__V1__RouteReply *out = resp;
-	struct parsed *r = parse(call, in->routes, in->n_routes, err);
+	struct parsed *r = route_api_parse(call, in->routes, in->n_routes, err);
 	size_t i;
 	int ret = r ? 0 : -err->code;
 
@@ -71,11 +71,11 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int route_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RouteDelRequest *in = req;
 	Corelane__V1__RouteReply *out = resp;
-	struct parsed *r = parse(call, in->routes, in->n_routes, err);
+	struct parsed *r = route_api_parse(call, in->routes, in->n_routes, err);
 	struct rib_route *route;
 	char text[IP_TEXT];
 	size_t i;
@@ -115,7 +115,7 @@ struct cursor {
 	struct ip_prefix under;
 };
 
-static int begin(const Corelane__V1__RouteListRequest *in, struct cursor *c, struct error *err)
+static int route_api_begin(const Corelane__V1__RouteListRequest *in, struct cursor *c, struct error *err)
 {
 	c->begun = true;
 	if (*in->vrf) {
@@ -128,8 +128,8 @@ static int begin(const Corelane__V1__RouteListRequest *in, struct cursor *c, str
 	return *in->under ? ip_parse_prefix(in->under, "under", &c->under, err) : 0;
 }
 
-static bool wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c, const struct ip_prefix *p,
-		   const struct rib_route *r)
+static bool route_api_wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c, const struct ip_prefix *p,
+			     const struct rib_route *r)
 {
 	if (c->under.addr.family && (p->len < c->under.len || !ip_prefix_covers(&c->under, &p->addr)))
 		return false;
@@ -149,13 +149,13 @@ static bool next_table(const Corelane__V1__RouteListRequest *in, struct cursor *
 	return *in->vrf == '\0' && c->vrf < VRF_MAX;
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int route_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__RouteListRequest *in = req;
 	struct cursor *c = cursor;
 	struct rib_route *r;
 	struct vrf *v;
-	int ret = c->begun ? 0 : begin(in, c, err);
+	int ret = c->begun ? 0 : route_api_begin(in, c, err);
 
 	if (ret < 0)
 		return ret;
@@ -167,7 +167,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 			continue;
 		while ((r = rib_next(v->rib[c->family], c->in_table ? &c->last : NULL, &c->last)) != NULL) {
 			c->in_table = true;
-			if (wanted(in, c, &c->last, r)) {
+			if (route_api_wanted(in, c, &c->last, r)) {
 				put_route(call, v, &c->last, r, item);
 				return 1;
 			}
@@ -177,7 +177,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 	return 0;
 }
 
-static int lookup(struct api_call *call, const void *req, void *resp, struct error *err)
+static int route_api_lookup(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RouteLookupRequest *in = req;
 	struct vrf *v = vrf_find_err(in->vrf, "vrf", err);
@@ -198,12 +198,12 @@ static int lookup(struct api_call *call, const void *req, void *resp, struct err
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Routes", "Add", &corelane__v1__route_add_request__descriptor, &corelane__v1__route_reply__descriptor,
-	 .unary = add},
+	 .unary = route_api_add},
 	{"corelane.v1.Routes", "Del", &corelane__v1__route_del_request__descriptor, &corelane__v1__route_reply__descriptor,
-	 .unary = del},
+	 .unary = route_api_del},
 	{"corelane.v1.Routes", "List", &corelane__v1__route_list_request__descriptor, &corelane__v1__route__descriptor,
-	 .next = list, .cursor_size = sizeof(struct cursor)},
+	 .next = route_api_list, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Routes", "Lookup", &corelane__v1__route_lookup_request__descriptor, &corelane__v1__route__descriptor,
-	 .unary = lookup},
+	 .unary = route_api_lookup},
 };
 API_METHODS(methods)

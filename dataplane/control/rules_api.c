@@ -16,7 +16,7 @@
 
 // --- Lists. ---
 
-static void put_list(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleList *out)
+static void rules_api_put_list(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleList *out)
 {
 	out->name = api_strdup(call, l->name);
 	out->default_action = l->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
@@ -29,19 +29,19 @@ static void put_list(struct api_call *call, const struct rule_list *l, Corelane_
 	out->last_error = api_strdup(call, l->last_error);
 }
 
-static bool allows(const Corelane__V1__RuleList *in)
+static bool rules_api_allows(const Corelane__V1__RuleList *in)
 {
 	return in->default_action == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
 }
 
-static int list_add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_list_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleList *in = ((const Corelane__V1__RuleListAddRequest *)req)->list;
-	struct rule_list *l = rule_list_add(in->name, allows(in), err);
+	struct rule_list *l = rule_list_add(in->name, rules_api_allows(in), err);
 
 	if (l == NULL)
 		return -err->code;
-	put_list(call, l, resp);
+	rules_api_put_list(call, l, resp);
 	return 0;
 }
 
@@ -52,9 +52,9 @@ static int list_set(struct api_call *call, const void *req, void *resp, struct e
 
 	if (l == NULL)
 		return -ENOENT;
-	if (rule_list_set(l, allows(in->list)) < 0) // api/rule.proto has no other field that a Set may name
+	if (rule_list_set(l, rules_api_allows(in->list)) < 0) // api/rule.proto has no other field that a Set may name
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for rules");
-	put_list(call, l, resp);
+	rules_api_put_list(call, l, resp);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static int list_list(struct api_call *call, const void *req, void *cursor, void 
 		l = rule_list_get(*last);
 		if (l == NULL || (*in->name && strcmp(in->name, l->name) != 0))
 			continue;
-		put_list(call, l, item);
+		rules_api_put_list(call, l, item);
 		return 1;
 	}
 	*last = RULE_LISTS_MAX - 1;
@@ -100,7 +100,7 @@ static int by_list(const void *a, const void *b)
 }
 
 // Sorted by list, else in the order of the request.
-static struct item *parse(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole, struct error *err)
+static struct item *rules_api_parse(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole, struct error *err)
 {
 	struct rule_list *l = NULL;
 	struct item *out;
@@ -185,17 +185,17 @@ static size_t runs_of(struct api_call *call, const struct item *items, size_t n,
 	return n_runs;
 }
 
-static int blame(const struct run *run, int ret, struct error *err)
+static int rules_api_blame(const struct run *run, int ret, struct error *err)
 {
 	if (ret < 0 && err->index < run->n)
 		err->index = run->items[err->index].index;
 	return ret;
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleAddRequest *in = req;
-	struct item *items = parse(call, in->rules, in->n_rules, true, err);
+	struct item *items = rules_api_parse(call, in->rules, in->n_rules, true, err);
 	Corelane__V1__RuleReply *out = resp;
 	size_t i, n;
 	struct run *runs;
@@ -203,9 +203,9 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 
 	n = items ? runs_of(call, items, in->n_rules, &runs) : 0;
 	for (i = 0; i < n && n > 1 && ret == 0; i++) // all lists would take theirs
-		ret = blame(&runs[i], rules_check(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
+		ret = rules_api_blame(&runs[i], rules_check(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
 	for (i = 0; i < n && ret == 0; i++) {
-		ret = blame(&runs[i], rules_add(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
+		ret = rules_api_blame(&runs[i], rules_add(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
 		if (ret == 0) {
 			out->changed += (uint32_t)runs[i].n;
 			note_shadows(call, runs[i].l, out);
@@ -214,10 +214,10 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleDelRequest *in = req;
-	struct item *items = parse(call, in->rules, in->n_rules, false, err);
+	struct item *items = rules_api_parse(call, in->rules, in->n_rules, false, err);
 	Corelane__V1__RuleReply *out = resp;
 	size_t i, j, n;
 	struct run *runs;
@@ -228,7 +228,7 @@ static int del(struct api_call *call, const void *req, void *resp, struct error 
 	for (i = 0; i < n && ret == 0; i++)
 		for (j = 0; j < runs[i].n && ret == 0; j++)
 			if (rules_get(runs[i].l, runs[i].r[j].id) == NULL)
-				ret = blame(&runs[i], rules_del(runs[i].l, &runs[i].r[j].id, 1, err), err);
+				ret = rules_api_blame(&runs[i], rules_del(runs[i].l, &runs[i].r[j].id, 1, err), err);
 	for (i = 0; i < n && ret == 0; i++) {
 		size_t before = runs[i].l->n;
 
@@ -246,7 +246,7 @@ struct cursor {
 	uint32_t rule;
 };
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int rules_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__RuleListRulesRequest *in = req;
 	const struct rule *r;
@@ -276,7 +276,7 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 // --- Explain. ---
 
-static int get_key(const Corelane__V1__RuleExplainRequest *in, struct flow_key *k, struct error *err)
+static int rules_api_get_key(const Corelane__V1__RuleExplainRequest *in, struct flow_key *k, struct error *err)
 {
 	struct ip_addr src, dst;
 	int16_t proto;
@@ -313,7 +313,7 @@ static int get_key(const Corelane__V1__RuleExplainRequest *in, struct flow_key *
 	return 0;
 }
 
-static int explain(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_explain(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleExplainRequest *in = req;
 	Corelane__V1__RuleExplainReply *out = resp;
@@ -327,7 +327,7 @@ static int explain(struct api_call *call, const void *req, void *resp, struct er
 
 	if (p == NULL)
 		return error_set(err, ENOENT, "port", in->port, "the name of a port", "there is no such port");
-	ret = get_key(in, &key, err);
+	ret = rules_api_get_key(in, &key, err);
 	if (ret < 0)
 		return ret;
 	rules_classify(p->id, dir, &key, &v);
@@ -341,7 +341,7 @@ static int explain(struct api_call *call, const void *req, void *resp, struct er
 
 static const struct api_method methods[] = {
 	{"corelane.v1.RuleLists", "Add", &corelane__v1__rule_list_add_request__descriptor, &corelane__v1__rule_list__descriptor,
-	 .unary = list_add},
+	 .unary = rules_api_list_add},
 	{"corelane.v1.RuleLists", "Set", &corelane__v1__rule_list_set_request__descriptor, &corelane__v1__rule_list__descriptor,
 	 .unary = list_set},
 	{"corelane.v1.RuleLists", "Del", &corelane__v1__rule_list_del_request__descriptor, &corelane__v1__empty__descriptor,
@@ -349,12 +349,12 @@ static const struct api_method methods[] = {
 	{"corelane.v1.RuleLists", "List", &corelane__v1__rule_list_list_request__descriptor, &corelane__v1__rule_list__descriptor,
 	 .next = list_list, .cursor_size = sizeof(uint16_t)},
 	{"corelane.v1.Rules", "Add", &corelane__v1__rule_add_request__descriptor, &corelane__v1__rule_reply__descriptor,
-	 .unary = add},
+	 .unary = rules_api_add},
 	{"corelane.v1.Rules", "Del", &corelane__v1__rule_del_request__descriptor, &corelane__v1__rule_reply__descriptor,
-	 .unary = del},
+	 .unary = rules_api_del},
 	{"corelane.v1.Rules", "List", &corelane__v1__rule_list_rules_request__descriptor, &corelane__v1__rule__descriptor,
-	 .next = list, .cursor_size = sizeof(struct cursor)},
+	 .next = rules_api_list, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Rules", "Explain", &corelane__v1__rule_explain_request__descriptor,
-	 &corelane__v1__rule_explain_reply__descriptor, .unary = explain},
+	 &corelane__v1__rule_explain_reply__descriptor, .unary = rules_api_explain},
 };
 API_METHODS(methods)

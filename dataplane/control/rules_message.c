@@ -100,7 +100,7 @@ static int get_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *
 	return ret;
 }
 
-static int get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	struct meter *m;
 
@@ -115,7 +115,7 @@ static int get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error 
 	return 0;
 }
 
-static int get_mirror(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_get_mirror(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	struct mirror *m = *in->mirror ? mirror_find_err(in->mirror, "rule.mirror", err) : NULL;
 
@@ -145,18 +145,18 @@ int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error
 	if (ret == 0)
 		ret = get_icmp(in, r, err);
 	if (ret == 0)
-		ret = get_meter(in, r, err);
-	return ret < 0 ? ret : get_mirror(in, r, err);
+		ret = rules_message_get_meter(in, r, err);
+	return ret < 0 ? ret : rules_message_get_mirror(in, r, err);
 }
 
-static char *side(struct api_call *call, const struct ip_prefix *p)
+static char *rules_message_side(struct api_call *call, const struct ip_prefix *p)
 {
 	char buf[IP_TEXT];
 
 	return api_strdup(call, p->addr.family ? ip_format_prefix(p, buf) : "");
 }
 
-static char *group(struct api_call *call, uint16_t id)
+static char *rules_message_group(struct api_call *call, uint16_t id)
 {
 	return api_strdup(call, id && address_group_get(id) ? address_group_get(id)->name : "");
 }
@@ -172,10 +172,10 @@ void rule_to_message(struct api_call *call, const char *list, const struct rule 
 	out->id = r->id;
 	out->action = r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
 	out->protocol = api_strdup(call, rule_protocol_name(r->proto, buf));
-	out->source = side(call, &r->src);
-	out->destination = side(call, &r->dst);
-	out->source_group = group(call, r->src_group);
-	out->destination_group = group(call, r->dst_group);
+	out->source = rules_message_side(call, &r->src);
+	out->destination = rules_message_side(call, &r->dst);
+	out->source_group = rules_message_group(call, r->src_group);
+	out->destination_group = rules_message_group(call, r->dst_group);
 	*(icmp ? &out->icmp_type : &out->source_ports) = first;
 	*(icmp ? &out->icmp_code : &out->destination_ports) = second;
 	out->log = r->log;

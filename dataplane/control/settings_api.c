@@ -27,7 +27,7 @@ static struct settings_field settings_field(const PbSettings *msg, const struct 
 	return (struct settings_field){RTE_PTR_ADD(msg, f->offset), RTE_PTR_ADD(msg, f->quantifier_offset)};
 }
 
-static void put_list(struct api_call *call, const struct setting_list *l, struct settings_field to)
+static void settings_api_put_list(struct api_call *call, const struct setting_list *l, struct settings_field to)
 {
 	uint32_t *values = api_alloc(call, l->n * sizeof(*values));
 
@@ -44,7 +44,7 @@ static void put_settings(struct api_call *call, PbSettings *out)
 		struct settings_field to = settings_field(out, s);
 
 		if (s->type == SETTING_LIST)
-			put_list(call, setting_get_list(s), to);
+			settings_api_put_list(call, setting_get_list(s), to);
 		else
 			*(uint32_t *)to.value = setting_get(s); // protobuf_c_boolean has its size
 	}
@@ -101,7 +101,7 @@ static int check_apart(const PbSetRequest *in, struct error *err)
 	return ret;
 }
 
-static void set_field(const PbSettings *in, const struct setting *s)
+static void settings_api_set_field(const PbSettings *in, const struct setting *s)
 {
 	struct settings_field from = settings_field(in, s);
 
@@ -119,7 +119,7 @@ static int set_settings(struct api_call *call, const void *req, void *resp, stru
 	size_t i;
 
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		set_field(in->settings, setting_find(in->fields[i]));
+		settings_api_set_field(in->settings, setting_find(in->fields[i]));
 	if (ret == 0)
 		put_settings(call, resp);
 	return ret;

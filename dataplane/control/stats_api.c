@@ -39,7 +39,7 @@ static uint64_t drops_of(const Corelane__V1__DropListRequest *in, const struct d
 }
 
 // Steps through reasons, then ports, then workers, as far as the request tells them apart. False: the end.
-static bool step(const Corelane__V1__DropListRequest *in, struct drop_cursor *c, uint32_t fixed_port)
+static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_cursor *c, uint32_t fixed_port)
 {
 	if (drop_reason_get((uint16_t)++c->reason))
 		return true;
@@ -64,7 +64,7 @@ static void put_drop(struct api_call *call, const Corelane__V1__DropListRequest 
 	out->worker = in->by_worker ? c->worker : 0;
 }
 
-static int drops(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int stats_api_drops(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__DropListRequest *in = req;
 	struct drop_cursor *c = cursor;
@@ -80,7 +80,7 @@ static int drops(struct api_call *call, const void *req, void *cursor, void *ite
 		struct drop_cursor here = *c;
 
 		n = drops_of(in, &here);
-		if (!step(in, c, fixed))
+		if (!stats_api_step(in, c, fixed))
 			c->reason = UINT32_MAX;
 		if (n > 0 || (in->zero && !(in->by_port && port_get((uint16_t)here.port) == NULL) && here.reason > 0)) {
 			put_drop(call, in, &here, n, item);
@@ -106,7 +106,7 @@ static void put_edges(struct api_call *call, unsigned node, Corelane__V1__Node *
 			out->next[out->n_next++] = api_strdup(call, graph_edge(node, e));
 }
 
-static int graph(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int stats_api_graph(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__NodeListRequest *in = req;
 	struct node_cursor *c = cursor;
@@ -144,7 +144,7 @@ struct stat_cursor {
 	} * stats;
 };
 
-static void collect(void *arg, const char *name, uint64_t value)
+static void stats_api_collect(void *arg, const char *name, uint64_t value)
 {
 	struct stat_cursor *c = arg;
 	struct stat *more;
@@ -167,17 +167,17 @@ static void collect_port(struct stat_cursor *c, struct port *p)
 
 	c->n = c->next = 0;
 	counters_port(p->id, &n);
-	collect(c, "rx_packets", n.rx_packets);
-	collect(c, "rx_bytes", n.rx_bytes);
-	collect(c, "tx_packets", n.tx_packets);
-	collect(c, "tx_bytes", n.tx_bytes);
+	stats_api_collect(c, "rx_packets", n.rx_packets);
+	stats_api_collect(c, "rx_bytes", n.rx_bytes);
+	stats_api_collect(c, "tx_packets", n.tx_packets);
+	stats_api_collect(c, "tx_bytes", n.tx_bytes);
 	if (p->ops->stats) {
 		p->ops->stats(p, &dev);
-		collect(c, "device_rx_missed_packets", dev.rx_missed);
-		collect(c, "device_tx_error_packets", dev.tx_errors);
+		stats_api_collect(c, "device_rx_missed_packets", dev.rx_missed);
+		stats_api_collect(c, "device_tx_error_packets", dev.tx_errors);
 	}
 	if (p->ops->xstats)
-		p->ops->xstats(p, collect, c);
+		p->ops->xstats(p, stats_api_collect, c);
 }
 
 static const char *unit_of(const char *name)
@@ -217,10 +217,10 @@ static void stats_done(void *cursor)
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Stats", "Drops", &corelane__v1__drop_list_request__descriptor, &corelane__v1__drop__descriptor, .next = drops,
-	 .cursor_size = sizeof(struct drop_cursor)},
-	{"corelane.v1.Stats", "Graph", &corelane__v1__node_list_request__descriptor, &corelane__v1__node__descriptor, .next = graph,
-	 .cursor_size = sizeof(struct node_cursor)},
+	{"corelane.v1.Stats", "Drops", &corelane__v1__drop_list_request__descriptor, &corelane__v1__drop__descriptor,
+	 .next = stats_api_drops, .cursor_size = sizeof(struct drop_cursor)},
+	{"corelane.v1.Stats", "Graph", &corelane__v1__node_list_request__descriptor, &corelane__v1__node__descriptor,
+	 .next = stats_api_graph, .cursor_size = sizeof(struct node_cursor)},
 	{"corelane.v1.Stats", "List", &corelane__v1__stat_list_request__descriptor, &corelane__v1__stat__descriptor, .next = stats,
 	 .done = stats_done, .cursor_size = sizeof(struct stat_cursor)},
 };

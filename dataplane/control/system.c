@@ -61,7 +61,7 @@ int system_init(const struct system_process *p, struct error *err)
 	return 0;
 }
 
-static int hello(struct api_call *call, const void *req, void *resp, struct error *err)
+static int system_hello(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__HelloRequest *in = req;
 	Corelane__V1__HelloReply *out = resp;
@@ -121,7 +121,7 @@ static void put_traffic(Corelane__V1__Status *out)
 			out->dropped_packets += counters_drops((uint16_t)i, (uint16_t)r);
 }
 
-static int status(struct api_call *call, const void *req, void *resp, struct error *err)
+static int system_status(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	Corelane__V1__Status *out = resp;
 	unsigned total, used;
@@ -155,7 +155,8 @@ static int status(struct api_call *call, const void *req, void *resp, struct err
 
 static const struct api_method methods[] = {
 	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
-	 .unary = hello},
-	{"corelane.v1.System", "GetStatus", &corelane__v1__empty__descriptor, &corelane__v1__status__descriptor, .unary = status},
+	 .unary = system_hello},
+	{"corelane.v1.System", "GetStatus", &corelane__v1__empty__descriptor, &corelane__v1__status__descriptor,
+	 .unary = system_status},
 };
 API_METHODS(methods)

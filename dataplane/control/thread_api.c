@@ -7,18 +7,18 @@
 
 #define TEXT 4096
 
-static char *cpus(struct api_call *call, const struct cpu_list *l)
+static char *thread_api_cpus(struct api_call *call, const struct cpu_list *l)
 {
 	return cpu_list_format(l, api_alloc(call, TEXT), TEXT);
 }
 
-static void put(struct api_call *call, const struct thread *t, const struct task *now, Corelane__V1__Thread *out)
+static void thread_api_put(struct api_call *call, const struct thread *t, const struct task *now, Corelane__V1__Thread *out)
 {
 	out->tid = now->tid;
 	out->name = api_strdup(call, now->name);
 	out->role = (Corelane__V1__ThreadRole)t->role;
-	out->planned = cpus(call, &t->planned);
-	out->allowed = cpus(call, &now->affinity);
+	out->planned = thread_api_cpus(call, &t->planned);
+	out->allowed = thread_api_cpus(call, &now->affinity);
 	out->cpu = now->cpu;
 	out->state = api_printf(call, "%c", now->state);
 	out->voluntary_switches = now->voluntary;
@@ -30,7 +30,7 @@ static void put(struct api_call *call, const struct thread *t, const struct task
 	out->standing_ms = t->worker < 0 ? 0 : (uint32_t)(worker_watch_still_ns((unsigned)t->worker) / 1000000);
 }
 
-static const struct thread *after(int tid) // the lowest one
+static const struct thread *thread_api_after(int tid) // the lowest one
 {
 	const struct threads *all = threads_all();
 	const struct thread *best = NULL;
@@ -42,7 +42,7 @@ static const struct thread *after(int tid) // the lowest one
 	return best;
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int thread_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const struct thread *t;
 	struct task now = {0};
@@ -50,10 +50,10 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 	if (*last == 0)
 		threads_poll(); // whoever came since the last look is in the list
-	while ((t = after(*last)) != NULL) {
+	while ((t = thread_api_after(*last)) != NULL) {
 		*last = t->task.tid;
 		if (task_read_status("", t->task.tid, &now) == 0 && task_read_sched("", t->task.tid, &now) == 0) {
-			put(call, t, &now, item);
+			thread_api_put(call, t, &now, item);
 			return 1;
 		}
 	}
@@ -62,6 +62,6 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Threads", "List", &corelane__v1__thread_list_request__descriptor, &corelane__v1__thread__descriptor,
-	 .next = list, .cursor_size = sizeof(int)},
+	 .next = thread_api_list, .cursor_size = sizeof(int)},
 };
 API_METHODS(methods)

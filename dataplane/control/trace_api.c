@@ -33,7 +33,7 @@ struct stream {
 
 static struct stream *current;
 
-static bool over(const struct stream *s)
+static bool trace_api_over(const struct stream *s)
 {
 	uint64_t now = rte_rdtsc(), quiet = rte_get_tsc_hz() / 1000 * QUIET_MS;
 
@@ -44,7 +44,7 @@ static bool over(const struct stream *s)
 
 void trace_streams_poll(void)
 {
-	if (current && current->waiting && (rte_ring_count(current->t.ring) > 0 || over(current))) {
+	if (current && current->waiting && (rte_ring_count(current->t.ring) > 0 || trace_api_over(current))) {
 		current->waiting = false;
 		api_wake(current->call);
 	}
@@ -72,7 +72,7 @@ static int put_in(const Corelane__V1__TraceRequest *in, const struct port *p, st
 	return 0;
 }
 
-static int check(const Corelane__V1__TraceRequest *in, struct stream *s, struct port **p, struct error *err)
+static int trace_api_check(const Corelane__V1__TraceRequest *in, struct stream *s, struct port **p, struct error *err)
 {
 	char text[16];
 
@@ -90,7 +90,7 @@ static int check(const Corelane__V1__TraceRequest *in, struct stream *s, struct 
 	return filter_compile(in->filter, "filter", &s->t.filter, err);
 }
 
-static void stream_free(struct trace *t)
+static void trace_api_stream_free(struct trace *t)
 {
 	struct stream *s = container_of(t, struct stream, t);
 
@@ -98,7 +98,7 @@ static void stream_free(struct trace *t)
 	free(s);
 }
 
-static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequest *in, struct error *err)
+static struct stream *trace_api_begin(struct api_call *call, const Corelane__V1__TraceRequest *in, struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct port *p = NULL;
@@ -108,13 +108,13 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequ
 		return NULL;
 	}
 	s->call = call;
-	s->t.gone = stream_free;
+	s->t.gone = trace_api_stream_free;
 	s->started = s->last = rte_rdtsc();
 	s->timeout = rte_get_tsc_hz() / 1000 * (in->timeout_ms ? in->timeout_ms : 10000);
 	s->t.wanted = in->packet.len ? 0 : in->count ? (int32_t)in->count : 1;
 	s->t.only_ours = in->packet.len > 0;
-	if (check(in, s, &p, err) < 0 || trace_begin(&s->t, err) < 0) {
-		stream_free(&s->t);
+	if (trace_api_check(in, s, &p, err) < 0 || trace_begin(&s->t, err) < 0) {
+		trace_api_stream_free(&s->t);
 		return NULL;
 	}
 	current = s;
@@ -126,7 +126,7 @@ static struct stream *begin(struct api_call *call, const Corelane__V1__TraceRequ
 }
 
 // Appends "WHAT" to a comma-separated text.
-static void add(char *buf, size_t size, const char *what)
+static void trace_api_add(char *buf, size_t size, const char *what)
 {
 	size_t at = strlen(buf);
 
@@ -144,7 +144,7 @@ static const char *kind_name(uint32_t nexthop)
 }
 
 // The decision in words, from what the node left in the packet's metadata.
-static char *describe(struct api_call *call, const struct trace_record *r, const char *next)
+static char *trace_api_describe(struct api_call *call, const struct trace_record *r, const char *next)
 {
 	const struct pkt_meta *md = &r->meta;
 	const struct vrf *v = vrf_get(md->vrf);
@@ -160,19 +160,19 @@ static char *describe(struct api_call *call, const struct trace_record *r, const
 	if (strcmp(r->node, "port_rx") == 0)
 		return api_printf(call, "came in by %s", port_get(r->port) ? port_get(r->port)->cfg.name : "the router");
 	if (v)
-		add(buf, sizeof(buf), api_printf(call, "vrf %s", v->name));
+		trace_api_add(buf, sizeof(buf), api_printf(call, "vrf %s", v->name));
 	if (b)
-		add(buf, sizeof(buf), api_printf(call, "bridge %s", b->cfg.name));
+		trace_api_add(buf, sizeof(buf), api_printf(call, "bridge %s", b->cfg.name));
 	if (md->flags & META_FROM_TUNNEL)
-		add(buf, sizeof(buf), api_printf(call, "from a tunnel, label or VNI %u", md->arg));
+		trace_api_add(buf, sizeof(buf), api_printf(call, "from a tunnel, label or VNI %u", md->arg));
 	if (r->nexthop)
-		add(buf, sizeof(buf), api_printf(call, "next hop %u (%s)", r->nexthop, kind_name(r->nexthop)));
+		trace_api_add(buf, sizeof(buf), api_printf(call, "next hop %u (%s)", r->nexthop, kind_name(r->nexthop)));
 	if (strcmp(next, "port_tx") == 0)
-		add(buf, sizeof(buf), api_printf(call, "leaves by %s", out ? out->cfg.name : "a port that has gone"));
+		trace_api_add(buf, sizeof(buf), api_printf(call, "leaves by %s", out ? out->cfg.name : "a port that has gone"));
 	return api_strdup(call, buf);
 }
 
-static void put(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
+static void trace_api_put(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
 {
 	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)PACKETS_MAX)];
 	const char *next = graph_edge_of(r->node, r->edge);
@@ -183,7 +183,7 @@ static void put(struct api_call *call, struct stream *s, const struct trace_reco
 	out->worker = r->worker;
 	out->node = api_strdup(call, r->node);
 	out->next = api_strdup(call, next ? next : "-");
-	out->detail = describe(call, r, out->next);
+	out->detail = trace_api_describe(call, r, out->next);
 	out->cycles = r->tsc - *first;
 	out->data.len = r->length;
 	out->data.data = api_alloc(call, r->length + 1u);
@@ -196,18 +196,18 @@ int trace_next(struct api_call *call, const void *req, void *cursor, void *item,
 	struct rte_mbuf *m;
 
 	if (*s == NULL) {
-		*s = begin(call, req, err);
+		*s = trace_api_begin(call, req, err);
 		if (*s == NULL)
 			return -err->code;
 	}
 	if (rte_ring_sc_dequeue((*s)->t.ring, (void **)&m) < 0) {
-		if (over(*s))
+		if (trace_api_over(*s))
 			return 0;
 		(*s)->waiting = true;
 		return -EAGAIN;
 	}
 	(*s)->last = rte_rdtsc();
-	put(call, *s, rte_pktmbuf_mtod(m, struct trace_record *), item);
+	trace_api_put(call, *s, rte_pktmbuf_mtod(m, struct trace_record *), item);
 	rte_pktmbuf_free(m);
 	return 1;
 }

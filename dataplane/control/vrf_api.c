@@ -19,7 +19,7 @@ static void put_vrf(struct api_call *call, const struct vrf *v, Corelane__V1__Vr
 	out->router_mac = api_strdup(call, mac_format(&overlay_router_mac, mac));
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int vrf_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__VrfAddRequest *in = req;
 	struct vrf *v;
@@ -31,12 +31,12 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 	return 0;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int vrf_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return vrf_del(((const Corelane__V1__VrfDelRequest *)req)->name, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int vrf_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__VrfListRequest *in = req;
 	uint32_t *next = cursor;
@@ -55,9 +55,11 @@ static int list(struct api_call *call, const void *req, void *cursor, void *item
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Vrfs", "Add", &corelane__v1__vrf_add_request__descriptor, &corelane__v1__vrf__descriptor, .unary = add},
-	{"corelane.v1.Vrfs", "Del", &corelane__v1__vrf_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = del},
-	{"corelane.v1.Vrfs", "List", &corelane__v1__vrf_list_request__descriptor, &corelane__v1__vrf__descriptor, .next = list,
-	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Vrfs", "Add", &corelane__v1__vrf_add_request__descriptor, &corelane__v1__vrf__descriptor,
+	 .unary = vrf_api_add},
+	{"corelane.v1.Vrfs", "Del", &corelane__v1__vrf_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = vrf_api_del},
+	{"corelane.v1.Vrfs", "List", &corelane__v1__vrf_list_request__descriptor, &corelane__v1__vrf__descriptor,
+	 .next = vrf_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -30,7 +30,7 @@ void worker_api_put(struct api_call *call, const struct worker *w, PbWorker *out
 	worker_api_put_state(call, w, out->state);
 }
 
-static int get_target(const char *text, uint32_t *out, struct error *err)
+static int worker_api_get_target(const char *text, uint32_t *out, struct error *err)
 {
 	char *end;
 	unsigned long id = strtoul(text, &end, 10);
@@ -41,15 +41,15 @@ static int get_target(const char *text, uint32_t *out, struct error *err)
 	return error_set(err, EINVAL, "worker.target", text, "the id of a forwarding worker", "is no id");
 }
 
-static int set_target(struct worker *w, const char *text, struct error *err)
+static int worker_api_set_target(struct worker *w, const char *text, struct error *err)
 {
 	uint32_t target;
-	int ret = get_target(text, &target, err);
+	int ret = worker_api_get_target(text, &target, err);
 
 	return ret < 0 ? ret : worker_set_target(w, target, err);
 }
 
-static int add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int worker_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__WorkerAddRequest *in = req;
 	struct worker_config cfg;
@@ -61,7 +61,7 @@ static int add(struct api_call *call, const void *req, void *resp, struct error 
 		.role = (enum worker_role)in->worker->role,
 		.ring_size = in->worker->ring_size,
 	};
-	if (get_target(in->worker->target, &cfg.target, err) < 0)
+	if (worker_api_get_target(in->worker->target, &cfg.target, err) < 0)
 		return -EINVAL;
 	w = worker_add(in->auto_id ? WORKER_NONE : in->worker->id, &cfg, err);
 	if (w == NULL)
@@ -83,14 +83,14 @@ struct worker *worker_api_find(uint32_t id, struct error *err)
 	return w;
 }
 
-static int set_field(struct worker *w, const PbWorker *in, const char *field, struct error *err)
+static int worker_api_set_field(struct worker *w, const PbWorker *in, const char *field, struct error *err)
 {
 	if (strcmp(field, "cpu") == 0)
 		return worker_move(w, in->cpu, err);
 	if (strcmp(field, "role") == 0)
 		return worker_set_role(w, (enum worker_role)in->role, err);
 	if (strcmp(field, "target") == 0)
-		return set_target(w, in->target, err);
+		return worker_api_set_target(w, in->target, err);
 	if (strcmp(field, "ring_size") == 0)
 		return worker_set_ring_size(w, in->ring_size, err);
 	if (strcmp(field, "idle") == 0)
@@ -102,7 +102,7 @@ static int set_field(struct worker *w, const PbWorker *in, const char *field, st
 	return 0;
 }
 
-static int set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int worker_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__WorkerSetRequest *in = req;
 	struct worker *w = worker_api_find(in->worker->id, err);
@@ -110,18 +110,18 @@ static int set(struct api_call *call, const void *req, void *resp, struct error 
 	size_t i;
 
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = set_field(w, in->worker, in->fields[i], err);
+		ret = worker_api_set_field(w, in->worker, in->fields[i], err);
 	if (ret == 0)
 		worker_api_put(call, w, resp);
 	return ret;
 }
 
-static int del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int worker_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return worker_del(((const Corelane__V1__WorkerDelRequest *)req)->id, err);
 }
 
-static int list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int worker_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	uint32_t *next = cursor;
 
@@ -158,7 +158,7 @@ static void put_ring(struct api_call *call, const struct handoff *h, Corelane__V
 	memcpy(out->waited, h->waited, sizeof(h->waited));
 }
 
-static int rings(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int worker_api_rings(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	uint32_t *next = cursor;
 
@@ -184,7 +184,7 @@ static void put_move(struct api_call *call, const struct load_move *m, Corelane_
 	out->packets = m->packets;
 }
 
-static int rebalance(struct api_call *call, const void *req, void *resp, struct error *err)
+static int worker_api_rebalance(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RebalanceRequest *in = req;
 	Corelane__V1__RebalancePlan *out = resp;
@@ -208,16 +208,16 @@ static int rebalance(struct api_call *call, const void *req, void *resp, struct 
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Add", &corelane__v1__worker_add_request__descriptor, &corelane__v1__worker__descriptor,
-	 .unary = add},
+	 .unary = worker_api_add},
 	{"corelane.v1.Workers", "Set", &corelane__v1__worker_set_request__descriptor, &corelane__v1__worker__descriptor,
-	 .unary = set},
+	 .unary = worker_api_set},
 	{"corelane.v1.Workers", "Del", &corelane__v1__worker_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = del},
+	 .unary = worker_api_del},
 	{"corelane.v1.Workers", "List", &corelane__v1__worker_list_request__descriptor, &corelane__v1__worker__descriptor,
-	 .next = list, .cursor_size = sizeof(uint32_t)},
+	 .next = worker_api_list, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "Rebalance", &corelane__v1__rebalance_request__descriptor,
-	 &corelane__v1__rebalance_plan__descriptor, .unary = rebalance},
+	 &corelane__v1__rebalance_plan__descriptor, .unary = worker_api_rebalance},
 	{"corelane.v1.Workers", "Rings", &corelane__v1__worker_ring_list_request__descriptor,
-	 &corelane__v1__worker_ring__descriptor, .next = rings, .cursor_size = sizeof(uint32_t)},
+	 &corelane__v1__worker_ring__descriptor, .next = worker_api_rings, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -35,7 +35,7 @@ static void put_buckets(struct api_call *call, const struct histogram *h, PbTime
 	}
 }
 
-static PbTimes *times(struct api_call *call, const struct histogram *h, uint64_t max)
+static PbTimes *worker_latency_api_times(struct api_call *call, const struct histogram *h, uint64_t max)
 {
 	PbTimes *out = api_alloc(call, sizeof(*out));
 
@@ -98,7 +98,7 @@ static void put_longest(struct api_call *call, const struct worker *w, Corelane_
 	out->n_longest = n;
 }
 
-static void put_latency(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
+static void worker_latency_api_encode(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
 {
 	static struct histogram busy, empty; // too large for some stacks; master only
 	static const struct histogram none;
@@ -109,8 +109,8 @@ static void put_latency(struct api_call *call, const struct worker *w, Corelane_
 	out->cpu = w->cpu;
 	out->since_seconds = (double)worker_api_ns(rte_rdtsc() - r->since) / 1e9;
 	out->threshold_us = recorder_threshold(r);
-	out->busy = times(call, &busy, recorder_max(r, &busy, &none));
-	out->empty = times(call, &empty, recorder_max(r, &none, &empty));
+	out->busy = worker_latency_api_times(call, &busy, recorder_max(r, &busy, &none));
+	out->empty = worker_latency_api_times(call, &empty, recorder_max(r, &none, &empty));
 	out->taken_loops = r->taken - r->taken_base;
 	out->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
 	put_longest(call, w, out);
@@ -128,7 +128,7 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 		w = worker_get((*next)++);
 		if (w == NULL || (in->one_worker && w->id != in->id))
 			continue;
-		put_latency(call, w, item);
+		worker_latency_api_encode(call, w, item);
 		if (in->reset)
 			recorder_reset(w->recorder);
 		return 1;
@@ -136,7 +136,8 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 	return 0;
 }
 
-static void put_port(struct api_call *call, const struct port *p, const struct worker *w, Corelane__V1__WorkerPort *out)
+static void worker_latency_api_put_port(struct api_call *call, const struct port *p, const struct worker *w,
+					Corelane__V1__WorkerPort *out)
 {
 	const struct port_counters *c = &w->counters->port[p->id];
 	unsigned reason;
@@ -152,7 +153,7 @@ static void put_port(struct api_call *call, const struct port *p, const struct w
 		out->dropped += w->counters->drops[p->id][reason];
 }
 
-static int ports(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int worker_latency_api_ports(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__WorkerPortsRequest *in = req;
 	uint32_t *next = cursor, at;
@@ -166,7 +167,7 @@ static int ports(struct api_call *call, const void *req, void *cursor, void *ite
 		p = port_get((uint16_t)(at / WORKER_MAX));
 		w = worker_get(at % WORKER_MAX);
 		if (p && w && (*in->port == '\0' || strcmp(in->port, p->cfg.name) == 0)) {
-			put_port(call, p, w, item);
+			worker_latency_api_put_port(call, p, w, item);
 			return 1;
 		}
 	}
@@ -177,6 +178,6 @@ static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor, &corelane__v1__worker_port__descriptor,
-	 .next = ports, .cursor_size = sizeof(uint32_t)},
+	 .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -44,7 +44,7 @@ static bool first_of_its_port(const struct rx_list *l, unsigned i)
 	return k == i;
 }
 
-static uint64_t missed(struct port *port)
+static uint64_t worker_state_api_missed(struct port *port)
 {
 	struct port_stats s = {0};
 
@@ -53,7 +53,7 @@ static uint64_t missed(struct port *port)
 	return s.rx_missed;
 }
 
-static void put_queues(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+static void worker_state_api_put_queues(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	const struct rx_list *l = w->rx;
 	unsigned i;
@@ -63,7 +63,7 @@ static void put_queues(struct api_call *call, const struct worker *w, Corelane__
 		s->queues[i] = api_alloc(call, sizeof(**s->queues));
 		put_queue(call, l->q[i], s->queues[i]);
 		if (first_of_its_port(l, i))
-			s->rx_missed += missed(l->q[i]->port);
+			s->rx_missed += worker_state_api_missed(l->q[i]->port);
 	}
 	s->n_queues = l->n;
 }
@@ -144,7 +144,7 @@ void worker_api_put_state(struct api_call *call, const struct worker *w, Corelan
 	s->debug_delay_us = (uint32_t)(worker_api_ns(w->delay) / 1000);
 	s->waits = w->wait->waits;
 	s->polled_by_time = timer_queue(call, w);
-	put_queues(call, w, s);
+	worker_state_api_put_queues(call, w, s);
 	put_drops(call, w, s);
 	put_health(call, w, s);
 	put_loops(call, w, s);
