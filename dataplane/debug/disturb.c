@@ -23,7 +23,7 @@ static struct {
 } svc;
 
 // Writing makes the page present again, so that there is something to forget.
-static void shoot(volatile char *page)
+static void disturb_shoot(volatile char *page)
 {
 	*page = 1;
 	mprotect((void *)page, PAGE, PROT_READ);
@@ -47,15 +47,15 @@ static int give_back_text(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static void once(volatile char *page)
+static void disturb_once(volatile char *page)
 {
 	if (__atomic_load_n(&svc.what, __ATOMIC_RELAXED) == DISTURB_FAULTS)
 		dl_iterate_phdr(give_back_text, NULL);
 	else
-		shoot(page);
+		disturb_shoot(page);
 }
 
-static void *svc_main(void *arg)
+static void *disturb_svc_main(void *arg)
 {
 	struct timespec next;
 	uint64_t owed = 0; // in parts of TICKS
@@ -65,7 +65,7 @@ static void *svc_main(void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	while ((rate = __atomic_load_n(&svc.per_second, __ATOMIC_RELAXED)) > 0) {
 		for (owed += rate; owed >= TICKS; owed -= TICKS)
-			once(arg);
+			disturb_once(arg);
 		next.tv_nsec += TICK_NS;
 		if (next.tv_nsec >= TICKS * TICK_NS) {
 			next.tv_nsec -= TICKS * TICK_NS;
@@ -77,10 +77,10 @@ static void *svc_main(void *arg)
 	return NULL;
 }
 
-static int start(struct error *err)
+static int disturb_start(struct error *err)
 {
 	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int ret = page == MAP_FAILED ? errno : pthread_create(&svc.thread, NULL, svc_main, page);
+	int ret = page == MAP_FAILED ? errno : pthread_create(&svc.thread, NULL, disturb_svc_main, page);
 
 	svc.running = ret == 0;
 	if (ret == 0)
@@ -112,5 +112,5 @@ int disturb_set(enum disturbance what, uint32_t per_second, struct error *err)
 	}
 	__atomic_store_n(&svc.what, what, __ATOMIC_RELAXED);
 	__atomic_store_n(&svc.per_second, per_second, __ATOMIC_RELAXED);
-	return svc.running ? 0 : start(err);
+	return svc.running ? 0 : disturb_start(err);
 }
