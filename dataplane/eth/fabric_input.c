@@ -30,7 +30,7 @@ DROP_REASON(fabric_protocol, "A packet for this node of a protocol that it does 
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
 
 // The packet ends where its IP and UDP headers say: what follows is the device's padding.
-static inline void trim(struct rte_mbuf *m, unsigned want)
+static inline void fabric_input_trim(struct rte_mbuf *m, unsigned want)
 {
 	if (m->nb_segs == 1 && m->pkt_len > want) {
 		m->pkt_len = want;
@@ -57,13 +57,13 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const str
 	encap = encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 	if (unlikely(encap == 0))
 		return not_mine(m, f, &drop_fabric_udp_port);
-	trim(m, l4 + len);
+	fabric_input_trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
 	return (edge_t)(DECAP - 1 + encap);
 }
 
 // A first fragment shows whether it is of a tunnel; the others have no ports, and the kernel knows what to do with them.
-static inline edge_t fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first, unsigned l4)
+static inline edge_t fabric_input_fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first, unsigned l4)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
 
@@ -73,13 +73,13 @@ static inline edge_t fragment(struct rte_mbuf *m, const struct port_fwd *f, uint
 	return not_mine(m, f, &drop_fabric_fragment);
 }
 
-static inline edge_t fragment6(struct rte_mbuf *m, const struct port_fwd *f, unsigned at)
+static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct port_fwd *f, unsigned at)
 {
 	const struct rte_ipv6_fragment_ext *ext = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_fragment_ext *, at);
 
 	if (m->data_len < at + sizeof(*ext))
 		return drop(m, fabric_truncated);
-	return fragment(m, f, ext->next_header, !(ext->frag_data & RTE_BE16(0xfff8)), at + (unsigned)sizeof(*ext));
+	return fabric_input_fragment(m, f, ext->next_header, !(ext->frag_data & RTE_BE16(0xfff8)), at + (unsigned)sizeof(*ext));
 }
 
 static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, uint8_t proto, unsigned l3,
@@ -116,8 +116,8 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 	if (unlikely(ip4_martian_source(ip->src_addr) || underlay_is_local4(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->fragment_offset & RTE_BE16(0x3fff)))
-		return fragment(m, f, ip->next_proto_id, !(ip->fragment_offset & RTE_BE16(0x1fff)), l3 + hlen);
-	trim(m, l3 + len);
+		return fabric_input_fragment(m, f, ip->next_proto_id, !(ip->fragment_offset & RTE_BE16(0x1fff)), l3 + hlen);
+	fabric_input_trim(m, l3 + len);
 	md->tos = ip->type_of_service;
 	md->ttl = ip->time_to_live;
 	return by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen);
@@ -143,8 +143,8 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const s
 		     underlay_is_local6(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->proto == IPPROTO_FRAGMENT))
-		return fragment6(m, f, l3 + (unsigned)sizeof(*ip));
-	trim(m, l3 + len);
+		return fabric_input_fragment6(m, f, l3 + (unsigned)sizeof(*ip));
+	fabric_input_trim(m, l3 + len);
 	md->tos = ip_tos((const uint8_t *)ip);
 	md->ttl = ip->hop_limits;
 	return by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip));

@@ -7,7 +7,7 @@
 
 enum { TX = 1, HOLD };
 
-static inline edge_t output_one(struct rte_mbuf *m)
+static inline edge_t port_output_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
 	const struct nexthop *nh = md->nexthop;
@@ -19,7 +19,7 @@ static inline edge_t output_one(struct rte_mbuf *m)
 
 static uint16_t port_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, output_one);
+	return node_each(graph, node, objs, n, port_output_one);
 }
 
 NODE(port_output, port_output, [TX] = "port_tx", [HOLD] = "neighbor_hold");

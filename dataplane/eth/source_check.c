@@ -17,7 +17,7 @@ DROP_REASON(source_reverse_path,
 	    "The route to the packet's source address does not lead to the port that it came in by (source_check reverse_path).");
 
 // The IP address that the frame says it comes from; .family 0: it carries none.
-static struct ip_addr source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
+static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
 	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)(eth + 1);
@@ -42,7 +42,7 @@ static bool nobody_s(const struct ip_addr *a)
 	return ip_is_unspecified(a) || (a->family == IPV6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80);
 }
 
-static bool own(const struct port_fwd *f, const struct ip_addr *a)
+static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 {
 	unsigned i;
 
@@ -65,15 +65,15 @@ static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth
 	    m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
 		return true;
 	target = ip6_addr(nd + 8);
-	return own(f, &target);
+	return source_check_own(f, &target);
 }
 
-static const struct drop_reason *strict(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct port_fwd *f,
-					const struct ip_addr *a)
+static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
+						     const struct port_fwd *f, const struct ip_addr *a)
 {
 	if (!eth_same(&eth->src_addr, &f->guest_mac))
 		return &drop_source_mac;
-	if (!own(f, a))
+	if (!source_check_own(f, a))
 		return &drop_source_address;
 	return claims_own(m, eth, f)                             ? NULL
 	       : eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP) ? &drop_source_mac
@@ -94,7 +94,7 @@ static const struct drop_reason *reverse_path(uint16_t port, const struct port_f
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	struct ip_addr a = source_of(m, eth);
+	struct ip_addr a = source_check_source_of(m, eth);
 
-	return f->source_check == SOURCE_CHECK_STRICT ? strict(m, eth, f, &a) : reverse_path(m->port, f, &a);
+	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a) : reverse_path(m->port, f, &a);
 }

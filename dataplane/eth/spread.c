@@ -16,7 +16,7 @@ DROP_REASON(worker_ring_full,
 	    "The ring to the worker that should finish the packet was full: that worker has more to do than it can, or "
 	    "it stands still. See `corelane worker rings`.");
 
-static void deal(struct rte_mbuf **pkts, unsigned n, struct spread_view *v, bool fabric, uint8_t *to)
+static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_view *v, bool fabric, uint8_t *to)
 {
 	uint32_t hash, entry;
 	unsigned i;
@@ -49,8 +49,8 @@ static void by_policy(struct rte_graph *graph, struct rte_node *node, struct rte
 	drop_packets(pkts, n);
 }
 
-static void give(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t to, uint8_t full,
-		 edge_t edge)
+static void spread_give(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t to,
+			uint8_t full, edge_t edge)
 {
 	unsigned i, given;
 
@@ -65,8 +65,8 @@ static void give(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf
 		by_policy(graph, node, pkts + given, n - given, full, edge);
 }
 
-static void several(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, struct spread_view *v,
-		    bool fabric)
+static void spread_several(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
+			   struct spread_view *v, bool fabric)
 {
 	struct rte_mbuf *some[NODE_CHUNK];
 	uint8_t to[NODE_CHUNK];
@@ -74,19 +74,19 @@ static void several(struct rte_graph *graph, struct rte_node *node, struct rte_m
 	uint64_t left = v->targets;
 	unsigned i, k, t;
 
-	deal(pkts, n, v, fabric, to);
+	eth_spread_deal(pkts, n, v, fabric, to);
 	for (i = k = 0; i < n; i++)
 		if (to[i] == SPREAD_LOCAL)
 			some[k++] = pkts[i];
 	if (k > 0)
-		give(graph, node, some, k, SPREAD_LOCAL, v->full, edge);
+		spread_give(graph, node, some, k, SPREAD_LOCAL, v->full, edge);
 	for (; left != 0; left &= left - 1) {
 		t = (unsigned)__builtin_ctzll(left);
 		for (i = k = 0; i < n; i++)
 			if (to[i] == t)
 				some[k++] = pkts[i];
 		if (k > 0)
-			give(graph, node, some, k, (uint8_t)t, v->full, edge);
+			spread_give(graph, node, some, k, (uint8_t)t, v->full, edge);
 	}
 }
 
@@ -100,9 +100,10 @@ static void one_queue(struct rte_graph *graph, struct rte_node *node, struct rte
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, NODE_CHUNK);
 		if (v == NULL || v->all_to != SPREAD_SEVERAL)
-			give(graph, node, pkts + done, k, v ? v->all_to : SPREAD_LOCAL, v ? v->full : 0, fabric ? FABRIC : TENANT);
+			spread_give(graph, node, pkts + done, k, v ? v->all_to : SPREAD_LOCAL, v ? v->full : 0,
+				    fabric ? FABRIC : TENANT);
 		else
-			several(graph, node, pkts + done, k, v, fabric);
+			spread_several(graph, node, pkts + done, k, v, fabric);
 	}
 }
 

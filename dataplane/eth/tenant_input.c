@@ -20,7 +20,7 @@ DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and
 DROP_REASON(eth_vlan_tagged, "The guest sent a VLAN-tagged frame; tenant ports are untagged.");
 DROP_REASON(port_unconfigured, "The port's configuration was being removed while the packet came in.");
 
-static inline edge_t routed(struct rte_mbuf *m, struct pkt_meta *md, const struct rte_ether_hdr *eth)
+static inline edge_t tenant_input_routed(struct rte_mbuf *m, struct pkt_meta *md, const struct rte_ether_hdr *eth)
 {
 	md->l3 = sizeof(*eth);
 	switch (eth->ether_type) {
@@ -80,7 +80,7 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 			return drop_as(m, why);
 	}
 	if (likely(f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->mac)))
-		return routed(m, md, eth);
+		return tenant_input_routed(m, md, eth);
 	return not_for_gateway(m, md, f, eth);
 }
 
