@@ -30,7 +30,7 @@ static struct walker {  // one worker's scan
 static uint32_t used_percent; // share of flows in use. Master: wo, workers: ro
 
 // Ends those flows that are still live. n <= FLOW_REMOVE / 2.
-static void end(struct flow *const *f, unsigned n)
+static void ager_end(struct flow *const *f, unsigned n)
 {
 	unsigned i, k = 0, worker = this_worker ? this_worker->id : QUOTA_MASTER;
 	flow_entry_t entries[FLOW_REMOVE];
@@ -56,7 +56,7 @@ static void end(struct flow *const *f, unsigned n)
 
 void flow_end(struct flow *f)
 {
-	end(&f, 1);
+	ager_end(&f, 1);
 }
 
 static bool half_open(const struct flow *f)
@@ -67,7 +67,7 @@ static bool half_open(const struct flow *f)
 }
 
 // Under pressure the timeout of half-open flows shrinks with the share of free flows, down to one second.
-static uint32_t patience(const struct flow *f, uint32_t timeout)
+static uint32_t ager_patience(const struct flow *f, uint32_t timeout)
 {
 	uint32_t percent = __atomic_load_n(&used_percent, __ATOMIC_RELAXED);
 
@@ -84,12 +84,12 @@ uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now)
 	return (uint16_t)(seen - now) < CLOCKS_APART ? 0 : (uint16_t)(now - seen);
 }
 
-static bool over(const struct flow *f, uint16_t now)
+static bool ager_over(const struct flow *f, uint16_t now)
 {
-	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > patience(f, flow_timeout(f));
+	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > ager_patience(f, flow_timeout(f));
 }
 
-static bool stale(const struct flow *f)
+static bool ager_stale(const struct flow *f)
 {
 	return f->dir[0].gen != __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_RELAXED);
 }
@@ -98,7 +98,7 @@ static bool stale(const struct flow *f)
 
 // Returns a bitmap of the flows that need a closer look and prefetches their other cache lines. Direction 0's line
 // suffices to decide: timeouts are at least a second.
-static uint64_t resting(const struct flow *first, uint64_t used, uint16_t now)
+static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t now)
 {
 	uint64_t look = 0;
 	unsigned i;
@@ -109,7 +109,7 @@ static uint64_t resting(const struct flow *first, uint64_t used, uint16_t now)
 		const struct flow *f = &first[i];
 
 		rte_prefetch0(f + AHEAD);
-		if (!(used >> i & 1) || (flow_idle(f, 0, now) <= 1 && !stale(f)))
+		if (!(used >> i & 1) || (flow_idle(f, 0, now) <= 1 && !ager_stale(f)))
 			continue;
 		rte_prefetch0(&f->dir[1]);
 		rte_prefetch0(&f->state);
@@ -124,7 +124,7 @@ static bool has_to_end(struct flow *f, uint16_t now)
 
 	if (state != FLOW_LIVE)
 		return state == FLOW_ENDED;
-	return over(f, now) || (stale(f) && !flow_decide_again(f, 0, NULL, false));
+	return ager_over(f, now) || (ager_stale(f) && !flow_decide_again(f, 0, NULL, false));
 }
 
 static void end_all(unsigned worker, struct flow *first, uint64_t ends)
@@ -135,7 +135,7 @@ static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 	while (ends) {
 		for (n = 0; ends && n < RTE_DIM(f); ends &= ends - 1)
 			f[n++] = &first[__builtin_ctzll(ends)];
-		end(f, n);
+		ager_end(f, n);
 		for (i = 0; i < n; i++)
 			if (__atomic_load_n(&f[i]->state, __ATOMIC_ACQUIRE) == FLOW_ENDED) // else it will be soon
 				flow_bury(worker, f[i]);
@@ -146,12 +146,12 @@ static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
 {
 	struct flow *first = flow_chunk_first(w->at);
-	uint64_t look = resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now), ends = 0;
+	uint64_t look = ager_resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now), ends = 0;
 	bool all = true;
 
 	for (; look && all; look &= look - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(look);
-		bool decided = stale(&first[i]);
+		bool decided = ager_stale(&first[i]);
 
 		if (has_to_end(&first[i], now))
 			ends |= 1ull << i;
@@ -175,7 +175,7 @@ static void become_due(struct walker *w, uint64_t tsc, uint32_t chunks)
 	w->until = n == chunks ? tsc : w->until + n * flow_tsc_hz / chunks;
 }
 
-static void walk(struct walker *w, unsigned worker, uint32_t chunks, uint64_t until)
+static void ager_walk(struct walker *w, unsigned worker, uint32_t chunks, uint64_t until)
 {
 	uint16_t now = (uint16_t)flow_now();
 	unsigned n = 0;
@@ -198,7 +198,7 @@ static void walk(struct walker *w, unsigned worker, uint32_t chunks, uint64_t un
 	}
 }
 
-static void slice(struct walker *w, unsigned worker, uint64_t tsc)
+static void ager_slice(struct walker *w, unsigned worker, uint64_t tsc)
 {
 	uint64_t start = rte_rdtsc(), us = flow_tsc_hz / 1000000, gap = us * SLICE_GAP_US;
 	uint32_t chunks = flow_chunks_used();
@@ -206,7 +206,7 @@ static void slice(struct walker *w, unsigned worker, uint64_t tsc)
 	if (chunks > 0) {
 		become_due(w, tsc, chunks);
 		flow_reclaim(worker);
-		walk(w, worker, chunks, start + us * SLICE_US);
+		ager_walk(w, worker, chunks, start + us * SLICE_US);
 		gap = w->due > 0 ? 0 : RTE_MIN(gap, flow_tsc_hz / chunks);
 	}
 	w->next = tsc + RTE_MAX((rte_rdtsc() - start) * SLICE_SHARE, gap);
@@ -217,7 +217,7 @@ void flow_age(unsigned worker, uint64_t tsc)
 	struct walker *w = &walkers[worker];
 
 	if (unlikely(tsc >= w->next))
-		slice(w, worker, tsc);
+		ager_slice(w, worker, tsc);
 }
 
 // The last slice left due chunks behind.
@@ -229,7 +229,7 @@ bool flow_age_unfinished(unsigned worker)
 // --- Master. ---
 
 // Selects the forwarding workers in turn.
-static struct worker *heir(void)
+static struct worker *ager_heir(void)
 {
 	static uint32_t last;
 	struct worker *w, *next = NULL;
@@ -242,12 +242,12 @@ static struct worker *heir(void)
 	return next;
 }
 
-static void share_out(void)
+static void ager_share_out(void)
 {
 	unsigned id, n = flow_pool_workers();
 
 	for (id = 0; id < n; id++) {
-		struct worker *w = worker_get(id) ? NULL : heir();
+		struct worker *w = worker_get(id) ? NULL : ager_heir();
 
 		if (w)
 			flow_hand_over(id, w->id, HAND_OVER);
@@ -260,6 +260,6 @@ void flow_poll(void)
 	if (flow_table == NULL)
 		return; // no port has kept flows yet
 	__atomic_store_n(&used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
-	share_out();
+	ager_share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
 }

@@ -29,7 +29,7 @@ static struct holder {             // one worker's flows. Written by the worker,
 
 // --- The list of chunks with free flows. The caller holds the lock. ---
 
-static void list_add(struct holder *h, uint32_t chunk, uint64_t free)
+static void chunk_list_add(struct holder *h, uint32_t chunk, uint64_t free)
 {
 	struct flow_chunk *c = flow_chunk(chunk);
 
@@ -114,7 +114,7 @@ static bool take_others(unsigned worker)
 	return any;
 }
 
-static bool take(unsigned worker)
+static bool chunk_take(unsigned worker)
 {
 	struct holder *h = &holders[worker];
 	uint32_t chunk;
@@ -134,7 +134,7 @@ void flow_alloc_prefetch(unsigned worker, unsigned n)
 	struct holder *h = &holders[worker];
 	unsigned i;
 
-	while (h->n < n && h->n <= AT_HAND - FLOW_CHUNK && take(worker))
+	while (h->n < n && h->n <= AT_HAND - FLOW_CHUNK && chunk_take(worker))
 		;
 	for (i = h->n; i-- > 0 && n-- > 0;) {
 		prefetch_write(&flows[h->hand[i]].dir[0]);
@@ -148,7 +148,7 @@ struct flow *flow_alloc(unsigned worker)
 	struct holder *h = &holders[worker];
 	struct flow *f;
 
-	if (unlikely(h->n == 0) && !take(worker))
+	if (unlikely(h->n == 0) && !chunk_take(worker))
 		return NULL;
 	f = &flows[h->hand[--h->n]];
 	h->taken++;
@@ -208,7 +208,7 @@ void flow_bury(unsigned worker, struct flow *f)
 static void add_free(unsigned worker, uint32_t chunk, uint64_t free)
 {
 	rte_spinlock_lock(&holders[worker].lock);
-	list_add(&holders[worker], chunk, free);
+	chunk_list_add(&holders[worker], chunk, free);
 	rte_spinlock_unlock(&holders[worker].lock);
 }
 
@@ -218,7 +218,7 @@ static void give_back(unsigned worker, uint32_t chunk, uint64_t free)
 	bool whole;
 
 	rte_spinlock_lock(&h->lock);
-	list_add(h, chunk, free);
+	chunk_list_add(h, chunk, free);
 	whole = flow_chunk(chunk)->free == UINT64_MAX && h->n_free > KEEP;
 	if (whole)
 		list_remove(h, chunk);
@@ -263,7 +263,7 @@ static void empty_hand(struct holder *h)
 	}
 }
 
-static void move(uint32_t chunk, unsigned from, unsigned to)
+static void chunk_move(uint32_t chunk, unsigned from, unsigned to)
 {
 	uint64_t free;
 
@@ -293,7 +293,7 @@ bool flow_hand_over(unsigned from, unsigned to, uint32_t n)
 	for (; n > 0 && h->waiting == 0 && h->chunks > 0; n--) { // before, readers may still hold flows of these chunks
 		h->at = h->at < flow_chunks_used() ? h->at + 1 : 1;
 		if (flow_chunk_mine(from, h->at))
-			move(h->at, from, to);
+			chunk_move(h->at, from, to);
 	}
 	return has_nothing(h);
 }

@@ -17,7 +17,7 @@ static uint16_t port_meter(uint16_t port, bool egress)
 	return egress ? p->egress_meter : p->ingress_meter;
 }
 
-static bool pass(uint16_t meter, uint32_t bytes, struct pkt_meta *md)
+static bool flow_admit_pass(uint16_t meter, uint32_t bytes, struct pkt_meta *md)
 {
 	if (meter == 0 || meter_pass(meter, bytes, this_worker->tsc))
 		return true;
@@ -33,6 +33,6 @@ bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t byte
 		md->reason = f->reason;
 		return false;
 	}
-	return pass(port_meter(f->port[dir], true), bytes, md) && pass(f->meter[dir], bytes, md) &&
-	       pass(f->meter[!dir], bytes, md) && pass(port_meter(f->port[!dir], false), bytes, md);
+	return flow_admit_pass(port_meter(f->port[dir], true), bytes, md) && flow_admit_pass(f->meter[dir], bytes, md) &&
+	       flow_admit_pass(f->meter[!dir], bytes, md) && flow_admit_pass(port_meter(f->port[!dir], false), bytes, md);
 }

@@ -38,7 +38,7 @@ struct work {
 	struct rte_node *node;
 };
 
-static struct flow_question question(const struct work *w, const struct flow_key *key, bool first_direction)
+static struct flow_question flow_create_question(const struct work *w, const struct flow_key *key, bool first_direction)
 {
 	bool tunnel = w->md->flags & META_FROM_TUNNEL;
 	struct flow_question q = {.key = *key, .hash = flow_spread_hash(key)};
@@ -74,7 +74,7 @@ static uint8_t flow_extras(const struct flow *f)
 }
 
 // Writes the decision into both directions. gen: generation of the zone, read before the decision.
-static void apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
+static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
 	uint8_t deny = a->deny ? FLOW_DENY : 0, extras;
 	unsigned i;
@@ -130,7 +130,7 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, 
 			count_hits(&a);
 		if (!a.stateful || a.nat.rule != f->nat)
 			return false;
-		apply(f, &a, gen0, q.via != NULL);
+		flow_create_apply(f, &a, gen0, q.via != NULL);
 	}
 	if (dir == 1 && f->dir[1].gen != gen1)
 		route_back(f, gen1);
@@ -139,13 +139,13 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, 
 
 // --- A new flow. ---
 
-static bool icmp(const struct flow_key *k)
+static bool flow_create_icmp(const struct flow_key *k)
 {
 	return k->proto == IPPROTO_ICMP || k->proto == IPPROTO_ICMPV6;
 }
 
 // Inserts the flow; a translated one gets a free source port. Returns 0, -EEXIST with *found, or another error.
-static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_entry_t *found)
+static int flow_create_insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_entry_t *found)
 {
 	unsigned i, tries = a->nat.ports ? RTE_MIN(a->nat.ports, (uint32_t)PORT_TRIES) : 1;
 	int ret = -ENOSPC;
@@ -153,7 +153,7 @@ static int insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_ent
 	for (i = 0; i < tries; i++) {
 		if (a->nat.ports) {
 			a->out.src_port = rte_cpu_to_be_16((uint16_t)(a->nat.first + (hash + i) % a->nat.ports));
-			if (icmp(&a->out))
+			if (flow_create_icmp(&a->out))
 				a->out.dst_port = a->out.src_port;
 		}
 		f->dir[1].key = flow_key_reverse(&a->out);
@@ -182,8 +182,8 @@ static int new_flow(struct work *w, struct flow_answer *a, const struct flow_que
 	f->created = w->now;
 	f->port[0] = q->port;
 	f->owner = a->owner;
-	apply(f, a, gen, q->via != NULL);
-	ret = insert(f, a, q->hash, e);
+	flow_create_apply(f, a, gen, q->via != NULL);
+	ret = flow_create_insert(f, a, q->hash, e);
 	if (likely(ret == 0)) {
 		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may be ended
 		*e = flow_entry(f, 0);
@@ -197,18 +197,18 @@ static int new_flow(struct work *w, struct flow_answer *a, const struct flow_que
 	return ret;
 }
 
-static edge_t refuse(struct work *w, const struct flow_question *q, const struct drop_reason *why)
+static edge_t flow_create_refuse(struct work *w, const struct flow_question *q, const struct drop_reason *why)
 {
 	flow_refused_add(w->worker, &q->key, why, (uint16_t)w->now);
 	return drop_as(w->m, why);
 }
 
-static edge_t known(struct work *w, flow_entry_t e, const bool v6);
-static edge_t act(struct work *w, flow_entry_t e, const bool v6);
+static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6);
+static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6);
 
-static edge_t create(struct work *w, const bool v6)
+static edge_t flow_create_batch(struct work *w, const bool v6)
 {
-	struct flow_question q = question(w, &w->p.key, true);
+	struct flow_question q = flow_create_question(w, &w->p.key, true);
 	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
 	const struct drop_reason *why = flow_refused(w->worker, &q.key, (uint16_t)w->now);
 	struct flow_answer a;
@@ -229,14 +229,14 @@ static edge_t create(struct work *w, const bool v6)
 		return drop(w->m, flow_not_syn);
 	why = flow_quota_take(w->worker, a.owner);
 	if (unlikely(why != NULL))
-		return refuse(w, &q, why);
+		return flow_create_refuse(w, &q, why);
 	ret = new_flow(w, &a, &q, gen, &e, &why);
 	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
 		flow_log_add(w->worker, &q, &a);
 	if (likely(ret == 0))
-		return act(w, e, v6);
+		return flow_create_act(w, e, v6);
 	flow_quota_return(w->worker, a.owner);
-	return ret == -EEXIST ? known(w, e, v6) : refuse(w, &q, why);
+	return ret == -EEXIST ? flow_create_known(w, e, v6) : flow_create_refuse(w, &q, why);
 }
 
 // --- An existing flow. ---
@@ -251,14 +251,14 @@ static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
 }
 
-static bool translate(struct work *w, const struct flow *f, unsigned dir)
+static bool flow_create_translate(struct work *w, const struct flow *f, unsigned dir)
 {
 	if (w->p.kind == FLOW_ICMP_ERROR)
 		return flow_translate_error(w->m, f, dir, w->p.l4);
 	return flow_translate(w->m, f, dir);
 }
 
-static edge_t act(struct work *w, flow_entry_t e, const bool v6)
+static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	unsigned dir = e & 1;
@@ -274,14 +274,14 @@ static edge_t act(struct work *w, flow_entry_t e, const bool v6)
 	edge = flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
 	if (edge < NH_EDGE_PORT)
 		return edge;
-	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !translate(w, f, dir))
+	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !flow_create_translate(w, f, dir))
 		return drop_as(w->m, flow_untranslatable);
 	if (unlikely(mirrored))
 		flow_mirror_received(w->graph, w->node, w->m, f, dir);
 	return edge;
 }
 
-static flow_entry_t find(struct work *w, const bool v6)
+static flow_entry_t flow_create_find(struct work *w, const bool v6)
 {
 	struct flow_key inner;
 	flow_entry_t e;
@@ -305,7 +305,7 @@ static flow_entry_t find(struct work *w, const bool v6)
 	}
 }
 
-static edge_t known(struct work *w, flow_entry_t e, const bool v6)
+static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 
@@ -314,20 +314,20 @@ static edge_t known(struct work *w, flow_entry_t e, const bool v6)
 		if (w->again++ > AGAIN_MAX)
 			return drop(w->m, flow_changing);
 		flow_end(f);
-		return create(w, v6);
+		return flow_create_batch(w, v6);
 	}
-	return act(w, e, v6);
+	return flow_create_act(w, e, v6);
 }
 
 // A flow that flow_lookup did not find is not looked up again: if it exists by now, the insertion reports it.
 static edge_t create_one(struct work *w, const bool v6)
 {
-	flow_entry_t e = w->p.kind == FLOW_PACKET ? w->entry : find(w, v6);
+	flow_entry_t e = w->p.kind == FLOW_PACKET ? w->entry : flow_create_find(w, v6);
 
-	return e ? known(w, e, v6) : create(w, v6);
+	return e ? flow_create_known(w, e, v6) : flow_create_batch(w, v6);
 }
 
-static __rte_always_inline void parse(struct work *w, struct rte_mbuf *m, uint32_t now, const bool v6)
+static __rte_always_inline void flow_create_parse(struct work *w, struct rte_mbuf *m, uint32_t now, const bool v6)
 {
 	struct pkt_meta *md = meta(m);
 
@@ -363,7 +363,7 @@ static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct 
 
 			w[i].graph = graph;
 			w[i].node = node;
-			parse(&w[i], m, now, v6);
+			flow_create_parse(&w[i], m, now, v6);
 			if (w[i].entry)
 				continue;
 			back = flow_key_reverse(&w[i].p.key);

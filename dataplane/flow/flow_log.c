@@ -37,22 +37,22 @@ void flow_log_add(unsigned worker, const struct flow_question *q, const struct f
 	__atomic_store_n(&n->written, n->written + 1, __ATOMIC_RELEASE);
 }
 
-static const char *port_name(uint16_t id)
+static const char *flow_log_port_name(uint16_t id)
 {
 	const struct port *p = id ? port_get(id) : NULL;
 
 	return p ? p->cfg.name : "a tunnel";
 }
 
-static void say(const struct record *r)
+static void flow_log_say(const struct record *r)
 {
 	struct ip_addr src = flow_source(&r->key), dst = flow_destination(&r->key);
 	char a[IP_TEXT], b[IP_TEXT], proto[8];
 
 	LOG(INFO, "flow %s: %s %s port %u to %s port %u, from %s to %s, egress rule %u, ingress rule %u",
 	    r->denied ? "denied" : "allowed", flow_proto_name(r->key.proto, proto), ip_format_addr(&src, a),
-	    rte_be_to_cpu_16(r->key.src_port), ip_format_addr(&dst, b), rte_be_to_cpu_16(r->key.dst_port), port_name(r->in),
-	    port_name(r->out), r->rule[0], r->rule[1]);
+	    rte_be_to_cpu_16(r->key.src_port), ip_format_addr(&dst, b), rte_be_to_cpu_16(r->key.dst_port),
+	    flow_log_port_name(r->in), flow_log_port_name(r->out), r->rule[0], r->rule[1]);
 }
 
 void flow_log_poll(void)
@@ -65,7 +65,7 @@ void flow_log_poll(void)
 
 		for (; n->read != __atomic_load_n(&n->written, __ATOMIC_ACQUIRE);
 		     __atomic_store_n(&n->read, n->read + 1, __ATOMIC_RELEASE))
-			say(&n->record[n->read % RECORDS]);
+			flow_log_say(&n->record[n->read % RECORDS]);
 		if (lost != n->told)
 			LOG(WARNING, "%u more flows were not logged: too many at once", lost - n->told);
 		n->told = lost;

@@ -10,8 +10,8 @@ static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_
 	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
 }
 
-static __rte_always_inline edge_t act(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, struct pkt_meta *md,
-				      flow_entry_t e, uint16_t now, unsigned worker, const bool v6)
+static __rte_always_inline edge_t flow_lookup_act(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m,
+						  struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker, const bool v6)
 {
 	uint8_t flags = flow_entry_dir(e)->flags;
 	edge_t edge;
@@ -28,8 +28,8 @@ static __rte_always_inline edge_t act(struct rte_graph *graph, struct rte_node *
 	return edge;
 }
 
-static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n, uint16_t now,
-					     const bool v6)
+static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n,
+						  uint16_t now, const bool v6)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
 	const struct drop_reason *bad[NODE_CHUNK];
@@ -63,13 +63,14 @@ static __rte_always_inline void lookup_chunk(struct rte_graph *graph, struct rte
 			md->arg = entries[i];
 			edges[i] = FLOW_EDGE_CREATE;
 		} else {
-			edges[i] = act(graph, node, pkts[i], md, entries[i], now, worker, v6);
+			edges[i] = flow_lookup_act(graph, node, pkts[i], md, entries[i], now, worker, v6);
 		}
 	}
 	node_pass(graph, node, objs, edges, n);
 }
 
-static __rte_always_inline uint16_t lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, const bool v6)
+static __rte_always_inline uint16_t flow_lookup_batch(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
+						      const bool v6)
 {
 	uint64_t tsc = rte_rdtsc();
 	uint16_t now = (uint16_t)flow_seconds(tsc);
@@ -78,19 +79,19 @@ static __rte_always_inline uint16_t lookup(struct rte_graph *graph, struct rte_n
 	this_worker->tsc = tsc;
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, (unsigned)NODE_CHUNK);
-		lookup_chunk(graph, node, objs + done, k, now, v6);
+		flow_lookup_chunk(graph, node, objs + done, k, now, v6);
 	}
 	return n;
 }
 
 static uint16_t flow4_lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return lookup(graph, node, objs, n, false);
+	return flow_lookup_batch(graph, node, objs, n, false);
 }
 
 static uint16_t flow6_lookup(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return lookup(graph, node, objs, n, true);
+	return flow_lookup_batch(graph, node, objs, n, true);
 }
 
 NODE(flow4_lookup, flow4_lookup,

@@ -6,8 +6,8 @@
 #include "policy/mirror.h"
 #include "port/registry.h"
 
-static void copy(struct rte_graph *graph, struct rte_node *node, uint16_t mirror, enum mirror_direction dir, struct rte_mbuf *m,
-		 const void *eth)
+static void flow_mirror_copy(struct rte_graph *graph, struct rte_node *node, uint16_t mirror, enum mirror_direction dir,
+			     struct rte_mbuf *m, const void *eth)
 {
 	struct rte_mbuf *c = mirror_copy(mirror, dir, m, eth);
 
@@ -16,13 +16,13 @@ static void copy(struct rte_graph *graph, struct rte_node *node, uint16_t mirror
 }
 
 // Copies for one side of the flow, to its port's and its rule's mirror; only once if they are the same.
-static void copies(struct rte_graph *graph, struct rte_node *node, const struct port_fwd *p, uint16_t rules,
-		   enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
+static void flow_mirror_copies(struct rte_graph *graph, struct rte_node *node, const struct port_fwd *p, uint16_t rules,
+			       enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
 {
 	if (p && p->mirror)
-		copy(graph, node, p->mirror, dir, m, eth);
+		flow_mirror_copy(graph, node, p->mirror, dir, m, eth);
 	if (rules && (p == NULL || rules != p->mirror))
-		copy(graph, node, rules, dir, m, eth);
+		flow_mirror_copy(graph, node, rules, dir, m, eth);
 }
 
 static const struct port_fwd *port_of(const struct flow *f, unsigned side)
@@ -41,7 +41,7 @@ void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte
 		eth = rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3 - sizeof(made_up));
 	else if (p)
 		made_up.dst_addr = p->mac;
-	copies(graph, node, p, f->mirror[dir], MIRROR_EGRESS, m, eth);
+	flow_mirror_copies(graph, node, p, f->mirror[dir], MIRROR_EGRESS, m, eth);
 }
 
 void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir)
@@ -59,5 +59,5 @@ void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct
 	}
 	if (eth == &made_up && p)
 		made_up.src_addr = p->mac;
-	copies(graph, node, p, f->mirror[!dir], MIRROR_INGRESS, m, eth);
+	flow_mirror_copies(graph, node, p, f->mirror[!dir], MIRROR_INGRESS, m, eth);
 }

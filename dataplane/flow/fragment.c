@@ -29,7 +29,7 @@ static struct slot *set_of(unsigned worker, const struct flow_key *k, uint32_t i
 	return slots[worker][flow_crc((uint32_t)flow_key_hash(k), id) % SETS];
 }
 
-static bool same(const struct slot *s, const struct flow_key *k, uint32_t id, uint16_t now)
+static bool fragment_same(const struct slot *s, const struct flow_key *k, uint32_t id, uint16_t now)
 {
 	return s->entry && s->id == id && (uint16_t)(now - s->seen) < FRAGMENT_SECONDS &&
 	       flow_key_equal(&s->key, k, k->family == 6);
@@ -42,7 +42,7 @@ void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_
 	unsigned i;
 
 	for (i = 0; i < WAYS; i++) {
-		if (set[i].entry == 0 || same(&set[i], &k, p->fragment_id, now)) {
+		if (set[i].entry == 0 || fragment_same(&set[i], &k, p->fragment_id, now)) {
 			oldest = &set[i];
 			break;
 		}
@@ -53,7 +53,7 @@ void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_
 }
 
 // The flow may have ended and its memory may hold another flow by now, which the key shows.
-static bool still(flow_entry_t e, const struct flow_key *k)
+static bool fragment_still(flow_entry_t e, const struct flow_key *k)
 {
 	struct flow_key is = without_ports(flow_entry_key(e));
 
@@ -67,7 +67,7 @@ flow_entry_t flow_fragment_find(unsigned worker, const struct flow_packet *p, ui
 	unsigned i;
 
 	for (i = 0; i < WAYS; i++)
-		if (same(&set[i], &k, p->fragment_id, now))
-			return still(set[i].entry, &k) ? set[i].entry : 0;
+		if (fragment_same(&set[i], &k, p->fragment_id, now))
+			return fragment_still(set[i].entry, &k) ? set[i].entry : 0;
 	return 0;
 }

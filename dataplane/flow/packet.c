@@ -14,14 +14,14 @@ struct cursor {
 	uint32_t id;
 };
 
-static inline const uint8_t *bytes(const struct rte_mbuf *m, unsigned at, unsigned n)
+static inline const uint8_t *packet_bytes(const struct rte_mbuf *m, unsigned at, unsigned n)
 {
 	return at + n <= m->data_len ? rte_pktmbuf_mtod_offset(m, const uint8_t *, at) : NULL;
 }
 
-static bool network4(struct cursor *c, struct flow_key *k)
+static bool packet_network4(struct cursor *c, struct flow_key *k)
 {
-	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)bytes(c->m, c->at, sizeof(*ip));
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)packet_bytes(c->m, c->at, sizeof(*ip));
 	unsigned hlen;
 
 	if (ip == NULL || (ip->version_ihl >> 4) != 4)
@@ -40,9 +40,9 @@ static bool network4(struct cursor *c, struct flow_key *k)
 }
 
 // Skips extension headers (RFC 8200, section 4). An ESP or unknown header counts as the transport header.
-static bool network6(struct cursor *c, struct flow_key *k)
+static bool packet_network6(struct cursor *c, struct flow_key *k)
 {
-	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)bytes(c->m, c->at, sizeof(*ip));
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)packet_bytes(c->m, c->at, sizeof(*ip));
 	const uint8_t *ext;
 	unsigned i;
 
@@ -57,7 +57,7 @@ static bool network6(struct cursor *c, struct flow_key *k)
 
 		if (!is_fragment && c->proto != IPPROTO_HOPOPTS && c->proto != IPPROTO_ROUTING && c->proto != IPPROTO_DSTOPTS)
 			return true;
-		ext = bytes(c->m, c->at, 8);
+		ext = packet_bytes(c->m, c->at, 8);
 		if (ext == NULL)
 			return false;
 		if (is_fragment) {
@@ -76,9 +76,9 @@ static bool network6(struct cursor *c, struct flow_key *k)
 
 // Reads the ports, or the ICMP fields that take their place. Only these must be present: an ICMP error quotes little
 // more.
-static bool transport(const struct cursor *c, struct flow_key *k, const bool v6)
+static bool packet_transport(const struct cursor *c, struct flow_key *k, const bool v6)
 {
-	const uint8_t *l4 = bytes(c->m, c->at, 4);
+	const uint8_t *l4 = packet_bytes(c->m, c->at, 4);
 
 	k->proto = c->proto;
 	if (c->later)
@@ -95,7 +95,7 @@ static bool transport(const struct cursor *c, struct flow_key *k, const bool v6)
 			memcpy(&k->src_port, l4, 2);
 			return true;
 		}
-		l4 = bytes(c->m, c->at, 8);
+		l4 = packet_bytes(c->m, c->at, 8);
 		if (l4 == NULL)
 			return false;
 		memcpy(&k->src_port, l4 + 4, 2);
@@ -104,10 +104,10 @@ static bool transport(const struct cursor *c, struct flow_key *k, const bool v6)
 	return true;
 }
 
-static bool parse(struct cursor *c, struct flow_key *k, uint16_t zone, const bool v6)
+static bool packet_parse(struct cursor *c, struct flow_key *k, uint16_t zone, const bool v6)
 {
 	*k = (struct flow_key){.zone = zone, .family = v6 ? 6 : 4};
-	return (v6 ? network6(c, k) : network4(c, k)) && transport(c, k, v6);
+	return (v6 ? packet_network6(c, k) : packet_network4(c, k)) && packet_transport(c, k, v6);
 }
 
 void flow_parse(const struct rte_mbuf *m, unsigned l3, uint16_t zone, struct flow_packet *p)
@@ -117,17 +117,17 @@ void flow_parse(const struct rte_mbuf *m, unsigned l3, uint16_t zone, struct flo
 	struct cursor c = {.m = m, .at = l3};
 
 	*p = (struct flow_packet){.kind = FLOW_TRUNCATED};
-	if (!parse(&c, &p->key, zone, v6))
+	if (!packet_parse(&c, &p->key, zone, v6))
 		return;
 	p->l4 = (uint16_t)c.at;
 	p->fragment_id = c.id;
 	p->kind = c.later ? FLOW_LATER_FRAGMENT : c.fragment ? FLOW_FIRST_FRAGMENT : FLOW_PACKET;
-	l4 = bytes(m, c.at, 1);
+	l4 = packet_bytes(m, c.at, 1);
 	if (c.later || l4 == NULL)
 		return;
 	if (c.proto == (v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) && icmp_is_error(l4[0], v6))
 		p->kind = FLOW_ICMP_ERROR;
-	l4 = c.proto == IPPROTO_TCP ? bytes(m, c.at, 14) : NULL;
+	l4 = c.proto == IPPROTO_TCP ? packet_bytes(m, c.at, 14) : NULL;
 	if (l4)
 		p->tcp_flags = l4[13];
 	else if (c.proto == IPPROTO_TCP)
@@ -138,5 +138,5 @@ bool flow_parse_inner(const struct rte_mbuf *m, unsigned at, uint16_t zone, bool
 {
 	struct cursor c = {.m = m, .at = at};
 
-	return parse(&c, k, zone, v6) && !c.later;
+	return packet_parse(&c, k, zone, v6) && !c.later;
 }

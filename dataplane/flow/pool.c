@@ -39,7 +39,7 @@ static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
 	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is unused
 }
 
-static int fill(uint32_t capacity)
+static int flow_pool_fill(uint32_t capacity)
 {
 	uint32_t from = pool.filled, to = chunks_of(capacity);
 	int ret = fill_one(flows, sizeof(struct flow), (uint64_t)from * FLOW_CHUNK, (uint64_t)to * FLOW_CHUNK);
@@ -87,7 +87,7 @@ int flow_start(struct error *err)
 {
 	if (flow_table)
 		return 0;
-	if (fill(pool.capacity) == 0)
+	if (flow_pool_fill(pool.capacity) == 0)
 		flow_table = flow_table_create(pool.capacity * 2ull);
 	return flow_table ? 0 : capacity_error(pool.capacity, ENOMEM, err);
 }
@@ -119,7 +119,7 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 		pool.capacity = capacity;
 		return 0;
 	}
-	if (fill(capacity) < 0)
+	if (flow_pool_fill(capacity) < 0)
 		return capacity_error(capacity, ENOMEM, err);
 	ret = flow_table_grow_begin(flow_table, capacity * 2ull);
 	if (ret < 0)
@@ -161,7 +161,7 @@ unsigned flow_pool_workers(void)
 }
 
 // Prefers returned chunks, as their memory is more likely to be cached.
-static uint32_t get(void)
+static uint32_t pool_get(void)
 {
 	uint32_t chunk = pool.returned;
 
@@ -182,7 +182,7 @@ uint32_t flow_pool_get(unsigned worker)
 	if (__atomic_load_n(&pool.returned, __ATOMIC_RELAXED) == 0 && flow_chunks_used() == chunks_of(flow_capacity()))
 		return 0; // without the lock: the common case when all flows are in use
 	rte_spinlock_lock(&pool.lock);
-	chunk = get();
+	chunk = pool_get();
 	if (chunk) {
 		__atomic_store_n(&pool.owners[chunk], (uint8_t)(worker + 1), __ATOMIC_RELEASE);
 		__atomic_store_n(&pool.workers, RTE_MAX(pool.workers, worker + 1), __ATOMIC_RELAXED);

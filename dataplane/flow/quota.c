@@ -47,7 +47,7 @@ static bool too_fast(struct quota *q, uint32_t rate)
 	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
 }
 
-static uint32_t in_use(uint16_t port)
+static uint32_t quota_in_use(uint16_t port)
 {
 	const struct count *c = &counts[QUOTA_MASTER][port];
 	uint32_t n = 0 - __atomic_load_n(&c->returned, __ATOMIC_RELAXED);
@@ -83,7 +83,7 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 		return &drop_flow_quota_rate;
 	}
 	become_taker(worker);
-	if (unlikely(limit && in_use(port) >= limit)) { // concurrent workers may exceed the limit by one each
+	if (unlikely(limit && quota_in_use(port) >= limit)) { // concurrent workers may exceed the limit by one each
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
 	}
@@ -130,5 +130,5 @@ struct flow_quota_state flow_quota_get(uint16_t port)
 {
 	const struct quota *q = &quotas[port];
 
-	return (struct flow_quota_state){in_use(port), q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
+	return (struct flow_quota_state){quota_in_use(port), q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
 }

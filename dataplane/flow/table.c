@@ -86,7 +86,7 @@ static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_
 	return ret;
 }
 
-static void spots(struct flow_locked *l, flow_entry_t a, flow_entry_t b)
+static void table_spots(struct flow_locked *l, flow_entry_t a, flow_entry_t b)
 {
 	l->n_spots = b ? 2 : 1;
 	flow_spot_init(&l->spot[0], a);
@@ -101,7 +101,7 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 	struct flow_locked l;
 	int ret;
 
-	spots(&l, a, b);
+	table_spots(&l, a, b);
 	ret = insert_first(t, &l, found);
 	if (likely(ret != -EAGAIN))
 		return ret;

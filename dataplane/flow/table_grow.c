@@ -7,7 +7,7 @@
 #include "base/rcu.h"
 #include "flow/table_place.h"
 
-static void publish(struct flow_table *t, struct flow_view *v)
+static void table_grow_publish(struct flow_table *t, struct flow_view *v)
 {
 	struct flow_view *old = t->view;
 
@@ -37,7 +37,7 @@ int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
 	}
 	t->grown = 0;
 	t->ready = false;
-	publish(t, v);
+	table_grow_publish(t, v);
 	rcu_defer(everybody_sees, t);
 	return 0;
 }
@@ -65,12 +65,12 @@ static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
 	return done || flow_make_room(&p[1], NULL);
 }
 
-static void finish(struct flow_table *t, struct flow_view *done)
+static void table_grow_finish(struct flow_table *t, struct flow_view *done)
 {
 	struct flow_array *old = t->view->now;
 
-	publish(t, done);
-	rcu_defer(flow_array_free, old); // after publish(): only readers of the old view still use it
+	table_grow_publish(t, done);
+	rcu_defer(flow_array_free, old); // after table_grow_publish(): only readers of the old view still use it
 }
 
 bool flow_table_grow_step(struct flow_table *t, unsigned n)
@@ -95,6 +95,6 @@ bool flow_table_grow_step(struct flow_table *t, unsigned n)
 	done = flow_view_create(view->next, NULL);
 	if (done == NULL)
 		return false;
-	finish(t, done);
+	table_grow_finish(t, done);
 	return true;
 }

@@ -36,7 +36,7 @@ static int path_search(const struct flow_array *a, struct path_node *q, uint32_t
 
 // Moves the entry in slot `slot` of bucket `from` to its other bucket `to`, if `to` is still its other bucket and has
 // room.
-static bool move(struct flow_array *a, uint32_t from, uint32_t to, unsigned slot)
+static bool table_room_move(struct flow_array *a, uint32_t from, uint32_t to, unsigned slot)
 {
 	struct flow_bucket *x = &a->b[from], *y = &a->b[to];
 	bool moved = false;
@@ -74,7 +74,7 @@ bool flow_make_room(const struct flow_place *p, const struct flow_bucket *taken)
 	if (at < 0)
 		return false;
 	for (; q[at].parent >= 0; at = q[at].parent)
-		if (!move(a, q[q[at].parent].bucket, q[at].bucket, q[at].slot))
+		if (!table_room_move(a, q[q[at].parent].bucket, q[at].bucket, q[at].slot))
 			break; // another writer was faster: the caller retries
 	return true;
 }

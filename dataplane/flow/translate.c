@@ -17,12 +17,12 @@ const struct drop_reason *const flow_untranslatable = &drop_flow_untranslatable;
 
 // --- Checksums: ~HC' = ~HC + ~m + m' (RFC 1624), in 32-bit steps. ---
 
-static __rte_always_inline uint16_t adjust(uint16_t sum, uint64_t delta)
+static __rte_always_inline uint16_t translate_adjust(uint16_t sum, uint64_t delta)
 {
 	return (uint16_t)~ip_fold(delta + (uint16_t)~sum);
 }
 
-static __rte_always_inline uint64_t put32(unaligned_uint32_t *p, uint32_t now)
+static __rte_always_inline uint64_t translate_put32(unaligned_uint32_t *p, uint32_t now)
 {
 	uint64_t delta = (uint64_t)now + (uint32_t) ~*p;
 
@@ -30,7 +30,7 @@ static __rte_always_inline uint64_t put32(unaligned_uint32_t *p, uint32_t now)
 	return delta;
 }
 
-static __rte_always_inline uint64_t put16(unaligned_uint16_t *p, uint16_t now)
+static __rte_always_inline uint64_t translate_put16(unaligned_uint16_t *p, uint16_t now)
 {
 	uint64_t delta = (uint64_t)now + (uint16_t) ~*p;
 
@@ -50,12 +50,12 @@ struct place {
 	unaligned_uint16_t *id, *sum; // NULL: not in this packet
 };
 
-static inline uint8_t *at(struct rte_mbuf *m, unsigned offset)
+static inline uint8_t *translate_at(struct rte_mbuf *m, unsigned offset)
 {
 	return rte_pktmbuf_mtod_offset(m, uint8_t *, offset);
 }
 
-static bool locate4(struct rte_mbuf *m, unsigned l3, struct place *p)
+static bool translate_locate4(struct rte_mbuf *m, unsigned l3, struct place *p)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)p->ip;
 	unsigned hlen;
@@ -69,7 +69,7 @@ static bool locate4(struct rte_mbuf *m, unsigned l3, struct place *p)
 	return hlen >= sizeof(*ip) && m->data_len >= p->l4;
 }
 
-static bool locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
+static bool translate_locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 {
 	const uint8_t *ext;
 	unsigned i;
@@ -84,7 +84,7 @@ static bool locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 			return true;
 		if (m->data_len < p->l4 + 8)
 			return false;
-		ext = at(m, p->l4);
+		ext = translate_at(m, p->l4);
 		if (p->proto == IPPROTO_ROUTING && ext[3] != 0) // the checksum covers another destination
 			return false;
 		p->l4 += p->proto == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8u;
@@ -95,12 +95,12 @@ static bool locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 	return false;
 }
 
-static inline bool is_icmp(const struct place *p)
+static inline bool translate_is_icmp(const struct place *p)
 {
 	return p->proto == (p->v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 }
 
-static inline bool is_echo(uint8_t type, bool v6)
+static inline bool translate_is_echo(uint8_t type, bool v6)
 {
 	return v6 ? type == 128 || type == 129 : type == 8 || type == 0;
 }
@@ -136,11 +136,11 @@ static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, u
 
 	if (p->later)
 		return true;
-	if (is_icmp(p)) {
+	if (translate_is_icmp(p)) {
 		if (avail < 2)
 			return false;
-		if (is_echo(*at(m, p->l4), p->v6)) {
-			p->id = (unaligned_uint16_t *)at(m, p->l4 + 4);
+		if (translate_is_echo(*translate_at(m, p->l4), p->v6)) {
+			p->id = (unaligned_uint16_t *)translate_at(m, p->l4 + 4);
 			need = 6;
 		} else if (!p->v6) {
 			sum = 0; // no field that it covers changes
@@ -150,28 +150,28 @@ static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, u
 		p->pseudo = true;
 		p->udp = p->proto == IPPROTO_UDP;
 		if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP) {
-			p->ports = (unaligned_uint32_t *)at(m, p->l4);
+			p->ports = (unaligned_uint32_t *)translate_at(m, p->l4);
 			need = 4;
 		}
 	}
 	if (avail < need)
 		return false;
 	if (sum && avail >= sum + 2)
-		p->sum = (unaligned_uint16_t *)at(m, p->l4 + sum);
+		p->sum = (unaligned_uint16_t *)translate_at(m, p->l4 + sum);
 	else if (sum && (!quoted || end >= p->l4 + sum + 2))
 		return false;
 	return true;
 }
 
-static bool locate(struct rte_mbuf *m, unsigned l3, uint8_t family, struct place *p)
+static bool translate_locate(struct rte_mbuf *m, unsigned l3, uint8_t family, struct place *p)
 {
 	*p = (struct place){.v6 = family == 6};
 	if (m->data_len <= l3)
 		return false;
-	p->ip = at(m, l3);
+	p->ip = translate_at(m, l3);
 	if (*p->ip >> 4 != family)
 		return false;
-	return p->v6 ? locate6(m, l3, p) : locate4(m, l3, p);
+	return p->v6 ? translate_locate6(m, l3, p) : translate_locate4(m, l3, p);
 }
 
 // --- Changes. The packet gets the reverse of the key `to`. ---
@@ -184,7 +184,7 @@ static uint64_t put_address(uint8_t *p, const uint8_t *now, unsigned words)
 
 	for (i = 0; i < words; i++) {
 		memcpy(&word, now + i * 4, 4);
-		delta += put32((unaligned_uint32_t *)(p + i * 4), word);
+		delta += translate_put32((unaligned_uint32_t *)(p + i * 4), word);
 	}
 	return delta;
 }
@@ -207,24 +207,24 @@ static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
 {
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(p->ip + 10);
 
-	return p->v6 ? 0 : put16(sum, adjust(*sum, delta));
+	return p->v6 ? 0 : translate_put16(sum, translate_adjust(*sum, delta));
 }
 
 // Returns the sum of all differences, including those of the checksums.
-static uint64_t change(const struct place *p, const struct flow_key *to, bool src, bool dst)
+static uint64_t translate_change(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
 	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0, all = addresses + put_header_sum(p, addresses);
 	uint16_t sum;
 
 	if (p->ports)
-		transport += put32(p->ports, (uint32_t)to->dst_port | (uint32_t)to->src_port << 16);
+		transport += translate_put32(p->ports, (uint32_t)to->dst_port | (uint32_t)to->src_port << 16);
 	if (p->id)
-		transport += put16(p->id, to->src_port);
+		transport += translate_put16(p->id, to->src_port);
 	all += transport;
 	if (p->sum == NULL || (p->udp && *p->sum == 0))
 		return all;
-	sum = adjust(*p->sum, transport + (p->pseudo ? addresses : 0));
-	return all + put16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
+	sum = translate_adjust(*p->sum, transport + (p->pseudo ? addresses : 0));
+	return all + translate_put16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
 }
 
 static bool is_source(const struct place *p, const struct flow_key *k)
@@ -255,16 +255,17 @@ bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir
 	unaligned_uint16_t *sum;
 	uint64_t delta, addresses;
 
-	if (!locate(m, l3, to->family, &outer) || m->data_len < l4 + 8 || !locate(m, l4 + 8, to->family, &quoted))
+	if (!translate_locate(m, l3, to->family, &outer) || m->data_len < l4 + 8 ||
+	    !translate_locate(m, l4 + 8, to->family, &quoted))
 		return false;
 	end = packet_end(m, &outer, l3);
 	if (quoted.proto != to->proto || quoted.l4 > end || !locate_transport(m, &quoted, true, end))
 		return false;
-	delta = change(&quoted, &inside, true, true);
+	delta = translate_change(&quoted, &inside, true, true);
 	addresses = put_addresses(&outer, to, is_source(&outer, &f->dir[dir].key), true);
 	put_header_sum(&outer, addresses);
-	sum = (unaligned_uint16_t *)at(m, l4 + 2);
-	*sum = adjust(*sum, outer.v6 ? delta + addresses : delta);
+	sum = (unaligned_uint16_t *)translate_at(m, l4 + 2);
+	*sum = translate_adjust(*sum, outer.v6 ? delta + addresses : delta);
 	return true;
 }
 
@@ -274,17 +275,17 @@ static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow
 	const struct flow_key *from = &f->dir[dir].key, *to = &f->dir[!dir].key;
 	struct place p;
 
-	if (!locate(m, meta(m)->l3, to->family, &p))
+	if (!translate_locate(m, meta(m)->l3, to->family, &p))
 		return false;
 	if (p.later) {
-		change(&p, to, is_source(&p, from), is_destination(&p, from));
+		translate_change(&p, to, is_source(&p, from), is_destination(&p, from));
 		return true;
 	}
-	if (is_icmp(&p) && m->data_len > p.l4 && is_error(*at(m, p.l4), p.v6))
+	if (translate_is_icmp(&p) && m->data_len > p.l4 && is_error(*translate_at(m, p.l4), p.v6))
 		return flow_translate_error(m, f, dir, p.l4);
 	if (p.proto != to->proto || !locate_transport(m, &p, false, m->data_len))
 		return false;
-	change(&p, to, true, true);
+	translate_change(&p, to, true, true);
 	return true;
 }
 
@@ -296,19 +297,19 @@ static __rte_always_inline uint64_t add_carry(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? sum + 1 : sum;
 }
 
-static __rte_always_inline uint32_t fold32(uint64_t sum)
+static __rte_always_inline uint32_t translate_fold32(uint64_t sum)
 {
 	return (uint32_t)((sum + (sum << 32 | sum >> 32)) >> 32);
 }
 
-static __rte_always_inline uint32_t fold16(uint32_t sum)
+static __rte_always_inline uint32_t translate_fold16(uint32_t sum)
 {
 	return (sum + (sum << 16 | sum >> 16)) >> 16;
 }
 
-static __rte_always_inline uint64_t fold17(uint64_t sum)
+static __rte_always_inline uint64_t translate_fold17(uint64_t sum)
 {
-	uint32_t half = fold32(sum);
+	uint32_t half = translate_fold32(sum);
 
 	return (half & 0xffff) + (half >> 16);
 }
@@ -319,10 +320,10 @@ static __rte_always_inline uint64_t plain_addresses4(uint8_t *ip, const struct f
 {
 	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 12);
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(ip + 10);
-	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = fold17(add_carry(now, ~*addresses));
+	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = translate_fold17(add_carry(now, ~*addresses));
 
 	*addresses = now;
-	*sum = (uint16_t)~fold16((uint32_t)delta + (*sum ^ 0xffff));
+	*sum = (uint16_t)~translate_fold16((uint32_t)delta + (*sum ^ 0xffff));
 	return delta;
 }
 
@@ -336,7 +337,7 @@ static __rte_always_inline uint64_t plain_addresses6(uint8_t *ip, const struct f
 		delta = add_carry(add_carry(delta, to->addr[i ^ 2]), ~addresses[i]);
 		addresses[i] = to->addr[i ^ 2];
 	}
-	return fold17(delta);
+	return translate_fold17(delta);
 }
 
 static __rte_always_inline void plain_ports(uint8_t *l4, const struct flow_key *to, uint64_t delta, const bool tcp)
@@ -349,7 +350,7 @@ static __rte_always_inline void plain_ports(uint8_t *l4, const struct flow_key *
 	*ports = now;
 	if (!tcp && unlikely(*sum == 0))
 		return;
-	*sum = (uint16_t)~fold16(fold32(delta + (*sum ^ 0xffff)));
+	*sum = (uint16_t)~translate_fold16(translate_fold32(delta + (*sum ^ 0xffff)));
 	if (!tcp && unlikely(*sum == 0))
 		*sum = 0xffff;
 }

@@ -74,7 +74,7 @@ static int check_stateless(const struct port_config *cfg, struct error *err)
 			 "the port keeps no flows that could be limited");
 }
 
-static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int zone_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	if (!cfg->stateful)
 		return check_stateless(cfg, err);
@@ -84,14 +84,14 @@ static int port_check(const struct port *old, const struct port_config *cfg, str
 	return flow_start(err);
 }
 
-static void port_added(struct port *p)
+static void zone_port_added(struct port *p)
 {
 	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
 	if (p->cfg.stateful)
 		count_port(p->cfg.vrf, 1);
 }
 
-static void port_changed(struct port *p, const struct port_config *old)
+static void zone_port_changed(struct port *p, const struct port_config *old)
 {
 	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
 	if (p->cfg.stateful)
@@ -100,7 +100,7 @@ static void port_changed(struct port *p, const struct port_config *old)
 		count_port(old->vrf, -1);
 }
 
-static void port_removed(struct port *p)
+static void zone_port_removed(struct port *p)
 {
 	if (p->cfg.stateful)
 		count_port(p->cfg.vrf, -1);
@@ -129,7 +129,7 @@ static void rules_of_port_changed(uint16_t id)
 void flow_zone_init(void)
 {
 	static struct port_listener listener = {
-		.check = port_check, .added = port_added, .changed = port_changed, .removed = port_removed};
+		.check = zone_port_check, .added = zone_port_added, .changed = zone_port_changed, .removed = zone_port_removed};
 	static struct vrf_listener routes = {.route_changed = route_changed};
 	static struct nexthop_listener nexthops = {.changed = flow_all_changed};
 	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};
