@@ -14,7 +14,7 @@ bool capture_active;
 
 static struct capture *sessions[CAPTURE_SESSIONS];
 
-static bool matches(const struct capture *c, const struct rte_mbuf *m)
+static bool capture_matches(const struct capture *c, const struct rte_mbuf *m)
 {
 	if (c->filter.bf_insns == NULL)
 		return true;
@@ -22,7 +22,7 @@ static bool matches(const struct capture *c, const struct rte_mbuf *m)
 }
 
 // The copy is a buffer of the packet's own pool: the record, then as many bytes as fit and are wanted.
-static struct rte_mbuf *copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
+static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
 {
 	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
 	struct captured *rec;
@@ -43,13 +43,13 @@ static struct rte_mbuf *copy(const struct capture *c, struct rte_mbuf *m, enum c
 	return out;
 }
 
-static void offer(struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
+static void capture_offer(struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
 {
 	struct rte_mbuf *out;
 
-	if (!matches(c, m))
+	if (!capture_matches(c, m))
 		return;
-	out = __atomic_fetch_sub(&c->tokens, 1, __ATOMIC_RELAXED) > 0 ? copy(c, m, point, port) : NULL;
+	out = __atomic_fetch_sub(&c->tokens, 1, __ATOMIC_RELAXED) > 0 ? capture_copy(c, m, point, port) : NULL;
 	if (out && rte_ring_mp_enqueue(c->ring, out) == 0)
 		return;
 	rte_pktmbuf_free(out);
@@ -70,7 +70,7 @@ void capture_batch(enum capture_point point, uint16_t port, struct rte_mbuf **pk
 				continue;
 			if (c->reason && point == CAPTURE_DROP && c->reason != meta(pkts[i])->reason)
 				continue;
-			offer(c, pkts[i], point, port);
+			capture_offer(c, pkts[i], point, port);
 		}
 	}
 }
@@ -122,7 +122,7 @@ int capture_start(struct capture *c, struct error *err)
 	return 0;
 }
 
-static void session_free(void *arg)
+static void capture_session_free(void *arg)
 {
 	struct capture *c = arg;
 	struct rte_mbuf *m;
@@ -141,7 +141,7 @@ void capture_stop(struct capture *c)
 		if (sessions[i] == c)
 			rcu_publish(sessions[i], NULL);
 	set_active();
-	rcu_defer(session_free, c);
+	rcu_defer(capture_session_free, c);
 }
 
 void capture_refill(unsigned ms)

@@ -28,7 +28,7 @@ void trace_mark(struct rte_mbuf *m, uint32_t packet)
 	meta(m)->traced = (uint8_t)packet;
 }
 
-static bool wanted(struct trace *t, const struct rte_mbuf *m)
+static bool trace_wanted(struct trace *t, const struct rte_mbuf *m)
 {
 	if (t->port && t->port != m->port)
 		return false;
@@ -44,11 +44,11 @@ void trace_start(struct rte_mbuf **pkts, unsigned n)
 	if (t == NULL || t->only_ours)
 		return;
 	for (i = 0; i < n && __atomic_load_n(&t->wanted, __ATOMIC_RELAXED) > 0; i++)
-		if (wanted(t, pkts[i]) && __atomic_fetch_sub(&t->wanted, 1, __ATOMIC_RELAXED) > 0)
+		if (trace_wanted(t, pkts[i]) && __atomic_fetch_sub(&t->wanted, 1, __ATOMIC_RELAXED) > 0)
 			trace_mark(pkts[i], __atomic_add_fetch(&t->marked, 1, __ATOMIC_RELAXED));
 }
 
-static void record(struct trace *t, const struct rte_node *node, struct rte_mbuf *m, edge_t edge)
+static void graph_trace_record(struct trace *t, const struct rte_node *node, struct rte_mbuf *m, edge_t edge)
 {
 	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
 	const struct pkt_meta *md = meta(m);
@@ -80,7 +80,7 @@ void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **ob
 
 	for (i = 0; t && i < n; i++)
 		if (meta(objs[i])->flags & META_TRACED)
-			record(t, node, objs[i], edges[i]);
+			graph_trace_record(t, node, objs[i], edges[i]);
 }
 
 int trace_begin(struct trace *t, struct error *err)
@@ -99,7 +99,7 @@ int trace_begin(struct trace *t, struct error *err)
 	return 0;
 }
 
-static void session_free(void *arg)
+static void trace_session_free(void *arg)
 {
 	struct trace *t = arg;
 	struct rte_mbuf *m;
@@ -114,5 +114,5 @@ void trace_end(struct trace *t)
 {
 	__atomic_store_n(&graph_tracing, false, __ATOMIC_RELAXED);
 	rcu_publish(session, NULL);
-	rcu_defer(session_free, t);
+	rcu_defer(trace_session_free, t);
 }
