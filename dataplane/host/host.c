@@ -10,7 +10,7 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-static int on_check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int host_on_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	const struct port *fabric = cfg->role == PORT_HOST ? port_get(cfg->fabric) : NULL;
 
@@ -40,14 +40,14 @@ static struct worker *least_loaded(const struct worker *leaving)
 	return best;
 }
 
-static struct worker *choose(const struct port *fabric, const struct worker *leaving)
+static struct worker *host_choose(const struct port *fabric, const struct worker *leaving)
 {
 	struct worker *now = fabric->host_worker == SPREAD_LOCAL ? NULL : worker_get(fabric->host_worker);
 
 	return now && now != leaving && !now->leaving && now->role == WORKER_HOST_PATH ? now : least_loaded(leaving);
 }
 
-static int connect(struct worker *to, struct error *err)
+static int host_connect(struct worker *to, struct error *err)
 {
 	struct worker *from;
 	int ret = 0;
@@ -57,10 +57,10 @@ static int connect(struct worker *to, struct error *err)
 	return ret;
 }
 
-static int take(struct port *host, struct worker *w, struct error *err)
+static int host_take(struct port *host, struct worker *w, struct error *err)
 {
 	unsigned i;
-	int ret = connect(w, err);
+	int ret = host_connect(w, err);
 
 	for (i = 0; i < host->n_queues && ret == 0; i++)
 		ret = worker_assign(&host->queues[i], w, err);
@@ -68,16 +68,16 @@ static int take(struct port *host, struct worker *w, struct error *err)
 }
 
 // If there is a host-path worker, it polls the host port and is the only one that sends to the kernel.
-static void place(struct port *host, const struct worker *leaving)
+static void host_place(struct port *host, const struct worker *leaving)
 {
 	struct port *fabric = port_get(host->cfg.fabric);
-	struct worker *w = choose(fabric, leaving);
+	struct worker *w = host_choose(fabric, leaving);
 	struct error err = {0};
 	uint16_t i;
 
 	for (i = 0; i < host->n_queues; i++)
 		host->queues[i].host = w != NULL;
-	if (w && take(host, w, &err) < 0)
+	if (w && host_take(host, w, &err) < 0)
 		LOG(ERR, "port %s: %s", host->cfg.name, err.message);
 	__atomic_store_n(&fabric->host_worker, w ? (uint8_t)w->id : SPREAD_LOCAL, __ATOMIC_RELEASE);
 }
@@ -89,7 +89,7 @@ static void on_workers(const struct worker *leaving)
 
 	for (p = port_next(NULL); p; p = port_next(p))
 		if (p->role == PORT_HOST)
-			place(p, leaving);
+			host_place(p, leaving);
 	steer_apply();
 	if (spread_refresh(&err) < 0)
 		LOG(ERR, "%s", err.message);
@@ -97,16 +97,16 @@ static void on_workers(const struct worker *leaving)
 
 // --- Ports. ---
 
-static void on_added(struct port *p)
+static void host_on_added(struct port *p)
 {
 	if (p->role != PORT_HOST)
 		return;
-	place(p, NULL);
+	host_place(p, NULL);
 	set_host(p->cfg.fabric, p->id);
 }
 
 // The kernel's interface takes the MTU of the fabric port.
-static void on_changed(struct port *p, const struct port_config *old)
+static void host_on_changed(struct port *p, const struct port_config *old)
 {
 	struct port *host = p->host ? port_get(p->host) : NULL;
 	struct port_config cfg;
@@ -131,7 +131,7 @@ static int on_check_del(const struct port *p, struct error *err)
 	return 0;
 }
 
-static void on_removed(struct port *p)
+static void host_on_removed(struct port *p)
 {
 	if (p->role != PORT_HOST || port_get(p->cfg.fabric) == NULL) // fabric port gone: shutdown
 		return;
@@ -141,8 +141,11 @@ static void on_removed(struct port *p)
 
 void host_init(void)
 {
-	static struct port_listener listener = {
-		.check = on_check, .added = on_added, .changed = on_changed, .check_del = on_check_del, .removed = on_removed};
+	static struct port_listener listener = {.check = host_on_check,
+						.added = host_on_added,
+						.changed = host_on_changed,
+						.check_del = on_check_del,
+						.removed = host_on_removed};
 	static struct worker_listener workers = {.set_changed = on_workers};
 
 	port_listen(&listener);

@@ -21,7 +21,7 @@ static inline unsigned sender_of(const struct rte_mbuf *m)
 	return fabric ? fabric->host_worker : SPREAD_LOCAL;
 }
 
-static void hand_over(unsigned to, struct rte_mbuf **pkts, unsigned n)
+static void host_handoff_hand_over(unsigned to, struct rte_mbuf **pkts, unsigned n)
 {
 	unsigned i, given;
 
@@ -49,7 +49,7 @@ static uint16_t host_handoff(struct rte_graph *graph, struct rte_node *node, voi
 		if (to == SPREAD_LOCAL || to == this_worker->id)
 			node_pass(graph, node, objs + i, edges, j - i);
 		else
-			hand_over(to, pkts + i, j - i);
+			host_handoff_hand_over(to, pkts + i, j - i);
 	}
 	return n;
 }

@@ -14,7 +14,7 @@ DROP_REASON(host_truncated, "The kernel sent a frame shorter than an Ethernet he
 DROP_REASON(host_no_headroom, "A buffer had no room for the VLAN tag of the fabric port.");
 DROP_REASON(host_no_fabric, "The fabric port of the host port has been removed.");
 
-static inline bool tag(struct rte_mbuf *m, rte_be16_t tci)
+static inline bool host_input_tag(struct rte_mbuf *m, rte_be16_t tci)
 {
 	const unsigned macs = 2 * RTE_ETHER_ADDR_LEN;
 	char *start = rte_pktmbuf_prepend(m, sizeof(struct rte_vlan_hdr));
@@ -37,7 +37,7 @@ static inline edge_t input_one(struct rte_mbuf *m)
 		return drop(m, host_no_fabric);
 	if (unlikely(m->data_len < sizeof(struct rte_ether_hdr)))
 		return drop(m, host_truncated);
-	if (fabric->vlan_be && unlikely(!tag(m, fabric->vlan_be)))
+	if (fabric->vlan_be && unlikely(!host_input_tag(m, fabric->vlan_be)))
 		return drop(m, host_no_headroom);
 	meta(m)->out_port = f->fabric;
 	return TX;

@@ -12,7 +12,7 @@ enum { HANDOFF = 1 };
 DROP_REASON(host_gone, "The host port was removed before a packet for the kernel was sent.");
 
 // The input node has checked that the tag is the link's.
-static inline void untag(struct rte_mbuf *m)
+static inline void host_output_untag(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 
@@ -22,20 +22,20 @@ static inline void untag(struct rte_mbuf *m)
 	rte_pktmbuf_adj(m, sizeof(struct rte_vlan_hdr));
 }
 
-static inline edge_t output_one(struct rte_mbuf *m)
+static inline edge_t host_output_one(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 
 	if (unlikely(f == NULL || f->host == 0))
 		return drop(m, host_gone);
-	untag(m);
+	host_output_untag(m);
 	meta(m)->out_port = f->host;
 	return HANDOFF;
 }
 
 static uint16_t host_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, output_one);
+	return node_each(graph, node, objs, n, host_output_one);
 }
 
 NODE(host_output, host_output, [HANDOFF] = "host_handoff");

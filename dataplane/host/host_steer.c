@@ -29,7 +29,7 @@ static inline unsigned network_header(const struct rte_mbuf *m, rte_be16_t *type
 }
 
 // Whether fabric_input takes the packet for a tunnel packet. ports: offset of the UDP header, 0 = the packet has none.
-static inline bool is_tunnel(const struct rte_mbuf *m, uint8_t proto, unsigned ports)
+static inline bool host_steer_is_tunnel(const struct rte_mbuf *m, uint8_t proto, unsigned ports)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, ports);
 
@@ -38,24 +38,24 @@ static inline bool is_tunnel(const struct rte_mbuf *m, uint8_t proto, unsigned p
 	return m->data_len < ports + sizeof(*udp) || encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 }
 
-static inline struct steer_count *steered4(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
+static inline struct steer_count *host_steer_steered4(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, l3);
 	bool later = ip->fragment_offset & RTE_BE16(0x1fff);
 	struct ip_addr dst;
 
-	if (m->data_len < l3 + sizeof(*ip) || is_tunnel(m, ip->next_proto_id, later ? 0 : l3 + rte_ipv4_hdr_len(ip)))
+	if (m->data_len < l3 + sizeof(*ip) || host_steer_is_tunnel(m, ip->next_proto_id, later ? 0 : l3 + rte_ipv4_hdr_len(ip)))
 		return NULL;
 	dst = ip4_addr(ip->dst_addr);
 	return steer_find(t, &dst);
 }
 
-static inline struct steer_count *steered6(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
+static inline struct steer_count *host_steer_steered6(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
 {
 	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, l3);
 	struct ip_addr dst;
 
-	if (m->data_len < l3 + sizeof(*ip) || is_tunnel(m, ip->proto, l3 + (unsigned)sizeof(*ip)))
+	if (m->data_len < l3 + sizeof(*ip) || host_steer_is_tunnel(m, ip->proto, l3 + (unsigned)sizeof(*ip)))
 		return NULL;
 	dst = ip6_addr(ip->dst_addr);
 	return steer_find(t, &dst);
@@ -74,9 +74,9 @@ static inline edge_t steer_one(struct rte_mbuf *m)
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP) || rte_is_multicast_ether_addr(rte_pktmbuf_mtod(m, const struct rte_ether_addr *)))
 		return INPUT;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-		count = steered4(m, t, l3);
+		count = host_steer_steered4(m, t, l3);
 	else if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
-		count = steered6(m, t, l3);
+		count = host_steer_steered6(m, t, l3);
 	else
 		return REST;
 	if (count == NULL)

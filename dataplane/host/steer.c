@@ -36,7 +36,7 @@ unsigned steer_count(uint16_t fabric)
 	return n;
 }
 
-static struct steer **find(uint16_t fabric, const struct ip_addr *addr)
+static struct steer **host_steer_find(uint16_t fabric, const struct ip_addr *addr)
 {
 	struct steer **s;
 
@@ -48,7 +48,7 @@ static struct steer **find(uint16_t fabric, const struct ip_addr *addr)
 
 // --- The table that the host-path worker reads. ---
 
-static void table_add(struct steer_table *t, const struct steer *s)
+static void steer_table_add(struct steer_table *t, const struct steer *s)
 {
 	unsigned at = t->n++;
 
@@ -69,7 +69,7 @@ static struct steer_table *table_build(uint16_t fabric)
 		return NULL;
 	for (s = steers; s; s = s->next)
 		if (s->port == fabric)
-			table_add(t, s);
+			steer_table_add(t, s);
 	return t;
 }
 
@@ -83,7 +83,7 @@ static void table_publish(uint16_t fabric, struct steer_table *t)
 
 // --- NIC rules. ---
 
-static void unrule(struct port *p)
+static void steer_unrule(struct port *p)
 {
 	struct steer *s;
 
@@ -111,7 +111,7 @@ static int rule_all(struct port *p, char why[128])
 		s->rule = p->ops->steer(p, &s->addr, (uint16_t)(p->n_queues - 1), &err);
 		if (s->rule == NULL) {
 			snprintf(why, 128, "%.127s", err.message);
-			unrule(p);
+			steer_unrule(p);
 			return -ENOTSUP;
 		}
 	}
@@ -120,7 +120,7 @@ static int rule_all(struct port *p, char why[128])
 
 // --- Pollers of the queues. ---
 
-static void assign(struct port_queue *q, struct worker *w)
+static void steer_assign(struct port_queue *q, struct worker *w)
 {
 	struct error err = {0};
 
@@ -135,7 +135,7 @@ static void take_queue(struct steer_state *s, struct port_queue *q, struct worke
 	s->queues |= 1u << q->index;
 	s->home[q->index] = q->rx_worker;
 	q->host = true;
-	assign(q, w);
+	steer_assign(q, w);
 }
 
 // Returns a queue to a forwarding worker: the configured one, else the previous one, else the target of the host-path
@@ -152,7 +152,7 @@ static void give_queue(struct steer_state *s, struct port_queue *q)
 	if (home == NULL || home->role != WORKER_FORWARDING || home->leaving)
 		home = worker_get(s->worker->target);
 	if (home && q->rx_worker == s->worker->id) // unless the operator has assigned it to another worker
-		assign(q, home);
+		steer_assign(q, home);
 }
 
 static void share_queues(struct port *p, struct worker *w, unsigned first)
@@ -167,12 +167,12 @@ static void share_queues(struct port *p, struct worker *w, unsigned first)
 	}
 }
 
-static void off(struct port *p, const char *why)
+static void steer_off(struct port *p, const char *why)
 {
 	struct steer_state *s = &states[p->id];
 
 	if (s->mode != STEER_NONE) {
-		unrule(p);
+		steer_unrule(p);
 		share_queues(p, s->worker, p->n_queues);
 		table_publish(p->id, NULL);
 	}
@@ -180,7 +180,7 @@ static void off(struct port *p, const char *why)
 	snprintf(s->why, sizeof(s->why), "%s", why);
 }
 
-static void on(struct port *p, struct worker *w)
+static void steer_on(struct port *p, struct worker *w)
 {
 	struct steer_table *t = table_build(p->id);
 	struct steer_state *s = &states[p->id];
@@ -207,13 +207,13 @@ static void apply_port(struct port *p)
 	struct worker *w = p->host_worker == SPREAD_LOCAL ? NULL : worker_get(p->host_worker);
 
 	if (states[p->id].mode != STEER_NONE && states[p->id].worker != w)
-		off(p, "");
+		steer_off(p, "");
 	if (steer_count(p->id) == 0)
-		off(p, "");
+		steer_off(p, "");
 	else if (w == NULL)
-		off(p, "there is no worker of role host-path");
+		steer_off(p, "there is no worker of role host-path");
 	else
-		on(p, w);
+		steer_on(p, w);
 }
 
 void steer_apply(void)
@@ -227,7 +227,7 @@ void steer_apply(void)
 
 // --- Addresses. ---
 
-static int check(const struct port *fabric, const struct ip_addr *addr, struct error *err)
+static int steer_check(const struct port *fabric, const struct ip_addr *addr, struct error *err)
 {
 	char text[IP_TEXT], valid[32];
 
@@ -236,7 +236,7 @@ static int check(const struct port *fabric, const struct ip_addr *addr, struct e
 		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port", "has no host port");
 	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
 		return error_set(err, EINVAL, "steer.address", text, "a unicast address", "is not a host address");
-	if (find(fabric->id, addr))
+	if (host_steer_find(fabric->id, addr))
 		return error_set(err, EEXIST, "steer.address", text, "another address", "is steered already");
 	snprintf(valid, sizeof(valid), "up to %u addresses", STEER_MAX);
 	if (steer_count(fabric->id) == STEER_MAX)
@@ -248,7 +248,7 @@ struct steer *steer_add(struct port *fabric, const struct ip_addr *addr, struct 
 {
 	struct steer *s, **end = &steers;
 
-	if (check(fabric, addr, err) < 0)
+	if (steer_check(fabric, addr, err) < 0)
 		return NULL;
 	s = calloc(1, sizeof(*s));
 	if (s)
@@ -269,7 +269,7 @@ struct steer *steer_add(struct port *fabric, const struct ip_addr *addr, struct 
 
 int steer_del(struct port *fabric, const struct ip_addr *addr, struct error *err)
 {
-	struct steer **at = find(fabric->id, addr), *s = at ? *at : NULL;
+	struct steer **at = host_steer_find(fabric->id, addr), *s = at ? *at : NULL;
 	char text[IP_TEXT];
 
 	if (s == NULL)
