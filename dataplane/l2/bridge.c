@@ -129,7 +129,7 @@ static void fill_ports(struct bridge_fwd *f, const struct bridge *b, uint16_t wi
 	}
 }
 
-static struct bridge_fwd *fwd_build(const struct bridge *b, uint16_t without)
+static struct bridge_fwd *bridge_fwd_build(const struct bridge *b, uint16_t without)
 {
 	size_t flood = b->cfg.n_flood * sizeof(uint32_t), ports = port_count() * sizeof(uint16_t);
 	struct bridge_fwd *f = rte_zmalloc("bridge", sizeof(*f) + flood + ports, RTE_CACHE_LINE_SIZE);
@@ -148,7 +148,7 @@ static struct bridge_fwd *fwd_build(const struct bridge *b, uint16_t without)
 
 void bridge_publish(struct bridge *b, uint16_t without)
 {
-	struct bridge_fwd *old = bridge_fwds[b->id], *f = fwd_build(b, without);
+	struct bridge_fwd *old = bridge_fwds[b->id], *f = bridge_fwd_build(b, without);
 	uint32_t slot;
 
 	if (f == NULL) // fail closed: the old form may soon lead to another tenant's port
@@ -163,14 +163,14 @@ void bridge_publish(struct bridge *b, uint16_t without)
 		mac_remove(slot);
 }
 
-static int check_name(const char *name, struct error *err)
+static int bridge_check_name(const char *name, struct error *err)
 {
 	if (bridge_find(name))
 		return error_set(err, EEXIST, "bridge.name", name, "a new name", "is taken");
 	return 0;
 }
 
-static int check_id(uint32_t *id, struct error *err)
+static int bridge_check_id(uint32_t *id, struct error *err)
 {
 	char text[16];
 
@@ -205,7 +205,7 @@ static int check_flood(const struct bridge_config *cfg, struct error *err)
 	return 0;
 }
 
-static int check(struct bridge_config *cfg, struct error *err)
+static int bridge_check(struct bridge_config *cfg, struct error *err)
 {
 	if (cfg->mac_limit == 0)
 		cfg->mac_limit = LIMIT_BRIDGE_MAC_LIMIT_DEFAULT;
@@ -225,7 +225,7 @@ struct bridge *bridge_add(const struct bridge_config *wanted, struct error *err)
 	struct bridge_config cfg = *wanted;
 	struct bridge *b;
 
-	if (check_name(cfg.name, err) < 0 || check_id(&cfg.id, err) < 0 || check(&cfg, err) < 0)
+	if (bridge_check_name(cfg.name, err) < 0 || bridge_check_id(&cfg.id, err) < 0 || bridge_check(&cfg, err) < 0)
 		return NULL;
 	b = calloc(1, sizeof(*b));
 	if (b == NULL) {
@@ -258,7 +258,7 @@ static void flush_gone(struct bridge *b, const struct bridge_config *old)
 int bridge_set(struct bridge *b, const struct bridge_config *wanted, struct error *err)
 {
 	struct bridge_config cfg = *wanted, old = b->cfg;
-	int ret = check(&cfg, err);
+	int ret = bridge_check(&cfg, err);
 
 	if (ret < 0)
 		return ret;

@@ -37,14 +37,14 @@ struct target {
 	const struct nexthop *nexthop;
 };
 
-static void flush(struct flood *fl)
+static void bridge_flood_flush(struct flood *fl)
 {
 	if (fl->n)
 		node_pass(fl->graph, fl->node, fl->objs, fl->edges, fl->n);
 	fl->n = 0;
 }
 
-static void emit(struct flood *fl, struct rte_mbuf *m, const struct target *t)
+static void bridge_flood_emit(struct flood *fl, struct rte_mbuf *m, const struct target *t)
 {
 	if (t->edge == TX)
 		meta(m)->out_port = t->port;
@@ -53,11 +53,11 @@ static void emit(struct flood *fl, struct rte_mbuf *m, const struct target *t)
 	fl->objs[fl->n] = m;
 	fl->edges[fl->n++] = t->edge;
 	if (fl->n == NODE_CHUNK)
-		flush(fl);
+		bridge_flood_flush(fl);
 }
 
 // Counts a drop: one of the ends does not get the frame.
-static void miss(const struct rte_mbuf *m, const struct drop_reason *reason)
+static void bridge_flood_miss(const struct rte_mbuf *m, const struct drop_reason *reason)
 {
 	counters->drops[m->port % PORT_MAX][reason->id]++;
 }
@@ -67,16 +67,16 @@ static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target 
 	struct rte_mbuf *copy;
 
 	if (unlikely(fl->budget == 0)) {
-		miss(m, &drop_bridge_flood_limit);
+		bridge_flood_miss(m, &drop_bridge_flood_limit);
 		return;
 	}
 	copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX); // a deep copy: headers will be written
 	if (unlikely(copy == NULL)) {
-		miss(m, &drop_bridge_no_buffer);
+		bridge_flood_miss(m, &drop_bridge_no_buffer);
 		return;
 	}
 	fl->budget--;
-	emit(fl, copy, t);
+	bridge_flood_emit(fl, copy, t);
 }
 
 // The last target gets the frame itself, so a copy is sent to a target when the next one is found.
@@ -92,11 +92,11 @@ static bool tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *
 	const struct nexthop *nh = rcu_read(nexthop_table[id]);
 
 	if (unlikely(nh == NULL || nh->kind != NH_TUNNEL || nh->edge == NH_EDGE_DROP)) {
-		miss(m, &drop_bridge_flood_tunnel_down);
+		bridge_flood_miss(m, &drop_bridge_flood_tunnel_down);
 		return false;
 	}
 	if (unlikely(m->pkt_len > (unsigned)nh->mtu + nh->inner_eth)) {
-		miss(m, &drop_bridge_flood_too_big);
+		bridge_flood_miss(m, &drop_bridge_flood_too_big);
 		return false;
 	}
 	*t = (struct target){.edge = nh->edge, .nexthop = nh};
@@ -111,7 +111,7 @@ static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel,
 	if ((id == m->port && !from_tunnel) || p == NULL || f == NULL || !p->up)
 		return false;
 	if (unlikely(m->pkt_len > f->mtu + sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))) {
-		miss(m, &drop_bridge_flood_too_big);
+		bridge_flood_miss(m, &drop_bridge_flood_too_big);
 		return false;
 	}
 	*t = (struct target){.edge = TX, .port = id};
@@ -133,7 +133,7 @@ static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_
 			add_target(fl, m, &last, &t);
 	if (last.edge == EDGE_DROP)
 		drop(m, bridge_no_target);
-	emit(fl, m, &last);
+	bridge_flood_emit(fl, m, &last);
 }
 
 static uint16_t bridge_flood(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -149,9 +149,9 @@ static uint16_t bridge_flood(struct rte_graph *graph, struct rte_node *node, voi
 			continue;
 		}
 		drop((struct rte_mbuf *)objs[i], bridge_no_target);
-		emit(&fl, objs[i], &(struct target){.edge = EDGE_DROP});
+		bridge_flood_emit(&fl, objs[i], &(struct target){.edge = EDGE_DROP});
 	}
-	flush(&fl);
+	bridge_flood_flush(&fl);
 	return n;
 }
 

@@ -39,7 +39,7 @@ DROP_REASON(bridge_gateway_type, "The frame for the gateway's MAC carries neithe
 #define UNDECIDED UINT16_MAX
 #define SEEN_EVERY 10 // tenths of a second
 
-static inline bool is_link_local(const struct rte_ether_addr *a)
+static inline bool bridge_input_is_link_local(const struct rte_ether_addr *a)
 {
 	const unaligned_uint32_t *high = (const unaligned_uint32_t *)a;
 
@@ -59,7 +59,7 @@ static inline edge_t check_one(struct rte_mbuf *m, const struct bridge_fwd *f)
 		return drop(m, bridge_bad_source);
 	if (unlikely(f->vrf != UINT16_MAX && eth_same(&eth->src_addr, &f->gateway)))
 		return drop(m, bridge_spoofed_gateway);
-	if (unlikely(is_link_local(&eth->dst_addr)))
+	if (unlikely(bridge_input_is_link_local(&eth->dst_addr)))
 		return drop(m, bridge_link_local);
 	meta(m)->l3 = 0; // the payload is the whole frame
 	return UNDECIDED;
@@ -83,8 +83,8 @@ static inline bool is_where(const struct rte_mbuf *m, const struct pkt_meta *md,
 	return !(target & MAC_TUNNEL) && MAC_ID(target) == m->port;
 }
 
-static inline void learn(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key, uint64_t hash,
-			 uint32_t now)
+static inline void bridge_input_learn(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key,
+				      uint64_t hash, uint32_t now)
 {
 	uint64_t target;
 	uint32_t *seen;
@@ -166,8 +166,8 @@ static inline edge_t to_tunnel(struct rte_mbuf *m, struct pkt_meta *md, const st
 	return nh->edge;
 }
 
-static inline edge_t forward_one(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key,
-				 uint64_t hash)
+static inline edge_t bridge_input_forward_one(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t,
+					      uint64_t key, uint64_t hash)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	struct pkt_meta *md = meta(m);
@@ -213,8 +213,8 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 	for (i = 0; i < n; i++) {
 		if (unlikely(edges[i] != UNDECIDED))
 			continue;
-		learn(pkts[i], f[i], t, src[i].key, src[i].hash, now);
-		edges[i] = forward_one(pkts[i], f[i], t, dst[i].key, dst[i].hash);
+		bridge_input_learn(pkts[i], f[i], t, src[i].key, src[i].hash, now);
+		edges[i] = bridge_input_forward_one(pkts[i], f[i], t, dst[i].key, dst[i].hash);
 	}
 	node_pass(graph, node, objs, edges, n);
 }

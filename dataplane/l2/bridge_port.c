@@ -30,7 +30,7 @@ static int check_gateway(const struct port *old, const struct port_config *cfg, 
 	return 0;
 }
 
-static int check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int bridge_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	const struct port *p;
 	int ret = 0;
@@ -47,7 +47,7 @@ static int check(const struct port *old, const struct port_config *cfg, struct e
 	return ret;
 }
 
-static void leave(uint16_t id, const struct port *p, uint16_t without)
+static void bridge_port_leave(uint16_t id, const struct port *p, uint16_t without)
 {
 	struct bridge *b = bridge_get(id);
 
@@ -58,7 +58,7 @@ static void leave(uint16_t id, const struct port *p, uint16_t without)
 	b->refs--;
 }
 
-static void join(uint16_t id)
+static void bridge_port_join(uint16_t id)
 {
 	struct bridge *b = bridge_get(id);
 
@@ -68,29 +68,32 @@ static void join(uint16_t id)
 	bridge_publish(b, 0);
 }
 
-static void on_added(struct port *p)
+static void bridge_port_on_added(struct port *p)
 {
-	join(p->cfg.bridge);
+	bridge_port_join(p->cfg.bridge);
 }
 
-static void on_changed(struct port *p, const struct port_config *old)
+static void bridge_port_on_changed(struct port *p, const struct port_config *old)
 {
 	if (p->cfg.bridge != old->bridge) {
-		leave(old->bridge, p, 0);
-		join(p->cfg.bridge);
+		bridge_port_leave(old->bridge, p, 0);
+		bridge_port_join(p->cfg.bridge);
 	} else if (bridge_get(old->bridge) && p->cfg.vrf != old->vrf) {
 		bridge_publish(bridge_get(old->bridge), 0);
 	}
 }
 
-static void on_removed(struct port *p)
+static void bridge_port_on_removed(struct port *p)
 {
-	leave(p->cfg.bridge, p, p->id);
+	bridge_port_leave(p->cfg.bridge, p, p->id);
 }
 
 int bridge_ports_init(struct error *err)
 {
-	static struct port_listener listener = {.check = check, .added = on_added, .changed = on_changed, .removed = on_removed};
+	static struct port_listener listener = {.check = bridge_port_check,
+						.added = bridge_port_on_added,
+						.changed = bridge_port_on_changed,
+						.removed = bridge_port_on_removed};
 
 	port_listen(&listener);
 	return 0;

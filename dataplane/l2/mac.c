@@ -84,7 +84,7 @@ void mac_remove(uint32_t slot)
 }
 
 // Removes the domain's MACs whose target equals `want` in the bits of `mask`.
-static void flush(uint16_t bridge, uint64_t want, uint64_t mask)
+static void mac_flush(uint16_t bridge, uint64_t want, uint64_t mask)
 {
 	uint32_t slot, n = mac_table_slots();
 
@@ -96,22 +96,22 @@ static void flush(uint16_t bridge, uint64_t want, uint64_t mask)
 void mac_flush_bridge(struct bridge *b, bool learnt_only)
 {
 	if (b->n_macs)
-		flush(b->id, learnt_only ? MAC_LEARNT : 0, learnt_only ? MAC_LEARNT : 0);
+		mac_flush(b->id, learnt_only ? MAC_LEARNT : 0, learnt_only ? MAC_LEARNT : 0);
 }
 
 void mac_flush_port(uint16_t bridge, uint16_t port)
 {
 	if (bridge_get(bridge)->n_macs)
-		flush(bridge, port, MAC_ID(UINT64_MAX) | MAC_TUNNEL);
+		mac_flush(bridge, port, MAC_ID(UINT64_MAX) | MAC_TUNNEL);
 }
 
 void mac_flush_tunnel(struct bridge *b, uint32_t nexthop)
 {
 	if (b->n_learnt)
-		flush(b->id, nexthop | MAC_TUNNEL | MAC_LEARNT, MAC_ID(UINT64_MAX) | MAC_TUNNEL | MAC_LEARNT);
+		mac_flush(b->id, nexthop | MAC_TUNNEL | MAC_LEARNT, MAC_ID(UINT64_MAX) | MAC_TUNNEL | MAC_LEARNT);
 }
 
-static int check_port(const struct bridge *b, uint16_t id, struct error *err)
+static int mac_check_port(const struct bridge *b, uint16_t id, struct error *err)
 {
 	const struct port *p = port_get(id);
 
@@ -123,7 +123,7 @@ static int check_port(const struct bridge *b, uint16_t id, struct error *err)
 	return 0;
 }
 
-static int check(const struct bridge *b, const struct mac_entry *e, struct error *err)
+static int mac_check(const struct bridge *b, const struct mac_entry *e, struct error *err)
 {
 	char text[18];
 
@@ -133,7 +133,7 @@ static int check(const struct bridge *b, const struct mac_entry *e, struct error
 				 "is not the address of a station");
 	if (bridge_is_gateway(b, &e->mac))
 		return error_set(err, EINVAL, "mac.mac", text, "another address", "is the gateway's");
-	return e->nexthop ? bridge_check_tunnel(e->nexthop, "mac.nexthop", err) : check_port(b, e->port, err);
+	return e->nexthop ? bridge_check_tunnel(e->nexthop, "mac.nexthop", err) : mac_check_port(b, e->port, err);
 }
 
 int mac_set(const struct mac_entry *e, struct error *err)
@@ -146,7 +146,7 @@ int mac_set(const struct mac_entry *e, struct error *err)
 
 	if (b == NULL)
 		return error_set(err, ENOENT, "mac.bridge", NULL, "the name of a bridge", "there is no such bridge");
-	ret = check(b, e, err);
+	ret = mac_check(b, e, err);
 	if (ret < 0)
 		return ret;
 	slot = mac_table_find(key);
@@ -172,7 +172,7 @@ int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *e
 	return 0;
 }
 
-static void describe(uint32_t slot, struct mac_entry *out)
+static void mac_describe(uint32_t slot, struct mac_entry *out)
 {
 	uint64_t key = mac_slot_key(slot), target = mac_slot_target(slot);
 	const struct nexthop_entry *nh;
@@ -194,7 +194,7 @@ bool mac_next(const struct mac_entry *after, struct mac_entry *out)
 	uint32_t slot = mac_table_after(after ? mac_key(after->bridge, &after->mac) : 0);
 
 	if (slot != MAC_NONE)
-		describe(slot, out);
+		mac_describe(slot, out);
 	return slot != MAC_NONE;
 }
 

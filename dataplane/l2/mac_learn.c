@@ -30,12 +30,12 @@ uint32_t mac_age_seconds = LIMIT_SETTINGS_MAC_AGE_SECONDS_DEFAULT;
 SETTING(mac_age_seconds, mac_age_seconds);
 static uint32_t sweep_at;
 
-static uint64_t tsc(void)
+static uint64_t mac_learn_tsc(void)
 {
 	return rte_rdtsc();
 }
 
-uint64_t (*bridge_clock)(void) = tsc;
+uint64_t (*bridge_clock)(void) = mac_learn_tsc;
 static struct rte_ring *ring;
 
 // Reports of this worker in the current tenth of a second. A source that cannot be learnt, or that many frames have
@@ -110,7 +110,7 @@ static uint64_t place_of(struct bridge *b, const struct learn *l)
 	return (uint64_t)mac_print(l->remote, l->family == IPV6) << 32 | MAC_LEARNT | MAC_TUNNEL | nexthop;
 }
 
-static void move(struct bridge *b, uint32_t slot, uint64_t target)
+static void mac_learn_move(struct bridge *b, uint32_t slot, uint64_t target)
 {
 	uint64_t old = mac_slot_target(slot);
 
@@ -134,7 +134,7 @@ static void learn_one(const struct learn *l)
 		return;
 	slot = mac_table_find(l->key);
 	if (slot != MAC_NONE)
-		move(b, slot, target);
+		mac_learn_move(b, slot, target);
 	else if (b->n_learnt >= b->cfg.mac_limit || mac_add(b, l->key, target) < 0)
 		b->learn_refused++;
 }

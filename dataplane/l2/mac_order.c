@@ -10,13 +10,13 @@ static uint64_t key_of(const struct mac_order *o, uint32_t slot)
 }
 
 // A slot's priority is a hash that guests cannot predict, so they cannot choose addresses that make the tree deep.
-static uint32_t priority(const struct mac_order *o, uint32_t slot)
+static uint32_t mac_order_priority(const struct mac_order *o, uint32_t slot)
 {
 	return (uint32_t)(mac_hash(key_of(o, slot)) >> 16); // not the bits that select the bucket
 }
 
 // Splits the tree at `slot`: keys below `key` go to *left, the others to *right.
-static void split(struct mac_order *o, uint32_t slot, uint64_t key, uint32_t *left, uint32_t *right)
+static void mac_order_split(struct mac_order *o, uint32_t slot, uint64_t key, uint32_t *left, uint32_t *right)
 {
 	while (slot != ORDER_NONE) {
 		if (key_of(o, slot) < key) {
@@ -35,11 +35,11 @@ static void split(struct mac_order *o, uint32_t slot, uint64_t key, uint32_t *le
 void mac_order_insert(struct mac_order *o, uint32_t slot)
 {
 	uint64_t key = key_of(o, slot);
-	uint32_t own = priority(o, slot), *link = &o->root;
+	uint32_t own = mac_order_priority(o, slot), *link = &o->root;
 
-	while (*link != ORDER_NONE && priority(o, *link) >= own)
+	while (*link != ORDER_NONE && mac_order_priority(o, *link) >= own)
 		link = key < key_of(o, *link) ? &o->links[*link].left : &o->links[*link].right;
-	split(o, *link, key, &o->links[slot].left, &o->links[slot].right);
+	mac_order_split(o, *link, key, &o->links[slot].left, &o->links[slot].right);
 	*link = slot;
 }
 
@@ -51,7 +51,7 @@ void mac_order_erase(struct mac_order *o, uint32_t slot)
 	while (*link != slot)
 		link = key < key_of(o, *link) ? &o->links[*link].left : &o->links[*link].right;
 	while (a != ORDER_NONE && b != ORDER_NONE) {
-		if (priority(o, a) >= priority(o, b)) {
+		if (mac_order_priority(o, a) >= mac_order_priority(o, b)) {
 			*link = a;
 			link = &o->links[a].right;
 			a = *link;

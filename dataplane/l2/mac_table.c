@@ -29,7 +29,7 @@ struct rte_ether_addr mac_key_addr(uint64_t key)
 	return mac;
 }
 
-static void table_free(void *arg)
+static void mac_table_free(void *arg)
 {
 	struct mac_table *t = arg;
 
@@ -51,7 +51,7 @@ static struct mac_table *table_create(uint32_t buckets)
 	t->order.buckets = t->buckets;
 	if (t->buckets && t->order.links)
 		return t;
-	table_free(t);
+	mac_table_free(t);
 	return NULL;
 }
 
@@ -75,7 +75,7 @@ static uint32_t slot_of(const struct mac_table *t, const struct mac_bucket *b, u
 	return (uint32_t)(b - t->buckets) * MAC_WAYS + way;
 }
 
-static void put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target, uint32_t seen)
+static void mac_table_put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target, uint32_t seen)
 {
 	// A worker that still reads the slot for its old key must see the key change before it can see the new target.
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -87,7 +87,7 @@ static void put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_
 
 // Moves a MAC from a full bucket to its second one. Returns the way that is now free, MAC_WAYS if no MAC could move.
 // The MAC is in its second bucket before it leaves the first, where workers look first.
-static unsigned make_room(struct mac_table *t, struct mac_bucket *b)
+static unsigned mac_table_make_room(struct mac_table *t, struct mac_bucket *b)
 {
 	struct mac_bucket *to;
 	unsigned way, free;
@@ -102,14 +102,14 @@ static unsigned make_room(struct mac_table *t, struct mac_bucket *b)
 		if (free == MAC_WAYS)
 			continue;
 		mac_order_erase(&t->order, slot_of(t, b, way));
-		put(t, to, free, b->key[way], b->target[way], b->seen[way]);
+		mac_table_put(t, to, free, b->key[way], b->target[way], b->seen[way]);
 		__atomic_store_n(&b->key[way], MAC_FREE, __ATOMIC_RELEASE);
 		return way;
 	}
 	return MAC_WAYS;
 }
 
-static int table_add(struct mac_table *t, uint64_t key, uint64_t target, uint32_t seen)
+static int mac_table_table_add(struct mac_table *t, uint64_t key, uint64_t target, uint32_t seen)
 {
 	uint64_t hash = mac_hash(key);
 	struct mac_bucket *b = mac_bucket_first(t, hash);
@@ -121,16 +121,16 @@ static int table_add(struct mac_table *t, uint64_t key, uint64_t target, uint32_
 	}
 	if (way == MAC_WAYS) {
 		b = mac_bucket_first(t, hash);
-		way = make_room(t, b);
+		way = mac_table_make_room(t, b);
 	}
 	if (way == MAC_WAYS)
 		return -ENOSPC;
-	put(t, b, way, key, target, seen);
+	mac_table_put(t, b, way, key, target, seen);
 	t->n++;
 	return 0;
 }
 
-static int copy(struct mac_table *to, const struct mac_table *from)
+static int mac_table_copy(struct mac_table *to, const struct mac_table *from)
 {
 	uint32_t i, way;
 	int ret = 0;
@@ -140,7 +140,7 @@ static int copy(struct mac_table *to, const struct mac_table *from)
 
 		for (way = 0; way < MAC_WAYS && ret == 0; way++)
 			if (b->key[way] != MAC_FREE)
-				ret = table_add(to, b->key[way], b->target[way], b->seen[way]);
+				ret = mac_table_table_add(to, b->key[way], b->target[way], b->seen[way]);
 	}
 	return ret;
 }
@@ -155,14 +155,14 @@ static int table_grow(void)
 	if (mac_clock < not_before)
 		return -ENOMEM;
 	t = table_create((old->mask + 1) * 2);
-	if (t == NULL || copy(t, old) < 0) {
+	if (t == NULL || mac_table_copy(t, old) < 0) {
 		not_before = mac_clock + GROW_AGAIN;
 		if (t)
-			table_free(t);
+			mac_table_free(t);
 		return -ENOMEM;
 	}
 	rcu_publish(mac_table, t);
-	rcu_defer(table_free, old);
+	rcu_defer(mac_table_free, old);
 	return 0;
 }
 
@@ -171,7 +171,7 @@ int mac_table_add(uint64_t key, uint64_t target)
 {
 	int ret = mac_table->n < mac_table_slots() / 2 ? 0 : table_grow();
 
-	return ret < 0 ? ret : table_add(mac_table, key, target, mac_clock);
+	return ret < 0 ? ret : mac_table_table_add(mac_table, key, target, mac_clock);
 }
 
 uint32_t mac_table_find(uint64_t key)
