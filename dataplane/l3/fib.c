@@ -35,13 +35,13 @@ struct path {
 	unsigned position;
 };
 
-static unsigned key16(const struct ip_prefix *p)
+static unsigned fib_key16(const struct ip_prefix *p)
 {
 	return (unsigned)p->addr.bytes[0] << 8 | p->addr.bytes[1];
 }
 
 // The depth of the node that holds the prefix, in a trie without direct table.
-static unsigned level(const struct ip_prefix *p)
+static unsigned fib_level(const struct ip_prefix *p)
 {
 	return (p->len - 1u) / FIB_STRIDE * FIB_STRIDE;
 }
@@ -65,13 +65,13 @@ static unsigned common_bytes(uint64_t skip, const struct ip_prefix *p, unsigned 
 // table's bits.
 static struct path path_find(const struct fib *fib, const struct ip_prefix *p)
 {
-	struct path path = {.end = fib_root_word(fib->root, (uint64_t)key16(p) << 48), .position = fib_root_bits(fib->root)};
+	struct path path = {.end = fib_root_word(fib->root, (uint64_t)fib_key16(p) << 48), .position = fib_root_bits(fib->root)};
 
-	while (!fib_is_leaf(*path.end) && path.position <= level(p)) {
+	while (!fib_is_leaf(*path.end) && path.position <= fib_level(p)) {
 		struct fib_node *node = fib_child(*path.end);
 		unsigned depth = path.position + fib_skip_bits(node->skip);
 
-		if (depth > level(p) || common_bytes(node->skip, p, path.position) * 8 < fib_skip_bits(node->skip))
+		if (depth > fib_level(p) || common_bytes(node->skip, p, path.position) * 8 < fib_skip_bits(node->skip))
 			break;
 		path.links[path.n] = path.end;
 		path.depth[path.n++] = depth;
@@ -84,7 +84,7 @@ static struct path path_find(const struct fib *fib, const struct ip_prefix *p)
 // Whether the path's last node is the one that holds (or would hold) the prefix.
 static bool path_complete(const struct path *path, const struct ip_prefix *p)
 {
-	return path->n > 0 && path->depth[path->n - 1] == level(p);
+	return path->n > 0 && path->depth[path->n - 1] == fib_level(p);
 }
 
 // The route's span in a node at this depth.
@@ -135,7 +135,7 @@ static void chain_free(uint32_t word)
 static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32_t leaf, uint32_t cover)
 {
 	struct fib_change put = {.kind = FIB_PUT, .word = leaf};
-	unsigned skip, depth = level(p);
+	unsigned skip, depth = fib_level(p);
 	uint32_t below = 0;
 	struct fib_build b;
 
@@ -186,7 +186,7 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 {
 	const struct fib_node *node = fib_child(*path->end);
 	unsigned same = common_bytes(node->skip, p, path->position);
-	unsigned depth = RTE_MIN(path->position + 8 * same, level(p)), n = (depth - path->position) / 8;
+	unsigned depth = RTE_MIN(path->position + 8 * same, fib_level(p)), n = (depth - path->position) / 8;
 	struct fib_span span = span_at(p, depth), rest = fib_span((uint8_t)(node->skip >> (56 - 8 * n)), FIB_STRIDE, FIB_STRIDE);
 	struct fib_change change = {.kind = FIB_ADD, .len = p->len, .word = leaf}, put_rest = {.kind = FIB_PUT};
 	uint32_t chain = 0, word = 0, old = *path->end;
@@ -195,17 +195,17 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 	fib_build_copy(&b, node);
 	b.skip = fib_skip_from(b.skip, n + 1);
 	b.cover = FIB_INHERIT;
-	if (depth == level(p) && rest.from >= span.from && rest.from < span.to)
+	if (depth == fib_level(p) && rest.from >= span.from && rest.from < span.to)
 		b.cover = leaf;
 	put_rest.word = fib_build_node(&b, false);
-	if (depth < level(p)) {
+	if (depth < fib_level(p)) {
 		chain = chain_build(p, depth + FIB_STRIDE, leaf, FIB_INHERIT);
 		change = (struct fib_change){.kind = FIB_PUT, .word = chain};
 	}
 	if (put_rest.word != 0 && change.word != 0) {
 		fib_build_edit(&b, NULL, &rest, &put_rest);
 		fib_build_again(&b, &span, &change);
-		if (depth == level(p))
+		if (depth == fib_level(p))
 			fib_build_mark(&b, &span, true);
 		b.skip = fib_skip_of(&p->addr.bytes[path->position / 8], n);
 		b.cover = node->cover;
@@ -226,7 +226,7 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 static int set_in_node(const struct path *path, const struct ip_prefix *p, uint32_t leaf, bool *created)
 {
 	const struct fib_node *node = path_node(path, path->n - 1);
-	struct fib_span span = span_at(p, level(p));
+	struct fib_span span = span_at(p, fib_level(p));
 	struct fib_change add = {.kind = FIB_ADD, .len = p->len, .word = leaf};
 	struct fib_build b;
 	int ret = 0;
@@ -242,7 +242,7 @@ static int set_in_node(const struct path *path, const struct ip_prefix *p, uint3
 	return ret;
 }
 
-static bool valid(const struct fib *fib, const struct ip_prefix *p)
+static bool fib_valid(const struct fib *fib, const struct ip_prefix *p)
 {
 	return p->addr.family == fib->family && p->len <= ip_bits(fib->family);
 }
@@ -255,13 +255,13 @@ int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop)
 	bool created;
 	int ret = 0;
 
-	if (!valid(fib, prefix) || nexthop == FIB_NONE || nexthop > FIB_MAX_NEXTHOP)
+	if (!fib_valid(fib, prefix) || nexthop == FIB_NONE || nexthop > FIB_MAX_NEXTHOP)
 		return -EINVAL;
 	if (prefix->len <= bits) {
 		const struct fib_change add = {.kind = FIB_ADD, .len = prefix->len, .word = leaf};
 
-		created = !fib_table_has(fib, key16(prefix), prefix->len);
-		fib_table_change(fib, key16(prefix), &add);
+		created = !fib_table_has(fib, fib_key16(prefix), prefix->len);
+		fib_table_change(fib, fib_key16(prefix), &add);
 	} else {
 		path = path_find(fib, prefix);
 		created = true;
@@ -298,9 +298,9 @@ static int path_skip(const struct path *path, const struct fib_build *b, uint32_
 
 // The last node of the path, which held the prefix, becomes b; or it goes if b is empty: its cover takes its place in the node
 // above, and so on.
-static int shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p, const struct fib_change *remove)
+static int fib_shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p, const struct fib_change *remove)
 {
-	struct fib_span up, span = span_at(p, level(p));
+	struct fib_span up, span = span_at(p, fib_level(p));
 	uint32_t gone[MAX_NODES], child, cover;
 	unsigned i, slot, n_gone = 0;
 	int ret = -E2BIG;
@@ -339,7 +339,7 @@ static int shrink(struct path *path, struct fib_build *b, const struct ip_prefix
 static int unset_in_node(struct path *path, const struct ip_prefix *p, const struct fib_change *remove)
 {
 	const struct fib_node *node = path_node(path, path->n - 1);
-	struct fib_span span = span_at(p, level(p));
+	struct fib_span span = span_at(p, fib_level(p));
 	struct fib_build b;
 	unsigned slot;
 
@@ -348,7 +348,7 @@ static int unset_in_node(struct path *path, const struct ip_prefix *p, const str
 	fib_build_edit(&b, node, &span, remove);
 	fib_build_mark(&b, &span, false);
 	if (span.number < FIB_SLOTS || fib_is_leaf(*path->end) || fib_build_lone_child(&b, &slot) != 0)
-		return shrink(path, &b, p, remove);
+		return fib_shrink(path, &b, p, remove);
 	fib_node_change_covers(node, &span, remove);
 	return 0;
 }
@@ -361,19 +361,19 @@ int fib_unset(struct fib *fib, const struct ip_prefix *prefix, const struct ip_p
 	struct path path;
 	int ret;
 
-	if (!valid(fib, prefix))
+	if (!fib_valid(fib, prefix))
 		return -EINVAL;
 	__atomic_store_n(&fib_removals, fib_removals + 1, __ATOMIC_RELEASE);
 	if (prefix->len <= bits) {
-		if (!fib_table_has(fib, key16(prefix), prefix->len))
+		if (!fib_table_has(fib, fib_key16(prefix), prefix->len))
 			return -ENOENT;
 		remove.word = fallback;
-		fib_table_change(fib, key16(prefix), &remove);
+		fib_table_change(fib, fib_key16(prefix), &remove);
 	} else {
 		path = path_find(fib, prefix);
 		if (!path_complete(&path, prefix))
 			return -ENOENT;
-		if (cover != NULL && cover->len > level(prefix)) // the same level's; what is shorter is inherited
+		if (cover != NULL && cover->len > fib_level(prefix)) // the same level's; what is shorter is inherited
 			remove.word = fallback;
 		ret = unset_in_node(&path, prefix, &remove);
 		if (ret < 0)

@@ -14,7 +14,7 @@ struct key {
 	uint64_t hi, lo;
 };
 
-static __rte_always_inline struct key key_load(enum family family, const void *key)
+static __rte_always_inline struct key fib_lookup_key_load(enum family family, const void *key)
 {
 	rte_be64_t words[2];
 	rte_be32_t v4;
@@ -67,10 +67,10 @@ static __rte_always_inline const uint32_t *find_word(enum family family, const u
 	return differs ? &elsewhere : next;
 }
 
-static __rte_always_inline uint32_t walk(enum family family, const struct fib *fib, const void *key, uint32_t *last)
+static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const struct fib *fib, const void *key, uint32_t *last)
 {
 	const uint8_t *arena = fib_arena;
-	struct key rest = key_load(family, key);
+	struct key rest = fib_lookup_key_load(family, key);
 	uint32_t word = fib_load(find_first(family, fib, &rest));
 	uint32_t best = word; // a child is less than any leaf
 
@@ -99,7 +99,7 @@ static __rte_always_inline uint32_t lookup_one(enum family family, const struct 
 
 	do {
 		since = removals_begin();
-		best = walk(family, fib, key, &last);
+		best = fib_lookup_walk(family, fib, key, &last);
 	} while (last == FIB_INHERIT && removals_passed(since));
 	return fib_leaf_nexthop(best);
 }
@@ -132,8 +132,8 @@ static __rte_always_inline bool one_small(const struct fib *const *fibs, unsigne
 }
 
 // All lookups of the chunk go down a level together; active[] lists those that are not at a leaf yet.
-static __rte_always_inline void lookup_chunk(enum family family, const struct fib *const *fibs, const void *keys,
-					     uint32_t *nexthops, unsigned n)
+static __rte_always_inline void fib_lookup_chunk(enum family family, const struct fib *const *fibs, const void *keys,
+						 uint32_t *nexthops, unsigned n)
 {
 	const uint8_t *arena = fib_arena;
 	uint32_t since = removals_begin();
@@ -150,7 +150,7 @@ static __rte_always_inline void lookup_chunk(enum family family, const struct fi
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		key = key_load(family, key_at(family, keys, i));
+		key = fib_lookup_key_load(family, key_at(family, keys, i));
 		next[i] = find_first(family, fibs[i], &key);
 		hi[i] = key.hi;
 		lo[i] = key.lo;
@@ -196,7 +196,7 @@ static __rte_always_inline void lookup_bulk(enum family family, const struct fib
 
 	for (i = 0; i < n; i += len) {
 		len = RTE_MIN(n - i, (unsigned)CHUNK);
-		lookup_chunk(family, fibs + i, (const uint8_t *)keys + i * key_size, nexthops + i, len);
+		fib_lookup_chunk(family, fibs + i, (const uint8_t *)keys + i * key_size, nexthops + i, len);
 	}
 }
 

@@ -70,8 +70,8 @@ static unsigned node_runs(const struct fib_node *node)
 
 // Sets runs and words. `at` holds the slots where a word may begin that differs from the one before: the runs of what is
 // copied and the two ends of the span.
-static void edit(struct fib_build *b, const uint64_t runs[4], const uint32_t *words, const struct fib_span *span,
-		 const struct fib_change *c)
+static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uint32_t *words, const struct fib_span *span,
+			  const struct fib_change *c)
 {
 	const uint32_t *word = words - 1;
 	unsigned i, slot;
@@ -109,14 +109,14 @@ void fib_build_edit(struct fib_build *b, const struct fib_node *node, const stru
 	memset(b->shorter, 0, sizeof(b->shorter));
 	if (node->skip & FIB_SHORTER)
 		memcpy(b->shorter, node->words + node_runs(node), sizeof(b->shorter));
-	edit(b, node->runs, node->words, span, c);
+	fib_node_edit(b, node->runs, node->words, span, c);
 }
 
 void fib_build_again(struct fib_build *b, const struct fib_span *span, const struct fib_change *c)
 {
 	const struct fib_build old = *b;
 
-	edit(b, old.runs, old.words, span, c);
+	fib_node_edit(b, old.runs, old.words, span, c);
 }
 
 bool fib_build_empty(const struct fib_build *b)

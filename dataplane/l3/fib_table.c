@@ -21,7 +21,7 @@ static void bit_put(uint32_t *bits, unsigned n, bool value)
 	bits[n / 32] = (bits[n / 32] & ~(1u << n % 32)) | (uint32_t)value << n % 32;
 }
 
-static struct fib_table *direct(const struct fib *fib)
+static struct fib_table *fib_table_direct(const struct fib *fib)
 {
 	return (struct fib_table *)fib_root_table(fib->root);
 }
@@ -32,7 +32,7 @@ bool fib_table_has(const struct fib *fib, unsigned key16, unsigned len)
 	uint32_t word;
 
 	if (len < bits)
-		return bit_get(direct(fib)->shorter, fib_span(key16, len, bits).number);
+		return bit_get(fib_table_direct(fib)->shorter, fib_span(key16, len, bits).number);
 	word = *fib_root_word(fib->root, (uint64_t)key16 << 48);
 	return fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, len);
 }
@@ -51,7 +51,7 @@ void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *
 			fib_store(leaf, value);
 	}
 	if (c->len < bits)
-		bit_put(direct(fib)->shorter, span.number, c->kind == FIB_ADD);
+		bit_put(fib_table_direct(fib)->shorter, span.number, c->kind == FIB_ADD);
 }
 
 // What becomes of the small trie: the direct table, and the nodes that are left over.
@@ -62,7 +62,7 @@ struct growth {
 	uint32_t *new; // which are copied: each leads to other routes
 };
 
-static void fill(struct fib_table *t, unsigned first, unsigned n, uint32_t leaf)
+static void fib_table_fill(struct fib_table *t, unsigned first, unsigned n, uint32_t leaf)
 {
 	while (n-- > 0)
 		t->words[first++] = leaf;
@@ -88,7 +88,7 @@ static bool flatten_below(struct growth *g, uint32_t word, unsigned position, un
 }
 
 // The routes of a node and what is below it. above: the longest route so far.
-static bool flatten(struct growth *g, uint32_t word, unsigned position, unsigned first, uint32_t above)
+static bool fib_table_flatten(struct growth *g, uint32_t word, unsigned position, unsigned first, uint32_t above)
 {
 	const struct fib_node *node = fib_child(word);
 	unsigned i, rel, depth = position + fib_skip_bits(node->skip);
@@ -96,7 +96,7 @@ static bool flatten(struct growth *g, uint32_t word, unsigned position, unsigned
 
 	g->old[g->n_old++] = word;
 	above = RTE_MAX(above, node->cover);
-	fill(g->table, first, 1u << (FIB_DIRECT_BITS - position), above);
+	fib_table_fill(g->table, first, 1u << (FIB_DIRECT_BITS - position), above);
 	if (depth >= FIB_DIRECT_BITS)
 		return flatten_below(g, word, position, first, above);
 	if (depth > position)
@@ -110,14 +110,14 @@ static bool flatten(struct growth *g, uint32_t word, unsigned position, unsigned
 		if (depth == 0 && fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, FIB_STRIDE))
 			bit_put(g->table->shorter, FIB_SLOTS | i, true);
 		if (fib_is_leaf(word))
-			fill(g->table, first, step, RTE_MAX(word, above));
-		else if (!flatten(g, word, depth + FIB_STRIDE, first, above))
+			fib_table_fill(g->table, first, step, RTE_MAX(word, above));
+		else if (!fib_table_flatten(g, word, depth + FIB_STRIDE, first, above))
 			return false;
 	}
 	return true;
 }
 
-static bool grow(struct growth *g, const struct fib *fib)
+static bool l3_fib_table_grow(struct growth *g, const struct fib *fib)
 {
 	g->table = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*g->table));
 	g->old = calloc(1 + FIB_SLOTS + fib->routes, sizeof(*g->old));
@@ -126,7 +126,7 @@ static bool grow(struct growth *g, const struct fib *fib)
 		return false;
 	memset(g->table->shorter, 0, sizeof(g->table->shorter));
 	bit_put(g->table->shorter, 1, fib_child(fib->word)->cover != FIB_INHERIT); // the default route
-	return flatten(g, fib->word, 0, 0, FIB_INHERIT);
+	return fib_table_flatten(g, fib->word, 0, 0, FIB_INHERIT);
 }
 
 void fib_table_grow(struct fib *fib)
@@ -135,7 +135,7 @@ void fib_table_grow(struct fib *fib)
 
 	if (fib_is_leaf(fib->word) || fib_root_bits(fib->root) != 0)
 		return;
-	if (grow(&g, fib)) {
+	if (l3_fib_table_grow(&g, fib)) {
 		tables++;
 		__atomic_store_n(&fib->root, fib_root(g.table->words, FIB_DIRECT_BITS), __ATOMIC_RELEASE);
 		while (g.n_old > 0)
@@ -149,7 +149,7 @@ void fib_table_grow(struct fib *fib)
 	free(g.new);
 }
 
-static void table_free(void *arg)
+static void fib_table_free(void *arg)
 {
 	free(arg);
 	tables--;
@@ -158,7 +158,7 @@ static void table_free(void *arg)
 void fib_table_retire(const struct fib *fib)
 {
 	if (fib_root_bits(fib->root) != 0)
-		rcu_defer(table_free, direct(fib));
+		rcu_defer(fib_table_free, fib_table_direct(fib));
 }
 
 void fib_table_reset(struct fib *fib)

@@ -38,7 +38,7 @@ static void set_targets(struct share *s, unsigned n)
 		s[i].target++;
 }
 
-static struct share *find(struct share *s, unsigned n, uint32_t id)
+static struct share *group_find(struct share *s, unsigned n, uint32_t id)
 {
 	unsigned i;
 
@@ -54,7 +54,7 @@ static void keep_old(struct nexthop *nh, const struct nexthop *old, struct share
 	unsigned i;
 
 	for (i = 0; i < GROUP_BUCKETS; i++) {
-		m = find(s, n, old->bucket[i]);
+		m = group_find(s, n, old->bucket[i]);
 		if (m && m->have < m->target) {
 			nh->bucket[i] = m->id;
 			m->have++;

@@ -43,7 +43,7 @@ static const struct type_code codes[] = {
 };
 
 // A token bucket of one second's worth.
-static inline bool allowed(void)
+static inline bool icmp_error_allowed(void)
 {
 	static __thread uint64_t filled, tokens;
 	uint64_t now = rte_rdtsc(), rate = icmp_errors_per_second, fresh = (now - filled) / (rte_get_tsc_hz() / RTE_MAX(rate, 1u));
@@ -101,7 +101,7 @@ static inline bool must_not_answer6(const struct rte_mbuf *m, const struct pkt_m
 }
 
 // The gateway that the guest knows; for what came through a tunnel, any gateway of the VRF; the fabric port's own address.
-static inline bool source4(const struct rte_mbuf *m, const struct pkt_meta *md, rte_be32_t *out)
+static inline bool icmp_error_source4(const struct rte_mbuf *m, const struct pkt_meta *md, rte_be32_t *out)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	unsigned i;
@@ -114,7 +114,7 @@ static inline bool source4(const struct rte_mbuf *m, const struct pkt_meta *md, 
 	return true;
 }
 
-static inline bool source6(const struct rte_mbuf *m, const struct pkt_meta *md, uint8_t *out)
+static inline bool icmp_error_source6(const struct rte_mbuf *m, const struct pkt_meta *md, uint8_t *out)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	unsigned i;
@@ -136,7 +136,7 @@ static inline void given_up(struct rte_mbuf *m, const struct pkt_meta *md)
 }
 
 // The packet was received with room for one encapsulation, and the error's own headers come on top of that. False: there is none.
-static inline bool make_room(struct rte_mbuf *m, unsigned room)
+static inline bool icmp_error_make_room(struct rte_mbuf *m, unsigned room)
 {
 	unsigned have = rte_pktmbuf_headroom(m), shift = have < room ? room - have : 0;
 
@@ -150,7 +150,7 @@ static inline bool make_room(struct rte_mbuf *m, unsigned room)
 }
 
 // Drops the link layer, keeps the quote, puts room for the new headers in front. NULL: there is none.
-static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
+static inline void *icmp_error_reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
 {
 	rte_pktmbuf_adj(m, md->l3);
 	if (m->nb_segs > 1) { // the first buffer has what is quoted, or quotes less
@@ -168,10 +168,10 @@ static inline void *reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned qu
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
 	m->ol_flags &=
 		RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // whose the buffer is; not what the device said about the old packet
-	return make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
+	return icmp_error_make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
 }
 
-static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
 {
 	const struct rte_ipv4_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
 	rte_be32_t dst = old->src_addr, src;
@@ -179,10 +179,10 @@ static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	struct rte_icmp_hdr *icmp;
 	uint16_t raw = 0;
 
-	if (must_not_answer4(m, md, old) || !allowed() || !source4(m, md, &src))
+	if (must_not_answer4(m, md, old) || !icmp_error_allowed() || !icmp_error_source4(m, md, &src))
 		return EDGE_DROP;
 	given_up(m, md);
-	ip = reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
+	ip = icmp_error_reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
 	if (ip == NULL)
 		return drop(m, icmp_no_room);
 	icmp = (struct rte_icmp_hdr *)(ip + 1);
@@ -198,7 +198,7 @@ static inline edge_t error4(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	return IP4;
 }
 
-static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
 {
 	const struct rte_ipv6_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, md->l3);
 	uint8_t dst[16], src[16];
@@ -206,11 +206,11 @@ static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struc
 	uint8_t *icmp;
 	uint16_t raw = 0;
 
-	if (must_not_answer6(m, md, old) || !allowed() || !source6(m, md, src))
+	if (must_not_answer6(m, md, old) || !icmp_error_allowed() || !icmp_error_source6(m, md, src))
 		return EDGE_DROP;
 	given_up(m, md);
 	memcpy(dst, old->src_addr, 16);
-	ip = reshape(m, md, QUOTE6, sizeof(*ip) + 8);
+	ip = icmp_error_reshape(m, md, QUOTE6, sizeof(*ip) + 8);
 	if (ip == NULL)
 		return drop(m, icmp_no_room);
 	*ip = (struct rte_ipv6_hdr){.vtc_flow = RTE_BE32(6u << 28), .proto = IPPROTO_ICMPV6, .hop_limits = 64};
@@ -231,7 +231,7 @@ static inline edge_t error6(struct rte_mbuf *m, struct pkt_meta *md, const struc
 
 // A label that stands for a next hop brings no VRF: the guest's port has one. Elsewhere the sender cannot be told, least of all by way of
 // the underlay, which has other hosts by the same addresses.
-static inline bool find_vrf(struct pkt_meta *md)
+static inline bool icmp_error_find_vrf(struct pkt_meta *md)
 {
 	const struct nexthop *nh = md->nexthop;
 	const struct port_fwd *f;
@@ -249,9 +249,9 @@ static inline edge_t error_one(struct rte_mbuf *m)
 	const struct type_code *tc = &codes[md->arg >> 16];
 	uint8_t version = *rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3) >> 4;
 
-	if (unlikely(!find_vrf(md)))
+	if (unlikely(!icmp_error_find_vrf(md)))
 		return EDGE_DROP;
-	return version == 4 ? error4(m, md, tc, (uint16_t)md->arg) : error6(m, md, tc, (uint16_t)md->arg);
+	return version == 4 ? icmp_error_error4(m, md, tc, (uint16_t)md->arg) : icmp_error_error6(m, md, tc, (uint16_t)md->arg);
 }
 
 static uint16_t icmp_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

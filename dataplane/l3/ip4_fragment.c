@@ -20,7 +20,8 @@ DROP_REASON(fragment_past_end,
 #define MAX_FRAGMENTS 32 // what the largest port's MTU needs on a path of 576 bytes is 18
 #define OFFSET_MASK 0x1fff
 
-static void pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from, uint16_t port)
+static void ip4_fragment_pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from,
+			      uint16_t port)
 {
 	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod(m, struct rte_ipv4_hdr *);
 	struct pkt_meta *md = meta(m);
@@ -56,7 +57,7 @@ static int split_chain(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 
 // Cuts off what lies behind the packet, and finds the reason for which it cannot be fragmented. What lies behind must not be counted:
 // rte_ipv4_fragment_packet() compares the room in its array with the low 16 bits of the chain's length.
-static const struct drop_reason *check(struct rte_mbuf *m, uint16_t mtu)
+static const struct drop_reason *ip4_fragment_check(struct rte_mbuf *m, uint16_t mtu)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, meta(m)->l3);
 	unsigned hlen = (ip->version_ihl & 15) * 4u, len = rte_be_to_cpu_16(ip->total_length);
@@ -73,7 +74,7 @@ static const struct drop_reason *check(struct rte_mbuf *m, uint16_t mtu)
 }
 
 // Copies: what is left of the packet's buffers after this may be freed or written to by others.
-static int split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
+static int ip4_fragment_split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 {
 	rte_pktmbuf_adj(m, meta(m)->l3);
 	meta(m)->l3 = 0;
@@ -86,19 +87,19 @@ static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct 
 {
 	struct rte_mbuf *out[MAX_FRAGMENTS];
 	struct pkt_meta from = *meta(m);
-	const struct drop_reason *bad = check(m, from.nexthop->mtu);
+	const struct drop_reason *bad = ip4_fragment_check(m, from.nexthop->mtu);
 	edge_t edge = EDGE_DROP;
 	void *obj = m;
 	int i, n;
 
-	n = bad ? 0 : split(m, out, from.nexthop->mtu);
+	n = bad ? 0 : ip4_fragment_split(m, out, from.nexthop->mtu);
 	if (n <= 0) {
 		drop_as(m, bad ? bad : &drop_fragment_failed);
 		node_pass(graph, node, &obj, &edge, 1);
 		return;
 	}
 	for (i = 0; i < n; i++)
-		pass(graph, node, out[i], &from, m->port);
+		ip4_fragment_pass(graph, node, out[i], &from, m->port);
 	rte_pktmbuf_free(m);
 }
 

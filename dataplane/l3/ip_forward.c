@@ -55,7 +55,7 @@ void forward_trim_chain(struct rte_mbuf *m, uint32_t want)
 	m->pkt_len = want;
 }
 
-static __rte_always_inline edge_t forward_one(struct rte_mbuf *m, uint32_t id, const bool v6)
+static __rte_always_inline edge_t ip_forward_one(struct rte_mbuf *m, uint32_t id, const bool v6)
 {
 	struct pkt_meta *md = meta(m);
 	void *ip = rte_pktmbuf_mtod_offset(m, void *, md->l3);
@@ -98,7 +98,7 @@ static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rt
 	else
 		fib4_lookup_bulk(fibs, keys4, ids, n);
 	for (i = 0; i < n; i++)
-		edges[i] = unlikely(bad[i] != NULL) ? drop_as(pkts[i], bad[i]) : forward_one(pkts[i], ids[i], v6);
+		edges[i] = unlikely(bad[i] != NULL) ? drop_as(pkts[i], bad[i]) : ip_forward_one(pkts[i], ids[i], v6);
 	node_pass(graph, node, objs, edges, n);
 }
 

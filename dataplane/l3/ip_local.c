@@ -32,7 +32,7 @@ static inline bool echo_allowed(const struct rte_mbuf *m)
 }
 
 // What is left of the link layer and of tunnels goes; the answer is a packet of the router.
-static inline void answer(struct rte_mbuf *m, struct pkt_meta *md)
+static inline void ip_local_answer(struct rte_mbuf *m, struct pkt_meta *md)
 {
 	rte_pktmbuf_adj(m, md->l3);
 	md->l3 = 0;
@@ -42,7 +42,7 @@ static inline void answer(struct rte_mbuf *m, struct pkt_meta *md)
 }
 
 // RFC 4443 3.4 wants the offset of the next header field that was not understood; it lies where an MTU would.
-static inline edge_t unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
+static inline edge_t ip_local_unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
 {
 	if (proto == IPPROTO_UDP || proto == IPPROTO_TCP)
 		icmp_want(m, ICMP_WHAT_PORT, 0, &drop_local_no_service);
@@ -51,7 +51,7 @@ static inline edge_t unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
 	return ICMP_ERROR;
 }
 
-static inline edge_t echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv4_hdr *ip)
+static inline edge_t ip_local_echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv4_hdr *ip)
 {
 	unsigned hlen = rte_ipv4_hdr_len(ip), at = md->l3 + hlen, len = rte_be_to_cpu_16(ip->total_length) - hlen;
 	struct rte_icmp_hdr *icmp = RTE_PTR_ADD(ip, hlen);
@@ -75,11 +75,11 @@ static inline edge_t echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_i
 	ip->dst_addr = src;
 	ip->time_to_live = 64;
 	ip4_checksum_set(ip);
-	answer(m, md);
+	ip_local_answer(m, md);
 	return IP4;
 }
 
-static inline edge_t echo6(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv6_hdr *ip)
+static inline edge_t ip_local_echo6(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv6_hdr *ip)
 {
 	unsigned at = md->l3 + (unsigned)sizeof(*ip), len = rte_be_to_cpu_16(ip->payload_len);
 	struct rte_icmp_hdr *icmp = (struct rte_icmp_hdr *)(ip + 1);
@@ -102,7 +102,7 @@ static inline edge_t echo6(struct rte_mbuf *m, struct pkt_meta *md, struct rte_i
 	memcpy(ip->src_addr, ip->dst_addr, 16);
 	memcpy(ip->dst_addr, src, 16);
 	ip->hop_limits = 64;
-	answer(m, md);
+	ip_local_answer(m, md);
 	return IP6;
 }
 
@@ -115,15 +115,16 @@ static inline edge_t local_one(struct rte_mbuf *m)
 	if ((ip[0] >> 4) == 4) {
 		struct rte_ipv4_hdr *ip4 = (struct rte_ipv4_hdr *)ip;
 
-		return ip4->next_proto_id == IPPROTO_ICMP ? echo4(m, md, ip4) : unserved(m, ip4->next_proto_id, false);
+		return ip4->next_proto_id == IPPROTO_ICMP ? ip_local_echo4(m, md, ip4)
+							  : ip_local_unserved(m, ip4->next_proto_id, false);
 	}
 	switch (((struct rte_ipv6_hdr *)ip)->proto) {
 	case IPPROTO_ICMPV6:
-		return echo6(m, md, (struct rte_ipv6_hdr *)ip);
+		return ip_local_echo6(m, md, (struct rte_ipv6_hdr *)ip);
 	case IPPROTO_FRAGMENT:
 		return drop(m, local_fragment);
 	default:
-		return unserved(m, ((struct rte_ipv6_hdr *)ip)->proto, true);
+		return ip_local_unserved(m, ((struct rte_ipv6_hdr *)ip)->proto, true);
 	}
 }
 

@@ -32,7 +32,7 @@ static const struct hold_limit of_adjacency = {100, 64}, of_address = {2000, 512
 static struct bucket by_adjacency[ADJ_MAX], by_address[CELLS]; // of all workers
 static __thread struct bucket by_port[PORT_MAX];
 
-static inline bool take(struct bucket *b, const struct hold_limit *l, uint64_t now)
+static inline bool neighbor_hold_take(struct bucket *b, const struct hold_limit *l, uint64_t now)
 {
 	return bucket_take(b, now, 1, l->rate, l->burst, rte_get_tsc_hz());
 }
@@ -61,10 +61,11 @@ static inline bool hold_allowed(struct rte_mbuf *m, bool glean, uint32_t arg)
 	uint64_t now = rte_rdtsc();
 	uint16_t to;
 
-	if (!(glean ? take(&by_address[hold_cell(m)], &of_address, now) : take(&by_adjacency[arg], &of_adjacency, now)))
+	if (!(glean ? neighbor_hold_take(&by_address[hold_cell(m)], &of_address, now)
+		    : neighbor_hold_take(&by_adjacency[arg], &of_adjacency, now)))
 		return false;
 	to = glean ? (uint16_t)arg : rcu_read(adjacency_table[arg])->port;
-	return take(&by_port[hold_port(m, to)], &of_port, now);
+	return neighbor_hold_take(&by_port[hold_port(m, to)], &of_port, now);
 }
 
 static inline edge_t hold_one(struct rte_mbuf *m)

@@ -91,7 +91,7 @@ static void build_port(struct nexthop_entry *e, struct nexthop *nh)
 	e->overhead = 0;
 }
 
-static bool is_tunnel(const struct nexthop_entry *e)
+static bool nexthop_is_tunnel(const struct nexthop_entry *e)
 {
 	return e->cfg.kind == NH_TUNNEL;
 }
@@ -153,7 +153,7 @@ static void nexthop_tell(void)
 		l->changed();
 }
 
-static int publish(struct nexthop_entry *e)
+static int nexthop_publish(struct nexthop_entry *e)
 {
 	struct nexthop *nh = nexthop_build(e), *old = nexthop_table[e->cfg.id];
 
@@ -182,7 +182,7 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 			return ret;
 		m = nexthop_get(cfg->group.member[i].nexthop);
 		snprintf(text, sizeof(text), "%u", m->cfg.id);
-		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !is_tunnel(m)))
+		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !nexthop_is_tunnel(m)))
 			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop",
 					 "cannot be in a group");
 		snprintf(text, sizeof(text), "%u", cfg->group.member[i].weight);
@@ -192,7 +192,7 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 	return 0;
 }
 
-static int check(struct nexthop_config *cfg, bool replace, struct error *err)
+static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error *err)
 {
 	char text[16];
 
@@ -226,7 +226,7 @@ static void ref_members(const struct nexthop_config *cfg, void (*fn)(uint32_t))
 		fn(cfg->group.member[i].nexthop);
 }
 
-static void release(struct nexthop_entry *e)
+static void nexthop_release(struct nexthop_entry *e)
 {
 	ref_members(&e->cfg, nexthop_unref);
 	if (e->adj != UINT32_MAX)
@@ -238,7 +238,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 {
 	struct nexthop_config cfg = *wanted;
 	struct nexthop_entry *e, old = {.adj = UINT32_MAX};
-	int ret = check(&cfg, replace, err);
+	int ret = nexthop_check(&cfg, replace, err);
 	uint32_t adj = UINT32_MAX;
 
 	if (ret < 0)
@@ -257,7 +257,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 		e->cfg = cfg;
 		e->adj = adj;
 	}
-	if (e == NULL || publish(e) < 0) {
+	if (e == NULL || nexthop_publish(e) < 0) {
 		if (adj != UINT32_MAX)
 			adjacency_put(adj);
 		if (entries[cfg.id])
@@ -275,7 +275,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 		else
 			end_system = RTE_MAX(end_system, cfg.id + 1);
 	} else {
-		release(&old); // workers have the new one
+		nexthop_release(&old); // workers have the new one
 	}
 	if (e->refs)
 		dirty = true; // groups and tunnels that lead through it
@@ -300,7 +300,7 @@ int nexthop_del(uint32_t id, struct error *err)
 	rcu_defer(rte_free, nh);
 	entries[id] = NULL;
 	n_api -= id < NEXTHOP_API_MAX;
-	release(e);
+	nexthop_release(e);
 	free(e);
 	return 0;
 }
@@ -328,7 +328,7 @@ bool nexthop_rebuilding(void)
 	return dirty || rebuild_step < RTE_DIM(rebuild_order);
 }
 
-static void rebuild(void)
+static void nexthop_rebuild(void)
 {
 	struct nexthop_entry *e;
 	unsigned looks = 0;
@@ -339,7 +339,7 @@ static void rebuild(void)
 		if (e == NULL) {
 			rebuild_step++;
 		} else if (e->cfg.kind == rebuild_order[rebuild_step]) {
-			publish(e);
+			nexthop_publish(e);
 			looks += REBUILD_COST;
 		} else {
 			looks++;
@@ -353,7 +353,7 @@ void nexthop_poll(void)
 		dirty = false;
 		rebuild_step = 0;
 	}
-	rebuild();
+	nexthop_rebuild();
 }
 
 // The operator's next hops must go before their port: its id may become another tenant's.

@@ -38,7 +38,7 @@ static int addrs_publish(const struct port *without)
 	return 0;
 }
 
-static struct ip_prefix host(const struct ip_addr *a)
+static struct ip_prefix port_routes_host(const struct ip_addr *a)
 {
 	return ip_prefix_of(a, (uint8_t)ip_bits(a->family));
 }
@@ -50,7 +50,7 @@ static uint32_t own_nexthop(struct nexthop_config *cfg, struct error *err)
 	return cfg->id && nexthop_add(cfg, false, err) == 0 ? cfg->id : 0;
 }
 
-static void set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin)
+static void port_routes_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin)
 {
 	struct error err = {0};
 	char text[IP_TEXT];
@@ -70,11 +70,11 @@ static void add_fabric(struct port *p)
 	unsigned i;
 
 	for (i = 0; i < p->cfg.n_addrs; i++) {
-		pre = host(&p->cfg.addrs[i].addr);
-		set(v, &pre, NH_ID_LOCAL, ROUTE_LOCAL);
+		pre = port_routes_host(&p->cfg.addrs[i].addr);
+		port_routes_set(v, &pre, NH_ID_LOCAL, ROUTE_LOCAL);
 		pre = ip_prefix_of(&p->cfg.addrs[i].addr, p->cfg.addrs[i].len);
 		if (pre.len < ip_bits(pre.addr.family))
-			set(v, &pre, own_nexthop(&glean, NULL), ROUTE_CONNECTED);
+			port_routes_set(v, &pre, own_nexthop(&glean, NULL), ROUTE_CONNECTED);
 	}
 }
 
@@ -86,12 +86,12 @@ static void add_tenant(struct port *p)
 	unsigned i;
 
 	for (i = 0; v && i < p->cfg.n_gateways; i++) {
-		pre = host(&p->cfg.gateways[i].addr);
-		set(v, &pre, NH_ID_LOCAL, ROUTE_LOCAL);
+		pre = port_routes_host(&p->cfg.gateways[i].addr);
+		port_routes_set(v, &pre, NH_ID_LOCAL, ROUTE_LOCAL);
 	}
 	for (i = 0; v && i < p->cfg.n_guests; i++) {
 		cfg.port.addr = p->cfg.guests[i].addr;
-		set(v, &p->cfg.guests[i], own_nexthop(&cfg, NULL), ROUTE_GUEST);
+		port_routes_set(v, &p->cfg.guests[i], own_nexthop(&cfg, NULL), ROUTE_GUEST);
 	}
 }
 
@@ -116,13 +116,13 @@ static void del_routes(const struct port *p, const struct port_config *c)
 	unsigned i;
 
 	for (i = 0; i < c->n_addrs; i++) {
-		pre = host(&c->addrs[i].addr);
+		pre = port_routes_host(&c->addrs[i].addr);
 		route_unset(v, &pre, ROUTE_LOCAL, NULL);
 		pre = ip_prefix_of(&c->addrs[i].addr, c->addrs[i].len);
 		route_unset(v, &pre, ROUTE_CONNECTED, NULL);
 	}
 	for (i = 0; v && i < c->n_gateways; i++) {
-		pre = host(&c->gateways[i].addr);
+		pre = port_routes_host(&c->gateways[i].addr);
 		if (!gateway_elsewhere(p, c->vrf, &c->gateways[i].addr))
 			route_unset(v, &pre, ROUTE_LOCAL, NULL);
 	}
@@ -148,7 +148,7 @@ static bool has_prefix(const struct ip_prefix *list, unsigned n, const struct ip
 	return false;
 }
 
-static int check_addr(const char *field, const struct ip_prefix *p, struct error *err)
+static int port_routes_check_addr(const char *field, const struct ip_prefix *p, struct error *err)
 {
 	char text[IP_TEXT];
 
@@ -180,8 +180,8 @@ static int check_fabric(const struct port *old, const struct port_config *c, str
 
 	for (i = 0; i < c->n_addrs && ret == 0; i++) {
 		mine = old && has_prefix(old->cfg.addrs, old->cfg.n_addrs, &c->addrs[i]);
-		pre = host(&c->addrs[i].addr);
-		ret = check_addr("port.addresses", &c->addrs[i], err);
+		pre = port_routes_host(&c->addrs[i].addr);
+		ret = port_routes_check_addr("port.addresses", &c->addrs[i], err);
 		if (ret == 0)
 			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.addresses", mine, err);
 		pre = ip_prefix_of(&c->addrs[i].addr, c->addrs[i].len);
@@ -203,27 +203,27 @@ static int check_tenant(const struct port *old, const struct port_config *c, str
 	if (c->vrf != UINT16_MAX && v == NULL)
 		return error_set(err, ENOENT, "port.vrf", NULL, NULL, "there is no such VRF");
 	for (i = 0; v && i < c->n_gateways && ret == 0; i++) {
-		pre = host(&c->gateways[i].addr);
+		pre = port_routes_host(&c->gateways[i].addr);
 		r = rib_get(v->rib[family_index(pre.addr.family)], &pre);
-		ret = check_addr("port.gateways", &c->gateways[i], err);
+		ret = port_routes_check_addr("port.gateways", &c->gateways[i], err);
 		if (ret == 0)
 			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways", r && r->origin == ROUTE_LOCAL, err);
 	}
 	for (i = 0; v && i < c->n_guests && ret == 0; i++) {
 		mine = old && old->cfg.vrf == c->vrf && has_prefix(old->cfg.guests, old->cfg.n_guests, &c->guests[i]);
-		ret = check_addr("port.guest_addresses", &c->guests[i], err);
+		ret = port_routes_check_addr("port.guest_addresses", &c->guests[i], err);
 		if (ret == 0)
 			ret = check_route(old, v, &c->guests[i], ROUTE_GUEST, "port.guest_addresses", mine, err);
 	}
 	return ret;
 }
 
-static int on_check(const struct port *old, const struct port_config *c, struct error *err)
+static int port_routes_on_check(const struct port *old, const struct port_config *c, struct error *err)
 {
 	return c->role == PORT_FABRIC ? check_fabric(old, c, err) : check_tenant(old, c, err);
 }
 
-static void on_added(struct port *p)
+static void port_routes_on_added(struct port *p)
 {
 	if (p->cfg.role == PORT_FABRIC)
 		add_fabric(p);
@@ -235,7 +235,7 @@ static void on_added(struct port *p)
 }
 
 // Of list a, what list b has not.
-static unsigned subtract(struct ip_prefix *a, unsigned n, const struct ip_prefix *b, unsigned n_b)
+static unsigned port_routes_subtract(struct ip_prefix *a, unsigned n, const struct ip_prefix *b, unsigned n_b)
 {
 	unsigned i, k = 0;
 
@@ -246,23 +246,23 @@ static unsigned subtract(struct ip_prefix *a, unsigned n, const struct ip_prefix
 }
 
 // What stays is replaced in place, so that no packet finds it missing.
-static void on_changed(struct port *p, const struct port_config *old)
+static void port_routes_on_changed(struct port *p, const struct port_config *old)
 {
 	const struct port_config *now = &p->cfg;
 	struct port_config gone = *old;
 
 	if (old->vrf == now->vrf) {
-		gone.n_addrs = subtract(gone.addrs, gone.n_addrs, now->addrs, now->n_addrs);
-		gone.n_gateways = subtract(gone.gateways, gone.n_gateways, now->gateways, now->n_gateways);
-		gone.n_guests = subtract(gone.guests, gone.n_guests, now->guests, now->n_guests);
+		gone.n_addrs = port_routes_subtract(gone.addrs, gone.n_addrs, now->addrs, now->n_addrs);
+		gone.n_gateways = port_routes_subtract(gone.gateways, gone.n_gateways, now->gateways, now->n_gateways);
+		gone.n_guests = port_routes_subtract(gone.guests, gone.n_guests, now->guests, now->n_guests);
 	}
-	on_added(p);
+	port_routes_on_added(p);
 	del_routes(p, &gone);
 	ref_vrf(old, -1);
 	addrs_publish(NULL);
 }
 
-static void on_removed(struct port *p)
+static void port_routes_on_removed(struct port *p)
 {
 	del_routes(p, &p->cfg);
 	ref_vrf(&p->cfg, -1);
@@ -270,15 +270,18 @@ static void on_removed(struct port *p)
 	nexthop_underlay_changed();
 }
 
-static void on_link(struct port *p)
+static void port_routes_on_link(struct port *p)
 {
 	nexthop_underlay_changed();
 }
 
 int underlay_init(struct error *err)
 {
-	static struct port_listener listener = {
-		.check = on_check, .added = on_added, .changed = on_changed, .removed = on_removed, .link = on_link};
+	static struct port_listener listener = {.check = port_routes_on_check,
+						.added = port_routes_on_added,
+						.changed = port_routes_on_changed,
+						.removed = port_routes_on_removed,
+						.link = port_routes_on_link};
 
 	port_listen(&listener);
 	return addrs_publish(NULL) < 0 ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for addresses") : 0;

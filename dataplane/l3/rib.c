@@ -67,7 +67,7 @@ static int pool_fill(struct pool *pool, size_t size)
 	return 0;
 }
 
-static struct key key_load(uint8_t family, const uint8_t *bytes)
+static struct key rib_key_load(uint8_t family, const uint8_t *bytes)
 {
 	rte_be64_t words[2];
 	rte_be32_t v4;
@@ -133,7 +133,7 @@ static void node_free_all(const struct rib *rib, struct node *node)
 
 static struct key node_key(const struct rib *rib, const struct node *node)
 {
-	return key_load(rib->family, node->key);
+	return rib_key_load(rib->family, node->key);
 }
 
 static bool node_contains(const struct rib *rib, const struct node *node, struct key k, unsigned len)
@@ -183,9 +183,9 @@ uint64_t rib_memory(void)
 }
 
 // The link that refers to the node of exactly this prefix, or NULL. *above: the link to the node above it, NULL at the root.
-static struct node **find(const struct rib *rib, const struct ip_prefix *p, struct node ***above)
+static struct node **rib_find(const struct rib *rib, const struct ip_prefix *p, struct node ***above)
 {
-	struct key k = key_load(rib->family, p->addr.bytes);
+	struct key k = rib_key_load(rib->family, p->addr.bytes);
 	struct node **link = (struct node **)(uintptr_t)&rib->root;
 
 	*above = NULL;
@@ -200,13 +200,13 @@ static struct node **find(const struct rib *rib, const struct ip_prefix *p, stru
 
 struct rib_route *rib_get(const struct rib *rib, const struct ip_prefix *p)
 {
-	struct node **above, **link = find(rib, p, &above);
+	struct node **above, **link = rib_find(rib, p, &above);
 
 	return link != NULL && (*link)->is_route ? &(*link)->route : NULL;
 }
 
 // Puts a new node for the prefix in the place of *link, which holds a node that does not contain it, or nothing.
-static struct node *insert(struct rib *rib, struct node **link, const struct ip_prefix *p, struct key k)
+static struct node *rib_insert(struct rib *rib, struct node **link, const struct ip_prefix *p, struct key k)
 {
 	struct node *next = *link, *node = node_new(rib, &p->addr, p->len), *branch;
 	unsigned common;
@@ -234,14 +234,14 @@ static struct node *insert(struct rib *rib, struct node **link, const struct ip_
 
 struct rib_route *rib_add(struct rib *rib, const struct ip_prefix *p, bool *created)
 {
-	struct key k = key_load(rib->family, p->addr.bytes);
+	struct key k = rib_key_load(rib->family, p->addr.bytes);
 	struct node **link = &rib->root, *node;
 
 	while (*link != NULL && (*link)->len < p->len && node_contains(rib, *link, k, p->len))
 		link = &(*link)->child[key_bit(k, (*link)->len)];
 	node = *link;
 	if (node == NULL || node->len != p->len || !node_contains(rib, node, k, p->len))
-		node = insert(rib, link, p, k);
+		node = rib_insert(rib, link, p, k);
 	if (node == NULL)
 		return NULL;
 	*created = !node->is_route;
@@ -254,7 +254,7 @@ struct rib_route *rib_add(struct rib *rib, const struct ip_prefix *p, bool *crea
 }
 
 // Takes the node out, unless it is a route or a branch.
-static void prune(struct rib *rib, struct node **link)
+static void rib_prune(struct rib *rib, struct node **link)
 {
 	struct node *node = *link;
 
@@ -266,20 +266,20 @@ static void prune(struct rib *rib, struct node **link)
 
 int rib_del(struct rib *rib, const struct ip_prefix *p)
 {
-	struct node **above, **link = find(rib, p, &above);
+	struct node **above, **link = rib_find(rib, p, &above);
 
 	if (link == NULL || !(*link)->is_route)
 		return -ENOENT;
 	(*link)->is_route = false;
 	rib->count--;
-	prune(rib, link);
+	rib_prune(rib, link);
 	if (above != NULL)
-		prune(rib, above);
+		rib_prune(rib, above);
 	return 0;
 }
 
 // The longest route of length <= max that contains the key.
-static struct node *longest(const struct rib *rib, struct key k, int max)
+static struct node *rib_longest(const struct rib *rib, struct key k, int max)
 {
 	struct node *node = rib->root, *best = NULL;
 
@@ -295,16 +295,16 @@ static struct node *longest(const struct rib *rib, struct key k, int max)
 
 struct rib_route *rib_cover(const struct rib *rib, const struct ip_prefix *p, struct ip_prefix *cover)
 {
-	return node_export(rib, longest(rib, key_load(rib->family, p->addr.bytes), p->len - 1), cover);
+	return node_export(rib, rib_longest(rib, rib_key_load(rib->family, p->addr.bytes), p->len - 1), cover);
 }
 
 struct rib_route *rib_match(const struct rib *rib, const struct ip_addr *addr, struct ip_prefix *match)
 {
-	return node_export(rib, longest(rib, key_load(rib->family, addr->bytes), (int)ip_bits(rib->family)), match);
+	return node_export(rib, rib_longest(rib, rib_key_load(rib->family, addr->bytes), (int)ip_bits(rib->family)), match);
 }
 
 // The first route of a subtree: a branch comes before its children.
-static struct node *first(struct node *node)
+static struct node *rib_first(struct node *node)
 {
 	while (node != NULL && !node->is_route)
 		node = node->child[0];
@@ -319,8 +319,8 @@ struct rib_route *rib_next(const struct rib *rib, const struct ip_prefix *p, str
 	struct key k;
 
 	if (p == NULL)
-		return node_export(rib, first(node), out);
-	k = key_load(rib->family, p->addr.bytes);
+		return node_export(rib, rib_first(node), out);
+	k = rib_key_load(rib->family, p->addr.bytes);
 	while (node != NULL && node->len < p->len && node_contains(rib, node, k, p->len)) {
 		bit = key_bit(k, node->len);
 		if (bit == 0 && node->child[1] != NULL)
@@ -335,5 +335,5 @@ struct rib_route *rib_next(const struct rib *rib, const struct ip_prefix *p, str
 		else if (common == p->len || key_bit(node_key(rib, node), common) == 1) // below p, or to its right
 			after = node;
 	}
-	return node_export(rib, first(after), out);
+	return node_export(rib, rib_first(after), out);
 }

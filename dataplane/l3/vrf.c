@@ -36,14 +36,14 @@ int vrf_init(struct error *err)
 	return vrf_add("fabric", UINT32_MAX, err) ? 0 : -ENOMEM;
 }
 
-static int check_name(const char *name, struct error *err)
+static int vrf_check_name(const char *name, struct error *err)
 {
 	if (vrf_find(name))
 		return error_set(err, EEXIST, "vrf.name", name, "a new name", "is taken");
 	return 0;
 }
 
-static int check_id(uint32_t *id, struct error *err)
+static int vrf_check_id(uint32_t *id, struct error *err)
 {
 	char text[16];
 
@@ -79,7 +79,7 @@ struct vrf *vrf_add(const char *name, uint32_t id, struct error *err)
 {
 	struct vrf *v;
 
-	if (check_name(name, err) < 0 || check_id(&id, err) < 0)
+	if (vrf_check_name(name, err) < 0 || vrf_check_id(&id, err) < 0)
 		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (v) {
@@ -194,7 +194,7 @@ void vrf_listen(struct vrf_listener *l)
 	LISTEN(listeners, l);
 }
 
-static void changed(const struct vrf *v)
+static void vrf_changed(const struct vrf *v)
 {
 	const struct vrf_listener *l;
 
@@ -231,7 +231,7 @@ int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum r
 		nexthop_unref(r->nexthop);
 	r->nexthop = nexthop;
 	r->origin = (uint8_t)origin;
-	changed(v);
+	vrf_changed(v);
 	return 0;
 }
 
@@ -254,7 +254,7 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 	nexthop_unref(r->nexthop);
 	rib_del(v->rib[f], p);
 	n_routes[f]--;
-	changed(v);
+	vrf_changed(v);
 	return 0;
 }
 
