@@ -25,7 +25,7 @@ bool eal_has_hugepages(void)
 
 // EAL gives its own threads the affinity that the process has at start, less its lcores, or when that is none, that of its main lcore.
 // So this decides where they all run; the master goes to the service CPUs and workers pin themselves later.
-static int confine(const struct options *o, char *lcores, size_t size, struct error *err)
+static int eal_confine(const struct options *o, char *lcores, size_t size, struct error *err)
 {
 	const struct cpu_list *control = &o->placement.control;
 	char text[CPU_LIST_TEXT];
@@ -59,7 +59,7 @@ int eal_start(const struct options *o, struct error *err)
 	unsigned i;
 	int argc = 1, ret;
 
-	ret = confine(o, lcores, sizeof(lcores), err);
+	ret = eal_confine(o, lcores, sizeof(lcores), err);
 	if (ret < 0)
 		return ret;
 	hugepages = !o->no_huge && hugepages_free_mb() >= o->memory_mb;

@@ -49,7 +49,7 @@
 #define TICK_US 1000  // the master looks at its rings
 #define SLOW_TICK 100 // ticks between looks at timers
 
-static int fail(const struct error *err)
+static int main_fail(const struct error *err)
 {
 	fprintf(stderr, "corelaned: %s\n", err->message);
 	return 2;
@@ -87,7 +87,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	threads_poll();
 }
 
-static void on_signal(evutil_socket_t fd, short what, void *arg)
+static void main_on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	LOG(INFO, "stopping");
 	event_base_loopbreak(loop_base());
@@ -174,7 +174,7 @@ static void raise_file_limit(void)
 	}
 }
 
-static int start(const struct options *o, struct error *err)
+static int main_start(const struct options *o, struct error *err)
 {
 	const struct system_process process = {
 		.socket = o->socket, .run_dir = o->run_dir, .router_mac = o->router_mac, .hugepages = eal_has_hugepages()};
@@ -204,12 +204,12 @@ static void add_event(evutil_socket_t fd, short what, event_callback_fn fn, cons
 	event_add(event_new(loop_base(), fd, what, fn, NULL), tv);
 }
 
-static void run(const struct options *o)
+static void main_run(const struct options *o)
 {
 	static const struct timeval tick = {.tv_usec = TICK_US}, tenth = {.tv_usec = 100000}, second = {.tv_sec = 1};
 
-	add_event(SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
-	add_event(SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, NULL);
+	add_event(SIGTERM, EV_SIGNAL | EV_PERSIST, main_on_signal, NULL);
+	add_event(SIGINT, EV_SIGNAL | EV_PERSIST, main_on_signal, NULL);
 	add_event(-1, EV_PERSIST, on_tick, &tick);
 	add_event(-1, EV_PERSIST, on_tenth, &tenth);
 	add_event(-1, EV_PERSIST, on_second, &second);
@@ -219,7 +219,7 @@ static void run(const struct options *o)
 	sd_notify(0, "STOPPING=1");
 }
 
-static void stop(void)
+static void main_stop(void)
 {
 	api_server_stop();
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	int lock, ret = options_parse(argc, argv, &o, &err);
 
 	if (ret < 0)
-		return fail(&err);
+		return main_fail(&err);
 	if (ret > 0)
 		return 0;
 	if (o.check) {
@@ -250,16 +250,16 @@ int main(int argc, char **argv)
 	raise_file_limit();
 	lock = lock_run_dir(o.run_dir, &err);
 	if (lock < 0 || eal_start(&o, &err) < 0)
-		return fail(&err);
+		return main_fail(&err);
 	warn_of_overlap(&o);
 	loop_set_base(event_base_new());
-	if (start(&o, &err) < 0) {
+	if (main_start(&o, &err) < 0) {
 		worker_del_all();
 		rte_eal_cleanup();
-		return fail(&err);
+		return main_fail(&err);
 	}
-	run(&o);
-	stop();
+	main_run(&o);
+	main_stop();
 	close(lock);
 	return 0;
 }

@@ -66,7 +66,7 @@ static const struct option longs[] = {{"run-dir", required_argument, NULL, OPT_R
 				      {"help", no_argument, NULL, 'h'},
 				      {0}};
 
-static int option(int opt, const char *name, const char *arg, struct options *o, struct error *err)
+static int options_option(int opt, const char *name, const char *arg, struct options *o, struct error *err)
 {
 	struct rte_ether_addr mac;
 	unsigned long v = 0;
@@ -134,7 +134,7 @@ static int option(int opt, const char *name, const char *arg, struct options *o,
 	}
 }
 
-static int defaults(struct options *o, struct error *err)
+static int options_defaults(struct options *o, struct error *err)
 {
 	if (o->socket[0] == '\0' &&
 	    snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
@@ -170,7 +170,7 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 			return error_set(err, EINVAL, "option", argv[optind - 1], "see corelaned --help",
 					 "is unknown or lacks its value");
 		snprintf(name, sizeof(name), "--%s", longs[index].name);
-		ret = option(opt, name, optarg, o, err);
+		ret = options_option(opt, name, optarg, o, err);
 		if (ret < 0)
 			return ret;
 	}
@@ -181,5 +181,5 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 			return error_set(err, EINVAL, "argument", argv[optind], "at most 32 arguments for DPDK", "is one too many");
 		o->eal[o->n_eal++] = argv[optind];
 	}
-	return defaults(o, err);
+	return options_defaults(o, err);
 }
