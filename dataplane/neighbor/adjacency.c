@@ -35,7 +35,7 @@ static void index_free(uint32_t index)
 	freed[freed_tail++ % ADJ_MAX].token = punt_token();
 }
 
-static void build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
+static void adjacency_build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
 {
 	const struct port_fwd *f = port_fwds[port];
 	bool tagged = f && f->vlan_be;
@@ -62,7 +62,7 @@ int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *ma
 {
 	struct adjacency wanted, *new, *old = adjacency_table[index];
 
-	build(&wanted, index, port, mac, resolved);
+	adjacency_build(&wanted, index, port, mac, resolved);
 	if (old && memcmp(old, &wanted, sizeof(wanted)) == 0)
 		return 0;
 	new = rte_malloc("adjacency", sizeof(*new), RTE_CACHE_LINE_SIZE);
@@ -93,7 +93,7 @@ int adjacency_new(uint32_t *index)
 	return 0;
 }
 
-static void release(void *arg)
+static void adjacency_release(void *arg)
 {
 	index_free((uint32_t)(uintptr_t)arg);
 }
@@ -110,5 +110,5 @@ void adjacency_poll(void)
 	if (neighbor_rebuilding())
 		return;
 	while (n_leaving > 0)
-		rcu_defer(release, (void *)(uintptr_t)leaving[--n_leaving]);
+		rcu_defer(adjacency_release, (void *)(uintptr_t)leaving[--n_leaving]);
 }

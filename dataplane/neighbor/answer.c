@@ -39,7 +39,7 @@ bool answer_is_own(const struct port_fwd *f, const struct ip_addr *a)
 }
 
 // A link-local address is never elsewhere (RFC 4389, 4.1 has the loops that this would make).
-static bool is_link_local(const struct ip_addr *a)
+static bool answer_is_link_local(const struct ip_addr *a)
 {
 	if (a->family == IPV4)
 		return a->bytes[0] == 169 && a->bytes[1] == 254;
@@ -50,7 +50,7 @@ enum answer answer_for(const struct port_fwd *f, uint16_t port, const struct ip_
 {
 	if (answer_is_own(f, target))
 		return ANSWER_OWN;
-	if (!f->proxy_arp || is_link_local(target) || ip_is_multicast(target) || ip_is_unspecified(target))
+	if (!f->proxy_arp || answer_is_link_local(target) || ip_is_multicast(target) || ip_is_unspecified(target))
 		return ANSWER_NO;
 	return neighbor_leads_elsewhere(f->vrf, target, port) ? ANSWER_PROXY : ANSWER_NO;
 }

@@ -35,7 +35,7 @@ void arp_send_request(const struct port *p, const struct ip_addr *target)
 }
 
 // NULL: the sender may be learnt.
-static const struct drop_reason *refuse(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender)
+static const struct drop_reason *arp_refuse(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender)
 {
 	if (answer_is_own(port_fwds[p->id], sender))
 		return p->role == PORT_FABRIC ? &drop_arp_address_conflict : &drop_arp_late;
@@ -45,7 +45,7 @@ static const struct drop_reason *refuse(const struct port *p, const struct rte_a
 }
 
 // Entries are created only for hosts of the underlay that ask for us: they are about to send.
-static void learn(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender, bool for_us)
+static void arp_learn(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender, bool for_us)
 {
 	const struct rte_arp_ipv4 *d = &arp->arp_data;
 	bool reply = arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY);
@@ -70,13 +70,13 @@ void arp_receive(struct rte_mbuf *m)
 	}
 	sender = ip4_addr(arp->arp_data.arp_sip);
 	target = ip4_addr(arp->arp_data.arp_tip);
-	refused = refuse(p, arp, &sender);
+	refused = arp_refuse(p, arp, &sender);
 	if (refused) {
 		neighbor_drop(m, refused);
 		return;
 	}
 	for_us = answer_is_own(port_fwds[p->id], &target);
-	learn(p, arp, &sender, for_us);
+	arp_learn(p, arp, &sender, for_us);
 	if (!for_us || arp->arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST)) {
 		rte_pktmbuf_free(m);
 		return;

@@ -17,18 +17,18 @@ DROP_REASON(arp_spoofed_gateway, "The guest claimed its gateway's address in ARP
 DROP_REASON(arp_not_ours,
 	    "The guest asked for an address that the router neither has nor answers for (see `proxy_arp` of the port).");
 
-static inline edge_t to_master(struct rte_mbuf *m)
+static inline edge_t arp_input_to_master(struct rte_mbuf *m)
 {
 	punt_mark(m, PUNT_ARP);
 	return PUNT;
 }
 
-static inline edge_t others(struct rte_mbuf *m)
+static inline edge_t arp_input_others(struct rte_mbuf *m)
 {
 	return meta(m)->bridge != UINT16_MAX ? BRIDGE : drop(m, arp_not_ours);
 }
 
-static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const struct port_fwd *f)
+static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const struct port_fwd *f)
 {
 	const struct ip_addr sender = ip4_addr(arp->arp_data.arp_sip), target = ip4_addr(arp->arp_data.arp_tip);
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -37,9 +37,10 @@ static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const s
 		return drop(m, arp_spoofed_gateway);
 	if (arp_is_gratuitous(arp) ||
 	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // the other guests of a bridge want to hear it, too
-		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE : to_master(m);
+		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE
+												    : arp_input_to_master(m);
 	if (answer_for(f, m->port, &target) == ANSWER_NO)
-		return others(m);
+		return arp_input_others(m);
 	arp_answer(m, arp, &f->mac);
 	meta(m)->out_port = m->port;
 	meta(m)->flags |= META_ANSWER;
@@ -47,11 +48,11 @@ static inline edge_t tenant(struct rte_mbuf *m, struct rte_arp_hdr *arp, const s
 }
 
 // The kernel has neighbours and addresses too; those that are the router's are answered by the router.
-static inline edge_t fabric(struct rte_mbuf *m, const struct rte_arp_hdr *arp, const struct port_fwd *f)
+static inline edge_t arp_input_fabric(struct rte_mbuf *m, const struct rte_arp_hdr *arp, const struct port_fwd *f)
 {
 	const struct ip_addr target = ip4_addr(arp->arp_data.arp_tip);
 
-	to_master(m);
+	arp_input_to_master(m);
 	if (!f->host || (arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) && answer_is_own(f, &target)))
 		return PUNT;
 	return SHARE;
@@ -64,7 +65,7 @@ static inline edge_t arp_one(struct rte_mbuf *m)
 
 	if (unlikely(f == NULL || arp == NULL))
 		return drop(m, arp_malformed);
-	return f->role == PORT_FABRIC ? fabric(m, arp, f) : tenant(m, arp, f);
+	return f->role == PORT_FABRIC ? arp_input_fabric(m, arp, f) : arp_input_tenant(m, arp, f);
 }
 
 static uint16_t arp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -53,7 +53,7 @@ static unsigned own_prefixes(const struct port *p, const struct ip_prefix **list
 	return p->cfg.role == PORT_FABRIC ? p->cfg.n_addrs : p->cfg.n_gateways;
 }
 
-static bool covers(const struct ip_prefix *own, const struct ip_addr *a)
+static bool frame_covers(const struct ip_prefix *own, const struct ip_addr *a)
 {
 	struct ip_prefix net;
 
@@ -71,7 +71,7 @@ bool frame_source(const struct port *p, const struct ip_addr *target, struct ip_
 	for (i = 0; i < n; i++) {
 		if (list[i].addr.family != target->family)
 			continue;
-		if (best == NULL || (covers(&list[i], target) && !covers(best, target)))
+		if (best == NULL || (frame_covers(&list[i], target) && !frame_covers(best, target)))
 			best = &list[i];
 	}
 	if (best)
@@ -86,7 +86,7 @@ bool frame_is_connected(const struct port *p, const struct ip_addr *a)
 	if (p->cfg.role != PORT_FABRIC)
 		return false;
 	for (i = 0; i < p->cfg.n_addrs; i++)
-		if (covers(&p->cfg.addrs[i], a))
+		if (frame_covers(&p->cfg.addrs[i], a))
 			return true;
 	return false;
 }

@@ -15,7 +15,7 @@ DROP_REASON(nd_address_conflict,
 DROP_REASON(nd_wrong_guest_mac, "The guest claimed one of its IPv6 addresses with another MAC than the one configured for it.");
 DROP_REASON(nd_no_room, "The buffer of a neighbour solicitation had no room for the answer.");
 
-static bool is_link_local(const uint8_t a[16])
+static bool nd_is_link_local(const uint8_t a[16])
 {
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
 }
@@ -30,11 +30,11 @@ static void solicited_node(const uint8_t target[16], uint8_t ip[16], struct rte_
 	*mac = (struct rte_ether_addr){{0x33, 0x33, 0xff, target[13], target[14], target[15]}};
 }
 
-static void source(const struct port *p, const struct ip_addr *target, uint8_t out[16])
+static void nd_source(const struct port *p, const struct ip_addr *target, uint8_t out[16])
 {
 	struct ip_addr a;
 
-	if (!is_link_local(target->bytes) && frame_source(p, target, &a))
+	if (!nd_is_link_local(target->bytes) && frame_source(p, target, &a))
 		memcpy(out, a.bytes, 16);
 	else
 		answer_link_local(&port_fwds[p->id]->mac, out);
@@ -50,7 +50,7 @@ void nd_send_solicit(const struct port *p, const struct ip_addr *target)
 	struct nd_header *nd;
 	struct rte_mbuf *m;
 
-	source(p, target, src);
+	nd_source(p, target, src);
 	solicited_node(target->bytes, dst, &mac);
 	if (n && n->state == NEIGH_PROBE) {
 		memcpy(dst, target->bytes, sizeof(dst));
@@ -72,7 +72,7 @@ void nd_send_solicit(const struct port *p, const struct ip_addr *target)
 }
 
 // NULL: what the packet says about the address may be learnt.
-static const struct drop_reason *refuse(const struct port *p, const struct ip_addr *a, const struct rte_ether_addr *mac)
+static const struct drop_reason *nd_refuse(const struct port *p, const struct ip_addr *a, const struct rte_ether_addr *mac)
 {
 	if (answer_is_own(port_fwds[p->id], a))
 		return p->role == PORT_FABRIC ? &drop_nd_address_conflict : &drop_nd_late;
@@ -86,7 +86,7 @@ static const struct drop_reason *learn_advert(const struct port *p, const struct
 {
 	const struct ip_addr a = ip6_addr(pkt->nd->target);
 	const struct neighbor *n = neighbor_find(p->id, &a);
-	const struct drop_reason *refused = refuse(p, &a, pkt->mac);
+	const struct drop_reason *refused = nd_refuse(p, &a, pkt->mac);
 	bool solicited = pkt->nd->flags & ND_SOLICITED;
 	struct rte_ether_addr mac;
 	bool usable;
@@ -115,15 +115,15 @@ static const struct drop_reason *learn_solicit(const struct port *p, const struc
 
 	if (pkt->mac == NULL)
 		return NULL;
-	refused = refuse(p, &a, pkt->mac);
+	refused = nd_refuse(p, &a, pkt->mac);
 	if (refused == NULL)
 		neighbor_learn(p->id, &a, pkt->mac,
-			       for_us && p->role == PORT_FABRIC && (is_link_local(a.bytes) || frame_is_connected(p, &a)), false);
+			       for_us && p->role == PORT_FABRIC && (nd_is_link_local(a.bytes) || frame_is_connected(p, &a)), false);
 	return refused;
 }
 
 // Returns why the packet is given up. NULL with *m NULL: it was sent back as an answer.
-static const struct drop_reason *receive(struct rte_mbuf **m)
+static const struct drop_reason *neighbor_nd_receive(struct rte_mbuf **m)
 {
 	const struct port *p = port_get((*m)->port);
 	const struct drop_reason *refused;
@@ -151,7 +151,7 @@ static const struct drop_reason *receive(struct rte_mbuf **m)
 
 void nd_receive(struct rte_mbuf *m)
 {
-	const struct drop_reason *refused = receive(&m);
+	const struct drop_reason *refused = neighbor_nd_receive(&m);
 
 	if (refused)
 		neighbor_drop(m, refused);

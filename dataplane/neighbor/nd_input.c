@@ -22,7 +22,7 @@ DROP_REASON(nd_router_advert_ignored, "The host advertises itself as a router. R
 DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
 DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");
 
-static inline edge_t to_master(struct rte_mbuf *m)
+static inline edge_t nd_input_to_master(struct rte_mbuf *m)
 {
 	punt_mark(m, PUNT_ND);
 	return PUNT;
@@ -35,7 +35,7 @@ static inline edge_t tenant_advert(struct rte_mbuf *m, const struct nd_packet *p
 	if (answer_is_own(f, &target))
 		return drop(m, nd_spoofed_gateway);
 	// The other guests of a bridge want to hear it, too.
-	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE : to_master(m);
+	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE : nd_input_to_master(m);
 }
 
 static inline edge_t tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
@@ -67,11 +67,11 @@ static inline edge_t router_message(struct rte_mbuf *m, const struct port_fwd *f
 }
 
 // The kernel has neighbours and addresses too; those that are the router's are answered by the router.
-static inline edge_t fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+static inline edge_t nd_input_fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
 {
 	const struct ip_addr target = ip6_addr(p->nd->target);
 
-	to_master(m);
+	nd_input_to_master(m);
 	return !f->host || (p->nd->type == ND_SOLICIT && answer_is_own(f, &target)) ? PUNT : SHARE;
 }
 
@@ -85,7 +85,7 @@ static inline edge_t nd_one(struct rte_mbuf *m)
 	if (p.nd->type != ND_SOLICIT && p.nd->type != ND_ADVERT)
 		return router_message(m, f, p.nd->type);
 	if (f->role == PORT_FABRIC)
-		return fabric(m, &p, f);
+		return nd_input_fabric(m, &p, f);
 	return p.nd->type == ND_SOLICIT ? tenant_solicit(m, &p, f) : tenant_advert(m, &p, f);
 }
 

@@ -107,7 +107,7 @@ void nd_fill_checksum(const struct rte_ipv6_hdr *ip, struct nd_header *nd)
 	nd->checksum = rte_ipv6_udptcp_cksum(ip, nd);
 }
 
-static bool resize(struct rte_mbuf *m, unsigned len)
+static bool nd_packet_resize(struct rte_mbuf *m, unsigned len)
 {
 	if (m->nb_segs != 1 || (m->data_len < len && rte_pktmbuf_tailroom(m) < len - m->data_len))
 		return false;
@@ -123,7 +123,7 @@ bool nd_answer(struct rte_mbuf *m, struct nd_packet *p, const struct rte_ether_a
 	struct nd_mac_option *o = (struct nd_mac_option *)(p->nd + 1);
 	uint8_t src[16];
 
-	if (!resize(m, (unsigned)((uint8_t *)(o + 1) - (uint8_t *)p->eth)))
+	if (!nd_packet_resize(m, (unsigned)((uint8_t *)(o + 1) - (uint8_t *)p->eth)))
 		return false;
 	if (override)
 		memcpy(src, p->nd->target, 16);

@@ -29,7 +29,7 @@ static unsigned total, all_unheld, unheld[PORT_MAX];
 
 static const struct rte_ether_addr no_mac;
 
-static struct neighbor **bucket(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
+static struct neighbor **neighbor_bucket(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
 {
 	uint32_t key[5] = {port};
 
@@ -40,11 +40,11 @@ static struct neighbor **bucket(uint16_t port, const struct ip_addr *addr, const
 	return &buckets[rte_jhash_32b(key, RTE_DIM(key), 0) % BUCKETS];
 }
 
-static struct neighbor *find(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
+static struct neighbor *neighbor_neighbor_find(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
 {
 	struct neighbor *n;
 
-	for (n = *bucket(port, addr, mac); n; n = n->next)
+	for (n = *neighbor_bucket(port, addr, mac); n; n = n->next)
 		if (n->port == port && ip_addr_eq(&n->addr, addr) && (addr->family || rte_is_same_ether_addr(&n->mac, mac)))
 			return n;
 	return NULL;
@@ -52,7 +52,7 @@ static struct neighbor *find(uint16_t port, const struct ip_addr *addr, const st
 
 struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr)
 {
-	return addr->family ? find(port, addr, NULL) : NULL;
+	return addr->family ? neighbor_neighbor_find(port, addr, NULL) : NULL;
 }
 
 struct neighbor *neighbor_at(uint32_t i)
@@ -75,7 +75,7 @@ static bool is_unheld(const struct neighbor *n)
 	return n->refs == 0 && n->state != NEIGH_PERMANENT && n->port;
 }
 
-static void count(const struct neighbor *n, int step)
+static void neighbor_neighbor_count(const struct neighbor *n, int step)
 {
 	unheld[n->port] += (unsigned)step;
 	all_unheld += (unsigned)step;
@@ -103,15 +103,16 @@ void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct
 	n->changed = neighbor_clock();
 	n->probes = 0;
 	if (is_unheld(n) != was_unheld)
-		count(n, was_unheld ? -1 : 1);
+		neighbor_neighbor_count(n, was_unheld ? -1 : 1);
 	neighbor_timer_set(n);
 	if (n->refs && was_usable != neighbor_usable(n))
 		neighbor_tell_changed();
 }
 
-static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
+static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac,
+					struct error *err)
 {
-	struct neighbor *n = calloc(1, sizeof(*n)), **b = bucket(port, addr, mac);
+	struct neighbor *n = calloc(1, sizeof(*n)), **b = neighbor_bucket(port, addr, mac);
 	char text[16];
 	int ret = n ? adjacency_new(&n->adj) : -ENOMEM;
 
@@ -130,7 +131,7 @@ static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const 
 	by_adj[n->adj] = n;
 	neighbor_end = RTE_MAX(neighbor_end, n->adj + 1);
 	total++;
-	count(n, 1);
+	neighbor_neighbor_count(n, 1);
 	neighbor_change(n, NEIGH_INCOMPLETE, NULL);
 	neighbor_timer_now(n);
 	return n;
@@ -139,7 +140,7 @@ static struct neighbor *create(uint16_t port, const struct ip_addr *addr, const 
 // Takes it from its chain: nobody finds it any more.
 static void unlink_neighbor(struct neighbor *n)
 {
-	struct neighbor **b = bucket(n->port, &n->addr, &n->mac);
+	struct neighbor **b = neighbor_bucket(n->port, &n->addr, &n->mac);
 
 	while (*b && *b != n)
 		b = &(*b)->next;
@@ -152,7 +153,7 @@ void neighbor_remove(struct neighbor *n)
 	neighbor_give_up(n);
 	neighbor_timer_stop(n);
 	if (is_unheld(n))
-		count(n, -1);
+		neighbor_neighbor_count(n, -1);
 	if (n->port)
 		unlink_neighbor(n);
 	by_adj[n->adj] = NULL;
@@ -180,10 +181,10 @@ struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr)
 
 	if (n || unheld[port] >= NEIGHBOR_PORT_UNHELD || all_unheld >= NEIGHBOR_ALL_UNHELD)
 		return n;
-	return create(port, addr, NULL, NULL);
+	return neighbor_create(port, addr, NULL, NULL);
 }
 
-static int check_port(uint16_t port, const char *field, struct error *err)
+static int neighbor_check_port(uint16_t port, const char *field, struct error *err)
 {
 	char text[16];
 
@@ -193,7 +194,7 @@ static int check_port(uint16_t port, const char *field, struct error *err)
 	return error_set(err, ENOENT, field, text, "the id of a port", "there is no such port");
 }
 
-static int check_addr(uint16_t port, const struct ip_addr *addr, const char *field, struct error *err)
+static int neighbor_check_addr(uint16_t port, const struct ip_addr *addr, const char *field, struct error *err)
 {
 	char text[IP_TEXT];
 
@@ -205,10 +206,10 @@ static int check_addr(uint16_t port, const struct ip_addr *addr, const char *fie
 	return 0;
 }
 
-static void hold(struct neighbor *n)
+static void neighbor_neighbor_hold(struct neighbor *n)
 {
 	if (is_unheld(n))
-		count(n, -1);
+		neighbor_neighbor_count(n, -1);
 	n->refs++;
 	if (n->state == NEIGH_STALE || n->state == NEIGH_FAILED)
 		neighbor_timer_now(n);
@@ -219,17 +220,17 @@ int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_e
 	static const struct ip_addr none;
 	bool by_mac = mac && !rte_is_zero_ether_addr(mac);
 	struct neighbor *n;
-	int ret = check_port(port, "nexthop.port", err);
+	int ret = neighbor_check_port(port, "nexthop.port", err);
 
 	if (ret == 0 && !by_mac)
-		ret = check_addr(port, addr, "nexthop.port.address", err);
+		ret = neighbor_check_addr(port, addr, "nexthop.port.address", err);
 	if (ret < 0)
 		return ret;
 	if (by_mac)
 		addr = &none;
-	n = find(port, addr, mac);
+	n = neighbor_neighbor_find(port, addr, mac);
 	if (n == NULL)
-		n = create(port, addr, by_mac ? mac : NULL, err);
+		n = neighbor_create(port, addr, by_mac ? mac : NULL, err);
 	if (n == NULL)
 		return -ENOSPC;
 	if (by_mac && n->state != NEIGH_PERMANENT)
@@ -238,7 +239,7 @@ int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_e
 		neighbor_remove(n);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an adjacency");
 	}
-	hold(n);
+	neighbor_neighbor_hold(n);
 	*adj = n->adj;
 	return 0;
 }
@@ -252,17 +253,17 @@ void adjacency_put(uint32_t adj)
 	if (n->port == 0 || n->addr.family == 0)
 		neighbor_remove(n);
 	else if (is_unheld(n))
-		count(n, 1);
+		neighbor_neighbor_count(n, 1);
 }
 
 int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
 {
 	struct neighbor *n;
 	char text[18];
-	int ret = check_port(port, "neighbor.port", err);
+	int ret = neighbor_check_port(port, "neighbor.port", err);
 
 	if (ret == 0)
-		ret = check_addr(port, addr, "neighbor.address", err);
+		ret = neighbor_check_addr(port, addr, "neighbor.address", err);
 	if (ret < 0)
 		return ret;
 	if (!rte_is_valid_assigned_ether_addr(mac))
@@ -270,7 +271,7 @@ int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_eth
 				 "cannot be a neighbour's MAC");
 	n = neighbor_find(port, addr);
 	if (n == NULL)
-		n = create(port, addr, NULL, err);
+		n = neighbor_create(port, addr, NULL, err);
 	if (n == NULL)
 		return -ENOSPC;
 	neighbor_change(n, NEIGH_PERMANENT, mac);

@@ -11,7 +11,7 @@
 
 DROP_REASON(neighbor_bad_packet, "A packet for an unresolved neighbour has no complete IP header.");
 
-static void each(const struct port *p, void (*fn)(struct neighbor *n))
+static void neighbor_port_each(const struct port *p, void (*fn)(struct neighbor *n))
 {
 	struct neighbor *n;
 	uint32_t i;
@@ -24,7 +24,7 @@ static void each(const struct port *p, void (*fn)(struct neighbor *n))
 }
 
 // The port's MAC or VLAN may be another one now, or the address the router's own.
-static void refresh(struct neighbor *n)
+static void neighbor_port_refresh(struct neighbor *n)
 {
 	if (n->refs == 0 && n->addr.family && answer_is_own(port_fwds[n->port], &n->addr))
 		neighbor_remove(n);
@@ -32,26 +32,26 @@ static void refresh(struct neighbor *n)
 		adjacency_set(n->adj, n->port, &n->mac, neighbor_usable(n));
 }
 
-static void wake(struct neighbor *n)
+static void neighbor_port_wake(struct neighbor *n)
 {
 	if (n->refs && n->state == NEIGH_FAILED)
 		neighbor_timer_now(n);
 }
 
-static void on_changed(struct port *p, const struct port_config *old)
+static void neighbor_port_on_changed(struct port *p, const struct port_config *old)
 {
-	each(p, refresh);
+	neighbor_port_each(p, neighbor_port_refresh);
 }
 
-static void on_removed(struct port *p)
+static void neighbor_port_on_removed(struct port *p)
 {
-	each(p, neighbor_orphan);
+	neighbor_port_each(p, neighbor_orphan);
 }
 
-static void on_link(struct port *p)
+static void neighbor_port_on_link(struct port *p)
 {
 	if (p->up)
-		each(p, wake);
+		neighbor_port_each(p, neighbor_port_wake);
 }
 
 static void on_hold(struct rte_mbuf *m)
@@ -79,7 +79,8 @@ static void on_glean(struct rte_mbuf *m)
 
 int neighbor_init(void)
 {
-	static struct port_listener listener = {.changed = on_changed, .removed = on_removed, .link = on_link};
+	static struct port_listener listener = {
+		.changed = neighbor_port_on_changed, .removed = neighbor_port_on_removed, .link = neighbor_port_on_link};
 
 	port_listen(&listener);
 	punt_register(PUNT_ARP, arp_receive);

@@ -14,23 +14,23 @@
 static uint64_t deadlines[ADJ_MAX];
 static uint32_t position = 1; // where a poll goes on whose predecessor has sent its share
 
-static uint64_t seconds(unsigned n)
+static uint64_t neighbor_timer_seconds(unsigned n)
 {
 	return n * rte_get_tsc_hz();
 }
 
-static uint64_t deadline(const struct neighbor *n)
+static uint64_t neighbor_timer_deadline(const struct neighbor *n)
 {
 	switch (n->state) {
 	case NEIGH_INCOMPLETE:
 	case NEIGH_PROBE:
-		return n->changed + seconds(1);
+		return n->changed + neighbor_timer_seconds(1);
 	case NEIGH_REACHABLE:
-		return n->confirmed + seconds(neighbor_age_seconds);
+		return n->confirmed + neighbor_timer_seconds(neighbor_age_seconds);
 	case NEIGH_STALE:
-		return n->refs ? n->changed : n->changed + seconds(neighbor_age_seconds);
+		return n->refs ? n->changed : n->changed + neighbor_timer_seconds(neighbor_age_seconds);
 	case NEIGH_FAILED:
-		return n->port ? n->changed + seconds(NEIGHBOR_RETRY_SECONDS) : 0;
+		return n->port ? n->changed + neighbor_timer_seconds(NEIGHBOR_RETRY_SECONDS) : 0;
 	case NEIGH_PERMANENT:
 		break;
 	}
@@ -39,7 +39,7 @@ static uint64_t deadline(const struct neighbor *n)
 
 void neighbor_timer_set(const struct neighbor *n)
 {
-	deadlines[n->adj] = deadline(n);
+	deadlines[n->adj] = neighbor_timer_deadline(n);
 }
 
 void neighbor_timer_now(const struct neighbor *n)
@@ -54,7 +54,7 @@ void neighbor_timer_stop(const struct neighbor *n)
 
 bool neighbor_may_retry(const struct neighbor *n)
 {
-	return n->state == NEIGH_FAILED && n->port && neighbor_clock() - n->changed >= seconds(1);
+	return n->state == NEIGH_FAILED && n->port && neighbor_clock() - n->changed >= neighbor_timer_seconds(1);
 }
 
 void neighbor_solicit(struct neighbor *n)
@@ -79,7 +79,7 @@ static void no_answer(struct neighbor *n)
 }
 
 // Returns the solicitations that it has sent.
-static unsigned due(struct neighbor *n)
+static unsigned neighbor_timer_due(struct neighbor *n)
 {
 	switch (n->state) {
 	case NEIGH_INCOMPLETE:
@@ -135,7 +135,7 @@ void neighbor_poll(void)
 			position = 1;
 		if (deadlines[position] == 0 || deadlines[position] > now)
 			continue;
-		sent += due(neighbor_at(position));
+		sent += neighbor_timer_due(neighbor_at(position));
 		done++;
 	}
 }

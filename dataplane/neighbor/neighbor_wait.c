@@ -28,7 +28,7 @@ void neighbor_drop(struct rte_mbuf *m, const struct drop_reason *reason)
 	drop_packets(&m, 1);
 }
 
-static struct rte_mbuf *dequeue(struct neighbor *n)
+static struct rte_mbuf *neighbor_wait_dequeue(struct neighbor *n)
 {
 	struct rte_mbuf *m = n->waiting[0];
 
@@ -39,7 +39,7 @@ static struct rte_mbuf *dequeue(struct neighbor *n)
 	return m;
 }
 
-static void enqueue(struct neighbor *n, struct rte_mbuf *m)
+static void neighbor_wait_enqueue(struct neighbor *n, struct rte_mbuf *m)
 {
 	bool crowded = port_waiting[n->port] >= NEIGHBOR_PORT_WAITING || all_waiting >= NEIGHBOR_ALL_WAITING;
 
@@ -48,13 +48,13 @@ static void enqueue(struct neighbor *n, struct rte_mbuf *m)
 		return;
 	}
 	if (crowded || n->n_waiting == NEIGHBOR_WAITING)
-		neighbor_drop(dequeue(n), &drop_neighbor_queue_full);
+		neighbor_drop(neighbor_wait_dequeue(n), &drop_neighbor_queue_full);
 	n->waiting[n->n_waiting++] = m;
 	port_waiting[n->port]++;
 	all_waiting++;
 }
 
-static void deliver(const struct neighbor *n, struct rte_mbuf *m)
+static void neighbor_wait_deliver(const struct neighbor *n, struct rte_mbuf *m)
 {
 	if (rte_pktmbuf_headroom(m) < HEADROOM)
 		neighbor_drop(m, &drop_neighbor_headroom);
@@ -67,20 +67,20 @@ static void deliver(const struct neighbor *n, struct rte_mbuf *m)
 void neighbor_flush(struct neighbor *n)
 {
 	while (n->n_waiting > 0 && neighbor_usable(n))
-		deliver(n, dequeue(n));
+		neighbor_wait_deliver(n, neighbor_wait_dequeue(n));
 }
 
 void neighbor_give_up(struct neighbor *n)
 {
 	while (n->n_waiting > 0)
-		neighbor_drop(dequeue(n), &drop_neighbor_unresolved);
+		neighbor_drop(neighbor_wait_dequeue(n), &drop_neighbor_unresolved);
 }
 
-static void wait_for(struct neighbor *n, struct rte_mbuf *m)
+static void neighbor_wait_for(struct neighbor *n, struct rte_mbuf *m)
 {
 	meta(m)->nexthop = NULL; // valid within the worker's walk only
 	if (neighbor_usable(n)) {
-		deliver(n, m);
+		neighbor_wait_deliver(n, m);
 		return;
 	}
 	if (neighbor_may_retry(n))
@@ -89,7 +89,7 @@ static void wait_for(struct neighbor *n, struct rte_mbuf *m)
 		neighbor_drop(m, &drop_neighbor_unresolved);
 		return;
 	}
-	enqueue(n, m);
+	neighbor_wait_enqueue(n, m);
 	if (n->probes == 0)
 		neighbor_solicit(n);
 }
@@ -99,7 +99,7 @@ void neighbor_wait(uint32_t adj, struct rte_mbuf *m)
 	struct neighbor *n = neighbor_at(adj);
 
 	if (n)
-		wait_for(n, m);
+		neighbor_wait_for(n, m);
 	else
 		neighbor_drop(m, &drop_neighbor_unresolved);
 }
@@ -121,7 +121,7 @@ void neighbor_wait_on_port(uint16_t port, const struct ip_addr *addr, struct rte
 		neighbor_drop(m, &drop_neighbor_table_full);
 		return;
 	}
-	wait_for(n, m);
+	neighbor_wait_for(n, m);
 	if (n->state == NEIGH_STALE) { // in use: is it still there?
 		neighbor_change(n, NEIGH_PROBE, NULL);
 		neighbor_solicit(n);
