@@ -44,7 +44,7 @@ static void target_ref(uint32_t target, int step)
 	}
 }
 
-static int refuse(int code, const char *field, uint32_t value, const char *valid, const char *text, struct error *err)
+static int label_refuse(int code, const char *field, uint32_t value, const char *valid, const char *text, struct error *err)
 {
 	char buf[16];
 
@@ -62,9 +62,9 @@ static void write_word(uint32_t *word, uint32_t target)
 int label_set(uint32_t label, uint32_t target, struct error *err)
 {
 	if (label < 16 || label >= LABEL_MAX)
-		return refuse(ERANGE, "label.label", label, "16 to 1048575", "is out of range", err);
+		return label_refuse(ERANGE, "label.label", label, "16 to 1048575", "is out of range", err);
 	if (label_table[label])
-		return refuse(EEXIST, "label.label", label, "a free label", "is taken", err);
+		return label_refuse(EEXIST, "label.label", label, "a free label", "is taken", err);
 	write_word(&label_table[label], target);
 	n_labels++;
 	return 0;
@@ -73,7 +73,7 @@ int label_set(uint32_t label, uint32_t target, struct error *err)
 int label_unset(uint32_t label, struct error *err)
 {
 	if (label >= LABEL_MAX || label_table[label] == 0)
-		return refuse(ENOENT, "label.label", label, NULL, "there is no such label", err);
+		return label_refuse(ENOENT, "label.label", label, NULL, "there is no such label", err);
 	write_word(&label_table[label], TARGET(TARGET_NONE, 0));
 	n_labels--;
 	return 0;
@@ -84,9 +84,9 @@ int vni_set(uint32_t vni, uint32_t target, struct error *err)
 	uint32_t *page;
 
 	if (vni == 0 || vni >= VNI_MAX)
-		return refuse(ERANGE, "vni.vni", vni, "1 to 16777215", "is out of range", err);
+		return label_refuse(ERANGE, "vni.vni", vni, "1 to 16777215", "is out of range", err);
 	if (vni_target(vni))
-		return refuse(EEXIST, "vni.vni", vni, "a free VNI", "is taken", err);
+		return label_refuse(EEXIST, "vni.vni", vni, "a free VNI", "is taken", err);
 	page = vni_pages[vni >> 12];
 	if (page == NULL) {
 		page = rte_zmalloc("vnis", 4096 * sizeof(*page), RTE_CACHE_LINE_SIZE);
@@ -102,7 +102,7 @@ int vni_set(uint32_t vni, uint32_t target, struct error *err)
 int vni_unset(uint32_t vni, struct error *err)
 {
 	if (vni >= VNI_MAX || vni_target(vni) == 0)
-		return refuse(ENOENT, "vni.vni", vni, NULL, "there is no such VNI", err);
+		return label_refuse(ENOENT, "vni.vni", vni, NULL, "there is no such VNI", err);
 	write_word(&vni_pages[vni >> 12][vni & 4095], TARGET(TARGET_NONE, 0));
 	n_vnis--;
 	return 0;
