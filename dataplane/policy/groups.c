@@ -25,7 +25,7 @@ struct address_group *address_group_next(const struct address_group *g)
 	return i < ADDRESS_GROUPS_MAX ? groups[i] : NULL;
 }
 
-static struct address_group *find(const char *name)
+static struct address_group *groups_find(const char *name)
 {
 	struct address_group *g;
 
@@ -37,7 +37,7 @@ static struct address_group *find(const char *name)
 
 struct address_group *address_group_find_err(const char *name, const char *field, struct error *err)
 {
-	struct address_group *g = name ? find(name) : NULL;
+	struct address_group *g = name ? groups_find(name) : NULL;
 
 	if (g == NULL)
 		error_set(err, ENOENT, field, name ? name : "", "the name of an existing address group",
@@ -56,7 +56,7 @@ static int by_prefix(const void *a, const void *b)
 }
 
 // Makes a sorted copy without duplicates.
-static int copy(const struct ip_prefix *p, size_t n, struct ip_prefix **out, size_t *n_out, struct error *err)
+static int groups_copy(const struct ip_prefix *p, size_t n, struct ip_prefix **out, size_t *n_out, struct error *err)
 {
 	char text[24];
 	size_t i, kept = 0;
@@ -83,7 +83,7 @@ struct address_group *address_group_add(const char *name, const struct ip_prefix
 	struct address_group *g;
 	uint16_t id = 1;
 
-	if (find(name)) {
+	if (groups_find(name)) {
 		error_set(err, EEXIST, "group.name", name, "a new name", "is taken");
 		return NULL;
 	}
@@ -94,7 +94,7 @@ struct address_group *address_group_add(const char *name, const struct ip_prefix
 		error_set(err, ENOSPC, "group", name, "up to 4095 address groups", "no room for another one");
 		return NULL;
 	}
-	if (copy(p, n, &g->prefixes, &g->n, err) < 0) {
+	if (groups_copy(p, n, &g->prefixes, &g->n, err) < 0) {
 		free(g);
 		return NULL;
 	}
@@ -107,7 +107,7 @@ int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t
 {
 	struct ip_prefix *old = g->prefixes;
 	size_t n_old = g->n;
-	int ret = copy(p, n, &g->prefixes, &g->n, err);
+	int ret = groups_copy(p, n, &g->prefixes, &g->n, err);
 
 	if (ret == 0) {
 		ret = rules_group_changed(g->id, err);
@@ -136,7 +136,7 @@ int address_group_del(const char *name, struct error *err)
 	return 0;
 }
 
-static void count(const struct rule *r, int step)
+static void groups_count(const struct rule *r, int step)
 {
 	struct address_group *src = address_group_get(r->src_group), *dst = address_group_get(r->dst_group);
 
@@ -150,12 +150,12 @@ static void count(const struct rule *r, int step)
 
 void groups_ref(const struct rule *r)
 {
-	count(r, 1);
+	groups_count(r, 1);
 }
 
 void groups_unref(const struct rule *r)
 {
-	count(r, -1);
+	groups_count(r, -1);
 }
 
 void groups_fini(void)

@@ -95,7 +95,7 @@ static uint64_t burst_of(const struct meter_config *c)
 }
 
 // A new bucket is full; a changed one keeps its tokens, up to the new burst.
-static void configure(struct meter *m, const struct meter_config *cfg, bool changed)
+static void meter_configure(struct meter *m, const struct meter_config *cfg, bool changed)
 {
 	struct rte_meter_srtcm_params params = {.cir = cfg->packet_rate ? cfg->packet_rate : cfg->bit_rate / 8,
 						.cbs = burst_of(cfg)};
@@ -117,7 +117,7 @@ static void configure(struct meter *m, const struct meter_config *cfg, bool chan
 }
 
 // Ids are reused as late as possible, as those of ports. 0 = all are in use.
-static uint16_t next_id(void)
+static uint16_t meter_next_id(void)
 {
 	static uint16_t last;
 	unsigned tries;
@@ -141,7 +141,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 		error_set(err, EEXIST, "meter.name", cfg->name, "a new name", "is taken");
 		return NULL;
 	}
-	id = next_id();
+	id = meter_next_id();
 	m = id ? rte_zmalloc("meter", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
 		error_set(err, id ? ENOMEM : ENOSPC, "meter", NULL, "65535 meters", "no room for another meter");
@@ -149,7 +149,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 	}
 	m->id = id;
 	rte_spinlock_init(&m->lock);
-	configure(m, cfg, false);
+	meter_configure(m, cfg, false);
 	rcu_publish(meter_table[id], m);
 	return m;
 }
@@ -159,11 +159,11 @@ int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err
 	int ret = config_check(cfg, err);
 
 	if (ret == 0)
-		configure(m, cfg, true);
+		meter_configure(m, cfg, true);
 	return ret;
 }
 
-static int in_use(const struct meter *m, struct error *err)
+static int meter_in_use(const struct meter *m, struct error *err)
 {
 	const struct port *p = port_next(NULL);
 
@@ -181,7 +181,7 @@ int meter_del(const char *name, struct error *err)
 	if (m == NULL)
 		return error_set(err, ENOENT, "meter.name", name, NULL, "there is no such meter");
 	if (m->refs > 0)
-		return in_use(m, err);
+		return meter_in_use(m, err);
 	rcu_publish(meter_table[m->id], NULL);
 	rcu_defer(rte_free, m);
 	return 0;
@@ -209,7 +209,7 @@ void meter_unref(uint16_t id)
 
 // --- Ports. ---
 
-static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int meter_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	if (cfg->stateful || (cfg->egress_meter == 0 && cfg->ingress_meter == 0))
 		return 0;
@@ -218,20 +218,20 @@ static int port_check(const struct port *old, const struct port_config *cfg, str
 			 "meters limit flows, which this port does not keep");
 }
 
-static void port_added(struct port *p)
+static void meter_port_added(struct port *p)
 {
 	meter_ref(p->cfg.egress_meter);
 	meter_ref(p->cfg.ingress_meter);
 }
 
-static void port_changed(struct port *p, const struct port_config *old)
+static void meter_port_changed(struct port *p, const struct port_config *old)
 {
-	port_added(p);
+	meter_port_added(p);
 	meter_unref(old->egress_meter);
 	meter_unref(old->ingress_meter);
 }
 
-static void port_removed(struct port *p)
+static void meter_port_removed(struct port *p)
 {
 	meter_unref(p->cfg.egress_meter);
 	meter_unref(p->cfg.ingress_meter);
@@ -240,7 +240,7 @@ static void port_removed(struct port *p)
 void meter_init(void)
 {
 	static struct port_listener listener = {
-		.check = port_check, .added = port_added, .changed = port_changed, .removed = port_removed};
+		.check = meter_port_check, .added = meter_port_added, .changed = meter_port_changed, .removed = meter_port_removed};
 
 	port_listen(&listener);
 }

@@ -19,7 +19,7 @@ struct mirror *mirror_get(uint16_t id)
 	return id < MIRROR_MAX ? mirrors[id] : NULL;
 }
 
-static struct mirror *find(const char *name)
+static struct mirror *mirror_find(const char *name)
 {
 	unsigned i;
 
@@ -31,7 +31,7 @@ static struct mirror *find(const char *name)
 
 struct mirror *mirror_find_err(const char *name, const char *field, struct error *err)
 {
-	struct mirror *m = find(name);
+	struct mirror *m = mirror_find(name);
 
 	if (m == NULL)
 		error_set(err, ENOENT, field, name, "an existing mirror, see `corelane mirror list`", "there is no such mirror");
@@ -53,7 +53,7 @@ struct mirror_count mirror_count(const struct mirror *m)
 
 // --- Publishing. ---
 
-static int publish(struct mirror *m, const struct mirror_config *cfg, uint32_t nexthop, struct error *err)
+static int mirror_publish(struct mirror *m, const struct mirror_config *cfg, uint32_t nexthop, struct error *err)
 {
 	struct mirror_fwd *old = mirror_table[m->id], *f = rte_zmalloc("mirror", sizeof(*f), RTE_CACHE_LINE_SIZE);
 
@@ -94,7 +94,7 @@ static void rename_field(const struct mirror_config *cfg, struct error *err)
 }
 
 // Adds the collector's next hop, or changes the one that exists. Returns its id, 0 with err.
-static uint32_t tunnel(const struct mirror_config *cfg, uint32_t old, struct error *err)
+static uint32_t mirror_tunnel(const struct mirror_config *cfg, uint32_t old, struct error *err)
 {
 	struct nexthop_config n = {.id = old ? old : nexthop_alloc(), .kind = NH_TUNNEL, .tunnel = cfg->tunnel};
 
@@ -104,17 +104,17 @@ static uint32_t tunnel(const struct mirror_config *cfg, uint32_t old, struct err
 	return 0;
 }
 
-static int configure(struct mirror *m, const struct mirror_config *cfg, struct error *err)
+static int mirror_configure(struct mirror *m, const struct mirror_config *cfg, struct error *err)
 {
 	uint32_t old = m->nexthop, nexthop = 0;
 	int ret;
 
 	if (cfg->target == MIRROR_TUNNEL) {
-		nexthop = tunnel(cfg, old, err);
+		nexthop = mirror_tunnel(cfg, old, err);
 		if (nexthop == 0)
 			return -err->code;
 	}
-	ret = publish(m, cfg, nexthop, err);
+	ret = mirror_publish(m, cfg, nexthop, err);
 	if (ret == 0 && old && nexthop == 0)
 		nexthop_del(old, NULL);
 	if (ret < 0 && nexthop && old == 0)
@@ -122,7 +122,7 @@ static int configure(struct mirror *m, const struct mirror_config *cfg, struct e
 	return ret;
 }
 
-static uint16_t next_id(void)
+static uint16_t mirror_next_id(void)
 {
 	static uint16_t last;
 	unsigned tries;
@@ -140,18 +140,18 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 	struct mirror *m;
 	uint16_t id;
 
-	if (find(cfg->name)) {
+	if (mirror_find(cfg->name)) {
 		error_set(err, EEXIST, "mirror.name", cfg->name, "a new name", "is taken");
 		return NULL;
 	}
-	id = next_id();
+	id = mirror_next_id();
 	m = id ? rte_zmalloc("mirror", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
 		error_set(err, id ? ENOMEM : ENOSPC, "mirror", NULL, "1023 mirrors", "no room for another mirror");
 		return NULL;
 	}
 	m->id = id;
-	if (configure(m, cfg, err) < 0) {
+	if (mirror_configure(m, cfg, err) < 0) {
 		rte_free(m);
 		return NULL;
 	}
@@ -161,10 +161,10 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 
 int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err)
 {
-	return configure(m, cfg, err);
+	return mirror_configure(m, cfg, err);
 }
 
-static int in_use(const struct mirror *m, struct error *err)
+static int mirror_in_use(const struct mirror *m, struct error *err)
 {
 	const struct port *p = port_next(NULL);
 
@@ -177,13 +177,13 @@ static int in_use(const struct mirror *m, struct error *err)
 
 int mirror_del(const char *name, struct error *err)
 {
-	struct mirror *m = find(name);
+	struct mirror *m = mirror_find(name);
 	struct mirror_fwd *f;
 
 	if (m == NULL)
 		return error_set(err, ENOENT, "mirror.name", name, NULL, "there is no such mirror");
 	if (m->refs > 0)
-		return in_use(m, err);
+		return mirror_in_use(m, err);
 	f = mirror_table[m->id];
 	rcu_publish(mirror_table[m->id], NULL);
 	mirrors[m->id] = NULL;
@@ -208,7 +208,7 @@ void mirror_unref(uint16_t id)
 
 // --- Ports. ---
 
-static int port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int mirror_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	if (cfg->stateful || cfg->mirror == 0)
 		return 0;
@@ -216,18 +216,18 @@ static int port_check(const struct port *old, const struct port_config *cfg, str
 			 "mirrors copy flows, which this port does not keep");
 }
 
-static void port_added(struct port *p)
+static void mirror_port_added(struct port *p)
 {
 	mirror_ref(p->cfg.mirror);
 }
 
-static void port_changed(struct port *p, const struct port_config *old)
+static void mirror_port_changed(struct port *p, const struct port_config *old)
 {
 	mirror_ref(p->cfg.mirror);
 	mirror_unref(old->mirror);
 }
 
-static void port_removed(struct port *p)
+static void mirror_port_removed(struct port *p)
 {
 	mirror_unref(p->cfg.mirror);
 }
@@ -245,11 +245,11 @@ static int port_check_del(const struct port *p, struct error *err)
 
 void mirror_init(void)
 {
-	static struct port_listener listener = {.check = port_check,
-						.added = port_added,
-						.changed = port_changed,
+	static struct port_listener listener = {.check = mirror_port_check,
+						.added = mirror_port_added,
+						.changed = mirror_port_changed,
 						.check_del = port_check_del,
-						.removed = port_removed};
+						.removed = mirror_port_removed};
 
 	port_listen(&listener);
 }

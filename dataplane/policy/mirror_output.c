@@ -45,7 +45,7 @@ struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_
 	return c;
 }
 
-static inline edge_t lost(struct rte_mbuf *m, const struct mirror_fwd *f, const struct drop_reason *why)
+static inline edge_t mirror_output_lost(struct rte_mbuf *m, const struct mirror_fwd *f, const struct drop_reason *why)
 {
 	f->count[this_worker->id].lost++;
 	return drop_as(m, why);
@@ -56,9 +56,9 @@ static inline edge_t send_to_port(struct rte_mbuf *m, const struct mirror_fwd *f
 	const struct port_fwd *p = rcu_read(port_fwds[f->port]);
 
 	if (unlikely(p == NULL))
-		return lost(m, f, &drop_mirror_gone);
+		return mirror_output_lost(m, f, &drop_mirror_gone);
 	if (unlikely(m->pkt_len - sizeof(struct rte_ether_hdr) > p->mtu))
-		return lost(m, f, &drop_mirror_too_long);
+		return mirror_output_lost(m, f, &drop_mirror_too_long);
 	meta(m)->out_port = f->port;
 	return TX;
 }
@@ -69,16 +69,16 @@ static inline edge_t send_to_collector(struct rte_mbuf *m, const struct mirror_f
 	struct pkt_meta *md = meta(m);
 
 	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
-		return lost(m, f, &drop_mirror_unresolved);
+		return mirror_output_lost(m, f, &drop_mirror_unresolved);
 	if (unlikely(m->pkt_len - nh->inner_eth > nh->mtu))
-		return lost(m, f, &drop_mirror_too_long);
+		return mirror_output_lost(m, f, &drop_mirror_too_long);
 	md->nexthop = nh;
 	md->hash = ip_hash(m, sizeof(struct rte_ether_hdr));
 	md->arg = nh->sequenced ? __atomic_fetch_add(f->sequence, 1, __ATOMIC_RELAXED) : 0;
 	return nh->edge;
 }
 
-static inline edge_t output_one(struct rte_mbuf *m)
+static inline edge_t mirror_output_one(struct rte_mbuf *m)
 {
 	const struct mirror_fwd *f = rcu_read(mirror_table[meta(m)->arg % MIRROR_MAX]);
 	unsigned len = m->pkt_len;
@@ -96,7 +96,7 @@ static inline edge_t output_one(struct rte_mbuf *m)
 
 static uint16_t mirror_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, output_one);
+	return node_each(graph, node, objs, n, mirror_output_one);
 }
 
 NODE(mirror_output, mirror_output, NH_NEXT, [TX] = "port_tx");

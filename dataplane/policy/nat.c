@@ -21,7 +21,7 @@ static struct page *pages[NAT_RULES_MAX / PAGE];
 static unsigned n_rules;
 static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
 
-static struct nat_rule *get(uint32_t id)
+static struct nat_rule *policy_nat_get(uint32_t id)
 {
 	const struct page *p = id < NAT_RULES_MAX ? pages[id / PAGE] : NULL;
 
@@ -30,7 +30,7 @@ static struct nat_rule *get(uint32_t id)
 
 const struct nat_config *nat_get(uint32_t id)
 {
-	const struct nat_rule *r = get(id);
+	const struct nat_rule *r = policy_nat_get(id);
 
 	return r ? &r->cfg : NULL;
 }
@@ -42,7 +42,7 @@ uint32_t nat_next(uint32_t after)
 	while (id < NAT_RULES_MAX) {
 		if (pages[id / PAGE] == NULL)
 			id = (id / PAGE + 1) * PAGE;
-		else if (get(id) == NULL)
+		else if (policy_nat_get(id) == NULL)
 			id++;
 		else
 			return id;
@@ -55,7 +55,7 @@ unsigned nat_count(void)
 	return n_rules;
 }
 
-static void count(uint32_t id)
+static void policy_nat_count(uint32_t id)
 {
 	struct page *p = id < NAT_RULES_MAX ? rcu_read(pages[id / PAGE]) : NULL;
 
@@ -65,8 +65,8 @@ static void count(uint32_t id)
 
 void nat_flow_made(const struct nat_verdict *v)
 {
-	count(v->rule);
-	count(v->also);
+	policy_nat_count(v->rule);
+	policy_nat_count(v->also);
 }
 
 uint64_t nat_flows(uint32_t id)
@@ -119,7 +119,7 @@ static bool same_service(const struct nat_config *a, const struct nat_config *b)
 	       a->first_port == b->first_port;
 }
 
-static int taken(const struct nat_config *c, const struct nat_rule *other, struct error *err)
+static int nat_taken(const struct nat_config *c, const struct nat_rule *other, struct error *err)
 {
 	char text[IP_TEXT];
 
@@ -156,13 +156,13 @@ static int check_others(const struct nat_config *c, struct error *err)
 		a = nat_pool_address(&first, c->outside.family, i);
 		r = excluded_at(c, &a);
 		if (r)
-			return taken(c, r, err);
+			return nat_taken(c, r, err);
 	}
 	if (c->kind != NAT_FLOATING)
 		return 0;
 	LIST_FOREACH (r, &pools, pool)
 		if (r->id != c->id && outside_overlap(c, &r->cfg))
-			return taken(c, r, err);
+			return nat_taken(c, r, err);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static bool prefix_overlaps(const struct ip_prefix *p, const struct nat_config *
 }
 
 // Guests and gateways could not be reached at a translated address.
-static int check_ports(const struct nat_config *c, struct error *err)
+static int nat_check_ports(const struct nat_config *c, struct error *err)
 {
 	const struct port *p;
 	struct ip_prefix host;
@@ -206,18 +206,18 @@ static int check_ports(const struct nat_config *c, struct error *err)
 	return 0;
 }
 
-static int check(struct nat_config *c, struct error *err)
+static int policy_nat_check(struct nat_config *c, struct error *err)
 {
 	int ret = nat_check(c, err);
 
 	if (ret == 0)
 		ret = check_others(c, err);
-	return ret < 0 ? ret : check_ports(c, err);
+	return ret < 0 ? ret : nat_check_ports(c, err);
 }
 
 // --- Publication to workers. ---
 
-static struct nat_zone *zone(uint16_t vrf)
+static struct nat_zone *policy_nat_zone(uint16_t vrf)
 {
 	if (nat_zones[vrf] == NULL)
 		rcu_publish(nat_zones[vrf], calloc(1, sizeof(struct nat_zone)));
@@ -246,12 +246,12 @@ static void count_inside(const struct nat_rule *r, unsigned len, int step)
 	__atomic_store_n(bits, z->n[v6][len] ? *bits | bit : *bits & ~bit, __ATOMIC_RELEASE);
 }
 
-static int publish(struct nat_rule *r)
+static int nat_publish(struct nat_rule *r)
 {
 	unsigned len;
 	uint32_t where = where_inside(r, &len);
 
-	if (zone(r->vrf) == NULL || zone(r->external) == NULL)
+	if (policy_nat_zone(r->vrf) == NULL || policy_nat_zone(r->external) == NULL)
 		return -ENOMEM;
 	if (has_outside(&r->cfg) && nat_table_insert(where_outside(r), &r->outside, r) < 0)
 		return -ENOMEM;
@@ -273,7 +273,7 @@ static int publish(struct nat_rule *r)
 	return 0;
 }
 
-static void withdraw(struct nat_rule *r)
+static void nat_withdraw(struct nat_rule *r)
 {
 	unsigned len;
 	uint32_t where = where_inside(r, &len);
@@ -319,7 +319,7 @@ static void nat_tell_vrf(uint16_t vrf)
 			l->changed(vrf);
 }
 
-static void tell(const uint16_t *vrfs, unsigned n)
+static void nat_tell(const uint16_t *vrfs, unsigned n)
 {
 	unsigned i, j;
 
@@ -338,14 +338,14 @@ static int no_memory(struct error *err)
 	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a NAT rule");
 }
 
-static struct nat_rule *prepare(struct nat_config *cfg, struct error *err)
+static struct nat_rule *nat_prepare(struct nat_config *cfg, struct error *err)
 {
 	struct nat_rule *r;
 
-	if (check(cfg, err) < 0)
+	if (policy_nat_check(cfg, err) < 0)
 		return NULL;
 	r = nat_compile(cfg);
-	if (r == NULL || publish(r) < 0) {
+	if (r == NULL || nat_publish(r) < 0) {
 		free(r);
 		no_memory(err);
 		return NULL;
@@ -365,7 +365,7 @@ int nat_add(struct nat_config *cfg, struct error *err)
 	char text[16];
 
 	id_text(cfg->id, text);
-	if (get(cfg->id))
+	if (policy_nat_get(cfg->id))
 		return error_set(err, EEXIST, "rule.id", text, "a free id from 1 to 1048575", "is taken");
 	if (cfg->id < NAT_RULES_MAX && pages[cfg->id / PAGE] == NULL) {
 		p = calloc(1, sizeof(*p));
@@ -375,48 +375,48 @@ int nat_add(struct nat_config *cfg, struct error *err)
 	}
 	if (nat_may_begin(err) < 0)
 		return -err->code;
-	r = prepare(cfg, err);
+	r = nat_prepare(cfg, err);
 	if (r == NULL)
 		return -err->code;
 	p = pages[r->id / PAGE];
 	p->rule[r->id % PAGE] = r;
 	__atomic_store_n(&p->flows[r->id % PAGE], 0, __ATOMIC_RELAXED);
 	n_rules++;
-	tell((uint16_t[]){r->vrf, r->external}, 2);
+	nat_tell((uint16_t[]){r->vrf, r->external}, 2);
 	return 0;
 }
 
-static struct nat_rule *existing(uint32_t id, struct error *err)
+static struct nat_rule *nat_existing(uint32_t id, struct error *err)
 {
 	char text[16];
 
 	id_text(id, text);
-	if (get(id) == NULL)
+	if (policy_nat_get(id) == NULL)
 		error_set(err, ENOENT, "rule.id", text, "the id of an existing rule", "there is no such NAT rule");
-	return get(id);
+	return policy_nat_get(id);
 }
 
 // Publishes the new rule before it withdraws the old one, so that workers always find one of them.
 int nat_set(struct nat_config *cfg, struct error *err)
 {
-	struct nat_rule *old = existing(cfg->id, err), *r;
+	struct nat_rule *old = nat_existing(cfg->id, err), *r;
 	uint16_t vrfs[4];
 
 	if (old == NULL)
 		return -ENOENT;
-	r = prepare(cfg, err);
+	r = nat_prepare(cfg, err);
 	if (r == NULL)
 		return -err->code;
 	pages[r->id / PAGE]->rule[r->id % PAGE] = r;
 	memcpy(vrfs, (uint16_t[]){r->vrf, r->external, old->vrf, old->external}, sizeof(vrfs));
-	withdraw(old);
-	tell(vrfs, 4);
+	nat_withdraw(old);
+	nat_tell(vrfs, 4);
 	return 0;
 }
 
 int nat_del(uint32_t id, struct error *err)
 {
-	struct nat_rule *r = existing(id, err);
+	struct nat_rule *r = nat_existing(id, err);
 	uint16_t vrfs[2];
 
 	if (r == NULL)
@@ -425,7 +425,7 @@ int nat_del(uint32_t id, struct error *err)
 	vrfs[1] = r->external;
 	pages[id / PAGE]->rule[id % PAGE] = NULL;
 	n_rules--;
-	withdraw(r);
-	tell(vrfs, 2);
+	nat_withdraw(r);
+	nat_tell(vrfs, 2);
 	return 0;
 }

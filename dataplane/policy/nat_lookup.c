@@ -9,7 +9,7 @@
 
 // --- Keys. ---
 
-static inline struct nat_words source_of(const struct flow_key *k)
+static inline struct nat_words nat_lookup_source_of(const struct flow_key *k)
 {
 	return k->family == 4 ? (struct nat_words){{k->src4, 0}} : (struct nat_words){{k->addr[0], k->addr[1]}};
 }
@@ -39,30 +39,30 @@ static inline void set_destination(struct flow_key *k, const struct nat_words *w
 	}
 }
 
-static inline bool is_icmp(const struct flow_key *k)
+static inline bool nat_lookup_is_icmp(const struct flow_key *k)
 {
 	return k->proto == (k->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 }
 
 // The key of an echo has the identifier in both fields; other ICMP has 0 in the second one.
-static inline bool is_echo(const struct flow_key *k)
+static inline bool nat_lookup_is_echo(const struct flow_key *k)
 {
-	return is_icmp(k) && k->src_port == k->dst_port;
+	return nat_lookup_is_icmp(k) && k->src_port == k->dst_port;
 }
 
-static inline bool has_ports(const struct flow_key *k) // ports that can be translated
+static inline bool nat_lookup_has_ports(const struct flow_key *k) // ports that can be translated
 {
 	return k->proto == IPPROTO_TCP || k->proto == IPPROTO_UDP;
 }
 
 // --- Rules. ---
 
-static inline bool within(const struct nat_net *n, const struct nat_words *a)
+static inline bool nat_lookup_within(const struct nat_net *n, const struct nat_words *a)
 {
 	return (((a->w[0] & n->mask.w[0]) ^ n->addr.w[0]) | ((a->w[1] & n->mask.w[1]) ^ n->addr.w[1])) == 0;
 }
 
-static bool matches(const struct nat_rule *r, const struct flow_key *k, enum nat_side side)
+static bool nat_lookup_matches(const struct nat_rule *r, const struct flow_key *k, enum nat_side side)
 {
 	struct nat_words to = destination_of(k);
 	uint16_t port = rte_be_to_cpu_16(k->dst_port);
@@ -74,23 +74,23 @@ static bool matches(const struct nat_rule *r, const struct flow_key *k, enum nat
 		return false;
 	if (side == NAT_OUTSIDE)
 		return true;
-	if (r->has_to && !within(&r->to, &to))
+	if (r->has_to && !nat_lookup_within(&r->to, &to))
 		return false;
 	for (i = 0; i < r->n_except; i++)
-		if (within(&r->except[i], &to))
+		if (nat_lookup_within(&r->except[i], &to))
 			return false;
 	return true;
 }
 
 // Returns the matching rule with the lowest id among `best` and the rules of this address.
-static const struct nat_rule *find(uint32_t where, const struct nat_words *addr, const struct flow_key *k, enum nat_side side,
-				   const struct nat_rule *best)
+static const struct nat_rule *nat_lookup_find(uint32_t where, const struct nat_words *addr, const struct flow_key *k,
+					      enum nat_side side, const struct nat_rule *best)
 {
 	const struct nat_node *n;
 
 	for (n = nat_chain(where, addr); n; n = rcu_read(n->next)) {
 		if (n->where == where && nat_words_equal(&n->addr, addr) && (best == NULL || n->rule->id < best->id) &&
-		    matches(n->rule, k, side))
+		    nat_lookup_matches(n->rule, k, side))
 			best = n->rule;
 	}
 	return best;
@@ -108,14 +108,14 @@ static const struct nat_rule *find_outside(const struct flow_key *k)
 
 	if (z == NULL || z->outside == 0)
 		return NULL;
-	return find(NAT_WHERE(k->zone, NAT_OUTSIDE, k->family, ip_bits(k->family)), &dst, k, NAT_OUTSIDE, NULL);
+	return nat_lookup_find(NAT_WHERE(k->zone, NAT_OUTSIDE, k->family, ip_bits(k->family)), &dst, k, NAT_OUTSIDE, NULL);
 }
 
 static const struct nat_rule *find_inside(const struct flow_key *k)
 {
 	const struct nat_zone *z = zone_of(k);
 	const struct nat_rule *best = NULL;
-	struct nat_words src = source_of(k), masked, mask;
+	struct nat_words src = nat_lookup_source_of(k), masked, mask;
 	unsigned i, len;
 	uint64_t bits;
 
@@ -126,7 +126,7 @@ static const struct nat_rule *find_inside(const struct flow_key *k)
 			len = i * 64 + (unsigned)__builtin_ctzll(bits);
 			mask = nat_mask(k->family, len);
 			masked = (struct nat_words){{src.w[0] & mask.w[0], src.w[1] & mask.w[1]}};
-			best = find(NAT_WHERE(k->zone, NAT_INSIDE, k->family, len), &masked, k, NAT_INSIDE, best);
+			best = nat_lookup_find(NAT_WHERE(k->zone, NAT_INSIDE, k->family, len), &masked, k, NAT_INSIDE, best);
 		}
 	}
 	return best;
@@ -136,7 +136,7 @@ static const struct nat_rule *find_inside(const struct flow_key *k)
 
 // Weighted rendezvous hashing: a backend gets flows in proportion to its weight, and when a backend is added or
 // removed, only the flows that move to it or from it change.
-static const struct nat_target *choose(const struct nat_rule *r, const struct flow_key *k)
+static const struct nat_target *nat_lookup_choose(const struct nat_rule *r, const struct flow_key *k)
 {
 	uint32_t hash = flow_crc(flow_crc(flow_crc(0x5ca1ab1e, k->meta), k->addr[0]), k->addr[1]);
 	const struct nat_target *t, *best = r->targets;
@@ -159,10 +159,10 @@ static const struct nat_target *choose(const struct nat_rule *r, const struct fl
 	return best;
 }
 
-static void set_target(struct flow_key *k, const struct nat_target *t)
+static void nat_lookup_set_target(struct flow_key *k, const struct nat_target *t)
 {
 	set_destination(k, &t->addr);
-	if (t->port && has_ports(k))
+	if (t->port && nat_lookup_has_ports(k))
 		k->dst_port = t->port;
 }
 
@@ -198,7 +198,7 @@ void nat_destination(struct flow_key *key, struct nat_verdict *v)
 	if (r && r->kind == NAT_FLOATING)
 		set_destination(key, &r->inside);
 	else if (r)
-		set_target(key, choose(r, key));
+		nat_lookup_set_target(key, nat_lookup_choose(r, key));
 }
 
 // --- Source. ---
@@ -233,7 +233,7 @@ static bool in_pool(const struct nat_rule *r, const struct nat_words *a)
 
 static void set_ports(const struct nat_rule *r, const struct flow_key *k, struct nat_verdict *v)
 {
-	bool ports = has_ports(k) || is_echo(k);
+	bool ports = nat_lookup_has_ports(k) || nat_lookup_is_echo(k);
 
 	v->ports = ports ? r->n_ports : 0;
 	v->first = ports ? r->first_port : 0;
@@ -268,14 +268,14 @@ void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t 
 		set_source(key, &r->outside);
 		return;
 	}
-	a = source_of(original);
+	a = nat_lookup_source_of(original);
 	a = nat_pool_address(&r->outside, r->family, (uint32_t)((uint64_t)nat_hash(0, &a) * r->n_pool >> 32));
 	set_source(key, &a);
 	set_ports(r, key, v);
 	if (v->ports == 0)
 		return;
 	key->src_port = rte_cpu_to_be_16((uint16_t)(r->first_port + hash % r->n_ports));
-	if (is_icmp(key))
+	if (nat_lookup_is_icmp(key))
 		key->dst_port = key->src_port;
 }
 
@@ -289,8 +289,8 @@ static void keep_target(const struct nat_rule *r, struct flow_key *k, const stru
 
 	for (i = 0; i < r->n_targets; i++) {
 		would = *k;
-		set_target(&would, &r->targets[i]);
-		if (nat_words_equal(&r->targets[i].addr, &dst) && (!has_ports(k) || would.dst_port == out->dst_port)) {
+		nat_lookup_set_target(&would, &r->targets[i]);
+		if (nat_words_equal(&r->targets[i].addr, &dst) && (!nat_lookup_has_ports(k) || would.dst_port == out->dst_port)) {
 			*k = would;
 			return;
 		}
@@ -299,14 +299,14 @@ static void keep_target(const struct nat_rule *r, struct flow_key *k, const stru
 
 static void keep_source(const struct nat_rule *r, struct flow_key *k, const struct flow_key *out, struct nat_verdict *v)
 {
-	struct nat_words src = source_of(out);
+	struct nat_words src = nat_lookup_source_of(out);
 
 	set_ports(r, k, v);
 	if (in_pool(r, &src))
 		set_source(k, &src);
 	if (v->ports && (uint16_t)(rte_be_to_cpu_16(out->src_port) - v->first) < v->ports) {
 		k->src_port = out->src_port;
-		if (is_icmp(k))
+		if (nat_lookup_is_icmp(k))
 			k->dst_port = out->dst_port;
 	}
 }

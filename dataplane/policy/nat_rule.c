@@ -9,7 +9,7 @@
 
 #define PROTO_SCTP 132
 
-static int refuse(struct error *err, const char *field, uint64_t value, const char *valid, const char *text)
+static int nat_rule_refuse(struct error *err, const char *field, uint64_t value, const char *valid, const char *text)
 {
 	char buf[24];
 
@@ -76,12 +76,12 @@ static int check_pool(struct nat_config *c, struct error *err)
 	if (c->last_port == 0)
 		c->last_port = UINT16_MAX;
 	if (c->last_port < c->first_port)
-		return refuse(err, "rule.source.last_port", c->last_port, "a port from source.first_port on",
-			      "comes before the first one");
+		return nat_rule_refuse(err, "rule.source.last_port", c->last_port, "a port from source.first_port on",
+				       "comes before the first one");
 	return 0;
 }
 
-static bool has_ports(uint8_t proto)
+static bool nat_rule_has_ports(uint8_t proto)
 {
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == PROTO_SCTP;
 }
@@ -93,13 +93,13 @@ static int check_backend(const struct nat_config *c, const struct nat_backend *b
 	if (ret < 0)
 		return ret;
 	if (b->weight > 256)
-		return refuse(err, "rule.destination.backends.weight", b->weight, "1 to 256", "is out of range");
-	if (b->port && !has_ports(c->protocol))
-		return refuse(err, "rule.destination.backends.port", b->port, "a rule of protocol TCP or UDP",
-			      "another port needs a protocol that has ports");
+		return nat_rule_refuse(err, "rule.destination.backends.weight", b->weight, "1 to 256", "is out of range");
+	if (b->port && !nat_rule_has_ports(c->protocol))
+		return nat_rule_refuse(err, "rule.destination.backends.port", b->port, "a rule of protocol TCP or UDP",
+				       "another port needs a protocol that has ports");
 	if (b->port && c->protocol == PROTO_SCTP && b->port != c->first_port)
-		return refuse(err, "rule.destination.backends.port", b->port, "the service's port, or none",
-			      "ports of SCTP are not translated");
+		return nat_rule_refuse(err, "rule.destination.backends.port", b->port, "the service's port, or none",
+				       "ports of SCTP are not translated");
 	return 0;
 }
 
@@ -113,9 +113,9 @@ static int check_destination(struct nat_config *c, struct error *err)
 	if (c->n_backends == 0 || c->n_backends > NAT_BACKENDS_MAX)
 		return error_set(err, ERANGE, "rule.destination.backends", text, "1 to 64 backends",
 				 c->n_backends ? "are too many" : "are too few");
-	if (c->first_port && !has_ports(c->protocol))
-		return refuse(err, "rule.destination.port", c->first_port, "a rule of protocol TCP, UDP or SCTP",
-			      "a port needs a protocol that has ports");
+	if (c->first_port && !nat_rule_has_ports(c->protocol))
+		return nat_rule_refuse(err, "rule.destination.port", c->first_port, "a rule of protocol TCP, UDP or SCTP",
+				       "a port needs a protocol that has ports");
 	for (i = 0; i < c->n_backends; i++) {
 		ret = check_backend(c, &c->backends[i], err);
 		if (ret < 0)
@@ -151,7 +151,7 @@ static int check_match(struct nat_config *c, struct error *err)
 	if (c->to.addr.family)
 		ret = check_prefix(&c->to, family, "rule.to", err);
 	if (c->n_except > NAT_EXCEPT_MAX)
-		return refuse(err, "rule.except", c->n_except, "up to 16 prefixes", "are too many");
+		return nat_rule_refuse(err, "rule.except", c->n_except, "up to 16 prefixes", "are too many");
 	for (i = 0; i < c->n_except && ret == 0; i++)
 		ret = check_prefix(&c->except[i], family, "rule.except", err);
 	if (ret < 0)
@@ -159,10 +159,11 @@ static int check_match(struct nat_config *c, struct error *err)
 	if (c->to_first_port && c->to_last_port == 0)
 		c->to_last_port = c->to_first_port;
 	if (c->to_last_port < c->to_first_port)
-		return refuse(err, "rule.last_port", c->to_last_port, "a port from first_port on", "comes before the first one");
-	if (c->to_last_port && !has_ports(c->protocol))
-		return refuse(err, "rule.first_port", c->to_first_port, "a rule of protocol TCP, UDP or SCTP",
-			      "ports need a protocol that has them");
+		return nat_rule_refuse(err, "rule.last_port", c->to_last_port, "a port from first_port on",
+				       "comes before the first one");
+	if (c->to_last_port && !nat_rule_has_ports(c->protocol))
+		return nat_rule_refuse(err, "rule.first_port", c->to_first_port, "a rule of protocol TCP, UDP or SCTP",
+				       "ports need a protocol that has them");
 	return 0;
 }
 
@@ -180,7 +181,7 @@ int nat_check(struct nat_config *c, struct error *err)
 	int ret;
 
 	if (c->id == 0 || c->id >= NAT_RULES_MAX)
-		return refuse(err, "rule.id", c->id, "1 to 1048575", "is out of range");
+		return nat_rule_refuse(err, "rule.id", c->id, "1 to 1048575", "is out of range");
 	ret = check_vrfs(c, err);
 	if (ret == 0 && c->kind == NAT_FLOATING)
 		ret = check_address(&c->inside.addr, c->inside.addr.family, "rule.floating.inside", err);
@@ -206,7 +207,7 @@ static struct nat_net net_of(const struct ip_prefix *p)
 	return (struct nat_net){nat_words(&p->addr), nat_mask(p->addr.family, p->len)};
 }
 
-static struct nat_target target_of(const struct nat_backend *b)
+static struct nat_target nat_rule_target_of(const struct nat_backend *b)
 {
 	struct nat_target t = {.addr = nat_words(&b->addr), .port = rte_cpu_to_be_16(b->port), .weight = (uint16_t)b->weight};
 
@@ -235,7 +236,7 @@ struct nat_rule *nat_compile(const struct nat_config *c)
 	for (i = 0; i < c->n_backends; i++) {
 		b[i] = c->backends[i];
 		b[i].weight = b[i].weight ? b[i].weight : 1;
-		r->targets[i] = target_of(&b[i]);
+		r->targets[i] = nat_rule_target_of(&b[i]);
 	}
 	for (i = 0; i < c->n_except; i++) {
 		p[i] = c->except[i];

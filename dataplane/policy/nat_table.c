@@ -11,7 +11,7 @@
 struct nat_table *nat_table;
 static uint32_t n_nodes;
 
-static struct nat_table *create(uint32_t buckets)
+static struct nat_table *nat_table_create(uint32_t buckets)
 {
 	struct nat_table *t = calloc(1, sizeof(*t) + buckets * sizeof(t->bucket[0]));
 
@@ -20,7 +20,7 @@ static struct nat_table *create(uint32_t buckets)
 	return t;
 }
 
-static void destroy(void *arg)
+static void nat_table_destroy(void *arg)
 {
 	struct nat_table *t = arg;
 	struct nat_node *n, *next;
@@ -35,14 +35,14 @@ static void destroy(void *arg)
 	free(t);
 }
 
-static struct nat_node **bucket(struct nat_table *t, uint32_t where, const struct nat_words *addr)
+static struct nat_node **nat_table_bucket(struct nat_table *t, uint32_t where, const struct nat_words *addr)
 {
 	return &t->bucket[nat_hash(where, addr) >> 8 & t->mask];
 }
 
-static int insert(struct nat_table *t, uint32_t where, const struct nat_words *addr, const struct nat_rule *rule)
+static int policy_nat_table_insert(struct nat_table *t, uint32_t where, const struct nat_words *addr, const struct nat_rule *rule)
 {
-	struct nat_node **head = bucket(t, where, addr), *n = malloc(sizeof(*n));
+	struct nat_node **head = nat_table_bucket(t, where, addr), *n = malloc(sizeof(*n));
 
 	if (n == NULL)
 		return -ENOMEM;
@@ -52,9 +52,9 @@ static int insert(struct nat_table *t, uint32_t where, const struct nat_words *a
 }
 
 // Readers may walk chains of the old table, so the new one gets its own nodes. Without memory the old table stays.
-static void grow(void)
+static void nat_table_grow(void)
 {
-	struct nat_table *old = nat_table, *t = create((old->mask + 1) * 2);
+	struct nat_table *old = nat_table, *t = nat_table_create((old->mask + 1) * 2);
 	const struct nat_node *n;
 	uint32_t i;
 
@@ -62,14 +62,14 @@ static void grow(void)
 		return;
 	for (i = 0; i <= old->mask; i++) {
 		for (n = old->bucket[i]; n; n = n->next) {
-			if (insert(t, n->where, &n->addr, n->rule) < 0) {
-				destroy(t);
+			if (policy_nat_table_insert(t, n->where, &n->addr, n->rule) < 0) {
+				nat_table_destroy(t);
 				return;
 			}
 		}
 	}
 	rcu_publish(nat_table, t);
-	rcu_defer(destroy, old);
+	rcu_defer(nat_table_destroy, old);
 }
 
 int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule)
@@ -78,20 +78,20 @@ int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct 
 	int ret;
 
 	if (t == NULL) {
-		t = create(FIRST_BUCKETS);
+		t = nat_table_create(FIRST_BUCKETS);
 		if (t == NULL)
 			return -ENOMEM;
 		rcu_publish(nat_table, t);
 	}
-	ret = insert(t, where, addr, rule);
+	ret = policy_nat_table_insert(t, where, addr, rule);
 	if (ret == 0 && ++n_nodes > t->mask && t->mask < UINT32_MAX >> 9) // the hash has 24 bits
-		grow();
+		nat_table_grow();
 	return ret;
 }
 
 void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule)
 {
-	struct nat_node **p = bucket(nat_table, where, addr), *n;
+	struct nat_node **p = nat_table_bucket(nat_table, where, addr), *n;
 
 	for (n = *p; n && (n->rule != rule || n->where != where); n = *p)
 		p = &n->next;

@@ -53,7 +53,7 @@ struct rule_list *rule_list_next(const struct rule_list *l)
 	return i < RULE_LISTS_MAX ? lists[i] : NULL;
 }
 
-static struct rule_list *find(const char *name)
+static struct rule_list *rules_find(const char *name)
 {
 	struct rule_list *l;
 
@@ -65,7 +65,7 @@ static struct rule_list *find(const char *name)
 
 struct rule_list *rule_list_find_err(const char *name, const char *field, struct error *err)
 {
-	struct rule_list *l = name ? find(name) : NULL;
+	struct rule_list *l = name ? rules_find(name) : NULL;
 
 	if (l == NULL)
 		error_set(err, ENOENT, field, name ? name : "", "the name of an existing rule list", "there is no such rule list");
@@ -83,7 +83,7 @@ struct rule_list *rule_list_add(const char *name, bool allow, struct error *err)
 	struct rule_list *l;
 	uint16_t id = 1;
 
-	if (find(name)) {
+	if (rules_find(name)) {
 		error_set(err, EEXIST, "rule_list.name", name, "a new name", "is taken");
 		return NULL;
 	}

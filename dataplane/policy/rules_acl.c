@@ -27,25 +27,25 @@ struct key6 {
 #define FIELDS(f) ((f) ? 11u : 5u)
 RTE_ACL_RULE_DEF(acl_rule, 11); // IPv4 uses the first five fields
 
-static void field(struct rte_acl_field_def *d, unsigned i, uint8_t type, uint8_t size, unsigned offset)
+static void rules_acl_field(struct rte_acl_field_def *d, unsigned i, uint8_t type, uint8_t size, unsigned offset)
 {
 	*d = (struct rte_acl_field_def){
 		.type = type, .size = size, .field_index = (uint8_t)i, .input_index = (uint8_t)(offset / 4), .offset = offset};
 }
 
-static void define(struct rte_acl_config *cfg, unsigned f)
+static void rules_acl_define(struct rte_acl_config *cfg, unsigned f)
 {
 	unsigned n = FIELDS(f), i;
 
 	*cfg = (struct rte_acl_config){.num_categories = 1, .num_fields = n};
-	field(&cfg->defs[0], 0, RTE_ACL_FIELD_TYPE_BITMASK, 1, 0);
+	rules_acl_field(&cfg->defs[0], 0, RTE_ACL_FIELD_TYPE_BITMASK, 1, 0);
 	for (i = 1; i < n - 2; i++)
-		field(&cfg->defs[i], i, RTE_ACL_FIELD_TYPE_MASK, 4, i * 4);
-	field(&cfg->defs[n - 2], n - 2, RTE_ACL_FIELD_TYPE_RANGE, 2, (n - 2) * 4);
-	field(&cfg->defs[n - 1], n - 1, RTE_ACL_FIELD_TYPE_RANGE, 2, (n - 2) * 4 + 2);
+		rules_acl_field(&cfg->defs[i], i, RTE_ACL_FIELD_TYPE_MASK, 4, i * 4);
+	rules_acl_field(&cfg->defs[n - 2], n - 2, RTE_ACL_FIELD_TYPE_RANGE, 2, (n - 2) * 4);
+	rules_acl_field(&cfg->defs[n - 1], n - 1, RTE_ACL_FIELD_TYPE_RANGE, 2, (n - 2) * 4 + 2);
 }
 
-static void put(const struct rule_match *m, uint32_t i, unsigned f, struct acl_rule *r)
+static void rules_acl_put(const struct rule_match *m, uint32_t i, unsigned f, struct acl_rule *r)
 {
 	uint64_t addr[4] = {m->addr0, m->addr[0], m->addr[1], m->addr[2]}, mask[4] = {m->mask0, m->mask[0], m->mask[1], m->mask[2]};
 	const uint32_t *a = (const uint32_t *)addr, *k = (const uint32_t *)mask;
@@ -66,7 +66,7 @@ static void put(const struct rule_match *m, uint32_t i, unsigned f, struct acl_r
 	}
 }
 
-static int fill(struct rte_acl_ctx *acl, const struct rule_match *m, uint32_t n, unsigned f)
+static int rules_acl_fill(struct rte_acl_ctx *acl, const struct rule_match *m, uint32_t n, unsigned f)
 {
 	struct rte_acl_config cfg;
 	struct acl_rule r;
@@ -74,10 +74,10 @@ static int fill(struct rte_acl_ctx *acl, const struct rule_match *m, uint32_t n,
 	int ret = 0;
 
 	for (i = 0; i < n && ret == 0; i++) {
-		put(&m[i], i, f, &r);
+		rules_acl_put(&m[i], i, f, &r);
 		ret = rte_acl_add_rules(acl, (const struct rte_acl_rule *)&r, 1);
 	}
-	define(&cfg, f);
+	rules_acl_define(&cfg, f);
 	return ret < 0 ? ret : rte_acl_build(acl, &cfg);
 }
 
@@ -96,7 +96,7 @@ struct rte_acl_ctx *acl_build(const struct rule_match *m, uint32_t n, unsigned f
 		errno = rte_errno;
 		return NULL;
 	}
-	ret = fill(acl, m, n, f);
+	ret = rules_acl_fill(acl, m, n, f);
 	if (ret == 0)
 		return acl;
 	rte_acl_free(acl);

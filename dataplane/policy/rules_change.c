@@ -53,7 +53,7 @@ void rules_change_take(struct rule_list *l, struct rules_change *c, struct rules
 	c->slots = NULL;
 }
 
-static int commit(struct rule_list *l, struct rules_change *c, struct error *err)
+static int rules_change_commit(struct rule_list *l, struct rules_change *c, struct error *err)
 {
 	struct rules_set *set = rules_set_make(l, c->rules, c->n, l->allow, l->set->base);
 
@@ -102,7 +102,7 @@ static int check_ids(const struct rule_list *l, const struct order *o, size_t n,
 	return 0;
 }
 
-static struct order *order(const struct rule *r, size_t n)
+static struct order *rules_change_order(const struct rule *r, size_t n)
 {
 	struct order *o = malloc((n + 1) * sizeof(*o));
 	size_t i;
@@ -115,7 +115,8 @@ static struct order *order(const struct rule *r, size_t n)
 }
 
 // Merges the list and the new rules in the order of ids. A replaced rule keeps its counter.
-static int merge(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n, struct rules_change *c)
+static int rules_change_merge(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n,
+			      struct rules_change *c)
 {
 	size_t i = 0, j = 0;
 
@@ -142,7 +143,7 @@ static int merge(const struct rule_list *l, const struct rule *r, const struct o
 	return 0;
 }
 
-static int check_size(const struct rule_list *l, const struct rules_change *c, struct error *err)
+static int rules_change_check_size(const struct rule_list *l, const struct rules_change *c, struct error *err)
 {
 	if (c->n > RULE_LIST_RULES)
 		return error_set(err, ENOSPC, "rule.list", l->name, "up to 65536 rules in a list", "is full");
@@ -166,16 +167,16 @@ static int check_entries(const struct order *o, size_t n, struct rules_change *c
 	return ret;
 }
 
-static int prepare(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n, bool replace,
-		   struct rules_change *c, struct error *err)
+static int rules_change_prepare(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n, bool replace,
+				struct rules_change *c, struct error *err)
 {
 	int ret = check_ids(l, o, n, replace, err);
 
 	if (ret < 0)
 		return ret;
-	if (merge(l, r, o, n, c) < 0)
+	if (rules_change_merge(l, r, o, n, c) < 0)
 		return rules_no_memory(err);
-	ret = check_size(l, c, err);
+	ret = rules_change_check_size(l, c, err);
 	return ret < 0 ? ret : check_entries(o, n, c, err);
 }
 
@@ -225,15 +226,15 @@ static void unswap_refs(const struct rule_list *l, const struct rule *r, size_t 
 
 static int change_list(struct rule_list *l, struct rule *r, size_t n, bool replace, bool for_real, struct error *err)
 {
-	struct order *o = order(r, n);
+	struct order *o = rules_change_order(r, n);
 	struct rules_change c = {0};
 	size_t i;
-	int ret = o ? prepare(l, r, o, n, replace, &c, err) : rules_no_memory(err);
+	int ret = o ? rules_change_prepare(l, r, o, n, replace, &c, err) : rules_no_memory(err);
 
 	if (ret == 0 && for_real && n > 0) {
 		take_slots(&c);
 		swap_refs(l, r, n);
-		ret = commit(l, &c, err);
+		ret = rules_change_commit(l, &c, err);
 		if (ret < 0) {
 			unswap_refs(l, r, n);
 			put_slots(&c, l);
@@ -257,7 +258,7 @@ int rules_check(const struct rule_list *l, struct rule *r, size_t n, bool replac
 }
 
 // Copies the list without the rules o[], which are sorted.
-static int without(const struct rule_list *l, const struct order *o, size_t n, struct rules_change *c)
+static int rules_change_without(const struct rule_list *l, const struct order *o, size_t n, struct rules_change *c)
 {
 	size_t i, j = 0;
 
@@ -314,7 +315,7 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 	o = order_ids(l, ids, n, err);
 	if (o == NULL)
 		return -errno;
-	ret = without(l, o, n, &c) < 0 ? rules_no_memory(err) : 0;
+	ret = rules_change_without(l, o, n, &c) < 0 ? rules_no_memory(err) : 0;
 	if (ret == 0 && n > 0) {
 		struct rule *copy = malloc((c.n_gone + 1) * sizeof(*copy)); // the deleted rules
 
@@ -322,7 +323,7 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 		for (i = 0; copy && i < c.n_gone; i++)
 			copy[i] = *rules_get(l, c.gone[i]);
 		was = copy;
-		ret = copy ? commit(l, &c, err) : rules_no_memory(err);
+		ret = copy ? rules_change_commit(l, &c, err) : rules_no_memory(err);
 		for (i = 0; ret == 0 && i < c.n_gone; i++)
 			groups_unref(&was[i]);
 		free(copy);

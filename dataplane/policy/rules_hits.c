@@ -31,7 +31,7 @@ void rule_slots_fini(void)
 	unused = NULL;
 }
 
-static uint64_t *counter(unsigned worker, uint32_t slot)
+static uint64_t *rules_hits_counter(unsigned worker, uint32_t slot)
 {
 	return &hits[(size_t)worker * RULE_SLOTS + slot];
 }
@@ -42,7 +42,7 @@ static void fill_page(uint32_t slot)
 	struct worker *w;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		*(volatile uint64_t *)counter(w->id, slot) = 0;
+		*(volatile uint64_t *)rules_hits_counter(w->id, slot) = 0;
 }
 
 uint32_t rule_slot_get(void)
@@ -63,8 +63,8 @@ void rule_slot_put(uint32_t slot)
 	if (slot == 0)
 		return;
 	for (w = 0; w < WORKER_MAX; w++)
-		if (*counter(w, slot) != 0)
-			*counter(w, slot) = 0;
+		if (*rules_hits_counter(w, slot) != 0)
+			*rules_hits_counter(w, slot) = 0;
 	unused[n_unused++] = slot;
 }
 
@@ -79,7 +79,7 @@ void rules_hit(const struct rule_verdict *v)
 
 	if (v->slot == 0)
 		return;
-	c = counter(this_worker->id, v->slot);
+	c = rules_hits_counter(this_worker->id, v->slot);
 	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
 }
 
@@ -89,6 +89,6 @@ uint64_t rule_hits(uint32_t slot)
 	unsigned w;
 
 	for (w = 0; w < WORKER_MAX; w++)
-		sum += __atomic_load_n(counter(w, slot), __ATOMIC_RELAXED);
+		sum += __atomic_load_n(rules_hits_counter(w, slot), __ATOMIC_RELAXED);
 	return sum;
 }

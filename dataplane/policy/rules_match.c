@@ -14,7 +14,7 @@
 static const struct ip_prefix anywhere;
 
 // The prefixes of a source or destination: the group's, the rule's own, or `anywhere`.
-static const struct ip_prefix *prefixes(const struct ip_prefix *p, uint16_t group, size_t *n)
+static const struct ip_prefix *rules_match_prefixes(const struct ip_prefix *p, uint16_t group, size_t *n)
 {
 	const struct address_group *g = group ? address_group_get(group) : NULL;
 
@@ -32,13 +32,13 @@ static bool protocol_of_family(const struct rule *r, unsigned f)
 	return r->proto != (f ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 }
 
-static uint32_t count(const struct ip_prefix *p, uint16_t group, unsigned f)
+static uint32_t rules_match_count(const struct ip_prefix *p, uint16_t group, unsigned f)
 {
 	const struct ip_prefix *list;
 	size_t i, n;
 	uint32_t found = 0;
 
-	list = prefixes(p, group, &n);
+	list = rules_match_prefixes(p, group, &n);
 	for (i = 0; i < n; i++)
 		found += of_family(&list[i], f);
 	return found;
@@ -46,11 +46,12 @@ static uint32_t count(const struct ip_prefix *p, uint16_t group, unsigned f)
 
 uint32_t rule_entries(const struct rule *r, unsigned f)
 {
-	return protocol_of_family(r, f) ? count(&r->src, r->src_group, f) * count(&r->dst, r->dst_group, f) : 0;
+	return protocol_of_family(r, f) ? rules_match_count(&r->src, r->src_group, f) * rules_match_count(&r->dst, r->dst_group, f)
+					: 0;
 }
 
 // Writes words and masks in the layout of flow_key.addr. half: 0 = source, 1 = destination.
-static void put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4], uint64_t mask[4])
+static void rules_match_put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4], uint64_t mask[4])
 {
 	unsigned width = f ? 16 : 4, i;
 	uint8_t *a = (uint8_t *)addr + half * width, *m = (uint8_t *)mask + half * width;
@@ -69,8 +70,8 @@ static void put_entry(const struct rule *r, unsigned f, const struct ip_prefix *
 	uint64_t addr[4] = {0}, mask[4] = {0};
 	unsigned i;
 
-	put_prefix(src, f, 0, addr, mask);
-	put_prefix(dst, f, 1, addr, mask);
+	rules_match_put_prefix(src, f, 0, addr, mask);
+	rules_match_put_prefix(dst, f, 1, addr, mask);
 	memset(e, 0, sizeof(*e));
 	e->addr0 = addr[0];
 	e->mask0 = mask[0];
@@ -97,8 +98,8 @@ uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
 
 	if (!protocol_of_family(r, f))
 		return 0;
-	src = prefixes(&r->src, r->src_group, &n_src);
-	dst = prefixes(&r->dst, r->dst_group, &n_dst);
+	src = rules_match_prefixes(&r->src, r->src_group, &n_src);
+	dst = rules_match_prefixes(&r->dst, r->dst_group, &n_dst);
 	for (i = 0; i < n_src; i++)
 		for (j = 0; j < n_dst && of_family(&src[i], f); j++)
 			if (of_family(&dst[j], f))
@@ -114,7 +115,7 @@ struct query {
 	uint8_t proto;
 };
 
-static inline bool is_icmp(const struct flow_key *k)
+static inline bool rules_match_is_icmp(const struct flow_key *k)
 {
 	return k->proto == (k->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 }
@@ -124,7 +125,7 @@ static struct query query_of(const struct flow_key *k)
 	struct query q = {
 		.addr = k->addr, .proto = k->proto, .port = {rte_be_to_cpu_16(k->src_port), rte_be_to_cpu_16(k->dst_port)}};
 
-	if (is_icmp(k)) { // type and code
+	if (rules_match_is_icmp(k)) { // type and code
 		bool echo = k->src_port == k->dst_port;
 
 		q.port[1] = echo ? 0 : q.port[0] & 0xff;
@@ -133,7 +134,8 @@ static struct query query_of(const struct flow_key *k)
 	return q;
 }
 
-static inline __attribute__((always_inline)) bool matches(const struct rule_match *m, const struct query *q, const bool v6)
+static inline __attribute__((always_inline)) bool rules_match_matches(const struct rule_match *m, const struct query *q,
+								      const bool v6)
 {
 	uint64_t diff = (q->addr[0] ^ m->addr0) & m->mask0;
 
@@ -145,19 +147,19 @@ static inline __attribute__((always_inline)) bool matches(const struct rule_matc
 	       (uint16_t)(q->port[1] - m->ports[1][0]) <= m->ports[1][1];
 }
 
-static inline __attribute__((always_inline)) uint32_t walk(const struct rule_match *m, uint32_t i, uint32_t n, const uint64_t *dead,
-							   const struct query *q, const bool v6)
+static inline __attribute__((always_inline)) uint32_t rules_match_walk(const struct rule_match *m, uint32_t i, uint32_t n,
+								       const uint64_t *dead, const struct query *q, const bool v6)
 {
 	for (; i < n; i++)
-		if (matches(&m[i], q, v6) && !(dead && (dead[i / 64] >> i % 64 & 1)))
+		if (rules_match_matches(&m[i], q, v6) && !(dead && (dead[i / 64] >> i % 64 & 1)))
 			break;
 	return i;
 }
 
-static inline uint32_t first(const struct rule_match *m, uint32_t i, uint32_t n, const uint64_t *dead, const struct query *q,
-			     unsigned f)
+static inline uint32_t rules_match_first(const struct rule_match *m, uint32_t i, uint32_t n, const uint64_t *dead,
+					 const struct query *q, unsigned f)
 {
-	return f ? walk(m, i, n, dead, q, true) : walk(m, i, n, dead, q, false);
+	return f ? rules_match_walk(m, i, n, dead, q, true) : rules_match_walk(m, i, n, dead, q, false);
 }
 
 // The entry that rte_acl finds may have been removed or replaced since. Then the later entries are searched linearly,
@@ -167,13 +169,13 @@ static uint32_t first_compiled(const struct rules_base *b, const uint64_t *dead,
 	uint32_t i;
 
 	if (b->acl[f] == NULL)
-		return first(b->m[f], 0, b->n[f], dead, q, f);
+		return rules_match_first(b->m[f], 0, b->n[f], dead, q, f);
 	i = acl_classify(b->acl[f], f, q->addr, q->port, q->proto);
 	if (i == 0)
 		return b->n[f];
 	i--;
 	if (dead && (dead[i / 64] >> i % 64 & 1))
-		return first(b->m[f], i + 1, b->n[f], dead, q, f);
+		return rules_match_first(b->m[f], i + 1, b->n[f], dead, q, f);
 	return i;
 }
 
@@ -190,7 +192,7 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 		if (i < b->n[f])
 			hit = &b->m[f][i];
 	}
-	i = first(s->m[f], 0, s->n[f], NULL, &q, f);
+	i = rules_match_first(s->m[f], 0, s->n[f], NULL, &q, f);
 	if (i < s->n[f] && (hit == NULL || s->m[f][i].id < hit->id))
 		hit = &s->m[f][i];
 	if (hit == NULL) {

@@ -26,7 +26,7 @@ void rules_listen(struct rules_listener *l)
 	LISTEN(listeners, l);
 }
 
-static void changed(uint16_t port)
+static void rules_port_changed(uint16_t port)
 {
 	const struct rules_listener *l;
 
@@ -42,7 +42,7 @@ struct retired {
 	size_t n;
 };
 
-static void retire(void *arg)
+static void rules_port_retire(void *arg)
 {
 	struct retired *r = arg;
 	size_t i;
@@ -54,14 +54,14 @@ static void retire(void *arg)
 	free(r);
 }
 
-static void defer(struct rules_set *set, uint32_t *slots, size_t n)
+static void rules_port_defer(struct rules_set *set, uint32_t *slots, size_t n)
 {
 	struct retired *r = malloc(sizeof(*r));
 
 	if (r == NULL)
 		return; // out of memory: leak them rather than free them under a reader
 	*r = (struct retired){set, slots, n};
-	rcu_defer(retire, r);
+	rcu_defer(rules_port_retire, r);
 }
 
 void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots, bool tell)
@@ -76,15 +76,15 @@ void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, 
 			if (p->cfg.rules[dir] == l->id)
 				rcu_publish(rules_sets[p->id][dir], set);
 	if (old || slots)
-		defer(old, slots, n_slots);
+		rules_port_defer(old, slots, n_slots);
 	for (p = port_next(NULL); p && l->refs && tell; p = port_next(p))
 		if (p->cfg.rules[0] == l->id || p->cfg.rules[1] == l->id)
-			changed(p->id);
+			rules_port_changed(p->id);
 }
 
 // --- Port listener. ---
 
-static int check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int rules_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	static const char *const fields[] = {"port.egress_rules", "port.ingress_rules"};
 	unsigned dir;
@@ -102,7 +102,7 @@ static int check(const struct port *old, const struct port_config *cfg, struct e
 	return 0;
 }
 
-static bool attach(const struct port *p, unsigned dir, uint16_t list)
+static bool rules_port_attach(const struct port *p, unsigned dir, uint16_t list)
 {
 	struct rule_list *was = rule_list_get(list), *l = rule_list_get(p->cfg.rules[dir]);
 
@@ -116,23 +116,23 @@ static bool attach(const struct port *p, unsigned dir, uint16_t list)
 	return true;
 }
 
-static void on_added(struct port *p)
+static void rules_port_on_added(struct port *p)
 {
-	bool any = attach(p, 0, 0);
+	bool any = rules_port_attach(p, 0, 0);
 
-	if (attach(p, 1, 0) || any)
-		changed(p->id);
+	if (rules_port_attach(p, 1, 0) || any)
+		rules_port_changed(p->id);
 }
 
-static void on_changed(struct port *p, const struct port_config *old)
+static void rules_port_on_changed(struct port *p, const struct port_config *old)
 {
-	bool any = attach(p, 0, old->rules[0]);
+	bool any = rules_port_attach(p, 0, old->rules[0]);
 
-	if (attach(p, 1, old->rules[1]) || any)
-		changed(p->id);
+	if (rules_port_attach(p, 1, old->rules[1]) || any)
+		rules_port_changed(p->id);
 }
 
-static void on_removed(struct port *p)
+static void rules_port_on_removed(struct port *p)
 {
 	struct rule_list *l;
 	unsigned dir;
@@ -145,7 +145,10 @@ static void on_removed(struct port *p)
 	}
 }
 
-static struct port_listener listener = {.check = check, .added = on_added, .changed = on_changed, .removed = on_removed};
+static struct port_listener listener = {.check = rules_port_check,
+					.added = rules_port_on_added,
+					.changed = rules_port_on_changed,
+					.removed = rules_port_on_removed};
 
 void rules_port_init(void)
 {

@@ -43,7 +43,7 @@ static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint6
 }
 
 // Expands the rules with a seq above `since`.
-static int take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out, uint32_t *n_out)
+static int rules_set_take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out, uint32_t *n_out)
 {
 	uint32_t sum = entries_of(rules, n, f, since), at = 0;
 	size_t i;
@@ -70,7 +70,7 @@ static struct rules_base *base_take(const struct rule_list *l)
 	b->seq = l->seq;
 	b->refs = 1;
 	for (f = 0; f < 2; f++) {
-		if (take(l->rules, l->n, f, 0, &b->m[f], &b->n[f]) < 0) {
+		if (rules_set_take(l->rules, l->n, f, 0, &b->m[f], &b->n[f]) < 0) {
 			base_free(b);
 			return NULL;
 		}
@@ -95,7 +95,7 @@ void rules_set_free(struct rules_set *s)
 }
 
 // Marks the base's entries of rules that were deleted or changed. Entries and rules are in the order of ids.
-static int bury(struct rules_set *s, const struct rule *rules, size_t n, unsigned f)
+static int rules_set_bury(struct rules_set *s, const struct rule *rules, size_t n, unsigned f)
 {
 	const struct rules_base *b = s->base;
 	size_t at = 0;
@@ -129,9 +129,9 @@ struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *r
 	if (base)
 		base->refs++;
 	for (f = 0; f < 2 && ret == 0; f++) {
-		ret = take(rules, n, f, base ? base->seq : 0, &s->m[f], &s->n[f]);
+		ret = rules_set_take(rules, n, f, base ? base->seq : 0, &s->m[f], &s->n[f]);
 		if (ret == 0 && base)
-			ret = bury(s, rules, n, f);
+			ret = rules_set_bury(s, rules, n, f);
 	}
 	if (ret == 0)
 		return s;
@@ -161,7 +161,7 @@ static struct {
 	const struct rule_list *who;
 } svc = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
-static int compile(struct rules_base *b)
+static int rules_set_compile(struct rules_base *b)
 {
 	unsigned f;
 
@@ -175,7 +175,7 @@ static int compile(struct rules_base *b)
 	return 0;
 }
 
-static void *svc_main(void *arg)
+static void *rules_set_svc_main(void *arg)
 {
 	struct rules_base *b;
 	int ret;
@@ -190,7 +190,7 @@ static void *svc_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&svc.lock);
-		ret = compile(b);
+		ret = rules_set_compile(b);
 		pthread_mutex_lock(&svc.lock);
 		svc.done = b;
 		svc.error = ret;
@@ -204,7 +204,7 @@ int rules_compile_start(void)
 	int ret;
 
 	svc.stop = svc.busy = false;
-	ret = pthread_create(&svc.thread, NULL, svc_main, NULL);
+	ret = pthread_create(&svc.thread, NULL, rules_set_svc_main, NULL);
 	svc.running = ret == 0;
 	return -ret;
 }
@@ -224,7 +224,7 @@ void rules_compile_stop(void)
 	svc.todo = svc.done = NULL;
 }
 
-static void hand_over(struct rule_list *l)
+static void rules_set_hand_over(struct rule_list *l)
 {
 	struct rules_base *b = base_take(l);
 
@@ -285,6 +285,6 @@ void rules_compile_poll(void)
 		last = (uint16_t)((last + 1) % RULE_LISTS_MAX);
 		l = rule_list_get(last);
 		if (l && l->wanted)
-			hand_over(l);
+			rules_set_hand_over(l);
 	}
 }

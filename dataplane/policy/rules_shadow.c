@@ -14,7 +14,7 @@ static inline bool range_within(const uint16_t a[2], const uint16_t b[2])
 	return a[0] <= b[0] && b[1] <= a[1];
 }
 
-static bool within(const struct ip_prefix *a, uint16_t a_group, const struct ip_prefix *b, uint16_t b_group)
+static bool rules_shadow_within(const struct ip_prefix *a, uint16_t a_group, const struct ip_prefix *b, uint16_t b_group)
 {
 	if (a_group || b_group)
 		return a_group == b_group || (a_group == 0 && a->addr.family == 0);
@@ -23,11 +23,11 @@ static bool within(const struct ip_prefix *a, uint16_t a_group, const struct ip_
 	return a->addr.family == b->addr.family && a->len <= b->len && ip_prefix_covers(a, &b->addr);
 }
 
-static bool covers(const struct rule *a, const struct rule *b)
+static bool rules_shadow_covers(const struct rule *a, const struct rule *b)
 {
 	return range_within(a->ports[1], b->ports[1]) && range_within(a->ports[0], b->ports[0]) &&
-	       (a->proto < 0 || a->proto == b->proto) && within(&a->src, a->src_group, &b->src, b->src_group) &&
-	       within(&a->dst, a->dst_group, &b->dst, b->dst_group);
+	       (a->proto < 0 || a->proto == b->proto) && rules_shadow_within(&a->src, a->src_group, &b->src, b->src_group) &&
+	       rules_shadow_within(&a->dst, a->dst_group, &b->dst, b->dst_group);
 }
 
 // A digest of a rule, for a branch-free check that rejects most pairs.
@@ -37,7 +37,7 @@ struct shape {
 	int16_t proto, proto_mask;
 };
 
-static uint64_t head(const struct ip_prefix *p, uint64_t *mask)
+static uint64_t rules_shadow_head(const struct ip_prefix *p, uint64_t *mask)
 {
 	unsigned bits = p->len < 64 ? p->len : 64;
 	uint64_t word;
@@ -52,8 +52,8 @@ static struct shape shape_of(const struct rule *r)
 	struct shape s = {.first = {r->ports[0][0], r->ports[1][0]}, .last = {r->ports[0][1], r->ports[1][1]}, .proto = r->proto};
 
 	s.proto_mask = r->proto < 0 ? 0 : -1;
-	s.src = head(&r->src, &s.src_mask);
-	s.dst = head(&r->dst, &s.dst_mask);
+	s.src = rules_shadow_head(&r->src, &s.src_mask);
+	s.dst = rules_shadow_head(&r->dst, &s.dst_mask);
 	return s;
 }
 
@@ -112,7 +112,7 @@ static uint32_t side_hash(uint8_t kind, uint8_t len, const struct ip_prefix *p, 
 }
 
 // The chain with those rules of tuple t that could cover r.
-static uint32_t *chain(unsigned t, const struct rule *r)
+static uint32_t *rules_shadow_chain(unsigned t, const struct rule *r)
 {
 	uint32_t h = side_hash(tuples[t].src, tuples[t].src_len, &r->src, r->src_group, t);
 
@@ -140,8 +140,8 @@ static void shadow_one(struct rule *rules, size_t i, unsigned n_tuples)
 	for (t = 0; t < n_tuples; t++) {
 		if (!tuple_covers(&tuples[t], &rules[i]))
 			continue;
-		for (at = *chain(t, &rules[i]); at && at - 1 < best; at = nexts[at - 1])
-			if (covers(&rules[at - 1], &rules[i]))
+		for (at = *rules_shadow_chain(t, &rules[i]); at && at - 1 < best; at = nexts[at - 1])
+			if (rules_shadow_covers(&rules[at - 1], &rules[i]))
 				best = at - 1;
 	}
 	rules[i].shadowed_by = best < i ? rules[best].id : 0;
@@ -159,7 +159,7 @@ static bool shadow_all(struct rule *rules, size_t n)
 		t = tuple_find(&rules[i], &n_tuples);
 		if (t == TUPLES)
 			return false;
-		head = chain(t, &rules[i]);
+		head = rules_shadow_chain(t, &rules[i]);
 		nexts[i] = *head;
 		*head = (uint32_t)i + 1;
 	}
@@ -170,7 +170,7 @@ static bool shadow_all(struct rule *rules, size_t n)
 
 // --- Few rules, or too many tuples: comparison of pairs. ---
 
-static bool contains(const uint32_t *ids, size_t n, uint32_t id)
+static bool rules_shadow_contains(const uint32_t *ids, size_t n, uint32_t id)
 {
 	size_t low = 0, high = n;
 
@@ -195,12 +195,13 @@ void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *
 	static struct shape shapes[RULES_SHADOW_MAX];
 
 	for (i = 0; i < n; i++)
-		n_anew += rules[i].seq > since || (rules[i].shadowed_by && contains(gone, n_gone, rules[i].shadowed_by));
+		n_anew +=
+			rules[i].seq > since || (rules[i].shadowed_by && rules_shadow_contains(gone, n_gone, rules[i].shadowed_by));
 	if (n <= RULES_SHADOW_MAX && n_anew > 64 && shadow_all(rules, n))
 		return;
 	for (i = 0; i < n; i++) {
 		struct rule *r = &rules[i];
-		bool anew = r->seq > since || (r->shadowed_by && contains(gone, n_gone, r->shadowed_by));
+		bool anew = r->seq > since || (r->shadowed_by && rules_shadow_contains(gone, n_gone, r->shadowed_by));
 
 		if (n > RULES_SHADOW_MAX || anew)
 			r->shadowed_by = 0;
@@ -214,7 +215,7 @@ void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *
 				continue;
 			if (r->shadowed_by && rules[at].id >= r->shadowed_by)
 				break;
-			if (covers(&rules[at], r)) {
+			if (rules_shadow_covers(&rules[at], r)) {
 				r->shadowed_by = rules[at].id;
 				break;
 			}

@@ -72,7 +72,7 @@ struct text {
 	char *at, *end;
 };
 
-static void word(struct text *t, const char *flag, const char *value)
+static void rules_text_word(struct text *t, const char *flag, const char *value)
 {
 	int n;
 
@@ -82,7 +82,7 @@ static void word(struct text *t, const char *flag, const char *value)
 	t->at += n < t->end - t->at ? n : t->end - t->at - 1;
 }
 
-static const char *side(const struct ip_prefix *p, uint16_t group, char buf[IP_TEXT])
+static const char *rules_text_side(const struct ip_prefix *p, uint16_t group, char buf[IP_TEXT])
 {
 	buf[0] = '\0';
 	if (group && address_group_get(group))
@@ -97,15 +97,15 @@ const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
 	char a[16], ip[IP_TEXT];
 
 	t.at += snprintf(buf, RULE_TEXT, "%u %s", r->id, r->allow ? "allow" : "deny");
-	word(&t, "protocol", rule_protocol_name(r->proto, a));
-	word(&t, r->src_group ? "source-group" : "source", side(&r->src, r->src_group, ip));
-	word(&t, r->dst_group ? "destination-group" : "destination", side(&r->dst, r->dst_group, ip));
-	word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
-	word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
+	rules_text_word(&t, "protocol", rule_protocol_name(r->proto, a));
+	rules_text_word(&t, r->src_group ? "source-group" : "source", rules_text_side(&r->src, r->src_group, ip));
+	rules_text_word(&t, r->dst_group ? "destination-group" : "destination", rules_text_side(&r->dst, r->dst_group, ip));
+	rules_text_word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
+	rules_text_word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
 	if (r->meter)
-		word(&t, "meter", meter_get(r->meter)->cfg.name);
+		rules_text_word(&t, "meter", meter_get(r->meter)->cfg.name);
 	if (r->mirror)
-		word(&t, "mirror", mirror_get(r->mirror)->cfg.name);
+		rules_text_word(&t, "mirror", mirror_get(r->mirror)->cfg.name);
 	if (r->log)
 		snprintf(t.at, (size_t)(t.end - t.at), " --log");
 	return buf;
