@@ -10,7 +10,7 @@
 
 #define VALID "role=server|client,id=N,socket=PATH,secret=TEXT,rsize=LOG2,bsize=BYTES,socket-abstract=no"
 
-static int number(const char *text, unsigned long max, uint32_t *out)
+static int devargs_number(const char *text, unsigned long max, uint32_t *out)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
@@ -19,12 +19,12 @@ static int number(const char *text, unsigned long max, uint32_t *out)
 	return *text >= '0' && *text <= '9' && *end == '\0' && v <= max ? 0 : -EINVAL;
 }
 
-static int text(const char *value, char *dst, size_t size)
+static int devargs_text(const char *value, char *dst, size_t size)
 {
 	return snprintf(dst, size, "%s", value) < (int)size ? 0 : -EINVAL;
 }
 
-static int one(const char *key, const char *value, void *arg)
+static int devargs_one(const char *key, const char *value, void *arg)
 {
 	struct port_config *cfg = arg;
 	uint32_t log2;
@@ -36,20 +36,20 @@ static int one(const char *key, const char *value, void *arg)
 		return cfg->client || strcmp(value, "server") == 0 ? 0 : -EINVAL;
 	}
 	if (strcmp(key, "id") == 0)
-		return number(value, UINT32_MAX, &cfg->memif_id);
+		return devargs_number(value, UINT32_MAX, &cfg->memif_id);
 	if (strcmp(key, "bsize") == 0)
-		return number(value, 65535, &cfg->buffer_size);
+		return devargs_number(value, 65535, &cfg->buffer_size);
 	if (strcmp(key, "rsize") == 0) {
-		if (number(value, 14, &log2) < 0)
+		if (devargs_number(value, 14, &log2) < 0)
 			return -EINVAL;
 		cfg->ring_size = 1u << log2;
 		return 0;
 	}
 	if (strcmp(key, "secret") == 0)
-		return text(value, cfg->secret, sizeof(cfg->secret));
+		return devargs_text(value, cfg->secret, sizeof(cfg->secret));
 	if (strcmp(key, "socket-abstract") == 0)
 		return strcmp(value, "no") == 0 ? 0 : -EINVAL;
-	return text(value, cfg->socket, sizeof(cfg->socket));
+	return devargs_text(value, cfg->socket, sizeof(cfg->socket));
 }
 
 int devargs_memif(const char *devargs, struct port_config *cfg, struct error *err)
@@ -62,7 +62,7 @@ int devargs_memif(const char *devargs, struct port_config *cfg, struct error *er
 	if (strncmp(devargs, "net_memif", 9) != 0)
 		return 0;
 	kv = rte_kvargs_parse(args ? args + 1 : "", keys);
-	ret = kv ? rte_kvargs_process(kv, NULL, one, cfg) : -1;
+	ret = kv ? rte_kvargs_process(kv, NULL, devargs_one, cfg) : -1;
 	rte_kvargs_free(kv);
 	if (ret < 0)
 		return error_set(err, EINVAL, "port.dpdk.devargs", devargs, VALID, "has an argument that memif does not take");

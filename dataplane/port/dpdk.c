@@ -68,7 +68,7 @@ static uint16_t dpdk_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t 
 	return send_plain(q, pkts, n);
 }
 
-static void check_link(void *arg)
+static void dpdk_check_link(void *arg)
 {
 	struct rte_eth_link link = {};
 	struct dpdk *d = arg;
@@ -83,28 +83,28 @@ static void check_link(void *arg)
 }
 
 // On EAL's interrupt thread.
-static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
+static int dpdk_on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
 {
 	port_watch_kick(arg);
 	return 0;
 }
 
-static void unwatch(struct dpdk *d)
+static void dpdk_unwatch(struct dpdk *d)
 {
 	if (d->callbacks)
-		while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_LSC, on_event, d->watch) == -EAGAIN)
+		while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) == -EAGAIN)
 			; // it is running
 	d->callbacks = false;
 	port_watch_free(d->watch);
 	d->watch = NULL;
 }
 
-static int watch(struct dpdk *d, struct error *err)
+static int dpdk_watch(struct dpdk *d, struct error *err)
 {
-	d->watch = port_watch_new(DPDK_CHECK_MS, check_link, d);
+	d->watch = port_watch_new(DPDK_CHECK_MS, dpdk_check_link, d);
 	if (d->watch == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no timer for a DPDK port");
-	d->callbacks = rte_eth_dev_callback_register(d->id, RTE_ETH_EVENT_INTR_LSC, on_event, d->watch) == 0;
+	d->callbacks = rte_eth_dev_callback_register(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) == 0;
 	port_watch_kick(d->watch);
 	return 0;
 }
@@ -128,9 +128,9 @@ static int dpdk_open(struct port *port, const struct port_config *cfg, struct er
 	}
 	ret = dpdk_setup(d, cfg, err);
 	if (ret == 0)
-		ret = watch(d, err);
+		ret = dpdk_watch(d, err);
 	if (ret < 0) {
-		unwatch(d);
+		dpdk_unwatch(d);
 		dpdk_remove(d);
 		rte_free(d);
 		return ret;
@@ -145,7 +145,7 @@ static void dpdk_close(struct port *port)
 {
 	struct dpdk *d = port->priv;
 
-	unwatch(d);
+	dpdk_unwatch(d);
 	dpdk_remove(d);
 	rte_free(d);
 	port->priv = NULL;

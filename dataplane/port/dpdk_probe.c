@@ -120,7 +120,7 @@ static int complete_args(struct dpdk *d, char *args, size_t size, const struct p
 	return 0;
 }
 
-static bool find_device(struct dpdk *d)
+static bool dpdk_probe_find_device(struct dpdk *d)
 {
 	struct rte_eth_dev_info info;
 	uint16_t id;
@@ -149,11 +149,11 @@ static int parse_name(struct dpdk *d, const char *args, struct error *err)
 	return 0;
 }
 
-static int plug(struct dpdk *d, const char *args, struct error *err)
+static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 {
 	int ret;
 
-	if (find_device(d)) { // EAL took it at start, or another port has it
+	if (dpdk_probe_find_device(d)) { // EAL took it at start, or another port has it
 		if (owners[d->id] != NULL)
 			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s", d->name,
 					 owners[d->id]->port->cfg.name);
@@ -166,7 +166,7 @@ static int plug(struct dpdk *d, const char *args, struct error *err)
 	if (ret < 0)
 		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS,
 				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
-	if (!find_device(d))
+	if (!dpdk_probe_find_device(d))
 		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is no network device");
 	return 0;
 }
@@ -191,7 +191,7 @@ int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret == 0)
 		ret = take_netdev(d, args, err);
 	if (ret == 0)
-		ret = plug(d, args, err);
+		ret = dpdk_probe_plug(d, args, err);
 	if (ret < 0)
 		dpdk_netdev_release(d);
 	else

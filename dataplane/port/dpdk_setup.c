@@ -24,8 +24,8 @@ static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, ui
 }
 
 // May the device carry this MTU? Sets *scatter when its frames need more than one buffer.
-static int check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan, bool *scatter,
-		     struct error *err)
+static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan,
+				bool *scatter, struct error *err)
 {
 	unsigned want = device_mtu(info, mtu, vlan), room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM, max = info->max_mtu;
 	char value[8], valid[64];
@@ -61,7 +61,7 @@ int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *er
 		return dpdk_netdev_set_mtu(d, mtu, err);
 	ret = rte_eth_dev_info_get(d->id, &info);
 	if (ret == 0)
-		ret = check_mtu(d, &info, mtu, vlan, &scatter, err);
+		ret = dpdk_setup_check_mtu(d, &info, mtu, vlan, &scatter, err);
 	if (ret < 0)
 		return ret;
 	ret = rte_eth_dev_set_mtu(d->id, (uint16_t)device_mtu(&info, mtu, vlan));
@@ -165,8 +165,8 @@ static int check_host_mac(const struct dpdk *d, struct error *err)
 			 "is another MAC than the kernel's neighbours know");
 }
 
-static int start(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
-		 const struct port_config *cfg, struct error *err)
+static int dpdk_setup_start(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
+			    const struct port_config *cfg, struct error *err)
 {
 	int ret = setup_queues(d, info, conf, d->port->n_queues);
 
@@ -190,7 +190,7 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	int ret = rte_eth_dev_info_get(d->id, &info);
 
 	if (ret == 0)
-		ret = check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
+		ret = dpdk_setup_check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
 	else
 		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device gives no information: %s", strerror(-ret));
 	if (ret < 0)
@@ -200,10 +200,10 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (port_pool(port->numa) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
 	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
-	ret = start(d, &info, &conf, cfg, err);
+	ret = dpdk_setup_start(d, &info, &conf, cfg, err);
 	if (ret < 0) { // perhaps because there are not as many vectors as queues
 		conf.intr_conf.rxq = 0;
-		ret = start(d, &info, &conf, cfg, err);
+		ret = dpdk_setup_start(d, &info, &conf, cfg, err);
 	}
 	if (ret < 0)
 		return ret;

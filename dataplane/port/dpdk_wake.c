@@ -29,7 +29,7 @@ static void open_tap(struct dpdk_queue *q)
 	q->always_armed = true;
 }
 
-static void open_queue(struct dpdk_queue *q, const struct rte_eth_dev_info *info)
+static void dpdk_wake_open_queue(struct dpdk_queue *q, const struct rte_eth_dev_info *info)
 {
 	int fd;
 
@@ -57,7 +57,7 @@ void dpdk_wake_open(struct dpdk_queue *queues, unsigned n, const struct rte_eth_
 	if (level >= 0)
 		rte_log_set_level((uint32_t)log, RTE_LOG_CRIT); // a device without is no error
 	for (i = 0; i < n; i++)
-		open_queue(&queues[i], info);
+		dpdk_wake_open_queue(&queues[i], info);
 	if (level >= 0)
 		rte_log_set_level((uint32_t)log, (uint32_t)level);
 }

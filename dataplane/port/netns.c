@@ -14,7 +14,7 @@ struct call {
 	int ret;
 };
 
-static void *run(void *arg)
+static void *netns_run(void *arg)
 {
 	struct call *call = arg;
 
@@ -30,7 +30,7 @@ int netns_call(int netns, int (*fn)(void *arg), void *arg)
 
 	if (netns < 0)
 		return fn(arg);
-	ret = pthread_create(&thread, NULL, run, &call);
+	ret = pthread_create(&thread, NULL, netns_run, &call);
 	if (ret != 0)
 		return -ret;
 	pthread_join(thread, NULL);

@@ -71,7 +71,7 @@ static const struct port_ops *find_kind(const char *kind)
 }
 
 // MAC, MTU and VLAN are those of its fabric port.
-static int check_host(struct port_config *cfg, struct error *err)
+static int port_check_host(struct port_config *cfg, struct error *err)
 {
 	const struct port *fabric = port_get(cfg->fabric);
 	char text[16], valid[16];
@@ -96,7 +96,7 @@ static int check_host(struct port_config *cfg, struct error *err)
 static int check_role(const struct port_config *cfg, struct error *err)
 {
 	if (cfg->role == PORT_HOST)
-		return 0; // check_host()
+		return 0; // port_check_host()
 	if (cfg->fabric)
 		return error_set(err, EINVAL, "port.fabric", NULL, "role host", "only a host port shares a fabric port");
 	if (cfg->role == PORT_FABRIC) {
@@ -133,7 +133,7 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost", "a port needs a device");
 	if (cfg->queues == 0)
 		cfg->queues = 1;
-	ret = cfg->role == PORT_HOST ? check_host(cfg, err) : 0;
+	ret = cfg->role == PORT_HOST ? port_check_host(cfg, err) : 0;
 	if (ret < 0)
 		return ret;
 	if (cfg->mtu == 0)
@@ -152,7 +152,7 @@ static void add_ip(struct port_fwd *f, const struct ip_addr *a)
 		memcpy(f->ip6[f->n_ip6++], a->bytes, 16);
 }
 
-static struct port_fwd *fwd_build(const struct port *p)
+static struct port_fwd *port_fwd_build(const struct port *p)
 {
 	const struct port_config *c = &p->cfg;
 	struct port_fwd *f = rte_zmalloc("port_fwd", sizeof(*f), RTE_CACHE_LINE_SIZE);
@@ -188,7 +188,7 @@ static struct port_fwd *fwd_build(const struct port *p)
 
 static int fwd_publish(struct port *p, struct error *err)
 {
-	struct port_fwd *old = port_fwds[p->id], *f = fwd_build(p);
+	struct port_fwd *old = port_fwds[p->id], *f = port_fwd_build(p);
 
 	if (f == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a port");
@@ -232,7 +232,7 @@ static int port_settle(struct port *p, struct error *err)
 }
 
 // Ids go round, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
-static uint16_t next_id(void)
+static uint16_t port_next_id(void)
 {
 	static uint16_t last;
 	unsigned tries;
@@ -248,7 +248,7 @@ static uint16_t next_id(void)
 static struct port *port_new(const struct port_config *cfg, struct error *err)
 {
 	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
-	uint16_t id = next_id(), i;
+	uint16_t id = port_next_id(), i;
 
 	if (p == NULL || id == 0) {
 		rte_free(p);

@@ -16,7 +16,7 @@ struct port_watch {
 	void *arg;
 };
 
-static void on_event(evutil_socket_t fd, short what, void *arg)
+static void port_watch_on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct port_watch *w = arg;
 	eventfd_t n;
@@ -36,7 +36,7 @@ struct port_watch *port_watch_new(unsigned interval_ms, void (*fn)(void *arg), v
 	w->fn = fn;
 	w->arg = arg;
 	w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	w->event = w->fd < 0 ? NULL : event_new(loop_base(), w->fd, EV_READ | EV_PERSIST, on_event, w);
+	w->event = w->fd < 0 ? NULL : event_new(loop_base(), w->fd, EV_READ | EV_PERSIST, port_watch_on_event, w);
 	if (w->event == NULL || event_add(w->event, interval_ms > 0 ? &interval : NULL) < 0) {
 		port_watch_free(w);
 		return NULL;

@@ -57,7 +57,7 @@ static int watch_queue(struct tap_queue *q, struct error *err)
 	return ret == 0 ? 0 : error_set(err, -ret, NULL, NULL, NULL, "no descriptor for a tap port: %s", strerror(-ret));
 }
 
-static int open_queue(struct tap *t, uint16_t i, struct error *err)
+static int tap_open_queue(struct tap *t, uint16_t i, struct error *err)
 {
 	struct ifreq ifr = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE | (i == 0 ? IFF_TUN_EXCL : 0))};
 	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -142,7 +142,7 @@ static int create_queues(const struct tap_call *c)
 	uint16_t i;
 
 	for (i = 0; i < t->n_queues && ret == 0; i++)
-		ret = open_queue(t, i, c->err);
+		ret = tap_open_queue(t, i, c->err);
 	if (ret == 0)
 		ret = set_if_mtu(c);
 	// A guest without hypervisor is the kernel itself: its address is that of the interface.
@@ -151,7 +151,7 @@ static int create_queues(const struct tap_call *c)
 	return ret < 0 ? ret : set_if_up(c);
 }
 
-static int create(void *arg)
+static int tap_create(void *arg)
 {
 	return with_socket(arg, create_queues);
 }
@@ -162,7 +162,7 @@ static int change_mtu(void *arg)
 }
 
 // tun(4) says POLLOUT while the interface is up, and POLLERR when it has gone; that works wherever it has been moved to.
-static bool is_up(struct tap *t)
+static bool tap_is_up(struct tap *t)
 {
 	struct pollfd p = {.fd = t->queues[0].fd, .events = POLLOUT};
 
@@ -211,7 +211,7 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 	return t;
 }
 
-static int check_config(const struct port_config *cfg, struct error *err)
+static int tap_check_config(const struct port_config *cfg, struct error *err)
 {
 	const char *name = cfg->ifname[0] ? cfg->ifname : cfg->name;
 	size_t n = strlen(name);
@@ -238,10 +238,10 @@ static int create_in(const struct port_config *cfg, struct tap *t, struct error 
 		err->code = 0;
 	if (cfg->netns[0] && (netns = netns_open(cfg->netns, err)) < 0)
 		return netns;
-	ret = netns_call(netns, create, &c);
+	ret = netns_call(netns, tap_create, &c);
 	if (netns >= 0)
 		close(netns);
-	if (ret < 0 && err != NULL && err->code == 0) // create() was never reached
+	if (ret < 0 && err != NULL && err->code == 0) // tap_create() was never reached
 		error_set(err, -ret, "tap.netns", cfg->netns, "a network namespace, and CAP_SYS_ADMIN to enter it",
 			  "cannot be entered: %s", strerror(-ret));
 	return ret;
@@ -260,7 +260,7 @@ static void replace_queues(struct tap *t, const struct tap *fresh)
 }
 
 // The kernel's own interface is made anew when somebody has deleted it; a guest's may well be gone for good.
-static void restore(struct tap *t)
+static void tap_restore(struct tap *t)
 {
 	const struct port_config *cfg = &t->port->cfg;
 	struct error err = {0};
@@ -281,16 +281,16 @@ static void restore(struct tap *t)
 	tap_free(fresh);
 }
 
-static void check_link(void *arg)
+static void tap_check_link(void *arg)
 {
 	struct tap *t = arg;
 	bool up, was_gone = t->gone;
 
 	if (t->gone)
-		restore(t);
+		tap_restore(t);
 	if (t->gone)
 		return;
-	up = is_up(t);
+	up = tap_is_up(t);
 	if (t->gone && !was_gone) {
 		snprintf(t->port->last_error, sizeof(t->port->last_error), "somebody deleted the interface %s", t->ifname);
 		event_report(port_interface_deleted, t->port->cfg.name, "%s", t->port->last_error);
@@ -303,7 +303,7 @@ static void check_link(void *arg)
 
 static int tap_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
-	int ret = check_config(cfg, err);
+	int ret = tap_check_config(cfg, err);
 	struct tap *t;
 	uint16_t i;
 
@@ -313,7 +313,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a tap port");
 	ret = create_in(cfg, t, err);
 	if (ret == 0) {
-		t->watch = port_watch_new(TAP_CHECK_MS, check_link, t);
+		t->watch = port_watch_new(TAP_CHECK_MS, tap_check_link, t);
 		if (t->watch == NULL)
 			ret = error_set(err, ENOMEM, NULL, NULL, NULL, "no timer for a tap port");
 	}

@@ -39,7 +39,7 @@ static struct rte_mbuf *take_frame(struct tap_queue *q, uint32_t len)
 	return head;
 }
 
-static bool refill(struct tap_queue *q, uint16_t segs)
+static bool tap_io_refill(struct tap_queue *q, uint16_t segs)
 {
 	if (likely(q->n_spare >= segs))
 		return true;
@@ -50,7 +50,7 @@ static bool refill(struct tap_queue *q, uint16_t segs)
 	return q->n_spare >= segs;
 }
 
-static ssize_t read_frame(const struct tap_queue *q, uint16_t segs)
+static ssize_t tap_io_read_frame(const struct tap_queue *q, uint16_t segs)
 {
 	struct iovec iov[TAP_SPARE];
 	uint16_t i;
@@ -64,7 +64,7 @@ static ssize_t read_frame(const struct tap_queue *q, uint16_t segs)
 	return readv(q->fd, iov, segs);
 }
 
-static inline void rest(struct tap_queue *q, uint16_t received)
+static inline void tap_io_rest(struct tap_queue *q, uint16_t received)
 {
 	if (received > 0) {
 		q->pause = 0;
@@ -84,12 +84,12 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	if (q->pause != 0 && rte_rdtsc() < q->next_poll)
 		return 0;
 	for (tries = 0; tries < n; tries++) {
-		if (unlikely(!refill(q, segs))) {
+		if (unlikely(!tap_io_refill(q, segs))) {
 			q->no_buffer++;
 			break;
 		}
 		system_calls++;
-		len = read_frame(q, segs);
+		len = tap_io_read_frame(q, segs);
 		if (len <= 0) // empty, or the interface has gone: the master will see that
 			break;
 		if (unlikely(len == (ssize_t)q->room * segs)) // and probably more: beyond the port's MTU
@@ -97,7 +97,7 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 		else
 			pkts[got++] = take_frame(q, (uint32_t)len);
 	}
-	rest(q, got);
+	tap_io_rest(q, got);
 	return got;
 }
 

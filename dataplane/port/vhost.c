@@ -29,7 +29,7 @@
 
 // The library tells each message of each guest at INFO, each attempt to connect at WARNING, and what a guest does wrong, from
 // workers, at ERR. A level that somebody has raised to DEBUG is left alone.
-static void quiet(const char *type, uint32_t wanted)
+static void vhost_quiet(const char *type, uint32_t wanted)
 {
 	int id = rte_log_register(type), level = id < 0 ? -1 : rte_log_get_level((uint32_t)id);
 
@@ -37,7 +37,7 @@ static void quiet(const char *type, uint32_t wanted)
 		rte_log_set_level((uint32_t)id, wanted);
 }
 
-static int start(struct vhost *v)
+static int vhost_start(struct vhost *v)
 {
 	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | RTE_VHOST_USER_LINEARBUF_SUPPORT |
 			 (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
@@ -58,7 +58,7 @@ static int start(struct vhost *v)
 	return ret == 0 ? 0 : -ENOTCONN;
 }
 
-static void stop(struct vhost *v)
+static void vhost_stop(struct vhost *v)
 {
 	if (v->registered)
 		rte_vhost_driver_unregister(v->path); // waits for callbacks that run
@@ -75,13 +75,13 @@ static bool is_connected(struct vhost *v)
 	return yes;
 }
 
-static void reconnect(struct vhost *v)
+static void vhost_reconnect(struct vhost *v)
 {
 	if (v->registered && is_connected(v))
 		return;
-	stop(v);
-	if (access(v->path, F_OK) == 0 && start(v) < 0)
-		stop(v);
+	vhost_stop(v);
+	if (access(v->path, F_OK) == 0 && vhost_start(v) < 0)
+		vhost_stop(v);
 }
 
 static void tell_port(struct vhost *v)
@@ -111,7 +111,7 @@ static void on_watch(void *arg)
 
 	tell_port(v);
 	if (v->client)
-		reconnect(v);
+		vhost_reconnect(v);
 }
 
 // A server's path: nobody may listen there; a socket that somebody left behind is removed.
@@ -141,7 +141,7 @@ static int check_path(const char *path, struct error *err)
 				    strerror(-ret));
 }
 
-static int check_mtu(uint16_t mtu, struct error *err)
+static int vhost_check_mtu(uint16_t mtu, struct error *err)
 {
 	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
 	char value[8], valid[80];
@@ -154,7 +154,7 @@ static int check_mtu(uint16_t mtu, struct error *err)
 	return error_set(err, ERANGE, "port.mtu", value, valid, "a frame of a vhost-user port has to fit one packet buffer");
 }
 
-static int check_config(const struct port_config *cfg, struct error *err)
+static int vhost_check_config(const struct port_config *cfg, struct error *err)
 {
 	size_t n = strnlen(cfg->socket, sizeof(cfg->socket));
 
@@ -163,7 +163,7 @@ static int check_config(const struct port_config *cfg, struct error *err)
 				 "an absolute path of up to 107 characters", "is no path for a socket");
 	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
 		return error_set(err, EINVAL, "port.queues", NULL, "1..16", "is out of range");
-	return check_mtu(cfg->mtu, err);
+	return vhost_check_mtu(cfg->mtu, err);
 }
 
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
@@ -210,29 +210,29 @@ static int listen_or_connect(struct vhost *v, struct error *err)
 	int ret;
 
 	if (v->client) { // the peer may come later
-		reconnect(v);
+		vhost_reconnect(v);
 		return 0;
 	}
 	ret = check_path(v->path, err);
 	if (ret < 0)
 		return ret;
-	ret = start(v);
+	ret = vhost_start(v);
 	if (ret == 0)
 		return 0;
-	stop(v);
+	vhost_stop(v);
 	return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports", "librte_vhost refuses to listen");
 }
 
 static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
-	int ret = check_config(cfg, err);
+	int ret = vhost_check_config(cfg, err);
 	struct vhost *v;
 	uint16_t i;
 
 	if (ret < 0)
 		return ret;
-	quiet("lib.vhost.config", RTE_LOG_ERR);
-	quiet("lib.vhost.data", RTE_LOG_CRIT);
+	vhost_quiet("lib.vhost.config", RTE_LOG_ERR);
+	vhost_quiet("lib.vhost.data", RTE_LOG_CRIT);
 	if (vhost_pool() == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
 	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, on_watch, v);
@@ -264,7 +264,7 @@ static void vhost_close(struct port *port)
 {
 	struct vhost *v = port->priv;
 
-	stop(v);
+	vhost_stop(v);
 	vhost_unlink(v);
 	vhost_free(v);
 	port->priv = NULL;
@@ -272,7 +272,7 @@ static void vhost_close(struct port *port)
 
 static int vhost_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 {
-	return check_mtu(mtu, err);
+	return vhost_check_mtu(mtu, err);
 }
 
 static void vhost_stats(struct port *port, struct port_stats *out)

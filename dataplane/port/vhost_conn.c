@@ -35,7 +35,7 @@ pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vhost *vhosts;
 static struct conn conns[RTE_MAX_VHOST_DEVICE];
 
-static struct vhost *find(const char *path)
+static struct vhost *vhost_conn_find(const char *path)
 {
 	struct vhost *v;
 
@@ -85,7 +85,7 @@ int vhost_link(struct vhost *v)
 	int ret = 0;
 
 	pthread_mutex_lock(&vhost_lock);
-	if (find(v->path) != NULL) {
+	if (vhost_conn_find(v->path) != NULL) {
 		ret = -EEXIST;
 	} else {
 		v->next = vhosts;
@@ -146,7 +146,7 @@ static bool is_deaf(const struct conn *c, uint16_t q, uint16_t pairs, uint16_t s
 }
 
 // Under vhost_lock.
-static void publish(struct vhost *v)
+static void vhost_conn_publish(struct vhost *v)
 {
 	const struct conn *c = v->vid < 0 ? NULL : &conns[v->vid];
 	uint16_t i, pairs = c ? rx_pairs(c) : 0;
@@ -173,7 +173,7 @@ static int new_connection(int vid)
 	if (vid < 0 || vid >= RTE_MAX_VHOST_DEVICE || rte_vhost_get_ifname(vid, path, sizeof(path)) < 0)
 		return -1;
 	pthread_mutex_lock(&vhost_lock);
-	v = find(path);
+	v = vhost_conn_find(path);
 	memset(&conns[vid], 0, sizeof(conns[vid]));
 	memset(conns[vid].kick, -1, sizeof(conns[vid].kick));
 	conns[vid].vhost = v;
@@ -194,7 +194,7 @@ static int vring_state_changed(int vid, uint16_t vring, int enable)
 		if (enable)
 			watch_kicks(c, vid, vring);
 		if (c->vhost->vid == vid)
-			publish(c->vhost);
+			vhost_conn_publish(c->vhost);
 	}
 	pthread_mutex_unlock(&vhost_lock);
 	return 0;
@@ -209,7 +209,7 @@ static int new_device(int vid)
 	if (v != NULL) {
 		v->vid = vid; // the latest one wins
 		v->connects++;
-		publish(v);
+		vhost_conn_publish(v);
 		port_watch_kick(v->watch);
 	}
 	pthread_mutex_unlock(&vhost_lock);
@@ -224,7 +224,7 @@ static void destroy_device(int vid)
 	v = conns[vid].vhost;
 	if (v != NULL && v->vid == vid) {
 		v->vid = -1;
-		publish(v);
+		vhost_conn_publish(v);
 		port_watch_kick(v->watch);
 	}
 	pthread_mutex_unlock(&vhost_lock);

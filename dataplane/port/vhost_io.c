@@ -12,7 +12,7 @@
 
 // Where the library will read its next packet. It has taken one without handing it over when this moves although no packet came, and,
 // where each packet is one entry of the ring, when it moves too far. It never takes more than one such packet in a burst.
-static inline uint16_t position(int vid, uint16_t vring)
+static inline uint16_t vhost_io_position(int vid, uint16_t vring)
 {
 	uint16_t avail = 0, used;
 
@@ -26,17 +26,17 @@ static inline bool gave_one_up(const struct vhost_queue *q, uint16_t moved, uint
 }
 
 // With packed rings the library takes as many buffers as it is asked for packets, however few there are.
-static inline uint16_t dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
+static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
 {
 	const struct vhost_queue *q = pq->priv;
 	uint16_t got = 0, k, want, before;
 
 	do {
-		before = position(vid, vring);
+		before = vhost_io_position(vid, vring);
 		want = RTE_MIN((uint16_t)(n - got), VHOST_BURST);
 		vhost_pool_allow(want);
 		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, want);
-		if (k < VHOST_BURST && gave_one_up(q, (uint16_t)(position(vid, vring) - before), k))
+		if (k < VHOST_BURST && gave_one_up(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
 			pq->too_long++;
 		got = (uint16_t)(got + k);
 	} while (k == VHOST_BURST && got < n);
@@ -55,7 +55,7 @@ uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
 		if (p >= pairs)
 			p = pq->index;
-		got = (uint16_t)(got + dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
+		got = (uint16_t)(got + vhost_io_dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
 		p = (uint16_t)(p + q->stride);
 	}
 	q->next_pair = p;
@@ -94,7 +94,7 @@ uint32_t vhost_depth(struct port_queue *pq)
 
 // Each look at w is one device, with its own vrings; the library looks whether they are still there. A device that comes says itself
 // whether its guest has to kick.
-static int notify(const struct vhost_queue *q, uint16_t index, uint32_t w, int enable)
+static int vhost_io_notify(const struct vhost_queue *q, uint16_t index, uint32_t w, int enable)
 {
 	uint16_t p;
 	int ret = 0;
@@ -113,7 +113,7 @@ int vhost_arm(struct port_queue *pq)
 		return -ENOTCONN;
 	if (q->wake_fd < 0 || __atomic_load_n(&q->deaf, __ATOMIC_ACQUIRE))
 		return -ENOTSUP;
-	return notify(q, pq->index, w, 1) < 0 ? -EIO : q->wake_fd;
+	return vhost_io_notify(q, pq->index, w, 1) < 0 ? -EIO : q->wake_fd;
 }
 
 int vhost_disarm(struct port_queue *pq, bool signalled)
@@ -122,6 +122,6 @@ int vhost_disarm(struct port_queue *pq, bool signalled)
 	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE);
 
 	if (w != VRING_NONE)
-		notify(q, pq->index, w, 0);
+		vhost_io_notify(q, pq->index, w, 0);
 	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }

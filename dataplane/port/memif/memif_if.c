@@ -59,7 +59,7 @@ static void conn_up(struct memif_conn *c)
 	c->mif->up(c->mif, c->shm);
 }
 
-static void on_event(evutil_socket_t fd, short what, void *arg)
+static void memif_if_on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct memif_conn *c = arg;
 	bool was_up = c->state == MEMIF_UP;
@@ -89,7 +89,7 @@ struct memif_conn *memif_conn_new(struct event_base *base, int fd, enum memif_st
 	if (c != NULL) {
 		c->fd = fd;
 		c->state = state;
-		c->event = event_new(base, fd, EV_READ | EV_PERSIST, on_event, c);
+		c->event = event_new(base, fd, EV_READ | EV_PERSIST, memif_if_on_event, c);
 		if (c->event != NULL && event_add(c->event, &limit) == 0)
 			return c;
 		if (c->event != NULL)
@@ -124,7 +124,7 @@ static void client_connect(struct memif_if *mif)
 }
 
 // Workers cannot disconnect a peer that they caught lying; this looks for it.
-static void watch(struct memif_if *mif)
+static void memif_if_watch(struct memif_if *mif)
 {
 	enum memif_fault fault = memif_shm_fault(mif->conn->shm);
 
@@ -141,7 +141,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct memif_if *mif = arg;
 
 	if (mif->conn != NULL)
-		watch(mif);
+		memif_if_watch(mif);
 	else if (mif->client)
 		client_connect(mif);
 }

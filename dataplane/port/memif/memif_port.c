@@ -44,7 +44,7 @@ static void set_reason(struct memif_port *mp, const char *reason)
 	snprintf(port->last_error, sizeof(port->last_error), "%s", reason);
 }
 
-static void on_up(struct memif_if *mif, struct memif_shm *shm)
+static void memif_port_on_up(struct memif_if *mif, struct memif_shm *shm)
 {
 	struct memif_port *mp = mif->arg;
 	struct port *port = mp->port;
@@ -72,7 +72,7 @@ static void free_shm(void *shm)
 	memif_shm_free(shm);
 }
 
-static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+static void memif_port_on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
 {
 	struct memif_port *mp = mif->arg;
 	uint16_t i;
@@ -87,7 +87,7 @@ static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *rea
 	port_link_changed(mp->port, false, false);
 }
 
-static void on_failed(struct memif_if *mif, const char *reason)
+static void memif_port_on_failed(struct memif_if *mif, const char *reason)
 {
 	struct memif_port *mp = mif->arg;
 
@@ -95,7 +95,7 @@ static void on_failed(struct memif_if *mif, const char *reason)
 	set_reason(mp, reason);
 }
 
-static int refuse_number(struct error *err, const char *field, uint32_t value, const char *valid)
+static int memif_port_refuse_number(struct error *err, const char *field, uint32_t value, const char *valid)
 {
 	char text[16];
 
@@ -103,14 +103,14 @@ static int refuse_number(struct error *err, const char *field, uint32_t value, c
 	return error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
-static int check_sizes(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
+static int memif_port_check_sizes(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
 {
 	if (!rte_is_power_of_2(ring) || ring < MIN_RING || ring > 1u << MEMIF_MAX_LOG2_RING)
-		return refuse_number(err, "port.memif.ring_size", ring, "a power of two from 32 to 16384");
+		return memif_port_refuse_number(err, "port.memif.ring_size", ring, "a power of two from 32 to 16384");
 	if (buffer < MIN_BUFFER || buffer > MAX_BUFFER || buffer % RTE_CACHE_LINE_SIZE != 0)
-		return refuse_number(err, "port.memif.buffer_size", buffer, "a multiple of 64 from 128 to 32768");
+		return memif_port_refuse_number(err, "port.memif.buffer_size", buffer, "a multiple of 64 from 128 to 32768");
 	if (cfg->client && memif_shm_size(2 * cfg->queues, rte_log2_u32(ring), buffer) > UINT32_MAX)
-		return refuse_number(err, "port.memif.ring_size", ring, "queues * ring_size * buffer_size below 2 GiB");
+		return memif_port_refuse_number(err, "port.memif.ring_size", ring, "queues * ring_size * buffer_size below 2 GiB");
 	if (strlen(cfg->secret) >= MEMIF_SECRET_SIZE)
 		return error_set(err, EINVAL, "port.memif.secret", NULL, "up to 23 characters", "is too long");
 	return 0;
@@ -121,7 +121,7 @@ static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct 
 	uint32_t ring = cfg->ring_size != 0 ? cfg->ring_size : DEFAULT_RING;
 	uint32_t buffer = cfg->buffer_size != 0 ? cfg->buffer_size : DEFAULT_BUFFER;
 	struct memif_if *mif = &mp->mif;
-	int ret = check_sizes(cfg, ring, buffer, err);
+	int ret = memif_port_check_sizes(cfg, ring, buffer, err);
 
 	if (ret < 0)
 		return ret;
@@ -131,9 +131,9 @@ static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct 
 	mif->queues = mp->port->n_queues;
 	mif->log2_ring = rte_log2_u32(ring);
 	mif->buffer_size = buffer;
-	mif->up = on_up;
-	mif->down = on_down;
-	mif->failed = on_failed;
+	mif->up = memif_port_on_up;
+	mif->down = memif_port_on_down;
+	mif->failed = memif_port_on_failed;
 	mif->arg = mp;
 	memcpy(mif->socket, cfg->socket, sizeof(mif->socket));
 	snprintf(mif->name, sizeof(mif->name), "%s", cfg->name);
@@ -167,7 +167,7 @@ static int memif_open(struct port *port, const struct port_config *cfg, struct e
 	return 0;
 }
 
-static void memif_close(struct port *port)
+static void memif_port_close(struct port *port)
 {
 	struct memif_port *mp = port->priv;
 
@@ -175,7 +175,7 @@ static void memif_close(struct port *port)
 	rte_free(mp);
 }
 
-static uint16_t rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t memif_port_rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->rx);
@@ -183,7 +183,7 @@ static uint16_t rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 	return likely(mq != NULL) ? memif_rx(mq, pkts, n) : 0;
 }
 
-static uint16_t tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t memif_port_tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->tx);
@@ -197,7 +197,7 @@ static uint16_t tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 	return n;
 }
 
-static int arm(struct port_queue *q)
+static int memif_port_arm(struct port_queue *q)
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->rx);
@@ -205,8 +205,8 @@ static int arm(struct port_queue *q)
 	return mq ? memif_rx_arm(mq) : -ENOTCONN;
 }
 
-// Of another peer perhaps than arm() was, whose ring says already that it is polled.
-static int disarm(struct port_queue *q, bool signalled)
+// Of another peer perhaps than memif_port_arm() was, whose ring says already that it is polled.
+static int memif_port_disarm(struct port_queue *q, bool signalled)
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->rx);
@@ -214,7 +214,7 @@ static int disarm(struct port_queue *q, bool signalled)
 	return mq ? memif_rx_disarm(mq, signalled) : 0;
 }
 
-static uint32_t depth(struct port_queue *q)
+static uint32_t memif_port_depth(struct port_queue *q)
 {
 	struct memif_port_queue *pq = q->priv;
 	const struct memif_queue *mq = rcu_read(pq->rx);
@@ -222,7 +222,7 @@ static uint32_t depth(struct port_queue *q)
 	return mq ? (uint16_t)(__atomic_load_n(mq->peer_index, __ATOMIC_RELAXED) - mq->pos) : 0;
 }
 
-static void xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
+static void memif_port_xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	const struct memif_port *mp = port->priv;
 	char name[64];
@@ -250,11 +250,11 @@ static void xstats(struct port *port, void (*cb)(void *arg, const char *name, ui
 const struct port_ops port_memif_ops = {
 	.kind = "memif",
 	.open = memif_open,
-	.close = memif_close,
-	.rx = rx,
-	.tx = tx,
-	.depth = depth,
-	.arm = arm,
-	.disarm = disarm,
-	.xstats = xstats,
+	.close = memif_port_close,
+	.rx = memif_port_rx,
+	.tx = memif_port_tx,
+	.depth = memif_port_depth,
+	.arm = memif_port_arm,
+	.disarm = memif_port_disarm,
+	.xstats = memif_port_xstats,
 };

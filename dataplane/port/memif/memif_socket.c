@@ -58,7 +58,7 @@ static void hello_limits(const struct memif_listener *l, uint16_t *queues, uint8
 	}
 }
 
-static void on_accept(evutil_socket_t listen_fd, short what, void *arg)
+static void memif_socket_on_accept(evutil_socket_t listen_fd, short what, void *arg)
 {
 	struct memif_listener *l = arg;
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -155,7 +155,7 @@ static int listener_new(struct event_base *base, const char *path, struct memif_
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	ret = l->fd < 0 ? -errno : listener_bind(l);
 	if (ret == 0) {
-		l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, on_accept, l);
+		l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, memif_socket_on_accept, l);
 		ret = l->event == NULL || event_add(l->event, NULL) < 0 ? -ENOMEM : 0;
 	}
 	if (ret < 0) {

@@ -89,7 +89,7 @@ static __rte_always_inline void free_sent(struct rte_mbuf **pkts, uint16_t n)
 }
 
 // The peer sleeps unless it said that it polls. Its flag must not be read before it can see the new index.
-static __rte_always_inline void kick(struct memif_queue *q)
+static __rte_always_inline void memif_tx_kick(struct memif_queue *q)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (likely(__atomic_load_n(&q->ring->flags, __ATOMIC_RELAXED) & MEMIF_RING_MASK_INT))
@@ -129,7 +129,7 @@ static __rte_always_inline uint16_t tx_burst(struct memif_queue *q, struct rte_m
 	if (unlikely(done == 0))
 		return 0;
 	__atomic_store_n(q->own_index, q->pos, __ATOMIC_RELEASE);
-	kick(q);
+	memif_tx_kick(q);
 	free_sent(pkts, done);
 	q->count->frames += done;
 	return done;
