@@ -26,7 +26,7 @@ static void fill_worker(struct placement *p, const struct machine *m)
 	p->own_workers = true;
 }
 
-static struct cpu_list others(const struct placement *p, const struct machine *m)
+static struct cpu_list placement_others(const struct placement *p, const struct machine *m)
 {
 	struct cpu_list workers = placement_workers(p), rest = cpu_list_without(&m->started, &workers);
 
@@ -40,12 +40,13 @@ void placement_fill(struct placement *p, const struct machine *m)
 	p->own_service = cpu_list_empty(&p->service);
 	p->own_control = cpu_list_empty(&p->control);
 	if (p->own_service)
-		p->service = p->own_control ? others(p, m) : p->control;
+		p->service = p->own_control ? placement_others(p, m) : p->control;
 	if (p->own_control)
 		p->control = p->service;
 }
 
-static int refuse(const struct cpu_list *bad, const struct cpu_list *valid, const char *option, const char *why, struct error *err)
+static int placement_refuse(const struct cpu_list *bad, const struct cpu_list *valid, const char *option, const char *why,
+			    struct error *err)
 {
 	char text[CPU_LIST_TEXT], list[CPU_LIST_TEXT], range[CPU_LIST_TEXT + 8];
 
@@ -58,13 +59,13 @@ static int check_exist(const struct cpu_list *l, const struct machine *m, const 
 	struct cpu_list usable = cpu_list_both(&m->online, &m->allowed), bad = cpu_list_without(l, &m->possible);
 
 	if (!cpu_list_empty(&bad))
-		return refuse(&bad, &usable, option, "does not exist on this machine", err);
+		return placement_refuse(&bad, &usable, option, "does not exist on this machine", err);
 	bad = cpu_list_without(l, &m->online);
 	if (!cpu_list_empty(&bad))
-		return refuse(&bad, &usable, option, "is offline", err);
+		return placement_refuse(&bad, &usable, option, "is offline", err);
 	bad = cpu_list_without(l, &m->allowed);
 	if (!cpu_list_empty(&bad))
-		return refuse(&bad, &usable, option, "is not allowed to this process by its cpuset", err);
+		return placement_refuse(&bad, &usable, option, "is not allowed to this process by its cpuset", err);
 	return 0;
 }
 

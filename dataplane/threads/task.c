@@ -39,7 +39,7 @@ int *task_ids(const char *root, unsigned *n)
 	return ids;
 }
 
-static int slurp(const char *root, int tid, const char *file, char *buf, size_t size)
+static int task_slurp(const char *root, int tid, const char *file, char *buf, size_t size)
 {
 	char path[512];
 	ssize_t got = 0;
@@ -59,7 +59,7 @@ static int slurp(const char *root, int tid, const char *file, char *buf, size_t 
 }
 
 // The value behind "KEY:" and blanks, up to the end of its line; NULL: no such line.
-static const char *value(const char *text, const char *key, char *out, size_t size)
+static const char *task_value(const char *text, const char *key, char *out, size_t size)
 {
 	size_t len = strlen(key);
 	const char *line = text;
@@ -84,17 +84,17 @@ int task_read_status(const char *root, int tid, struct task *t)
 {
 	static char text[FILE_MAX], list[FILE_MAX]; // the master thread's alone
 	char number[32], state[32];
-	int ret = slurp(root, tid, "status", text, sizeof(text));
+	int ret = task_slurp(root, tid, "status", text, sizeof(text));
 
 	if (ret < 0)
 		return ret;
 	t->tid = tid;
-	if (!value(text, "Name", t->name, sizeof(t->name)) || !value(text, "State", state, sizeof(state)) ||
-	    !value(text, "Cpus_allowed_list", list, sizeof(list)) || cpu_list_parse(list, &t->affinity) < 0)
+	if (!task_value(text, "Name", t->name, sizeof(t->name)) || !task_value(text, "State", state, sizeof(state)) ||
+	    !task_value(text, "Cpus_allowed_list", list, sizeof(list)) || cpu_list_parse(list, &t->affinity) < 0)
 		return -EINVAL;
 	t->state = state[0];
-	t->voluntary = value(text, "voluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
-	t->involuntary = value(text, "nonvoluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
+	t->voluntary = task_value(text, "voluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
+	t->involuntary = task_value(text, "nonvoluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
 	return 0;
 }
 
@@ -115,7 +115,7 @@ int task_read_sched(const char *root, int tid, struct task *t)
 	unsigned long long run, wait;
 	const char *state, *cpu;
 	char text[4096];
-	int ret = slurp(root, tid, "stat", text, sizeof(text));
+	int ret = task_slurp(root, tid, "stat", text, sizeof(text));
 
 	if (ret < 0)
 		return ret;
@@ -127,7 +127,7 @@ int task_read_sched(const char *root, int tid, struct task *t)
 	t->state = *state;
 	t->cpu = atoi(cpu);
 	t->run_ns = t->wait_ns = 0;
-	if (slurp(root, tid, "schedstat", text, sizeof(text)) == 0 && sscanf(text, "%llu %llu", &run, &wait) == 2) {
+	if (task_slurp(root, tid, "schedstat", text, sizeof(text)) == 0 && sscanf(text, "%llu %llu", &run, &wait) == 2) {
 		t->run_ns = run; // not every kernel counts
 		t->wait_ns = wait;
 	}

@@ -23,7 +23,7 @@ EVENT_KIND(thread_displaced, ERROR,
 	   "them. It goes back as soon as it can; until then, `corelane worker set` gives a worker another CPU.");
 EVENT_KIND(thread_returned, INFO, "A thread that was kept from its CPUs may run on all of them again.");
 
-static bool starts(const char *name, const char *with)
+static bool threads_starts(const char *name, const char *with)
 {
 	return strncmp(name, with, strlen(with)) == 0;
 }
@@ -31,18 +31,18 @@ static bool starts(const char *name, const char *with)
 // Threads of DPDK and of libraries that nobody knows are the control threads. A worker's name says its role.
 enum thread_role thread_role(const char *name, bool master)
 {
-	if (starts(name, "pmd-rx-"))
+	if (threads_starts(name, "pmd-rx-"))
 		return THREAD_ISOLATED_RX;
-	if (starts(name, "pmd-host-"))
+	if (threads_starts(name, "pmd-host-"))
 		return THREAD_HOST_PATH;
-	if (starts(name, "pmd-fwd-"))
+	if (threads_starts(name, "pmd-fwd-"))
 		return THREAD_FORWARDING;
-	if (master || starts(name, "svc-") || starts(name, "vhost") || starts(name, "dpdk-vhost"))
+	if (master || threads_starts(name, "svc-") || threads_starts(name, "vhost") || threads_starts(name, "dpdk-vhost"))
 		return THREAD_SERVICE;
 	return THREAD_CONTROL;
 }
 
-static struct thread *find(struct threads *all, int tid)
+static struct thread *threads_find(struct threads *all, int tid)
 {
 	unsigned i;
 
@@ -52,7 +52,7 @@ static struct thread *find(struct threads *all, int tid)
 	return NULL;
 }
 
-static struct thread *add(struct threads *all)
+static struct thread *threads_add(struct threads *all)
 {
 	struct thread *more;
 
@@ -80,7 +80,7 @@ static struct cpu_list planned_for(struct thread *t, const struct thread_plan *p
 	return one;
 }
 
-static const char *subject(const struct thread *t, char *buf, size_t size)
+static const char *threads_subject(const struct thread *t, char *buf, size_t size)
 {
 	if (t->worker < 0)
 		return t->task.name;
@@ -92,7 +92,7 @@ static void report_stray(const struct thread *t, const struct cpu_list *was)
 {
 	char who[32], found[CPU_LIST_TEXT], planned[CPU_LIST_TEXT];
 
-	event_report(thread_stray, subject(t, who, sizeof(who)),
+	event_report(thread_stray, threads_subject(t, who, sizeof(who)),
 		     "thread %s (%d) could run on CPUs %s and belongs to %s; moved back", t->task.name, t->task.tid,
 		     cpu_list_format(was, found, sizeof(found)), cpu_list_format(&t->planned, planned, sizeof(planned)));
 }
@@ -110,8 +110,9 @@ static void report_displaced(const struct thread *t, const struct thread_plan *p
 		snprintf(why, sizeof(why), "the cpuset does not allow it");
 	else
 		snprintf(why, sizeof(why), "%s", strerror(-ret));
-	event_report(thread_displaced, subject(t, who, sizeof(who)), "thread %s (%d) may run on CPUs %s and belongs to %s, but %s",
-		     t->task.name, t->task.tid, cpu_list_format(&t->task.affinity, found, sizeof(found)),
+	event_report(thread_displaced, threads_subject(t, who, sizeof(who)),
+		     "thread %s (%d) may run on CPUs %s and belongs to %s, but %s", t->task.name, t->task.tid,
+		     cpu_list_format(&t->task.affinity, found, sizeof(found)),
 		     cpu_list_format(&t->planned, planned, sizeof(planned)), why);
 }
 
@@ -119,13 +120,13 @@ static void report_returned(const struct thread *t, uint64_t now_ns)
 {
 	char who[32], planned[CPU_LIST_TEXT];
 
-	event_report(thread_returned, subject(t, who, sizeof(who)), "thread %s (%d) has its CPUs %s again, after %.1f s",
+	event_report(thread_returned, threads_subject(t, who, sizeof(who)), "thread %s (%d) has its CPUs %s again, after %.1f s",
 		     t->task.name, t->task.tid, cpu_list_format(&t->planned, planned, sizeof(planned)),
 		     (double)(now_ns - t->displaced) / 1e9);
 }
 
 // quiet: it is not its fault.
-static void move(struct thread *t, const struct thread_plan *plan, bool quiet, uint64_t now_ns)
+static void threads_move(struct thread *t, const struct thread_plan *plan, bool quiet, uint64_t now_ns)
 {
 	struct cpu_list was = t->task.affinity;
 	int ret = plan->move(t->task.tid, &t->planned);
@@ -151,7 +152,7 @@ static bool within_plan(const struct cpu_list *l, const struct thread_plan *plan
 	return cpu_list_within(&rest, &plan->control);
 }
 
-static void look_at(struct thread *t, const struct thread_plan *plan, bool is_new, uint64_t now_ns)
+static void threads_look_at(struct thread *t, const struct thread_plan *plan, bool is_new, uint64_t now_ns)
 {
 	struct cpu_list before = t->planned;
 	bool quiet;
@@ -160,7 +161,7 @@ static void look_at(struct thread *t, const struct thread_plan *plan, bool is_ne
 	quiet = is_new ? within_plan(&t->task.affinity, plan)
 		       : !cpu_list_eq(&before, &t->planned) && cpu_list_eq(&before, &t->task.affinity);
 	if (!cpu_list_eq(&t->task.affinity, &t->planned))
-		move(t, plan, quiet, now_ns);
+		threads_move(t, plan, quiet, now_ns);
 	if (t->displaced && cpu_list_eq(&t->task.affinity, &t->planned)) {
 		report_returned(t, now_ns);
 		t->displaced = 0;
@@ -190,13 +191,13 @@ void threads_look(struct threads *all, const struct thread_plan *plan, uint64_t 
 	for (i = 0; i < n; i++) {
 		if (task_read_status(plan->root, ids[i], &task) < 0)
 			continue;
-		t = find(all, ids[i]);
+		t = threads_find(all, ids[i]);
 		is_new = t == NULL;
-		if (is_new && (t = add(all)) == NULL)
+		if (is_new && (t = threads_add(all)) == NULL)
 			break;
 		t->task = task;
 		t->seen = true;
-		look_at(t, plan, is_new, now_ns);
+		threads_look_at(t, plan, is_new, now_ns);
 	}
 	free(ids);
 	forget_gone(all);

@@ -30,7 +30,7 @@ void watch_restart(struct watch *w, uint64_t loops, uint64_t now)
 	w->sampled = false;
 }
 
-static enum watch_result progressed(struct watch *w, uint64_t loops, uint64_t now)
+static enum watch_result worker_watch_progressed(struct watch *w, uint64_t loops, uint64_t now)
 {
 	if (now - w->progress >= WATCH_STANDS) {
 		w->longest = now - w->progress > w->longest ? now - w->progress : w->longest;
@@ -50,7 +50,7 @@ enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
 	uint64_t before = w->longest;
 
 	if (loops != w->loops)
-		return progressed(w, loops, now);
+		return worker_watch_progressed(w, loops, now);
 	if (now - w->progress < WATCH_STANDS)
 		return WATCH_SUSPECT;
 	if (w->reported)
@@ -114,7 +114,7 @@ static void report_goes_on(const struct worker *w, struct watch *s)
 	s->longest = 0;
 }
 
-static void look_at(const struct worker *w, uint64_t now)
+static void worker_watch_look_at(const struct worker *w, uint64_t now)
 {
 	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
 	struct watch *s = &watches[w->id];
@@ -141,7 +141,7 @@ static void look_at(const struct worker *w, uint64_t now)
 	}
 }
 
-static uint64_t now_ns(void)
+static uint64_t worker_watch_now_ns(void)
 {
 	struct timespec ts;
 
@@ -152,7 +152,7 @@ static uint64_t now_ns(void)
 void worker_watch_poll(void)
 {
 	static uint64_t last;
-	uint64_t now = now_ns(), away = last ? now - last : 0;
+	uint64_t now = worker_watch_now_ns(), away = last ? now - last : 0;
 	struct worker *w;
 
 	last = now;
@@ -162,14 +162,14 @@ void worker_watch_poll(void)
 		if (away > WATCH_STANDS / 2)
 			watch_restart(&watches[w->id], __atomic_load_n(&w->loops, __ATOMIC_RELAXED), now);
 		else
-			look_at(w, now);
+			worker_watch_look_at(w, now);
 	}
 }
 
 uint64_t worker_watch_still_ns(unsigned worker)
 {
 	const struct watch *s = &watches[worker];
-	uint64_t now = now_ns();
+	uint64_t now = worker_watch_now_ns();
 
 	return s->reported && now - s->progress >= WATCH_STANDS ? now - s->progress : 0;
 }
