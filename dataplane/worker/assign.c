@@ -53,7 +53,7 @@ static bool list_has(const struct worker *w, const struct port_queue *q)
 	return false;
 }
 
-static int list_add(struct worker *w, struct port_queue *q)
+static int assign_list_add(struct worker *w, struct port_queue *q)
 {
 	struct rx_list *l = list_alloc(w->rx->n + 1);
 
@@ -96,7 +96,7 @@ bool worker_settle(bool (*done)(const void *arg), const void *arg, unsigned ms)
 	return true;
 }
 
-static bool owned(const void *arg)
+static bool assign_owned(const void *arg)
 {
 	const struct port_queue *q = arg;
 
@@ -119,7 +119,7 @@ void worker_tidy(void)
 	untidy = false;
 	for (p = port_next(NULL); p; p = port_next(p))
 		for (i = 0; i < p->n_queues; i++)
-			untidy |= !owned(&p->queues[i]);
+			untidy |= !assign_owned(&p->queues[i]);
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		list_filter(w, is_its, NULL);
 }
@@ -127,7 +127,7 @@ void worker_tidy(void)
 // The old worker will give it.
 static int queue_to(struct port_queue *q, struct worker *w)
 {
-	if (!list_has(w, q) && list_add(w, q) < 0)
+	if (!list_has(w, q) && assign_list_add(w, q) < 0)
 		return -ENOMEM;
 	untidy = true;
 	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
@@ -139,7 +139,7 @@ static int queue_to(struct port_queue *q, struct worker *w)
 
 // --- Workers that wait for interrupts. ---
 
-static bool may_poll(const struct worker *w, const struct port_queue *q)
+static bool assign_may_poll(const struct worker *w, const struct port_queue *q)
 {
 	return w->idle != IDLE_INTERRUPT || port_queue_wakes(q);
 }
@@ -150,7 +150,7 @@ static struct worker *poller_for(const struct port_queue *q, const struct worker
 	struct worker *w, *best = NULL;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (w != except && !w->leaving && w->role == WORKER_FORWARDING && may_poll(w, q) &&
+		if (w != except && !w->leaving && w->role == WORKER_FORWARDING && assign_may_poll(w, q) &&
 		    (best == NULL || w->rx->n < best->rx->n))
 			best = w;
 	return best;
@@ -212,7 +212,7 @@ static int may_spread_queue(const struct port_queue *q, const struct port_config
 	const struct worker *w = cfg->polled_by[q->index] && !q->host ? worker_get(cfg->polled_by[q->index] - 1u) : NULL;
 
 	if (w && !w->leaving)
-		return may_poll(w, q) ? 0 : refuse_wait(q, w, err);
+		return assign_may_poll(w, q) ? 0 : refuse_wait(q, w, err);
 	if (q->rx_worker != WORKER_NONE || worker_least_loaded(NULL) == NULL || poller_for(q, NULL) != NULL)
 		return 0;
 	return error_set(err, EINVAL, "port.device", q->port->driver,
@@ -236,12 +236,12 @@ int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 
 	if (q->rx_worker == w->id)
 		return 0;
-	if (!may_poll(w, q))
+	if (!assign_may_poll(w, q))
 		return refuse_wait(q, w, err);
 	if (queue_to(q, w) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
 	ret = spread_refresh(err);
-	if (!worker_settle(owned, q, SETTLE_MS))
+	if (!worker_settle(assign_owned, q, SETTLE_MS))
 		LOG(WARNING, "queue %u of port %s goes to worker %u as soon as worker %u, which is late, gives it", q->index,
 		    q->port->cfg.name, w->id, q->owner);
 	worker_tidy();
@@ -295,7 +295,7 @@ void worker_spread(struct port *port)
 	__atomic_store_n(&port->shared_tx, tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
 	for (i = 0; i < port->n_queues; i++) {
 		w = port->cfg.polled_by[i] && !port->queues[i].host ? worker_get(port->cfg.polled_by[i] - 1u) : NULL;
-		if (w == NULL || w->leaving || !may_poll(w, &port->queues[i]))
+		if (w == NULL || w->leaving || !assign_may_poll(w, &port->queues[i]))
 			w = port->queues[i].rx_worker == WORKER_NONE ? any_poller_for(&port->queues[i], NULL) : NULL;
 		if (w && port->queues[i].rx_worker != w->id)
 			queue_to(&port->queues[i], w);

@@ -6,7 +6,7 @@
 
 #define MOVES_MAX 4096
 
-static double most(const struct balance_worker workers[64])
+static double balance_most(const struct balance_worker workers[64])
 {
 	double load = 0;
 	unsigned i;
@@ -17,17 +17,17 @@ static double most(const struct balance_worker workers[64])
 	return load;
 }
 
-static bool reaches(const struct balance_worker *a, const struct balance_worker *b, bool cross_numa)
+static bool balance_reaches(const struct balance_worker *a, const struct balance_worker *b, bool cross_numa)
 {
 	return b->eligible && (cross_numa || a->numa == b->numa);
 }
 
-static unsigned least(const struct balance_worker workers[64], unsigned from, bool cross_numa)
+static unsigned balance_least(const struct balance_worker workers[64], unsigned from, bool cross_numa)
 {
 	unsigned i, best = from;
 
 	for (i = 0; i < 64; i++)
-		if (reaches(&workers[from], &workers[i], cross_numa) && workers[i].load < workers[best].load)
+		if (balance_reaches(&workers[from], &workers[i], cross_numa) && workers[i].load < workers[best].load)
 			best = i;
 	return best;
 }
@@ -53,7 +53,7 @@ static struct balance_item *best_item(const struct balance_worker workers[64], s
 }
 
 // One move away from the most loaded worker that can lose something. done: workers that cannot.
-static bool step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, uint64_t *done)
+static bool balance_step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, uint64_t *done)
 {
 	struct balance_item *item;
 	unsigned i, from = 64, to;
@@ -63,7 +63,7 @@ static bool step(struct balance_worker workers[64], struct balance_item *items, 
 			from = i;
 	if (from == 64)
 		return false;
-	to = least(workers, from, cross_numa);
+	to = balance_least(workers, from, cross_numa);
 	item = to != from ? best_item(workers, items, n, from, to) : NULL;
 	if (item == NULL) {
 		*done |= 1ull << from;
@@ -87,10 +87,10 @@ unsigned balance(struct balance_worker workers[64], struct balance_item *items, 
 		if (was)
 			was[i] = items[i].worker;
 	}
-	*before = *after = most(workers);
-	for (i = 0; was && i < MOVES_MAX && step(workers, items, n, cross_numa, &done); i++)
+	*before = *after = balance_most(workers);
+	for (i = 0; was && i < MOVES_MAX && balance_step(workers, items, n, cross_numa, &done); i++)
 		;
-	*after = most(workers);
+	*after = balance_most(workers);
 	for (i = 0; was && i < n; i++) {
 		if (*after > *before * (1 - BALANCE_GAIN))
 			items[i].worker = was[i];

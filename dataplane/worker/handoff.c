@@ -76,7 +76,7 @@ void handoff_set_bell(struct worker *to, bool bell)
 		__atomic_store_n(&to->in->h[i]->bell, bell, __ATOMIC_RELAXED);
 }
 
-static int add(struct worker *from, struct worker *to, struct handoff *before, struct error *err)
+static int handoff_add(struct worker *from, struct worker *to, struct handoff *before, struct error *err)
 {
 	struct handoff *h = handoff_new(from, to);
 
@@ -96,7 +96,7 @@ static int add(struct worker *from, struct worker *to, struct handoff *before, s
 
 int handoff_connect(struct worker *from, struct worker *to, struct error *err)
 {
-	return from == to || from->out[to->id] ? 0 : add(from, to, NULL, err);
+	return from == to || from->out[to->id] ? 0 : handoff_add(from, to, NULL, err);
 }
 
 int handoff_resize(struct worker *to, struct error *err)
@@ -110,12 +110,12 @@ int handoff_resize(struct worker *to, struct error *err)
 		if (old && old->before)
 			return error_set(err, EBUSY, "worker.ring_size", NULL, "the same a moment later", "is still being changed");
 		if (old && old->size != to->ring_size)
-			ret = add(from, to, old, err);
+			ret = handoff_add(from, to, old, err);
 	}
 	return ret;
 }
 
-static bool retire(struct worker *from, struct worker *to)
+static bool handoff_retire(struct worker *from, struct worker *to)
 {
 	struct handoff *h = from->out[to->id], *old = h ? h->before : NULL;
 
@@ -135,7 +135,7 @@ bool handoff_poll(void)
 
 	for (from = worker_next(NULL); from; from = worker_next(from))
 		for (to = worker_next(NULL); to; to = worker_next(to))
-			all &= retire(from, to);
+			all &= handoff_retire(from, to);
 	return all;
 }
 
@@ -175,7 +175,7 @@ static void go_on(struct handoff *h)
 	doorbell_ring(h->to);
 }
 
-static void sample(struct handoff *h)
+static void handoff_sample(struct handoff *h)
 {
 	h->sample_at = h->sent + 1;
 	h->sample_tsc = rte_rdtsc();
@@ -192,7 +192,7 @@ unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, 
 	if (unlikely(!h->opened))
 		go_on(h);
 	if (!__atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE))
-		sample(h);
+		handoff_sample(h);
 	given = rte_ring_sp_enqueue_burst(h->ring, (void **)pkts, n, &room);
 	__atomic_store_n(&h->sent, h->sent + given, __ATOMIC_RELAXED);
 	h->refused += n - given;
@@ -220,7 +220,7 @@ static bool before_is_empty(struct handoff *h)
 	return true;
 }
 
-static void sampled(struct handoff *h)
+static void handoff_sampled(struct handoff *h)
 {
 	uint64_t cycles = rte_rdtsc() - h->sample_tsc;
 
@@ -235,12 +235,12 @@ unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n)
 	n = rte_ring_sc_dequeue_burst(h->ring, (void **)pkts, n, NULL);
 	h->taken += n;
 	if (n > 0 && __atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE) && h->taken >= h->sample_at)
-		sampled(h);
+		handoff_sampled(h);
 	return n;
 }
 
 // Rings were replaced: also those that this worker gives nothing to just now.
-static void reopen(struct worker *w)
+static void handoff_reopen(struct worker *w)
 {
 	struct handoff *h;
 	unsigned i;
@@ -259,7 +259,7 @@ void handoff_done(struct worker *w)
 	unsigned i;
 
 	if (unlikely(__atomic_load_n(&w->reopen, __ATOMIC_RELAXED)))
-		reopen(w);
+		handoff_reopen(w);
 	for (i = 0; l && i < l->n; i++)
 		if (l->h[i]->done != l->h[i]->taken)
 			__atomic_store_n(&l->h[i]->done, l->h[i]->taken, __ATOMIC_RELEASE);

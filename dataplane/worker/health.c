@@ -31,7 +31,7 @@ static int read_file(const char *root, const char *path, char *text, size_t size
 	return n > 0 ? 0 : -EIO;
 }
 
-static const char *after(const char *text, const char *key)
+static const char *health_after(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
 
@@ -65,10 +65,10 @@ int health_read(struct worker_health *h, const char *root, int tid)
 	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
 	if (read_file(root, path, sched, sizeof(sched)) == 0) // not in every kernel
 		sscanf(sched, "%*u %lu", &h->waited_ns);
-	if (sscanf(after(status, "Cpus_allowed_list:"), "%127s", h->affinity) != 1)
+	if (sscanf(health_after(status, "Cpus_allowed_list:"), "%127s", h->affinity) != 1)
 		h->affinity[0] = '\0';
-	h->voluntary = strtoull(after(status, "\nvoluntary_ctxt_switches:"), NULL, 10);
-	h->involuntary = strtoull(after(status, "nonvoluntary_ctxt_switches:"), NULL, 10);
+	h->voluntary = strtoull(health_after(status, "\nvoluntary_ctxt_switches:"), NULL, 10);
+	h->involuntary = strtoull(health_after(status, "nonvoluntary_ctxt_switches:"), NULL, 10);
 	h->last_cpu = last_cpu_of(stat);
 	h->numa = numa_of_cpu(root, h->last_cpu);
 	return 0;
@@ -86,7 +86,7 @@ uint64_t health_behind(const struct worker *w)
 	return RTE_MAX(behind, stands);
 }
 
-static void look_at(struct worker *w)
+static void health_look_at(struct worker *w)
 {
 	health_read(w->health, "", w->tid);
 	worker_measure(w);
@@ -111,7 +111,7 @@ void worker_health_poll(void)
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
 		see_whether_it_moves(w);
 		if (second || w->health->affinity[0] == '\0') // at once when it is new
-			look_at(w);
+			health_look_at(w);
 	}
 	if (second)
 		looked = now;

@@ -25,7 +25,7 @@ void idle_enter(void)
 	prctl(PR_SET_TIMERSLACK, 1); // the default of 50 us would be the shortest nap
 }
 
-static void nap(struct worker *w, uint32_t ns)
+static void idle_nap(struct worker *w, uint32_t ns)
 {
 	const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
@@ -43,7 +43,7 @@ static void sleep_longer(struct worker *w)
 	uint32_t ns = RTE_MAX(w->idle_state.nap_ns, (uint32_t)NAP_MIN_NS);
 
 	ns = RTE_MIN(ns, max_ns);
-	nap(w, ns);
+	idle_nap(w, ns);
 	w->idle_state.nap_ns = RTE_MIN(ns, UINT32_MAX / 2) * 2;
 }
 
@@ -58,7 +58,7 @@ static bool empty_for_long(struct idle *idle)
 	return now - idle->empty_since >= rte_get_tsc_hz() / 1000000 * SLEEP_AFTER_US;
 }
 
-static void yield(struct worker *w)
+static void idle_yield(struct worker *w)
 {
 	system_calls++;
 	sched_yield();
@@ -75,9 +75,9 @@ static void give_away(struct worker *w, void (*how)(struct worker *w))
 	recorder_spent(w->recorder, STAGE_IDLE, rte_rdtsc() - start);
 }
 
-static void doze(struct worker *w)
+static void idle_doze(struct worker *w)
 {
-	nap(w, SLEEP_MAX_US * 1000);
+	idle_nap(w, SLEEP_MAX_US * 1000);
 }
 
 // Time in which the worker was to be woken belongs to no loop, however long it was: it is idle time and nothing else.
@@ -94,11 +94,11 @@ static void wait_for_packets(struct worker *w)
 	w->recorder->trail.begin += waited;
 	w->recorder->trail.end += waited;
 	if (!ok)
-		give_away(w, doze);
+		give_away(w, idle_doze);
 }
 
 // After the queues were armed their packets are looked for once more; then the worker waits.
-static void interrupt(struct worker *w)
+static void idle_interrupt(struct worker *w)
 {
 	if (w->idle_state.armed)
 		wait_for_packets(w);
@@ -128,7 +128,7 @@ void worker_idle(struct worker *w)
 		rte_pause();
 		break;
 	case IDLE_YIELD:
-		give_away(w, yield);
+		give_away(w, idle_yield);
 		break;
 	case IDLE_SLEEP:
 		if (empty_for_long(&w->idle_state))
@@ -137,7 +137,7 @@ void worker_idle(struct worker *w)
 			rte_pause();
 		break;
 	case IDLE_INTERRUPT:
-		interrupt(w);
+		idle_interrupt(w);
 		break;
 	}
 }

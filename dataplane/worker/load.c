@@ -37,7 +37,7 @@ static struct {
 
 static double seconds; // of the last interval
 
-static void follow(double *value, double sample)
+static void load_follow(double *value, double sample)
 {
 	*value += (sample - *value) * NEW_SHARE;
 }
@@ -48,10 +48,10 @@ static void sample_queue(struct port_queue *q)
 	struct spread_view *v = q->view;
 	unsigned i;
 
-	follow(&queues[q->port->id][q->index].rate, now >= *last ? (double)(now - *last) / seconds : 0);
+	load_follow(&queues[q->port->id][q->index].rate, now >= *last ? (double)(now - *last) / seconds : 0);
 	*last = now;
 	for (i = 0; v && i < SPREAD_ENTRIES; i++) {
-		follow(&v->rate[i], (double)(v->load[i] - v->seen[i]) / seconds);
+		load_follow(&v->rate[i], (double)(v->load[i] - v->seen[i]) / seconds);
 		v->seen[i] = v->load[i];
 	}
 }
@@ -61,7 +61,7 @@ static void sample_worker(const struct worker *w)
 	uint64_t busy = w->busy_cycles, idle = w->idle_cycles, all = busy + idle - workers[w->id].busy - workers[w->id].idle;
 
 	if (busy >= workers[w->id].busy && idle >= workers[w->id].idle && all > 0)
-		follow(&workers[w->id].share, (double)(busy - workers[w->id].busy) / (double)all);
+		load_follow(&workers[w->id].share, (double)(busy - workers[w->id].busy) / (double)all);
 	else
 		workers[w->id].share = 0; // another one with this id
 	workers[w->id].busy = busy;
@@ -102,7 +102,7 @@ static double work_of_all(void)
 	return sum;
 }
 
-static unsigned pollers(const struct port *p)
+static unsigned load_pollers(const struct port *p)
 {
 	uint64_t seen = 0;
 	unsigned i;
@@ -120,7 +120,7 @@ static bool auto_port(struct port *p)
 		p->quiet_seconds = 0;
 		return true;
 	}
-	p->quiet_seconds = p->busy && work_of_all() < QUIET * pollers(p) ? p->quiet_seconds + 1 : 0;
+	p->quiet_seconds = p->busy && work_of_all() < QUIET * load_pollers(p) ? p->quiet_seconds + 1 : 0;
 	if (p->quiet_seconds < QUIET_SECONDS)
 		return false;
 	p->busy = false;
@@ -206,7 +206,7 @@ static void add_entries(struct work *k, struct port *p)
 	}
 }
 
-static int gather(struct work *k)
+static int load_gather(struct work *k)
 {
 	struct worker *w;
 	struct port *p;
@@ -288,7 +288,7 @@ static int make_plan(struct work *k, bool cross_numa, struct load_plan *plan)
 int load_rebalance(bool cross_numa, bool apply, struct load_plan *plan, struct error *err)
 {
 	struct work k;
-	int ret = gather(&k);
+	int ret = load_gather(&k);
 
 	*plan = (struct load_plan){0};
 	if (ret == 0)

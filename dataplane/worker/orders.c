@@ -5,18 +5,18 @@
 #include "base/rcu.h"
 #include "worker/worker.h"
 
-static void order(struct worker *w, enum order what)
+static void orders_order(struct worker *w, enum order what)
 {
 	__atomic_fetch_or(&w->orders, what, __ATOMIC_RELEASE);
 	doorbell_ring(w->id);
 }
 
-static void done(struct worker *w, enum order what)
+static void orders_done(struct worker *w, enum order what)
 {
 	__atomic_fetch_and(&w->orders, ~(uint32_t)what, __ATOMIC_RELEASE);
 }
 
-static void measure(struct worker *w)
+static void orders_measure(struct worker *w)
 {
 	const struct rx_list *l = rcu_read(w->rx);
 	struct port_queue *q;
@@ -27,7 +27,7 @@ static void measure(struct worker *w)
 		if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id) // else it is another one's yet
 			__atomic_store_n(&q->depth, q->port->ops->depth ? q->port->ops->depth(q) : DEPTH_UNKNOWN, __ATOMIC_RELAXED);
 	}
-	done(w, ORDER_MEASURE);
+	orders_done(w, ORDER_MEASURE);
 }
 
 void worker_obey(struct worker *w)
@@ -35,7 +35,7 @@ void worker_obey(struct worker *w)
 	uint32_t orders = __atomic_load_n(&w->orders, __ATOMIC_ACQUIRE);
 
 	if (orders & ORDER_MEASURE)
-		measure(w);
+		orders_measure(w);
 	if (orders & ORDER_FAULT)
 		w->fault(w);
 }
@@ -44,14 +44,14 @@ void worker_obey(struct worker *w)
 void worker_set_fault(struct worker *w, void (*fault)(struct worker *w))
 {
 	if (fault == NULL) {
-		done(w, ORDER_FAULT);
+		orders_done(w, ORDER_FAULT);
 		return;
 	}
 	w->fault = fault;
-	order(w, ORDER_FAULT);
+	orders_order(w, ORDER_FAULT);
 }
 
 void worker_measure(struct worker *w)
 {
-	order(w, ORDER_MEASURE);
+	orders_order(w, ORDER_MEASURE);
 }

@@ -24,7 +24,7 @@ static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_met
 	      "fresh metadata are written at once");
 
 // Returns the length of the longest one.
-static inline uint32_t count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
+static inline uint32_t port_rx_count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
 	struct port_counters *c = &counters->port[port->id];
@@ -50,7 +50,7 @@ static inline uint32_t count(struct port *port, uint16_t queue, struct rte_mbuf 
 }
 
 // Gives up what is longer than this; returns how many are left.
-static __rte_noinline uint16_t bound(struct rte_mbuf **pkts, uint16_t n, uint32_t longest)
+static __rte_noinline uint16_t port_rx_bound(struct rte_mbuf **pkts, uint16_t n, uint32_t longest)
 {
 	uint16_t i, kept = 0;
 
@@ -73,7 +73,7 @@ static __rte_noinline void count_refused(struct port_queue *q)
 }
 
 // False: not now, or not this worker's any more.
-static inline bool may_poll(struct worker *w, struct port_queue *q, uint16_t *room)
+static inline bool port_rx_may_poll(struct worker *w, struct port_queue *q, uint16_t *room)
 {
 	struct spread_view *v;
 
@@ -109,7 +109,7 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 	struct port *port = q->port;
 	uint16_t n;
 
-	if (!may_poll(w, q, &room))
+	if (!port_rx_may_poll(w, q, &room))
 		return 0;
 	n = port->ops->rx(q, pkts, room);
 	if (unlikely(q->too_long > 0))
@@ -117,8 +117,8 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 	if (n == 0)
 		return 0;
 	q->rx_packets += n;
-	if (unlikely(count(port, q->index, pkts, n) > port->longest))
-		n = bound(pkts, n, port->longest);
+	if (unlikely(port_rx_count(port, q->index, pkts, n) > port->longest))
+		n = port_rx_bound(pkts, n, port->longest);
 	if (n == 0)
 		return 0;
 	if (unlikely(capture_active))

@@ -23,7 +23,7 @@ static void give_up(struct rte_mbuf **pkts, unsigned n, const struct drop_reason
 	drop_packets(pkts, n);
 }
 
-static uint64_t bytes_of(struct rte_mbuf **pkts, unsigned n)
+static uint64_t port_tx_bytes_of(struct rte_mbuf **pkts, unsigned n)
 {
 	uint64_t bytes = 0;
 	unsigned i;
@@ -33,7 +33,7 @@ static uint64_t bytes_of(struct rte_mbuf **pkts, unsigned n)
 	return bytes;
 }
 
-static uint16_t transmit(struct port *port, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t port_tx_transmit(struct port *port, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct port_queue *q = &port->queues[this_worker->id % port->n_queues];
 	uint16_t sent;
@@ -63,9 +63,9 @@ static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
 	}
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_TX, out, pkts, n);
-	bytes = bytes_of(pkts, n); // a sent packet is no longer ours to look at
-	sent = transmit(port, pkts, n);
-	lost = sent < n ? bytes_of(pkts + sent, n - sent) : 0;
+	bytes = port_tx_bytes_of(pkts, n); // a sent packet is no longer ours to look at
+	sent = port_tx_transmit(port, pkts, n);
+	lost = sent < n ? port_tx_bytes_of(pkts + sent, n - sent) : 0;
 	c->tx_packets += sent;
 	c->tx_bytes += bytes - lost;
 	if (likely(sent == n))

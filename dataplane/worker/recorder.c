@@ -32,7 +32,7 @@ static struct rseq *own_rseq(void)
 	return __rseq_size > 0 ? (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset) : NULL;
 }
 
-static void arm(struct recorder *r)
+static void recorder_arm(struct recorder *r)
 {
 	struct rseq *rseq = own_rseq();
 
@@ -48,7 +48,7 @@ static uint32_t present_cpu(const struct recorder *r)
 	return r->sees_kernel ? *(volatile uint32_t *)&own_rseq()->cpu_id : (uint32_t)sched_getcpu();
 }
 #else
-static void arm(struct recorder *r)
+static void recorder_arm(struct recorder *r)
 {
 }
 
@@ -71,7 +71,7 @@ void recorder_init(struct recorder *r, const struct rte_graph *graph)
 
 void recorder_enter(struct recorder *r)
 {
-	arm(r);
+	recorder_arm(r);
 	r->cpu = present_cpu(r);
 	r->loops = 1; // 0 is never the loop that something happened in
 	recorder_return(r);
@@ -143,7 +143,7 @@ static void sum_nodes(const struct graph_step *steps, unsigned n_steps, struct l
 }
 
 // The first node of a walk is the one that polls.
-static void split(const struct recorder *r, uint64_t now, struct long_loop *l)
+static void recorder_split(const struct recorder *r, uint64_t now, struct long_loop *l)
 {
 	uint64_t walk = r->trail.end - r->trail.begin, other = now - r->trail.end;
 	struct graph_step steps[GRAPH_TRAIL];
@@ -175,7 +175,7 @@ void recorder_long(struct recorder *r, uint64_t now, uint32_t packets)
 		// What is taken between a loop's time stamp and its look at the pointer shows in the next one's time.
 		s->loop.taken = r->taken_in != 0 && r->taken_in + 1 >= r->loops;
 		s->loop.moved = cpu != r->cpu;
-		split(r, now, &s->loop);
+		recorder_split(r, now, &s->loop);
 		__atomic_store_n(&s->sequence, s->sequence + 1, __ATOMIC_RELEASE);
 	}
 	r->cpu = cpu;
@@ -244,7 +244,7 @@ uint64_t recorder_max(const struct recorder *r, const struct histogram *busy, co
 	return max ? max : histogram_most(end - 1);
 }
 
-static int longer(const void *a, const void *b)
+static int recorder_longer(const void *a, const void *b)
 {
 	const struct long_loop *x = a, *y = b;
 
@@ -257,6 +257,6 @@ unsigned recorder_longest(const struct recorder *r, struct long_loop out[LONGEST
 
 	for (i = 0; i < LONGEST_LOOPS; i++)
 		n += read_slot(r, &r->longest[i], &out[n]);
-	qsort(out, n, sizeof(out[0]), longer);
+	qsort(out, n, sizeof(out[0]), recorder_longer);
 	return n;
 }

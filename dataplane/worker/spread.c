@@ -17,7 +17,7 @@
 uint32_t spread_epoch = 1;
 
 // Entries that each worker should have: shares rounded down, what is left to those with the largest remainders.
-static void shares(unsigned n, const uint32_t weights[64], unsigned want[64])
+static void spread_shares(unsigned n, const uint32_t weights[64], unsigned want[64])
 {
 	uint64_t sum = 0, rest[64] = {0};
 	unsigned i, best, given = 0;
@@ -42,7 +42,7 @@ void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64])
 {
 	unsigned want[64], have[64] = {0}, i, next = 0;
 
-	shares(n, weights, want);
+	spread_shares(n, weights, want);
 	for (i = 0; i < n; i++) { // those that may stay
 		if (to[i] < 64 && have[to[i]] < want[to[i]])
 			have[to[i]]++;
@@ -92,7 +92,7 @@ static void weights_of(const struct port *port, uint32_t weights[64])
 }
 
 // Entries that were moved by their load stay where they are while the same workers are there.
-static void deal(struct port *port, struct spread *s)
+static void worker_spread_deal(struct port *port, struct spread *s)
 {
 	uint32_t weights[64];
 	uint64_t weighed = 0;
@@ -137,7 +137,7 @@ static int make_table(struct port *port, struct error *err)
 			*s = *old;
 		else
 			memset(s->to, SPREAD_LOCAL, sizeof(s->to));
-		deal(port, s);
+		worker_spread_deal(port, s);
 	}
 	rcu_publish(port->spread, s);
 	rcu_defer(rte_free, old);

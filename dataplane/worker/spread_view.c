@@ -12,7 +12,7 @@
 #include "worker/worker.h"
 
 // The worker holds packets that this one gave it: they come first.
-static void wait_for(struct worker *w, struct spread_view *v, uint8_t to)
+static void spread_view_wait_for(struct worker *w, struct spread_view *v, uint8_t to)
 {
 	const struct handoff *h = rcu_read(w->out[to]);
 	unsigned i;
@@ -46,7 +46,7 @@ static bool waits_are_over(struct worker *w, struct spread_view *v)
 	return n == 0;
 }
 
-static uint8_t target_of(const struct worker *w, const struct port *port, const struct spread *s, unsigned entry)
+static uint8_t spread_view_target_of(const struct worker *w, const struct port *port, const struct spread *s, unsigned entry)
 {
 	uint8_t to = s ? s->to[entry] : SPREAD_LOCAL;
 
@@ -57,7 +57,7 @@ static uint8_t target_of(const struct worker *w, const struct port *port, const 
 	return to;
 }
 
-static void follow(struct worker *w, struct port_queue *q, struct spread_view *v)
+static void spread_view_follow(struct worker *w, struct port_queue *q, struct spread_view *v)
 {
 	const struct spread *s = rcu_read(q->port->spread);
 	uint64_t targets = 0;
@@ -65,22 +65,22 @@ static void follow(struct worker *w, struct port_queue *q, struct spread_view *v
 	unsigned i;
 
 	for (i = 0; i < SPREAD_ENTRIES; i++) {
-		uint8_t to = target_of(w, q->port, s, i);
+		uint8_t to = spread_view_target_of(w, q->port, s, i);
 
 		if (to != v->to[i] && v->to[i] != SPREAD_LOCAL)
-			wait_for(w, v, v->to[i]);
+			spread_view_wait_for(w, v, v->to[i]);
 		v->to[i] = to;
 		same = same && to == v->to[0];
 		targets |= to == SPREAD_LOCAL ? 0 : 1ull << to;
 	}
 	v->targets = targets;
 	v->all_to = same ? v->to[0] : SPREAD_SEVERAL;
-	v->home = w->role == WORKER_FORWARDING ? SPREAD_LOCAL : target_of(w, q->port, NULL, 0);
+	v->home = w->role == WORKER_FORWARDING ? SPREAD_LOCAL : spread_view_target_of(w, q->port, NULL, 0);
 	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : q->port->cfg.ring_full;
 	if (w->role == WORKER_HOST_PATH && v->full == SPREAD_FULL_WAIT) // the host does not wait for those that forward
 		v->full = SPREAD_FULL_DROP;
 	if (v->host != SPREAD_LOCAL && v->host != q->port->host_worker)
-		wait_for(w, v, v->host);
+		spread_view_wait_for(w, v, v->host);
 	v->host = q->port->host_worker;
 }
 
@@ -92,7 +92,7 @@ bool spread_ready(struct worker *w, struct port_queue *q, struct spread_view *v)
 		return false;
 	if (likely(v->epoch == epoch))
 		return true;
-	follow(w, q, v);
+	spread_view_follow(w, q, v);
 	__atomic_store_n(&v->epoch, epoch, __ATOMIC_RELEASE);
 	return v->n_waits == 0;
 }
@@ -116,9 +116,9 @@ void spread_give_queue(struct worker *w, struct port_queue *q)
 		v->leaving = true;
 		for (i = 0; i < WORKER_MAX; i++)
 			if (v->targets & (1ull << i))
-				wait_for(w, v, (uint8_t)i);
+				spread_view_wait_for(w, v, (uint8_t)i);
 		if (v->host != SPREAD_LOCAL)
-			wait_for(w, v, v->host);
+			spread_view_wait_for(w, v, v->host);
 	}
 	if (v && v->n_waits > 0 && !waits_are_over(w, v))
 		return;

@@ -85,7 +85,7 @@ static int disarm_queue(struct worker *w, struct port_queue *q, bool waited)
 	return q->port->ops->disarm(q, signalled);
 }
 
-static int disarm(struct worker *w, bool waited)
+static int worker_wait_disarm(struct worker *w, bool waited)
 {
 	const struct rx_list *l = rcu_read(w->rx);
 	unsigned i;
@@ -102,7 +102,7 @@ static int disarm(struct worker *w, bool waited)
 
 void wait_disarm(struct worker *w)
 {
-	disarm(w, false);
+	worker_wait_disarm(w, false);
 }
 
 void wait_disarm_queue(struct worker *w, struct port_queue *q)
@@ -124,5 +124,5 @@ bool wait_wait(struct worker *w)
 	wait->timeouts += n == 0;
 	if (n > 0 && wait->fds[0].revents)
 		doorbell_silence(w->id);
-	return disarm(w, n > 0) == 0;
+	return worker_wait_disarm(w, n > 0) == 0;
 }
