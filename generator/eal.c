@@ -16,7 +16,7 @@
 #include "base/log.h"
 
 // Keeps the control thread and EAL's threads off the router's CPU, and off the polling CPU if there are others.
-static int confine(const struct options *o, unsigned *main_cpu, struct error *err)
+static int eal_confine(const struct options *o, unsigned *main_cpu, struct error *err)
 {
 	struct cpu_list set, others, one = {0};
 	int ret;
@@ -45,7 +45,7 @@ int eal_start(const struct options *o, struct error *err)
 	const char *argv[32] = {"corelane-gen"};
 	bool huge = hugepages_free_mb() >= o->memory_mb;
 	unsigned main_cpu = 0;
-	int argc = 1, ret = confine(o, &main_cpu, err);
+	int argc = 1, ret = eal_confine(o, &main_cpu, err);
 
 	if (ret < 0)
 		return ret;

@@ -10,9 +10,9 @@
 
 #define HUGE (2u << 20)
 
-static uint64_t gcd(uint64_t a, uint64_t b)
+static uint64_t flow_gcd(uint64_t a, uint64_t b)
 {
-	return b == 0 ? a : gcd(b, a % b);
+	return b == 0 ? a : flow_gcd(b, a % b);
 }
 
 uint64_t flow_plan_size(const struct flow_plan *p)
@@ -22,10 +22,10 @@ uint64_t flow_plan_size(const struct flow_plan *p)
 	n = n * p->sources; // at most 2^32 * 2^32 - 1
 	if (n >= most)
 		return most;
-	return p->n_list > 0 ? n / gcd(n, p->n_list) * p->n_list : n * p->destinations;
+	return p->n_list > 0 ? n / flow_gcd(n, p->n_list) * p->n_list : n * p->destinations;
 }
 
-static uint16_t sum32(uint32_t a, uint32_t b)
+static uint16_t flow_sum32(uint32_t a, uint32_t b)
 {
 	uint32_t s = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);
 
@@ -50,7 +50,7 @@ struct flow flow_make(const struct flow_plan *p, uint64_t number)
 	f.destination_port = rte_cpu_to_be_16((uint16_t)(p->destination_port + i[1]));
 	f.source = rte_cpu_to_be_32(p->source + i[2]);
 	f.destination = rte_cpu_to_be_32(i[3]);
-	f.address_sum = sum32(f.source, f.destination);
+	f.address_sum = flow_sum32(f.source, f.destination);
 	f.entropy = rte_cpu_to_be_16((uint16_t)(49152 + (number * 0x9e3779b97f4a7c15u >> 50)));
 	return f;
 }

@@ -61,12 +61,12 @@ void answer_window(const struct trial *t, const struct window *w, Corelane__V1__
 	out->tsc_hz = t->sink.clock.hz;
 }
 
-static uint64_t lost(const struct stream_count *c)
+static uint64_t gen_answer_lost(const struct stream_count *c)
 {
 	return c->sent > c->received ? c->sent - c->received : 0;
 }
 
-static ProtobufCBinaryData bytes_of(struct api_call *call, const struct kept_frame *f)
+static ProtobufCBinaryData gen_answer_bytes_of(struct api_call *call, const struct kept_frame *f)
 {
 	ProtobufCBinaryData out = {.len = f->n, .data = api_alloc(call, SINK_KEPT)};
 
@@ -88,11 +88,11 @@ static void put_streams(struct api_call *call, const struct trial *t, Corelane__
 		out->streams[i]->name = api_strdup(call, s->name);
 		out->streams[i]->sent = s->count.sent;
 		out->streams[i]->received = s->count.received;
-		out->streams[i]->lost = lost(&s->count);
+		out->streams[i]->lost = gen_answer_lost(&s->count);
 	}
 }
 
-static void put_latency(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
+static void gen_answer_put_latency(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
 {
 	const struct histogram *h = &t->sink.histogram;
 	unsigned bar;
@@ -118,7 +118,7 @@ void answer_total(struct api_call *call, const struct trial *t, Corelane__V1__Ge
 
 	answer_window(t, &t->total, out);
 	out->total = true;
-	out->lost = lost(c);
+	out->lost = gen_answer_lost(c);
 	out->reordered = c->reordered;
 	out->duplicated = c->duplicated;
 	out->corrupt = c->corrupt + k->corrupt;
@@ -131,9 +131,9 @@ void answer_total(struct api_call *call, const struct trial *t, Corelane__V1__Ge
 	out->turns = t->turns;
 	out->turn_cycles = t->turn_cycles;
 	out->real_time = t->real_time;
-	out->wrong_frame = bytes_of(call, &k->wrong);
+	out->wrong_frame = gen_answer_bytes_of(call, &k->wrong);
 	out->wrong_stream = api_strdup(call, k->wrong.stream != NULL ? k->wrong.stream->name : "");
-	out->foreign_frame = bytes_of(call, &k->strange);
+	out->foreign_frame = gen_answer_bytes_of(call, &k->strange);
 	put_streams(call, t, out);
-	put_latency(call, t, out);
+	gen_answer_put_latency(call, t, out);
 }

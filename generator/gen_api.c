@@ -62,17 +62,17 @@ void gen_api_close(void)
 	profile_clear();
 }
 
-static int busy(struct error *err)
+static int gen_api_busy(struct error *err)
 {
 	return error_set(err, EBUSY, NULL, NULL, NULL, "a trial is running");
 }
 
-static int configure(struct api_call *call, const void *req, void *resp, struct error *err)
+static int gen_api_configure(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	int ret;
 
 	if (current != NULL)
-		return busy(err);
+		return gen_api_busy(err);
 	ret = profile_set(req, err);
 	if (ret < 0)
 		return ret;
@@ -80,19 +80,19 @@ static int configure(struct api_call *call, const void *req, void *resp, struct 
 	return 0;
 }
 
-static int ports(struct api_call *call, const void *req, void *resp, struct error *err)
+static int gen_api_ports(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	answer_ports(call, resp);
 	return 0;
 }
 
-static int stop(struct api_call *call, const void *req, void *resp, struct error *err)
+static int gen_api_stop(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	stop_trial(TRIAL_STOP);
 	return 0;
 }
 
-static const struct gen_port *find_port(const char *name)
+static const struct gen_port *gen_api_find_port(const char *name)
 {
 	unsigned i;
 
@@ -118,7 +118,7 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 		return error_set(err, EINVAL, "rest_us", NULL, "0 to 1000", "is out of range");
 	if (in->n_real_time > TRIAL_REAL_TIME)
 		return error_set(err, EINVAL, "real_time", NULL, "up to 16 threads", "are too many");
-	if (*in->unread_port && find_port(in->unread_port) == NULL)
+	if (*in->unread_port && gen_api_find_port(in->unread_port) == NULL)
 		return error_set(err, ENOENT, "unread_port", in->unread_port, "the name of a port", "there is no such port");
 	for (i = 0; i < profile.n_ports; i++)
 		if (!profile.ports[i]->ops->up(profile.ports[i]))
@@ -141,7 +141,7 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 		.latency = in->latency,
 		.share = in->share,
 		.rest_us = in->rest_us,
-		.unread = find_port(in->unread_port),
+		.unread = gen_api_find_port(in->unread_port),
 		.n_real_time = (unsigned)in->n_real_time,
 	};
 
@@ -150,13 +150,13 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 	return plan;
 }
 
-static int begin(const Corelane__V1__GeneratorTrial *in, struct error *err)
+static int gen_api_begin(const Corelane__V1__GeneratorTrial *in, struct error *err)
 {
 	static uint8_t number;
 	int ret;
 
 	if (current != NULL)
-		return busy(err);
+		return gen_api_busy(err);
 	ret = check_plan(in, err);
 	if (ret < 0)
 		return ret;
@@ -203,7 +203,7 @@ static int run_next(struct api_call *call, const void *req, void *cursor, void *
 		return 0;
 	}
 	if (!run->started) {
-		ret = begin(req, err);
+		ret = gen_api_begin(req, err);
 		if (ret < 0)
 			return ret;
 		run->started = true;
@@ -226,10 +226,11 @@ static void run_done(void *cursor)
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Generator", "Configure", &corelane__v1__generator_profile__descriptor,
-	 &corelane__v1__generator_profile__descriptor, .unary = configure},
+	 &corelane__v1__generator_profile__descriptor, .unary = gen_api_configure},
 	{"corelane.v1.Generator", "Ports", &corelane__v1__empty__descriptor, &corelane__v1__generator_profile__descriptor,
-	 .unary = ports},
-	{"corelane.v1.Generator", "Stop", &corelane__v1__empty__descriptor, &corelane__v1__empty__descriptor, .unary = stop},
+	 .unary = gen_api_ports},
+	{"corelane.v1.Generator", "Stop", &corelane__v1__empty__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = gen_api_stop},
 	{"corelane.v1.Generator", "Run", &corelane__v1__generator_trial__descriptor, &corelane__v1__generator_window__descriptor,
 	 .next = run_next, .done = run_done, .cursor_size = sizeof(struct run)},
 };

@@ -83,7 +83,7 @@ const char *router_socket(int side)
 	return paths[side];
 }
 
-static void up(struct memif_if *mif, struct memif_shm *shm)
+static void gen_router_up(struct memif_if *mif, struct memif_shm *shm)
 {
 	struct side *s = mif->arg;
 	uint16_t i;
@@ -95,7 +95,7 @@ static void up(struct memif_if *mif, struct memif_shm *shm)
 	s->shm = shm;
 }
 
-static void down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+static void gen_router_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
 {
 	struct side *s = mif->arg;
 
@@ -144,8 +144,12 @@ void router_listen(void)
 	for (i = 0; i < 2; i++) {
 		struct memif_if *mif = &sides[i].mif;
 
-		*mif = (struct memif_if){
-			.base = loop_base(), .queues = QUEUES, .log2_ring = 10, .up = up, .down = down, .arg = &sides[i]};
+		*mif = (struct memif_if){.base = loop_base(),
+					 .queues = QUEUES,
+					 .log2_ring = 10,
+					 .up = gen_router_up,
+					 .down = gen_router_down,
+					 .arg = &sides[i]};
 		snprintf(mif->socket, sizeof(mif->socket), "%s", router_socket(i));
 		assert_int_equal(memif_if_start(mif, &err), 0);
 	}
@@ -197,7 +201,7 @@ static void send_out(struct side *s, unsigned queue, struct rte_mbuf *m)
 	}
 }
 
-static void forward(int from, unsigned queue, struct rte_mbuf *m)
+static void gen_router_forward(int from, unsigned queue, struct rte_mbuf *m)
 {
 	unsigned copies = 0;
 	bool hold = false;
@@ -232,7 +236,7 @@ static void *router_main(void *arg)
 			for (q = 0; q < sides[i].shm->n_rx; q++) {
 				n = memif_rx(&sides[i].shm->rx[q], pkts, RTE_DIM(pkts));
 				for (k = 0; k < n; k++)
-					forward((int)i, q, pkts[k]);
+					gen_router_forward((int)i, q, pkts[k]);
 				moved += n;
 			}
 		}

@@ -31,18 +31,18 @@ static uint16_t sum_of(const uint8_t *p, size_t n)
 	return rte_raw_cksum(p, n);
 }
 
-static uint16_t add(uint32_t a, uint32_t b)
+static uint16_t head_add(uint32_t a, uint32_t b)
 {
 	a += b;
 	return (uint16_t)((a & 0xffff) + (a >> 16));
 }
 
-static void put16(uint8_t *at, uint16_t v)
+static void head_put16(uint8_t *at, uint16_t v)
 {
 	memcpy(at, &v, sizeof(v));
 }
 
-static int refuse(struct error *err, const char *field, uint32_t value, const char *valid, const char *why)
+static int head_refuse(struct error *err, const char *field, uint32_t value, const char *valid, const char *why)
 {
 	char text[16];
 
@@ -79,16 +79,16 @@ static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32
 	uint16_t ip;
 
 	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
-		return refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header",
-			      "is outside the header");
+		return head_refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header",
+				   "is outside the header");
 	six = header[inner] >> 4 == 6;
 	ip = six ? IP6 : IP4;
 	tcp = header[inner + (six ? 6 : 9)] == IPPROTO_TCP;
 	if ((!six && header[inner] != 0x45) || inner + ip + (tcp ? TCP : UDP) != n ||
 	    (!tcp && header[inner + (six ? 6 : 9)] != IPPROTO_UDP))
-		return refuse(err, "streams.inner_offset", inner,
-			      "an IPv4 or IPv6 header without options, followed by UDP or TCP as the last header",
-			      "is not the innermost IP header");
+		return head_refuse(err, "streams.inner_offset", inner,
+				   "an IPv4 or IPv6 header without options, followed by UDP or TCP as the last header",
+				   "is not the innermost IP header");
 	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .ipv6 = six};
 	l->source = (uint16_t)(inner + (six ? 20 : 12));
 	l->destination = (uint16_t)(inner + ip - 4);
@@ -103,18 +103,18 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 	int ret;
 
 	if (n < RTE_ETHER_HDR_LEN + IP4 + UDP || n > HEADER_MAX)
-		return refuse(err, "streams.header", (uint32_t)n, "42 to 240 bytes", "has a wrong length");
+		return head_refuse(err, "streams.header", (uint32_t)n, "42 to 240 bytes", "has a wrong length");
 	ret = parse_inner(l, header, n, inner, err);
 	if (ret < 0)
 		return ret;
 	find_outer(l, header, n);
 	if (entropy != 0 && entropy != l->outer_udp)
-		return refuse(err, "streams.entropy_offset", entropy, "0, or the offset of the outer UDP header",
-			      "is not the offset of an outer UDP header");
+		return head_refuse(err, "streams.entropy_offset", entropy, "0, or the offset of the outer UDP header",
+				   "is not the offset of an outer UDP header");
 	l->entropy = (uint16_t)entropy;
 	if (l->outer_sum != 0 && (inner - l->outer_udp) % 2 != 0)
-		return refuse(err, "streams.inner_offset", inner, "an even distance to an outer UDP header with a checksum",
-			      "is at an odd distance");
+		return head_refuse(err, "streams.inner_offset", inner, "an even distance to an outer UDP header with a checksum",
+				   "is at an odd distance");
 	return 0;
 }
 
@@ -124,9 +124,9 @@ static uint16_t udp_base(const uint8_t *frame, uint16_t udp, bool ipv6, uint16_t
 {
 	uint16_t n = ipv6 ? 32 : 8, length = (uint16_t)(size - udp), s = sum_of(frame + udp - n, n); // the addresses
 
-	s = add(s, rte_cpu_to_be_16(IPPROTO_UDP));
-	s = add(s, rte_cpu_to_be_16(length));
-	return add(s, sum_of(frame + udp, length));
+	s = head_add(s, rte_cpu_to_be_16(IPPROTO_UDP));
+	s = head_add(s, rte_cpu_to_be_16(length));
+	return head_add(s, sum_of(frame + udp, length));
 }
 
 // Writes the parts of a frame that are the same for all flows. Fields of the flow and the probe are zero, so they add
@@ -140,15 +140,15 @@ static void lay_out(uint8_t *frame, const struct layout *l, const uint8_t *heade
 	memcpy(frame, header, l->size);
 	memset(frame + l->size, 0, PROBE_SIZE);
 	for (i = 0; i < n_lengths; i++)
-		put16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
+		head_put16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
 	memset(frame + l->source, 0, 4);
 	memset(frame + l->destination, 0, 8);
 	if (l->udp_sum)
-		put16(frame + l->udp_sum, 0);
+		head_put16(frame + l->udp_sum, 0);
 	if (l->outer_sum)
-		put16(frame + l->outer_sum, 0);
+		head_put16(frame + l->outer_sum, 0);
 	if (l->entropy)
-		put16(frame + l->entropy, 0);
+		head_put16(frame + l->entropy, 0);
 }
 
 void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size, const struct length_field *lengths,
@@ -159,11 +159,11 @@ void head_build(struct head *h, const struct layout *l, const uint8_t *header, u
 
 	lay_out(frame, l, header, size, lengths, n_lengths);
 	for (i = 0; i < n_ip4; i++) {
-		put16(frame + ip4[i] + 10, 0);
-		put16(frame + ip4[i] + 10, (uint16_t)~sum_of(frame + ip4[i], (size_t)(frame[ip4[i]] & 0xf) * 4));
+		head_put16(frame + ip4[i] + 10, 0);
+		head_put16(frame + ip4[i] + 10, (uint16_t)~sum_of(frame + ip4[i], (size_t)(frame[ip4[i]] & 0xf) * 4));
 	}
 	if (l->ip_sum) {
-		put16(frame + l->ip_sum, 0);
+		head_put16(frame + l->ip_sum, 0);
 		h->ip_sum = sum_of(frame + l->inner, IP4);
 	}
 	if (l->udp_sum)

@@ -9,7 +9,7 @@
 #include "api/api.h"
 #include "system.pb-c.h"
 
-static int hello(struct api_call *call, const void *req, void *resp, struct error *err)
+static int hello_answer(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__HelloRequest *in = req;
 	Corelane__V1__HelloReply *out = resp;
@@ -29,6 +29,6 @@ static int hello(struct api_call *call, const void *req, void *resp, struct erro
 
 static const struct api_method methods[] = {
 	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
-	 .unary = hello},
+	 .unary = hello_answer},
 };
 API_METHODS(methods)

@@ -16,18 +16,18 @@
 #include "poll.h"
 #include "round_trip.h"
 
-static int fail(const struct error *err)
+static int main_fail(const struct error *err)
 {
 	fprintf(stderr, "corelane-gen: %s\n", err->message);
 	return 2;
 }
 
-static void on_signal(evutil_socket_t fd, short what, void *arg)
+static void main_on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	event_base_loopbreak(loop_base());
 }
 
-static int start(const struct options *o, struct error *err)
+static int main_start(const struct options *o, struct error *err)
 {
 	int ret = eal_start(o, err);
 
@@ -41,17 +41,17 @@ static int start(const struct options *o, struct error *err)
 	return ret < 0 ? ret : api_server_start(loop_base(), o->socket, err);
 }
 
-static void run(void)
+static void main_run(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 	unsigned i;
 
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		event_add(event_new(loop_base(), signals[i], EV_SIGNAL | EV_PERSIST, on_signal, NULL), NULL);
+		event_add(event_new(loop_base(), signals[i], EV_SIGNAL | EV_PERSIST, main_on_signal, NULL), NULL);
 	event_base_dispatch(loop_base());
 }
 
-static void stop(void)
+static void main_stop(void)
 {
 	gen_api_close();
 	api_server_stop();
@@ -68,15 +68,15 @@ int main(int argc, char **argv)
 	int ret = options_parse(argc, argv, &o, &err);
 
 	if (ret < 0)
-		return fail(&err);
+		return main_fail(&err);
 	if (ret > 0)
 		return 0;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGTERM); // the generator ends with the process that drives it
-	if (start(&o, &err) < 0)
-		return fail(&err);
+	if (main_start(&o, &err) < 0)
+		return main_fail(&err);
 	LOG(INFO, "corelane-gen %s answers on %s", CORELANE_VERSION, o.socket);
-	run();
-	stop();
+	main_run();
+	main_stop();
 	return 0;
 }

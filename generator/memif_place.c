@@ -134,7 +134,7 @@ unsigned place_reserve(struct place_tx *t, struct frame *frames, unsigned n, uns
 	return n;
 }
 
-static bool asleep(const struct memif_queue *q)
+static bool memif_place_asleep(const struct memif_queue *q)
 {
 	return !(__atomic_load_n(&q->ring->flags, __ATOMIC_RELAXED) & MEMIF_RING_MASK_INT);
 }
@@ -157,7 +157,7 @@ unsigned place_commit(struct place_tx *t, const struct frame *frames, unsigned n
 	// To read the flag after the index is visible to the peer would take a fence, which waits for all the lines
 	// just written. So it is read again later, when they have been written (place_touch_tx).
 	t->unsure = true;
-	if (unlikely(asleep(q)))
+	if (unlikely(memif_place_asleep(q)))
 		memif_kick(q);
 	return n;
 }
@@ -166,7 +166,7 @@ void place_touch_tx(struct place_tx *t)
 {
 	struct memif_queue *q = t->q;
 
-	if (t->unsure && unlikely(asleep(q)))
+	if (t->unsure && unlikely(memif_place_asleep(q)))
 		memif_kick(q);
 	t->unsure = false;
 	if ((uint16_t)(q->size - (uint16_t)(q->pos - t->taken)) < PORT_BURST)
@@ -213,7 +213,7 @@ void place_look(struct place_rx *r, unsigned probe)
 }
 
 // Copies a frame that spans several buffers. Our own frames fit into one, but the router may send others.
-static __rte_noinline unsigned gather(struct place_rx *r, struct frame *f, unsigned avail)
+static __rte_noinline unsigned memif_place_gather(struct place_rx *r, struct frame *f, unsigned avail)
 {
 	struct memif_queue *q = r->q;
 	struct snapshot s;
@@ -257,7 +257,7 @@ unsigned place_peek(struct place_rx *r, struct frame *frames, unsigned n, unsign
 	}
 	if (unlikely(i < n)) {
 		if (i == 0)
-			n = gather(r, frames, avail);
+			n = memif_place_gather(r, frames, avail);
 		else
 			n = i;
 		more = 0;

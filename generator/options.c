@@ -21,7 +21,7 @@ static const struct option longs[] = {{"socket", required_argument, NULL, OPT_SO
 				      {"help", no_argument, NULL, 'h'},
 				      {0}};
 
-static void usage(void)
+static void generator_options_usage(void)
 {
 	printf("corelane-gen: sends traffic through a router and checks what comes back\n\n"
 	       "usage: corelane-gen --socket PATH --cpu N [OPTION...]\n\n"
@@ -32,7 +32,8 @@ static void usage(void)
 	       "  --version, --help\n");
 }
 
-static int number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out, struct error *err)
+static int options_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out,
+			  struct error *err)
 {
 	char valid[64], *end;
 
@@ -44,7 +45,7 @@ static int number(const char *name, const char *text, unsigned long min, unsigne
 	return error_set(err, EINVAL, name, text, valid, "is not a number in range");
 }
 
-static int option(int opt, const char *arg, struct options *o, struct error *err)
+static int options_option(int opt, const char *arg, struct options *o, struct error *err)
 {
 	unsigned long cpus = (unsigned long)sysconf(_SC_NPROCESSORS_CONF), v = 0;
 	int ret;
@@ -56,21 +57,21 @@ static int option(int opt, const char *arg, struct options *o, struct error *err
 		snprintf(o->socket, sizeof(o->socket), "%s", arg);
 		return 0;
 	case OPT_CPU:
-		ret = number("--cpu", arg, 0, cpus - 1, &v, err);
+		ret = options_number("--cpu", arg, 0, cpus - 1, &v, err);
 		o->cpu = (int)v;
 		return ret;
 	case OPT_ROUND_TRIP:
-		ret = number("--round-trip-cpu", arg, 0, cpus - 1, &v, err);
+		ret = options_number("--round-trip-cpu", arg, 0, cpus - 1, &v, err);
 		o->round_trip_cpu = (int)v;
 		return ret;
 	default:
-		ret = number("--memory", arg, 64, 65536, &v, err);
+		ret = options_number("--memory", arg, 64, 65536, &v, err);
 		o->memory_mb = (unsigned)v;
 		return ret;
 	}
 }
 
-static int complete(const struct options *o, struct error *err)
+static int options_complete(const struct options *o, struct error *err)
 {
 	char text[16];
 
@@ -92,7 +93,7 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
 		if (opt == 'h') {
-			usage();
+			generator_options_usage();
 			return 1;
 		}
 		if (opt == 'V') {
@@ -102,12 +103,12 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 		if (opt == '?' || opt == ':')
 			return error_set(err, EINVAL, "option", argv[optind - 1], "see corelane-gen --help",
 					 "is unknown or lacks its value");
-		ret = option(opt, optarg, o, err);
+		ret = options_option(opt, optarg, o, err);
 		if (ret < 0)
 			return ret;
 	}
 	if (optind < argc)
 		return error_set(err, EINVAL, "argument", argv[optind], "options only; see corelane-gen --help",
 				 "is not understood");
-	return complete(o, err);
+	return options_complete(o, err);
 }

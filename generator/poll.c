@@ -91,7 +91,7 @@ static void *poll_main(void *arg)
 	return NULL;
 }
 
-static void on_event(evutil_socket_t fd, short what, void *arg)
+static void poll_on_event(evutil_socket_t fd, short what, void *arg)
 {
 	uint64_t n;
 
@@ -108,7 +108,7 @@ int poll_start(unsigned cpu, void (*on_news)(void), struct error *err)
 	poll.on_news = on_news;
 	poll.wake = eventfd(0, EFD_CLOEXEC);
 	poll.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	poll.event = event_new(loop_base(), poll.news, EV_READ | EV_PERSIST, on_event, NULL);
+	poll.event = event_new(loop_base(), poll.news, EV_READ | EV_PERSIST, poll_on_event, NULL);
 	if (poll.wake < 0 || poll.news < 0 || poll.event == NULL || event_add(poll.event, NULL) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no event for the polling thread");
 	ret = -pthread_create(&poll.thread, NULL, poll_main, NULL);

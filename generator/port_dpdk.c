@@ -21,17 +21,17 @@ struct dpdk_port {
 	char name[RTE_DEV_NAME_MAX_LEN];
 };
 
-static uint16_t rx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t port_dpdk_rx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
 {
 	return rte_eth_rx_burst(((struct dpdk_port *)m)->id, (uint16_t)queue, pkts, n);
 }
 
-static uint16_t tx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t port_dpdk_tx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
 {
 	return rte_eth_tx_burst(((struct dpdk_port *)m)->id, (uint16_t)queue, pkts, n);
 }
 
-static bool is_up(const struct gen_port *p)
+static bool port_dpdk_is_up(const struct gen_port *p)
 {
 	const struct dpdk_port *d = (const struct dpdk_port *)p;
 	struct rte_eth_link link = {0};
@@ -39,7 +39,7 @@ static bool is_up(const struct gen_port *p)
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-static bool find_device(struct dpdk_port *d)
+static bool port_dpdk_find_device(struct dpdk_port *d)
 {
 	struct rte_eth_dev_info info;
 	uint16_t id;
@@ -56,7 +56,7 @@ static bool find_device(struct dpdk_port *d)
 	return false;
 }
 
-static int plug(struct dpdk_port *d, const char *args, struct error *err)
+static int port_dpdk_plug(struct dpdk_port *d, const char *args, struct error *err)
 {
 	struct rte_devargs da = {0};
 	int ret;
@@ -65,13 +65,13 @@ static int plug(struct dpdk_port *d, const char *args, struct error *err)
 		return error_set(err, EINVAL, "ports.devargs", args, VALID, "is not a device that DPDK knows");
 	snprintf(d->name, sizeof(d->name), "%s", da.name);
 	rte_devargs_reset(&da);
-	if (find_device(d))
+	if (port_dpdk_find_device(d))
 		return error_set(err, EEXIST, "ports.devargs", args, "another device", "%s belongs to another port", d->name);
 	ret = rte_dev_probe(args);
 	if (ret < 0)
 		return error_set(err, -ret, "ports.devargs", args, VALID, "DPDK cannot take the device: %s (its log says more)",
 				 strerror(-ret));
-	if (!find_device(d))
+	if (!port_dpdk_find_device(d))
 		return error_set(err, ENODEV, "ports.devargs", args, VALID, "is not a network device");
 	return 0;
 }
@@ -115,7 +115,7 @@ static int set_up(struct dpdk_port *d, struct error *err)
 	return 0;
 }
 
-static void dpdk_close(struct gen_port *p)
+static void port_dpdk_close(struct gen_port *p)
 {
 	struct dpdk_port *d = (struct dpdk_port *)p;
 
@@ -133,9 +133,9 @@ static const struct gen_port_ops ops = {.reserve = mbuf_port_reserve,
 					.commit = mbuf_port_commit,
 					.peek = mbuf_port_peek,
 					.release = mbuf_port_release,
-					.up = is_up,
+					.up = port_dpdk_is_up,
 					.lay = mbuf_port_lay,
-					.close = dpdk_close};
+					.close = port_dpdk_close};
 
 int dpdk_port_open(struct gen_port **port, const struct port_config *cfg, struct error *err)
 {
@@ -145,13 +145,13 @@ int dpdk_port_open(struct gen_port **port, const struct port_config *cfg, struct
 	if (d == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
 	d->m.port = (struct gen_port){.ops = &ops, .cfg = *cfg, .n_tx = 1, .n_rx = 1};
-	d->m.rx = rx;
-	d->m.tx = tx;
-	ret = plug(d, cfg->devargs, err);
+	d->m.rx = port_dpdk_rx;
+	d->m.tx = port_dpdk_tx;
+	ret = port_dpdk_plug(d, cfg->devargs, err);
 	if (ret == 0)
 		ret = set_up(d, err);
 	if (ret < 0) {
-		dpdk_close(&d->m.port);
+		port_dpdk_close(&d->m.port);
 		return ret;
 	}
 	*port = &d->m.port;

@@ -15,7 +15,7 @@
 #define CACHE 128
 #define SLACK 256 // net_af_packet needs room for a whole slot of its ring, which is larger than a frame
 
-static struct rte_mempool *pool_new(const char *kind, unsigned n, uint32_t room, int numa)
+static struct rte_mempool *port_mbuf_pool_new(const char *kind, unsigned n, uint32_t room, int numa)
 {
 	static unsigned number;
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -24,7 +24,7 @@ static struct rte_mempool *pool_new(const char *kind, unsigned n, uint32_t room,
 	return rte_pktmbuf_pool_create(name, n, CACHE, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), numa);
 }
 
-static void lay(struct rte_mempool *pool, void *arg, void *obj, unsigned i)
+static void port_mbuf_lay(struct rte_mempool *pool, void *arg, void *obj, unsigned i)
 {
 	struct rte_mbuf *m = obj;
 
@@ -35,7 +35,7 @@ static void lay(struct rte_mempool *pool, void *arg, void *obj, unsigned i)
 
 void mbuf_port_lay(struct gen_port *p)
 {
-	rte_mempool_obj_iter(((struct mbuf_port *)p)->tx_pool, lay, NULL);
+	rte_mempool_obj_iter(((struct mbuf_port *)p)->tx_pool, port_mbuf_lay, NULL);
 }
 
 int mbuf_port_init(struct mbuf_port *m, unsigned n, int numa, struct error *err)
@@ -44,8 +44,8 @@ int mbuf_port_init(struct mbuf_port *m, unsigned n, int numa, struct error *err)
 	unsigned i;
 
 	n += m->port.cfg.queues * 2 * PORT_BURST + CACHE * 2;
-	m->tx_pool = pool_new("gen_tx", n, room, numa);
-	m->rx_pool = pool_new("gen_rx", n, room, numa);
+	m->tx_pool = port_mbuf_pool_new("gen_tx", n, room, numa);
+	m->rx_pool = port_mbuf_pool_new("gen_rx", n, room, numa);
 	for (i = 0; i < m->port.cfg.queues; i++)
 		m->queues[i].scratch = malloc(SCRATCH);
 	for (i = 0; i < m->port.cfg.queues; i++)
@@ -122,7 +122,7 @@ unsigned mbuf_port_commit(struct gen_port *p, unsigned queue, struct frame *fram
 }
 
 // Copies a frame of several segments into one buffer, and truncates it at SCRATCH bytes.
-static void gather(struct mbuf_queue *q, const struct rte_mbuf *m, struct frame *f)
+static void port_mbuf_gather(struct mbuf_queue *q, const struct rte_mbuf *m, struct frame *f)
 {
 	uint32_t n = 0, take;
 
@@ -149,7 +149,7 @@ unsigned mbuf_port_peek(struct gen_port *p, unsigned queue, struct frame *frames
 
 		if (unlikely(in->nb_segs > 1)) {
 			if (i == 0)
-				gather(q, in, frames);
+				port_mbuf_gather(q, in, frames);
 			n = RTE_MAX(i, 1u);
 			break;
 		}

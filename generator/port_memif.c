@@ -23,15 +23,15 @@ struct memif_port {
 	struct place_rx rx[PORT_QUEUES];
 };
 
-static struct memif_shm *shm_of(const struct memif_port *m)
+static struct memif_shm *port_memif_shm_of(const struct memif_port *m)
 {
 	return __atomic_load_n(&m->shm, __ATOMIC_ACQUIRE);
 }
 
-static void touch(struct gen_port *p, unsigned queue)
+static void port_memif_touch(struct gen_port *p, unsigned queue)
 {
 	struct memif_port *m = (struct memif_port *)p;
-	const struct memif_shm *shm = shm_of(m);
+	const struct memif_shm *shm = port_memif_shm_of(m);
 
 	if (unlikely(shm == NULL))
 		return;
@@ -41,54 +41,54 @@ static void touch(struct gen_port *p, unsigned queue)
 		place_touch_rx(&m->rx[queue]);
 }
 
-static void look(struct gen_port *p, unsigned queue)
+static void port_memif_look(struct gen_port *p, unsigned queue)
 {
 	struct memif_port *m = (struct memif_port *)p;
-	const struct memif_shm *shm = shm_of(m);
+	const struct memif_shm *shm = port_memif_shm_of(m);
 
 	if (likely(shm != NULL && queue < shm->n_rx))
 		place_look(&m->rx[queue], p->probe);
 }
 
-static unsigned reserve(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+static unsigned port_memif_reserve(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
 {
 	struct memif_port *m = (struct memif_port *)p;
-	const struct memif_shm *shm = shm_of(m);
+	const struct memif_shm *shm = port_memif_shm_of(m);
 
 	return likely(shm != NULL && queue < shm->n_tx) ? place_reserve(&m->tx[queue], frames, n, p->head) : 0;
 }
 
-static unsigned commit(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+static unsigned port_memif_commit(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
 {
 	struct memif_port *m = (struct memif_port *)p;
 
 	return place_commit(&m->tx[queue], frames, n);
 }
 
-static unsigned peek(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
+static unsigned port_memif_peek(struct gen_port *p, unsigned queue, struct frame *frames, unsigned n)
 {
 	struct memif_port *m = (struct memif_port *)p;
-	const struct memif_shm *shm = shm_of(m);
+	const struct memif_shm *shm = port_memif_shm_of(m);
 
 	return likely(shm != NULL && queue < shm->n_rx) ? place_peek(&m->rx[queue], frames, n, p->probe) : 0;
 }
 
-static void release(struct gen_port *p, unsigned queue, unsigned n)
+static void port_memif_release(struct gen_port *p, unsigned queue, unsigned n)
 {
 	struct memif_port *m = (struct memif_port *)p;
 
 	place_release(&m->rx[queue], n);
 }
 
-static bool is_up(const struct gen_port *p)
+static bool port_memif_is_up(const struct gen_port *p)
 {
-	return shm_of((const struct memif_port *)p) != NULL;
+	return port_memif_shm_of((const struct memif_port *)p) != NULL;
 }
 
-static void lay(struct gen_port *p)
+static void port_memif_lay(struct gen_port *p)
 {
 	struct memif_port *m = (struct memif_port *)p;
-	const struct memif_shm *shm = shm_of(m);
+	const struct memif_shm *shm = port_memif_shm_of(m);
 	unsigned i;
 
 	for (i = 0; shm != NULL && i < shm->n_tx; i++)
@@ -121,7 +121,7 @@ static int make_rings(struct memif_port *m, struct memif_shm *shm)
 	return ret;
 }
 
-static void on_up(struct memif_if *mif, struct memif_shm *shm)
+static void port_memif_on_up(struct memif_if *mif, struct memif_shm *shm)
 {
 	struct memif_port *m = mif->arg;
 
@@ -133,7 +133,7 @@ static void on_up(struct memif_if *mif, struct memif_shm *shm)
 	LOG(INFO, "port %s: connected to %s", m->port.cfg.name, memif_if_peer(mif));
 }
 
-static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+static void port_memif_on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
 {
 	struct memif_port *m = mif->arg;
 
@@ -144,7 +144,7 @@ static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *rea
 	gen_port_down(&m->port, reason);
 }
 
-static void on_failed(struct memif_if *mif, const char *reason)
+static void port_memif_on_failed(struct memif_if *mif, const char *reason)
 {
 	struct memif_port *m = mif->arg;
 
@@ -153,7 +153,7 @@ static void on_failed(struct memif_if *mif, const char *reason)
 	snprintf(m->reason, sizeof(m->reason), "%s", reason);
 }
 
-static void memif_close(struct gen_port *p)
+static void port_memif_close(struct gen_port *p)
 {
 	struct memif_port *m = (struct memif_port *)p;
 
@@ -162,7 +162,7 @@ static void memif_close(struct gen_port *p)
 }
 
 // Offsets in the shared memory are 32 bits.
-static int check_size(const struct memif_port *m, struct error *err)
+static int port_memif_check_size(const struct memif_port *m, struct error *err)
 {
 	char text[16];
 
@@ -172,15 +172,15 @@ static int check_size(const struct memif_port *m, struct error *err)
 	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB", "is too large");
 }
 
-static const struct gen_port_ops ops = {.touch = touch,
-					.look = look,
-					.reserve = reserve,
-					.commit = commit,
-					.peek = peek,
-					.release = release,
-					.up = is_up,
-					.lay = lay,
-					.close = memif_close};
+static const struct gen_port_ops ops = {.touch = port_memif_touch,
+					.look = port_memif_look,
+					.reserve = port_memif_reserve,
+					.commit = port_memif_commit,
+					.peek = port_memif_peek,
+					.release = port_memif_release,
+					.up = port_memif_is_up,
+					.lay = port_memif_lay,
+					.close = port_memif_close};
 
 void memif_config(struct memif_if *mif, const struct port_config *cfg, void *arg)
 {
@@ -201,10 +201,10 @@ int memif_port_open(struct gen_port **port, const struct port_config *cfg, struc
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
 	m->port = (struct gen_port){.ops = &ops, .cfg = *cfg, .n_tx = cfg->queues, .n_rx = cfg->queues};
 	memif_config(&m->mif, cfg, m);
-	m->mif.up = on_up;
-	m->mif.down = on_down;
-	m->mif.failed = on_failed;
-	ret = check_size(m, err);
+	m->mif.up = port_memif_on_up;
+	m->mif.down = port_memif_on_down;
+	m->mif.failed = port_memif_on_failed;
+	ret = port_memif_check_size(m, err);
 	if (ret == 0)
 		ret = memif_if_start(&m->mif, err);
 	if (ret < 0) {

@@ -20,31 +20,31 @@ struct server_port {
 	struct memif_counters count;
 };
 
-static struct memif_shm *shm_of(const void *p)
+static struct memif_shm *port_memif_server_shm_of(const void *p)
 {
 	return __atomic_load_n(&((const struct server_port *)p)->shm, __ATOMIC_ACQUIRE);
 }
 
-static uint16_t rx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t port_memif_server_rx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct memif_shm *shm = shm_of(m);
+	struct memif_shm *shm = port_memif_server_shm_of(m);
 
 	return shm != NULL && queue < shm->n_rx ? memif_rx(&shm->rx[queue], pkts, n) : 0;
 }
 
-static uint16_t tx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t port_memif_server_tx(struct mbuf_port *m, unsigned queue, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct memif_shm *shm = shm_of(m);
+	struct memif_shm *shm = port_memif_server_shm_of(m);
 
 	return shm != NULL && queue < shm->n_tx ? memif_tx(&shm->tx[queue], pkts, n) : 0;
 }
 
-static bool is_up(const struct gen_port *p)
+static bool port_memif_server_is_up(const struct gen_port *p)
 {
-	return shm_of(p) != NULL;
+	return port_memif_server_shm_of(p) != NULL;
 }
 
-static void on_up(struct memif_if *mif, struct memif_shm *shm)
+static void port_memif_server_on_up(struct memif_if *mif, struct memif_shm *shm)
 {
 	struct server_port *s = mif->arg;
 	uint16_t i;
@@ -57,7 +57,7 @@ static void on_up(struct memif_if *mif, struct memif_shm *shm)
 	LOG(INFO, "port %s: connected to %s", s->m.port.cfg.name, memif_if_peer(mif));
 }
 
-static void on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
+static void port_memif_server_on_down(struct memif_if *mif, struct memif_shm *shm, const char *reason)
 {
 	struct server_port *s = mif->arg;
 
@@ -81,7 +81,7 @@ static const struct gen_port_ops ops = {.reserve = mbuf_port_reserve,
 					.commit = mbuf_port_commit,
 					.peek = mbuf_port_peek,
 					.release = mbuf_port_release,
-					.up = is_up,
+					.up = port_memif_server_is_up,
 					.lay = mbuf_port_lay,
 					.close = server_close};
 
@@ -93,13 +93,13 @@ int memif_server_open(struct gen_port **port, const struct port_config *cfg, str
 	if (s == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
 	s->m.port = (struct gen_port){.ops = &ops, .cfg = *cfg, .n_tx = cfg->queues, .n_rx = cfg->queues};
-	s->m.rx = rx;
-	s->m.tx = tx;
+	s->m.rx = port_memif_server_rx;
+	s->m.tx = port_memif_server_tx;
 	ret = mbuf_port_init(&s->m, cfg->queues * cfg->ring_size, SOCKET_ID_ANY, err);
 	if (ret == 0) {
 		memif_config(&s->mif, cfg, s);
-		s->mif.up = on_up;
-		s->mif.down = on_down;
+		s->mif.up = port_memif_server_on_up;
+		s->mif.down = port_memif_server_on_down;
 		ret = memif_if_start(&s->mif, err);
 		if (ret < 0)
 			s->mif.timer = NULL; // already freed

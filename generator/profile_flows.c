@@ -10,7 +10,7 @@
 
 #include "profile.h"
 
-static uint32_t read32(const uint8_t *at)
+static uint32_t profile_flows_read32(const uint8_t *at)
 {
 	uint32_t v;
 
@@ -18,7 +18,7 @@ static uint32_t read32(const uint8_t *at)
 	return rte_be_to_cpu_32(v);
 }
 
-static uint16_t read16(const uint8_t *at)
+static uint16_t profile_flows_read16(const uint8_t *at)
 {
 	uint16_t v;
 
@@ -41,7 +41,7 @@ static int get_list(const Corelane__V1__GeneratorFlows *in, struct flow_plan *p,
 	return 0;
 }
 
-static int check_ports(const char *field, uint32_t first, uint32_t n, struct error *err)
+static int profile_flows_check_ports(const char *field, uint32_t first, uint32_t n, struct error *err)
 {
 	char valid[48];
 
@@ -56,18 +56,18 @@ static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *heade
 {
 	int ret;
 
-	p->source = read32(header + l->source);
-	p->destination = read32(header + l->destination);
-	p->source_port = read16(header + l->destination + 4);
-	p->destination_port = read16(header + l->destination + 6);
+	p->source = profile_flows_read32(header + l->source);
+	p->destination = profile_flows_read32(header + l->destination);
+	p->source_port = profile_flows_read16(header + l->destination + 4);
+	p->destination_port = profile_flows_read16(header + l->destination + 6);
 	p->source_ports = in->source_ports ? in->source_ports : 1;
 	p->destination_ports = in->destination_ports ? in->destination_ports : 1;
 	p->sources = in->source_addresses ? in->source_addresses : 1;
 	p->destinations = in->destination_addresses ? in->destination_addresses : 1;
 	p->step = in->destination_step ? in->destination_step : 1;
-	ret = check_ports("streams.flows.source_ports", p->source_port, p->source_ports, err);
+	ret = profile_flows_check_ports("streams.flows.source_ports", p->source_port, p->source_ports, err);
 	if (ret == 0)
-		ret = check_ports("streams.flows.destination_ports", p->destination_port, p->destination_ports, err);
+		ret = profile_flows_check_ports("streams.flows.destination_ports", p->destination_port, p->destination_ports, err);
 	return ret == 0 ? get_list(in, p, err) : ret;
 }
 

@@ -35,7 +35,7 @@ static int get_devargs(const char *in, struct port_config *out, struct error *er
 	return 0;
 }
 
-static int get_port(const Corelane__V1__GeneratorPort *in, struct port_config *out, struct error *err)
+static int profile_ports_get_port(const Corelane__V1__GeneratorPort *in, struct port_config *out, struct error *err)
 {
 	if (in->name[0] == '\0' || strlen(in->name) >= sizeof(out->name))
 		return error_set(err, EINVAL, "ports.name", in->name, "1 to 63 characters", "is not a name");
@@ -59,7 +59,7 @@ int profile_ports(const Corelane__V1__GeneratorProfile *in, struct port_config *
 	if (in->n_ports == 0 || in->n_ports > PROFILE_PORTS)
 		return refuse_number(err, "ports", in->n_ports, "1 to 64", "is not a valid number of ports");
 	for (i = 0; i < in->n_ports && ret == 0; i++) {
-		ret = get_port(in->ports[i], &out[i], err);
+		ret = profile_ports_get_port(in->ports[i], &out[i], err);
 		for (j = 0; j < i && ret == 0; j++)
 			if (strcmp(out[i].name, out[j].name) == 0)
 				ret = error_set(err, EEXIST, "ports.name", out[i].name, "a unique name",

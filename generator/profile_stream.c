@@ -11,7 +11,8 @@
 #define LENGTHS_MAX 16
 #define IP4_MAX 4
 
-static int find_port(const char *field, const char *name, const struct port_config *ports, unsigned n, struct error *err)
+static int profile_stream_find_port(const char *field, const char *name, const struct port_config *ports, unsigned n,
+				    struct error *err)
 {
 	unsigned i;
 
@@ -21,7 +22,7 @@ static int find_port(const char *field, const char *name, const struct port_conf
 	return error_set(err, ENOENT, field, name, "the name of a port of this profile", "there is no such port");
 }
 
-static int check_sizes(const Corelane__V1__GeneratorStream *in, struct error *err)
+static int profile_stream_check_sizes(const Corelane__V1__GeneratorStream *in, struct error *err)
 {
 	uint32_t least = (uint32_t)in->header.len + PROBE_SIZE;
 	char valid[64];
@@ -143,10 +144,10 @@ static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, 
 	if (strlen(in->name) >= sizeof(s->name))
 		return error_set(err, EINVAL, "streams.name", in->name, "up to 63 characters", "is too long");
 	snprintf(s->name, sizeof(s->name), "%s", in->name);
-	s->tx_index = find_port("streams.tx_port", in->tx_port, ports, n_ports, err);
+	s->tx_index = profile_stream_find_port("streams.tx_port", in->tx_port, ports, n_ports, err);
 	if (s->tx_index < 0)
 		return s->tx_index;
-	s->rx_index = find_port("streams.rx_port", in->rx_port, ports, n_ports, err);
+	s->rx_index = profile_stream_find_port("streams.rx_port", in->rx_port, ports, n_ports, err);
 	return RTE_MIN(s->rx_index, 0);
 }
 
@@ -161,7 +162,7 @@ int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, st
 	if (ret == 0)
 		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset, err);
 	if (ret == 0)
-		ret = check_sizes(in, err);
+		ret = profile_stream_check_sizes(in, err);
 	if (ret == 0)
 		ret = make_heads(in, s, err);
 	if (ret == 0)

@@ -36,7 +36,7 @@ static void note_time(struct trial *t, uint64_t now)
 	t->sink.timing = t->plan.latency && t->blind == 0;
 }
 
-static unsigned take(struct trial *t, struct gen_port *p, unsigned queue, uint64_t now)
+static unsigned receive_take(struct trial *t, struct gen_port *p, unsigned queue, uint64_t now)
 {
 	struct frame frames[PORT_FRAMES];
 	unsigned got = 0, n;
@@ -69,7 +69,7 @@ unsigned receive(struct trial *t, uint64_t now)
 		for (q = 0; q < p->n_rx; q++) {
 			if (now < p->rest_until[q])
 				continue;
-			n = take(t, p, q, now);
+			n = receive_take(t, p, q, now);
 			if (n < TURN)
 				p->rest_until[q] = now + (t->paced ? REST_PACED : rest_of(t, p));
 			more |= n >= TURN;

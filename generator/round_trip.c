@@ -34,14 +34,14 @@ static struct {
 	uint64_t answering;                   // number of the probe that is being answered
 } rt;
 
-static uint64_t limit(void)
+static uint64_t round_trip_limit(void)
 {
 	return rte_rdtsc() + rte_get_tsc_hz() / 1000000 * LIMIT_US;
 }
 
-static void answer(void)
+static void round_trip_answer(void)
 {
-	uint64_t probe = __atomic_load_n(&rt.probing, __ATOMIC_ACQUIRE), end = limit(), v;
+	uint64_t probe = __atomic_load_n(&rt.probing, __ATOMIC_ACQUIRE), end = round_trip_limit(), v;
 
 	if (probe == 0)
 		return;
@@ -64,7 +64,7 @@ static void *round_trip_main(void *arg)
 	pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
 	__atomic_store_n(&rt.started, ret < 0 ? ret : 1, __ATOMIC_RELEASE);
 	while (ret == 0 && read(rt.wake, &n, sizeof(n)) == sizeof(n) && !__atomic_load_n(&rt.quit, __ATOMIC_ACQUIRE))
-		answer();
+		round_trip_answer();
 	return NULL;
 }
 
@@ -74,7 +74,7 @@ static int by_value(const void *a, const void *b)
 }
 
 // Returns the number of completed rounds.
-static unsigned bounce(uint32_t *took, uint64_t end)
+static unsigned round_trip_bounce(uint32_t *took, uint64_t end)
 {
 	uint64_t begin = rte_rdtsc(), now, next = rt.line + 1;
 	unsigned i;
@@ -95,7 +95,7 @@ uint64_t round_trip_probe(void)
 {
 	static uint64_t probe;
 	uint32_t took[ROUNDS];
-	uint64_t end = limit(), one = 1;
+	uint64_t end = round_trip_limit(), one = 1;
 	unsigned n = 0;
 
 	if (!rt.running)
@@ -107,7 +107,7 @@ uint64_t round_trip_probe(void)
 	while (__atomic_load_n(&rt.answering, __ATOMIC_ACQUIRE) != probe && rte_rdtsc() < end)
 		rte_pause();
 	if (__atomic_load_n(&rt.answering, __ATOMIC_ACQUIRE) == probe)
-		n = bounce(took, end);
+		n = round_trip_bounce(took, end);
 	__atomic_store_n(&rt.probing, 0, __ATOMIC_RELEASE);
 	if (n < ROUNDS_MIN)
 		return 0;

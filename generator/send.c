@@ -37,7 +37,7 @@ static double mean_size(const struct stream *s)
 	return sum / s->n_turns;
 }
 
-static void share_out(struct trial *t, struct send_state *d)
+static void send_share_out(struct trial *t, struct send_state *d)
 {
 	uint64_t left = t->plan.packets, weight = 0, weight_left, limit = UINT64_MAX;
 	double hz = (double)t->sink.clock.hz;
@@ -91,7 +91,7 @@ int send_init(struct trial *t)
 	d->lists = calloc(t->n_streams, sizeof(*d->lists));
 	if (d->paces == NULL || d->ends == NULL || d->ports == NULL || d->lists == NULL)
 		return -1;
-	share_out(t, d);
+	send_share_out(t, d);
 	sort_by_port(t, d);
 	return 0;
 }
@@ -135,7 +135,7 @@ static void count_late(struct stream *s, uint64_t due)
 }
 
 // Returns the number of frames to send now. Frames that have been due for too long are counted as late and not sent.
-static unsigned wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
+static unsigned send_wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
 {
 	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
 
@@ -153,7 +153,7 @@ static unsigned wanted(const struct trial *t, struct stream *s, const struct pac
 
 static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
 {
-	unsigned want = wanted(t, s, pace, active, away), sent = 0, n, took;
+	unsigned want = send_wanted(t, s, pace, active, away), sent = 0, n, took;
 
 	for (; want > 0; want -= n) {
 		n = RTE_MIN(want, stream_run(s));

@@ -80,8 +80,8 @@ void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct 
 }
 
 // Returns the stream of a frame with an intact probe at the usual offset of the port; NULL: sink_odd() must decide.
-static __rte_always_inline struct stream *usual(const struct sink *k, const struct gen_port *port, const struct frame *f,
-						struct probe *p)
+static __rte_always_inline struct stream *sink_usual(const struct sink *k, const struct gen_port *port, const struct frame *f,
+						     struct probe *p)
 {
 	struct stream *s;
 	uint32_t id;
@@ -118,7 +118,7 @@ static void check_some(struct sink *k, const struct gen_port *port, const struct
 	struct probe p;
 
 	for (; i < n; i += all ? 1 : SINK_SAMPLE) {
-		s = usual(k, port, &frames[i], &p);
+		s = sink_usual(k, port, &frames[i], &p);
 		if (s != NULL) // else sink_odd() has checked it
 			sink_check(k, s, &frames[i], p);
 	}
@@ -137,8 +137,8 @@ static void count_only(struct sink *k, const struct gen_port *port, const struct
 		k->streams[i].count.received_bytes += frames[n - 1].length;
 }
 
-static __rte_always_inline void take(struct sink *k, const struct gen_port *port, const struct frame *frames, unsigned n,
-				     uint32_t stamp, bool latency)
+static __rte_always_inline void generator_sink_take(struct sink *k, const struct gen_port *port, const struct frame *frames,
+						    unsigned n, uint32_t stamp, bool latency)
 {
 	struct moment moment = {0};
 	struct tally tally = {0};
@@ -146,7 +146,7 @@ static __rte_always_inline void take(struct sink *k, const struct gen_port *port
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		struct stream *s = usual(k, port, &frames[i], &p);
+		struct stream *s = sink_usual(k, port, &frames[i], &p);
 
 		__builtin_prefetch(
 			(const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // harmless beyond the last
@@ -180,9 +180,9 @@ void sink_take(struct sink *k, const struct gen_port *port, const struct frame *
 		return;
 	}
 	if (k->timing)
-		take(k, port, frames, n, stamp, true);
+		generator_sink_take(k, port, frames, n, stamp, true);
 	else
-		take(k, port, frames, n, stamp, false);
+		generator_sink_take(k, port, frames, n, stamp, false);
 	check_some(k, port, frames, n);
 	k->frames += n;
 }

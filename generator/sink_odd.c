@@ -71,8 +71,8 @@ static struct stream *stream_of(const struct sink *k, struct probe p, uint16_t o
 }
 
 // Handles a frame with an intact probe at another offset or port than usual.
-static void found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
-		  struct probe p, uint32_t stamp)
+static void sink_odd_found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
+			   struct probe p, uint32_t stamp)
 {
 	if (s->rx != port) {
 		s->count.misplaced++;
@@ -114,7 +114,7 @@ void sink_odd(struct sink *k, const struct gen_port *port, const struct frame *f
 		}
 		s = stream_of(k, p, k->offsets[i]);
 		if (s != NULL) {
-			found(k, port, f, k->offsets[i], s, p, stamp);
+			sink_odd_found(k, port, f, k->offsets[i], s, p, stamp);
 			return;
 		}
 		if (probe_trial(p) != k->trial) {

@@ -6,14 +6,14 @@
 
 #include "simd.h"
 
-static __rte_always_inline void put16(uint8_t *at, uint32_t v)
+static __rte_always_inline void stream_put16(uint8_t *at, uint32_t v)
 {
 	uint16_t low = (uint16_t)v;
 
 	memcpy(at, &low, sizeof(low));
 }
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t stream_get16(const uint8_t *at)
 {
 	uint16_t v;
 
@@ -21,7 +21,7 @@ static uint16_t get16(const uint8_t *at)
 	return v;
 }
 
-static __rte_always_inline uint32_t fold(uint32_t s) // s: sum of a few 16-bit words
+static __rte_always_inline uint32_t stream_fold(uint32_t s) // s: sum of a few 16-bit words
 {
 	s = (s & 0xffff) + (s >> 16);
 	return s + (s >> 16); // the result is in the low half
@@ -29,7 +29,7 @@ static __rte_always_inline uint32_t fold(uint32_t s) // s: sum of a few 16-bit w
 
 static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 {
-	uint16_t sum = (uint16_t)~fold((uint32_t)base + w->address_sum + w->source_port + w->destination_port);
+	uint16_t sum = (uint16_t)~stream_fold((uint32_t)base + w->address_sum + w->source_port + w->destination_port);
 
 	return sum ? sum : 0xffff; // 0 would mean "no checksum"
 }
@@ -42,9 +42,9 @@ static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const
 	memcpy(p, &w->source, 4);
 	memcpy(destination, &w->destination, 8); // with the ports
 	if (!ipv6)
-		put16(p - 2, ~fold((uint32_t)h->ip_sum + w->address_sum));
+		stream_put16(p - 2, ~stream_fold((uint32_t)h->ip_sum + w->address_sum));
 	if (with_sum)
-		put16(destination + 10, udp_sum(h->udp_sum, w));
+		stream_put16(destination + 10, udp_sum(h->udp_sum, w));
 }
 
 // The outer checksum covers the fields that put_flow() and the caller have written.
@@ -55,11 +55,11 @@ static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, 
 	if (l->entropy)
 		sum += w->entropy;
 	if (l->ip_sum)
-		sum += get16(data + l->ip_sum);
+		sum += stream_get16(data + l->ip_sum);
 	if (l->udp_sum)
-		sum += get16(data + l->udp_sum);
-	sum = (uint16_t)~fold(sum);
-	put16(data + l->outer_sum, sum ? sum : 0xffff);
+		sum += stream_get16(data + l->udp_sum);
+	sum = (uint16_t)~stream_fold(sum);
+	stream_put16(data + l->outer_sum, sum ? sum : 0xffff);
 }
 
 // Index in the list of sizes of the frame with this flow and sequence number.
@@ -100,8 +100,8 @@ unsigned stream_run(const struct stream *s)
 }
 
 // lines: cache lines of the head, 0 = s->copy bytes. one: the stream has a single frame size.
-static __rte_always_inline void build(struct stream *s, struct frame *frames, unsigned n, uint64_t base, uint32_t time,
-				      unsigned lines, bool one, bool ipv6)
+static __rte_always_inline void generator_stream_build(struct stream *s, struct frame *frames, unsigned n, uint64_t base,
+						       uint32_t time, unsigned lines, bool one, bool ipv6)
 {
 	uint16_t turn = turn_of(s, s->at, s->sequence), copy = lines ? lines * 64 : s->copy, at;
 	uint16_t source = s->layout.source, entropy = s->layout.entropy, size = s->layout.size;
@@ -124,7 +124,7 @@ static __rte_always_inline void build(struct stream *s, struct frame *frames, un
 			move64(data + at, h->bytes + at);
 		put_flow(data + source, h, w, ipv6, with_sum);
 		if (entropy)
-			put16(data + entropy, w->entropy);
+			stream_put16(data + entropy, w->entropy);
 		if (unlikely(outer_sum))
 			put_outer_sum(data, &s->layout, h, w);
 		probe_write(&maker, data + size, (uint32_t)(w - s->flows));
@@ -142,13 +142,13 @@ WITH_AVX2 void stream_build(struct stream *s, struct frame *frames, unsigned n, 
 	uint64_t base = probe_base(s->index, trial);
 
 	if (s->layout.ipv6)
-		build(s, frames, n, base, time, 0, false, true);
+		generator_stream_build(s, frames, n, base, time, 0, false, true);
 	else if (s->n_turns == 1 && s->copy == 64)
-		build(s, frames, n, base, time, 1, true, false);
+		generator_stream_build(s, frames, n, base, time, 1, true, false);
 	else if (s->n_turns == 1 && s->copy == 128)
-		build(s, frames, n, base, time, 2, true, false);
+		generator_stream_build(s, frames, n, base, time, 2, true, false);
 	else
-		build(s, frames, n, base, time, 0, false, false);
+		generator_stream_build(s, frames, n, base, time, 0, false, false);
 }
 
 void stream_skip(struct stream *s, unsigned n)

@@ -39,7 +39,7 @@ static struct stream_count sum_counts(const struct trial *t)
 	return sum;
 }
 
-static int stopped(const struct trial *t)
+static int trial_stopped(const struct trial *t)
 {
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED);
 }
@@ -61,7 +61,7 @@ static uint64_t give_turn(struct trial *t, uint64_t now)
 }
 
 // One turn: receives and, if `sending`, sends. Returns the time at its end.
-static __rte_always_inline uint64_t turn(struct trial *t, struct window *w, uint64_t now, bool sending)
+static __rte_always_inline uint64_t trial_turn(struct trial *t, struct window *w, uint64_t now, bool sending)
 {
 	unsigned moved = 0;
 	uint64_t end;
@@ -89,15 +89,15 @@ static void run_window(struct trial *t, struct window *w)
 		end = RTE_MIN(end, now + t->plan.duration - t->active);
 	w->start = t->last_seen = now;
 	do {
-		now = turn(t, w, now, true);
-	} while (now < end && !stopped(t) && !send_done(t));
+		now = trial_turn(t, w, now, true);
+	} while (now < end && !trial_stopped(t) && !send_done(t));
 	w->cycles = (t->paced ? RTE_MIN(now, end) : now) - w->start;
 	t->active += w->cycles;
 	if (t->paced) // sends what became due in the last turn, but nothing that became due after the window's end
 		send_due(t, now, t->active);
 }
 
-static void publish(struct trial *t, struct window *w, const struct stream_count *was)
+static void trial_publish(struct trial *t, struct window *w, const struct stream_count *was)
 {
 	struct stream_count now = sum_counts(t);
 
@@ -123,9 +123,9 @@ static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 	struct window none = {0};
 	uint64_t busy = 0;
 
-	while (now < end && stopped(t) != TRIAL_ABANDON &&
+	while (now < end && trial_stopped(t) != TRIAL_ABANDON &&
 	       (!until_quiet || now - last < quiet || sum_counts(t).received < sum_counts(t).sent)) {
-		now = turn(t, &none, now, false);
+		now = trial_turn(t, &none, now, false);
 		if (none.busy != busy)
 			last = now;
 		busy = none.busy;
@@ -134,7 +134,7 @@ static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 
 static bool goes_on(const struct trial *t)
 {
-	return !stopped(t) && !send_done(t) && (t->plan.duration == 0 || t->active < t->plan.duration);
+	return !trial_stopped(t) && !send_done(t) && (t->plan.duration == 0 || t->active < t->plan.duration);
 }
 
 static unsigned away_us(const struct trial_plan *plan)
@@ -202,7 +202,7 @@ void trial_run(struct trial *t)
 		}
 		before = sum_counts(t);
 		run_window(t, &w);
-		publish(t, &w, &before);
+		trial_publish(t, &w, &before);
 		t->total.busy += w.busy;
 	} while (goes_on(t));
 	wait_for_frames(t, t->plan.drain, true);
