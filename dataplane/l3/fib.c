@@ -134,7 +134,7 @@ static void chain_free(uint32_t word)
 // much. 0: no memory.
 static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32_t leaf, uint32_t cover)
 {
-	struct fib_change put = {.kind = FIB_PUT, .word = leaf};
+	struct fib_change fill = {.kind = FIB_FILL, .word = leaf};
 	unsigned skip, depth = fib_level(p);
 	uint32_t below = 0;
 	struct fib_build b;
@@ -143,40 +143,40 @@ static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32
 		struct fib_span span = span_at(p, depth);
 
 		skip = RTE_MIN((depth - position) / 8, (unsigned)FIB_MAX_SKIP);
-		fib_build_edit(&b, NULL, &span, &put);
+		fib_build_edit(&b, NULL, &span, &fill);
 		b.skip = fib_skip_of(&p->addr.bytes[depth / 8 - skip], skip);
 		if (below == 0)
 			fib_build_mark(&b, &span, true);
 		if (depth == position + skip * 8)
 			b.cover = cover;
-		put.word = fib_build_node(&b, false);
-		if (put.word == 0)
+		fill.word = fib_build_node(&b, false);
+		if (fill.word == 0)
 			chain_free(below);
-		if (put.word == 0 || depth == position + skip * 8)
-			return put.word;
-		below = put.word;
+		if (fill.word == 0 || depth == position + skip * 8)
+			return fill.word;
+		below = fill.word;
 	}
 }
 
 // The route hangs below the last node (or the table) alone.
 static int set_below(const struct path *path, const struct ip_prefix *p, uint32_t leaf)
 {
-	struct fib_change put = {.kind = FIB_PUT, .word = chain_build(p, path->position, leaf, *path->end)};
+	struct fib_change fill = {.kind = FIB_FILL, .word = chain_build(p, path->position, leaf, *path->end)};
 	struct fib_span span;
 	struct fib_build b;
 	int ret;
 
-	if (put.word == 0)
+	if (fill.word == 0)
 		return -ENOMEM;
 	if (path->n == 0) {
-		fib_store(path->end, put.word);
+		fib_store(path->end, fill.word);
 		return 0;
 	}
 	span = span_at(p, path->depth[path->n - 1]);
-	fib_build_edit(&b, path_node(path, path->n - 1), &span, &put);
+	fib_build_edit(&b, path_node(path, path->n - 1), &span, &fill);
 	ret = path_replace(path, &b, false);
 	if (ret < 0)
-		chain_free(put.word);
+		chain_free(fill.word);
 	return ret;
 }
 
@@ -188,7 +188,7 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 	unsigned same = common_bytes(node->skip, p, path->position);
 	unsigned depth = RTE_MIN(path->position + 8 * same, fib_level(p)), n = (depth - path->position) / 8;
 	struct fib_span span = span_at(p, depth), rest = fib_span((uint8_t)(node->skip >> (56 - 8 * n)), FIB_STRIDE, FIB_STRIDE);
-	struct fib_change change = {.kind = FIB_ADD, .len = p->len, .word = leaf}, put_rest = {.kind = FIB_PUT};
+	struct fib_change change = {.kind = FIB_ADD, .len = p->len, .word = leaf}, fill_rest = {.kind = FIB_FILL};
 	uint32_t chain = 0, word = 0, old = *path->end;
 	struct fib_build b;
 
@@ -197,13 +197,13 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 	b.cover = FIB_INHERIT;
 	if (depth == fib_level(p) && rest.from >= span.from && rest.from < span.to)
 		b.cover = leaf;
-	put_rest.word = fib_build_node(&b, false);
+	fill_rest.word = fib_build_node(&b, false);
 	if (depth < fib_level(p)) {
 		chain = chain_build(p, depth + FIB_STRIDE, leaf, FIB_INHERIT);
-		change = (struct fib_change){.kind = FIB_PUT, .word = chain};
+		change = (struct fib_change){.kind = FIB_FILL, .word = chain};
 	}
-	if (put_rest.word != 0 && change.word != 0) {
-		fib_build_edit(&b, NULL, &rest, &put_rest);
+	if (fill_rest.word != 0 && change.word != 0) {
+		fib_build_edit(&b, NULL, &rest, &fill_rest);
 		fib_build_again(&b, &span, &change);
 		if (depth == fib_level(p))
 			fib_build_mark(&b, &span, true);
@@ -212,8 +212,8 @@ static int set_between(const struct path *path, const struct ip_prefix *p, uint3
 		word = fib_build_node(&b, false);
 	}
 	if (word == 0) {
-		if (put_rest.word != 0)
-			fib_arena_free(put_rest.word);
+		if (fill_rest.word != 0)
+			fib_arena_free(fill_rest.word);
 		chain_free(chain);
 		return -ENOMEM;
 	}
@@ -306,14 +306,14 @@ static int fib_shrink(struct path *path, struct fib_build *b, const struct ip_pr
 	int ret = -E2BIG;
 
 	while (path->n > 0 && fib_build_empty(b)) {
-		struct fib_change put = {.kind = FIB_PUT, .word = path_node(path, path->n - 1)->cover};
+		struct fib_change fill = {.kind = FIB_FILL, .word = path_node(path, path->n - 1)->cover};
 
 		gone[n_gone++] = *path->links[--path->n];
 		if (path->n > 0) {
 			up = span_at(p, path->depth[path->n - 1]);
-			fib_build_edit(b, path_node(path, path->n - 1), &up, &put);
+			fib_build_edit(b, path_node(path, path->n - 1), &up, &fill);
 		} else {
-			fib_store(path->links[0], put.word);
+			fib_store(path->links[0], fill.word);
 		}
 	}
 	if (path->n > 0) {

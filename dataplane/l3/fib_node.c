@@ -53,7 +53,7 @@ struct fib_span fib_span(unsigned slot, unsigned rel, unsigned stride)
 uint32_t fib_change_leaf(const struct fib_change *c, uint32_t leaf)
 {
 	switch (c->kind) {
-	case FIB_PUT:
+	case FIB_FILL:
 		return c->word;
 	case FIB_ADD:
 		return fib_leaf_len(leaf) <= c->len ? c->word : leaf;
@@ -91,7 +91,7 @@ static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uin
 			slot = (unsigned)__builtin_ctzll(at);
 			word += begin >> slot & 1;
 			value = *word;
-			if (i * 64 + slot >= span->from && i * 64 + slot < span->to && (c->kind == FIB_PUT || fib_is_leaf(value)))
+			if (i * 64 + slot >= span->from && i * 64 + slot < span->to && (c->kind == FIB_FILL || fib_is_leaf(value)))
 				value = fib_change_leaf(c, value);
 			if (b->n > 0 && b->words[b->n - 1] == value)
 				continue;

@@ -100,9 +100,9 @@ struct fib_span fib_span(unsigned slot, unsigned rel, unsigned stride);
 
 // What a change does to a leaf.
 struct fib_change {
-	enum { FIB_PUT, FIB_ADD, FIB_REMOVE } kind;
+	enum { FIB_FILL, FIB_ADD, FIB_REMOVE } kind;
 	unsigned len;  // ADD, REMOVE: of the route
-	uint32_t word; // PUT: what the slots become; ADD: the route's leaf; REMOVE: what takes its place
+	uint32_t word; // FILL: what the slots become; ADD: the route's leaf; REMOVE: what takes its place
 };
 
 uint32_t fib_change_leaf(const struct fib_change *c, uint32_t leaf);
