@@ -9,26 +9,26 @@
 #include "l2/bridge.h"
 #include "port/registry.h"
 
-static void get_flood(const Corelane__V1__Bridge *in, struct bridge_config *c)
+static void bridge_api_decode_flood(const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
 	c->n_flood = (unsigned)in->n_flood;
 	if (in->n_flood > 0)
 		memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
 }
 
-static void bridge_api_get_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
+static void bridge_api_decode_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
 	if (strcmp(field, "unknown_unicast") == 0)
 		c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
 	else if (strcmp(field, "flood") == 0)
-		get_flood(in, c);
+		bridge_api_decode_flood(in, c);
 	else if (strcmp(field, "no_learning") == 0)
 		c->no_learning = in->no_learning;
 	else
 		c->mac_limit = in->mac_limit; // api/bridge.proto has no other
 }
 
-static void put_ports(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
+static void bridge_api_encode_ports(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
 {
 	const struct port *p;
 
@@ -38,7 +38,7 @@ static void put_ports(struct api_call *call, const struct bridge *b, Corelane__V
 			out->ports[out->n_ports++] = api_strdup(call, p->cfg.name);
 }
 
-static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
+static void bridge_api_encode(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
 {
 	out->name = api_strdup(call, b->cfg.name);
 	out->id = b->id;
@@ -49,7 +49,7 @@ static void put_bridge(struct api_call *call, const struct bridge *b, Corelane__
 	memcpy(out->flood, b->cfg.flood, b->cfg.n_flood * sizeof(*out->flood));
 	out->no_learning = b->cfg.no_learning;
 	out->mac_limit = b->cfg.mac_limit;
-	put_ports(call, b, out);
+	bridge_api_encode_ports(call, b, out);
 	out->macs = b->n_macs;
 	out->learn_refused = b->learn_refused;
 	out->moves = b->moves;
@@ -64,11 +64,11 @@ static int bridge_api_add(struct api_call *call, const void *req, void *resp, st
 
 	snprintf(c.name, sizeof(c.name), "%s", in->name);
 	c.drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
-	get_flood(in, &c);
+	bridge_api_decode_flood(in, &c);
 	b = bridge_add(&c, err);
 	if (b == NULL)
 		return -err->code;
-	put_bridge(call, b, resp);
+	bridge_api_encode(call, b, resp);
 	return 0;
 }
 
@@ -85,10 +85,10 @@ static int bridge_api_set(struct api_call *call, const void *req, void *resp, st
 		return -ENOENT;
 	c = b->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		bridge_api_get_field(in->fields[i], in->bridge, &c);
+		bridge_api_decode_field(in->fields[i], in->bridge, &c);
 	ret = bridge_set(b, &c, err);
 	if (ret == 0)
-		put_bridge(call, b, resp);
+		bridge_api_encode(call, b, resp);
 	return ret;
 }
 
@@ -108,7 +108,7 @@ static int bridge_api_list(struct api_call *call, const void *req, void *cursor,
 	while (*next < BRIDGE_MAX) {
 		b = bridge_get((uint16_t)(*next)++);
 		if (b && (*in->name == '\0' || strcmp(in->name, b->cfg.name) == 0)) {
-			put_bridge(call, b, item);
+			bridge_api_encode(call, b, item);
 			return 1;
 		}
 	}

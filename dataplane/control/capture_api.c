@@ -49,7 +49,7 @@ static uint64_t capture_api_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int get_points(const Corelane__V1__CaptureRequest *in, struct capture *c, struct error *err)
+static int capture_api_decode_points(const Corelane__V1__CaptureRequest *in, struct capture *c, struct error *err)
 {
 	size_t i;
 
@@ -62,11 +62,11 @@ static int get_points(const Corelane__V1__CaptureRequest *in, struct capture *c,
 	return 0;
 }
 
-static int get_capture(const Corelane__V1__CaptureRequest *in, struct capture *c, struct error *err)
+static int capture_api_decode(const Corelane__V1__CaptureRequest *in, struct capture *c, struct error *err)
 {
 	const struct drop_reason *r;
 	struct port *p;
-	int ret = get_points(in, c, err);
+	int ret = capture_api_decode_points(in, c, err);
 
 	if (ret < 0)
 		return ret;
@@ -108,7 +108,7 @@ static struct stream *capture_api_begin(struct api_call *call, const Corelane__V
 	s->c.gone = capture_api_stream_free;
 	s->epoch_ns = capture_api_now_ns();
 	s->epoch_tsc = rte_rdtsc();
-	if (get_capture(in, &s->c, err) < 0 || capture_start(&s->c, err) < 0) {
+	if (capture_api_decode(in, &s->c, err) < 0 || capture_start(&s->c, err) < 0) {
 		capture_api_stream_free(&s->c);
 		return NULL;
 	}
@@ -117,8 +117,8 @@ static struct stream *capture_api_begin(struct api_call *call, const Corelane__V
 	return s;
 }
 
-static void capture_api_put(struct api_call *call, const struct stream *s, const struct captured *r,
-			    Corelane__V1__CapturedPacket *out)
+static void capture_api_encode(struct api_call *call, const struct stream *s, const struct captured *r,
+			       Corelane__V1__CapturedPacket *out)
 {
 	const struct port *p = port_get(r->port);
 
@@ -151,7 +151,7 @@ static int capture_api_packets(struct api_call *call, const void *req, void *cur
 		(*s)->waiting = true;
 		return -EAGAIN;
 	}
-	capture_api_put(call, *s, rte_pktmbuf_mtod(m, struct captured *), item);
+	capture_api_encode(call, *s, rte_pktmbuf_mtod(m, struct captured *), item);
 	rte_pktmbuf_free(m);
 	(*s)->sent++;
 	return 1;

@@ -67,7 +67,7 @@ static bool event_api_wanted(const Corelane__V1__EventListRequest *in, const str
 	return (unsigned)e->kind->severity >= (unsigned)in->severity && (*in->kind == '\0' || strcmp(in->kind, e->kind->name) == 0);
 }
 
-static void event_api_put(struct api_call *call, const struct event_record *e, Corelane__V1__Event *out)
+static void event_api_encode(struct api_call *call, const struct event_record *e, Corelane__V1__Event *out)
 {
 	out->number = e->number;
 	out->time_ns = e->time_ns;
@@ -91,7 +91,7 @@ static int event_api_list(struct api_call *call, const void *req, void *cursor, 
 	while ((e = event_after(c->last)) != NULL) {
 		c->last = e->number;
 		if (event_api_wanted(in, e)) {
-			event_api_put(call, e, item);
+			event_api_encode(call, e, item);
 			return 1;
 		}
 	}

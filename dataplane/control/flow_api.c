@@ -20,7 +20,7 @@ static struct flow_side flow_api_side(const struct flow *f, unsigned i)
 	return (struct flow_side){f->port[i], f->meter[i], f->mirror[i]};
 }
 
-static Corelane__V1__FlowDirection *put_direction(struct api_call *call, const struct flow *f, unsigned dir)
+static Corelane__V1__FlowDirection *flow_api_encode_direction(struct api_call *call, const struct flow *f, unsigned dir)
 {
 	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
 	const struct flow_dir *d = &f->dir[dir];
@@ -52,7 +52,7 @@ static const char *flow_api_port_name(uint16_t id)
 	return p ? p->cfg.name : id ? "(removed)" : "";
 }
 
-void flow_put(struct api_call *call, const struct flow *f, PbFlow *out)
+void flow_encode(struct api_call *call, const struct flow *f, PbFlow *out)
 {
 	const struct drop_reason *why = f->dir[0].flags & FLOW_DENY ? drop_reason_get(f->reason) : NULL;
 	char text[8];
@@ -67,8 +67,8 @@ void flow_put(struct api_call *call, const struct flow *f, PbFlow *out)
 	out->egress_rule = f->rule[0];
 	out->ingress_rule = f->rule[1];
 	out->nat = f->nat;
-	out->forward = put_direction(call, f, 0);
-	out->reverse = put_direction(call, f, 1);
+	out->forward = flow_api_encode_direction(call, f, 0);
+	out->reverse = flow_api_encode_direction(call, f, 1);
 	out->age_seconds = (double)(flow_now() - f->created);
 	out->timeout_seconds = flow_timeout(f);
 }
@@ -92,7 +92,7 @@ static int flow_api_next(struct api_call *call, struct cursor *c, PbFlow *item)
 		if (c->at % READ_AT_ONCE == 0)
 			rcu_quiescent(RCU_MASTER);
 		if (flow_api_live(f) && flow_filter_match(&c->filter, f)) {
-			flow_put(call, f, item);
+			flow_encode(call, f, item);
 			c->given++;
 			return 1;
 		}
@@ -104,7 +104,7 @@ static int flow_api_list(struct api_call *call, const void *req, void *cursor, v
 {
 	const Corelane__V1__FlowFilter *in = req;
 	struct cursor *c = cursor;
-	int ret = c->begun ? 0 : flow_filter_parse(in, &c->filter, err);
+	int ret = c->begun ? 0 : flow_filter_decode(in, &c->filter, err);
 
 	if (ret < 0)
 		return ret;
@@ -115,7 +115,7 @@ static int flow_api_list(struct api_call *call, const void *req, void *cursor, v
 	return ret;
 }
 
-static void put_count(uint64_t n, Corelane__V1__FlowCount *out)
+static void flow_api_encode_count(uint64_t n, Corelane__V1__FlowCount *out)
 {
 	out->flows = n;
 	out->in_use = flow_count();
@@ -134,7 +134,7 @@ static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane_
 	struct flow_filter filter;
 	uint64_t n = 0;
 	uint32_t i;
-	int ret = flow_filter_parse(in, &filter, err);
+	int ret = flow_filter_decode(in, &filter, err);
 
 	if (ret < 0)
 		return ret;
@@ -149,7 +149,7 @@ static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane_
 			flow_end(&flows[i]);
 	}
 	rcu_reader_offline(RCU_MASTER);
-	put_count(n, out);
+	flow_api_encode_count(n, out);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static int flow_api_resize(struct api_call *call, const void *req, void *resp, s
 	int ret = flow_set_capacity(in->capacity, err);
 
 	if (ret == 0)
-		put_count(flow_count(), resp);
+		flow_api_encode_count(flow_count(), resp);
 	return ret;
 }
 

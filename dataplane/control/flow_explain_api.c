@@ -37,7 +37,7 @@ static const char *key_text(const struct flow_key *k, char text[160])
 	return text;
 }
 
-static int flow_explain_api_get_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
+static int flow_explain_api_decode_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
 {
 	char text[16];
 
@@ -48,7 +48,7 @@ static int flow_explain_api_get_port(const char *field, uint32_t port, uint16_t 
 	return 0;
 }
 
-static int get_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
 {
 	struct port *p = *in->port ? port_find(in->port) : NULL;
 	struct vrf *v;
@@ -73,14 +73,14 @@ static int get_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_ques
 	return 0;
 }
 
-static int get_question(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
 {
 	struct ip_addr src, dst;
 
-	if (get_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
+	if (flow_explain_api_decode_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
 	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0 ||
-	    flow_explain_api_get_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
-	    flow_explain_api_get_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
+	    flow_explain_api_decode_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
+	    flow_explain_api_decode_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
 		return -err->code;
 	if (src.family != dst.family)
 		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
@@ -193,7 +193,7 @@ static int flow_explain_api_run(struct api_call *call, const void *req, void *re
 	struct flow_question q = {0};
 	Explanation *out = resp;
 	flow_entry_t e;
-	int ret = get_question(req, &q, err);
+	int ret = flow_explain_api_decode(req, &q, err);
 
 	if (ret < 0)
 		return ret;
@@ -202,7 +202,7 @@ static int flow_explain_api_run(struct api_call *call, const void *req, void *re
 	if (e) {
 		out->flow = api_alloc(call, sizeof(*out->flow));
 		corelane__v1__flow__init(out->flow);
-		flow_put(call, flow_of(e), out->flow);
+		flow_encode(call, flow_of(e), out->flow);
 		step(call, out, "flow %u is there: this is a packet of its %s direction", out->flow->id,
 		     e & 1 ? "second" : "first");
 		q.key = flow_of(e)->dir[0].key;

@@ -41,7 +41,7 @@ Corelane__V1__FlowAction flow_action(const struct flow *f)
 					   : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;
 }
 
-int flow_filter_parse(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err)
+int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err)
 {
 	char text[16];
 	uint8_t proto;

@@ -18,9 +18,9 @@ struct flow_filter {
 };
 
 struct api_call;
-void flow_put(struct api_call *call, const struct flow *f, Corelane__V1__Flow *out);
+void flow_encode(struct api_call *call, const struct flow *f, Corelane__V1__Flow *out);
 
-int flow_filter_parse(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err);
+int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err);
 bool flow_filter_match(const struct flow_filter *f, const struct flow *flow);
 
 Corelane__V1__FlowState flow_state(const struct flow *f);

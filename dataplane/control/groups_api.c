@@ -8,7 +8,7 @@
 #include "policy/rules.h"
 #include "rule.pb-c.h"
 
-static void groups_api_put_group(struct api_call *call, const struct address_group *g, Corelane__V1__AddressGroup *out)
+static void groups_api_encode(struct api_call *call, const struct address_group *g, Corelane__V1__AddressGroup *out)
 {
 	char text[IP_TEXT];
 	size_t i;
@@ -21,7 +21,7 @@ static void groups_api_put_group(struct api_call *call, const struct address_gro
 		out->prefixes[i] = api_strdup(call, ip_format_prefix(&g->prefixes[i], text));
 }
 
-static struct ip_prefix *get_prefixes(struct api_call *call, const Corelane__V1__AddressGroup *in, struct error *err)
+static struct ip_prefix *groups_api_decode_prefixes(struct api_call *call, const Corelane__V1__AddressGroup *in, struct error *err)
 {
 	struct ip_prefix *out;
 	char text[24];
@@ -46,12 +46,12 @@ static int groups_api_add(struct api_call *call, const void *req, void *resp, st
 {
 	const Corelane__V1__AddressGroup *in = ((const Corelane__V1__AddressGroupAddRequest *)req)->group;
 	struct address_group *g;
-	struct ip_prefix *p = get_prefixes(call, in, err);
+	struct ip_prefix *p = groups_api_decode_prefixes(call, in, err);
 
 	g = p ? address_group_add(in->name, p, in->n_prefixes, err) : NULL;
 	if (g == NULL)
 		return -err->code;
-	groups_api_put_group(call, g, resp);
+	groups_api_encode(call, g, resp);
 	return 0;
 }
 
@@ -64,12 +64,12 @@ static int groups_api_set(struct api_call *call, const void *req, void *resp, st
 
 	if (g == NULL)
 		return -ENOENT;
-	p = get_prefixes(call, in->group, err);
+	p = groups_api_decode_prefixes(call, in->group, err);
 	if (p == NULL)
 		return -err->code;
 	ret = address_group_set(g, p, in->group->n_prefixes, err); // api/rule.proto has no other field that a Set may name
 	if (ret == 0)
-		groups_api_put_group(call, g, resp);
+		groups_api_encode(call, g, resp);
 	return ret;
 }
 
@@ -90,7 +90,7 @@ static int groups_api_list(struct api_call *call, const void *req, void *cursor,
 		g = address_group_get(*last);
 		if (g == NULL || (*in->name && strcmp(in->name, g->name) != 0))
 			continue;
-		groups_api_put_group(call, g, item);
+		groups_api_encode(call, g, item);
 		return 1;
 	}
 	*last = ADDRESS_GROUPS_MAX - 1;

@@ -9,7 +9,7 @@
 #define PbSteer Corelane__V1__HostSteer
 
 // The port that is named; without a name the only one that has a host port.
-static struct port *host_api_get_port(const char *name, struct error *err)
+static struct port *host_api_find_port(const char *name, struct error *err)
 {
 	struct port *p, *only = NULL;
 
@@ -31,12 +31,12 @@ static struct port *host_api_get_port(const char *name, struct error *err)
 	return only;
 }
 
-static struct port *host_api_get(const char *port, const char *address, struct ip_addr *addr, struct error *err)
+static struct port *host_api_decode_key(const char *port, const char *address, struct ip_addr *addr, struct error *err)
 {
-	return ip_parse_addr(address, "steer.address", addr, err) < 0 ? NULL : host_api_get_port(port, err);
+	return ip_parse_addr(address, "steer.address", addr, err) < 0 ? NULL : host_api_find_port(port, err);
 }
 
-static void host_api_put_state(struct api_call *call, const struct steer *s, PbSteer *out)
+static void host_api_encode_state(struct api_call *call, const struct steer *s, PbSteer *out)
 {
 	const struct steer_state *state = steer_state(s->port);
 	Corelane__V1__HostSteerState *o = api_alloc(call, sizeof(*o));
@@ -54,13 +54,13 @@ static void host_api_put_state(struct api_call *call, const struct steer *s, PbS
 	out->state = o;
 }
 
-static void host_api_put(struct api_call *call, const struct steer *s, PbSteer *out)
+static void host_api_encode(struct api_call *call, const struct steer *s, PbSteer *out)
 {
 	char text[IP_TEXT];
 
 	out->address = api_strdup(call, ip_format_addr(&s->addr, text));
 	out->port = api_strdup(call, port_get(s->port)->cfg.name);
-	host_api_put_state(call, s, out);
+	host_api_encode_state(call, s, out);
 }
 
 static int host_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -72,11 +72,11 @@ static int host_api_add(struct api_call *call, const void *req, void *resp, stru
 
 	if (in == NULL)
 		return error_set(err, EINVAL, "steer", NULL, "an address", "is missing");
-	p = host_api_get(in->port, in->address, &addr, err);
+	p = host_api_decode_key(in->port, in->address, &addr, err);
 	s = p ? steer_add(p, &addr, err) : NULL;
 	if (s == NULL)
 		return -err->code;
-	host_api_put(call, s, resp);
+	host_api_encode(call, s, resp);
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static int host_api_del(struct api_call *call, const void *req, void *resp, stru
 {
 	const Corelane__V1__HostSteerDelRequest *in = req;
 	struct ip_addr addr;
-	struct port *p = host_api_get(in->port, in->address, &addr, err);
+	struct port *p = host_api_decode_key(in->port, in->address, &addr, err);
 
 	return p ? steer_del(p, &addr, err) : -err->code;
 }
@@ -104,7 +104,7 @@ static int host_api_list(struct api_call *call, const void *req, void *cursor, v
 		++*at;
 		if (p && s->port != p->id)
 			continue;
-		host_api_put(call, s, item);
+		host_api_encode(call, s, item);
 		return 1;
 	}
 	return 0;

@@ -11,8 +11,8 @@
 #include "overlay/overlay.h"
 #include "vni.pb-c.h"
 
-static int label_api_get_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out,
-				struct error *err)
+static int label_api_decode_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out,
+				   struct error *err)
 {
 	struct bridge *b;
 	struct vrf *v;
@@ -56,7 +56,7 @@ static const char *bridge_name(uint32_t target)
 #define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
 
 // The two messages differ in their C types only.
-#define PUT_TARGET(call, target, out, PREFIX)                                          \
+#define ENCODE_TARGET(call, target, out, PREFIX)                                       \
 	do {                                                                           \
 		(out)->uniform = ((target)&TARGET_UNIFORM) != 0;                       \
 		switch (TARGET_KIND(target)) {                                         \
@@ -83,14 +83,14 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 
 	if (in == NULL || in->target_case == CORELANE__V1__LABEL__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "label.target", NULL, "vrf, bridge or nexthop", "a label needs a target");
-	ret = label_api_get_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop,
-				   in->uniform, &target, err);
+	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop,
+				      in->uniform, &target, err);
 	if (ret == 0)
 		ret = label_set(in->label, target, err);
 	if (ret < 0)
 		return ret;
 	out->label = in->label;
-	PUT_TARGET(call, target, out, LABEL);
+	ENCODE_TARGET(call, target, out, LABEL);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int label_list(struct api_call *call, const void *req, void *cursor, void
 	if (*last >= LABEL_MAX)
 		return *last = LABEL_MAX - 1, 0;
 	out->label = *last;
-	PUT_TARGET(call, label_table[*last], out, LABEL);
+	ENCODE_TARGET(call, label_table[*last], out, LABEL);
 	return 1;
 }
 
@@ -121,14 +121,14 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 
 	if (in == NULL || in->target_case == CORELANE__V1__VNI__TARGET__NOT_SET)
 		return error_set(err, EINVAL, "vni.target", NULL, "vrf, bridge or nexthop", "a VNI needs a target");
-	ret = label_api_get_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop,
-				   in->uniform, &target, err);
+	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop,
+				      in->uniform, &target, err);
 	if (ret == 0)
 		ret = vni_set(in->vni, target, err);
 	if (ret < 0)
 		return ret;
 	out->vni = in->vni;
-	PUT_TARGET(call, target, out, VNI);
+	ENCODE_TARGET(call, target, out, VNI);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ static int vni_list(struct api_call *call, const void *req, void *cursor, void *
 	if (*last >= VNI_MAX)
 		return *last = VNI_MAX - 1, 0;
 	out->vni = *last;
-	PUT_TARGET(call, vni_target(*last), out, VNI);
+	ENCODE_TARGET(call, vni_target(*last), out, VNI);
 	return 1;
 }
 

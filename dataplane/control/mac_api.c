@@ -11,7 +11,7 @@
 #include "l2/mac.h"
 #include "port/registry.h"
 
-static int mac_api_get_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct error *err)
+static int mac_api_decode_target(const Corelane__V1__Mac *in, struct mac_entry *e, struct error *err)
 {
 	const struct port *p;
 
@@ -30,7 +30,7 @@ static int mac_api_get_target(const Corelane__V1__Mac *in, struct mac_entry *e, 
 	return 0;
 }
 
-static int mac_api_get_key(const char *bridge, const char *mac, struct mac_entry *e, struct error *err)
+static int mac_api_decode_key(const char *bridge, const char *mac, struct mac_entry *e, struct error *err)
 {
 	const struct bridge *b = bridge_find_err(bridge, "mac.bridge", err);
 
@@ -72,9 +72,9 @@ static int mac_api_add(struct api_call *call, const void *req, void *resp, struc
 
 	if (in == NULL)
 		return error_set(err, EINVAL, "mac", NULL, "bridge, address and target", "is missing");
-	ret = mac_api_get_key(in->bridge, in->mac, &e, err);
+	ret = mac_api_decode_key(in->bridge, in->mac, &e, err);
 	if (ret == 0)
-		ret = mac_api_get_target(in, &e, err);
+		ret = mac_api_decode_target(in, &e, err);
 	if (ret == 0)
 		ret = mac_set(&e, err);
 	if (ret == 0)
@@ -86,7 +86,7 @@ static int mac_api_del(struct api_call *call, const void *req, void *resp, struc
 {
 	const Corelane__V1__MacDelRequest *in = req;
 	struct mac_entry e;
-	int ret = mac_api_get_key(in->bridge, in->mac, &e, err);
+	int ret = mac_api_decode_key(in->bridge, in->mac, &e, err);
 
 	return ret < 0 ? ret : mac_unset(e.bridge, &e.mac, err);
 }

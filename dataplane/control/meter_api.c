@@ -10,7 +10,7 @@
 
 typedef Corelane__V1__Meter PbMeter;
 
-static void meter_api_get_field(const char *field, const PbMeter *in, struct meter_config *c)
+static void meter_api_decode_field(const char *field, const PbMeter *in, struct meter_config *c)
 {
 	if (strcmp(field, "bit_rate") == 0)
 		c->bit_rate = in->bit_rate;
@@ -74,7 +74,7 @@ static int meter_api_set(struct api_call *call, const void *req, void *resp, str
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		meter_api_get_field(in->fields[i], in->meter, &c);
+		meter_api_decode_field(in->fields[i], in->meter, &c);
 	ret = meter_set(m, &c, err);
 	if (ret == 0)
 		meter_api_encode(call, m, resp);

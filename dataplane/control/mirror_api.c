@@ -11,7 +11,8 @@
 
 typedef Corelane__V1__Mirror PbMirror;
 
-static int get_ends(const char *noun, const char *remote, const char *local, struct tunnel_config *t, struct error *err)
+static int mirror_api_decode_ends(const char *noun, const char *remote, const char *local, struct tunnel_config *t,
+				  struct error *err)
 {
 	char field[32];
 	int ret;
@@ -24,7 +25,7 @@ static int get_ends(const char *noun, const char *remote, const char *local, str
 	return ip_parse_addr(local, field, &t->local, err);
 }
 
-static int mirror_api_get_target(const PbMirror *in, struct mirror_config *c, struct error *err)
+static int mirror_api_decode_target(const PbMirror *in, struct mirror_config *c, struct error *err)
 {
 	struct port *p;
 
@@ -42,27 +43,27 @@ static int mirror_api_get_target(const PbMirror *in, struct mirror_config *c, st
 	case CORELANE__V1__MIRROR__TARGET_VXLAN:
 		c->tunnel.encap = encap_find("vxlan");
 		c->tunnel.vni = in->vxlan->vni;
-		return get_ends("vxlan", in->vxlan->remote, in->vxlan->local, &c->tunnel, err);
+		return mirror_api_decode_ends("vxlan", in->vxlan->remote, in->vxlan->local, &c->tunnel, err);
 	case CORELANE__V1__MIRROR__TARGET_ERSPAN:
 		c->tunnel.encap = encap_find("erspan");
 		c->tunnel.session = in->erspan->session;
-		return get_ends("erspan", in->erspan->remote, in->erspan->local, &c->tunnel, err);
+		return mirror_api_decode_ends("erspan", in->erspan->remote, in->erspan->local, &c->tunnel, err);
 	default:
 		return error_set(err, EINVAL, "mirror.target", NULL, "port, vxlan, erspan", "a mirror needs a target");
 	}
 }
 
-static int mirror_api_get_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
+static int mirror_api_decode_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
 {
 	if (strcmp(field, "target") == 0)
-		return mirror_api_get_target(in, c, err);
+		return mirror_api_decode_target(in, c, err);
 	if (strcmp(field, "direction") == 0)
 		return c->direction = (enum mirror_direction)in->direction, 0;
 	c->snap = in->snap_length; // api/mirror.proto has no other
 	return 0;
 }
 
-static void put_target(struct api_call *call, const struct mirror_config *c, PbMirror *out)
+static void mirror_api_encode_target(struct api_call *call, const struct mirror_config *c, PbMirror *out)
 {
 	const struct tunnel_config *t = &c->tunnel;
 	char remote[IP_TEXT], local[IP_TEXT] = "";
@@ -92,13 +93,13 @@ static void put_target(struct api_call *call, const struct mirror_config *c, PbM
 	}
 }
 
-static void put_mirror(struct api_call *call, const struct mirror *m, PbMirror *out)
+static void mirror_api_encode(struct api_call *call, const struct mirror *m, PbMirror *out)
 {
 	Corelane__V1__MirrorState *s = api_alloc(call, sizeof(*s));
 	struct mirror_count count = mirror_count(m);
 
 	out->name = api_strdup(call, m->cfg.name);
-	put_target(call, &m->cfg, out);
+	mirror_api_encode_target(call, &m->cfg, out);
 	out->direction = (Corelane__V1__MirrorDirection)m->cfg.direction;
 	out->snap_length = m->cfg.snap;
 	corelane__v1__mirror_state__init(s);
@@ -120,13 +121,13 @@ static int mirror_api_add(struct api_call *call, const void *req, void *resp, st
 	snprintf(c.name, sizeof(c.name), "%s", in->name);
 	c.snap = in->snap_length;
 	c.direction = (enum mirror_direction)in->direction;
-	ret = mirror_api_get_target(in, &c, err);
+	ret = mirror_api_decode_target(in, &c, err);
 	if (ret < 0)
 		return ret;
 	m = mirror_add(&c, err);
 	if (m == NULL)
 		return -err->code;
-	put_mirror(call, m, resp);
+	mirror_api_encode(call, m, resp);
 	return 0;
 }
 
@@ -143,11 +144,11 @@ static int mirror_api_set(struct api_call *call, const void *req, void *resp, st
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = mirror_api_get_field(in->fields[i], in->mirror, &c, err);
+		ret = mirror_api_decode_field(in->fields[i], in->mirror, &c, err);
 	if (ret == 0)
 		ret = mirror_set(m, &c, err);
 	if (ret == 0)
-		put_mirror(call, m, resp);
+		mirror_api_encode(call, m, resp);
 	return ret;
 }
 
@@ -168,7 +169,7 @@ static int mirror_api_list(struct api_call *call, const void *req, void *cursor,
 		m = mirror_get(*last);
 		if (m == NULL || (*in->name && strcmp(in->name, m->cfg.name) != 0))
 			continue;
-		put_mirror(call, m, item);
+		mirror_api_encode(call, m, item);
 		return 1;
 	}
 	return 0;

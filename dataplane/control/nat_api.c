@@ -11,7 +11,7 @@
 
 typedef Corelane__V1__NatRule rule_msg;
 
-static int nat_api_get_port(uint32_t value, const char *field, uint16_t *out, struct error *err)
+static int nat_api_decode_port(uint32_t value, const char *field, uint16_t *out, struct error *err)
 {
 	char text[16];
 
@@ -22,7 +22,7 @@ static int nat_api_get_port(uint32_t value, const char *field, uint16_t *out, st
 	return 0;
 }
 
-static int get_floating(const Corelane__V1__FloatingNat *in, struct nat_config *c, struct error *err)
+static int nat_api_decode_floating(const Corelane__V1__FloatingNat *in, struct nat_config *c, struct error *err)
 {
 	int ret = ip_parse_addr(in->inside, "rule.floating.inside", &c->inside.addr, err);
 
@@ -31,7 +31,7 @@ static int get_floating(const Corelane__V1__FloatingNat *in, struct nat_config *
 	return ret < 0 ? ret : ip_parse_addr(in->outside, "rule.floating.outside", &c->outside, err);
 }
 
-static int get_source(const Corelane__V1__SourceNat *in, struct nat_config *c, struct error *err)
+static int nat_api_decode_source(const Corelane__V1__SourceNat *in, struct nat_config *c, struct error *err)
 {
 	int ret = ip_parse_prefix(in->prefix, "rule.source.prefix", &c->inside, err);
 
@@ -41,19 +41,20 @@ static int get_source(const Corelane__V1__SourceNat *in, struct nat_config *c, s
 	if (ret == 0 && *in->last)
 		ret = ip_parse_addr(in->last, "rule.source.last", &c->last, err);
 	if (ret == 0)
-		ret = nat_api_get_port(in->first_port, "rule.source.first_port", &c->first_port, err);
-	return ret < 0 ? ret : nat_api_get_port(in->last_port, "rule.source.last_port", &c->last_port, err);
+		ret = nat_api_decode_port(in->first_port, "rule.source.first_port", &c->first_port, err);
+	return ret < 0 ? ret : nat_api_decode_port(in->last_port, "rule.source.last_port", &c->last_port, err);
 }
 
-static int get_backend(const Corelane__V1__NatBackend *in, struct nat_backend *b, struct error *err)
+static int nat_api_decode_backend(const Corelane__V1__NatBackend *in, struct nat_backend *b, struct error *err)
 {
 	int ret = ip_parse_addr(in->address, "rule.destination.backends.address", &b->addr, err);
 
 	b->weight = in->weight;
-	return ret < 0 ? ret : nat_api_get_port(in->port, "rule.destination.backends.port", &b->port, err);
+	return ret < 0 ? ret : nat_api_decode_port(in->port, "rule.destination.backends.port", &b->port, err);
 }
 
-static int get_destination(struct api_call *call, const Corelane__V1__DestinationNat *in, struct nat_config *c, struct error *err)
+static int nat_api_decode_destination(struct api_call *call, const Corelane__V1__DestinationNat *in, struct nat_config *c,
+				      struct error *err)
 {
 	struct nat_backend *b = api_alloc(call, (NAT_BACKENDS_MAX + 1) * sizeof(*b));
 	int ret = ip_parse_addr(in->address, "rule.destination.address", &c->outside, err);
@@ -61,29 +62,29 @@ static int get_destination(struct api_call *call, const Corelane__V1__Destinatio
 
 	c->kind = NAT_DESTINATION;
 	if (ret == 0)
-		ret = nat_api_get_port(in->port, "rule.destination.port", &c->first_port, err);
+		ret = nat_api_decode_port(in->port, "rule.destination.port", &c->first_port, err);
 	c->backends = b;
 	c->n_backends = (unsigned)RTE_MIN(in->n_backends, (size_t)NAT_BACKENDS_MAX + 1);
 	for (i = 0; i < c->n_backends && ret == 0; i++)
-		ret = get_backend(in->backends[i], &b[i], err);
+		ret = nat_api_decode_backend(in->backends[i], &b[i], err);
 	return ret;
 }
 
-static int get_kind(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
+static int nat_api_decode_kind(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
 {
 	switch (in->kind_case) {
 	case CORELANE__V1__NAT_RULE__KIND_FLOATING:
-		return get_floating(in->floating, c, err);
+		return nat_api_decode_floating(in->floating, c, err);
 	case CORELANE__V1__NAT_RULE__KIND_SOURCE:
-		return get_source(in->source, c, err);
+		return nat_api_decode_source(in->source, c, err);
 	case CORELANE__V1__NAT_RULE__KIND_DESTINATION:
-		return get_destination(call, in->destination, c, err);
+		return nat_api_decode_destination(call, in->destination, c, err);
 	default:
 		return error_set(err, EINVAL, "rule.kind", NULL, "floating, source or destination", "is missing");
 	}
 }
 
-static int get_match(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
+static int nat_api_decode_match(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
 {
 	struct ip_prefix *except = api_alloc(call, (NAT_EXCEPT_MAX + 1) * sizeof(*except));
 	char text[16];
@@ -102,11 +103,11 @@ static int get_match(struct api_call *call, const rule_msg *in, struct nat_confi
 	for (i = 0; i < c->n_except && ret == 0; i++)
 		ret = ip_parse_prefix(in->except[i], "rule.except", &except[i], err);
 	if (ret == 0)
-		ret = nat_api_get_port(in->first_port, "rule.first_port", &c->to_first_port, err);
-	return ret < 0 ? ret : nat_api_get_port(in->last_port, "rule.last_port", &c->to_last_port, err);
+		ret = nat_api_decode_port(in->first_port, "rule.first_port", &c->to_first_port, err);
+	return ret < 0 ? ret : nat_api_decode_port(in->last_port, "rule.last_port", &c->to_last_port, err);
 }
 
-static int get_rule(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
+static int nat_api_decode(struct api_call *call, const rule_msg *in, struct nat_config *c, struct error *err)
 {
 	const struct vrf *vrf, *external;
 	int ret;
@@ -120,66 +121,66 @@ static int get_rule(struct api_call *call, const rule_msg *in, struct nat_config
 		return -ENOENT;
 	c->vrf = vrf->id;
 	c->external = external->id;
-	ret = get_kind(call, in, c, err);
-	return ret < 0 ? ret : get_match(call, in, c, err);
+	ret = nat_api_decode_kind(call, in, c, err);
+	return ret < 0 ? ret : nat_api_decode_match(call, in, c, err);
 }
 
 // --- Answers. ---
 
-static char *nat_api_put_addr(struct api_call *call, const struct ip_addr *a)
+static char *nat_api_encode_addr(struct api_call *call, const struct ip_addr *a)
 {
 	char text[IP_TEXT];
 
 	return api_strdup(call, ip_format_addr(a, text));
 }
 
-static char *nat_api_put_prefix(struct api_call *call, const struct ip_prefix *p)
+static char *nat_api_encode_prefix(struct api_call *call, const struct ip_prefix *p)
 {
 	char text[IP_TEXT];
 
 	return api_strdup(call, ip_format_prefix(p, text));
 }
 
-static void put_floating(struct api_call *call, const struct nat_config *c, rule_msg *out)
+static void nat_api_encode_floating(struct api_call *call, const struct nat_config *c, rule_msg *out)
 {
 	Corelane__V1__FloatingNat *f = api_alloc(call, sizeof(*f));
 
 	corelane__v1__floating_nat__init(f);
-	f->inside = nat_api_put_addr(call, &c->inside.addr);
-	f->outside = nat_api_put_addr(call, &c->outside);
+	f->inside = nat_api_encode_addr(call, &c->inside.addr);
+	f->outside = nat_api_encode_addr(call, &c->outside);
 	out->kind_case = CORELANE__V1__NAT_RULE__KIND_FLOATING;
 	out->floating = f;
 }
 
-static void put_source(struct api_call *call, const struct nat_config *c, rule_msg *out)
+static void nat_api_encode_source(struct api_call *call, const struct nat_config *c, rule_msg *out)
 {
 	Corelane__V1__SourceNat *s = api_alloc(call, sizeof(*s));
 
 	corelane__v1__source_nat__init(s);
-	s->prefix = nat_api_put_prefix(call, &c->inside);
-	s->first = nat_api_put_addr(call, &c->outside);
-	s->last = nat_api_put_addr(call, &c->last);
+	s->prefix = nat_api_encode_prefix(call, &c->inside);
+	s->first = nat_api_encode_addr(call, &c->outside);
+	s->last = nat_api_encode_addr(call, &c->last);
 	s->first_port = c->first_port;
 	s->last_port = c->last_port;
 	out->kind_case = CORELANE__V1__NAT_RULE__KIND_SOURCE;
 	out->source = s;
 }
 
-static void put_destination(struct api_call *call, const struct nat_config *c, rule_msg *out)
+static void nat_api_encode_destination(struct api_call *call, const struct nat_config *c, rule_msg *out)
 {
 	Corelane__V1__DestinationNat *d = api_alloc(call, sizeof(*d));
 	Corelane__V1__NatBackend *b;
 	unsigned i;
 
 	corelane__v1__destination_nat__init(d);
-	d->address = nat_api_put_addr(call, &c->outside);
+	d->address = nat_api_encode_addr(call, &c->outside);
 	d->port = c->first_port;
 	d->n_backends = c->n_backends;
 	d->backends = api_alloc(call, c->n_backends * sizeof(*d->backends));
 	for (i = 0; i < c->n_backends; i++) {
 		b = d->backends[i] = api_alloc(call, sizeof(*b));
 		corelane__v1__nat_backend__init(b);
-		b->address = nat_api_put_addr(call, &c->backends[i].addr);
+		b->address = nat_api_encode_addr(call, &c->backends[i].addr);
 		b->port = c->backends[i].port;
 		b->weight = c->backends[i].weight;
 	}
@@ -187,7 +188,7 @@ static void put_destination(struct api_call *call, const struct nat_config *c, r
 	out->destination = d;
 }
 
-static void put_rule(struct api_call *call, const struct nat_config *c, rule_msg *out)
+static void nat_api_encode(struct api_call *call, const struct nat_config *c, rule_msg *out)
 {
 	unsigned i;
 
@@ -196,17 +197,17 @@ static void put_rule(struct api_call *call, const struct nat_config *c, rule_msg
 	if (c->external != c->vrf)
 		out->external_vrf = api_strdup(call, vrf_get(c->external)->name);
 	if (c->kind == NAT_FLOATING)
-		put_floating(call, c, out);
+		nat_api_encode_floating(call, c, out);
 	else if (c->kind == NAT_SOURCE)
-		put_source(call, c, out);
+		nat_api_encode_source(call, c, out);
 	else
-		put_destination(call, c, out);
+		nat_api_encode_destination(call, c, out);
 	if (c->to.addr.family)
-		out->to = nat_api_put_prefix(call, &c->to);
+		out->to = nat_api_encode_prefix(call, &c->to);
 	out->n_except = c->n_except;
 	out->except = api_alloc(call, (c->n_except + 1) * sizeof(*out->except));
 	for (i = 0; i < c->n_except; i++)
-		out->except[i] = nat_api_put_prefix(call, &c->except[i]);
+		out->except[i] = nat_api_encode_prefix(call, &c->except[i]);
 	out->protocol = c->protocol == IPPROTO_ICMPV6 ? CORELANE__V1__NAT_PROTOCOL__NAT_PROTOCOL_ICMP
 						      : (Corelane__V1__NatProtocol)c->protocol;
 	out->first_port = c->to_first_port;
@@ -217,24 +218,24 @@ static void put_rule(struct api_call *call, const struct nat_config *c, rule_msg
 static int nat_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	struct nat_config c;
-	int ret = get_rule(call, ((const Corelane__V1__NatAddRequest *)req)->rule, &c, err);
+	int ret = nat_api_decode(call, ((const Corelane__V1__NatAddRequest *)req)->rule, &c, err);
 
 	if (ret == 0)
 		ret = nat_add(&c, err);
 	if (ret == 0)
-		put_rule(call, nat_get(c.id), resp);
+		nat_api_encode(call, nat_get(c.id), resp);
 	return ret;
 }
 
 static int nat_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	struct nat_config c;
-	int ret = get_rule(call, ((const Corelane__V1__NatSetRequest *)req)->rule, &c, err);
+	int ret = nat_api_decode(call, ((const Corelane__V1__NatSetRequest *)req)->rule, &c, err);
 
 	if (ret == 0)
 		ret = nat_set(&c, err);
 	if (ret == 0)
-		put_rule(call, nat_get(c.id), resp);
+		nat_api_encode(call, nat_get(c.id), resp);
 	return ret;
 }
 
@@ -259,7 +260,7 @@ static int nat_api_list(struct api_call *call, const void *req, void *cursor, vo
 	if (id == 0)
 		return *last = NAT_RULES_MAX, 0;
 	*last = id;
-	put_rule(call, nat_get(id), item);
+	nat_api_encode(call, nat_get(id), item);
 	return 1;
 }
 

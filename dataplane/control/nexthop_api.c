@@ -13,7 +13,7 @@
 
 #define PbNexthop Corelane__V1__Nexthop
 
-static int nexthop_api_get_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
+static int nexthop_api_decode_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	struct port *p = port_find(in->port);
 	int ret = 0;
@@ -33,7 +33,7 @@ static int nexthop_api_get_port(const Corelane__V1__PortNexthop *in, struct next
 	return ret;
 }
 
-static int get_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, struct error *err)
+static int nexthop_api_decode_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, struct error *err)
 {
 	char text[16], valid[16];
 
@@ -44,7 +44,7 @@ static int get_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, 
 }
 
 // The API's values are named after the encapsulations: ENCAP_VXLAN.
-static Corelane__V1__Encap put_encap(const struct encap_ops *ops)
+static Corelane__V1__Encap nexthop_api_encode_encap(const struct encap_ops *ops)
 {
 	const ProtobufCEnumValue *v;
 	char name[32];
@@ -57,22 +57,22 @@ static Corelane__V1__Encap put_encap(const struct encap_ops *ops)
 	return v ? (Corelane__V1__Encap)v->value : CORELANE__V1__ENCAP__ENCAP_UNSPECIFIED;
 }
 
-static const struct encap_ops *get_encap(Corelane__V1__Encap in)
+static const struct encap_ops *nexthop_api_decode_encap(Corelane__V1__Encap in)
 {
 	const struct encap_ops *ops;
 
-	for (ops = encap_next(NULL); ops && put_encap(ops) != in; ops = encap_next(ops))
+	for (ops = encap_next(NULL); ops && nexthop_api_encode_encap(ops) != in; ops = encap_next(ops))
 		;
 	return ops;
 }
 
-static int get_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_config *c, struct error *err)
+static int nexthop_api_decode_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	struct tunnel_config *t = &c->tunnel;
 	int ret;
 
 	c->kind = NH_TUNNEL;
-	t->encap = get_encap(in->encap);
+	t->encap = nexthop_api_decode_encap(in->encap);
 	if (t->encap && t->encap->mirrors_only)
 		return error_set(err, EINVAL, "nexthop.tunnel.encap", t->encap->name, encap_names(),
 				 "is for mirrors: `corelane mirror add`");
@@ -89,13 +89,13 @@ static int get_tunnel(const Corelane__V1__TunnelNexthop *in, struct nexthop_conf
 	if (ret == 0 && *in->router_mac)
 		ret = mac_parse(in->router_mac, "nexthop.tunnel.router_mac", &t->router_mac, err);
 	if (ret == 0)
-		ret = get_small("nexthop.tunnel.dscp", in->dscp, 63, &t->dscp, err);
+		ret = nexthop_api_decode_small("nexthop.tunnel.dscp", in->dscp, 63, &t->dscp, err);
 	if (ret == 0)
-		ret = get_small("nexthop.tunnel.ttl", in->ttl, 255, &t->ttl, err);
+		ret = nexthop_api_decode_small("nexthop.tunnel.ttl", in->ttl, 255, &t->ttl, err);
 	return ret;
 }
 
-static int get_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config *c, struct error *err)
+static int nexthop_api_decode_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	size_t i;
 
@@ -110,7 +110,7 @@ static int get_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config
 	return 0;
 }
 
-static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct error *err)
+static int nexthop_api_decode(const PbNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	char text[16];
 
@@ -121,11 +121,11 @@ static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct err
 		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
 	switch (in->kind_case) {
 	case CORELANE__V1__NEXTHOP__KIND_PORT:
-		return nexthop_api_get_port(in->port, c, err);
+		return nexthop_api_decode_port(in->port, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_TUNNEL:
-		return get_tunnel(in->tunnel, c, err);
+		return nexthop_api_decode_tunnel(in->tunnel, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_GROUP:
-		return get_group(in->group, c, err);
+		return nexthop_api_decode_group(in->group, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_DISCARD:
 		c->kind = NH_DISCARD;
 		return 0;
@@ -141,21 +141,21 @@ static int get_nexthop(const PbNexthop *in, struct nexthop_config *c, struct err
 	}
 }
 
-static char *nexthop_api_put_addr(struct api_call *call, const struct ip_addr *a)
+static char *nexthop_api_encode_addr(struct api_call *call, const struct ip_addr *a)
 {
 	char text[IP_TEXT];
 
 	return api_strdup(call, a->family ? ip_format_addr(a, text) : "");
 }
 
-static char *nexthop_api_put_mac(struct api_call *call, const struct rte_ether_addr *mac)
+static char *nexthop_api_encode_mac(struct api_call *call, const struct rte_ether_addr *mac)
 {
 	char text[18];
 
 	return api_strdup(call, rte_is_zero_ether_addr(mac) ? "" : mac_format(mac, text));
 }
 
-static void nexthop_api_put_port(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+static void nexthop_api_encode_port(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
 {
 	const struct port *p = port_get(c->port.id);
 
@@ -163,23 +163,23 @@ static void nexthop_api_put_port(struct api_call *call, const struct nexthop_con
 	out->port = api_alloc(call, sizeof(*out->port));
 	corelane__v1__port_nexthop__init(out->port);
 	out->port->port = api_strdup(call, p ? p->cfg.name : "");
-	out->port->address = nexthop_api_put_addr(call, &c->port.addr);
-	out->port->mac = nexthop_api_put_mac(call, &c->port.mac);
+	out->port->address = nexthop_api_encode_addr(call, &c->port.addr);
+	out->port->mac = nexthop_api_encode_mac(call, &c->port.mac);
 }
 
-static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbNexthop *out)
+static void nexthop_api_encode_tunnel(struct api_call *call, const struct tunnel_config *t, PbNexthop *out)
 {
 	Corelane__V1__TunnelNexthop *o = api_alloc(call, sizeof(*o));
 
 	corelane__v1__tunnel_nexthop__init(o);
 	out->kind_case = CORELANE__V1__NEXTHOP__KIND_TUNNEL;
 	out->tunnel = o;
-	o->encap = put_encap(t->encap);
-	o->local = nexthop_api_put_addr(call, &t->local);
-	o->remote = nexthop_api_put_addr(call, &t->remote);
+	o->encap = nexthop_api_encode_encap(t->encap);
+	o->local = nexthop_api_encode_addr(call, &t->local);
+	o->remote = nexthop_api_encode_addr(call, &t->remote);
 	o->label = t->label;
 	o->vni = t->vni;
-	o->router_mac = nexthop_api_put_mac(call, &t->router_mac);
+	o->router_mac = nexthop_api_encode_mac(call, &t->router_mac);
 	o->mode = t->uniform ? CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM : CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_PIPE;
 	o->dscp = t->dscp;
 	o->fixed_dscp = t->fixed_dscp;
@@ -189,7 +189,7 @@ static void put_tunnel(struct api_call *call, const struct tunnel_config *t, PbN
 	o->udp6_checksum = t->udp6_checksum;
 }
 
-static void nexthop_api_put_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+static void nexthop_api_encode_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
 {
 	unsigned i;
 
@@ -206,7 +206,7 @@ static void nexthop_api_put_group(struct api_call *call, const struct nexthop_co
 	}
 }
 
-static Corelane__V1__Empty *put_empty(struct api_call *call)
+static Corelane__V1__Empty *nexthop_api_empty(struct api_call *call)
 {
 	Corelane__V1__Empty *e = api_alloc(call, sizeof(*e));
 
@@ -214,35 +214,35 @@ static Corelane__V1__Empty *put_empty(struct api_call *call)
 	return e;
 }
 
-static void put_kind(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
+static void nexthop_api_encode_kind(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)
 {
 	switch (c->kind) {
 	case NH_PORT:
 	case NH_GLEAN:
-		nexthop_api_put_port(call, c, out);
+		nexthop_api_encode_port(call, c, out);
 		break;
 	case NH_TUNNEL:
-		put_tunnel(call, &c->tunnel, out);
+		nexthop_api_encode_tunnel(call, &c->tunnel, out);
 		break;
 	case NH_GROUP:
-		nexthop_api_put_group(call, c, out);
+		nexthop_api_encode_group(call, c, out);
 		break;
 	case NH_DISCARD:
 		out->kind_case = CORELANE__V1__NEXTHOP__KIND_DISCARD;
-		out->discard = put_empty(call);
+		out->discard = nexthop_api_empty(call);
 		break;
 	case NH_LOCAL:
 		out->kind_case = CORELANE__V1__NEXTHOP__KIND_LOCAL;
-		out->local = put_empty(call);
+		out->local = nexthop_api_empty(call);
 		break;
 	case NH_REJECT:
 		out->kind_case = CORELANE__V1__NEXTHOP__KIND_REJECT;
-		out->reject = put_empty(call);
+		out->reject = nexthop_api_empty(call);
 		break;
 	}
 }
 
-static char *path_text(struct api_call *call, uint32_t adj)
+static char *nexthop_api_path_text(struct api_call *call, uint32_t adj)
 {
 	const struct adjacency *a = adjacency_table[adj];
 	const struct port *p = port_get(a->port);
@@ -254,33 +254,33 @@ static char *path_text(struct api_call *call, uint32_t adj)
 			  mac_format((const struct rte_ether_addr *)(a->l2 + sizeof(a->l2) - a->l2_len), mac));
 }
 
-static void put_paths(struct api_call *call, const struct nexthop *nh, Corelane__V1__NexthopState *s)
+static void nexthop_api_encode_paths(struct api_call *call, const struct nexthop *nh, Corelane__V1__NexthopState *s)
 {
 	unsigned i, n = nh->kind == NH_TUNNEL ? nh->n_paths : nh->kind == NH_PORT && nh->edge != NH_EDGE_DROP ? 1 : 0;
 
 	s->paths = api_alloc(call, (n + 1) * sizeof(*s->paths));
 	for (i = 0; i < n; i++) {
-		char *text = path_text(call, nh->kind == NH_TUNNEL ? nh->path[i] : nh->adj);
+		char *text = nexthop_api_path_text(call, nh->kind == NH_TUNNEL ? nh->path[i] : nh->adj);
 
 		if (s->n_paths == 0 || strcmp(s->paths[s->n_paths - 1], text) != 0)
 			s->paths[s->n_paths++] = text;
 	}
 }
 
-static void put_nexthop(struct api_call *call, const struct nexthop_entry *e, PbNexthop *out)
+static void nexthop_api_encode(struct api_call *call, const struct nexthop_entry *e, PbNexthop *out)
 {
 	const struct nexthop *nh = nexthop_table[e->cfg.id];
 	Corelane__V1__NexthopState *s = api_alloc(call, sizeof(*s));
 
 	corelane__v1__nexthop_state__init(s);
 	out->id = e->cfg.id;
-	put_kind(call, &e->cfg, out);
+	nexthop_api_encode_kind(call, &e->cfg, out);
 	s->resolved = e->resolved;
 	s->references = e->refs;
 	s->mtu = nh->mtu == UINT16_MAX ? 0 : nh->mtu;
 	s->overhead = e->overhead;
 	s->origin = api_strdup(call, e->cfg.id < NEXTHOP_API_MAX ? "api" : "system");
-	put_paths(call, nh, s);
+	nexthop_api_encode_paths(call, nh, s);
 	out->state = s;
 }
 
@@ -288,12 +288,13 @@ static int nexthop_api_add(struct api_call *call, const void *req, void *resp, s
 {
 	const Corelane__V1__NexthopAddRequest *in = req;
 	struct nexthop_config c;
-	int ret = in->nexthop ? get_nexthop(in->nexthop, &c, err) : error_set(err, EINVAL, "nexthop", NULL, NULL, "is missing");
+	int ret = in->nexthop ? nexthop_api_decode(in->nexthop, &c, err)
+			      : error_set(err, EINVAL, "nexthop", NULL, NULL, "is missing");
 
 	if (ret == 0)
 		ret = nexthop_add(&c, in->replace, err);
 	if (ret == 0)
-		put_nexthop(call, nexthop_get(c.id), resp);
+		nexthop_api_encode(call, nexthop_get(c.id), resp);
 	return ret;
 }
 
@@ -325,7 +326,7 @@ static int nexthop_api_list(struct api_call *call, const void *req, void *cursor
 	if (e == NULL || (e->cfg.id >= NEXTHOP_API_MAX && !in->all && !in->id))
 		return 0;
 	*last = e->cfg.id;
-	put_nexthop(call, e, item);
+	nexthop_api_encode(call, e, item);
 	return 1;
 }
 

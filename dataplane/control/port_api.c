@@ -14,14 +14,14 @@ static int port_api_add(struct api_call *call, const void *req, void *resp, stru
 	const Corelane__V1__PortAddRequest *in = req;
 	struct port_config c;
 	struct port *p;
-	int ret = port_get_config(in->port, &c, err);
+	int ret = port_decode(in->port, &c, err);
 
 	if (ret < 0)
 		return ret;
 	p = port_add(&c, err);
 	if (p == NULL)
 		return -(err->code ? err->code : EINVAL);
-	port_put(call, p, resp);
+	port_encode(call, p, resp);
 	return 0;
 }
 
@@ -38,11 +38,11 @@ static int port_api_set(struct api_call *call, const void *req, void *resp, stru
 		return error_set(err, ENOENT, "port.name", in->port->name, NULL, "there is no such port");
 	c = p->cfg;
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = port_get_field(in->port, in->fields[i], &c, err);
+		ret = port_decode_field(in->port, in->fields[i], &c, err);
 	if (ret == 0)
 		ret = port_set(p, &c, err);
 	if (ret == 0)
-		port_put(call, p, resp);
+		port_encode(call, p, resp);
 	return ret;
 }
 
@@ -63,7 +63,7 @@ static int port_api_list(struct api_call *call, const void *req, void *cursor, v
 		p = port_get(*last);
 		if (p == NULL || (*in->name && strcmp(in->name, p->cfg.name) != 0) || (in->role && (unsigned)in->role != p->role))
 			continue;
-		port_put(call, p, item);
+		port_encode(call, p, item);
 		return 1;
 	}
 	return 0;
@@ -88,7 +88,7 @@ static int port_api_assign(struct api_call *call, const void *req, void *resp, s
 		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists", "there is no such worker");
 	ret = worker_assign(&p->queues[in->queue], w, err);
 	if (ret == 0)
-		port_put(call, p, resp);
+		port_encode(call, p, resp);
 	return ret;
 }
 

@@ -25,7 +25,7 @@ static int port_decode_copy(const char *field, char *dst, size_t size, const cha
 	return error_set(err, EINVAL, field, src, valid, "is too long");
 }
 
-static int get_device(const PbPort *in, struct port_config *c, struct error *err)
+static int port_decode_device(const PbPort *in, struct port_config *c, struct error *err)
 {
 	int ret;
 
@@ -57,8 +57,8 @@ static int get_device(const PbPort *in, struct port_config *c, struct error *err
 	}
 }
 
-static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out,
-		       struct error *err)
+static int port_decode_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out,
+			       struct error *err)
 {
 	char text[IP_TEXT];
 	unsigned i, j;
@@ -78,7 +78,7 @@ static int get_ifaddrs(const char *field, char **in, size_t n, bool hosts, struc
 	return 0;
 }
 
-static int get_vrf(const char *name, struct port_config *c, struct error *err)
+static int port_decode_vrf(const char *name, struct port_config *c, struct error *err)
 {
 	struct vrf *v;
 
@@ -92,7 +92,7 @@ static int get_vrf(const char *name, struct port_config *c, struct error *err)
 	return 0;
 }
 
-static int get_bridge(const char *name, struct port_config *c, struct error *err)
+static int port_decode_bridge(const char *name, struct port_config *c, struct error *err)
 {
 	struct bridge *b;
 
@@ -106,7 +106,7 @@ static int get_bridge(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
-static int port_decode_get_meter(const char *field, const char *name, uint16_t *out, struct error *err)
+static int port_decode_meter(const char *field, const char *name, uint16_t *out, struct error *err)
 {
 	struct meter *m = *name ? meter_find_err(name, field, err) : NULL;
 
@@ -116,7 +116,7 @@ static int port_decode_get_meter(const char *field, const char *name, uint16_t *
 	return 0;
 }
 
-static int port_decode_get_mirror(const char *name, struct port_config *c, struct error *err)
+static int port_decode_mirror(const char *name, struct port_config *c, struct error *err)
 {
 	struct mirror *m = *name ? mirror_find_err(name, "port.mirror", err) : NULL;
 
@@ -126,7 +126,7 @@ static int port_decode_get_mirror(const char *name, struct port_config *c, struc
 	return 0;
 }
 
-static int get_rules(const char *name, const char *field, uint16_t *out, struct error *err)
+static int port_decode_rules(const char *name, const char *field, uint16_t *out, struct error *err)
 {
 	struct rule_list *l = *name ? rule_list_find_err(name, field, err) : NULL;
 
@@ -134,7 +134,7 @@ static int get_rules(const char *name, const char *field, uint16_t *out, struct 
 	return *name && l == NULL ? -ENOENT : 0;
 }
 
-static int get_fabric(const char *name, struct port_config *c, struct error *err)
+static int port_decode_fabric(const char *name, struct port_config *c, struct error *err)
 {
 	struct port *p = *name ? port_find(name) : NULL;
 
@@ -144,14 +144,14 @@ static int get_fabric(const char *name, struct port_config *c, struct error *err
 	return 0;
 }
 
-static int get_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
+static int port_decode_mac(const char *field, const char *text, struct rte_ether_addr *out, struct error *err)
 {
 	memset(out, 0, sizeof(*out));
 	return *text ? mac_parse(text, field, out, err) : 0;
 }
 
 // One settable field of the message into the configuration.
-int port_get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
+int port_decode_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
 {
 	if (strcmp(field, "mtu") == 0) {
 		c->mtu = (uint16_t)in->mtu;
@@ -162,18 +162,18 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 	if (strcmp(field, "vlan") == 0)
 		return c->vlan = (uint16_t)in->vlan, 0;
 	if (strcmp(field, "addresses") == 0)
-		return get_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs, &c->n_addrs, err);
+		return port_decode_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs, &c->n_addrs, err);
 	if (strcmp(field, "vrf") == 0)
-		return get_vrf(in->vrf, c, err);
+		return port_decode_vrf(in->vrf, c, err);
 	if (strcmp(field, "bridge") == 0)
-		return get_bridge(in->bridge, c, err);
+		return port_decode_bridge(in->bridge, c, err);
 	if (strcmp(field, "gateways") == 0)
-		return get_ifaddrs("port.gateways", in->gateways, in->n_gateways, false, c->gateways, &c->n_gateways, err);
+		return port_decode_ifaddrs("port.gateways", in->gateways, in->n_gateways, false, c->gateways, &c->n_gateways, err);
 	if (strcmp(field, "guest_mac") == 0)
-		return get_mac("port.guest_mac", in->guest_mac, &c->guest_mac, err);
+		return port_decode_mac("port.guest_mac", in->guest_mac, &c->guest_mac, err);
 	if (strcmp(field, "guest_addresses") == 0)
-		return get_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests,
-				   &c->n_guests, err);
+		return port_decode_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests,
+					   &c->n_guests, err);
 	if (strcmp(field, "proxy_arp") == 0)
 		return c->proxy_arp = in->proxy_arp, 0;
 	if (strcmp(field, "mss_clamp") == 0)
@@ -189,22 +189,22 @@ int port_get_field(const PbPort *in, const char *field, struct port_config *c, s
 	if (strcmp(field, "flow_rate") == 0)
 		return c->flow_rate = in->flow_rate, 0;
 	if (strcmp(field, "egress_meter") == 0)
-		return port_decode_get_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+		return port_decode_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
 	if (strcmp(field, "ingress_meter") == 0)
-		return port_decode_get_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+		return port_decode_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
 	if (strcmp(field, "mirror") == 0)
-		return port_decode_get_mirror(in->mirror, c, err);
+		return port_decode_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)
-		return get_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+		return port_decode_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
-		return get_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
+		return port_decode_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	if (strcmp(field, "mode") == 0)
 		return c->mode = (uint8_t)in->mode, 0;
 	if (strcmp(field, "ring_full") == 0)
 		return c->ring_full = (uint8_t)in->ring_full, 0;
 	if (strcmp(field, "spread_workers") == 0)
-		return port_weights_get(in->spread_workers, in->n_spread_workers, c, err);
-	return port_polled_by_get(in->polled_by, in->n_polled_by, c, err); // api/port.proto has no other
+		return port_decode_weights(in->spread_workers, in->n_spread_workers, c, err);
+	return port_decode_polled_by(in->polled_by, in->n_polled_by, c, err); // api/port.proto has no other
 }
 
 static const char *const settable[] = {"mtu",          "disabled",      "vlan",
@@ -217,7 +217,7 @@ static const char *const settable[] = {"mtu",          "disabled",      "vlan",
 				       "mode",         "ring_full",     "spread_workers",
 				       "polled_by"};
 
-int port_get_config(const PbPort *in, struct port_config *c, struct error *err)
+int port_decode(const PbPort *in, struct port_config *c, struct error *err)
 {
 	unsigned i;
 	int ret;
@@ -225,13 +225,13 @@ int port_get_config(const PbPort *in, struct port_config *c, struct error *err)
 	*c = (struct port_config){.role = (enum port_role)in->role, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
 	ret = port_decode_copy("port.name", c->name, sizeof(c->name), in->name, err);
 	if (ret == 0)
-		ret = get_device(in, c, err);
+		ret = port_decode_device(in, c, err);
 	if (ret == 0)
-		ret = get_mac("port.mac", in->mac, &c->mac, err);
+		ret = port_decode_mac("port.mac", in->mac, &c->mac, err);
 	if (ret == 0)
-		ret = get_fabric(in->fabric, c, err);
+		ret = port_decode_fabric(in->fabric, c, err);
 	for (i = 0; i < RTE_DIM(settable) && ret == 0; i++)
-		ret = port_get_field(in, settable[i], c, err);
+		ret = port_decode_field(in, settable[i], c, err);
 	c->queues = (uint16_t)in->queues;
 	return ret;
 }

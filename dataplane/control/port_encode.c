@@ -11,7 +11,7 @@
 #include "policy/rules.h"
 #include "port/registry.h"
 
-static char **port_encode_put_list(struct api_call *call, const struct ip_prefix *list, unsigned n, size_t *n_out)
+static char **port_encode_prefixes(struct api_call *call, const struct ip_prefix *list, unsigned n, size_t *n_out)
 {
 	char **out = api_alloc(call, (n + 1) * sizeof(*out)), text[IP_TEXT];
 	unsigned i;
@@ -22,21 +22,21 @@ static char **port_encode_put_list(struct api_call *call, const struct ip_prefix
 	return out;
 }
 
-static char *port_encode_put_mac(struct api_call *call, const struct rte_ether_addr *mac)
+static char *port_encode_mac(struct api_call *call, const struct rte_ether_addr *mac)
 {
 	char text[18];
 
 	return rte_is_zero_ether_addr(mac) ? api_strdup(call, "") : api_strdup(call, mac_format(mac, text));
 }
 
-static char *port_encode_put_meter(struct api_call *call, uint16_t id)
+static char *port_encode_meter(struct api_call *call, uint16_t id)
 {
 	const struct meter *m = meter_get(id);
 
 	return api_strdup(call, m ? m->cfg.name : "");
 }
 
-static void put_device(struct api_call *call, const struct port_config *c, PbPort *out)
+static void port_encode_device(struct api_call *call, const struct port_config *c, PbPort *out)
 {
 	if (strcmp(c->kind, "dpdk") == 0) {
 		out->device_case = CORELANE__V1__PORT__DEVICE_DPDK;
@@ -69,7 +69,7 @@ static void put_device(struct api_call *call, const struct port_config *c, PbPor
 	}
 }
 
-static void port_encode_put_queues(struct api_call *call, const struct port *p, Corelane__V1__PortState *s)
+static void port_encode_queues(struct api_call *call, const struct port *p, Corelane__V1__PortState *s)
 {
 	unsigned i;
 
@@ -80,13 +80,13 @@ static void port_encode_put_queues(struct api_call *call, const struct port *p, 
 		corelane__v1__port_queue__init(s->queues[i]);
 		s->queues[i]->index = i;
 		s->queues[i]->orphan = p->queues[i].rx_worker == WORKER_NONE;
-		port_queue_put(&p->queues[i], s->queues[i]);
+		port_encode_queue(&p->queues[i], s->queues[i]);
 		s->queues[i]->worker = s->queues[i]->orphan ? 0 : p->queues[i].rx_worker;
 		s->queues[i]->rx_packets = p->queues[i].rx_packets;
 	}
 }
 
-static void put_counters(struct api_call *call, struct port *p, Corelane__V1__PortState *s)
+static void port_encode_counters(struct api_call *call, struct port *p, Corelane__V1__PortState *s)
 {
 	struct port_stats dev = {0};
 	struct port_counters c;
@@ -107,7 +107,7 @@ static void put_counters(struct api_call *call, struct port *p, Corelane__V1__Po
 		s->counters->dropped += counters_drops(p->id, (uint16_t)i);
 }
 
-static void port_encode_put_state(struct api_call *call, struct port *p, PbPort *out)
+static void port_encode_state(struct api_call *call, struct port *p, PbPort *out)
 {
 	Corelane__V1__PortState *s = api_alloc(call, sizeof(*s));
 
@@ -115,7 +115,7 @@ static void port_encode_put_state(struct api_call *call, struct port *p, PbPort 
 	s->id = p->id;
 	s->link_up = p->link_up;
 	s->peer_connected = p->peer_connected;
-	s->mac = port_encode_put_mac(call, &p->mac);
+	s->mac = port_encode_mac(call, &p->mac);
 	s->driver = api_strdup(call, p->driver);
 	s->socket_numa = p->numa < 0 ? 0 : (uint32_t)p->numa;
 	s->peer_connects = p->peer_connects;
@@ -123,29 +123,29 @@ static void port_encode_put_state(struct api_call *call, struct port *p, PbPort 
 	s->last_error = api_strdup(call, p->last_error);
 	s->flows = flow_quota_get(p->id).flows;
 	s->flows_refused = flow_quota_get(p->id).refused;
-	port_encode_put_queues(call, p, s);
-	put_counters(call, p, s);
+	port_encode_queues(call, p, s);
+	port_encode_counters(call, p, s);
 	out->state = s;
 }
 
-void port_put(struct api_call *call, struct port *p, PbPort *out)
+void port_encode(struct api_call *call, struct port *p, PbPort *out)
 {
 	const struct port_config *c = &p->cfg;
 
 	out->name = api_strdup(call, c->name);
 	out->role = (Corelane__V1__PortRole)c->role;
-	put_device(call, c, out);
+	port_encode_device(call, c, out);
 	out->queues = c->queues;
 	out->mtu = c->mtu;
 	out->disabled = c->disabled;
 	out->vlan = c->vlan;
-	out->mac = port_encode_put_mac(call, &c->mac);
-	out->addresses = port_encode_put_list(call, c->addrs, c->n_addrs, &out->n_addresses);
+	out->mac = port_encode_mac(call, &c->mac);
+	out->addresses = port_encode_prefixes(call, c->addrs, c->n_addrs, &out->n_addresses);
 	out->vrf = api_strdup(call, c->vrf != UINT16_MAX && vrf_get(c->vrf) ? vrf_get(c->vrf)->name : "");
 	out->bridge = api_strdup(call, c->bridge != UINT16_MAX && bridge_get(c->bridge) ? bridge_get(c->bridge)->cfg.name : "");
-	out->gateways = port_encode_put_list(call, c->gateways, c->n_gateways, &out->n_gateways);
-	out->guest_mac = port_encode_put_mac(call, &c->guest_mac);
-	out->guest_addresses = port_encode_put_list(call, c->guests, c->n_guests, &out->n_guest_addresses);
+	out->gateways = port_encode_prefixes(call, c->gateways, c->n_gateways, &out->n_gateways);
+	out->guest_mac = port_encode_mac(call, &c->guest_mac);
+	out->guest_addresses = port_encode_prefixes(call, c->guests, c->n_guests, &out->n_guest_addresses);
 	out->proxy_arp = c->proxy_arp;
 	out->mss_clamp = c->mss_clamp;
 	out->no_anycast_gateway = c->no_gateway_echo;
@@ -153,15 +153,15 @@ void port_put(struct api_call *call, struct port *p, PbPort *out)
 	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
 	out->flow_limit = c->flow_limit;
 	out->flow_rate = c->flow_rate;
-	out->egress_meter = port_encode_put_meter(call, c->egress_meter);
-	out->ingress_meter = port_encode_put_meter(call, c->ingress_meter);
+	out->egress_meter = port_encode_meter(call, c->egress_meter);
+	out->ingress_meter = port_encode_meter(call, c->ingress_meter);
 	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
 	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
 	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
 	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
 	out->mode = (Corelane__V1__PortMode)c->mode;
 	out->ring_full = (Corelane__V1__RingFull)c->ring_full;
-	out->spread_workers = port_weights_put(call, c, &out->n_spread_workers);
-	out->polled_by = port_polled_by_put(call, c, &out->n_polled_by);
-	port_encode_put_state(call, p, out);
+	out->spread_workers = port_encode_weights(call, c, &out->n_spread_workers);
+	out->polled_by = port_encode_polled_by(call, c, &out->n_polled_by);
+	port_encode_state(call, p, out);
 }

@@ -9,13 +9,13 @@
 
 #define PbPort Corelane__V1__Port
 
-int port_get_config(const PbPort *in, struct port_config *c, struct error *err);
-int port_get_field(const PbPort *in, const char *field, struct port_config *c, struct error *err); // one that can be set later
-void port_put(struct api_call *call, struct port *p, PbPort *out);
+int port_decode(const PbPort *in, struct port_config *c, struct error *err);
+int port_decode_field(const PbPort *in, const char *field, struct port_config *c, struct error *err); // one that can be set later
+void port_encode(struct api_call *call, struct port *p, PbPort *out);
 
 // Who finishes a port's packets (port_mode.c).
-int port_weights_get(char **in, size_t n, struct port_config *c, struct error *err);   // "ID" or "ID:WEIGHT"
-int port_polled_by_get(char **in, size_t n, struct port_config *c, struct error *err); // "QUEUE:WORKER"
-char **port_polled_by_put(struct api_call *call, const struct port_config *c, size_t *n);
-char **port_weights_put(struct api_call *call, const struct port_config *c, size_t *n);
-void port_queue_put(const struct port_queue *q, Corelane__V1__PortQueue *out); // what is spread of it
+int port_decode_weights(char **in, size_t n, struct port_config *c, struct error *err);   // "ID" or "ID:WEIGHT"
+int port_decode_polled_by(char **in, size_t n, struct port_config *c, struct error *err); // "QUEUE:WORKER"
+char **port_encode_polled_by(struct api_call *call, const struct port_config *c, size_t *n);
+char **port_encode_weights(struct api_call *call, const struct port_config *c, size_t *n);
+void port_encode_queue(const struct port_queue *q, Corelane__V1__PortQueue *out); // what is spread of it

@@ -24,7 +24,7 @@ static struct vrf *route_api_find_vrf(const char *name, struct vrf *last, struct
 	return vrf_find_err(name, "route.vrf", err);
 }
 
-static struct parsed *route_api_parse(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
+static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
 {
 	struct parsed *out;
 	struct vrf *v = NULL;
@@ -52,7 +52,7 @@ static int route_api_add(struct api_call *call, const void *req, void *resp, str
 {
 	const Corelane__V1__RouteAddRequest *in = req;
 	Corelane__V1__RouteReply *out = resp;
-	struct parsed *r = route_api_parse(call, in->routes, in->n_routes, err);
+	struct parsed *r = route_api_decode(call, in->routes, in->n_routes, err);
 	size_t i;
 	int ret = r ? 0 : -err->code;
 
@@ -75,7 +75,7 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 {
 	const Corelane__V1__RouteDelRequest *in = req;
 	Corelane__V1__RouteReply *out = resp;
-	struct parsed *r = route_api_parse(call, in->routes, in->n_routes, err);
+	struct parsed *r = route_api_decode(call, in->routes, in->n_routes, err);
 	struct rib_route *route;
 	char text[IP_TEXT];
 	size_t i;
@@ -96,8 +96,8 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 	return ret;
 }
 
-static void put_route(struct api_call *call, const struct vrf *v, const struct ip_prefix *p, const struct rib_route *r,
-		      Corelane__V1__Route *out)
+static void route_api_encode(struct api_call *call, const struct vrf *v, const struct ip_prefix *p, const struct rib_route *r,
+			     Corelane__V1__Route *out)
 {
 	char text[IP_TEXT];
 
@@ -168,7 +168,7 @@ static int route_api_list(struct api_call *call, const void *req, void *cursor, 
 		while ((r = rib_next(v->rib[c->family], c->in_table ? &c->last : NULL, &c->last)) != NULL) {
 			c->in_table = true;
 			if (route_api_wanted(in, c, &c->last, r)) {
-				put_route(call, v, &c->last, r, item);
+				route_api_encode(call, v, &c->last, r, item);
 				return 1;
 			}
 		}
@@ -192,7 +192,7 @@ static int route_api_lookup(struct api_call *call, const void *req, void *resp, 
 	r = rib_match(v->rib[family_index(a.family)], &a, &match);
 	if (r == NULL)
 		return error_set(err, ENOENT, "address", in->address, NULL, "VRF '%s' has no route to it", v->name);
-	put_route(call, v, &match, r, resp);
+	route_api_encode(call, v, &match, r, resp);
 	return 0;
 }
 

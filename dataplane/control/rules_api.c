@@ -16,7 +16,7 @@
 
 // --- Lists. ---
 
-static void rules_api_put_list(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleList *out)
+static void rules_api_encode_list(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleList *out)
 {
 	out->name = api_strdup(call, l->name);
 	out->default_action = l->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
@@ -41,7 +41,7 @@ static int rules_api_list_add(struct api_call *call, const void *req, void *resp
 
 	if (l == NULL)
 		return -err->code;
-	rules_api_put_list(call, l, resp);
+	rules_api_encode_list(call, l, resp);
 	return 0;
 }
 
@@ -54,7 +54,7 @@ static int list_set(struct api_call *call, const void *req, void *resp, struct e
 		return -ENOENT;
 	if (rule_list_set(l, rules_api_allows(in->list)) < 0) // api/rule.proto has no other field that a Set may name
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for rules");
-	rules_api_put_list(call, l, resp);
+	rules_api_encode_list(call, l, resp);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static int list_list(struct api_call *call, const void *req, void *cursor, void 
 		l = rule_list_get(*last);
 		if (l == NULL || (*in->name && strcmp(in->name, l->name) != 0))
 			continue;
-		rules_api_put_list(call, l, item);
+		rules_api_encode_list(call, l, item);
 		return 1;
 	}
 	*last = RULE_LISTS_MAX - 1;
@@ -100,7 +100,7 @@ static int by_list(const void *a, const void *b)
 }
 
 // Sorted by list, else in the order of the request.
-static struct item *rules_api_parse(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole, struct error *err)
+static struct item *rules_api_decode(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole, struct error *err)
 {
 	struct rule_list *l = NULL;
 	struct item *out;
@@ -117,7 +117,7 @@ static struct item *rules_api_parse(struct api_call *call, Corelane__V1__Rule *c
 		if (l == NULL || strcmp(l->name, in[i]->list) != 0)
 			l = rule_list_find_err(in[i]->list, "rule.list", err);
 		out[i] = (struct item){.l = l, .index = (uint32_t)i, .r.id = in[i]->id};
-		if (l == NULL || (whole && rule_from_message(in[i], &out[i].r, err) < 0)) {
+		if (l == NULL || (whole && rule_decode(in[i], &out[i].r, err) < 0)) {
 			err->index = (uint32_t)i;
 			return NULL;
 		}
@@ -195,7 +195,7 @@ static int rules_api_blame(const struct run *run, int ret, struct error *err)
 static int rules_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleAddRequest *in = req;
-	struct item *items = rules_api_parse(call, in->rules, in->n_rules, true, err);
+	struct item *items = rules_api_decode(call, in->rules, in->n_rules, true, err);
 	Corelane__V1__RuleReply *out = resp;
 	size_t i, n;
 	struct run *runs;
@@ -217,7 +217,7 @@ static int rules_api_add(struct api_call *call, const void *req, void *resp, str
 static int rules_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleDelRequest *in = req;
-	struct item *items = rules_api_parse(call, in->rules, in->n_rules, false, err);
+	struct item *items = rules_api_decode(call, in->rules, in->n_rules, false, err);
 	Corelane__V1__RuleReply *out = resp;
 	size_t i, j, n;
 	struct run *runs;
@@ -267,7 +267,7 @@ static int rules_api_list(struct api_call *call, const void *req, void *cursor, 
 		if (r == NULL)
 			continue;
 		c->rule = r->id;
-		rule_to_message(call, l->name, r, item);
+		rule_encode(call, l->name, r, item);
 		((Corelane__V1__Rule *)item)->hits = rule_hits(r->slot);
 		return 1;
 	}
@@ -276,7 +276,7 @@ static int rules_api_list(struct api_call *call, const void *req, void *cursor, 
 
 // --- Explain. ---
 
-static int rules_api_get_key(const Corelane__V1__RuleExplainRequest *in, struct flow_key *k, struct error *err)
+static int rules_api_decode_key(const Corelane__V1__RuleExplainRequest *in, struct flow_key *k, struct error *err)
 {
 	struct ip_addr src, dst;
 	int16_t proto;
@@ -327,7 +327,7 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 
 	if (p == NULL)
 		return error_set(err, ENOENT, "port", in->port, "the name of a port", "there is no such port");
-	ret = rules_api_get_key(in, &key, err);
+	ret = rules_api_decode_key(in, &key, err);
 	if (ret < 0)
 		return ret;
 	rules_classify(p->id, dir, &key, &v);

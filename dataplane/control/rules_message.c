@@ -9,7 +9,8 @@
 #include "policy/mirror.h"
 
 // "80" or "80-443"; "": all.
-static int get_range(const char *text, const char *field, uint16_t most, const char *valid, uint16_t out[2], struct error *err)
+static int rules_message_decode_range(const char *text, const char *field, uint16_t most, const char *valid, uint16_t out[2],
+				      struct error *err)
 {
 	uint32_t value[2] = {0, most};
 	const char *s = text;
@@ -36,8 +37,8 @@ static int get_range(const char *text, const char *field, uint16_t most, const c
 	return 0;
 }
 
-static int get_side(const char *prefix, const char *group, const char *field, const char *group_field, struct ip_prefix *p,
-		    uint16_t *id, struct error *err)
+static int rules_message_decode_side(const char *prefix, const char *group, const char *field, const char *group_field,
+				     struct ip_prefix *p, uint16_t *id, struct error *err)
 {
 	struct address_group *g;
 
@@ -52,7 +53,7 @@ static int get_side(const char *prefix, const char *group, const char *field, co
 	return *prefix && strcmp(prefix, "any") != 0 ? ip_parse_prefix(prefix, field, p, err) : 0;
 }
 
-static int check_families(const Corelane__V1__Rule *in, const struct rule *r, struct error *err)
+static int rules_message_check_families(const Corelane__V1__Rule *in, const struct rule *r, struct error *err)
 {
 	uint8_t family = r->src.addr.family ? r->src.addr.family : r->dst.addr.family;
 
@@ -65,7 +66,7 @@ static int check_families(const Corelane__V1__Rule *in, const struct rule *r, st
 	return 0;
 }
 
-static int get_ports(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_decode_ports(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	static const char valid[] = "a port from 0 to 65535, or a range such as 8000-8999";
 	bool has = r->proto == IPPROTO_TCP || r->proto == IPPROTO_UDP || r->proto == IPPROTO_SCTP;
@@ -76,11 +77,13 @@ static int get_ports(const Corelane__V1__Rule *in, struct rule *r, struct error 
 		return error_set(err, EINVAL, src ? "rule.source_ports" : "rule.destination_ports",
 				 src ? in->source_ports : in->destination_ports, "with protocol tcp, udp or sctp",
 				 "the protocol has no ports");
-	ret = get_range(in->source_ports, "rule.source_ports", 65535, valid, r->ports[0], err);
-	return ret < 0 ? ret : get_range(in->destination_ports, "rule.destination_ports", 65535, valid, r->ports[1], err);
+	ret = rules_message_decode_range(in->source_ports, "rule.source_ports", 65535, valid, r->ports[0], err);
+	return ret < 0 ? ret
+		       : rules_message_decode_range(in->destination_ports, "rule.destination_ports", 65535, valid, r->ports[1],
+						    err);
 }
 
-static int get_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_decode_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	static const char valid[] = "a number from 0 to 255, or a range such as 0-3";
 	bool has = r->proto == IPPROTO_ICMP || r->proto == IPPROTO_ICMPV6;
@@ -92,15 +95,15 @@ static int get_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *
 				 "the protocol has no ICMP types");
 	if (!has)
 		return 0;
-	ret = get_range(in->icmp_type, "rule.icmp_type", 255, valid, r->ports[0], err);
+	ret = rules_message_decode_range(in->icmp_type, "rule.icmp_type", 255, valid, r->ports[0], err);
 	if (ret == 0)
-		ret = get_range(in->icmp_code, "rule.icmp_code", 255, valid, r->ports[1], err);
+		ret = rules_message_decode_range(in->icmp_code, "rule.icmp_code", 255, valid, r->ports[1], err);
 	if (ret == 0 && r->ports[1][1] - r->ports[1][0] < 255 && r->ports[0][1] - r->ports[0][0] == 255)
 		return error_set(err, EINVAL, "rule.icmp_code", in->icmp_code, "with an ICMP type", "a code belongs to a type");
 	return ret;
 }
 
-static int rules_message_get_meter(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_decode_meter(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	struct meter *m;
 
@@ -115,7 +118,7 @@ static int rules_message_get_meter(const Corelane__V1__Rule *in, struct rule *r,
 	return 0;
 }
 
-static int rules_message_get_mirror(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+static int rules_message_decode_mirror(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	struct mirror *m = *in->mirror ? mirror_find_err(in->mirror, "rule.mirror", err) : NULL;
 
@@ -125,7 +128,7 @@ static int rules_message_get_mirror(const Corelane__V1__Rule *in, struct rule *r
 	return 0;
 }
 
-int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
+int rule_decode(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	int ret;
 
@@ -134,34 +137,35 @@ int rule_from_message(const Corelane__V1__Rule *in, struct rule *r, struct error
 		return error_set(err, EINVAL, "rule.action", NULL, "allow, deny", "is unknown");
 	ret = rule_protocol_parse(in->protocol, "rule.protocol", &r->proto, err);
 	if (ret == 0)
-		ret = get_side(in->source, in->source_group, "rule.source", "rule.source_group", &r->src, &r->src_group, err);
+		ret = rules_message_decode_side(in->source, in->source_group, "rule.source", "rule.source_group", &r->src,
+						&r->src_group, err);
 	if (ret == 0)
-		ret = get_side(in->destination, in->destination_group, "rule.destination", "rule.destination_group", &r->dst,
-			       &r->dst_group, err);
+		ret = rules_message_decode_side(in->destination, in->destination_group, "rule.destination",
+						"rule.destination_group", &r->dst, &r->dst_group, err);
 	if (ret == 0)
-		ret = check_families(in, r, err);
+		ret = rules_message_check_families(in, r, err);
 	if (ret == 0)
-		ret = get_ports(in, r, err);
+		ret = rules_message_decode_ports(in, r, err);
 	if (ret == 0)
-		ret = get_icmp(in, r, err);
+		ret = rules_message_decode_icmp(in, r, err);
 	if (ret == 0)
-		ret = rules_message_get_meter(in, r, err);
-	return ret < 0 ? ret : rules_message_get_mirror(in, r, err);
+		ret = rules_message_decode_meter(in, r, err);
+	return ret < 0 ? ret : rules_message_decode_mirror(in, r, err);
 }
 
-static char *rules_message_side(struct api_call *call, const struct ip_prefix *p)
+static char *rules_message_encode_side(struct api_call *call, const struct ip_prefix *p)
 {
 	char buf[IP_TEXT];
 
 	return api_strdup(call, p->addr.family ? ip_format_prefix(p, buf) : "");
 }
 
-static char *rules_message_group(struct api_call *call, uint16_t id)
+static char *rules_message_encode_group(struct api_call *call, uint16_t id)
 {
 	return api_strdup(call, id && address_group_get(id) ? address_group_get(id)->name : "");
 }
 
-void rule_to_message(struct api_call *call, const char *list, const struct rule *r, Corelane__V1__Rule *out)
+void rule_encode(struct api_call *call, const char *list, const struct rule *r, Corelane__V1__Rule *out)
 {
 	bool icmp = r->proto == IPPROTO_ICMP || r->proto == IPPROTO_ICMPV6;
 	char buf[16];
@@ -172,10 +176,10 @@ void rule_to_message(struct api_call *call, const char *list, const struct rule 
 	out->id = r->id;
 	out->action = r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
 	out->protocol = api_strdup(call, rule_protocol_name(r->proto, buf));
-	out->source = rules_message_side(call, &r->src);
-	out->destination = rules_message_side(call, &r->dst);
-	out->source_group = rules_message_group(call, r->src_group);
-	out->destination_group = rules_message_group(call, r->dst_group);
+	out->source = rules_message_encode_side(call, &r->src);
+	out->destination = rules_message_encode_side(call, &r->dst);
+	out->source_group = rules_message_encode_group(call, r->src_group);
+	out->destination_group = rules_message_encode_group(call, r->dst_group);
 	*(icmp ? &out->icmp_type : &out->source_ports) = first;
 	*(icmp ? &out->icmp_code : &out->destination_ports) = second;
 	out->log = r->log;

@@ -27,7 +27,7 @@ static struct settings_field settings_field(const PbSettings *msg, const struct 
 	return (struct settings_field){RTE_PTR_ADD(msg, f->offset), RTE_PTR_ADD(msg, f->quantifier_offset)};
 }
 
-static void settings_api_put_list(struct api_call *call, const struct setting_list *l, struct settings_field to)
+static void settings_api_encode_list(struct api_call *call, const struct setting_list *l, struct settings_field to)
 {
 	uint32_t *values = api_alloc(call, l->n * sizeof(*values));
 
@@ -36,7 +36,7 @@ static void settings_api_put_list(struct api_call *call, const struct setting_li
 	*(uint32_t **)to.value = values;
 }
 
-static void put_settings(struct api_call *call, PbSettings *out)
+static void settings_api_encode(struct api_call *call, PbSettings *out)
 {
 	const struct setting *s;
 
@@ -44,15 +44,15 @@ static void put_settings(struct api_call *call, PbSettings *out)
 		struct settings_field to = settings_field(out, s);
 
 		if (s->type == SETTING_LIST)
-			settings_api_put_list(call, setting_get_list(s), to);
+			settings_api_encode_list(call, setting_get_list(s), to);
 		else
 			*(uint32_t *)to.value = setting_get(s); // protobuf_c_boolean has its size
 	}
 }
 
-static int get_settings(struct api_call *call, const void *req, void *resp, struct error *err)
+static int settings_api_get(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	put_settings(call, resp);
+	settings_api_encode(call, resp);
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static int check_apart(const PbSetRequest *in, struct error *err)
 	return ret;
 }
 
-static void settings_api_set_field(const PbSettings *in, const struct setting *s)
+static void settings_api_apply(const PbSettings *in, const struct setting *s)
 {
 	struct settings_field from = settings_field(in, s);
 
@@ -112,23 +112,23 @@ static void settings_api_set_field(const PbSettings *in, const struct setting *s
 }
 
 // The transport has checked each field by itself, and that each name is one of a field.
-static int set_settings(struct api_call *call, const void *req, void *resp, struct error *err)
+static int settings_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbSetRequest *in = req;
 	int ret = check_apart(in, err);
 	size_t i;
 
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		settings_api_set_field(in->settings, setting_find(in->fields[i]));
+		settings_api_apply(in->settings, setting_find(in->fields[i]));
 	if (ret == 0)
-		put_settings(call, resp);
+		settings_api_encode(call, resp);
 	return ret;
 }
 
 static const struct api_method methods[] = {
 	{"corelane.v1.System", "GetSettings", &corelane__v1__empty__descriptor, &corelane__v1__settings__descriptor,
-	 .unary = get_settings},
+	 .unary = settings_api_get},
 	{"corelane.v1.System", "SetSettings", &corelane__v1__settings_set_request__descriptor, &corelane__v1__settings__descriptor,
-	 .unary = set_settings},
+	 .unary = settings_api_set},
 };
 API_METHODS(methods)

@@ -50,8 +50,8 @@ static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_
 	return in->by_worker && ++c->worker < WORKER_MAX;
 }
 
-static void put_drop(struct api_call *call, const Corelane__V1__DropListRequest *in, const struct drop_cursor *c, uint64_t n,
-		     Corelane__V1__Drop *out)
+static void stats_api_encode_drop(struct api_call *call, const Corelane__V1__DropListRequest *in, const struct drop_cursor *c,
+				  uint64_t n, Corelane__V1__Drop *out)
 {
 	const struct drop_reason *r = drop_reason_get((uint16_t)c->reason);
 	const struct port *p = port_get((uint16_t)c->port);
@@ -83,7 +83,7 @@ static int stats_api_drops(struct api_call *call, const void *req, void *cursor,
 		if (!stats_api_step(in, c, fixed))
 			c->reason = UINT32_MAX;
 		if (n > 0 || (in->zero && !(in->by_port && port_get((uint16_t)here.port) == NULL) && here.reason > 0)) {
-			put_drop(call, in, &here, n, item);
+			stats_api_encode_drop(call, in, &here, n, item);
 			return 1;
 		}
 	}
@@ -94,7 +94,7 @@ struct node_cursor {
 	uint32_t node, worker;
 };
 
-static void put_edges(struct api_call *call, unsigned node, Corelane__V1__Node *out)
+static void stats_api_encode_edges(struct api_call *call, unsigned node, Corelane__V1__Node *out)
 {
 	unsigned e, n = 0;
 
@@ -129,7 +129,7 @@ static int stats_api_graph(struct api_call *call, const void *req, void *cursor,
 	out->name = api_strdup(call, graph_node_name(node));
 	out->worker = in->worker;
 	if (in->edges)
-		put_edges(call, node, out);
+		stats_api_encode_edges(call, node, out);
 	c->node++;
 	return 1;
 }

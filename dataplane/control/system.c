@@ -104,7 +104,7 @@ static uint32_t open_files(void)
 	return n > 3 ? n - 3 : 0; // ".", ".." and the directory itself
 }
 
-static void put_traffic(Corelane__V1__Status *out)
+static void system_encode_traffic(Corelane__V1__Status *out)
 {
 	struct port_counters c;
 	struct port *p;
@@ -149,7 +149,7 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 	out->fib_bytes = fib_memory();
 	out->rib_bytes = rib_memory();
 	out->open_files = open_files();
-	put_traffic(out);
+	system_encode_traffic(out);
 	return 0;
 }
 

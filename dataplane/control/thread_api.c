@@ -7,18 +7,18 @@
 
 #define TEXT 4096
 
-static char *thread_api_cpus(struct api_call *call, const struct cpu_list *l)
+static char *thread_api_encode_cpus(struct api_call *call, const struct cpu_list *l)
 {
 	return cpu_list_format(l, api_alloc(call, TEXT), TEXT);
 }
 
-static void thread_api_put(struct api_call *call, const struct thread *t, const struct task *now, Corelane__V1__Thread *out)
+static void thread_api_encode(struct api_call *call, const struct thread *t, const struct task *now, Corelane__V1__Thread *out)
 {
 	out->tid = now->tid;
 	out->name = api_strdup(call, now->name);
 	out->role = (Corelane__V1__ThreadRole)t->role;
-	out->planned = thread_api_cpus(call, &t->planned);
-	out->allowed = thread_api_cpus(call, &now->affinity);
+	out->planned = thread_api_encode_cpus(call, &t->planned);
+	out->allowed = thread_api_encode_cpus(call, &now->affinity);
 	out->cpu = now->cpu;
 	out->state = api_printf(call, "%c", now->state);
 	out->voluntary_switches = now->voluntary;
@@ -53,7 +53,7 @@ static int thread_api_list(struct api_call *call, const void *req, void *cursor,
 	while ((t = thread_api_after(*last)) != NULL) {
 		*last = t->task.tid;
 		if (task_read_status("", t->task.tid, &now) == 0 && task_read_sched("", t->task.tid, &now) == 0) {
-			thread_api_put(call, t, &now, item);
+			thread_api_encode(call, t, &now, item);
 			return 1;
 		}
 	}

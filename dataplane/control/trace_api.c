@@ -50,7 +50,7 @@ void trace_streams_poll(void)
 	}
 }
 
-static int put_in(const Corelane__V1__TraceRequest *in, const struct port *p, struct error *err)
+static int trace_api_inject(const Corelane__V1__TraceRequest *in, const struct port *p, struct error *err)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(port_pool(p->numa));
 	char text[16];
@@ -118,7 +118,7 @@ static struct stream *trace_api_begin(struct api_call *call, const Corelane__V1_
 		return NULL;
 	}
 	current = s;
-	if (in->packet.len && put_in(in, p, err) < 0) {
+	if (in->packet.len && trace_api_inject(in, p, err) < 0) {
 		trace_done(&s);
 		return NULL;
 	}
@@ -172,7 +172,7 @@ static char *trace_api_describe(struct api_call *call, const struct trace_record
 	return api_strdup(call, buf);
 }
 
-static void trace_api_put(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
+static void trace_api_encode(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
 {
 	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)PACKETS_MAX)];
 	const char *next = graph_edge_of(r->node, r->edge);
@@ -207,7 +207,7 @@ int trace_next(struct api_call *call, const void *req, void *cursor, void *item,
 		return -EAGAIN;
 	}
 	(*s)->last = rte_rdtsc();
-	trace_api_put(call, *s, rte_pktmbuf_mtod(m, struct trace_record *), item);
+	trace_api_encode(call, *s, rte_pktmbuf_mtod(m, struct trace_record *), item);
 	rte_pktmbuf_free(m);
 	return 1;
 }

@@ -8,7 +8,7 @@
 #include "overlay/overlay.h"
 #include "vrf.pb-c.h"
 
-static void put_vrf(struct api_call *call, const struct vrf *v, Corelane__V1__Vrf *out)
+static void vrf_api_encode(struct api_call *call, const struct vrf *v, Corelane__V1__Vrf *out)
 {
 	char mac[18];
 
@@ -27,7 +27,7 @@ static int vrf_api_add(struct api_call *call, const void *req, void *resp, struc
 	v = vrf_add(in->vrf->name, in->vrf->id, err);
 	if (v == NULL)
 		return -(err->code ? err->code : EINVAL);
-	put_vrf(call, v, resp);
+	vrf_api_encode(call, v, resp);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ static int vrf_api_list(struct api_call *call, const void *req, void *cursor, vo
 		struct vrf *v = vrf_get((uint16_t)(*next)++);
 
 		if (v && (*in->name == '\0' || strcmp(in->name, v->name) == 0)) {
-			put_vrf(call, v, item);
+			vrf_api_encode(call, v, item);
 			return 1;
 		}
 	}

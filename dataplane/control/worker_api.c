@@ -15,7 +15,7 @@
 
 #define PbWorker Corelane__V1__Worker
 
-void worker_api_put(struct api_call *call, const struct worker *w, PbWorker *out)
+void worker_encode(struct api_call *call, const struct worker *w, PbWorker *out)
 {
 	out->id = w->id;
 	out->cpu = w->cpu;
@@ -27,10 +27,10 @@ void worker_api_put(struct api_call *call, const struct worker *w, PbWorker *out
 	out->loop_threshold_us = recorder_threshold(w->recorder);
 	out->state = api_alloc(call, sizeof(*out->state));
 	corelane__v1__worker_state__init(out->state);
-	worker_api_put_state(call, w, out->state);
+	worker_encode_state(call, w, out->state);
 }
 
-static int worker_api_get_target(const char *text, uint32_t *out, struct error *err)
+static int worker_api_decode_target(const char *text, uint32_t *out, struct error *err)
 {
 	char *end;
 	unsigned long id = strtoul(text, &end, 10);
@@ -44,7 +44,7 @@ static int worker_api_get_target(const char *text, uint32_t *out, struct error *
 static int worker_api_set_target(struct worker *w, const char *text, struct error *err)
 {
 	uint32_t target;
-	int ret = worker_api_get_target(text, &target, err);
+	int ret = worker_api_decode_target(text, &target, err);
 
 	return ret < 0 ? ret : worker_set_target(w, target, err);
 }
@@ -61,14 +61,14 @@ static int worker_api_add(struct api_call *call, const void *req, void *resp, st
 		.role = (enum worker_role)in->worker->role,
 		.ring_size = in->worker->ring_size,
 	};
-	if (worker_api_get_target(in->worker->target, &cfg.target, err) < 0)
+	if (worker_api_decode_target(in->worker->target, &cfg.target, err) < 0)
 		return -EINVAL;
 	w = worker_add(in->auto_id ? WORKER_NONE : in->worker->id, &cfg, err);
 	if (w == NULL)
 		return -(err->code ? err->code : EINVAL);
 	worker_set_sleep_max(w, in->worker->sleep_max_us);
 	worker_set_loop_threshold(w, in->worker->loop_threshold_us);
-	worker_api_put(call, w, resp);
+	worker_encode(call, w, resp);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int worker_api_set(struct api_call *call, const void *req, void *resp, st
 	for (i = 0; i < in->n_fields && ret == 0; i++)
 		ret = worker_api_set_field(w, in->worker, in->fields[i], err);
 	if (ret == 0)
-		worker_api_put(call, w, resp);
+		worker_encode(call, w, resp);
 	return ret;
 }
 
@@ -129,7 +129,7 @@ static int worker_api_list(struct api_call *call, const void *req, void *cursor,
 		struct worker *w = worker_get((*next)++);
 
 		if (w) {
-			worker_api_put(call, w, item);
+			worker_encode(call, w, item);
 			return 1;
 		}
 	}
@@ -143,7 +143,7 @@ static const struct handoff *ring_at(uint32_t at)
 	return from ? from->out[at % WORKER_MAX] : NULL;
 }
 
-static void put_ring(struct api_call *call, const struct handoff *h, Corelane__V1__WorkerRing *out)
+static void worker_api_encode_ring(struct api_call *call, const struct handoff *h, Corelane__V1__WorkerRing *out)
 {
 	out->from = h->from;
 	out->to = h->to;
@@ -166,14 +166,14 @@ static int worker_api_rings(struct api_call *call, const void *req, void *cursor
 		const struct handoff *h = ring_at((*next)++);
 
 		if (h) {
-			put_ring(call, h, item);
+			worker_api_encode_ring(call, h, item);
 			return 1;
 		}
 	}
 	return 0;
 }
 
-static void put_move(struct api_call *call, const struct load_move *m, Corelane__V1__RebalanceMove *out)
+static void worker_api_encode_move(struct api_call *call, const struct load_move *m, Corelane__V1__RebalanceMove *out)
 {
 	corelane__v1__rebalance_move__init(out);
 	out->port = api_strdup(call, port_get(m->port)->cfg.name);
@@ -200,7 +200,7 @@ static int worker_api_rebalance(struct api_call *call, const void *req, void *re
 	out->n_moves = plan.n;
 	for (i = 0; i < plan.n; i++) {
 		out->moves[i] = api_alloc(call, sizeof(**out->moves));
-		put_move(call, &plan.moves[i], out->moves[i]);
+		worker_api_encode_move(call, &plan.moves[i], out->moves[i]);
 	}
 	free(plan.moves);
 	return ret;

@@ -17,7 +17,7 @@
 #define PbTimes Corelane__V1__LoopTimes
 #define PbLoop Corelane__V1__LongLoop
 
-static void put_buckets(struct api_call *call, const struct histogram *h, PbTimes *out)
+static void worker_latency_api_encode_buckets(struct api_call *call, const struct histogram *h, PbTimes *out)
 {
 	Corelane__V1__LoopBucket *b;
 	unsigned i;
@@ -35,7 +35,7 @@ static void put_buckets(struct api_call *call, const struct histogram *h, PbTime
 	}
 }
 
-static PbTimes *worker_latency_api_times(struct api_call *call, const struct histogram *h, uint64_t max)
+static PbTimes *worker_latency_api_encode_times(struct api_call *call, const struct histogram *h, uint64_t max)
 {
 	PbTimes *out = api_alloc(call, sizeof(*out));
 
@@ -46,11 +46,11 @@ static PbTimes *worker_latency_api_times(struct api_call *call, const struct his
 	out->p99_ns = worker_api_ns(histogram_quantile(h, 990000));
 	out->p999_ns = worker_api_ns(histogram_quantile(h, 999000));
 	out->max_ns = worker_api_ns(max);
-	put_buckets(call, h, out);
+	worker_latency_api_encode_buckets(call, h, out);
 	return out;
 }
 
-static void put_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l, PbLoop *out)
+static void worker_latency_api_encode_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l, PbLoop *out)
 {
 	unsigned i;
 
@@ -65,7 +65,7 @@ static void put_nodes(struct api_call *call, const struct worker *w, const struc
 	out->n_nodes = l->n_nodes;
 }
 
-static PbLoop *long_loop(struct api_call *call, const struct worker *w, const struct long_loop *l)
+static PbLoop *worker_latency_api_encode_loop(struct api_call *call, const struct worker *w, const struct long_loop *l)
 {
 	PbLoop *out = api_alloc(call, sizeof(*out));
 	struct timespec now;
@@ -83,18 +83,18 @@ static PbLoop *long_loop(struct api_call *call, const struct worker *w, const st
 	out->taken = l->taken;
 	out->moved = l->moved;
 	out->cpu = l->cpu;
-	put_nodes(call, w, l, out);
+	worker_latency_api_encode_nodes(call, w, l, out);
 	return out;
 }
 
-static void put_longest(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
+static void worker_latency_api_encode_longest(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
 {
 	struct long_loop loops[LONGEST_LOOPS];
 	unsigned i, n = recorder_longest(w->recorder, loops);
 
 	out->longest = api_alloc(call, LONGEST_LOOPS * sizeof(*out->longest));
 	for (i = 0; i < n; i++)
-		out->longest[i] = long_loop(call, w, &loops[i]);
+		out->longest[i] = worker_latency_api_encode_loop(call, w, &loops[i]);
 	out->n_longest = n;
 }
 
@@ -109,11 +109,11 @@ static void worker_latency_api_encode(struct api_call *call, const struct worker
 	out->cpu = w->cpu;
 	out->since_seconds = (double)worker_api_ns(rte_rdtsc() - r->since) / 1e9;
 	out->threshold_us = recorder_threshold(r);
-	out->busy = worker_latency_api_times(call, &busy, recorder_max(r, &busy, &none));
-	out->empty = worker_latency_api_times(call, &empty, recorder_max(r, &none, &empty));
+	out->busy = worker_latency_api_encode_times(call, &busy, recorder_max(r, &busy, &none));
+	out->empty = worker_latency_api_encode_times(call, &empty, recorder_max(r, &none, &empty));
 	out->taken_loops = r->taken - r->taken_base;
 	out->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
-	put_longest(call, w, out);
+	worker_latency_api_encode_longest(call, w, out);
 }
 
 static int latency(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -136,8 +136,8 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 	return 0;
 }
 
-static void worker_latency_api_put_port(struct api_call *call, const struct port *p, const struct worker *w,
-					Corelane__V1__WorkerPort *out)
+static void worker_latency_api_encode_port(struct api_call *call, const struct port *p, const struct worker *w,
+					   Corelane__V1__WorkerPort *out)
 {
 	const struct port_counters *c = &w->counters->port[p->id];
 	unsigned reason;
@@ -167,7 +167,7 @@ static int worker_latency_api_ports(struct api_call *call, const void *req, void
 		p = port_get((uint16_t)(at / WORKER_MAX));
 		w = worker_get(at % WORKER_MAX);
 		if (p && w && (*in->port == '\0' || strcmp(in->port, p->cfg.name) == 0)) {
-			worker_latency_api_put_port(call, p, w, item);
+			worker_latency_api_encode_port(call, p, w, item);
 			return 1;
 		}
 	}

@@ -9,8 +9,8 @@ struct error;
 struct worker;
 
 struct worker *worker_api_find(uint32_t id, struct error *err); // NULL with err
-void worker_api_put(struct api_call *call, const struct worker *w, Corelane__V1__Worker *out);
-void worker_api_put_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s);
+void worker_encode(struct api_call *call, const struct worker *w, Corelane__V1__Worker *out);
+void worker_encode_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s);
 const char *worker_api_seen_by(const struct worker *w);
 
 // Of TSC cycles.

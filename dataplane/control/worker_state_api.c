@@ -22,7 +22,7 @@ const char *worker_api_seen_by(const struct worker *w)
 	return w->recorder->sees_kernel ? "rseq" : "switches";
 }
 
-static void put_queue(struct api_call *call, const struct port_queue *q, Corelane__V1__WorkerQueue *out)
+static void worker_state_api_encode_queue(struct api_call *call, const struct port_queue *q, Corelane__V1__WorkerQueue *out)
 {
 	uint32_t depth = __atomic_load_n(&q->depth, __ATOMIC_RELAXED);
 
@@ -53,7 +53,7 @@ static uint64_t worker_state_api_missed(struct port *port)
 	return s.rx_missed;
 }
 
-static void worker_state_api_put_queues(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+static void worker_state_api_encode_queues(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	const struct rx_list *l = w->rx;
 	unsigned i;
@@ -61,14 +61,14 @@ static void worker_state_api_put_queues(struct api_call *call, const struct work
 	s->queues = api_alloc(call, (l->n + 1) * sizeof(*s->queues));
 	for (i = 0; i < l->n; i++) {
 		s->queues[i] = api_alloc(call, sizeof(**s->queues));
-		put_queue(call, l->q[i], s->queues[i]);
+		worker_state_api_encode_queue(call, l->q[i], s->queues[i]);
 		if (first_of_its_port(l, i))
 			s->rx_missed += worker_state_api_missed(l->q[i]->port);
 	}
 	s->n_queues = l->n;
 }
 
-static void put_drops(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+static void worker_state_api_encode_drops(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	uint64_t sums[DROP_MAX] = {0};
 	Corelane__V1__WorkerDrop *d;
@@ -90,7 +90,7 @@ static void put_drops(struct api_call *call, const struct worker *w, Corelane__V
 	}
 }
 
-static void put_health(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+static void worker_state_api_encode_health(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	const struct worker_health *h = w->health;
 
@@ -103,7 +103,7 @@ static void put_health(struct api_call *call, const struct worker *w, Corelane__
 	s->behind_us = (uint32_t)RTE_MIN(worker_api_ns(health_behind(w)) / 1000, UINT32_MAX);
 }
 
-static void put_loops(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+static void worker_state_api_encode_loops(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	struct histogram busy, empty;
 	struct recorder *r = w->recorder;
@@ -127,7 +127,7 @@ static char *timer_queue(struct api_call *call, const struct worker *w)
 	return api_printf(call, "%s queue %u", port->cfg.name, q & 0xffff);
 }
 
-void worker_api_put_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
+void worker_encode_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s)
 {
 	char name[16];
 
@@ -144,8 +144,8 @@ void worker_api_put_state(struct api_call *call, const struct worker *w, Corelan
 	s->debug_delay_us = (uint32_t)(worker_api_ns(w->delay) / 1000);
 	s->waits = w->wait->waits;
 	s->polled_by_time = timer_queue(call, w);
-	worker_state_api_put_queues(call, w, s);
-	put_drops(call, w, s);
-	put_health(call, w, s);
-	put_loops(call, w, s);
+	worker_state_api_encode_queues(call, w, s);
+	worker_state_api_encode_drops(call, w, s);
+	worker_state_api_encode_health(call, w, s);
+	worker_state_api_encode_loops(call, w, s);
 }

@@ -58,7 +58,7 @@ static int parse(const char *line, struct rule *r)
 	m.icmp_type = value(text, "--icmp-type ");
 	m.icmp_code = value(text, "--icmp-code ");
 	m.log = strstr(text, "--log") != NULL;
-	ret = rule_from_message(&m, r, &err);
+	ret = rule_decode(&m, r, &err);
 	free(m.protocol);
 	free(m.source);
 	free(m.destination);

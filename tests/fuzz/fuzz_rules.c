@@ -87,7 +87,7 @@ static void check(const Corelane__V1__Rule *in)
 	struct rule r, again;
 	char text[RULE_TEXT];
 
-	if (rule_from_message(in, &r, &err) < 0) {
+	if (rule_decode(in, &r, &err) < 0) {
 		FUZZ_ASSERT(err.code && err.message[0] && err.field[0]);
 		return;
 	}
@@ -95,7 +95,7 @@ static void check(const Corelane__V1__Rule *in)
 	FUZZ_ASSERT(strlen(rule_text(&r, text)) < RULE_TEXT - 1);
 	check_entries(&r);
 	back_to_message(&r, &out);
-	FUZZ_ASSERT(rule_from_message(&out, &again, &err) == 0);
+	FUZZ_ASSERT(rule_decode(&out, &again, &err) == 0);
 	FUZZ_ASSERT(memcmp(r.ports, again.ports, sizeof(r.ports)) == 0 && r.proto == again.proto && r.src.len == again.src.len &&
 		    ip_addr_eq(&r.src.addr, &again.src.addr) && r.dst.len == again.dst.len &&
 		    ip_addr_eq(&r.dst.addr, &again.dst.addr));
