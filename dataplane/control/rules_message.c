@@ -31,7 +31,7 @@ static int rules_message_decode_range(const char *text, const char *field, uint1
 		s += i == 0;
 	}
 	if (value[0] > value[1])
-		return error_set(err, EINVAL, field, text, valid, "is upside down");
+		return error_set(err, EINVAL, field, text, valid, "ends before it begins");
 	out[0] = (uint16_t)value[0];
 	out[1] = (uint16_t)value[1];
 	return 0;
@@ -110,7 +110,8 @@ static int rules_message_decode_meter(const Corelane__V1__Rule *in, struct rule 
 	if (*in->meter == '\0')
 		return 0;
 	if (!r->allow)
-		return error_set(err, EINVAL, "rule.meter", in->meter, "with action allow", "nothing passes that could be limited");
+		return error_set(err, EINVAL, "rule.meter", in->meter, "with action allow",
+				 "a rule that denies has no traffic to limit");
 	m = meter_find_err(in->meter, "rule.meter", err);
 	if (m == NULL)
 		return -ENOENT;

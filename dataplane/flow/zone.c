@@ -71,7 +71,7 @@ static int check_stateless(const struct port_config *cfg, struct error *err)
 		return 0;
 	snprintf(text, sizeof(text), "%u", value);
 	return error_set(err, EINVAL, cfg->flow_limit ? "port.flow_limit" : "port.flow_rate", text, "0, or a stateful port",
-			 "the port keeps no flows that could be limited");
+			 "only stateful ports have flows to limit");
 }
 
 static int zone_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
@@ -79,8 +79,7 @@ static int zone_port_check(const struct port *old, const struct port_config *cfg
 	if (!cfg->stateful)
 		return check_stateless(cfg, err);
 	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
-		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
-				 "needs a tenant port of a VRF: only routed ports keep flows");
+		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF", "only routed ports keep flows");
 	return flow_start(err);
 }
 

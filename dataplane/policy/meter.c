@@ -215,7 +215,7 @@ static int meter_port_check(const struct port *old, const struct port_config *cf
 		return 0;
 	return error_set(err, EINVAL, cfg->egress_meter ? "port.egress_meter" : "port.ingress_meter",
 			 meter_get(cfg->egress_meter ? cfg->egress_meter : cfg->ingress_meter)->cfg.name, "a stateful port",
-			 "meters limit flows, which this port does not keep");
+			 "meters limit flows, which only stateful ports keep");
 }
 
 static void meter_port_added(struct port *p)

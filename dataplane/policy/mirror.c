@@ -213,7 +213,7 @@ static int mirror_port_check(const struct port *old, const struct port_config *c
 	if (cfg->stateful || cfg->mirror == 0)
 		return 0;
 	return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
-			 "mirrors copy flows, which this port does not keep");
+			 "mirrors copy flows, which only stateful ports keep");
 }
 
 static void mirror_port_added(struct port *p)

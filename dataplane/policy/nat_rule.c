@@ -196,7 +196,7 @@ int nat_check(struct nat_config *c, struct error *err)
 		ret = check_match(c, err);
 	if (ret == 0 && c->kind == NAT_FLOATING && c->vrf == c->external && ip_addr_eq(&c->inside.addr, &c->outside))
 		ret = error_set(err, EINVAL, "rule.floating.outside", NULL, "another address, or another external_vrf",
-				"is the address inside");
+				"equals the address inside");
 	return ret;
 }
 

@@ -97,7 +97,7 @@ static int rules_port_check(const struct port *old, const struct port_config *cf
 					 "only a tenant port has rules");
 		if (!cfg->stateful)
 			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "with stateful",
-					 "rules decide about flows, and this port keeps none");
+					 "rules decide about flows, which only stateful ports keep");
 	}
 	return 0;
 }

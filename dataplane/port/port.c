@@ -84,7 +84,7 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->mode || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
 	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
 		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
-				 "has nothing else of its own: addresses are the kernel's, the rest is the fabric port's");
+				 "takes no other settings: its addresses are the kernel's, the rest is the fabric port's");
 	snprintf(text, sizeof(text), "%u", cfg->mtu);
 	snprintf(valid, sizeof(valid), "%u", fabric->cfg.mtu);
 	if (cfg->mtu && cfg->mtu != fabric->cfg.mtu)
@@ -102,7 +102,7 @@ static int check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->role == PORT_FABRIC) {
 		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests || cfg->source_check)
 			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
-					 "has neither VRF, bridge, gateways, guests nor source check");
+					 "cannot have a VRF, a bridge, gateways, guests or a source check");
 		return 0;
 	}
 	if (cfg->role != PORT_TENANT)
@@ -113,13 +113,15 @@ static int check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->vlan)
 		return error_set(err, EINVAL, "port.vlan", NULL, "role fabric", "only a fabric port tags its traffic");
 	if (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX)
-		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both", "a tenant port belongs to a tenant");
+		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both", "a tenant port needs a VRF or a bridge");
 	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
 		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF", "gateways and guest addresses need a VRF");
 	if (cfg->source_check == SOURCE_CHECK_REVERSE_PATH && cfg->vrf == UINT16_MAX)
-		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict", "asks for a route");
+		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict",
+				 "looks up a route, which needs a VRF");
 	if (cfg->source_check == SOURCE_CHECK_STRICT && rte_is_zero_ether_addr(&cfg->guest_mac))
-		return error_set(err, EINVAL, "port.source_check", "strict", "guest_mac", "compares with the guest's MAC");
+		return error_set(err, EINVAL, "port.source_check", "strict", "guest_mac",
+				 "compares with the guest's MAC, which is not set");
 	if (cfg->vrf == 0)
 		return error_set(err, EINVAL, "port.vrf", "fabric", "another VRF", "belongs to the underlay");
 	return 0;

@@ -109,7 +109,7 @@ func (l *loader) hosts() {
 		}
 		at := l.defs["ports"][p.Name]
 		if role, there := roles[p.Fabric]; there && role != apiv1.PortRole_PORT_ROLE_FABRIC {
-			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is none", p.Name, p.Fabric)
+			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is not a fabric port", p.Name, p.Fabric)
 		}
 		if other := first[p.Fabric]; other != "" {
 			l.fail(at, "ports", "one host port for each fabric port", "'%s' and '%s' share '%s'", other, p.Name, p.Fabric)
@@ -133,25 +133,25 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 	case m.Vrf == FabricVrf:
 		l.fail(l.at(child(n, "vrf")), path+".vrf", "another VRF", "'%s' belongs to the underlay", FabricVrf)
 	case m.Vrf == "" && m.Bridge == "":
-		l.fail(l.at(n), path, "vrf, bridge or both", "a tenant port belongs to a tenant")
+		l.fail(l.at(n), path, "vrf, bridge or both", "a tenant port needs a VRF or a bridge")
 	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH && m.Vrf == "":
-		l.fail(l.at(child(n, "source_check")), path+".source_check", "vrf, or SOURCE_CHECK_STRICT", "asks for a route")
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "vrf, or SOURCE_CHECK_STRICT", "looks up a route, which needs a VRF")
 	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_STRICT && m.GuestMac == "":
-		l.fail(l.at(child(n, "source_check")), path+".source_check", "guest_mac", "compares with the guest's MAC")
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "guest_mac", "compares with the guest's MAC, which is not set")
 	case !m.Stateful && (m.EgressRules != "" || m.IngressRules != ""):
-		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, and the port keeps none")
+		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, which only stateful ports keep")
 	case m.Vrf == "" && m.Stateful:
-		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "flows are kept of routed packets only")
+		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "only routed ports keep flows")
 	case !m.Stateful && m.FlowLimit != 0:
-		l.fail(l.at(child(n, "flow_limit")), path+".flow_limit", "stateful: true", "the port keeps no flows that could be limited")
+		l.fail(l.at(child(n, "flow_limit")), path+".flow_limit", "stateful: true", "only stateful ports have flows to limit")
 	case !m.Stateful && m.FlowRate != 0:
-		l.fail(l.at(child(n, "flow_rate")), path+".flow_rate", "stateful: true", "the port keeps no flows that could be limited")
+		l.fail(l.at(child(n, "flow_rate")), path+".flow_rate", "stateful: true", "only stateful ports have flows to limit")
 	case !m.Stateful && m.EgressMeter != "":
-		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which this port does not keep")
+		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which only stateful ports keep")
 	case !m.Stateful && m.IngressMeter != "":
-		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which this port does not keep")
+		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which only stateful ports keep")
 	case !m.Stateful && m.Mirror != "":
-		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which this port does not keep")
+		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which only stateful ports keep")
 	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
 		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
 	}

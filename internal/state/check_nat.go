@@ -128,7 +128,7 @@ func (l *loader) clashesOfNat() {
 			l.fail(at, "nat", "addresses outside that no guest or gateway has", "rule %d has %s outside, in VRF '%s', and so has the port '%s'", m.Id, r.first, r.vrf, port)
 		}
 		if f := m.GetFloating(); f != nil && f.Inside == f.Outside && m.ExternalVrf == "" {
-			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s is the address inside", m.Id, f.Outside)
+			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s equals the address inside", m.Id, f.Outside)
 		}
 	}
 }

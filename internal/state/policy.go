@@ -92,7 +92,7 @@ func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 		l.fail(l.at(at), path+"."+field, valid, what, args...)
 	}
 	if m.Meter != "" && m.Action != apiv1.RuleAction_RULE_ACTION_ALLOW {
-		fail("meter", "with action RULE_ACTION_ALLOW", "nothing passes that could be limited")
+		fail("meter", "with action RULE_ACTION_ALLOW", "a rule that denies has no traffic to limit")
 	}
 	both := func(field, prefix, group string) {
 		if prefix != "" && group != "" {

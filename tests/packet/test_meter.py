@@ -161,7 +161,7 @@ def test_meter_of_a_rule(router, family, port, direction):
         router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--replace")
         assert router.cli("meter", "show", "few")[0]["state"]["users"] == 0
         assert burst(router, "m1", M1, udp_packet(family, M1, M2), 20) == 20
-        with pytest.raises(Refused, match="rule.meter 'few': nothing passes that could be limited; valid: with action allow"):
+        with pytest.raises(Refused, match="rule.meter 'few': a rule that denies has no traffic to limit; valid: with action allow"):
             router.cli("rule", "add", "limited", 20, "deny", "--meter", "few")
     finally:
         router.cli("port", "set", port, f"--{direction}-rules", "")
