@@ -83,6 +83,13 @@ func (h host) setAllowed(pid, tid int, cpus cpuset.Set) error {
 	if h.live() {
 		return gone(setAffinity(tid, cpus))
 	}
+	task, err := procfs.Root(h.root).Thread(pid, tid)
+	switch {
+	case err != nil:
+		return err
+	case task.Fixed():
+		return unix.EINVAL // as sched_setaffinity(2)
+	}
 	name := procfs.ThreadDir(pid, tid) + "/status"
 	status, err := h.read(name)
 	if err != nil {

@@ -9,6 +9,10 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // restore puts back what a step found, and says what it met. It may be called for a step that was never made, and twice.
@@ -30,12 +34,28 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 		return Already, "", nil
 	}
 	if err := r.back(ctx, s.Change); err != nil {
-		return Failed, "", err
+		return r.notBack(s.Change, err)
 	}
 	if s.did && !s.wrote(now) {
 		return Overridden, fmt.Sprintf("it was neither as before nor as applied but '%s'", strings.TrimSpace(now.Old)), nil
 	}
 	return Restored, "", nil
+}
+
+// notBack is the result of a change that could not be taken back. It is not a failure when the thread has ended, nor when
+// the kernel itself has chosen the thread's CPUs since: a kworker can be moved only between its creation and
+// kthread_bind_mask(), which sets PF_NO_SETAFFINITY.
+func (r *run) notBack(c Change, why error) (Result, string, error) {
+	if c.Kind == Affinity || c.Kind == Join {
+		t, err := procfs.Root(r.Root).Thread(c.PID, max(c.TID, c.PID))
+		switch {
+		case errors.Is(why, fs.ErrNotExist), errors.Is(err, fs.ErrNotExist):
+			return Gone, "", nil
+		case errors.Is(why, unix.EINVAL) && err == nil && t.Fixed():
+			return Refused, "the kernel itself chooses the CPUs of this thread now", nil
+		}
+	}
+	return Failed, "", why
 }
 
 // is says whether now is what the step once found.

@@ -83,8 +83,12 @@ func differences(a, b map[string]string) string {
 // task is a thread of a made-up machine.
 func task(files map[string]string, t topology.Thread) {
 	dir := procfs.ThreadDir(t.PID, t.TID)
-	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d%s\n", t.TID, t.Name, t.PID, t.PID,
-		1000+t.TID, strings.Repeat(" 0", 30))
+	flags := 0
+	if t.Fixed {
+		flags = 0x04000000 // PF_NO_SETAFFINITY
+	}
+	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 %d%s\n", t.TID, t.Name, t.PID, t.PID,
+		flags, 1000+t.TID, strings.Repeat(" 0", 30))
 	files[dir+"/status"] = fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nCpus_allowed_list:\t%s\nMems_allowed:\t1\n", t.Name, t.Allowed)
 	files[dir+"/cgroup"] = "9:cpuset:" + t.Cgroup + "\n1:name=systemd:/\n0::" + t.Cgroup + "\n"
 }
