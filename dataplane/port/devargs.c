@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_kvargs.h>
-
-#define VALID "role=server|client,id=N,socket=PATH,secret=TEXT,rsize=LOG2,bsize=BYTES,socket-abstract=no"
 
 static int devargs_number(const char *text, unsigned long max, uint32_t *out)
 {
@@ -19,6 +18,25 @@ static int devargs_number(const char *text, unsigned long max, uint32_t *out)
 	return *text >= '0' && *text <= '9' && *end == '\0' && v <= max ? 0 : -EINVAL;
 }
 
+static int devargs_ring_size(const char *log2, uint32_t *out)
+{
+	uint32_t v;
+
+	if (devargs_number(log2, 31, &v) < 0)
+		return -EINVAL;
+	*out = 1u << v;
+	return *out >= LIMIT_MEMIF_DEVICE_RING_SIZE_MIN && *out <= LIMIT_MEMIF_DEVICE_RING_SIZE_MAX ? 0 : -EINVAL;
+}
+
+static int devargs_buffer_size(const char *text, uint32_t *out)
+{
+	if (devargs_number(text, LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MAX, out) < 0)
+		return -EINVAL;
+	if (*out == 0) // the default
+		return 0;
+	return *out >= LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MIN && *out % LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF == 0 ? 0 : -EINVAL;
+}
+
 static int devargs_text(const char *value, char *dst, size_t size)
 {
 	return snprintf(dst, size, "%s", value) < (int)size ? 0 : -EINVAL;
@@ -27,7 +45,6 @@ static int devargs_text(const char *value, char *dst, size_t size)
 static int devargs_one(const char *key, const char *value, void *arg)
 {
 	struct port_config *cfg = arg;
-	uint32_t log2;
 
 	if (value == NULL)
 		return -EINVAL;
@@ -38,18 +55,27 @@ static int devargs_one(const char *key, const char *value, void *arg)
 	if (strcmp(key, "id") == 0)
 		return devargs_number(value, UINT32_MAX, &cfg->memif_id);
 	if (strcmp(key, "bsize") == 0)
-		return devargs_number(value, 65535, &cfg->buffer_size);
-	if (strcmp(key, "rsize") == 0) {
-		if (devargs_number(value, 14, &log2) < 0)
-			return -EINVAL;
-		cfg->ring_size = 1u << log2;
-		return 0;
-	}
+		return devargs_buffer_size(value, &cfg->buffer_size);
+	if (strcmp(key, "rsize") == 0)
+		return devargs_ring_size(value, &cfg->ring_size);
 	if (strcmp(key, "secret") == 0)
 		return devargs_text(value, cfg->secret, sizeof(cfg->secret));
 	if (strcmp(key, "socket-abstract") == 0)
 		return strcmp(value, "no") == 0 ? 0 : -EINVAL;
 	return devargs_text(value, cfg->socket, sizeof(cfg->socket));
+}
+
+static int devargs_refuse(const char *devargs, struct error *err)
+{
+	char valid[sizeof(err->valid)];
+
+	snprintf(valid, sizeof(valid),
+		 "role=server|client,id=N,socket=PATH,secret=TEXT,rsize=%u..%u (log2),bsize=%u..%u (a multiple of %u),"
+		 "socket-abstract=no",
+		 rte_log2_u32(LIMIT_MEMIF_DEVICE_RING_SIZE_MIN), rte_log2_u32(LIMIT_MEMIF_DEVICE_RING_SIZE_MAX),
+		 LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MIN, LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MAX,
+		 LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF);
+	return error_set(err, EINVAL, "port.dpdk.devargs", devargs, valid, "has an argument that memif does not take");
 }
 
 int devargs_memif(const char *devargs, struct port_config *cfg, struct error *err)
@@ -65,7 +91,7 @@ int devargs_memif(const char *devargs, struct port_config *cfg, struct error *er
 	ret = kv ? rte_kvargs_process(kv, NULL, devargs_one, cfg) : -1;
 	rte_kvargs_free(kv);
 	if (ret < 0)
-		return error_set(err, EINVAL, "port.dpdk.devargs", devargs, VALID, "has an argument that memif does not take");
+		return devargs_refuse(devargs, err);
 	cfg->kind = "memif";
 	return 1;
 }

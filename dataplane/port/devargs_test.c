@@ -31,6 +31,12 @@ static void memif(void **state)
 	assert_false(c.client);
 	assert_int_equal(devargs_memif("net_memif7,role=server,socket=/s,id=4294967295", &c, &err), 1);
 	assert_int_equal(c.memif_id, UINT32_MAX);
+	assert_int_equal(devargs_memif("net_memif0,rsize=5,bsize=128", &c, &err), 1);
+	assert_int_equal(c.ring_size, 32);
+	assert_int_equal(c.buffer_size, 128);
+	assert_int_equal(devargs_memif("net_memif0,rsize=14,bsize=32768", &c, &err), 1);
+	assert_int_equal(c.ring_size, 16384);
+	assert_int_equal(c.buffer_size, 32768);
 }
 
 static void others(void **state)
@@ -54,7 +60,12 @@ static void refused(void **state)
 		"net_memif0,id=4294967296",
 		"net_memif0,id=0x10",
 		"net_memif0,id=",
+		"net_memif0,rsize=4",
 		"net_memif0,rsize=15",
+		"net_memif0,rsize=32",
+		"net_memif0,bsize=64",
+		"net_memif0,bsize=2000",
+		"net_memif0,bsize=32832",
 		"net_memif0,bsize=65536",
 		"net_memif0,zero-copy=yes",
 		"net_memif0,owner-uid=0",
@@ -70,7 +81,7 @@ static void refused(void **state)
 	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(devargs_memif(bad[i], &c, &err), -EINVAL);
 		assert_string_equal(err.field, "port.dpdk.devargs");
-		assert_true(err.valid[0] != '\0');
+		assert_non_null(strstr(err.valid, "rsize=5..14 (log2),bsize=128..32768 (a multiple of 64)"));
 	}
 	memset(long_path + strlen(long_path), 'x', 120);
 	assert_int_equal(devargs_memif(long_path, &c, &err), -EINVAL);

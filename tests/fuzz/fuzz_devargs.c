@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ret = devargs_memif(text, &cfg, &err);
 	FUZZ_ASSERT(ret == 0 || ret == 1 || ret == -EINVAL);
 	if (ret == 1) {
-		FUZZ_ASSERT(strcmp(cfg.kind, "memif") == 0 && cfg.ring_size <= 1 << 14 && cfg.buffer_size <= UINT16_MAX);
+		FUZZ_ASSERT(strcmp(cfg.kind, "memif") == 0 && cfg.ring_size <= LIMIT_MEMIF_DEVICE_RING_SIZE_MAX &&
+			    cfg.buffer_size <= LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MAX);
 		FUZZ_ASSERT(memchr(cfg.socket, '\0', sizeof(cfg.socket)) && memchr(cfg.secret, '\0', sizeof(cfg.secret)));
 	}
 	FUZZ_ASSERT(ret != -EINVAL || err.message[0] != '\0');

@@ -98,11 +98,6 @@ static void bad_configuration(void **state)
 		uint32_t ring, buffer;
 		const char *socket, *field;
 	} bad[] = {
-		{1000, 0, "/tmp/x", "port.memif.ring_size"},
-		{16, 0, "/tmp/x", "port.memif.ring_size"},
-		{32768, 0, "/tmp/x", "port.memif.ring_size"},
-		{0, 100, "/tmp/x", "port.memif.buffer_size"},
-		{0, 65536, "/tmp/x", "port.memif.buffer_size"},
 		{16384, 32768, "/tmp/x", "port.memif.ring_size"},
 		{0, 0, "", "port.memif.socket"},
 		{0, 0, "x", "port.memif.socket"},
@@ -112,7 +107,7 @@ static void bad_configuration(void **state)
 	unsigned fds = test_fds(), i;
 
 	for (i = 0; i < RTE_DIM(bad); i++) {
-		struct port_config cfg = test_config("bad", i == 5, "x");
+		struct port_config cfg = test_config("bad", i == 0, "x");
 		struct port port = {.n_queues = 16, .cfg = cfg};
 		struct error err = {0};
 

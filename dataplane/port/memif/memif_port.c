@@ -16,11 +16,9 @@
 #include "port/memif/memif_conn.h"
 #include "port/port.h"
 
-#define DEFAULT_RING 1024
-#define MIN_RING 32
-#define DEFAULT_BUFFER 2048
-#define MIN_BUFFER 128
-#define MAX_BUFFER 32768
+static_assert(1u << MEMIF_MAX_LOG2_RING == LIMIT_MEMIF_DEVICE_RING_SIZE_MAX, "memif offers its largest ring");
+static_assert(LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF % RTE_CACHE_LINE_SIZE == 0, "buffers are whole cache lines");
+static_assert(NOTATION_SECRET_LONGEST < MEMIF_SECRET_SIZE, "a secret ends with a zero");
 
 struct memif_port_queue {            // port_queue.priv
 	struct memif_queue *rx, *tx; // master: publishes, workers: read; NULL = no peer, or fewer rings than queues
@@ -95,33 +93,24 @@ static void memif_port_on_failed(struct memif_if *mif, const char *reason)
 	set_reason(mp, reason);
 }
 
-static int memif_port_refuse_number(struct error *err, const char *field, uint32_t value, const char *valid)
+// Offsets in the shared memory have 32 bits. The ranges of the sizes are checked before (api/check.h, port/devargs.h).
+static int memif_port_check_memory(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
 {
 	char text[16];
 
-	snprintf(text, sizeof(text), "%u", value);
-	return error_set(err, ERANGE, field, text, valid, "is out of range");
-}
-
-static int memif_port_check_sizes(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
-{
-	if (!rte_is_power_of_2(ring) || ring < MIN_RING || ring > 1u << MEMIF_MAX_LOG2_RING)
-		return memif_port_refuse_number(err, "port.memif.ring_size", ring, "a power of two from 32 to 16384");
-	if (buffer < MIN_BUFFER || buffer > MAX_BUFFER || buffer % RTE_CACHE_LINE_SIZE != 0)
-		return memif_port_refuse_number(err, "port.memif.buffer_size", buffer, "a multiple of 64 from 128 to 32768");
-	if (cfg->client && memif_shm_size(2 * cfg->queues, rte_log2_u32(ring), buffer) > UINT32_MAX)
-		return memif_port_refuse_number(err, "port.memif.ring_size", ring, "queues * ring_size * buffer_size below 2 GiB");
-	if (strlen(cfg->secret) >= MEMIF_SECRET_SIZE)
-		return error_set(err, EINVAL, "port.memif.secret", NULL, "up to 23 characters", "is too long");
-	return 0;
+	if (!cfg->client || memif_shm_size(2 * cfg->queues, rte_log2_u32(ring), buffer) <= UINT32_MAX)
+		return 0;
+	snprintf(text, sizeof(text), "%u", ring);
+	return error_set(err, ERANGE, "port.memif.ring_size", text, "queues * ring_size * buffer_size below 2 GiB",
+			 "needs too much shared memory");
 }
 
 static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct error *err)
 {
-	uint32_t ring = cfg->ring_size != 0 ? cfg->ring_size : DEFAULT_RING;
-	uint32_t buffer = cfg->buffer_size != 0 ? cfg->buffer_size : DEFAULT_BUFFER;
+	uint32_t ring = cfg->ring_size != 0 ? cfg->ring_size : LIMIT_MEMIF_DEVICE_RING_SIZE_DEFAULT;
+	uint32_t buffer = cfg->buffer_size != 0 ? cfg->buffer_size : LIMIT_MEMIF_DEVICE_BUFFER_SIZE_DEFAULT;
 	struct memif_if *mif = &mp->mif;
-	int ret = memif_port_check_sizes(cfg, ring, buffer, err);
+	int ret = memif_port_check_memory(cfg, ring, buffer, err);
 
 	if (ret < 0)
 		return ret;

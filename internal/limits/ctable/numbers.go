@@ -57,6 +57,9 @@ func numbers(md protoreflect.MessageDescriptor) string {
 		if l.Max > 0 {
 			put("MAX", l.Max)
 		}
+		if l.MultipleOf > 0 {
+			put("MULTIPLE_OF", l.MultipleOf)
+		}
 		if len(l.Default) > 0 {
 			put("DEFAULT", l.Default[0])
 		}
