@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adjacencies: their indices, and their contents as workers see them.
+// Adjacencies: allocates their indices, and publishes their contents.
 #include <errno.h>
 #include <string.h>
 
@@ -13,23 +13,23 @@
 
 struct adjacency *adjacency_table[ADJ_MAX];
 
-// Freed indices, oldest first. The index rests until nobody can name it any more: tunnels, which their listener builds anew, workers
-// that read an old one, and packets that were punted before that.
+// Freed indices, oldest first. An index is not reused while something may still refer to it: tunnels, until the
+// listener has rebuilt them; workers, for a grace period; and packets that were punted before that.
 static struct {
 	uint32_t index;
-	uint64_t token; // punt_token() of when it was given back
+	uint64_t token; // punt_token() when it was freed
 } freed[ADJ_MAX];
-static uint32_t freed_head, freed_tail, fresh = 1;
-static uint32_t leaving[ADJ_MAX], n_leaving; // tunnels may still lead there
+static uint32_t freed_head, freed_tail, never_used = 1;
+static uint32_t leaving[ADJ_MAX], n_leaving; // freed, but tunnels may still use them
 
-static uint32_t index_new(void)
+static uint32_t adjacency_index_alloc(void)
 {
 	if (freed_head != freed_tail && punt_passed(freed[freed_head % ADJ_MAX].token))
 		return freed[freed_head++ % ADJ_MAX].index;
-	return fresh < ADJ_MAX ? fresh++ : 0;
+	return never_used < ADJ_MAX ? never_used++ : 0;
 }
 
-static void index_free(uint32_t index)
+static void adjacency_index_free(uint32_t index)
 {
 	freed[freed_tail % ADJ_MAX].index = index;
 	freed[freed_tail++ % ADJ_MAX].token = punt_token();
@@ -79,14 +79,14 @@ static const struct rte_ether_addr no_mac;
 
 int adjacency_new(uint32_t *index)
 {
-	uint32_t i = index_new();
+	uint32_t i = adjacency_index_alloc();
 	int ret;
 
 	if (i == 0)
 		return -ENOSPC;
 	ret = adjacency_set(i, 0, &no_mac, false);
 	if (ret < 0) {
-		index_free(i);
+		adjacency_index_free(i);
 		return ret;
 	}
 	*index = i;
@@ -95,10 +95,10 @@ int adjacency_new(uint32_t *index)
 
 static void adjacency_release(void *arg)
 {
-	index_free((uint32_t)(uintptr_t)arg);
+	adjacency_index_free((uint32_t)(uintptr_t)arg);
 }
 
-// Workers find it unresolved, never missing.
+// A worker that still uses the index finds an unresolved adjacency, never NULL.
 void adjacency_free(uint32_t index)
 {
 	adjacency_set(index, 0, &no_mac, false);

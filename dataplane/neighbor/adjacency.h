@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adjacencies: link-layer headers ready made, and how nodes write them.
+// Adjacencies: prebuilt link-layer headers, and how nodes write them into packets.
 #pragma once
 
 #include <stdalign.h>
@@ -12,26 +12,27 @@
 #include "base/rcu.h"
 #include "graph/meta.h"
 
-// One step of forwarding: a link-layer header in front of an IP packet. Indices stay, contents are replaced as a whole.
+// How a packet reaches a host on a link: the port and the link-layer header. The index of an adjacency stays the same;
+// its contents are replaced as a whole.
 #define ADJ_MAX 65536
 struct adjacency {
 	uint16_t port;
 	uint8_t l2_len; // 14, or 18 with a VLAN tag
-	bool resolved;  // else packets wait in neighbor_hold
+	bool resolved;  // false: packets wait in neighbor_hold
 	uint32_t index;
-	alignas(16) uint8_t l2[32]; // the last l2_len bytes, EtherType included (to be written per packet)
+	alignas(16) uint8_t l2[32]; // the header is the last l2_len bytes; the EtherType is written for each packet
 };
 extern struct adjacency *adjacency_table[ADJ_MAX]; // workers: ro (RCU); never NULL for an index that a next hop holds
 
-// Copies 32 bytes that end where dst ends: callers have as much headroom.
+// Writes 32 bytes just before `end`. The caller guarantees that much headroom.
 static inline void copy32_before(uint8_t *end, const uint8_t *src)
 {
 	rte_mov16(end - 32, src);
 	rte_mov16(end - 16, src + 16);
 }
 
-// The IP packet's header begins at its start. Puts the adjacency's header in front and sets out_port. False: the neighbour is not
-// resolved; then arg holds the adjacency, for neighbor_hold.
+// Writes the adjacency's link-layer header in front of m, which begins with its IP header, and sets out_port. False:
+// the neighbour is not resolved; then arg holds the adjacency's index, for neighbor_hold.
 static inline bool adjacency_write(struct rte_mbuf *m, uint32_t index)
 {
 	const struct adjacency *a = rcu_read(adjacency_table[index]);

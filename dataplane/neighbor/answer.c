@@ -11,7 +11,7 @@ void answer_link_local(const struct rte_ether_addr *mac, uint8_t out[16])
 	memcpy(out, a, sizeof(a));
 }
 
-static bool is_own4(const struct port_fwd *f, uint32_t be)
+static bool answer_is_own4(const struct port_fwd *f, uint32_t be)
 {
 	unsigned i;
 
@@ -21,7 +21,7 @@ static bool is_own4(const struct port_fwd *f, uint32_t be)
 	return false;
 }
 
-static bool is_own6(const struct port_fwd *f, const uint8_t a[16])
+static bool answer_is_own6(const struct port_fwd *f, const uint8_t a[16])
 {
 	uint8_t link_local[16];
 	unsigned i;
@@ -35,10 +35,10 @@ static bool is_own6(const struct port_fwd *f, const uint8_t a[16])
 
 bool answer_is_own(const struct port_fwd *f, const struct ip_addr *a)
 {
-	return a->family == IPV4 ? is_own4(f, ip4_be(a)) : is_own6(f, a->bytes);
+	return a->family == IPV4 ? answer_is_own4(f, ip4_be(a)) : answer_is_own6(f, a->bytes);
 }
 
-// A link-local address is never elsewhere (RFC 4389, 4.1 has the loops that this would make).
+// Link-local addresses are never answered by proxy: that would make loops (RFC 4389, 4.1).
 static bool answer_is_link_local(const struct ip_addr *a)
 {
 	if (a->family == IPV4)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP of the master thread: asks for MACs, learns from answers, answers on fabric ports.
+// ARP of the master thread: requests MACs, learns from replies, answers on fabric ports.
 #include "neighbor/answer.h"
 #include "neighbor/arp_packet.h"
 #include "neighbor/frame.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
 
-DROP_REASON(arp_late, "An ARP frame reached the control plane when its port had gone, or had got the sender's address, meanwhile.");
+DROP_REASON(arp_late, "An ARP frame reached the control plane after its port had been removed or had been given the "
+		      "sender's address.");
 DROP_REASON(arp_address_conflict,
 	    "Another host on the underlay claims one of this node's addresses in ARP: the address is configured twice.");
 DROP_REASON(arp_wrong_guest_mac, "The guest claimed one of its addresses with another MAC than the one configured for it.");
@@ -22,7 +23,7 @@ void arp_send_request(const struct port *p, const struct ip_addr *target)
 
 	if (m == NULL)
 		return;
-	frame_source(p, target, &src); // without one: a probe (RFC 5227)
+	frame_source(p, target, &src); // without an address, 0.0.0.0: a probe (RFC 5227)
 	arp->arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER);
 	arp->arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	arp->arp_hlen = RTE_ETHER_ADDR_LEN;
@@ -34,7 +35,7 @@ void arp_send_request(const struct port *p, const struct ip_addr *target)
 	frame_send(p, m);
 }
 
-// NULL: the sender may be learnt.
+// Returns why the sender must not be learnt; NULL: it may.
 static const struct drop_reason *arp_refuse(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender)
 {
 	if (answer_is_own(port_fwds[p->id], sender))
@@ -44,7 +45,7 @@ static const struct drop_reason *arp_refuse(const struct port *p, const struct r
 	return NULL;
 }
 
-// Entries are created only for hosts of the underlay that ask for us: they are about to send.
+// Entries are created only for hosts of the underlay that ask for the router's address: they are about to send to it.
 static void arp_learn(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender, bool for_us)
 {
 	const struct rte_arp_ipv4 *d = &arp->arp_data;

@@ -32,7 +32,7 @@ static struct ip_prefix route;
 static uint16_t route_port;
 static uint64_t now = 1ull << 40, drops_before[DROP_MAX];
 
-// --- What neighbor/ calls. ---
+// --- Replacements for what neighbor/ calls. ---
 
 struct port *port_get(uint16_t id)
 {
@@ -102,14 +102,14 @@ static uint64_t clock_now(void)
 	return now;
 }
 
-// --- What tests call. ---
+// --- Called by tests. ---
 
 struct ip_addr fixture_addr(const char *text)
 {
 	struct ip_addr a;
 
 	if (ip_parse_addr(text, NULL, &a, NULL) < 0)
-		rte_panic("%s is no address\n", text);
+		rte_panic("%s is not an address\n", text);
 	return a;
 }
 
@@ -118,7 +118,7 @@ struct rte_ether_addr fixture_mac(const char *text)
 	struct rte_ether_addr mac;
 
 	if (rte_ether_unformat_addr(text, &mac) < 0)
-		rte_panic("%s is no MAC\n", text);
+		rte_panic("%s is not a MAC\n", text);
 	return mac;
 }
 
@@ -127,7 +127,7 @@ static struct ip_prefix ifaddr(const char *text)
 	struct ip_prefix p;
 
 	if (ip_parse_ifaddr(text, NULL, &p, NULL) < 0)
-		rte_panic("%s is no prefix\n", text);
+		rte_panic("%s is not a prefix\n", text);
 	return p;
 }
 

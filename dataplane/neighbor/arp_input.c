@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// arp_input: answers guests that ask for their gateway, in place. What concerns neighbours, and all ARP of the underlay, goes
-// to the control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// arp_input: answers, in place, guests that ask for their gateway. ARP from neighbours, and all ARP of the underlay,
+// goes to the control plane, and to the kernel as well if the port has a host port. Requests between guests go to their
+// bridge.
 // Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share, bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
@@ -11,11 +12,11 @@
 
 enum { TX = 1, PUNT, SHARE, BRIDGE };
 
-DROP_REASON(arp_malformed,
-	    "The ARP packet is truncated, not about Ethernet and IPv4, neither request nor reply, or its sender is no host.");
+DROP_REASON(arp_malformed, "The ARP packet is truncated, not for Ethernet and IPv4, neither a request nor a reply, or "
+			   "its sender is not a host.");
 DROP_REASON(arp_spoofed_gateway, "The guest claimed its gateway's address in ARP.");
-DROP_REASON(arp_not_ours,
-	    "The guest asked for an address that the router neither has nor answers for (see `proxy_arp` of the port).");
+DROP_REASON(arp_not_ours, "The guest asked for an address that is not the router's and that it does not proxy (see "
+			  "`proxy_arp` of the port).");
 
 static inline edge_t arp_input_to_master(struct rte_mbuf *m)
 {
@@ -36,7 +37,7 @@ static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *ar
 	if (answer_is_own(f, &sender))
 		return drop(m, arp_spoofed_gateway);
 	if (arp_is_gratuitous(arp) ||
-	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // the other guests of a bridge want to hear it, too
+	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // a broadcast is also for the other guests of the bridge
 		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE
 												    : arp_input_to_master(m);
 	if (answer_for(f, m->port, &target) == ANSWER_NO)
@@ -47,7 +48,7 @@ static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *ar
 	return TX;
 }
 
-// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+// The kernel has neighbours and addresses of its own, but only the router answers for the router's addresses.
 static inline edge_t arp_input_fabric(struct rte_mbuf *m, const struct rte_arp_hdr *arp, const struct port_fwd *f)
 {
 	const struct ip_addr target = ip4_addr(arp->arp_data.arp_tip);
@@ -58,7 +59,7 @@ static inline edge_t arp_input_fabric(struct rte_mbuf *m, const struct rte_arp_h
 	return SHARE;
 }
 
-static inline edge_t arp_one(struct rte_mbuf *m)
+static inline edge_t arp_input_one(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	struct rte_arp_hdr *arp = arp_parse(m);
@@ -70,7 +71,7 @@ static inline edge_t arp_one(struct rte_mbuf *m)
 
 static uint16_t arp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, arp_one);
+	return node_each(graph, node, objs, n, arp_input_one);
 }
 
 NODE(arp_input, arp_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [BRIDGE] = "bridge_input");

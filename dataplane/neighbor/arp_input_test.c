@@ -91,7 +91,7 @@ static void proxy(void **state)
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "10.0.3.9", "10.0.0.2");
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.1.0.9"), "arp_not_ours"); // no route
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "169.254.1.1"), "arp_not_ours");
-	fixture_route("10.0.0.0/16", TENANT); // leads back to the asker
+	fixture_route("10.0.0.0/16", TENANT); // leads back to the sender
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "arp_not_ours");
 	p->cfg.vrf = UINT16_MAX;
 	fixture_publish(p);
@@ -137,7 +137,7 @@ static void malformed(void **state)
 	memset(&arp_of(m)->arp_data.arp_sha, 0, 6);
 	assert_dropped(m, "arp_malformed");
 	m = fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.0.1");
-	m->port = 77; // gone meanwhile
+	m->port = 77; // a port that was removed meanwhile
 	assert_dropped(m, "arp_malformed");
 }
 

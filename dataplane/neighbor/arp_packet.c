@@ -34,5 +34,5 @@ void arp_answer(struct rte_mbuf *m, struct rte_arp_hdr *arp, const struct rte_et
 	d->arp_sip = asked;
 	eth->dst_addr = d->arp_tha;
 	eth->src_addr = *mac;
-	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // what the device said about the request
+	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // clears the receive flags of the request
 }

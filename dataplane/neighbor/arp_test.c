@@ -69,7 +69,7 @@ static void requests(void **state)
 	send_request(FABRIC, "198.51.100.9"); // from the address in its subnet
 	assert_memory_equal(rte_pktmbuf_mtod_offset(fixture_sent[0], void *, 12), "\x81\x00\x00\x64\x08\x06", 6);
 	assert_request(fixture_take(), 18, FABRIC, ALL, "198.51.100.1", "198.51.100.9");
-	send_request(FABRIC, "203.0.113.9"); // nobody's: from the first
+	send_request(FABRIC, "203.0.113.9"); // in no subnet of the port: from its first address
 	assert_request(fixture_take(), 18, FABRIC, ALL, "192.0.2.1", "203.0.113.9");
 	p->cfg.n_addrs = 0;
 	fixture_publish(p);
@@ -85,7 +85,7 @@ static void learns_answers(void **state)
 	receive(FABRIC, REPLY, PEER_MAC, PEER, OWN_MAC, "192.0.2.1");
 	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_REACHABLE);
 	assert_memory_equal(&fixture_find(FABRIC, PEER)->mac, &mac, 6);
-	receive(FABRIC, REPLY, PEER_MAC, "192.0.2.10", OWN_MAC, "192.0.2.1"); // nobody asked
+	receive(FABRIC, REPLY, PEER_MAC, "192.0.2.10", OWN_MAC, "192.0.2.1"); // unknown: no entry is created
 	assert_null(fixture_find(FABRIC, "192.0.2.10"));
 	receive(FABRIC, REPLY, "02:00:00:00:08:08", PEER, ALL, PEER); // gratuitous: moved
 	assert_int_equal(fixture_find(FABRIC, PEER)->mac.addr_bytes[5], 8);
@@ -110,7 +110,7 @@ static void answers_fabric(void **state)
 	assert_memory_equal(rte_pktmbuf_mtod(m, void *), &peer, 6);
 	assert_memory_equal(&arp->arp_data.arp_sha, &port_table[FABRIC]->mac, 6);
 	rte_pktmbuf_free(m);
-	receive(FABRIC, REQUEST, PEER_MAC, "0.0.0.0", ALL, "192.0.2.1"); // probe: answered, nothing to learn
+	receive(FABRIC, REQUEST, PEER_MAC, "0.0.0.0", ALL, "192.0.2.1"); // a probe is answered, but not learnt
 	assert_int_equal(fixture_n_sent, 1);
 	receive(FABRIC, REQUEST, PEER_MAC, "203.0.113.9", ALL, "192.0.2.1"); // not of our subnet
 	assert_null(fixture_find(FABRIC, "203.0.113.9"));
@@ -145,7 +145,7 @@ static void guests(void **state)
 	receive(TENANT, REPLY, PEER_MAC, "10.0.0.2", "00:00:5e:00:01:01", "10.0.0.1");
 	assert_int_equal(fixture_drops("arp_wrong_guest_mac"), 1);
 	assert_int_equal(fixture_find(TENANT, "10.0.0.2")->state, NEIGH_INCOMPLETE);
-	receive(TENANT, REPLY, PEER_MAC, "10.0.0.3", "00:00:5e:00:01:01", "10.0.0.1"); // no entry: none is made
+	receive(TENANT, REPLY, PEER_MAC, "10.0.0.3", "00:00:5e:00:01:01", "10.0.0.1"); // unknown: no entry is created
 	assert_null(fixture_find(TENANT, "10.0.0.3"));
 	receive(TENANT, REPLY, "02:00:00:00:01:02", "10.0.0.2", "00:00:5e:00:01:01", "10.0.0.1");
 	assert_int_equal(fixture_find(TENANT, "10.0.0.2")->state, NEIGH_REACHABLE);

@@ -47,7 +47,7 @@ void frame_send(const struct port *p, struct rte_mbuf *m)
 	worker_inject(m, INJECT_TX);
 }
 
-static unsigned own_prefixes(const struct port *p, const struct ip_prefix **list)
+static unsigned frame_own_prefixes(const struct port *p, const struct ip_prefix **list)
 {
 	*list = p->cfg.role == PORT_FABRIC ? p->cfg.addrs : p->cfg.gateways;
 	return p->cfg.role == PORT_FABRIC ? p->cfg.n_addrs : p->cfg.n_gateways;
@@ -66,7 +66,7 @@ static bool frame_covers(const struct ip_prefix *own, const struct ip_addr *a)
 bool frame_source(const struct port *p, const struct ip_addr *target, struct ip_addr *src)
 {
 	const struct ip_prefix *list, *best = NULL;
-	unsigned i, n = own_prefixes(p, &list);
+	unsigned i, n = frame_own_prefixes(p, &list);
 
 	for (i = 0; i < n; i++) {
 		if (list[i].addr.family != target->family)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to neighbor/: frames that the master thread makes.
+// Private to neighbor/: frames that the master thread builds.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -7,12 +7,13 @@
 #include "base/ip.h"
 #include "port/port.h"
 
-// A frame from the port with len bytes of zeroed payload behind the Ethernet header, VLAN tag included where the port has one.
-// NULL: no buffer.
+// Allocates a frame that leaves by the port: an Ethernet header, the VLAN tag if the port has one, and len zeroed bytes
+// of payload. NULL: no buffer.
 struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len,
 			   void **payload);
-void frame_send(const struct port *p, struct rte_mbuf *m); // takes it over
+void frame_send(const struct port *p, struct rte_mbuf *m); // takes ownership of m
 
-// The address to ask from: the port's in the subnet of the target, else its first one. False: it has none of the family.
+// The source address of a request: the port's address in the target's subnet, else its first one. False: the port has
+// no address of this family.
 bool frame_source(const struct port *p, const struct ip_addr *target, struct ip_addr *src);
-bool frame_is_connected(const struct port *p, const struct ip_addr *a); // lies in a subnet of the fabric port
+bool frame_is_connected(const struct port *p, const struct ip_addr *a); // in a subnet of p, a fabric port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbour discovery of the master thread: asks for MACs, learns from advertisements, answers on fabric ports.
+// Neighbour discovery of the master thread: solicits MACs, learns from advertisements, answers on fabric ports.
 #include <string.h>
 
 #include "neighbor/answer.h"
@@ -8,8 +8,8 @@
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
 
-DROP_REASON(nd_late, "A neighbour discovery packet reached the control plane when its port had gone, or had got the sender's "
-		     "address, meanwhile.");
+DROP_REASON(nd_late, "A neighbour discovery packet reached the control plane after its port had been removed or had "
+		     "been given the sender's address.");
 DROP_REASON(nd_address_conflict,
 	    "Another host on the underlay claims one of this node's IPv6 addresses: the address is configured twice.");
 DROP_REASON(nd_wrong_guest_mac, "The guest claimed one of its IPv6 addresses with another MAC than the one configured for it.");
@@ -21,7 +21,7 @@ static bool nd_is_link_local(const uint8_t a[16])
 }
 
 // RFC 4291, 2.7.1, and RFC 2464, 7.
-static void solicited_node(const uint8_t target[16], uint8_t ip[16], struct rte_ether_addr *mac)
+static void nd_solicited_node(const uint8_t target[16], uint8_t ip[16], struct rte_ether_addr *mac)
 {
 	const uint8_t group[13] = {0xff, 2, [11] = 1, 0xff};
 
@@ -51,7 +51,7 @@ void nd_send_solicit(const struct port *p, const struct ip_addr *target)
 	struct rte_mbuf *m;
 
 	nd_source(p, target, src);
-	solicited_node(target->bytes, dst, &mac);
+	nd_solicited_node(target->bytes, dst, &mac);
 	if (n && n->state == NEIGH_PROBE) {
 		memcpy(dst, target->bytes, sizeof(dst));
 		mac = n->mac;
@@ -71,7 +71,7 @@ void nd_send_solicit(const struct port *p, const struct ip_addr *target)
 	frame_send(p, m);
 }
 
-// NULL: what the packet says about the address may be learnt.
+// Returns why the address must not be learnt; NULL: it may.
 static const struct drop_reason *nd_refuse(const struct port *p, const struct ip_addr *a, const struct rte_ether_addr *mac)
 {
 	if (answer_is_own(port_fwds[p->id], a))
@@ -82,7 +82,7 @@ static const struct drop_reason *nd_refuse(const struct port *p, const struct ip
 }
 
 // RFC 4861, 7.2.5.
-static const struct drop_reason *learn_advert(const struct port *p, const struct nd_packet *pkt)
+static const struct drop_reason *nd_learn_advert(const struct port *p, const struct nd_packet *pkt)
 {
 	const struct ip_addr a = ip6_addr(pkt->nd->target);
 	const struct neighbor *n = neighbor_find(p->id, &a);
@@ -98,7 +98,7 @@ static const struct drop_reason *learn_advert(const struct port *p, const struct
 		return NULL;
 	mac = pkt->mac ? *pkt->mac : n->mac;
 	if (usable && !rte_is_same_ether_addr(&mac, &n->mac) && !(pkt->nd->flags & ND_OVERRIDE)) {
-		mac = n->mac; // doubtful: keeps its MAC, but is asked again
+		mac = n->mac; // keeps its MAC, but is probed again
 		solicited = false;
 		if (n->state == NEIGH_REACHABLE)
 			neighbor_change(neighbor_find(p->id, &a), NEIGH_STALE, NULL);
@@ -107,8 +107,8 @@ static const struct drop_reason *learn_advert(const struct port *p, const struct
 	return NULL;
 }
 
-// A host of the underlay that asks for us is about to send: its address is learnt.
-static const struct drop_reason *learn_solicit(const struct port *p, const struct nd_packet *pkt, bool for_us)
+// Creates entries only for hosts of the underlay that ask for the router's address: they are about to send to it.
+static const struct drop_reason *nd_learn_solicit(const struct port *p, const struct nd_packet *pkt, bool for_us)
 {
 	const struct ip_addr a = ip6_addr(pkt->ip->src_addr);
 	const struct drop_reason *refused;
@@ -122,8 +122,8 @@ static const struct drop_reason *learn_solicit(const struct port *p, const struc
 	return refused;
 }
 
-// Returns why the packet is given up. NULL with *m NULL: it was sent back as an answer.
-static const struct drop_reason *neighbor_nd_receive(struct rte_mbuf **m)
+// Returns the drop reason, or NULL. *m becomes NULL when the packet was sent back as the answer.
+static const struct drop_reason *nd_process(struct rte_mbuf **m)
 {
 	const struct port *p = port_get((*m)->port);
 	const struct drop_reason *refused;
@@ -134,12 +134,12 @@ static const struct drop_reason *neighbor_nd_receive(struct rte_mbuf **m)
 	if (p == NULL || !nd_parse(*m, &pkt))
 		return &drop_nd_late;
 	if (pkt.nd->type == ND_ADVERT)
-		return learn_advert(p, &pkt);
+		return nd_learn_advert(p, &pkt);
 	if (pkt.nd->type != ND_SOLICIT)
 		return NULL;
 	target = ip6_addr(pkt.nd->target);
 	for_us = answer_is_own(port_fwds[p->id], &target);
-	refused = learn_solicit(p, &pkt, for_us);
+	refused = nd_learn_solicit(p, &pkt, for_us);
 	if (refused || !for_us)
 		return refused;
 	if (!nd_answer(*m, &pkt, &port_fwds[p->id]->mac, true))
@@ -151,10 +151,10 @@ static const struct drop_reason *neighbor_nd_receive(struct rte_mbuf **m)
 
 void nd_receive(struct rte_mbuf *m)
 {
-	const struct drop_reason *refused = neighbor_nd_receive(&m);
+	const struct drop_reason *refused = nd_process(&m);
 
 	if (refused)
 		neighbor_drop(m, refused);
 	else
-		rte_pktmbuf_free(m); // NULL is fine
+		rte_pktmbuf_free(m); // m may be NULL
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nd_input: answers guests that look for their gateway, in place. What concerns neighbours, and what the underlay asks, goes to the
-// control plane, and to the kernel as well where a host port takes it; what guests ask each other goes to their bridge.
+// nd_input: answers, in place, guests that solicit their gateway. Messages from neighbours and from the underlay go to
+// the control plane, and to the kernel as well if the port has a host port. Solicitations between guests go to their
+// bridge.
 // Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share, host_output, bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
@@ -11,13 +12,14 @@
 
 enum { TX = 1, PUNT, SHARE, HOST, BRIDGE };
 
-DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), a wrong "
-			  "checksum, options that do not fit or addresses that make no sense.");
+DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), or "
+			  "has a wrong checksum, malformed options or invalid addresses.");
 DROP_REASON(nd_spoofed_gateway, "The guest claimed its gateway's address in neighbour discovery.");
-DROP_REASON(nd_not_ours,
-	    "The guest asked for an IPv6 address that the router neither has nor answers for (see `proxy_arp` of the port).");
+DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that is not the router's and that it does not proxy (see `proxy_arp` "
+			 "of the port).");
 DROP_REASON(nd_router_solicit_ignored,
-	    "The host asked for routers; this one does not advertise itself. Guests have their gateway configured.");
+	    "The host asked for routers, but this router does not advertise itself: guests have their gateway "
+	    "configured.");
 DROP_REASON(nd_router_advert_ignored, "The host advertises itself as a router. Routers are configured here, not discovered.");
 DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
 DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");
@@ -28,17 +30,17 @@ static inline edge_t nd_input_to_master(struct rte_mbuf *m)
 	return PUNT;
 }
 
-static inline edge_t tenant_advert(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+static inline edge_t nd_input_tenant_advert(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
 {
 	const struct ip_addr target = ip6_addr(p->nd->target);
 
 	if (answer_is_own(f, &target))
 		return drop(m, nd_spoofed_gateway);
-	// The other guests of a bridge want to hear it, too.
+	// A multicast is also for the other guests of the bridge.
 	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE : nd_input_to_master(m);
 }
 
-static inline edge_t tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
+static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
 {
 	const struct ip_addr source = ip6_addr(p->ip->src_addr), target = ip6_addr(p->nd->target);
 	enum answer answer;
@@ -55,7 +57,7 @@ static inline edge_t tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, con
 	return TX;
 }
 
-static inline edge_t router_message(struct rte_mbuf *m, const struct port_fwd *f, uint8_t type)
+static inline edge_t nd_input_router_message(struct rte_mbuf *m, const struct port_fwd *f, uint8_t type)
 {
 	if (f->role == PORT_TENANT && meta(m)->bridge != UINT16_MAX && type == ND_ROUTER_SOLICIT)
 		return BRIDGE; // a guest of the bridge may be a router
@@ -66,7 +68,7 @@ static inline edge_t router_message(struct rte_mbuf *m, const struct port_fwd *f
 	return type == ND_ROUTER_ADVERT ? drop(m, nd_router_advert_ignored) : drop(m, nd_redirect_ignored);
 }
 
-// The kernel has neighbours and addresses too; those that are the router's are answered by the router.
+// The kernel has neighbours and addresses of its own, but only the router answers for the router's addresses.
 static inline edge_t nd_input_fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
 {
 	const struct ip_addr target = ip6_addr(p->nd->target);
@@ -75,7 +77,7 @@ static inline edge_t nd_input_fabric(struct rte_mbuf *m, const struct nd_packet 
 	return !f->host || (p->nd->type == ND_SOLICIT && answer_is_own(f, &target)) ? PUNT : SHARE;
 }
 
-static inline edge_t nd_one(struct rte_mbuf *m)
+static inline edge_t nd_input_one(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	struct nd_packet p;
@@ -83,15 +85,15 @@ static inline edge_t nd_one(struct rte_mbuf *m)
 	if (unlikely(f == NULL || !nd_parse(m, &p)))
 		return drop(m, nd_malformed);
 	if (p.nd->type != ND_SOLICIT && p.nd->type != ND_ADVERT)
-		return router_message(m, f, p.nd->type);
+		return nd_input_router_message(m, f, p.nd->type);
 	if (f->role == PORT_FABRIC)
 		return nd_input_fabric(m, &p, f);
-	return p.nd->type == ND_SOLICIT ? tenant_solicit(m, &p, f) : tenant_advert(m, &p, f);
+	return p.nd->type == ND_SOLICIT ? nd_input_tenant_solicit(m, &p, f) : nd_input_tenant_advert(m, &p, f);
 }
 
 static uint16_t nd_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return node_each(graph, node, objs, n, nd_one);
+	return node_each(graph, node, objs, n, nd_input_one);
 }
 
 NODE(nd_input,

@@ -40,7 +40,7 @@ static void assert_edge(struct rte_mbuf *m, const char *edge)
 	rte_pktmbuf_free(m);
 }
 
-// The answer is parsed by the receiving side's rules: length, hop limit, checksum, option.
+// Parses the answer with the rules of a receiver: length, hop limit, checksum, option.
 static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst, const char *target, const char *eth_dst,
 			    uint32_t flags)
 {
@@ -109,7 +109,7 @@ static void proxy(void **state)
 	assert_answered(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), GATEWAY_LL, GUEST_IP, "fd00:0:0:3::9", GUEST,
 			ND_ROUTER | ND_SOLICITED);
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fe80::9", GUEST), "nd_not_ours");
-	fixture_route("fd00::/48", TENANT); // leads back to the asker, who looks for a duplicate of his own address
+	fixture_route("fd00::/48", TENANT); // leads back to the sender, which checks its own address for duplicates
 	assert_dropped(solicit("::", "ff02::1:ff00:2", GUEST_IP, NULL), "nd_not_ours");
 }
 
@@ -143,7 +143,7 @@ static void punted(void **state)
 static void routers(void **state)
 {
 	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "::", NULL),
-		       "nd_malformed"); // no options behind it
+		       "nd_malformed"); // the target is parsed as an option of length 0
 	assert_dropped(fixture_nd(TENANT, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL),
 		       "nd_router_solicit_ignored");
 	assert_dropped(fixture_nd(TENANT, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL),
@@ -154,7 +154,7 @@ static void routers(void **state)
 		       "nd_malformed"); // too short
 }
 
-// One byte of a good solicitation, with a checksum that fits again.
+// Changes one byte of a valid solicitation and recomputes the checksum.
 static void assert_bad_byte(unsigned at, uint8_t value)
 {
 	struct rte_mbuf *m = solicit(GUEST_IP, GROUP, GATEWAY_IP, GUEST);

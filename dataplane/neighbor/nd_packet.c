@@ -18,7 +18,7 @@ bool nd_is_unspecified(const uint8_t a[16])
 	return memcmp(a, zero, 16) == 0;
 }
 
-static unsigned min_len(uint8_t type)
+static unsigned nd_packet_min_len(uint8_t type)
 {
 	switch (type) {
 	case ND_ROUTER_SOLICIT:
@@ -32,8 +32,8 @@ static unsigned min_len(uint8_t type)
 	}
 }
 
-// All options must fit (RFC 4861, 4.6). The first of the wanted type counts.
-static bool parse_options(const uint8_t *at, const uint8_t *end, uint8_t wanted, struct nd_packet *p)
+// Every option must lie within the packet (RFC 4861, 4.6). The first valid one of the wanted type is used.
+static bool nd_packet_parse_options(const uint8_t *at, const uint8_t *end, uint8_t wanted, struct nd_packet *p)
 {
 	const struct nd_mac_option *o;
 
@@ -48,7 +48,7 @@ static bool parse_options(const uint8_t *at, const uint8_t *end, uint8_t wanted,
 }
 
 // RFC 4861, 7.1.
-static bool addresses_ok(const struct nd_packet *p)
+static bool nd_packet_addresses_ok(const struct nd_packet *p)
 {
 	const uint8_t *dst = p->ip->dst_addr;
 
@@ -82,13 +82,13 @@ bool nd_parse(struct rte_mbuf *m, struct nd_packet *p)
 		return false;
 	if (p->nd->type < ND_ROUTER_SOLICIT || p->nd->type > ND_REDIRECT)
 		return false;
-	if (len > m->data_len - l3 - sizeof(*p->ip) || len < min_len(p->nd->type) ||
+	if (len > m->data_len - l3 - sizeof(*p->ip) || len < nd_packet_min_len(p->nd->type) ||
 	    rte_ipv6_udptcp_cksum_verify(p->ip, p->nd) != 0)
 		return false;
 	at = (const uint8_t *)p->nd;
-	return parse_options(at + min_len(p->nd->type), at + len, p->nd->type == ND_ADVERT ? ND_OPT_TARGET_MAC : ND_OPT_SOURCE_MAC,
-			     p) &&
-	       addresses_ok(p);
+	return nd_packet_parse_options(at + nd_packet_min_len(p->nd->type), at + len,
+				       p->nd->type == ND_ADVERT ? ND_OPT_TARGET_MAC : ND_OPT_SOURCE_MAC, p) &&
+	       nd_packet_addresses_ok(p);
 }
 
 void nd_fill_ip(struct rte_ipv6_hdr *ip, const uint8_t src[16], const uint8_t dst[16])
@@ -97,7 +97,7 @@ void nd_fill_ip(struct rte_ipv6_hdr *ip, const uint8_t src[16], const uint8_t ds
 	ip->payload_len = rte_cpu_to_be_16(ND_LEN);
 	ip->proto = IPPROTO_ICMPV6;
 	ip->hop_limits = HOP_LIMIT;
-	memcpy(ip->dst_addr, dst, 16); // before the source: an answer goes back to where the packet came from
+	memcpy(ip->dst_addr, dst, 16); // before src_addr, which dst may point to
 	memcpy(ip->src_addr, src, 16);
 }
 
@@ -138,6 +138,6 @@ bool nd_answer(struct rte_mbuf *m, struct nd_packet *p, const struct rte_ether_a
 	o->len = 1;
 	o->mac = *mac;
 	nd_fill_checksum(p->ip, p->nd);
-	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // what the device said about the solicitation
+	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // clears the receive flags of the solicitation
 	return true;
 }

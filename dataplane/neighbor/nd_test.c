@@ -37,7 +37,7 @@ static void assert_solicit(unsigned l3, uint16_t port, const char *eth_dst, cons
 	assert_non_null(m);
 	assert_int_equal(meta(m)->out_port, port);
 	meta(m)->l3 = (uint8_t)l3;
-	assert_true(nd_parse(m, &p)); // checksum and all
+	assert_true(nd_parse(m, &p)); // verifies the checksum, too
 	assert_int_equal(m->pkt_len, l3 + 40 + 32);
 	assert_int_equal(p.nd->type, ND_SOLICIT);
 	assert_memory_equal(&p.eth->dst_addr, &to, 6);
@@ -76,7 +76,7 @@ static void solicits(void **state)
 	fixture_reset(NULL);
 	adj = fixture_hold(FABRIC, PEER);
 	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, PEER, PEER_MAC);
-	fixture_wait(30100); // is it still there? Unicast
+	fixture_wait(30100); // the probe is unicast
 	assert_solicit(14, FABRIC, PEER_MAC, OWN, PEER, PEER);
 	adjacency_put(adj);
 }
@@ -86,12 +86,12 @@ static void adverts(void **state)
 	uint32_t adj = fixture_hold(FABRIC, PEER);
 	struct neighbor *n = fixture_find(FABRIC, PEER);
 
-	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, PEER, NULL); // no MAC: useless
+	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, PEER, NULL); // without a MAC it is ignored
 	assert_int_equal(n->state, NEIGH_INCOMPLETE);
 	advert(FABRIC, ND_SOLICITED, PEER, PEER_MAC);
 	assert_int_equal(n->state, NEIGH_REACHABLE);
 	assert_true(adjacency_table[adj]->resolved);
-	advert(FABRIC, ND_SOLICITED, PEER, MOVED_MAC); // without override: doubt, but no change
+	advert(FABRIC, ND_SOLICITED, PEER, MOVED_MAC); // without override: stale, but the MAC stays
 	assert_int_equal(n->state, NEIGH_STALE);
 	assert_int_equal(n->mac.addr_bytes[5], 9);
 	advert(FABRIC, ND_SOLICITED, PEER, NULL); // answers to a unicast solicitation may leave the option out
@@ -100,7 +100,7 @@ static void adverts(void **state)
 	advert(FABRIC, ND_OVERRIDE, PEER, MOVED_MAC); // unsolicited: moved
 	assert_int_equal(n->state, NEIGH_STALE);
 	assert_int_equal(n->mac.addr_bytes[5], 8);
-	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, "2001:db8::10", PEER_MAC); // nobody asked
+	advert(FABRIC, ND_SOLICITED | ND_OVERRIDE, "2001:db8::10", PEER_MAC); // unknown: no entry is created
 	assert_null(fixture_find(FABRIC, "2001:db8::10"));
 	assert_int_equal(fixture_n_sent, 0);
 	adjacency_put(adj);

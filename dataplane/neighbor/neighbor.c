@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of neighbours: by port and address (or MAC), and by adjacency.
+// The table of neighbours, indexed by port and address (or MAC), and by adjacency.
 #include "neighbor/neighbor.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static struct neighbor **neighbor_bucket(uint16_t port, const struct ip_addr *ad
 	return &buckets[rte_jhash_32b(key, RTE_DIM(key), 0) % BUCKETS];
 }
 
-static struct neighbor *neighbor_neighbor_find(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
+static struct neighbor *neighbor_lookup(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac)
 {
 	struct neighbor *n;
 
@@ -52,7 +52,7 @@ static struct neighbor *neighbor_neighbor_find(uint16_t port, const struct ip_ad
 
 struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr)
 {
-	return addr->family ? neighbor_neighbor_find(port, addr, NULL) : NULL;
+	return addr->family ? neighbor_lookup(port, addr, NULL) : NULL;
 }
 
 struct neighbor *neighbor_at(uint32_t i)
@@ -70,18 +70,18 @@ bool neighbor_usable(const struct neighbor *n)
 	return adjacency_table[n->adj]->resolved;
 }
 
-static bool is_unheld(const struct neighbor *n)
+static bool neighbor_is_unheld(const struct neighbor *n)
 {
 	return n->refs == 0 && n->state != NEIGH_PERMANENT && n->port;
 }
 
-static void neighbor_neighbor_count(const struct neighbor *n, int step)
+static void neighbor_count_unheld(const struct neighbor *n, int step)
 {
 	unheld[n->port] += (unsigned)step;
 	all_unheld += (unsigned)step;
 }
 
-static bool usable_state(enum neighbor_state s)
+static bool neighbor_state_usable(enum neighbor_state s)
 {
 	return s == NEIGH_REACHABLE || s == NEIGH_STALE || s == NEIGH_PROBE || s == NEIGH_PERMANENT;
 }
@@ -89,24 +89,24 @@ static bool usable_state(enum neighbor_state s)
 // The only place where state and MAC change.
 void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac)
 {
-	bool was_usable = neighbor_usable(n), was_unheld = is_unheld(n), usable = usable_state(state);
+	bool was_usable = neighbor_usable(n), was_unheld = neighbor_is_unheld(n), usable = neighbor_state_usable(state);
 
 	if (!usable)
 		mac = &no_mac;
 	else if (mac == NULL)
 		mac = &n->mac;
 	if (adjacency_set(n->adj, n->port, mac, usable) < 0 && usable)
-		return;     // no memory: the next answer may find some
-	if (n->addr.family) // else the MAC is its key
+		return;     // no memory: the next answer tries again
+	if (n->addr.family) // else the MAC is its hash key
 		n->mac = *mac;
 	n->state = state;
 	n->changed = neighbor_clock();
 	n->probes = 0;
-	if (is_unheld(n) != was_unheld)
-		neighbor_neighbor_count(n, was_unheld ? -1 : 1);
+	if (neighbor_is_unheld(n) != was_unheld)
+		neighbor_count_unheld(n, was_unheld ? -1 : 1);
 	neighbor_timer_set(n);
 	if (n->refs && was_usable != neighbor_usable(n))
-		neighbor_tell_changed();
+		neighbor_notify_changed();
 }
 
 static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac,
@@ -131,14 +131,14 @@ static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *add
 	by_adj[n->adj] = n;
 	neighbor_end = RTE_MAX(neighbor_end, n->adj + 1);
 	total++;
-	neighbor_neighbor_count(n, 1);
+	neighbor_count_unheld(n, 1);
 	neighbor_change(n, NEIGH_INCOMPLETE, NULL);
 	neighbor_timer_now(n);
 	return n;
 }
 
-// Takes it from its chain: nobody finds it any more.
-static void unlink_neighbor(struct neighbor *n)
+// Removes it from its hash chain, so that lookups no longer find it.
+static void neighbor_unlink(struct neighbor *n)
 {
 	struct neighbor **b = neighbor_bucket(n->port, &n->addr, &n->mac);
 
@@ -152,17 +152,17 @@ void neighbor_remove(struct neighbor *n)
 {
 	neighbor_give_up(n);
 	neighbor_timer_stop(n);
-	if (is_unheld(n))
-		neighbor_neighbor_count(n, -1);
+	if (neighbor_is_unheld(n))
+		neighbor_count_unheld(n, -1);
 	if (n->port)
-		unlink_neighbor(n);
+		neighbor_unlink(n);
 	by_adj[n->adj] = NULL;
 	adjacency_free(n->adj);
 	total--;
 	free(n);
 }
 
-// The port goes. What next hops hold stays, unresolved, until they let go.
+// The port is being removed. Entries that next hops hold stay, unresolved, until they are released.
 void neighbor_orphan(struct neighbor *n)
 {
 	if (n->refs == 0) {
@@ -170,7 +170,7 @@ void neighbor_orphan(struct neighbor *n)
 		return;
 	}
 	neighbor_give_up(n);
-	unlink_neighbor(n);
+	neighbor_unlink(n);
 	n->port = 0;
 	neighbor_change(n, NEIGH_FAILED, NULL);
 }
@@ -206,10 +206,10 @@ static int neighbor_check_addr(uint16_t port, const struct ip_addr *addr, const 
 	return 0;
 }
 
-static void neighbor_neighbor_hold(struct neighbor *n)
+static void neighbor_add_reference(struct neighbor *n)
 {
-	if (is_unheld(n))
-		neighbor_neighbor_count(n, -1);
+	if (neighbor_is_unheld(n))
+		neighbor_count_unheld(n, -1);
 	n->refs++;
 	if (n->state == NEIGH_STALE || n->state == NEIGH_FAILED)
 		neighbor_timer_now(n);
@@ -228,7 +228,7 @@ int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_e
 		return ret;
 	if (by_mac)
 		addr = &none;
-	n = neighbor_neighbor_find(port, addr, mac);
+	n = neighbor_lookup(port, addr, mac);
 	if (n == NULL)
 		n = neighbor_create(port, addr, by_mac ? mac : NULL, err);
 	if (n == NULL)
@@ -239,7 +239,7 @@ int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_e
 		neighbor_remove(n);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an adjacency");
 	}
-	neighbor_neighbor_hold(n);
+	neighbor_add_reference(n);
 	*adj = n->adj;
 	return 0;
 }
@@ -252,8 +252,8 @@ void adjacency_put(uint32_t adj)
 		return;
 	if (n->port == 0 || n->addr.family == 0)
 		neighbor_remove(n);
-	else if (is_unheld(n))
-		neighbor_neighbor_count(n, 1);
+	else if (neighbor_is_unheld(n))
+		neighbor_count_unheld(n, 1);
 }
 
 int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
@@ -292,14 +292,14 @@ int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err)
 		neighbor_remove(n);
 		return 0;
 	}
-	neighbor_change(n, NEIGH_INCOMPLETE, NULL); // a next hop leads there: it is looked for anew
+	neighbor_change(n, NEIGH_INCOMPLETE, NULL); // a next hop holds it: it is resolved again
 	neighbor_timer_now(n);
 	return 0;
 }
 
-void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create_it, bool confirmed)
+void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create, bool confirmed)
 {
-	struct neighbor *n = create_it ? neighbor_unheld(port, addr) : neighbor_find(port, addr);
+	struct neighbor *n = create ? neighbor_unheld(port, addr) : neighbor_find(port, addr);
 
 	if (n == NULL || n->state == NEIGH_PERMANENT)
 		return;

@@ -10,7 +10,7 @@ void neighbor_listen(struct neighbor_listener *l)
 	LISTEN(neighbor_listeners, l);
 }
 
-void neighbor_tell_changed(void)
+void neighbor_notify_changed(void)
 {
 	struct neighbor_listener *l;
 

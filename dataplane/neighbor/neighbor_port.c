@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours follow their ports, and take what workers punt.
+// Updates neighbours when their port changes, and handles the packets that workers punt for them.
 #include <stdlib.h>
 
 #include <rte_ip.h>
@@ -23,7 +23,7 @@ static void neighbor_port_each(const struct port *p, void (*fn)(struct neighbor 
 	}
 }
 
-// The port's MAC or VLAN may be another one now, or the address the router's own.
+// The port's MAC or VLAN may have changed, or the neighbour's address may be the router's own now.
 static void neighbor_port_refresh(struct neighbor *n)
 {
 	if (n->refs == 0 && n->addr.family && answer_is_own(port_fwds[n->port], &n->addr))
@@ -54,12 +54,12 @@ static void neighbor_port_on_link(struct port *p)
 		neighbor_port_each(p, neighbor_port_wake);
 }
 
-static void on_hold(struct rte_mbuf *m)
+static void neighbor_port_on_hold(struct rte_mbuf *m)
 {
 	neighbor_wait(meta(m)->arg, m);
 }
 
-static void on_glean(struct rte_mbuf *m)
+static void neighbor_port_on_glean(struct rte_mbuf *m)
 {
 	const struct rte_ipv4_hdr *ip4 = rte_pktmbuf_mtod(m, const struct rte_ipv4_hdr *);
 	const struct rte_ipv6_hdr *ip6 = rte_pktmbuf_mtod(m, const struct rte_ipv6_hdr *);
@@ -85,7 +85,7 @@ int neighbor_init(void)
 	port_listen(&listener);
 	punt_register(PUNT_ARP, arp_receive);
 	punt_register(PUNT_ND, nd_receive);
-	punt_register(PUNT_HOLD, on_hold);
-	punt_register(PUNT_GLEAN, on_glean);
+	punt_register(PUNT_HOLD, neighbor_port_on_hold);
+	punt_register(PUNT_GLEAN, neighbor_port_on_glean);
 	return 0;
 }

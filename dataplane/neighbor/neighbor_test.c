@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table: what next hops hold, what is configured, and ports that change and go.
+// The table: entries that next hops hold, permanent entries, and ports that change or are removed.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void resolves(void **state)
 	neighbor_wait(adj, fixture_packet(PEER, 1));
 	neighbor_wait(adj, fixture_packet(PEER, 2));
 	assert_int_equal(n->n_waiting, 2);
-	assert_int_equal(fixture_count_requests(), 1); // the first packet asks at once
+	assert_int_equal(fixture_count_requests(), 1); // the first packet sends a request at once
 	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
 	assert_int_equal(n->state, NEIGH_REACHABLE);
 	assert_int_equal(n->n_waiting, 0);
@@ -54,7 +54,7 @@ static void resolves(void **state)
 		assert_int_equal(*rte_pktmbuf_mtod_offset(m, uint8_t *, 14 + 20), tag);
 		rte_pktmbuf_free(m);
 	}
-	neighbor_wait(adj, fixture_packet(PEER, 3)); // was under way to us meanwhile
+	neighbor_wait(adj, fixture_packet(PEER, 3)); // was punted before the neighbour was resolved
 	assert_int_equal(fixture_n_sent, 1);
 	adjacency_put(adj);
 }
@@ -83,7 +83,7 @@ static void vlan_and_mac_change(void **state)
 	adjacency_put(adj);
 }
 
-// An address that was a neighbour's becomes the port's own.
+// The address of a neighbour becomes the port's own.
 static void becomes_own(void **state)
 {
 	struct port *p = port_table[FABRIC];
@@ -132,14 +132,14 @@ static void permanent(void **state)
 	neighbor_wait(adj, fixture_packet(PEER, 1));
 	fixture_forget();
 	assert_int_equal(neighbor_set(FABRIC, &a, &mac, &err), 0);
-	assert_int_equal(fixture_n_sent, 1); // what waited
+	assert_int_equal(fixture_n_sent, 1); // the packet that waited
 	assert_int_equal(fixture_changes, 1);
 	fixture_learn(FABRIC, PEER, "02:00:00:00:0a:0a", false, true); // cannot be overwritten
 	assert_memory_equal(&fixture_find(FABRIC, PEER)->mac, &mac, 6);
 	fixture_wait(100000);
 	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_PERMANENT);
 	assert_int_equal(neighbor_del(FABRIC, &a, &err), 0);
-	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_INCOMPLETE); // held: looked for anew
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_INCOMPLETE); // held: resolved again
 	assert_false(adjacency_table[adj]->resolved);
 	assert_int_equal(fixture_changes, 2);
 	adjacency_put(adj);
@@ -156,7 +156,7 @@ static void permanent(void **state)
 	assert_int_equal(neighbor_count(), 0);
 }
 
-static void port_goes(void **state)
+static void port_removed(void **state)
 {
 	uint32_t adj = fixture_hold(FABRIC, PEER), waiting = fixture_hold(FABRIC, "192.0.2.10");
 
@@ -168,7 +168,7 @@ static void port_goes(void **state)
 	assert_int_equal(neighbor_count(), 2);
 	assert_int_equal(fixture_drops("neighbor_unresolved"), 1);
 	assert_int_equal(fixture_changes, 2);
-	assert_false(adjacency_table[adj]->resolved); // workers that still have the next hop find this
+	assert_false(adjacency_table[adj]->resolved); // for workers that still use the next hop
 	assert_null(fixture_find(FABRIC, PEER));
 	neighbor_wait(adj, fixture_packet(PEER, 1));
 	assert_int_equal(fixture_drops("neighbor_unresolved"), 2);
@@ -178,8 +178,8 @@ static void port_goes(void **state)
 	assert_int_equal(neighbor_count(), 0);
 }
 
-// Holds n neighbours and lets them go. True: one of them got index adj.
-static bool is_given(uint32_t adj, unsigned n)
+// Holds and releases n neighbours. Returns whether one of them got index adj.
+static bool is_reused(uint32_t adj, unsigned n)
 {
 	static uint32_t held[ADJ_MAX];
 	struct ip_addr a = fixture_addr("198.18.0.0");
@@ -200,7 +200,7 @@ static bool is_given(uint32_t adj, unsigned n)
 }
 
 // A packet that was punted for an adjacency must not reach the host that gets its index next.
-static void index_rests(void **state)
+static void index_reused_late(void **state)
 {
 	uint32_t adj = fixture_hold(FABRIC, PEER);
 
@@ -211,18 +211,18 @@ static void index_rests(void **state)
 	fixture_wait(300);
 	assert_false(adjacency_table[adj]->resolved);
 	fixture_taken = fixture_punts;
-	assert_false(is_given(adj, neighbor_end)); // more than were ever in use: a tunnel may still lead there
+	assert_false(is_reused(adj, neighbor_end)); // more than were ever in use: a tunnel may still lead there
 	fixture_rebuilding = false;
 	fixture_punts += 100;
 	fixture_wait(300);
 	fixture_taken += 99;
-	fixture_wait(300); // time alone changes nothing: the master may be behind
-	assert_false(is_given(adj, neighbor_end));
+	fixture_wait(300); // time alone is not enough: the master may be late
+	assert_false(is_reused(adj, neighbor_end));
 	neighbor_wait(adj, fixture_packet(PEER, 1));
 	assert_int_equal(fixture_drops("neighbor_unresolved"), 1);
-	fixture_punts += 50; // later ones do not matter
+	fixture_punts += 50; // later packets do not matter
 	fixture_taken += 1;
-	assert_true(is_given(adj, neighbor_end - 1));
+	assert_true(is_reused(adj, neighbor_end - 1));
 }
 
 static void full(void **state)
@@ -256,10 +256,14 @@ static void full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(resolves, fixture_reset),    cmocka_unit_test_setup(vlan_and_mac_change, fixture_reset),
-		cmocka_unit_test_setup(becomes_own, fixture_reset), cmocka_unit_test_setup(by_mac, fixture_reset),
-		cmocka_unit_test_setup(permanent, fixture_reset),   cmocka_unit_test_setup(port_goes, fixture_reset),
-		cmocka_unit_test_setup(index_rests, fixture_reset), cmocka_unit_test_setup(full, fixture_reset),
+		cmocka_unit_test_setup(resolves, fixture_reset),
+		cmocka_unit_test_setup(vlan_and_mac_change, fixture_reset),
+		cmocka_unit_test_setup(becomes_own, fixture_reset),
+		cmocka_unit_test_setup(by_mac, fixture_reset),
+		cmocka_unit_test_setup(permanent, fixture_reset),
+		cmocka_unit_test_setup(port_removed, fixture_reset),
+		cmocka_unit_test_setup(index_reused_late, fixture_reset),
+		cmocka_unit_test_setup(full, fixture_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

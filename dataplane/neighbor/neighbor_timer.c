@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What time does to neighbours: probes, ageing, giving up.
+// Timers of neighbours: retries, ageing, failure.
 //
-// INCOMPLETE asks every second, NEIGHBOR_RETRIES times, then FAILED. REACHABLE becomes PROBE after neighbor_age_seconds when next
-// hops hold it (PROBE asks its last MAC as often, and forwards meanwhile), else STALE, which goes after the same time unless it is
-// used.
+// INCOMPLETE: solicits every second, NEIGHBOR_RETRIES times, then becomes FAILED.
+// REACHABLE: after neighbor_age_seconds becomes PROBE if a next hop holds it, else STALE.
+// PROBE: solicits its last MAC as INCOMPLETE does, and forwards meanwhile.
+// STALE: becomes PROBE when it is used or held, else is removed after neighbor_age_seconds.
+// FAILED: solicits every NEIGHBOR_RETRY_SECONDS if a next hop holds it, else is removed after that time.
 #include <rte_cycles.h>
 
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
 
-// When something is due, by adjacency: a poll that finds nothing reads only this. 0 = nothing.
+// TSC when the timer expires, by adjacency; 0 = none. A poll that finds none expired reads only this.
 static uint64_t deadlines[ADJ_MAX];
-static uint32_t position = 1; // where a poll goes on whose predecessor has sent its share
+static uint32_t position = 1; // where the next poll begins: one that reaches its bound ends early
 
 static uint64_t neighbor_timer_seconds(unsigned n)
 {
@@ -72,13 +74,13 @@ void neighbor_solicit(struct neighbor *n)
 		nd_send_solicit(p, &n->addr);
 }
 
-static void no_answer(struct neighbor *n)
+static void neighbor_timer_fail(struct neighbor *n)
 {
 	neighbor_change(n, NEIGH_FAILED, NULL);
 	neighbor_give_up(n);
 }
 
-// Returns the solicitations that it has sent.
+// Handles an expired timer. Returns the number of solicitations sent.
 static unsigned neighbor_timer_due(struct neighbor *n)
 {
 	switch (n->state) {
@@ -86,7 +88,7 @@ static unsigned neighbor_timer_due(struct neighbor *n)
 	case NEIGH_PROBE:
 		if (n->probes < NEIGHBOR_RETRIES)
 			break;
-		no_answer(n);
+		neighbor_timer_fail(n);
 		return 0;
 	case NEIGH_REACHABLE:
 		neighbor_change(n, n->refs ? NEIGH_PROBE : NEIGH_STALE, NULL);
@@ -110,8 +112,8 @@ static unsigned neighbor_timer_due(struct neighbor *n)
 	return 1;
 }
 
-// The operator has set another age: it holds for those that are known already.
-static void follow_age(void)
+// Applies a changed neighbor_age_seconds to the existing entries.
+static void neighbor_timer_apply_age(void)
 {
 	static uint32_t age;
 	uint32_t i;
@@ -129,7 +131,7 @@ void neighbor_poll(void)
 	uint32_t i;
 
 	adjacency_poll();
-	follow_age();
+	neighbor_timer_apply_age();
 	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS && done < NEIGHBOR_POLL_CHANGES; i++, position++) {
 		if (position >= neighbor_end)
 			position = 1;

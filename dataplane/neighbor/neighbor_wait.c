@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that wait until their neighbour's MAC is known.
+// Packets that wait until their neighbour is resolved.
 #include <errno.h>
 #include <string.h>
 
@@ -12,13 +12,16 @@
 #include "worker/worker.h"
 
 DROP_REASON(neighbor_queue_full,
-	    "Too many packets waited for the MAC of one neighbour or of one port's neighbours: the oldest are given up.");
+	    "Too many packets waited for MAC addresses: that of one neighbour, those of one port's neighbours, or in "
+	    "all.");
 DROP_REASON(neighbor_unresolved, "The destination on the link did not answer ARP or neighbour solicitations, or has been removed.");
-DROP_REASON(neighbor_table_full, "Too many addresses of the port are being looked for at once: a host scans its subnet.");
-DROP_REASON(neighbor_not_unicast, "The destination on the link is no host: a multicast or unspecified address.");
+DROP_REASON(neighbor_table_full,
+	    "Too many addresses of the port, or of all ports, are being resolved at once: a host may be scanning "
+	    "its subnet.");
+DROP_REASON(neighbor_not_unicast, "The destination on the link is not a host, but a multicast or unspecified address.");
 DROP_REASON(neighbor_headroom, "The packet's buffer has no room for an Ethernet header.");
 
-#define HEADROOM 32 // adjacency_write() copies so much
+#define HEADROOM 32 // that adjacency_write() may write to
 
 static unsigned all_waiting, port_waiting[PORT_MAX];
 
@@ -78,7 +81,7 @@ void neighbor_give_up(struct neighbor *n)
 
 static void neighbor_wait_for(struct neighbor *n, struct rte_mbuf *m)
 {
-	meta(m)->nexthop = NULL; // valid within the worker's walk only
+	meta(m)->nexthop = NULL; // it was valid only within the worker's walk
 	if (neighbor_usable(n)) {
 		neighbor_wait_deliver(n, m);
 		return;
@@ -122,7 +125,7 @@ void neighbor_wait_on_port(uint16_t port, const struct ip_addr *addr, struct rte
 		return;
 	}
 	neighbor_wait_for(n, m);
-	if (n->state == NEIGH_STALE) { // in use: is it still there?
+	if (n->state == NEIGH_STALE) { // in use again: checks that it is still reachable
 		neighbor_change(n, NEIGH_PROBE, NULL);
 		neighbor_solicit(n);
 	}

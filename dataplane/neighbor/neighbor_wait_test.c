@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers and what waits, with a clock of the test's own.
+// Timers and waiting packets, with a clock that the tests advance.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #define PEER "192.0.2.9"
 #define PEER_MAC "02:00:00:00:09:09"
 
-static void gives_up(void **state)
+static void fails_without_answer(void **state)
 {
 	uint32_t adj = fixture_hold(FABRIC, PEER);
 	struct neighbor *n = fixture_find(FABRIC, PEER);
@@ -35,7 +35,7 @@ static void gives_up(void **state)
 	assert_int_equal(fixture_count_requests(), 3);
 	assert_int_equal(fixture_drops("neighbor_unresolved"), 1);
 	assert_int_equal(n->n_waiting, 0);
-	neighbor_wait(adj, fixture_packet(PEER, 2)); // a moment later: not asked again yet
+	neighbor_wait(adj, fixture_packet(PEER, 2)); // too soon for another request
 	assert_int_equal(fixture_drops("neighbor_unresolved"), 2);
 	assert_int_equal(fixture_count_requests(), 0);
 	fixture_wait(1000);
@@ -45,7 +45,7 @@ static void gives_up(void **state)
 	fixture_wait(3200);
 	assert_int_equal(n->state, NEIGH_FAILED);
 	fixture_count_requests();
-	fixture_wait(20000); // held: asked now and then, so that it comes back by itself
+	fixture_wait(20000); // held: solicited periodically, so that it recovers by itself
 	assert_in_range(fixture_count_requests(), 3, 4);
 	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
 	assert_int_equal(n->state, NEIGH_REACHABLE);
@@ -77,7 +77,7 @@ static void ages_held(void **state)
 	assert_int_equal(fixture_changes, 2);
 	assert_int_equal(fixture_count_requests(), 4);
 	adjacency_put(adj);
-	fixture_wait(6000); // nobody's: forgotten
+	fixture_wait(6000); // no longer held: removed
 	assert_null(fixture_find(FABRIC, PEER));
 }
 
@@ -112,7 +112,7 @@ static void gleaned(void **state)
 	assert_int_equal(fixture_count_requests(), 0);
 	m = fixture_packet(PEER, 2);
 	meta(m)->arg = FABRIC;
-	fixture_punt(PUNT_GLEAN, m); // used: forwarded, and asked whether it is still there
+	fixture_punt(PUNT_GLEAN, m); // used: forwarded, and probed
 	assert_int_equal(fixture_n_sent, 2);
 	assert_int_equal(fixture_count_requests(), 1);
 	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_PROBE);
@@ -167,11 +167,11 @@ static void queue_bounds(void **state)
 	fixture_count_requests();
 	fixture_learn(FABRIC, PEER, PEER_MAC, false, true);
 	assert_int_equal(fixture_n_sent, NEIGHBOR_WAITING);
-	assert_int_equal(*rte_pktmbuf_mtod_offset(fixture_sent[0], uint8_t *, 14 + 20), 5); // the oldest went
+	assert_int_equal(*rte_pktmbuf_mtod_offset(fixture_sent[0], uint8_t *, 14 + 20), 5); // the oldest were dropped
 	adjacency_put(adj);
 }
 
-// A host that scans its subnet takes neither all buffers nor the whole table.
+// A host that scans its subnet exhausts neither the buffers nor the table.
 static void scan(void **state)
 {
 	struct ip_addr a = fixture_addr("192.0.0.0");
@@ -198,7 +198,7 @@ static void scan(void **state)
 	assert_int_equal(node_test_in_use(), 0);
 }
 
-// Many at once: no poll sends more than the workers' rings can take.
+// Many neighbours at once: no poll sends more than the workers' rings can hold.
 static void paced(void **state)
 {
 	uint32_t adj[1000];
@@ -239,11 +239,16 @@ static void link_returns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(gives_up, fixture_reset),      cmocka_unit_test_setup(ages_held, fixture_reset),
-		cmocka_unit_test_setup(age_is_set, fixture_reset),    cmocka_unit_test_setup(gleaned, fixture_reset),
-		cmocka_unit_test_setup(glean_refuses, fixture_reset), cmocka_unit_test_setup(no_headroom, fixture_reset),
-		cmocka_unit_test_setup(queue_bounds, fixture_reset),  cmocka_unit_test_setup(scan, fixture_reset),
-		cmocka_unit_test_setup(paced, fixture_reset),         cmocka_unit_test_setup(link_returns, fixture_reset),
+		cmocka_unit_test_setup(fails_without_answer, fixture_reset),
+		cmocka_unit_test_setup(ages_held, fixture_reset),
+		cmocka_unit_test_setup(age_is_set, fixture_reset),
+		cmocka_unit_test_setup(gleaned, fixture_reset),
+		cmocka_unit_test_setup(glean_refuses, fixture_reset),
+		cmocka_unit_test_setup(no_headroom, fixture_reset),
+		cmocka_unit_test_setup(queue_bounds, fixture_reset),
+		cmocka_unit_test_setup(scan, fixture_reset),
+		cmocka_unit_test_setup(paced, fixture_reset),
+		cmocka_unit_test_setup(link_returns, fixture_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
