@@ -54,7 +54,7 @@ func main() {
 	case err != nil:
 		fail(input.Errorf("corelane-agent", "--help lists them", "%v", err))
 	case f.NArg() > 0:
-		fail(input.Errorf("corelane-agent", "options only", "'%s' is too much", f.Arg(0)))
+		fail(input.Errorf("corelane-agent", "options only", "'%s' is not an option", f.Arg(0)))
 	case version:
 		fmt.Println("corelane-agent", cli.Version)
 		os.Exit(0)

@@ -121,7 +121,7 @@ func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (benc
 		}
 	}
 	if cmd.Flags().Changed("generator-cpu") && f.generatorCPU < 0 {
-		return o, input.Errorf("--generator-cpu", "0 or more", "%d is no CPU", f.generatorCPU)
+		return o, input.Errorf("--generator-cpu", "0 or more", "%d is not a CPU", f.generatorCPU)
 	}
 	var err error
 	if cmd.Flags().Changed("cpu") {

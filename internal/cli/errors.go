@@ -49,13 +49,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	var required *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &value):
+		flag := value.GetFlag()
 		var own *input.Error
 		if errors.As(value.Unwrap(), &own) {
-			return &input.Error{Field: "--" + value.GetFlag().Name, Text: own.Text, Valid: own.Valid}
+			return &input.Error{Field: "--" + flag.Name, Text: own.Text, Valid: own.Valid}
 		}
-		return input.Errorf("--"+value.GetFlag().Name, validOf(value.GetFlag().Value.Type()), "'%s' is not right", value.GetValue())
+		return input.Errorf("--"+flag.Name, validOf(flag.Value.Type()), "'%s' is not understood", value.GetValue())
 	case errors.As(err, &unknown):
-		return input.Errorf("--"+unknown.GetSpecifiedName(), flagNames(cmd), "no such flag")
+		return input.Errorf("--"+unknown.GetSpecifiedName(), flagNames(cmd), "there is no such flag")
 	case errors.As(err, &required):
 		return input.Errorf("--"+required.GetFlag().Name, required.GetFlag().Usage, "needs a value")
 	}
@@ -66,7 +67,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func validOf(kind string) string {
 	switch kind {
 	case "uint32":
-		return "0..4294967295"
+		return "0 to 4294967295"
 	case "int", "float64":
 		return "a number"
 	case "bool":

@@ -51,7 +51,7 @@ no daemon.`
 
 func (f *explainFlags) check() error {
 	if f.Window < 100*time.Millisecond || f.Window > time.Hour {
-		return input.Errorf("--window", "100ms to 1h", "%v is no time to look", f.Window)
+		return input.Errorf("--window", "100ms to 1h", "%v is out of range", f.Window)
 	}
 	for _, tid := range f.Threads {
 		if tid <= 0 {

@@ -27,7 +27,7 @@ func TestExplainAThread(t *testing.T) {
 
 func TestExplainRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--window: 1ms is no time to look; valid: 100ms to 1h":                         {"--window", "1ms"},
+		"--window: 1ms is out of range; valid: 100ms to 1h":                            {"--window", "1ms"},
 		"--thread: there is no thread -3; valid: the id of a thread that runs":         {"--thread", "-3"},
 		"--thread: there is no thread 2147483646; valid: the id of a thread that runs": {"--thread", "2147483646", "--window", "100ms"},
 	} {

@@ -76,7 +76,7 @@ func needFields(cmd *cobra.Command, flags []fieldFlag) ([]string, error) {
 func parseNumber(field, text string, least, most uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, input.Errorf(field, fmt.Sprintf("%d..%d", least, most), "'%s' is not such a number", text)
+		return 0, input.NotNumber(field, fmt.Sprintf("%d to %d", least, most), text)
 	}
 	return n, nil
 }

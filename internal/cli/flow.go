@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -22,19 +21,8 @@ func newFlowCmd(a *app) *cobra.Command {
 		newFlowList(a), newFlowWatch(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a), newFlowFlush(a), newFlowResize(a))
 }
 
-// end writes an address with a port as the packet has it.
-func end(addr string, port uint32) string {
-	switch {
-	case port == 0:
-		return addr
-	case strings.Contains(addr, ":"):
-		return fmt.Sprintf("[%s]:%d", addr, port)
-	}
-	return fmt.Sprintf("%s:%d", addr, port)
-}
-
 func fromTo(d *apiv1.FlowDirection) string {
-	return end(d.GetSource(), d.GetSourcePort()) + " > " + end(d.GetDestination(), d.GetDestinationPort())
+	return endpoint(d.GetSource(), d.GetSourcePort()) + " > " + endpoint(d.GetDestination(), d.GetDestinationPort())
 }
 
 func whereFrom(port string) string {
@@ -159,7 +147,7 @@ func newFlowTop(a *app) *cobra.Command {
 	cmd := a.watchable(verb("top", "Show the flows that carried most", "  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
 		func(ctx context.Context, _ []string) error {
 			if n < 1 || n > 10000 {
-				return input.Errorf("--count", "1..10000", "'%d' is out of range", n)
+				return input.Errorf("--count", "1 to 10000", "'%d' is out of range", n)
 			}
 			return flowListing.rows(ctx, a, largest(flowsOf(a, req), n, func(f *apiv1.Flow) uint64 {
 				if byPackets {
@@ -257,10 +245,10 @@ func newFlowExplain(a *app) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			var err error
 			req.Protocol = args[0]
-			if req.Source, req.SourcePort, err = parseEnd("source", args[1]); err != nil {
+			if req.Source, req.SourcePort, err = parseFlowEnd("source", args[1]); err != nil {
 				return err
 			}
-			if req.Destination, req.DestinationPort, err = parseEnd("destination", args[2]); err != nil {
+			if req.Destination, req.DestinationPort, err = parseFlowEnd("destination", args[2]); err != nil {
 				return err
 			}
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowExplanation, error) {
@@ -274,14 +262,14 @@ func newFlowExplain(a *app) *cobra.Command {
 	return cmd
 }
 
-// parseEnd takes "10.0.0.1", "10.0.0.1:80", "fd00::1" and "[fd00::1]:80".
-func parseEnd(what, text string) (string, uint32, error) {
+// parseFlowEnd takes "10.0.0.1", "10.0.0.1:80", "fd00::1" and "[fd00::1]:80".
+func parseFlowEnd(argument, text string) (string, uint32, error) {
 	if ap, err := netip.ParseAddrPort(text); err == nil {
 		return ap.Addr().String(), uint32(ap.Port()), nil
 	}
 	addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
 	if err != nil {
-		return "", 0, input.Errorf(what, `"10.0.0.1", "10.0.0.1:80", "fd00::1" or "[fd00::1]:80"`, "'%s' is no address", text)
+		return "", 0, input.Errorf(argument, validEndpoint, "'%s' is not an address, with or without a port", text)
 	}
 	return addr.String(), 0, nil
 }

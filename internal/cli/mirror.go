@@ -129,7 +129,7 @@ func (o *mirrorOptions) target(cmd *cobra.Command) (bool, error) {
 	}
 	for flag, kind := range map[string][]string{"vni": {"vxlan"}, "session": {"erspan"}, "local": {"vxlan", "erspan"}} {
 		if cmd.Flags().Changed(flag) && (len(kinds) == 0 || !slices.Contains(kind, kinds[0])) {
-			return false, input.Errorf("--"+flag, "with --"+kind[0], "is of a collector")
+			return false, input.Errorf("--"+flag, "with --"+kind[0], "is a setting of a collector")
 		}
 	}
 	if len(kinds) == 0 {

@@ -135,6 +135,7 @@ func portRange(first, last uint32) string {
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
+// endpoint writes an address with a port, or an address alone when the port is 0.
 func endpoint(address string, port uint32) string {
 	switch {
 	case port == 0:

@@ -119,6 +119,8 @@ func natDestination(service string, backends []string) (*apiv1.NatRule_Destinati
 	return &apiv1.NatRule_Destination{Destination: d}, nil
 }
 
+const validEndpoint = "192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80"
+
 // parseEndpoint reads an address, or one with a port: 192.0.2.1:80, [2001:db8::1]:80.
 func parseEndpoint(field, text string) (string, uint32, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
@@ -126,7 +128,7 @@ func parseEndpoint(field, text string) (string, uint32, error) {
 	}
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil || ap.Port() == 0 {
-		return "", 0, input.Errorf(field, "192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80", "'%s' is no address, nor one with a port", text)
+		return "", 0, input.Errorf(field, validEndpoint, "'%s' is not an address, with or without a port", text)
 	}
 	return ap.Addr().String(), uint32(ap.Port()), nil
 }

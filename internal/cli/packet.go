@@ -38,7 +38,7 @@ func parsePacket(text string) ([]byte, error) {
 	case err != nil:
 		return nil, input.Errorf("--packet", validBytes, "%v", err)
 	case len(data) < minPacket || len(data) > maxPacket:
-		return nil, input.Errorf("--packet", fmt.Sprintf("%d..%d bytes", minPacket, maxPacket), "%d bytes", len(data))
+		return nil, input.Errorf("--packet", fmt.Sprintf("%d to %d bytes", minPacket, maxPacket), "%d bytes", len(data))
 	}
 	return data, nil
 }

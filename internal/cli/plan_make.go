@@ -63,7 +63,7 @@ func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
 	s.BoolVar(&w.ShareCores, "share-cores", false, "workers may use both siblings of a core")
 	s.BoolVar(&w.AllowOverlap, "allow-overlap", false, "workers may share the host's core, or its only CPU; packets wait then")
 	s.BoolVar(&w.Boot, "boot", false, "isolate by arguments of the kernel, not at run time only")
-	s.Var(&hugepagesValue{&w.Hugepages}, "hugepages", "1G or 2M, pages, and the node if not each: 1G:16@0")
+	s.Var(&hugepagesValue{&w.Hugepages}, "hugepages", "hugepages to reserve: "+validHugepages)
 	for name, set := range map[string]*cpuset.Set{
 		"forwarding-cpus": &w.ForwardingCPUs, "isolated-rx-cpus": &w.IsolatedRxCPUs, "host-path-cpus": &w.HostPathCPUs, "service-cpus": &w.ServiceCPUs,
 		"guest-cpus": &w.GuestCPUs, "emulator-cpus": &w.EmulatorCPUs, "housekeeping-cpus": &w.HousekeepingCPUs,
@@ -81,13 +81,15 @@ func (v *cpusValue) Type() string   { return "cpus" }
 func (v *cpusValue) Set(text string) error {
 	set, err := cpuset.Parse(text)
 	if err != nil || set.Empty() {
-		return input.Errorf("cpus", "a list of CPUs, 0,5-7", "'%s' is none", text)
+		return input.Errorf("cpus", "a list, 0,5-7", "'%s' is not a list of CPUs", text)
 	}
 	*v.set = set
 	return nil
 }
 
-// hugepagesValue is a flag's wish of memory; given again it adds one.
+const validHugepages = "SIZE:PAGES[@NODE], SIZE 2M or 1G, such as 1G:16@0; without @NODE on each node"
+
+// hugepagesValue is a flag's request for hugepages. A repeated flag adds a request.
 type hugepagesValue struct{ list *[]plan.HugepageWish }
 
 func (v *hugepagesValue) String() string { return "" }
@@ -105,7 +107,7 @@ func (v *hugepagesValue) Set(text string) error {
 		h.Node = int(at)
 	}
 	if err != nil || kib == 0 || n == 0 {
-		return input.Errorf("hugepages", "1G or 2M, pages, and the node if not each: 1G:16@0", "'%s' is none", text)
+		return input.Errorf("hugepages", validHugepages, "'%s' is not a request for hugepages", text)
 	}
 	*v.list = append(*v.list, h)
 	return nil

@@ -132,7 +132,7 @@ func (a *app) planExplain(file, cpu string) error {
 	}
 	id, err := strconv.Atoi(cpu)
 	if err != nil || !slices.Contains(all, id) {
-		return input.Errorf("cpu", cpuset.Of(all...).String(), "'%s' is no CPU of the plan", cpu)
+		return input.Errorf("cpu", cpuset.Of(all...).String(), "'%s' is not a CPU of the plan", cpu)
 	}
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(map[string]any{"cpu": id, "explanation": p.Explain(id)})

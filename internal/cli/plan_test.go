@@ -51,7 +51,7 @@ func TestPlanCommands(t *testing.T) {
 	if r := offline("plan", "explain", file, "5", "-o", "json"); r.code != 0 || !strings.HasPrefix(r.stdout, `{"cpu":5,"explanation":["CPU 5 is service`) {
 		t.Errorf("%+v", r)
 	}
-	if r := offline("plan", "explain", file, "20"); r.code != 2 || r.stderr != "cpu: '20' is no CPU of the plan; valid: 0-19\n" {
+	if r := offline("plan", "explain", file, "20"); r.code != 2 || r.stderr != "cpu: '20' is not a CPU of the plan; valid: 0-19\n" {
 		t.Errorf("%+v", r)
 	}
 	if r := offline("plan", "check", file, "--root", root); r.code != 0 || r.stdout != "The plan is right for dpvs-0.\n" {
@@ -100,11 +100,11 @@ func TestPlanFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--guest-cpus", "x"}, "--guest-cpus: 'x' is none; valid: a list of CPUs, 0,5-7\n"},
-		{[]string{"--guest-cpus", ""}, "--guest-cpus: '' is none; valid: a list of CPUs, 0,5-7\n"},
-		{[]string{"--hugepages", "3G:1"}, "--hugepages: '3G:1' is none; valid: 1G or 2M, pages, and the node if not each: 1G:16@0\n"},
-		{[]string{"--hugepages", "1G:1@x"}, "--hugepages: '1G:1@x' is none; valid: 1G or 2M, pages, and the node if not each: 1G:16@0\n"},
-		{[]string{"--forwarding", "x"}, "--forwarding: 'x' is not right; valid: a number\n"},
+		{[]string{"--guest-cpus", "x"}, "--guest-cpus: 'x' is not a list of CPUs; valid: a list, 0,5-7\n"},
+		{[]string{"--guest-cpus", ""}, "--guest-cpus: '' is not a list of CPUs; valid: a list, 0,5-7\n"},
+		{[]string{"--hugepages", "3G:1"}, "--hugepages: '3G:1' is not a request for hugepages; valid: SIZE:PAGES[@NODE], SIZE 2M or 1G, such as 1G:16@0; without @NODE on each node\n"},
+		{[]string{"--hugepages", "1G:1@x"}, "--hugepages: '1G:1@x' is not a request for hugepages; valid: SIZE:PAGES[@NODE], SIZE 2M or 1G, such as 1G:16@0; without @NODE on each node\n"},
+		{[]string{"--forwarding", "x"}, "--forwarding: 'x' is not understood; valid: a number\n"},
 		{[]string{"--file", file}, file + ": the file is empty\n"},
 		{[]string{"--file", "/does/not/exist"}, "/does/not/exist: open /does/not/exist: no such file or directory; valid: a file\n"},
 		{[]string{}, "wishes: nothing is asked for; valid: at least one of forwarding, guests, service, housekeeping, ...\n"},

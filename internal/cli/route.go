@@ -89,7 +89,7 @@ func newRouteAdd(a *app) *cobra.Command {
 			case file == "" && !withID:
 				return input.Errorf("--nexthop", "id of the next hop", "missing")
 			case withID && !limits.Number(nexthopID, uint64(nexthop)):
-				return input.Errorf("--nexthop", limits.Numbers(nexthopID), "'%d' is not such a number", nexthop)
+				return input.Errorf("--nexthop", limits.Numbers(nexthopID), "'%d' is out of range", nexthop)
 			}
 			if file != "" {
 				return bulk.file(ctx, file, nexthop)

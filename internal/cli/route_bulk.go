@@ -165,7 +165,7 @@ func parsePrefix(field, text string) (string, error) {
 	}
 	switch {
 	case err != nil:
-		return "", input.Errorf(field, valid, "'%s' is not right", text)
+		return "", input.Errorf(field, valid, "'%s' is not a prefix", text)
 	case p.Addr().Is4In6():
 		return "", input.Errorf(field, valid, "'%s' is an IPv4 address in IPv6's notation", text)
 	case p != p.Masked():

@@ -30,7 +30,7 @@ func newTraceCmd(a *app) *cobra.Command {
 				}
 			}
 			if timeout < time.Millisecond || timeout > time.Hour {
-				return input.Errorf("--timeout", "1ms..1h", "'%s' is out of range", timeout)
+				return input.Errorf("--timeout", "1ms to 1h", "'%s' is out of range", timeout)
 			}
 			req.TimeoutMs = uint32(timeout.Milliseconds())
 			return a.trace(ctx, req, bytes)

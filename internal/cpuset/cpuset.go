@@ -49,13 +49,13 @@ func Parse(list string) (Set, error) {
 			last, err = id(high)
 		}
 		if err != nil {
-			return Set{}, fmt.Errorf("'%s' is no CPU or range of CPUs; valid: a list, 0,5-7", part)
+			return Set{}, fmt.Errorf("'%s' is not a CPU or range of CPUs; valid: a list, 0,5-7", part)
 		}
 		if last < first {
 			return Set{}, fmt.Errorf("'%s' ends before it begins; valid: a list, 0,5-7", part)
 		}
 		if len(ids) > 2*Max { // each CPU once is half of that: no list grows without end
-			return Set{}, fmt.Errorf("names CPUs again and again; valid: a list, 0,5-7")
+			return Set{}, fmt.Errorf("repeats the same CPUs too often; valid: a list, 0,5-7")
 		}
 		for ; first <= last; first++ {
 			ids = append(ids, first)
@@ -77,13 +77,13 @@ func ParseMask(mask string) (Set, error) {
 	digits := strings.ReplaceAll(strings.TrimSpace(mask), ",", "")
 	digits = strings.TrimPrefix(strings.TrimPrefix(digits, "0x"), "0X")
 	if digits == "" || len(digits) > Max/4 {
-		return Set{}, fmt.Errorf("'%s' is no mask of CPUs; valid: hexadecimal, 0x60", mask)
+		return Set{}, fmt.Errorf("'%s' is not a mask of CPUs; valid: hexadecimal, 0x60", mask)
 	}
 	var ids []int
 	for i := range digits {
 		digit, err := strconv.ParseUint(digits[len(digits)-1-i:len(digits)-i], 16, 8)
 		if err != nil {
-			return Set{}, fmt.Errorf("'%s' is no mask of CPUs; valid: hexadecimal, 0x60", mask)
+			return Set{}, fmt.Errorf("'%s' is not a mask of CPUs; valid: hexadecimal, 0x60", mask)
 		}
 		for ; digit != 0; digit &= digit - 1 {
 			ids = append(ids, 4*i+bits.TrailingZeros64(digit))

@@ -25,7 +25,7 @@ func ParseKernel(list string, last int) (Set, error) {
 }
 
 func kernelPart(part string, last int) (Set, error) {
-	bad := fmt.Errorf("'%s' is no CPU or range of CPUs; valid: a list, 0,5-7, all, 2-N, 0-31:2/8", part)
+	bad := fmt.Errorf("'%s' is not a CPU or range of CPUs; valid: a list, 0,5-7, all, 2-N, 0-31:2/8", part)
 	if strings.EqualFold(part, "all") {
 		return Range(0, last), nil
 	}

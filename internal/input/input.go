@@ -7,6 +7,7 @@ package input
 import (
 	"errors"
 	"fmt"
+	"math/big"
 )
 
 // Error is a value that somebody gave and that cannot be: a flag, a line of a file, a setting of this machine.
@@ -26,6 +27,14 @@ func (e *Error) Error() string {
 // Errorf makes an Error.
 func Errorf(field, valid, format string, args ...any) error {
 	return &Error{field, fmt.Sprintf(format, args...), valid}
+}
+
+// NotNumber makes the Error of text that is not one of the numbers that valid describes.
+func NotNumber(field, valid, text string) error {
+	if _, ok := new(big.Int).SetString(text, 10); ok {
+		return Errorf(field, valid, "'%s' is out of range", text)
+	}
+	return Errorf(field, valid, "'%s' is not a number", text)
 }
 
 // Is says whether err is about what was given rather than about what was done with it.

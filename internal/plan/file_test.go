@@ -66,7 +66,7 @@ func TestEditedPlans(t *testing.T) {
 		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is none; valid: a whole number"},
 		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, wishes, cpus, workers, isolated, irqs, " +
 			"hugepages, warnings, alternatives"},
-		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is no CPU or range of CPUs"},
+		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is not a CPU or range of CPUs"},
 		{`"isolated": "1-4"`, `"isolated": "1-4,77"`, "isolated: CPU 77 is not in the plan; valid: CPUs of the plan"},
 		{`"isolated": "1-4"`, `"isolated": ["1"]`, `isolated: is a list; valid: a list of CPUs, "0,5-7"`},
 		{`"share_cores": false`, `"share_cores": no`, "share_cores: 'no' is neither; valid: true, false"},

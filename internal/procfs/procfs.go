@@ -93,7 +93,7 @@ func ParseUptime(text string) (float64, error) {
 	first, _, _ := strings.Cut(text, " ")
 	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	if err != nil || !(seconds >= 0 && seconds < 1e12) {
-		return 0, fmt.Errorf("'%.40s' is no uptime", strings.ToValidUTF8(text, "?"))
+		return 0, fmt.Errorf("'%.40s' is not an uptime", strings.ToValidUTF8(text, "?"))
 	}
 	return seconds, nil
 }

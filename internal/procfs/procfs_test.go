@@ -152,7 +152,7 @@ func TestRoot(t *testing.T) {
 	if p, err := root.Process(12); err != nil || p.Started != 4711 {
 		t.Error(p, err)
 	}
-	if _, err := root.Thread(12, 13); err == nil || !strings.Contains(err.Error(), "/proc/12/task/13/stat is without a name") {
+	if _, err := root.Thread(12, 13); err == nil || !strings.Contains(err.Error(), "/proc/12/task/13/stat has no name") {
 		t.Error(err)
 	}
 	if _, err := root.Process(99); !errors.Is(err, fs.ErrNotExist) {

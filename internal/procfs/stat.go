@@ -74,7 +74,7 @@ func cpuID(word, prefix string) (int, error) {
 	digits, ok := strings.CutPrefix(word, prefix)
 	id, err := strconv.ParseUint(digits, 10, 32)
 	if !ok || err != nil || id >= maxCPU {
-		return 0, fmt.Errorf("'%.40s' is no CPU", strings.ToValidUTF8(word, "?"))
+		return 0, fmt.Errorf("'%.40s' is not a CPU", strings.ToValidUTF8(word, "?"))
 	}
 	return int(id), nil
 }
@@ -83,7 +83,7 @@ func cpuID(word, prefix string) (int, error) {
 func count(word string) (int64, error) {
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("'%.40s' is no count", strings.ToValidUTF8(word, "?"))
+		return 0, fmt.Errorf("'%.40s' is not a count", strings.ToValidUTF8(word, "?"))
 	}
 	return n, nil
 }

@@ -40,7 +40,7 @@ func (t *Task) Fixed() bool { return t.Flags&pfNoSetaffinity != 0 }
 func ParseTask(text string) (t Task, err error) {
 	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if open < 0 || end < open {
-		return t, errors.New("is without a name in brackets")
+		return t, errors.New("has no name in brackets")
 	}
 	const last = 41 // field that is read; the kernel writes 52
 	fields := strings.Fields(text[end+1:])
@@ -50,7 +50,7 @@ func ParseTask(text string) (t Task, err error) {
 	at := func(field int) int64 {
 		n, e := strconv.ParseInt(fields[field-3], 10, 64)
 		if e != nil && err == nil {
-			err = fmt.Errorf("field %d: '%.40s' is no number", field, strings.ToValidUTF8(fields[field-3], "?"))
+			err = fmt.Errorf("field %d: '%.40s' is not a number", field, strings.ToValidUTF8(fields[field-3], "?"))
 		}
 		return n
 	}
@@ -60,7 +60,7 @@ func ParseTask(text string) (t Task, err error) {
 		LastCPU: int(at(39)), Priority: int(at(40)), Policy: int(at(41)),
 	}
 	if t.TID, _ = strconv.Atoi(strings.TrimSpace(text[:open])); t.TID <= 0 {
-		return t, errors.New("is without a thread id")
+		return t, errors.New("has no thread id")
 	}
 	return t, err
 }
@@ -80,7 +80,7 @@ func ParseStatus(text string) map[string]string {
 func ParseRunDelay(text string) (int64, error) {
 	f := strings.Fields(text)
 	if len(f) < 2 {
-		return 0, fmt.Errorf("'%.40s' is no schedstat", strings.ToValidUTF8(text, "?"))
+		return 0, fmt.Errorf("'%.40s' is not a line of schedstat", strings.ToValidUTF8(text, "?"))
 	}
 	return count(f[1])
 }

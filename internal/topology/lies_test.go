@@ -24,7 +24,7 @@ func TestLies(t *testing.T) {
 	}{
 		{"no list of CPUs", map[string]string{cpu + "present": "-"}, "/sys/devices/system/cpu/present is missing", cpus, "0-15"},
 		{"list of CPUs makes no sense", map[string]string{cpu + "present": "0-x"},
-			"/sys/devices/system/cpu/present '0-x' is no CPU or range of CPUs; valid: a list, 0,5-7", cpus, "0-15"},
+			"/sys/devices/system/cpu/present '0-x' is not a CPU or range of CPUs; valid: a list, 0,5-7", cpus, "0-15"},
 		{"CPU without directory", map[string]string{cpu + "present": "0-17", cpu + "online": "0-17"},
 			"/sys/devices/system/cpu/present has CPUs 16-17, which have no directory: they are left out\n" +
 				"/sys/devices/system/cpu/online has CPUs 16-17, which are not there: they are left out", cpus, "0-15"},
@@ -59,7 +59,7 @@ func TestLies(t *testing.T) {
 		{"interrupt that is the kernel's", map[string]string{"proc/irq/0/smp_affinity_list": "-"}, "/proc/irq/0/smp_affinity_list is missing",
 			func(m *topology.Machine) any { return m.IRQs[0].Affinity }, ""},
 		{"stat is cut off", map[string]string{"proc/900/task/900/stat": "900 (sshd) S 1"}, "/proc/900/task/900/stat has 4 fields, not 41 or more", names, "0"},
-		{"stat has no name", map[string]string{"proc/900/task/900/stat": ""}, "/proc/900/task/900/stat is without a name in brackets", names, "0"},
+		{"stat has no name", map[string]string{"proc/900/task/900/stat": ""}, "/proc/900/task/900/stat has no name in brackets", names, "0"},
 		{"status is gone, the thread is not", map[string]string{"proc/900/task/900/status": "-"}, "/proc/900/task/900/status is missing", names, "0"},
 		{"a thread that has just ended", map[string]string{"proc/900/task/900": "-"}, "", names, "0"},
 		{"other users' threads are hidden", map[string]string{"proc/1": "-"}, "/proc/1 is missing: threads of other users are hidden", names, "1"},
@@ -79,10 +79,10 @@ func TestLies(t *testing.T) {
 			"/etc/shadow has variables of a profile and is outside /etc/tuned and /usr/lib/tuned: it is not read",
 			func(m *topology.Machine) any { return m.Services.Tuned }, "mine"},
 		{"bans make no sense", map[string]string{"etc/sysconfig/irqbalance": "IRQBALANCE_BANNED_CPUS=zz"},
-			"/etc/sysconfig/irqbalance IRQBALANCE_BANNED_CPUS: 'zz' is no mask of CPUs; valid: hexadecimal, 0x60",
+			"/etc/sysconfig/irqbalance IRQBALANCE_BANNED_CPUS: 'zz' is not a mask of CPUs; valid: hexadecimal, 0x60",
 			func(m *topology.Machine) any { return m.Services.IrqbalanceBans }, ""},
 		{"systemd's CPUs make no sense", map[string]string{"etc/systemd/system.conf": "[Manager]\nCPUAffinity=numa"},
-			"/etc/systemd/system.conf CPUAffinity: 'numa' is no CPU or range of CPUs; valid: a list, 0,5-7",
+			"/etc/systemd/system.conf CPUAffinity: 'numa' is not a CPU or range of CPUs; valid: a list, 0,5-7",
 			func(m *topology.Machine) any { return m.Services.SystemdAffinity }, ""},
 		{"guest that is no XML", map[string]string{
 			"etc/libvirt/qemu/a.xml": "<domain"},

@@ -88,7 +88,7 @@ func TestBroken(t *testing.T) {
 		{"plan.machine", "CPUs 39 of the plan are offline", Fail, func(m *topology.Machine, _ *plan.Plan) { m.CPUs[39].Online = false }},
 		{"plan.machine", "this is other", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Hostname = "other" }},
 		{"boot.isolcpus", "the plan isolates CPUs", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.Isolated = set("2-9") }},
-		{"boot.isolcpus", "is no CPU or range", Fail, cmdline("isolcpus=1-9", "isolcpus=1-x")},
+		{"boot.isolcpus", "is not a CPU or range", Fail, cmdline("isolcpus=1-9", "isolcpus=1-x")},
 		{"boot.consistent", "rcu_nocbs=1-8,11-19,21-29,31-39 differs", Fail, cmdline("rcu_nocbs=1-9", "rcu_nocbs=1-8")},
 		{"boot.consistent", "tuned.non_isolcpus=40100403", Fail, cmdline("40100401", "40100403")},
 		{"boot.nohz_full", "this kernel", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.NohzFull = cpuset.Set{} }},

@@ -321,7 +321,7 @@ def test_agent(router, tmp_path):
 
 
 def test_agent_bad_input(router):
-    for arguments, word in ((["--no-such"], "no-such"), (["x"], "'x' is too much"), (["--plan", "/nonexistent"], "/nonexistent"),
+    for arguments, word in ((["--no-such"], "no-such"), (["x"], "'x' is not an option"), (["--plan", "/nonexistent"], "/nonexistent"),
                             (["--node-file", "/nonexistent"], "--node-file"), (["--every", "0s"], "--every")):
         done = subprocess.run([agent_path(router), *arguments], capture_output=True, text=True, check=False, timeout=20)
         assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)

@@ -78,7 +78,7 @@ func (v *Value) parse(text string) (protoreflect.Value, error) {
 	case protoreflect.BoolKind:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return protoreflect.Value{}, input.Errorf("value", "true, false", "'%s' is neither", text)
+			return protoreflect.Value{}, input.Errorf("value", "true, false", "'%s' is neither true nor false", text)
 		}
 		return protoreflect.ValueOfBool(b), nil
 	case protoreflect.EnumKind:
@@ -94,20 +94,20 @@ func (v *Value) parse(text string) (protoreflect.Value, error) {
 	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", v.field.Name(), v.field.Kind())
 }
 
-// numberError is for text that is no number; whether a number is in range the daemon says.
+// numberError refuses text that is not a number of the field's size. The daemon checks the narrower range of the field.
 func (v *Value) numberError(text string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return input.Errorf("value", limits.Numbers(v.field), "'%s' is not such a number", text)
+	return input.NotNumber("value", limits.Numbers(v.field), text)
 }
 
-// ParseField reads a number that a field of msg takes; what is what it stands for on the command line.
-func ParseField(what, text string, msg proto.Message, field protoreflect.Name) (uint32, error) {
+// ParseField reads a number that a field of msg takes; argument is its name on the command line.
+func ParseField(argument, text string, msg proto.Message, field protoreflect.Name) (uint32, error) {
 	fd := Field(msg, field)
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || !limits.Number(fd, n) {
-		return 0, input.Errorf(what, limits.Numbers(fd), "'%s' is not such a number", text)
+		return 0, input.NotNumber(argument, limits.Numbers(fd), text)
 	}
 	return uint32(n), nil
 }

@@ -33,7 +33,7 @@ func (v *Interval) Set(text string) error {
 		d = time.Duration(s * float64(time.Second))
 	}
 	if err != nil || d < LeastInterval {
-		return input.Errorf("watch", "an interval from 100ms on, as in --watch=2s", "'%s' is not right", text)
+		return input.Errorf("watch", "500ms, 2s, or 2 for seconds", "'%s' is not an interval of 100ms or more", text)
 	}
 	*v.To = d
 	return nil
