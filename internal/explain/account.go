@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// account is what took a worker's time in the window.
+// account lists what took a worker's time in the window.
 type account struct {
 	e      *Evidence
 	w      *Worker
 	causes []*Cause
 	byKey  map[key]*Cause
-	rest   int64 // ns that the worker waited, and that no thread explains; only where counters have to do
+	rest   int64 // ns for which the worker waited and no known thread ran; only without kernel events
 }
 
-// accountOf a worker, from the kernel's events, or from counters where those are not to be had.
+// accountOf builds the account of a worker from kernel events, or from counters if those were not watched.
 func accountOf(e *Evidence, w *Worker) *account {
 	a := &account{e: e, w: w, byKey: map[key]*Cause{}}
 	if e.Trace != nil {
@@ -32,7 +32,7 @@ func accountOf(e *Evidence, w *Worker) *account {
 	return a
 }
 
-// add time to the cause of a culprit.
+// add adds time to the cause of a culprit.
 func (a *account) add(who culprit, ns, times, longest int64) *Cause {
 	if who.partOf {
 		times = 0
@@ -60,7 +60,7 @@ func (a *account) addSums() {
 	}
 }
 
-// causeOf an event that has been counted; nil: it is no cause.
+// causeOf returns the cause that an event was counted for, nil if the event is not a cause.
 func (a *account) causeOf(ev event) *Cause {
 	who, ok := classify(a.e, a.w, ev)
 	if !ok {
@@ -69,7 +69,7 @@ func (a *account) causeOf(ev event) *Cause {
 	return a.byKey[who.key()]
 }
 
-const tickNS = 10e6 // of /proc: USER_HZ is 100
+const tickNS = 10e6 // one tick of /proc: USER_HZ is 100
 
 func (e *Evidence) ns() int64 { return int64(e.Seconds * 1e9) }
 
@@ -83,5 +83,5 @@ func (e *Evidence) nameOf(tid int) string {
 	return fmt.Sprintf("thread %d", tid)
 }
 
-// gives says whether the worker is configured to give its CPU away.
-func (w *Worker) gives() bool { return w.Idle == "yield" || w.Idle == "sleep" }
+// sharesCPU says whether the worker's idle policy lets other threads run on its CPU.
+func (w *Worker) sharesCPU() bool { return w.Idle == "yield" || w.Idle == "sleep" }

@@ -8,13 +8,13 @@ import (
 
 var drops = row{
 	kind: Drops, colour: "other",
-	means: "the router refused packets for reasons of their own",
+	means: "the router dropped packets for a reason other than a full queue",
 	known: "`corelane drops`",
 	losses: func(f *findings) (out []Cause) {
 		sums := map[string]uint64{}
 		for _, p := range f.e.Ports {
 			for reason, n := range p.Drops {
-				if reason != "port_tx_full" && reason != "worker_ring_full" { // these are about time and room
+				if reason != "port_tx_full" && reason != "worker_ring_full" { // other rows report these
 					sums[reason] += n
 				}
 			}
@@ -27,10 +27,11 @@ var drops = row{
 	},
 	limits: limits{loss: 0.01},
 	describe: func(_ *scene, c *Cause) {
-		c.Title = "the router dropped packets: " + c.Name
-		c.fact(Counted, "%d packets, %.3f %% of what came in", c.Times, 100*float64(c.Times)/float64(max(1, c.of)))
+		c.Title = "the router dropped packets with reason " + c.Name
+		c.fact(Counted, "%d packets were dropped, %.3f %% of those received", c.Times,
+			100*float64(c.Times)/float64(max(1, c.of)))
 	},
-	noRemedy: "corelane drops --by-port says what it means",
+	noRemedy: "corelane drops --by-port shows what the reason means and which ports are affected",
 }
 
 func (e *Evidence) received() (n uint64) {

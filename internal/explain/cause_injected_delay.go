@@ -5,8 +5,8 @@ import "fmt"
 
 var injectedDelay = row{
 	kind: Delay, colour: "own",
-	means: "`corelane debug delay`",
-	known: "the daemon",
+	means: "`corelane debug delay` makes each loop of the worker longer",
+	known: "the delay that the daemon reports",
 	always: func(a *account) {
 		if ns := int64(a.w.DelayUS) * 1000; ns > 0 {
 			a.add(culprit{kind: Delay, name: "corelane debug delay"}, ns*int64(a.w.Loops), int64(a.w.Loops), ns)

@@ -9,21 +9,22 @@ import (
 
 var irq = row{
 	kind: IRQ, colour: "hard-irq",
-	means: "a device interrupts that CPU",
-	known: "handler entry and exit, affinity",
+	means: "a device interrupted the worker's CPU",
+	known: "entry and exit of the interrupt's handler, and its affinity",
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		return culprit{name: fmt.Sprintf("irq %d (%s)", ev.id, ev.name), irq: ev.id}, ev.kind == kernel.KindIRQ
 	},
 	limits: limits{rate: 2000},
 	describe: func(s *scene, c *Cause) {
-		c.Title = fmt.Sprintf("%s interrupted %s's CPU %d", c.Name, s.w.label(), s.w.CPU)
+		c.Title = fmt.Sprintf("%s interrupted CPU %d of %s", c.Name, s.w.CPU, s.w.label())
 		for _, l := range s.e.Host.Interrupts {
 			if l.Label == fmt.Sprint(c.IRQ) && l.Counts[s.w.CPU] > 0 {
 				c.fact(Counted, "%.0f interrupts/s on this CPU", float64(l.Counts[s.w.CPU])/s.e.Seconds)
 			}
 		}
 		if p, ok := s.e.Host.IRQs[c.IRQ]; ok {
-			c.Why = fmt.Sprintf("it may go to CPUs %s and goes to %s", p.Allowed, p.Effective)
+			c.Why = fmt.Sprintf("its affinity allows CPUs %s, and the kernel delivers it to CPU %s", p.Allowed,
+				p.Effective)
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -32,5 +33,5 @@ var irq = row{
 		}
 		moveAway(s, c)
 	},
-	noRemedy: "every CPU has a worker: give the interrupt a CPU of its own",
+	noRemedy: "every CPU has a worker: keep one CPU free of workers, and move the interrupt there",
 }

@@ -9,8 +9,8 @@ import (
 
 var manySmall = row{
 	kind: ManySmall, colour: "thread",
-	means:    "many causes took its CPU, each of them too little to matter",
-	known:    "the sum of what the others show, by name",
+	means:    "many causes took the worker's CPU, each for too little time to matter by itself",
+	known:    "the sum of the minor causes, by name",
 	together: sumOfSmall,
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%d short causes together took %.1f %% of %s's time", c.Times, 100*c.Share, s.w.label())
@@ -19,33 +19,33 @@ var manySmall = row{
 			c.Title += ", most of it " + c.groups[0].name
 		}
 		for _, g := range c.groups[:min(len(c.groups), shownGroups)] {
-			c.fact(c.Grade, "%s: %s, %d of them", g.name, duration(g.ns), g.n)
+			c.fact(c.Grade, "%s: %s in %d causes", g.name, duration(g.ns), g.n)
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
 		for _, g := range c.groups {
 			if g.parent != "" {
-				c.FixNote = fmt.Sprintf("let %s start them on other CPUs: taskset -c %s COMMAND", g.parent,
+				c.FixNote = fmt.Sprintf("make %s start them on other CPUs: taskset -c %s COMMAND", g.parent,
 					s.e.Host.Housekeeping)
 				return
 			}
 		}
 	},
 	noRemedy: "find out what starts them (perf trace -e sched:sched_process_exec), and start it on other CPUs; " +
-		"corelane cores apply keeps all of a host away",
+		"corelane cores apply keeps a host's other threads off the workers' CPUs",
 }
 
 const shownGroups = 6
 
-// group of small causes with one kind and name.
+// group sums up the minor causes of one kind and name.
 type group struct {
 	name, parent string
 	ns           int64
 	n            int
 }
 
-// sumOfSmall is what a worker lost to causes that are too small each, when that is too much together. What the worker
-// gives away itself and the kernel's own tick are no part of it.
+// sumOfSmall returns what a worker lost to all minor causes together, and whether that matters. The time that the
+// worker gives away itself and the kernel's tick are not included.
 func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
 	sum := Cause{Kind: ManySmall, Worker: w.ID, CPU: w.CPU}
 	groups := map[string]*group{}

@@ -9,18 +9,18 @@ import (
 
 var moved = row{
 	kind: Moved, colour: "held",
-	means: "the worker was moved to another CPU than its own",
-	known: "each move and each call that changed its affinity; the daemon's count of moves that it undid",
+	means: "the worker was moved off its CPU",
+	known: "each migration, each system call that changed its affinity, and corelaned's count of moves that it undid",
 	claim: func(_ *Evidence, w *Worker, ev event) (culprit, bool) {
-		return culprit{name: "affinity"}, ev.left(kernel.WhyMoved) && !w.Plain // other programs may run where they like
+		return culprit{name: "affinity"}, ev.left(kernel.WhyMoved) && !w.Plain // other programs may run on any CPU
 	},
 	counters: func(a *account) {
 		if a.w.Moved > 0 || a.movedBack() > 0 {
 			a.add(culprit{kind: Moved, name: "affinity"}, 0, int64(max(a.w.Moved, uint64(a.movedBack()))), 0)
 		}
 	},
-	always: onlyWaiting,
-	// a worker's place is planned: this is a mistake
+	always: countWaitElsewhere,
+	// corelaned pins each worker to its CPU, so any move is a mistake
 	limits:   limits{minor: func(*scene, *Cause, bool) bool { return false }},
 	describe: describeMoved,
 	remedy: func(s *scene, c *Cause) {
@@ -28,13 +28,13 @@ var moved = row{
 			c.Fix = fmt.Sprintf("taskset -pc %d %d", s.w.CPU, s.w.TID)
 		}
 	},
-	noRemedy: "corelaned moves it back within a second; end what moves it, such as TuneD, numad, cpuset changes " +
+	noRemedy: "corelaned moves it back within a second; stop what moves it, such as TuneD, numad, cpuset changes " +
 		"of a container manager or taskset",
 }
 
-// onlyWaiting: a worker that was moved polls elsewhere. It lost the time that it waited for a CPU there: all that the
-// scheduler counted, less what it waited for its own.
-func onlyWaiting(a *account) {
+// countWaitElsewhere corrects the time that a move cost. The worker polls on the other CPU, so it lost only the time of
+// waiting for that CPU: all waiting that the scheduler counted, less that for its own CPU.
+func countWaitElsewhere(a *account) {
 	c := a.byKey[culprit{kind: Moved, name: "affinity"}.key()]
 	if c == nil || a.e.Trace == nil {
 		return
@@ -52,14 +52,14 @@ func describeMoved(s *scene, c *Cause) {
 	w := s.w
 	c.Title = fmt.Sprintf("%s was moved off its CPU %d", w.label(), w.CPU)
 	if c.elsewhere > 0 {
-		c.fact(c.Grade, "it was elsewhere for %s, and polled there whenever it had a CPU", duration(c.elsewhere))
+		c.fact(c.Grade, "it was on other CPUs for %s, and polled there whenever it could run", duration(c.elsewhere))
 	}
-	for i, name := range moversOf(s.e, w.TID) {
-		c.fact(Seen, "%s (thread %d of process %d) changed its affinity %d times", name.Name, name.ID, name.PID,
-			name.Count)
+	for i, mover := range moversOf(s.e, w.TID) {
+		c.fact(Seen, "%s (thread %d of process %d) changed its affinity %d times", mover.Name, mover.ID, mover.PID,
+			mover.Count)
 		if i == 0 {
-			c.Name, c.PID, c.TID = name.Name, name.PID, name.ID
-			c.Title = fmt.Sprintf("%s (%d) moved %s off its CPU %d", name.Name, name.ID, w.label(), w.CPU)
+			c.Name, c.PID, c.TID = mover.Name, mover.PID, mover.ID
+			c.Title = fmt.Sprintf("%s (%d) moved %s off its CPU %d", mover.Name, mover.ID, w.label(), w.CPU)
 		}
 	}
 	for _, t := range s.e.Threads {
@@ -67,10 +67,10 @@ func describeMoved(s *scene, c *Cause) {
 			c.fact(Counted, "corelaned moved it back %d times", t.MovedBack)
 		}
 	}
-	c.fact(Counted, "its affinity is %s now, and it ran last on CPU %d", w.Affinity, w.LastCPU)
+	c.fact(Counted, "its affinity is now CPU %s, and it last ran on CPU %d", w.Affinity, w.LastCPU)
 	if c.TID == 0 {
-		c.Why = "no call that named the thread was seen: a control group's cpuset changed, or it was moved before " +
-			"the look began"
+		c.Why = "no thread was seen to change its affinity: the cpuset of its control group changed, or it was moved " +
+			"before the window began"
 	}
 }
 

@@ -5,8 +5,8 @@ import "fmt"
 
 var noInput = row{
 	kind: NoInput, colour: "idle",
-	means: "no packets came, or those that should send some by a port are stopped or have gone",
-	known: "packets of the workers, links and peers of ports, the process at the other end",
+	means: "no packets came in, or the sender behind a port is stopped or has gone",
+	known: "packet counters, the link and the peer of each port, and the process at its other end",
 	answers: func(f *findings) (out []Cause) {
 		if !f.wellBehaved() || len(f.e.Workers) == 0 || f.e.Workers[0].Plain {
 			return nil
@@ -24,9 +24,9 @@ var noInput = row{
 		return out
 	},
 	describe: func(s *scene, c *Cause) {
-		c.Title = "no packets came in by any port"
+		c.Title = "no packets came in on any port"
 		if c.Port == "" {
-			c.fact(Counted, "%d ports, 0 packets", len(s.e.Ports))
+			c.fact(Counted, "%d ports received 0 packets", len(s.e.Ports))
 			return
 		}
 		p := s.e.port(c.Port)
@@ -34,18 +34,19 @@ var noInput = row{
 		if !p.Up {
 			state = "its link is down"
 		}
-		c.Title = fmt.Sprintf("no packets came in by port %s: %s", p.Name, state)
+		c.Title = fmt.Sprintf("no packets came in on port %s: %s", p.Name, state)
 		describePeers(s.e, p, c)
 		if c.Why != "" {
-			c.Title = fmt.Sprintf("no packets came in by port %s: %s", p.Name, c.Why)
+			c.Title = fmt.Sprintf("no packets came in on port %s: %s", p.Name, c.Why)
 		}
-		c.fact(Counted, "%s (%s %s); its peer went %d times in the window", state, p.Device, p.Peer, p.Disconnects)
+		c.fact(Counted, "%s (%s %s); its peer disconnected %d times in the window", state, p.Device, p.Peer,
+			p.Disconnects)
 	},
 	remedy:   func(s *scene, c *Cause) { remedyPeers(s.e, c) },
 	noRemedy: "look at what sends to the router: the guest, the program, the cable, the switch (corelane port show)",
 }
 
-// silent says whether a port that is on brought nothing.
+// silent says whether a port is enabled, but received nothing.
 func (p *Port) silent() bool { return !p.Disabled && p.RxPackets == 0 && p.RxMissed == 0 }
 
 func (e *Evidence) stoppedPeer(p *Port) bool {

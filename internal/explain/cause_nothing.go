@@ -6,7 +6,7 @@ import "slices"
 var nothing = row{
 	kind: Nothing, colour: "idle",
 	means: "nothing is wrong: the input is the limit",
-	known: "time left, nothing lost",
+	known: "all workers had time left, and no packets were lost",
 	answers: func(f *findings) []Cause {
 		if !f.wellBehaved() || f.silent {
 			return nil
@@ -26,17 +26,17 @@ var nothing = row{
 		switch {
 		case len(s.e.Workers) == 0:
 			c.Title = "the daemon has no worker"
-			c.fact(Counted, "no worker was there all the time")
+			c.fact(Counted, "no worker ran during the whole window")
 			return
 		case s.e.Workers[0].Plain:
-			c.Title = "nothing is wrong: nobody took the CPU"
-			c.fact(c.Grade, "what took time of the threads was too little to matter")
+			c.Title = "nothing is wrong: nothing took the CPU from the threads"
+			c.fact(c.Grade, "other threads and interrupts took too little time to matter")
 		default:
-			c.fact(Counted, "%s packets/s came and all workers had time left, the busiest %.0f %%", packets(c.all),
-				100*c.headroom)
+			c.fact(Counted, "%s packets/s came in, and all workers had time left, the busiest one %.0f %%",
+				packets(c.all), 100*c.headroom)
 		}
 		if s.e.Trace == nil {
-			c.fact(Inferred, "short interruptions would not have been seen")
+			c.fact(Inferred, "short interruptions cannot be seen without kernel events")
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -47,7 +47,7 @@ var nothing = row{
 	noRemedy: "to move more packets, send more",
 }
 
-// wellBehaved says whether nothing was found that matters.
+// wellBehaved says whether no cause was found that matters.
 func (f *findings) wellBehaved() bool {
 	return !f.overloaded && !slices.ContainsFunc(f.causes, func(c Cause) bool { return !c.Minor })
 }

@@ -5,17 +5,17 @@ import "fmt"
 
 var overload = row{
 	kind: Overload, colour: "work",
-	means:   "more is offered than the core can do",
-	known:   "no time left, and nothing took any",
+	means:   "more packets are offered than the core can process",
+	known:   "the worker had no time left, and nothing else took its time",
 	answers: overloads,
 	describe: func(s *scene, c *Cause) {
 		w, m := s.w, s.m
-		c.Title = fmt.Sprintf("worker %d is offered more than its core can do: %s packets/s at %.0f cycles each",
-			w.ID, packets(m.Achieved), m.PerPacket)
-		c.Why = fmt.Sprintf("it had packets in all but %.1f %% of its time, %.0f at once, and nobody took its CPU",
+		c.Title = fmt.Sprintf("worker %d is offered more packets than its core can process: it does %s packets/s "+
+			"at %.0f cycles each", w.ID, packets(m.Achieved), m.PerPacket)
+		c.Why = fmt.Sprintf("it had packets in all but %.1f %% of its time, %.0f per loop, and nothing took its CPU",
 			100*m.Headroom, m.Batch)
 		if w.RxMissed > 0 {
-			c.fact(Counted, "devices had no room for %s packets/s more", packets(float64(w.RxMissed)/s.e.Seconds))
+			c.fact(Counted, "devices missed %s packets/s for lack of room", packets(float64(w.RxMissed)/s.e.Seconds))
 		}
 		for _, q := range w.Queues {
 			if q.Known && q.Depth > 0 {
@@ -23,26 +23,27 @@ var overload = row{
 			}
 		}
 		if nodes := nodesOf(w); len(nodes) > 0 {
-			c.fact(Counted, "most expensive: %s with %.0f %% of its time", nodes[0].Name, 100*nodes[0].Share)
+			c.fact(Counted, "the most expensive node is %s with %.0f %% of its time", nodes[0].Name, 100*nodes[0].Share)
 		}
-		c.fact(Counted, "%s packets/s is what this core can do: %.0f %% of it are reached", packets(m.Expected),
+		c.fact(Counted, "this core can process %s packets/s, and %.0f %% of that was reached", packets(m.Expected),
 			100*m.Achieved/max(1, m.Expected))
 	},
 	remedy: func(s *scene, c *Cause) {
 		c.Fix = "corelane worker add --cpu " + firstOf(s.e.Host.Housekeeping)
-		c.FixNote = "another worker on a CPU of its own that nothing else needs, with queues to poll, or ports in " +
-			"hybrid mode; or less work per packet:"
+		c.FixNote = "reduce the work per packet, or add a worker on a CPU that nothing else needs, with queues to " +
+			"poll or ports in hybrid mode:"
 	},
 }
 
-const fewStolen = 0.1 // of a worker's time: with less, more input would find no time even if nobody took any
+// fewStolen is a share of a worker's time. A worker that lost less would be overloaded even if it had lost nothing.
+const fewStolen = 0.1
 
 func overloads(f *findings) (out []Cause) {
 	for i := range f.e.Workers {
 		w, m := &f.e.Workers[i], f.models[f.e.Workers[i].ID]
 		stolen, other := 0.0, false
 		for _, c := range f.causes {
-			if c.Worker == w.ID && c.Kind != ManySmall { // which counts others again
+			if c.Worker == w.ID && c.Kind != ManySmall { // it sums up causes that are counted here
 				stolen, other = stolen+c.Share, other || c.Kind == Skew || c.Kind == Moved || c.often
 			}
 			other = other || c.Kind == ReaderStopped && c.PPS > fewStolen*m.Achieved

@@ -9,27 +9,27 @@ import (
 
 var ownThread = row{
 	kind: OwnThread, colour: "own",
-	means: "one of corelaned's own threads did, or another worker",
-	known: "the same, and the daemon's plan of its threads",
+	means: "one of corelaned's own threads, or another worker, ran on the worker's CPU",
+	known: "every context switch on that CPU, and corelaned's plan of its threads",
 	claim: func(e *Evidence, _ *Worker, ev event) (culprit, bool) {
 		ok := ev.tookCPU() && ev.id != 0 && !isSoftirqThread(ev.name) && e.isOwn(ev.id, ev.pid)
 		return culprit{name: cmp.Or(ev.name, e.nameOf(ev.id)), pid: e.Daemon, tid: ev.id}, ok
 	},
-	limits: limits{share: 0.005}, // they have places of their own: this is a mistake
+	limits: limits{share: 0.005}, // corelaned places its threads on other CPUs, so this is a mistake
 	describe: func(s *scene, c *Cause) {
 		describeThread(s, c)
 		if t := s.e.ownThread(c.TID); t != nil {
-			c.Title = fmt.Sprintf("corelaned's own thread %s (%d, %s) ran on CPU %d while %s wanted it", t.Name,
+			c.Title = fmt.Sprintf("corelaned's own thread %s (%d, %s) ran on CPU %d while %s waited for it", t.Name,
 				t.TID, t.Role, s.w.CPU, s.w.label())
-			c.fact(Counted, "planned on CPUs %s, allowed on %s, moved back %d times in the window", t.Planned,
-				t.Allowed, t.MovedBack)
+			c.fact(Counted, "it is planned on CPUs %s and may run on %s; corelaned moved it back %d times in the "+
+				"window", t.Planned, t.Allowed, t.MovedBack)
 		}
 	},
 	remedy:   remedyOwnThread,
 	noRemedy: foreignThread.noRemedy,
 }
 
-// remedyOwnThread follows the daemon's plan, which says where its threads should be.
+// remedyOwnThread follows corelaned's plan of its threads.
 func remedyOwnThread(s *scene, c *Cause) {
 	remedyThread(s, c)
 	t := s.e.ownThread(c.TID)
@@ -40,9 +40,10 @@ func remedyOwnThread(s *scene, c *Cause) {
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID)
 		return
 	}
-	c.FixNote = "its plan holds the worker's CPU: start corelaned with other --service-cpus, or move the worker:"
+	c.FixNote = "corelaned's plan puts it on the worker's CPU: start corelaned with other --service-cpus, or move the " +
+		"worker:"
 	if s.e.Host.Housekeeping != "" && t.Role != "service" && t.Role != "control" {
-		c.FixNote = "two workers share the CPU:"
+		c.FixNote = "two workers share the CPU; move one of them:"
 		c.Fix = fmt.Sprintf("corelane worker set %d --cpu %s", s.w.ID, firstOf(s.e.Host.Housekeeping))
 	}
 }

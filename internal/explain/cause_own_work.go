@@ -5,8 +5,8 @@ import "fmt"
 
 var ownWork = row{
 	kind: OwnWork, colour: "own",
-	means: "the worker carried out changes of the configuration, or aged tables, for long at once",
-	known: "the longest of its loops",
+	means: "the worker spent a long time at once on configuration changes or on ageing tables",
+	known: "the longest loops of the worker",
 	always: func(a *account) {
 		for i := range a.w.LongLoops {
 			l := &a.w.LongLoops[i]
@@ -16,9 +16,9 @@ var ownWork = row{
 		}
 	},
 	describe: func(s *scene, c *Cause) {
-		c.Title = fmt.Sprintf("%s was busy with changes of its configuration", s.w.label())
-		c.Why = "workers take part in changes and in ageing between two polls; the daemon keeps only the longest " +
-			"loops, so there may be more"
+		c.Title = fmt.Sprintf("%s was busy with configuration changes or with ageing", s.w.label())
+		c.Why = "workers take part in configuration changes and in ageing between two polls; the daemon records " +
+			"only the longest loops, so there may be more"
 	},
 	noRemedy: "make changes in smaller steps, or when there is less traffic",
 }

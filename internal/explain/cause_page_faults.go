@@ -10,8 +10,8 @@ import (
 
 var pageFaults = row{
 	kind: PageFaults, colour: "memory",
-	means: "the worker touched memory that was not there",
-	known: "faults of its thread",
+	means: "the worker touched memory that was not mapped",
+	known: "page faults of its thread",
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		waited := ev.left(kernel.WhyFault) // in a fault, which is an event of its own
 		return culprit{name: "page faults", partOf: waited}, waited || ev.kind == kernel.KindFault
@@ -26,16 +26,16 @@ var pageFaults = row{
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s touched memory that was not mapped", s.w.label())
 		c.fact(Counted, "%.0f faults/s", float64(c.Times)/s.e.Seconds)
-		c.Why = "memory of the process was taken back, write-protected or never touched: no hugepages, KSM, NUMA " +
-			"balancing, clear_refs, swapping"
+		c.Why = "memory of the process was reclaimed, write-protected or never touched before; usual reasons are " +
+			"missing hugepages, KSM, NUMA balancing, clear_refs and swapping"
 	},
 	remedy: func(_ *scene, c *Cause) {
-		c.FixNote = "run corelaned with hugepages, and switch off what takes memory away:"
+		c.FixNote = "run corelaned with hugepages, and switch off what unmaps its memory:"
 		c.Fix = "sysctl kernel.numa_balancing=0\necho 0 > /sys/kernel/mm/ksm/run"
 	},
 }
 
-// nsOf a sum. Faults that were counted and not timed take what one costs when it is tried.
+// nsOf returns the time of a sum. Page faults that were counted but not timed take what one costs on this machine.
 func nsOf(e *Evidence, s *kernel.Sum) int64 {
 	if s.Kind == kernel.KindFault && untimedFaults(e) {
 		return s.Count * e.Host.FaultNS

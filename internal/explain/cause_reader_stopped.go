@@ -5,7 +5,7 @@ import "fmt"
 
 var readerStopped = row{
 	kind: ReaderStopped, colour: "other",
-	means: "a guest or program takes no packets",
+	means: "a guest or program does not read the packets that are sent to it",
 	known: "packets that its port's queue refused (`tx_refused` of `corelane port show`), and the process at the " +
 		"other end",
 	losses: func(f *findings) (out []Cause) {
@@ -23,15 +23,15 @@ var readerStopped = row{
 	limits: limits{loss: minorLoss},
 	describe: func(s *scene, c *Cause) {
 		p := s.e.port(c.Port)
-		c.Title = fmt.Sprintf("the reader of port %s takes no packets", p.Name)
+		c.Title = fmt.Sprintf("the reader of port %s reads no packets", p.Name)
 		if p.TxPackets > 0 {
-			c.Title = fmt.Sprintf("the reader of port %s takes only %.1f %% of its packets", p.Name,
+			c.Title = fmt.Sprintf("the reader of port %s reads only %.1f %% of its packets", p.Name,
 				100*float64(p.TxPackets)/float64(c.of))
 		}
-		c.fact(Counted, "port %s (%s %s) refused %d packets and took %d", p.Name, p.Device, p.Peer, p.TxRefused,
+		c.fact(Counted, "port %s (%s %s) refused %d packets and accepted %d", p.Name, p.Device, p.Peer, p.TxRefused,
 			p.TxPackets)
 		c.fact(Counted, "the router dropped %d packets with reason port_tx_full", s.e.dropped("port_tx_full"))
-		c.Why = "its guest or program is stopped, or slower than what comes"
+		c.Why = "its guest or program is stopped, or reads more slowly than packets arrive"
 		describePeers(s.e, p, c)
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -42,10 +42,10 @@ var readerStopped = row{
 	},
 }
 
-// describePeers names the processes that have the other end of a port.
+// describePeers names the processes at the other end of a port.
 func describePeers(e *Evidence, p *Port, c *Cause) {
 	for _, t := range e.Host.Readers[p.Name] {
-		c.fact(Counted, "%s (%d) has the other end of port %s, in state %s", t.Name, t.PID, p.Name, t.State)
+		c.fact(Counted, "%s (%d) is at the other end of port %s, in state %s", t.Name, t.PID, p.Name, t.State)
 		c.PID, c.TID = t.PID, t.TID
 		if isStopped(t.State) {
 			c.Why = fmt.Sprintf("%s (%d) is stopped", t.Name, t.PID)
@@ -62,7 +62,7 @@ func remedyPeers(e *Evidence, c *Cause) {
 	}
 }
 
-// port with this name, which is one of those in the evidence.
+// port returns the port of a name; an empty one if the evidence has none.
 func (e *Evidence) port(name string) *Port {
 	for i := range e.Ports {
 		if e.Ports[i].Name == name {
@@ -72,7 +72,7 @@ func (e *Evidence) port(name string) *Port {
 	return &Port{Name: name}
 }
 
-// dropped packets of a reason.
+// dropped returns how many packets were dropped for a reason.
 func (e *Evidence) dropped(reason string) (n uint64) {
 	for i := range e.Ports {
 		n += e.Ports[i].Drops[reason]

@@ -8,8 +8,8 @@ import (
 
 var ringOverflow = row{
 	kind: RingOverflow, colour: "other",
-	means: "bursts longer than a ring, while the worker has time left",
-	known: "what devices missed and rings refused",
+	means: "bursts were longer than a ring, although the worker had time left",
+	known: "packets that devices missed and that rings refused",
 	losses: func(f *findings) (out []Cause) {
 		for i := range f.e.Rings {
 			r := &f.e.Rings[i]
@@ -34,11 +34,12 @@ var ringOverflow = row{
 		if s.m != nil {
 			headroom = s.m.Headroom
 		}
-		left := fmt.Sprintf("overflowed, though worker %d has %.0f %% of its time left", c.Worker, 100*headroom)
+		left := fmt.Sprintf("overflowed, although worker %d had %.0f %% of its time left", c.Worker, 100*headroom)
 		if r := c.ring; r != nil {
 			c.Title = fmt.Sprintf("the ring from worker %d to worker %d %s", r.From, r.To, left)
 			c.Why = fmt.Sprintf("bursts are longer than its %d slots", r.Size)
-			c.fact(Counted, "%d packets found no room, %d did; up to %d were in it", r.Refused, r.Packets, r.High)
+			c.fact(Counted, "the ring refused %d packets and accepted %d; it held up to %d", r.Refused, r.Packets,
+				r.High)
 			return
 		}
 		p := s.e.port(c.Port)
@@ -47,23 +48,23 @@ var ringOverflow = row{
 		if p.RingSize > 0 {
 			c.Why += fmt.Sprintf(" of %d", p.RingSize)
 		}
-		c.fact(Counted, "the device had no room for %d packets and gave %d", p.RxMissed, p.RxPackets)
+		c.fact(Counted, "the device missed %d packets for lack of room and delivered %d", p.RxMissed, p.RxPackets)
 	},
 	remedy: func(_ *scene, c *Cause) {
 		if c.ring != nil {
 			c.Fix = fmt.Sprintf("corelane worker set %d --ring-size %d", c.Worker, min(4*c.ring.Size, 4194304))
 			return
 		}
-		c.FixNote = "a longer ring: ring_size of the port (it has to be made anew), or of what sends to it"
+		c.FixNote = "make the ring longer: ring_size of the port (delete and add it again), or the ring of its sender"
 	},
 }
 
-// away says whether a worker was away for a cause that matters: then that is the cause, and an overflow its effect.
+// away says whether a worker lost time to a cause that matters. An overflow of its ring is then only an effect.
 func (f *findings) away(worker int) bool {
 	return slices.ContainsFunc(f.causes, func(c Cause) bool { return c.Worker == worker && !c.Minor && c.LostNS > 0 })
 }
 
-// busiestPoller of a port's queues; -1: nobody.
+// busiestPoller returns the worker with the least headroom that polls a queue of the port; -1: there is none.
 func (f *findings) busiestPoller(port string) (worker int, headroom float64) {
 	worker, headroom = -1, 1.0
 	for i := range f.e.Workers {

@@ -9,8 +9,8 @@ import (
 
 var skew = row{
 	kind: Skew, colour: "other",
-	means: "one worker has no time left, the others have",
-	known: "packets and time of each",
+	means: "one worker has no time left, while the others have some",
+	known: "packets and spare time of each worker",
 	losses: func(f *findings) (out []Cause) {
 		for i := range f.e.Workers {
 			w := &f.e.Workers[i]
@@ -32,44 +32,44 @@ var skew = row{
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("worker %d has no time left, while the others have %.0f %% of theirs", c.Worker,
 			100*c.spare)
-		c.fact(Counted, "it moves %s packets/s, the others %s on average", packets(s.m.Achieved), packets(c.others))
-		c.fact(Inferred, "the others have time for %s packets/s more; how many of them come is known to those who "+
-			"send them", packets(c.Could))
+		c.fact(Counted, "it processes %s packets/s, the others %s on average", packets(s.m.Achieved), packets(c.others))
+		c.fact(Inferred, "the others have time for %s packets/s more; only the senders know how many more are offered",
+			packets(c.Could))
 		hot := s.w.hottestQueue()
 		if hot.Port != "" {
-			c.fact(Counted, "queue %d of port %s brings %s packets/s of them", hot.Index, hot.Port,
+			c.fact(Counted, "queue %d of port %s brings it %s packets/s", hot.Index, hot.Port,
 				packets(float64(hot.Packets)/s.e.Seconds))
 		}
 		c.Why = "queues, or the flows in them, are not spread evenly over the workers"
 		if len(s.w.Queues) == 1 && hot.Port != "" {
-			c.Why = "one queue has most of the packets: a queue belongs to one worker"
+			c.Why = "one queue has most of the packets, and only one worker polls a queue"
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
 		c.Fix = "corelane worker rebalance"
 		if len(s.w.Queues) == 1 && c.Port != "" {
 			c.Fix = fmt.Sprintf("corelane port set %s --mode hybrid", c.Port)
-			c.FixNote = "spreads its packets over all workers by their flows"
+			c.FixNote = "hybrid mode spreads the port's packets over all workers by flow:"
 		}
 	},
 }
 
 const (
-	hotTimes  = 2.0 // of the mean of the others
-	coldSpare = 0.3 // headroom of those that could help
+	hotTimes  = 2.0 // a hot worker processes as many times the mean of the others
+	coldSpare = 0.3 // mean headroom with which the others could help
 )
 
-// others of a worker's role: the mean of what they move, and of the time that they have left.
-func (f *findings) others(w *Worker) (moves, spare float64, n int) {
+// others returns the mean rate and the mean headroom of the other workers of a worker's role, and their number.
+func (f *findings) others(w *Worker) (rate, spare float64, n int) {
 	for i := range f.e.Workers {
 		if o := &f.e.Workers[i]; o.ID != w.ID && o.Role == w.Role {
-			moves, spare, n = moves+f.models[o.ID].Achieved, spare+f.models[o.ID].Headroom, n+1
+			rate, spare, n = rate+f.models[o.ID].Achieved, spare+f.models[o.ID].Headroom, n+1
 		}
 	}
 	if n == 0 {
 		return 0, 0, 0
 	}
-	return moves / float64(n), spare / float64(n), n
+	return rate / float64(n), spare / float64(n), n
 }
 
 func (w *Worker) hottestQueue() Queue {

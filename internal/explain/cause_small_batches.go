@@ -3,8 +3,8 @@ package explain
 
 var smallBatches = row{
 	kind: SmallBatches, colour: "other", part: true,
-	means:    "few packets per poll, each of which costs more",
-	known:    "loops and packets",
+	means:    "polls brought few packets, so that each cost more",
+	known:    "loops and packets of the worker",
 	describe: func(_ *scene, c *Cause) { c.Title = "polls brought few packets at once" },
-	noRemedy: "nothing is lost by it: a worker with more to do gets larger batches",
+	noRemedy: "nothing is lost: under more load the batches become larger",
 }

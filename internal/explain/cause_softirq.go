@@ -11,9 +11,10 @@ import (
 
 var softirq = row{
 	kind: Softirq, colour: "soft-irq",
-	means: "the kernel's own network traffic, timers, RCU; in the worker's time or as `ksoftirqd`",
-	known: "softirq entry and exit; the device of received packets, one in 32; packet steering; the sender of the " +
-		"interrupt",
+	means: "the kernel did softirq work (network, timers, RCU) on the worker's CPU, as an interruption or in " +
+		"`ksoftirqd`",
+	known: "entry and exit of softirqs; the device of received packets, one in 32 sampled; packet steering; the " +
+		"sender of the interrupt",
 	claim: func(e *Evidence, w *Worker, ev event) (culprit, bool) {
 		if ev.tookCPU() && ev.id != 0 && isSoftirqThread(ev.name) {
 			return culprit{name: busiestSoftirq(e, w)}, true
@@ -25,11 +26,11 @@ var softirq = row{
 			a.add(culprit{kind: Softirq, name: busiestSoftirq(a.e, a.w)}, ticks*tickNS, ticks, 0)
 		}
 	},
-	// more are somebody's mistake even where they are short: the way into the kernel is not in their times
+	// a higher rate matters even if each is short: entering and leaving the kernel is not in their time
 	limits:   limits{rate: 5000},
 	describe: describeSoftirq,
 	remedy:   remedySoftirq,
-	noRemedy: "find out which device or program gives the kernel this work, and keep it on other CPUs",
+	noRemedy: "find out which device or program causes this work, and keep it on other CPUs",
 }
 
 func describeSoftirq(s *scene, c *Cause) {
@@ -37,7 +38,7 @@ func describeSoftirq(s *scene, c *Cause) {
 	c.Title = fmt.Sprintf("the kernel did %s work on CPU %d in %s's time", c.Name, cpu, s.w.label())
 	for _, l := range e.Host.Softirqs {
 		if l.Label == c.Name && l.Counts[cpu] > 0 {
-			c.fact(Counted, "%s on this CPU: %.0f/s", l.Label, float64(l.Counts[cpu])/e.Seconds)
+			c.fact(Counted, "this CPU did %.0f %s softirqs/s", float64(l.Counts[cpu])/e.Seconds, l.Label)
 		}
 	}
 	if !isNetwork(c.Name) {
@@ -45,7 +46,7 @@ func describeSoftirq(s *scene, c *Cause) {
 	}
 	device := receivedOn(e, cpu)
 	if device != "" {
-		c.fact(Seen, "packets that the kernel received there came in by %s", device)
+		c.fact(Seen, "most packets that the kernel received on this CPU came in on %s", device)
 	}
 	if sender := interrupterOf(e, cpu); sender != nil {
 		c.fact(Seen, "%s (%d) interrupted this CPU %d times", sender.Name, sender.ID, sender.Count)
@@ -56,9 +57,8 @@ func describeSoftirq(s *scene, c *Cause) {
 	} else if l := networkInterrupt(e, cpu); l != nil {
 		c.Why = fmt.Sprintf("interrupt %s (%s) goes to this CPU", l.Label, l.Name)
 	} else if device != "" {
-		c.Why = "no interrupt of a network device and no packet steering of this network namespace leads here: a " +
-			"sender on this CPU, " +
-			"or a device of another namespace"
+		c.Why = "no network interrupt and no packet steering of this network namespace leads to this CPU: the " +
+			"packets come from a sender on this CPU or from a device of another namespace"
 	}
 }
 
@@ -66,7 +66,7 @@ func remedySoftirq(s *scene, c *Cause) {
 	e, cpu := s.e, s.w.CPU
 	if !isNetwork(c.Name) {
 		if c.Name == "RCU" || c.Name == "TIMER" || c.Name == "SCHED" || c.Name == "HRTIMER" {
-			c.FixNote = "the kernel's own: isolate the CPU (nohz_full=, rcu_nocbs=, isolcpus=)"
+			c.FixNote = "this is the kernel's own work: isolate the CPU (nohz_full=, rcu_nocbs=, isolcpus=)"
 		}
 		return
 	}
@@ -82,26 +82,26 @@ func remedySoftirq(s *scene, c *Cause) {
 	} else if device := receivedOn(e, cpu); device != "" {
 		fixes = append(fixes, fmt.Sprintf("for f in /sys/class/net/%s/queues/rx-*/rps_cpus; do echo %s > $f; done",
 			device, maskOf(e.Host.Housekeeping)))
-		c.FixNote = "in the network namespace of " + device
+		c.FixNote = "run this in the network namespace of " + device + ":"
 	}
 	c.Fix = strings.Join(fixes, "\n")
 	moveAway(s, c)
 }
 
-// moveAway from what cannot be helped: a thread of another program may run elsewhere, a worker's place is planned.
+// moveAway replaces the remedy for a thread of another program: it may run on another CPU. A worker's CPU is planned.
 func moveAway(s *scene, c *Cause) {
 	if s.w.Plain && s.e.Host.Housekeeping != "" {
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", s.e.Host.Housekeeping, s.w.TID)
-		c.FixNote = "let it run on a CPU that does not do this work:"
+		c.FixNote = "run the thread on a CPU that does not do this work:"
 	}
 }
 
-// busiestSoftirq of the worker's CPU, by the kernel's counters.
+// busiestSoftirq names the softirq that did most work on the worker's CPU, by the kernel's counters.
 func busiestSoftirq(e *Evidence, w *Worker) string {
 	best, most := "softirq", int64(0)
 	for _, l := range e.Host.Softirqs {
 		n := l.Counts[w.CPU]
-		if isNetwork(l.Label) { // does far more at a time than a timer
+		if isNetwork(l.Label) { // one of them does far more work than one timer
 			n *= 8
 		}
 		if n > most {
@@ -124,7 +124,7 @@ func softirqName(n int) string {
 	return fmt.Sprintf("softirq %d", n)
 }
 
-// receivedOn names the interface that most packets came by that the kernel received on a CPU.
+// receivedOn names the interface on which most packets came in that the kernel received on a CPU.
 func receivedOn(e *Evidence, cpu int) string {
 	s := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindReceived && s.CPU == cpu })
 	if s == nil {
@@ -133,7 +133,7 @@ func receivedOn(e *Evidence, cpu int) string {
 	return s.Name
 }
 
-// networkInterrupt of a CPU: the busiest line that is a device's, and not the timer's or another CPU's.
+// networkInterrupt returns the busiest device interrupt of a CPU, nil if there is none with more than 10 per second.
 func networkInterrupt(e *Evidence, cpu int) (best *host.Line) {
 	for i, l := range e.Host.Interrupts {
 		n := l.Counts[cpu]

@@ -5,9 +5,9 @@ import "fmt"
 
 var steal = row{
 	kind: Steal, colour: "held",
-	means: "the hypervisor ran somebody else",
-	known: "`/proc/stat`",
-	always: func(a *account) { // as far as the worker had the CPU; the kernel counts it in ticks
+	means: "the hypervisor gave the CPU to another machine",
+	known: "steal time in `/proc/stat`",
+	always: func(a *account) { // only for the share of the window in which the worker had the CPU
 		t, ok := a.e.Host.Ticks[a.w.CPU]
 		if !ok || t.Steal <= 0 {
 			return

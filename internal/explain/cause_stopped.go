@@ -9,21 +9,22 @@ import (
 
 var stopped = row{
 	kind: Stopped, colour: "held",
-	means: "a signal, a debugger or the freezer held the worker",
-	known: "the state that it left the CPU in, and the sender of the signal",
+	means: "a signal, a debugger or the freezer stopped the worker",
+	known: "the thread's state when it left the CPU, and the sender of the signal",
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		if ev.left(kernel.WhyFrozen) {
 			return culprit{name: "freezer"}, true
 		}
 		return culprit{name: "signal"}, ev.left(kernel.WhyStopped)
 	},
-	counters: stoodStill,
+	counters: countStoppedLoops,
 	limits:   limits{longest: longGap / 10},
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s was stopped by a %s", s.w.label(), c.Name)
 		c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
 		if c.Name == "freezer" {
-			c.Why = "the freezer of its control group holds all its threads"
+			c.Title = fmt.Sprintf("%s was stopped by the freezer of its control group", s.w.label())
+			c.Why = "the freezer of a control group stops all threads of its processes"
 		}
 		if sender := stopperOf(s.e); sender != nil {
 			c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
@@ -32,11 +33,11 @@ var stopped = row{
 				signalName(int(sender.Why)), sender.Count)
 		}
 		if t, ok := s.e.Host.Tasks[s.w.TID]; ok && isStopped(t.State) {
-			c.fact(Counted, "it is stopped still (state %s)", t.State)
+			c.fact(Counted, "it is still stopped (state %s)", t.State)
 		}
 		if s.e.Trace == nil {
-			c.fact(Inferred, "a loop took so long though the worker was not waiting for its CPU: stopped, frozen, "+
-				"or kept waiting by the kernel")
+			c.fact(Inferred, "a loop took so long although the worker did not wait for its CPU: it was stopped or "+
+				"frozen, or it waited in the kernel")
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -44,16 +45,15 @@ var stopped = row{
 			c.Fix = fmt.Sprintf("kill -CONT %d", s.e.Daemon)
 		}
 	},
-	noRemedy: "find out who does it: a process that SIGSTOP stopped goes on with kill -CONT, a traced one when " +
-		"the debugger detaches, " +
-		"a frozen one when its control group thaws (cgroup.freeze, freezer.state)",
+	noRemedy: "find out what stops it: a process that got SIGSTOP continues after kill -CONT, a traced one when the " +
+		"debugger detaches, a frozen one when its control group is thawed (cgroup.freeze, freezer.state)",
 }
 
-// stoodStill: long loops in which the kernel took the CPU, longer than the worker waited for it: it was not even
+// countStoppedLoops counts the time of long loops in which the worker neither had its CPU nor waited for it: it was not
 // ready to run.
-func stoodStill(a *account) {
+func countStoppedLoops(a *account) {
 	rest := a.takenLoops() - a.e.Host.Waited[a.w.TID]
-	if a.e.Host.Cgroup.Throttled > 0 || a.w.gives() || rest < 5e6 {
+	if a.e.Host.Cgroup.Throttled > 0 || a.w.sharesCPU() || rest < 5e6 {
 		return
 	}
 	longest := int64(0)

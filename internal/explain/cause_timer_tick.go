@@ -9,8 +9,8 @@ import (
 
 var timerTick = row{
 	kind: TimerTick, colour: "hard-irq",
-	means: "the kernel's timer interrupts it",
-	known: "interrupt vectors",
+	means: "the kernel's timer interrupted the worker",
+	known: "entry and exit of the timer's interrupt vector",
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		return culprit{name: "local timer"}, ev.vector(kernel.VectorTimer)
 	},
@@ -19,21 +19,20 @@ var timerTick = row{
 		c.Title = fmt.Sprintf("the kernel's timer interrupted %s", s.w.label())
 		c.fact(Counted, "%.0f interrupts/s", float64(c.Times)/s.e.Seconds)
 		if float64(c.Times) > fastestTick*s.e.Seconds {
-			c.Why = "the kernel's own tick comes at most 1000 times a second: timers of programs make the rest " +
-				"(profilers such as perf, timer_create, " +
-				"short sleeps on this CPU)"
+			c.Why = "the kernel's own tick comes at most 1000 times per second; the rest are timers of programs " +
+				"(profilers such as perf, timer_create, short sleeps on this CPU)"
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
-		c.FixNote = "nohz_full= for this CPU on the kernel's command line ends most of it"
+		c.FixNote = "nohz_full= for this CPU on the kernel's command line stops most of these interrupts"
 		if float64(c.Times) > fastestTick*s.e.Seconds {
-			c.FixNote = "end the profiler, or keep the program that sets these timers on other CPUs; nohz_full= " +
-				"ends the kernel's own tick only"
+			c.FixNote = "end the profiler, or move the program that sets these timers to other CPUs; nohz_full= " +
+				"stops only the kernel's own tick"
 		}
 	},
 }
 
 const (
-	usualTicks  = 0.06 // of a worker's time: the kernel's own accounting on a CPU that is not isolated
-	fastestTick = 1500 // per second: CONFIG_HZ is 1000 at most, and a few timers of its own are usual
+	usualTicks  = 0.06 // share of a worker's time that ticks may take on a CPU that is not isolated
+	fastestTick = 1500 // per second: CONFIG_HZ is at most 1000, and the kernel sets a few more timers
 )

@@ -12,15 +12,15 @@ import (
 var yield = row{
 	kind: Yield, colour: "held",
 	means: "the worker gave the CPU away: idle policy yield or sleep",
-	known: "its system calls, and what ran meanwhile",
+	known: "its system calls, and the threads that ran meanwhile",
 	claim: func(_ *Evidence, w *Worker, ev event) (culprit, bool) {
-		asked := ev.kind == kernel.KindSyscall && isIdleCall(ev.id) && w.gives()
+		asked := ev.kind == kernel.KindSyscall && isIdleCall(ev.id) && w.sharesCPU()
 		// other programs sleep when they have nothing to do
 		left := ev.left(kernel.WhyYield, kernel.WhySleep) && !w.Plain
 		return culprit{name: w.Idle}, asked || left
 	},
 	counters: func(a *account) {
-		if a.w.gives() && a.w.Voluntary > 0 {
+		if a.w.sharesCPU() && a.w.Voluntary > 0 {
 			idle := int64(float64(a.w.IdleCycles) / max(1, a.w.HzTSC) * 1e9)
 			a.add(culprit{kind: Yield, name: a.w.Idle}, idle, int64(max(a.w.Voluntary, a.w.SystemCalls)), 0)
 		}
@@ -34,27 +34,27 @@ var yield = row{
 	}},
 	describe: describeYield,
 	remedy: func(s *scene, c *Cause) {
-		if s.w.gives() {
+		if s.w.sharesCPU() {
 			c.Fix = fmt.Sprintf("corelane worker set %d --idle spin", s.w.ID)
-			c.FixNote = "and keep others off its CPU: spinning does not share it"
+			c.FixNote = "let the worker spin, and keep other threads off its CPU:"
 		}
 	},
 	noRemedy: "use a device that needs no system calls (memif, vhost, dpdk), or give the port a worker of its own",
 }
 
-const sharedShare = 0.05 // of the window that others had because the worker gave way
+const sharedShare = 0.05 // share of the window that other threads may have while the worker gives its CPU away
 
 func describeYield(s *scene, c *Cause) {
 	w := s.w
 	c.Title = fmt.Sprintf("%s gave its CPU %d away: idle policy %s", w.label(), w.CPU, w.Idle)
-	c.Why = fmt.Sprintf("with idle policy %s it asks the kernel to run others whenever a poll brings nothing", w.Idle)
+	c.Why = fmt.Sprintf("with idle policy %s it lets other threads run whenever a poll brings no packets", w.Idle)
 	if w.Idle == "sleep" {
-		c.Why = fmt.Sprintf("with idle policy sleep it waits up to %d us, and for the kernel to wake it, when "+
-			"polls bring nothing", w.SleepMaxUS)
+		c.Why = fmt.Sprintf("with idle policy sleep it sleeps for up to %d us when polls bring no packets, and "+
+			"then waits for the kernel to wake it", w.SleepMaxUS)
 	}
-	if !w.gives() {
+	if !w.sharesCPU() {
 		c.Title = fmt.Sprintf("%s waited in system calls", w.label())
-		c.Why = "a device of its own is served by system calls (tap, af_packet)"
+		c.Why = "it polls a device that is served by system calls (tap, af_packet)"
 	}
 	c.fact(Counted, "%d system calls and %d voluntary switches", w.SystemCalls, w.Voluntary)
 	if t, ns := othersOf(s.e, w); t != nil {
@@ -63,7 +63,7 @@ func describeYield(s *scene, c *Cause) {
 	}
 }
 
-// othersOf are the threads that ran while the worker gave its CPU away, the one with the most time first.
+// othersOf returns the time of all threads that ran while the worker gave its CPU away, and the one with most of it.
 func othersOf(e *Evidence, w *Worker) (best *kernel.Sum, ns int64) {
 	if e.Trace == nil {
 		return nil, 0

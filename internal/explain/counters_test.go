@@ -8,7 +8,7 @@ import (
 	"github.com/corelane/corelane/internal/explain/host"
 )
 
-// Without events of the kernel the counters have to do, and the answer says so.
+// Without kernel events the counters are used, and the report says that the evidence is weaker.
 func TestCountersAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -32,7 +32,7 @@ func TestCountersAlone(t *testing.T) {
 			e.Host.Tasks[20] = host.Task{TID: 20, PID: 20, Name: "ksoftirqd/1", LastCPU: 1, Ticks: 480}
 			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}}
 		}, Softirq, "NET_RX"},
-		{"threads that have gone", 1, func(e *Evidence) { e.Host.Waited[tid] = 5 * sec }, Gap, "gone"},
+		{"threads that have ended", 1, func(e *Evidence) { e.Host.Waited[tid] = 5 * sec }, Gap, "ended threads"},
 		{"an interrupt", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
 			e.Host.Interrupts = []host.Line{{Label: "36", Name: "nvme0q1", Counts: map[int]int64{1: 1e6}}, {Label: "LOC", Counts: map[int]int64{1: 1000}}}
@@ -40,7 +40,7 @@ func TestCountersAlone(t *testing.T) {
 		{"shootdowns", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
 			e.Host.Interrupts = []host.Line{{Label: "TLB", Counts: map[int]int64{1: 1e6}}}
-		}, TLBShootdown, "translations"},
+		}, TLBShootdown, "TLB flush"},
 		{"softirqs", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {Softirq: 300}}
 			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}, {Label: "TIMER", Counts: map[int]int64{1: 9000}}}
@@ -60,7 +60,7 @@ func TestCountersAlone(t *testing.T) {
 			t.Errorf("%s: %s %q, want %s %q; %s", c.name, first.Kind, first.Name, c.kind, c.who, r.Verdict)
 		}
 		if first.Grade == Seen || r.Tracing || !strings.Contains(strings.Join(r.Unseen, "\n"), "not permitted") {
-			t.Errorf("%s: does not say that it is weaker: %s, %v", c.name, first.Grade, r.Unseen)
+			t.Errorf("%s: the report does not say that the evidence is weaker: %s, %v", c.name, first.Grade, r.Unseen)
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	daemon = 100
 )
 
-// loaded is 10 s of a worker on CPU 1 of two, that has packets in a share of its time: 10 M packets/s would fill it.
+// loaded is 10 s of a worker on CPU 1 of two. It has packets in a share of its time; its core can do 10 M packets/s.
 func loaded(share float64) *Evidence {
 	const hz = 2e9
 	packets := share * 10 * 10e6
@@ -43,7 +43,7 @@ func (e *Evidence) sum(s kernel.Sum) {
 	e.Trace.Sums = append(e.Trace.Sums, s)
 }
 
-// away adds gaps of a length, so many of them.
+// away adds n copies of a gap, spread over the window.
 func (e *Evidence) away(n int, g kernel.Gap) {
 	g.CPU, g.Worker = 1, tid
 	for i := range n {
@@ -94,7 +94,7 @@ var cases = []struct {
 	{"a hog on the CPU", 0.3, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
 	{"a hog without time left", 1, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
 	{"a hog that has ended", 1, func(e *Evidence) { e.hog(0.5); delete(e.Host.Threads, hog) }, ForeignThread, "stress", ""},
-	{"a hog that was met before it ended", 1, func(e *Evidence) {
+	{"a hog whose details were read before it ended", 1, func(e *Evidence) {
 		e.hog(0.5)
 		t := e.Host.Threads[hog]
 		t.Ended = true
@@ -136,7 +136,7 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 5 * sec, Count: 100, Longest: 100 * msec})
 		e.away(50, kernel.Gap{NS: 100 * msec, Kind: kernel.KindThread, Why: kernel.WhySleep})
 	}, Yield, "sleep", "--idle spin"},
-	{"sleeping as it should", 0.3, func(e *Evidence) {
+	{"sleeping as configured", 0.3, func(e *Evidence) {
 		e.Workers[0].Idle, e.Workers[0].SleepMaxUS = "sleep", 50
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 3 * sec, Count: 30000, Longest: 80_000})
 	}, Nothing, "input", ""},
@@ -171,7 +171,10 @@ var cases = []struct {
 		e.Host.Cgroup.Version, e.Host.Cgroup.Dir = 2, "/sys/fs/cgroup/router"
 	}, CgroupQuota, "/router", "echo max > /sys/fs/cgroup/router/cpu.max"},
 	{"stopped for 50 ms", 0.3, func(e *Evidence) { e.stop() }, Stopped, "gdb", ""},
-	{"stopped still", 0.3, func(e *Evidence) { e.stop(); e.Host.Tasks[tid] = host.Task{State: "T"} }, Stopped, "gdb", "kill -CONT 100"},
+	{"still stopped", 0.3, func(e *Evidence) {
+		e.stop()
+		e.Host.Tasks[tid] = host.Task{State: "T"}
+	}, Stopped, "gdb", "kill -CONT 100"},
 	{"page faults", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec})
 	}, PageFaults, "page faults", "numa_balancing"},
@@ -191,9 +194,9 @@ var cases = []struct {
 		e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000
 	}, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
 	{"a hypervisor that takes the CPU", 1, func(e *Evidence) { e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}} }, Steal, "hypervisor", ""},
-	{"nobody ran", 1, func(e *Evidence) {
+	{"an idle CPU", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})
-	}, Gap, "nobody", ""},
+	}, Gap, "idle CPU", ""},
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
 	{"nothing at 30 %", 0.3, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 30 * msec, Count: 10000, Longest: 9000})
@@ -206,7 +209,7 @@ var cases = []struct {
 		e.Ports[1].Up = true
 		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
 	}, NoInput, "vm1", "kill -CONT 800"},
-	{"threads that are short each", 0.3, func(e *Evidence) {
+	{"many short threads", 0.3, func(e *Evidence) {
 		for i := range 2000 {
 			id := 1000 + i
 			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: id, PID: id, Name: "true", NS: 1500_000, Count: 3, Longest: msec})
@@ -241,10 +244,10 @@ func TestEachCauseIsFirst(t *testing.T) {
 			t.Errorf("%s: %s %q (minor %v), want %s %q; %s", c.name, first.Kind, first.Name, first.Minor, c.kind, c.who, r.Verdict)
 		}
 		if !strings.Contains(first.Fix, c.fix) || c.fix == "" && first.Fix == "" && first.FixNote == "" && c.kind != Nothing && c.kind != Gap {
-			t.Errorf("%s: mended by %q (%s), want %q", c.name, first.Fix, first.FixNote, c.fix)
+			t.Errorf("%s: remedy %q (%s), want %q", c.name, first.Fix, first.FixNote, c.fix)
 		}
 		if len(first.Evidence) == 0 || first.Grade == "" || r.Verdict == "" || first.Title == "" {
-			t.Errorf("%s: says too little: %+v", c.name, first)
+			t.Errorf("%s: a part of the first cause is missing: %+v", c.name, first)
 		}
 		var text strings.Builder
 		if err := r.WriteText(&text); err != nil || !strings.HasPrefix(text.String(), r.Verdict+"\n") {
@@ -253,7 +256,7 @@ func TestEachCauseIsFirst(t *testing.T) {
 	}
 }
 
-// Two at once: the one that costs more comes first.
+// Of two causes, the one that costs more comes first.
 func TestCausesAreRankedByCost(t *testing.T) {
 	irq := func(ns int64) func(*Evidence) {
 		return func(e *Evidence) {

@@ -3,14 +3,14 @@ package explain
 
 import "fmt"
 
-// Model compares what a worker did with what its core can do. Rates are packets/s; they add up:
-// Expected = Delivered + the rates of all Parts, and the shares of Parts and of forwarding are 1.
+// Model compares what a worker did with what its core can do. Rates are packets/s. Expected is the sum of Delivered and
+// the rates of all Parts; Forwarding and the shares of all Parts add up to 1.
 type Model struct {
-	PerPacket  float64 `json:"cycles_per_packet"` // TSC cycles in full batches, by the worker alone; 0: it had no packets
+	PerPacket  float64 `json:"cycles_per_packet"` // TSC cycles in full batches, uninterrupted; 0: no packets
 	Batch      float64 `json:"packets_per_loop"`  // of loops that brought packets
 	Expected   float64 `json:"expected"`          // at 100 % of its CPU, in full batches
 	Achieved   float64 `json:"achieved"`          // received
-	Delivered  float64 `json:"delivered"`         // of these not dropped
+	Delivered  float64 `json:"delivered"`         // received and not dropped
 	Forwarding float64 `json:"forwarding"`        // share of the window that Achieved would take in full batches
 	Headroom   float64 `json:"headroom"`          // share of its own time that it could still use, 0 to 1
 	Parts      []Part  `json:"parts"`
@@ -25,12 +25,13 @@ type Part struct {
 }
 
 const (
-	fullBatch    = 256  // packets that one walk of the graph takes at most (RTE_GRAPH_BURST_SIZE)
-	enoughLoops  = 1000 // empty ones, to know what a poll costs
+	fullBatch    = 256  // most packets of one walk of the graph (RTE_GRAPH_BURST_SIZE)
+	enoughLoops  = 1000 // empty loops that are needed to know what a poll costs
 	saturatedTop = 0.05 // headroom below which a worker has no time left
 )
 
-// modelOf a worker whose time went to these causes. It scales their times down where they overlap to more than there was.
+// modelOf returns the model of a worker that lost time to these causes. It scales their times down if they overlap so
+// much that they exceed the window.
 func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 	window := e.Seconds * w.HzTSC // cycles
 	if window <= 0 {
@@ -40,7 +41,7 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 	own := window - stolen
 	busy, empty := 0.0, own
 	if all := float64(w.BusyCycles + w.IdleCycles); all > 0 {
-		busy = own * float64(w.BusyCycles) / all // what was stolen fell on loops of both kinds alike
+		busy = own * float64(w.BusyCycles) / all // lost time fell on loops of both kinds alike
 		empty = own - busy
 	}
 	batches := batchCost(w, busy, empty)
@@ -76,7 +77,7 @@ func (m *Model) parts(e *Evidence, w *Worker, causes []*Cause, window, empty, ba
 		Part{"dropped", Drops, 0, m.Achieved - m.Delivered})
 }
 
-// cyclesOf all causes together: never more than the window.
+// cyclesOf returns the cycles of all causes together, at most the window.
 func cyclesOf(causes []*Cause, e *Evidence, w *Worker, window float64) float64 {
 	sum := 0.0
 	for _, c := range causes {
@@ -91,10 +92,11 @@ func cyclesOf(causes []*Cause, e *Evidence, w *Worker, window float64) float64 {
 	return sum
 }
 
-// batchCost is what loops of few packets cost more than full ones: at least what a poll that brings nothing costs.
+// batchCost returns what loops of few packets cost more than full ones: the cost of an empty poll for each loop that
+// full batches would not need.
 func batchCost(w *Worker, busy, empty float64) float64 {
 	more := float64(w.BusyLoops) - float64(w.Packets)/fullBatch
-	if w.EmptyLoops < enoughLoops || w.BusyLoops == 0 || more <= 0 || w.gives() {
+	if w.EmptyLoops < enoughLoops || w.BusyLoops == 0 || more <= 0 || w.sharesCPU() {
 		return 0
 	}
 	poll := empty / float64(w.EmptyLoops)
@@ -103,7 +105,7 @@ func batchCost(w *Worker, busy, empty float64) float64 {
 
 func (m *Model) saturated() bool { return m.PerPacket > 0 && m.Headroom < saturatedTop }
 
-// partName of a cause in the sum.
+// partName names a cause in the table of parts.
 func partName(c *Cause) string {
 	if c.TID != 0 {
 		return fmt.Sprintf("%s: %s (%d)", c.Kind, c.Name, c.TID)

@@ -37,7 +37,7 @@ func declaredKinds(t *testing.T) map[string]Kind {
 	return out
 }
 
-// All kinds that any code can return are constants of kind.go, and each of them is a whole row of the table.
+// Each kind in kind.go has a complete row in the table.
 func TestTable(t *testing.T) {
 	declared := declaredKinds(t)
 	if len(declared) != len(rows) {
@@ -46,14 +46,14 @@ func TestTable(t *testing.T) {
 	for name, kind := range declared {
 		r := rowOf(kind) // panics where there is none
 		if r.means == "" || r.known == "" || r.colour == "" || r.describe == nil {
-			t.Errorf("%s: half a row: %+v", name, r)
+			t.Errorf("%s: the row is not complete: %+v", name, r)
 		}
 		if r.remedy == nil && r.noRemedy == "" {
 			t.Errorf("%s has neither a remedy nor a reason for none", name)
 		}
 		if r.claim == nil && r.counters == nil && r.always == nil && r.losses == nil &&
 			r.answers == nil && r.together == nil && !r.part {
-			t.Errorf("%s is counted from nothing", name)
+			t.Errorf("%s has no source that it is counted from", name)
 		}
 	}
 	seen := map[Kind]bool{}
@@ -65,7 +65,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// No file makes a kind of a bare string: "own-work" once was one, and no page knew it.
+// Kinds are constants of kind.go, never bare strings: a kind without a row has no colour on the page.
 func TestNoOtherKinds(t *testing.T) {
 	words := map[string]bool{}
 	for _, k := range Kinds() {
@@ -89,8 +89,8 @@ func TestNoOtherKinds(t *testing.T) {
 	}
 }
 
-// kindLiterals are strings that stand where a Kind is wanted: returned by functions that return one, or in a field or
-// argument kind.
+// kindLiterals returns the strings that are used as a Kind: converted to one, returned by functions that return one, or
+// in a field or argument called kind.
 func kindLiterals(file *ast.File) (out []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -130,7 +130,7 @@ func literals(list ...ast.Expr) (out []string) {
 	return out
 }
 
-// Each event of the kernel belongs to one row at most, and what takes a worker's time to exactly one.
+// Each kernel event belongs to at most one row, and those that take a worker's time to exactly one.
 func TestOneRowClaimsAnEvent(t *testing.T) {
 	for _, throttled := range []int64{0, 3} {
 		for _, idle := range []string{"spin", "yield", "sleep"} {
@@ -185,7 +185,7 @@ func allEvents() (out []event) {
 	return out
 }
 
-// A flush of translations is the same cause in the account and on the timeline: both ask the one classifier.
+// An event is the same cause in the account and on the timeline, since both use the one classifier.
 func TestAccountAndTimelineAgree(t *testing.T) {
 	for _, c := range []struct {
 		kind kernel.Kind
@@ -211,7 +211,7 @@ func TestAccountAndTimelineAgree(t *testing.T) {
 	}
 }
 
-// The table of docs/cores.md is this one. With UPDATE=1 the test writes it.
+// docs/cores.md has the table of the causes. With UPDATE=1 the test writes it.
 func TestDocumentedTable(t *testing.T) {
 	const path, begin, end = "../../docs/cores.md", "<!-- causes: written from internal/explain by UPDATE=1 -->\n",
 		"<!-- end of causes -->\n"
@@ -230,12 +230,12 @@ func TestDocumentedTable(t *testing.T) {
 		}
 	} else if had != Markdown() {
 		t.Errorf("docs/cores.md differs from the table; UPDATE=1 tools/go.sh test ./internal/explain/ -run "+
-			"TestDocumentedTable mends it:\n%s", Markdown())
+			"TestDocumentedTable writes it:\n%s", Markdown())
 	}
 }
 
-// A worker that was moved polls elsewhere: only what it waited there is lost, and what its core can do stays what it
-// is.
+// A worker that was moved polls on the other CPU: it loses only the time for which it waited there, and what its core
+// can do does not change.
 func TestMovedWorkerKeepsItsRate(t *testing.T) {
 	e := loaded(0.5)
 	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: 9 * sec, Count: 1, Longest: 9 * sec})

@@ -41,7 +41,9 @@ const Sample = 32
 var Softirqs = []string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
 
 // Vectors by number.
-var Vectors = []string{"", "local timer", "reschedule", "function call", "single function call", "irq work", "translations flushed"}
+var Vectors = []string{
+	"", "local timer", "reschedule", "function call", "single function call", "irq work", "TLB flush",
+}
 
 // Numbers of Vectors.
 const (
