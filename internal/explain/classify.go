@@ -3,7 +3,7 @@ package explain
 
 import "github.com/corelane/corelane/internal/explain/kernel"
 
-// event is what the kernel did to a worker: many times (a sum), once (a gap), or as often as a counter says.
+// event is what the kernel did to a worker. It stands for a sum of events, for one gap, or for a counter.
 type event struct {
 	kind    kernel.Kind
 	why     kernel.Why
@@ -11,15 +11,15 @@ type event struct {
 	name    string
 }
 
-// culprit is what an event is counted to: events with the same culprit are one cause.
+// culprit is what an event is blamed on. Events with the same culprit are one cause.
 type culprit struct {
 	kind          Kind
 	name          string
 	pid, tid, irq int
-	partOf        bool // the event lies within another one that is counted: its time counts, its number does not
+	partOf        bool // the event is part of another one that is counted: only its time is added
 }
 
-// key of a culprit: threads may change their names.
+// key identifies a culprit. A thread or an interrupt is identified by its number, since names may change.
 type key struct {
 	kind    Kind
 	number  int
@@ -36,9 +36,8 @@ func (c culprit) key() key {
 	return key{c.kind, 0, c.name}
 }
 
-// classify says what an event is counted to. It is the only place where events of the kernel become causes: the
-// account of a worker's time and the timeline of its gaps both ask here. false: it is no cause, such as what ran
-// while the worker slept on purpose.
+// classify returns what an event is blamed on; false: the event is not a cause, as what ran while the worker slept on
+// purpose. Kernel events become causes only here, for the account of a worker's time and for the timeline of its gaps.
 func classify(e *Evidence, w *Worker, ev event) (culprit, bool) {
 	for i := range rows {
 		if rows[i].claim == nil {
@@ -54,8 +53,8 @@ func classify(e *Evidence, w *Worker, ev event) (culprit, bool) {
 
 func eventOfSum(s *kernel.Sum) event { return event{s.Kind, s.Why, s.ID, s.PID, s.Name} }
 
-// eventOfGap: a gap names the thread that had most of it, but only a worker that was ready to run lost its CPU to
-// that thread.
+// eventOfGap returns the event of a gap. A gap names the thread that had most of it, but that thread is to blame only
+// if the worker was ready to run.
 func eventOfGap(g *kernel.Gap) event {
 	ev := event{g.Kind, g.Why, g.ID, g.PID, g.Name}
 	if g.Kind == kernel.KindThread && g.Why != kernel.WhyTaken {
@@ -64,10 +63,10 @@ func eventOfGap(g *kernel.Gap) event {
 	return ev
 }
 
-// tookCPU says whether a thread had the CPU while the worker was ready to run. id 0 is the idle CPU.
+// tookCPU says whether a thread had the CPU while the worker was ready to run. An id of 0 means that the CPU was idle.
 func (ev event) tookCPU() bool { return ev.kind == kernel.KindThread && ev.why == kernel.WhyTaken }
 
-// left says whether the worker was away for a reason.
+// left says whether the worker was off its CPU for one of these reasons.
 func (ev event) left(reasons ...kernel.Why) bool {
 	for _, why := range reasons {
 		if ev.kind == kernel.KindGap && ev.why == why {

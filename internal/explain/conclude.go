@@ -7,40 +7,43 @@ import (
 	"strings"
 )
 
-// unseen is what nobody looked at, or what could not be told.
+// unseen lists what was not observed, and why.
 func unseen(e *Evidence) (out []string) {
 	if e.Trace == nil {
-		out = append(out, "who ran on the workers' CPUs, each time: "+e.NoTrace+". The evidence is weaker: the kernel's counters say how long workers waited, "+
-			"not for whom; run as root (CAP_BPF and CAP_PERFMON) on a kernel with BTF")
+		out = append(out, "which threads ran on the workers' CPUs, because kernel events were not watched: "+e.NoTrace+
+			". The evidence is weaker: counters tell how long workers waited, but not for which threads. Run as root "+
+			"(CAP_BPF and CAP_PERFMON) on a kernel with BTF")
 	} else {
 		for _, m := range e.Trace.Missing {
-			out = append(out, "events of the kernel: "+m)
+			out = append(out, "kernel event "+m)
 		}
 		if e.Trace.Lost > 0 {
-			out = append(out, fmt.Sprintf("%d gaps one by one; their time is counted", e.Trace.Lost))
+			out = append(out, fmt.Sprintf("%d gaps one by one, because too many occurred; their time is counted",
+				e.Trace.Lost))
 		}
 	}
 	out = append(out, e.Host.Unread...)
 	for _, p := range e.Ports {
 		if p.Device == "memif" || p.Device == "vhost" || p.Device == "tap" {
-			out = append(out, "what found no room in rings that guests and programs fill: they count that themselves (memif, vhost, tap)")
+			out = append(out, "packets that found no room in rings that guests and programs fill (memif, vhost, tap): "+
+				"only the senders count them")
 			break
 		}
 	}
 	return out
 }
 
-// verdicts for the machine and for each worker, one sentence each.
+// verdicts writes one sentence for the machine and one for each worker.
 func verdicts(e *Evidence, r *Report) {
 	for i := range r.Workers {
 		w := &r.Workers[i]
 		if e.Workers[i].Plain {
-			w.Verdict = "its packets are not known"
+			w.Verdict = "its packet rate is not known"
 		} else {
 			w.Verdict = packets(w.Model.Achieved) + " packets/s"
 		}
 		if w.Model.Expected > 0 {
-			w.Verdict += fmt.Sprintf(", %.0f %% of what its core can do", 100*w.Model.Achieved/w.Model.Expected)
+			w.Verdict += fmt.Sprintf(", %.0f %% of what its core can process", 100*w.Model.Achieved/w.Model.Expected)
 		}
 		if k := slices.IndexFunc(r.Causes, func(c Cause) bool { return c.Worker == w.ID && !c.Minor }); k >= 0 {
 			w.Verdict += "; " + r.Causes[k].Title
@@ -58,11 +61,11 @@ func verdict(c *Cause) string {
 	return c.Title
 }
 
-// cost in words, empty: none.
+// cost in words, empty if there is none.
 func (c *Cause) cost() string {
 	var parts []string
 	if c.LostNS > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f %% of its time", 100*c.Share))
+		parts = append(parts, fmt.Sprintf("%.1f %% of the time", 100*c.Share))
 	}
 	if c.PPS >= 1 {
 		parts = append(parts, packets(c.PPS)+" packets/s")

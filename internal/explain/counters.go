@@ -8,8 +8,8 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// addCounters is the weaker way: the scheduler counts how long the worker waited, and which threads ran meanwhile
-// follows from those that used time and were last on its CPU.
+// addCounters builds the account without kernel events. The scheduler counts how long the worker waited; the threads
+// that used CPU time and last ran on its CPU are assumed to have run meanwhile.
 func (a *account) addCounters() {
 	a.rest = a.blame(a.e.Host.Waited[a.w.TID])
 	if line := a.busiestInterrupt(); line != nil {
@@ -22,7 +22,7 @@ func (a *account) addCounters() {
 	}
 }
 
-// blame splits the waiting over the threads of that CPU, by the time that they used. It returns what remains.
+// blame splits the waiting time over the threads of that CPU, by the CPU time that they used. It returns the rest.
 func (a *account) blame(waited int64) (rest int64) {
 	var tasks []host.Task
 	sum := int64(0)
@@ -57,7 +57,7 @@ func (a *account) busiestInterrupt() (best *host.Line) {
 	return best
 }
 
-// vectorOf the labels of /proc/interrupts that are no device's.
+// vectorOf has the vectors of those labels of /proc/interrupts that do not belong to a device.
 var vectorOf = map[string]int{"LOC": kernel.VectorTimer, "RES": kernel.VectorReschedule, "CAL": kernel.VectorCall,
 	"IWI": kernel.VectorIRQWork,
 	"TLB": kernel.VectorFlush}

@@ -10,7 +10,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// snapshot is what the daemon told at one time.
+// snapshot is what the daemon reported at one time.
 type snapshot struct {
 	at      time.Time
 	workers map[uint32]*apiv1.Worker
@@ -18,18 +18,20 @@ type snapshot struct {
 	nodes   map[uint32]map[string]*apiv1.Node
 	ports   map[string]*apiv1.Port
 	polled  map[string]map[uint32]*apiv1.WorkerPort
-	drops   map[string]map[string]uint64 // by port that the packets came in by, by reason
+	drops   map[string]map[string]uint64 // by receiving port and reason
 	rings   map[[2]uint32]*apiv1.WorkerRing
 	threads map[int32]*apiv1.Thread
 	order   []uint32
 }
 
-// ask the daemon for all of it. The workers come last before, and first after a window: what is asked disturbs nobody between.
-func ask(ctx context.Context, c *api.Client) (*snapshot, error) {
+// readSnapshot reads all of a snapshot from the daemon.
+func readSnapshot(ctx context.Context, c *api.Client) (*snapshot, error) {
 	s := &snapshot{workers: map[uint32]*apiv1.Worker{}, latency: map[uint32]*apiv1.WorkerLatency{}, nodes: map[uint32]map[string]*apiv1.Node{},
 		ports: map[string]*apiv1.Port{}, polled: map[string]map[uint32]*apiv1.WorkerPort{}, drops: map[string]map[string]uint64{},
 		rings: map[[2]uint32]*apiv1.WorkerRing{}, threads: map[int32]*apiv1.Thread{}}
-	for _, step := range []func(context.Context, *api.Client) error{s.askWorkers, s.askPorts, s.askDrops, s.askThreads} {
+	for _, step := range []func(context.Context, *api.Client) error{
+		s.readWorkers, s.readPorts, s.readDrops, s.readThreads,
+	} {
 		if err := step(ctx, c); err != nil {
 			return nil, err
 		}
@@ -37,7 +39,7 @@ func ask(ctx context.Context, c *api.Client) (*snapshot, error) {
 	return s, nil
 }
 
-func (s *snapshot) askWorkers(ctx context.Context, c *api.Client) error {
+func (s *snapshot) readWorkers(ctx context.Context, c *api.Client) error {
 	err := api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{}, func(w *apiv1.Worker) error {
 		s.workers[w.Id] = w
 		s.order = append(s.order, w.Id)
@@ -67,7 +69,7 @@ func (s *snapshot) askWorkers(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-func (s *snapshot) askPorts(ctx context.Context, c *api.Client) error {
+func (s *snapshot) readPorts(ctx context.Context, c *api.Client) error {
 	err := api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, func(p *apiv1.Port) error {
 		s.ports[p.Name] = p
 		return nil
@@ -88,7 +90,7 @@ func (s *snapshot) askPorts(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-func (s *snapshot) askDrops(ctx context.Context, c *api.Client) error {
+func (s *snapshot) readDrops(ctx context.Context, c *api.Client) error {
 	err := api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{ByPort: true}, func(d *apiv1.Drop) error {
 		if s.drops[d.Port] == nil {
 			s.drops[d.Port] = map[string]uint64{}
@@ -109,7 +111,7 @@ func (s *snapshot) askDrops(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-func (s *snapshot) askThreads(ctx context.Context, c *api.Client) error {
+func (s *snapshot) readThreads(ctx context.Context, c *api.Client) error {
 	err := api.Stream(ctx, c, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}, func(t *apiv1.Thread) error {
 		s.threads[t.Tid] = t
 		return nil
@@ -120,7 +122,7 @@ func (s *snapshot) askThreads(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// events after a number, and the number of the last one.
+// events reads the daemon's events after a number, and returns the number of the last one.
 func events(ctx context.Context, c *api.Client, after uint64) (out []Event, last uint64, err error) {
 	last = after
 	err = api.Stream(ctx, c, apiv1.NewEventsClient, apiv1.EventsClient.List, &apiv1.EventListRequest{After: after}, func(e *apiv1.Event) error {

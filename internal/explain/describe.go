@@ -9,13 +9,13 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// gradeOf the time that a cause took.
+// gradeOf returns how far the time of a cause can be trusted.
 func gradeOf(e *Evidence, c *Cause) Grade {
 	switch {
 	case c.Kind != Moved && rowOf(c.Kind).always != nil:
 		return Counted
 	case e.Trace == nil, c.Kind == PageFaults && untimedFaults(e):
-		return Inferred // counted, at what one costs when it is tried
+		return Inferred // page faults are counted, and one costs what was measured
 	}
 	return Seen
 }
@@ -25,12 +25,12 @@ func (c *Cause) fact(g Grade, format string, args ...any) {
 }
 
 func timesText(c *Cause) string {
-	text := fmt.Sprintf("%s of the worker's time", duration(c.LostNS))
+	text := fmt.Sprintf("it took %s of the worker's time", duration(c.LostNS))
 	if c.Times > 0 {
-		text += fmt.Sprintf(" in %d times", c.Times)
+		text += fmt.Sprintf(" in %d intervals", c.Times)
 	}
 	if c.Longest > 0 {
-		text += ", at most " + duration(c.Longest) + " at once"
+		text += ", the longest " + duration(c.Longest)
 	}
 	return text
 }
@@ -46,7 +46,7 @@ func duration(ns int64) string {
 	}
 }
 
-// topSum is the one of those that match that has the highest count.
+// topSum returns the matching sum with the highest count, nil if none matches.
 func topSum(e *Evidence, match func(kernel.Sum) bool) (best *kernel.Sum) {
 	if e.Trace == nil {
 		return nil
@@ -75,7 +75,7 @@ func inList(list string, cpu int) bool {
 func firstOf(list string) string {
 	set, err := cpuset.Parse(list)
 	if err != nil || set.Empty() {
-		return "N" // none is free: the reader has to find one
+		return "N" // no CPU is free: the reader has to choose one
 	}
 	return fmt.Sprint(set.First())
 }
@@ -87,7 +87,7 @@ func short(text string, n int) string {
 	return text
 }
 
-// packets is a rate for people.
+// packets formats a rate in packets/s.
 func packets(pps float64) string {
 	switch {
 	case pps >= 1e6:

@@ -11,11 +11,11 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// fill the evidence with what happened between two looks at the daemon.
+// fill adds to the evidence what happened between two snapshots of the daemon.
 func (e *Evidence) fill(before, after *snapshot) {
 	e.Started, e.Seconds = before.at, after.at.Sub(before.at).Seconds()
 	for _, id := range after.order {
-		if was := before.workers[id]; was != nil { // else it is too new to say anything of
+		if was := before.workers[id]; was != nil { // a worker that is new has no window
 			e.Workers = append(e.Workers, workerBetween(was, after.workers[id], before, after))
 		}
 	}
@@ -89,7 +89,7 @@ func queuesBetween(a, b *apiv1.WorkerState) (out []Queue) {
 	return out
 }
 
-// longLoops that ended in the window.
+// longLoops returns the loops that ended in the window.
 func longLoops(l *apiv1.WorkerLatency, before, after *snapshot) (out []LongLoop) {
 	for _, loop := range l.GetLongest() {
 		end := int64(loop.TimeNs) - before.at.UnixNano()

@@ -9,25 +9,25 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// Evidence is all that was found out about one window of time. Counters are what they grew by.
+// Evidence is all that is known about one window of time. Counters are their growth in the window.
 type Evidence struct {
 	Started time.Time
 	Seconds float64
 	Daemon  int    // pid
-	Socket  string // of the daemon's API, for commands; empty: the usual one
+	Socket  string // of the daemon's API, for commands; empty: the default
 	Workers []Worker
 	Rings   []Ring
 	Ports   []Port
 	Threads []OwnThreadState
 	Events  []Event
-	Trace   *kernel.Window // nil: the kernel's events could not be watched
-	NoTrace string         // why
+	Trace   *kernel.Window // nil: kernel events were not watched
+	NoTrace string         // why not
 	Host    Host
 }
 
 // Worker in the window.
 type Worker struct {
-	Plain                          bool // no worker of corelaned, but a thread of any program; its packets are not known
+	Plain                          bool // a thread of any program, not a worker of corelaned; its packets are not known
 	ID, TID, CPU                   int
 	Thread, Role, Idle             string
 	Loops, BusyLoops, EmptyLoops   uint64
@@ -42,7 +42,7 @@ type Worker struct {
 	Taken, Moved                   uint64
 	DelayUS                        uint32
 	BehindUS                       uint32
-	LongestNS                      uint64 // loop of the window
+	LongestNS                      uint64 // longest loop in the window
 	SleepMaxUS                     uint32
 	RingSize                       uint32
 	Queues                         []Queue
@@ -50,7 +50,7 @@ type Worker struct {
 	Nodes                          []Node
 }
 
-// label is what it is called in a sentence.
+// label names the worker in a sentence.
 func (w *Worker) label() string {
 	if w.Plain {
 		return fmt.Sprintf("%s (%d)", w.Thread, w.TID)
@@ -64,17 +64,17 @@ type Queue struct {
 	Index   int
 	Packets uint64
 	Depth   uint32 // at the end of the window
-	Known   bool   // the device tells the depth
+	Known   bool   // the device reports the depth
 }
 
-// LongLoop of a worker's recorder, in the window.
+// LongLoop is a loop that a worker recorded in the window.
 type LongLoop struct {
 	FromNS, NS                     int64 // since the window began
 	ReceiveNS, GraphNS, MessagesNS int64
 	IdleNS, DelayNS                int64
 	Packets                        uint32
 	Taken, Moved                   bool
-	Node                           string // that took longest
+	Node                           string // the node that took longest
 }
 
 // Node of the graph.
@@ -95,9 +95,9 @@ type Port struct {
 	Name, Device, Driver, Role                string
 	Up, Connected                             bool
 	RxPackets, TxPackets, RxMissed, TxRefused uint64
-	Drops                                     map[string]uint64 // of packets that came in here, by reason
-	Peer                                      string            // where its other end is: a socket, an interface
-	RingSize                                  uint32            // packets, 0: not known
+	Drops                                     map[string]uint64 // of packets received here, by reason
+	Peer                                      string            // its other end: a socket, an interface
+	RingSize                                  uint32            // packets; 0: not known
 	Workers                                   map[int]uint64    // received, by worker
 	Disconnects                               uint64
 	Disabled                                  bool
@@ -119,7 +119,7 @@ type OwnThreadState struct {
 // Event of the daemon in the window.
 type Event struct{ Kind, Subject, Text string }
 
-// Host is what /proc and /sys told.
+// Host is what was read from /proc and /sys.
 type Host struct {
 	Hostname     string
 	Online       int // CPUs
@@ -127,16 +127,16 @@ type Host struct {
 	Interrupts   []host.Line
 	Softirqs     []host.Line
 	Tasks        map[int]host.Task   // ticks and faults of the window
-	Waited       map[int]int64       // by worker's tid, ns
-	Threads      map[int]host.Thread // details of those that may be to blame, by tid
+	Waited       map[int]int64       // ns for which each worker waited for a CPU, by tid
+	Threads      map[int]host.Thread // details of the suspects, by tid
 	IRQs         map[int]IRQPlace
 	RPS          map[int][]string // queues that steer packets to a CPU
 	Cgroup       host.Cgroup
-	FaultNS      int64                    // what a page fault costs here; measured
-	Readers      map[string][]host.Thread // who has the other end of a port
+	FaultNS      int64                    // measured cost of a page fault on this machine
+	Readers      map[string][]host.Thread // processes at the other end of each port
 	Unread       []string
-	Housekeeping string // CPUs that no worker has
+	Housekeeping string // CPUs without a worker
 }
 
-// IRQPlace is where an interrupt may go.
+// IRQPlace is the affinity of an interrupt, allowed and effective: lists of CPUs.
 type IRQPlace struct{ Allowed, Effective string }

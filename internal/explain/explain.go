@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// scene is what a cause is described from. w and m are nil where it belongs to no worker in particular.
+// scene is what a cause is described from. w and m are nil if it does not belong to one worker.
 type scene struct {
 	e *Evidence
 	w *Worker
 	m *Model
 }
 
-// findings are what is known when packets are looked for that were lost for other reasons than lost time.
+// findings are the results so far: the causes of lost time come first, then those that lost packets in other ways.
 type findings struct {
 	e      *Evidence
 	models map[int]*Model
 	causes []Cause // so far
 
-	overloaded, silent bool // what the answers before said
+	overloaded, silent bool // what the earlier answers found
 }
 
-// Explain decides, from evidence alone, what held each worker back, and what it cost.
+// Explain decides from evidence alone what held each worker back, and what that cost.
 func Explain(e Evidence) *Report {
 	r := &Report{Started: e.Started, Seconds: e.Seconds, Tracing: e.Trace != nil, Daemon: e.Daemon,
 		Hostname: e.Host.Hostname}
@@ -38,7 +38,7 @@ func Explain(e Evidence) *Report {
 	for i := range rows {
 		if rows[i].answers != nil {
 			for _, c := range rows[i].answers(&f) {
-				f.tell(&c)
+				f.describe(&c)
 				answers = append(answers, c)
 			}
 		}
@@ -59,7 +59,7 @@ func (f *findings) worker(w *Worker) WorkerReport {
 		c.Grade = gradeOf(f.e, c)
 		c.fact(c.Grade, "%s", timesText(c))
 		judge(&scene{f.e, w, &m}, c, overflows[c])
-		f.tell(c)
+		f.describe(c)
 		f.causes = append(f.causes, *c)
 	}
 	for i := range rows {
@@ -67,7 +67,7 @@ func (f *findings) worker(w *Worker) WorkerReport {
 			continue
 		}
 		if c, ok := rows[i].together(f.e, w, a.causes); ok {
-			f.tell(&c)
+			f.describe(&c)
 			f.causes = append(f.causes, c)
 		}
 	}
@@ -84,13 +84,13 @@ func (f *findings) packets(r *row) {
 		c.Kind, c.PPS = r.kind, float64(c.Times)/f.e.Seconds
 		c.Minor = float64(c.Times) < r.limits.loss*float64(c.of)
 		c.Grade = Counted
-		f.tell(&c)
+		f.describe(&c)
 		f.causes = append(f.causes, c)
 	}
 }
 
-// tell what a cause is, and what mends it.
-func (f *findings) tell(c *Cause) {
+// describe fills in the title, reason and evidence of a cause, and its remedy.
+func (f *findings) describe(c *Cause) {
 	s := scene{e: f.e}
 	if i := slices.IndexFunc(f.e.Workers, func(w Worker) bool { return w.ID == c.Worker }); i >= 0 {
 		s.w, s.m = &f.e.Workers[i], f.models[c.Worker]
@@ -105,7 +105,7 @@ func (f *findings) tell(c *Cause) {
 	}
 }
 
-// rank causes: those that matter first, by packets, then by time.
+// rank sorts causes: those that matter first, by packets, then by time.
 func rank(causes []Cause) {
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		minor := func(c Cause) int {
@@ -120,18 +120,18 @@ func rank(causes []Cause) {
 	})
 }
 
-// weight of a cause among others, packets/s: what it cost, or what could be moved without it.
+// weight ranks a cause, packets/s: what it cost, or what could be processed without it.
 func (c *Cause) weight() float64 { return max(c.PPS, c.Could) }
 
 const (
-	minorShare = 0.02       // of a worker's time
+	minorShare = 0.02       // share of a worker's time
 	longGap    = 10_000_000 // ns at once that matter even if no packets came
-	minorLoss  = 0.005      // of the packets
-	usualRing  = 1024       // packets, where a device does not tell
+	minorLoss  = 0.005      // share of the packets
+	usualRing  = 1024       // packets, if a device does not report the size of its ring
 )
 
-// judge what a cause of lost time cost, and whether that matters. A worker that has no time left loses what it could
-// have moved meanwhile; one that has time left loses only what found no room in its rings (overflow, packets/s).
+// judge decides what a cause of lost time cost, and whether that matters. A worker without time left loses what it
+// could have processed meanwhile; one with time left loses only what found no room in its rings (overflow, packets/s).
 func judge(s *scene, c *Cause, overflow float64) {
 	c.Share = float64(c.LostNS) / float64(max(1, s.e.ns()))
 	c.PPS = overflow
@@ -152,7 +152,7 @@ func judge(s *scene, c *Cause, overflow float64) {
 	c.Minor = c.Share < cmp.Or(l.share, minorShare) && !lossy && !long && !c.often
 }
 
-// nodesOf a worker, the most expensive first.
+// nodesOf returns the nodes of a worker, the most expensive first.
 func nodesOf(w *Worker) (out []NodeCost) {
 	all := uint64(0)
 	for _, n := range w.Nodes {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-const maxGaps = 400 // of one worker on a page
+const maxGaps = 400 // per worker
 
-// gapsOf a worker for a timeline: the longest, in order of time.
+// gapsOf returns the longest gaps of a worker for the timeline, in order of time.
 func gapsOf(e *Evidence, w *Worker) []GapReport {
 	var out []GapReport
 	if e.Trace != nil {
@@ -34,19 +34,19 @@ func gapsOf(e *Evidence, w *Worker) []GapReport {
 	return out
 }
 
-// gapText names the culprit, and the thread that had the CPU where that is another one.
+// gapText names the culprit, or the thread to which the worker gave its CPU.
 func gapText(who culprit, ran int, name string) string {
 	switch {
 	case who.tid != 0:
 		return fmt.Sprintf("%s (%d)", who.name, who.tid)
 	case who.kind == Yield && ran != 0:
-		return fmt.Sprintf("gave way to %s (%d)", name, ran)
+		return fmt.Sprintf("gave its CPU to %s (%d)", name, ran)
 	}
 	return cmp.Or(who.name, string(who.kind))
 }
 
-// classifyLoop says what made a loop of the worker long, where that was the worker itself; what the kernel did is in
-// the gaps.
+// classifyLoop says what made a loop of the worker long, if that was the worker itself. What the kernel did is in the
+// recorded gaps.
 func classifyLoop(l *LongLoop) (Kind, string) {
 	switch {
 	case l.Taken:
@@ -56,7 +56,7 @@ func classifyLoop(l *LongLoop) (Kind, string) {
 	case l.IdleNS*2 > l.NS:
 		return Yield, "gave its CPU away"
 	case l.MessagesNS*2 > l.NS:
-		return OwnWork, "changes of the configuration, ageing"
+		return OwnWork, "configuration changes, ageing"
 	}
 	return "", ""
 }

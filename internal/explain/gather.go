@@ -27,7 +27,7 @@ func tidsOf(targets []kernel.Target) (out []int) {
 	return out
 }
 
-// fillHost adds what /proc and /sys counted between two looks, and the details of whoever may be to blame.
+// fillHost adds what /proc and /sys counted between two snapshots, and the details of the suspects.
 func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	h := &e.Host
 	h.Hostname, _ = os.Hostname()
@@ -50,7 +50,7 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	e.fillReaders(root)
 }
 
-// fillReaders finds the processes at the other end of ports that refused packets, and of some that brought none.
+// fillReaders finds the processes at the other end of ports that refused packets, and of some that received none.
 func (e *Evidence) fillReaders(root host.Root) {
 	e.Host.Readers = map[string][]host.Thread{}
 	silent := 0
@@ -102,10 +102,10 @@ func (e *Evidence) fillSuspects(root host.Root) {
 
 const (
 	mostSuspects = 64
-	mostSilent   = 16 // ports without packets whose peers are looked up
+	mostSilent   = 16 // ports that received nothing and whose peers are looked up
 )
 
-// suspects are threads, those with the most time first.
+// suspects returns the threads that may be to blame, those with the most time first.
 func (e *Evidence) suspects() (out []int) {
 	ns := map[int]int64{}
 	if e.Trace != nil {
@@ -134,7 +134,7 @@ func (e *Evidence) suspects() (out []int) {
 	return out[:min(len(out), mostSuspects)]
 }
 
-// unique lines, in their order.
+// unique returns each line once, in order.
 func unique(lists ...[]string) (out []string) {
 	for _, line := range slices.Concat(lists...) {
 		if !slices.Contains(out, line) {

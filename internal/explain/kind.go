@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain finds what keeps a worker from moving packets: it compares what each worker did in a window of time with
-// what its core can do, and splits the difference over what took the rest. Run looks at a running daemon; Explain decides,
-// from plain data. What it knows of each kind of cause is one row of a table (table.go).
+// Package explain finds what keeps a worker from processing packets. It compares what each worker did in a window of
+// time with what its core can do, and splits the difference over the causes. Run observes a running daemon; Explain
+// decides, from plain data. Each kind of cause is one row of a table (table.go).
 package explain
 
 // Kind of a cause. The strings are stable: programs compare them. The table says what each means.
@@ -29,7 +29,7 @@ const (
 	ManySmall     Kind = "many-small"
 )
 
-// Causes that lose packets while the worker has its CPU, and answers that blame nobody.
+// Causes that lose packets while the worker has its CPU, and answers without a culprit.
 const (
 	ReaderStopped Kind = "reader-stopped"
 	RingOverflow  Kind = "ring-overflow"

@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// Whatever was found, the parts add up: nothing is counted twice, and nothing is lost.
+// The parts of a model add up for any evidence: nothing is counted twice, and nothing is left out.
 func TestPartsAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -53,7 +53,7 @@ func TestModel(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	e = loaded(1)
-	e.hog(0.5) // the same cycles for half of the time: the core could do twice as much
+	e.hog(0.5) // busy for half of the time only: the core could process twice as many packets
 	e.Workers[0].Packets /= 2
 	m = Explain(*e).Workers[0].Model
 	if math.Abs(m.PerPacket-200) > 0.1 || math.Abs(m.Expected-10e6) > 1e4 || !m.saturated() {

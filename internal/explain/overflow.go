@@ -12,15 +12,15 @@ type absence struct {
 	cause    *Cause
 }
 
-// backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker takes them
+// backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker serves them
 // at the rate that its core can do, and what arrives while the ring is full is lost.
 type backlog struct {
 	seconds  float64
-	received float64 // packets/s that the worker took
-	service  float64 // packets/s that it takes while it polls
+	received float64 // packets/s that the worker received
+	service  float64 // packets/s that it serves while it polls
 	ring     float64 // packets
 	absences []absence
-	weight   map[*Cause]float64 // of a recorded absence: it stands for others of its cause that were not recorded
+	weight   map[*Cause]float64 // of a recorded absence: how many absences of its cause it stands for
 }
 
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
@@ -35,8 +35,8 @@ func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float6
 	return b.lost(b.arrivals())
 }
 
-// recorded absences, in order of time. The kernel records at most some gaps per second; the rest of a cause's time is
-// weighed in.
+// recorded adds the recorded absences, in order of time. The kernel records a limited number of gaps per second; the
+// weight makes up for the rest.
 func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 	recorded := map[*Cause]int64{}
 	for i := range e.Trace.Gaps {
@@ -46,7 +46,7 @@ func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 		}
 		if c := a.causeOf(eventOfGap(g)); c != nil {
 			ns := g.NS
-			if c.elsewhere > 0 { // it polled there, but for the time that it waited
+			if c.elsewhere > 0 { // it polled there, except while it waited
 				ns = int64(float64(ns) * float64(c.LostNS) / float64(c.elsewhere))
 			}
 			b.absences = append(b.absences, absence{g.From, ns, c})
@@ -62,7 +62,7 @@ func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 	}
 }
 
-// estimated absences where only counters are known: as many as were counted, of equal length, spread over the window.
+// estimated adds absences if only counters are known: as many as were counted, of equal length, spread over the window.
 func (b *backlog) estimated(e *Evidence, causes []*Cause) {
 	for _, c := range causes {
 		times := max(1, c.Times)
@@ -77,9 +77,8 @@ func (b *backlog) estimated(e *Evidence, causes []*Cause) {
 
 const mostEstimated = 10000 // absences of one cause; each then stands for several
 
-// arrivals returns the packets/s that were sent to the worker: what it took, and what found no room. It is not the
-// rate that the worker took on average, which is lower by what was lost. A worker with time left cannot have been
-// sent more than its core can do.
+// arrivals returns the packets/s that were sent to the worker: those that it received and those that found no room. A
+// worker with time left cannot have been sent more than its core can do.
 func (b *backlog) arrivals() float64 {
 	low, high := b.received, max(b.received, b.service)
 	for range 40 {
@@ -97,7 +96,7 @@ func (b *backlog) arrivals() float64 {
 	return high
 }
 
-// lost packets/s, by cause, at a rate of arrival.
+// lost returns the packets/s that each cause loses at a rate of arrival.
 func (b *backlog) lost(rate float64) map[*Cause]float64 {
 	out := map[*Cause]float64{}
 	queued, end := 0.0, int64(0)

@@ -8,8 +8,8 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// offer sends packets/s to a worker of 10 M packets/s that is away for ns at the beginning of each period, step by
-// step through a ring, and records what it took and its gaps. It returns the packets/s that found no room.
+// offer simulates a rate of packets/s to a worker that serves 10 M packets/s through a ring and is away for ns at the
+// beginning of each period. It records the worker's counters and gaps, and returns the packets/s that found no room.
 func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost float64) {
 	const step = 1000 // ns
 	const service = 10e6
@@ -40,21 +40,21 @@ func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost floa
 	return dropped / 10
 }
 
-// What arrives during a gap is not the mean of the window, which holds the gap: the cost is what a queue really loses.
+// The cost of gaps is what a simulated queue loses. The mean rate of the window would be too low: it includes the gaps.
 func TestCostOfGaps(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		rate       float64 // packets/s
 		ns, period int64
 		ring       float64
-		recorded   int // one in so many gaps, 0: all
+		recorded   int // one gap in so many is recorded; 0: all
 	}{
-		{"half of each 100 ms, as a quota takes", 4.5e6, 50 * msec, 100 * msec, 8192, 0},
-		{"nearly all of it, as a real-time thread takes", 0.45e6, 95 * msec, 100 * msec, 1024, 0},
-		{"a fifth, in one piece per second", 4.5e6, 200 * msec, sec, 1024, 0},
-		{"half in short pieces, between which the ring is not emptied", 4.9e6, 1000_000, 2000_000, 2048, 0},
-		{"of which most are not recorded", 4.5e6, 2 * msec, 4 * msec, 1024, 5},
-		{"nothing: the ring holds it", 4e6, 100_000, 500_000, 1024, 0},
+		{"half of each 100 ms, as by a quota", 4.5e6, 50 * msec, 100 * msec, 8192, 0},
+		{"nearly all of each 100 ms, as by a real-time thread", 0.45e6, 95 * msec, 100 * msec, 1024, 0},
+		{"a fifth of each second, at once", 4.5e6, 200 * msec, sec, 1024, 0},
+		{"half in short gaps, between which the ring is not emptied", 4.9e6, 1000_000, 2000_000, 2048, 0},
+		{"short gaps, most of which are not recorded", 4.5e6, 2 * msec, 4 * msec, 1024, 5},
+		{"no loss: the ring is long enough", 4e6, 100_000, 500_000, 1024, 0},
 	} {
 		e := loaded(0.5)
 		lost := offer(e, c.rate, c.ns, c.period, c.ring)
@@ -82,7 +82,7 @@ func find(r *Report, kind Kind) *Cause {
 	return nil
 }
 
-// What others have time for is not what was lost: only the device knows that.
+// The cost of skew is what the device missed. What other workers have time for is reported apart from it.
 func TestCostOfSkew(t *testing.T) {
 	e := loaded(1)
 	e.second(0.1)

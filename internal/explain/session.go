@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Session looks at one daemon, or at threads of any program, window after window.
+// Session observes one daemon, or threads of any program, window after window.
 type Session struct {
 	o       Options
 	root    host.Root
@@ -24,7 +24,7 @@ type Session struct {
 	noTrace string
 	targets []kernel.Target
 	event   uint64
-	met     map[int]host.Thread // threads that had a worker's CPU in the window: some end before it does
+	met     map[int]host.Thread // threads that had a worker's CPU in the window; some end before the window
 }
 
 // Open connects to the daemon. Close ends the session.
@@ -50,7 +50,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// Daemon is the process that is looked at; 0: that of the threads.
+// Daemon returns the pid of the daemon, 0 if threads of any program are observed.
 func (s *Session) Daemon() int {
 	if s.client == nil {
 		return 0
@@ -58,7 +58,7 @@ func (s *Session) Daemon() int {
 	return int(s.client.Server.Pid)
 }
 
-// Close takes everything out of the kernel that was put there.
+// Close removes the session's programs from the kernel and closes the connection.
 func (s *Session) Close() error {
 	var errs []error
 	if s.watcher != nil {
@@ -80,7 +80,7 @@ func (s *Session) Next(ctx context.Context) (*Report, error) {
 	return Explain(*e), nil
 }
 
-// Evidence of the next window.
+// Evidence collects the evidence of the next window.
 func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 	pid, targets, err := s.subjects(ctx)
 	if err != nil {
@@ -98,9 +98,9 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 	}
 	e := &Evidence{Daemon: pid, Socket: s.o.Socket, NoTrace: s.noTrace}
 	if s.client != nil {
-		err = s.askDaemon(ctx, e)
+		err = s.observeDaemon(ctx, e)
 	} else {
-		err = s.askThreads(ctx, e)
+		err = s.observeThreads(ctx, e)
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 	return e, nil
 }
 
-// subjects are the threads to look at, as they are now.
+// subjects returns the threads to observe.
 func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Target, err error) {
 	if s.client != nil {
 		workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
@@ -132,16 +132,16 @@ func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Targe
 	return pid, targets, nil
 }
 
-// askDaemon before and after the window.
-func (s *Session) askDaemon(ctx context.Context, e *Evidence) error {
-	before, err := ask(ctx, s.client)
+// observeDaemon reads the daemon's state before and after the window.
+func (s *Session) observeDaemon(ctx context.Context, e *Evidence) error {
+	before, err := readSnapshot(ctx, s.client)
 	if err != nil {
 		return err
 	}
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
-	after, err := ask(ctx, s.client)
+	after, err := readSnapshot(ctx, s.client)
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (s *Session) askDaemon(ctx context.Context, e *Evidence) error {
 	return err
 }
 
-// askThreads waits: there is nobody to ask.
-func (s *Session) askThreads(ctx context.Context, e *Evidence) error {
+// observeThreads waits for the end of the window: without a daemon there are no counters to read.
+func (s *Session) observeThreads(ctx context.Context, e *Evidence) error {
 	e.Started = time.Now()
 	if err := s.wait(ctx); err != nil {
 		return err
@@ -162,7 +162,8 @@ func (s *Session) askThreads(ctx context.Context, e *Evidence) error {
 		if d, ok := s.root.Thread(t.TID); ok {
 			name = d.Name
 			if d.Allowed.Len() > 1 {
-				e.Host.Unread = append(e.Host.Unread, fmt.Sprintf("%s (%d) on other CPUs than %d: it may run on %s", name, t.TID, t.CPU, d.Allowed))
+				e.Host.Unread = append(e.Host.Unread, fmt.Sprintf("what happened to %s (%d) on CPUs other than %d: "+
+					"it may run on %s", name, t.TID, t.CPU, d.Allowed))
 			}
 		}
 		e.Workers = append(e.Workers, Worker{Plain: true, ID: i, TID: t.TID, CPU: t.CPU, LastCPU: t.CPU, Thread: name})
@@ -170,7 +171,7 @@ func (s *Session) askThreads(ctx context.Context, e *Evidence) error {
 	return nil
 }
 
-// watch the threads as they are now.
+// watch begins to watch the kernel events of these threads, unless it does so already.
 func (s *Session) watch(pid int, targets []kernel.Target) error {
 	if s.watcher != nil && slices.Equal(targets, s.targets) {
 		return nil
@@ -182,7 +183,7 @@ func (s *Session) watch(pid int, targets []kernel.Target) error {
 	}
 	s.targets, s.watcher = targets, nil
 	if s.o.NoTrace {
-		s.noTrace = "not asked for"
+		s.noTrace = "--no-trace was given"
 		return nil
 	}
 	w, err := kernel.Watch(pid, targets)
@@ -194,7 +195,7 @@ func (s *Session) watch(pid int, targets []kernel.Target) error {
 	return nil
 }
 
-// wait for the end of the window. Each second it looks at the threads that have had a worker's CPU: they may end.
+// wait waits for the end of the window. Each second it notes the threads that had a worker's CPU, as they may end.
 func (s *Session) wait(ctx context.Context) error {
 	s.met = map[int]host.Thread{}
 	end := time.After(s.o.Window)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// row is all that explain knows of one kind of cause. Each row has a file of its own, cause_*.go.
+// row defines one kind of cause. Each row has a file of its own, cause_*.go.
 type row struct {
 	kind   Kind
 	means  string // what happened
@@ -14,37 +14,37 @@ type row struct {
 	colour string // a variable of page/page.css
 
 	// What the cause is counted from. A row has at least one of these.
-	claim func(*Evidence, *Worker, event) (culprit, bool) // events of the kernel that are this cause
-	// counters that have to do where those events cannot be watched
+	claim func(*Evidence, *Worker, event) (culprit, bool) // kernel events that are this cause
+	// counters that are used if kernel events are not watched
 	counters func(*account)
-	always   func(*account)          // counters of what no event of the kernel shows
+	always   func(*account)          // counters of what no kernel event shows
 	losses   func(*findings) []Cause // packets that were lost while the worker had its CPU
-	answers  func(*findings) []Cause // what follows from all other causes; it comes first
-	// what causes of one worker are together
+	answers  func(*findings) []Cause // what follows from all other causes; answers are reported first
+	// what the causes of one worker amount to together
 	together func(*Evidence, *Worker, []*Cause) (Cause, bool)
-	// the model of a worker (modelOf) counts it; it is no cause by itself
+	// counted by the model of a worker (modelOf); not a cause by itself
 	part bool
 
 	limits   limits
 	describe func(*scene, *Cause) // Title, Why and Evidence
 	remedy   func(*scene, *Cause) // Fix and FixNote
-	noRemedy string               // why nothing mends it, where remedy finds nothing
+	noRemedy string               // what the operator can do if remedy finds nothing
 }
 
-// limits within which a cause is too small to matter. Zero fields take the usual ones.
+// limits say up to where a cause is too small to matter. Fields that are 0 have the usual limit.
 type limits struct {
 	share float64 // of a worker's time
-	// ns at once; the usual one does not count for a worker without time left
+	// ns at once; the usual limit does not apply to a worker without time left
 	longest int64
 	rate    float64                                   // times per second; 0: any
-	loss    float64                                   // of the packets, for causes that lose packets
+	loss    float64                                   // share of the packets, for causes that lose packets
 	minor   func(s *scene, c *Cause, lossy bool) bool // decides instead of share and rate
 }
 
 // rows is the table of the causes, in the order of docs/cores.md. An event of the kernel belongs to exactly one row.
 var rows []row
 
-// init, because rows refer to functions that read the table.
+// The table is filled by init because rows refer to functions that read it.
 func init() {
 	rows = []row{
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
@@ -62,7 +62,7 @@ func rowOf(k Kind) *row {
 	panic("explain: no row for the cause " + k) // TestTable finds it first
 }
 
-// Kinds of causes, in the order of the table.
+// Kinds returns the kinds of causes, in the order of the table.
 func Kinds() (out []Kind) {
 	for _, r := range rows {
 		out = append(out, r.kind)
@@ -79,7 +79,7 @@ func StyleSheet() string {
 	return b.String()
 }
 
-// Markdown is the table as it stands in docs/cores.md.
+// Markdown returns the table of docs/cores.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| kind | what happened | how it is known |\n|---|---|---|\n")

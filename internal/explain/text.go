@@ -9,14 +9,15 @@ import (
 	"github.com/corelane/corelane/internal/table"
 )
 
-// WriteText writes the answer for people: the first line alone is enough to act.
+// WriteText writes the report as text. The first line alone is enough to act on.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", r.Verdict)
 	if len(r.Causes) > 0 {
 		writeFix(&b, &r.Causes[0])
 	}
-	fmt.Fprintf(&b, "\n%.1f s of process %d%s\n", r.Seconds, r.Daemon, map[bool]string{false: ", without events of the kernel: weaker evidence"}[r.Tracing])
+	fmt.Fprintf(&b, "\n%.1f s of process %d%s\n", r.Seconds, r.Daemon,
+		map[bool]string{false: ", without kernel events: the evidence is weaker"}[r.Tracing])
 	minor := 0
 	for i := range r.Causes {
 		if r.Causes[i].Minor {
@@ -74,7 +75,7 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 		return
 	}
 	t := table.New(b, []bool{false, true, true})
-	row := func(name string, share, pps float64) { // a strings.Builder takes everything
+	row := func(name string, share, pps float64) { // writing to a strings.Builder cannot fail
 		_ = t.Add("  "+name, fmt.Sprintf("%.1f%%", 100*share), fmt.Sprintf("%.0f", pps))
 	}
 	_ = t.Add("", "time", "packets/s")
@@ -93,7 +94,7 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 }
 
 const (
-	shownShare = 0.002 // of the window
+	shownShare = 0.002 // share of the window
 	shownMinor = 6
 )
 
@@ -101,7 +102,7 @@ func writeMinor(b *strings.Builder, r *Report, n int) {
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nAlso seen, and too little to matter:\n")
+	fmt.Fprintf(b, "\nAlso seen, but too small to matter:\n")
 	shown := 0
 	for _, c := range r.Causes {
 		if c.Minor && shown < shownMinor {
@@ -110,6 +111,6 @@ func writeMinor(b *strings.Builder, r *Report, n int) {
 		}
 	}
 	if n > shown {
-		fmt.Fprintf(b, "  and %d more: -o json has them\n", n-shown)
+		fmt.Fprintf(b, "  and %d more; -o json lists them\n", n-shown)
 	}
 }

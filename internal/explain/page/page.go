@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page writes a report of internal/explain as one page of HTML that needs nothing else: no script, no network.
+// Package page writes a report of internal/explain as one HTML page without scripts, which needs no network.
 package page
 
 import (
@@ -57,12 +57,12 @@ type segment struct {
 	Width template.CSS
 }
 
-// Write the page.
+// Write writes the page.
 func Write(w io.Writer, r *explain.Report) error {
 	v := view{Report: r, Style: template.CSS(explain.StyleSheet() + pageCSS)}
 	v.Facts = append(v.Facts, r.Hostname, fmt.Sprintf("process %d", r.Daemon), r.Started.Format(time.DateTime), fmt.Sprintf("%.1f s", r.Seconds))
 	if !r.Tracing {
-		v.Facts = append(v.Facts, "without events of the kernel: weaker evidence")
+		v.Facts = append(v.Facts, "without kernel events: the evidence is weaker")
 	}
 	for _, c := range r.Causes {
 		if c.Minor {
@@ -86,7 +86,7 @@ func workerOf(r *explain.Report, w *explain.WorkerReport) worker {
 	return out
 }
 
-const thin = 0.002 // of the bar: less is not seen
+const thin = 0.002 // share of the bar: a narrower segment cannot be seen
 
 func bar(m *explain.Model) (out []segment) {
 	add := func(name, class string, share float64) {
@@ -101,7 +101,7 @@ func bar(m *explain.Model) (out []segment) {
 	return out
 }
 
-// legend of the kinds that are in any picture, in the order of the causes.
+// legend lists the kinds that any timeline shows, in the order of the causes.
 func legend(r *explain.Report) (out []explain.Kind) {
 	seen := map[explain.Kind]bool{}
 	for _, w := range r.Workers {
@@ -118,7 +118,7 @@ func legend(r *explain.Report) (out []explain.Kind) {
 	return out
 }
 
-// class of the style sheet. Kinds are lower-case words with hyphens.
+// class returns the class of a kind in the style sheet. Kinds are lower-case words with hyphens.
 func class(k explain.Kind) string { return "k-" + string(k) }
 
 func rate(pps float64) string {

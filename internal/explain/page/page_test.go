@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/explain"
 )
 
-// report of a worker with gaps of every kind. Names come from threads, which may call themselves anything.
+// report has a worker with gaps of every kind. Its names are hostile: threads may choose any name.
 func report() *explain.Report {
 	const evil = `<script>alert("x")</script>&`
 	r := &explain.Report{Started: time.Unix(1e9, 0), Seconds: 10, Verdict: evil + " ran on CPU 1",
@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 	page := render(t, report())
 	for _, bad := range []string{"<script>alert", "http://", "https://", "ZgotmplZ"} {
 		if strings.Contains(page, bad) {
-			t.Errorf("the page has %q", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	if n := strings.Count(page, "<rect "); n != len(explain.Kinds()) {
@@ -49,7 +49,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{"echo 2 &gt; /b", "worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	render(t, &explain.Report{})

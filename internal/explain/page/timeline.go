@@ -15,13 +15,13 @@ import (
 const (
 	width    = 1000.0
 	height   = 100.0
-	leastBar = 0.7   // wide, to be seen
-	leastNS  = 5_000 // a bar without height
+	leastBar = 0.7   // least width that can be seen
+	leastNS  = 5_000 // length of a gap whose bar is lowest
 	listed   = 40    // gaps in the table
 )
 
-// timeline draws each gap where it was in the window, the higher the longer it took (logarithmic), in the colour of its
-// cause. What it was stands in its title, which browsers show when it is pointed at.
+// timeline draws each gap at its time in the window, in the colour of its cause. The height of a bar is the logarithm
+// of the gap's length. Its title, which browsers show when the pointer is on it, has the details.
 func timeline(gaps []explain.GapReport, window int64) template.HTML {
 	var d svg.Drawing
 	d.Raw(`<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`, width, height)
@@ -36,7 +36,7 @@ func timeline(gaps []explain.GapReport, window int64) template.HTML {
 	return template.HTML(d.String())
 }
 
-// longest gaps, for those who cannot point.
+// longest returns the longest gaps, as a table for readers without a pointer.
 func longest(gaps []explain.GapReport) []explain.GapReport {
 	out := slices.Clone(gaps)
 	slices.SortStableFunc(out, func(a, b explain.GapReport) int { return cmp.Compare(b.NS, a.NS) })
