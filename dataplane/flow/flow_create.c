@@ -14,6 +14,8 @@
 #define AHEAD 32u     // packets parsed and prefetched ahead
 #define PORT_TRIES 64 // source ports tried for a translated flow
 #define AGAIN_MAX 4
+#define ICMP_ERROR_MAX4 576  // RFC 1812 4.3.2.3: bytes of an ICMP error with its IP header
+#define ICMP_ERROR_MAX6 1280 // RFC 4443 2.4(c)
 
 DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
 DROP_REASON(flow_table_full, "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
@@ -24,6 +26,10 @@ DROP_REASON(flow_no_first_fragment,
 	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
 DROP_REASON(flow_changing,
 	    "Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
+DROP_REASON(flow_icmp_error_long,
+	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
+DROP_REASON(flow_icmp_error_rate,
+	    "More than 1,000 ICMP errors per second were sent about the flows of one port; the rest of that second's are dropped.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
 
 struct work {
@@ -258,6 +264,24 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 	return flow_translate(w->m, f, dir);
 }
 
+// Rules do not look at an ICMP error about an allowed flow, so length and rate bound what can be sent as one. The error
+// does not count as a packet of the flow and does not keep it alive: whoever knows the 5-tuple can send errors.
+static edge_t flow_create_error(struct work *w, flow_entry_t e, const bool v6)
+{
+	struct flow *f = flow_of(e);
+	uint32_t bytes = w->m->pkt_len - w->md->l3;
+	struct rte_mbuf *m = w->m;
+
+	if (bytes > (v6 ? ICMP_ERROR_MAX6 : ICMP_ERROR_MAX4))
+		return drop(m, flow_icmp_error_long);
+	if (!flow_quota_error(f->owner))
+		return drop(m, flow_icmp_error_rate);
+	if (unlikely(f->dir[e & 1].flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, w->md, bytes))
+		return EDGE_DROP;
+	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]), rte_pktmbuf_mtod_offset(m, void *, w->md->l3),
+			  v6);
+}
+
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
@@ -271,7 +295,8 @@ static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 		flow_fragment_add(w->worker, &w->p, e, (uint16_t)w->now);
 	if (unlikely(mirrored))
 		flow_mirror_sent(w->graph, w->node, w->m, f, dir);
-	edge = flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
+	edge = w->p.kind == FLOW_ICMP_ERROR ? flow_create_error(w, e, v6)
+					    : flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
 	if (edge < NH_EDGE_PORT)
 		return edge;
 	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !flow_create_translate(w, f, dir))
@@ -279,6 +304,11 @@ static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 	if (unlikely(mirrored))
 		flow_mirror_received(w->graph, w->node, w->m, f, dir);
 	return edge;
+}
+
+static bool flow_create_goes_to(const struct flow_key *k, const struct flow_key *to, const bool v6)
+{
+	return v6 ? k->addr[2] == to->addr[2] && k->addr[3] == to->addr[3] : k->dst4 == to->dst4;
 }
 
 static flow_entry_t flow_create_find(struct work *w, const bool v6)
@@ -289,14 +319,14 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 	switch (w->p.kind) {
 	case FLOW_LATER_FRAGMENT:
 		return flow_fragment_find(w->worker, &w->p, (uint16_t)w->now);
-	case FLOW_ICMP_ERROR: // it travels against the packet that it quotes
+	case FLOW_ICMP_ERROR: // it travels against the packet that it quotes, to that packet's source
 		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
 			inner = flow_key_reverse(&inner);
-			e = flow_table_find(flow_table, &inner);
+			e = flow_create_goes_to(&w->p.key, &inner, v6) ? flow_table_find(flow_table, &inner) : 0;
 			if (e)
 				return e;
 		}
-		w->p.kind = FLOW_PACKET; // the quoted packet has no flow here: the rules decide
+		w->p.kind = FLOW_PACKET; // not about a flow of its destination: the rules decide
 					 // fall through
 	default:
 		return flow_table_find(flow_table, &w->p.key);

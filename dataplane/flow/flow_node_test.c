@@ -225,6 +225,17 @@ static void the_table_is_full(void **state)
 	assert_string_equal(create(&p, RED0), "port_output");
 }
 
+// Rules do not see an ICMP error about an allowed flow, so each port has a rate of them.
+static void errors_about_flows_have_a_rate(void **state)
+{
+	unsigned i, passed = 0;
+
+	for (i = 0; i < 5000; i++)
+		passed += flow_quota_error(RED1);
+	assert_in_range(passed, 1000, 4000);
+	assert_true(flow_quota_error(RED0)); // another port has its own
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +247,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ages, begin, end),
 		cmocka_unit_test_setup_teardown(seen_in_the_next_second, begin, end),
 		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
+		cmocka_unit_test(errors_about_flows_have_a_rate),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

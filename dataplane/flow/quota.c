@@ -4,11 +4,13 @@
 
 #include <rte_cycles.h>
 
+#include "base/bucket.h"
 #include "flow/flow.h"
 #include "port/port.h"
 
 #define REFUSED_SLOTS 4096u
 #define REFUSED_SECONDS 2
+#define ERRORS_PER_SECOND 1000
 #define WINDOW_SHIFT 4 // the rate is limited per window of 1/16 s
 
 DROP_REASON(flow_quota_count, "The port has reached its limit of flows. See `corelane port show`, flow_limit.");
@@ -19,6 +21,7 @@ static struct quota {
 	uint32_t window;      // workers: rw; a race lets a few more pass
 	uint32_t in_window;   // atomic
 	uint64_t refused;     // atomic
+	struct bucket errors; // ICMP errors about its flows. Workers: rw
 } __rte_cache_aligned quotas[PORT_MAX];
 
 // Flows that each worker has created and ended since the start; a worker may end flows of others. Row QUOTA_MASTER: the
@@ -89,6 +92,11 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 	}
 	count_one(&counts[worker][port].taken);
 	return NULL;
+}
+
+bool flow_quota_error(uint16_t port)
+{
+	return bucket_take(&quotas[port].errors, rte_rdtsc(), 1, ERRORS_PER_SECOND, ERRORS_PER_SECOND, flow_tsc_hz);
 }
 
 void flow_quota_return(unsigned worker, uint16_t port)

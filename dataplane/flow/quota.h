@@ -21,6 +21,9 @@ struct flow_quota_state {
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port);
 void flow_quota_return(unsigned worker, uint16_t port); // the flow has ended, or was not created after all
 
+// Workers. An ICMP error about a flow that is charged to this port; false: too many within the second.
+bool flow_quota_error(uint16_t port);
+
 // Workers. A flow that was refused within the last seconds is refused again, at the cost of one lookup.
 // NULL: not refused recently.
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now);
