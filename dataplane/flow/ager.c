@@ -9,15 +9,16 @@
 #include "flow/tcp.h"
 #include "worker/worker.h"
 
-#define SLICE_US 20         // budget of a slice; flows are handled in groups, so a slice may take a little longer
-#define SLICE_SHARE 3       // the pause is this many times the slice; a scan of many flows then exceeds a second
-#define SLICE_GAP_US 1000   // upper bound of the pause when no chunks are due
-#define AHEAD 8             // flows that are prefetched ahead
-#define SKIP 256            // chunks of other owners between two reads of the clock
-#define GROW_BUCKETS 256    // buckets moved per millisecond
-#define HAND_OVER 256       // chunks examined per millisecond and removed worker
-#define CLOCKS_APART 8      // seconds by which `seen` may be ahead of `now`: another worker read the clock later
-#define PRESSURE_PERCENT 85 // share of flows in use above which half-open flows get shorter timeouts
+#define SLICE_US 20           // budget of a slice; flows are handled in groups, so a slice may take a little longer
+#define SLICE_SHARE 3         // the pause is this many times the slice; a scan of many flows then exceeds a second
+#define SLICE_GAP_US 1000     // upper bound of the pause when no chunks are due
+#define AHEAD 8               // flows that are prefetched ahead
+#define SKIP 256              // chunks of other owners between two reads of the clock
+#define GROW_BUCKETS 256      // buckets moved per millisecond
+#define HAND_OVER 256         // chunks examined per millisecond and removed worker
+#define CLOCKS_APART 8        // seconds by which `seen` may be ahead of `now`: another worker read the clock later
+#define SQUEEZE_PERCENT 95    // share of flows in use above which ports over their share lose flows of any age
+#define OVER_SHARE_SECONDS 60 // longest timeout under pressure of a port that is over its share
 
 static struct walker {  // one worker's scan
 	uint64_t next;  // TSC at which the next slice begins
@@ -26,8 +27,6 @@ static struct walker {  // one worker's scan
 	uint32_t at;    // current chunk
 	unsigned slot;  // flow in it at which the last slice stopped
 } __rte_cache_aligned walkers[WORKER_MAX];
-
-static uint32_t used_percent; // share of flows in use. Master: wo, workers: ro
 
 // Ends those flows that are still live. n <= FLOW_REMOVE / 2.
 static void ager_end(struct flow *const *f, unsigned n)
@@ -48,6 +47,8 @@ static void ager_end(struct flow *const *f, unsigned n)
 		struct flow *gone = flow_of(entries[i]);
 
 		flow_quota_return(worker, gone->owner);
+		if (gone->born_denied)
+			flow_quota_return_denied(worker, gone->owner);
 		__atomic_store_n(&gone->dir[0].gen, 0,
 				 __ATOMIC_RELAXED); // stale, so the owner of its chunk does not skip it as fresh
 		__atomic_store_n(&gone->state, FLOW_ENDED, __ATOMIC_RELEASE);
@@ -66,14 +67,22 @@ static bool half_open(const struct flow *f)
 	return f->dir[1].packets == 0 && f->dir[1].hi == 0 && f->other_packets[1] == 0;
 }
 
-// Under pressure the timeout of half-open flows shrinks with the share of free flows, down to one second.
-static uint32_t ager_patience(const struct flow *f, uint32_t timeout)
+static bool squeezed(void)
 {
-	uint32_t percent = __atomic_load_n(&used_percent, __ATOMIC_RELAXED);
+	return flow_pressure() >= SQUEEZE_PERCENT;
+}
 
-	if (percent < PRESSURE_PERCENT || !half_open(f))
+// Under pressure the timeouts of half-open flows, and of all flows of ports that are over their share, shrink with the
+// share of free flows, down to one second.
+static uint32_t ager_patience(const struct flow *f, uint32_t timeout, bool over_share)
+{
+	uint32_t percent = flow_pressure();
+
+	if (over_share)
+		timeout = RTE_MIN(timeout, (uint32_t)OVER_SHARE_SECONDS);
+	else if (percent < FLOW_PRESSURE_PERCENT || !half_open(f))
 		return timeout;
-	timeout = timeout * (100 - RTE_MIN(percent, 100u)) / (100 - PRESSURE_PERCENT);
+	timeout = timeout * (100 - RTE_MIN(percent, 100u)) / (100 - FLOW_PRESSURE_PERCENT);
 	return RTE_MAX(timeout, 1u);
 }
 
@@ -86,7 +95,11 @@ uint32_t flow_idle(const struct flow *f, unsigned dir, uint16_t now)
 
 static bool ager_over(const struct flow *f, uint16_t now)
 {
-	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > ager_patience(f, flow_timeout(f));
+	bool over_share = unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT) && flow_quota_over_share(f->owner);
+
+	if (over_share && squeezed())
+		return true;
+	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > ager_patience(f, flow_timeout(f), over_share);
 }
 
 static bool ager_stale(const struct flow *f)
@@ -100,6 +113,7 @@ static bool ager_stale(const struct flow *f)
 // suffices to decide: timeouts are at least a second.
 static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t now)
 {
+	bool all = squeezed();
 	uint64_t look = 0;
 	unsigned i;
 
@@ -109,7 +123,7 @@ static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t n
 		const struct flow *f = &first[i];
 
 		rte_prefetch0(f + AHEAD);
-		if (!(used >> i & 1) || (flow_idle(f, 0, now) <= 1 && !ager_stale(f)))
+		if (!(used >> i & 1) || (flow_idle(f, 0, now) <= 1 && !ager_stale(f) && !all))
 			continue;
 		rte_prefetch0(&f->dir[1]);
 		rte_prefetch0(&f->state);
@@ -259,7 +273,7 @@ void flow_poll(void)
 	flow_changes_take_effect();
 	if (flow_table == NULL)
 		return; // no port has kept flows yet
-	__atomic_store_n(&used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
+	__atomic_store_n(&flow_used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
 	ager_share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
 }

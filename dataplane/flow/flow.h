@@ -59,10 +59,10 @@ enum flow_tcp { TCP_NONE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_ESTABLISHED, TCP_FIN_W
 
 struct flow {
 	struct flow_dir dir[2];
-	uint8_t state; // enum flow_state: its creator, then the thread that ends it, then the owner of its chunk: rw
-	uint8_t tcp;   // enum flow_tcp
-	uint8_t fin;   // a bit for each direction that has sent FIN
-	uint8_t spare;
+	uint8_t state;      // enum flow_state: its creator, then the thread that ends it, then the owner of its chunk: rw
+	uint8_t tcp;        // enum flow_tcp
+	uint8_t fin;        // a bit for each direction that has sent FIN
+	bool born_denied;   // charged to the port's cap of denied flows; constant from creation on
 	uint16_t reason;    // drop reason while denied
 	uint16_t port[2];   // ids of the ports by which direction 0 enters and leaves; 0 = a tunnel
 	uint16_t owner;     // port that the flow is charged to (quota)

@@ -188,6 +188,7 @@ static int new_flow(struct work *w, struct flow_answer *a, const struct flow_que
 	f->created = w->now;
 	f->port[0] = q->port;
 	f->owner = a->owner;
+	f->born_denied = a->deny != NULL;
 	flow_create_apply(f, a, gen, q->via != NULL);
 	ret = flow_create_insert(f, a, q->hash, e);
 	if (likely(ret == 0)) {
@@ -236,12 +237,18 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 	why = flow_quota_take(w->worker, a.owner);
 	if (unlikely(why != NULL))
 		return flow_create_refuse(w, &q, why);
+	if (a.deny && !flow_quota_take_denied(w->worker, a.owner)) {
+		flow_quota_return(w->worker, a.owner);
+		return flow_create_refuse(w, &q, a.deny); // without a flow: the rules decide about its next packets again
+	}
 	ret = new_flow(w, &a, &q, gen, &e, &why);
 	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
 		flow_log_add(w->worker, &q, &a);
 	if (likely(ret == 0))
 		return flow_create_act(w, e, v6);
 	flow_quota_return(w->worker, a.owner);
+	if (a.deny)
+		flow_quota_return_denied(w->worker, a.owner);
 	return ret == -EEXIST ? flow_create_known(w, e, v6) : flow_create_refuse(w, &q, why);
 }
 

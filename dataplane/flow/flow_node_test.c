@@ -225,6 +225,76 @@ static void the_table_is_full(void **state)
 	assert_string_equal(create(&p, RED0), "port_output");
 }
 
+// Returns how many of n new flows were created.
+static unsigned flood(uint16_t port, unsigned from, unsigned n)
+{
+	struct packet p = {.src = port == RED0 ? "10.0.0.2" : "10.0.0.3", .dst = port == RED0 ? "10.0.0.3" : "10.0.0.2"};
+	unsigned i, made = 0;
+
+	for (i = 0; i < n; i++) {
+		p.sport = (uint16_t)(from + i);
+		made += strcmp(create(&p, port), "drop") != 0;
+		if (i % 8 == 0)
+			flow_poll(); // the master measures each millisecond how full the table is
+	}
+	flow_poll();
+	return made;
+}
+
+static void one_port_does_not_take_the_table(void **state)
+{
+	unsigned made, i;
+
+	stateful(RED1, true);
+	made = flood(RED0, 10000, FLOW_CAPACITY_MIN);
+	assert_in_range(made, FLOW_CAPACITY_MIN * 85 / 100, FLOW_CAPACITY_MIN * 87 / 100);
+	assert_int_equal(flow_quota_get(RED0).flows, made);
+	assert_int_equal(flood(RED1, 1, 100), 100); // the other port gets its flows
+	// Once the table is nearly full, flows of the port above its share end, although none is old.
+	assert_int_equal(flood(RED1, 101, 40), 40);
+	assert_true(flow_pressure() >= 95);
+	for (i = 0; i < 20; i++)
+		poll_all();
+	assert_in_range(flow_quota_get(RED0).flows, FLOW_CAPACITY_MIN / 2 - FLOW_CHUNK, FLOW_CAPACITY_MIN / 2);
+	assert_int_equal(flow_quota_get(RED1).flows, 140);
+	stateful(RED1, false);
+}
+
+static void denied_flows_have_a_cap(void **state)
+{
+	unsigned i, taken = 0;
+
+	for (i = 0; i < FLOW_CAPACITY_MIN; i++)
+		taken += flow_quota_take_denied(0, RED1);
+	assert_int_equal(taken, FLOW_DENIED_MIN);
+	flow_quota_return_denied(0, RED1);
+	assert_true(flow_quota_take_denied(0, RED1));
+	for (i = 0; i < taken; i++)
+		flow_quota_return_denied(0, RED1);
+}
+
+static uint8_t tcp_after(struct flow *f, unsigned dir)
+{
+	f->tcp = flow_tcp_next(f, dir, TCP_ACK);
+	f->dir[dir].packets++;
+	return f->tcp;
+}
+
+// Two packets do not buy two hours in the table.
+static void tcp_from_the_middle_proves_itself(void **state)
+{
+	struct flow f = {0};
+	unsigned i;
+
+	f.dir[0].key.proto = IPPROTO_TCP;
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(tcp_after(&f, 0), TCP_NONE);
+		assert_int_equal(tcp_after(&f, 1), TCP_NONE);
+	}
+	assert_int_equal(flow_timeout(&f), flow_timeouts.tcp[TCP_SYN_SENT]);
+	assert_int_equal(tcp_after(&f, 0), TCP_ESTABLISHED);
+}
+
 // Rules do not see an ICMP error about an allowed flow, so each port has a rate of them.
 static void errors_about_flows_have_a_rate(void **state)
 {
@@ -247,6 +317,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ages, begin, end),
 		cmocka_unit_test_setup_teardown(seen_in_the_next_second, begin, end),
 		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
+		cmocka_unit_test_setup_teardown(one_port_does_not_take_the_table, begin, end),
+		cmocka_unit_test(denied_flows_have_a_cap),
+		cmocka_unit_test(tcp_from_the_middle_proves_itself),
 		cmocka_unit_test(errors_about_flows_have_a_rate),
 	};
 

@@ -14,6 +14,10 @@
 #define WINDOW_SHIFT 4 // the rate is limited per window of 1/16 s
 
 DROP_REASON(flow_quota_count, "The port has reached its limit of flows. See `corelane port show`, flow_limit.");
+DROP_REASON(
+	flow_quota_share,
+	"The flow table is nearly full, and the port has more than its share of it. See `corelane flow count`, or limit the port "
+	"with `corelane port set NAME --flow-limit N`.");
 DROP_REASON(flow_quota_rate, "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
 
 static struct quota {
@@ -28,8 +32,11 @@ static struct quota {
 // master.
 static struct count {
 	uint32_t taken, returned; // one thread: rw, all: ro
+	uint32_t denied_taken, denied_returned;
 } counts[QUOTA_MASTER + 1][PORT_MAX];
-static unsigned takers; // workers with this id or a higher one have an empty row. Workers: rw, atomic
+uint32_t flow_used_percent;
+static uint32_t sharing; // ports that keep flows. Master: wo, workers: ro
+static unsigned takers;  // workers with this id or a higher one have an empty row. Workers: rw, atomic
 
 static struct refused {
 	uint64_t hash;
@@ -63,6 +70,31 @@ static uint32_t quota_in_use(uint16_t port)
 	return n;
 }
 
+static uint32_t quota_denied(uint16_t port)
+{
+	const struct count *c = &counts[QUOTA_MASTER][port];
+	uint32_t n = 0 - __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
+	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+
+	for (i = 0; i < rows; i++) {
+		c = &counts[i][port];
+		n += __atomic_load_n(&c->denied_taken, __ATOMIC_RELAXED) - __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
+	}
+	return n;
+}
+
+bool flow_quota_over_share(uint16_t port)
+{
+	uint32_t n = __atomic_load_n(&sharing, __ATOMIC_RELAXED);
+
+	return n > 1 && quota_in_use(port) > flow_capacity() / n;
+}
+
+void flow_quota_ports(int by)
+{
+	__atomic_store_n(&sharing, sharing + (uint32_t)by, __ATOMIC_RELAXED);
+}
+
 static void count_one(uint32_t *counter)
 {
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
@@ -90,8 +122,27 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
 	}
+	if (unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT && flow_quota_over_share(port))) {
+		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
+		return &drop_flow_quota_share;
+	}
 	count_one(&counts[worker][port].taken);
 	return NULL;
+}
+
+bool flow_quota_take_denied(unsigned worker, uint16_t port)
+{
+	if (quota_denied(port) >= RTE_MAX(flow_capacity() / FLOW_DENIED_SHARE, (uint32_t)FLOW_DENIED_MIN))
+		return false;
+	become_taker(worker);
+	count_one(&counts[worker][port].denied_taken);
+	return true;
+}
+
+void flow_quota_return_denied(unsigned worker, uint16_t port)
+{
+	become_taker(worker == QUOTA_MASTER ? 0 : worker);
+	count_one(&counts[worker][port].denied_returned);
 }
 
 bool flow_quota_error(uint16_t port)

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flow quotas of tenant ports, and a cache of recent refusals.
+// Flow quotas of tenant ports, their shares of the table, and a cache of recent refusals.
+//
+// While the table has room, a port may have any number of flows up to its limit. Once FLOW_PRESSURE_PERCENT of the table
+// are in use, a port with more than its share (the capacity divided by the number of ports that keep flows) gets no new
+// flows, and its oldest flows end first (ager.c): what one guest sends leaves the others their share. Denied flows,
+// which cost their sender nothing, have a cap of their own.
 #pragma once
 
 #include <stdint.h>
@@ -15,11 +20,20 @@ struct flow_quota_state {
 	uint64_t refused;
 };
 
+#define FLOW_PRESSURE_PERCENT 85
+#define FLOW_DENIED_SHARE 64 // a port may have the capacity divided by this in denied flows, but at least:
+#define FLOW_DENIED_MIN 64
+
 #define QUOTA_MASTER WORKER_MAX // the master's `worker` argument of flow_quota_return()
 
 // Workers. Charges a new flow to this port. Returns NULL, or the reason for refusing it.
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port);
-void flow_quota_return(unsigned worker, uint16_t port); // the flow has ended, or was not created after all
+// The flow has ended, or was not created after all.
+void flow_quota_return(unsigned worker, uint16_t port);
+// Workers. Charges a flow that is created denied, beside flow_quota_take(); false: the port has too many of them.
+bool flow_quota_take_denied(unsigned worker, uint16_t port);
+void flow_quota_return_denied(unsigned worker, uint16_t port);
+bool flow_quota_over_share(uint16_t port); // the port has more flows than its share. Any thread
 
 // Workers. An ICMP error about a flow that is charged to this port; false: too many within the second.
 bool flow_quota_error(uint16_t port);
@@ -29,6 +43,14 @@ bool flow_quota_error(uint16_t port);
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now);
 void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now);
 
+// Share of flows in use, in percent. Master: wo, workers: ro.
+extern uint32_t flow_used_percent;
+static inline uint32_t flow_pressure(void)
+{
+	return __atomic_load_n(&flow_used_percent, __ATOMIC_RELAXED);
+}
+
 // Master.
+void flow_quota_ports(int by); // so many more ports keep flows
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate);
 struct flow_quota_state flow_quota_get(uint16_t port);

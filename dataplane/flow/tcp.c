@@ -38,6 +38,15 @@ SETTING(flow_icmp_seconds, flow_timeouts.icmp);
 SETTING(flow_other_seconds, flow_timeouts.other);
 SETTING(flow_denied_seconds, flow_timeouts.denied);
 
+#define MIDSTREAM_PACKETS 3 // packets each way before a connection without a handshake counts as established
+
+static bool carried(const struct flow *f, unsigned dir)
+{
+	const struct flow_dir *d = &f->dir[dir];
+
+	return d->packets + __atomic_load_n(&f->other_packets[dir], __ATOMIC_RELAXED) >= MIDSTREAM_PACKETS || d->hi;
+}
+
 uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 {
 	uint8_t was = f->tcp;
@@ -61,8 +70,8 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 		return TCP_FIN_WAIT;
 	if (was == TCP_SYN_RECV && dir == 0)
 		return TCP_ESTABLISHED;
-	if (was == TCP_NONE) // picked up in mid-connection: established once the other direction answers
-		return dir == 1 ? TCP_ESTABLISHED : TCP_NONE;
+	if (was == TCP_NONE) // picked up in mid-connection
+		return carried(f, 0) && carried(f, 1) ? TCP_ESTABLISHED : TCP_NONE;
 	return was;
 }
 

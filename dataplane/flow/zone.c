@@ -62,6 +62,12 @@ static void count_port(uint16_t vrf, int by)
 	flow_zone_changed(vrf);
 }
 
+static void count_stateful(uint16_t vrf, int by)
+{
+	count_port(vrf, by);
+	flow_quota_ports(by);
+}
+
 static int check_stateless(const struct port_config *cfg, struct error *err)
 {
 	uint32_t value = cfg->flow_limit ? cfg->flow_limit : cfg->flow_rate;
@@ -87,22 +93,22 @@ static void zone_port_added(struct port *p)
 {
 	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
 	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, 1);
+		count_stateful(p->cfg.vrf, 1);
 }
 
 static void zone_port_changed(struct port *p, const struct port_config *old)
 {
 	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
 	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, 1);
+		count_stateful(p->cfg.vrf, 1);
 	if (old->stateful)
-		count_port(old->vrf, -1);
+		count_stateful(old->vrf, -1);
 }
 
 static void zone_port_removed(struct port *p)
 {
 	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, -1);
+		count_stateful(p->cfg.vrf, -1);
 }
 
 static void route_changed(uint16_t vrf)
