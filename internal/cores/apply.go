@@ -47,11 +47,16 @@ type Site struct {
 	Report    func(Outcome) // after each change; may be nil
 	// MoveWorker tells corelaned a worker's CPU; nil: no daemon can be told, and such changes are refused.
 	MoveWorker func(ctx context.Context, worker, cpu int) error
+	fault      fault
 }
 
-// Apply makes changes in their order and keeps a journal in dir for Rollback.
-func Apply(ctx context.Context, root string, changes []Change, dir string, report func(Outcome)) error {
-	return (&Site{Root: root, Dir: dir, Report: report}).Apply(ctx, changes)
+// fault is called between any two durable writes. Tests end the program in it; nil does nothing.
+type fault func()
+
+func (f fault) point() {
+	if f != nil {
+		f()
+	}
 }
 
 // Apply makes the changes in their order. Each is written down before it is made. At the first that fails it stops and takes
@@ -60,17 +65,25 @@ func (s *Site) Apply(ctx context.Context, changes []Change) error {
 	if err := s.Permitted(changes); err != nil {
 		return err
 	}
-	j, err := openJournal(s.Dir)
+	j, err := openJournal(s.Dir, s.fault)
 	if err != nil {
 		return err
 	}
 	defer j.close()
-	h := host{s.Root}
-	if len(j.begins) > 0 && j.begins[0].Root != s.Root {
-		return input.Errorf(journalPath(s.Dir), "--root "+j.begins[0].Root, "is of the machine at %s", j.begins[0].Root)
+	if err := s.sameRoot(j); err != nil {
+		return err
 	}
-	r := &run{Site: s, host: h, journal: j, first: len(j.steps)}
+	r := &run{Site: s, host: host{root: s.Root, fault: s.fault}, journal: j, first: len(j.steps)}
 	return r.all(ctx, changes)
+}
+
+// sameRoot refuses the journal of another machine.
+func (s *Site) sameRoot(j *journal) error {
+	if len(j.begins) == 0 || j.begins[0].Root == s.Root {
+		return nil
+	}
+	root := j.begins[0].Root
+	return input.Errorf(journalPath(s.Dir), "--root "+root, "the journal belongs to the machine at %s", root)
 }
 
 // run is one Apply or Rollback.
@@ -156,7 +169,7 @@ func (r *run) one(ctx context.Context, c Change) error {
 		return err
 	}
 	err = r.make(ctx, c)
-	fault()
+	r.host.fault.point()
 	if err == nil {
 		err = r.check(ctx, c)
 	}

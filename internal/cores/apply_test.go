@@ -19,19 +19,27 @@ import (
 // that last.
 func TestMain(m *testing.M) {
 	if at, err := strconv.Atoi(os.Getenv("CORES_KILL")); err == nil {
-		fault = func() {
+		site := Site{Root: os.Getenv("CORES_ROOT"), Dir: os.Getenv("CORES_DIR"), fault: func() {
 			if at--; at == 0 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				time.Sleep(time.Hour)
 			}
-		}
-		if err := doomed(os.Getenv("CORES_DO"), os.Getenv("CORES_ROOT"), os.Getenv("CORES_DIR")); err != nil {
+		}}
+		if err := doomed(os.Getenv("CORES_DO"), &site); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+func apply(root string, changes []Change, dir string, report func(Outcome)) error {
+	return (&Site{Root: root, Dir: dir, Report: report}).Apply(context.Background(), changes)
+}
+
+func rollback(root, dir string, report func(Outcome)) error {
+	return (&Site{Root: root, Dir: dir, Report: report}).Rollback(context.Background())
 }
 
 // all is the changes of the made-up machine and files for /etc.
@@ -47,15 +55,15 @@ func etcFiles() []Change {
 }
 
 // doomed applies or rolls back what the parent has prepared.
-func doomed(what, root, dir string) error {
-	if what == "rollback" {
-		return Rollback(context.Background(), root, dir, nil)
+func doomed(command string, site *Site) error {
+	if command == "rollback" {
+		return site.Rollback(context.Background())
 	}
-	changes, err := readChanges(filepath.Join(dir, "changes"))
+	changes, err := readChanges(filepath.Join(site.Dir, "changes"))
 	if err != nil {
 		return err
 	}
-	return Apply(context.Background(), root, changes, dir, nil)
+	return site.Apply(context.Background(), changes)
 }
 
 func TestApplyAndRollback(t *testing.T) {
@@ -69,7 +77,7 @@ func TestApplyAndRollback(t *testing.T) {
 				t.Errorf("cgroups %d: %s: %s %s", version, o.What(), o.Result, o.Text)
 			}
 		}
-		if err := Apply(context.Background(), root, changes, dir, count); err != nil {
+		if err := apply(root, changes, dir, count); err != nil {
 			t.Fatal(err)
 		}
 		if differences(before, snapshot(t, root)) == "" || results[Done] < 25 {
@@ -77,14 +85,14 @@ func TestApplyAndRollback(t *testing.T) {
 		}
 		applied := snapshot(t, root)
 		clear(results)
-		if err := Apply(context.Background(), root, changes, dir, count); err != nil || results[Done] != 0 {
+		if err := apply(root, changes, dir, count); err != nil || results[Done] != 0 {
 			t.Errorf("a second time: %v, %v", results, err)
 		}
 		if diff := differences(applied, snapshot(t, root)); diff != "" {
 			t.Error(diff)
 		}
 		for range 2 { // the second has nothing to do
-			if err := Rollback(context.Background(), root, dir, count); err != nil {
+			if err := rollback(root, dir, count); err != nil {
 				t.Fatal(err)
 			}
 			if diff := differences(before, snapshot(t, root)); diff != "" {
@@ -111,7 +119,7 @@ func TestKilledAnywhere(t *testing.T) {
 				for again = 1; end(t, "rollback", root, dir, again); again++ {
 				}
 			}
-			if err := Rollback(context.Background(), root, dir, nil); err != nil {
+			if err := rollback(root, dir, nil); err != nil {
 				t.Fatalf("apply killed at %d, rollbacks %d: %v", at, again, err)
 			}
 			if diff := differences(before, snapshot(t, root)); diff != "" {
@@ -130,11 +138,11 @@ func TestRollbackKilledAnywhere(t *testing.T) {
 	for at := 1; ; at++ {
 		root, changes := all(t, 1)
 		before, dir := snapshot(t, root), t.TempDir()
-		if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
+		if err := apply(root, changes, dir, nil); err != nil {
 			t.Fatal(err)
 		}
 		killed := end(t, "rollback", root, dir, at)
-		if err := Rollback(context.Background(), root, dir, nil); err != nil {
+		if err := rollback(root, dir, nil); err != nil {
 			t.Fatalf("killed at %d: %v", at, err)
 		}
 		if diff := differences(before, snapshot(t, root)); diff != "" {
@@ -167,7 +175,7 @@ func end(t *testing.T, what, root, dir string, at int) bool {
 func TestTornJournal(t *testing.T) {
 	root, changes := all(t, 1)
 	dir := t.TempDir()
-	if err := Apply(context.Background(), root, changes[:3], dir, nil); err != nil {
+	if err := apply(root, changes[:3], dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	journal, err := os.ReadFile(journalPath(dir))
@@ -181,7 +189,7 @@ func TestTornJournal(t *testing.T) {
 		}
 	}
 	put(t, dir, map[string]string{"journal": strings.Replace(string(journal), `"step":2`, `"step":9`, 1)})
-	if err := Rollback(context.Background(), root, dir, nil); !input.Is(err) || !strings.Contains(err.Error(), "line") {
+	if err := rollback(root, dir, nil); !input.Is(err) || !strings.Contains(err.Error(), "line") {
 		t.Errorf("a journal with a hole: %v", err)
 	}
 }
@@ -190,12 +198,12 @@ func TestTornJournal(t *testing.T) {
 func TestFailureTakesBack(t *testing.T) {
 	root, changes := all(t, 1)
 	start, dir := snapshot(t, root), t.TempDir()
-	if err := Apply(context.Background(), root, changes[:4], dir, nil); err != nil {
+	if err := apply(root, changes[:4], dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	before := snapshot(t, root)
 	broken := append(append([]Change{}, changes[4:9]...), Change{Kind: Write, Path: "sys/none", New: "1"})
-	err := Apply(context.Background(), root, broken, dir, nil)
+	err := apply(root, broken, dir, nil)
 	if err == nil || input.Is(err) || !strings.Contains(err.Error(), "/sys/none: this kernel does not have it; taken back") {
 		t.Errorf("failed with %v", err)
 	}
@@ -209,7 +217,7 @@ func TestFailureTakesBack(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(root, changes[9].Path)); !changes[9].Form.meets(string(text), changes[9].New) {
 		t.Errorf("did not go on: %q", text)
 	}
-	if err := Rollback(context.Background(), root, dir, nil); err != nil {
+	if err := rollback(root, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := differences(start, snapshot(t, root)); diff != "" {

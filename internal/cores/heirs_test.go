@@ -17,7 +17,7 @@ import (
 // What the kernel keeps where it is has not failed: kworkers begin and end all the time.
 func TestHeirThatTheKernelKeeps(t *testing.T) {
 	var got []Outcome
-	r := &run{Site: &Site{Root: "/", Report: func(o Outcome) { got = append(got, o) }}, host: host{"/"}}
+	r := &run{Site: &Site{Root: "/", Report: func(o Outcome) { got = append(got, o) }}, host: host{root: "/"}}
 	self, err := r.thread(os.Getpid(), os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -52,11 +52,11 @@ func TestRollbackLeavesBoundKworkers(t *testing.T) {
 	put(t, root, files)
 	var results []Result
 	report := func(o Outcome) { results = append(results, o.Result) }
-	if err := Apply(t.Context(), root, changes, dir, report); err != nil {
+	if err := apply(root, changes, dir, report); err != nil {
 		t.Fatal(err)
 	}
 	bind(t, root, k, "3")
-	if err := Rollback(t.Context(), root, dir, report); err != nil || !slices.Equal(results, []Result{Done, Refused}) {
+	if err := rollback(root, dir, report); err != nil || !slices.Equal(results, []Result{Done, Refused}) {
 		t.Errorf("%v, %v", err, results)
 	}
 	if _, err := os.Stat(journalPath(dir)); !errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func TestApplyLeavesBoundKworkers(t *testing.T) {
 	put(t, root, map[string]string{"proc/sys/kernel/random/boot_id": "b00\n"})
 	bind(t, root, k, "3")
 	var results []Result
-	err := Apply(t.Context(), root, changes, t.TempDir(), func(o Outcome) { results = append(results, o.Result) })
+	err := apply(root, changes, t.TempDir(), func(o Outcome) { results = append(results, o.Result) })
 	if err != nil || !slices.Equal(results, []Result{Refused}) {
 		t.Errorf("%v, %v", err, results)
 	}
@@ -85,7 +85,7 @@ func TestNotBack(t *testing.T) {
 	task(files, free)
 	task(files, bound)
 	put(t, root, files)
-	r := &run{Site: &Site{Root: root}, host: host{root}}
+	r := &run{Site: &Site{Root: root}, host: host{root: root}}
 	for _, test := range []struct {
 		change Change
 		why    error

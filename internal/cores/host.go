@@ -19,7 +19,10 @@ import (
 
 // host is a machine that can be changed: the one that this program runs on, or with another root than "/" the files of
 // a captured one, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
-type host struct{ root string }
+type host struct {
+	root  string
+	fault fault
+}
 
 func (h host) live() bool              { return h.root == "/" }
 func (h host) path(name string) string { return filepath.Join(h.root, name) }
@@ -123,7 +126,7 @@ func (h host) replace(name, text string, mode fs.FileMode) error {
 	}
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	fault()
+	h.fault.point()
 	if err == nil {
 		err = os.Rename(draft, path)
 	}

@@ -90,13 +90,14 @@ type journal struct {
 	file   *os.File // nil before the first step
 	steps  []*step
 	begins []begin
+	fault  fault
 }
 
 func journalPath(dir string) string { return filepath.Join(dir, "journal") }
 
 // openJournal takes the lock and reads what is there. The lock is flock(2)'s: the kernel lets it go when its holder is killed,
 // which a file that merely exists would survive.
-func openJournal(dir string) (*journal, error) {
+func openJournal(dir string, fault fault) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func openJournal(dir string) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{dir: dir, lock: lock}
+	j := &journal{dir: dir, lock: lock, fault: fault}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, input.Errorf(lock.Name(), "wait until it is done", "another apply or rollback is running")
@@ -182,11 +183,11 @@ func (j *journal) append(r record, lasting bool) error {
 	if err != nil {
 		return err
 	}
-	fault()
+	j.fault.point()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	fault()
+	j.fault.point()
 	if lasting {
 		return j.file.Sync()
 	}
@@ -201,6 +202,3 @@ func (j *journal) archive() error {
 	}
 	return syncDir(j.dir)
 }
-
-// fault is called between any two things that last. Tests end the program in it.
-var fault = func() {}

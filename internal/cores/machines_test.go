@@ -163,7 +163,7 @@ func TestInvalidPartition(t *testing.T) {
 	last.Kind = "invalid" // stands for the kernel: it cannot be made
 	var refused string
 	before := snapshot(t, root)
-	err := Apply(context.Background(), root, changes, dir, func(o Outcome) {
+	err := apply(root, changes, dir, func(o Outcome) {
 		if o.Result == Refused {
 			refused = o.What()
 		}
@@ -182,7 +182,7 @@ func TestInvalidPartition(t *testing.T) {
 			t.Errorf("%s was left", name)
 		}
 	}
-	if err := Rollback(context.Background(), root, dir, nil); err != nil {
+	if err := rollback(root, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := differences(before, snapshot(t, root)); diff != "" {

@@ -71,7 +71,7 @@ func MissingArguments(m *topology.Machine, p *plan.Plan) ([]string, error) {
 // Place turns files into changes: below a directory, or with dir "/" where they belong. There a file that is full of settings
 // of others, KEY=VALUE, keeps those. The directory, without root, is absolute.
 func Place(root, dir string, files []output.File) ([]Change, error) {
-	h, made, list := host{root}, map[string]bool{}, []Change{}
+	h, made, list := host{root: root}, map[string]bool{}, []Change{}
 	for _, f := range files {
 		if dir == "/" && path.Base(f.Path) == kernelArguments {
 			continue

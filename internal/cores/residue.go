@@ -25,7 +25,7 @@ type Residue struct {
 
 // Remains counts for a while what CPUs are interrupted by, from /proc/interrupts, /proc/softirqs and /proc/stat.
 func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Duration) ([]Residue, error) {
-	h := host{root}
+	h := host{root: root}
 	before, err := h.interruptions()
 	if err != nil {
 		return nil, err

@@ -12,11 +12,6 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Rollback puts back everything that the journal in dir says was changed, the last first.
-func Rollback(ctx context.Context, root, dir string, report func(Outcome)) error {
-	return (&Site{Root: root, Dir: dir, Report: report}).Rollback(ctx)
-}
-
 // Rollback puts back what was found, the last change first, and puts the journal aside when all is back. What somebody else
 // has changed since is put back too, and said. Threads that have ended need nothing. What cannot be put back stays in the
 // journal for another Rollback, and does not keep the rest from being put back. Without a journal there is nothing to do.
@@ -24,7 +19,7 @@ func (s *Site) Rollback(ctx context.Context) error {
 	if s.Root == "/" && os.Geteuid() != 0 {
 		return input.Errorf("rollback", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
 	}
-	j, err := openJournal(s.Dir)
+	j, err := openJournal(s.Dir, s.fault)
 	if err != nil {
 		return err
 	}
@@ -35,10 +30,10 @@ func (s *Site) Rollback(ctx context.Context) error {
 	if len(j.begins) == 0 { // killed before the first line was whole: nothing was done
 		return os.Remove(journalPath(s.Dir))
 	}
-	if root := j.begins[0].Root; root != s.Root {
-		return input.Errorf(journalPath(s.Dir), "--root "+root, "is of the machine at %s", root)
+	if err := s.sameRoot(j); err != nil {
+		return err
 	}
-	r := &run{Site: s, host: host{s.Root}, journal: j}
+	r := &run{Site: s, host: host{root: s.Root, fault: s.fault}, journal: j}
 	if err := r.undo(ctx, j.steps); err != nil {
 		return err
 	}
@@ -67,7 +62,7 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 		default:
 			result, text, err = r.restore(ctx, s)
 		}
-		fault()
+		r.host.fault.point()
 		if err != nil {
 			r.report(s.Change, Failed, "%v", err)
 			failures = append(failures, fmt.Errorf("%s: %w", s.What(), err))

@@ -64,7 +64,7 @@ func TestPlace(t *testing.T) {
 	for _, where := range []string{"/", "/var/lib/corelane/cores/reboot"} {
 		changes, err := Place(root, where, files)
 		if err == nil {
-			err = Apply(context.Background(), root, changes, dir, nil)
+			err = apply(root, changes, dir, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestPlace(t *testing.T) {
 		} else if now["var/lib/corelane/cores/reboot/"+kernelArguments] != "-rw-r--r-- nohz_full=2-3\n" {
 			t.Errorf("%v", now)
 		}
-		if err := Rollback(context.Background(), root, dir, nil); err != nil {
+		if err := rollback(root, dir, nil); err != nil {
 			t.Fatal(err)
 		}
 		if diff := differences(before, snapshot(t, root)); diff != "" {
@@ -124,11 +124,11 @@ func TestRemains(t *testing.T) {
 func TestAfterReboot(t *testing.T) {
 	root, changes := all(t, 0)
 	before, dir := snapshot(t, root), t.TempDir()
-	if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
+	if err := apply(root, changes, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	put(t, root, map[string]string{"proc/sys/kernel/random/boot_id": "another\n"})
-	if err := Rollback(context.Background(), root, dir, nil); err != nil {
+	if err := rollback(root, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	after := snapshot(t, root)
@@ -144,13 +144,13 @@ func TestAfterReboot(t *testing.T) {
 func TestChangedSince(t *testing.T) {
 	root, changes := all(t, 0)
 	dir := t.TempDir()
-	if err := Apply(context.Background(), root, changes, dir, nil); err != nil {
+	if err := apply(root, changes, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", procfs.ThreadDir(40, 41) + "/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0" + strings.Repeat(" 0", 20)})
 	before := snapshot(t, root)[procfs.ThreadDir(40, 41)+"/status"]
 	said := map[string]Outcome{}
-	if err := Rollback(context.Background(), root, dir, func(o Outcome) { said[o.What()] = o }); err != nil {
+	if err := rollback(root, dir, func(o Outcome) { said[o.What()] = o }); err != nil {
 		t.Fatal(err)
 	}
 	if o := said["/proc/sys/vm/stat_interval"]; !o.is(Overridden, "'7'") {
