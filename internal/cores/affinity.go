@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// setAffinity is sched_setaffinity(2) for any number of CPUs; package unix has it for the first 1,024 only.
+// setAffinity is sched_setaffinity(2) for any number of CPUs; unix.SchedSetaffinity handles the first 1,024 only.
 func setAffinity(tid int, cpus cpuset.Set) error {
 	ids := cpus.IDs()
 	if len(ids) == 0 {

@@ -17,35 +17,36 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Result is what became of a change.
+// Result says how a change ended.
 type Result string
 
-// The results. Of Apply: Done, Already, Gone, Refused, Failed, Told. Of Rollback: Restored, Already, Overridden, Gone, Refused, Failed.
+// The results. Apply reports Done, Already, Gone, Refused, Failed and Told; Rollback reports Restored, Already,
+// Overridden, Gone, Refused and Failed.
 const (
 	Done       Result = "done"
 	Already    Result = "already so"
-	Gone       Result = "gone"    // the thread has ended, the file is no more
-	Refused    Result = "refused" // the kernel does not want, and the rest is not in vain
+	Gone       Result = "gone"    // the thread has ended, or the file was removed
+	Refused    Result = "refused" // the kernel refuses an optional change; the others still help
 	Failed     Result = "failed"
-	Told       Result = "not done" // a Note: said, nothing to do
+	Told       Result = "not done" // a Note: reported only
 	Restored   Result = "restored"
 	Overridden Result = "restored over another's" // somebody had changed it since Apply
 )
 
-// Outcome is a change with what became of it.
+// Outcome is a change and its result.
 type Outcome struct {
 	Change
 	Result Result `json:"result"`
 	Text   string `json:"text,omitempty"` // why, in one sentence; empty where Result says it all
 }
 
-// Site is where changes are made and who is told.
+// Site is the machine on which changes are made, with the journal and the callbacks.
 type Site struct {
 	Root      string        // "/", or a captured machine for a rehearsal
-	Dir       string        // of the journal
-	KeepGoing bool          // a change that fails does not end Apply and take everything back
-	Report    func(Outcome) // after each change; may be nil
-	// MoveWorker tells corelaned a worker's CPU; nil: no daemon can be told, and such changes are refused.
+	Dir       string        // directory of the journal
+	KeepGoing bool          // continue after a change that fails, instead of undoing everything
+	Report    func(Outcome) // called after each change; may be nil
+	// MoveWorker makes corelaned move a worker to a CPU. With nil such changes are refused.
 	MoveWorker func(ctx context.Context, worker, cpu int) error
 	fault      fault
 }
@@ -59,8 +60,9 @@ func (f fault) point() {
 	}
 }
 
-// Apply makes the changes in their order. Each is written down before it is made. At the first that fails it stops and takes
-// back what it did (not what an earlier Apply did), unless KeepGoing. The error names what failed.
+// Apply makes the changes in their order. Each is written to the journal before it is made. The first failure ends
+// Apply, which then undoes its own changes (not those of an earlier Apply), unless KeepGoing is set. The error names
+// what failed.
 func (s *Site) Apply(ctx context.Context, changes []Change) error {
 	if err := s.Permitted(changes); err != nil {
 		return err
@@ -91,9 +93,9 @@ type run struct {
 	*Site
 	host
 	journal *journal
-	first   int // steps of the journal before this run
+	first   int // number of steps that the journal had before this run
 	begun   bool
-	refused map[string]bool // bundles
+	refused map[string]bool // bundles of which a change was refused
 }
 
 func (r *run) all(ctx context.Context, changes []Change) error {
@@ -111,14 +113,14 @@ func (r *run) all(ctx context.Context, changes []Change) error {
 			failures = append(failures, err)
 			continue
 		}
-		// The way back is walked to its end even when ctx is over.
+		// Undoing continues even when ctx has ended.
 		back := r.undo(context.WithoutCancel(ctx), r.journal.steps[r.first:])
-		return errors.Join(fmt.Errorf("%w; taken back", err), back, r.tidy())
+		return errors.Join(fmt.Errorf("%w; the changes made before were undone", err), back, r.tidy())
 	}
 	return errors.Join(failures...)
 }
 
-// tidy puts a journal aside that has nothing left to undo.
+// tidy archives a journal in which nothing is left to undo.
 func (r *run) tidy() error {
 	for _, s := range r.journal.steps {
 		if !s.undone {
@@ -137,14 +139,14 @@ func (r *run) report(c Change, result Result, format string, args ...any) {
 	}
 }
 
-// one makes a change, unless there is nothing to do.
+// one makes a change, unless the machine already meets it.
 func (r *run) one(ctx context.Context, c Change) error {
 	if c.Kind == Note {
 		r.report(c, Told, "")
 		return nil
 	}
 	if r.refused[c.Bundle] || r.refused[c.Needs] {
-		r.report(c, Refused, "of no use without what was refused before it")
+		r.report(c, Refused, "skipped: it has no effect without a change that was refused before")
 		return nil
 	}
 	already, err := r.look(ctx, &c)
@@ -180,20 +182,22 @@ func (r *run) one(ctx context.Context, c Change) error {
 	return r.journal.did(step)
 }
 
-// missing is a change of something that is not there: an ended thread needs nothing, a setting that this kernel does not
-// have cannot be had.
+// missing handles a change whose thread or file does not exist: a thread that has ended needs no change, but a setting
+// that this kernel lacks is a failure.
 func (r *run) missing(ctx context.Context, c Change) error {
 	if c.PID != 0 {
-		r.report(c, Gone, "it has ended")
+		r.report(c, Gone, "the thread or process has ended")
 		return nil
 	}
-	return r.failed(ctx, c, errors.New("this kernel does not have it"))
+	return r.failed(ctx, c, errNotInKernel)
 }
 
-// unmake goes back from a step that failed half way.
+var errNotInKernel = errors.New("this kernel does not have this setting")
+
+// unmake undoes a step that failed half way.
 func (r *run) unmake(ctx context.Context, s *step, why error) error {
 	if _, _, err := r.restore(ctx, s); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", s.What(), why), fmt.Errorf("going back: %w", err))
+		return errors.Join(fmt.Errorf("%s: %w", s.What(), why), fmt.Errorf("undoing it failed: %w", err))
 	}
 	if err := r.journal.undid(s); err != nil {
 		return err
@@ -204,7 +208,8 @@ func (r *run) unmake(ctx context.Context, s *step, why error) error {
 	return r.failed(ctx, s.Change, why)
 }
 
-// failed decides whether a failure is one. What is optional is reported as refused, with all of its bundle undone.
+// failed reports a change that could not be made. An optional one is reported as refused, and its bundle is undone;
+// any other is an error.
 func (r *run) failed(ctx context.Context, c Change, why error) error {
 	if !c.Optional {
 		r.report(c, Failed, "%v", why)
@@ -224,19 +229,19 @@ func (r *run) failed(ctx context.Context, c Change, why error) error {
 	return r.undo(ctx, mine)
 }
 
-// plain says in words what the kernel's errno means for this change.
+// plain explains what the kernel's errno means for this change.
 func plain(c Change, why error) string {
 	isIRQ := strings.HasPrefix(c.Path, "proc/irq/")
 	switch {
 	case isIRQ && errors.Is(why, unix.EIO):
-		return "the kernel keeps this interrupt where it is: managed by its driver, or per CPU"
+		return "the kernel does not let this interrupt move: it is managed by its driver, or belongs to one CPU"
 	case c.Kind == Affinity && errors.Is(why, unix.EINVAL):
-		return "the kernel keeps this thread where it is, or its cpuset has none of these CPUs"
+		return "the kernel does not let this thread move, or its cpuset contains none of these CPUs"
 	}
 	return why.Error()
 }
 
-// Permitted finds out before the first change whether there will be a last one.
+// Permitted checks before the first change that the caller has the permissions for all of them.
 func (s *Site) Permitted(changes []Change) error {
 	if s.Root == "/" && os.Geteuid() != 0 {
 		return input.Errorf("apply", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
@@ -256,7 +261,7 @@ func (s *Site) Permitted(changes []Change) error {
 	return nil
 }
 
-// mayMove tries whether this program may set the CPUs of threads that are not its own: root in a container may not.
+// mayMove checks whether this program may set the CPUs of other users' threads; root in a container may not.
 func mayMove() error {
 	var head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -264,7 +269,8 @@ func mayMove() error {
 		return err
 	}
 	if data[0].Effective&(1<<unix.CAP_SYS_NICE) == 0 {
-		return input.Errorf("apply", "run it on the host itself, not in a container", "CAP_SYS_NICE is missing: threads of others cannot be moved")
+		return input.Errorf("apply", "run it on the host itself, not in a container",
+			"CAP_SYS_NICE is missing: threads of other users cannot be moved")
 	}
 	return nil
 }
@@ -272,7 +278,7 @@ func mayMove() error {
 func parseCPUs(text string) (cpuset.Set, error) {
 	set, err := cpuset.Parse(text)
 	if err == nil && set.Empty() {
-		err = errors.New("an empty set of CPUs")
+		err = errors.New("the set of CPUs is empty")
 	}
 	return set, err
 }

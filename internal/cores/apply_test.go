@@ -15,8 +15,8 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// TestMain is also the program that the kill tests end: with CORES_KILL=N it ends itself at the Nth point between two things
-// that last.
+// TestMain is also the program of the kill tests: with CORES_KILL=N it kills itself at the Nth point between two
+// durable writes.
 func TestMain(m *testing.M) {
 	if at, err := strconv.Atoi(os.Getenv("CORES_KILL")); err == nil {
 		site := Site{Root: os.Getenv("CORES_ROOT"), Dir: os.Getenv("CORES_DIR"), fault: func() {
@@ -42,7 +42,7 @@ func rollback(root, dir string, report func(Outcome)) error {
 	return (&Site{Root: root, Dir: dir, Report: report}).Rollback(context.Background())
 }
 
-// all is the changes of the made-up machine and files for /etc.
+// all returns the changes of the made-up machine, and files for /etc.
 func all(t testing.TB, version int) (string, []Change) {
 	root, m, p := fourCPUs(t, version)
 	put(t, root, map[string]string{"etc/default/grub": "GRUB_CMDLINE_LINUX=\n"})
@@ -155,7 +155,7 @@ func TestRollbackKilledAnywhere(t *testing.T) {
 	}
 }
 
-// end runs a part of the work in a child that kills itself at a point, and says whether it got that far.
+// end runs a command in a child that kills itself at a point, and reports whether it reached this point.
 func end(t *testing.T, what, root, dir string, at int) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -171,7 +171,7 @@ func end(t *testing.T, what, root, dir string, at int) bool {
 	return true
 }
 
-// A last line that was cut short anywhere does not keep from going back.
+// A last line that was cut short anywhere does not prevent Rollback.
 func TestTornJournal(t *testing.T) {
 	root, changes := all(t, 1)
 	dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// What fails ends Apply and takes back what it did, not what one before it did.
+// A change that fails ends Apply, which undoes its own changes, but not those of an earlier Apply.
 func TestFailureTakesBack(t *testing.T) {
 	root, changes := all(t, 1)
 	start, dir := snapshot(t, root), t.TempDir()
@@ -204,7 +204,8 @@ func TestFailureTakesBack(t *testing.T) {
 	before := snapshot(t, root)
 	broken := append(append([]Change{}, changes[4:9]...), Change{Kind: Write, Path: "sys/none", New: "1"})
 	err := apply(root, broken, dir, nil)
-	if err == nil || input.Is(err) || !strings.Contains(err.Error(), "/sys/none: this kernel does not have it; taken back") {
+	const want = "/sys/none: this kernel does not have this setting; the changes made before were undone"
+	if err == nil || input.Is(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("failed with %v", err)
 	}
 	if diff := differences(before, snapshot(t, root)); diff != "" {
@@ -212,7 +213,7 @@ func TestFailureTakesBack(t *testing.T) {
 	}
 	site := Site{Root: root, Dir: dir, KeepGoing: true}
 	if err := site.Apply(context.Background(), append(broken, changes[9])); err == nil {
-		t.Error("a failure that was gone on after is none")
+		t.Error("with KeepGoing a failure is not reported")
 	}
 	if text, _ := os.ReadFile(filepath.Join(root, changes[9].Path)); !changes[9].Form.meets(string(text), changes[9].New) {
 		t.Errorf("did not go on: %q", text)

@@ -8,8 +8,8 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Carry makes a plan true: what Changes decides about m, and then once more for threads that were begun while it was done.
-// more are changes beside those, such as Place makes.
+// Carry applies a plan: the changes that Changes finds for m, then those for threads that were started meanwhile.
+// more holds additional changes, such as those of Place.
 func (s *Site) Carry(ctx context.Context, m *topology.Machine, p *plan.Plan, o Options, more []Change) error {
 	changes := Changes(m, p, o)
 	if err := s.Apply(ctx, append(changes, more...)); err != nil || s.Root != "/" {
@@ -22,7 +22,7 @@ func (s *Site) Carry(ctx context.Context, m *topology.Machine, p *plan.Plan, o O
 	return s.Apply(ctx, late(changes, Changes(m, p, o)))
 }
 
-// late are the changes of threads and processes that were not among the first ones.
+// late returns the changes of threads and processes that the first list does not contain.
 func late(first, now []Change) []Change {
 	type id struct {
 		kind Kind

@@ -12,13 +12,13 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Names of our cgroups.
+// Names of the cgroups that Apply creates.
 const (
 	hostGroup   = "corelane-host"
 	workerGroup = "corelane-workers"
 )
 
-// cgroups make what affinities only ask for: a program may give itself CPUs, but none outside of its cpuset.
+// cgroups enforces what an affinity does not: a program may change its own affinity, but only within its cpuset.
 func (d *decider) cgroups() {
 	switch {
 	case !d.o.Cgroups:
@@ -27,20 +27,20 @@ func (d *decider) cgroups() {
 	case d.m.Cgroups.Version == 2:
 		d.version2()
 	default:
-		d.affinityOnly("no cpusets are mounted")
+		d.affinityOnly("no cpuset hierarchy is mounted")
 	}
 }
 
 func (d *decider) affinityOnly(because string) {
-	d.add(Change{Kind: Note, Name: "cpusets", When: Now,
-		Why: because + ": threads are moved, but a program that sets its own CPUs may come back, and new ones may begin there"})
+	d.add(Change{Kind: Note, Name: "cpusets", When: Now, Why: because +
+		": threads are moved by affinity only; a program can set its own affinity again, and new programs can start there"})
 }
 
-// cpusetV1 says whether processes are in cpusets of version 1, also beside the other controllers' version 2.
+// cpusetV1 reports whether cpusets are version 1, even if the other controllers are version 2.
 func (d *decider) cpusetV1() bool { return d.m.Cgroups.Version == 1 }
 
-// version1 puts processes of the root cpuset into one of the host, and lets the scheduler forget the CPUs that are left.
-// Processes of other cpusets (containers, guests) stay there: who made those looks after them.
+// version1 moves the processes of the root cpuset into a cpuset of the host, and stops load balancing in the root.
+// Processes of other cpusets (containers, guests) stay there: whoever created those manages them.
 func (d *decider) version1() {
 	group := mountV1 + "/" + hostGroup
 	add := func(c Change) {
@@ -53,17 +53,19 @@ func (d *decider) version1() {
 			mems = append(mems, strconv.Itoa(n.ID))
 		}
 	}
-	const why = "a program in it cannot give itself CPUs that poll, nor can those that it begins"
+	const why = "a program in this cpuset cannot run on polling CPUs, nor can the programs that it starts"
 	add(Change{Kind: Group, Path: group, Why: why, ByHand: "mkdir /" + group})
-	add(Change{Kind: Write, Path: group + "/cpuset.mems", New: strings.Join(mems, ","), Form: List, Why: "a cpuset without memory takes no process"})
+	add(Change{Kind: Write, Path: group + "/cpuset.mems", New: strings.Join(mems, ","), Form: List,
+		Why: "a cpuset without memory nodes accepts no process"})
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: d.open.String(), Form: List, Why: why})
 	for _, t := range d.joiners() {
 		d.add(Change{Kind: Join, Path: group, PID: t.PID, Name: t.Name, Old: mountV1, New: "/" + group, Optional: true, Needs: "cpuset", Why: why,
 			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.procs", t.PID, group)})
 	}
-	if d.p.Of(plan.Guests).Empty() { // several vCPUs on several CPUs would never be spread over them
-		d.add(Change{Kind: Write, Path: mountV1 + "/cpuset.sched_load_balance", Old: "1", New: "0", Optional: true, Needs: "cpuset",
-			Why: "the scheduler looks for work to move on all CPUs, those that poll too; it is what isolcpus=domain stops at boot"})
+	if d.p.Of(plan.Guests).Empty() { // without balancing, vCPUs that share several CPUs would not be spread over them
+		d.add(Change{Kind: Write, Path: mountV1 + "/cpuset.sched_load_balance", Old: "1", New: "0", Optional: true,
+			Needs: "cpuset",
+			Why:   "the scheduler balances load on all CPUs, including polling ones; isolcpus=domain stops that at boot"})
 	}
 }
 
@@ -85,8 +87,8 @@ func (d *decider) joiners() []topology.Thread {
 	return list
 }
 
-// version2 makes an isolated partition of the workers' CPUs, a threaded group below the group that corelaned runs in: it
-// lives and ends with the service, so that a corelaned that is started again finds its CPUs. Linux 6.7 and later know such
+// version2 makes an isolated partition of the workers' CPUs: a threaded group below the group in which corelaned runs.
+// The partition ends with the service, so that a restarted corelaned can use its CPUs. Linux 6.7 and later support such
 // remote partitions (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.exclusive).
 func (d *decider) version2() {
 	var workers []topology.Thread
@@ -96,13 +98,13 @@ func (d *decider) version2() {
 		}
 	}
 	if len(workers) == 0 {
-		d.affinityOnly("corelaned does not run, and a partition holds running workers")
+		d.affinityOnly("corelaned is not running, and a partition needs its running workers")
 		return
 	}
 	home := path.Join(mountV2, workers[0].Cgroup)
 	if home == mountV2 || path.Base(home) == workerGroup {
 		if home == mountV2 {
-			d.affinityOnly("corelaned runs in the root cgroup, not in one of its own")
+			d.affinityOnly("corelaned runs in the root cgroup, not in its own")
 		}
 		return
 	}
@@ -120,7 +122,7 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	add := func(c Change) {
 		c.Optional, c.Bundle = true, bundle
 		if c.Why == "" {
-			c.Why = "an isolated partition: the kernel keeps everybody else off its CPUs and does not balance them"
+			c.Why = "the kernel keeps all other threads off the CPUs of an isolated partition and does not balance them"
 		}
 		d.add(c)
 	}
@@ -141,7 +143,7 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus.partition", Old: "member", New: "isolated"})
 }
 
-// ancestors are the groups above one, from the root of the hierarchy on.
+// ancestors returns the groups above a group, the root of the hierarchy first.
 func ancestors(group string) []string {
 	var list []string
 	for at := path.Dir(group); strings.HasPrefix(at, mountV2); at = path.Dir(at) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cores makes a machine what a plan of its CPUs says, and makes it again what it was before. What has to change is
-// decided without touching anything (Changes); it is then done step by step, each written down before it is done, so that
-// Rollback finds its way back whatever ended Apply.
+// Package cores applies a CPU plan to a machine and rolls it back. Changes decides what has to change, without touching
+// the machine. Apply writes each change to a journal before making it, so that Rollback can undo all of them however
+// Apply ended.
 package cores
 
 import (
@@ -13,23 +13,23 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// Kind is what a change touches, and with that how it is done and undone.
+// Kind says what a change touches, and therefore how it is made and undone.
 type Kind string
 
-// The kinds. A change of kind Note cannot be done by Apply: it is there to be said.
+// The kinds. A change of kind Note is reported only: Apply cannot make it.
 const (
-	Write    Kind = "write"    // a setting of the kernel: New is written into the file Path
-	Affinity Kind = "affinity" // CPUs of the thread TID: sched_setaffinity(2)
-	Worker   Kind = "worker"   // CPU of a worker of corelaned, told to corelaned, which else moves the thread back
-	Group    Kind = "group"    // the cgroup Path is made
-	Join     Kind = "join"     // the process PID, or with TID that thread, enters the cgroup Path
-	Folder   Kind = "folder"   // the directory Path is made
-	File     Kind = "file"     // the file Path is replaced as a whole
-	Service  Kind = "service"  // the systemd unit Path becomes New: "active" or "inactive"
-	Note     Kind = "note"     // nothing that Apply could do
+	Write    Kind = "write"    // write New into the file Path, a kernel setting
+	Affinity Kind = "affinity" // set the CPUs of the thread TID with sched_setaffinity(2)
+	Worker   Kind = "worker"   // make corelaned move a worker; it would undo a change of the thread's affinity
+	Group    Kind = "group"    // create the cgroup Path
+	Join     Kind = "join"     // move the process PID, or the thread TID if set, into the cgroup Path
+	Folder   Kind = "folder"   // create the directory Path
+	File     Kind = "file"     // replace the whole file Path
+	Service  Kind = "service"  // bring the systemd unit Path to the state New: "active" or "inactive"
+	Note     Kind = "note"     // a finding that Apply cannot mend
 )
 
-// When is the moment from which a change counts.
+// When says when a change takes effect.
 type When string
 
 // The moments.
@@ -39,29 +39,30 @@ const (
 	Restart When = "restart" // of the service that reads it
 )
 
-// Form is how the text of a setting is to be compared.
+// Form says how two texts of a setting are compared.
 type Form string
 
-// The forms. Exact is the text without the space around it.
+// The forms. Exact compares the texts without leading and trailing space.
 const (
 	Exact      Form = ""
 	Mask       Form = "mask"       // hexadecimal CPU mask
 	List       Form = "list"       // CPU list
 	Choice     Form = "choice"     // all words, the chosen one in brackets: "always [madvise] never"
-	Least      Form = "least"      // a number that may be more
-	Controller Form = "controller" // cgroup.subtree_control: "+cpuset" is written, a list of words read
+	Least      Form = "least"      // a number; a larger one is right too
+	Controller Form = "controller" // cgroup.subtree_control: reads as a list of words, "+cpuset" is written
 )
 
-// Change is one thing that must become different for a plan to be true.
+// Change is one difference between a machine and its plan, and how to remove it.
 type Change struct {
-	Kind    Kind        `json:"kind"`
-	Path    string      `json:"path,omitempty"` // below the root, without the first slash
-	PID     int         `json:"pid,omitempty"`
-	TID     int         `json:"tid,omitempty"`
-	Name    string      `json:"name,omitempty"`    // of the thread, interrupt or unit
-	Started int64       `json:"started,omitempty"` // of the thread, clock ticks after boot: tells it from a later one of this number
-	Worker  int         `json:"worker,omitempty"`  // id, kind Worker only
-	Old     string      `json:"old"`               // as the machine was read; in a journal, exactly as it was found
+	Kind Kind   `json:"kind"`
+	Path string `json:"path,omitempty"` // below the root, without the first slash
+	PID  int    `json:"pid,omitempty"`
+	TID  int    `json:"tid,omitempty"`
+	Name string `json:"name,omitempty"` // of the thread, interrupt or unit
+	// Started is the thread's start in clock ticks after boot. It differs for a later thread with the same TID.
+	Started int64       `json:"started,omitempty"`
+	Worker  int         `json:"worker,omitempty"` // id, kind Worker only
+	Old     string      `json:"old"`              // as topology reads it; in a journal, exactly as it was found
 	New     string      `json:"new"`
 	Form    Form        `json:"form,omitempty"`
 	Absent  bool        `json:"absent,omitempty"` // there was nothing at Path
@@ -69,15 +70,15 @@ type Change struct {
 	OldMode fs.FileMode `json:"old_mode,omitempty"`
 	When    When        `json:"when"`
 	Why     string      `json:"why"`               // one sentence
-	ByHand  string      `json:"by_hand,omitempty"` // the command that does it
-	// Optional marks what the kernel may refuse without the rest being in vain: the refusal is said and Apply goes on.
+	ByHand  string      `json:"by_hand,omitempty"` // the command that does the same
+	// Optional marks a change that the kernel may refuse while the others still help: Apply reports it and continues.
 	Optional bool `json:"optional,omitempty"`
-	// Bundle names changes that have no use without each other: when one is refused, those before it are undone.
+	// Bundle names changes that need each other: when one is refused, those made before it are undone.
 	Bundle string `json:"bundle,omitempty"`
-	Needs  string `json:"needs,omitempty"` // the bundle without which it cannot be
+	Needs  string `json:"needs,omitempty"` // the bundle that this change depends on
 }
 
-// What is the thing that changes, in few words.
+// What names the thing that changes.
 func (c *Change) What() string {
 	switch c.Kind {
 	case Affinity:
@@ -102,7 +103,7 @@ func (c *Change) What() string {
 	return "/" + c.Path
 }
 
-// same says whether two texts of a setting mean the same.
+// same reports whether two texts of a setting mean the same.
 func (f Form) same(a, b string) bool {
 	switch f {
 	case Mask:
@@ -121,7 +122,7 @@ func sameSet(parse func(string) (cpuset.Set, error), a, b string) bool {
 	return err == nil && err2 == nil && x.Equal(y)
 }
 
-// meets says whether a setting that reads have is what want asks for.
+// meets reports whether a setting that reads as have satisfies want.
 func (f Form) meets(have, want string) bool {
 	switch f {
 	case Least:
@@ -139,7 +140,7 @@ func (f Form) meets(have, want string) bool {
 	return f.same(have, want)
 }
 
-// back is what has to be written for a setting to read old again.
+// back returns the text to write so that a setting reads as old again.
 func (f Form) back(old, written string) string {
 	switch f {
 	case Choice:
@@ -150,7 +151,7 @@ func (f Form) back(old, written string) string {
 	return old
 }
 
-// chosen is the word in brackets, or the whole text without any.
+// chosen returns the word in brackets, or the whole text when it has no brackets.
 func chosen(text string) string {
 	if _, rest, found := strings.Cut(text, "["); found {
 		word, _, _ := strings.Cut(rest, "]")

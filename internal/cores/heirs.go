@@ -13,18 +13,18 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// ticks is how long the machine runs, in the unit of a thread's start time.
+// ticks returns the machine's uptime in the unit of a thread's start time.
 func (h host) ticks() int64 {
 	seconds, err := procfs.Root(h.root).Uptime()
 	if err != nil {
-		return math.MaxInt64 // nothing counts as begun since
+		return math.MaxInt64 // no thread counts as started since then
 	}
 	return int64(seconds * procfs.TicksPerSecond)
 }
 
-// heirs gives threads that were begun after Apply the CPUs that their process, or the process that began it, had
-// before: they have inherited what Apply gave it, and no step of the journal is about them. One that has CPUs of its
-// own keeps those.
+// heirs restores threads that were started after Apply and inherited the CPUs that Apply gave to their process or to an
+// ancestor: they get the CPUs that this process had before. No step of the journal names these threads. A thread whose
+// CPUs differ from the inherited ones is not changed.
 func (r *run) heirs() error {
 	was, since := map[int]*step{}, int64(math.MaxInt64)
 	known := map[int]int64{}
@@ -67,24 +67,24 @@ func (r *run) heirs() error {
 
 func (r *run) inherit(pid, tid int, t thread, to cpuset.Set) error {
 	c := Change{Kind: Affinity, PID: pid, TID: tid, Name: t.name, Started: t.started, Old: to.String(), New: t.allowed.String(), When: Now,
-		Why: "it was begun since, and inherited its CPUs"}
+		Why: "it was started after apply and inherited its CPUs"}
 	err := r.setAllowed(pid, tid, to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.report(c, Gone, "")
 		return nil
-	case errors.Is(err, unix.EINVAL): // a kworker, say: its CPUs are those of its workqueue, which are put back themselves
+	case errors.Is(err, unix.EINVAL): // for example a kworker: restoring its workqueue's mask moves it
 		r.report(c, Refused, "%s", plain(c, err))
 		return nil
 	case err != nil:
 		r.report(c, Failed, "%v", err)
 		return fmt.Errorf("%s: %w", c.What(), err)
 	}
-	r.report(c, Restored, "it was begun since, and had inherited what its parent was given")
+	r.report(c, Restored, "it was started after apply and had inherited its parent's CPUs")
 	return nil
 }
 
-// ancestor is the step of the process itself, or of the nearest one above it.
+// ancestor returns the step of the process itself, or of its nearest ancestor that has one.
 func (r *run) ancestor(was map[int]*step, pid int) *step {
 	for depth := 0; pid > 0 && depth < 64; depth++ {
 		if s := was[pid]; s != nil {

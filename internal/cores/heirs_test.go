@@ -14,7 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// What the kernel keeps where it is has not failed: kworkers begin and end all the time.
+// A thread that the kernel does not let move is not a failure: kworkers start and end all the time.
 func TestHeirThatTheKernelKeeps(t *testing.T) {
 	var got []Outcome
 	r := &run{Site: &Site{Root: "/", Report: func(o Outcome) { got = append(got, o) }}, host: host{root: "/"}}
@@ -22,19 +22,19 @@ func TestHeirThatTheKernelKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere := cpuset.Of(cpuset.Max - 1) // no machine has it: EINVAL, as for a thread with PF_NO_SETAFFINITY
+	nowhere := cpuset.Of(cpuset.Max - 1) // no machine has this CPU: EINVAL, as for a thread with PF_NO_SETAFFINITY
 	if err := r.inherit(os.Getpid(), os.Getpid(), self, nowhere); err != nil || len(got) != 1 || got[0].Result != Refused {
 		t.Errorf("%v, %v", err, got)
 	}
 }
 
-// kworker is a thread of the kernel that is read before the kernel binds it, and the change that Apply would make of it.
+// kworker returns a kernel thread as read before the kernel binds it, and the change that Apply would make.
 func kworker() (topology.Thread, []Change) {
 	t := topology.Thread{TID: 80, PID: 80, Process: "kworker/u8:3", Name: "kworker/u8:3", Kernel: true, Allowed: set("0-3"), Cgroup: "/"}
 	return t, []Change{affinity(t, set("0-1"), "")}
 }
 
-// bind does what the kernel does with a new kworker after it has shown it in /proc: kthread_bind_mask().
+// bind does what kthread_bind_mask() does with a new kworker after it has appeared in /proc.
 func bind(t *testing.T, root string, k topology.Thread, cpus string) {
 	t.Helper()
 	k.Allowed, k.Fixed = set(cpus), true
@@ -43,7 +43,7 @@ func bind(t *testing.T, root string, k topology.Thread, cpus string) {
 	put(t, root, files)
 }
 
-// A kworker that was moved before the kernel bound it cannot be moved back, and need not be.
+// A kworker that was moved before the kernel bound it cannot be restored, and need not be.
 func TestRollbackLeavesBoundKworkers(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	k, changes := kworker()
@@ -77,7 +77,7 @@ func TestApplyLeavesBoundKworkers(t *testing.T) {
 	}
 }
 
-// Only the kernel's own choice and a thread's end excuse what cannot be taken back.
+// A change that cannot be undone is not a failure only if the kernel bound the thread or the thread has ended.
 func TestNotBack(t *testing.T) {
 	root := t.TempDir()
 	free, bound := topology.Thread{TID: 81, PID: 81, Name: "free", Allowed: set("0")}, topology.Thread{TID: 82, PID: 82, Name: "bound", Allowed: set("0"), Fixed: true}

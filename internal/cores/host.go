@@ -17,8 +17,8 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// host is a machine that can be changed: the one that this program runs on, or with another root than "/" the files of
-// a captured one, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
+// host is a machine that can be changed: with root "/" the one on which this program runs, else the files of a captured
+// machine, on which a plan can be rehearsed. There a thread's CPUs are a line of its status file.
 type host struct {
 	root  string
 	fault fault
@@ -27,12 +27,12 @@ type host struct {
 func (h host) live() bool              { return h.root == "/" }
 func (h host) path(name string) string { return filepath.Join(h.root, name) }
 
-// read returns a file. The error is fs.ErrNotExist also when it is about a thread that has ended.
+// read returns a file. The error is fs.ErrNotExist also when the file belongs to a thread that has ended.
 func (h host) read(name string) (string, error) { return procfs.Root(h.root).Read(name) }
 
 func (h host) stat(name string) (fs.FileInfo, error) { return os.Stat(h.path(name)) }
 
-// write puts text into a setting. Only in a captured machine it makes the file: there nobody else fills a new cgroup.
+// write writes text into a setting. It creates the file in a captured machine only, where no kernel fills a new cgroup.
 func (h host) write(name, text string) error {
 	flags := os.O_WRONLY | os.O_TRUNC
 	if !h.live() {
@@ -46,14 +46,14 @@ func (h host) write(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// thread is what tells one thread from another, and its CPUs.
+// thread holds what identifies a thread, and its CPUs.
 type thread struct {
 	started int64
 	name    string
 	allowed cpuset.Set
 }
 
-// thread reads one. The error is fs.ErrNotExist when it has ended.
+// thread reads a thread. The error is fs.ErrNotExist when it has ended.
 func (h host) thread(pid, tid int) (t thread, err error) {
 	task, err := procfs.Root(h.root).Thread(pid, tid)
 	if err != nil {
@@ -72,7 +72,7 @@ func (h host) thread(pid, tid int) (t thread, err error) {
 	return t, err
 }
 
-// gone makes one error of the two ways in which the kernel says that a thread has ended.
+// gone maps ESRCH to fs.ErrNotExist: the kernel reports a thread that has ended with either.
 func gone(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return fs.ErrNotExist
@@ -91,7 +91,7 @@ func (h host) setAllowed(pid, tid int, cpus cpuset.Set) error {
 	case err != nil:
 		return err
 	case task.Fixed():
-		return unix.EINVAL // as sched_setaffinity(2)
+		return unix.EINVAL // like sched_setaffinity(2)
 	}
 	name := procfs.ThreadDir(pid, tid) + "/status"
 	status, err := h.read(name)
@@ -108,7 +108,7 @@ func (h host) setAllowed(pid, tid int, cpus cpuset.Set) error {
 	return h.write(name, out.String())
 }
 
-// boot tells one start of the machine from another.
+// boot returns the kernel's random ID of this boot.
 func (h host) boot() string {
 	id, err := h.read("proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -117,7 +117,7 @@ func (h host) boot() string {
 	return strings.TrimSpace(id)
 }
 
-// replace puts a whole file in place of another at one moment, and makes it last.
+// replace replaces a whole file atomically and durably.
 func (h host) replace(name, text string, mode fs.FileMode) error {
 	path, draft := h.path(name), h.path(draftOf(name))
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -136,7 +136,7 @@ func (h host) replace(name, text string, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// draftOf is the name under which a file is written before it takes its place; one that was killed leaves it.
+// draftOf returns the temporary name under which replace writes a file. A program that is killed leaves this file.
 func draftOf(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".corelane")
 }
@@ -149,7 +149,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// unit asks systemd or tells it what a service shall be.
+// unit returns the state of a systemd unit: "active" or "inactive".
 func (h host) unit(ctx context.Context, name string) (string, error) {
 	out, err := exec.CommandContext(ctx, "systemctl", "is-active", name).Output()
 	state := strings.TrimSpace(string(out))

@@ -17,11 +17,11 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Dir is where the journal and what waits for a reboot are kept.
+// Dir holds the journal and the files for the next boot.
 const Dir = "/var/lib/corelane/cores"
 
-// record is one line of the journal. It has exactly one of: a begin, a change that is about to be made as step N, the news
-// that step N was made, or that it was unmade.
+// record is one line of the journal. It holds exactly one of these: the begin of an Apply, a change that is about to be
+// made as step N, the number of a step that was made, or that of a step that was undone.
 type record struct {
 	Begin  *begin  `json:"begin,omitempty"`
 	Step   int     `json:"step,omitempty"`
@@ -33,13 +33,13 @@ type record struct {
 // begin opens the steps of one Apply.
 type begin struct {
 	Time time.Time `json:"time"`
-	Boot string    `json:"boot"` // what counts until a reboot is gone after it
+	Boot string    `json:"boot"` // settings that do not outlive this boot need no restoring in another
 	Root string    `json:"root"`
-	// Ticks is the machine's time: threads that started later were begun since.
+	// Ticks is the machine's uptime. Threads with a later start were started after Apply.
 	Ticks int64 `json:"ticks"`
 }
 
-// step is a change of the journal with what became of it.
+// step is a change of the journal and its state.
 type step struct {
 	Change
 	number      int
@@ -47,8 +47,8 @@ type step struct {
 	did, undone bool
 }
 
-// parseJournal reads lines. good is the length of what is whole: a last line that was cut short does not count, its change
-// was never begun. Anything else that is wrong is an error: there is no way back from a journal that cannot be trusted.
+// parseJournal reads lines. good is the length of the whole lines: a last line that was cut short is ignored, because
+// its change was never begun. Any other defect is an error, because a damaged journal cannot be rolled back safely.
 func parseJournal(text []byte) (steps []*step, begins []begin, good int, err error) {
 	for number := 1; ; number++ {
 		end := bytes.IndexByte(text[good:], '\n')
@@ -80,10 +80,10 @@ func (r *record) join(steps []*step, begins []begin) ([]*step, []begin, error) {
 		steps[r.Undid-1].undone = true
 		return steps, begins, nil
 	}
-	return nil, nil, errors.New("is no line of a journal, or not in its order")
+	return nil, nil, errors.New("the line is not a record of a journal, or is out of order")
 }
 
-// journal is an open one, locked: of two programs only one has it.
+// journal is an open journal. Only one program at a time can hold its lock.
 type journal struct {
 	dir    string
 	lock   *os.File
@@ -95,8 +95,8 @@ type journal struct {
 
 func journalPath(dir string) string { return filepath.Join(dir, "journal") }
 
-// openJournal takes the lock and reads what is there. The lock is flock(2)'s: the kernel lets it go when its holder is killed,
-// which a file that merely exists would survive.
+// openJournal takes the lock and reads the journal. The lock is flock(2)'s: unlike the existence of a file, it is
+// released by the kernel when its holder is killed.
 func openJournal(dir string, fault fault) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (j *journal) load() error {
 	}
 	var good int
 	if j.steps, j.begins, good, err = parseJournal(text); err != nil {
-		return input.Errorf(path, "a journal that nobody has edited", "%v", err)
+		return input.Errorf(path, "a journal that was not edited", "%v", err)
 	}
 	return f.Truncate(int64(good))
 }
@@ -161,7 +161,7 @@ func (j *journal) begin(b begin) error {
 	return j.append(record{Begin: &b}, true)
 }
 
-// about writes down a change that is about to be made; it returns once that lasts.
+// about records a change that is about to be made. It returns when the record is on disk.
 func (j *journal) about(c Change) (*step, error) {
 	s := &step{Change: c, number: len(j.steps) + 1, boot: j.begins[len(j.begins)-1].Boot}
 	j.steps = append(j.steps, s)
@@ -194,7 +194,7 @@ func (j *journal) append(r record, lasting bool) error {
 	return nil
 }
 
-// archive puts the journal aside when nothing of it is left to be undone.
+// archive renames the journal when nothing in it is left to undo.
 func (j *journal) archive() error {
 	name := fmt.Sprintf("journal.%s", j.begins[0].Time.UTC().Format("20060102T150405.000000000"))
 	if err := os.Rename(journalPath(j.dir), filepath.Join(j.dir, name)); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// On every described machine a plan is carried out, read again and found true, and taken back to the byte.
+// On every described machine a plan is applied, found in effect when the machine is read again, and rolled back to the
+// byte.
 func TestMachines(t *testing.T) {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		t.Setenv("TMPDIR", "/dev/shm") // thousands of files for each machine
@@ -25,7 +26,7 @@ func TestMachines(t *testing.T) {
 			root, m := topologytest.Dir(t, name), topologytest.Machine(t, name)
 			p, err := plan.Make(m, plan.Wishes{Forwarding: 1})
 			if name == "one-cpu" && input.Is(err) {
-				return // nothing can be isolated there, as the planner says
+				return // the planner refuses: nothing can be isolated there
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +38,7 @@ func TestMachines(t *testing.T) {
 				t.Fatal("nothing to change on a machine that nobody has partitioned")
 			}
 			site := Site{Root: root, Dir: dir, Report: func(o Outcome) {
-				if o.Result == Failed || o.Result == Refused && o.Text != "this kernel does not have it" {
+				if o.Result == Failed || o.Result == Refused && o.Text != errNotInKernel.Error() {
 					t.Errorf("%s: %s %s", o.What(), o.Result, o.Text)
 				}
 			}}
@@ -70,7 +71,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// checkMachine looks at what matters without the words of Changes.
+// checkMachine checks the result on its own, without Changes.
 func checkMachine(t *testing.T, m *topology.Machine, p *plan.Plan) {
 	t.Helper()
 	var ids []int
@@ -97,7 +98,7 @@ func checkMachine(t *testing.T, m *topology.Machine, p *plan.Plan) {
 	}
 }
 
-// What a plan of the two workers changes, and why, in the words that an operator reads.
+// The changes for a plan of two workers, each with a reason and a command.
 func TestChanges(t *testing.T) {
 	_, m, p := fourCPUs(t, 1)
 	got := map[string]string{}
@@ -132,12 +133,12 @@ func TestChanges(t *testing.T) {
 	for _, what := range []string{"thread sshd (40)", "worker 0 (thread 51)", "IRQ 27 eth1", "/sys/class/net/eth0/queues/rx-1/rps_cpus",
 		"cgroup of process qemu-kvm (60)", "cgroup of process corelaned (50)", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"} {
 		if change, found := got[what]; found {
-			t.Errorf("%s: %s, which is right as it is, or not ours", what, change)
+			t.Errorf("%s: %s, which is already right or belongs to others", what, change)
 		}
 	}
 }
 
-// Threads that are spared stay; a plan that isolates nothing changes nothing.
+// Spared threads are not moved; a plan that isolates nothing changes nothing.
 func TestSpareAndNothing(t *testing.T) {
 	_, m, p := fourCPUs(t, 2)
 	for _, c := range Changes(m, p, Options{Spare: func(th topology.Thread) bool { return th.Process == "sshd" }, Cgroups: true}) {
@@ -151,7 +152,7 @@ func TestSpareAndNothing(t *testing.T) {
 	}
 }
 
-// A partition that the kernel calls invalid is refused, and its group with everything in it is undone.
+// A partition that the kernel reports as invalid is refused, and its group with everything in it is undone.
 func TestInvalidPartition(t *testing.T) {
 	root, m, p := fourCPUs(t, 2)
 	dir := t.TempDir()
@@ -160,7 +161,7 @@ func TestInvalidPartition(t *testing.T) {
 	if last.Bundle != "partition" || last.New != "isolated" {
 		t.Fatalf("the last change is %+v", *last)
 	}
-	last.Kind = "invalid" // stands for the kernel: it cannot be made
+	last.Kind = "invalid" // a change that cannot be made, as if the kernel had refused it
 	var refused string
 	before := snapshot(t, root)
 	err := apply(root, changes, dir, func(o Outcome) {

@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// look reads what a change finds, exactly, so that it can be put back, and says whether there is nothing to do.
+// look reads the present state into c.Old, exactly, so that it can be restored. already reports that c has no effect.
 func (r *run) look(ctx context.Context, c *Change) (already bool, err error) {
 	switch c.Kind {
 	case Write:
@@ -48,7 +48,7 @@ func (r *run) look(ctx context.Context, c *Change) (already bool, err error) {
 	return false, fmt.Errorf("kind '%s' is unknown", c.Kind)
 }
 
-// newFile lets a setting of a cgroup that a rehearsal has just made be missing.
+// newFile accepts a missing setting of a cgroup in a rehearsal, where no kernel creates it.
 func (r *run) newFile(c *Change, err error) error {
 	if c.Absent = !r.live() && c.Bundle != "" && errors.Is(err, fs.ErrNotExist); c.Absent {
 		return nil
@@ -70,7 +70,7 @@ func ignore(err, which error) error {
 	return err
 }
 
-// lookJoin finds the group that a process or thread is in, below the mount of the one that it shall enter.
+// lookJoin finds the present group of a process or thread in the hierarchy of the group that it is to join.
 func (r *run) lookJoin(c *Change) (bool, error) {
 	t, err := r.thread(c.PID, max(c.TID, c.PID))
 	if err != nil || c.Started != 0 && c.Started != t.started {
@@ -81,7 +81,7 @@ func (r *run) lookJoin(c *Change) (bool, error) {
 	return c.Old == c.Path, err
 }
 
-// groupOf is the cgroup, as a path below the root, of the hierarchy in which c.Path is.
+// groupOf returns the present cgroup in the hierarchy of c.Path, as a path below the root.
 func (r *run) groupOf(c *Change) (string, error) {
 	text, err := r.read(procfs.ThreadDir(c.PID, max(c.TID, c.PID)) + "/cgroup")
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *run) groupOf(c *Change) (string, error) {
 	mount, controller := hierarchy(c.Path)
 	group, version := procfs.ParseCgroup(text, controller)
 	if version == 0 {
-		return "", fmt.Errorf("/proc/%d/cgroup names no group of %s", c.PID, mount)
+		return "", fmt.Errorf("/proc/%d/cgroup does not name a group below %s", c.PID, mount)
 	}
 	return path.Join(mount, group), nil
 }
@@ -100,7 +100,7 @@ const (
 	mountV2 = "sys/fs/cgroup"
 )
 
-// hierarchy is where the hierarchy of a group is mounted, and its controller in /proc/PID/cgroup.
+// hierarchy returns the mount point of a group's hierarchy, and its controller in /proc/PID/cgroup.
 func hierarchy(group string) (mount, controller string) {
 	if group == mountV1 || strings.HasPrefix(group, mountV1+"/") {
 		return mountV1, "cpuset"
@@ -138,7 +138,7 @@ func (r *run) make(ctx context.Context, c Change) error {
 	return fmt.Errorf("kind '%s' is unknown", c.Kind)
 }
 
-// set writes a setting; in a rehearsal the list of controllers has to be put together here.
+// set writes a setting. In a rehearsal it does what the kernel does with a list of controllers.
 func (r *run) set(c Change) error {
 	if c.Form == Controller && !r.live() {
 		return r.write(c.Path, strings.TrimSpace(strings.TrimSpace(c.Old)+" "+c.New[1:])+"\n")
@@ -160,9 +160,9 @@ func (r *run) worker(ctx context.Context, c Change, list string) error {
 	case err != nil:
 		return err
 	case set.Len() != 1, !r.live():
-		return r.pin(c, list) // it was somewhere without a plan; corelaned brings it back
+		return r.pin(c, list) // an unpinned worker; corelaned pins it again
 	case r.MoveWorker == nil:
-		return errors.New("corelaned cannot be told; by hand: " + c.ByHand)
+		return errors.New("there is no connection to corelaned; by hand: " + c.ByHand)
 	}
 	return r.MoveWorker(ctx, c.Worker, set.First())
 }
@@ -196,26 +196,26 @@ func (r *run) join(c Change, group string) error {
 	return r.write(name, out.String())
 }
 
-// check reads back what was made: the kernel takes some values and does not do as they say.
+// check reads the new state back, because the kernel accepts some values without applying them.
 func (r *run) check(ctx context.Context, c Change) error {
 	switch c.Kind {
 	case Write:
 		have, err := r.read(c.Path)
 		if err == nil && !c.Form.meets(have, c.New) {
-			err = fmt.Errorf("'%s' was written and '%s' is read", c.New, strings.TrimSpace(have))
+			err = fmt.Errorf("'%s' was written, but '%s' is read back", c.New, strings.TrimSpace(have))
 		}
 		return err
 	case Affinity:
 		t, err := r.thread(c.PID, c.TID)
-		if err == nil && !t.allowed.Within(setOf(c.New)) { // fewer when its cpuset has not all of them
-			err = fmt.Errorf("its CPUs are %s, not %s", t.allowed, c.New)
+		if err == nil && !t.allowed.Within(setOf(c.New)) { // a cpuset may leave fewer of them
+			err = fmt.Errorf("the thread's CPUs are %s, not %s", t.allowed, c.New)
 		}
 		return err
 	}
 	return nil
 }
 
-// setOf is a set of a list that was parsed before.
+// setOf parses a list that is known to be valid.
 func setOf(list string) cpuset.Set {
 	set, _ := cpuset.Parse(list)
 	return set

@@ -7,8 +7,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Check refuses a plan that was made for another machine, or that somebody has made wrong by hand. name is the plan's, for
-// the error.
+// Check refuses a plan that was made for another machine or that breaks a rule. The error contains name, the plan's.
 func Check(name string, m *topology.Machine, p *plan.Plan) error {
 	if err := p.Fits(m); err != nil {
 		return err

@@ -12,14 +12,14 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// FilesDir is below Dir: what waits for a reboot, until somebody puts it in its place.
+// FilesDir is the directory below Dir for files that take effect at the next boot once they are installed.
 const FilesDir = "reboot"
 
-// kernelArguments is the name of the file with the arguments alone, for boot loaders that have no drop-ins.
+// kernelArguments is the name of the file with the arguments alone, for boot loaders without drop-in files.
 const kernelArguments = "kernel-arguments"
 
-// Lasting is what makes a plan true after the next boot: arguments of the kernel, and files of the services that decide about
-// CPUs. Missing is a sentence for each part that could not be written, and why.
+// Lasting returns the files that apply a plan at the next boot: kernel arguments, and settings of the services that
+// decide about CPUs. missing has a sentence for each format that could not be written.
 func Lasting(m *topology.Machine, p *plan.Plan) (files []output.File, missing []string) {
 	formats := []string{"kernel", "grub", "systemd", "corelaned"}
 	if m.Cgroups.Version == 2 {
@@ -49,7 +49,7 @@ func Lasting(m *topology.Machine, p *plan.Plan) (files []output.File, missing []
 	return files, missing
 }
 
-// MissingArguments are those of the kernel that a plan needs and that this boot does not have.
+// MissingArguments returns the kernel arguments that a plan needs and that this boot does not have.
 func MissingArguments(m *topology.Machine, p *plan.Plan) ([]string, error) {
 	list, err := output.Write("kernel", p, output.Options{Machine: m})
 	if err != nil {
@@ -68,8 +68,8 @@ func MissingArguments(m *topology.Machine, p *plan.Plan) ([]string, error) {
 	return missing, nil
 }
 
-// Place turns files into changes: below a directory, or with dir "/" where they belong. There a file that is full of settings
-// of others, KEY=VALUE, keeps those. The directory, without root, is absolute.
+// Place turns files into changes: below the absolute directory dir, or with dir "/" at their final paths. There a
+// file of KEY=VALUE lines keeps its other settings.
 func Place(root, dir string, files []output.File) ([]Change, error) {
 	h, made, list := host{root: root}, map[string]bool{}, []Change{}
 	for _, f := range files {
@@ -96,17 +96,18 @@ func Place(root, dir string, files []output.File) ([]Change, error) {
 	return list, nil
 }
 
-// folders are the directories that have to be made for a file.
+// folders returns the changes that create the missing directories of a file.
 func (h host) folders(dir string, made map[string]bool) []Change {
 	if _, err := h.stat(dir); err == nil || made[dir] || dir == "." {
 		return nil
 	}
 	made[dir] = true
-	return append(h.folders(path.Dir(dir), made), Change{Kind: Folder, Path: dir, When: Reboot, Why: "for the files in it"})
+	c := Change{Kind: Folder, Path: dir, When: Reboot, Why: "the files below need this directory"}
+	return append(h.folders(path.Dir(dir), made), c)
 }
 
-// merge puts our settings into a file of KEY=VALUE lines that has others too. A file that we wrote, or one that is of another
-// form, is replaced.
+// merge puts our settings into a file of KEY=VALUE lines and keeps the others. A file that we wrote, or one that has
+// another syntax, is replaced.
 func merge(old, text string) string {
 	text = strings.TrimSuffix(text, "\n") + "\n"
 	if strings.Contains(old, "Written by 'corelane") || !assignments(old) || !assignments(text) {
@@ -133,7 +134,7 @@ func merge(old, text string) string {
 	return out.String()
 }
 
-// keyOf is the name that a line sets, empty when it sets none.
+// keyOf returns the name that a line sets, or an empty string.
 func keyOf(line string) string {
 	line = strings.TrimSpace(line)
 	if key, _, found := strings.Cut(line, "="); found && !strings.HasPrefix(line, "#") {
@@ -142,7 +143,7 @@ func keyOf(line string) string {
 	return ""
 }
 
-// assignments says whether a text is lines of KEY=VALUE, comments and nothing else.
+// assignments reports whether a text consists of KEY=VALUE lines and comments only.
 func assignments(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

@@ -12,18 +12,18 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Residue is what a CPU is still interrupted by, per second.
+// Residue counts what still interrupts a CPU, per second.
 type Residue struct {
 	CPU     int     `json:"cpu"`
 	Timer   float64 `json:"timer"`   // local timer interrupts: the tick
 	IPI     float64 `json:"ipi"`     // function calls, rescheduling, TLB shootdowns
 	Devices float64 `json:"devices"` // interrupts with a number
 	RCU     float64 `json:"rcu"`     // softirqs: callbacks of RCU
-	Softirq float64 `json:"softirq"` // all others
-	Busy    float64 `json:"busy"`    // share of the time that it was not idle: an idle CPU has fewer ticks than one that polls
+	Softirq float64 `json:"softirq"` // all other softirqs
+	Busy    float64 `json:"busy"`    // share of time not idle: an idle CPU has fewer timer ticks than one that polls
 }
 
-// Remains counts for a while what CPUs are interrupted by, from /proc/interrupts, /proc/softirqs and /proc/stat.
+// Remains counts during a time what interrupts CPUs, from /proc/interrupts, /proc/softirqs and /proc/stat.
 func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Duration) ([]Residue, error) {
 	h := host{root: root}
 	before, err := h.interruptions()
@@ -62,7 +62,7 @@ func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Dura
 	return list, nil
 }
 
-// field is where a row of /proc/interrupts belongs.
+// field returns the counter to which a row of /proc/interrupts belongs.
 func (r *Residue) field(row string) *float64 {
 	var nowhere float64
 	switch {
@@ -80,12 +80,12 @@ func (r Residue) String() string {
 	text := fmt.Sprintf("CPU %d: %.0f timer interrupts/s, %.0f from other CPUs, %.0f of devices, %.0f RCU and %.0f other softirqs/s",
 		r.CPU, r.Timer, r.IPI, r.Devices, r.RCU, r.Softirq)
 	if r.Busy < 0.9 {
-		text += fmt.Sprintf(" (it was busy for %.0f %% of the time: more timer interrupts when it polls)", 100*r.Busy)
+		text += fmt.Sprintf(" (the CPU was busy for %.0f %% of the time; polling causes more timer interrupts)", 100*r.Busy)
 	}
 	return text
 }
 
-// interruptions are counters since boot.
+// interruptions holds counters since boot.
 type interruptions struct {
 	interrupts, softirqs []procfs.Row
 	times                map[int]procfs.CPUTime

@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// restore puts back what a step found, and says what it met. It may be called for a step that was never made, and twice.
+// restore puts back what a step found. It is idempotent, and may be called for a step that was never made.
 func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 	now := s.Change
 	if s.Kind == File {
@@ -37,12 +37,12 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 		return r.notBack(s.Change, err)
 	}
 	if s.did && !s.wrote(now) {
-		return Overridden, fmt.Sprintf("it was neither as before nor as applied but '%s'", strings.TrimSpace(now.Old)), nil
+		return Overridden, fmt.Sprintf("somebody had changed it since apply, to '%s'", strings.TrimSpace(now.Old)), nil
 	}
 	return Restored, "", nil
 }
 
-// notBack is the result of a change that could not be taken back. It is not a failure when the thread has ended, nor when
+// notBack returns the result of a change that could not be undone. It is not a failure when the thread has ended, nor when
 // the kernel itself has chosen the thread's CPUs since: a kworker can be moved only between its creation and
 // kthread_bind_mask(), which sets PF_NO_SETAFFINITY.
 func (r *run) notBack(c Change, why error) (Result, string, error) {
@@ -58,11 +58,11 @@ func (r *run) notBack(c Change, why error) (Result, string, error) {
 	return Failed, "", why
 }
 
-// is says whether now is what the step once found.
+// is reports whether now is what the step once found.
 func (s *step) is(now Change, live bool) bool {
 	switch {
 	case s.Kind == Write && s.Form == Controller && live:
-		return !s.Form.meets(now.Old, s.New) // others may have added theirs
+		return !s.Form.meets(now.Old, s.New) // other programs may have added controllers
 	case s.Kind == Write && live:
 		return s.Form.same(s.Old, now.Old)
 	}
@@ -75,7 +75,7 @@ func (s *step) is(now Change, live bool) bool {
 	return s.Absent == now.Absent && s.Old == now.Old
 }
 
-// wrote says whether now is what the step made.
+// wrote reports whether now is what the step made.
 func (s *step) wrote(now Change) bool {
 	switch s.Kind {
 	case Write:
@@ -90,7 +90,7 @@ func (s *step) wrote(now Change) bool {
 	return now.Old == s.New
 }
 
-// back makes a change backwards.
+// back undoes a change.
 func (r *run) back(ctx context.Context, c Change) error {
 	switch c.Kind {
 	case Write:
@@ -125,19 +125,19 @@ func (r *run) unwrite(c Change) error {
 	}
 	text := c.Form.back(c.Old, c.New)
 	if strings.TrimSpace(text) == "" {
-		text = "\n" // an empty write is none
+		text = "\n" // the kernel ignores a write of zero bytes
 	}
 	if err := r.write(c.Path, text); err != nil {
 		return err
 	}
 	have, err := r.read(c.Path)
 	if err == nil && c.Form != Controller && !c.Form.same(have, c.Old) {
-		err = fmt.Errorf("'%s' was put back and '%s' is read", strings.TrimSpace(text), strings.TrimSpace(have))
+		err = fmt.Errorf("'%s' was written, but '%s' is read back", strings.TrimSpace(text), strings.TrimSpace(have))
 	}
 	return err
 }
 
-// dissolve removes a group. Who is still in it, begun since by those who have left, goes to its parent.
+// dissolve removes a group. Processes and threads that are still in it move to its parent.
 func (r *run) dissolve(group string) error {
 	if !r.live() {
 		return os.RemoveAll(r.path(group))

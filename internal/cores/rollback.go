@@ -12,9 +12,10 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Rollback puts back what was found, the last change first, and puts the journal aside when all is back. What somebody else
-// has changed since is put back too, and said. Threads that have ended need nothing. What cannot be put back stays in the
-// journal for another Rollback, and does not keep the rest from being put back. Without a journal there is nothing to do.
+// Rollback undoes all changes of the journal, the last one first, and archives the journal when all are undone. What
+// somebody else has changed since is restored too, and reported. Threads that have ended are skipped. A change that
+// cannot be undone stays in the journal for another Rollback, and the others are still undone. Without a journal
+// Rollback does nothing.
 func (s *Site) Rollback(ctx context.Context) error {
 	if s.Root == "/" && os.Geteuid() != 0 {
 		return input.Errorf("rollback", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
@@ -27,7 +28,7 @@ func (s *Site) Rollback(ctx context.Context) error {
 	if j.file == nil {
 		return nil
 	}
-	if len(j.begins) == 0 { // killed before the first line was whole: nothing was done
+	if len(j.begins) == 0 { // Apply was killed before its first line was whole: it changed nothing
 		return os.Remove(journalPath(s.Dir))
 	}
 	if err := s.sameRoot(j); err != nil {
@@ -43,7 +44,7 @@ func (s *Site) Rollback(ctx context.Context) error {
 	return r.tidy()
 }
 
-// undo goes back over steps.
+// undo undoes steps, the last one first.
 func (r *run) undo(ctx context.Context, steps []*step) error {
 	boot := r.boot()
 	var failures []error
@@ -54,7 +55,7 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 		if s.undone {
 			continue
 		}
-		result, text, err := Gone, "the machine was started again since", error(nil)
+		result, text, err := Gone, "the machine was rebooted since", error(nil)
 		switch {
 		case s.boot != boot && !s.lasts():
 		case r.endsWithGroup(s):
@@ -76,11 +77,12 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 	return errors.Join(failures...)
 }
 
-// lasts says whether a change outlives a reboot.
+// lasts reports whether a change outlives a reboot.
 func (c *Change) lasts() bool { return c.Kind == File || c.Kind == Folder }
 
-// endsWithGroup says whether a setting is of a cgroup that Apply made, and goes with it: as long as somebody is in the group the
-// kernel does not let it be empty. A partition is given up first, or its threads would have no CPU on their way out.
+// endsWithGroup reports whether a setting belongs to a cgroup that Apply created: it ends with the group, and the
+// kernel does not let it be emptied while threads are in the group. A partition is undone first, or its threads would
+// have no CPU when they leave.
 func (r *run) endsWithGroup(s *step) bool {
 	dir, file := path.Split(s.Path)
 	if s.Kind != Write || file == "cpuset.cpus.partition" {

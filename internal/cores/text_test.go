@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// A form says when two texts of a setting are the same, and what is enough.
+// Each form compares texts of settings in its own way.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		form       Form
@@ -38,7 +38,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Settings of others in a file of settings stay; ours take the place of older ones.
+// Foreign settings in a file stay; ours replace older values.
 func TestMerge(t *testing.T) {
 	ours := "# Written by 'corelane plan export'.\nIRQBALANCE_BANNED_CPULIST=2-3\n"
 	for old, want := range map[string]string{
@@ -54,7 +54,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Files for the next boot go below a directory, or where they belong; a second time there is nothing to do.
+// Files for the next boot go below a directory or to their final paths; a second Place finds nothing to do.
 func TestPlace(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	put(t, root, map[string]string{"etc/default/irqbalance": "IRQBALANCE_ARGS=--x\n"})
@@ -97,7 +97,7 @@ const (
 	someStat     = "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 10 0 10 80 0 0 0 0 0 0\ncpu1 %USER% 0 0 100 0 0 0 0 0 0\nintr 5\n"
 )
 
-// What is counted on a CPU is divided by the time, and how busy it was is told.
+// Counts are divided by the time, and the share of busy time is reported.
 func TestRemains(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1000", 1), "proc/softirqs": someSoftirqs,
@@ -120,7 +120,7 @@ func TestRemains(t *testing.T) {
 	}
 }
 
-// After a reboot what counted until then is gone; files are put back.
+// After a reboot only files are restored.
 func TestAfterReboot(t *testing.T) {
 	root, changes := all(t, 0)
 	before, dir := snapshot(t, root), t.TempDir()
@@ -140,7 +140,8 @@ func TestAfterReboot(t *testing.T) {
 	}
 }
 
-// What somebody else has changed is put back, and said; a thread that has ended, or whose number another has, is left.
+// A setting that somebody else has changed is restored and reported; a thread that has ended, or whose TID another
+// thread has now, is skipped.
 func TestChangedSince(t *testing.T) {
 	root, changes := all(t, 0)
 	dir := t.TempDir()
@@ -185,7 +186,7 @@ func FuzzParseJournal(f *testing.F) {
 		}
 		again, _, all, err := parseJournal(text[:good])
 		if err != nil || all != good || len(again) != len(steps) {
-			t.Fatalf("the good part is not: %v", err)
+			t.Fatalf("the good part does not parse again: %v", err)
 		}
 	})
 }
@@ -198,7 +199,7 @@ func FuzzMerge(f *testing.F) {
 		for line := range strings.Lines(text) {
 			key := keyOf(line)
 			if key != "" && seen[key] {
-				return // none of ours sets a thing twice
+				return // none of our files sets a key twice
 			}
 			seen[key] = true
 		}

@@ -14,7 +14,8 @@ import (
 
 const daemon = "corelaned"
 
-// threads sends each thread where the plan has its kind. Those that nothing can move are counted and named.
+// threads moves each thread to the CPUs that the plan gives to its kind. Threads that cannot move are counted and
+// named.
 func (d *decider) threads() {
 	guests := map[int]bool{}
 	for _, g := range d.m.Guests {
@@ -32,7 +33,7 @@ func (d *decider) threads() {
 		case t.Process == daemon:
 			d.own(t, on)
 		case strings.HasPrefix(t.Name, "vhost-"):
-			d.move(t, on, d.p.EmulatorCPUs(), "it copies a guest's packets and takes the CPU from whatever polls there")
+			d.move(t, on, d.p.EmulatorCPUs(), "a vhost thread copies a guest's packets and preempts whatever polls on its CPU")
 		case guests[t.PID]:
 			d.guest(t, on)
 		default:
@@ -42,7 +43,7 @@ func (d *decider) threads() {
 	d.stuck(fixed)
 }
 
-// move is for threads that have CPUs of their own in the plan.
+// move moves a thread to CPUs that the plan gives to its kind.
 func (d *decider) move(t topology.Thread, on, to cpuset.Set, why string) {
 	if to = to.And(d.on); to.Empty() || on.Within(to) {
 		return
@@ -55,7 +56,7 @@ func affinity(t topology.Thread, to cpuset.Set, why string) Change {
 		ByHand: fmt.Sprintf("taskset -pc %s %d", to, t.TID)}
 }
 
-// own is a thread of corelaned. It moves its threads back to where it was told itself, so it has to be told.
+// own handles a thread of corelaned. The daemon undoes changes of its threads' affinity, so it has to move them itself.
 func (d *decider) own(t topology.Thread, on cpuset.Set) {
 	worker, is := workerID(t.Name)
 	if !is {
@@ -64,8 +65,9 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 			to = d.p.ControlCPUs()
 		}
 		if !on.Within(to) && !to.Empty() {
-			d.add(Change{Kind: Note, Name: fmt.Sprintf("thread %s (%d) of %s", t.Name, t.TID, daemon), Old: t.Allowed.String(), New: to.String(), When: Restart,
-				Why: "corelaned keeps its threads on the CPUs of its options",
+			d.add(Change{Kind: Note, Name: fmt.Sprintf("thread %s (%d) of %s", t.Name, t.TID, daemon),
+				Old: t.Allowed.String(), New: to.String(), When: Restart,
+				Why: "corelaned keeps its threads on the CPUs that its options name",
 				ByHand: fmt.Sprintf("start it with --service-cpus %s --control-cpus %s (CORELANED_OPTIONS in /etc/default/corelane)",
 					d.p.ServiceCPUs(), d.p.ControlCPUs())})
 		}
@@ -73,17 +75,17 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 	}
 	at := slices.IndexFunc(d.p.Workers, func(w plan.Worker) bool { return w.ID == worker })
 	if at < 0 {
-		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %d", worker), Old: t.Allowed.String(), When: Now, Why: "the plan has no such worker",
-			ByHand: fmt.Sprintf("corelane worker del %d", worker)})
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %d", worker), Old: t.Allowed.String(), When: Now,
+			Why: "the plan does not contain this worker", ByHand: fmt.Sprintf("corelane worker del %d", worker)})
 		return
 	}
 	if to := cpuset.Of(d.p.Workers[at].CPU); !on.Equal(to) {
 		d.add(Change{Kind: Worker, PID: t.PID, TID: t.TID, Name: t.Name, Worker: worker, Old: t.Allowed.String(), New: to.String(),
-			Why: "the plan gives this worker that CPU alone", ByHand: fmt.Sprintf("corelane worker set %d --cpu %s", worker, to)})
+			Why: "the plan gives this worker another CPU", ByHand: fmt.Sprintf("corelane worker set %d --cpu %s", worker, to)})
 	}
 }
 
-// workerID is that of a worker's thread: pmd-fwd-3, pmd-rx-3, pmd-host-3.
+// workerID returns the worker's number from its thread's name: pmd-fwd-3, pmd-rx-3, pmd-host-3.
 func workerID(name string) (int, bool) {
 	rest, found := strings.CutPrefix(name, "pmd-")
 	_, digits, found2 := strings.Cut(rest, "-")
@@ -91,36 +93,36 @@ func workerID(name string) (int, bool) {
 	return id, found && found2 && err == nil
 }
 
-// guest is a thread of a virtual machine: a vCPU, or one of those beside them. Who pinned vCPUs to guests' CPUs is right.
+// guest handles a thread of a virtual machine. A vCPU that is already pinned within the guests' CPUs is not changed.
 func (d *decider) guest(t topology.Thread, on cpuset.Set) {
 	cpus := d.p.Of(plan.Guests).And(d.on)
 	switch {
 	case !strings.HasSuffix(t.Name, "/KVM"): // QEMU's name for them: "CPU 0/KVM"
-		d.move(t, on, d.p.EmulatorCPUs(), "QEMU's own work does not belong on CPUs that poll or that guests were promised")
+		d.move(t, on, d.p.EmulatorCPUs(), "QEMU's other threads must not run on polling CPUs or on the CPUs of vCPUs")
 	case cpus.Empty():
 		d.other(t, on)
 	case on.Within(cpus):
 	case on.And(cpus).Empty():
-		d.add(affinity(t, cpus, "vCPUs belong on the guests' CPUs"))
+		d.add(affinity(t, cpus, "the plan has these CPUs for guests' vCPUs"))
 	default:
-		d.add(affinity(t, on.And(cpus), "vCPUs belong on the guests' CPUs"))
+		d.add(affinity(t, on.And(cpus), "the plan has these CPUs for guests' vCPUs"))
 	}
 }
 
-// other is everything else: it keeps what it has beside the CPUs that others shall keep off.
+// other handles all other threads: it removes the isolated CPUs from their affinity.
 func (d *decider) other(t topology.Thread, on cpuset.Set) {
 	if !on.Overlaps(d.off) {
 		return
 	}
-	why := "it may run on a CPU that polls, and takes it from the worker when it does"
+	why := "the thread may run on a polling CPU and preempt the worker"
 	to := on.Without(d.off)
 	if to.Empty() {
-		to, why = d.host, "it runs only on CPUs that the plan gives to others"
+		to, why = d.host, "the thread may run only on CPUs that the plan isolates"
 	}
 	d.add(affinity(t, to, why))
 }
 
-// stuck says which threads stay.
+// stuck reports the threads that the kernel does not let move.
 func (d *decider) stuck(fixed map[int][]string) {
 	for _, cpu := range d.off.IDs() {
 		names := fixed[cpu]
@@ -129,6 +131,6 @@ func (d *decider) stuck(fixed map[int][]string) {
 		}
 		slices.Sort(names)
 		d.add(Change{Kind: Note, Name: fmt.Sprintf("%d kernel threads of CPU %d", len(names), cpu), Old: strconv.Itoa(cpu), When: Now,
-			Why: "every CPU has them and the kernel does not let them move; they run when there is work for that CPU only: " + words(names)})
+			Why: "every CPU has such threads and they cannot move; they run when their CPU has work for them: " + words(names)})
 	}
 }

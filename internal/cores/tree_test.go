@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// put makes files below a root: path, content.
+// put writes files (path, content) below a root.
 func put(t testing.TB, root string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -29,7 +29,7 @@ func put(t testing.TB, root string, files map[string]string) {
 	}
 }
 
-// snapshot is everything below a root: directories, and files with content and mode.
+// snapshot returns everything below a root: directories, and files with content and mode.
 func snapshot(t testing.TB, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -64,7 +64,7 @@ func snapshot(t testing.TB, root string) map[string]string {
 	return all
 }
 
-// differences between two snapshots, one a line.
+// differences lists the differences between two snapshots, one per line.
 func differences(a, b map[string]string) string {
 	var out strings.Builder
 	for name, text := range a {
@@ -80,7 +80,7 @@ func differences(a, b map[string]string) string {
 	return out.String()
 }
 
-// task is a thread of a made-up machine.
+// task adds the files of a thread.
 func task(files map[string]string, t topology.Thread) {
 	dir := procfs.ThreadDir(t.PID, t.TID)
 	flags := 0
@@ -101,8 +101,8 @@ func set(list string) cpuset.Set {
 	return s
 }
 
-// fourCPUs is a machine with something of everything, as a tree and as it is read, and a plan: two workers on CPUs 2
-// and 3.
+// fourCPUs returns a made-up machine with every kind of setting, as a file tree and as topology reads it, and a plan
+// with two workers on CPUs 2 and 3.
 func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan) {
 	m := &topology.Machine{Hostname: "four", Nodes: []topology.Node{{ID: 0, CPUs: set("0-3"), MemoryKiB: 1 << 20,
 		Hugepages: []topology.Hugepages{{KiB: 2048, Total: 16}}}}}
@@ -143,7 +143,7 @@ func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan)
 	return root, m, p
 }
 
-// treeOf are the files of a machine.
+// treeOf returns the files of a machine.
 func treeOf(m *topology.Machine) map[string]string {
 	files := map[string]string{
 		"proc/sys/kernel/random/boot_id":                                        "b00\n",
