@@ -15,8 +15,8 @@ enum { TX = 1, PUNT, SHARE, HOST, BRIDGE };
 DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has passed a router (hop limit below 255), or "
 			  "has a wrong checksum, malformed options or invalid addresses.");
 DROP_REASON(nd_spoofed_gateway, "The guest claimed its gateway's address in neighbour discovery.");
-DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that is not the router's and that it does not proxy (see `proxy_arp` "
-			 "of the port).");
+DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that is not the router's and that it does not proxy (see "
+			 "`proxy_arp` of the port).");
 DROP_REASON(nd_router_solicit_ignored,
 	    "The host asked for routers, but this router does not advertise itself: guests have their gateway "
 	    "configured.");

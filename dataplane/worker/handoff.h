@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings between workers: one for each pair that needs it, single producer, single consumer, so that order holds within it.
+// Rings between workers: one for each pair that needs it, with one producer and one consumer, so that packets stay in
+// order.
 //
-// A packet's meta->arg says where it goes in the taker's graph (enum inject), as for packets of the control plane.
+// A packet's meta->arg (enum inject) selects its edge in the consumer's graph, as for packets of the control plane.
 #pragma once
 
 #include <stdbool.h>
@@ -20,59 +21,61 @@
 struct worker;
 
 struct handoff {
-	// Master: wo, before anybody sees it.
+	// Master: wo, before it is published.
 	struct rte_ring *ring;
 	uint32_t size; // packets that fit
 	uint8_t from, to;
-	bool bell;              // the taker may wait: ring after giving. Master: wo, giver: ro
-	struct handoff *before; // the ring that this one replaces: to be emptied first. Master: wo, giver and taker: ro
-	// Giver: rw, others: ro.
-	uint64_t sent __rte_cache_aligned; // with those of the rings that this one replaced
+	bool bell;              // the consumer may wait for interrupts: ring its doorbell. Master: wo, producer: ro
+	struct handoff *before; // the ring that this one replaces, which must be emptied first. Master: wo, others: ro
+	// Producer: rw, others: ro.
+	uint64_t sent __rte_cache_aligned; // packets, including those of the rings that this one replaced
 	uint64_t refused;                  // packets that found no room
-	uint32_t high;                     // most packets that were in it
-	bool opened;                       // the giver uses it
-	bool closed;                       // and will not any more
-	// One packet at a time is timed: the giver sets when it goes in as number sample_at, the taker sets sampling back.
+	uint32_t high;                     // highest number of packets in it
+	bool opened;                       // the producer uses it
+	bool closed;                       // the producer uses its successor
+	// One packet at a time is timed: the producer notes the time of packet number sample_at, the consumer clears
+	// sampling.
 	uint64_t sample_at, sample_tsc;
 	bool sampling;
-	// Taker: rw, others: ro.
-	uint64_t taken __rte_cache_aligned; // as sent
-	uint64_t done;                      // of these, those whose walk through the graph is over
-	bool flowing;                       // the ring before is empty
+	// Consumer: rw, others: ro.
+	uint64_t taken __rte_cache_aligned; // packets, counted as in sent
+	uint64_t done;                      // those of them that have left the graph
+	bool flowing;                       // the ring that this one replaces is empty
 	uint64_t waited[HANDOFF_BUCKETS];
 };
 
-struct handoff_list { // what one worker takes from: immutable, replaced as a whole
+struct handoff_list { // the rings to one worker: immutable, replaced as a whole
 	unsigned n;
 	struct handoff *h[];
 };
 
 bool handoff_size_ok(uint32_t size); // a power of two in range
 
-// Master. Makes the ring from one to the other, unless there is one. -ENOMEM with err.
+// Master. Creates the ring between two workers unless it exists. -ENOMEM with err.
 int handoff_connect(struct worker *from, struct worker *to, struct error *err);
-// All rings to this worker are replaced by ones of its ring_size: no packet is lost, order holds.
+// Replaces all rings to this worker by rings of its ring_size. No packet is lost or reordered. -EBUSY: the rings are
+// still being replaced from the last call.
 int handoff_resize(struct worker *to, struct error *err);
-void handoff_set_bell(struct worker *to, bool bell); // of all rings to it, also those to come as long as it is IDLE_INTERRUPT
-bool handoff_poll(void);                             // frees rings that were replaced, once they are empty. True: none is left
-// Neither gives nor takes any more, and nothing is in its rings but what a dead worker left: freed.
+void handoff_set_bell(struct worker *to, bool bell); // of all rings to it; new rings follow its idle policy
+bool handoff_poll(void);                             // frees replaced rings once they are empty. True: none is left
+// Frees the rings of a worker that has stopped, and the packets that are left in them.
 void handoff_disconnect(struct worker *w);
 
-// Giver. Number of packets taken; the rest is the caller's.
+// Producer. Returns how many packets fit; the caller keeps the rest.
 unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n);
 unsigned handoff_room(const struct worker *from, unsigned to);
 
-// Taker.
+// Consumer.
 unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n);
-void handoff_done(struct worker *w); // at the end of each walk: what was taken has left the graph
+void handoff_done(struct worker *w); // at the end of each walk: the packets that it took have left the graph
 
-// Packets that this giver has given so far. Giver; master once the giver has stopped.
+// Packets sent so far. Called by the producer, or by the master once the producer has stopped.
 static inline uint64_t handoff_sent(const struct handoff *h)
 {
 	return h->opened ? h->sent : h->before ? h->before->sent : 0;
 }
 
-// Everything that was given up to this position (sent) has left the taker's graph.
+// True: all packets up to this position (see sent) have left the consumer's graph.
 static inline bool handoff_passed(const struct handoff *h, uint64_t position)
 {
 	return __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) >= position;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does after polls that brought nothing. Private to worker/.
+// What a worker does after empty polls. Private to worker/.
 #pragma once
 
 #include <stdbool.h>
@@ -7,15 +7,15 @@
 
 #include "base/field_limits.h"
 
-#define SLEEP_MAX_US LIMIT_WORKER_SLEEP_MAX_US_DEFAULT // unless somebody sets another
+#define SLEEP_MAX_US LIMIT_WORKER_SLEEP_MAX_US_DEFAULT
 
 struct worker;
 
 struct idle {
 	// Worker: rw.
 	uint64_t empty_since; // TSC of the first empty poll, 0 = the last one brought packets
-	bool armed;           // its queues are to wake it (wait.h)
-	uint32_t nap_ns;      // how long it will sleep next
+	bool armed;           // its queues wake it (wait.h)
+	uint32_t nap_ns;      // length of its next sleep
 	// Master: wo, worker: ro.
 	uint32_t sleep_max_us;
 };

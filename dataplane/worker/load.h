@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What queues, entries of tables and workers have to do, measured each second; and what follows from it: ports in mode auto change over,
-// queues and entries go to workers that have less to do. Master thread.
+// Measures the load of queues, table entries and workers each second, and acts on it: switches ports in mode auto, and
+// moves queues and entries to less loaded workers. Master thread.
 #pragma once
 
 #include <stdbool.h>
@@ -26,12 +26,12 @@ struct load_plan {
 	struct load_move *moves; // free()
 };
 
-extern uint32_t rebalance_seconds; // 0: only when asked to
+extern uint32_t rebalance_seconds; // 0: only on request
 
 void load_poll(void); // called from the master's loop
 
 double load_of_queue(const struct port_queue *q); // packets/s
-double load_of_worker(const struct worker *w);    // share of its time that it had packets, 0 to 1
+double load_of_worker(const struct worker *w);    // share of its time in which it had packets, 0 to 1
 
-// What would be moved, and moves it with apply. -ENOMEM with err.
+// Plans the moves that balance the load, and with apply makes them. -ENOMEM with err.
 int load_rebalance(bool cross_numa, bool apply, struct load_plan *plan, struct error *err);

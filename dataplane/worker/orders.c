@@ -30,7 +30,7 @@ static void orders_measure(struct worker *w)
 	orders_done(w, ORDER_MEASURE);
 }
 
-void worker_obey(struct worker *w)
+void worker_handle_orders(struct worker *w)
 {
 	uint32_t orders = __atomic_load_n(&w->orders, __ATOMIC_ACQUIRE);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the master asks of a worker besides packets: one word that the worker looks at in each loop. Private to worker/ and debug/.
+// Orders of the master to a worker: flags in one word that the worker reads in each loop. Private to worker/ and
+// debug/.
 #pragma once
 
 #include <stdint.h>
@@ -7,12 +8,12 @@
 struct worker;
 
 enum order {
-	ORDER_MEASURE = 1, // how full its queues are; done once
-	ORDER_FAULT = 2,   // calls worker.fault in each loop
+	ORDER_MEASURE = 1, // measure once how full its queues are
+	ORDER_FAULT = 2,   // call worker.fault in each loop
 };
 
-void worker_obey(struct worker *w); // worker
+void worker_handle_orders(struct worker *w); // on the worker
 
 // Master.
-void worker_set_fault(struct worker *w, void (*fault)(struct worker *w)); // what debug/ does to each loop; NULL: nothing any more
-void worker_measure(struct worker *w);                                    // asks for new depths
+void worker_set_fault(struct worker *w, void (*fault)(struct worker *w)); // debug/ calls it in each loop; NULL: stop
+void worker_measure(struct worker *w);                                    // updates the depths of its queues

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets for the control plane: node `punt` puts them into rings that the master thread empties, a bounded number in each turn.
+// Packets for the control plane: node `punt` sends them through rings to the master thread, which handles a bounded
+// number in each turn.
 //
-// There is a ring for each class, and the master gives each class a share of its turn, so none keeps another waiting. ARP and ND
-// are limited by the port that they came in by as well, in the node, before the ring.
+// Each class has a ring and a share of the master's turn of its own, so that no class delays another. Before the ring,
+// the node also limits ARP and ND from each port.
 #pragma once
 
 #include <stdbool.h>
@@ -12,14 +13,14 @@
 #include "graph/meta.h"
 
 enum punt {
-	PUNT_ARP,   // a frame, m->port is where it came in
+	PUNT_ARP,   // a frame; m->port is the port that it came in by
 	PUNT_ND,    // the same
 	PUNT_HOLD,  // an IP packet (data starts there) that waits for adjacency meta->arg
-	PUNT_GLEAN, // the same, for its own destination address on port meta->arg
+	PUNT_GLEAN, // an IP packet that waits for its destination address, a host on port meta->arg
 	PUNT_KINDS
 };
 
-// In the order in which the master looks at them.
+// In the order in which the master serves them.
 enum punt_class {
 	PUNT_FABRIC,  // ARP and ND of the underlay
 	PUNT_GUEST,   // ARP and ND of tenants
@@ -28,9 +29,9 @@ enum punt_class {
 };
 
 struct punt_limits {
-	uint32_t room;        // packets in the ring, a power of two less one
-	uint32_t rate, burst; // of one port on one worker, packets per second and at once; 0: not limited here
-	uint32_t turn;        // packets that the master takes in a turn, at most
+	uint32_t room;        // packets that fit in the ring, a power of two minus one
+	uint32_t rate, burst; // token bucket of each port on each worker, in packets; rate 0: no limit
+	uint32_t turn;        // most packets that the master handles in a turn
 };
 extern const struct punt_limits punt_limits[PUNT_CLASSES];
 
@@ -38,9 +39,10 @@ int punt_init(void);
 void punt_register(enum punt kind, void (*fn)(struct rte_mbuf *m)); // fn runs on the master thread and owns the packet
 void punt_poll(void);                                               // a turn: from the master's loop, each millisecond
 
-// Packets of PUNT_WAITING outlive the worker's walk, so what they name must not become another's while one is on its way. Master thread.
-uint64_t punt_token(void);        // stands for all packets that have been punted until now
-bool punt_passed(uint64_t token); // the master has dealt with all of them
+// Packets of PUNT_WAITING outlive the worker's walk: an index that they refer to must not be reused while one is on its
+// way. Master thread.
+uint64_t punt_token(void);        // marks the packets that have been punted so far
+bool punt_passed(uint64_t token); // the master has handled all of them
 
 // For nodes: marks the packet; the caller returns its edge to "punt".
 static inline void punt_mark(struct rte_mbuf *m, enum punt kind)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which worker finishes a packet. By default the one that polled it does (run to completion). The packets of a port that is
-// spread (hybrid) are dealt by a hash of their innermost addresses and ports, the same in both directions: 1024 entries,
-// each of one worker. Workers of other roles than forwarding hand on all that they poll.
+// Decides which worker finishes a packet. By default it is the worker that polled the packet (run to completion). The
+// packets of a spread port (mode hybrid) are distributed by a hash of their innermost addresses and ports, which is the
+// same in both directions, and a table of 1024 entries, each of which names a worker. Workers of other roles than
+// forwarding hand on all packets that they poll.
 //
-// Who polls a queue keeps a view of its port's table. When an entry goes to another worker, the poller lets the queue
-// wait until the old worker has let go of what it was given: no packet is lost, none overtakes another of its flow.
+// The poller of a queue keeps a view of the port's table. When an entry moves to another worker, the poller pauses the
+// queue until the old worker has finished the packets that it was handed: no packet is lost, and none overtakes another
+// of its flow.
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +16,8 @@
 #include "port/port.h"
 
 #define SPREAD_ENTRIES 1024
-#define SPREAD_SEVERAL 0xfe // not one for all
-#define SPREAD_LATE_MS 100  // a worker that holds packets for so long is not waited for any more: order may be lost
+#define SPREAD_SEVERAL 0xfe // more than one worker
+#define SPREAD_LATE_MS 100  // longest wait for a worker that still holds packets; after it, order may be lost
 
 struct worker;
 
@@ -23,16 +25,16 @@ struct spread { // of a port: immutable, replaced as a whole
 	uint8_t to[SPREAD_ENTRIES];
 };
 
-struct spread_view {         // of a queue. Who polls it: rw, master: ro
-	uint32_t epoch;      // of spread_epoch, 0 = of none
-	uint8_t all_to;      // where everything goes, SPREAD_SEVERAL = by the entries
-	uint8_t home;        // where packets go that no hash can be made of
-	uint8_t host;        // who sends what is the kernel's, SPREAD_LOCAL = whoever has the packet
-	bool leaving;        // it is being given to another worker
+struct spread_view {         // of a queue. Poller: rw, master: ro
+	uint32_t epoch;      // the spread_epoch that it follows, 0 = none
+	uint8_t all_to;      // the worker that gets all packets; SPREAD_SEVERAL = by the entries
+	uint8_t home;        // the worker that gets packets without a hash
+	uint8_t host;        // the worker that sends the kernel's packets; SPREAD_LOCAL = the one that has the packet
+	bool leaving;        // the queue is moving to another worker
 	uint8_t full;        // enum spread_full (port/port.h)
-	unsigned n_waits;    // workers that have to let go of packets first
+	unsigned n_waits;    // workers that must finish packets first
 	uint64_t wait_since; // TSC
-	uint64_t gave_up;    // waits that took too long
+	uint64_t gave_up;    // waits that took longer than SPREAD_LATE_MS
 	uint64_t targets;    // bit per worker
 	struct {
 		uint8_t to;
@@ -40,26 +42,26 @@ struct spread_view {         // of a queue. Who polls it: rw, master: ro
 	} waits[64];
 	uint8_t to[SPREAD_ENTRIES];
 	uint64_t load[SPREAD_ENTRIES]; // packets
-	// Master only (load.c): what load was a second ago, and packets per second.
+	// Master only (load.c): load as of a second ago, and packets per second.
 	uint64_t seen[SPREAD_ENTRIES];
 	double rate[SPREAD_ENTRIES];
 };
 
-extern uint32_t spread_epoch; // of all tables and targets. Master: wo, workers: ro
+extern uint32_t spread_epoch; // changes with every table and target. Master: wo, workers: ro
 
 // Master.
-// n entries over workers with these weights (0 = none), as evenly as it goes, changing as few of to[] as possible.
+// Distributes n entries over workers by these weights (0 = none), as evenly as possible, and changes as few of to[] as
+// possible.
 void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64]);
-void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64]); // only entries whose worker has weight 0
-// What ports and workers want now takes effect: rings, tables, views. Call after any change of either.
+void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64]); // only the entries of workers with weight 0
+// Updates rings, tables and views. Called after any change of the configuration of ports or workers.
 int spread_refresh(struct error *err);
-// This entry goes to another worker with the next refresh, and stays there until weights or workers change.
+// Moves an entry to another worker at the next refresh. It stays there until weights or workers change.
 int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err);
-bool spread_settled(void);                // every queue that is polled follows
-void spread_port_gone(struct port *port); // nobody polls or sees it any more
+bool spread_settled(void);                // every polled queue follows the present tables
+void spread_port_gone(struct port *port); // when no thread uses the port any more
 
-// Worker that polls: false = not now.
+// Called by the poller of the queue. False: it must not poll now.
 bool spread_ready(struct worker *w, struct port_queue *q, struct spread_view *v);
-uint16_t spread_room(const struct worker *w, const struct spread_view *v,
-		     uint16_t room);                            // packets that the fullest ring still takes
-void spread_give_queue(struct worker *w, struct port_queue *q); // somebody else shall poll it
+uint16_t spread_room(const struct worker *w, const struct spread_view *v, uint16_t room); // room of the fullest ring
+void spread_give_queue(struct worker *w, struct port_queue *q); // hands it to its new poller, once nothing is pending

@@ -138,7 +138,7 @@ struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct e
 	LOG(INFO, "worker %u (%s) runs on CPU %u (%s when idle)", id, worker_thread_name(w, name), cfg->cpu,
 	    idle_policy_name(cfg->idle));
 	worker_set_changed();
-	worker_tell_set(NULL);
+	worker_notify_set(NULL);
 	return w;
 }
 
@@ -208,7 +208,7 @@ int worker_del(uint32_t id, struct error *err)
 				 "is the last one that forwards and polls %u queues", w->rx->n);
 	if (worker_may_leave(w, err) < 0)
 		return -EBUSY;
-	worker_tell_set(w);
+	worker_notify_set(w);
 	worker_handover(w);
 	if (!worker_settle(is_free, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
 		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,

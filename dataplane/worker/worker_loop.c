@@ -48,7 +48,7 @@ bool worker_unfinished(const struct worker *w)
 	return false;
 }
 
-void worker_tell_set(const struct worker *leaving)
+void worker_notify_set(const struct worker *leaving)
 {
 	const struct worker_listener *l;
 
@@ -57,7 +57,7 @@ void worker_tell_set(const struct worker *leaving)
 			l->set_changed(leaving);
 }
 
-static void worker_tell_loop(const struct worker *w, uint64_t tsc)
+static void worker_notify_loop(const struct worker *w, uint64_t tsc)
 {
 	const struct worker_listener *l;
 
@@ -79,8 +79,8 @@ static void worker_loop(struct worker *w)
 		rcu_quiescent(w->id);
 		w->loops++;
 		if (unlikely(w->orders != 0))
-			worker_obey(w);
-		worker_tell_loop(w, r->trail.begin);
+			worker_handle_orders(w);
+		worker_notify_loop(w, r->trail.begin);
 		if (w->polled > 0) {
 			if (w->idle_state.empty_since != 0)
 				worker_idle_over(w);

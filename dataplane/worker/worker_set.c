@@ -123,7 +123,7 @@ int worker_set_role(struct worker *w, enum worker_role role, struct error *err)
 		return error_set(err, EBUSY, "worker.role", NULL, "another forwarding worker added first",
 				 "worker %u is the last one that forwards", w->id);
 	if (w->role == WORKER_HOST_PATH)
-		worker_tell_set(w);
+		worker_notify_set(w);
 	w->role = (uint8_t)role;
 	w->target = WORKER_MAX;
 	pthread_setname_np(w->thread, worker_thread_name(w, name));
@@ -133,7 +133,7 @@ int worker_set_role(struct worker *w, enum worker_role role, struct error *err)
 	worker_retarget(w);
 	ret = worker_set_target(w, WORKER_NONE, err);
 	if (ret == 0)
-		worker_tell_set(NULL);
+		worker_notify_set(NULL);
 	return ret;
 }
 
