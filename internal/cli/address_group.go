@@ -47,7 +47,8 @@ func newGroupAdd(a *app) *cobra.Command {
 }
 
 func newGroupSet(a *app) *cobra.Command {
-	cmd := verb("set GROUP [PREFIX...]", "Give an address group other prefixes", "  corelane address-group set offices 10.0.0.0/8 198.51.100.0/24",
+	cmd := verb("set GROUP [PREFIX...]", "Replace the prefixes of an address group",
+		"  corelane address-group set offices 10.0.0.0/8 198.51.100.0/24",
 		func(ctx context.Context, args []string) error {
 			g, err := parseAddressGroup(args)
 			if err != nil {
@@ -56,7 +57,8 @@ func newGroupSet(a *app) *cobra.Command {
 			return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Set,
 				&apiv1.AddressGroupSetRequest{Group: g, Fields: []string{"prefixes"}}))
 		})
-	cmd.Long = "Give an address group exactly these prefixes. All rules that name it change at once; without a prefix they match nothing."
+	cmd.Long = "Give an address group exactly these prefixes. All rules that use it change at once; without prefixes " +
+		"they match nothing."
 	cmd.ValidArgsFunction = a.complete(groupNames, fixed())
 	return cmd
 }

@@ -25,18 +25,19 @@ const routesShown = 8
 func newApplyCmd(a *app) *cobra.Command {
 	var file string
 	var dryRun bool
-	cmd := verb("apply", "Make the node what a file says",
+	cmd := verb("apply", "Make the node match a file",
 		`  corelane apply -f node.yaml --dry-run
   corelane apply -f node.yaml
   corelane export | ssh other corelane apply -f -`,
 		func(ctx context.Context, _ []string) error { return a.apply(ctx, file, dryRun) })
-	cmd.Long = `apply compares a file with the running node and carries out the difference, in an order in which each step is
-possible. Applying a file again does nothing. What the daemon makes by itself stays: connected and guest routes, learnt
-addresses. The file must name everything else that shall be there; only the workers may be left out.
+	cmd.Long = `Compare a file with the running node and apply the difference, in an order in which each step is
+possible. Applying a file again does nothing. Objects that the daemon makes by itself stay: connected and guest
+routes, learnt addresses. All other objects that the file does not have are deleted, but workers only if it has a list
+of workers.
 
-It stops at the first step that the daemon refuses, says what was and was not done, and takes nothing back.
+apply stops at the first step that the daemon refuses, reports what was and was not done, and undoes nothing.
 
-Plans show one object a line: + added, ~ changed, - deleted. The format of the file: docs/node-yaml.md;
+The output has one object per line: + added, ~ changed, - deleted. The format of the file: docs/node-yaml.md;
 corelane export writes it from a running node.`
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the file, or - for standard input")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the difference and change nothing")

@@ -32,7 +32,7 @@ var bridgeFlags = []fieldFlag{
 	{flag: "unknown-unicast", help: "what happens to frames for a MAC that is not known: flood or drop"},
 	{flag: "flood", help: "tunnel next hops that get broadcast, multicast and unknown unicast", names: nexthopNames},
 	{flag: "no-learning", help: "do not learn source addresses"},
-	{flag: "mac-limit", help: "learnt addresses at most"},
+	{flag: "mac-limit", help: "most addresses that are learnt"},
 }
 
 func newBridgeCmd(a *app) *cobra.Command {

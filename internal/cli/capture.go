@@ -21,8 +21,8 @@ var captureFlags = []fieldFlag{
 	{flag: "filter", help: "libpcap expression: 'udp port 6635'"},
 	{flag: "reason", help: "only packets dropped for this reason", names: dropReasons},
 	{flag: "snaplen", help: "bytes kept of a packet"},
-	{flag: "rate", field: "packets_per_second", help: "bound on what is copied, packets per second"},
-	{flag: "count", help: "stop after so many packets"},
+	{flag: "rate", field: "packets_per_second", help: "most packets per second that are copied"},
+	{flag: "count", help: "stop after this many packets"},
 }
 
 func newCaptureCmd(a *app) *cobra.Command {
@@ -46,13 +46,14 @@ func newCaptureCmd(a *app) *cobra.Command {
 			}
 			return a.capture(ctx, req, out)
 		})
-	cmd.Long = `Copy packets as they are received and sent, or with --drop those that are given up, with the reason. On a tenant port
-they are seen without, on a fabric port with the encapsulation. No more than --rate packets per second are copied; those
-beyond it are counted, and pass the router as ever.`
+	cmd.Long = `Copy packets as they are received and sent, or with --drop those that are dropped, with the reason.
+Packets of tenant ports are seen without encapsulation, those of fabric ports with it. At most --rate packets per
+second are copied; the others are only counted, and the router handles them as usual.`
 	a.bind(cmd, req, captureFlags)
 	points[apiv1.CapturePoint_CAPTURE_POINT_RX] = cmd.Flags().Bool("rx", false, "packets as received (default: rx and tx)")
 	points[apiv1.CapturePoint_CAPTURE_POINT_TX] = cmd.Flags().Bool("tx", false, "packets as sent")
-	points[apiv1.CapturePoint_CAPTURE_POINT_DROP] = cmd.Flags().Bool("drop", false, "packets that are given up, with the reason")
+	points[apiv1.CapturePoint_CAPTURE_POINT_DROP] = cmd.Flags().Bool("drop", false,
+		"packets that are dropped, with the reason")
 	cmd.Flags().StringVarP(&file, "write", "w", "", "write a pcapng file, - is standard output")
 	_ = cmd.MarkFlagFilename("write", "pcapng")
 	return cmd
@@ -123,7 +124,7 @@ func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) 
 		err = cerr
 	}
 	if err == nil {
-		fmt.Fprintf(a.stderr, "packets captured: %d; over the bound of --rate: %d\n", packets, missed)
+		fmt.Fprintf(a.stderr, "packets captured: %d; not captured because of --rate: %d\n", packets, missed)
 	}
 	return err
 }

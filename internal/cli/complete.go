@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// names yields what may stand at some place of the command line: "name\tdescription".
+// names lists the words that fit a place of the command line, each as "name\tdescription".
 type names func(context.Context, *app) ([]string, error)
 
-// Completing must not hang the shell.
+// Completion must not hang the shell.
 const completeTimeout = 2 * time.Second
 
 // fixed names need no daemon.

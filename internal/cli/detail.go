@@ -18,13 +18,13 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// writeJSON writes a message as one line, all fields of it, under the names of the API.
+// writeJSON writes a message with all its fields, under the names of the API, as one line.
 func writeJSON(w io.Writer, m proto.Message) error {
 	text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
 	if err != nil {
 		return err
 	}
-	var line bytes.Buffer // without the spaces that protojson strews at random
+	var line bytes.Buffer // protojson adds spaces at random
 	if err := json.Compact(&line, text); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func writeJSON(w io.Writer, m proto.Message) error {
 	return err
 }
 
-// details writes a message field by field, with units; get yields it anew for every round of --watch.
+// details writes a message field by field, with units. get fetches it again for every round of --watch.
 func details[T proto.Message](ctx context.Context, a *app, get func(context.Context) (T, error)) error {
 	var before map[string]uint64
 	var at time.Time
@@ -58,7 +58,7 @@ func details[T proto.Message](ctx context.Context, a *app, get func(context.Cont
 	})
 }
 
-// one finds the object that a List request with a key yields.
+// one returns the first object of a list that is filtered by a key.
 func one[T any](ctx context.Context, f fetch[T], field, value, valid string) (T, error) {
 	found, err := all(ctx, f)
 	if err == nil && len(found) == 0 {

@@ -12,7 +12,7 @@ import (
 
 func newDropsCmd(a *app) *cobra.Command {
 	req := &apiv1.DropListRequest{}
-	cmd := verb("drops [REASON]", "Packets that were given up, with the reason of each explained", `  corelane drops
+	cmd := verb("drops [REASON]", "Dropped packets by reason, with an explanation of each reason", `  corelane drops
   corelane drops --by-port --watch
   corelane drops ip4_no_route
   corelane drops --all -o json`,
@@ -28,7 +28,7 @@ func newDropsCmd(a *app) *cobra.Command {
 			return dropListing(req).rows(ctx, a, f)
 		})
 	a.bind(cmd, req, []fieldFlag{
-		{flag: "all", field: "zero", help: "reasons that never happened too"},
+		{flag: "all", field: "zero", help: "also reasons without drops"},
 		{flag: "by-port", help: "a line for each port that packets came in by"},
 		{flag: "by-worker", help: "a line for each worker"},
 		{flag: "port", help: "only packets that came in by this port", names: portNames},
@@ -55,11 +55,11 @@ func dropListing(req *apiv1.DropListRequest) listing[*apiv1.Drop] {
 	return l
 }
 
-// known refuses a reason that does not exist, which would else look like one that never happened.
+// known refuses a reason that does not exist, which would otherwise look like one without drops.
 func known(ctx context.Context, f fetch[*apiv1.Drop], reason string) error {
 	found, err := all(ctx, f)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("reason: '%s' does not exist; valid: those of 'corelane drops --all'", reason)
+		err = fmt.Errorf("reason: '%s' does not exist; valid: see 'corelane drops --all'", reason)
 	}
 	return err
 }

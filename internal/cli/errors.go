@@ -18,9 +18,9 @@ import (
 // Exit codes.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // not possible now: there is no such thing, it is taken or in use, or nothing to show
-	exitUsage       = 2   // wrong input, whoever found it, or no daemon
-	exitInterrupted = 130 // as shells have it
+	exitFailed      = 1   // an object is missing, exists already or is in use, or there is nothing to show
+	exitUsage       = 2   // wrong input, found here or by the daemon, or no daemon
+	exitInterrupted = 130 // as in shells
 )
 
 // ErrInterrupted is the cause of a context that a signal ended.
@@ -42,7 +42,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// flagError puts what pflag found wrong into our words.
+// flagError turns an error of pflag into one that reads like all others.
 func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -63,7 +63,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return input.Errorf("command line", flagNames(cmd), "%v", err)
 }
 
-// validOf says what pflag's own types take.
+// validOf describes the values that pflag's own types accept.
 func validOf(kind string) string {
 	switch kind {
 	case "uint32":

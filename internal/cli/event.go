@@ -51,13 +51,13 @@ func newEventList(a *app) *cobra.Command {
 			}
 			return eventListing.rows(ctx, a, f)
 		})
-	cmd.Long = `List what happened to the daemon since its start, up to the last 4096 events. With --follow, what happens from now on
-too, line by line, until interrupted.`
+	cmd.Long = `List the events since the daemon's start, at most the last 4096. With --follow, also print new events,
+line by line, until interrupted.`
 	a.bind(cmd, req, []fieldFlag{
-		{flag: "follow", help: "then wait for more"},
-		{flag: "severity", help: "only these and worse"},
-		{flag: "kind", help: "only these; 'corelane event kinds' lists them", names: eventKinds},
-		{flag: "after", help: "only those with a higher number (of -o json)"},
+		{flag: "follow", help: "after the list, wait for new events"},
+		{flag: "severity", help: "only events of this severity or worse"},
+		{flag: "kind", help: "only events of this kind; 'corelane event kinds' lists them", names: eventKinds},
+		{flag: "after", help: "only events with a higher number (see -o json)"},
 	})
 	return a.watchable(cmd)
 }

@@ -12,7 +12,7 @@ import (
 
 func newExportCmd(a *app) *cobra.Command {
 	var schema bool
-	cmd := verb("export", "Write the file that makes a node like this one",
+	cmd := verb("export", "Write the file that recreates this node",
 		`  corelane export > node.yaml
   corelane export --schema > node.schema.json`,
 		func(ctx context.Context, _ []string) error {
@@ -26,8 +26,8 @@ func newExportCmd(a *app) *cobra.Command {
 			}
 			return a.export(ctx)
 		})
-	cmd.Long = `export writes the state that was given to the running node as YAML, in a fixed order: the file that apply reads.
-What the daemon makes by itself is left out: connected and guest routes, learnt addresses, the next hops of its own.`
+	cmd.Long = `Write the configured state of the running node as YAML, in a fixed order: the file that apply reads.
+Objects that the daemon makes by itself are left out: connected and guest routes, learnt addresses, its own next hops.`
 	cmd.Flags().BoolVar(&schema, "schema", false, "write the JSON Schema of the file instead")
 	return cmd
 }

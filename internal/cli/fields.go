@@ -17,7 +17,7 @@ import (
 // fieldFlag is a flag that stands for one field of a message.
 type fieldFlag struct {
 	flag  string
-	field string // its name in the message; empty: as the flag, with underscores
+	field string // its name in the message; empty: the flag's name with underscores
 	help  string
 	names names // completion, may be nil
 }
@@ -29,7 +29,7 @@ func (f fieldFlag) fieldName() string {
 	return strings.ReplaceAll(f.flag, "-", "_")
 }
 
-// bind adds flags that write into msg. What api/*.proto say of a field's limits is part of its help.
+// bind adds flags that write into msg. Their help includes the limits that api/*.proto state for the field.
 func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 	for _, f := range flags {
 		field := protoflag.Field(msg, protoreflect.Name(f.fieldName()))
@@ -49,7 +49,7 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 	}
 }
 
-// changed lists the fields whose flags were given: what a Set request is to change.
+// changed lists the fields whose flags were given, which a Set request changes.
 func changed(cmd *cobra.Command, flags []fieldFlag) []string {
 	var fields []string
 	for _, f := range flags {
@@ -68,7 +68,7 @@ func needFields(cmd *cobra.Command, flags []fieldFlag) ([]string, error) {
 		for _, f := range flags {
 			names = append(names, "--"+f.flag)
 		}
-		return nil, input.Errorf("flags", strings.Join(names, " "), "none given, nothing to change")
+		return nil, input.Errorf("flags", strings.Join(names, " "), "missing, so there is nothing to change")
 	}
 	return fields, nil
 }

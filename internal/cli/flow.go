@@ -32,7 +32,7 @@ func whereFrom(port string) string {
 	return port
 }
 
-// why says in few words what let the flow pass, or did not.
+// why names the rules that decided about the flow, or the reason of its denial.
 func why(f *apiv1.Flow) string {
 	if f.Reason != "" {
 		return f.Reason
@@ -52,7 +52,7 @@ func why(f *apiv1.Flow) string {
 	return strings.Join(parts, ", ")
 }
 
-// extras are the meters and mirrors that packets of either direction meet.
+// extras lists the meters and mirrors of both directions.
 func extras(f *apiv1.Flow) string {
 	var parts []string
 	for _, d := range []*apiv1.FlowDirection{f.GetForward(), f.GetReverse()} {
@@ -113,14 +113,14 @@ func newFlowList(a *app) *cobra.Command {
 	cmd := newList(a, "List flows", `  corelane flow list --port vm1
   corelane flow list --vrf red --prefix 10.1.0.0/16 --protocol tcp --state established
   corelane flow list --action deny --watch`, flowListing, flowsOf(a, req))
-	a.bind(cmd, req, append(flowFlags(req), fieldFlag{flag: "limit", help: "at most so many"}))
+	a.bind(cmd, req, append(flowFlags(req), fieldFlag{flag: "limit", help: "most flows to show"}))
 	return cmd
 }
 
-// newFlowWatch is the list that shows itself again, as rates.
+// newFlowWatch is the list with --watch.
 func newFlowWatch(a *app) *cobra.Command {
 	cmd := newFlowList(a)
-	cmd.Use, cmd.Short = "watch", "Watch flows: the list again every second, counters as rates"
+	cmd.Use, cmd.Short = "watch", "Watch flows: list them every second, with counters as rates"
 	cmd.Example = "  corelane flow watch --port vm1 --limit 20\n  corelane flow watch --vrf red --watch=5s"
 	list := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -139,12 +139,13 @@ func newFlowShow(a *app) *cobra.Command {
 	})
 }
 
-// newFlowTop shows the flows with the most bytes; it keeps no more of the stream than it shows.
+// newFlowTop shows the flows with the most traffic. It keeps only the flows that it shows in memory.
 func newFlowTop(a *app) *cobra.Command {
 	req := &apiv1.FlowFilter{}
 	var n int
 	var byPackets bool
-	cmd := a.watchable(verb("top", "Show the flows that carried most", "  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
+	cmd := a.watchable(verb("top", "Show the flows with the most traffic",
+		"  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
 		func(ctx context.Context, _ []string) error {
 			if n < 1 || n > 10000 {
 				return input.Errorf("--count", "1 to 10000", "'%d' is out of range", n)
@@ -213,7 +214,8 @@ func newFlowFlush(a *app) *cobra.Command {
 				given = given || cmd.Flags().Changed(f.flag)
 			}
 			if given == everything {
-				return input.Errorf("--all", "--all, or flags that say which", "either all flows or those that match")
+				return input.Errorf("--all", "--all, or flags such as --port",
+					"give either --all or flags that select flows")
 			}
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
 				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Flush, req)

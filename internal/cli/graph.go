@@ -35,7 +35,7 @@ func newGraphCmd(a *app) *cobra.Command {
 			req.OneWorker = cmd.Flags().Changed("worker")
 			f := listOf(a, apiv1.NewStatsClient, apiv1.StatsClient.Graph, req)
 			if fold && !dot {
-				return input.Errorf("--fold", "--fold together with --dot", "draws nothing without --dot")
+				return input.Errorf("--fold", "--fold together with --dot", "has no effect without --dot")
 			}
 			if dot {
 				req.Edges = true
@@ -46,10 +46,11 @@ func newGraphCmd(a *app) *cobra.Command {
 		})
 	cmd.Long = `The packet graph: what each node did and what a packet costs there, summed over the workers. Cycles are those of the
 time stamp counter; port_rx is also called when there is nothing to receive. With --watch the figures are those of the
-interval.`
+last interval.`
 	a.bind(cmd, req, []fieldFlag{{flag: "worker", help: "only this worker", names: workerNames}})
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph with its edges for Graphviz")
-	cmd.Flags().BoolVar(&fold, "fold", false, "with --dot: the paths alone, each family of nodes (IPv4 and IPv6, the encapsulations) as one")
-	cmd.Flags().BoolVar(&all, "all", false, "nodes that were never called too")
+	cmd.Flags().BoolVar(&fold, "fold", false,
+		"with --dot: draw only paths, with each family of nodes (IPv4 and IPv6, the encapsulations) as one node")
+	cmd.Flags().BoolVar(&all, "all", false, "also nodes that were never called")
 	return a.watchable(cmd)
 }

@@ -29,7 +29,7 @@ func drawGraph(ctx context.Context, w *bufio.Writer, f fetch[*apiv1.Node], fold 
 	return nil
 }
 
-// writeNode draws a node that saw packets solid, another one dotted.
+// writeNode draws a node that saw packets solid, and others dotted.
 func writeNode(w *bufio.Writer, n *apiv1.Node) {
 	if n.Packets == 0 {
 		fmt.Fprintf(w, "\t%q [style=dotted];\n", n.Name)
@@ -42,7 +42,7 @@ func writeNode(w *bufio.Writer, n *apiv1.Node) {
 	}
 }
 
-// nextHop stands for the edges that every node has that sends packets to their next hop.
+// nextHop stands for the edges that all nodes share that send packets to their next hop.
 const nextHop = "next hop"
 
 // paths maps a family of nodes to the families that follow it.
@@ -67,7 +67,7 @@ func foldNodes(nodes []*apiv1.Node) paths {
 	return p
 }
 
-// family is the name that a node has in common with those which do the same for IPv6 or for another encapsulation.
+// family is the name that a node shares with the nodes that do the same for IPv6 or for another encapsulation.
 func family(node string) string {
 	for _, kind := range []string{"encap_", "decap_"} {
 		if strings.HasPrefix(node, kind) {
@@ -77,7 +77,7 @@ func family(node string) string {
 	return strings.NewReplacer("4", "", "6", "").Replace(node)
 }
 
-// shareNextHop draws once what all nodes have in common that lead to an encapsulation.
+// shareNextHop draws the edges once that all nodes leading to an encapsulation share.
 func (p paths) shareNextHop() {
 	var shared []string
 	for _, next := range p {

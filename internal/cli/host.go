@@ -26,14 +26,15 @@ var hostSteerListing = listing[*apiv1.HostSteer]{
 }
 
 func newHostCmd(a *app) *cobra.Command {
-	return noun("host", "The host's own traffic: addresses of the kernel with a way of their own",
-		noun("steer", "Direct addresses to the host-path worker, past the forwarding workers",
+	return noun("host", "The host's own traffic: addresses of the kernel that bypass the forwarding workers",
+		noun("steer", "Addresses whose packets go to the host-path worker",
 			newHostSteerList(a), newHostSteerAdd(a), newHostSteerDel(a)))
 }
 
 func newHostSteerList(a *app) *cobra.Command {
 	req := &apiv1.HostSteerListRequest{}
-	cmd := newList(a, "List steered addresses, whether the NIC or software does it, and why", "  corelane host steer list --watch", hostSteerListing,
+	cmd := newList(a, "List steered addresses, and whether and why the NIC or software steers each",
+		"  corelane host steer list --watch", hostSteerListing,
 		listOf(a, apiv1.NewHostSteersClient, apiv1.HostSteersClient.List, req))
 	a.bind(cmd, req, []fieldFlag{{flag: "port", help: "only those of this fabric port", names: portNames}})
 	return cmd
@@ -49,10 +50,10 @@ func newHostSteerAdd(a *app) *cobra.Command {
 			s.Address = args[0]
 			return a.done(call(ctx, a, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add, &apiv1.HostSteerAddRequest{Steer: s}))
 		})
-	cmd.Long = `Direct an address's packets to the host-path worker. The NIC does it where it can: its rules put them into the port's last
-queue, which that worker polls. Else it polls all queues of the port, takes the address's packets and hands the rest to forwarding
-workers: "corelane host steer list" says which, and why. Tunnels are never steered. Takes effect while there is a worker of role
-host-path.`
+	cmd.Long = `Direct an address's packets to the host-path worker. If the NIC can, it puts them into the port's last
+queue, which that worker polls. Otherwise the worker polls all queues of the port, takes the address's packets and
+passes the others on to forwarding workers. "corelane host steer list" says which of both, and why. Tunnels are never
+steered. Steering needs a worker of role host-path.`
 	a.bind(cmd, s, hostSteerPort)
 	cmd.ValidArgsFunction = a.complete(fixed())
 	return cmd
@@ -60,7 +61,8 @@ host-path.`
 
 func newHostSteerDel(a *app) *cobra.Command {
 	req := &apiv1.HostSteerDelRequest{}
-	cmd := verb("del ADDRESS", "Steer an address no longer; with the last one of a port its queues go back",
+	cmd := verb("del ADDRESS",
+		"Stop steering an address; after a port's last one its queues return to the forwarding workers",
 		"  corelane host steer del 192.0.2.1", func(ctx context.Context, args []string) error {
 			req.Address = args[0]
 			return a.done(call(ctx, a, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Del, req))

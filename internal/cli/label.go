@@ -22,7 +22,7 @@ var labelListing = listing[*apiv1.Label]{
 
 func newLabelCmd(a *app) *cobra.Command {
 	added := &apiv1.Label{}
-	return noun("label", "Labels: what a packet that came through an MPLS tunnel belongs to",
+	return noun("label", "Labels: the VRF, bridge or next hop of packets from MPLS tunnels",
 		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
 		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
 			func(arg string) (fetch[*apiv1.Label], error) {

@@ -26,9 +26,9 @@ var meterListing = listing[*apiv1.Meter]{
 
 var meterFlags = []fieldFlag{
 	{flag: "bit-rate", help: "bits of IP packets per second"},
-	{flag: "burst-bytes", help: "bytes that may come at once (default: what the rate gives in 50 ms, at least 65536)"},
+	{flag: "burst-bytes", help: "bytes that may pass at once (default: 50 ms of the rate, at least 65536)"},
 	{flag: "packet-rate", help: "packets per second, instead of bits"},
-	{flag: "burst-packets", help: "packets that may come at once (default: what the rate gives in 50 ms, at least 32)"},
+	{flag: "burst-packets", help: "packets that may pass at once (default: 50 ms of the rate, at least 32)"},
 }
 
 func newMeterCmd(a *app) *cobra.Command {
@@ -37,9 +37,10 @@ func newMeterCmd(a *app) *cobra.Command {
 		newShow(a, "METER", "Show a meter with its counters", "  corelane meter show gold --watch", meterNames,
 			func(name string) (fetch[*apiv1.Meter], error) { return metersNamed(a, name), nil }),
 		newMeterAdd(a), newMeterSet(a),
-		newDel(a, "METER", "Remove meters that nothing names", "  corelane meter del gold", meterNames, func(ctx context.Context, name string) error {
-			return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: name}))
-		}))
+		newDel(a, "METER", "Remove meters that are not in use",
+			"  corelane meter del gold", meterNames, func(ctx context.Context, name string) error {
+				return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: name}))
+			}))
 }
 
 func newMeterAdd(a *app) *cobra.Command {
@@ -58,7 +59,7 @@ func newMeterAdd(a *app) *cobra.Command {
 func newMeterSet(a *app) *cobra.Command {
 	m := &apiv1.Meter{}
 	var cmd *cobra.Command
-	cmd = verb("set METER", "Change a meter, for all that name it, at once", `  corelane meter set gold --bit-rate 2000000000
+	cmd = verb("set METER", "Change a meter, at once for all its users", `  corelane meter set gold --bit-rate 2000000000
   corelane meter set gold --bit-rate 0 --packet-rate 100000`,
 		func(ctx context.Context, args []string) error {
 			fields, err := needFields(cmd, meterFlags)

@@ -38,7 +38,7 @@ var (
 	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, with --session"}, {flag: "session", help: "ERSPAN session"}}
 )
 
-// mirrorOptions are the flags of add and set: a target is one of three, given as a whole.
+// mirrorOptions are the flags of add and set. A target is one of three kinds, given as a whole.
 type mirrorOptions struct {
 	mirror *apiv1.Mirror
 	vxlan  *apiv1.MirrorVxlan
@@ -48,14 +48,15 @@ type mirrorOptions struct {
 }
 
 func newMirrorCmd(a *app) *cobra.Command {
-	return noun("mirror", "Mirrors: copies of packets for somebody else",
+	return noun("mirror", "Mirrors: copies of packets for a port or a collector",
 		newList(a, "List mirrors", "  corelane mirror list\n  corelane mirror list --watch", mirrorListing, mirrorsNamed(a, "")),
 		newShow(a, "MIRROR", "Show a mirror with its counters", "  corelane mirror show ids", mirrorNames,
 			func(name string) (fetch[*apiv1.Mirror], error) { return mirrorsNamed(a, name), nil }),
 		newMirrorAdd(a), newMirrorSet(a),
-		newDel(a, "MIRROR", "Remove mirrors that nothing names", "  corelane mirror del ids", mirrorNames, func(ctx context.Context, name string) error {
-			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: name}))
-		}))
+		newDel(a, "MIRROR", "Remove mirrors that are not in use",
+			"  corelane mirror del ids", mirrorNames, func(ctx context.Context, name string) error {
+				return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: name}))
+			}))
 }
 
 func newMirrorAdd(a *app) *cobra.Command {
@@ -83,7 +84,7 @@ func newMirrorAdd(a *app) *cobra.Command {
 func newMirrorSet(a *app) *cobra.Command {
 	o := &mirrorOptions{}
 	var cmd *cobra.Command
-	cmd = verb("set MIRROR", "Change a mirror; a target is given as a whole", `  corelane mirror set ids --snap-length 0
+	cmd = verb("set MIRROR", "Change a mirror; a new target replaces the whole old one", `  corelane mirror set ids --snap-length 0
   corelane mirror set far --erspan 203.0.113.10 --session 7`,
 		func(ctx context.Context, args []string) error {
 			fields := changed(cmd, mirrorFlags)
@@ -95,7 +96,8 @@ func newMirrorSet(a *app) *cobra.Command {
 				fields = append([]string{"target"}, fields...)
 			}
 			if len(fields) == 0 {
-				return input.Errorf("flags", "--port --vxlan --erspan --direction --snap-length", "none given, nothing to change")
+				return input.Errorf("flags", "--port --vxlan --erspan --direction --snap-length",
+					"missing, so there is nothing to change")
 			}
 			o.mirror.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: o.mirror, Fields: fields}))
@@ -107,16 +109,17 @@ func newMirrorSet(a *app) *cobra.Command {
 
 func (o *mirrorOptions) bind(a *app, cmd *cobra.Command) {
 	o.mirror, o.vxlan, o.erspan = &apiv1.Mirror{}, &apiv1.MirrorVxlan{}, &apiv1.MirrorErspan{}
-	cmd.Flags().StringVar(&o.port, "port", "", "port that the copies go out of, as they are")
+	cmd.Flags().StringVar(&o.port, "port", "", "port that sends the copies, unchanged")
 	a.completeFlag(cmd, "port", portNames)
 	a.bind(cmd, o.vxlan, mirrorVxlanFlags)
 	a.bind(cmd, o.erspan, mirrorErspanFlags)
-	cmd.Flags().StringVar(&o.local, "local", "", "source address towards a collector (default: that of the port that the copies leave by)")
+	cmd.Flags().StringVar(&o.local, "local", "",
+		"source address of copies to a collector (default: that of the port that sends them)")
 	a.completeFlag(cmd, "local", fixed())
 	a.bind(cmd, o.mirror, mirrorFlags)
 }
 
-// target puts the target that the flags give into the mirror; false: they give none.
+// target puts the target of the flags into the mirror, and returns whether there is one.
 func (o *mirrorOptions) target(cmd *cobra.Command) (bool, error) {
 	var kinds []string
 	for _, flag := range []string{"port", "vxlan", "erspan"} {

@@ -35,18 +35,20 @@ func newNatCmd(a *app) *cobra.Command {
 			return where(natRules(a, &apiv1.NatListRequest{}), func(r *apiv1.NatRule) bool { return r.Id == id }), err
 		}),
 		newNatAdd(a),
-		newDel(a, "ID", "Remove rules; what they translate ends", "  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {
-			id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
-			if err != nil {
-				return err
-			}
-			return a.done(call(ctx, a, apiv1.NewNatClient, apiv1.NatClient.Del, &apiv1.NatDelRequest{Id: id}))
-		}))
+		newDel(a, "ID", "Remove rules; the flows that they translate end",
+			"  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {
+				id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
+				if err != nil {
+					return err
+				}
+				return a.done(call(ctx, a, apiv1.NewNatClient, apiv1.NatClient.Del, &apiv1.NatDelRequest{Id: id}))
+			}))
 }
 
 func newNatList(a *app) *cobra.Command {
 	req := &apiv1.NatListRequest{}
-	cmd := newList(a, "List rules in the order in which they count", "  corelane nat list --vrf red", natListing, natRules(a, req))
+	cmd := newList(a, "List rules in the order in which they are tried",
+		"  corelane nat list --vrf red", natListing, natRules(a, req))
 	a.bind(cmd, req, []fieldFlag{{flag: "vrf", help: "only those of this VRF", names: vrfNames}})
 	return cmd
 }
@@ -110,7 +112,7 @@ func natBecomes(r *apiv1.NatRule) string {
 	return ""
 }
 
-// natMatch says which flows the rule is for, beyond its addresses.
+// natMatch is the part of a rule's match that is not its addresses.
 func natMatch(r *apiv1.NatRule) string {
 	var parts []string
 	if r.Protocol != apiv1.NatProtocol_NAT_PROTOCOL_ANY {

@@ -17,9 +17,12 @@ var natKinds = []string{"floating", "source", "destination"}
 
 var natFlags = []fieldFlag{
 	{flag: "vrf", help: "VRF of the hosts inside", names: vrfNames},
-	{flag: "external-vrf", help: "VRF of the addresses outside and of the way there (default: that of --vrf)", names: vrfNames},
+	{flag: "external-vrf",
+		help:  "VRF of the outside addresses and of the routes to the outside (default: that of --vrf)",
+		names: vrfNames},
 	{flag: "to", help: "floating, source: only flows from inside to this prefix"},
-	{flag: "except", help: "floating, source: no flows from inside to these prefixes, other tenant networks for example"},
+	{flag: "except",
+		help: "floating, source: do not translate flows from inside to these prefixes, such as other tenant networks"},
 	{flag: "protocol", help: "only this protocol"},
 }
 
@@ -35,13 +38,15 @@ func newNatAdd(a *app) *cobra.Command {
 			}
 			return a.done(call(ctx, a, apiv1.NewNatClient, apiv1.NatClient.Add, &apiv1.NatAddRequest{Rule: rule}))
 		})
-	cmd.Long = `Add a rule with an id of your choice, 1..1048575; where several rules match, the lowest id counts. ADDRESS and TO by KIND:
-  floating INSIDE OUTSIDE         one address for another, flows of both directions
-  source PREFIX FIRST[-LAST]      hosts of the prefix leave by an address of the pool and a free port
+	cmd.Long = `Add a rule with an id of your choice, 1 to 1048575; of several rules that match, the one with the
+lowest id applies. ADDRESS and TO by KIND:
+  floating INSIDE OUTSIDE         one address for another, for flows in both directions
+  source PREFIX FIRST[-LAST]      hosts of the prefix get an address of the pool and a free port
   destination SERVICE BACKEND...  flows to ADDRESS[:PORT] go to one of ADDRESS[:PORT][@WEIGHT]; IPv6 with a port: [2001:db8::1]:443`
 	a.bind(cmd, rule, natFlags)
 	cmd.Flags().StringVar(&ports, "ports", "", "floating, source: only flows to this port, or FIRST-LAST; needs --protocol")
-	cmd.Flags().StringVar(&poolPorts, "pool-ports", "", "source: ports to leave by, FIRST-LAST (default 1024-65535)")
+	cmd.Flags().StringVar(&poolPorts, "pool-ports", "",
+		"source: ports to translate to, FIRST-LAST (default 1024-65535)")
 	a.completeFlag(cmd, "ports", fixed())
 	a.completeFlag(cmd, "pool-ports", fixed())
 	cmd.ValidArgsFunction = a.complete(fixed(), fixed(natKinds...), fixed())

@@ -32,7 +32,7 @@ func newNexthopCmd(a *app) *cobra.Command {
 		newNexthopList(a),
 		newShow(a, "ID", "Show a next hop", "  corelane nexthop show 100", nexthopNames,
 			func(arg string) (fetch[*apiv1.Nexthop], error) {
-				id, err := parseID("nexthop", arg, 1, 1<<32-1) // the system's own have higher ids
+				id, err := parseID("nexthop", arg, 1, 1<<32-1) // the daemon's own have higher ids
 				return nexthops(a, &apiv1.NexthopListRequest{Id: id, All: true}), err
 			}),
 		newNexthopAdd(a),
@@ -48,7 +48,7 @@ func newNexthopCmd(a *app) *cobra.Command {
 func newNexthopList(a *app) *cobra.Command {
 	req := &apiv1.NexthopListRequest{}
 	cmd := newList(a, "List next hops", "  corelane nexthop list --all", nexthopListing, nexthops(a, req))
-	a.bind(cmd, req, []fieldFlag{{flag: "all", help: "the system's own too"}})
+	a.bind(cmd, req, []fieldFlag{{flag: "all", help: "also the next hops that the daemon makes"}})
 	return cmd
 }
 

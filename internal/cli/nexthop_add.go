@@ -16,7 +16,7 @@ import (
 var tunnelFlags = []fieldFlag{
 	{flag: "encap", help: "mplsoudp, mplsogre, vxlan or geneve"},
 	{flag: "remote", help: "address of the other end"},
-	{flag: "local", help: "source address (default: that of the port that the packet leaves by)"},
+	{flag: "local", help: "source address (default: that of the port that sends the packet)"},
 	{flag: "label", help: "MPLS label; those below 16 are reserved"},
 	{flag: "vni", help: "VXLAN or Geneve network identifier"},
 	{flag: "router-mac", help: "VXLAN and Geneve: MAC of the remote router, for routed traffic"},
@@ -76,17 +76,18 @@ func newNexthopAdd(a *app) *cobra.Command {
 			req.Nexthop = nh
 			return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Add, req))
 		})
-	cmd.Long = `Add a next hop with an id of your choice, 1..1048575. KIND is one of
+	cmd.Long = `Add a next hop with an id of your choice, 1 to 1048575. KIND is one of
   tunnel              to another host, see --encap
   port PORT           out of a port, to a guest or a router of the underlay
-  group ID[:WEIGHT].. ECMP over next hops, per flow; weight 1..256
-  discard             counted and gone
-  reject              answered with ICMP unreachable
-  local               the router's own addresses`
+  group ID[:WEIGHT].. ECMP over next hops, per flow; weight 1 to 256
+  discard             drop and count
+  reject              drop and answer with ICMP unreachable
+  local               to the router itself`
 	a.bind(cmd, tunnel, tunnelFlags)
 	a.bind(cmd, port, portNexthopFlags)
-	cmd.Flags().BoolVar(&uniform, "uniform", false, "TTL and DSCP are copied both ways (RFC 3443; default: pipe)")
-	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "change it if it exists"}})
+	cmd.Flags().BoolVar(&uniform, "uniform", false,
+		"copy TTL and DSCP in both directions (uniform mode of RFC 3443; default: pipe mode)")
+	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing next hop"}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		third := fixed()
 		if len(args) > 1 {
@@ -126,7 +127,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 		port.Port = to[0]
 		nh.Kind = &apiv1.Nexthop_Port{Port: port}
 	case kind == "port":
-		return nil, input.Errorf("port", "the name of one port", "%d given", len(to))
+		return nil, input.Errorf("port", "the name of one port", "%d names given", len(to))
 	case kind == "group":
 		group, err := parseGroup(to)
 		if err != nil {

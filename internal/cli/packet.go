@@ -85,7 +85,7 @@ func firstPacket(file []byte) ([]byte, layers.LinkType, error) {
 	return data, r.LinkType(), err
 }
 
-// summary says in one line what a packet is, layer by layer.
+// summary describes a packet in one line, layer by layer.
 func summary(data []byte) string {
 	var parts []string
 	for _, l := range gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.NoCopy).Layers() {
@@ -98,7 +98,7 @@ func summary(data []byte) string {
 
 func layerText(l gopacket.Layer) string {
 	if f, ok := l.(gopacket.NetworkLayer); ok && len(f.LayerContents()) == 0 {
-		return "" // what a decoder leaves of a header that is cut short; the failure follows
+		return "" // a decoder leaves this of a truncated header; the failure follows
 	}
 	switch l := l.(type) {
 	case *layers.Ethernet:
@@ -132,7 +132,7 @@ func layerText(l gopacket.Layer) string {
 	case *gopacket.DecodeFailure:
 		return "malformed: " + l.Error().Error()
 	}
-	if name := l.LayerType().String(); !strings.HasPrefix(name, "ICMPv6") { // the body, its type is said already
+	if name := l.LayerType().String(); !strings.HasPrefix(name, "ICMPv6") { // the body; the type is printed already
 		return name
 	}
 	return ""

@@ -35,32 +35,40 @@ var portListing = listing[*apiv1.Port]{
 	},
 }
 
-// portFlags are those that add and set share: what may change while the port lives.
+// portFlags are the flags that add and set share: settings that may change while the port exists.
 var portFlags = []fieldFlag{
 	{flag: "mtu", help: "largest IP packet"},
 	{flag: "disabled", help: "administratively down"},
 	{flag: "vlan", help: "fabric: 802.1Q tag of all underlay traffic, 0 = untagged"},
 	{flag: "address", field: "addresses", help: "fabric: own addresses with prefix length, 192.0.2.1/24"},
-	{flag: "vrf", help: "tenant: VRF of what the guest sends", names: vrfNames},
-	{flag: "bridge", help: "tenant: bridge domain; with --vrf, what goes to the gateway's MAC is routed", names: bridgeNames},
+	{flag: "vrf", help: "tenant: VRF that routes the guest's packets", names: vrfNames},
+	{flag: "bridge",
+		help: "tenant: bridge domain; with --vrf, frames to the gateway's MAC are routed", names: bridgeNames},
 	{flag: "gateway", field: "gateways", help: "tenant: the virtual gateway's addresses with prefix length, 10.1.0.1/24"},
 	{flag: "guest-mac", help: "tenant: the guest's MAC (default: resolved with ARP and ND)"},
 	{flag: "guest-address", field: "guest_addresses", help: "tenant: the guest's addresses or prefixes, 10.1.0.11/32: each becomes a route of the VRF"},
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
-	{flag: "mss-clamp", help: "tenant: largest TCP MSS let through, 0 = as is, 1 = computed from the tunnel's MTU"},
+	{flag: "mss-clamp", help: "tenant: upper bound of TCP's MSS option, 0 = none, 1 = computed from the tunnel's MTU"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
-	{flag: "flow-limit", help: "stateful: flows at once, 0 = any number"},
-	{flag: "source-check", help: "tenant: what the guest may send as its own address: none (anything), reverse_path, strict"},
-	{flag: "flow-rate", help: "stateful: new flows per second, 0 = any number"},
+	{flag: "flow-limit", help: "stateful: most flows at a time, 0 = no limit"},
+	{flag: "source-check",
+		help: "tenant: check of the guest's source addresses: none, reverse_path (their route leads to this port), " +
+			"strict (only guest_mac and guest_addresses)"},
+	{flag: "flow-rate", help: "stateful: most new flows per second, 0 = no limit"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
 	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives", names: mirrorNames},
 	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
-	{flag: "mode", help: "who finishes the packets: run_to_completion (the worker that polled them), hybrid (all workers, by a hash), auto (by load)"},
-	{flag: "ring-full", help: "hybrid: what becomes of packets that find no room in the ring to their worker: drop, local, wait"},
-	{flag: "spread-workers", help: "hybrid: the workers (default: all forwarding ones alike)"},
-	{flag: "polled-by", help: "who polls a queue while that worker is there (default: who has the fewest)"},
+	{flag: "mode",
+		help: "which worker finishes a packet: run_to_completion (the one that polled it), hybrid (one of " +
+			"--spread-workers, by a hash), auto (hybrid only under load)"},
+	{flag: "ring-full",
+		help: "hybrid: what happens when the ring to a packet's worker is full: drop it, local (the worker that " +
+			"polled it finishes it), wait (stop polling)"},
+	{flag: "spread-workers", help: "hybrid: workers that share the packets (default: all forwarding workers equally)"},
+	{flag: "polled-by",
+		help: "worker that polls a queue, as long as it exists (default: the one with the fewest queues)"},
 	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
 }
 
@@ -91,7 +99,7 @@ func newPortShow(a *app) *cobra.Command {
   corelane port show fab0 --by-worker --watch=2`, portNames,
 		func(name string) (fetch[*apiv1.Port], error) { return portsNamed(a, name), nil })
 	byWorker, whole := false, cmd.RunE
-	cmd.Flags().BoolVar(&byWorker, "by-worker", false, "what each worker has received, sent and dropped there")
+	cmd.Flags().BoolVar(&byWorker, "by-worker", false, "show what each worker received, sent and dropped on the port")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !byWorker {
 			return whole(cmd, args)
@@ -139,7 +147,8 @@ func newPortAssign(a *app) *cobra.Command {
 		{flag: "queue", help: "receive queue, 0 is the first"},
 		{flag: "worker", help: "worker that is to poll it", names: workerNames},
 	}
-	cmd := verb("assign PORT", "Give a queue of a port to a worker", "  corelane port assign fab0 --queue 1 --worker 2",
+	cmd := verb("assign PORT", "Let a worker poll a queue of a port",
+		"  corelane port assign fab0 --queue 1 --worker 2",
 		func(ctx context.Context, args []string) error {
 			req.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Assign, req))
@@ -166,7 +175,7 @@ func portDevice(p *apiv1.Port) string {
 	return ""
 }
 
-// portState is the first thing that keeps packets from passing, else "up".
+// portState is the first reason why packets cannot pass, else "up".
 func portState(p *apiv1.Port) string {
 	switch s := p.GetState(); {
 	case p.Disabled:

@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// device is what the flags of "port add" say of the device; which of them a kind takes stands in deviceFlags.
+// device holds the flags of "port add" that describe the device; deviceFlags lists those of each kind.
 type device struct {
 	ifname, netns, socket, secret string
 	id, ringSize, bufferSize      uint32
@@ -54,11 +54,11 @@ func newPortAdd(a *app) *cobra.Command {
 	cmd.Long = `Add a port. ROLE is fabric (faces the underlay), tenant (faces a guest) or host (gives this node's kernel an
 interface on a fabric port's link). DEVICE is one of
   dpdk DEVARGS  any device of DPDK: a PCI address, or a virtual device with its arguments
-  tap           an interface of the kernel, in a network namespace where --netns says so
+  tap           an interface of the kernel, in the network namespace of --netns
   memif         shared memory with another process, --socket and --id
   vhost         a virtual machine's network card, --socket
 
---socket is the device's here; the daemon's stands before the noun: corelane --socket /run/a.sock port add ...`
+Here --socket is the device's; the daemon's goes before the noun: corelane --socket /run/a.sock port add ...`
 	f := cmd.Flags()
 	f.StringVar(&dev.ifname, "ifname", "", protoflag.Help("tap: name of the interface (default: the port's)", protoflag.Field(&apiv1.TapDevice{}, "ifname")))
 	f.StringVar(&dev.netns, "netns", "", "tap: network namespace, name or path (default: the daemon's)")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the corelane command: one file per noun, and a small machinery that they share. A noun is a list of
-// columns and its calls (table.go), its flags are fields of its message (fields.go), its details come from the message
-// itself (detail.go).
+// Package cli is the corelane command: one file per noun, and the machinery that they share. A noun consists of columns
+// and calls (table.go). Its flags are fields of its message (fields.go), and its details are those of the message
+// (detail.go).
 package cli
 
 import (
@@ -46,7 +46,7 @@ type app struct {
 	plain     bool          // no screen control, even on a terminal
 }
 
-// commands lists the nouns and everything else that can be typed after "corelane".
+// commands lists the nouns and the other commands that follow "corelane".
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newPortCmd(a),
@@ -146,7 +146,7 @@ Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input or no daem
 	f.StringVar(&a.socket, "socket", socket, "socket of the daemon; also CORELANE_SOCKET in the environment")
 	f.Lookup("socket").DefValue = api.DefaultSocket
 	f.VarP(&outputValue{&a.output}, "output", "o", "table or json (one object per line)")
-	f.BoolVar(&a.noHeaders, "no-headers", false, "tables without their head line")
+	f.BoolVar(&a.noHeaders, "no-headers", false, "print tables without the header line")
 	a.completeFlag(root, "output", fixed("table", "json"))
 	root.AddCommand(a.commands()...)
 	return root
@@ -175,7 +175,7 @@ func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// verb makes a command. Its positional arguments are those that use names: "add PORT [ADDRESS] NAME...".
+// verb makes a command. use names its positional arguments: "add PORT [ADDRESS] NAME...".
 func verb(use, short, example string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: arguments, ValidArgsFunction: cobra.NoFileCompletions,
@@ -219,7 +219,7 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// buffered runs f with a buffer before w: a million routes are not a million system calls.
+// buffered runs f with a buffer before w, so that a million routes do not cost a million system calls.
 func buffered(w io.Writer, f func(w *bufio.Writer) error) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	err := f(b)

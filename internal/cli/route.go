@@ -36,7 +36,9 @@ func newRouteList(a *app) *cobra.Command {
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
 		{flag: "family", help: "only this family"},
 		{flag: "under", help: "only prefixes within this one"},
-		{flag: "origin", help: "only those from: api, connected, local, guest", names: fixed("api", "connected", "local", "guest")},
+		{flag: "origin",
+			help: "only routes of this origin: api, connected, local, guest", names: fixed("api", "connected", "local",
+				"guest")},
 	})
 	return cmd
 }
@@ -97,7 +99,7 @@ func newRouteAdd(a *app) *cobra.Command {
 			return bulk.prefixes(ctx, args, nexthop)
 		})
 	cmd.Long = `Add routes. A file has one route per line, "PREFIX NEXTHOP", or "PREFIX" with --nexthop; # starts a comment.
-Routes are sent in batches; each is added as a whole or not at all.`
+Routes are sent in batches; each batch is added as a whole or not at all.`
 	cmd.Flags().Uint32Var(&nexthop, "nexthop", 0, "id of the next hop")
 	a.completeFlag(cmd, "nexthop", nexthopNames)
 	a.routeFlags(cmd, &vrf, &file)
@@ -121,7 +123,7 @@ func newRouteDel(a *app) *cobra.Command {
 			}
 			return bulk.prefixes(ctx, args, 0)
 		})
-	cmd.Long = "Remove routes. A file has one prefix per line; what follows the prefix does not matter, # starts a comment."
+	cmd.Long = "Remove routes. A file has one prefix per line; the rest of a line is ignored, # starts a comment."
 	a.routeFlags(cmd, &vrf, &file)
 	return cmd
 }

@@ -29,14 +29,14 @@ type bulk struct {
 	send     func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error)
 
 	name  string // of the file
-	lines []int  // where each route of the batch stands
+	lines []int  // the line of each route of the batch
 	batch []*apiv1.Route
 	done  uint64
 	begun time.Time
 	shown time.Time
 }
 
-// prefixes handles those of the command line.
+// prefixes handles the prefixes of the command line.
 func (b *bulk) prefixes(ctx context.Context, args []string, nexthop uint32) error {
 	for _, arg := range args {
 		p, err := parsePrefix("prefix", arg)
@@ -69,7 +69,7 @@ func (b *bulk) file(ctx context.Context, name string, nexthop uint32) error {
 		b.progress(true)
 	}
 	if err != nil {
-		return b.sofar(err)
+		return b.progressError(err)
 	}
 	return b.app.done(&apiv1.RouteReply{Changed: uint32(b.done)}, nil)
 }
@@ -117,8 +117,8 @@ func (b *bulk) flush(ctx context.Context) error {
 
 func (b *bulk) at(line int, err error) error { return fmt.Errorf("%s:%d: %w", b.name, line, err) }
 
-// sofar adds what had been done before the error: batches are not taken back.
-func (b *bulk) sofar(err error) error {
+// progressError adds to an error how many routes were changed before it: batches are not undone.
+func (b *bulk) progressError(err error) error {
 	return fmt.Errorf("%w (%d routes before it were changed, none after)", err, b.done)
 }
 
@@ -129,7 +129,7 @@ func (b *bulk) progress(last bool) {
 }
 
 // parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. A next hop is needed in the line
-// or as the default, unless optional, and then whatever follows the prefix is let through.
+// or as the default, unless it is optional: then the rest of the line is ignored.
 func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, error) {
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)

@@ -37,7 +37,7 @@ var ruleListing = listing[*apiv1.Rule]{
 	},
 }
 
-// ruleFlags are what a rule may say, on the command line and in a line of a file.
+// ruleFlags are the flags of a rule, on the command line and in a line of a file.
 var ruleFlags = []fieldFlag{
 	{flag: "protocol", help: "protocol (default: any)", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
 	{flag: "source", help: "prefix that the packets come from (default: any)"},
@@ -54,11 +54,11 @@ var ruleFlags = []fieldFlag{
 }
 
 const ruleLong = `Rules decide about new flows of the ports that their list is attached to; replies pass. The rule with the lowest ID that
-matches decides, else the list's default. A change is in effect at once.
+matches decides, else the list's default. Changes take effect at once.
 
-A rule that an earlier one keeps from ever deciding is taken and shown: "shadowed by ID". One earlier rule must match all that
-it matches, as they are written: prefixes, ports and types are compared, address groups by their names; several rules that
-only together do so are not found.`
+A rule never decides if one earlier rule matches everything that it matches. It is accepted, with a warning, and
+listed as "shadowed by ID". Prefixes, ports and types are compared by value, address groups by name. Several earlier
+rules that shadow it only together are not found.`
 
 func newRuleCmd(a *app) *cobra.Command {
 	cmd := noun("rule", "Rules of rule lists: what tenant ports may send and receive",
@@ -82,7 +82,7 @@ func newRuleShow(a *app) *cobra.Command {
 			return err
 		}
 		return details(ctx, a, func(ctx context.Context) (*apiv1.Rule, error) {
-			return one(ctx, rulesOf(a, args[0], id), "rule", args[1], "those of 'corelane rule list --list "+args[0]+"'")
+			return one(ctx, rulesOf(a, args[0], id), "rule", args[1], "see 'corelane rule list --list "+args[0]+"'")
 		})
 	}))
 	cmd.ValidArgsFunction = a.completeRules
@@ -103,9 +103,10 @@ func newRuleAdd(a *app) *cobra.Command {
 			req.Rules = []*apiv1.Rule{rule}
 			return a.sendRules(ctx, req)
 		})
-	cmd.Long = "Add a rule. ID is its place in the list, 1..16777216; ACTION is allow or deny. What no flag says matches anything.\n\n" + ruleLong
+	cmd.Long = "Add a rule. ID is its place in the list, 1 to 16777216; ACTION is allow or deny. Without flags the " +
+		"rule matches everything.\n\n" + ruleLong
 	a.bind(cmd, rule, ruleFlags)
-	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "the rule of this ID gives way; default: it is refused"}})
+	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing rule of this ID (default: refuse)"}})
 	cmd.ValidArgsFunction = a.complete(ruleListNames, fixed(), fixed("allow", "deny"))
 	return cmd
 }
@@ -171,7 +172,7 @@ func ruleHead(rule *apiv1.Rule, args []string) (err error) {
 	return nil
 }
 
-// sendRules warns of rules that never decide.
+// sendRules adds rules and warns of those that never decide.
 func (a *app) sendRules(ctx context.Context, req *apiv1.RuleAddRequest) error {
 	reply, err := call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Add, req)
 	if err == nil {
@@ -185,7 +186,7 @@ func (a *app) warnShadowed(reply *apiv1.RuleReply) {
 		fmt.Fprintf(a.stderr, "warning: rule %d of '%s' never decides: it is shadowed by %d\n", s.Id, s.List, s.ShadowedBy)
 	}
 	if more := int(reply.Shadowed) - len(reply.Some); more > 0 {
-		fmt.Fprintf(a.stderr, "warning: and %d more: corelane rule list\n", more)
+		fmt.Fprintf(a.stderr, "warning: %d more rules never decide: see 'corelane rule list'\n", more)
 	}
 }
 

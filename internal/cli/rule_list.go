@@ -35,7 +35,8 @@ var ruleListFlags = []fieldFlag{{flag: "default-action", help: "what happens to 
 func newRuleListCmd(a *app) *cobra.Command {
 	return noun("rule-list", "Rule lists: ordered rules that ports share, one list per direction",
 		newList(a, "List rule lists", "  corelane rule-list list", ruleListListing, ruleListsNamed(a, "")),
-		newShow(a, "LIST", "Show a rule list; its rules: corelane rule list", "  corelane rule-list show web", ruleListNames,
+		newShow(a, "LIST", "Show a rule list; 'corelane rule list' shows its rules",
+			"  corelane rule-list show web", ruleListNames,
 			func(name string) (fetch[*apiv1.RuleList], error) { return ruleListsNamed(a, name), nil }),
 		newRuleListAdd(a), newRuleListSet(a),
 		newDel(a, "LIST", "Remove rule lists with their rules", "  corelane rule-list del web", ruleListNames,
@@ -51,8 +52,9 @@ func newRuleListAdd(a *app) *cobra.Command {
 			l.Name = args[0]
 			return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Add, &apiv1.RuleListAddRequest{List: l}))
 		})
-	cmd.Long = `Add a rule list. It takes effect where a port has it: corelane port set PORT --egress-rules LIST (what the guest may send)
-or --ingress-rules LIST (what it may receive). A port without a list sends, or receives, everything.`
+	cmd.Long = `Add a rule list. It takes effect on the ports that use it: corelane port set PORT --egress-rules LIST
+(what the guest may send) or --ingress-rules LIST (what it may receive). A port without a list sends, or receives,
+everything.`
 	a.bind(cmd, l, ruleListFlags)
 	return cmd
 }

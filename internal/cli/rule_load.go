@@ -29,9 +29,9 @@ func newRuleLoad(a *app) *cobra.Command {
 		func(ctx context.Context, args []string) error { return a.loadRules(ctx, args[0], args[1], replace) })
 	cmd.Long = `Add the rules of a file, or of standard input with -. A line is what "corelane rule add LIST" takes:
   100 allow --protocol tcp --destination-ports 80
-# starts a comment. The whole file is read before the daemon is asked anything. Rules are sent in batches of 4096; each is
+# starts a comment. The whole file is checked before anything is sent. Rules are sent in batches of 4096; each batch is
 added as a whole or not at all.`
-	cmd.Flags().BoolVar(&replace, "replace", false, "rules of the same IDs give way; default: they are refused")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace existing rules of the same IDs (default: refuse)")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return a.offer(cmd.Context(), ruleListNames, prefix), cobra.ShellCompDirectiveNoFileComp

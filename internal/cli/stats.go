@@ -30,6 +30,6 @@ func newStatsCmd(a *app) *cobra.Command {
 			return statListing.rows(ctx, a, where(f, func(s *apiv1.Stat) bool { return all || s.Value != 0 }))
 		})
 	a.bind(cmd, req, []fieldFlag{{flag: "port", help: "only those of this port", names: portNames}})
-	cmd.Flags().BoolVar(&all, "all", false, "those that are zero too")
+	cmd.Flags().BoolVar(&all, "all", false, "also counters that are zero")
 	return a.watchable(cmd)
 }

@@ -22,7 +22,7 @@ const statusPorts, statusDrops = 8, 5
 var statusPortListing = portListing.only("name", "role", "state", "in", "rx packets", "tx packets", "dropped")
 
 func newStatusCmd(a *app) *cobra.Command {
-	return a.watchable(verb("status", "The daemon on one screen", "  corelane status\n  corelane status --watch",
+	return a.watchable(verb("status", "Show the daemon on one screen", "  corelane status\n  corelane status --watch",
 		func(ctx context.Context, _ []string) error {
 			s := &status{app: a}
 			return a.repeat(ctx, func(w io.Writer, watching bool) error { return s.frame(ctx, w, watching) })

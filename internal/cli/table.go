@@ -25,7 +25,7 @@ type column[T any] struct {
 	text  func(s sample[T]) string
 }
 
-// sample is an object at one moment and, while watching, what it was one interval before.
+// sample is an object and, while watching, its state one interval before.
 type sample[T any] struct {
 	now, before T
 	seconds     float64 // between the two; 0 in the first round
@@ -53,7 +53,7 @@ func counter[T any](head string, f func(T) uint64) column[T] {
 	}}
 }
 
-// quotient is one counter by another, while watching that of the interval.
+// quotient is one counter divided by another; while watching, over the last interval.
 func quotient[T any](head string, top, bottom func(T) uint64) column[T] {
 	return column[T]{head: head, right: true, text: func(s sample[T]) string {
 		a, b := top(s.now), bottom(s.now)
@@ -84,10 +84,10 @@ type listing[T proto.Message] struct {
 	columns columns[T]
 }
 
-// columns are those of one table.
+// columns of one table.
 type columns[T any] []column[T]
 
-// rows shows what fetch yields as a table or as JSON lines, again and again with --watch.
+// rows shows the objects of fetch as a table or as JSON lines, repeatedly with --watch.
 func (l listing[T]) rows(ctx context.Context, a *app, f fetch[T]) error {
 	var before map[string]T
 	var at time.Time
@@ -115,7 +115,7 @@ func (l listing[T]) rows(ctx context.Context, a *app, f fetch[T]) error {
 	})
 }
 
-// plain is the sample of an object that is looked at once.
+// plain makes the sample of an object that is shown once.
 func plain[T any](obj T) sample[T] { return sample[T]{now: obj} }
 
 // table writes one table.
@@ -134,7 +134,7 @@ func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching
 	return err
 }
 
-// only is the listing with just these columns.
+// only returns a listing with just these columns.
 func (l listing[T]) only(heads ...string) listing[T] {
 	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool { return !slices.Contains(heads, c.head) })
 	return l

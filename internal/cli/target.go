@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Labels and VNIs lead to one of these.
+// targetKinds are the targets of labels and VNIs.
 const targetKinds = "vrf NAME, bridge NAME, nexthop ID"
 
 func targetText(vrf, bridge string, nexthop uint32) string {
@@ -58,7 +58,8 @@ func newTargetAdd(a *app, arg, short, example string, msg proto.Message, add fun
 		return add(ctx)
 	})
 	cmd.Long = short + ". TARGET NAME is one of: " + targetKinds + "."
-	a.bind(cmd, msg, []fieldFlag{{flag: "uniform", help: "the tunnel's TTL and DSCP go on in the inner header (RFC 3443; default: pipe)"}})
+	a.bind(cmd, msg, []fieldFlag{{flag: "uniform", help: "copy the tunnel's TTL and DSCP into the inner header " +
+		"(uniform mode of RFC 3443; default: pipe mode)"}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		name := fixed()
 		if len(args) == 2 {

@@ -29,17 +29,18 @@ var threadListing = listing[*apiv1.Thread]{
 func newThreadCmd(a *app) *cobra.Command {
 	list := newList(a, "List all threads of the daemon with their CPUs", "  corelane thread list\n  corelane thread list --watch",
 		threadListing, listOf(a, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}))
-	list.Long = `List all threads of the daemon, those of libraries too: the CPUs that the plan gives each, those that the kernel lets it run
-on, the one where it ran last, and how often it gave its CPU up (voluntary) or lost it to others (involuntary). Each second
-the daemon moves back a thread that may run elsewhere, and counts it; 'corelane event list' says when and from where.`
+	list.Long = `List all threads of the daemon, also those of libraries: the CPUs that the plan gives to each, the
+CPUs on which the kernel lets it run, the CPU where it ran last, and how often it gave up its CPU (voluntary) or was
+preempted (involuntary). Each second the daemon moves back threads that may run elsewhere, and counts that; 'corelane
+event list' says when and from where.`
 	return noun("thread", "Threads of the daemon and the CPUs that they run on", list)
 }
 
-// threadState is the kernel's letter, with what is wrong.
+// threadState is the kernel's letter of the state, followed by what is wrong.
 func threadState(t *apiv1.Thread) string {
 	switch {
 	case t.StandingMs > 0:
-		return t.State + " stands for " + strconv.Itoa(int(t.StandingMs)) + " ms"
+		return t.State + " stuck for " + strconv.Itoa(int(t.StandingMs)) + " ms"
 	case t.Displaced:
 		return t.State + " displaced"
 	}

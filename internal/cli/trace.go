@@ -35,8 +35,9 @@ func newTraceCmd(a *app) *cobra.Command {
 			req.TimeoutMs = uint32(timeout.Milliseconds())
 			return a.trace(ctx, req, bytes)
 		})
-	cmd.Long = `Follow the next packets that match, as received on --port, or with --packet one of your own that is put in there as
-if it had been received, through the graph: each node, the decision taken there, the node that comes next.`
+	cmd.Long = `Follow packets through the graph: each node, its decision, and the next node. They are the next
+packets received on --port that match, or with --packet one of your own, which is injected there as if it had been
+received.`
 	a.bind(cmd, req, []fieldFlag{
 		{flag: "port", help: "port that the packets come in by", names: portNames},
 		{flag: "filter", help: "libpcap expression on the packet as received"},
@@ -45,7 +46,7 @@ if it had been received, through the graph: each node, the decision taken there,
 	cmd.Flags().Uint32VarP(&req.Count, "count", "n", 1, "packets to follow")
 	cmd.Flags().StringVar(&packet, "packet", "", validBytes)
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait for packets")
-	cmd.Flags().BoolVarP(&bytes, "bytes", "x", false, "the packet's first bytes at each node too")
+	cmd.Flags().BoolVarP(&bytes, "bytes", "x", false, "also print the packet's first bytes at each node")
 	return cmd
 }
 
@@ -66,7 +67,7 @@ func (a *app) trace(ctx context.Context, req *apiv1.TraceRequest, bytes bool) er
 		return nil
 	}
 	if err == nil && steps == 0 {
-		return fmt.Errorf("no packet came in by %s that matches, within %d ms", req.Port, req.TimeoutMs)
+		return fmt.Errorf("no matching packet came in by %s within %d ms", req.Port, req.TimeoutMs)
 	}
 	return err
 }

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// listOf is the fetch of a List call. Flags may still write into req until it runs.
+// listOf makes a fetch of a List call. Flags may write into req until the fetch runs.
 func listOf[S, Req, T any, R interface{ Recv() (T, error) }](a *app, service func(*ttrpc.Client) S,
 	method func(S, context.Context, Req) (R, error), req Req) fetch[T] {
 	return func(ctx context.Context, each func(T) error) error { return stream(ctx, a, service, method, req, each) }
 }
 
-// where keeps what matches.
+// where keeps the objects that match.
 func where[T any](f fetch[T], match func(T) bool) fetch[T] {
 	return func(ctx context.Context, each func(T) error) error {
 		return f(ctx, func(obj T) error {
@@ -43,7 +43,7 @@ func newList[T proto.Message](a *app, short, example string, l listing[T], f fet
 	return a.watchable(verb("list", short, example, func(ctx context.Context, _ []string) error { return l.rows(ctx, a, f) }))
 }
 
-// newShow makes "show ARG": find yields the objects of that name, the first one is shown.
+// newShow makes "show ARG", which shows the first object that find yields.
 func newShow[T proto.Message](a *app, arg, short, example string, n names, find func(arg string) (fetch[T], error)) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = verb("show "+arg, short, example, func(ctx context.Context, args []string) error {
@@ -52,7 +52,7 @@ func newShow[T proto.Message](a *app, arg, short, example string, n names, find 
 			return err
 		}
 		return details(ctx, a, func(ctx context.Context) (T, error) {
-			return one(ctx, f, cmd.Parent().Name(), args[0], "those of '"+cmd.Parent().CommandPath()+" list'")
+			return one(ctx, f, cmd.Parent().Name(), args[0], "see '"+cmd.Parent().CommandPath()+" list'")
 		})
 	})
 	cmd.ValidArgsFunction = a.complete(n)

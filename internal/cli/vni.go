@@ -22,7 +22,7 @@ var vniListing = listing[*apiv1.Vni]{
 
 func newVniCmd(a *app) *cobra.Command {
 	added := &apiv1.Vni{}
-	return noun("vni", "VNIs: what a packet that came through a VXLAN tunnel belongs to",
+	return noun("vni", "VNIs: the VRF, bridge or next hop of packets from VXLAN and Geneve tunnels",
 		newList(a, "List VNIs", "  corelane vni list", vniListing, allVnis(a)),
 		newShow(a, "VNI", "Show a VNI", "  corelane vni show 5001", vniNames,
 			func(arg string) (fetch[*apiv1.Vni], error) {

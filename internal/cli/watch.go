@@ -18,13 +18,14 @@ import (
 
 // watchable adds --watch to a command that shows something.
 func (a *app) watchable(cmd *cobra.Command) *cobra.Command {
-	f := cmd.Flags().VarPF(&screen.Interval{To: &a.interval}, "watch", "", "show again every so often (1s, 500ms, 5); counters as rates per second")
+	f := cmd.Flags().VarPF(&screen.Interval{To: &a.interval}, "watch", "",
+		"refresh at this interval (1s, 500ms, 5); counters become rates per second")
 	f.NoOptDefVal = "1s"
 	return cmd
 }
 
-// repeat runs frame once or, with --watch, until interrupted: redrawn on a screen, else one block after the other.
-// Once something has been shown, a daemon that is away is waited for.
+// repeat runs frame once or, with --watch, until interrupted. It redraws a terminal; elsewhere blocks follow each other.
+// After the first frame it waits for a daemon that goes away.
 func (a *app) repeat(ctx context.Context, frame func(w io.Writer, watching bool) error) error {
 	if a.interval == 0 {
 		return frame(a.stdout, false)

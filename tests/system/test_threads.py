@@ -139,7 +139,7 @@ def test_master_does_not_wait(router):
         time.sleep(0.5)
         capture.send_signal(signal.SIGINT)
         assert capture.wait() == 0
-        with pytest.raises(Refused, match="no packet came in"):
+        with pytest.raises(Refused, match="no matching packet came in"):
             router.cli("trace", "--port", "t0", "--timeout", "100ms")
         router.cli("nexthop", "add", 1, "discard")
         router.cli("route", "add", "10.0.0.0/8", "--vrf", "red", "--nexthop", 1)

@@ -9,10 +9,10 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// EnumText is an enum's value as people type it: PORT_ROLE_FABRIC is "fabric".
+// EnumText is an enum's value as users type it: PORT_ROLE_FABRIC is "fabric".
 func EnumText(e protoreflect.Enum) string { return EnumName(e.Descriptor(), e.Number()) }
 
-// EnumName is one value of an enum as people type it.
+// EnumName is one value of an enum as users type it.
 func EnumName(d protoreflect.EnumDescriptor, n protoreflect.EnumNumber) string {
 	v := d.Values().ByNumber(n)
 	if v == nil {

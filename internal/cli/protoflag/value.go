@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protoflag makes flags of the fields of messages.
+// Package protoflag turns fields of messages into flags.
 package protoflag
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// Value is the pflag.Value of a field. Lists take commas, or the flag several times; "" empties them.
+// Value is the pflag.Value of a field. A list takes values between commas, or the flag several times; "" empties it.
 type Value struct {
 	msg   protoreflect.Message
 	field protoreflect.FieldDescriptor
@@ -117,7 +117,7 @@ func Field(msg proto.Message, name protoreflect.Name) protoreflect.FieldDescript
 	return msg.ProtoReflect().Descriptor().Fields().ByName(name)
 }
 
-// Help is what a flag says of itself, with the limits of its field.
+// Help joins the help text of a flag and the limits of its field.
 func Help(help string, fd protoreflect.FieldDescriptor) string {
 	switch l := limits.Help(fd); {
 	case l == "":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen shows the same thing again and again on a terminal.
+// Package screen redraws a text on a terminal at an interval.
 package screen
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// LeastInterval between two looks.
+// LeastInterval is the shortest interval between two frames.
 const LeastInterval = 100 * time.Millisecond
 
-// Interval is the pflag.Value of a time between two looks: "1s", "500ms", or a number of seconds.
+// Interval is the pflag.Value of an interval between two frames: "1s", "500ms", or a number of seconds.
 type Interval struct{ To *time.Duration }
 
 func (v *Interval) String() string { return "" }
@@ -39,7 +39,7 @@ func (v *Interval) Set(text string) error {
 	return nil
 }
 
-// Redraw puts the block over the last one, cut to the size of the screen.
+// Redraw replaces the last block on the screen, and cuts the new one to the size of the screen.
 func Redraw(f *os.File, block string) error {
 	lines := strings.Split(strings.TrimSuffix(block, "\n"), "\n")
 	if width, height, err := term.GetSize(int(f.Fd())); err == nil && height > 1 && width > 0 {
