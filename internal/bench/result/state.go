@@ -76,17 +76,18 @@ func repeated(r *Run, want func(Window) bool) bool {
 	return len(blocks) >= enough
 }
 
-// series has a block for each repetition with windows that we want.
+// series has a block for each repetition with wanted windows. Their rates are in ascending order, so that the draws of a
+// bootstrap do not depend on the order in which windows were measured.
 func (p pair) series(want func(Window) bool) series {
 	run, ceiling := repetitions(p.run, want), repetitions(p.ceiling, want)
 	s := series{hasCeiling: p.ceiling != nil}
 	for i := range max(len(run), len(ceiling)) {
 		var b block
 		if i < len(run) {
-			b.run = run[i]
+			b.run = slices.Sorted(slices.Values(run[i]))
 		}
 		if i < len(ceiling) {
-			b.ceiling = ceiling[i]
+			b.ceiling = slices.Sorted(slices.Values(ceiling[i]))
 		}
 		if len(b.run)+len(b.ceiling) > 0 {
 			s.blocks = append(s.blocks, b)
