@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/state"
 	"github.com/corelane/corelane/internal/wait"
 )
@@ -26,7 +26,7 @@ func (l *Lab) Dir(h Host) string { return filepath.Join(l.Ledger.dir, h.Name) }
 // Socket of the host's corelaned.
 func (l *Lab) Socket(h Host) string { return filepath.Join(l.Dir(h), "corelaned.sock") }
 
-func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*started, error) {
+func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*process.Process, error) {
 	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
 		return nil, err
 	}
@@ -36,40 +36,21 @@ func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*started, 
 }
 
 // awaitDaemon returns when the host's corelaned answers.
-func (l *Lab) awaitDaemon(ctx context.Context, h Host, p *started) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("corelaned on %s does not answer after %v", h.Name, startTimeout))
-	defer cancel()
-	err := wait.Until(ctx, pollEvery, func() (bool, error) {
+func (l *Lab) awaitDaemon(ctx context.Context, h Host, p *process.Process) error {
+	var refused error
+	err := p.Await(ctx, startTimeout, func(ctx context.Context) error {
 		c, err := l.Dial(ctx, h)
 		if err == nil {
-			return true, c.Close()
+			return c.Close()
 		}
 		var gone *api.Unavailable
-		if !errors.As(err, &gone) {
-			return false, err
+		if errors.As(err, &gone) {
+			return err
 		}
-		select {
-		case <-p.ended:
-			return false, fmt.Errorf("corelaned on %s has ended: %v\n%s", h.Name, p.err, l.lastLines(h))
-		default:
-			return false, nil
-		}
+		refused = err // waiting does not help
+		return nil
 	})
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w\n%s", err, l.lastLines(h))
-	}
-	return err
-}
-
-// lastLines of a daemon's log, for the error that it explains.
-func (l *Lab) lastLines(h Host) string {
-	const some = 8
-	text, err := os.ReadFile(filepath.Join(l.Dir(h), "corelaned.log"))
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return "  " + strings.Join(lines[max(0, len(lines)-some):], "\n  ")
+	return errors.Join(err, refused)
 }
 
 // Dial connects to a host's corelaned.

@@ -3,6 +3,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/stat"
 )
 
@@ -288,17 +290,23 @@ func (b *hostPathBench) pinned(argv ...string) []string {
 	return append([]string{"taskset", "-c", list}, argv...)
 }
 
+// command runs on the peer, on the CPUs of everything else.
+func (b *hostPathBench) command(argv ...string) process.Command {
+	return process.Command{Argv: argv, CPUs: b.o.Placement.Others, Netns: b.lab.Netns(b.peer.Name)}
+}
+
 func (b *hostPathBench) ping(ctx context.Context, count int) (Ping, error) {
 	n := strconv.Itoa(count)
-	out, errs, err := output(ctx, b.lab.Netns(b.peer.Name), b.pinned("ping", "-n", "-c", n, "-i", pingInterval, "-w", "30", b.address())...)
+	c := b.command("ping", "-n", "-c", n, "-i", pingInterval, "-w", "30", b.address())
+	out, err := c.Output(ctx, nil)
 	if ctx.Err() != nil {
 		return Ping{}, err
 	}
-	p, err := parsePing(out, count)
-	if err == nil && p.Received == 0 {
-		err = fmt.Errorf("no echo of %s comes back: %s", b.address(), firstLine(errs))
+	p, parseErr := parsePing(out, count)
+	if parseErr == nil && p.Received == 0 {
+		parseErr = errors.Join(fmt.Errorf("no echo reply from %s", b.address()), err)
 	}
-	return p, err
+	return p, parseErr
 }
 
 func (b *hostPathBench) tcp(ctx context.Context) (Rate, error) {
@@ -307,16 +315,8 @@ func (b *hostPathBench) tcp(ctx context.Context) (Rate, error) {
 	if err != nil {
 		return Rate{}, err
 	}
-	defer server.stop()
-	out, errs, err := output(ctx, b.lab.Netns(b.peer.Name), b.pinned("iperf3", "-J", "-t", strconv.Itoa(b.o.Seconds), "-c", b.address())...)
-	if ctx.Err() != nil {
-		return Rate{}, err
-	}
-	rate, parseErr := parseIperf(out, false)
-	if parseErr == nil && err != nil {
-		parseErr = fmt.Errorf("iperf3: %w %s", err, firstLine(errs))
-	}
-	return rate, parseErr
+	defer func() { _ = server.Stop() }() // it ends by itself after one test
+	return runIperf(ctx, b.command("iperf3", "-J", "-t", strconv.Itoa(b.o.Seconds), "-c", b.address()), false)
 }
 
 func (b *hostPathBench) sentToKernel(ctx context.Context) (uint64, error) {

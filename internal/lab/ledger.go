@@ -8,12 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Root is where labs live; a directory each.
@@ -119,42 +116,4 @@ func sameFile(f *os.File, path string) bool {
 	a, err1 := f.Stat()
 	b, err2 := os.Stat(path)
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
-}
-
-// Process is one that the lab started. A pid alone may be somebody else's by now; with the time of its start it is not.
-type Process struct {
-	Name  string `json:"name"`
-	Pid   int    `json:"pid"`
-	Start int64  `json:"start"` // ticks since boot, /proc/PID/stat
-}
-
-// Alive says whether it still runs.
-func (p Process) Alive() bool {
-	now, err := procfs.Host.Process(p.Pid)
-	return err == nil && now.Started == p.Start && now.State != 'Z'
-}
-
-// signal reaches this process or none.
-func (p Process) signal(sig syscall.Signal) error {
-	fd, err := unix.PidfdOpen(p.Pid, 0)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	defer unix.Close(fd)
-	if !p.Alive() { // looked at after the pidfd pins the pid
-		return nil
-	}
-	return ignoreGone(unix.PidfdSendSignal(fd, sig, nil, 0))
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	return err
-}
-
-func startTime(pid int) (int64, error) {
-	p, err := procfs.Host.Process(pid)
-	return p.Started, err
 }

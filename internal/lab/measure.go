@@ -2,19 +2,20 @@
 package lab
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/wait"
+	"github.com/corelane/corelane/internal/process"
 )
 
 // Path is from one guest of a network to another.
@@ -39,13 +40,14 @@ func (l *Lab) Ping(ctx context.Context, p Path, family Underlay) (Ping, error) {
 }
 
 func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping, error) {
-	out, errs, err := output(ctx, l.Netns(p.From.Name()), append([]string{"ping", "-n", "-c", strconv.Itoa(count)}, args...)...)
+	c := process.Command{Argv: append([]string{"ping", "-n", "-c", strconv.Itoa(count)}, args...), Netns: l.Netns(p.From.Name())}
+	out, err := c.Output(ctx, nil)
 	if ctx.Err() != nil {
 		return Ping{}, err
 	}
-	result, err := parsePing(out, count) // ping's own exit code says less
-	if err != nil {
-		return result, fmt.Errorf("%w %s", err, firstLine(errs))
+	result, parseErr := parsePing(out, count) // its exit code is an error also when a reply is late
+	if parseErr != nil {
+		return result, errors.Join(parseErr, err)
 	}
 	return result, nil
 }
@@ -96,26 +98,28 @@ func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64) (Rate, error) {
 	if err != nil {
 		return Rate{}, err
 	}
-	defer server.stop()
+	defer func() { _ = server.Stop() }() // it ends by itself after one test
 	argv := []string{"iperf3", "-J", "-t", strconv.Itoa(iperfSeconds), "-c", p.To.Address(IPv4)}
 	if udpBps > 0 {
 		argv = append(argv, "-u", "-l", strconv.Itoa(udpPayload), "-b", strconv.FormatFloat(udpBps, 'f', 0, 64))
 	}
-	out, errs, err := output(ctx, l.Netns(p.From.Name()), argv...)
+	return runIperf(ctx, process.Command{Argv: argv, Netns: l.Netns(p.From.Name())}, udpBps > 0)
+}
+
+// runIperf runs an iperf3 client.
+func runIperf(ctx context.Context, client process.Command, udp bool) (Rate, error) {
+	out, err := client.Output(ctx, nil)
 	if ctx.Err() != nil {
 		return Rate{}, err
 	}
-	rate, parseErr := parseIperf(out, udpBps > 0) // holds iperf3's own words for what went wrong
-	if parseErr == nil && err != nil {
-		parseErr = fmt.Errorf("iperf3: %w %s", err, firstLine(errs))
-	}
-	return rate, parseErr
+	rate, parseErr := parseIperf(out, udp) // its error is iperf3's own
+	return rate, cmp.Or(parseErr, err)
 }
 
 const readyTimeout = 10 * time.Second
 
 // startLogged starts a process of the lab and waits until its log says that it is ready.
-func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, argv ...string) (*started, error) {
+func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, argv ...string) (*process.Process, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, fmt.Errorf("%w: install it (make deps)", err)
 	}
@@ -126,49 +130,25 @@ func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, a
 	if err != nil {
 		return nil, err
 	}
-	late := fmt.Errorf("%s was not ready after %v", name, readyTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, late)
-	defer cancel()
-	err = wait.Until(ctx, pollEvery, func() (bool, error) {
+	err = p.Await(ctx, readyTimeout, func(context.Context) error {
 		text, err := os.ReadFile(log)
-		if err != nil || strings.Contains(string(text), ready) {
-			return true, err
+		if err == nil && !strings.Contains(string(text), ready) {
+			err = fmt.Errorf("no '%s' in its log", ready)
 		}
-		select {
-		case <-p.ended:
-			return false, fmt.Errorf("%s has ended: %v: %s", name, p.err, firstLine(string(text)))
-		default:
-			return false, nil
-		}
+		return err
 	})
 	if err != nil {
-		p.stop()
+		_ = p.Stop() // it may have ended
 		return nil, err
 	}
 	return p, nil
-}
-
-// stop ends a process that we are the parent of.
-func (p *started) stop() {
-	select {
-	case <-p.ended:
-		return
-	default:
-	}
-	_ = p.signal(syscall.SIGTERM) // gone is as good
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		_ = p.signal(syscall.SIGKILL)
-		<-p.ended
-	}
 }
 
 // capture looks at the wire of a host until stop is called.
 type capture struct {
 	lab     *Lab
 	file    string
-	process *started
+	process *process.Process
 }
 
 // Filters of what each encapsulation looks like on the wire.
@@ -182,22 +162,23 @@ var wireFilters = map[apiv1.Encap]string{
 func (l *Lab) startCapture(ctx context.Context, p Path) (*capture, error) {
 	c := &capture{lab: l, file: filepath.Join(l.Dir(p.From.Host), p.From.Network.Name+".pcap")}
 	log := c.file + ".log"
-	process, err := l.startLogged(ctx, "tcpdump", p.From.Host.Name, log, "listening on", "tcpdump", "-i", fabricPort, "-U", "-n",
+	var err error
+	c.process, err = l.startLogged(ctx, "tcpdump", p.From.Host.Name, log, "listening on", "tcpdump", "-i", fabricPort, "-U", "-n",
 		"-Z", "root", "-w", c.file, wireFilters[p.From.Network.Encap])
-	c.process = process
 	return c, err
 }
 
 // stop returns a line for one packet in each direction.
 func (c *capture) stop(ctx context.Context, p Path) ([]string, error) {
-	c.process.stop()
+	_ = c.process.Stop() // what it has captured counts, also when it has ended
 	argv := []string{"tshark", "-r", c.file, "-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
 	for _, f := range tsharkFields {
 		argv = append(argv, "-e", f)
 	}
-	out, errs, err := output(ctx, c.lab.Netns(p.From.Host.Name), argv...)
+	tshark := process.Command{Argv: argv, Netns: c.lab.Netns(p.From.Host.Name)}
+	out, err := tshark.Output(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("tshark: %w %s", err, firstLine(errs))
+		return nil, err
 	}
 	return pickFrames(out, p)
 }

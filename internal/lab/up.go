@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/process"
 )
 
 // Options of a lab that comes up.
@@ -94,7 +95,7 @@ func (l *Lab) build(ctx context.Context, daemon string, o Options) error {
 	if err != nil {
 		return err
 	}
-	daemons := map[string]*started{}
+	daemons := map[string]*process.Process{}
 	for i, h := range l.corelaneHosts() {
 		l.say("corelaned on " + h.Name)
 		cpu := cpus[i%len(cpus)]

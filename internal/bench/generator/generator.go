@@ -15,7 +15,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/bench/router"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/wait"
 )
@@ -32,7 +32,7 @@ type Place struct {
 
 // Generator is one that runs.
 type Generator struct {
-	process *router.Process
+	process *process.Process
 	client  *api.Client
 }
 
@@ -49,7 +49,7 @@ func Start(ctx context.Context, at Place) (*Generator, error) {
 		return nil, fmt.Errorf("the generator: %w; 'make build' builds it", err)
 	}
 	socket := filepath.Join(at.Dir, program+".sock")
-	process, err := router.StartProcess(router.Command{
+	p, err := process.Start(process.Command{
 		Name:  program,
 		Argv:  append([]string{path}, options(at, socket)...),
 		Log:   filepath.Join(at.Dir, program+".log"),
@@ -59,8 +59,8 @@ func Start(ctx context.Context, at Place) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{process: process}
-	err = process.Await(ctx, startTimeout, func(ctx context.Context) (err error) {
+	g := &Generator{process: p}
+	err = p.Await(ctx, startTimeout, func(ctx context.Context) (err error) {
 		g.client, err = api.Dial(ctx, socket, "corelane bench")
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/state"
 )
 
@@ -74,7 +75,7 @@ func (*Corelane) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instan
 }
 
 type corelaneInstance struct {
-	*Process
+	*process.Process
 	client *api.Client
 }
 
@@ -84,7 +85,7 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 		return err
 	}
 	socket := filepath.Join(env.Dir, "corelaned.sock")
-	c.Process, err = StartProcess(Command{
+	c.Process, err = process.Start(process.Command{
 		Name: corelanedProgram,
 		Argv: append([]string{path}, corelanedOptions(env, b, socket)...),
 		Env:  env.eal(),

@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/namespace"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/wait"
 )
 
@@ -136,8 +137,8 @@ func (i *linuxInstance) program(ctx context.Context) error {
 		if len(step.input) == 0 {
 			continue
 		}
-		c := Command{Argv: step.argv, Netns: step.netns}
-		if _, err := c.output(ctx, step.input); err != nil {
+		c := process.Command{Argv: step.argv, Netns: step.netns}
+		if _, err := c.Output(ctx, step.input); err != nil {
 			return err
 		}
 	}
@@ -164,8 +165,8 @@ func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 		}
 	}
 	for _, p := range i.setup.Ports {
-		c := Command{Argv: []string{"ip", "netns", "exec", i.router, "tee", "/sys/class/net/" + p.Name + "/queues/rx-0/rps_cpus"}}
-		if _, err := c.output(ctx, []byte(cpuMask(cpus))); err != nil {
+		c := process.Command{Argv: []string{"ip", "netns", "exec", i.router, "tee", "/sys/class/net/" + p.Name + "/queues/rx-0/rps_cpus"}}
+		if _, err := c.Output(ctx, []byte(cpuMask(cpus))); err != nil {
 			return fmt.Errorf("steering of %s to CPUs %v (not to isolated ones): %w", p.Name, cpus, err)
 		}
 	}

@@ -2,13 +2,10 @@
 package router
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -82,26 +79,4 @@ func delNetns(name string) error {
 		return nil
 	}
 	return namespace.Delete(name)
-}
-
-// output runs the command to its end, with this input, and returns what it prints.
-func (c *Command) output(ctx context.Context, input []byte) ([]byte, error) {
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &errs
-	err := namespace.OnThread(func() error {
-		if err := c.dress(); err != nil {
-			return err
-		}
-		return cmd.Run()
-	})
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		why, _, _ := strings.Cut(strings.TrimSpace(errs.String()), "\n")
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(c.Argv[:min(len(c.Argv), 6)], " "), err, why)
-	}
-	return out.Bytes(), nil
 }

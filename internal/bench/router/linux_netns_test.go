@@ -2,14 +2,10 @@
 package router
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 )
 
 func TestAbandoned(t *testing.T) {
@@ -25,28 +21,5 @@ func TestAbandoned(t *testing.T) {
 	}
 	if got, err := abandoned(dir, proc); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
-	}
-}
-
-func TestOutput(t *testing.T) {
-	c := Command{Argv: []string{"sh", "-c", "read word; echo $word $WHAT; echo bad luck >&2; echo more >&2; exit $CODE"}, Env: []string{"WHAT=2", "CODE=0"}}
-	if out, err := c.output(t.Context(), []byte("1\n")); err != nil || string(out) != "1 2\n" {
-		t.Errorf("%q, %v", out, err)
-	}
-	c.Env[1] = "CODE=3"
-	_, err := c.output(t.Context(), nil)
-	if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: bad luck") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v", err)
-	}
-	c = Command{Argv: []string{"sleep", "60"}}
-	gone := errors.New("nobody waits")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, gone)
-	defer cancel()
-	if _, err := c.output(ctx, nil); !errors.Is(err, gone) {
-		t.Errorf("%v", err)
-	}
-	c = Command{Argv: []string{"true"}, Netns: "no-such-namespace"}
-	if _, err := c.output(t.Context(), nil); err == nil {
-		t.Error("in a namespace that does not exist")
 	}
 }

@@ -18,9 +18,9 @@ func (i *ovsInstance) Counters(ctx context.Context) (Counters, error) {
 		return Counters{}, err
 	}
 	c := Counters{Drops: map[string]uint64{}}
-	ovsPortDrops(string(ports), c.Drops)
-	ovsEventDrops(string(events), c.Drops)
-	c.Busy, c.Idle = ovsCycles(string(threads))
+	ovsPortDrops(ports, c.Drops)
+	ovsEventDrops(events, c.Drops)
+	c.Busy, c.Idle = ovsCycles(threads)
 	return c, nil
 }
 

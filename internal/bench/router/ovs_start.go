@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/process"
 )
 
 // ovsInstance has its database, sockets and logs in env.Dir and its devices in a namespace.
@@ -21,8 +22,8 @@ type ovsInstance struct {
 	env      *Env
 	setup    *scenario.Setup
 	netns    string
-	database *Process
-	daemon   *Process
+	database *process.Process
+	daemon   *process.Process
 }
 
 func (i *ovsInstance) start(ctx context.Context) error {
@@ -46,21 +47,21 @@ func (i *ovsInstance) environment() []string {
 	return list
 }
 
-func (i *ovsInstance) command(argv ...string) *Command {
-	return &Command{Name: argv[0], Argv: argv, Env: i.environment(), CPUs: []int{i.env.ControlCPU}, Log: i.path(filepath.Base(argv[0]) + ".log")}
+func (i *ovsInstance) command(argv ...string) *process.Command {
+	return &process.Command{Name: argv[0], Argv: argv, Env: i.environment(), CPUs: []int{i.env.ControlCPU}, Log: i.path(filepath.Base(argv[0]) + ".log")}
 }
 
 // tool runs one to its end. None waits for a daemon that does not answer.
-func (i *ovsInstance) tool(ctx context.Context, input []byte, argv ...string) ([]byte, error) {
+func (i *ovsInstance) tool(ctx context.Context, input []byte, argv ...string) (string, error) {
 	argv = slices.Insert(argv, 1, "--timeout="+strconv.Itoa(int(startTimeout.Seconds())))
-	return i.command(argv...).output(ctx, input)
+	return i.command(argv...).Output(ctx, input)
 }
 
-func (i *ovsInstance) vsctl(ctx context.Context, argv ...string) ([]byte, error) {
+func (i *ovsInstance) vsctl(ctx context.Context, argv ...string) (string, error) {
 	return i.tool(ctx, nil, append([]string{"ovs-vsctl", "--db=unix:" + i.path("db.sock")}, argv...)...)
 }
 
-func (i *ovsInstance) ask(ctx context.Context, argv ...string) ([]byte, error) {
+func (i *ovsInstance) ask(ctx context.Context, argv ...string) (string, error) {
 	return i.tool(ctx, nil, append([]string{"ovs-appctl", "--target=" + i.path("daemon.ctl")}, argv...)...)
 }
 
@@ -71,10 +72,10 @@ func (i *ovsInstance) control(ctx context.Context, argv ...string) error {
 
 func (i *ovsInstance) startDatabase(ctx context.Context) (err error) {
 	file := i.path("conf.db")
-	if _, err := i.command("ovsdb-tool", "create", file, ovsSchema).output(ctx, nil); err != nil {
+	if _, err := i.command("ovsdb-tool", "create", file, ovsSchema).Output(ctx, nil); err != nil {
 		return err
 	}
-	i.database, err = StartProcess(*i.command("ovsdb-server", file, "--remote=punix:"+i.path("db.sock"),
+	i.database, err = process.Start(*i.command("ovsdb-server", file, "--remote=punix:"+i.path("db.sock"),
 		"--unixctl="+i.path("db.ctl"), "--pidfile="+i.path("db.pid")))
 	if err != nil {
 		return err
@@ -94,12 +95,12 @@ func (i *ovsInstance) startDaemon(ctx context.Context) (err error) {
 	}
 	c := i.command(ovsDaemon, "unix:"+i.path("db.sock"), "--unixctl="+i.path("daemon.ctl"), "--pidfile="+i.path("daemon.pid"))
 	c.Netns = i.netns
-	if i.daemon, err = StartProcess(*c); err != nil {
+	if i.daemon, err = process.Start(*c); err != nil {
 		return err
 	}
 	return i.daemon.Await(ctx, startTimeout, func(ctx context.Context) error {
 		yes, err := i.vsctl(ctx, "get", "Open_vSwitch", ".", "dpdk_initialized")
-		if err == nil && strings.TrimSpace(string(yes)) != "true" {
+		if err == nil && strings.TrimSpace(yes) != "true" {
 			err = errors.New("DPDK is not initialized")
 		}
 		return err
@@ -118,9 +119,9 @@ func (i *ovsInstance) addPorts(ctx context.Context) error {
 	return ovsPortErrors(text)
 }
 
-func ovsPortErrors(text []byte) error {
+func ovsPortErrors(text string) error {
 	var table struct{ Data [][]any }
-	if err := json.Unmarshal(text, &table); err != nil {
+	if err := json.Unmarshal([]byte(text), &table); err != nil {
 		return fmt.Errorf("ovs-vsctl list Interface: %w", err)
 	}
 	var errs []error
@@ -141,7 +142,7 @@ func (i *ovsInstance) addUnderlay(ctx context.Context) error {
 	ip := i.command("ip", "-batch", "-")
 	ip.Netns = i.netns
 	batch := fmt.Sprintf("address add %v dev %s\nlink set %s up\n", wire.Address, ovsWire, ovsWire)
-	if _, err := ip.output(ctx, []byte(batch)); err != nil {
+	if _, err := ip.Output(ctx, []byte(batch)); err != nil {
 		return err
 	}
 	calls := [][]string{

@@ -71,13 +71,13 @@ func TestOVSConfiguration(t *testing.T) {
 func TestOVSPortErrors(t *testing.T) {
 	good := `{"data":[["tenant0",["set",[]]]],"headings":["name","error"]}`
 	bad := `{"data":[["tenant0",["set",[]]],["wire","could not add network device wire to ofproto (No such device)"]],"headings":["name","error"]}`
-	if err := ovsPortErrors([]byte(good)); err != nil {
+	if err := ovsPortErrors(good); err != nil {
 		t.Error(err)
 	}
-	if err := ovsPortErrors([]byte(bad)); err == nil || !strings.Contains(err.Error(), "port wire: could not add") {
+	if err := ovsPortErrors(bad); err == nil || !strings.Contains(err.Error(), "port wire: could not add") {
 		t.Error(err)
 	}
-	if err := ovsPortErrors([]byte("nonsense")); err == nil {
+	if err := ovsPortErrors("nonsense"); err == nil {
 		t.Error("nonsense is understood")
 	}
 }

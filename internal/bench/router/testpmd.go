@@ -14,6 +14,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/process"
 )
 
 // Testpmd is DPDK's test program, which puts every frame out of the other port as it is: no router is faster.
@@ -54,7 +55,7 @@ func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Insta
 	if err := t.Supports(&b.Scenario); err != nil {
 		return nil, err
 	}
-	p, err := StartProcess(Command{
+	p, err := process.Start(process.Command{
 		Name: "testpmd",
 		Argv: testpmdArguments(env, b),
 		Env:  env.eal(),
@@ -121,7 +122,7 @@ func listens(text, path string) bool {
 	return false
 }
 
-type testpmdInstance struct{ *Process }
+type testpmdInstance struct{ *process.Process }
 
 // Devices: memif clients.
 func (*testpmdInstance) Devices() []*apiv1.GeneratorPort { return nil }

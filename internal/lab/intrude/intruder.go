@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/process"
 	"github.com/corelane/corelane/internal/procfs"
 )
 
@@ -56,7 +56,7 @@ func rename(name string) error {
 }
 
 // intrusion is a child that disturbs.
-type intrusion struct{ *router.Process }
+type intrusion struct{ *process.Process }
 
 // intrude starts a child on some CPUs. It is at work when this returns.
 func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...string) (*intrusion, error) {
@@ -65,7 +65,7 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 		return nil, err
 	}
 	argv := append([]string{path, "lab", "intruder", kind}, args...)
-	p, err := router.StartProcess(router.Command{Name: "intruder " + kind, Argv: argv, Env: []string{"GOMAXPROCS=16"},
+	p, err := process.Start(process.Command{Name: "intruder " + kind, Argv: argv, Env: []string{"GOMAXPROCS=16"},
 		Log: filepath.Join(dir, "intruder-"+kind+".log"), CPUs: cpus, Netns: netns})
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package router
+package process
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 func shell(t *testing.T, script string) *Process {
 	t.Helper()
-	p, err := StartProcess(Command{Name: "it", Argv: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log"), CPUs: []int{0}})
+	p, err := Start(Command{Name: "test", Argv: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log"), CPUs: []int{0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func shell(t *testing.T, script string) *Process {
 	return p
 }
 
-// state of a process: R, S, T, ..., or "" when it is gone.
+// processState is R, S, T, ..., or "" when the process is gone.
 func processState(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -100,16 +100,16 @@ func TestProcessWithChildren(t *testing.T) {
 func TestProcessThatEnds(t *testing.T) {
 	p := shell(t, "echo no such device; exit 7")
 	err := p.Await(t.Context(), 5*time.Second, func(context.Context) error { return errors.New("not yet") })
-	for _, want := range []string{"it: has ended", "exit status 7", "no such device"} {
+	for _, want := range []string{"test: has ended", "exit status 7", "no such device"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: does not say %q", err, want)
+			t.Errorf("%v: no %q in it", err, want)
 		}
 	}
 	if err := p.Pause(); err == nil {
-		t.Error("one that has ended pauses")
+		t.Error("a process that has ended was paused")
 	}
 	if err := p.Stop(); err == nil {
-		t.Error("that it ended by itself is not told")
+		t.Error("no error says that it ended by itself")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestProcessThatIsLate(t *testing.T) {
 	err := p.Await(t.Context(), 100*time.Millisecond, func(context.Context) error { return errors.New("no socket") })
 	for _, want := range []string{"not ready after 100ms", "no socket", "waiting"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: does not say %q", err, want)
+			t.Errorf("%v: no %q in it", err, want)
 		}
 	}
 }
@@ -131,9 +131,55 @@ func TestProcessThatCannotStart(t *testing.T) {
 		"CPU":       {Argv: []string{"true"}, Log: log, CPUs: []int{1023}},
 		"namespace": {Argv: []string{"true"}, Log: log, Netns: "no-such-namespace"},
 	} {
-		if p, err := StartProcess(c); err == nil {
+		if p, err := Start(c); err == nil {
 			t.Errorf("%s: no error", name)
 			_ = p.Stop()
 		}
+	}
+}
+
+// A process begins after it was enrolled, and never when that fails.
+func TestEnroll(t *testing.T) {
+	dir := t.TempDir()
+	began := filepath.Join(dir, "began")
+	var enrolled int
+	c := Command{Name: "test", Argv: []string{"sh", "-c", "echo $$ >" + began + ".new; mv " + began + ".new " + began + "; sleep 60"},
+		Log: filepath.Join(dir, "log"), Detached: true}
+	c.Enroll = func(pid int) error {
+		enrolled = pid
+		time.Sleep(50 * time.Millisecond)
+		if _, err := os.Stat(began); err == nil {
+			t.Error("it began before it was enrolled")
+		}
+		return nil
+	}
+	p, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(t.Context(), 5*time.Second, exists(began)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(began)
+	if err != nil || strings.TrimSpace(string(text)) != strconv.Itoa(enrolled) || enrolled != p.Pid {
+		t.Errorf("enrolled %d, started %d, '%s' began; %v", enrolled, p.Pid, text, err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(began); err != nil {
+		t.Fatal(err)
+	}
+	c.Enroll = func(pid int) error { enrolled = pid; return errors.New("disk full") }
+	if _, err := Start(c); err == nil || err.Error() != "test: disk full" {
+		t.Errorf("%v", err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); processState(enrolled) != ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a process that was not enrolled is alive")
+		}
+	}
+	if _, err := os.Stat(began); err == nil {
+		t.Error("it began without being enrolled")
 	}
 }

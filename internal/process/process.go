@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package router
+
+// Package process starts programs, waits until they are ready, pauses and ends them.
+package process
 
 import (
 	"context"
@@ -19,53 +21,84 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Command is a program to run beside the benchmark.
+// Command is a program to run.
 type Command struct {
-	Name  string // in errors
-	Argv  []string
-	Env   []string // besides our own
-	Log   string   // file that its output goes to
-	CPUs  []int    // that it may use; empty: as we do
-	Netns string   // named network namespace; empty: ours
+	Name     string // in errors
+	Argv     []string
+	Env      []string // added to the environment of this program
+	Log      string   // file for its output
+	CPUs     []int    // that it may use; empty: those of this program
+	Netns    string   // named network namespace; empty: that of this program
+	Detached bool     // runs on when this program ends; otherwise it is killed then
+	// Enroll, if not nil, is called with the process id before the program begins. When it fails, or this program is killed
+	// in it, the program never begins.
+	Enroll func(pid int) error
 }
 
-// Process is a Command that runs, in a process group of its own. It does not outlive us.
+// Process is a running Command, in a process group of its own.
 type Process struct {
 	Pid     int
 	command Command
-	stdin   io.Closer
-	ended   chan struct{} // closed when it has
-	err     error         // how
+	stdin   io.Closer     // nil when detached
+	ended   chan struct{} // closed when the process has ended
+	err     error         // of its end
 }
 
-// StartProcess starts a command. It is not ready then: see Await.
-func StartProcess(c Command) (*Process, error) {
-	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+// Start starts a command. It does not wait until the program is ready: see Await.
+func Start(c Command) (*Process, error) {
+	p, err := start(c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
-	}
-	defer log.Close()
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p := &Process{command: c, ended: make(chan struct{})}
-	if p.stdin, err = cmd.StdinPipe(); err != nil { // stays open: some programs end with their input
-		return nil, fmt.Errorf("%s: %w", c.Name, err)
-	}
-	started := make(chan error)
-	go p.run(cmd, started)
-	if err := <-started; err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), p.stdin.Close())
 	}
 	return p, nil
 }
 
-// run has a thread of its own that ends with it: the child gets the CPUs and the namespace of the thread that starts
-// it, and Pdeathsig is about that thread.
+func start(c Command) (*Process, error) {
+	argv, gate, err := c.gated()
+	if err != nil {
+		return nil, err
+	}
+	defer gate.close()
+	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, gate.files()
+	cmd.Env = append(os.Environ(), c.Env...)
+	p := &Process{command: c, ended: make(chan struct{})}
+	if c.Detached {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	} else {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		if p.stdin, err = cmd.StdinPipe(); err != nil { // stays open: some programs end with their input
+			return nil, err
+		}
+	}
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err := <-started; err != nil {
+		return nil, errors.Join(err, p.closeStdin())
+	}
+	if err := gate.open(c.Enroll, p.Pid); err != nil {
+		return nil, errors.Join(err, p.closeStdin())
+	}
+	return p, nil
+}
+
+func (p *Process) closeStdin() error {
+	if p.stdin == nil {
+		return nil
+	}
+	return p.stdin.Close()
+}
+
+// run starts the command on a thread of its own, which lives until the command ends: a child inherits the CPUs and the
+// namespace of the thread that starts it, and gets Pdeathsig when that thread ends.
 func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
-	err := p.command.dress()
+	err := p.command.confine()
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -75,13 +108,13 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	started <- err
 	if err == nil {
 		p.err = cmd.Wait()
-		_ = unix.Kill(-p.Pid, unix.SIGKILL) // what it started, and left
+		_ = unix.Kill(-p.Pid, unix.SIGKILL) // its children
 		close(p.ended)
 	}
 }
 
-// dress gives this thread the command's CPUs and namespace.
-func (c *Command) dress() error {
+// confine gives the calling thread the command's CPUs and namespace.
+func (c *Command) confine() error {
 	if len(c.CPUs) > 0 {
 		var set unix.CPUSet
 		for _, cpu := range c.CPUs {
@@ -99,7 +132,7 @@ func (c *Command) dress() error {
 
 const pollEvery = 10 * time.Millisecond
 
-// Await calls ready until it is nil. It gives up when the process ends or after a time, with the last lines of the log.
+// Await calls ready until it returns nil. When the process ends or the time is over, the error has the last lines of the log.
 func (p *Process) Await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %v", timeout))
 	defer cancel()
@@ -116,7 +149,7 @@ func (p *Process) Await(ctx context.Context, timeout time.Duration, ready func(c
 	return err
 }
 
-// Ended is nil as long as the process runs, else how it ended.
+// Ended returns nil while the process runs, and afterwards an error that says how it ended.
 func (p *Process) Ended() error {
 	select {
 	case <-p.ended:
@@ -143,9 +176,9 @@ func lastLines(path string) string {
 	return "  " + strings.Join(lines[max(0, len(lines)-some):], "\n  ")
 }
 
-const patience = 5 * time.Second // with a process that was asked to stop
+const patience = 5 * time.Second // between SIGTERM and SIGKILL, and for a pause
 
-// Pause returns when none of the process' threads runs any more.
+// Pause stops all threads of the process. It returns when none of them runs any more.
 func (p *Process) Pause() error {
 	if err := p.signal(unix.SIGSTOP); err != nil {
 		return err
@@ -164,7 +197,7 @@ func (p *Process) Pause() error {
 // Resume ends a pause.
 func (p *Process) Resume() error { return p.signal(unix.SIGCONT) }
 
-// signal reaches the whole group, as long as the process runs.
+// signal sends a signal to the process group, unless the process has ended.
 func (p *Process) signal(sig syscall.Signal) error {
 	if err := p.Ended(); err != nil {
 		return err
@@ -175,18 +208,19 @@ func (p *Process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the process and what it started, politely first. It is an error when it had ended by itself.
+// Stop ends the process and its children: with SIGTERM, and after a while with SIGKILL. It is an error when the process had
+// ended by itself.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
-	defer p.stdin.Close()
+	defer func() { _ = p.closeStdin() }()
 	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGKILL} {
 		if err := p.Ended(); err != nil {
 			return err
 		}
 		_ = unix.Kill(-p.Pid, sig)
-		_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused one would not notice
+		_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused process does not see the first signal
 		if p.waitGone() {
 			return nil
 		}
@@ -194,8 +228,8 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
 }
 
-// waitGone does not trust `ended` alone: a busy kernel has been seen to take seconds from the end of a process to that
-// of the wait for it.
+// waitGone asks for the process group too: a busy kernel was seen to take seconds from the end of a process to the end of
+// wait4(2) for it.
 func (p *Process) waitGone() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
