@@ -43,12 +43,12 @@ func remedyThread(s *scene, c *Cause) {
 	free := s.e.Host.Housekeeping
 	t, ok := s.e.Host.Threads[c.TID]
 	switch {
+	case free == "": // every CPU has a worker
 	case !ok:
 		c.FixNote = "find out what starts it, and start it on other CPUs: taskset -c " + free + " COMMAND"
 	case t.Ended:
 		c.FixNote = fmt.Sprintf("the thread has ended; make %s start it on other CPUs: taskset -c %s COMMAND",
 			cmp.Or(t.Parent, "its parent"), free)
-	case free == "": // every CPU has a worker
 	case t.Kernel && strings.HasPrefix(c.Name, "kworker/"):
 		c.Fix = fmt.Sprintf("echo %s > /sys/devices/virtual/workqueue/cpumask", maskOf(free))
 		c.FixNote = "the command moves unbound work only; work that is bound to this CPU ends when its source moves " +

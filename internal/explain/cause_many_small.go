@@ -24,9 +24,9 @@ var manySmall = row{
 	},
 	remedy: func(s *scene, c *Cause) {
 		for _, g := range c.groups {
-			if g.parent != "" {
+			if free := s.e.Host.Housekeeping; g.parent != "" && free != "" {
 				c.FixNote = fmt.Sprintf("make %s start them on other CPUs: taskset -c %s COMMAND", g.parent,
-					s.e.Host.Housekeeping)
+					free)
 				return
 			}
 		}

@@ -33,18 +33,22 @@ var ownThread = row{
 func remedyOwnThread(s *scene, c *Cause) {
 	remedyThread(s, c)
 	t := s.e.ownThread(c.TID)
-	if t == nil {
+	if t == nil || t.Planned == "" {
 		return
 	}
-	if t.Planned != "" && !inList(t.Planned, s.w.CPU) {
+	if !inList(t.Planned, s.w.CPU) {
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID)
 		return
 	}
-	c.FixNote = "corelaned's plan puts it on the worker's CPU: start corelaned with other --service-cpus, or move the " +
-		"worker:"
-	if s.e.Host.Housekeeping != "" && t.Role != "service" && t.Role != "control" {
-		c.FixNote = "two workers share the CPU; move one of them:"
-		c.Fix = fmt.Sprintf("corelane worker set %d --cpu %s", s.w.ID, firstOf(s.e.Host.Housekeeping))
+	c.Fix, c.FixNote = "", ""
+	other := "two workers share the CPU; move one of them:"
+	if t.Role == "service" || t.Role == "control" {
+		c.FixNote = fmt.Sprintf("corelaned's plan puts it on the worker's CPU: start corelaned with other --%s-cpus",
+			t.Role)
+		other = c.FixNote + ", or move the worker:"
+	}
+	if free := without(s.e.Host.Housekeeping, t.Planned); free != "" {
+		c.FixNote, c.Fix = other, fmt.Sprintf("corelane worker set %d --cpu %s", s.w.ID, firstOf(free))
 	}
 }
 

@@ -77,9 +77,9 @@ func remedySoftirq(s *scene, c *Cause) {
 			maskOf(e.Host.Housekeeping), device, queue))
 	}
 	if len(fixes) > 0 {
-	} else if l := networkInterrupt(e, cpu); l != nil {
+	} else if l := networkInterrupt(e, cpu); l != nil && e.Host.Housekeeping != "" {
 		fixes = append(fixes, fmt.Sprintf("echo %s > /proc/irq/%s/smp_affinity_list", e.Host.Housekeeping, l.Label))
-	} else if device := receivedOn(e, cpu); device != "" {
+	} else if device := receivedOn(e, cpu); device != "" && e.Host.Housekeeping != "" {
 		fixes = append(fixes, fmt.Sprintf("for f in /sys/class/net/%s/queues/rx-*/rps_cpus; do echo %s > $f; done",
 			device, maskOf(e.Host.Housekeeping)))
 		c.FixNote = "run this in the network namespace of " + device + ":"

@@ -72,6 +72,16 @@ func inList(list string, cpu int) bool {
 	return err == nil && set.Has(cpu)
 }
 
+// without returns the CPUs of a list that are not in another one, "" if there are none.
+func without(list, other string) string {
+	a, err := cpuset.Parse(list)
+	b, err2 := cpuset.Parse(other)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return a.Without(b).String()
+}
+
 func firstOf(list string) string {
 	set, err := cpuset.Parse(list)
 	if err != nil || set.Empty() {

@@ -256,6 +256,40 @@ func TestEachCauseIsFirst(t *testing.T) {
 	}
 }
 
+// Where every CPU has a worker, no command names a free one.
+func TestRemediesWithoutAFreeCPU(t *testing.T) {
+	for _, c := range cases {
+		e := loaded(c.load)
+		c.with(e)
+		e.Host.Housekeeping = ""
+		for _, cause := range Explain(*e).Causes {
+			for _, text := range []string{cause.Fix, cause.FixNote} {
+				if strings.Contains(text, "echo  >") || strings.Contains(text, "-c  COMMAND") ||
+					strings.Contains(text, "-pc  ") {
+					t.Fatalf("%s: %s: %q has no CPU", c.name, cause.Kind, text)
+				}
+			}
+			if cause.Fix == "" && cause.FixNote == "" {
+				t.Fatalf("%s: %s has no remedy", c.name, cause.Kind)
+			}
+		}
+	}
+}
+
+// corelaned moves a thread back to its planned CPUs, so taskset is not a remedy if the worker's CPU is one of them.
+func TestRemedyOfAPlannedThread(t *testing.T) {
+	e := loaded(1)
+	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 102, PID: daemon, Name: "svc-debug",
+		NS: 2 * sec, Count: 1000, Longest: 4 * msec})
+	e.Threads = []OwnThreadState{{TID: 102, Name: "svc-debug", Role: "service", Planned: "1", Allowed: "1"}}
+	e.Host.Threads[102] = host.Thread{TID: 102, PID: daemon, Name: "svc-debug", Allowed: cpuset.Of(1)}
+	c := Explain(*e).Causes[0]
+	if c.Kind != OwnThread || c.Fix != "corelane worker set 0 --cpu 0" ||
+		!strings.Contains(c.FixNote, "--service-cpus") {
+		t.Errorf("%s: %q, %q", c.Kind, c.FixNote, c.Fix)
+	}
+}
+
 // Of two causes, the one that costs more comes first.
 func TestCausesAreRankedByCost(t *testing.T) {
 	irq := func(ns int64) func(*Evidence) {
