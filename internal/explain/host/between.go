@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// TicksBetween is what CPUs did between two looks.
+// TicksBetween returns what CPUs did between two snapshots.
 func TicksBetween(a, b map[int]Ticks) map[int]Ticks {
 	out := map[int]Ticks{}
 	for cpu, n := range b {
@@ -18,11 +18,11 @@ func TicksBetween(a, b map[int]Ticks) map[int]Ticks {
 	return out
 }
 
-// LinesBetween is what interrupts counted; lines that did not move are left out.
+// LinesBetween returns what interrupts counted between two snapshots, without lines that did not change.
 func LinesBetween(a, b []Line) []Line { return procfs.Since(a, b) }
 
-// TasksBetween has the time and the faults of the window; threads that did nothing are left out. One that is new counts
-// from 0.
+// TasksBetween returns the time and the faults of threads between two snapshots, without threads that did nothing. A
+// new thread counts from 0.
 func TasksBetween(a, b map[int]Task) map[int]Task {
 	out := map[int]Task{}
 	for tid, t := range b {
@@ -37,7 +37,7 @@ func TasksBetween(a, b map[int]Task) map[int]Task {
 	return out
 }
 
-// CgroupBetween has the limits as they are now.
+// CgroupBetween returns the present limits with the counts of the window.
 func CgroupBetween(a, b Cgroup) Cgroup {
 	if a.Path == b.Path {
 		b.Periods, b.Throttled, b.ThrottledNS = b.Periods-a.Periods, b.Throttled-a.Throttled, b.ThrottledNS-a.ThrottledNS
@@ -47,16 +47,16 @@ func CgroupBetween(a, b Cgroup) Cgroup {
 
 const faultPages = 512
 
-// FaultNS is what a page fault costs on this machine: the mean of some that are made here. 0: there was no memory to
-// make them.
+// FaultNS measures what a page fault costs on this machine: the mean of some that it causes. It returns 0 if there is
+// no memory for that.
 func FaultNS() int64 {
 	size := faultPages * unix.Getpagesize()
 	page, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = unix.Munmap(page) }()     // ours, and mapped
-	_ = unix.Madvise(page, unix.MADV_NOHUGEPAGE) // a kernel without huge pages does not know it
+	defer func() { _ = unix.Munmap(page) }()     // cannot fail: the memory is mapped
+	_ = unix.Madvise(page, unix.MADV_NOHUGEPAGE) // fails on a kernel without huge pages, which needs no advice
 	begin := time.Now()
 	for i := 0; i < size; i += unix.Getpagesize() {
 		page[i] = 1

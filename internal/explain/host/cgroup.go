@@ -13,17 +13,17 @@ import (
 
 // Cgroup is the control group that limits the CPU time of a process: its own, or the one above it that has a quota.
 type Cgroup struct {
-	Path        string `json:"path"`         // "/machine.slice/router"
-	Dir         string `json:"dir"`          // where its files are, below the root
-	Version     int    `json:"version"`      // 1 or 2, 0: none
-	QuotaUS     int64  `json:"quota_us"`     // per period; 0: no limit
-	PeriodUS    int64  `json:"period_us"`    //
+	Path        string `json:"path"`     // "/machine.slice/router"
+	Dir         string `json:"dir"`      // directory of its files, below the root
+	Version     int    `json:"version"`  // 1 or 2, 0: none
+	QuotaUS     int64  `json:"quota_us"` // per period; 0: no limit
+	PeriodUS    int64  `json:"period_us"`
 	Periods     int64  `json:"periods"`      // cpu.stat nr_periods
 	Throttled   int64  `json:"throttled"`    // nr_throttled
-	ThrottledNS int64  `json:"throttled_ns"` // of all its CPUs together
+	ThrottledNS int64  `json:"throttled_ns"` // summed over its CPUs
 }
 
-// cgroup of a process, with the tightest quota on the way up.
+// cgroup returns the nearest control group of a process that has a quota, or its own if none has.
 func (r Root) cgroup(pid int) (Cgroup, error) {
 	text, err := r.text("proc", strconv.Itoa(pid), "cgroup")
 	if err != nil {
@@ -81,7 +81,7 @@ func (r Root) quota(c *Cgroup) {
 	}
 	text, err := r.text(c.Dir, "cpu.max")
 	if f := strings.Fields(text); err == nil && len(f) == 2 {
-		c.QuotaUS, c.PeriodUS = count(f[0]), count(f[1]) // "max" is no number: no limit
+		c.QuotaUS, c.PeriodUS = count(f[0]), count(f[1]) // "max" is not a number: no limit
 	}
 }
 
@@ -93,7 +93,7 @@ func count(text string) int64 {
 	return n
 }
 
-// RPS are the receive queues of the kernel's interfaces that steer packets to a CPU: "lo/rx-0".
+// RPS returns the receive queues of the kernel's interfaces that steer packets to a CPU: "lo/rx-0".
 func (r Root) RPS(cpu int) (queues []string) {
 	paths, _ := fs.Glob(rootFS(r), "sys/class/net/*/queues/rx-*/rps_cpus") // the pattern is well formed
 	for _, p := range paths {

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Thread is what can be told of a thread, to know why it is where it is.
+// Thread has the details of a thread that explain why it runs where it does.
 type Thread struct {
 	TID     int        `json:"tid"`
 	PID     int        `json:"pid"`
@@ -25,10 +25,10 @@ type Thread struct {
 	Kernel  bool       `json:"kernel,omitempty"`
 	State   string     `json:"state,omitempty"`
 	LastCPU int        `json:"last_cpu"`
-	Ended   bool       `json:"ended,omitempty"` // meanwhile
+	Ended   bool       `json:"ended,omitempty"` // since its details were read
 }
 
-// Thread with its details; false: it has gone.
+// Thread returns the details of a thread; false: it has ended.
 func (r Root) Thread(tid int) (t Thread, ok bool) {
 	dir := "proc/" + strconv.Itoa(tid) // /proc has threads too, though it does not list them
 	keys, err := r.proc().Status(dir)
@@ -53,7 +53,7 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	return t, true
 }
 
-// CPU that the thread belongs on: the one that it may run on, else the one where it ran last.
+// CPU returns the only CPU that the thread may run on; if there are several, the one where it last ran.
 func (t *Thread) CPU() int {
 	if t.Allowed.Len() == 1 {
 		return t.Allowed.First()
@@ -68,7 +68,7 @@ func owner(uid string) string {
 	return "uid " + uid
 }
 
-// IRQAffinity is where an interrupt may go, and where it goes.
+// IRQAffinity returns the CPUs that an interrupt may go to, and those that it goes to.
 func (r Root) IRQAffinity(irq int) (allowed, effective cpuset.Set) {
 	dir := "proc/irq/" + strconv.Itoa(irq)
 	a, _ := r.text(dir, "smp_affinity_list")
@@ -78,7 +78,7 @@ func (r Root) IRQAffinity(irq int) (allowed, effective cpuset.Set) {
 	return allowed, effective
 }
 
-// Online CPUs.
+// Online returns the CPUs that are online.
 func (r Root) Online() cpuset.Set {
 	text, _ := r.text("sys/devices/system/cpu/online")
 	set, _ := cpuset.Parse(text)

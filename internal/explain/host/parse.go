@@ -7,13 +7,12 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Ticks of a CPU by what it did, and a Line of /proc/interrupts or /proc/softirqs.
 type (
-	Ticks = procfs.CPUTime
-	Line  = procfs.Row
+	Ticks = procfs.CPUTime // of a CPU, by what it did
+	Line  = procfs.Row     // of /proc/interrupts or /proc/softirqs
 )
 
-// Task is one line of /proc/PID/task/TID/stat.
+// Task is what /proc/PID/task/TID/stat says of a thread.
 type Task struct {
 	TID     int    `json:"tid"`
 	PID     int    `json:"pid"`
@@ -33,7 +32,7 @@ func parseTask(text string) (Task, error) {
 		Ticks: t.Ticks, LastCPU: t.LastCPU}, err
 }
 
-// parseKeys reads lines of "key value".
+// parseKeys reads lines of the form "key value".
 func parseKeys(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {

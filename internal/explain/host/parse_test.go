@@ -58,14 +58,14 @@ func TestTake(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if c := s.Cgroup; c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 || c.ThrottledNS != 5000 || c.Dir != "/sys/fs/cgroup/cpu/a" {
-		t.Errorf("the quota above: %+v", c)
+		t.Errorf("the quota of the parent group: %+v", c)
 	}
 	thread, ok := r.Thread(101)
 	if !ok || thread.Allowed.String() != "0,2" || thread.Cgroup != "/cs" || thread.Command != "a -x" || thread.Parent != "init" || !thread.Kernel {
 		t.Errorf("%+v", thread)
 	}
 	if _, ok := r.Thread(999); ok {
-		t.Error("a thread that is none")
+		t.Error("found a thread that does not exist")
 	}
 	if q := r.RPS(2); len(q) != 1 || q[0] != "eth0/rx-0" {
 		t.Errorf("%v", q)
@@ -75,7 +75,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A machine that shows nothing is no error: it is said what is missing.
+// A machine without any file is not an error: the snapshot lists what could not be read.
 func TestTakeOfNothing(t *testing.T) {
 	s := Root(t.TempDir()).Take(1, []int{1})
 	if len(s.Unread) < 5 {
@@ -106,6 +106,6 @@ func TestBetween(t *testing.T) {
 		t.Errorf("%+v", tasks)
 	}
 	if FaultNS() <= 0 {
-		t.Error("a page fault that costs nothing")
+		t.Error("a page fault costs nothing")
 	}
 }

@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peers are the processes at the other ends of a process' connections over the Unix socket path, as the kernel noted them when
-// they connected. It borrows each connection for a moment (pidfd_getfd(2), Linux 5.6), which needs the right to debug the process.
+// Peers returns the processes at the other ends of a process's connections over the Unix socket path, as the kernel
+// noted them at connection time. It duplicates each connection for a moment (pidfd_getfd(2), Linux 5.6), which needs
+// the right to debug the process.
 func Peers(pid int, path string) (out []int, err error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	defer func() { _ = unix.Close(process) }() // only read
+	defer func() { _ = unix.Close(process) }() // nothing was written
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -41,7 +42,7 @@ func Peers(pid int, path string) (out []int, err error) {
 	return out, nil
 }
 
-// peerOf one file of a process; 0: it is no connection over path.
+// peerOf returns the peer of one file of a process; 0: the file is not a connection over path.
 func peerOf(process, number int, path string) (int, error) {
 	fd, err := unix.PidfdGetfd(process, number, 0)
 	if err == unix.EBADF { // closed meanwhile
@@ -50,11 +51,11 @@ func peerOf(process, number int, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = unix.Close(fd) }() // the process has its own
+	defer func() { _ = unix.Close(fd) }() // a duplicate
 	own, _ := unix.Getsockname(fd)
 	other, err := unix.Getpeername(fd)
 	if err != nil || !isPath(own, path) && !isPath(other, path) {
-		return 0, nil // it listens, or is another one
+		return 0, nil // a listening socket, or another connection
 	}
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Snapshot of the counters at one time.
+// Snapshot has the counters at one time.
 type Snapshot struct {
 	CPUs       map[int]Ticks
 	Interrupts []Line
 	Softirqs   []Line
-	Tasks      map[int]Task // by tid
-	Waited     map[int]int64
+	Tasks      map[int]Task  // by tid
+	Waited     map[int]int64 // ns for which each thread was ready to run without a CPU, by tid
 	Cgroup     Cgroup
 	Unread     []string // what could not be read, and why
 }
 
-// Root of a machine's files: "/" or a captured one.
+// Root is the root directory of a machine's files: "/", or that of a captured machine.
 type Root string
 
 func (r Root) proc() procfs.Root { return procfs.Root(r.path()) }
@@ -42,7 +42,7 @@ func (r Root) text(parts ...string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// Take a snapshot. Workers are the threads whose waiting times are wanted, of process pid.
+// Take takes a snapshot, with the waiting times of the workers, which are threads of process pid.
 func (r Root) Take(pid int, workers []int) *Snapshot {
 	s := &Snapshot{Waited: map[int]int64{}}
 	unread := func(what string, err error) {
@@ -77,7 +77,7 @@ func (r Root) Take(pid int, workers []int) *Snapshot {
 	return s
 }
 
-// waited is the time that a thread was ready to run without a CPU, ns.
+// waited returns for how long a thread was ready to run without a CPU, in ns.
 func (r Root) waited(pid, tid int) (int64, error) {
 	text, err := r.proc().Read(procfs.ThreadDir(pid, tid) + "/schedstat")
 	if err != nil {
@@ -86,7 +86,7 @@ func (r Root) waited(pid, tid int) (int64, error) {
 	return procfs.ParseRunDelay(text)
 }
 
-// tasks of all processes. Those that end meanwhile are left out.
+// tasks returns the threads of all processes, without those that end meanwhile.
 func (r Root) tasks() (map[int]Task, error) {
 	out := map[int]Task{}
 	pids, err := r.proc().Processes()

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Begin a window: what was summed up before is forgotten.
+// Begin begins a window: earlier sums and records are discarded.
 func (w *Watcher) Begin() error {
 	if _, err := w.drain(); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (w *Watcher) Begin() error {
 	return nil
 }
 
-// End the window that began last.
+// End ends the window that began last.
 func (w *Watcher) End() (*Window, error) {
 	now := monotonic()
 	sums, err := w.take()
@@ -38,7 +38,7 @@ func (w *Watcher) End() (*Window, error) {
 		return nil, err
 	}
 	out := &Window{Sums: append(sums, open...), Missing: w.missing}
-	for i := range out.Sums { // what began before
+	for i := range out.Sums { // an interval may have begun before the window
 		out.Sums[i].NS, out.Sums[i].Longest = min(out.Sums[i].NS, now-w.begin), min(out.Sums[i].Longest, now-w.begin)
 	}
 	if out.Gaps, err = w.drain(); err != nil {
@@ -54,11 +54,11 @@ func (w *Watcher) End() (*Window, error) {
 
 func monotonic() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // cannot fail: the clock exists, t is ours
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // cannot fail: the clock exists and t is valid
 	return t.Nano()
 }
 
-// Threads that have had workers' CPUs in the window so far, for at least a millisecond each.
+// Threads returns the threads that had a worker's CPU for more than a millisecond in the window so far.
 func (w *Watcher) Threads() (tids []int, err error) {
 	var key workersKey
 	var value workersSum
@@ -71,7 +71,7 @@ func (w *Watcher) Threads() (tids []int, err error) {
 	return tids, it.Err()
 }
 
-// take the sums out of the kernel.
+// take reads the sums from the kernel and deletes them there.
 func (w *Watcher) take() ([]Sum, error) {
 	m := w.coll.Maps[workersMapSums]
 	var keys []workersKey
@@ -99,7 +99,7 @@ func (w *Watcher) take() ([]Sum, error) {
 	return out, nil
 }
 
-// open gaps: workers that are away right now, and who has their CPUs.
+// open returns the sums of gaps that have not ended yet, and of the threads that run in them.
 func (w *Watcher) open(now int64) (out []Sum, err error) {
 	for _, t := range w.targets {
 		var worker workersWorker
@@ -127,7 +127,7 @@ func (w *Watcher) open(now int64) (out []Sum, err error) {
 	return out, nil
 }
 
-// drain the records of gaps.
+// drain reads the records of gaps.
 func (w *Watcher) drain() ([]Gap, error) {
 	var out []Gap
 	w.records.SetDeadline(time.Now())

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Target is a worker's thread with its CPU.
+// Target is a worker's thread and its CPU.
 type Target struct{ TID, CPU int }
 
-// Watcher has programs in the kernel until it is closed.
+// Watcher keeps eBPF programs in the kernel until it is closed.
 type Watcher struct {
 	coll    *ebpf.Collection
 	links   []link.Link
@@ -28,20 +28,20 @@ type Watcher struct {
 	begin   int64 // monotonic ns
 }
 
-// FaultTime is in Window.Missing when page faults are counted, but not timed.
+// FaultTime is in Window.Missing if page faults are counted, but not timed.
 const FaultTime = "handle_mm_fault"
 
 const (
-	recordNS      = 10_000 // shorter gaps are in the sums only
-	recordsSecond = 1000   // of one CPU
+	recordNS      = 10_000 // shorter gaps are only in the sums
+	recordsSecond = 1000   // records per second of one CPU
 	maxCPUs       = 4096
 	maxWatched    = 64
 )
 
-// Watch what happens to workers of the process pid. The error says what the kernel refused.
+// Watch begins to watch what happens to threads of the process pid. The error says what the kernel refused.
 func Watch(pid int, targets []Target) (*Watcher, error) {
 	if err := rlimit.RemoveMemlock(); err != nil { // before Linux 5.11
-		return nil, fmt.Errorf("memory for eBPF: %w", err)
+		return nil, fmt.Errorf("limit of locked memory for eBPF: %w", err)
 	}
 	spec, err := loadWorkers()
 	if err != nil {
@@ -63,7 +63,7 @@ func Watch(pid int, targets []Target) (*Watcher, error) {
 	return w, nil
 }
 
-// prune takes out the programs whose events this kernel does not have, and names those events.
+// prune removes the programs whose events this kernel does not have, and returns the names of those events.
 func prune(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	types, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -90,7 +90,7 @@ func prune(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	return missing, nil
 }
 
-// load the programs; without the one that hooks a function, which some kernels refuse, the rest is worth having.
+// load loads the programs. If that fails, it tries without the one that hooks a function, which some kernels refuse.
 func load(spec *ebpf.CollectionSpec, missing *[]string) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollection(spec)
 	if err == nil || spec.Programs[workersProgOnFaultEnd] == nil {
@@ -103,14 +103,14 @@ func load(spec *ebpf.CollectionSpec, missing *[]string) (*ebpf.Collection, error
 
 func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
 	if len(targets) > maxWatched {
-		return fmt.Errorf("%d workers are more than can be watched at once (%d)", len(targets), maxWatched)
+		return fmt.Errorf("%d workers cannot be watched at once; valid: up to %d", len(targets), maxWatched)
 	}
 	var watched [maxCPUs]uint8
 	var cpus [maxWatched]uint32
 	n := uint32(0)
 	for _, t := range targets {
 		if t.CPU >= maxCPUs {
-			return fmt.Errorf("CPU %d cannot be watched: only those below %d", t.CPU, maxCPUs)
+			return fmt.Errorf("CPU %d cannot be watched; valid: CPUs below %d", t.CPU, maxCPUs)
 		}
 		if watched[t.CPU] == 0 {
 			cpus[n] = uint32(t.CPU)
@@ -125,7 +125,7 @@ func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
 		spec.Variables[workersVarNrSetaffinity].Set(uint32(unix.SYS_SCHED_SETAFFINITY)))
 }
 
-// attach the switches last: a worker must not seem to be away because the rest took its time.
+// attach attaches the programs. The one for context switches comes last, so that no gap is counted while others attach.
 func (w *Watcher) attach() error {
 	for _, t := range w.targets {
 		if err := w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), workersWorker{Home: uint32(t.CPU)}); err != nil {
@@ -155,7 +155,7 @@ func (w *Watcher) attachOne(p *ebpf.Program) error {
 	return err
 }
 
-// Close takes the programs out of the kernel.
+// Close removes the programs from the kernel.
 func (w *Watcher) Close() error {
 	var errs []error
 	for _, l := range w.links {

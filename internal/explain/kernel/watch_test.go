@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that spins is the worker; another one of the same CPU takes it away.
+// One spinning thread is the worker; another one on the same CPU preempts it.
 func TestSwitchesAreSeen(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -41,7 +41,7 @@ func TestSwitchesAreSeen(t *testing.T) {
 	defer w.Close()
 	for range 20 { // a machine that is busy may let neither run for a while
 		hogged, slices, gaps := look(t, w, worker, hog)
-		if slices < gaps*9/10 || slices > gaps*11/10 { // all that ran in the gaps
+		if slices < gaps*9/10 || slices > gaps*11/10 { // the threads that ran in the gaps fill them
 			t.Errorf("gaps of %d ns, filled with %d ns of threads", gaps, slices)
 		}
 		if hogged > 0 {
@@ -51,7 +51,7 @@ func TestSwitchesAreSeen(t *testing.T) {
 	t.Error("the other thread was never seen")
 }
 
-// look for a window: how long the hog and all threads had the worker's CPU, and how long it was away.
+// look watches one window: how long the hog and all other threads had the worker's CPU, and how long the gaps were.
 func look(t *testing.T, w *Watcher, worker, hog int) (hogged, slices, gaps int64) {
 	t.Helper()
 	if err := w.Begin(); err != nil {
@@ -81,7 +81,7 @@ func look(t *testing.T, w *Watcher, worker, hog int) (hogged, slices, gaps int64
 	return hogged, slices, gaps
 }
 
-// A worker that is moved away and back was elsewhere in between, and the thread that moved it is known.
+// A worker that is moved away and back was on another CPU in between, and the thread that moved it is known.
 func TestMovesAreSeen(t *testing.T) {
 	if os.Geteuid() != 0 || runtime.NumCPU() < 2 {
 		t.Skip("needs root and two CPUs")

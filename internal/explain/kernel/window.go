@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package kernel
 
-// Kind of a Sum; it says what its ID is. The numbers are those of bpf/workers.h.
+// Kind of a Sum; it defines the meaning of the ID. The numbers are those of bpf/workers.h.
 type Kind uint8
 
 // Kinds of sums.
 const (
 	KindGap      Kind = iota + 1 // the worker was away from its CPU; no ID
-	KindThread                   // tid that ran meanwhile, 0: nobody
+	KindThread                   // tid that ran meanwhile; 0: the CPU was idle
 	KindIRQ                      // number of the line
 	KindSoftirq                  // number, see Softirqs
 	KindVector                   // number, see Vectors
-	KindSyscall                  // number of the call; the time does not hold the gaps in it
+	KindSyscall                  // number of the call; the time excludes the gaps in it
 	KindFault                    // page faults of the worker; no ID
-	KindTLBSent                  // tid of the process that asked others
+	KindTLBSent                  // tid of the process that made other CPUs flush their TLB
 	KindIPISent                  // tid that interrupted the worker's CPU
 	KindReceived                 // interface index of packets that the kernel received on that CPU, one in Sample
-	KindSignal                   // tid that sent the process a signal that stops; its number is in Why
+	KindSignal                   // tid that sent the process a stop or continue signal; Why is its number
 	KindAffinity                 // tid that changed the worker's affinity
 )
 
@@ -26,15 +26,15 @@ type Why uint8
 // Reasons of gaps.
 const (
 	WhyTaken   Why = iota + 1 // it was ready to run
-	WhyYield                  // sched_yield
-	WhySleep                  // it waited in another system call
-	WhyStopped                // by a signal or a debugger
-	WhyFrozen                 // by the freezer
-	WhyFault                  // for memory
-	WhyMoved                  // to another CPU, where it may run
+	WhyYield                  // it called sched_yield
+	WhySleep                  // it waited in a system call
+	WhyStopped                // it was stopped by a signal or a debugger
+	WhyFrozen                 // it was stopped by the freezer
+	WhyFault                  // it waited for memory
+	WhyMoved                  // it was moved to another CPU, where it may run
 )
 
-// Sample is how many received packets one that is counted stands for.
+// Sample is the number of received packets of which one is counted.
 const Sample = 32
 
 // Softirqs by number (include/linux/interrupt.h).
@@ -52,13 +52,13 @@ const (
 	VectorCall       = 3
 	VectorCallSingle = 4
 	VectorIRQWork    = 5
-	VectorFlush      = 6 // a function call in which translations were flushed
+	VectorFlush      = 6 // a function call that flushed the TLB
 )
 
-// Sum of what happened to one worker because of one cause.
+// Sum adds up the events of one kind and ID that happened to one worker.
 type Sum struct {
 	CPU     int    `json:"cpu"`
-	Worker  int    `json:"worker"` // tid; 0: of the CPU
+	Worker  int    `json:"worker"` // tid; 0: the event belongs to the CPU
 	Kind    Kind   `json:"kind"`
 	Why     Why    `json:"why,omitempty"`
 	ID      int    `json:"id"`
@@ -69,7 +69,7 @@ type Sum struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// Gap is one time in which a worker had not its CPU.
+// Gap is one interval in which a worker did not have its CPU.
 type Gap struct {
 	From   int64  `json:"from_ns"` // since the window began
 	NS     int64  `json:"ns"`
@@ -77,15 +77,15 @@ type Gap struct {
 	Worker int    `json:"worker"` // tid
 	Kind   Kind   `json:"kind"`   // KindThread, KindIRQ, KindSoftirq, KindVector
 	Why    Why    `json:"why,omitempty"`
-	ID     int    `json:"id"` // who had most of it
+	ID     int    `json:"id"` // the thread or interrupt that had most of it
 	PID    int    `json:"pid,omitempty"`
 	Name   string `json:"name,omitempty"`
 }
 
-// Window is what was seen between Begin and End.
+// Window has the events between Begin and End.
 type Window struct {
 	Sums    []Sum    `json:"sums"`
 	Gaps    []Gap    `json:"gaps"`
-	Missing []string `json:"missing,omitempty"` // events that this kernel does not tell
-	Lost    uint64   `json:"lost,omitempty"`    // gaps that are in the sums only
+	Missing []string `json:"missing,omitempty"` // events that this kernel does not report
+	Lost    uint64   `json:"lost,omitempty"`    // gaps that are only in the sums
 }

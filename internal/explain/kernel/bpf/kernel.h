@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs read of the running kernel. Only the fields that are used: where each lies is looked up in the kernel's
-// type information when a program is loaded (CO-RE).
+// The kernel structures that the programs read, with only the fields that they use. Their offsets are taken from the
+// running kernel's type information when a program is loaded (CO-RE).
 #pragma once
 
 #include <stdbool.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has the CPUs of workers when they do not. Sums only, and a record of each gap that is long. A worker that spins alone
-// on its CPU makes none of this run but its timer interrupts.
+// Programs that find out what runs on the CPUs of workers while the workers do not. They keep sums, and record each
+// long gap. A worker that spins alone on its CPU triggers them only by its timer interrupts.
 #include "kernel.h"
 #include "workers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 volatile const __u32 daemon_pid;
-volatile const __u64 record_ns;      // gaps from this length on are recorded one by one
-volatile const __u32 records_second; // at most so many per CPU
+volatile const __u64 record_ns;      // shortest gap that is recorded
+volatile const __u32 records_second; // most records per second and CPU
 volatile const __u32 nr_yield, nr_setaffinity, n_watched;
 volatile const __u32 watched_cpus[MAX_WATCHED];
 volatile const __u8 watched[MAX_CPUS];
@@ -41,7 +41,7 @@ struct {
 	__uint(max_entries, 1 << 22);
 } gaps SEC(".maps");
 
-const struct gap *type_of_a_record __attribute__((unused)); // else the object does not describe it
+const struct gap *type_of_a_record __attribute__((unused)); // makes the object describe the type
 
 static __always_inline bool is_watched(__u32 cpu)
 {
@@ -79,7 +79,7 @@ static __always_inline struct sum *add(const struct key *key, __u64 ns, __u64 co
 	return s;
 }
 
-// Room for a record, unless this CPU has had its share of this second.
+// Reserves a record, unless this CPU has used up the number of records that it may write per second.
 static __always_inline struct gap *record(struct cpu *c, __u64 now)
 {
 	struct gap *g;
@@ -125,7 +125,7 @@ static __always_inline void worker_out(struct cpu *c, struct worker *w, struct t
 	c->out = BPF_CORE_READ(prev, pid);
 }
 
-// A gap of a worker ends, or goes on for another reason.
+// Ends a gap of a worker, or the part of it that had one reason.
 static __always_inline void gap_ends(struct cpu *c, __u32 cpu, __u32 tid, struct worker *w, __u64 now)
 {
 	struct key key = {.cpu = cpu, .worker = tid, .kind = KIND_GAP, .why = (__u8)w->why};
@@ -159,7 +159,7 @@ static __always_inline void worker_in(struct cpu *c, __u32 cpu, __u32 tid, struc
 	gap_ends(c, cpu, tid, w, now);
 }
 
-// prev has had the CPU that worker c->out wants.
+// Counts the time that prev had on the CPU while the worker c->out was away.
 static __always_inline void slice(struct cpu *c, __u32 cpu, struct task_struct *prev, __u32 tid, __u64 now)
 {
 	struct worker *w = bpf_map_lookup_elem(&workers, &c->out);
@@ -212,7 +212,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-// A worker leaves its CPU for another one, or comes back and waits for its own. It may be moved while it waits or just after it ran.
+// A worker is moved to another CPU, or back to its own to wait there. It is moved while it waits or just after it ran.
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *p, int to)
 {
@@ -239,7 +239,7 @@ int BPF_PROG(on_migrate, struct task_struct *p, int to)
 
 // --- interrupts
 
-// A worker's own CPU, interrupted just now; NULL: somebody else was.
+// Returns the current CPU if it belongs to a worker that is interrupted; NULL if another thread is.
 static __always_inline struct cpu *interrupted(__u32 *cpu, __u32 *tid)
 {
 	*cpu = bpf_get_smp_processor_id();
@@ -366,7 +366,7 @@ VECTOR(call_function, VECTOR_CALL)
 VECTOR(call_function_single, VECTOR_CALL_SINGLE)
 VECTOR(irq_work, VECTOR_IRQ_WORK)
 
-// --- who made them
+// --- senders of interrupts and signals, and received packets
 
 static __always_inline void sent_by_current(struct key *key)
 {
@@ -453,9 +453,9 @@ int BPF_PROG(on_signal, int sig, void *info, struct task_struct *task)
 	return 0;
 }
 
-// --- the worker's own calls of the kernel, and those that move it
+// --- system calls and page faults of workers, and system calls that change their affinity
 
-// The first argument of a system call on x86-64.
+// The register of a system call's first argument on x86-64.
 struct pt_regs___x86 {
 	unsigned long di;
 } KERNEL;
