@@ -118,6 +118,20 @@ func TestSNMP(t *testing.T) {
 	}
 }
 
+func TestCPUInfo(t *testing.T) {
+	const x86 = "processor\t: 3\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor\n\nprocessor : x\nmodel name : Y\n"
+	const arm = "processor : 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor : 1\nflags : nohypervisor\n"
+	if list := ParseCPUInfo(x86); fmt.Sprint(list) != "[{3 AMD EPYC   true}]" {
+		t.Errorf("%+v", list)
+	}
+	if list := ParseCPUInfo(arm); fmt.Sprint(list) != "[{0  0x41 0xd0c false} {1    false}]" {
+		t.Errorf("%+v", list)
+	}
+	if list := ParseCPUInfo("model name : X\nprocessor : -1\nprocessor : 99999999\n"); list != nil {
+		t.Errorf("%+v", list)
+	}
+}
+
 func TestSmallFiles(t *testing.T) {
 	if n, err := ParseRunDelay("100 200 3\n"); n != 200 || err != nil {
 		t.Error(n, err)
@@ -239,6 +253,11 @@ func FuzzSmallFiles(f *testing.F) {
 		}
 		if s, err := ParseUptime(text); err == nil && !(s >= 0) {
 			t.Errorf("%q: %v", text, s)
+		}
+		for _, p := range ParseCPUInfo("processor : 1\n" + text) {
+			if p.ID < 0 || p.ID >= maxCPU {
+				t.Errorf("%q: CPU %d", text, p.ID)
+			}
 		}
 		ParseStatus(text)
 		ParseSNMP(text)

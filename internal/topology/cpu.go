@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 const cpuDir = "sys/devices/system/cpu" // Documentation/ABI/testing/sysfs-devices-system-cpu
@@ -20,7 +21,8 @@ func (r *reader) cpus() error {
 	}
 	online := r.online(present)
 	for _, id := range present.IDs() {
-		c := CPU{ID: id, Online: online.Has(id), Socket: -1, Die: -1, Core: -1, Siblings: cpuset.Of(id), Model: info[id].model}
+		c := CPU{ID: id, Online: online.Has(id), Socket: -1, Die: -1, Core: -1, Siblings: cpuset.Of(id),
+			Model: info[id].Model}
 		if c.Online {
 			r.place(&c)
 			r.caches(&c)
@@ -37,7 +39,7 @@ func (r *reader) cpus() error {
 
 // present finds the CPUs, and says where its sources contradict each other. A directory without being present is a slot for
 // a CPU that can be plugged in.
-func (r *reader) present(info map[int]cpuInfo) cpuset.Set {
+func (r *reader) present(info map[int]procfs.Processor) cpuset.Set {
 	dirs := cpuset.Of(r.numbered(cpuDir, "cpu", needed)...)
 	set, ok := value(r, cpuDir+"/present", needed, cpuset.Parse)
 	switch {
@@ -149,53 +151,23 @@ func (m *Machine) byID() map[int]*CPU {
 	return by
 }
 
-// cpuInfo is what only /proc/cpuinfo tells.
-type cpuInfo struct {
-	model      string
-	hypervisor bool
-}
-
-func (r *reader) cpuinfo() map[int]cpuInfo {
+// cpuinfo reads /proc/cpuinfo, by CPU.
+func (r *reader) cpuinfo() map[int]procfs.Processor {
 	text, _ := r.text("proc/cpuinfo", needed)
-	return parseCPUInfo(text)
-}
-
-// parseCPUInfo reads /proc/cpuinfo: blocks of "key : value", the words are those of x86 and ARM.
-func parseCPUInfo(text string) map[int]cpuInfo {
-	all := map[int]cpuInfo{}
-	id := -1
-	for line := range strings.Lines(text) {
-		key, val, _ := strings.Cut(line, ":")
-		key, val = strings.TrimSpace(key), strings.TrimSpace(val)
-		if key == "processor" {
-			id = -1
-			if n, err := number(val); err == nil && n >= 0 && n < cpuset.Max {
-				id = n
-				all[id] = cpuInfo{}
-			}
-		}
-		if id < 0 {
-			continue
-		}
-		info := all[id]
-		switch key {
-		case "model name":
-			info.model = val
-		case "flags":
-			info.hypervisor = strings.Contains(" "+val+" ", " hypervisor ")
-		}
-		all[id] = info
+	all := map[int]procfs.Processor{}
+	for _, p := range procfs.ParseCPUInfo(text) {
+		all[p.ID] = p
 	}
 	return all
 }
 
 // virtual finds the hypervisor below, if any.
-func (r *reader) virtual(info map[int]cpuInfo) {
+func (r *reader) virtual(info map[int]procfs.Processor) {
 	vendor, _ := r.text("sys/class/dmi/id/sys_vendor", maybe)
 	product, _ := r.text("sys/class/dmi/id/product_name", maybe)
 	xen, _ := r.text("sys/hypervisor/type", maybe)
 	r.m.Virtual = hypervisor(vendor, product, xen)
-	if r.m.Virtual == "" && info[r.m.CPUs[0].ID].hypervisor {
+	if r.m.Virtual == "" && info[r.m.CPUs[0].ID].Hypervisor {
 		r.m.Virtual = "unknown"
 	}
 }

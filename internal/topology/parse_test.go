@@ -96,7 +96,6 @@ func TestHypervisor(t *testing.T) {
 		{"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""}, {"", "", "xen", "xen"}} {
 		is(t, c[0]+c[1], hypervisor(c[0], c[1], c[2]), c[3])
 	}
-	is(t, "flag", parseCPUInfo("processor : 3\nflags : fpu hypervisor\nmodel name\t: X\n\nprocessor : x\nmodel name : Y\n"), "map[3:{X true}]")
 }
 
 func FuzzCmdline(f *testing.F) {

@@ -13,17 +13,20 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Read completes a manifest with what the machine under root ("/") tells. What no file of it tells is given: the versions
 // of DPDK, the compiler and Corelane, the settings, the CPUs that poll (whose governor it is), and the TSC's frequency.
 func Read(root string, given result.Manifest) (result.Manifest, error) {
 	m := given
-	text, err := os.ReadFile(filepath.Join(root, "proc/cpuinfo"))
+	text, err := procfs.Root(root).Read("proc/cpuinfo")
 	if err != nil {
 		return m, err
 	}
-	m.CPU, m.CPUs, m.Hypervisor = cpuinfo(string(text))
+	processors := procfs.ParseCPUInfo(text)
+	m.CPU, m.CPUs = modelOf(processors), len(processors)
+	m.Hypervisor = slices.ContainsFunc(processors, func(p procfs.Processor) bool { return p.Hypervisor })
 	if m.CPUs == 0 {
 		return m, fmt.Errorf("%s/proc/cpuinfo lists no processor", strings.TrimSuffix(root, "/"))
 	}
@@ -49,22 +52,17 @@ func line(root, path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// cpuinfo of x86 has a model's name; arm64 has numbers of the maker and the part.
-func cpuinfo(text string) (model string, cpus int, hypervisor bool) {
-	found := map[string]string{}
-	for row := range strings.Lines(text) {
-		name, value, _ := strings.Cut(row, ":")
-		name = strings.TrimSpace(name)
-		found[name] = strings.TrimSpace(value)
-		if name == "processor" {
-			cpus++
+// modelOf names the model of the last CPU that has one. On arm64 it consists of numbers.
+func modelOf(list []procfs.Processor) string {
+	for _, p := range slices.Backward(list) {
+		switch {
+		case p.Model != "":
+			return p.Model
+		case p.Implementer != "":
+			return "implementer " + p.Implementer + " part " + p.Part
 		}
 	}
-	model = found["model name"]
-	if model == "" && found["CPU implementer"] != "" {
-		model = "implementer " + found["CPU implementer"] + " part " + found["CPU part"]
-	}
-	return model, cpus, slices.Contains(strings.Fields(found["flags"]), "hypervisor")
+	return ""
 }
 
 // governor of the CPUs that poll; several where they differ, none where the machine does not let us know.
