@@ -98,6 +98,20 @@ func ParseUptime(text string) (float64, error) {
 	return seconds, nil
 }
 
+// Files returns what each open file of a process links to, by descriptor: "socket:[4711]". Files that are closed
+// meanwhile are left out.
+func (r Root) Files(pid int) (map[int]string, error) {
+	dir := fmt.Sprintf("proc/%d/fd", pid)
+	numbers, err := r.numbers(dir)
+	links := make(map[int]string, len(numbers))
+	for _, fd := range numbers {
+		if link, err := os.Readlink(filepath.Join(string(r), dir, strconv.Itoa(fd))); err == nil {
+			links[fd] = link
+		}
+	}
+	return links, err
+}
+
 // Processes are the ids of all processes, ascending.
 func (r Root) Processes() ([]int, error) { return r.numbers("proc") }
 

@@ -172,6 +172,16 @@ func TestRoot(t *testing.T) {
 	if _, err := root.Process(99); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+	if err := errors.Join(os.Mkdir(filepath.Join(string(root), "proc/12/fd"), 0o755),
+		os.Symlink("socket:[5]", filepath.Join(string(root), "proc/12/fd/7"))); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := root.Files(12); fmt.Sprint(files) != "map[7:socket:[5]]" || err != nil {
+		t.Error(files, err)
+	}
+	if files, err := root.Files(99); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(files, err)
+	}
 	pids, err := root.Processes()
 	tids, err2 := root.Threads(12)
 	if fmt.Sprint(pids, tids, err, err2) != "[3 12] [12 13] <nil> <nil>" {

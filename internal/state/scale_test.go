@@ -11,30 +11,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
-// peakMemory is the most that this process ever had resident, in bytes.
+// peakMemory returns the peak resident memory of this process, in bytes.
 func peakMemory(t testing.TB) uint64 {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/status")
+	status, err := procfs.Host.Status("proc/self")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if kb, found := strings.CutPrefix(line, "VmHWM:"); found {
-			n, err := strconv.ParseUint(strings.Fields(kb)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n << 10
-		}
+	kb, err := strconv.ParseUint(strings.TrimSuffix(status["VmHWM"], " kB"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no VmHWM in /proc/self/status")
-	return 0
+	return kb << 10
 }
 
-// A file of a million routes is read, compared with a node that has as many others, and written, within a gigabyte.
-// Run by itself, as it looks at the whole process: go test -tags scale -run Million ./internal/state
+// A file of a million routes is written, read, and compared with a node that has a million others, within a gigabyte.
+// Run it alone, as it measures the whole process: go test -tags scale -run Million ./internal/state
 func TestMillionRoutes(t *testing.T) {
 	const n = 1000000
 	path := filepath.Join(t.TempDir(), "node.yaml")

@@ -25,7 +25,7 @@ type Cgroup struct {
 
 // cgroup returns the nearest control group of a process that has a quota, or its own if none has.
 func (r Root) cgroup(pid int) (Cgroup, error) {
-	text, err := r.text("proc", strconv.Itoa(pid), "cgroup")
+	text, err := r.proc().Read(fmt.Sprintf("proc/%d/cgroup", pid))
 	if err != nil {
 		return Cgroup{}, err
 	}

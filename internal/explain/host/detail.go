@@ -41,14 +41,11 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 		t.Owner = owner(f[0])
 	}
 	t.Command = r.proc().CommandLine(tid)
-	parent := keys["PPid"]
-	if stat, err := r.text(dir, "stat"); err == nil {
-		if task, err := parseTask(stat); err == nil {
-			t.Kernel, t.LastCPU = task.Kernel, task.LastCPU
-		}
+	if task, err := r.proc().Process(tid); err == nil {
+		t.Kernel, t.LastCPU = task.Kernel(), task.LastCPU
 	}
-	t.Parent, _ = r.text("proc", parent, "comm")
-	groups, _ := r.text(dir, "cgroup")
+	t.Parent = r.proc().Name(int(count(keys["PPid"])))
+	groups, _ := r.proc().Read(dir + "/cgroup")
 	t.Cgroup, _ = procfs.ParseCgroup(groups, "cpuset")
 	return t, true
 }
@@ -71,8 +68,8 @@ func owner(uid string) string {
 // IRQAffinity returns the CPUs that an interrupt may go to, and those that it goes to.
 func (r Root) IRQAffinity(irq int) (allowed, effective cpuset.Set) {
 	dir := "proc/irq/" + strconv.Itoa(irq)
-	a, _ := r.text(dir, "smp_affinity_list")
-	e, _ := r.text(dir, "effective_affinity_list")
+	a, _ := r.proc().Read(dir + "/smp_affinity_list")
+	e, _ := r.proc().Read(dir + "/effective_affinity_list")
 	allowed, _ = cpuset.Parse(a)
 	effective, _ = cpuset.Parse(e)
 	return allowed, effective

@@ -26,10 +26,9 @@ type Task struct {
 	LastCPU int    `json:"last_cpu"`
 }
 
-func parseTask(text string) (Task, error) {
-	t, err := procfs.ParseTask(text)
-	return Task{TID: t.TID, Name: t.Name, State: string(t.State), PPID: t.PPID, Kernel: t.Kernel(), Minor: t.Minor, Major: t.Major,
-		Ticks: t.Ticks, LastCPU: t.LastCPU}, err
+func taskOf(pid int, t *procfs.Task) Task {
+	return Task{TID: t.TID, PID: pid, Name: t.Name, State: string(t.State), PPID: t.PPID, Kernel: t.Kernel(),
+		Minor: t.Minor, Major: t.Major, Ticks: t.Ticks, LastCPU: t.LastCPU}
 }
 
 // parseKeys reads lines of the form "key value".

@@ -3,12 +3,12 @@ package host
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Peers returns the processes at the other ends of a process's connections over the Unix socket path, as the kernel
@@ -20,15 +20,12 @@ func Peers(pid int, path string) (out []int, err error) {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	defer func() { _ = unix.Close(process) }() // nothing was written
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	files, err := os.ReadDir(dir)
+	files, err := procfs.Host.Files(pid)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		link, _ := os.Readlink(dir + "/" + f.Name()) // closed meanwhile
-		number, err := strconv.Atoi(f.Name())
-		if err != nil || !strings.HasPrefix(link, "socket:") {
+	for number, link := range files {
+		if !strings.HasPrefix(link, "socket:") {
 			continue
 		}
 		peer, err := peerOf(process, number, path)
@@ -39,6 +36,7 @@ func Peers(pid int, path string) (out []int, err error) {
 			out = append(out, peer)
 		}
 	}
+	slices.Sort(out)
 	return out, nil
 }
 

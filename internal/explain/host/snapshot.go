@@ -93,13 +93,8 @@ func (r Root) tasks() (map[int]Task, error) {
 	for _, pid := range pids {
 		tids, _ := r.proc().Threads(pid) // it may have ended
 		for _, tid := range tids {
-			text, err := r.proc().Read(procfs.ThreadDir(pid, tid) + "/stat")
-			if err != nil {
-				continue // it has ended
-			}
-			if task, err := parseTask(text); err == nil {
-				task.PID = pid
-				out[task.TID] = task
+			if task, err := r.proc().Thread(pid, tid); err == nil { // otherwise it has ended
+				out[task.TID] = taskOf(pid, &task)
 			}
 		}
 	}
