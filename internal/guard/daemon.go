@@ -9,11 +9,11 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// redial is how often a data plane that is not there is looked for.
+// redial is the interval at which Follow tries to reach a data plane that does not answer.
 const redial = 2 * time.Second
 
-// Follow passes on what a data plane tells of itself, from now on, until ctx is over. It waits for one that is not there, and comes
-// back to one that was restarted; connected is called each time, before its events.
+// Follow passes on the events of a data plane from now on, until ctx ends. It waits for a data plane that does not
+// run, and reconnects to one that was restarted. It calls connected after each connect, before it passes on events.
 func Follow(ctx context.Context, dial func(context.Context) (*api.Client, error), connected func(*api.Client)) <-chan Event {
 	events := make(chan Event, 64)
 	go func() {
@@ -35,7 +35,7 @@ func Follow(ctx context.Context, dial func(context.Context) (*api.Client, error)
 	return events
 }
 
-// follow returns when the connection ends. It leaves out what happened before.
+// follow returns when the connection ends. It drops events from before the call.
 func follow(ctx context.Context, c *api.Client, events chan<- Event) {
 	begun := time.Now()
 	req := &apiv1.EventListRequest{Follow: true}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard watches whether a machine stays what the plan of its CPUs says. It looks each second at what moves, tells each
-// drift once, with the best that is known about who caused it, and puts it right when it may. What a drift is says package verify.
+// Package guard watches whether a machine keeps to the plan of its CPUs. Each second it compares what can change with
+// the plan, reports each drift once, with the evidence about its cause, and repairs it if it may. Package verify
+// defines what a drift is.
 package guard
 
 import (
@@ -19,12 +20,12 @@ type Kind string
 
 // The kinds.
 const (
-	Found    Kind = "found"    // differs already at the first look
+	Found    Kind = "found"    // differed already at the first look
 	Drift    Kind = "drift"    // differs from now on
-	Well     Kind = "well"     // is again as it should be
+	Well     Kind = "well"     // matches the plan again
 	Repaired Kind = "repaired" // by the guard
 	Failed   Kind = "failed"   // the guard could not repair it
-	Fight    Kind = "fight"    // somebody undoes the repairs: the guard pauses
+	Fight    Kind = "fight"    // somebody keeps undoing the repairs: the guard pauses
 	Daemon   Kind = "daemon"   // the data plane's own event
 	Notice   Kind = "notice"   // about the guard itself
 )
@@ -33,14 +34,14 @@ const (
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    Kind      `json:"kind"`
-	Check   string    `json:"check,omitempty"`   // of verify
+	Check   string    `json:"check,omitempty"`   // ID of a check of verify
 	Subject string    `json:"subject,omitempty"` // "thread 812", "irq 38"
 	Text    string    `json:"text"`
-	Who     string    `json:"who,omitempty"`  // the evidence about its cause
+	Who     string    `json:"who,omitempty"`  // evidence about the cause
 	Mend    string    `json:"mend,omitempty"` // the command that mends it
 }
 
-// String is the event as a line.
+// String returns the event as one line.
 func (e Event) String() string {
 	line := e.Time.Format("2006-01-02 15:04:05.000") + " " + string(e.Kind)
 	for _, word := range []string{e.Check, e.Subject} {
@@ -58,16 +59,16 @@ func (e Event) String() string {
 	return line
 }
 
-// watched are the checks of which each item is watched. Others change with a boot, or are counters.
+// watched lists prefixes of the checks whose items are watched. The others change only with a boot, or are counters.
 var watched = []string{
 	"isolation.state", "plan.machine", "place.online", "threads.", "irq.affinity", "net.rps", "net.xps", "workqueue.mask", "boot.watchdog",
 	"boot.irqaffinity", "cgroup.", "tuned.", "irqbalance.bans", "nova.power", "guests.", "memory.hugepages", "knobs.",
 }
 
-// key is what tells one drift from another.
+// key identifies a drift.
 type key struct{ check, subject string }
 
-// drift is an item that is not as it should be.
+// drift is an item that does not match the plan.
 type drift struct {
 	key
 	verify.Item
@@ -75,8 +76,8 @@ type drift struct {
 	found bool // at the first look
 }
 
-// drifts takes from findings what is to be watched. On a machine that isolates nothing every thread may run everywhere, which is
-// one drift; there only threads that can run nowhere else than on workers' CPUs count one by one.
+// drifts selects the watched items of findings. On a machine that isolates nothing every thread may run everywhere.
+// That is one drift; of its threads only those that can run on workers' CPUs only are drifts of their own.
 func drifts(findings []verify.Finding) map[key]drift {
 	open := false
 	for _, f := range findings {
@@ -101,7 +102,7 @@ func drifts(findings []verify.Finding) map[key]drift {
 	return all
 }
 
-// command is what mends an item, in a shell.
+// command returns the shell command that mends an item.
 func command(i verify.Item) string {
 	if i.Fix != nil {
 		return i.Fix.Command()
@@ -110,13 +111,13 @@ func command(i verify.Item) string {
 	return first
 }
 
-// tracker knows what was told already.
+// tracker remembers the drifts that were reported.
 type tracker struct {
 	known map[key]drift
 	begun bool
 }
 
-// update compares a look with the one before it. who explains a drift that is new.
+// update compares a look with the previous one. who explains a new drift.
 func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) string) []Event {
 	var events []Event
 	kind := Drift
@@ -135,7 +136,7 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 	for k, d := range t.known {
 		if _, still := found[k]; !still {
 			events = append(events, Event{Time: now, Kind: Well, Check: k.check, Subject: k.subject,
-				Text: fmt.Sprintf("no longer so, after %.0f s", now.Sub(d.since).Seconds())})
+				Text: fmt.Sprintf("matches the plan again after %.0f s", now.Sub(d.since).Seconds())})
 			delete(t.known, k)
 		}
 	}
@@ -145,7 +146,7 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 	return events
 }
 
-// ownThread says whether an item is about a thread of a running corelaned, which moves its threads back itself.
+// ownThread reports whether an item is about a thread of a running corelaned, which moves its threads back itself.
 func ownThread(m *topology.Machine, i verify.Item) bool {
 	return i.PID != 0 && slices.ContainsFunc(m.Threads, func(t topology.Thread) bool { return t.PID == i.PID && t.Process == "corelaned" })
 }

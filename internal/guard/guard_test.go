@@ -33,8 +33,8 @@ func TestDrifts(t *testing.T) {
 		"a thread on isolated CPUs":             {[]verify.Finding{finding("threads.foreign", thread(verify.Warn, false))}, 1},
 		"a floating thread, nothing isolated":   {[]verify.Finding{open, finding("threads.foreign", thread(verify.Fail, false))}, 1}, // the state only
 		"a pinned thread, nothing isolated":     {[]verify.Finding{open, finding("threads.foreign", thread(verify.Fail, true))}, 2},
-		"what passes":                           {[]verify.Finding{finding("threads.foreign", thread(verify.Pass, true))}, 0},
-		"what could not be read":                {[]verify.Finding{finding("irq.affinity", thread(verify.Unknown, true))}, 0},
+		"an item that passes":                   {[]verify.Finding{finding("threads.foreign", thread(verify.Pass, true))}, 0},
+		"an item that could not be read":        {[]verify.Finding{finding("irq.affinity", thread(verify.Unknown, true))}, 0},
 		"a check of boot arguments, no subject": {[]verify.Finding{finding("boot.nohz_full", verify.Item{Verdict: verify.Warn, Text: "x"})}, 0},
 		"counters":                              {[]verify.Finding{finding("irq.counts", thread(verify.Warn, true))}, 0},
 	} {
@@ -84,12 +84,12 @@ func TestLimiter(t *testing.T) {
 		t.Fatal("no pause, or noticed twice")
 	}
 	if ok, _ := l.allow(key{"a", "other"}, now); !ok {
-		t.Fatal("others pause too")
+		t.Fatal("repairs of another thing pause too")
 	}
 	if ok, _ := l.allow(k, now.Add(fightPause)); !ok {
-		t.Fatal("the pause has no end")
+		t.Fatal("the pause does not end")
 	}
-	// Five in more than a minute are no fight.
+	// Repairs that are spread over more than a minute are not a fight.
 	slow := limiter{}
 	for n := range 50 {
 		if ok, _ := slow.allow(k, now.Add(time.Duration(n)*15*time.Second)); !ok {
@@ -97,7 +97,7 @@ func TestLimiter(t *testing.T) {
 		}
 	}
 	if slow.forget(now.Add(time.Hour)); len(slow) != 0 {
-		t.Error("nothing is forgotten")
+		t.Error("old repairs are not forgotten")
 	}
 }
 

@@ -3,8 +3,8 @@ package guard
 
 import "time"
 
-// Two programs that each put a thing where they want it to be would go on for ever: after this many repairs of the same thing
-// within a minute the guard says so and pauses.
+// Two programs that undo each other's changes would never stop: after this many repairs of the same thing within a
+// minute the guard reports a fight and pauses.
 const (
 	fightRepairs = 5
 	fightSpan    = time.Minute
@@ -16,10 +16,10 @@ type limiter map[key]*repairs
 
 type repairs struct {
 	times []time.Time
-	until time.Time // of the pause
+	until time.Time // end of the pause
 }
 
-// allow says whether a thing may be repaired now, and whether that is the moment at which a fight was noticed.
+// allow reports whether a thing may be repaired now, and whether this call has just detected a fight.
 func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
 	r := l[k]
 	if r == nil {
@@ -43,7 +43,7 @@ func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
 	return true, false
 }
 
-// forget drops what happened long ago, so that threads that came and went do not stay.
+// forget drops old repairs, so that the map does not grow with threads that have ended.
 func (l limiter) forget(now time.Time) {
 	for k, r := range l {
 		if now.After(r.until) && (len(r.times) == 0 || now.Sub(r.times[len(r.times)-1]) > fightSpan) {

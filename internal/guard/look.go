@@ -13,23 +13,23 @@ import (
 	"github.com/corelane/corelane/internal/verify"
 )
 
-// A look costs CPU time on the host's CPUs. Each part is made as seldom as it takes for its share to stay below these:
-// a machine with thousands of threads or interrupts is looked at every few seconds rather than every second.
+// A look costs CPU time on the host's CPUs. The interval of each part grows until its share of a CPU is below these
+// limits: a machine with thousands of threads or interrupts is read every few seconds rather than every second.
 const (
 	threadShare = 0.005
 	restShare   = 0.003
-	wholeEvery  = time.Minute     // all that topology.Read knows
-	nameLasts   = 5 * time.Second // a thread in the way may become another program (execve)
+	wholeEvery  = time.Minute     // interval of a full topology.Read
+	nameLasts   = 5 * time.Second // then a thread in the way is read again: it may have called execve
 )
 
-// looker reads the running machine with as few files as it takes.
+// looker reads the running machine with as few files as possible.
 type looker struct {
-	workers  cpuset.Set // CPUs whose visitors are read in full
+	workers  cpuset.Set // threads that may run on these CPUs are read in full
 	machine  *topology.Machine
-	whole    time.Time // when all was read
+	whole    time.Time // time of the last full read
 	nextRest time.Time
 	seen     map[int]seenThread
-	before   map[int]cpuset.Set // CPUs at the look before, of threads that changed since
+	before   map[int]cpuset.Set // previous CPUs of the threads whose CPUs changed since the last look
 	threads  time.Time          // next look at threads
 }
 
@@ -40,7 +40,7 @@ type seenThread struct {
 	round  int64
 }
 
-// look returns a new Machine whose Threads are those that touch workers' CPUs, and workers.
+// look returns a new Machine. Its Threads are the workers and all threads that may run on workers' CPUs.
 func (l *looker) look(now time.Time) (*topology.Machine, error) {
 	if l.machine == nil || now.Sub(l.whole) >= wholeEvery {
 		m, err := topology.Read("/")
@@ -65,13 +65,13 @@ func (l *looker) look(now time.Time) (*topology.Machine, error) {
 	return &m, nil
 }
 
-// pause is how long to wait after work that took so long for it to be a share of the time; half a second less than a
-// look's interval when it is short, so that each look makes it.
+// pause returns the time to wait after work so that the work stays below a share of the time. It is half a second
+// shorter than computed, so that cheap work is done at each look.
 func pause(took time.Duration, share float64) time.Duration {
 	return max(time.Second/2, time.Duration(float64(took)/share)-time.Second/2)
 }
 
-// cpuTime is what this program has used so far.
+// cpuTime returns the CPU time that this program has used.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -80,7 +80,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// scan asks the kernel for the CPUs of each thread; only those in the way are read from /proc.
+// scan gets the CPUs of each thread from the kernel and reads only threads in the way from /proc.
 func (l *looker) scan(now time.Time) []topology.Thread {
 	if l.seen == nil {
 		l.seen = map[int]seenThread{}
@@ -100,7 +100,7 @@ func (l *looker) scan(now time.Time) []topology.Thread {
 		if !known || s.mask != mask || s.thread != nil && !s.thread.Fixed && now.Sub(s.read) > nameLasts {
 			was := s.thread
 			s = seenThread{mask: mask, read: now}
-			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) { // a worker that was moved away is missed
+			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) { // keep a worker that was moved away
 				s.thread = readThread(pid, tid)
 			}
 		}
@@ -117,7 +117,7 @@ func (l *looker) scan(now time.Time) []topology.Thread {
 	return touching
 }
 
-// readThread is a thread with the name of its process; nil: it has ended.
+// readThread returns a thread with the name of its process, or nil when it has ended.
 func readThread(pid, tid int) *topology.Thread {
 	t, ok := topology.ReadThread(pid, tid)
 	if !ok {
@@ -129,7 +129,7 @@ func readThread(pid, tid int) *topology.Thread {
 	return &t
 }
 
-// eachThread calls one for all threads of the machine.
+// eachThread calls one for each thread of the machine.
 func eachThread(one func(pid, tid int)) {
 	pids, _ := procfs.Host.Processes()
 	for _, pid := range pids {
@@ -140,7 +140,7 @@ func eachThread(one func(pid, tid int)) {
 	}
 }
 
-// affinity is sched_getaffinity(2) for any number of CPUs: the mask as the kernel wrote it.
+// affinity is sched_getaffinity(2) for any number of CPUs. It returns the mask as the kernel wrote it.
 func affinity(tid int) (mask string, ok bool) {
 	var buffer [cpuset.Max / 64]uint64
 	n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(buffer), uintptr(unsafe.Pointer(&buffer)))
@@ -150,7 +150,7 @@ func affinity(tid int) (mask string, ok bool) {
 	return string(unsafe.Slice((*byte)(unsafe.Pointer(&buffer)), n)), true
 }
 
-// bitsOf is the CPUs of a mask. Words are little-endian on every machine that this runs on.
+// bitsOf returns the CPUs of a mask. Words are little-endian on all supported machines.
 func bitsOf(mask string) cpuset.Set {
 	var ids []int
 	for i := range len(mask) {

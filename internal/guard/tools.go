@@ -20,31 +20,31 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// movers are programs that are started to move threads, interrupts and queues.
+// movers are programs that move threads, interrupts or queues.
 var movers = []string{"taskset", "tuna", "cset", "chrt", "chcpu", "numactl", "virsh", "tuned-adm", "ethtool", "sysctl", "systemctl", "cgexec",
 	"cpuset", "cpupower"}
 
-// tool is one start of such a program.
+// tool is one start of a mover.
 type tool struct {
 	at   time.Time
 	pid  int
 	line string
-	by   string // its parent
+	by   string // the parent process
 }
 
 const (
 	toolsKept   = 64
-	toolIsCause = 3 * time.Second // a change is seen within a look or two
+	toolIsCause = 3 * time.Second // a change is detected within two looks
 )
 
-// toolLog hears from the kernel of each program that is started (netlink connector,
-// Documentation/driver-api/connector.rst, linux/cn_proc.h) and remembers movers.
+// toolLog receives the start of each program from the kernel (netlink connector,
+// Documentation/driver-api/connector.rst, linux/cn_proc.h) and keeps the movers.
 type toolLog struct {
 	mu     sync.Mutex
 	recent []tool
 }
 
-// about is the tool that was started just before and, for a thread, names it.
+// about describes the last tool that was started shortly before now and whose command names the thread or the subject.
 func (l *toolLog) about(subject string, tid int, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *toolLog) about(subject string, tid int, now time.Time) string {
 	return ""
 }
 
-// mentions says whether a command speaks of a subject: an interface, a setting.
+// mentions reports whether a command contains a word of a subject: an interface or a setting.
 func mentions(subject, line string) bool {
 	words := strings.FieldsFunc(subject, func(r rune) bool { return r == ' ' || r == '/' })
 	for _, word := range words {
@@ -86,12 +86,12 @@ const (
 	procExec     = 2
 	nlmsgHeader  = 16
 	cnHeader     = 20
-	eventHeader  = 16 // what, cpu, timestamp
+	eventHeader  = 16 // fields what, cpu, timestamp
 	mostOfEvents = 2000
 )
 
-// listen subscribes and fills the log until stop is called. Of a machine that starts more programs than mostOfEvents a
-// second it does not hear all.
+// listen subscribes and fills the log until stop is called. It misses starts on a machine that starts more than
+// mostOfEvents programs per second.
 func listen() (l *toolLog, stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -118,7 +118,7 @@ func listen() (l *toolLog, stop func(), err error) {
 	return l, func() { ended.Store(true); <-done }, nil
 }
 
-// kernelFilters says whether the kernel can send the starts of programs only (since Linux 6.6).
+// kernelFilters reports whether the kernel can send starts of programs only (since Linux 6.6).
 func kernelFilters() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -129,7 +129,7 @@ func kernelFilters() bool {
 	return major > 6 || major == 6 && minor >= 6
 }
 
-// subscription is a message of netlink, connector and PROC_CN_MCAST_LISTEN.
+// subscription builds the message: netlink header, connector header, PROC_CN_MCAST_LISTEN.
 func subscription(filter bool) []byte {
 	payload := binary.NativeEndian.AppendUint32(nil, procListen)
 	if filter {
@@ -145,10 +145,10 @@ func subscription(filter bool) []byte {
 	return append(b, payload...)
 }
 
-// read has a thread of its own that goes before others: taskset ends a millisecond after its start, and with it its
-// command line.
+// read runs on its own thread with a high priority: taskset ends a millisecond after its start, and its command line
+// is then gone.
 func (l *toolLog) read(fd int, ended *atomic.Bool) {
-	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) // not behind a look, even on one CPU
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) // do not wait for a look, even on one CPU
 	runtime.LockOSThread()                            // not unlocked: the thread ends with its priority
 	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 	buffer := make([]byte, 64<<10)
@@ -174,7 +174,7 @@ func (l *toolLog) read(fd int, ended *atomic.Bool) {
 	}
 }
 
-// execOf is the process that a message says has started a program; 0: the message is about something else.
+// execOf returns the process that has started a program, or 0 when the message is about something else.
 func execOf(message []byte) int {
 	const at = nlmsgHeader + cnHeader
 	if len(message) < at+eventHeader+8 || binary.NativeEndian.Uint32(message[at:]) != procExec {

@@ -15,21 +15,21 @@ import (
 
 // Options of Watch.
 type Options struct {
-	Plan    *plan.Plan    // nil: the machine's own intent, as at the first look
-	Every   time.Duration // between looks
-	Repair  bool          // or report only
-	Journal string        // directory of repairs, for 'corelane cores rollback'
-	Report  func(Event)   // called by one goroutine only
+	Plan    *plan.Plan    // nil: the machine's own intent at the first look
+	Every   time.Duration // interval of looks
+	Repair  bool          // false: report only
+	Journal string        // directory for the journal of repairs, for 'corelane cores rollback'
+	Report  func(Event)   // called from one goroutine only
 	Looked  func(Status)  // after each look; may be nil
-	Daemon  <-chan Event  // what the data plane tells; may be nil
-	Tools   bool          // listen to the kernel for tools that move threads
+	Daemon  <-chan Event  // events of the data plane; may be nil
+	Tools   bool          // subscribe to starts of programs, to find tools that move threads
 }
 
-// Status is what the guard knows after a look.
+// Status is the result of a look.
 type Status struct {
 	Findings []verify.Finding
 	Drifts   int
-	CPU      time.Duration // that the program has used
+	CPU      time.Duration // CPU time that the program has used
 }
 
 // guard is one run of Watch.
@@ -42,7 +42,7 @@ type guard struct {
 	tools  *toolLog
 }
 
-// Watch looks until ctx is over, which is its ordinary end.
+// Watch runs until ctx ends, and then returns nil.
 func Watch(ctx context.Context, o Options) error {
 	g := &guard{Options: o, limit: limiter{}}
 	first, err := topology.Read("/")
@@ -56,15 +56,16 @@ func Watch(ctx context.Context, o Options) error {
 			g.tools = log
 			defer stop()
 		} else {
-			o.Report(Event{Time: time.Now(), Kind: Notice, Text: fmt.Sprintf("the kernel does not tell of programs that start (%v): who moved a thread may "+
-				"stay unknown", err)})
+			o.Report(Event{Time: time.Now(), Kind: Notice, Text: fmt.Sprintf("the kernel does not report starts of "+
+				"programs (%v): "+
+				"the cause of a drift may stay unknown", err)})
 		}
 	}
 	o.Report(Event{Time: time.Now(), Kind: Notice, Text: g.greeting()})
 	return g.loop(ctx)
 }
 
-// intend settles what is intended, once it is known: without a plan as soon as a data plane runs.
+// intend sets the intent once it is known: without a plan, as soon as a data plane runs.
 func (g *guard) intend(m *topology.Machine) {
 	if g.intent == nil || g.intent.Workers.Empty() {
 		g.intent = verify.IntentOf(m, g.Plan)
@@ -74,9 +75,10 @@ func (g *guard) intend(m *topology.Machine) {
 
 func (g *guard) greeting() string {
 	if g.intent.Workers.Empty() {
-		return "no worker's CPU is known: waiting for a data plane whose threads poll"
+		return "no worker's CPU is known: waiting for a data plane with polling threads"
 	}
-	return fmt.Sprintf("watching CPUs %s of workers, by %s%s", g.intent.Workers, g.intent.From, ifText(g.Repair, "; drift is repaired"))
+	return fmt.Sprintf("watching workers' CPUs %s, according to %s%s", g.intent.Workers, g.intent.From,
+		ifText(g.Repair, "; drifts are repaired"))
 }
 
 func ifText(condition bool, text string) string {
@@ -110,7 +112,7 @@ func (g *guard) loop(ctx context.Context) error {
 	}
 }
 
-// round is one look and what follows from it.
+// round makes one look, reports drifts and repairs them.
 func (g *guard) round(ctx context.Context, now time.Time) error {
 	m, err := g.look.look(now)
 	if err != nil {
@@ -139,11 +141,11 @@ func (g *guard) round(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// ownGrace is how long a running corelaned has to move its own threads back.
+// ownGrace is the time that a running corelaned has to move its own threads back.
 const ownGrace = 3 * time.Second
 
-// repair makes a drift undone, unless somebody else makes it again and again. What differed before the guard came is left to
-// 'corelane cores apply', which shows first what it will do.
+// repair undoes a drift, unless somebody else keeps causing it again. What differed before the guard started is left to
+// 'corelane cores apply', which first shows what it will do.
 func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now time.Time) {
 	if d.Fix == nil || d.found || ownThread(m, d.Item) && now.Sub(d.since) < ownGrace {
 		return
@@ -154,7 +156,9 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 	ok, fight := g.limit.allow(d.key, now)
 	if fight {
 		w := &witness{machine: m, look: g.look, tools: g.tools, now: now}
-		tell(Fight, w.who(d), "moved back %d times in a minute and changed again: stop who does it; nothing is repaired here for %v", fightRepairs, fightPause)
+		tell(Fight, w.who(d), "repaired %d times in a minute and changed again each time: stop the program that "+
+			"changes it; "+
+			"repairs pause for %v", fightRepairs, fightPause)
 	}
 	if !ok {
 		return
@@ -175,7 +179,7 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 	}
 }
 
-// change is a repair in the words of package cores, which keeps the way back.
+// change converts a repair to a change of package cores, which can roll it back.
 func change(d drift) cores.Change {
 	why := "the guard found: " + d.Text
 	if d.Fix.Path != "" {
@@ -186,7 +190,7 @@ func change(d drift) cores.Change {
 		Optional: true}
 }
 
-// form is how the kernel prints back what a file was told.
+// form returns the form in which the kernel prints a setting.
 func form(path string) cores.Form {
 	switch {
 	case strings.HasSuffix(path, "_list"), strings.HasSuffix(path, "/cpuset.cpus"):

@@ -12,12 +12,12 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// witness says who caused a drift, from what it can know: who a thread is and where it comes from, which tools were
-// started just before, and which services are known to do such things. It says so when it does not know.
+// witness collects evidence about who caused a drift: the identity and origin of a thread, tools that were started just
+// before, and running services that are known to make such changes. It reports when the cause is not known.
 type witness struct {
 	machine *topology.Machine
 	look    *looker
-	tools   *toolLog // may be nil: the kernel does not tell of new programs
+	tools   *toolLog // nil: the kernel does not report starts of programs
 	now     time.Time
 }
 
@@ -29,7 +29,7 @@ func (w *witness) who(d drift) string {
 	}
 	if tid != 0 {
 		if moved, was := w.look.before[tid]; was {
-			parts = append(parts, fmt.Sprintf("it could run on CPUs %s at the look before", moved))
+			parts = append(parts, fmt.Sprintf("at the previous look it could run on CPUs %s", moved))
 		}
 		parts = append(parts, origin(d.PID, tid, w.now)...)
 	}
@@ -47,25 +47,25 @@ func (w *witness) who(d drift) string {
 	return strings.Join(parts, "; ")
 }
 
-// suspect is a service that runs and does such things by itself. It is no proof.
+// suspect names a running service that is known to make such changes. This is not a proof.
 func (w *witness) suspect(d drift) string {
 	s := w.machine.Services
 	switch {
 	case strings.HasPrefix(d.subject, "thread ") && s.Tuned != "" && running("tuned"):
-		return fmt.Sprintf("TuneD (%s) runs and moves threads whose names its ps_blacklist does not spare", s.Tuned)
+		return fmt.Sprintf("TuneD (%s) is running and moves threads that its ps_blacklist does not name", s.Tuned)
 	case strings.HasPrefix(d.subject, "irq ") && running("irqbalance"):
-		return "irqbalance runs and moves interrupts"
+		return "irqbalance is running and moves interrupts"
 	case strings.HasPrefix(d.check, "cgroup.") && running("kubelet"):
-		return "kubelet runs and writes control groups"
+		return "kubelet is running and writes control groups"
 	case strings.HasPrefix(d.check, "place.online") && strings.EqualFold(s.Nova["cpu_power_management"], "true"):
 		return "Nova's cpu_power_management takes unused CPUs offline"
 	case strings.HasPrefix(d.check, "knobs.") && running("tuned"):
-		return fmt.Sprintf("TuneD (%s) runs and changes such settings", s.Tuned)
+		return fmt.Sprintf("TuneD (%s) is running and changes such settings", s.Tuned)
 	}
 	return ""
 }
 
-// origin is where a thread comes from: age, parent, command, control group.
+// origin describes where a thread comes from: age, parent and command.
 func origin(pid, tid int, now time.Time) []string {
 	t, err := procfs.Host.Thread(pid, tid)
 	if err != nil {
@@ -87,7 +87,7 @@ func origin(pid, tid int, now time.Time) []string {
 	return parts
 }
 
-// commandLine is what a process was started with, the first 120 bytes.
+// commandLine returns the first 120 bytes of a process' command line.
 func commandLine(pid int) string {
 	line := procfs.Host.CommandLine(pid)
 	if len(line) > 120 {
@@ -96,7 +96,7 @@ func commandLine(pid int) string {
 	return strings.ToValidUTF8(line, "?")
 }
 
-// running says whether a process of that name is there.
+// running reports whether a process with this name exists.
 func running(name string) bool {
 	pids, _ := procfs.Host.Processes()
 	return slices.ContainsFunc(pids, func(pid int) bool { return procfs.Host.Name(pid) == name })

@@ -65,7 +65,7 @@ class Guard:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.events = []
         threading.Thread(target=self.read, daemon=True).start()
-        wait(lambda: any("watching CPUs" in e["text"] for e in self.events), "greeting")
+        wait(lambda: any("watching workers' CPUs" in e["text"] for e in self.events), "greeting")
         time.sleep(1.5)  # the first look is over
 
     def read(self):
@@ -157,7 +157,7 @@ def test_verify_against_another_plan(router, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan), encoding="utf-8")
     finding = verify(router, str(path))["threads.workers"]
-    assert finding["verdict"] == "FAIL" and any("pmd-fwd-0 of corelaned" in i["text"] and "no worker's CPU in the " +
+    assert finding["verdict"] == "FAIL" and any("pmd-fwd-0 of corelaned" in i["text"] and "not a worker's CPU in the " +
         "plan" in i["text"] for i in finding["evidence"])
 
 
@@ -192,10 +192,10 @@ def test_names_taskset(router):
             begun = time.time()
             subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)
             event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
-            assert f"could run on CPUs {other_cpu()} at the look before" in event["who"]
+            assert f"at the previous look it could run on CPUs {other_cpu()}" in event["who"]
             named += f"taskset -pc {worker_cpu()} {p.pid}" in event["who"]
         print(f"{named} of {len(hogs)} movers were named")
-        assert named or any("does not tell of programs" in e["text"] for e in g.events)
+        assert named or any("does not report starts of programs" in e["text"] for e in g.events)
 
 
 def test_service_thread_moved(router):
