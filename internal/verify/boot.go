@@ -12,34 +12,37 @@ import (
 const (
 	groupBoot  = "Kernel arguments"
 	kernelArgs = "Documentation/admin-guide/kernel-parameters.txt"
-	reboot     = "corelane cores apply /etc/corelane/plan.json   # writes the arguments; they count from the next boot"
+	reboot     = "corelane cores apply /etc/corelane/plan.json   # writes the arguments for the next boot"
 )
 
 var bootRules = []rule{
-	{id: "boot.isolcpus", group: groupBoot, title: "isolcpus is what is intended",
+	{id: "boot.isolcpus", group: groupBoot, title: "isolcpus isolates the intended CPUs",
 		check:  checkIsolcpus,
 		source: kernelArgs + ": isolcpus=",
 		mend:   []string{reboot},
-		why:    "A CPU inside the scheduler's domains gets whatever thread is waiting; pinning a worker there does not keep others off."},
+		why: "The scheduler places any waiting thread on a CPU that is in its domains; pinning a worker does not " +
+			"keep others off."},
 	{id: "boot.consistent", group: groupBoot, title: "Arguments that name CPUs agree with each other",
 		check:  checkConsistent,
 		source: "a field report, verification of the 2x10-core host; " + kernelArgs,
 		mend:   []string{reboot},
-		why:    "Half of the arguments with other CPUs than the rest is how isolation becomes partial: the tick, RCU or the scheduler stay where workers poll."},
+		why: "When arguments name different CPUs, isolation is partial: the tick, RCU or the scheduler still use " +
+			"some workers' CPUs."},
 	{id: "boot.nohz_full", group: groupBoot, title: "No timer tick on workers (nohz_full)", workers: true,
 		check:  checkNohzFull,
 		mend:   []string{reboot},
 		source: "Documentation/timers/no_hz.rst",
-		why:    "The tick interrupts a worker 100 to 1000 times a second, some microseconds each."},
+		why:    "The tick interrupts a worker 100 to 1000 times a second, for some microseconds each time."},
 	{id: "boot.rcu_nocbs", group: groupBoot, title: "No RCU callbacks on workers (rcu_nocbs)", workers: true,
 		check:  checkRcu,
 		mend:   []string{reboot},
 		source: kernelArgs + ": rcu_nocbs=",
-		why:    "RCU callbacks run as softirqs on the CPU that queued them, unless rcuo threads on other CPUs do it."},
+		why: "RCU callbacks run as softirqs on the CPU that queued them, unless rcuo threads on other CPUs run " +
+			"them."},
 	{id: "boot.watchdog", group: groupBoot, title: "No lockup watchdogs on workers (nowatchdog, nmi_watchdog=0)",
 		check:  checkWatchdog,
 		source: "Documentation/admin-guide/lockup-watchdogs.rst",
-		why:    "The watchdogs wake a thread and raise an NMI on each CPU, also on those that poll."},
+		why:    "The watchdogs wake a thread and raise an NMI on each CPU, including those that poll."},
 	{id: "boot.irqaffinity", group: groupBoot, title: "New interrupts do not start on workers (irqaffinity)", workers: true,
 		check:  checkDefaultIRQ,
 		source: "Documentation/core-api/irq/irq-affinity.rst",
@@ -47,8 +50,10 @@ var bootRules = []rule{
 	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)", workers: true,
 		check:  checkManaged,
 		source: kernelArgs + ": isolcpus= managed_irq",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; counts from the next boot"},
-		why:    "The kernel spreads the interrupts of NVMe and some network queues over all CPUs, and nobody may move them afterwards."},
+		mend: []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; takes " +
+			"effect at the next boot"},
+		why: "The kernel spreads the interrupts of NVMe and some network queues over all CPUs; they cannot be " +
+			"moved afterwards."},
 }
 
 func checkIsolcpus(v *view, r *result) {
@@ -58,28 +63,34 @@ func checkIsolcpus(v *view, r *result) {
 	case err != nil:
 		r.fail("%v", err)
 	case given && domain(flags) && !set.And(v.online).Equal(v.m.Kernel.Isolated) && !v.m.Kernel.Isolated.Empty():
-		r.fail("the command line isolates CPUs %s and the kernel %s (/sys/devices/system/cpu/isolated)", set, v.m.Kernel.Isolated)
+		r.fail("the command line isolates CPUs %s, but the kernel isolates %s (/sys/devices/system/cpu/isolated)", set,
+			v.m.Kernel.Isolated)
 	case given && domain(flags) && v.m.Kernel.Isolated.Empty():
-		r.unknown("isolcpus=%s is on the command line, /sys/devices/system/cpu/isolated names none or is not readable", set)
+		r.unknown("isolcpus=%s is on the command line, but /sys/devices/system/cpu/isolated is empty or not readable",
+			set)
 	}
 	boot := v.m.Kernel.Isolated
 	if boot.Empty() && domain(flags) {
 		boot = set
 	}
 	if v.p != nil && v.p.Wishes.Boot && !v.in.Isolated.Within(boot) {
-		r.fail("the plan isolates CPUs %s at boot, and CPUs %s are not", v.in.Isolated, v.in.Isolated.Without(boot))
+		r.fail("the plan isolates CPUs %s at boot, but CPUs %s are not isolated", v.in.Isolated,
+			v.in.Isolated.Without(boot))
 	}
 	if !v.in.Planned || v.in.Isolated.Empty() {
-		r.pass("isolated at boot: CPUs %s", orNone(boot))
+		r.pass("isolated CPUs at boot: %s", orNone(boot))
 		return
 	}
 	if extra := boot.Without(v.in.Isolated); !extra.Empty() {
-		r.warn("CPUs %s are isolated at boot and the plan gives them to the host: nothing is balanced onto them", extra)
+		r.warn("CPUs %s are isolated at boot, but the plan gives them to the host: the scheduler does not balance "+
+			"load onto them", extra)
 	}
-	r.pass("isolated at boot: CPUs %s; the plan: %s%s", orNone(boot), v.in.Isolated, ifText(!v.p.Wishes.Boot, ", at run time"))
+	r.pass("isolated CPUs at boot: %s; the plan: %s%s", orNone(boot), v.in.Isolated, ifText(!v.p.Wishes.Boot,
+		", at run time"))
 }
 
-// domain says whether isolcpus with these flags takes the CPUs out of the scheduler's domains: without any it does.
+// domain reports whether isolcpus with these flags removes the CPUs from the scheduler's domains; without flags it
+// does.
 func domain(flags []string) bool {
 	return len(flags) == 0 || slices.Contains(flags, "domain")
 }
@@ -112,7 +123,7 @@ func checkConsistent(v *view, r *result) {
 		case err != nil:
 			r.fail("tuned.non_isolcpus: %v", err)
 		case first != "" && !mask.And(v.online).Equal(rest):
-			r.fail("tuned.non_isolcpus=%s is CPUs %s, and %s leaves CPUs %s", tuned[len(tuned)-1], mask, first, rest)
+			r.fail("tuned.non_isolcpus=%s means CPUs %s, but %s leaves CPUs %s", tuned[len(tuned)-1], mask, first, rest)
 		}
 	}
 	var seen []string
@@ -124,7 +135,10 @@ func checkConsistent(v *view, r *result) {
 	if len(tuned) > 0 {
 		seen = append(seen, "tuned.non_isolcpus="+tuned[len(tuned)-1])
 	}
-	r.pass("%s", orNone(strings.Join(seen, " ")))
+	if len(seen) == 0 {
+		seen = []string{"no argument names CPUs"}
+	}
+	r.pass("%s", strings.Join(seen, " "))
 }
 
 func checkNohzFull(v *view, r *result) {
@@ -133,7 +147,8 @@ func checkNohzFull(v *view, r *result) {
 	case missing.Empty():
 		r.pass("nohz_full: CPUs %s", v.m.Kernel.NohzFull)
 	case arg.Given && v.in.Workers.Within(arg.CPUs):
-		r.warn("nohz_full=%s is on the command line, and this kernel (%s) does not do it: /sys/devices/system/cpu/nohz_full lacks CPUs %s", arg.CPUs,
+		r.warn("nohz_full=%s is on the command line, but not in effect with kernel %s: "+
+			"/sys/devices/system/cpu/nohz_full lacks CPUs %s", arg.CPUs,
 			v.m.Kernel.Release, missing)
 	default:
 		r.warn("CPUs %s of workers have the tick; nohz_full: %s", missing, orNone(v.m.Kernel.NohzFull))
@@ -164,7 +179,7 @@ func checkWatchdog(v *view, r *result) {
 		if v.hasArg("nowatchdog") || strings.Contains(strings.Join(v.m.Kernel.All("nmi_watchdog"), ","), "0") {
 			r.pass("switched off on the command line")
 		} else {
-			r.unknown("/proc/sys/kernel/nmi_watchdog is not readable: a kernel without it has none")
+			r.unknown("/proc/sys/kernel/nmi_watchdog is not readable; a kernel without this file has no NMI watchdog")
 		}
 	default:
 		r.warn("kernel.nmi_watchdog = %s", v.m.Knobs.NMIWatchdog).about("kernel.nmi_watchdog").write("/proc/sys/kernel/nmi_watchdog", "0")
@@ -177,7 +192,8 @@ func checkDefaultIRQ(v *view, r *result) {
 		r.unknown("/proc/irq/default_smp_affinity is not readable")
 	case mask.Overlaps(v.in.Workers):
 		to := v.in.IRQs.And(v.online)
-		r.warn("/proc/irq/default_smp_affinity is CPUs %s, with %s of workers", mask, mask.And(v.in.Workers)).
+		r.warn("/proc/irq/default_smp_affinity is CPUs %s, which include workers' CPUs %s", mask,
+			mask.And(v.in.Workers)).
 			about("default_smp_affinity").writeMask("/proc/irq/default_smp_affinity", to)
 	default:
 		r.pass("/proc/irq/default_smp_affinity is CPUs %s", mask)
@@ -192,7 +208,8 @@ func checkManaged(v *view, r *result) {
 			continue
 		}
 		if has && q.Affinity.Within(v.in.Isolated) {
-			r.warn("managed irq %d %s may only go to CPUs %s: managed_irq does not help where a queue has isolated CPUs only; use fewer queues", q.Number,
+			r.warn("managed irq %d %s may go only to CPUs %s: managed_irq does not help a queue with isolated CPUs "+
+				"only; use fewer queues", q.Number,
 				q.Name, q.Affinity)
 		} else {
 			r.warn("managed irq %d %s goes to CPU %s", q.Number, q.Name, q.Effective)
@@ -201,7 +218,7 @@ func checkManaged(v *view, r *result) {
 	r.pass("managed_irq is %sgiven", ifText(!has, "not "))
 }
 
-// orNone is a value's text, or "none".
+// orNone returns a value's text, or "none".
 func orNone(value any) string {
 	if text := fmt.Sprint(value); text != "" {
 		return text

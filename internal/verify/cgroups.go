@@ -14,19 +14,21 @@ const (
 )
 
 var cgroupRules = []rule{
-	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid, as the kernel says when asked back",
+	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid when read back",
 		check:  checkPartition,
 		source: cgroupV2 + ": cpuset.cpus.partition",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # makes the partition anew"},
-		why:    "Writing 'isolated' succeeds even when the kernel cannot do it: reading it back then says 'isolated invalid' and why."},
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # creates the partition again"},
+		why: "Writing 'isolated' succeeds even when the kernel cannot isolate: reading back then gives 'isolated " +
+			"invalid' and the reason."},
 	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs",
 		check: checkGroupCPUs, workers: true,
 		source: cgroupV2 + ": cpuset.cpus.effective",
-		why:    "A thread runs only where its group may: without its CPU in the group a worker is moved to any other, whatever its affinity was."},
+		why: "A thread runs only on its group's CPUs: a worker whose CPU is not in the group is moved, whatever " +
+			"its affinity was."},
 	{id: "cgroup.quota", group: groupCgroup, title: "No CPU quota on the data plane",
 		check:  checkQuota,
 		source: "Documentation/scheduler/sched-bwc.rst",
-		why:    "A thread that polls uses all of a quota and then stands still for the rest of each period, usually 100 ms."},
+		why:    "A polling thread uses up its quota and is then stopped for the rest of each period, usually 100 ms."},
 }
 
 func checkPartition(v *view, r *result) {
@@ -49,7 +51,7 @@ func checkPartition(v *view, r *result) {
 	}
 }
 
-// groupsOf are a group and those above it, the nearest first.
+// groupsOf returns a group and its ancestors, the nearest first.
 func (v *view) groupsOf(path string) []topology.Cgroup {
 	var found []topology.Cgroup
 	for path != "" {
@@ -68,7 +70,7 @@ func (v *view) groupsOf(path string) []topology.Cgroup {
 	return found
 }
 
-// workerGroups are the groups of workers, each once.
+// workerGroups returns the groups of workers, each once.
 func (v *view) workerGroups() map[string]cpuset.Set {
 	groups := map[string]cpuset.Set{}
 	for i := range v.m.Threads {
@@ -87,7 +89,8 @@ func checkGroupCPUs(v *view, r *result) {
 			continue
 		}
 		if missing := v.in.Workers.And(workers).Without(groups[0].Effective); !missing.Empty() {
-			r.fail("%s may use CPUs %s; workers there need %s too", groups[0].Path, groups[0].Effective, missing).about("cgroup %s", groups[0].Path).
+			r.fail("%s may use CPUs %s; its workers need CPUs %s too", groups[0].Path, groups[0].Effective, missing).
+				about("cgroup %s", groups[0].Path).
 				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus", groups[0].Effective.Or(workers).String())
 		} else {
 			r.pass("%s may use CPUs %s", groups[0].Path, groups[0].Effective)
@@ -104,7 +107,8 @@ func checkQuota(v *view, r *result) {
 			if g.QuotaUS <= 0 {
 				continue
 			}
-			i := r.fail("%s: %d us in each %d us, throttled %d times", g.Path, g.QuotaUS, g.PeriodUS, g.Throttled).about("quota %s", g.Path)
+			i := r.fail("%s: limited to %d us in each %d us, throttled %d times", g.Path, g.QuotaUS, g.PeriodUS,
+				g.Throttled).about("quota %s", g.Path)
 			if v.m.Cgroups.Version == 2 {
 				i.write("/sys/fs/cgroup"+g.Path+"/cpu.max", "max")
 			} else {
@@ -113,6 +117,6 @@ func checkQuota(v *view, r *result) {
 		}
 	}
 	if len(r.items) == 0 {
-		r.pass("none")
+		r.pass("no group of the workers has a CPU quota")
 	}
 }

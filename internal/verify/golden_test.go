@@ -12,9 +12,9 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/*.txt")
 
-// TestGolden: what is said about each described machine, without a plan.
+// TestGolden compares the findings about each described machine, without a plan, with testdata.
 func TestGolden(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		m := topologytest.Machine(t, name)

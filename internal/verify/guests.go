@@ -11,30 +11,34 @@ import (
 
 const (
 	groupGuest = "Guests"
-	vhostCase  = "a field report: vhost threads on the CPUs of a network device's softirqs, 2.72 Gbit/s; elsewhere 8.58"
+	vhostCase  = "a field report: 2.72 Gbit/s with vhost threads on the CPUs of a network device's softirqs, 8.58 " +
+		"elsewhere"
 )
 
 var guestRules = []rule{
-	{id: "guests.vcpus", group: groupGuest, title: "vCPUs are pinned to one CPU each, no worker's",
+	{id: "guests.vcpus", group: groupGuest, title: "Each vCPU is pinned to one CPU, and not to a worker's",
 		check:  checkVCPUs,
 		source: "libvirt, domain XML: cputune vcpupin",
-		why:    "A vCPU on a worker's CPU takes half of it; one with several isolated CPUs is not balanced between them."},
+		why: "A vCPU on a worker's CPU takes half of its time; a vCPU with several isolated CPUs is not balanced " +
+			"between them."},
 	{id: "guests.emulator", group: groupGuest, title: "Emulator and I/O threads keep off workers and vCPUs",
 		check:  checkEmulator,
 		source: "libvirt, domain XML: emulatorpin, iothreadpin",
-		why:    "They wake for each timer and disk request, and without a pin run on all CPUs of the guest's vCPUs."},
+		why: "These threads wake for each timer and disk request, and run on all CPUs of the guest's vCPUs " +
+			"unless they are pinned."},
 	{id: "guests.vhost", group: groupGuest, title: "vhost and emulator threads keep off CPUs of interrupts",
 		check:  checkVhost,
 		source: vhostCase,
-		why:    "Softirqs of a network device go before threads: a vhost thread on such a CPU gets what they leave."},
+		why: "Softirqs of a network device preempt threads: a vhost thread on such a CPU gets only the time that " +
+			"they leave."},
 	{id: "guests.numa", group: groupGuest, title: "A guest's CPUs and memory are on one node",
 		check:  checkGuestNUMA,
 		source: "libvirt, domain XML: numatune",
-		why:    "Every packet is copied to or from the guest's memory; across nodes this costs about half of the rate."},
+		why:    "Every packet is copied to or from the guest's memory; between nodes this halves the rate, about."},
 	{id: "guests.queues", group: groupGuest, title: "Guests with several vCPUs have several queues",
 		check:  checkQueues,
 		source: "libvirt, domain XML: driver queues=",
-		why:    "One queue is polled by one worker and one vCPU, whatever else is idle."},
+		why:    "One queue is polled by one worker and one vCPU only, even when others are idle."},
 }
 
 func (v *view) noGuests(r *result) {
@@ -52,9 +56,11 @@ func checkVCPUs(v *view, r *result) {
 			}
 			switch bad := cpus.And(v.in.Workers); {
 			case !bad.Empty():
-				r.fail("%s, vCPU %d: CPUs %s, with %s of workers", g.Name, n, cpus, bad).about("guest %s vcpu %d", g.Name, n).Mend = pin
+				r.fail("%s, vCPU %d: may run on CPUs %s, which include workers' CPUs %s", g.Name, n, cpus, bad).
+					about("guest %s vcpu %d", g.Name, n).Mend = pin
 			case cpus.Len() > 1 && cpus.Overlaps(v.isolated):
-				r.warn("%s, vCPU %d: %d CPUs (%s), isolated ones among them", g.Name, n, cpus.Len(), cpus).about("guest %s vcpu %d", g.Name, n).Mend = pin
+				r.warn("%s, vCPU %d: may run on %d CPUs (%s), some of them isolated", g.Name, n, cpus.Len(), cpus).
+					about("guest %s vcpu %d", g.Name, n).Mend = pin
 			}
 		}
 	}
@@ -77,14 +83,16 @@ func checkEmulator(v *view, r *result) {
 
 func (v *view) judgeEmulator(r *result, guest, what, mend string, cpus, vcpus cpuset.Set) {
 	if bad := cpus.And(v.in.Workers); !bad.Empty() {
-		r.fail("%s, %s: CPUs %s, with %s of workers", guest, what, cpus, bad).about("guest %s %s", guest, what).Mend = mend
+		r.fail("%s, %s: may run on CPUs %s, which include workers' CPUs %s", guest, what, cpus, bad).
+			about("guest %s %s", guest, what).Mend = mend
 	} else if cpus.Len() > 1 && cpus.Overlaps(vcpus) && vcpus.Overlaps(v.in.Guests) {
-		r.warn("%s, %s: CPUs %s, with %s of its vCPUs", guest, what, cpus, cpus.And(vcpus)).about("guest %s %s", guest, what).Mend = mend
+		r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs", guest, what, cpus, cpus.And(vcpus)).
+			about("guest %s %s", guest, what).Mend = mend
 	}
 }
 
-// interruptCPUs are the CPUs where devices' network interrupts and softirqs are really served. With counters it takes more than
-// a tenth of the interrupts of the busiest CPU; without, where interrupts of network devices go.
+// interruptCPUs returns the CPUs that serve interrupts and softirqs of network devices. With counters these are the
+// CPUs that took more than a tenth of the busiest CPU's interrupts; without, the CPUs to which the interrupts go.
 func (v *view) interruptCPUs() cpuset.Set {
 	var ids []int
 	if l := v.m.Load; l != nil {
@@ -121,22 +129,23 @@ func checkVhost(v *view, r *result) {
 		for i := range g.Vhost {
 			t := &g.Vhost[i]
 			if bad := t.Allowed.And(v.in.Workers); !bad.Empty() && !t.Fixed {
-				r.fail("%s: %s; CPUs %s are workers'", g.Name, describe(t), bad).thread(t, v.in.Emulator)
+				r.fail("%s: %s; CPUs %s belong to workers", g.Name, describe(t), bad).thread(t, v.in.Emulator)
 			} else if t.Allowed.Within(busy) || busy.Has(t.LastCPU) {
 				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).thread(t, cpuset.Set{})
 				v.moveVhost(item, g, t, away, busy)
 			}
 		}
 		if len(g.Vhost) == 0 && !g.Emulator.Empty() && g.Emulator.Within(busy) {
-			r.warn("%s: its emulator's CPUs %s serve the network's interrupts", g.Name, g.Emulator).about("guest %s emulator", g.Name)
+			r.warn("%s: its emulator threads may run on CPUs %s, which serve the network's interrupts", g.Name,
+				g.Emulator).about("guest %s emulator", g.Name)
 		}
 	}
 	if len(r.items) == 0 {
-		r.pass("the network's interrupts and softirqs are on CPUs %s", orNone(busy))
+		r.pass("CPUs with the network's interrupts and softirqs: %s", orNone(busy))
 	}
 }
 
-// moveVhost offers CPUs without interrupts: of emulator threads, else any that are not guests' or workers'.
+// moveVhost proposes CPUs without interrupts: those of emulator threads, else any that guests and workers do not use.
 func (v *view) moveVhost(i *Item, g topology.Guest, t *topology.Thread, away, busy cpuset.Set) {
 	if away.Empty() {
 		var vcpus cpuset.Set
@@ -146,7 +155,7 @@ func (v *view) moveVhost(i *Item, g topology.Guest, t *topology.Thread, away, bu
 		away = v.online.Without(busy).Without(vcpus).Without(v.in.Workers)
 	}
 	if i.thread(t, away); !away.Empty() && g.Source == "libvirt" {
-		i.Mend = fmt.Sprintf("virsh emulatorpin %s %s   # for all of them, and for good", g.Name, away)
+		i.Mend = fmt.Sprintf("virsh emulatorpin %s %s   # permanently, for all emulator threads", g.Name, away)
 	}
 }
 
@@ -166,7 +175,8 @@ func checkGuestNUMA(v *view, r *result) {
 		}
 		if far || len(nodes) > 1 && len(g.Nodes) > 0 {
 			r.warn("%s: memory on nodes %s, vCPUs on nodes %s", g.Name, cpuset.Of(g.Nodes...), setOf(nodes)).Mend =
-				fmt.Sprintf("virsh numatune %s --mode strict --nodeset %s --config   # counts from its next start", g.Name, setOf(nodes))
+				fmt.Sprintf("virsh numatune %s --mode strict --nodeset %s --config   # takes effect at its next start",
+					g.Name, setOf(nodes))
 		}
 	}
 	v.noGuests(r)
@@ -193,10 +203,11 @@ func checkQueues(v *view, r *result) {
 }
 
 var memoryRules = []rule{
-	{id: "memory.hugepages", group: "Memory", title: "Each node of workers has its hugepages", workers: true,
+	{id: "memory.hugepages", group: "Memory", title: "Each node with workers has hugepages", workers: true,
 		check:  checkHugepages,
 		source: "Documentation/admin-guide/mm/hugetlbpage.rst",
-		why:    "Packet memory on another node costs each packet a trip between sockets; without hugepages each costs misses of the TLB."},
+		why: "Packet memory on another node makes each packet cross between sockets; without hugepages packets " +
+			"cause TLB misses."},
 }
 
 func checkHugepages(v *view, r *result) {
@@ -226,7 +237,8 @@ func (v *view) judgeNode(r *result, n topology.Node) {
 				}
 			}
 			if got < wish.Pages {
-				r.fail("node %d: %d pages of %d kB, the plan says %d", n.ID, got, wish.KiB, wish.Pages).about("hugepages node %d", n.ID).
+				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, wish.KiB, wish.Pages).
+					about("hugepages node %d", n.ID).
 					write(fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID, wish.KiB), fmt.Sprint(wish.Pages))
 			}
 		}

@@ -9,27 +9,27 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Intent is who should have which CPUs.
+// Intent says who should use which CPUs.
 type Intent struct {
-	From         string // where it is from, for people
-	Planned      bool   // by a plan, not by what runs
+	From         string // its source, as text for people
+	Planned      bool   // from a plan, not from the running machine
 	Workers      cpuset.Set
-	Isolated     cpuset.Set // that the host must keep off: workers, and guests' with a plan
+	Isolated     cpuset.Set // the host must keep off these: workers' CPUs, and with a plan guests' CPUs
 	Host         cpuset.Set // for everything else
 	Service      cpuset.Set // for the data plane's other threads
 	IRQs         cpuset.Set
 	Guests       cpuset.Set
 	Emulator     cpuset.Set
 	ShareCores   bool
-	workerByCPU  map[int]string // a worker's name
-	boundPartner map[int]int    // CPU of an isolated-rx worker and its forwarding worker's, both ways
+	workerByCPU  map[int]string // name of the worker on a CPU
+	boundPartner map[int]int    // CPU of an isolated-rx worker to that of its forwarding worker, and back
 }
 
-// None says whether neither plan nor machine tell of any CPU that should be kept free.
+// None reports whether neither the plan nor the machine names a CPU that should be kept free.
 func (in *Intent) None() bool { return in.Workers.Empty() && in.Isolated.Empty() }
 
-// IntentOf is the plan's intent, or without one the machine's own: the CPUs on which its data plane's workers are pinned, what its
-// kernel isolates, and what its services were told.
+// IntentOf returns the plan's intent. Without a plan it derives the intent from the machine: the CPUs to which the data
+// plane's workers are pinned, the CPUs that the kernel isolates, and the settings of the services.
 func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 	if p != nil {
 		return planned(m, p)
@@ -41,13 +41,13 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 			in.workerByCPU[t.Allowed.First()] = threadName(&t)
 		}
 	}
-	in.From = fmt.Sprintf("the threads that poll here (CPUs %s)", in.Workers)
+	in.From = fmt.Sprintf("the polling threads of this machine (CPUs %s)", in.Workers)
 	if cpus, err := cpuset.Parse(m.Services.VRouter["CPU_LIST"]); err == nil && in.Workers.Empty() && !cpus.Empty() {
-		in.Workers, in.From = cpus, fmt.Sprintf("CPU_LIST of ifcfg-vhost0 (CPUs %s); no data plane runs", cpus)
+		in.Workers, in.From = cpus, fmt.Sprintf("CPU_LIST of ifcfg-vhost0 (CPUs %s), as no data plane is running", cpus)
 	}
 	isolated := isolatedNow(m)
 	if in.Workers.Empty() {
-		in.From = fmt.Sprintf("what the kernel isolates (CPUs %s); no data plane runs", isolated)
+		in.From = fmt.Sprintf("the CPUs that the kernel isolates (%s), as no data plane is running", orNone(isolated))
 	}
 	in.Isolated = isolated.Or(in.Workers)
 	in.Host = m.Online().Without(in.Isolated)
@@ -85,10 +85,10 @@ func planned(m *topology.Machine, p *plan.Plan) *Intent {
 	return in
 }
 
-// isolatedNow is the CPUs outside of the scheduler's balancing: by isolcpus, or by a partition that the kernel accepted.
+// isolatedNow returns the CPUs that the scheduler does not balance, because of isolcpus or of a valid partition.
 func isolatedNow(m *topology.Machine) cpuset.Set { return m.Kernel.Isolated.Or(partitioned(m)) }
 
-// partitioned is the CPUs of cgroup v2 partitions of type isolated that are valid (cgroup-v2.rst, cpuset.cpus.partition).
+// partitioned returns the CPUs of valid isolated cgroup v2 partitions (cgroup-v2.rst, cpuset.cpus.partition).
 func partitioned(m *topology.Machine) cpuset.Set {
 	all := m.Cgroups.Isolated
 	for _, g := range m.Cgroups.Groups {

@@ -17,18 +17,19 @@ var irqRules = []rule{
 	{id: "irq.affinity", group: groupIRQ, title: "No device's interrupt goes to workers' CPUs", workers: true,
 		check:  checkIRQs,
 		source: "Documentation/core-api/irq/irq-affinity.rst",
-		why: "An interrupt stops a worker at once, and the softirq behind it may run for milliseconds: moving one network interrupt off a " +
-			"polling CPU took losses from 1 in 2,275 packets to 1 in 16 million in a field report."},
-	{id: "irq.counts", group: groupIRQ, title: "/proc/interrupts stands still on workers' CPUs", workers: true,
+		why: "An interrupt stops a worker at once, and its softirq may run for milliseconds. In a field report, " +
+			"moving one network " +
+			"interrupt off a polling CPU reduced losses from 1 in 2,275 packets to 1 in 16 million."},
+	{id: "irq.counts", group: groupIRQ, title: "Workers' CPUs take no interrupts (/proc/interrupts)", workers: true,
 		check:  checkInterruptCounts,
 		source: dpvsAdvice + "; proc(5)",
-		mend:   []string{"corelane explain   # says who causes each of them"},
-		why:    "Whatever masks say, these are the interrupts that came."},
-	{id: "softirq.counts", group: groupIRQ, title: "/proc/softirqs stands still on workers' CPUs", workers: true,
+		mend:   []string{"corelane explain   # shows the cause of each"},
+		why:    "These are the interrupts that workers' CPUs really took, whatever the masks say."},
+	{id: "softirq.counts", group: groupIRQ, title: "Workers' CPUs run no softirqs (/proc/softirqs)", workers: true,
 		check:  checkSoftirqCounts,
 		source: dpvsAdvice + "; proc(5)",
-		mend:   []string{"corelane explain   # says who causes each of them"},
-		why:    "Softirqs run with a worker's CPU and in its time; NET_RX is the kernel's packet work."},
+		mend:   []string{"corelane explain   # shows the cause of each"},
+		why:    "Softirqs run on the worker's CPU in place of the worker; NET_RX is the kernel's packet processing."},
 	{id: "net.rps", group: groupIRQ, title: "RPS steers no packets to workers' CPUs", workers: true,
 		check:  checkRPS,
 		source: "Documentation/networking/scaling.rst: RPS",
@@ -36,7 +37,7 @@ var irqRules = []rule{
 	{id: "net.xps", group: groupIRQ, title: "XPS names no workers' CPUs", workers: true,
 		check:  checkXPS,
 		source: "Documentation/networking/scaling.rst: XPS",
-		why:    "Transmit queues of workers' CPUs get their completions there when a program sends from them."},
+		why:    "A transmit queue that is mapped to a worker's CPU interrupts that CPU with its completions."},
 	{id: "workqueue.mask", group: groupIRQ, title: "Unbound workqueues keep off workers' CPUs", workers: true,
 		check:  checkWorkqueue,
 		source: "Documentation/core-api/workqueue.rst",
@@ -57,12 +58,14 @@ func checkIRQs(v *view, r *result) {
 		if may.Empty() && goes.Empty() {
 			continue
 		}
-		text := fmt.Sprintf("irq %d %s may go to CPUs %s and goes to %s", q.Number, q.Name, q.Affinity, orNone(q.Effective))
+		text := fmt.Sprintf("irq %d %s may go to CPUs %s and now goes to %s", q.Number, q.Name, q.Affinity,
+			orNone(q.Effective))
 		switch {
 		case q.Managed:
-			r.warn("%s; the kernel manages it: fewer queues, or isolcpus=managed_irq at boot", text).about("irq %d", q.Number)
+			r.warn("%s; the kernel manages it: use fewer queues, or boot with isolcpus=managed_irq", text).
+				about("irq %d", q.Number)
 		case goes.Empty():
-			r.warn("%s; the next change may bring it to a worker", text).about("irq %d", q.Number).moveIRQ(q.Number, q.Effective)
+			r.warn("%s; it may move to a worker's CPU", text).about("irq %d", q.Number).moveIRQ(q.Number, q.Effective)
 		default:
 			r.fail("%s of %s", text, v.names(goes)).about("irq %d", q.Number).moveIRQ(q.Number, to)
 		}
@@ -78,7 +81,7 @@ func (i *Item) moveIRQ(number int, to cpuset.Set) {
 	}
 }
 
-// perSecond are the rows that grew on a CPU, most first.
+// perSecond lists the rows that grew on a CPU, the fastest first.
 func perSecond(rows map[string]int64, seconds float64) (text string, most float64) {
 	keys := slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return int(rows[b] - rows[a]) })
 	var parts []string
@@ -99,7 +102,7 @@ func checkSoftirqCounts(v *view, r *result) {
 	v.counts(r, func(c *topology.CPULoad) map[string]int64 { return c.Softirqs }, "/proc/softirqs")
 }
 
-// quietRate is what is left on a CPU of a kernel with all boot arguments: about one interrupt of each kind a second.
+// quietRate is what remains on a CPU with all boot arguments: about one interrupt of each kind per second.
 const quietRate = 10
 
 func (v *view) counts(r *result, rows func(*topology.CPULoad) map[string]int64, path string) {
@@ -107,11 +110,12 @@ func (v *view) counts(r *result, rows func(*topology.CPULoad) map[string]int64, 
 	for _, id := range v.in.Workers.IDs() {
 		c := l.Of(id)
 		if c == nil || rows(c) == nil || l.Seconds <= 0 {
-			r.unknown("%s says nothing about CPU %d", path, id)
+			r.unknown("%s has no counts of CPU %d", path, id)
 			continue
 		}
 		text, most := perSecond(rows(c), l.Seconds)
-		span := fmt.Sprintf("in %.1f s%s", l.Seconds, ifText(l.SinceBoot, " since boot, which says little about now"))
+		span := fmt.Sprintf("in %.1f s%s", l.Seconds, ifText(l.SinceBoot,
+			" since boot, so the present rate is not known"))
 		if most > quietRate {
 			r.warn("CPU %d: %s (%s)", id, text, span)
 		} else {
@@ -134,9 +138,11 @@ func (v *view) steering(r *result, queue, file string, verdict Verdict, masks fu
 			if !cpus.Overlaps(v.in.Workers) {
 				continue
 			}
-			r.add(verdict, "%s, queue %s-%d: CPUs %s, with %s of workers", i.Name, queue, n, cpus, cpus.And(v.in.Workers)).
+			r.add(verdict, "%s, queue %s-%d: CPUs %s, which include workers' CPUs %s", i.Name, queue, n, cpus,
+				cpus.And(v.in.Workers)).
 				about("%s %s/%s-%d", file, i.Name, queue, n).
-				write(fmt.Sprintf("/sys/class/net/%s/queues/%s-%d/%s", i.Name, queue, n, file), cpus.Without(v.in.Workers).MaskWords()) // none: off
+				write(fmt.Sprintf("/sys/class/net/%s/queues/%s-%d/%s", i.Name, queue, n, file),
+					cpus.Without(v.in.Workers).MaskWords())
 		}
 	}
 	if len(r.items) == 0 {
@@ -149,7 +155,8 @@ func checkWorkqueue(v *view, r *result) {
 	case mask.Empty():
 		r.unknown("/sys/devices/virtual/workqueue/cpumask is not readable")
 	case mask.Overlaps(v.in.Workers):
-		r.warn("/sys/devices/virtual/workqueue/cpumask is CPUs %s, with %s of workers", mask, mask.And(v.in.Workers)).
+		r.warn("/sys/devices/virtual/workqueue/cpumask is CPUs %s, which include workers' CPUs %s", mask,
+			mask.And(v.in.Workers)).
 			about("workqueue mask").writeMask("/sys/devices/virtual/workqueue/cpumask", v.in.Host)
 	default:
 		r.pass("/sys/devices/virtual/workqueue/cpumask is CPUs %s", mask)

@@ -12,34 +12,37 @@ import (
 const groupKnob = "Kernel settings"
 
 var knobRules = []rule{
-	{id: "knobs.thp", group: groupKnob, title: "Transparent hugepages are not made behind one's back",
+	{id: "knobs.thp", group: groupKnob, title: "Transparent hugepages are made on request only",
 		check:  checkTHP,
 		source: "Documentation/admin-guide/mm/transhuge.rst",
-		why:    "khugepaged moves pages and sends IPIs (TLB shootdowns) to each CPU of a process, workers too."},
+		why: "khugepaged moves pages and sends IPIs (TLB shootdowns) to each CPU of a process, including " +
+			"workers' CPUs."},
 	{id: "knobs.ksm", group: groupKnob, title: "KSM is off",
 		check:  checkKSM,
 		source: "Documentation/admin-guide/mm/ksm.rst",
-		why:    "Merging pages of guests breaks hugepages apart and interrupts their CPUs."},
+		why:    "Merging pages splits guests' hugepages and interrupts their CPUs."},
 	{id: "knobs.numa_balancing", group: groupKnob, title: "NUMA balancing is off",
 		check:  checkNUMABalancing,
 		source: "Documentation/admin-guide/sysctl/kernel.rst: numa_balancing",
-		why:    "It unmaps pages to see who uses them: each first access is a page fault, also of workers."},
+		why: "NUMA balancing unmaps pages to see who uses them: each first access, also a worker's, is a page " +
+			"fault."},
 	{id: "knobs.rt_throttling", group: groupKnob, title: "Real-time throttling does not stop workers",
 		check:  checkRT,
 		source: "Documentation/scheduler/sched-rt-group.rst",
-		why:    "A thread with a real-time policy that polls is stopped for 50 ms of each second."},
-	{id: "knobs.vmstat", group: groupKnob, title: "Statistics of memory are seldom collected",
+		why:    "A polling thread with a real-time policy is stopped for 50 ms of each second."},
+	{id: "knobs.vmstat", group: groupKnob, title: "Memory statistics are collected rarely",
 		check:  checkStatInterval,
 		source: "Documentation/admin-guide/sysctl/vm.rst: stat_interval",
-		why:    "A work item runs on each CPU in this interval (seconds) to fold its counters."},
-	{id: "knobs.governor", group: groupKnob, title: "Workers' CPUs keep their clock", workers: true,
+		why:    "At this interval (seconds) a work item runs on each CPU to collect its counters."},
+	{id: "knobs.governor", group: groupKnob, title: "Workers' CPUs keep their clock rate", workers: true,
 		check:  checkGovernor,
 		source: "Documentation/admin-guide/pm/cpufreq.rst",
-		why:    "Cycles per packet stay, the clock does not: a governor that saves power makes a worker slower when bursts come."},
-	{id: "knobs.clocksource", group: groupKnob, title: "The clock is read without leaving the CPU",
+		why: "A governor that saves power lowers the clock between bursts, and the worker is slow when the next " +
+			"burst comes."},
+	{id: "knobs.clocksource", group: groupKnob, title: "Reading the time does not access a device",
 		check:  checkClock,
 		source: "Documentation/timers/timekeeping.rst",
-		why:    "With hpet or acpi_pm each reading of the time is an access to a device, about a microsecond."},
+		why:    "With hpet or acpi_pm each reading of the time accesses a device, which takes about a microsecond."},
 }
 
 // knob compares a setting with what it should be.
@@ -65,7 +68,7 @@ func is(values ...string) func(string) bool {
 	}
 }
 
-// chosen is the word in brackets: "always [madvise] never".
+// chosen returns the word in brackets: "always [madvise] never".
 func chosen(text string) string {
 	if _, rest, found := strings.Cut(text, "["); found {
 		text, _, _ = strings.Cut(rest, "]")
@@ -83,7 +86,7 @@ func checkKSM(v *view, r *result) {
 
 func checkNUMABalancing(v *view, r *result) {
 	if len(v.m.Nodes) < 2 && v.m.Knobs.NUMABalancing != "0" {
-		r.pass("one node: nothing is balanced")
+		r.pass("the machine has one node: there is nothing to balance")
 		return
 	}
 	knob(r, "/proc/sys/kernel/numa_balancing", v.m.Knobs.NUMABalancing, is("0"), Warn, "0")
@@ -125,11 +128,11 @@ func checkGovernor(v *view, r *result) {
 	}
 	switch {
 	case known.Empty() && v.m.Virtual != "":
-		r.pass("the hypervisor (%s) keeps the clock", v.m.Virtual)
+		r.pass("the hypervisor (%s) controls the clock", v.m.Virtual)
 	case known.Empty():
-		r.unknown("there is no cpufreq: the firmware keeps the clock")
+		r.unknown("there is no cpufreq: the firmware controls the clock")
 	case len(r.items) == 0:
-		r.pass("performance on CPUs %s", known)
+		r.pass("the governor of CPUs %s is performance", known)
 	}
 }
 

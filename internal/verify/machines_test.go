@@ -40,7 +40,7 @@ func xeon() *topology.Machine {
 	return m
 }
 
-// fieldPlan is what the expert of the field report chose: workers on 1-4 and their siblings.
+// fieldPlan is the plan of the field report's expert: workers on 1-4 and their siblings.
 func fieldPlan() *plan.Plan {
 	p := &plan.Plan{Version: 1, Machine: "compute", Isolated: set("1-9,11-19,21-29,31-39"), IRQs: set("0,10,20,30"),
 		Wishes: plan.Wishes{Boot: true, ShareCores: true}}
@@ -65,7 +65,7 @@ func fieldPlan() *plan.Plan {
 const fieldCmdline = "BOOT_IMAGE=/boot/vmlinuz-3.10.0-1062.9.1.el7.x86_64 ro iommu=pt intel_iommu=on isolcpus=%[1]s default_hugepagesz=1GB hugepagesz=1G " +
 	"hugepages=128 hugepagesz=2M hugepages=2048 skew_tick=1 nohz=on nohz_full=%[1]s rcu_nocbs=%[1]s tuned.non_isolcpus=%[2]s intel_pstate=disable nosoftlockup"
 
-// vrouter is a data plane with forwarding lcores on CPUs, its service lcores and control threads on others.
+// vrouter returns the threads of a data plane with forwarding lcores on CPUs, and other lcores and threads elsewhere.
 func vrouter(m *topology.Machine, workers, others cpuset.Set) {
 	const pid = 7000
 	add := func(name string, allowed cpuset.Set) {
@@ -81,7 +81,7 @@ func vrouter(m *topology.Machine, workers, others cpuset.Set) {
 	}
 }
 
-// host adds what every machine runs: kernel threads, systemd, some daemons, interrupts.
+// host adds what every machine has: kernel threads, systemd, some daemons, interrupts.
 func host(m *topology.Machine, allowed cpuset.Set) {
 	for n, name := range []string{"systemd", "sshd", "dockerd", "nova-compute"} {
 		tid := 1 + 100*n
@@ -95,7 +95,7 @@ func host(m *topology.Machine, allowed cpuset.Set) {
 	m.Interfaces = []topology.Interface{{Name: "em1", RPS: []cpuset.Set{{}}, XPS: []cpuset.Set{set("0")}}}
 }
 
-// full is the field report's host as its section on verification shows it.
+// full is the fully isolated host of the field report.
 func full() *topology.Machine {
 	m := xeon()
 	iso := set("1-9,11-19,21-29,31-39")
@@ -116,7 +116,7 @@ func full() *topology.Machine {
 	return m
 }
 
-// partial is the same host with isolcpus and TuneD on Nova's CPUs only: what was evicted has the workers' CPUs left.
+// partial is the same host with isolcpus and TuneD for Nova's CPUs only: all other threads use the workers' CPUs.
 func partial() *topology.Machine {
 	m := full()
 	iso := set("6-9,11-19,26-29,31-39")

@@ -14,58 +14,67 @@ import (
 const groupState = "Isolation"
 
 var stateRules = []rule{
-	{id: "isolation.intent", group: groupState, title: "What is intended is known",
+	{id: "isolation.intent", group: groupState, title: "The intended CPUs are known",
 		check:  checkIntent,
 		source: "plan, or the machine itself",
-		why:    "Every other check compares with it."},
+		why:    "Every other check compares the machine with these CPUs."},
 	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true,
-		check:  checkPartial,
-		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; ours: docs/cores.md",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
-		why: "Whatever is kept off some CPUs runs on the others. With workers among these, the host's load is concentrated on just the CPUs that forward: " +
-			"in the field " +
-			"report a router fell from 2.256 to 0.165 Mpps per core, far below no isolation at all, and went to 2.294 with full isolation."},
+		check: checkPartial,
+		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; measured again in " +
+			"docs/cores.md",
+		mend: []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
+		why: "What is kept off some CPUs runs on the others. If workers are among those, the host's load " +
+			"concentrates on the CPUs " +
+			"that forward: in the field report a router forwarded 2.256 Mpps per core without isolation, 0.165 with " +
+			"partial and " +
+			"2.294 with full isolation."},
 }
 
 func checkIntent(v *view, r *result) {
-	text := fmt.Sprintf("%s: workers have CPUs %s, isolated should be %s, the host keeps %s", v.in.From, orNone(v.in.Workers), orNone(v.in.Isolated),
-		orNone(v.in.Host))
+	text := fmt.Sprintf("%s: workers' CPUs: %s; CPUs to isolate: %s; the host's CPUs: %s", v.in.From,
+		orNone(v.in.Workers), orNone(v.in.Isolated), orNone(v.in.Host))
 	if !v.in.Planned {
-		text += "; no plan was given, so this is what the machine says of itself"
+		text += "; no plan was given, so this is derived from the machine itself"
 	}
 	r.pass("%s", text)
 	if v.in.Workers.Empty() {
-		r.warn("no worker's CPU is known: only what concerns the whole machine is checked").Mend = "corelane cores verify --plan /etc/corelane/plan.json"
+		r.warn("no worker's CPU is known: only settings of the whole machine are checked").Mend =
+			"corelane cores verify --plan /etc/corelane/plan.json"
 	}
 	for _, u := range v.m.Unread {
 		r.unknown("%s: %s", u.Path, u.Why)
 	}
 }
 
-// signs of a half-isolated machine.
+// signs of a partly isolated machine.
 type signs struct {
-	means   []string   // what isolates something here
-	covered cpuset.Set // CPUs that they keep the host off
-	open    cpuset.Set // of workers that they leave out
+	means   []string   // mechanisms that isolate CPUs here
+	covered cpuset.Set // CPUs that these keep the host off
+	open    cpuset.Set // workers' CPUs that these leave out
 	own     int        // service and control threads of the data plane that may run on workers
-	float   int        // other programs' threads that may
-	load    string     // when more of them runs on a worker's CPU than on the host's
+	float   int        // threads of other programs that may run on workers' CPUs
+	load    string     // set when their load on a worker's CPU is higher than on the host's
 }
 
-// checkPartial names the state: full, none, or the partial one, where isolation of other CPUs pushes work onto workers.
+// checkPartial names the state: full, none, or partial, when isolation of other CPUs pushes load onto workers' CPUs.
 func checkPartial(v *view, r *result) {
 	s := v.signs()
 	switch {
 	case !s.open.Empty() && len(s.means) > 0:
-		r.fail("partial isolation: %s, and CPUs %s of workers are left out: all that was evicted may run there", strings.Join(s.means, "; "), s.open)
+		r.fail("partial isolation: %s, but workers' CPUs %s are left out: all threads that were moved away may run "+
+			"there",
+			strings.Join(s.means, "; "), s.open)
 	case !s.open.Empty() && s.load != "":
-		r.fail("partial isolation without anybody's will: nothing keeps the host off CPUs %s, and more of its load runs there than on its own CPUs", s.open)
+		r.fail("unintended partial isolation: nothing keeps the host off CPUs %s, and they carry more of its load "+
+			"than its own CPUs",
+			s.open)
 	case !s.open.Empty():
-		r.warn("no isolation: nothing keeps the host off CPUs %s; the rate is as good as the host is quiet", s.open)
+		r.warn("no isolation: nothing keeps the host off CPUs %s; the rate depends on the host's load", s.open)
 	case s.own > 0:
-		r.fail("partial isolation: CPUs %s of workers are isolated, but not from the data plane's own threads", v.in.Workers)
+		r.fail("partial isolation: workers' CPUs %s are isolated, but not from the data plane's own threads",
+			v.in.Workers)
 	case s.load != "":
-		r.fail("partial isolation: CPUs %s of workers are isolated, and others run there nevertheless", v.in.Workers)
+		r.fail("partial isolation: workers' CPUs %s are isolated, but other programs run there", v.in.Workers)
 	default:
 		r.pass("full isolation of workers' CPUs: %s", strings.Join(s.means, "; "))
 	}
@@ -88,10 +97,14 @@ func checkPartial(v *view, r *result) {
 		r.add(verdict, "%s", s.load)
 	}
 	if left := v.online.Without(s.covered); partial && !s.covered.Empty() && !s.open.Empty() {
-		r.add(verdict, "what is kept off CPUs %s has %d CPUs left (%s), and %d of them forward", s.covered, left.Len(), left, left.And(v.in.Workers).Len())
+		r.add(verdict, "threads that are kept off CPUs %s have %d CPUs left (%s), of which %d forward", s.covered,
+			left.Len(), left,
+			left.And(v.in.Workers).Len())
 	}
 	if partial {
-		r.add(verdict, "cost: 2.256 -> 0.165 Mpps per core, 93 %% of the packets, in the field report; measure here: corelane lab intrude")
+		r.add(verdict, "cost in the field report: 2.256 -> 0.165 Mpps per core (93 %% of the packets); measure it "+
+			"here: "+
+			"corelane lab intrude")
 	}
 }
 
@@ -118,7 +131,7 @@ func (v *view) signs() signs {
 		case v.mayBeThere(t) || t.Kernel:
 		case v.own[t.PID]:
 			s.own++
-		case !t.Allowed.Within(v.in.Workers): // one that has no other CPU was put there: threads.foreign
+		case !t.Allowed.Within(v.in.Workers): // threads.foreign reports threads that have no other CPU
 			s.float++
 		}
 	}
@@ -126,8 +139,8 @@ func (v *view) signs() signs {
 	return s
 }
 
-// pileUp compares how much CPU time of unpinned threads went to a worker's CPU and to one of the host. Threads count
-// where they ran last, which is where they spent their time or about so.
+// pileUp compares how much CPU time unpinned threads used on a worker's CPU and on a CPU of the host. It attributes a
+// thread's time to the CPU on which the thread ran last, which is an approximation.
 func (v *view) pileUp() string {
 	ticks := map[int]int64{}
 	who := map[int]*topology.Thread{}
@@ -156,11 +169,12 @@ func (v *view) pileUp() string {
 	if ticks[worst] <= mean || ticks[worst] < v.trifle() {
 		return ""
 	}
-	return fmt.Sprintf("unpinned threads had %.1f s of CPU time on worker CPU %d, %.1f s on a CPU of the host; most of it %s",
-		float64(ticks[worst])/procfs.TicksPerSecond, worst, float64(mean)/procfs.TicksPerSecond, describe(who[worst]))
+	return fmt.Sprintf("unpinned threads used %.1f s of CPU time on worker CPU %d, %.1f s on a CPU of the host; "+
+		"the most active: %s", float64(ticks[worst])/procfs.TicksPerSecond, worst,
+		float64(mean)/procfs.TicksPerSecond, describe(who[worst]))
 }
 
-// trifle is CPU time in ticks that means nothing: 1 % of the time that was looked at.
+// trifle is a negligible CPU time in ticks: 1 % of the observed time.
 func (v *view) trifle() int64 {
 	if l := v.m.Load; l != nil && l.Seconds > 0 {
 		return max(2, int64(l.Seconds*procfs.TicksPerSecond/100))

@@ -15,26 +15,33 @@ var placeRules = []rule{
 		check:  checkFirstCore,
 		source: dpvsAdvice,
 		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # chooses other CPUs"},
-		why:    "CPU 0 is where the kernel boots, keeps time and sends whatever has no other place; it cannot be isolated entirely."},
+		why: "The kernel boots and keeps time on CPU 0 and runs there what has no other CPU; it cannot be " +
+			"isolated entirely."},
 	{id: "place.siblings", group: groupPlace, title: "Workers do not share a core with others", workers: true,
 		check:  checkSiblings,
 		source: dpvsAdvice,
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # keeps siblings idle, or pairs receive and forwarding workers"},
-		why:    "Siblings share one core's execution units and first caches: a busy sibling takes a third to a half of a worker's rate."},
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   " +
+			"# keeps siblings idle, or pairs receive and forwarding workers"},
+		why: "Siblings share one core's execution units and first-level caches: a busy sibling costs a third to a " +
+			"half of a worker's rate."},
 	{id: "place.online", group: groupPlace, title: "Workers' CPUs are online", workers: true,
 		check:  checkOnline,
 		source: "Documentation/core-api/cpu_hotplug.rst",
-		why:    "A thread whose CPU goes offline is moved to any other, and stays there when it comes back."},
+		why:    "A thread whose CPU goes offline is moved to another CPU and stays there when its CPU comes back."},
 	{id: "place.housekeeping", group: groupPlace, title: "The host keeps enough CPUs",
 		check:  checkHousekeeping,
-		source: "a field report: service threads and the rest of the host pile up on what is left",
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # or with fewer workers, or guests"},
-		why:    "Kernel threads, interrupts and the control plane need a CPU on each node; without one they run on workers' or far from their memory."},
+		source: "a field report: service threads and the rest of the host crowd on the remaining CPUs",
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # or with fewer " +
+			"workers or guests"},
+		why: "Kernel threads, interrupts and the control plane need a CPU on each node, or they run on workers' " +
+			"CPUs or far from their memory."},
 	{id: "place.numa", group: groupPlace, title: "Workers are on the node of their network device", workers: true,
 		check:  checkNUMA,
 		source: "DPDK, getting started guide for Linux: performance",
-		mend:   []string{"corelane plan make --forwarding {workers} --nic {nic} --out /etc/corelane/plan.json   # takes the device's node first"},
-		why:    "Packets of a device on another node cross the link between sockets twice; rates do not grow with workers there."},
+		mend: []string{"corelane plan make --forwarding {workers} --nic {nic} --out /etc/corelane/plan.json   # " +
+			"prefers the device's node"},
+		why: "Packets of a device on another node cross the link between sockets twice; more workers there do " +
+			"not raise the rate."},
 }
 
 func checkFirstCore(v *view, r *result) {
@@ -43,10 +50,10 @@ func checkFirstCore(v *view, r *result) {
 		first = c.Siblings
 	}
 	if bad := first.And(v.in.Workers); !bad.Empty() {
-		r.fail("%s: CPUs %s of the first core (%s)", v.names(bad), bad, first)
+		r.fail("%s: on CPUs %s of the first core (%s)", v.names(bad), bad, first)
 		return
 	}
-	r.pass("the first core is CPUs %s, workers have %s", first, v.in.Workers)
+	r.pass("the first core has CPUs %s, workers use CPUs %s", first, v.in.Workers)
 }
 
 func (v *view) names(cpus cpuset.Set) string {
@@ -80,11 +87,11 @@ func checkSiblings(v *view, r *result) {
 		}
 	}
 	if free && len(r.items) == 0 {
-		r.pass("no worker's core has a second CPU that is online")
+		r.pass("no worker's CPU has an online sibling")
 	}
 }
 
-// judgeSibling says what a worker's sibling does to it.
+// judgeSibling reports how a worker's sibling is used.
 func (v *view) judgeSibling(r *result, worker, sibling int) {
 	partner, paired := v.in.boundPartner[worker]
 	both := cpuset.Of(worker, sibling)
@@ -92,18 +99,19 @@ func (v *view) judgeSibling(r *result, worker, sibling int) {
 	case paired && partner == sibling:
 		r.pass("CPUs %d and %d of one core receive and forward for each other", worker, sibling)
 	case v.in.Workers.Has(sibling) && v.in.ShareCores:
-		r.pass("CPUs %s of one core are two workers, as wished", both)
+		r.pass("CPUs %s of one core have a worker each, as the plan's wishes permit", both)
 	case v.in.Workers.Has(sibling) && sibling > worker:
-		r.warn("CPUs %s of one core are two workers: %s", both, v.names(both))
+		r.warn("CPUs %s of one core have a worker each: %s", both, v.names(both))
 	case v.in.Workers.Has(sibling):
 	case v.in.Guests.Has(sibling):
-		r.warn("CPU %d, sibling of %s on CPU %d, is a guest's", sibling, v.names(cpuset.Of(worker)), worker)
+		r.warn("CPU %d, sibling of %s on CPU %d, belongs to a guest", sibling, v.names(cpuset.Of(worker)), worker)
 	case v.in.Host.Has(sibling) && !v.in.Isolated.Has(sibling):
 		load := ""
 		if share, known := v.busyShare(sibling); known {
 			load = " and was " + percent(share) + " busy"
 		}
-		r.warn("CPU %d, sibling of %s on CPU %d, is the host's%s", sibling, v.names(cpuset.Of(worker)), worker, load)
+		r.warn("CPU %d, sibling of %s on CPU %d, belongs to the host%s", sibling, v.names(cpuset.Of(worker)), worker,
+			load)
 	default:
 		r.pass("CPU %d, sibling of CPU %d, is kept free", sibling, worker)
 	}
@@ -112,7 +120,7 @@ func (v *view) judgeSibling(r *result, worker, sibling int) {
 func checkOnline(v *view, r *result) {
 	if gone := v.in.Workers.Without(v.online); !gone.Empty() {
 		for _, id := range gone.IDs() {
-			i := r.fail("CPU %d of %s is offline or not there", id, v.names(cpuset.Of(id))).about("cpu %d", id)
+			i := r.fail("CPU %d of %s is offline or does not exist", id, v.names(cpuset.Of(id))).about("cpu %d", id)
 			if v.cpu(id) != nil {
 				i.Mend = "echo 1 > /sys/devices/system/cpu/cpu" + orNone(id) + "/online"
 			}
@@ -132,7 +140,7 @@ func checkHousekeeping(v *view, r *result) {
 		switch host := here.And(v.in.Host); {
 		case here.Empty():
 		case host.Empty() && here.Overlaps(v.in.Workers):
-			r.warn("node %d has workers (CPUs %s) and no CPU of the host", n.ID, here.And(v.in.Workers))
+			r.warn("node %d has workers (CPUs %s), but no CPU of the host", n.ID, here.And(v.in.Workers))
 		default:
 			r.pass("node %d: the host has CPUs %s", n.ID, orNone(host))
 		}
@@ -144,7 +152,7 @@ func checkHousekeeping(v *view, r *result) {
 
 func checkNUMA(v *view, r *result) {
 	if len(v.m.Nodes) < 2 {
-		r.pass("one node")
+		r.pass("the machine has one node")
 		return
 	}
 	polled := 0
@@ -164,7 +172,8 @@ func checkNUMA(v *view, r *result) {
 			}
 		}
 		if far := v.in.Workers.Without(near); !near.Overlaps(v.in.Workers) {
-			r.fail("%s (%s) is on node %d, and all workers are elsewhere: CPUs %s", nic.Address, nic.Driver, nic.Node, far)
+			r.fail("%s (%s) is on node %d, but all workers are on other nodes: CPUs %s", nic.Address, nic.Driver,
+				nic.Node, far)
 		} else if !far.Empty() {
 			r.warn("%s (%s) is on node %d; workers on other nodes: CPUs %s", nic.Address, nic.Driver, nic.Node, far)
 		} else {
@@ -176,7 +185,7 @@ func checkNUMA(v *view, r *result) {
 	}
 }
 
-// polledDriver says whether a PCI device is lent to a program that polls it.
+// polledDriver reports whether a PCI device is bound to a driver for polling programs.
 func polledDriver(name string) bool {
 	return name == "vfio-pci" || name == "uio_pci_generic" || name == "igb_uio"
 }

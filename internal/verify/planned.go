@@ -10,13 +10,15 @@ var planRules = []rule{
 	{id: "plan.roles", group: "Plan", title: "Every CPU of the plan has one role",
 		check:  checkRoles,
 		source: "corelane plan",
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
-		why:    "A plan changed by hand may give a CPU twice, or a worker one that the host has."},
-	{id: "plan.machine", group: "Plan", title: "The plan is for this machine as it is",
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes a new " +
+			"plan"},
+		why: "A plan edited by hand may give a CPU two roles, or give a worker a CPU of the host."},
+	{id: "plan.machine", group: "Plan", title: "The plan matches this machine",
 		check:  checkMachine,
 		source: "corelane plan",
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes the plan anew"},
-		why:    "CPUs that came, went or are numbered anew since the plan was made have no role, or another one."},
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes a new " +
+			"plan"},
+		why: "CPUs that were added, removed or renumbered after the plan was made have no role or a wrong one."},
 }
 
 func checkRoles(v *view, r *result) {
@@ -37,17 +39,18 @@ func checkRoles(v *view, r *result) {
 			r.fail("CPU %d has two workers", w.CPU)
 		}
 		if taken = taken.Or(cpuset.Of(w.CPU)); role[w.CPU] != w.Role {
-			r.fail("worker %d (%s) has CPU %d, whose role is %s", w.ID, w.Role, w.CPU, orNone(role[w.CPU]))
+			r.fail("worker %d (%s) has CPU %d, but the role of this CPU is %s", w.ID, w.Role, w.CPU,
+				orNone(role[w.CPU]))
 		}
 	}
 	if both := v.p.Of(plan.Housekeeping).And(v.p.Isolated); !both.Empty() && !v.p.Wishes.AllowOverlap {
-		r.fail("CPUs %s are the host's and isolated", both)
+		r.fail("CPUs %s belong to the host, but are isolated", both)
 	}
 	if open := taken.Without(v.p.Isolated); !open.Empty() && !v.p.Wishes.AllowOverlap {
-		r.fail("CPUs %s of workers are not isolated in the plan", open)
+		r.fail("the plan does not isolate workers' CPUs %s", open)
 	}
 	if bad := v.p.IRQs.And(taken); !bad.Empty() && !v.p.Wishes.AllowOverlap {
-		r.fail("CPUs %s of workers may take interrupts in the plan", bad)
+		r.fail("the plan lets workers' CPUs %s take interrupts", bad)
 	}
 	r.pass("%d CPUs, %d workers", len(v.p.CPUs), len(v.p.Workers))
 }
@@ -63,15 +66,15 @@ func checkMachine(v *view, r *result) {
 	}
 	have := cpuset.Of(ids...)
 	if gone := have.Without(v.online); !gone.Empty() {
-		r.fail("CPUs %s of the plan are offline or not there", gone).about("plan cpus gone")
+		r.fail("CPUs %s of the plan are offline or do not exist", gone).about("plan cpus gone")
 	}
 	if more := v.online.Without(have); !more.Empty() {
-		r.warn("CPUs %s are online and not in the plan", more).about("plan cpus more")
+		r.warn("CPUs %s are online, but not in the plan", more).about("plan cpus more")
 	}
 	if err := v.p.Fits(v.m); v.p.Topology != "" && err != nil {
 		r.warn("%v", err).about("plan fingerprint")
 	} else if v.p.Machine != "" && v.m.Hostname != "" && v.p.Machine != v.m.Hostname {
-		r.warn("the plan was made on %s, this is %s", v.p.Machine, v.m.Hostname)
+		r.warn("the plan was made on %s, but this machine is %s", v.p.Machine, v.m.Hostname)
 	}
 	r.pass("CPUs %s", v.online)
 }

@@ -15,49 +15,58 @@ const (
 )
 
 var serviceRules = []rule{
-	{id: "tuned.variables", group: groupService, title: "TuneD's variables are what is intended",
+	{id: "tuned.variables", group: groupService, title: "TuneD's variables name the intended CPUs",
 		check:  checkTunedVariables,
 		source: "a field report, verification step 1; " + tunedDoc,
 		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
-		why:    "TuneD moves threads and interrupts and writes kernel arguments by isolated_cores, each time that it starts."},
+		why: "Each time TuneD starts it moves threads and interrupts and writes kernel arguments according to " +
+			"isolated_cores."},
 	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated",
 		check:  checkTunedIsolates,
 		source: tunedDoc + ": no_balance_cores",
 		mend:   []string{reboot},
-		why:    "isolated_cores gives nohz_full and rcu_nocbs, but no isolcpus: only no_balance_cores does. The scheduler goes on balancing onto these CPUs."},
+		why: "isolated_cores sets nohz_full and rcu_nocbs, but not isolcpus; only no_balance_cores does. The " +
+			"scheduler still uses these CPUs."},
 	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
 		check:  checkTunedSpares,
 		source: tunedDoc + ": ps_blacklist",
 		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these names"},
-		why: "When TuneD starts after the data plane it moves each thread that its ps_blacklist does not name to the host's CPUs, workers too. " +
-			"'tuned-adm verify' does not see it: of its scheduler plugin it compares interrupts only."},
+		why: "When TuneD starts after the data plane it moves every thread that its ps_blacklist does not name, " +
+			"workers included, " +
+			"to the host's CPUs. " +
+			"'tuned-adm verify' does not detect it: of the scheduler plugin's settings it compares interrupts only."},
 	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
 		check:  checkSystemd,
 		source: "a field report, verification step 2; systemd-system.conf(5)",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d, counts from the next boot"},
-		why:    "Every service inherits this. It is weak: a service may choose otherwise, AllowedCPUs= of slices may not be passed."},
-	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 is what is intended",
+		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d for the next boot"},
+		why: "Every service inherits CPUAffinity. A service may change it; AllowedCPUs= of its slice cannot be " +
+			"exceeded."},
+	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 names the intended CPUs",
 		check:  checkVrouterList,
 		source: "a field report, verification step 3",
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # prints the environment of a vRouter"},
-		why:    "The vRouter's container starts its forwarding lcores on these CPUs. Its default, a mask of 0x01, is CPU 0."},
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # then: " +
+			"corelane plan export container /etc/corelane/plan.json"},
+		why: "The vRouter's container starts its forwarding lcores on these CPUs. The default, mask 0x01, is CPU " +
+			"0."},
 	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true,
 		check:  checkIrqbalance,
 		source: "irqbalance(1); cgroup-v2.rst",
-		why: "irqbalance spares CPUs of isolcpus and nohz_full only. Those that a cgroup partition isolates it does not know, and brings interrupts back " +
-			"to them."},
+		why: "irqbalance avoids only the CPUs of isolcpus and nohz_full. It does not know the CPUs that a cgroup " +
+			"partition " +
+			"isolates, and moves interrupts back to them."},
 	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true,
 		check:  checkNova,
 		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set; a field report",
-		why:    "Nova pins vCPUs to its dedicated set, and lets the rest of guests float over its shared set, whoever else is there."},
-	{id: "nova.power", group: groupService, title: "Nova does not switch planned CPUs off",
+		why:    "Nova pins vCPUs to its dedicated set and lets other threads of guests run on all of its shared set."},
+	{id: "nova.power", group: groupService, title: "Nova does not take planned CPUs offline",
 		check:  checkNovaPower,
 		source: "nova.conf: [libvirt] cpu_power_management",
-		why:    "With cpu_state Nova takes unused dedicated CPUs offline: threads on them are moved away, and do not come back."},
+		why: "With the strategy cpu_state Nova takes unused dedicated CPUs offline: threads on them are moved " +
+			"and do not come back."},
 	{id: "kubelet.reserved", group: groupService, title: "kubelet gives no worker's CPU to pods", workers: true,
 		check:  checkKubelet,
 		source: "Kubernetes: control CPU management policies, reservedSystemCPUs",
-		why:    "With the static policy all CPUs that are not reserved are pods'; without it pods run on every CPU."},
+		why:    "With the static policy pods get all CPUs that are not reserved; without it pods run on every CPU."},
 }
 
 func checkTunedVariables(v *view, r *result) {
@@ -71,14 +80,14 @@ func checkTunedVariables(v *view, r *result) {
 		set, err := v.list(text)
 		switch {
 		case text == "" && name == "isolated_cores":
-			r.fail("profile %s, and isolated_cores is not set", s.Tuned)
+			r.fail("profile %s is active, but isolated_cores is not set", s.Tuned)
 		case text == "" || strings.Contains(text, "${"):
 		case err != nil:
 			r.fail("%s=%s: %v", name, text, err)
 		case v.in.Planned && !set.Equal(v.in.Isolated):
-			r.fail("%s=%s, and the plan isolates CPUs %s", name, text, v.in.Isolated)
+			r.fail("%s=%s, but the plan isolates CPUs %s", name, text, v.in.Isolated)
 		case !v.in.Workers.Within(set):
-			r.fail("%s=%s, without CPUs %s of workers", name, text, v.in.Workers.Without(set))
+			r.fail("%s=%s lacks workers' CPUs %s", name, text, v.in.Workers.Without(set))
 		default:
 			r.pass("%s=%s", name, text)
 		}
@@ -96,13 +105,14 @@ func checkTunedIsolates(v *view, r *result) {
 		return
 	}
 	if nohz := v.m.Kernel.NohzFull; !set.Equal(nohz) && strings.Contains(v.m.Services.Tuned, "partitioning") {
-		r.warn("isolated_cores=%s, and nohz_full is CPUs %s: the machine has not been booted with what TuneD wrote", text, orNone(nohz))
+		r.warn("isolated_cores=%s, but nohz_full is %s: the machine was not booted with the arguments that "+
+			"TuneD wrote", text, orNone(nohz))
 	}
 	if missing := set.Without(v.isolated); !missing.Empty() {
-		r.warn("isolated_cores=%s, and CPUs %s are neither in isolcpus nor in a cgroup partition", text, missing)
+		r.warn("isolated_cores=%s, but CPUs %s are neither in isolcpus nor in a cgroup partition", text, missing)
 		return
 	}
-	r.pass("isolated now: CPUs %s", v.isolated)
+	r.pass("isolated CPUs now: %s", v.isolated)
 }
 
 func checkTunedSpares(v *view, r *result) {
@@ -122,19 +132,22 @@ func checkTunedSpares(v *view, r *result) {
 		switch {
 		case spared(t.Name):
 		case IsWorker(t):
-			r.fail("worker %s (%d): no expression of ps_blacklist matches its name; it would be moved to CPUs %s", t.Name, t.TID, v.in.Host).about("name %s", t.Name)
+			r.fail("worker %s (%d): no expression of ps_blacklist matches its name; TuneD would move it to CPUs %s",
+				t.Name, t.TID,
+				v.in.Host).about("name %s", t.Name)
 		case !t.Allowed.Within(v.in.Host):
 			r.warn("%s (%d): no expression of ps_blacklist matches its name", t.Name, t.TID).about("name %s", t.Name)
 		}
 	}
 	if len(v.own) == 0 {
-		r.unknown("no data plane runs whose names could be compared")
+		r.unknown("no data plane is running, so there are no thread names to compare")
 	} else if len(r.items) == 0 {
-		r.pass("ps_blacklist spares all names that matter: %s", strings.Join(s.TunedSpares, ";"))
+		r.pass("ps_blacklist spares all threads of the data plane: %s", strings.Join(s.TunedSpares, ";"))
 	}
 }
 
-// spares says which thread names TuneD leaves alone. It searches anywhere in the name, as Python's re.search.
+// spares returns a function that reports whether TuneD leaves a thread name alone. It searches anywhere in the name,
+// like Python's re.search.
 func spares(expressions []string) func(string) bool {
 	var all []*regexp.Regexp
 	for _, e := range expressions {
@@ -156,11 +169,13 @@ func checkSystemd(v *view, r *result) {
 	set := v.m.Services.SystemdAffinity
 	switch bad := set.And(v.in.Isolated); {
 	case set.Empty() && v.in.Isolated.Within(v.isolated) && !v.in.Isolated.Empty():
-		r.pass("CPUAffinity is not set, and not needed: CPUs %s are isolated", v.in.Isolated)
+		r.pass("CPUAffinity is not set and not needed: CPUs %s are isolated", v.in.Isolated)
 	case set.Empty():
-		r.warn("CPUAffinity is not set: services start on all CPUs that are not isolated, with %s of workers", orNone(v.in.Workers.Without(v.isolated)))
+		r.warn("CPUAffinity is not set: services start on all CPUs that are not isolated (workers' CPUs among them: "+
+			"%s)",
+			orNone(v.in.Workers.Without(v.isolated)))
 	case !bad.Empty():
-		r.fail("CPUAffinity=%s, with CPUs %s that should be isolated", set, bad)
+		r.fail("CPUAffinity=%s includes CPUs %s that should be isolated", set, bad)
 	default:
 		r.pass("CPUAffinity=%s", set)
 	}
@@ -171,7 +186,7 @@ func checkVrouterList(v *view, r *result) {
 	set, err := cpuset.Parse(text)
 	switch {
 	case text == "":
-		r.pass("there is no ifcfg-vhost0 with a CPU_LIST")
+		r.pass("there is no CPU_LIST in an ifcfg-vhost0")
 	case err != nil && strings.HasPrefix(text, "0x"):
 		if set, err = cpuset.ParseMask(text); err == nil {
 			v.judgeList(r, text, set)
@@ -187,10 +202,10 @@ func checkVrouterList(v *view, r *result) {
 
 func (v *view) judgeList(r *result, text string, set cpuset.Set) {
 	if v.in.Planned && !set.Equal(v.in.Workers) {
-		r.fail("CPU_LIST=%s, and the plan's workers have CPUs %s", text, v.in.Workers)
+		r.fail("CPU_LIST=%s, but the plan's workers have CPUs %s", text, v.in.Workers)
 	}
 	if open := set.Without(v.isolated); !open.Empty() {
-		r.fail("CPU_LIST=%s, and CPUs %s are not isolated", text, open)
+		r.fail("CPU_LIST=%s, but CPUs %s are not isolated", text, open)
 	}
 	if len(r.items) == 0 {
 		r.pass("CPU_LIST=%s", text)
@@ -208,7 +223,8 @@ func checkIrqbalance(v *view, r *result) {
 		bans = v.m.Kernel.Isolated.Or(v.m.Kernel.NohzFull)
 	}
 	if open := v.in.Workers.Without(bans); !open.Empty() {
-		r.fail("irqbalance runs and keeps off CPUs %s: not %s of workers", orNone(bans), open).about("irqbalance").Mend =
+		r.fail("irqbalance runs, and its banned CPUs (%s) do not include workers' CPUs %s", orNone(bans), open).
+			about("irqbalance").Mend =
 			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: /etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
 				bans.Or(v.in.Isolated))
 		return
@@ -229,16 +245,16 @@ func checkNova(v *view, r *result) {
 		case err != nil:
 			r.fail("%s=%s: %v", name, text, err)
 		case !bad.Empty():
-			r.fail("%s=%s, with CPUs %s of workers", name, text, bad).Mend =
+			r.fail("%s=%s includes workers' CPUs %s", name, text, bad).Mend =
 				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name, set.Without(v.in.Workers))
 		case v.in.Planned && name != "cpu_shared_set" && !set.Within(v.in.Guests):
-			r.warn("%s=%s, and the plan gives guests CPUs %s", name, text, orNone(v.in.Guests))
+			r.warn("%s=%s, but the plan gives guests CPUs %s", name, text, orNone(v.in.Guests))
 		default:
 			r.pass("%s=%s", name, text)
 		}
 	}
 	if len(r.items) == 0 {
-		r.pass("Nova has no set of CPUs here")
+		r.pass("nova.conf sets no CPUs on this machine")
 	}
 }
 
@@ -250,12 +266,12 @@ func checkNovaPower(v *view, r *result) {
 	}
 	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
-		r.fail("cpu_power_management is on, and cpu_dedicated_set has CPUs %s of workers", bad).Mend =
+		r.fail("cpu_power_management is on, and cpu_dedicated_set includes workers' CPUs %s", bad).Mend =
 			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute", set.Without(v.in.Workers))
 	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
-		r.pass("cpu_power_management changes the governor of CPUs %s only", set)
+		r.pass("cpu_power_management changes only the governor of CPUs %s", set)
 	} else {
-		r.warn("cpu_power_management is on: CPUs %s go offline while no guest has them", orNone(set)).Mend =
+		r.warn("cpu_power_management is on: CPUs %s go offline while no guest uses them", orNone(set)).Mend =
 			"crudini --set /etc/nova/nova.conf libvirt cpu_power_management_strategy governor   # then restart nova-compute"
 	}
 }
@@ -271,9 +287,10 @@ func checkKubelet(v *view, r *result) {
 	case err != nil:
 		r.fail("reservedSystemCPUs: %v", err)
 	case policy != "static":
-		r.warn("cpuManagerPolicy is %s: pods may use every CPU that their group has", orNone(policy))
+		r.warn("cpuManagerPolicy is %s: pods may use every CPU of their group", orNone(policy))
 	case !v.in.Workers.Within(reserved):
-		r.fail("reservedSystemCPUs is %s: pods may get CPUs %s of workers", orNone(reserved), v.in.Workers.Without(reserved)).Mend =
+		r.fail("reservedSystemCPUs is %s: pods may get workers' CPUs %s", orNone(reserved),
+			v.in.Workers.Without(reserved)).Mend =
 			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml && systemctl restart kubelet",
 				reserved.Or(v.in.Workers).Or(v.in.Host))
 	default:

@@ -16,33 +16,38 @@ const (
 )
 
 var threadRules = []rule{
-	{id: "threads.workers", group: groupThreads, title: "Each worker runs, on exactly its CPU", workers: true,
+	{id: "threads.workers", group: groupThreads, title: "Each worker runs on exactly its CPU", workers: true,
 		check:  checkWorkers,
 		source: fieldReport,
-		why:    "A worker that may run on several CPUs is moved by the kernel and loses its caches; one that does not run forwards nothing."},
+		why: "The kernel moves a worker that may run on several CPUs, and it loses its caches; a worker that " +
+			"does not run forwards nothing."},
 	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs", workers: true,
 		check:  checkForeign,
 		source: fieldReport + "; sched_setaffinity(2)",
-		why:    "A thread that runs there takes its turn: the worker waits 1 to 10 ms each time, which is up to thousands of packets in a ring of 1,024."},
+		why: "Each time such a thread runs, the worker waits 1 to 10 ms, in which up to thousands of packets " +
+			"arrive at a ring of 1,024."},
 	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs", workers: true,
 		check:  checkKernelThreads,
 		source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
-		why:    "Kernel threads preempt a worker as others do. Those that are bound to their CPU stay; they have no work there when nothing else runs."},
+		why: "Kernel threads preempt a worker like any others. Those bound to their CPU stay; they have no work " +
+			"when nothing else runs there."},
 	{id: "threads.own", group: groupThreads, title: "The data plane's other threads keep off its workers",
 		check: checkOwn, workers: true,
 		source: fieldReport + ": service lcores were not pinned",
-		why:    "Service and control threads of the data plane itself are the ones that wake most often: they took the forwarding CPUs in the field report."},
+		why: "The data plane's own service and control threads wake most often: in the field report they ran on " +
+			"the forwarding CPUs."},
 	{id: "threads.stacked", group: groupThreads, title: "No thread has several isolated CPUs",
 		check:  checkStacked,
 		source: kernelArgs + ": isolcpus=, no load balancing",
-		why:    "The kernel does not balance isolated CPUs: threads that may use several of them all stay on the first one. One thread, one CPU."},
-	{id: "load.worker", group: groupThreads, title: "Workers' CPUs are theirs in fact", workers: true,
+		why: "The kernel does not balance isolated CPUs: threads that may use several of them all stay on the " +
+			"first. Give each thread one CPU."},
+	{id: "load.worker", group: groupThreads, title: "Only workers use workers' CPUs", workers: true,
 		check:  checkWorkerLoad,
 		source: "proc(5): /proc/stat",
-		why:    "What others ran there in this time is what the workers did not forward."},
+		why:    "Time that others use on these CPUs is lost for forwarding."},
 }
 
-// allowed says whether a thread may be on workers' CPUs: their own, and those that the kernel does not let go.
+// mayBeThere reports whether a thread may be on workers' CPUs: the workers' own threads, and those that cannot move.
 func (v *view) mayBeThere(t *topology.Thread) bool {
 	return t.Fixed || !t.Allowed.Overlaps(v.in.Workers) || IsWorker(t) && t.Allowed.Len() == 1
 }
@@ -61,14 +66,14 @@ func checkForeign(v *view, r *result) {
 			r.unknown("no thread could be read")
 			return
 		}
-		r.pass("looked at %d threads", len(v.m.Threads))
+		r.pass("checked %d threads", len(v.m.Threads))
 	}
 }
 
-// inTheWay adds a thread that may run on workers' CPUs. When they are isolated, one that may run elsewhere too does so,
-// unless it wakes up just there; it would be a program that chose these CPUs itself.
+// inTheWay adds a thread that may run on workers' CPUs. On isolated CPUs a thread that may also run elsewhere does so,
+// unless it wakes up there, so its program probably chose these CPUs itself.
 func (v *view) inTheWay(r *result, t *topology.Thread) {
-	i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t))
+	i := r.fail("%s: CPUs %s belong to workers%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t))
 	if v.in.Workers.And(t.Allowed).Within(v.isolated) && !t.Allowed.Within(v.in.Workers) && v.busy(t) == 0 {
 		i.Verdict = Warn
 	}
@@ -79,7 +84,7 @@ func (v *view) inTheWay(r *result, t *topology.Thread) {
 	}
 }
 
-// slices tells how to keep whole parts of the host off, when so many of its threads are in the way that no list helps.
+// slices adds commands that keep whole slices of the host off, when too many threads are in the way to list commands.
 func (v *view) slices(r *result) {
 	if len(r.items) < 20 {
 		return
@@ -91,16 +96,17 @@ func (v *view) slices(r *result) {
 	}
 }
 
-// ran is how much CPU time a thread took.
+// ran returns a text about the CPU time that a thread used.
 func (v *view) ran(t *topology.Thread) string {
 	ticks := v.busy(t)
 	switch l := v.m.Load; {
 	case ticks == 0:
 		return ""
 	case l != nil && l.Threads != nil && l.Seconds > 0:
-		return fmt.Sprintf("; it used %s of a CPU just now", percent(float64(ticks)/procfs.TicksPerSecond/l.Seconds))
+		return fmt.Sprintf("; it used %s of a CPU during the check",
+			percent(float64(ticks)/procfs.TicksPerSecond/l.Seconds))
 	}
-	return fmt.Sprintf("; %.1f s of CPU time so far", float64(ticks)/procfs.TicksPerSecond)
+	return fmt.Sprintf("; it has used %.1f s of CPU time", float64(ticks)/procfs.TicksPerSecond)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
@@ -115,7 +121,7 @@ func checkKernelThreads(v *view, r *result) {
 		item.weight = v.busy(t)
 	}
 	if len(r.items) == 0 {
-		r.pass("those that are there are bound to their CPU by the kernel")
+		r.pass("all kernel threads on these CPUs are bound to their CPU")
 	}
 }
 
@@ -127,7 +133,8 @@ func checkOwn(v *view, r *result) {
 			continue
 		}
 		if others++; t.Allowed.Overlaps(v.in.Workers) {
-			i := r.fail("%s: CPUs %s are workers'%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t)).thread(t, v.home(t))
+			i := r.fail("%s: CPUs %s belong to workers%s", describe(t), t.Allowed.And(v.in.Workers), v.ran(t)).
+				thread(t, v.home(t))
 			i.weight = v.busy(t)
 		}
 	}
@@ -135,13 +142,14 @@ func checkOwn(v *view, r *result) {
 	case len(r.items) > 0 && v.in.Service.Empty():
 		r.mend = append(r.mend, "corelane plan make   # with fewer workers: no CPU is left for these threads")
 	case len(r.items) > 0:
-		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # for good; in a vRouter: SERVICE_CORE_MASK=0x%s "+
+		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # permanently; in a "+
+			"vRouter: SERVICE_CORE_MASK=0x%s "+
 			"DPDK_CTRL_THREAD_MASK=0x%[2]s",
 			v.in.Service, v.in.Service.Mask()))
 	case len(v.own) == 0:
-		r.unknown("no data plane runs")
+		r.unknown("no data plane is running")
 	default:
-		r.pass("%d service and control threads have other CPUs", others)
+		r.pass("%d service and control threads run on other CPUs", others)
 	}
 }
 
@@ -154,13 +162,13 @@ func checkWorkers(v *view, r *result) {
 		}
 		switch {
 		case t.Allowed.Len() != 1:
-			r.fail("%s: %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, v.freeFor(t))
+			r.fail("%s: the thread has %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, v.freeFor(t))
 		case !v.in.Workers.Has(t.Allowed.First()):
-			r.fail("%s: no worker's CPU in %s", describe(t), v.in.From).thread(t, v.freeFor(t))
+			r.fail("%s: this is not a worker's CPU in %s", describe(t), v.in.From).thread(t, v.freeFor(t))
 		case there.Overlaps(t.Allowed):
-			r.fail("%s: another worker has that CPU", describe(t)).thread(t, v.freeFor(t))
+			r.fail("%s: another worker has this CPU", describe(t)).thread(t, v.freeFor(t))
 		case t.LastCPU != t.Allowed.First():
-			r.warn("%s: it has not come to its CPU yet", describe(t)).thread(t, cpuset.Set{})
+			r.warn("%s: the thread has not yet run on its CPU", describe(t)).thread(t, cpuset.Set{})
 		default:
 			r.pass("%s (%d) is on CPU %s", threadName(t), t.TID, t.Allowed)
 		}
@@ -168,13 +176,13 @@ func checkWorkers(v *view, r *result) {
 	}
 	switch missing := v.in.Workers.Without(there); {
 	case len(v.own) == 0:
-		r.unknown("no data plane runs; its workers should be on CPUs %s", v.in.Workers)
+		r.unknown("no data plane is running; its workers should be on CPUs %s", v.in.Workers)
 	case !missing.Empty():
 		r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
 	}
 }
 
-// freeFor is a worker's CPU that no worker runs on, one of the thread's own where there is.
+// freeFor returns a worker's CPU on which no worker runs, one of the thread's own if possible.
 func (v *view) freeFor(t *topology.Thread) cpuset.Set {
 	free := v.in.Workers
 	for i := range v.m.Threads {
@@ -201,20 +209,20 @@ func checkStacked(v *view, r *result) {
 	}
 	for _, group := range byCPUs {
 		for _, t := range group {
-			i := r.warn("%s: all of them isolated", describe(t)).thread(t, cpuset.Set{})
+			i := r.warn("%s: all of these CPUs are isolated", describe(t)).thread(t, cpuset.Set{})
 			if i.weight = v.busy(t); len(group) > 1 {
 				i.Verdict = Fail
-				i.Text += fmt.Sprintf("; %d threads have these CPUs and share one", len(group))
+				i.Text += fmt.Sprintf("; %d threads may use these CPUs and share one", len(group))
 			}
-			i.Mend = fmt.Sprintf("taskset -pc %d %d   # or any other single one of its CPUs", t.Allowed.First(), t.TID)
+			i.Mend = fmt.Sprintf("taskset -pc %d %d   # or any other one of its CPUs", t.Allowed.First(), t.TID)
 		}
 	}
 	if len(r.items) == 0 {
-		r.pass("isolated now: CPUs %s", orNone(v.isolated))
+		r.pass("isolated CPUs now: %s", orNone(v.isolated))
 	}
 }
 
-// busyShare is how much of a CPU was used.
+// busyShare returns the used share of a CPU's time.
 func (v *view) busyShare(id int) (share float64, known bool) {
 	c := v.m.Load.Of(id)
 	if c == nil {
@@ -236,7 +244,7 @@ func checkWorkerLoad(v *view, r *result) {
 	for _, id := range v.in.Workers.IDs() {
 		c := l.Of(id)
 		if c == nil {
-			r.unknown("nothing is known about CPU %d", id)
+			r.unknown("/proc/stat has no counts of CPU %d", id)
 			continue
 		}
 		all := float64(max(1, c.User+c.System+c.Irq+c.Softirq+c.Idle+c.Steal))
@@ -248,7 +256,7 @@ func checkWorkerLoad(v *view, r *result) {
 		if steal > 0.005 {
 			verdict = Warn
 		}
-		text := ifText(steal > 0.005, "; the hypervisor below took the CPU away: nothing on this machine mends that")
+		text := ifText(steal > 0.005, "; the hypervisor took the CPU away: this cannot be mended on this machine")
 		r.add(verdict, "CPU %d in %.1f s%s: interrupts %s, softirqs %s, steal %.1f %%%s", id, l.Seconds, ifText(l.SinceBoot, " since boot"),
 			percent(float64(c.Irq)/all), percent(float64(c.Softirq)/all), 100*steal, text)
 	}

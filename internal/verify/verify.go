@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verify says whether a machine keeps off its data plane's CPUs, as a plan or the machine itself intends. It is pure: what
-// is known about a machine in, findings out. Each says what was seen, why it matters and what mends it.
+// Package verify checks whether a machine keeps everything else off its data plane's CPUs, as a plan or the machine
+// itself intends. It does no I/O: it turns what is known about a machine into findings. Each finding says what was
+// seen, why it matters and what mends it.
 package verify
 
 import (
@@ -15,49 +16,49 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Verdict of a check. They are ordered: the worst of a check's items is the check's.
+// Verdict of a check. Verdicts are ordered: a check has the worst verdict of its items.
 type Verdict int
 
 // The verdicts.
 const (
 	Pass    Verdict = iota
-	Unknown         // what the check needs could not be read: neither good nor bad
-	Warn            // costs now and then, or will after the next restart or boot
-	Fail            // packets are late or lost because of it, or the plan is not what runs
+	Unknown         // the check could not read what it needs
+	Warn            // costs packets at times, or will after the next restart or boot
+	Fail            // delays or loses packets, or the machine does not follow the plan
 )
 
 var verdictNames = [...]string{"PASS", "UNKNOWN", "WARN", "FAIL"}
 
 func (v Verdict) String() string { return verdictNames[v] }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // Finding is the result of one check.
 type Finding struct {
 	ID       string   `json:"id"`    // "threads.foreign": group and check, stable
-	Group    string   `json:"group"` // as people read it
+	Group    string   `json:"group"` // heading of the report
 	Verdict  Verdict  `json:"verdict"`
 	Title    string   `json:"title"`
 	Evidence []Item   `json:"evidence"`
 	Why      string   `json:"why"`
 	Mend     []string `json:"mend,omitempty"` // commands, in their order
-	Source   string   `json:"source"`         // who says so: kernel document, man page, field report
+	Source   string   `json:"source"`         // of why: kernel document, man page, field report
 }
 
-// Item is one thing that was seen.
+// Item is one observation.
 type Item struct {
 	Verdict Verdict `json:"verdict"`
-	Subject string  `json:"subject,omitempty"` // "thread 812", "irq 38", "eth0/rx-0": what of the machine; stable while it lives
+	Subject string  `json:"subject,omitempty"` // "thread 812", "irq 38", "eth0/rx-0"; stable
 	Text    string  `json:"text"`
 	Fix     *Fix    `json:"fix,omitempty"`
-	Mend    string  `json:"mend,omitempty"`   // when it is no Fix
+	Mend    string  `json:"mend,omitempty"`   // command, when there is no Fix
 	Pinned  bool    `json:"pinned,omitempty"` // a thread that can run nowhere else
 	PID     int     `json:"pid,omitempty"`    // of a thread
-	weight  int64   // the heaviest come first
+	weight  int64   // items are sorted by weight, the heaviest first
 }
 
-// Fix is a change of the running kernel: CPUs of a thread, or a value of a file.
+// Fix is a change of the running kernel: the CPUs of a thread, or the value of a file.
 type Fix struct {
 	PID   int        `json:"pid,omitempty"`
 	TID   int        `json:"tid,omitempty"`
@@ -67,7 +68,7 @@ type Fix struct {
 	Value string     `json:"value,omitempty"`
 }
 
-// Command is what does the same in a shell.
+// Command returns the shell command that does the same.
 func (f *Fix) Command() string {
 	if f.Path != "" {
 		return fmt.Sprintf("echo %s > %s", f.Value, f.Path)
@@ -75,15 +76,15 @@ func (f *Fix) Command() string {
 	return fmt.Sprintf("taskset -pc %s %d", f.CPUs, f.TID)
 }
 
-// rule is one check. Its function gets the view and adds items; none is a PASS without anything to say.
+// rule is one check. Its function reads the view and adds items; a check without items passes.
 type rule struct {
 	id, group, title, why, source string
-	mend                          []string // commands that are not of an item
-	workers                       bool     // makes no sense without CPUs of workers
+	mend                          []string // commands that do not belong to one item
+	workers                       bool     // skipped when no worker's CPU is known
 	check                         func(v *view, r *result)
 }
 
-// result collects what a rule sees.
+// result collects the items of a rule.
 type result struct {
 	items []Item
 	mend  []string
@@ -109,7 +110,7 @@ func (i *Item) write(path, value string) *Item {
 	return i
 }
 
-// writeMask of CPUs; none are left: nothing to write, a mask of 0 is no answer.
+// writeMask adds a write of a CPU mask as the fix. It does nothing for an empty set, since a mask of 0 is not valid.
 func (i *Item) writeMask(path string, to cpuset.Set) *Item {
 	if to.Empty() {
 		return i
@@ -117,7 +118,7 @@ func (i *Item) writeMask(path string, to cpuset.Set) *Item {
 	return i.write(path, to.MaskWords())
 }
 
-// thread makes an item about a thread, which belongs on other CPUs; none: it is not known which.
+// thread makes the item about a thread that should run on other CPUs; an empty set means that these are not known.
 func (i *Item) thread(t *topology.Thread, to cpuset.Set) *Item {
 	i.Subject, i.PID = fmt.Sprintf("thread %d", t.TID), t.PID
 	if !to.Empty() {
@@ -126,15 +127,15 @@ func (i *Item) thread(t *topology.Thread, to cpuset.Set) *Item {
 	return i
 }
 
-// rules are all checks in the order of the report.
+// rules lists all checks in the order of the report.
 func rules() []rule {
 	return slices.Concat(stateRules, planRules, bootRules, placeRules, threadRules, irqRules, cgroupRules, serviceRules, guestRules, memoryRules, knobRules)
 }
 
-// Check looks at everything. Without a plan, what is intended is what the machine itself says: IntentOf.
+// Check runs all checks. Without a plan it uses the machine's own intent: IntentOf.
 func Check(m *topology.Machine, p *plan.Plan) []Finding { return CheckFor(m, p, IntentOf(m, p)) }
 
-// CheckFor is Check for an intent that is known already: without a plan a worker that was moved would move the intent along.
+// CheckFor is Check with a given intent. Without a plan, an intent that is derived again would follow a moved worker.
 func CheckFor(m *topology.Machine, p *plan.Plan, in *Intent) []Finding {
 	v := newView(m, p, in)
 	var findings []Finding
@@ -172,7 +173,7 @@ func (ru rule) run(v *view) Finding {
 	return f
 }
 
-// filled puts what the machine has into a rule's commands: the number of workers, the device that they poll.
+// filled replaces {workers} and {nic} in a rule's commands with the machine's number of workers and polled device.
 func (v *view) filled(commands []string) []string {
 	nic := "ADDRESS"
 	for _, n := range v.m.NICs {
@@ -198,7 +199,7 @@ func unique(list []string) []string {
 	return once
 }
 
-// Count is how many findings have each verdict.
+// Count returns the number of findings with each verdict.
 func Count(findings []Finding) (n [Fail + 1]int) {
 	for _, f := range findings {
 		n[f.Verdict]++

@@ -21,7 +21,7 @@ func find(t *testing.T, findings []Finding, id string) Finding {
 	return Finding{}
 }
 
-// said is everything that a finding says.
+// said returns the whole text of a finding.
 func said(f Finding) string {
 	text := f.Verdict.String() + " " + f.Title
 	for _, i := range f.Evidence {
@@ -39,7 +39,7 @@ func TestFullPasses(t *testing.T) {
 			t.Errorf("%s: a PASS with %q, why %q, source %q, %d items", f.ID, f.Mend, f.Why, f.Source, len(f.Evidence))
 		}
 	}
-	// The same without a plan: only what both siblings as workers cost is said, which a plan would have wished.
+	// Without a plan only workers on both siblings of a core are reported, which a plan would have permitted.
 	for _, f := range Check(full(), nil) {
 		if f.Verdict > Unknown && f.ID != "place.siblings" {
 			t.Errorf("without a plan: %s: %s", f.ID, said(f))
@@ -47,7 +47,7 @@ func TestFullPasses(t *testing.T) {
 	}
 }
 
-// Each line breaks one thing on the good machine, and says which check must see it and what it must say.
+// Each line breaks one thing on the good machine, and names the check that must find it and a part of its text.
 func TestBroken(t *testing.T) {
 	type mutation struct {
 		id, want string
@@ -75,7 +75,7 @@ func TestBroken(t *testing.T) {
 			m.Kernel.Isolated, m.Services = cpuset.Set{}, topology.Services{}
 		}},
 		{"isolation.state", "data plane's own threads", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Threads[0].Allowed = set("1-5") }},
-		{"isolation.state", "unpinned threads had 0.5 s", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"isolation.state", "unpinned threads used 0.5 s", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			h := thread("0-39")
 			h.LastCPU = 3
 			m.Threads, m.Load.Threads[4242] = append(m.Threads, h), 50
@@ -84,14 +84,23 @@ func TestBroken(t *testing.T) {
 			m.Unread = []topology.Unread{{Path: "/proc/irq", Why: "permission denied"}}
 		}},
 		{"plan.roles", "CPU 1 has two workers", Fail, func(_ *topology.Machine, p *plan.Plan) { p.Workers[1].CPU = 1 }},
-		{"plan.roles", "workers may take interrupts", Fail, func(_ *topology.Machine, p *plan.Plan) { p.IRQs = set("0-2") }},
+		{"plan.roles", "workers' CPUs 1-2 take interrupts", Fail, func(_ *topology.Machine,
+			p *plan.Plan) {
+			p.IRQs = set("0-2")
+		}},
 		{"plan.machine", "CPUs 39 of the plan are offline", Fail, func(m *topology.Machine, _ *plan.Plan) { m.CPUs[39].Online = false }},
-		{"plan.machine", "this is other", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Hostname = "other" }},
+		{"plan.machine", "this machine is other", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Hostname = "other"
+		}},
 		{"boot.isolcpus", "the plan isolates CPUs", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.Isolated = set("2-9") }},
 		{"boot.isolcpus", "is not a CPU or range", Fail, cmdline("isolcpus=1-9", "isolcpus=1-x")},
 		{"boot.consistent", "rcu_nocbs=1-8,11-19,21-29,31-39 differs", Fail, cmdline("rcu_nocbs=1-9", "rcu_nocbs=1-8")},
 		{"boot.consistent", "tuned.non_isolcpus=40100403", Fail, cmdline("40100401", "40100403")},
-		{"boot.nohz_full", "this kernel", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.NohzFull = cpuset.Set{} }},
+		{"boot.nohz_full", "not in effect with kernel", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Kernel.NohzFull = cpuset.Set{}
+		}},
 		{"boot.nohz_full", "have the tick", Warn, func(m *topology.Machine, p *plan.Plan) {
 			cmdline("nohz_full=", "x=")(m, p)
 			m.Kernel.NohzFull = cpuset.Set{}
@@ -112,16 +121,27 @@ func TestBroken(t *testing.T) {
 			m.IRQs = append(m.IRQs, topology.IRQ{Number: 50, Name: "nvme0q1", Managed: true, Affinity: set("0,1"), Effective: set("1")})
 		}},
 		{"place.first_core", "CPUs 20 of the first core", Fail, func(_ *topology.Machine, p *plan.Plan) { p.Workers[0].CPU = 20 }},
-		{"place.siblings", "are two workers", Warn, func(_ *topology.Machine, p *plan.Plan) { p.Wishes.ShareCores = false }},
-		{"place.siblings", "is a guest's", Warn, func(_ *topology.Machine, p *plan.Plan) { p.Workers = p.Workers[:1]; p.CPUs[21].Role = plan.Guests }},
+		{"place.siblings", "have a worker each", Warn, func(_ *topology.Machine,
+			p *plan.Plan) {
+			p.Wishes.ShareCores = false
+		}},
+		{"place.siblings", "belongs to a guest", Warn, func(_ *topology.Machine,
+			p *plan.Plan) {
+			p.Workers = p.Workers[:1]
+			p.CPUs[21].Role = plan.Guests
+		}},
 		{"place.online", "echo 1 > /sys/devices/system/cpu/cpu2/online", Fail, func(m *topology.Machine, _ *plan.Plan) { m.CPUs[2].Online = false }},
-		{"place.housekeeping", "node 0 has workers (CPUs 1-4,21-24) and no CPU", Warn, func(_ *topology.Machine, p *plan.Plan) {
+		{"place.housekeeping", "node 0 has workers (CPUs 1-4,21-24), but no CPU", Warn, func(_ *topology.Machine,
+			p *plan.Plan) {
 			p.CPUs[0].Role, p.CPUs[20].Role = plan.Idle, plan.Idle
 		}},
-		{"place.numa", "all workers are elsewhere", Fail, func(m *topology.Machine, _ *plan.Plan) { m.NICs[0].Node = 1 }},
+		{"place.numa", "all workers are on other nodes", Fail, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.NICs[0].Node = 1
+		}},
 		{"place.numa", "not known", Unknown, func(m *topology.Machine, _ *plan.Plan) { m.NICs[0].Node = -1 }},
 		{"threads.workers", "2 CPUs instead of one", Fail, func(m *topology.Machine, _ *plan.Plan) { worker(m).Allowed = set("1,2") }},
-		{"threads.workers", "no worker's CPU in the plan", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"threads.workers", "not a worker's CPU in the plan", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			worker(m).Allowed, worker(m).Process, worker(m).Name = set("7"), "corelaned", "pmd-fwd-0"
 		}},
 		{"threads.workers", "no worker runs on CPUs 1", Fail, func(m *topology.Machine, _ *plan.Plan) { worker(m).Name = "idle" }},
@@ -136,18 +156,24 @@ func TestBroken(t *testing.T) {
 			m.Threads = append(m.Threads, topology.Thread{TID: 60, PID: 60, Name: "khugepaged", Kernel: true, Allowed: set("0-39")})
 		}},
 		{"threads.own", "corelaned --service-cpus 5,25", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Threads[0].Allowed = set("1-5") }},
-		{"threads.stacked", "2 threads have these CPUs", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"threads.stacked", "2 threads may use these CPUs", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			a, b := thread("6-9"), thread("6-9")
 			b.TID = 4243
 			m.Threads = append(m.Threads, a, b)
 		}},
-		{"threads.stacked", "all of them isolated", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Threads = append(m.Threads, thread("6-9")) }},
+		{"threads.stacked", "all of these CPUs are isolated", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Threads = append(m.Threads, thread("6-9"))
+		}},
 		{"load.worker", "steal 10.0 %", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Load.CPUs[1].Steal, m.Load.CPUs[1].Idle = 10, 89 }},
 		{"load.worker", "could not be read", Unknown, func(m *topology.Machine, _ *plan.Plan) { m.Load = nil }},
 		{"irq.affinity", "echo 0,10,20,30 > /proc/irq/40/smp_affinity_list", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.IRQs[0].Affinity, m.IRQs[0].Effective = set("0-9"), set("3")
 		}},
-		{"irq.affinity", "next change may bring it", Warn, func(m *topology.Machine, _ *plan.Plan) { m.IRQs[0].Affinity = set("0-9") }},
+		{"irq.affinity", "may move to a worker's CPU", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.IRQs[0].Affinity = set("0-9")
+		}},
 		{"irq.counts", "CPU 1: 40 em1-TxRx-0 900.0/s", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Load.CPUs[1].Interrupts = map[string]int64{"40 em1-TxRx-0": 900, "LOC": 1}
 		}},
@@ -159,49 +185,62 @@ func TestBroken(t *testing.T) {
 			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice",
 				Partition: "isolated invalid (Cpu list in cpuset.cpus not exclusive)"}}}
 		}},
-		{"cgroup.cpus", "workers there need 1-4,21-24 too", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"cgroup.cpus", "its workers need CPUs 1-4,21-24 too", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Cgroups.Groups = []topology.Cgroup{{Path: "/docker", Effective: set("0,10")}}
 		}},
 		{"cgroup.quota", "echo -1 > /sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Cgroups.Groups = []topology.Cgroup{{Path: "/docker", QuotaUS: 50000, PeriodUS: 100000, Throttled: 7}}
 		}},
-		{"tuned.variables", "isolated_cores=2-9, and the plan", Fail, func(m *topology.Machine,
+		{"tuned.variables", "isolated_cores=2-9, but the plan", Fail, func(m *topology.Machine,
 			_ *plan.Plan) {
 			m.Services.TunedVariables["isolated_cores"] = "2-9"
 		}},
 		{"tuned.isolcpus", "neither in isolcpus nor in a cgroup partition", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.Isolated = cpuset.Set{} }},
-		{"tuned.isolcpus", "not been booted", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Kernel.NohzFull = cpuset.Set{} }},
+		{"tuned.isolcpus", "was not booted with the arguments", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Kernel.NohzFull = cpuset.Set{}
+		}},
 		{"tuned.spares", "worker rte-worker-11", Fail, func(m *topology.Machine, _ *plan.Plan) { worker(m).Name = "rte-worker-11" }},
 		{"systemd.affinity", "CPUs 1 that should be isolated", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.SystemdAffinity = set("0-1") }},
 		{"systemd.affinity", "not set", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.SystemdAffinity, m.Kernel.Isolated = cpuset.Set{}, cpuset.Set{}
 		}},
 		{"vrouter.cpu_list", "CPU_LIST=0x01", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.VRouter["CPU_LIST"] = "0x01" }},
-		{"irqbalance.bans", "not 1-4,21-24 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) { // a partition alone: irqbalance does not see it
+		{"irqbalance.bans", "do not include workers' CPUs 1-4,21-24", Fail, func(m *topology.Machine, _ *plan.Plan) { // a partition alone: irqbalance does not see it
 			m.Services.Irqbalance, m.Kernel.Isolated, m.Kernel.NohzFull = true, cpuset.Set{}, cpuset.Set{}
 			m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/corelane.slice", Partition: "isolated",
 				Effective: set("1-9,11-19,21-29,31-39")}}}
 		}},
-		{"nova.sets", "vcpu_pin_set=4-9, with CPUs 4 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) { m.Services.Nova["vcpu_pin_set"] = "4-9" }},
+		{"nova.sets", "vcpu_pin_set=4-9 includes workers' CPUs 4", Fail, func(m *topology.Machine,
+			_ *plan.Plan) {
+			m.Services.Nova["vcpu_pin_set"] = "4-9"
+		}},
 		{"nova.power", "go offline", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.Nova = map[string]string{"cpu_power_management": "True", "cpu_dedicated_set": "6-9"}
 		}},
-		{"nova.power", "has CPUs 4 of workers", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"nova.power", "includes workers' CPUs 4", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.Nova = map[string]string{"cpu_power_management": "True", "cpu_dedicated_set": "4-9"}
 		}},
-		{"kubelet.reserved", "pods may get CPUs 1-4,21-24", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"kubelet.reserved", "pods may get workers' CPUs 1-4,21-24", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.Kubelet = map[string]string{"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,10"}
 		}},
 		{"guests.vcpus", "virsh vcpupin vm1 1 6", Fail, func(m *topology.Machine, _ *plan.Plan) { guest(m).VCPUs[1] = set("4") }},
-		{"guests.vcpus", "isolated ones among them", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).VCPUs[1] = set("6-9") }},
+		{"guests.vcpus", "some of them isolated", Warn, func(m *topology.Machine, _ *plan.Plan) {
+			guest(m).
+				VCPUs[1] = set("6-9")
+		}},
 		{"guests.emulator", "virsh emulatorpin vm1 0,10,20,30", Fail, func(m *topology.Machine, _ *plan.Plan) { guest(m).Emulator = set("0-4") }},
-		{"guests.emulator", "iothread 1: CPUs 6-7", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).IOThread = []cpuset.Set{set("6-7")} }},
+		{"guests.emulator", "iothread 1: may run on CPUs 6-7", Warn, func(m *topology.Machine,
+			_ *plan.Plan) {
+			guest(m).IOThread = []cpuset.Set{set("6-7")}
+		}},
 		{"guests.vhost", "serve the network's interrupts", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).Vhost[0].Allowed = set("0") }},
 		{"guests.vhost", "virsh emulatorpin vm1 10,20,30", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).Vhost[0].Allowed = set("0") }},
 		{"guests.numa", "memory on nodes 1, vCPUs on nodes 0", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).Nodes = []int{1} }},
 		{"guests.queues", "1 queue for 2 vCPUs", Warn, func(m *topology.Machine, _ *plan.Plan) { guest(m).Queues = []int{1} }},
 		{"memory.hugepages", "no hugepages", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Nodes[0].Hugepages = []topology.Hugepages{{KiB: 2048}} }},
-		{"memory.hugepages", "16 pages of 1048576 kB, the plan says 32", Fail, func(_ *topology.Machine, p *plan.Plan) {
+		{"memory.hugepages", "16 pages of 1048576 kB, but the plan wants 32", Fail, func(_ *topology.Machine,
+			p *plan.Plan) {
 			p.Hugepages = []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 32}}
 		}},
 		{"knobs.thp", "echo never >", Warn, func(m *topology.Machine, _ *plan.Plan) { m.Knobs.THP = "[always] madvise never" }},
@@ -229,7 +268,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// untested are the checks that TestBroken has not broken yet.
+// untested lists the checks that TestBroken does not break.
 var untested = func() map[string]bool {
 	ids := map[string]bool{}
 	for _, r := range rules() {
@@ -238,7 +277,7 @@ var untested = func() map[string]bool {
 	return ids
 }()
 
-// TestGuestsPass: a guest as it should be.
+// TestGuestsPass: a guest without problems.
 func TestGuestsPass(t *testing.T) {
 	m := full()
 	m.Guests = []topology.Guest{{Name: "vm1", PID: 9000, Source: "libvirt", VCPUs: []cpuset.Set{set("6"), set("7")}, Emulator: set("20"),
@@ -256,8 +295,9 @@ func TestGuestsPass(t *testing.T) {
 func TestFieldPartial(t *testing.T) {
 	for _, p := range []*plan.Plan{fieldPlan(), nil} {
 		f := find(t, Check(partial(), p), "isolation.state")
-		for _, want := range []string{"partial isolation", "TuneD keeps threads off", "CPUs 1-4,21-24 of workers are left out", "7 service and control threads",
-			"4 threads of other programs", "worker CPU 2", "dockerd", "14 CPUs left", "8 of them forward", "0.165"} {
+		for _, want := range []string{"partial isolation", "TuneD keeps threads off",
+			"workers' CPUs 1-4,21-24 are left out", "7 service and control threads",
+			"4 threads of other programs", "worker CPU 2", "dockerd", "14 CPUs left", "of which 8 forward", "0.165"} {
 			if f.Verdict != Fail || !strings.Contains(said(f), want) {
 				t.Errorf("plan %t: no '%s' in\n%s", p != nil, want, said(f))
 			}

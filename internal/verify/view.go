@@ -13,14 +13,14 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// view is what all rules share: the machine, what is intended, and a few things that several of them ask.
+// view holds what all rules share: the machine, the intent, and some sets that several rules need.
 type view struct {
 	m        *topology.Machine
 	p        *plan.Plan // may be nil
 	in       *Intent
 	online   cpuset.Set
-	isolated cpuset.Set   // now, from the scheduler's balancing
-	own      map[int]bool // PIDs that have a worker
+	isolated cpuset.Set   // CPUs that the scheduler does not balance now
+	own      map[int]bool // PIDs of processes with workers
 	guests   map[int]bool // PIDs of guests
 }
 
@@ -43,8 +43,8 @@ func newView(m *topology.Machine, p *plan.Plan, in *Intent) *view {
 // VPP, grout.
 var workerNames = regexp.MustCompile(`^(pmd-|lcore-(slave|worker)-\d|rte-worker-?\d|dpdk-worker-?\d|vpp_wk_\d|grout:w\d)`)
 
-// IsWorker says whether a thread polls. In contrail-vrouter-dpdk the lcores below 10 serve (timer, packet 0, netlink, vhost-user),
-// and those from 10 on forward.
+// IsWorker reports whether a thread polls. In contrail-vrouter-dpdk the lcores below 10 are service threads (timer,
+// packet 0, netlink, vhost-user), and those from 10 on forward.
 func IsWorker(t *topology.Thread) bool {
 	if t.Kernel || !workerNames.MatchString(t.Name) {
 		return false
@@ -63,11 +63,13 @@ func threadName(t *topology.Thread) string {
 	return t.Name + " of " + t.Process
 }
 
-// describe is a thread with all that finds it again.
+// describe returns a text that identifies a thread and says where it may run.
 func describe(t *topology.Thread) string {
-	text := fmt.Sprintf("%s (tid %d, pid %d) may run on CPUs %s, ran last on %d", threadName(t), t.TID, t.PID, t.Allowed, t.LastCPU)
+	text := fmt.Sprintf("%s (tid %d, pid %d) may run on CPUs %s, last ran on %d", threadName(t), t.TID, t.PID,
+		t.Allowed, t.LastCPU)
 	if t.Kernel {
-		text = fmt.Sprintf("kernel thread %s (%d) may run on CPUs %s, ran last on %d", t.Name, t.TID, t.Allowed, t.LastCPU)
+		text = fmt.Sprintf("kernel thread %s (%d) may run on CPUs %s, last ran on %d", t.Name, t.TID, t.Allowed,
+			t.LastCPU)
 	}
 	if t.Policy != "" && t.Policy != "other" {
 		text += ", " + t.Policy
@@ -78,7 +80,7 @@ func describe(t *topology.Thread) string {
 	return text
 }
 
-// busy is the clock ticks that a thread ran: in the span of the load, or since its start.
+// busy returns the clock ticks that a thread ran: in the span of the load, or since its start.
 func (v *view) busy(t *topology.Thread) int64 {
 	if v.m.Load != nil && v.m.Load.Threads != nil {
 		return v.m.Load.Threads[t.TID]
@@ -92,7 +94,7 @@ func (v *view) hasArg(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return v.m.Kernel.All(n) != nil })
 }
 
-// cpuArg is an argument of the kernel that names CPUs, all of them online.
+// cpuArg parses a kernel argument that is a list of CPUs.
 func (v *view) cpuArg(name string) (topology.CPUArgument, error) {
 	return v.m.Kernel.CPUArg(name, v.last())
 }
@@ -104,10 +106,10 @@ func (v *view) last() int {
 	return v.m.LastCPU()
 }
 
-// list reads CPUs as TuneD takes them: as the kernel does.
+// list parses a CPU list in TuneD's syntax, which is the kernel's.
 func (v *view) list(text string) (cpuset.Set, error) { return cpuset.ParseKernel(text, v.last()) }
 
-// home is where a thread that is in the way should run instead.
+// home returns the CPUs on which a thread that is in the way should run instead.
 func (v *view) home(t *topology.Thread) cpuset.Set {
 	switch {
 	case v.own[t.PID]:
