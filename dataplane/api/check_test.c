@@ -11,14 +11,21 @@
 
 #include "api/check.h"
 #include "bridge.pb-c.h"
+#include "capture.pb-c.h"
+#include "event.pb-c.h"
+#include "flow.pb-c.h"
 #include "label.pb-c.h"
 #include "meter.pb-c.h"
 #include "mirror.pb-c.h"
+#include "nat.pb-c.h"
+#include "nexthop.pb-c.h"
 #include "port.pb-c.h"
 #include "route.pb-c.h"
 #include "rule.pb-c.h"
 #include "system.pb-c.h"
 #include "worker.pb-c.h"
+
+#define VALID_HOST "valid: the address of a host, such as \"192.0.2.1\" or \"2001:db8::1\""
 
 static void accepted(const void *request)
 {
@@ -229,6 +236,136 @@ static void batches(void **state)
 	refused(&req, ERANGE, "route.nexthop '0': is out of range; valid: 1 to 1048575");
 }
 
+static void nexthops(void **state)
+{
+	Corelane__V1__GroupMember member = CORELANE__V1__GROUP_MEMBER__INIT, *members[65];
+	Corelane__V1__GroupNexthop group = CORELANE__V1__GROUP_NEXTHOP__INIT;
+	Corelane__V1__TunnelNexthop tunnel = CORELANE__V1__TUNNEL_NEXTHOP__INIT;
+	Corelane__V1__Nexthop nh = CORELANE__V1__NEXTHOP__INIT;
+	Corelane__V1__NexthopAddRequest req = CORELANE__V1__NEXTHOP_ADD_REQUEST__INIT;
+	unsigned i;
+
+	refused(&req, EINVAL, "nexthop: is missing");
+	req.nexthop = &nh;
+	refused(&req, ERANGE, "nexthop.id '0': is out of range; valid: 1 to 1048575");
+	nh.id = 1048576;
+	refused(&req, ERANGE, "nexthop.id '1048576': is out of range; valid: 1 to 1048575");
+	nh.id = 1048575;
+	refused(&req, EINVAL, "nexthop.kind: is missing; valid: port, tunnel, group, discard, local, reject");
+	nh.kind_case = CORELANE__V1__NEXTHOP__KIND_GROUP;
+	nh.group = &group;
+	refused(&req, EINVAL, "nexthop.group.members: is missing; valid: 1 to 64");
+	for (i = 0; i < 65; i++)
+		members[i] = &member;
+	member.nexthop = 1;
+	group.members = members;
+	group.n_members = 65;
+	refused(&req, ERANGE, "nexthop.group.members '65': there are too many; valid: 1 to 64");
+	group.n_members = 64;
+	accepted(&req);
+	member.weight = 257;
+	refused(&req, ERANGE, "nexthop.group.members.weight '257': is out of range; valid: 1 to 256");
+	nh.kind_case = CORELANE__V1__NEXTHOP__KIND_TUNNEL;
+	nh.tunnel = &tunnel;
+	tunnel.encap = CORELANE__V1__ENCAP__ENCAP_VXLAN;
+	tunnel.remote = "224.0.0.1";
+	refused(&req, EINVAL, "nexthop.tunnel.remote '224.0.0.1': is not a host's address; " VALID_HOST);
+	tunnel.remote = "::";
+	refused(&req, EINVAL, "nexthop.tunnel.remote '::': is not a host's address; " VALID_HOST);
+	tunnel.remote = "192.0.2.1";
+	tunnel.label = 15;
+	refused(&req, ERANGE, "nexthop.tunnel.label '15': is out of range; valid: 16 to 1048575");
+	tunnel.label = 0;
+	tunnel.vni = 1 << 24;
+	refused(&req, ERANGE, "nexthop.tunnel.vni '16777216': is out of range; valid: 1 to 16777215");
+	tunnel.vni = 1;
+	tunnel.dscp = 64;
+	refused(&req, ERANGE, "nexthop.tunnel.dscp '64': is out of range; valid: 0 to 63");
+	tunnel.dscp = 63;
+	tunnel.ttl = 256;
+	refused(&req, ERANGE, "nexthop.tunnel.ttl '256': is out of range; valid: 1 to 255");
+	tunnel.ttl = 255;
+	accepted(&req);
+}
+
+static void nat_rules(void **state)
+{
+	Corelane__V1__NatBackend backend = CORELANE__V1__NAT_BACKEND__INIT, *backends[65];
+	Corelane__V1__DestinationNat service = CORELANE__V1__DESTINATION_NAT__INIT;
+	Corelane__V1__NatRule rule = CORELANE__V1__NAT_RULE__INIT;
+	Corelane__V1__NatAddRequest req = CORELANE__V1__NAT_ADD_REQUEST__INIT;
+	char *except[17];
+	unsigned i;
+
+	req.rule = &rule;
+	rule.vrf = "red";
+	rule.kind_case = CORELANE__V1__NAT_RULE__KIND_DESTINATION;
+	rule.destination = &service;
+	refused(&req, ERANGE, "rule.id '0': is out of range; valid: 1 to 1048575");
+	rule.id = 1048576;
+	refused(&req, ERANGE, "rule.id '1048576': is out of range; valid: 1 to 1048575");
+	rule.id = 1;
+	service.address = "224.0.0.1";
+	refused(&req, EINVAL, "rule.destination.address '224.0.0.1': is not a host's address; " VALID_HOST);
+	service.address = "198.51.100.1";
+	refused(&req, EINVAL, "rule.destination.backends: is missing; valid: 1 to 64");
+	for (i = 0; i < 65; i++)
+		backends[i] = &backend;
+	backend.address = "10.0.0.2";
+	service.backends = backends;
+	service.n_backends = 65;
+	refused(&req, ERANGE, "rule.destination.backends '65': there are too many; valid: 1 to 64");
+	service.n_backends = 64;
+	backend.weight = 257;
+	refused(&req, ERANGE, "rule.destination.backends.weight '257': is out of range; valid: 1 to 256");
+	backend.weight = 256;
+	service.port = 65536;
+	refused(&req, ERANGE, "rule.destination.port '65536': is out of range; valid: 0 to 65535");
+	service.port = 0;
+	for (i = 0; i < 17; i++)
+		except[i] = i % 2 ? "10.0.0.0/8" : "11.0.0.0/8";
+	rule.except = except;
+	rule.n_except = 17;
+	refused(&req, ERANGE, "rule.except '17': there are too many; valid: up to 16");
+	rule.n_except = 2;
+	rule.protocol = 5;
+	refused(&req, EINVAL, "rule.protocol '5': is none of them; valid: any, icmp, tcp, udp, sctp");
+	rule.protocol = CORELANE__V1__NAT_PROTOCOL__NAT_PROTOCOL_TCP;
+	accepted(&req);
+}
+
+static void questions(void **state)
+{
+	Corelane__V1__FlowFilter filter = CORELANE__V1__FLOW_FILTER__INIT;
+	Corelane__V1__FlowExplainRequest flow = CORELANE__V1__FLOW_EXPLAIN_REQUEST__INIT;
+	Corelane__V1__RuleExplainRequest rule = CORELANE__V1__RULE_EXPLAIN_REQUEST__INIT;
+	Corelane__V1__TraceRequest trace = CORELANE__V1__TRACE_REQUEST__INIT;
+	Corelane__V1__CaptureRequest capture = CORELANE__V1__CAPTURE_REQUEST__INIT;
+	Corelane__V1__EventListRequest events = CORELANE__V1__EVENT_LIST_REQUEST__INIT;
+	Corelane__V1__CapturePoint points[] = {CORELANE__V1__CAPTURE_POINT__CAPTURE_POINT_DROP, (Corelane__V1__CapturePoint)3};
+
+	filter.l4_port = 65536;
+	refused(&filter, ERANGE, "l4_port '65536': is out of range; valid: 1 to 65535");
+	flow.source_port = 65536;
+	refused(&flow, ERANGE, "source_port '65536': is out of range; valid: 0 to 65535");
+	flow.source_port = 65535;
+	flow.destination_port = 65536;
+	refused(&flow, ERANGE, "destination_port '65536': is out of range; valid: 0 to 65535");
+	rule.icmp_code = 256;
+	refused(&rule, ERANGE, "icmp_code '256': is out of range; valid: 0 to 255");
+	trace.count = 201;
+	refused(&trace, ERANGE, "count '201': is out of range; valid: 1 to 200");
+	trace.count = 200;
+	accepted(&trace);
+	capture.points = points;
+	capture.n_points = 2;
+	refused(&capture, EINVAL, "points '3': is none of them; valid: rx, tx, drop");
+	capture.n_points = 1;
+	accepted(&capture);
+	events.severity = (Corelane__V1__EventSeverity)3;
+	refused(&events, EINVAL, "severity '3': is none of them; valid: info, warning, error");
+}
+
 // Each table is for the fields that it says.
 static void tables_fit(void **state)
 {
@@ -248,9 +385,10 @@ static void tables_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),           cmocka_unit_test(names),    cmocka_unit_test(a_request_without_its_object),
-		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings), cmocka_unit_test(enums),
-		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),   cmocka_unit_test(batches),
+		cmocka_unit_test(numbers),           cmocka_unit_test(names),     cmocka_unit_test(a_request_without_its_object),
+		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings),  cmocka_unit_test(enums),
+		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),    cmocka_unit_test(batches),
+		cmocka_unit_test(nexthops),          cmocka_unit_test(nat_rules), cmocka_unit_test(questions),
 		cmocka_unit_test(tables_fit),
 	};
 

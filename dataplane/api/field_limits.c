@@ -173,7 +173,7 @@ static const struct message_limits meter_set_request_limits = {
 	.type = &corelane__v1__meter_set_request__descriptor, .fields = meter_set_request_fields, .n_fields = 1};
 
 static const struct field_limits mirror_vxlan_fields[] = {
-	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_ADDRESS},
+	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
 	{.field = 1, .notation = NOTATION_ADDRESS},
 	{.field = 2, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 16777215ull},
 };
@@ -181,7 +181,7 @@ static const struct message_limits mirror_vxlan_limits = {
 	.type = &corelane__v1__mirror_vxlan__descriptor, .fields = mirror_vxlan_fields, .n_fields = 3};
 
 static const struct field_limits mirror_erspan_fields[] = {
-	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_ADDRESS},
+	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
 	{.field = 1, .notation = NOTATION_ADDRESS},
 	{.field = 2, .max = 1023ull},
 };
@@ -299,9 +299,9 @@ static const struct message_limits port_nexthop_limits = {
 static const struct field_limits tunnel_nexthop_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .min = 1ull},
 	{.field = 1, .notation = NOTATION_ADDRESS},
-	{.field = 2, .flags = LIMIT_REQUIRED, .notation = NOTATION_ADDRESS},
-	{.field = 3, .max = 1048575ull},
-	{.field = 4, .max = 16777215ull},
+	{.field = 2, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
+	{.field = 3, .min = 16ull, .max = 1048575ull},
+	{.field = 4, .min = 1ull, .max = 16777215ull},
 	{.field = 5, .notation = NOTATION_MAC},
 	{.field = 6},
 	{.field = 7, .max = 63ull},

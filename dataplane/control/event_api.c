@@ -54,8 +54,6 @@ static bool kind_exists(const char *name)
 
 static int event_api_check(const Corelane__V1__EventListRequest *in, struct error *err)
 {
-	if ((unsigned)in->severity > EVENT_ERROR)
-		return error_set(err, EINVAL, "severity", NULL, "info, warning, error", "is none");
 	if (*in->kind && !kind_exists(in->kind))
 		return error_set(err, ENOENT, "kind", in->kind, "a kind of `corelane event kinds`",
 				 "there is no such kind of event");

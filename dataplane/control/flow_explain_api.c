@@ -37,17 +37,6 @@ static const char *key_text(const struct flow_key *k, char text[160])
 	return text;
 }
 
-static int flow_explain_api_decode_port(const char *field, uint32_t port, uint16_t *out, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", port);
-	if (port > UINT16_MAX)
-		return error_set(err, ERANGE, field, text, "0 to 65535", "is out of range");
-	*out = rte_cpu_to_be_16((uint16_t)port);
-	return 0;
-}
-
 static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
 {
 	struct port *p = *in->port ? port_find(in->port) : NULL;
@@ -78,14 +67,14 @@ static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, s
 	struct ip_addr src, dst;
 
 	if (flow_explain_api_decode_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
-	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0 ||
-	    flow_explain_api_decode_port("source_port", in->source_port, &q->key.src_port, err) < 0 ||
-	    flow_explain_api_decode_port("destination_port", in->destination_port, &q->key.dst_port, err) < 0)
+	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0)
 		return -err->code;
 	if (src.family != dst.family)
 		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
 				 "is of the other family");
 	q->key.family = src.family;
+	q->key.src_port = rte_cpu_to_be_16((uint16_t)in->source_port);
+	q->key.dst_port = rte_cpu_to_be_16((uint16_t)in->destination_port);
 	if (src.family == IPV4) {
 		q->key.src4 = ip4_be(&src);
 		q->key.dst4 = ip4_be(&dst);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 
 #include "flow/packet.h"
 #include "port/registry.h"
@@ -43,7 +42,6 @@ Corelane__V1__FlowAction flow_action(const struct flow *f)
 
 int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *out, struct error *err)
 {
-	char text[16];
 	uint8_t proto;
 
 	*out = (struct flow_filter){.vrf = UINT16_MAX, .proto = -1, .action = in->action, .state = in->state, .nat = in->nat};
@@ -66,9 +64,6 @@ int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *o
 			return -EINVAL;
 		out->proto = proto;
 	}
-	snprintf(text, sizeof(text), "%u", in->l4_port);
-	if (in->l4_port > UINT16_MAX)
-		return error_set(err, ERANGE, "l4_port", text, "1 to 65535", "is out of range");
 	out->l4_port = rte_cpu_to_be_16((uint16_t)in->l4_port);
 	return *in->prefix ? ip_parse_prefix(in->prefix, "prefix", &out->prefix, err) : 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of address groups (api/rule.proto).
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -23,16 +22,9 @@ static void groups_api_encode(struct api_call *call, const struct address_group 
 
 static struct ip_prefix *groups_api_decode_prefixes(struct api_call *call, const Corelane__V1__AddressGroup *in, struct error *err)
 {
-	struct ip_prefix *out;
-	char text[24];
+	struct ip_prefix *out = api_alloc(call, (in->n_prefixes + 1) * sizeof(*out));
 	size_t i;
 
-	if (in->n_prefixes > ADDRESS_GROUP_PREFIXES) {
-		snprintf(text, sizeof(text), "%zu", in->n_prefixes);
-		error_set(err, E2BIG, "group.prefixes", text, "up to 4096 prefixes", "there are too many");
-		return NULL;
-	}
-	out = api_alloc(call, (in->n_prefixes + 1) * sizeof(*out));
 	for (i = 0; i < in->n_prefixes; i++) {
 		if (ip_parse_prefix(in->prefixes[i], "group.prefixes", &out[i], err) < 0) {
 			err->index = (uint32_t)i;

@@ -70,8 +70,6 @@ static int host_api_add(struct api_call *call, const void *req, void *resp, stru
 	struct steer *s;
 	struct port *p;
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "steer", NULL, "an address", "is missing");
 	p = host_api_decode_key(in->port, in->address, &addr, err);
 	s = p ? steer_add(p, &addr, err) : NULL;
 	if (s == NULL)

@@ -81,8 +81,6 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 	uint32_t target = 0;
 	int ret;
 
-	if (in == NULL || in->target_case == CORELANE__V1__LABEL__TARGET__NOT_SET)
-		return error_set(err, EINVAL, "label.target", NULL, "vrf, bridge or nexthop", "a label needs a target");
 	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop,
 				      in->uniform, &target, err);
 	if (ret == 0)
@@ -119,8 +117,6 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 	uint32_t target = 0;
 	int ret;
 
-	if (in == NULL || in->target_case == CORELANE__V1__VNI__TARGET__NOT_SET)
-		return error_set(err, EINVAL, "vni.target", NULL, "vrf, bridge or nexthop", "a VNI needs a target");
 	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop,
 				      in->uniform, &target, err);
 	if (ret == 0)

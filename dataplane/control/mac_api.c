@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service corelane.v1.Macs (api/bridge.proto).
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -17,12 +16,8 @@ static int mac_api_decode_target(const Corelane__V1__Mac *in, struct mac_entry *
 
 	if (in->target_case == CORELANE__V1__MAC__TARGET_NEXTHOP) {
 		e->nexthop = in->nexthop;
-		return in->nexthop ? 0
-				   : error_set(err, ENOENT, "mac.nexthop", "0", "the id of a tunnel next hop",
-					       "there is no such next hop");
+		return 0;
 	}
-	if (in->target_case != CORELANE__V1__MAC__TARGET_PORT)
-		return error_set(err, EINVAL, "mac.target", NULL, "port or nexthop", "an address needs a place");
 	p = port_find(in->port);
 	if (p == NULL)
 		return error_set(err, ENOENT, "mac.port", in->port, "the name of a port", "there is no such port");
@@ -68,11 +63,8 @@ static int mac_api_add(struct api_call *call, const void *req, void *resp, struc
 {
 	const Corelane__V1__Mac *in = ((const Corelane__V1__MacAddRequest *)req)->mac;
 	struct mac_entry e;
-	int ret;
+	int ret = mac_api_decode_key(in->bridge, in->mac, &e, err);
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "mac", NULL, "bridge, address and target", "is missing");
-	ret = mac_api_decode_key(in->bridge, in->mac, &e, err);
 	if (ret == 0)
 		ret = mac_api_decode_target(in, &e, err);
 	if (ret == 0)

@@ -51,8 +51,6 @@ static int neighbor_api_add(struct api_call *call, const void *req, void *resp, 
 	struct port *p;
 	int ret;
 
-	if (in == NULL)
-		return error_set(err, EINVAL, "neighbor", NULL, "port, address and MAC", "is needed");
 	p = port_named(in->port, "neighbor.port", err);
 	if (p == NULL)
 		return -ENOENT;

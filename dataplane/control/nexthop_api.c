@@ -6,12 +6,16 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/field_limits.h"
 #include "l3/nexthop.h"
 #include "neighbor/adjacency.h"
 #include "nexthop.pb-c.h"
 #include "port/registry.h"
 
 #define PbNexthop Corelane__V1__Nexthop
+
+static_assert(LIMIT_NEXTHOP_ID_MAX < NEXTHOP_API_MAX && LIMIT_GROUP_NEXTHOP_MEMBERS_ITEMS <= GROUP_MAX_MEMBERS,
+	      "the API accepts what the tables can hold");
 
 static int nexthop_api_decode_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
 {
@@ -31,16 +35,6 @@ static int nexthop_api_decode_port(const Corelane__V1__PortNexthop *in, struct n
 	if (ret == 0 && *in->mac)
 		ret = mac_parse(in->mac, "nexthop.port.mac", &c->port.mac, err);
 	return ret;
-}
-
-static int nexthop_api_decode_small(const char *field, uint32_t v, uint32_t max, uint8_t *out, struct error *err)
-{
-	char text[16], valid[16];
-
-	snprintf(text, sizeof(text), "%u", v);
-	snprintf(valid, sizeof(valid), "0 to %u", max);
-	*out = (uint8_t)v;
-	return v <= max ? 0 : error_set(err, ERANGE, field, text, valid, "is out of range");
 }
 
 // The API's values are named after the encapsulations: ENCAP_VXLAN.
@@ -78,6 +72,8 @@ static int nexthop_api_decode_tunnel(const Corelane__V1__TunnelNexthop *in, stru
 				 "is for mirrors: `corelane mirror add`");
 	t->label = in->label;
 	t->vni = in->vni;
+	t->dscp = (uint8_t)in->dscp;
+	t->ttl = (uint8_t)in->ttl;
 	t->uniform = in->mode == CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM;
 	t->fixed_dscp = in->fixed_dscp;
 	t->gre_key = in->gre_key;
@@ -88,44 +84,33 @@ static int nexthop_api_decode_tunnel(const Corelane__V1__TunnelNexthop *in, stru
 		ret = ip_parse_addr(in->local, "nexthop.tunnel.local", &t->local, err);
 	if (ret == 0 && *in->router_mac)
 		ret = mac_parse(in->router_mac, "nexthop.tunnel.router_mac", &t->router_mac, err);
-	if (ret == 0)
-		ret = nexthop_api_decode_small("nexthop.tunnel.dscp", in->dscp, 63, &t->dscp, err);
-	if (ret == 0)
-		ret = nexthop_api_decode_small("nexthop.tunnel.ttl", in->ttl, 255, &t->ttl, err);
 	return ret;
 }
 
-static int nexthop_api_decode_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config *c, struct error *err)
+static void nexthop_api_decode_group(const Corelane__V1__GroupNexthop *in, struct nexthop_config *c)
 {
 	size_t i;
 
 	c->kind = NH_GROUP;
-	if (in->n_members > GROUP_MAX_MEMBERS)
-		return error_set(err, E2BIG, "nexthop.group.members", NULL, "1 to 64 members", "there are too many");
 	c->group.n = (unsigned)in->n_members;
 	for (i = 0; i < in->n_members; i++) {
 		c->group.member[i].nexthop = in->members[i]->nexthop;
 		c->group.member[i].weight = in->members[i]->weight ? in->members[i]->weight : 1;
 	}
-	return 0;
 }
 
 static int nexthop_api_decode(const PbNexthop *in, struct nexthop_config *c, struct error *err)
 {
-	char text[16];
-
 	memset(c, 0, sizeof(*c));
 	c->id = in->id;
-	snprintf(text, sizeof(text), "%u", in->id);
-	if (in->id == 0 || in->id >= NEXTHOP_API_MAX)
-		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
 	switch (in->kind_case) {
 	case CORELANE__V1__NEXTHOP__KIND_PORT:
 		return nexthop_api_decode_port(in->port, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_TUNNEL:
 		return nexthop_api_decode_tunnel(in->tunnel, c, err);
 	case CORELANE__V1__NEXTHOP__KIND_GROUP:
-		return nexthop_api_decode_group(in->group, c, err);
+		nexthop_api_decode_group(in->group, c);
+		return 0;
 	case CORELANE__V1__NEXTHOP__KIND_DISCARD:
 		c->kind = NH_DISCARD;
 		return 0;
@@ -136,8 +121,7 @@ static int nexthop_api_decode(const PbNexthop *in, struct nexthop_config *c, str
 		c->kind = NH_REJECT;
 		return 0;
 	default:
-		return error_set(err, EINVAL, "nexthop", text, "port, tunnel, group, discard, local, reject",
-				 "says not what it does");
+		return -EINVAL; // api/nexthop.proto has no other
 	}
 }
 
@@ -288,8 +272,7 @@ static int nexthop_api_add(struct api_call *call, const void *req, void *resp, s
 {
 	const Corelane__V1__NexthopAddRequest *in = req;
 	struct nexthop_config c;
-	int ret = in->nexthop ? nexthop_api_decode(in->nexthop, &c, err)
-			      : error_set(err, EINVAL, "nexthop", NULL, NULL, "is missing");
+	int ret = nexthop_api_decode(in->nexthop, &c, err);
 
 	if (ret == 0)
 		ret = nexthop_add(&c, in->replace, err);

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // API of routes (api/route.proto).
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 #include "route.pb-c.h"
-
-#define BATCH_MAX 4096
 
 struct parsed {
 	struct vrf *v;
@@ -26,17 +23,10 @@ static struct vrf *route_api_find_vrf(const char *name, struct vrf *last, struct
 
 static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
 {
-	struct parsed *out;
+	struct parsed *out = api_alloc(call, (n + 1) * sizeof(*out));
 	struct vrf *v = NULL;
-	char text[24];
 	size_t i;
 
-	if (n > BATCH_MAX) {
-		snprintf(text, sizeof(text), "%zu", n);
-		error_set(err, E2BIG, "routes", text, "up to 4096 in one request", "there are too many");
-		return NULL;
-	}
-	out = api_alloc(call, (n + 1) * sizeof(*out));
 	for (i = 0; i < n; i++) {
 		v = route_api_find_vrf(in[i]->vrf, v, err);
 		if (v == NULL || ip_parse_prefix(in[i]->prefix, "route.prefix", &out[i].p, err) < 0) {

@@ -2,7 +2,6 @@
 // API of rule lists and rules (api/rule.proto).
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 #include "control/rules_message.h"
 #include "port/registry.h"
 
-#define BATCH_MAX 4096
 #define SOME 16 // shadowed rules that a reply names
 
 // --- Lists. ---
@@ -104,14 +102,8 @@ static struct item *rules_api_decode(struct api_call *call, Corelane__V1__Rule *
 {
 	struct rule_list *l = NULL;
 	struct item *out;
-	char text[24];
 	size_t i;
 
-	if (n > BATCH_MAX) {
-		snprintf(text, sizeof(text), "%zu", n);
-		error_set(err, E2BIG, "rules", text, "up to 4096 in one request", "there are too many");
-		return NULL;
-	}
 	out = api_alloc(call, (n + 1) * sizeof(*out));
 	for (i = 0; i < n; i++) {
 		if (l == NULL || strcmp(l->name, in[i]->list) != 0)
@@ -293,11 +285,6 @@ static int rules_api_decode_key(const Corelane__V1__RuleExplainRequest *in, stru
 	if (proto < 0)
 		return error_set(err, EINVAL, "protocol", in->protocol, "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255",
 				 "a flow has a protocol");
-	if (in->source_port > 65535 || in->destination_port > 65535)
-		return error_set(err, ERANGE, in->source_port > 65535 ? "source_port" : "destination_port", NULL, "0 to 65535",
-				 "is out of range");
-	if (in->icmp_type > 255 || in->icmp_code > 255)
-		return error_set(err, ERANGE, in->icmp_type > 255 ? "icmp_type" : "icmp_code", NULL, "0 to 255", "is out of range");
 	*k = (struct flow_key){.proto = (uint8_t)proto, .family = src.family};
 	memcpy(src.family == IPV4 ? (void *)&k->src4 : k->src6, src.bytes, ip_bytes(src.family));
 	memcpy(src.family == IPV4 ? (void *)&k->dst4 : k->dst6, dst.bytes, ip_bytes(src.family));

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 
@@ -68,7 +69,7 @@ static int rules_message_check_families(const Corelane__V1__Rule *in, const stru
 
 static int rules_message_decode_ports(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
-	static const char valid[] = "a port from 0 to 65535, or a range such as 8000-8999";
+	const char *valid = notation_texts[NOTATION_PORT_RANGE].valid;
 	bool has = r->proto == IPPROTO_TCP || r->proto == IPPROTO_UDP || r->proto == IPPROTO_SCTP;
 	bool src = *in->source_ports;
 	int ret;
@@ -85,7 +86,7 @@ static int rules_message_decode_ports(const Corelane__V1__Rule *in, struct rule 
 
 static int rules_message_decode_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
-	static const char valid[] = "a number from 0 to 255, or a range such as 0-3";
+	const char *valid = notation_texts[NOTATION_ICMP_RANGE].valid;
 	bool has = r->proto == IPPROTO_ICMP || r->proto == IPPROTO_ICMPV6;
 	int ret;
 
@@ -134,8 +135,6 @@ int rule_decode(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 	int ret;
 
 	*r = (struct rule){.id = in->id, .allow = in->action == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW, .log = in->log};
-	if ((int)in->action < 0 || in->action > CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW)
-		return error_set(err, EINVAL, "rule.action", NULL, "allow, deny", "is unknown");
 	ret = rule_protocol_parse(in->protocol, "rule.protocol", &r->proto, err);
 	if (ret == 0)
 		ret = rules_message_decode_side(in->source, in->source_group, "rule.source", "rule.source_group", &r->src,

@@ -8,6 +8,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/field_limits.h"
 #include "capture.pb-c.h"
 #include "control/looking.h"
 #include "graph/capture.h"
@@ -21,14 +22,13 @@
 #include "worker/worker.h"
 
 #define QUIET_MS 100 // a trace is over when its packets have been seen and nothing more comes for so long
-#define PACKETS_MAX 200
 
 struct stream {
 	struct trace t;
 	struct api_call *call;
 	bool waiting;
-	uint64_t started, last, timeout; // TSC
-	uint64_t first[PACKETS_MAX + 1]; // TSC of each packet's first step
+	uint64_t started, last, timeout;                   // TSC
+	uint64_t first[LIMIT_TRACE_REQUEST_COUNT_MAX + 1]; // TSC of each packet's first step
 };
 
 static struct stream *current;
@@ -74,11 +74,6 @@ static int trace_api_inject(const Corelane__V1__TraceRequest *in, const struct p
 
 static int trace_api_check(const Corelane__V1__TraceRequest *in, struct stream *s, struct port **p, struct error *err)
 {
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", in->count);
-	if (in->count > PACKETS_MAX)
-		return error_set(err, ERANGE, "count", text, "1 to 200", "is out of range");
 	if (*in->port) {
 		*p = port_find(in->port);
 		if (*p == NULL)
@@ -174,7 +169,7 @@ static char *trace_api_describe(struct api_call *call, const struct trace_record
 
 static void trace_api_encode(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
 {
-	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)PACKETS_MAX)];
+	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)LIMIT_TRACE_REQUEST_COUNT_MAX)];
 	const char *next = graph_edge_of(r->node, r->edge);
 
 	if (*first == 0)

@@ -36,7 +36,8 @@ struct encap_ops {
 	bool inner_ttl; // the byte in front of the payload is a TTL: that of an MPLS label (RFC 3443)
 	bool sequenced; // the sender numbers its packets (pkt_meta.arg)
 
-	// Checks the fields of the next hop that are the encapsulation's own; fields are named "nexthop.tunnel.<field>".
+	// Checks what the options of the fields (api/*.proto) do not: which ones this encapsulation needs. Errors name
+	// "nexthop.tunnel.<field>". NULL: it needs none.
 	int (*check)(const struct tunnel_config *t, struct error *err);
 	// Writes the headers in front of nh->hdr's end (tunnel_push()), except for outer UDP and IP.
 	void (*push)(struct nexthop *nh, const struct tunnel_config *t);

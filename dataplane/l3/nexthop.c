@@ -174,8 +174,6 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 	unsigned i;
 	int ret;
 
-	if (cfg->group.n == 0)
-		return error_set(err, EINVAL, "nexthop.group.members", NULL, "1 to 64 members", "a group needs members");
 	for (i = 0; i < cfg->group.n; i++) {
 		ret = nexthop_usable(cfg->group.member[i].nexthop, "nexthop.group.members.nexthop", err);
 		if (ret < 0)
@@ -185,9 +183,6 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !nexthop_is_tunnel(m)))
 			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop",
 					 "cannot be in a group");
-		snprintf(text, sizeof(text), "%u", cfg->group.member[i].weight);
-		if (cfg->group.member[i].weight < 1 || cfg->group.member[i].weight > 256)
-			return error_set(err, ERANGE, "nexthop.group.members.weight", text, "1 to 256", "is out of range");
 	}
 	return 0;
 }

@@ -8,11 +8,6 @@
 #define ERSPAN_HEADERS 16     // GRE 4, sequence number 4, ERSPAN 8
 #define ERSPAN_TRUNCATED 0x04 // in the header's third byte
 
-static int erspan_check(const struct tunnel_config *t, struct error *err)
-{
-	return tunnel_check_number("nexthop.tunnel.session", t->session, 0, 1023, err);
-}
-
 static void erspan_push(struct nexthop *nh, const struct tunnel_config *t)
 {
 	rte_be32_t *erspan = tunnel_push(nh, 2 * sizeof(*erspan)), *sequence;
@@ -34,7 +29,6 @@ static const struct encap_ops erspan = {
 	.send_node = {"encap_erspan4", "encap_erspan6"},
 	.header = ERSPAN_HEADERS,
 	.sequenced = true,
-	.check = erspan_check,
 	.push = erspan_push,
 };
 ENCAP(erspan);

@@ -2,6 +2,7 @@
 // Parts that the MPLS encapsulations share.
 #include "overlay/mpls.h"
 
+#include "base/check.h"
 #include "overlay/tunnel.h"
 
 DROP_REASON(mpls_unknown_label, "No label entry matches: the sender's routes are stale, or the packet was sent to the wrong "
@@ -20,7 +21,7 @@ const struct drop_reason *const mpls_ttl = &drop_mpls_ttl_zero;
 
 int mpls_check(const struct tunnel_config *t, struct error *err)
 {
-	return tunnel_check_number("nexthop.tunnel.label", t->label, 16, LABEL_MAX - 1, err);
+	return check_number("nexthop.tunnel.label", t->label, LIMIT_TUNNEL_NEXTHOP_LABEL_MIN, LABEL_MAX - 1, err);
 }
 
 void mpls_push(struct nexthop *nh, const struct tunnel_config *t)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunnel next hops: builds the outer headers and finds the underlay's paths once; encapsulation copies the headers.
 #include <errno.h>
-#include <stdio.h>
 
 #include <rte_udp.h>
 
+#include "base/check.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
@@ -16,41 +16,23 @@
 
 struct rte_ether_addr overlay_router_mac;
 
-int tunnel_check_number(const char *field, uint32_t v, uint32_t min, uint32_t max, struct error *err)
-{
-	char text[16], valid[32];
-
-	if (v >= min && v <= max)
-		return 0;
-	snprintf(text, sizeof(text), "%u", v);
-	snprintf(valid, sizeof(valid), "%u to %u", min, max);
-	return error_set(err, ERANGE, field, text, valid, "is out of range");
-}
-
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
 {
-	return tunnel_check_number("nexthop.tunnel.vni", t->vni, 1, VNI_MAX - 1, err);
+	return check_number("nexthop.tunnel.vni", t->vni, LIMIT_TUNNEL_NEXTHOP_VNI_MIN, LIMIT_TUNNEL_NEXTHOP_VNI_MAX, err);
 }
 
 int tunnel_check(struct tunnel_config *t, struct error *err)
 {
 	char text[IP_TEXT];
-	int ret;
 
 	if (t->encap == NULL)
 		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, encap_names(), "a tunnel needs an encapsulation");
-	if (t->remote.family == 0 || ip_is_multicast(&t->remote) || ip_is_unspecified(&t->remote))
-		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text), "a unicast address",
-				 "cannot be the end of a tunnel");
 	if (t->local.family && t->local.family != t->remote.family)
 		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
 				 "an address of the remote's family", "is of another family than the remote");
-	ret = t->encap->check(t, err);
-	if (ret == 0)
-		ret = tunnel_check_number("nexthop.tunnel.dscp", t->dscp, 0, 63, err);
 	if (t->ttl == 0)
-		t->ttl = 64;
-	return ret;
+		t->ttl = LIMIT_TUNNEL_NEXTHOP_TTL_DEFAULT;
+	return t->encap->check ? t->encap->check(t, err) : 0;
 }
 
 // Adds the adjacency of an underlay next hop to the paths. Returns the new number of paths.

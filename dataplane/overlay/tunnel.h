@@ -9,6 +9,3 @@ void *tunnel_push(struct nexthop *nh, unsigned n);                              
 void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t); // Ethernet header between the routers' MACs
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err); // encap_ops.check of encapsulations with a VNI
-
-// Returns -ERANGE with err, which names the field and the valid range, if v is not within min..max.
-int tunnel_check_number(const char *field, uint32_t v, uint32_t min, uint32_t max, struct error *err);

@@ -58,13 +58,8 @@ static int by_prefix(const void *a, const void *b)
 // Makes a sorted copy without duplicates.
 static int groups_copy(const struct ip_prefix *p, size_t n, struct ip_prefix **out, size_t *n_out, struct error *err)
 {
-	char text[24];
 	size_t i, kept = 0;
 
-	if (n > ADDRESS_GROUP_PREFIXES) {
-		snprintf(text, sizeof(text), "%zu", n);
-		return error_set(err, E2BIG, "group.prefixes", text, "up to 4096 prefixes", "there are too many");
-	}
 	*out = malloc((n + 1) * sizeof(**out));
 	if (*out == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an address group");

@@ -50,8 +50,6 @@ void nat_flow_made(const struct nat_verdict *v);
 // --- Master. ---
 
 #define NAT_RULES_MAX (1u << 20) // ids are 1..NAT_RULES_MAX-1
-#define NAT_BACKENDS_MAX 64
-#define NAT_EXCEPT_MAX 16
 #define NAT_POOL_MAX 65536u
 #define NAT_FIRST_PORT 1024 // default first port of a pool
 

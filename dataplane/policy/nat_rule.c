@@ -19,17 +19,12 @@ static int nat_rule_refuse(struct error *err, const char *field, uint64_t value,
 
 static int check_address(const struct ip_addr *a, uint8_t family, const char *field, struct error *err)
 {
-	char text[IP_TEXT] = "";
+	char text[IP_TEXT];
 
-	if (a->family == 0)
-		return error_set(err, EINVAL, field, NULL, "an address such as 192.0.2.1 or 2001:db8::1", "is missing");
-	ip_format_addr(a, text);
-	if (ip_is_unspecified(a) || ip_is_multicast(a))
-		return error_set(err, EINVAL, field, text, "the address of a host", "is not a host address");
-	if (a->family != family)
-		return error_set(err, EINVAL, field, text, family == IPV4 ? "an IPv4 address" : "an IPv6 address",
-				 "is of another family than the rule's other addresses; nothing translates between families");
-	return 0;
+	if (a->family == family)
+		return 0;
+	return error_set(err, EINVAL, field, ip_format_addr(a, text), family == IPV4 ? "an IPv4 address" : "an IPv6 address",
+			 "is of another family than the rule's other addresses; nothing translates between families");
 }
 
 static uint8_t family_of(const struct nat_config *c)
@@ -92,8 +87,6 @@ static int check_backend(const struct nat_config *c, const struct nat_backend *b
 
 	if (ret < 0)
 		return ret;
-	if (b->weight > 256)
-		return nat_rule_refuse(err, "rule.destination.backends.weight", b->weight, "1 to 256", "is out of range");
 	if (b->port && !nat_rule_has_ports(c->protocol))
 		return nat_rule_refuse(err, "rule.destination.backends.port", b->port, "a rule of protocol TCP or UDP",
 				       "another port needs a protocol that has ports");
@@ -105,14 +98,9 @@ static int check_backend(const struct nat_config *c, const struct nat_backend *b
 
 static int check_destination(struct nat_config *c, struct error *err)
 {
-	char text[24];
 	unsigned i;
 	int ret;
 
-	snprintf(text, sizeof(text), "%u", c->n_backends);
-	if (c->n_backends == 0 || c->n_backends > NAT_BACKENDS_MAX)
-		return error_set(err, ERANGE, "rule.destination.backends", text, "1 to 64 backends",
-				 c->n_backends ? "are too many" : "are too few");
 	if (c->first_port && !nat_rule_has_ports(c->protocol))
 		return nat_rule_refuse(err, "rule.destination.port", c->first_port, "a rule of protocol TCP, UDP or SCTP",
 				       "a port needs a protocol that has ports");
@@ -150,8 +138,6 @@ static int check_match(struct nat_config *c, struct error *err)
 		c->protocol = family == IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
 	if (c->to.addr.family)
 		ret = check_prefix(&c->to, family, "rule.to", err);
-	if (c->n_except > NAT_EXCEPT_MAX)
-		return nat_rule_refuse(err, "rule.except", c->n_except, "up to 16 prefixes", "are too many");
 	for (i = 0; i < c->n_except && ret == 0; i++)
 		ret = check_prefix(&c->except[i], family, "rule.except", err);
 	if (ret < 0)
@@ -178,16 +164,10 @@ static int check_vrfs(const struct nat_config *c, struct error *err)
 int nat_check(struct nat_config *c, struct error *err)
 {
 	static const char *const fields[] = {"rule.floating.outside", "rule.source.first", "rule.destination.address"};
-	int ret;
+	int ret = check_vrfs(c, err);
 
-	if (c->id == 0 || c->id >= NAT_RULES_MAX)
-		return nat_rule_refuse(err, "rule.id", c->id, "1 to 1048575", "is out of range");
-	ret = check_vrfs(c, err);
-	if (ret == 0 && c->kind == NAT_FLOATING)
-		ret = check_address(&c->inside.addr, c->inside.addr.family, "rule.floating.inside", err);
 	if (ret == 0)
-		ret = check_address(&c->outside, c->kind == NAT_DESTINATION ? c->outside.family : c->inside.addr.family,
-				    fields[c->kind], err);
+		ret = check_address(&c->outside, family_of(c), fields[c->kind], err);
 	if (ret == 0 && c->kind == NAT_SOURCE)
 		ret = check_pool(c, err);
 	if (ret == 0 && c->kind == NAT_DESTINATION)

@@ -363,22 +363,22 @@ static void groups(void **state)
 // A rule with two large groups is refused, and so is a group that makes one of it.
 static void too_many_entries(void **state)
 {
-	struct ip_prefix *many = malloc(ADDRESS_GROUP_PREFIXES * sizeof(*many));
+	struct ip_prefix *many = malloc(LIMIT_ADDRESS_GROUP_PREFIXES_ITEMS * sizeof(*many));
 	struct rule_list *l = list("many", false);
 	struct address_group *g;
 	struct rule r;
 	unsigned i;
 
-	for (i = 0; i < ADDRESS_GROUP_PREFIXES; i++)
+	for (i = 0; i < LIMIT_ADDRESS_GROUP_PREFIXES_ITEMS; i++)
 		many[i] = ip_prefix_of(&(struct ip_addr){.family = IPV4, .bytes = {10, 0, i >> 8, i & 255}}, 32);
-	g = address_group_add("g", many, ADDRESS_GROUP_PREFIXES, &err);
+	g = address_group_add("g", many, LIMIT_ADDRESS_GROUP_PREFIXES_ITEMS, &err);
 	assert_non_null(g);
 	assert_int_equal(parse("9 allow --source-group g --destination-group g", &r), 0);
 	assert_int_equal(rules_add(l, &r, 1, false, &err), -ENOSPC);
 	assert_int_equal(g->rules, 0);
 	assert_int_equal(address_group_set(g, many, 4, &err), 0);
 	assert_int_equal(rules_add(l, &r, 1, false, &err), 0);
-	assert_int_equal(address_group_set(g, many, ADDRESS_GROUP_PREFIXES, &err), -ENOSPC);
+	assert_int_equal(address_group_set(g, many, LIMIT_ADDRESS_GROUP_PREFIXES_ITEMS, &err), -ENOSPC);
 	assert_int_equal(g->n, 4);
 	assert_int_equal(decides(l, key(6, "10.0.0.3", 1, "10.0.0.0", 1)), 9);
 	forget("many");

@@ -238,8 +238,8 @@ func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) 
 	if slices.Contains(own.Fields, "vni") && t.Vni == 0 {
 		l.fail(l.at(n), path+".vni", "1 to 16777215", "missing")
 	}
-	if slices.Contains(own.Fields, "label") && t.Label < 16 {
-		l.fail(l.at(n), path+".label", "16 to 1048575", "missing, or one that RFC 3032 reserves")
+	if slices.Contains(own.Fields, "label") && t.Label == 0 {
+		l.fail(l.at(n), path+".label", "16 to 1048575", "missing")
 	}
 	if t.Local != "" && strings.Contains(t.Local, ":") != strings.Contains(t.Remote, ":") {
 		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family", t.Local, t.Remote)

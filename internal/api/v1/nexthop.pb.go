@@ -194,7 +194,7 @@ type TunnelNexthop struct {
 	// source address; default: that of the port that the underlay route leaves by
 	Local         string     `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
 	Remote        string     `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
-	Label         uint32     `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS, 20 bits
+	Label         uint32     `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS; RFC 3032 reserves those below 16
 	Vni           uint32     `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN and Geneve, 24 bits
 	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN and Geneve: MAC of the remote router, for routed traffic
 	Mode          TunnelMode `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
@@ -828,15 +828,15 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x04port\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01R\x04port\x12 \n" +
 	"\aaddress\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
 	"R\aaddress\x12\x18\n" +
-	"\x03mac\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x03mac\"\xcf\x03\n" +
+	"\x03mac\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x03mac\"\xd3\x03\n" +
 	"\rTunnelNexthop\x122\n" +
 	"\x05encap\x18\x01 \x01(\x0e2\x12.corelane.v1.EncapB\b\xc2\xf3\x18\x04\b\x01h\x01R\x05encap\x12\x1e\n" +
 	"\x05local\x18\x02 \x01(\tB\b\xc2\xf3\x18\x048\x01P\n" +
 	"R\x05local\x12 \n" +
-	"\x06remote\x18\x03 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
-	"h\x01R\x06remote\x12\x1e\n" +
-	"\x05label\x18\x04 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff?R\x05label\x12\x1b\n" +
-	"\x03vni\x18\x05 \x01(\rB\t\xc2\xf3\x18\x05\x10\xff\xff\xff\aR\x03vni\x12%\n" +
+	"\x06remote\x18\x03 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\x06remote\x12 \n" +
+	"\x05label\x18\x04 \x01(\rB\n" +
+	"\xc2\xf3\x18\x06\b\x10\x10\xff\xff?R\x05label\x12\x1d\n" +
+	"\x03vni\x18\x05 \x01(\rB\v\xc2\xf3\x18\a\b\x01\x10\xff\xff\xff\aR\x03vni\x12%\n" +
 	"\n" +
 	"router_mac\x18\x06 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\trouterMac\x12+\n" +
 	"\x04mode\x18\a \x01(\x0e2\x17.corelane.v1.TunnelModeR\x04mode\x12\x1a\n" +
