@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // A message within the request: its name is put together only when something is refused.
@@ -230,8 +231,12 @@ static int check_missing(const struct place *at, const struct field_limits *l, c
 			    "is missing", err);
 }
 
-static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const uint32_t *list, size_t n,
-			  struct error *err)
+static int check_refuse_twice(const struct place *at, const char *field, const char *value, struct error *err)
+{
+	return check_refuse(at, field, EINVAL, value, "each once", "is given twice", err);
+}
+
+static int check_distinct_numbers(const struct place *at, const char *field, const uint32_t *list, size_t n, struct error *err)
 {
 	char text[16];
 	size_t i, j;
@@ -241,9 +246,39 @@ static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor
 			;
 		snprintf(text, sizeof(text), "%u", list[i]);
 		if (j < i)
-			return check_refuse(at, f->name, EINVAL, text, "each once", "is given twice", err);
+			return check_refuse_twice(at, field, text, err);
 	}
 	return 0;
+}
+
+static int check_compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Sorts a copy: lists may have thousands of values. Two notations of one value are the method's to find.
+static int check_distinct_texts(const struct place *at, const char *field, char *const *list, size_t n, struct error *err)
+{
+	char **sorted = calloc(n + 1, sizeof(*sorted));
+	int ret = 0;
+	size_t i;
+
+	if (sorted == NULL)
+		return check_refuse(at, field, ENOMEM, NULL, NULL, "no memory to compare the values", err);
+	for (i = 0; i < n; i++)
+		sorted[i] = list[i];
+	qsort(sorted, n, sizeof(*sorted), check_compare_texts);
+	for (i = 1; i < n && ret == 0; i++)
+		if (strcmp(sorted[i - 1], sorted[i]) == 0)
+			ret = check_refuse_twice(at, field, sorted[i], err);
+	free(sorted);
+	return ret;
+}
+
+static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const void *list, size_t n, struct error *err)
+{
+	return f->type == PROTOBUF_C_TYPE_STRING ? check_distinct_texts(at, f->name, list, n, err)
+						 : check_distinct_numbers(at, f->name, list, n, err);
 }
 
 static size_t size_of(const ProtobufCFieldDescriptor *f)
@@ -279,7 +314,7 @@ static int check_list(const struct place *at, const struct field_limits *l, cons
 		in.index = (uint32_t)i;
 		ret = check_value(&in, l, f, list + i * size_of(f), err);
 	}
-	return ret == 0 && l->flags & LIMIT_DISTINCT ? check_distinct(at, f, (const uint32_t *)list, n, err) : ret;
+	return ret == 0 && l->flags & LIMIT_DISTINCT ? check_distinct(at, f, list, n, err) : ret;
 }
 
 static bool is_named(const struct place *at, const char *name)

@@ -236,6 +236,26 @@ static void batches(void **state)
 	refused(&req, ERANGE, "route.nexthop '0': is out of range; valid: 1 to 1048575");
 }
 
+static void lists_of_text(void **state)
+{
+	Corelane__V1__AddressGroup g = CORELANE__V1__ADDRESS_GROUP__INIT;
+	Corelane__V1__AddressGroupAddRequest req = CORELANE__V1__ADDRESS_GROUP_ADD_REQUEST__INIT;
+	char *prefixes[] = {"10.2.0.0/16", "10.1.0.0/16", "10.3.0.0/16", "10.1.0.0/16"};
+	struct error err;
+
+	req.group = &g;
+	g.name = "servers";
+	accepted(&req);
+	g.prefixes = prefixes;
+	g.n_prefixes = 3;
+	accepted(&req);
+	g.n_prefixes = 4;
+	err = refused(&req, EINVAL, "group.prefixes '10.1.0.0/16': is given twice; valid: each once");
+	assert_string_equal(err.field, "group.prefixes");
+	assert_string_equal(err.value, "10.1.0.0/16");
+	assert_string_equal(prefixes[0], "10.2.0.0/16"); // the request's order stays
+}
+
 static void nexthops(void **state)
 {
 	Corelane__V1__GroupMember member = CORELANE__V1__GROUP_MEMBER__INIT, *members[65];
@@ -385,11 +405,11 @@ static void tables_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),           cmocka_unit_test(names),     cmocka_unit_test(a_request_without_its_object),
-		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings),  cmocka_unit_test(enums),
-		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),    cmocka_unit_test(batches),
-		cmocka_unit_test(nexthops),          cmocka_unit_test(nat_rules), cmocka_unit_test(questions),
-		cmocka_unit_test(tables_fit),
+		cmocka_unit_test(numbers),           cmocka_unit_test(names),      cmocka_unit_test(a_request_without_its_object),
+		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings),   cmocka_unit_test(enums),
+		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),     cmocka_unit_test(batches),
+		cmocka_unit_test(lists_of_text),     cmocka_unit_test(nexthops),   cmocka_unit_test(nat_rules),
+		cmocka_unit_test(questions),         cmocka_unit_test(tables_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,7 +253,7 @@ static const struct field_limits nat_rule_fields[] = {
 	{.field = 4, .of = &source_nat_limits},
 	{.field = 5, .of = &destination_nat_limits},
 	{.field = 6, .notation = NOTATION_PREFIX},
-	{.field = 7, .items = 16ull, .notation = NOTATION_PREFIX},
+	{.field = 7, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_PREFIX},
 	{.field = 8},
 	{.field = 9, .max = 65535ull},
 	{.field = 10, .max = 65535ull},
@@ -378,17 +378,17 @@ static const struct field_limits port_fields[] = {
 	{.field = 6, .min = 1ull, .max = 16ull},
 	{.field = 7, .min = 576ull, .max = 9600ull},
 	{.field = 9, .max = 4094ull},
-	{.field = 10, .items = 16ull, .notation = NOTATION_INTERFACE_ADDRESS},
+	{.field = 10, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_INTERFACE_ADDRESS},
 	{.field = 11, .notation = NOTATION_MAC},
-	{.field = 14, .items = 16ull, .notation = NOTATION_INTERFACE_ADDRESS},
+	{.field = 14, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_INTERFACE_ADDRESS},
 	{.field = 15, .notation = NOTATION_MAC},
-	{.field = 16, .items = 16ull, .notation = NOTATION_HOST_OR_PREFIX},
+	{.field = 16, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_HOST_OR_PREFIX},
 	{.field = 18, .max = 65535ull},
 	{.field = 25},
 	{.field = 29},
 	{.field = 30},
-	{.field = 31, .items = 64ull, .notation = NOTATION_WEIGHT},
-	{.field = 32, .items = 16ull, .notation = NOTATION_POLLER},
+	{.field = 31, .flags = LIMIT_DISTINCT, .items = 64ull, .notation = NOTATION_WEIGHT},
+	{.field = 32, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_POLLER},
 };
 static const struct choice_limits port_choices[] = {{"device", 2}};
 static const char *const port_settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by", NULL};
@@ -505,7 +505,7 @@ static const struct message_limits rule_explain_request_limits = {
 
 static const struct field_limits address_group_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_NAME},
-	{.field = 1, .items = 4096ull, .notation = NOTATION_PREFIX},
+	{.field = 1, .flags = LIMIT_DISTINCT, .items = 4096ull, .notation = NOTATION_PREFIX},
 };
 static const char *const address_group_settable[] = {"prefixes", NULL};
 static const struct message_limits address_group_limits = {

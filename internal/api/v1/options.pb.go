@@ -151,7 +151,7 @@ type Limits struct {
 	Fixed    bool   `protobuf:"varint,15,opt,name=fixed,proto3" json:"fixed,omitempty"`                       // a Set cannot change it
 	// Lists.
 	Items    uint32 `protobuf:"varint,16,opt,name=items,proto3" json:"items,omitempty"`       // at most so many; 0: any number
-	Distinct bool   `protobuf:"varint,17,opt,name=distinct,proto3" json:"distinct,omitempty"` // no value twice
+	Distinct bool   `protobuf:"varint,17,opt,name=distinct,proto3" json:"distinct,omitempty"` // no value twice; text is compared as written
 	// Messages within a request.
 	Partial       bool `protobuf:"varint,18,opt,name=partial,proto3" json:"partial,omitempty"` // only its keys and the fields that the request's `fields` names are looked at
 	unknownFields protoimpl.UnknownFields

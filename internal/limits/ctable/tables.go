@@ -168,7 +168,7 @@ func flags(fd protoreflect.FieldDescriptor, l *apiv1.Limits) string {
 		name string
 		set  bool
 	}{{"KEY", l.Key}, {"REQUIRED", (l.Key || l.Required) && !l.Automatic}, {"POWER_OF_TWO", l.PowerOfTwo},
-		{"DISTINCT", l.Distinct && fd.Kind() != protoreflect.StringKind}, {"PARTIAL", l.Partial}} {
+		{"DISTINCT", l.Distinct}, {"PARTIAL", l.Partial}} {
 		if f.set {
 			names = append(names, "LIMIT_"+f.name)
 		}
