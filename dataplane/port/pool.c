@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/port_kinds.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "base/check.h"
 #include "base/log.h"
 
 #define POOL_CACHE 256 // per worker: one batch
@@ -17,16 +17,12 @@ static unsigned pool_size, pool_room;
 
 int port_pool_init(unsigned n_mbufs, unsigned data_room, struct error *err)
 {
-	char value[16];
+	int ret = n_mbufs ? check_number("--mbufs", n_mbufs, 1024, 16 * 1024 * 1024, err) : 0;
 
-	if (n_mbufs != 0 && (n_mbufs < 1024 || n_mbufs > 16 * 1024 * 1024)) {
-		snprintf(value, sizeof(value), "%u", n_mbufs);
-		return error_set(err, EINVAL, "buffers", value, "1024..16777216", "is no sensible number of packet buffers");
-	}
-	if (data_room != 0 && (data_room < PORT_POOL_ROOM || data_room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)) {
-		snprintf(value, sizeof(value), "%u", data_room);
-		return error_set(err, EINVAL, "buffer_size", value, "2048..65407", "is no sensible size of a packet buffer");
-	}
+	if (ret == 0 && data_room)
+		ret = check_number("--mbuf-size", data_room, PORT_POOL_ROOM, UINT16_MAX - RTE_PKTMBUF_HEADROOM, err);
+	if (ret < 0)
+		return ret;
 	pool_size = n_mbufs;
 	pool_room = data_room;
 	return 0;

@@ -19,6 +19,7 @@
 #include <rte_malloc.h>
 #include <rte_string_fns.h>
 
+#include "base/check.h"
 #include "base/event.h"
 #include "base/wake_fd.h"
 
@@ -94,7 +95,7 @@ static int set_if_mtu(const struct tap_call *c)
 
 	snprintf(value, sizeof(value), "%u", c->mtu);
 	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.mtu", value, "68..9600", "%s does not take it: %s", c->tap->ifname,
+			: error_set(c->err, -ret, "port.mtu", value, NULL, "%s does not take it: %s", c->tap->ifname,
 				    strerror(-ret));
 }
 
@@ -189,7 +190,7 @@ static void tap_free(struct tap *t)
 
 static uint16_t segs_for(const struct tap_queue *q, uint16_t mtu)
 {
-	return (uint16_t)((mtu + TAP_OVERHEAD) / q->room + 1); // one byte more than a frame has, to see larger ones
+	return (uint16_t)((mtu + PORT_L2_OVERHEAD) / q->room + 1); // one byte more than a frame has, to see larger ones
 }
 
 static struct tap *tap_new(struct port *port, const struct port_config *cfg)
@@ -214,19 +215,13 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 static int tap_check_config(const struct port_config *cfg, struct error *err)
 {
 	const char *name = cfg->ifname[0] ? cfg->ifname : cfg->name;
-	size_t n = strlen(name);
-	char value[8];
+	int ret = check_text("tap.ifname", name, NOTATION_INTERFACE, err);
 
-	if (n == 0 || n >= IFNAMSIZ || strpbrk(name, "/:% \t\n") != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return error_set(err, EINVAL, "tap.ifname", name, "1 to 15 characters without / : % and space",
-				 "is no name for an interface");
-	snprintf(value, sizeof(value), "%u", cfg->queues);
-	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
-		return error_set(err, EINVAL, "port.queues", value, "1..16", "is out of range");
-	snprintf(value, sizeof(value), "%u", cfg->mtu);
-	if (cfg->mtu < 68 || cfg->mtu > TAP_MTU_MAX)
-		return error_set(err, EINVAL, "port.mtu", value, "68..9600", "is out of range");
-	return 0;
+	if (ret == 0 && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))
+		return error_set(err, EINVAL, "tap.ifname", name, NOTATION_INTERFACE_VALID, "is not the name of an interface");
+	if (ret == 0)
+		ret = check_number("port.queues", cfg->queues, LIMIT_PORT_QUEUES_MIN, LIMIT_PORT_QUEUES_MAX, err);
+	return ret < 0 ? ret : check_number("port.mtu", cfg->mtu, LIMIT_PORT_MTU_MIN, LIMIT_PORT_MTU_MAX, err);
 }
 
 static int create_in(const struct port_config *cfg, struct tap *t, struct error *err)

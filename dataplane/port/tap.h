@@ -6,10 +6,8 @@
 
 #include "port/port_kinds.h"
 
-#define TAP_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN) // a guest may tag twice
-#define TAP_MTU_MAX 9600
 #define TAP_SPARE 64 // empty buffers that a queue keeps
-static_assert(TAP_SPARE > (TAP_MTU_MAX + TAP_OVERHEAD) / PORT_POOL_ROOM + 1, "one frame always fits");
+static_assert(TAP_SPARE > (LIMIT_PORT_MTU_MAX + PORT_L2_OVERHEAD) / PORT_POOL_ROOM + 1, "one frame always fits");
 
 struct tap_queue {
 	int fd;

@@ -15,6 +15,7 @@
 #include <rte_malloc.h>
 #include <rte_vhost.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/wake_fd.h"
 
@@ -156,14 +157,11 @@ static int vhost_check_mtu(uint16_t mtu, struct error *err)
 
 static int vhost_check_config(const struct port_config *cfg, struct error *err)
 {
-	size_t n = strnlen(cfg->socket, sizeof(cfg->socket));
+	int ret = check_text("vhost.socket", cfg->socket, NOTATION_PATH, err);
 
-	if (n == 0 || n == sizeof(cfg->socket) || cfg->socket[0] != '/')
-		return error_set(err, EINVAL, "vhost.socket", n < sizeof(cfg->socket) ? cfg->socket : NULL,
-				 "an absolute path of up to 107 characters", "is no path for a socket");
-	if (cfg->queues == 0 || cfg->queues > PORT_MAX_QUEUES)
-		return error_set(err, EINVAL, "port.queues", NULL, "1..16", "is out of range");
-	return vhost_check_mtu(cfg->mtu, err);
+	if (ret == 0)
+		ret = check_number("port.queues", cfg->queues, LIMIT_PORT_QUEUES_MIN, LIMIT_PORT_QUEUES_MAX, err);
+	return ret < 0 ? ret : vhost_check_mtu(cfg->mtu, err);
 }
 
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
