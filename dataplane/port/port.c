@@ -13,12 +13,12 @@
 
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
-#define CLOSE_MS 200 // that a removed port waits for workers before others go on
+#define CLOSE_MS 200 // how long the removal of a port waits for workers before it goes on without them
 
 bool port_run_to_completion;
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
-static bool closing[PORT_MAX]; // ids of ports that are gone and that a worker may still see
+static bool closing[PORT_MAX]; // ids of removed ports that a worker may still see
 static struct port_listener *listeners;
 
 struct port *port_get(uint16_t id)
@@ -70,7 +70,7 @@ static const struct port_ops *find_kind(const char *kind)
 	return NULL;
 }
 
-// MAC, MTU and VLAN are those of its fabric port.
+// A host port has MAC, MTU and VLAN of its fabric port.
 static int port_check_host(struct port_config *cfg, struct error *err)
 {
 	const struct port *fabric = port_get(cfg->fabric);
@@ -142,7 +142,7 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		cfg->mtu = LIMIT_PORT_MTU_DEFAULT;
 	if (port_run_to_completion && cfg->mode != PORT_RUN_TO_COMPLETION)
 		return error_set(err, EINVAL, "port.mode", cfg->mode == PORT_HYBRID ? "hybrid" : "auto", "run_to_completion",
-				 "is not for this daemon, which was started with --run-to-completion");
+				 "is not possible: the daemon was started with --run-to-completion");
 	return check_role(cfg, err);
 }
 
@@ -233,7 +233,7 @@ static int port_settle(struct port *p, struct error *err)
 	return ret;
 }
 
-// Ids go round, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
+// Ids are used in turn, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
 static uint16_t port_next_id(void)
 {
 	static uint16_t last;
@@ -307,7 +307,7 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 	update_up(p);
 }
 
-// No worker polls it or sends to it any more.
+// Called when no worker polls the port or sends to it any more.
 static void port_close(void *arg)
 {
 	struct port *p = arg;
@@ -322,7 +322,7 @@ static void port_close(void *arg)
 	rcu_publish(port_fwds[p->id], NULL);
 	rcu_defer(rte_free, fwd);
 	closing[p->id] = false;
-	LOG(INFO, "port %s has gone", p->cfg.name);
+	LOG(INFO, "port %s is closed", p->cfg.name);
 	rte_free(p);
 }
 
@@ -342,7 +342,7 @@ static void port_remove(struct port *p)
 		port_close(p);
 		return;
 	}
-	LOG(WARNING, "port %s closes as soon as a worker that is late goes on", p->cfg.name);
+	LOG(WARNING, "port %s will be closed when a worker that is late has left it", p->cfg.name);
 	rcu_defer(port_close, p);
 }
 

@@ -22,7 +22,7 @@ static void port_watch_on_event(evutil_socket_t fd, short what, void *arg)
 	eventfd_t n;
 
 	if (what & EV_READ)
-		eventfd_read(fd, &n); // an empty one is no harm
+		eventfd_read(fd, &n); // it may be empty
 	w->fn(w->arg);                // may free w
 }
 
