@@ -39,7 +39,7 @@ static uint16_t send_plain(const struct dpdk_queue *q, struct rte_mbuf **pkts, u
 	return sent;
 }
 
-// For a device that takes only single buffers. What cannot be made one is lost.
+// For a device that takes only single buffers. A packet that cannot be made one is dropped and counted.
 static uint16_t send_linear(struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i;
@@ -74,7 +74,7 @@ static void dpdk_check_link(void *arg)
 	struct dpdk *d = arg;
 	bool up = rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 
-	if (d->netdev[0]) // af_packet's driver knows nothing of the interface's state
+	if (d->netdev[0]) // the drivers of af_packet and af_xdp do not report the interface's state
 		up = up && dpdk_netdev_up(d);
 	if (up == d->up)
 		return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel interface beneath af_packet and af_xdp. DPDK's drivers know neither its state nor more than Ethernet's MTU.
+// The kernel interface beneath af_packet and af_xdp. DPDK's drivers report neither its state nor an MTU
+// above Ethernet's.
 #include "port/dpdk.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ int dpdk_netdev_take(struct dpdk *d, struct error *err)
 	d->raised = (flags.ifr_flags & IFF_UP) == 0;
 	if (d->raised)
 		ret = set_flag(d, IFF_UP, true);
-	return ret == 0 ? 0 : error_set(err, -ret, "dpdk.devargs", d->netdev, NULL, "does not come up: %s", strerror(-ret));
+	return ret == 0 ? 0 : error_set(err, -ret, "dpdk.devargs", d->netdev, NULL, "cannot be brought up: %s", strerror(-ret));
 }
 
 void dpdk_netdev_release(struct dpdk *d)
@@ -49,7 +50,7 @@ void dpdk_netdev_release(struct dpdk *d)
 
 	if (d->ctl < 0)
 		return;
-	if (d->old_mtu > 0) // it may have gone, then nothing is to be restored
+	if (d->old_mtu > 0) // fails when the interface has gone: nothing is left to restore
 		netdev_ioctl(d, SIOCSIFMTU, &ifr);
 	if (d->raised)
 		set_flag(d, IFF_UP, false);
@@ -68,7 +69,7 @@ int dpdk_netdev_set_mtu(const struct dpdk *d, uint16_t mtu, struct error *err)
 	if (d->frame_mtu != 0 && mtu > d->frame_mtu)
 		return error_set(err, EINVAL, "port.mtu", value, valid, "does not fit the frames of %s's ring", d->netdev);
 	ret = netdev_ioctl(d, SIOCSIFMTU, &ifr);
-	return ret == 0 ? 0 : error_set(err, -ret, "port.mtu", value, NULL, "%s does not take it: %s", d->netdev, strerror(-ret));
+	return ret == 0 ? 0 : error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", d->netdev, strerror(-ret));
 }
 
 bool dpdk_netdev_up(const struct dpdk *d)

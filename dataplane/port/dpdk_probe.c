@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From devargs to a device: what DPDK's bus makes of them, with arguments that a user need not know filled in.
+// Makes a device from devargs, and adds the arguments that a user need not know.
 //
 // EAL should be started with an allow list that matches nothing ("-a 0000:00:00.0"): with --no-pci no PCI device can be added
-// later, and without either all of them are taken at start.
+// later, and without either DPDK takes all of them at start.
 #include "port/dpdk.h"
 
 #include <ctype.h>
@@ -69,7 +69,7 @@ static int number_arg(const char *args, const char *key, unsigned *value, struct
 		return 0;
 	*value = (unsigned)strtoul(text, &end, 10);
 	if (*end != '\0' || *value == 0 || *value > 1 << 24 || !isdigit((unsigned char)text[0]))
-		return error_set(err, EINVAL, "dpdk.devargs", args, "a positive number", "%s=%s is none", key, text);
+		return error_set(err, EINVAL, "dpdk.devargs", args, "a positive number", "%s=%s is not one", key, text);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 	}
 	if (block % frame != 0 || block % (unsigned)getpagesize() != 0)
 		return error_set(err, EINVAL, "dpdk.devargs", args, "blocksz a multiple of framesz and of the page size",
-				 "blocksz=%u is neither", block);
+				 "blocksz=%u is not a multiple of both", block);
 	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 ||
 	    add_arg(args, size, "blocksz", block) < 0)
 		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
@@ -112,7 +112,7 @@ static int complete_args(struct dpdk *d, char *args, size_t size, const struct p
 	snprintf(args, size, "%s", cfg->devargs);
 	if (is_driver(args, "net_memif"))
 		return error_set(err, EINVAL, "dpdk.devargs", cfg->devargs, "kind memif",
-				 "DPDK's memif driver can crash when a peer goes; Corelane has its own");
+				 "DPDK's memif driver can crash when a peer disconnects; Corelane has its own");
 	if (is_driver(args, "net_af_packet"))
 		return af_packet_args(d, args, size, cfg, err);
 	if (is_driver(args, "net_af_xdp") && cfg->queues > 1 && add_arg(args, size, "queue_count", cfg->queues) < 0)
@@ -143,7 +143,7 @@ static int parse_name(struct dpdk *d, const char *args, struct error *err)
 	int ret = args[0] == '\0' || strlen(args) != strcspn(args, " \t\n") ? -EINVAL : rte_devargs_parse(&da, args);
 
 	if (ret < 0)
-		return error_set(err, EINVAL, "dpdk.devargs", args, VALID_DEVARGS, "is no device that DPDK knows");
+		return error_set(err, EINVAL, "dpdk.devargs", args, VALID_DEVARGS, "is not a device that DPDK knows");
 	snprintf(d->name, sizeof(d->name), "%s", da.name);
 	rte_devargs_reset(&da);
 	return 0;
@@ -153,7 +153,7 @@ static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 {
 	int ret;
 
-	if (dpdk_probe_find_device(d)) { // EAL took it at start, or another port has it
+	if (dpdk_probe_find_device(d)) { // EAL took it at start, or another port owns it
 		if (owners[d->id] != NULL)
 			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s", d->name,
 					 owners[d->id]->port->cfg.name);
@@ -167,7 +167,7 @@ static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS,
 				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
 	if (!dpdk_probe_find_device(d))
-		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is no network device");
+		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is not a network device");
 	return 0;
 }
 
@@ -177,7 +177,7 @@ static int take_netdev(struct dpdk *d, const char *args, struct error *err)
 		return 0;
 	if (!get_arg(args, "iface", d->netdev, sizeof(d->netdev)))
 		return error_set(err, EINVAL, "dpdk.devargs", args, "iface= and the name of a network interface",
-				 "names no interface");
+				 "does not name an interface");
 	return dpdk_netdev_take(d, err);
 }
 

@@ -23,7 +23,7 @@ static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, ui
 	return mtu + (vlan != 0 && overhead_of(info) < RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + RTE_VLAN_HLEN ? RTE_VLAN_HLEN : 0);
 }
 
-// May the device carry this MTU? Sets *scatter when its frames need more than one buffer.
+// Checks that the device supports this MTU. Sets *scatter when its frames need more than one buffer.
 static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan,
 				bool *scatter, struct error *err)
 {
@@ -39,7 +39,7 @@ static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_i
 	snprintf(value, sizeof(value), "%u", mtu);
 	if (want > max || want < info->min_mtu) {
 		snprintf(valid, sizeof(valid), "%u..%u", info->min_mtu, max - (want - mtu));
-		return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot do that", d->name);
+		return error_set(err, EINVAL, "port.mtu", value, valid, "%s does not support it", d->name);
 	}
 	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room) // a driver without limit hands chains over
 		return 0;
@@ -68,7 +68,7 @@ int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *er
 	if (ret == 0 || ret == -ENOTSUP) // a virtual device without the operation has no limit
 		return 0;
 	snprintf(value, sizeof(value), "%u", mtu);
-	return error_set(err, -ret, "port.mtu", value, NULL, "%s does not take it%s: %s", d->name,
+	return error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it%s: %s", d->name,
 			 ret == -EBUSY ? " while it runs, remove the port and add it again" : "", strerror(-ret));
 }
 
@@ -91,7 +91,7 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 		conf.rxmode.mtu = RTE_ETHER_MTU;
 	if (scatter)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
-	if (strncmp(d->name, "net_", 4) != 0) // virtual drivers do it in software
+	if (strncmp(d->name, "net_", 4) != 0) // virtual drivers compute them in software
 		conf.rxmode.offloads |= RX_CHECKSUMS & info->rx_offload_capa;
 	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS & (info->tx_offload_capa | info->tx_queue_offload_capa);
 	conf.rx_adv_conf.rss_conf.rss_hf = RSS_FIELDS & info->flow_type_rss_offloads;
@@ -130,9 +130,8 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 	return ret;
 }
 
-// Lets in what the router wants to see: its own address and all multicast on a fabric port (ARP is broadcast, ND is multicast),
-// everything on a tenant port, where guests talk to the virtual gateway and to each other, and on
-// a host port, where the kernel talks to all.
+// A fabric port receives its own address and all multicast (ARP is broadcast, ND is multicast). Tenant ports, whose
+// guests talk to the virtual gateway and to each other, and host ports receive everything.
 static void set_filters(struct dpdk *d, const struct port_config *cfg)
 {
 	struct rte_ether_addr own;
@@ -162,7 +161,7 @@ static int check_host_mac(const struct dpdk *d, struct error *err)
 		return 0;
 	snprintf(valid, sizeof(valid), "mac=%s, that of the fabric port", mac_format(&d->port->mac, want));
 	return error_set(err, EINVAL, "dpdk.devargs", mac_format(&own, text), valid,
-			 "is another MAC than the kernel's neighbours know");
+			 "is not the MAC that the kernel's neighbours know");
 }
 
 static int dpdk_setup_start(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
@@ -192,7 +191,7 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret == 0)
 		ret = dpdk_setup_check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
 	else
-		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device gives no information: %s", strerror(-ret));
+		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device's information cannot be read: %s", strerror(-ret));
 	if (ret < 0)
 		return ret;
 	port->n_queues = queues_of(&info, cfg->queues);
@@ -201,7 +200,7 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
 	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
 	ret = dpdk_setup_start(d, &info, &conf, cfg, err);
-	if (ret < 0) { // perhaps because there are not as many vectors as queues
+	if (ret < 0) { // perhaps because there are fewer interrupt vectors than queues
 		conf.intr_conf.rxq = 0;
 		ret = dpdk_setup_start(d, &info, &conf, cfg, err);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the NIC (rte_flow) that put an address's packets into one queue, which RSS leaves alone then.
+// Rules of the NIC (rte_flow) that steer the packets for an address to one queue, which RSS does not use meanwhile.
 #include <errno.h>
 
 #include <rte_flow.h>
@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "port/dpdk.h"
 
-// All queues but this one share the hash; PORT_MAX_QUEUES: all of them do. A NIC without such a table goes on to use the queue for others,
-// too: who polls it hands those on.
+// Takes this queue out of the RSS table; PORT_MAX_QUEUES: puts all queues into it. A NIC without such a table keeps
+// using the queue for other packets, too, which its poller then hands on.
 static void set_redirection(struct dpdk *d, uint16_t without)
 {
 	struct rte_eth_rss_reta_entry64 reta[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE] = {};
@@ -24,7 +24,7 @@ static void set_redirection(struct dpdk *d, uint16_t without)
 	}
 	ret = rte_eth_dev_rss_reta_update(d->id, reta, info.reta_size);
 	if (ret < 0)
-		LOG(INFO, "%s: the hash goes on to use queue %u: %s", d->name, without, strerror(-ret));
+		LOG(INFO, "%s: RSS still uses queue %u: %s", d->name, without, strerror(-ret));
 }
 
 struct rule {
@@ -69,7 +69,7 @@ void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, 
 	if (rte_flow_validate(d->id, &attr, r.pattern, r.actions, &why) == 0)
 		flow = rte_flow_create(d->id, &attr, r.pattern, r.actions, &why);
 	if (flow == NULL) {
-		error_set(err, ENOTSUP, NULL, NULL, NULL, "%s has no such rule: %s", port->driver,
+		error_set(err, ENOTSUP, NULL, NULL, NULL, "%s does not support this rule: %s", port->driver,
 			  why.message ? why.message : rte_strerror(rte_errno));
 		return NULL;
 	}
@@ -84,7 +84,7 @@ void dpdk_unsteer(struct port *port, void *rule)
 	struct dpdk *d = port->priv;
 
 	if (rte_flow_destroy(d->id, rule, &why) < 0)
-		LOG(ERR, "%s: a rule stays: %s", d->name, why.message ? why.message : rte_strerror(rte_errno));
+		LOG(ERR, "%s: a rule cannot be removed: %s", d->name, why.message ? why.message : rte_strerror(rte_errno));
 	if (--d->rules == 0)
 		set_redirection(d, PORT_MAX_QUEUES);
 }

@@ -12,7 +12,7 @@
 
 #include "port/port_fixture.h"
 
-// libxdp forgets 80 bytes of a umem; leak checkers ask here what to overlook.
+// libxdp leaks 80 bytes of each umem; leak checkers call this to learn what to ignore.
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -27,7 +27,7 @@ static struct port_config config(const char *devargs, uint16_t queues)
 	return cfg;
 }
 
-// Sends one packet to a port and expects it from another one (or the same). Other packets are the kernel's own.
+// Sends one packet to a port and expects it from another one (or the same). The kernel's own packets are skipped.
 static void expect_through(struct port *from, struct port *to, unsigned len)
 {
 	struct rte_mbuf *m = fixture_packet(len, 0x77);
@@ -43,7 +43,7 @@ static void expect_through(struct port *from, struct port *to, unsigned len)
 		}
 	}
 	if (m == NULL)
-		fail_msg("%u bytes from %s have not arrived at %s", len, from->cfg.devargs, to->cfg.devargs);
+		fail_msg("a packet of %u bytes from %s has not arrived at %s", len, from->cfg.devargs, to->cfg.devargs);
 	assert_int_equal(m->pkt_len, len);
 	assert_int_equal(*rte_pktmbuf_mtod_offset(rte_pktmbuf_lastseg(m), uint8_t *, rte_pktmbuf_lastseg(m)->data_len - 1), 0x77);
 	rte_mbuf_sanity_check(m, 1);
@@ -156,7 +156,7 @@ static void own_mac(void **state)
 	assert_int_equal(fixture_run("ip -o link show pv2 | grep -q 02:00:00:00:12:34"), 0);
 	fixture_close(p);
 	cfg = config("net_af_packet2,iface=pv2", 1);
-	cfg.role = PORT_TENANT; // whatever the guest sends to
+	cfg.role = PORT_TENANT; // receives whatever the guest sends
 	p = fixture_must_open(&cfg);
 	assert_int_equal(rte_eth_promiscuous_get(0), 1);
 	fixture_close(p);
@@ -169,7 +169,7 @@ static void tap(void **state)
 	struct error err = {};
 	struct port *p = fixture_open(&cfg, &err);
 
-	if (p == NULL) { // it wants parts of the kernel that some lack
+	if (p == NULL) { // it needs features that some kernels lack
 		print_message("net_tap is refused here: %s\n", err.message);
 		assert_string_equal(err.field, "dpdk.devargs");
 		skip();
@@ -229,7 +229,7 @@ static void refused(void **state)
 		err = (struct error){};
 		p = fixture_open(&cfg, &err);
 		if (p != NULL)
-			fail_msg("%s was taken", bad[i]);
+			fail_msg("%s was accepted", bad[i]);
 		assert_string_equal(err.field, "dpdk.devargs");
 		assert_true(err.code > 0 && err.message[0] != '\0');
 	}
@@ -249,7 +249,7 @@ static void refused(void **state)
 	assert_true(fixture_fds() <= fds);
 }
 
-static void again_and_again(void **state)
+static void reopened_many_times(void **state)
 {
 	struct port_config cfg = config("net_af_packet0,iface=pv4,framecnt=64", 1);
 	unsigned fds, mbufs, i;
@@ -270,7 +270,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(null),      cmocka_unit_test(ring),    cmocka_unit_test(pcap),
 		cmocka_unit_test(af_packet), cmocka_unit_test(own_mac), cmocka_unit_test(tap),
-		cmocka_unit_test(af_xdp),    cmocka_unit_test(refused), cmocka_unit_test(again_and_again)};
+		cmocka_unit_test(af_xdp),    cmocka_unit_test(refused), cmocka_unit_test(reopened_many_times)};
 
 	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

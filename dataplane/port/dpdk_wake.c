@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receive interrupts of DPDK devices. No driver says beforehand whether it has them: they are tried when the device has started.
+// Receive interrupts of DPDK devices. No driver reports beforehand whether it has them: they are tried once the device
+// has started.
 #include "port/dpdk.h"
 
 #include <errno.h>
@@ -19,8 +20,9 @@ static bool can_enable(struct dpdk_queue *q)
 	return ret == 0;
 }
 
-// net_tap's vector is the descriptor that it reads from, with nothing to enable. It is watched itself, not its edges: the driver reads
-// only after a signal has told it of a packet, and another thread may get that signal after this one has looked.
+// net_tap's vector is the descriptor that it reads from; it needs no enabling. It is watched by level, not by edge: the
+// driver reads only after a signal has announced a packet, and another thread may get that signal after this one has
+// looked.
 static void open_tap(struct dpdk_queue *q)
 {
 	int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->index);
@@ -55,7 +57,7 @@ void dpdk_wake_open(struct dpdk_queue *queues, unsigned n, const struct rte_eth_
 	unsigned i;
 
 	if (level >= 0)
-		rte_log_set_level((uint32_t)log, RTE_LOG_CRIT); // a device without is no error
+		rte_log_set_level((uint32_t)log, RTE_LOG_CRIT); // a device without interrupts is not an error
 	for (i = 0; i < n; i++)
 		dpdk_wake_open_queue(&queues[i], info);
 	if (level >= 0)

@@ -24,22 +24,19 @@
 #include "base/wake_fd.h"
 
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
-#define RESTORE_EVERY 4  // checks between attempts to make an interface anew
+#define RESTORE_EVERY 4  // checks between attempts to recreate an interface
 
 EVENT_KIND(port_interface_deleted, ERROR,
-	   "Somebody deleted the kernel's interface of a tap port. A tenant port has to be removed and added again; a host port's "
-	   "interface is "
-	   "made anew by itself.");
+	   "Somebody deleted the kernel's interface of a tap port. Remove a tenant port and add it again; a host port's "
+	   "interface is recreated automatically.");
 EVENT_KIND(port_interface_restored, WARNING,
-	   "The interface of a host port that somebody had deleted was made anew. Its addresses, routes and neighbours have gone "
-	   "with the old "
-	   "one: give them to it again.");
+	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours have gone with the old "
+	   "one: configure them again.");
 EVENT_KIND(port_interface_not_restored, ERROR,
-	   "The interface of a host port that somebody had deleted cannot be made anew, perhaps because its network namespace has "
-	   "gone. It is "
-	   "tried again each second.");
+	   "The deleted interface of a host port cannot be recreated, perhaps because its network namespace has gone. The "
+	   "daemon retries each second.");
 
-// What is done inside the interface's namespace.
+// A call inside the interface's namespace.
 struct tap_call {
 	struct tap *tap;
 	const struct port_config *cfg;
@@ -48,7 +45,7 @@ struct tap_call {
 	int ctl; // a socket there; not kept, because it would keep the namespace alive
 };
 
-// As long as there is something to read, not each packet: an edge of one that was polled would wake the worker for nothing.
+// Watched by level: the edge of a packet that was polled already would wake the worker for nothing.
 static int watch_queue(struct tap_queue *q, struct error *err)
 {
 	int ret = q->wake_fd = wake_fd_new();
@@ -71,8 +68,7 @@ static int tap_open_queue(struct tap *t, uint16_t i, struct error *err)
 	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
 		return watch_queue(&t->queues[i], err);
 	if (errno == EBUSY || errno == EEXIST || errno == EINVAL)
-		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that no interface of the namespace has",
-				 "exists already");
+		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that is free in the namespace", "exists already");
 	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
 			 strerror(errno));
 }
@@ -94,9 +90,7 @@ static int set_if_mtu(const struct tap_call *c)
 	char value[8];
 
 	snprintf(value, sizeof(value), "%u", c->mtu);
-	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.mtu", value, NULL, "%s does not take it: %s", c->tap->ifname,
-				    strerror(-ret));
+	return ret == 0 ? 0 : error_set(c->err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", c->tap->ifname, strerror(-ret));
 }
 
 static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac)
@@ -108,8 +102,8 @@ static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac
 	memcpy(ifr.ifr_hwaddr.sa_data, mac, sizeof(*mac));
 	ret = if_ioctl(c, SIOCSIFHWADDR, &ifr);
 	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address",
-				    "%s does not take it: %s", c->tap->ifname, strerror(-ret));
+			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address", "%s refuses it: %s",
+				    c->tap->ifname, strerror(-ret));
 }
 
 static int set_if_up(const struct tap_call *c)
@@ -120,7 +114,8 @@ static int set_if_up(const struct tap_call *c)
 	ifr.ifr_flags |= IFF_UP;
 	if (ret == 0)
 		ret = if_ioctl(c, SIOCSIFFLAGS, &ifr);
-	return ret == 0 ? 0 : error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "does not come up: %s", strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "cannot be brought up: %s", strerror(-ret));
 }
 
 static int with_socket(struct tap_call *c, int (*fn)(const struct tap_call *c))
@@ -146,7 +141,7 @@ static int create_queues(const struct tap_call *c)
 		ret = tap_open_queue(t, i, c->err);
 	if (ret == 0)
 		ret = set_if_mtu(c);
-	// A guest without hypervisor is the kernel itself: its address is that of the interface.
+	// Without a hypervisor the guest is the kernel itself: the interface gets its MAC.
 	if (ret == 0 && !rte_is_zero_ether_addr(mac))
 		ret = set_if_mac(c, mac);
 	return ret < 0 ? ret : set_if_up(c);
@@ -162,7 +157,7 @@ static int change_mtu(void *arg)
 	return with_socket(arg, set_if_mtu);
 }
 
-// tun(4) says POLLOUT while the interface is up, and POLLERR when it has gone; that works wherever it has been moved to.
+// tun(4) reports POLLOUT while the interface is up, and POLLERR once it is deleted, in whatever namespace it is.
 static bool tap_is_up(struct tap *t)
 {
 	struct pollfd p = {.fd = t->queues[0].fd, .events = POLLOUT};
@@ -180,7 +175,7 @@ static void tap_free(struct tap *t)
 	port_watch_free(t->watch);
 	for (i = 0; i < t->n_queues; i++) {
 		if (t->queues[i].fd >= 0)
-			close(t->queues[i].fd); // the last one takes the interface with it
+			close(t->queues[i].fd); // closing the last one removes the interface
 		if (t->queues[i].wake_fd >= 0)
 			close(t->queues[i].wake_fd);
 		rte_pktmbuf_free_bulk(t->queues[i].spare, t->queues[i].n_spare);
@@ -190,7 +185,7 @@ static void tap_free(struct tap *t)
 
 static uint16_t segs_for(const struct tap_queue *q, uint16_t mtu)
 {
-	return (uint16_t)((mtu + PORT_L2_OVERHEAD) / q->room + 1); // one byte more than a frame has, to see larger ones
+	return (uint16_t)((mtu + PORT_L2_OVERHEAD) / q->room + 1); // one byte more than a frame, to detect longer ones
 }
 
 static struct tap *tap_new(struct port *port, const struct port_config *cfg)
@@ -242,19 +237,19 @@ static int create_in(const struct port_config *cfg, struct tap *t, struct error 
 	return ret;
 }
 
-// The new interface's descriptors take the place of the old one's, under the workers' hands.
+// Replaces the old interface's descriptors by the new one's while workers use them.
 static void replace_queues(struct tap *t, const struct tap *fresh)
 {
 	uint16_t i;
 
 	for (i = 0; i < t->n_queues; i++) {
 		if (dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC) >= 0)
-			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false); // the old one's has gone with it
+			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false); // the old one is not watched any more
 		port_queue_changed(&t->port->queues[i]);
 	}
 }
 
-// The kernel's own interface is made anew when somebody has deleted it; a guest's may well be gone for good.
+// Recreates a host port's interface. A guest's interface may have been deleted for good.
 static void tap_restore(struct tap *t)
 {
 	const struct port_config *cfg = &t->port->cfg;
@@ -268,8 +263,8 @@ static void tap_restore(struct tap *t)
 		t->gone = false;
 		t->tries = 0;
 		snprintf(t->port->last_error, sizeof(t->port->last_error),
-			 "somebody deleted the interface %s; it was made anew, without its addresses", t->ifname);
-		event_report(port_interface_restored, cfg->name, "the interface %s was made anew; it has no addresses", t->ifname);
+			 "somebody deleted the interface %s; it was recreated without its addresses", t->ifname);
+		event_report(port_interface_restored, cfg->name, "the interface %s was recreated; it has no addresses", t->ifname);
 	} else if (t->tries == 1) {
 		event_report(port_interface_not_restored, cfg->name, "%s", err.message);
 	}
@@ -321,7 +316,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 	port->n_queues = t->n_queues;
 	port->priv = t;
 	if (rte_is_zero_ether_addr(&cfg->mac) && cfg->role != PORT_HOST)
-		rte_eth_random_addr(port->mac.addr_bytes); // the interface's own is the other side's
+		rte_eth_random_addr(port->mac.addr_bytes); // the interface's own MAC belongs to the other side
 	snprintf(port->driver, sizeof(port->driver), "tap");
 	port_watch_kick(t->watch);
 	return 0;

@@ -11,7 +11,7 @@ static_assert(TAP_SPARE > (LIMIT_PORT_MTU_MAX + PORT_L2_OVERHEAD) / PORT_POOL_RO
 
 struct tap_queue {
 	int fd;
-	int wake_fd; // readable when there is something to read from fd
+	int wake_fd; // readable while fd is
 	struct rte_mempool *pool;
 	uint16_t room; // bytes of a frame in each buffer
 	uint16_t segs; // buffers for the largest frame; master: rw, receiving worker: ro
@@ -28,9 +28,9 @@ struct tap_queue {
 struct tap {
 	struct port *port;
 	struct port_watch *watch;
-	char ifname[IFNAMSIZ]; // when it was made; it may have been renamed since
-	bool gone;             // somebody has deleted the interface
-	unsigned tries;        // to make it anew
+	char ifname[IFNAMSIZ]; // when it was created; it may have been renamed since
+	bool gone;             // the interface was deleted
+	unsigned tries;        // to recreate it
 	bool up;
 	uint16_t n_queues;
 	struct tap_queue queues[];
@@ -43,5 +43,6 @@ uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 
 // Opens a network namespace by its name under /run/netns or its path. Returns a descriptor, or -errno with err filled.
 int netns_open(const char *name, struct error *err);
-// Calls fn(arg) inside the namespace, on a short-lived thread, so that the process stays where it is. netns < 0: right here.
+// Calls fn(arg) inside the namespace, on a short-lived thread, so that the process stays in its own. netns < 0: on this
+// thread.
 int netns_call(int netns, int (*fn)(void *arg), void *arg);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workers' side of a tap port: one read() or writev() per frame; tun(4) has no batches.
 //
-// An empty poll is a system call too (0.3 us, 1.3 us in a virtual machine), so an idle queue is polled less often: after each empty
-// read it rests for twice as long as before, from TAP_PAUSE_MIN to TAP_PAUSE_MAX. That is what the first packet after silence
-// waits for.
+// An empty poll is a system call too (0.3 us, 1.3 us in a virtual machine), so an idle queue is polled less often:
+// after each empty read it rests for twice as long as before, from TAP_PAUSE_MIN to TAP_PAUSE_MAX. The first packet
+// after silence waits for the rest of that pause.
 #include "port/tap.h"
 
 #include <errno.h>
@@ -90,9 +90,9 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 		}
 		system_calls++;
 		len = tap_io_read_frame(q, segs);
-		if (len <= 0) // empty, or the interface has gone: the master will see that
+		if (len <= 0) // empty, or the interface has gone, which the master notices
 			break;
-		if (unlikely(len == (ssize_t)q->room * segs)) // and probably more: beyond the port's MTU
+		if (unlikely(len == (ssize_t)q->room * segs)) // and probably more: longer than the port's MTU allows
 			q->truncated++;
 		else
 			pkts[got++] = take_frame(q, (uint32_t)len);
@@ -101,7 +101,7 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	return got;
 }
 
-// The next poll looks, whatever the last ones found.
+// Ends the pause: the next poll reads, whatever the last ones found.
 int tap_arm(struct port_queue *pq)
 {
 	struct tap_queue *q = pq->priv;
@@ -146,7 +146,7 @@ uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 			continue;
 		if (errno == EAGAIN || errno == EIO || errno == EBADFD) // full, down, gone
 			break;
-		q->tx_errors++; // this frame's own fault
+		q->tx_errors++; // the frame itself was refused
 	}
 	rte_pktmbuf_free_bulk(pkts, i);
 	return i;

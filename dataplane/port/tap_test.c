@@ -26,7 +26,7 @@ static struct port_config config(const char *ifname, uint16_t queues)
 	return cfg;
 }
 
-// The other side: what the kernel's stack would see.
+// The other side: receives what the kernel's stack would.
 static int packet_socket(const char *ifname)
 {
 	struct sockaddr_ll ll = {
@@ -125,7 +125,7 @@ static void jumbo(void **state)
 	expect_from_port(p, 0, fd, 9014);
 	expect_from_kernel(p, fd, 9014);
 	expect_from_kernel(p, fd, 4096);
-	// The guest takes a larger MTU for itself: counted, not delivered.
+	// The guest raises its own MTU: longer frames are counted, not delivered.
 	assert_int_equal(fixture_run("ip link set ports-t1 mtu 30000"), 0);
 	memset(big, 0xff, sizeof(big));
 	assert_int_equal(send(fd, big, sizeof(big), 0), sizeof(big));
@@ -152,7 +152,7 @@ static void other_namespace(void **state)
 	assert_int_equal(if_nametoindex("ports-t2"), 0);
 	assert_int_equal(fixture_run("ip -n " NETNS " link show ports-t2 >/dev/null"), 0);
 	assert_true(fixture_wait_link(p, true, 1000));
-	// The guest's side goes down, up, gets another name, moves.
+	// The guest's side goes down, then up with another name.
 	fixture_run("ip -n " NETNS " link set ports-t2 down");
 	assert_true(fixture_wait_link(p, false, 1000));
 	fixture_run("ip -n " NETNS " link set ports-t2 name guest0 up");
@@ -212,7 +212,7 @@ static void refused(void **state)
 	assert_int_equal(err.code, EEXIST);
 	cfg = config("ports-t6", 1);
 	p = fixture_must_open(&cfg);
-	assert_null(fixture_open(&cfg, &err)); // a tap of somebody else, even one with several queues
+	assert_null(fixture_open(&cfg, &err)); // another port's tap, even one with several queues
 	assert_int_equal(err.code, EEXIST);
 	fixture_close(p);
 	cfg = config("", 1);
