@@ -41,7 +41,7 @@ void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 	port->link_up = port->up = link_up;
 }
 
-// As a worker that begins to wait does it, whatever the peer is doing.
+// Arms and disarms as a worker does that waits, whatever the peer is doing.
 static void arm_sometimes(struct port_queue *q)
 {
 	const struct port_ops *ops = q->port->ops;
@@ -106,7 +106,7 @@ int fixture_start(void **state)
 
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		args[1] = "--lcores=0@0";
-	// A network namespace of our own: nothing stays behind, whatever happens.
+	// A network namespace of its own: nothing is left behind, whatever happens.
 	if (unshare(CLONE_NEWNET) < 0 || fixture_run("ip link set lo up") != 0)
 		return -1;
 	if (eal_init(RTE_DIM(args) - 1, args) < 0 || rcu_init() < 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user ports: opening, reconnecting, closing. See vhost.h for who does what.
+// vhost-user ports: opening, reconnecting, closing. vhost.h describes the threads.
 //
-// As a client the reconnecting is done here, on the master thread, and not by librte_vhost (RTE_VHOST_USER_NO_RECONNECT): its own
-// reconnecting races with rte_vhost_driver_unregister() and then works on freed memory.
+// A client is reconnected here, on the master thread, and not by librte_vhost (RTE_VHOST_USER_NO_RECONNECT): the
+// library's own reconnecting races with rte_vhost_driver_unregister() and then works on freed memory.
 #include "port/vhost.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@
 	 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN |                      \
 	 1ULL << VIRTIO_NET_F_GUEST_UFO)
 
-// The library tells each message of each guest at INFO, each attempt to connect at WARNING, and what a guest does wrong, from
-// workers, at ERR. A level that somebody has raised to DEBUG is left alone.
+// The library logs each message of each guest at INFO, each attempt to connect at WARNING, and from workers what a
+// guest does wrong at ERR. A level that was raised to DEBUG is left alone.
 static void vhost_quiet(const char *type, uint32_t wanted)
 {
 	int id = rte_log_register(type), level = id < 0 ? -1 : rte_log_get_level((uint32_t)id);
@@ -85,7 +85,7 @@ static void vhost_reconnect(struct vhost *v)
 		vhost_stop(v);
 }
 
-static void tell_port(struct vhost *v)
+static void report_peers(struct vhost *v)
 {
 	unsigned connects;
 	bool up;
@@ -94,7 +94,7 @@ static void tell_port(struct vhost *v)
 	connects = v->connects;
 	up = v->vid >= 0;
 	pthread_mutex_unlock(&vhost_lock);
-	while (v->told != connects) { // each, however fast they came and went
+	while (v->told != connects) { // each of them, even when several came and went meanwhile
 		if (v->up)
 			port_link_changed(v->port, false, false);
 		port_link_changed(v->port, true, true);
@@ -110,12 +110,12 @@ static void on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
-	tell_port(v);
+	report_peers(v);
 	if (v->client)
 		vhost_reconnect(v);
 }
 
-// A server's path: nobody may listen there; a socket that somebody left behind is removed.
+// A server's path must not be in use; a socket that nobody listens on is removed.
 static int check_path(const char *path, struct error *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -130,7 +130,7 @@ static int check_path(const char *path, struct error *err)
 		unlink(path);
 	close(fd);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0; // the library would not say why it could not
+	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0; // the library reports no reason
 	if (ret == 0)
 		unlink(path);
 	if (fd >= 0)
@@ -186,7 +186,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].stride = v->n_queues;
 		v->queues[i].next_pair = i;
 		v->queues[i].pool = vhost_pool();
-		v->queues[i].wake_fd = wake_fd_new(); // without one a worker does not wait for it
+		v->queues[i].wake_fd = wake_fd_new(); // -1: workers poll the queue and do not wait for it
 	}
 	return v;
 }
@@ -275,7 +275,7 @@ static int vhost_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 
 static void vhost_stats(struct port *port, struct port_stats *out)
 {
-	*out = (struct port_stats){}; // nothing is lost inside: what does not fit into a vring is port_tx's drop
+	*out = (struct port_stats){}; // nothing is dropped here: port_tx drops what does not fit into a vring
 }
 
 static void vhost_xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)

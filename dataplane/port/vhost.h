@@ -4,12 +4,13 @@
 //
 // Three kinds of threads meet here:
 //  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's):
-//    speaks with the peers and calls back. The callbacks change the links below and kick the master.
+//    talks to the peers and calls back. The callbacks change the words below and kick the master.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
-//    destroy_device() takes these words back and waits for a grace period.
+//    destroy_device() clears these words and waits for a grace period.
 //  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
-// Guest memory is hostile. librte_vhost checks every descriptor that it follows; a frame is bounded here: it has to fit one packet buffer
-// (RTE_VHOST_USER_LINEARBUF_SUPPORT), and one burst gets no more buffers than it has packets (vhost_pool.c).
+// Guest memory is hostile. librte_vhost checks every descriptor that it follows. This module bounds frames: each has to
+// fit one packet buffer (RTE_VHOST_USER_LINEARBUF_SUPPORT), and a burst gets no more buffers than it has packets
+// (vhost_pool.c).
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +27,7 @@
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
 	bool packed;     // the guest's rings are of the packed kind; callbacks: wo, workers: ro
-	bool deaf;       // one of its vrings has no descriptor that the guest kicks; callbacks: wo, workers: ro
+	bool deaf;       // one of its vrings has no eventfd that the guest kicks; callbacks: wo, workers: ro
 	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
@@ -37,7 +38,7 @@ struct vhost_queue {
 struct vhost {
 	struct port *port;
 	struct port_watch *watch;
-	struct vhost *next; // of all open ports; under vhost_lock
+	struct vhost *next; // in the list of all open ports; under vhost_lock
 	char path[108];
 	bool client;
 	uint16_t n_queues;
@@ -48,7 +49,7 @@ struct vhost {
 	// Master only.
 	bool registered; // with librte_vhost
 	bool up;
-	unsigned told;            // connects that the port knows of
+	unsigned told;            // connects that were reported to the port
 	pthread_mutex_t starting; // held while the library makes a connection on the master thread
 	struct vhost_queue queues[];
 };
@@ -69,4 +70,4 @@ int vhost_disarm(struct port_queue *pq, bool signalled);
 
 // vhost_pool.c
 struct rte_mempool *vhost_pool(void); // for rte_vhost_dequeue_burst() alone; NULL: no memory. Master thread
-void vhost_pool_allow(unsigned n);    // how many buffers the calling thread may take of it, until it calls again
+void vhost_pool_allow(unsigned n);    // the calling thread may take so many until its next call

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user ports whose guests are killed again and again under load, in the middle of everything; guests that misbehave; ports that
-// go while their guest comes. CORELANE_CHURN=1000 sets how often (default 40).
+// vhost-user ports whose guests are killed again and again under load, at any moment; guests that misbehave; ports that
+// are removed while their guest connects. CORELANE_CHURN=1000 sets how often (default 40).
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -126,7 +126,7 @@ static unsigned churn_cycles(unsigned divisor)
 	return RTE_MAX(n / divisor, 5u);
 }
 
-// The last guest is dead; the library's thread still has to see that.
+// The last guest is dead, which the library's thread has yet to notice.
 static void settle(struct port *p)
 {
 	unsigned before, tries = 0;
@@ -149,7 +149,7 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 	unsigned fds, mbufs;
 
 	fixture_poll(p, true);
-	churn(cfg.socket, c); // what is allocated once
+	churn(cfg.socket, c); // so that what is allocated once is there
 	settle(p);
 	fixture_poll(NULL, false);
 	fds = fixture_fds();
@@ -206,8 +206,8 @@ static void more_pairs_than_queues(void **state)
 	churn_port(false, false, 4, 1, 10, 20, 5);
 }
 
-// Ports come and go while their guest does.
-static void port_goes(void **state)
+// Ports are added and removed while guests connect and die.
+static void ports_removed(void **state)
 {
 	struct churn c = {.pairs = 1, .cycles = 60, .min_ms = 1, .max_ms = 6};
 	struct pollfd poll_fd = {.fd = forker, .events = POLLIN};
@@ -243,7 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed),  cmocka_unit_test(killed_early),           cmocka_unit_test(killed_server),
-		cmocka_unit_test(hostile), cmocka_unit_test(more_pairs_than_queues), cmocka_unit_test(port_goes)};
+		cmocka_unit_test(hostile), cmocka_unit_test(more_pairs_than_queues), cmocka_unit_test(ports_removed)};
 	int pair[2];
 
 	fixture_require();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What librte_vhost tells about peers. Runs on its thread, and on the master thread inside rte_vhost_driver_start() and
+// The callbacks of librte_vhost. They run on its thread, and on the master thread inside rte_vhost_driver_start() and
 // rte_vhost_driver_unregister().
 //
 // vring_state_changed() is called with the locks of all vrings held, and a worker may be spinning on one of them: waiting for
 // workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's state under its lock.
-// destroy_device() is called without these locks; there a grace period passes before the guest's memory goes.
+// destroy_device() is called without these locks; there a grace period passes before the guest's memory is unmapped.
 #include "port/vhost.h"
 
 #include <errno.h>
@@ -22,12 +22,12 @@
 
 #define MAX_VRINGS 256
 
-// Sockets that the library has accepted or connected, by its id. A port may have two for a moment, when a guest restarts.
+// Connections of the library, by its id (vid). A port may have two for a moment, when a guest restarts.
 struct conn {
-	struct vhost *vhost; // NULL = nobody's
+	struct vhost *vhost; // NULL = no port's
 	bool ready[MAX_VRINGS];
-	// What the guest kicks, of vrings that it sends on: a duplicate, so that it can be taken from its queue's wake_fd whatever the
-	// library does with its own. -1 = none
+	// The eventfds that the guest kicks, of the vrings that it sends on. They are duplicates, so that they can be
+	// removed from the queue's wake_fd whatever the library does with its own. -1 = none
 	int kick[MAX_VRINGS];
 };
 
@@ -49,7 +49,7 @@ static struct vhost_queue *queue_of(const struct conn *c, uint16_t vring)
 	return &c->vhost->queues[vring / 2 % c->vhost->n_queues];
 }
 
-// Under vhost_lock, both. Nothing but an eventfd: a worker could wait for ever in the poll() of another file.
+// Both under vhost_lock. Only an eventfd is watched: a worker could wait for ever in the poll() of another file.
 static void watch_kicks(struct conn *c, int vid, uint16_t vring)
 {
 	struct rte_vhost_vring r;
@@ -134,7 +134,7 @@ static int tx_vring(const struct conn *c, uint16_t q)
 	return c->ready[2 * p] ? 2 * p : -1;
 }
 
-// A queue without a vring is deaf to nothing.
+// Whether a vring of the queue cannot wake it. A queue without vrings is not deaf.
 static bool is_deaf(const struct conn *c, uint16_t q, uint16_t pairs, uint16_t stride)
 {
 	uint16_t p;
@@ -246,8 +246,9 @@ static void destroy_connection(int vid)
 	pthread_mutex_unlock(&vhost_lock);
 	if (v == NULL || !v->client)
 		return;
-	// The library's thread may learn that the peer has gone before the master, inside rte_vhost_driver_start(), has put the
-	// connection into the list that it is about to be taken from. v stays: closing waits for this callback.
+	// The library's thread may notice that the peer has gone while the master, inside rte_vhost_driver_start(), has
+	// yet to put the connection into the list that it will be removed from: wait for the master. v stays: closing
+	// waits for this callback.
 	pthread_mutex_lock(&v->starting);
 	pthread_mutex_unlock(&v->starting);
 }

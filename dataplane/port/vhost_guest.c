@@ -54,14 +54,14 @@ struct msg {
 	};
 } __attribute__((packed));
 
-static int request(struct guest *g, uint32_t what, struct msg *m, uint32_t size, int fd)
+static int request(struct guest *g, uint32_t type, struct msg *m, uint32_t size, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {};
 	struct iovec iov = {.iov_base = m, .iov_len = 12 + size};
 	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c;
 
-	m->request = what;
+	m->request = type;
 	m->flags = 1; // version
 	m->size = size;
 	if (fd >= 0) {
@@ -76,31 +76,31 @@ static int request(struct guest *g, uint32_t what, struct msg *m, uint32_t size,
 	return sendmsg(g->sock, &h, MSG_NOSIGNAL) == (ssize_t)iov.iov_len ? 0 : -EPIPE;
 }
 
-static int ask_u64(struct guest *g, uint32_t what, uint64_t *value)
+static int get_u64(struct guest *g, uint32_t type, uint64_t *value)
 {
 	struct msg m = {};
 
-	if (request(g, what, &m, 0, -1) < 0 || recv(g->sock, &m, 12 + 8, MSG_WAITALL) != 12 + 8)
+	if (request(g, type, &m, 0, -1) < 0 || recv(g->sock, &m, 12 + 8, MSG_WAITALL) != 12 + 8)
 		return -EPIPE;
 	*value = m.u64;
 	return 0;
 }
 
-static int tell_u64(struct guest *g, uint32_t what, uint64_t value, int fd)
+static int set_u64(struct guest *g, uint32_t type, uint64_t value, int fd)
 {
 	struct msg m = {.u64 = value};
 
-	return request(g, what, &m, 8, fd);
+	return request(g, type, &m, 8, fd);
 }
 
-static int tell_state(struct guest *g, uint32_t what, uint32_t index, uint32_t num)
+static int set_state(struct guest *g, uint32_t type, uint32_t index, uint32_t num)
 {
 	struct msg m = {.state = {.index = index, .num = num}};
 
-	return request(g, what, &m, 8, -1);
+	return request(g, type, &m, 8, -1);
 }
 
-static int tell_memory(struct guest *g)
+static int set_memory(struct guest *g)
 {
 	struct msg m = {.mem = {.n = 1, .gpa = 0, .size = MEM_BYTES}};
 	int fd = memfd_create("guest", MFD_CLOEXEC), ret;
@@ -116,7 +116,7 @@ static int tell_memory(struct guest *g)
 	return ret;
 }
 
-static int tell_ring(struct guest *g, uint32_t i)
+static int set_ring(struct guest *g, uint32_t i)
 {
 	struct guest_ring *r = &g->rings[i];
 	struct msg m = {.addr = {.index = i}};
@@ -127,15 +127,15 @@ static int tell_ring(struct guest *g, uint32_t i)
 	m.addr.used = (uintptr_t)r->used;
 	r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ret = tell_state(g, SET_VRING_NUM, i, GUEST_RING);
+	ret = set_state(g, SET_VRING_NUM, i, GUEST_RING);
 	if (ret == 0)
-		ret = tell_state(g, SET_VRING_BASE, i, 0);
+		ret = set_state(g, SET_VRING_BASE, i, 0);
 	if (ret == 0)
 		ret = request(g, SET_VRING_ADDR, &m, 40, -1);
 	if (ret == 0)
-		ret = tell_u64(g, SET_VRING_CALL, i, r->call);
+		ret = set_u64(g, SET_VRING_CALL, i, r->call);
 	if (ret == 0)
-		ret = tell_u64(g, SET_VRING_KICK, i, r->kick);
+		ret = set_u64(g, SET_VRING_KICK, i, r->kick);
 	return ret;
 }
 
@@ -187,21 +187,21 @@ int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
 	g->sock = open_socket(path, server);
 	if (g->sock < 0)
 		return g->sock;
-	if (tell_u64(g, SET_OWNER, 0, -1) < 0 || ask_u64(g, GET_FEATURES, &features) < 0 || (features & FEATURES) != FEATURES)
+	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 || (features & FEATURES) != FEATURES)
 		return -EPROTO;
-	if (ask_u64(g, GET_PROTOCOL_FEATURES, &protocol) < 0 || (protocol & PROTOCOL_MQ) == 0)
+	if (get_u64(g, GET_PROTOCOL_FEATURES, &protocol) < 0 || (protocol & PROTOCOL_MQ) == 0)
 		return -EPROTO;
-	ret = tell_u64(g, SET_PROTOCOL_FEATURES, PROTOCOL_MQ, -1);
+	ret = set_u64(g, SET_PROTOCOL_FEATURES, PROTOCOL_MQ, -1);
 	if (ret == 0)
-		ret = tell_u64(g, SET_FEATURES, FEATURES, -1);
+		ret = set_u64(g, SET_FEATURES, FEATURES, -1);
 	if (ret == 0)
-		ret = tell_memory(g);
+		ret = set_memory(g);
 	for (i = 0; i < 2 * pairs && ret == 0; i++) {
 		lay_out(g, i);
-		ret = tell_ring(g, i);
+		ret = set_ring(g, i);
 	}
 	for (i = 0; i < 2 * pairs && ret == 0; i++)
-		ret = tell_state(g, SET_VRING_ENABLE, i, 1);
+		ret = set_state(g, SET_VRING_ENABLE, i, 1);
 	return ret;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest for tests: just enough of a virtio-net driver and of the vhost-user protocol to move packets, in milliseconds from start
-// to traffic, and able to misbehave. Needs no DPDK, so that it can be forked and killed fast.
+// A guest for tests: just enough of a virtio-net driver and of the vhost-user protocol to move packets within
+// milliseconds of its start, and to misbehave. It needs no DPDK, so that it can be forked and killed fast.
 #pragma once
 
 #include <linux/virtio_ring.h>
@@ -10,7 +10,7 @@
 #define GUEST_PAIRS 4
 #define GUEST_RING 64
 #define GUEST_HEADER 12            // struct virtio_net_hdr_mrg_rxbuf
-#define GUEST_SPACE (128ull << 20) // bytes of memory behind the rings; nobody has written there
+#define GUEST_SPACE (128ull << 20) // bytes of memory behind the rings, never written to
 
 struct guest_ring {
 	struct vring_desc *desc;
@@ -31,9 +31,9 @@ struct guest {
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
-void guest_stop(struct guest *g); // goes, and takes its memory with it; after a start without error
-void guest_step(struct guest *g); // sends what the rings take, counts and gives back what has come
-// Makes these the first descriptors of a ring, and the first of them available.
+void guest_stop(struct guest *g); // disconnects and unmaps its memory; after a start without error
+void guest_step(struct guest *g); // sends what the rings take; counts received buffers and offers them again
+// Writes the chain into the first descriptors of a ring and makes it available.
 void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);
 bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
 void guest_misbehave(struct guest *g, unsigned *seed); // writes nonsense into the rings

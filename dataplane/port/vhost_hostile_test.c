@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user guest that describes frames of any length in any way. The port hands over nothing longer than a packet buffer, never takes
-// more buffers than a burst has packets, and counts what it gives up.
+// A vhost-user guest that describes frames of any length in any way. The port hands over nothing longer than a packet
+// buffer, never takes more buffers than a burst has packets, and counts what it drops.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void drain(unsigned wanted)
 	rte_pktmbuf_free_bulk(pkts, n);
 }
 
-// A guest whose first frames have been taken.
+// A guest whose first frames have been received.
 static int connect_guest(void **state)
 {
 	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
@@ -88,7 +88,7 @@ static unsigned written_buffers(void)
 	return written;
 }
 
-// Posts a chain a few times; nothing may come of it, and few buffers may have been written to.
+// Posts a chain a few times: no frame may arrive, and few buffers may have been written to.
 static void refused(const struct vring_desc *chain, unsigned n, unsigned counted)
 {
 	struct rte_mbuf *pkts[BATCH];
@@ -105,7 +105,7 @@ static void refused(const struct vring_desc *chain, unsigned n, unsigned counted
 	assert_int_equal(fixture_mbufs(), 0);
 }
 
-// The port has not been hurt: a frame of 60 bytes comes.
+// The port still works: a frame of 60 bytes arrives.
 static void serves(void)
 {
 	const struct vring_desc good = {.addr = 0x4000, .len = GUEST_HEADER + 60};
@@ -151,7 +151,7 @@ static void long_chains(void **state)
 	serves();
 }
 
-// 32 times 128 MiB are 4 GiB, which is nothing in 32 bits.
+// 32 times 128 MiB are 4 GiB, which is 0 in 32 bits.
 static void lengths_that_wrap(void **state)
 {
 	struct vring_desc chain[33];
@@ -164,7 +164,8 @@ static void lengths_that_wrap(void **state)
 	serves();
 }
 
-// Chains that the library does not follow to their end, and so does not take: the guest stops itself until it connects again.
+// The library cannot follow these chains to their end and leaves them in the ring: the guest blocks itself until it
+// reconnects.
 static void stuck(const struct vring_desc *chain, unsigned n)
 {
 	refused(chain, n, 0);
@@ -218,7 +219,7 @@ static void indirect(void **state)
 	assert_int_equal(fixture_mbufs(), 0);
 }
 
-// The index that says how many frames there are jumps about.
+// The index of available frames changes at random.
 static void rings_that_lie(void **state)
 {
 	struct guest_ring *r = &g.rings[TX];

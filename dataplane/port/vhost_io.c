@@ -10,8 +10,8 @@
 
 #define VHOST_BURST 32
 
-// Where the library will read its next packet. It has taken one without handing it over when this moves although no packet came, and,
-// where each packet is one entry of the ring, when it moves too far. It never takes more than one such packet in a burst.
+// Where the library will read its next packet. The library has dropped one when this moves although no packet came,
+// and, where each packet is one entry of the ring, when it moves too far. It drops at most one packet in a burst.
 static inline uint16_t vhost_io_position(int vid, uint16_t vring)
 {
 	uint16_t avail = 0, used;
@@ -20,12 +20,12 @@ static inline uint16_t vhost_io_position(int vid, uint16_t vring)
 	return avail;
 }
 
-static inline bool gave_one_up(const struct vhost_queue *q, uint16_t moved, uint16_t got)
+static inline bool dropped_one(const struct vhost_queue *q, uint16_t moved, uint16_t got)
 {
 	return got == 0 ? moved != 0 : !__atomic_load_n(&q->packed, __ATOMIC_RELAXED) && moved == got + 1;
 }
 
-// With packed rings the library takes as many buffers as it is asked for packets, however few there are.
+// With packed rings the library takes a buffer for each packet that it is asked for, however few packets there are.
 static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
 {
 	const struct vhost_queue *q = pq->priv;
@@ -36,7 +36,7 @@ static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t
 		want = RTE_MIN((uint16_t)(n - got), VHOST_BURST);
 		vhost_pool_allow(want);
 		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, want);
-		if (k < VHOST_BURST && gave_one_up(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
+		if (k < VHOST_BURST && dropped_one(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
 			pq->too_long++;
 		got = (uint16_t)(got + k);
 	} while (k == VHOST_BURST && got < n);
@@ -51,7 +51,7 @@ uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 
 	if (w == VRING_NONE)
 		return 0;
-	// Where the last poll ended, so that a busy pair does not starve the next one.
+	// Goes on where the last poll ended, so that a busy pair does not starve the next one.
 	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
 		if (p >= pairs)
 			p = pq->index;
@@ -92,8 +92,8 @@ uint32_t vhost_depth(struct port_queue *pq)
 	return n;
 }
 
-// Each look at w is one device, with its own vrings; the library looks whether they are still there. A device that comes says itself
-// whether its guest has to kick.
+// w names one device, and the library checks that its vrings are still there. A new device starts with a state of its
+// own.
 static int vhost_io_notify(const struct vhost_queue *q, uint16_t index, uint32_t w, int enable)
 {
 	uint16_t p;

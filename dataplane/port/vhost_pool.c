@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool that bounds what librte_vhost takes for one burst. It has no buffers of its own: it hands out those of the packet pool, to
-// which they go back when they are freed.
+// A pool that bounds the buffers that librte_vhost takes for one burst. It has none of its own: it hands out buffers of
+// the packet pool, and they return there when they are freed.
 //
 // RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a guest whose
 // descriptors sum up to 4 GiB and 60 bytes has a short frame by that check, and then a chain as long as there are buffers.
@@ -27,7 +27,7 @@ static int pool_take(struct rte_mempool *mp, void **objs, unsigned n)
 	return rte_mempool_get_bulk(mp->pool_data, objs, n);
 }
 
-// Nobody puts buffers back here: each knows the pool that it belongs to.
+// Required by DPDK but not used: each buffer names the packet pool as its own.
 static int pool_put(struct rte_mempool *mp, void *const *objs, unsigned n)
 {
 	rte_mempool_put_bulk(mp->pool_data, (void **)(uintptr_t)objs, n);

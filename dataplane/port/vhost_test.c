@@ -141,7 +141,7 @@ static void echo_with_dpdk(bool client)
 		if (client)
 			unlink(cfg.socket);
 	}
-	pid = spawn_guest(cfg.socket, server[0], "1000000000"); // and the third one is there when the port goes
+	pid = spawn_guest(cfg.socket, server[0], "1000000000"); // the port closes while the third one is connected
 	assert_true(fixture_wait_link(p, true, 10000));
 	fixture_loop_ms(100);
 	fixture_close(p);
@@ -168,7 +168,7 @@ static void refused(void **state)
 	unsigned fds = fixture_fds();
 	struct error err;
 
-	assert_null(fixture_open(&cfg, &err)); // twice the same
+	assert_null(fixture_open(&cfg, &err)); // the path is in use
 	assert_string_equal(err.field, "vhost.socket");
 	cfg.client = true;
 	assert_null(fixture_open(&cfg, &err));
@@ -176,9 +176,9 @@ static void refused(void **state)
 	assert_int_equal(fixture_fds(), fds);
 	fixture_close(p);
 	cfg = config("r", false, 1);
-	assert_int_not_equal(stat(cfg.socket, &st), 0); // nothing left behind
+	assert_int_not_equal(stat(cfg.socket, &st), 0); // nothing is left behind
 	assert_int_equal(fixture_run("touch %s", cfg.socket), 0);
-	assert_null(fixture_open(&cfg, &err)); // somebody's file stays
+	assert_null(fixture_open(&cfg, &err)); // a file that is not a socket is kept
 	assert_int_equal(err.code, EEXIST);
 	assert_int_equal(stat(cfg.socket, &st), 0);
 	unlink(cfg.socket);
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 					   cmocka_unit_test(refused)};
 
 	if (argc == 5)
-		_exit(guest_main(argv)); // what drivers leave behind there is not our affair
+		_exit(guest_main(argv)); // without exit handlers: what drivers leak there is not under test
 	fixture_require();
 	if (mkdtemp(dir) == NULL)
 		return 1;
