@@ -97,7 +97,7 @@ static_assert(sizeof(struct memif_msg) == 128, "memif message");
 static_assert(offsetof(struct memif_msg, add_ring.log2_size) == 12, "memif add_ring");
 
 #define MEMIF_DESC_NEXT 1     // the frame goes on in the next descriptor
-#define MEMIF_RING_MASK_INT 1 // set by the reader of a ring: I poll, do not write my eventfd
+#define MEMIF_RING_MASK_INT 1 // set by a reader that polls: the other side does not write its eventfd
 
 struct memif_desc {
 	uint16_t flags;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memif_rx.c and memif_tx.c share: copies, and descriptors that are read once. Each frame is copied once.
+// Shared by memif_rx.c and memif_tx.c: copies, and descriptors that are read once. Each frame is copied once.
 //
 // The usual frame (one descriptor, one mbuf) goes through a run of up to RUN frames: first all descriptors are read,
 // checked and their data prefetched, then all are copied, so that the misses on lines that the peer's core wrote
-// overlap. Whatever is not usual stops the run and takes the slow function. "own" is a constant: are we the client,
-// who owns the memory?
+// overlap. Any other frame ends the run and takes the slow function. "own" is a constant: true for the client, which
+// owns the memory.
 #pragma once
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 #define RUN 32
 
-#define PREFETCH_LINES 4 // of a frame; what follows is up to the hardware
+#define PREFETCH_LINES 4 // of a frame; the hardware prefetches the rest
 
 static __rte_always_inline void prefetch_write_frame(const uint8_t *p, uint32_t length)
 {
@@ -38,7 +38,7 @@ static __rte_always_inline void copy64(uint8_t *dst, const uint8_t *src)
 	memcpy(dst, src, 64);
 }
 
-// Copies not one byte more than n: what lies behind a frame in an mbuf is none of the peer's business.
+// Copies exactly n bytes: the peer must not see what lies behind a frame in an mbuf.
 static __rte_always_inline void copy_exact(uint8_t *dst, const uint8_t *src, uint32_t n)
 {
 	if (likely(n >= 32 && n <= 64)) {
@@ -85,8 +85,8 @@ static __rte_always_inline uint64_t desc_head(struct snapshot s, uint32_t length
 	return (uint64_t)length << 32 | (s.head & 0xffff0000u) | flags;
 }
 
-// Where the buffer of a slot is, when at least n bytes of it are inside what we may touch; NULL otherwise. The owner of
-// the memory knows its buffers and takes only the length from the ring.
+// The buffer of a slot; NULL when fewer than n bytes of it are inside its region. The owner of the memory knows its
+// buffers and takes only the length from the ring.
 static __rte_always_inline uint8_t *desc_data(const struct memif_queue *q, uint16_t pos, struct snapshot s, uint32_t n, bool own)
 {
 	const struct memif_region *r;

@@ -61,7 +61,7 @@ static void blast_and_die(struct memif_if *mif, struct memif_shm *shm)
 
 static void refused(struct memif_if *mif, const char *reason)
 {
-	_exit(0); // our predecessor's death has not been noticed yet
+	_exit(0); // the server has yet to notice the previous client's death
 }
 
 static void live(const char *socket, int report, unsigned seed)

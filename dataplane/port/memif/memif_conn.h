@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// memif interfaces and their control connections. Runs in one libevent loop on one thread; knows nothing of ports.
+// memif interfaces and their control connections. They run in one libevent loop on one thread and do not depend on
+// ports.
 //
-// The owner fills the upper half of a struct memif_if and starts it. Whenever a peer has connected, up() is called with
+// The owner fills the first part of a struct memif_if and starts it. Whenever a peer has connected, up() is called with
 // the shared memory, whose queues the owner attaches (memif_queue_attach_*) and hands to its workers. When that peer
-// goes, down() takes them back: the owner frees the memory with memif_shm_free() once no worker uses it. Then the
-// interface waits for the next peer, or (client) tries to connect every second.
+// disconnects, down() is called: the owner takes the queues back and frees the memory with memif_shm_free() once no
+// worker uses it. Then the interface waits for the next peer, or (client) tries to connect every second.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 #define MEMIF_SOCKET_SIZE 108
 #define MEMIF_RETRY_MS 1000
 #define MEMIF_HANDSHAKE_MS 5000
-#define MEMIF_WATCH_MS 200     // how long a lying peer may stay
+#define MEMIF_WATCH_MS 200     // how often faults of the peer are looked for
 #define MEMIF_MAX_STRANGERS 64 // connections of a socket that have not named their interface
 
 struct event;
@@ -26,7 +27,7 @@ struct memif_conn;
 struct memif_listener;
 
 struct memif_if {
-	// Of the owner.
+	// Set by the owner.
 	struct event_base *base;
 	char socket[MEMIF_SOCKET_SIZE];
 	char name[MEMIF_NAME_SIZE];
@@ -34,32 +35,32 @@ struct memif_if {
 	uint32_t id;
 	bool client;
 	uint16_t queues;      // rings in each direction; server: at most
-	uint8_t log2_ring;    // server: what clients are asked to stay within
+	uint8_t log2_ring;    // server: the largest that clients may use
 	uint32_t buffer_size; // client
 	void (*up)(struct memif_if *mif, struct memif_shm *shm);
 	void (*down)(struct memif_if *mif, struct memif_shm *shm, const char *reason);
-	void (*failed)(struct memif_if *mif, const char *reason); // a peer was refused, or refused us; may be NULL
+	void (*failed)(struct memif_if *mif, const char *reason); // a peer was refused or has refused; may be NULL
 	void *arg;
-	// Of this module.
+	// Private to this module.
 	LIST_ENTRY(memif_if) next;
 	struct memif_listener *listener;
-	struct memif_conn *conn; // being set up or up
+	struct memif_conn *conn; // during the handshake and when up
 	struct event *timer;     // client: next attempt; connected: look at faults
 };
 
 // Returns 0 or -errno with err filled. A client starts whether or not its server is there.
 int memif_if_start(struct memif_if *mif, struct error *err);
 void memif_if_stop(struct memif_if *mif);              // calls down() when connected
-const char *memif_if_peer(const struct memif_if *mif); // what the connected peer calls itself
+const char *memif_if_peer(const struct memif_if *mif); // the connected peer's own name
 
 // --- between the files of this module ---
 
 enum memif_state {
 	MEMIF_WAIT_HELLO,     // client
-	MEMIF_WAIT_ACK,       // client: step tells of what
+	MEMIF_WAIT_ACK,       // client: for the message of this step
 	MEMIF_WAIT_CONNECTED, // client
 	MEMIF_WAIT_INIT,      // server
-	MEMIF_WAIT_CONNECT,   // server: regions and rings come
+	MEMIF_WAIT_CONNECT,   // server: receives regions and rings
 	MEMIF_UP,
 };
 
@@ -74,16 +75,17 @@ struct memif_conn {
 	uint16_t n_c2s, n_s2c; // client: rings
 	uint8_t log2_ring;     // client: of its rings; server: the largest that it has offered
 	char peer[MEMIF_NAME_SIZE + 1];
-	char reason[MEMIF_REASON_SIZE]; // why it ends
+	char reason[MEMIF_REASON_SIZE]; // why it ended
 	LIST_ENTRY(memif_conn) next;    // of the listener
 };
 
-// Handles one message; takes fd (or -1) over. Returns 0 or -errno: the connection has to be closed, reason says why.
+// Handles one message; closes or keeps fd (-1 = none). Returns 0 or -errno: the connection has to be closed, reason
+// says why.
 int memif_conn_message(struct memif_conn *c, const struct memif_msg *msg, int fd);
 // Reads and handles one message of the socket. -EAGAIN: there was none.
 int memif_conn_receive(struct memif_conn *c);
 int memif_conn_hello(struct memif_conn *c, uint16_t queues, uint8_t log2_ring);
-// Sets the reason and tells the peer, when it still listens. Returns -EPROTO.
+// Sets the reason and sends it to the peer, if that is still possible. Returns -EPROTO.
 int memif_conn_refuse(struct memif_conn *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // A connection that owns fd; NULL closes it. Ends by memif_conn_close(), which also takes it from its interface.

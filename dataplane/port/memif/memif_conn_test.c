@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How our server and our client find, refuse and lose each other.
+// How servers and clients find, refuse and lose each other.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static void stale_socket(void **state)
 	close(fd); // as a killed server leaves it
 	test_close(test_open(&cfg));
 	assert_int_not_equal(access(cfg.socket, F_OK), 0);
-	assert_int_equal(symlink("/dev/null", cfg.socket), 0); // nothing of ours
+	assert_int_equal(symlink("/dev/null", cfg.socket), 0); // not a socket: it stays
 	assert_true(port_memif_ops.open(&port, &cfg, &err) < 0);
 	assert_int_equal(unlink(cfg.socket), 0);
 }

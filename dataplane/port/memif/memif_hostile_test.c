@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that lie in the shared memory. Each must be told why and disconnected; nothing may break.
+// Peers that lie in the shared memory. Each must be told the reason and disconnected; nothing may break.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define RING 64
 
-// One of our own interfaces whose memory we then spoil.
+// An ordinary interface, whose memory the test then corrupts.
 struct liar {
 	struct memif_if mif;
 	struct memif_shm *shm;
@@ -86,7 +86,7 @@ static void victim_start(struct victim *v, bool client)
 	victim_start_with(v, client, RING, 6);
 }
 
-// Until the victim has noticed. Polls and sends all the while, as a worker does.
+// Polls and sends, as a worker does, until the victim has noticed.
 static void victim_notices(struct victim *v, const char *reason)
 {
 	struct rte_mbuf *pkts[BATCH], *m;
@@ -121,7 +121,7 @@ static void publish(uint16_t *index, uint16_t value)
 	__atomic_store_n(index, value, __ATOMIC_RELEASE);
 }
 
-// A client's lies to a server. The region of liar's shape is a bit larger than 2 * 64 * 2048 bytes.
+// A client's lies to a server. The liar's region is a bit larger than 2 * 64 * 2048 bytes.
 static const struct {
 	const char *what, *reason;
 	bool s2c; // in the ring that the server writes to
@@ -198,7 +198,8 @@ static void server_lies_to_client(void **state)
 	assert_int_equal(test_fds(), fds);
 }
 
-// 128 descriptors are a frame, 129 are a lie although the ring has room for more: nothing is gained by looking at them in every poll.
+// A frame may have 128 descriptors; 129 are a lie although the ring has room for more, because each poll would walk
+// them again.
 static void long_chains(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of an interface: connections come, are watched, and go.
+// Interfaces: their connections begin, are watched, and end.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static void client_connect(struct memif_if *mif)
 	timer_set(mif, MEMIF_RETRY_MS);
 }
 
-// Workers cannot disconnect a peer that they caught lying; this looks for it.
+// Disconnects a peer that workers have found lying; they cannot do that themselves.
 static void memif_if_watch(struct memif_if *mif)
 {
 	enum memif_fault fault = memif_shm_fault(mif->conn->shm);
@@ -154,7 +154,7 @@ int memif_if_start(struct memif_if *mif, struct error *err)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot open /dev/null: %s", strerror(-ret));
 	if (memchr(mif->socket, '\0', sizeof(mif->socket)) == NULL || mif->socket[0] != '/')
 		return error_set(err, EINVAL, "port.memif.socket", mif->socket, "an absolute path of up to 107 characters",
-				 "not a socket path");
+				 "is not a socket path");
 	mif->conn = NULL;
 	mif->listener = NULL;
 	mif->timer = evtimer_new(mif->base, on_timer, mif);

@@ -51,7 +51,7 @@ void memif_kick(struct memif_queue *q)
 	uint64_t one = 1;
 
 	q->count->kicks++;
-	if (!context_ready()) { // a kernel without asynchronous I/O: a peer that wakes too late is the lesser evil
+	if (!context_ready()) { // a kernel without asynchronous I/O: write() although a hostile peer can block it
 		if (write(q->kick_fd, &one, sizeof(one)) < 0)
 			q->count->kicks_lost++;
 		return;

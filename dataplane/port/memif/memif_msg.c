@@ -9,7 +9,7 @@
 
 #include "port/memif/memif_conn.h"
 
-#define MAX_FDS 8 // that a peer may attach; protocol: 1
+#define MAX_FDS 8 // that a peer may attach to a message; the protocol needs 1
 
 static void copy_name(char *dst, size_t size, const char *src, size_t n)
 {
@@ -38,7 +38,7 @@ static int conn_send(struct memif_conn *c, const struct memif_msg *msg, int fd)
 	}
 	if (sendmsg(c->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*msg))
 		return 0;
-	// A peer that lets dozens of answers pile up is as good as dead.
+	// A peer that has not read dozens of answers is treated as dead.
 	snprintf(c->reason, sizeof(c->reason), "cannot send to peer: %s", strerror(errno));
 	return errno == EAGAIN ? -ETIMEDOUT : -errno;
 }
@@ -186,7 +186,7 @@ static int on_connected(struct memif_conn *c)
 
 // --- server ---
 
-// Compares all bytes whatever they are, so that the answer's time tells nothing.
+// Compares in constant time, so that the time of the answer reveals nothing.
 static bool secret_matches(const char *own, const char *given)
 {
 	uint8_t diff = 0;
@@ -247,7 +247,7 @@ static int on_add_region(struct memif_conn *c, const struct memif_add_region *ad
 	return conn_send_type(c, MEMIF_ACK);
 }
 
-// *fd becomes -1 when the ring has taken it over.
+// *fd becomes -1 when the ring owns it.
 static int on_add_ring(struct memif_conn *c, const struct memif_add_ring *add, int *fd)
 {
 	bool rx = add->flags & MEMIF_RING_C2S;
@@ -307,7 +307,7 @@ static int on_message(struct memif_conn *c, const struct memif_msg *msg, int *fd
 	if (msg->type == MEMIF_INIT && c->state == MEMIF_WAIT_INIT)
 		return on_init(c, &msg->init);
 	if (msg->type == MEMIF_ACK && c->state == MEMIF_UP)
-		return 0; // of a client that acknowledges CONNECTED
+		return 0; // some clients acknowledge CONNECTED
 	if (c->state != MEMIF_WAIT_CONNECT)
 		return memif_conn_refuse(c, "unexpected message %u", msg->type);
 	switch (msg->type) {

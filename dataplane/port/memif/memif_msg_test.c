@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients whose control messages lie, or that are silent, from raw sockets.
+// Raw sockets as clients: false control messages, garbage and silence.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +201,7 @@ static void garbage_and_silence(void **state)
 		assert_int_equal(raw_answer(fd).type, MEMIF_DISCONNECT);
 		close(fd);
 	}
-	for (i = 0; i < RTE_DIM(fds); i++) { // more strangers than we listen to: the last ones are turned away
+	for (i = 0; i < RTE_DIM(fds); i++) { // more than MEMIF_MAX_STRANGERS: the last ones are refused
 		fds[i] = raw_connect();
 		test_pump(1);
 	}

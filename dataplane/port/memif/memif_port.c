@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // memif as a kind of port.
 //
-// A peer may go at any moment while workers poll its memory. So workers find their queues by RCU: when the peer goes,
+// A peer may disconnect while workers poll its memory. So workers find their queues by RCU: when the peer disconnects,
 // the pointers are cleared at once, and the memory is unmapped after all workers have passed a quiescent state.
 #include <errno.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ static int memif_port_arm(struct port_queue *q)
 	return mq ? memif_rx_arm(mq) : -ENOTCONN;
 }
 
-// Of another peer perhaps than memif_port_arm() was, whose ring says already that it is polled.
+// The peer may be another one than at memif_port_arm(); its ring is marked as polled already.
 static int memif_port_disarm(struct port_queue *q, bool signalled)
 {
 	struct memif_port_queue *pq = q->priv;

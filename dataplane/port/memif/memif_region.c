@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that another process can take away.
 //
-// A peer that shrinks the file behind a mapping kills whoever touches it next (SIGBUS). So a region must be a memfd
-// sealed against shrinking, which VPP, libmemif and DPDK all do. The exception is hugetlb memory, which the zero-copy
-// clients of VPP and DPDK share for their buffers and which they do not seal. For it, and for a page that the kernel
-// cannot provide any more (a hole punched into the file, no huge page left), a SIGBUS handler replaces the region with
-// private zeroes: the worker goes on, and the control side finds the region lost and disconnects the peer.
+// A peer that shrinks the file behind a mapping kills the process that touches it next (SIGBUS). So a region must be a
+// memfd sealed against shrinking, which VPP, libmemif and DPDK all do. The exception is hugetlb memory, which the
+// zero-copy clients of VPP and DPDK share for their buffers and which they do not seal. For it, and for a page that the
+// kernel cannot provide any more (a hole punched into the file, no huge page left), a SIGBUS handler replaces the
+// region with private zeroes: the worker goes on, and the control side finds the region lost and disconnects the peer.
 #include "port/memif/memif_ring.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define GUARDS 4096
 
-// Written by the master thread; the signal handler reads addr last-written-first, sets lost.
+// The master thread writes addr last; the signal handler reads it first and sets lost.
 static struct guard {
 	uint8_t *addr; // NULL = free
 	uint64_t size;
@@ -47,10 +47,10 @@ static void sigbus_handler(int sig, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
-	sigaction(SIGBUS, &previous, NULL); // not ours: the access is repeated and ends as it would have without us
+	sigaction(SIGBUS, &previous, NULL); // in no region: the access is repeated under the previous handler
 }
 
-// At every region, because a library may have put its own handler there since.
+// Called for every region, because a library may have installed its own handler meanwhile.
 static int guard_install(void)
 {
 	struct sigaction sa = {.sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO | SA_NODEFER}, now;

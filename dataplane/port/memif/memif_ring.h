@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection's shared memory and its rings: what workers poll. Knows nothing of ports or sockets.
+// One connection's shared memory and its rings: what workers poll. Independent of ports and sockets.
 //
 // Everything in the regions may be changed by the peer at any time, whatever its role. Each index and descriptor is
-// read once, checked against what was mapped, and then used from the copy. A peer that lies marks its queue as faulty:
-// the queue stands still until the control side, which looks at memif_shm_fault() from a timer, disconnects it.
+// read once, checked against what was mapped, and then used from the copy. A peer that lies makes its queue faulty: the
+// queue stands still until the control side, which looks at memif_shm_fault() from a timer, disconnects the peer.
 #pragma once
 
 #include <stdbool.h>
@@ -34,7 +34,7 @@ struct memif_region {
 	uint8_t *addr;
 	uint64_t size;   // what descriptors may use
 	uint64_t mapped; // to unmap
-	int guard;       // of memif_region.c
+	int guard;       // index in memif_region.c
 };
 
 // Counters of a queue outlive connections, so the port owns them.
@@ -61,13 +61,13 @@ struct memif_queue {
 	bool shared;                         // tx: several port queues send here
 	uint8_t fault;                       // enum memif_fault; worker: w, master: r
 	int kick_fd;
-	int wake_fd;              // rx: readable when the peer has kicked (base/wake_fd.h); -1 = not to be had
+	int wake_fd;              // rx: readable when the peer has kicked (base/wake_fd.h); -1 = there is none
 	uint64_t mbuf_init;       // rx: rearm_data of a received mbuf
 	struct rte_mempool *pool; // rx
 	rte_spinlock_t lock;      // tx, when shared
 } __rte_cache_aligned;
 
-// Freed when no worker can use it any more.
+// Freed once no worker can use it any more.
 struct memif_shm {
 	struct memif_queue rx[MEMIF_MAX_RINGS], tx[MEMIF_MAX_RINGS];
 	uint16_t n_rx, n_tx;
@@ -87,9 +87,10 @@ uint32_t memif_ring_offset(uint16_t i, uint8_t log2_ring);
 // Bytes of that region: more than UINT32_MAX cannot be addressed.
 uint64_t memif_shm_size(uint32_t n_rings, uint8_t log2_ring, uint32_t buffer_size);
 
-// Server: the next region, of the peer's memory. fd may be closed then. -EPERM: not memory that is safe to share.
+// Server: maps the next region of the peer's memory; fd may be closed afterwards. -EPERM: the memory is not safe to
+// share.
 int memif_shm_add_region(struct memif_shm *shm, int fd, uint64_t size);
-// Server: the next ring of a direction; takes kick_fd over when it returns 0. rx: the peer sends on it.
+// Server: the next ring of a direction; owns kick_fd when it returns 0. rx: the peer sends on it.
 int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t offset, uint8_t log2_size, int kick_fd);
 
 int memif_region_map(struct memif_region *r, int fd, uint64_t size);
@@ -97,8 +98,8 @@ int memif_region_create(struct memif_region *r, uint64_t size); // returns the m
 void memif_region_unmap(struct memif_region *r);
 bool memif_region_lost(const struct memif_region *r);
 
-void memif_queue_watch(struct memif_queue *q); // rx: so that it can be armed
-// Before the rings are handed to workers: where received packets go and what counts them.
+void memif_queue_watch(struct memif_queue *q); // rx: needed before it can be armed
+// Before workers get the rings: the pool of received packets, and the counters.
 void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port, struct memif_counters *count);
 void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, bool shared); // shared: takes a lock
 
@@ -110,6 +111,7 @@ uint16_t memif_rx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t memif_tx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n); // frees what it sent
 int memif_kick_init(void);                                                    // master thread, before the first kick
 void memif_kick(struct memif_queue *q);
-// The peer shall kick when it has sent: returns the descriptor that tells, -ENOTCONN for a queue that stands still, -ENOTSUP.
+// Asks the peer to kick when it has sent. Returns the descriptor that becomes readable, -ENOTCONN for a faulty queue,
+// or -ENOTSUP.
 int memif_rx_arm(struct memif_queue *q);
 int memif_rx_disarm(struct memif_queue *q, bool signalled);

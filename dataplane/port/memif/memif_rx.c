@@ -11,7 +11,7 @@ static __rte_always_inline void prefetch_read_frame(const uint8_t *p, uint32_t l
 		__builtin_prefetch(p + at);
 }
 
-// Reads and writes up to 64 bytes where that many are there on both sides.
+// Copies 64 bytes even when n is smaller: both sides have room for that many.
 static __rte_always_inline void copy_in(uint8_t *dst, const uint8_t *src, uint32_t n)
 {
 	if (likely(n <= 64))
@@ -82,7 +82,7 @@ static int mbuf_append(struct memif_queue *q, struct rte_mbuf *m, struct rte_mbu
 	return 0;
 }
 
-// Back to what a fresh mbuf looks like.
+// Makes m look like a fresh mbuf.
 static void mbuf_strip(struct rte_mbuf *m)
 {
 	if (m->next != NULL)
@@ -91,7 +91,8 @@ static void mbuf_strip(struct rte_mbuf *m)
 	m->nb_segs = 1;
 }
 
-// Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one), 0 = not now, -1 = a lie.
+// Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one), 0 = not now, -1 = the peer
+// lies.
 static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, uint16_t avail, bool own)
 {
 	struct rte_mbuf *last = m;
@@ -101,7 +102,7 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 
 	mbuf_fill(q, m, 0);
 	do {
-		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // not complete yet, unless it can never be
+		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // incomplete, for now or for ever
 			mbuf_strip(m);
 			return avail >= RTE_MIN(q->size, (uint32_t)MEMIF_MAX_CHAIN) ? memif_lie(q, MEMIF_FAULT_CHAIN) : 0;
 		}

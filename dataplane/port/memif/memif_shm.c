@@ -50,8 +50,9 @@ uint32_t memif_ring_offset(uint16_t i, uint8_t log2_ring)
 	return i * ring_bytes(log2_ring);
 }
 
-// Distance of two buffers: an odd number of cache lines. At a distance of 2048 bytes the first lines of all buffers would
-// compete for 1/32 of each cache; spreading them saves a third of the cycles of 128-byte frames, half of 512-byte ones.
+// The distance of two buffers is an odd number of cache lines. At a distance of 2048 bytes the first lines of all
+// buffers would compete for 1/32 of each cache; spreading them saves a third of the cycles of 128-byte frames, half of
+// 512-byte ones.
 static uint64_t buffer_stride(uint32_t buffer_size)
 {
 	return (buffer_size / RTE_CACHE_LINE_SIZE | 1) * RTE_CACHE_LINE_SIZE;
@@ -119,7 +120,7 @@ int memif_shm_build(struct memif_shm *shm, uint16_t n_c2s, uint16_t n_s2c, uint8
 	return 0;
 }
 
-// Not earlier: DPDK's server resets both indexes just before it sends CONNECTED.
+// Not before CONNECTED: DPDK's server resets both indexes just before it sends that.
 void memif_shm_offer(struct memif_shm *shm)
 {
 	uint16_t i;
@@ -155,7 +156,7 @@ int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t
 	ring = (void *)(r->addr + offset);
 	if (__atomic_load_n(&ring->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
 		return -EPROTO;
-	if (!wake_fd_is_eventfd(kick_fd) /* another file could make the write of a worker wait */ ||
+	if (!wake_fd_is_eventfd(kick_fd) /* a worker could block in a write to another file */ ||
 	    fcntl(kick_fd, F_SETFL, O_NONBLOCK) < 0)
 		return -EBADF;
 	queue_init(shm, q, ring, 1u << log2_size, kick_fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening sockets. Several interfaces (ids) may share one: the client's INIT tells which one it means.
+// Listening sockets. Several interfaces (ids) may share one: the client's INIT names one.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void memif_listener_forget(struct memif_conn *c)
 	c->listener = NULL;
 }
 
-// HELLO has to be sent before the client says which interface it wants: the largest of them.
+// HELLO is sent before the client names its interface, so it has the largest limits of all of them.
 static void hello_limits(const struct memif_listener *l, uint16_t *queues, uint8_t *log2_ring)
 {
 	const struct memif_if *mif;
@@ -92,7 +92,7 @@ static int socket_address(const char *path, struct sockaddr_un *addr)
 	return 0;
 }
 
-// A socket file that nobody answers on is what a killed server leaves behind.
+// Removes the socket file of a killed server: nobody answers on it.
 static bool remove_stale(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between our server and our client, as ports.
+// Frames between a server port and a client port.
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void frames_of_all_sizes(void **state)
 	assert_int_equal(test_mbufs(), mbufs);
 }
 
-// What lies behind a frame in its mbuf belongs to somebody else.
+// What lies behind a frame in its mbuf is not copied.
 static void nothing_leaks(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 32, 2048);
@@ -112,7 +112,7 @@ static void no_buffers_no_loss(void **state)
 	test_pair_close(p);
 }
 
-// A frame that somebody else still holds is not given back to the pool under his hands.
+// An mbuf with another reference does not return to the pool.
 static void shared_mbufs_survive(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);
@@ -149,7 +149,7 @@ static uint64_t counter(struct port *port, const char *name)
 	return w.value;
 }
 
-// A peer that does not poll is woken once per burst; one that polls never; one that makes waking impossible hurts only itself.
+// A peer that polls is never woken, another one once per burst. A peer that blocks its eventfd hurts only itself.
 static void sleeping_peer(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);
@@ -188,7 +188,7 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-// One that waits is kicked by what comes after it said so, and not once it polls again.
+// A reader that waits is kicked by later packets, and no longer once it polls again.
 static void waiting_reader(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of memif share: EAL, a loop, ports without a registry, frames.
+// Shared by the tests of memif: EAL, a loop, ports without a registry, frames.
 #pragma once
 
 #include <setjmp.h>
@@ -19,13 +19,13 @@ extern struct rte_mempool *test_pool;
 int test_setup(void **state);
 int test_teardown(void **state);
 
-const char *test_path(const char *name); // of a socket in the test's directory; valid until the next call but three
+const char *test_path(const char *name); // of a socket in the test's directory; valid for three more calls
 struct port_config test_config(const char *name, bool client, const char *socket);
 struct port *test_open(const struct port_config *cfg); // fails the test when refused
 void test_close(struct port *port);
 
-void test_pump(unsigned ms);                               // the loop, for that long
-bool test_wait(const struct port *port, bool up);          // until the port is up or down, 3 s at most
+void test_pump(unsigned ms);                               // runs the loop for that long
+bool test_wait(const struct port *port, bool up);          // runs the loop until the port is up or down, 3 s at most
 bool test_wait_text(const char *text, const char *wanted); // until text contains wanted
 
 struct rte_mbuf *test_frame(uint32_t length, uint32_t seed, unsigned segments);
@@ -42,7 +42,7 @@ void test_pair_close(struct test_pair p);
 
 uint16_t test_rx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t test_tx(struct port *port, uint16_t q, struct rte_mbuf **pkts, uint16_t n);
-void test_carry(struct port *from, struct port *to, uint32_t length, unsigned segments); // one frame, unharmed
+void test_carry(struct port *from, struct port *to, uint32_t length, unsigned segments); // one frame, unchanged
 void test_stream(struct port *from, struct port *to, uint16_t q, unsigned total);        // random bursts, in order
 
 unsigned test_fds(void);

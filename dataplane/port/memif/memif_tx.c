@@ -30,7 +30,7 @@ static __rte_always_inline uint16_t tx_run(struct memif_queue *q, struct rte_mbu
 }
 
 // Any frame: spreads the mbufs of m over as many buffers as they need. Returns the number of descriptors, 0 = no room
-// now, -1 = a lie. Descriptors of an attempt without room are left filled to the brim, so their lengths still hold.
+// now, -1 = the peer lies. An attempt without room leaves descriptors of full length, which is still right.
 static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf *m, uint16_t avail, bool own)
 {
 	uint32_t filled = 0, room = 0, from = 0;
@@ -69,7 +69,7 @@ static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf 
 	return used;
 }
 
-// Frames that nobody else holds go back to their pool in one piece.
+// Mbufs with no other reference return to their pool in one call.
 static __rte_always_inline void free_sent(struct rte_mbuf **pkts, uint16_t n)
 {
 	struct rte_mempool *pool = pkts[0]->pool;
@@ -88,7 +88,7 @@ static __rte_always_inline void free_sent(struct rte_mbuf **pkts, uint16_t n)
 		rte_pktmbuf_free_bulk(pkts, n);
 }
 
-// The peer sleeps unless it said that it polls. Its flag must not be read before it can see the new index.
+// The peer sleeps unless its ring is marked as polled. The flag must not be read before the peer can see the new index.
 static __rte_always_inline void memif_tx_kick(struct memif_queue *q)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -99,7 +99,7 @@ static __rte_always_inline void memif_tx_kick(struct memif_queue *q)
 
 static __rte_always_inline uint16_t tx_burst(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n, bool own)
 {
-	uint16_t ahead = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - q->pos; // client: minus what is not taken yet
+	uint16_t ahead = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - q->pos; // client: minus what is still in the ring
 	uint16_t avail = own ? q->size + ahead : ahead;
 	uint16_t done = 0;
 
