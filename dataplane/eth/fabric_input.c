@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fabric_input: what came from the underlay. Tunnels for this node go to their decapsulation, the rest to the kernel where a host port
-// takes it, else to the local answers.
-// Reads: port.  Writes: l3, outer, tos, ttl.  Next: by protocol.
+// fabric_input: packets from the underlay. Tunnels for this node go to their decapsulation, the rest to the kernel
+// where there is a host port, else to the local answers. Reads: port.  Writes: l3, outer, tos, ttl.  Next: by protocol.
 #include <netinet/in.h>
 
 #include <rte_udp.h>
@@ -22,14 +21,15 @@ DROP_REASON(fabric_not_local_mac, "The frame was for another station: the underl
 DROP_REASON(fabric_unknown_type, "The frame from the underlay carries neither IPv4, IPv6 nor ARP.");
 DROP_REASON(fabric_not_local, "The destination address is not one of this node's: a fabric port does not route for others.");
 DROP_REASON(fabric_bad_header, "The outer IP header is malformed: version, length or checksum.");
-DROP_REASON(fabric_martian_source, "The outer source address can be nobody's, or is one of this node's own: a loop, or forged.");
+DROP_REASON(fabric_martian_source,
+	    "The outer source address cannot be a host's, or it is one of this node's own: a loop, or forged.");
 DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. "
 			     "Tunnels are not reassembled.");
-DROP_REASON(fabric_udp_port, "A UDP packet for this node to a port that no tunnel uses. See `corelane settings show`.");
-DROP_REASON(fabric_protocol, "A packet for this node of a protocol that it does not speak.");
+DROP_REASON(fabric_udp_port, "A UDP packet for this node went to a port that no tunnel uses. See `corelane settings show`.");
+DROP_REASON(fabric_protocol, "A packet for this node has a protocol that the node does not answer.");
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
 
-// The packet ends where its IP and UDP headers say: what follows is the device's padding.
+// Removes the link's padding: the packet ends where its IP and UDP headers say.
 static inline void fabric_input_trim(struct rte_mbuf *m, unsigned want)
 {
 	if (m->nb_segs == 1 && m->pkt_len > want) {
@@ -38,7 +38,7 @@ static inline void fabric_input_trim(struct rte_mbuf *m, unsigned want)
 	}
 }
 
-// The router has no use for the packet: it is the kernel's, or given up.
+// The router has no use for the packet: a host port gets it, else it is dropped.
 static inline edge_t not_mine(struct rte_mbuf *m, const struct port_fwd *f, const struct drop_reason *reason)
 {
 	return f->host ? HOST : drop_as(m, reason);
@@ -62,7 +62,8 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const str
 	return (edge_t)(DECAP - 1 + encap);
 }
 
-// A first fragment shows whether it is of a tunnel; the others have no ports, and the kernel knows what to do with them.
+// Only a first fragment shows the ports of a UDP tunnel; the kernel gets the others, too, and discards what it cannot
+// reassemble.
 static inline edge_t fabric_input_fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first, unsigned l4)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);

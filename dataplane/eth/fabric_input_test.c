@@ -113,7 +113,7 @@ static void not_ours(void **state)
 	assert_dropped(m, "fabric_not_local_mac");
 	p.dst = "192.0.2.9";
 	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
-	p.dst = "10.0.0.1"; // a tenant's gateway is no address of the underlay
+	p.dst = "10.0.0.1"; // a tenant's gateway is not an address of the underlay
 	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
 	p.dst = "198.51.100.1"; // the other fabric port's is
 	assert_tunnel(udp(&p, 6635), "decap_mplsoudp", 42);
@@ -207,7 +207,7 @@ static void truncated(void **state)
 		rte_pktmbuf_trim(m, (uint16_t)(m->data_len - n));
 		assert_dropped(m, "fabric_bad_header"); // the IP header promises more
 	}
-	for (len = 0; len < 8; len++) { // and honest ones that end within UDP
+	for (len = 0; len < 8; len++) { // and whole ones that end within UDP
 		m = udp(&v4, 6635);
 		rte_pktmbuf_trim(m, (uint16_t)(26 - len));
 		rte_pktmbuf_mtod_offset(m, uint8_t *, 16)[1] = (uint8_t)(20 + len);
@@ -260,7 +260,7 @@ static void vlans(void **state)
 	assert_dropped(m, "fabric_vlan");
 }
 
-// Once the kernel has a host port, it gets what is no tunnel.
+// Once the kernel has a host port, it gets everything but tunnels.
 static void for_the_kernel(void **state)
 {
 	struct port_config c = {

@@ -86,7 +86,7 @@ static void unknown_neighbor(void **state)
 	assert_string_equal(node_test_one("neighbor_hold", m), "punt");
 	assert_int_equal(meta(m)->out_port, PUNT_HOLD);
 	assert_int_equal(meta(m)->arg, nexthop_table[FREE_ID]->adj);
-	assert_bytes(m, INNER); // as it will go on
+	assert_bytes(m, INNER); // without its link-layer header
 	rte_pktmbuf_free(m);
 }
 
@@ -130,21 +130,22 @@ static unsigned held(uint16_t from, uint32_t id, const char *dst, unsigned n)
 	return sum;
 }
 
-// A dead host, at full rate: the control plane gets a few of its packets. The same neighbour's others, and other neighbours', go on.
+// Packets to a dead host at full rate: the control plane gets few of them, later ones too, and those to other
+// neighbours.
 static void dead_neighbor(void **state)
 {
 	unsigned n = 20000, first;
 
 	add(RED1, "10.0.0.78", NULL);
 	first = held(RED0, FREE_ID, NULL, n);
-	assert_in_range(first, 64, 64 + 500); // enough that the youngest 32 wait, and what a slow machine takes for the run
+	assert_in_range(first, 64, 64 + 500); // a full burst, and what the rate adds on a slow machine
 	rte_delay_us_sleep(50000);
 	assert_in_range(held(RED0, FREE_ID, NULL, n), 4, 500); // the youngest wait
 	add(RED1, "10.0.0.79", NULL);
 	assert_int_equal(held(RED0, FREE_ID, NULL, 32), 32);
 }
 
-// A guest with many dead neighbours, at full rate, has its port's share and leaves the others theirs.
+// A guest that sends to many dead neighbours at full rate gets its port's share; other ports keep theirs.
 static void dead_subnet(void **state)
 {
 	static uint32_t ids[182];
@@ -180,7 +181,7 @@ static uint32_t glean_id(void)
 	return id;
 }
 
-// The same on the subnet of a link, by address: one dead address leaves the others theirs.
+// The same on the subnet of a link, where addresses share: one dead address leaves others their share.
 static void dead_address(void **state)
 {
 	uint32_t id = glean_id();

@@ -12,11 +12,11 @@
 
 DROP_REASON(source_mac, "The guest sent with a MAC that is not its own (source_check strict of the port).");
 DROP_REASON(source_address,
-	    "The guest sent with an IP address that is none of its guest_addresses (source_check strict of the port).");
+	    "The guest sent with an IP address that is not in its guest_addresses (source_check strict of the port).");
 DROP_REASON(source_reverse_path,
 	    "The route to the packet's source address does not lead to the port that it came in by (source_check reverse_path).");
 
-// The IP address that the frame says it comes from; .family 0: it carries none.
+// The sender's IP address; .family 0: the frame has none.
 static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
@@ -36,8 +36,9 @@ static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const str
 	}
 }
 
-// Before a guest has an address it asks with none (RFC 5227 probes, RFC 4862), and IPv6 keeps a link-local one for its neighbours.
-static bool nobody_s(const struct ip_addr *a)
+// A guest without an address sends from the unspecified one (RFC 5227 probes, RFC 4862), and IPv6 uses link-local ones
+// on each link.
+static bool always_allowed(const struct ip_addr *a)
 {
 	return ip_is_unspecified(a) || (a->family == IPV6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80);
 }
@@ -49,10 +50,10 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 	for (i = 0; i < f->n_guests; i++)
 		if (ip_prefix_covers(&f->guests[i], a))
 			return true;
-	return a->family == 0 || f->n_guests == 0 || nobody_s(a); // no addresses are known where a port is only bridged
+	return a->family == 0 || f->n_guests == 0 || always_allowed(a); // bridged ports may have none
 }
 
-// What ARP and ND claim inside: the sender's MAC, and the address that a neighbour advertisement is about.
+// Whether ARP and ND claim only the guest's addresses: the sender's MAC, and the target of a neighbour advertisement.
 static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct port_fwd *f)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
@@ -85,7 +86,7 @@ static const struct drop_reason *reverse_path(uint16_t port, const struct port_f
 	const struct vrf_fibs *fibs = &vrf_fibs[f->vrf];
 	const struct nexthop *nh;
 
-	if (a->family == 0 || nobody_s(a))
+	if (a->family == 0 || always_allowed(a))
 		return NULL;
 	nh = rcu_read(nexthop_table[fib_lookup(a->family == IPV4 ? rcu_read(fibs->fib4) : rcu_read(fibs->fib6), a)]);
 	return nh && nh->kind == NH_PORT && nh->port == port ? NULL : &drop_source_reverse_path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spread: gives packets to the workers that shall finish them.
+// spread: gives packets to the workers that finish them.
 // Reads: port, arg (the queue that they came by).  Next: the port's input node for what stays here.
 #include "worker/spread.h"
 
@@ -13,8 +13,8 @@
 enum { TENANT = 1, FABRIC };
 
 DROP_REASON(worker_ring_full,
-	    "The ring to the worker that should finish the packet was full: that worker has more to do than it can, or "
-	    "it stands still. See `corelane worker rings`.");
+	    "The ring to the worker that should finish the packet was full: that worker is overloaded or stands still. "
+	    "See `corelane worker rings`.");
 
 static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_view *v, bool fabric, uint8_t *to)
 {
@@ -35,8 +35,9 @@ static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_vi
 	}
 }
 
-// What found no room.
-static void by_policy(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t full, edge_t edge)
+// Treats packets that found no room in the ring as the port's ring_full says.
+static void ring_is_full(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t full,
+			 edge_t edge)
 {
 	unsigned i;
 
@@ -62,7 +63,7 @@ static void spread_give(struct rte_graph *graph, struct rte_node *node, struct r
 		meta(pkts[i])->arg = INJECT_INPUT;
 	given = handoff_give(this_worker, to, pkts, n);
 	if (unlikely(given < n))
-		by_policy(graph, node, pkts + given, n - given, full, edge);
+		ring_is_full(graph, node, pkts + given, n - given, full, edge);
 }
 
 static void spread_several(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,

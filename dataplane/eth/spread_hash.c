@@ -26,7 +26,7 @@ static inline bool spread_hash_skip(struct bytes *b, unsigned n)
 	return true;
 }
 
-// Steps that give the same when a and b change places.
+// Symmetric steps: a and b may change places.
 static inline uint32_t spread_hash_pair32(uint32_t hash, uint32_t a, uint32_t b)
 {
 	return hash_step(hash, (uint64_t)(a ^ b) << 32 | (uint32_t)(a + b));
@@ -81,7 +81,7 @@ static uint32_t by_macs(struct bytes b)
 					      *(const unaligned_uint16_t *)(b.p + 10)));
 }
 
-// Past an Ethernet header and at most one VLAN tag; the EtherType, 0 when it is too short.
+// Skips an Ethernet header and at most one VLAN tag. Returns the EtherType, 0 when the frame is too short.
 static inline rte_be16_t spread_hash_ethernet(struct bytes *b)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)b->p;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What spread packets are dealt by: the innermost addresses, protocol and ports of a frame, the same in both directions, so that a
-// session stays with one worker. Fragments by their addresses only. What is no IP inside: by its MAC addresses.
+// The hash that spreads packets over workers: of the innermost addresses, protocol and ports of a frame, symmetric, so
+// that both directions of a session go to one worker. Fragments have only addresses and protocol, frames without IP
+// their MAC addresses.
 #pragma once
 
 #include <stdbool.h>
@@ -8,5 +9,6 @@
 
 #include <rte_mbuf.h>
 
-// fabric: the tunnels of this node are looked into. 0: ARP, what is for the node itself, too short to say. Reads the first segment only.
+// fabric: looks into the tunnels of this node. Returns 0 for ARP, for packets to the node itself and for those that are
+// too short. Reads only the first segment.
 uint32_t spread_hash(const struct rte_mbuf *m, bool fabric);

@@ -41,7 +41,7 @@ static uint32_t hash(const char *hex, bool fabric)
 	return h;
 }
 
-// A session's packets are dealt alike in both directions, whatever carries them.
+// A session has one hash in both directions, whatever carries it.
 static void one_session(void **state)
 {
 	uint32_t four = hash(MACS_AB "0800" IP4_AB, false), six = hash(MACS_AB "86dd" IP6_AB, false);
@@ -75,14 +75,14 @@ static void others_differ(void **state)
 	assert_int_not_equal(hash(MACS_AB "88b5 0102", false), hash("02000000000a 02000000000c 88b5 0102", false));
 }
 
-static void nothing_to_go_by(void **state)
+static void not_hashed(void **state)
 {
 	assert_int_equal(hash(MACS_AB "0806 0001", false), 0);
 	assert_int_equal(hash(MACS_AB "0800 4500", false), 0);
 	assert_int_equal(hash("0200", false), 0);
 	assert_int_equal(hash(MACS_AB "0806 0001", true), 0);
 	assert_int_equal(hash(UNDERLAY4("01") "08000000", true), 0);
-	assert_int_equal(hash(UNDERLAY4("11") "c0000035 00400000 0000", true), 0); // UDP that is no tunnel
+	assert_int_equal(hash(UNDERLAY4("11") "c0000035 00400000 0000", true), 0); // UDP that is not a tunnel
 	assert_int_equal(hash(UNDERLAY4("11") "c00019eb 00400000 003e80", true), 0);
 	assert_int_equal(hash(UNDERLAY4("11") "c00019eb 00400000 003e8040 003e8040 003e8040 003e8040 003e8040 003e8040 003e8040 "
 					      "003e8040 " IP4_AB,
@@ -151,7 +151,7 @@ static void all_here(void **state)
 	assert_string_equal(node_test_one("spread", m), "tenant_input");
 	rte_pktmbuf_free(m);
 	m = from_queue(MACS_AB "0800" IP4_AB);
-	m->port = FABRIC0; // whose queues have no view
+	m->port = FABRIC0; // its queues have no view
 	assert_string_equal(node_test_one("spread", m), "fabric_input");
 	rte_pktmbuf_free(m);
 }
@@ -185,8 +185,8 @@ static void by_entry(void **state)
 	assert_int_equal(view->load[entry], before + 1);
 }
 
-// 64 fit, the rest is treated as the port wants it.
-static void ring_is_full(void **state)
+// 64 packets fit; the port's ring_full decides about the others.
+static void full_ring(void **state)
 {
 	struct rte_mbuf *m[80];
 	uint64_t lost = router_drops(RED0, "worker_ring_full");
@@ -240,7 +240,7 @@ static void dealt_evenly(void **state)
 			assert_in_range(n[i], SPREAD_ENTRIES / workers, SPREAD_ENTRIES / workers + 1);
 		for (i = moved = 0; i < SPREAD_ENTRIES && workers > 1; i++)
 			moved += to[i] != before[i];
-		assert_true(workers == 1 || moved <= SPREAD_ENTRIES / workers + 1); // only what the new one gets
+		assert_true(workers == 1 || moved <= SPREAD_ENTRIES / workers + 1); // no more than the new one gets
 	}
 }
 
@@ -297,11 +297,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_session),
 		cmocka_unit_test(others_differ),
-		cmocka_unit_test(nothing_to_go_by),
+		cmocka_unit_test(not_hashed),
 		N(all_here),
 		N(all_away),
 		N(by_entry),
-		N(ring_is_full),
+		N(full_ring),
 		cmocka_unit_test(dealt_evenly),
 		cmocka_unit_test(dealt_by_weight),
 		cmocka_unit_test(flows_are_even),

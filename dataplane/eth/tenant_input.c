@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenant_input: what a guest sent. Frames to the gateway's MAC are routed, others bridged.
+// tenant_input: frames from guests. Those to the gateway's MAC are routed, others bridged.
 // Reads: port.  Writes: vrf, bridge, l3.  Next: by destination MAC and EtherType.
 #include <netinet/in.h>
 
@@ -25,7 +25,7 @@ static inline edge_t tenant_input_routed(struct rte_mbuf *m, struct pkt_meta *md
 	md->l3 = sizeof(*eth);
 	switch (eth->ether_type) {
 	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
-		md->bridge = UINT16_MAX; // a packet from here on
+		md->bridge = UINT16_MAX; // it leaves the bridge
 		return likely(!flow_zones[md->vrf].stateful) ? IP4 : FLOW4;
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
 		if (eth_is_nd(m, sizeof(*eth)))
@@ -43,7 +43,7 @@ static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, co
 				     const struct rte_ether_hdr *eth)
 {
 	md->l3 = sizeof(*eth);
-	// ARP and ND about the gateway are the gateway's, also on a bridge; arp_input and nd_input pass on what is for others.
+	// The gateway answers ARP and ND, also on a bridge; arp_input and nd_input pass on what is for others.
 	if (f->vrf != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr)) {
 		if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 			return ARP;

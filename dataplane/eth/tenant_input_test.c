@@ -53,7 +53,7 @@ static void routed(void **state)
 	assert_string_equal(node_test_one("tenant_input", m), "ip6_forward");
 	assert_int_equal(meta(m)->vrf, BLUE);
 	rte_pktmbuf_free(m);
-	m = router_frame(IRB0, GATEWAY, GUEST, &v4); // out of the bridge: a packet from here on
+	m = router_frame(IRB0, GATEWAY, GUEST, &v4); // it leaves the bridge
 	assert_string_equal(node_test_one("tenant_input", m), "ip4_forward");
 	assert_int_equal(meta(m)->vrf, RED);
 	assert_int_equal(meta(m)->bridge, UINT16_MAX);
@@ -80,7 +80,7 @@ static void neighbor_protocols(void **state)
 	assert_edge(icmp6(RED0, GATEWAY, 138), "ip6_forward");
 	assert_edge(icmp6(RED0, "33:33:ff:00:00:01", 135), "nd_input");
 	assert_edge(icmp6(IRB0, "33:33:ff:00:00:01", 135), "nd_input");     // it passes on what is for others
-	assert_edge(icmp6(LAN0, "33:33:ff:00:00:01", 135), "bridge_input"); // nobody's gateway
+	assert_edge(icmp6(LAN0, "33:33:ff:00:00:01", 135), "bridge_input"); // the port has no gateway
 	assert_edge(icmp6(IRB0, "33:33:00:00:00:01", 128), "bridge_input");
 	assert_edge(with_type(RED0, GATEWAY, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
 	assert_edge(with_type(RED0, ALL, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
