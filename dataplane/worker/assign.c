@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which worker polls which queue. The master puts a queue into the new worker's list and names it in rx_worker; the old worker sees that
-// before it polls, lets go of what it holds and makes the new one the owner. Two workers never poll one queue at once.
+// Which worker polls which queue. To move a queue, the master adds it to the new worker's list and sets rx_worker. The
+// old worker, the owner, sees that before it polls, waits until the packets that it handed on are finished, and makes
+// the new worker the owner. Two workers never poll a queue at once.
 #include "worker/assign.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define SETTLE_NS 20000
 #define GROW_MS 200
 
-static bool untidy; // a list may have queues that others poll
+static bool assign_untidy; // a list may contain queues that others poll
 
 static struct rx_list *list_alloc(unsigned n)
 {
@@ -65,8 +66,8 @@ static int assign_list_add(struct worker *w, struct port_queue *q)
 	return 0;
 }
 
-// Without what keep() does not want. Without memory it stays as it is, which costs a look per poll.
-static void list_filter(struct worker *w, bool (*keep)(const struct worker *w, const struct port_queue *q, const void *arg),
+// Removes the queues that keep() refuses. Without memory the list stays as it is, which costs a check per poll.
+static void list_filter(struct worker *w, bool (*keep)(const struct worker *, const struct port_queue *, const void *),
 			const void *arg)
 {
 	struct rx_list *l = list_alloc(w->rx->n);
@@ -103,7 +104,7 @@ static bool assign_owned(const void *arg)
 	return __atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == q->rx_worker;
 }
 
-static bool is_its(const struct worker *w, const struct port_queue *q, const void *arg)
+static bool assign_keep_own(const struct worker *w, const struct port_queue *q, const void *arg)
 {
 	return q->rx_worker == w->id || __atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id;
 }
@@ -114,26 +115,26 @@ void worker_tidy(void)
 	struct port *p;
 	unsigned i;
 
-	if (!untidy)
+	if (!assign_untidy)
 		return;
-	untidy = false;
+	assign_untidy = false;
 	for (p = port_next(NULL); p; p = port_next(p))
 		for (i = 0; i < p->n_queues; i++)
-			untidy |= !assign_owned(&p->queues[i]);
+			assign_untidy |= !assign_owned(&p->queues[i]);
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		list_filter(w, is_its, NULL);
+		list_filter(w, assign_keep_own, NULL);
 }
 
-// The old worker will give it.
-static int queue_to(struct port_queue *q, struct worker *w)
+// Starts the move; the old worker completes it.
+static int assign_start_move(struct port_queue *q, struct worker *w)
 {
 	if (!list_has(w, q) && assign_list_add(w, q) < 0)
 		return -ENOMEM;
-	untidy = true;
+	assign_untidy = true;
 	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == WORKER_NONE)
 		__atomic_store_n(&q->owner, w->id, __ATOMIC_RELEASE);
-	doorbell_ring(q->owner); // the one that gives it, or that has it now
+	doorbell_ring(q->owner); // the old worker, or the new one if there was none
 	return 0;
 }
 
@@ -144,8 +145,8 @@ static bool assign_may_poll(const struct worker *w, const struct port_queue *q)
 	return w->idle != IDLE_INTERRUPT || port_queue_wakes(q);
 }
 
-// The least loaded of those that may poll it. NULL: none may.
-static struct worker *poller_for(const struct port_queue *q, const struct worker *except)
+// The least loaded forwarding worker that may poll the queue. NULL: none.
+static struct worker *assign_poller(const struct port_queue *q, const struct worker *except)
 {
 	struct worker *w, *best = NULL;
 
@@ -156,15 +157,15 @@ static struct worker *poller_for(const struct port_queue *q, const struct worker
 	return best;
 }
 
-// Where none may the queue is polled all the same, by time: its worker sleeps (wait.c).
-static struct worker *any_poller_for(const struct port_queue *q, const struct worker *except)
+// If none may, the queue is polled all the same: its worker sleeps instead of waiting (wait.c).
+static struct worker *assign_any_poller(const struct port_queue *q, const struct worker *except)
 {
-	struct worker *w = poller_for(q, except);
+	struct worker *w = assign_poller(q, except);
 
 	return w ? w : worker_least_loaded(except);
 }
 
-static int refuse_wait(const struct port_queue *q, const struct worker *w, struct error *err)
+static int assign_refuse_wait(const struct port_queue *q, const struct worker *w, struct error *err)
 {
 	char text[16];
 
@@ -183,9 +184,10 @@ int worker_may_wait(const struct worker *w, struct error *err)
 
 		if (q->rx_worker == w->id && !port_queue_wakes(q))
 			return error_set(err, EINVAL, "worker.idle", "interrupt",
-					 "spin, pause, yield, sleep, or the queue moved away",
-					 "cannot be: worker %u polls queue %u of port %s (%s), which gives no interrupts", w->id,
-					 q->index, q->port->cfg.name, q->port->driver);
+					 "spin, pause, yield, sleep; interrupt once another worker polls the queue",
+					 "cannot be set: worker %u polls queue %u of port %s (%s), which gives no "
+					 "interrupts",
+					 w->id, q->index, q->port->cfg.name, q->port->driver);
 	}
 	return 0;
 }
@@ -199,21 +201,22 @@ int worker_may_leave(const struct worker *w, struct error *err)
 	for (i = 0; i < w->rx->n; i++) {
 		const struct port_queue *q = w->rx->q[i];
 
-		if (q->rx_worker == w->id && worker_least_loaded(w) != NULL && poller_for(q, w) == NULL)
-			return error_set(err, EBUSY, "worker.id", text, "another one set to another idle policy first",
+		if (q->rx_worker == w->id && worker_least_loaded(w) != NULL && assign_poller(q, w) == NULL)
+			return error_set(err, EBUSY, "worker.id", text,
+					 "the same request once another worker has another idle policy",
 					 "polls queue %u of port %s (%s), which gives no interrupts, and all others wait for them",
 					 q->index, q->port->cfg.name, q->port->driver);
 	}
 	return 0;
 }
 
-static int may_spread_queue(const struct port_queue *q, const struct port_config *cfg, struct error *err)
+static int assign_may_spread_queue(const struct port_queue *q, const struct port_config *cfg, struct error *err)
 {
 	const struct worker *w = cfg->polled_by[q->index] && !q->host ? worker_get(cfg->polled_by[q->index] - 1u) : NULL;
 
 	if (w && !w->leaving)
-		return assign_may_poll(w, q) ? 0 : refuse_wait(q, w, err);
-	if (q->rx_worker != WORKER_NONE || worker_least_loaded(NULL) == NULL || poller_for(q, NULL) != NULL)
+		return assign_may_poll(w, q) ? 0 : assign_refuse_wait(q, w, err);
+	if (q->rx_worker != WORKER_NONE || worker_least_loaded(NULL) == NULL || assign_poller(q, NULL) != NULL)
 		return 0;
 	return error_set(err, EINVAL, "port.device", q->port->driver,
 			 "a worker with another idle policy (spin, pause, yield, sleep)",
@@ -226,7 +229,7 @@ int worker_may_spread(const struct port *port, const struct port_config *cfg, st
 	int ret = 0;
 
 	for (i = 0; i < port->n_queues && ret == 0; i++)
-		ret = may_spread_queue(&port->queues[i], cfg, err);
+		ret = assign_may_spread_queue(&port->queues[i], cfg, err);
 	return ret;
 }
 
@@ -237,12 +240,12 @@ int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 	if (q->rx_worker == w->id)
 		return 0;
 	if (!assign_may_poll(w, q))
-		return refuse_wait(q, w, err);
-	if (queue_to(q, w) < 0)
+		return assign_refuse_wait(q, w, err);
+	if (assign_start_move(q, w) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
 	ret = spread_refresh(err);
 	if (!worker_settle(assign_owned, q, SETTLE_MS))
-		LOG(WARNING, "queue %u of port %s goes to worker %u as soon as worker %u, which is late, gives it", q->index,
+		LOG(WARNING, "queue %u of port %s moves to worker %u once worker %u (late) releases it", q->index,
 		    q->port->cfg.name, w->id, q->owner);
 	worker_tidy();
 	return ret;
@@ -258,8 +261,8 @@ struct worker *worker_least_loaded(const struct worker *except)
 	return best;
 }
 
-// Two workers share a transmit queue when their ids fall on the same one (port_tx).
-static bool tx_is_shared(const struct port *port, uint32_t newcomer)
+// Two workers share a transmit queue when their ids map to the same one (port_tx).
+static bool assign_tx_is_shared(const struct port *port, uint32_t newcomer)
 {
 	uint32_t used = 0, bit;
 	struct worker *w;
@@ -279,12 +282,12 @@ bool worker_set_growing(uint32_t newcomer)
 	struct port *p;
 
 	for (p = port_next(NULL); p; p = port_next(p)) {
-		if (tx_is_shared(p, newcomer) && !p->shared_tx) {
+		if (assign_tx_is_shared(p, newcomer) && !p->shared_tx) {
 			__atomic_store_n(&p->shared_tx, true, __ATOMIC_RELAXED);
 			waits = true;
 		}
 	}
-	return !waits || rcu_wait(GROW_MS); // everybody takes the locks before the newcomer sends
+	return !waits || rcu_wait(GROW_MS); // all workers take the locks before the new one sends
 }
 
 void worker_spread(struct port *port)
@@ -292,17 +295,17 @@ void worker_spread(struct port *port)
 	struct worker *w;
 	unsigned i;
 
-	__atomic_store_n(&port->shared_tx, tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
+	__atomic_store_n(&port->shared_tx, assign_tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
 	for (i = 0; i < port->n_queues; i++) {
 		w = port->cfg.polled_by[i] && !port->queues[i].host ? worker_get(port->cfg.polled_by[i] - 1u) : NULL;
 		if (w == NULL || w->leaving || !assign_may_poll(w, &port->queues[i]))
-			w = port->queues[i].rx_worker == WORKER_NONE ? any_poller_for(&port->queues[i], NULL) : NULL;
+			w = port->queues[i].rx_worker == WORKER_NONE ? assign_any_poller(&port->queues[i], NULL) : NULL;
 		if (w && port->queues[i].rx_worker != w->id)
-			queue_to(&port->queues[i], w);
+			assign_start_move(&port->queues[i], w);
 	}
 }
 
-static bool of_others(const struct worker *w, const struct port_queue *q, const void *port)
+static bool assign_keep_other_ports(const struct worker *w, const struct port_queue *q, const void *port)
 {
 	return q->port != port;
 }
@@ -313,7 +316,7 @@ void worker_forget(struct port *port)
 	unsigned i;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		list_filter(w, of_others, port);
+		list_filter(w, assign_keep_other_ports, port);
 	for (i = 0; i < port->n_queues; i++)
 		port->queues[i].rx_worker = port->queues[i].owner = WORKER_NONE;
 }
@@ -339,8 +342,8 @@ void worker_handover(struct worker *w)
 
 	w->leaving = true;
 	for (i = 0; i < w->rx->n; i++)
-		if (w->rx->q[i]->rx_worker == w->id && (to = any_poller_for(w->rx->q[i], w)) != NULL)
-			queue_to(w->rx->q[i], to);
+		if (w->rx->q[i]->rx_worker == w->id && (to = assign_any_poller(w->rx->q[i], w)) != NULL)
+			assign_start_move(w->rx->q[i], to);
 	worker_retarget(w);
 	spread_refresh(NULL);
 }

@@ -6,7 +6,7 @@
 
 #define MOVES_MAX 4096
 
-static double balance_most(const struct balance_worker workers[64])
+static double balance_highest_load(const struct balance_worker workers[64])
 {
 	double load = 0;
 	unsigned i;
@@ -22,7 +22,7 @@ static bool balance_reaches(const struct balance_worker *a, const struct balance
 	return b->eligible && (cross_numa || a->numa == b->numa);
 }
 
-static unsigned balance_least(const struct balance_worker workers[64], unsigned from, bool cross_numa)
+static unsigned balance_least_loaded(const struct balance_worker workers[64], unsigned from, bool cross_numa)
 {
 	unsigned i, best = from;
 
@@ -32,7 +32,7 @@ static unsigned balance_least(const struct balance_worker workers[64], unsigned 
 	return best;
 }
 
-// The item of this worker that brings it and the other closest together, NULL when none makes the larger of both loads smaller.
+// The item of `from` whose move to `to` lowers the larger of both loads most. NULL: none lowers it.
 static struct balance_item *best_item(const struct balance_worker workers[64], struct balance_item *items, unsigned n,
 				      unsigned from, unsigned to)
 {
@@ -52,7 +52,8 @@ static struct balance_item *best_item(const struct balance_worker workers[64], s
 	return best;
 }
 
-// One move away from the most loaded worker that can lose something. done: workers that cannot.
+// Moves one item away from the most loaded worker outside *done, or adds that worker to *done if no move helps. False:
+// all are done.
 static bool balance_step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, uint64_t *done)
 {
 	struct balance_item *item;
@@ -63,7 +64,7 @@ static bool balance_step(struct balance_worker workers[64], struct balance_item 
 			from = i;
 	if (from == 64)
 		return false;
-	to = balance_least(workers, from, cross_numa);
+	to = balance_least_loaded(workers, from, cross_numa);
 	item = to != from ? best_item(workers, items, n, from, to) : NULL;
 	if (item == NULL) {
 		*done |= 1ull << from;
@@ -87,10 +88,10 @@ unsigned balance(struct balance_worker workers[64], struct balance_item *items, 
 		if (was)
 			was[i] = items[i].worker;
 	}
-	*before = *after = balance_most(workers);
+	*before = *after = balance_highest_load(workers);
 	for (i = 0; was && i < MOVES_MAX && balance_step(workers, items, n, cross_numa, &done); i++)
 		;
-	*after = balance_most(workers);
+	*after = balance_highest_load(workers);
 	for (i = 0; was && i < n; i++) {
 		if (*after > *before * (1 - BALANCE_GAIN))
 			items[i].worker = was[i];

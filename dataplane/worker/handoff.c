@@ -24,7 +24,7 @@ static void handoff_free(void *arg)
 	struct rte_mbuf *m;
 
 	while (rte_ring_sc_dequeue(h->ring, (void **)&m) == 0)
-		rte_pktmbuf_free(m); // of a worker that had to be given up
+		rte_pktmbuf_free(m); // left by a worker that has stopped
 	rte_ring_free(h->ring);
 	rte_free(h);
 }
@@ -49,8 +49,8 @@ static struct handoff *handoff_new(const struct worker *from, const struct worke
 	return NULL;
 }
 
-// The list with one more, or without one.
-static int list_change(struct worker *w, struct handoff *more, const struct handoff *less)
+// Publishes the list with one ring more, or without one.
+static int handoff_list_change(struct worker *w, struct handoff *more, const struct handoff *less)
 {
 	struct handoff_list *l, *old = w->in;
 	unsigned i, n = old ? old->n : 0;
@@ -82,7 +82,7 @@ static int handoff_add(struct worker *from, struct worker *to, struct handoff *b
 
 	if (h)
 		h->before = before;
-	if (h && list_change(to, h, NULL) == 0) {
+	if (h && handoff_list_change(to, h, NULL) == 0) {
 		rcu_publish(from->out[to->id], h);
 		__atomic_store_n(&from->reopen, true, __ATOMIC_SEQ_CST);
 		doorbell_ring(from->id);
@@ -108,7 +108,8 @@ int handoff_resize(struct worker *to, struct error *err)
 		struct handoff *old = from->out[to->id];
 
 		if (old && old->before)
-			return error_set(err, EBUSY, "worker.ring_size", NULL, "the same a moment later", "is still being changed");
+			return error_set(err, EBUSY, "worker.ring_size", NULL, "the same request a moment later",
+					 "is still being changed by the last request");
 		if (old && old->size != to->ring_size)
 			ret = handoff_add(from, to, old, err);
 	}
@@ -121,9 +122,9 @@ static bool handoff_retire(struct worker *from, struct worker *to)
 
 	if (old == NULL)
 		return true;
-	if (!__atomic_load_n(&h->flowing, __ATOMIC_ACQUIRE) || list_change(to, NULL, old) < 0)
+	if (!__atomic_load_n(&h->flowing, __ATOMIC_ACQUIRE) || handoff_list_change(to, NULL, old) < 0)
 		return false;
-	h->before = NULL; // the giver and the taker have both gone on
+	h->before = NULL; // both ends use the new ring
 	rcu_defer(handoff_free, old);
 	return true;
 }
@@ -156,16 +157,16 @@ void handoff_disconnect(struct worker *w)
 		other = worker_get(i);
 		if (w->out[i] == NULL || other == NULL)
 			continue;
-		if (w->out[i]->before && list_change(other, NULL, w->out[i]->before) == 0)
+		if (w->out[i]->before && handoff_list_change(other, NULL, w->out[i]->before) == 0)
 			rcu_defer(handoff_free, w->out[i]->before);
-		if (list_change(other, NULL, w->out[i]) == 0)
+		if (handoff_list_change(other, NULL, w->out[i]) == 0)
 			rcu_defer(handoff_free, w->out[i]);
 		w->out[i] = NULL;
 	}
 }
 
-// The first packet for a ring that replaces another: nothing will follow in that one.
-static void go_on(struct handoff *h)
+// The producer begins to use a ring: nothing follows in the one that it replaces.
+static void handoff_open(struct handoff *h)
 {
 	h->sent = h->before ? h->before->sent : 0;
 	h->refused = h->before ? h->before->refused : 0;
@@ -190,7 +191,7 @@ unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, 
 	if (unlikely(h == NULL))
 		return 0;
 	if (unlikely(!h->opened))
-		go_on(h);
+		handoff_open(h);
 	if (!__atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE))
 		handoff_sample(h);
 	given = rte_ring_sp_enqueue_burst(h->ring, (void **)pkts, n, &room);
@@ -209,13 +210,13 @@ unsigned handoff_room(const struct worker *from, unsigned to)
 	return h ? rte_ring_free_count(h->ring) : 0;
 }
 
-static bool before_is_empty(struct handoff *h)
+static bool handoff_may_flow(struct handoff *h)
 {
 	struct handoff *b = h->before;
 
 	if (b && !(__atomic_load_n(&b->closed, __ATOMIC_ACQUIRE) && rte_ring_empty(b->ring)))
 		return false;
-	h->taken = b ? b->taken : 0; // handoff_done() follows
+	h->taken = b ? b->taken : 0; // handoff_done() updates done
 	__atomic_store_n(&h->flowing, true, __ATOMIC_RELEASE);
 	return true;
 }
@@ -230,7 +231,7 @@ static void handoff_sampled(struct handoff *h)
 
 unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n)
 {
-	if (unlikely(!h->flowing) && !before_is_empty(h))
+	if (unlikely(!h->flowing) && !handoff_may_flow(h))
 		return 0;
 	n = rte_ring_sc_dequeue_burst(h->ring, (void **)pkts, n, NULL);
 	h->taken += n;
@@ -239,7 +240,7 @@ unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n)
 	return n;
 }
 
-// Rings were replaced: also those that this worker gives nothing to just now.
+// Rings were replaced: uses all new ones, also those that this worker has no packets for just now.
 static void handoff_reopen(struct worker *w)
 {
 	struct handoff *h;
@@ -249,7 +250,7 @@ static void handoff_reopen(struct worker *w)
 	for (i = 0; i < WORKER_MAX; i++) {
 		h = rcu_read(w->out[i]);
 		if (h && !h->opened)
-			go_on(h);
+			handoff_open(h);
 	}
 }
 

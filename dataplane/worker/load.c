@@ -16,11 +16,11 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-#define POLL_COST 0.25  // of what a packet costs: what its poller does when another worker finishes it
-#define BUSY 0.80       // share of a poller's time from which on a port in mode auto is spread
-#define QUIET 0.50      // of the pollers' time that all of its workers together need: it is no more
-#define QUIET_SECONDS 3 // for so long
-#define NEW_SHARE 0.5   // of the last second in what is remembered
+#define POLL_COST 0.25  // share of a packet's cost that its poller bears when another worker finishes it
+#define BUSY 0.80       // a port in mode auto is spread when a poller uses more than this share of its time
+#define QUIET 0.50      // and no longer, when all workers together use less than this share of its pollers' time
+#define QUIET_SECONDS 3 // for this long
+#define NEW_SHARE 0.5   // weight of the last second in the moving averages
 
 uint32_t rebalance_seconds;
 SETTING(rebalance_seconds, rebalance_seconds);
@@ -35,14 +35,14 @@ static struct {
 	double share;
 } workers[WORKER_MAX];
 
-static double seconds; // of the last interval
+static double seconds; // length of the last interval
 
 static void load_follow(double *value, double sample)
 {
 	*value += (sample - *value) * NEW_SHARE;
 }
 
-static void sample_queue(struct port_queue *q)
+static void load_sample_queue(struct port_queue *q)
 {
 	uint64_t now = __atomic_load_n(&q->rx_packets, __ATOMIC_RELAXED), *last = &queues[q->port->id][q->index].packets;
 	struct spread_view *v = q->view;
@@ -56,14 +56,14 @@ static void sample_queue(struct port_queue *q)
 	}
 }
 
-static void sample_worker(const struct worker *w)
+static void load_sample_worker(const struct worker *w)
 {
 	uint64_t busy = w->busy_cycles, idle = w->idle_cycles, all = busy + idle - workers[w->id].busy - workers[w->id].idle;
 
 	if (busy >= workers[w->id].busy && idle >= workers[w->id].idle && all > 0)
 		load_follow(&workers[w->id].share, (double)(busy - workers[w->id].busy) / (double)all);
 	else
-		workers[w->id].share = 0; // another one with this id
+		workers[w->id].share = 0; // a new worker with this id
 	workers[w->id].busy = busy;
 	workers[w->id].idle = idle;
 }
@@ -80,7 +80,7 @@ double load_of_worker(const struct worker *w)
 
 // --- Ports in mode auto. ---
 
-static double most_busy_poller(const struct port *p)
+static double load_busiest_poller(const struct port *p)
 {
 	double most = 0;
 	unsigned i;
@@ -91,7 +91,7 @@ static double most_busy_poller(const struct port *p)
 	return most;
 }
 
-static double work_of_all(void)
+static double load_of_all(void)
 {
 	struct worker *w;
 	double sum = 0;
@@ -113,14 +113,14 @@ static unsigned load_pollers(const struct port *p)
 	return (unsigned)__builtin_popcountll(seen);
 }
 
-static bool auto_port(struct port *p)
+static bool load_auto_port(struct port *p)
 {
-	if (!p->busy && most_busy_poller(p) > BUSY) {
+	if (!p->busy && load_busiest_poller(p) > BUSY) {
 		p->busy = true;
 		p->quiet_seconds = 0;
 		return true;
 	}
-	p->quiet_seconds = p->busy && work_of_all() < QUIET * load_pollers(p) ? p->quiet_seconds + 1 : 0;
+	p->quiet_seconds = p->busy && load_of_all() < QUIET * load_pollers(p) ? p->quiet_seconds + 1 : 0;
 	if (p->quiet_seconds < QUIET_SECONDS)
 		return false;
 	p->busy = false;
@@ -128,15 +128,15 @@ static bool auto_port(struct port *p)
 	return true;
 }
 
-static void auto_ports(void)
+static void load_auto_ports(void)
 {
 	bool changed = false;
 	struct port *p;
 
 	for (p = port_next(NULL); p; p = port_next(p)) {
-		if (p->cfg.mode != PORT_AUTO || !auto_port(p))
+		if (p->cfg.mode != PORT_AUTO || !load_auto_port(p))
 			continue;
-		LOG(INFO, "port %s is %s now", p->cfg.name, p->busy ? "spread over workers" : "finished where it is polled");
+		LOG(INFO, "port %s is %s spread over workers", p->cfg.name, p->busy ? "now" : "no longer");
 		changed = true;
 	}
 	if (changed)
@@ -145,7 +145,7 @@ static void auto_ports(void)
 
 // --- Rebalancing. ---
 
-struct what { // an item of balance(): a queue, or an entry of a port's table
+struct subject { // what an item of balance() stands for: a queue, or an entry of a port's table
 	struct port *port;
 	struct port_queue *queue;
 	unsigned entry;
@@ -155,13 +155,13 @@ struct what { // an item of balance(): a queue, or an entry of a port's table
 struct work {
 	struct balance_worker workers[64];
 	struct balance_item *items;
-	struct what *what;
+	struct subject *subjects; // one for each item
 	unsigned n;
 };
 
 static void add_item(struct work *k, struct port *p, struct port_queue *q, unsigned entry, uint32_t worker, double load)
 {
-	k->what[k->n] = (struct what){p, q, entry, worker};
+	k->subjects[k->n] = (struct subject){p, q, entry, worker};
 	k->items[k->n++] = (struct balance_item){worker, load};
 }
 
@@ -173,7 +173,7 @@ static void add_queue(struct work *k, struct port_queue *q)
 	if (w == NULL)
 		return;
 	if (w->role == WORKER_FORWARDING && q->port->spread == NULL && q->port->cfg.polled_by[q->index])
-		k->workers[w->id].load += rate; // it shall be there
+		k->workers[w->id].load += rate; // it is configured for this worker
 	else if (w->role == WORKER_FORWARDING && q->port->spread == NULL)
 		add_item(k, q->port, q, 0, w->id, rate);
 	else if (w->role == WORKER_FORWARDING)
@@ -182,7 +182,8 @@ static void add_queue(struct work *k, struct port_queue *q)
 		k->workers[w->target].load += rate;
 }
 
-// Where all entries lead to one worker, nobody looks at them one by one: they count alike, until some have moved and the rest is measured.
+// While all entries lead to one worker they are not measured one by one: each gets the same share, until some have
+// moved.
 static double load_of_entry(const struct port_queue *q, unsigned entry)
 {
 	const struct spread_view *v = q->view;
@@ -216,8 +217,8 @@ static int load_gather(struct work *k)
 		n += p->n_queues + (p->spread ? SPREAD_ENTRIES : 0);
 	memset(k, 0, sizeof(*k));
 	k->items = calloc(n + 1, sizeof(*k->items));
-	k->what = calloc(n + 1, sizeof(*k->what));
-	if (k->items == NULL || k->what == NULL)
+	k->subjects = calloc(n + 1, sizeof(*k->subjects));
+	if (k->items == NULL || k->subjects == NULL)
 		return -ENOMEM;
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
 		k->workers[w->id].eligible = w->role == WORKER_FORWARDING && !w->leaving;
@@ -232,42 +233,42 @@ static int load_gather(struct work *k)
 	return 0;
 }
 
-// Entries of one port from one worker to another are one line.
-static void add_move(struct load_plan *plan, const struct what *what, const struct balance_item *item)
+// Entries of one port that move between the same two workers become one move.
+static void add_move(struct load_plan *plan, const struct subject *subject, const struct balance_item *item)
 {
+	const struct load_move new = {subject->queue, subject->port->id, 0, subject->was, item->worker, 0};
 	struct load_move *m;
 	unsigned i;
 
 	for (i = 0; i < plan->n; i++) {
 		m = &plan->moves[i];
-		if (what->queue == NULL && m->queue == NULL && m->port == what->port->id && m->from == what->was &&
-		    m->to == item->worker)
+		if (!new.queue && !m->queue && m->port == new.port && m->from == new.from && m->to == new.to)
 			break;
 	}
 	m = &plan->moves[i];
 	if (i == plan->n)
-		plan->moves[plan->n++] = (struct load_move){what->queue, what->port->id, 0, what->was, item->worker, 0};
-	m->entries += what->queue == NULL;
+		plan->moves[plan->n++] = new;
+	m->entries += new.queue == NULL;
 	m->packets += item->load;
 }
 
-static int apply_moves(const struct work *k, struct error *err)
+static int load_apply_moves(const struct work *k, struct error *err)
 {
 	unsigned i;
 	int ret = 0;
 
 	for (i = 0; i < k->n && ret == 0; i++) {
-		if (k->items[i].worker == k->what[i].was)
+		if (k->items[i].worker == k->subjects[i].was)
 			continue;
-		if (k->what[i].queue)
-			ret = worker_assign(k->what[i].queue, worker_get(k->items[i].worker), err);
+		if (k->subjects[i].queue)
+			ret = worker_assign(k->subjects[i].queue, worker_get(k->items[i].worker), err);
 		else
-			ret = spread_move(k->what[i].port, k->what[i].entry, (uint8_t)k->items[i].worker, err);
+			ret = spread_move(k->subjects[i].port, k->subjects[i].entry, (uint8_t)k->items[i].worker, err);
 	}
 	return ret < 0 ? ret : spread_refresh(err);
 }
 
-static int make_plan(struct work *k, bool cross_numa, struct load_plan *plan)
+static int load_make_plan(struct work *k, bool cross_numa, struct load_plan *plan)
 {
 	unsigned i, eligible = 0, moved = balance(k->workers, k->items, k->n, cross_numa, &plan->before, &plan->after);
 
@@ -280,8 +281,8 @@ static int make_plan(struct work *k, bool cross_numa, struct load_plan *plan)
 	if (plan->moves == NULL)
 		return -ENOMEM;
 	for (i = 0; i < k->n; i++)
-		if (k->items[i].worker != k->what[i].was)
-			add_move(plan, &k->what[i], &k->items[i]);
+		if (k->items[i].worker != k->subjects[i].was)
+			add_move(plan, &k->subjects[i], &k->items[i]);
 	return 0;
 }
 
@@ -292,17 +293,17 @@ int load_rebalance(bool cross_numa, bool apply, struct load_plan *plan, struct e
 
 	*plan = (struct load_plan){0};
 	if (ret == 0)
-		ret = make_plan(&k, cross_numa, plan);
+		ret = load_make_plan(&k, cross_numa, plan);
 	if (ret < 0)
 		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to compare loads");
 	else if (apply && plan->n > 0)
-		ret = apply_moves(&k, err);
+		ret = load_apply_moves(&k, err);
 	free(k.items);
-	free(k.what);
+	free(k.subjects);
 	return ret;
 }
 
-static void rebalance_unasked(void)
+static void load_rebalance_regularly(void)
 {
 	static uint32_t waited;
 	struct load_plan plan;
@@ -314,7 +315,7 @@ static void rebalance_unasked(void)
 	if (load_rebalance(false, true, &plan, &err) < 0)
 		LOG(WARNING, "rebalancing: %s", err.message);
 	else if (plan.n > 0)
-		LOG(INFO, "rebalanced: the most loaded worker had %.0f packets/s and has %.0f", plan.before, plan.after);
+		LOG(INFO, "rebalanced: busiest worker had %.0f packets/s, now about %.0f", plan.before, plan.after);
 	free(plan.moves);
 }
 
@@ -332,9 +333,9 @@ void load_poll(void)
 	last = now;
 	for (p = port_next(NULL); p; p = port_next(p))
 		for (i = 0; i < p->n_queues; i++)
-			sample_queue(&p->queues[i]);
+			load_sample_queue(&p->queues[i]);
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		sample_worker(w);
-	auto_ports();
-	rebalance_unasked();
+		load_sample_worker(w);
+	load_auto_ports();
+	load_rebalance_regularly();
 }

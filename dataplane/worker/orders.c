@@ -5,15 +5,15 @@
 #include "base/rcu.h"
 #include "worker/worker.h"
 
-static void orders_order(struct worker *w, enum order what)
+static void orders_send(struct worker *w, enum order order)
 {
-	__atomic_fetch_or(&w->orders, what, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&w->orders, order, __ATOMIC_RELEASE);
 	doorbell_ring(w->id);
 }
 
-static void orders_done(struct worker *w, enum order what)
+static void orders_clear(struct worker *w, enum order order)
 {
-	__atomic_fetch_and(&w->orders, ~(uint32_t)what, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&w->orders, ~(uint32_t)order, __ATOMIC_RELEASE);
 }
 
 static void orders_measure(struct worker *w)
@@ -24,10 +24,10 @@ static void orders_measure(struct worker *w)
 
 	for (i = 0; i < l->n; i++) {
 		q = l->q[i];
-		if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id) // else it is another one's yet
+		if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id) // else another worker still polls it
 			__atomic_store_n(&q->depth, q->port->ops->depth ? q->port->ops->depth(q) : DEPTH_UNKNOWN, __ATOMIC_RELAXED);
 	}
-	orders_done(w, ORDER_MEASURE);
+	orders_clear(w, ORDER_MEASURE);
 }
 
 void worker_handle_orders(struct worker *w)
@@ -40,18 +40,18 @@ void worker_handle_orders(struct worker *w)
 		w->fault(w);
 }
 
-// The pointer stays when the order goes: the worker may be about to follow it.
+// The pointer stays when the order is cleared: the worker may be about to call it.
 void worker_set_fault(struct worker *w, void (*fault)(struct worker *w))
 {
 	if (fault == NULL) {
-		orders_done(w, ORDER_FAULT);
+		orders_clear(w, ORDER_FAULT);
 		return;
 	}
 	w->fault = fault;
-	orders_order(w, ORDER_FAULT);
+	orders_send(w, ORDER_FAULT);
 }
 
 void worker_measure(struct worker *w)
 {
-	orders_order(w, ORDER_MEASURE);
+	orders_send(w, ORDER_MEASURE);
 }

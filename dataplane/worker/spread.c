@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The master's side: what ports and workers want becomes tables, rings and views.
+// The master's side: builds tables, rings and views from the configuration of ports and workers.
 #include "worker/spread.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 uint32_t spread_epoch = 1;
 
-// Entries that each worker should have: shares rounded down, what is left to those with the largest remainders.
+// The number of entries for each worker: its share rounded down; the rest goes to the largest remainders.
 static void spread_shares(unsigned n, const uint32_t weights[64], unsigned want[64])
 {
 	uint64_t sum = 0, rest[64] = {0};
@@ -43,13 +43,13 @@ void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64])
 	unsigned want[64], have[64] = {0}, i, next = 0;
 
 	spread_shares(n, weights, want);
-	for (i = 0; i < n; i++) { // those that may stay
+	for (i = 0; i < n; i++) { // entries that may stay
 		if (to[i] < 64 && have[to[i]] < want[to[i]])
 			have[to[i]]++;
 		else
 			to[i] = SPREAD_LOCAL;
 	}
-	for (i = 0; i < n; i++) { // the others in turn to those that lack some
+	for (i = 0; i < n; i++) { // the others, in turn to the workers that have too few
 		unsigned tries;
 
 		if (to[i] != SPREAD_LOCAL)
@@ -76,7 +76,7 @@ void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64])
 	}
 }
 
-static void weights_of(const struct port *port, uint32_t weights[64])
+static void spread_weights(const struct port *port, uint32_t weights[64])
 {
 	bool any = false;
 	struct worker *w;
@@ -87,18 +87,18 @@ static void weights_of(const struct port *port, uint32_t weights[64])
 			weights[w->id] = port->cfg.weights[w->id];
 			any |= weights[w->id] > 0;
 		}
-	for (w = worker_next(NULL); w && !any; w = worker_next(w)) // none is named, or none of those that are named is there
+	for (w = worker_next(NULL); w && !any; w = worker_next(w)) // no worker is named, or none that is named exists
 		weights[w->id] = w->role == WORKER_FORWARDING && !w->leaving;
 }
 
-// Entries that were moved by their load stay where they are while the same workers are there.
-static void worker_spread_deal(struct port *port, struct spread *s)
+// Entries that were moved by their load stay where they are until a worker is added.
+static void spread_deal_port(struct port *port, struct spread *s)
 {
 	uint32_t weights[64];
 	uint64_t weighed = 0;
 	unsigned i;
 
-	weights_of(port, weights);
+	spread_weights(port, weights);
 	for (i = 0; i < 64; i++)
 		weighed |= weights[i] ? 1ull << i : 0;
 	port->moved = port->moved && (weighed & ~port->weighed) == 0;
@@ -125,7 +125,7 @@ int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err
 	return 0;
 }
 
-static int make_table(struct port *port, struct error *err)
+static int spread_make_table(struct port *port, struct error *err)
 {
 	struct spread *old = port->spread, *s = NULL;
 
@@ -137,14 +137,14 @@ static int make_table(struct port *port, struct error *err)
 			*s = *old;
 		else
 			memset(s->to, SPREAD_LOCAL, sizeof(s->to));
-		worker_spread_deal(port, s);
+		spread_deal_port(port, s);
 	}
 	rcu_publish(port->spread, s);
 	rcu_defer(rte_free, old);
 	return 0;
 }
 
-static int make_view(struct port_queue *q, struct error *err)
+static int spread_make_view(struct port_queue *q, struct error *err)
 {
 	struct spread_view *v = rte_zmalloc_socket("spread_view", sizeof(*v), RTE_CACHE_LINE_SIZE, numa_memory(q->port->numa));
 
@@ -156,7 +156,7 @@ static int make_view(struct port_queue *q, struct error *err)
 	return 0;
 }
 
-static int connect_queue(struct port_queue *q, struct error *err)
+static int spread_connect_queue(struct port_queue *q, struct error *err)
 {
 	struct worker *from = worker_get(q->rx_worker), *to;
 	int ret = 0;
@@ -172,7 +172,7 @@ static int connect_queue(struct port_queue *q, struct error *err)
 			ret = handoff_connect(from, to, err);
 	if (ret == 0 && q->view == NULL &&
 	    (q->port->spread || from->role != WORKER_FORWARDING || q->port->host_worker != SPREAD_LOCAL))
-		ret = make_view(q, err);
+		ret = spread_make_view(q, err);
 	return ret;
 }
 
@@ -183,12 +183,12 @@ int spread_refresh(struct error *err)
 	int ret = 0;
 
 	for (p = port_next(NULL); p && ret == 0; p = port_next(p)) {
-		ret = make_table(p, err);
+		ret = spread_make_table(p, err);
 		for (i = 0; i < p->n_queues && ret == 0; i++)
-			ret = connect_queue(&p->queues[i], err);
+			ret = spread_connect_queue(&p->queues[i], err);
 	}
 	__atomic_store_n(&spread_epoch, spread_epoch + 1 ? spread_epoch + 1 : 1, __ATOMIC_RELEASE);
-	doorbell_ring_all(); // they follow
+	doorbell_ring_all(); // waiting workers update their views, too
 	return ret;
 }
 

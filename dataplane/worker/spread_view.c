@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side of the worker that polls a queue: follows the port's table.
+// The poller's side: makes a queue's view follow the port's table.
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -11,7 +11,7 @@
 #include "worker/wait.h"
 #include "worker/worker.h"
 
-// The worker holds packets that this one gave it: they come first.
+// Pauses the queue while worker `to` still holds packets from this one.
 static void spread_view_wait_for(struct worker *w, struct spread_view *v, uint8_t to)
 {
 	const struct handoff *h = rcu_read(w->out[to]);
@@ -28,7 +28,7 @@ static void spread_view_wait_for(struct worker *w, struct spread_view *v, uint8_
 	__atomic_store_n(&v->n_waits, v->n_waits + 1, __ATOMIC_RELEASE);
 }
 
-static bool waits_are_over(struct worker *w, struct spread_view *v)
+static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 {
 	const struct handoff *h;
 	unsigned n = v->n_waits;
@@ -77,7 +77,7 @@ static void spread_view_follow(struct worker *w, struct port_queue *q, struct sp
 	v->all_to = same ? v->to[0] : SPREAD_SEVERAL;
 	v->home = w->role == WORKER_FORWARDING ? SPREAD_LOCAL : spread_view_target_of(w, q->port, NULL, 0);
 	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : q->port->cfg.ring_full;
-	if (w->role == WORKER_HOST_PATH && v->full == SPREAD_FULL_WAIT) // the host does not wait for those that forward
+	if (w->role == WORKER_HOST_PATH && v->full == SPREAD_FULL_WAIT) // the host path waits for no other worker
 		v->full = SPREAD_FULL_DROP;
 	if (v->host != SPREAD_LOCAL && v->host != q->port->host_worker)
 		spread_view_wait_for(w, v, v->host);
@@ -88,7 +88,7 @@ bool spread_ready(struct worker *w, struct port_queue *q, struct spread_view *v)
 {
 	uint32_t epoch = __atomic_load_n(&spread_epoch, __ATOMIC_ACQUIRE);
 
-	if (unlikely(v->n_waits > 0) && !waits_are_over(w, v))
+	if (unlikely(v->n_waits > 0) && !spread_view_waits_over(w, v))
 		return false;
 	if (likely(v->epoch == epoch))
 		return true;
@@ -120,9 +120,9 @@ void spread_give_queue(struct worker *w, struct port_queue *q)
 		if (v->host != SPREAD_LOCAL)
 			spread_view_wait_for(w, v, v->host);
 	}
-	if (v && v->n_waits > 0 && !waits_are_over(w, v))
+	if (v && v->n_waits > 0 && !spread_view_waits_over(w, v))
 		return;
-	if (v) { // as it was made
+	if (v) { // back to its initial state
 		v->leaving = false;
 		v->epoch = 0;
 		v->targets = 0;
