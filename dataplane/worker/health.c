@@ -15,7 +15,7 @@
 #include "worker/wait.h"
 #include "worker/worker.h"
 
-static int read_file(const char *root, const char *path, char *text, size_t size)
+static int health_read_file(const char *root, const char *path, char *text, size_t size)
 {
 	char full[256];
 	size_t n;
@@ -38,8 +38,8 @@ static const char *health_after(const char *text, const char *key)
 	return at ? at + strlen(key) : "";
 }
 
-// The 39th field; the second one may hold blanks and brackets.
-static uint32_t last_cpu_of(const char *stat)
+// The 39th field of stat; the second one, in brackets, may contain blanks and brackets.
+static uint32_t health_last_cpu(const char *stat)
 {
 	const char *at = strrchr(stat, ')');
 	unsigned field;
@@ -55,21 +55,21 @@ int health_read(struct worker_health *h, const char *root, int tid)
 	int ret;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-	ret = read_file(root, path, status, sizeof(status));
+	ret = health_read_file(root, path, status, sizeof(status));
 	if (ret < 0)
 		return ret;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	ret = read_file(root, path, stat, sizeof(stat));
+	ret = health_read_file(root, path, stat, sizeof(stat));
 	if (ret < 0)
 		return ret;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
-	if (read_file(root, path, sched, sizeof(sched)) == 0) // not in every kernel
+	if (health_read_file(root, path, sched, sizeof(sched)) == 0) // not in every kernel
 		sscanf(sched, "%*u %lu", &h->waited_ns);
 	if (sscanf(health_after(status, "Cpus_allowed_list:"), "%127s", h->affinity) != 1)
 		h->affinity[0] = '\0';
 	h->voluntary = strtoull(health_after(status, "\nvoluntary_ctxt_switches:"), NULL, 10);
 	h->involuntary = strtoull(health_after(status, "nonvoluntary_ctxt_switches:"), NULL, 10);
-	h->last_cpu = last_cpu_of(stat);
+	h->last_cpu = health_last_cpu(stat);
 	h->numa = numa_of_cpu(root, h->last_cpu);
 	return 0;
 }
@@ -82,17 +82,17 @@ uint64_t health_behind(const struct worker *w)
 		return behind;
 	stands = rte_rdtsc() - w->health->moving_at;
 	if (doorbell_waits(w->id) && stands < rte_get_tsc_hz() / 1000 * WAIT_MAX_MS * 2)
-		return behind; // as long as it waits for packets
+		return behind; // it may wait for packets that long
 	return RTE_MAX(behind, stands);
 }
 
-static void health_look_at(struct worker *w)
+static void health_update(struct worker *w)
 {
 	health_read(w->health, "", w->tid);
 	worker_measure(w);
 }
 
-static void see_whether_it_moves(struct worker *w)
+static void health_check_progress(struct worker *w)
 {
 	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
 
@@ -109,9 +109,9 @@ void worker_health_poll(void)
 	struct worker *w;
 
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
-		see_whether_it_moves(w);
+		health_check_progress(w);
 		if (second || w->health->affinity[0] == '\0') // at once when it is new
-			health_look_at(w);
+			health_update(w);
 	}
 	if (second)
 		looked = now;

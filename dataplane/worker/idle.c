@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeping doubles: from 1 us to the worker's bound, which is how long packets and the master's messages wait at most (and the
-// kernel's wake-up). A nap of more than OFFLINE_NS is none that the master waits for: the worker says that it reads nothing.
+// Each sleep is twice as long as the last one, from 1 us to the worker's bound. Packets and messages of the master wait
+// at most for that bound and the kernel's wake-up. During sleeps of OFFLINE_NS and more the worker is not an RCU
+// reader, so that no grace period waits for it.
 #include "worker/idle.h"
 
 #include <sched.h>
@@ -16,13 +17,13 @@
 #include "worker/wait.h"
 #include "worker/worker.h"
 
-#define SLEEP_AFTER_US 20 // of empty polls
+#define SLEEP_AFTER_US 20 // time of empty polls before the first sleep
 #define NAP_MIN_NS 1000
 #define OFFLINE_NS 1000000
 
 void idle_enter(void)
 {
-	prctl(PR_SET_TIMERSLACK, 1); // the default of 50 us would be the shortest nap
+	prctl(PR_SET_TIMERSLACK, 1); // with the default of 50 us, no sleep would be shorter than that
 }
 
 static void idle_nap(struct worker *w, uint32_t ns)
@@ -37,7 +38,7 @@ static void idle_nap(struct worker *w, uint32_t ns)
 		rcu_reader_resume(w->id);
 }
 
-static void sleep_longer(struct worker *w)
+static void idle_sleep_longer(struct worker *w)
 {
 	uint32_t max_ns = __atomic_load_n(&w->idle_state.sleep_max_us, __ATOMIC_RELAXED) * 1000;
 	uint32_t ns = RTE_MAX(w->idle_state.nap_ns, (uint32_t)NAP_MIN_NS);
@@ -47,7 +48,7 @@ static void sleep_longer(struct worker *w)
 	w->idle_state.nap_ns = RTE_MIN(ns, UINT32_MAX / 2) * 2;
 }
 
-static bool empty_for_long(struct idle *idle)
+static bool idle_empty_for_long(struct idle *idle)
 {
 	uint64_t now = rte_rdtsc();
 
@@ -64,8 +65,8 @@ static void idle_yield(struct worker *w)
 	sched_yield();
 }
 
-// The CPU is given away: not taken.
-static void give_away(struct worker *w, void (*how)(struct worker *w))
+// Calls a function that gives up the CPU; the recorder does not take that for a preemption.
+static void idle_give_up_cpu(struct worker *w, void (*how)(struct worker *w))
 {
 	uint64_t start = rte_rdtsc();
 
@@ -75,13 +76,13 @@ static void give_away(struct worker *w, void (*how)(struct worker *w))
 	recorder_spent(w->recorder, STAGE_IDLE, rte_rdtsc() - start);
 }
 
-static void idle_doze(struct worker *w)
+static void idle_sleep_max(struct worker *w)
 {
 	idle_nap(w, SLEEP_MAX_US * 1000);
 }
 
-// Time in which the worker was to be woken belongs to no loop, however long it was: it is idle time and nothing else.
-static void wait_for_packets(struct worker *w)
+// Time in which the worker waits to be woken counts as idle time, and not as part of a loop.
+static void idle_wait_for_packets(struct worker *w)
 {
 	uint64_t start = rte_rdtsc(), waited;
 	bool ok;
@@ -94,18 +95,18 @@ static void wait_for_packets(struct worker *w)
 	w->recorder->trail.begin += waited;
 	w->recorder->trail.end += waited;
 	if (!ok)
-		give_away(w, idle_doze);
+		idle_give_up_cpu(w, idle_sleep_max);
 }
 
-// After the queues were armed their packets are looked for once more; then the worker waits.
+// After it has armed the queues the worker polls them once more; then it waits.
 static void idle_interrupt(struct worker *w)
 {
 	if (w->idle_state.armed)
-		wait_for_packets(w);
-	else if (!empty_for_long(&w->idle_state))
+		idle_wait_for_packets(w);
+	else if (!idle_empty_for_long(&w->idle_state))
 		rte_pause();
 	else if (!wait_arm(w))
-		give_away(w, sleep_longer);
+		idle_give_up_cpu(w, idle_sleep_longer);
 }
 
 void worker_idle_over(struct worker *w)
@@ -128,11 +129,11 @@ void worker_idle(struct worker *w)
 		rte_pause();
 		break;
 	case IDLE_YIELD:
-		give_away(w, idle_yield);
+		idle_give_up_cpu(w, idle_yield);
 		break;
 	case IDLE_SLEEP:
-		if (empty_for_long(&w->idle_state))
-			give_away(w, sleep_longer);
+		if (idle_empty_for_long(&w->idle_state))
+			idle_give_up_cpu(w, idle_sleep_longer);
 		else
 			rte_pause();
 		break;

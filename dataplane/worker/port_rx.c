@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // port_rx: the source of a worker's graph. Polls the worker's queues in turn until a batch is full.
-// Writes: port, flags, hash.  Next: by the port's role; packets from the master where it says.
+// Writes: port, flags, hash.  Next: by the port's role; packets from rings by their arg (enum inject).
 #include "base/rcu.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
@@ -12,18 +12,18 @@
 #include "worker/worker.h"
 
 DROP_REASON(frame_too_long,
-	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. What a vhost-user guest "
-	    "describes so that it is no frame, such as more bytes than a packet buffer has, is counted here, too.");
+	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. A vhost-user guest's "
+	    "descriptors that do not make a frame, such as one longer than a packet buffer, are counted here, too.");
 
 enum { TENANT = 1, FABRIC, HOST, TX, SPREAD, STEER };
 
-#define POLL_MIN 32 // room below which no further queue is polled
-#define AHEAD 8u    // packets of a ring whose metadata are on their way
+#define POLL_MIN 32 // with less room in the batch, no further queue is polled
+#define AHEAD 8u    // packets of a ring whose metadata are prefetched
 
 static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_meta, vrf) == 16,
 	      "fresh metadata are written at once");
 
-// Returns the length of the longest one.
+// Counts the packets and initializes their metadata. Returns the length of the longest one.
 static inline uint32_t port_rx_count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
@@ -49,7 +49,7 @@ static inline uint32_t port_rx_count(struct port *port, uint16_t queue, struct r
 	return longest;
 }
 
-// Gives up what is longer than this; returns how many are left.
+// Drops the packets that are longer than `longest`. Returns how many are left.
 static __rte_noinline uint16_t port_rx_bound(struct rte_mbuf **pkts, uint16_t n, uint32_t longest)
 {
 	uint16_t i, kept = 0;
@@ -65,14 +65,14 @@ static __rte_noinline uint16_t port_rx_bound(struct rte_mbuf **pkts, uint16_t n,
 	return kept;
 }
 
-static __rte_noinline void count_refused(struct port_queue *q)
+static __rte_noinline void port_rx_count_refused(struct port_queue *q)
 {
 	counters->port[q->port->id].rx_packets += q->too_long;
 	counters->drops[q->port->id][drop_frame_too_long.id] += q->too_long;
 	q->too_long = 0;
 }
 
-// False: not now, or not this worker's any more.
+// False: not now, or another worker polls it.
 static inline bool port_rx_may_poll(struct worker *w, struct port_queue *q, uint16_t *room)
 {
 	struct spread_view *v;
@@ -93,7 +93,7 @@ static inline bool port_rx_may_poll(struct worker *w, struct port_queue *q, uint
 	return *room > 0;
 }
 
-static inline edge_t edge_of(const struct worker *w, const struct port_queue *q)
+static inline edge_t port_rx_edge(const struct worker *w, const struct port_queue *q)
 {
 	static const edge_t edges[] = {[PORT_FABRIC] = FABRIC, [PORT_TENANT] = TENANT, [PORT_HOST] = HOST};
 	const struct spread_view *v = q->view;
@@ -113,7 +113,7 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 		return 0;
 	n = port->ops->rx(q, pkts, room);
 	if (unlikely(q->too_long > 0))
-		count_refused(q);
+		port_rx_count_refused(q);
 	if (n == 0)
 		return 0;
 	q->rx_packets += n;
@@ -126,12 +126,12 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 	if (unlikely(graph_tracing))
 		trace_start(pkts, n);
 	node->idx = n;
-	rte_node_next_stream_move(graph, node, edge_of(w, q));
+	rte_node_next_stream_move(graph, node, port_rx_edge(w, q));
 	return n;
 }
 
-// Packets from others go where they say.
-static edge_t handed_edge(struct rte_mbuf *m)
+// The edge of a packet that another worker or the master has handed over.
+static edge_t port_rx_handed_edge(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 
@@ -140,7 +140,7 @@ static edge_t handed_edge(struct rte_mbuf *m)
 	return f && f->role == PORT_FABRIC ? FABRIC : TENANT;
 }
 
-static void pass_handed(struct rte_graph *graph, struct rte_node *node, unsigned n)
+static void port_rx_pass_handed(struct rte_graph *graph, struct rte_node *node, unsigned n)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
 	edge_t edges[BATCH];
@@ -155,30 +155,30 @@ static void pass_handed(struct rte_graph *graph, struct rte_node *node, unsigned
 			rte_prefetch0(pkts[i + AHEAD]);
 			rte_mbuf_prefetch_part2(pkts[i + AHEAD]);
 		}
-		edges[i] = handed_edge(pkts[i]);
+		edges[i] = port_rx_handed_edge(pkts[i]);
 	}
 	node->idx = (uint16_t)n;
 	node_pass(graph, node, node->objs, edges, n);
 	node->idx = 0;
 }
 
-static uint16_t poll_rings(struct rte_graph *graph, struct rte_node *node, struct handoff *h, uint16_t room)
+static uint16_t port_rx_poll_ring(struct rte_graph *graph, struct rte_node *node, struct handoff *h, uint16_t room)
 {
 	unsigned n = handoff_take(h, (struct rte_mbuf **)node->objs, room);
 
-	pass_handed(graph, node, n);
+	port_rx_pass_handed(graph, node, n);
 	return (uint16_t)n;
 }
 
-static uint16_t poll_inject(struct rte_graph *graph, struct rte_node *node, struct worker *w)
+static uint16_t port_rx_poll_inject(struct rte_graph *graph, struct rte_node *node, struct worker *w)
 {
 	unsigned n = rte_ring_sc_dequeue_burst(w->inject, node->objs, POLL_MIN, NULL);
 
-	pass_handed(graph, node, n);
+	port_rx_pass_handed(graph, node, n);
 	return (uint16_t)n;
 }
 
-// Rings and queues in turn, so that neither starves the other.
+// Polls rings and queues in turn, so that neither starves the other.
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t nb)
 {
 	struct worker *w = this_worker;
@@ -188,12 +188,12 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 
 	w->in_now = in;
 	if (unlikely(rte_ring_count(w->inject) > 0))
-		total += poll_inject(graph, node, w);
+		total += port_rx_poll_inject(graph, node, w);
 	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN; i++, at++) {
 		if (at >= rings + l->n)
 			at = 0;
 		if (at < rings)
-			total += poll_rings(graph, node, in->h[at], (uint16_t)(BATCH - total));
+			total += port_rx_poll_ring(graph, node, in->h[at], (uint16_t)(BATCH - total));
 		else
 			total += poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // port_tx: sends whole frames.
-// Reads: out_port.  Next: nothing but drop.
+// Reads: out_port.  Next: only drop.
 #include "base/rcu.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
@@ -11,10 +11,10 @@
 DROP_REASON(port_gone, "The port that the packet should leave by has been removed.");
 DROP_REASON(port_down, "The port that the packet should leave by is down: its link, its peer or its administrative state. See "
 		       "`corelane port show`.");
-DROP_REASON(port_tx_full, "The transmit queue was full: the guest or the device does not take packets as fast as they come. A "
-			  "guest that is slow or stopped, or a ring that is too small for the bursts.");
+DROP_REASON(port_tx_full, "The transmit queue was full: the guest or the device does not take packets as fast as they "
+			  "come. The guest is slow or has stopped, or its ring is too small for the bursts.");
 
-static void give_up(struct rte_mbuf **pkts, unsigned n, const struct drop_reason *reason)
+static void port_tx_drop(struct rte_mbuf **pkts, unsigned n, const struct drop_reason *reason)
 {
 	unsigned i;
 
@@ -46,7 +46,7 @@ static uint16_t port_tx_transmit(struct port *port, struct rte_mbuf **pkts, uint
 	return sent;
 }
 
-static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
+static void port_tx_send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct port *port = rcu_read(port_table[out % PORT_MAX]);
 	struct port_counters *c = &counters->port[out % PORT_MAX];
@@ -54,16 +54,16 @@ static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t sent;
 
 	if (unlikely(port == NULL)) {
-		give_up(pkts, n, &drop_port_gone);
+		port_tx_drop(pkts, n, &drop_port_gone);
 		return;
 	}
 	if (unlikely(!port->up)) {
-		give_up(pkts, n, &drop_port_down);
+		port_tx_drop(pkts, n, &drop_port_down);
 		return;
 	}
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_TX, out, pkts, n);
-	bytes = port_tx_bytes_of(pkts, n); // a sent packet is no longer ours to look at
+	bytes = port_tx_bytes_of(pkts, n); // counted before: sent packets belong to the device
 	sent = port_tx_transmit(port, pkts, n);
 	lost = sent < n ? port_tx_bytes_of(pkts + sent, n - sent) : 0;
 	c->tx_packets += sent;
@@ -71,7 +71,7 @@ static void send_run(uint16_t out, struct rte_mbuf **pkts, uint16_t n)
 	if (likely(sent == n))
 		return;
 	c->tx_refused += n - sent;
-	give_up(pkts + sent, n - sent, &drop_port_tx_full);
+	port_tx_drop(pkts + sent, n - sent, &drop_port_tx_full);
 }
 
 static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -83,7 +83,7 @@ static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **o
 		out = meta(pkts[i])->out_port;
 		for (j = i + 1; j < n && meta(pkts[j])->out_port == out; j++)
 			;
-		send_run(out, pkts + i, (uint16_t)(j - i));
+		port_tx_send_run(out, pkts + i, (uint16_t)(j - i));
 	}
 	return n;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // punt: hands packets to the master thread.
-// Reads: out_port (enum punt), port.  Next: nothing but drop.
+// Reads: out_port (enum punt), port.  Next: only drop.
 #include "worker/punt.h"
 
 #include <errno.h>
@@ -14,15 +14,15 @@
 #include "graph/node.h"
 #include "port/registry.h"
 
-#define TURN_US 200 // of the master's time for one class in one turn
+#define TURN_US 200 // bound on the master's time for one class in one turn
 
 DROP_REASON(punt_rate,
 	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s of a tenant, "
-	    "10,000 of a fabric port. A host that floods them does this: see `corelane drops punt_rate --by-port` and "
+	    "10,000 of a fabric port. A host may be flooding them: see `corelane drops punt_rate --by-port` and "
 	    "`corelane capture`.");
-DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, those of tenants, "
-		       "and packets for "
-		       "unknown neighbours have a queue each. See `corelane drops punt_full --by-port`.");
+DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, ARP "
+		       "and ND of tenants, and packets for unknown neighbours have a queue each. See "
+		       "`corelane drops punt_full --by-port`.");
 
 const struct punt_limits punt_limits[PUNT_CLASSES] = {
 	[PUNT_FABRIC] = {.room = 2047, .rate = 10000, .burst = 1024, .turn = 256},
@@ -32,7 +32,7 @@ const struct punt_limits punt_limits[PUNT_CLASSES] = {
 
 static struct rte_ring *rings[PUNT_CLASSES];
 static void (*handlers[PUNT_KINDS])(struct rte_mbuf *m);
-static uint64_t waiting_taken; // packets of PUNT_WAITING that have been dealt with. Master only
+static uint64_t waiting_taken; // packets of PUNT_WAITING that have been handled. Master only
 
 static __thread struct bucket buckets[PUNT_CLASSES][PORT_MAX];
 
@@ -65,7 +65,7 @@ static void punt_handle(struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 }
 
-// At least one packet, whatever the time.
+// Handles at least one packet, however long it takes. Returns their number.
 static unsigned punt_turn(enum punt_class c)
 {
 	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * TURN_US;

@@ -10,7 +10,8 @@
 #if __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 
-// A critical section of one byte that nothing ever jumps to. The kernel wants the signature before the abort handler.
+// A critical section of one byte that nothing ever jumps to. The kernel requires the signature before the abort
+// handler.
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
 __asm__(".pushsection .text\n"
@@ -28,7 +29,7 @@ static struct rseq_cs section = {
 
 static struct rseq *own_rseq(void)
 {
-	// glibc has registered it, unless its tunable says otherwise or the kernel refused.
+	// glibc has registered it, unless its tunable forbids that or the kernel refused.
 	return __rseq_size > 0 ? (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset) : NULL;
 }
 
@@ -43,7 +44,7 @@ static void recorder_arm(struct recorder *r)
 	r->sees_kernel = true;
 }
 
-static uint32_t present_cpu(const struct recorder *r)
+static uint32_t recorder_present_cpu(const struct recorder *r)
 {
 	return r->sees_kernel ? *(volatile uint32_t *)&own_rseq()->cpu_id : (uint32_t)sched_getcpu();
 }
@@ -52,7 +53,7 @@ static void recorder_arm(struct recorder *r)
 {
 }
 
-static uint32_t present_cpu(const struct recorder *r)
+static uint32_t recorder_present_cpu(const struct recorder *r)
 {
 	return (uint32_t)sched_getcpu();
 }
@@ -72,14 +73,14 @@ void recorder_init(struct recorder *r, const struct rte_graph *graph)
 void recorder_enter(struct recorder *r)
 {
 	recorder_arm(r);
-	r->cpu = present_cpu(r);
-	r->loops = 1; // 0 is never the loop that something happened in
+	r->cpu = recorder_present_cpu(r);
+	r->loops = 1; // the fields that hold a loop's number use 0 for none
 	recorder_return(r);
 }
 
 void recorder_taken(struct recorder *r)
 {
-	uint32_t cpu = present_cpu(r);
+	uint32_t cpu = recorder_present_cpu(r);
 
 	r->taken++;
 	r->taken_in = r->loops;
@@ -95,8 +96,9 @@ void recorder_spent(struct recorder *r, enum loop_stage stage, uint64_t cycles)
 	r->spent[stage] += cycles;
 }
 
-// The slot of the shortest, of one that is old, or of one from before the reset. NULL: all are longer.
-static struct long_loop_slot *slot_for(struct recorder *r, uint64_t cycles, uint64_t now, uint32_t generation)
+// The slot to overwrite: one that is old or from before the reset, else that of the shortest loop. NULL: all are
+// longer.
+static struct long_loop_slot *recorder_slot_for(struct recorder *r, uint64_t cycles, uint64_t now, uint32_t generation)
 {
 	struct long_loop_slot *s, *best = r->longest;
 
@@ -109,7 +111,7 @@ static struct long_loop_slot *slot_for(struct recorder *r, uint64_t cycles, uint
 	return best->loop.cycles < cycles ? best : NULL;
 }
 
-static struct loop_node *node_of(struct loop_node *nodes, unsigned *n, uint32_t node)
+static struct loop_node *recorder_node(struct loop_node *nodes, unsigned *n, uint32_t node)
 {
 	unsigned i;
 
@@ -120,14 +122,14 @@ static struct loop_node *node_of(struct loop_node *nodes, unsigned *n, uint32_t 
 	return &nodes[i];
 }
 
-// By node, the longest first.
-static void sum_nodes(const struct graph_step *steps, unsigned n_steps, struct long_loop *l)
+// Sums the steps by node, the longest first.
+static void recorder_sum_nodes(const struct graph_step *steps, unsigned n_steps, struct long_loop *l)
 {
 	struct loop_node nodes[GRAPH_TRAIL], *node;
 	unsigned i, k, n = 0;
 
 	for (i = 0; i < n_steps; i++) {
-		node = node_of(nodes, &n, steps[i].node);
+		node = recorder_node(nodes, &n, steps[i].node);
 		node->runs++;
 		node->cycles += steps[i].cycles;
 	}
@@ -142,7 +144,7 @@ static void sum_nodes(const struct graph_step *steps, unsigned n_steps, struct l
 	}
 }
 
-// The first node of a walk is the one that polls.
+// Splits the loop's time into stages. The first node of a walk is the one that polls.
 static void recorder_split(const struct recorder *r, uint64_t now, struct long_loop *l)
 {
 	uint64_t walk = r->trail.end - r->trail.begin, other = now - r->trail.end;
@@ -155,14 +157,14 @@ static void recorder_split(const struct recorder *r, uint64_t now, struct long_l
 	l->stages[STAGE_RECEIVE] = n > 0 && n == r->trail.n ? steps[0].cycles : 0;
 	l->stages[STAGE_GRAPH] = walk - l->stages[STAGE_RECEIVE];
 	l->stages[STAGE_MESSAGES] = other - l->stages[STAGE_IDLE] - l->stages[STAGE_DELAY];
-	sum_nodes(steps, n, l);
+	recorder_sum_nodes(steps, n, l);
 }
 
 void recorder_long(struct recorder *r, uint64_t now, uint32_t packets)
 {
-	uint32_t generation = __atomic_load_n(&r->generation, __ATOMIC_RELAXED), cpu = present_cpu(r);
+	uint32_t generation = __atomic_load_n(&r->generation, __ATOMIC_RELAXED), cpu = recorder_present_cpu(r);
 	uint64_t cycles = now - r->trail.begin;
-	struct long_loop_slot *s = slot_for(r, cycles, now, generation);
+	struct long_loop_slot *s = recorder_slot_for(r, cycles, now, generation);
 
 	if (s) {
 		__atomic_store_n(&s->sequence, s->sequence + 1, __ATOMIC_RELAXED);
@@ -172,7 +174,7 @@ void recorder_long(struct recorder *r, uint64_t now, uint32_t packets)
 		s->loop.cycles = cycles;
 		s->loop.packets = packets;
 		s->loop.cpu = cpu;
-		// What is taken between a loop's time stamp and its look at the pointer shows in the next one's time.
+		// An interruption between a loop's time stamp and its check of the pointer lengthens the next loop.
 		s->loop.taken = r->taken_in != 0 && r->taken_in + 1 >= r->loops;
 		s->loop.moved = cpu != r->cpu;
 		recorder_split(r, now, &s->loop);
@@ -210,7 +212,7 @@ void recorder_counts(const struct recorder *r, struct histogram *busy, struct hi
 }
 
 // False: it is empty, from before the reset, or being written right now.
-static bool read_slot(const struct recorder *r, const struct long_loop_slot *s, struct long_loop *out)
+static bool recorder_read_slot(const struct recorder *r, const struct long_loop_slot *s, struct long_loop *out)
 {
 	uint32_t sequence = __atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE), generation = s->generation;
 
@@ -221,7 +223,7 @@ static bool read_slot(const struct recorder *r, const struct long_loop_slot *s, 
 	return __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) == sequence;
 }
 
-static unsigned last_bucket(const struct histogram *h)
+static unsigned recorder_buckets_used(const struct histogram *h)
 {
 	unsigned i = HISTOGRAM_BUCKETS;
 
@@ -232,14 +234,14 @@ static unsigned last_bucket(const struct histogram *h)
 
 uint64_t recorder_max(const struct recorder *r, const struct histogram *busy, const struct histogram *empty)
 {
-	unsigned end = RTE_MAX(last_bucket(busy), last_bucket(empty)), i;
+	unsigned end = RTE_MAX(recorder_buckets_used(busy), recorder_buckets_used(empty)), i;
 	struct long_loop l;
 	uint64_t max = 0;
 
 	if (end == 0)
 		return 0;
 	for (i = 0; i < LONGEST_LOOPS; i++)
-		if (read_slot(r, &r->longest[i], &l) && histogram_bucket(l.cycles) == end - 1)
+		if (recorder_read_slot(r, &r->longest[i], &l) && histogram_bucket(l.cycles) == end - 1)
 			max = RTE_MAX(max, l.cycles);
 	return max ? max : histogram_most(end - 1);
 }
@@ -256,7 +258,7 @@ unsigned recorder_longest(const struct recorder *r, struct long_loop out[LONGEST
 	unsigned i, n = 0;
 
 	for (i = 0; i < LONGEST_LOOPS; i++)
-		n += read_slot(r, &r->longest[i], &out[n]);
+		n += recorder_read_slot(r, &r->longest[i], &out[n]);
 	qsort(out, n, sizeof(out[0]), recorder_longer);
 	return n;
 }

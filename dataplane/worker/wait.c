@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll() and not one epoll instance for all: queues come, go and change hands, their peers too, and nothing has to be told of it but
-// the doorbell. Arming walks over the queues anyway.
+// Uses poll() and not a lasting epoll instance: when queues or their peers come, go or move to another worker, only the
+// doorbell has to be rung. Arming visits all queues anyway.
 #include "worker/wait.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "worker/worker.h"
 #include "worker/worker_private.h"
 
-// Its packets would be taken if there were any, and nobody else shall have it.
-static bool is_settled(const struct worker *w, const struct port_queue *q)
+// True: the queue would be polled now, and it is not moving to another worker.
+static bool wait_is_settled(const struct worker *w, const struct port_queue *q)
 {
 	const struct spread_view *v = rcu_read(q->view);
 
@@ -26,20 +26,20 @@ static bool is_settled(const struct worker *w, const struct port_queue *q)
 	       (v->full != SPREAD_FULL_WAIT || spread_room(w, v, BATCH) > 0);
 }
 
-static int arm_queue(struct worker *w, struct port_queue *q)
+static int wait_arm_queue(struct worker *w, struct port_queue *q)
 {
 	struct wait *wait = w->wait;
 	int fd;
 
 	if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) != w->id)
-		return 0; // who gives it rings
-	if (!is_settled(w, q))
+		return 0; // its owner rings when it hands it over
+	if (!wait_is_settled(w, q))
 		return -EAGAIN;
 	if (wait->n == WAIT_FDS)
 		return -ENOSPC;
 	fd = q->port->ops->arm ? q->port->ops->arm(q) : -ENOTSUP;
 	if (fd == -ENOTCONN)
-		return 0; // and who connects rings
+		return 0; // not connected: connecting it rings
 	if (fd < 0)
 		return fd;
 	q->armed = (uint16_t)wait->n;
@@ -47,7 +47,7 @@ static int arm_queue(struct worker *w, struct port_queue *q)
 	return 0;
 }
 
-static void tell_timer(struct worker *w, const struct port_queue *q)
+static void wait_set_timer_queue(struct worker *w, const struct port_queue *q)
 {
 	__atomic_store_n(&w->wait->timer_queue, q ? (uint32_t)q->port->id << 16 | q->index : 0, __ATOMIC_RELAXED);
 }
@@ -61,23 +61,23 @@ bool wait_arm(struct worker *w)
 
 	if (!rcu_passed(wait->token) || worker_unfinished(w))
 		return false;
-	doorbell_listen(w->id); // before the list is read: who changes it rings after
+	doorbell_listen(w->id); // before the list is read: later changes of it ring
 	w->idle_state.armed = true;
 	wait->fds[0] = (struct pollfd){.fd = doorbells[w->id].fd, .events = POLLIN};
 	wait->n = 1;
 	l = rcu_read(w->rx);
 	for (i = 0; i < l->n && ret == 0; i++)
-		ret = arm_queue(w, l->q[i]);
+		ret = wait_arm_queue(w, l->q[i]);
 	if (ret != -EAGAIN)
-		tell_timer(w, ret < 0 ? l->q[i - 1] : NULL);
+		wait_set_timer_queue(w, ret < 0 ? l->q[i - 1] : NULL);
 	if (ret < 0)
 		wait_disarm(w);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); // peers see it before the queues are looked at
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); // peers see the queues armed before these are polled
 	return ret == 0;
 }
 
 // Returns -EIO when its descriptor reports an error.
-static int disarm_queue(struct worker *w, struct port_queue *q, bool waited)
+static int wait_disarm_one(struct worker *w, struct port_queue *q, bool waited)
 {
 	bool signalled = waited && w->wait->fds[q->armed].revents != 0;
 
@@ -85,7 +85,7 @@ static int disarm_queue(struct worker *w, struct port_queue *q, bool waited)
 	return q->port->ops->disarm(q, signalled);
 }
 
-static int worker_wait_disarm(struct worker *w, bool waited)
+static int wait_disarm_all(struct worker *w, bool waited)
 {
 	const struct rx_list *l = rcu_read(w->rx);
 	unsigned i;
@@ -95,20 +95,20 @@ static int worker_wait_disarm(struct worker *w, bool waited)
 	w->idle_state.armed = false;
 	for (i = 0; i < l->n; i++)
 		if (__atomic_load_n(&l->q[i]->owner, __ATOMIC_ACQUIRE) == w->id && l->q[i]->armed &&
-		    disarm_queue(w, l->q[i], waited) < 0)
+		    wait_disarm_one(w, l->q[i], waited) < 0)
 			ret = -EIO;
 	return ret;
 }
 
 void wait_disarm(struct worker *w)
 {
-	worker_wait_disarm(w, false);
+	wait_disarm_all(w, false);
 }
 
 void wait_disarm_queue(struct worker *w, struct port_queue *q)
 {
 	if (q->armed)
-		disarm_queue(w, q, false);
+		wait_disarm_one(w, q, false);
 }
 
 bool wait_wait(struct worker *w)
@@ -124,5 +124,5 @@ bool wait_wait(struct worker *w)
 	wait->timeouts += n == 0;
 	if (n > 0 && wait->fds[0].revents)
 		doorbell_silence(w->id);
-	return worker_wait_disarm(w, n > 0) == 0;
+	return wait_disarm_all(w, n > 0) == 0;
 }

@@ -23,10 +23,10 @@
 
 #define INJECT_RING 1024
 #define LEAVE_MS 200
-#define END_MS 10000 // at the end of the process
+#define END_MS 10000 // when the process ends
 
 DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a "
-			 "neighbour) than a worker took.");
+			 "neighbour) than a worker accepted.");
 
 static struct worker *workers[WORKER_MAX];
 
@@ -36,7 +36,7 @@ static void worker_free(struct worker *w)
 
 	if (w->inject) {
 		while (rte_ring_sc_dequeue(w->inject, (void **)&m) == 0)
-			worker_inject(m, meta(m)->arg); // another worker's now
+			worker_inject(m, meta(m)->arg); // goes to another worker
 		rte_ring_free(w->inject);
 	}
 	if (w->counters)
@@ -56,7 +56,7 @@ static int worker_check(uint32_t id, const struct worker_config *cfg, struct err
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= WORKER_MAX || workers[id])
 		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
-				 "cannot be used");
+				 id < WORKER_MAX ? "is taken" : "is too large");
 	if (cfg->ring_size && worker_check_ring_size(cfg->ring_size, err) < 0)
 		return -EINVAL;
 	return worker_check_cpu(cfg->cpu, err);
@@ -74,7 +74,7 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	}
 	w->id = id;
 	w->cpu = cfg->cpu;
-	w->idle = cfg->idle; // whoever will give it packets knows from the beginning
+	w->idle = cfg->idle; // before producers exist: they read it
 	w->role = (uint8_t)cfg->role;
 	w->target = WORKER_MAX;
 	w->ring_size = cfg->ring_size ? cfg->ring_size : HANDOFF_SIZE;
@@ -106,8 +106,9 @@ static int worker_begin(struct worker *w, struct error *err)
 	int ret;
 
 	if (!worker_set_growing(w->id))
-		return error_set(err, ETIMEDOUT, "worker", NULL, "the same when it goes on",
-				 "cannot be added while another one stands still: %s", "they would share a transmit queue");
+		return error_set(err, ETIMEDOUT, "worker", NULL, "the same request when that worker runs again",
+				 "cannot be added while another worker stands still: they would share a "
+				 "transmit queue");
 	ret = worker_start(w);
 	snprintf(text, sizeof(text), "%u", w->cpu);
 	if (ret < 0)
@@ -165,12 +166,12 @@ static void worker_end(struct worker *w)
 	worker_free(w);
 }
 
-static bool is_free(const void *w)
+static bool worker_handed_over(const void *w)
 {
 	return worker_is_free(w);
 }
 
-static bool is_emptied(const void *arg)
+static bool worker_is_emptied(const void *arg)
 {
 	const struct worker *w = arg;
 	unsigned i;
@@ -181,17 +182,17 @@ static bool is_emptied(const void *arg)
 	return true;
 }
 
-// False: it does not end, and is tried again.
+// False: it has not ended yet; worker_poll() tries again.
 static bool worker_leave(struct worker *w, unsigned ms)
 {
 	unsigned id = w->id;
 
 	if (!worker_stop(w, ms))
 		return false;
-	worker_settle(is_emptied, w, SETTLE_MS); // others take what it has given them
+	worker_settle(worker_is_emptied, w, SETTLE_MS); // until others have finished its packets
 	worker_end(w);
 	worker_set_changed();
-	LOG(INFO, "worker %u has gone", id);
+	LOG(INFO, "worker %u was removed", id);
 	return true;
 }
 
@@ -204,15 +205,15 @@ int worker_del(uint32_t id, struct error *err)
 	if (w == NULL)
 		return error_set(err, ENOENT, "worker.id", text, NULL, "there is no such worker");
 	if (!worker_replaceable(w) && (w->rx->n > 0 || worker_count() > 1))
-		return error_set(err, EBUSY, "worker.id", text, "another forwarding worker added first",
-				 "is the last one that forwards and polls %u queues", w->rx->n);
+		return error_set(err, EBUSY, "worker.id", text, "the same request with another forwarding worker",
+				 "is the last forwarding worker, and polls %u queues", w->rx->n);
 	if (worker_may_leave(w, err) < 0)
 		return -EBUSY;
 	worker_notify_set(w);
 	worker_handover(w);
-	if (!worker_settle(is_free, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
+	if (!worker_settle(worker_handed_over, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
 		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,
-				 "is leaving: it goes as soon as a worker that is late has let go of its packets");
+				 "is being removed: it ends as soon as a late worker has finished its packets");
 	return 0;
 }
 
@@ -240,7 +241,7 @@ void worker_del_all(void)
 		if (ended[i])
 			worker_end(workers[i]);
 		else if (workers[i])
-			LOG(ERR, "worker %u has not ended: it stands still", i);
+			LOG(ERR, "worker %u has not ended: its loop stands still", i);
 	}
 }
 
@@ -274,7 +275,7 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 	while (w && (w->role != WORKER_FORWARDING || w->leaving))
 		w = worker_next(w);
 	meta(m)->arg = edge;
-	meta(m)->nexthop = NULL; // one from an earlier walk may be gone
+	meta(m)->nexthop = NULL; // one from an earlier walk may be stale
 	if (w && rte_ring_mp_enqueue(w->inject, m) == 0) {
 		doorbell_ring(w->id);
 		return 0;

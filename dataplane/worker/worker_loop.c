@@ -135,7 +135,7 @@ static void *worker_main(void *arg)
 	s->ret = ret;
 	s->done = true;
 	pthread_cond_signal(&s->cond);
-	pthread_mutex_unlock(&s->lock); // s is gone from here on
+	pthread_mutex_unlock(&s->lock); // s is no longer valid after this
 	if (ret < 0)
 		return NULL;
 	worker_loop(w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers follow the ports: their queues get pollers, and lose them before the port closes.
+// Listens to the ports: the queues of a port get pollers when it is added, and lose them before it closes.
 #include "port/registry.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
@@ -18,7 +18,7 @@ static struct port_listener worker_port_listener = {
 	.closed = spread_port_gone,
 };
 
-// It is the first listener: a port says whether workers share its transmit queues (shared_tx) before another listener leads packets to it.
+// Registered as the first listener: shared_tx of a port must be set before another listener leads packets to it.
 RTE_INIT(worker_port)
 {
 	port_listen(&worker_port_listener);

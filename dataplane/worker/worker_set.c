@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a worker changes while it runs.
+// Changes to a running worker: its CPU, idle policy, role, target and ring size.
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -48,12 +48,12 @@ int worker_check_cpu(unsigned cpu, struct error *err)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%u", cpu);
-	if (cpu >= CPU_LIST_MAX) // whether it is there, the kernel says
+	if (cpu >= CPU_LIST_MAX) // the kernel checks the rest
 		return error_set(err, EINVAL, "worker.cpu", text, "a CPU that is online", "does not exist");
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		if (w->cpu == cpu && w->idle == IDLE_SPIN)
 			return error_set(err, EBUSY, "worker.cpu", text, "a CPU without a spinning worker, or another idle policy",
-					 "is taken by worker %u, which never gives it up", w->id);
+					 "is taken by worker %u, which never yields it (idle policy spin)", w->id);
 	return 0;
 }
 
@@ -64,7 +64,7 @@ int worker_check_ring_size(uint32_t size, struct error *err)
 	snprintf(text, sizeof(text), "%u", size);
 	return handoff_size_ok(size) ? 0
 				     : error_set(err, EINVAL, "worker.ring_size", text, "a power of two from 64 to 4194304",
-						 "is no size of a ring");
+						 "is not a ring size");
 }
 
 int worker_move(struct worker *w, unsigned cpu, struct error *err)
@@ -78,7 +78,7 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 	if (ret < 0)
 		return ret;
 	snprintf(text, sizeof(text), "%u", cpu);
-	ret = thread_pin(w->thread, cpu); // refuses what is not online or not allowed
+	ret = thread_pin(w->thread, cpu); // fails for a CPU that is offline or not allowed
 	if (ret < 0)
 		return error_set(err, -ret, "worker.cpu", text, "a CPU that is online and that this process may use",
 				 "worker %u cannot move there: %s", w->id, strerror(-ret));
@@ -95,7 +95,7 @@ int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err)
 	if (ret < 0)
 		return ret;
 	handoff_set_bell(w, idle == IDLE_INTERRUPT);
-	w->wait->token = rcu_token(); // it waits when all who give it packets have seen that
+	w->wait->token = rcu_token(); // it waits once all producers have seen the bell
 	__atomic_store_n(&w->idle, idle, __ATOMIC_RELEASE);
 	doorbell_ring(w->id);
 	return 0;
@@ -120,8 +120,8 @@ int worker_set_role(struct worker *w, enum worker_role role, struct error *err)
 	if (role == w->role)
 		return 0;
 	if (to == NULL && w->role == WORKER_FORWARDING)
-		return error_set(err, EBUSY, "worker.role", NULL, "another forwarding worker added first",
-				 "worker %u is the last one that forwards", w->id);
+		return error_set(err, EBUSY, "worker.role", NULL, "the same request with another forwarding worker",
+				 "worker %u is the last forwarding worker", w->id);
 	if (w->role == WORKER_HOST_PATH)
 		worker_notify_set(w);
 	w->role = (uint8_t)role;
@@ -145,11 +145,11 @@ int worker_set_target(struct worker *w, uint32_t target, struct error *err)
 
 	snprintf(text, sizeof(text), "%u", target);
 	if (w->role == WORKER_FORWARDING)
-		return error_set(err, EINVAL, "worker.target", text, "workers of other roles have one",
-				 "is not for a forwarding worker");
+		return error_set(err, EINVAL, "worker.target", text, "none: only workers of other roles have a target",
+				 "cannot be set for a forwarding worker");
 	if (to == NULL || to->role != WORKER_FORWARDING || to->leaving)
 		return error_set(err, ENOENT, "worker.target", target == WORKER_NONE ? "" : text, "the id of a forwarding worker",
-				 "is none that could take packets");
+				 "is not a worker that can take packets");
 	ret = handoff_connect(w, to, err);
 	if (ret < 0)
 		return ret;
@@ -157,7 +157,7 @@ int worker_set_target(struct worker *w, uint32_t target, struct error *err)
 	return spread_refresh(err);
 }
 
-static bool rings_settled(const void *arg)
+static bool worker_set_rings_settled(const void *arg)
 {
 	return handoff_poll();
 }
@@ -174,6 +174,6 @@ int worker_set_ring_size(struct worker *w, uint32_t size, struct error *err)
 	if (ret < 0)
 		w->ring_size = old;
 	else
-		worker_settle(rings_settled, NULL, SETTLE_MS);
+		worker_settle(worker_set_rings_settled, NULL, SETTLE_MS);
 	return ret;
 }
