@@ -102,9 +102,10 @@ func TestTopologyWrongInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"show", "--root", empty}, empty + ": no CPU, neither in sys/devices/system/cpu nor in proc/cpuinfo"},
+		{[]string{"show", "--root", empty}, empty + ": no CPU was found, neither in sys/devices/system/cpu nor in " +
+			"proc/cpuinfo"},
 		{[]string{"show", "--root", "/nonexistent"}, "/nonexistent: no such file or directory; valid: "},
-		{[]string{"show", "--root", file}, file + ": is no archive (tar.gz); valid: "},
+		{[]string{"show", "--root", file}, file + ": is not an archive (tar.gz); valid: "},
 		{[]string{"map", "-o", "json"}, "output: a map is for people"},
 		{[]string{"map", "--plan", "/nonexistent"}, "/nonexistent: "},
 		{[]string{"map", "--svg", "/nonexistent/a.svg"}, "--svg: "},

@@ -16,18 +16,18 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Captured says what went into an archive and what did not.
+// Captured describes the contents of an archive, and what was left out.
 type Captured struct {
 	Hostname string   `json:"hostname"`
 	Files    int      `json:"files"`
 	Bytes    int64    `json:"bytes"`              // before compression
-	Left     []string `json:"left_out,omitempty"` // what of a file was left out and why
+	Left     []string `json:"left_out,omitempty"` // the file, and what was left out of it
 }
 
-// unreadName is the file of an archive that tells which files could not be read on the machine, and why.
+// unreadName is the file of an archive that lists which files could not be read on the machine, and why.
 const unreadName = "corelane-unread.json"
 
-// Capture writes those files below root that Read reads to a tar.gz, without what is secret or of no use to it.
+// Capture writes the files below root that Read reads to a tar.gz, without secrets and without what Read does not use.
 func Capture(root string, w io.Writer) (*Captured, error) {
 	tree, err := Open(root)
 	if err != nil {
@@ -41,7 +41,7 @@ func Capture(root string, w io.Writer) (*Captured, error) {
 	return c, nil
 }
 
-// CaptureTree is Capture for files from anywhere.
+// CaptureTree is Capture for any tree of files.
 func CaptureTree(tree Tree, w io.Writer) (*Captured, error) {
 	rec := &recorder{Tree: tree, files: map[string]*recorded{}, broken: map[string]string{}}
 	m, err := ReadTree(rec)
@@ -52,7 +52,7 @@ func CaptureTree(tree Tree, w io.Writer) (*Captured, error) {
 	return c, rec.write(w, c)
 }
 
-// recorder is a tree that remembers what was read from it.
+// recorder is a tree that records what is read from it.
 type recorder struct {
 	Tree
 	files  map[string]*recorded
@@ -61,7 +61,7 @@ type recorder struct {
 
 type recorded struct {
 	text, link string
-	kind       byte // tar's
+	kind       byte // type flag of tar
 	readOnly   bool
 }
 
@@ -100,7 +100,7 @@ func (r *recorder) Writable(name string) (bool, error) {
 	return writable, err
 }
 
-// keep makes names of a directory stay in the archive, also when nothing of them was read: MSI interrupts, queues.
+// keep puts names of a directory into the archive even when they are not read: MSI interrupts, queues.
 func (r *recorder) keep(dir string, names []string) {
 	for _, name := range append(names, ".") {
 		if full := path.Join(dir, name); r.files[full] == nil {
@@ -109,7 +109,7 @@ func (r *recorder) keep(dir string, names []string) {
 	}
 }
 
-// write packs what was recorded, by name.
+// write packs the recorded files, sorted by name.
 func (r *recorder) write(w io.Writer, c *Captured) error {
 	z := gzip.NewWriter(w)
 	out := tar.NewWriter(z)
@@ -131,7 +131,8 @@ func (r *recorder) write(w io.Writer, c *Captured) error {
 			c.Bytes += int64(len(f.text))
 		}
 		if c.Bytes > maxTotal || c.Files > maxEntries {
-			return fmt.Errorf("the machine's files are more than an archive may hold: %d MiB, %d files", maxTotal>>20, maxEntries)
+			return fmt.Errorf("the machine's files exceed the limits of an archive: %d MiB, %d files", maxTotal>>20,
+				maxEntries)
 		}
 		if err := f.write(out, name); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// asJSON is all that is known of a machine.
+// asJSON returns a machine as JSON.
 func asJSON(t testing.TB, m *topology.Machine) string {
 	t.Helper()
 	text, err := json.MarshalIndent(m, "", " ")
@@ -41,7 +41,7 @@ func captured(t testing.TB, tree topology.Tree) (string, *topology.Captured) {
 	return name, c
 }
 
-// read reads a machine that can be read.
+// read reads a machine that must be readable.
 func read(t testing.TB, root string) *topology.Machine {
 	t.Helper()
 	m, err := topology.Read(root)
@@ -51,8 +51,8 @@ func read(t testing.TB, root string) *topology.Machine {
 	return m
 }
 
-// A captured machine is the machine: nothing that is read is missing in the archive, except what is left out on purpose; what
-// could not be read cannot be read there.
+// A captured machine reads like the machine: the archive has everything that is read, except what is left out on
+// purpose. Files that could not be read on the machine cannot be read in the archive.
 func TestCaptureIsWhole(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		want := topologytest.Machine(t, name)
@@ -67,7 +67,7 @@ func TestCaptureIsWhole(t *testing.T) {
 	}
 }
 
-// A machine is the same in a directory and in memory.
+// A machine reads the same from a directory and from memory.
 func TestDirectory(t *testing.T) {
 	for _, name := range []string{"odd-even-16", "partition"} {
 		if a, b := asJSON(t, read(t, topologytest.Dir(t, name))), asJSON(t, topologytest.Machine(t, name)); a != b {
@@ -103,14 +103,15 @@ func TestCaptureHasNoSecrets(t *testing.T) {
 	equal(t, "cmdline", m.Kernel.Cmdline, "BOOT_IMAGE=/vmlinuz-3.13.0-24-generic ro quiet ks=(left-out) admin.password=(left-out) rd.luks.key=(left-out)")
 	left := strings.Join(c.Left, "\n")
 	for _, what := range []string{"/proc/cmdline: ks, admin.password, rd.luks.key, arguments of init", "/etc/nova/nova.conf: 2 other settings",
-		"/etc/libvirt/qemu/bigip-virtio.xml: all but name, vCPUs, pins, memory nodes and queues", "/etc/kubernetes/kubelet.conf: all of it"} {
+		"/etc/libvirt/qemu/bigip-virtio.xml: all but the name, vCPUs, pins, memory nodes and queues",
+		"/etc/kubernetes/kubelet.conf: the whole file"} {
 		if !strings.Contains(left, what) {
 			t.Errorf("what was left out does not say '%s':\n%s", what, left)
 		}
 	}
 }
 
-// unpacked is the files of an archive.
+// unpacked returns the files of an archive.
 func unpacked(t testing.TB, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(name)
@@ -136,7 +137,7 @@ func unpacked(t testing.TB, name string) map[string]string {
 	}
 }
 
-// archive is one that somebody made by hand.
+// archive makes an archive by hand.
 func archive(t testing.TB, headers ...tar.Header) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -161,18 +162,20 @@ func archive(t testing.TB, headers ...tar.Header) string {
 
 func TestEvilArchives(t *testing.T) {
 	for why, name := range map[string]string{
-		"'../etc/passwd' is no name": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "../etc/passwd"}),
-		"'/etc/passwd' is no name":   archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "/etc/passwd"}),
-		"is there twice":             archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a"}, tar.Header{Typeflag: tar.TypeReg, Name: "a"}),
-		"'a' is no directory": archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: "/"},
+		"'../etc/passwd' is not a name": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "../etc/passwd"}),
+		"'/etc/passwd' is not a name":   archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "/etc/passwd"}),
+		"occurs twice": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a"},
+			tar.Header{Typeflag: tar.TypeReg, Name: "a"}),
+		"'a' is not a directory": archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: "/"},
 			tar.Header{Typeflag: tar.TypeReg, Name: "a/b"}),
-		"neither file, directory nor":     archive(t, tar.Header{Typeflag: tar.TypeFifo, Name: "proc/interrupts"}),
-		"neither file, directory nor sym": archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "proc/cpuinfo", Linkname: "/etc/shadow"}),
-		"larger than an archive may be":   archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 1 << 40}),
-		"damaged archive":                 archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 4 << 20}),
-		"no CPU, neither in":              archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "proc/interrupts"}),
-		"is no archive":                   os.Args[0],
-		"no such file or directory":       "/nonexistent",
+		"is not a file, directory or": archive(t, tar.Header{Typeflag: tar.TypeFifo, Name: "proc/interrupts"}),
+		"is not a file, directory or symbolic": archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "proc/cpuinfo",
+			Linkname: "/etc/shadow"}),
+		"exceeds the limits of an archive": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 1 << 40}),
+		"damaged archive":                  archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 4 << 20}),
+		"no CPU was found, neither in":     archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "proc/interrupts"}),
+		"is not an archive":                os.Args[0],
+		"no such file or directory":        "/nonexistent",
 	} {
 		if _, err := topology.Read(name); err == nil || !input.Is(err) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", why, err)
@@ -180,7 +183,7 @@ func TestEvilArchives(t *testing.T) {
 	}
 }
 
-// A link in a directory that is read must not lead out of it.
+// A link that leads out of the directory is not followed.
 func TestLinkOutOfDirectory(t *testing.T) {
 	root := topologytest.Dir(t, "one-cpu")
 	name := filepath.Join(root, "proc/sys/kernel/hostname")

@@ -12,7 +12,7 @@ import (
 
 const cgroupDir = "sys/fs/cgroup"
 
-// cgroups reads the groups that have something to say about CPUs (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst).
+// cgroups reads the groups with settings about CPUs (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst).
 func (r *reader) cgroups() {
 	c := &r.m.Cgroups
 	if len(r.list(cgroupDir, "cgroup.controllers", maybe)) > 0 {
@@ -34,7 +34,7 @@ func (r *reader) cgroups() {
 	}
 }
 
-// walk calls one for a group and each below it.
+// walk calls one for a group and each group below it.
 func (r *reader) walk(root, group string, one func(group string)) {
 	one(group)
 	all, err := r.tree.List(path.Join(root, group))
@@ -65,7 +65,7 @@ func (r *reader) group2(group string) {
 	r.addGroup(g)
 }
 
-// groups1 reads version 1, where the hierarchies of cpuset and cpu are apart.
+// groups1 reads version 1, where cpuset and cpu have separate hierarchies.
 func (r *reader) groups1() {
 	r.walk(path.Join(cgroupDir, "cpuset"), "/", func(group string) {
 		dir := path.Join(cgroupDir, "cpuset", group) + "/"
@@ -93,7 +93,7 @@ func (r *reader) groups1() {
 	})
 }
 
-// addGroup keeps the root, and groups that restrict or claim something.
+// addGroup keeps the root, and groups that restrict or reserve CPUs.
 func (r *reader) addGroup(g Cgroup) {
 	plain := g.Partition == "" || g.Partition == "member"
 	if g.Path != "/" && plain && g.CPUs.Empty() && g.Exclusive.Empty() && g.QuotaUS == 0 && g.Throttled == 0 {
@@ -102,18 +102,18 @@ func (r *reader) addGroup(g Cgroup) {
 	r.m.Cgroups.Groups = append(r.m.Cgroups.Groups, g)
 }
 
-// parseCPUMax reads cpu.max: quota and period in us; no quota ("max") is 0, 0.
+// parseCPUMax parses cpu.max: quota and period in us; no quota ("max") gives 0, 0.
 func parseCPUMax(text string) (q [2]int64, err error) {
 	words := strings.Fields(text)
 	if len(words) != 2 {
-		return q, fmt.Errorf("'%s' is no quota and period", text)
+		return q, fmt.Errorf("'%s' is not a quota and a period", text)
 	}
 	if words[0] == "max" {
 		return q, nil
 	}
 	for i, word := range words {
 		if q[i], err = large(word); err != nil || q[i] <= 0 {
-			return [2]int64{}, errors.New("'" + text + "' is no quota and period")
+			return [2]int64{}, errors.New("'" + text + "' is not a quota and a period")
 		}
 	}
 	return q, nil
@@ -125,5 +125,5 @@ func throttled(text string) (int64, error) {
 			return large(strings.TrimSpace(n))
 		}
 	}
-	return 0, nil // of a group without the cpu controller
+	return 0, nil // a group without the cpu controller
 }

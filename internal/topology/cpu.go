@@ -17,7 +17,7 @@ func (r *reader) cpus() error {
 	info := r.cpuinfo()
 	present := r.present(info)
 	if present.Empty() {
-		return errors.New("no CPU, neither in " + cpuDir + " nor in proc/cpuinfo")
+		return errors.New("no CPU was found, neither in " + cpuDir + " nor in proc/cpuinfo")
 	}
 	online := r.online(present)
 	for _, id := range present.IDs() {
@@ -37,8 +37,8 @@ func (r *reader) cpus() error {
 	return nil
 }
 
-// present finds the CPUs, and says where its sources contradict each other. A directory without being present is a slot for
-// a CPU that can be plugged in.
+// present finds the CPUs, and notes where its sources contradict each other. A CPU that has a directory but is not
+// present is an empty slot for hotplug.
 func (r *reader) present(info map[int]procfs.Processor) cpuset.Set {
 	dirs := cpuset.Of(r.numbered(cpuDir, "cpu", needed)...)
 	set, ok := value(r, cpuDir+"/present", needed, cpuset.Parse)
@@ -64,7 +64,7 @@ func (r *reader) online(present cpuset.Set) cpuset.Set {
 	online, ok := value(r, cpuDir+"/online", needed, cpuset.Parse)
 	if ok && online.Overlaps(present) {
 		if odd := online.Without(present); !odd.Empty() {
-			r.trouble(cpuDir+"/online", "has CPUs %s, which are not there: they are left out", odd)
+			r.trouble(cpuDir+"/online", "has CPUs %s, which are not present: they are left out", odd)
 		}
 		return online
 	}
@@ -76,7 +76,7 @@ func (r *reader) online(present cpuset.Set) cpuset.Set {
 	return present
 }
 
-// place reads where on the machine an online CPU is.
+// place reads the position of an online CPU: socket, die, core, siblings.
 func (r *reader) place(c *CPU) {
 	dir := fmt.Sprintf("%s/cpu%d/topology/", cpuDir, c.ID)
 	id := func(name string, n need) int {
@@ -91,13 +91,13 @@ func (r *reader) place(c *CPU) {
 		set, ok = value(r, dir+"thread_siblings_list", needed, cpuset.Parse)
 	}
 	if ok && !set.Has(c.ID) {
-		r.trouble(dir+"thread_siblings_list", "'%s' is without CPU %d itself: it is taken as alone on its core", set, c.ID)
+		r.trouble(dir+"thread_siblings_list", "'%s' lacks CPU %d itself: this CPU is taken as alone on its core", set, c.ID)
 	} else if ok {
 		c.Siblings = set
 	}
 }
 
-// caches reads who shares the caches of levels 2 and 3.
+// caches reads which CPUs share the caches of levels 2 and 3.
 func (r *reader) caches(c *CPU) {
 	dir := fmt.Sprintf("%s/cpu%d/cache", cpuDir, c.ID)
 	for _, i := range r.numbered(dir, "index", maybe) {
@@ -109,7 +109,7 @@ func (r *reader) caches(c *CPU) {
 		switch {
 		case !ok:
 		case !set.Has(c.ID):
-			r.trouble(fmt.Sprintf("%s/index%d/shared_cpu_list", dir, i), "'%s' is without CPU %d itself", set, c.ID)
+			r.trouble(fmt.Sprintf("%s/index%d/shared_cpu_list", dir, i), "'%s' lacks CPU %d itself", set, c.ID)
 		case level == 2:
 			c.L2 = set
 		default:
@@ -117,11 +117,11 @@ func (r *reader) caches(c *CPU) {
 		}
 	}
 	if c.L2.Empty() && c.L3.Empty() {
-		r.trouble(dir, "does not tell who shares caches")
+		r.trouble(dir, "does not say which CPUs share caches")
 	}
 }
 
-// checkSiblings finds cores whose CPUs do not agree about who they are.
+// checkSiblings finds cores whose CPUs report different siblings.
 func (r *reader) checkSiblings() {
 	by := r.m.byID()
 	odd := map[int]bool{}
@@ -130,7 +130,7 @@ func (r *reader) checkSiblings() {
 			other := by[id]
 			if other == nil || other.Online && !other.Siblings.Equal(c.Siblings) {
 				r.trouble(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuDir, c.ID),
-					"CPU %d names %s, which CPU %d does not agree with: it is taken as alone on its core", c.ID, c.Siblings, id)
+					"CPU %d has siblings %s, but CPU %d has others: it is taken as alone on its core", c.ID, c.Siblings, id)
 				odd[c.ID] = true
 				break
 			}
@@ -161,7 +161,7 @@ func (r *reader) cpuinfo() map[int]procfs.Processor {
 	return all
 }
 
-// virtual finds the hypervisor below, if any.
+// virtual returns the hypervisor on which the machine runs, if any.
 func (r *reader) virtual(info map[int]procfs.Processor) {
 	vendor, _ := r.text("sys/class/dmi/id/sys_vendor", maybe)
 	product, _ := r.text("sys/class/dmi/id/product_name", maybe)
@@ -172,7 +172,7 @@ func (r *reader) virtual(info map[int]procfs.Processor) {
 	}
 }
 
-// hypervisor knows the names by which hypervisors introduce themselves in DMI (systemd: detect-virt has the same list).
+// hypervisor maps DMI's vendor and product names to hypervisors, as systemd's detect-virt does.
 func hypervisor(vendor, product, xen string) string {
 	switch {
 	case xen != "":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package topology
 
-// Texts is the files of a tree.
+// Texts returns the files of a tree.
 func Texts(t *Memory) map[string]string {
 	all := map[string]string{}
 	for name, n := range t.nodes {
@@ -12,5 +12,5 @@ func Texts(t *Memory) map[string]string {
 	return all
 }
 
-// Replace gives a file other text.
+// Replace replaces the text of a file.
 func (t *Memory) Replace(name, text string) { t.nodes[name].text = text }

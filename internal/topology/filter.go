@@ -13,13 +13,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// leftOut stands for a value that a capture does not take.
+// leftOut replaces a value that a capture leaves out.
 const leftOut = "(left-out)"
 
-// filters is for each kind of file what a capture keeps of it, and what it says of the rest. All other files are numbers and
-// lists of the kernel, which are kept as they are.
+// filters says for each kind of file what a capture keeps, and how it describes what it leaves out. All other files
+// hold numbers and lists of the kernel and are kept unchanged.
 var filters = []struct {
-	pattern string // of path.Match
+	pattern string // for path.Match
 	keep    func(text string) (kept, left string)
 }{
 	{"proc/cmdline", filterKernel},
@@ -38,7 +38,8 @@ var filters = []struct {
 	{"etc/*/irqbalance", onlyKeys("IRQBALANCE_BANNED_CPULIST", "IRQBALANCE_BANNED_CPUS")},
 }
 
-// filter returns what of a file goes into a capture, and in a few words what does not; nothing is said of what is only noise.
+// filter returns the part of a file that goes into a capture, and a short description of what is left out. The
+// description is empty when only irrelevant lines are left out.
 func filter(name, text string) (kept, left string) {
 	for _, f := range filters {
 		if ok, _ := path.Match(f.pattern, name); ok {
@@ -61,7 +62,7 @@ var (
 	secretValue = regexp.MustCompile(`(?i)(://|@|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-|[0-9a-f]{32})`)
 )
 
-// filterKernel leaves out values that may be secret or tell which disk or server is meant, and all that is meant for init.
+// filterKernel leaves out values that may be secret or identify a disk or server, and the arguments of init.
 func filterKernel(text string) (kept, left string) {
 	var words, gone []string
 	for _, word := range cmdlineWords(text) {
@@ -89,27 +90,27 @@ func filterQEMU(text string) (kept, left string) {
 	return strings.Join(args, "\x00"), "all arguments but the guest's name and queues"
 }
 
-// filterDomain keeps what parseDomain takes; a file that it cannot read says nothing either way.
+// filterDomain keeps what parseDomain reads. It leaves out the whole of a file that cannot be parsed.
 func filterDomain(text string) (kept, left string) {
 	d, err := parseDomain(text)
 	if err != nil {
-		return "", "all of it, which makes no sense"
+		return "", "the whole file: it cannot be parsed"
 	}
 	d.XMLName = xml.Name{Local: "domain"}
 	out, err := xml.MarshalIndent(d, "", "  ")
 	if err != nil {
-		return "", "all of it: " + err.Error()
+		return "", "the whole file: " + err.Error()
 	}
-	return string(out) + "\n", "all but name, vCPUs, pins, memory nodes and queues"
+	return string(out) + "\n", "all but the name, vCPUs, pins, memory nodes and queues"
 }
 
 func filterKubelet(text string) (kept, left string) {
 	settings, err := parseKubelet(text)
 	if err != nil {
-		return "", "all of it, which makes no sense"
+		return "", "the whole file: it cannot be parsed"
 	}
 	if len(settings) == 0 {
-		return "", "all of it"
+		return "", "the whole file"
 	}
 	all := map[string]any{"kind": "KubeletConfiguration"}
 	for key, text := range settings {
@@ -121,7 +122,7 @@ func filterKubelet(text string) (kept, left string) {
 	}
 	out, err := yaml.Marshal(all)
 	if err != nil {
-		return "", "all of it: " + err.Error()
+		return "", "the whole file: " + err.Error()
 	}
 	return string(out), "all but settings of CPUs"
 }
@@ -129,14 +130,14 @@ func filterKubelet(text string) (kept, left string) {
 func filterCPUManager(text string) (kept, left string) {
 	s, err := parseCPUManager(text)
 	if err != nil {
-		return "", "all of it, which makes no sense"
+		return "", "the whole file: it cannot be parsed"
 	}
 	if given := s.given(); !given.Empty() {
 		s.Entries = map[string]map[string]string{"pods": {"containers": given.String()}}
 	}
 	out, err := json.Marshal(s)
 	if err != nil {
-		return "", "all of it: " + err.Error()
+		return "", "the whole file: " + err.Error()
 	}
 	return string(out) + "\n", "names of pods and containers"
 }
@@ -145,7 +146,7 @@ func filterStatus(text string) (kept, left string) {
 	return keepLines(text, "Cpus_allowed_list:", "nonvoluntary_ctxt_switches:"), ""
 }
 
-// filterCgroup keeps the group that parseCgroup finds.
+// filterCgroup keeps the line of the group that parseCgroup finds.
 func filterCgroup(text string) (kept, left string) { return "0::" + parseCgroup(text) + "\n", "" }
 
 func filterCPUInfo(text string) (kept, left string) {
@@ -180,7 +181,7 @@ func onlyKeys(keys ...string) func(string) (kept, left string) {
 	}
 }
 
-// keepSettings writes the settings of a file that match, in their sections.
+// keepSettings returns the matching settings of a file, in their sections.
 func keepSettings(text string, match func(setting) bool) (kept, left string) {
 	var out strings.Builder
 	section, gone := "", 0

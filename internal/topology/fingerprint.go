@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Fingerprint is a short hash of what a plan depends on: CPUs with socket, die, core, node, siblings and caches, and the
-// addresses and nodes of NICs. Loads, affinities, settings and the order of NICs are not in it. A CPU that goes offline
-// changes it: the kernel takes it from the lists of its siblings.
+// Fingerprint returns a short hash of what a plan depends on: CPUs with socket, die, core, node, siblings and caches,
+// and the addresses and nodes of NICs. It does not include loads, affinities, settings and the order of NICs. A CPU
+// that goes offline changes it, because the kernel removes the CPU from the lists of its siblings.
 func Fingerprint(m *Machine) string {
 	var lines []string
 	for i := range m.CPUs {

@@ -8,9 +8,9 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// guests finds virtual machines: those that libvirt knows, and running QEMU processes that it does not.
+// guests finds virtual machines: those of libvirt, and other running QEMU processes.
 func (r *reader) guests() {
-	known := map[string]int{} // name -> place
+	known := map[string]int{} // name -> index in Guests
 	for _, dir := range []string{"etc/libvirt/qemu", "run/libvirt/qemu"} {
 		for _, file := range r.list(dir, "*.xml", maybe) {
 			d, ok := value(r, dir+"/"+file, maybe, parseDomain)
@@ -22,7 +22,7 @@ func (r *reader) guests() {
 				r.trouble(dir+"/"+file, "%v", err)
 				continue
 			}
-			if at, twice := known[g.Name]; twice { // the running one counts
+			if at, twice := known[g.Name]; twice { // prefer the running one
 				r.m.Guests[at] = g
 				continue
 			}
@@ -36,7 +36,7 @@ func (r *reader) guests() {
 	sortGuests(r.m.Guests)
 }
 
-// qemus is the threads of each process that runs a virtual machine.
+// qemus returns the threads of each process that runs a virtual machine.
 func (r *reader) qemus() map[int][]*Thread {
 	all := map[int][]*Thread{}
 	for i := range r.m.Threads {
@@ -48,7 +48,7 @@ func (r *reader) qemus() map[int][]*Thread {
 	return all
 }
 
-// running joins a QEMU process with what libvirt says of it: where its threads may run really counts.
+// running merges a QEMU process into libvirt's description. The real affinities of its threads replace libvirt's.
 func (r *reader) running(pid int, threads []*Thread, known map[string]int) {
 	line, ok := r.text(fmt.Sprintf("proc/%d/cmdline", pid), maybe)
 	if !ok {
@@ -76,7 +76,7 @@ func (r *reader) running(pid int, threads []*Thread, known map[string]int) {
 	r.m.Guests = append(r.m.Guests, g)
 }
 
-// threads takes affinities from a QEMU process, whose names are "CPU 0/KVM" and "IO iothread1".
+// threads reads the affinities of a QEMU process' threads, which are named "CPU 0/KVM" and "IO iothread1".
 func (g *Guest) threads(threads []*Thread) {
 	vcpus := map[int]cpuset.Set{}
 	var io []cpuset.Set
@@ -104,7 +104,7 @@ func (g *Guest) threads(threads []*Thread) {
 	}
 }
 
-// vhost finds the kernel's threads for a guest: of their own before Linux 6.4, of the QEMU process since.
+// vhost finds the vhost threads of a guest: kernel threads before Linux 6.4, threads of the QEMU process since.
 func (r *reader) vhost(pid int) []Thread {
 	var all []Thread
 	for i := range r.m.Threads {

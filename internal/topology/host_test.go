@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// The machine that runs the test is as lscpu sees it, and has this test among its threads.
+// The machine that runs the test matches lscpu, and this test is among its threads.
 func TestThisMachine(t *testing.T) {
 	m := read(t, "/")
 	own := false
@@ -39,7 +39,7 @@ func TestThisMachine(t *testing.T) {
 	}
 }
 
-// cgroup version 1, as it was captured.
+// A captured machine with cgroup version 1.
 func TestCapturedVM(t *testing.T) {
 	m := topologytest.Machine(t, "vm-cgroup-v1")
 	equal(t, "unread", unread(m), "")
@@ -64,12 +64,12 @@ func TestFingerprint(t *testing.T) {
 		m := topologytest.Machine(t, "odd-even-16")
 		change(m)
 		if topology.Fingerprint(m) == want {
-			t.Errorf("%s: the fingerprint stays", what)
+			t.Errorf("%s: the fingerprint did not change", what)
 		}
 	}
 }
 
-// Guests: what libvirt defines and what runs are one.
+// A guest of libvirt and its running process are one guest.
 func TestGuest(t *testing.T) {
 	m := topologytest.Machine(t, "odd-even-16")
 	equal(t, "guests", len(m.Guests), "1")
@@ -119,7 +119,7 @@ func TestManagedIRQ(t *testing.T) {
 	equal(t, "managed", fmt.Sprint(m.IRQs[0].Managed, m.IRQs[1].Managed), "true false")
 }
 
-// A look at a machine is quick, also with hundreds of processes.
+// Reading a machine is fast even with hundreds of processes.
 func TestSpeed(t *testing.T) {
 	for range 300 {
 		cmd := exec.Command("sleep", "60")

@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// irqs reads the interrupt lines that have a handler, their counts, and where they may go.
+// irqs reads the interrupt lines that have a handler, with their counts and affinities.
 func (r *reader) irqs() {
 	table, ok := value(r, "proc/interrupts", needed, parseInterrupts)
 	if !ok {
@@ -24,7 +24,7 @@ func (r *reader) irqs() {
 	for _, row := range table.rows {
 		number, numbered := row.IRQ()
 		if !numbered {
-			continue // of the architecture: NMI, LOC
+			continue // a row of the architecture: NMI, LOC
 		}
 		irq := IRQ{Number: number, Name: row.Handlers()}
 		if actions, ok := r.text(fmt.Sprintf("sys/kernel/irq/%d/actions", number), maybe); ok && actions != "" && actions != "(null)" {
@@ -41,8 +41,8 @@ func (r *reader) irqs() {
 	}
 }
 
-// affinity reads where an interrupt may go and goes. The file is read-only where the kernel keeps the affinity
-// (genirq/proc.c since Linux 6.12); older kernels do not tell before one tries.
+// affinity reads where an interrupt may go and where it goes. The file is read-only if the kernel manages the affinity
+// (genirq/proc.c since Linux 6.12); on older kernels only a failed write shows it.
 func (r *reader) affinity(irq *IRQ) {
 	dir := fmt.Sprintf("proc/irq/%d/", irq.Number)
 	var ok bool
@@ -54,7 +54,7 @@ func (r *reader) affinity(irq *IRQ) {
 	irq.Managed = err == nil && !writable
 }
 
-// interruptTable is /proc/interrupts, with the lines that make no sense.
+// interruptTable parses /proc/interrupts and notes malformed lines.
 type interruptTable struct {
 	rows []procfs.Row
 	bad  []error

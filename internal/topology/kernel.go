@@ -18,8 +18,8 @@ func (r *reader) kernel() {
 	k.NohzFull, _ = value(r, cpuDir+"/nohz_full", maybe, kernelSet) // only with CONFIG_NO_HZ_FULL
 }
 
-// ParseCmdline splits the kernel's command line as the kernel does (lib/cmdline.c, next_arg): quotes keep spaces together,
-// and what follows "--" is for init.
+// ParseCmdline splits the kernel's command line as the kernel does (lib/cmdline.c, next_arg): quotes protect spaces,
+// and arguments after "--" are for init.
 func ParseCmdline(line string) []Argument {
 	var args []Argument
 	for _, word := range cmdlineWords(line) {
@@ -42,12 +42,12 @@ func cmdlineWords(line string) []string {
 	})
 }
 
-// same compares names as the kernel does: "-" and "_" are one (parameq).
+// same compares names as the kernel does: "-" equals "_" (parameq).
 func same(a, b string) bool {
 	return strings.ReplaceAll(a, "-", "_") == strings.ReplaceAll(b, "-", "_")
 }
 
-// All is the values of an argument in their order; it may be there several times.
+// All returns the values of an argument in their order; an argument may occur several times.
 func (k *Kernel) All(name string) []string {
 	args := k.Args
 	if args == nil { // from JSON
@@ -62,7 +62,7 @@ func (k *Kernel) All(name string) []string {
 	return values
 }
 
-// Arg is the value of an argument, the last one, and whether it is there at all.
+// Arg returns the last value of an argument, and whether the argument is given.
 func (k *Kernel) Arg(name string) (string, bool) {
 	all := k.All(name)
 	if len(all) == 0 {
@@ -78,8 +78,8 @@ type CPUArgument struct {
 	CPUs  cpuset.Set
 }
 
-// CPUArg reads an argument that has a list of CPUs: isolcpus, nohz_full, rcu_nocbs, irqaffinity, ... last is the machine's
-// highest CPU, which "all" and "N" mean. Without a value there are no CPUs (rcu_nocbs).
+// CPUArg parses an argument with a list of CPUs: isolcpus, nohz_full, rcu_nocbs, irqaffinity, ... last is the machine's
+// highest CPU, for "all" and "N". An argument without a value has no CPUs (rcu_nocbs).
 func (k *Kernel) CPUArg(name string, last int) (CPUArgument, error) {
 	text, given := k.Arg(name)
 	a := CPUArgument{Given: given}
@@ -106,10 +106,10 @@ func (k *Kernel) CPUArg(name string, last int) (CPUArgument, error) {
 	return a, nil
 }
 
-// LastCPU is the highest id.
+// LastCPU returns the highest id.
 func (m *Machine) LastCPU() int { return m.CPUs[len(m.CPUs)-1].ID }
 
-// Online is the CPUs that run.
+// Online returns the CPUs that are online.
 func (m *Machine) Online() cpuset.Set {
 	var ids []int
 	for i := range m.CPUs {
@@ -120,7 +120,7 @@ func (m *Machine) Online() cpuset.Set {
 	return cpuset.Of(ids...)
 }
 
-// CPU finds one; nil: there is none of that id.
+// CPU returns the CPU with an id, or nil.
 func (m *Machine) CPU(id int) *CPU {
 	for i := range m.CPUs {
 		if m.CPUs[i].ID == id {

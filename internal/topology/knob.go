@@ -7,7 +7,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// knobs reads settings that a kernel may be built without.
+// knobs reads settings that not every kernel has.
 func (r *reader) knobs() {
 	k := &r.m.Knobs
 	k.WorkqueueMask, _ = value(r, "sys/devices/virtual/workqueue/cpumask", maybe, cpuset.ParseMask)
@@ -28,7 +28,7 @@ func (r *reader) knobs() {
 	}
 }
 
-// chosen is the word in brackets: "always [madvise] never".
+// chosen returns the word in brackets: "always [madvise] never".
 func chosen(text string) string {
 	_, after, ok := strings.Cut(text, "[")
 	word, _, closed := strings.Cut(after, "]")

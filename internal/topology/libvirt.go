@@ -13,7 +13,8 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// domain is what of a guest's libvirt XML is about CPUs (https://libvirt.org/formatdomain.html). A capture keeps just this.
+// domain holds the elements about CPUs of a guest's libvirt XML (https://libvirt.org/formatdomain.html). A capture
+// keeps only these.
 type domain struct {
 	XMLName xml.Name `xml:"domain"`
 	Name    string   `xml:"name"`
@@ -46,17 +47,17 @@ type pin struct {
 	CPUSet   string `xml:"cpuset,attr"`
 }
 
-// status is the file of a guest that runs.
+// status is the file of a running guest.
 type status struct {
 	XMLName xml.Name `xml:"domstatus"`
 	PID     int      `xml:"pid,attr"`
 	Domain  domain   `xml:"domain"`
 }
 
-// maxThreads is more vCPUs or iothreads than QEMU gives a guest.
+// maxThreads bounds the number of vCPUs or iothreads; it is higher than QEMU's limits.
 const maxThreads = 4096
 
-// parseDomain reads a guest's definition, or the status of one that runs.
+// parseDomain parses a guest's definition, or the status of a running guest.
 func parseDomain(text string) (domain, error) {
 	var d domain
 	var s status
@@ -64,16 +65,17 @@ func parseDomain(text string) (domain, error) {
 	if err == nil {
 		d = s.Domain
 	} else if err = xml.Unmarshal([]byte(text), &d); err != nil {
-		return d, fmt.Errorf("is no libvirt XML: %w", err)
+		return d, fmt.Errorf("is not libvirt XML: %w", err)
 	}
 	d.Name = strings.TrimSpace(d.Name)
 	if d.Name == "" || d.VCPU.Count < 1 || d.VCPU.Count > maxThreads || d.IOThreads < 0 || d.IOThreads > maxThreads {
-		return d, errors.New("is a domain without name or with an impossible number of vCPUs or iothreads")
+		return d, errors.New("is a domain without a name or with an impossible number of vCPUs or iothreads")
 	}
 	return d, nil
 }
 
-// guest is what libvirt will do with the definition: threads without a pin may run on the CPUs of <vcpu cpuset>, or anywhere.
+// guest returns the guest as libvirt would start it: threads without a pin may run on the CPUs of <vcpu cpuset>, or
+// on all.
 func (d *domain) guest() (Guest, error) {
 	g := Guest{Name: d.Name, Source: "libvirt"}
 	all, err := cpuset.ParseExcluding(d.VCPU.CPUSet)
@@ -114,7 +116,7 @@ func (d *domain) guest() (Guest, error) {
 	return g, nil
 }
 
-// set pins the thread of a number, which counts from first.
+// set pins the thread with a number; numbers start at first.
 func (p *pin) set(to []cpuset.Set, number *int, first int) error {
 	if number == nil || *number < first || *number-first >= len(to) {
 		return errors.New("names a thread that the guest does not have")
@@ -131,17 +133,17 @@ func filled(n int, set cpuset.Set) []cpuset.Set {
 	return slices.Repeat([]cpuset.Set{set}, n)
 }
 
-// qemu is what of a command line matters: the guest's name and the queues of its network devices.
+// qemu holds the guest's name and the queues of its network devices, from a command line.
 type qemu struct {
 	name   string
 	queues []int
 }
 
-// parseQEMU reads a command line as /proc has it, with zeros between arguments (qemu(1)).
+// parseQEMU parses a command line of /proc, with NUL bytes between arguments (qemu(1)).
 func parseQEMU(line string) (q qemu) {
 	args := strings.Split(line, "\x00")
 	for i := 0; i+1 < len(args); i++ {
-		switch strings.TrimPrefix(args[i], "-") { // QEMU takes one dash or two
+		switch strings.TrimPrefix(args[i], "-") { // QEMU accepts one dash or two
 		case "-name", "name":
 			q.name = qemuName(args[i+1])
 		case "-netdev", "netdev":
@@ -165,8 +167,8 @@ func qemuName(text string) string {
 	return ""
 }
 
-// qemuQueues finds the number of queue pairs of a -netdev: queues=, or as many as there are descriptors in fds=. libvirt before
-// 9.2 gives JSON, whose keys are the same.
+// qemuQueues finds the number of queue pairs of a -netdev: queues=, or the number of descriptors in fds=. libvirt
+// before 9.2 writes JSON with the same keys.
 func qemuQueues(text string) int {
 	text = strings.NewReplacer(`":`, "=", `"`, "", "{", "", "}", "").Replace(text)
 	for part := range strings.SplitSeq(text, ",") {

@@ -13,29 +13,29 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Load is what CPUs did in a span of time, from counters that only grow: /proc/stat, /proc/interrupts,
-// /proc/softirqs (proc(5)).
+// Load is the work of CPUs in a span of time, from the counters of /proc/stat, /proc/interrupts and /proc/softirqs
+// (proc(5)).
 type Load struct {
 	Seconds   float64       `json:"seconds"`
-	SinceBoot bool          `json:"since_boot,omitempty"` // one reading only: says what was, not what is
+	SinceBoot bool          `json:"since_boot,omitempty"` // from one reading: all since boot, not the present load
 	CPUs      []CPULoad     `json:"cpus"`
 	Threads   map[int]int64 `json:"threads,omitempty"` // clock ticks by TID; only between two readings
 }
 
-// CPULoad is one CPU's share. Times are in clock ticks of 10 ms (USER_HZ).
+// CPULoad is the load of one CPU. Times are in clock ticks of 10 ms (USER_HZ).
 type CPULoad struct {
 	CPU        int              `json:"cpu"`
-	User       int64            `json:"user"` // nice included
+	User       int64            `json:"user"` // includes nice
 	System     int64            `json:"system"`
-	Idle       int64            `json:"idle"` // waiting for devices included
+	Idle       int64            `json:"idle"` // includes iowait
 	Irq        int64            `json:"irq"`
 	Softirq    int64            `json:"softirq"`
-	Steal      int64            `json:"steal"` // the hypervisor ran somebody else
+	Steal      int64            `json:"steal"` // the hypervisor ran other guests
 	Interrupts map[string]int64 `json:"interrupts,omitempty"`
 	Softirqs   map[string]int64 `json:"softirqs,omitempty"`
 }
 
-// ReadLoad reads the counters since boot. What is missing is left out; without /proc/stat there is nothing to say.
+// ReadLoad reads the counters since boot. Missing files are left out, but /proc/stat is required.
 func ReadLoad(tree Tree) (*Load, error) {
 	l := &Load{SinceBoot: true}
 	if text, err := tree.Read("proc/uptime"); err == nil {
@@ -63,14 +63,14 @@ func ReadLoad(tree Tree) (*Load, error) {
 	return l, nil
 }
 
-// readCounts reads a table of interrupts by CPU and row, without what is 0. A row's key is its label, with the driver's
+// readCounts reads a table of interrupts by CPU and row, without zeros. A row's key is its label, with the driver's
 // name for device interrupts: "38 virtio2-input.0".
 func readCounts(tree Tree, name string) (table map[int]map[string]int64, ok bool) {
 	text, err := tree.Read(name)
 	if err != nil {
 		return nil, false
 	}
-	rows, _, _ := procfs.ParseInterrupts(text) // irqs tells what makes no sense
+	rows, _, _ := procfs.ParseInterrupts(text) // irqs reports malformed lines
 	table = map[int]map[string]int64{}
 	for _, row := range rows {
 		key := row.Label
@@ -97,7 +97,7 @@ func orEmpty(rows map[string]int64) map[string]int64 {
 	return rows
 }
 
-// ReadOver is Read of the running machine, with the load of a span of time instead of all since boot.
+// ReadOver is Read of the running machine, with the load of a span of time instead of the load since boot.
 func ReadOver(ctx context.Context, span time.Duration) (*Machine, error) {
 	first, err := Read("/")
 	if err != nil || first.Load == nil {
@@ -136,7 +136,7 @@ func (r *reader) load() {
 	r.m.Load = l
 }
 
-// Since is what happened after an earlier reading, seconds before this one.
+// Since returns the load since an earlier reading, which was taken seconds before this one.
 func (l *Load) Since(before *Load, seconds float64) *Load {
 	old := map[int]CPULoad{}
 	for _, c := range before.CPUs {
@@ -151,7 +151,7 @@ func (l *Load) Since(before *Load, seconds float64) *Load {
 	return d
 }
 
-// Of is the load of a CPU; nil where it is not known.
+// Of returns the load of a CPU, or nil when it is not known.
 func (l *Load) Of(cpu int) *CPULoad {
 	if l == nil {
 		return nil

@@ -53,6 +53,6 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if _, err := ReadLoad(procTree(t, nil)); err == nil {
-		t.Error("no /proc/stat, no error")
+		t.Error("a missing /proc/stat is not an error")
 	}
 }

@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topology knows a machine: its CPUs, memory, network devices, interrupts, guests, threads and how its kernel was told
-// to use them. Everything is read below a root directory, "/" or a captured machine, without changing anything.
+// Package topology reads a machine: its CPUs, memory, network devices, interrupts, guests, threads, and the settings
+// that decide how the kernel uses them. It reads below a root directory, "/" or a captured machine, and changes
+// nothing.
 package topology
 
 import "github.com/corelane/corelane/internal/cpuset"
 
-// Machine is what one look at a machine found. It is plain data: who decides gets it, and no file.
+// Machine is the result of reading a machine. It is plain data: code that decides works on it and reads no files.
 type Machine struct {
 	Hostname   string      `json:"hostname"`
 	Kernel     Kernel      `json:"kernel"`
-	Virtual    string      `json:"virtual,omitempty"`   // hypervisor below, as /sys or DMI tell: "kvm"; empty: none known
-	Container  bool        `json:"container,omitempty"` // what was read is a container's view
-	CPUs       []CPU       `json:"cpus"`                // by id, also those that are offline
-	Nodes      []Node      `json:"nodes"`               // by id; one without memory lists stands for a machine without NUMA
+	Virtual    string      `json:"virtual,omitempty"`   // hypervisor according to /sys or DMI: "kvm"; empty: none known
+	Container  bool        `json:"container,omitempty"` // the files are a container's view
+	CPUs       []CPU       `json:"cpus"`                // by id, including offline CPUs
+	Nodes      []Node      `json:"nodes"`               // by id; a machine without NUMA has one node
 	NICs       []NIC       `json:"nics,omitempty"`
 	IRQs       []IRQ       `json:"irqs,omitempty"`
 	Interfaces []Interface `json:"interfaces,omitempty"` // the kernel's network interfaces with their queues
 	Guests     []Guest     `json:"guests,omitempty"`
-	Threads    []Thread    `json:"threads,omitempty"` // of all processes, kernel threads too
+	Threads    []Thread    `json:"threads,omitempty"` // of all processes, including kernel threads
 	Cgroups    Cgroups     `json:"cgroups"`
 	Services   Services    `json:"services"`
 	Knobs      Knobs       `json:"knobs"`
-	Load       *Load       `json:"load,omitempty"`   // what CPUs did; nil: nobody looked
-	Unread     []Unread    `json:"unread,omitempty"` // what is missing or made no sense, and so is not known
+	Load       *Load       `json:"load,omitempty"`   // nil: not read
+	Unread     []Unread    `json:"unread,omitempty"` // files that were missing or malformed
 }
 
-// Unread is a file that should tell something and did not.
+// Unread is a file that could not be read or parsed.
 type Unread struct {
 	Path string `json:"path"` // below the root
 	Why  string `json:"why"`
 }
 
-// Kernel is its release and how it was started.
+// Kernel is the kernel's release and command line.
 type Kernel struct {
 	Release string     `json:"release"`
 	Cmdline string     `json:"cmdline"`
-	Args    []Argument `json:"-"` // Cmdline in its order
-	// What the kernel made of it, from /sys/devices/system/cpu.
-	Isolated cpuset.Set `json:"isolated"` // isolcpus= at boot only, no cgroup partitions
+	Args    []Argument `json:"-"` // arguments of Cmdline in their order
+	// The arguments' effect, from /sys/devices/system/cpu.
+	Isolated cpuset.Set `json:"isolated"` // by isolcpus= at boot, not by cgroup partitions
 	NohzFull cpuset.Set `json:"nohz_full"`
 }
 
@@ -51,10 +52,10 @@ type CPU struct {
 	Online   bool       `json:"online"`
 	Socket   int        `json:"socket"`   // physical_package_id; -1 unknown
 	Die      int        `json:"die"`      // -1 unknown
-	Core     int        `json:"core"`     // core_id: its own only together with socket and die; -1 unknown
-	Node     int        `json:"node"`     // NUMA; 0 where the machine has none, -1 in none of those it has
-	Siblings cpuset.Set `json:"siblings"` // of the same core, itself included
-	L2       cpuset.Set `json:"l2"`       // that share the cache; empty: unknown
+	Core     int        `json:"core"`     // core_id: unique only with socket and die; -1 unknown
+	Node     int        `json:"node"`     // NUMA node; 0 on a machine without NUMA, -1: in no node
+	Siblings cpuset.Set `json:"siblings"` // CPUs of the same core, itself included
+	L2       cpuset.Set `json:"l2"`       // CPUs that share the cache; empty: unknown
 	L3       cpuset.Set `json:"l3"`
 	Model    string     `json:"model,omitempty"`
 	MaxKHz   int        `json:"max_khz,omitempty"`
@@ -67,7 +68,7 @@ type Node struct {
 	CPUs      cpuset.Set  `json:"cpus"`
 	MemoryKiB int64       `json:"memory_kib"`
 	Hugepages []Hugepages `json:"hugepages,omitempty"`
-	Distances []int       `json:"distances,omitempty"` // to nodes in their order, 10 = itself
+	Distances []int       `json:"distances,omitempty"` // to the nodes in their order; 10 = itself
 }
 
 // Hugepages of one size on one node.
@@ -77,7 +78,7 @@ type Hugepages struct {
 	Free  int `json:"free"`
 }
 
-// NIC is a network device on the PCI bus, whoever's driver it has.
+// NIC is a network device on the PCI bus, with any driver.
 type NIC struct {
 	Address   string `json:"address"` // 0000:3b:00.0
 	Node      int    `json:"node"`    // -1 unknown
@@ -88,7 +89,7 @@ type NIC struct {
 	RxQueues  int    `json:"rx_queues,omitempty"`
 	TxQueues  int    `json:"tx_queues,omitempty"`
 	IRQs      []int  `json:"irqs,omitempty"`
-	LinkSpeed string `json:"link_speed,omitempty"` // PCIe, as /sys has it
+	LinkSpeed string `json:"link_speed,omitempty"` // PCIe, as in /sys
 	LinkWidth int    `json:"link_width,omitempty"`
 }
 
@@ -102,27 +103,27 @@ type Interface struct {
 // IRQ is an interrupt line.
 type IRQ struct {
 	Number    int        `json:"number"`
-	Name      string     `json:"name"`              // what its driver calls it
-	Affinity  cpuset.Set `json:"affinity"`          // where it may go
-	Effective cpuset.Set `json:"effective"`         // where it goes; empty: the kernel does not tell
-	Managed   bool       `json:"managed,omitempty"` // the kernel keeps its affinity, writing is refused
-	Counts    []int64    `json:"counts,omitempty"`  // by CPU, in the order of Machine.CPUs that are online
+	Name      string     `json:"name"`              // the driver's name for it
+	Affinity  cpuset.Set `json:"affinity"`          // CPUs to which it may go
+	Effective cpuset.Set `json:"effective"`         // CPUs to which it goes; empty: not known
+	Managed   bool       `json:"managed,omitempty"` // the kernel sets its affinity and refuses changes
+	Counts    []int64    `json:"counts,omitempty"`  // by online CPU, in the order of Machine.CPUs
 }
 
 // Guest is a virtual machine.
 type Guest struct {
 	Name     string       `json:"name"`
-	PID      int          `json:"pid,omitempty"` // 0: defined, not running
+	PID      int          `json:"pid,omitempty"` // 0: defined, but not running
 	Source   string       `json:"source"`        // "libvirt", "qemu"
-	VCPUs    []cpuset.Set `json:"vcpus"`         // by vCPU, where each may run
-	Emulator cpuset.Set   `json:"emulator"`      // its other threads
+	VCPUs    []cpuset.Set `json:"vcpus"`         // by vCPU: CPUs on which it may run
+	Emulator cpuset.Set   `json:"emulator"`      // CPUs of its other threads
 	IOThread []cpuset.Set `json:"iothreads,omitempty"`
-	Vhost    []Thread     `json:"vhost,omitempty"`  // kernel threads vhost-PID that serve it
+	Vhost    []Thread     `json:"vhost,omitempty"`  // its threads vhost-PID
 	Nodes    []int        `json:"nodes,omitempty"`  // of its memory
 	Queues   []int        `json:"queues,omitempty"` // of each network device
 }
 
-// Thread is a schedulable thing: of a process, or the kernel's.
+// Thread is a thread of a process or of the kernel.
 type Thread struct {
 	TID         int        `json:"tid"`
 	PID         int        `json:"pid"`
@@ -133,23 +134,23 @@ type Thread struct {
 	LastCPU     int        `json:"last_cpu"`
 	Policy      string     `json:"policy,omitempty"`    // other, fifo, rr, batch, idle, deadline
 	Priority    int        `json:"priority,omitempty"`  // real-time only
-	Fixed       bool       `json:"fixed,omitempty"`     // PF_NO_SETAFFINITY: the kernel keeps it where it is
-	Cgroup      string     `json:"cgroup,omitempty"`    // path of the cpuset's, or the unified one
+	Fixed       bool       `json:"fixed,omitempty"`     // PF_NO_SETAFFINITY: it cannot be moved
+	Cgroup      string     `json:"cgroup,omitempty"`    // path in the cpuset hierarchy, or in the unified one
 	CPUTicks    int64      `json:"cpu_ticks,omitempty"` // user and system time so far, in clock ticks
 	Involuntary int64      `json:"involuntary_switches,omitempty"`
 }
 
-// Cgroups is how the machine groups its processes.
+// Cgroups describes the machine's control groups.
 type Cgroups struct {
 	Version  int        `json:"version"`  // 1, 2, or 0: none found
-	Isolated cpuset.Set `json:"isolated"` // version 2: in isolated partitions (cpuset.cpus.isolated), empty before Linux 6.7
+	Isolated cpuset.Set `json:"isolated"` // cpuset.cpus.isolated of version 2, since Linux 6.7
 	Groups   []Cgroup   `json:"groups,omitempty"`
 }
 
-// Cgroup with something to say about CPUs.
+// Cgroup is a control group with settings about CPUs.
 type Cgroup struct {
 	Path      string     `json:"path"` // "/", "/system.slice"
-	CPUs      cpuset.Set `json:"cpus"` // asked for (cpuset.cpus)
+	CPUs      cpuset.Set `json:"cpus"` // requested (cpuset.cpus)
 	Effective cpuset.Set `json:"effective"`
 	Exclusive cpuset.Set `json:"exclusive,omitempty"` // cpuset.cpus.exclusive
 	Partition string     `json:"partition,omitempty"` // as read: "member", "isolated", "isolated invalid (reason)"
@@ -158,20 +159,20 @@ type Cgroup struct {
 	Throttled int64      `json:"throttled,omitempty"` // nr_throttled of cpu.stat
 }
 
-// Services are the programs of a host that move threads and interrupts, and what they were told.
+// Services holds the settings of programs that move threads and interrupts.
 type Services struct {
 	Tuned           string            `json:"tuned,omitempty"`           // active profile; empty: not installed or none
-	TunedVariables  map[string]string `json:"tuned_variables,omitempty"` // of cpu-partitioning-variables.conf, or realtime-
-	TunedSpares     []string          `json:"tuned_spares,omitempty"`    // ps_blacklist: expressions of thread names that are left alone
-	Irqbalance      bool              `json:"irqbalance,omitempty"`      // runs
-	IrqbalanceBans  cpuset.Set        `json:"irqbalance_bans"`           // told it in its settings
+	TunedVariables  map[string]string `json:"tuned_variables,omitempty"` // of PROFILE-variables.conf
+	TunedSpares     []string          `json:"tuned_spares,omitempty"`    // ps_blacklist: expressions of names
+	Irqbalance      bool              `json:"irqbalance,omitempty"`      // it is running
+	IrqbalanceBans  cpuset.Set        `json:"irqbalance_bans"`           // banned CPUs of its settings
 	SystemdAffinity cpuset.Set        `json:"systemd_affinity"`          // CPUAffinity= of the manager; empty: none
 	Kubelet         map[string]string `json:"kubelet,omitempty"`         // cpuManagerPolicy, reservedSystemCPUs, ...
 	Nova            map[string]string `json:"nova,omitempty"`            // cpu_dedicated_set, cpu_shared_set, vcpu_pin_set, cpu_power_management
 	VRouter         map[string]string `json:"vrouter,omitempty"`         // of a Contrail/TF vRouter: CPU_LIST, CPU_CORE_MASK, SERVICE_CORE_MASK, ...
 }
 
-// Knobs are settings of the kernel that move work to CPUs or slow them down. A string is as read; empty: unknown.
+// Knobs are kernel settings that move work to CPUs or slow them down. A string is as read; empty: unknown.
 type Knobs struct {
 	WorkqueueMask      cpuset.Set `json:"workqueue_mask"`
 	DefaultIRQAffinity cpuset.Set `json:"default_irq_affinity"`

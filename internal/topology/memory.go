@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Memory is a machine's files in memory: those of an archive, or made up. Links are text and lead nowhere.
+// Memory is a machine's files in memory: from an archive, or made up by a test. Links are text and are not followed.
 type Memory struct{ nodes map[string]*memoryNode }
 
 type memoryNode struct {
@@ -27,12 +27,12 @@ func NewMemory() *Memory { return &Memory{map[string]*memoryNode{".": {dir: true
 // Put adds a file.
 func (t *Memory) Put(name, text string) error { return t.add(name, &memoryNode{text: text}) }
 
-// PutReadOnly adds a file that nobody may write.
+// PutReadOnly adds a read-only file.
 func (t *Memory) PutReadOnly(name, text string) error {
 	return t.add(name, &memoryNode{text: text, readOnly: true})
 }
 
-// PutBroken makes a file or directory one that cannot be read.
+// PutBroken makes a file or directory unreadable.
 func (t *Memory) PutBroken(name, why string) error {
 	if n := t.nodes[name]; n != nil {
 		n.broken = why
@@ -44,7 +44,7 @@ func (t *Memory) PutBroken(name, why string) error {
 // PutLink adds a symbolic link.
 func (t *Memory) PutLink(name, to string) error { return t.add(name, &memoryNode{link: to}) }
 
-// PutDir adds a directory, if it is not there.
+// PutDir adds a directory if it does not exist.
 func (t *Memory) PutDir(name string) error {
 	if n := t.nodes[name]; n != nil && n.dir {
 		return nil
@@ -52,20 +52,20 @@ func (t *Memory) PutDir(name string) error {
 	return t.add(name, &memoryNode{dir: true})
 }
 
-// add puts a node and the directories above it in place. A name is never taken twice.
+// add adds a node and its parent directories. It refuses a name that exists.
 func (t *Memory) add(name string, n *memoryNode) error {
 	if !fs.ValidPath(name) || name == "." {
-		return errors.New("'" + name + "' is no name of a file below the root")
+		return errors.New("'" + name + "' is not a name of a file below the root")
 	}
 	if t.nodes[name] != nil {
-		return errors.New("'" + name + "' is there twice")
+		return errors.New("'" + name + "' occurs twice")
 	}
 	t.nodes[name] = n
 	for child := name; child != "."; {
 		dir := path.Dir(child)
 		parent := t.nodes[dir]
 		if parent != nil && !parent.dir {
-			return errors.New("'" + dir + "' is no directory and has '" + name + "'")
+			return errors.New("'" + dir + "' is not a directory, but contains '" + name + "'")
 		}
 		known := parent != nil
 		if !known {
@@ -87,7 +87,7 @@ func (t *Memory) Close() error { return nil }
 func (t *Memory) Read(name string) (string, error) {
 	n, err := t.find("open", name)
 	if err == nil && (n.dir || n.link != "") {
-		err = errors.New("is no regular file")
+		err = errors.New("is not a regular file")
 	}
 	if err != nil {
 		return "", err
@@ -100,7 +100,7 @@ func (t *Memory) List(name string) ([]Entry, error) {
 	name = path.Clean(name)
 	n, err := t.find("open", name)
 	if err == nil && !n.dir {
-		err = errors.New("is no directory")
+		err = errors.New("is not a directory")
 	}
 	if err != nil {
 		return nil, err
@@ -113,11 +113,11 @@ func (t *Memory) List(name string) ([]Entry, error) {
 	return list, nil
 }
 
-// Link returns what a link says.
+// Link returns the target of a symbolic link.
 func (t *Memory) Link(name string) (string, error) {
 	n, err := t.find("readlink", name)
 	if err == nil && n.link == "" {
-		err = errors.New("is no link")
+		err = errors.New("is not a symbolic link")
 	}
 	if err != nil {
 		return "", err
@@ -125,7 +125,7 @@ func (t *Memory) Link(name string) (string, error) {
 	return n.link, nil
 }
 
-// Writable says whether the file's owner may write it.
+// Writable reports whether the file's owner may write it.
 func (t *Memory) Writable(name string) (bool, error) {
 	n, err := t.find("stat", name)
 	return err == nil && !n.readOnly, err

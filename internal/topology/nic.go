@@ -37,14 +37,14 @@ func (r *reader) nics() {
 	}
 }
 
-// nodeOfNIC is -1 where the firmware does not tell; on a machine with one node it is that.
+// nodeOfNIC returns -1 if the firmware does not set the node. On a machine with one node it returns that node.
 func (r *reader) nodeOfNIC(dir string) int {
 	if len(r.m.Nodes) == 1 {
 		return r.m.Nodes[0].ID
 	}
 	node, ok := value(r, dir+"numa_node", needed, number)
 	if ok && node < 0 {
-		r.trouble(dir+"numa_node", "is %d: the firmware does not tell the device's node", node)
+		r.trouble(dir+"numa_node", "is %d: the firmware does not set the device's node", node)
 	}
 	if !ok || node < 0 {
 		return -1
@@ -62,7 +62,7 @@ func (r *reader) irqsOfNIC(dir string) []int {
 	return nil
 }
 
-// interfaceOfNIC is the first that the device has, a virtio device's through its virtio bus.
+// interfaceOfNIC returns the device's first interface; that of a virtio device is below its virtio bus.
 func (r *reader) interfaceOfNIC(dir string) string {
 	if names := r.list(dir+"net", "*", maybe); len(names) > 0 {
 		return names[0]
@@ -78,7 +78,7 @@ func (r *reader) interfaceOfNIC(dir string) string {
 // interfaces reads which CPUs receive and send packets in the kernel (Documentation/networking/scaling.rst).
 func (r *reader) interfaces() {
 	for _, name := range r.list(netDir, "*", needed) {
-		if name == "bonding_masters" { // the one entry that is a file
+		if name == "bonding_masters" { // the only entry that is a file
 			continue
 		}
 		i := Interface{Name: name}

@@ -30,7 +30,7 @@ func (r *reader) nodes() {
 	r.nodeOfCPUs()
 }
 
-// oneNode is a machine that does not tell of nodes.
+// oneNode handles a machine without information about nodes.
 func (r *reader) oneNode() {
 	r.trouble(nodeDir, "is missing: all CPUs and memory are taken as one node")
 	n := Node{}
@@ -42,8 +42,8 @@ func (r *reader) oneNode() {
 	r.m.Nodes = []Node{n}
 }
 
-// nodeOfCPUs takes the node of a CPU that is online from the nodes' lists, and of one that is not from its own directory:
-// the lists leave it out.
+// nodeOfCPUs takes the node of an online CPU from the nodes' lists. The lists lack offline CPUs, whose node is taken
+// from their own directory.
 func (r *reader) nodeOfCPUs() {
 	for i := range r.m.CPUs {
 		c := &r.m.CPUs[i]
@@ -53,7 +53,8 @@ func (r *reader) nodeOfCPUs() {
 				continue
 			}
 			if c.Node >= 0 {
-				r.trouble(fmt.Sprintf("%s/node%d/cpulist", nodeDir, n.ID), "has CPU %d, which node %d has, too: it is taken as the latter's", c.ID, c.Node)
+				r.trouble(fmt.Sprintf("%s/node%d/cpulist", nodeDir, n.ID),
+					"has CPU %d, but node %d has it too: the CPU is assigned to the latter", c.ID, c.Node)
 				continue
 			}
 			c.Node = n.ID
@@ -70,19 +71,19 @@ func (r *reader) ownNode(c *CPU) int {
 		return own[0]
 	}
 	if c.Online {
-		r.trouble(dir, "CPU %d is online and in no node", c.ID)
+		r.trouble(dir, "CPU %d is online, but in no node", c.ID)
 	}
 	return -1
 }
 
-// memTotal finds "MemTotal:" in meminfo, in KiB; a node's has "Node 0" in front.
+// memTotal finds "MemTotal:" in meminfo, in KiB. In a node's meminfo "Node 0" precedes it.
 func memTotal(text string) (int64, error) {
 	for line := range strings.Lines(text) {
 		if _, after, ok := strings.Cut(line, "MemTotal:"); ok {
 			return large(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "kB")))
 		}
 	}
-	return 0, fmt.Errorf("is without MemTotal")
+	return 0, fmt.Errorf("has no MemTotal")
 }
 
 func distances(text string) ([]int, error) {

@@ -45,7 +45,7 @@ func TestPolicy(t *testing.T) {
 		t.Error(s, err)
 	}
 	if _, err := parseStat("12 (a)" + strings.Replace(rest, " 50 1 ", " 50 44 ", 1)); err == nil {
-		t.Error("a policy that is unknown is no error")
+		t.Error("an unknown policy is not an error")
 	}
 }
 
@@ -106,7 +106,7 @@ func FuzzCmdline(f *testing.F) {
 		k := Kernel{Cmdline: line}
 		for _, name := range []string{"isolcpus", "nohz_full", ""} {
 			if a, err := k.CPUArg(name, 383); err == nil && !a.Given && !a.CPUs.Empty() {
-				t.Errorf("%q has %s and is not given", line, a.CPUs)
+				t.Errorf("%q has CPUs %s, but is reported as not given", line, a.CPUs)
 			}
 		}
 		kept, _ := filterKernel(line + " password=hunter2")
@@ -210,7 +210,7 @@ func FuzzArchive(f *testing.F) {
 		}
 		for name := range tree.nodes {
 			if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
-				t.Errorf("'%s' leads out", name)
+				t.Errorf("'%s' leads out of the tree", name)
 			}
 		}
 		_, _ = ReadTree(tree)

@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// unread is what could not be read, a line each.
+// unread lists what could not be read, one per line.
 func unread(m *topology.Machine) string {
 	var lines []string
 	for _, u := range m.Unread {
@@ -19,7 +19,7 @@ func unread(m *topology.Machine) string {
 	return strings.Join(lines, "\n")
 }
 
-// equal compares texts that say what was found with what should be.
+// equal compares what was found, as text, with what is wanted.
 func equal(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	if fmt.Sprint(got) != want {

@@ -16,8 +16,8 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Read looks at the machine below root: "/", a directory or an archive of a captured one. What it could not find out is in
-// Machine.Unread; an error is a machine without any CPU, or a root that is none.
+// Read reads the machine below root: "/", or the directory or archive of a captured machine. Machine.Unread lists the
+// files that could not be read. Read fails only if no CPU is found or root cannot be opened.
 func Read(root string) (*Machine, error) {
 	tree, err := Open(root)
 	if err != nil {
@@ -31,7 +31,7 @@ func Read(root string) (*Machine, error) {
 	return m, nil
 }
 
-// ReadTree is Read for files from anywhere.
+// ReadTree is Read for any tree of files.
 func ReadTree(tree Tree) (*Machine, error) {
 	r := &reader{tree: tree, m: &Machine{}, seen: map[string]int{}}
 	if err := r.cpus(); err != nil {
@@ -52,25 +52,26 @@ func ReadTree(tree Tree) (*Machine, error) {
 	return r.m, nil
 }
 
-// reader is one look at a machine.
+// reader reads one machine.
 type reader struct {
 	tree Tree
 	m    *Machine
-	seen map[string]int // kind of trouble -> its place in Machine.Unread
-	many []int          // times that each of Machine.Unread was met
+	seen map[string]int // kind of trouble -> its index in Machine.Unread
+	many []int          // number of occurrences of each entry of Machine.Unread
 }
 
-// need says what it means when a file is not there.
+// need says whether a missing file is trouble.
 type need bool
 
 const (
 	needed need = true  // every machine has it
-	maybe  need = false // many do not
+	maybe  need = false // many machines lack it
 )
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// trouble notes a file that does not tell. The same at other CPUs, queues or threads is noted once and counted.
+// trouble notes a file that could not be used. The same trouble at other CPUs, queues or threads is noted once and
+// counted.
 func (r *reader) trouble(name, format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	kind := digits.ReplaceAllString(name, "*") + " " + digits.ReplaceAllString(why, "*")
@@ -83,7 +84,7 @@ func (r *reader) trouble(name, format string, args ...any) {
 	r.m.Unread = append(r.m.Unread, Unread{"/" + name, why})
 }
 
-// count tells at each trouble how many more there were of its kind.
+// count adds the number of similar cases to each entry.
 func (r *reader) count() {
 	for i, n := range r.many {
 		if n > 1 {
@@ -92,13 +93,13 @@ func (r *reader) count() {
 	}
 }
 
-// missing says whether an error means "not there": also that a process or device ended while it was read, or a setting that
-// this device does not have.
+// missing reports whether an error means that a file does not exist. This includes a process or device that vanished
+// while it was read, and a setting that the device does not support.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// reason is an error without the path that it repeats.
+// reason returns an error's text without the path.
 func reason(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -110,7 +111,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// text is a file's content without space around it.
+// text returns a file's content without leading and trailing space.
 func (r *reader) text(name string, n need) (string, bool) {
 	text, err := r.tree.Read(name)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r *reader) text(name string, n need) (string, bool) {
 	return strings.TrimSpace(text), true
 }
 
-// list is the names in a directory that match a pattern of path.Match.
+// list returns the names in a directory that match a pattern of path.Match.
 func (r *reader) list(dir, pattern string, n need) []string {
 	all, err := r.tree.List(dir)
 	if err != nil {
@@ -143,12 +144,12 @@ func (r *reader) list(dir, pattern string, n need) []string {
 	return names
 }
 
-// keeper is a tree that wants to know which names of a directory were of interest.
+// keeper is a tree that is told which names of a directory were used.
 type keeper interface {
 	keep(dir string, names []string)
 }
 
-// numbered is the numbers of the directory's entries that are prefix and a number: cpu0, cpu1; ascending.
+// numbered returns the numbers of a directory's entries that consist of prefix and a number (cpu0, cpu1), ascending.
 func (r *reader) numbered(dir, prefix string, n need) []int {
 	var ids []int
 	for _, name := range r.list(dir, prefix+"[0-9]*", n) {
@@ -160,7 +161,7 @@ func (r *reader) numbered(dir, prefix string, n need) []int {
 	return ids
 }
 
-// link is the last part of what a symbolic link says: a driver's or bus's name.
+// link returns the last part of a symbolic link's target: the name of a driver or bus.
 func (r *reader) link(name string) string {
 	to, err := r.tree.Link(name)
 	if err != nil {
@@ -187,14 +188,14 @@ func value[T any](r *reader, name string, n need, parse func(string) (T, error))
 	return v, true
 }
 
-// senseless says what a file holds and why that cannot be.
+// senseless describes a file's content and why it is not valid.
 func senseless(text string, err error) string {
 	var n *strconv.NumError
 	if errors.As(err, &n) {
 		if len(text) > 40 {
 			text = text[:40] + "..."
 		}
-		return fmt.Sprintf("'%s' is no number", strings.ToValidUTF8(text, "?"))
+		return fmt.Sprintf("'%s' is not a number", strings.ToValidUTF8(text, "?"))
 	}
 	return err.Error()
 }
@@ -202,7 +203,7 @@ func senseless(text string, err error) string {
 func number(text string) (int, error)  { return strconv.Atoi(text) }
 func large(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
 
-// list of the kernel, which some files leave as "(null)" when nothing was ever set.
+// kernelSet parses a list of the kernel. Some files contain "(null)" while nothing is set.
 func kernelSet(text string) (cpuset.Set, error) {
 	if text == "(null)" {
 		return cpuset.Set{}, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// Refresh is the running machine with what moves by the second read anew: CPUs online, interrupts, queues, control groups, settings
-// of the kernel, TuneD's profile. Threads and all else are those of m, which does not change.
+// Refresh returns a copy of m in which frequently changing parts of the running machine are read again: online CPUs,
+// interrupts, queues, control groups, kernel settings, TuneD's profile. It does not change m.
 func (m *Machine) Refresh() *Machine {
 	fresh := *m
 	fresh.CPUs, fresh.Unread = slices.Clone(m.CPUs), nil
@@ -28,7 +28,8 @@ func (m *Machine) Refresh() *Machine {
 	return &fresh
 }
 
-// ReadThread reads one thread of the running machine, without the name of its process; false: it has ended.
+// ReadThread reads a thread of the running machine, without the name of its process. It returns false when it has
+// ended.
 func ReadThread(pid, tid int) (Thread, bool) {
 	r := &reader{tree: hostTree{}, m: &Machine{}, seen: map[string]int{}}
 	return r.thread(pid, tid)

@@ -14,7 +14,8 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// services reads what the programs that move threads and interrupts were told. A program that is not there is no trouble.
+// services reads the settings of programs that move threads and interrupts. A program that is not installed is not
+// trouble.
 func (r *reader) services() {
 	s := &r.m.Services
 	r.tuned()
@@ -25,7 +26,7 @@ func (r *reader) services() {
 	s.VRouter = r.firstOf(vrouterFiles, vrouterKeys)
 }
 
-// Where Nova's settings are: of a package, of TripleO's and of Kolla's container.
+// Paths of Nova's settings: of a package, of TripleO's container and of Kolla's.
 var novaFiles = []string{
 	"etc/nova/nova.conf", "var/lib/config-data/puppet-generated/nova_libvirt/etc/nova/nova.conf", "etc/kolla/nova-compute/nova.conf",
 }
@@ -37,14 +38,14 @@ var novaKeys = map[string][]string{
 	"libvirt": {"cpu_power_management", "cpu_power_management_strategy"},
 }
 
-// Where a vRouter's settings are: TripleO's interface file, and the environment of its containers.
+// Paths of a vRouter's settings: TripleO's interface file, and the environment of its containers.
 var vrouterFiles = []string{"etc/sysconfig/network-scripts/ifcfg-vhost0", "etc/contrail/common_vrouter.env"}
 
 var vrouterKeys = map[string][]string{
 	"": {"CPU_LIST", "CPU_CORE_MASK", "SERVICE_CORE_MASK", "DPDK_CTRL_THREAD_MASK", "DPDK_COMMAND_ADDITIONAL_ARGS"},
 }
 
-// firstOf reads some keys from the files of a list that are there; the first file that has a key counts.
+// firstOf reads keys from the existing files of a list; the first file that has a key wins.
 func (r *reader) firstOf(files []string, keys map[string][]string) map[string]string {
 	found := map[string]string{}
 	for _, file := range files {
@@ -61,7 +62,7 @@ func (r *reader) firstOf(files []string, keys map[string][]string) map[string]st
 	return found
 }
 
-// irqbalance reads whether it runs and which CPUs it is told to leave alone (irqbalance(1), environment variables).
+// irqbalance reads whether irqbalance runs and which CPUs it is told to avoid (irqbalance(1), environment variables).
 func (r *reader) irqbalance() {
 	s := &r.m.Services
 	for i := range r.m.Threads {
@@ -88,8 +89,8 @@ func (r *reader) irqbalance() {
 	}
 }
 
-// systemdAffinity reads CPUAffinity= of the manager (systemd-system.conf(5)): drop-ins by name after the main file, one in /etc
-// hides one of the same name in /run and /usr/lib.
+// systemdAffinity reads CPUAffinity= of the manager (systemd-system.conf(5)): drop-ins follow the main file, sorted
+// by name; a drop-in in /etc hides those with the same name in /run and /usr/lib.
 func (r *reader) systemdAffinity() cpuset.Set {
 	files := map[string]string{}
 	for _, dir := range []string{"usr/lib/systemd", "run/systemd", "etc/systemd"} {
@@ -127,19 +128,20 @@ func (r *reader) systemdAffinity() cpuset.Set {
 	return all
 }
 
-// systemdSet reads a list with spaces or commas: "0 10-11,20".
+// systemdSet parses a list with spaces or commas: "0 10-11,20".
 func systemdSet(text string) (cpuset.Set, error) {
 	words := strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == '\t' || c == ',' })
 	return cpuset.Parse(strings.Join(words, ","))
 }
 
-// What of a KubeletConfiguration says where pods run.
+// Keys of a KubeletConfiguration that decide where pods run.
 var kubeletKeys = []string{
 	"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope", "cpuCFSQuota",
 	"kubeReserved", "systemReserved",
 }
 
-// kubelet reads its settings and what its CPU manager has given away, as "state.defaultCpuSet" and "state.exclusive".
+// kubelet reads kubelet's settings and the assignments of its CPU manager, as "state.defaultCpuSet" and
+// "state.exclusive".
 func (r *reader) kubelet() map[string]string {
 	found := map[string]string{}
 	for _, file := range []string{"var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet.conf", "etc/kubernetes/kubelet/kubelet-config.json"} {
@@ -163,12 +165,12 @@ func (r *reader) kubelet() map[string]string {
 	return found
 }
 
-// parseKubelet takes the known keys of a KubeletConfiguration; a file of another kind (kubelet.conf is a kubeconfig on most
-// hosts) has none.
+// parseKubelet returns the known keys of a KubeletConfiguration, and none for a file of another kind: on most hosts
+// kubelet.conf is a kubeconfig.
 func parseKubelet(text string) (map[string]string, error) {
 	var all map[string]any
 	if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("is no YAML: %w", err)
+		return nil, fmt.Errorf("is not YAML: %w", err)
 	}
 	found := map[string]string{}
 	if all["kind"] != "KubeletConfiguration" {
@@ -199,7 +201,7 @@ type cpuManager struct {
 
 func parseCPUManager(text string) (s cpuManager, err error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return s, fmt.Errorf("is no JSON: %w", err)
+		return s, fmt.Errorf("is not JSON: %w", err)
 	}
 	if _, err := cpuset.Parse(s.DefaultCPUSet); err != nil {
 		return s, err
@@ -214,12 +216,12 @@ func parseCPUManager(text string) (s cpuManager, err error) {
 	return s, nil
 }
 
-// given is the CPUs of all containers.
+// given returns the CPUs of all containers.
 func (s cpuManager) given() cpuset.Set {
 	var all cpuset.Set
 	for _, containers := range s.Entries {
 		for _, cpus := range containers {
-			set, _ := cpuset.Parse(cpus) // was checked
+			set, _ := cpuset.Parse(cpus) // checked by parseCPUManager
 			all = all.Or(set)
 		}
 	}

@@ -3,11 +3,12 @@ package topology
 
 import "strings"
 
-// setting is one line of a file of "key = value" in [sections]: TuneD, Nova, systemd, and shell variables without section.
+// setting is one "key = value" line of a file with [sections] (TuneD, Nova, systemd), or of shell variables without
+// sections.
 type setting struct{ section, key, value string }
 
-// parseSettings reads what the formats have in common: comments with # or ;, and values in quotes. A line that ends in "\"
-// goes on in the next one.
+// parseSettings parses what these formats have in common: comments with # or ;, and quoted values. A line that ends
+// in "\" continues in the next one.
 func parseSettings(text string) []setting {
 	var all []setting
 	section := ""

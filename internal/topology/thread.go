@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// threads reads all threads of all processes. One that ends meanwhile is left out.
+// threads reads all threads of all processes. Threads that end meanwhile are left out.
 func (r *reader) threads() {
 	pids := r.numbered("proc", "", needed)
 	for _, pid := range pids {
@@ -55,7 +55,7 @@ func (r *reader) thread(pid, tid int) (Thread, bool) {
 	}, true
 }
 
-// taskFile reads a file of a thread. It is trouble only when the thread is still there.
+// taskFile reads a file of a thread. A missing file is trouble only if the thread still exists.
 func taskFile[T any](r *reader, dir, file string, parse func(string) (T, error)) (T, bool) {
 	var none T
 	text, err := r.tree.Read(dir + "/" + file)
@@ -79,7 +79,7 @@ func taskFile[T any](r *reader, dir, file string, parse func(string) (T, error))
 // The kernel's numbers of scheduling policies, include/uapi/linux/sched.h.
 var policies = map[int]string{0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 
-// parseStat reads a stat file and finds the name of its policy.
+// parseStat parses a stat file and finds the name of the scheduling policy.
 func parseStat(text string) (s procfs.Task, err error) {
 	if s, err = procfs.ParseTask(text); err == nil && policies[s.Policy] == "" {
 		err = fmt.Errorf("policy %d is unknown", s.Policy)
@@ -96,7 +96,7 @@ func parseStatus(text string) (s taskStatus, err error) {
 	values := procfs.ParseStatus(text)
 	allowed, found := values["Cpus_allowed_list"]
 	if !found {
-		return s, errors.New("is without Cpus_allowed_list")
+		return s, errors.New("has no Cpus_allowed_list")
 	}
 	if s.allowed, err = cpuset.Parse(allowed); err != nil {
 		return s, err
@@ -109,14 +109,14 @@ func parseStatus(text string) (s taskStatus, err error) {
 	return s, nil
 }
 
-// parseCgroup is the group that decides which CPUs a task may have.
+// parseCgroup returns the group that decides on which CPUs a task may run.
 func parseCgroup(text string) string {
 	path, _ := procfs.ParseCgroup(text, "cpuset")
 	return path
 }
 
-// container recognizes a container's view by its own process IDs, where 2 is not the kernel's. Files that mark a
-// container's image count only where there are no processes to look at: machines are started from such images, too.
+// container recognizes a container's view by its process IDs: process 2 is not a kernel thread. Files that mark a
+// container's image are used only if there are no processes, because machines can also be booted from such images.
 func (r *reader) container() {
 	for i := range r.m.Threads {
 		if r.m.Threads[i].TID == 2 && r.m.Threads[i].Name == "kthreadd" {

@@ -14,22 +14,22 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Tree is where the files of a machine come from. Names have no leading slash: "proc/cmdline".
+// Tree provides the files of a machine. Names have no leading slash: "proc/cmdline".
 type Tree interface {
 	Read(name string) (string, error)
-	List(name string) ([]Entry, error)  // by name
-	Link(name string) (string, error)   // what a symbolic link says
-	Writable(name string) (bool, error) // by its owner
+	List(name string) ([]Entry, error)  // sorted by name
+	Link(name string) (string, error)   // target of a symbolic link
+	Writable(name string) (bool, error) // whether the owner may write it
 	io.Closer
 }
 
 // Entry of a directory.
 type Entry struct {
 	Name string
-	Dir  bool // and no link to one
+	Dir  bool // false for a link to a directory
 }
 
-// maxFile is the largest file that is read: /proc/interrupts of a machine with hundreds of CPUs has some MiB.
+// maxFile is the size limit of a file: /proc/interrupts of a machine with hundreds of CPUs has some MiB.
 const maxFile = 32 << 20
 
 var errTooLarge = fmt.Errorf("is larger than %d MiB", maxFile>>20)
@@ -63,7 +63,7 @@ func Open(root string) (Tree, error) {
 	return dirTree{dir}, nil
 }
 
-// hostTree is the machine itself.
+// hostTree is the tree of the machine itself.
 type hostTree struct{}
 
 func (hostTree) Close() error { return nil }
@@ -89,12 +89,12 @@ func (hostTree) Writable(name string) (bool, error) {
 	return err == nil && info.Mode()&0o200 != 0, err
 }
 
-// dirTree is a directory that no link leads out of.
+// dirTree is a directory; links that lead out of it are not followed.
 type dirTree struct{ root *os.Root }
 
 func (t dirTree) Close() error { return t.root.Close() }
 
-// Read takes regular files only, and opens nothing that could make it wait.
+// Read reads regular files only, so that opening one never blocks.
 func (t dirTree) Read(name string) (string, error) {
 	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func (t dirTree) Read(name string) (string, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.New("is no regular file")
+		return "", errors.New("is not a regular file")
 	}
 	return readAll(f)
 }
@@ -127,7 +127,7 @@ func entries(list []fs.DirEntry) []Entry {
 	return out
 }
 
-// readAll reads what /proc and /sys make up while they are read: they do not tell a size.
+// readAll reads files of /proc and /sys, whose size is not known before they are read.
 func readAll(f io.Reader) (string, error) {
 	buffer, n := make([]byte, 4096), 0
 	for {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// tuned reads the active profile of TuneD with those that it includes: their variables, and the threads that they spare.
+// tuned reads the active profile of TuneD and the profiles that it includes: their variables, and the spared threads.
 func (r *reader) tuned() {
 	s := &r.m.Services
 	s.Tuned, _ = r.text("etc/tuned/active_profile", maybe)
@@ -20,15 +20,15 @@ func (r *reader) tuned() {
 	s.TunedSpares = chain.spares
 }
 
-// tunedChain is what profiles say, later ones over those that they include.
+// tunedChain merges profiles; a profile overrides those that it includes.
 type tunedChain struct {
 	r         *reader
 	variables map[string]string
 	spares    []string
-	met       map[string]bool // a profile that includes itself does so once
+	met       map[string]bool // guards against profiles that include each other
 }
 
-// Where profiles are, the first that has one counts (TuneD's profile_dirs, before and since 2.24).
+// Directories of profiles; the first match wins (TuneD's profile_dirs, before and since 2.24).
 var tunedDirs = []string{"etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"}
 
 func (c *tunedChain) profile(name string) {
@@ -43,11 +43,11 @@ func (c *tunedChain) profile(name string) {
 			return
 		}
 	}
-	c.r.trouble(path.Join("etc/tuned", name, "tuned.conf"), "is missing, and in %s, too", strings.Join(tunedDirs, ", "))
+	c.r.trouble(path.Join("etc/tuned", name, "tuned.conf"), "is missing here and in %s", strings.Join(tunedDirs, ", "))
 }
 
 func (c *tunedChain) take(dir string, all []setting) {
-	for _, s := range all { // included ones come first, wherever the line is
+	for _, s := range all { // included profiles come first, wherever the line is
 		if s.section == "main" && s.key == "include" {
 			for name := range strings.FieldsFuncSeq(s.value, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
 				c.profile(name)
@@ -64,11 +64,11 @@ func (c *tunedChain) take(dir string, all []setting) {
 	}
 }
 
-// variableFile reads what the operator set: isolated_cores=2-9.
+// variableFile reads the variables that the operator set: isolated_cores=2-9.
 func (c *tunedChain) variableFile(file string) {
 	name := strings.TrimPrefix(path.Clean("/"+file), "/")
 	if !strings.HasPrefix(name, "etc/tuned/") && !strings.HasPrefix(name, "usr/lib/tuned/") {
-		c.r.trouble(name, "has variables of a profile and is outside /etc/tuned and /usr/lib/tuned: it is not read")
+		c.r.trouble(name, "is outside /etc/tuned and /usr/lib/tuned: this file of variables is not read")
 		return
 	}
 	text, _ := c.r.text(name, needed)

@@ -17,11 +17,11 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-var update = flag.Bool("update", false, "write the expected files anew")
+var update = flag.Bool("update", false, "rewrite the expected files")
 
 func everyMachine() []string { return append(topologytest.Names(), "vm-cgroup-v1") }
 
-// Each machine's summary and map are what testdata has, which people have looked at.
+// Each machine's summary and map match testdata, which was reviewed.
 func TestExpected(t *testing.T) {
 	for _, name := range everyMachine() {
 		m := topologytest.Machine(t, name)
@@ -104,7 +104,7 @@ func TestPlan(t *testing.T) {
 	for _, cpu := range []plan.CPU{{ID: 77, Role: plan.Forwarding}, {ID: 1, Role: "cook"}} {
 		p.CPUs = []plan.CPU{cpu}
 		if _, err := FromPlan(m, p); err == nil {
-			t.Errorf("%v is no error", cpu)
+			t.Errorf("%v is not an error", cpu)
 		}
 	}
 	if _, err := FromPlan(topologytest.Machine(t, "vm"), p); err == nil || !strings.Contains(err.Error(), "another machine") {
@@ -112,7 +112,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What disturbs a guest's host: vCPUs stand on the CPUs that take the interrupts.
+// vCPUs on CPUs that take interrupts are marked.
 func TestRunningFacts(t *testing.T) {
 	m := topologytest.Machine(t, "odd-even-16")
 	if got := Interrupted(m).String(); got != "0,2,4,6,8,10,12,14" {
@@ -136,6 +136,6 @@ func TestRunningFacts(t *testing.T) {
 		seen[mark.Letter] = mark.Name
 	}
 	if letters.Len() > 0 {
-		t.Errorf("letters %s mean two things", letters.String())
+		t.Errorf("letters %s have two meanings", letters.String())
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package draw shows a machine's CPUs where they are: by socket, NUMA node, cache and core, each with what it is for, as text
-// for a terminal and as SVG.
+// Package draw draws a map of a machine's CPUs by socket, NUMA node, cache and core, each with its use, as text for a
+// terminal and as SVG.
 package draw
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// node of a socket; a machine that does not tell has one.
+// node of a socket; a socket without information about nodes has one.
 type node struct {
 	socket, id int
 	title      string
 	caches     []cache
 }
 
-// cache is the cores that share the last one.
+// cache is a last-level cache with its cores.
 type cache struct {
 	key   string
 	cores []core
@@ -30,8 +30,8 @@ type core struct {
 	cpus    []int
 }
 
-// layout sorts the CPUs by where they are. Those that are offline do not tell: they are with their siblings' node, on
-// cores of their own.
+// layout sorts the CPUs by their position. The core of an offline CPU is not known: it is drawn as a core of its own
+// in its node.
 func layout(m *topology.Machine) []node {
 	var all []node
 	for i := range m.CPUs {
@@ -52,7 +52,7 @@ func layout(m *topology.Machine) []node {
 	return all
 }
 
-// order puts what is unknown last.
+// order sorts unknown numbers last.
 func order(id int) int {
 	if id < 0 {
 		return 1 << 30
@@ -77,7 +77,7 @@ func (n *node) add(c *topology.CPU) {
 	k.cores = append(k.cores, core{id: c.Core, die: c.Die, cpus: []int{c.ID}})
 }
 
-// title says what a node has.
+// title returns the heading of a node: its socket, memory and NICs.
 func title(m *topology.Machine, c *topology.CPU) string {
 	text := fmt.Sprintf("socket %d", c.Socket)
 	if c.Socket < 0 {
@@ -100,7 +100,7 @@ func title(m *topology.Machine, c *topology.CPU) string {
 	return text
 }
 
-// GiB is an amount of memory in words.
+// GiB formats an amount of memory.
 func GiB(kib int64) string {
 	if kib < 10<<20 {
 		return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))

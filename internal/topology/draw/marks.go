@@ -9,22 +9,22 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Mark is what a CPU is for: a letter, so that it can be told without colours.
+// Mark is the use of a CPU. Its letter tells it without colours.
 type Mark struct {
 	Letter byte
 	Name   string
-	Color  string // of SVG
-	ansi   int    // of a terminal's 256
+	Color  string // in SVG
+	ansi   int    // in a terminal with 256 colours
 }
 
 var (
 	offline  = Mark{'x', "offline", "#9e9e9e", 245}
 	unknown  = Mark{'?', "not in the plan", "#ffffff", 255}
-	host     = Mark{'.', "the host's", "#cfd8dc", 252}
+	host     = Mark{'.', "used by the host", "#cfd8dc", 252}
 	irqs     = Mark{'Q', "takes interrupts of devices", "#ffcc80", 216}
 	isolated = Mark{'I', "isolated", "#a5d6a7", 114}
 	guests   = Mark{'G', "a guest's vCPU", "#90caf9", 111}
-	disturb  = Mark{'!', "isolated, and takes interrupts of devices", "#ef9a9a", 210}
+	disturb  = Mark{'!', "isolated, but takes interrupts of devices", "#ef9a9a", 210}
 )
 
 var roles = map[plan.Role]Mark{
@@ -38,16 +38,16 @@ var roles = map[plan.Role]Mark{
 	plan.Idle:         {'-', "kept idle", "#eeeeee", 255},
 }
 
-// The order of the legend.
+// Order of the legend.
 var legend = []Mark{
 	roles[plan.Forwarding], roles[plan.IsolatedRx], roles[plan.HostPath], roles[plan.Service], roles[plan.Guests], roles[plan.Emulator],
 	roles[plan.Housekeeping], roles[plan.Idle], host, irqs, isolated, guests, disturb, offline, unknown,
 }
 
-// Marks says what each CPU is for, by id.
+// Marks holds the use of each CPU, by id.
 type Marks map[int]Mark
 
-// FromPlan marks the CPUs with their roles. A plan for another machine is refused.
+// FromPlan marks the CPUs with their roles. It refuses a plan for another machine.
 func FromPlan(m *topology.Machine, p *plan.Plan) (Marks, error) {
 	if err := p.Fits(m); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func FromPlan(m *topology.Machine, p *plan.Plan) (Marks, error) {
 	for _, c := range p.CPUs {
 		mark, ok := roles[c.Role]
 		if old, there := marks[c.ID]; !ok || !there {
-			return nil, fmt.Errorf("plan: gives CPU %d the role '%s': there is no such CPU or role", c.ID, c.Role)
+			return nil, fmt.Errorf("plan: CPU %d has the role '%s': there is no such CPU or role", c.ID, c.Role)
 		} else if old == offline {
 			continue
 		}
@@ -71,7 +71,7 @@ func FromPlan(m *topology.Machine, p *plan.Plan) (Marks, error) {
 	return marks, nil
 }
 
-// FromMachine marks the CPUs with what is known of a machine as it runs.
+// FromMachine marks the CPUs with their present use.
 func FromMachine(m *topology.Machine) Marks {
 	marks, busy, vcpus := Marks{}, Interrupted(m), pinned(m)
 	alone := m.Kernel.Isolated.Or(m.Cgroups.Isolated)
@@ -95,7 +95,7 @@ func FromMachine(m *topology.Machine) Marks {
 	return marks
 }
 
-// pinned is the CPUs of vCPUs that run and may not run everywhere.
+// pinned returns the CPUs of running vCPUs that are pinned.
 func pinned(m *topology.Machine) cpuset.Set {
 	var all cpuset.Set
 	for i := range m.Guests {
@@ -109,7 +109,7 @@ func pinned(m *topology.Machine) cpuset.Set {
 	return all
 }
 
-// Interrupted is the CPUs that took at least half of an even share of all interrupts of devices since the machine started.
+// Interrupted returns the CPUs that took at least half of an even share of all device interrupts since boot.
 func Interrupted(m *topology.Machine) cpuset.Set {
 	online := m.Online().IDs()
 	counts, total := make([]int64, len(online)), int64(0)

@@ -11,7 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Summary says in some lines what a machine has and how it is set up. Lists that can be long (threads, interrupts) are counted.
+// Summary describes a machine's hardware and settings in some lines. Long lists (threads, interrupts) are counted.
 func Summary(m *topology.Machine) string {
 	s := &summary{m: m}
 	s.line("host", "%s, Linux %s%s", m.Hostname, m.Kernel.Release, s.kind())
@@ -37,7 +37,7 @@ type summary struct {
 	last string
 }
 
-// line writes a name once and what belongs to it below each other.
+// line writes one line. A name is written only before its first line.
 func (s *summary) line(name, format string, args ...any) {
 	if name == s.last {
 		name = ""
@@ -110,7 +110,7 @@ func (s *summary) nics() {
 	}
 }
 
-// irqCPUs is where interrupts go; where they may go when the kernel does not tell.
+// irqCPUs returns the CPUs to which interrupts go, or may go if that is not known.
 func (s *summary) irqCPUs(numbers []int) string {
 	var all cpuset.Set
 	for i := range s.m.IRQs {
@@ -144,7 +144,8 @@ func (s *summary) work() {
 			pinned++
 		}
 	}
-	s.line("threads", "%d: %d of the kernel and %d more that it keeps in place, %d others that may not run everywhere",
+	s.line("threads", "%d: %d kernel threads that can be moved, %d that cannot, %d other threads that may not run "+
+		"on all CPUs",
 		len(s.m.Threads), kernel, fixed, pinned)
 	s.line("interrupts", "%s; most go to CPUs %s", count(len(s.m.IRQs), "line"), or(Interrupted(s.m).String(), "none"))
 }

@@ -11,13 +11,13 @@ import (
 
 // Sizes in the picture, in pixels.
 const (
-	svgBox, svgGap, svgRow = 46, 8, 28 // a CPU, the room between cores, the height of a CPU
-	svgLine                = 20        // of text
+	svgBox, svgGap, svgRow = 46, 8, 28 // width of a CPU, gap between cores, height of a CPU
+	svgLine                = 20        // height of a line of text
 	svgWidth               = 1000
 	svgEdge                = 16
 )
 
-// SVG draws the map as a picture. It has no script and needs no font of its own.
+// SVG draws the map as a picture without scripts and fonts.
 func SVG(m *topology.Machine, marks Marks) string {
 	d := &svgMap{marks: marks, y: svgEdge}
 	d.text(svgEdge, "bold", fmt.Sprintf("%s: %s", m.Hostname, count(len(m.CPUs), "CPU")))
@@ -39,7 +39,7 @@ func SVG(m *topology.Machine, marks Marks) string {
 type svgMap struct {
 	svg.Drawing
 	marks Marks
-	y     int // of what comes next
+	y     int // position of the next element
 }
 
 func (d *svgMap) text(x int, weight, text string) {
@@ -47,7 +47,7 @@ func (d *svgMap) text(x int, weight, text string) {
 	d.Label("", "", float64(x), float64(d.y-6), text, "font-weight", weight)
 }
 
-// cache draws cores from left to right, the CPUs of a core side by side in one frame.
+// cache draws cores from left to right. The CPUs of a core are side by side in one frame.
 func (d *svgMap) cache(c cache) {
 	x := svgEdge
 	for _, k := range c.cores {

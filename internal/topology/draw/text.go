@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Text draws a map for a terminal of so many columns: siblings stand together in brackets, each line is one cache.
+// Text draws a map for a terminal with a number of columns. Siblings are in brackets, and each line is one cache.
 func Text(m *topology.Machine, marks Marks, width int, color bool) string {
 	d := &textMap{marks: marks, digits: len(fmt.Sprint(m.LastCPU())), width: width, color: color}
 	for _, n := range layout(m) {
@@ -26,14 +26,14 @@ func Text(m *topology.Machine, marks Marks, width int, color bool) string {
 type textMap struct {
 	out    strings.Builder
 	marks  Marks
-	digits int // of the highest id
+	digits int // number of digits of the highest id
 	width  int
 	color  bool
 }
 
 const indent = "  "
 
-// cache draws cores, as many in a line as there is room for.
+// cache draws as many cores in a line as fit.
 func (d *textMap) cache(c cache) {
 	most := 1
 	for _, k := range c.cores {
@@ -65,7 +65,7 @@ func (d *textMap) core(k core, most int) {
 	d.out.WriteString(strings.Repeat(" ", (most-len(k.cpus))*(d.digits+2)) + "]")
 }
 
-// cell is a CPU in the map: 12F.
+// cell returns a CPU of the map: 12F.
 func cell(id int, marks Marks) string { return fmt.Sprintf("%d%c", id, marks[id].Letter) }
 
 func (d *textMap) paint(m Mark, text string) string {
@@ -75,7 +75,7 @@ func (d *textMap) paint(m Mark, text string) string {
 	return fmt.Sprintf("\x1b[48;5;%dm\x1b[30m%s\x1b[0m", m.ansi, text)
 }
 
-// legend says what the letters mean and which CPUs have each.
+// legend explains the letters and lists the CPUs of each.
 func (d *textMap) legend() {
 	for _, mark := range legend {
 		if set := d.marks.with(mark); !set.Empty() {
@@ -84,7 +84,7 @@ func (d *textMap) legend() {
 	}
 }
 
-// with is the CPUs of a mark.
+// with returns the CPUs that have a mark.
 func (marks Marks) with(mark Mark) cpuset.Set {
 	var ids []int
 	for id, m := range marks {

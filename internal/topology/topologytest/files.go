@@ -49,7 +49,7 @@ func (w *writer) cpus() {
 	w.kernelSets(set.IDs()[set.Len()-1])
 }
 
-// kernelSets is what the kernel made of its arguments.
+// kernelSets writes the sets that the kernel derives from its arguments.
 func (w *writer) kernelSets(last int) {
 	k := topology.Kernel{Cmdline: w.spec.Cmdline}
 	for arg, file := range map[string]string{"isolcpus": "isolated", "nohz_full": "nohz_full"} {
@@ -90,7 +90,7 @@ func (w *writer) nodes() {
 }
 
 func (w *writer) nics() {
-	w.put("sys/bus/pci/devices/0000:00:00.0/class", "0x060000") // the host bridge, which is no NIC
+	w.put("sys/bus/pci/devices/0000:00:00.0/class", "0x060000") // the host bridge, which is not a NIC
 	for _, n := range w.spec.NICs {
 		dir := "sys/bus/pci/devices/" + n.Address + "/"
 		w.put(dir+"class", "0x020000")
@@ -159,7 +159,7 @@ const (
 	fixed   = 0x04000000
 )
 
-// threads writes those of the Spec and those that every host has.
+// threads writes the threads of the Spec and those that every host has.
 func (w *writer) threads() {
 	for _, t := range w.spec.Threads {
 		w.thread(t)

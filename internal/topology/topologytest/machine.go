@@ -12,10 +12,10 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Names is all machines that are described. More are captured: see Archive.
+// Names returns all described machines. Archive has captured ones.
 func Names() []string { return slices.Sorted(maps.Keys(machines)) }
 
-// Archive is the file of a captured machine in tests/fixtures/machines: "vm-cgroup-v1".
+// Archive returns the file of a captured machine in tests/fixtures/machines: "vm-cgroup-v1".
 func Archive(t testing.TB, name string) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -26,7 +26,7 @@ func Archive(t testing.TB, name string) string {
 	return file
 }
 
-// Describe is the description of a machine, the caller's to change.
+// Describe returns the description of a machine. The caller may change it.
 func Describe(t testing.TB, name string) *Spec {
 	t.Helper()
 	make, ok := machines[name]
@@ -36,7 +36,7 @@ func Describe(t testing.TB, name string) *Spec {
 	return make()
 }
 
-// Machine reads the machine of a name, described or captured.
+// Machine reads a machine by its name, described or captured.
 func Machine(t testing.TB, name string) *topology.Machine {
 	t.Helper()
 	if _, described := machines[name]; !described {
@@ -49,7 +49,7 @@ func Machine(t testing.TB, name string) *topology.Machine {
 	return Describe(t, name).Machine(t)
 }
 
-// Machine reads what is described.
+// Machine reads the described machine.
 func (s *Spec) Machine(t testing.TB) *topology.Machine {
 	t.Helper()
 	m, err := topology.ReadTree(s.Tree(t))
@@ -59,7 +59,7 @@ func (s *Spec) Machine(t testing.TB) *topology.Machine {
 	return m
 }
 
-// Tree is the files of what is described, in memory.
+// Tree returns the files of the described machine, in memory.
 func (s *Spec) Tree(t testing.TB) *topology.Memory {
 	t.Helper()
 	tree := topology.NewMemory()
@@ -84,13 +84,13 @@ func (s *Spec) Tree(t testing.TB) *topology.Memory {
 	return tree
 }
 
-// Dir writes the files of a machine to a directory that ends with the test: a root that can be read and written.
+// Dir writes the files of a machine to a temporary directory of the test, which is a root that can be read and written.
 func Dir(t testing.TB, name string) string {
 	t.Helper()
 	return Describe(t, name).Dir(t)
 }
 
-// Dir writes the files of what is described.
+// Dir writes the files of the described machine.
 func (s *Spec) Dir(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()

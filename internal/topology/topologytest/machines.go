@@ -68,7 +68,7 @@ func xeon4210() *Spec {
 	return s
 }
 
-// The parts of TuneD's profile that matter here; values as its documentation has them.
+// The relevant parts of TuneD's profile, with the values of its documentation.
 const cpuPartitioning = `[main]
 summary=Optimize for CPU partitioning
 include=network-latency
@@ -81,7 +81,7 @@ isolated_cores=${isolated_cores}
 ps_blacklist=.*pmd.*;.*PMD.*;^DPDK;.*qemu-kvm.*;^contrail-vroute$;^lcore-slave-.*;^rte_mp_handle$;^rte_mp_async$;^eal-intr-thread$
 `
 
-// vrouter is the threads of a vRouter whose forwarding threads are on cpus and whose others float among the first CPUs.
+// vrouter returns the threads of a vRouter. Its forwarding threads are on cpus; the others may run on the first CPUs.
 func vrouter(pid int, cpus ...int) []Thread {
 	others := cpuset.Of(0, 10, 20, 30)
 	all := []Thread{{TID: pid, PID: pid, Name: "contrail-vroute", Allowed: others}}
@@ -94,7 +94,7 @@ func vrouter(pid int, cpus ...int) []Thread {
 	return all
 }
 
-// noSMT20 is the 20-core host of a field report: no siblings, and core ids with a hole.
+// noSMT20 is the 20-core host of a field report, without siblings and with a gap in its core ids.
 func noSMT20() *Spec {
 	return &Spec{
 		Hostname: "dpvs-0", Release: "4.18.0-80.el8.x86_64", Model: "Intel(R) Xeon(R) CPU E5-2650 v3 @ 2.30GHz",
@@ -219,8 +219,8 @@ func oneCPU() *Spec {
 	}
 }
 
-// holes has two sockets of 4 cores with siblings whose numbers jump (sockets could take more), two CPUs that are offline, and one
-// sibling of a pair missing.
+// holes has two sockets of 4 cores with siblings and gaps in their numbers (the sockets could hold more), two offline
+// CPUs, and one missing sibling.
 func holes() *Spec {
 	s := &Spec{
 		Hostname: "holes", Release: "5.15.0-100-generic", Model: "Intel(R) Xeon(R) E-2278G", Cmdline: "ro quiet maxcpus=12",
@@ -298,7 +298,7 @@ func container() *Spec {
 	return s
 }
 
-// partition is a host with cgroup version 2 whose workers have an isolated partition with CPUs 2-5 and their siblings.
+// partition is a host with cgroup version 2. Its workers have an isolated partition with CPUs 2-5 and their siblings.
 func partition() *Spec {
 	own, host := cpuset.Of(2, 3, 4, 5, 10, 11, 12, 13), cpuset.Of(0, 1, 6, 7, 8, 9, 14, 15)
 	return &Spec{
@@ -325,7 +325,7 @@ func partition() *Spec {
 	}
 }
 
-// partitionInvalid is the same host after somebody gave CPU 5 to another group, too.
+// partitionInvalid is the same host after another group was also given CPU 5.
 func partitionInvalid() *Spec {
 	s := partition()
 	s.Hostname = "partition-invalid"

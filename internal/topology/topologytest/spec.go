@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topologytest has machines for tests: a few lines that describe one become the files that topology.Read reads.
+// Package topologytest has machines for tests: it turns short descriptions into the files that topology.Read reads.
 //
 //	m := topologytest.Machine(t, "xeon-4210")
 package topologytest
@@ -20,19 +20,19 @@ type Spec struct {
 	Nodes   []Node
 	NICs    []NIC
 	Threads []Thread
-	// Host threads that every machine has (systemd, kworkers, ksoftirqd, ...) may run here; empty: on all CPUs.
+	// Host is where threads of every machine (systemd, kworkers, ksoftirqd, ...) may run; empty: on all CPUs.
 	HostCPUs cpuset.Set
-	// Files replace what was made, or add to it.
+	// Files replaces generated files, or adds to them.
 	Files map[string]string
-	// Without is what is not there, with all below it.
+	// Without lists paths that do not exist, with everything below them.
 	Without []string
-	// Denied cannot be read, for want of permission; in Dir, which root reads, they are not there.
+	// Denied lists files without read permission; in Dir, which root reads, they do not exist.
 	Denied []string
-	// OwnPIDs is a container's view of processes: only Threads.
+	// OwnPIDs makes a container's view of processes, with Threads only.
 	OwnPIDs bool
 }
 
-// CPU of a Spec. Siblings and caches are those of the same Socket and Core, and of the same L3.
+// CPU of a Spec. Siblings have the same Socket and Core; CPUs with the same L3 share this cache.
 type CPU struct {
 	ID, Socket, Die, Core, Node, L3 int
 	Offline                         bool
@@ -46,7 +46,7 @@ type Node struct {
 	Distances []int
 }
 
-// NIC of a Spec: interrupts are numbered from IRQ on, one per queue, each at one CPU of At.
+// NIC of a Spec. It has one interrupt per queue, numbered from IRQ on, each on one CPU of At.
 type NIC struct {
 	Address, Driver, Interface string
 	Vendor, Device             string
@@ -70,7 +70,8 @@ type Thread struct {
 	Cgroup      string // empty: "/"
 }
 
-// grid makes CPUs: number tells the id of a thread of a core of a node of a socket, core the kernel's id of a core.
+// grid makes CPUs. number returns the id of a CPU by socket, node, core and thread; core returns the kernel's id of a
+// core.
 func grid(sockets, nodes, cores, threads int, number func(socket, node, core, thread int) int, core func(node, core int) int) []CPU {
 	var all []CPU
 	for s := range sockets {
@@ -91,7 +92,7 @@ type file struct {
 	readOnly         bool
 }
 
-// files makes the tree.
+// files makes the files of the tree.
 func (s *Spec) files() []file {
 	w := &writer{spec: s, at: map[string]int{}}
 	w.host()
@@ -121,7 +122,7 @@ func (s *Spec) without(name string) bool {
 	return false
 }
 
-// writer collects files; a name that comes again replaces the earlier one.
+// writer collects files. A later file replaces an earlier one of the same name.
 type writer struct {
 	spec *Spec
 	all  []file
@@ -159,7 +160,7 @@ func (w *writer) host() {
 	}
 }
 
-// cpusWith is the CPUs that are online and that match.
+// cpusWith returns the online CPUs that match.
 func (w *writer) cpusWith(match func(c CPU) bool) cpuset.Set {
 	var ids []int
 	for _, c := range w.spec.CPUs {
