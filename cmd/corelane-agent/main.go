@@ -30,8 +30,8 @@ usage: corelane-agent [OPTION...]
 `
 
 const tail = `
-What drifts is a line on standard output, which systemd keeps in its journal. 'corelane cores guard' does the same in a terminal,
-'corelane cores verify' checks once. Exit code: 0 ended by a signal, 1 not possible, 2 wrong input.
+Each drift is a line on standard output, which systemd keeps in its journal. 'corelane cores guard' does the same in a
+terminal, 'corelane cores verify' checks once. Exit code: 0 ended by a signal, 1 failed, 2 wrong input.
 `
 
 func main() {
@@ -40,13 +40,15 @@ func main() {
 	f := pflag.NewFlagSet("corelane-agent", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.Usage = func() { fmt.Print(head, f.FlagUsages(), tail) }
-	f.StringVar(&o.Plan, "plan", "", "the plan, a file of 'corelane plan'; default: "+agent.DefaultPlan+", or without it what the machine says of itself")
-	f.BoolVar(&o.Repair, "repair", false, "undo drift; without, only report it")
-	f.DurationVar(&o.Every, "every", time.Second, "between looks")
-	f.StringVar(&o.NodeFile, "node-file", "", "give corelaned this configuration when it starts (docs/node-yaml.md)")
-	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "of corelaned")
-	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are written down for 'corelane cores rollback'")
-	f.BoolVar(&asJSON, "json", false, "events as JSON, one a line")
+	f.StringVar(&o.Plan, "plan", "", "the plan, a file of 'corelane plan'; default: "+
+		agent.DefaultPlan+" if it exists, else derived from the machine's settings")
+	f.BoolVar(&o.Repair, "repair", false, "undo drift; default: only report it")
+	f.DurationVar(&o.Every, "every", time.Second, "interval between two checks")
+	f.StringVar(&o.NodeFile, "node-file", "",
+		"apply this configuration to corelaned each time it starts (docs/node-yaml.md)")
+	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "socket of corelaned")
+	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are logged for 'corelane cores rollback'")
+	f.BoolVar(&asJSON, "json", false, "print events as JSON, one per line")
 	f.BoolVar(&version, "version", false, "print the version")
 	switch err := f.Parse(os.Args[1:]); {
 	case errors.Is(err, pflag.ErrHelp):

@@ -18,11 +18,11 @@ import (
 )
 
 func newCoresCmd(a *app) *cobra.Command {
-	return noun("cores", "This machine's CPUs: are they what the plan says, and do they stay so",
+	return noun("cores", "This machine's CPUs: compare them with a plan, change them, and keep them so",
 		newCoresDiff(a), newCoresApply(a), newCoresVerify(a), newCoresGuard(a), newCoresRollback(a))
 }
 
-// coresFlags are those of a plan that is to be carried out.
+// coresFlags are the flags of commands that apply a plan.
 type coresFlags struct {
 	root, dir, rebootFiles string
 	spare                  []string
@@ -47,8 +47,9 @@ func (f *coresFlags) bind(cmd *cobra.Command) {
 	s.StringArrayVar(&f.spare, "spare", nil, "leave threads alone whose name, or whose process's name, matches this regular expression; may be repeated")
 	s.BoolVar(&f.noCgroups, "no-cgroups", false, "make no cgroups: affinities only")
 	s.BoolVar(&f.stopIrqbalance, "stop-irqbalance", false, "stop irqbalance, which spreads interrupts again (systemctl stop)")
-	s.StringVar(&f.rebootFiles, "reboot-files", "", "directory below --root for the files of the next boot; default: reboot in the state directory")
-	s.BoolVar(&f.install, "install", false, "put the files of the next boot where they belong")
+	s.StringVar(&f.rebootFiles, "reboot-files", "",
+		"directory below --root for the files of the next boot; default: 'reboot' in the state directory")
+	s.BoolVar(&f.install, "install", false, "install the files of the next boot at their final paths")
 	cmd.ValidArgsFunction = nil // files
 }
 
@@ -59,15 +60,15 @@ func (f *coresFlags) stateDir() string {
 	return filepath.Join(f.root, cores.Dir)
 }
 
-// intent is a plan with the machine that it is for and what has to change there.
+// intent is a plan, its machine, and the changes that the plan needs there.
 type intent struct {
 	machine *topology.Machine
 	plan    *plan.Plan
 	options cores.Options
 	changes []cores.Change // at once
 	lasting []cores.Change // files of the next boot
-	missing []string       // of those that could not be written
-	dir     string         // of those
+	missing []string       // files that could not be prepared, with the reason
+	dir     string         // of the files
 }
 
 func (a *app) coresIntent(f *coresFlags, name string) (*intent, error) {
@@ -102,7 +103,7 @@ func (a *app) coresIntent(f *coresFlags, name string) (*intent, error) {
 	return in, err
 }
 
-// spares makes one question of several expressions.
+// spares joins expressions into one predicate: the threads to leave alone.
 func spares(expressions []string) (func(topology.Thread) bool, error) {
 	var list []*regexp.Regexp
 	for _, e := range expressions {
@@ -122,7 +123,7 @@ func spares(expressions []string) (func(topology.Thread) bool, error) {
 	}, nil
 }
 
-// readPlan reads a plan, as 'corelane plan' writes it.
+// readPlan reads a plan that 'corelane plan' wrote.
 func (a *app) readPlan(name string) (*plan.Plan, error) {
 	if name != "-" {
 		return plan.Load(name)

@@ -26,9 +26,9 @@ func newCoresDiff(a *app) *cobra.Command {
 			}
 			return a.showIntent(in, f)
 		})
-	cmd.Long = `Show what must change for a plan to be true: threads, interrupts, queues, settings of the kernel, cgroups, and the files of
-the next boot. Each line says when it takes effect and why it matters; nothing is changed. --commands prints what to type instead of 'corelane cores
-apply', for those who do it by hand.`
+	cmd.Long = `Show what a plan needs to change on this machine: threads, interrupts, queues, settings of the kernel,
+cgroups, and the files of the next boot. Each line says when it takes effect and why it matters; nothing is changed.
+--commands prints commands that do the same as 'corelane cores apply', to run by hand.`
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&f.commands, "commands", false, "print the commands that do it by hand")
 	return cmd
@@ -36,17 +36,19 @@ apply', for those who do it by hand.`
 
 func newCoresApply(a *app) *cobra.Command {
 	f := &coresFlags{}
-	cmd := verb("apply PLAN", "Make this machine what a plan says",
+	cmd := verb("apply PLAN", "Make this machine match a plan",
 		"  corelane cores apply plan.json --dry-run\n  corelane cores apply plan.json\n  corelane cores apply plan.json --install --spare '^ceph-'",
 		func(ctx context.Context, args []string) error { return a.coresApply(ctx, f, args[0]) })
-	cmd.Long = `Show the difference, as 'corelane cores diff' does, and make it. What can be done at once is done: CPUs of threads, of
-interrupts and of queues, settings of the kernel, cpusets. What needs a reboot is written into files; with --install those
-are put where they belong. At the end stands what remains until then, counted on the CPUs of the workers.
+	cmd.Long = `Show the difference, as 'corelane cores diff' does, and apply it. Some changes take effect at once:
+CPUs of threads, of interrupts and of queues, settings of the kernel, cpusets. Changes that need a reboot are written
+into files; --install puts these files at their final paths. The end of the output says what still disturbs the
+workers' CPUs until then, measured there.
 
-Each change is written down before it is made: 'corelane cores rollback' puts back what was there, also when apply was killed.
-The first change that fails ends apply, which then takes back what it did (exit status 1); with --keep-going it goes on.
-What the kernel keeps to itself (interrupts that their driver manages, kernel threads that every CPU has) is said and is no
-failure. A plan for another machine, or missing privileges, change nothing (exit status 2).`
+Each change is logged in a journal before it is made, so that 'corelane cores rollback' can restore everything, even
+if apply was killed. The first change that fails ends apply, which then undoes its changes (exit status 1);
+--keep-going continues instead. Changes that the kernel does not allow (interrupts that their driver manages, kernel
+threads that every CPU has) are reported, but are not failures. A plan for another machine, or missing privileges,
+change nothing (exit status 2).`
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the difference and change nothing")
 	cmd.Flags().BoolVar(&f.keepGoing, "keep-going", false, "go on after a change that fails")
@@ -55,13 +57,14 @@ failure. A plan for another machine, or missing privileges, change nothing (exit
 
 func newCoresRollback(a *app) *cobra.Command {
 	f := &coresFlags{}
-	cmd := verb("rollback", "Put back what was there before 'corelane cores apply'", "  corelane cores rollback",
+	cmd := verb("rollback", "Undo all changes of 'corelane cores apply'", "  corelane cores rollback",
 		func(ctx context.Context, _ []string) error { return a.coresRollback(ctx, f) })
-	cmd.Long = `Put back everything that 'corelane cores apply' changed, once or several times, the last change first. It reads the journal
-that apply keeps, also one that ends in the middle because apply was killed. What somebody else has changed since is put back
-too, and said. Threads that have ended need nothing; threads that were begun since get the CPUs that their parents had. After a
-reboot only the files are put back: the rest is gone. Without a journal there is nothing to do (exit status 0). What could
-not be put back stays in the journal (exit status 1), and rollback may be repeated.`
+	cmd.Long = `Restore everything that 'corelane cores apply' changed, in one or several runs, the last change first.
+It reads the journal of apply, even one that ends in the middle because apply was killed. Values that something else
+has changed since are restored, too, and reported. Threads that have ended need nothing; threads that started since
+get the CPUs that their parents had. After a reboot only files are restored: the other changes are gone. Without a
+journal there is nothing to do (exit status 0). Changes that could not be undone stay in the journal (exit status 1),
+and rollback can be repeated.`
 	f.bindRoot(cmd)
 	return cmd
 }
@@ -160,7 +163,7 @@ func commandList(w io.Writer, all []cores.Change) error {
 	return nil
 }
 
-// values are what a change finds and leaves, short enough for a table.
+// values are the old and the new value of a change, short enough for a table.
 func values(c cores.Change) (is, shall string) {
 	switch c.Kind {
 	case cores.File:
@@ -182,11 +185,11 @@ func dash(text string) string {
 	return text
 }
 
-// alike groups neighbours of threads that change in the same way: a host has hundreds of them.
+// alike groups adjacent changes of threads that are the same: a host has hundreds of threads.
 func alike(all []cores.Change) [][]cores.Change {
 	var groups [][]cores.Change
 	for _, c := range all {
-		if n := len(groups); n > 0 && many(groups[n-1][0], c) {
+		if n := len(groups); n > 0 && sameChange(groups[n-1][0], c) {
 			groups[n-1] = append(groups[n-1], c)
 			continue
 		}
@@ -195,11 +198,11 @@ func alike(all []cores.Change) [][]cores.Change {
 	return groups
 }
 
-func many(a, b cores.Change) bool {
+func sameChange(a, b cores.Change) bool {
 	return (a.Kind == cores.Affinity || a.Kind == cores.Join) && a.Kind == b.Kind && a.Old == b.Old && a.New == b.New && a.Why == b.Why
 }
 
-// what names the things of a group.
+// what describes the changes of a group.
 func what(group []cores.Change) string {
 	if len(group) == 1 {
 		return group[0].What()
@@ -220,7 +223,7 @@ func what(group []cores.Change) string {
 	return text
 }
 
-// outcomeLines prints outcomes as they come, neighbours that are alike in one line.
+// outcomeLines prints outcomes as they come, adjacent ones that are alike in one line.
 type outcomeLines struct {
 	app   *app
 	group []cores.Change
@@ -234,7 +237,7 @@ func (l *outcomeLines) add(o cores.Outcome) {
 		_ = json.NewEncoder(l.app.stdout).Encode(o)
 		return
 	}
-	if len(l.group) > 0 && (l.last.Result != o.Result || l.last.Text != o.Text || !many(l.group[0], o.Change)) {
+	if len(l.group) > 0 && (l.last.Result != o.Result || l.last.Text != o.Text || !sameChange(l.group[0], o.Change)) {
 		l.end()
 	}
 	l.group, l.last = append(l.group, o.Change), o
@@ -254,12 +257,12 @@ func (l *outcomeLines) end() {
 // remains is what apply could not change, in JSON.
 type remains struct {
 	Arguments []string        `json:"missing_kernel_arguments"`
-	Files     string          `json:"files"` // directory of what waits for a reboot
+	Files     string          `json:"files"` // directory of the files for the next boot
 	Missing   []string        `json:"not_written,omitempty"`
 	CPUs      []cores.Residue `json:"cpus,omitempty"`
 }
 
-// showRemains says what is left until the next boot, and what that costs.
+// showRemains reports what remains until the next boot, and what that costs.
 func (a *app) showRemains(ctx context.Context, in *intent, f *coresFlags) (err error) {
 	r := remains{Files: in.dir, Missing: in.missing}
 	if r.Arguments, err = cores.MissingArguments(in.machine, in.plan); err != nil {
@@ -288,9 +291,10 @@ func (r *remains) print(w io.Writer) error {
 		fmt.Fprintln(&out, "Until a reboot the kernel lacks:", strings.Join(r.Arguments, " "))
 		switch r.Files {
 		case "/":
-			fmt.Fprintln(&out, "The files are in place. Make the boot loader read them (update-grub, or what /etc/default/grub of this system says), then reboot.")
+			fmt.Fprintln(&out, "The files are in place. Update the boot loader's configuration (update-grub, or the "+
+				"command that /etc/default/grub names), then reboot.")
 		default:
-			fmt.Fprintf(&out, "The files are below %s; 'corelane cores apply --install' puts them in their places.\n", r.Files)
+			fmt.Fprintf(&out, "The files are below %s; 'corelane cores apply --install' installs them.\n", r.Files)
 		}
 	}
 	for _, c := range r.CPUs {

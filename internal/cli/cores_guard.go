@@ -24,21 +24,24 @@ type guardFlags struct {
 
 func newCoresGuard(a *app) *cobra.Command {
 	var o guardFlags
-	cmd := verb("guard", "Watch whether the data plane's CPUs stay what the plan says", `  corelane cores guard
+	cmd := verb("guard", "Watch whether the data plane's CPUs stay as planned", `  corelane cores guard
   corelane cores guard --plan /etc/corelane/plan.json --repair`,
 		func(ctx context.Context, _ []string) error { return a.guardCores(ctx, o) })
-	cmd.Long = `guard looks each second at what may drift: threads that come to workers' CPUs, workers and service threads that are moved,
-interrupts, RPS and XPS, control groups, TuneD's profile, settings of the kernel, CPUs that go offline. Each drift is told once, with
-what is known about who caused it, and again when it is over; events of a running corelaned are told too. With --repair what drifts from then on is undone,
-in a way that 'corelane cores rollback' knows; what somebody else changes back five times in a minute is left alone for ten, and said.
+	cmd.Long = `Check at an interval for drift: threads that come to workers' CPUs, workers and service threads that
+are moved, interrupts, RPS and XPS, control groups, TuneD's profile, settings of the kernel, CPUs that go offline.
+Each drift is reported once, with what is known about its cause, and again when it is over; events of a running
+corelaned are reported, too. --repair undoes drift that begins from then on, and logs that for 'corelane cores
+rollback'. A setting that something else changes back five times in a minute is left alone for ten minutes, and
+reported.
 
-It runs until interrupted. corelane-agent does the same as a service. Without --plan, what is intended is what the machine says of
-itself at the first look, as in 'corelane cores verify'.`
+guard runs until interrupted. corelane-agent does the same as a service. Without --plan the intent is derived from the
+machine's own settings at the start, as in 'corelane cores verify'.`
 	f := cmd.Flags()
-	f.StringVar(&o.plan, "plan", "", "the plan, a file that 'corelane plan' wrote; default: what the machine says of itself")
+	f.StringVar(&o.plan, "plan", "",
+		"the plan, a file that 'corelane plan' wrote; default: derived from the machine's settings")
 	f.BoolVar(&o.repair, "repair", false, "undo drift; needs root")
-	f.DurationVar(&o.every, "every", time.Second, "between looks")
-	f.StringVar(&o.journal, "journal", cores.Dir, "directory where repairs are written down for 'corelane cores rollback'")
+	f.DurationVar(&o.every, "every", time.Second, "interval between two checks")
+	f.StringVar(&o.journal, "journal", cores.Dir, "directory where repairs are logged for 'corelane cores rollback'")
 	_ = cmd.MarkFlagFilename("plan", "json", "yaml")
 	return cmd
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // errVerifyFailed ends 'cores verify' with status 1; what failed has been printed.
-var errVerifyFailed = errors.New("something FAILs: packets are late or lost because of it, or the plan is not what runs")
+var errVerifyFailed = errors.New("at least one check FAILs: packets are late or lost, or the machine does not run " +
+	"the plan")
 
 type verifyFlags struct {
 	plan, root string
@@ -29,24 +30,26 @@ type verifyFlags struct {
 
 func newCoresVerify(a *app) *cobra.Command {
 	var o verifyFlags
-	cmd := verb("verify", "Check whether this machine keeps off the data plane's CPUs", `  corelane cores verify
+	cmd := verb("verify", "Check whether anything disturbs the data plane's CPUs", `  corelane cores verify
   corelane cores verify --plan /etc/corelane/plan.json --all
   corelane cores verify --root compute-7.tar.gz -o json`,
 		func(ctx context.Context, _ []string) error { return a.verifyCores(ctx, o) })
-	cmd.Long = `verify compares the machine with a plan of its CPUs: kernel arguments, threads, interrupts, RPS and XPS, control groups, TuneD,
-systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. Without --plan, what is intended is what the machine itself
-says: the CPUs on which its data plane polls (corelaned, vRouter, OVS, VPP, DPVS), and those that its kernel isolates.
+	cmd.Long = `Compare the machine with a plan of its CPUs: kernel arguments, threads, interrupts, RPS and XPS,
+control groups, TuneD, systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. Without --plan
+the intent is derived from the machine: the CPUs on which its data plane polls (corelaned, vRouter, OVS, VPP, DPVS),
+and those that its kernel isolates.
 
-Each check is PASS, WARN (costs now and then, or after the next restart), FAIL (packets are late or lost, or the plan is not what runs)
-or UNKNOWN (could not be read, so it is not sure). What is not a PASS comes with its evidence, why it matters, who says so and the
-commands that mend it. Nothing is changed.
+Each check is PASS, WARN (a cost now and then, or after the next restart), FAIL (packets are late or lost, or the
+machine does not run the plan) or UNKNOWN (something could not be read). Each result except PASS has its evidence, why
+it matters, the source of the rule, and the commands that fix it. Nothing is changed.
 
-Exit code: 0 nothing FAILs, 1 something FAILs, 2 wrong input.`
+Exit code: 0 no check FAILs, 1 at least one FAILs, 2 wrong input.`
 	f := cmd.Flags()
-	f.StringVar(&o.plan, "plan", "", "the plan, a file that 'corelane plan' wrote; default: what the machine says of itself")
+	f.StringVar(&o.plan, "plan", "",
+		"the plan, a file that 'corelane plan' wrote; default: derived from the machine's settings")
 	f.StringVar(&o.root, "root", "/", "another machine: a directory, or an archive of 'corelane topology capture'")
 	f.DurationVar(&o.window, "window", time.Second, "how long counters of the running machine are watched")
-	f.BoolVar(&o.all, "all", false, "also the evidence of what PASSes")
+	f.BoolVar(&o.all, "all", false, "also print the evidence of checks that PASS")
 	_ = cmd.MarkFlagFilename("plan", "json", "yaml")
 	return cmd
 }
@@ -65,7 +68,8 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	}
 	if in := verify.IntentOf(m, p); in.None() && len(m.Guests) == 0 {
 		return input.Errorf("--plan", "a file that 'corelane plan' wrote",
-			"missing, and the machine does not say what is intended: no data plane polls on a CPU of its own, no CPU is isolated, and there are no guests")
+			"missing, and the machine's settings show no intent: no data plane polls on a CPU of its own, no CPU is "+
+				"isolated, and there are no guests")
 	}
 	findings := verify.Check(m, p)
 	if err := a.printFindings(findings, o.all); err != nil {
@@ -131,7 +135,7 @@ func writeFinding(w *bufio.Writer, f verify.Finding, all bool) {
 	shown := 0
 	for _, i := range f.Evidence {
 		if !all && f.Verdict > verify.Unknown && i.Verdict <= verify.Unknown {
-			continue // the good ones of a bad check
+			continue // evidence that passes, in a check that does not
 		}
 		if shown++; shown <= shownItems || all {
 			fmt.Fprintf(w, "%s- %s\n", indent, i.Text)
@@ -149,7 +153,7 @@ func writeFinding(w *bufio.Writer, f verify.Finding, all bool) {
 func writeMend(w *bufio.Writer, indent string, commands []string, all bool) {
 	for n, command := range commands {
 		if n == shownItems && len(commands) > shownItems+2 && !all {
-			// The last ones are those that mend all of it.
+			// The commands that fix everything come last.
 			fmt.Fprintf(w, "%smend: ... %d more commands (--all)\n", indent, len(commands)-shownItems)
 			return
 		}

@@ -64,7 +64,7 @@ func TestVerifyBadInput(t *testing.T) {
 		"no such file or directory": {"--root", "/nonexistent"},
 		"plan.json":                 {"--plan", broken},
 		"--window":                  {"--window", "-1s"},
-		"does not say what is":      {"--root", topologytest.Dir(t, "no-smt-20")},
+		"settings show no intent":   {"--root", topologytest.Dir(t, "no-smt-20")},
 	} {
 		code, _, errs := runVerify(t, arguments...)
 		if code != 2 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {

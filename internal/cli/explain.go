@@ -23,28 +23,29 @@ type explainFlags struct {
 
 func newExplainCmd(a *app) *cobra.Command {
 	f := &explainFlags{}
-	cmd := verb("explain", "Say what holds the workers back, who does it, and what mends it", `  corelane explain
+	cmd := verb("explain", "Find what slows the workers down, who causes it, and the fix", `  corelane explain
   corelane explain --window 5s --html why.html
   corelane explain --follow -o json
   corelane explain --thread 4711`,
 		func(ctx context.Context, _ []string) error { return a.explain(ctx, f) })
-	cmd.Long = `Look at the daemon and at its workers' CPUs for a while, and say who or what took the workers' time and packets: the thread
-or interrupt by name, why it was there, what it cost, how sure that is, and the command that mends it. The first line is the
-answer. That nothing is wrong, or that more is offered than a core can do, are answers too.
+	cmd.Long = `Watch the daemon and its workers' CPUs for a while, and report who or what took the workers' time and
+packets: the thread or interrupt by name, why it was there, what it cost, how certain that is, and the command that
+fixes it. The first line is the verdict. It may also be that nothing is wrong, or that more traffic is offered than a
+core can handle.
 
-Each piece of evidence has a grade: seen (the kernel reported each event), counted (counters grew), inferred (it follows, and
-could have another reason). The kernel's events on the workers' CPUs are watched with eBPF, which needs root (CAP_BPF and
-CAP_PERFMON) and a kernel with type information (/sys/kernel/btf/vmlinux). Elsewhere the counters in /proc have to do; the answer
-then says that it is weaker.
+Each piece of evidence has a grade: seen (the kernel reported each event), counted (counters grew), inferred (it
+follows from them, but could have another reason). The kernel's events on the workers' CPUs are watched with eBPF,
+which needs root (CAP_BPF and CAP_PERFMON) and a kernel with type information (/sys/kernel/btf/vmlinux). Without eBPF
+only the counters in /proc are used, and the verdict says that it is weaker.
 
-With --thread it looks at threads of any program instead, a guest's vhost thread or a receiver of the kernel's packets, and needs
-no daemon.`
+--thread watches threads of any program instead, such as a guest's vhost thread or a receiver of the kernel's packets,
+and needs no daemon.`
 	s := cmd.Flags()
-	s.DurationVar(&f.Window, "window", explain.DefaultWindow, "how long to look, 100ms to 1h")
-	s.BoolVar(&f.follow, "follow", false, "window after window, until interrupted")
-	s.BoolVar(&f.NoTrace, "no-trace", false, "do without events of the kernel")
+	s.DurationVar(&f.Window, "window", explain.DefaultWindow, "how long to watch, 100ms to 1h")
+	s.BoolVar(&f.follow, "follow", false, "watch one window after the other, until interrupted")
+	s.BoolVar(&f.NoTrace, "no-trace", false, "do not watch events of the kernel")
 	s.StringVar(&f.html, "html", "", "also write a page with a timeline of each worker's gaps to this file")
-	s.IntSliceVar(&f.Threads, "thread", nil, "look at this thread instead of at corelaned's workers; several: 17,18")
+	s.IntSliceVar(&f.Threads, "thread", nil, "watch this thread instead of corelaned's workers; several: 17,18")
 	_ = cmd.MarkFlagFilename("html", "html")
 	return cmd
 }

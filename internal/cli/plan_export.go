@@ -23,15 +23,15 @@ type planExportFlags struct {
 
 func newPlanExport(a *app) *cobra.Command {
 	f := &planExportFlags{}
-	cmd := verb("export FORMAT FILE", "Write a plan in the words of another tool",
+	cmd := verb("export FORMAT FILE", "Write a plan in the format of another tool",
 		`  corelane plan export grub plan.json
   corelane plan export tripleo plan.json --old-kernel --old-nova
   corelane plan export libvirt plan.json --vcpus 4
   corelane plan export irq plan.json --root /
   corelane plan export systemd plan.json --dir ./host`, nil)
-	cmd.Long = `Write the plan FILE in the words of another tool: to standard output, or with --dir as files below a directory, at the paths where
-they belong. A fragment has no path of its own; with --dir it is called FORMAT.txt, and FORMAT-2.txt when there are two.
-Nothing is installed, and nothing of this machine is read unless --root says so.
+	cmd.Long = `Write the plan FILE in the format of another tool: to standard output, or with --dir as files below a
+directory, at their usual paths. A fragment has no path of its own; with --dir it is called FORMAT.txt, and a second
+one FORMAT-2.txt. Nothing is installed, and this machine is read only with --root.
 
 Formats:
 `
@@ -49,11 +49,11 @@ Formats:
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.planExport(f, args[0], args[1]) }
 	s := cmd.Flags()
 	s.StringVar(&f.dir, "dir", "", "write files below this directory")
-	s.StringVar(&f.root, "root", "", "the plan's machine, / or a captured one: for its interrupts and queues")
+	s.StringVar(&f.root, "root", "", "the plan's machine, / or a captured one, to read its interrupts and queues")
 	s.BoolVar(&f.o.OldKernel, "old-kernel", false, "for Linux before 5.6: isolcpus= without flags, hugepages= without nodes")
 	s.BoolVar(&f.o.OldNova, "old-nova", false, "for OpenStack before Train: vcpu_pin_set")
 	s.IntVar(&f.o.VCPUs, "vcpus", 0, "vCPUs of the guest (libvirt)")
-	s.IntVar(&f.o.Skip, "skip", 0, "guests' CPUs that other guests have already (libvirt)")
+	s.IntVar(&f.o.Skip, "skip", 0, "number of the plan's guest CPUs that other guests already use (libvirt)")
 	s.IntVar(&f.o.IOThreads, "iothreads", 0, "I/O threads of the guest (libvirt)")
 	s.StringVar(&f.o.Port, "port", "", "name of the NIC (dpvs); default: dpdk0")
 	s.IntVar(&f.o.RingSize, "ring-size", 0, "slots of the rings between workers; default: the router's own")
@@ -84,7 +84,7 @@ func (a *app) planExport(f *planExportFlags, format, file string) error {
 	return a.printFiles(files)
 }
 
-// printFiles: one text alone is exactly what the tool reads; several have their paths between them.
+// printFiles prints a single text as it is, for the tool to read, and several with their paths between them.
 func (a *app) printFiles(files []output.File) error {
 	for _, f := range files {
 		var err error
@@ -103,7 +103,7 @@ func (a *app) printFiles(files []output.File) error {
 	return nil
 }
 
-// writeFiles never overwrites: what is there may be an operator's.
+// writeFiles never overwrites a file, which may be an operator's.
 func (a *app) writeFiles(dir, format string, files []output.File) error {
 	fragments := 0
 	var paths []string

@@ -25,26 +25,29 @@ type planImportFlags struct {
 
 func newPlanImport(a *app) *cobra.Command {
 	f := &planImportFlags{}
-	cmd := verb("import FILE...", "Read what other tools were told about CPUs, and say what is wrong with it",
+	cmd := verb("import FILE...", "Read the CPU settings of other tools, and say what is wrong with them",
 		`  corelane plan import contrail-services.yaml ifcfg-vhost0
   corelane plan import /proc/cmdline /etc/tuned/cpu-partitioning-variables.conf /etc/nova/nova.conf --root /
   corelane plan import dpvs.conf --lcores 0@1,1@2,2@3
   corelane plan import common_vrouter.env contrail-services.yaml --wishes-out wishes.yaml`, nil)
 	cmd.Long = `Read files of one machine together: templates of TripleO, Kolla and Juju, vRouter's environment and ifcfg-vhost0, dpvs.conf and its
 command line, nova.conf, definitions of libvirt, the kubelet's configuration, settings of TuneD, systemd and irqbalance, the
-kernel's arguments, Corelane's node file and options. Each file's format is found out; --format names it for all. - is standard input.
+kernel's arguments, Corelane's node file and options. The format of each file is detected; --format sets it for all. -
+is standard input.
 
-Shown are the CPUs of each role and who says so, what no file says, and what is wrong, why, and what to write instead. With --root CPUs,
-cores, nodes and memory are compared with a machine. Exit code 1 when something is wrong.
+The output has the CPUs of each role and the file that sets them, the roles that no file sets, and what is wrong, why,
+and what to write instead. With --root, CPUs, cores, nodes and memory are compared with a machine. Exit code 1 when
+something is wrong.
 
 Formats: ` + strings.Join(imports.Formats(), ", ")
 	cmd.ValidArgsFunction = nil // files
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.planImport(f, args) }
 	s := cmd.Flags()
-	s.StringVar(&f.o.Format, "format", "", "format of the files; default: found out")
+	s.StringVar(&f.o.Format, "format", "", "format of the files; default: detected")
 	s.StringVar(&f.o.Role, "role", "", "role of a template, or host of an instances.yaml, when there are several: ContrailDpdk")
 	s.StringVar(&f.root, "root", "", "the machine that the files are for: / or a captured one")
-	s.StringVar(&f.lcores, "lcores", "", "DPVS' command line from --lcores on, when it is in no file: '0@1,1@2 --main-lcore 1'")
+	s.StringVar(&f.lcores, "lcores", "",
+		"DPVS' command line from --lcores on, when no file has it: '0@1,1@2 --main-lcore 1'")
 	s.StringVar(&f.wishes, "wishes-out", "", "write the CPUs as wishes for 'corelane plan make'")
 	a.completeFlag(cmd, "format", fixed(imports.Formats()...))
 	return cmd
@@ -124,7 +127,7 @@ func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(importResult{r.Formats, r.Rows(), r.Unsaid(), found})
 	}
-	if err := a.rows([]string{"CPUS FOR", "CPUS", "SAID BY"}, func(add func(...string) error) error {
+	if err := a.rows([]string{"CPUS FOR", "CPUS", "SET BY"}, func(add func(...string) error) error {
 		for _, row := range r.Rows() {
 			if err := add(string(row.Role), row.CPUs.String(), row.By); err != nil {
 				return err
@@ -135,7 +138,7 @@ func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 		return err
 	}
 	if unsaid := r.Unsaid(); len(unsaid) > 0 {
-		fmt.Fprintf(a.stdout, "\nNot said: %s.\n", strings.Join(unsaid, ", "))
+		fmt.Fprintf(a.stdout, "\nNot set: %s.\n", strings.Join(unsaid, ", "))
 	}
 	for _, f := range found {
 		where := ""
@@ -153,7 +156,7 @@ func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 	return nil
 }
 
-// writeWishes leaves out what is not wished.
+// writeWishes leaves out wishes without a value.
 func writeWishes(path string, r *imports.Reading, m *topology.Machine) error {
 	w, err := r.Wishes(m)
 	if err != nil {

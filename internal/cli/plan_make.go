@@ -16,7 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// planRoot is the flag of commands that look at a machine.
+// planRoot adds the flag that selects the machine.
 func planRoot(s *pflag.FlagSet, root *string) {
 	s.StringVar(root, "root", "/", "the machine: / is this one, else a directory or archive of 'corelane topology capture'")
 }
@@ -28,47 +28,50 @@ type planMakeFlags struct {
 
 func newPlanMake(a *app) *cobra.Command {
 	f := &planMakeFlags{}
-	cmd := verb("make", "Choose CPUs for what is wished, and say why",
+	cmd := verb("make", "Choose CPUs for given wishes, and say why",
 		`  corelane plan make --forwarding 4 --service 2 --guests 24 --nic 0000:3b:00.0 --out plan.json
   corelane plan make --forwarding 4 --isolated-rx 4 --host-path 1 --nic eth0
   corelane plan make --file wishes.yaml --forwarding 5
   corelane plan make --forwarding 1 --root compute-7.tar.gz -o json`, nil)
-	cmd.Long = `Choose CPUs for what is wished, and say why: each with one sentence, then what is not as it should be, and what else this
-machine could do at which price. What cannot be is refused, with what is missing in numbers. Nothing is changed.
+	cmd.Long = `Choose CPUs for given wishes. The output has one sentence of reason for each choice, then warnings,
+and alternatives with their gain and cost. Wishes that the machine cannot fulfil are refused, with the number of CPUs
+that is missing. Nothing is changed.
 
 Wishes are flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag replaces the
-file's value. Numbers are of CPUs; a worker gets a core whose siblings stay idle or receive for it. The fixed sets
-(--forwarding-cpus and so on) are these CPUs and no others.`
+file's value. Numbers count CPUs; a worker gets a core whose siblings stay idle or receive for it. --forwarding-cpus
+and the like name exactly the CPUs to use.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.planMake(cmd, f) }
 	s := cmd.Flags()
 	wishFlags(s, &f.wishes)
 	s.StringVarP(&f.file, "file", "f", "", "wishes, a YAML file")
-	s.StringVar(&f.out, "out", "", "write the plan to this file, too")
+	s.StringVar(&f.out, "out", "", "also write the plan to this file")
 	planRoot(s, &f.root)
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	_ = cmd.MarkFlagFilename("out", "json")
 	return cmd
 }
 
-// wishFlags are named as the keys of a file of wishes are, but for nics.
+// wishFlags have the names of the keys in a file of wishes, except for nics.
 func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
 	s.IntVar(&w.Forwarding, "forwarding", 0, "forwarding workers, a core each")
 	s.IntVar(&w.IsolatedRx, "isolated-rx", 0, "receiving workers, 0 or one for each forwarding worker, on its sibling where there is one")
 	s.IntVar(&w.HostPath, "host-path", 0, "workers for the kernel's traffic, a core each")
 	s.IntVar(&w.Service, "service", 0, "CPUs of service and control threads, 1 or 2; 0: those of the host")
 	s.IntVar(&w.Guests, "guests", 0, "CPUs of pinned vCPUs")
-	s.IntVar(&w.Emulator, "emulator", 0, "CPUs of guests' emulator and vhost threads; 0: what is left and of use")
-	s.IntVar(&w.Housekeeping, "housekeeping", 0, "cores per NUMA node for the host, at least; 0: one")
-	s.StringSliceVar(&w.NICs, "nic", nil, "network devices that workers poll, PCI addresses or interfaces: their node goes first")
+	s.IntVar(&w.Emulator, "emulator", 0, "CPUs of guests' emulator and vhost threads; 0: suitable CPUs that are left")
+	s.IntVar(&w.Housekeeping, "housekeeping", 0, "least cores per NUMA node for the host; 0: one")
+	s.StringSliceVar(&w.NICs, "nic", nil,
+		"network devices that workers poll, PCI addresses or interfaces; CPUs of their node are chosen first")
 	s.BoolVar(&w.ShareCores, "share-cores", false, "workers may use both siblings of a core")
-	s.BoolVar(&w.AllowOverlap, "allow-overlap", false, "workers may share the host's core, or its only CPU; packets wait then")
-	s.BoolVar(&w.Boot, "boot", false, "isolate by arguments of the kernel, not at run time only")
+	s.BoolVar(&w.AllowOverlap, "allow-overlap", false,
+		"workers may share the host's core, or its only CPU; packets then wait")
+	s.BoolVar(&w.Boot, "boot", false, "isolate by kernel arguments, not only at run time")
 	s.Var(&hugepagesValue{&w.Hugepages}, "hugepages", "hugepages to reserve: "+validHugepages)
 	for name, set := range map[string]*cpuset.Set{
 		"forwarding-cpus": &w.ForwardingCPUs, "isolated-rx-cpus": &w.IsolatedRxCPUs, "host-path-cpus": &w.HostPathCPUs, "service-cpus": &w.ServiceCPUs,
 		"guest-cpus": &w.GuestCPUs, "emulator-cpus": &w.EmulatorCPUs, "housekeeping-cpus": &w.HousekeepingCPUs,
 	} {
-		s.Var(&cpusValue{set}, name, "fixed choice: these and no others")
+		s.Var(&cpusValue{set}, name, "use exactly these CPUs")
 	}
 }
 
@@ -113,7 +116,7 @@ func (v *hugepagesValue) Set(text string) error {
 	return nil
 }
 
-// all are the wishes of the file, with those of the flags that were given in their places.
+// all returns the wishes of the file, replaced by those of the flags that were given.
 func (f *planMakeFlags) all(cmd *cobra.Command) (plan.Wishes, error) {
 	if f.file == "" {
 		return f.wishes, nil

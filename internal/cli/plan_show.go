@@ -43,8 +43,8 @@ func newPlanCheck(a *app) *cobra.Command {
 	cmd := verb("check FILE", "Check a plan, edited by hand or not, against its machine",
 		"  corelane plan check plan.json\n  corelane plan check plan.json --root compute-7.tar.gz",
 		func(_ context.Context, args []string) error { return a.planCheck(args[0], root) })
-	cmd.Long = `Check a plan by all the rules that 'corelane plan make' keeps, and that it is for this machine: same cores, nodes and
-network devices. Each rule that it breaks is a line, with what would be right. Exit code: 0 right, 2 wrong.`
+	cmd.Long = `Check a plan against all rules that 'corelane plan make' follows, and against this machine: same
+cores, nodes and network devices. Each broken rule is a line, with what would be right. Exit code: 0 right, 2 wrong.`
 	cmd.ValidArgsFunction = nil
 	planRoot(cmd.Flags(), &root)
 	return cmd
@@ -159,7 +159,7 @@ func (a *app) planCheck(file, root string) error {
 	}
 	switch {
 	case len(problems) > 0:
-		return input.Errorf(file, "", "broken rules of plans: %d", len(problems))
+		return input.Errorf(file, "", "the plan breaks rules: %d", len(problems))
 	case !a.json():
 		fmt.Fprintf(a.stdout, "The plan is right for %s.\n", m.Hostname)
 	}

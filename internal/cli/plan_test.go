@@ -69,7 +69,7 @@ func TestPlanCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	const problem = "RULE      CPUS  PROBLEM            VALID\nisolated  5     isolated is '1-4'  '1-5', as the roles say\n"
-	if r := offline("plan", "check", file, "--root", root); r.code != 2 || r.stdout != problem || r.stderr != file+": broken rules of plans: 1\n" {
+	if r := offline("plan", "check", file, "--root", root); r.code != 2 || r.stdout != problem || r.stderr != file+": the plan breaks rules: 1\n" {
 		t.Errorf("%+v", r)
 	}
 	if r := offline("plan", "check", file, "--root", root, "-o", "json"); r.code != 2 || !strings.HasPrefix(r.stdout, `{"rule":"isolated","cpus":"5","text":`) {

@@ -20,7 +20,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/draw"
 )
 
-// rootFlag is where the machine is that a command looks at.
+// rootFlag selects the machine that a command reads.
 type rootFlag struct{ root string }
 
 func (r *rootFlag) add(cmd *cobra.Command) *cobra.Command {
@@ -30,13 +30,13 @@ func (r *rootFlag) add(cmd *cobra.Command) *cobra.Command {
 }
 
 func newTopologyCmd(a *app) *cobra.Command {
-	return noun("topology", "The machine: its CPUs, memory, NICs, interrupts, guests and how its kernel was told to use them",
+	return noun("topology", "The machine: its CPUs, memory, NICs, interrupts and guests, and the settings for them",
 		newTopologyShow(a), newTopologyMap(a), newTopologyCapture(a))
 }
 
 func newTopologyShow(a *app) *cobra.Command {
 	var r rootFlag
-	cmd := verb("show", "Show what a machine has and how it is set up",
+	cmd := verb("show", "Show a machine's hardware and its settings",
 		"  corelane topology show\n  corelane topology show --root compute-0.tar.gz -o json",
 		func(context.Context, []string) error {
 			m, err := topology.Read(r.root)
@@ -50,21 +50,22 @@ func newTopologyShow(a *app) *cobra.Command {
 			return err
 		})
 	cmd.Long = `Show a machine: sockets, NUMA nodes, cores and caches; memory and hugepages of each node; NICs with their node, queues and
-interrupts; guests with where their threads may run; kernel arguments, cgroups, and what TuneD, irqbalance, systemd, the kubelet and
-Nova were told. It needs no running corelaned. What could not be read or makes no sense stands at the end. -o json has everything, also
-all threads and interrupts.`
+interrupts; guests and the CPUs of their threads; kernel arguments, cgroups, and the settings of TuneD, irqbalance,
+systemd, the kubelet and Nova. It needs no running corelaned. Files that could not be read or make no sense are listed
+at the end. -o json has everything, including all threads and interrupts.`
 	return r.add(cmd)
 }
 
 func newTopologyMap(a *app) *cobra.Command {
 	var r rootFlag
 	var planFile, svg string
-	cmd := verb("map", "Draw the CPUs where they are, each with what it is for",
+	cmd := verb("map", "Draw the CPUs by socket, node and core, each with its use",
 		"  corelane topology map\n  corelane topology map --plan plan.json\n  corelane topology map --root compute-0.tar.gz --svg compute-0.svg",
 		func(context.Context, []string) error { return a.topologyMap(r.root, planFile, svg) })
-	cmd.Long = `Draw CPUs by socket, NUMA node and last cache. Siblings, the CPUs of one core, stand together in brackets. With --plan each has the
-role that the plan gives it; without, what it is at the moment: isolated, taking the interrupts of devices, a guest's, offline. CPUs that took
-at least half of an even share of all interrupts since the machine started count as taking them.`
+	cmd.Long = `Draw CPUs by socket, NUMA node and last cache. Siblings, the CPUs of one core, stand together in
+brackets. With --plan each CPU has its role in the plan; without, its present use: isolated, taking interrupts of
+devices, a guest's, offline. A CPU counts as taking interrupts if it took at least half of an even share of them since
+the machine started.`
 	cmd.Flags().StringVar(&planFile, "plan", "", "plan of this machine, from 'corelane plan'")
 	cmd.Flags().StringVar(&svg, "svg", "", "write the map to this file as an SVG picture instead")
 	_ = cmd.MarkFlagFilename("plan")
@@ -100,7 +101,7 @@ func (a *app) topologyMap(root, planFile, svg string) error {
 	return err
 }
 
-// columns is the width of the terminal; COLUMNS in the environment is for those that are none.
+// columns is the width of the terminal, or COLUMNS of the environment where the output is not a terminal.
 func (a *app) columns() int {
 	if f, ok := a.stdout.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -115,7 +116,7 @@ func (a *app) columns() int {
 
 func newTopologyCapture(a *app) *cobra.Command {
 	var r rootFlag
-	cmd := verb("capture [FILE.tar.gz]", "Pack what is known of a machine into an archive",
+	cmd := verb("capture [FILE.tar.gz]", "Pack the files that describe a machine into an archive",
 		"  corelane topology capture\n  corelane topology capture compute-0.tar.gz",
 		func(_ context.Context, args []string) error {
 			file := ""
@@ -124,12 +125,13 @@ func newTopologyCapture(a *app) *cobra.Command {
 			}
 			return a.topologyCapture(r.root, file)
 		})
-	cmd.Long = `Pack those files of /sys, /proc and /etc that the other commands read into one archive, which they take as --root: for a plan, a check or
-a question about a machine that is elsewhere. Without FILE it is HOSTNAME.tar.gz; a file that exists is not touched.
+	cmd.Long = `Pack the files of /sys, /proc and /etc that the other commands read into one archive, which they take
+as --root: for a plan, a check or a question about another machine. The default for FILE is HOSTNAME.tar.gz; an
+existing file is not overwritten.
 
-Nothing secret goes in. Of settings only those about CPUs are taken; of guests their names, vCPUs, pins and queues; of the kernel's arguments
-no values that look like a password, key, token, user, address or disk; no environment and no arguments of processes. Names of the
-host, its guests and threads are in it. What was left out is said for each file.`
+The archive contains nothing secret: only settings about CPUs; names, vCPUs, pins and queues of guests; kernel
+arguments without values that look like a password, key, token, user, address or disk; no environment and no arguments
+of processes. Names of the host, its guests and threads are in it. The output lists what was left out of each file.`
 	cmd.ValidArgsFunction = nil
 	return r.add(cmd)
 }
@@ -163,7 +165,7 @@ func (a *app) topologyCapture(root, file string) error {
 	return nil
 }
 
-// claim makes an empty file of a name that nobody has.
+// claim creates an empty file, which must not exist.
 func claim(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -39,13 +39,18 @@ var workerListing = listing[*apiv1.Worker]{
 }
 
 var workerFlags = []fieldFlag{
-	{flag: "cpu", help: "CPU to run on, as the kernel counts them"},
-	{flag: "idle", help: "what to do when there was nothing: spin, pause (one instruction), yield the CPU, sleep, or wait for an interrupt"},
-	{flag: "role", help: "what it does: forwarding, isolated-rx (hands all that it polls to one forwarding worker), host-path"},
-	{flag: "target", help: "isolated-rx, host-path: the forwarding worker that gets what it polls (default: the one with the fewest queues)"},
+	{flag: "cpu", help: "number of the CPU to run on"},
+	{flag: "idle",
+		help: "what it does after a loop without packets: spin, pause (one instruction), yield the CPU, sleep, or " +
+			"wait for an interrupt"},
+	{flag: "role",
+		help: "its job: forwarding, isolated-rx (passes all packets that it polls to one forwarding worker), host-path"},
+	{flag: "target",
+		help: "isolated-rx, host-path: forwarding worker that gets its packets (default: the one with the fewest " +
+			"queues)"},
 	{flag: "ring-size", help: "packets in the ring from each other worker (default: what corelaned was started with)"},
-	{flag: "sleep-max-us", help: "longest sleep with --idle sleep: what a packet waits at most"},
-	{flag: "loop-threshold-us", help: "longer loops are recorded one by one"},
+	{flag: "sleep-max-us", help: "longest sleep with --idle sleep, for which a packet may have to wait"},
+	{flag: "loop-threshold-us", help: "record each loop that takes longer"},
 }
 
 func newWorkerCmd(a *app) *cobra.Command {
@@ -114,7 +119,7 @@ func workerName(w *apiv1.Worker) string { return strconv.Itoa(int(w.Id)) }
 
 func workerPackets(w *apiv1.Worker) uint64 { return w.GetState().GetPackets() }
 
-// workerRunsOn is the CPU that the thread was last seen on, and those it may use when they are not just its own.
+// workerRunsOn is the CPU on which the thread was last seen, and the CPUs that it may use unless that is only its own.
 func workerRunsOn(w *apiv1.Worker) string {
 	s := w.GetState()
 	switch s.GetAffinity() {
@@ -123,10 +128,10 @@ func workerRunsOn(w *apiv1.Worker) string {
 	case strconv.Itoa(int(w.Cpu)):
 		return strconv.Itoa(int(s.LastCpu))
 	}
-	return fmt.Sprintf("%d (may: %s)", s.LastCpu, s.Affinity)
+	return fmt.Sprintf("%d (allowed: %s)", s.LastCpu, s.Affinity)
 }
 
-// workerDepth sums what waits in those queues that tell.
+// workerDepth sums the packets that wait in the queues whose devices report it.
 func workerDepth(w *apiv1.Worker) (n uint32) {
 	for _, q := range w.GetState().GetQueues() {
 		n += q.Depth
@@ -134,7 +139,7 @@ func workerDepth(w *apiv1.Worker) (n uint32) {
 	return n
 }
 
-// micros is a time as people compare loops: microseconds, empty for none.
+// micros writes a time in the unit in which loops are compared; empty for 0.
 func micros(ns uint64) string {
 	switch {
 	case ns == 0:
@@ -147,10 +152,10 @@ func micros(ns uint64) string {
 	return fmt.Sprintf("%d ms", ns/1000000)
 }
 
-// workerIdle is the policy, and the queue that keeps the worker from waiting where one does.
+// workerIdle is the policy, and the queue without interrupts that makes the worker sleep instead.
 func workerIdle(w *apiv1.Worker) string {
 	if q := w.GetState().GetPolledByTime(); q != "" {
-		return fmt.Sprintf("%s (sleeps: %s gives none)", protoflag.EnumText(w.Idle), q)
+		return fmt.Sprintf("%s (sleeps: %s gives no interrupts)", protoflag.EnumText(w.Idle), q)
 	}
 	return protoflag.EnumText(w.Idle)
 }

@@ -54,7 +54,7 @@ func duration[T any](head string, ns func(T) uint64) column[T] {
 	return column[T]{head: head, right: true, text: func(s sample[T]) string { return micros(ns(s.now)) }}
 }
 
-// longLoopCPU says whose the CPU was meanwhile.
+// longLoopCPU is the CPU, and whether the kernel gave it to another thread meanwhile.
 func longLoopCPU(l *apiv1.LongLoop) string {
 	text := fmt.Sprint(l.Cpu)
 	switch {
@@ -81,9 +81,9 @@ func newWorkerLatency(a *app) *cobra.Command {
 	req := &apiv1.WorkerLatencyRequest{}
 	var tune apiv1.Worker
 	tuneFlags := []fieldFlag{{flag: "threshold", field: "loop_threshold_us",
-		help: "record loops from this length on; stays until it is changed"}}
+		help: "record loops of at least this length, until it is changed again"}}
 	var cmd *cobra.Command
-	cmd = verb("latency [ID]", "How long workers' loops take, and what the longest did", `  corelane worker latency
+	cmd = verb("latency [ID]", "Show how long workers' loops take, and what the longest ones did", `  corelane worker latency
   corelane worker latency 0 --threshold 50
   corelane worker latency --reset
   corelane worker latency --watch=2`,
@@ -100,18 +100,18 @@ func newWorkerLatency(a *app) *cobra.Command {
 			}
 			return a.repeat(ctx, func(w io.Writer, _ bool) error { return latencyFrame(ctx, a, w, req) })
 		})
-	cmd.Long = `How long the loops of workers took since they started or since the last --reset: one line for loops that brought packets
-and one for those that did not. Below are the longest loops that went over the threshold, with the time of each stage: polling
-the queues, all other nodes of the graph, messages of the master, what the worker gave away itself (yielding, sleeping), and a
-delay of 'corelane debug delay'. "taken" means that the kernel gave the CPU to another thread meanwhile; a loop that is long
-without it was long by its own work, by an interrupt, or by the hypervisor.`
-	a.bind(cmd, req, []fieldFlag{{flag: "reset", help: "begin anew after this answer"}})
+	cmd.Long = `Show how long the loops of workers took since they started or since the last --reset: one line for
+loops with packets and one for loops without. Below are the longest loops over the threshold, with the time of each
+stage: polling the queues, all other nodes of the graph, messages of the master thread, time that the worker gave away
+itself (yielding, sleeping), and the delay of 'corelane debug delay'. "taken" means that the kernel gave the CPU to
+another thread meanwhile. A long loop without it was long because of its own work, an interrupt, or the hypervisor.`
+	a.bind(cmd, req, []fieldFlag{{flag: "reset", help: "reset the times after this output"}})
 	a.bind(cmd, &tune, tuneFlags)
 	cmd.ValidArgsFunction = a.complete(workerNames)
 	return a.watchable(cmd)
 }
 
-// setThreshold sets that of one worker, or of all.
+// setThreshold sets the threshold of one worker, or of all.
 func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, tune *apiv1.Worker, fields []string) error {
 	workers, err := all(ctx, allWorkers(a))
 	if err != nil {
@@ -167,12 +167,13 @@ func writeLatency(a *app, b *bufio.Writer, workers []*apiv1.WorkerLatency) error
 	return nil
 }
 
-// takenNote says where "taken" cannot be seen.
+// takenNote says when "taken" is unknown.
 func takenNote(l *apiv1.WorkerLatency) string {
 	if l.TakenSeenBy == "rseq" {
 		return ""
 	}
-	return "; whether the CPU was taken is not seen per loop (no rseq): see involuntary_switches of 'corelane worker show'"
+	return "; without rseq it is unknown in which loops the CPU was taken: see involuntary_switches of 'corelane " +
+		"worker show'"
 }
 
 func writeTable[T any](a *app, b *bufio.Writer, cs columns[T], rows []T) error {

@@ -15,7 +15,7 @@ func newWorkerRebalance(a *app) *cobra.Command {
 	var dry bool
 	var auto uint32
 	var cmd *cobra.Command
-	cmd = verb("rebalance", "Give queues and table entries to workers that have less to do",
+	cmd = verb("rebalance", "Move queues and table entries to workers with less load",
 		"  corelane worker rebalance --dry-run\n  corelane worker rebalance\n  corelane worker rebalance --auto 30",
 		func(ctx context.Context, _ []string) error {
 			if cmd.Flags().Changed("auto") {
@@ -29,11 +29,12 @@ func newWorkerRebalance(a *app) *cobra.Command {
 			}
 			return a.printPlan(plan, dry)
 		})
-	cmd.Long = `Compare what the workers of each NUMA node have to do (packets per second of the queues that they poll and of the table entries of ports
-in hybrid mode that are theirs), and move queues and entries so that the most loaded has less. Nothing is lost and no flow
-reordered. When it would gain less than a tenth, nothing is moved. With --auto it is done every so many seconds (--auto 0 ends that).`
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be moved and what it would gain")
-	cmd.Flags().Uint32Var(&auto, "auto", 0, "do it every so many seconds, 0 = only when asked to")
+	cmd.Long = `Compare the load of the workers of each NUMA node, and move queues and table entries away from the
+most loaded one. The load is packets per second of the queues that a worker polls and of the table entries that it
+owns on ports in hybrid mode. No packet is lost and no flow is reordered. Nothing moves for a gain of less than a
+tenth. --auto repeats this at an interval in seconds (--auto 0 ends that).`
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would move and the gain")
+	cmd.Flags().Uint32Var(&auto, "auto", 0, "repeat it at this interval in seconds, 0 = never")
 	a.bind(cmd, req, []fieldFlag{{flag: "cross-numa", help: "also between workers of different NUMA nodes"}})
 	return cmd
 }

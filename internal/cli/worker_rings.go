@@ -26,12 +26,14 @@ var ringListing = listing[*apiv1.WorkerRing]{
 }
 
 func newWorkerRings(a *app) *cobra.Command {
-	cmd := newList(a, "List the rings by which workers give each other packets", "  corelane worker rings --watch", ringListing,
+	cmd := newList(a, "List the rings through which workers pass packets to each other",
+		"  corelane worker rings --watch", ringListing,
 		listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{}))
 	cmd.Use = "rings"
-	cmd.Long = `List the rings by which workers give each other packets: those of ports in hybrid mode, of isolated-receive and of host-path
-workers. HIGH is the most that a ring has held, REFUSED what found no room, P50 and P99 the time in the ring, of one timed packet
-at a time, to the next power of two.`
+	cmd.Long = `List the rings through which workers pass packets to each other: those of ports in hybrid mode, and of
+isolated-rx and host-path workers. HIGH is the most packets that a ring has held. REFUSED counts the packets that
+found it full. P50 and P99 are times in the ring: one packet at a time is timed, and the time is rounded up to a power
+of two of CPU cycles.`
 	return cmd
 }
 

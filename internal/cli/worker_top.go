@@ -46,10 +46,10 @@ func newWorkerTop(a *app) *cobra.Command {
 			return runTop(ctx, a)
 		})
 	cmd.Long = `Watch all workers on a full screen: rates per second, and below the queues, drops and longest loops of the selected one.
-Keys: up and down select, s sorts, space pauses, r begins loop times anew, + and - change the interval, q ends.
-Where there is no terminal, or with --plain, each interval is a table; with -o json the workers as they are.`
-	cmd.Flags().Var(&screen.Interval{To: &a.interval}, "interval", "time between two looks: 500ms, 2 (default 1s)")
-	cmd.Flags().BoolVar(&a.plain, "plain", false, "a table after the other instead of a full screen")
+Keys: up and down select, s sorts, space pauses, r resets the loop times, + and - change the interval, q quits.
+Without a terminal, or with --plain, each interval prints a table; -o json prints the workers themselves.`
+	cmd.Flags().Var(&screen.Interval{To: &a.interval}, "interval", "time between two refreshes: 500ms, 2 (default 1s)")
+	cmd.Flags().BoolVar(&a.plain, "plain", false, "print one table after the other instead of a full screen")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func runTop(ctx context.Context, a *app) error {
 	return err
 }
 
-// What happens to the screen besides keys.
+// Messages to the screen besides keys.
 type (
 	topTick   struct{ round int }
 	topLooked struct {
@@ -78,7 +78,7 @@ type (
 
 var topOrders = []string{"id", "busy", "packets", "p99"}
 
-// top is the screen. Its methods change a copy, as bubbletea wants it.
+// top is the screen. Its methods return a changed copy, as bubbletea requires.
 type top struct {
 	ctx           context.Context
 	a             *app
@@ -87,7 +87,7 @@ type top struct {
 	at            time.Time
 	selected      uint32 // worker
 	order         int
-	round         int // of ticks: those of an interval that has changed come too late
+	round         int // of ticks; ticks of an earlier round are stale
 	paused        bool
 	reset         bool
 	width, height int
@@ -98,7 +98,7 @@ func newTop(ctx context.Context, a *app) top { return top{ctx: ctx, a: a} }
 
 func (m top) Init() tea.Cmd { return m.look() }
 
-// look asks the daemon.
+// look fetches the workers from the daemon.
 func (m top) look() tea.Cmd {
 	req := &apiv1.WorkerLatencyRequest{Id: m.selected, OneWorker: true, Reset_: m.reset}
 	return func() tea.Msg {
@@ -188,7 +188,7 @@ func (m top) key(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// again looks at once and lets the tick that is under way pass.
+// again looks at once and makes the pending tick stale.
 func (m top) again() (tea.Model, tea.Cmd) {
 	m.round++
 	if m.paused {
@@ -277,7 +277,7 @@ func (m top) details(b *bufio.Writer) {
 	for _, q := range s.now.GetState().GetQueues() {
 		waiting := fmt.Sprintf("%d waiting", q.Depth)
 		if q.DepthUnknown {
-			waiting = "the device does not tell how many wait"
+			waiting = "the device does not report how many packets wait"
 		}
 		fmt.Fprintf(b, "  %s queue %d: %d packets, %s\n", q.Port, q.Queue, q.RxPackets, waiting)
 	}
@@ -304,7 +304,7 @@ func dropRate(s sample[*apiv1.Worker], d *apiv1.WorkerDrop) string {
 
 const topKeys = "up/down select  s sort  space pause  r reset loop times  +/- interval  q quit"
 
-// fit cuts to the screen and puts the keys into its last line.
+// fit cuts the text to the screen and puts the keys into its last line.
 func (m top) fit(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if m.height > 1 {

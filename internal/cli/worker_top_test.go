@@ -105,7 +105,7 @@ func TestTopRatesAndDetails(t *testing.T) {
 		t.Error("looks at worker", look.loops.GetWorker())
 	}
 	m, _ = m.Update(look)
-	if view := m.View(); !strings.Contains(view, "not seen per loop (no rseq)") {
+	if view := m.View(); !strings.Contains(view, "without rseq it is unknown") {
 		t.Error(view)
 	}
 }
