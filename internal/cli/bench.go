@@ -18,12 +18,12 @@ import (
 )
 
 func newBenchCmd(a *app) *cobra.Command {
-	return noun("bench", "Measure how fast this machine's routers are",
+	return noun("bench", "Measure how fast routers are on this machine",
 		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a), newBenchFlood(a),
 		newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
 }
 
-// scenarioNames offers what can be measured.
+// scenarioNames completes the names of scenarios.
 func scenarioNames(context.Context, *app) ([]string, error) {
 	var names []string
 	for _, s := range scenario.List() {
@@ -42,7 +42,7 @@ type scenarioLine struct {
 }
 
 func newBenchList(a *app) *cobra.Command {
-	return verb("list", "Scenarios that there are", "  corelane bench list", func(context.Context, []string) error {
+	return verb("list", "List the scenarios", "  corelane bench list", func(context.Context, []string) error {
 		if a.json() {
 			enc := json.NewEncoder(a.stdout)
 			for _, s := range scenario.List() {
@@ -70,9 +70,11 @@ func newBenchRun(a *app) *cobra.Command {
 	cmd.Long = `Measure a router in one scenario: Corelane, or those that --router names. First it is checked that the router does what the
 scenario asks for. Then: the saturated rate in many short windows, throughput without loss (NDR) and with a loss of 0.01 %
 (PDR), latency at 10, 50 and 90 % of NDR and at saturation, the longest burst that passes, and what each node of the
-router's graph costs. Some minutes; needs root.
+router's graph costs. It takes some minutes and needs root.
 
-The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measured. ` + benchExit
+The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.
+
+` + benchExit
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := findScenario(args[0])
 		if err != nil {
@@ -85,17 +87,21 @@ The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measur
 	return cmd
 }
 
-const benchExit = "Exit code: 0 done, 1 a router broke down in the\nmiddle, 2 wrong input or a router that was named does not work, 130 interrupted."
+const benchExit = "Exit code: 0 done, 1 a router failed during the run, 2 wrong input, or a named router does not work, " +
+	"130 interrupted."
 
 func newBenchPeers(a *app) *cobra.Command {
 	f := &benchFlags{effort: bench.Shared}
 	cmd := verb("peers [SCENARIO...]", "Compare with other routers",
 		"  corelane bench peers\n  corelane bench peers vxlan-encap routed --router corelane --router ovs", nil)
-	cmd.Long = `Measure Corelane and all peers that are installed in the same scenarios, with the same generator on the same CPUs. The main
-scenarios, or those that are named. All routers of a scenario are up at once and take turns window by window: machines
-drift, so only neighbouring windows are compared. dpdk-testpmd, which only passes frames on, is the ceiling of the machine.
+	cmd.Long = `Measure Corelane and all peers that are installed in the same scenarios, with the same generator on
+the same CPUs. Without arguments these are the main scenarios. All routers of a scenario are up at once and take turns
+window by window, because the speed of a machine drifts: only adjacent windows are compared. dpdk-testpmd, which only
+forwards frames, is the ceiling of the machine.
 
-A peer that is not installed or does not work is left out with a note; one that --router names has to work. ` + benchExit
+A peer that is not installed or does not work is left out with a note, but a peer that --router names has to work.
+
+` + benchExit
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		list, err := bench.Main()
 		if len(args) > 0 {
@@ -165,7 +171,8 @@ func loadResult(path string) (*results.Result, error) {
 }
 
 func newBenchReport(a *app) *cobra.Command {
-	cmd := verb("report FILE", "Draw a result as a page of HTML", "  corelane bench report corelane-bench-20260101-120000.json > report.html",
+	cmd := verb("report FILE", "Draw a result as an HTML page",
+		"  corelane bench report corelane-bench-20260101-120000.json > report.html",
 		func(_ context.Context, args []string) error {
 			r, err := loadResult(args[0])
 			if err != nil {
@@ -173,8 +180,8 @@ func newBenchReport(a *app) *cobra.Command {
 			}
 			return report.Write(a.stdout, r)
 		})
-	cmd.Long = `Draw a result as a page of HTML that needs no other file and no network, on standard output. A run of the benchmark leaves
-one beside its result; this one is for results of other machines, or of interrupted runs.`
+	cmd.Long = `Write a result as an HTML page to standard output. The page needs no other file and no network. A run
+of the benchmark writes one beside its result; this command is for results of other machines.`
 	cmd.ValidArgsFunction = resultFiles
 	return cmd
 }
@@ -224,7 +231,7 @@ func benchRow(r *results.Result, run *results.Run) []string {
 		results.Digits(s.Quiet / 1e6), ratio, spread, searchRate(run.NDR), searchRate(run.PDR), p50, p99, limit}
 }
 
-// searchRate of a search, with a mark where the generator was the limit.
+// searchRate is the rate of a search, marked with * where the generator was the limit.
 func searchRate(s *results.Search) string {
 	switch {
 	case s == nil, s.Rate == 0 && s.Limited != "":

@@ -18,16 +18,17 @@ import (
 
 func newBenchExplain(a *app) *cobra.Command {
 	o := explaincost.Options{Worker: 1, Repetitions: 15, Trial: time.Second}
-	cmd := verb("explain", "Measure what 'corelane explain' costs the router while it looks", "  corelane bench explain\n  corelane bench explain --reps 31 -o json",
+	cmd := verb("explain", "Measure what 'corelane explain' costs the router while it watches",
+		"  corelane bench explain\n  corelane bench explain --reps 31 -o json",
 		func(ctx context.Context, _ []string) error { return a.benchExplain(ctx, o) })
 	cmd.Long = `Measure throughput at saturation, and the worker's cycles per packet, in pairs of trials: one without and one while 'corelane
-explain' looks. What is printed is the median of the pairs and their middle half. When nobody explains, nothing is in the
-kernel, so there is no cost. Corelane only; needs root and two CPUs.`
+explain' watches. The output is the median of the pairs and their middle half. Without explain nothing is in the
+kernel, so there is no cost. Corelane only; it needs root and two CPUs.`
 	s := cmd.Flags()
 	s.IntVar(&o.Repetitions, "reps", o.Repetitions, "pairs of trials")
 	s.DurationVar(&o.Trial, "trial", o.Trial, "length of a trial")
 	s.IntVar(&o.Worker, "cpu", o.Worker, "CPU of the worker")
-	s.IntVar(&o.Other, "generator-cpu", o.Other, "CPU of the traffic generator and of all else")
+	s.IntVar(&o.Other, "generator-cpu", o.Other, "CPU of the traffic generator and of everything else")
 	return cmd
 }
 
@@ -58,7 +59,7 @@ func (a *app) explainCostTable(r *explaincost.Result) error {
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
 	if !r.Tracing {
-		fmt.Fprintln(a.stderr, "the kernel's events could not be watched: this is the cost of the weaker way")
+		fmt.Fprintln(a.stderr, "the kernel's events could not be watched: this is the cost of explain without them")
 	}
 	return a.rows([]string{"FIGURE", "MEDIAN %", "LOW %", "HIGH %", "PAIRS"}, func(add func(...string) error) error {
 		for _, f := range []struct {

@@ -28,9 +28,10 @@ func newBenchFlood(a *app) *cobra.Command {
 	names, what := bench.FloodKinds()
 	cmd := verb("flood [KIND...]", "Measure what one tenant's flood does to another tenant",
 		"  corelane bench flood\n  corelane bench flood new syn --rate 1000000 --flood-rate 5000000", nil)
-	cmd.Long = `Measure how much of its rate a tenant with known flows keeps while another tenant of the same worker floods. Trials without and with
-the flood take turns. The other tenant's port has a limit of flows and of new flows per second; what is refused has to be counted, with its
-reason: NOT COUNTED is what is missing. Corelane only, MPLSoUDP, 64 bytes; needs root.
+	cmd.Long = `Measure how much of its rate a tenant with known flows keeps while another tenant of the same worker
+floods. Trials without and with the flood take turns. The flooding tenant's port has a limit of flows and of new flows
+per second. Each refused packet must be counted with its reason; NOT COUNTED are those that are not. Corelane only,
+MPLSoUDP, 64 bytes; it needs root.
 
 Kinds (default: all of them):
 `
@@ -41,10 +42,12 @@ Kinds (default: all of them):
 	cmd.ValidArgsFunction = a.complete(fixed(names...))
 	cmd.RunE = func(cmd *cobra.Command, kinds []string) error { return a.benchFlood(cmd, f, kinds) }
 	s := cmd.Flags()
-	s.Float64Var(&f.rate, "rate", 1_000_000, "frames per second of the tenant that is watched; less than the worker takes")
-	s.Float64Var(&f.floodRate, "flood-rate", 4_000_000, "frames per second of the other one")
-	s.IntVar(&f.limit, "flow-limit", 100_000, "flows that the other one may have, 0 = any number")
-	s.IntVar(&f.newRate, "flow-rate", 50_000, "new flows that it may make per second, 0 = any number; quota: any number")
+	s.Float64Var(&f.rate, "rate", 1_000_000,
+		"frames per second of the measured tenant, fewer than the worker can handle")
+	s.Float64Var(&f.floodRate, "flood-rate", 4_000_000, "frames per second of the flooding tenant")
+	s.IntVar(&f.limit, "flow-limit", 100_000, "most flows of the flooding tenant, 0 = no limit")
+	s.IntVar(&f.newRate, "flow-rate", 50_000,
+		"most new flows per second of the flooding tenant, 0 = no limit; the kind quota has no limit")
 	s.IntVar(&f.reps, "reps", 5, "trials without and with the flood")
 	s.Float64Var(&f.seconds, "trial-seconds", 2, "length of a trial")
 	s.StringVar(&f.cpus, "cpu", "", "CPU that the router polls on; default: an isolated one, else 1")

@@ -25,20 +25,23 @@ type flowTableFlags struct {
 
 func newBenchFlowTable(a *app) *cobra.Command {
 	f := &flowTableFlags{}
-	cmd := verb("flow-table", "Compare ways to find a packet's flow", "  corelane bench flow-table --quick\n  corelane bench flow-table --slots 21,25 --load 50,90", nil)
-	cmd.Long = `Measure the cycles that a lookup in the flow table costs, beside a table with lists as routers have had it, each step that was
-proposed to make it faster, and DPDK's rte_hash. All of them hold the same flows at the same load and take turns in one
-process. It needs no root; with free hugepages (tools/with-hugepages.sh) DPDK's table has large pages as the others have.
+	cmd := verb("flow-table", "Measure lookups in the flow table, and compare other designs",
+		"  corelane bench flow-table --quick\n  corelane bench flow-table --slots 21,25 --load 50,90", nil)
+	cmd.Long = `Measure the cycles of a lookup in the flow table, and compare it with a table of linked lists, as
+older routers have it, with each proposed improvement, and with DPDK's rte_hash. All of them hold the same flows at
+the same load and take turns in one process. It needs no root; with free hugepages (tools/with-hugepages.sh) DPDK's
+table has large pages like the others.
 
-The result is a JSON file and a page of HTML.`
+The result is a JSON file and an HTML page.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.benchFlowTable(cmd.Context(), f) }
 	s := cmd.Flags()
-	s.BoolVar(&f.quick, "quick", false, "fewer windows, and not more than 100,000 flows")
-	s.BoolVar(&f.ipv6, "ipv6", false, "keys of IPv6")
+	s.BoolVar(&f.quick, "quick", false, "fewer windows, and at most 100,000 flows")
+	s.BoolVar(&f.ipv6, "ipv6", false, "IPv6 keys")
 	s.IntVar(&f.cpu, "cpu", 1, "CPU to run on, -1: any")
-	s.IntSliceVar(&f.slots, "slots", nil, "slots of the tables as powers of two, 10 to 25; default: 11,18,21 (a million flows)")
-	s.IntSliceVar(&f.loads, "load", nil, "per cent of the slots that are taken, 1 to 98; default: 90")
-	s.StringVar(&f.out, "out", ".", "folder of the result")
+	s.IntSliceVar(&f.slots, "slots", nil,
+		"sizes of the tables, each as the power of two of its slots, 10 to 25; default: 11,18,21 (a million flows)")
+	s.IntSliceVar(&f.loads, "load", nil, "percentages of the slots that are in use, 1 to 98; default: 90")
+	s.StringVar(&f.out, "out", ".", "directory of the result")
 	return cmd
 }
 

@@ -21,25 +21,27 @@ type hostPathFlags struct {
 
 func newBenchHostPath(a *app) *cobra.Command {
 	f := &hostPathFlags{}
-	cmd := verb("host-path", "Does an overloaded data plane slow down the host's own traffic?",
+	cmd := verb("host-path", "Measure whether an overloaded data plane slows the host's own traffic",
 		"  corelane bench host-path\n  corelane bench host-path --rounds 9 --seconds 5 --ipv6", nil)
 	cmd.Long = `Measure the five cases of DPVS's table on its KNI worker: the host's own traffic (ping, and TCP by iperf3, from another host)
 without a host-path worker, with one, with one and the address steered to it, and the last two while each loop of the
-forwarding worker takes 1 ms longer. In a lab of namespaces of its own, which is gone afterwards; needs root, ping and iperf3.
+forwarding worker takes 1 ms longer. They run in a lab of namespaces, which is removed afterwards. It needs root, ping
+and iperf3.
 
-Each round measures all cases in turn; figures are medians over the rounds, ratios those of the same round. The forwarding
-worker has a CPU for itself, so that its overload takes time from nothing else. The host-path worker has one too where
-there are three or more; with two it shares the other one with ping, iperf3 and the kernel, and sleeps when idle.`
+Each round measures all cases in turn; figures are medians over the rounds, ratios are computed within a round. The
+forwarding worker has a CPU for itself, so that its overload affects nothing else. With three CPUs or more the
+host-path worker has one, too; with two it shares the other one with ping, iperf3 and the kernel, and sleeps when
+idle.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.benchHostPath(cmd.Context(), f) }
 	s := cmd.Flags()
 	s.BoolVar(&f.ipv6, "ipv6", false, "over IPv6")
-	s.IntVar(&f.rounds, "rounds", 5, "how often all cases are measured, 1 to 100")
-	s.IntVar(&f.seconds, "seconds", 3, "of TCP in each case, 1 to 60")
+	s.IntVar(&f.rounds, "rounds", 5, "rounds, each of which measures all cases, 1 to 100")
+	s.IntVar(&f.seconds, "seconds", 3, "seconds of TCP in each case, 1 to 60")
 	s.IntVar(&f.pings, "pings", 40, "echo requests in each case, 1 to 1000")
 	s.IntVar(&f.forwardingCPU, "forwarding-cpu", -1, "CPU of the forwarding worker (default: the last one)")
 	s.IntVar(&f.hostCPU, "host-cpu", -1, "CPU of the host-path worker (default: the one before, or with two CPUs the first)")
 	s.IntVar(&f.memory, "memory", 0, "memory of corelaned in MB (default 256)")
-	s.StringVar(&f.daemon, "corelaned", "", "path of corelaned (default: beside this program, or in PATH)")
+	s.StringVar(&f.daemon, "corelaned", "", "path of corelaned (default: the one beside this program, or in PATH)")
 	return cmd
 }
 
@@ -88,7 +90,7 @@ func (a *app) benchHostPath(ctx context.Context, f *hostPathFlags) error {
 	return a.hostPathTable(r)
 }
 
-// Rows of the table that are compared.
+// Rows of the table that are compared with each other.
 const (
 	hostPathWorkerIdle = iota + 1
 	hostPathSteeredIdle

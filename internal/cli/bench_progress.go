@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// benchProgress shows how far the benchmark is: a bar on a terminal, lines elsewhere.
+// benchProgress shows the progress of a benchmark: as a bar on a terminal, else as lines.
 type benchProgress struct {
 	w      io.Writer
 	screen bool
@@ -34,7 +34,7 @@ func newBenchProgress(w io.Writer) *benchProgress {
 	return &benchProgress{w: w, screen: isTerminal(w), now: time.Now, stop: make(chan struct{})}
 }
 
-// Begin is told how long everything will take.
+// Begin starts the display; expected is the time that everything will take.
 func (p *benchProgress) Begin(expected time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *benchProgress) Begin(expected time.Duration) {
 	}
 }
 
-// Step begins.
+// Step begins a step.
 func (p *benchProgress) Step(text string, expected time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *benchProgress) Step(text string, expected time.Duration) {
 	fmt.Fprintf(p.w, "[%3.0f %%, %s left] %s\n", 100*share, clock(left), text)
 }
 
-// Note of what a reader of the result should know, too.
+// Note prints a remark that the result also has.
 func (p *benchProgress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *benchProgress) Note(text string) {
 	}
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (p *benchProgress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

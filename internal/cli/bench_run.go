@@ -25,7 +25,7 @@ import (
 // Commit that this program was built from; the linker sets it.
 var Commit string
 
-// benchFlags are those of a run of the benchmark. What is not given stays as the scenario or the effort has it.
+// benchFlags are the flags of a run. Values that are not given come from the scenario or the effort.
 type benchFlags struct {
 	effort                       bench.Effort
 	quick, noSearch, noLatency   bool
@@ -43,29 +43,31 @@ type benchFlags struct {
 func (f *benchFlags) add(a *app, cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.IntVar(&f.flows, "flows", 0, "flows of all tenants together; default: the scenario's")
-	s.IntVar(&f.newFlows, "new-flows", 0, "so many flows end each second, and new ones take their places")
-	s.IntVar(&f.rules, "rules", 0, "security rules of each tenant port, of which the last one allows everything; Corelane only")
+	s.IntVar(&f.newFlows, "new-flows", 0, "flows that end each second, and are replaced by new ones")
+	s.IntVar(&f.rules, "rules", 0,
+		"security rules of each tenant port, the last of which allows everything; Corelane only")
 	s.IntVar(&f.routes, "routes", 0, "routes that the flows are spread over; default: the scenario's")
 	s.StringVar(&f.frame, "frame", "", "bytes of a frame with Ethernet header, without FCS: 64, 64,1500 or imix; default: the scenario's")
 	s.BoolVar(&f.ipv6, "ipv6", false, "tenants send IPv6")
 	s.BoolVar(&f.underlay6, "underlay6", false, "tunnels over IPv6")
 	s.IntVar(&f.tenants, "tenants", 0, "tenants, each with a port; default: the scenario's")
 	s.IntVar(&f.workers, "workers", 0, "forwarding threads of each router; default: the scenario's")
-	s.BoolVar(&f.stateful, "stateful", false, "every flow is tracked: connection tracking, where a router has it")
+	s.BoolVar(&f.stateful, "stateful", false, "track every flow, in routers that have connection tracking")
 	s.BoolVar(&f.both, "both", false, "traffic in both directions at once")
 	s.StringArrayVar(&f.routers, "router", f.routers, "router to measure, may be repeated: "+strings.Join(bench.RouterNames(), ", ")+"; default: "+defaultRouters(f))
-	s.IntVar(&f.reps, "reps", 0, "repetitions of the saturated windows, routers in turn; default: 5")
+	s.IntVar(&f.reps, "reps", 0, "repetitions of the saturated windows; routers take turns; default: 5")
 	s.IntVar(&f.windows, "windows", 0, "windows of 0.2 s in a repetition; default: 10 (run), 8 (peers)")
 	s.Float64Var(&f.trialSeconds, "trial-seconds", 0, "length of a trial of a search; default: 2 (run), 0.5 (peers)")
-	s.Float64Var(&f.resolution, "resolution", 0, "of searches, share of the rate; default: 0.01 (run), 0.02 (peers)")
-	s.BoolVar(&f.noSearch, "no-search", false, "neither NDR and PDR nor bursts")
-	s.BoolVar(&f.noLatency, "no-latency", false, "no latencies")
+	s.Float64Var(&f.resolution, "resolution", 0,
+		"resolution of searches, as a share of the rate; default: 0.01 (run), 0.02 (peers)")
+	s.BoolVar(&f.noSearch, "no-search", false, "do not search for NDR, PDR and bursts")
+	s.BoolVar(&f.noLatency, "no-latency", false, "do not measure latency")
 	s.StringVar(&f.cpus, "cpu", "", "CPUs that the routers poll on, one per worker: 1 or 2-3; default: isolated ones, else from 1")
 	s.IntVar(&f.generatorCPU, "generator-cpu", -1, "CPU of the traffic generator; default: an isolated one, else 0")
 	s.IntVar(&f.ring, "ring-size", 1024, "slots of each ring between generator and router, a power of two")
-	s.StringVar(&f.out, "out", ".", "folder of the result")
-	s.BoolVar(&f.quick, "quick", false, "short and coarse: does it work at all?")
-	s.Lookup("generator-cpu").DefValue = "0" // which is not shown: the text says it
+	s.StringVar(&f.out, "out", ".", "directory of the result")
+	s.BoolVar(&f.quick, "quick", false, "short and coarse, to see whether it works at all")
+	s.Lookup("generator-cpu").DefValue = "0" // not shown, because the text says it
 	s.Lookup("router").DefValue = "[]"
 	a.completeFlag(cmd, "router", fixed(bench.RouterNames()...))
 	a.completeFlag(cmd, "frame", fixed("64", "128", "256", "512", "1024", "1280", "1518", "imix"))
@@ -79,7 +81,7 @@ func defaultRouters(f *benchFlags) string {
 	return "all that are installed"
 }
 
-// scenario with what was typed in place of its own values.
+// scenario returns s with the values of the flags that were given.
 func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario.Scenario, error) {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	for _, n := range []struct {
@@ -140,10 +142,10 @@ func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (benc
 	return o, err
 }
 
-// Ports of the scenarios' overlays, for the line that shows a wrong frame.
+// UDP ports of the scenarios' overlays, to print a wrong frame.
 const vxlanPort, mplsPort = 4789, 6635
 
-// bench runs the benchmark and shows what came out.
+// bench runs the benchmark and prints its result.
 func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario) error {
 	o, err := f.options(cmd, list)
 	if err != nil {
@@ -163,12 +165,13 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario)
 	return errors.Join(err, a.benchEnd(r, files))
 }
 
-// untilHangup: a terminal or pipe that goes away must not end the program before all is stopped that it has started.
+// untilHangup returns a context that a hangup ends. A terminal or pipe that goes away must not kill the program before
+// it has stopped everything that it started.
 func untilHangup(ctx context.Context) (context.Context, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	hangup := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	go func() {

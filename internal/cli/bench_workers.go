@@ -26,14 +26,15 @@ type benchWorkersFlags struct {
 
 func newBenchWorkers(a *app) *cobra.Command {
 	f := &benchWorkersFlags{Options: workerbench.Default()}
-	cmd := verb("workers [NAME...]", "Measure what the ways to run on cores cost",
+	cmd := verb("workers [NAME...]", "Measure the cost of each way to run workers on cores",
 		"  corelane bench workers --list\n  corelane bench workers\n  corelane bench workers modes rings --reps 15", nil)
-	cmd.Long = `Measure the ways to run on cores: run-to-completion against hybrid mode, sizes of the ring between two workers, isolated
-receive, changes under traffic, and workers that share tables. All of them, or those that are named; --list says which there
-are. Less than two minutes each; needs root and two CPUs. On two CPUs the worker that polls and the generator share one, in
-strict turn by real-time priority; give the worker one of its own with --poller-cpu where there is a third.
+	cmd.Long = `Measure the ways to run workers on cores: run-to-completion against hybrid mode, sizes of the ring
+between two workers, isolated receive, changes under traffic, and workers that share tables. Without arguments it
+measures all of them; --list lists their names. Each takes less than two minutes and needs root and two CPUs. With two
+CPUs the polling worker and the generator share one, in strict turns by real-time priority; where there is a third
+CPU, give it to the polling worker with --poller-cpu.
 
-The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measured.`
+The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.list {
 			return a.benchWorkersList()
@@ -48,17 +49,17 @@ The result is a JSON file and a page of HTML. Ctrl-C leaves what has been measur
 		return a.benchWorkers(cmd.Context(), f.Options)
 	}
 	s := cmd.Flags()
-	s.BoolVar(&f.list, "list", false, "what can be measured")
-	s.BoolVar(&f.quick, "quick", false, "short and coarse: does it work at all?")
-	s.IntVar(&f.Repetitions, "reps", f.Repetitions, "repetitions, in turn")
-	s.IntVar(&f.Changes, "changes", f.Changes, "of each kind")
-	s.Float64Var(&f.trialSeconds, "trial-seconds", f.Trial.Seconds(), "of a trial, up to 0.9")
+	s.BoolVar(&f.list, "list", false, "list what can be measured")
+	s.BoolVar(&f.quick, "quick", false, "short and coarse, to see whether it works at all")
+	s.IntVar(&f.Repetitions, "reps", f.Repetitions, "repetitions of everything")
+	s.IntVar(&f.Changes, "changes", f.Changes, "changes of each kind")
+	s.Float64Var(&f.trialSeconds, "trial-seconds", f.Trial.Seconds(), "length of a trial, up to 0.9")
 	s.IntVar(&f.Frame, "frame", f.Frame, "bytes of a frame with Ethernet header, without FCS")
 	s.IntVar(&f.Flows, "flows", f.Flows, "flows")
 	s.IntVar(&f.WorkerCPU, "cpu", f.WorkerCPU, "CPU of the worker that finishes packets")
-	s.IntVar(&f.PollerCPU, "poller-cpu", f.PollerCPU, "CPU of the worker that polls for it; default: the generator's")
+	s.IntVar(&f.PollerCPU, "poller-cpu", f.PollerCPU, "CPU of the polling worker; default: the generator's")
 	s.IntVar(&f.Generator, "generator-cpu", f.Generator, "CPU of the traffic generator")
-	s.StringVar(&f.Out, "out", f.Out, "folder of the result")
+	s.StringVar(&f.Out, "out", f.Out, "directory of the result")
 	_ = cmd.MarkFlagDirname("out")
 	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) { return workerbench.Names(), nil })
 	return cmd

@@ -34,7 +34,7 @@ func newCompletionCmd() *cobra.Command {
 	return cmd
 }
 
-// newManCmd writes the manual pages; the package's build runs it.
+// newManCmd writes the manual pages; tools/install.sh runs it.
 func newManCmd() *cobra.Command {
 	var cmd *cobra.Command
 	cmd = verb("man DIR", "Write the manual pages", "  corelane man /usr/share/man/man1", func(_ context.Context, args []string) error {

@@ -24,7 +24,7 @@ func newLabCmd(a *app) *cobra.Command {
 	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a), newLabList(a), newLabDemo(a), newLabIntrude(a), newIntruderCmd())
 }
 
-// labNames offers the labs that there are.
+// labNames completes the names of labs.
 func labNames(context.Context, *app) ([]string, error) {
 	var names []string
 	for _, t := range lab.Topologies() {
@@ -33,18 +33,19 @@ func labNames(context.Context, *app) ([]string, error) {
 	return names, nil
 }
 
-// labFlags are those of commands that bring a lab up.
+// labFlags are the flags of commands that start a lab.
 func labFlags(cmd *cobra.Command, o *lab.Options) {
 	f := cmd.Flags()
-	f.StringVar(&o.Daemon, "corelaned", "", "program to run on the hosts; default: beside this one, or in PATH")
-	f.IntVar(&o.MemoryMB, "memory", 256, "MB of packet memory of each corelaned")
+	f.StringVar(&o.Daemon, "corelaned", "",
+		"corelaned to run on the hosts; default: the one beside this program, or in PATH")
+	f.IntVar(&o.MemoryMB, "memory", 256, "packet memory of each corelaned in MB")
 	f.StringVar(&o.Idle, "idle", "sleep", "idle policy of the workers: spin, pause, yield, sleep, interrupt")
 }
 
 func newLabUp(a *app) *cobra.Command {
 	o := lab.Options{}
 	underlay := string(lab.IPv4)
-	cmd := verb("up LAB", "Bring a lab up", "  corelane lab up overlay\n  corelane lab up overlay --underlay ipv6",
+	cmd := verb("up LAB", "Start a lab", "  corelane lab up overlay\n  corelane lab up overlay --underlay ipv6",
 		func(ctx context.Context, args []string) (err error) {
 			t, err := findLab(args[0])
 			if err != nil {
@@ -60,8 +61,9 @@ func newLabUp(a *app) *cobra.Command {
 			}
 			return a.labUp(l)
 		})
-	cmd.Long = `Bring a lab up: each host is a network namespace with a corelaned of its own, each tenant one with an interface eth0.
-The configuration of each host is in ` + lab.Root + `/LAB/HOST/node.yaml. Whatever happens, corelane lab down removes all of it.`
+	cmd.Long = `Start a lab: each host is a network namespace with its own corelaned, each tenant one with an
+interface eth0. The configuration of each host is in ` + lab.Root + `/LAB/HOST/node.yaml. corelane lab down removes
+the lab, in whatever state it is.`
 	labFlags(cmd, &o)
 	cmd.Flags().StringVar(&underlay, "underlay", underlay, "family of the addresses between hosts: ipv4 or ipv6")
 	a.completeFlag(cmd, "underlay", fixed("ipv4", "ipv6"))
@@ -81,12 +83,12 @@ func findLab(name string) (lab.Topology, error) {
 	return t, nil
 }
 
-// sayer shows what is being done: on standard error, where it is not in the way of a result.
+// sayer reports progress on standard error, apart from results.
 func (a *app) sayer() func(string) {
 	return func(text string) { fmt.Fprintln(a.stderr, "  "+text) }
 }
 
-// labUp shows what is there and what can be done with it.
+// labUp lists the places of the lab and commands to try.
 func (a *app) labUp(l *lab.Lab) error {
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(l.Ledger)
@@ -124,7 +126,7 @@ func (a *app) tryNext(l *lab.Lab) {
 	fmt.Fprintf(a.stdout, "\nTo end: %s lab down %s\n", program(), l.Name)
 }
 
-// program is how this one was called.
+// program is the command by which this program was called.
 func program() string {
 	if strings.Contains(os.Args[0], "/") && filepath.Base(os.Args[0]) == "corelane" {
 		return os.Args[0]
@@ -175,7 +177,7 @@ func labPlaces(context.Context, *app) ([]string, error) {
 	return names, err
 }
 
-// labRun becomes the command, by way of ip netns exec, which also shows it the namespace's /sys.
+// labRun replaces this program by the command, through ip netns exec, which also mounts the namespace's /sys.
 func labRun(name, place string, command []string) error {
 	if _, err := findLab(name); err != nil {
 		return err
@@ -212,8 +214,8 @@ func newLabDown(a *app) *cobra.Command {
 		}
 		return lab.TakeDown(args[0], lab.Options{Say: a.sayer()})
 	})
-	cmd.Long = `Remove a lab: its processes, namespaces and files. It may be whole, half made or half gone. Other processes are left
-alone, also those that somebody started in it.`
+	cmd.Long = `Remove a lab: its processes, namespaces and files, even if it is only partly there. Other processes
+are left alone, even those that were started in the lab by hand.`
 	cmd.ValidArgsFunction = a.complete(labNames)
 	return cmd
 }
@@ -227,7 +229,7 @@ type labLine struct {
 }
 
 func newLabList(a *app) *cobra.Command {
-	return verb("list", "Labs that there are, and those that are up", "  corelane lab list", func(context.Context, []string) error {
+	return verb("list", "List the labs and their state", "  corelane lab list", func(context.Context, []string) error {
 		running, err := lab.Running("")
 		if err != nil {
 			return err

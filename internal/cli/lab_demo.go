@@ -19,16 +19,18 @@ const demoLab = "overlay"
 func newLabDemo(a *app) *cobra.Command {
 	o := lab.Options{}
 	keep := false
-	cmd := verb("demo", "Show tenants reach each other through every overlay", "  corelane lab demo\n  corelane lab demo --keep",
+	cmd := verb("demo", "Show that tenants reach each other through every overlay",
+		"  corelane lab demo\n  corelane lab demo --keep",
 		func(ctx context.Context, _ []string) error { return a.demo(ctx, o, keep) })
-	cmd.Long = `Bring the lab '` + demoLab + `' up and measure, for MPLSoUDP, MPLSoGRE, VXLAN and Geneve over IPv4 and over IPv6: loss and round trip of ping,
-rates of TCP and UDP with iperf3, the largest packet that gets through, and what the routers dropped and why. Then the
-same for a VXLAN bridge domain that is shared with the kernel's own VXLAN device on a third host. At the end a guest gets
-security rules and a floating address, and a host changes the way that its workers share packets while iperf3 runs.
+	cmd.Long = `Start the lab '` + demoLab + `' and measure, for MPLSoUDP, MPLSoGRE, VXLAN and Geneve over IPv4 and
+over IPv6: loss and round trip of ping, rates of TCP and UDP with iperf3, the largest packet that gets through, and
+what the routers dropped and why. Then the same for a VXLAN bridge domain that is shared with the kernel's own VXLAN
+device on a third host. At the end a guest gets security rules and a floating address, and the workers of a host
+change between run-to-completion and hybrid mode under iperf3.
 
-Exit code 1 when any ping is lost that should not be, or comes back that should not, or that change loses or reorders packets.`
+Exit code 1 when a ping is lost or answered against expectation, or when the change of modes loses or reorders packets.`
 	labFlags(cmd, &o)
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab up")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the lab running")
 	return cmd
 }
 
@@ -59,7 +61,7 @@ func (a *app) demo(ctx context.Context, o lab.Options, keep bool) error {
 	}
 	err = errors.Join(err, lab.TakeDown(l.Name, o))
 	if !a.json() {
-		fmt.Fprintln(show, "\nThe lab is gone again. To look around in it: make demo KEEP=1, or")
+		fmt.Fprintln(show, "\nThe lab has been removed. To keep one running: make demo KEEP=1, or")
 		for _, command := range append([]string{program() + " lab up " + l.Name}, l.Try(program())[:4]...) {
 			fmt.Fprintln(show, "  "+command)
 		}

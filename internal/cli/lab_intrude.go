@@ -15,13 +15,15 @@ import (
 )
 
 func newLabIntrude(a *app) *cobra.Command {
-	cmd := noun("intrude", "Disturb a worker on purpose and see what becomes of it", newIntrudeRows(a), newIntrudeMatrix(a), newIntrudeVhost(a))
-	cmd.Long = `Disturb a worker of a corelaned of its own, under traffic of corelane-gen: real threads, interrupts, kernel traffic and cgroups, which all
-end with the command. It needs root and two CPUs, and nothing else that runs there: rates of a busy machine say little.`
+	cmd := noun("intrude", "Disturb a worker on purpose and measure the effect", newIntrudeRows(a),
+		newIntrudeMatrix(a), newIntrudeVhost(a))
+	cmd.Long = `Disturb a worker of a corelaned that the command starts, under traffic of corelane-gen. The
+disturbances are real threads, interrupts, kernel traffic and cgroups, which all end with the command. It needs root,
+two CPUs and an otherwise idle machine, because rates of a busy machine say little.`
 	return cmd
 }
 
-// newIntruderCmd is what the lab starts itself as; nobody types it.
+// newIntruderCmd is the command as which the lab starts itself; users do not type it.
 func newIntruderCmd() *cobra.Command {
 	cmd := verb("intruder KIND [ARGUMENT...]", "A disturbance of the intruder lab", "  corelane lab intruder hog", nil)
 	cmd.Hidden = true
@@ -31,14 +33,14 @@ func newIntruderCmd() *cobra.Command {
 	return cmd
 }
 
-// intrudeFlags are those that all have.
+// intrudeFlags are the flags of all these commands.
 func intrudeFlags(cmd *cobra.Command, o *intrude.Options) {
 	f := cmd.Flags()
 	f.IntVar(&o.WorkerCPU, "cpu", o.WorkerCPU, "CPU of the worker")
 	f.IntVar(&o.GeneratorCPU, "generator-cpu", o.GeneratorCPU, "CPU of the traffic generator")
 }
 
-// intrudeRun has the programs beside this one and ends with the terminal.
+// intrudeRun uses the programs beside this one, and stops when the terminal hangs up.
 func (a *app) intrudeRun(ctx context.Context, o *intrude.Options, run func(context.Context) error) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,15 +58,18 @@ func newIntrudeRows(a *app) *cobra.Command {
 		func(ctx context.Context, _ []string) error {
 			return a.intrudeRun(ctx, &o, func(ctx context.Context) error { return a.intrudeRows(ctx, o) })
 		})
-	cmd.Long = `Measure the highest rate of a worker with a loss of at most 0.01 %: on an idle machine, with an ordinary load on the host that may run anywhere,
-with the same load on the worker's CPU (what was driven off isolated CPUs has to run somewhere), and with the same load kept off by the changes
-that corelane cores apply makes. In turn, as often as asked for, and printed beside what a field report measured.
+	cmd.Long = `Measure the highest rate of a worker with a loss of at most 0.01 %: on an idle machine, with an
+ordinary load of the host that may run anywhere, with the same load on the worker's CPU (threads that are driven off
+isolated CPUs have to run somewhere), and with the same load kept off by the changes of corelane cores apply. The four
+cases take turns, and are printed beside the figures of a field report.
 
 The load: ` + intrude.LoadText() + `.
 
-The generator has real-time priority on its CPU, for it stands for the network, and rests after each poll: the load has the rest of that CPU.
+The generator has real-time priority on its CPU, because it stands for the network, and sleeps after each poll, so
+that the load has the rest of that CPU.
 
-Exit code 1 when full partitioning keeps less than 0.97 of the idle machine's rate, or the others do not lie below as they should.`
+Exit code 1 when full partitioning keeps less than 0.97 of the idle machine's rate, or when the other cases are not
+slower as expected.`
 	intrudeFlags(cmd, &o)
 	cmd.Flags().IntVar(&o.Repetitions, "reps", o.Repetitions, "repetitions, in turn")
 	return cmd

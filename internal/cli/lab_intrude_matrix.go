@@ -23,16 +23,17 @@ func newIntrudeMatrix(a *app) *cobra.Command {
 			}
 			return a.intrudeRun(ctx, &o, func(ctx context.Context) error { return a.intrudeMatrix(ctx, o) })
 		})
-	cmd.Long = `Disturb a worker in one way after the other, each on a corelaned of its own and under traffic, and run explain. The cause that it ranks first
-has to be the true one and has to name who did it. The table has what explain says that it costs beside what the generator measured.
+	cmd.Long = `Disturb a worker in one way after the other, each time with a new corelaned under traffic, and run
+explain. The cause that it ranks first has to be the true one, and has to name who did it. The table shows the cost
+according to explain beside the cost that the generator measured.
 
 Exit code 1 when a run failed.`
 	intrudeFlags(cmd, &o)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Cases, "case", nil, "only this one; may be repeated")
-	f.IntVar(&o.Repetitions, "runs", o.Repetitions, "of each case")
-	f.DurationVar(&o.Window, "window", o.Window, "that explain looks, up to 10s")
-	f.BoolVar(&list, "list", false, "the cases")
+	f.StringArrayVar(&o.Cases, "case", nil, "run only this case; may be repeated")
+	f.IntVar(&o.Repetitions, "runs", o.Repetitions, "runs of each case")
+	f.DurationVar(&o.Window, "window", o.Window, "how long explain watches, up to 10s")
+	f.BoolVar(&list, "list", false, "list the cases")
 	a.completeFlag(cmd, "case", fixed(intrude.CaseNames()...))
 	return cmd
 }

@@ -15,19 +15,21 @@ import (
 
 func newIntrudeVhost(a *app) *cobra.Command {
 	o := intrude.Default()
-	cmd := verb("vhost", "A receiver on the CPU of its own softirqs, found and moved by explain", "  corelane lab intrude vhost",
+	cmd := verb("vhost", "Let explain find and move a receiver on the CPU of its softirqs",
+		"  corelane lab intrude vhost",
 		func(ctx context.Context, _ []string) error {
 			return a.intrudeRun(ctx, &o, func(ctx context.Context) error { return a.intrudeVhost(ctx, o) })
 		})
-	cmd.Long = `Receive the kernel's own traffic by a thread on the CPU that carries its softirqs, as vhost threads of a field report did; let corelane explain
---thread find that, run the command that it gives, and receive again. A sender on the generator's CPU floods a cable between two network
-namespaces whose other end's packets receive packet steering gives to --cpu. On two CPUs the receiver then shares the sender's, which takes
-from the gain.
+	cmd.Long = `Receive the kernel's traffic in a thread on the CPU that also runs its softirqs, as the vhost threads
+of a field report did. Then let corelane explain --thread find that, run the command that it prints, and receive
+again. A sender on the generator's CPU floods a veth pair between two network namespaces; receive packet steering
+moves the packets of the far end to --cpu. With only two CPUs the receiver then shares the sender's CPU, which reduces
+the gain.
 
 Exit code 1 when explain does not name softirqs first, or its command does not help.`
 	intrudeFlags(cmd, &o)
 	cmd.Flags().IntVar(&o.Repetitions, "runs", o.Repetitions, "repetitions")
-	cmd.Flags().DurationVar(&o.Window, "window", o.Window, "that explain looks, up to 10s")
+	cmd.Flags().DurationVar(&o.Window, "window", o.Window, "how long explain watches, up to 10s")
 	return cmd
 }
 
