@@ -3,9 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_common.h>
+
+#define VALID_PROTOCOL "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
 #define VALID_ADDR "an address such as 192.0.2.1 or 2001:db8::1"
 #define VALID_PREFIX "a prefix such as 192.0.2.0/24 or 2001:db8::/32"
 
@@ -124,6 +128,42 @@ const char *mac_format(const struct rte_ether_addr *mac, char buf[18])
 	const uint8_t *b = mac->addr_bytes;
 
 	snprintf(buf, 18, "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5]);
+	return buf;
+}
+
+static const struct {
+	const char *name;
+	uint8_t number;
+} protocols[] = {
+	{"tcp", IPPROTO_TCP}, {"udp", IPPROTO_UDP}, {"sctp", IPPROTO_SCTP}, {"icmp", IPPROTO_ICMP}, {"icmpv6", IPPROTO_ICMPV6}};
+
+int ip_parse_protocol(const char *text, const char *field, uint8_t *out, struct error *err)
+{
+	unsigned i, value = 0;
+	const char *s;
+
+	for (i = 0; i < RTE_DIM(protocols); i++) {
+		if (strcmp(text, protocols[i].name) == 0) {
+			*out = protocols[i].number;
+			return 0;
+		}
+	}
+	for (s = text; *s >= '0' && *s <= '9' && value <= UINT8_MAX; s++)
+		value = value * 10 + (unsigned)(*s - '0');
+	if (s == text || *s != '\0' || value > UINT8_MAX)
+		return error_set(err, EINVAL, field, text, VALID_PROTOCOL, "is not an IP protocol");
+	*out = (uint8_t)value;
+	return 0;
+}
+
+const char *ip_format_protocol(uint8_t protocol, char buf[4])
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(protocols); i++)
+		if (protocols[i].number == protocol)
+			return protocols[i].name;
+	snprintf(buf, 4, "%u", protocol);
 	return buf;
 }
 

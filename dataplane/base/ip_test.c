@@ -62,9 +62,32 @@ static void macs(void **state)
 		assert_int_equal(mac_parse(bad[i], "mac", &mac, NULL), -EINVAL);
 }
 
+static void protocols(void **state)
+{
+	static const char *const bad[] = {"", "any", "256", "-1", "6x", " 6", "+6", "TCP", "99999999999999999999"};
+	uint8_t number;
+	struct error err;
+	char buf[4];
+	unsigned i;
+
+	assert_int_equal(ip_parse_protocol("sctp", "protocol", &number, NULL), 0);
+	assert_int_equal(number, 132);
+	assert_string_equal(ip_format_protocol(number, buf), "sctp");
+	assert_int_equal(ip_parse_protocol("255", "protocol", &number, NULL), 0);
+	assert_string_equal(ip_format_protocol(number, buf), "255");
+	assert_int_equal(ip_parse_protocol("0", "protocol", &number, NULL), 0);
+	assert_string_equal(ip_format_protocol(number, buf), "0");
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(ip_parse_protocol(bad[i], "protocol", &number, NULL), -EINVAL);
+	ip_parse_protocol("ospf", "protocol", &number, &err);
+	assert_string_equal(err.message, "protocol 'ospf': is not an IP protocol; valid: "
+					 "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(prefixes), cmocka_unit_test(covers), cmocka_unit_test(macs)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(prefixes), cmocka_unit_test(covers), cmocka_unit_test(macs),
+					   cmocka_unit_test(protocols)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

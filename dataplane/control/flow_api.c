@@ -55,10 +55,10 @@ static const char *flow_api_port_name(uint16_t id)
 void flow_encode(struct api_call *call, const struct flow *f, PbFlow *out)
 {
 	const struct drop_reason *why = f->dir[0].flags & FLOW_DENY ? drop_reason_get(f->reason) : NULL;
-	char text[8];
+	char text[4];
 
 	out->id = (uint32_t)(f - flows);
-	out->protocol = api_strdup(call, flow_proto_name(f->dir[0].key.proto, text));
+	out->protocol = api_strdup(call, ip_format_protocol(f->dir[0].key.proto, text));
 	out->action = flow_action(f);
 	out->state = flow_state(f);
 	out->reason = api_strdup(call, why ? why->name : "");

@@ -66,7 +66,7 @@ static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, s
 {
 	struct ip_addr src, dst;
 
-	if (flow_explain_api_decode_zone(in, q, err) < 0 || flow_proto_parse(in->protocol, "protocol", &q->key.proto, err) < 0 ||
+	if (flow_explain_api_decode_zone(in, q, err) < 0 || ip_parse_protocol(in->protocol, "protocol", &q->key.proto, err) < 0 ||
 	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0)
 		return -err->code;
 	if (src.family != dst.family)

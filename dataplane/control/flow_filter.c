@@ -60,7 +60,7 @@ int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *o
 		out->port = p->id;
 	}
 	if (*in->protocol) {
-		if (flow_proto_parse(in->protocol, "protocol", &proto, err) < 0)
+		if (ip_parse_protocol(in->protocol, "protocol", &proto, err) < 0)
 			return -EINVAL;
 		out->proto = proto;
 	}

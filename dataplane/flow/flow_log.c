@@ -47,10 +47,10 @@ static const char *flow_log_port_name(uint16_t id)
 static void flow_log_say(const struct record *r)
 {
 	struct ip_addr src = flow_source(&r->key), dst = flow_destination(&r->key);
-	char a[IP_TEXT], b[IP_TEXT], proto[8];
+	char a[IP_TEXT], b[IP_TEXT], proto[4];
 
 	LOG(INFO, "flow %s: %s %s port %u to %s port %u, from %s to %s, egress rule %u, ingress rule %u",
-	    r->denied ? "denied" : "allowed", flow_proto_name(r->key.proto, proto), ip_format_addr(&src, a),
+	    r->denied ? "denied" : "allowed", ip_format_protocol(r->key.proto, proto), ip_format_addr(&src, a),
 	    rte_be_to_cpu_16(r->key.src_port), ip_format_addr(&dst, b), rte_be_to_cpu_16(r->key.dst_port),
 	    flow_log_port_name(r->in), flow_log_port_name(r->out), r->rule[0], r->rule[1]);
 }

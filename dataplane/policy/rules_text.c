@@ -3,59 +3,30 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "policy/rules.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 
-#define VALID_PROTOCOL "any, tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
-
-static const struct {
-	const char *name;
-	int16_t number;
-} protocols[] = {{"any", -1},
-		 {"tcp", IPPROTO_TCP},
-		 {"udp", IPPROTO_UDP},
-		 {"sctp", IPPROTO_SCTP},
-		 {"icmp", IPPROTO_ICMP},
-		 {"icmpv6", IPPROTO_ICMPV6}};
-
 int rule_protocol_parse(const char *text, const char *field, int16_t *out, struct error *err)
 {
-	unsigned i, value = 0;
-	const char *s;
+	uint8_t number;
 
 	*out = -1;
-	if (*text == '\0')
+	if (*text == '\0' || strcmp(text, "any") == 0)
 		return 0;
-	for (i = 0; i < RTE_DIM(protocols); i++) {
-		if (strcmp(text, protocols[i].name) == 0) {
-			*out = protocols[i].number;
-			return 0;
-		}
-	}
-	for (s = text; *s >= '0' && *s <= '9' && value <= 255; s++)
-		value = value * 10 + (unsigned)(*s - '0');
-	if (*s != '\0' || value > 255)
-		return error_set(err, EINVAL, field, text, VALID_PROTOCOL, "is not a protocol");
-	*out = (int16_t)value;
+	if (ip_parse_protocol(text, field, &number, NULL) < 0)
+		return error_set(err, EINVAL, field, text, notation_texts[NOTATION_PROTOCOL].valid, "is not an IP protocol");
+	*out = number;
 	return 0;
 }
 
 const char *rule_protocol_name(int16_t proto, char buf[16])
 {
-	unsigned i;
-
 	buf[0] = '\0';
-	if (proto < 0)
-		return buf;
-	for (i = 1; i < RTE_DIM(protocols); i++)
-		if (protocols[i].number == proto)
-			return protocols[i].name;
-	snprintf(buf, 16, "%d", proto);
-	return buf;
+	return proto < 0 ? buf : ip_format_protocol((uint8_t)proto, buf);
 }
 
 const char *rule_range_text(const uint16_t range[2], uint16_t most, char buf[16])
