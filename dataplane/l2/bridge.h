@@ -57,6 +57,7 @@ struct bridge { // control plane
 
 extern struct bridge_fwd *bridge_fwds[BRIDGE_MAX]; // workers: ro (RCU), NULL = there is none
 extern uint32_t mac_age_seconds;
+extern uint32_t flood_copies_per_second; // of each port, and of the tunnels of each bridge; per worker
 
 int bridge_init(struct error *err);
 struct bridge *bridge_add(const struct bridge_config *cfg, struct error *err);

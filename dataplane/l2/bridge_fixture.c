@@ -12,6 +12,7 @@
 #include "flow/flow.h"
 #include "graph/counters.h"
 #include "graph/node_test.h"
+#include "worker/worker.h"
 
 #define PORTS 8
 #define TUNNELS 8
@@ -23,6 +24,9 @@ struct port_fwd *port_fwds[PORT_MAX];
 struct flow_zone flow_zones[1 << 16];
 struct nexthop *nexthop_table[NEXTHOP_MAX];
 struct error fixture_error;
+
+static struct worker fixture_worker;
+__thread struct worker *this_worker = &fixture_worker;
 
 static struct port ports[PORTS + 1];
 static struct port_fwd fwds[PORTS + 1];

@@ -2,13 +2,18 @@
 // bridge_flood: broadcast, multicast and unknown unicast. Sends a copy to each local port except the ingress port and,
 // unless the frame came from a tunnel (split horizon), to each remote end (head-end replication).
 // Reads: bridge, port, flags.  Writes: out_port, nexthop, hash.  Next: port_tx, an encapsulation.
+#include <rte_cycles.h>
+
+#include "base/bucket.h"
 #include "base/rcu.h"
+#include "base/setting.h"
 #include "graph/counters.h"
 #include "graph/node.h"
 #include "l2/bridge.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
+#include "worker/worker.h"
 
 enum { TX = NH_EDGES };
 
@@ -17,15 +22,28 @@ DROP_REASON(bridge_no_target,
 DROP_REASON(bridge_no_buffer, "A flooded frame could not be copied: no packet buffer was free.");
 DROP_REASON(bridge_flood_limit,
 	    "A batch exceeded the limit of copies: a storm of broadcasts or unknown destinations in a domain with many ends.");
+DROP_REASON(
+	bridge_flood_rate,
+	"The port, or the tunnels of the bridge domain, cause more copies of broadcasts and unknown destinations per second than "
+	"`corelane settings set --flood-copies` allows: a storm, or a guest that floods. See `corelane drops --by-port`.");
 DROP_REASON(bridge_flood_tunnel_down, "A flooded frame did not reach one of the remote ends: its tunnel has no route. "
 				      "See `corelane nexthop list`.");
 DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the domain's ports or tunnels.");
 
 #define COPIES_MAX 16384 // per batch: node streams have 16-bit counts
 
+#define BURST_MIN 8192 // copies: more than a frame may have ends
+
+uint32_t flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;
+SETTING(flood_copies_per_second, flood_copies_per_second);
+
+// Copies are paid for by the port that sends the frame; frames from tunnels, whose senders are not known, by their bridge.
+static struct bucket of_port[WORKER_MAX][PORT_MAX], of_bridge[WORKER_MAX][BRIDGE_MAX];
+
 struct flood {
 	struct rte_graph *graph;
 	struct rte_node *node;
+	uint64_t tsc;
 	unsigned budget, n;
 	void *objs[NODE_CHUNK];
 	edge_t edges[NODE_CHUNK];
@@ -118,12 +136,28 @@ static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel,
 	return true;
 }
 
+static bool bridge_flood_allowed(const struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
+{
+	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
+	struct bucket *b =
+		from_tunnel ? &of_bridge[this_worker->id][meta(m)->bridge] : &of_port[this_worker->id][m->port % PORT_MAX];
+	unsigned ends = f->n_ports + (from_tunnel ? 0 : f->n_flood);
+
+	return bucket_take(b, fl->tsc, RTE_MAX(ends, 1u), flood_copies_per_second,
+			   RTE_MAX(flood_copies_per_second, (uint32_t)BURST_MIN), rte_get_tsc_hz());
+}
+
 static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
 	struct target t, last = {.edge = EDGE_DROP};
 	unsigned i;
 
+	if (unlikely(!bridge_flood_allowed(fl, m, f))) {
+		drop(m, bridge_flood_rate);
+		bridge_flood_emit(fl, m, &last);
+		return;
+	}
 	meta(m)->hash = eth_hash(m);
 	for (i = 0; i < f->n_flood && !from_tunnel; i++)
 		if (tunnel_target(m, f->flood[i], &t))
@@ -138,7 +172,7 @@ static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_
 
 static uint16_t bridge_flood(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	struct flood fl = {.graph = graph, .node = node, .budget = COPIES_MAX};
+	struct flood fl = {.graph = graph, .node = node, .tsc = rte_rdtsc(), .budget = COPIES_MAX};
 	const struct bridge_fwd *f;
 	unsigned i;
 

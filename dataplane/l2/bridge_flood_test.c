@@ -221,12 +221,42 @@ static void batch(void **state)
 
 #define T(fn) cmocka_unit_test_setup(fn, setup)
 
+// A storm costs its own port: what others flood still goes to every end.
+static void a_storm_is_bounded_per_port(void **state)
+{
+	unsigned i, n, passed = 0;
+
+	flood_copies_per_second = 1; // nothing fills up again while the test runs; the burst is 8,192 copies
+	for (i = 0; i < 3000; i++) {
+		n = flood(fixture_frame(lan->id, 1, HERE, ALL, A, IP));
+		passed += n == 4;
+		if (n != 4)
+			assert_string_equal(node_test_outs[0].edge, "drop");
+		free_outs(n);
+	}
+	assert_int_equal(passed, 8192 / 5); // 5 ends: 3 ports, 2 tunnels
+	n = flood(fixture_frame(lan->id, 2, HERE, ALL, A, IP));
+	assert_int_equal(n, 4);
+	free_outs(n);
+	n = flood(fixture_frame(lan->id, FABRIC, "192.0.2.1", ALL, A, IP)); // the tunnels of the bridge have a budget of their own
+	assert_int_equal(n, 3);
+	free_outs(n);
+	flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(from_port),       T(from_tunnel),    T(other_domains_hear_nothing),
-		T(follows_changes), T(nobody),         T(ends_that_miss),
-		T(port_too_small),  T(out_of_buffers), T(batch),
+		T(from_port),
+		T(from_tunnel),
+		T(other_domains_hear_nothing),
+		T(follows_changes),
+		T(nobody),
+		T(ends_that_miss),
+		T(port_too_small),
+		T(out_of_buffers),
+		T(batch),
+		T(a_storm_is_bounded_per_port),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -6,6 +6,7 @@
 #include <rte_cycles.h>
 #include <rte_icmp.h>
 
+#include "base/bucket.h"
 #include "base/field_limits.h"
 #include "base/rcu.h"
 #include "base/setting.h"
@@ -42,19 +43,25 @@ static const struct type_code codes[] = {
 	[ICMP_WHAT_PROTOCOL] = {3, 2, 4, 1},
 };
 
-// A token bucket of one second's worth.
-static inline bool icmp_error_allowed(void)
+// Each port, and each VRF for what tunnels bring, has a quarter of the worker's budget: what one guest provokes leaves
+// path MTU discovery of the others alone. Its own budget is also spent on what cannot be answered, for the search for a
+// source address takes long then; the worker's only on errors that are sent.
+static inline bool icmp_error_own_budget(const struct rte_mbuf *m, const struct pkt_meta *md)
 {
-	static __thread uint64_t filled, tokens;
-	uint64_t now = rte_rdtsc(), rate = icmp_errors_per_second, fresh = (now - filled) / (rte_get_tsc_hz() / RTE_MAX(rate, 1u));
+	static struct bucket of_port[WORKER_MAX][PORT_MAX], of_vrf[WORKER_MAX][VRF_MAX];
+	bool tunnel = md->flags & META_FROM_TUNNEL;
+	struct bucket *own = tunnel ? &of_vrf[this_worker->id][md->vrf % VRF_MAX] : &of_port[this_worker->id][m->port % PORT_MAX];
+	uint32_t rate = icmp_errors_per_second, share = rate ? RTE_MAX(rate / 4, 1u) : 0;
 
-	if (fresh > 0)
-		filled = now;
-	tokens = RTE_MIN(tokens + fresh, rate);
-	if (tokens == 0)
-		return false;
-	tokens--;
-	return true;
+	return bucket_take(own, rte_rdtsc(), 1, share, share, rte_get_tsc_hz());
+}
+
+static inline bool icmp_error_worker_budget(void)
+{
+	static struct bucket of_worker[WORKER_MAX];
+	uint32_t rate = icmp_errors_per_second;
+
+	return bucket_take(&of_worker[this_worker->id], rte_rdtsc(), 1, rate, rate, rte_get_tsc_hz());
 }
 
 // RFC 1812 4.3.2.7, RFC 4443 2.4(e): not about errors, fragments but the first, multicast, or what the router made itself.
@@ -179,7 +186,8 @@ static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, 
 	struct rte_icmp_hdr *icmp;
 	uint16_t raw = 0;
 
-	if (must_not_answer4(m, md, old) || !icmp_error_allowed() || !icmp_error_source4(m, md, &src))
+	if (must_not_answer4(m, md, old) || !icmp_error_own_budget(m, md) || !icmp_error_source4(m, md, &src) ||
+	    !icmp_error_worker_budget())
 		return EDGE_DROP;
 	given_up(m, md);
 	ip = icmp_error_reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
@@ -206,7 +214,8 @@ static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, 
 	uint8_t *icmp;
 	uint16_t raw = 0;
 
-	if (must_not_answer6(m, md, old) || !icmp_error_allowed() || !icmp_error_source6(m, md, src))
+	if (must_not_answer6(m, md, old) || !icmp_error_own_budget(m, md) || !icmp_error_source6(m, md, src) ||
+	    !icmp_error_worker_budget())
 		return EDGE_DROP;
 	given_up(m, md);
 	memcpy(dst, old->src_addr, 16);

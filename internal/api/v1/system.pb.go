@@ -414,7 +414,9 @@ type Settings struct {
 	MacAgeSeconds uint32 `protobuf:"varint,3,opt,name=mac_age_seconds,json=macAgeSeconds,proto3" json:"mac_age_seconds,omitempty"`
 	// reachable neighbours are probed after so long
 	NeighborAgeSeconds  uint32 `protobuf:"varint,4,opt,name=neighbor_age_seconds,json=neighborAgeSeconds,proto3" json:"neighbor_age_seconds,omitempty"`
-	IcmpErrorsPerSecond uint32 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker
+	IcmpErrorsPerSecond uint32 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker; a port or VRF gets a quarter
+	// copies of broadcasts and unknown destinations that a port, or the tunnels of a bridge domain, may cause; per worker
+	FloodCopiesPerSecond uint32 `protobuf:"varint,18,opt,name=flood_copies_per_second,json=floodCopiesPerSecond,proto3" json:"flood_copies_per_second,omitempty"`
 	// deepest label stack accepted from the wire, explicit nulls included
 	LabelStackDepth uint32 `protobuf:"varint,6,opt,name=label_stack_depth,json=labelStackDepth,proto3" json:"label_stack_depth,omitempty"`
 	// Flows end so long after their last packet.
@@ -508,6 +510,13 @@ func (x *Settings) GetNeighborAgeSeconds() uint32 {
 func (x *Settings) GetIcmpErrorsPerSecond() uint32 {
 	if x != nil {
 		return x.IcmpErrorsPerSecond
+	}
+	return 0
+}
+
+func (x *Settings) GetFloodCopiesPerSecond() uint32 {
+	if x != nil {
+		return x.FloodCopiesPerSecond
 	}
 	return 0
 }
@@ -691,7 +700,7 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\xe7\b\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\"\xb4\t\n" +
 	"\bSettings\x12?\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
@@ -700,7 +709,8 @@ const file_system_proto_rawDesc = "" +
 	"\x0fmac_age_seconds\x18\x03 \x01(\rB\x12\xc2\xf3\x18\x0e\b\n" +
 	"\x10\xc0\x84=2\x02\xac\x02H\x01h\x01R\rmacAgeSeconds\x12C\n" +
 	"\x14neighbor_age_seconds\x18\x04 \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\x84=2\x01\x1eH\x01h\x01R\x12neighborAgeSeconds\x12E\n" +
-	"\x16icmp_errors_per_second\x18\x05 \x01(\rB\x10\xc2\xf3\x18\f\x10\xc0\x84=2\x02\xe8\a@\x01H\x01R\x13icmpErrorsPerSecond\x12;\n" +
+	"\x16icmp_errors_per_second\x18\x05 \x01(\rB\x10\xc2\xf3\x18\f\x10\xc0\x84=2\x02\xe8\a@\x01H\x01R\x13icmpErrorsPerSecond\x12K\n" +
+	"\x17flood_copies_per_second\x18\x12 \x01(\rB\x14\xc2\xf3\x18\x10\b\x01\x10\x80\xc2\xd7/2\x03\xa0\x9c\x01H\x01h\x01R\x14floodCopiesPerSecond\x12;\n" +
 	"\x11label_stack_depth\x18\x06 \x01(\rB\x0f\xc2\xf3\x18\v\b\x01\x10\x102\x01\x03H\x01h\x01R\x0flabelStackDepth\x12M\n" +
 	"\x1aflow_tcp_half_open_seconds\x18\a \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x1eH\x01h\x01R\x16flowTcpHalfOpenSeconds\x12S\n" +
 	"\x1cflow_tcp_established_seconds\x18\b \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\x90:H\x01h\x01R\x19flowTcpEstablishedSeconds\x12K\n" +
