@@ -211,11 +211,18 @@ void meter_unref(uint16_t id)
 
 static int meter_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
-	if (cfg->stateful || (cfg->egress_meter == 0 && cfg->ingress_meter == 0))
+	uint16_t id = cfg->egress_meter ? cfg->egress_meter : cfg->ingress_meter;
+	const char *field = cfg->egress_meter ? "port.egress_meter" : "port.ingress_meter";
+
+	if (id == 0)
 		return 0;
-	return error_set(err, EINVAL, cfg->egress_meter ? "port.egress_meter" : "port.ingress_meter",
-			 meter_get(cfg->egress_meter ? cfg->egress_meter : cfg->ingress_meter)->cfg.name, "a stateful port",
-			 "meters limit flows, which only stateful ports keep");
+	if (!cfg->stateful)
+		return error_set(err, EINVAL, field, meter_get(id)->cfg.name, "a stateful port",
+				 "meters limit flows, which only stateful ports keep");
+	if (cfg->bridge != UINT16_MAX)
+		return error_set(err, EINVAL, field, meter_get(id)->cfg.name, "a port without a bridge",
+				 "bridged frames would pass the meter, which limits routed packets only");
+	return 0;
 }
 
 static void meter_port_added(struct port *p)

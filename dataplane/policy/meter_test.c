@@ -174,8 +174,12 @@ static void refused(void **state)
 static void ports_hold_it(void **state)
 {
 	struct meter *m = add("held", 8000, 0, 0, 0);
-	struct port_config c = router_config(RED0);
+	struct port_config c = router_config(RED0), irb = router_config(IRB0);
 
+	irb.stateful = true;
+	irb.ingress_meter = m->id; // bridged frames would pass it
+	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
+	assert_string_equal(err.field, "port.ingress_meter");
 	c.egress_meter = m->id;
 	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL); // it keeps no flows
 	assert_string_equal(err.field, "port.egress_meter");

@@ -210,10 +210,15 @@ void mirror_unref(uint16_t id)
 
 static int mirror_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
-	if (cfg->stateful || cfg->mirror == 0)
+	if (cfg->mirror == 0)
 		return 0;
-	return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
-			 "mirrors copy flows, which only stateful ports keep");
+	if (!cfg->stateful)
+		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
+				 "mirrors copy flows, which only stateful ports keep");
+	if (cfg->bridge != UINT16_MAX)
+		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a port without a bridge",
+				 "bridged frames would pass the mirror, which copies routed packets only");
+	return 0;
 }
 
 static void mirror_port_added(struct port *p)

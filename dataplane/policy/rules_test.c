@@ -505,6 +505,7 @@ static void ports(void **state)
 {
 	static struct rules_listener listener = {.changed = tell};
 	struct port_config red0 = router_config(RED0), red1 = router_config(RED1), fabric = router_config(FABRIC0);
+	struct port_config irb = router_config(IRB0);
 	struct flow_key k = key(IPPROTO_TCP, "10.0.0.2", 1000, "10.0.0.3", 80);
 	struct rule_list *l = list("shared", false);
 	uint64_t hits, defaults;
@@ -538,6 +539,10 @@ static void ports(void **state)
 	fabric.rules[RULES_EGRESS] = l->id;
 	assert_int_equal(port_set(port_get(FABRIC0), &fabric, &err), -EINVAL);
 	assert_string_equal(err.field, "port.egress_rules");
+	irb.stateful = true;
+	irb.rules[RULES_INGRESS] = l->id; // bridged frames would pass them
+	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
+	assert_string_equal(err.field, "port.ingress_rules");
 	red0.rules[RULES_EGRESS] = red1.rules[RULES_INGRESS] = 0;
 	router_set(RED0, &red0);
 	router_set(RED1, &red1);

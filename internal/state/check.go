@@ -152,6 +152,12 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which only stateful ports keep")
 	case !m.Stateful && m.Mirror != "":
 		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which only stateful ports keep")
+	case m.Bridge != "" && (m.EgressRules != "" || m.IngressRules != ""):
+		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the rules, which see routed packets only")
+	case m.Bridge != "" && (m.EgressMeter != "" || m.IngressMeter != ""):
+		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the meter, which limits routed packets only")
+	case m.Bridge != "" && m.Mirror != "":
+		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the mirror, which copies routed packets only")
 	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
 		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
 	}

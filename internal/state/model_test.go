@@ -131,6 +131,9 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 		if o.Stateful && o.Vrf == "" || !o.Stateful && o.EgressRules+o.IngressRules != "" {
 			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful, o.EgressRules+o.IngressRules)
 		}
+		if o.Bridge != "" && o.EgressRules+o.IngressRules+o.EgressMeter+o.IngressMeter+o.Mirror != "" {
+			return refuse("port.bridge", "port '%s': bridged frames would pass its rules, meters or mirror", key)
+		}
 		for k, other := range m.objects[section] {
 			other := other.(*apiv1.Port)
 			if k == key {

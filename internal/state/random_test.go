@@ -200,7 +200,7 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 				p.Vrf = other.Vrf
 			}
 		}
-		if len(g.s.Meters) > 0 && g.coin() {
+		if len(g.s.Meters) > 0 && p.Bridge == "" && g.coin() {
 			p.Stateful, p.EgressMeter, p.IngressMeter = true, pick(g, g.s.Meters).Name, pick(g, g.s.Meters).Name
 		}
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
@@ -211,7 +211,7 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 	if p.Stateful && g.coin() {
 		p.FlowLimit, p.FlowRate = uint32(g.r.IntN(3)), uint32(g.r.IntN(3))
 	}
-	if len(g.s.RuleLists) > 0 && p.Stateful {
+	if len(g.s.RuleLists) > 0 && p.Stateful && p.Bridge == "" {
 		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
@@ -233,7 +233,7 @@ func (g *generator) mirrors() {
 		g.s.Mirrors = append(g.s.Mirrors, m)
 	}
 	for _, p := range g.s.Ports {
-		if len(g.s.Mirrors) > 0 && p.Vrf != "" && g.coin() {
+		if len(g.s.Mirrors) > 0 && p.Vrf != "" && p.Bridge == "" && g.coin() {
 			p.Stateful, p.Mirror = true, pick(g, g.s.Mirrors).Name
 		}
 	}
