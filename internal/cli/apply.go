@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/corelane/corelane/internal/api"
@@ -170,5 +169,5 @@ func rawJSON(m proto.Message) (json.RawMessage, error) {
 	if m == nil {
 		return nil, nil
 	}
-	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	return api.JSON(m, false)
 }

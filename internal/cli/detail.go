@@ -2,34 +2,27 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/limits"
 )
 
 // writeJSON writes a message with all its fields, under the names of the API, as one line.
 func writeJSON(w io.Writer, m proto.Message) error {
-	text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
+	text, err := api.JSON(m, true)
 	if err != nil {
 		return err
 	}
-	var line bytes.Buffer // protojson adds spaces at random
-	if err := json.Compact(&line, text); err != nil {
-		return err
-	}
-	line.WriteByte('\n')
-	_, err = line.WriteTo(w)
+	_, err = w.Write(append(text, '\n'))
 	return err
 }
 

@@ -2,15 +2,14 @@
 package apitest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/netip"
 
 	"github.com/containerd/ttrpc"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
@@ -38,17 +37,13 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterSystemService(srv, system{s})
 }
 
-// begin notes a call and asks whether it is to be refused.
+// begin records a call, and returns the error of Refuse.
 func (s *Server) begin(method string, req proto.Message) error {
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(req)
+	text, err := api.JSON(req, false)
 	if err != nil {
 		return err
 	}
-	var line bytes.Buffer // without the spaces that protojson strews
-	if err := json.Compact(&line, text); err != nil {
-		return err
-	}
-	s.Calls = append(s.Calls, method+" "+line.String())
+	s.Calls = append(s.Calls, method+" "+string(text))
 	if s.Refuse != nil {
 		return s.Refuse(method, req)
 	}
@@ -88,14 +83,13 @@ func set[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 func copyFields(dst, src proto.Message, fields []string) {
 	d, s := dst.ProtoReflect(), src.ProtoReflect()
 	for _, name := range fields {
-		for i := range d.Descriptor().Fields().Len() {
-			if f := d.Descriptor().Fields().Get(i); string(f.Name()) == name {
-				if s.Has(f) {
-					d.Set(f, s.Get(f))
-				} else {
-					d.Clear(f)
-				}
-			}
+		f := d.Descriptor().Fields().ByName(protoreflect.Name(name))
+		switch {
+		case f == nil: // a oneof keeps its value
+		case s.Has(f):
+			d.Set(f, s.Get(f))
+		default:
+			d.Clear(f)
 		}
 	}
 }
@@ -113,7 +107,7 @@ func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 	return &apiv1.Empty{}, nil
 }
 
-// send answers a list: of all objects, those that match.
+// send answers a List call with the objects that match; match may be nil.
 func send[V proto.Message](s *Server, method string, req proto.Message, all func() []V, match func(V) bool, out interface{ Send(V) error }) error {
 	s.Lock()
 	err := s.begin(method, req)
@@ -132,6 +126,7 @@ func send[V proto.Message](s *Server, method string, req proto.Message, all func
 	return nil
 }
 
+// given reports whether have passes a filter of a request: the zero value of want passes everything.
 func given[T comparable](want, have T) bool {
 	var zero T
 	return want == zero || want == have
