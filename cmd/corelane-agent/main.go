@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// corelane-agent guards a data plane's CPUs as a service; internal/agent holds what it does.
+// corelane-agent guards a data plane's CPUs as a service; internal/agent does the work.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// corelane is the command that people type; internal/cli holds what it does.
+// corelane is the command that users type; internal/cli does the work.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the service beside a data plane: it guards the CPUs that a plan gives it, and gives a data plane
-// that was restarted its configuration again.
+// Package agent is the service beside a data plane: it guards the CPUs that a plan gives to it, and restores the
+// configuration of a data plane that was restarted.
 package agent
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/corelane/corelane/internal/state"
 )
 
-// DefaultPlan is where the plan of this machine is looked for. Without it the machine itself says what is intended.
+// DefaultPlan is the plan of this machine. Without it the intent is derived from the machine's own settings.
 const DefaultPlan = "/etc/corelane/plan.json"
 
 // Options of Run.
 type Options struct {
-	Plan     string        // file; empty: DefaultPlan where it is there
+	Plan     string        // file; empty: DefaultPlan if it exists
 	NodeFile string        // desired state of the data plane, docs/node-yaml.md; empty: none
 	Socket   string        // of corelaned
 	Journal  string        // directory of repairs
-	Every    time.Duration // between looks
+	Every    time.Duration // interval between two checks
 	Repair   bool
 	Report   func(guard.Event)
 	Dial     func(ctx context.Context, socket string) (*api.Client, error)
 }
 
-// Run works until ctx is over. systemd is told when it watches.
+// Run guards until ctx is over. It notifies systemd after the first check.
 func Run(ctx context.Context, o Options) error {
 	switch {
 	case o.Every < 100*time.Millisecond || o.Every > time.Hour:
@@ -94,7 +94,7 @@ func loadState(file string) (*state.State, error) {
 	return state.Load(file, text)
 }
 
-// restore makes a data plane what the node file says: at the start of either, and after a restart.
+// restore applies the node file to a data plane: when either of both starts, and after a restart.
 func restore(ctx context.Context, c *api.Client, want *state.State, notices chan<- guard.Event) {
 	tell := func(kind guard.Kind, format string, args ...any) {
 		select {
@@ -116,10 +116,10 @@ func restore(ctx context.Context, c *api.Client, want *state.State, notices chan
 		tell(guard.Failed, "node file: %v", err)
 		return
 	}
-	tell(guard.Repaired, "the data plane is what the node file says: %v", done)
+	tell(guard.Repaired, "the data plane matches the node file again: %v", done)
 }
 
-// merge passes on what comes from either, until ctx is over.
+// merge passes on the events of both channels, until ctx is over.
 func merge(ctx context.Context, a, b <-chan guard.Event) <-chan guard.Event {
 	out := make(chan guard.Event)
 	go func() {

@@ -7,7 +7,7 @@
 //	err = api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{},
 //		func(p *apiv1.Port) error { ... })
 //
-// Errors are *Error (the daemon refused), *Unavailable (no daemon), or that of the context.
+// Errors are *Error (the daemon refused), *Unavailable (no daemon), or the cause of the context's end.
 package api
 
 import (
@@ -26,7 +26,7 @@ import (
 
 const (
 	DefaultSocket = "/run/corelane/corelaned.sock"
-	Major         = 1 // of the contract: both sides must agree
+	Major         = 1 // version of the API; both sides must have the same
 	Minor         = 0
 	helloTimeout  = 10 * time.Second // a daemon that is alive answers in far less
 	maxIdle       = 4
@@ -34,7 +34,7 @@ const (
 
 // Client may be used by several goroutines. It opens connections as it needs them.
 type Client struct {
-	Server *apiv1.HelloReply // what the daemon said of itself
+	Server *apiv1.HelloReply // from the last Hello
 
 	socket, name string
 	mu           sync.Mutex
@@ -42,7 +42,7 @@ type Client struct {
 	closed       bool
 }
 
-// Dial connects and says Hello. name is ours, for the daemon's log.
+// Dial connects and says Hello. name is the client's, for the daemon's log.
 func Dial(ctx context.Context, socket, name string) (*Client, error) {
 	c := &Client{socket: socket, name: name}
 	first, err := c.open(ctx)
@@ -128,7 +128,7 @@ func (c *Client) put(cn *conn) {
 	c.idle = append(c.idle, cn)
 }
 
-// release gives a connection back after a call that ended with err, or closes it when it may be out of step.
+// release returns a connection to the pool after a call that ended with err, or closes it if it may be out of step.
 func (c *Client) release(cn *conn, err error) {
 	var refused *Error
 	if err == nil || errors.As(err, &refused) {
@@ -156,7 +156,7 @@ func Call[S, Req, Resp any](ctx context.Context, c *Client, service func(*ttrpc.
 }
 
 // Stream makes a streaming request and calls each for every message, in order. An error from each ends the stream and
-// is returned as it is. each may make calls of its own, and may take its time: the daemon waits, memory stays bounded.
+// is returned as it is. each may make calls of its own and may be slow: the daemon waits, and memory stays bounded.
 func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
 	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
 	cn, err := c.get(ctx)

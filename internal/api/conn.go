@@ -30,16 +30,17 @@ func (c *conn) close() {
 	_ = c.Client.Close()
 }
 
-// ttrpc gives a stream up when its 64 messages of buffer stay full for a second, which any pager achieves. So we take
-// messages at once into a queue of our own and stop reading from the socket while it is long; the daemon then waits.
+// ttrpc ends a stream whose buffer of 64 messages stays full for a second, which a pager causes easily. Therefore
+// messages go at once into a queue here, and nothing is read from the socket while that queue is long; the daemon then
+// waits.
 const (
 	gateLimit = 1024
-	// gateQueue also holds what ttrpc had already read when the gate closed: its 64 messages and the 4096 bytes of
-	// its read buffer, at least 10 bytes each.
+	// gateQueue also holds the messages that ttrpc had already read when the gate closed: its 64 messages and the 4096
+	// bytes of its read buffer, at least 10 bytes each.
 	gateQueue = gateLimit + 1024
 )
 
-// gate counts the messages that wait for their reader.
+// gate counts the messages that wait for their reader, and blocks reads from the socket while they are too many.
 type gate struct {
 	mu      sync.Mutex
 	opened  *sync.Cond

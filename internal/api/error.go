@@ -18,9 +18,9 @@ import (
 
 // Error is a request that the daemon refused. Nothing has been changed.
 type Error struct {
-	Field   string // path of the offending field, empty when none is to blame
-	Value   string // what was given
-	Valid   string // what would have been accepted
+	Field   string // path of the wrong field; empty if the error is not about one
+	Value   string // the given value
+	Valid   string // what is valid
 	Message string // the whole sentence
 	Index   uint32 // position in a repeated request
 	Code    codes.Code
@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unavailable says that there is no daemon to talk to, or not any more.
+// Unavailable means that no daemon answers, or that it has gone.
 type Unavailable struct {
 	Socket string
 	Err    error

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cpuset has sets of CPUs and the two ways in which Linux writes them: lists ("0,5-7") and masks ("40100401",
-// in words of 32 bits with commas where /sys and /proc print them). Ids are the kernel's; there may be thousands and holes.
+// in words of 32 bits with commas in /sys and /proc). Ids are the kernel's; there may be thousands, with holes.
 package cpuset
 
 import (
@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Max is one more than the highest id that a set takes: more than any kernel has.
+// Max is one more than the highest id of a set, which is more than any kernel has.
 const Max = 1 << 16
 
 // Set is a set of CPUs, a value that never changes. The zero Set is empty.
 type Set struct{ ids []int } // ascending, each once
 
-// Of makes a set of ids, in any order, twice or not.
+// Of makes a set of ids in any order. Ids may repeat.
 func Of(ids ...int) Set {
 	own := slices.Clone(ids)
 	slices.Sort(own)
@@ -54,7 +54,7 @@ func Parse(list string) (Set, error) {
 		if last < first {
 			return Set{}, fmt.Errorf("'%s' ends before it begins; valid: a list, 0,5-7", part)
 		}
-		if len(ids) > 2*Max { // each CPU once is half of that: no list grows without end
+		if len(ids) > 2*Max { // a list with each CPU twice is already useless; this bounds memory
 			return Set{}, fmt.Errorf("repeats the same CPUs too often; valid: a list, 0,5-7")
 		}
 		for ; first <= last; first++ {
@@ -136,16 +136,16 @@ func (s Set) MaskWords() string {
 	return strings.Join(append([]string{mask}, words...), ",")
 }
 
-// IDs are the CPUs, ascending. The caller's to change.
+// IDs are the CPUs, ascending. The caller may change the slice.
 func (s Set) IDs() []int { return slices.Clone(s.ids) }
 
 // Len is the number of CPUs.
 func (s Set) Len() int { return len(s.ids) }
 
-// Empty says whether there are none.
+// Empty reports whether the set has no CPU.
 func (s Set) Empty() bool { return len(s.ids) == 0 }
 
-// First is the lowest CPU, -1 without any.
+// First is the lowest CPU, -1 for an empty set.
 func (s Set) First() int {
 	if s.Empty() {
 		return -1
@@ -153,28 +153,28 @@ func (s Set) First() int {
 	return s.ids[0]
 }
 
-// Has says whether a CPU is in the set.
+// Has reports whether a CPU is in the set.
 func (s Set) Has(id int) bool {
 	_, found := slices.BinarySearch(s.ids, id)
 	return found
 }
 
-// Equal says whether both hold the same CPUs.
+// Equal reports whether both hold the same CPUs.
 func (s Set) Equal(t Set) bool { return slices.Equal(s.ids, t.ids) }
 
-// Within says whether all CPUs of s are in t.
+// Within reports whether all CPUs of s are in t.
 func (s Set) Within(t Set) bool { return s.Without(t).Empty() }
 
-// Overlaps says whether both have a CPU in common.
+// Overlaps reports whether both have a CPU in common.
 func (s Set) Overlaps(t Set) bool { return !s.And(t).Empty() }
 
-// Or is the CPUs of either.
+// Or returns the union.
 func (s Set) Or(t Set) Set { return Of(append(s.IDs(), t.ids...)...) }
 
-// And is the CPUs of both.
+// And returns the intersection.
 func (s Set) And(t Set) Set { return s.keep(t.Has) }
 
-// Without is the CPUs of s that are not in t.
+// Without returns the CPUs of s that are not in t.
 func (s Set) Without(t Set) Set { return s.keep(func(id int) bool { return !t.Has(id) }) }
 
 func (s Set) keep(which func(int) bool) Set {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseKernel reads a list as kernel arguments have it, on a machine whose CPUs go up to last: "all", "N" for the last CPU,
+// ParseKernel reads a list of a kernel argument, on a machine whose CPUs go up to last: "all", "N" for the last CPU,
 // and "0-31:2/8" for the first two of each eight (Documentation/admin-guide/kernel-parameters.rst, cpu lists).
 func ParseKernel(list string, last int) (Set, error) {
 	if len(list) > 4096 { // the longest command line of a kernel (COMMAND_LINE_SIZE)
@@ -68,7 +68,7 @@ func kernelID(text string, last int) (int, error) {
 	return id(text)
 }
 
-// ParseExcluding reads a list that may take CPUs out again, as libvirt and Nova have it: "1-4,^3,6".
+// ParseExcluding reads a list that may exclude CPUs, as in libvirt and Nova: "1-4,^3,6".
 func ParseExcluding(list string) (Set, error) {
 	var with, without []string
 	for part := range strings.SplitSeq(list, ",") {

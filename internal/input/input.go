@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input has the one error of input that is wrong: what, where, and what would be right, in one line. Programs end
-// with status 2 because of it.
+// Package input has the error of wrong input: where it is, what is wrong and what is valid, in one line. Programs exit
+// with status 2 on it.
 package input
 
 import (
@@ -10,11 +10,11 @@ import (
 	"math/big"
 )
 
-// Error is a value that somebody gave and that cannot be: a flag, a line of a file, a setting of this machine.
+// Error refuses a value: of a flag, a line of a file, or a setting of this machine.
 type Error struct {
-	Field string // what is wrong: "--cpu", "plan.yaml:7: forwarding"
-	Text  string // why
-	Valid string // what would be right; may be empty
+	Field string // where: "--cpu", "plan.yaml:7: forwarding"
+	Text  string // what is wrong
+	Valid string // what is valid; may be empty
 }
 
 func (e *Error) Error() string {
@@ -37,7 +37,7 @@ func NotNumber(field, valid, text string) error {
 	return Errorf(field, valid, "'%s' is not a number", text)
 }
 
-// Is says whether err is about what was given rather than about what was done with it.
+// Is reports whether err is about wrong input rather than about a failure with right input.
 func Is(err error) bool {
 	var e *Error
 	return errors.As(err, &e)

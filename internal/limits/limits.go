@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits reads what api/*.proto say that a field takes (api/options.proto), and says it in words.
+// Package limits reads the values that api/*.proto allow for a field (api/options.proto), and describes them in words.
 package limits
 
 import (
@@ -31,7 +31,7 @@ func OfChoice(od protoreflect.OneofDescriptor) *apiv1.Limits {
 	return &apiv1.Limits{}
 }
 
-// Encapsulation returns what a kind of tunnel has, never nil.
+// Encapsulation returns the properties of a kind of tunnel, never nil.
 func Encapsulation(e apiv1.Encap) *apiv1.Encapsulation {
 	if value := e.Descriptor().Values().ByNumber(e.Number()); value != nil {
 		if o := proto.GetExtension(value.Options(), apiv1.E_Encapsulation).(*apiv1.Encapsulation); o != nil {
@@ -41,7 +41,7 @@ func Encapsulation(e apiv1.Encap) *apiv1.Encapsulation {
 	return &apiv1.Encapsulation{}
 }
 
-// Encapsulations lists those that next hops can have.
+// Encapsulations lists the encapsulations that next hops can have.
 func Encapsulations() []apiv1.Encap {
 	var list []apiv1.Encap
 	for values, i := apiv1.Encap(0).Descriptor().Values(), 1; i < values.Len(); i++ {
@@ -52,7 +52,7 @@ func Encapsulations() []apiv1.Encap {
 	return list
 }
 
-// EncapsulationFields lists what some kinds of tunnels have and others have not.
+// EncapsulationFields lists the fields that only some kinds of tunnels have.
 func EncapsulationFields() []string {
 	var all []string
 	for _, e := range Encapsulations() {
@@ -62,7 +62,7 @@ func EncapsulationFields() []string {
 	return slices.Compact(all)
 }
 
-// Notation of a field of text: references are names.
+// Notation of a text field. A reference is a name.
 func Notation(fd protoreflect.FieldDescriptor) apiv1.Notation {
 	l := Of(fd)
 	if l.Ref != "" && fd.Kind() == protoreflect.StringKind {
@@ -71,7 +71,7 @@ func Notation(fd protoreflect.FieldDescriptor) apiv1.Notation {
 	return l.Notation
 }
 
-// Text returns what a notation takes; nil for any text.
+// Text describes the text of a notation; nil: any text.
 func Text(n apiv1.Notation) *apiv1.Text {
 	if n == apiv1.Notation_NOTATION_ANY {
 		return nil
@@ -80,8 +80,8 @@ func Text(n apiv1.Notation) *apiv1.Text {
 	return proto.GetExtension(value.Options(), apiv1.E_Text).(*apiv1.Text)
 }
 
-// Pattern is the regular expression of a notation, for RE2 and for the JSON schema. Text that a parser reads may match
-// it and be wrong.
+// Pattern is the regular expression of a notation, for RE2 and for the JSON schema. For notations with a parser it is
+// only necessary: text that matches may still be wrong.
 func Pattern(t *apiv1.Text) string {
 	if t.Pattern != "" {
 		return t.Pattern
@@ -123,7 +123,7 @@ func Numbers(fd protoreflect.FieldDescriptor) string {
 	return fmt.Sprintf("%d to %d", l.Min, Max(fd))
 }
 
-// wellKnown are the notations that help need not explain.
+// wellKnown are the notations that a help text does not explain.
 var wellKnown = map[apiv1.Notation]bool{
 	apiv1.Notation_NOTATION_ANY: true, apiv1.Notation_NOTATION_LINE: true, apiv1.Notation_NOTATION_MAC: true,
 	apiv1.Notation_NOTATION_ADDRESS: true, apiv1.Notation_NOTATION_HOST: true,
@@ -131,7 +131,7 @@ var wellKnown = map[apiv1.Notation]bool{
 	apiv1.Notation_NOTATION_HOST_OR_PREFIX: true, apiv1.Notation_NOTATION_PREFIX_OR_ANY: true,
 }
 
-// Help is what the help of a flag says of its field's limits: "576 to 9600 bytes, default 1500". Empty: nothing.
+// Help describes the limits of a field for the help of its flag: "576 to 9600 bytes, default 1500". Empty: nothing.
 func Help(fd protoreflect.FieldDescriptor) string {
 	var parts []string
 	l := Of(fd)
@@ -154,7 +154,7 @@ func Help(fd protoreflect.FieldDescriptor) string {
 	return strings.Join(parts, ", ")
 }
 
-// Unit of a number, from its options or from the end of its name; empty: none.
+// Unit of a number, from its options or the end of its name; empty: none.
 func Unit(fd protoreflect.FieldDescriptor) string {
 	if unit := Of(fd).Unit; unit != "" {
 		return unit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace makes named network namespaces, as `ip netns` shows them, and works in them.
+// Package namespace creates named network namespaces, as `ip netns` shows them, and runs functions in them.
 package namespace
 
 import (
@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is where the names are.
+// Dir has the names.
 const Dir = "/run/netns"
 
-// New makes a namespace. There prepare runs, then loopback comes up. What has failed half way is for Delete.
+// New creates a namespace, runs prepare in it, and sets loopback up. After an error the caller calls Delete.
 func New(name string, prepare func() error) error {
 	err := OnThread(func() error {
 		ns, err := netns.NewNamed(name)
@@ -52,7 +52,7 @@ func Delete(name string) error {
 	return nil
 }
 
-// Do runs f in a namespace. Processes that it starts are there, goroutines are not.
+// Do runs f in a namespace. Processes that it starts are in the namespace, goroutines are not.
 func Do(name string, f func() error) error {
 	return OnThread(func() error {
 		if err := Enter(name); err != nil {
@@ -62,7 +62,7 @@ func Do(name string, f func() error) error {
 	})
 }
 
-// Enter moves the calling thread, which has to be locked.
+// Enter moves the calling thread, which the caller has locked (runtime.LockOSThread).
 func Enter(name string) error {
 	ns, err := netns.GetFromName(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func Enter(name string) error {
 	return named(name, netns.Set(ns))
 }
 
-// OnThread runs f on a thread that ends with it: what f changes of its thread, no other goroutine sees.
+// OnThread runs f on a thread that ends with it, so that no other goroutine sees what f changes of its thread.
 func OnThread(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -82,7 +82,8 @@ func OnThread(f func() error) error {
 	return <-done
 }
 
-// Sysctl of the thread's namespace: "net/ipv4/ip_forward". What the kernel does not have is fs.ErrNotExist.
+// Sysctl writes a setting, such as "net/ipv4/ip_forward", of the thread's namespace. The error is fs.ErrNotExist for a
+// setting that the kernel does not have.
 func Sysctl(name, value string) error {
 	return os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o644)
 }

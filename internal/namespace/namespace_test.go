@@ -45,10 +45,10 @@ func TestNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Sysctl("net/ipv4/no_such_setting", "1"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a setting that there is not: %v", err)
+		t.Errorf("a missing setting: %v", err)
 	}
 	if err := Do(name+"x", func() error { return nil }); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a namespace that there is not: %v", err)
+		t.Errorf("a missing namespace: %v", err)
 	}
 	bad := errors.New("bad luck")
 	if err := New(name+"y", func() error { return bad }); !errors.Is(err, bad) {

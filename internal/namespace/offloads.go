@@ -7,15 +7,16 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// What merges packets, or leaves their segmentation and checksums for later.
+// offloads merge packets, or postpone their segmentation and checksums.
 var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather", "tx-tcp-segmentation",
 	"tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-udp-segmentation",
 	"tx-generic-segmentation", "rx-gro", "rx-gro-list", "rx-udp-gro-forwarding"}
 
-// OffloadsOff of a device of the thread's namespace: what leaves one end of a wire is what the other end sees.
+// OffloadsOff turns off all offloads of a device in the thread's namespace, so that the far end of a wire receives
+// exactly the packets that the near end sends.
 func OffloadsOff(device string) error { return turnOff(device, offloads) }
 
-// SegmentationOff: each packet goes over the wire by itself, but checksums may still be left for later.
+// SegmentationOff turns off segmentation, so that packets pass the wire one by one. Checksums may still be postponed.
 func SegmentationOff(device string) error {
 	return turnOff(device, []string{"tx-udp-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation"})
 }

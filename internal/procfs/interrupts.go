@@ -22,7 +22,7 @@ func (r *Row) IRQ() (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// The trigger ends what the interrupt controller says; then come the names of the handlers. Before Linux 3.19 x86 has
+// The trigger ends the text of the interrupt controller; then come the names of the handlers. Before Linux 3.19 x86 has
 // "IR-PCI-MSI-edge", since then "IR-PCI-MSI 524288-edge"; ARM "GICv3 27 Level".
 var trigger = regexp.MustCompile(`(?i)(^|[- ])(edge|level|fasteoi|none)\s+`)
 
@@ -34,7 +34,7 @@ func (r *Row) Handlers() string {
 	return r.Name[strings.LastIndexByte(r.Name, ' ')+1:]
 }
 
-// Since are the rows that have counted after an earlier reading, with what they have counted.
+// Since are the rows that have counted since an earlier reading, with the differences.
 func Since(before, after []Row) (list []Row) {
 	had := map[string]map[int]int64{}
 	for _, r := range before {
@@ -54,8 +54,8 @@ func Since(before, after []Row) (list []Row) {
 	return list
 }
 
-// ParseInterrupts reads a table with a column for each CPU that is online, which the first line names. Rows of numbered
-// interrupts that have not a count for each are told in bad.
+// ParseInterrupts reads a table with a column for each online CPU, which the first line names. bad has an error for
+// each numbered interrupt without a count for each CPU.
 func ParseInterrupts(text string) (rows []Row, bad []error, err error) {
 	head, rest, _ := strings.Cut(text, "\n")
 	var cpus []int

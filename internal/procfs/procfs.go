@@ -42,7 +42,7 @@ func (r Root) Read(name string) (string, error) {
 // ThreadDir is the directory of a thread: "proc/7/task/8".
 func ThreadDir(pid, tid int) string { return fmt.Sprintf("proc/%d/task/%d", pid, tid) }
 
-// Process reads the statistics of a process, which are those of its first thread.
+// Process reads the statistics of a process: times and page faults of all threads, the rest of the first thread.
 func (r Root) Process(pid int) (Task, error) { return r.task(fmt.Sprintf("proc/%d/stat", pid)) }
 
 // Thread reads the statistics of one thread.
@@ -60,7 +60,7 @@ func (r Root) task(name string) (Task, error) {
 	return t, err
 }
 
-// Status is the status file of a process or thread in dir: values by key.
+// Status reads the status file of a process or thread in dir, as values by key.
 func (r Root) Status(dir string) (map[string]string, error) {
 	text, err := r.Read(dir + "/status")
 	return ParseStatus(text), err
@@ -129,7 +129,8 @@ func (r Root) ThreadNamed(pid int, name string) (int, error) {
 	return 0, errors.Join(err, fmt.Errorf("process %d has no thread %s", pid, name))
 }
 
-// numbers are the names in a directory that are numbers. Names only: what they are would be a system call for each.
+// numbers are the names in a directory that are numbers. It does not look at the files, which would cost a system call
+// for each.
 func (r Root) numbers(dir string) ([]int, error) {
 	d, err := os.Open(filepath.Join(string(r), dir))
 	if err != nil {

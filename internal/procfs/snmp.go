@@ -7,7 +7,8 @@ import (
 )
 
 // ParseSNMP reads counters like "UdpRcvbufErrors" from /proc/net/snmp, where names and values are in two lines for each
-// protocol, and from /proc/net/snmp6, where each counter has a line. What is no count (MaxConn may be -1) is left out.
+// protocol, and from /proc/net/snmp6, where each counter has a line. Values that are not counts (MaxConn may be -1) are
+// left out.
 func ParseSNMP(text string) map[string]uint64 {
 	counters := map[string]uint64{}
 	add := func(name, value string) {

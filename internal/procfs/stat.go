@@ -11,19 +11,18 @@ import (
 // maxCPU is one more than the highest id of a CPU that is taken: more than any kernel has.
 const maxCPU = 1 << 16
 
-// CPUTime is what a CPU did since boot, in ticks. Guests' time is part of User.
+// CPUTime is the time of a CPU since boot by use, in ticks. Guests' time is part of User.
 type CPUTime struct{ User, Nice, System, Idle, IOWait, IRQ, Softirq, Steal int64 }
 
-// Total is all of the time.
+// Total is the whole time.
 func (t CPUTime) Total() int64 {
 	return t.User + t.Nice + t.System + t.Idle + t.IOWait + t.IRQ + t.Softirq + t.Steal
 }
 
-// Unused is the time in which nothing was to be done.
+// Unused is the idle time, including waits for I/O.
 func (t CPUTime) Unused() int64 { return t.Idle + t.IOWait }
 
-// Since is the time after an earlier reading. The kernel may take back a little of Idle and IOWait, which counts as
-// none.
+// Since is the time since an earlier reading. Idle and IOWait may go back a little in the kernel, which counts as 0.
 func (t CPUTime) Since(before CPUTime) CPUTime {
 	return CPUTime{
 		User: grown(before.User, t.User), Nice: grown(before.Nice, t.Nice), System: grown(before.System, t.System),

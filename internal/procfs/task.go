@@ -30,10 +30,10 @@ const (
 	pfNoSetaffinity = 0x04000000
 )
 
-// Kernel says whether it is a thread of the kernel.
+// Kernel reports whether it is a thread of the kernel.
 func (t *Task) Kernel() bool { return t.Flags&pfKthread != 0 }
 
-// Fixed says whether the kernel keeps others from choosing its CPUs.
+// Fixed reports whether the kernel refuses changes of its CPUs.
 func (t *Task) Fixed() bool { return t.Flags&pfNoSetaffinity != 0 }
 
 // ParseTask reads a stat file. The name may have spaces and brackets.
@@ -86,7 +86,7 @@ func ParseRunDelay(text string) (int64, error) {
 }
 
 // ParseCgroup finds a controller's group in /proc/PID/cgroup: that of version 1 if the controller has a hierarchy of
-// its own, or the one of version 2, also for the controller "". Version 0: there is neither.
+// its own, or that of version 2, also for the controller "". Version 0: there is neither.
 func ParseCgroup(text, controller string) (path string, version int) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package stat
 
-// Grown is what a counter grew by between two readings. One that went back was reset, and has counted all that it shows
+// Grown is the growth of a counter between two readings. A counter that went back was reset, and its value has grown
 // since.
 func Grown[N uint64 | int64](now, before N) N {
 	if now < before {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Percentile of values in any order, p from 0 to 1, between two of them linearly; NaN of none.
+// Percentile of values in any order, p from 0 to 1, interpolated linearly; NaN without values.
 func Percentile(values []float64, p float64) float64 {
 	return SortedPercentile(slices.Sorted(slices.Values(values)), p)
 }
@@ -25,10 +25,10 @@ func SortedPercentile(sorted []float64, p float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
-// Median of values in any order; NaN of none.
+// Median of values in any order; NaN without values.
 func Median(values []float64) float64 { return Percentile(values, 0.5) }
 
-// Mean of values; NaN of none.
+// Mean of values; NaN without values.
 func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -37,10 +37,10 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Spread of values.
+// Spread is the median and the range of values.
 type Spread struct{ Median, Low, High float64 }
 
-// SpreadOf one figure of each sample; all 0 without samples.
+// SpreadOf is the spread of one figure of each sample; all 0 without samples.
 func SpreadOf[T any](samples []T, figure func(T) float64) Spread {
 	if len(samples) == 0 {
 		return Spread{}
@@ -53,10 +53,10 @@ func SpreadOf[T any](samples []T, figure func(T) float64) Spread {
 	return Spread{SortedPercentile(values, 0.5), values[0], values[len(values)-1]}
 }
 
-// Itself is the figure of a sample that is a number.
+// Itself returns its argument: the figure of a sample that is a number.
 func Itself(f float64) float64 { return f }
 
-// Resample draws as many values as there are, each of them as often as it happens: a step of a bootstrap.
+// Resample draws as many values as there are, with replacement: a step of a bootstrap.
 func Resample(values []float64, r *rand.Rand) []float64 {
 	out := make([]float64, len(values))
 	for i := range out {

@@ -3,8 +3,8 @@ package svg
 
 import "math"
 
-// Scale places values on an axis, in per cent of its length. Plots have no other horizontal unit: so they fit any width
-// without their letters changing size.
+// Scale places values on an axis, in per cent of its length. Plots have no other horizontal unit, so that they fit any
+// width without scaling their text.
 type Scale struct {
 	low, high float64
 	step      float64 // between ticks; 0: logarithmic, with a tick for each decade
@@ -22,7 +22,7 @@ func Linear(largest float64) Scale {
 	return Scale{high: step * math.Ceil(largest/step*(1-1e-9)), step: step}
 }
 
-// Between is a linear scale whose ends are round numbers around the values.
+// Between is a linear scale from a round number below the values to one above them.
 func Between(smallest, largest float64) Scale {
 	if !(smallest > 0) {
 		return Linear(largest)
@@ -55,7 +55,7 @@ func roundStep(f float64) float64 {
 	return 10 * decade
 }
 
-// At is where a value is, 0..100. What is beyond an end is drawn at the end.
+// At is the place of a value, 0 to 100. Values beyond an end are drawn at the end.
 func (s Scale) At(v float64) float64 {
 	share := (v - s.low) / (s.high - s.low)
 	if s.step == 0 {

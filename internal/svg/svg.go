@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// Drawing collects elements. Unit is that of x and of widths: "%" of the drawing, or "" for its own units; y and
-// heights are always in its own. A class, a hint and attributes that are empty are left out.
+// Drawing collects elements. Unit is the unit of x and of widths: "%" of the drawing, or "" for the drawing's own
+// units, in which y and heights always are. An empty class, hint or attribute is left out.
 type Drawing struct {
 	Unit string
 	text strings.Builder
 }
 
-// Escape makes text fit for an element or an attribute. What XML cannot hold at all, such as control characters,
-// becomes "?".
+// Escape makes text safe for an element or an attribute. Characters that XML cannot hold at all, such as control
+// characters, become "?".
 func Escape(text string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == utf8.RuneError || r >= 0xfffe && r <= 0xffff {
@@ -33,10 +33,10 @@ func Escape(text string) string {
 // Raw adds markup as it is.
 func (d *Drawing) Raw(format string, args ...any) { fmt.Fprintf(&d.text, format, args...) }
 
-// String is all elements.
+// String returns all elements.
 func (d *Drawing) String() string { return d.text.String() }
 
-// Rect draws a rectangle. The hint is shown when the pointer rests on it, and read to those who cannot see it.
+// Rect draws a rectangle. The hint is its tooltip, which screen readers read, too.
 func (d *Drawing) Rect(class string, x, y, width, height float64, hint string, attributes ...string) {
 	place := []string{"x", d.x(x), "y", number(y), "width", d.x(width), "height", number(height)}
 	d.element("rect", class, title(hint), append(attributes, place...))
@@ -81,7 +81,7 @@ func (d *Drawing) Axis(s Scale, top, bottom float64, unit string, text func(floa
 	d.Line("base", 0, bottom, 100, bottom)
 }
 
-// element writes one; attributes are names and values, content is markup.
+// element writes an element; attributes are names and values, content is markup.
 func (d *Drawing) element(name, class, content string, attributes []string) {
 	d.text.WriteString("<" + name)
 	for pair := range slices.Chunk(append([]string{"class", class}, attributes...), 2) {
@@ -105,7 +105,7 @@ func title(hint string) string {
 
 func (d *Drawing) x(x float64) string { return number(x) + d.Unit }
 
-// number has at most two decimals: less than what can be seen.
+// number has at most two decimals: smaller steps are invisible.
 func number(f float64) string {
 	text := strings.TrimRight(strings.TrimRight(strconv.FormatFloat(f, 'f', 2, 64), "0"), ".")
 	if text == "-0" {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Writer writes rows in aligned columns. It looks at a block of rows to find the widths and then lets them go, so that
-// its memory does not depend on the number of rows.
+// Writer writes rows in aligned columns. It computes the widths from a block of rows at a time, so that its memory does
+// not depend on the number of rows.
 type Writer struct {
 	w      io.Writer
 	right  []bool
@@ -21,7 +21,7 @@ type Writer struct {
 
 const block = 1024
 
-// New makes a Writer with a column for each of right, which says whether cells are aligned to the right.
+// New makes a Writer with one column per element of right, which says whether its cells are aligned to the right.
 func New(w io.Writer, right []bool) *Writer {
 	return &Writer{w: w, right: right, widths: make([]int, len(right))}
 }
@@ -35,7 +35,7 @@ func (t *Writer) Add(row ...string) error {
 	return nil
 }
 
-// Flush writes what was added.
+// Flush writes the rows that were added.
 func (t *Writer) Flush() error {
 	for _, row := range t.rows {
 		for i, cell := range row {
@@ -62,7 +62,7 @@ func (t *Writer) Flush() error {
 	return nil
 }
 
-// Text is a table whose first row has the heads: columns of numbers are aligned to the right, others to the left.
+// Text is a table whose first row is the header. Columns of numbers are aligned to the right, others to the left.
 func Text(rows [][]string) string {
 	right := make([]bool, len(rows[0]))
 	for i := range right {

@@ -23,7 +23,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// failing takes a number of writes.
+// failing accepts a number of writes.
 type failing int
 
 func (f *failing) Write(p []byte) (int, error) {
@@ -52,6 +52,6 @@ func TestBlocks(t *testing.T) {
 	w = New(&room, []bool{false})
 	_, _ = w.Add("a"), w.Add("b")
 	if err := w.Flush(); err == nil {
-		t.Error("a writer that is full is no error")
+		t.Error("a full writer causes no error")
 	}
 }

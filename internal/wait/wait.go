@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wait waits for what tells only when it is asked.
+// Package wait polls for conditions that send no notification.
 package wait
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Until calls f at once and then again and again, with a pause between two calls, until it is done or fails. When ctx
-// is over first, the error is its cause.
+// Until calls f repeatedly, with a pause between two calls, until it is done or fails. When ctx is over first, the
+// error is its cause.
 func Until(ctx context.Context, pause time.Duration, f func() (done bool, err error)) error {
 	for {
 		if done, err := f(); done || err != nil {

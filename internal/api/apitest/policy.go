@@ -49,7 +49,7 @@ func (s ruleLists) List(_ context.Context, r *apiv1.RuleListListRequest, out api
 
 type rules struct{ *Server }
 
-// Add says of the second rule of a request that the first one shadows it, so that the warning can be seen.
+// Add answers that the first rule of two shadows the second one, so that tests see the warning.
 func (s rules) Add(_ context.Context, r *apiv1.RuleAddRequest) (*apiv1.RuleReply, error) {
 	s.Lock()
 	defer s.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest is a stand-in for corelaned in tests: the same API with its state in memory, and no packets.
+// Package apitest replaces corelaned in tests: the same API with its state in memory, and no packets.
 package apitest
 
 import (
@@ -64,7 +64,7 @@ type Server struct {
 
 	Calls []string // "Ports.Add {json of the request}", in order; streams too
 
-	// Refuse, when set, is asked first in every changing call ("Ports.Add"): an error of it is the answer.
+	// Refuse, if set, is called first in every recorded call ("Ports.Add"). Its error is the answer.
 	Refuse func(method string, req proto.Message) error
 
 	stop func()
@@ -121,7 +121,7 @@ func (t *Table[K, V]) All() []V {
 	return all
 }
 
-// Start serves on a socket of its own until the test ends.
+// Start serves on a new socket until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
@@ -158,7 +158,7 @@ func (s *Server) serve(t testing.TB) {
 	}
 }
 
-// Restart closes all connections and serves anew, with the same state.
+// Restart closes all connections and serves again, with the same state.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.stop()
