@@ -63,7 +63,7 @@ static void stays_on_its_node(void **state)
 	assert_true(after == 3e6);
 }
 
-// What a worker has to do beside its items (polling, isolated receive) counts, and cannot be moved.
+// The load of a worker beside its items (polling, isolated receive) counts, but cannot move.
 static void fixed_load(void **state)
 {
 	unsigned i;
@@ -85,7 +85,7 @@ static void ineligible_get_nothing(void **state)
 	assert_int_equal(balance(workers, items, 8, false, &before, &after), 0);
 }
 
-// Random tables: never worse, close to even, and a second run finds nothing more that is worth it.
+// Random tables: never worse, nearly even, and a second run finds no further gain.
 static void many_entries(void **state)
 {
 	unsigned round, i, n = 2048;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real threads, real rings: flows with numbered packets pass while modes, rings, queues and workers change. None is lost, none overtakes
-// another of its flow.
+// Real threads, real rings: flows of numbered packets pass while modes, rings, queues and workers change. No packet is
+// lost, and none overtakes another of its flow.
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 #define FLOWS 64u  // of each queue
 #define BURST 16   // packets in one poll
-#define AWAY 1024u // packets on their way at once, as a guest's rings limit them
+#define AWAY 1024u // packets on their way at once; a guest's rings limit them, too
 
 struct flow {
 	uint32_t next;   // number of the next packet in
@@ -85,7 +85,7 @@ static uint16_t tx_checked(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	return n;
 }
 
-// The queues always have something to say: their poller never waits for long, those that get its packets do.
+// The queues always interrupt: their poller never waits for long, but the workers that get its packets do.
 static int arm_readable(struct port_queue *q)
 {
 	static int fd = -1;
@@ -169,7 +169,7 @@ static void start(void)
 	wait_for(1000);
 }
 
-// Changes for which a worker was too late: this machine had something else to do for SPREAD_LATE_MS.
+// Number of changes that did not wait for a worker: this machine was busy with other work for SPREAD_LATE_MS.
 static uint64_t gave_up(void)
 {
 	uint64_t n = 0;
@@ -198,7 +198,7 @@ static void stop_and_check(void)
 	assert_true(spread_settled());
 }
 
-// Also on a machine that is too busy for the worker to go at once.
+// Deletes a worker, also on a machine that is too busy for it to end at once.
 static void del(uint32_t id)
 {
 	unsigned i;
@@ -247,7 +247,8 @@ static void set_idle(uint32_t id, enum idle_policy idle)
 		fail_msg("%s", err.message);
 }
 
-// Workers begin and end to wait while packets for them come by rings, queues and tables move, and rings are replaced.
+// Workers start and stop waiting while they get packets through rings, queues and tables change, and rings are
+// replaced.
 static void policies_switched(void **state)
 {
 	static const enum idle_policy policies[] = {IDLE_INTERRUPT, IDLE_YIELD, IDLE_INTERRUPT, IDLE_SLEEP, IDLE_INTERRUPT};
@@ -269,7 +270,7 @@ static void policies_switched(void **state)
 	stop_and_check();
 }
 
-// Packets that stood in a ring for half of what a worker waits, of those that were timed.
+// Number of timed packets that stayed in a ring for half of WAIT_MAX_MS or longer.
 static unsigned stood_long(const struct worker *from)
 {
 	uint64_t long_ago = rte_get_tsc_hz() / 1000 * WAIT_MAX_MS / 2;
@@ -281,7 +282,7 @@ static unsigned stood_long(const struct worker *from)
 	return n;
 }
 
-// All wait, and whoever is given something is woken. A busy machine may wake one or the other late.
+// All workers wait, and a worker that is handed packets wakes up. On a busy machine some may wake up late.
 static void waiting_workers_are_handed_packets(void **state)
 {
 	struct worker *w[3] = {add(0), add(1), add(2)};
@@ -347,7 +348,7 @@ static void rings_resized(void **state)
 	start();
 	for (i = 0; i < 100; i++) {
 		while (worker_set_ring_size(worker_get(1), i & 1 ? 2 * AWAY : 4 * AWAY, &err) < 0) {
-			assert_int_equal(err.code, EBUSY); // the last one is still in use: this machine has much to do
+			assert_int_equal(err.code, EBUSY); // the last change has not finished: this machine is busy
 			wait_for(100);
 		}
 		wait_for(500);
@@ -374,7 +375,7 @@ static void isolated_receive(void **state)
 	}
 	assert_int_equal(worker_set_target(rx, 2, &err), -ENOENT);
 	assert_int_equal(worker_set_target(fwd, 1, &err), -EINVAL);
-	del(other->id); // another one becomes its target
+	del(other->id); // rx gets another target
 	assert_int_equal(rx->target, 0);
 	wait_for(1000);
 	assert_int_equal(worker_del(0, &err), -EBUSY);
@@ -427,7 +428,7 @@ static void rebalanced(void **state)
 	}
 	assert_true(plan.n >= 1);
 	stop_and_check();
-	add(2); // for a new worker everything is dealt anew
+	add(2); // a new worker: all entries are dealt anew
 	assert_false(red->moved);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of /proc and /sys as they were captured, and this machine's.
+// Reads captured files of /proc and /sys, and those of this machine.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 static char root[] = "/tmp/health-XXXXXX";
 
-static void put(const char *path, const char *text)
+static void write_file(const char *path, const char *text)
 {
 	char full[256], *slash;
 	FILE *f;
@@ -41,11 +41,12 @@ static void captured(void **state)
 {
 	struct worker_health h = {};
 
-	put("proc/self/task/42/status", "Name:\tpmd-fwd-0\nState:\tR (running)\nCpus_allowed:\tff\nCpus_allowed_list:\t0-3,1047\n"
-					"voluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4242424242\n");
-	put("proc/self/task/42/stat", "42 (pmd) fwd (0) x)" STAT_TAIL);
-	put("proc/self/task/42/schedstat", "123 987654321 55\n");
-	put("sys/devices/system/cpu/cpu1047/node3/x", "");
+	write_file("proc/self/task/42/status",
+		   "Name:\tpmd-fwd-0\nState:\tR (running)\nCpus_allowed:\tff\nCpus_allowed_list:\t0-3,1047\n"
+		   "voluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4242424242\n");
+	write_file("proc/self/task/42/stat", "42 (pmd) fwd (0) x)" STAT_TAIL);
+	write_file("proc/self/task/42/schedstat", "123 987654321 55\n");
+	write_file("sys/devices/system/cpu/cpu1047/node3/x", "");
 	assert_int_equal(health_read(&h, root, 42), 0);
 	assert_string_equal(h.affinity, "0-3,1047");
 	assert_int_equal(h.voluntary, 17);
@@ -62,8 +63,8 @@ static void missing(void **state)
 
 	assert_int_equal(health_read(&h, root, 43), -ENOENT);
 	assert_int_equal(h.last_cpu, 9);
-	put("proc/self/task/43/status", "Name:\tx\n");
-	put("proc/self/task/43/stat", "43 (x) R 1\n");
+	write_file("proc/self/task/43/status", "Name:\tx\n");
+	write_file("proc/self/task/43/stat", "43 (x) R 1\n");
 	assert_int_equal(health_read(&h, root, 43), 0);
 	assert_string_equal(h.affinity, "");
 	assert_int_equal(h.last_cpu, 0);

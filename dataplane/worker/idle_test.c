@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that have nothing to do: what each policy costs in system calls, and how long a message waits.
+// Idle workers: how many system calls each policy makes, and how long a message waits.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static struct rate observe(const struct worker *w, unsigned ms)
 	struct rate a = look(w), b;
 	unsigned i;
 
-	for (i = 0; i < 5000 && look(w).loops == a.loops; i++) // until it has come to its CPU
+	for (i = 0; i < 5000 && look(w).loops == a.loops; i++) // until it runs on its CPU
 		usleep(1000);
 	a = look(w);
 	usleep(ms * 1000);
@@ -130,7 +130,7 @@ static void count_free(void *arg)
 	++*(unsigned *)arg;
 }
 
-// While it sleeps for long nobody waits for it.
+// During long sleeps grace periods do not wait for it.
 static void sleeper_is_not_waited_for(void **state)
 {
 	struct worker *w = add(IDLE_SLEEP);
@@ -184,12 +184,13 @@ static void behind(void **state)
 
 // --- Waiting for interrupts. ---
 
-// A device whose one queue is RED0's first. Each packet is a look at it that says "one came": nothing is made of it.
+// A device whose only queue is the first one of RED0. It holds at most one packet, which
+// is built when it is polled.
 static struct {
 	uint32_t waiting, taken; // packets
 	bool armed;
 	int event, wake;
-	uint64_t came, slowest; // TSC: the last one, how long one waited at most
+	uint64_t came, slowest; // TSC when the last packet came; the longest time that one waited
 	unsigned armings, disarmings;
 } device;
 
@@ -251,13 +252,13 @@ static uint16_t tx_nothing(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	return n;
 }
 
-static bool until(bool (*what)(const void *arg), const void *arg)
+static bool until(bool (*done)(const void *arg), const void *arg)
 {
 	unsigned i;
 
-	for (i = 0; i < 50000 && !what(arg); i++)
+	for (i = 0; i < 50000 && !done(arg); i++)
 		usleep(100);
-	return what(arg);
+	return done(arg);
 }
 
 static bool is_waiting(const void *w)
@@ -271,7 +272,7 @@ static bool is_taken(const void *n)
 	return __atomic_load_n(&device.taken, __ATOMIC_ACQUIRE) >= *(const uint32_t *)n;
 }
 
-// Ten times a second it looks whether time has brought something; all of that is idle time, and no long loop.
+// It wakes ten times a second for timed work; all of that is idle time, and makes no long loop.
 static void waiting_costs_nothing(void **state)
 {
 	struct long_loop l[LONGEST_LOOPS];
@@ -291,12 +292,13 @@ static void waiting_costs_nothing(void **state)
 	assert_true(w->idle_cycles > w->busy_cycles + rte_get_tsc_hz() / 2);
 	n = recorder_longest(w->recorder, l);
 	for (i = 0; i < n; i++)
-		assert_true(l[i].taken || l[i].stages[STAGE_GRAPH] < l[i].cycles); // of a busy machine, not of waiting
+		assert_true(l[i].taken || l[i].stages[STAGE_GRAPH] < l[i].cycles); // the machine was busy
 	assert_true(n <= 1);
 	assert_int_equal(health_behind(w), 0);
 }
 
-// With pauses shorter and longer than the worker takes to begin to wait, at every moment of that.
+// Packets come after pauses that are shorter and longer than the worker takes to arm its queues, at every moment of
+// that.
 static void no_wakeup_is_lost(void **state)
 {
 	uint64_t timeouts;
@@ -330,7 +332,8 @@ static uint64_t loops_of(const struct worker *w)
 	return __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
 }
 
-// Milliseconds from the end of a change to the loop that sees it, the best of some: others want this CPU as well.
+// Milliseconds from the end of a change to the loop that sees it: the best of five, since other threads use this CPU,
+// too.
 static double reaction(struct worker *w, void (*change)(struct worker *w))
 {
 	double best = 1e9;
@@ -393,7 +396,7 @@ static int arm_never(struct port_queue *q)
 	return q->port->id == RED0 ? -ENOTSUP : -ENOTCONN;
 }
 
-// A queue that gives no interrupts after all is polled by time, and the worker says so.
+// A queue that refuses to arm is polled by a timer, and the worker reports it.
 static void unwilling_queue_is_polled(void **state)
 {
 	struct worker *w;
@@ -406,7 +409,7 @@ static void unwilling_queue_is_polled(void **state)
 	w = add(IDLE_INTERRUPT);
 	observe(w, 20);
 	assert_int_equal(w->wait->timer_queue >> 16, RED0);
-	waits = w->wait->waits; // before it had the queue
+	waits = w->wait->waits; // waits before it had the queue
 	device_send();
 	assert_true(until(is_taken, &one));
 	assert_int_equal(w->wait->waits, waits);
@@ -422,7 +425,7 @@ static void refused_without_interrupts(void **state)
 	assert_string_equal(err.field, "worker.idle");
 	assert_non_null(strstr(err.message, "gives no interrupts"));
 	assert_int_equal(w->idle, IDLE_YIELD);
-	// A worker that waits gets none of these queues, whatever is asked for.
+	// A worker that waits for interrupts gets none of these queues, by no request.
 	other = worker_add(1, &(struct worker_config){.cpu = cpu, .idle = IDLE_INTERRUPT}, &err);
 	assert_non_null(other);
 	assert_int_equal(other->rx->n, 0);
@@ -435,7 +438,7 @@ static void refused_without_interrupts(void **state)
 	assert_int_equal(worker_del(0, &err), -EBUSY);
 	assert_non_null(strstr(err.message, "all others wait for them"));
 	assert_int_equal(port_get(RED0)->queues[0].rx_worker, 0);
-	// With a third one they have somewhere to go.
+	// A third worker can take the queues.
 	assert_non_null(worker_add(2, &(struct worker_config){.cpu = cpu, .idle = IDLE_YIELD}, &err));
 	assert_int_equal(worker_del(0, &err), 0);
 	assert_int_equal(port_get(RED0)->queues[0].rx_worker, 2);
@@ -446,7 +449,7 @@ static uint32_t depth_of(struct port_queue *q)
 	return 7 + q->index;
 }
 
-// Asked of the worker, since only the one that polls may look.
+// The worker measures them, since only the poller may read the queue.
 static void depths(void **state)
 {
 	struct port *p = port_get(RED0);

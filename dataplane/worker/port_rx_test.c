@@ -13,8 +13,8 @@
 #include "worker/worker.h"
 
 static unsigned waiting[PORTS_END][2];        // packets in the device, by port and queue
-static unsigned long_from, long_to, long_len; // these packets of a batch have this length
-static unsigned refused;                      // frames that a kind does not hand over
+static unsigned long_from, long_to, long_len; // packets long_from to long_to - 1 of a batch have this length
+static unsigned refused;                      // frames that the kind of port refuses
 static struct rx_list *list;
 
 static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
@@ -27,10 +27,10 @@ static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	refused = 0;
 	for (i = 0; i < k; i++) {
 		pkts[i] = router_hex("000102030405060708090a0b0c0d");
-		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // a buffer's last use
+		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // left from the buffer's last use
 		pkts[i]->port = 99;
 		if (i >= long_from && i < long_to)
-			pkts[i]->pkt_len = long_len; // of a chain whose other buffers nobody looks at here
+			pkts[i]->pkt_len = long_len; // as if it were a chain: nothing here reads its other buffers
 	}
 	return k;
 }
@@ -67,7 +67,7 @@ static void poll_queue(uint16_t port, uint16_t queue)
 	list->n++;
 }
 
-// One round; frees what came. counts: by port, edges as the port's role has them.
+// Runs one round, checks the edges by the ports' roles, and frees the packets. counts: packets by port.
 static unsigned walk(unsigned *counts)
 {
 	unsigned i, n = node_test_run("port_rx", NULL, 0);
@@ -157,7 +157,7 @@ static void mtu_changes(void **state)
 	assert_int_equal(walk(n), 0);
 }
 
-// What a kind does not even make a packet of is counted all the same.
+// Frames that the kind of port refuses are counted, too.
 static void refused_by_kind(void **state)
 {
 	uint64_t drops = router_drops(RED0, "frame_too_long");
@@ -223,7 +223,7 @@ static void round_robin(void **state)
 	assert_int_equal(total[BLUE0], 2 * BATCH);
 }
 
-// Little room left is no reason to poll: bursts stay worth their cost.
+// With little room left in the batch no further queue is polled: a small burst is not worth its cost.
 static void last_room(void **state)
 {
 	unsigned n[PORTS_END];
@@ -263,7 +263,7 @@ static struct rte_mbuf *inject(uint16_t port, enum inject edge)
 	return m;
 }
 
-// What the master puts in.
+// Packets that the master injects.
 static void injected(void **state)
 {
 	struct rte_mbuf *tx = inject(0, INJECT_TX), *fabric = inject(FABRIC1, INJECT_INPUT);

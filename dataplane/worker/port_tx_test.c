@@ -13,7 +13,7 @@
 
 #define LEN 60
 
-static uint16_t room; // what the queue still takes
+static uint16_t room; // packets that the queue still accepts
 
 static uint16_t tx_some(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -39,7 +39,7 @@ static int reset(void **state)
 	return 0;
 }
 
-// Leaves by the port; len tells them apart.
+// A packet that leaves by the port; packets differ in their length.
 static struct rte_mbuf *packet(uint16_t out, unsigned len)
 {
 	struct rte_mbuf *m = router_hex("");
@@ -113,12 +113,12 @@ static void queue_full(void **state)
 	assert_int_equal(router_n_sent, 2);
 	assert_int_equal(sent_by(RED1), sent + 2);
 	assert_int_equal(bytes_by(RED1), bytes + 2 * LEN + 1);
-	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 3); // of the port that they came from
+	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 3); // counted at the port that they came in by
 	assert_int_equal(node_test_in_use(), 2);
 	send_to(ports, 1);
 	assert_int_equal(sent_by(RED1), sent + 2);
 	assert_int_equal(router_drops(RED0, "port_tx_full"), lost + 4);
-	assert_int_equal(refused_by(RED1), refused + 4); // of the port that refused them
+	assert_int_equal(refused_by(RED1), refused + 4); // counted at the port that refused them
 }
 
 static void down_and_gone(void **state)
@@ -156,7 +156,7 @@ static void queues(void **state)
 	router_tx = tx_locked;
 	send_to(ports, 1);
 	assert_int_equal(router_n_sent, 6);
-	assert_true(rte_spinlock_trylock(&port_table[RED1]->queues[0].tx_lock)); // and let go
+	assert_true(rte_spinlock_trylock(&port_table[RED1]->queues[0].tx_lock)); // and unlocked afterwards
 	rte_spinlock_unlock(&port_table[RED1]->queues[0].tx_lock);
 	port_table[RED1]->shared_tx = false;
 }

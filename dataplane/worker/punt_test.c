@@ -12,7 +12,7 @@
 #include "testing/router_fixture.h"
 #include "worker/punt.h"
 
-#define GONE 100 // ports that do not exist any more, from here on
+#define GONE 100 // ids from here on are those of removed ports
 
 static unsigned taken[PUNT_KINDS], slow_us;
 static uint16_t last_port;
@@ -92,7 +92,7 @@ static void nobody_takes(void **state)
 	assert_int_equal(node_test_in_use(), 0);
 }
 
-// A batch of everything: each class keeps its order.
+// A batch with packets of all classes: each class keeps its order.
 static void mixed(void **state)
 {
 	static const struct {
@@ -114,7 +114,7 @@ static void mixed(void **state)
 	assert_int_equal(last_port, RED0); // the class that is served last
 }
 
-// A guest floods: what is too much is dropped where it came in, and nobody else's.
+// A guest floods: only its own packets are dropped.
 static void port_rate(void **state)
 {
 	uint32_t burst = punt_limits[PUNT_GUEST].burst;
@@ -125,7 +125,7 @@ static void port_rate(void **state)
 	for (i = 0; i < 10; i++)
 		punt_packets(RED0, 1000, i % 2 ? PUNT_ND : PUNT_ARP); // one bucket for both
 	passed = node_test_in_use();
-	assert_in_range(passed, burst, burst + 1000); // what a slow machine takes for the run is a second at most
+	assert_in_range(passed, burst, burst + 1000); // a slow machine needs at most a second for the run
 	assert_int_equal(router_drops(RED0, "punt_rate"), red + 10000 - passed);
 	assert_int_equal(router_drops(RED0, "punt_full"), full);
 	punt_packets(BLUE0, burst, PUNT_ARP);
@@ -135,7 +135,8 @@ static void port_rate(void **state)
 	assert_int_equal(router_drops(FABRIC0, "punt_rate"), fabric);
 }
 
-// All tenants' flood at once, and the packets of a dead remote: the fabric's ARP has a ring of its own, which is looked at first.
+// All tenants flood at once, and packets wait for a dead remote: the fabric's ARP has its own ring, which is served
+// first.
 static void fabric_first(void **state)
 {
 	unsigned i, room = punt_limits[PUNT_GUEST].room, burst = punt_limits[PUNT_GUEST].burst;
@@ -170,7 +171,7 @@ static void bounded_time(void **state)
 	assert_in_range(taken[PUNT_HOLD], 1, 3);
 	slow_us = 1000;
 	punt_poll();
-	assert_in_range(taken[PUNT_HOLD], 2, 4); // one at least, or it would never end
+	assert_in_range(taken[PUNT_HOLD], 2, 4); // at least one, or it would never end
 }
 
 static void token(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder on threads of the test's own, beside others that want their CPU.
+// The recorder on threads of the test, which share their CPU with competing threads.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -53,14 +53,14 @@ static uint64_t us(uint64_t n)
 	return n * rte_get_tsc_hz() / 1000000;
 }
 
-static const uint32_t order[] = {64, 128, 192, 128}; // nodes as a walk has them
+static const uint32_t order[] = {64, 128, 192, 128}; // nodes in the order of a walk
 
 static void walked(uint64_t begin, unsigned n)
 {
 	r->trail = (struct graph_trail){.begin = begin, .end = begin, .n = n, .order = order + 1, .mask = GRAPH_TRAIL - 1};
 }
 
-// A loop of this length that the recorder believes: half of it is the walk, an eighth the first node.
+// Records a simulated loop of this length: half of it is the walk, an eighth the first node.
 static void loop(uint64_t cycles, uint32_t packets)
 {
 	static uint64_t start;
@@ -116,12 +116,12 @@ static void splits(void **state)
 	assert_int_equal(l[0].n_nodes, 2);
 	assert_int_equal(l[0].nodes[0].node, 128); // took longer
 	assert_int_equal(l[0].nodes[0].runs, 1);
-	loop(us(400), 0); // what was spent in the loop before is not this one's
+	loop(us(400), 0); // what the last loop spent does not count for this one
 	assert_int_equal(recorder_longest(r, l), 2);
 	assert_int_equal(l[1].stages[STAGE_DELAY], 0);
 }
 
-// The longest stay, whatever comes after; a reset empties all.
+// The longest loops are kept, whatever follows; a reset forgets all.
 static void longest_stay(void **state)
 {
 	struct long_loop l[LONGEST_LOOPS];
@@ -195,14 +195,14 @@ static void long_trail(void **state)
 	recorder_loop(r, us(n), 1);
 	assert_int_equal(recorder_longest(r, l), 1);
 	assert_int_equal(l[0].n_nodes, LONG_LOOP_NODES);
-	assert_int_equal(l[0].nodes[0].cycles, us(n - 1) - us(n - 2)); // each took as long
-	assert_int_equal(l[0].stages[STAGE_RECEIVE], 0);               // not known any more
+	assert_int_equal(l[0].nodes[0].cycles, us(n - 1) - us(n - 2)); // each took the same time
+	assert_int_equal(l[0].stages[STAGE_RECEIVE], 0);               // no longer known
 }
 
 struct watched {
 	bool stop;
 	int tid;
-	uint64_t taken, involuntary, untold; // long loops that did not say taken
+	uint64_t taken, involuntary;
 	bool sees_kernel;
 };
 
@@ -223,7 +223,7 @@ static void *compete(void *arg)
 	return NULL;
 }
 
-// Loops of 5 us, as a worker does them.
+// Runs loops of 5 us, as a worker does.
 static void *be_watched(void *arg)
 {
 	struct watched *w = arg;
@@ -267,8 +267,8 @@ static struct watched observe(unsigned competitors)
 	return w;
 }
 
-// Each switch that the kernel counts is seen. It may be more: the kernel clears the pointer for work of its own too (a timer, a
-// page that moves), in which the CPU was away as well.
+// Each context switch that the kernel counts is seen. There may be more: the kernel also clears the pointer for work of
+// its own (a timer, a page that moves), in which the thread did not run either.
 static void taken_by_others(void **state)
 {
 	struct long_loop l[LONGEST_LOOPS];
@@ -287,7 +287,7 @@ static void taken_by_others(void **state)
 	assert_true(taken * 10 >= n * 9); // the longest loops are those in which others had the CPU
 }
 
-// The same work with nobody beside it, as far as this machine allows.
+// The same work without competing threads, as far as this machine allows.
 static void alone(void **state)
 {
 	struct watched w = observe(0);
@@ -298,7 +298,7 @@ static void alone(void **state)
 	assert_true(w.taken <= w.involuntary * 3 + 100);
 }
 
-// A system call that gives the CPU away is not the kernel's doing.
+// A system call that gives up the CPU does not count as a preemption.
 static void given_away(void **state)
 {
 	struct timespec t = {.tv_nsec = 100000};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real threads on the CPUs that there are, which they yield when they have nothing to do.
+// Real threads on the CPUs of this machine, which they yield when they are idle.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static unsigned cpus[2]; // that this process may use
 static struct error err;
 
 static struct {
-	int polling, sending; // workers at once
+	int polling, sending; // number of workers that do so at this moment
 	uint64_t received, sent;
 } queues[PORT_MAX][PORT_MAX_QUEUES];
 static uint64_t collisions;
@@ -42,7 +42,7 @@ static void leave(int *count)
 	__atomic_fetch_sub(count, 1, __ATOMIC_ACQ_REL);
 }
 
-// The guest of port RED0 never stops talking to that of RED1.
+// The guest of port RED0 sends to that of RED1 without end.
 static uint16_t rx_endless(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i, k = 0;
@@ -165,7 +165,7 @@ static void assigned(void **state)
 	assert_true(polls(b, q));
 	assert_false(polls(a, q));
 	assert_true(polls(a, queue(RED0, 0)));
-	assert_int_equal(worker_assign(q, b, &err), 0); // it is there
+	assert_int_equal(worker_assign(q, b, &err), 0); // it is there already
 	assert_int_equal(b->rx->n, 1);
 	assert_int_equal(worker_assign(q, a, &err), 0);
 	assert_int_equal(a->rx->n, ALL_QUEUES);
@@ -176,7 +176,7 @@ static void handed_over(void **state)
 	struct worker *b, *c;
 
 	add(0);
-	assert_int_equal(worker_del(0, &err), -EBUSY); // nobody would poll
+	assert_int_equal(worker_del(0, &err), -EBUSY); // no worker would poll
 	b = add(1);
 	c = add(2);
 	assert_int_equal(worker_del(0, &err), 0);
@@ -223,7 +223,7 @@ static void refused(void **state)
 	assert_int_equal(worker_count(), 1);
 }
 
-// A worker that never yields leaves nothing of its CPU for another one.
+// A worker that never yields leaves no time of its CPU for another one.
 static void beside_spinning(void **state)
 {
 	struct worker *a = add(0), *b;
@@ -259,7 +259,7 @@ static void threads(void **state)
 			 0); // the lowest free id
 }
 
-// On the node of its CPU where memory can be had there, anywhere else; one node here and there has none.
+// Memory comes from the node of the worker's CPU, or from any node if that one has no memory, as some have not.
 static void memory_near_the_worker(void **state)
 {
 	struct worker *a = add(0);
@@ -280,7 +280,7 @@ static void wait_until_flowing(void)
 	assert_true(received() >= want);
 }
 
-// Also on a machine that is too busy for the worker to go at once.
+// Deletes a worker, also on a machine that is too busy for it to end at once.
 static void gone(uint32_t id)
 {
 	int ret = worker_del(id, &err);
@@ -309,7 +309,8 @@ static void change_something(unsigned i)
 	rcu_poll();
 }
 
-// Workers come, go and move, queues change hands: no queue is ever polled or sent by two at once, and no packet is lost.
+// Workers come, go and move, and queues move between them: no two workers ever use a queue at once, and no packet is
+// lost.
 static void while_packets_flow(void **state)
 {
 	uint64_t before_rx, before_tx, lost = router_drops(RED0, "port_tx_full") + router_drops(RED0, "port_down");
@@ -335,7 +336,7 @@ static void while_packets_flow(void **state)
 	assert_int_equal(node_test_in_use(), 0);
 }
 
-// More often than there are places for threads that count.
+// More often than there are places for the counters of threads.
 static void comings_and_goings(void **state)
 {
 	struct port_counters before, after;
@@ -367,7 +368,7 @@ static void injected(void **state)
 	unsigned i;
 
 	full = router_drops(RED0, "inject_full");
-	assert_int_equal(worker_inject(frame_to(RED1), INJECT_TX), -EAGAIN); // nobody there
+	assert_int_equal(worker_inject(frame_to(RED1), INJECT_TX), -EAGAIN); // there is no worker
 	assert_int_equal(router_drops(RED0, "inject_full"), full + 1);
 	assert_int_equal(node_test_in_use(), 0);
 	add(0);
