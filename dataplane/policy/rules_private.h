@@ -21,7 +21,7 @@ struct rule_match {
 	uint16_t ports[2][2];  // first, and last - first; host byte order
 	uint8_t proto, proto_mask;
 	uint8_t flags;
-	uint8_t spare;
+	uint8_t padding;
 	uint32_t id;
 	uint64_t addr[3], mask[3]; // IPv6: flow_key.addr[1..3]
 	uint32_t slot;
