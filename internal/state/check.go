@@ -19,21 +19,22 @@ var fabricOnly = []protoreflect.Name{"vlan", "addresses"}
 
 var hostOnly = []protoreflect.Name{"fabric"}
 
-// The first two are the fabric port's.
+// A host port has mtu and mac of its fabric port.
 var notHost = []protoreflect.Name{"mtu", "mac", "mode", "ring_full", "spread_workers", "polled_by"}
 
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
 	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
 	"egress_meter", "ingress_meter", "mirror"}
 
-// check finds what the fields of an object say against each other.
+// check finds fields of an object that contradict each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 	switch m := m.(type) {
 	case *apiv1.Settings:
 		l.checkPorts(path, n, m)
 	case *apiv1.Vrf:
 		if m.Name == FabricVrf {
-			l.fail(l.at(n), path+".name", "another name", "the VRF '%s' is the underlay's and always exists: leave it out", FabricVrf)
+			l.fail(l.at(n), path+".name",
+				"another name", "the VRF '%s' belongs to the underlay and always exists; leave it out", FabricVrf)
 		}
 	case *apiv1.Meter:
 		l.checkMeter(path, n, m)
@@ -63,11 +64,12 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 	}
 	for _, name := range wrong {
 		if at := child(n, string(name)); at != nil {
-			l.fail(l.at(at), fmt.Sprintf("%s.%s", path, name), "", "a %s port does not have it", role)
+			l.fail(l.at(at), fmt.Sprintf("%s.%s", path, name), "", "a %s port does not have this field", role)
 		}
 	}
 	if tap := m.GetTap(); tap != nil && tap.Ifname == "" && len(m.Name) > 15 {
-		l.fail(l.at(n), path+".tap.ifname", formats[apiv1.Notation_NOTATION_INTERFACE].valid, "missing: '%s' is too long for the kernel", m.Name)
+		l.fail(l.at(n), path+".tap.ifname", formats[apiv1.Notation_NOTATION_INTERFACE].valid,
+			"missing, and the port's name '%s' is too long for the kernel", m.Name)
 	}
 	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
 		l.checkTenant(path, n, m)
@@ -76,7 +78,7 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 	slices.SortFunc(m.PolledBy, byWorker)
 	device := deviceOf(m)
 	if first, twice := l.inuse[device]; twice {
-		l.fail(l.at(n), path, "a device for each port", "its device is that of the port in line %d", first.line)
+		l.fail(l.at(n), path, "a device for each port", "the port in line %d has the same device", first.line)
 		return
 	}
 	l.inuse[device] = l.at(n)
@@ -97,7 +99,7 @@ func (l *loader) checkHost(path string, n *yaml.Node, m *apiv1.Port) {
 	}
 }
 
-// hosts: a host port shares a fabric port, alone, and addresses are steered where there is one.
+// hosts checks that each fabric port has at most one host port, and that addresses are steered only where it has one.
 func (l *loader) hosts() {
 	roles, first := map[string]apiv1.PortRole{}, map[string]string{}
 	for _, p := range l.state.Ports {
@@ -112,7 +114,8 @@ func (l *loader) hosts() {
 			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is not a fabric port", p.Name, p.Fabric)
 		}
 		if other := first[p.Fabric]; other != "" {
-			l.fail(at, "ports", "one host port for each fabric port", "'%s' and '%s' share '%s'", other, p.Name, p.Fabric)
+			l.fail(at, "ports", "one host port for each fabric port",
+				"the host ports '%s' and '%s' share '%s'", other, p.Name, p.Fabric)
 		}
 		first[p.Fabric] = p.Name
 	}
@@ -123,7 +126,8 @@ func (l *loader) hosts() {
 	}
 	for _, s := range l.state.Steers {
 		if _, there := roles[s.Port]; there && first[s.Port] == "" {
-			l.fail(l.defs["host_steers"][keyOf(s)], "host_steers", "a fabric port with a host port", "'%s' has none", s.Port)
+			l.fail(l.defs["host_steers"][keyOf(s)],
+				"host_steers", "a fabric port with a host port", "the port '%s' has no host port", s.Port)
 		}
 	}
 }
@@ -163,7 +167,7 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 	}
 }
 
-// deviceOf names what only one port can have.
+// deviceOf identifies the device of a port, which only one port can have.
 func deviceOf(m *apiv1.Port) string {
 	switch d := m.Device.(type) {
 	case *apiv1.Port_Dpdk:
@@ -183,7 +187,7 @@ func deviceOf(m *apiv1.Port) string {
 	return ""
 }
 
-// checkPorts: no UDP port can be of two tunnel protocols.
+// checkPorts checks that no UDP port belongs to two tunnel protocols.
 func (l *loader) checkPorts(path string, n *yaml.Node, m *apiv1.Settings) {
 	owner := map[uint64]protoreflect.Name{}
 	for fields, i := m.ProtoReflect().Descriptor().Fields(), 0; i < fields.Len(); i++ {
@@ -194,7 +198,8 @@ func (l *loader) checkPorts(path string, n *yaml.Node, m *apiv1.Settings) {
 		for ports, k := m.ProtoReflect().Get(fd).List(), 0; k < ports.Len(); k++ {
 			port := ports.Get(k).Uint()
 			if other, taken := owner[port]; taken && other != fd.Name() {
-				l.fail(l.at(n), path+"."+string(fd.Name()), "other ports than those of "+string(other), "%d is one of %s too", port, other)
+				l.fail(l.at(n), path+"."+string(fd.Name()),
+					"other ports than those of "+string(other), "%d is also one of %s", port, other)
 			}
 			owner[port] = fd.Name()
 		}
@@ -209,7 +214,7 @@ func (l *loader) checkNexthop(path string, n *yaml.Node, m *apiv1.Nexthop) {
 		l.checkTunnel(path+".tunnel", child(n, "tunnel"), m.GetTunnel())
 	case m.GetPort() != nil:
 		if m.GetPort().Address == "" && m.GetPort().Mac == "" {
-			l.fail(l.at(n), path+".port", "an address or a mac", "nothing says which host behind the port is meant")
+			l.fail(l.at(n), path+".port", "an address or a mac", "the host behind the port is not given")
 		}
 	case m.GetGroup() != nil:
 		l.checkGroup(path+".group.members", child(n, "group"), m.GetGroup())
@@ -218,13 +223,13 @@ func (l *loader) checkNexthop(path string, n *yaml.Node, m *apiv1.Nexthop) {
 
 func (l *loader) checkGroup(path string, n *yaml.Node, g *apiv1.GroupNexthop) {
 	if len(g.Members) == 0 {
-		l.fail(l.at(n), path, "at least one", "no members")
+		l.fail(l.at(n), path, "at least one", "the group has no members")
 	}
 	seen := map[uint32]bool{}
 	for i, member := range g.Members {
 		field := fmt.Sprintf("%s[%d].nexthop", path, i)
 		if seen[member.Nexthop] {
-			l.fail(l.at(n), field, "each next hop once, with a weight", "next hop %d twice", member.Nexthop)
+			l.fail(l.at(n), field, "each next hop once, with a weight", "next hop %d is given twice", member.Nexthop)
 		}
 		seen[member.Nexthop] = true
 		l.members = append(l.members, pending{"nexthops", strconv.Itoa(int(member.Nexthop)), field, l.at(n)})
@@ -238,7 +243,7 @@ func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) 
 	}
 	for _, name := range limits.EncapsulationFields() {
 		if at := child(n, name); at != nil && !slices.Contains(own.Fields, name) {
-			l.fail(l.at(at), path+"."+name, "", "%s does not have it", t.Encap)
+			l.fail(l.at(at), path+"."+name, "", "%s does not have this field", t.Encap)
 		}
 	}
 	if slices.Contains(own.Fields, "vni") && t.Vni == 0 {
@@ -269,7 +274,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// finish checks what takes the whole file.
+// finish checks what can only be checked when the whole file has been read.
 func (l *loader) finish() {
 	for _, ref := range l.refs {
 		l.lookup(ref)
@@ -283,15 +288,15 @@ func (l *loader) finish() {
 	l.portsOfMacs()
 	l.hosts()
 	l.vrfsOfBridges()
-	l.made()
+	l.ownRoutes()
 	l.clashesOfNat()
-	l.twiceRoutes()
+	l.duplicateRoutes()
 	if l.state.Settings == nil {
 		l.state.Settings = DefaultSettings()
 	}
 }
 
-// tunnels: what a bridge floods to, and where a MAC address is, can only be the far end of a tunnel.
+// tunnels checks that bridges and MAC addresses refer only to next hops that are tunnels.
 func (l *loader) tunnels() {
 	for _, ref := range l.refs {
 		kind := l.kinds[ref.key]
@@ -317,7 +322,7 @@ func (l *loader) portsOfMacs() {
 	}
 }
 
-// vrfsOfBridges: a bridge is routed in one VRF.
+// vrfsOfBridges checks that all ports of a bridge are in the same VRF.
 func (l *loader) vrfsOfBridges() {
 	first := map[string]*apiv1.Port{}
 	for _, p := range l.state.Ports {
@@ -327,21 +332,23 @@ func (l *loader) vrfsOfBridges() {
 		case other == nil:
 			first[p.Bridge] = p
 		case other.Vrf != p.Vrf:
-			l.fail(l.defs["ports"][p.Name], "ports", "the VRF of the bridge's other ports", "the port '%s' is in VRF '%s', but '%s' of the same bridge in '%s'",
+			l.fail(l.defs["ports"][p.Name], "ports", "the VRF of the bridge's other ports",
+				"the port '%s' is in VRF '%s', but '%s' of the same bridge is in '%s'",
 				p.Name, p.Vrf, other.Name, other.Vrf)
 		}
 	}
 }
 
-// made notes the prefixes that a node makes routes for by itself.
-func (l *loader) made() {
+// ownRoutes notes the prefixes for which a node adds routes by itself, and finds ports that have the same prefix.
+func (l *loader) ownRoutes() {
 	l.own = map[Route]string{}
 	owner := map[Route]string{}
 	for _, p := range l.state.Ports {
 		at := l.defs["ports"][p.Name]
 		for _, key := range addressKeys(p) {
 			if other := owner[key]; other != "" && other != p.Name {
-				l.fail(at, "ports", "a prefix for each port", "the port '%s' has what the port '%s' has: %s in VRF '%s'", p.Name, other,
+				l.fail(at, "ports",
+					"a prefix for each port", "the ports '%s' and '%s' both have %s in VRF '%s'", p.Name, other,
 					key.Prefix, key.Vrf)
 			}
 			owner[key] = p.Name
@@ -361,7 +368,7 @@ func (l *loader) lookup(ref pending) {
 	}
 }
 
-// known lists the names of a section, some of them when there are many.
+// known lists the names of a section, only some of them if there are many.
 func (l *loader) known(section string) string {
 	const some = 8
 	var keys []string
@@ -381,30 +388,30 @@ func (l *loader) known(section string) string {
 	}
 	switch {
 	case len(keys) == 0:
-		return fmt.Sprintf("one of the %s, which are empty", section)
+		return fmt.Sprintf("none, because the section %s is empty", section)
 	case len(keys) > some:
 		return fmt.Sprintf("%s and %d more", strings.Join(keys[:some], ", "), len(keys)-some)
 	}
 	return strings.Join(keys, ", ")
 }
 
-// twiceRoutes sorts the routes and finds prefixes that are given twice.
-func (l *loader) twiceRoutes() {
+// duplicateRoutes sorts the routes and finds prefixes that are given twice, or that the node has routes for by itself.
+func (l *loader) duplicateRoutes() {
 	routes := l.state.Routes
 	if !slices.IsSortedFunc(routes, CompareRoutes) {
 		slices.SortStableFunc(routes, CompareRoutes)
 	}
 	for i := range routes {
 		if port := l.own[Route{Vrf: routes[i].Vrf, Prefix: routes[i].Prefix}]; port != "" {
-			l.fail(position{int(routes[i].Line), 1}, "routes", "another prefix", "%s in VRF '%s' is the route of the port '%s'",
-				routes[i].Prefix, routes[i].Vrf, port)
+			l.fail(position{int(routes[i].Line), 1}, "routes", "another prefix",
+				"the node adds %s in VRF '%s' by itself for the port '%s'", routes[i].Prefix, routes[i].Vrf, port)
 		}
 		if i == 0 {
 			continue
 		}
 		if CompareRoutes(routes[i-1], routes[i]) == 0 {
-			l.fail(position{int(routes[i].Line), 1}, "routes", "each prefix of a VRF once", "%s in VRF '%s' twice: it is in line %d already",
-				routes[i].Prefix, routes[i].Vrf, routes[i-1].Line)
+			l.fail(position{int(routes[i].Line), 1}, "routes", "each prefix of a VRF once",
+				"%s in VRF '%s' is already given in line %d", routes[i].Prefix, routes[i].Vrf, routes[i-1].Line)
 		}
 	}
 }

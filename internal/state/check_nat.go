@@ -9,7 +9,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Largest pool of a rule.
+// natPool is the largest number of addresses in the pool of a rule.
 const natPool = 65536
 
 func natHasPorts(p apiv1.NatProtocol) bool {
@@ -37,7 +37,7 @@ func (l *loader) checkNat(path string, n *yaml.Node, m *apiv1.NatRule) {
 	}
 }
 
-// checkNatFamily: nothing translates between families.
+// checkNatFamily checks that all addresses of a rule are of one family.
 func (l *loader) checkNatFamily(path string, n *yaml.Node, m *apiv1.NatRule) {
 	list := []string{m.GetFloating().GetInside(), m.GetFloating().GetOutside(), m.GetSource().GetPrefix(), m.GetSource().GetFirst(),
 		m.GetSource().GetLast(), m.GetDestination().GetAddress(), m.To}
@@ -51,7 +51,8 @@ func (l *loader) checkNatFamily(path string, n *yaml.Node, m *apiv1.NatRule) {
 		case first == "":
 			first = text
 		case isIPv4(text) != isIPv4(first):
-			l.fail(l.at(n), path, "addresses of one family", "'%s' and '%s' are of two: nothing translates between families", first, text)
+			l.fail(l.at(n), path, "addresses of one family",
+				"'%s' and '%s' are of different families; nothing translates between families", first, text)
 			return
 		}
 	}
@@ -82,7 +83,7 @@ func (l *loader) checkNatPool(path string, n *yaml.Node, s *apiv1.SourceNat) {
 	}
 }
 
-// within says whether first to last are no more than n addresses.
+// within says whether first to last are at most n addresses.
 func within(first, last netip.Addr, n uint64) bool {
 	a, b := first.As16(), last.As16()
 	var size uint64
@@ -99,11 +100,12 @@ func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	d := m.GetDestination()
 	switch {
 	case len(d.Backends) == 0:
-		l.fail(l.at(n), path+".destination.backends", "1 to 64 backends", "no backends")
+		l.fail(l.at(n), path+".destination.backends", "1 to 64 backends", "the service has no backends")
 	case d.Port != 0 && !natHasPorts(m.Protocol):
 		l.fail(l.at(n), path+".destination.port", "a rule of protocol TCP, UDP or SCTP", "a port needs a protocol that has ports")
 	case m.To != "" || len(m.Except) > 0 || m.FirstPort != 0 || m.LastPort != 0:
-		l.fail(l.at(n), path, "rules of kind floating or source", "to, except, first_port and last_port: a service has an address and a port of its own")
+		l.fail(l.at(n), path, "rules of kind floating or source",
+			"a service has an address and a port of its own, so to, except, first_port and last_port do not apply")
 	}
 	for _, b := range d.Backends {
 		switch {
@@ -115,17 +117,21 @@ func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	}
 }
 
-// clashesOfNat: addresses outside that belong to somebody else too.
+// clashesOfNat finds outside addresses that another rule, a guest or a gateway has too.
 func (l *loader) clashesOfNat() {
 	x := newNatIndex(l.state.Nat)
 	for _, m := range l.state.Nat {
 		at := l.defs["nat"][keyOf(m)]
 		r := outsideOf(m)
 		if other := x.clash(m); other != nil && other.Id < m.Id {
-			l.fail(at, "nat", "addresses outside that no other rule of the VRF has", "rule %d has %s outside, in VRF '%s', and so has rule %d", m.Id, r.first, r.vrf, other.Id)
+			l.fail(at, "nat", "outside addresses that no other rule of the VRF has",
+				"the outside addresses of rule %d (from %s in VRF '%s') overlap with those of rule %d", m.Id, r.first,
+				r.vrf, other.Id)
 		}
 		if port := natGuest(m, l.state.Ports); port != "" {
-			l.fail(at, "nat", "addresses outside that no guest or gateway has", "rule %d has %s outside, in VRF '%s', and so has the port '%s'", m.Id, r.first, r.vrf, port)
+			l.fail(at, "nat", "outside addresses that no guest or gateway has",
+				"the outside addresses of rule %d (from %s in VRF '%s') overlap with those of the port '%s'",
+				m.Id, r.first, r.vrf, port)
 		}
 		if f := m.GetFloating(); f != nil && f.Inside == f.Outside && m.ExternalVrf == "" {
 			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s equals the address inside", m.Id, f.Outside)

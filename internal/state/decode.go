@@ -35,7 +35,7 @@ func (l *loader) object(section, path string, n *yaml.Node) {
 // define notes that an object exists.
 func (l *loader) define(section, key, path string, at position) {
 	if first, twice := l.defs[section][key]; twice {
-		l.fail(at, path, "", "%s %s twice: it is in line %d already", nounOf[section].name, key, first.line)
+		l.fail(at, path, "", "%s %s is already given in line %d", nounOf[section].name, key, first.line)
 		return
 	}
 	l.defs[section][key] = at
@@ -58,16 +58,16 @@ func (l *loader) message(n *yaml.Node, r protoreflect.Message, path string) {
 			l.fail(l.at(k), field, fieldNames(md), "unknown key")
 			continue
 		case ruleOf(fd).readOnly:
-			l.fail(l.at(k), field, fieldNames(md), "read only: the node says it, a file cannot")
+			l.fail(l.at(k), field, fieldNames(md), "read only: only the node sets it")
 			continue
 		case seen[fd.Name()] > 0:
-			l.fail(l.at(k), field, "", "twice: it is in line %d already", seen[fd.Name()])
+			l.fail(l.at(k), field, "", "already given in line %d", seen[fd.Name()])
 			continue
 		}
 		seen[fd.Name()] = k.Line + l.line
 		if of := fd.ContainingOneof(); of != nil {
 			if other := r.WhichOneof(of); other != nil {
-				l.fail(l.at(k), field, "one of "+oneofNames(of), "'%s' is given already", other.Name())
+				l.fail(l.at(k), field, "one of "+oneofNames(of), "'%s' is already given", other.Name())
 				continue
 			}
 		}
@@ -115,7 +115,7 @@ func (l *loader) field(n *yaml.Node, r protoreflect.Message, fd protoreflect.Fie
 	}
 	list, rule := r.Mutable(fd).List(), ruleOf(fd)
 	if rule.items > 0 && len(n.Content) > rule.items {
-		l.fail(l.at(n), path, fmt.Sprintf("up to %d", rule.items), "%d are too many", len(n.Content))
+		l.fail(l.at(n), path, fmt.Sprintf("up to %d", rule.items), "%d values are too many", len(n.Content))
 		return
 	}
 	seen := map[any]bool{}
@@ -126,14 +126,14 @@ func (l *loader) field(n *yaml.Node, r protoreflect.Message, fd protoreflect.Fie
 			continue
 		}
 		if rule.unique && seen[v.Interface()] {
-			l.fail(l.at(item), field, "", "'%s' twice", item.Value)
+			l.fail(l.at(item), field, "", "'%s' is given twice", item.Value)
 		}
 		seen[v.Interface()] = true
 		list.Append(v)
 	}
 }
 
-// value reads one value of a field. A message is made by mutable, at the place where it belongs.
+// value reads one value of a field. If it is a message, mutable creates it in place.
 func (l *loader) value(n *yaml.Node, mutable func() protoreflect.Message, fd protoreflect.FieldDescriptor,
 	path string) (protoreflect.Value, bool) {
 	rule := ruleOf(fd)
@@ -161,7 +161,7 @@ func (l *loader) value(n *yaml.Node, mutable func() protoreflect.Message, fd pro
 	return v, true
 }
 
-// scalar converts a value; ok is false when it is not of the field's type, range or notation.
+// scalar converts a value; ok is false if it does not fit the field's type, range or notation.
 func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protoreflect.Value, ok bool) {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
@@ -228,7 +228,7 @@ func takesPrefix(fd protoreflect.FieldDescriptor) bool {
 func describe(n *yaml.Node, otherwise string) string {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return "an alias: not supported here, write the value"
+		return "an alias, which is not supported; write the value"
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return "has no value"
 	}
@@ -243,7 +243,7 @@ func tagName(tag string) string {
 	return tag
 }
 
-// validOf says in words what a field takes.
+// validOf says in words which values are valid for a field.
 func validOf(fd protoreflect.FieldDescriptor, rule rule) string {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
@@ -278,7 +278,7 @@ func enumNames(fd protoreflect.FieldDescriptor) []string {
 	return names
 }
 
-// fieldNames lists what a file may say of a message.
+// fieldNames lists the fields of a message that a file may set.
 func fieldNames(md protoreflect.MessageDescriptor) string {
 	var names []string
 	for i := range md.Fields().Len() {
@@ -287,7 +287,7 @@ func fieldNames(md protoreflect.MessageDescriptor) string {
 		}
 	}
 	if len(names) == 0 {
-		return "nothing: {}"
+		return "no keys: {}"
 	}
 	return strings.Join(names, " ")
 }
@@ -300,7 +300,7 @@ func oneofNames(of protoreflect.OneofDescriptor) string {
 	return strings.Join(names, ", ")
 }
 
-// route is object() for routes: there may be a million, and what they name has been read before.
+// route is object for routes. There may be a million, and the objects that they refer to have been read before.
 func (l *loader) route(path string, n *yaml.Node) {
 	var m apiv1.Route
 	before, refs := len(l.errs), len(l.refs)
@@ -314,12 +314,12 @@ func (l *loader) route(path string, n *yaml.Node) {
 	l.refs = l.refs[:refs]
 	prefix, err := netip.ParsePrefix(m.Prefix)
 	if err != nil {
-		return // unreachable: its format has been checked
+		return // unreachable: its notation has been checked
 	}
 	l.state.Routes = append(l.state.Routes, Route{l.intern(m.Vrf), prefix, m.Nexthop, uint32(n.Line + l.line)})
 }
 
-// intern returns the copy of a VRF's name that all its routes share.
+// intern returns the one copy of a VRF's name that all its routes share.
 func (l *loader) intern(vrf string) string {
 	if last := len(l.state.Routes) - 1; last >= 0 && l.state.Routes[last].Vrf == vrf {
 		return l.state.Routes[last].Vrf

@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Errors are the faults of a file in the order of its lines, maxErrors at most.
+// Errors are the faults of a file in the order of its lines, at most maxErrors.
 type Errors []*Error
 
 const maxErrors = 20
@@ -59,7 +59,7 @@ func LoadFile(path string) (*State, error) {
 	return Load(path, src)
 }
 
-// Load reads a state. name is the file's, for errors, which are of type Errors.
+// Load reads a state from text. Its errors are of type Errors and have the file name that is given.
 func Load(name string, src []byte) (*State, error) {
 	l := newLoader(name)
 	secs, ok := splitSections(src)
@@ -86,16 +86,16 @@ type loader struct {
 	file    string
 	state   *State
 	errs    Errors
-	line    int                            // added to the lines of the piece that is being read
+	line    int                            // number of lines before the piece that is being read
 	index   int                            // of the object within its section
-	defs    map[string]map[string]position // what exists, by section and key
-	refs    []pending                      // names to look up when all has been read
+	defs    map[string]map[string]position // objects that exist, by section and key
+	refs    []pending                      // references to look up when the whole file has been read
 	inuse   map[string]position            // devices
 	kinds   map[string]string              // of next hops
 	members []pending                      // of groups
-	vrfs    map[string]string              // for plainRoute: names by themselves
+	vrfs    map[string]string              // for plainRoute: VRF names by their text
 	ids     map[string]uint32              // and next hops by their text
-	own     map[Route]string               // prefixes that a port brings, Vrf and Prefix only
+	own     map[Route]string               // ports by the prefixes that they bring (only Vrf and Prefix)
 }
 
 type pending struct {
@@ -122,12 +122,12 @@ func (l *loader) fail(at position, field, valid, what string, args ...any) {
 
 func (l *loader) at(n *yaml.Node) position { return position{n.Line + l.line, n.Column} }
 
-// sections reads the pieces of a file, uses after what they use.
+// sections reads the sections of a file, in the order of the table of nouns.
 func (l *loader) sections(secs []section) {
 	seen := map[string]int{}
 	for _, s := range secs {
 		if line, twice := seen[s.key]; twice {
-			l.fail(position{s.line, 1}, s.key, "", "twice: it is in line %d already", line)
+			l.fail(position{s.line, 1}, s.key, "", "already given in line %d", line)
 		}
 		seen[s.key] = s.line
 		if !slices.Contains(sections, s.key) {
@@ -175,7 +175,7 @@ func (l *loader) section(s section) {
 	}
 }
 
-// whole reads a file of another layout.
+// whole reads a file that cannot be split into sections.
 func (l *loader) whole(src []byte) {
 	root := l.parse(piece{src, 1})
 	if root == nil {
@@ -186,7 +186,7 @@ func (l *loader) whole(src []byte) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parse returns the root node of a piece; nil when there is none, or a fault.
+// parse returns the root node of a piece, nil if it is empty or is not valid YAML.
 func (l *loader) parse(p piece) *yaml.Node {
 	l.line = p.line - 1
 	dec := yaml.NewDecoder(strings.NewReader(string(p.text)))
@@ -200,7 +200,7 @@ func (l *loader) parse(p piece) *yaml.Node {
 			return doc.Content[0]
 		}
 		if err == nil {
-			l.fail(l.at(&more), "", "one document", "a second document")
+			l.fail(l.at(&more), "", "one document", "the file has a second document")
 			return nil
 		}
 	}
@@ -228,7 +228,7 @@ func (l *loader) pairs(root *yaml.Node) {
 		case !slices.Contains(sections, k.Value):
 			l.fail(l.at(k), k.Value, strings.Join(sections, " "), "unknown key")
 		case twice:
-			l.fail(l.at(k), k.Value, "", "twice: it is in line %d already", nodes[k.Value].Line+l.line)
+			l.fail(l.at(k), k.Value, "", "already given in line %d", nodes[k.Value].Line+l.line)
 		default:
 			nodes[k.Value] = root.Content[i+1]
 		}
@@ -241,10 +241,10 @@ func (l *loader) pairs(root *yaml.Node) {
 	}
 }
 
-// touch notes that a section is there, even when it is empty.
+// touch notes that a section exists, even if it is empty.
 func (l *loader) touch(key string) {
 	if key == "workers" && l.state.Workers == nil {
-		l.state.Workers = []*apiv1.Worker{} // none, which is not the same as not given
+		l.state.Workers = []*apiv1.Worker{} // no workers; nil would mean that the section is not given
 	}
 }
 
@@ -271,7 +271,7 @@ func (l *loader) list(key string, n *yaml.Node) {
 	}
 }
 
-// IsInput says whether an error is that of a file rather than of a node.
+// IsInput says whether an error is a fault of a file, not of a node.
 func IsInput(err error) bool {
 	var list Errors
 	return errors.As(err, &list)

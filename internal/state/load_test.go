@@ -73,7 +73,7 @@ func TestWriteAndLoadGiveTheSameState(t *testing.T) {
 	}
 }
 
-// The example of the documentation has every field that there is, and is written by export as it stands.
+// The example of the documentation has every field, and an export of it reads back as the same state.
 func TestExampleShowsEveryField(t *testing.T) {
 	s, err := LoadFile(examplePath)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestSchemaIsTheOneInDocs(t *testing.T) {
 	}
 }
 
-// Defaults are values that the field takes, references name sections, and notations are those of text.
+// Defaults are valid values, references name sections, notations belong to text, and limits of lists to lists.
 func TestLimitsFitTheirFields(t *testing.T) {
 	for d := range rules {
 		fd, ok := d.(protoreflect.FieldDescriptor)
@@ -145,13 +145,13 @@ func TestLimitsFitTheirFields(t *testing.T) {
 			t.Errorf("%s: there is no section '%s'", fd.FullName(), l.Ref)
 		}
 		if l.Notation != 0 && fd.Kind() != protoreflect.StringKind {
-			t.Errorf("%s: a notation, but no text", fd.FullName())
+			t.Errorf("%s: a notation, but not text", fd.FullName())
 		}
 		if (l.Items > 0 || l.Distinct) && !fd.IsList() {
-			t.Errorf("%s: limits of a list, but no list", fd.FullName())
+			t.Errorf("%s: limits of a list, but not a list", fd.FullName())
 		}
 		if l.Max > 0 && l.Max < l.Min {
-			t.Errorf("%s: nothing is from %d to %d", fd.FullName(), l.Min, l.Max)
+			t.Errorf("%s: the range from %d to %d is empty", fd.FullName(), l.Min, l.Max)
 		}
 	}
 }
@@ -171,30 +171,43 @@ func TestLoadErrors(t *testing.T) {
 		{"name too long", "vrfs: [{name: " + strings.Repeat("a", 32) + "}]\n", "is not accepted; valid: 1 to 31 of A-Z"},
 		{"missing", "labels: [{vrf: fabric}]\n", "f:1:10: labels[0].label: missing; valid: 16 to 1048575"},
 		{"missing oneof", "labels: [{label: 20}]\n", "labels[0]: target missing; valid: one of vrf, bridge, nexthop"},
-		{"two of a oneof", "labels: [{label: 20, vrf: fabric, nexthop: 1}]\n", "labels[0].nexthop: 'vrf' is given already; valid: one of vrf, bridge, nexthop"},
-		{"twice", "vrfs:\n  - {name: a}\n  - {name: a}\n", "f:3:5: vrfs[1]: vrf a twice: it is in line 2 already"},
-		{"key twice", "vrfs: [{name: a, name: b}]\n", "f:1:18: vrfs[0].name: twice"},
-		{"section twice", "vrfs: []\nports: []\nvrfs: []\n", "f:3:1: vrfs: twice: it is in line 1 already"},
+		{"two of a oneof", "labels: [{label: 20, vrf: fabric, nexthop: 1}]\n",
+			"labels[0].nexthop: 'vrf' is already given; valid: one of vrf, bridge, nexthop"},
+		{"twice", "vrfs:\n  - {name: a}\n  - {name: a}\n", "f:3:5: vrfs[1]: vrf a is already given in line 2"},
+		{"key twice", "vrfs: [{name: a, name: b}]\n", "f:1:18: vrfs[0].name: already given in line 1"},
+		{"section twice", "vrfs: []\nports: []\nvrfs: []\n", "f:3:1: vrfs: already given in line 1"},
 		{"no such VRF", "vrfs: [{name: a}]\nlabels: [{label: 20, vrf: b}]\n", "f:2:27: labels[0].vrf: there is no vrf 'b' in this file; valid: fabric, a"},
 		{"no such next hop", "bridges: [{name: a, flood: [4]}]\n", "f:1:29: bridges[0].flood[0]: there is no nexthop '4' in this file"},
 		{"host bits", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: 10.0.0.1/8, nexthop: 1}\n",
 			"f:3:27: routes[0].prefix: '10.0.0.1/8' has host bits set: '10.0.0.0/8' has none; valid: a prefix without host bits"},
 		{"route twice", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: \"2001:db8::/32\", nexthop: 1}\n" +
-			"  - {vrf: fabric, prefix: \"2001:0db8::/32\", nexthop: 1}\n", "f:4:1: routes: 2001:db8::/32 in VRF 'fabric' twice: it is in line 3 already"},
+			"  - {vrf: fabric, prefix: \"2001:0db8::/32\", nexthop: 1}\n",
+			"f:4:1: routes: 2001:db8::/32 in VRF 'fabric' is already given in line 3"},
 		{"multicast MAC", "neighbors: [{port: p, address: 192.0.2.1, mac: \"01:00:5e:00:00:01\"}]\n", "is not accepted; valid: a unicast MAC"},
-		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n", "ports[0].proxy_arp: a fabric port does not have it"},
-		{"host of nobody", "ports: [{name: p, role: PORT_ROLE_HOST, tap: {}}]\n", "ports[0].fabric: missing"},
-		{"host with an MTU", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f, mtu: 1400}\n", "ports[1].mtu: a host port does not have it"},
+		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n",
+			"ports[0].proxy_arp: a fabric port does not have this field"},
+		{"host without fabric", "ports: [{name: p, role: PORT_ROLE_HOST, tap: {}}]\n", "ports[0].fabric: missing"},
+		{"host with an MTU", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
+			"- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f, mtu: 1400}\n",
+			"ports[1].mtu: a host port does not have this field"},
 		{"host without interface", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, vhost: {socket: /p}, fabric: f}\n", "gives the kernel no interface; valid: tap, dpdk"},
 		{"host of a host", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: p}\n", "the host port 'q' shares 'p', which is not a fabric port"},
-		{"two hosts", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n", "'p' and 'q' share 'f'"},
-		{"fabric of a fabric", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_FABRIC, tap: {}, fabric: f}\n", "ports[1].fabric: a fabric port does not have it"},
+		{"two hosts", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
+			"- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n" +
+			"- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n", "the host ports 'p' and 'q' share 'f'"},
+		{"fabric of a fabric", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
+			"- {name: p, role: PORT_ROLE_FABRIC, tap: {}, fabric: f}\n",
+			"ports[1].fabric: a fabric port does not have this field"},
 		{"routed to the kernel", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}, {name: h, role: PORT_ROLE_HOST, tap: {}, fabric: f}]\nnexthops: [{id: 1, port: {port: h, address: 192.0.2.9}}]\n", "nexthops: 'h' is the kernel's: packets are not routed to it; valid: a fabric or tenant port"},
-		{"steered without host", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}]\nhost_steers: [{address: 192.0.2.1, port: f}]\n", "host_steers: 'f' has none; valid: a fabric port with a host port"},
-		{"tenant of nobody", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n", "ports[0]: a tenant port needs a VRF or a bridge; valid: vrf, bridge or both"},
+		{"steered without host", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}]\n" +
+			"host_steers: [{address: 192.0.2.1, port: f}]\n",
+			"host_steers: the port 'f' has no host port; valid: a fabric port with a host port"},
+		{"tenant without VRF", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n",
+			"ports[0]: a tenant port needs a VRF or a bridge; valid: vrf, bridge or both"},
 		{"target of a forwarding worker", "workers: [{id: 0, cpu: 1, target: 1}]\n", "workers[0].target: a forwarding worker finishes its packets itself"},
 		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n", "workers[0].ring_size: '1000' is not accepted; valid: a power of two from 64 to 4194304"},
-		{"weight of nobody", "ports: [{name: p, role: PORT_ROLE_FABRIC, tap: {}, spread_workers: [64]}]\n", "ports[0].spread_workers[0]: '64' is not"},
+		{"worker out of range", "ports: [{name: p, role: PORT_ROLE_FABRIC, tap: {}, spread_workers: [64]}]\n",
+			"ports[0].spread_workers[0]: '64' is not"},
 		{"meter without rate", "meters: [{name: a}]\n", "f:1:10: meters[0]: a meter needs a rate; valid: bit_rate or packet_rate"},
 		{"meter of two kinds", "meters: [{name: a, bit_rate: 8000, packet_rate: 1}]\n", "meters[0].packet_rate: a meter limits bits or packets, not both"},
 		{"burst of the other kind", "meters: [{name: a, packet_rate: 1, burst_bytes: 9600}]\n", "meters[0].burst_bytes: the meter limits packets; valid: burst_packets"},
@@ -216,45 +229,67 @@ func TestLoadErrors(t *testing.T) {
 		{"mirror without target", "mirrors: [{name: a}]\n", "mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
 		{"mirror to no port", "mirrors: [{name: a, port: p}]\n", "mirrors[0].port: there is no port 'p' in this file"},
 		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n", "mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},
-		{"mirror of two families", "mirrors: [{name: a, vxlan: {remote: 192.0.2.1, local: \"2001:db8::1\", vni: 1}}]\n", "mirrors[0].vxlan.local: 2001:db8::1 and 192.0.2.1 are not of one family"},
+		{"mirror of two families",
+			"mirrors: [{name: a, vxlan: {remote: 192.0.2.1, local: \"2001:db8::1\", vni: 1}}]\n",
+			"mirrors[0].vxlan.local: '2001:db8::1' and '192.0.2.1' are not of one family"},
 		{"mirror of a stateless port", "mirrors: [{name: m, port: p}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, mirror: m}]\n",
 			"ports[0].mirror: mirrors copy flows, which only stateful ports keep; valid: stateful: true"},
 		{"ERSPAN next hop", "nexthops: [{id: 1, tunnel: {encap: ENCAP_ERSPAN, remote: 192.0.2.1}}]\n", "encap: ENCAP_ERSPAN is for mirrors"},
 		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n" +
-			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n", "f:4:5: ports[1]: its device is that of the port in line 3"},
+			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n",
+			"f:4:5: ports[1]: the port in line 3 has the same device"},
 		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n", "too long for the kernel"},
-		{"VXLAN with label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.1, vni: 1, label: 16}}]\n", "label: ENCAP_VXLAN does not have it"},
-		{"MPLS without label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1}}]\n", "label: missing; valid: 16 to 1048575"},
-		{"reserved label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1, label: 15}}]\n", "label: '15' is out of range; valid: 16 to 1048575"},
+		{"VXLAN with label",
+			"nexthops: [{id: 1, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.1, vni: 1, label: 16}}]\n",
+			"label: ENCAP_VXLAN does not have this field"},
+		{"MPLS without label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1}}]\n",
+			"label: missing; valid: 16 to 1048575"},
+		{"reserved label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1, label: 15}}]\n",
+			"label: '15' is out of range; valid: 16 to 1048575"},
 		{"two families", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, label: 16, remote: 192.0.2.1, local: \"2001:db8::1\"}}]\n", "not of one family"},
 		{"group in group", "nexthops:\n  - {id: 1, group: {members: [{nexthop: 1}]}}\n", "next hop 1 of kind group cannot be in a group"},
-		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "no members; valid: at least one"},
-		{"flood to no tunnel", "nexthops: [{id: 1, discard: {}}]\nbridges: [{name: a, flood: [1]}]\n", "bridges[0].flood[0]: next hop 1 is of kind discard; valid: a next hop of kind tunnel"},
-		{"MAC on a foreign port", "bridges: [{name: a}, {name: b}]\nports: [{name: p, role: PORT_ROLE_TENANT, bridge: a, tap: {}}]\nmacs:\n- {bridge: b, mac: \"02:00:00:00:00:01\", port: p}\n",
+		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "the group has no members; valid: at least one"},
+		{"flood to a discard", "nexthops: [{id: 1, discard: {}}]\nbridges: [{name: a, flood: [1]}]\n",
+			"bridges[0].flood[0]: next hop 1 is of kind discard; valid: a next hop of kind tunnel"},
+		{"MAC on a port of another bridge", "bridges: [{name: a}, {name: b}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, bridge: a, tap: {}}]\nmacs:\n" +
+			"- {bridge: b, mac: \"02:00:00:00:00:01\", port: p}\n",
 			"f:4:3: macs: the port 'p' is not in the bridge 'b'"},
 		{"address twice", "ports:\n- {name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}\n- {name: q, role: PORT_ROLE_FABRIC, dpdk: {devargs: b}, addresses: [192.0.2.1/25]}\n",
-			"f:3:3: ports: the port 'q' has what the port 'p' has: 192.0.2.1/32 in VRF 'fabric'"},
+			"f:3:3: ports: the ports 'q' and 'p' both have 192.0.2.1/32 in VRF 'fabric'"},
 		{"bridge in two VRFs", "vrfs: [{name: a}, {name: b}]\nbridges: [{name: c}]\nports:\n- {name: p, role: PORT_ROLE_TENANT, bridge: c, vrf: a, tap: {}}\n- {name: q, role: PORT_ROLE_TENANT, bridge: c, vrf: b, tap: {}}\n",
-			"f:5:3: ports: the port 'q' is in VRF 'b', but 'p' of the same bridge in 'a'"},
+			"f:5:3: ports: the port 'q' is in VRF 'b', but 'p' of the same bridge is in 'a'"},
 		{"route of a port", "nexthops: [{id: 1, discard: {}}]\nports: [{name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}]\nroutes:\n- {vrf: fabric, prefix: 192.0.2.0/24, nexthop: 1}\n",
-			"f:4:1: routes: 192.0.2.0/24 in VRF 'fabric' is the route of the port 'p'"},
-		{"too many items", "settings: {vxlan_ports: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n", "settings.vxlan_ports: 9 are too many; valid: up to 8"},
-		{"ports of a protocol without", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, destination_ports: 80}]\n", "rules[0].destination_ports: the protocol has no ports; valid: with protocol tcp, udp or sctp"},
-		{"range upside down", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: tcp, destination_ports: 80-79}]\n", "'80-79' is not accepted; valid: a port from 0 to 65535, or a range"},
-		{"ICMP of the other family", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: icmp, source: \"2001:db8::/32\"}]\n", "'icmp' is not a protocol of '2001:db8::/32'"},
+			"f:4:1: routes: the node adds 192.0.2.0/24 in VRF 'fabric' by itself for the port 'p'"},
+		{"too many items", "settings: {vxlan_ports: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n",
+			"settings.vxlan_ports: 9 values are too many; valid: up to 8"},
+		{"ports of a protocol without ports",
+			"rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, destination_ports: 80}]\n",
+			"rules[0].destination_ports: the protocol has no ports; valid: with protocol tcp, udp or sctp"},
+		{"reversed range", "rule_lists: [{name: a}]\n" +
+			"rules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: tcp, destination_ports: 80-79}]\n",
+			"'80-79' is not accepted; valid: a port from 0 to 65535, or a range"},
+		{"ICMP of the other family", "rule_lists: [{name: a}]\n" +
+			"rules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: icmp, source: \"2001:db8::/32\"}]\n",
+			"'icmp' does not match the family of '2001:db8::/32'"},
 		{"rule of two families", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source: 10.0.0.0/8, destination: \"::/0\"}]\n", "rules[0].destination: '10.0.0.0/8' and '::/0' are not of one family"},
 		{"prefix and group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source: 10.0.0.0/8, source_group: g}]\n", "rules[0].source_group: '10.0.0.0/8' and 'g' are both given"},
 		{"no such group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source_group: g}]\n", "there is no address-group 'g' in this file"},
 		{"code without type", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: icmp, icmp_type: 0-255, icmp_code: 1}]\n", "rules[0].icmp_code: a code belongs to a type"},
 		{"no such list", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, {list: b, id: 1, action: RULE_ACTION_ALLOW}]\n", "there is no rule-list 'b' in this file; valid: a"},
-		{"rule twice", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, {list: a, id: 1, action: RULE_ACTION_ALLOW}]\n", "rule a 1 twice"},
+		{"rule twice", "rule_lists: [{name: a}]\n" +
+			"rules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, {list: a, id: 1, action: " +
+			"RULE_ACTION_ALLOW}]\n", "rule a 1 is already given in line 2"},
 		{"rules without flows", "vrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_rules: l}]\n", "ports[0]: rules decide about flows"},
-		{"own fabric", "vrfs: [{name: fabric}]\n", "the VRF 'fabric' is the underlay's"},
+		{"own fabric", "vrfs: [{name: fabric}]\n", "the VRF 'fabric' belongs to the underlay and always exists"},
 		{"NAT in the underlay", "nat: [{id: 1, vrf: fabric, floating: {inside: 10.0.0.1, outside: 192.0.2.1}}]\n", "nat[0].vrf: 'fabric' belongs to the underlay; valid: another VRF"},
 		{"NAT of no kind", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a}]\n", "nat[0]: kind missing; valid: one of floating, source, destination"},
 		{"NAT between families", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: \"2001:db8::1\"}}]\n",
-			"nat[0]: '10.0.0.1' and '2001:db8::1' are of two: nothing translates between families; valid: addresses of one family"},
-		{"NAT of nobody", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 224.0.0.1}}]\n", "'224.0.0.1' is not accepted; valid: the address of a host"},
+			"nat[0]: '10.0.0.1' and '2001:db8::1' are of different families; nothing translates between families; " +
+				"valid: addresses of one family"},
+		{"NAT to multicast",
+			"vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 224.0.0.1}}]\n",
+			"'224.0.0.1' is not accepted; valid: the address of a host"},
 		{"NAT to itself", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, external_vrf: a, floating: {inside: 10.0.0.1, outside: 10.0.0.1}}]\n", "equals the address inside"},
 		{"NAT ports", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, first_port: 80, floating: {inside: 10.0.0.1, outside: 192.0.2.1}}]\n", "nat[0].first_port: ports need a protocol that has them"},
 		{"NAT pool backwards", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.9, last: 192.0.2.8}}]\n", "nat[0].source.last: '192.0.2.8' comes before the first one"},
@@ -262,12 +297,12 @@ func TestLoadErrors(t *testing.T) {
 		{"NAT service without protocol", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, destination: {address: 192.0.2.1, port: 80, backends: [{address: 10.0.0.1}]}}]\n", "nat[0].destination.port: a port needs a protocol"},
 		{"NAT service that matches", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, to: 10.0.0.0/8, destination: {address: 192.0.2.1, backends: [{address: 10.0.0.1}]}}]\n", "a service has an address and a port of its own"},
 		{"NAT address twice", "vrfs: [{name: a}, {name: b}]\nnat:\n- {id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 192.0.2.5}}\n- {id: 2, vrf: b, external_vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.1, last: 192.0.2.9}}\n",
-			"f:4:3: nat: rule 2 has 192.0.2.1 outside, in VRF 'a', and so has rule 1"},
+			"f:4:3: nat: the outside addresses of rule 2 (from 192.0.2.1 in VRF 'a') overlap with those of rule 1"},
 		{"NAT address of a guest", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, guest_addresses: [10.0.0.0/24]}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 10.0.0.200}}]\n",
-			"rule 1 has 10.0.0.200 outside, in VRF 'a', and so has the port 'p'"},
-		{"alias", "vrfs: [{name: &a red}, {name: *a}]\n", "an alias: not supported here"},
+			"the outside addresses of rule 1 (from 10.0.0.200 in VRF 'a') overlap with those of the port 'p'"},
+		{"alias", "vrfs: [{name: &a red}, {name: *a}]\n", "an alias, which is not supported; write the value"},
 		{"no value", "vrfs: [{name: }]\n", "vrfs[0].name: has no value"},
-		{"second document", "vrfs: []\n---\nvrfs: []\n", "a second document"},
+		{"second document", "vrfs: []\n---\nvrfs: []\n", "the file has a second document"},
 		{"not YAML", "vrfs:\n  - {name: a\n  - b\n", "f:3:1: not YAML: "},
 		{"tab", "vrfs:\n\t- {name: a}\n", "not YAML: found character that cannot start any token"},
 		{"JSON", "{\"vrfs\": [{\"name\": \"a\", \"id\": 0}]}", "f:1:31: vrfs[0].id: '0' is out of range"},
@@ -285,7 +320,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// Lines count from the start of the file in every piece that it is read in.
+// Errors have line numbers of the file, in whichever piece the line is.
 func TestLoadErrorLineInALongFile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("nexthops: [{id: 1, discard: {}}]\nroutes: # many\n")
@@ -299,7 +334,7 @@ func TestLoadErrorLineInALongFile(t *testing.T) {
 	}
 }
 
-// 0 is a number of ICMP errors like any other; not to say any is something else.
+// 0 is a limit of ICMP errors like others; only a file that does not set the limit gets the default.
 func TestZeroIsNotTheDefault(t *testing.T) {
 	for text, want := range map[string]uint32{"": 1000, "settings: {}": 1000, "settings: {icmp_errors_per_second: 0}": 0} {
 		s := load(t, text)
@@ -316,7 +351,7 @@ func TestLoadStopsAfterManyErrors(t *testing.T) {
 	}
 }
 
-// A file gives the same state, or is refused, whether it is read in pieces or whole.
+// A file gives the same state, or is refused, whether it is read in pieces or as a whole.
 func FuzzLoad(f *testing.F) {
 	example, err := os.ReadFile(examplePath)
 	if err != nil {
@@ -341,11 +376,11 @@ func FuzzLoad(f *testing.F) {
 		}
 		l.state.Sort()
 		if !equalStates(s, l.state) {
-			t.Fatal("in pieces and whole it is not the same state")
+			t.Fatal("pieces and the whole file give different states")
 		}
 		back, err := Load("written", []byte(write(t, s)))
 		if err != nil || !equalStates(s, back) {
-			t.Fatalf("not the same when written and read again: %v\n%s", err, write(t, s))
+			t.Fatalf("a different state after writing and reading: %v\n%s", err, write(t, s))
 		}
 	})
 }

@@ -17,14 +17,16 @@ func (l *loader) checkMirror(path string, n *yaml.Node, m *apiv1.Mirror) {
 		remote, err := netip.ParseAddr(ends[0])
 		local, err2 := netip.ParseAddr(ends[1])
 		if err == nil && err2 == nil && remote.Is4() != local.Is4() {
-			l.fail(l.at(n), path+"."+noun+".local", "an address of the remote's family", "%s and %s are not of one family", local, remote)
+			l.fail(l.at(n), path+"."+noun+".local",
+				"an address of the remote's family", "'%s' and '%s' are not of one family", local, remote)
 		}
 	}
 }
 
-// Mirrors name ports, ports and rules name mirrors: mirrors come after all of them, and are then given to those that want them.
+// Mirrors refer to ports, and ports and rules refer to mirrors. So mirrors are added after ports and rules, which
+// then get their mirrors.
 
-// mirrorsLess takes mirrors away whose target port goes.
+// mirrorsLess deletes mirrors whose target port is deleted first, and removes them from ports and rules.
 func (d *differ) mirrorsLess() {
 	s := *d.haveState
 	s.Ports, s.Rules = slices.Clone(s.Ports), slices.Clone(s.Rules)
@@ -34,7 +36,7 @@ func (d *differ) mirrorsLess() {
 		if d.isGone("ports", m.GetPort()) {
 			d.gone["mirrors"][m.Name] = ""
 			if d.want["mirrors"][m.Name] != nil {
-				d.gone["mirrors"][m.Name] = "its port '" + m.GetPort() + "' goes"
+				d.gone["mirrors"][m.Name] = "its port '" + m.GetPort() + "' is deleted first"
 			}
 		}
 	}
@@ -44,7 +46,7 @@ func (d *differ) mirrorsLess() {
 		}
 		less := proto.CloneOf(have)
 		less.Mirror = ""
-		d.op(Set, "ports", less, have, "the port of its mirror goes")
+		d.op(Set, "ports", less, have, "its mirror's port is deleted first")
 		s.Ports[i], d.have["ports"][have.Name] = less, less
 	}
 	for i, have := range s.Rules {
@@ -53,18 +55,18 @@ func (d *differ) mirrorsLess() {
 		}
 		less := proto.CloneOf(have)
 		less.Mirror = ""
-		d.op(Set, "rules", less, have, "the port of its mirror goes")
+		d.op(Set, "rules", less, have, "its mirror's port is deleted first")
 		s.Rules[i], d.have["rules"][keyOf(have)] = less, less
 	}
 	d.delGone("mirrors")
 }
 
-// hasMirror: it is there already, and stays.
+// hasMirror says whether a mirror exists and stays. No mirror ("") counts as one.
 func (d *differ) hasMirror(name string) bool {
 	return name == "" || d.have["mirrors"][name] != nil && !d.isGone("mirrors", name)
 }
 
-// withMirror is what a port can be before mirrors are there: with the one that it has, or none.
+// withMirror returns a wanted port as it can be before mirrors are added: with the mirror that it has, or without one.
 func (d *differ) withMirror(want *apiv1.Port) *apiv1.Port {
 	if d.hasMirror(want.Mirror) {
 		return want

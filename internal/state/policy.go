@@ -16,12 +16,12 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// RuleBatch is the number of rules that one request may have.
+// RuleBatch is the largest number of rules in a request.
 const RuleBatch = 4096
 
 var protocolNames = map[uint64]string{6: "tcp", 17: "udp", 132: "sctp", 1: "icmp", 58: "icmpv6"}
 
-// Protocol gives the usual name of a protocol; "" is any.
+// Protocol returns the canonical name of a protocol; "" means any.
 func Protocol(s string) (string, bool) { return canonProtocol(s) }
 
 func canonProtocol(s string) (string, bool) {
@@ -40,7 +40,7 @@ func canonProtocol(s string) (string, bool) {
 	return strconv.FormatUint(n, 10), err == nil
 }
 
-// canonRange: "80-80" is "80", all of it is "".
+// canonRange reads ranges from 0 to most: "80-80" becomes "80", and the whole range becomes "".
 func canonRange(most uint64) func(string) (string, bool) {
 	return func(s string) (string, bool) {
 		low, high, isRange := strings.Cut(s, "-")
@@ -61,13 +61,13 @@ func canonRange(most uint64) func(string) (string, bool) {
 	}
 }
 
-// sortPrefixes: they are a set.
+// sortPrefixes sorts a list of prefixes, since their order has no meaning.
 func sortPrefixes(l protoreflect.List) {
 	list := make([]netip.Prefix, l.Len())
 	for i := range list {
 		p, err := netip.ParsePrefix(l.Get(i).String())
 		if err != nil {
-			return // not a prefix: a fault that Load has reported
+			return // not a prefix, which Load has reported
 		}
 		list[i] = p
 	}
@@ -82,7 +82,7 @@ func sortPrefixes(l protoreflect.List) {
 	}
 }
 
-// checkRule finds what the fields of a rule say against each other.
+// checkRule finds fields of a rule that contradict each other.
 func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 	fail := func(field, valid, what string, args ...any) {
 		at := n
@@ -106,7 +106,8 @@ func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 	}
 	for _, prefix := range []string{m.Source, m.Destination} {
 		if prefix != "" && (m.Protocol == "icmp" && isIPv6(prefix) || m.Protocol == "icmpv6" && !isIPv6(prefix)) {
-			fail("protocol", "icmp with IPv4, icmpv6 with IPv6", "'%s' is not a protocol of '%s'", m.Protocol, prefix)
+			fail("protocol",
+				"icmp with IPv4, icmpv6 with IPv6", "'%s' does not match the family of '%s'", m.Protocol, prefix)
 			break
 		}
 	}
@@ -130,8 +131,8 @@ func (l *loader) checkRule(path string, n *yaml.Node, m *apiv1.Rule) {
 
 func isIPv6(prefix string) bool { return strings.Contains(prefix, ":") }
 
-// rules come before ports that take their lists up. What a rule allows or denies comes before what goes, and the rules of a
-// list that goes go with it.
+// rules changes, adds and deletes rules, in this order, before ports get new lists. The rules of a list that is
+// deleted are deleted with it.
 func (d *differ) rules() {
 	for _, want := range d.wantState.Rules {
 		want = d.ruleWithMirror(want)
@@ -151,7 +152,7 @@ func (d *differ) rules() {
 	}
 }
 
-// putNamed adds and changes objects that never have to be made anew.
+// putNamed adds and changes objects that never have to be replaced.
 func (d *differ) putNamed(section string) {
 	for _, want := range d.wantState.objects(section) {
 		switch have := d.have[section][keyOf(want)]; {
@@ -163,7 +164,7 @@ func (d *differ) putNamed(section string) {
 	}
 }
 
-// doRules carries out operations on rules in one request: all of them or none.
+// doRules carries out operations on rules in one request, which changes all of them or none.
 func doRules(ctx context.Context, c *api.Client, ops []Op) error {
 	list := make([]*apiv1.Rule, len(ops))
 	for i, op := range ops {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A full table is nearly all of a file, and as Write lays it out (a route a line, its fields in order) it needs no YAML
-// parser. What looks different, or has a fault, goes the usual way and gets its error there.
+// Nearly all of a large file are routes. Routes in the layout of Write (one per line, fields in order) are read
+// without a YAML parser. Lines in another layout, and faulty ones, take the usual way, which reports errors.
 
-// plainRoutes reads a piece of such lines. ok is false when one of them is something else.
+// plainRoutes reads a piece of such lines. ok is false if one of them has another layout.
 func (l *loader) plainRoutes(p piece) (routes []Route, ok bool) {
 	line := p.line
 	for rest := p.text; len(rest) > 0; line++ {
@@ -52,7 +52,7 @@ func (l *loader) plainRoute(text []byte) (r Route, ok bool) {
 	return Route{Vrf: name, Prefix: p, Nexthop: id}, known && found
 }
 
-// plainValue takes a value in front of what follows it: plain characters, or the same in double quotes.
+// plainValue cuts off a value that ends before a given text: plain characters, or the same in double quotes.
 func plainValue(text []byte, after string) (value, rest []byte, ok bool) {
 	value, rest, ok = bytes.Cut(text, []byte(after))
 	quoted := len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"'
@@ -67,7 +67,7 @@ func plainValue(text []byte, after string) (value, rest []byte, ok bool) {
 	return value, rest, ok && len(value) > 0 && !(quoted && after == "}")
 }
 
-// prepareRoutes collects what plainRoute looks up: names that YAML reads as text, ids as they are usually written.
+// prepareRoutes collects what plainRoute looks up: VRF names that YAML reads as text, and ids in decimal.
 func (l *loader) prepareRoutes() {
 	l.vrfs, l.ids = map[string]string{FabricVrf: FabricVrf}, map[string]uint32{}
 	for _, v := range l.state.Vrfs {

@@ -19,22 +19,22 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// rule is what the contract says of a field (api/options.proto), in the form that the loader and the difference want.
+// rule has the options of a field (api/options.proto) in the form that Load and Diff need.
 type rule struct {
 	format   *format // of strings
-	def      any     // what 0, or "", stands for
+	def      any     // default: the meaning of 0 or ""
 	required bool
-	written  bool   // written even when it has its default: 0 is a value like others
-	any      bool   // not given: whatever the node has
-	readOnly bool   // said by the node, refused in a file
-	ref      string // section that it names an object of
+	written  bool   // written even if it has its default: 0 is a value like others
+	any      bool   // if not given, the node chooses
+	readOnly bool   // set by the node, refused in a file
+	ref      string // section of the object that it refers to
 	unique   bool   // list: no value twice
-	items    int    // list: at most so many; 0: any number
-	longest  int    // text: bytes; 0: any number
-	zero     bool   // 0 is a value of its own: only a file that leaves it out means the default
+	items    int    // list: largest number of items; 0: no limit
+	longest  int    // text: largest length in bytes; 0: no limit
+	zero     bool   // 0 is not the default: only a field that is left out has the default
 }
 
-// rules of each field and oneof of the API. One that is not there takes what its type takes.
+// rules has the rule of each field and oneof of the API.
 var rules = readRules()
 
 func ruleOf(d protoreflect.Descriptor) rule { return rules[d] }
@@ -77,15 +77,15 @@ func readRule(fd protoreflect.FieldDescriptor) rule {
 	return r
 }
 
-// format is a notation of strings: canon gives the usual form or says that the text is not of this notation.
+// format is a notation of strings. canon returns the canonical form; false: the text is not in this notation.
 type format struct {
 	valid   string // in words
 	pattern string // for the JSON schema
-	number  bool   // a lone number needs no quotes
+	number  bool   // a number needs no quotes
 	canon   func(string) (string, bool)
 }
 
-// canons are the notations that a parser reads; the others are what their pattern says.
+// canons has the notations that need a parser. The others are defined by their pattern.
 var canons = map[apiv1.Notation]func(string) (string, bool){
 	apiv1.Notation_NOTATION_WEIGHT:            canonWeight,
 	apiv1.Notation_NOTATION_MAC:               canonMac,
@@ -183,7 +183,7 @@ func canonGuest(s string) (string, bool) {
 	return p.String(), true
 }
 
-// hostBits is the prefix that was probably meant when s has host bits, or "".
+// hostBits returns the prefix without host bits if s has some, otherwise "".
 func hostBits(s string) string {
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Masked() == p {
@@ -192,8 +192,8 @@ func hostBits(s string) string {
 	return p.Masked().String()
 }
 
-// Normalize brings an object into the form that states are compared in: canonical text, defaults filled in, read-only
-// fields gone.
+// Normalize brings an object into the form in which states are compared: canonical text, defaults filled in, without
+// read-only fields.
 func Normalize(m proto.Message) {
 	normalize(m.ProtoReflect())
 	r := m.ProtoReflect()
@@ -257,7 +257,7 @@ func sortList(l protoreflect.List) {
 	}
 }
 
-// DefaultSettings are those of a node that was told nothing.
+// DefaultSettings returns the settings of a node to which none were given.
 func DefaultSettings() *apiv1.Settings {
 	s := &apiv1.Settings{}
 	r := s.ProtoReflect()
@@ -283,7 +283,7 @@ func setDefault(r protoreflect.Message, fd protoreflect.FieldDescriptor, def any
 	}
 }
 
-// isDefault says whether a field has the value that leaving it out stands for.
+// isDefault says whether leaving a field out has the same meaning as its value.
 func isDefault(r protoreflect.Message, fd protoreflect.FieldDescriptor, rule rule) bool {
 	if !r.Has(fd) {
 		return true
@@ -306,7 +306,7 @@ func isDefault(r protoreflect.Message, fd protoreflect.FieldDescriptor, rule rul
 	return false
 }
 
-// gatewayMac is the virtual gateway's on tenant ports that name none.
+// gatewayMac is the MAC address of the virtual gateway on tenant ports without one of their own.
 const gatewayMac = "00:00:5e:00:01:01"
 
 func normalizePort(r protoreflect.Message) {
@@ -318,7 +318,7 @@ func normalizePort(r protoreflect.Message) {
 			t.Set(ifname, protoreflect.ValueOfString(name))
 		}
 	}
-	if memif := fields.ByName("memif"); r.Has(memif) { // the server takes its client's buffer size
+	if memif := fields.ByName("memif"); r.Has(memif) { // the server uses its client's buffer size
 		m := r.Mutable(memif).Message()
 		f := m.Descriptor().Fields()
 		if m.Get(f.ByName("role")).Enum() == 0 {
@@ -329,11 +329,11 @@ func normalizePort(r protoreflect.Message) {
 		r.Clear(mac)
 	}
 	if r.Get(fields.ByName("role")).Enum() == apiv1.PortRole_PORT_ROLE_HOST.Number() {
-		r.Clear(fields.ByName("mtu")) // its fabric port's
+		r.Clear(fields.ByName("mtu")) // a host port has its fabric port's
 	}
 }
 
-// canonWeight leaves out the weight that stands for itself.
+// canonWeight leaves out the weight 1, which is the default.
 func canonWeight(s string) (string, bool) {
 	id, weight, given := strings.Cut(s, ":")
 	w, err := strconv.Atoi(weight)
@@ -347,7 +347,7 @@ func canonWeight(s string) (string, bool) {
 	}
 }
 
-// byWorker orders as the node does.
+// byWorker compares by the worker's number, as the node does.
 func byWorker(a, b string) int {
 	x, _, _ := strings.Cut(a, ":")
 	y, _, _ := strings.Cut(b, ":")

@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// Schema returns the JSON Schema of the file, made from the contract (api/*.proto) and the rules of this package.
+// Schema returns the JSON Schema of the node file, generated from the API (api/*.proto) and the rules of this package.
 func Schema() ([]byte, error) {
 	defs := map[string]any{}
 	props := map[string]any{}
@@ -34,7 +34,7 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schemaMessage puts a message into defs and returns the reference to it.
+// schemaMessage adds a message to defs and returns a reference to it.
 func schemaMessage(md protoreflect.MessageDescriptor, defs map[string]any) any {
 	name := string(md.Name())
 	ref := map[string]any{"$ref": "#/$defs/" + name}
@@ -59,13 +59,13 @@ func schemaMessage(md protoreflect.MessageDescriptor, defs map[string]any) any {
 	if required != nil {
 		def["required"] = required
 	}
-	if md.Oneofs().Len() == 1 { // the contract has no message with two
+	if md.Oneofs().Len() == 1 { // no message of the API has two
 		def["oneOf"] = schemaOneof(md.Oneofs().Get(0))
 	}
 	return ref
 }
 
-// schemaOneof: exactly one of the fields is there.
+// schemaOneof says that exactly one of the fields is given.
 func schemaOneof(of protoreflect.OneofDescriptor) []any {
 	var list []any
 	for i := range of.Fields().Len() {

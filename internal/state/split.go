@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A YAML tree of a million routes takes gigabytes, so a file is cut into pieces that are parsed one after the other.
-// The cuts follow the layout that people and Export use: top-level keys in column 1, items that start with "-". Any
-// other layout (JSON, for one) is valid too and is parsed whole.
+// A YAML tree of a million routes takes gigabytes, so a file is split into pieces that are parsed one after the other.
+// This works for the usual layout: top-level keys in column 1, items that start with "-". A file in any other valid
+// layout, such as JSON, is parsed as a whole.
 
 const chunkBytes = 64 << 10
 
@@ -23,7 +23,7 @@ type section struct {
 	piece
 }
 
-// splitSections cuts a file at its top-level keys. ok is false when it is not laid out like that.
+// splitSections splits a file at its top-level keys. ok is false if it has another layout.
 func splitSections(src []byte) (list []section, ok bool) {
 	if !plainText(src) {
 		return nil, false
@@ -58,7 +58,7 @@ func splitSections(src []byte) (list []section, ok bool) {
 	return list, true
 }
 
-// items cuts a section into pieces that are each a YAML sequence. ok is false when it is not a block sequence.
+// items splits a section into pieces, each of which is a YAML sequence. ok is false if it is not a block sequence.
 func (s section) items() (list []piece, ok bool) {
 	first, rest := cutLine(s.text)
 	if topKey(first) == "" || !isBlank(first[len(s.key)+1:]) {
@@ -101,7 +101,7 @@ func cutLine(b []byte) (line, rest []byte) {
 	return bytes.TrimSuffix(line, []byte("\r")), rest
 }
 
-// isBlank: nothing but spaces and a comment.
+// isBlank says whether a line has only spaces and a comment.
 func isBlank(line []byte) bool {
 	t := bytes.TrimLeft(line, " ")
 	return len(t) == 0 || t[0] == '#'
@@ -111,7 +111,7 @@ func isItem(t []byte) bool {
 	return len(t) > 0 && t[0] == '-' && (len(t) == 1 || t[1] == ' ')
 }
 
-// topKey is the plain key that a line starts with, or "".
+// topKey returns the plain key at the begin of a line, or "".
 func topKey(line []byte) string {
 	key, rest, found := bytes.Cut(line, []byte(":"))
 	if !found || len(key) == 0 || len(rest) > 0 && rest[0] != ' ' {
@@ -125,7 +125,7 @@ func topKey(line []byte) string {
 	return string(key)
 }
 
-// plainText: nothing in it that YAML refuses or takes for the end of a line, other than \n and \r\n.
+// plainText says whether a file has no character that YAML refuses, and no line ends other than \n and \r\n.
 func plainText(src []byte) bool {
 	for i := 0; i < len(src); {
 		c, size := rune(src[i]), 1

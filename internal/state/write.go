@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Write writes a sorted state as YAML. The same state always gives the same bytes, and Load gives the state back.
+// Write writes a sorted state as YAML. Equal states give the same bytes, and Load reads the same state back.
 func Write(w io.Writer, s *State) error {
 	y := yamlWriter{bufio.NewWriterSize(w, 64<<10)}
 	for _, section := range sections {
@@ -74,7 +74,7 @@ func (y yamlWriter) routes(list []Route) {
 	}
 }
 
-// block writes a field a line.
+// block writes a message with one field per line.
 func (y yamlWriter) block(r protoreflect.Message, first, indent string) {
 	lead := first
 	eachField(r, func(fd protoreflect.FieldDescriptor) {
@@ -83,7 +83,7 @@ func (y yamlWriter) block(r protoreflect.Message, first, indent string) {
 	})
 }
 
-// eachField calls f for the fields that have to be written.
+// eachField calls f for each field that has to be written.
 func eachField(r protoreflect.Message, f func(protoreflect.FieldDescriptor)) {
 	fields := r.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -98,7 +98,7 @@ func eachField(r protoreflect.Message, f func(protoreflect.FieldDescriptor)) {
 	}
 }
 
-// flow is a message on one line: {a: 1, b: [x, y]}.
+// flow returns a message on one line: {a: 1, b: [x, y]}.
 func flow(r protoreflect.Message) string {
 	var parts []string
 	eachField(r, func(fd protoreflect.FieldDescriptor) {
@@ -140,10 +140,10 @@ var (
 	plainPath = regexp.MustCompile(`^/[A-Za-z0-9_./-]+$`)
 )
 
-// Words that one YAML or another takes for something else than text.
+// reserved has words that some versions of YAML do not read as text.
 var reserved = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
-// quote writes a string plain where every YAML reads it back as a string, else in double quotes.
+// quote returns a string as it is if every version of YAML reads it as text, otherwise in double quotes.
 func quote(s string) string {
 	switch {
 	case plainNet.MatchString(s), plainPath.MatchString(s):
@@ -154,7 +154,7 @@ func quote(s string) string {
 	return `"` + escape(s) + `"`
 }
 
-// escape: control characters and what is not text of its own become escapes that YAML has.
+// escape replaces quotes, backslashes and characters other than printable ASCII by escapes of YAML.
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range s {
