@@ -12,15 +12,15 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// ApplyError is an application that stopped half way. Nothing is rolled back.
+// ApplyError is the error of an application that stopped before its end. Nothing is rolled back.
 type ApplyError struct {
 	Done, Left Count
-	Op         Op // that was refused
+	Op         Op // the one that was refused
 	Err        error
 }
 
 func (e *ApplyError) Error() string {
-	return fmt.Sprintf("%s\n  refused: %v\n  done: %v; not done: %v, this one included", e.Op, e.Err, e.Done, e.Left)
+	return fmt.Sprintf("%s\n  refused: %v\n  done: %v; not done: %v, including this one", e.Op, e.Err, e.Done, e.Left)
 }
 
 func (e *ApplyError) Unwrap() error { return e.Err }
@@ -30,23 +30,23 @@ func (e *ApplyError) Unwrap() error { return e.Err }
 func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count, error) {
 	var done Count
 	for i := 0; i < len(ops); {
-		some := ops[i : i+together(ops[i:])]
-		if err := do(ctx, c, some); err != nil {
-			return done, &ApplyError{done, CountOps(ops[i:]), blame(some, err), err}
+		batch := ops[i : i+batchSize(ops[i:])]
+		if err := do(ctx, c, batch); err != nil {
+			return done, &ApplyError{done, CountOps(ops[i:]), refusedOf(batch, err), err}
 		}
-		for _, op := range some {
+		for _, op := range batch {
 			done.Put(op)
 			if after != nil {
 				after(op)
 			}
 		}
-		i += len(some)
+		i += len(batch)
 	}
 	return done, nil
 }
 
-// together is the number of operations, from the first one on, that one request carries out.
-func together(ops []Op) int {
+// batchSize is the number of operations, from the first one on, that one request carries out.
+func batchSize(ops []Op) int {
 	n := 1
 	for n < len(ops) && n < RuleBatch && ops[0].Noun == "rule" && ops[n].Noun == "rule" && ops[n].Verb == ops[0].Verb {
 		n++
@@ -54,8 +54,8 @@ func together(ops []Op) int {
 	return n
 }
 
-// blame narrows a batch, of which nothing was taken, to what was refused.
-func blame(ops []Op, err error) Op {
+// refusedOf returns the operation of a batch that was refused; of a batch of routes, with that route only.
+func refusedOf(ops []Op, err error) Op {
 	var refused *api.Error
 	op := ops[0]
 	if op.Noun == "rule" && errors.As(err, &refused) && int(refused.Index) < len(ops) {
@@ -100,7 +100,7 @@ func (op Op) doRoutes(ctx context.Context, c *api.Client) error {
 	return call(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.Add, &apiv1.RouteAddRequest{Routes: list})
 }
 
-// call is api.Call for those who only want to know whether it went well.
+// call is api.Call without the reply.
 func call[S, Req, Resp any](ctx context.Context, c *api.Client, service func(*ttrpc.Client) S,
 	method func(S, context.Context, Req) (Resp, error), req Req) error {
 	_, err := api.Call(ctx, c, service, method, req)

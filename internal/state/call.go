@@ -14,19 +14,19 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// The methods of a noun's service by their usual names: Add, Set, Del, List.
+// The methods of a noun's service are found by name: Add, Set, Del, List.
 
-// method finds a method of the noun's service; nil: there is none.
+// method returns a method of the noun's service, nil if there is none.
 func (n *noun) method(name protoreflect.Name) protoreflect.MethodDescriptor {
 	if n.section == "settings" {
-		name += "Settings" // they are the process's: SetSettings
+		name += "Settings" // methods of the System service: SetSettings
 	}
 	return n.service.Methods().ByName(name)
 }
 
 // canSet says whether an object can be changed in place, by a Set or by an Add that replaces it.
 func (n *noun) canSet() bool {
-	_, isNeighbor := n.message.New().Interface().(*apiv1.Neighbor) // its Add makes an entry permanent, whatever there was
+	_, isNeighbor := n.message.New().Interface().(*apiv1.Neighbor) // its Add replaces any entry by a permanent one
 	return n.method("Set") != nil || n.method("Add").Input().Fields().ByName("replace") != nil || isNeighbor
 }
 
@@ -34,7 +34,7 @@ func (n *noun) add(ctx context.Context, c *api.Client, m proto.Message) error {
 	return n.do(ctx, c, "Add", m, nil)
 }
 
-// set changes fields of an object, in whichever way its service has.
+// set changes fields of an object, by Set or by an Add that replaces it.
 func (n *noun) set(ctx context.Context, c *api.Client, m proto.Message, fields []string) error {
 	if n.method("Set") != nil {
 		return n.do(ctx, c, "Set", m, fields)
@@ -60,8 +60,8 @@ func (n *noun) do(ctx context.Context, c *api.Client, name protoreflect.Name, m 
 	return err
 }
 
-// fillRequest puts an object into a request: whole, or of a Del the keys by their names. fields: it is there already, and
-// these change.
+// fillRequest puts an object into a request: the whole object, or only its keys if the request has fields of their
+// names (Del). fields names the fields of an existing object that change; nil: the object is new.
 func fillRequest(req, m protoreflect.Message, fields []string) {
 	for i := range req.Descriptor().Fields().Len() {
 		fd := req.Descriptor().Fields().Get(i)
@@ -83,14 +83,14 @@ func fillRequest(req, m protoreflect.Message, fields []string) {
 func newOf(md protoreflect.MessageDescriptor) proto.Message {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
 	if err != nil {
-		panic(err) // of the program's own contract
+		panic(err) // the program is built from this contract
 	}
 	return t.New().Interface()
 }
 
 func sameClient(t *ttrpc.Client) *ttrpc.Client { return t }
 
-// listing receives the objects of a List.
+// listing is a stream that receives the objects of a List.
 type listing struct {
 	ttrpc.ClientStream
 	of protoreflect.MessageDescriptor

@@ -11,11 +11,11 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// portSettable are the fields of a port that may change while it lives.
+// portSettable has the fields of a port that can be changed in place.
 var portSettable = limits.Settable((*apiv1.Port)(nil).ProtoReflect().Descriptor())
 
-// changed lists the fields and oneofs in which an object differs from the wish. What the wish leaves to the node does
-// not differ.
+// changed lists the fields and oneofs in which an object differs from the wanted one. Fields that the wanted object
+// leaves to the node do not differ.
 func changed(want, have proto.Message) []string {
 	w := proto.Clone(want).ProtoReflect()
 	h := have.ProtoReflect()
@@ -42,7 +42,7 @@ func equalField(a, b protoreflect.Message, fd protoreflect.FieldDescriptor) bool
 	return a.Has(fd) == b.Has(fd) && a.Get(fd).Equal(b.Get(fd))
 }
 
-// fill takes over from have what want leaves to the node.
+// fill copies from have the fields that want leaves to the node.
 func fill(want, have protoreflect.Message) {
 	fields := want.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -59,7 +59,7 @@ func fill(want, have protoreflect.Message) {
 	}
 }
 
-// settable says whether all of a port's changes can be made while it lives.
+// settable says whether all of these fields of a port can be changed in place.
 func settable(fields []string) bool {
 	for _, f := range fields {
 		if !slices.Contains(portSettable, f) {

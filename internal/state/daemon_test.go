@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 )
 
-// startDaemon runs the corelaned that CORELANED names, in a network namespace of its own.
+// startDaemon runs the corelaned that the variable CORELANED names, in a network namespace of its own.
 func startDaemon(t *testing.T) *api.Client {
 	t.Helper()
 	program := os.Getenv("CORELANED")
@@ -54,7 +54,7 @@ func startDaemon(t *testing.T) *api.Client {
 	}
 }
 
-// The model's rules are the daemon's: corelaned becomes any state from any other too.
+// corelaned itself, like the model, can be brought from any state into any other.
 func TestDaemonBecomesAnyState(t *testing.T) {
 	c := startDaemon(t)
 	started, err := Read(t.Context(), c)
@@ -63,7 +63,7 @@ func TestDaemonBecomesAnyState(t *testing.T) {
 	}
 	for seed := range uint64(60) {
 		want := randomState(rand.New(rand.NewPCG(seed, 4)))
-		want.Workers = started.Workers // their CPUs are the machine's business
+		want.Workers = started.Workers // their CPUs depend on the machine
 		have, err := Read(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)

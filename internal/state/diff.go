@@ -14,13 +14,14 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Diff returns the operations that turn have into want, in an order in which each of them is possible: nothing is
-// named before it exists, nothing is deleted while it is named, names and addresses are free before they are given
-// again. Both states are sorted. Objects that cannot be changed in place are deleted and added again together with
-// what hangs on them; next hops on such a port discard for as long as the port is gone, so that routes stay.
+// Diff returns the operations that turn have into want, in an order in which each of them is valid: an object exists
+// before others refer to it, it is deleted when no other refers to it any more, and a name or an address is free
+// before it is used again. Both states are sorted. Objects that cannot be changed in place are replaced, together
+// with the objects that depend on them. Next hops on a port that is replaced discard packets meanwhile, so that their
+// routes can stay.
 func Diff(want, have *State) []Op {
 	d := newDiffer(want, have)
-	named, leaves := those("named"), those("leaf")
+	named, leaves := sectionsWith("named"), sectionsWith("leaf")
 	d.workers()
 	d.settings()
 
@@ -62,11 +63,11 @@ func Diff(want, have *State) []Op {
 type differ struct {
 	wantState, haveState *State
 	want, have           map[string]map[string]proto.Message // by section and key
-	gone                 map[string]map[string]string        // what is deleted before anything is added, and why
-	pinned               map[uint32]bool                     // next hops that stay in use until the new ones are
+	gone                 map[string]map[string]string        // objects deleted before any is added, and the reason
+	pinned               map[uint32]bool                     // next hops that others refer to until the end
 	routes               routeDiff
-	waiting              []*apiv1.Worker // that have all but their idle policy
-	natClash             map[uint32]bool // ids of rules that have what another one gets
+	waiting              []*apiv1.Worker // workers that still need their idle policy
+	natClash             map[uint32]bool // ids of rules that have an address that another one gets
 	ops                  []Op
 }
 
@@ -106,12 +107,12 @@ func (d *differ) op(verb Verb, section string, want, have proto.Message, why str
 	d.ops = append(d.ops, op)
 }
 
-// findGone decides what is deleted before anything is added: VRFs and bridges whose id is needed or changes, ports that
-// nobody wants, and those that cannot become what is wanted. VRFs and bridges that nobody wants wait for the end, so
-// that ports can move out of them.
+// findGone decides which objects are deleted before any is added: VRFs and bridges whose id changes or is needed for
+// another one, ports that are not wanted, and ports that cannot be changed in place. VRFs and bridges that are not
+// wanted are deleted at the end, so that ports can move out of them.
 func (d *differ) findGone() {
 	for _, section := range []string{"vrfs", "bridges"} {
-		taken := map[uint32]string{} // ids that the file gives
+		taken := map[uint32]string{} // ids that the wanted state gives
 		for key, m := range d.want[section] {
 			if id := m.(numbered).GetId(); id != 0 {
 				taken[id] = key
@@ -124,7 +125,7 @@ func (d *differ) findGone() {
 			case want != nil && slices.Contains(changed(want, m), "id"):
 				d.gone[section][key] = fmt.Sprintf("to change its id from %d to %d", id, want.(numbered).GetId())
 			case taken[id] != "" && taken[id] != key:
-				d.gone[section][key] = fmt.Sprintf("its id %d becomes that of '%s'", id, taken[id])
+				d.gone[section][key] = fmt.Sprintf("'%s' gets its id %d", taken[id], id)
 			}
 		}
 	}
@@ -149,7 +150,7 @@ func (d *differ) findGonePort(key string, have *apiv1.Port) {
 	}
 	for section, name := range map[string]string{"vrfs": have.Vrf, "bridges": have.Bridge} {
 		if _, gone := d.gone[section][name]; gone {
-			d.gone["ports"][key] = fmt.Sprintf("its %s '%s' goes", nounOf[section].name, name)
+			d.gone["ports"][key] = fmt.Sprintf("its %s '%s' is deleted first", nounOf[section].name, name)
 		}
 	}
 }
@@ -172,21 +173,21 @@ func (d *differ) settings() {
 	}
 }
 
-// goneTunnel: a next hop that goes, or becomes something else than a tunnel, which is all that a bridge can use.
+// goneTunnel says whether a next hop is deleted first, or ceases to be a tunnel. Bridges can use only tunnels.
 func (d *differ) goneTunnel(id uint32) bool {
 	want, wanted := d.want["nexthops"][strconv.Itoa(int(id))].(*apiv1.Nexthop)
 	return d.goneNexthop(id) || wanted && want.GetTunnel() == nil
 }
 
-// leaves says whether a port moves to another bridge, or out of one.
+// leaves says whether a port leaves its bridge.
 func (d *differ) leaves(port string) bool {
 	want, wanted := d.want["ports"][port].(*apiv1.Port)
 	have, there := d.have["ports"][port].(*apiv1.Port)
 	return wanted && there && want.Bridge != have.Bridge
 }
 
-// hangs says whether a leaf names something that is deleted first, or has what another one gets.
-func (d *differ) hangs(m proto.Message) bool {
+// dependsOnGone says whether a leaf refers to an object that is deleted first, or has an address that another one gets.
+func (d *differ) dependsOnGone(m proto.Message) bool {
 	switch m := m.(type) {
 	case *apiv1.NatRule:
 		return d.natClash[m.Id] || d.namesGone(m)
@@ -198,7 +199,7 @@ func (d *differ) hangs(m proto.Message) bool {
 	return d.namesGone(m)
 }
 
-// namesGone looks at the references of an object (api/options.proto).
+// namesGone says whether an object refers to one that is deleted first (`ref` of api/options.proto).
 func (d *differ) namesGone(m proto.Message) bool {
 	gone := false
 	m.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -210,9 +211,9 @@ func (d *differ) namesGone(m proto.Message) bool {
 	return gone
 }
 
-// goesFirst says whether an object of a section of leaves is deleted before anything is added.
+// goesFirst says whether a leaf is deleted before any object is added.
 func (d *differ) goesFirst(section string, have proto.Message) bool {
-	return d.want[section][keyOf(have)] == nil || d.hangs(have)
+	return d.want[section][keyOf(have)] == nil || d.dependsOnGone(have)
 }
 
 func backward(sections []string) []string {
@@ -230,14 +231,14 @@ func (d *differ) delLeaves(section string) {
 		if d.goesFirst(section, m) {
 			why := ""
 			if d.want[section][keyOf(m)] != nil {
-				why = "it hangs on something that is made anew"
+				why = "it depends on an object that is replaced"
 			}
 			d.op(Del, section, nil, m, why)
 		}
 	}
 }
 
-// putLeaves adds what is new. What differs is deleted right before, since nothing names it; a neighbour or a NAT rule is overwritten.
+// putLeaves adds and changes leaves. One that cannot be changed in place is deleted right before it is added.
 func (d *differ) putLeaves(section string) {
 	if section == "routes" {
 		d.putRoutes()
@@ -265,7 +266,7 @@ func (d *differ) delGone(section string) {
 	}
 }
 
-// delUnwanted deletes what was kept until nothing names it.
+// delUnwanted deletes what was kept until no other object referred to it.
 func (d *differ) delUnwanted(section string) {
 	for _, m := range d.haveState.objects(section) {
 		if key := keyOf(m); d.want[section][key] == nil && !d.isGone(section, key) {
@@ -274,7 +275,7 @@ func (d *differ) delUnwanted(section string) {
 	}
 }
 
-// addVrfs: those with an id of their own before those that get the next free one.
+// addVrfs adds VRFs. Those with a given id come before those that get the next free one.
 func (d *differ) addVrfs() {
 	for _, m := range idsFirst(d.wantState.Vrfs) {
 		if d.have["vrfs"][m.Name] == nil || d.isGone("vrfs", m.Name) {
@@ -291,7 +292,7 @@ func idsFirst[T numbered](list []T) []T {
 	return list
 }
 
-// bridges without what they flood to: those next hops come later.
+// bridges adds and changes bridges without their flood lists, whose next hops come later.
 func (d *differ) bridges() {
 	for _, m := range idsFirst(d.wantState.Bridges) {
 		want := proto.CloneOf(m)
@@ -308,7 +309,7 @@ func (d *differ) bridges() {
 	}
 }
 
-// floodLess takes next hops that go out of the lists that name them.
+// floodLess removes next hops that are deleted first from the flood lists of bridges.
 func (d *differ) floodLess() {
 	for _, have := range d.haveState.Bridges {
 		less := proto.CloneOf(have)
@@ -316,13 +317,13 @@ func (d *differ) floodLess() {
 			return d.goneTunnel(id) || d.isGone("bridges", have.Name)
 		})
 		if len(less.Flood) < len(have.Flood) {
-			d.op(Set, "bridges", less, have, "they do not stay tunnels until it changes")
+			d.op(Set, "bridges", less, have, "some of its next hops are deleted or cease to be tunnels")
 			d.have["bridges"][have.Name] = less
 		}
 	}
 }
 
-// flood comes when the next hops are there.
+// flood sets the flood lists when their next hops exist.
 func (d *differ) flood() {
 	for _, m := range d.wantState.Bridges {
 		before := proto.CloneOf(m)

@@ -3,9 +3,9 @@ package state
 
 import apiv1 "github.com/corelane/corelane/internal/api/v1"
 
-// A host port comes after its fabric port and goes before it, and addresses are steered while both are there.
+// A host port is added after its fabric port and deleted before it. Addresses are steered while both exist.
 
-// hosts are the host ports of the node, by fabric port.
+// hosts returns the host ports of the node, by fabric port.
 func (d *differ) hosts() map[string]*apiv1.Port {
 	byFabric := map[string]*apiv1.Port{}
 	for _, p := range d.haveState.Ports {
@@ -19,12 +19,12 @@ func (d *differ) hosts() map[string]*apiv1.Port {
 func (d *differ) findGoneHosts() {
 	for fabric, host := range d.hosts() {
 		if d.isGone("ports", fabric) && !d.isGone("ports", host.Name) {
-			d.gone["ports"][host.Name] = "its fabric port '" + fabric + "' goes"
+			d.gone["ports"][host.Name] = "its fabric port '" + fabric + "' is deleted first"
 		}
 	}
 }
 
-// hostGone says whether a fabric port loses its host port, for a moment or for ever.
+// hostGone says whether the host port of a fabric port is deleted, to be replaced or for good.
 func (d *differ) hostGone(fabric string) bool {
 	host := d.hosts()[fabric]
 	return host != nil && d.isGone("ports", host.Name)
@@ -40,7 +40,7 @@ func (d *differ) delGonePorts() {
 	}
 }
 
-// hostsLast puts host ports behind the others, which keep their order.
+// hostsLast moves host ports to the end of a list, whose order is kept otherwise.
 func hostsLast(ports []*apiv1.Port) []*apiv1.Port {
 	var first, last []*apiv1.Port
 	for _, p := range ports {

@@ -7,7 +7,8 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// findGoneNexthops: what is in use cannot become a group, nor stop to be one.
+// findGoneNexthops finds next hops that have to be replaced: one that is in use cannot become a group or cease to be
+// one.
 func (d *differ) findGoneNexthops() {
 	for _, have := range d.haveState.Nexthops {
 		key := keyOf(have)
@@ -19,7 +20,7 @@ func (d *differ) findGoneNexthops() {
 	for _, have := range d.haveState.Nexthops {
 		for _, m := range have.GetGroup().GetMembers() {
 			if key := keyOf(have); d.goneNexthop(m.Nexthop) && !d.isGone("nexthops", key) {
-				d.gone["nexthops"][key] = "its member is made anew"
+				d.gone["nexthops"][key] = "one of its members is replaced"
 			}
 		}
 	}
@@ -27,7 +28,8 @@ func (d *differ) findGoneNexthops() {
 
 func isGroup(n *apiv1.Nexthop) bool { return n.GetGroup() != nil }
 
-// findPinned marks the next hops that something names until the new state is complete. Others that nobody wants go first.
+// findPinned marks the next hops that other objects refer to until the new state is complete. Unwanted ones that are
+// not marked are deleted first.
 func (d *differ) findPinned() {
 	d.pinned = map[uint32]bool{}
 	for id := range d.routes.stay {
@@ -57,7 +59,7 @@ func (d *differ) findPinned() {
 	}
 }
 
-// delNexthops deletes groups before their members: early what nothing names any more, late the rest.
+// delNexthops deletes groups before their members: early those that no object refers to any more, late the rest.
 func (d *differ) delNexthops(late bool) {
 	for _, have := range groupsLast(d.haveState.Nexthops, -1) {
 		key := keyOf(have)
@@ -71,7 +73,7 @@ func (d *differ) delNexthops(late bool) {
 	}
 }
 
-// parkNexthops lets next hops discard whose port goes and that are still named.
+// parkNexthops turns next hops into discards if their port is deleted first while others refer to them.
 func (d *differ) parkNexthops() {
 	for _, have := range d.haveState.Nexthops {
 		port := have.GetPort()
@@ -80,12 +82,12 @@ func (d *differ) parkNexthops() {
 			continue
 		}
 		parked := &apiv1.Nexthop{Id: have.Id, Kind: &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}}
-		d.op(Set, "nexthops", parked, have, "port '"+port.Port+"' goes")
+		d.op(Set, "nexthops", parked, have, "its port '"+port.Port+"' is deleted first")
 		d.have["nexthops"][keyOf(have)] = parked
 	}
 }
 
-// nexthops adds and changes, members before their groups.
+// nexthops adds and changes next hops, members before their groups.
 func (d *differ) nexthops() {
 	for _, want := range groupsLast(d.wantState.Nexthops, 1) {
 		have := d.have["nexthops"][keyOf(want)]

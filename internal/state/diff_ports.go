@@ -9,28 +9,28 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// ports changes those that live and adds the others. An address that moves from one port to another is first taken
-// from the one that has it.
+// ports changes the ports that stay and adds the others. An address that moves from one port to another is first
+// removed from the port that has it.
 func (d *differ) ports() {
-	given := d.takeAddresses()
+	left := d.takeAddresses()
 	for _, want := range d.wantState.Ports {
 		want = d.withMirror(want)
-		if have := given[want.Name]; have != nil && len(changed(want, have)) > 0 {
+		if have := left[want.Name]; have != nil && len(changed(want, have)) > 0 {
 			d.op(Set, "ports", want, have, "")
 		}
 	}
 	for _, want := range hostsLast(d.wantState.Ports) {
-		if given[want.Name] == nil {
+		if left[want.Name] == nil {
 			d.op(Add, "ports", d.withMirror(want), nil, "")
 		}
 	}
 }
 
-// takeAddresses returns the ports that live, without the addresses that another one is about to get, and without the VRF
-// where their bridge is about to have another one: all ports of a bridge are in one VRF.
+// takeAddresses removes addresses from ports if other ports get them, and the VRF if the port's bridge moves to another
+// one: all ports of a bridge are in one VRF. It returns the ports that stay, as they are then.
 func (d *differ) takeAddresses() map[string]*apiv1.Port {
-	owner := map[Route]string{} // wanted
-	vrf := map[string]string{}  // wanted, of bridges
+	owner := map[Route]string{} // wanted owners of prefixes
+	vrf := map[string]string{}  // wanted VRFs of bridges
 	for _, p := range d.wantState.Ports {
 		for _, key := range addressKeys(p) {
 			owner[key] = p.Name
@@ -46,8 +46,10 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		}
 		left[have.Name] = have
 		less := proto.CloneOf(have)
-		less.Addresses = keep(have.Addresses, func(a string) bool { return mine(owner, fabricKeys(a), have.Name) })
-		less.GuestAddresses = keep(have.GuestAddresses, func(a string) bool { return mine(owner, guestKeys(have, a), have.Name) })
+		less.Addresses = keep(have.Addresses, func(a string) bool { return noOther(owner, fabricKeys(a), have.Name) })
+		less.GuestAddresses = keep(have.GuestAddresses, func(a string) bool {
+			return noOther(owner, guestKeys(have, a), have.Name)
+		})
 		why := "another port gets the address"
 		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
 			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
@@ -57,7 +59,7 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 			if less.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH {
 				less.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_NONE
 			}
-			why = "its bridge gets another VRF"
+			why = "its bridge moves to another VRF"
 		}
 		if len(changed(less, have)) > 0 {
 			d.op(Set, "ports", less, have, why)
@@ -67,8 +69,8 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 	return left
 }
 
-// mine: nobody else gets any of it.
-func mine(owner map[Route]string, keys []Route, name string) bool {
+// noOther says whether no other port gets one of the prefixes.
+func noOther(owner map[Route]string, keys []Route, name string) bool {
 	for _, key := range keys {
 		if owner[key] != "" && owner[key] != name {
 			return false
@@ -87,7 +89,7 @@ func keep(list []string, ok func(string) bool) []string {
 	return out
 }
 
-// addressKeys are the prefixes that only one port can bring: Vrf and Prefix of a Route. A gateway may be on several.
+// addressKeys returns the prefixes that only one port can have: Vrf and Prefix of a Route. Several may share a gateway.
 func addressKeys(p *apiv1.Port) []Route {
 	var keys []Route
 	for _, a := range p.Addresses {
@@ -99,11 +101,11 @@ func addressKeys(p *apiv1.Port) []Route {
 	return keys
 }
 
-// fabricKeys: the address itself and what is on its link.
+// fabricKeys returns the address itself and the prefix of its link.
 func fabricKeys(cidr string) []Route {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
-		return nil // not an address: a fault that Load has reported
+		return nil // not an address, which Load has reported
 	}
 	return []Route{{Vrf: FabricVrf, Prefix: host(p.Addr())}, {Vrf: FabricVrf, Prefix: p.Masked()}}
 }
@@ -121,7 +123,7 @@ func guestKeys(p *apiv1.Port, address string) []Route {
 
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// ownPrefixes are those that a node makes routes for because of a port.
+// ownPrefixes returns the prefixes for which a node adds routes by itself because of a port.
 func ownPrefixes(p *apiv1.Port) []Route {
 	list := addressKeys(p)
 	for _, cidr := range p.Gateways {

@@ -4,10 +4,11 @@ package state
 // routeDiff is the difference of two sorted lists of routes.
 type routeDiff struct {
 	add, del, set, was []Route
-	stay               map[uint32]bool // next hops of routes that are not deleted first
+	stay               map[uint32]bool // next hops of the routes that are not deleted first
 }
 
-// diffRoutes walks both lists at once. Routes that name something that goes are deleted and added again.
+// diffRoutes compares two sorted lists. Routes that refer to an object that is deleted first are deleted and added
+// again.
 func diffRoutes(want, have []Route, gone func(Route) bool) routeDiff {
 	d := routeDiff{stay: map[uint32]bool{}}
 	i, j := 0, 0

@@ -22,7 +22,7 @@ func planned(t *testing.T, ops []Op) string {
 	return b.String()
 }
 
-// Applying the difference of any two states to a node with the one makes it the other.
+// Applying the difference of two states to a node in one of them brings it into the other.
 func TestDiffTurnsAnyStateIntoAnyOther(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -95,8 +95,9 @@ func TestDiffPlans(t *testing.T) {
 		{"route to another next hop", "10.0.0.0/8, nexthop: 2", "10.0.0.0/8, nexthop: 1", "~ route red 10.0.0.0/8: nexthop 2 -> 1\n"},
 		{"tunnel in place", "vni: 7", "vni: 8",
 			"~ nexthop 2: kind tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7} -> tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 8}\n"},
-		{"port made anew", "devargs: net_null0", "devargs: net_null1",
-			"~ nexthop 1: kind port {port: fab0, address: 192.0.2.9} -> discard {} (port 'fab0' goes)\n" +
+		{"port replaced", "devargs: net_null0", "devargs: net_null1",
+			"~ nexthop 1: kind port {port: fab0, address: " +
+				"192.0.2.9} -> discard {} (its port 'fab0' is deleted first)\n" +
 				"- port fab0 (to change device)\n" +
 				"+ port fab0: role PORT_ROLE_FABRIC, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
 				"~ nexthop 1: kind discard {} -> port {port: fab0, address: 192.0.2.9}\n"},
@@ -106,7 +107,8 @@ func TestDiffPlans(t *testing.T) {
 		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}", "{id: 2, group: {members: [{nexthop: 1}]}}",
 			"- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n+ nexthop 2: group {members: [{nexthop: 1}]}\n" +
 				"+ route red 10.0.0.0/8: nexthop 2\n"},
-		{"meter comes", "tap: {}, vrf: red}", "tap: {}, vrf: red, stateful: true, egress_meter: m}\nmeters: [{name: m, packet_rate: 5}]",
+		{"meter added", "tap: {}, vrf: red}",
+			"tap: {}, vrf: red, stateful: true, egress_meter: m}\nmeters: [{name: m, packet_rate: 5}]",
 			"+ meter m: packet_rate 5\n~ port tap0: stateful false -> true, egress_meter \"\" -> m\n"},
 		{"setting", "\nvrfs:", "\nsettings: {vxlan_ports: [4789, 8472]}\nvrfs:", "~ settings: vxlan_ports [4789] -> [4789, 8472]\n"},
 	}
@@ -123,7 +125,7 @@ func TestDiffPlans(t *testing.T) {
 	}
 }
 
-// What a file does not say and a node decides is no difference.
+// Fields that a file leaves to the node are not a difference.
 func TestDiffLeavesToTheNode(t *testing.T) {
 	have := load(t, baseYAML)
 	have.Vrfs[0].Id = 17
@@ -147,7 +149,7 @@ func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 	}
 }
 
-// A worker begins to wait for interrupts when the ports that give none have gone, and ceases before they come.
+// A worker begins to wait for interrupts after ports without interrupts are deleted, and ceases before they are added.
 func TestDiffWorkersWaitLast(t *testing.T) {
 	const port = "vrfs: [{name: red}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: red, dpdk: {devargs: \"net_af_packet0,iface=e\"}}]\n"
 	polls := load(t, "workers: [{id: 0, cpu: 1, idle: IDLE_POLICY_SLEEP}]\n"+port)
@@ -218,7 +220,7 @@ func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 			t.Errorf("%q is not in: %v", part, err)
 		}
 	}
-	have, err = Read(t.Context(), c) // and goes on from there
+	have, err = Read(t.Context(), c) // another application continues from there
 	if err != nil {
 		t.Fatal(err)
 	}

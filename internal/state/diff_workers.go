@@ -11,7 +11,7 @@ func (d *differ) workers() {
 	if d.wantState.Workers == nil {
 		return
 	}
-	leaving := map[uint32]bool{} // CPUs
+	leaving := map[uint32]bool{} // CPUs of workers that are deleted
 	for _, w := range d.haveState.Workers {
 		if d.want["workers"][keyOf(w)] == nil {
 			leaving[w.Cpu] = true
@@ -26,21 +26,22 @@ func (d *differ) workers() {
 			d.op(Set, "workers", w, have, "")
 		}
 	}
-	goes := len(leaving) > 0
-	d.addWorkers(goes, func(w *apiv1.Worker) bool { return !leaving[w.Cpu] })
+	some := len(leaving) > 0
+	d.addWorkers(some, func(w *apiv1.Worker) bool { return !leaving[w.Cpu] })
 	for _, w := range d.haveState.Workers {
 		if d.want["workers"][keyOf(w)] == nil {
 			d.op(Del, "workers", nil, w, "")
 		}
 	}
-	d.addWorkers(goes, func(w *apiv1.Worker) bool { return leaving[w.Cpu] })
+	d.addWorkers(some, func(w *apiv1.Worker) bool { return leaving[w.Cpu] })
 }
 
-// addWorkers: those on a free CPU come before others go, so that queues always have a worker. goes: some do.
-func (d *differ) addWorkers(goes bool, now func(*apiv1.Worker) bool) {
+// addWorkers adds workers for which now is true. Those on a free CPU are added before others are deleted, so that
+// queues always have a worker. leaving says whether some are deleted.
+func (d *differ) addWorkers(leaving bool, now func(*apiv1.Worker) bool) {
 	for _, w := range d.wantState.Workers {
 		if d.have["workers"][keyOf(w)] == nil && now(w) {
-			if goes {
+			if leaving {
 				w = d.notYetWaiting(w, apiv1.IdlePolicy_IDLE_POLICY_SLEEP)
 			}
 			d.op(Add, "workers", w, nil, "")
@@ -48,8 +49,8 @@ func (d *differ) addWorkers(goes bool, now func(*apiv1.Worker) bool) {
 	}
 }
 
-// notYetWaiting is a worker as it is until the ports are there: one that waits for interrupts polls no queue that gives none, and such queues
-// may still have to go to others, or to it.
+// notYetWaiting returns a worker as it is until the ports are complete. A worker that waits for interrupts cannot
+// poll a queue that has none, and such queues may still have to move.
 func (d *differ) notYetWaiting(w *apiv1.Worker, idle apiv1.IdlePolicy) *apiv1.Worker {
 	if w.Idle != apiv1.IdlePolicy_IDLE_POLICY_INTERRUPT || idle == w.Idle {
 		return w

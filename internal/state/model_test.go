@@ -22,12 +22,12 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// model is a node that keeps corelaned's rules of what may exist when, and nothing else of it.
+// model is a node that enforces corelaned's rules about which objects may exist together, and does nothing else.
 type model struct {
 	objects map[string]map[string]proto.Message
 	routes  map[string]Route // by VRF and prefix
-	order   []string         // of the calls that changed something
-	failAt  int              // refuses the call of this number, 0: none
+	order   []string         // calls that changed something, in order
+	failAt  int              // number of the call to refuse; 0: none
 	calls   int
 }
 
@@ -57,7 +57,7 @@ func (m *model) begin() error {
 	return nil
 }
 
-// uses lists what an object names, by section.
+// uses lists the objects to which an object refers, by section.
 func uses(o proto.Message) (out [][2]string) {
 	var walk func(r protoreflect.Message)
 	walk = func(r protoreflect.Message) {
@@ -84,7 +84,7 @@ func uses(o proto.Message) (out [][2]string) {
 	return out
 }
 
-// inUse finds who names an object.
+// inUse returns an object that refers to another one, "" if there is none.
 func (m *model) inUse(section, key string) string {
 	for s, objects := range m.objects {
 		for k, o := range objects {
@@ -101,7 +101,7 @@ func (m *model) inUse(section, key string) string {
 	return ""
 }
 
-// put adds or replaces an object when everything that it names exists and nothing else has what only one can have.
+// put adds or replaces an object if all objects exist to which it refers and it shares nothing that must be unique.
 func (m *model) put(o proto.Message, replace bool) error {
 	section := nounOfMessage(o).section
 	key := keyOf(o)
@@ -216,7 +216,7 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 	return nil
 }
 
-// number gives the next free id to what asks for none.
+// number returns the next free id for an object without one.
 func (m *model) number(section string, id uint32) (uint32, error) {
 	taken := map[uint32]bool{0: true}
 	for _, o := range m.objects[section] {
@@ -254,7 +254,7 @@ func modelAdd[T proto.Message](m *model, o T, replace bool) (T, error) {
 	return o, m.put(o, replace)
 }
 
-// modelSet changes the named fields only, as the daemon does.
+// modelSet changes only the named fields, as the daemon does.
 func modelSet[T proto.Message](m *model, o T, fields []string) (T, error) {
 	if err := m.begin(); err != nil {
 		return o, err
@@ -391,7 +391,7 @@ func (m mirrorsModel) Add(_ context.Context, r *apiv1.MirrorAddRequest) (*apiv1.
 	return modelAdd(m.model, r.Mirror, false)
 }
 func (m mirrorsModel) Set(_ context.Context, r *apiv1.MirrorSetRequest) (*apiv1.Mirror, error) {
-	if slices.Contains(r.Fields, "target") { // what modelSet knows nothing of: a oneof
+	if slices.Contains(r.Fields, "target") { // a oneof, which modelSet cannot set
 		if err := m.begin(); err != nil {
 			return nil, err
 		}
@@ -452,7 +452,7 @@ func (m ruleListsModel) Set(_ context.Context, r *apiv1.RuleListSetRequest) (*ap
 	return modelSet(m.model, r.List, r.Fields)
 }
 
-// Del takes the list's rules with it, unless a port has it.
+// Del deletes a list with its rules, unless a port refers to it.
 func (m ruleListsModel) Del(_ context.Context, r *apiv1.RuleListDelRequest) (*apiv1.Empty, error) {
 	for _, p := range m.objects["ports"] {
 		if slices.Contains(uses(p), [2]string{"rule_lists", r.Name}) {
@@ -576,7 +576,7 @@ func (m steersModel) List(_ context.Context, _ *apiv1.HostSteerListRequest, s ap
 	return modelList(m.model, "host_steers", s.Send)
 }
 
-// hostOf names the host port of a fabric port.
+// hostOf returns the host port of a fabric port.
 func (m *model) hostOf(fabric string) string {
 	for k, p := range m.objects["ports"] {
 		if p.(*apiv1.Port).Fabric == fabric {

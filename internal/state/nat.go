@@ -11,7 +11,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// normalizeNat writes what a node says of a rule that leaves it out.
+// normalizeNat removes fields that repeat a default, and fills in those that the node derives from others.
 func normalizeNat(r protoreflect.Message) {
 	m, ok := r.Interface().(*apiv1.NatRule)
 	if !ok {
@@ -28,7 +28,7 @@ func normalizeNat(r protoreflect.Message) {
 	}
 }
 
-// natRange is what a rule has outside.
+// natRange has the outside addresses of a rule.
 type natRange struct {
 	vrf         string
 	first, last netip.Addr
@@ -43,7 +43,7 @@ func outsideOf(m *apiv1.NatRule) natRange {
 	if last == "" {
 		last = first
 	}
-	r.first, _ = netip.ParseAddr(first) // else a fault that Load has reported
+	r.first, _ = netip.ParseAddr(first) // an invalid address was reported by Load
 	r.last, _ = netip.ParseAddr(last)
 	return r
 }
@@ -52,7 +52,8 @@ func (r natRange) has(vrf string, a netip.Addr) bool {
 	return r.vrf == vrf && r.first.Compare(a) <= 0 && a.Compare(r.last) <= 0
 }
 
-// natIndex finds rules that cannot be in a node together: an address that a floating rule has outside is its alone, and so is a service.
+// natIndex finds rules that exclude each other. The outside address of a floating rule belongs to that rule alone,
+// and so does a service.
 type natIndex struct {
 	floating []*apiv1.NatRule // by VRF and address outside
 	pools    []*apiv1.NatRule
@@ -82,7 +83,7 @@ func newNatIndex(rules []*apiv1.NatRule) *natIndex {
 	return x
 }
 
-// clash is a rule of another id that excludes m, or nil.
+// clash returns a rule of another id that excludes m, or nil.
 func (x *natIndex) clash(m *apiv1.NatRule) *apiv1.NatRule {
 	r := outsideOf(m)
 	at, _ := slices.BinarySearchFunc(x.floating, r, func(f *apiv1.NatRule, r natRange) int { return compareOutside(outsideOf(f), r) })
@@ -110,7 +111,7 @@ func (x *natIndex) clash(m *apiv1.NatRule) *apiv1.NatRule {
 	return nil
 }
 
-// natGuest is a port whose guest or gateway has an address that the rule has outside, or "".
+// natGuest returns a port whose guest or gateway has an outside address of the rule, or "".
 func natGuest(m *apiv1.NatRule, ports []*apiv1.Port) string {
 	r := outsideOf(m)
 	for _, p := range ports {
@@ -133,7 +134,7 @@ func natGuest(m *apiv1.NatRule, ports []*apiv1.Port) string {
 	return ""
 }
 
-// findClashes: rules that change and have an address that another rule gets are deleted before it comes.
+// findClashes finds rules that change and have an address that another rule gets. They are deleted first.
 func (d *differ) findClashes() {
 	d.natClash = map[uint32]bool{}
 	x := newNatIndex(d.wantState.Nat)

@@ -16,20 +16,20 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// State holds normalised messages: addresses in their usual notation, defaults filled in.
+// State holds normalised messages: addresses in canonical notation, defaults filled in.
 //
-// It is the one table of nouns. The tag file is the section of the node file, in the order in which sections are written
-// and read, most names before their uses. The message says the rest: its service is the one whose requests have it, its
-// keys are options of its fields (api/options.proto). The tag is says how two states differ:
+// It is the table of nouns. The tag `file` is the section of the node file; sections are written and read in this
+// order, with most names before their uses. The service of a noun is the one whose requests have the message, and its
+// keys are options of its fields (api/options.proto). The tag `is` says how Diff and Write handle a section:
 //
-//	named  put before what names it, deleted when nothing names it any more
-//	leaf   nothing names it: deleted first and put last; one that cannot be changed in place is made anew
-//	line   written with an object a line, else with a field a line
+//	named  added before objects that refer to it, deleted when none refers to it any more
+//	leaf   no object refers to it: deleted first and added last; replaced if it cannot be changed in place
+//	line   written with one object per line, otherwise with one field per line
 //
-// Sections without named or leaf are handled one by one in Diff.
+// Diff handles sections that are neither named nor leaf one by one.
 type State struct {
 	Settings  *apiv1.Settings       `file:"settings"`
-	Workers   []*apiv1.Worker       `file:"workers"` // nil: left as they are; empty: none
+	Workers   []*apiv1.Worker       `file:"workers"` // nil: not changed; empty: no workers
 	Vrfs      []*apiv1.Vrf          `file:"vrfs"`
 	Bridges   []*apiv1.Bridge       `file:"bridges"`
 	Meters    []*apiv1.Meter        `file:"meters" is:"named"`
@@ -41,7 +41,7 @@ type State struct {
 	Nexthops  []*apiv1.Nexthop      `file:"nexthops"`
 	Labels    []*apiv1.Label        `file:"labels" is:"leaf,line"`
 	Vnis      []*apiv1.Vni          `file:"vnis" is:"leaf,line"`
-	Nat       []*apiv1.NatRule      `file:"nat" is:"leaf" noun:"nat"` // before the routes that flows would leave by untranslated
+	Nat       []*apiv1.NatRule      `file:"nat" is:"leaf" noun:"nat"` // before the routes of its flows
 	Routes    []Route               `file:"routes" is:"leaf,line"`    // sorted by CompareRoutes
 	Macs      []*apiv1.Mac          `file:"macs" is:"leaf,line"`
 	Neighbors []*apiv1.Neighbor     `file:"neighbors" is:"leaf,line"`
@@ -50,7 +50,7 @@ type State struct {
 
 type noun struct {
 	section string // "address_groups"
-	name    string // of one object, "address-group"
+	name    string // of one object: "address-group"
 	field   int    // of State
 	message protoreflect.MessageType
 	service protoreflect.ServiceDescriptor
@@ -95,7 +95,7 @@ func messageOf(t reflect.Type) proto.Message {
 	return reflect.New(t.Elem()).Interface().(proto.Message)
 }
 
-// kebab: AddressGroup is "address-group".
+// kebab turns "AddressGroup" into "address-group".
 func kebab(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -107,7 +107,7 @@ func kebab(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// serviceOf finds the service that has a message in its requests.
+// serviceOf returns the service whose requests have a message.
 func serviceOf(md protoreflect.MessageDescriptor) protoreflect.ServiceDescriptor {
 	for _, service := range services() {
 		for i := range service.Methods().Len() {
@@ -142,8 +142,8 @@ func indexNouns(all []*noun) (list []string, section, name map[string]*noun, mes
 	return list, section, name, message
 }
 
-// those gives the sections that are of a kind.
-func those(is string) []string {
+// sectionsWith returns the sections that have a word in their tag `is`.
+func sectionsWith(is string) []string {
 	var list []string
 	for _, n := range nouns {
 		if slices.Contains(n.is, is) {
@@ -153,13 +153,13 @@ func those(is string) []string {
 	return list
 }
 
-// nounOfMessage is the noun of an object.
+// nounOfMessage returns the noun of an object.
 func nounOfMessage(m proto.Message) *noun { return byMessage[m.ProtoReflect().Descriptor()] }
 
-// newMessage makes an empty object of a section.
+// newMessage returns an empty object of a section.
 func newMessage(section string) proto.Message { return nounOf[section].message.New().Interface() }
 
-// add puts a normalised object into its section.
+// add adds a normalised object to its section.
 func (s *State) add(m proto.Message) {
 	field := reflect.ValueOf(s).Elem().Field(nounOfMessage(m).field)
 	if field.Kind() == reflect.Slice {
@@ -169,7 +169,7 @@ func (s *State) add(m proto.Message) {
 	}
 }
 
-// objects gives the messages of a section, without routes.
+// objects returns the messages of a section; none for routes, which are not messages.
 func (s *State) objects(section string) []proto.Message {
 	field := reflect.ValueOf(s).Elem().Field(nounOf[section].field)
 	switch {
@@ -185,7 +185,7 @@ func (s *State) objects(section string) []proto.Message {
 	return list
 }
 
-// Sort puts every section in the order of its keys: the order in which it is written.
+// Sort sorts each section by its keys, which is the order in which it is written.
 func (s *State) Sort() {
 	for _, n := range nouns {
 		if list := reflect.ValueOf(s).Elem().Field(n.field); list.Kind() == reflect.Slice && n.section != "routes" {
@@ -217,7 +217,7 @@ func (n *noun) compare(a, b proto.Message) int {
 	return 0
 }
 
-// keyOf is what an object is called in messages and in comparisons: "red", "5", "office 02:00:00:00:00:01".
+// keyOf returns the name of an object in texts and comparisons: "red", "5", "office 02:00:00:00:00:01".
 func keyOf(m proto.Message) string {
 	var parts []string
 	for _, fd := range nounOfMessage(m).keys {

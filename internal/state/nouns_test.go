@@ -9,15 +9,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// excused are the services that have no section of the node file, each with the reason.
+// excused has the services without a section in the node file, each with the reason.
 var excused = map[string]string{
-	"Capture":   "looks at packets",
-	"Debug":     "faults on purpose, which no node file asks for",
-	"Events":    "what happened",
-	"Flows":     "what traffic makes; how long flows live are settings",
-	"Generator": "another program's",
+	"Capture":   "observes packets",
+	"Debug":     "deliberate faults, which are not configuration",
+	"Events":    "a log, not configuration",
+	"Flows":     "created by traffic; their lifetimes are settings",
+	"Generator": "belongs to another program",
 	"Stats":     "counters",
-	"Threads":   "the process's, placed by its options",
+	"Threads":   "placed by the options of the process",
 }
 
 func TestEveryServiceIsInTheNodeFileOrExcused(t *testing.T) {
@@ -42,7 +42,7 @@ func TestEveryServiceIsInTheNodeFileOrExcused(t *testing.T) {
 	}
 }
 
-// What Diff, Apply and Read do with a section they find out from its tag and its service.
+// Diff, Apply and Read derive what to do with a section from its tag and its service, which therefore must be complete.
 func TestNounsAreWhole(t *testing.T) {
 	for _, n := range nouns {
 		if n.section == "settings" {
@@ -57,7 +57,7 @@ func TestNounsAreWhole(t *testing.T) {
 			}
 		}
 		if slices.Contains(n.is, "named") && !n.canSet() {
-			t.Errorf("%s: what others name cannot be deleted to change it, and there is no Set", n.section)
+			t.Errorf("%s: others refer to its objects, so they cannot be replaced, but there is no Set", n.section)
 		}
 		for _, word := range n.is {
 			if !slices.Contains([]string{"", "named", "leaf", "line"}, word) {

@@ -14,10 +14,10 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// RouteBatch is the number of routes that one request may have.
+// RouteBatch is the largest number of routes in a request.
 const RouteBatch = 4096
 
-// Verb is what an operation does, as the sign that a plan shows.
+// Verb is what an operation does. Its value is the sign that a plan shows.
 type Verb byte
 
 const (
@@ -34,8 +34,8 @@ type Op struct {
 	New, Old proto.Message
 	Fields   []string // Set: top-level fields (and oneofs) that differ
 	Routes   []Route  // instead of New and Old
-	Was      []Route  // Set: what Routes had before
-	Why      string   // for an operation that the file does not ask for by itself
+	Was      []Route  // Set: the routes before the change
+	Why      string   // reason of an operation that the wanted state alone does not explain
 }
 
 // Objects is the number of objects that the operation changes.
@@ -60,7 +60,7 @@ func (c *Count) Put(op Op) {
 	}
 }
 
-// CountOps counts a list.
+// CountOps counts the operations of a list.
 func CountOps(ops []Op) (c Count) {
 	for _, op := range ops {
 		c.Put(op)
@@ -72,7 +72,7 @@ func (c Count) String() string {
 	return fmt.Sprintf("%d added, %d changed, %d deleted", c.Add, c.Set, c.Del)
 }
 
-// Print writes the operations as a plan, a line for each object.
+// Print writes the operations as a plan, with one line per object.
 func Print(w io.Writer, ops []Op) error {
 	for _, op := range ops {
 		if err := op.print(w); err != nil {
@@ -95,7 +95,7 @@ func (op Op) print(w io.Writer) error {
 	return nil
 }
 
-// String is a line of the plan; of a batch of routes the first one and their number.
+// String returns a line of the plan. For a batch of routes it has the first route and the number of the others.
 func (op Op) String() string {
 	if op.Noun == "route" {
 		text := op.routeText(0)
@@ -128,7 +128,7 @@ type Line struct {
 	Old, New proto.Message
 }
 
-// Lines gives the objects of an operation, each route for itself.
+// Lines returns the objects of an operation, with one line per route.
 func (op Op) Lines() []Line {
 	if op.Noun != "route" {
 		return []Line{{op.Key, op.Old, op.New}}
@@ -164,7 +164,7 @@ func (op Op) routeText(i int) string {
 	return text
 }
 
-// detailText is an object without its key: "mtu 9000, addresses [192.0.2.1/24]".
+// detailText returns an object without its key: "mtu 9000, addresses [192.0.2.1/24]".
 func detailText(m proto.Message) string {
 	r := m.ProtoReflect()
 	keys := nounOfMessage(m).keys
@@ -177,7 +177,7 @@ func detailText(m proto.Message) string {
 	return strings.Join(parts, ", ")
 }
 
-// changes shows each field that differs as it was and as it will be.
+// changes returns each field that differs with its old and its new value.
 func (op Op) changes() string {
 	was, is := op.Old.ProtoReflect(), op.New.ProtoReflect()
 	var parts []string
@@ -188,7 +188,7 @@ func (op Op) changes() string {
 	return strings.Join(parts, ", ")
 }
 
-// memberText is the value of a field or of a oneof.
+// memberText returns the value of a field or of a oneof.
 func memberText(r protoreflect.Message, name string) string {
 	if fd := r.Descriptor().Fields().ByName(protoreflect.Name(name)); fd != nil {
 		return fieldText(r, fd)

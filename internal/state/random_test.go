@@ -10,8 +10,8 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// randomState makes a valid state out of few names, ids and addresses, so that two of them have much in common and
-// quarrel about the rest.
+// randomState returns a valid state that uses few names, ids and addresses, so that two states have much in common and
+// conflict in the rest.
 func randomState(r *rand.Rand) *State {
 	g := &generator{r: r, s: &State{Settings: &apiv1.Settings{}}, used: map[string]bool{}}
 	if r.IntN(3) > 0 {
@@ -41,7 +41,7 @@ type generator struct {
 
 func (g *generator) coin() bool { return g.r.IntN(2) == 0 }
 
-// fresh is true once for each key.
+// fresh returns true once for each key.
 func (g *generator) fresh(key string) bool {
 	if g.used[key] {
 		return false
@@ -142,7 +142,7 @@ func (g *generator) rule(list string, id uint32) *apiv1.Rule {
 func (g *generator) ports() {
 	for i := range 7 {
 		p := &apiv1.Port{Name: fmt.Sprint("p", i), Mtu: uint32(1500 + g.r.IntN(2))}
-		device := i // most ports keep theirs from state to state
+		device := i // most ports have the same device in all states
 		if g.r.IntN(6) == 0 {
 			device, p.Queues = g.r.IntN(7), uint32(g.r.IntN(3))
 		}
@@ -155,10 +155,10 @@ func (g *generator) ports() {
 	g.hosts()
 }
 
-// hosts gives some fabric ports a host port, some of these steered addresses.
+// hosts adds host ports to some fabric ports, and steered addresses to some of these.
 func (g *generator) hosts() {
 	for _, fabric := range slices.Clone(g.s.Ports) {
-		name := fmt.Sprint("h", g.r.IntN(3), fabric.Name) // another one from state to state
+		name := fmt.Sprint("h", g.r.IntN(3), fabric.Name) // states have different names
 		if fabric.Role != apiv1.PortRole_PORT_ROLE_FABRIC || g.coin() || !g.fresh(name) {
 			continue
 		}
@@ -296,7 +296,7 @@ func (g *generator) flood() {
 	}
 }
 
-// routable ports are all but the kernel's.
+// routable returns all ports but host ports.
 func (g *generator) routable() []*apiv1.Port {
 	return slices.DeleteFunc(slices.Clone(g.s.Ports), func(p *apiv1.Port) bool { return p.Role == apiv1.PortRole_PORT_ROLE_HOST })
 }
@@ -329,7 +329,7 @@ func (g *generator) leaves() {
 	}
 }
 
-// nat makes rules that often want what others, or guests, have in another state.
+// nat adds rules that often have addresses of other rules or guests in another state.
 func (g *generator) nat() {
 	if len(g.s.Vrfs) == 0 {
 		return
@@ -345,7 +345,7 @@ func (g *generator) nat() {
 			continue
 		case 1:
 			if g.coin() {
-				outside = fmt.Sprint("10.0.0.", 1+g.r.IntN(3)) // which guests have too
+				outside = fmt.Sprint("10.0.0.", 1+g.r.IntN(3)) // guests have these addresses too
 			}
 			m.Kind = &apiv1.NatRule_Floating{Floating: &apiv1.FloatingNat{Inside: "10.9.0.1", Outside: outside}}
 		case 2:

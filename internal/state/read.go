@@ -12,7 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Read asks a node for its state: what was given to it, not what it made by itself.
+// Read reads the state of a node: what was given to it, without what it added by itself.
 func Read(ctx context.Context, c *api.Client) (*State, error) {
 	s := &State{Workers: []*apiv1.Worker{}}
 	settings, err := api.Call(ctx, c, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
@@ -43,7 +43,7 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 	return s, nil
 }
 
-// given tells what was given to the node from what it made by itself.
+// given says whether an object was given to the node; otherwise the node added it by itself.
 func given(m proto.Message) bool {
 	switch m := m.(type) {
 	case *apiv1.Vrf:
@@ -52,19 +52,19 @@ func given(m proto.Message) bool {
 		return m.GetState().GetOrigin() != "system"
 	case *apiv1.Mac:
 		return !m.Learnt
-	case *apiv1.Neighbor: // one without address is that of a next hop with a MAC
+	case *apiv1.Neighbor: // an entry without an address belongs to a next hop with a MAC
 		return m.Status == apiv1.NeighborStatus_NEIGHBOR_PERMANENT && m.Address != ""
 	}
 	return true
 }
 
 func readRoutes(ctx context.Context, c *api.Client, s *State) error {
-	names := map[string]string{} // one copy of each VRF's name
+	names := map[string]string{} // all routes of a VRF share one copy of its name
 	return api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{Origin: "api"},
 		func(m *apiv1.Route) error {
 			prefix, err := netip.ParsePrefix(m.Prefix)
 			if err != nil {
-				return fmt.Errorf("the node says: route '%s' in VRF '%s': %w", m.Prefix, m.Vrf, err)
+				return fmt.Errorf("the node has a route '%s' in VRF '%s': %w", m.Prefix, m.Vrf, err)
 			}
 			vrf, known := names[m.Vrf]
 			if !known {

@@ -3,8 +3,8 @@
 // Package state is the desired state of a node: its YAML file, the difference between two states as an ordered list of
 // operations, and the application of that list to a running corelaned.
 //
-// Load and Diff are pure. What the daemon makes by itself (connected, local and guest routes, system next hops, learnt
-// MAC addresses and neighbours, the VRF 'fabric') is no part of a state.
+// Load and Diff do no I/O. What the daemon adds by itself (connected, local and guest routes, system next hops, learnt
+// MAC addresses and neighbours, the VRF 'fabric') is not part of a state.
 package state
 
 import (
@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// FabricVrf is the underlay's VRF: every node has it.
+// FabricVrf is the VRF of the underlay, which every node has.
 const FabricVrf = "fabric"
 
-// Route is apiv1.Route in a third of its memory: there may be a million.
+// Route is an apiv1.Route that takes a third of the memory, since there may be a million of them.
 type Route struct {
 	Vrf     string
 	Prefix  netip.Prefix
 	Nexthop uint32
-	Line    uint32 // of the file it came from, 0 when it came from a node
+	Line    uint32 // in the file; 0: read from a node
 }
 
-// CompareRoutes orders by VRF, family, address and length: the key of a route.
+// CompareRoutes compares the keys of routes: VRF, family, address and length.
 func CompareRoutes(a, b Route) int {
 	if c := strings.Compare(a.Vrf, b.Vrf); c != 0 {
 		return c
@@ -35,12 +35,12 @@ func CompareRoutes(a, b Route) int {
 	return cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits())
 }
 
-// NewRoute makes a route; prefix is one that the program itself knows to be right.
+// NewRoute returns a route. It panics if prefix is not valid.
 func NewRoute(vrf, prefix string, nexthop uint32) Route {
 	return Route{Vrf: vrf, Prefix: netip.MustParsePrefix(prefix), Nexthop: nexthop}
 }
 
-// Normalize brings all objects into the form that states are compared in.
+// Normalize brings all objects into the form in which states are compared.
 func (s *State) Normalize() {
 	for _, section := range sections {
 		for _, m := range s.objects(section) {
