@@ -19,7 +19,7 @@ var manySmall = row{
 			c.Title += ", most of it " + c.groups[0].name
 		}
 		for _, g := range c.groups[:min(len(c.groups), shownGroups)] {
-			c.fact(c.Grade, "%s: %s in %d causes", g.name, duration(g.ns), g.n)
+			c.fact(c.Grade, "%d x %s: %s together", g.n, g.name, duration(g.ns))
 		}
 	},
 	remedy: func(s *scene, c *Cause) {

@@ -44,7 +44,7 @@ var nothing = row{
 			c.Fix = "corelane worker add"
 		}
 	},
-	noRemedy: "to move more packets, send more",
+	noRemedy: "no remedy is needed",
 }
 
 // wellBehaved says whether no cause was found that matters.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
 // unseen lists what was not observed, and why.
@@ -15,6 +17,9 @@ func unseen(e *Evidence) (out []string) {
 			"(CAP_BPF and CAP_PERFMON) on a kernel with BTF")
 	} else {
 		for _, m := range e.Trace.Missing {
+			if m == kernel.FaultTime {
+				m = "handle_mm_fault, which gives the time of page faults: they are only counted"
+			}
 			out = append(out, "kernel event "+m)
 		}
 		if e.Trace.Lost > 0 {
