@@ -181,9 +181,10 @@ func TestRowIsOnlyWellWithAllPings(t *testing.T) {
 
 func TestLastTable(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                   "",
-		"ID  CPU\n 0  1\n":                   "ID  CPU\n 0  1",
-		"ID  CPU\n 0  1\n\nID  CPU\n 0  2\n": "ID  CPU\n 0  2",
+		"":                                     "",
+		"ID  CPU\n 0  1\n":                     "ID  CPU\n 0  1",
+		"ID  CPU\n 0  1\n\nID  CPU\n 0  2\n":   "ID  CPU\n 0  2",
+		"ID  CPU\n 0  1\n\nID   CPU\n 10  2\n": "ID   CPU\n 10  2", // columns have grown
 	} {
 		if got := lastTable(text); got != want {
 			t.Errorf("%q: %q", text, got)

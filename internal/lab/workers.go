@@ -127,13 +127,13 @@ func (l *Lab) watchTop(ctx context.Context, h Host) func() string {
 	}
 }
 
-// lastTable is that which begins with the last line like the first one.
+// lastTable returns the last of several tables, which are separated by empty lines.
 func lastTable(text string) string {
-	head, _, _ := strings.Cut(text, "\n")
-	if at := strings.LastIndex(text, head); head != "" && at >= 0 {
-		return strings.TrimSpace(text[at:])
+	text = strings.Trim(text, "\n")
+	if at := strings.LastIndex(text, "\n\n"); at >= 0 {
+		return text[at+2:]
 	}
-	return ""
+	return text
 }
 
 func setMode(ctx context.Context, client *api.Client, port string, mode apiv1.PortMode) error {
