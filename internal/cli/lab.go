@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -71,16 +72,25 @@ the lab, in whatever state it is.`
 	return cmd
 }
 
+// findLab returns a lab that a user can bring up.
 func findLab(name string) (lab.Topology, error) {
-	t, err := lab.Find(name)
-	if err != nil {
-		var names []string
-		for _, t := range lab.Topologies() {
-			names = append(names, t.Name)
+	var names []string
+	for _, t := range lab.Topologies() {
+		if t.Name == name {
+			return t, nil
 		}
-		return t, input.Errorf("lab", strings.Join(names, ", "), "'%s' is unknown", name)
+		names = append(names, t.Name)
 	}
-	return t, nil
+	return lab.Topology{}, input.Errorf("lab", strings.Join(names, ", "), "'%s' is unknown", name)
+}
+
+// checkLab also accepts a lab that a measurement has brought up, and perhaps left.
+func checkLab(name string) error {
+	if _, err := lab.Find(name); err == nil {
+		return nil
+	}
+	_, err := findLab(name)
+	return err
 }
 
 // sayer reports progress on standard error, apart from results.
@@ -179,7 +189,7 @@ func labPlaces(context.Context, *app) ([]string, error) {
 
 // labRun replaces this program by the command, through ip netns exec, which also mounts the namespace's /sys.
 func labRun(name, place string, command []string) error {
-	if _, err := findLab(name); err != nil {
+	if err := checkLab(name); err != nil {
 		return err
 	}
 	l, err := lab.Get(name, "")
@@ -209,7 +219,7 @@ func labRun(name, place string, command []string) error {
 
 func newLabDown(a *app) *cobra.Command {
 	cmd := verb("down LAB", "Remove a lab", "  corelane lab down overlay", func(_ context.Context, args []string) error {
-		if _, err := findLab(args[0]); err != nil {
+		if err := checkLab(args[0]); err != nil {
 			return err
 		}
 		return lab.TakeDown(args[0], lab.Options{Say: a.sayer()})
@@ -234,19 +244,31 @@ func newLabList(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var lines []labLine
-		for _, t := range lab.Topologies() {
-			line := labLine{Lab: t.Name, Title: t.Title}
-			for _, l := range running {
-				if l.Name == t.Name {
-					line.Running, line.Alive = l.Ledger, l.Ledger.Alive()
-				}
-			}
-			lines = append(lines, line)
-		}
-		return a.labList(lines)
+		return a.labList(labLines(lab.Topologies(), running))
 	})
 }
+
+// labLines has a line for each lab that can be brought up, and for each other one that runs.
+func labLines(all []lab.Topology, running []*lab.Lab) (lines []labLine) {
+	for _, l := range running {
+		if !slices.ContainsFunc(all, func(t lab.Topology) bool { return t.Name == l.Name }) {
+			all = append(all, l.Topology)
+		}
+	}
+	for _, t := range all {
+		line := labLine{Lab: t.Name, Title: t.Title}
+		for _, l := range running {
+			if l.Name == t.Name {
+				line.Running, line.Alive = l.Ledger, l.Ledger.Alive()
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// labStates are the states in the table: "up" and "down" beside a name like "two-hosts" would read like states of hosts.
+var labStates = map[string]string{lab.ComingUp: "starting", lab.Up: "running", lab.GoingDown: "being removed"}
 
 func (a *app) labList(lines []labLine) error {
 	if a.json() {
@@ -258,11 +280,11 @@ func (a *app) labList(lines []labLine) error {
 		}
 		return nil
 	}
-	return a.rows([]string{"NAME", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "WHAT"}, func(add func(...string) error) error {
+	return a.rows([]string{"LAB", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "CONTENTS"}, func(add func(...string) error) error {
 		for _, line := range lines {
-			row := []string{line.Lab, "down", "-", "-", "-", line.Title}
+			row := []string{line.Lab, "not running", "-", "-", "-", line.Title}
 			if r := line.Running; r != nil {
-				row = []string{line.Lab, r.Status, string(r.Underlay), fmt.Sprintf("%d of %d alive", line.Alive, len(r.Processes)),
+				row = []string{line.Lab, labStates[r.Status], string(r.Underlay), fmt.Sprintf("%d of %d alive", line.Alive, len(r.Processes)),
 					r.Since.Local().Format(time.DateTime), line.Title}
 			}
 			if err := add(row...); err != nil {

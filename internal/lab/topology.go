@@ -85,13 +85,13 @@ var topologies = []Topology{
 	},
 }
 
-// Topologies lists the labs that there are.
+// Topologies lists the labs that a user can bring up.
 func Topologies() []Topology { return slices.Clone(topologies) }
 
-// Find returns the lab of a name.
+// Find returns a lab by its name: one of Topologies, or one that a measurement brings up for itself.
 func Find(name string) (Topology, error) {
 	var names []string
-	for _, t := range topologies {
+	for _, t := range append(Topologies(), hostPath) {
 		if t.Name == name {
 			return t, nil
 		}
