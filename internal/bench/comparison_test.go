@@ -21,21 +21,23 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// hall is where simulated routers and generators run; only one router may have the CPU.
-type hall struct {
+// simulatedMachine runs simulated routers and generators, of which only one router may have the CPU at a time.
+type simulatedMachine struct {
 	t       *testing.T
 	alive   map[string]bool
 	awake   string
-	turns   []string // who was resumed
+	turns   []string // the routers in the order in which they were resumed
 	next    string   // router whose generator is started next
 	onTrial func(router string)
 }
 
-func newHall(t *testing.T) *hall { return &hall{t: t, alive: map[string]bool{}} }
+func newSimulatedMachine(t *testing.T) *simulatedMachine {
+	return &simulatedMachine{t: t, alive: map[string]bool{}}
+}
 
 // simulated is a router, its instance and its generator.
 type simulated struct {
-	*hall
+	*simulatedMachine
 	name      string
 	rate      float64 // that it forwards
 	missing   error   // not installed
@@ -154,7 +156,7 @@ func (g generatorOf) trial(spec *apiv1.GeneratorTrial) (windows []*apiv1.Generat
 	return windows, total
 }
 
-// noteTaker is progress keeps the notes.
+// noteTaker is a Progress that keeps the notes.
 type noteTaker struct {
 	notes    []string
 	expected time.Duration
@@ -166,12 +168,12 @@ func (p *noteTaker) Step(_ string, expected time.Duration) { p.steps += expected
 func (p *noteTaker) Note(text string)                      { p.notes = append(p.notes, text) }
 
 // bench runs simulated routers.
-func (h *hall) bench(ctx context.Context, o Options, routers ...*simulated) (*comparison, *noteTaker, error) {
+func (h *simulatedMachine) bench(ctx context.Context, o Options, routers ...*simulated) (*comparison, *noteTaker, error) {
 	h.t.Helper()
 	byName := map[string]*simulated{}
 	var all []router.Router
 	for _, r := range routers {
-		r.hall = h
+		r.simulatedMachine = h
 		byName[r.name] = r
 		all = append(all, r)
 	}
@@ -213,9 +215,9 @@ func saved(t *testing.T, s *comparison) *result.Result {
 	return r
 }
 
-func TestSessionMeasuresEverything(t *testing.T) {
+func TestComparisonMeasuresEverything(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	h := newHall(t)
+	h := newSimulatedMachine(t)
 	s, p, err := h.bench(t.Context(), quick(t, "vxlan-encap", "routed"), &simulated{name: "corelane", rate: 10e6}, &simulated{name: "testpmd", rate: 20e6, unchanged: true})
 	if err != nil {
 		t.Fatal(err)
@@ -239,9 +241,9 @@ func TestSessionMeasuresEverything(t *testing.T) {
 	}
 }
 
-func TestSessionGoesOnWithoutPeers(t *testing.T) {
+func TestComparisonGoesOnWithoutPeers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	s, p, err := newHall(t).bench(t.Context(), quick(t, "vxlan-encap"), &simulated{name: "corelane", rate: 10e6},
+	s, p, err := newSimulatedMachine(t).bench(t.Context(), quick(t, "vxlan-encap"), &simulated{name: "corelane", rate: 10e6},
 		&simulated{name: "absent", missing: errors.New("not installed")}, &simulated{name: "unable", unable: errors.New("unable: no VXLAN")},
 		&simulated{name: "failing", failing: errors.New("no start\n  log")}, &simulated{name: "liar", rate: 1e6, wrong: 3},
 		&simulated{name: "mortal", rate: 1e6, dies: 3}, &simulated{name: "early", rate: 1e6, dies: 2})
@@ -273,7 +275,7 @@ func TestSessionGoesOnWithoutPeers(t *testing.T) {
 	}
 }
 
-func TestSessionNeedsWhatWasNamed(t *testing.T) {
+func TestComparisonNeedsNamedRouters(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for want, peer := range map[string]*simulated{
 		"--router peer: not installed":                      {name: "peer", missing: errors.New("not installed")},
@@ -284,7 +286,7 @@ func TestSessionNeedsWhatWasNamed(t *testing.T) {
 	} {
 		o := quick(t, "vxlan-encap")
 		o.Routers = []string{"peer"}
-		if _, _, err := newHall(t).bench(t.Context(), o, peer); !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
+		if _, _, err := newSimulatedMachine(t).bench(t.Context(), o, peer); !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -295,7 +297,7 @@ func TestInterruptLeavesAPartialResult(t *testing.T) {
 	stop := errors.New("interrupted")
 	for trial := 1; trial < 40; trial++ {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		h := newHall(t)
+		h := newSimulatedMachine(t)
 		n := 0
 		h.onTrial = func(string) {
 			if n++; n == trial {

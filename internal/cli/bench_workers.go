@@ -15,7 +15,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/report"
 	"github.com/corelane/corelane/internal/bench/workerbench"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 type benchWorkersFlags struct {
@@ -103,7 +103,7 @@ func (a *app) benchWorkers(ctx context.Context, o workerbench.Options) error {
 	return errors.Join(err, saveWorkers(base, r), a.benchWorkersEnd(base, r))
 }
 
-func (a *app) benchWorkersEnd(base string, r *workers.Result) error {
+func (a *app) benchWorkersEnd(base string, r *workerresult.Result) error {
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
@@ -117,7 +117,7 @@ func (a *app) benchWorkersEnd(base string, r *workers.Result) error {
 	return err
 }
 
-func saveWorkers(base string, r *workers.Result) error {
+func saveWorkers(base string, r *workerresult.Result) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ slower as expected.`
 }
 
 func (a *app) intrudeRows(ctx context.Context, o intrude.Options) error {
-	r, err := intrude.MeasureRows(ctx, o)
+	r, err := intrude.MeasurePartitioning(ctx, o)
 	if r == nil {
 		return err
 	}

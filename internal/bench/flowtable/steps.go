@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package flowtable
 
+import "slices"
+
 // against names the step that each one adds something to.
 var against = map[string]string{
 	"chained-signatures":   "chained",
@@ -108,4 +110,12 @@ func (p *Point) compare() {
 			}
 		}
 	}
+}
+
+// Order lists the steps, from the table that routers usually have to the fastest one.
+var Order = []string{"chained", "chained-signatures", "chained-crc", "chained-batch", "rte_hash", "corelane-single", "corelane-no-prefetch",
+	"corelane-plain", "corelane-sse4.2", "corelane-avx2", "corelane-avx512"}
+
+func sortSteps(steps []Step, order map[string]int) {
+	slices.SortStableFunc(steps, func(a, b Step) int { return order[a.Backend] - order[b.Backend] })
 }

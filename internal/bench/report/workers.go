@@ -9,14 +9,14 @@ import (
 
 	"html/template"
 
-	ways "github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 	"github.com/corelane/corelane/internal/stat"
 	"github.com/corelane/corelane/internal/svg"
 )
 
 // WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of
 // modes and rings.
-func WriteWorkers(w io.Writer, r *ways.Result) error {
+func WriteWorkers(w io.Writer, r *workerresult.Result) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
 		Facts:  []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"), r.Manifest.Kernel},
 		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator through the router to its sink."}
@@ -46,7 +46,7 @@ func WriteWorkers(w io.Writer, r *ways.Result) error {
 	return page.Execute(w, v)
 }
 
-func workersTable(t ways.Table) table {
+func workersTable(t workerresult.Table) table {
 	out := table{}
 	for i, h := range t.Heads {
 		out.Heads = append(out.Heads, head{h, i > 0})
@@ -83,27 +83,27 @@ func bars(id, title, unit string, rows []barRow, t table) figure {
 	return figure{Title: title, Plot: c.svg(id, bottom+axisHeight, title, strings.Join(told, ". ")), Table: t}
 }
 
-func modesFigure(list []ways.Mode, t table) figure {
+func modesFigure(list []workerresult.Mode, t table) figure {
 	var rows []barRow
 	for i, m := range list {
 		class := "r1"
-		if m.Name == ways.Complete {
+		if m.Name == workerresult.Complete {
 			class = "r0"
 		}
-		rows = append(rows, barRow{t.Rows[i].Cells[0], class, stat.SpreadOf(m.Samples, func(s ways.Sample) float64 { return s.P99 })})
+		rows = append(rows, barRow{t.Rows[i].Cells[0], class, stat.SpreadOf(m.Samples, func(s workerresult.Sample) float64 { return s.P99 })})
 	}
 	return bars("modes-p99", "p99 at saturation", "us", rows, t)
 }
 
-func ringsLatency(list []ways.Ring, t table) figure {
+func ringsLatency(list []workerresult.Ring, t table) figure {
 	var rows []barRow
 	for _, r := range list {
-		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", stat.SpreadOf(r.Samples, func(s ways.Sample) float64 { return s.P99 })})
+		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", stat.SpreadOf(r.Samples, func(s workerresult.Sample) float64 { return s.P99 })})
 	}
 	return bars("rings-p99", "p99 at saturation over the size of the ring", "us", rows, t)
 }
 
-func ringsBurst(list []ways.Ring, t table) figure {
+func ringsBurst(list []workerresult.Ring, t table) figure {
 	var rows []barRow
 	for _, r := range list {
 		burst := float64(r.Burst)

@@ -5,19 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	ways "github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 func TestWorkersPage(t *testing.T) {
-	r := &ways.Result{Command: "corelane bench workers <modes>", Notes: []string{"CPU 0 is shared"}, Wanted: 500}
-	for i, m := range ways.Modes {
-		m.Samples = []ways.Sample{{Rate: 5e6, P50: 10, P99: float64(20 * (1 + i))}, {Rate: 5e6, P50: 10, P99: float64(25 * (1 + i))}}
+	r := &workerresult.Result{Command: "corelane bench workers <modes>", Notes: []string{"CPU 0 is shared"}, Wanted: 500}
+	for i, m := range workerresult.Modes {
+		m.Samples = []workerresult.Sample{{Rate: 5e6, P50: 10, P99: float64(20 * (1 + i))}, {Rate: 5e6, P50: 10, P99: float64(25 * (1 + i))}}
 		r.Modes = append(r.Modes, m)
 	}
 	for _, size := range []int{256, 1024} {
-		r.Rings = append(r.Rings, ways.Ring{Size: size, Samples: []ways.Sample{{Rate: 5e6, P99: float64(size)}}, Burst: size})
+		r.Rings = append(r.Rings, workerresult.Ring{Size: size, Samples: []workerresult.Sample{{Rate: 5e6, P99: float64(size)}}, Burst: size})
 	}
-	r.Changes = []ways.Change{{Name: "move a queue", Done: 100, Sent: 1000, Took: []float64{1}}}
+	r.Changes = []workerresult.Change{{Name: "move a queue", Done: 100, Sent: 1000, Took: []float64{1}}}
 	var out strings.Builder
 	if err := WriteWorkers(&out, r); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/router"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 // Two workers that forward and a third one that comes and goes. Two of them have the generator's CPU, with ordinary priority, so that the
@@ -93,7 +93,7 @@ func (l *twoWorkers) spread(ctx context.Context) error {
 }
 
 // changes of a kind while frames flow.
-func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (*workers.Change, error) {
+func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (*workerresult.Change, error) {
 	if err := l.spread(ctx); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (
 	if err != nil {
 		return nil, err
 	}
-	r := &workers.Change{Name: c.name, Saturated: saturated, Rate: saturated / 2}
+	r := &workerresult.Change{Name: c.name, Saturated: saturated, Rate: saturated / 2}
 	t, err := l.meanwhile(ctx, r.Rate, func() error { return l.changeAll(ctx, c, r) })
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (l *twoWorkers) meanwhile(ctx context.Context, rate float64, f func() error
 	return e.total, errors.Join(err, e.err)
 }
 
-func (l *twoWorkers) changeAll(ctx context.Context, c change, r *workers.Change) error {
+func (l *twoWorkers) changeAll(ctx context.Context, c change, r *workerresult.Change) error {
 	n := l.Changes
 	if c.both {
 		n *= 2

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 var bursts = []int{256, 512, 1024, 2048, 4096} // frames
 
 func measureIsolated(ctx context.Context, s *workersRun) (err error) {
-	at := s.quietPlace(workers.DeviceRing)
+	at := s.quietPlace(workerresult.DeviceRing)
 	at.wire = wireRing
 	l, err := s.open(ctx, at)
 	if err != nil {
@@ -27,7 +27,7 @@ func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, frames := range bursts {
-		s.result.Isolated = append(s.result.Isolated, workers.Bursts{Frames: frames}, workers.Bursts{Frames: frames, Isolated: true})
+		s.result.Isolated = append(s.result.Isolated, workerresult.Bursts{Frames: frames}, workerresult.Bursts{Frames: frames, Isolated: true})
 	}
 	for repetition := range s.Repetitions {
 		for _, i := range order(repetition, len(s.result.Isolated)) {
@@ -41,13 +41,13 @@ func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 	return nil
 }
 
-func (l *twoWorkers) isolatedBursts(ctx context.Context, b *workers.Bursts) (err error) {
+func (l *twoWorkers) isolatedBursts(ctx context.Context, b *workerresult.Bursts) (err error) {
 	if b.Isolated {
 		err = l.isolated(ctx, isolatedRing)
 	} else {
 		err = l.complete(ctx)
 	}
-	if err := errors.Join(err, l.delay(ctx, workers.Late)); err != nil {
+	if err := errors.Join(err, l.delay(ctx, workerresult.Late)); err != nil {
 		return err
 	}
 	before, err := l.Router.Counters(ctx)

@@ -9,7 +9,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/measure"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 func measureModes(ctx context.Context, s *workersRun) (err error) {
@@ -18,9 +18,9 @@ func measureModes(ctx context.Context, s *workersRun) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	s.result.Modes = slices.Clone(workers.Modes)
+	s.result.Modes = slices.Clone(workerresult.Modes)
 	for repetition := range s.Repetitions {
-		for _, i := range order(repetition, len(workers.Modes)) {
+		for _, i := range order(repetition, len(workerresult.Modes)) {
 			m := &s.result.Modes[i]
 			s.Step(fmt.Sprintf("modes, round %d of %d: %s", repetition+1, s.Repetitions, m.Title()), stepTime)
 			sample, err := l.sample(ctx, m, true)
@@ -39,7 +39,7 @@ func (s *workersRun) quietPlace(ring int) place {
 }
 
 // sample of a mode at saturation and, perhaps, at half of that.
-func (l *twoWorkers) sample(ctx context.Context, m *workers.Mode, half bool) (s workers.Sample, err error) {
+func (l *twoWorkers) sample(ctx context.Context, m *workerresult.Mode, half bool) (s workerresult.Sample, err error) {
 	if m.Ring > 0 {
 		err = l.hybrid(ctx, m.Ring)
 	} else {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 func measureRings(ctx context.Context, s *workersRun) (err error) {
@@ -17,13 +17,13 @@ func measureRings(ctx context.Context, s *workersRun) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, size := range s.Sizes {
-		s.result.Rings = append(s.result.Rings, workers.Ring{Size: size})
+		s.result.Rings = append(s.result.Rings, workerresult.Ring{Size: size})
 	}
 	for repetition := range s.ringRepetitions() {
 		for _, i := range order(repetition, len(s.Sizes)) {
 			r := &s.result.Rings[i]
 			s.Step(fmt.Sprintf("rings of %d, round %d of %d", r.Size, repetition+1, s.ringRepetitions()), stepTime)
-			sample, err := l.sample(ctx, &workers.Mode{Name: "hybrid", Ring: r.Size}, false)
+			sample, err := l.sample(ctx, &workerresult.Mode{Name: "hybrid", Ring: r.Size}, false)
 			if err != nil {
 				return err
 			}
@@ -32,11 +32,11 @@ func measureRings(ctx context.Context, s *workersRun) (err error) {
 	}
 	for i := range s.result.Rings {
 		r := &s.result.Rings[i]
-		s.Step(fmt.Sprintf("rings of %d: bursts while the worker is %v late", r.Size, workers.Late), stepTime)
+		s.Step(fmt.Sprintf("rings of %d: bursts while the worker is %v late", r.Size, workerresult.Late), stepTime)
 		if r.Burst, err = l.longestBurst(ctx, r.Size); err != nil {
 			return err
 		}
-		s.result.Wanted = max(s.result.Wanted, int(r.Rate()*workers.Late.Seconds()))
+		s.result.Wanted = max(s.result.Wanted, int(r.Rate()*workerresult.Late.Seconds()))
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ const (
 
 // longestBurst through a ring of a size that passes without loss while each loop of the finisher takes longer: doubled, then halved.
 func (l *twoWorkers) longestBurst(ctx context.Context, ring int) (int, error) {
-	if err := errors.Join(l.hybrid(ctx, ring), l.delay(ctx, workers.Late)); err != nil {
+	if err := errors.Join(l.hybrid(ctx, ring), l.delay(ctx, workerresult.Late)); err != nil {
 		return 0, err
 	}
 	longest, err := search(shortest, 8*ring, func(frames int) (bool, error) {
@@ -87,7 +87,7 @@ func search(least, most int, passes func(int) (bool, error)) (int, error) {
 // gap between bursts in which a worker that is late takes all of one: at worst a device's ring in each loop, which takes twice its delay.
 func gap(frames int) float64 {
 	const batch = 256
-	return float64(frames/batch+4) * 2 * workers.Late.Seconds()
+	return float64(frames/batch+4) * 2 * workerresult.Late.Seconds()
 }
 
 const burstTries = 3 // of a trial in which the generator was late

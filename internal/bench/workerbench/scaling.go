@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
 const scaleProgram = "corelane-scale-bench"
@@ -52,7 +52,7 @@ func (o *Options) scaleArguments() []string {
 	return []string{"--cpus", fmt.Sprintf("%d,%d", o.WorkerCPU, o.Generator), "--rounds", fmt.Sprint(o.Repetitions), "--window-ms", fmt.Sprint(max(20, ms)), "--control"}
 }
 
-func readScaling(in io.Reader) (list []workers.Scale, err error) {
+func readScaling(in io.Reader) (list []workerresult.Scale, err error) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		var w window
@@ -60,7 +60,7 @@ func readScaling(in io.Reader) (list []workers.Scale, err error) {
 			return list, fmt.Errorf("line %q: %w", lines.Text(), err)
 		}
 		if w.What == "window" {
-			list = workers.AddWindow(list, workers.Scale{Kind: w.Kind, Stateful: w.Stateful, Workers: w.Workers, Cycles: []float64{w.Cycles}})
+			list = workerresult.AddWindow(list, workerresult.Scale{Kind: w.Kind, Stateful: w.Stateful, Workers: w.Workers, Cycles: []float64{w.Cycles}})
 		}
 	}
 	return list, lines.Err()

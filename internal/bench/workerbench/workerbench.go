@@ -17,7 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/manifest"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
-	"github.com/corelane/corelane/internal/bench/workers"
+	"github.com/corelane/corelane/internal/bench/workerresult"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -33,7 +33,7 @@ type Measure struct {
 func List() []Measure {
 	return []Measure{
 		{"modes", "latency and throughput: run-to-completion against hybrid with a ring between two workers", measureModes,
-			func(o *Options) int { return o.Repetitions * len(workers.Modes) }},
+			func(o *Options) int { return o.Repetitions * len(workerresult.Modes) }},
 		{"rings", "sizes of the ring between two workers: latency, throughput, and bursts that pass while a worker is late", measureRings,
 			func(o *Options) int { return (o.ringRepetitions() + 1) * len(o.Sizes) }},
 		{"isolated", "bursts that overflow a device's ring while a worker is late, without and with an isolated-rx worker", measureIsolated,
@@ -128,13 +128,13 @@ type workersRun struct {
 	bench.Progress
 	control int // CPU of all that does not poll
 	memory  int // MB of hugepages
-	result  workers.Result
+	result  workerresult.Result
 }
 
 const stepTime = 2 * time.Second // roughly
 
 // Run what was asked for. What was measured until an error is returned, too.
-func Run(ctx context.Context, o Options, p bench.Progress) (*workers.Result, error) {
+func Run(ctx context.Context, o Options, p bench.Progress) (*workerresult.Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (s *workersRun) controlCPU() (int, error) {
 
 func (s *workersRun) settings() map[string]string {
 	return map[string]string{"repetitions": fmt.Sprint(s.Repetitions), "trial_seconds": fmt.Sprint(s.Trial.Seconds()), "frame": fmt.Sprint(s.Frame),
-		"flows": fmt.Sprint(s.Flows), "delay_us": fmt.Sprint(workers.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing), "changes": fmt.Sprint(s.Changes)}
+		"flows": fmt.Sprint(s.Flows), "delay_us": fmt.Sprint(workerresult.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing), "changes": fmt.Sprint(s.Changes)}
 }
 
 func (s *workersRun) note(format string, args ...any) {

@@ -42,13 +42,15 @@ func kinds(list ...explain.Kind) []explain.Kind { return list }
 
 func nothing() error { return nil }
 
-func injectNothing(context.Context, *bed) (*injection, error) { return &injection{undo: nothing}, nil }
+func injectNothing(context.Context, *loadedVictim) (*injection, error) {
+	return &injection{undo: nothing}, nil
+}
 
-func injectOverload(ctx context.Context, b *bed) (*injection, error) {
+func injectOverload(ctx context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{undo: nothing}, b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 1.5 * b.capacity})
 }
 
-func injectHog(_ context.Context, b *bed) (*injection, error) {
+func injectHog(_ context.Context, b *loadedVictim) (*injection, error) {
 	i, err := b.intrude(b.Dir, "", []int{b.WorkerCPU}, "hog")
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 
 // injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back,
 // and it is moved again.
-func injectOwnThread(ctx context.Context, b *bed) (*injection, error) {
+func injectOwnThread(ctx context.Context, b *loadedVictim) (*injection, error) {
 	busy, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, busyThread)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ const (
 )
 
 // thread of the daemon by its name.
-func (b *bed) thread(ctx context.Context, name string) (int, error) {
+func (b *loadedVictim) thread(ctx context.Context, name string) (int, error) {
 	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{})
 	for _, t := range list {
 		if t.Name == name {
@@ -52,14 +52,14 @@ func (b *bed) thread(ctx context.Context, name string) (int, error) {
 	return 0, errors.Join(err, fmt.Errorf("the daemon has no thread %s", name))
 }
 
-func (b *bed) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
+func (b *loadedVictim) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
 	_, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields})
 	return err
 }
 
 // injectYield lets the worker give its CPU away in each empty loop, and puts a thread there that only gets what nobody
 // else wants (SCHED_IDLE, sched(7)): it takes next to nothing from a worker that does not yield.
-func injectYield(ctx context.Context, b *bed) (*injection, error) {
+func injectYield(ctx context.Context, b *loadedVictim) (*injection, error) {
 	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
 		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
 	}
@@ -76,7 +76,7 @@ func injectYield(ctx context.Context, b *bed) (*injection, error) {
 	return &injection{undo: undo}, nil
 }
 
-func injectFlushes(ctx context.Context, b *bed) (*injection, error) {
+func injectFlushes(ctx context.Context, b *loadedVictim) (*injection, error) {
 	i, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, shootdowns)
 	if err == nil {
 		i.culprit.Name = debugThread
@@ -84,11 +84,11 @@ func injectFlushes(ctx context.Context, b *bed) (*injection, error) {
 	return i, err
 }
 
-func injectFaults(ctx context.Context, b *bed) (*injection, error) {
+func injectFaults(ctx context.Context, b *loadedVictim) (*injection, error) {
 	return disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_FAULTS, pageLosses)
 }
 
-func disturb(ctx context.Context, b *bed, what apiv1.Disturbance, perSecond uint32) (*injection, error) {
+func disturb(ctx context.Context, b *loadedVictim, what apiv1.Disturbance, perSecond uint32) (*injection, error) {
 	set := func(ctx context.Context, n uint32) error {
 		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Disturb, &apiv1.DebugDisturbRequest{What: what, PerSecond: n})
 		return err
@@ -98,7 +98,7 @@ func disturb(ctx context.Context, b *bed, what apiv1.Disturbance, perSecond uint
 }
 
 // injectReader: what the wire sends to the tenant is not taken.
-func injectReader(ctx context.Context, b *bed) (*injection, error) {
+func injectReader(ctx context.Context, b *loadedVictim) (*injection, error) {
 	spec := &apiv1.GeneratorTrial{PacketsPerSecond: half * b.capacity, UnreadPort: tenant}
 	return &injection{culprit: Culprit{Port: tenant}, undo: nothing}, b.change(ctx, spec)
 }
@@ -107,7 +107,7 @@ const smallRing = 64
 
 // handOver: the second worker polls the tenant's queues and gives all to the first, through a small ring.
 func handOver(ctx context.Context, l *victim) error {
-	b := &bed{victim: l}
+	b := &loadedVictim{victim: l}
 	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_HYBRID, SpreadWorkers: []string{"0"}},
 		Fields: []string{"mode", "spread_workers"}}
 	_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port)
@@ -127,7 +127,7 @@ func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 
 const burst = 2048
 
-func injectBursts(ctx context.Context, b *bed) (*injection, error) {
+func injectBursts(ctx context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{undo: nothing}, b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: burst})
 }
 
@@ -149,7 +149,7 @@ func apart(ctx context.Context, l *victim) error {
 const elephant = 1.3 // of what one worker takes
 
 // injectElephant sends all in one flow, more than one worker takes: it is worker 0's, or the next one is tried.
-func injectElephant(ctx context.Context, b *bed) (*injection, error) {
+func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 	profile := b.profile
 	undo := func() error { return b.configure(context.WithoutCancel(ctx), profile) }
 	for first := range uint32(16) {
@@ -180,7 +180,7 @@ func injectElephant(ctx context.Context, b *bed) (*injection, error) {
 }
 
 // configure other traffic, more than one worker takes.
-func (b *bed) configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
+func (b *loadedVictim) configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
 	if err := b.stream.stop(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // --- What the kernel does on the worker's CPU. ---
 
 // injectSoftirq floods one end of a cable whose other end's packets the worker's CPU has to take.
-func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
+func injectSoftirq(_ context.Context, b *loadedVictim) (*injection, error) {
 	c, err := newCable()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func injectSoftirq(_ context.Context, b *bed) (*injection, error) {
 }
 
 // injectIRQ binds a disk's interrupts to the worker's CPU and reads a file past the kernel's cache.
-func injectIRQ(_ context.Context, b *bed) (*injection, error) {
+func injectIRQ(_ context.Context, b *loadedVictim) (*injection, error) {
 	irqs, err := diskIRQs(b.Root, b.Dir)
 	if err != nil {
 		return nil, err

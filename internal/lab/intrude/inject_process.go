@@ -20,7 +20,7 @@ import (
 // --- What is done to the process of corelaned. ---
 
 // injectQuota puts it into a cgroup that may use half of a CPU.
-func injectQuota(_ context.Context, b *bed) (*injection, error) {
+func injectQuota(_ context.Context, b *loadedVictim) (*injection, error) {
 	top, file, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
 	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); errors.Is(err, fs.ErrNotExist) {
 		top, file, value = "/sys/fs/cgroup", "cpu.max", "50000 100000"
@@ -90,7 +90,7 @@ func every(period time.Duration, f func() error) (undo func() error) {
 
 const stopFor = 50 * time.Millisecond
 
-func injectStop(_ context.Context, b *bed) (*injection, error) {
+func injectStop(_ context.Context, b *loadedVictim) (*injection, error) {
 	undo := every(time.Second, func() error {
 		err := unix.Kill(b.PID(), unix.SIGSTOP)
 		time.Sleep(stopFor)

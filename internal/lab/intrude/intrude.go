@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package intrude disturbs a worker on purpose and looks at what becomes of it: the three ways to share a machine of a field
-// report (Rows), one disturbance after the other with the question whether explain finds it (Matrix), and a receiver of the
+// report (MeasurePartitioning), one disturbance after the other with the question whether explain finds it (Matrix), and a receiver of the
 // kernel's own traffic on the CPU of its softirqs (Receiver). Disturbances are real: threads, interrupts, traffic, cgroups.
 // Whatever ends a run, they end with it, and the machine is as it was.
 package intrude

@@ -95,13 +95,13 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-func rowsOf(idle, none, partial, full float64) *Rows {
-	r := &Rows{Load: "some"}
+func rowsOf(idle, none, partial, full float64) *PartitionTable {
+	r := &PartitionTable{Load: "some"}
 	for _, s := range []struct {
 		state State
 		rate  float64
 	}{{Idle, idle}, {None, none}, {Partial, partial}, {Full, full}} {
-		r.Rows = append(r.Rows, Row{State: s.state, Samples: []Sample{{Rate: s.rate, Saturated: 2 * s.rate}}})
+		r.Rows = append(r.Rows, PartitionRow{State: s.state, Samples: []Sample{{Rate: s.rate, Saturated: 2 * s.rate}}})
 	}
 	r.relate(0)
 	return r
@@ -109,7 +109,7 @@ func rowsOf(idle, none, partial, full float64) *Rows {
 
 func TestReproduced(t *testing.T) {
 	for _, c := range []struct {
-		rows *Rows
+		rows *PartitionTable
 		why  string
 	}{
 		{rowsOf(10e6, 5e6, 1e6, 9.9e6), ""},
@@ -132,7 +132,7 @@ func TestReproduced(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	r := Row{Samples: []Sample{{Rate: 3}, {Rate: 1}, {Rate: 2}, {Rate: 10}}}
+	r := PartitionRow{Samples: []Sample{{Rate: 3}, {Rate: 1}, {Rate: 2}, {Rate: 10}}}
 	if m, low, high := r.Median(func(s Sample) float64 { return s.Rate }); m != 2.5 || low != 1 || high != 10 {
 		t.Error(m, low, high)
 	}

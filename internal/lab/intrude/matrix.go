@@ -56,7 +56,7 @@ type Case struct {
 	Load    float64        // of what the worker takes, before
 	setting setting
 	prepare func(context.Context, *victim) error // before traffic flows
-	inject  func(context.Context, *bed) (*injection, error)
+	inject  func(context.Context, *loadedVictim) (*injection, error)
 }
 
 // injection is a disturbance that goes on.
@@ -66,15 +66,15 @@ type injection struct {
 	offered float64 // frames/s, where it is the traffic that changes
 }
 
-// bed is a victim under traffic, ready to be disturbed.
-type bed struct {
+// loadedVictim is a victim with traffic through it, ready to be disturbed.
+type loadedVictim struct {
 	*victim
 	capacity float64 // frames/s
 	stream   *stream
 }
 
 // change the traffic.
-func (b *bed) change(ctx context.Context, spec *apiv1.GeneratorTrial) error {
+func (b *loadedVictim) change(ctx context.Context, spec *apiv1.GeneratorTrial) error {
 	if err := b.stream.stop(ctx); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	b := &bed{victim: l}
+	b := &loadedVictim{victim: l}
 	if c.prepare != nil {
 		if err := c.prepare(ctx, l); err != nil {
 			return err
@@ -161,7 +161,7 @@ const (
 )
 
 // once injects, asks and takes the disturbance away.
-func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
+func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: c.Load * b.capacity})
 	defer func() { err = errors.Join(err, b.stream.stop(context.WithoutCancel(ctx))) }()
 	if err := wait.For(ctx, takesHold); err != nil {
@@ -185,7 +185,7 @@ func (b *bed) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 }
 
 // ask explain, and compare.
-func (b *bed) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
+func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
 	begin := time.Now()
 	report, err := explain.Run(ctx, explain.Options{Socket: b.Socket(), Window: b.Window, Root: b.Root})
 	if err != nil {

@@ -25,7 +25,7 @@ func (l *victim) partition(ctx context.Context) (back func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{victim: l}
+	b := &loadedVictim{victim: l}
 	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.Dir, "cores"), MoveWorker: func(ctx context.Context, worker, cpu int) error {
 		return b.setWorker(ctx, &apiv1.Worker{Id: uint32(worker), Cpu: uint32(cpu)}, "cpu")
 	}}

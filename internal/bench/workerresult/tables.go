@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package workers
+package workerresult
 
 import (
 	"fmt"

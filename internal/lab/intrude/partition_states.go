@@ -26,8 +26,8 @@ const (
 // Reported is what the field report measured, Mpps per core at a loss of at most 0.01 %.
 var Reported = map[State]float64{None: 2.256, Partial: 0.165, Full: 2.294}
 
-// Row of the table.
-type Row struct {
+// PartitionRow is one state with its repetitions.
+type PartitionRow struct {
 	State   State    `json:"state"`
 	Samples []Sample `json:"samples"`
 }
@@ -40,11 +40,11 @@ type Sample struct {
 	Limited   string  `json:"limited,omitempty"` // why the rate could be higher
 }
 
-// Rows is the result.
-type Rows struct {
-	Load string   `json:"load"`
-	Rows []Row    `json:"rows"`
-	Note []string `json:"notes,omitempty"`
+// PartitionTable has a row for each state.
+type PartitionTable struct {
+	Load string         `json:"load"`
+	Rows []PartitionRow `json:"rows"`
+	Note []string       `json:"notes,omitempty"`
 }
 
 // Meter of the search: short trials, for states are in turn.
@@ -60,8 +60,8 @@ const (
 	loadSettles   = 500 * time.Millisecond
 )
 
-// MeasureRows measures all states in turn, as often as asked for.
-func MeasureRows(ctx context.Context, o Options) (r *Rows, err error) {
+// MeasurePartitioning measures all states in turn, o.Repetitions times.
+func MeasurePartitioning(ctx context.Context, o Options) (r *PartitionTable, err error) {
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func MeasureRows(ctx context.Context, o Options) (r *Rows, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	r = &Rows{Load: LoadText()}
+	r = &PartitionTable{Load: LoadText()}
 	for _, s := range []State{Idle, None, Partial, Full} {
-		r.Rows = append(r.Rows, Row{State: s})
+		r.Rows = append(r.Rows, PartitionRow{State: s})
 	}
 	for repetition := range o.Repetitions {
 		for _, i := range order(repetition, len(r.Rows)) {
@@ -91,7 +91,7 @@ func MeasureRows(ctx context.Context, o Options) (r *Rows, err error) {
 }
 
 // relate a repetition's rates to its idle one.
-func (r *Rows) relate(repetition int) {
+func (r *PartitionTable) relate(repetition int) {
 	for i := range r.Rows {
 		if idle := r.Rows[0].Samples[repetition].Rate; idle > 0 {
 			r.Rows[i].Samples[repetition].OfIdle = r.Rows[i].Samples[repetition].Rate / idle
@@ -151,7 +151,7 @@ func (s State) Title() string {
 }
 
 // Median, lowest and highest of a row's values.
-func (r *Row) Median(of func(Sample) float64) (median, low, high float64) {
+func (r *PartitionRow) Median(of func(Sample) float64) (median, low, high float64) {
 	s := stat.SpreadOf(r.Samples, of)
 	return s.Median, s.Low, s.High
 }
@@ -161,7 +161,7 @@ const Enough = 0.97
 
 // Reproduced says whether the rows are as in the field report: full keeps what the machine can do, partial collapses,
 // none is in between; else why not.
-func (r *Rows) Reproduced() error {
+func (r *PartitionTable) Reproduced() error {
 	share := map[State]float64{}
 	for i := range r.Rows {
 		share[r.Rows[i].State], _, _ = r.Rows[i].Median(func(s Sample) float64 { return s.OfIdle })

@@ -15,14 +15,14 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// What all routers have in common is the work: each frame comes out where it should, with the headers that it should have.
-// Few frames at a rate that any router keeps up with, each of them looked at.
+// Every router must do the same work: each frame leaves by the right port, with the right headers. These tests send a few frames
+// at a rate that any router keeps up with, and check each of them.
 const (
 	workFrames = 4000
 	workRate   = 20000
 )
 
-// places of a test with real routers: CORELANED's folder has corelane-gen, too.
+// places returns where a test with real programs runs them. CORELANED names corelaned; corelane-gen is beside it.
 func places(t *testing.T) (router.Env, generator.Place) {
 	t.Helper()
 	bin := filepath.Dir(os.Getenv("CORELANED"))
@@ -44,14 +44,14 @@ func places(t *testing.T) (router.Env, generator.Place) {
 		generator.Place{Bin: bin, Dir: dir, CPU: 0, ControlCPU: 0, RoundTripCPU: -1}
 }
 
-// lane is a router with its generator, ready.
-type lane struct {
+// testRouter is a running router with a generator at its ports.
+type testRouter struct {
 	instance  router.Instance
 	generator *generator.Generator
 	profile   *apiv1.GeneratorProfile
 }
 
-func open(t *testing.T, r router.Router, s scenario.Scenario) *lane {
+func open(t *testing.T, r router.Router, s scenario.Scenario) *testRouter {
 	t.Helper()
 	env, place := places(t)
 	if _, err := r.Version(t.Context()); err != nil && r.Name() != "corelane" { // it is not beside this program
@@ -64,7 +64,7 @@ func open(t *testing.T, r router.Router, s scenario.Scenario) *lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{profile: profile(t, r, b)}
+	l := &testRouter{profile: profile(t, r, b)}
 	if l.instance, err = r.Start(t.Context(), &env, b); err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func open(t *testing.T, r router.Router, s scenario.Scenario) *lane {
 	return l
 }
 
-// trial of all frames, each of them looked at.
-func (l *lane) trial(t *testing.T) *apiv1.GeneratorWindow {
+// trial sends all frames and checks each of them.
+func (l *testRouter) trial(t *testing.T) *apiv1.GeneratorWindow {
 	t.Helper()
 	if err := l.generator.Configure(t.Context(), l.profile); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func profile(t *testing.T, r router.Router, b *scenario.Setup) *apiv1.GeneratorP
 
 func judge(t *testing.T, p *apiv1.GeneratorProfile, w *apiv1.GeneratorWindow) {
 	t.Helper()
-	// On a CPU that others have, too, the generator gives up frames that it is too late for.
+	// On a CPU that is shared, the generator gives up frames that it is too late for.
 	if w.Sent < workFrames/20 || w.Sent+w.Late+w.NoRoom != workFrames || w.Received != w.Sent {
 		t.Errorf("%d sent, %d late, %d without room, %d received", w.Sent, w.Late, w.NoRoom, w.Received)
 	}
@@ -138,11 +138,11 @@ func judge(t *testing.T, p *apiv1.GeneratorProfile, w *apiv1.GeneratorWindow) {
 		}
 	}
 	if w.Foreign > 0 {
-		t.Logf("%d frames that nobody sent, the first of them % x", w.Foreign, w.ForeignFrame)
+		t.Logf("%d foreign frames, the first of them % x", w.Foreign, w.ForeignFrame)
 	}
 }
 
-// variants of a scenario: together they have each option that changes what frames look like or where they go.
+// variants of a scenario. Together they have each option that changes the headers of frames or their way.
 var variants = []struct {
 	name   string
 	change func(*scenario.Scenario)
@@ -159,14 +159,14 @@ var variants = []struct {
 	}},
 }
 
-// Options are the scenario's matter: with testpmd, a scenario as it is shows that both ends of the generator agree.
-func TestWork(t *testing.T) {
+// Testpmd passes frames on unchanged, so one variant is enough to show that both ends of the generator agree.
+func TestRoutersDoTheWork(t *testing.T) {
 	for _, r := range []router.Router{&router.Corelane{}, &router.Testpmd{}} {
 		for _, s := range scenario.List() {
 			for _, v := range variants {
 				s := s
 				v.change(&s)
-				t.Run(fmt.Sprintf("%s/%s/%s", r.Name(), s.Name, v.name), func(t *testing.T) { work(t, r, s) })
+				t.Run(fmt.Sprintf("%s/%s/%s", r.Name(), s.Name, v.name), func(t *testing.T) { checkWork(t, r, s) })
 				if r.Unchanged() {
 					break
 				}
@@ -175,7 +175,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-func work(t *testing.T, r router.Router, s scenario.Scenario) {
+func checkWork(t *testing.T, r router.Router, s scenario.Scenario) {
 	l := open(t, r, s)
 	judge(t, l.profile, l.trial(t))
 	if t.Failed() {
@@ -184,8 +184,8 @@ func work(t *testing.T, r router.Router, s scenario.Scenario) {
 	}
 }
 
-// A router that does other work is found out: here it is the work asked for that is another one.
-func TestOtherWork(t *testing.T) {
+// A router that does other work is found out. Here the expectation is changed instead of the router.
+func TestOtherWorkIsFound(t *testing.T) {
 	s, err := scenario.Find("vxlan-encap")
 	if err != nil {
 		t.Fatal(err)
@@ -196,12 +196,12 @@ func TestOtherWork(t *testing.T) {
 		stream.Expected[at]++
 		w := l.trial(t)
 		if w.Received == 0 || w.WrongHeader != w.Received || w.WrongStream != stream.Name {
-			t.Errorf("%s: of %d frames, %d are found to be wrong, of stream '%s'", what, w.Received, w.WrongHeader, w.WrongStream)
+			t.Errorf("%s: of %d frames, %d are found wrong, in stream '%s'", what, w.Received, w.WrongHeader, w.WrongStream)
 		}
 		stream.Expected[at]--
 	}
 	stream.RxPort = "tenant0"
 	if w := l.trial(t); w.Misplaced == 0 || w.Misplaced != w.Lost {
-		t.Errorf("of %d frames out of the wrong port, %d are found to be", w.Lost, w.Misplaced)
+		t.Errorf("of %d frames out of the wrong port, %d are found", w.Lost, w.Misplaced)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Markdown is the table as it stands in documents.
-func (r *Rows) Markdown() string {
+func (r *PartitionTable) Markdown() string {
 	var b strings.Builder
 	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | field report, Mpps per core |\n|---|---|---|---|---|\n")
 	for i := range r.Rows {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package workers is what the benchmark of the ways to run on cores says: its result, and tables of it.
-package workers
+package workerresult
 
 import (
 	"cmp"
