@@ -14,16 +14,16 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// A check of the work that is slow enough for any router: what is wrong is the work then, not the load.
+// The check of the work runs at a rate that any router keeps up with, so that a failure is not a matter of load.
 const (
 	checkRate     = 20000 // frames per second
 	checkLeast    = 2000
 	checkMost     = 20000
-	checkAttempts = 5 // the first frames may have to wait for caches to be filled, and a neighbour may disturb
+	checkAttempts = 5 // caches are cold at first, and other work may disturb
 	checkLoss     = 0.01
 )
 
-// check that the router does the scenario's work: frames come back, and have the headers that are asked for.
+// check returns an error unless the router does the scenario's work: frames come back, with the expected headers.
 func (l *contender) check(ctx context.Context) (err error) {
 	spec := &apiv1.GeneratorTrial{Packets: uint64(min(max(2*l.run.Flows, checkLeast), checkMost)), PacketsPerSecond: checkRate,
 		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
@@ -46,7 +46,7 @@ func (l *contender) check(ctx context.Context) (err error) {
 	return err
 }
 
-// losing is an error when a router loses frames at a rate that is nothing to it.
+// losing is an error when a router loses frames although the rate is low.
 func losing(t *apiv1.GeneratorWindow, decode func([]byte) string) error {
 	lost := t.Lost + t.NoRoom
 	if float64(lost) <= checkLoss*float64(t.Due) {
@@ -54,40 +54,42 @@ func losing(t *apiv1.GeneratorWindow, decode func([]byte) string) error {
 	}
 	err := fmt.Errorf("%d of %d frames are lost at %d frames per second", lost, t.Due, checkRate)
 	if t.Foreign > 0 {
-		err = fmt.Errorf("%w, and %d came that were not sent: %s", err, t.Foreign, decode(t.ForeignFrame))
+		err = fmt.Errorf("%w; the generator received %d others, the first one %s", err, t.Foreign,
+			decode(t.ForeignFrame))
 	}
 	return err
 }
 
-// silent is an error when a router gives nothing back.
+// silent is an error when a router sends nothing back.
 func silent(t *apiv1.GeneratorWindow, decode func([]byte) string) error {
 	switch {
 	case t.Sent == 0:
-		return errors.New("takes no frames")
+		return errors.New("the router takes no frames")
 	case t.Received == 0 && t.Foreign > 0:
-		return fmt.Errorf("none of %d frames came back, but %d others: %s", t.Sent, t.Foreign, decode(t.ForeignFrame))
+		return fmt.Errorf("none of %d frames came back, but %d others, the first one %s", t.Sent, t.Foreign,
+			decode(t.ForeignFrame))
 	case t.Received == 0:
 		return fmt.Errorf("none of %d frames came back", t.Sent)
 	}
 	return nil
 }
 
-// wrong is what a trial says of frames that are not as they should be; nil: they are.
+// wrong is an error when a trial received frames that are not as expected.
 func wrong(t *apiv1.GeneratorWindow, p *apiv1.GeneratorProfile, decode func([]byte) string) error {
 	switch {
 	case t.WrongHeader > 0:
-		return fmt.Errorf("%d frames with a wrong header, the first of them %s", t.WrongHeader, difference(t, p, decode))
+		return fmt.Errorf("%d frames have a wrong header, the first one %s", t.WrongHeader, difference(t, p, decode))
 	case t.Misplaced > 0:
-		return fmt.Errorf("%d frames came out of the wrong port", t.Misplaced)
+		return fmt.Errorf("%d frames left by the wrong port", t.Misplaced)
 	case t.Corrupt > 0:
 		return fmt.Errorf("%d frames were damaged", t.Corrupt)
 	case t.Duplicated > 0:
-		return fmt.Errorf("%d frames came twice", t.Duplicated)
+		return fmt.Errorf("%d frames were received twice", t.Duplicated)
 	}
 	return nil
 }
 
-// difference between the first wrong frame and what its stream expects.
+// difference describes the first wrong frame and its first byte that is not as its stream expects.
 func difference(t *apiv1.GeneratorWindow, p *apiv1.GeneratorProfile, decode func([]byte) string) string {
 	text := fmt.Sprintf("in %s: %s", t.WrongStream, decode(t.WrongFrame))
 	for _, s := range p.Streams {

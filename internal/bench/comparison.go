@@ -19,15 +19,15 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// comparison is a run of the benchmark that goes on.
+// comparison is a run of the benchmark.
 type comparison struct {
 	Options
 	Progress
 	routers        []router.Router
 	versions       map[string]string
 	startGenerator func(context.Context, generator.Place) (testbed.Generator, error)
-	settle         time.Duration // after a router has got its CPU
-	watch          time.Duration // what else runs on the CPUs, before
+	settle         time.Duration // pause after a router was resumed
+	watch          time.Duration // how long the CPUs are watched for other work before the run
 	place          placement
 	memory         int // MB of hugepages for each router
 	result         result.Result
@@ -36,7 +36,7 @@ type comparison struct {
 	failed         bool // a router broke down in the middle
 }
 
-// save what has been measured so far.
+// save writes what has been measured so far.
 func (s *comparison) save() error {
 	s.result.Runs = s.result.Runs[:0]
 	for _, r := range s.runs {
@@ -46,7 +46,7 @@ func (s *comparison) save() error {
 	return result.Save(s.path, &s.result)
 }
 
-// note something in the result, and now.
+// note adds a note to the result and shows it.
 func (s *comparison) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(s.result.Notes, text) {
@@ -55,7 +55,7 @@ func (s *comparison) note(format string, args ...any) {
 	}
 }
 
-// all scenarios, one after the other.
+// all measures the scenarios one after the other.
 func (s *comparison) all(ctx context.Context) error {
 	for _, sc := range s.Scenarios {
 		if err := s.scenario(ctx, sc); err != nil {
@@ -65,7 +65,7 @@ func (s *comparison) all(ctx context.Context) error {
 	return nil
 }
 
-// scenario on all routers that can do it. They are all up at once, and all but one paused.
+// scenario measures all routers that can do it. They all run at once, and all but one are paused.
 func (s *comparison) scenario(ctx context.Context, sc scenario.Scenario) (err error) {
 	var contenders []*contender
 	defer func() {
@@ -97,10 +97,10 @@ func (s *comparison) scenario(ctx context.Context, sc scenario.Scenario) (err er
 	return nil
 }
 
-// named routers have to be there.
+// named says whether the user named routers: a failure of a named router is an error.
 func (s *comparison) named() bool { return len(s.Routers) > 0 }
 
-// able are the routers that can do a scenario.
+// able returns the routers that can do a scenario.
 func (s *comparison) able(sc scenario.Scenario) []router.Router {
 	var list []router.Router
 	for _, r := range s.routers {
@@ -125,9 +125,9 @@ func (s *comparison) expectedAll() (sum time.Duration) {
 	return sum
 }
 
-// bring a router up. One that fails is recorded as such and is nil, unless it was asked for.
+// bring starts a router. A failure is recorded and gives nil; for a router that the user named it is an error.
 func (s *comparison) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*contender, error) {
-	s.Step(fmt.Sprintf("%s: %s starts and shows that it does the work", title(sc), r.Name()), startTime+checkTime)
+	s.Step(fmt.Sprintf("%s: %s starts and its work is checked", title(sc), r.Name()), startTime+checkTime)
 	run := &result.Run{Scenario: sc.Label(), Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
 		FrameSizes: sc.Sizes, Workers: sc.Workers}
 	l, err := s.open(ctx, r, sc, run)
@@ -147,7 +147,7 @@ func (s *comparison) bring(ctx context.Context, r router.Router, sc scenario.Sce
 	return nil, nil
 }
 
-// rounds of saturated windows, each router in turn.
+// rounds measures saturated windows, each router in turn.
 func (s *comparison) rounds(ctx context.Context, sc scenario.Scenario, contenders []*contender) error {
 	for repetition := range s.Repetitions {
 		for _, i := range order(repetition, len(contenders)) {
@@ -165,7 +165,7 @@ func (s *comparison) rounds(ctx context.Context, sc scenario.Scenario, contender
 	return nil
 }
 
-// tolerate the failure of one router: it is stopped, and the others go on.
+// tolerate stops a router that fails, and lets the others go on.
 func (s *comparison) tolerate(ctx context.Context, sc scenario.Scenario, l *contender, f func() error) error {
 	if l.broken {
 		return nil
@@ -183,7 +183,7 @@ func (s *comparison) tolerate(ctx context.Context, sc scenario.Scenario, l *cont
 	return nil
 }
 
-// alone are the measurements that one router has the machine for.
+// alone takes the measurements for which the other routers stay paused.
 func (s *comparison) alone(ctx context.Context, sc scenario.Scenario, l *contender) error {
 	for _, m := range []struct {
 		name     string
@@ -207,7 +207,7 @@ func (s *comparison) alone(ctx context.Context, sc scenario.Scenario, l *contend
 	return nil
 }
 
-// title of a scenario with what makes it different from others of its name.
+// title is the name of a scenario with its numbers of flows and routes.
 func title(sc scenario.Scenario) string {
 	text := fmt.Sprintf("%s, %d flows", sc.Label(), sc.Flows)
 	if sc.Routes > 1 {
@@ -216,7 +216,7 @@ func title(sc scenario.Scenario) string {
 	return text
 }
 
-// reason of an error of a router, whose name is said already.
+// reason is the text of a router's error without the router's name.
 func reason(r router.Router, err error) string {
 	return strings.TrimPrefix(oneLine(err), r.Name()+": ")
 }
@@ -229,7 +229,7 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// search for NDR and PDR. It begins at the rate that saturates the quiet machine.
+// search finds NDR and PDR. It begins at the rate that saturates the router on a quiet machine.
 func (l *contender) search(ctx context.Context) (err error) {
 	rate := l.quiet()
 	if rate == 0 {
@@ -257,7 +257,7 @@ func (l *contender) quiet() float64 {
 	return stat.Percentile(rates, 0.9)
 }
 
-// latencies at shares of the best rate that is known.
+// latencies measures at shares of the NDR, or else of the PDR or the saturated rate.
 func (l *contender) latencies(ctx context.Context) (err error) {
 	name, rate := "saturated rate", l.quiet()
 	for _, s := range []struct {

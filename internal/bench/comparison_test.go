@@ -259,7 +259,8 @@ func TestComparisonGoesOnWithoutPeers(t *testing.T) {
 		failed[run.Router] = fmt.Sprintf("%d windows, %s", len(run.Windows), run.Error)
 	}
 	for name, want := range map[string]string{
-		"corelane": "9 windows, ", "failing": "0 windows, no start; log", "liar": "0 windows, 3 frames with a wrong header, the first of them in : a frame",
+		"corelane": "9 windows, ", "failing": "0 windows, no start; log",
+		"liar":   "0 windows, 3 frames have a wrong header, the first one in : a frame",
 		"mortal": "3 windows, ", "early": "0 windows, generator: the port went down; last line",
 	} {
 		if failed[name] != want {
@@ -280,7 +281,7 @@ func TestComparisonNeedsNamedRouters(t *testing.T) {
 	for want, peer := range map[string]*simulated{
 		"--router peer: not installed":                      {name: "peer", missing: errors.New("not installed")},
 		"--router peer: vxlan-encap: no start":              {name: "peer", failing: errors.New("no start")},
-		"--router peer: vxlan-encap: 3 frames with a":       {name: "peer", rate: 1e6, wrong: 3},
+		"--router peer: vxlan-encap: 3 frames have a":       {name: "peer", rate: 1e6, wrong: 3},
 		"--router: none can do vxlan-encap: peer: no VXLAN": {name: "peer", unable: errors.New("no VXLAN")},
 		"--router: 'peer' is unknown; valid: other":         {name: "other"},
 	} {

@@ -19,7 +19,7 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// contender is a router with its generator, doing the work of a scenario.
+// contender is a router that does the work of a scenario, with its generator.
 type contender struct {
 	measure.Meter
 	*testbed.Bed
@@ -30,9 +30,9 @@ type contender struct {
 	run       *result.Run
 	saturated *measure.Saturated
 	settle    time.Duration
-	waiting   func() map[int]time.Duration // of what polls, for its CPU
+	waiting   func() map[int]time.Duration // by CPU: how long its poller was ready but did not run
 	tscHz     uint64
-	broken    bool // has failed, and is stopped
+	broken    bool // it has failed and was stopped
 }
 
 // open starts a router and its generator and checks that it does the work. On failure all that was started is stopped.
@@ -48,7 +48,7 @@ func (s *comparison) open(ctx context.Context, r router.Router, sc scenario.Scen
 		err = l.Router.Pause()
 	}
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // whatever came of it
+		err = context.Cause(ctx) // other errors follow from it
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -88,7 +88,7 @@ func profile(r router.Router, setup *scenario.Setup) (*apiv1.GeneratorProfile, e
 	return setup.Profile()
 }
 
-// Trial through this contender's router, which runs.
+// Trial runs a trial through the router, which must not be paused.
 func (l *contender) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (o *measure.Outcome, err error) {
 	o = &measure.Outcome{}
 	waited := l.waiting()
@@ -106,7 +106,7 @@ func (l *contender) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (o *m
 	return o, nil
 }
 
-// awake gives the CPU to this router while f measures.
+// awake resumes the router while f measures.
 func (l *contender) awake(ctx context.Context, f func() error) error {
 	if err := l.Router.Resume(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (l *contender) awake(ctx context.Context, f func() error) error {
 	return errors.Join(f(), l.Router.Pause())
 }
 
-// round is one repetition of the saturated windows.
+// round measures one repetition of the saturated windows.
 func (l *contender) round(ctx context.Context, repetition int, began time.Time) error {
 	return l.awake(ctx, func() error {
 		windows, o, err := l.Saturate(ctx, repetition, time.Since(began).Seconds())

@@ -23,7 +23,7 @@ func ParseCPUs(text string) ([]int, error) {
 		first, err1 := strconv.Atoi(low)
 		last, err2 := strconv.Atoi(high)
 		if err1 != nil || err2 != nil || first < 0 || last < first || last-first > maxCPU {
-			return nil, fmt.Errorf("'%s' is no list of CPUs; valid: numbers and ranges, as in 1,4-6", text)
+			return nil, fmt.Errorf("'%s' is not a list of CPUs; valid: numbers and ranges, as in 1,4-6", text)
 		}
 		for cpu := first; cpu <= last; cpu++ {
 			list = append(list, cpu)
@@ -34,7 +34,7 @@ func ParseCPUs(text string) ([]int, error) {
 
 const maxCPU = 4096
 
-// cpus of a machine, as /sys tells.
+// cpus are the CPUs of a machine, from /sys.
 type cpus struct{ online, isolated []int }
 
 func readCPUs(root string) (cpus, error) {
@@ -57,14 +57,14 @@ func readCPUs(root string) (cpus, error) {
 	return c, nil
 }
 
-// placement of everything that runs.
+// placement says which CPUs the parts of the benchmark use.
 type placement struct {
 	routers   []int // one polling thread each
 	generator int
-	control   int // all that does not poll
+	control   int // for everything that does not poll
 }
 
-// place chooses the CPUs that were not asked for and refuses what cannot be. Isolated CPUs are for routers first.
+// place chooses the CPUs that the user left open and refuses what is impossible. Routers get isolated CPUs first.
 func place(c cpus, asked []int, generator, workers int) (placement, error) {
 	p := placement{routers: asked, generator: generator}
 	if generator < 0 {
@@ -91,7 +91,7 @@ func place(c cpus, asked []int, generator, workers int) (placement, error) {
 	return p, nil
 }
 
-// preferred CPUs of what polls: the isolated ones when they are enough, with the generator's first.
+// preferred lists CPUs for pollers, the generator's first: the isolated ones when they are enough, else all.
 func preferred(c cpus, workers int) []int {
 	if len(c.isolated) > workers {
 		return c.isolated

@@ -112,7 +112,8 @@ func TestMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"CPU 0 is not isolated", "CPU 1 is not isolated", "CPUs 1 and 0 are threads of one core", "no hugepages"} {
+	for _, want := range []string{"CPU 0 is not isolated", "CPU 1 is not isolated", "CPUs 1 and 0 are hardware threads",
+		"no hugepages"} {
 		if !strings.Contains(strings.Join(notes, "\n"), want) {
 			t.Errorf("%q is missing in %q", want, notes)
 		}

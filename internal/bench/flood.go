@@ -20,41 +20,41 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// FloodOptions of a measurement of what one tenant's flood does to another one.
+// FloodOptions are those of a measurement of what one tenant's flood does to another tenant.
 type FloodOptions struct {
 	Options            // where it runs, repetitions, and TrialTime
 	Kinds     []string // of FloodKinds; empty: all
-	Rate      float64  // of the tenant that is watched, frames per second
-	FloodRate float64  // of the other one
-	FlowLimit int      // of the other one's port, 0 = any number
-	FlowRate  int      // of its new flows per second, 0 = any number; quota: not set
+	Rate      float64  // frames per second of the watched tenant
+	FloodRate float64  // frames per second of the flooding tenant
+	FlowLimit int      // flows of the flooding tenant's port, 0 = any number
+	FlowRate  int      // new flows per second of that port, 0 = any number; kind quota ignores it
 }
 
 // FloodResult is one kind of flood.
 type FloodResult struct {
 	Kind       string            `json:"kind"`
 	Alone      float64           `json:"alone"`       // frames per second of the watched tenant, median of the trials
-	Flooded    float64           `json:"flooded"`     // while the other one floods
-	Kept       float64           `json:"kept"`        // of its rate: median of the ratios of neighbouring trials
-	Flood      float64           `json:"flood"`       // frames per second that the router took from the other one
-	Passed     float64           `json:"passed"`      // and that came through
+	Flooded    float64           `json:"flooded"`     // the same while the other tenant floods
+	Kept       float64           `json:"kept"`        // Flooded / Alone, median over neighbouring trials
+	Flood      float64           `json:"flood"`       // frames per second that the router took from the flooding tenant
+	Passed     float64           `json:"passed"`      // frames per second of them that came through
 	Drops      map[string]uint64 `json:"drops"`       // by reason
-	NotCounted int64             `json:"not_counted"` // frames that came to the router, did not come through, and have no reason
+	NotCounted int64             `json:"not_counted"` // frames lost in the router without a drop reason
 	Waited     float64           `json:"waited"`      // share of the time that something else had the router's CPU
 }
 
-// floodKinds and what they make of a tenant's ordinary stream.
+// floodKinds say how a flood differs from a tenant's ordinary stream.
 var floodKinds = []struct {
 	name, what string
 	change     func(*apiv1.GeneratorStream)
 }{
 	{"new", "UDP packets that each begin a flow", newFlows},
 	{"syn", "TCP SYNs that each begin a flow", func(s *apiv1.GeneratorStream) { newFlows(s); toSYN(s) }},
-	{"fragments", "later fragments whose first never came", func(s *apiv1.GeneratorStream) { newFlows(s); toFragment(s) }},
-	{"quota", "new flows up to the port's limit and on, at any rate", newFlows},
+	{"fragments", "later fragments without a first one", func(s *apiv1.GeneratorStream) { newFlows(s); toFragment(s) }},
+	{"quota", "new flows beyond the port's limit, at any rate", newFlows},
 }
 
-// FloodKinds with a few words on each.
+// FloodKinds returns the kinds and a description of each.
 func FloodKinds() (names, what []string) {
 	for _, k := range floodKinds {
 		names, what = append(names, k.name), append(what, k.what)
@@ -63,7 +63,7 @@ func FloodKinds() (names, what []string) {
 }
 
 const (
-	floodFlows = 1 << 24 // as many 5-tuples as there are; they come again after seconds
+	floodFlows = 1 << 24 // 5-tuples; the generator begins again after the last one
 	maxRate    = 100_000_000
 )
 
@@ -71,7 +71,7 @@ func newFlows(s *apiv1.GeneratorStream) {
 	s.Flows.Count, s.Flows.Shuffle = floodFlows, true
 }
 
-// toSYN replaces the UDP header, in what is sent and in what has to come.
+// toSYN replaces the UDP header by a TCP SYN, in the sent and in the expected frame.
 func toSYN(s *apiv1.GeneratorStream) {
 	syn := make([]byte, 20)
 	syn[12], syn[13], syn[15] = 5<<4, 2, 255 // length, SYN, window
@@ -83,7 +83,7 @@ func toSYN(s *apiv1.GeneratorStream) {
 	}
 	udp := uint32(len(s.Header) - udpHeader)
 	s.Header, s.Expected = tcp(s.Header), tcp(s.Expected)
-	s.ExpectedMask = make([]byte, len(s.Expected)) // it is longer: nothing of it is as it was; the probe tells
+	s.ExpectedMask = make([]byte, len(s.Expected)) // the header has another length: only the probe is checked
 	s.Lengths = slices.DeleteFunc(s.Lengths, func(l *apiv1.GeneratorLength) bool { return l.Offset >= udp })
 	for i := range s.Sizes {
 		s.Sizes[i] += uint32(len(syn) - udpHeader)
@@ -95,11 +95,11 @@ const (
 	udpHeader = 8
 )
 
-// toFragment gives the packet an offset, and takes "don't fragment" away.
+// toFragment gives the packet a fragment offset and clears "don't fragment".
 func toFragment(s *apiv1.GeneratorStream) {
 	at := s.InnerOffset + 6
 	s.Header[at], s.Header[at+1] = 0, 100
-	s.ExpectedMask = make([]byte, len(s.Expected)) // none is to come through
+	s.ExpectedMask = make([]byte, len(s.Expected)) // no frame is expected
 }
 
 func (o *FloodOptions) check() error {
@@ -205,7 +205,7 @@ func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change fun
 	return r, err
 }
 
-// weights are whole numbers in the ratio of the rates.
+// weights returns whole numbers in the ratio of two rates.
 func weights(a, b float64) (x, y uint32) {
 	least := min(a, b)
 	return uint32(math.Round(100 * a / least)), uint32(math.Round(100 * b / least))
@@ -231,7 +231,7 @@ func (l *contender) floodTrial(ctx context.Context, streams []*apiv1.GeneratorSt
 		t.sent, t.received = append(t.sent, float64(s.Sent)/d.Seconds()), append(t.received, float64(s.Received)/d.Seconds())
 	}
 	if len(t.sent) != len(streams) {
-		return nil, fmt.Errorf("the generator tells of %d streams instead of %d", len(t.sent), len(streams))
+		return nil, fmt.Errorf("the generator reports %d streams instead of %d", len(t.sent), len(streams))
 	}
 	for reason, n := range stat.GrownBy(o.After.Drops, o.Before.Drops) {
 		t.drops[reason], t.notCounted = n, t.notCounted-int64(n)
@@ -240,7 +240,7 @@ func (l *contender) floodTrial(ctx context.Context, streams []*apiv1.GeneratorSt
 	return t, nil
 }
 
-// Reasons of drops, the most frequent one first.
+// Reasons lists the drop reasons, the most frequent one first.
 func (r *FloodResult) Reasons() []string {
 	var list []string
 	for reason := range r.Drops {

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// FreeHugepages in MB, that a process can still take.
+// FreeHugepages is the size of the free hugepages in MB.
 func FreeHugepages(root string) (int, error) {
 	kilobytes := uint64(0)
 	pages, err := manifest.Hugepages(root, "free_hugepages")
@@ -34,9 +34,9 @@ func readCPUTimes(root string) (map[int]procfs.CPUTime, error) {
 	return times, err
 }
 
-const busyShare = 0.05 // of a CPU's time that others may take
+const busyShare = 0.05 // share of a CPU's time that other work may have
 
-// busy says which of the CPUs somebody else uses.
+// busy names those of the CPUs that other work uses.
 func busy(before, after map[int]procfs.CPUTime, list []int) []string {
 	var notes []string
 	for _, cpu := range list {
@@ -52,7 +52,7 @@ func busy(before, after map[int]procfs.CPUTime, list []int) []string {
 	return notes
 }
 
-// doubts are the reasons to trust the figures less.
+// doubts lists what may disturb the figures on this machine.
 func doubts(root string, c cpus, p placement, memory int, watch time.Duration) ([]string, error) {
 	var notes []string
 	for _, cpu := range append(slices.Clone(p.routers), p.generator) {
@@ -62,11 +62,11 @@ func doubts(root string, c cpus, p placement, memory int, watch time.Duration) (
 	}
 	for _, cpu := range p.routers {
 		if slices.Contains(siblings(root, cpu), p.generator) {
-			notes = append(notes, fmt.Sprintf("CPUs %d and %d are threads of one core", cpu, p.generator))
+			notes = append(notes, fmt.Sprintf("CPUs %d and %d are hardware threads of one core", cpu, p.generator))
 		}
 	}
 	if memory == 0 {
-		notes = append(notes, "no hugepages are free: routers run without and are slower. "+
+		notes = append(notes, "no hugepages are free: the routers run without them and are slower. "+
 			"To have some: tools/with-hugepages.sh 2048 -- corelane bench ...")
 	}
 	before, err := readCPUTimes(root)
@@ -78,7 +78,7 @@ func doubts(root string, c cpus, p placement, memory int, watch time.Duration) (
 	return append(notes, busy(before, after, append(slices.Clone(p.routers), p.generator))...), err
 }
 
-// siblings of a CPU: hardware threads of its core. A machine that does not tell has none.
+// siblings returns the hardware threads of a CPU's core; none when /sys does not say.
 func siblings(root string, cpu int) []int {
 	text, err := os.ReadFile(filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu)))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// many routes, and flows spread over them: what a full table costs.
+// many is the number of routes and flows of the scenarios with a full table.
 const many = 100000
 
 // Main are the scenarios that routers are compared in: both directions of the overlays, plain routing, and a full table.
@@ -37,10 +37,10 @@ type Effort int
 const (
 	Thorough Effort = iota // one router
 	Shared                 // many routers in about ten minutes
-	Quick                  // does it work at all?
+	Quick                  // only shows that everything works
 )
 
-// Set what an effort stands for.
+// Set sets the options that an effort stands for.
 func (o *Options) Set(e Effort) {
 	o.Measure, o.Repetitions = measure.Default(), 5
 	m := &o.Measure

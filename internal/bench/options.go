@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Options of a run of the benchmark.
+// Options are those of one run of the benchmark.
 type Options struct {
 	Scenarios    []scenario.Scenario
 	Routers      []string // names; empty: all that are installed
@@ -25,16 +25,16 @@ type Options struct {
 	RouterCPUs   []int // empty: chosen
 	GeneratorCPU int   // < 0: chosen
 	RingSize     int
-	Root         string // of /proc and /sys
+	Root         string // where /proc and /sys are
 	Bin          string // folder of Corelane's programs
 	Out          string // folder of the result
-	Command      string // what was typed
+	Command      string // the command line, for the result
 	Version      string // of Corelane
 	Commit       string
-	Decode       func(frame []byte) string // in one line
+	Decode       func(frame []byte) string // describes a frame in one line
 }
 
-// What options may be. A generator's clock tells ages of up to 10 s apart.
+// Limits of options. The generator's clock can measure latencies of up to 10 s.
 const (
 	maxRepetitions = 1000
 	maxWindows     = 1000
@@ -44,7 +44,7 @@ const (
 	maxResolution  = 0.5
 )
 
-// validate what does not depend on the machine.
+// validate checks the options that do not depend on the machine.
 func (o *Options) validate() error {
 	if len(o.Scenarios) == 0 {
 		return input.Errorf("scenario", "see corelane bench list", "none given")
@@ -83,7 +83,7 @@ func (o *Options) workers() int {
 	return most
 }
 
-// settings for the manifest: what the figures depend on.
+// settings are the options that the figures depend on, for the manifest.
 func (o *Options) settings() map[string]string {
 	m := o.Measure
 	return map[string]string{

@@ -12,19 +12,19 @@ import (
 // Threads of the generator.
 const (
 	sender = "gen-poll"
-	prober = "gen-round-trip" // comes to a router's CPU between windows only
+	prober = "gen-round-trip" // runs on a router's CPU only between windows
 )
 
-// waiting tells how long what polls on each CPU has been ready to run, but was not run, since it exists: something else
-// had the CPU. Pollers are the threads of our children that are bound to the routers' CPUs, and the generator's sender.
-// A kernel that does not count this tells nothing.
+// waiting returns, by CPU, how long its poller was ready but did not run since it was started, because something else
+// had the CPU. Pollers are the threads of our children that are bound to the routers' CPUs, and the generator's
+// sender. It is empty when the kernel does not count this time.
 func (p *placement) waiting(root string, parent int) map[int]time.Duration {
 	sum := map[int]time.Duration{}
 	proc := procfs.Root(root)
-	pids, _ := proc.Processes() // a machine without /proc tells nothing
+	pids, _ := proc.Processes() // none without /proc
 	for _, pid := range pids {
 		if s, _ := proc.Status(fmt.Sprintf("proc/%d", pid)); s["PPid"] != strconv.Itoa(parent) {
-			continue // also one that has ended
+			continue // not a child of ours, or it has ended
 		}
 		tids, _ := proc.Threads(pid)
 		for _, tid := range tids {
@@ -39,11 +39,11 @@ func (p *placement) waiting(root string, parent int) map[int]time.Duration {
 	return sum
 }
 
-// polls tells on which CPU a thread polls, if it does.
+// polls returns the CPU that a thread polls on, and whether it is a poller.
 func (p *placement) polls(s map[string]string) (int, bool) {
 	cpu, err := strconv.Atoi(s["Cpus_allowed_list"])
 	if err != nil {
-		return 0, false // several
+		return 0, false // more than one CPU
 	}
 	if s["Name"] == sender {
 		return cpu, cpu == p.generator

@@ -29,7 +29,7 @@ import (
 // Files that a run leaves.
 type Files struct{ JSON, HTML string }
 
-// Run the benchmark. It returns what was measured, and the files that hold it, also when an error ended it.
+// Run runs the benchmark. It returns what was measured and the files with it, also when an error ended it.
 func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, error) {
 	s := &comparison{Options: o, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond,
 		startGenerator: startGenerator}
@@ -52,12 +52,12 @@ func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, err
 func startGenerator(ctx context.Context, at generator.Place) (testbed.Generator, error) {
 	g, err := generator.Start(ctx, at)
 	if err != nil {
-		return nil, err // not an interface that holds nil
+		return nil, err // g would be a non-nil interface that holds nil
 	}
 	return g, nil
 }
 
-// prepare looks at what can be wrong with this machine before something is started.
+// prepare checks the options against this machine before anything is started.
 func (s *comparison) prepare(ctx context.Context, all []router.Router) error {
 	c, err := readCPUs(s.Root)
 	if err != nil {
@@ -84,13 +84,13 @@ func (s *comparison) prepare(ctx context.Context, all []router.Router) error {
 	return err
 }
 
-// Memory of a router, MB: what it works well with, and what it cannot do without.
+// Hugepages of a router in MB: what it works well with, and the least that it can start with.
 const (
 	enoughMemory = 1024
 	leastMemory  = 128
 )
 
-// share of the free hugepages for each of n routers. A part is left for the generators.
+// share is the part of the free hugepages for each of n routers. The rest is for the generators.
 func share(free, n int) int {
 	each := min(enoughMemory, free*3/4/max(n, 1))
 	if each < leastMemory {
@@ -99,7 +99,7 @@ func share(free, n int) int {
 	return each
 }
 
-// choose the routers that were asked for, or all that are installed.
+// choose selects the named routers, or all that are installed.
 func (s *comparison) choose(ctx context.Context, all []router.Router) error {
 	s.versions = map[string]string{}
 	for _, name := range s.Routers {
@@ -124,7 +124,7 @@ func (s *comparison) choose(ctx context.Context, all []router.Router) error {
 	return nil
 }
 
-// possible refuses a scenario that none of the routers that were asked for can do, before anything is written.
+// possible refuses a scenario that none of the chosen routers can do.
 func (s *comparison) possible() error {
 	for _, sc := range s.Scenarios {
 		var why []string
@@ -148,12 +148,12 @@ func routerNames(all []router.Router) string {
 	return strings.Join(names, ", ")
 }
 
-// RouterNames are all that there are adapters for.
+// RouterNames lists the routers that have an adapter.
 func RouterNames() []string { return strings.Split(routerNames(router.All()), ", ") }
 
-var errBrokeDown = errors.New("bench: a router broke down; the notes say how")
+var errBrokeDown = errors.New("bench: a router broke down; the notes of the result say how")
 
-// measure everything and leave a result, whatever happens.
+// measure runs all scenarios. It writes a result even when it fails.
 func (s *comparison) measure(ctx context.Context) (Files, error) {
 	now := time.Now()
 	if err := os.MkdirAll(s.Out, 0o755); err != nil {
@@ -188,7 +188,7 @@ func (s *comparison) manifest() (result.Manifest, error) {
 	})
 }
 
-// compilerOf a program, as compilers write it there. A program that is not installed has none.
+// compilerOf returns the compiler that a program's .comment section names; empty when the program is not installed.
 func compilerOf(path string) (string, error) {
 	program, err := elf.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,10 +219,10 @@ func writeReport(path string, r *result.Result) error {
 	return os.Rename(f.Name(), path)
 }
 
-// keepOff takes this program off the CPUs that poll, as far as there are others. Threads to come inherit that.
+// keepOff moves this program to the control CPU, off the CPUs that poll where there are others.
 func keepOff(p placement) error { return KeepOn(p.control) }
 
-// KeepOn one CPU all threads of this program that there are, and those to come.
+// KeepOn binds all threads of this program to one CPU. New threads inherit that.
 func KeepOn(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// order of n routers in a repetition: A B C, C B A, A B C, ... So none is always measured when the machine is fresh.
+// order returns the turns of n routers in a repetition: A B C, C B A, A B C, ... So no router always has the first
+// turn.
 func order(repetition, n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -18,7 +19,7 @@ func order(repetition, n int) []int {
 	return list
 }
 
-// What steps take besides their trials, and how many trials searches take: for the time left, so roughly.
+// What steps take besides their trials, and how many trials a search takes. The remaining time is estimated from it.
 const (
 	startTime    = 4 * time.Second
 	checkTime    = time.Second
@@ -40,7 +41,7 @@ func (o *Options) latencyTime() time.Duration { return latencies * (o.Measure.Tr
 
 func (o *Options) burstTime() time.Duration { return burstTrials * betweenTime }
 
-// expected time of a scenario with so many routers.
+// expected is the estimated time of a scenario with so many routers.
 func (o *Options) expected(routers int) time.Duration {
 	each := startTime + checkTime + time.Duration(o.Repetitions)*o.roundTime()
 	if o.Search {
@@ -55,9 +56,9 @@ func (o *Options) expected(routers int) time.Duration {
 	return time.Duration(routers) * each
 }
 
-// Progress is told what happens.
+// Progress is notified of the steps of a run.
 type Progress interface {
 	Begin(expected time.Duration)             // of all steps
-	Step(text string, expected time.Duration) // the one before has ended
-	Note(text string)                         // what a reader of the result should know, too
+	Step(text string, expected time.Duration) // the previous step has ended
+	Note(text string)                         // something that a reader of the result should know as well
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explaincost measures what looking at a router costs it: throughput at saturation with and without `corelane explain`.
+// Package explaincost measures what `corelane explain` costs a router: its throughput at saturation with and without
+// it.
 package explaincost
 
 import (
@@ -23,7 +24,7 @@ type explainedRouter struct {
 
 const deviceRing = 1024
 
-// openRouter starts a router whose worker has CPU o.Worker; all else has CPU o.Other.
+// openRouter starts a router. Its worker runs on CPU o.Worker, everything else on CPU o.Other.
 func openRouter(ctx context.Context, o Options) (*explainedRouter, error) {
 	l := &explainedRouter{}
 	if err := l.start(ctx, o); err != nil {
@@ -60,7 +61,7 @@ func (l *explainedRouter) start(ctx context.Context, o Options) (err error) {
 	return l.Connect(ctx, l.generator, profile)
 }
 
-// run traffic for a while, as much as the router takes.
+// run sends as much traffic as the router takes, for a while.
 func (l *explainedRouter) run(ctx context.Context, d time.Duration) (*apiv1.GeneratorWindow, error) {
 	return l.generator.Run(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(d.Milliseconds())}, nil)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Options of a run.
+// Options are those of one run.
 type Options struct {
 	Bin           string // folder of corelaned and corelane-gen
-	Worker, Other int    // CPUs: of the worker, of all else
+	Worker, Other int    // CPUs of the worker, and of everything else
 	Memory        int    // MB of hugepages, 0: none
 	Repetitions   int
 	Trial         time.Duration
@@ -24,11 +24,11 @@ type Options struct {
 
 // Sample of one trial.
 type Sample struct {
-	Rate   float64 `json:"packets_per_s"`     // that came out of the router
-	Cycles float64 `json:"cycles_per_packet"` // TSC, of the worker's busy loops
+	Rate   float64 `json:"packets_per_s"`     // received from the router
+	Cycles float64 `json:"cycles_per_packet"` // TSC cycles of the worker's busy loops
 }
 
-// Pair of trials that followed each other.
+// Pair is two consecutive trials.
 type Pair struct {
 	Without Sample `json:"without"`
 	With    Sample `json:"with"`
@@ -37,14 +37,13 @@ type Pair struct {
 // Result of all pairs.
 type Result struct {
 	Pairs   []Pair `json:"pairs"`
-	Tracing bool   `json:"tracing"` // the kernel's events were watched; else the figures say little
+	Tracing bool   `json:"tracing"` // the kernel's trace events were read; without them the figures mean little
 }
 
-// Cost is how much more of a figure there is with explain than without, in %: the median of the pairs, with the middle
-// half of them.
+// Cost is the difference that explain makes to a figure, in %: median and quartiles of the pairs.
 type Cost struct{ Median, Low, High float64 }
 
-// Of one figure of all pairs.
+// Of returns the cost for one figure.
 func (r *Result) Of(figure func(Sample) float64) Cost {
 	var changes []float64
 	for _, p := range r.Pairs {
@@ -60,14 +59,14 @@ func (r *Result) Of(figure func(Sample) float64) Cost {
 
 const settle = 100 * time.Millisecond
 
-// Run pairs of trials at saturation, one without and one within a window of explain, in changing order.
+// Run takes pairs of trials at saturation, one of them within a window of explain, in alternating order.
 func Run(ctx context.Context, o Options, note func(string)) (r *Result, err error) {
 	l, err := openRouter(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if _, err := l.run(ctx, o.Trial); err != nil { // warms it up
+	if _, err := l.run(ctx, o.Trial); err != nil { // warm-up
 		return nil, err
 	}
 	r = &Result{Tracing: true}
@@ -89,7 +88,7 @@ func Run(ctx context.Context, o Options, note func(string)) (r *Result, err erro
 	return r, nil
 }
 
-// explained is a trial while explain looks.
+// explained runs a trial while explain watches.
 func (l *explainedRouter) explained(ctx context.Context, trial time.Duration, r *Result) (Sample, error) {
 	s, err := explain.Open(ctx, explain.Options{Socket: l.Socket(), Window: trial + 8*settle})
 	if err != nil {
@@ -103,7 +102,7 @@ func (l *explainedRouter) explained(ctx context.Context, trial time.Duration, r 
 		}
 		done <- err
 	}()
-	_ = wait.For(ctx, 4*settle) // it has looked for the first time; what follows tells when ctx is over
+	_ = wait.For(ctx, 4*settle) // until explain has its first reading; the trial notices the end of ctx
 	sample, err := l.sample(ctx, trial)
 	return sample, errors.Join(err, <-done, s.Close())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flowtable measures ways to find a packet's flow: it runs corelane-flow-bench and orders what that says.
+// Package flowtable measures ways to find a packet's flow: it runs corelane-flow-bench and sorts its figures.
 package flowtable
 
 import (
@@ -19,16 +19,16 @@ import (
 
 const program = "corelane-flow-bench"
 
-// Options of a run.
+// Options are those of one run.
 type Options struct {
-	Bin         string // folder of the program
+	Bin         string // folder of corelane-flow-bench
 	Quick, IPv6 bool
 	Sizes       []int // slots, as powers of two; none: the program's choice
-	Loads       []int // per cent of the slots that are taken
+	Loads       []int // used slots in per cent
 	CPU         int   // -1: any
 }
 
-// Figure is what the program says of one back end: cycles of the time-stamp counter per lookup, or flows per second.
+// Figure is one measurement of one back end: cycles of the time-stamp counter per lookup, or flows per second.
 type Figure struct {
 	What      string  `json:"what"` // lookup, insert, remove
 	Backend   string  `json:"backend"`
@@ -45,15 +45,15 @@ type Figure struct {
 	PerSecond float64 `json:"per_second,omitempty"`
 }
 
-// Result of a run.
+// Result is that of one run.
 type Result struct {
 	TSC       float64  `json:"tsc_hz"`
-	Hugepages bool     `json:"hugepages"` // for DPDK's table; without, it has pages of 4 KiB, and others transparent huge ones
+	Hugepages bool     `json:"hugepages"` // DPDK's table has hugepages; else it has pages of 4 KiB
 	Notes     []string `json:"notes,omitempty"`
 	Figures   []Figure `json:"figures"`
 }
 
-// Run the program; each figure goes to seen, too.
+// Run runs the program and also passes each figure to seen.
 func Run(ctx context.Context, o Options, seen func(Figure)) (*Result, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(o.Bin, program), o.arguments()...)

@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Bin: dir, Quick: true, IPv6: true, Sizes: []int{11, 18}, Loads: []int{90}, CPU: 1}
 	if _, err := Run(context.Background(), o, nil); err == nil {
-		t.Error("ran what is not there")
+		t.Error("ran a program that does not exist")
 	}
 	script := "#!/bin/sh\necho '{\"what\":\"lookup\",\"text\":\"'\"$*\"'\"}'\necho careful >&2\n"
 	if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {

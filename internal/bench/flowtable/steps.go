@@ -3,7 +3,7 @@ package flowtable
 
 import "slices"
 
-// against names the step that each one adds something to.
+// against names the step that each step builds on.
 var against = map[string]string{
 	"chained-signatures":   "chained",
 	"chained-crc":          "chained-signatures",
@@ -17,7 +17,7 @@ var against = map[string]string{
 	"corelane-avx512":      "corelane-avx2",
 }
 
-// Hits are the shares of keys that are there, as they are measured.
+// Hits are the measured shares of keys that are in the table, in per cent.
 var Hits = []int{100, 90, 50, 0}
 
 // Step is a back end with its cycles for each of Hits.
@@ -25,9 +25,9 @@ type Step struct {
 	Backend, Text string
 	Cycles        []float64
 	Against       string
-	Gain          float64 // how many times as fast as that, where all keys are there; 0: unknown
+	Gain          float64 // how many times as fast as that step when all keys are in the table; 0: unknown
 	OfHash        []float64
-	Insert        float64 // flows per second, 0: shares another one's table
+	Insert        float64 // flows per second, 0: it uses the table of another step
 	Remove        float64
 }
 
@@ -62,7 +62,7 @@ func last(list []*Point) *Point {
 	return list[len(list)-1]
 }
 
-// Step of a back end, nil when there is none.
+// Step returns the step of a back end, or nil.
 func (p *Point) Step(backend string) *Step {
 	for i := range p.Steps {
 		if p.Steps[i].Backend == backend {

@@ -20,17 +20,17 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Place is where and on what a generator runs.
+// Place says where a generator runs.
 type Place struct {
 	Bin          string // folder of corelane-gen
 	Dir          string // for its socket and log; removed by the caller
-	CPU          int    // that sends and receives
+	CPU          int    // of the thread that sends and receives
 	ControlCPU   int    // for everything else; may be the same
-	RoundTripCPU int    // a router's, whose distance is probed; -1: none
-	Netns        string // named network namespace; empty: ours
+	RoundTripCPU int    // CPU of a router, to which the round trip is probed; -1: none
+	Netns        string // named network namespace; empty: that of this program
 }
 
-// Generator is one that runs.
+// Generator is a running generator.
 type Generator struct {
 	process *process.Process
 	client  *api.Client
@@ -42,7 +42,7 @@ const (
 	pollEvery    = 10 * time.Millisecond
 )
 
-// Start a generator. It has no ports until it is configured.
+// Start starts a generator. It has no ports until it is configured.
 func Start(ctx context.Context, at Place) (*Generator, error) {
 	path := filepath.Join(at.Bin, program)
 	if _, err := os.Stat(path); err != nil {
@@ -86,7 +86,7 @@ func (g *Generator) Close() error {
 	return g.process.Stop()
 }
 
-// explain says what went wrong: when the process has ended, how.
+// explain adds to an error how the process ended, if it has.
 func (g *Generator) explain(ctx context.Context, err error) error {
 	var gone *api.Unavailable
 	if !errors.As(err, &gone) {
@@ -108,7 +108,7 @@ func (g *Generator) Sender() (int, error) {
 	return tid, err
 }
 
-// Stop the trial that runs: its Run returns what it counted.
+// Stop ends the running trial. Its Run returns what was counted.
 func (g *Generator) Stop(ctx context.Context) error {
 	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Stop, &apiv1.Empty{})
 	if err != nil {
@@ -117,7 +117,7 @@ func (g *Generator) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Configure gives it ports and streams instead of those that it had.
+// Configure replaces all ports and streams.
 func (g *Generator) Configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
 	_, err := api.Call(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Configure, p)
 	if err != nil {
@@ -128,7 +128,7 @@ func (g *Generator) Configure(ctx context.Context, p *apiv1.GeneratorProfile) er
 
 // WaitUp returns when all ports are connected to a peer.
 func (g *Generator) WaitUp(ctx context.Context, timeout time.Duration) error {
-	late := errors.New("time is over")
+	late := errors.New("timeout")
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	var down []string
@@ -146,7 +146,7 @@ func (g *Generator) WaitUp(ctx context.Context, timeout time.Duration) error {
 	return err
 }
 
-// downPorts with their devices.
+// downPorts names the ports that are not connected, with their devices.
 func downPorts(p *apiv1.GeneratorProfile) []string {
 	var list []string
 	for _, port := range p.Ports {
@@ -162,7 +162,7 @@ func downPorts(p *apiv1.GeneratorProfile) []string {
 	return list
 }
 
-// Run a trial. each gets the windows as they end; the counters of all of it are returned. The end of ctx ends the
+// Run runs a trial and returns its counters. each is called with every window at its end. The end of ctx ends the
 // trial.
 func (g *Generator) Run(ctx context.Context, t *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
 	var total *apiv1.GeneratorWindow

@@ -20,7 +20,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// What a program says before it ends is in the error.
+// The error has the last lines that a program wrote before it ended.
 func TestProgramThatEnds(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\necho \"no CPU: $*\"\nexit 2\n"
@@ -30,7 +30,7 @@ func TestProgramThatEnds(t *testing.T) {
 	_, err := Start(t.Context(), Place{Bin: bin, Dir: t.TempDir(), RoundTripCPU: 3})
 	for _, want := range []string{"corelane-gen: has ended: exit status 2", "no CPU: --socket /", "--cpu 0 --round-trip-cpu 3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: does not say %q", err, want)
+			t.Errorf("%v: has no %q", err, want)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestTrialThatIsGivenUp(t *testing.T) {
 	if !errors.Is(err, enough) {
 		t.Error(err)
 	}
-	// The generator is free again as soon as it has noticed.
+	// The generator accepts a new trial as soon as it has noticed the end of the old one.
 	for deadline := time.Now().Add(5 * time.Second); ; {
 		_, err = g.Run(t.Context(), &apiv1.GeneratorTrial{Packets: 10, PacketsPerSecond: 1000}, nil)
 		if err == nil || time.Now().After(deadline) {

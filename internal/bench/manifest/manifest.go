@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads what a benchmark's figures depend on besides the routers: the machine and its settings.
+// Package manifest reads the machine and its settings, on which the figures of a benchmark depend.
 package manifest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Read completes a manifest with what the machine under root ("/") tells. What no file of it tells is given: the versions
-// of DPDK, the compiler and Corelane, the settings, the CPUs that poll (whose governor it is), and the TSC's frequency.
+// Read completes a manifest from the files of the machine under root. The caller gives what no file has: the versions
+// of DPDK, the compiler and Corelane, the settings, the CPUs that poll (for their governor), and the TSC's frequency.
 func Read(root string, given result.Manifest) (result.Manifest, error) {
 	m := given
 	text, err := procfs.Root(root).Read("proc/cpuinfo")
@@ -35,7 +35,7 @@ func Read(root string, given result.Manifest) (result.Manifest, error) {
 	m.KernelArgs = line(root, "proc/cmdline")
 	m.Isolated = line(root, "sys/devices/system/cpu/isolated")
 	if m.NoHzFull = line(root, "sys/devices/system/cpu/nohz_full"); m.NoHzFull == "(null)" {
-		m.NoHzFull = "" // what kernels print that could do it, but were not asked to
+		m.NoHzFull = "" // kernels that support nohz_full print this when it is not used
 	}
 	m.Governor = governor(root, append(slices.Clone(m.RouterCPUs), m.GeneratorCPU))
 	pages, err := Hugepages(root, "nr_hugepages")
@@ -46,7 +46,7 @@ func Read(root string, given result.Manifest) (result.Manifest, error) {
 	return m, err
 }
 
-// line is a file's text, or empty: not every kernel has every file.
+// line is the text of a file, empty when this kernel does not have it.
 func line(root, path string) string {
 	text, _ := os.ReadFile(filepath.Join(root, path))
 	return strings.TrimSpace(string(text))
@@ -65,7 +65,7 @@ func modelOf(list []procfs.Processor) string {
 	return ""
 }
 
-// governor of the CPUs that poll; several where they differ, none where the machine does not let us know.
+// governor names the frequency governors of the CPUs that poll; empty when /sys has none.
 func governor(root string, cpus []int) string {
 	found := map[string]bool{}
 	for _, cpu := range cpus {

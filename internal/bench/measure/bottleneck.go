@@ -13,14 +13,14 @@ import (
 	"github.com/corelane/corelane/internal/bench/router"
 )
 
-// Who limits a saturated rate.
+// Values of result.Bottleneck.Who.
 const (
 	generator = "generator"
 	routerWho = "router"
 	sink      = "sink"
 )
 
-// Saturated sums what generator and router told of the saturated trials.
+// Saturated sums the counters of generator and router over the saturated trials.
 type Saturated struct {
 	total    apiv1.GeneratorWindow // sums only
 	tscHz    uint64
@@ -29,7 +29,7 @@ type Saturated struct {
 	waited   map[int]time.Duration
 }
 
-// NewSaturated is for a router with so many forwarding threads.
+// NewSaturated returns an empty sum for a router with so many forwarding threads.
 func NewSaturated(workers int) *Saturated {
 	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}}, waited: map[int]time.Duration{}}
 }
@@ -84,20 +84,20 @@ func (s *Saturated) addNodes(o *Outcome) {
 // Nodes of the router's graph and what they cost.
 func (s *Saturated) Nodes() []result.Node { return router.Nodes(router.Counters{}, s.counters) }
 
-// Drops that the router counted.
+// Drops are the router's drop counters.
 func (s *Saturated) Drops() []result.DropCounter { return grownDrops(nil, s.counters.Drops) }
 
 const (
 	someLoss    = 0.01 // share of the frames sent whose loss limits the rate
-	mostlyBusy  = 0.9  // share of its time from which somebody has no reserve
+	mostlyBusy  = 0.9  // share of its time: a part that is busier than this is the limit
 	someWaiting = 0.02
 )
 
-// Bottleneck in words. The router is busy when it tells so, or, where it does not tell, when it leaves the generator
-// waiting for room.
+// Bottleneck says which part limited the rate. A router that does not report its load counts as busy when the
+// generator has to wait for room in its queue.
 func (s *Saturated) Bottleneck() result.Bottleneck {
 	if s.total.Sent == 0 || s.total.Seconds == 0 {
-		return result.Bottleneck{Who: routerWho, Why: "it took no frame"}
+		return result.Bottleneck{Who: routerWho, Why: "it took no frames"}
 	}
 	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
 	waiting, load := idle(&s.total), s.routerBusy()
@@ -117,7 +117,7 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 	return says(generator, "it had only %.0f %% of its time to spare; the router's load is not known", 100*waiting)
 }
 
-// disturbed names the CPUs that something else had for a share of the time that matters.
+// disturbed names the CPUs that other work had for long enough to matter.
 func (s *Saturated) disturbed() string {
 	text := ""
 	for _, cpu := range slices.Sorted(maps.Keys(s.waited)) {
@@ -129,7 +129,7 @@ func (s *Saturated) disturbed() string {
 	return text
 }
 
-// losing says who made a router lose frames that it had taken: the sink, when most of them did not fit its queue.
+// losing names the part that lost frames which the router had taken: the sink, when most of them did not fit its queue.
 func (s *Saturated) losing(says func(who, format string, args ...any) result.Bottleneck) result.Bottleneck {
 	full, reasons := uint64(0), []string{}
 	for _, d := range s.Drops() {
@@ -143,13 +143,13 @@ func (s *Saturated) losing(says func(who, format string, args ...any) result.Bot
 	case 2*full > s.total.Lost:
 		return says(sink, "its queue was full for %.1f %% of the frames that the router took: %s", share, told)
 	case told == "":
-		told = "no counter tells why"
+		told = "no counter has them"
 	}
 	return says(routerWho, "it lost %.1f %% of the frames that it took: %s", share, told)
 }
 
-// routerBusy is the share of the saturated time that the router spent in polls that brought packets; 0: it does not
-// tell. Its idle polls do not count: some are of the time before and after.
+// routerBusy is the share of the saturated time that the router spent in polls with packets; 0: it does not report
+// them. Idle polls are not used, because some of them are from before or after that time.
 func (s *Saturated) routerBusy() float64 {
 	available := s.total.Seconds * float64(s.tscHz) * float64(s.workers)
 	if available == 0 {

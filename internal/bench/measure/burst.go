@@ -11,8 +11,8 @@ import (
 
 const shortestBurst = 64
 
-// Burst finds the longest burst of back-to-back frames that passes without loss (RFC 2544 26.4, RFC 9004): doubled until
-// one is too long, then a binary search between.
+// Burst finds the longest burst of back-to-back frames that passes without loss (RFC 2544 26.4, RFC 9004). It
+// doubles the length until frames are lost, and then does a binary search.
 func (m *Meter) Burst(ctx context.Context) (*result.Burst, error) {
 	b := &result.Burst{}
 	short, long := uint64(0), m.BurstLimit+1
@@ -35,7 +35,7 @@ func (m *Meter) Burst(ctx context.Context) (*result.Burst, error) {
 	return b, nil
 }
 
-// burst of so many frames, all due at once.
+// burst sends so many frames that are all due at once.
 func (m *Meter) burst(ctx context.Context, frames uint64) (verdict, int, error) {
 	a := attempt{Meter: m, left: m.Budget}
 	v, err := a.run(ctx, 0, &apiv1.GeneratorTrial{Packets: frames, Burst: uint32(frames), PacketsPerSecond: float64(frames)})

@@ -15,7 +15,7 @@ var loads = []int{10, 50, 90}
 // Saturation is the load of a router that is sent as much as it takes.
 const Saturation = "saturation"
 
-// Latencies at shares of a rate, which has a name ("NDR"), and at saturation. A rate of 0 leaves the shares out.
+// Latencies measures at shares of a rate with a name ("NDR"), and at saturation. A rate of 0 leaves the shares out.
 func (m *Meter) Latencies(ctx context.Context, name string, rate float64) ([]result.Latency, error) {
 	var list []result.Latency
 	for _, percent := range loads {
@@ -51,7 +51,7 @@ func (m *Meter) latency(ctx context.Context, load string, rate float64) (*result
 // width of the generator's bars: 1/32 of an octave.
 const width = 1.0 / 32
 
-// Percentiles of a histogram, each the middle of its bar.
+// Percentiles reads the percentiles from a histogram, each as the middle of its bar.
 func Percentiles(bars []*apiv1.GeneratorLatency) *result.Latency {
 	l := &result.Latency{}
 	total := uint64(0)

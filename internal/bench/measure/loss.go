@@ -16,9 +16,9 @@ import (
 
 // Shares of a rate that the generator was late with.
 const (
-	lateTolerance = 1e-3 // the rate counts as offered: far below any resolution
-	lateAlways    = 1e-2 // no accident: more than it can do
-	lateCosts     = 10   // frames that the router may lose for each late one, for a generator that is away does not receive either
+	lateTolerance = 1e-3 // up to here the rate counts as offered: it is far below the resolution
+	lateAlways    = 1e-2 // from here on the generator is too slow, not disturbed
+	lateCosts     = 10   // lost frames per late one that may be the generator's: while it does not run it does not receive
 )
 
 type verdict int
@@ -26,12 +26,12 @@ type verdict int
 const (
 	passed verdict = iota
 	lossy          // the router lost more than is allowed
-	void           // the generator was late once: says nothing of the router
+	void           // the generator was late: the trial does not count
 	slow           // the generator cannot keep the rate
 )
 
-// offered frames are those that the router could have taken. A NIC drops what a full queue has no room for; here it is
-// not even sent, and counts as lost all the same.
+// offered counts the frames that the router could have taken. A NIC drops frames for which a queue has no room; here
+// they are not sent, and count as lost too.
 func offered(t *apiv1.GeneratorWindow) uint64 { return t.Sent + t.NoRoom }
 
 func lost(t *apiv1.GeneratorWindow) uint64 { return t.Lost + t.NoRoom }
@@ -53,7 +53,7 @@ func judge(t *apiv1.GeneratorWindow, lossRatio float64) verdict {
 	return lossy
 }
 
-// asTrial is the record of a trial. A pass has nothing to explain.
+// asTrial is the record of a trial.
 func asTrial(rate float64, o *Outcome, v verdict, repeated bool) result.Trial {
 	t := result.Trial{Rate: rate, Seconds: o.Total.Seconds, Sent: offered(o.Total), Lost: lost(o.Total), Passed: v == passed, Repeated: repeated}
 	if v != passed {
@@ -62,7 +62,7 @@ func asTrial(rate float64, o *Outcome, v verdict, repeated bool) result.Trial {
 	return t
 }
 
-// why says where frames went, as far as generator and router know.
+// why says where frames were lost, as far as generator and router have counters.
 func why(o *Outcome) string {
 	var parts []string
 	add := func(n uint64, format string) {
@@ -75,16 +75,16 @@ func why(o *Outcome) string {
 		add(d.Frames, "router: "+strings.ReplaceAll(d.Reason, "%", "%%")+" %d")
 	}
 	add(o.Total.Corrupt, "corrupt %d")
-	add(o.Total.Misplaced, "out of the wrong port %d")
+	add(o.Total.Misplaced, "%d left by the wrong port")
 	add(o.Total.Late, "generator late with %d")
 	parts = append(parts, Others(o.Waited)...)
 	if len(parts) == 0 {
-		return "no counter tells"
+		return "no counter has them"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// Others says which CPUs something else had for long enough to lose frames.
+// Others names the CPUs that other work had for long enough to lose frames.
 func Others(waited map[int]time.Duration) (list []string) {
 	for _, cpu := range slices.Sorted(maps.Keys(waited)) {
 		if t := waited[cpu]; t >= someWait {

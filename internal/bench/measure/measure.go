@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure decides which trials to run and what they say of a router. It knows generator and router only by what
-// they report of a trial.
+// Package measure decides which trials to run and what follows from them. Of generator and router it knows only the
+// outcome of a trial.
 package measure
 
 import (
@@ -17,15 +17,15 @@ type Trialer interface {
 	Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*Outcome, error)
 }
 
-// Outcome of a trial, as the generator and the router tell it.
+// Outcome is what the generator and the router report of a trial.
 type Outcome struct {
 	Windows       []*apiv1.GeneratorWindow
 	Total         *apiv1.GeneratorWindow
 	Before, After router.Counters
-	Waited        map[int]time.Duration // how long something else had the CPU of what polls
+	Waited        map[int]time.Duration // by CPU: how long other work kept its poller waiting
 }
 
-// Options of all measurements.
+// Options are those of all measurements.
 type Options struct {
 	Window     time.Duration // at saturation
 	Windows    int           // of a repetition
@@ -37,7 +37,7 @@ type Options struct {
 	BurstLimit uint64        // longest burst that is tried, frames
 }
 
-// Default is what finishes in minutes.
+// Default returns options with which a run takes minutes.
 func Default() Options {
 	return Options{Window: 200 * time.Millisecond, Windows: 10, Pause: 5 * time.Millisecond, TrialTime: 2 * time.Second,
 		Resolution: 0.01, Repeats: 2, Budget: 60, BurstLimit: 1 << 20}

@@ -89,7 +89,7 @@ func TestLossIsExplained(t *testing.T) {
 	}
 }
 
-// A generator that is always late is no reason to blame the router.
+// A generator that is always late must not be reported as a limit of the router.
 func TestGeneratorLimit(t *testing.T) {
 	s := &simulated{capacity: 20e6, generator: 10e6}
 	found, err := meter(s).Search(t.Context(), 0, 11e6)
@@ -108,7 +108,7 @@ func TestGeneratorLimit(t *testing.T) {
 	}
 }
 
-// Nor is one that something disturbs in every trial.
+// The same holds when every trial of the generator is disturbed.
 func TestGeneratorIsAlwaysDisturbed(t *testing.T) {
 	s := &simulated{capacity: 20e6, generator: 100e6, accidents: 1, late: true}
 	m := meter(s)

@@ -10,14 +10,14 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-// growth of the rate while the highest one tried passes.
+// growth is the factor from one rate to the next while all trials pass.
 const growth = 1.25
 
 var errBudget = errors.New("no trials left")
 
 // Search finds the highest rate at which not more than a share of the frames is lost: a binary search with loss
-// verification (ETSI GS NFV-TST 009, 12.3.3) that begins at `rate`, and above it when that passes. The result holds what
-// was found even when an error ends it.
+// verification (ETSI GS NFV-TST 009, 12.3.3) that begins at `rate` and goes above it when that passes. The result has
+// what was found, also when an error ends the search.
 func (m *Meter) Search(ctx context.Context, lossRatio, rate float64) (*result.Search, error) {
 	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{}}, began: rate}
 	var err error
@@ -27,7 +27,7 @@ func (m *Meter) Search(ctx context.Context, lossRatio, rate float64) (*result.Se
 	return s.narrow(ctx, err)
 }
 
-// Stricter finds the same for a smaller share. What the looser search has seen is not tried again.
+// Stricter searches with a smaller allowed loss. It uses the trials of the looser search.
 func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.Search) (*result.Search, error) {
 	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{}, Limited: looser.Limited}, began: looser.Rate, high: looser.Rate}
 	failed := looser.Rate * growth
@@ -47,7 +47,7 @@ func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.
 	return s.narrow(ctx, nil)
 }
 
-// Raise a search to what a stricter one has found above it: possible where something disturbed the first.
+// Raise sets the rate of a search to that of a stricter one when that is higher, as after a disturbance of the first.
 func Raise(looser, stricter *result.Search) {
 	for _, t := range stricter.Trials {
 		if t.Passed && t.Rate > looser.Rate {
@@ -57,7 +57,7 @@ func Raise(looser, stricter *result.Search) {
 	}
 }
 
-// search is one that goes on: the answer is between Rate, which passed, and high, which did not.
+// search is a search in progress: the answer is between Rate, which passed, and high, which did not.
 type search struct {
 	*Meter
 	result.Search
@@ -65,7 +65,7 @@ type search struct {
 	began float64
 }
 
-// narrow closes the bracket and says when that was not possible.
+// narrow closes the bracket, or says why that was not possible.
 func (s *search) narrow(ctx context.Context, err error) (*result.Search, error) {
 	for err == nil && s.wide() {
 		err = s.step(ctx, (s.Rate+s.high)/2)
@@ -80,13 +80,13 @@ func (s *search) narrow(ctx context.Context, err error) (*result.Search, error) 
 	return &s.Search, err
 }
 
-// wide tells whether the bracket is wider than the resolution. Below 1 % of where the search began there is no rate to
-// be found.
+// wide says whether the bracket is wider than the resolution. The search gives up below 1 % of the rate at which it
+// began.
 func (s *search) wide() bool {
 	return s.high-s.Rate > s.Resolution*s.high && s.high > s.began/100
 }
 
-// step narrows the bracket by a rate.
+// step tries one rate and narrows the bracket.
 func (s *search) step(ctx context.Context, rate float64) error {
 	a := attempt{Meter: s.Meter, lossRatio: s.LossRatio, left: s.Budget - len(s.Trials)}
 	v, err := a.run(ctx, rate, &apiv1.GeneratorTrial{DurationMs: milliseconds(s.TrialTime), PacketsPerSecond: rate})
@@ -108,7 +108,7 @@ func (s *search) step(ctx context.Context, rate float64) error {
 	return nil
 }
 
-// attempt is one rate or burst, with as many trials as it takes to be sure.
+// attempt tests one rate or burst with as many trials as the answer takes.
 type attempt struct {
 	*Meter
 	lossRatio float64
@@ -116,7 +116,7 @@ type attempt struct {
 	trials    []result.Trial
 }
 
-// maxVoid trials of a rate. They verify nothing, but a machine that disturbs all of them is no place to go on.
+// maxVoid is how many void trials of a rate end the search: the machine is too disturbed.
 const maxVoid = 10
 
 // run repeats a trial until it passes once, its loss is verified, or the generator turns out to be too slow.

@@ -12,7 +12,7 @@ import (
 
 const tscHz = 1e9
 
-// simulated is a router and a generator that behave as told.
+// simulated is a router and a generator with the given properties.
 type simulated struct {
 	capacity  float64       // frames per second that the router forwards
 	generator float64       // that the generator can send

@@ -9,9 +9,10 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-// Saturate takes the windows of one repetition, as fast as the port takes frames. `at` is the time since the run began.
+// Saturate measures the windows of one repetition, sending as fast as the port takes frames. `at` is the time since
+// the run began.
 func (m *Meter) Saturate(ctx context.Context, repetition int, at float64) ([]result.Window, *Outcome, error) {
-	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.Window * time.Duration(m.Windows)), // without the pauses
+	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.Window * time.Duration(m.Windows)), // pauses not included
 		WindowMs: milliseconds(m.Window), PauseMs: milliseconds(m.Pause)})
 	if err != nil {
 		return nil, nil, err
@@ -19,7 +20,7 @@ func (m *Meter) Saturate(ctx context.Context, repetition int, at float64) ([]res
 	var list []result.Window
 	for _, w := range o.Windows {
 		if w.Seconds < m.Window.Seconds()/2 {
-			continue // what was left of the time
+			continue // an incomplete window at the end
 		}
 		list = append(list, result.Window{Repetition: repetition, At: at + w.StartSeconds, Seconds: w.Seconds,
 			Sent: float64(w.Sent) / w.Seconds, Received: float64(w.Received) / w.Seconds,
@@ -35,7 +36,7 @@ func nanoseconds(cycles uint32, hz uint64) float64 {
 	return float64(cycles) / float64(hz) * 1e9
 }
 
-// idle share of the generator.
+// idle is the share of its time in which the generator had nothing to do.
 func idle(w *apiv1.GeneratorWindow) float64 {
 	if w.Cycles == 0 || w.BusyCycles > w.Cycles {
 		return 0

@@ -19,7 +19,8 @@ func build(r *result.Result) view {
 	v := view{Style: template.CSS(styleText), Verdict: verdict(r, list), Facts: facts(r, common), Command: r.Command,
 		Footer: fmt.Sprintf("Corelane %s, format %d of results.", cmp.Or(r.Manifest.Corelane, "of an unknown version"), r.Version)}
 	if !r.Complete {
-		v.Incomplete = fmt.Sprintf("The run was interrupted, or a part of it failed. %s began; what is shown here was measured.", plural(len(r.Runs), "measurement"))
+		v.Incomplete = fmt.Sprintf("The run was interrupted, or a part of it failed. %s began. Everything shown here was measured.",
+			plural(len(r.Runs), "measurement"))
 	}
 	for _, s := range []section{summary(r, list), throughput(r, list, p), curves(list, p), searches(list, p), latencies(list, p), nodes(r, list), limits(list),
 		machine(r), notes(r)} {
@@ -70,7 +71,7 @@ func summary(r *result.Result, list []*group) section {
 
 const someFar = 0.05 // share of far windows that a reader should know of
 
-// state of the machine while it was measured, where that matters.
+// state describes the state of the machine during the run where it matters.
 func state(r *result.Result) string {
 	near, far, all := r.Near(), 0, 0
 	for _, run := range r.Runs {
@@ -101,7 +102,7 @@ func summaryRow(r *result.Result, run *result.Run) tableRow {
 	return tableRow{Cells: []string{run.Router, mpps(s.Median), between, ofCeiling(run, s), loss[1], loss[2], halfLoad(run), cmp.Or(run.Bottleneck.Who, none)}}
 }
 
-// halfLoad is the 99th percentile of the latency at half of the rate without loss.
+// halfLoad is the 99th percentile of the latency at half of the NDR.
 func halfLoad(run *result.Run) string {
 	for _, l := range run.Latency {
 		if strings.HasPrefix(l.Load, "50%") && l.P99 > 0 {
@@ -111,7 +112,7 @@ func halfLoad(run *result.Run) string {
 	return none
 }
 
-// limits says who limited each run, what was dropped, and how many frames were looked at.
+// limits shows what limited each run, what was dropped, and how many frames were checked.
 func limits(list []*group) section {
 	t := table{Heads: append(left("Router", "Limited by", "What tells"), right("Frames checked")...)}
 	for _, g := range list {
@@ -125,7 +126,7 @@ func limits(list []*group) section {
 		}
 	}
 	return section{ID: "limits", Title: "What limited the rate",
-		Text: "The headers of the frames that were checked are what the scenario asks for, from every router.", Table: &t}
+		Text: "The checked frames of every router had the headers that the scenario asks for.", Table: &t}
 }
 
 func evidence(run *result.Run) string {
@@ -140,7 +141,7 @@ func evidence(run *result.Run) string {
 	return text
 }
 
-// machine is the manifest.
+// machine shows the manifest.
 func machine(r *result.Result) section {
 	m := &r.Manifest
 	t := table{Heads: left("", "")}
@@ -149,7 +150,8 @@ func machine(r *result.Result) section {
 	}
 	add("Host", m.Host)
 	add("CPU", fmt.Sprintf("%s, %s%s%s", cmp.Or(m.CPU, "unknown"), plural(m.CPUs, "CPU"), frequency(m.TSCHz), map[bool]string{true: ", virtual machine"}[m.Hypervisor]))
-	add("CPUs used", fmt.Sprintf("routers %s, generator and all else %d", strings.Trim(fmt.Sprint(m.RouterCPUs), "[]"), m.GeneratorCPU))
+	routers := strings.Trim(fmt.Sprint(m.RouterCPUs), "[]")
+	add("CPUs used", fmt.Sprintf("routers %s, generator and everything else %d", routers, m.GeneratorCPU))
 	add("Kernel", m.Kernel)
 	add("Kernel arguments", m.KernelArgs)
 	add("Isolated CPUs", m.Isolated)

@@ -13,7 +13,7 @@ type canvas struct{ svg.Drawing }
 
 func newCanvas() *canvas { return &canvas{svg.Drawing{Unit: "%"}} }
 
-// svg closes the drawing. The title and the description stand for it where it cannot be seen.
+// svg closes the drawing. Screen readers read the title and the description.
 func (c *canvas) svg(id string, height float64, title, description string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="plot" role="img" aria-labelledby="%s-t %s-d" width="100%%" height="%.0f">`+
 		`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,

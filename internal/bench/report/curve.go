@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/svg"
 )
 
-// sweep is a number that several groups differ in, and nothing else.
+// sweep is a number by which several groups differ, and by nothing else.
 type sweep struct {
 	noun string
 	of   func(result.Key) int
@@ -32,7 +32,7 @@ type point struct {
 	spread spread
 }
 
-// curves of the throughput over the numbers of flows and of routes, where several were measured.
+// curves draws the throughput over the number of flows and of routes, where several were measured.
 func curves(list []*group, p palette) section {
 	s := section{ID: "scale", Title: "Throughput over flows and routes",
 		Text: "Medians at saturation, with the range from the 10th to the 90th percentile of the windows."}
@@ -52,7 +52,7 @@ type family struct {
 	points []point
 }
 
-// collect the groups that differ only in the sweep's number.
+// collect returns families of groups that differ only in the number of the sweep.
 func (sw sweep) collect(list []*group) []family {
 	var found []family
 	for _, g := range list {
@@ -83,7 +83,7 @@ func values(f family) []int {
 	return list
 }
 
-// title names what the family has in common, as far as it is not in common to all groups of the report.
+// title names what the family has in common and other groups of the report have not.
 func (sw sweep) title(list []*group, f family) string {
 	text := f.key.Scenario
 	for _, part := range []struct {
@@ -130,7 +130,7 @@ func curve(title, noun, id string, points []point, p palette) figure {
 	return f
 }
 
-// frame is the axes: numbers of Mpps stand inside on their lines.
+// frame draws the axes. The numbers of Mpps are inside, on their lines.
 func (c *canvas) frame(x, y svg.Scale, noun string) {
 	lines := y.Ticks()
 	for i, v := range lines {
@@ -152,7 +152,7 @@ func (c *canvas) frame(x, y svg.Scale, noun string) {
 	c.Label("tick", "end", 100, axisHeight+curveHeight+14, short(ticks[len(ticks)-1])+" "+noun)
 }
 
-// height of a value in pixels from the top.
+// height is the position of a value in pixels from the top.
 func height(y svg.Scale, v float64) float64 { return axisHeight + curveHeight*(1-y.At(v)/100) }
 
 func (c *canvas) curveLine(x, y svg.Scale, line []point, noun string, p palette) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/svg"
 )
 
-// WriteFlowTable draws what the flow table's benchmark has measured: a section for each size and load, a bar for each
+// WriteFlowTable writes the report of the flow table's benchmark: a section for each size and load, a bar for each
 // step.
 func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts, Command: "corelane bench flow-table",
@@ -27,12 +27,14 @@ func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
 }
 
 func flowTableSection(p *flowtable.Point, id string) section {
-	title := fmt.Sprintf("%s flows of %s, %d %% of the slots taken", thousands(fmt.Sprint(p.Flows)), strings.Replace(p.Family, "ip", "IP", 1), p.Load)
-	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are when a packet has been parsed. Gain: how many times as fast " +
-		"as the step that it builds upon, where all keys are there."}
+	title := fmt.Sprintf("%s flows of %s, %d %% of the slots used", thousands(fmt.Sprint(p.Flows)),
+		strings.Replace(p.Family, "ip", "IP", 1), p.Load)
+	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are after a packet was parsed. " +
+		"Gain: how many times as fast as the step that it builds on, when all keys are in the table."}
 	for i, hit := range flowtable.Hits {
 		f := stepFigure{canvas: newCanvas(), scale: svg.Linear(largestCycles(p, i))}
-		s.Figures = append(s.Figures, f.draw(p, i, fmt.Sprintf("%s-%d", id, hit), fmt.Sprintf("%d %% of the keys are there", hit)))
+		share := fmt.Sprintf("%d %% of the keys are in the table", hit)
+		s.Figures = append(s.Figures, f.draw(p, i, fmt.Sprintf("%s-%d", id, hit), share))
 	}
 	return s
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-// group is what was measured side by side: one scenario with one load, on several routers.
+// group is one scenario with one load, measured on several routers.
 type group struct {
 	result.Key // without a router
 	Title      string
 	Runs       []*result.Run
 }
 
-// groups in order of appearance. What is the same in all of them is said once, as common, and left out of their titles.
+// groups returns the groups in order of appearance. What all of them have in common is returned once and not in their
+// titles.
 func groups(r *result.Result) (list []*group, common string) {
 	at := map[result.Key]*group{}
 	for i := range r.Runs {
@@ -56,7 +57,7 @@ func routes(k result.Key) string  { return plural(k.Routes, "route") }
 func sizes(k result.Key) string   { return k.Sizes + "-byte frames" }
 func workers(k result.Key) string { return plural(k.Workers, "worker") }
 
-// with are the runs of a group that have what is asked for.
+// with returns the runs of a group for which has is true.
 func (g *group) with(has func(*result.Run) bool) []*result.Run {
 	var list []*result.Run
 	for _, run := range g.Runs {

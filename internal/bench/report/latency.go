@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/svg"
 )
 
-// The percentiles that are drawn, each with a shape of its own.
+// The drawn percentiles, each with its own shape.
 var percentiles = []struct {
 	name  string
 	shape shape
@@ -28,7 +28,7 @@ const (
 	loadGap    = 10.0 // between loads
 )
 
-// latencies of a group: a row for each load and router, all figures of the report on one scale.
+// latencies draws a figure for each group, with a row for each load and router. All figures have the same scale.
 func latencies(list []*group, p palette) section {
 	s := section{ID: "latency", Title: "Latency",
 		Text: "Time from the generator through the router and back to it, of all frames, at a constant rate; at saturation the router's queues are full. The axis is logarithmic."}
@@ -51,7 +51,7 @@ func latencies(list []*group, p palette) section {
 	return s
 }
 
-// byLoad are the latencies of one load, of several routers.
+// byLoad has the latencies of several routers at one load.
 type byLoad struct {
 	router  string
 	latency *result.Latency
@@ -85,7 +85,7 @@ func latencyFigure(g *group, runs []*result.Run, s svg.Scale, p palette, id stri
 	return f
 }
 
-// sorted by load, in order of appearance, then by router.
+// sorted groups latencies by load, in order of appearance, then by router.
 func sorted(runs []*result.Run) []byLoad {
 	var loads []string
 	at := map[string][]byLoad{}

@@ -25,10 +25,11 @@ type stack struct {
 	run   *result.Run
 }
 
-// nodes draws what each node of a router's graph costs, where the router tells.
+// nodes draws the cost of each node of a router's graph, for routers that report it.
 func nodes(r *result.Result, list []*group) section {
 	s := section{ID: "nodes", Title: "Cycles per packet, by node",
-		Text: "Where a router's forwarding thread spends its time at saturation, in cycles of the time stamp counter, as far as the router tells."}
+		Text: "Where a router's forwarding thread spends its time at saturation, in cycles of the time stamp counter, " +
+			"for routers that report it."}
 	byRouter := map[string][]stack{}
 	largest := 0.0
 	for _, g := range list {
@@ -54,7 +55,8 @@ func total(run *result.Run) float64 {
 	return sum
 }
 
-// namesOf the nodes of all bars, each once. A node that only some have stands beside its neighbours.
+// namesOf returns the names of the nodes of all bars, each once. A node that only some bars have is next to its
+// neighbours there.
 func namesOf(stacks []stack) []string {
 	var names []string
 	for _, st := range stacks {
@@ -88,7 +90,7 @@ func nodeFigure(stacks []stack, s svg.Scale, id string) figure {
 		Plot: c.svg(id, bottom+axisHeight, "Cycles per packet of "+router, strings.Join(told, ". "))}
 }
 
-// label of a bar, and of its column in the table.
+// label is the letter of a bar and of its column in the table.
 func label(i int) string { return string(rune('A' + i)) }
 
 func (c *canvas) stack(s svg.Scale, y float64, name string, st stack, names []string) string {
@@ -104,7 +106,7 @@ func (c *canvas) stack(s svg.Scale, y float64, name string, st stack, names []st
 	return fmt.Sprintf("%s: %s; together %s", st.group.Title, strings.Join(told, ", "), number(at))
 }
 
-// segment of a stacked bar, with as much of a label as its width has room for.
+// segment draws a part of a stacked bar, with as much of its label as fits.
 func (c *canvas) segment(x, y, width float64, i int, name, hint string) {
 	class := fmt.Sprintf("n%d", i%nodeColours)
 	c.Rect("segment "+class, x, y, width, stackHeight, hint)

@@ -10,9 +10,9 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-const none = "–" // what was not measured
+const none = "–" // for what was not measured
 
-// number with three significant digits.
+// number writes three significant digits.
 func number(f float64) string {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -23,12 +23,12 @@ func number(f float64) string {
 	return thousands(result.Digits(f))
 }
 
-// tick of an axis has no more digits than it needs.
+// tick writes a number of an axis with no more digits than it needs.
 func tick(f float64) string {
 	return thousands(strconv.FormatFloat(math.Round(f*1e9)/1e9, 'f', -1, 64))
 }
 
-// short is a power of ten: 1, 10, 100, 1 k, 10 k, ...
+// short writes a power of ten: 1, 10, 100, 1 k, 10 k, ...
 func short(f float64) string {
 	switch {
 	case f >= 1e6:
@@ -41,7 +41,7 @@ func short(f float64) string {
 
 func mpps(rate float64) string { return number(rate / 1e6) }
 
-// times is how many times something is, with two significant digits.
+// times writes a factor with two significant digits.
 func times(f float64) string {
 	if f < 10 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
@@ -58,7 +58,7 @@ func ratio(f float64) string {
 
 func count[N int | uint64](n N) string { return thousands(fmt.Sprint(n)) }
 
-// thousands are set apart by commas.
+// thousands puts commas between groups of three digits.
 func thousands(digits string) string {
 	whole, fraction, ok := strings.Cut(digits, ".")
 	start := 0
@@ -81,7 +81,7 @@ func plural[N int | uint64](n N, noun string) string {
 	return count(n) + " " + noun + "s"
 }
 
-// span of figures, as "4 to 9" or, when they are as good as equal, "4".
+// span writes two figures as "4 to 9", or as "4" when both give the same text.
 func span(low, high float64, text func(float64) string) string {
 	if a, b := text(low), text(high); a != b {
 		return a + "\u00a0to\u00a0" + b

@@ -32,7 +32,7 @@ func render(t *testing.T, r *result.Result) string {
 	return out.String()
 }
 
-// elements of a page that is well-formed: every element is closed where it was opened.
+// elements returns the elements of a page by name. The page must close every element where it was opened.
 func elements(t *testing.T, page string) map[string][]*html.Node {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(page))
@@ -75,7 +75,7 @@ func text(n *html.Node) string {
 	return out.String()
 }
 
-// selfContained: nothing is run, nothing is fetched, and no name is used twice.
+// selfContained checks that a page runs nothing, fetches nothing, and uses no id twice.
 func selfContained(t *testing.T, found map[string][]*html.Node) {
 	t.Helper()
 	for _, name := range []string{"script", "img", "link", "iframe", "object", "embed", "image", "use", "form", "base"} {
@@ -103,12 +103,12 @@ func selfContained(t *testing.T, found map[string][]*html.Node) {
 	}
 	for _, a := range found["a"] {
 		if !ids[strings.TrimPrefix(attribute(a, "href"), "#")] {
-			t.Errorf("a link to %s, which is not there", attribute(a, "href"))
+			t.Errorf("a link to %s, which does not exist", attribute(a, "href"))
 		}
 	}
 }
 
-// described: who cannot see a plot is told its title and its figures, and has the table.
+// described checks that each plot has a title and a description, and a table with its figures.
 func described(t *testing.T, found map[string][]*html.Node) {
 	t.Helper()
 	for _, f := range found["figure"] {

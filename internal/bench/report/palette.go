@@ -8,7 +8,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/result"
 )
 
-// shape of a marker: a path around 0, 0.
+// shape is the path of a marker around 0, 0.
 type shape string
 
 const (
@@ -50,7 +50,7 @@ func (p palette) class(router string) string { return fmt.Sprintf("r%d", p[route
 
 func (p palette) shape(router string) shape { return shapes[p[router]%len(shapes)] }
 
-// legend of routers with their markers.
+// legend lists routers with their markers.
 func (p palette) legend(routers []string) []entry {
 	var list []entry
 	for _, name := range routers {
@@ -59,7 +59,7 @@ func (p palette) legend(routers []string) []entry {
 	return list
 }
 
-// mark is a marker that stands in a line of text.
+// mark is a marker within a line of text.
 func mark(class string, s shape) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="mark" width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true"><g class="%s"><path d="%s"/></g></svg>`, class, s))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report draws a result as one HTML file that needs nothing else: no script, no font, no network.
+// Package report writes a result as one HTML file without scripts, fonts or anything from the network.
 package report
 
 import (
@@ -21,23 +21,23 @@ var (
 	page = template.Must(template.New("report").Parse(pageText))
 )
 
-// Write the report of a result, complete or not.
+// Write writes the report of a result, which may be incomplete.
 func Write(w io.Writer, r *result.Result) error {
 	return page.Execute(w, build(r))
 }
 
-// view is what the template shows.
+// view is the input of the template.
 type view struct {
 	Style      template.CSS
-	Incomplete string // why not all is there; empty: all is
+	Incomplete string // why something is missing; empty: the result is complete
 	Verdict    string
-	Facts      []string // who measured what, when and where, in short
+	Facts      []string // what was measured, when and where
 	Sections   []section
 	Command    string
 	Footer     string
 }
 
-// section has a heading and tells one thing.
+// section has a heading, a text, and figures or a table.
 type section struct {
 	ID, Title string
 	Text      string
@@ -48,7 +48,7 @@ type section struct {
 
 type bullet struct{ Head, Text string }
 
-// figure is a plot with the same figures below it as a table.
+// figure is a plot, with its numbers as a table below it.
 type figure struct {
 	Title, Caption string
 	Legend         []entry
@@ -63,7 +63,7 @@ type entry struct {
 	Text string
 }
 
-// table of text; the first column names the row.
+// table has cells of text. The first column names the row.
 type table struct {
 	Heads []head
 	Rows  []tableRow
@@ -76,17 +76,17 @@ type head struct {
 
 type tableRow struct {
 	Cells []string
-	Note  string // spans what is left of the row, instead of cells
+	Note  string // spans the rest of the row, instead of cells
 	Group bool   // starts a group of rows
 }
 
-// Rest is how many columns a row's note spans.
+// Rest is the number of columns that a row's note spans.
 func (t table) Rest(r tableRow) int { return len(t.Heads) - len(r.Cells) }
 
-// Right tells whether a column is of numbers.
+// Right says whether a column has numbers.
 func (t table) Right(i int) bool { return t.Heads[i].Right }
 
-// filled is the table without columns in which nothing was measured.
+// filled is the table without empty columns.
 func (t table) filled() table {
 	empty := func(i int) bool {
 		return !slices.ContainsFunc(t.Rows, func(r tableRow) bool { return !r.Group && i < len(r.Cells) && r.Cells[i] != none })

@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The figures of the table are those of the result, and the drawing has them at the right places.
+// The table has the figures of the result, and the drawing has them at the right places.
 func TestFiguresAreRight(t *testing.T) {
 	run := func(router string, rates ...float64) result.Run {
 		r := result.Run{Scenario: "x", Router: router, Flows: 1, Routes: 1, FrameSizes: []int{64}, Workers: 1}
@@ -93,7 +93,7 @@ func TestPartialResults(t *testing.T) {
 				t.Error("no banner")
 			}
 			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
-				t.Error("a figure that is none")
+				t.Error("a figure that is not a number")
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A trial without loss that did not pass was not the router's fault.
+// A trial without loss that did not pass is void: the generator was late.
 func TestOutcomes(t *testing.T) {
 	s := named{"PDR", &result.Search{LossRatio: 1e-4}}
 	for want, trial := range map[outcome]result.Trial{
@@ -185,7 +185,7 @@ func TestNodesStandInOrder(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a writer on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

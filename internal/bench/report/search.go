@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/svg"
 )
 
-// named is a search and what it is called.
+// named is a search with its name.
 type named struct {
 	name string
 	*result.Search
@@ -29,8 +29,9 @@ func searchesOf(run *result.Run) []named {
 // searches shows the rates without loss, the bursts, and how they were found.
 func searches(list []*group, p palette) section {
 	s := section{ID: "loss", Title: "Rates without loss",
-		Text: "The highest rate at which no frame is lost (NDR), or not more than the share that is allowed (PDR), by binary search: each mark is a trial, in the order of " +
-			"time. A trial that loses frames is repeated before it counts. And the longest burst of back-to-back frames that passes without loss."}
+		Text: "The highest rate at which no frame is lost (NDR), or no more than an allowed share (PDR), by binary search: " +
+			"each mark is a trial, in the order of time. A trial that loses frames is repeated before it counts. " +
+			"The burst is the longest one of back-to-back frames without loss."}
 	has := func(run *result.Run) bool { return len(searchesOf(run)) > 0 || run.Burst != nil }
 	t := table{Heads: append(left("Router"), right("NDR, Mpps", "PDR, Mpps", "Loss allowed", "Trials", "Burst, frames")...)}
 	for i, g := range list {
@@ -125,7 +126,7 @@ func (s named) rows() []tableRow {
 	return rows
 }
 
-// strip of one search: rates of its trials in the order of time.
+// strip draws the rates of one search's trials in the order of time.
 func (c *canvas) strip(y float64, name string, s named, class string) string {
 	low, high := math.Inf(1), 0.0
 	for _, t := range s.Trials {
@@ -152,7 +153,8 @@ func (c *canvas) strip(y float64, name string, s named, class string) string {
 	return name + " is " + text
 }
 
-// outcome of a trial. One that did not pass without a loss to speak of is void: the generator did not keep the rate.
+// outcome of a trial. A trial that failed with no more than the allowed loss is void: the generator did not keep the
+// rate.
 type outcome struct {
 	text, class string
 	shape       shape

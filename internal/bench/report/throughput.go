@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	labelHeight = 18.0 // of the text above a bar
+	labelHeight = 18.0 // height of the text above a bar
 	barHeight   = 20.0
 	barGap      = 12.0
 	rowHeight   = labelHeight + barHeight + barGap
 	axisHeight  = 22.0
-	mostDots    = 400 // windows of a run that are drawn; of more, every second, third, ...
+	mostDots    = 400 // drawn windows of a run; of more, every second or third is drawn
 )
 
-// throughput draws a figure per group. Groups with the same frame sizes have the same scale.
+// throughput draws a figure for each group. Groups with the same frame sizes have the same scale.
 func throughput(r *result.Result, list []*group, p palette) section {
 	s := section{ID: "throughput", Title: "Throughput at saturation",
 		Text: "Frames received per second while the generator sends as much as the router takes. The bar ends at the median of all windows, the thin line " +
 			"goes from the 10th to the 90th percentile. Each dot is a window, in the order of time from top to bottom; hollow dots are windows in which " +
-			"the machine had put the two CPUs far from each other. The dashed line is the ceiling: " + result.Ceiling + ", which does nothing but take frames and give them back."}
+			"the machine had put the two CPUs far from each other. The dashed line is the ceiling: " + result.Ceiling +
+			", which only takes frames and returns them."}
 	near, largest := r.Near(), map[string]float64{}
 	for _, g := range list {
 		for _, run := range g.with(measured) {
@@ -84,7 +85,7 @@ func ofCeiling(run *result.Run, s result.Summary) string {
 	return ratio(s.Ratio)
 }
 
-// repetitions says between which ratios to the ceiling the repetitions were.
+// repetitions writes the lowest and the highest ratio to the ceiling of all repetitions.
 func repetitions(s result.Summary) string {
 	if s.Ratio == 0 {
 		return none
@@ -94,7 +95,7 @@ func repetitions(s result.Summary) string {
 
 type spread struct{ low, median, high float64 }
 
-// row of one run: its name and its median above the bar.
+// row draws one run, with its name and its median above the bar.
 func (d *rateFigure) row(y float64, run *result.Run, q spread, text string) {
 	top, class := y+labelHeight, d.palette.class(run.Router)
 	d.Label("name", "start", 0, top-5, run.Router)

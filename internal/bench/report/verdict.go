@@ -11,7 +11,7 @@ import (
 
 const own = "corelane"
 
-// verdict is the result in one sentence: what our router, or else the first one, reached.
+// verdict is the result in one sentence, about Corelane or else the first router.
 func verdict(r *result.Result, list []*group) string {
 	name := own
 	subject := of(r, list, own)
@@ -73,7 +73,7 @@ func over(list []entrant, figure func(entrant) float64, text func(float64) strin
 	return span(low, high, text)
 }
 
-// beside are the other routers that do real work: how many times their rate it was, where both were measured.
+// beside compares the subject with the other routers that do real work: its rate as a multiple of theirs.
 func beside(r *result.Result, list []*group, subject []entrant) string {
 	var parts []string
 	seen := map[string]bool{subject[0].run.Router: true, result.Ceiling: true}

@@ -14,14 +14,14 @@ import (
 	"github.com/corelane/corelane/internal/svg"
 )
 
-// WriteWorkers draws what the benchmark of workers has measured: a section with a table for each measure, and plots of
+// WriteWorkers writes the report of the benchmark of workers: a section with a table for each measure, and plots of
 // modes and rings.
 func WriteWorkers(w io.Writer, r *workerresult.Result) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
 		Facts:  []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"), r.Manifest.Kernel},
 		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator through the router to its sink."}
 	if !r.Complete {
-		v.Incomplete = "What is there was measured."
+		v.Incomplete = "Everything shown here was measured."
 	}
 	for _, t := range r.Tables() {
 		s := section{ID: t.ID, Title: t.Title, Text: t.Text}
@@ -37,7 +37,7 @@ func WriteWorkers(w io.Writer, r *workerresult.Result) error {
 		v.Sections = append(v.Sections, s)
 	}
 	if len(r.Notes) > 0 {
-		s := section{ID: "notes", Title: "What a reader should know"}
+		s := section{ID: "notes", Title: "Notes"}
 		for _, n := range r.Notes {
 			s.Bullets = append(s.Bullets, bullet{Text: n})
 		}
@@ -57,7 +57,7 @@ func workersTable(t workerresult.Table) table {
 	return out
 }
 
-// bars: a row for each value.
+// barRow is one value of a figure with bars.
 type barRow struct {
 	name, class string
 	spread      stat.Spread

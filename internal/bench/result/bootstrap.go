@@ -9,18 +9,18 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// block is what was received in one repetition. Its windows resemble each other more than those of others: an interval
-// that takes them for independent is too narrow.
+// block has the rates of the windows of one repetition. They resemble each other more than those of other repetitions,
+// so an interval that treats them as independent would be too narrow.
 type block struct{ run, ceiling []float64 }
 
-// series is a run in blocks, with the ceiling that was measured in turn with it; hasCeiling is false when there is
-// none.
+// series has the blocks of a run, with those of the ceiling that was measured in turns with it, unless hasCeiling is
+// false.
 type series struct {
 	blocks     []block
 	hasCeiling bool
 }
 
-// weight of n windows beside m of the other: the same for both, so that what moved both cancels out.
+// weight of n windows beside m of the other run. Both get the same one, so that what moved both cancels out.
 func weight(n, m int) int {
 	if n > 0 && m > 0 {
 		return min(n, m)
@@ -48,13 +48,13 @@ func logRate(blocks []block, part func(block) (windows []float64, weight int)) f
 	return sum / float64(weights)
 }
 
-// sortedMedian sorts its list, because the order of windows says nothing and a bootstrap has no time for copies.
+// sortedMedian sorts its list, which spares the bootstrap a copy.
 func sortedMedian(list []float64) float64 {
 	slices.Sort(list)
 	return stat.SortedPercentile(list, 0.5)
 }
 
-// median of all windows of the run.
+// median is that of all windows of the run.
 func (s series) median() float64 {
 	var all []float64
 	for _, b := range s.blocks {
@@ -63,7 +63,7 @@ func (s series) median() float64 {
 	return sortedMedian(all)
 }
 
-// figure is the logarithm of what is compared: the rate, or its ratio to the ceiling's.
+// figure is the logarithm of the compared value: the rate, or its ratio to the ceiling's.
 func (s series) figure() float64 {
 	if !s.hasCeiling {
 		return s.rate()
@@ -71,8 +71,8 @@ func (s series) figure() float64 {
 	return s.rate() - s.ceiling()
 }
 
-// resample draws repetitions, then windows within them. The ceiling's are drawn with the run's, as they have the
-// machine's drift in common.
+// resample draws repetitions, then windows within them. The run and the ceiling of a repetition are drawn together,
+// because they share the machine's drift.
 func (s series) resample(r *rand.Rand) series {
 	out := series{make([]block, len(s.blocks)), s.hasCeiling}
 	for i := range out.blocks {
@@ -90,7 +90,7 @@ func interval(a, b series) (low, high float64) {
 	r := rand.New(rand.NewPCG(1, 2)) // the same files give the same answer
 	var list []float64
 	for range resamples {
-		if d := b.resample(r).figure() - a.resample(r).figure(); !math.IsNaN(d) { // nothing of the ceiling was drawn
+		if d := b.resample(r).figure() - a.resample(r).figure(); !math.IsNaN(d) { // NaN without a ceiling window
 			list = append(list, d)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// rule is what one field has to fulfil.
+// rule is a condition on one field.
 type rule struct {
 	field string
 	value any
@@ -49,7 +49,7 @@ func named(field, name string) rule {
 	return rule{field, fmt.Sprintf("'%s'", name), name != "", "a name"}
 }
 
-// check looks for what no run can have measured.
+// check refuses values that no run can have measured.
 func (r *Result) check() error {
 	err := first(
 		rule{"ended", r.Ended, r.Ended.IsZero() || !r.Ended.Before(r.Started), "not before it was started"},

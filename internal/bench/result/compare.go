@@ -11,36 +11,36 @@ import (
 const (
 	Faster = "faster"
 	Slower = "slower"
-	Noise  = "noise" // no difference that these two results can tell from chance
+	Noise  = "noise" // no difference beyond chance in these two results
 )
 
 // Comparison of result b with result a.
 type Comparison struct {
 	A        string   `json:"a"` // what was measured: version, commit and time
 	B        string   `json:"b"`
-	Warnings []string `json:"warnings,omitempty"` // why a difference may not be the router's
+	Warnings []string `json:"warnings,omitempty"` // other possible reasons for a difference than the router
 	Lines    []Line   `json:"lines"`
-	Missing  []string `json:"missing,omitempty"` // runs that only one of the two has, or that failed in one
+	Missing  []string `json:"missing,omitempty"` // runs that only one of the results has, or that failed in one
 }
 
 // Line compares one run that both results hold. Ratios are b / a.
 type Line struct {
 	Key
-	A          float64  `json:"a"` // frames per second received at saturation, median of the windows that are compared
+	A          float64  `json:"a"` // frames per second received at saturation, median of the compared windows
 	B          float64  `json:"b"`
 	CeilA      float64  `json:"a_of_ceiling,omitempty"` // A as share of the ceiling of the same result; 0: not measured in both
 	CeilB      float64  `json:"b_of_ceiling,omitempty"`
-	Ratio      float64  `json:"ratio"`         // of the shares of the ceiling, else of the rates
-	Low        float64  `json:"low,omitempty"` // 95 % confidence interval of Ratio; 0: cannot be told
+	Ratio      float64  `json:"ratio"`         // b / a: of the shares of the ceiling, else of the rates
+	Low        float64  `json:"low,omitempty"` // 95 % confidence interval of Ratio; 0: unknown
 	High       float64  `json:"high,omitempty"`
 	Resolution float64  `json:"resolution,omitempty"` // smallest difference of Ratio from 1 that counts
 	Windows    string   `json:"windows"`              // which windows were compared: "near", "all", "not probed"
 	Verdict    string   `json:"verdict"`
-	Why        string   `json:"why,omitempty"`     // of the verdict, where the figures do not say it
+	Why        string   `json:"why,omitempty"`     // reason of the verdict, where the figures do not show it
 	Singles    []Single `json:"singles,omitempty"` // single figures, without an interval
 }
 
-// Single is a figure that a run has only once.
+// Single is a figure that was measured once in a run.
 type Single struct {
 	Name string  `json:"name"` // "NDR", "PDR", "p99 at 50% NDR"
 	Unit string  `json:"unit"` // Mpps, µs
@@ -51,7 +51,7 @@ type Single struct {
 // Ratio b / a.
 func (s Single) Ratio() float64 { return s.B / s.A }
 
-// Compare what both results hold. Results of different machines and settings are compared, too, with a warning.
+// Compare compares the runs that both results have. Different machines or settings give warnings.
 func Compare(a, b *Result) (*Comparison, error) {
 	c := &Comparison{A: a.label(), B: b.label(), Warnings: warnings(a, b)}
 	best := math.Min(bestRoundTrip(a), bestRoundTrip(b))
@@ -99,7 +99,7 @@ func (r *Result) find(k Key) *Run {
 	return nil
 }
 
-// ceiling is the run that was interleaved with this one; nil for the ceiling itself.
+// ceiling returns the run of the ceiling that was interleaved with a run; nil for the ceiling itself.
 func (r *Result) ceiling(of *Run) *Run {
 	k := of.Key()
 	if k.Router == Ceiling {

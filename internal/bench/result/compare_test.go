@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// verdicts of corelane's line in so many pairs of synthetic results, of which b is faster by a factor.
+// verdicts counts the verdicts on corelane over many pairs of synthetic results, in which b is faster by a factor.
 func verdicts(t *testing.T, m machine, pairs int, factor float64, ceiling bool) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -24,14 +24,14 @@ func verdicts(t *testing.T, m machine, pairs int, factor float64, ceiling bool) 
 		best := math.Min(bestRoundTrip(ra), bestRoundTrip(rb))
 		l := compareRuns(pair{&ra.Runs[run], ra.ceiling(&ra.Runs[run])}, pair{&rb.Runs[run], rb.ceiling(&rb.Runs[run])}, best)
 		if l.Router != "corelane" || (l.CeilA > 0) != ceiling {
-			t.Fatalf("not the line that was meant: %+v", l)
+			t.Fatalf("not the line of corelane: %+v", l)
 		}
 		count[l.Verdict]++
 	}
 	return count
 }
 
-// with returns the usual machine with a change.
+// with returns a changed copy of the usual machine.
 func with(change func(*machine)) machine {
 	m := usual
 	change(&m)
@@ -81,7 +81,7 @@ func TestDifferenceIsFound(t *testing.T) {
 	}
 }
 
-// Windows of a repetition are no independent evidence: many more of them must not narrow the interval.
+// Windows of a repetition are not independent: many more of them must not narrow the interval.
 func TestWindowsOfARepetitionAreOneBlock(t *testing.T) {
 	width := func(windows int) float64 {
 		m := with(func(m *machine) { m.repetition, m.far, m.windows = 0.2, 0, windows })
@@ -125,14 +125,14 @@ func TestVerdictSaysWhy(t *testing.T) {
 	}{
 		"faster":          {measure(calm, 15e6), measure(calm, 17e6), Faster, ""},
 		"same":            {measure(calm, 15e6), measure(calm, 15e6), Noise, ""},
-		"small":           {measure(calm, 15e6), measure(calm, 15.4e6), Noise, "cannot tell less than 5 %"},
-		"no ceiling":      {alone(calm, 15e6), alone(calm, 15.9e6), Noise, "cannot tell less than 11 %"},
+		"small":           {measure(calm, 15e6), measure(calm, 15.4e6), Noise, "below 5 %"},
+		"no ceiling":      {alone(calm, 15e6), alone(calm, 15.9e6), Noise, "below 11 %"},
 		"one repetition":  {measure(one, 15e6), measure(one, 30e6), Noise, "one repetition"},
 		"other state":     {measure(calm, 15e6), far, Noise, ""},
 		"sometimes":       {measure(calm, 15e6), nowAndThen(measure(calm, 15e6)), Noise, "in too many windows"},
 		"other ceiling":   {measure(calm, 15e6), slow(calm), Noise, "the ceiling itself"},
-		"no ceiling left": {silent(ceilingLast(measure(calm, 15e6))), measure(calm, 15e6), Noise, "a repetition in which nothing was received"},
-		"nothing":         {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "a repetition in which nothing was received"},
+		"no ceiling left": {silent(ceilingLast(measure(calm, 15e6))), measure(calm, 15e6), Noise, "in a whole repetition"},
+		"nothing":         {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "in a whole repetition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := compareLine(t, c.a, c.b)
@@ -146,7 +146,7 @@ func TestVerdictSaysWhy(t *testing.T) {
 	}
 }
 
-// silent is the result with a router that let nothing through.
+// silent returns the result of a router that let nothing through.
 func silent(r *Result) *Result {
 	windows := r.Runs[len(r.Runs)-1].Windows
 	for i := range windows {
@@ -155,13 +155,13 @@ func silent(r *Result) *Result {
 	return r
 }
 
-// ceilingLast is the result with the ceiling's run last.
+// ceilingLast returns the result with the ceiling's run as the last one.
 func ceilingLast(r *Result) *Result {
 	slices.Reverse(r.Runs)
 	return r
 }
 
-// nowAndThen is the result with a router whose rate is 0 in four of ten windows of two repetitions.
+// nowAndThen returns the result of a router that has a rate of 0 in four of ten windows of two repetitions.
 func nowAndThen(r *Result) *Result {
 	for i := range r.Runs[len(r.Runs)-1].Windows {
 		if w := &r.Runs[len(r.Runs)-1].Windows[i]; w.Repetition > 2 && i%10 < 4 {

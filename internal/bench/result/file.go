@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Load reads a result. One that is not Complete is loaded, too: what it holds was measured.
+// Load reads a result, which may be incomplete.
 func Load(path string) (*Result, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func decode(text []byte) (*Result, error) {
 	}
 	switch {
 	case format.Version == nil:
-		return nil, errors.New("version: missing; this is no result of corelane bench")
+		return nil, errors.New("version: missing; this is not a result of corelane bench")
 	case *format.Version != Version:
 		return nil, fmt.Errorf("version: %d; this corelane reads %d", *format.Version, Version)
 	}
@@ -44,7 +44,7 @@ func decode(text []byte) (*Result, error) {
 	return r, r.check()
 }
 
-// plain says what is wrong with the text in the user's words, not in those of Go's decoder.
+// plain replaces the errors of Go's decoder by some that a user understands.
 func plain(err error, text []byte) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

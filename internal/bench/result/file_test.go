@@ -50,7 +50,7 @@ func TestSavedIsLoaded(t *testing.T) {
 	}
 }
 
-// What cannot be written leaves the old file, and nothing beside it.
+// A result that cannot be written leaves the old file, and no temporary one.
 func TestFailedSaveLeavesTheOldFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "result.json")
 	if err := Save(path, full()); err != nil {

@@ -7,16 +7,16 @@ import (
 	"math"
 )
 
-// What no interval from within two results can hold, as a share of the rate: each router is started once per result,
-// with the luck of its memory layout; and machines drift between results, which the ratio to the ceiling cancels.
+// Spread between results, as a share of the rate, which the windows of two results cannot show. A router is started
+// once per result, with one memory layout. Machines drift between results, which the ratio to the ceiling cancels.
 const (
 	startSpread = 0.04
 	driftSpread = 0.10
 )
 
-const fewest = 2 // repetitions; the spread between them cannot be told from one
+const fewest = 2 // repetitions for which there is a spread
 
-// compareRuns of two results, each with its ceiling. The ceiling counts when both have it.
+// compareRuns compares two runs, by their ratio to the ceiling when both have one.
 func compareRuns(a, b pair, best float64) Line {
 	if a.ceiling == nil || b.ceiling == nil {
 		a.ceiling, b.ceiling = nil, nil
@@ -35,7 +35,7 @@ func compareRuns(a, b pair, best float64) Line {
 	return l
 }
 
-// finite or 0: of a ceiling that let nothing through there are no shares.
+// finite returns f, or 0 for the shares of a ceiling that let nothing through.
 func finite(f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
@@ -43,22 +43,22 @@ func finite(f float64) float64 {
 	return f
 }
 
-// judge whether a difference is more than noise: than the interval and the spread between results, which are independent.
+// judge decides whether the difference exceeds the interval together with the spread between results.
 func (l *Line) judge(a, b series, spread float64) {
 	l.Verdict = Noise
 	difference := b.figure() - a.figure()
 	if math.IsNaN(difference) || math.IsInf(difference, 0) {
-		l.Why = "there is a repetition in which nothing was received"
+		l.Why = "nothing was received in a whole repetition"
 		return
 	}
 	l.Ratio = math.Exp(difference)
 	if min(len(a.blocks), len(b.blocks)) < fewest {
-		l.Why = "one repetition tells nothing of the spread"
+		l.Why = "one repetition does not show the spread"
 		return
 	}
 	low, high := interval(a, b)
 	if width := high - low; math.IsNaN(width) || math.IsInf(width, 0) {
-		l.Why = "in too many windows nothing was received"
+		l.Why = "nothing was received in too many windows"
 		return
 	}
 	l.Low, l.High = math.Exp(low), math.Exp(high)
@@ -66,7 +66,7 @@ func (l *Line) judge(a, b series, spread float64) {
 	switch {
 	case low <= 0 && high >= 0:
 	case math.Abs(difference) < math.Log1p(l.Resolution):
-		l.Why = fmt.Sprintf("these results cannot tell less than %.0f %%", math.Ceil(100*l.Resolution))
+		l.Why = fmt.Sprintf("these results do not show differences below %.0f %%", math.Ceil(100*l.Resolution))
 	case difference > 0:
 		l.Verdict = Faster
 	default:

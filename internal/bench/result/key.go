@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Ceiling is the router whose rate is the machine's: it does nothing but take frames and give them back.
+// Ceiling is the router that only takes frames and returns them: its rate is the most that the machine can do.
 const Ceiling = "testpmd"
 
-// Key tells a run from the others of a result.
+// Key identifies a run within a result.
 type Key struct {
 	Scenario string `json:"scenario"`
 	Router   string `json:"router"`
@@ -38,7 +38,7 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Sizes of frames in short: "64", "7x64+4x570+1518".
+// Sizes writes a list of frame sizes in short: "64", "7x64+4x570+1518".
 func Sizes(list []int) string {
 	var parts []string
 	for rest := list; len(rest) > 0; {

@@ -11,7 +11,8 @@ import (
 	"github.com/corelane/corelane/internal/table"
 )
 
-// Print the comparison: what is compared, a table of the rates with verdicts, a table of single figures, warnings.
+// Print writes the comparison: the two results, a table of rates with verdicts, a table of single figures, and
+// warnings.
 func (c *Comparison) Print(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "a: %s\nb: %s\n", c.A, c.B)
@@ -56,14 +57,15 @@ func singleRows(lines []Line) [][]string {
 	return rows
 }
 
-// explain what the columns and the verdicts mean, and what was left out.
+// explain says what the columns mean and which runs were not compared.
 func (c *Comparison) explain() string {
 	text := "MPPS are frames received per second at saturation, the median of the windows. B/A is of the geometric means of the repetitions' medians.\n"
 	if slices.ContainsFunc(c.Lines, func(l Line) bool { return l.CeilA > 0 }) {
 		text += "Where the ceiling (" + Ceiling + ") was measured in both, B/A and verdict are of the ratio to it: machines drift from run to run.\n" +
 			"The ceiling's own line shows that drift.\n"
 	}
-	text += fmt.Sprintf("WINDOWS near: with a round trip between the CPUs below %.1f times the best; all: there are too few of these in one of the two.\n", nearFactor)
+	text += fmt.Sprintf("WINDOWS near: with a round trip between the CPUs below %.1f times the best; "+
+		"all: one of the results has too few of these.\n", nearFactor)
 	for _, l := range c.Lines {
 		if l.Why != "" {
 			text += fmt.Sprintf("%s: %s: %s\n", l.Key, l.Verdict, l.Why)
@@ -75,7 +77,7 @@ func (c *Comparison) explain() string {
 	return text + "\n" + c.Sentence() + "\n"
 }
 
-// Sentence is the verdict on all lines.
+// Sentence sums up the verdicts.
 func (c *Comparison) Sentence() string {
 	count := map[string]int{}
 	for _, l := range c.Lines {

@@ -69,7 +69,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// fullDisk is a disk without room.
+// fullDisk is a writer on a full disk.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result is what a benchmark run leaves behind: a JSON file of a known version, complete or marked as not.
+// Package result is the result of a benchmark run: a JSON file of a known version, which says whether it is complete.
 package result
 
 import "time"
@@ -17,10 +17,10 @@ type Result struct {
 	Command  string    `json:"command"`
 	Manifest Manifest  `json:"manifest"`
 	Runs     []Run     `json:"runs"`
-	Notes    []string  `json:"notes,omitempty"` // what a reader should know: peers left out and why
+	Notes    []string  `json:"notes,omitempty"` // what a reader should know, such as which peers are missing and why
 }
 
-// Manifest is what the figures depend on besides the routers.
+// Manifest is the machine and the settings, on which the figures depend.
 type Manifest struct {
 	Host         string            `json:"host"`
 	CPU          string            `json:"cpu"` // model name
@@ -44,14 +44,14 @@ type Manifest struct {
 
 // Run is one scenario on one router.
 type Run struct {
-	Scenario      string        `json:"scenario"` // its name, and what was asked for besides: "vxlan-encap, IPv6"
+	Scenario      string        `json:"scenario"` // name and variants: "vxlan-encap, IPv6"
 	Router        string        `json:"router"`
 	RouterVersion string        `json:"router_version"`
 	Flows         int           `json:"flows"`
 	Routes        int           `json:"routes"`
 	FrameSizes    []int         `json:"frame_sizes"` // bytes with Ethernet header, without FCS
 	Workers       int           `json:"workers"`
-	Error         string        `json:"error,omitempty"` // it did not do this work: why. Nothing below was measured then
+	Error         string        `json:"error,omitempty"` // why nothing below was measured
 	Windows       []Window      `json:"windows,omitempty"`
 	NDR           *Search       `json:"ndr,omitempty"`
 	PDR           *Search       `json:"pdr,omitempty"`
@@ -59,7 +59,7 @@ type Run struct {
 	Burst         *Burst        `json:"burst,omitempty"`
 	Nodes         []Node        `json:"nodes,omitempty"`
 	Bottleneck    Bottleneck    `json:"bottleneck"`
-	Checked       uint64        `json:"checked"` // frames whose headers were compared with what the scenario asks for
+	Checked       uint64        `json:"checked"` // frames whose headers were checked
 	Drops         []DropCounter `json:"drops,omitempty"`
 }
 
@@ -74,23 +74,23 @@ type Window struct {
 	Idle       float64 `json:"idle"`          // share of its time in which the generator had nothing to do
 }
 
-// Search is the highest rate at which not more than a share of the frames was lost.
+// Search is the highest rate at which no more than a share of the frames was lost.
 type Search struct {
 	LossRatio float64 `json:"loss_ratio"` // allowed: 0 for NDR, 1e-4 for PDR
 	Rate      float64 `json:"rate"`       // found, frames per second; 0 = none
 	Trials    []Trial `json:"trials"`
-	Limited   string  `json:"limited,omitempty"` // why it is not the router's rate: the generator's limit was reached
+	Limited   string  `json:"limited,omitempty"` // why the rate may be higher
 }
 
 // Trial is one attempt of a search.
 type Trial struct {
-	Rate     float64 `json:"rate"` // asked for
+	Rate     float64 `json:"rate"` // wanted
 	Seconds  float64 `json:"seconds"`
 	Sent     uint64  `json:"sent"`
 	Lost     uint64  `json:"lost"`
 	Passed   bool    `json:"passed"`
-	Repeated bool    `json:"repeated,omitempty"` // of a lossy trial, to verify the loss
-	Why      string  `json:"why,omitempty"`      // what the router's counters and the generator say of the loss
+	Repeated bool    `json:"repeated,omitempty"` // a repetition of a trial with loss, to verify it
+	Why      string  `json:"why,omitempty"`      // the loss by the counters of router and generator
 }
 
 // Latency of frames through the router at a constant rate.
@@ -106,7 +106,7 @@ type Latency struct {
 	LateFrames uint64  `json:"late_frames,omitempty"` // that the generator could not send in time
 }
 
-// Bar of a histogram: frames that took Low or longer, but less than the next bar's Low.
+// Bar of a histogram: frames with a latency from Low up to the Low of the next bar.
 type Bar struct {
 	Low    float64 `json:"low_us"`
 	Frames uint64  `json:"frames"`
@@ -116,7 +116,7 @@ type Bar struct {
 type Burst struct {
 	Frames uint64 `json:"frames"`
 	Trials int    `json:"trials"`
-	Limit  bool   `json:"limit"` // it was the longest that was tried
+	Limit  bool   `json:"limit"` // no longer one was tried
 }
 
 // Node is what one node of the router's graph cost.
@@ -129,7 +129,7 @@ type Node struct {
 // Bottleneck says what limited the saturated rate.
 type Bottleneck struct {
 	Who string `json:"who"` // generator, router, sink, wire
-	Why string `json:"why"` // one sentence with the figures that it was told from
+	Why string `json:"why"` // one sentence, with the figures that show it
 }
 
 // DropCounter is a counter of the router that grew in the saturated windows.

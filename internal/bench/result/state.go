@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// A virtual machine's CPUs drift between near and far from each other, and rates with them. Windows are near whose round
-// trip was less than nearFactor times the best of both results.
+// The CPUs of a virtual machine drift between near and far from each other, and rates change with that. A window is
+// near when its round trip was less than nearFactor times the best of both results.
 const (
 	nearFactor = 1.5
-	enough     = 3   // near windows of a repetition, and repetitions, that make near windows alone worth comparing
-	unlike     = 0.3 // difference of the shares of near windows from which on all windows cannot be compared
-	changed    = 1.5 // factor between two ceilings from which on the shares of them mean different things
+	enough     = 3   // near windows in a repetition, and such repetitions, for comparing near windows only
+	unlike     = 0.3 // difference between the shares of near windows that makes all windows incomparable
+	changed    = 1.5 // factor between two ceilings that makes shares of them incomparable
 )
 
 // pair is a run and the run of the ceiling that was interleaved with it, or nil.
 type pair struct{ run, ceiling *Run }
 
-// chosen is what is compared of two results.
+// chosen has the windows of two results that are compared.
 type chosen struct {
 	a, b         series
-	said, unlike string // which windows they are; why they cannot be compared after all
+	said, unlike string // which windows they are; why they cannot be compared
 }
 
-// choose the near windows when both have enough of them, else all.
+// choose takes the near windows when both results have enough of them, else all.
 func choose(a, b pair, best float64) chosen {
 	every := chosen{a: a.series(anyWindow), b: b.series(anyWindow), said: "all"}
 	if math.IsInf(best, 1) {
@@ -42,8 +42,8 @@ func choose(a, b pair, best float64) chosen {
 	return every
 }
 
-// otherMachine says so when the ceiling itself was far from what it is in the other result. What slows the machine down
-// does not slow all routers in the same proportion, so that their shares of the ceiling cannot be compared.
+// otherMachine says when the ceilings of the results are too far apart. What slows the machine down does not slow all
+// routers by the same factor, so shares of the ceiling cannot be compared then.
 func (c *chosen) otherMachine() string {
 	if !c.a.hasCeiling {
 		return ""
@@ -61,7 +61,7 @@ func nearer(best float64) func(Window) bool {
 	return func(w Window) bool { return w.RoundTrip > 0 && w.RoundTrip < nearFactor*best }
 }
 
-// Near tells the windows in which the CPUs were near to each other; of windows that were not probed nobody knows better.
+// Near selects the windows in which the CPUs were near to each other, and those that were not probed.
 func (r *Result) Near() func(Window) bool {
 	near := nearer(bestRoundTrip(r))
 	return func(w Window) bool { return w.RoundTrip == 0 || near(w) }

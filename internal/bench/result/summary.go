@@ -8,19 +8,19 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// Summary is what the saturated windows of a run say. Rates are frames per second received, NaN when there is none.
+// Summary sums up the saturated windows of a run. Rates are received frames per second, NaN without windows.
 type Summary struct {
 	Median float64 // over all windows
-	Quiet  float64 // 90th percentile: the machine when its neighbours are silent
+	Quiet  float64 // 90th percentile: the machine with little other work
 	Near   float64 // share of the windows with a near round trip; NaN: not probed
 
-	// To the ceiling that was interleaved with it, 0 when there is none: medians of the windows of one repetition by
-	// those of the ceiling's; the median, the lowest and the highest of all repetitions.
+	// Ratio to the interleaved ceiling, 0 without one: the median of the windows in a repetition over the ceiling's.
+	// Of all repetitions: median, lowest and highest.
 	Ratio, Low, High float64
 	Windows          string // whose ratios these are: "near", "all"
 }
 
-// Summary of one of the result's runs.
+// Summary sums up one of the result's runs.
 func (r *Result) Summary(run *Run) Summary {
 	var rates []float64
 	for _, w := range run.Windows {
@@ -38,7 +38,7 @@ func (r *Result) Summary(run *Run) Summary {
 	return s
 }
 
-// relate to the ceiling: only windows of the same state where both have enough of them.
+// relate sets the ratios to the ceiling, of near windows when both runs have enough of them.
 func (s *Summary) relate(run, ceiling *Run, near func(Window) bool) {
 	p, want := pair{run, ceiling}, anyWindow
 	s.Windows = "all"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// drifting makes a run whose rate is halved, with the round trip twice as long, in windows that far tells.
+// drifting makes a run with half the rate and twice the round trip in the windows for which far is true.
 func drifting(router string, rate float64, far func(repetition, window int) bool) Run {
 	r := Run{Scenario: "vxlan-encap", Router: router, Flows: 1, Workers: 1, FrameSizes: []int{64}}
 	for repetition := range 4 {
@@ -46,7 +46,7 @@ func TestSummaryComparesWindowsOfTheSameState(t *testing.T) {
 	}
 }
 
-// One that was hardly ever near is compared over all windows.
+// A run with hardly any near windows is compared over all windows.
 func TestSummaryWithoutNearWindows(t *testing.T) {
 	always := func(int, int) bool { return true }
 	never := func(int, int) bool { return false }
@@ -58,7 +58,7 @@ func TestSummaryWithoutNearWindows(t *testing.T) {
 	}
 }
 
-// Rounds are compared with each other: what changes both from round to round is no spread of the ratio.
+// Ratios are taken within a round: what changes both routers from round to round does not spread the ratio.
 func TestSummaryPairsRounds(t *testing.T) {
 	never := func(int, int) bool { return false }
 	r := &Result{Runs: []Run{drifting("corelane", 10e6, never), drifting(Ceiling, 20e6, never)}}

@@ -21,7 +21,7 @@ func Digits(f float64) string {
 	return strconv.FormatFloat(f, 'f', max(decimals, 0), 64)
 }
 
-// fixed writes a ratio.
+// fixed writes a ratio with three decimals.
 func fixed(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return "-"

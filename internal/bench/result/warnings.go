@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// warnings are the reasons for which a difference may not be the router's.
+// warnings lists other possible reasons for a difference than the router.
 func warnings(a, b *Result) []string {
 	var list []string
 	for _, r := range []struct {
@@ -25,7 +25,7 @@ func warnings(a, b *Result) []string {
 	return list
 }
 
-// differences of what the figures depend on besides the routers.
+// differences lists how two manifests differ.
 func differences(a, b *Manifest) []string {
 	var list []string
 	add := func(name string, x, y any) {

@@ -27,7 +27,7 @@ func (*Corelane) Name() string { return "corelane" }
 
 const corelanedProgram = "corelaned"
 
-// Version that the corelaned beside this program tells.
+// Version is that of the corelaned beside this program.
 func (*Corelane) Version(ctx context.Context) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,20 +52,20 @@ func findCorelaned(bin string) (string, error) {
 	return path, nil
 }
 
-// Supports everything but flows on a bridge.
+// Supports refuses flows on a bridge.
 func (*Corelane) Supports(s *scenario.Scenario) error {
 	if s.Stateful && s.Bridged {
-		return errors.New("corelane keeps flows of routed packets only")
+		return errors.New("corelane: flows are tracked for routed packets only")
 	}
 	return nil
 }
 
-// Unchanged says that it does not just pass frames on.
+// Unchanged is false: it does the work.
 func (*Corelane) Unchanged() bool { return false }
 
 const startTimeout = 30 * time.Second // EAL without hugepages clears all of its memory
 
-// Start a corelaned of its own and program it.
+// Start starts a corelaned and programs it.
 func (*Corelane) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
 	c := &corelaneInstance{}
 	if err := c.start(ctx, env, b); err != nil {
@@ -111,7 +111,7 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
 	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus", strconv.Itoa(env.ControlCPU)}
 	if b.Stateful {
-		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows+2*b.FlowLimit, 1024))) // those that have ended are kept for some seconds
+		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows+2*b.FlowLimit, 1024))) // with ended flows
 	}
 	if env.Memory > 0 {
 		o = append(o, "--memory", strconv.Itoa(env.Memory))
@@ -147,10 +147,10 @@ func (c *corelaneInstance) Pid() int { return c.Process.Pid }
 // Client of the daemon's API.
 func (c *corelaneInstance) Client() *api.Client { return c.client }
 
-// Devices: memif clients.
+// Devices returns nil: the ports are memif sockets.
 func (*corelaneInstance) Devices() []*apiv1.GeneratorPort { return nil }
 
-// Netns: none.
+// Netns returns none.
 func (*corelaneInstance) Netns() string { return "" }
 
 // Stop the daemon.
@@ -163,7 +163,7 @@ func (c *corelaneInstance) end() error {
 	return c.Process.Stop()
 }
 
-// Counters from the API: not while it is paused.
+// Counters reads the API, which does not answer while the daemon is paused.
 func (c *corelaneInstance) Counters(ctx context.Context) (Counters, error) {
 	n := Counters{Drops: map[string]uint64{}}
 	drops, err := api.Collect(ctx, c.client, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{})
@@ -191,7 +191,7 @@ func (c *corelaneInstance) Counters(ctx context.Context) (Counters, error) {
 	return n, c.missed(ctx, n.Drops)
 }
 
-// missed adds what never reached the graph.
+// missed adds the packets that never reached the graph.
 func (c *corelaneInstance) missed(ctx context.Context, drops map[string]uint64) error {
 	ports, err := api.Collect(ctx, c.client, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{})
 	if err != nil {

@@ -14,15 +14,16 @@ import (
 // Ids of next hops.
 const (
 	wireNexthop   = 1    // the generator's end of the wire
-	tunnelNexthop = 100  // and the tunnel's index
-	portNexthop   = 1000 // and the port's index
+	tunnelNexthop = 100  // plus the tunnel's index
+	portNexthop   = 1000 // plus the port's index
 )
 
-// corelaneState is what `corelane apply` would be given for a setup. Every neighbour is named, so that none is asked for.
+// corelaneState is the desired state for a setup, as for `corelane apply`. All neighbours are static, so nothing is
+// resolved.
 func corelaneState(b *scenario.Setup) *state.State {
 	s := &state.State{Settings: state.DefaultSettings()}
 	if b.NewFlows > 0 {
-		s.Settings.FlowUdpSeconds = 1 // those that have ended make room
+		s.Settings.FlowUdpSeconds = 1 // makes room for new flows
 	}
 	for tenant := range b.Tenants {
 		addTenant(s, b, tenant)
@@ -55,7 +56,7 @@ func corelaneState(b *scenario.Setup) *state.State {
 
 const ruleList = "bench"
 
-// addRules of which only the last one is for the flows.
+// addRules adds rules of which only the last one matches the flows.
 func addRules(s *state.State, n int) {
 	if n == 0 {
 		return
@@ -71,7 +72,7 @@ func addRules(s *state.State, n int) {
 	}
 }
 
-// tenantName of its VRF, or its bridge.
+// tenantName is the name of a tenant's VRF or bridge.
 func tenantName(tenant int) string { return fmt.Sprintf("tenant%d", tenant) }
 
 func addTenant(s *state.State, b *scenario.Setup, tenant int) {
@@ -103,7 +104,7 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 	return port
 }
 
-// addPortNexthop: the router at the other end of the wire, or the guest of a port that routes go to.
+// addPortNexthop adds the router at the other end of the wire, or the guest of a port.
 func addPortNexthop(s *state.State, b *scenario.Setup, i int) {
 	p := &b.Ports[i]
 	id := uint32(portNexthop + i)
@@ -119,7 +120,7 @@ func addPortNexthop(s *state.State, b *scenario.Setup, i int) {
 var encaps = map[scenario.Overlay]apiv1.Encap{scenario.VXLAN: apiv1.Encap_ENCAP_VXLAN, scenario.MPLSoUDP: apiv1.Encap_ENCAP_MPLSOUDP,
 	scenario.MPLSoGRE: apiv1.Encap_ENCAP_MPLSOGRE, scenario.Geneve: apiv1.Encap_ENCAP_GENEVE}
 
-// addTunnel in both directions, and the way to its remote end.
+// addTunnel adds a tunnel in both directions, and the route to its remote end.
 func addTunnel(s *state.State, b *scenario.Setup, i int) {
 	t := &b.Tunnels[i]
 	tunnel := &apiv1.TunnelNexthop{Encap: encaps[t.Overlay], Local: t.Local.String(), Remote: t.Remote.String()}

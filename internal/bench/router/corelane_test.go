@@ -31,7 +31,7 @@ func setup(t *testing.T, name, dir string, change func(*scenario.Scenario)) *sce
 	return b
 }
 
-// The file that people would write has no faults.
+// The state is valid when it is written to a file and loaded.
 func TestCorelaneStateIsValid(t *testing.T) {
 	for _, s := range scenario.List() {
 		for _, v6 := range []bool{false, true} {
@@ -80,14 +80,14 @@ func TestCorelaneOptions(t *testing.T) {
 
 func TestCorelaneSupports(t *testing.T) {
 	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true, Bridged: true}); err == nil {
-		t.Error("says that it tracks flows on a bridge")
+		t.Error("flows on a bridge are supported")
 	}
 	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true}); err != nil {
 		t.Error(err)
 	}
 }
 
-// environment of a test with real routers.
+// environment returns that of a test with real routers.
 func environment(t *testing.T) *Env {
 	t.Helper()
 	program := os.Getenv("CORELANED")
@@ -100,7 +100,7 @@ func environment(t *testing.T) *Env {
 	return &Env{Dir: t.TempDir(), CPUs: []int{1}, ControlCPU: 0, Bin: filepath.Dir(program)}
 }
 
-// corelaned takes what it is programmed with, and tells of itself.
+// corelaned accepts the state, and reports its counters.
 func TestCorelaneStarts(t *testing.T) {
 	for _, name := range []string{"mplsoudp-decap", "vxlan-bridge-encap", "routed"} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestCorelaneStarts(t *testing.T) {
 	}
 }
 
-// checkInstance pauses it: it must not run then.
+// checkInstance checks that an instance does not run while it is paused.
 func checkInstance(t *testing.T, instance Instance) {
 	t.Helper()
 	for range 2 {

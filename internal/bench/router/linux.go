@@ -21,8 +21,8 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. It is joined
-// to the generator's namespace by veth pairs.
+// Linux is the router in the kernel: routes, bridges, VXLAN devices and netfilter, in a network namespace. Veth pairs
+// connect it to the generator's namespace.
 //
 // A frame that the generator sends is received in a softirq of the generator's CPU. Receive packet steering on the
 // router's ends of the pairs hands it to the router's CPUs there, before any of the router's work.
@@ -45,10 +45,10 @@ func (*Linux) Version(context.Context) (string, error) {
 	return "Linux " + unix.ByteSliceToString(u.Release[:]), nil
 }
 
-// Supports what this kernel has.
+// Supports refuses what this kernel does not have.
 func (*Linux) Supports(s *scenario.Scenario) error {
 	if s.Rules > 0 {
-		return errors.New("this adapter programs no security rules")
+		return errors.New("linux: this adapter programs no security rules")
 	}
 	if s.Overlay != scenario.Plain && s.Overlay != scenario.VXLAN {
 		return fmt.Errorf("linux: this adapter programs no tunnels but VXLAN's, not %s", s.Overlay)
@@ -59,7 +59,7 @@ func (*Linux) Supports(s *scenario.Scenario) error {
 	return nil
 }
 
-// linuxTracks is nil when netfilter can track the scenario's flows.
+// linuxTracks returns an error unless netfilter can track the scenario's flows.
 func linuxTracks(s *scenario.Scenario, sysctls string) error {
 	if s.Bridged {
 		return errors.New("linux: flows are tracked between networks, not through a bridge")
@@ -72,15 +72,15 @@ func linuxTracks(s *scenario.Scenario, sysctls string) error {
 		return fmt.Errorf("linux: %d flows; valid: up to net.netfilter.nf_conntrack_max, %s", s.Flows, strings.TrimSpace(string(text)))
 	}
 	if _, err := exec.LookPath("nft"); err != nil {
-		return fmt.Errorf("linux: flows are tracked by a rule of netfilter: %w; it is in the package nftables", err)
+		return fmt.Errorf("linux: tracking flows needs nft: %w; it is in the package nftables", err)
 	}
 	return nil
 }
 
-// Unchanged says that it does not just pass frames on.
+// Unchanged is false: it does the work.
 func (*Linux) Unchanged() bool { return false }
 
-// Start makes both namespaces and all that is in them.
+// Start makes both namespaces and their contents.
 func (l *Linux) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
 	if err := l.Supports(&b.Scenario); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (i *linuxInstance) start(ctx context.Context, cpus []int) (err error) {
 	return nil
 }
 
-// program runs the tools with what they shall do.
+// program configures both namespaces with ip, bridge and nft.
 func (i *linuxInstance) program(ctx context.Context) error {
 	family := "-4"
 	if i.setup.IPv6 {
@@ -145,8 +145,8 @@ func (i *linuxInstance) program(ctx context.Context) error {
 	return nil
 }
 
-// settle waits where the router's interfaces have IPv6: what they announce when they are up must be out before anybody
-// looks. The kernel may notice that a link is up one second late.
+// settle waits when the router's interfaces have IPv6, until their announcements have been sent. The kernel may notice
+// a second late that a link is up.
 func (i *linuxInstance) settle(ctx context.Context) error {
 	if !i.ipv6() {
 		return nil
@@ -156,8 +156,8 @@ func (i *linuxInstance) settle(ctx context.Context) error {
 
 func (i *linuxInstance) ipv6() bool { return i.setup.IPv6 && !i.setup.Bridged || i.setup.Underlay6 }
 
-// tune steers received packets to the router's CPUs and switches off what would merge packets or leave their checksums
-// for later.
+// tune steers received packets to the router's CPUs and switches off the offloads that merge packets or defer
+// checksums.
 func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 	for _, netns := range []string{i.router, i.generator} {
 		if err := namespace.Do(netns, offloadsOff); err != nil {
@@ -182,22 +182,22 @@ func (i *linuxInstance) Devices() []*apiv1.GeneratorPort {
 	return list
 }
 
-// afPacket device: rings as long as a memif's, each frame in one slot, past the queueing discipline. The driver wants
-// blocks full of slots, the kernel full pages.
+// afPacket is a device with rings as long as a memif's, one frame per slot, which bypasses the queueing discipline.
+// The driver needs blocks full of slots, the kernel full pages.
 func afPacket(n int, p scenario.Port) string {
-	const header, align, page = 80, 128, 4096 // header: what the kernel puts in front of a frame
+	const header, align, page = 80, 128, 4096 // header: of the kernel, in front of each frame
 	size := max(2048, (p.MTU+header+align-1)/align*align)
 	return fmt.Sprintf("net_af_packet%d,iface=%s,framesz=%d,framecnt=%d,blocksz=%d,qdisc_bypass=1", n, p.Name, size, p.RingSize, size*page/align)
 }
 
-// Netns of the generator.
+// Netns is that of the generator.
 func (i *linuxInstance) Netns() string { return i.generator }
 
-// Pause has nothing to do: without frames the kernel does nothing.
+// Pause does nothing: without frames the kernel has no work.
 func (*linuxInstance) Pause() error { return nil }
 
-// Resume neither.
+// Resume does nothing.
 func (*linuxInstance) Resume() error { return nil }
 
-// Stop removes the namespaces, and with them what is in them.
+// Stop removes the namespaces and their contents.
 func (i *linuxInstance) Stop() error { return errors.Join(delNetns(i.router), delNetns(i.generator)) }

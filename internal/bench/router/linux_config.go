@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// batch is input of `ip -batch` and its like.
+// batch is input for `ip -batch` and similar tools.
 type batch struct{ bytes.Buffer }
 
 func (b *batch) add(format string, arguments ...any) {
@@ -45,7 +45,7 @@ func linuxLinks(s *scenario.Setup, generator string) []byte {
 	return b.Bytes()
 }
 
-// linuxTunnel makes the device of a VNI. To whom it sends with which VNI is in its forwarding table.
+// linuxTunnel makes the device of a VNI. Its forwarding table has the remote ends and their VNIs.
 func linuxTunnel(b *batch, s *scenario.Setup, t scenario.Tunnel) {
 	name := linuxVXLAN(t.Tenant)
 	b.add("link add %s mtu %d address %v type vxlan id %d local %v dstport 4789 nolearning noudpcsum udp6zerocsumtx udp6zerocsumrx",
@@ -56,8 +56,8 @@ func linuxTunnel(b *batch, s *scenario.Setup, t scenario.Tunnel) {
 	b.add("link set %s up", name)
 }
 
-// linuxGeneratorLinks has the generator's ends up, and silent. Their MAC addresses are of no matter: the stack there takes no
-// frame for its own.
+// linuxGeneratorLinks brings the generator's ends up, without ARP. Their MAC addresses do not matter: the stack there
+// accepts no frame.
 func linuxGeneratorLinks(s *scenario.Setup) []byte {
 	b := &batch{}
 	for _, p := range s.Ports {
@@ -66,7 +66,7 @@ func linuxGeneratorLinks(s *scenario.Setup) []byte {
 	return b.Bytes()
 }
 
-// linuxForwarding fills the tables of bridges and VXLAN devices. Nothing is learned.
+// linuxForwarding fills the tables of bridges and VXLAN devices, which do not learn.
 func linuxForwarding(s *scenario.Setup) []byte {
 	b := &batch{}
 	for _, t := range s.Tunnels {
@@ -87,8 +87,8 @@ func linuxForwarding(s *scenario.Setup) []byte {
 	return b.Bytes()
 }
 
-// linuxRoutes are those of the wire and of the tenants. One tenant has the main table, several have one each, which costs the
-// kernel more.
+// linuxRoutes adds the routes of the wire and of the tenants. A single tenant has the main table; several have a table
+// each, which costs the kernel more.
 func linuxRoutes(s *scenario.Setup) []byte {
 	b := &batch{}
 	for _, t := range s.Tunnels {
@@ -113,7 +113,7 @@ func linuxRoutes(s *scenario.Setup) []byte {
 	return b.Bytes()
 }
 
-// linuxRemote is the next hop behind every VXLAN device: the router there, by its MAC address.
+// linuxRemote is the next hop behind every VXLAN device. A static neighbour gives it the remote router's MAC address.
 func linuxRemote(v6 bool) netip.Addr {
 	if v6 {
 		return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 15: 1})
@@ -128,7 +128,7 @@ func linuxTable(s *scenario.Setup, tenant int) string {
 	return fmt.Sprint(1000 + tenant)
 }
 
-// linuxRules choose the tables. They are for `ip -4` or `ip -6`.
+// linuxRules select the table of a tenant, for `ip -4` or `ip -6`.
 func linuxRules(s *scenario.Setup) []byte {
 	b := &batch{}
 	rule := func(device string, tenant int) {
@@ -147,8 +147,8 @@ func linuxRules(s *scenario.Setup) []byte {
 	return b.Bytes()
 }
 
-// linuxTracking are the rules that track tenants' flows, those of each in a zone of its own. The tunnels' outer packets are
-// no flows of theirs.
+// linuxTracking has the rules that track the flows of tenants, each tenant in its own zone. The outer packets of
+// tunnels are not tracked.
 func linuxTracking(s *scenario.Setup) []byte {
 	if !s.Stateful {
 		return nil

@@ -21,7 +21,7 @@ func (i *linuxInstance) Counters(context.Context) (Counters, error) {
 		if err := deviceDrops(c.Drops); err != nil {
 			return err
 		}
-		for _, file := range []string{"snmp", "snmp6"} { // /proc/net is the process's, not the thread's
+		for _, file := range []string{"snmp", "snmp6"} { // /proc/net shows the process's namespace
 			text, err := procfs.Host.Read("proc/thread-self/net/" + file)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

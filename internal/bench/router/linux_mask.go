@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// cpuMask in the kernel's form: 32 bits in hexadecimal, and more of them in front of a comma.
+// cpuMask writes CPUs as a mask in the kernel's form: hexadecimal words of 32 bits, separated by commas.
 func cpuMask(cpus []int) string {
 	const bits = 32
 	words := make([]uint32, slices.Max(cpus)/bits+1)
@@ -22,5 +22,5 @@ func cpuMask(cpus []int) string {
 	return text
 }
 
-// plainMask is the same without commas.
+// plainMask writes the same without commas.
 func plainMask(cpus []int) string { return strings.ReplaceAll(cpuMask(cpus), ",", "") }

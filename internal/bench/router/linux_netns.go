@@ -14,12 +14,14 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// Network namespaces of routers are named after us and counted: a later benchmark knows those of one that was killed.
+// Names of namespaces have our process id and a counter, so that a later benchmark can remove those of one that was
+// killed.
 const netnsPrefix = "corelane-bench-"
 
 var netnsCount atomic.Uint32
 
-// addNetns makes a namespace and returns its name. Where IPv6 is not needed it is off: it would send packets of its own.
+// addNetns makes a namespace and returns its name. IPv6 is off where it is not needed, because it sends packets by
+// itself.
 func addNetns(what string, ipv6 bool) (string, error) {
 	name := fmt.Sprintf("%s%d-%s%d", netnsPrefix, os.Getpid(), what, netnsCount.Add(1))
 	old, err := abandoned(namespace.Dir, "/proc")
@@ -39,7 +41,7 @@ func ipv6Settings(on bool) error {
 	}
 	for name, value := range map[string]string{
 		"accept_dad": "0", "accept_ra": "0", "router_solicitations": "0",
-		"mldv1_unsolicited_report_interval": "1", "mldv2_unsolicited_report_interval": "1", // ms: all reports are out before anybody listens
+		"mldv1_unsolicited_report_interval": "1", "mldv2_unsolicited_report_interval": "1", // ms: before the generator listens
 	} {
 		if err := sysctl("net/ipv6/conf/default/"+name, value); err != nil {
 			return err
@@ -48,7 +50,7 @@ func ipv6Settings(on bool) error {
 	return nil
 }
 
-// sysctl of the thread's namespace. What the kernel does not have needs no setting.
+// sysctl sets a value in the thread's namespace, if this kernel has it.
 func sysctl(name, value string) error {
 	if err := namespace.Sysctl(name, value); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -56,7 +58,7 @@ func sysctl(name, value string) error {
 	return nil
 }
 
-// abandoned are the namespaces of benchmarks that do not run any more.
+// abandoned returns the namespaces of benchmarks that do not run any more.
 func abandoned(dir, proc string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, netnsPrefix+"*"))
 	var names []string

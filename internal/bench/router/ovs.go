@@ -49,15 +49,15 @@ var ovsVersion = regexp.MustCompile(`\(Open vSwitch\) (\S+)\s+DPDK (\S+)`)
 func parseOVSVersion(text string) (string, error) {
 	m := ovsVersion.FindStringSubmatch(text)
 	if m == nil {
-		return "", fmt.Errorf("%s is no Open vSwitch with DPDK: it says %q", ovsDaemon, text)
+		return "", fmt.Errorf("%s is not Open vSwitch with DPDK: its version is %q", ovsDaemon, text)
 	}
 	return fmt.Sprintf("Open vSwitch %s (DPDK %s)", m[1], m[2]), nil
 }
 
-// Supports everything but MPLS over UDP.
+// Supports refuses MPLS over UDP, security rules, and more workers than a memif has rings for.
 func (*OVS) Supports(s *scenario.Scenario) error {
 	if s.Rules > 0 {
-		return errors.New("this adapter programs no security rules")
+		return errors.New("ovs: this adapter programs no security rules")
 	}
 	if s.Overlay == scenario.MPLSoUDP {
 		return errors.New("ovs: its datapath in user space has no MPLS over UDP (bareudp is the kernel's)")
@@ -68,10 +68,10 @@ func (*OVS) Supports(s *scenario.Scenario) error {
 	return nil
 }
 
-// Unchanged says that it does not just pass frames on.
+// Unchanged is false: it does the work.
 func (*OVS) Unchanged() bool { return false }
 
-// Start database and daemon of our own, and program them.
+// Start starts a database and a daemon, and programs them.
 func (o *OVS) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
 	if err := o.Supports(&b.Scenario); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (o *OVS) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance,
 	return i, nil
 }
 
-// Devices: memif clients with as many rings as it uses.
+// Devices returns memif clients with as many rings as it uses.
 func (i *ovsInstance) Devices() []*apiv1.GeneratorPort {
 	var list []*apiv1.GeneratorPort
 	for _, p := range i.setup.Ports {
@@ -93,13 +93,13 @@ func (i *ovsInstance) Devices() []*apiv1.GeneratorPort {
 	return list
 }
 
-// Netns: sockets are found from everywhere.
+// Netns returns none: the sockets are reachable from every namespace.
 func (*ovsInstance) Netns() string { return "" }
 
 // Pause the daemon, not its database.
 func (i *ovsInstance) Pause() error { return i.daemon.Pause() }
 
-// Resume after a pause.
+// Resume ends a pause.
 func (i *ovsInstance) Resume() error { return i.daemon.Resume() }
 
 // Stop both processes, and remove their namespace and sockets.

@@ -17,7 +17,7 @@ const (
 	macOfRemoteRouter
 )
 
-// Labels and VNIs: another one in each direction, and for each tenant.
+// Labels and VNIs differ by direction and tenant.
 const (
 	firstSend    = 1001
 	firstReceive = 2001
@@ -25,12 +25,12 @@ const (
 
 const (
 	maxSocketPath = 107
-	tunnelRoom    = 100 // more than the longest headers of a tunnel: its packets are never fragmented
+	tunnelRoom    = 100 // MTU of the wire beyond the tenants': no tunnel has longer headers, so nothing is fragmented
 	minMTU        = 1500
 	farNetwork    = 100 // third byte, or group, of the networks behind tunnels
 )
 
-// Build gives a scenario its addresses. Sockets are in dir.
+// Build gives a scenario its addresses, and sockets in dir.
 func Build(s Scenario, dir string, ringSize int) (*Setup, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Build(s Scenario, dir string, ringSize int) (*Setup, error) {
 	return b, nil
 }
 
-// addTenant makes its ports, and what is reached through them: for the sink and for the source.
+// addTenant adds a tenant's ports, tunnel and routes, towards the sink and towards the source.
 func (b *Setup) addTenant(tenant int) {
 	b.addPort(tenant, 0)
 	switch b.Direction {
@@ -114,7 +114,8 @@ func (b *Setup) addTunnel(tenant int) {
 	})
 }
 
-// addRoutes towards the sink: out of a port or, without one, into the tenant's tunnel. All tenants use the same prefixes.
+// addRoutes adds routes towards the sink: to a port or, without one, into the tenant's tunnel. All tenants have the
+// same prefixes.
 func (b *Setup) addRoutes(tenant int, port string, via netip.Addr) {
 	if b.Bridged {
 		return
@@ -128,7 +129,7 @@ func (b *Setup) addRoutes(tenant int, port string, via netip.Addr) {
 	}
 }
 
-// addHosts to bridge domains: one behind each port, and one behind each tunnel.
+// addHosts adds a host behind each port and each tunnel of the bridge domains.
 func (b *Setup) addHosts() {
 	if !b.Bridged {
 		return
@@ -143,7 +144,7 @@ func (b *Setup) addHosts() {
 	}
 }
 
-// tenantPrefix is an address with its prefix length in a network of a tenant.
+// tenantPrefix is an address, with prefix length, in a network of a tenant.
 func (b *Setup) tenantPrefix(tenant, network, host int) netip.Prefix {
 	if b.IPv6 {
 		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: byte(tenant), 5: byte(network), 15: byte(host)}), 64)

@@ -115,7 +115,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Each address, MAC address, label and VNI means one thing.
+// No address, MAC address, label or VNI is used twice.
 func TestNothingTwice(t *testing.T) {
 	for _, s := range List() {
 		s.Tenants, s.Routes = maxTenants, 1
@@ -172,7 +172,7 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// Every flow's destination has a route towards the sink, and the flows are what the scenario asks for.
+// Every flow's destination has a route towards the sink, and there are as many flows as in the scenario.
 func TestFlows(t *testing.T) {
 	s, _ := Find("vxlan-encap")
 	s.Routes, s.Flows, s.Tenants = 1000, 100001, 2

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// List is the catalogue, with the values of what a caller may override.
+// List is the catalogue of scenarios, with default values.
 func List() []Scenario {
 	var list []Scenario
 	for _, o := range overlays {
@@ -35,7 +35,7 @@ var (
 	titles   = map[Overlay]string{VXLAN: "VXLAN", MPLSoUDP: "MPLSoUDP", MPLSoGRE: "MPLSoGRE", Geneve: "Geneve"}
 )
 
-// overlayNames are what an overlay can be, for messages.
+// overlayNames lists the valid overlays, for messages.
 func overlayNames() string {
 	var names []string
 	for _, o := range overlays {
@@ -74,7 +74,7 @@ func Find(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; near it: %s; all: corelane bench list", name, strings.Join(near, ", "))
 }
 
-// distance of two words: how many letters have to be put in, taken out or replaced (Levenshtein).
+// distance between two words by Levenshtein: letters to insert, delete or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

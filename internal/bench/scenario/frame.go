@@ -24,7 +24,7 @@ const (
 	mplsSize     = 4
 )
 
-// Ports of UDP. Flows of tenants begin at the two bases and vary upwards, by this many in the source port.
+// UDP ports. The flows of tenants count up from the two bases; the source port has this many values.
 const (
 	vxlanPort       = 4789
 	genevePort      = 6081
@@ -36,7 +36,7 @@ const (
 	initialTTL      = 64
 )
 
-// frame is a header that grows layer by layer, with what the generator has to know of it.
+// frame is a header that grows layer by layer, with the offsets that the generator needs.
 type frame struct {
 	layers  []gopacket.SerializableLayer
 	n       int // bytes so far
@@ -49,7 +49,7 @@ type frame struct {
 	loose   []loose
 }
 
-// loose are bits at an offset that may differ from the ones expected.
+// loose are bits at an offset that may differ from the expected ones.
 type loose struct {
 	at   int
 	bits []byte
@@ -88,12 +88,12 @@ func (f *frame) ip(src, dst netip.Addr, proto layers.IPProtocol, ttl uint8) {
 
 func (f *frame) udp(src, dst uint16) {
 	udp := &layers.UDP{SrcPort: layers.UDPPort(src), DstPort: layers.UDPPort(dst)}
-	_ = udp.SetNetworkLayerForChecksum(f.network) // fails for what is no IP header
+	_ = udp.SetNetworkLayerForChecksum(f.network) // fails only when this is not an IP header
 	f.lengths = append(f.lengths, &apiv1.GeneratorLength{Offset: uint32(f.n + 4), Minus: uint32(f.n)})
 	f.add(udp, udpSize)
 }
 
-// tenantPacket is what tenants send: UDP, over IPv6 with the checksum that RFC 8200 asks for.
+// tenantPacket adds what tenants send: UDP, over IPv6 with the checksum that RFC 8200 requires.
 func (f *frame) tenantPacket(src, dst netip.Addr, ttl uint8) {
 	f.ip(src, dst, layers.IPProtocolUDP, ttl)
 	if src.Is4() {
@@ -106,7 +106,7 @@ func (f *frame) tenantPacket(src, dst netip.Addr, ttl uint8) {
 	f.udp(sourceBase, destinationBase)
 }
 
-// tunnel is everything between the wire's Ethernet header and what the tunnel carries. Routers choose the entropy, and
+// tunnel adds everything between the wire's Ethernet header and the carried packet. Routers choose the entropy, and
 // DSCP, TTL and id of the outer IP header.
 func (f *frame) tunnel(o Overlay, src, dst netip.Addr, id uint32) {
 	proto := layers.IPProtocolUDP
@@ -143,7 +143,7 @@ func (f *frame) tunnel(o Overlay, src, dst netip.Addr, id uint32) {
 	f.add(&layers.MPLS{Label: id, StackBottom: true, TTL: initialTTL}, mplsSize)
 }
 
-// bytes of the header in a frame of a size.
+// bytes serializes the header for a frame of a size.
 func (f *frame) bytes(size int) ([]byte, error) {
 	buf := gopacket.NewSerializeBuffer()
 	options := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
@@ -158,7 +158,7 @@ func (f *frame) bytes(size int) ([]byte, error) {
 	return header, nil
 }
 
-// mask has a bit for each one of the header that has to be as expected.
+// mask has a 1 for each bit of the header that must be as expected.
 func (f *frame) mask() []byte {
 	m := make([]byte, f.n)
 	for i := range m {

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// destinations are n different prefixes, always the same ones, that look random: /24 over the unicast space. None of them has
-// an address of a port or a tunnel. Of IPv6 there is one.
+// destinations returns n different prefixes, always the same ones, which look random: /24 over the unicast space,
+// without the networks of ports and tunnels. For IPv6 it is a single prefix.
 func destinations(n int, v6 bool) []netip.Prefix {
 	if v6 {
 		return []netip.Prefix{netip.MustParsePrefix("2001:db8::/64")}
@@ -21,7 +21,7 @@ func destinations(n int, v6 bool) []netip.Prefix {
 	return list
 }
 
-// scatter permutes the numbers of 24 bits: steps that can be undone, so no two numbers meet.
+// scatter permutes the numbers of 24 bits. Each step is invertible, so no two numbers give the same one.
 func scatter(x uint32) uint32 {
 	for _, odd := range []uint32{0x9e3779b1, 0x85ebca6b, 0xc2b2ae35} {
 		x = (x + 1) * odd & 0xffffff
@@ -36,7 +36,7 @@ func prefix4(network uint32) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
 }
 
-// usable: unicast, and neither loopback nor in the networks that the ports' and tunnels' addresses are from.
+// usable says whether an address is unicast, not loopback, and not in the networks of ports and tunnels.
 func usable(a netip.Addr) bool {
 	switch first := a.As4()[0]; first {
 	case 0, 10, 127, 192, 198:

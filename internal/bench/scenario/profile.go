@@ -10,10 +10,10 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Profile is what the generator sends to a router that does the scenario's work, and what it wants to see of it.
+// Profile is what the generator sends to a router that does the scenario's work, and what it expects back.
 func (b *Setup) Profile() (*apiv1.GeneratorProfile, error) { return b.profile(false) }
 
-// Unchanged is the same for a router that puts frames out of the other port as they are.
+// Unchanged is the same for a router that sends frames out of the other port unchanged.
 func (b *Setup) Unchanged() (*apiv1.GeneratorProfile, error) { return b.profile(true) }
 
 func (b *Setup) profile(unchanged bool) (*apiv1.GeneratorProfile, error) {
@@ -46,7 +46,7 @@ type side struct {
 	address netip.Addr
 }
 
-// sides of a tenant: where its traffic comes from and where it goes. The other way round in the other direction.
+// sides returns where a tenant's traffic comes from and where it goes. On the way back they are exchanged.
 func (b *Setup) sides(tenant int) (source, sink side) {
 	var ports []*Port
 	for i := range b.Ports {
@@ -75,7 +75,7 @@ func (x side) hostMAC(tenant int) net.HardwareAddr {
 	return x.port.PeerMAC
 }
 
-// addresses of the tenant's hosts at both ends.
+// addresses returns those of the tenant's hosts at both ends.
 func (b *Setup) addresses(tenant int, source side) (from, to netip.Addr) {
 	switch {
 	case b.Bridged:
@@ -88,7 +88,7 @@ func (b *Setup) addresses(tenant int, source side) (from, to netip.Addr) {
 	return from, host(destinations(1, b.IPv6)[0])
 }
 
-// path is one stream in the making.
+// path is what a stream is made from.
 type path struct {
 	*Setup
 	tenant    int
@@ -122,7 +122,7 @@ func (p *path) addTo(profile *apiv1.GeneratorProfile) error {
 
 func (p *path) name() string { return p.from.port.Name + "->" + p.to.port.Name }
 
-// expect sets what has to come out.
+// expect sets the expected header.
 func (p *path) expect(s *apiv1.GeneratorStream, sent *frame) (err error) {
 	want := sent
 	if !p.unchanged {
@@ -145,7 +145,7 @@ func (p *path) expect(s *apiv1.GeneratorStream, sent *frame) (err error) {
 
 const destinationAt = 16 // of an IPv4 header
 
-// flows of this tenant. On the way back they are those of the way there, with source and destination exchanged.
+// flows returns this tenant's flows. On the way back source and destination are exchanged.
 func (p *path) flows() *apiv1.GeneratorFlows {
 	count := p.Flows / p.Tenants
 	if p.tenant < p.Flows%p.Tenants {
@@ -171,7 +171,7 @@ func (p *path) destinations() []uint32 {
 	return list
 }
 
-// sent is the header of what goes to the router.
+// sent is the header of the frames to the router.
 func (p *path) sent() *frame {
 	f := &frame{}
 	dst, src := p.from.port.MAC, p.from.port.PeerMAC
@@ -189,7 +189,7 @@ func (p *path) sent() *frame {
 	return f
 }
 
-// received is the header of what has to come from the router.
+// received is the header that the router must send.
 func (p *path) received() *frame {
 	f := &frame{}
 	dst, src, ttl := p.to.port.PeerMAC, p.to.port.MAC, uint8(initialTTL-1)
@@ -207,7 +207,7 @@ func (p *path) received() *frame {
 	return f
 }
 
-// carried adds the tenant's packet, with an Ethernet header where there is one.
+// carried adds the tenant's packet, with its Ethernet header where the tunnel carries one.
 func (p *path) carried(f *frame, t *Tunnel, dst, src net.HardwareAddr, ttl uint8) {
 	if t == nil || t.Overlay.HasVNI() || p.Bridged {
 		f.ethernet(dst, src, p.IPv6)
@@ -215,7 +215,7 @@ func (p *path) carried(f *frame, t *Tunnel, dst, src net.HardwareAddr, ttl uint8
 	f.tenantPacket(p.from.address, p.to.address, ttl)
 }
 
-// tenantFrame is what tenants count as a frame: the sizes of a scenario are theirs.
+// tenantFrame is the frame on the tenant's side, to which the sizes of a scenario apply.
 func (p *path) tenantFrame() *frame {
 	f := &frame{}
 	p.carried(f, nil, p.to.mac, p.from.mac, initialTTL)

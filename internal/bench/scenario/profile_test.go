@@ -50,7 +50,7 @@ func profileOf(t *testing.T, b *Setup) *apiv1.GeneratorProfile {
 	return p
 }
 
-// whole is the frame of a header: with a probe and what else is in it.
+// whole is a frame with this header, filled up to its size.
 func whole(header []byte, size int) []byte {
 	return append(slices.Clone(header), make([]byte, size-len(header))...)
 }
@@ -81,7 +81,7 @@ func decodeRest(p gopacket.Packet, bridged bool) []gopacket.Layer {
 	return list
 }
 
-// types of the layers that a frame of the scenario has to have.
+// types returns the layers that a frame of the scenario must have.
 func types(s *Scenario, tunnelled bool) string {
 	ip := func(v6 bool) string {
 		if v6 {
@@ -119,7 +119,7 @@ func TestHeadersAreWhole(t *testing.T) {
 	}
 }
 
-// checkFrame: the layers, that each of them ends where the frame does, and its checksums.
+// checkFrame checks the layers of a frame, that each of them ends where the frame does, and their checksums.
 func checkFrame(t *testing.T, b *Setup, frame []byte, tunnelled bool) {
 	t.Helper()
 	var names string
@@ -175,7 +175,7 @@ func sum(data []byte) uint16 {
 	return uint16(s + s>>16)
 }
 
-// What the generator does with offsets makes a right frame of every size.
+// With the offsets of the profile the generator makes valid frames of every size.
 func TestLengthsAndOffsets(t *testing.T) {
 	for _, s := range variants() {
 		s.Sizes = []int{78, 570, 9000}
@@ -202,7 +202,7 @@ func TestLengthsAndOffsets(t *testing.T) {
 	}
 }
 
-// A router that works changes just what the mask and the expected header say.
+// The mask and the expected header cover what a router must not change, and leave out what it may choose.
 func TestExpected(t *testing.T) {
 	s, err := Find("vxlan-encap")
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario says what a router has to do in a benchmark: once, for every router.
+// Package scenario defines what a router has to do in a benchmark, the same for every router.
 package scenario
 
 import (
@@ -21,18 +21,19 @@ const (
 	Geneve   Overlay = "geneve"
 )
 
-// UDPPort is the one that packets go to, 0: GRE has none.
+// UDPPort is the destination port of an overlay; 0 for GRE, which has none.
 func (o Overlay) UDPPort() uint16 {
 	return map[Overlay]uint16{VXLAN: vxlanPort, MPLSoUDP: mplsPort, Geneve: genevePort}[o]
 }
 
-// HasVNI says that tenants are told apart by a VNI, and that routed packets have an Ethernet header; else by a label, without.
+// HasVNI says whether a VNI identifies the tenant, and routed packets have an Ethernet header. Otherwise a label does,
+// without one.
 func (o Overlay) HasVNI() bool { return o == VXLAN || o == Geneve }
 
 // Direction of the traffic.
 type Direction string
 
-// From where the frames come, and where they go.
+// Directions: where frames come from, and where they go.
 const (
 	TenantToWire   Direction = "tenant->wire"
 	WireToTenant   Direction = "wire->tenant"
@@ -53,7 +54,7 @@ type Scenario struct {
 	Tenants   int   // each with ports, routes and a label or VNI of its own
 	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
 	Flows     int   // of all tenants together, in each direction
-	NewFlows  int   // of all tenants together: so many end each second, and new ones take their places
+	NewFlows  int   // of all tenants together: flows that end each second and are replaced by new ones
 	FlowLimit int   // flows that the last tenant may have at once, 0 = any number; Corelane only
 	FlowRate  int   // new flows per second that it may make, 0 = any number
 	Rules     int   // security rules of each tenant port in each direction; the last one allows everything
@@ -61,7 +62,7 @@ type Scenario struct {
 	Workers   int
 }
 
-// Label is the name with what is asked for besides: results of different work do not go by the same name.
+// Label is the name with the variants, so that different work does not have the same name.
 func (s *Scenario) Label() string {
 	label := s.Name
 	for _, v := range []struct {
@@ -76,7 +77,7 @@ func (s *Scenario) Label() string {
 	return label
 }
 
-// Setup is a scenario with all its addresses: what adapters program routers from.
+// Setup is a scenario with all addresses. Adapters program routers from it.
 type Setup struct {
 	Scenario
 	Ports   []Port // tenants' first, the wire last (none between two tenants)
