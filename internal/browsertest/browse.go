@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package browsertest looks at pages in a real browser: whether they fit, and what the browser complains of.
+// Package browsertest opens pages in a real browser and returns faults of their layout and what the browser logs.
 package browsertest
 
 import (
@@ -32,7 +32,7 @@ type Layout struct {
 
 var consoleLine = regexp.MustCompile(`(?m)^.*CONSOLE.*$`)
 
-// Browse opens a page in frames of 1280 and of 390 pixels. Console are the lines that the browser logged.
+// Browse opens a page in frames of 1280 and of 390 pixels. console has the lines that the browser logged.
 func Browse(t *testing.T, report string) (layouts []Layout, console []string) {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")

@@ -12,7 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Row is what was measured of one path over one underlay.
+// Row has the measurements of one path over one underlay.
 type Row struct {
 	Network  string            `json:"network"`
 	Overlay  string            `json:"overlay"`
@@ -25,14 +25,14 @@ type Row struct {
 	UDP      Rate              `json:"udp"`
 	MTU      MTU               `json:"mtu"`
 	Drops    map[string]uint64 `json:"drops,omitempty"`       // by reason, on all hosts of the lab while the row was measured
-	Around   map[string]uint64 `json:"lost_around,omitempty"` // by place: lost before or behind the routers
+	Around   map[string]uint64 `json:"lost_around,omitempty"` // by place: lost before or after the routers
 	Wire     []string          `json:"wire,omitempty"`        // a packet in each direction
 	Error    string            `json:"error,omitempty"`
 }
 
 // MTU of the tenant's IP packets.
 type MTU struct {
-	Expected int `json:"expected"` // from the overhead
+	Expected int `json:"expected"` // by the overhead of the tunnel
 	IPv4     int `json:"ipv4"`     // found
 	IPv6     int `json:"ipv6"`
 }
@@ -47,24 +47,24 @@ type Report struct {
 	Lab     string    `json:"lab"`
 	Rows    []Row     `json:"rows"`
 	Policy  []Check   `json:"policy"`  // security rules and translation
-	Workers Switching `json:"workers"` // that changed while packets flowed
+	Workers Switching `json:"workers"` // workers and modes that changed under traffic
 	Seconds float64   `json:"seconds"`
 }
 
-// OK says whether all rows are.
+// OK says whether all rows and checks are.
 func (r Report) OK() bool {
 	return len(r.Rows) > 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return !row.OK() }) &&
 		r.Workers.OK() && len(r.Policy) > 0 && !slices.ContainsFunc(r.Policy, func(c Check) bool { return !c.OK() })
 }
 
-// Progress tells a demo's user what happens: Begin a row, Step within it, End it.
+// Progress is called at the begin of a row, after each step, and at its end.
 type Progress interface {
 	Begin(row Row)
 	Step(text string)
 	End(row Row)
 }
 
-// overlayName is what people call it.
+// overlayName is the usual name of the encapsulation.
 func (n Network) overlayName() string {
 	name := map[apiv1.Encap]string{apiv1.Encap_ENCAP_MPLSOUDP: "MPLSoUDP", apiv1.Encap_ENCAP_MPLSOGRE: "MPLSoGRE",
 		apiv1.Encap_ENCAP_VXLAN: "VXLAN", apiv1.Encap_ENCAP_GENEVE: "Geneve"}[n.Encap]
@@ -84,8 +84,8 @@ func (t Topology) paths(n Network) []Path {
 	return list
 }
 
-// Demo measures every network of a lab that is up over both underlays. The error is that of the context or of the lab;
-// what goes wrong in a row is in the row.
+// Demo measures every network of a running lab over both underlays. The error is that of the context or of the lab;
+// the error of a measurement is in its row.
 func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 	begun := time.Now()
 	report := Report{Lab: l.Name}
@@ -119,7 +119,7 @@ func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 	return report, err
 }
 
-// measure fills a row. It goes on after a step that failed: the others tell something too.
+// measure fills a row. It goes on after a step that failed.
 func (l *Lab) measure(ctx context.Context, p Path, row *Row, step func(string)) error {
 	before, err := l.losses(ctx, p)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *Lab) rates(ctx context.Context, p Path, row *Row, step func(string)) (e
 		return fmt.Errorf("TCP: %w", err)
 	}
 	step("TCP " + BitRate(row.TCP.BitsPerSecond))
-	// Half of what TCP reached: a rate at which a loss would be ours, not the sender's.
+	// Half of TCP's rate, so that a loss is the router's and not the sender's.
 	if row.UDP, err = l.UDP(ctx, p, row.TCP.BitsPerSecond/2); err != nil {
 		return fmt.Errorf("UDP: %w", err)
 	}
@@ -176,7 +176,7 @@ func (l *Lab) mtus(ctx context.Context, p Path, row *Row, step func(string)) (er
 	return nil
 }
 
-// String shows what was found, and what was expected where that differs.
+// String writes the MTU that was found, and the expected one where that differs.
 func (m MTU) String() string {
 	if m.IPv4 == m.Expected && m.IPv6 == m.Expected {
 		return fmt.Sprint(m.Expected)
@@ -184,18 +184,18 @@ func (m MTU) String() string {
 	return fmt.Sprintf("%d/%d, not %d", m.IPv4, m.IPv6, m.Expected)
 }
 
-// PingText is loss and round trip over both families.
+// PingText writes loss and mean round trips of IPv4 and IPv6.
 func PingText(a, b Ping) string {
 	both := Ping{Sent: a.Sent + b.Sent, Received: a.Received + b.Received}
 	return fmt.Sprintf("%.0f%% lost, %.2f/%.2f ms", both.LossPercent(), a.AvgMs, b.AvgMs)
 }
 
-// UDPText is what arrived, and the loss.
+// UDPText writes the received rate and the loss.
 func UDPText(r Rate) string {
 	return fmt.Sprintf("%s, %.2g%% lost", BitRate(r.BitsPerSecond), r.LostPercent)
 }
 
-// BitRate with three digits and a unit.
+// BitRate writes a rate with three digits and a unit.
 func BitRate(bps float64) string {
 	for _, unit := range []struct {
 		name string

@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// TakeDown removes a lab, whole or in pieces. It may be called again when it failed.
+// TakeDown removes a lab, which may be incomplete. It may be called again when it failed.
 func TakeDown(lab string, o Options) error {
 	o.defaults()
 	if unix.Geteuid() != 0 {
@@ -44,7 +44,7 @@ func (l *Ledger) tearDown(say func(string)) error {
 		return err
 	}
 	if others := strangers(l.Namespaces, l.Processes); len(others) > 0 {
-		say("not ended, because the lab did not start it: " + strings.Join(others, ", "))
+		say("still running, because the lab did not start it: " + strings.Join(others, ", "))
 	}
 	var errs []error
 	for _, name := range slices.Backward(l.Namespaces) {
@@ -56,7 +56,7 @@ func (l *Ledger) tearDown(say func(string)) error {
 	return l.removeFiles()
 }
 
-// removeFiles leaves the ledger for last, so that a second try finds it.
+// removeFiles removes the ledger last, so that a second try finds it.
 func (l *Ledger) removeFiles() error {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Ledger) removeFiles() error {
 	return os.RemoveAll(l.dir)
 }
 
-// Get returns a lab that is up, or half up.
+// Get returns a lab that is on this machine, complete or not.
 func Get(lab, root string) (*Lab, error) {
 	if root == "" {
 		root = Root
@@ -92,7 +92,7 @@ func Get(lab, root string) (*Lab, error) {
 	return &Lab{Topology: t, Ledger: l, say: func(string) {}}, nil
 }
 
-// Running lists the labs that have something on this machine.
+// Running lists the labs on this machine.
 func Running(root string) ([]*Lab, error) {
 	if root == "" {
 		root = Root
@@ -115,7 +115,7 @@ func Running(root string) ([]*Lab, error) {
 	return list, nil
 }
 
-// Place finds the namespace of a host, a guest or the wire, and the socket of its corelaned where it has one.
+// Place returns the namespace of a host, a guest or the wire, and the socket of its corelaned if it has one.
 func (l *Lab) Place(name string) (netns, socket string, err error) {
 	for _, h := range l.Hosts {
 		if h.Name == name && !h.Linux {

@@ -20,10 +20,10 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Dir is where a host of the lab keeps its files: node.yaml, corelaned.log, corelaned.sock.
+// Dir has the files of a host: node.yaml, corelaned.log, corelaned.sock.
 func (l *Lab) Dir(h Host) string { return filepath.Join(l.Ledger.dir, h.Name) }
 
-// Socket of the host's corelaned.
+// Socket is that of the host's corelaned.
 func (l *Lab) Socket(h Host) string { return filepath.Join(l.Dir(h), "corelaned.sock") }
 
 func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*process.Process, error) {
@@ -58,8 +58,8 @@ func (l *Lab) Dial(ctx context.Context, h Host) (*api.Client, error) {
 	return api.Dial(ctx, l.Socket(h), "corelane lab")
 }
 
-// Configure makes every host what the topology says, with tunnels over the given family: corelaned through the same
-// file and difference as corelane apply, the kernel's hosts through netlink.
+// Configure configures every host for the topology, with tunnels over the given family: corelaned as `corelane apply`
+// does, Linux hosts through netlink.
 func (l *Lab) Configure(ctx context.Context, u Underlay) error {
 	l.Ledger.Underlay = u
 	if err := l.Ledger.save(); err != nil {
@@ -87,7 +87,7 @@ func (l *Lab) applyNode(ctx context.Context, h Host, u Underlay) (state.Count, e
 	return l.apply(ctx, h, l.Node(h, u))
 }
 
-// apply makes a host what the state says, through its file as corelane apply would.
+// apply writes the state to the host's file and applies it, as `corelane apply` does.
 func (l *Lab) apply(ctx context.Context, h Host, node *state.State) (state.Count, error) {
 	path := filepath.Join(l.Dir(h), "node.yaml")
 	f, err := os.Create(path)
@@ -114,7 +114,7 @@ func (l *Lab) apply(ctx context.Context, h Host, node *state.State) (state.Count
 	return state.Apply(ctx, c, state.Diff(want, have), nil)
 }
 
-// dressGuest gives a guest its addresses and routes. Its interface is there: corelaned or the wiring made it.
+// dressGuest gives a guest its addresses and routes. corelaned or buildWires has made its interface.
 func (l *Lab) dressGuest(g Guest) error {
 	err := namespace.Do(l.Netns(g.Name()), func() error {
 		if err := addresses("eth0", g.cidr(IPv4), g.cidr(IPv6)); err != nil {
@@ -133,8 +133,8 @@ func (l *Lab) dressGuest(g Guest) error {
 
 const settleTime = 5 * time.Second
 
-// settle waits until the routers know their guests: they asked when the guests had no addresses yet, and ask every
-// second.
+// settle waits until the routers have resolved their guests. Their first requests came before the guests had
+// addresses, and they retry every second.
 func (l *Lab) settle(ctx context.Context) error {
 	for _, h := range l.corelaneHosts() {
 		missing := map[string]bool{}
@@ -150,9 +150,9 @@ func (l *Lab) settle(ctx context.Context) error {
 	return nil
 }
 
-// awaitResolved waits until a router knows the neighbors that are missing.
+// awaitResolved waits until a router has resolved the missing neighbors.
 func (l *Lab) awaitResolved(ctx context.Context, h Host, missing map[string]bool) error {
-	late := errors.New("time is over")
+	late := errors.New("timeout")
 	limited, cancel := context.WithTimeoutCause(ctx, settleTime, late)
 	defer cancel()
 	err := wait.Until(limited, pollEvery, func() (bool, error) {
@@ -163,7 +163,7 @@ func (l *Lab) awaitResolved(ctx context.Context, h Host, missing map[string]bool
 		return len(missing) == 0, err
 	})
 	if errors.Is(err, late) {
-		return fmt.Errorf("%s does not find its guests: %v", h.Name, slices.Sorted(maps.Keys(missing)))
+		return fmt.Errorf("%s has not resolved its guests: %v", h.Name, slices.Sorted(maps.Keys(missing)))
 	}
 	return err
 }

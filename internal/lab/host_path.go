@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// hostPath is a Corelane host whose kernel has an interface on the fabric, and a Linux host on the same wire.
+// hostPath has a Corelane host with a host port on the fabric, and a Linux host on the same wire.
 var hostPath = Topology{Name: "host-path", Title: "a Corelane host with a host port, and a Linux host", WireMTU: 1500,
 	Hosts: []Host{{Name: "h1", Index: 1}, {Name: "peer", Index: 2, Linux: true}}}
 
@@ -48,15 +48,15 @@ var HostPathCases = []HostPathCase{
 	{"host-path worker and steering, " + overloadName, true, true, true, 2.139, 4.53e9, 410e3},
 }
 
-// HostPathPlacement says what runs where. The forwarding worker has its CPU for itself, so that what overloads it takes
-// time from nothing else; everything else, the host-path worker included where CPUs are few, has the others.
+// HostPathPlacement says which CPUs are used. The forwarding worker has a CPU of its own, so that its overload slows
+// nothing else. Everything else has the other CPUs, the host-path worker too when there are only two.
 type HostPathPlacement struct {
 	Forwarding int   `json:"forwarding_cpu"`
 	HostPath   int   `json:"host_path_cpu"`
-	Others     []int `json:"other_cpus"` // ping, iperf3 and with them the kernel's work
+	Others     []int `json:"other_cpus"` // for ping and iperf3, and the kernel's work for them
 }
 
-// PlaceHostPath spreads over the CPUs that this process may use, at least two.
+// PlaceHostPath chooses from the CPUs that this process may use, which must be two or more.
 func PlaceHostPath() (HostPathPlacement, error) {
 	cpus, err := allowedCPUs() // the last one first
 	if err != nil {
@@ -82,14 +82,14 @@ type HostPathSample struct {
 	Pps  float64 `json:"packets_per_second"` // to the kernel while TCP ran
 }
 
-// HostPathRow is a case with all its samples, medians over them, and how software or hardware steered.
+// HostPathRow is a case with its samples, and how packets were steered.
 type HostPathRow struct {
 	HostPathCase
 	Steering string           `json:"steering,omitempty"`
 	Samples  []HostPathSample `json:"samples"`
 }
 
-// Median of one figure over the samples.
+// Median is that of one figure over the samples.
 func (r HostPathRow) Median(figure func(HostPathSample) float64) float64 {
 	return stat.SpreadOf(r.Samples, figure).Median
 }
@@ -110,8 +110,7 @@ type HostPathReport struct {
 	Rows      []HostPathRow     `json:"rows"`
 }
 
-// Ratio compares two rows, sample by sample of the same round, and takes the median: what drifts with the machine is in
-// both.
+// Ratio is the median ratio of two rows over the rounds. Drift of the machine is in both samples of a round.
 func (r HostPathReport) Ratio(of, to int, figure func(HostPathSample) float64) float64 {
 	both := HostPathRow{}
 	for i := range min(len(r.Rows[of].Samples), len(r.Rows[to].Samples)) {
@@ -122,7 +121,7 @@ func (r HostPathReport) Ratio(of, to int, figure func(HostPathSample) float64) f
 	return both.Pps()
 }
 
-// HostPathOptions of a measurement.
+// HostPathOptions are those of a measurement.
 type HostPathOptions struct {
 	Options
 	Placement HostPathPlacement
@@ -132,7 +131,7 @@ type HostPathOptions struct {
 	Measured  func(round int, row HostPathRow)
 }
 
-// RunHostPath measures all cases in a lab of its own, which is gone afterwards.
+// RunHostPath measures all cases in a lab of its own, which it removes afterwards.
 func RunHostPath(ctx context.Context, o HostPathOptions) (r HostPathReport, err error) {
 	o.defaults()
 	o.Idle = "yield"
@@ -174,9 +173,8 @@ type hostPathBench struct {
 	client     *api.Client
 }
 
-// plugHost gives the kernel of the Corelane host its interface, with the address that the fabric port has. It is in a
-// namespace of its own: where the NIC is, the kernel hears by net_af_packet's side what comes in, and would take it
-// there.
+// plugHost gives the kernel of the Corelane host a host port, with the address of the fabric port. The port is in a
+// namespace of its own: in that of the NIC the kernel would receive the packets itself, beside net_af_packet.
 func (b *hostPathBench) plugHost(ctx context.Context) (err error) {
 	if b.client, err = b.lab.Dial(ctx, b.host); err != nil {
 		return err
@@ -202,7 +200,7 @@ func (b *hostPathBench) measure(ctx context.Context, row *HostPathRow) (err erro
 		}
 	}()
 	s := HostPathSample{}
-	if _, err := b.ping(ctx, 3); err != nil { // addresses are found before anything counts
+	if _, err := b.ping(ctx, 3); err != nil { // resolves the addresses before the measurement
 		return err
 	}
 	if s.Ping, err = b.ping(ctx, b.o.Pings); err != nil {
@@ -225,7 +223,7 @@ func (b *hostPathBench) measure(ctx context.Context, row *HostPathRow) (err erro
 	return nil
 }
 
-// prepare makes the node what the case says.
+// prepare configures the host for a case.
 func (b *hostPathBench) prepare(ctx context.Context, row *HostPathRow) error {
 	if row.Worker {
 		w := &apiv1.Worker{Id: hostWorker, Cpu: uint32(b.o.Placement.HostPath), Idle: apiv1.IdlePolicy_IDLE_POLICY_SLEEP,
@@ -278,7 +276,7 @@ func (b *hostPathBench) delay(ctx context.Context, us uint32) error {
 
 func (b *hostPathBench) address() string { return b.host.Address(b.o.Underlay) }
 
-// pinned is a command on the CPUs of everything else.
+// pinned is a command on the other CPUs.
 func (b *hostPathBench) pinned(argv ...string) []string {
 	list := ""
 	for i, cpu := range b.o.Placement.Others {
@@ -290,7 +288,7 @@ func (b *hostPathBench) pinned(argv ...string) []string {
 	return append([]string{"taskset", "-c", list}, argv...)
 }
 
-// command runs on the peer, on the CPUs of everything else.
+// command runs on the peer, on the other CPUs.
 func (b *hostPathBench) command(argv ...string) process.Command {
 	return process.Command{Argv: argv, CPUs: b.o.Placement.Others, Netns: b.lab.Netns(b.peer.Name)}
 }

@@ -43,7 +43,7 @@ func TestHostPathFigures(t *testing.T) {
 	if got := rates().Bps(); got != 0 {
 		t.Errorf("median of none: %v", got)
 	}
-	// A machine that becomes twice as slow: in each round both rows are alike.
+	// The machine becomes twice as slow, but both rows of a round stay alike.
 	r := HostPathReport{Rows: []HostPathRow{rates(100, 50, 25), rates(90, 45, 22.5)}}
 	if got := r.Ratio(1, 0, func(s HostPathSample) float64 { return s.TCP.BitsPerSecond }); got != 0.9 {
 		t.Errorf("ratio: %v", got)

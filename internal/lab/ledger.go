@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is where labs live; a directory each.
+// Root has a directory for each lab.
 const Root = "/run/corelane/lab"
 
-// Ledger is what a lab consists of. It is on disk before the thing that it names is made: what it names may not exist
-// (yet, or any more), but nothing exists that it does not name.
+// Ledger lists the parts of a lab. A part is on disk here before it is made. So a part that is listed may not exist,
+// but every part that exists is listed.
 type Ledger struct {
 	Lab        string    `json:"lab"`
 	Underlay   Underlay  `json:"underlay"`
@@ -38,19 +38,19 @@ const (
 
 func ledgerPath(dir string) string { return filepath.Join(dir, "state.json") }
 
-// create makes the run directory of a lab. There must be none.
+// create makes the run directory of a lab, which must not exist.
 func create(root string, t Topology, u Underlay) (*Ledger, error) {
 	l := &Ledger{Lab: t.Name, Underlay: u, Status: ComingUp, Since: time.Now().Round(time.Second), dir: filepath.Join(root, t.Name)}
 	if err := os.Mkdir(l.dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("lab %s is up already, or was left half way: corelane lab down %s", t.Name, t.Name)
+			return nil, fmt.Errorf("lab %s is up already, or was left incomplete: corelane lab down %s", t.Name, t.Name)
 		}
 		return nil, err
 	}
 	return l, l.save()
 }
 
-// open reads the ledger of a lab. A directory without one was left before anything was made.
+// open reads the ledger of a lab. A directory without one is a lab of which nothing was made yet.
 func open(root, lab string) (*Ledger, error) {
 	l := &Ledger{Lab: lab, Status: ComingUp, dir: filepath.Join(root, lab)}
 	if _, err := os.Stat(l.dir); err != nil {
@@ -87,7 +87,7 @@ func (l *Ledger) setStatus(status string) error {
 	return l.save()
 }
 
-// lock lets one command at a time change labs. The kernel frees it when its holder dies.
+// lock lets one command at a time change labs. The kernel releases it when its holder dies.
 func lock(root string) (unlock func(), err error) {
 	for {
 		if err := os.MkdirAll(root, 0o755); err != nil {
@@ -103,12 +103,12 @@ func lock(root string) (unlock func(), err error) {
 		}
 		if sameFile(f, root) {
 			return func() {
-				_ = os.Remove(root) // when it is empty; and above it when that is
+				_ = os.Remove(root) // fails unless it is empty, as the next one does
 				_ = os.Remove(filepath.Dir(root))
 				_ = f.Close()
 			}, nil
 		}
-		_ = f.Close() // somebody removed it while we waited
+		_ = f.Close() // the directory was removed meanwhile
 	}
 }
 

@@ -28,7 +28,7 @@ func sleeper(t *testing.T) (*exec.Cmd, Process) {
 	return cmd, Process{"sleep", cmd.Process.Pid, start}
 }
 
-// A pid that belongs to another process by now is left alone.
+// A process that has the id of one that ended is left alone.
 func TestOnlyTheSameProcessIsStopped(t *testing.T) {
 	_, p := sleeper(t)
 	other := p
@@ -70,7 +70,7 @@ func TestStopAllKillsWhatDoesNotListen(t *testing.T) {
 		t.Error(err)
 	}
 	if time.Since(begun) < patience {
-		t.Error("it was not asked first")
+		t.Error("SIGKILL came at once")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// The second one waits until the first one has done, also when the first one removes the directory.
+// The second lock waits for the first one, also when that removes the directory.
 func TestLockWaits(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "lab")
 	unlock, err := lock(root)
@@ -123,7 +123,7 @@ func TestLockWaits(t *testing.T) {
 	go func() {
 		unlock, err := lock(root)
 		if err == nil && !exists(root) {
-			t.Error("locked a directory that is not there")
+			t.Error("locked a directory that does not exist")
 		}
 		if err == nil {
 			unlock()

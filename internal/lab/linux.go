@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// On a Linux host a bridge of the kernel holds the guests and a VXLAN device for each network.
+// On a Linux host each network has a bridge of the kernel, with the guest and a VXLAN device as ports.
 
 const vxlanPort = 4789
 
@@ -22,7 +22,7 @@ func (l *Lab) linuxNetwork(g Guest) error {
 	return namespace.Do(l.Netns(g.Host.Name), func() error { return bridge(g.Network.Name, int(g.Network.MTU), g.Name()) })
 }
 
-// linuxTunnels makes the VXLAN devices of a host, or makes them anew over another underlay.
+// linuxTunnels makes the VXLAN devices of a host, or replaces them for another underlay.
 func (l *Lab) linuxTunnels(h Host, u Underlay) error {
 	return namespace.Do(l.Netns(h.Name), func() error {
 		for _, g := range l.Guests() {
@@ -76,7 +76,7 @@ func (l *Lab) linuxVxlan(g Guest, u Underlay) error {
 	return nil
 }
 
-// floodTo sends broadcast, multicast and what is unknown to a tunnel end.
+// floodTo makes a device send broadcast, multicast and unknown unicast to a tunnel end.
 func floodTo(vx netlink.Link, remote string) error {
 	return netlink.NeighAppend(&netlink.Neigh{LinkIndex: vx.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
 		Flags: netlink.NTF_SELF, IP: net.ParseIP(remote), HardwareAddr: make(net.HardwareAddr, 6)})

@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// losses are counters of packets that did not arrive: by the routers, by reason; and around them, by place.
+// losses are counters of lost packets: in the routers by reason, and around them by place.
 type losses struct{ drops, around map[string]uint64 }
 
 // Places around the routers where packets get lost.
@@ -26,7 +26,7 @@ const (
 	lostSocket  = "no room in the guest's socket" // the receiver did not read it in time
 )
 
-// losses looks at all counters of a path.
+// losses reads all counters of a path.
 func (l *Lab) losses(ctx context.Context, p Path) (losses, error) {
 	all := losses{map[string]uint64{}, map[string]uint64{}}
 	for _, h := range l.corelaneHosts() {
@@ -69,7 +69,7 @@ func (l *Lab) hostLosses(ctx context.Context, h Host, all losses) error {
 	})
 }
 
-// sentTo is what the wire has handed to a host; 0 where there is no switch to ask.
+// sentTo is the number of packets that the switch has sent to a host; 0 without a switch.
 func (l *Lab) sentTo(h Host) (sent uint64, err error) {
 	if !l.hasSwitch() {
 		return 0, nil
@@ -102,7 +102,7 @@ func guestLosses(all losses) error {
 	return nil
 }
 
-// since subtracts an earlier look; what has not grown is left out.
+// since subtracts an earlier reading. Counters that have not grown are left out.
 func (n losses) since(before losses) losses {
 	return losses{stat.GrownBy(n.drops, before.drops), stat.GrownBy(n.around, before.around)}
 }

@@ -25,16 +25,16 @@ const (
 	pings         = 20
 	pingInterval  = "0.05" // seconds
 	pingDeadline  = "5"
-	probeInterval = "0.02" // that ping also waits after a packet that its own kernel knows to be too large
-	probeTimeout  = "5"    // only waited for where packets vanish without a word
+	probeInterval = "0.02" // ping waits for it also after a packet that its own kernel refuses as too large
+	probeTimeout  = "5"    // for packets that are dropped without an ICMP error
 	iperfSeconds  = 2
 	udpPayload    = 1400
-	smallestMTU   = 1280 // every path has it
+	smallestMTU   = 1280 // of every path
 	ipv4Echo      = 28   // headers of an echo request
 	ipv6Echo      = 48
 )
 
-// Ping from one guest to the other with addresses of a family.
+// Ping pings from one guest to the other with addresses of a family.
 func (l *Lab) Ping(ctx context.Context, p Path, family Underlay) (Ping, error) {
 	return l.ping(ctx, p, pings, "-i", pingInterval, "-w", pingDeadline, p.To.Address(family))
 }
@@ -52,7 +52,7 @@ func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping
 	return result, nil
 }
 
-// ProbeMTU finds the largest IP packet that gets through unfragmented.
+// ProbeMTU finds the largest IP packet that passes unfragmented.
 func (l *Lab) ProbeMTU(ctx context.Context, p Path, family Underlay) (int, error) {
 	headers := map[Underlay]int{IPv4: ipv4Echo, IPv6: ipv6Echo}[family]
 	return largest(smallestMTU, int(p.From.Network.MTU), func(size int) (bool, error) {
@@ -61,7 +61,7 @@ func (l *Lab) ProbeMTU(ctx context.Context, p Path, family Underlay) (int, error
 	})
 }
 
-// ExpectedMTU is what the overhead of the tunnel leaves, as corelaned says; for a bridge it is the guests' own.
+// ExpectedMTU is the MTU less the overhead that corelaned reports for the tunnel; for a bridge it is the guests' own.
 func (l *Lab) ExpectedMTU(ctx context.Context, p Path) (int, error) {
 	n := p.From.Network
 	if n.Bridge {
@@ -144,14 +144,14 @@ func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, a
 	return p, nil
 }
 
-// capture looks at the wire of a host until stop is called.
+// capture captures on the wire of a host until stop is called.
 type capture struct {
 	lab     *Lab
 	file    string
 	process *process.Process
 }
 
-// Filters of what each encapsulation looks like on the wire.
+// Capture filters for each encapsulation.
 var wireFilters = map[apiv1.Encap]string{
 	apiv1.Encap_ENCAP_MPLSOUDP: "udp dst port 6635",
 	apiv1.Encap_ENCAP_MPLSOGRE: "ip proto 47 or ip6 proto 47",
@@ -183,8 +183,7 @@ func (c *capture) stop(ctx context.Context, p Path) ([]string, error) {
 	return pickFrames(out, p)
 }
 
-// pickFrames describes the first packet from one guest to the other, and the first one back; each that is malformed
-// too.
+// pickFrames describes the first packet from one guest to the other, the first one back, and every malformed one.
 func pickFrames(text string, p Path) ([]string, error) {
 	there, back := "", ""
 	var bad []string

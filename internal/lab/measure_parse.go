@@ -21,7 +21,7 @@ type Ping struct {
 // Lost is the number of echo requests without a reply.
 func (p Ping) Lost() int { return p.Sent - p.Received }
 
-// LossPercent of what was sent.
+// LossPercent is the share of the requests without a reply.
 func (p Ping) LossPercent() float64 {
 	if p.Sent == 0 {
 		return 100
@@ -36,12 +36,12 @@ var (
 	pingSummary = regexp.MustCompile(`(?m)^\d+ packets transmitted, `)
 )
 
-// parsePing reads the lines of ping -w, which goes on sending until it has the wanted number of replies. So a reply that is
-// late is not taken for lost: what counts are the replies to the first sent requests.
+// parsePing reads the lines of ping -w, which goes on sending until it has the wanted number of replies. It counts
+// replies to the first `sent` requests, so that a late reply does not count as lost.
 func parsePing(text string, sent int) (Ping, error) {
 	p := Ping{Sent: sent}
 	if !pingStart.MatchString(text) || !pingSummary.MatchString(text) {
-		return p, fmt.Errorf("ping did not get to its end: '%s'", firstLine(text))
+		return p, fmt.Errorf("ping wrote no statistics: '%s'", firstLine(text))
 	}
 	seen := map[int]bool{}
 	for _, m := range pingReply.FindAllStringSubmatch(text, -1) {
@@ -75,7 +75,7 @@ type Rate struct {
 	OutOfOrder    int     `json:"out_of_order,omitempty"`       // UDP
 }
 
-// iperfReport is the part of iperf3 -J that we read. UDP fills sum; sum_received came with later versions.
+// iperfReport is the part of iperf3 -J that is used. UDP fills sum, and in later versions also sum_received.
 type iperfReport struct {
 	Error string `json:"error"`
 	End   struct {
@@ -131,7 +131,7 @@ func udpRate(r iperfReport) (Rate, error) {
 	return out, nil
 }
 
-// largest finds the largest size in [low, high] that fits, when all smaller ones do; low-1 when none does.
+// largest finds the largest size in [low, high] that fits, if all smaller ones fit; low-1 when none fits.
 func largest(low, high int, fits func(int) (bool, error)) (int, error) {
 	for low <= high {
 		size := low + (high-low)/2
@@ -148,11 +148,11 @@ func largest(low, high int, fits func(int) (bool, error)) (int, error) {
 	return high, nil
 }
 
-// tsharkFields are asked of tshark for describeFrame, in this order, separated by tabs, several values by commas.
+// tsharkFields are the columns for describeFrame, in this order, separated by tabs. Commas separate several values.
 var tsharkFields = []string{"frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport", "mpls.label",
 	"vxlan.vni", "geneve.vni", "icmp.type", "icmpv6.type", "frame.len", "_ws.malformed"}
 
-// describeFrame turns a line of tshark -T fields into one that shows the layers from the outside in.
+// describeFrame writes the layers of a line of tshark -T fields, from the outermost on.
 func describeFrame(line string) (string, error) {
 	columns := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
 	if len(columns) != len(tsharkFields) {
@@ -162,7 +162,7 @@ func describeFrame(line string) (string, error) {
 	for i, name := range tsharkFields {
 		values[name] = strings.Split(columns[i], ",")
 	}
-	next := func(name string) string { // layers of a kind come from the outside in
+	next := func(name string) string { // the outermost layer of a kind comes first
 		list := values[name]
 		if len(list) == 0 {
 			return "?"
@@ -211,7 +211,7 @@ func icmpName(layer, kind string) string {
 	return strings.Replace(layer, "icmp", "ICMP", 1) + " type " + kind
 }
 
-// label as a number: some versions of tshark write it in hexadecimal.
+// label writes a label as a number: some versions of tshark write it in hexadecimal.
 func label(text string) string {
 	n, err := strconv.ParseUint(text, 0, 32)
 	if err != nil {

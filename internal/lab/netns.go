@@ -16,10 +16,10 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// addNetns makes a named namespace with IPv6 addresses that work at once.
+// addNetns makes a named namespace in which IPv6 addresses are usable at once.
 func (l *Ledger) addNetns(name string) error {
 	if _, err := os.Stat(filepath.Join(namespace.Dir, name)); err == nil {
-		return fmt.Errorf("namespace %s exists and is of no lab: ip netns del %s", name, name)
+		return fmt.Errorf("namespace %s exists, but no lab made it: ip netns del %s", name, name)
 	}
 	l.Namespaces = append(l.Namespaces, name)
 	if err := l.save(); err != nil {
@@ -40,7 +40,7 @@ type end struct {
 	netns, name, mac string
 }
 
-// wire joins two namespaces. Both ends are made where they belong: nothing passes through the namespace of the machine.
+// wire connects two namespaces. Both ends are made in place, and never exist in the namespace of the machine.
 func wire(a, b end, mtu int) error {
 	peer, err := netns.GetFromName(b.netns)
 	if err != nil {
@@ -72,7 +72,8 @@ func parseMAC(text string) net.HardwareAddr {
 	return mac
 }
 
-// up: without offloads, because what leaves one end is what the other end must see: whole packets with their checksums.
+// up sets the MTU and brings an end up, without offloads: the other end has to see packets as on a wire, with
+// checksums.
 func (e end) up(mtu int) error {
 	link, err := netlink.LinkByName(e.name)
 	if err != nil {
@@ -121,7 +122,7 @@ func defaultRoute(gateway string) error {
 	return nil
 }
 
-// bridge makes a bridge of the kernel in the current namespace out of interfaces that are there.
+// bridge makes a bridge of the kernel in the current namespace, with some of its interfaces as ports.
 func bridge(name string, mtu int, ports ...string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = name, mtu
@@ -141,7 +142,8 @@ func bridge(name string, mtu int, ports ...string) error {
 	return netlink.LinkSetUp(br)
 }
 
-// strangers are processes in a lab's namespaces that the lab did not start: they keep the namespace, without its name.
+// strangers lists processes in a lab's namespaces that the lab did not start. They keep the namespace alive without
+// its name.
 func strangers(namespaces []string, ours []Process) []string {
 	inodes := map[uint64]string{}
 	for _, name := range namespaces {
@@ -154,7 +156,7 @@ func strangers(namespaces []string, ours []Process) []string {
 	for _, p := range ours {
 		own[p.Pid] = true
 	}
-	pids, _ := procfs.Host.Processes() // what could be read counts
+	pids, _ := procfs.Host.Processes() // an incomplete list is better than none
 	var list []string
 	for _, pid := range pids {
 		var st unix.Stat_t

@@ -8,8 +8,8 @@ import (
 
 const fabricPort = "fab0"
 
-// fabricDevice: with a ring that outlasts a time slice of somebody else, and through the kernel's queue, where tcpdump sees
-// what is sent.
+// fabricDevice has a ring that is large enough for the time slice of another thread. It sends through the kernel's
+// queue, so that tcpdump sees its packets.
 const fabricDevice = "net_af_packet0,iface=" + fabricPort + ",framecnt=2048,qdisc_bypass=0"
 
 // Node is the desired state of a host of the lab, with tunnels over the given underlay.
@@ -46,7 +46,7 @@ func (t Topology) guestPort(g Guest) *apiv1.Port {
 	return p
 }
 
-// routed: a VRF, a tunnel to each other host and routes to its subnets.
+// routed adds a VRF, a tunnel to each other host and routes to its subnets.
 func (t Topology) routed(s *state.State, g Guest, u Underlay) {
 	n := g.Network
 	s.Vrfs = append(s.Vrfs, &apiv1.Vrf{Name: n.Name})
@@ -64,7 +64,7 @@ func (t Topology) routed(s *state.State, g Guest, u Underlay) {
 	}
 }
 
-// bridged: a bridge domain that floods to every other host.
+// bridged adds a bridge domain that floods to every other host.
 func (t Topology) bridged(s *state.State, g Guest, u Underlay) {
 	n := g.Network
 	b := &apiv1.Bridge{Name: n.Name}

@@ -12,27 +12,27 @@ import (
 	"github.com/corelane/corelane/internal/state"
 )
 
-// Check is one thing that rules or translation should do, and what happened.
+// Check is one test of rules or translation, with its result.
 type Check struct {
 	Text  string `json:"text"`
 	Ping  Ping   `json:"ping"`
-	Pass  bool   `json:"pass"` // all echoes should come back; else none
+	Pass  bool   `json:"pass"` // true: all echoes should come back; false: none
 	Drops string `json:"drops,omitempty"`
-	Flow  string `json:"flow,omitempty"` // of the receiving host
+	Flow  string `json:"flow,omitempty"` // of the receiving host, in words
 	Error string `json:"error,omitempty"`
 }
 
-// OK says whether it happened.
+// OK says whether the result is the expected one.
 func (c Check) OK() bool {
 	return c.Error == "" && c.Ping.Sent > 0 && (c.Pass && c.Ping.Lost() == 0 || !c.Pass && c.Ping.Received == 0)
 }
 
 const (
 	guardList = "guard"
-	floating  = "198.51.100.12" // of the guest that is guarded
+	floating  = "198.51.100.12" // of the guest with the rules
 )
 
-// guarded is a host's state with a guest whose port keeps flows and lets in what the rules allow, and which has a floating address too.
+// guarded is a host's state in which a guest has a stateful port with ingress rules, and a floating address.
 func (l *Lab) guarded(p Path, rules ...*apiv1.Rule) *state.State {
 	s := l.Node(p.To.Host, l.Ledger.Underlay)
 	for _, port := range s.Ports {
@@ -51,7 +51,7 @@ func (l *Lab) guarded(p Path, rules ...*apiv1.Rule) *state.State {
 	return s
 }
 
-// Policy shows security rules and translation at work between the guests of the first network, and leaves the lab as it was.
+// Policy shows security rules and translation between the guests of the first network, and restores the lab afterwards.
 func (l *Lab) Policy(ctx context.Context) (list []Check, err error) {
 	p := l.paths(l.Networks[0])[0]
 	defer func() {
@@ -110,7 +110,7 @@ func (l *Lab) check(ctx context.Context, p Path, rules []*apiv1.Rule, to string,
 	return err
 }
 
-// flow of a guest, in words.
+// flow describes the newest flow of a guest.
 func (l *Lab) flow(ctx context.Context, g Guest) (string, error) {
 	client, err := l.Dial(ctx, g.Host)
 	if err != nil {
@@ -124,14 +124,14 @@ func (l *Lab) flow(ctx context.Context, g Guest) (string, error) {
 	f := flows[len(flows)-1]
 	text := fmt.Sprintf("%s > %s", f.GetForward().GetSource(), f.GetForward().GetDestination())
 	if inside := f.GetReverse().GetSource(); inside != f.GetForward().GetDestination() {
-		text += ", in truth " + inside
+		text += ", translated to " + inside
 	}
 	by := []string{strings.ToLower(strings.TrimPrefix(f.Action.String(), "FLOW_ACTION_"))}
 	if f.IngressRule != 0 {
 		by = append(by, fmt.Sprintf("by rule %d", f.IngressRule))
 	}
 	if f.Nat != 0 {
-		by = append(by, fmt.Sprintf("translated by rule %d", f.Nat))
+		by = append(by, fmt.Sprintf("translation by rule %d", f.Nat))
 	}
 	return fmt.Sprintf("%s: %s, %d packets, %d answers", text, strings.Join(by, ", "), f.GetForward().GetPackets(), f.GetReverse().GetPackets()), nil
 }

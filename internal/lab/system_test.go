@@ -14,7 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// Tests with a real corelaned in real namespaces: CORELANED names the program, root runs them.
+// Tests with a real corelaned in real namespaces. They need root, and the path of the program in CORELANED.
 
 const (
 	testLab    = "selftest"
@@ -49,7 +49,7 @@ func needSystem(t *testing.T) Options {
 	return Options{Root: filepath.Join(t.TempDir(), "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128, Say: func(s string) { t.Log(s) }}
 }
 
-// residue is what is left of the test's lab on this machine.
+// residue lists what is left of the test's lab on this machine.
 func residue(t *testing.T, root string) []string {
 	t.Helper()
 	var left []string
@@ -132,7 +132,7 @@ func TestNothingIsLeftAfterKill(t *testing.T) {
 	}
 }
 
-// A corelaned that is killed takes its ports along, and nothing else.
+// A lab can be removed after its corelaned was killed.
 func TestDownAfterTheDaemonWasKilled(t *testing.T) {
 	o := needSystem(t)
 	l, err := BringUp(t.Context(), testTopology(), o)
@@ -155,7 +155,7 @@ func TestDownAfterTheDaemonWasKilled(t *testing.T) {
 	}
 }
 
-// A daemon that does not start is reported with its last words, and the lab is gone.
+// A daemon that does not start is reported with the end of its log, and the lab is removed.
 func TestUpFailsCleanly(t *testing.T) {
 	o := needSystem(t)
 	script := filepath.Join(t.TempDir(), "corelaned")

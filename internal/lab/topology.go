@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab builds small networks out of network namespaces: hosts that each run a corelaned of their own, a wire
-// between them, and tenants behind them. Nothing of a lab is outside its namespaces and its run directory, and all of
-// it is written down before it is made, so that it can be removed whatever happened to whoever made it.
+// Package lab builds small networks out of network namespaces: hosts with a corelaned each, a wire between them, and
+// tenants behind them. A lab is nothing but namespaces, processes and its run directory. Each part is recorded before
+// it is made, so that it can be removed even when its maker was killed.
 package lab
 
 import (
@@ -17,7 +17,7 @@ import (
 type Topology struct {
 	Name, Title string
 	WireMTU     uint32 // largest IP packet between hosts
-	Hosts       []Host // at the place index-1
+	Hosts       []Host // the one with Index n at n-1
 	Networks    []Network
 }
 
@@ -25,10 +25,10 @@ type Topology struct {
 type Host struct {
 	Name  string
 	Index int  // 1, 2, ...: part of its addresses
-	Linux bool // the kernel does the tunnels, there is no corelaned
+	Linux bool // the kernel has the tunnels, and there is no corelaned
 }
 
-// Network is a tenant's, with one guest on each of some hosts.
+// Network belongs to a tenant, and has one guest on each of its hosts.
 type Network struct {
 	Name   string
 	Index  int // part of its addresses
@@ -100,7 +100,7 @@ func Find(name string) (Topology, error) {
 	return Topology{}, fmt.Errorf("lab '%s' is unknown; valid: %s", name, strings.Join(names, ", "))
 }
 
-// Guests lists those of all networks.
+// Guests lists the guests of all networks.
 func (t Topology) Guests() []Guest {
 	var list []Guest
 	for _, n := range t.Networks {
@@ -111,7 +111,7 @@ func (t Topology) Guests() []Guest {
 	return list
 }
 
-// Guest finds one by its network and host.
+// Guest returns a guest by its network and host.
 func (t Topology) Guest(network, host string) Guest {
 	for _, g := range t.Guests() {
 		if g.Network.Name == network && g.Host.Name == host {
@@ -130,7 +130,7 @@ func (t Topology) host(name string) Host {
 	panic("lab " + t.Name + " has no host " + name)
 }
 
-// Peers are the other hosts that a network is on.
+// peers returns the other hosts of a network.
 func (t Topology) peers(n Network, of Host) []Host {
 	var list []Host
 	for _, name := range n.Hosts {
@@ -144,13 +144,13 @@ func (t Topology) peers(n Network, of Host) []Host {
 // Netns is the namespace of a host, a guest or the wire ("wire").
 func (t Topology) Netns(of string) string { return "cl-" + t.Name + "-" + of }
 
-// Name of a guest, as `lab run` takes it.
+// Name is that of the guest in `lab run`.
 func (g Guest) Name() string { return g.Network.Name + "-" + g.Host.Name }
 
-// Port is what a guest's port is called on its host.
+// Port is the name of the guest's port on its host.
 func (g Guest) Port() string { return g.Network.Name }
 
-// Address of a host in the underlay.
+// Address is the host's in the underlay.
 func (h Host) Address(u Underlay) string {
 	if u == IPv6 {
 		return fmt.Sprintf("2001:db8:ffff::%d", h.Index)
@@ -165,10 +165,10 @@ func (h Host) cidr(u Underlay) string {
 
 func (h Host) mac() string { return fmt.Sprintf("02:c1:00:00:01:%02x", h.Index) }
 
-// routerMac is that of the host's virtual router in routed VXLAN.
+// routerMac is the MAC address of the host's virtual router in routed VXLAN.
 func (h Host) routerMac() string { return fmt.Sprintf("02:c1:00:00:02:%02x", h.Index) }
 
-// Subnet that a guest lives in: the whole network's where it is bridged, else the host's part of it.
+// Subnet is the guest's: that of the whole network if it is bridged, else the host's part of it.
 func (g Guest) Subnet(u Underlay) string {
 	part := g.Host.Index
 	if g.Network.Bridge {
@@ -180,7 +180,7 @@ func (g Guest) Subnet(u Underlay) string {
 	return fmt.Sprintf("10.%d.%d.0/24", g.Network.Index, part)
 }
 
-// Address of a guest; u is the family, which has nothing to do with the underlay's.
+// Address is the guest's in family u, which is independent of the underlay.
 func (g Guest) Address(u Underlay) string {
 	base, _, _ := strings.Cut(g.Subnet(u), "/")
 	if u == IPv6 {
@@ -189,7 +189,7 @@ func (g Guest) Address(u Underlay) string {
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(base, "0"), 10+g.Host.Index)
 }
 
-// Gateway of a routed guest.
+// Gateway is that of a routed guest.
 func (g Guest) Gateway(u Underlay) string {
 	base, _, _ := strings.Cut(g.Subnet(u), "/")
 	if u == IPv6 {
@@ -207,7 +207,7 @@ func (g Guest) cidr(u Underlay) string { return g.Address(u) + length(g.Subnet(u
 
 func (g Guest) gatewayCidr(u Underlay) string { return g.Gateway(u) + length(g.Subnet(u)) }
 
-// label that host h gives out for a network: each host has its own.
+// label is the one by which host h receives a network's packets. Each host has its own.
 func (n Network) label(h Host) uint32 { return uint32(1000 + 10*n.Index + h.Index) }
 
 // nexthop is the id of the tunnel to a host.

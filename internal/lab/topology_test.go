@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/state"
 )
 
-// Every host's file of every lab is one that apply takes, and says the same when it is read back.
+// The file of every host is valid, and means the same when it is loaded.
 func TestNodesAreValid(t *testing.T) {
 	for _, topology := range Topologies() {
 		for _, h := range topology.Hosts {
@@ -35,7 +35,7 @@ func TestNodesAreValid(t *testing.T) {
 	}
 }
 
-// Another underlay changes the tunnels and nothing else.
+// Another underlay changes only the tunnels.
 func TestUnderlayChangesOnlyTunnels(t *testing.T) {
 	overlay, err := Find("overlay")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestUnderlayChangesOnlyTunnels(t *testing.T) {
 	}
 }
 
-// Both sides of a tunnel agree: what one sends is what the other takes.
+// Both ends of a tunnel agree: the label or VNI that one sends is known at the other.
 func TestTunnelsMeet(t *testing.T) {
 	for _, topology := range Topologies() {
 		for _, n := range topology.Networks {
@@ -72,7 +72,7 @@ func TestTunnelsMeet(t *testing.T) {
 						found = found || v.Vni == nh.Vni && (v.GetVrf() == n.Name || v.GetBridge() == n.Name)
 					}
 					if !found {
-						t.Errorf("%s: %s sends %s what it does not know: %v", topology.Name, from, to.Name, nh)
+						t.Errorf("%s: %s sends to %s with an unknown label or VNI: %v", topology.Name, from, to.Name, nh)
 					}
 				}
 			}
@@ -80,7 +80,7 @@ func TestTunnelsMeet(t *testing.T) {
 	}
 }
 
-// Names fit where they are used, addresses are in their subnets and nobody's twice.
+// Names are short enough, addresses are in their subnets, and no address is used twice.
 func TestNamesAndAddresses(t *testing.T) {
 	for _, topology := range Topologies() {
 		seen := map[string]string{}

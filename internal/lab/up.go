@@ -17,20 +17,20 @@ import (
 	"github.com/corelane/corelane/internal/process"
 )
 
-// Options of a lab that comes up.
+// Options are those of a new lab.
 type Options struct {
 	Underlay Underlay
 	Daemon   string       // path of corelaned; empty: beside this program, or in PATH
 	MemoryMB int          // of each corelaned
 	Idle     string       // policy of the workers; empty: sleep, since labs share their CPUs
-	Say      func(string) // what is being done
-	Root     string       // empty: Root
+	Say      func(string) // called with each step
+	Root     string       // of all labs; empty: Root
 
-	WorkerCPU  *int     // nil: a CPU for each host in turn
+	WorkerCPU  *int     // nil: the hosts take turns over the CPUs
 	DaemonArgs []string // more options of corelaned
 }
 
-// Lab is one that is up.
+// Lab is a lab on this machine.
 type Lab struct {
 	Topology
 	Ledger *Ledger
@@ -60,11 +60,11 @@ func (o *Options) defaults() {
 	}
 }
 
-// BringUp builds a lab. When it fails, or ctx ends, nothing is left.
+// BringUp builds a lab. When it fails, or ctx ends, it removes everything again.
 func BringUp(ctx context.Context, t Topology, o Options) (*Lab, error) {
 	o.defaults()
 	if unix.Geteuid() != 0 {
-		return nil, errors.New("labs are made of network namespaces, which needs root")
+		return nil, errors.New("a lab is made of network namespaces, which needs root")
 	}
 	daemon, err := findDaemon(o.Daemon)
 	if err != nil {
@@ -129,7 +129,8 @@ func (l *Lab) corelaneHosts() []Host {
 	return slices.DeleteFunc(slices.Clone(l.Hosts), func(h Host) bool { return h.Linux })
 }
 
-// allowedCPUs: those that this process may use, the last one first: interrupts and shells tend to be on the first.
+// allowedCPUs returns the CPUs that this process may use, the last one first, because the first ones tend to have
+// interrupts.
 func allowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -144,7 +145,7 @@ func allowedCPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// buildWires makes all namespaces, the wire between hosts, and what the kernel's hosts have instead of a corelaned.
+// buildWires makes all namespaces, the wire between hosts, and the bridges of Linux hosts.
 func (l *Lab) buildWires() error {
 	for _, name := range l.namespaces() {
 		if err := l.Ledger.addNetns(name); err != nil {
@@ -180,7 +181,7 @@ func (l *Lab) namespaces() []string {
 	return names
 }
 
-// plugHosts joins two hosts directly, more of them by a bridge.
+// plugHosts connects two hosts directly, and more than two through a bridge.
 func (l *Lab) plugHosts() error {
 	ends := make([]end, len(l.Hosts))
 	for i, h := range l.Hosts {
@@ -205,7 +206,7 @@ func (l *Lab) plugHosts() error {
 }
 
 func (l *Lab) prepareHost(h Host) error {
-	if !h.Linux { // the interface is corelaned's: the kernel has no address on it and says nothing
+	if !h.Linux { // the interface is corelaned's: the kernel must not send on it
 		return namespace.Do(l.Netns(h.Name), func() error { return namespace.Sysctl("net/ipv6/conf/"+fabricPort+"/disable_ipv6", "1") })
 	}
 	err := namespace.Do(l.Netns(h.Name), func() error { return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6)) })
@@ -238,7 +239,7 @@ func findDaemon(path string) (string, error) {
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return "", fmt.Errorf("corelaned: %w; build it (make build) or say where it is (--corelaned)", err)
+		return "", fmt.Errorf("corelaned: %w; build it (make build) or give its path (--corelaned)", err)
 	}
 	return filepath.Abs(found)
 }

@@ -14,29 +14,30 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Switching is a stream of datagrams through a host whose workers and modes changed all the while.
+// Switching is the result of a stream of datagrams through a host while its workers and modes changed.
 type Switching struct {
 	Host    string          `json:"host"`
 	Changes int             `json:"changes"`
 	UDP     Rate            `json:"udp"`
 	Lost    uint64          `json:"lost_in_routers"`
-	Before  []*apiv1.Worker `json:"-"` // of the host, at the stream's begin and end
+	Before  []*apiv1.Worker `json:"-"` // of the host, before and after the stream
 	After   []*apiv1.Worker `json:"-"`
-	Top     string          `json:"-"` // what 'corelane worker top' showed in the middle of it
+	Top     string          `json:"-"` // last table of 'corelane worker top' during the stream
 	Error   string          `json:"error,omitempty"`
 }
 
-// OK says whether nothing was lost in the routers and nothing was reordered.
+// OK says whether no packet was lost in the routers or reordered.
 func (s Switching) OK() bool {
 	return s.Error == "" && s.Changes > 0 && s.UDP.PacketsPerSec > 0 && s.Lost == 0 && s.UDP.OutOfOrder == 0
 }
 
 const (
-	switchBps   = 40e6 // little enough that the receiving guest's socket takes it all
+	switchBps   = 40e6 // low enough for the socket of the receiving guest
 	switchEvery = 100 * time.Millisecond
 )
 
-// Workers switches the sending host's guest port between its ways to run, with a worker more, while iperf3 runs, and leaves the lab as it was.
+// Workers switches a port of the sending host between modes, with an additional worker, while iperf3 runs. It restores
+// the lab afterwards.
 func (l *Lab) Workers(ctx context.Context) (s Switching) {
 	p := l.paths(l.Networks[0])[0]
 	s.Host = p.From.Host.Name
@@ -107,7 +108,7 @@ func (l *Lab) switchWhileStreaming(ctx context.Context, client *api.Client, p Pa
 	}
 }
 
-// watchTop runs 'corelane worker top' on a host; the function that it returns ends it and gives the last table that it wrote.
+// watchTop runs 'corelane worker top' on a host. The returned function ends it and returns its last table.
 func (l *Lab) watchTop(ctx context.Context, h Host) func() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -53,8 +53,8 @@ func newRig(t *testing.T, r router.Router, s scenario.Scenario) *rig {
 	return &rig{instance, g}
 }
 
-// pass sends some frames and is content when all came back as they have to be. Only a loss gets a second chance, with more
-// patience: somebody else may have had the CPU.
+// pass sends frames and checks that all come back as expected. Only a loss gets a second trial, a slower one: other
+// work may have had the CPU.
 func (x *rig) pass(t *testing.T) {
 	t.Helper()
 	w := x.trial(t, 200)
@@ -97,7 +97,7 @@ func TestPeersDoTheScenariosWork(t *testing.T) {
 	}
 }
 
-// works are the scenarios of the catalogue and variants of some, with a summary that tells one from the other.
+// works returns the scenarios of the catalogue and variants of some, with summaries that differ.
 func works() []scenario.Scenario {
 	var list []scenario.Scenario
 	for _, s := range scenario.List() {

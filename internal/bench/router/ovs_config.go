@@ -13,7 +13,7 @@ import (
 const (
 	ovsTenants    = "tenants"
 	ovsWire       = "underlay"
-	ovsTunnelPort = 1000 // OpenFlow number of the port that all tunnels are behind
+	ovsTunnelPort = 1000 // OpenFlow number of the port of all tunnels
 )
 
 // ovsRings of a memif in each direction, and polled queues of a port. Open vSwitch sends on one queue more than it has polling
@@ -23,7 +23,7 @@ func ovsRings(workers int) int { return 2 * workers }
 
 const ovsMaxRings = 16 // of a memif of the generator
 
-// ovsPortNumbers are OpenFlow numbers by name.
+// ovsPortNumbers returns OpenFlow numbers by name.
 func ovsPortNumbers(b *scenario.Setup) map[string]int {
 	numbers := map[string]int{}
 	for i, p := range b.Ports {
@@ -32,16 +32,16 @@ func ovsPortNumbers(b *scenario.Setup) map[string]int {
 	return numbers
 }
 
-// ovsSettings of the whole switch.
+// ovsSettings are those of the whole switch.
 //
 // As shipped: the exact match cache takes one flow in 100 (emc-insert-inv-prob), the signature match cache is off, and
 // megaflows match on what the rules looked at, no more.
 //
 // Not as shipped: flows may be idle, and are left alone, for an hour (10 s and 0.5 s), and there may be two million of them
 // (200,000). While other routers are measured this one is stopped; as shipped it would then throw its flows away, and each
-// round would measure how it learns them again. All three are to its advantage.
+// round would measure how it learns them again. All three changes are in its favour.
 func ovsSettings(env *Env) []string {
-	extra := "--no-pci --no-telemetry --file-prefix=corelane-bench" // and --in-memory, of itself
+	extra := "--no-pci --no-telemetry --file-prefix=corelane-bench" // ovs-vswitchd adds --in-memory
 	settings := []string{
 		"dpdk-init=true",
 		"pmd-cpu-mask=" + plainMask(env.CPUs),
@@ -98,7 +98,7 @@ func ovsPort(bridge string, p scenario.Port, index, rings int) []string {
 		fmt.Sprintf("ofport_request=%d", index+1)}
 }
 
-// ovsTunnel is one port for all tunnels of a kind: the rules give and match addresses and VNI.
+// ovsTunnel adds one port for all tunnels of a kind. Rules set and match addresses and VNI.
 func ovsTunnel(kind string, options ...string) []string {
 	return append([]string{"--", "add-port", ovsTenants, kind, "--", "set", "Interface", kind, "type=" + kind,
 		"options:local_ip=flow", "options:remote_ip=flow", fmt.Sprintf("ofport_request=%d", ovsTunnelPort)}, options...)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Counters of ports, of the datapath and of the polling threads. Not while it is paused.
+// Counters reads those of ports, datapath and polling threads. The daemon does not answer while it is paused.
 func (i *ovsInstance) Counters(ctx context.Context) (Counters, error) {
 	ports, err1 := i.ask(ctx, "dpctl/show", "-s")
 	events, err2 := i.ask(ctx, "coverage/show")
@@ -65,7 +65,7 @@ func count(drops map[string]uint64, name, digits string) {
 	}
 }
 
-// ovsCycles sums those of all polling threads in pmd-stats-show. The main thread polls only what the kernel sends.
+// ovsCycles sums the cycles of all polling threads in pmd-stats-show. The main thread polls only the kernel's ports.
 func ovsCycles(text string) (busy, idle uint64) {
 	sum := map[string]uint64{}
 	pmd := false

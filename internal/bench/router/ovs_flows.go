@@ -12,7 +12,7 @@ import (
 // The OpenFlow tables of the tenants' bridge. Register 0 is the tenant, register 1 the next hop.
 const (
 	ovsClassify = iota // by port, or by VNI or label
-	ovsTrack           // what connection tracking says, when the scenario is stateful
+	ovsTrack           // by the state of the connection, when the scenario is stateful
 	ovsForward         // by route or by MAC address
 	ovsNexthop
 )
@@ -53,7 +53,7 @@ func ovsTenantFlows(b *scenario.Setup) []byte {
 	return f.Bytes()
 }
 
-// nexthop numbers: OpenFlow ports, and tunnels behind them.
+// nexthop is the number of a next hop: OpenFlow ports first, then tunnels.
 func (f *ovsFlows) nexthop(port string, tunnel int) int {
 	if port != "" {
 		return f.ports[port]
@@ -61,7 +61,7 @@ func (f *ovsFlows) nexthop(port string, tunnel int) int {
 	return ovsTunnelPort + 1 + tunnel
 }
 
-// enter is what happens to a packet of a tenant first.
+// enter is the first action on a packet of a tenant.
 func (f *ovsFlows) enter(tenant int) string {
 	next := ovsForward
 	if f.Stateful {
@@ -70,7 +70,7 @@ func (f *ovsFlows) enter(tenant int) string {
 	return fmt.Sprintf("load:%d->NXM_NX_REG0[],goto_table:%d", tenant, next)
 }
 
-// track flows in a zone for each tenant. Packets pass the table twice.
+// track adds rules that track flows, in a zone for each tenant. Packets pass the table twice.
 func (f *ovsFlows) track() {
 	const zone = "zone=NXM_NX_REG0[0..15]"
 	family, _ := f.family()
@@ -79,7 +79,7 @@ func (f *ovsFlows) track() {
 	f.add(ovsTrack, "ct_state=+trk+new,%s actions=ct(commit,%s),goto_table:%d", family, zone, ovsForward)
 }
 
-// family of the tenants' packets as OpenFlow names it, and their EtherType.
+// family returns OpenFlow's name of the tenants' address family, and the EtherType.
 func (f *ovsFlows) family() (string, int) {
 	if f.IPv6 {
 		return "ipv6", 0x86dd
@@ -109,8 +109,8 @@ func (f *ovsFlows) route(tenant int, prefix netip.Prefix, nexthop int) {
 		1000+prefix.Bits(), tenant, match, prefix, nexthop, ovsNexthop)
 }
 
-// tunnel: what comes out of it and what goes into it. Frames are put on a label as a whole, packets without their Ethernet
-// header, which the port of type legacy_l3 takes away.
+// tunnel adds the rules of both directions. Labels carry whole frames, or packets without the Ethernet header, which a
+// port of type legacy_l3 removes.
 func (f *ovsFlows) tunnel(i int) {
 	t := f.Tunnels[i]
 	family, kind := f.family()
@@ -144,7 +144,7 @@ func ovsEnds(t scenario.Tunnel) string {
 	return fmt.Sprintf("set_field:%v->%s_src,set_field:%v->%s_dst", t.Local, field, t.Remote, field)
 }
 
-// ovsWireFlows are the rules of the bridge on the wire: tunnels pass, and nothing that the kernel may want to send.
+// ovsWireFlows are the rules of the bridge on the wire: tunnels pass, and nothing from the kernel.
 func ovsWireFlows(b *scenario.Setup) []byte {
 	f := &ovsFlows{Setup: b, ports: ovsPortNumbers(b)}
 	wire := f.wire()

@@ -11,7 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// variants of a catalogue's scenario, each one that can be built.
+// variants returns the setups of all catalogue scenarios and their variants that can be built.
 func variants(t *testing.T, supports func(*scenario.Scenario) error) map[string]*scenario.Setup {
 	t.Helper()
 	setups := map[string]*scenario.Setup{}

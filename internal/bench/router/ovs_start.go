@@ -32,13 +32,13 @@ func (i *ovsInstance) start(ctx context.Context) error {
 			return err
 		}
 	}
-	// The limit grows from 10,000 by itself, by 1,000 at each look at all flows: that would take minutes.
+	// The limit grows from 10,000 by 1,000 with each sweep over all flows, which would take minutes.
 	return i.control(ctx, "upcall/set-flow-limit", strconv.Itoa(ovsFlowLimit))
 }
 
 func (i *ovsInstance) path(name string) string { return filepath.Join(i.env.Dir, name) }
 
-// environment in which nothing of the host's Open vSwitch is found, nor anything left outside our directory.
+// environment keeps all files in our directory, and away from an Open vSwitch of the host.
 func (i *ovsInstance) environment() []string {
 	list := []string{"RUNTIME_DIRECTORY=" + i.env.Dir}
 	for _, name := range []string{"RUNDIR", "DBDIR", "LOGDIR", "SYSCONFDIR"} {
@@ -51,7 +51,7 @@ func (i *ovsInstance) command(argv ...string) *process.Command {
 	return &process.Command{Name: argv[0], Argv: argv, Env: i.environment(), CPUs: []int{i.env.ControlCPU}, Log: i.path(filepath.Base(argv[0]) + ".log")}
 }
 
-// tool runs one to its end. None waits for a daemon that does not answer.
+// tool runs a tool to its end, with a timeout for a daemon that does not answer.
 func (i *ovsInstance) tool(ctx context.Context, input []byte, argv ...string) (string, error) {
 	argv = slices.Insert(argv, 1, "--timeout="+strconv.Itoa(int(startTimeout.Seconds())))
 	return i.command(argv...).Output(ctx, input)
@@ -107,7 +107,7 @@ func (i *ovsInstance) startDaemon(ctx context.Context) (err error) {
 	})
 }
 
-// addPorts waits until the daemon has done it. What it could not do it only writes into the database.
+// addPorts adds the ports and waits for the daemon, which reports failures only in the database.
 func (i *ovsInstance) addPorts(ctx context.Context) error {
 	if _, err := i.vsctl(ctx, ovsTopology(i.env, i.setup)...); err != nil {
 		return errors.Join(err, i.daemon.Ended())
@@ -133,7 +133,7 @@ func ovsPortErrors(text string) error {
 	return errors.Join(errs...)
 }
 
-// addUnderlay gives the tunnels their address, route and neighbour: nothing is asked by ARP.
+// addUnderlay gives the tunnels their address, route and static neighbour.
 func (i *ovsInstance) addUnderlay(ctx context.Context) error {
 	if len(i.setup.Tunnels) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (i *ovsInstance) addUnderlay(ctx context.Context) error {
 		return err
 	}
 	calls := [][]string{
-		{"tnl/neigh/aging", "3600"}, // as long as it can be
+		{"tnl/neigh/aging", "3600"}, // the maximum
 		{"tnl/neigh/set", ovsWire, wire.Peer.String(), wire.PeerMAC.String()},
 	}
 	for _, t := range i.setup.Tunnels {
@@ -175,7 +175,7 @@ func (i *ovsInstance) addFlows(ctx context.Context) error {
 	return nil
 }
 
-// clean removes what start made, however far it got.
+// clean removes everything that start made before it ended or failed.
 func (i *ovsInstance) clean() error {
 	errs := []error{i.daemon.Stop(), i.database.Stop(), delNetns(i.netns)}
 	for _, p := range i.setup.Ports {

@@ -78,7 +78,7 @@ func TestOVSPortErrors(t *testing.T) {
 		t.Error(err)
 	}
 	if err := ovsPortErrors("nonsense"); err == nil {
-		t.Error("nonsense is understood")
+		t.Error("nonsense is accepted")
 	}
 }
 

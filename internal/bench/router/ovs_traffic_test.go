@@ -44,7 +44,7 @@ func TestOVSGoesOnAfterAPause(t *testing.T) {
 	}
 }
 
-// ours lists namespaces of this process, and the Open vSwitch that it started.
+// ours lists the namespaces of this process, and the processes of its Open vSwitch.
 func ours(t *testing.T) []string {
 	t.Helper()
 	list, err := filepath.Glob("/run/netns/corelane-bench-" + strconv.Itoa(os.Getpid()) + "-*")
@@ -133,7 +133,7 @@ func TestOVSThatCrashesIsCleanedUp(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := i.Stop(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("the crash is not told: %v", err)
+		t.Errorf("the error does not name the crash: %v", err)
 	}
 	sockets := slices.DeleteFunc([]string{b.Ports[0].Socket, b.Ports[1].Socket}, func(path string) bool {
 		_, err := os.Stat(path)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package router runs the routers that are measured: Corelane and its peers. Each is a small adapter: it programs what
-// the setup asks for, in its own processes, directories and namespaces, and leaves nothing behind.
+// Package router runs the routers that are measured: Corelane and its peers. Each has a small adapter, which programs a
+// setup in its own processes, directories and namespaces, and leaves nothing behind.
 package router
 
 import (
@@ -12,50 +12,50 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// Router is one adapter.
+// Router is the adapter of one router.
 type Router interface {
 	Name() string // "corelane", "testpmd", "ovs", "linux"
-	// Version of what is installed, or an error that says which package is missing.
+	// Version is the installed one, or an error that names the missing package.
 	Version(ctx context.Context) (string, error)
-	// Supports is nil when the router can do the scenario's work, else why not.
+	// Supports returns an error that says why the router cannot do the scenario's work.
 	Supports(s *scenario.Scenario) error
-	// Unchanged: frames come out as they went in, whatever the scenario (the ceiling of the machine).
+	// Unchanged says whether frames leave unchanged in every scenario, as with the ceiling.
 	Unchanged() bool
-	// Start programs and starts a router that polls on env.CPUs. It returns when traffic may flow as soon as the
-	// generator has connected. On error nothing is left behind.
+	// Start programs and starts a router that polls on env.CPUs. It returns when the generator may connect and send.
+	// On error nothing is left behind.
 	Start(ctx context.Context, env *Env, s *scenario.Setup) (Instance, error)
 }
 
-// Env is where and on what a router runs.
+// Env says where a router runs.
 type Env struct {
-	Dir        string   // of its own, for sockets, logs and databases; removed by the caller
+	Dir        string   // for sockets, logs and databases of this router; removed by the caller
 	CPUs       []int    // one per worker
 	ControlCPU int      // for everything that does not forward
-	Memory     int      // MB of hugepages it may take; 0: none, run without
+	Memory     int      // MB of hugepages that it may use; 0: none
 	Bin        string   // folder of Corelane's own programs
-	Options    []string // more of them for corelaned
+	Options    []string // additional ones for corelaned
 }
 
 // Instance is a running router.
 type Instance interface {
-	// Devices are the generator's ends, one per port of the setup and with its name. Nil: memif clients of the ports' sockets.
+	// Devices are the generator's ends, one for each port and with its name. Nil: memif clients of the ports' sockets.
 	Devices() []*apiv1.GeneratorPort
-	// Netns is where the generator has to run for these devices; empty: here.
+	// Netns is the namespace in which the generator has to run; empty: that of this program.
 	Netns() string
-	// Pause stops all polling so that another router can have the CPU; Resume goes on.
+	// Pause stops all polling, so that another router can use the CPU. Resume ends the pause.
 	Pause() error
 	Resume() error
-	// Counters are what the router tells of itself: they only grow.
+	// Counters are those of the router. They only grow.
 	Counters(ctx context.Context) (Counters, error)
-	// Stop ends everything and removes what was made. Says what could not be undone.
+	// Stop ends and removes everything. The error says what could not be removed.
 	Stop() error
 }
 
 // Counters of a router since its start.
 type Counters struct {
-	Drops map[string]uint64 // by the router's own names
-	Nodes []NodeCounter     // empty where it does not tell
-	Busy  uint64            // TSC cycles in polls that brought packets; 0 where it does not tell
+	Drops map[string]uint64 // by the router's names
+	Nodes []NodeCounter     // empty if it does not report them
+	Busy  uint64            // TSC cycles in polls with packets; 0 if it does not report them
 	Idle  uint64
 }
 
@@ -65,7 +65,7 @@ type NodeCounter struct {
 	Calls, Packets, Cycles uint64
 }
 
-// Nodes is the cost per packet between two readings, for nodes that saw packets.
+// Nodes is the cost per packet between two readings, of the nodes that had packets.
 func Nodes(before, after Counters) []result.Node {
 	was := map[string]NodeCounter{}
 	for _, n := range before.Nodes {

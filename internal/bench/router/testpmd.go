@@ -17,7 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/process"
 )
 
-// Testpmd is DPDK's test program, which puts every frame out of the other port as it is: no router is faster.
+// Testpmd is DPDK's test program, which sends every frame out of the other port unchanged. No router is faster.
 type Testpmd struct{}
 
 // Name of the router.
@@ -25,7 +25,7 @@ func (*Testpmd) Name() string { return "testpmd" }
 
 const testpmdProgram = "dpdk-testpmd"
 
-// Version of the DPDK that it was built with.
+// Version is that of the DPDK that it was built with.
 func (*Testpmd) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(testpmdProgram)
 	if err != nil {
@@ -34,23 +34,23 @@ func (*Testpmd) Version(ctx context.Context) (string, error) {
 	text, err := exec.CommandContext(ctx, path, "-v", "--help").CombinedOutput()
 	version := regexp.MustCompile(`DPDK [0-9][^']*`).Find(text)
 	if version == nil {
-		return "", fmt.Errorf("%s -v does not tell its version: %w", path, err)
+		return "", fmt.Errorf("%s -v prints no version: %w", path, err)
 	}
 	return string(version), nil
 }
 
-// Supports what goes between two ports.
+// Supports refuses more than two ports.
 func (*Testpmd) Supports(s *scenario.Scenario) error {
 	if s.Tenants != 1 {
-		return fmt.Errorf("testpmd joins two ports; %d tenants have more", s.Tenants)
+		return fmt.Errorf("testpmd: it connects two ports; %d tenants have more", s.Tenants)
 	}
 	return nil
 }
 
-// Unchanged is what it does.
+// Unchanged is true.
 func (*Testpmd) Unchanged() bool { return true }
 
-// Start it, forwarding.
+// Start starts it with forwarding on.
 func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {
 	if err := t.Supports(&b.Scenario); err != nil {
 		return nil, err
@@ -71,10 +71,10 @@ func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Insta
 	return &testpmdInstance{p}, nil
 }
 
-// eal keeps what DPDK leaves behind in our directory. Its sockets are there, too: the directory's path has to be short.
+// eal keeps DPDK's files in our directory. Sockets are there as well, so the path of the directory has to be short.
 func (e *Env) eal() []string { return []string{"RUNTIME_DIRECTORY=" + e.Dir} }
 
-// mbufs: enough to fill every ring there is, and some in flight.
+// mbufs is enough to fill every ring, and for packets in flight.
 func mbufs(b *scenario.Setup) int { return len(b.Ports)*b.Workers*2*b.Ports[0].RingSize + 8192 }
 
 func testpmdArguments(env *Env, b *scenario.Setup) []string {
@@ -96,8 +96,8 @@ func testpmdArguments(env *Env, b *scenario.Setup) []string {
 		"--total-num-mbufs="+strconv.Itoa(mbufs(b)), "--disable-link-check", "--no-lsc-interrupt", "--no-flush-rx")
 }
 
-// listening is nil when all sockets are. Nobody may connect to see it: a memif server of DPDK that loses its client at the
-// wrong moment dies.
+// listening returns nil when all sockets are listened on. It does not connect to them: a memif server of DPDK that
+// loses its client at the wrong moment crashes.
 func listening(ports []scenario.Port) error {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -105,7 +105,7 @@ func listening(ports []scenario.Port) error {
 	}
 	for _, p := range ports {
 		if !listens(string(text), p.Socket) {
-			return fmt.Errorf("nobody listens on %s", p.Socket)
+			return fmt.Errorf("no process listens on %s", p.Socket)
 		}
 	}
 	return nil
@@ -124,11 +124,11 @@ func listens(text, path string) bool {
 
 type testpmdInstance struct{ *process.Process }
 
-// Devices: memif clients.
+// Devices returns nil: the ports are memif sockets.
 func (*testpmdInstance) Devices() []*apiv1.GeneratorPort { return nil }
 
-// Netns: none.
+// Netns returns none.
 func (*testpmdInstance) Netns() string { return "" }
 
-// Counters: it tells none.
+// Counters returns none: testpmd has no API.
 func (*testpmdInstance) Counters(context.Context) (Counters, error) { return Counters{}, nil }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testbed holds what every measurement of a router starts and stops: a folder, a router in it, and the
+// Package testbed starts and stops what every measurement of a router needs: a folder, a router in it, and the
 // generator at the other ends of the router's ports.
 package testbed
 
@@ -19,14 +19,14 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// Bed is a folder and what runs in it.
+// Bed is a folder with a router and a generator.
 type Bed struct {
 	Dir     string
 	Router  router.Instance // nil: not started
-	closers []func() error  // of what was started, in that order
+	closers []func() error  // in the order of the starts
 }
 
-// Generator is a generator.Generator, or one of a test.
+// Generator is a generator.Generator, or a simulated one of a test.
 type Generator interface {
 	Configure(ctx context.Context, p *apiv1.GeneratorProfile) error
 	WaitUp(ctx context.Context, timeout time.Duration) error
@@ -34,7 +34,7 @@ type Generator interface {
 	Close() error
 }
 
-const upTimeout = 20 * time.Second // of ports
+const upTimeout = 20 * time.Second // until the ports are connected
 
 // New makes a folder whose name begins with "corelane-" and the purpose.
 func New(purpose string) (*Bed, error) {
@@ -55,9 +55,9 @@ func (b *Bed) StartRouter(ctx context.Context, r router.Router, env *router.Env,
 	return nil
 }
 
-// Connect configures a generator that was started and returns when all of its ports are connected to the router's. From
-// then on the generator is the bed's to close, also if this fails. The ports of the profile are the router's devices
-// where it has some.
+// Connect configures a running generator and returns when all of its ports are connected to the router's. The bed
+// closes the generator from then on, also if this fails. The router's devices, if it has some, replace the ports of
+// the profile.
 func (b *Bed) Connect(ctx context.Context, g Generator, profile *apiv1.GeneratorProfile) error {
 	b.closers = append(b.closers, g.Close)
 	if devices := b.Router.Devices(); devices != nil {
@@ -69,7 +69,7 @@ func (b *Bed) Connect(ctx context.Context, g Generator, profile *apiv1.Generator
 	return g.WaitUp(ctx, upTimeout)
 }
 
-// Close stops what was started, the last first, and removes the folder. It may be called again, and for a nil Bed.
+// Close stops everything in reverse order and removes the folder. It is idempotent, and a nil Bed is valid.
 func (b *Bed) Close() error {
 	if b == nil {
 		return nil
@@ -85,13 +85,13 @@ func (b *Bed) Close() error {
 // Socket is the path of corelaned's API.
 func (b *Bed) Socket() string { return filepath.Join(b.Dir, "corelaned.sock") }
 
-// Client of corelaned, which the router must be.
+// Client is that of the router, which must be corelaned.
 func (b *Bed) Client() *api.Client { return b.Router.(interface{ Client() *api.Client }).Client() }
 
-// PID of corelaned, which the router must be.
+// PID is that of the router, which must be corelaned.
 func (b *Bed) PID() int { return b.Router.(interface{ Pid() int }).Pid() }
 
-// Workers of corelaned, which the router must be.
+// Workers are those of the router, which must be corelaned.
 func (b *Bed) Workers(ctx context.Context) ([]*apiv1.Worker, error) {
 	return api.Collect(ctx, b.Client(), apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
 }
@@ -99,9 +99,9 @@ func (b *Bed) Workers(ctx context.Context) ([]*apiv1.Worker, error) {
 // Trial sends traffic through a router.
 type Trial func(context.Context, *apiv1.GeneratorTrial) (*apiv1.GeneratorWindow, error)
 
-// Check that the router does its work: the headers of all frames are looked at.
+// Check checks the headers of all frames of some trials.
 func Check(ctx context.Context, run Trial) (err error) {
-	for range 5 { // the first frames may come before the ports are ready
+	for range 5 { // first frames may be lost while ports come up
 		var t *apiv1.GeneratorWindow
 		t, err = run(ctx, &apiv1.GeneratorTrial{Packets: 4000, PacketsPerSecond: 20000,
 			Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL})
@@ -115,7 +115,7 @@ func Check(ctx context.Context, run Trial) (err error) {
 	return err
 }
 
-// CheckFrames says how frames differ from what the router should have made of them.
+// CheckFrames is an error when frames are missing or not as the router should have made them.
 func CheckFrames(t *apiv1.GeneratorWindow) error {
 	if bad := t.WrongHeader + t.Misplaced + t.Corrupt + t.Foreign; bad > 0 || t.Received == 0 || t.Lost > t.Sent/100 {
 		return fmt.Errorf("the router does not do its work: of %d frames %d came back, %d of them wrong",
@@ -124,10 +124,10 @@ func CheckFrames(t *apiv1.GeneratorWindow) error {
 	return nil
 }
 
-// CheckRealTime says whether all threads that a trial gives real-time priority got it.
+// CheckRealTime is an error when a thread did not get the real-time priority that the trial asked for.
 func CheckRealTime(spec *apiv1.GeneratorTrial, t *apiv1.GeneratorWindow) error {
 	if t.RealTime != uint32(len(spec.RealTime)) {
-		return errors.New("the kernel gives no real-time priority: " +
+		return errors.New("the kernel refuses real-time priority: " +
 			"is there a limit of the control group (cpu.rt_runtime_us)?")
 	}
 	return nil

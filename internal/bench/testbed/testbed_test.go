@@ -14,7 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// made notes in which order its parts are stopped.
+// made records the order in which its parts are stopped.
 type made struct {
 	router.Router
 	router.Instance

@@ -15,19 +15,20 @@ import (
 	"github.com/corelane/corelane/internal/bench/workerresult"
 )
 
-// Two workers that forward and a third one that comes and goes. Two of them have the generator's CPU, with ordinary priority, so that the
-// daemon has its turn, too: a turn may take milliseconds when other work is ready. Large rings hold what comes meanwhile.
+// Two workers forward, and a third one is added and removed. Two of them share the generator's CPU, with ordinary
+// priority so that the daemon runs there too. A turn may take milliseconds when other work is ready; large rings hold
+// the packets of that time.
 const (
 	changeRing   = 16384
 	changePause  = 20 * time.Millisecond
 	changeBefore = 200 * time.Millisecond
 )
 
-// change of a kind: the i-th. Modes and queues change there and back; workers come and go.
+// change makes the i-th change of a kind. Modes and queues change there and back; workers are added and removed.
 type change struct {
 	name string
 	make func(ctx context.Context, l *twoWorkers, i int) error
-	both bool // i counts pairs: comes and goes
+	both bool // i counts pairs of an addition and a removal
 }
 
 var changes = []change{
@@ -57,7 +58,7 @@ func changeWorkers(ctx context.Context, l *twoWorkers, i int) error {
 
 func measureChanges(ctx context.Context, s *workersRun) (err error) {
 	control := s.control
-	if control == s.WorkerCPU { // better beside the generator than beside the worker that has to be on time
+	if control == s.WorkerCPU { // beside the generator rather than beside the worker that is measured
 		control = s.Generator
 	}
 	l, err := s.open(ctx, place{ring: changeRing, queues: 2, control: control, idle: "spin"})
@@ -86,13 +87,13 @@ func measureChanges(ctx context.Context, s *workersRun) (err error) {
 	return nil
 }
 
-// spread over both workers, each of which polls a queue.
+// spread lets both workers poll a queue each.
 func (l *twoWorkers) spread(ctx context.Context) error {
 	return errors.Join(l.setRing(ctx, changeRing), l.setWorker(ctx, &apiv1.Worker{Id: poller, RingSize: changeRing}, "ring_size"),
 		l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID), l.assign(ctx, guest, 0, finisher), l.assign(ctx, guest, 1, poller))
 }
 
-// changes of a kind while frames flow.
+// changes makes the changes of a kind while frames flow.
 func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (*workerresult.Change, error) {
 	if err := l.spread(ctx); err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (
 	return r, err
 }
 
-// meanwhile frames flow at a rate, f runs. The trial ends when f does.
+// meanwhile runs f while frames flow at a rate. The trial ends with f.
 func (l *twoWorkers) meanwhile(ctx context.Context, rate float64, f func() error) (*apiv1.GeneratorWindow, error) {
 	type end struct {
 		total *apiv1.GeneratorWindow
@@ -164,7 +165,7 @@ func (l *twoWorkers) changeAll(ctx context.Context, c change, r *workerresult.Ch
 	return nil
 }
 
-// gaveUp counts changes that could not wait for a worker.
+// gaveUp counts the changes that gave up waiting for a worker.
 func (l *twoWorkers) gaveUp(ctx context.Context) (n uint64, err error) {
 	ports, err := api.Collect(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{})
 	for _, p := range ports {
@@ -175,7 +176,7 @@ func (l *twoWorkers) gaveUp(ctx context.Context) (n uint64, err error) {
 	return n, err
 }
 
-// lossReasons are the router's, and the ring that had no room.
+// lossReasons lists the router's drop counters that grew, and frames for which the guest's ring had no room.
 func lossReasons(t *apiv1.GeneratorWindow, before, after router.Counters) string {
 	var parts []string
 	if t.NoRoom > 0 {

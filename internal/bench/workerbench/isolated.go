@@ -12,7 +12,7 @@ import (
 
 const (
 	isolatedRing = 8192
-	wireRing     = 4096 // what is sent must not be what is lost when the generator is away
+	wireRing     = 4096 // no loss on the way back while the generator does not run
 	manyBursts   = 100
 )
 

@@ -33,12 +33,12 @@ func measureModes(ctx context.Context, s *workersRun) (err error) {
 	return nil
 }
 
-// quietPlace is for latencies: nothing but the polling threads runs on their CPUs.
+// quietPlace is for latencies: only the polling threads run on their CPUs.
 func (s *workersRun) quietPlace(ring int) place {
 	return place{ring: ring, queues: 1, control: s.control, realtime: true, idle: "spin"}
 }
 
-// sample of a mode at saturation and, perhaps, at half of that.
+// sample measures a mode at saturation and, if asked to, at half of that rate.
 func (l *twoWorkers) sample(ctx context.Context, m *workerresult.Mode, half bool) (s workerresult.Sample, err error) {
 	if m.Ring > 0 {
 		err = l.hybrid(ctx, m.Ring)
@@ -67,7 +67,7 @@ func (l *twoWorkers) sample(ctx context.Context, m *workerresult.Mode, half bool
 	return s, nil
 }
 
-// turn in microseconds that others had the generator's CPU for, each time.
+// turn is how long, in microseconds, other threads had the generator's CPU each time.
 func turn(t *apiv1.GeneratorWindow) float64 {
 	if t.Turns == 0 || t.TscHz == 0 {
 		return 0
@@ -75,7 +75,7 @@ func turn(t *apiv1.GeneratorWindow) float64 {
 	return float64(t.TurnCycles) / float64(t.Turns) / float64(t.TscHz) * 1e6
 }
 
-// order of n things in a repetition: there and back again.
+// order returns the turns of n things in a repetition: forwards and backwards alternately.
 func order(repetition, n int) []int {
 	list := make([]int, n)
 	for i := range list {

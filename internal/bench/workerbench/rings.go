@@ -43,17 +43,18 @@ func measureRings(ctx context.Context, s *workersRun) (err error) {
 
 const (
 	shortest = 64
-	fineness = 32 // of the longest burst: a part of it
+	fineness = 32 // precision: a part of the longest burst
 )
 
-// longestBurst through a ring of a size that passes without loss while each loop of the finisher takes longer: doubled, then halved.
+// longestBurst finds the longest burst that passes a ring of a size without loss while each loop of the finisher takes
+// longer.
 func (l *twoWorkers) longestBurst(ctx context.Context, ring int) (int, error) {
 	if err := errors.Join(l.hybrid(ctx, ring), l.delay(ctx, workerresult.Late)); err != nil {
 		return 0, err
 	}
 	longest, err := search(shortest, 8*ring, func(frames int) (bool, error) {
 		t, err := l.bursts(ctx, frames, 5, true)
-		if err == nil && t.Lost+t.NoRoom > 0 { // once may be the machine's fault
+		if err == nil && t.Lost+t.NoRoom > 0 { // a single loss may be a disturbance
 			t, err = l.bursts(ctx, frames, 5, true)
 		}
 		return err == nil && t.Lost+t.NoRoom == 0, err
@@ -61,7 +62,8 @@ func (l *twoWorkers) longestBurst(ctx context.Context, ring int) (int, error) {
 	return longest, errors.Join(err, l.delay(ctx, 0))
 }
 
-// search for the largest value that passes: doubled from least until one does not, then between. 0: not even least; most: all did.
+// search finds the largest value that passes: it doubles from least until one fails, then does a binary search. It
+// returns 0 when least fails, and most when all pass.
 func search(least, most int, passes func(int) (bool, error)) (int, error) {
 	good, bad := 0, most+1
 	for next := least; bad-good > max(1, good/fineness); {
@@ -84,15 +86,16 @@ func search(least, most int, passes func(int) (bool, error)) (int, error) {
 	return good, nil
 }
 
-// gap between bursts in which a worker that is late takes all of one: at worst a device's ring in each loop, which takes twice its delay.
+// gap is the time between bursts in which a late worker takes a whole burst: at worst a device's ring per loop, each
+// of which takes twice the delay.
 func gap(frames int) float64 {
 	const batch = 256
 	return float64(frames/batch+4) * 2 * workerresult.Late.Seconds()
 }
 
-const burstTries = 3 // of a trial in which the generator was late
+const burstTries = 3 // trials of a burst while the generator is late
 
-// bursts of so many frames.
+// bursts sends n bursts of so many frames.
 func (l *twoWorkers) bursts(ctx context.Context, frames, n int, polls bool) (t *apiv1.GeneratorWindow, err error) {
 	gap := gap(frames)
 	n = max(1, min(n, int(maxTrial.Seconds()/gap)))

@@ -15,8 +15,8 @@ func (silent) Begin(time.Duration)                 {}
 func (p silent) Step(text string, _ time.Duration) { p.t.Log(text) }
 func (p silent) Note(text string)                  { p.t.Log(text) }
 
-// All measures in short, with real programs: every figure is there. How large they are is the machine's matter, except that no change may
-// cost a frame or its order.
+// All measures, shortened, with real programs. Every figure must be there; their size depends on the machine, except
+// that no change may lose or reorder a frame.
 func TestRun(t *testing.T) {
 	bin := filepath.Dir(os.Getenv("CORELANED"))
 	if os.Geteuid() != 0 || bin == "." {

@@ -18,7 +18,7 @@ import (
 
 const scaleProgram = "corelane-scale-bench"
 
-// window that the program tells.
+// window is one line of the program's output.
 type window struct {
 	What     string  `json:"what"`
 	Kind     string  `json:"kind"`

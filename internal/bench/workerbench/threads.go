@@ -14,7 +14,7 @@ import (
 
 const sender = "gen-poll" // thread of the generator
 
-// threads of a process by their numbers.
+// threads returns the names of a process's threads by their ids.
 func threads(root string, pid int) map[int]string {
 	found := map[int]string{}
 	dirs, _ := filepath.Glob(filepath.Join(root, "proc", strconv.Itoa(pid), "task/*"))
@@ -28,8 +28,8 @@ func threads(root string, pid int) map[int]string {
 	return found
 }
 
-// keepOff moves all threads of the generator but the one that sends to a CPU: beside polling threads with real-time priority they
-// would not run.
+// keepOff moves all threads of the generator except the sender to a CPU. Beside polling threads with real-time
+// priority they would not run.
 func keepOff(root string, pid, cpu int) (err error) {
 	var set unix.CPUSet
 	found := false

@@ -32,20 +32,20 @@ const (
 
 const (
 	deviceRing  = 256              // of guest and wire: virtio's usual
-	defaultRing = 1024             // between workers
-	endTimeout  = 20 * time.Second // of a worker that is deleted
+	defaultRing = 1024             // of the ring between workers
+	endTimeout  = 20 * time.Second // for a deleted worker
 	settle      = 50 * time.Millisecond
 )
 
-// twoWorkers is a router with two workers, and its generator.
+// twoWorkers is a router with two workers and a generator.
 type twoWorkers struct {
 	*workersRun
 	*testbed.Bed
 	client    *api.Client
 	generator *generator.Generator
 	workers   []int32 // threads
-	realtime  bool    // during a trial what polls has real-time priority: other work on its CPU would be measured, and not the router
-	ring      uint32  // to new workers
+	realtime  bool    // pollers have real-time priority during a trial
+	ring      uint32  // size of the ring to new workers
 }
 
 type place struct {
@@ -76,7 +76,7 @@ func (l *twoWorkers) start(ctx context.Context, at place) (err error) {
 		return err
 	}
 	port := &setup.Ports[len(setup.Ports)-1]
-	port.Queues = 1 // of the wire: between two queues to send on there is no order
+	port.Queues = 1 // of the wire: frames on two transmit queues have no order
 	port.RingSize = max(port.RingSize, at.wire)
 	profile, err := setup.Profile()
 	if err != nil {
@@ -122,7 +122,7 @@ func (l *twoWorkers) addWorker(ctx context.Context, id, cpu int) (*apiv1.Worker,
 	return api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{Worker: w})
 }
 
-// deleteWorker returns when it has gone: one that is late goes when it can.
+// deleteWorker deletes a worker and returns when it is gone; a late one takes a while.
 func (l *twoWorkers) deleteWorker(ctx context.Context, id int) error {
 	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: uint32(id)})
 	if err == nil {
@@ -172,25 +172,25 @@ func (l *twoWorkers) delay(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// complete: the finisher polls and finishes.
+// complete lets the finisher poll and finish.
 func (l *twoWorkers) complete(ctx context.Context) error {
 	return errors.Join(l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION),
 		l.assign(ctx, wire, 0, finisher), l.assign(ctx, guest, 0, finisher))
 }
 
-// hybrid: the poller gives all to the finisher.
+// hybrid lets the poller hand all packets to the finisher.
 func (l *twoWorkers) hybrid(ctx context.Context, ring int) error {
 	return errors.Join(l.setRing(ctx, ring), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.assign(ctx, wire, 0, finisher),
 		l.assign(ctx, guest, 0, poller), l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID, strconv.Itoa(finisher)))
 }
 
-// isolated: the same, with a poller that does nothing else.
+// isolated does the same with an isolated-rx worker as the poller.
 func (l *twoWorkers) isolated(ctx context.Context, ring int) error {
 	return errors.Join(l.setRing(ctx, ring), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), l.assign(ctx, wire, 0, finisher),
 		l.assign(ctx, guest, 0, poller), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_ISOLATED_RX))
 }
 
-// queued is how full the ring between the workers has been.
+// queued is the highest fill level of the ring between the workers.
 func (l *twoWorkers) queued(ctx context.Context) (uint32, error) {
 	rings, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{})
 	for _, r := range rings {
@@ -203,12 +203,12 @@ func (l *twoWorkers) queued(ctx context.Context) (uint32, error) {
 
 // --- Trials. ---
 
-// trial in which the worker that polls takes part, or not.
+// trial runs a trial. polls says whether the poller takes part.
 func (l *twoWorkers) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow, error) {
 	if err := wait.For(ctx, settle); err != nil {
 		return nil, err
 	}
-	spec.WindowMs = max(spec.DurationMs, 1000) // nobody wakes up in the middle
+	spec.WindowMs = max(spec.DurationMs, 1000) // no wake-up within a window
 	spec.Share = polls && l.shares()
 	if l.realtime {
 		spec.RealTime = l.workers[:1]
@@ -223,7 +223,7 @@ func (l *twoWorkers) trial(ctx context.Context, spec *apiv1.GeneratorTrial, poll
 	return total, err
 }
 
-// check that the router does the work: headers of all frames are looked at. polls: the poller has a queue, too.
+// check checks the headers of all frames. polls says whether the poller has a queue.
 func (l *twoWorkers) check(ctx context.Context, polls bool) (err error) {
 	if err := l.complete(ctx); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Measure is one of the things that can be measured.
+// Measure is one kind of measurement.
 type Measure struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
@@ -29,7 +29,7 @@ type Measure struct {
 	steps   func(*Options) int
 }
 
-// List of what can be measured.
+// List returns all measures.
 func List() []Measure {
 	return []Measure{
 		{"modes", "latency and throughput: run-to-completion against hybrid with a ring between two workers", measureModes,
@@ -44,7 +44,7 @@ func List() []Measure {
 	}
 }
 
-// Names of all measures.
+// Names returns the names of all measures.
 func Names() []string {
 	var names []string
 	for _, m := range List() {
@@ -53,7 +53,7 @@ func Names() []string {
 	return names
 }
 
-// Options of a run.
+// Options are those of one run.
 type Options struct {
 	Names                           []string // none: all
 	Repetitions                     int
@@ -72,20 +72,20 @@ func Default() Options {
 		Frame: 64, Flows: 1000, WorkerCPU: 1, PollerCPU: 0, Generator: 0, Root: "/", Out: "."}
 }
 
-// Quick makes it short: does it work at all?
+// Quick shortens everything, to show that it works.
 func (o *Options) Quick() {
 	o.Repetitions, o.Changes, o.Trial, o.Sizes = 2, 4, 200*time.Millisecond, []int{256, 1024}
 }
 
 func (o *Options) ringRepetitions() int { return max(1, o.Repetitions/3) }
 
-// shares: the worker that polls and the generator have one CPU.
+// shares says whether the poller and the generator share a CPU.
 func (o *Options) shares() bool { return o.PollerCPU == o.Generator }
 
-// A trial is shorter than what the kernel lets real-time threads have of a second.
+// maxTrial is shorter than the time per second that the kernel leaves to real-time threads.
 const maxTrial = 900 * time.Millisecond
 
-// Validate what was asked for.
+// Validate checks the options.
 func (o *Options) Validate() error {
 	for _, c := range []struct {
 		field string
@@ -100,7 +100,7 @@ func (o *Options) Validate() error {
 		{"--poller-cpu", o.PollerCPU != o.WorkerCPU, o.PollerCPU, "another CPU than --cpu, such as the generator's"},
 	} {
 		if !c.ok {
-			return &input.Error{Field: c.field, Text: fmt.Sprintf("%v cannot be", c.value), Valid: c.valid}
+			return &input.Error{Field: c.field, Text: fmt.Sprintf("%v is not possible", c.value), Valid: c.valid}
 		}
 	}
 	for _, name := range o.Names {
@@ -115,25 +115,25 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// scenario whose packets are used: from a tenant into VXLAN.
+// scenario is the one whose packets are used: from a tenant into VXLAN.
 func (o *Options) scenario(queues int) scenario.Scenario {
 	s, _ := scenario.Find("vxlan-encap")
 	s.Sizes, s.Flows, s.Workers = []int{o.Frame}, o.Flows, queues
 	return s
 }
 
-// workersRun is a run that goes on.
+// workersRun is a run in progress.
 type workersRun struct {
 	Options
 	bench.Progress
-	control int // CPU of all that does not poll
+	control int // CPU of everything that does not poll
 	memory  int // MB of hugepages
 	result  workerresult.Result
 }
 
 const stepTime = 2 * time.Second // roughly
 
-// Run what was asked for. What was measured until an error is returned, too.
+// Run takes the chosen measures. On an error it also returns what was measured before.
 func Run(ctx context.Context, o Options, p bench.Progress) (*workerresult.Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -178,10 +178,11 @@ func (s *workersRun) prepare() (err error) {
 	}
 	if s.memory = min(free*3/4, enoughMemory); s.memory < leastMemory {
 		s.memory = 0
-		s.note("no hugepages are free: the router runs without and is slower. To have some: tools/with-hugepages.sh 1024 -- corelane bench workers ...")
+		s.note("no hugepages are free: the router runs without them and is slower. " +
+			"To have some: tools/with-hugepages.sh 1024 -- corelane bench workers ...")
 	}
 	if s.shares() {
-		s.note("the worker that polls shares CPU %d with the generator: one turn each, by real-time scheduling", s.Generator)
+		s.note("the poller shares CPU %d with the generator: they take turns by real-time scheduling", s.Generator)
 	}
 	s.result.Started, s.result.Command = time.Now(), s.Command
 	s.result.Manifest, err = manifest.Read(s.Root, result.Manifest{Commit: s.Commit, Corelane: s.Version,
@@ -192,13 +193,13 @@ func (s *workersRun) prepare() (err error) {
 	return bench.KeepOn(s.control)
 }
 
-// Memory of the router, MB.
+// Hugepages of the router in MB.
 const (
 	enoughMemory = 1024
 	leastMemory  = 128
 )
 
-// controlCPU is one that nothing polls on, else the finishing worker's: threads beside a real-time one would wait for it.
+// controlCPU is a CPU without a poller, or else the finisher's: threads would have to wait beside a real-time thread.
 func (s *workersRun) controlCPU() (int, error) {
 	online, err := os.ReadFile(filepath.Join(s.Root, "sys/devices/system/cpu/online"))
 	if err != nil {

@@ -23,11 +23,11 @@ func TestValidate(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Options){
 		"name: 'speed' is unknown; valid: modes, rings": func(o *Options) { o.Names = []string{"modes", "speed"} },
-		"--reps: 0 cannot be; valid: 1 to 100":          func(o *Options) { o.Repetitions = 0 },
-		"--changes: 0 cannot be":                        func(o *Options) { o.Changes = 0 },
-		"--trial-seconds: 1 cannot be":                  func(o *Options) { o.Trial = time.Second },
-		"--cpu: 0 cannot be":                            func(o *Options) { o.WorkerCPU = 0 },
-		"--poller-cpu: 1 cannot be":                     func(o *Options) { o.PollerCPU = 1 },
+		"--reps: 0 is not possible; valid: 1 to 100":    func(o *Options) { o.Repetitions = 0 },
+		"--changes: 0 is not possible":                  func(o *Options) { o.Changes = 0 },
+		"--trial-seconds: 1 is not possible":            func(o *Options) { o.Trial = time.Second },
+		"--cpu: 0 is not possible":                      func(o *Options) { o.WorkerCPU = 0 },
+		"--poller-cpu: 1 is not possible":               func(o *Options) { o.PollerCPU = 1 },
 		"vxlan-encap: frame size 20":                    func(o *Options) { o.Frame = 20 },
 		"vxlan-encap: flows 0":                          func(o *Options) { o.Flows = 0 },
 	} {
@@ -53,7 +53,7 @@ func TestMissingCPU(t *testing.T) {
 	}
 }
 
-// Whatever the longest burst is, the search finds it, nearly.
+// The search finds any longest burst, within its precision.
 func TestSearch(t *testing.T) {
 	for _, truth := range []int{0, 63, 64, 65, 100, 255, 256, 1000, 4096, 8191, 8192} {
 		tries := 0

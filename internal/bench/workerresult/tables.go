@@ -9,14 +9,14 @@ import (
 	"github.com/corelane/corelane/internal/table"
 )
 
-// Table of what was measured: for a terminal, for a document, for the page.
+// Table is one measure as text, for a terminal, a document or the page.
 type Table struct {
 	ID, Title, Text string
 	Heads           []string
 	Rows            [][]string
 }
 
-// Markdown with columns that line up.
+// Markdown writes the table with aligned columns.
 func (t *Table) Markdown() string {
 	text := table.Markdown(t.Heads, t.Rows)
 	if t.Text != "" {
@@ -25,7 +25,7 @@ func (t *Table) Markdown() string {
 	return text
 }
 
-// Tables of all that was measured.
+// Tables returns a table for each measure that was taken.
 func (r *Result) Tables() (list []Table) {
 	for _, t := range []Table{r.modesTable(), r.ringsTable(), r.isolatedTable(), r.changesTable(), r.scalingTable()} {
 		if len(t.Rows) > 0 {
@@ -78,10 +78,11 @@ func (r *Result) ringsTable() Table {
 			inUnits(stat.SpreadOf(ring.Samples, p99), 1), fmt.Sprintf("%.0f", queued.High), fmt.Sprint(ring.Burst)})
 	}
 	if size := Recommended(r.Rings, r.Wanted); size > 0 {
-		t.Text = fmt.Sprintf("Recommended: %d, the smallest that is as fast as the fastest and takes the %d frames that come, at the rate of saturation, while "+
-			"the worker is late. Latency at saturation grows with the ring.", size, r.Wanted)
+		t.Text = fmt.Sprintf("Recommended: %d, the smallest that is as fast as the fastest and holds the %d frames that arrive, "+
+			"at the saturated rate, while the worker is late. Latency at saturation grows with the ring.", size, r.Wanted)
 	} else {
-		t.Text = fmt.Sprintf("None of these is as fast as the fastest and takes the %d frames that come, at the rate of saturation, while the worker is late.", r.Wanted)
+		t.Text = fmt.Sprintf("None of these is as fast as the fastest and holds the %d frames that arrive, "+
+			"at the saturated rate, while the worker is late.", r.Wanted)
 	}
 	return t
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workers is what the benchmark of the ways to run on cores says: its result, and tables of it.
+// Package workerresult is the result of the benchmark of workers (package workerbench), and tables of it.
 package workerresult
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// Result of a run. What was not measured is empty.
+// Result is that of one run. Parts that were not measured are empty.
 type Result struct {
 	Complete bool            `json:"complete"`
 	Started  time.Time       `json:"started"`
@@ -21,7 +21,7 @@ type Result struct {
 	Notes    []string        `json:"notes,omitempty"`
 	Modes    []Mode          `json:"modes,omitempty"`
 	Rings    []Ring          `json:"rings,omitempty"`
-	Wanted   int             `json:"wanted_burst,omitempty"` // frames that come while a worker is late, at the rate of saturation
+	Wanted   int             `json:"wanted_burst,omitempty"` // frames that arrive while a worker is late
 	Isolated []Bursts        `json:"isolated,omitempty"`
 	Changes  []Change        `json:"changes,omitempty"`
 	Scaling  []Scale         `json:"scaling,omitempty"`
@@ -36,30 +36,30 @@ type Sample struct {
 	HalfP50  float64 `json:"half_p50_us,omitempty"`
 	HalfP99  float64 `json:"half_p99_us,omitempty"`
 	HalfLost uint64  `json:"half_lost,omitempty"`
-	Turn     float64 `json:"turn_us,omitempty"` // mean time that the worker that polls had the generator's CPU
-	Queued   uint32  `json:"queued,omitempty"`  // most packets that were in the ring between the workers
+	Turn     float64 `json:"turn_us,omitempty"` // mean time for which the poller had the generator's CPU
+	Queued   uint32  `json:"queued,omitempty"`  // most packets in the ring between the workers
 }
 
-// Mode is a way to run, with its repetitions.
+// Mode is one way to run, with its repetitions.
 type Mode struct {
 	Name    string   `json:"name"`
 	Ring    int      `json:"ring,omitempty"`
 	Samples []Sample `json:"samples"`
 }
 
-// Complete is the name of the mode in which the worker that polls finishes the packets.
+// Complete is the name of the mode in which the poller finishes the packets.
 const Complete = "run-to-completion"
 
-// Modes in the order in which they take turns. A ring of 2,048 is what routers have been set to for throughput.
+// Modes are in the order of their turns. Routers are often set to a ring of 2,048 for throughput.
 var Modes = []Mode{{Name: Complete}, {Name: "hybrid", Ring: 1024}, {Name: "hybrid", Ring: 2048}}
 
-// DeviceRing is the ring that bursts overflow.
+// DeviceRing is the size of the device's ring that bursts overflow.
 const DeviceRing = 512
 
-// Late is how much longer each loop of a worker takes that is late.
+// Late is the delay in each loop of a late worker.
 const Late = 200 * time.Microsecond
 
-// Title of a mode with its ring.
+// Title is the name of a mode with its ring.
 func (m *Mode) Title() string {
 	if m.Ring > 0 {
 		return fmt.Sprintf("%s, ring of %d", m.Name, m.Ring)
@@ -80,7 +80,7 @@ type Bursts struct {
 	Isolated bool     `json:"isolated"`
 	Sent     uint64   `json:"sent"`
 	Lost     uint64   `json:"lost"`
-	Why      []string `json:"why,omitempty"` // by repetition
+	Why      []string `json:"why,omitempty"` // of each repetition with a loss
 }
 
 // Change of one kind, made many times under traffic.
@@ -91,12 +91,12 @@ type Change struct {
 	Lost       uint64    `json:"lost"`
 	Reordered  uint64    `json:"reordered"`
 	Duplicated uint64    `json:"duplicated"`
-	GaveUp     uint64    `json:"order_given_up"`    // waits for a worker that was more than 100 ms late
+	GaveUp     uint64    `json:"order_given_up"`    // changes that gave up waiting for a worker, after 100 ms
 	Late       uint64    `json:"generator_late"`    // frames that the generator could not send in time
 	Took       []float64 `json:"took_ms"`           // each change
-	Why        string    `json:"why,omitempty"`     // of a loss, by the router's counters
+	Why        string    `json:"why,omitempty"`     // the router's counters of a loss
 	Rate       float64   `json:"frames_per_second"` // offered
-	Saturated  float64   `json:"saturated_rate"`    // of the same arrangement
+	Saturated  float64   `json:"saturated_rate"`    // of the same workers and queues
 }
 
 // Scale is a number of workers.
@@ -107,7 +107,7 @@ type Scale struct {
 	Cycles   []float64 `json:"cycles"` // per packet, each window
 }
 
-// Times is how many times a figure of one mode is that of another, repetition by repetition.
+// Times is the ratio of a figure of two modes, repetition by repetition.
 func Times(a, b Mode, pick func(Sample) float64) stat.Spread {
 	n := min(len(a.Samples), len(b.Samples))
 	var ratios []float64
@@ -119,11 +119,11 @@ func Times(a, b Mode, pick func(Sample) float64) stat.Spread {
 	return stat.SpreadOf(ratios, stat.Itself)
 }
 
-// enoughRate: a ring that is not slower than the fastest by more than noise.
+// enoughRate is the share of the fastest ring's rate that counts as equal.
 const enoughRate = 0.97
 
-// Recommended is the smallest ring that costs no throughput and passes the burst that is wanted: latency at saturation
-// grows with the ring, so no larger one is better. 0: none passes it.
+// Recommended is the smallest ring that costs no throughput and passes the wanted burst, because latency at saturation
+// grows with the ring. 0: no ring does.
 func Recommended(rings []Ring, wanted int) int {
 	best := 0.0
 	for _, r := range rings {
@@ -138,15 +138,15 @@ func Recommended(rings []Ring, wanted int) int {
 	return size
 }
 
-// Rate at saturation.
+// Rate is the median at saturation.
 func (r *Ring) Rate() float64 {
 	return stat.SpreadOf(r.Samples, func(s Sample) float64 { return s.Rate }).Median
 }
 
-// Median of a Scale's windows.
+// Median is that of the windows, with their spread.
 func (s *Scale) Median() stat.Spread { return stat.SpreadOf(s.Cycles, stat.Itself) }
 
-// AddWindow to those of its kind.
+// AddWindow adds a window to those of the same kind.
 func AddWindow(list []Scale, w Scale) []Scale {
 	for i := range list {
 		if cmp.Or(cmp.Compare(list[i].Kind, w.Kind), list[i].Workers-w.Workers) == 0 && list[i].Stateful == w.Stateful {

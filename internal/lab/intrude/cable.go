@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// cable joins two network namespaces. What comes out of its far end is taken by the CPUs that RPS is given.
+// cable is a veth pair between two network namespaces. RPS chooses the CPUs that receive at its far end.
 type cable struct {
 	from, to string // namespaces
 	address  string // of the far end
@@ -74,7 +74,8 @@ func address(ifname, ip string) error {
 	return errors.Join(netlink.AddrAdd(link, addr), netlink.LinkSetUp(link))
 }
 
-// steer what the far end takes to CPUs: Documentation/networking/scaling.rst of the kernel. ip shows the namespace's /sys.
+// steer sets the CPUs that receive at the far end (Documentation/networking/scaling.rst of the kernel). `ip netns
+// exec` shows the namespace's /sys.
 func (c *cable) steer(cpus cpuset.Set) error {
 	script := fmt.Sprintf("echo %s >/sys/class/net/%s/queues/rx-0/rps_cpus", cpus.MaskWords(), farEnd)
 	out, err := exec.Command("ip", "netns", "exec", c.to, "sh", "-c", script).CombinedOutput()
@@ -84,5 +85,5 @@ func (c *cable) steer(cpus cpuset.Set) error {
 	return nil
 }
 
-// remove both namespaces, and the cable with them.
+// remove deletes both namespaces, and the cable with them.
 func (c *cable) remove() error { return errors.Join(namespace.Delete(c.from), namespace.Delete(c.to)) }

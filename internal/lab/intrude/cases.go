@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	nearly = 0.75 // of what the worker takes: what it loses then is lost packets
+	nearly = 0.75 // of the worker's capacity: time that it loses becomes lost packets
 	half   = 0.5
 )
 
@@ -19,10 +19,11 @@ func Cases() []Case {
 		{Name: "hog", Summary: "a thread that never sleeps, bound to the worker's CPU", Kinds: kinds(explain.ForeignThread), Load: nearly, inject: injectHog},
 		{Name: "softirq", Summary: "kernel traffic that RPS steers to the worker's CPU", Kinds: kinds(explain.Softirq), Load: nearly, inject: injectSoftirq},
 		{Name: "irq", Summary: "the disk's interrupt on the worker's CPU, while the disk is read", Kinds: kinds(explain.IRQ, explain.Softirq), Load: nearly,
-			inject: injectIRQ}, // what a disk with one queue has to do for its interrupt, the kernel does as softirq BLOCK
+			inject: injectIRQ}, // for a disk with one queue, the kernel does most of the work in softirq BLOCK
 		{Name: "own-thread", Summary: "a service thread of corelaned on the worker's CPU, with work", Kinds: kinds(explain.OwnThread), Load: nearly,
 			inject: injectOwnThread},
-		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that waits for that", Kinds: kinds(explain.Yield), Load: half,
+		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that is always ready",
+			Kinds: kinds(explain.Yield), Load: half,
 			inject: injectYield},
 		{Name: "reader", Summary: "a guest that does not read", Kinds: kinds(explain.ReaderStopped), Load: half, setting: setting{both: true}, inject: injectReader},
 		{Name: "ring", Summary: "bursts through a ring of 64 between two workers", Kinds: kinds(explain.RingOverflow), Load: 0.2, setting: setting{second: true},
@@ -34,7 +35,8 @@ func Cases() []Case {
 		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults), Load: 0.85, inject: injectFaults},
 		{Name: "tlb", Summary: "another thread of the process that changes mappings", Kinds: kinds(explain.TLBShootdown), Load: nearly, inject: injectFlushes},
 		{Name: "nothing", Summary: "nothing is wrong, at 30 % load", Kinds: kinds(explain.Nothing), Load: 0.3, inject: injectNothing},
-		{Name: "overload", Summary: "half as much again as the worker takes is offered", Kinds: kinds(explain.Overload), Load: nearly, inject: injectOverload},
+		{Name: "overload", Summary: "1.5 times the worker's capacity is offered", Kinds: kinds(explain.Overload), Load: nearly,
+			inject: injectOverload},
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 	diskBlocks  = 16384 // 64 MB
 )
 
-// disk makes a file and reads its blocks past the kernel's cache, in random order: an interrupt each.
+// disk makes a file and reads its blocks in random order without the page cache, so that each read is an interrupt.
 func disk(_ context.Context, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("disk: one file, not %v", args)
@@ -54,7 +54,8 @@ func makeFile(path string) error {
 
 func readRandom(f *os.File, seed uint64) error {
 	runtime.LockOSThread()
-	block, err := unix.Mmap(-1, 0, blockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON) // aligned, as O_DIRECT wants it
+	// O_DIRECT needs an aligned block.
+	block, err := unix.Mmap(-1, 0, blockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// flood sends datagrams of so many bytes to an address as fast as the kernel takes them: flood ADDRESS SIZE. Many go with one
-// system call (UDP_SEGMENT, udp(7)), so that the receiving side has more to do than this one.
+// flood sends datagrams to an address as fast as the kernel takes them: flood ADDRESS SIZE. It sends many with one
+// system call (UDP_SEGMENT, udp(7)), so that the receiving side has more work than this one.
 func flood(_ context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("flood: an address and a size, not %v", args)
@@ -36,7 +36,7 @@ func flood(_ context.Context, args []string) error {
 	}
 	runtime.LockOSThread()
 	for buffer := make([]byte, size*segments); ; {
-		if _, err := c.Write(buffer); err != nil { // nobody listens, or no room: it goes on
+		if _, err := c.Write(buffer); err != nil { // no listener, or a full queue: it goes on
 			time.Sleep(10 * time.Microsecond)
 		}
 	}
@@ -54,7 +54,7 @@ func segment(c *net.UDPConn, size int) error {
 	return errors.Join(err, failed)
 }
 
-// sink takes datagrams and prints once a second how many came: sink ADDRESS.
+// sink receives datagrams and prints their number once a second: sink ADDRESS.
 func sink(_ context.Context, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("sink: an address, not %v", args)
@@ -74,7 +74,7 @@ func sink(_ context.Context, args []string) error {
 	return receiveForever(fd)
 }
 
-// pin moves a thread to a CPU as often as it is moved back: pin THREAD CPU.
+// pin moves a thread to a CPU again and again, because corelaned moves it back: pin THREAD CPU.
 func pin(_ context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("pin: a thread and a CPU, not %v", args)

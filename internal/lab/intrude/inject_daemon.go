@@ -14,10 +14,9 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// --- What corelaned is told, and the traffic that it gets. ---
+// --- Disturbances by corelaned's API, and by its traffic. ---
 
-// injectOwnThread makes a service thread work and keeps it where the worker is. Once a second the daemon moves it back,
-// and it is moved again.
+// injectOwnThread gives a service thread work and keeps it on the worker's CPU. The daemon moves it back once a second.
 func injectOwnThread(ctx context.Context, b *loadedVictim) (*injection, error) {
 	busy, err := disturb(ctx, b, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, busyThread)
 	if err != nil {
@@ -36,12 +35,12 @@ func injectOwnThread(ctx context.Context, b *loadedVictim) (*injection, error) {
 
 const (
 	debugThread = "svc-debug"
-	busyThread  = 1000000 // shootdowns a second: all that it can; none of them goes elsewhere from the worker's own CPU
+	busyThread  = 1000000 // shootdowns a second, more than it can do; on the worker's CPU they interrupt no other one
 	shootdowns  = 200000
 	pageLosses  = 5000
 )
 
-// thread of the daemon by its name.
+// thread returns the id of a thread of the daemon.
 func (b *loadedVictim) thread(ctx context.Context, name string) (int, error) {
 	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{})
 	for _, t := range list {
@@ -57,8 +56,8 @@ func (b *loadedVictim) setWorker(ctx context.Context, w *apiv1.Worker, fields ..
 	return err
 }
 
-// injectYield lets the worker give its CPU away in each empty loop, and puts a thread there that only gets what nobody
-// else wants (SCHED_IDLE, sched(7)): it takes next to nothing from a worker that does not yield.
+// injectYield makes the worker yield in each empty loop, beside a thread of policy SCHED_IDLE (sched(7)), which gets
+// next to nothing from a worker that does not yield.
 func injectYield(ctx context.Context, b *loadedVictim) (*injection, error) {
 	idle := func(ctx context.Context, p apiv1.IdlePolicy) error {
 		return b.setWorker(ctx, &apiv1.Worker{Idle: p}, "idle")
@@ -68,7 +67,8 @@ func injectYield(ctx context.Context, b *loadedVictim) (*injection, error) {
 		return nil, err
 	}
 	undo := func() error {
-		return errors.Join(i.Stop(), idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN)) // beside one that spins it would not end
+		// The thread is stopped first: beside a spinning worker it would not get to its end.
+		return errors.Join(i.Stop(), idle(context.WithoutCancel(ctx), apiv1.IdlePolicy_IDLE_POLICY_SPIN))
 	}
 	if err := idle(ctx, apiv1.IdlePolicy_IDLE_POLICY_YIELD); err != nil {
 		return nil, errors.Join(err, undo())
@@ -97,7 +97,7 @@ func disturb(ctx context.Context, b *loadedVictim, what apiv1.Disturbance, perSe
 	return &injection{undo: undo}, set(ctx, perSecond)
 }
 
-// injectReader: what the wire sends to the tenant is not taken.
+// injectReader makes the tenant stop reading.
 func injectReader(ctx context.Context, b *loadedVictim) (*injection, error) {
 	spec := &apiv1.GeneratorTrial{PacketsPerSecond: half * b.capacity, UnreadPort: tenant}
 	return &injection{culprit: Culprit{Port: tenant}, undo: nothing}, b.change(ctx, spec)
@@ -105,7 +105,8 @@ func injectReader(ctx context.Context, b *loadedVictim) (*injection, error) {
 
 const smallRing = 64
 
-// handOver: the second worker polls the tenant's queues and gives all to the first, through a small ring.
+// handOver makes the second worker poll the tenant's queues and hand all packets to the first one, through a small
+// ring.
 func handOver(ctx context.Context, l *victim) error {
 	b := &loadedVictim{victim: l}
 	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_HYBRID, SpreadWorkers: []string{"0"}},
@@ -114,7 +115,7 @@ func handOver(ctx context.Context, l *victim) error {
 	return errors.Join(err, b.setWorker(ctx, &apiv1.Worker{RingSize: smallRing}, "ring_size"), l.assign(ctx, tenant, 1), l.assign(ctx, wire, 0))
 }
 
-// assign all queues of a port to a worker.
+// assign assigns all queues of a port to a worker.
 func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 	for queue := range uint32(2) {
 		_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Assign, &apiv1.PortAssignRequest{Name: port, Queue: queue, Worker: worker})
@@ -131,7 +132,7 @@ func injectBursts(ctx context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{undo: nothing}, b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: burst})
 }
 
-// apart: each worker polls one queue of the tenant, and finishes what it polls.
+// apart makes each worker poll one queue of the tenant, and finish its packets.
 func apart(ctx context.Context, l *victim) error {
 	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION}, Fields: []string{"mode"}}
 	if _, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port); err != nil {
@@ -146,9 +147,9 @@ func apart(ctx context.Context, l *victim) error {
 	return l.assign(ctx, wire, 0)
 }
 
-const elephant = 1.3 // of what one worker takes
+const elephant = 1.3 // of one worker's capacity
 
-// injectElephant sends all in one flow, more than one worker takes: it is worker 0's, or the next one is tried.
+// injectElephant sends one flow, with more than a worker's capacity. It tries flows until one belongs to worker 0.
 func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 	profile := b.profile
 	undo := func() error { return b.configure(context.WithoutCancel(ctx), profile) }
@@ -176,10 +177,10 @@ func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 			return &injection{culprit: Culprit{Port: tenant}, undo: undo, offered: elephant * b.capacity}, nil
 		}
 	}
-	return nil, errors.Join(undo(), fmt.Errorf("no flow of 16 came to worker 0"))
+	return nil, errors.Join(undo(), fmt.Errorf("none of 16 flows reached worker 0"))
 }
 
-// configure other traffic, more than one worker takes.
+// configure replaces the traffic, at more than a worker's capacity.
 func (b *loadedVictim) configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
 	if err := b.stream.stop(ctx); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// --- What the kernel does on the worker's CPU. ---
+// --- Disturbances by the kernel on the worker's CPU. ---
 
-// injectSoftirq floods one end of a cable whose other end's packets the worker's CPU has to take.
+// injectSoftirq floods one end of a cable, whose other end receives on the worker's CPU.
 func injectSoftirq(_ context.Context, b *loadedVictim) (*injection, error) {
 	c, err := newCable()
 	if err != nil {
@@ -34,7 +34,7 @@ func injectSoftirq(_ context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{culprit: Culprit{Name: "NET_RX"}, undo: func() error { return errors.Join(i.Stop(), c.remove()) }}, nil
 }
 
-// injectIRQ binds a disk's interrupts to the worker's CPU and reads a file past the kernel's cache.
+// injectIRQ binds a disk's interrupts to the worker's CPU and reads a file without the page cache.
 func injectIRQ(_ context.Context, b *loadedVictim) (*injection, error) {
 	irqs, err := diskIRQs(b.Root, b.Dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func injectIRQ(_ context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{culprit: Culprit{disk: irqs}, undo: func() error { return errors.Join(i.Stop(), back()) }}, nil
 }
 
-// moveIRQs to CPUs. back puts them where they were; it may be called after an error, too.
+// moveIRQs moves interrupts to CPUs. back moves them back; call it after an error too.
 func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
 	was := map[string]string{}
 	back = func() (err error) {
@@ -62,7 +62,7 @@ func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
 	}
 	for _, irq := range irqs {
 		if now, err := os.ReadFile(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)); err == nil && strings.TrimSpace(string(now)) == to.String() {
-			continue // as it is: the kernel itself may have put it there, and not let anybody move it
+			continue // it is there already, and the kernel may refuse to move it
 		}
 		path := fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq)
 		old, err := os.ReadFile(path)
@@ -70,7 +70,7 @@ func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
 			return back, err
 		}
 		if err := write(path, to.String()); err != nil {
-			return back, fmt.Errorf("interrupt %d stays where it is: %w", irq, err)
+			return back, fmt.Errorf("interrupt %d cannot be moved: %w", irq, err)
 		}
 		was[path] = strings.TrimSpace(string(old))
 	}
@@ -86,26 +86,26 @@ func diskIRQs(root, folder string) ([]int, error) {
 	disk := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
 	block, err := filepath.EvalSymlinks(filepath.Join(root, "sys/dev/block", disk))
 	if err != nil {
-		return nil, fmt.Errorf("%s is on no disk: %w", folder, err)
+		return nil, fmt.Errorf("%s is not on a disk: %w", folder, err)
 	}
 	if _, err := os.Stat(filepath.Join(block, "partition")); err == nil {
 		block = filepath.Dir(block)
 	}
 	target, err := filepath.EvalSymlinks(filepath.Join(block, "device"))
 	if err != nil {
-		return nil, fmt.Errorf("%s: the disk below %s is not known: %w", folder, filepath.Base(block), err)
+		return nil, fmt.Errorf("%s: the disk of block device %s is unknown: %w", folder, filepath.Base(block), err)
 	}
 	text, err := procfs.Root(root).Read("proc/interrupts")
 	list := irqsOf(text, filepath.Base(target))
 	if len(list) == 0 {
-		err = errors.Join(err, fmt.Errorf("disk %s of %s has no interrupts of its own", filepath.Base(block), folder))
+		err = errors.Join(err, fmt.Errorf("disk %s of %s has no interrupts", filepath.Base(block), folder))
 	}
 	return list, err
 }
 
-// irqsOf a device in /proc/interrupts: "virtio1-req.0" of virtio1, "nvme0q3" of nvme0.
+// irqsOf returns the interrupts of a device in /proc/interrupts: "virtio1-req.0" of virtio1, "nvme0q3" of nvme0.
 func irqsOf(interrupts, device string) (list []int) {
-	rows, _, _ := procfs.ParseInterrupts(interrupts) // what makes no sense has no interrupts of the device
+	rows, _, _ := procfs.ParseInterrupts(interrupts) // an invalid table has no interrupts of the device
 	for _, row := range rows {
 		name := row.Handlers()
 		n, numbered := row.IRQ()

@@ -17,9 +17,9 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// --- What is done to the process of corelaned. ---
+// --- Disturbances of the process of corelaned. ---
 
-// injectQuota puts it into a cgroup that may use half of a CPU.
+// injectQuota moves it into a cgroup with a quota of half a CPU.
 func injectQuota(_ context.Context, b *loadedVictim) (*injection, error) {
 	top, file, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
 	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func injectQuota(_ context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{culprit: Culprit{Name: name}, undo: undo}, nil
 }
 
-// groupOf a process, as a directory below top.
+// groupOf returns the cgroup of a process, as a directory below top.
 func groupOf(pid int, top string) (string, error) {
 	text, err := procfs.Host.Read(fmt.Sprintf("proc/%d/cgroup", pid))
 	controller, want := filepath.Base(top), 1
@@ -55,7 +55,7 @@ func groupOf(pid int, top string) (string, error) {
 	return "", errors.Join(err, fmt.Errorf("process %d is in no cgroup below %s", pid, top))
 }
 
-// removeGroup that has just become empty: the kernel may take a moment.
+// removeGroup removes a group that has just become empty, which the kernel may refuse for a moment.
 func removeGroup(group string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -68,7 +68,7 @@ func removeGroup(group string) (err error) {
 
 func write(path, text string) error { return os.WriteFile(path, []byte(text), 0) }
 
-// every does something again and again until the undo that it returns is called.
+// every calls f periodically until the returned undo is called.
 func every(period time.Duration, f func() error) (undo func() error) {
 	stop, ended := make(chan struct{}), make(chan error)
 	go func() {

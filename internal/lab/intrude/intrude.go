@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package intrude disturbs a worker on purpose and looks at what becomes of it: the three ways to share a machine of a field
-// report (MeasurePartitioning), one disturbance after the other with the question whether explain finds it (Matrix), and a receiver of the
-// kernel's own traffic on the CPU of its softirqs (Receiver). Disturbances are real: threads, interrupts, traffic, cgroups.
-// Whatever ends a run, they end with it, and the machine is as it was.
+// Package intrude disturbs a worker on purpose and measures the effect: the three ways to partition a machine in a
+// field report (MeasurePartitioning), disturbances that explain has to find (Matrix), and a receiver of kernel traffic
+// on the CPU of its softirqs (MeasureReceiver). Disturbances are real: threads, interrupts, traffic, cgroups. They end
+// with the run, whatever ends it, and the machine is restored.
 package intrude
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Options of everything here.
+// Options are those of all measurements.
 type Options struct {
 	WorkerCPU    int
-	GeneratorCPU int // also of all else that is no disturbance, unless there is a third CPU
+	GeneratorCPU int // also of everything else but the disturbance, unless there is a third CPU
 	Repetitions  int
-	Window       time.Duration // that explain looks
-	Cases        []string      // of the matrix; none: all
+	Window       time.Duration // of explain
+	Cases        []string      // names of cases of the matrix; none: all
 	Root         string
 	Bin          string // folder of corelaned and corelane-gen
 	Say          func(string)
@@ -33,14 +33,14 @@ type Options struct {
 	memory       int // MB of hugepages, 0: none
 }
 
-// Default options, for machines with two CPUs and more.
+// Default returns options for a machine with two or more CPUs.
 func Default() Options {
 	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 5 * time.Second, Root: "/", Say: func(string) {}}
 }
 
 const maxWindow = 10 * time.Second
 
-// prepare checks what was asked for against the machine.
+// prepare checks the options against the machine.
 func (o *Options) prepare() error {
 	text, err := os.ReadFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"))
 	if err != nil {
@@ -61,7 +61,7 @@ func (o *Options) prepare() error {
 		{"--window", o.Window >= time.Second && o.Window <= maxWindow, o.Window, "1s to 10s"},
 	} {
 		if !c.ok {
-			return input.Errorf(c.field, c.valid, "%v cannot be", c.value)
+			return input.Errorf(c.field, c.valid, "%v is not possible", c.value)
 		}
 	}
 	if os.Geteuid() != 0 {
@@ -73,18 +73,19 @@ func (o *Options) prepare() error {
 	}
 	if o.memory = min(free*3/4, enoughMemory); o.memory < leastMemory {
 		o.memory = 0
-		o.Say("no hugepages are free: the router runs without and is slower. To have some: tools/with-hugepages.sh 1024 -- corelane lab intrude ...")
+		o.Say("no hugepages are free: the router runs without them and is slower. " +
+			"To have some: tools/with-hugepages.sh 1024 -- corelane lab intrude ...")
 	}
 	return bench.KeepOn(o.control())
 }
 
-// Memory of the router, MB.
+// Hugepages of the router in MB.
 const (
 	enoughMemory = 1024
 	leastMemory  = 128
 )
 
-// control is the CPU of all that neither polls nor disturbs.
+// control is the CPU of everything that neither polls nor disturbs.
 func (o *Options) control() int {
 	for _, cpu := range o.online.IDs() {
 		if cpu != o.WorkerCPU && cpu != o.GeneratorCPU {
@@ -101,7 +102,7 @@ func (o *Options) others() []int {
 
 func (o *Options) say(format string, args ...any) { o.Say(fmt.Sprintf(format, args...)) }
 
-// order of n things in a repetition: there and back again.
+// order returns the turns of n things in a repetition: forwards and backwards alternately.
 func order(repetition, n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -113,10 +114,10 @@ func order(repetition, n int) []int {
 	return list
 }
 
-// self is this program, to be started again as an intruder.
+// self is the path of this program, which also runs as the intruder.
 func self() (string, error) {
 	if runtime.GOOS != "linux" {
-		return "", fmt.Errorf("no intruders on %s", runtime.GOOS)
+		return "", fmt.Errorf("intruders do not run on %s", runtime.GOOS)
 	}
 	return os.Executable()
 }

@@ -55,7 +55,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Each kind of cause has its case, and each case a name of its own and traffic that a worker can take.
+// Each kind of cause has a case. Each case has its own name, and traffic that a worker can take.
 func TestCases(t *testing.T) {
 	seen, found := map[string]bool{}, map[explain.Kind]bool{}
 	for _, c := range Cases() {
@@ -87,7 +87,7 @@ func TestRateOf(t *testing.T) {
 	for i := range 10 {
 		windows = append(windows, seen{begin.Add(time.Duration(i+1) * 200 * time.Millisecond), 0.2, uint64(100 * i)})
 	}
-	if got := rateOf(windows, begin.Add(350*time.Millisecond), begin.Add(850*time.Millisecond)); got != (200+300)/0.4 { // the windows that lie in it as a whole
+	if got := rateOf(windows, begin.Add(350*time.Millisecond), begin.Add(850*time.Millisecond)); got != (200+300)/0.4 {
 		t.Errorf("rate %v", got)
 	}
 	if got := rateOf(windows, begin.Add(time.Hour), begin.Add(2*time.Hour)); got != 0 {
@@ -114,7 +114,7 @@ func TestReproduced(t *testing.T) {
 	}{
 		{rowsOf(10e6, 5e6, 1e6, 9.9e6), ""},
 		{rowsOf(10e6, 5e6, 1e6, 9e6), "full partitioning keeps 0.900"},
-		{rowsOf(10e6, 9e6, 8e6, 9.9e6), "that is no collapse"},
+		{rowsOf(10e6, 9e6, 8e6, 9.9e6), "more than 0.5: no collapse"},
 		{rowsOf(10e6, 0.5e6, 1e6, 9.9e6), "no partitioning keeps 0.050"},
 	} {
 		err := c.rows.Reproduced()
@@ -172,7 +172,7 @@ func TestDiskIRQs(t *testing.T) {
 			t.Errorf("%s: %v, want %v", device, got, want)
 		}
 	}
-	if _, err := diskIRQs(t.TempDir(), "/proc"); err == nil || !strings.Contains(err.Error(), "/proc is on no disk") {
+	if _, err := diskIRQs(t.TempDir(), "/proc"); err == nil || !strings.Contains(err.Error(), "/proc is not on a disk") {
 		t.Errorf("/proc: %v", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestReceived(t *testing.T) {
 		t.Error(v, err)
 	}
 	if _, err := mean([]string{"panic: x"}); err == nil {
-		t.Error("what a receiver complains of is taken for a number")
+		t.Error("an error of the receiver is taken for a number")
 	}
 }
 
@@ -211,10 +211,10 @@ func TestPrepareRefuses(t *testing.T) {
 		change func(*Options)
 		why    string
 	}{
-		{func(o *Options) { o.WorkerCPU = 5000 }, "--cpu: 5000 cannot be"},
-		{func(o *Options) { o.WorkerCPU = o.GeneratorCPU }, "--generator-cpu: 0 cannot be"},
-		{func(o *Options) { o.Repetitions = 0 }, "--reps: 0 cannot be"},
-		{func(o *Options) { o.Window = time.Minute }, "--window: 1m0s cannot be; valid: 1s to 10s"},
+		{func(o *Options) { o.WorkerCPU = 5000 }, "--cpu: 5000 is not possible"},
+		{func(o *Options) { o.WorkerCPU = o.GeneratorCPU }, "--generator-cpu: 0 is not possible"},
+		{func(o *Options) { o.Repetitions = 0 }, "--reps: 0 is not possible"},
+		{func(o *Options) { o.Window = time.Minute }, "--window: 1m0s is not possible; valid: 1s to 10s"},
 	} {
 		o := Default()
 		o.WorkerCPU, o.GeneratorCPU, o.Root = 1, 0, t.TempDir()

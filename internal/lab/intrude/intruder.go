@@ -19,8 +19,8 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// intruders are what this program can be started as to disturb: each runs until it is ended, or dies with who started
-// it.
+// intruders are the disturbances that this program can run as a child process. Each runs until it is ended, or its
+// parent ends.
 var intruders = map[string]func(ctx context.Context, args []string) error{
 	"hog":   hog,
 	"load":  load,
@@ -30,7 +30,7 @@ var intruders = map[string]func(ctx context.Context, args []string) error{
 	"pin":   pin,
 }
 
-// Intruder is what a child process does.
+// Intruder runs in the child process.
 func Intruder(ctx context.Context, kind string, args []string) error {
 	f := intruders[kind]
 	if f == nil {
@@ -41,12 +41,12 @@ func Intruder(ctx context.Context, kind string, args []string) error {
 	}
 	go func() {
 		<-ctx.Done()
-		os.Exit(0) // some work does not look
+		os.Exit(0) // some intruders do not check ctx
 	}()
 	return f(ctx, args)
 }
 
-// rename the process, and with that threads that come.
+// rename renames all threads of the process. New threads inherit the name.
 func rename(name string) error {
 	tasks, err := filepath.Glob("/proc/self/task/*/comm")
 	for _, path := range tasks {
@@ -55,10 +55,10 @@ func rename(name string) error {
 	return err
 }
 
-// intrusion is a child that disturbs.
+// intrusion is a running child process that disturbs.
 type intrusion struct{ *process.Process }
 
-// intrude starts a child on some CPUs. It is at work when this returns.
+// intrude starts a child process on some CPUs, and returns when it is at work.
 func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...string) (*intrusion, error) {
 	path, err := self()
 	if err != nil {
@@ -78,7 +78,7 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 		return nil
 	})
 	if err != nil {
-		_ = i.Stop() // that it had ended is what err says
+		_ = i.Stop() // err has its end already
 		return nil, err
 	}
 	return i, nil
@@ -86,7 +86,7 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 
 const startTimeout = 10 * time.Second
 
-// hog uses all of a CPU, or, as hog idle, what nobody else wants of it.
+// hog uses a whole CPU; `hog idle` only the time that no other thread wants.
 func hog(_ context.Context, args []string) error {
 	runtime.LockOSThread()
 	if len(args) == 1 && args[0] == "idle" {
@@ -112,7 +112,7 @@ func spin(d time.Duration) {
 	}
 }
 
-// rest without the runtime's help: this thread sleeps, and no other of the process has to wake it.
+// rest sleeps in a system call of this thread, so that no other thread of the Go runtime has to wake it.
 func rest(d time.Duration) {
 	t := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&t, nil) // a signal may end it early

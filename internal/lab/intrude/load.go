@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The ordinary load of a host, in parts that each have a thread. Together they use a little more than half of one CPU.
+// The ordinary load of a host, as threads that work periodically. Together they use a little more than half a CPU.
 var ordinary = []struct {
 	threads int
 	busy    time.Duration
@@ -21,10 +21,10 @@ var ordinary = []struct {
 	{1, 20 * time.Millisecond, 200 * time.Millisecond, "a job that works for longer"},
 }
 
-const datagramsEach = time.Millisecond // with a burst of them through the loopback
+const datagramsEach = time.Millisecond // period of a burst over the loopback
 const datagrams = 5
 
-// LoadText says what the ordinary load is.
+// LoadText describes the ordinary load.
 func LoadText() string {
 	var parts []string
 	for _, p := range ordinary {
@@ -33,7 +33,7 @@ func LoadText() string {
 	return strings.Join(parts, ", ") + fmt.Sprintf(", %d UDP datagrams over the loopback each %v", datagrams, datagramsEach)
 }
 
-// load is the ordinary load.
+// load runs the ordinary load.
 func load(context.Context, []string) error {
 	for _, p := range ordinary {
 		for range p.threads {
@@ -49,7 +49,7 @@ func load(context.Context, []string) error {
 	return talk()
 }
 
-// talk sends datagrams to itself: softirqs come with that, where it runs.
+// talk sends datagrams to itself, which causes softirqs on its CPU.
 func talk() error {
 	runtime.LockOSThread()
 	to, err := net.ListenPacket("udp", "127.0.0.1:0")

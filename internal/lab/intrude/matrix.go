@@ -15,32 +15,32 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Culprit is who did it; what is empty is not asked for.
+// Culprit identifies what disturbs. explain need not name what is empty.
 type Culprit struct {
-	PID  int    `json:"pid,omitempty"` // or thread
+	PID  int    `json:"pid,omitempty"` // process or thread
 	IRQ  int    `json:"irq,omitempty"`
 	Name string `json:"name,omitempty"` // part of the name
 	Port string `json:"port,omitempty"`
-	disk []int  // interrupts of a disk: one of them, or the softirq of disks
+	disk []int  // interrupts of a disk: explain has to name one of them, or softirq BLOCK
 }
 
-// Outcome of one run of a case.
+// Outcome is that of one run of a case.
 type Outcome struct {
 	Case     string         `json:"case"`
 	Expected []explain.Kind `json:"expected"`
 	Wanted   Culprit        `json:"wanted"`
-	Found    explain.Cause  `json:"found"` // the first one
+	Found    explain.Cause  `json:"found"` // the first cause
 	Passed   bool           `json:"passed"`
-	Why      string         `json:"why,omitempty"` // it did not
+	Why      string         `json:"why,omitempty"` // of a failure
 	Seconds  float64        `json:"seconds"`       // until explain answered
-	Before   float64        `json:"before"`        // frames/s that came through
-	Offered  float64        `json:"offered"`       // while it was disturbed
+	Before   float64        `json:"before"`        // frames/s received before the disturbance
+	Offered  float64        `json:"offered"`       // during the disturbance
 	During   float64        `json:"during"`
 	Tracing  bool           `json:"tracing"`
-	Causes   []string       `json:"causes"` // all, in their order
+	Causes   []string       `json:"causes"` // all causes, in their order
 }
 
-// Cost that was measured, frames/s: of what was offered what did not come through, besides what did not before.
+// Cost is the measured one in frames/s: the offered rate less the received one, or the loss of rate by the disturbance.
 func (o *Outcome) Cost() float64 {
 	if o.Offered > 0 {
 		return max(0, o.Offered-o.During)
@@ -48,22 +48,22 @@ func (o *Outcome) Cost() float64 {
 	return max(0, o.Before-o.During)
 }
 
-// Case is a disturbance and what explain has to say of it.
+// Case is a disturbance and the cause that explain has to find.
 type Case struct {
 	Name    string
 	Summary string
-	Kinds   []explain.Kind // any of them is right
-	Load    float64        // of what the worker takes, before
+	Kinds   []explain.Kind // valid answers
+	Load    float64        // share of the worker's capacity, before the disturbance
 	setting setting
 	prepare func(context.Context, *victim) error // before traffic flows
 	inject  func(context.Context, *loadedVictim) (*injection, error)
 }
 
-// injection is a disturbance that goes on.
+// injection is an active disturbance.
 type injection struct {
 	culprit Culprit
 	undo    func() error
-	offered float64 // frames/s, where it is the traffic that changes
+	offered float64 // frames/s, if the traffic is the disturbance
 }
 
 // loadedVictim is a victim with traffic through it, ready to be disturbed.
@@ -73,7 +73,7 @@ type loadedVictim struct {
 	stream   *stream
 }
 
-// change the traffic.
+// change replaces the traffic.
 func (b *loadedVictim) change(ctx context.Context, spec *apiv1.GeneratorTrial) error {
 	if err := b.stream.stop(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *loadedVictim) change(ctx context.Context, spec *apiv1.GeneratorTrial) e
 	return nil
 }
 
-// Chosen cases by their names; none: all.
+// Chosen returns the named cases, or all without names.
 func Chosen(names []string) ([]Case, error) {
 	all := Cases()
 	if len(names) == 0 {
@@ -99,7 +99,7 @@ func Chosen(names []string) ([]Case, error) {
 	return list, nil
 }
 
-// CaseNames of the matrix.
+// CaseNames lists the names of all cases.
 func CaseNames() (names []string) {
 	for _, c := range Cases() {
 		names = append(names, c.Name)
@@ -107,7 +107,7 @@ func CaseNames() (names []string) {
 	return names
 }
 
-// Matrix runs the cases, each on a victim of its own, as often as asked for. each is told of every run.
+// Matrix runs each case o.Repetitions times, on a victim of its own, and calls each with every outcome.
 func Matrix(ctx context.Context, o Options, each func(Outcome)) error {
 	cases, err := Chosen(o.Cases)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 			return err
 		}
 	}
-	back, err := l.partition(ctx) // what the machine does to its workers otherwise is no part of the case
+	back, err := l.partition(ctx) // keeps other disturbances of the machine off the worker
 	if err != nil {
 		return err
 	}
@@ -157,10 +157,10 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 
 const (
 	beforeTime = 1500 * time.Millisecond
-	takesHold  = 500 * time.Millisecond // a disturbance
+	takesHold  = 500 * time.Millisecond // until a disturbance has its effect
 )
 
-// once injects, asks and takes the disturbance away.
+// once runs one disturbance and compares what explain finds.
 func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error) {
 	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: c.Load * b.capacity})
 	defer func() { err = errors.Join(err, b.stream.stop(context.WithoutCancel(ctx))) }()
@@ -184,7 +184,7 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	return o, b.ask(ctx, o, i.culprit)
 }
 
-// ask explain, and compare.
+// ask runs explain and compares.
 func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
 	begin := time.Now()
 	report, err := explain.Run(ctx, explain.Options{Socket: b.Socket(), Window: b.Window, Root: b.Root})
@@ -196,7 +196,7 @@ func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) err
 	return nil
 }
 
-// judge what explain said first.
+// judge compares the first cause of the report.
 func (o *Outcome) judge(r *explain.Report) {
 	for _, c := range r.Causes {
 		o.Causes = append(o.Causes, fmt.Sprintf("%s: %s (%.0f packets/s)", c.Kind, c.Title, c.PPS))
@@ -217,7 +217,7 @@ func (o *Outcome) judge(r *explain.Report) {
 	o.Passed = o.Why == ""
 }
 
-const limit = 10 * time.Second // that explain may take
+const limit = 10 * time.Second // of explain's answer
 
 // is says whether a cause names the culprit.
 func (w Culprit) is(c *explain.Cause) bool {
@@ -243,7 +243,7 @@ func (w Culprit) String() string {
 	return strings.Join(parts, " ")
 }
 
-// nameOf whom a cause names.
+// nameOf is the culprit that a cause names.
 func nameOf(c *explain.Cause) string {
 	w := Culprit{PID: c.PID, IRQ: c.IRQ, Name: c.Name}
 	if c.Port != c.Name {

@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/explain"
 )
 
-// Markdown is the table of all runs as it stands in documents: a line for each case.
+// Markdown writes the table of all runs for documents, a line for each case.
 func Markdown(all []Outcome) string {
 	var b strings.Builder
 	b.WriteString("| case | runs | expected | found first | culprit | seconds | cost said, Mpps | cost measured, Mpps |\n|---|---|---|---|---|---|---|---|\n")
@@ -21,7 +21,7 @@ func Markdown(all []Outcome) string {
 	return b.String()
 }
 
-// Passed says whether all runs did, and which did not.
+// Passed is an error that names the runs that failed.
 func Passed(all []Outcome) error {
 	var list []string
 	for _, o := range all {
@@ -71,7 +71,7 @@ func slowest(runs []Outcome) (seconds float64) {
 	return seconds
 }
 
-// saidText is the cost that explain gave, and the bound for what it cannot know.
+// saidText is the cost that explain reports, and the bound of the cost that it cannot attribute.
 func saidText(runs []Outcome) string {
 	text := rangeText(runs, func(o *Outcome) float64 { return o.Found.PPS })
 	if runs[0].Found.Could > 0 {

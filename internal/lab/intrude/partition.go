@@ -14,8 +14,8 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// partition the machine, as corelane plan make and corelane cores apply do it: the worker has its CPU alone. back puts the
-// machine as it was.
+// partition isolates the worker's CPU, as `corelane plan make` and `corelane cores apply` do. back restores the
+// machine.
 func (l *victim) partition(ctx context.Context) (back func() error, err error) {
 	m, err := topology.Read(l.Root)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// State of a host, in the words of the field report.
+// State of a host, as named in the field report.
 type State string
 
 // The states.
 const (
 	Idle    State = "idle"
-	None    State = "none"    // the load may run anywhere
-	Partial State = "partial" // all that was driven off other CPUs is on the worker's
-	Full    State = "full"    // corelane's own apply keeps all off the worker's CPU
+	None    State = "none"    // the load may run on all CPUs
+	Partial State = "partial" // the whole load is on the worker's CPU
+	Full    State = "full"    // `corelane cores apply` keeps the load off the worker's CPU
 )
 
-// Reported is what the field report measured, Mpps per core at a loss of at most 0.01 %.
+// Reported has the figures of the field report: Mpps per core at a loss of at most 0.01 %.
 var Reported = map[State]float64{None: 2.256, Partial: 0.165, Full: 2.294}
 
 // PartitionRow is one state with its repetitions.
@@ -32,11 +32,11 @@ type PartitionRow struct {
 	Samples []Sample `json:"samples"`
 }
 
-// Sample of one repetition.
+// Sample is one repetition.
 type Sample struct {
 	Rate      float64 `json:"rate"`              // highest with a loss of at most 0.01 %, packets/s
-	Saturated float64 `json:"saturated"`         // packets/s that come through when more is offered than the worker takes
-	OfIdle    float64 `json:"of_idle,omitempty"` // Rate, over that of the idle machine in the same repetition
+	Saturated float64 `json:"saturated"`         // packets/s received at more than the worker's capacity
+	OfIdle    float64 `json:"of_idle,omitempty"` // Rate over that of the idle machine in the same repetition
 	Limited   string  `json:"limited,omitempty"` // why the rate could be higher
 }
 
@@ -47,7 +47,7 @@ type PartitionTable struct {
 	Note []string       `json:"notes,omitempty"`
 }
 
-// Meter of the search: short trials, for states are in turn.
+// meter searches with short trials, because the states take turns.
 func meter(l *victim) *measure.Meter {
 	o := measure.Default()
 	o.TrialTime, o.Resolution, o.Budget = 700*time.Millisecond, 0.02, 40
@@ -90,7 +90,7 @@ func MeasurePartitioning(ctx context.Context, o Options) (r *PartitionTable, err
 	return r, nil
 }
 
-// relate a repetition's rates to its idle one.
+// relate sets a repetition's rates relative to its idle one.
 func (r *PartitionTable) relate(repetition int) {
 	for i := range r.Rows {
 		if idle := r.Rows[0].Samples[repetition].Rate; idle > 0 {
@@ -99,7 +99,7 @@ func (r *PartitionTable) relate(repetition int) {
 	}
 }
 
-// sample of a state, which ends with it.
+// sample measures one state, and leaves it.
 func (l *victim) sample(ctx context.Context, state State) (s *Sample, err error) {
 	undo, err := l.enter(ctx, state)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *victim) sample(ctx context.Context, state State) (s *Sample, err error)
 	return s, nil
 }
 
-// enter a state. undo leaves it.
+// enter brings the machine into a state. undo leaves it.
 func (l *victim) enter(ctx context.Context, state State) (undo func() error, err error) {
 	if state == Idle {
 		return func() error { return nil }, nil
@@ -145,22 +145,22 @@ func (l *victim) enter(ctx context.Context, state State) (undo func() error, err
 	return undo, nil
 }
 
-// Title of a state.
+// Title is the name of a state for people.
 func (s State) Title() string {
 	return map[State]string{Idle: "idle machine", None: "no partitioning", Partial: "partial partitioning", Full: "full partitioning"}[s]
 }
 
-// Median, lowest and highest of a row's values.
+// Median returns the median, the lowest and the highest value of a row.
 func (r *PartitionRow) Median(of func(Sample) float64) (median, low, high float64) {
 	s := stat.SpreadOf(r.Samples, of)
 	return s.Median, s.Low, s.High
 }
 
-// Enough is the share of the idle machine's rate that full partitioning has to keep.
+// Enough is the least share of the idle machine's rate that full partitioning has to keep.
 const Enough = 0.97
 
-// Reproduced says whether the rows are as in the field report: full keeps what the machine can do, partial collapses,
-// none is in between; else why not.
+// Reproduced is an error unless the rows are as in the field report: full partitioning keeps the idle machine's rate,
+// partial partitioning collapses, and no partitioning is in between.
 func (r *PartitionTable) Reproduced() error {
 	share := map[State]float64{}
 	for i := range r.Rows {
@@ -170,7 +170,8 @@ func (r *PartitionTable) Reproduced() error {
 	case share[Full] < Enough:
 		return fmt.Errorf("full partitioning keeps %.3f of the idle machine's rate, not %.2f", share[Full], Enough)
 	case share[Partial] > 0.5:
-		return fmt.Errorf("partial partitioning keeps %.3f of the idle machine's rate: that is no collapse", share[Partial])
+		return fmt.Errorf("partial partitioning keeps %.3f of the idle machine's rate, more than 0.5: no collapse",
+			share[Partial])
 	case share[None] < share[Partial] || share[None] > max(share[Full], 1):
 		return fmt.Errorf("no partitioning keeps %.3f of the idle machine's rate, which is not between %.3f and %.3f", share[None], share[Partial], share[Full])
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Markdown is the table as it stands in documents.
+// Markdown writes the table for documents.
 func (r *PartitionTable) Markdown() string {
 	var b strings.Builder
 	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | field report, Mpps per core |\n|---|---|---|---|---|\n")

@@ -18,11 +18,12 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// ReportedVhost is what a field report measured, Gbit/s through a guest: its vhost threads on the CPUs of the network's
-// softirqs, and elsewhere.
+// ReportedVhost has the figures of a field report in Gbit/s through a guest: with its vhost threads on the CPUs of the
+// network's softirqs, and on others.
 var ReportedVhost = [2]float64{2.72, 8.58}
 
-// Receiver is a receiver of kernel traffic on the CPU of its softirqs, and where explain's command has moved it.
+// Receiver has the rates of a receiver of kernel traffic on the CPU of its softirqs, and after explain's command moved
+// it.
 type Receiver struct {
 	Before  float64         `json:"before"` // datagrams/s
 	After   float64         `json:"after"`
@@ -38,8 +39,8 @@ const (
 	throughput    = 4 // seconds
 )
 
-// MeasureReceiver lets explain find a receiver that its own softirqs starve, and does what it says; as often as asked
-// for.
+// MeasureReceiver lets explain find a receiver that is starved by its own softirqs, and runs the command that explain
+// gives; o.Repetitions times.
 func MeasureReceiver(ctx context.Context, o Options, each func(Receiver)) error {
 	if err := o.prepare(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (o *Options) receiver(ctx context.Context) (r *Receiver, err error) {
 	return o.mend(ctx, sink.Pid, filepath.Join(dir, "intruder-sink.log"))
 }
 
-// mend what is wrong with the receiver, by what explain says.
+// mend runs explain on the receiver and executes the fix.
 func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, err error) {
 	r = &Receiver{}
 	tid, err := procfs.Host.ThreadNamed(pid, receiverThread)
@@ -114,13 +115,13 @@ func allowed(tid int) string {
 	return status["Cpus_allowed_list"]
 }
 
-// received is the mean of the next seconds that a sink writes into its log, without the first, which is not whole.
+// received is the mean rate of the next seconds in a sink's log, without the first, incomplete one.
 func received(ctx context.Context, log string) (float64, error) {
 	from, err := linesOf(log)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*throughput*time.Second, errors.New("the receiver does not come to tell what it got"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*throughput*time.Second, errors.New("the receiver writes no rates"))
 	defer cancel()
 	var now []string
 	err = wait.Until(ctx, 100*time.Millisecond, func() (bool, error) {

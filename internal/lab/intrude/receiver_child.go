@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiverThread reads datagrams one by one, as a vhost thread or any other receiver does, and prints each second how many.
+// receiverThread reads datagrams one by one, as a vhost thread does, and prints their number every second.
 const receiverThread = "cl-receiver"
 
 func receiveForever(fd int) error {
-	runtime.LockOSThread() // with system calls that block, not by the runtime's poller: this thread alone receives
+	runtime.LockOSThread() // with blocking system calls: this thread alone receives
 	if err := renameThread(receiverThread); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// stream is traffic that flows until it is stopped, and what came through of it.
+// stream is traffic that flows until it is stopped, with its received frames.
 type stream struct {
 	victim *victim
 	ended  chan error
@@ -21,7 +21,7 @@ type stream struct {
 	windows []seen
 }
 
-// seen is a window of the traffic.
+// seen is one window of the traffic.
 type seen struct {
 	end      time.Time
 	seconds  float64
@@ -33,7 +33,7 @@ const (
 	forever  = 3600e3 // ms
 )
 
-// flow begins traffic as spec says.
+// flow begins the traffic of spec.
 func (l *victim) flow(ctx context.Context, spec *apiv1.GeneratorTrial) *stream {
 	s := &stream{victim: l, ended: make(chan error, 1)}
 	spec = proto.CloneOf(spec)
@@ -49,14 +49,14 @@ func (l *victim) flow(ctx context.Context, spec *apiv1.GeneratorTrial) *stream {
 	return s
 }
 
-// stop the traffic.
+// stop ends the traffic.
 func (s *stream) stop(ctx context.Context) error {
 	select {
 	case err := <-s.ended:
 		return errors.Join(err, errors.New("the traffic ended by itself"))
 	default:
 	}
-	for { // traffic that has not yet begun does not hear the first one
+	for { // traffic that has not begun yet misses the first request
 		if err := s.victim.generator.Stop(ctx); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (s *stream) stop(ctx context.Context) error {
 
 const stopAgain = 200 * time.Millisecond
 
-// rate that came back in a time, frames/s: of the windows that lie in it.
+// rate is the received one in a period, in frames/s, from the windows within it.
 func (s *stream) rate(from, to time.Time) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,19 +24,19 @@ const (
 )
 
 const (
-	ringSlots = 8192  // to the worker: half a millisecond at 17 Mpps, as the 1,024 descriptors of the field report were at 2.3 Mpps
-	wireSlots = 16384 // back: more than what comes while the generator is away
+	ringSlots = 8192  // to the worker: 0.5 ms at 17 Mpps, as the field report's 1,024 descriptors at 2.3 Mpps
+	wireSlots = 16384 // back: more than arrives while the generator does not run
 	restUS    = 50
 	settle    = 50 * time.Millisecond
 )
 
-// setting is what a victim is made like.
+// setting describes a victim.
 type setting struct {
 	both   bool // traffic in both directions
 	second bool // another worker, beside the generator, and two queues for each port
 }
 
-// victim is a corelaned with a worker on its CPU, and a generator at the other ends of its ports.
+// victim is a corelaned with a worker on o.WorkerCPU, and a generator at the other ends of its ports.
 type victim struct {
 	*Options
 	*testbed.Bed
@@ -110,7 +110,7 @@ func (l *victim) startRouter(ctx context.Context, s setting) (err error) {
 	return err
 }
 
-// worker with an id, as it is.
+// worker returns the state of a worker.
 func (l *victim) worker(ctx context.Context, id uint32) (*apiv1.Worker, error) {
 	list, err := l.Workers(ctx)
 	for _, w := range list {
@@ -121,8 +121,8 @@ func (l *victim) worker(ctx context.Context, id uint32) (*apiv1.Worker, error) {
 	return nil, errors.Join(err, fmt.Errorf("there is no worker %d", id))
 }
 
-// Trial makes a victim a measure.Trialer. The generator has real-time priority: it stands for the network, which waits
-// for nobody. It rests after each poll, so that other work can have the rest of its CPU.
+// Trial makes a victim a measure.Trialer. The generator has real-time priority, because it stands for the network,
+// which does not wait. It rests after each poll, so that other work gets the rest of its CPU.
 func (l *victim) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*measure.Outcome, error) {
 	if err := wait.For(ctx, settle); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (l *victim) run(ctx context.Context, spec *apiv1.GeneratorTrial, each func(
 	return total, err
 }
 
-// saturated rate: what comes back when more is offered than the worker takes.
+// saturated returns the received rate at more than the worker's capacity.
 func (l *victim) saturated(ctx context.Context, d time.Duration) (float64, error) {
 	o, err := l.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(d.Milliseconds())})
 	if err != nil {
@@ -158,7 +158,7 @@ func (l *victim) saturated(ctx context.Context, d time.Duration) (float64, error
 	return float64(o.Total.Received) / o.Total.Seconds, nil
 }
 
-// check that the router does its work.
+// check checks that the router does its work.
 func (l *victim) check(ctx context.Context) error {
 	return testbed.Check(ctx, func(ctx context.Context, spec *apiv1.GeneratorTrial) (*apiv1.GeneratorWindow, error) {
 		o, err := l.Trial(ctx, spec)
