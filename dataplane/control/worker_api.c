@@ -38,7 +38,7 @@ static int worker_api_decode_target(const char *text, uint32_t *out, struct erro
 	*out = *text ? (uint32_t)id : WORKER_NONE;
 	if (*text == '\0' || (*text >= '0' && *text <= '9' && *end == '\0' && id < WORKER_MAX))
 		return 0;
-	return error_set(err, EINVAL, "worker.target", text, "the id of a forwarding worker", "is no id");
+	return error_set(err, EINVAL, "worker.target", text, "the id of a forwarding worker", "is not an id");
 }
 
 static int worker_api_set_target(struct worker *w, const char *text, struct error *err)

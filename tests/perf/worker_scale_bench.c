@@ -318,7 +318,7 @@ static unsigned list(const char *name, const char *text, unsigned *out, unsigned
 		unsigned long v = strtoul(text, &end, 10);
 
 		if (end == text || v < min || v > max || n == WORKERS || (*end && *end != ',')) {
-			fprintf(stderr, "%s: '%s' is no list; valid: numbers from %u to %u, as in 1,2\n", name, text, min, max);
+			fprintf(stderr, "%s: '%s' is not a list; valid: numbers from %u to %u, as in 1,2\n", name, text, min, max);
 			exit(2);
 		}
 		out[n++] = (unsigned)v;
