@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "flow/quota.h"
 #include "l2/bridge.h"
 #include "l3/vrf.h"
 #include "policy/meter.h"
@@ -185,9 +186,9 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 	if (strcmp(field, "source_check") == 0)
 		return c->source_check = (uint8_t)in->source_check, 0;
 	if (strcmp(field, "flow_limit") == 0)
-		return c->flow_limit = in->flow_limit, 0;
+		return flow_quota_config_edit(c)->limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
-		return c->flow_rate = in->flow_rate, 0;
+		return flow_quota_config_edit(c)->rate = in->flow_rate, 0;
 	if (strcmp(field, "egress_meter") == 0)
 		return port_decode_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
 	if (strcmp(field, "ingress_meter") == 0)

@@ -151,8 +151,8 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->no_anycast_gateway = c->no_gateway_echo;
 	out->stateful = c->stateful;
 	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
-	out->flow_limit = c->flow_limit;
-	out->flow_rate = c->flow_rate;
+	out->flow_limit = flow_quota_config(c)->limit;
+	out->flow_rate = flow_quota_config(c)->rate;
 	out->egress_meter = port_encode_meter(call, c->egress_meter);
 	out->ingress_meter = port_encode_meter(call, c->ingress_meter);
 	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");

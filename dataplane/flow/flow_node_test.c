@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows without threads.
+#include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -306,6 +307,26 @@ static void errors_about_flows_have_a_rate(void **state)
 	assert_true(flow_quota_error(RED0)); // another port has its own
 }
 
+static void quota_of_a_port(void **state)
+{
+	struct port_config c = router_config(RED0);
+	struct error err;
+
+	*flow_quota_config_edit(&c) = (struct flow_quota_config){.limit = 5, .rate = 6};
+	c.stateful = false;
+	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL);
+	assert_string_equal(err.field, "port.flow_limit");
+	assert_int_equal(flow_quota_get(RED0).limit, 0);
+	c.stateful = true;
+	router_set(RED0, &c);
+	assert_int_equal(flow_quota_get(RED0).limit, 5);
+	assert_int_equal(flow_quota_get(RED0).rate, 6);
+	*flow_quota_config_edit(&c) = (struct flow_quota_config){0};
+	c.stateful = false;
+	router_set(RED0, &c);
+	assert_int_equal(flow_quota_get(RED0).limit, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +342,7 @@ int main(void)
 		cmocka_unit_test(denied_flows_have_a_cap),
 		cmocka_unit_test(tcp_from_the_middle_proves_itself),
 		cmocka_unit_test(errors_about_flows_have_a_rate),
+		cmocka_unit_test(quota_of_a_port),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -13,6 +13,13 @@
 #include "graph/drop.h"
 #include "worker/worker.h"
 
+struct port_config;
+
+struct flow_quota_config { // of a port (port_room())
+	uint32_t limit;    // flows at once, 0 = no limit
+	uint32_t rate;     // new flows per second, 0 = no limit
+};
+
 struct flow_quota_state {
 	uint32_t flows; // in use now
 	uint32_t limit; // 0 = none
@@ -51,6 +58,8 @@ static inline uint32_t flow_pressure(void)
 }
 
 // Master.
+const struct flow_quota_config *flow_quota_config(const struct port_config *cfg);
+struct flow_quota_config *flow_quota_config_edit(struct port_config *cfg);
 void flow_quota_ports(int by); // so many more ports keep flows
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate);
 struct flow_quota_state flow_quota_get(uint16_t port);

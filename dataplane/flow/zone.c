@@ -70,13 +70,14 @@ static void count_stateful(uint16_t vrf, int by)
 
 static int check_stateless(const struct port_config *cfg, struct error *err)
 {
-	uint32_t value = cfg->flow_limit ? cfg->flow_limit : cfg->flow_rate;
+	const struct flow_quota_config *q = flow_quota_config(cfg);
+	uint32_t value = q->limit ? q->limit : q->rate;
 	char text[16];
 
 	if (value == 0)
 		return 0;
 	snprintf(text, sizeof(text), "%u", value);
-	return error_set(err, EINVAL, cfg->flow_limit ? "port.flow_limit" : "port.flow_rate", text, "0, or a stateful port",
+	return error_set(err, EINVAL, q->limit ? "port.flow_limit" : "port.flow_rate", text, "0, or a stateful port",
 			 "only stateful ports have flows to limit");
 }
 
@@ -89,16 +90,23 @@ static int zone_port_check(const struct port *old, const struct port_config *cfg
 	return flow_start(err);
 }
 
+static void zone_set_quota(const struct port *p)
+{
+	const struct flow_quota_config *q = flow_quota_config(&p->cfg);
+
+	flow_quota_set(p->id, q->limit, q->rate);
+}
+
 static void zone_port_added(struct port *p)
 {
-	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
+	zone_set_quota(p);
 	if (p->cfg.stateful)
 		count_stateful(p->cfg.vrf, 1);
 }
 
 static void zone_port_changed(struct port *p, const struct port_config *old)
 {
-	flow_quota_set(p->id, p->cfg.flow_limit, p->cfg.flow_rate);
+	zone_set_quota(p);
 	if (p->cfg.stateful)
 		count_stateful(p->cfg.vrf, 1);
 	if (old->stateful)

@@ -20,6 +20,7 @@ struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
 static bool closing[PORT_MAX]; // ids of removed ports that a worker may still see
 static struct port_listener *listeners;
+static size_t rooms_used; // bytes of port_config.rooms
 
 struct port *port_get(uint16_t id)
 {
@@ -58,6 +59,15 @@ unsigned port_count(void)
 void port_listen(struct port_listener *l)
 {
 	LISTEN(listeners, l);
+}
+
+uint16_t port_room_reserve(size_t size)
+{
+	size_t at = rooms_used;
+
+	rooms_used += RTE_ALIGN_CEIL(size, 8u);
+	RTE_VERIFY(rooms_used <= PORT_ROOMS_SIZE);
+	return (uint16_t)at;
 }
 
 static const struct port_ops *find_kind(const char *kind)

@@ -46,6 +46,7 @@ struct spread;
 struct spread_view;
 
 #define DEPTH_UNKNOWN UINT32_MAX
+#define PORT_ROOMS_SIZE 384
 
 struct port_queue {
 	// The poller and the senders read this line for every batch; it changes only with the port or its workers.
@@ -90,7 +91,6 @@ struct port_config {
 	uint32_t mss_clamp;
 	bool stateful;                        // tenant: flows are kept
 	uint8_t source_check;                 // enum source_check
-	uint32_t flow_limit, flow_rate;       // flows at once and new flows per second, 0 = no limit
 	uint16_t rules[2];                    // ids of rule lists, by enum rule_direction; 0 = none
 	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): for what the guest sends and receives
 	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): for both directions
@@ -106,7 +106,23 @@ struct port_config {
 	uint32_t memif_id, ring_size, buffer_size;
 	bool client; // memif, vhost
 	char secret[24];
+	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see port_room_reserve()
 };
+
+// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied together
+// with the others. It reserves bytes for them in a constructor and reaches them with the value that is returned. They are
+// zero in a new configuration.
+uint16_t port_room_reserve(size_t size);
+
+static inline const void *port_room(const struct port_config *cfg, uint16_t at)
+{
+	return cfg->rooms + at;
+}
+
+static inline void *port_room_edit(struct port_config *cfg, uint16_t at)
+{
+	return cfg->rooms + at;
+}
 
 struct port_stats { // of the device
 	uint64_t rx_missed, tx_errors;
