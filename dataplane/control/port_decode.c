@@ -13,6 +13,7 @@
 #include "policy/rules.h"
 #include "port/devargs.h"
 #include "port/registry.h"
+#include "worker/spread.h"
 
 static int port_decode_copy(const char *field, char *dst, size_t size, const char *src, struct error *err)
 {
@@ -200,12 +201,12 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 	if (strcmp(field, "ingress_rules") == 0)
 		return port_decode_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
 	if (strcmp(field, "mode") == 0)
-		return c->mode = (uint8_t)in->mode, 0;
+		return spread_config_edit(c)->mode = (uint8_t)in->mode, 0;
 	if (strcmp(field, "ring_full") == 0)
-		return c->ring_full = (uint8_t)in->ring_full, 0;
+		return spread_config_edit(c)->ring_full = (uint8_t)in->ring_full, 0;
 	if (strcmp(field, "spread_workers") == 0)
-		return port_decode_weights(in->spread_workers, in->n_spread_workers, c, err);
-	return port_decode_polled_by(in->polled_by, in->n_polled_by, c, err); // api/port.proto has no other
+		return port_decode_weights(in->spread_workers, in->n_spread_workers, spread_config_edit(c), err);
+	return port_decode_polled_by(in->polled_by, in->n_polled_by, spread_config_edit(c), err); // api/port.proto has no other
 }
 
 static const char *const settable[] = {"mtu",          "disabled",      "vlan",

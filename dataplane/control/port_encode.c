@@ -10,6 +10,7 @@
 #include "policy/mirror.h"
 #include "policy/rules.h"
 #include "port/registry.h"
+#include "worker/spread.h"
 
 static char **port_encode_prefixes(struct api_call *call, const struct ip_prefix *list, unsigned n, size_t *n_out)
 {
@@ -159,9 +160,9 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
 	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
 	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
-	out->mode = (Corelane__V1__PortMode)c->mode;
-	out->ring_full = (Corelane__V1__RingFull)c->ring_full;
-	out->spread_workers = port_encode_weights(call, c, &out->n_spread_workers);
-	out->polled_by = port_encode_polled_by(call, c, &out->n_polled_by);
+	out->mode = (Corelane__V1__PortMode)spread_config(c)->mode;
+	out->ring_full = (Corelane__V1__RingFull)spread_config(c)->ring_full;
+	out->spread_workers = port_encode_weights(call, spread_config(c), &out->n_spread_workers);
+	out->polled_by = port_encode_polled_by(call, spread_config(c), &out->n_polled_by);
 	port_encode_state(call, p, out);
 }

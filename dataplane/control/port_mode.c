@@ -11,9 +11,9 @@
 
 #define WEIGHT_MAX 1000
 
-static_assert(RTE_DIM(((struct port_config *)0)->weights) == WORKER_MAX, "one for each worker");
+static_assert(RTE_DIM(((struct spread_config *)0)->weights) == WORKER_MAX, "one for each worker");
 
-int port_decode_weights(char **in, size_t n, struct port_config *c, struct error *err)
+int port_decode_weights(char **in, size_t n, struct spread_config *c, struct error *err)
 {
 	size_t i;
 
@@ -34,7 +34,7 @@ int port_decode_weights(char **in, size_t n, struct port_config *c, struct error
 	return 0;
 }
 
-char **port_encode_weights(struct api_call *call, const struct port_config *c, size_t *n)
+char **port_encode_weights(struct api_call *call, const struct spread_config *c, size_t *n)
 {
 	char **out = api_alloc(call, (WORKER_MAX + 1) * sizeof(*out));
 	unsigned i;
@@ -45,7 +45,7 @@ char **port_encode_weights(struct api_call *call, const struct port_config *c, s
 	return out;
 }
 
-int port_decode_polled_by(char **in, size_t n, struct port_config *c, struct error *err)
+int port_decode_polled_by(char **in, size_t n, struct spread_config *c, struct error *err)
 {
 	size_t i;
 
@@ -66,7 +66,7 @@ int port_decode_polled_by(char **in, size_t n, struct port_config *c, struct err
 	return 0;
 }
 
-char **port_encode_polled_by(struct api_call *call, const struct port_config *c, size_t *n)
+char **port_encode_polled_by(struct api_call *call, const struct spread_config *c, size_t *n)
 {
 	char **out = api_alloc(call, (PORT_MAX_QUEUES + 1) * sizeof(*out));
 	unsigned i;

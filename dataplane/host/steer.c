@@ -142,7 +142,7 @@ static void take_queue(struct steer_state *s, struct port_queue *q, struct worke
 // worker.
 static void give_queue(struct steer_state *s, struct port_queue *q)
 {
-	unsigned wanted = q->port->cfg.polled_by[q->index];
+	unsigned wanted = spread_config(&q->port->cfg)->polled_by[q->index];
 	struct worker *home = worker_get(wanted ? wanted - 1u : s->home[q->index]);
 
 	if (!(s->queues & 1u << q->index))

@@ -44,6 +44,7 @@
 #include "threads/worker_watch.h"
 #include "worker/load.h"
 #include "worker/punt.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
 
 #define TICK_US 1000  // the master looks at its rings
@@ -180,7 +181,7 @@ static int main_start(const struct options *o, struct error *err)
 		.socket = o->socket, .run_dir = o->run_dir, .router_mac = o->router_mac, .hugepages = eal_has_hugepages()};
 	int ret = rcu_init();
 
-	port_run_to_completion = o->run_to_completion;
+	spread_never = o->run_to_completion;
 	if (o->tx_ring_size)
 		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, there are no such rings");
 	if (ret < 0)

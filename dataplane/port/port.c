@@ -15,7 +15,6 @@ static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &p
 
 #define CLOSE_MS 200 // how long the removal of a port waits for workers before it goes on without them
 
-bool port_run_to_completion;
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
 static bool closing[PORT_MAX]; // ids of removed ports that a worker may still see
@@ -91,8 +90,8 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 				 "a host port shares a fabric port");
 	if (strcmp(cfg->kind, "tap") != 0 && strcmp(cfg->kind, "dpdk") != 0)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk", "gives the kernel no interface");
-	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->mode || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
-	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
+	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_addrs || cfg->n_gateways || cfg->n_guests || cfg->vlan ||
+	    cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
 		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
 				 "takes no other settings: its addresses are the kernel's, the rest is the fabric port's");
 	snprintf(text, sizeof(text), "%u", cfg->mtu);
@@ -150,9 +149,6 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		return ret;
 	if (cfg->mtu == 0)
 		cfg->mtu = LIMIT_PORT_MTU_DEFAULT;
-	if (port_run_to_completion && cfg->mode != PORT_RUN_TO_COMPLETION)
-		return error_set(err, EINVAL, "port.mode", cfg->mode == PORT_HYBRID ? "hybrid" : "auto", "run_to_completion",
-				 "is not possible: the daemon was started with --run-to-completion");
 	return check_role(cfg, err);
 }
 

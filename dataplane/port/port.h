@@ -30,16 +30,8 @@ enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 
 enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
 
-// Which workers finish a port's packets (worker/spread.h).
-enum port_mode {
-	PORT_RUN_TO_COMPLETION, // the worker that polled them
-	PORT_HYBRID,            // all forwarding workers, or those with a weight, by a hash
-	PORT_AUTO,              // as the first until the polling workers are busy, then as the second
-	PORT_MODES
-};
 #define WORKER_NONE UINT32_MAX // a queue that no worker polls
 #define SPREAD_LOCAL 0xff      // the worker that polled a packet finishes it
-enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };
 
 struct port;
 struct spread;
@@ -94,10 +86,6 @@ struct port_config {
 	uint16_t rules[2];                    // ids of rule lists, by enum rule_direction; 0 = none
 	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): for what the guest sends and receives
 	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): for both directions
-	uint8_t mode;                         // enum port_mode
-	uint8_t ring_full;                    // enum spread_full
-	uint8_t polled_by[PORT_MAX_QUEUES];   // by queue: worker + 1, 0 = any
-	uint32_t weights[64];                 // by worker, of hybrid mode; all 0: every forwarding worker alike
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk

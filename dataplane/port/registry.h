@@ -27,8 +27,6 @@ struct port_fwd {
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 };
 
-extern bool port_run_to_completion; // --run-to-completion: no port may be spread. Set once, before the first port
-
 extern struct port *port_table[PORT_MAX];    // workers: ro (RCU)
 extern struct port_fwd *port_fwds[PORT_MAX]; // workers: ro (RCU); never NULL where port_table is not
 

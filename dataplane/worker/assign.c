@@ -212,7 +212,8 @@ int worker_may_leave(const struct worker *w, struct error *err)
 
 static int assign_may_spread_queue(const struct port_queue *q, const struct port_config *cfg, struct error *err)
 {
-	const struct worker *w = cfg->polled_by[q->index] && !q->host ? worker_get(cfg->polled_by[q->index] - 1u) : NULL;
+	unsigned wanted = spread_config(cfg)->polled_by[q->index];
+	const struct worker *w = wanted && !q->host ? worker_get(wanted - 1) : NULL;
 
 	if (w && !w->leaving)
 		return assign_may_poll(w, q) ? 0 : assign_refuse_wait(q, w, err);
@@ -292,12 +293,13 @@ bool worker_set_growing(uint32_t newcomer)
 
 void worker_spread(struct port *port)
 {
+	const uint8_t *polled_by = spread_config(&port->cfg)->polled_by;
 	struct worker *w;
 	unsigned i;
 
 	__atomic_store_n(&port->shared_tx, assign_tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
 	for (i = 0; i < port->n_queues; i++) {
-		w = port->cfg.polled_by[i] && !port->queues[i].host ? worker_get(port->cfg.polled_by[i] - 1u) : NULL;
+		w = polled_by[i] && !port->queues[i].host ? worker_get(polled_by[i] - 1u) : NULL;
 		if (w == NULL || w->leaving || !assign_may_poll(w, &port->queues[i]))
 			w = port->queues[i].rx_worker == WORKER_NONE ? assign_any_poller(&port->queues[i], NULL) : NULL;
 		if (w && port->queues[i].rx_worker != w->id)

@@ -118,7 +118,7 @@ static void set_mode(enum port_mode mode)
 {
 	struct port_config c = router_config(RED0);
 
-	c.mode = (uint8_t)mode;
+	spread_config_edit(&c)->mode = (uint8_t)mode;
 	router_set(RED0, &c);
 }
 
@@ -451,6 +451,25 @@ static void spread_when_busy(void **state)
 	assert_null(port_get(RED0)->spread);
 }
 
+static void never_spread(void **state)
+{
+	struct port_config red = router_config(RED0), host = {.role = PORT_HOST,
+							      .kind = "tap",
+							      .name = "host0",
+							      .fabric = FABRIC0,
+							      .vrf = UINT16_MAX,
+							      .bridge = UINT16_MAX};
+
+	spread_never = true;
+	spread_config_edit(&red)->mode = PORT_AUTO;
+	assert_int_equal(port_set(port_get(RED0), &red, &err), -EINVAL);
+	assert_string_equal(err.field, "port.mode");
+	spread_never = false;
+	spread_config_edit(&host)->mode = PORT_HYBRID;
+	assert_null(port_add(&host, &err));
+	assert_string_equal(err.field, "port.mode");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, reset)
 
 int main(void)
@@ -458,7 +477,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(hybrid_uses_all), T(mode_switched),       T(policies_switched), T(waiting_workers_are_handed_packets),
 		T(queue_moved),     T(workers_come_and_go), T(rings_resized),     T(isolated_receive),
-		T(rebalanced),      T(spread_when_busy),
+		T(rebalanced),      T(spread_when_busy),    T(never_spread),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

@@ -23,6 +23,7 @@
 #include "worker/orders.h"
 #include "worker/recorder.h"
 #include "worker/wait.h"
+#include "worker/spread.h"
 #include "worker/worker.h"
 
 static struct error err;
@@ -432,9 +433,9 @@ static void refused_without_interrupts(void **state)
 	assert_int_equal(worker_assign(&port_get(RED0)->queues[0], other, &err), -EINVAL);
 	if (strstr(err.message, "waits for interrupts, which queue 0 of port") == NULL)
 		fail_msg("%s", err.message);
-	c.polled_by[0] = 2;
+	spread_config_edit(&c)->polled_by[0] = 2;
 	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL);
-	assert_int_equal(port_get(RED0)->cfg.polled_by[0], 0);
+	assert_int_equal(spread_config(&port_get(RED0)->cfg)->polled_by[0], 0);
 	assert_int_equal(worker_del(0, &err), -EBUSY);
 	assert_non_null(strstr(err.message, "all others wait for them"));
 	assert_int_equal(port_get(RED0)->queues[0].rx_worker, 0);

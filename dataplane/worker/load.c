@@ -134,7 +134,7 @@ static void load_auto_ports(void)
 	struct port *p;
 
 	for (p = port_next(NULL); p; p = port_next(p)) {
-		if (p->cfg.mode != PORT_AUTO || !load_auto_port(p))
+		if (spread_config(&p->cfg)->mode != PORT_AUTO || !load_auto_port(p))
 			continue;
 		LOG(INFO, "port %s is %s spread over workers", p->cfg.name, p->busy ? "now" : "no longer");
 		changed = true;
@@ -172,7 +172,7 @@ static void add_queue(struct work *k, struct port_queue *q)
 
 	if (w == NULL)
 		return;
-	if (w->role == WORKER_FORWARDING && q->port->spread == NULL && q->port->cfg.polled_by[q->index])
+	if (w->role == WORKER_FORWARDING && q->port->spread == NULL && spread_config(&q->port->cfg)->polled_by[q->index])
 		k->workers[w->id].load += rate; // it is configured for this worker
 	else if (w->role == WORKER_FORWARDING && q->port->spread == NULL)
 		add_item(k, q->port, q, 0, w->id, rate);

@@ -84,7 +84,7 @@ static void spread_weights(const struct port *port, uint32_t weights[64])
 	memset(weights, 0, 64 * sizeof(weights[0]));
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		if (w->role == WORKER_FORWARDING && !w->leaving) {
-			weights[w->id] = port->cfg.weights[w->id];
+			weights[w->id] = spread_config(&port->cfg)->weights[w->id];
 			any |= weights[w->id] > 0;
 		}
 	for (w = worker_next(NULL); w && !any; w = worker_next(w)) // no worker is named, or none that is named exists
@@ -128,8 +128,9 @@ int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err
 static int spread_make_table(struct port *port, struct error *err)
 {
 	struct spread *old = port->spread, *s = NULL;
+	unsigned mode = spread_config(&port->cfg)->mode;
 
-	if (port->cfg.mode == PORT_HYBRID || (port->cfg.mode == PORT_AUTO && port->busy)) {
+	if (mode == PORT_HYBRID || (mode == PORT_AUTO && port->busy)) {
 		s = rte_malloc("spread", sizeof(*s), 0);
 		if (s == NULL)
 			return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to spread port %s", port->cfg.name);

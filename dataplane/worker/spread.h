@@ -21,6 +21,26 @@
 
 struct worker;
 
+// Which workers finish a port's packets.
+enum port_mode {
+	PORT_RUN_TO_COMPLETION, // the worker that polled them
+	PORT_HYBRID,            // all forwarding workers, or those with a weight, by a hash
+	PORT_AUTO,              // as the first until the polling workers are busy, then as the second
+	PORT_MODES
+};
+enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };
+
+struct spread_config {                      // of a port (port_room())
+	uint8_t mode;                       // enum port_mode
+	uint8_t ring_full;                  // enum spread_full
+	uint8_t polled_by[PORT_MAX_QUEUES]; // by queue: worker + 1, 0 = any
+	uint32_t weights[64];               // by worker, of hybrid mode; all 0: every forwarding worker alike
+};
+const struct spread_config *spread_config(const struct port_config *cfg);
+struct spread_config *spread_config_edit(struct port_config *cfg);
+
+extern bool spread_never; // --run-to-completion: no port may be spread. Set once, before the first port
+
 struct spread { // of a port: immutable, replaced as a whole
 	uint8_t to[SPREAD_ENTRIES];
 };
@@ -31,7 +51,7 @@ struct spread_view {         // of a queue. Poller: rw, master: ro
 	uint8_t home;        // the worker that gets packets without a hash
 	uint8_t host;        // the worker that sends the kernel's packets; SPREAD_LOCAL = the one that has the packet
 	bool leaving;        // the queue is moving to another worker
-	uint8_t full;        // enum spread_full (port/port.h)
+	uint8_t full;        // enum spread_full
 	unsigned n_waits;    // workers that must finish packets first
 	uint64_t wait_since; // TSC
 	uint64_t gave_up;    // waits that took longer than SPREAD_LATE_MS

@@ -76,7 +76,7 @@ static void spread_view_follow(struct worker *w, struct port_queue *q, struct sp
 	v->targets = targets;
 	v->all_to = same ? v->to[0] : SPREAD_SEVERAL;
 	v->home = w->role == WORKER_FORWARDING ? SPREAD_LOCAL : spread_view_target_of(w, q->port, NULL, 0);
-	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : q->port->cfg.ring_full;
+	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : spread_config(&q->port->cfg)->ring_full;
 	if (w->role == WORKER_HOST_PATH && v->full == SPREAD_FULL_WAIT) // the host path waits for no other worker
 		v->full = SPREAD_FULL_DROP;
 	if (v->host != SPREAD_LOCAL && v->host != q->port->host_worker)

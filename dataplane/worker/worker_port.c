@@ -1,8 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listens to the ports: the queues of a port get pollers when it is added, and lose them before it closes.
+#include <errno.h>
+
 #include "port/registry.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
+
+bool spread_never;
+
+static uint16_t worker_port_room;
+
+const struct spread_config *spread_config(const struct port_config *cfg)
+{
+	return port_room(cfg, worker_port_room);
+}
+
+struct spread_config *spread_config_edit(struct port_config *cfg)
+{
+	return port_room_edit(cfg, worker_port_room);
+}
+
+static int worker_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	const char *mode = spread_config(cfg)->mode == PORT_HYBRID ? "hybrid" : "auto";
+
+	if (spread_config(cfg)->mode == PORT_RUN_TO_COMPLETION)
+		return 0;
+	if (spread_never)
+		return error_set(err, EINVAL, "port.mode", mode, "run_to_completion",
+				 "is not possible: the daemon was started with --run-to-completion");
+	if (cfg->role == PORT_HOST)
+		return error_set(err, EINVAL, "port.mode", mode, "run_to_completion", "a host port is not spread");
+	return 0;
+}
 
 static int worker_port_settle(struct port *port, struct error *err)
 {
@@ -11,6 +41,7 @@ static int worker_port_settle(struct port *port, struct error *err)
 }
 
 static struct port_listener worker_port_listener = {
+	.check = worker_port_check,
 	.check_open = worker_may_spread,
 	.added = worker_spread,
 	.settle = worker_port_settle,
@@ -21,5 +52,6 @@ static struct port_listener worker_port_listener = {
 // Registered as the first listener: shared_tx of a port must be set before another listener leads packets to it.
 RTE_INIT(worker_port)
 {
+	worker_port_room = port_room_reserve(sizeof(struct spread_config));
 	port_listen(&worker_port_listener);
 }
