@@ -197,9 +197,9 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 	if (strcmp(field, "mirror") == 0)
 		return port_decode_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)
-		return port_decode_rules(in->egress_rules, "port.egress_rules", &c->rules[RULES_EGRESS], err);
+		return port_decode_rules(in->egress_rules, "port.egress_rules", &rules_config_edit(c)->lists[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
-		return port_decode_rules(in->ingress_rules, "port.ingress_rules", &c->rules[RULES_INGRESS], err);
+		return port_decode_rules(in->ingress_rules, "port.ingress_rules", &rules_config_edit(c)->lists[RULES_INGRESS], err);
 	if (strcmp(field, "mode") == 0)
 		return spread_config_edit(c)->mode = (uint8_t)in->mode, 0;
 	if (strcmp(field, "ring_full") == 0)

@@ -158,8 +158,8 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->ingress_meter = port_encode_meter(call, c->ingress_meter);
 	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
 	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
-	out->egress_rules = api_strdup(call, rule_list_name(c->rules[RULES_EGRESS]));
-	out->ingress_rules = api_strdup(call, rule_list_name(c->rules[RULES_INGRESS]));
+	out->egress_rules = api_strdup(call, rule_list_name(rules_config(c)->lists[RULES_EGRESS]));
+	out->ingress_rules = api_strdup(call, rule_list_name(rules_config(c)->lists[RULES_INGRESS]));
 	out->mode = (Corelane__V1__PortMode)spread_config(c)->mode;
 	out->ring_full = (Corelane__V1__RingFull)spread_config(c)->ring_full;
 	out->spread_workers = port_encode_weights(call, spread_config(c), &out->n_spread_workers);

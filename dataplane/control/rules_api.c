@@ -318,7 +318,7 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 	if (ret < 0)
 		return ret;
 	rules_classify(p->id, dir, &key, &v);
-	l = rule_list_get(p->cfg.rules[dir]);
+	l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
 	out->action = v.denied ? CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY : CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
 	out->list = api_strdup(call, l ? l->name : "");
 	out->id = v.rule;

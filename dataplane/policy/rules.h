@@ -26,6 +26,14 @@
 
 enum rule_direction { RULES_EGRESS, RULES_INGRESS }; // sent by the guest, sent to the guest
 
+struct port_config;
+
+struct rules_config {      // of a port (port_room())
+	uint16_t lists[2]; // ids, by enum rule_direction; 0 = none
+};
+const struct rules_config *rules_config(const struct port_config *cfg);
+struct rules_config *rules_config_edit(struct port_config *cfg);
+
 struct rule_verdict {
 	bool denied, log;
 	uint32_t rule;   // id within the list, 0 = the default, or no list

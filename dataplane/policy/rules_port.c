@@ -73,33 +73,51 @@ void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, 
 	l->set = set;
 	for (p = port_next(NULL); p && l->refs; p = port_next(p))
 		for (dir = 0; dir < 2; dir++)
-			if (p->cfg.rules[dir] == l->id)
+			if (rules_config(&p->cfg)->lists[dir] == l->id)
 				rcu_publish(rules_sets[p->id][dir], set);
 	if (old || slots)
 		rules_port_defer(old, slots, n_slots);
 	for (p = port_next(NULL); p && l->refs && tell; p = port_next(p))
-		if (p->cfg.rules[0] == l->id || p->cfg.rules[1] == l->id)
+		if (rules_config(&p->cfg)->lists[0] == l->id || rules_config(&p->cfg)->lists[1] == l->id)
 			rules_port_changed(p->id);
 }
 
 // --- Port listener. ---
 
+static uint16_t rules_port_room;
+
+RTE_INIT(rules_port_reserve)
+{
+	rules_port_room = port_room_reserve(sizeof(struct rules_config));
+}
+
+const struct rules_config *rules_config(const struct port_config *cfg)
+{
+	return port_room(cfg, rules_port_room);
+}
+
+struct rules_config *rules_config_edit(struct port_config *cfg)
+{
+	return port_room_edit(cfg, rules_port_room);
+}
+
 static int rules_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	static const char *const fields[] = {"port.egress_rules", "port.ingress_rules"};
+	const uint16_t *lists = rules_config(cfg)->lists;
 	unsigned dir;
 
 	for (dir = 0; dir < 2; dir++) {
-		if (cfg->rules[dir] == 0)
+		if (lists[dir] == 0)
 			continue;
 		if (cfg->role != PORT_TENANT)
-			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "role tenant",
+			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "role tenant",
 					 "only a tenant port has rules");
 		if (!cfg->stateful)
-			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "with stateful",
+			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "with stateful",
 					 "rules decide about flows, which only stateful ports keep");
 		if (cfg->bridge != UINT16_MAX)
-			return error_set(err, EINVAL, fields[dir], rule_list_name(cfg->rules[dir]), "a port without a bridge",
+			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "a port without a bridge",
 					 "bridged frames would pass the rules, which see routed packets only");
 	}
 	return 0;
@@ -107,7 +125,7 @@ static int rules_port_check(const struct port *old, const struct port_config *cf
 
 static bool rules_port_attach(const struct port *p, unsigned dir, uint16_t list)
 {
-	struct rule_list *was = rule_list_get(list), *l = rule_list_get(p->cfg.rules[dir]);
+	struct rule_list *was = rule_list_get(list), *l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
 
 	if (was == l)
 		return false;
@@ -129,9 +147,9 @@ static void rules_port_on_added(struct port *p)
 
 static void rules_port_on_changed(struct port *p, const struct port_config *old)
 {
-	bool any = rules_port_attach(p, 0, old->rules[0]);
+	bool any = rules_port_attach(p, 0, rules_config(old)->lists[0]);
 
-	if (rules_port_attach(p, 1, old->rules[1]) || any)
+	if (rules_port_attach(p, 1, rules_config(old)->lists[1]) || any)
 		rules_port_changed(p->id);
 }
 
@@ -141,7 +159,7 @@ static void rules_port_on_removed(struct port *p)
 	unsigned dir;
 
 	for (dir = 0; dir < 2; dir++) {
-		l = rule_list_get(p->cfg.rules[dir]);
+		l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
 		if (l)
 			l->refs--;
 		rcu_publish(rules_sets[p->id][dir], NULL);

@@ -512,7 +512,7 @@ static void ports(void **state)
 
 	rules_listen(&listener);
 	assert_false(verdict(RED0, RULES_EGRESS, k).denied); // no list: everything
-	red0.rules[RULES_EGRESS] = red1.rules[RULES_INGRESS] = l->id;
+	rules_config_edit(&red0)->lists[RULES_EGRESS] = rules_config_edit(&red1)->lists[RULES_INGRESS] = l->id;
 	red0.stateful = red1.stateful = false;
 	assert_int_equal(port_set(port_get(RED0), &red0, &err), -EINVAL);
 	assert_string_equal(err.field, "port.egress_rules");
@@ -536,14 +536,14 @@ static void ports(void **state)
 	assert_int_equal(rule_hits(rules_get(l, 3)->slot), hits + 2);
 	assert_int_equal(rule_hits(l->slot), defaults + 1);
 	assert_int_equal(rule_list_del("shared", &err), -EBUSY);
-	fabric.rules[RULES_EGRESS] = l->id;
+	rules_config_edit(&fabric)->lists[RULES_EGRESS] = l->id;
 	assert_int_equal(port_set(port_get(FABRIC0), &fabric, &err), -EINVAL);
 	assert_string_equal(err.field, "port.egress_rules");
 	irb.stateful = true;
-	irb.rules[RULES_INGRESS] = l->id; // bridged frames would pass them
+	rules_config_edit(&irb)->lists[RULES_INGRESS] = l->id; // bridged frames would pass them
 	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
 	assert_string_equal(err.field, "port.ingress_rules");
-	red0.rules[RULES_EGRESS] = red1.rules[RULES_INGRESS] = 0;
+	rules_config_edit(&red0)->lists[RULES_EGRESS] = rules_config_edit(&red1)->lists[RULES_INGRESS] = 0;
 	router_set(RED0, &red0);
 	router_set(RED1, &red1);
 	assert_int_equal(told[RED0], 3);
@@ -559,7 +559,7 @@ static void counters_begin_at_zero(void **state)
 	uint32_t slot;
 
 	red0.stateful = true;
-	red0.rules[RULES_EGRESS] = l->id;
+	rules_config_edit(&red0)->lists[RULES_EGRESS] = l->id;
 	router_set(RED0, &red0);
 	add(l, "1 allow");
 	slot = rules_get(l, 1)->slot;
@@ -570,7 +570,7 @@ static void counters_begin_at_zero(void **state)
 	add(l, "2 allow");
 	assert_int_equal(rules_get(l, 2)->slot, slot);
 	assert_int_equal(rule_hits(slot), 0);
-	red0.rules[RULES_EGRESS] = 0;
+	rules_config_edit(&red0)->lists[RULES_EGRESS] = 0;
 	router_set(RED0, &red0);
 	forget("count");
 }
@@ -779,7 +779,7 @@ static void changes_under_traffic(void **state)
 		rte_malloc_get_socket_stats(0, &before);
 		l = list("traffic", false);
 		add(l, "100 allow");
-		red0.rules[RULES_EGRESS] = l->id;
+		rules_config_edit(&red0)->lists[RULES_EGRESS] = l->id;
 		router_set(RED0, &red0);
 		pad(l);
 		reader.stop = false;
@@ -798,7 +798,7 @@ static void changes_under_traffic(void **state)
 		pthread_join(thread, NULL);
 		assert_int_equal(reader.wrong, 0);
 		assert_true(reader.asked > 0);
-		red0.rules[RULES_EGRESS] = 0;
+		rules_config_edit(&red0)->lists[RULES_EGRESS] = 0;
 		router_set(RED0, &red0);
 		forget("traffic");
 		while (rcu_pending())

@@ -83,7 +83,6 @@ struct port_config {
 	uint32_t mss_clamp;
 	bool stateful;                        // tenant: flows are kept
 	uint8_t source_check;                 // enum source_check
-	uint16_t rules[2];                    // ids of rule lists, by enum rule_direction; 0 = none
 	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): for what the guest sends and receives
 	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): for both directions
 	// The device, one of:

@@ -100,7 +100,7 @@ static void measure(unsigned n, uint8_t family)
 	for (i = 0; i < KEYS; i++)
 		keys[i] = key_of(&r[rnd(n)]);
 	cfg.stateful = true;
-	cfg.rules[RULES_EGRESS] = rule_list_id(l);
+	rules_config_edit(&cfg)->lists[RULES_EGRESS] = rule_list_id(l);
 	router_set(RED0, &cfg);
 	if (rules_add(l, r, n, false, &err) < 0)
 		rte_panic("%s\n", err.message);
@@ -112,7 +112,7 @@ static void measure(unsigned n, uint8_t family)
 	settle(l);
 	printf("IPv%u %6u rules: walked %8.0f, compiled %5.0f cycles; compiling %7.1f ms, a change %.2f ms\n", family, n, walked,
 	       cycles(keys), ms, one);
-	cfg.rules[RULES_EGRESS] = 0;
+	rules_config_edit(&cfg)->lists[RULES_EGRESS] = 0;
 	router_set(RED0, &cfg);
 	rule_list_del("bench", &err);
 	router_poll();
