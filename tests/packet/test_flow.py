@@ -254,10 +254,11 @@ def test_limit_of_flows(router):
 def test_limits_need_flows(router, field):
     router.cli("port", "set", "g1", f"--{field}", 7)
     try:
-        with pytest.raises(Refused, match=f"port.{field.replace('-', '_')} '7'.* keeps no flows.*valid: 0, or a stateful port"):
+        refused = f"port.{field.replace('-', '_')} '7': only stateful ports have flows to limit; valid: 0, or a stateful port"
+        with pytest.raises(Refused, match=refused):
             router.cli("port", "set", "g1", "--stateful=false")
         router.cli("port", "set", "g1", "--stateful=false", f"--{field}", 0)
-        with pytest.raises(Refused, match="keeps no flows"):
+        with pytest.raises(Refused, match="only stateful ports have flows"):
             router.cli("port", "set", "g1", f"--{field}", 7)
         assert not router.cli("port", "show", "g1")[0].get("stateful")
     finally:
