@@ -72,14 +72,6 @@ static int check_refuse(const struct place *at, const char *field, int code, con
 	return check_refused(at, err);
 }
 
-static int check_refuse_number(const struct place *at, const char *field, uint64_t value, const char *valid, struct error *err)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	return check_refuse(at, field, ERANGE, text, valid, "is out of range", err);
-}
-
 static void list_append(char *list, size_t size, const char *word)
 {
 	size_t n = strlen(list);
@@ -89,28 +81,20 @@ static void list_append(char *list, size_t size, const char *word)
 
 // --- Values. ---
 
-static bool number_ok(const struct field_limits *l, uint64_t v)
-{
-	return v >= l->min && (l->max == 0 || v <= l->max) && ((l->flags & LIMIT_POWER_OF_TWO) == 0 || (v & (v - 1)) == 0) &&
-	       (l->multiple_of == 0 || v % l->multiple_of == 0);
-}
-
 static int check_value_number(const struct place *at, const struct field_limits *l, const char *field, uint64_t v, uint64_t most,
 			      struct error *err)
 {
-	uint64_t max = l->max ? l->max : most;
-	char valid[96];
+	const struct number_limits n = {.min = l->min,
+					.max = l->max ? l->max : most,
+					.multiple_of = l->multiple_of,
+					.power_of_two = (l->flags & LIMIT_POWER_OF_TWO) != 0};
+	char path[FIELD_MAX];
 
-	if (number_ok(l, v))
+	if (check_limits(field, v, &n, NULL) == 0)
 		return 0;
-	if (l->flags & LIMIT_POWER_OF_TWO)
-		snprintf(valid, sizeof(valid), "a power of two from %" PRIu64 " to %" PRIu64, l->min, max);
-	else if (l->multiple_of)
-		snprintf(valid, sizeof(valid), "a multiple of %" PRIu64 " from %" PRIu64 " to %" PRIu64, l->multiple_of, l->min,
-			 max);
-	else
-		snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, l->min, max);
-	return check_refuse_number(at, field, v, valid, err);
+	place_path(at, field, path);
+	check_limits(path, v, &n, err);
+	return check_refused(at, err);
 }
 
 // What all names of an enum begin with, up to an underscore: as the command line leaves it out.

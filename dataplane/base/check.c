@@ -8,15 +8,32 @@
 
 #include "base/ip.h"
 
+static bool check_within_limits(uint64_t v, const struct number_limits *l)
+{
+	return v >= l->min && v <= l->max && (!l->power_of_two || (v & (v - 1)) == 0) &&
+	       (l->multiple_of == 0 || v % l->multiple_of == 0);
+}
+
+int check_limits(const char *field, uint64_t value, const struct number_limits *l, struct error *err)
+{
+	char text[24], kind[48] = "", valid[96];
+
+	if (check_within_limits(value, l))
+		return 0;
+	if (l->power_of_two)
+		snprintf(kind, sizeof(kind), "a power of two from ");
+	else if (l->multiple_of)
+		snprintf(kind, sizeof(kind), "a multiple of %" PRIu64 " from ", l->multiple_of);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	snprintf(valid, sizeof(valid), "%s%" PRIu64 " to %" PRIu64, kind, l->min, l->max);
+	return error_set(err, ERANGE, field, text, valid, "is out of range");
+}
+
 int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct error *err)
 {
-	char text[24], valid[64];
+	const struct number_limits l = {.min = min, .max = max};
 
-	if (value >= min && value <= max)
-		return 0;
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, min, max);
-	return error_set(err, ERANGE, field, text, valid, "is out of range");
+	return check_limits(field, value, &l, err);
 }
 
 static int check_host(const char *field, const char *text, struct error *err)
@@ -51,7 +68,7 @@ static int check_ip(const char *field, const char *text, enum notation n, struct
 	case NOTATION_PREFIX:
 		return ip_parse_prefix(text, field, &p, err);
 	default:
-		return 0; // the module that has the field reads it
+		return 0; // the field's module parses it
 	}
 }
 

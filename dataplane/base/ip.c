@@ -9,9 +9,9 @@
 
 #include <rte_common.h>
 
+#include "base/field_limits.h"
+
 #define VALID_PROTOCOL "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
-#define VALID_ADDR "an address such as 192.0.2.1 or 2001:db8::1"
-#define VALID_PREFIX "a prefix such as 192.0.2.0/24 or 2001:db8::/32"
 
 struct ip_addr ip4_addr(uint32_t be)
 {
@@ -43,7 +43,7 @@ int ip_parse_addr(const char *text, const char *field, struct ip_addr *out, stru
 {
 	if (text != NULL && ip_parse(text, out))
 		return 0;
-	return error_set(err, EINVAL, field, text ? text : "", VALID_ADDR, "is not an IP address");
+	return error_set(err, EINVAL, field, text ? text : "", NOTATION_ADDRESS_VALID, "is not an IP address");
 }
 
 // The digits after the slash: 0..max without sign, spaces or leading zeros.
@@ -63,18 +63,19 @@ static int parse_len(const char *s, unsigned max)
 	return (int)v;
 }
 
-int ip_parse_ifaddr(const char *text, const char *field, struct ip_prefix *out, struct error *err)
+static int parse_with_len(const char *text, const char *field, const char *valid, const char *why, struct ip_prefix *out,
+			  struct error *err)
 {
 	char addr[IP_TEXT];
 	const char *slash = text ? strchr(text, '/') : NULL;
 	int len;
 
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(addr))
-		return error_set(err, EINVAL, field, text ? text : "", VALID_PREFIX, "is not a prefix");
+		return error_set(err, EINVAL, field, text ? text : "", valid, "%s", why);
 	memcpy(addr, text, (size_t)(slash - text));
 	addr[slash - text] = '\0';
 	if (!ip_parse(addr, &out->addr))
-		return error_set(err, EINVAL, field, text, VALID_PREFIX, "is not a prefix");
+		return error_set(err, EINVAL, field, text, valid, "%s", why);
 	len = parse_len(slash + 1, ip_bits(out->addr.family));
 	if (len < 0)
 		return error_set(err, EINVAL, field, text, out->addr.family == IPV4 ? "/0 to /32" : "/0 to /128",
@@ -83,11 +84,16 @@ int ip_parse_ifaddr(const char *text, const char *field, struct ip_prefix *out, 
 	return 0;
 }
 
+int ip_parse_ifaddr(const char *text, const char *field, struct ip_prefix *out, struct error *err)
+{
+	return parse_with_len(text, field, NOTATION_INTERFACE_ADDRESS_VALID, "is not an address with a prefix length", out, err);
+}
+
 int ip_parse_prefix(const char *text, const char *field, struct ip_prefix *out, struct error *err)
 {
 	struct ip_prefix masked;
 	char valid[IP_TEXT];
-	int ret = ip_parse_ifaddr(text, field, out, err);
+	int ret = parse_with_len(text, field, NOTATION_PREFIX_VALID, "is not a prefix", out, err);
 
 	if (ret < 0)
 		return ret;
@@ -100,9 +106,9 @@ int ip_parse_prefix(const char *text, const char *field, struct ip_prefix *out, 
 int mac_parse(const char *text, const char *field, struct rte_ether_addr *out, struct error *err)
 {
 	if (text == NULL || rte_ether_unformat_addr(text, out) != 0)
-		return error_set(err, EINVAL, field, text ? text : "", "02:00:00:00:00:01", "is not a MAC address");
+		return error_set(err, EINVAL, field, text ? text : "", NOTATION_MAC_VALID, "is not a MAC address");
 	if (!rte_is_valid_assigned_ether_addr(out))
-		return error_set(err, EINVAL, field, text, "a unicast address that is not zero", "cannot be a host's MAC address");
+		return error_set(err, EINVAL, field, text, NOTATION_MAC_VALID, "is not the MAC address of a host");
 	return 0;
 }
 

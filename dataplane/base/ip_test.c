@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/field_limits.h"
 #include "base/ip.h"
 
 static void prefixes(void **state)
@@ -32,6 +33,11 @@ static void prefixes(void **state)
 	assert_int_equal(ip_parse_prefix(NULL, "prefix", &p, &err), -EINVAL);
 	ip_parse_prefix("10.0.0.1/24", "prefix", &p, &err);
 	assert_string_equal(err.message, "prefix '10.0.0.1/24': has host bits set; valid: 10.0.0.0/24");
+	ip_parse_prefix("10.0.0.1", "prefix", &p, &err);
+	assert_string_equal(err.message, "prefix '10.0.0.1': is not a prefix; valid: " NOTATION_PREFIX_VALID);
+	ip_parse_ifaddr("10.0.0.1", "address", &p, &err);
+	assert_string_equal(err.message, "address '10.0.0.1': is not an address with a prefix length; valid: "
+					 "an address with its prefix length, such as \"192.0.2.1/24\"");
 }
 
 static void covers(void **state)

@@ -91,9 +91,9 @@ static int options_option(int opt, const char *name, const char *arg, struct opt
 	case OPT_YIELD:
 		return option_yield(name, arg, o, err);
 	case OPT_RING:
-		return option_power_of_two(name, arg, &o->rx_ring_size, err);
+		return option_ring_size(name, arg, &o->rx_ring_size, err);
 	case OPT_TX_RING:
-		return option_power_of_two(name, arg, &o->tx_ring_size, err);
+		return option_ring_size(name, arg, &o->tx_ring_size, err);
 	case OPT_COMPLETION:
 		o->run_to_completion = true;
 		return 0;

@@ -9,7 +9,7 @@ void options_usage(void);
 // What stands behind an option: each returns 0, or -EINVAL and says in err what is valid.
 int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out, struct error *err);
 int option_path(const char *name, char *dst, size_t size, const char *src, struct error *err);
-int option_power_of_two(const char *name, const char *text, uint32_t *out, struct error *err);
+int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err);
 int option_cpus(const char *name, const char *text, struct cpu_list *out, const struct machine *m, struct error *err);
 int option_workers(const char *name, const char *text, struct options *o, struct error *err);
 int option_idle(const char *name, const char *text, struct options *o, struct error *err);

@@ -143,6 +143,13 @@ static void refused(void **state)
 		assert_string_equal(err.value, bad[i].value);
 		assert_true(err.valid[0] != '\0');
 	}
+	parse("--memory 63");
+	assert_string_equal(err.message, "--memory '63': is out of range; valid: 64 to 1048576");
+	parse("--worker-ring-size 99999999999999999999");
+	assert_string_equal(err.message, "--worker-ring-size '99999999999999999999': is out of range; valid: "
+					 "a power of two from 64 to 4194304");
+	parse("--mbufs many");
+	assert_string_equal(err.message, "--mbufs 'many': is not a number; valid: 1024 to 16777216");
 }
 
 static void faults_where_they_are_linked(void **state)

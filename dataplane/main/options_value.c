@@ -5,22 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/fault_injection.h"
 #include "main/options_private.h"
 
-#define RING_MIN 64
-#define RING_MAX (1 << 22)
+static int option_limits(const char *name, const char *text, const struct number_limits *l, unsigned long *out, struct error *err)
+{
+	struct error limits;
+	bool number;
+	char *end;
+
+	*out = strtoul(text, &end, 10); // ULONG_MAX when the number is too large
+	number = *text >= '0' && *text <= '9' && *end == '\0';
+	if (number && check_limits(name, *out, l, NULL) == 0)
+		return 0;
+	check_limits(name, UINT64_MAX, l, &limits); // for the description of the valid numbers
+	return error_set(err, EINVAL, name, text, limits.valid, number ? "is out of range" : "is not a number");
+}
 
 int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out, struct error *err)
 {
-	char valid[64], *end;
+	const struct number_limits l = {.min = min, .max = max};
 
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *out >= min && *out <= max)
-		return 0;
-	snprintf(valid, sizeof(valid), "%lu to %lu", min, max);
-	return error_set(err, EINVAL, name, text, valid, "is not a number in range");
+	return option_limits(name, text, &l, out, err);
 }
 
 int option_path(const char *name, char *dst, size_t size, const char *src, struct error *err)
@@ -35,15 +42,15 @@ int option_path(const char *name, char *dst, size_t size, const char *src, struc
 	return error_set(err, EINVAL, name, src, valid, "is no usable path");
 }
 
-int option_power_of_two(const char *name, const char *text, uint32_t *out, struct error *err)
+int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err)
 {
+	static const struct number_limits ring = {
+		.min = LIMIT_WORKER_RING_SIZE_MIN, .max = LIMIT_WORKER_RING_SIZE_MAX, .power_of_two = true};
 	unsigned long v = 0;
-	struct error ignored;
+	int ret = option_limits(name, text, &ring, &v, err);
 
-	if (option_number(name, text, RING_MIN, RING_MAX, &v, &ignored) < 0 || (v & (v - 1)))
-		return error_set(err, EINVAL, name, text, "a power of two from 64 to 4194304", "is no size of a ring");
 	*out = (uint32_t)v;
-	return 0;
+	return ret;
 }
 
 static int refuse_cpus(const char *name, const char *text, int ret, const struct machine *m, struct error *err)
