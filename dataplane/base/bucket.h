@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token buckets that need no lock and no timer: one word says when the bucket is full again (the generic cell rate algorithm of ITU-T
-// I.371). Zeroes are a full bucket.
+// Token buckets without lock and timer: one word holds the time at which the bucket is full again (the generic cell
+// rate algorithm of ITU-T I.371). A zeroed bucket is full.
 //
-// Threads may share a bucket: a race between two of them lets one packet more through, no more than that.
+// Threads may share a bucket: when two of them race, one packet too many passes, never more.
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@ struct bucket {
 	uint64_t full_at; // TSC
 };
 
-// Takes n tokens; false: so many are not there, and none is taken. rate: tokens per second, 0 = there are never any; burst: how many fit;
-// hz: of the TSC.
+// Takes n tokens. Returns false and takes none when the bucket holds fewer. rate: tokens per second, 0 = the bucket is
+// always empty; burst: tokens in a full bucket; hz: frequency of the TSC.
 static inline bool bucket_take(struct bucket *b, uint64_t now, uint32_t n, uint32_t rate, uint32_t burst, uint64_t hz)
 {
 	uint64_t cost = rate ? hz / rate : 0, full_at = __atomic_load_n(&b->full_at, __ATOMIC_RELAXED);

@@ -30,7 +30,7 @@ static void fills(void **state)
 	assert_int_equal(take_all(&b, now + 999999), 0);
 	assert_int_equal(take_all(&b, now + 1000000), 1);
 	assert_int_equal(take_all(&b, now + 4000000), 3);
-	assert_int_equal(take_all(&b, now + HZ), BURST); // and no more, however long it has rested
+	assert_int_equal(take_all(&b, now + HZ), BURST); // never more than the burst
 }
 
 static void many_at_once(void **state)
@@ -39,12 +39,12 @@ static void many_at_once(void **state)
 
 	assert_false(bucket_take(&b, HZ, BURST + 1, RATE, BURST, HZ));
 	assert_true(bucket_take(&b, HZ, BURST - 1, RATE, BURST, HZ));
-	assert_false(bucket_take(&b, HZ, 2, RATE, BURST, HZ)); // takes none of them
+	assert_false(bucket_take(&b, HZ, 2, RATE, BURST, HZ)); // refused as a whole
 	assert_true(bucket_take(&b, HZ, 1, RATE, BURST, HZ));
 }
 
-// A worker's clock may be a little behind that of another.
-static void earlier(void **state)
+// The clock of one worker may be slightly behind that of another.
+static void clock_goes_back(void **state)
 {
 	struct bucket b = {0};
 
@@ -53,7 +53,7 @@ static void earlier(void **state)
 	assert_int_equal(take_all(&b, HZ + 1000000), 1);
 }
 
-static void nothing(void **state)
+static void no_rate_or_no_burst(void **state)
 {
 	struct bucket b = {0};
 
@@ -63,8 +63,8 @@ static void nothing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(fills), cmocka_unit_test(many_at_once), cmocka_unit_test(earlier),
-					   cmocka_unit_test(nothing)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(fills), cmocka_unit_test(many_at_once),
+					   cmocka_unit_test(clock_goes_back), cmocka_unit_test(no_rate_or_no_burst)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

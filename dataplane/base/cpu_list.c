@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WORDS (CPU_LIST_MAX / 64)
-#define GROUP 8 // digits of a mask's group
+#define GROUP 8 // digits between the commas of a mask
 
 void cpu_list_add(struct cpu_list *l, unsigned cpu)
 {
@@ -19,7 +19,7 @@ bool cpu_list_has(const struct cpu_list *l, unsigned cpu)
 	return cpu < CPU_LIST_MAX && (l->bits[cpu / 64] >> cpu % 64 & 1);
 }
 
-// Decimal; what is too large stays at CPU_LIST_MAX. NULL: no digit.
+// Parses a decimal number; one that is too large gives CPU_LIST_MAX or more. NULL: there is no digit.
 static const char *cpu_list_number(const char *s, unsigned *out)
 {
 	if (*s < '0' || *s > '9')
@@ -30,7 +30,7 @@ static const char *cpu_list_number(const char *s, unsigned *out)
 	return s;
 }
 
-// A CPU or a range. NULL: neither.
+// Parses a CPU or a range. NULL: the text is neither.
 static const char *cpu_list_range(const char *s, unsigned *first, unsigned *last)
 {
 	s = cpu_list_number(s, first);
@@ -40,7 +40,7 @@ static const char *cpu_list_range(const char *s, unsigned *first, unsigned *last
 	return s && *first <= *last ? s : NULL;
 }
 
-struct order { // may be NULL
+struct order { // the CPUs in the order of the text; NULL where it does not matter
 	unsigned *cpus, max, n;
 };
 
@@ -87,7 +87,7 @@ static int cpu_list_digit(char c)
 	return c && at ? (int)(at - "0123456789abcdef") : -1;
 }
 
-// Digits with commas between groups of 8; the first group may be shorter.
+// True for hexadecimal digits, either without commas or in groups of 8, of which the first may be shorter.
 static bool mask_shape(const char *s, const char *end)
 {
 	unsigned n = 0;

@@ -39,7 +39,7 @@ static void masks(void **state)
 	parses_as("0xf0", "4-7");
 	parses_as("0XF1", "0,4-7");
 	parses_as("0x10", "4");
-	parses_as("10", "10"); // no mask without 0x
+	parses_as("10", "10"); // not a mask without 0x
 	parses_as("0x1,00000000", "32");
 	parses_as("0x80000000,00000000,00000001", "0,95");
 	parses_as("0x1000000000000000000000000000000", "120"); // beyond 64 bits
@@ -178,7 +178,7 @@ static void sets(void **state)
 	assert_true(cpu_list_empty(&c) && cpu_list_within(&c, &a) && !cpu_list_eq(&c, &a) && cpu_list_eq(&a, &a));
 }
 
-static void of_a_thread(void **state)
+static void affinity_of_a_thread(void **state)
 {
 	struct cpu_list before, now, one = {0};
 
@@ -198,9 +198,10 @@ static void of_a_thread(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(lists),   cmocka_unit_test(masks),      cmocka_unit_test(wide_mask),
-					   cmocka_unit_test(refused), cmocka_unit_test(order),      cmocka_unit_test(formats),
-					   cmocka_unit_test(sets),    cmocka_unit_test(of_a_thread)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(lists),     cmocka_unit_test(masks),
+					   cmocka_unit_test(wide_mask), cmocka_unit_test(refused),
+					   cmocka_unit_test(order),     cmocka_unit_test(formats),
+					   cmocka_unit_test(sets),      cmocka_unit_test(affinity_of_a_thread)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ int doorbell_open(unsigned id)
 	return 0;
 }
 
-// One of several that ring at once makes the call. It cannot fail: the counter is read each time.
+// When several threads ring at once, one of them makes the call. The write cannot fail: the counter is reset at each
+// wake-up.
 void doorbell_signal(struct doorbell *b)
 {
 	if (__atomic_exchange_n(&b->waiting, 0, __ATOMIC_ACQ_REL) == 0)

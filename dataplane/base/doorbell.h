@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waking a thread that waits, by its number, without a system call and without writing a shared cache line while it does not.
+// Wakes a waiting thread by its number. While that thread does not wait, this takes no system call and no write to a
+// shared cache line.
 //
-//	who waits                         who wakes
-//	doorbell_listen(id)               makes something visible: a packet in a ring, a pointer, a flag
-//	looks at everything once more     doorbell_ring(id)
-//	poll(doorbell_fd(id), ...)
+//	the waiting thread                the waking thread
+//	doorbell_listen(id)               publishes something: a packet in a ring, a pointer, a flag
+//	checks everything once more       doorbell_ring(id)
+//	poll(doorbells[id].fd)
 //	doorbell_leave(id)
 //
-// Both sides have a full fence between their store and their look at the other's, so one of them sees the other.
+// Each side has a full fence between its own store and its load of the other side's, so at least one sees the other.
 #pragma once
 
 #include <stdbool.h>
@@ -16,20 +17,21 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#define DOORBELLS 64 // numbers 0..63: those of workers
+#define DOORBELLS 64 // numbers are the ids of workers, 0..63
 
 struct doorbell {
-	uint32_t waiting; // who waits: set and taken back; who rings: taken back
-	bool open;        // below is a descriptor. Master: wo, before anybody waits
+	uint32_t waiting; // set and cleared by the waiting thread, cleared by a waking one
+	bool open;        // fd is valid. Set by the master before any thread waits
 	int fd;           // eventfd
 } __rte_cache_aligned;
 
 extern struct doorbell doorbells[DOORBELLS];
 
-// Master. Stays open until the process ends, so that whoever rings need not know whether the other one is still there. 0 or -errno.
+// Master thread. The bell stays open until the process ends, so that a waking thread need not know whether the other
+// one still exists. Returns 0 or -errno.
 int doorbell_open(unsigned id);
 
-// Any thread; ids without a bell are fine. A system call only when somebody waits there.
+// Any thread. Makes a system call only when a thread waits. doorbell_ring() ignores ids without a bell.
 void doorbell_signal(struct doorbell *b);
 
 static inline void doorbell_ring(unsigned id)
@@ -46,7 +48,7 @@ static inline bool doorbell_waits(unsigned id)
 	return __atomic_load_n(&doorbells[id].waiting, __ATOMIC_RELAXED);
 }
 
-// The one that waits.
+// For the waiting thread.
 void doorbell_listen(unsigned id);
 void doorbell_leave(unsigned id);
-void doorbell_silence(unsigned id); // its descriptor was readable
+void doorbell_silence(unsigned id); // after its descriptor became readable

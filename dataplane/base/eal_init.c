@@ -8,11 +8,11 @@
 
 static void remove_directory(void)
 {
-	rmdir(rte_eal_get_runtime_dir()); // one that others use is not empty
+	rmdir(rte_eal_get_runtime_dir()); // fails when others use it: it is not empty then
 }
 
 int eal_init(int argc, char **argv)
 {
-	atexit(remove_directory); // before DPDK registers what empties it
+	atexit(remove_directory); // exit handlers run in reverse: after DPDK's, which empties the directory
 	return rte_eal_init(argc, argv);
 }

@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/notify.h"
 
-static struct event_record ring[EVENT_RING]; // number n stands at n % EVENT_RING
+static struct event_record ring[EVENT_RING]; // event n is at n % EVENT_RING
 static uint64_t last;
-static struct event_kind *kinds; // by name
+static struct event_kind *kinds; // sorted by name
 
 static struct event_listener *listeners;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: what happened to this process that its operator should know, such as a worker that stands still or a thread that left its
-// CPUs. The last EVENT_RING are kept for `corelane event list`; each is logged once. Not for what a request has asked for, and
-// never per packet: report a change of state, not the state each second.
+// Events tell the operator what happened to this process, such as a worker that stands still or a thread that left its
+// CPUs. The last EVENT_RING are kept for `corelane event list`; each is logged once. Do not report what a request has
+// asked for, nor anything per packet. Report a change of state, not the state each second.
 //
 // A kind is declared where it is reported, with its severity (INFO, WARNING, ERROR) and the sentence that explains it:
 //
@@ -27,21 +27,21 @@ struct event_kind {
 };
 
 struct event_record {
-	uint64_t number;  // from 1, one after the other
+	uint64_t number;  // from 1, without gaps
 	uint64_t time_ns; // wall clock
 	const struct event_kind *kind;
-	char subject[64]; // whom it is about: "worker 3", "port vm1", a thread's name
+	char subject[64]; // "worker 3", "port vm1", a thread's name; empty: the process
 	char text[320];
 };
 
-// subject may be NULL: the process. The text has no full stop at its end.
+// A NULL subject stands for the process. The text does not end with a full stop.
 #define event_report(sym, subject, ...) event_report_as(&event_kind_##sym, subject, __VA_ARGS__)
 void event_report_as(const struct event_kind *kind, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-const struct event_record *event_after(uint64_t number); // the oldest one that is kept and has a higher number; NULL: none yet
-uint64_t event_last(void);                               // number of the newest, 0: none
-const struct event_kind *event_kind_next(const struct event_kind *kind); // by name; NULL: the first one
+const struct event_record *event_after(uint64_t number);                 // first one kept after it; NULL: none yet
+uint64_t event_last(void);                                               // number of the newest one, 0: none
+const struct event_kind *event_kind_next(const struct event_kind *kind); // in order of name; NULL gives the first one
 
 struct event_listener {
 	void (*reported)(void); // after each event

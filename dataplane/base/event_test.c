@@ -27,7 +27,7 @@ static void count_other(void)
 	others++;
 }
 
-static void one(void **state)
+static void reports(void **state)
 {
 	static struct event_listener first = {.reported = count}, second = {.reported = count_other};
 	uint64_t before = (uint64_t)time(NULL) * 1000000000u, number = event_last();
@@ -37,7 +37,7 @@ static void one(void **state)
 	event_listen(&first);
 	event_listen(&second);
 	event_report(test_first, "worker 3", "has been late for %u ms", 250);
-	event_report(test_second, NULL, "is out of luck");
+	event_report(test_second, NULL, "is broken");
 	assert_int_equal(calls, 2);
 	assert_int_equal(others, 2); // a second listener does not replace the first
 	e = event_after(number);
@@ -49,11 +49,11 @@ static void one(void **state)
 	assert_string_equal(e->text, "has been late for 250 ms");
 	e = event_after(e->number);
 	assert_string_equal(e->subject, "");
-	assert_string_equal(e->text, "is out of luck");
+	assert_string_equal(e->text, "is broken");
 	assert_null(event_after(e->number));
 }
 
-// What is longer than its place is cut, and the oldest go first.
+// Long texts are cut, and the oldest events are overwritten first.
 static void bounds(void **state)
 {
 	const struct event_record *e;
@@ -92,7 +92,7 @@ static void kinds_by_name(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(one), cmocka_unit_test(bounds), cmocka_unit_test(kinds_by_name)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reports), cmocka_unit_test(bounds), cmocka_unit_test(kinds_by_name)};
 
 	rte_log_set_level((uint32_t)corelane_logtype, RTE_LOG_EMERG);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on purpose (debug/), for tests and labs. The daemon that is installed is linked without them, and main sees it here.
+// Fault injection (debug/), for tests and labs. The installed daemon is linked without it.
 #pragma once
 
 #include <stdbool.h>
 
 struct fault_injection {
 	bool allowed;       // --allow-debug; set once, before workers start
-	void (*stop)(void); // master: ends what has a thread of its own
+	void (*stop)(void); // master: ends the threads that inject faults
 };
 
-extern struct fault_injection *fault_injection; // NULL: linked without; set before main()
+extern struct fault_injection *fault_injection; // NULL: this program cannot inject faults; set before main()

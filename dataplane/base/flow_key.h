@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names a flow: five words, of which IPv4 uses the first two.
+// The key of a flow: five words, of which IPv4 uses the first two.
 #pragma once
 
 #include <assert.h>

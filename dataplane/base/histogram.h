@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define HISTOGRAM_SUB_BITS 4 // 16 buckets for each power of two
-#define HISTOGRAM_OCTAVES 38 // the last one ends at 2^42; what is beyond counts there
+#define HISTOGRAM_OCTAVES 38 // the last one ends at 2^42; larger values count there
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_OCTAVES + 1) << HISTOGRAM_SUB_BITS)
 
 struct histogram {
@@ -35,5 +35,6 @@ void histogram_copy(struct histogram *to, const struct histogram *from);
 void histogram_merge(struct histogram *to, const struct histogram *from);
 void histogram_subtract(struct histogram *from, const struct histogram *base); // base: an earlier copy
 uint64_t histogram_total(const struct histogram *h);
-// The value that at least this many of a million are not above; the upper bound of its bucket. 0 when nothing was counted.
+// The value that at least per_million of a million counted values do not exceed: the upper bound of a bucket. 0 when
+// nothing was counted.
 uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million);

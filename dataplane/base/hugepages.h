@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-unsigned long hugepages_free_mb(void); // of the default size; 0 when there are none
+unsigned long hugepages_free_mb(void); // hugepages of the default size; 0: there are none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines of the control plane. Nodes never log. DPDK's own lines come out of the same stream.
+// Logging of the control plane. Nodes never log. DPDK logs to the same stream.
 #pragma once
 
 #include <rte_log.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners: how a module tells others what has happened without knowing them. The module that tells declares a struct of callbacks
-// (NULL: this listener does not care), keeps the first one of a list, and walks the list when it has something to tell:
+// Listeners: a module notifies others without knowing them. It declares a struct of callbacks (NULL: this listener does
+// not need the call), keeps the head of a list, and walks the list when something has happened:
 //
 //	struct vrf_listener {
 //		void (*route_changed)(uint16_t vrf);
@@ -22,8 +22,8 @@
 // Listeners are static memory of their module and stay for the life of the process. The master registers them before workers start.
 #pragma once
 
-// Puts l behind those that are listed already, so that they hear in the order in which they registered. A listener that is listed
-// keeps its place: registering is idempotent.
+// Appends l, so that listeners are called in the order of registration. A listener that is already in the list keeps
+// its place: registering is idempotent.
 #define LISTEN(list, l)                                         \
 	do {                                                    \
 		__typeof__(l) listener_ = (l), *end_ = &(list); \

@@ -47,7 +47,7 @@ static void everyone_hears(void **state)
 {
 	struct test_listener *listeners = NULL, first = {.changed = first_heard}, silent = {0}, second = {.changed = second_heard};
 
-	tell(listeners, 1); // to nobody
+	tell(listeners, 1); // no listener yet
 	LISTEN(listeners, &first);
 	tell(listeners, 2);
 	LISTEN(listeners, &silent);

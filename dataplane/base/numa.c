@@ -8,7 +8,7 @@
 #include <rte_malloc.h>
 #include <rte_memory.h>
 
-#define PROBE_BYTES (4u << 20) // about what a worker takes
+#define PROBE_BYTES (4u << 20) // about the memory of a worker
 
 int numa_of_cpu(const char *root, uint32_t cpu)
 {
@@ -31,7 +31,7 @@ int numa_memory(int numa)
 {
 	void *probe = NULL;
 
-	if (numa >= 0 && rte_eal_has_hugepages()) // without them DPDK knows of one node only
+	if (numa >= 0 && rte_eal_has_hugepages()) // without them DPDK knows only one node
 		probe = rte_malloc_socket(NULL, PROBE_BYTES, 0, numa);
 	rte_free(probe);
 	return probe ? numa : SOCKET_ID_ANY;

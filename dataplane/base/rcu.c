@@ -11,7 +11,7 @@
 #include <rte_rcu_qsbr.h>
 
 #define NAP_NS 20000
-#define PER_POLL 16384 // some 3 ms of the master's time
+#define PER_POLL 16384 // objects freed by one rcu_poll(): about 3 ms of the master's time
 
 struct deferred {
 	STAILQ_ENTRY(deferred) next;
@@ -85,7 +85,7 @@ void rcu_defer(void (*fn)(void *), void *arg)
 {
 	struct deferred *d = malloc(sizeof(*d));
 
-	if (d == NULL) { // out of memory: the slow way is still right
+	if (d == NULL) { // out of memory: waiting is slow, but correct
 		rcu_synchronize();
 		fn(arg);
 		return;

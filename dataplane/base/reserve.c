@@ -30,7 +30,7 @@ void *reserve_range(uint64_t bytes)
 	return start;
 }
 
-// Taking more than there is would not fail: the kernel would end a process, perhaps this one.
+// Allocating more than there is would not fail: the kernel would kill a process, perhaps this one.
 static bool reserve_available(uint64_t bytes)
 {
 	unsigned long long kb = UINT64_MAX >> 10;
@@ -45,14 +45,14 @@ static bool reserve_available(uint64_t bytes)
 	return bytes >> 10 < kb;
 }
 
-// Populated at once: a huge page that is missing, or memory that the system does not have, is seen here and not by a worker.
+// Populates the range at once, so that missing memory is an error here and not a fault in a worker.
 static int base_reserve_fill(uint8_t *at, uint64_t bytes)
 {
 	if (!reserve_available(bytes))
 		return -ENOMEM;
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
-	madvise(at, bytes, MADV_HUGEPAGE); // best effort: lookups have more TLB misses without
+	madvise(at, bytes, MADV_HUGEPAGE); // best effort: without it lookups have more TLB misses
 	if (madvise(at, bytes, MADV_POPULATE_WRITE) == 0)
 		return 0;
 	mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);

@@ -35,10 +35,10 @@ static void grows_in_place(void **state)
 	assert_int_equal(p[99], 0);
 	p[99] = 1;
 	assert_true(resident(p));
-	assert_int_equal(reserve_fill(p, 100, 200), 0); // of the same page
+	assert_int_equal(reserve_fill(p, 100, 200), 0); // on the same page
 	assert_int_equal(reserve_fill(p, 200, 5 * MB), 0);
 	assert_int_equal(p[99], 1);
-	assert_true(resident(p + 5 * MB - 1)); // taken now, not when it is written first
+	assert_true(resident(p + 5 * MB - 1)); // allocated now, not at the first write
 	p[5 * MB - 1] = 2;
 	assert_int_equal(reserve_fill(p, 5 * MB, 64 * MB), 0);
 	assert_int_equal(p[5 * MB - 1], 2);
@@ -49,7 +49,7 @@ static void grows_in_place(void **state)
 
 static void refuses(void **state)
 {
-	const uint64_t bytes = 1ull << 44; // no system has as much
+	const uint64_t bytes = 1ull << 44; // more than any system has
 	uint8_t *p = reserve_range(bytes);
 
 	assert_non_null(p); // addresses cost nothing

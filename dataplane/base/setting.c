@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static struct setting *settings; // by name
+static struct setting *settings; // sorted by name
 
 void setting_register(struct setting *s)
 {

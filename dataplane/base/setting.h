@@ -5,8 +5,9 @@
 //	uint32_t mac_age_seconds = LIMIT_SETTINGS_MAC_AGE_SECONDS_DEFAULT;
 //	SETTING(mac_age_seconds, mac_age_seconds);
 //
-// What a field takes, its unit and its default are options of the field and said nowhere else (base/field_limits.h has the
-// numbers): a value that arrives here is in range. The order of registration has no meaning. Master thread only.
+// The accepted values of a field, its unit and its default are options of the field and stated nowhere else
+// (base/field_limits.h has the numbers): a value that arrives here is in range. The order of registration does not
+// matter. Master thread only.
 #pragma once
 
 #include <assert.h>
@@ -26,21 +27,22 @@ struct setting {
 	const char *name; // of the field
 	enum setting_type type;
 	void *value;                                // bool, uintN_t or struct setting_list
-	const char *apart;                          // lists of the same word have no value in common; NULL: any list may have it
+	const char *apart;                          // lists with the same word share no value; NULL: any
 	void (*changed)(const struct setting *own); // after the value was set; may be NULL
 	struct setting *next;
 };
 
 void setting_register(struct setting *s); // before main()
 
-const struct setting *setting_next(const struct setting *after); // by name; NULL: the first, and past the last one
-const struct setting *setting_find(const char *name);            // NULL
+const struct setting *setting_next(const struct setting *after); // by name; NULL gives the first; NULL: no more
+const struct setting *setting_find(const char *name);            // NULL: unknown
 
-// Of all types but SETTING_LIST; a bool is 0 or 1. Workers read a value as it is written: whole, but at any time.
+// For all types but SETTING_LIST; a bool is 0 or 1. Workers may read a value while it is set: they see the old or the
+// new one.
 uint32_t setting_get(const struct setting *s);
 void setting_set(const struct setting *s, uint32_t value);
 
-// SETTING_LIST; n <= SETTING_LIST_MAX.
+// For SETTING_LIST; n <= SETTING_LIST_MAX.
 const struct setting_list *setting_get_list(const struct setting *s);
 void setting_set_list(const struct setting *s, const uint32_t *values, uint32_t n);
 

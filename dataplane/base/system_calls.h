@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many system calls a thread has made. Whoever makes one for a worker adds it here.
+// The number of system calls that each thread has made. Code that makes one for a worker adds it here.
 #pragma once
 
 #include <stdint.h>

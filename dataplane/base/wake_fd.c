@@ -9,7 +9,7 @@
 
 #include "base/system_calls.h"
 
-#define EVENTS 16 // taken at once; more make it readable once more
+#define EVENTS 16 // handled at once; with more, the descriptor stays readable
 
 int wake_fd_new(void)
 {
