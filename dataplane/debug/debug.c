@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// That this program can inject faults.
+// Makes fault injection available to the programs that this is linked into.
 #include "debug/debug.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of faults on purpose (api/debug.proto).
+// API of fault injection (api/debug.proto).
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a worker slow on purpose.
+// Injects a delay into the loops of a worker.
 #pragma once
 
 #include <stdint.h>
@@ -8,6 +8,6 @@
 
 struct worker;
 
-// Master. Each loop takes us microseconds longer, at most a second; 0 = no delay any more. Refused unless the process was
-// started with --allow-debug.
+// Master thread. Makes each loop us microseconds longer, at most a second; 0 ends the delay. Refused unless the process
+// was started with --allow-debug.
 int delay_set(struct worker *w, uint32_t us, struct error *err);

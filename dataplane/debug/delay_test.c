@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that is slow on purpose, and what its recorder says of it.
+// A worker with an injected delay, and what its recorder shows of it.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static int teardown(void **state)
 	return router_teardown(state);
 }
 
-// The stage of each long loop, after ms milliseconds of them.
+// Records long loops for ms milliseconds and returns how many there are.
 static unsigned delays(unsigned ms, uint64_t threshold_us, struct long_loop l[LONGEST_LOOPS])
 {
 	recorder_reset(w->recorder);

@@ -12,17 +12,17 @@
 #include "debug/debug.h"
 
 #define TICK_NS 1000000L
-#define TICKS 1000 // a second
+#define TICKS 1000 // per second
 #define PAGE 4096
 
 static struct {
 	pthread_t thread;
 	bool running;        // master
-	uint32_t per_second; // master: w, svc-debug: r; 0: end
-	uint32_t what;       // enum disturbance; the same
+	uint32_t per_second; // written by the master, read by svc-debug; 0 ends it
+	uint32_t what;       // enum disturbance; written by the master, read by svc-debug
 } svc;
 
-// Writing makes the page present again, so that there is something to forget.
+// Writes first, so that the page is present and TLBs have an entry to flush.
 static void disturb_shoot(volatile char *page)
 {
 	*page = 1;
@@ -30,7 +30,7 @@ static void disturb_shoot(volatile char *page)
 	mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE);
 }
 
-// Text is as its file: what is given back is read again, from memory where others have it, too.
+// Text pages are unchanged pages of a file: the next access reads them again, usually from the page cache.
 static int give_back_text(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const uintptr_t mask = PAGE - 1;
@@ -42,7 +42,8 @@ static int give_back_text(struct dl_phdr_info *info, size_t size, void *arg)
 		uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
 
 		if (p->p_type == PT_LOAD && (p->p_flags & (PF_X | PF_W)) == PF_X)
-			madvise((void *)(from & ~mask), ((to + mask) & ~mask) - (from & ~mask), MADV_DONTNEED); // not of the vdso
+			madvise((void *)(from & ~mask), ((to + mask) & ~mask) - (from & ~mask),
+				MADV_DONTNEED); // fails for the vdso, which does not matter
 	}
 	return 0;
 }
@@ -58,7 +59,7 @@ static void disturb_once(volatile char *page)
 static void *disturb_svc_main(void *arg)
 {
 	struct timespec next;
-	uint64_t owed = 0; // in parts of TICKS
+	uint64_t owed = 0; // in units of 1 / TICKS
 	uint32_t rate;
 
 	pthread_setname_np(pthread_self(), "svc-debug");
@@ -94,7 +95,7 @@ void disturb_stop(void)
 {
 	__atomic_store_n(&svc.per_second, 0, __ATOMIC_RELAXED);
 	if (svc.running)
-		pthread_join(svc.thread, NULL); // takes a tick
+		pthread_join(svc.thread, NULL); // takes up to a tick
 	svc.running = false;
 }
 
@@ -104,8 +105,8 @@ int disturb_set(enum disturbance what, uint32_t per_second, struct error *err)
 
 	if (ret < 0)
 		return ret;
-	LOG(NOTICE, "%u %s per second on purpose", per_second,
-	    what == DISTURB_FAULTS ? "times without the program's pages" : "TLB shootdowns");
+	LOG(NOTICE, "injecting %u %s per second", per_second,
+	    what == DISTURB_FAULTS ? "losses of the program's pages" : "TLB shootdowns");
 	if (per_second == 0) {
 		disturb_stop();
 		return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread, svc-debug, that disturbs the others of this process on purpose, as somebody else's programs may. Master only.
+// The thread svc-debug disturbs the other threads of this process on purpose, as foreign programs might. Master thread
+// only.
 #pragma once
 
 #include <stdint.h>
@@ -7,10 +8,13 @@
 #include "base/error.h"
 
 enum disturbance {
-	DISTURB_SHOOTDOWNS, // changes the protection of a page: the kernel makes all CPUs that run this process forget it
-	DISTURB_FAULTS,     // gives the program's own pages back, as a host without memory does: who executes them faults
+	// Changes the protection of a page: the kernel flushes it from the TLBs of all CPUs that run this process.
+	DISTURB_SHOOTDOWNS,
+	// Gives back the program's own pages, as a host that is short of memory does: executing them faults.
+	DISTURB_FAULTS,
 };
 
-// One at a time; per_second: 0 = none any more. Refused unless the process was started with --allow-debug.
+// Only one disturbance is active at a time; per_second 0 ends it. Refused unless the process was started with
+// --allow-debug.
 int disturb_set(enum disturbance what, uint32_t per_second, struct error *err);
 void disturb_stop(void);

@@ -21,7 +21,7 @@ static bool capture_matches(const struct capture *c, const struct rte_mbuf *m)
 	return bpf_filter(c->filter.bf_insns, rte_pktmbuf_mtod(m, const u_char *), m->pkt_len, m->data_len) != 0;
 }
 
-// The copy is a buffer of the packet's own pool: the record, then as many bytes as fit and are wanted.
+// Copies into a buffer of the packet's own pool: the record, then as many bytes as are wanted and fit.
 static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
 {
 	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
@@ -104,14 +104,14 @@ static void set_active(void)
 
 int capture_start(struct capture *c, struct error *err)
 {
-	static unsigned count; // one that has ended may still have its ring
+	static unsigned count; // for unique names: an ended session may still have its ring
 	char name[RTE_RING_NAMESIZE];
 	unsigned i;
 
 	for (i = 0; i < CAPTURE_SESSIONS && sessions[i]; i++)
 		;
 	if (i == CAPTURE_SESSIONS)
-		return error_set(err, EBUSY, NULL, NULL, "8 captures at once", "there are too many captures");
+		return error_set(err, EBUSY, NULL, NULL, "up to 8 captures at once", "there are too many captures");
 	snprintf(name, sizeof(name), "capture-%u", count++);
 	c->ring = rte_ring_create(name, CAPTURE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (c->ring == NULL)

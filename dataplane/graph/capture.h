@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at packets: workers copy matching ones into the ring of a session, which the master empties.
+// Packet capture: workers copy matching packets into the ring of a session, and the master empties it.
 //
-// A session is bounded in three ways: packets per second, the length of its ring, and the packet pool. What does not fit is counted
-// in `missed`; the packets themselves go their way in any case.
+// A session is bounded in three ways: packets per second, the length of its ring, and the packet pool. A copy that
+// exceeds one of them is counted in `missed`; the packet itself is forwarded in any case.
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct capture {
 	// Master: wo, workers: ro.
 	uint32_t points; // bits of enum capture_point
 	uint16_t port;   // 0 = all
-	uint16_t reason; // 0 = all; of drops
+	uint16_t reason; // only drops of this reason; 0 = all
 	uint32_t snaplen;
 	uint32_t rate;             // packets per second
 	struct bpf_program filter; // bf_insns NULL: everything
@@ -44,11 +44,11 @@ struct captured { // at the start of the copy's data
 
 extern bool capture_active; // master: rw, workers: ro
 
-// Offers packets to the sessions. port: where they leave; unused for the other points.
+// Offers packets to the sessions. port: the one that they leave by, used for CAPTURE_TX only.
 void capture_batch(enum capture_point point, uint16_t port, struct rte_mbuf **pkts, unsigned n);
 
 // Master thread only.
 int filter_compile(const char *text, const char *field, struct bpf_program *out, struct error *err); // empty text: bf_insns NULL
-int capture_start(struct capture *c, struct error *err); // c stays the caller's until gone(); its ring and tokens are set here
+int capture_start(struct capture *c, struct error *err); // sets ring and tokens; c is used until gone()
 void capture_stop(struct capture *c);
-void capture_refill(unsigned ms); // tokens for so much time
+void capture_refill(unsigned ms); // adds the tokens of this many milliseconds

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// drop: where every packet ends that is given up.
+// drop: counts and frees every packet that is given up.
 // Reads: reason, port.  Next: nothing.
 #include "graph/drop.h"
 
@@ -11,7 +11,7 @@
 #include "graph/node.h"
 
 static struct drop_reason *reasons[DROP_MAX];
-static unsigned n_reasons = 1; // 0 is nobody's: a packet without a reason is a bug that shows
+static unsigned n_reasons = 1; // 0 belongs to no reason: a packet without one is a bug that shows
 
 void drop_reason_register(struct drop_reason *reason)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drop reasons: each is declared where the decision is taken, with the sentence that explains it to an operator.
+// Drop reasons: each is declared where the decision is made, with the sentence that explains it to an operator.
 //
 //	DROP_REASON(ip4_ttl, "The TTL had reached 0 or 1; ...");
 //	...
@@ -39,5 +39,5 @@ static inline uint16_t drop_as(struct rte_mbuf *m, const struct drop_reason *rea
 }
 #define drop(m, sym) drop_as(m, &drop_##sym)
 
-// Gives packets up outside of the graph (full queues, device errors): counts, shows them to captures, frees them.
+// Drops packets outside of the graph (full queues, device errors): counts them, offers them to captures and frees them.
 void drop_packets(struct rte_mbuf **pkts, unsigned n);

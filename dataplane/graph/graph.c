@@ -104,7 +104,7 @@ static int node_add(const struct node_desc *d, struct error *err)
 	reg->nb_edges = (rte_edge_t)n;
 	for (i = 0; i < n; i++)
 		reg->next_nodes[i] = node_edge(d, i);
-	id = __rte_node_register(reg); // copies
+	id = __rte_node_register(reg); // makes a copy
 	free(reg);
 	if (id == RTE_NODE_ID_INVALID)
 		return error_set(err, EINVAL, NULL, NULL, NULL, "node %s cannot be registered: %s", d->name,
@@ -118,7 +118,7 @@ int graph_init(struct error *err)
 	int ret;
 
 	if (meta_init() < 0)
-		return error_set(err, EBUSY, NULL, NULL, NULL, "the mbuf's dynamic field is taken");
+		return error_set(err, EBUSY, NULL, NULL, NULL, "the dynamic field of mbufs is already in use");
 	for (d = nodes; d; d = d->list) {
 		ret = node_add(d, err);
 		if (ret < 0)
@@ -134,7 +134,7 @@ struct rte_graph *graph_create(const char *name, int numa, struct error *err)
 	rte_graph_t id = rte_graph_create(name, &param);
 
 	if (id == RTE_GRAPH_ID_INVALID) {
-		error_set(err, rte_errno ? rte_errno : EINVAL, NULL, NULL, NULL, "graph %s cannot be made: %s", name,
+		error_set(err, rte_errno ? rte_errno : EINVAL, NULL, NULL, NULL, "graph %s cannot be created: %s", name,
 			  rte_strerror(rte_errno));
 		return NULL;
 	}
@@ -153,7 +153,8 @@ void graph_trail_init(struct graph_trail *trail, const struct rte_graph *graph)
 	trail->mask = graph->cir_mask;
 }
 
-// As rte_graph_walk(), but a node's end is the next one's beginning: one time stamp for each instead of two, and they are kept.
+// Like rte_graph_walk(), but takes one time stamp per node instead of two, because a node begins when the one before it
+// ends, and keeps the time stamps.
 void graph_walk(struct rte_graph *graph, struct graph_trail *trail)
 {
 	const rte_graph_off_t *pending = graph->cir_start;
@@ -182,7 +183,7 @@ void graph_walk(struct rte_graph *graph, struct graph_trail *trail)
 unsigned graph_steps(const struct graph_trail *trail, struct graph_step steps[GRAPH_TRAIL])
 {
 	unsigned known = RTE_MIN((unsigned)GRAPH_TRAIL, trail->mask), i, n = 0;
-	unsigned first = trail->n > known ? trail->n - known + 1 : 0; // the one before it tells when it began
+	unsigned first = trail->n > known ? trail->n - known + 1 : 0; // the end of the step before it is its beginning
 	uint64_t before = first > 0 ? trail->ends[(first - 1) % GRAPH_TRAIL] : trail->begin;
 
 	for (i = first; i < trail->n; i++) {

@@ -10,22 +10,23 @@
 struct rte_graph;
 
 #define GRAPH_NO_WORKER UINT16_MAX
-extern __thread uint16_t graph_worker; // id of the worker that the calling thread is. A worker sets it as it begins
+extern __thread uint16_t graph_worker; // worker id of the calling thread. A worker sets it when it starts
 
 int graph_init(struct error *err); // registers all nodes with DPDK
 
-// Master thread. A graph whose only source is port_rx; name is unique in the process.
+// Master thread. Creates a graph with port_rx as its only source. name must be unique in the process.
 struct rte_graph *graph_create(const char *name, int numa, struct error *err);
 void graph_destroy(struct rte_graph *graph);
 
-// When the nodes of one walk ended, of which the last GRAPH_TRAIL are kept. Their names are looked up only when somebody asks.
+// The times at which the nodes of one walk ended. The last GRAPH_TRAIL are kept; names are looked up on demand.
 #define GRAPH_TRAIL 64 // a power of two
 
 struct graph_trail {
 	uint64_t begin, end; // TSC; the caller sets begin
 	unsigned n;          // runs of nodes
 	uint64_t ends[GRAPH_TRAIL];
-	// Of the graph: in which order its nodes ran, the first at [-1], the others from [0] round and round.
+	// The graph's ring of pending nodes, in the order in which they ran: the first is at [-1], the others follow
+	// from [0].
 	const uint32_t *order;
 	uint32_t mask;
 };
@@ -37,7 +38,8 @@ struct graph_step {    // one run of a node
 
 void graph_trail_init(struct graph_trail *trail, const struct rte_graph *graph);
 void graph_walk(struct rte_graph *graph, struct graph_trail *trail); // worker
-// The runs of the last walk that are still known, in order. Returns how many. All are when trail->n <= GRAPH_TRAIL.
+// Writes the runs of the last walk that are still known, in order, and returns their number. None is missing when
+// trail->n <= GRAPH_TRAIL.
 unsigned graph_steps(const struct graph_trail *trail, struct graph_step steps[GRAPH_TRAIL]);
 const char *graph_step_name(const struct rte_graph *graph, uint32_t node);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes tell each other about a packet: 32 bytes in the mbuf's second cache line.
+// Metadata that nodes pass on with a packet: 32 bytes in the mbuf's second cache line.
 //
-// Pointers are valid within one walk of the graph (base/rcu.h). m->port is the id of the port that the packet came in by, through
-// its whole life, 0 = made by the router.
+// Pointers are valid within one walk of the graph (base/rcu.h). m->port is always the id of the port that the packet
+// came in by, 0 = made by the router.
 #pragma once
 
 #include <assert.h>
@@ -18,26 +18,26 @@ enum meta_flags {
 	META_TRACED = 1 << 0,      // every node's decision is recorded
 	META_FROM_TUNNEL = 1 << 1, // decapsulated: outer, tos and ttl are set
 	META_ANSWER = 1 << 2,      // made by the router: no TTL decrement, no ICMP error about it
-	META_NEXTHOP = 1 << 3,     // nexthop is decided (label): no route lookup
+	META_NEXTHOP = 1 << 3,     // nexthop is already known (label): no route lookup
 	META_UNIFORM = 1 << 4,     // the tunnel's TTL and DSCP go to the inner header (RFC 3443)
-	META_CLAMP = 1 << 5,       // the port that it came in by wants the TCP MSS clamped
+	META_CLAMP = 1 << 5,       // the port that it came in by has its TCP MSS clamped
 };
 
 struct pkt_meta {
 	const struct nexthop *nexthop;
 	uint32_t hash; // of the (inner) flow, 0 = not computed
-	uint32_t arg;  // for the next node: label or VNI, ICMP type/code/MTU, index of an adjacency
+	uint32_t arg;  // argument of the next node: label or VNI, ICMP type/code/MTU, index of an adjacency
 	uint16_t vrf;
 	uint16_t bridge;
 	uint16_t out_port;
-	uint16_t reason; // why it is dropped
+	uint16_t reason; // drop reason
 	uint16_t outer;  // offset of the outer IP header from buf_addr; decapsulation leaves it in place
 	uint8_t flags;   // enum meta_flags
 	uint8_t l3;      // offset of the IP header from the packet's start: 0, or the Ethernet header's length
 	uint8_t tos;     // outer DSCP and ECN
 	uint8_t ttl;     // outer TTL (MPLS: that of the label)
 	uint8_t traced;  // with META_TRACED: the packet's number within the trace
-	uint8_t cut;     // a mirror's copy that is shorter than the packet
+	uint8_t cut;     // this is a mirror's copy that is shorter than the packet
 };
 
 #define META_OFFSET 96

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node: takes a batch of packets, decides an edge for each, passes them on.
+// A node takes a batch of packets, chooses an edge for each and passes them on.
 //
 //	enum { FOO = 1, BAR };                     // edge 0 is always the drop node
 //	static inline edge_t foo_one(struct rte_mbuf *m) { ... return FOO; }
@@ -36,7 +36,7 @@ struct node_desc {
 void node_register(struct node_desc *desc);
 
 // Edges that other modules add: a node whose last entry is [FIRST] = NODE_LIST("encap") has an edge to each node of that list, from
-// FIRST on. Entries that are left out in front of it lead to drop.
+// FIRST on. Entries that are left out before it lead to drop.
 #define NODE_LIST_MARK '+'
 #define NODE_LIST(list) "+" list
 unsigned node_list_add(const char *list, const char *node); // before graph_init(); returns the node's place in the list
@@ -53,9 +53,9 @@ unsigned node_list_add(const char *list, const char *node); // before graph_init
 	}
 
 #define NODE_CHUNK 256u
-#define NODE_AHEAD 4 // packets whose headers are on their way while one is worked on
+#define NODE_AHEAD 4 // how many packets ahead headers are prefetched
 
-// True while somebody traces; then node_pass() records packets that have META_TRACED.
+// True while a trace runs: node_pass() then records packets that have META_TRACED.
 extern bool graph_tracing;
 void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
 

@@ -66,14 +66,14 @@ static rte_node_t add_node(const char *name, rte_node_process_t process, uint64_
 	reg->process = process;
 	reg->flags = flags;
 	reg->parent_id = RTE_NODE_ID_INVALID;
-	id = __rte_node_register(reg); // copies
+	id = __rte_node_register(reg); // makes a copy
 	free(reg);
 	if (id == RTE_NODE_ID_INVALID)
 		rte_panic("node %s cannot be registered\n", name);
 	return id;
 }
 
-// One lcore that may run on any CPU this process may use.
+// One lcore, which may run on any CPU that this process may use.
 static void lcores(char *out, size_t size)
 {
 	size_t at = (size_t)snprintf(out, size, "--lcores=0@(");
@@ -137,7 +137,7 @@ struct rte_mbuf *node_test_packet(const void *data, size_t len)
 	char *at = m ? rte_pktmbuf_append(m, (uint16_t)len) : NULL;
 
 	if (at == NULL)
-		rte_panic("no packet of %zu bytes\n", len);
+		rte_panic("cannot allocate a packet of %zu bytes\n", len);
 	memcpy(at, data, len);
 	m->port = 0;
 	memset(meta(m), 0, sizeof(*meta(m)));
@@ -158,7 +158,7 @@ static void read_edges(const char *node)
 		rte_panic("node %s has more than %u edges\n", node, MAX_EDGES);
 }
 
-// A graph of the source, the tested node and its sinks.
+// Creates a graph of the source, the tested node and its sinks.
 static void prepare(const char *node)
 {
 	char names[MAX_EDGES][RTE_NODE_NAMESIZE];
@@ -176,7 +176,7 @@ static void prepare(const char *node)
 	rte_node_edge_update(rte_node_from_name(node), 0, next, n);
 	rte_node_edge_update(source_id, 0, &node, 1);
 	if (rte_graph_create(GRAPH, &param) == RTE_GRAPH_ID_INVALID)
-		rte_panic("no graph for node %s\n", node);
+		rte_panic("cannot create a graph for node %s\n", node);
 	graph = rte_graph_lookup(GRAPH);
 	tested = node;
 }

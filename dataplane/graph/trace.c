@@ -85,7 +85,7 @@ void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **ob
 
 int trace_begin(struct trace *t, struct error *err)
 {
-	static unsigned count; // one that has ended may still have its ring
+	static unsigned count; // for unique names: an ended session may still have its ring
 	char name[RTE_RING_NAMESIZE];
 
 	if (session)
