@@ -23,8 +23,9 @@ bool eal_has_hugepages(void)
 	return hugepages;
 }
 
-// EAL gives its own threads the affinity that the process has at start, less its lcores, or when that is none, that of its main lcore.
-// So this decides where they all run; the master goes to the service CPUs and workers pin themselves later.
+// EAL lets its own threads run on the CPUs that the process has at start without those of its lcores, or on the main
+// lcore's CPU when none is left. So the affinity that is set here decides where they run. The master moves to the
+// service CPUs and workers pin themselves later.
 static int eal_confine(const struct options *o, char *lcores, size_t size, struct error *err)
 {
 	const struct cpu_list *control = &o->placement.control;
@@ -34,8 +35,8 @@ static int eal_confine(const struct options *o, char *lcores, size_t size, struc
 
 	if (ret < 0)
 		return error_set(err, -ret, "--control-cpus", cpu_list_format(control, text, sizeof(text)),
-				 "CPUs that this process may use", "%s", strerror(-ret));
-	// EAL knows no such CPU. Its threads come from there to where they belong with the first look at them.
+				 "CPUs that this process may use", "cannot be used: %s", strerror(-ret));
+	// EAL does not support such high numbers. Its threads start elsewhere, and threads_start() moves them.
 	if (cpu >= CPU_SETSIZE)
 		cpu = cpu_list_next(&o->machine.allowed, 0);
 	snprintf(lcores, size, "--lcores=0@%u", cpu);
@@ -68,9 +69,8 @@ int eal_start(const struct options *o, struct error *err)
 	snprintf(level, sizeof(level), "corelane*:%d", level_number(o->log_level));
 	argv[argc++] = lcores;
 	argv[argc++] = prefix;
-	argv[argc++] =
-		hugepages ? "--in-memory" : "--no-shconf"; // nothing is left behind; DPDK has no --in-memory without hugepages
-	argv[argc++] = "-a";                               // probe no device by itself: ports name theirs
+	argv[argc++] = hugepages ? "--in-memory" : "--no-shconf"; // leaves no files; needs hugepages
+	argv[argc++] = "-a";                                      // probe no device unasked: ports name theirs
 	argv[argc++] = "0000:00:00.0";
 	argv[argc++] = "-m";
 	argv[argc++] = memory;
@@ -84,7 +84,8 @@ int eal_start(const struct options *o, struct error *err)
 		argv[argc++] = o->eal[i];
 	argv[argc] = NULL;
 	if (eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s", rte_strerror(rte_errno));
+		return error_set(err, EINVAL, "DPDK", NULL, NULL, "cannot start (the lines above say why): %s",
+				 rte_strerror(rte_errno));
 	rte_log_set_level(corelane_logtype, (uint32_t)level_number(o->log_level));
 	if (!hugepages)
 		LOG(NOTICE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bringing DPDK up: the main lcore only, control threads kept off the workers' CPUs, hugepages where there are some.
+// Starts DPDK: with the main lcore only, control threads off the workers' CPUs, and hugepages where enough are free.
 #pragma once
 
 #include "base/error.h"

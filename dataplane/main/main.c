@@ -47,8 +47,8 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-#define TICK_US 1000  // the master looks at its rings
-#define SLOW_TICK 100 // ticks between looks at timers
+#define TICK_US 1000  // between polls of the master's rings
+#define SLOW_TICK 100 // ticks between polls of slow timers
 
 static int main_fail(const struct error *err)
 {
@@ -76,7 +76,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-// By the clock: ticks are late when the master's CPU is busy, and that is when somebody should look.
+// Has a timer of its own: counted ticks are late when the master's CPU is busy, and just then the workers must be
+// watched.
 static void on_tenth(evutil_socket_t fd, short what, void *arg)
 {
 	worker_watch_poll();
@@ -94,14 +95,14 @@ static void main_on_signal(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(loop_base());
 }
 
-// One instance per run directory: a lock that goes with the process.
+// Allows one instance per run directory: the lock ends with the process.
 static int lock_run_dir(const char *dir, struct error *err)
 {
 	char path[128];
 	int fd;
 
 	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		return error_set(err, errno, "--run-dir", dir, "a directory that can be made", "%s", strerror(errno));
+		return error_set(err, errno, "--run-dir", dir, "a path that can be created", "%s", strerror(errno));
 	snprintf(path, sizeof(path), "%s/corelaned.lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
 	if (fd < 0)
@@ -116,7 +117,7 @@ static int start_tables(const struct options *o, struct error *err)
 {
 	static struct api_listener listener = {.settle = flow_changes_take_effect};
 
-	counters = counters_create(SOCKET_ID_ANY); // what the master drops itself
+	counters = counters_create(SOCKET_ID_ANY); // for packets that the master drops
 	if (counters == NULL || fib_init(o->fib_bytes) < 0 || punt_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
 	if (port_pool_init(o->mbufs, o->mbuf_size, err) < 0 || vrf_init(err) < 0 || overlay_init(err) < 0 || bridge_init(err) < 0)
@@ -135,7 +136,7 @@ static int start_tables(const struct options *o, struct error *err)
 	return underlay_init(err);
 }
 
-// Loudly: it costs packets, and the operator may not know.
+// A warning, because overlap costs packets and the operator may not know of it.
 static void warn_of_overlap(const struct options *o)
 {
 	char text[CPU_LIST_TEXT];
@@ -164,7 +165,7 @@ static int start_workers(const struct options *o, struct error *err)
 	return 0;
 }
 
-// Each API client and each queue of a port takes descriptors.
+// Each API client and each queue of a port needs file descriptors.
 static void raise_file_limit(void)
 {
 	struct rlimit l;
@@ -183,10 +184,11 @@ static int main_start(const struct options *o, struct error *err)
 
 	spread_never = o->run_to_completion;
 	if (o->tx_ring_size)
-		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, there are no such rings");
+		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, without rings");
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "no memory");
-	threads_start(&o->machine, &o->placement); // before there is much to allocate: memory comes from where the master runs
+	// Before large allocations: memory comes from the NUMA node that the master runs on.
+	threads_start(&o->machine, &o->placement);
 	ret = start_tables(o, err);
 	if (ret == 0)
 		ret = graph_init(err);
@@ -194,7 +196,7 @@ static int main_start(const struct options *o, struct error *err)
 		ret = system_init(&process, err);
 	if (ret == 0)
 		ret = start_workers(o, err);
-	threads_poll(); // what has been started with all that
+	threads_poll(); // for threads that were started meanwhile
 	worker_watch_poll();
 	worker_health_poll();
 	return ret < 0 ? ret : api_server_start(loop_base(), o->socket, err);
@@ -226,7 +228,7 @@ static void main_stop(void)
 	event_base_loop(loop_base(), EVLOOP_NONBLOCK); // libevent frees connections from its loop
 	if (fault_injection)
 		fault_injection->stop();
-	worker_del_all(); // nobody reads any more
+	worker_del_all(); // no reader is left
 	port_del_all();
 	rcu_fini();
 	rules_fini();

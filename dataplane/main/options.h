@@ -14,15 +14,15 @@ struct options {
 	char socket[108];
 	struct machine machine;
 	struct placement placement;
-	struct cpu_list overlap; // CPUs of workers that other threads may run on too
+	struct cpu_list overlap; // workers' CPUs that other threads may run on too
 	enum idle_policy idle;
 	bool idle_given;
 	uint32_t rx_ring_size;  // slots of the rings to a worker
-	uint32_t tx_ring_size;  // given in vRouter's way, for which there is no use here: workers send by themselves. 0 = not
-	bool run_to_completion; // no port may be spread
+	uint32_t tx_ring_size;  // of vRouter, without effect: workers send by themselves. 0 = not given
+	bool run_to_completion; // no port may spread its packets
 	bool no_huge;
 	unsigned memory_mb; // 0: 512
-	unsigned mbufs;     // 0: by the pool
+	unsigned mbufs;     // 0: the pool decides
 	unsigned mbuf_size; // data room without headroom, 0: 2048
 	uint64_t fib_bytes;
 	uint32_t flows;
@@ -34,5 +34,6 @@ struct options {
 	unsigned n_eal;
 };
 
-// Asks the machine for its CPUs. Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with err.
+// Reads the machine's CPUs. Returns 0, 1 when the process has nothing more to do (--help, --version), or -EINVAL with
+// err.
 int options_parse(int argc, char **argv, struct options *o, struct error *err);

@@ -27,7 +27,7 @@ static int parse(const char *line)
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
-	optind = 0; // begins anew
+	optind = 0; // restarts getopt
 	return options_parse(argc, argv, &o, &err);
 }
 
@@ -185,7 +185,7 @@ static void long_paths(void **state)
 	assert_string_equal(err.field, "--socket");
 }
 
-// As vRouter's start scripts write them.
+// vRouter's start scripts write options like these.
 static void names_of_vrouter(void **state)
 {
 	assert_int_equal(parse("--worker-cpus 0 --service_core_mask 0x1 --dpdk_ctrl_thread_mask (0) --vr_dpdk_rx_ring_sz 2048 "
@@ -203,7 +203,7 @@ static void names_of_vrouter(void **state)
 static void order_of_workers(void **state)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		return; // the order of one is not much of a test
+		return; // one worker has no order
 	assert_int_equal(parse("--worker-cpus 1,0 --allow-overlap"), 0);
 	assert_int_equal(o.placement.n_workers, 2);
 	assert_int_equal(o.placement.worker_cpus[0], 1);

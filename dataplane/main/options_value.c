@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind an option. name is as it was typed.
+// Parsers of option values.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ int option_path(const char *name, char *dst, size_t size, const char *src, struc
 		return 0;
 	}
 	snprintf(valid, sizeof(valid), "1 to %zu characters", size - 1);
-	return error_set(err, EINVAL, name, src, valid, "is no usable path");
+	return error_set(err, EINVAL, name, src, valid, "is not a usable path");
 }
 
 int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err)
@@ -83,8 +83,9 @@ int option_workers(const char *name, const char *text, struct options *o, struct
 int option_idle(const char *name, const char *text, struct options *o, struct error *err)
 {
 	o->idle_given = true;
-	return idle_policy_parse(text, &o->idle) < 0 ? error_set(err, EINVAL, name, text, IDLE_POLICY_NAMES, "is no idle policy")
-						     : 0;
+	return idle_policy_parse(text, &o->idle) < 0
+		       ? error_set(err, EINVAL, name, text, IDLE_POLICY_NAMES, "is not an idle policy")
+		       : 0;
 }
 
 int option_yield(const char *name, const char *text, struct options *o, struct error *err)
@@ -101,7 +102,7 @@ int option_allow_debug(const char *name, struct error *err)
 {
 	return fault_injection ? 0
 			       : error_set(err, EINVAL, name, NULL, "bin/corelaned of a build tree",
-					   "this corelaned cannot inject faults: it is the one for production");
+					   "this corelaned cannot inject faults: it is the production build");
 }
 
 int option_level(const char *name, const char *text, struct options *o, struct error *err)
@@ -113,5 +114,5 @@ int option_level(const char *name, const char *text, struct options *o, struct e
 		if (strcmp(text, levels[i]) == 0)
 			return option_path(name, o->log_level, sizeof(o->log_level), text, err);
 	return error_set(err, EINVAL, name, text, "emergency, alert, critical, error, warning, notice, info, debug",
-			 "is no log level");
+			 "is not a log level");
 }
