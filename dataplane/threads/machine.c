@@ -40,7 +40,8 @@ void machine_read(const char *root, struct machine *m)
 		m->online = m->possible;
 }
 
-// The kernel leaves of an affinity what the cpuset allows, whichever version of cgroups this host has: so all are asked for.
+// The kernel reduces an affinity to the CPUs that the cpuset allows, with either version of cgroups. So setting all
+// CPUs and reading the result shows the allowed ones.
 void machine_read_process(struct machine *m)
 {
 	struct cpu_list before;

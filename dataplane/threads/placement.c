@@ -81,7 +81,7 @@ static int refuse_overlap(const struct cpu_list *bad, const struct placement *p,
 			 "is the CPU of a worker too, which loses packets while another thread runs there");
 }
 
-// Where everything that is not said lies together there was no other way: one CPU.
+// CPUs of a role that were chosen here overlap only when there is no other way.
 static int check_overlap(const struct placement *p, const struct machine *m, struct cpu_list *overlap, struct error *err)
 {
 	struct cpu_list workers = placement_workers(p), service = cpu_list_both(&workers, &p->service),

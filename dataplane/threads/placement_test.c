@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines that are not there: all of them are plain sets.
+// The machines of these tests are plain sets of CPUs.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void machine(const char *possible, const char *online)
 	m.allowed = m.started = m.online;
 }
 
-// NULL: not said.
+// NULL: not given.
 static int place(const char *workers, const char *service, const char *control, bool allow)
 {
 	memset(&p, 0, sizeof(p));
@@ -66,13 +66,13 @@ static void refused(int ret, const char *field, const char *value, const char *v
 static void one_cpu(void **state)
 {
 	machine("0", "0");
-	assert_int_equal(place(NULL, NULL, NULL, false), 0); // works without a flag, and says so
+	assert_int_equal(place(NULL, NULL, NULL, false), 0); // works without a flag, and reports the overlap
 	assert_int_equal(p.n_workers, 1);
 	assert_int_equal(p.worker_cpus[0], 0);
 	is(&p.service, "0");
 	is(&p.control, "0");
 	is(&overlap, "0");
-	assert_int_equal(place("0", NULL, "0", false), 0); // there is no other
+	assert_int_equal(place("0", NULL, "0", false), 0); // there is no other CPU
 	is(&overlap, "0");
 	refused(place("1", NULL, NULL, false), "--worker-cpus", "1", "CPUs 0");
 }
@@ -88,7 +88,7 @@ static void two_cpus(void **state)
 	assert_int_equal(place(NULL, "1", NULL, false), 0); // the worker makes room
 	assert_int_equal(p.worker_cpus[0], 0);
 	is(&p.control, "1");
-	assert_int_equal(place(NULL, NULL, "1", false), 0); // as --control-cpus always meant
+	assert_int_equal(place(NULL, NULL, "1", false), 0); // service threads follow --control-cpus
 	is(&p.service, "1");
 	refused(place("1", "0-1", NULL, false), "--service-cpus", "1", "CPUs 0, or --allow-overlap");
 	refused(place("1", "0", "1", false), "--control-cpus", "1", "CPUs 0, or --allow-overlap");
@@ -98,7 +98,7 @@ static void two_cpus(void **state)
 	is(&overlap, "0-1");
 	assert_int_equal(place("1", "0-1", "1", true), 0);
 	is(&overlap, "1");
-	list(&m.started, "1"); // taskset: as on a machine with one
+	list(&m.started, "1"); // taskset: as on a machine with one CPU
 	assert_int_equal(place(NULL, NULL, NULL, false), 0);
 	assert_int_equal(p.worker_cpus[0], 1);
 	is(&overlap, "1");
@@ -148,7 +148,7 @@ static void holes(void **state)
 	m.started = m.allowed;
 	refused(place("1", NULL, "129", false), "--control-cpus", "129", "CPUs 0-3");
 	assert_non_null(strstr(err.message, "cpuset"));
-	list(&m.started, "0-1"); // taskset does not bind, it only says where the defaults are
+	list(&m.started, "0-1"); // taskset does not restrict explicit CPUs, it only determines the defaults
 	assert_int_equal(place("3", NULL, NULL, false), 0);
 	is(&p.service, "0-1");
 }
@@ -176,7 +176,7 @@ static void reads_the_machine(void **state)
 		snprintf(path, sizeof(path), "%s%s", root, dirs[i]);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
-	machine_read(root, &m); // no files: the C library knows something
+	machine_read(root, &m); // without files the C library tells the CPUs
 	assert_int_equal(cpu_list_count(&m.possible), sysconf(_SC_NPROCESSORS_CONF));
 	put(root, "possible", "0-8191\n");
 	put(root, "online", "0-63,8191\n");
@@ -185,7 +185,7 @@ static void reads_the_machine(void **state)
 	is(&m.online, "0-63,8191");
 	snprintf(path, sizeof(path), "rm -r %s", root);
 	assert_int_equal(system(path), 0);
-	machine_read("", &m); // and this one
+	machine_read("", &m); // the machine that the test runs on
 	machine_read_process(&m);
 	assert_true(cpu_list_within(&m.started, &m.allowed) && cpu_list_within(&m.allowed, &m.possible));
 	assert_int_equal(place(NULL, NULL, NULL, false), 0);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_MAX 65536 // with the longest list of CPUs
+#define FILE_MAX 65536 // holds the longest list of CPUs
 
 int *task_ids(const char *root, unsigned *n)
 {
@@ -82,7 +82,7 @@ static const char *task_value(const char *text, const char *key, char *out, size
 
 int task_read_status(const char *root, int tid, struct task *t)
 {
-	static char text[FILE_MAX], list[FILE_MAX]; // the master thread's alone
+	static char text[FILE_MAX], list[FILE_MAX]; // used by the master thread only
 	char number[32], state[32];
 	int ret = task_slurp(root, tid, "status", text, sizeof(text));
 
@@ -98,7 +98,7 @@ int task_read_status(const char *root, int tid, struct task *t)
 	return 0;
 }
 
-// Field of /proc/.../stat from the state on, which is the third. The name before it may hold blanks and brackets.
+// A field of /proc/.../stat from the state on, which is field 3. The name before it may contain blanks and brackets.
 static const char *stat_field(const char *text, unsigned field)
 {
 	const char *s = strrchr(text, ')');
@@ -128,7 +128,7 @@ int task_read_sched(const char *root, int tid, struct task *t)
 	t->cpu = atoi(cpu);
 	t->run_ns = t->wait_ns = 0;
 	if (task_slurp(root, tid, "schedstat", text, sizeof(text)) == 0 && sscanf(text, "%llu %llu", &run, &wait) == 2) {
-		t->run_ns = run; // not every kernel counts
+		t->run_ns = run; // some kernels do not count
 		t->wait_ns = wait;
 	}
 	return 0;

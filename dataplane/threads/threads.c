@@ -11,16 +11,18 @@
 #include "base/event.h"
 #include "base/log.h"
 
-#define STRAYS_SAID 8 // of a thread; whoever moves it each second must not push all other events out
+// A thread's strays are all reported up to here, then ever fewer: a tool that moves it each second must not evict all
+// other events.
+#define STRAYS_REPORTED 8
 
 EVENT_KIND(thread_stray, WARNING,
-	   "A thread could run on other CPUs than the plan gives it: somebody (taskset, a tool that tunes the host) or a library "
-	   "has said "
-	   "so. It was moved back. Packets wait while another thread runs on a worker's CPU.");
+	   "A thread could run on CPUs that the plan does not give it: somebody (taskset, a tool that tunes the host) "
+	   "or a library had changed its affinity. It was moved back. Packets wait while another thread runs on a "
+	   "worker's CPU.");
 EVENT_KIND(thread_displaced, ERROR,
-	   "The kernel does not let a thread run on all CPUs that the plan gives it: they are offline, or the cpuset of the "
-	   "process has lost "
-	   "them. It goes back as soon as it can; until then, `corelane worker set` gives a worker another CPU.");
+	   "The kernel does not let a thread run on all CPUs that the plan gives it: they are offline, or the cpuset "
+	   "of the process does not contain them any more. The thread is moved back as soon as possible; until then, "
+	   "`corelane worker set` gives a worker another CPU.");
 EVENT_KIND(thread_returned, INFO, "A thread that was kept from its CPUs may run on all of them again.");
 
 static bool threads_starts(const char *name, const char *with)
@@ -28,7 +30,7 @@ static bool threads_starts(const char *name, const char *with)
 	return strncmp(name, with, strlen(with)) == 0;
 }
 
-// Threads of DPDK and of libraries that nobody knows are the control threads. A worker's name says its role.
+// Threads of DPDK and unknown threads of libraries count as control threads. A worker's name tells its role.
 enum thread_role thread_role(const char *name, bool master)
 {
 	if (threads_starts(name, "pmd-rx-"))
@@ -125,26 +127,27 @@ static void report_returned(const struct thread *t, uint64_t now_ns)
 		     (double)(now_ns - t->displaced) / 1e9);
 }
 
-// quiet: it is not its fault.
+// quiet: the thread is not a stray, so that only a failure is reported.
 static void threads_move(struct thread *t, const struct thread_plan *plan, bool quiet, uint64_t now_ns)
 {
 	struct cpu_list was = t->task.affinity;
 	int ret = plan->move(t->task.tid, &t->planned);
 
 	if (ret == -ESRCH || task_read_status(plan->root, t->task.tid, &t->task) < 0)
-		return; // it has gone
+		return; // the thread has ended
 	if (!cpu_list_eq(&t->task.affinity, &t->planned)) {
 		if (t->displaced == 0)
 			report_displaced(t, plan, ret);
 		t->displaced = t->displaced ? t->displaced : now_ns;
 	} else if (!quiet && t->displaced == 0) {
 		t->moved_back++;
-		if (t->moved_back <= STRAYS_SAID || rte_is_power_of_2(t->moved_back))
+		if (t->moved_back <= STRAYS_REPORTED || rte_is_power_of_2(t->moved_back))
 			report_stray(t, &was);
 	}
 }
 
-// A thread that is new begins where its creator runs, which is no stray unless that is a CPU of nobody's or a worker's.
+// A new thread starts on the CPUs of its creator. It is a stray only when it may run on other CPUs than those of
+// service and control threads.
 static bool within_plan(const struct cpu_list *l, const struct thread_plan *plan)
 {
 	struct cpu_list rest = cpu_list_without(l, &plan->service);

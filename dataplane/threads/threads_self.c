@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of this process: the plan as it is now, once a second.
+// Applies the current plan to the threads of this process, once a second.
 #include <time.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "worker/worker.h"
 
 static struct machine machine;
-static struct placement placement; // as it was asked for
+static struct placement placement; // as the options gave it
 static struct threads threads;
 
 static int worker_of(int tid, unsigned *cpu)
@@ -24,7 +24,8 @@ static int worker_of(int tid, unsigned *cpu)
 	return -1;
 }
 
-// Workers come, go and move; the sets that nobody asked for are made of what they leave, or stay when that is nothing.
+// Workers are added, removed and moved at run time. Sets that no option gave follow them: they hold the CPUs without a
+// worker, or stay as they were when there is none.
 static struct placement placement_now(void)
 {
 	struct placement p = placement;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at copies of /proc/self/task, whose threads go where the test's own sched_setaffinity() lets them.
+// Runs threads_look() over copies of /proc/self/task. A fake sched_setaffinity() moves their threads.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static struct threads threads;
 static struct thread_plan plan;
 static uint64_t now, event;
 static unsigned worker_cpu;    // of worker 3, thread 104
-static struct cpu_list denied; // CPUs that the kernel does not give
+static struct cpu_list denied; // CPUs that the kernel denies
 static unsigned moves;
 
 static void put(const char *path, const char *fmt, ...)
@@ -50,7 +50,7 @@ static void make(const char *path)
 	assert_true(mkdir(name, 0700) == 0 || errno == EEXIST);
 }
 
-// As Linux 6.18 writes it, shortened to what stands around the lines that are read.
+// The format of Linux 6.18, shortened to the lines around those that are read.
 static void put_status(int tid, const char *name, const char *cpus)
 {
 	char path[64];
@@ -113,7 +113,7 @@ static const struct thread *thread(int tid)
 	return NULL;
 }
 
-// The next event; NULL: none of it.
+// The text of the next event; NULL: it is not this one, or there is none.
 static const char *next_event(const char *kind, const char *subject)
 {
 	const struct event_record *e = event_after(event);
@@ -162,7 +162,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-// DPDK starts all of them on the control CPUs; that is nobody's fault.
+// DPDK starts all of them on the control CPUs, which does not make them strays.
 static void first_look(void **state)
 {
 	look();
@@ -212,7 +212,7 @@ static void taskset(void **state)
 	assert_int_equal(thread(104)->moved_back, 2);
 }
 
-// Somebody does it again and again.
+// A tool moves a thread again and again.
 static void stubborn(void **state)
 {
 	unsigned i;
@@ -227,7 +227,7 @@ static void stubborn(void **state)
 	assert_true(event_last() == event + 8 + 3); // and the 16th, 32nd, 64th
 }
 
-// A library's new thread: on CPUs of other roles it is put right, on a worker's it is a stray.
+// A new thread of a library is moved silently from CPUs of another role, and is a stray on a worker's.
 static void new_threads(void **state)
 {
 	look();
@@ -254,12 +254,12 @@ static void gone(void **state)
 	look();
 	assert_null(thread(103));
 	assert_int_equal(threads.n, 5);
-	put("/proc/self/task/105/status", "Name:\tvhost-events\n"); // torn
+	put("/proc/self/task/105/status", "Name:\tvhost-events\n"); // incomplete
 	look();
 	assert_int_equal(threads.n, 4);
 }
 
-// `corelane worker set --cpu`, and sets that follow the workers, are no strays.
+// Threads are not strays after `corelane worker set --cpu`, nor when sets follow the workers.
 static void the_plan_changes(void **state)
 {
 	look();
@@ -287,8 +287,8 @@ static void offline(void **state)
 	assert_true(thread(104)->displaced != 0);
 	look();
 	look();
-	assert_int_equal(moves, 1);      // tries again
-	assert_null(next_event("", "")); // and says it once
+	assert_int_equal(moves, 1);      // it tries again
+	assert_null(next_event("", "")); // and reports it once
 	put("/sys/devices/system/cpu/online", "0-7\n");
 	memset(&denied, 0, sizeof(denied));
 	look();
@@ -327,7 +327,7 @@ static void roles_by_name(void **state)
 		{"svc-rules", THREAD_SERVICE},      {"vhost-events", THREAD_SERVICE},  {"vhost_reconn", THREAD_SERVICE},
 		{"dpdk-vhost-evt", THREAD_SERVICE}, {"vhost-4711", THREAD_SERVICE},    {"dpdk-intr", THREAD_CONTROL},
 		{"rte_mp_handle", THREAD_CONTROL},  {"telemetry-v2", THREAD_CONTROL},  {"memif-control", THREAD_CONTROL},
-		{"corelaned", THREAD_CONTROL}, // some library's, not named yet
+		{"corelaned", THREAD_CONTROL}, // a library's thread that has no name yet
 	};
 	unsigned i;
 
@@ -336,7 +336,7 @@ static void roles_by_name(void **state)
 	assert_int_equal(thread_role("corelaned", true), THREAD_SERVICE);
 }
 
-// The name may hold anything; 1,024 CPUs and more.
+// A name may contain anything, and there may be more than 1,024 CPUs.
 static void odd_files(void **state)
 {
 	struct task t = {0};

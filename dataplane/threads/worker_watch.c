@@ -9,16 +9,14 @@
 #include "worker/worker.h"
 
 EVENT_KIND(worker_stands_still, ERROR,
-	   "A worker has not ended a loop for half a second: its packets wait, and are lost when the queues are full. The text "
-	   "says what its "
-	   "thread does: it was stopped or frozen, it is runnable but others have its CPU (a real-time task, a stolen CPU of a "
-	   "virtual machine), "
-	   "or a loop takes so long. Changes that must be seen by all workers wait for it.");
+	   "A worker has not ended a loop for half a second: its packets wait, and are lost when the queues are full. "
+	   "The text tells the state of its thread: it was stopped or frozen, it is runnable but others have its CPU "
+	   "(a real-time task, a stolen CPU of a virtual machine), or a loop takes that long. Changes that all workers "
+	   "must see wait for it.");
 EVENT_KIND(worker_goes_on, INFO, "A worker that stood still has looped for a second without standing again.");
 EVENT_KIND(master_was_away, WARNING,
-	   "The master thread did not run for more than a second: the process was stopped, others had its CPUs, or one request "
-	   "took so long. "
-	   "Meanwhile nothing was answered and nobody looked at the workers.");
+	   "The master thread did not run for more than a second: the process was stopped, others had its CPUs, or one "
+	   "request took that long. Meanwhile no request was answered and the workers were not watched.");
 
 static struct watch watches[WORKER_MAX];
 
@@ -119,7 +117,7 @@ static void worker_watch_look_at(const struct worker *w, uint64_t now)
 	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
 	struct watch *s = &watches[w->id];
 
-	if (s->tid != w->tid) { // another one with this id
+	if (s->tid != w->tid) { // a new worker with this id
 		*s = (struct watch){.tid = w->tid};
 		watch_restart(s, loops, now);
 		return;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that stand still: their loops are not counted up any more, because something keeps them from their CPU or a loop does not end.
-// The master only looks; it waits for nobody.
+// Detects workers that stand still: their loop counters do not grow, because something keeps them from their CPU or a
+// loop does not end. The master only reads the counters; it never waits for a worker.
 //
-// A worker that has nothing to do loops on, so each idle policy has to wake up within WATCH_STANDS.
+// An idle worker keeps looping, so each idle policy has to wake up within WATCH_STANDS.
 #pragma once
 
 #include "threads/task.h"
 
-#define WATCH_STANDS 500000000ull // ns without a loop that are reported
-#define WATCH_CALM 1000000000ull  // ns of loops after which it is well again
-#define WATCH_AWAY 1000000000ull  // ns that the master was away itself: it cannot say anything of others
+#define WATCH_STANDS 500000000ull // ns without a loop after which a worker is reported
+#define WATCH_CALM 1000000000ull  // ns of steady loops after which it has recovered
+#define WATCH_AWAY 1000000000ull  // ns between polls after which the master reports that it was away itself
 
 struct watch {
-	int tid;                  // 0: nothing is known yet
+	int tid;                  // 0: the worker is not known yet
 	uint64_t loops, progress; // ns when they were last seen to grow
 	uint64_t begin;           // of the standstill that was reported
 	uint64_t calm;            // since when it loops again
@@ -23,12 +23,12 @@ struct watch {
 
 enum watch_result { WATCH_NOTHING, WATCH_SUSPECT, WATCH_STANDS_STILL, WATCH_GOES_ON };
 
-// One look, at a time in ns.
+// One poll; now is in ns.
 enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now);
-void watch_restart(struct watch *w, uint64_t loops, uint64_t now); // forgives what has been
+void watch_restart(struct watch *w, uint64_t loops, uint64_t now); // forgets what was seen
 
-// Why it stands, from two looks at its thread. cpu is the planned one.
+// Explains a standstill from two samples of the thread. cpu is the planned one.
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size);
 
-void worker_watch_poll(void);                    // each 100 ms
-uint64_t worker_watch_still_ns(unsigned worker); // since when it stands, 0: it does not
+void worker_watch_poll(void);                    // called each 100 ms
+uint64_t worker_watch_still_ns(unsigned worker); // how long it has been standing still, 0: it is not

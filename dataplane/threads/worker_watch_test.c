@@ -23,7 +23,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// Looks each 100 ms; the worker has looped between them or not.
+// Polls each 100 ms. looped: the worker has looped between the polls.
 static enum watch_result after(unsigned ms, bool looped)
 {
 	enum watch_result r, last = WATCH_NOTHING;
@@ -40,7 +40,7 @@ static enum watch_result after(unsigned ms, bool looped)
 static void healthy(void **state)
 {
 	assert_int_equal(after(10000, true), WATCH_NOTHING);
-	assert_int_equal(after(400, false), WATCH_NOTHING); // late, not for long
+	assert_int_equal(after(400, false), WATCH_NOTHING); // late, but not for long
 	assert_int_equal(watch_step(&w, loops, now), WATCH_SUSPECT);
 	assert_int_equal(after(5000, true), WATCH_NOTHING);
 	assert_false(w.reported);
@@ -51,12 +51,12 @@ static void stands_and_goes_on(void **state)
 	after(1000, true);
 	assert_int_equal(after(400, false), WATCH_NOTHING);
 	assert_int_equal(after(100, false), WATCH_STANDS_STILL);
-	assert_int_equal(after(7000, false), WATCH_NOTHING); // said once
+	assert_int_equal(after(7000, false), WATCH_NOTHING); // reported once
 	assert_int_equal(after(900, true), WATCH_NOTHING);
 	assert_int_equal(after(200, true), WATCH_GOES_ON);
 	assert_true(w.calm - w.begin == 7600 * MS && w.longest == 7600 * MS);
 	assert_int_equal(after(5000, true), WATCH_NOTHING);
-	assert_int_equal(after(500, false), WATCH_STANDS_STILL); // the next one
+	assert_int_equal(after(500, false), WATCH_STANDS_STILL); // the next standstill
 }
 
 // A real-time task that the kernel throttles leaves 50 ms of each second: one event, not two a second.
@@ -73,7 +73,7 @@ static void starved(void **state)
 	assert_true(w.longest == 1000 * MS);
 }
 
-// The master was away: what happened meanwhile is forgiven.
+// After the master was away, earlier standstills are forgotten.
 static void restart(void **state)
 {
 	after(300, false);
