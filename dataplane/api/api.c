@@ -20,7 +20,8 @@
 static const struct api_method *methods[METHODS_MAX];
 static size_t n_methods;
 
-// Of the request at hand. Handlers do not nest, so that there is one at a time; its memory is reused by the next.
+// The request that is being answered. Handlers do not nest, so there is one at a time, and the next one reuses its
+// memory.
 static struct api_call unary;
 static struct api_listener *listeners;
 
@@ -29,7 +30,7 @@ void api_listen(struct api_listener *l)
 	LISTEN(listeners, l);
 }
 
-// Runs before main(): nobody is there yet to hand an error to.
+// Runs before main(), where no caller could handle an error.
 void api_register(const struct api_method *array, size_t n)
 {
 	size_t i;
@@ -67,7 +68,7 @@ void *api_alloc(struct api_call *call, size_t size)
 {
 	void *p = arena_alloc(&call->memory, size);
 
-	if (p == NULL) { // as the rest of the control plane: nothing sensible can be done without a few bytes
+	if (p == NULL) { // as in the rest of the control plane: without a few bytes nothing useful can be done
 		LOG(CRIT, "api: out of memory for %zu bytes", size);
 		abort();
 	}
@@ -93,7 +94,7 @@ char *api_printf(struct api_call *call, const char *fmt, ...)
 	if (n < 0)
 		return api_strdup(call, "");
 	s = api_alloc(call, (size_t)n + 1);
-	if ((size_t)n < sizeof(text)) // nearly always: formatting is the larger part of an item's cost
+	if ((size_t)n < sizeof(text)) // nearly always; formatting twice would cost most of the time of an item
 		return memcpy(s, text, (size_t)n + 1);
 	va_start(ap, fmt);
 	vsnprintf(s, (size_t)n + 1, fmt, ap);
@@ -108,8 +109,8 @@ static void *unpack_alloc(void *arena, size_t size)
 
 static void unpack_free(void *arena, void *p)
 {
-	// The arena goes as a whole. Never freeing while unpacking bounds the work too: a message whose fields repeat, and
-	// are merged and copied over and over, runs into the limit.
+	// The arena is freed as a whole. Freeing nothing while unpacking bounds the work too: a message whose fields
+	// repeat, so that they are merged and copied over and over, reaches the limit.
 }
 
 ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data, size_t n,

@@ -2,8 +2,8 @@
 // The API server: protobuf messages over ttrpc (containerd's protocol) on a Unix socket.
 //
 // A module registers its methods with API_METHODS. All handlers run on the master thread. Requests of a client are
-// answered in order of arrival; a stream is produced only as fast as its client reads: while API_BUFFER bytes wait
-// for a client, its streams are not asked for more, and it is disconnected after API_STALL seconds without reading.
+// answered in order of arrival. A stream is produced only as fast as its client reads: while API_BUFFER bytes wait
+// for a client, its streams pause, and it is disconnected after API_STALL seconds without reading.
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #define API_MINOR 0
 #define API_BUFFER (256 * 1024)
 #define API_STALL 60
-#define API_MAX_MESSAGE (4 * 1024 * 1024) // as ttrpc has it
+#define API_MAX_MESSAGE (4 * 1024 * 1024) // ttrpc's own limit
 
 struct event_base;
 struct api_call; // one request that is being answered
@@ -30,9 +30,9 @@ char *api_printf(struct api_call *call, const char *fmt, ...) __attribute__((for
 // Fills resp (initialised by its descriptor) and returns 0, or fills err and returns -errno.
 typedef int (*api_unary_fn)(struct api_call *call, const void *req, void *resp, struct error *err);
 
-// Fills the next item and returns 1; 0 = the end; -EAGAIN = nothing now, api_wake() will say when to ask again; other
+// Fills the next item and returns 1; 0 = the end; -EAGAIN = nothing now, called again after api_wake(); another
 // negative errno with err = failed. The cursor is zeroed memory of cursor_size bytes that lives with the stream.
-// Tables may change between two calls: a cursor names the last key that was given, not a pointer.
+// Tables may change between two calls: a cursor holds the key of the last item, not a pointer.
 typedef int (*api_next_fn)(struct api_call *call, const void *req, void *cursor, void *item, struct error *err);
 typedef void (*api_done_fn)(void *cursor); // the stream has ended or its client has gone; may be NULL
 
@@ -55,19 +55,20 @@ void api_register(const struct api_method *methods, size_t n);
 	}
 
 struct api_listener {
-	void (*settle)(void); // after each unary request, before its answer goes: what it changed by many steps takes effect as one
+	// Called after each unary request and before its answer: applies the steps of its change together.
+	void (*settle)(void);
 	struct api_listener *next;
 };
 void api_listen(struct api_listener *l);
 
-// The stream of this call has something again. Master thread only; the call must be one whose next() returned -EAGAIN.
+// Resumes the stream of this call. Master thread only; next() of the call must have returned -EAGAIN.
 void api_wake(struct api_call *call);
 
-// Listens on path (mode 0660). Refuses when another process answers there; removes a dead socket.
+// Listens on path (mode 0660). Refuses when another process answers there; removes a stale socket.
 int api_server_start(struct event_base *base, const char *path, struct error *err);
 void api_server_stop(void);
 
-// For tests and fuzzing: feeds bytes of one connection, collects what would be written.
+// For tests and fuzzing: feeds the bytes of one connection and collects its output.
 struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg);
-int api_conn_input(struct api_conn *conn, const void *data, size_t n); // -EPROTO: would be disconnected
+int api_conn_input(struct api_conn *conn, const void *data, size_t n); // -EPROTO: a client would be disconnected
 void api_conn_close(struct api_conn *conn);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection: frames in, turns of work, back-pressure.
 //
-// A turn handles some requests and some stream items, then gives the loop back and comes again by a timer of zero, so that
-// other connections and other events of the loop get theirs in between. Nothing is read or produced while the client has
-// API_BUFFER bytes to read first.
+// A turn handles some requests and some stream items, then returns to the loop and schedules the next one with a zero
+// timer, so that other connections and events are served in between. Nothing is read or produced while API_BUFFER bytes
+// wait for the client.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "api/api_private.h"
 #include "base/log.h"
 
-#define READ_AHEAD (64 * 1024) // input held besides the message that is being received
+#define READ_AHEAD (64 * 1024) // input kept besides the message that is being received
 #define IO_CHUNK (64 * 1024)   // bytes of one read or write
 
 struct api_limits api_limits = {.connections = 1024, .stall_ms = API_STALL * 1000};
@@ -58,7 +58,7 @@ static void read_request(struct api_conn *c, const struct ttrpc_header *h, const
 	api_request(c, h, data);
 }
 
-// No method takes a stream, so that all that a client can usefully send is "remote closed": it wants no more.
+// No method accepts a stream, so the only useful frame of a client is "remote closed", which cancels the answer.
 static void read_data(struct api_conn *c, const struct ttrpc_header *h)
 {
 	bool close = (h->flags & TTRPC_REMOTE_CLOSED) != 0 && h->length == 0;
@@ -67,7 +67,7 @@ static void read_data(struct api_conn *c, const struct ttrpc_header *h)
 		frame_refuse(c, h->stream, ECANCELED, "cancelled by the client");
 	else if (!close)
 		frame_refuse(c, h->stream, EINVAL, "methods take one request, in the message that opens the stream");
-	// else the client's close has crossed with our end
+	// otherwise the client closed the stream while its end was on the way
 }
 
 static int api_conn_read_frame(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)
@@ -75,7 +75,7 @@ static int api_conn_read_frame(struct api_conn *c, const struct ttrpc_header *h,
 	if (h->type == 0 || h->type == TTRPC_RESPONSE)
 		return -EPROTO; // never sent by a client
 	if (h->type > TTRPC_DATA)
-		return 0; // of a later version: ignored, as others do
+		return 0; // from a later version: ignored, as other servers do
 	if (h->stream % 2 == 0)
 		frame_refuse(c, h->stream, EINVAL, "stream ids of a client are odd");
 	else if (h->type == TTRPC_REQUEST)
@@ -105,7 +105,7 @@ static bool api_conn_peek(struct api_conn *c, struct ttrpc_header *h)
 	return true;
 }
 
-// 1: read a frame; 0: the input holds no complete one; -EPROTO: this is not ttrpc.
+// Returns 1 after a frame, 0 when the input holds no complete one, -EPROTO when the input is not ttrpc.
 static int read_one(struct api_conn *c)
 {
 	struct ttrpc_header h;
@@ -133,7 +133,7 @@ static int read_one(struct api_conn *c)
 	return ret < 0 ? ret : 1;
 }
 
-// Returns 1 when there may be more to read, 0 when not before more input comes.
+// Returns 1 when there may be more to read, 0 when more input has to come first.
 static int read_some(struct api_conn *c)
 {
 	uint64_t deadline = api_now_ns() + API_TURN_NS;
@@ -148,7 +148,7 @@ static int read_some(struct api_conn *c)
 	return ret;
 }
 
-// Room for the message that is coming and not much more; no wake-up before it is complete.
+// Allows input for the message that is being received and little more, and no wake-up before it is complete.
 static void set_watermark(struct api_conn *c)
 {
 	struct ttrpc_header h;
@@ -172,7 +172,7 @@ static int conn_turn(struct api_conn *c)
 	api_stream_produce(c);
 	set_watermark(c);
 	if (!api_conn_full(c) && (more || !TAILQ_EMPTY(&c->ready)))
-		api_conn_schedule(c); // when full, on_write() does
+		api_conn_schedule(c); // when full, on_write() schedules
 	return 0;
 }
 
@@ -190,11 +190,11 @@ static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct api_conn *c = arg;
 
-	if (!evtimer_pending(c->turn, NULL)) // else its turn comes
+	if (!evtimer_pending(c->turn, NULL)) // else a turn is scheduled
 		turn_or_close(c);
 }
 
-// The client has read: what waited for that goes on.
+// The client has read, so that paused work can go on.
 static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct api_conn *c = arg;
@@ -283,7 +283,7 @@ struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t
 	return c;
 }
 
-// One turn, as the loop would give it. With n = 0: the next turn of a connection that has nothing to say.
+// Runs one turn, as the loop would. n = 0 runs a turn without new input.
 int api_conn_input(struct api_conn *c, const void *data, size_t n)
 {
 	size_t length;
@@ -318,7 +318,7 @@ void api_conn_close(struct api_conn *c)
 		event_free(c->turn);
 	if (c->bev != NULL) {
 		bufferevent_free(c->bev);
-	} else if (c->write != NULL) { // a test's
+	} else if (c->write != NULL) { // of a test
 		if (c->in != NULL)
 			evbuffer_free(c->in);
 		if (c->out != NULL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of the API server: api.c finds methods and answers, api_conn.c reads frames and decides whose turn
-// it is, api_stream.c produces streams, api_server.c accepts connections. All on the master thread.
+// Private to the API server: api.c finds and calls methods, api_conn.c reads frames and schedules turns, api_stream.c
+// produces streams, api_server.c accepts connections. All run on the master thread.
 #pragma once
 
 #include <stdbool.h>
@@ -16,13 +16,13 @@
 #include "api/ttrpc.h"
 
 #define API_STREAMS 128                // open streams of one connection
-#define API_REQUEST_MEMORY (64u << 20) // a request once unpacked, while it is answered
-#define API_STREAM_MEMORY (256u << 10) // a stream's request, kept as long as the stream
-#define API_TURN_REQUESTS 64           // work of one connection before the loop serves others:
-#define API_TURN_ITEMS 256             // so many requests and stream items,
-#define API_TURN_NS (2 * 1000 * 1000)  // each kind at most so long
+#define API_REQUEST_MEMORY (64u << 20) // of an unpacked request, while it is answered
+#define API_STREAM_MEMORY (256u << 10) // of a stream's request, kept as long as the stream
+#define API_TURN_REQUESTS 64           // requests in one turn of a connection, before the loop serves others
+#define API_TURN_ITEMS 256             // stream items in one turn
+#define API_TURN_NS (2 * 1000 * 1000)  // longest time for either of them in one turn
 
-// What tests make smaller.
+// Limits that tests lower.
 struct api_limits {
 	unsigned connections;
 	unsigned stall_ms;
@@ -52,13 +52,13 @@ struct api_stream {
 
 struct api_conn {
 	LIST_ENTRY(api_conn) next;
-	struct evbuffer *in, *out; // of bev; of its own in tests
+	struct evbuffer *in, *out; // buffers of bev; in tests the connection's own
 	struct bufferevent *bev;   // NULL in tests
-	struct event *turn;        // a timer of zero: the next turn, after the loop has looked at all descriptors
+	struct event *turn;        // a zero timer: the next turn, after the loop has polled all descriptors
 	struct api_streams ready, waiting;
 	unsigned streams;
 	uint32_t last_id;                                     // ids must grow
-	uint32_t discard;                                     // bytes left of a message that is too long
+	uint32_t discard;                                     // bytes still to skip of a message that is too long
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
 };
@@ -68,12 +68,12 @@ const struct api_method *api_find(const char *service, const char *name, struct 
 ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data, size_t n,
 			     struct error *err); // NULL: err says why
 void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data);
-void api_error_complete(struct error *err, int ret); // a handler that failed without words gets some
+void api_error_complete(struct error *err, int ret); // adds a message when a handler gave none
 
 // api_conn.c
 struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd); // owns fd, also when it fails
 void api_conn_schedule(struct api_conn *c);
-bool api_conn_full(const struct api_conn *c); // the client has API_BUFFER bytes to read first
+bool api_conn_full(const struct api_conn *c); // API_BUFFER bytes wait for the client
 unsigned api_conn_count(void);
 void api_conn_close_all(void);
 
@@ -81,5 +81,5 @@ void api_conn_close_all(void);
 int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n, struct error *err);
 struct api_stream *api_stream_find(struct api_conn *c, uint32_t id);
 void api_stream_produce(struct api_conn *c);
-void api_stream_close(struct api_stream *s); // says nothing to the client
+void api_stream_close(struct api_stream *s); // sends nothing to the client
 uint64_t api_now_ns(void);

@@ -22,10 +22,10 @@
 
 static struct {
 	struct evconnlistener *listener;
-	struct event *retry; // accepting again after descriptors ran out
+	struct event *retry; // accepts again after descriptors ran out
 	struct sockaddr_un addr;
-	struct stat file; // ours, so that only ours is removed
-	bool refusing;    // said once that there are too many connections
+	struct stat file; // of our socket: api_server_stop() removes no other
+	bool refusing;    // too many connections, which was logged
 } server;
 
 static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)
@@ -41,7 +41,7 @@ static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, s
 		api_conn_accept(evconnlistener_get_base(l), fd);
 }
 
-// accept() fails as long as descriptors are out, and the loop would spin on it.
+// accept() fails until descriptors are free. Pausing keeps the loop from spinning on it.
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
 	static const struct timeval pause = {.tv_sec = 1};
@@ -74,7 +74,7 @@ static int set_path(const char *path, struct error *err)
 	return 0;
 }
 
-// Locked while a dead socket is replaced: of two daemons that start at once, the second one then sees the first.
+// The lock is held while a stale socket is replaced: of two daemons that start at once, the second one sees the first.
 static int lock_directory(struct error *err)
 {
 	char copy[sizeof(server.addr.sun_path)], *dir;
@@ -83,7 +83,7 @@ static int lock_directory(struct error *err)
 	memcpy(copy, server.addr.sun_path, sizeof(copy));
 	dir = dirname(copy);
 	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		return api_server_refuse(err, errno, "cannot make the directory");
+		return api_server_refuse(err, errno, "cannot create the directory");
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return api_server_refuse(err, errno, "cannot open the directory");
@@ -107,7 +107,7 @@ static int refuse_alive(int fd, struct error *err)
 			 "process %d answers there", (int)peer.pid);
 }
 
-// 0: nobody is there any more.
+// Returns 0 when no process listens there.
 static int api_server_probe(struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
@@ -117,7 +117,7 @@ static int api_server_probe(struct error *err)
 	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN) // EAGAIN: its queue is full
 		ret = refuse_alive(fd, err);
 	else if (errno != ECONNREFUSED && errno != ENOENT)
-		ret = api_server_refuse(err, errno, "cannot find out whether somebody answers there");
+		ret = api_server_refuse(err, errno, "cannot find out whether another process answers there");
 	close(fd);
 	return ret;
 }
@@ -128,18 +128,18 @@ static int remove_dead(struct error *err)
 	int ret;
 
 	if (lstat(server.addr.sun_path, &st) < 0)
-		return errno == ENOENT ? 0 : api_server_refuse(err, errno, "cannot look at it");
+		return errno == ENOENT ? 0 : api_server_refuse(err, errno, "cannot be examined");
 	if (!S_ISSOCK(st.st_mode))
 		return error_set(err, EEXIST, "socket", server.addr.sun_path, NULL, "exists and is not a socket");
 	ret = api_server_probe(err);
 	if (ret < 0)
 		return ret;
 	if (unlink(server.addr.sun_path) < 0 && errno != ENOENT)
-		return api_server_refuse(err, errno, "cannot remove the dead socket");
+		return api_server_refuse(err, errno, "cannot remove the stale socket");
 	return 0;
 }
 
-// Nobody can connect before listen(): the mode is right from the first client on.
+// No client can connect before listen(), so the mode is right for the first one.
 static int open_socket(struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
@@ -180,7 +180,7 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 	fd = api_server_claim(err);
 	if (fd < 0)
 		return fd;
-	signal(SIGPIPE, SIG_IGN); // a client that goes away is an error of write(), not our end
+	signal(SIGPIPE, SIG_IGN); // a client that has gone makes write() fail instead of ending the process
 	server.retry = evtimer_new(base, on_retry, NULL);
 	server.listener =
 		evconnlistener_new(base, api_server_on_accept, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);

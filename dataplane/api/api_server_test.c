@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening socket and what depends on a real one: back-pressure, clients that do not read, limits.
+// The listening socket, and what needs a real one: back-pressure, clients that do not read, limits.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void back_pressure(void **state)
 	request(slow, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
 	run_ms(100);
 	given = test_list_given;
-	// A route is at least 30 bytes: what is held is API_BUFFER and the kernel's buffer, no matter how long it takes.
+	// A route is at least 30 bytes. Only API_BUFFER and the kernel's buffer are filled, however long it takes.
 	assert_in_range(given, 1000, (API_BUFFER + 512 * 1024) / 30);
 	run_ms(50);
 	assert_int_equal(test_list_given, given);
@@ -103,7 +103,7 @@ static void back_pressure(void **state)
 	run_ms(20);
 	assert_true(drain(other, &end) > 0);
 	assert_false(end);
-	for (i = 0; i < 4; i++) { // it reads on: it goes on
+	for (i = 0; i < 4; i++) { // the stream goes on when the client reads
 		assert_true(drain(slow, &end) > 0);
 		assert_false(end);
 		run_ms(20);
@@ -143,7 +143,7 @@ static void unread_answers(void **state)
 		if (write(fd, bytes, n) < (ssize_t)n) {
 			run_ms(20);
 			if (write(fd, bytes, n) < 0)
-				break; // both sides are full, and stay so
+				break; // the buffers of both sides are full and stay full
 		}
 		sent += n;
 	}
@@ -194,7 +194,7 @@ static void too_many(void **state)
 	close(fds[0]);
 }
 
-// accept() fails while descriptors are out: the loop must not spin on that, and must accept later.
+// accept() fails without free descriptors: the loop must not spin on that, and must accept later.
 static void no_descriptors(void **state)
 {
 	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
@@ -263,7 +263,7 @@ static void paths(void **state)
 	FILE *f;
 
 	base = event_base_new();
-	close(listen_at(path)); // dead
+	close(listen_at(path)); // stale
 	assert_int_equal(api_server_start(base, path, &err), 0);
 	close(connect_to(path));
 	api_server_stop();

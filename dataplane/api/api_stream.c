@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: a cursor that is asked for one item after the other, as fast as the client reads.
+// Streams: a cursor produces one item after the other, as fast as the client reads.
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -125,13 +125,13 @@ static void stream_send(struct api_stream *s, struct error *err)
 		stream_fail(s, ret, err);
 }
 
-// One item of one stream; the next one is another stream's.
+// Produces one item of one stream and puts the stream last, so that the next item is another stream's.
 static void stream_step(struct api_stream *s)
 {
 	struct error err = {0};
 	int ret;
 
-	stream_move(s, true); // before next(), which may be woken before it returns -EAGAIN
+	stream_move(s, true); // before next(): api_wake() may be called before it returns -EAGAIN
 	protobuf_c_message_init(s->method->resp, s->item);
 	ret = s->method->next(&s->call, s->req, s->cursor, s->item, &err);
 	if (ret == -EAGAIN) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in, frames out: a connection without a socket. Sockets, back-pressure and real clients: api_server_test.c and
-// tests/api.
+// Frames of a connection without a socket. api_server_test.c and tests/api test sockets, back-pressure and real
+// clients.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +230,8 @@ static void cancel(void **state)
 		api_conn_input(t.conn, NULL, 0);
 		assert_null(test_conn_next(&t));
 	}
-	test_conn_frame(&t, 3, TTRPC_DATA, TTRPC_REMOTE_CLOSED | TTRPC_NO_DATA, "", 0); // crossed with the end: silence
+	test_conn_frame(&t, 3, TTRPC_DATA, TTRPC_REMOTE_CLOSED | TTRPC_NO_DATA, "",
+			0); // sent while the end was on the way: no answer
 	assert_null(test_conn_next(&t));
 	test_conn_frame(&t, 3, TTRPC_DATA, 0, "x", 1);
 	assert_status(test_conn_next(&t), 3, 3, "one request");
@@ -251,7 +252,7 @@ static void many_streams(void **state)
 	assert_null(ask(2 * i + 3, "List", &req.base, TTRPC_REMOTE_CLOSED));
 }
 
-// Two streams share a turn, and a request is not kept waiting by them.
+// Two streams share a turn, and a request does not wait for them.
 static void fair(void **state)
 {
 	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the API server: methods with known answers, and a connection whose frames can be looked at.
+// Tests of the API server: methods with known answers, and a connection whose frames can be inspected.
 #pragma once
 
 #include "api/api_private.h"
@@ -8,10 +8,10 @@
 
 #define TEST_SERVICE "corelane.v1.Routes" // Add is refused, Lookup answers, List streams; Silent, Huge, Set
 
-extern unsigned test_list_items;      // that List gives; vrf "wait", "fail" and "huge" do what they say
-extern unsigned test_list_given;      // by all streams so far
-extern int test_streams_open;         // asked for at least one item and not done
-extern struct api_call *test_waiting; // the last one that was told to wait
+extern unsigned test_list_items;      // items of List; with VRF "wait", "fail" or "huge" it does that
+extern unsigned test_list_given;      // items of all streams so far
+extern int test_streams_open;         // streams that have produced and are not done
+extern struct api_call *test_waiting; // the last call that returned -EAGAIN
 
 struct test_frame {
 	struct ttrpc_header h;
@@ -32,7 +32,7 @@ int test_conn_request(struct test_conn *t, uint32_t id, uint8_t flags, const cha
 		      const ProtobufCMessage *req);
 struct test_frame *test_conn_next(struct test_conn *t); // valid until the next one; NULL: nothing more was sent
 struct test_frame *test_conn_wait(struct test_conn *t); // the same, with as many turns as it takes
-void test_conn_drop(struct test_conn *t);               // what was sent so far
+void test_conn_drop(struct test_conn *t);               // discards what was sent so far
 
 // A whole frame; returns its length.
 size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method,

@@ -8,7 +8,7 @@
 
 #define CHUNK_MIN (4 * 1024)
 #define CHUNK_MAX (1024 * 1024)
-#define CHUNK_KEPT (64 * 1024) // larger ones go back to the system with arena_reset()
+#define CHUNK_KEPT (64 * 1024) // arena_reset() frees larger ones
 
 struct arena_chunk {
 	struct arena_chunk *next;

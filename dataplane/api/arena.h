@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is given back all at once: what belongs to one request or one item of a stream.
+// Memory that is freed all at once: that of one request or of one item of a stream.
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,6 @@ struct arena {
 	bool refused; // the limit was hit
 };
 
-void *arena_alloc(struct arena *a, size_t size); // zeroed; NULL: the limit or the machine has no more
+void *arena_alloc(struct arena *a, size_t size); // zeroed; NULL: over the limit, or out of memory
 void arena_reset(struct arena *a);               // keeps one chunk for the next use
 void arena_free(struct arena *a);

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A message within the request: its name is put together only when something is refused.
+// A message within the request. Its path is only written when something is refused.
 struct place {
 	const struct place *up; // NULL: the request itself
 	const char *name;
-	bool batch; // one of many objects
+	bool batch; // an object of the request's list
 	uint32_t index;
 	const ProtobufCMessage *msg;
 	const struct message_limits *limits;
-	bool partial; // only the keys count, and what a Set names
+	bool partial; // only the keys and the fields that a Set names are checked
 	bool set;
 	char **names;
 	size_t n_names;
@@ -53,7 +53,7 @@ static void place_path(const struct place *at, const char *field, char path[FIEL
 		place_append(path, field, false);
 }
 
-// The error says nothing of positions by itself: code that sets it knows only fields.
+// Adds the position within a list: code that sets an error knows only the field.
 static int check_refused(const struct place *at, struct error *err)
 {
 	for (; at != NULL; at = at->up)
@@ -97,7 +97,7 @@ static int check_value_number(const struct place *at, const struct field_limits 
 	return check_refused(at, err);
 }
 
-// What all names of an enum begin with, up to an underscore: as the command line leaves it out.
+// Length of the common beginning of an enum's names, up to an underscore. The command line leaves it out.
 static size_t enum_prefix(const ProtobufCEnumDescriptor *d)
 {
 	const char *first = d->values[0].name;
@@ -131,7 +131,7 @@ static int check_value_enum(const struct place *at, const struct field_limits *l
 		list_append(valid, sizeof(valid), word);
 	}
 	snprintf(text, sizeof(text), "%d", v);
-	return check_refuse(at, f->name, EINVAL, text, valid, "is none of them", err);
+	return check_refuse(at, f->name, EINVAL, text, valid, "is not one of the values", err);
 }
 
 static int check_value_text(const struct place *at, const struct field_limits *l, const char *field, const char *text,
@@ -167,7 +167,7 @@ static int check_within(const struct place *at, const struct field_limits *l, co
 	return check_message(&in, err);
 }
 
-// One value, of a list or not.
+// Checks one value: that of a field, or one of a list.
 static int check_value(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, const void *v,
 		       struct error *err)
 {
@@ -274,7 +274,7 @@ static size_t size_of(const ProtobufCFieldDescriptor *f)
 	case PROTOBUF_C_TYPE_UINT64:
 		return sizeof(uint64_t);
 	default:
-		return sizeof(uint32_t); // of those that limits are for
+		return sizeof(uint32_t); // all other types that have limits
 	}
 }
 
@@ -350,7 +350,7 @@ static int check_choice(const struct place *at, const struct choice_limits *c, s
 	return check_refuse(at, c->name, EINVAL, NULL, valid, "is missing", err);
 }
 
-// The names of a Set, which are the request's.
+// Checks the names of the fields that a Set changes.
 static int check_names(const struct place *at, struct error *err)
 {
 	const char *const *s;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks requests against the options of their fields (api/options.proto) before a method sees them: ranges, notations,
-// enums, numbers of items, what has to be there, and which fields a Set may name. What fields say against each other, and
-// whether what a field names exists, is checked by the method.
+// enums, numbers of items, required fields, and the fields that a Set may name. The method checks whether fields
+// contradict each other, and whether the objects that they name exist.
 #pragma once
 
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct field_limits {
 	const struct message_limits *of;
 };
 
-struct choice_limits { // a oneof that has to be there
+struct choice_limits { // a required oneof
 	const char *name;
 	uint16_t field; // index of its first member
 };
@@ -38,7 +38,7 @@ struct message_limits {
 	unsigned n_fields;
 	const struct choice_limits *choices;
 	unsigned n_choices;
-	const char *const *settable; // what a Set may name, ends with NULL; NULL: there is no such Set
+	const char *const *settable; // fields that a Set may name, up to a NULL; NULL: there is no Set
 };
 
 extern const struct message_limits *const api_requests[];

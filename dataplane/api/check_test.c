@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line, one request: what the options of its fields say against it.
+// Most lines are a request and the refusal that the options of its fields give.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void numbers(void **state)
 
 	accepted(METER(.name = "gold", .bit_rate = 8000));
 	accepted(METER(.name = "gold", .bit_rate = 1000000000000));
-	accepted(METER(.name = "gold")); // which of the rates it has is the meter's to check
+	accepted(METER(.name = "gold")); // the meter checks that exactly one rate is given
 	err = refused(METER(.name = "gold", .bit_rate = 7999), ERANGE,
 		      "meter.bit_rate '7999': is out of range; valid: 8000 to 1000000000000");
 	assert_string_equal(err.field, "meter.bit_rate");
@@ -95,7 +95,7 @@ static void a_request_without_its_object(void **state)
 	accepted(&list);
 }
 
-// A Set looks at the key and at what it names.
+// A Set checks the key and the fields that it names.
 static void names_of_a_set(void **state)
 {
 	Corelane__V1__Bridge b = CORELANE__V1__BRIDGE__INIT;
@@ -120,7 +120,7 @@ static void names_of_a_set(void **state)
 	refused(&req, EINVAL, "fields 'id': cannot be set; valid: unknown_unicast, flood, no_learning, mac_limit");
 }
 
-// A setting has no "not given": who names it gives it.
+// A setting is always given: a Set that names it sets it.
 static void settings(void **state)
 {
 	Corelane__V1__Settings s = CORELANE__V1__SETTINGS__INIT;
@@ -155,9 +155,9 @@ static void enums(void **state)
 
 	req.port = &p;
 	p.name = "vm1";
-	refused(&req, EINVAL, "port.role '0': is none of them; valid: fabric, tenant, host");
+	refused(&req, EINVAL, "port.role '0': is not one of the values; valid: fabric, tenant, host");
 	p.role = 4;
-	refused(&req, EINVAL, "port.role '4': is none of them; valid: fabric, tenant, host");
+	refused(&req, EINVAL, "port.role '4': is not one of the values; valid: fabric, tenant, host");
 	p.role = CORELANE__V1__PORT_ROLE__PORT_ROLE_TENANT;
 	refused(&req, EINVAL, "port.device: is missing; valid: dpdk, tap, memif, vhost");
 	p.device_case = CORELANE__V1__PORT__DEVICE_TAP;
@@ -167,7 +167,7 @@ static void enums(void **state)
 	refused(&req, EINVAL, "port.tap.ifname 'a/b': is not accepted; valid: 1 to 15 bytes without space, '/', ':' or '%'");
 	tap.ifname = "";
 	p.source_check = (Corelane__V1__SourceCheck)-1;
-	refused(&req, EINVAL, "port.source_check '-1': is none of them; valid: none, reverse_path, strict");
+	refused(&req, EINVAL, "port.source_check '-1': is not one of the values; valid: none, reverse_path, strict");
 }
 
 static void numbers_of_a_kind(void **state)
@@ -230,7 +230,7 @@ static void batches(void **state)
 	accepted(&req);
 	req.n_routes = 4097;
 	refused(&req, ERANGE, "routes '4097': there are too many; valid: up to 4096");
-	good.nexthop = 0; // of a route that goes only the key is looked at
+	good.nexthop = 0; // only the key of a deleted route is checked
 	accepted(&del);
 	req.n_routes = 1;
 	refused(&req, ERANGE, "route.nexthop '0': is out of range; valid: 1 to 1048575");
@@ -349,7 +349,7 @@ static void nat_rules(void **state)
 	refused(&req, ERANGE, "rule.except '17': there are too many; valid: up to 16");
 	rule.n_except = 2;
 	rule.protocol = 5;
-	refused(&req, EINVAL, "rule.protocol '5': is none of them; valid: any, icmp, tcp, udp, sctp");
+	refused(&req, EINVAL, "rule.protocol '5': is not one of the values; valid: any, icmp, tcp, udp, sctp");
 	rule.protocol = CORELANE__V1__NAT_PROTOCOL__NAT_PROTOCOL_TCP;
 	accepted(&req);
 }
@@ -379,14 +379,14 @@ static void questions(void **state)
 	accepted(&trace);
 	capture.points = points;
 	capture.n_points = 2;
-	refused(&capture, EINVAL, "points '3': is none of them; valid: rx, tx, drop");
+	refused(&capture, EINVAL, "points '3': is not one of the values; valid: rx, tx, drop");
 	capture.n_points = 1;
 	accepted(&capture);
 	events.severity = (Corelane__V1__EventSeverity)3;
-	refused(&events, EINVAL, "severity '3': is none of them; valid: info, warning, error");
+	refused(&events, EINVAL, "severity '3': is not one of the values; valid: info, warning, error");
 }
 
-// Each table is for the fields that it says.
+// Each table is about the fields of its message.
 static void tables_fit(void **state)
 {
 	unsigned i, j;

@@ -33,7 +33,7 @@ void ttrpc_header_write(uint8_t bytes[TTRPC_HEADER], const struct ttrpc_header *
 	bytes[9] = h->flags;
 }
 
-// Packs straight into the output buffer: an item of a stream is not copied again before the kernel gets it.
+// Packs straight into the output buffer, so that an item of a stream is copied only once more, to the kernel.
 static int send_frame(struct evbuffer *out, uint32_t stream, uint8_t type, uint8_t flags, const ProtobufCMessage *msg)
 {
 	size_t n = msg ? protobuf_c_message_get_packed_size(msg) : 0;
@@ -97,7 +97,7 @@ int ttrpc_grpc_code(int code)
 	case ENOSPC:
 		return 8; // RESOURCE_EXHAUSTED
 	case EBUSY:
-	case EPROTO:      // the handshake: not this server's version
+	case EPROTO:      // the handshake: a version that this server does not speak
 		return 9; // FAILED_PRECONDITION
 	case ENOTSUP:
 	case ENOSYS:

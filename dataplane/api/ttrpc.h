@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 #define TTRPC_HEADER 10
-#define TTRPC_GARBAGE (16 * 1024 * 1024) // the first byte of a length is always zero
+#define TTRPC_GARBAGE (16 * 1024 * 1024) // no length is as large: its first byte is always zero
 
 enum ttrpc_type { TTRPC_REQUEST = 1, TTRPC_RESPONSE = 2, TTRPC_DATA = 3 };
 enum ttrpc_flag { TTRPC_REMOTE_CLOSED = 1, TTRPC_REMOTE_OPEN = 2, TTRPC_NO_DATA = 4 };
@@ -31,7 +31,7 @@ int ttrpc_send_data(struct evbuffer *out, uint32_t stream, const ProtobufCMessag
 int ttrpc_send_end(struct evbuffer *out, uint32_t stream); // the last frame of a stream
 int ttrpc_send_answer(struct evbuffer *out, uint32_t stream, const ProtobufCMessage *answer, struct arena *scratch);
 
-// err->code becomes a gRPC code; err travels along as a corelane.v1.Error. Text that is not UTF-8 is repaired: a
+// err->code becomes a gRPC code; err is attached as a corelane.v1.Error. Text that is not UTF-8 is repaired: a
 // client must be able to decode it.
 int ttrpc_send_error(struct evbuffer *out, uint32_t stream, struct error *err);
 int ttrpc_grpc_code(int code); // positive errno

@@ -72,7 +72,7 @@ static const char *field_invalid(const ProtobufCMessage *msg, const ProtobufCFie
 		n = *(const size_t *)(base + f->quantifier_offset);
 		values = *values;
 	} else if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const uint32_t *)(base + f->quantifier_offset) != f->id) {
-		n = 0; // another member of the oneof lies there
+		n = 0; // the oneof holds another member
 	}
 	for (i = 0; i < n && bad == NULL; i++)
 		bad = value_invalid(f, values[i], field);

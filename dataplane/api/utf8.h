@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// proto3 text must be UTF-8, and decoders in Go refuse a whole message for one wrong byte; protobuf-c does not look.
-// A name in a wrong encoding that got into a table would make the lists that contain it unreadable for everybody.
+// proto3 text must be UTF-8, and decoders in Go refuse a whole message for one wrong byte; protobuf-c does not check.
+// A name in a wrong encoding in a table would make each list that contains it unreadable for all clients.
 #pragma once
 
 #include <stdbool.h>
