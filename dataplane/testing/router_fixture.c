@@ -65,7 +65,7 @@ static void *test_steer(struct port *p, const struct ip_addr *addr, uint16_t que
 {
 	if (router_steer)
 		return router_steer(p, addr, queue, e);
-	error_set(e, ENOTSUP, NULL, NULL, NULL, "there are no rules");
+	error_set(e, ENOTSUP, NULL, NULL, NULL, "the NIC has no rules");
 	return NULL;
 }
 
@@ -129,7 +129,7 @@ struct rte_ether_addr router_mac(const char *text)
 	struct rte_ether_addr mac;
 
 	if (rte_ether_unformat_addr(text, &mac) < 0)
-		rte_panic("%s is no MAC\n", text);
+		rte_panic("%s is not a MAC address\n", text);
 	return mac;
 }
 
@@ -305,6 +305,6 @@ uint64_t router_drops(uint16_t port, const char *reason)
 	const struct drop_reason *r = drop_reason_find(reason);
 
 	if (r == NULL)
-		rte_panic("no drop reason %s\n", reason);
+		rte_panic("there is no drop reason %s\n", reason);
 	return counters_drops(port, r->id);
 }

@@ -12,7 +12,7 @@
 static int nibble(char c)
 {
 	if (!isxdigit((unsigned char)c))
-		rte_panic("'%c' is no hex digit\n", c);
+		rte_panic("'%c' is not a hex digit\n", c);
 	return isdigit((unsigned char)c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
@@ -129,7 +129,7 @@ static void fill_ip6(uint8_t *ip, const struct packet *p, unsigned len)
 	memcpy(ip + 24, dst.bytes, 16);
 }
 
-// Adds to what is there.
+// Appends a packet to the mbuf's data.
 static void append_packet(struct rte_mbuf *m, const struct packet *p)
 {
 	const uint16_t sport = p->sport ? p->sport : 1000, dport = p->dport ? p->dport : 2000;
