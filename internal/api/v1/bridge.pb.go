@@ -72,9 +72,9 @@ func (UnknownUnicast) EnumDescriptor() ([]byte, []int) {
 type Bridge struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id             uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // the next free one
+	Id             uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // 0: the next free one
 	UnknownUnicast UnknownUnicast         `protobuf:"varint,3,opt,name=unknown_unicast,json=unknownUnicast,proto3,enum=corelane.v1.UnknownUnicast" json:"unknown_unicast,omitempty"`
-	// tunnel next hops that get broadcast, multicast and unknown unicast
+	// tunnel next hops that receive broadcast, multicast and unknown unicast
 	Flood      []uint32 `protobuf:"varint,4,rep,packed,name=flood,proto3" json:"flood,omitempty"`
 	NoLearning bool     `protobuf:"varint,5,opt,name=no_learning,json=noLearning,proto3" json:"no_learning,omitempty"`
 	MacLimit   uint32   `protobuf:"varint,6,opt,name=mac_limit,json=macLimit,proto3" json:"mac_limit,omitempty"` // learnt addresses
@@ -82,9 +82,9 @@ type Bridge struct {
 	Ports        []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
 	Macs         uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
 	LearnRefused uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"` // addresses not learnt because of the limit
-	// learnt addresses that turned up elsewhere; many: a loop, or a MAC that is used twice
+	// learnt addresses that were seen at another place; many of them mean a loop, or a MAC that is used twice
 	Moves uint64 `protobuf:"varint,23,opt,name=moves,proto3" json:"moves,omitempty"`
-	// addresses not learnt: the bridge has no tunnel to the remote end that they are behind
+	// addresses not learnt because the bridge has no tunnel to the remote end that sent them
 	LearnUnreachable uint64 `protobuf:"varint,24,opt,name=learn_unreachable,json=learnUnreachable,proto3" json:"learn_unreachable,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -241,7 +241,7 @@ func (x *BridgeAddRequest) GetBridge() *Bridge {
 	return nil
 }
 
-// fields: the names of those to change.
+// fields: the names of the fields to change.
 type BridgeSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bridge        *Bridge                `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
@@ -391,9 +391,9 @@ type Mac struct {
 	//	*Mac_Port
 	//	*Mac_Nexthop
 	Target        isMac_Target `protobuf_oneof:"target"`
-	Learnt        bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // else set by hand
+	Learnt        bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // false: set by hand
 	AgeSeconds    uint32       `protobuf:"varint,6,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
-	Remote        string       `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // learnt behind this tunnel end
+	Remote        string       `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // the remote tunnel end that it was learnt behind
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

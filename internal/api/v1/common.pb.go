@@ -1,4 +1,4 @@
-// What every service shares.
+// Messages that all services share.
 //
 // Addresses and prefixes are text in the usual notation ("192.0.2.1", "2001:db8::/32"), MAC
 // addresses "02:00:00:00:00:01". Every list is a server stream of one message per object.
@@ -111,13 +111,12 @@ func (*Empty) Descriptor() ([]byte, []int) {
 	return file_common_proto_rawDescGZIP(), []int{0}
 }
 
-// Detail of a refused request: travels in google.rpc.Status.details.
-// Nothing has been changed when a request is refused, unless `applied` says so.
+// Detail of a refused request, in google.rpc.Status.details. A refused request has changed nothing.
 type Error struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`     // path of the offending field, "port.queues"; empty when no field is to blame
-	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`     // what was given
-	Valid         string                 `protobuf:"bytes,3,opt,name=valid,proto3" json:"valid,omitempty"`     // what would have been accepted
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`     // the value that was given
+	Valid         string                 `protobuf:"bytes,3,opt,name=valid,proto3" json:"valid,omitempty"`     // the values that are accepted
 	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"` // the whole sentence
 	Index         uint32                 `protobuf:"varint,5,opt,name=index,proto3" json:"index,omitempty"`    // position in a repeated request
 	unknownFields protoimpl.UnknownFields

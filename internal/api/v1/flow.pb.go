@@ -76,8 +76,8 @@ type FlowState int32
 
 const (
 	FlowState_FLOW_STATE_UNSPECIFIED FlowState = 0
-	FlowState_FLOW_STATE_NEW         FlowState = 1 // one direction has spoken; TCP: half-open
-	FlowState_FLOW_STATE_ESTABLISHED FlowState = 2 // both directions have
+	FlowState_FLOW_STATE_NEW         FlowState = 1 // packets in one direction only; TCP: half-open
+	FlowState_FLOW_STATE_ESTABLISHED FlowState = 2 // packets in both directions
 	FlowState_FLOW_STATE_CLOSING     FlowState = 3 // TCP: FIN seen
 	FlowState_FLOW_STATE_CLOSED      FlowState = 4 // TCP: RST, or FIN in both directions
 )
@@ -127,7 +127,8 @@ func (FlowState) EnumDescriptor() ([]byte, []int) {
 	return file_flow_proto_rawDescGZIP(), []int{1}
 }
 
-// Packets as they come in; translated ones leave as the reverse of the other direction.
+// One direction of a flow, with addresses and ports as its packets come in. Translated packets leave as the reverse of
+// the other direction.
 type FlowDirection struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Vrf             string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"`
@@ -135,13 +136,13 @@ type FlowDirection struct {
 	Destination     string                 `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
 	SourcePort      uint32                 `protobuf:"varint,4,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"` // ICMP echo: its identifier; other ICMP: type * 256 + code
 	DestinationPort uint32                 `protobuf:"varint,5,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
-	Nexthop         uint32                 `protobuf:"varint,6,opt,name=nexthop,proto3" json:"nexthop,omitempty"` // 0: not decided yet, no packet has come
+	Nexthop         uint32                 `protobuf:"varint,6,opt,name=nexthop,proto3" json:"nexthop,omitempty"` // 0: not decided, because no packet has come yet
 	Packets         uint64                 `protobuf:"varint,7,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes           uint64                 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of IP packets
-	Worker          uint32                 `protobuf:"varint,9,opt,name=worker,proto3" json:"worker,omitempty"` // that counts here
+	Bytes           uint64                 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`   // bytes of IP packets
+	Worker          uint32                 `protobuf:"varint,9,opt,name=worker,proto3" json:"worker,omitempty"` // the worker that counts these packets
 	IdleSeconds     float64                `protobuf:"fixed64,10,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`
 	Meters          []string               `protobuf:"bytes,11,rep,name=meters,proto3" json:"meters,omitempty"`   // in the order in which packets meet them
-	Mirrors         []string               `protobuf:"bytes,12,rep,name=mirrors,proto3" json:"mirrors,omitempty"` // that get copies
+	Mirrors         []string               `protobuf:"bytes,12,rep,name=mirrors,proto3" json:"mirrors,omitempty"` // mirrors that receive copies
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -267,12 +268,12 @@ type Flow struct {
 	Action         FlowAction             `protobuf:"varint,3,opt,name=action,proto3,enum=corelane.v1.FlowAction" json:"action,omitempty"`
 	State          FlowState              `protobuf:"varint,4,opt,name=state,proto3,enum=corelane.v1.FlowState" json:"state,omitempty"`
 	Reason         string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`                               // drop reason of a denied flow
-	InPort         string                 `protobuf:"bytes,6,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`                 // where the first direction comes in; empty: a tunnel
-	OutPort        string                 `protobuf:"bytes,7,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`              // where it leaves, if that port keeps flows
-	EgressRule     uint32                 `protobuf:"varint,8,opt,name=egress_rule,json=egressRule,proto3" json:"egress_rule,omitempty"`    // of the sender's list, 0 = its default or no list
-	IngressRule    uint32                 `protobuf:"varint,9,opt,name=ingress_rule,json=ingressRule,proto3" json:"ingress_rule,omitempty"` // of the receiver's list
-	Nat            uint32                 `protobuf:"varint,10,opt,name=nat,proto3" json:"nat,omitempty"`                                   // rule that translates, 0 = none
-	Forward        *FlowDirection         `protobuf:"bytes,11,opt,name=forward,proto3" json:"forward,omitempty"`                            // of the first packet
+	InPort         string                 `protobuf:"bytes,6,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`                 // port that the first direction comes in by; empty: a tunnel
+	OutPort        string                 `protobuf:"bytes,7,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`              // port that it leaves by, if that port keeps flows
+	EgressRule     uint32                 `protobuf:"varint,8,opt,name=egress_rule,json=egressRule,proto3" json:"egress_rule,omitempty"`    // rule of the sender's list, 0 = its default or no list
+	IngressRule    uint32                 `protobuf:"varint,9,opt,name=ingress_rule,json=ingressRule,proto3" json:"ingress_rule,omitempty"` // rule of the receiver's list
+	Nat            uint32                 `protobuf:"varint,10,opt,name=nat,proto3" json:"nat,omitempty"`                                   // translating NAT rule, 0 = none
+	Forward        *FlowDirection         `protobuf:"bytes,11,opt,name=forward,proto3" json:"forward,omitempty"`                            // the direction of the first packet
 	Reverse        *FlowDirection         `protobuf:"bytes,12,opt,name=reverse,proto3" json:"reverse,omitempty"`
 	AgeSeconds     float64                `protobuf:"fixed64,13,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
 	TimeoutSeconds float64                `protobuf:"fixed64,14,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"` // after the last packet
@@ -408,7 +409,7 @@ func (x *Flow) GetTimeoutSeconds() float64 {
 	return 0
 }
 
-// Fields that are given must all match; addresses and ports match in either direction.
+// All given fields must match; addresses and ports match in either direction.
 type FlowFilter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vrf           string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"`
@@ -419,7 +420,7 @@ type FlowFilter struct {
 	Action        FlowAction             `protobuf:"varint,6,opt,name=action,proto3,enum=corelane.v1.FlowAction" json:"action,omitempty"`
 	State         FlowState              `protobuf:"varint,7,opt,name=state,proto3,enum=corelane.v1.FlowState" json:"state,omitempty"`
 	Nat           uint32                 `protobuf:"varint,8,opt,name=nat,proto3" json:"nat,omitempty"`
-	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"` // at most so many, 0 = all
+	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"` // most flows to return, 0 = all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -519,12 +520,12 @@ func (x *FlowFilter) GetLimit() uint32 {
 
 type FlowCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         uint64                 `protobuf:"varint,1,opt,name=flows,proto3" json:"flows,omitempty"`              // that match
-	InUse         uint64                 `protobuf:"varint,2,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"` // of all, ended ones in their grace period included
+	Flows         uint64                 `protobuf:"varint,1,opt,name=flows,proto3" json:"flows,omitempty"`              // flows that match
+	InUse         uint64                 `protobuf:"varint,2,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"` // all flows, including ended ones in their grace period
 	Capacity      uint64                 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	TableSlots    uint64                 `protobuf:"varint,4,opt,name=table_slots,json=tableSlots,proto3" json:"table_slots,omitempty"`
 	TableUsed     uint64                 `protobuf:"varint,5,opt,name=table_used,json=tableUsed,proto3" json:"table_used,omitempty"`
-	MemoryBytes   uint64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // of flows and table
+	MemoryBytes   uint64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // memory of flows and table
 	Growing       bool                   `protobuf:"varint,7,opt,name=growing,proto3" json:"growing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -653,10 +654,10 @@ func (x *FlowResizeRequest) GetCapacity() uint32 {
 	return 0
 }
 
-// A packet that does not exist: what would happen to it, and why.
+// Asks what would happen to a packet with these fields, and why.
 type FlowExplainRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Port            string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"` // tenant port that it comes in by; empty: from a tunnel, for vrf
+	Port            string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"` // tenant port that it comes in by; empty: it comes from a tunnel, for vrf
 	Vrf             string                 `protobuf:"bytes,2,opt,name=vrf,proto3" json:"vrf,omitempty"`
 	Protocol        string                 `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Source          string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
@@ -748,11 +749,11 @@ func (x *FlowExplainRequest) GetDestinationPort() uint32 {
 
 type FlowExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Steps         []string               `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"` // in the order in which they are decided
+	Steps         []string               `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"` // decisions in their order
 	Action        FlowAction             `protobuf:"varint,2,opt,name=action,proto3,enum=corelane.v1.FlowAction" json:"action,omitempty"`
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	Stateful      bool                   `protobuf:"varint,4,opt,name=stateful,proto3" json:"stateful,omitempty"`
-	Flow          *Flow                  `protobuf:"bytes,5,opt,name=flow,proto3" json:"flow,omitempty"` // the one that it belongs to, if there is one
+	Flow          *Flow                  `protobuf:"bytes,5,opt,name=flow,proto3" json:"flow,omitempty"` // the flow that the packet belongs to, if there is one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -87,8 +87,8 @@ type Neighbor struct {
 	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
 	Status        NeighborStatus         `protobuf:"varint,4,opt,name=status,proto3,enum=corelane.v1.NeighborStatus" json:"status,omitempty"`
-	AgeSeconds    uint32                 `protobuf:"varint,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since it was last confirmed
-	Waiting       uint32                 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`                         // packets that wait for it
+	AgeSeconds    uint32                 `protobuf:"varint,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since the last confirmation
+	Waiting       uint32                 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`                         // packets that wait for the resolution
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -84,8 +84,8 @@ func (Encap) EnumDescriptor() ([]byte, []int) {
 type TunnelMode int32
 
 const (
-	TunnelMode_TUNNEL_MODE_PIPE    TunnelMode = 0 // RFC 3443: the tenant's TTL is not touched by the underlay
-	TunnelMode_TUNNEL_MODE_UNIFORM TunnelMode = 1 // TTL and DSCP are copied both ways
+	TunnelMode_TUNNEL_MODE_PIPE    TunnelMode = 0 // RFC 3443: the underlay does not change the tenant's TTL
+	TunnelMode_TUNNEL_MODE_UNIFORM TunnelMode = 1 // TTL and DSCP are copied in both directions
 )
 
 // Enum value maps for TunnelMode.
@@ -132,7 +132,7 @@ type PortNexthop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // resolved with ARP or ND
-	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`         // given: no resolution
+	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`         // if given, address is not resolved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,13 +192,14 @@ type TunnelNexthop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Encap Encap                  `protobuf:"varint,1,opt,name=encap,proto3,enum=corelane.v1.Encap" json:"encap,omitempty"`
 	// source address; default: that of the port that the underlay route leaves by
-	Local         string     `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
-	Remote        string     `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
-	Label         uint32     `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`                         // MPLS; RFC 3032 reserves those below 16
-	Vni           uint32     `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`                             // VXLAN and Geneve, 24 bits
-	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // VXLAN and Geneve: MAC of the remote router, for routed traffic
+	Local  string `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Remote string `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
+	Label  uint32 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"` // MPLS; RFC 3032 reserves those below 16
+	Vni    uint32 `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`     // VXLAN and Geneve, 24 bits
+	// VXLAN and Geneve: MAC of the remote router, for routed traffic
+	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"`
 	Mode          TunnelMode `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
-	Dscp          uint32     `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // with fixed_dscp: instead of the tenant's
+	Dscp          uint32     `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // used instead of the tenant's with fixed_dscp
 	FixedDscp     bool       `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
 	Ttl           uint32     `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`                     // outer TTL in pipe mode
 	GreKey        uint32     `protobuf:"varint,11,opt,name=gre_key,json=greKey,proto3" json:"gre_key,omitempty"` // MPLSoGRE with fixed key
@@ -564,15 +565,15 @@ type Nexthop_Group struct {
 }
 
 type Nexthop_Discard struct {
-	Discard *Empty `protobuf:"bytes,5,opt,name=discard,proto3,oneof"` // counted and gone
+	Discard *Empty `protobuf:"bytes,5,opt,name=discard,proto3,oneof"` // packets are counted and dropped
 }
 
 type Nexthop_Local struct {
-	Local *Empty `protobuf:"bytes,6,opt,name=local,proto3,oneof"` // the router's own addresses
+	Local *Empty `protobuf:"bytes,6,opt,name=local,proto3,oneof"` // packets are for the router itself
 }
 
 type Nexthop_Reject struct {
-	Reject *Empty `protobuf:"bytes,7,opt,name=reject,proto3,oneof"` // answered with ICMP unreachable
+	Reject *Empty `protobuf:"bytes,7,opt,name=reject,proto3,oneof"` // packets are answered with ICMP unreachable
 }
 
 func (*Nexthop_Port) isNexthop_Kind() {}
@@ -590,10 +591,10 @@ func (*Nexthop_Reject) isNexthop_Kind() {}
 type NexthopState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resolved      bool                   `protobuf:"varint,1,opt,name=resolved,proto3" json:"resolved,omitempty"`
-	References    uint32                 `protobuf:"varint,2,opt,name=references,proto3" json:"references,omitempty"` // routes, labels, VNIs, groups, bridge ports that point here
+	References    uint32                 `protobuf:"varint,2,opt,name=references,proto3" json:"references,omitempty"` // routes, labels, VNIs, groups, bridges and MACs that use it
 	Mtu           uint32                 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`               // largest inner IP packet
-	Overhead      uint32                 `protobuf:"varint,4,opt,name=overhead,proto3" json:"overhead,omitempty"`     // bytes that are added
-	Paths         []string               `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`            // "fab0 via 192.0.2.2 lladdr 02:..": where it leaves
+	Overhead      uint32                 `protobuf:"varint,4,opt,name=overhead,proto3" json:"overhead,omitempty"`     // bytes that encapsulation adds
+	Paths         []string               `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`            // ways out, "fab0 via 192.0.2.2 lladdr 02:.."
 	Origin        string                 `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`          // "api" or "system"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

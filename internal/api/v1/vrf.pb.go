@@ -26,7 +26,7 @@ const (
 type Vrf struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // the next free one
+	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // 0: the next free one
 	RoutesIpv4    uint64                 `protobuf:"varint,3,opt,name=routes_ipv4,json=routesIpv4,proto3" json:"routes_ipv4,omitempty"`
 	RoutesIpv6    uint64                 `protobuf:"varint,4,opt,name=routes_ipv6,json=routesIpv6,proto3" json:"routes_ipv6,omitempty"`
 	RouterMac     string                 `protobuf:"bytes,5,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // inner MAC of routed VXLAN towards this node

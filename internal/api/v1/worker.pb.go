@@ -26,11 +26,13 @@ const (
 type IdlePolicy int32
 
 const (
-	IdlePolicy_IDLE_POLICY_SPIN      IdlePolicy = 0 // poll again at once
-	IdlePolicy_IDLE_POLICY_PAUSE     IdlePolicy = 1 // one pause instruction
-	IdlePolicy_IDLE_POLICY_YIELD     IdlePolicy = 2 // sched_yield(): for CPUs that are shared
-	IdlePolicy_IDLE_POLICY_SLEEP     IdlePolicy = 3 // after 20 us without packets sleep, twice as long each time, from 1 us to sleep_max_us
-	IdlePolicy_IDLE_POLICY_INTERRUPT IdlePolicy = 4 // after 20 us without packets wait until a packet or a change comes, 100 ms at most; all its queues must give interrupts
+	IdlePolicy_IDLE_POLICY_SPIN  IdlePolicy = 0 // poll again at once
+	IdlePolicy_IDLE_POLICY_PAUSE IdlePolicy = 1 // one pause instruction
+	IdlePolicy_IDLE_POLICY_YIELD IdlePolicy = 2 // sched_yield(): for CPUs that are shared
+	// after 20 us without packets: sleeps, twice as long each time, from 1 us to sleep_max_us
+	IdlePolicy_IDLE_POLICY_SLEEP IdlePolicy = 3
+	// after 20 us without packets: waits for a packet or a change, at most 100 ms; all its queues must support interrupts
+	IdlePolicy_IDLE_POLICY_INTERRUPT IdlePolicy = 4
 )
 
 // Enum value maps for IdlePolicy.
@@ -134,9 +136,9 @@ type Worker struct {
 	Idle  IdlePolicy             `protobuf:"varint,3,opt,name=idle,proto3,enum=corelane.v1.IdlePolicy" json:"idle,omitempty"`
 	State *WorkerState           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	Role  WorkerRole             `protobuf:"varint,5,opt,name=role,proto3,enum=corelane.v1.WorkerRole" json:"role,omitempty"`
-	// isolated-rx, host-path: id of the forwarding worker that gets what it polls; empty: the one with the fewest queues
+	// isolated-rx, host-path: id of the forwarding worker that gets its packets; empty: the one with the fewest queues
 	Target string `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
-	// packets in the ring from each other worker
+	// size of the ring from each other worker
 	RingSize   uint32 `protobuf:"varint,7,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`
 	SleepMaxUs uint32 `protobuf:"varint,20,opt,name=sleep_max_us,json=sleepMaxUs,proto3" json:"sleep_max_us,omitempty"` // longest sleep of IDLE_POLICY_SLEEP
 	// longer loops are recorded one by one
@@ -250,28 +252,30 @@ type WorkerState struct {
 	Packets        uint64                 `protobuf:"varint,8,opt,name=packets,proto3" json:"packets,omitempty"`
 	TscHz          uint64                 `protobuf:"varint,9,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
 	Queues         []*WorkerQueue         `protobuf:"bytes,10,rep,name=queues,proto3" json:"queues,omitempty"`
-	EmptyLoops     uint64                 `protobuf:"varint,40,opt,name=empty_loops,json=emptyLoops,proto3" json:"empty_loops,omitempty"`             // that brought nothing
-	SystemCalls    uint64                 `protobuf:"varint,41,opt,name=system_calls,json=systemCalls,proto3" json:"system_calls,omitempty"`          // that the worker made itself; a DPDK driver's own are counted of net_af_packet only
+	EmptyLoops     uint64                 `protobuf:"varint,40,opt,name=empty_loops,json=emptyLoops,proto3" json:"empty_loops,omitempty"`             // loops without packets
+	SystemCalls    uint64                 `protobuf:"varint,41,opt,name=system_calls,json=systemCalls,proto3" json:"system_calls,omitempty"`          // made by the worker itself; those of DPDK drivers are counted for net_af_packet only
 	DroppedPackets uint64                 `protobuf:"varint,42,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"` // by this worker
 	Drops          []*WorkerDrop          `protobuf:"bytes,43,rep,name=drops,proto3" json:"drops,omitempty"`
-	RxMissed       uint64                 `protobuf:"varint,44,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"` // of the devices of its queues; a device with queues of several workers counts for each
-	// What the kernel says, once a second.
+	// packets missed by the devices of its queues; a device that several workers poll counts for each of them
+	RxMissed uint64 `protobuf:"varint,44,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`
+	// Read from the kernel once a second.
 	Affinity            string `protobuf:"bytes,45,opt,name=affinity,proto3" json:"affinity,omitempty"`               // CPUs that the thread may run on: "3"
 	LastCpu             uint32 `protobuf:"varint,46,opt,name=last_cpu,json=lastCpu,proto3" json:"last_cpu,omitempty"` // where it ran last
 	InvoluntarySwitches uint64 `protobuf:"varint,47,opt,name=involuntary_switches,json=involuntarySwitches,proto3" json:"involuntary_switches,omitempty"`
 	VoluntarySwitches   uint64 `protobuf:"varint,48,opt,name=voluntary_switches,json=voluntarySwitches,proto3" json:"voluntary_switches,omitempty"`
-	WaitedNs            uint64 `protobuf:"varint,49,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // ready to run while its CPU was another thread's
-	// What the worker sees itself.
-	TakenLoops    uint64 `protobuf:"varint,50,opt,name=taken_loops,json=takenLoops,proto3" json:"taken_loops,omitempty"`            // in which the kernel gave the CPU to somebody else
+	WaitedNs            uint64 `protobuf:"varint,49,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // time that it was ready to run while another thread had its CPU
+	// Measured by the worker itself.
+	TakenLoops    uint64 `protobuf:"varint,50,opt,name=taken_loops,json=takenLoops,proto3" json:"taken_loops,omitempty"`            // loops in which the kernel gave the CPU to another thread
 	MovedLoops    uint64 `protobuf:"varint,51,opt,name=moved_loops,json=movedLoops,proto3" json:"moved_loops,omitempty"`            // of these, those that ended on another CPU
-	TakenSeenBy   string `protobuf:"bytes,52,opt,name=taken_seen_by,json=takenSeenBy,proto3" json:"taken_seen_by,omitempty"`        // "rseq": exactly; "switches": only involuntary_switches tell
-	BehindUs      uint32 `protobuf:"varint,53,opt,name=behind_us,json=behindUs,proto3" json:"behind_us,omitempty"`                  // how long the oldest change waits for this worker, or how long it has stood still
+	TakenSeenBy   string `protobuf:"bytes,52,opt,name=taken_seen_by,json=takenSeenBy,proto3" json:"taken_seen_by,omitempty"`        // "rseq": exact; "switches": only from involuntary_switches
+	BehindUs      uint32 `protobuf:"varint,53,opt,name=behind_us,json=behindUs,proto3" json:"behind_us,omitempty"`                  // how long the oldest change has waited for this worker, or how long it has stood still
 	DebugDelayUs  uint32 `protobuf:"varint,54,opt,name=debug_delay_us,json=debugDelayUs,proto3" json:"debug_delay_us,omitempty"`    // injected into each loop
 	BusyP99Ns     uint64 `protobuf:"varint,55,opt,name=busy_p99_ns,json=busyP99Ns,proto3" json:"busy_p99_ns,omitempty"`             // of loops with packets since the last reset
-	LongestLoopNs uint64 `protobuf:"varint,56,opt,name=longest_loop_ns,json=longestLoopNs,proto3" json:"longest_loop_ns,omitempty"` // since then
+	LongestLoopNs uint64 `protobuf:"varint,56,opt,name=longest_loop_ns,json=longestLoopNs,proto3" json:"longest_loop_ns,omitempty"` // since the last reset
 	// IDLE_POLICY_INTERRUPT.
-	Waits         uint64 `protobuf:"varint,57,opt,name=waits,proto3" json:"waits,omitempty"`                                    // for packets; what they take is idle time and part of no loop
-	PolledByTime  string `protobuf:"bytes,58,opt,name=polled_by_time,json=polledByTime,proto3" json:"polled_by_time,omitempty"` // "port queue 0": gives no interrupts just now, so that the worker sleeps as with IDLE_POLICY_SLEEP; empty: none
+	Waits uint64 `protobuf:"varint,57,opt,name=waits,proto3" json:"waits,omitempty"` // waits for packets; their time is idle time and not part of a loop
+	// "port queue 0": this queue gives no interrupts now, so the worker sleeps as with IDLE_POLICY_SLEEP; empty: none
+	PolledByTime  string `protobuf:"bytes,58,opt,name=polled_by_time,json=polledByTime,proto3" json:"polled_by_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -514,9 +518,9 @@ type WorkerQueue struct {
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Queue         uint32                 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	RxPackets     uint64                 `protobuf:"varint,40,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
-	Depth         uint32                 `protobuf:"varint,41,opt,name=depth,proto3" json:"depth,omitempty"`                                   // packets that waited there at the last look, within the last second
+	Depth         uint32                 `protobuf:"varint,41,opt,name=depth,proto3" json:"depth,omitempty"`                                   // packets that waited there when it was last read, within the last second
 	DepthUnknown  bool                   `protobuf:"varint,42,opt,name=depth_unknown,json=depthUnknown,proto3" json:"depth_unknown,omitempty"` // the device does not tell
-	NoInterrupts  bool                   `protobuf:"varint,43,opt,name=no_interrupts,json=noInterrupts,proto3" json:"no_interrupts,omitempty"` // the device gives none: its worker cannot have IDLE_POLICY_INTERRUPT
+	NoInterrupts  bool                   `protobuf:"varint,43,opt,name=no_interrupts,json=noInterrupts,proto3" json:"no_interrupts,omitempty"` // the device has none: its worker cannot use IDLE_POLICY_INTERRUPT
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -645,7 +649,7 @@ func (x *WorkerDrop) GetPackets() uint64 {
 	return 0
 }
 
-// How long loops took since the last reset. Quantiles are the upper bounds of their buckets, at most 6.25 % too high.
+// Durations of loops since the last reset. Quantiles are the upper bounds of their buckets, at most 6.25 % too high.
 type LoopTimes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Loops         uint64                 `protobuf:"varint,1,opt,name=loops,proto3" json:"loops,omitempty"`
@@ -806,13 +810,13 @@ type LongLoop struct {
 	Packets       uint32                 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`                         // received in it
 	ReceiveNs     uint64                 `protobuf:"varint,4,opt,name=receive_ns,json=receiveNs,proto3" json:"receive_ns,omitempty"`    // polling the queues
 	GraphNs       uint64                 `protobuf:"varint,5,opt,name=graph_ns,json=graphNs,proto3" json:"graph_ns,omitempty"`          // all other nodes
-	MessagesNs    uint64                 `protobuf:"varint,6,opt,name=messages_ns,json=messagesNs,proto3" json:"messages_ns,omitempty"` // quiescent state, orders of the master, ageing of flows
-	IdleNs        uint64                 `protobuf:"varint,7,opt,name=idle_ns,json=idleNs,proto3" json:"idle_ns,omitempty"`             // given away by the worker itself: yielding, sleeping
+	MessagesNs    uint64                 `protobuf:"varint,6,opt,name=messages_ns,json=messagesNs,proto3" json:"messages_ns,omitempty"` // quiescent state, requests of the master, ageing of flows
+	IdleNs        uint64                 `protobuf:"varint,7,opt,name=idle_ns,json=idleNs,proto3" json:"idle_ns,omitempty"`             // the worker itself yielded or slept
 	DelayNs       uint64                 `protobuf:"varint,8,opt,name=delay_ns,json=delayNs,proto3" json:"delay_ns,omitempty"`          // injected
-	Taken         bool                   `protobuf:"varint,9,opt,name=taken,proto3" json:"taken,omitempty"`                             // the kernel gave the CPU to somebody else meanwhile
-	Moved         bool                   `protobuf:"varint,10,opt,name=moved,proto3" json:"moved,omitempty"`                            // and let the worker go on elsewhere
-	Cpu           uint32                 `protobuf:"varint,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                                // where it ended
-	Nodes         []*LoopNode            `protobuf:"bytes,12,rep,name=nodes,proto3" json:"nodes,omitempty"`                             // up to 8 that took longest
+	Taken         bool                   `protobuf:"varint,9,opt,name=taken,proto3" json:"taken,omitempty"`                             // the kernel gave the CPU to another thread meanwhile
+	Moved         bool                   `protobuf:"varint,10,opt,name=moved,proto3" json:"moved,omitempty"`                            // and the worker continued on another CPU
+	Cpu           uint32                 `protobuf:"varint,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                                // the CPU on which it ended
+	Nodes         []*LoopNode            `protobuf:"bytes,12,rep,name=nodes,proto3" json:"nodes,omitempty"`                             // the up to 8 slowest nodes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1099,7 +1103,7 @@ func (x *WorkerLatency) GetLongest() []*LongLoop {
 	return nil
 }
 
-// What one worker did with one port.
+// Counters of one worker at one port.
 type WorkerPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1109,7 +1113,7 @@ type WorkerPort struct {
 	RxBytes       uint64                 `protobuf:"varint,5,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	TxPackets     uint64                 `protobuf:"varint,6,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
 	TxBytes       uint64                 `protobuf:"varint,7,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	Dropped       uint64                 `protobuf:"varint,8,opt,name=dropped,proto3" json:"dropped,omitempty"` // of what came in here
+	Dropped       uint64                 `protobuf:"varint,8,opt,name=dropped,proto3" json:"dropped,omitempty"` // of the packets that came in here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1200,16 +1204,16 @@ func (x *WorkerPort) GetDropped() uint64 {
 	return 0
 }
 
-// The ring by which one worker gives packets to another.
+// The ring in which one worker hands packets to another.
 type WorkerRing struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
 	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
 	Size          uint32                 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"` // packets
 	Used          uint32                 `protobuf:"varint,4,opt,name=used,proto3" json:"used,omitempty"`
-	High          uint32                 `protobuf:"varint,5,opt,name=high,proto3" json:"high,omitempty"` // most that were in it
+	High          uint32                 `protobuf:"varint,5,opt,name=high,proto3" json:"high,omitempty"` // most packets that were in it
 	Packets       uint64                 `protobuf:"varint,6,opt,name=packets,proto3" json:"packets,omitempty"`
-	Refused       uint64                 `protobuf:"varint,7,opt,name=refused,proto3" json:"refused,omitempty"`      // that found no room
+	Refused       uint64                 `protobuf:"varint,7,opt,name=refused,proto3" json:"refused,omitempty"`      // packets that found no room
 	Waited        []uint64               `protobuf:"varint,8,rep,packed,name=waited,proto3" json:"waited,omitempty"` // timed packets that waited 2^i to 2^(i+1)-1 TSC cycles
 	TscHz         uint64                 `protobuf:"varint,9,opt,name=tsc_hz,json=tscHz,proto3" json:"tsc_hz,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1345,13 +1349,13 @@ func (*WorkerRingListRequest) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{11}
 }
 
-// Queues and entries of tables that should be other workers'.
+// Queues and table entries that should move to other workers.
 type RebalancePlan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Moves         []*RebalanceMove       `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
-	MostBefore    float64                `protobuf:"fixed64,2,opt,name=most_before,json=mostBefore,proto3" json:"most_before,omitempty"` // packets/s of the most loaded worker, as it is
-	MostAfter     float64                `protobuf:"fixed64,3,opt,name=most_after,json=mostAfter,proto3" json:"most_after,omitempty"`    // and as it will be
-	Mean          float64                `protobuf:"fixed64,4,opt,name=mean,proto3" json:"mean,omitempty"`                               // of all forwarding workers
+	MostBefore    float64                `protobuf:"fixed64,2,opt,name=most_before,json=mostBefore,proto3" json:"most_before,omitempty"` // packets/s of the most loaded worker now
+	MostAfter     float64                `protobuf:"fixed64,3,opt,name=most_after,json=mostAfter,proto3" json:"most_after,omitempty"`    // packets/s of the most loaded worker afterwards
+	Mean          float64                `protobuf:"fixed64,4,opt,name=mean,proto3" json:"mean,omitempty"`                               // packets/s, mean of all forwarding workers
 	Applied       bool                   `protobuf:"varint,5,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1610,7 +1614,7 @@ func (x *WorkerAddRequest) GetAutoId() bool {
 	return false
 }
 
-// fields: the names of those to change.
+// fields: the names of the fields to change.
 type WorkerSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1743,6 +1747,7 @@ func (*WorkerListRequest) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
+// reset: clears the counts after the answer
 type WorkerLatencyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
