@@ -203,9 +203,9 @@ def test_refused(extra, command, says):
 def test_last_forwarding_worker_stays(guests):
     forwarding = [w["id"] for w in guests.cli("worker", "list") if w["role"] == "WORKER_ROLE_FORWARDING"]
     assert len(forwarding) == 1
-    with pytest.raises(Refused, match="last one"):
+    with pytest.raises(Refused, match="last forwarding worker"):
         guests.cli("worker", "del", forwarding[0])
-    with pytest.raises(Refused, match="last one"):
+    with pytest.raises(Refused, match="last forwarding worker"):
         guests.cli("worker", "set", forwarding[0], "--role", "isolated_rx")
 
 
