@@ -2,6 +2,7 @@
 #include "eth/source_check.h"
 
 #include <netinet/icmp6.h>
+#include <string.h>
 
 #include <rte_arp.h>
 
@@ -10,13 +11,19 @@
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 
+#define EXTENSIONS_MAX 8
+#define ETHERTYPE_QINQ1 0x9100 // the tag of 802.1Q in 802.1Q before 802.1ad
+
 DROP_REASON(source_mac, "The guest sent with a MAC that is not its own (source_check strict of the port).");
 DROP_REASON(source_address,
 	    "The guest sent with an IP address that is not in its guest_addresses (source_check strict of the port).");
+DROP_REASON(source_unchecked,
+	    "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, with headers in pieces, or "
+	    "neighbour discovery behind an IPv6 extension header (source_check strict of the port).");
 DROP_REASON(source_reverse_path,
 	    "The route to the packet's source address does not lead to the port that it came in by (source_check reverse_path).");
 
-// The sender's IP address; .family 0: the frame has none.
+// The IP address that the frame claims to come from; .family 0: it carries none, or is too short for one.
 static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
@@ -53,20 +60,84 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 	return a->family == 0 || f->n_guests == 0 || always_allowed(a); // bridged ports may have none
 }
 
+// A VLAN tag or an 802.3 length in front of the addresses: receivers take both off, a priority tag (VLAN 0) always. IP
+// and ARP whose headers do not lie in the first buffer cannot be checked either.
+static bool unchecked(const struct rte_ether_hdr *eth, const struct ip_addr *a)
+{
+	switch (eth->ether_type) {
+	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+	case RTE_BE16(RTE_ETHER_TYPE_ARP):
+		return a->family == 0;
+	case RTE_BE16(RTE_ETHER_TYPE_VLAN):
+	case RTE_BE16(RTE_ETHER_TYPE_QINQ):
+	case RTE_BE16(ETHERTYPE_QINQ1):
+		return true;
+	default:
+		return rte_be_to_cpu_16(eth->ether_type) < RTE_ETHER_TYPE_IPV4; // a length
+	}
+}
+
+static bool is_nd_type(uint8_t type)
+{
+	return type >= ND_ROUTER_SOLICIT && type <= ND_REDIRECT;
+}
+
+// Whether neighbour discovery lies behind an extension header, where hosts accept it and nobody checks its claims (RFC
+// 6980, CVE-2021-27853). A chain that cannot be followed to its end may hide it too (RFC 7112).
+static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)(eth + 1);
+	unsigned at = sizeof(*eth) + sizeof(*ip), i;
+	const uint8_t *h = (const uint8_t *)(ip + 1);
+	uint8_t proto = ip->proto;
+
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || proto == IPPROTO_ICMPV6)
+		return false;
+	for (i = 0; i < EXTENSIONS_MAX; i++) {
+		if (proto == IPPROTO_ICMPV6)
+			return m->data_len <= at || is_nd_type(*h);
+		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS && proto != IPPROTO_FRAGMENT)
+			return false;
+		if (m->data_len < at + 8)
+			return true;
+		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // its first fragment was checked
+			return false;
+		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
+		proto = h[0];
+		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+	}
+	return true;
+}
+
+// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one made
+// from its MAC (RFC 4291, appendix A).
+static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
+{
+	const uint8_t *mac = f->guest_mac.addr_bytes;
+	const uint8_t eui64[16] = {0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+
+	if (!always_allowed(target) || f->n_guests == 0)
+		return source_check_own(f, target);
+	return ip_addr_eq(target, source) || memcmp(target->bytes, eui64, 16) == 0;
+}
+
 // Whether ARP and ND claim only the guest's addresses: the sender's MAC, and the target of a neighbour advertisement.
-static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct port_fwd *f)
+static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct port_fwd *f,
+		       const struct ip_addr *source)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
 	const uint8_t *nd = (const uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr);
 	struct ip_addr target;
 
 	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
-		return m->data_len < sizeof(*eth) + sizeof(*arp) || eth_same(&arp->arp_data.arp_sha, &f->guest_mac);
-	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)) || nd[0] != ND_NEIGHBOR_ADVERT ||
-	    m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
+		return eth_same(&arp->arp_data.arp_sha, &f->guest_mac);
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)) || nd[0] != ND_NEIGHBOR_ADVERT)
 		return true;
+	if (m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
+		return false;
 	target = ip6_addr(nd + 8);
-	return source_check_own(f, &target);
+	return own_target(f, &target, source);
 }
 
 static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
@@ -74,9 +145,13 @@ static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, c
 {
 	if (!eth_same(&eth->src_addr, &f->guest_mac))
 		return &drop_source_mac;
+	if (unchecked(eth, a))
+		return &drop_source_unchecked;
 	if (!source_check_own(f, a))
 		return &drop_source_address;
-	return claims_own(m, eth, f)                             ? NULL
+	if (hides_nd(m, eth))
+		return &drop_source_unchecked;
+	return claims_own(m, eth, f, a)                          ? NULL
 	       : eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP) ? &drop_source_mac
 								 : &drop_source_address;
 }

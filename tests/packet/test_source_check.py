@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest cannot send with another's address where its port says so."""
 import pytest
-from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6
+from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+                                IPv6ExtHdrHopByHop)
 from scapy.layers.l2 import ARP, Ether
+from scapy.utils6 import in6_mactoifaceid
 
 from packets import assert_nothing, assert_out, forwarded, from_guest, to_guest, udp_packet
 from topology import FAMILIES, GATEWAY, T1, T2
@@ -72,6 +74,65 @@ def test_arp_and_nd(router, check):
         tgt=T2[6], O=1) / ICMPv6NDOptDstLLAddr(lladdr=T1["mac"])
     with router.drops(source_address=1):
         assert_nothing(router.run("t1", claim))
+
+
+def advertisement(source, target, *hidden_behind):
+    p = Ether(src=T1["mac"], dst="33:33:00:00:00:01") / IPv6(src=source, dst="ff02::1", hlim=255)
+    for h in hidden_behind:
+        p /= h
+    return p / ICMPv6ND_NA(tgt=target, O=1) / ICMPv6NDOptDstLLAddr(lladdr=T1["mac"])
+
+
+EUI64 = "fe80::" + in6_mactoifaceid(T1["mac"]).lower()
+
+
+@pytest.mark.parametrize("target,allowed", [(T1[6], True), (EUI64, True), ("fe80::77", False), (T2[6], False)])
+def test_advertised_targets(router, check, target, allowed):
+    check("strict")
+    with router.drops(**{} if allowed else {"source_address": 1}):
+        router.run("t1", advertisement(T1[6], target))
+
+
+def test_a_link_local_target_may_be_the_source(router, check):
+    check("strict")
+    with router.drops():
+        router.run("t1", advertisement("fe80::5", "fe80::5"))
+    with router.drops(source_address=1):
+        router.run("t1", advertisement("fe80::5", "fe80::6"))
+
+
+@pytest.mark.parametrize("headers", [(IPv6ExtHdrDestOpt(),), (IPv6ExtHdrHopByHop(), IPv6ExtHdrDestOpt()),
+                                     (IPv6ExtHdrFragment(),), (IPv6ExtHdrDestOpt(),) * 9], ids=["options", "two", "fragment", "nine"])
+def test_discovery_behind_extension_headers(router, check, headers):
+    """Hosts accept it, and no check sees its claims (CVE-2021-27853)."""
+    check("strict")
+    with router.drops(source_unchecked=1):
+        assert_nothing(router.run("t1", advertisement(T1[6], T2[6], *headers)))
+
+
+@pytest.mark.parametrize("tag", [b"\x81\x00\x00\x00", b"\x88\xa8\x00\x00", b"\x91\x00\x00\x00", b"\x00\x26"],
+                         ids=["802.1Q", "802.1ad", "9100", "802.3"])
+def test_frames_that_hide_their_addresses(network, router, check, tag):
+    """On a bridge: a receiver that takes a priority tag off would believe the address inside."""
+    router.cli("vrf", "add", "hidden")
+    router.cli("bridge", "add", "hidden")
+    ends = {"hid1": ("10.8.0.2", "02:00:00:00:08:02"), "hid2": ("10.8.0.3", "02:00:00:00:08:03")}
+    for name, (address, mac) in ends.items():
+        router.add_tenant(name, "--bridge", "hidden", "--source-check", "strict", vrf="hidden", gateway="10.8.0.1/24",
+                          guest=address, guest_mac=mac)
+    try:
+        own, mac = ends["hid1"]
+        ether = bytes.fromhex("ffffffffffff") + bytes.fromhex(mac.replace(":", ""))
+        asks = bytes(ARP(op=1, hwsrc=mac, psrc=own, pdst=ends["hid2"][0]))
+        with router.drops():
+            assert [o.port for o in router.run("hid1", Ether(ether + b"\x08\x06" + asks), fence="hid2")] == ["hid2"]
+        with router.drops(source_unchecked=1):
+            assert_nothing(router.run("hid1", Ether(ether + tag + b"\x08\x06" + asks), fence="hid2"))
+    finally:
+        for name in ends:
+            router.del_port(name)
+        router.cli("bridge", "del", "hidden")
+        router.cli("vrf", "del", "hidden")
 
 
 def test_wrong_settings_are_refused(router):
