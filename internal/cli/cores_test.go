@@ -64,7 +64,7 @@ func TestCoresOnCapturedMachine(t *testing.T) {
 		t.Error(again)
 	}
 	for want, args := range map[string][]string{
-		"another machine":    {"apply", file, "--root", topologytest.Dir(t, "odd-even-16")},
+		"it was made for":    {"apply", file, "--root", topologytest.Dir(t, "odd-even-16")},
 		"regular expression": {"diff", file, "--root", root, "--spare", "("},
 		"no such file":       {"diff", file + ".not", "--root", root},
 		"cannot be in both":  {"apply", file, "--root", root, "--install", "--reboot-files", "/x"},

@@ -53,7 +53,7 @@ func TestPlanExport(t *testing.T) {
 		"grub /does/not/exist":               "/does/not/exist: ",
 		"grub":                               "file: missing",
 		"grub FILE --root /does/not":         "/does/not: ",
-		"irq FILE --root " + otherMachine(t): "plan: it is for compute-dpdk-0, another machine than ",
+		"irq FILE --root " + otherMachine(t): "plan: it was made for compute-dpdk-0, not for ",
 		"dpvs FILE --ring-size 1000":         "--ring-size: 1000 is none; valid: a power of two",
 		"dpvs FILE --port dpdk0{":            "--port: ",
 	} {

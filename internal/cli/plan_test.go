@@ -32,7 +32,7 @@ func TestPlanCommands(t *testing.T) {
 		"--hugepages", "2M:8", "--out", file)
 	for _, want := range []string{"forwarding    1-4        on node 0 with eth0, a core of its own\n", "service       5 ", "hugepages of 1024 MiB: 4 on node 0\n",
 		"hugepages of 2 MiB: 8 on each node\n", "isolated 1-5; interrupts 0,6-19; service threads 5; control threads 5\n",
-		"Alternatives:\n- forwarding 5: one core more\n  gain: ", "\nThe plan is in " + file + ".\n"} {
+		"Alternatives:\n- forwarding 5: one more core\n  gain: ", "\nThe plan is in " + file + ".\n"} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in %d %s%s", want, r.code, r.stdout, r.stderr)
 		}
@@ -45,7 +45,7 @@ func TestPlanCommands(t *testing.T) {
 		strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := offline("plan", "explain", file, "5"); r.code != 0 || !strings.HasPrefix(r.stdout, "CPU 5 is service: on node 0, beside the workers") {
+	if r := offline("plan", "explain", file, "5"); r.code != 0 || !strings.HasPrefix(r.stdout, "CPU 5 is service: on node 0, near the workers") {
 		t.Errorf("%+v", r)
 	}
 	if r := offline("plan", "explain", file, "5", "-o", "json"); r.code != 0 || !strings.HasPrefix(r.stdout, `{"cpu":5,"explanation":["CPU 5 is service`) {
@@ -57,7 +57,8 @@ func TestPlanCommands(t *testing.T) {
 	if r := offline("plan", "check", file, "--root", root); r.code != 0 || r.stdout != "The plan is right for dpvs-0.\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := offline("plan", "check", file, "--root", topologytest.Dir(t, "vm")); r.code != 2 || !strings.Contains(r.stderr, "another machine than guest") {
+	if r := offline("plan", "check", file, "--root", topologytest.Dir(t,
+		"vm")); r.code != 2 || !strings.Contains(r.stderr, ", not for guest") {
 		t.Errorf("%+v", r)
 	}
 	text, err := os.ReadFile(file)
@@ -68,7 +69,8 @@ func TestPlanCommands(t *testing.T) {
 	if err := os.WriteFile(file, edited, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	const problem = "RULE      CPUS  PROBLEM            VALID\nisolated  5     isolated is '1-4'  '1-5', as the roles say\n"
+	const problem = "RULE      CPUS  PROBLEM            VALID\n" +
+		"isolated  5     isolated is '1-4'  '1-5', according to the roles\n"
 	if r := offline("plan", "check", file, "--root", root); r.code != 2 || r.stdout != problem || r.stderr != file+": the plan breaks rules: 1\n" {
 		t.Errorf("%+v", r)
 	}
@@ -107,7 +109,8 @@ func TestPlanFlags(t *testing.T) {
 		{[]string{"--forwarding", "x"}, "--forwarding: 'x' is not understood; valid: a number\n"},
 		{[]string{"--file", file}, file + ": the file is empty\n"},
 		{[]string{"--file", "/does/not/exist"}, "/does/not/exist: open /does/not/exist: no such file or directory; valid: a file\n"},
-		{[]string{}, "wishes: nothing is asked for; valid: at least one of forwarding, guests, service, housekeeping, ...\n"},
+		{[]string{}, "wishes: the wishes are empty; valid: at least one of forwarding, guests, service, " +
+			"housekeeping, ...\n"},
 		{[]string{"--forwarding", "1", "--out", "/does/not/exist"}, "/does/not/exist: open"},
 	} {
 		r := offline(append([]string{"plan", "make", "--root", root}, c.args...)...)

@@ -66,7 +66,7 @@ func TestTopologyMapOfPlan(t *testing.T) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	code, out, errs = alone("topology", "map", "--root", topologytest.Dir(t, "one-cpu"), "--plan", file)
-	if code != 2 || out != "" || !strings.Contains(errs, "another machine") {
+	if code != 2 || out != "" || !strings.Contains(errs, "it was made for vm, not for single") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }

@@ -21,10 +21,10 @@ var hints = []hint{
 	{"share_cores with allow_overlap", func(w *Wishes) { w.ShareCores, w.AllowOverlap = true, true }},
 }
 
-// small is the most cores of a machine on which workers on the host's core are advised.
+// small is the largest number of cores of a machine for which workers on the host's core are proposed.
 const small = 4
 
-// withHints adds to what is missing the permission with which the wishes can be met, tried out.
+// withHints adds to a shortage the first permission with which the planner can meet the wishes.
 func withHints(m *topology.Machine, wishes Wishes, err error) error {
 	var s shortage
 	if !errors.As(err, &s) {
@@ -43,14 +43,14 @@ func withHints(m *topology.Machine, wishes Wishes, err error) error {
 	return err
 }
 
-// option is an alternative that is offered when its wishes can be met.
+// option is an alternative that is offered if the planner can meet its wishes.
 type option struct {
 	offered bool
 	with    func(w *Wishes)
 	Alternative
 }
 
-// alternatives are other wishes that this machine can meet, each tried out.
+// alternatives returns other wishes that the planner can meet on this machine.
 func (k *maker) alternatives(m *topology.Machine) []Alternative {
 	var list []Alternative
 	for _, o := range k.options() {
@@ -77,35 +77,43 @@ func (k *maker) options() []option {
 	return append(k.placeOptions(), []option{
 		{k.w.Forwarding > 0 && threads > 1 && !k.w.ShareCores && k.w.IsolatedRx == 0 && !fixed,
 			func(w *Wishes) { w.ShareCores, w.Forwarding = true, w.Forwarding*threads },
-			Alternative{fmt.Sprintf("share_cores with forwarding %d: all siblings of the same cores", k.w.Forwarding*threads),
+			Alternative{fmt.Sprintf("share_cores with forwarding %d: workers on all siblings of the same cores",
+				k.w.Forwarding*threads),
 				"more packets from the same cores: one sibling works while the other waits for memory",
-				"each worker is slower than alone on its core, and what stops one is felt by the other"}},
+				"each worker is slower than alone on its core, and an interruption of one slows the other"}},
 		{k.w.Forwarding > 0 && threads > 1 && !k.w.ShareCores && k.w.IsolatedRx == 0 && !fixed,
 			func(w *Wishes) { w.IsolatedRx = w.Forwarding },
 			Alternative{fmt.Sprintf("isolated_rx %d: receiving workers on the idle siblings", k.w.Forwarding),
-				"the network device's queues are emptied while a forwarding worker is late",
-				"each pair shares the core's execution units and first caches, and packets pass one more ring"}},
+				"the network device's queues are emptied even while a forwarding worker is delayed",
+				"each pair shares the core's execution units and first-level caches, and packets pass one more ring"}},
 		{k.w.Forwarding > 0 && k.w.Guests > threads && !fixed && k.w.GuestCPUs.Empty(),
 			func(w *Wishes) { grow(w); w.Guests -= threads },
 			Alternative{fmt.Sprintf("forwarding %d with guests %d: one core from the guests to forwarding", k.w.Forwarding+1, k.w.Guests-threads),
-				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding), fmt.Sprintf("%d vCPUs less", threads)}},
+				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding),
+				fmt.Sprintf("%d CPUs fewer for vCPUs", threads)}},
 		{k.w.Forwarding > 0 && !fixed, grow,
-			Alternative{fmt.Sprintf("forwarding %d: one core more", k.w.Forwarding+1),
-				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding), "a core that nobody has asked for so far"}},
+			Alternative{fmt.Sprintf("forwarding %d: one more core", k.w.Forwarding+1),
+				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding),
+				"a core that the wishes leave to the host"}},
 		{k.w.HostPath > 0 && k.w.HostPathCPUs.Empty(), func(w *Wishes) { w.HostPath-- },
-			Alternative{fmt.Sprintf("host_path %d: one worker less for the kernel's traffic", k.w.HostPath-1), "a core",
-				"forwarding workers carry the host's traffic as well: a data plane that is overloaded starves the host"}},
+			Alternative{fmt.Sprintf("host_path %d: one worker fewer for the kernel's traffic", k.w.HostPath-1),
+				"a core",
+				"forwarding workers carry the host's traffic too: an overloaded data plane starves the host"}},
 		{k.w.Forwarding > 0 && k.w.HostPath == 0, func(w *Wishes) { w.HostPath = 1 },
-			Alternative{"host_path 1: a worker for the kernel's traffic", "the host stays reachable at full speed while forwarding is overloaded", "a core"}},
+			Alternative{"host_path 1: a worker for the kernel's traffic",
+				"the host stays reachable while forwarding is overloaded", "a core"}},
 		{k.w.Forwarding > 0 && k.w.Service == 0, func(w *Wishes) { w.Service = 1 },
-			Alternative{"service 1: a CPU for service and control threads", "changes of tables do not wait for the host's programs", "a CPU"}},
+			Alternative{"service 1: a CPU for service and control threads",
+				"table changes do not wait for the host's programs", "a CPU"}},
 		{k.w.Forwarding > 0 && !k.w.Boot && !k.m.Container && !k.single, func(w *Wishes) { w.Boot = true },
-			Alternative{"boot: isolate with arguments of the kernel", "no timer tick and no RCU callbacks on the workers' CPUs (nohz_full, rcu_nocbs), " +
-				"nobody is there before the plan is applied", "a reboot now and at each change of the plan"}},
+			Alternative{"boot: isolate with kernel arguments",
+				"no timer tick and no RCU callbacks on the workers' CPUs (nohz_full, rcu_nocbs), " +
+					"no other threads on these CPUs before the plan is applied",
+				"a reboot now and after each change of the plan"}},
 	}...)
 }
 
-// placeOptions are about nodes: workers that do not fit on that of the network device.
+// placeOptions are alternatives for workers that do not fit on the network device's node.
 func (k *maker) placeOptions() []option {
 	onHome := 0
 	for _, w := range k.workers {
@@ -119,16 +127,18 @@ func (k *maker) placeOptions() []option {
 		receivers = onHome
 	}
 	list := []option{{spilled && k.w.ForwardingCPUs.Empty(), func(w *Wishes) { w.Forwarding, w.IsolatedRx = onHome, receivers },
-		Alternative{fmt.Sprintf("forwarding %d: only what fits on node %d", onHome, k.homes[0]), "no packet of a worker crosses the link between nodes",
-			fmt.Sprintf("%d forwarding workers less", k.w.Forwarding-onHome)}}}
+		Alternative{fmt.Sprintf("forwarding %d: only what fits on node %d", onHome, k.homes[0]),
+			"no worker's packets cross the link between nodes",
+			fmt.Sprintf("%d forwarding workers fewer", k.w.Forwarding-onHome)}}}
 	for _, nic := range k.m.NICs {
 		if nic.Node == k.homes[0] || !spilled {
 			continue
 		}
 		other := append(append([]string{}, k.w.NICs...), nic.Address)
 		list = append(list, option{true, func(w *Wishes) { w.NICs = other },
-			Alternative{fmt.Sprintf("nics with %s, too: a port on each node", nic.Address), "each worker polls the device of its own node",
-				"that port has to be cabled, and packets that change ports cross the link between nodes"}})
+			Alternative{fmt.Sprintf("nics with %s: a port on each node", nic.Address),
+				"each worker polls the device of its own node",
+				"this port must be connected, and packets between ports cross the link between nodes"}})
 	}
 	return list
 }

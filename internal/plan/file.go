@@ -16,7 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Load reads a plan file. It is right in itself then; whether it is right for a machine say Fits and Validate.
+// Load reads a plan file and checks that it is consistent. Fits and Validate check it against a machine.
 func Load(path string) (*Plan, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func Load(path string) (*Plan, error) {
 	return Parse(path, text)
 }
 
-// Parse is Load of text; name is its file's, for errors.
+// Parse is Load of text. name is the file's name, for errors.
 func Parse(name string, text []byte) (*Plan, error) {
 	s, p := &strict{name: name}, &Plan{}
 	if err := s.decode(text, p); err != nil {
@@ -54,7 +54,7 @@ func ParseWishes(name string, text []byte) (Wishes, error) {
 	return w, err
 }
 
-// readFile reads a file that somebody named; one that is too large is not read on.
+// readFile reads a file up to a size limit.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Save writes a plan file, all of it or nothing.
+// Save writes a plan file atomically.
 func Save(path string, p *Plan) error {
 	text, err := Format(p)
 	if err != nil {
@@ -95,20 +95,20 @@ func Save(path string, p *Plan) error {
 	return err
 }
 
-// Format is the text of a plan file: JSON with a line for each value.
+// Format returns the text of a plan file: JSON with one value per line.
 func Format(p *Plan) ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	return append(text, '\n'), err
 }
 
-// checkPlan checks what can be checked without the machine.
+// checkPlan checks what does not depend on the machine.
 func (s *strict) checkPlan(p *Plan) {
 	if p.Version != Version {
-		s.wrong("version", fmt.Sprint(Version), "%d is a form of plans that this program does not know", p.Version)
+		s.wrong("version", fmt.Sprint(Version), "this program does not know version %d of plans", p.Version)
 		return
 	}
 	if len(p.CPUs) == 0 {
-		s.wrong("cpus", "each CPU of the machine", "no CPU is planned")
+		s.wrong("cpus", "each CPU of the machine", "the plan has no CPUs")
 	}
 	role := map[int]Role{}
 	for i, c := range p.CPUs {
@@ -118,9 +118,9 @@ func (s *strict) checkPlan(p *Plan) {
 		case twice:
 			s.wrong(at, "one role for each CPU", "CPU %d is %s and %s", c.ID, old, c.Role)
 		case c.ID < 0 || c.ID >= cpuset.Max:
-			s.wrong(at, fmt.Sprintf("0..%d", cpuset.Max-1), "CPU %d cannot be", c.ID)
+			s.wrong(at, fmt.Sprintf("0..%d", cpuset.Max-1), "CPU number %d is out of range", c.ID)
 		case !slices.Contains(Roles, c.Role):
-			s.wrong(at, roleNames(), "'%s' is no role", c.Role)
+			s.wrong(at, roleNames(), "'%s' is not a role", c.Role)
 		}
 		role[c.ID] = c.Role
 	}
@@ -144,21 +144,23 @@ func (s *strict) checkFileWorkers(p *Plan, role map[int]Role) {
 		other, twice := on[w.CPU]
 		switch {
 		case w.ID != i:
-			s.wrong(at, fmt.Sprint(i), "id %d: ids are the places in the list", w.ID)
+			s.wrong(at, fmt.Sprint(i), "id %d: the id of a worker is its position in the list", w.ID)
 		case !w.Role.worker():
-			s.wrong(at, "forwarding, isolated-rx, host-path", "'%s' is no role of workers", w.Role)
+			s.wrong(at, "forwarding, isolated-rx, host-path", "'%s' is not a role of workers", w.Role)
 		case !planned:
 			s.wrong(at, "a CPU of the plan", "CPU %d is not in the plan", w.CPU)
 		case r != w.Role:
-			s.wrong(at, fmt.Sprintf("a CPU of role %s", w.Role), "the worker is %s, its CPU %d is %s", w.Role, w.CPU, r)
+			s.wrong(at, fmt.Sprintf("a CPU of role %s", w.Role),
+				"the worker's role is %s, but the role of its CPU %d is %s", w.Role, w.CPU, r)
 		case twice:
-			s.wrong(at, "one worker on a CPU", "CPU %d has worker %d already", w.CPU, other)
+			s.wrong(at, "one worker per CPU", "CPU %d already has worker %d", w.CPU, other)
 		}
 		on[w.CPU] = i
 	}
 	for i, c := range p.CPUs {
 		if _, has := on[c.ID]; c.Role.worker() && !has {
-			s.wrong(fmt.Sprintf("cpus[%d]", i), "a worker there, or another role", "CPU %d is %s and no worker is on it", c.ID, c.Role)
+			s.wrong(fmt.Sprintf("cpus[%d]", i), "a worker there, or another role", "CPU %d is %s, but has no worker",
+				c.ID, c.Role)
 		}
 	}
 }
@@ -171,7 +173,7 @@ func roleNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Fits refuses a plan that was made for another machine, saying what differs.
+// Fits refuses a plan that was made for another machine and names the differences.
 func (p *Plan) Fits(m *topology.Machine) error {
 	if p.Topology == topology.Fingerprint(m) {
 		return nil
@@ -180,28 +182,28 @@ func (p *Plan) Fits(m *topology.Machine) error {
 	if differs == "" {
 		differs = "caches, sockets or distances differ"
 	}
-	made := fmt.Sprintf("it is for %s, another machine than %s", hostText(p.Machine), hostText(m.Hostname))
+	made := fmt.Sprintf("it was made for %s, not for %s", hostText(p.Machine), hostText(m.Hostname))
 	if p.Machine == m.Hostname {
-		made = fmt.Sprintf("it is for %s as it was, and the machine has changed", hostText(p.Machine))
+		made = fmt.Sprintf("it was made for %s, but the machine has changed since", hostText(p.Machine))
 	}
-	return input.Errorf("plan", "one made for this machine by 'corelane plan make'", "%s: %s", made, differs)
+	return input.Errorf("plan", "a plan that 'corelane plan make' made for this machine", "%s: %s", made, differs)
 }
 
 func hostText(name string) string {
 	if name == "" {
-		return "a machine without name"
+		return "a machine without a name"
 	}
 	return name
 }
 
-// layoutDiff says which parts of lines "node 0: cores 0+20 1+21" are in one of two layouts only.
+// layoutDiff lists the parts of lines "node 0: cores 0+20 1+21" that only one of two layouts has.
 func layoutDiff(plan, machine []string) string {
 	var parts []string
 	planned, real := layoutWords(plan), layoutWords(machine)
 	for _, x := range []struct {
 		have, lack map[string][]string
 		text       string
-	}{{planned, real, "the plan has"}, {real, planned, "this machine has"}} {
+	}{{planned, real, "only the plan has"}, {real, planned, "only this machine has"}} {
 		for _, key := range sortedKeys(x.have) {
 			var odd []string
 			for _, word := range x.have[key] {

@@ -58,26 +58,33 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// An edited file is refused with its line and what would be right.
+// A wrongly edited file is refused with its line and what is valid.
 func TestEditedPlans(t *testing.T) {
 	_, file := saved(t, "no-smt-20", Wishes{Forwarding: 2, IsolatedRx: 2, NICs: []string{"eth0"}})
 	for _, c := range []struct{ old, new, want string }{
-		{`"version": 1`, `"version": 2`, "plan.json:2: version: 2 is a form of plans that this program does not know; valid: 1"},
-		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is none; valid: a whole number"},
+		{`"version": 1`, `"version": 2`, "plan.json:2: version: this program does not know version 2 of plans; " +
+			"valid: 1"},
+		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is not a whole number; valid: a whole " +
+			"number"},
 		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, wishes, cpus, workers, isolated, irqs, " +
 			"hugepages, warnings, alternatives"},
 		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is not a CPU or range of CPUs"},
 		{`"isolated": "1-4"`, `"isolated": "1-4,77"`, "isolated: CPU 77 is not in the plan; valid: CPUs of the plan"},
 		{`"isolated": "1-4"`, `"isolated": ["1"]`, `isolated: is a list; valid: a list of CPUs, "0,5-7"`},
-		{`"share_cores": false`, `"share_cores": no`, "share_cores: 'no' is neither; valid: true, false"},
-		{`"share_cores": false`, `"share_cores": false, "share_cores": true`, "share_cores: is here twice; valid: each key once"},
+		{`"share_cores": false`, `"share_cores": no`, "share_cores: 'no' is neither true nor false; valid: true, " +
+			"false"},
+		{`"share_cores": false`, `"share_cores": false, "share_cores": true`,
+			"share_cores: the key occurs twice; valid: each key once"},
 		{`"id": 5`, `"id": 4`, "cpus[5]: CPU 4 is isolated-rx and housekeeping; valid: one role for each CPU"},
-		{`"role": "isolated-rx"`, `"role": "receiver"`, "cpus[2]: 'receiver' is no role; valid: forwarding, isolated-rx, host-path, service, guests, emulator, " +
+		{`"role": "isolated-rx"`, `"role": "receiver"`, "cpus[2]: 'receiver' is not a role; valid: forwarding, " +
+			"isolated-rx, host-path, service, guests, emulator, " +
 			"housekeeping, idle"},
-		{`"role": "housekeeping"`, `"role": "forwarding"`, "cpus[0]: CPU 0 is forwarding and no worker is on it; valid: a worker there, or another role"},
-		{`"cpu": 3`, `"cpu": 5`, "workers[1]: the worker is forwarding, its CPU 5 is housekeeping; valid: a CPU of role forwarding\n"},
+		{`"role": "housekeeping"`, `"role": "forwarding"`, "cpus[0]: CPU 0 is forwarding, but has no worker; valid: " +
+			"a worker there, or another role"},
+		{`"cpu": 3`, `"cpu": 5`, "workers[1]: the worker's role is forwarding, but the role of its CPU 5 is " +
+			"housekeeping; valid: a CPU of role forwarding\n"},
 		{`"cpu": 3`, `"cpu": 50`, "workers[1]: CPU 50 is not in the plan; valid: a CPU of the plan\n"},
-		{`"cpu": 3`, `"cpu": 1`, "workers[1]: CPU 1 has worker 0 already; valid: one worker on a CPU\n"},
+		{`"cpu": 3`, `"cpu": 1`, "workers[1]: CPU 1 already has worker 0; valid: one worker per CPU\n"},
 		{`"cpu": 3`, `"cpu": {}`, "cpu: is keys with values; valid: a whole number"},
 		{`"cpus": [`, `"cpus": [7,`, "cpus[0]: '7' is a single value; valid: keys with values: id, role, why"},
 		{`"workers": [`, `"workers": [], "wurkers": [`, "wurkers: unknown key"},
@@ -85,9 +92,9 @@ func TestEditedPlans(t *testing.T) {
 		{`{`, ``, "plan.json"},
 		{file, ``, "plan.json: the file is empty"},
 		{file, "[]", "plan.json: is a list; valid: keys with values"},
-		{file, "version: 1", "cpus: no CPU is planned"},
-		{file, file + "---\n{}", "plan.json: something follows the first document; valid: one document"},
-		{file, "version: &a 1\ncpus: *a", "anchors and aliases are not for this file"},
+		{file, "version: 1", "cpus: the plan has no CPUs"},
+		{file, file + "---\n{}", "plan.json: there is more than one document; valid: one document"},
+		{file, "version: &a 1\ncpus: *a", "anchors and aliases are not supported"},
 	} {
 		if !strings.Contains(file, c.old) {
 			t.Fatalf("no %s in %s", c.old, file)
@@ -99,7 +106,7 @@ func TestEditedPlans(t *testing.T) {
 	}
 }
 
-// A plan that was edited well-formed is checked against the machine.
+// A well-formed edited plan is checked against the machine.
 func TestValidate(t *testing.T) {
 	m := fresh(t)
 	for _, c := range []struct {
@@ -146,9 +153,11 @@ func TestValidate(t *testing.T) {
 func TestFits(t *testing.T) {
 	p, _ := saved(t, "no-smt-20", Wishes{Forwarding: 2, NICs: []string{"eth0"}})
 	for name, want := range map[string]string{
-		"vm": "plan: it is for dpvs-0, another machine than guest: the plan has NIC 0000:04:00.0: node 0; the plan has NIC 0000:04:00.1: node 0; " +
-			"the plan has node 0: core 8, core 9; the plan has node 1: core 10, core 11, core 12, core 13, and 6 more; and 1 more differences; " +
-			"valid: one made for this machine by 'corelane plan make'",
+		"vm": "plan: it was made for dpvs-0, not for guest: only the plan has NIC 0000:04:00.0: node 0; only the " +
+			"plan has NIC 0000:04:00.1: node 0; " +
+			"only the plan has node 0: core 8, core 9; only the plan has node 1: core 10, core 11, core 12, core " +
+			"13, and 6 more; and 1 more differences; " +
+			"valid: a plan that 'corelane plan make' made for this machine",
 		"no-smt-20": "",
 	} {
 		err := p.Fits(topologytest.Machine(t, name))
@@ -158,7 +167,7 @@ func TestFits(t *testing.T) {
 	}
 	s := topologytest.Describe(t, "no-smt-20")
 	s.CPUs[7].Offline = true
-	const changed = "for dpvs-0 as it was, and the machine has changed: the plan has node 0: core 7"
+	const changed = "it was made for dpvs-0, but the machine has changed since: only the plan has node 0: core 7"
 	if err := p.Fits(s.Machine(t)); err == nil || !strings.Contains(err.Error(), changed) {
 		t.Error(err)
 	}
@@ -175,11 +184,14 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[int]string{
-		22: "CPU 22 is isolated-rx: receives for the forwarding worker that is its sibling: no other two workers may share a core. " +
-			"It is on node 0, on one core with CPU 2 (forwarding). Worker 3 polls there and receives for worker 1 on CPU 2. " +
-			"The host keeps off it: no other threads, no interrupts.",
-		0: "CPU 0 is housekeeping: first core of the machine: interrupts and kernel threads that cannot move are there. It is on node 0, on one core with " +
-			"CPU 20 (housekeeping). The host's threads run there, and interrupts go there.",
+		22: "CPU 22 is isolated-rx: receives for the forwarding worker on its sibling: only such a pair may share a " +
+			"core. " +
+			"It is on node 0, on the same core as CPU 2 (forwarding). Worker 3 polls on it and receives for worker " +
+			"1 on CPU 2. " +
+			"It is isolated: no other threads and no interrupts.",
+		0: "CPU 0 is housekeeping: first core of the machine: it has interrupts and kernel threads that cannot " +
+			"move. It is on node 0, on the same core as " +
+			"CPU 20 (housekeeping). It runs the host's threads and takes interrupts.",
 		40: "",
 	} {
 		if have := strings.Join(p.Explain(id), " "); have != want {
@@ -199,15 +211,17 @@ func TestWishesFile(t *testing.T) {
 	const keys = "forwarding, isolated_rx, host_path, service, guests, emulator, housekeeping, nics, share_cores, allow_overlap, boot, forwarding_cpus, " +
 		"isolated_rx_cpus, host_path_cpus, service_cpus, guest_cpus, emulator_cpus, housekeeping_cpus, hugepages"
 	for text, want := range map[string]string{
-		"forwarding: 4\nworkers: 5\nguests: x\n": "w.yaml:2: workers: unknown key; valid: " + keys + "\nw.yaml:3: guests: 'x' is none; valid: a whole number",
-		"hugepages: 5":                           "w.yaml:1: hugepages: '5' is a single value; valid: a list",
-		"hugepages:\n- {nodes: 1}":               "w.yaml:2: hugepages[0].nodes: unknown key; valid: node, kib, pages",
-		"guests:":                                "w.yaml:1: guests: '' is none; valid: a whole number",
-		"guests: 99999999999999":                 "w.yaml:1: guests: '99999999999999' is none; valid: a whole number",
-		"guest_cpus: 9-6":                        "w.yaml:1: guest_cpus: '9-6' ends before it begins; valid: a list, 0,5-7",
-		"a: [":                                   "w.yaml:1: did not find expected node content",
-		"# nothing":                              "w.yaml: the file is empty",
-		"just words":                             "w.yaml: 'just words' is a single value; valid: keys with values: " + keys,
+		"forwarding: 4\nworkers: 5\nguests: x\n": "w.yaml:2: workers: unknown key; valid: " + keys + "\nw.yaml:3: " +
+			"guests: 'x' is not a whole number; valid: a whole number",
+		"hugepages: 5":             "w.yaml:1: hugepages: '5' is a single value; valid: a list",
+		"hugepages:\n- {nodes: 1}": "w.yaml:2: hugepages[0].nodes: unknown key; valid: node, kib, pages",
+		"guests:":                  "w.yaml:1: guests: '' is not a whole number; valid: a whole number",
+		"guests: 99999999999999": "w.yaml:1: guests: '99999999999999' is not a whole number; valid: " +
+			"a whole number",
+		"guest_cpus: 9-6": "w.yaml:1: guest_cpus: '9-6' ends before it begins; valid: a list, 0,5-7",
+		"a: [":            "w.yaml:1: did not find expected node content",
+		"# nothing":       "w.yaml: the file is empty",
+		"just words":      "w.yaml: 'just words' is a single value; valid: keys with values: " + keys,
 	} {
 		if _, err := ParseWishes("w.yaml", []byte(text)); err == nil || err.Error() != want || !input.Is(err) {
 			t.Errorf("%q:\n%v\nnot\n%s", text, err, want)

@@ -10,14 +10,14 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// Group is CPUs that have a role for the same reason.
+// Group is a set of CPUs with the same role and reason.
 type Group struct {
 	Role Role       `json:"role"`
 	CPUs cpuset.Set `json:"cpus"`
 	Why  string     `json:"why"`
 }
 
-// Groups are the CPUs of a plan by role and reason, for people.
+// Groups returns the CPUs of a plan by role and reason, for display.
 func (p *Plan) Groups() []Group {
 	ids := map[CPU][]int{} // by role and reason
 	var groups []Group
@@ -35,7 +35,7 @@ func (p *Plan) Groups() []Group {
 	return groups
 }
 
-// Explain tells about one CPU what the plan knows, a sentence each.
+// Explain describes one CPU of the plan, in sentences.
 func (p *Plan) Explain(id int) []string {
 	at := slices.IndexFunc(p.CPUs, func(c CPU) bool { return c.ID == id })
 	if at < 0 {
@@ -51,7 +51,7 @@ func (p *Plan) Explain(id int) []string {
 		if w.CPU != id {
 			continue
 		}
-		text := fmt.Sprintf("Worker %d polls there", w.ID)
+		text := fmt.Sprintf("Worker %d polls on it", w.ID)
 		if w.Feeds >= 0 && w.Feeds < len(p.Workers) {
 			text += fmt.Sprintf(" and receives for worker %d on CPU %d", w.Feeds, p.Workers[w.Feeds].CPU)
 		}
@@ -86,16 +86,16 @@ func (p *Plan) siblingText(siblings []int) string {
 		}
 		parts = append(parts, "CPU "+strconv.Itoa(s)+" ("+role+")")
 	}
-	return "on one core with " + strings.Join(parts, ", ")
+	return "on the same core as " + strings.Join(parts, ", ")
 }
 
-// hostText says what else the kernel may do there.
+// hostText says what else may run on a CPU.
 func (p *Plan) hostText(id int) string {
 	switch {
 	case p.Isolated.Has(id):
-		return "The host keeps off it: no other threads, no interrupts."
+		return "It is isolated: no other threads and no interrupts."
 	case p.IRQs.Has(id):
-		return "The host's threads run there, and interrupts go there."
+		return "It runs the host's threads and takes interrupts."
 	}
-	return "The host may run threads there; interrupts do not go there."
+	return "It may run the host's threads, but takes no interrupts."
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// set is a set in the kernel's words.
+// set parses a CPU list.
 func set(text string) cpuset.Set {
 	s, err := cpuset.Parse(text)
 	if err != nil {
@@ -18,21 +18,21 @@ func set(text string) cpuset.Set {
 	return s
 }
 
-// fresh is the 2x10-core host before anything was isolated.
+// fresh returns the 2x10-core host before anything was isolated.
 func fresh(t testing.TB) *topology.Machine {
 	s := topologytest.Describe(t, "xeon-4210")
 	s.Cmdline, s.HostCPUs = "BOOT_IMAGE=/boot/vmlinuz ro quiet", cpuset.Set{}
 	return s.Machine(t)
 }
 
-// smtPair is a machine of one core with two CPUs.
+// smtPair returns a machine with one core and two CPUs.
 func smtPair(t testing.TB) *topology.Machine {
 	s := topologytest.Describe(t, "one-cpu")
 	s.CPUs = append(s.CPUs, topologytest.CPU{ID: 1})
 	return s.Machine(t)
 }
 
-// container sees the 2x10-core host and may use eight CPUs for at most six CPUs' time.
+// container returns the view of a container on the 2x10-core host: eight CPUs with a quota of six.
 func container(t testing.TB) *topology.Machine {
 	m := fresh(t)
 	m.Container = true

@@ -11,10 +11,11 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Version of the plan's form.
+// Version of the plan's format.
 const Version = 1
 
-// Make decides which CPU does what. Wishes that cannot be met are errors of package input, all contradictions at once.
+// Make gives each CPU a role. Wishes that cannot be met are errors of package input; contradictions are reported
+// together.
 func Make(m *topology.Machine, wishes Wishes) (*Plan, error) {
 	k, err := decide(m, wishes)
 	if err != nil {
@@ -27,24 +28,24 @@ func Make(m *topology.Machine, wishes Wishes) (*Plan, error) {
 	return p, nil
 }
 
-// maker is a plan that is being made. Roles are given in the order of what suffers most from a bad place.
+// maker builds a plan. It places the roles first that suffer most from a bad place.
 type maker struct {
 	*view
 	w       Wishes
 	role    map[int]Role
 	why     map[int]string
 	workers []Worker
-	homes   []int          // nodes of the network devices, in their order; the first is that of host path and services
-	rank    map[int][2]int // of a domain among those of its node
-	spare   []*core        // CPUs of the host's cores that may be used as the last resort
-	single  bool           // the only CPU does everything
+	homes   []int          // nodes of the network devices, in their order; host path and services use the first
+	rank    map[int][2]int // rank of a cache domain among those of its node
+	spare   []*core        // the host's cores whose CPUs may be used as a last resort
+	single  bool           // the machine's only CPU does everything
 }
 
 // decide gives each CPU its role.
 func decide(m *topology.Machine, wishes Wishes) (*maker, error) {
 	v := newView(m)
 	if v.usable.Empty() {
-		return nil, input.Errorf("machine", "a machine or container with CPUs", "no CPU that may be used was found")
+		return nil, input.Errorf("machine", "a machine or container with CPUs", "no usable CPU was found")
 	}
 	w, err := v.normal(wishes)
 	if err != nil {
@@ -71,17 +72,17 @@ func (k *maker) give(id int, role Role, why string) {
 	k.role[id], k.why[id] = role, why
 }
 
-// free are the CPUs of a core without a role.
+// free returns the CPUs of a core that have no role.
 func (k *maker) free(c *core) []int {
 	return slices.DeleteFunc(c.cpus.IDs(), func(id int) bool { return k.role[id] != "" })
 }
 
-// has says whether a CPU of the core has one of the roles.
+// has reports whether a CPU of the core has one of the roles.
 func (k *maker) has(c *core, match func(Role) bool) bool {
 	return slices.ContainsFunc(c.cpus.IDs(), func(id int) bool { return k.role[id] != "" && match(k.role[id]) })
 }
 
-// findHomes are the nodes to begin at: those of the network devices, or the first one.
+// findHomes finds the nodes on which to begin: those of the network devices, or the first node.
 func (k *maker) findHomes() {
 	for _, name := range k.w.NICs {
 		if n, _ := k.nic(name); slices.Contains(k.nodes, n.Node) {
@@ -93,7 +94,7 @@ func (k *maker) findHomes() {
 	}
 }
 
-// housekeeping keeps the first core of each node for the host, or as many as are asked for.
+// housekeeping keeps the first core of each node for the host, or the requested number of cores.
 func (k *maker) housekeeping() error {
 	if !k.w.HousekeepingCPUs.Empty() {
 		return nil
@@ -111,12 +112,13 @@ func (k *maker) housekeeping() error {
 		}
 	}
 	if kept == 0 && !k.w.AllowOverlap {
-		return input.Errorf("housekeeping", "at least one CPU for it, or allow_overlap", "no CPU is left for the host after %s", k.given())
+		return input.Errorf("housekeeping", "at least one CPU, or allow_overlap",
+			"no CPU is left for the host %s", k.given())
 	}
 	return nil
 }
 
-// hostFirst ranks cores for the host: the machine's first one, then those that were not isolated at boot.
+// hostFirst ranks cores for the host: the machine's first core, then cores that were not isolated at boot.
 func (k *maker) hostFirst(c *core) int {
 	switch {
 	case c == k.first():
@@ -127,7 +129,7 @@ func (k *maker) hostFirst(c *core) int {
 	return 2
 }
 
-// keep gives a core to the host. Its siblings, or the only CPU, are the last resort of small machines.
+// keep gives a core to the host. Its siblings, or the only CPU, are a last resort on small machines.
 func (k *maker) keep(c *core) {
 	for i, id := range c.cpus.IDs() {
 		switch {
@@ -135,18 +137,19 @@ func (k *maker) keep(c *core) {
 			k.single = k.single || i == 0
 			k.spare = append(k.spare, &core{cpus: cpuset.Of(id), node: c.node, domain: c.domain})
 		case i == 0 && c == k.first():
-			k.give(id, Housekeeping, "first core of the machine: interrupts and kernel threads that cannot move are there")
+			k.give(id, Housekeeping, "first core of the machine: it has interrupts and kernel threads that cannot move")
 		case i == 0 && k.m.Container:
-			k.give(id, Housekeeping, "for everything else that runs in this container")
+			k.give(id, Housekeeping, "for all other threads of this container")
 		case i == 0:
-			k.give(id, Housekeeping, fmt.Sprintf("node %d: its kernel threads and the host's programs need a core there", c.node))
+			k.give(id, Housekeeping, fmt.Sprintf("node %d: its kernel threads and the host's programs need a core",
+				c.node))
 		default:
-			k.give(id, Housekeeping, "sibling of a CPU of the host, which has whole cores")
+			k.give(id, Housekeeping, "sibling of a CPU of the host: the host gets whole cores")
 		}
 	}
 }
 
-// given says how many CPUs went where, for whoever found too few.
+// given says which CPUs are already assigned ("after housekeeping 0,20"), for an error about too few CPUs.
 func (k *maker) given() string {
 	ids := map[Role][]int{}
 	idle := []int{}
@@ -169,18 +172,18 @@ func (k *maker) given() string {
 		parts = append(parts, fmt.Sprintf("siblings of workers %s", cpuset.Of(idle...)))
 	}
 	if len(parts) == 0 {
-		return "nothing else"
+		return "before any other role"
 	}
-	return strings.Join(parts, ", ")
+	return "after " + strings.Join(parts, ", ")
 }
 
-// shortage is the error of a role that asks for more than there is.
+// shortage is the error of a role that wants more CPUs than are left.
 type shortage struct{ missing *input.Error }
 
 func (s shortage) Error() string { return s.missing.Error() }
 func (s shortage) Unwrap() error { return s.missing }
 
-// short says how many a role asked for and how many of what there were.
+// short returns the error of a role that wants more units than were found.
 func (k *maker) short(field, unit string, asked, found int, before string) error {
 	left, valid := fmt.Sprintf("%d %ss are", found, unit), fmt.Sprintf("at most %d", found)
 	switch found {
@@ -189,10 +192,11 @@ func (k *maker) short(field, unit string, asked, found int, before string) error
 	case 1:
 		left = "1 " + unit + " is"
 	}
-	return shortage{&input.Error{Field: field, Text: fmt.Sprintf("%d asked, %s left after %s", asked, left, before), Valid: valid}}
+	return shortage{&input.Error{Field: field, Text: fmt.Sprintf("%d requested, but %s left %s", asked, left,
+		before), Valid: valid}}
 }
 
-// plan is what was decided.
+// plan returns the finished plan.
 func (k *maker) plan() *Plan {
 	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
 	for _, id := range k.usable.IDs() {
@@ -204,21 +208,21 @@ func (k *maker) plan() *Plan {
 	return p
 }
 
-// isolatedOf are the CPUs that the host must keep off. On them nothing is balanced, so they are only those whose threads
-// have one CPU each: emulator threads and more than two service CPUs are not.
+// isolatedOf returns the CPUs to isolate. The scheduler does not balance isolated CPUs, so each of their threads must
+// have one CPU: CPUs of emulator threads and more than two service CPUs are not isolated.
 func isolatedOf(p *Plan) cpuset.Set {
 	own := p.Of(Forwarding, IsolatedRx, HostPath, Guests, Idle)
 	if service := p.Of(Service); service.Len() <= 2 {
 		own = own.Or(service)
 	}
 	if p.Of(Housekeeping).Empty() {
-		return cpuset.Set{} // somebody has to run the host
+		return cpuset.Set{} // the host needs a CPU
 	}
 	return own
 }
 
-// interrupts are the host's CPUs, without those of emulator threads when these live there, too: the first half, beginning at
-// the network device's node.
+// interrupts returns the CPUs for interrupts: those of the host. If emulator threads share them, interrupts get the
+// first half, beginning at the network device's node.
 func (k *maker) interrupts(p *Plan) cpuset.Set {
 	host := p.Of(Housekeeping)
 	if host.Empty() {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected plans anew")
 
-// expected are the plans of testdata/*.txt.
+// expected returns the plans of testdata/*.txt.
 func expected(t *testing.T) map[string]struct {
 	m *topology.Machine
 	w Wishes
@@ -26,13 +26,14 @@ func expected(t *testing.T) map[string]struct {
 		m *topology.Machine
 		w Wishes
 	}{
-		// What experts chose for the 2x10-core host: workers on 1-4 with siblings, guests 6-9,11-19,25-29,31-39, the host 0,10,20,30.
+		// The experts' choice for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
+		// 0,10,20,30.
 		"xeon-expert": {named("xeon-4210"), Wishes{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true, NICs: []string{"0000:3b:00.0"}}},
-		// The same with whole cores: CPU 25 is not a guest's beside the service CPU 5, but takes the control threads.
+		// The same with whole cores: CPU 25, the sibling of the service CPU 5, gets the control threads and not a guest.
 		"xeon-whole-cores": {fresh(t), Wishes{Forwarding: 4, Service: 2, Guests: 26, Boot: true, NICs: []string{"0000:3b:00.0"}}},
 		"xeon-spill":       {fresh(t), Wishes{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
-		// The examples of a field report: the first isolates 1-5 as there; the second keeps receivers on the network device's node, where
-		// the report has them on the other one.
+		// The examples of a field report. The first isolates 1-5, as in the report; the second keeps receivers on the network
+		// device's node, while the report has them on the other node.
 		"no-smt-1":        {named("no-smt-20"), Wishes{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
 		"no-smt-2":        {named("no-smt-20"), Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
 		"odd-even":        {named("odd-even-16"), Wishes{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
@@ -77,7 +78,7 @@ func golden(t *testing.T, name, have string) {
 	}
 }
 
-// text is all that a plan says.
+// text returns a plan as text.
 func text(p *Plan) string {
 	var b strings.Builder
 	for _, g := range p.Groups() {
@@ -97,7 +98,7 @@ func text(p *Plan) string {
 	return b.String()
 }
 
-// The values that an expert wrote into the template of the 2x10-core host.
+// The plan has the values that an expert wrote into the template of the 2x10-core host.
 func TestExpertsValues(t *testing.T) {
 	c := expected(t)["xeon-expert"]
 	p, err := Make(c.m, c.w)
@@ -117,7 +118,7 @@ func TestExpertsValues(t *testing.T) {
 	}
 }
 
-// An expert's choice is also taken as it is, although the planner would choose otherwise.
+// Fixed sets are kept even if the planner would choose other CPUs.
 func TestFixedChoices(t *testing.T) {
 	w := Wishes{ForwardingCPUs: set("1,2,4,5"), IsolatedRxCPUs: set("11-14"), ServiceCPUs: set("3")}
 	m := topologytest.Machine(t, "no-smt-20")
@@ -138,7 +139,7 @@ func TestFixedChoices(t *testing.T) {
 	}
 }
 
-// Without cgroups to be read, a container's CPUs are those of its first process.
+// If its cgroups cannot be read, a container's CPUs are those of its first process.
 func TestContainerWithoutCgroups(t *testing.T) {
 	m := fresh(t)
 	m.Container, m.Cgroups = true, topology.Cgroups{}
@@ -147,12 +148,13 @@ func TestContainerWithoutCgroups(t *testing.T) {
 	if err != nil || p.Of(Forwarding).String() != "12" || p.Of(Housekeeping).String() != "11,13,31" {
 		t.Error(err, text(p))
 	}
-	if want := "siblings of CPUs of this plan are not ours (CPU 33)"; !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+	if want := "siblings of CPUs of this plan may not be used (CPU 33)"; !strings.Contains(strings.Join(p.Warnings,
+		"\n"), want) {
 		t.Error(p.Warnings)
 	}
 }
 
-// Quotas of a host concern its data plane's groups only.
+// On a host only the quotas of the data plane's groups matter.
 func TestQuotaOfHost(t *testing.T) {
 	m := fresh(t)
 	m.Cgroups.Groups = []topology.Cgroup{{Path: "/system.slice", QuotaUS: 250000, PeriodUS: 100000}}
@@ -181,12 +183,12 @@ func TestBootIsolation(t *testing.T) {
 		t.Error(text(p))
 	}
 	if p, err = Make(s.Machine(t), Wishes{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil || p.Of(Forwarding).String() != "1,5-8" ||
-		!strings.Contains(strings.Join(p.Warnings, "\n"), "CPU 1,21 has to be isolated and was not at boot") {
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "CPU 1,21 should be isolated, but was not at boot") {
 		t.Error(err, text(p))
 	}
 }
 
-// What is not as it should be, and not in one of the expected plans.
+// Warnings that none of the expected plans has.
 func TestWarnings(t *testing.T) {
 	managed, unknown := fresh(t), fresh(t)
 	for i := range managed.IRQs {
@@ -198,13 +200,14 @@ func TestWarnings(t *testing.T) {
 		m *topology.Machine
 		w Wishes
 	}{
-		"interrupts 60 are on workers' CPUs, and the kernel does not let them be moved": {managed, Wishes{Forwarding: 2}},
-		"the node of 0000:3b:00.0 is unknown (-1): the plan takes node 0":               {unknown, Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
-		"no network device was named (nics): workers begin on node 0":                   {fresh(t), Wishes{Forwarding: 2}},
-		"node 1 has no housekeeping CPU":                                                {fresh(t), Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
-		"service and control threads have more than two CPUs (1-2,21)":                  {fresh(t), Wishes{Service: 3}},
-		"CPU 1 polls on one core with CPU 21 (guests)":                                  {fresh(t), beside},
-		"emulator and vhost threads share CPU 0 with interrupts":                        {smtPair(t), Wishes{Guests: 1, AllowOverlap: true}},
+		"interrupts 60 are on workers' CPUs and cannot be moved": {managed, Wishes{Forwarding: 2}},
+		"the node of 0000:3b:00.0 is unknown (-1): the plan assumes node 0": {unknown,
+			Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
+		"no network device was named (nics): workers begin on node 0":  {fresh(t), Wishes{Forwarding: 2}},
+		"node 1 has no housekeeping CPU":                               {fresh(t), Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
+		"service and control threads have more than two CPUs (1-2,21)": {fresh(t), Wishes{Service: 3}},
+		"CPU 1 polls on the same core as CPU 21 (guests)":              {fresh(t), beside},
+		"emulator and vhost threads share CPU 0 with interrupts":       {smtPair(t), Wishes{Guests: 1, AllowOverlap: true}},
 	} {
 		p, err := Make(c.m, c.w)
 		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
@@ -213,7 +216,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Two devices on two nodes have their workers on both.
+// Two devices on two nodes get workers on both.
 func TestNICsOfTwoNodes(t *testing.T) {
 	p, err := Make(fresh(t), Wishes{Forwarding: 4, NICs: []string{"0000:3b:00.0", "eno1"}})
 	if err != nil || p.Of(Forwarding).String() != "1-2,11-12" {
@@ -236,44 +239,65 @@ func TestRefusals(t *testing.T) {
 		w    Wishes
 		want string
 	}{
-		{xeon, Wishes{}, "wishes: nothing is asked for; valid: at least one of forwarding, guests, service, housekeeping, ..."},
-		{xeon, Wishes{Forwarding: 20}, "forwarding: 20 asked, 18 whole cores are left after housekeeping 0,10,20,30; valid: at most 18, or share_cores, " +
+		{xeon, Wishes{}, "wishes: the wishes are empty; valid: at least one of forwarding, guests, service, " +
+			"housekeeping, ..."},
+		{xeon, Wishes{Forwarding: 20}, "forwarding: 20 requested, but 18 whole cores are left after housekeeping " +
+			"0,10,20,30; valid: at most 18, or share_cores, " +
 			"for both siblings of each worker's core"},
-		{xeon, Wishes{Forwarding: 18, Guests: 1}, "guests: 1 asked, no CPU is left after housekeeping 0,10,20,30, forwarding 1-9,11-19, " +
+		{xeon, Wishes{Forwarding: 18, Guests: 1}, "guests: 1 requested, but no CPU is left after housekeeping " +
+			"0,10,20,30, forwarding 1-9,11-19, " +
 			"siblings of workers 21-29,31-39; valid: 0, or share_cores, for both siblings of each worker's core"},
-		{xeon, Wishes{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 asked, 18 whole cores are left after housekeeping 0,10,20,30; valid: at most 18"},
-		{xeon, Wishes{Forwarding: 41}, "forwarding: 41 is not possible with the 40 CPUs that may be used; valid: 0..40"},
-		{xeon, Wishes{Forwarding: -1}, "forwarding: -1 is not possible with the 40 CPUs that may be used; valid: 0..40"},
-		{xeon, Wishes{Housekeeping: 11}, "housekeeping: 11 asked, 10 cores are left after nothing else on node 0; valid: at most 10"},
-		{xeon, Wishes{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 asked for 4 forwarding workers; valid: 0 or 4, one for each forwarding worker"},
-		{xeon, Wishes{Forwarding: 1, NICs: []string{"eth7"}}, "nics: 'eth7' is no network device of this machine; valid: 0000:3b:00.0, 0000:af:00.0 (eno1)"},
-		{xeon, Wishes{Forwarding: 3, ForwardingCPUs: set("1,2")}, "forwarding: 3 asked, and forwarding_cpus are 1-2; valid: 2, or nothing"},
-		{xeon, Wishes{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")}, "forwarding_cpus: this machine has no CPU 40-41; valid: of 0-39\n" +
-			"forwarding_cpus: CPU 1 is in guest_cpus, too; valid: each CPU in one set"},
+		{xeon, Wishes{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 requested, but 18 whole cores are left after " +
+			"housekeeping 0,10,20,30; valid: at most 18"},
+		{xeon, Wishes{Forwarding: 41}, "forwarding: 41 is not possible with 40 usable CPUs; valid: 0..40"},
+		{xeon, Wishes{Forwarding: -1}, "forwarding: -1 is not possible with 40 usable CPUs; valid: 0..40"},
+		{xeon, Wishes{Housekeeping: 11}, "housekeeping: 11 requested, but 10 cores are left before any other role " +
+			"on node 0; valid: at most 10"},
+		{xeon, Wishes{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 requested for 4 forwarding workers; valid: 0 " +
+			"or 4, one for each forwarding worker"},
+		{xeon, Wishes{Forwarding: 1, NICs: []string{"eth7"}},
+			"nics: 'eth7' is not a network device of this machine; valid: 0000:3b:00.0, 0000:af:00.0 (eno1)"},
+		{xeon, Wishes{Forwarding: 3, ForwardingCPUs: set("1,2")},
+			"forwarding: 3 requested, but forwarding_cpus has 1-2; valid: 2, or nothing"},
+		{xeon, Wishes{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")},
+			"forwarding_cpus: this machine has no CPU 40-41; valid: CPUs of 0-39\n" +
+				"forwarding_cpus: CPU 1 is also in guest_cpus; valid: each CPU in one set"},
 		{xeon, Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of guest_cpus; " +
 			"valid: one of them on another core"},
 		{xeon, Wishes{ForwardingCPUs: set("1,21")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of forwarding_cpus; valid: one of them on another " +
 			"core, or share_cores"},
-		{xeon, Wishes{GuestCPUs: set("20"), HousekeepingCPUs: set("10")}, "guest_cpus: CPU 20 is of the first core, which carries work of the kernel that " +
-			"cannot move; valid: others, or allow_overlap\nhousekeeping_cpus: the first core (CPU 0,20) is missing, and carries work of the kernel that " +
-			"cannot move; valid: with 0,20"},
-		{xeon, Wishes{Housekeeping: 1, HousekeepingCPUs: set("0")}, "housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of both"},
+		{xeon, Wishes{GuestCPUs: set("20"), HousekeepingCPUs: set("10")},
+			"guest_cpus: CPU 20 is on the first core, which has kernel work that cannot " +
+				"move; valid: other CPUs, or allow_overlap\nhousekeeping_cpus: the first core (CPU 0,20) is missing, " +
+				"but it has kernel work that " +
+				"cannot move; valid: a set with 0,20"},
+		{xeon, Wishes{Housekeeping: 1, HousekeepingCPUs: set("0")},
+			"housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of them"},
 		{xeon, Wishes{Forwarding: 1, Hugepages: big}, "hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" +
-			"hugepages[2]: 4 KiB is no size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 pages; valid: 1 or more\n" +
-			"hugepages: 204800 MiB asked of node 1, which has 196608 MiB; valid: less than 196608 MiB"},
-		{holes, Wishes{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: of 0-2,8-10,100-103,108,110-111\n" +
-			"forwarding_cpus: offline: CPU 3; valid: of 0-2,8-10,100-103,108,110-111"},
-		{small, Wishes{Forwarding: 1}, "forwarding: 1 asked, no whole core is left after housekeeping 0; valid: 0, or allow_overlap, " +
+			"hugepages[2]: 4 KiB is not a size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 " +
+			"pages; valid: 1 or more\n" +
+			"hugepages: 204800 MiB requested on node 1, which has 196608 MiB; valid: less than 196608 MiB"},
+		{holes, Wishes{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: CPUs of " +
+			"0-2,8-10,100-103,108,110-111\n" +
+			"forwarding_cpus: offline: CPU 3; valid: CPUs of 0-2,8-10,100-103,108,110-111"},
+		{small, Wishes{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping 0; " +
+			"valid: 0, or allow_overlap, " +
 			"for workers on the host's core"},
-		{small, Wishes{Forwarding: 1, AllowOverlap: true, Service: 1}, "service: 1 asked, no CPU is left after forwarding 0; valid: 0"},
-		{smtPair(t), Wishes{Forwarding: 1}, "forwarding: 1 asked, no whole core is left after housekeeping 0-1; valid: 0, or allow_overlap, " +
+		{small, Wishes{Forwarding: 1, AllowOverlap: true, Service: 1},
+			"service: 1 requested, but no CPU is left after forwarding 0; valid: 0"},
+		{smtPair(t), Wishes{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping " +
+			"0-1; valid: 0, or allow_overlap, " +
 			"for workers on the host's core"},
-		{container(t), Wishes{ForwardingCPUs: set("3,4")}, "forwarding_cpus: this container must not use CPU 3; valid: of 4-7,24-27"},
-		{container(t), Wishes{Forwarding: 6, ShareCores: true}, "forwarding: 6 workers that poll all the time need more than the quota of 6 CPUs of cgroup /, " +
-			"which others share; valid: at most 5 workers, or cpu.max of the group set to max"},
-		{noQuota, Wishes{Forwarding: 3}, "forwarding: 3 workers that poll all the time need more than the quota of 2.5 CPUs of cgroup /, " +
-			"which others share; valid: at most 2 workers, or cpu.max of the group set to max"},
-		{&topology.Machine{}, Wishes{Forwarding: 1}, "machine: no CPU that may be used was found; valid: a machine or container with CPUs"},
+		{container(t), Wishes{ForwardingCPUs: set("3,4")}, "forwarding_cpus: this container may not use CPU 3; " +
+			"valid: CPUs of 4-7,24-27"},
+		{container(t), Wishes{Forwarding: 6, ShareCores: true},
+			"forwarding: 6 workers poll all the time and need more than the quota of 6 CPUs of cgroup /, " +
+				"which other threads share; valid: at most 5 workers, or cpu.max of the group set to max"},
+		{noQuota, Wishes{Forwarding: 3}, "forwarding: 3 workers poll all the time and need more than the quota of " +
+			"2.5 CPUs of cgroup /, " +
+			"which other threads share; valid: at most 2 workers, or cpu.max of the group set to max"},
+		{&topology.Machine{}, Wishes{Forwarding: 1}, "machine: no usable CPU was found; valid: a machine or " +
+			"container with CPUs"},
 	} {
 		p, err := Make(c.m, c.w)
 		if err == nil || err.Error() != c.want || !input.Is(err) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// rankDomains orders the caches of each node: first those where all workers and guests find room, then all workers, then
-// by room.
+// rankDomains orders the caches of each node: first those with room for all workers and guests, then those with room
+// for all workers, then by room.
 func (k *maker) rankDomains() error {
 	threads := k.threads()
 	workers := k.w.Forwarding + k.w.HostPath
@@ -37,7 +37,8 @@ func (k *maker) rankDomains() error {
 	return nil
 }
 
-// near are the cores by their distance from a node: first those that were isolated at boot, then by cache and number.
+// near sorts cores by their distance from a node: cores that were isolated at boot come first, then by cache and
+// number.
 func (k *maker) near(node int) []*core {
 	list := slices.Clone(k.cores)
 	slices.SortStableFunc(list, func(a, b *core) int {
@@ -52,7 +53,7 @@ func (k *maker) rankOf(c *core) []int {
 	return []int{r[0], r[1], max(c.domain, -1)}
 }
 
-// order is 0 for equals, 1 when only a holds, -1 when only b does.
+// order returns 0 if a equals b, 1 if only a holds, and -1 if only b holds.
 func order(a, b bool) int {
 	switch {
 	case a == b:

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// takeOther finds a CPU for what does not poll: the rest of a core that has the role, a free core, or the sibling of something
-// that does not mind.
+// takeOther finds a CPU for a role that does not poll: the rest of a core that has the role, a free core, or the
+// sibling of another role that does not poll.
 func (k *maker) takeOther(role Role, cores []*core) int {
 	matches := []func(c *core, free []int) bool{
 		func(c *core, _ []int) bool {
@@ -38,14 +38,15 @@ func (k *maker) placeService() error {
 		}
 		why := fmt.Sprintf("on node %d", k.byCPU[id].node)
 		if node := k.homes[0]; k.byCPU[id].node == node && len(k.workers) > 0 {
-			why += ", beside the workers and apart from them"
+			why += ", near the workers, but on other cores"
 		}
 		k.give(id, Service, why)
 	}
 	return nil
 }
 
-// serviceCores are those near the workers, but in other caches where the node has several: guests gain more from the workers' one.
+// serviceCores returns cores near the workers, but with another cache if the node has several: guests gain more from
+// the workers' cache.
 func (k *maker) serviceCores() []*core {
 	domains := map[int]bool{}
 	for _, w := range k.workers {
@@ -59,7 +60,7 @@ func (k *maker) serviceCores() []*core {
 	return list
 }
 
-// placeGuests gives guests whole cores, on the nodes and in the caches of the workers first.
+// placeGuests gives guests whole cores, first on the nodes and in the caches of the workers.
 func (k *maker) placeGuests() error {
 	before, cores := k.given(), k.guestCores()
 	for i := k.w.GuestCPUs.Len(); i < k.w.Guests; i++ {
@@ -90,7 +91,7 @@ func (k *maker) guestCores() []*core {
 func (k *maker) whyGuest(id int) string {
 	c := k.byCPU[id]
 	if k.has(c, func(r Role) bool { return r == Guests }) {
-		return "sibling of a guest's CPU: guests have whole cores"
+		return "sibling of a guest's CPU: guests get whole cores"
 	}
 	why := "on " + k.nodeText(c.node)
 	same := func(w Worker) bool { return w.Node == c.node }
@@ -100,15 +101,15 @@ func (k *maker) whyGuest(id int) string {
 	case len(k.workers) == 0:
 		return why + fmt.Sprintf(", no core is left on node %d", k.homes[0])
 	case slices.ContainsFunc(k.workers, func(w Worker) bool { return k.domain(w.CPU) == c.domain && c.domain >= 0 }):
-		return why + ", in the last level of cache of workers"
+		return why + ", sharing the last-level cache with workers"
 	case slices.ContainsFunc(k.workers, same):
-		return why + ", as workers"
+		return why + ", like workers"
 	}
 	return why + ", no core is left on a node with workers"
 }
 
-// placeEmulators finds CPUs for the guests' other threads among what is left. They go where network interrupts were not
-// taken: a thread that shares its CPU with softirqs does not get enough of it.
+// placeEmulators finds CPUs for the guests' other threads among those that are left. It prefers CPUs that took no
+// network interrupts: a thread that shares its CPU with softirqs does not get enough time.
 func (k *maker) placeEmulators() error {
 	want, before := k.emulators(), k.given()
 	guests := map[int]bool{}
@@ -132,8 +133,8 @@ func (k *maker) placeEmulators() error {
 	return nil
 }
 
-// emulators is how many CPUs the guests' other threads are given: what was asked for, else one for each vhost thread of the
-// kernel that is there now, and a core at least.
+// emulators returns the number of CPUs for the guests' other threads: the requested number, or one for each vhost
+// thread that the kernel has now, and at least a core.
 func (k *maker) emulators() int {
 	if k.w.Emulator > 0 || k.w.Guests == 0 {
 		return k.w.Emulator
@@ -152,14 +153,14 @@ func (k *maker) emulators() int {
 func (k *maker) whyEmulator(id int) string {
 	switch {
 	case k.busy.Empty():
-		return "guests' other threads, where no worker, vCPU or interrupt is"
+		return "guests' other threads, without workers, vCPUs and interrupts"
 	case k.busy.Has(id):
-		return "guests' other threads; it took network interrupts so far, which the plan moves to the host's CPUs"
+		return "guests' other threads; so far it took network interrupts, which the plan moves to the host's CPUs"
 	}
 	return fmt.Sprintf("guests' other threads, away from the network interrupts that were counted on CPU %s", k.busy)
 }
 
-// rest gives the CPUs that nobody asked for to the host, but for siblings of what must not be disturbed.
+// rest gives the remaining CPUs to the host, except siblings of workers and guests, which stay idle.
 func (k *maker) rest() {
 	disturbed := func(r Role) bool { return r.worker() || r == Guests }
 	for _, id := range k.usable.IDs() {
@@ -167,11 +168,11 @@ func (k *maker) rest() {
 		switch {
 		case k.role[id] != "":
 		case k.has(c, disturbed) && !k.isSpare(id):
-			k.give(id, Idle, "sibling of a worker or guest, which loses speed to whatever runs here")
+			k.give(id, Idle, "sibling of a worker or guest, which would slow down if this CPU were used")
 		case k.w.HousekeepingCPUs.Empty():
-			k.give(id, Housekeeping, "nobody asked for it: the host may use it")
+			k.give(id, Housekeeping, "not requested by any role: the host may use it")
 		default:
-			k.give(id, Idle, "nobody asked for it, and housekeeping_cpus does not name it")
+			k.give(id, Idle, "not requested by any role, and not in housekeeping_cpus")
 		}
 	}
 }

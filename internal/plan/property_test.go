@@ -14,7 +14,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// dice are bytes that decide: of a random generator, or of a fuzzer. Used up, they show 0.
+// dice makes choices from the bytes of a random generator or a fuzzer. When they are used up it returns 0.
 type dice struct{ bytes []byte }
 
 func (d *dice) below(n int) int {
@@ -28,7 +28,7 @@ func (d *dice) below(n int) int {
 
 func (d *dice) one(in int) bool { return d.below(in) == in-1 }
 
-// subset is a few CPUs of a set, and rarely one that is not in it.
+// subset returns a few CPUs of a set, and rarely one that is not in it.
 func (d *dice) subset(of cpuset.Set, most int) cpuset.Set {
 	var ids []int
 	all := of.IDs()
@@ -41,7 +41,7 @@ func (d *dice) subset(of cpuset.Set, most int) cpuset.Set {
 	return cpuset.Of(ids...)
 }
 
-// machine is any that a kernel could show, and some that lie.
+// machine makes a random machine, sometimes with contradictions.
 func (d *dice) machine() *topology.Machine {
 	m := &topology.Machine{Hostname: "random"}
 	nodes, perNode, threads := 1+d.below(4), 1+d.below(12), 1+d.below(3)
@@ -81,7 +81,7 @@ func (d *dice) machine() *topology.Machine {
 	return m
 }
 
-// surroundings are what else there is on a machine.
+// surroundings adds threads, interrupts and other parts to a machine.
 func (d *dice) surroundings(m *topology.Machine, nodes int) {
 	var all []int
 	for _, c := range m.CPUs {
@@ -132,7 +132,7 @@ func (d *dice) wishes(m *topology.Machine) Wishes {
 	return w
 }
 
-// check makes a plan and says whether there is one.
+// check makes a plan, checks it, and reports whether the wishes could be met.
 func check(t *testing.T, m *topology.Machine, w Wishes) bool {
 	t.Helper()
 	p, err := Make(m, w)
@@ -160,7 +160,7 @@ func check(t *testing.T, m *topology.Machine, w Wishes) bool {
 		t.Fatalf("%v\n%s", err, file)
 	}
 	if second, _ := Format(back); string(second) != string(file) {
-		t.Fatalf("read back it is another:\n%s\n%s", file, second)
+		t.Fatalf("the plan differs after Save and Load:\n%s\n%s", file, second)
 	}
 	if err := back.Fits(m); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func check(t *testing.T, m *topology.Machine, w Wishes) bool {
 	return true
 }
 
-// checkNumbers checks that each role has what was asked for.
+// checkNumbers checks that each role has the requested number of CPUs.
 func checkNumbers(t *testing.T, p *Plan, w Wishes) {
 	t.Helper()
 	for _, x := range w.all() {
@@ -181,8 +181,8 @@ func checkNumbers(t *testing.T, p *Plan, w Wishes) {
 	}
 }
 
-// checkIsolation checks what isolation is for, without the code that decides it: nobody is where a worker or guest runs, and threads
-// that share CPUs are where the scheduler balances them.
+// checkIsolation checks the purpose of isolation without the code that decides it: no other thread runs on a worker's
+// or guest's CPU, and the scheduler balances the CPUs of threads that share them.
 func checkIsolation(t *testing.T, p *Plan) {
 	t.Helper()
 	host := p.Of(Housekeeping)
@@ -217,11 +217,11 @@ func TestRandomPlans(t *testing.T) {
 		}
 	}
 	if made < 750 {
-		t.Errorf("only %d of 3000 wishes could be met: this tests little", made)
+		t.Errorf("only %d of 3000 wishes could be met: too few for this test", made)
 	}
 }
 
-// Each described machine, those that lie too, with wishes from modest to impossible.
+// Each described machine, including those with contradictions, with wishes from modest to impossible.
 func TestDescribedMachines(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		m := topologytest.Machine(t, name)
@@ -246,7 +246,7 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-// What is refused is one more than what is possible, for each role alone.
+// For each role alone, the largest possible number is accepted and one more is refused.
 func TestRefusedIsImpossible(t *testing.T) {
 	m := fresh(t)
 	for field, most := range map[string]int{"forwarding": 18, "host_path": 18, "service": 36, "guests": 36, "emulator": 36, "housekeeping": 10} {

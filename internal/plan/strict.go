@@ -16,13 +16,13 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// maxFile is more than the plan of the largest machine needs, in bytes.
+// maxFile is the size limit of a file in bytes, more than the plan of the largest machine needs.
 const maxFile = 16 << 20
 
-// strict decodes files that people write: YAML, and JSON as a part of it. Each fault has its line.
+// strict decodes files that people write: YAML, and JSON as a subset of it. Each error names its line.
 type strict struct {
 	name  string
-	lines map[string]int // of each value by its path, "cpus[3]"
+	lines map[string]int // line of each value by its path, "cpus[3]"
 	f     faults
 }
 
@@ -30,9 +30,11 @@ type strict struct {
 func (s *strict) decode(text []byte, into any) error {
 	s.lines = map[string]int{}
 	if len(text) > maxFile {
-		return input.Errorf(s.name, fmt.Sprintf("at most %d MiB", maxFile>>20), "the file has %d bytes", len(text))
+		return input.Errorf(s.name, fmt.Sprintf("at most %d MiB", maxFile>>20), "the file is too large (%d bytes)",
+			len(text))
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(bytes.ReplaceAll(text, []byte("\t"), []byte(" ")))) // JSON may be indented by tabs
+	// JSON may be indented with tabs, YAML may not.
+	dec := yaml.NewDecoder(bytes.NewReader(bytes.ReplaceAll(text, []byte("\t"), []byte(" "))))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err == io.EOF {
 		return input.Errorf(s.name, "", "the file is empty")
@@ -40,7 +42,7 @@ func (s *strict) decode(text []byte, into any) error {
 		return s.syntax(err)
 	}
 	if err := dec.Decode(&more); err != io.EOF {
-		return input.Errorf(s.name, "one document", "something follows the first document")
+		return input.Errorf(s.name, "one document", "there is more than one document")
 	}
 	s.value(doc.Content[0], reflect.ValueOf(into).Elem(), "")
 	return s.f.err()
@@ -48,7 +50,7 @@ func (s *strict) decode(text []byte, into any) error {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntax puts the parser's error into our form.
+// syntax converts the parser's error.
 func (s *strict) syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if at := yamlLine.FindStringSubmatch(text); at != nil {
@@ -57,7 +59,7 @@ func (s *strict) syntax(err error) error {
 	return input.Errorf(s.name, "", "%s", text)
 }
 
-// field names a value with its line.
+// field returns the name of a value with its line.
 func (s *strict) field(path string) string {
 	if path == "" {
 		return s.name
@@ -74,7 +76,7 @@ func (s *strict) value(n *yaml.Node, to reflect.Value, path string) {
 	text, isText := to.Addr().Interface().(encoding.TextUnmarshaler)
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		s.wrong(path, "the value itself", "anchors and aliases are not for this file")
+		s.wrong(path, "the value itself", "anchors and aliases are not supported")
 	case isText && n.Kind == yaml.ScalarNode:
 		if err := text.UnmarshalText([]byte(n.Value)); err != nil {
 			s.wrong(path, "", "%v", err)
@@ -105,7 +107,7 @@ func (s *strict) object(n *yaml.Node, to reflect.Value, path string) {
 		case at < 0:
 			s.wrong(below, strings.Join(keysOf(to.Type()), ", "), "unknown key")
 		case seen[key.Value]:
-			s.wrong(below, "each key once", "is here twice")
+			s.wrong(below, "each key once", "the key occurs twice")
 		default:
 			s.value(n.Content[i+1], to.Field(at), below)
 		}
@@ -113,7 +115,7 @@ func (s *strict) object(n *yaml.Node, to reflect.Value, path string) {
 	}
 }
 
-// keysOf are the keys of a struct, which are those of its JSON.
+// keysOf returns the keys of a struct, which are its JSON keys.
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {
@@ -155,13 +157,13 @@ func (s *strict) scalar(n *yaml.Node, to reflect.Value, path string) {
 	case reflect.Int:
 		v, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil || v > 1<<31 || v < -1<<31 {
-			s.wrong(path, "a whole number", "'%s' is none", n.Value)
+			s.wrong(path, "a whole number", "'%s' is not a whole number", n.Value)
 			return
 		}
 		to.SetInt(v)
 	case reflect.Bool:
 		if n.Value != "true" && n.Value != "false" {
-			s.wrong(path, "true, false", "'%s' is neither", n.Value)
+			s.wrong(path, "true, false", "'%s' is neither true nor false", n.Value)
 			return
 		}
 		to.SetBool(n.Value == "true")

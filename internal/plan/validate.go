@@ -12,20 +12,20 @@ import (
 // Problem is a rule that a plan breaks.
 type Problem struct {
 	Rule string     `json:"rule"` // short and stable: "siblings", "first-core"
-	CPUs cpuset.Set `json:"cpus"` // that are concerned
+	CPUs cpuset.Set `json:"cpus"` // the CPUs concerned
 	Text string     `json:"text"` // one sentence
-	Mend string     `json:"mend"` // what would be right
+	Mend string     `json:"mend"` // what is valid
 }
 
 func (p Problem) String() string { return p.Rule + ": " + p.Text + "; valid: " + p.Mend }
 
-// Validate checks a plan, whoever made or changed it, by all rules that Make keeps. What the wishes of the plan permit
-// (share_cores, allow_overlap, fixed sets) is no problem.
+// Validate checks a plan, which may have been edited, against all rules that Make keeps. What the wishes of the plan
+// permit (share_cores, allow_overlap, fixed sets) is not a problem.
 func Validate(m *topology.Machine, p *Plan) []Problem {
 	c := &checker{view: newView(m), p: p, role: map[int]Role{}}
 	c.cpus()
 	if len(c.found) > 0 {
-		return c.found // the rules below need the roles of all CPUs
+		return c.found // the other rules need the roles of all CPUs
 	}
 	c.checkWorkers()
 	c.checkFeeds()
@@ -61,46 +61,49 @@ func (c *checker) cpus() {
 		case !known:
 			c.add("cpu-unknown", one, c.usable.String(), "this machine has no CPU %d", x.ID)
 		case !own.Online:
-			c.add("cpu-offline", one, "bring it online, or make the plan anew", "CPU %d is offline", x.ID)
+			c.add("cpu-offline", one, "bring it online, or make a new plan", "CPU %d is offline", x.ID)
 		case !c.usable.Has(x.ID):
-			c.add("cpu-not-ours", one, c.usable.String(), "this container must not use CPU %d", x.ID)
+			c.add("cpu-not-ours", one, c.usable.String(), "this container may not use CPU %d", x.ID)
 		case !slices.Contains(Roles, x.Role):
-			c.add("role", one, fmt.Sprint(Roles), "CPU %d has role '%s', which there is not", x.ID, x.Role)
+			c.add("role", one, fmt.Sprint(Roles), "CPU %d has the unknown role '%s'", x.ID, x.Role)
 		}
 		c.role[x.ID] = x.Role
 	}
 	for _, id := range c.usable.IDs() {
 		if _, has := c.role[id]; !has {
-			c.add("cpu-missing", cpuset.Of(id), "a role for each CPU that is online", "CPU %d has no role", id)
+			c.add("cpu-missing", cpuset.Of(id), "a role for each online CPU", "CPU %d has no role", id)
 		}
 	}
 }
 
-// checkWorkers checks that CPUs and workers agree.
+// checkWorkers checks that CPUs and workers match.
 func (c *checker) checkWorkers() {
 	on := map[int]int{}
 	for i, w := range c.p.Workers {
 		one := cpuset.Of(w.CPU)
 		if w.ID != i {
-			c.add("worker-id", one, fmt.Sprint(i), "worker %d is at place %d of the list", w.ID, i)
+			c.add("worker-id", one, fmt.Sprint(i), "worker %d is at position %d of the list", w.ID, i)
 		}
 		if !w.Role.worker() {
 			c.add("worker-role", one, "forwarding, isolated-rx, host-path", "worker %d has role '%s'", w.ID, w.Role)
 		}
 		if role, has := c.role[w.CPU]; !has || role != w.Role {
-			c.add("worker-cpu", one, fmt.Sprintf("a CPU of role %s", w.Role), "worker %d (%s) is on CPU %d, whose role is '%s'", w.ID, w.Role, w.CPU, role)
+			c.add("worker-cpu", one, fmt.Sprintf("a CPU of role %s", w.Role),
+				"worker %d (%s) is on CPU %d, but the role of this CPU is '%s'", w.ID, w.Role, w.CPU, role)
 		}
 		if other, twice := on[w.CPU]; twice {
 			c.add("worker-twice", one, "one worker on a CPU", "workers %d and %d are both on CPU %d", other, w.ID, w.CPU)
 		}
 		if own, known := c.cpu[w.CPU]; known && own.Node != w.Node {
-			c.add("worker-node", one, fmt.Sprint(own.Node), "worker %d is said to be on node %d, its CPU is on node %d", w.ID, w.Node, own.Node)
+			c.add("worker-node", one, fmt.Sprint(own.Node), "worker %d is listed on node %d, but its CPU is on node "+
+				"%d", w.ID, w.Node, own.Node)
 		}
 		on[w.CPU] = w.ID
 	}
 	for _, id := range c.usable.IDs() {
 		if _, has := on[id]; c.role[id].worker() && !has {
-			c.add("worker-missing", cpuset.Of(id), "a worker on it, or another role", "CPU %d is %s and has no worker", id, c.role[id])
+			c.add("worker-missing", cpuset.Of(id), "a worker on it, or another role",
+				"CPU %d is %s, but has no worker", id, c.role[id])
 		}
 	}
 }
@@ -112,21 +115,25 @@ func (c *checker) checkFeeds() {
 		one := cpuset.Of(w.CPU)
 		if w.Role != IsolatedRx {
 			if w.Feeds != -1 {
-				c.add("feeds", one, "-1", "worker %d (%s) feeds worker %d: only isolated-rx workers do", w.ID, w.Role, w.Feeds)
+				c.add("feeds", one, "-1", "worker %d (%s) feeds worker %d, but only isolated-rx workers can feed "+
+					"another", w.ID, w.Role, w.Feeds)
 			}
 			continue
 		}
 		if w.Feeds < 0 || w.Feeds >= len(c.p.Workers) || c.p.Workers[w.Feeds].Role != Forwarding {
-			c.add("feeds", one, "the id of a forwarding worker", "worker %d feeds worker %d, which is no forwarding worker", w.ID, w.Feeds)
+			c.add("feeds", one, "the id of a forwarding worker",
+				"worker %d feeds worker %d, which is not a forwarding worker", w.ID, w.Feeds)
 			continue
 		}
 		if other, twice := served[w.Feeds]; twice {
-			c.add("feeds", one, "one isolated-rx worker for a forwarding one", "workers %d and %d both feed worker %d", other, w.ID, w.Feeds)
+			c.add("feeds", one, "one isolated-rx worker per forwarding worker",
+				"workers %d and %d both feed worker %d", other, w.ID, w.Feeds)
 		}
 		served[w.Feeds] = w.ID
 	}
 	if n := len(c.p.Of(Forwarding).IDs()); len(served) > 0 && len(served) < n {
-		c.add("feeds", c.p.Of(IsolatedRx), "none, or one for each", "%d of %d forwarding workers have an isolated-rx worker", len(served), n)
+		c.add("feeds", c.p.Of(IsolatedRx), "none, or one for each",
+			"only %d of %d forwarding workers have an isolated-rx worker", len(served), n)
 	}
 }
 
@@ -137,13 +144,14 @@ func (c *checker) checkFirstCore() {
 	}
 	for _, id := range first.cpus.IDs() {
 		if r := c.role[id]; r != Housekeeping && r != Idle {
-			c.add("first-core", cpuset.Of(id), "housekeeping, or a wish allow_overlap", "CPU %d is %s on the machine's first core, which carries work of the kernel "+
-				"that cannot move", id, r)
+			c.add("first-core", cpuset.Of(id), "housekeeping, or the wish allow_overlap",
+				"CPU %d (%s) is on the machine's first core, which has kernel work "+
+					"that cannot move", id, r)
 		}
 	}
 }
 
-// checkSiblings checks that nothing runs beside a worker, but for its partner and what share_cores permits.
+// checkSiblings checks that a worker's siblings are idle, except for its partner and what share_cores permits.
 func (c *checker) checkSiblings() {
 	if c.p.Wishes.AllowOverlap {
 		return
@@ -160,27 +168,29 @@ func (c *checker) checkSiblings() {
 		for i, a := range ids {
 			for _, b := range ids[i+1:] {
 				if !mayShare(c.role[a], c.role[b], c.p.Wishes.ShareCores) || c.strangers(a, b) && !feeds[[2]int{a, b}] {
-					c.add("siblings", cpuset.Of(a, b), "idle beside a worker, its isolated-rx worker, or with a wish share_cores another worker",
-						"CPU %d (%s) and CPU %d (%s) are one core: what runs on one slows the other", a, c.role[a], b, c.role[b])
+					c.add("siblings", cpuset.Of(a, b), "beside a worker: idle, its isolated-rx worker, or with the "+
+						"wish share_cores another worker",
+						"CPU %d (%s) and CPU %d (%s) are siblings of one core: each slows the other down", a,
+						c.role[a], b, c.role[b])
 				}
 			}
 		}
 	}
 }
 
-// strangers are a receiving and a forwarding worker without permission to share a core with others than their partner.
+// strangers reports whether a receiving and a forwarding worker are not partners, so that they may not share a core.
 func (c *checker) strangers(a, b int) bool {
 	return !c.p.Wishes.ShareCores && c.role[a].worker() && c.role[b].worker()
 }
 
-// checkHost checks that the host has enough to live on.
+// checkHost checks that the host has enough CPUs.
 func (c *checker) checkHost() {
 	host := c.p.Of(Housekeeping)
 	if c.p.Wishes.AllowOverlap {
 		return
 	}
 	if host.Empty() {
-		c.add("housekeeping", host, "at least the first core, or a wish allow_overlap", "no CPU is left for the host")
+		c.add("housekeeping", host, "at least the first core, or the wish allow_overlap", "no CPU is left for the host")
 		return
 	}
 	for _, node := range c.nodes {
@@ -189,12 +199,13 @@ func (c *checker) checkHost() {
 			all = all.Or(core.cpus)
 		}
 		if c.p.Wishes.HousekeepingCPUs.Empty() && !host.Overlaps(all) && c.planned(all) {
-			c.add("housekeeping", all, "one core of each node, or a wish housekeeping_cpus", "node %d has no CPU for its kernel threads and interrupts", node)
+			c.add("housekeeping", all, "one core of each node, or the wish housekeeping_cpus",
+				"node %d has no CPU for its kernel threads and interrupts", node)
 		}
 	}
 }
 
-// planned says that not all CPUs of a node were chosen by hand.
+// planned reports whether the planner chose CPUs of a node: not all were chosen by hand.
 func (c *checker) planned(node cpuset.Set) bool {
 	w := c.p.Wishes
 	fixed := cpuset.Set{}
@@ -209,19 +220,22 @@ func (c *checker) planned(node cpuset.Set) bool {
 	return false
 }
 
-// checkSets checks the sets that follow from the roles.
+// checkSets checks the sets that are derived from the roles.
 func (c *checker) checkSets() {
 	p := c.p
 	if want := isolatedOf(p); !p.Isolated.Equal(want) {
-		c.add("isolated", p.Isolated.Without(want).Or(want.Without(p.Isolated)), "'"+want.String()+"', as the roles say", "isolated is '%s'", p.Isolated)
+		c.add("isolated", p.Isolated.Without(want).Or(want.Without(p.Isolated)),
+			"'"+want.String()+"', according to the roles", "isolated is '%s'", p.Isolated)
 	}
 	host := p.Of(Housekeeping)
 	switch {
 	case p.IRQs.Empty():
 		c.add("irqs", host, host.String()+", or some of them", "no CPU takes interrupts")
 	case !p.IRQs.Within(host) && !host.Empty():
-		c.add("irqs", p.IRQs.Without(host), host.String()+", or some of them", "CPU %s shall take interrupts and is not for housekeeping", p.IRQs.Without(host))
+		c.add("irqs", p.IRQs.Without(host), host.String()+", or some of them",
+			"CPU %s is to take interrupts, but is not for housekeeping", p.IRQs.Without(host))
 	case !p.IRQs.Within(c.usable):
-		c.add("irqs", p.IRQs.Without(c.usable), c.usable.String(), "CPU %s shall take interrupts and is not there", p.IRQs.Without(c.usable))
+		c.add("irqs", p.IRQs.Without(c.usable), c.usable.String(), "CPU %s is to take interrupts, but does not exist",
+			p.IRQs.Without(c.usable))
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// core is the CPUs of one physical core that we may use.
+// core holds the usable CPUs of one physical core.
 type core struct {
 	cpus     cpuset.Set
-	foreign  cpuset.Set // its other threads: online, and not ours to use
+	foreign  cpuset.Set // its other online threads, which we may not use
 	node     int
-	domain   int  // lowest CPU of those that share the last level of cache; a node's where the machine does not tell
-	isolated bool // at boot, all of it
+	domain   int  // lowest CPU that shares the last-level cache; the node's lowest CPU if caches are unknown
+	isolated bool // the whole core was isolated at boot
 }
 
-// view is a machine as the planner sees it: cores rather than CPUs, and only those that may be used.
+// view is a machine as the planner needs it: cores instead of CPUs, and only usable ones.
 type view struct {
 	m      *topology.Machine
 	cpu    map[int]topology.CPU
@@ -27,8 +27,8 @@ type view struct {
 	usable cpuset.Set
 	cores  []*core // by lowest CPU
 	byCPU  map[int]*core
-	nodes  []int      // that have usable CPUs, ascending
-	busy   cpuset.Set // that took the interrupts of network devices so far
+	nodes  []int      // nodes with usable CPUs, ascending
+	busy   cpuset.Set // CPUs that took the network devices' interrupts so far
 	unsure bool       // siblings of some CPU are unknown
 }
 
@@ -57,7 +57,7 @@ func newView(m *topology.Machine) *view {
 	return v
 }
 
-// allowed are the CPUs of the cgroup that a container sees as its root, or else those of its first process.
+// allowed returns the CPUs of the cgroup that a container sees as its root, or those of its first process.
 func allowed(m *topology.Machine) cpuset.Set {
 	for _, g := range m.Cgroups.Groups {
 		if g.Path == "/" && !g.Effective.Empty() {
@@ -72,7 +72,7 @@ func allowed(m *topology.Machine) cpuset.Set {
 	return cpuset.Set{}
 }
 
-// group makes cores of CPUs. Files may name a sibling on one side only: both belong together then.
+// group groups CPUs into cores. CPUs belong together even if only one of them names the other as its sibling.
 func (v *view) group() {
 	leader := map[int]int{}
 	find := func(id int) int {
@@ -116,7 +116,7 @@ func (v *view) domain(id int) int {
 	return -1 - v.cpu[id].Node
 }
 
-// threads is the number of CPUs of the widest core.
+// threads returns the number of CPUs of the widest core.
 func (v *view) threads() int {
 	n := 1
 	for _, c := range v.cores {
@@ -125,15 +125,15 @@ func (v *view) threads() int {
 	return n
 }
 
-// first is the core of the lowest CPU of the machine, which always carries work of the kernel; nil when it is not ours.
+// first returns the core of the machine's lowest CPU, which always has kernel work, or nil if it may not be used.
 func (v *view) first() *core { return v.byCPU[v.online.First()] }
 
-// of are the cores of a node.
+// of returns the cores of a node.
 func (v *view) of(node int) []*core {
 	return slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.node != node })
 }
 
-// distance between nodes as the firmware tells it: 10 is the node itself, 255 unknown.
+// distance returns the firmware's distance between nodes: 10 is the node itself, 255 is unknown.
 func (v *view) distance(from, to int) int {
 	if from == to {
 		return 10
@@ -157,8 +157,8 @@ func (v *view) nic(name string) (topology.NIC, bool) {
 	return topology.NIC{}, false
 }
 
-// softirqCPUs are the CPUs that took more than one in a hundred of the interrupts of network devices: softirqs of the
-// packets run where the interrupt was taken.
+// softirqCPUs returns the CPUs that took more than one in a hundred of the network devices' interrupts: softirqs run
+// where the interrupt was taken.
 func softirqCPUs(m *topology.Machine, online []int) cpuset.Set {
 	counts := make([]int64, len(online))
 	var total int64
@@ -191,7 +191,7 @@ func isNIC(m *topology.Machine, irq topology.IRQ) bool {
 	return false
 }
 
-// Layout says in lines what a plan depends on: which cores the nodes have, and where the network devices are.
+// Layout lists what a plan depends on: the cores of each node, and the nodes of the network devices.
 func Layout(m *topology.Machine) []string {
 	v := newView(m)
 	var lines []string

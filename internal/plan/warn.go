@@ -12,8 +12,8 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// limits are the CPU quotas that hold for the data plane: in a container its own, on a host those of the groups that
-// corelaned runs in, as CPUs.
+// limits returns the CPU quotas that apply to the data plane, in CPUs: in a container its own, on a host those of the
+// groups in which corelaned runs.
 func limits(m *topology.Machine) map[string]float64 {
 	found := map[string]float64{}
 	inside := func(group string) bool { return m.Container && group == "/" }
@@ -34,7 +34,7 @@ func limits(m *topology.Machine) map[string]float64 {
 	return found
 }
 
-// quota refuses workers that would use up a quota: the kernel stops them for the rest of each period then.
+// quota refuses workers that would use up a quota, because the kernel would stop them for the rest of each period.
 func (k *maker) quota() error {
 	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
 	for _, group := range sortedKeys(limits(k.m)) {
@@ -47,7 +47,8 @@ func (k *maker) quota() error {
 			most--
 		}
 		return input.Errorf("forwarding", fmt.Sprintf("at most %d workers, or cpu.max of the group set to max", max(0, most)),
-			"%d workers that poll all the time need more than the quota of %.2g CPUs of cgroup %s, which others share", workers, cpus, group)
+			"%d workers poll all the time and need more than the quota of %.2g CPUs of cgroup %s, which other "+
+				"threads share", workers, cpus, group)
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// notes are warnings being collected.
+// notes collects warnings.
 type notes []string
 
 func (n *notes) when(cond bool, format string, args ...any) {
@@ -70,7 +71,7 @@ func (n *notes) when(cond bool, format string, args ...any) {
 	}
 }
 
-// warnings say what is not as it should be although the plan can be had.
+// warnings lists the problems of a plan that can still be used.
 func (k *maker) warnings(p *Plan) []string {
 	var n notes
 	k.warnMachine(&n)
@@ -83,30 +84,35 @@ func (k *maker) warnings(p *Plan) []string {
 }
 
 func (k *maker) warnMachine(n *notes) {
-	n.when(k.m.Virtual != "", "this is a virtual machine (%s): which cores its CPUs are, and what else runs on them, only its host knows; "+
-		"pin its vCPUs there", k.m.Virtual)
-	n.when(k.m.Container, "this is a container: interrupts, kernel threads and other programs are kept off its CPUs on the host only, not from here")
-	n.when(k.unsure, "the siblings of some CPUs are unknown: they are planned as cores of their own, which they may not be")
+	n.when(k.m.Virtual != "", "this is a virtual machine (%s): only its host knows on which cores its CPUs run and "+
+		"what else runs there; "+
+		"pin its vCPUs on the host", k.m.Virtual)
+	n.when(k.m.Container, "this is a container: only the host can keep interrupts, kernel threads and other "+
+		"programs off its CPUs")
+	n.when(k.unsure, "the siblings of some CPUs are unknown: each is planned as a core of its own, which may be wrong")
 	k.warnUnread(n)
 	for _, group := range sortedKeys(limits(k.m)) {
-		n.when(true, "cgroup %s has a quota of %.2g CPUs: when it is used up, workers stop for the rest of the period; set its cpu.max to max",
+		n.when(true, "cgroup %s has a quota of %.2g CPUs: when it is used up, the kernel stops workers for the rest "+
+			"of the period; set its cpu.max to max",
 			group, limits(k.m)[group])
 	}
 	var foreign cpuset.Set
 	for _, c := range k.cores {
 		foreign = foreign.Or(c.foreign)
 	}
-	n.when(!foreign.Empty(), "siblings of CPUs of this plan are not ours (CPU %s): what runs there is unknown and slows the core down", foreign)
+	n.when(!foreign.Empty(), "siblings of CPUs of this plan may not be used (CPU %s): other programs there slow "+
+		"these cores down", foreign)
 	var offline []int
 	for _, c := range k.m.CPUs {
 		if !c.Online {
 			offline = append(offline, c.ID)
 		}
 	}
-	n.when(len(offline) > 0, "CPU %s is offline and not in the plan: brought online, it takes whatever the scheduler likes", cpuset.Of(offline...))
+	n.when(len(offline) > 0, "CPU %s is offline and not in the plan: if it is brought online, the scheduler uses it "+
+		"for any thread", cpuset.Of(offline...))
 }
 
-// warnUnread says what the plan rests on and the machine did not tell, or not with sense.
+// warnUnread reports files on which the plan depends and that were missing or malformed.
 func (k *maker) warnUnread(n *notes) {
 	var why []string
 	for _, u := range k.m.Unread {
@@ -117,19 +123,20 @@ func (k *maker) warnUnread(n *notes) {
 	if more := len(why) - 3; more > 0 {
 		why = append(why[:3], fmt.Sprintf("and %d more, see 'corelane topology'", more))
 	}
-	n.when(len(why) > 0, "where CPUs and devices are is not known for sure: %s", strings.Join(why, "; "))
+	n.when(len(why) > 0, "the positions of CPUs and devices are uncertain: %s", strings.Join(why, "; "))
 }
 
-// warnPlaces says who is far from the network device, and what that costs.
+// warnPlaces reports workers that are far from the network device, and what that costs.
 func (k *maker) warnPlaces(n *notes, p *Plan) {
 	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
 	for _, name := range k.w.NICs {
 		nic, _ := k.nic(name)
-		n.when(!slices.Contains(k.nodes, nic.Node) && len(k.nodes) > 1, "the node of %s is unknown (%d): the plan takes node %d, and "+
-			"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
+		n.when(!slices.Contains(k.nodes, nic.Node) && len(k.nodes) > 1,
+			"the node of %s is unknown (%d): the plan assumes node %d, and "+
+				"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
 	}
 	n.when(len(k.w.NICs) == 0 && len(k.nodes) > 1 && workers > 0, "no network device was named (nics): workers begin on node %d, which is right "+
-		"only for a device there; valid: %s", k.homes[0], k.nicNames())
+		"only for a device on that node; valid: %s", k.homes[0], k.nicNames())
 	for _, node := range k.nodes {
 		if slices.Contains(k.homes, node) {
 			continue
@@ -141,7 +148,7 @@ func (k *maker) warnPlaces(n *notes, p *Plan) {
 	k.warnGuests(n, p)
 }
 
-// warnGuests says which guests are far from what carries their packets.
+// warnGuests reports guests that are far from the workers or the device that carry their packets.
 func (k *maker) warnGuests(n *notes, p *Plan) {
 	var near cpuset.Set
 	for _, node := range k.homes {
@@ -162,8 +169,9 @@ func (k *maker) warnGuests(n *notes, p *Plan) {
 		vhost += len(g.Vhost)
 	}
 	own := p.Of(Emulator)
-	n.when(k.w.Guests > 0 && k.w.Forwarding == 0 && own.Len() > 0 && vhost > own.Len(), "%d vhost threads of the kernel have %d CPUs: under full load "+
-		"they wait for each other", vhost, own.Len())
+	n.when(k.w.Guests > 0 && k.w.Forwarding == 0 && own.Len() > 0 && vhost > own.Len(),
+		"%d vhost threads of the kernel share %d CPUs: under full load "+
+			"they wait for each other", vhost, own.Len())
 }
 
 func (k *maker) distanceText(from, to int) string {
@@ -182,44 +190,49 @@ func (k *maker) onNode(node int) cpuset.Set {
 	return set
 }
 
-// warnShared says who shares CPUs or cores that should not.
+// warnShared reports roles that share CPUs or cores, but should not.
 func (k *maker) warnShared(n *notes, p *Plan) {
 	host := p.Of(Housekeeping)
-	n.when(host.Empty(), "no CPU is left for the host: interrupts, the kernel's threads and services run on the workers' CPUs, and packets "+
-		"wait meanwhile")
+	n.when(host.Empty(), "no CPU is left for the host: interrupts, kernel threads and services run on the workers' "+
+		"CPUs and delay packets")
 	for _, c := range k.cores {
 		workers := c.cpus.And(p.Of(Forwarding, IsolatedRx, HostPath))
 		others := c.cpus.And(p.Of(Housekeeping, Service, Guests, Emulator))
-		n.when(!workers.Empty() && !others.Empty(), "CPU %s polls on one core with CPU %s (%s): each slows the other down whenever it runs", workers,
+		n.when(!workers.Empty() && !others.Empty(), "CPU %s polls on the same core as CPU %s (%s): each slows the "+
+			"other down", workers,
 			others, p.roleOf(others.First()))
 	}
 	shared := len(p.Of(Guests).IDs()) > 0 && p.Of(Emulator).Empty() && !host.Empty()
 	n.when(shared && p.EmulatorCPUs().Overlaps(p.IRQs), "guests' emulator and vhost threads share CPU %s with interrupts: no other CPU is left",
 		p.EmulatorCPUs())
-	n.when(shared && !p.EmulatorCPUs().Overlaps(p.IRQs), "no CPU is left for guests' emulator and vhost threads alone: they share the host's CPU %s, "+
+	n.when(shared && !p.EmulatorCPUs().Overlaps(p.IRQs), "no CPU is left for guests' emulator and vhost threads: "+
+		"they share the host's CPU %s, "+
 		"and interrupts go to CPU %s only", p.EmulatorCPUs(), p.IRQs)
-	n.when(p.Of(Service).Len() > 2, "service and control threads have more than two CPUs (%s): these are not isolated, since threads that share CPUs "+
-		"need the scheduler's balancing", p.Of(Service))
+	n.when(p.Of(Service).Len() > 2, "service and control threads have more than two CPUs (%s): these are not "+
+		"isolated, because threads that share CPUs "+
+		"need load balancing", p.Of(Service))
 	for _, node := range k.nodes {
 		n.when(!host.Empty() && !k.onNode(node).Overlaps(host), "node %d has no housekeeping CPU: its kernel threads and the interrupts of its "+
 			"devices go to another node", node)
 	}
 }
 
-// warnBoot says where the plan and what the machine was booted with differ.
+// warnBoot reports differences between the plan and the kernel arguments of this boot.
 func (k *maker) warnBoot(n *notes, p *Plan) {
 	boot := k.m.Kernel.Isolated
 	if boot.Empty() {
 		return
 	}
-	n.when(!p.Isolated.Within(boot), "CPU %s has to be isolated and was not at boot (isolcpus=%s): until a boot with the plan's arguments, only a "+
-		"cgroup partition keeps others off", p.Isolated.Without(boot), boot)
+	n.when(!p.Isolated.Within(boot), "CPU %s should be isolated, but was not at boot (isolcpus=%s): until a boot "+
+		"with the plan's arguments, only a "+
+		"cgroup partition keeps other threads off", p.Isolated.Without(boot), boot)
 	stray := boot.And(k.usable).Without(p.Isolated)
-	n.when(!stray.Empty(), "CPU %s was isolated at boot and is the host's in the plan: nothing is balanced there, so the host hardly gains from it "+
+	n.when(!stray.Empty(), "CPU %s was isolated at boot, but the plan gives it to the host: the scheduler does not "+
+		"balance load onto it "+
 		"until a boot with the plan's arguments", stray)
 }
 
-// warnNow says what is on the machine now that is in the plan's way.
+// warnNow reports what on the running machine conflicts with the plan.
 func (k *maker) warnNow(n *notes, p *Plan) {
 	polling := p.Of(Forwarding, IsolatedRx, HostPath)
 	var managed []string
@@ -228,7 +241,8 @@ func (k *maker) warnNow(n *notes, p *Plan) {
 			managed = append(managed, fmt.Sprint(irq.Number))
 		}
 	}
-	n.when(len(managed) > 0, "interrupts %s are on workers' CPUs, and the kernel does not let them be moved (managed): give their device fewer "+
+	n.when(len(managed) > 0, "interrupts %s are on workers' CPUs and cannot be moved (managed): give their device "+
+		"fewer "+
 		"queues, or boot with isolcpus=managed_irq,...", strings.Join(managed, ","))
 	for _, g := range k.m.Guests {
 		var pinned cpuset.Set
@@ -236,7 +250,8 @@ func (k *maker) warnNow(n *notes, p *Plan) {
 			pinned = pinned.Or(v)
 		}
 		wrong := pinned.And(p.Of(Forwarding, IsolatedRx, HostPath, Service, Housekeeping, Emulator))
-		n.when(!wrong.Empty() && g.PID != 0, "guest %s may run its vCPUs on CPU %s, which the plan gives to others: pin it anew", g.Name, wrong)
+		n.when(!wrong.Empty() && g.PID != 0, "guest %s may run its vCPUs on CPU %s, which the plan gives to other "+
+			"roles: pin its vCPUs again", g.Name, wrong)
 	}
 }
 
@@ -251,7 +266,8 @@ func (k *maker) warnHugepages(n *notes) {
 			}
 		}
 		polls := slices.ContainsFunc(k.workers, func(w Worker) bool { return w.Node == node })
-		n.when(polls && known && !has, "node %d has workers and no hugepages, and none are asked for: packets and tables lie on ordinary pages or on "+
-			"another node", node)
+		n.when(polls && known && !has, "node %d has workers, but no hugepages are present or requested: packets and "+
+			"tables use ordinary pages or "+
+			"another node's memory", node)
 	}
 }

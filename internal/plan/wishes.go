@@ -11,7 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// wish is a role's number and fixed CPUs.
+// wish is the number and the fixed CPUs of a role.
 type wish struct {
 	role  Role
 	field string
@@ -19,7 +19,7 @@ type wish struct {
 	fixed *cpuset.Set
 }
 
-// all are the wishes by role. The number of housekeeping is that of cores per node.
+// all returns the wishes by role. The number for housekeeping counts cores per node.
 func (w *Wishes) all() []wish {
 	return []wish{
 		{Forwarding, "forwarding", &w.Forwarding, &w.ForwardingCPUs},
@@ -32,7 +32,7 @@ func (w *Wishes) all() []wish {
 	}
 }
 
-// faults collects what is wrong with wishes, each with its line.
+// faults collects errors of wishes, one per line.
 type faults []error
 
 func (f *faults) add(field, valid, format string, args ...any) {
@@ -41,7 +41,7 @@ func (f *faults) add(field, valid, format string, args ...any) {
 
 func (f faults) err() error { return errors.Join(f...) }
 
-// normal checks wishes against a machine and fills in the numbers of fixed sets.
+// normal checks wishes against a machine and sets the numbers of roles with fixed sets.
 func (v *view) normal(w Wishes) (Wishes, error) {
 	var f faults
 	asked := false
@@ -51,16 +51,17 @@ func (v *view) normal(w Wishes) (Wishes, error) {
 		v.checkFixed(&f, x)
 	}
 	if !asked && len(f) == 0 {
-		f.add("wishes", "at least one of forwarding, guests, service, housekeeping, ...", "nothing is asked for")
+		f.add("wishes", "at least one of forwarding, guests, service, housekeeping, ...", "the wishes are empty")
 	}
 	v.checkApart(&f, w)
 	if w.IsolatedRx != 0 && w.IsolatedRx != w.Forwarding {
-		f.add("isolated_rx", fmt.Sprintf("0 or %d, one for each forwarding worker", w.Forwarding), "%d asked for %d forwarding workers",
+		f.add("isolated_rx", fmt.Sprintf("0 or %d, one for each forwarding worker", w.Forwarding),
+			"%d requested for %d forwarding workers",
 			w.IsolatedRx, w.Forwarding)
 	}
 	for _, name := range w.NICs {
 		if _, found := v.nic(name); !found {
-			f.add("nics", v.nicNames(), "'%s' is no network device of this machine", name)
+			f.add("nics", v.nicNames(), "'%s' is not a network device of this machine", name)
 		}
 	}
 	v.checkHugepages(&f, w.Hugepages)
@@ -71,18 +72,19 @@ func (f *faults) count(x wish, v *view) {
 	most := v.usable.Len()
 	switch {
 	case *x.count < 0 || *x.count > most:
-		f.add(x.field, fmt.Sprintf("0..%d", most), "%d is not possible with the %d CPUs that may be used", *x.count, most)
+		f.add(x.field, fmt.Sprintf("0..%d", most), "%d is not possible with %d usable CPUs", *x.count, most)
 	case x.fixed.Empty() || x.role == Housekeeping && *x.count == 0:
 	case x.role == Housekeeping:
-		f.add(x.field, "one of both", "%d cores per node and the fixed CPUs %s exclude each other", *x.count, x.fixed)
+		f.add(x.field, "one of them", "%d cores per node and the fixed CPUs %s exclude each other", *x.count, x.fixed)
 	case *x.count != 0 && *x.count != x.fixed.Len():
-		f.add(x.field, fmt.Sprintf("%d, or nothing", x.fixed.Len()), "%d asked, and %s are %s", *x.count, fixedField(x), x.fixed)
+		f.add(x.field, fmt.Sprintf("%d, or nothing", x.fixed.Len()), "%d requested, but %s has %s", *x.count,
+			fixedField(x), x.fixed)
 	default:
 		*x.count = x.fixed.Len()
 	}
 }
 
-// checkFixed says which CPUs of a fixed set cannot be had.
+// checkFixed reports CPUs of a fixed set that cannot be used.
 func (v *view) checkFixed(f *faults, x wish) {
 	var unknown, offline []int
 	for _, id := range x.fixed.Without(v.online).IDs() {
@@ -98,10 +100,10 @@ func (v *view) checkFixed(f *faults, x wish) {
 	}{
 		{cpuset.Of(unknown...), "this machine has no"},
 		{cpuset.Of(offline...), "offline:"},
-		{x.fixed.And(v.online).Without(v.usable), "this container must not use"},
+		{x.fixed.And(v.online).Without(v.usable), "this container may not use"},
 	} {
 		if !bad.cpus.Empty() {
-			f.add(fixedField(x), "of "+v.usable.String(), "%s CPU %s", bad.why, bad.cpus)
+			f.add(fixedField(x), "CPUs of "+v.usable.String(), "%s CPU %s", bad.why, bad.cpus)
 		}
 	}
 }
@@ -113,13 +115,13 @@ func fixedField(x wish) string {
 	return x.field + "_cpus"
 }
 
-// checkApart says which fixed sets are in each other's way: the same CPU twice, siblings, the first core.
+// checkApart reports conflicts between fixed sets: a CPU in two sets, siblings, the first core.
 func (v *view) checkApart(f *faults, w Wishes) {
 	list := w.all()
 	for i, a := range list {
 		for _, b := range list[i+1:] {
 			if both := a.fixed.And(*b.fixed); !both.Empty() {
-				f.add(fixedField(a), "each CPU in one set", "CPU %s is in %s, too", both, fixedField(b))
+				f.add(fixedField(a), "each CPU in one set", "CPU %s is also in %s", both, fixedField(b))
 			}
 		}
 		if !w.AllowOverlap {
@@ -148,14 +150,17 @@ func (v *view) checkFirst(f *faults, x wish) {
 	switch {
 	case first == nil || x.fixed.Empty():
 	case x.role == Housekeeping && !x.fixed.Overlaps(first.cpus):
-		f.add(fixedField(x), "with "+first.cpus.String(), "the first core (CPU %s) is missing, and carries work of the kernel that cannot move", first.cpus)
+		f.add(fixedField(x), "a set with "+first.cpus.String(),
+			"the first core (CPU %s) is missing, but it has kernel "+
+				"work that cannot move", first.cpus)
 	case x.role != Housekeeping && x.fixed.Overlaps(first.cpus):
-		f.add(fixedField(x), "others, or allow_overlap", "CPU %s is of the first core, which carries work of the kernel that cannot move",
+		f.add(fixedField(x), "other CPUs, or allow_overlap",
+			"CPU %s is on the first core, which has kernel work that cannot move",
 			x.fixed.And(first.cpus))
 	}
 }
 
-// checkCore says when a fixed worker would share its core with what disturbs it.
+// checkCore reports a fixed worker that would share its core with another role.
 func (v *view) checkCore(f *faults, w Wishes, c *core, owner map[int]wish) {
 	ids := slices.DeleteFunc(c.cpus.IDs(), func(id int) bool { return owner[id].count == nil })
 	for i, id := range ids {
@@ -173,10 +178,10 @@ func (v *view) checkCore(f *faults, w Wishes, c *core, owner map[int]wish) {
 	}
 }
 
-// worker says whether CPUs of the role poll all the time.
+// worker reports whether CPUs of the role poll all the time.
 func (r Role) worker() bool { return r == Forwarding || r == IsolatedRx || r == HostPath }
 
-// mayShare says whether two roles may be siblings.
+// mayShare reports whether two roles may be siblings.
 func mayShare(a, b Role, shareCores bool) bool {
 	switch {
 	case !a.worker() && !b.worker():
@@ -199,12 +204,12 @@ func (v *view) nicNames() string {
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return "none, this machine shows no network device"
+		return "none, no network device was found on this machine"
 	}
 	return strings.Join(names, ", ")
 }
 
-// checkHugepages compares wishes of memory with the memory that nodes have.
+// checkHugepages compares requested hugepages with the memory of the nodes.
 func (v *view) checkHugepages(f *faults, list []HugepageWish) {
 	var nodes []string
 	used := map[int]int64{}
@@ -224,7 +229,7 @@ func (v *view) checkHugepages(f *faults, list []HugepageWish) {
 			f.add(field, strings.Join(nodes, ", ")+", or -1 for each", "this machine has no node %d", h.Node)
 		}
 		if h.KiB != 2048 && h.KiB != 1048576 {
-			f.add(field, "2048 (2 MiB), 1048576 (1 GiB)", "%d KiB is no size of hugepages", h.KiB)
+			f.add(field, "2048 (2 MiB), 1048576 (1 GiB)", "%d KiB is not a size of hugepages", h.KiB)
 		}
 		if h.Pages < 1 {
 			f.add(field, "1 or more", "%d pages", h.Pages)
@@ -232,7 +237,8 @@ func (v *view) checkHugepages(f *faults, list []HugepageWish) {
 	}
 	for _, n := range v.m.Nodes {
 		if n.MemoryKiB > 0 && used[n.ID] >= n.MemoryKiB {
-			f.add("hugepages", fmt.Sprintf("less than %d MiB", n.MemoryKiB>>10), "%d MiB asked of node %d, which has %d MiB",
+			f.add("hugepages", fmt.Sprintf("less than %d MiB", n.MemoryKiB>>10),
+				"%d MiB requested on node %d, which has %d MiB",
 				used[n.ID]>>10, n.ID, n.MemoryKiB>>10)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// placeForwarding gives each forwarding worker a core, and a receiving worker its sibling or the next core.
+// placeForwarding gives each forwarding worker a core, and each receiving worker a sibling or the next core.
 func (k *maker) placeForwarding() error {
 	before := k.given()
 	forwarding := k.w.ForwardingCPUs.IDs()
@@ -37,25 +37,26 @@ func (k *maker) placeForwarding() error {
 	return nil
 }
 
-// placeReceiver puts a receiving worker beside its forwarding one.
+// placeReceiver places a receiving worker near its forwarding worker.
 func (k *maker) placeReceiver(forwarder int) int {
 	c := k.byCPU[forwarder]
 	if free := k.free(c); len(free) > 0 && !k.has(c, func(r Role) bool { return !r.worker() }) {
-		k.give(free[0], IsolatedRx, "receives for the forwarding worker that is its sibling: no other two workers may share a core")
+		k.give(free[0], IsolatedRx, "receives for the forwarding worker on its sibling: only such a pair may share "+
+			"a core")
 		return free[0]
 	}
 	id := k.takeWorker(c.node, false)
 	if id >= 0 {
-		why := "receives for a forwarding worker of another node: no core is left on that one"
+		why := "receives for a forwarding worker on another node, which has no core left"
 		if k.byCPU[id].node == c.node {
-			why = "receives for a forwarding worker of the same node, in whose caches the ring between them stays"
+			why = "receives for a forwarding worker on the same node, so the ring between them stays in its caches"
 		}
 		k.give(id, IsolatedRx, why)
 	}
 	return id
 }
 
-// pair says which receiving worker serves which forwarding one: siblings first, then of the same node, then in order.
+// pair assigns receiving workers to forwarding workers: first siblings, then on the same node, then in order.
 func (k *maker) pair() {
 	left := []int{}
 	for _, c := range k.usable.IDs() {
@@ -106,8 +107,8 @@ func (k *maker) placeHostPath() error {
 	return nil
 }
 
-// takeWorker finds a CPU for a worker: a core with workers and room when cores may be shared, else a free core, else a spare. A
-// pair takes a core with siblings where its node has one.
+// takeWorker finds a CPU for a worker: on a core with workers and room if cores may be shared, else on a free core,
+// else a spare CPU. A pair takes a core with siblings if its node has one.
 func (k *maker) takeWorker(node int, pair bool) int {
 	var found *core
 	for _, c := range k.near(node) {
@@ -127,7 +128,7 @@ func (k *maker) takeWorker(node int, pair bool) int {
 	return k.free(found)[0]
 }
 
-// unit is what a worker needs.
+// unit names what a worker needs, for errors.
 func (k *maker) unit() string {
 	if k.w.ShareCores {
 		return "CPU"
@@ -135,7 +136,7 @@ func (k *maker) unit() string {
 	return "whole core"
 }
 
-// whyWorker is the reason for a worker's place.
+// whyWorker returns the reason for a worker's place.
 func (k *maker) whyWorker(id, home int) string {
 	c := k.byCPU[id]
 	why := "on " + k.nodeText(c.node)
@@ -144,7 +145,7 @@ func (k *maker) whyWorker(id, home int) string {
 	}
 	switch {
 	case k.single:
-		return "the only CPU: everything shares it, as allow_overlap permits"
+		return "the only CPU: all threads share it, as allow_overlap permits"
 	case k.role[c.cpus.First()] == Housekeeping:
 		return why + fmt.Sprintf(", beside the host's CPU %d, as allow_overlap permits", c.cpus.First())
 	case k.has(c, Role.worker):
@@ -155,7 +156,7 @@ func (k *maker) whyWorker(id, home int) string {
 	return why + ", a core of its own"
 }
 
-// nodeText names a node with the network devices there that count.
+// nodeText names a node and its polled network devices.
 func (k *maker) nodeText(node int) string {
 	var there []string
 	for _, name := range k.w.NICs {

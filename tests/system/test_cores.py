@@ -293,7 +293,7 @@ def test_refused_and_nothing_changed(machine):
     os.chmod(machine.tmp, 0o755)
     readonly = "mount -o remount,ro,bind /sys && exec \"$@\""
     for why, command in {
-        "another machine than": [COMMAND, "cores", "apply", foreign, "--state-dir", machine.state],
+        "it was made for": [COMMAND, "cores", "apply", foreign, "--state-dir", machine.state],
         "root": ["setpriv", "--reuid", "65534", "--clear-groups", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],
         "CAP_SYS_NICE": ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],
         "read-only file system": ["unshare", "-m", "sh", "-c", readonly, "-", COMMAND, "cores", "apply", plan, "--state-dir", machine.state],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plantest has plans and machines of field reports, as experts made and described them, for tests.
+// Package plantest has plans and machines of field reports for tests.
 package plantest
 
 import (
@@ -15,8 +15,8 @@ type Assignment struct {
 	CPUs string
 }
 
-// Make is a plan of these assignments: workers are numbered in their order, isolated receivers serve the forwarding workers
-// in theirs.
+// Make returns a plan with these assignments. Workers are numbered in their order; isolated receivers serve the
+// forwarding workers in the same order.
 func Make(name string, isolated, irqs string, roles ...Assignment) *plan.Plan {
 	p := &plan.Plan{Version: 1, Machine: name, Isolated: Set(isolated), IRQs: Set(irqs), Wishes: plan.Wishes{Boot: true}}
 	byID := map[int]plan.Role{}
@@ -37,12 +37,12 @@ func Make(name string, isolated, irqs string, roles ...Assignment) *plan.Plan {
 		}
 	}
 	for _, id := range all.IDs() {
-		p.CPUs = append(p.CPUs, plan.CPU{ID: id, Role: byID[id], Why: "as the report has it"})
+		p.CPUs = append(p.CPUs, plan.CPU{ID: id, Role: byID[id], Why: "from the report"})
 	}
 	return p
 }
 
-// Set parses a list that is right.
+// Set parses a valid list.
 func Set(list string) cpuset.Set {
 	s, err := cpuset.Parse(list)
 	if err != nil {
@@ -51,7 +51,8 @@ func Set(list string) cpuset.Set {
 	return s
 }
 
-// Xeon40 is the expert's plan for two sockets of ten cores with two threads each: workers on both threads of four cores.
+// Xeon40 returns the expert's plan for two sockets of ten cores with two threads each: workers use both threads of
+// four cores.
 func Xeon40() *plan.Plan {
 	p := Make("compute-dpdk-0", "1-9,11-19,21-29,31-39", "0,10,20,30", Assignment{plan.Forwarding, "1-4,21-24"}, Assignment{plan.Service, "5"},
 		Assignment{plan.Guests, "6-9,11-19,25-29,31-39"}, Assignment{plan.Housekeeping, "0,10,20,30"})
@@ -61,7 +62,7 @@ func Xeon40() *plan.Plan {
 	return p
 }
 
-// Xeon40Machine is that machine: siblings are 20 apart.
+// Xeon40Machine returns the machine of Xeon40, on which siblings are 20 apart.
 func Xeon40Machine() *topology.Machine {
 	m := &topology.Machine{Hostname: "compute-dpdk-0", Nodes: []topology.Node{{ID: 0, CPUs: Set("0-9,20-29")}, {ID: 1, CPUs: Set("10-19,30-39")}}}
 	for id := range 40 {
@@ -72,12 +73,12 @@ func Xeon40Machine() *topology.Machine {
 	return m
 }
 
-// Dpvs1 is a master and four workers on a host of 20 cores without siblings.
+// Dpvs1 returns a plan with a master and four workers on a host of 20 cores without siblings.
 func Dpvs1() *plan.Plan {
 	return Make("dpvs", "1-5", "0,6-19", Assignment{plan.Service, "1"}, Assignment{plan.Forwarding, "2-5"}, Assignment{plan.Housekeeping, "0,6-19"})
 }
 
-// Dpvs2 is a master, four workers, and a receiver for each.
+// Dpvs2 returns a plan with a master, four workers, and a receiver for each.
 func Dpvs2() *plan.Plan {
 	return Make("dpvs", "1-5,11-14", "0,6-10,15-19", Assignment{plan.Service, "3"}, Assignment{plan.Forwarding, "1,2,4,5"},
 		Assignment{plan.IsolatedRx, "11-14"}, Assignment{plan.Housekeeping, "0,6-10,15-19"})

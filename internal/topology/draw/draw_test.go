@@ -107,7 +107,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%v is not an error", cpu)
 		}
 	}
-	if _, err := FromPlan(topologytest.Machine(t, "vm"), p); err == nil || !strings.Contains(err.Error(), "another machine") {
+	if _, err := FromPlan(topologytest.Machine(t, "vm"), p); err == nil || !strings.Contains(err.Error(), "not for guest: ") {
 		t.Error(err)
 	}
 }
