@@ -49,13 +49,14 @@ func TestPlanExport(t *testing.T) {
 	for args, want := range map[string]string{
 		"cgroup FILE --dir " + dir:           "--dir: " + script + " exists already; nothing was written; valid: a directory without it\n",
 		"tune FILE":                          "format: 'tune' is unknown; valid: cgroup, ",
-		"libvirt FILE":                       "--vcpus: a guest has vCPUs",
+		"libvirt FILE":                       "--vcpus: the plan does not say",
 		"grub /does/not/exist":               "/does/not/exist: ",
 		"grub":                               "file: missing",
 		"grub FILE --root /does/not":         "/does/not: ",
 		"irq FILE --root " + otherMachine(t): "plan: it was made for compute-dpdk-0, not for ",
-		"dpvs FILE --ring-size 1000":         "--ring-size: 1000 is none; valid: a power of two",
-		"dpvs FILE --port dpdk0{":            "--port: ",
+		"dpvs FILE --ring-size 1000": "--ring-size: 1000 is not a power of two in this range; valid: a " +
+			"power of two",
+		"dpvs FILE --port dpdk0{": "--port: ",
 	} {
 		r := offline(append([]string{"plan", "export"}, strings.Fields(strings.ReplaceAll(args, "FILE", file))...)...)
 		if r.code != 2 || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
@@ -98,7 +99,7 @@ func TestPlanImport(t *testing.T) {
 	wishes := filepath.Join(dir, "wishes.yaml")
 	r := offline("plan", "import", env, cmdline, "--wishes-out", wishes)
 	for _, want := range []string{"CPUS FOR ", "forwarding  1-2   CPU_CORE_MASK (" + env + ":1)\n",
-		"\nNot set: which CPUs guests get, ",
+		"\nNot set: the CPUs of guests, ",
 		"\nNothing is wrong.\n"} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("%q: %+v", want, r)
@@ -111,7 +112,7 @@ func TestPlanImport(t *testing.T) {
 	bad := write("bad.env", "CPU_CORE_MASK=0x1\n")
 	r = offline("plan", "import", bad, cmdline)
 	if r.code != 1 || r.stderr != "5 things are wrong\n" || !strings.Contains(r.stdout,
-		"wrong    "+bad+":1: CPU 0 is a worker's, by CPU_CORE_MASK\n         why:   CPU 0 takes") {
+		"wrong    "+bad+":1: a worker is on CPU 0, according to CPU_CORE_MASK\n         why:   CPU 0 has interrupts") {
 		t.Errorf("%+v", r)
 	}
 	var result importResult
@@ -128,7 +129,7 @@ func TestPlanImport(t *testing.T) {
 		"":                                  "file: missing",
 		bad + " --format tripleoo":          "--format: 'tripleoo' is unknown",
 		bad + " --wishes-out /no/dir/w":     "", // wrong too, but first of all it cannot be written
-		write("hello", "hello"):             filepath.Join(dir, "hello") + ": says nothing about CPUs",
+		write("hello", "hello"):             filepath.Join(dir, "hello") + ": is not in a known format",
 		bad + " --root /does/not":           "/does/not: ",
 		cmdline + " --wishes-out " + wishes: "--wishes-out: the files do not say which CPUs forward",
 	} {

@@ -10,14 +10,14 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// checker collects what is wrong with a reading.
+// checker collects the findings about a reading.
 type checker struct {
 	*Reading
 	m   *topology.Machine // nil: the machine is not known
 	out []Finding
 }
 
-// Check says what is wrong, the worst first. m may be nil; then CPUs, cores, nodes and memory are not compared.
+// Check returns the findings, the worst first. With a nil m it does not compare CPUs, cores, nodes and memory.
 func Check(r *Reading, m *topology.Machine) []Finding {
 	r.unite()
 	c := &checker{r, m, slices.Clone(r.Findings)}
@@ -42,7 +42,7 @@ func Check(r *Reading, m *topology.Machine) []Finding {
 	return c.out
 }
 
-// Count of findings of a severity.
+// Count returns the number of findings of a severity.
 func Count(list []Finding, s Severity) int {
 	n := 0
 	for _, f := range list {
@@ -59,7 +59,7 @@ func (c *checker) find(severity Severity, where, instead, why, what string, args
 
 func (c *checker) workers() cpuset.Set { return c.cpus(Forwarding, IsolatedRx, HostPath) }
 
-// roles of threads: no CPU has two, but service and control threads may share theirs.
+// roles finds CPUs with two roles of threads; service and control threads may share CPUs.
 var roles = []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator}
 
 func (c *checker) overlaps() {
@@ -72,47 +72,49 @@ func (c *checker) overlaps() {
 				continue
 			}
 			c.find(Wrong, second.where(), fmt.Sprintf("%s without %s", second.Key, both), why(a, b),
-				"CPU %s is both for %s (%s) and for %s (%s)", both, a, first.Key, b, second.Key)
+				"CPU %s is used for %s (%s) and for %s (%s)", both, a, first.Key, b, second.Key)
 		}
 	}
 }
 
-// disagreements: files of one machine that say different things about the same. Elsewhere their union counts.
+// disagreements finds files of one machine that give different CPUs for the same use. Other checks use their union.
 func (c *checker) disagreements() {
 	first := map[Use]*Claim{}
 	for i := range c.Claims {
 		k := &c.Claims[i]
 		if slices.Contains([]Use{Guests, Emulator, IsolatedRx, HostPath, HostAffinity}, k.Use) || k.Use == Forwarding && !slices.Contains(coreLists, k.Key) ||
 			k.Key == "no_balance_cores" || c.Dpvs != nil {
-			continue // said in several parts
+			continue // one list in several parts
 		}
 		if f := first[k.Use]; f == nil {
 			first[k.Use] = k
 		} else if f.File != k.File && !f.CPUs.Equal(k.CPUs) {
-			c.find(Warning, k.where(), "one list in both", "only one of them is in force, or each in a part", "%s is %s, but %s in %s is %s", k.Key, k.CPUs, f.Key,
+			c.find(Warning, k.where(), "one list in both", "only one of them takes effect, or each in part",
+				"%s is %s, but %s in %s is %s", k.Key, k.CPUs, f.Key,
 				f.where(), f.CPUs)
 		}
 	}
 }
 
-// coreLists are the places where vRouter's workers stand.
+// coreLists are the settings that name vRouter's workers.
 var coreLists = []string{"CPU_CORE_MASK", "CPU_LIST", "cpu_list", "dpdk-coremask"}
 
 func why(a, b Use) string {
 	switch {
 	case a == Guests && b == Emulator:
-		return "emulator and vhost threads take the time of vCPUs; Nova refuses sets that overlap"
+		return "emulator and vhost threads take time from vCPUs; Nova refuses overlapping sets"
 	case b == Guests:
-		return "a vCPU and a thread of the router take each other's time: packets wait and are lost"
+		return "a vCPU and a thread of the router preempt each other: packets are delayed and lost"
 	}
-	return "a worker polls all the time: whoever shares its CPU interrupts it, and packets are lost meanwhile"
+	return "a worker polls all the time: any other thread on its CPU interrupts it, and packets are lost"
 }
 
-// fieldReport is why half an isolation is worse than none.
-const fieldReport = "what is kept off isolated CPUs crowds onto the others: a field report has 2.256 Mpps per core without " +
-	"isolation, 0.165 with half of it, 2.294 with all"
+// fieldReport says why partial isolation is worse than none.
+const fieldReport = "threads that are kept off isolated CPUs crowd onto the others: a field report has 2.256 Mpps " +
+	"per core without " +
+	"isolation, 0.165 with partial and 2.294 with full isolation"
 
-// isolation compares who polls with what is isolated.
+// isolation compares the polling CPUs with the isolated CPUs.
 func (c *checker) isolation() {
 	isolated, claim := c.Of(Isolcpus)
 	workers, guests := c.workers(), c.cpus(Guests)
@@ -121,19 +123,21 @@ func (c *checker) isolation() {
 		c.noIsolation(workers)
 		return
 	case workers.Empty() && !guests.Empty() && isolated.Within(guests):
-		c.find(Wrong, claim.where(), "isolate the router's CPUs too", fieldReport, "only CPUs of guests are isolated (%s), none of the router", isolated)
+		c.find(Wrong, claim.where(), "isolate the router's CPUs too", fieldReport,
+			"only guests' CPUs are isolated (%s), and none of the router's", isolated)
 	case !workers.Within(isolated):
 		out := workers.Without(isolated)
 		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, isolated.Or(out)), fieldReport, "workers' CPU %s is not isolated, but %s is", out, isolated)
 	}
 	if own := c.cpus(Service, Control); !own.Empty() && !own.Within(isolated) && own.Overlaps(isolated) {
-		c.find(Warning, claim.where(), "", "threads that may run on both kinds of CPUs stay where they started",
-			"CPUs of service and control threads are isolated in part: %s is, %s is not",
+		c.find(Warning, claim.where(), "", "threads that may run on isolated and other CPUs stay where they started",
+			"the CPUs of service and control threads are isolated in part: %s is isolated, %s is not",
 			own.And(isolated), own.Without(isolated))
 	}
 	spare := isolated.Without(workers).Without(guests).Without(c.cpus(Service, Control, Emulator))
 	if !spare.Empty() && !workers.Empty() && !guests.Empty() {
-		c.find(Note, claim.where(), "give them to guests or to the host", "nobody can use them", "CPU %s is isolated and nobody's", spare)
+		c.find(Note, claim.where(), "give them to guests or to the host", "no thread uses them",
+			"CPU %s is isolated, but has no role", spare)
 	}
 }
 
@@ -142,15 +146,18 @@ func (c *checker) noIsolation(workers cpuset.Set) {
 	switch {
 	case claim != nil:
 		c.find(Warning, claim.where(), "isolcpus=managed_irq,domain,"+part.String(),
-			"with flags but without 'domain' the scheduler still puts threads there, unless a partition of cgroup v2 takes the CPUs",
-			"isolcpus= leaves CPU %s to the scheduler", part)
+			"with flags but without 'domain' the scheduler still runs threads there, unless the CPUs are in a "+
+				"cgroup v2 partition",
+			"isolcpus= does not keep the scheduler off CPU %s", part)
 	case c.has("kernel", "grub", "tripleo", "juju") && (!workers.Empty() || !c.cpus(Guests).Empty()):
-		c.find(Warning, "", "isolcpus=managed_irq,domain,CPUS, or a partition of cgroup v2", "the scheduler puts other threads onto workers' CPUs",
+		c.find(Warning, "", "isolcpus=managed_irq,domain,CPUS, or a partition of cgroup v2",
+			"the scheduler runs other threads on workers' CPUs",
 			"no CPU is isolated")
 	}
 }
 
-// noTick: the timer tick and RCU callbacks on CPUs that poll. TuneD's profile adds both arguments for its isolated cores.
+// noTick finds polling CPUs with the timer tick or RCU callbacks. TuneD's profile adds both arguments for its
+// isolated cores.
 func (c *checker) noTick() {
 	isolated, claim := c.Of(Isolcpus, IsolcpusPart)
 	tuned := c.cpus(TunedIsolated)
@@ -165,13 +172,14 @@ func (c *checker) noTick() {
 		use Use
 		why string
 	}{
-		{NohzFull, "the timer interrupts a worker up to 1000 times a second"},
-		{RcuNocbs, "the kernel runs other CPUs' clean-up work on workers' CPUs"},
+		{NohzFull, "the timer interrupts a worker up to 1000 times per second"},
+		{RcuNocbs, "the kernel runs RCU callbacks on workers' CPUs"},
 	} {
 		if set, said := c.Of(k.use); said == nil {
 			c.find(Warning, claim.where(), fmt.Sprintf("%s=%s", k.use, isolated), k.why, "%s= is missing", k.use)
 		} else if missing := polled.Without(set); !missing.Empty() {
-			c.find(Warning, said.where(), fmt.Sprintf("%s=%s", k.use, set.Or(missing)), k.why, "%s= does not have CPU %s", k.use, missing)
+			c.find(Warning, said.where(), fmt.Sprintf("%s=%s", k.use, set.Or(missing)), k.why,
+				"%s= does not include CPU %s", k.use, missing)
 		}
 	}
 }
@@ -182,22 +190,26 @@ func (c *checker) tuned() {
 	profile := c.setting("TunedProfileName")
 	if claim == nil {
 		if profile != nil && profile.Value == "cpu-partitioning" {
-			c.find(Wrong, profile.where(), "IsolCpusList", "TuneD then takes all CPUs but one per socket, whatever the router and guests have",
+			c.find(Wrong, profile.where(), "IsolCpusList", "TuneD then isolates all CPUs but one per socket, "+
+				"whatever the router and guests use",
 				"TunedProfileName without IsolCpusList")
 		}
 		return
 	}
 	if c.has("tripleo") && profile == nil {
-		c.find(Warning, claim.where(), `TunedProfileName: "cpu-partitioning"`, "without a profile nobody reads the list", "%s without TunedProfileName", claim.Key)
+		c.find(Warning, claim.where(), `TunedProfileName: "cpu-partitioning"`,
+			"without a profile the list has no effect", "%s without TunedProfileName", claim.Key)
 	}
 	kernel, said := c.Of(Isolcpus, IsolcpusPart)
 	switch {
 	case said == nil:
 		c.find(Warning, claim.where(), "isolcpus="+cores.String()+", or no_balance_cores",
-			"TuneD moves threads away from these cores once, but makes no isolcpus= of the list: the scheduler may put others there",
+			"TuneD moves threads off these cores once, but does not set isolcpus=: the scheduler may run other "+
+				"threads there",
 			"%s %s without isolcpus=", claim.Key, cores)
 	case said.Key != "no_balance_cores" && !kernel.Equal(cores):
-		c.find(Wrong, claim.where(), fmt.Sprintf("one list in both: %s", kernel.Or(cores)), "CPUs of one list only are isolated by half: "+fieldReport,
+		c.find(Wrong, claim.where(), fmt.Sprintf("one list in both: %s", kernel.Or(cores)),
+			"CPUs that are in one list only are partly isolated: "+fieldReport,
 			"%s is %s, but %s is %s", claim.Key, cores, said.Key, kernel)
 	}
 }
@@ -209,11 +221,11 @@ func (c *checker) firstCPU() {
 	}
 	claim := c.whoHas(0, Forwarding, IsolatedRx, HostPath)
 	c.find(Wrong, claim.where(), "another CPU",
-		"CPU 0 takes the boot's interrupts, timekeeping and much of the kernel's work, and cannot be isolated from all of it",
-		"CPU 0 is a worker's, by %s", claim.Key)
+		"CPU 0 has interrupts, timekeeping and other kernel work that cannot be moved off it",
+		"a worker is on CPU 0, according to %s", claim.Key)
 }
 
-// whoHas is the first claim with a CPU.
+// whoHas returns the first claim of a CPU.
 func (c *checker) whoHas(cpu int, uses ...Use) *Claim {
 	for i := range c.Claims {
 		if k := &c.Claims[i]; k.CPUs.Has(cpu) && slices.Contains(uses, k.Use) {

@@ -8,30 +8,32 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// ownThreads: the router's threads that do not forward.
+// ownThreads checks the router's threads that do not forward.
 func (c *checker) ownThreads() {
 	isolated := c.cpus(Isolcpus)
 	for _, use := range []Use{Service, Control} {
 		if set, claim := c.Of(use); claim != nil && set.Len() > 1 && set.Within(isolated) && c.Dpvs == nil {
 			c.find(Warning, claim.where(), "a CPU that is not isolated, or one CPU",
-				"the kernel does not balance isolated CPUs: all these threads may stay on one of them",
-				"%s threads may choose among isolated CPUs %s", use, set)
+				"the kernel does not balance isolated CPUs: all of these threads may stay on one CPU",
+				"%s threads may run on several isolated CPUs: %s", use, set)
 		}
 	}
 }
 
-// hostThreads: where the host was sent to, and what it was told to keep off.
+// hostThreads checks the CPUs of the host's services, of interrupts and of pods.
 func (c *checker) hostThreads() {
 	workers, guests := c.workers(), c.cpus(Guests)
 	for _, use := range []Use{HostAffinity, IRQAffinity} {
 		set, claim := c.Of(use)
 		what := map[Use]string{HostAffinity: "the host's services", IRQAffinity: "interrupts"}[use]
 		if both := set.And(workers); !both.Empty() {
-			c.find(Wrong, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a worker", "%s are sent to workers' CPU %s by %s", what, both,
+			c.find(Wrong, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a worker",
+				"%s go to workers' CPU %s, according to %s", what, both,
 				claim.Key)
 		}
 		if both := set.And(guests.Without(workers)); !both.Empty() {
-			c.find(Warning, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a vCPU", "%s are sent to guests' CPU %s by %s", what, both,
+			c.find(Warning, claim.where(), claim.Key+" without "+both.String(), "each of them interrupts a vCPU",
+				"%s go to guests' CPU %s, according to %s", what, both,
 				claim.Key)
 		}
 	}
@@ -45,18 +47,20 @@ func (c *checker) hostThreads() {
 		}
 	}
 	if p := c.setting("cpuManagerPolicy"); p != nil && p.Value != "static" {
-		c.find(Warning, p.where(), "cpuManagerPolicy: static", "all pods share all CPUs, workers' too", "cpuManagerPolicy is '%s'", p.Value)
+		c.find(Warning, p.where(), "cpuManagerPolicy: static", "all pods share all CPUs, including workers' CPUs",
+			"cpuManagerPolicy is '%s'", p.Value)
 	}
 	if _, claim := c.Of(Reserved); claim != nil {
 		if o := c.setting("strict-cpu-reservation"); o == nil || o.Value != "true" {
 			c.find(Warning, claim.where(), `strict-cpu-reservation: "true"`,
-				"pods without CPUs of their own may run on reserved CPUs, workers' too (the option exists from Kubernetes 1.32)",
-				"reservedSystemCPUs without strict reservation")
+				"pods without exclusive CPUs may run on reserved CPUs, including workers' CPUs (the option exists "+
+					"since Kubernetes 1.32)",
+				"reservedSystemCPUs is set without strict-cpu-reservation")
 		}
 	}
 }
 
-// vRouter: what its container and charm do with what they are told.
+// vRouter checks settings of vRouter's container and charm.
 func (c *checker) vRouter() {
 	forwarding, claim := c.Of(Forwarding)
 	own := claim != nil && slices.Contains(coreLists, claim.Key)
@@ -65,9 +69,10 @@ func (c *checker) vRouter() {
 		return
 	}
 	if own && forwarding.Len() < 2 {
-		c.find(Wrong, claim.where(), "two CPUs or more", "vRouter does not start with less than two", "%s has %d forwarding CPU", claim.Key, forwarding.Len())
+		c.find(Wrong, claim.where(), "two CPUs or more", "vRouter needs at least two to start",
+			"%s has %d forwarding CPU", claim.Key, forwarding.Len())
 	}
-	severity := Warning // the other file may say it
+	severity := Warning // another file may set it
 	if own && (claim.Key == "CPU_CORE_MASK" || claim.Key == "dpdk-coremask") {
 		severity = Wrong
 	}
@@ -83,16 +88,18 @@ func (c *checker) vRouter() {
 		what string
 	}{{Service, "SERVICE_CORE_MASK", "service threads"}, {Control, "DPDK_CTRL_THREAD_MASK", "DPDK's control threads"}} {
 		if _, said := c.Of(k.use); said == nil {
-			c.find(severity, where, k.key+", CPUs of no worker", "they may then run on every CPU, workers' too, and take the time of one",
-				"nothing says where %s run", k.what)
+			c.find(severity, where, k.key+", CPUs of no worker", "they may then run on every CPU and preempt a worker",
+				"the CPUs of %s are not set", k.what)
 		}
 	}
 	if y := c.setting("yield"); y == nil && own {
-		c.find(Note, where, "--yield_option 0", "workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU",
-			"yield_option is not said: 1")
+		c.find(Note, where, "--yield_option 0", "workers call sched_yield() whenever there is no packet: it costs a "+
+			"system call and lets other threads run",
+			"yield_option is not set; the default is 1")
 	} else if y != nil && y.Value != "0" && y.Value != "" {
 		c.find(Warning, y.where(), "--yield_option 0",
-			"workers call sched_yield() whenever there is no packet: a system call, and a chance for others to take the CPU", "yield_option is %s", y.Value)
+			"workers call sched_yield() whenever there is no packet: it costs a system call and lets other threads "+
+				"run", "yield_option is %s", y.Value)
 	}
 }
 
@@ -100,14 +107,16 @@ func (c *checker) nova() {
 	old, dedicated := c.setting("vcpu_pin_set"), c.setting("cpu_dedicated_set")
 	switch {
 	case old != nil && dedicated != nil:
-		c.find(Wrong, old.where(), "cpu_dedicated_set alone", "Nova refuses to start with both", "vcpu_pin_set and cpu_dedicated_set are both given")
+		c.find(Wrong, old.where(), "cpu_dedicated_set alone", "Nova refuses to start with both",
+			"both vcpu_pin_set and cpu_dedicated_set are set")
 	case old != nil:
-		c.find(Note, old.where(), "cpu_dedicated_set and cpu_shared_set", "it is the old name, before Train; emulator threads have no CPUs of their own with it",
+		c.find(Note, old.where(), "cpu_dedicated_set and cpu_shared_set",
+			"it is the option before Train and does not set CPUs for emulator threads",
 			"vcpu_pin_set is deprecated")
 	}
 }
 
-// guest is one domain of libvirt.
+// guest checks a domain of libvirt.
 func (c *checker) guest() {
 	g := c.Guest
 	if g == nil {
@@ -120,31 +129,35 @@ func (c *checker) guest() {
 		where := place(g.File, g.PinLine[n])
 		switch {
 		case !pinned && len(g.Pinned) > 0:
-			c.find(Warning, g.File, "a vcpupin for each", "it runs wherever the host lets it", "vCPU %d is not pinned", n)
+			c.find(Warning, g.File, "one vcpupin per vCPU", "it may run on any CPU", "vCPU %d is not pinned", n)
 		case set.Len() > 1 && !set.And(isolated).Empty():
-			c.find(Wrong, where, "one CPU", "the kernel does not balance isolated CPUs: vCPUs stay where they started, several on one CPU",
-				"vCPU %d may choose among isolated CPUs %s", n, set)
+			c.find(Wrong, where, "one CPU", "the kernel does not balance isolated CPUs: several vCPUs may stay on "+
+				"one CPU",
+				"vCPU %d may run on several isolated CPUs: %s", n, set)
 		case set.Len() == 1:
 			if other, twice := by[set.First()]; twice {
-				c.find(Wrong, where, "a CPU for each", "they take each other's time", "vCPUs %d and %d are both on CPU %s", other, n, set)
+				c.find(Wrong, where, "one CPU per vCPU", "they preempt each other",
+					"vCPUs %d and %d are both on CPU %s", other, n, set)
 			}
 			by[set.First()] = n
 		}
 	}
 	if _, said := c.Of(Emulator); said == nil && len(g.Pinned) > 0 {
 		c.find(Warning, g.File, "<emulatorpin cpuset='...'/>, CPUs that take no interrupts",
-			"emulator and vhost threads run on the CPUs of all vCPUs then; moved away from CPUs with softirqs, vhost threads carried 8.58 "+
-				"instead of 2.72 Gb/s in a field report",
+			"emulator and vhost threads then run on the CPUs of all vCPUs; in a field report, vhost threads carried "+
+				"8.58 instead "+
+				"of 2.72 Gb/s after they were moved off CPUs with softirqs",
 			"emulatorpin is missing")
 	}
 }
 
-// memory in hugepages.
+// memory checks hugepages.
 func (c *checker) memory() {
 	if len(c.Hugepages) == 0 {
 		if c.has("kernel", "grub", "tripleo") {
 			c.find(Warning, "", "default_hugepagesz=1G hugepagesz=1G hugepages=N",
-				"pages of 1 GiB can hardly be had after boot, and guests of a router in user space need their memory in hugepages", "no hugepages are reserved at boot")
+				"pages of 1 GiB can rarely be allocated after boot, and guests of a user-space router need their "+
+					"memory in hugepages", "no hugepages are reserved at boot")
 		}
 		return
 	}
@@ -159,16 +172,18 @@ func (c *checker) memory() {
 		nodes = max(1, len(c.m.Nodes))
 	}
 	if need := 1024 * nodes; total < need && c.has("tripleo", "kolla", "container", "juju") {
-		c.find(Wrong, "", "hugepages", "vRouter takes 1024 MB on each node, and guests need theirs", "%d MB in hugepages are too few", total)
+		c.find(Wrong, "", "hugepages", "vRouter takes 1024 MB on each node, and guests need more",
+			"%d MB in hugepages are too few", total)
 	}
 	if s := c.setting("vm.nr_hugepages"); s != nil && gigantic > 0 && s.Value != fmt.Sprint(gigantic) {
 		c.find(Warning, s.where(), fmt.Sprintf("value: %d", gigantic),
-			"the setting is for pages of the default size and takes back what the kernel reserved at boot, or asks for what is not there",
+			"the setting concerns pages of the default size: it releases pages reserved at boot, or requests pages "+
+				"that do not exist",
 			"vm.nr_hugepages is %s, but hugepages= has %d pages of 1 GiB", s.Value, gigantic)
 	}
 }
 
-// cpuText is "CPU 3" or "CPUs 3,5".
+// cpuText returns "CPU 3" or "CPUs 3,5".
 func cpuText(s cpuset.Set) string {
 	if s.Len() == 1 {
 		return "CPU " + s.String()

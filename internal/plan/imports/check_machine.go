@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// machine compares with what is there.
+// machine compares the claims with the machine.
 func (c *checker) machine() {
 	var ids []int
 	for _, cpu := range c.m.CPUs {
@@ -25,7 +25,8 @@ func (c *checker) machine() {
 			if slices.Contains(roles, k.Use) {
 				severity = Wrong
 			}
-			c.find(severity, k.where(), "CPUs of "+online.String(), "what should run there does not start, or runs elsewhere", "%s: %s not there, or offline", k.Key,
+			c.find(severity, k.where(), "CPUs of "+online.String(),
+				"threads for these CPUs do not start, or run elsewhere", "%s: %s missing or offline", k.Key,
 				cpuText(missing)+" "+isAre(missing))
 		}
 	}
@@ -42,7 +43,7 @@ func isAre(s cpuset.Set) string {
 	return "are"
 }
 
-// roleOf is what a CPU is for; empty: nobody says.
+// roleOf returns the role of a CPU, or an empty string.
 func (c *checker) roleOf(cpu int) Use {
 	for _, use := range roles {
 		if c.cpus(use).Has(cpu) {
@@ -56,7 +57,7 @@ func (c *checker) roleOf(cpu int) Use {
 	return ""
 }
 
-// siblings share a core's units: only a receiver and its worker belong together.
+// siblings checks the siblings of a core: only a receiver and its worker should share one.
 func (c *checker) siblings() {
 	split := map[string]cpuset.Set{}
 	var order []string
@@ -84,11 +85,13 @@ func (c *checker) siblings() {
 		if key == "two workers" {
 			severity = Note
 		}
-		c.find(severity, "", "both threads of a core for one purpose, or one of them idle",
-			"the two threads of a core share its units: load on one slows the other down", "cores are shared by %s: %s", key, cpuText(split[key]))
+		c.find(severity, "", "both threads of a core for one role, or one of them idle",
+			"the threads of a core share its execution units: load on one slows the other down",
+			"cores are shared by %s: %s", key, cpuText(split[key]))
 	}
 	if first := c.siblingsOf(0).Without(cpuset.Of(0)).And(c.workers()); !first.Empty() {
-		c.find(Warning, "", "another core", "the first core carries the host's own work", "%s is a worker's and shares the first core with CPU 0", cpuText(first))
+		c.find(Warning, "", "another core", "the first core has the host's own work",
+			"a worker is on %s, which shares the first core with CPU 0", cpuText(first))
 	}
 }
 
@@ -106,7 +109,7 @@ func (c *checker) siblingsOf(id int) cpuset.Set {
 	return cpuset.Set{}
 }
 
-// nodes: NICs that a driver of user space has are those that workers poll.
+// nodes checks that workers are on their NIC's node. Workers poll the NICs that are bound to a user-space driver.
 func (c *checker) nodes() {
 	for _, nic := range c.m.NICs {
 		if !slices.Contains([]string{"vfio-pci", "uio_pci_generic", "igb_uio"}, nic.Driver) || nic.Node < 0 {
@@ -119,7 +122,8 @@ func (c *checker) nodes() {
 			}
 		}
 		if len(far) > 0 {
-			c.find(Warning, "", fmt.Sprintf("CPUs of node %d", nic.Node), "every packet crosses between the sockets", "workers on %s are not on node %d, where %s is",
+			c.find(Warning, "", fmt.Sprintf("CPUs of node %d", nic.Node),
+				"every packet crosses the link between sockets", "workers on %s are not on node %d of %s",
 				cpuText(cpuset.Of(far...)), nic.Node, nic.Address)
 		}
 	}
@@ -133,15 +137,17 @@ func (c *checker) machineMemory() {
 	for _, n := range c.m.Nodes {
 		all += n.MemoryKiB
 		if n.MemoryKiB > 0 && asked[n.ID] > n.MemoryKiB {
-			c.find(Wrong, "", "fewer pages", "the kernel reserves what it can and says nothing", "node %d has %d MB, less than its hugepages", n.ID, n.MemoryKiB/1024)
+			c.find(Wrong, "", "fewer pages", "the kernel reserves what it can and does not report the rest",
+				"node %d has %d MB, less than the requested hugepages", n.ID, n.MemoryKiB/1024)
 		}
 	}
 	if all > 0 && asked[-1] > all {
-		c.find(Wrong, "", "fewer pages", "the kernel reserves what it can and says nothing", "the machine has %d MB, less than its hugepages", all/1024)
+		c.find(Wrong, "", "fewer pages", "the kernel reserves what it can and does not report the rest",
+			"the machine has %d MB, less than the requested hugepages", all/1024)
 	}
 }
 
-// release: arguments that the machine's kernel does not know. Distributions may have them earlier.
+// release finds arguments that the machine's kernel does not know. Distributions may have backported them.
 func (c *checker) release() {
 	var major, minor int
 	if n, _ := fmt.Sscanf(c.m.Kernel.Release, "%d.%d", &major, &minor); n != 2 {
@@ -149,10 +155,12 @@ func (c *checker) release() {
 	}
 	before := func(a, b int) bool { return major < a || major == a && minor < b }
 	if f := c.setting("isolcpus flags"); f != nil && before(5, 6) && strings.Contains(f.Value, "managed_irq") && !strings.Contains(c.m.Kernel.Release, ".el8") {
-		c.find(Wrong, f.where(), "isolcpus=CPUS without flags", "a flag that it does not know makes the kernel ignore the whole argument",
-			"Linux %s does not know isolcpus=managed_irq (5.6 does)", c.m.Kernel.Release)
+		c.find(Wrong, f.where(), "isolcpus=CPUS without flags",
+			"an unknown flag makes the kernel ignore the whole argument",
+			"Linux %s does not know isolcpus=managed_irq, which exists since 5.6", c.m.Kernel.Release)
 	}
 	if h := c.setting("hugepages by node"); h != nil && before(5, 16) {
-		c.find(Warning, h.where(), "hugepages=N", "no pages are reserved then", "Linux %s does not know hugepages= by node (5.16 does)", c.m.Kernel.Release)
+		c.find(Warning, h.where(), "hugepages=N", "no pages are reserved then",
+			"Linux %s does not know hugepages= by node, which exists since 5.16", c.m.Kernel.Release)
 	}
 }

@@ -16,7 +16,7 @@ var workerUses = map[apiv1.WorkerRole]Use{
 	apiv1.WorkerRole_WORKER_ROLE_HOST_PATH:   HostPath,
 }
 
-// node reads the workers of docs/node-yaml.md by the loader that `corelane apply` has.
+// node reads the workers of a node's file (docs/node-yaml.md) with the loader of `corelane apply`.
 func (s *scanner) node(text string) error {
 	loaded, err := state.Load(s.file, []byte(text))
 	var faults state.Errors
@@ -36,7 +36,8 @@ func (s *scanner) node(text string) error {
 	on := map[uint32]uint32{}
 	for _, w := range loaded.Workers {
 		if other, twice := on[w.Cpu]; twice {
-			s.find(Wrong, 0, "a CPU for each", "two workers on one CPU stop each other", "workers %d and %d are both on CPU %d", other, w.Id, w.Cpu)
+			s.find(Wrong, 0, "one CPU per worker", "two workers on one CPU preempt each other",
+				"workers %d and %d are both on CPU %d", other, w.Id, w.Cpu)
 		}
 		on[w.Cpu] = w.Id
 		s.add(Claim{workerUses[w.Role], cpuset.Of(int(w.Cpu)), "workers", s.file, 0})

@@ -15,7 +15,7 @@ var (
 	yamlKey      = regexp.MustCompile(`(?m)^(?:\s*- )?\s*["']?([A-Za-z_][\w.-]*)["']?:(?:\s|$)`)
 )
 
-// yamlKeys tell which tool a mapping of YAML is for.
+// yamlKeys maps keys of a YAML mapping to the tool that reads it.
 var yamlKeys = []struct {
 	format string
 	keys   []string
@@ -27,7 +27,7 @@ var yamlKeys = []struct {
 	{"node", []string{"workers", "ports", "vrfs", "settings"}},
 }
 
-// Detect finds out what a file is by what stands in it; empty: nothing that is known.
+// Detect returns the format of a file by its content, or an empty string.
 func Detect(text string) string {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -85,7 +85,7 @@ func detectINI(text string) string {
 	return ""
 }
 
-// detectEnv asks whose variables there are; comments of TuneD's untouched file count too.
+// detectEnv detects a format by its variables. Comments count too, because TuneD's unedited file has only comments.
 func detectEnv(text string) string {
 	for l := range strings.Lines(text) {
 		m := assignment.FindStringSubmatch(strings.TrimLeft(strings.TrimRight(l, "\n"), "# "))

@@ -8,22 +8,22 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// Dpvs is what dpvs.conf and its command line say together. Workers are lcores of EAL: which CPU that is, --lcores says.
+// Dpvs is the content of dpvs.conf and its command line. Workers are lcores of EAL; --lcores maps them to CPUs.
 type Dpvs struct {
 	File    string
 	Blocks  []DpvsBlock
-	Queues  map[string]int // rx queues of each device that netif_defs has
+	Queues  map[string]int // number of rx queues of each device in netif_defs
 	Lcores  map[int]cpuset.Set
 	Order   []int // lcores in their order
 	Where   string
-	Master  int // --master-lcore, -1: not said
+	Master  int // --master-lcore; -1: not given
 	Command bool
 }
 
 // DpvsBlock is one worker of worker_defs.
 type DpvsBlock struct {
 	Name, Type string
-	Lcore      int // -1: none that DPVS understands
+	Lcore      int // -1: not valid
 	Line       int
 	Ports      []DpvsPort
 }
@@ -54,7 +54,7 @@ func (s *scanner) dpvs(text string) error {
 	return nil
 }
 
-// dpvsConf walks the lines; path has the words that opened each block.
+// dpvsConf parses the lines. path holds the words that opened each enclosing block.
 func (s *scanner) dpvsConf(text string) {
 	var path [][]string
 	line := 0
@@ -63,7 +63,7 @@ func (s *scanner) dpvsConf(text string) {
 		words := dpvsWords(l)
 		for len(words) > 0 && words[0] == "}" {
 			if len(path) == 0 {
-				s.find(Wrong, line, "", "DPVS stops reading here", "a '}' too many")
+				s.find(Wrong, line, "", "DPVS stops reading here", "there is an extra '}'")
 				return
 			}
 			path, words = path[:len(path)-1], words[1:]
@@ -81,11 +81,12 @@ func (s *scanner) dpvsConf(text string) {
 		}
 	}
 	if len(path) > 0 {
-		s.find(Wrong, line, "}", "what stands there belongs to the wrong block", "%d '}' missing at the end", len(path))
+		s.find(Wrong, line, "}", "the following lines belong to the wrong block", "%d '}' missing at the end",
+			len(path))
 	}
 }
 
-// dpvsWords are those of a line without comments: from # or ! to its end, and in <>.
+// dpvsWords returns the words of a line without comments, which begin with # or !, and without words in <>.
 func dpvsWords(line string) []string {
 	if i := strings.IndexAny(line, "#!"); i >= 0 {
 		line = line[:i]
@@ -101,7 +102,7 @@ func dpvsWords(line string) []string {
 	return strings.Fields(strings.NewReplacer("{", " { ", "}", " } ").Replace(line))
 }
 
-// isPath says whether blocks are open whose first words are these.
+// isPath reports whether the enclosing blocks begin with these words.
 func isPath(path [][]string, names ...string) bool {
 	if len(path) != len(names) {
 		return false
@@ -144,12 +145,14 @@ func (s *scanner) dpvsWorker(b *DpvsBlock, key, value string, line int) {
 	switch key {
 	case "type":
 		if b.Type = value; !slices.Contains([]string{"master", "slave", "kni"}, value) {
-			s.find(Wrong, line, "master, slave, kni", "DPVS takes it for 'slave' and says so in its log only", "worker %s: no type '%s'", b.Name, value)
+			s.find(Wrong, line, "master, slave, kni", "DPVS takes it as 'slave' and reports that in its log only",
+				"worker %s: unknown type '%s'", b.Name, value)
 			b.Type = "slave"
 		}
 	case "cpu_id":
 		if b.Lcore = number(value); b.Lcore < 0 || b.Lcore > 63 {
-			s.find(Wrong, line, "0 to 63", "DPVS takes it for 0 and says so in its log only", "worker %s: cpu_id '%s'", b.Name, value)
+			s.find(Wrong, line, "0 to 63", "DPVS takes it as 0 and reports that in its log only",
+				"worker %s: cpu_id '%s'", b.Name, value)
 			b.Lcore = -1
 		}
 	case "port":
@@ -163,17 +166,18 @@ func (s *scanner) dpvsWorker(b *DpvsBlock, key, value string, line int) {
 func (s *scanner) dpvsPort(p *DpvsPort, words []string, line int) {
 	switch words[0] {
 	case "rx_queue_ids":
-		p.Rx = s.dpvsNumbers(words, line, 15, "DPVS takes it for queue 0")
+		p.Rx = s.dpvsNumbers(words, line, 15, "DPVS takes it as queue 0")
 	case "tx_queue_ids":
-		p.Tx = s.dpvsNumbers(words, line, 63, "DPVS takes it for queue 0")
+		p.Tx = s.dpvsNumbers(words, line, 63, "DPVS takes it as queue 0")
 	case "isol_rx_cpu_ids":
-		p.IsolRx = s.dpvsNumbers(words, line, 63, "the worker then receives by itself, without a word")
+		p.IsolRx = s.dpvsNumbers(words, line, 63, "the worker then receives by itself, and DPVS does not report it")
 	case "isol_rxq_ring_sz":
 		value := strings.Join(words[1:], " ")
 		p.Ring = number(value)
 		const least, most = 1024, 1 << 31
 		if p.Ring < least || p.Ring > most || p.Ring&(p.Ring-1) != 0 {
-			s.find(Wrong, line, "a power of two from 1024 to 2147483648", "the ring is not made, or not as large", "isol_rxq_ring_sz: '%s'", value)
+			s.find(Wrong, line, "a power of two from 1024 to 2147483648", "the ring is not created, or is smaller",
+				"isol_rxq_ring_sz: '%s'", value)
 		}
 	default:
 		s.unknown(words[0], line, dpvsPortKeys, Wrong)
@@ -206,15 +210,16 @@ func (s *scanner) lcores(text string) {
 			s.lcoreMap(words[i+1])
 		case "--master-lcore", "--main-lcore":
 			if s.Dpvs.Master = number(words[i+1]); s.Dpvs.Master < 0 {
-				s.find(Wrong, 0, "", "EAL refuses it", "%s: '%s' is no lcore", w, words[i+1])
+				s.find(Wrong, 0, "", "EAL refuses it", "%s: '%s' is not an lcore", w, words[i+1])
 			}
 		case "-c", "-l":
-			s.find(Wrong, 0, "--lcores", "DPVS numbers its workers by lcore, and these options give them other numbers", "%s %s", w, words[i+1])
+			s.find(Wrong, 0, "--lcores", "DPVS numbers its workers by lcore, and this option renumbers lcores",
+				"%s %s", w, words[i+1])
 		}
 	}
 }
 
-// lcoreMap splits at commas outside of parentheses. Without @ an lcore is the CPU of its number.
+// lcoreMap splits at commas outside of parentheses. Without @ an lcore runs on the CPU with its number.
 func (s *scanner) lcoreMap(text string) {
 	depth, from := 0, 0
 	for i := 0; i <= len(text); i++ {
@@ -247,7 +252,7 @@ func (s *scanner) lcorePair(text string) {
 			set = cpuset.Of(id)
 		}
 		if _, twice := s.Dpvs.Lcores[id]; twice {
-			s.find(Wrong, 0, "", "the last one counts", "--lcores: lcore %d twice", id)
+			s.find(Wrong, 0, "", "the last one wins", "--lcores: lcore %d occurs twice", id)
 		} else {
 			s.Dpvs.Order = append(s.Dpvs.Order, id)
 		}

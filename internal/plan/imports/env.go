@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// envKeys are the variables that are read: of vRouter's containers, of ifcfg-vhost0, of TuneD, of irqbalance, of corelaned.
+// envKeys lists the known variables: of vRouter's containers, ifcfg-vhost0, TuneD, irqbalance and corelaned.
 var envKeys = map[string][]string{
 	"container": {"CPU_CORE_MASK", "SERVICE_CORE_MASK", "DPDK_CTRL_THREAD_MASK", "DPDK_COMMAND_ADDITIONAL_ARGS", "CPU_LIST", "HUGE_PAGES", "HUGE_PAGES_DIR",
 		"DPDK_MEM_PER_SOCKET", "DPDK_UIO_DRIVER", "AGENT_MODE", "NIC_OFFLOAD_ENABLE", "DPDK_ENABLE_VLAN_FWRD", "PHYSICAL_INTERFACE", "VROUTER_GATEWAY"},
@@ -18,13 +18,13 @@ var envKeys = map[string][]string{
 
 var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=(.*)$`)
 
-// env reads lines of KEY=VALUE. Environments of containers hold much else; files of one tool hold only its keys.
+// env reads lines of KEY=VALUE. Environments of containers have many other keys; files of one tool have only its keys.
 func (s *scanner) env(text string) error {
 	format := s.Formats[len(s.Formats)-1]
 	for line, l := range lines(text) {
 		m := assignment.FindStringSubmatch(l)
 		if m == nil {
-			s.find(Note, line, "", "nobody reads it", "not a line of KEY=VALUE")
+			s.find(Note, line, "", "it is ignored", "this line is not KEY=VALUE")
 			continue
 		}
 		s.variable(m[1], s.unquote(m[1], m[2], line), line)
@@ -35,7 +35,7 @@ func (s *scanner) env(text string) error {
 	return nil
 }
 
-// variable reads one of vRouter's and other variables, wherever it stands.
+// variable reads a variable from any kind of file.
 func (s *scanner) variable(key, value string, line int) {
 	switch key {
 	case "CPU_CORE_MASK":
@@ -63,7 +63,7 @@ func (s *scanner) variable(key, value string, line int) {
 	}
 }
 
-// routerOptions are those of vRouter and of corelaned, which understands vRouter's.
+// routerOptions reads command-line options of vRouter and of corelaned, which accepts vRouter's options.
 func (s *scanner) routerOptions(key, text string, line int) {
 	words := strings.Fields(strings.NewReplacer("=", " ", `\`, "").Replace(text))
 	for i := range words {
@@ -91,7 +91,7 @@ func (s *scanner) routerOptions(key, text string, line int) {
 	}
 }
 
-// lines yields those that are no comments, with their numbers.
+// lines yields the lines that are not comments, with their numbers.
 func lines(text string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		n := 0
@@ -105,14 +105,16 @@ func lines(text string) func(yield func(int, string) bool) {
 	}
 }
 
-// ringSize of vRouter or corelaned. vRouter makes no check and does not start when the ring cannot be made.
+// ringSize reads a ring size of vRouter or corelaned. vRouter does not check it, and does not start if the ring
+// cannot be created.
 func (s *scanner) ringSize(key, value string, line int) {
 	n := number(value)
 	if value == "" && strings.HasPrefix(key, "dpdk-") {
-		return // the charm's way to leave the default
+		return // the charm's notation for the default
 	}
 	if n < 64 || n > 4194304 || n&(n-1) != 0 {
-		s.find(Wrong, line, "a power of two, 1024 or 2048", "the ring cannot be made, and the router does not start", "%s: '%s' is no power of two", key, value)
+		s.find(Wrong, line, "a power of two, 1024 or 2048", "the ring cannot be created, and the router does not "+
+			"start", "%s: '%s' is not a power of two", key, value)
 		return
 	}
 	s.set("ring size", value, line)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports reads what other tools were told about CPUs: templates of orchestrators, environments of routers, the kernel's
-// arguments, settings of host services, and Corelane's own files. It says who gets which CPU, what the files leave open, and what
-// is wrong with them. It is pure: text in, findings out. Package plan/output writes the same formats.
+// Package imports reads other tools' settings about CPUs: templates of orchestrators, environments of routers, kernel
+// arguments, settings of host services, and Corelane's own files. It finds the role of each CPU, what the files leave
+// open, and what is wrong with them. It does no I/O. Package plan/output writes the same formats.
 package imports
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 )
 
-// Use is what a file says that CPUs are for, or how the host shall treat them.
+// Use is the role that a file gives to CPUs, or the way in which the host should treat them.
 type Use string
 
-// The uses. The first ones are roles of threads, the others are how the host is told.
+// The uses. The first are roles of threads, the others are settings of the host.
 const (
 	Forwarding Use = "forwarding"
 	IsolatedRx Use = "isolated-rx"
@@ -28,44 +28,44 @@ const (
 	Guests     Use = "guests"
 	Emulator   Use = "emulator"
 
-	Isolcpus      Use = "isolcpus"       // taken from the scheduler's balancing, at boot
+	Isolcpus      Use = "isolcpus"       // not balanced by the scheduler, since boot
 	IsolcpusPart  Use = "isolcpus-part"  // isolcpus= with flags but without domain: still balanced
 	NohzFull      Use = "nohz_full"      // no tick
 	RcuNocbs      Use = "rcu_nocbs"      // no RCU callbacks
-	IRQAffinity   Use = "irqaffinity"    // where interrupts go
-	TunedIsolated Use = "isolated_cores" // TuneD moves threads away
-	HostAffinity  Use = "host"           // where the host's services run
-	Banned        Use = "banned"         // irqbalance keeps off
-	Reserved      Use = "reserved"       // the kubelet gives them to no pod
+	IRQAffinity   Use = "irqaffinity"    // CPUs of interrupts
+	TunedIsolated Use = "isolated_cores" // TuneD moves threads off them
+	HostAffinity  Use = "host"           // CPUs of the host's services
+	Banned        Use = "banned"         // irqbalance does not use them
+	Reserved      Use = "reserved"       // kubelet does not give them to pods
 )
 
 // Claim is one statement about CPUs.
 type Claim struct {
 	Use  Use        `json:"use"`
 	CPUs cpuset.Set `json:"cpus"`
-	Key  string     `json:"key"` // who says it: "SERVICE_CORE_MASK", "KernelArgs isolcpus"
+	Key  string     `json:"key"` // the setting: "SERVICE_CORE_MASK", "KernelArgs isolcpus"
 	File string     `json:"file"`
 	Line int        `json:"line,omitempty"`
 }
 
-// Setting is another value of interest.
+// Setting is a value that does not name CPUs.
 type Setting struct {
 	Key, Value, File string
 	Line             int
 }
 
-// Reading is what files say together.
+// Reading is the content of all files together.
 type Reading struct {
 	Formats   []string // of the files, in their order
 	Claims    []Claim
 	Settings  []Setting
-	Hugepages []plan.HugepageWish // Node -1: over all nodes
-	Dpvs      *Dpvs               // nil: no such file
-	Guest     *Guest              // nil: no definition of a guest
-	Findings  []Finding           // of reading; Check has the others
+	Hugepages []plan.HugepageWish // Node -1: on all nodes together
+	Dpvs      *Dpvs               // nil: there is no such file
+	Guest     *Guest              // nil: there is no definition of a guest
+	Findings  []Finding           // found while reading; Check returns more
 
-	size   int                // of all claims, in CPUs
-	united map[Use]cpuset.Set // of all claims of a use, once they are all there
+	size   int                // number of CPUs in all claims
+	united map[Use]cpuset.Set // union of all claims of a use, once all files are read
 }
 
 // Severity of a finding.
@@ -73,21 +73,21 @@ type Severity string
 
 // The severities.
 const (
-	Wrong   Severity = "wrong"   // it costs packets, or does not start
-	Warning Severity = "warning" // it may
+	Wrong   Severity = "wrong"   // packets are lost, or a program does not start
+	Warning Severity = "warning" // packets may be lost
 	Note    Severity = "note"
 )
 
-// Finding is something that should be otherwise.
+// Finding is a problem in the files.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Where    string   `json:"where,omitempty"`   // file:line, or a file
 	What     string   `json:"what"`              // one line
-	Why      string   `json:"why"`               // why it matters
+	Why      string   `json:"why"`               // its effect
 	Instead  string   `json:"instead,omitempty"` // what to write
 }
 
-// Of is the CPUs of a use, by all who say something about it, and the first who does.
+// Of returns the CPUs that all claims of a use name, and the first of these claims.
 func (r *Reading) Of(uses ...Use) (cpuset.Set, *Claim) {
 	var ids []int
 	var first *Claim
@@ -102,7 +102,7 @@ func (r *Reading) Of(uses ...Use) (cpuset.Set, *Claim) {
 	return cpuset.Of(ids...), first
 }
 
-// cpus is Of without who said it.
+// cpus returns the CPUs of some uses.
 func (r *Reading) cpus(uses ...Use) cpuset.Set {
 	if r.united == nil {
 		set, _ := r.Of(uses...)
@@ -119,7 +119,7 @@ func (r *Reading) cpus(uses ...Use) cpuset.Set {
 	return set
 }
 
-// unite sums claims up: a check asks for the same sets for each CPU of the machine.
+// unite computes the union of claims once, because the checks use the same sets for each CPU of the machine.
 func (r *Reading) unite() {
 	r.united = map[Use]cpuset.Set{}
 	all := map[Use][]int{}
@@ -131,7 +131,7 @@ func (r *Reading) unite() {
 	}
 }
 
-// setting is the last value of a key.
+// setting returns the last value of a key.
 func (r *Reading) setting(key string) *Setting {
 	for i := len(r.Settings) - 1; i >= 0; i-- {
 		if r.Settings[i].Key == key {
@@ -157,8 +157,8 @@ func place(file string, line int) string {
 
 // Options of reading.
 type Options struct {
-	Format string // empty: found out
-	Role   string // of a template with several roles or hosts: "ContrailDpdk"; empty: the only one, or that with DPDK
+	Format string // empty: detect it
+	Role   string // role or host in a template with several: "ContrailDpdk"; empty: the only one, or the one with DPDK
 }
 
 // scanner reads one file into a Reading.
@@ -168,7 +168,7 @@ type scanner struct {
 	role string
 }
 
-// formats are the readers by the names of package output.
+// formats holds the readers by the names of package output.
 var formats = map[string]func(s *scanner, text string) error{
 	"kernel": (*scanner).kernel, "grub": (*scanner).grub, "tuned": (*scanner).env, "systemd": (*scanner).ini, "tuned-profile": (*scanner).ini,
 	"irqbalance": (*scanner).env,
@@ -176,7 +176,7 @@ var formats = map[string]func(s *scanner, text string) error{
 	"kubelet": (*scanner).kubelet, "container": (*scanner).env, "dpvs": (*scanner).dpvs, "node": (*scanner).node, "corelaned": (*scanner).env,
 }
 
-// Formats are the names of all.
+// Formats returns the names of all formats.
 func Formats() []string {
 	var names []string
 	for name := range formats {
@@ -186,19 +186,20 @@ func Formats() []string {
 	return names
 }
 
-// MaxSize of a file: more is none of these formats.
+// MaxSize is the size limit of a file.
 const MaxSize = 1 << 20
 
-// Read adds a file to a reading. An error means that the file is not what it should be; what is wrong inside is a finding.
+// Read adds a file to a reading. It fails if the file does not have the format; wrong values are findings.
 func (r *Reading) Read(file, text string, o Options) error {
 	if len(text) > MaxSize {
-		return input.Errorf(file, "", "is larger than %d bytes: no file of this kind is", MaxSize)
+		return input.Errorf(file, "", "is larger than %d bytes, the limit of such files", MaxSize)
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	format := o.Format
 	if format == "" {
 		if format = Detect(text); format == "" {
-			return input.Errorf(file, "--format "+strings.Join(Formats(), ", "), "says nothing about CPUs in a format that is known")
+			return input.Errorf(file, "--format "+strings.Join(Formats(), ", "),
+				"is not in a known format, or does not set CPUs")
 		}
 	}
 	read := formats[format]
@@ -210,12 +211,12 @@ func (r *Reading) Read(file, text string, o Options) error {
 		return err
 	}
 	if r.size > maxClaimed {
-		return input.Errorf(file, "", "names %d CPUs, again and again: no file of a machine does", r.size)
+		return input.Errorf(file, "", "names CPUs %d times, more than the files of a machine need", r.size)
 	}
 	return nil
 }
 
-// maxClaimed is how many CPUs all claims together may have: what is beyond is not kept.
+// maxClaimed limits the number of CPUs in all claims together; more claims are not kept.
 const maxClaimed = 1 << 18
 
 func (s *scanner) add(c Claim) {
@@ -232,16 +233,17 @@ func (s *scanner) set(key, value string, line int) {
 	s.Settings = append(s.Settings, Setting{key, value, s.file, line})
 }
 
-// unknown reports a key that nobody reads, and one that it may be meant to be.
+// unknown reports an unknown key, with the known key that may be meant.
 func (s *scanner) unknown(key string, line int, known []string, severity Severity) {
 	if near := nearest(key, known); near != "" {
-		s.find(Wrong, line, near, "it is ignored, and what it should say is not said", "unknown key '%s': is '%s' meant?", key, near)
+		s.find(Wrong, line, near, "the key is ignored, and the intended setting is missing",
+			"unknown key '%s': is '%s' meant?", key, near)
 		return
 	}
-	s.find(severity, line, "", "nobody reads it", "unknown key '%s'", key)
+	s.find(severity, line, "", "the key is ignored", "unknown key '%s'", key)
 }
 
-// nearest is the known key that differs in case, or in up to two letters.
+// nearest returns the known key that differs only in case, or in up to two letters.
 func nearest(key string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
@@ -252,7 +254,7 @@ func nearest(key string, known []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's.
+// editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

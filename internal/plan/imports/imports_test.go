@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-// load reads texts, named by their numbers.
+// load reads texts as files a, b, c, ...
 func load(t *testing.T, o Options, texts ...string) *Reading {
 	t.Helper()
 	var files []File
@@ -38,7 +38,7 @@ func fixture(t *testing.T, name string) string {
 	return string(text)
 }
 
-// summary is the findings in short.
+// summary returns the findings in short form.
 func summary(list []Finding) string {
 	var b strings.Builder
 	for _, f := range list {
@@ -47,7 +47,7 @@ func summary(list []Finding) string {
 	return b.String()
 }
 
-// What is exported is recognised, says the same CPUs, and has nothing wrong.
+// Exported files are recognised, name the same CPUs, and have no findings.
 func TestRoundTrip(t *testing.T) {
 	want := map[string]map[string]string{
 		"kernel":      {"isolcpus": "1-9,11-19,21-29,31-39", "nohz_full": "1-9,11-19,21-29,31-39", "irqaffinity": "0,10,20,30"},
@@ -120,7 +120,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// The template of a field report as it was written down, and the machine's files after it was rolled out.
+// The template of a field report, and the machine's files after its deployment.
 func TestExpert(t *testing.T) {
 	m := plantest.Xeon40Machine()
 	r := load(t, Options{}, fixture(t, "expert-template.yaml"), fixture(t, "ifcfg-vhost0"), fixture(t, "cmdline"))
@@ -132,11 +132,11 @@ func TestExpert(t *testing.T) {
 	}
 	got := summary(Check(r, m))
 	for _, want := range []string{
-		"wrong a:1 KernelArgs stands in typographic quotes\n",
-		"warning b:3 nothing says where service threads run\n",
+		"wrong a:1 the value of KernelArgs is in typographic quotes\n",
+		"warning b:3 the CPUs of service threads are not set\n",
 		"note  cores are shared by two workers: CPUs 1-4,21-24\n",
 		"note a:3 vcpu_pin_set is deprecated\n",
-		"note a:1 CPU 5 is isolated and nobody's\n",
+		"note a:1 CPU 5 is isolated, but has no role\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -155,7 +155,7 @@ func TestExpert(t *testing.T) {
 	}
 }
 
-// CPU 25 is a vCPU's and shares its core with CPU 5, a service thread's.
+// CPU 25, of a vCPU, shares its core with CPU 5, of a service thread.
 func TestSplitCore(t *testing.T) {
 	r := load(t, Options{}, fixture(t, "ifcfg-vhost0"), "SERVICE_CORE_MASK=5\nDPDK_CTRL_THREAD_MASK=5\n", "[compute]\ncpu_dedicated_set=6-9,11-19,25-29,31-39\n")
 	if got := summary(Check(r, plantest.Xeon40Machine())); !strings.Contains(got, "warning  cores are shared by service and guests: CPUs 5,25\n") {
@@ -187,7 +187,7 @@ func TestRoles(t *testing.T) {
 
 func TestNotReadable(t *testing.T) {
 	for _, c := range []struct{ text, format, want string }{
-		{"hello", "", "f: says nothing about CPUs in a format that is known; valid: --format "},
+		{"hello", "", "f: is not in a known format, or does not set CPUs; valid: --format "},
 		{"hello", "tripleoo", "--format: 'tripleoo' is unknown; valid: "},
 		{"a: [", "tripleo", "f: is not YAML: "},
 		{"", "kubelet", "f: is empty"},
@@ -214,7 +214,7 @@ func TestWishesRefused(t *testing.T) {
 	}
 }
 
-// Each format with each text: nothing panics, and every finding is one line that says what and why.
+// Each format reads each text without a panic, and every finding is one line with a reason.
 func FuzzRead(f *testing.F) {
 	names := append(Formats(), "")
 	for _, dir := range []string{"testdata", filepath.Join("..", "output", "testdata", "xeon40"), filepath.Join("..", "output", "testdata", "dpvs2")} {
@@ -259,19 +259,20 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A template in the field's shape: the role with DPDK is chosen, and what is right is not reported.
+// In a template like those in the field the role with DPDK is chosen, and correct values are not reported.
 func TestTemplate(t *testing.T) {
 	r := load(t, Options{}, fixture(t, "contrail-services.yaml"))
 	if r.cpus(Guests).String() != "4-23,26-47,52-71,74-95" || r.cpus(Emulator).String() != "0-1,24-25,48-49,72-73" || len(r.Hugepages) != 2 {
 		t.Errorf("%+v", r)
 	}
-	want := "warning a nothing says where service threads run\nwarning a nothing says where DPDK's control threads run\n"
+	want := "warning a the CPUs of service threads are not set\nwarning a the CPUs of DPDK's control threads are " +
+		"not set\n"
 	if got := summary(Check(r, nil)); got != want {
 		t.Error(got)
 	}
 }
 
-// Plans of the planner, for machines of all kinds: what is exported is read back with the same CPUs, or refused in one line.
+// Exports of the planner's plans for all kinds of machines are read back with the same CPUs, or refused in one line.
 func TestPlannedRoundTrip(t *testing.T) {
 	read := 0
 	for path, w := range map[string]plan.Wishes{

@@ -3,7 +3,7 @@ package imports
 
 import "strings"
 
-// iniKeys are the options that say something about CPUs, by section, of nova.conf, of systemd's system.conf, and of a profile of TuneD.
+// iniKeys lists the options about CPUs, by section, of nova.conf, systemd's system.conf and TuneD's profiles.
 var iniKeys = map[string][]string{
 	"DEFAULT":   {"vcpu_pin_set", "reserved_host_cpus"},
 	"compute":   {"cpu_dedicated_set", "cpu_shared_set"},
@@ -13,11 +13,12 @@ var iniKeys = map[string][]string{
 	"main":      {"include", "summary"},
 }
 
-// homes are the sections where options belong: elsewhere nobody looks for them.
+// homes maps options to their section; in other sections they have no effect.
 var homes = map[string]string{"vcpu_pin_set": "DEFAULT", "cpu_dedicated_set": "compute", "cpu_shared_set": "compute", "CPUAffinity": "Manager",
 	"isolated_cores": "variables", "no_balance_cores": "variables"}
 
-// ini reads sections of key = value. These files have hundreds of other options, so only near misses are reported.
+// ini reads sections of key = value. These files have hundreds of other options, so it reports only misspelt known
+// keys.
 func (s *scanner) ini(text string) error {
 	section := "DEFAULT"
 	for line, l := range lines(text) {
@@ -47,7 +48,7 @@ func (s *scanner) option(section, key, value string, line int) {
 	case "compute.cpu_shared_set":
 		s.claim(Emulator, key, value, exclude, line)
 	case "Manager.CPUAffinity":
-		if value != "" { // an empty one begins anew
+		if value != "" { // an empty value clears the list
 			s.claim(HostAffinity, key, value, spaced, line)
 		}
 	case "variables.isolated_cores", "scheduler.isolated_cores":
@@ -61,7 +62,7 @@ func (s *scanner) option(section, key, value string, line int) {
 	default:
 		known := iniKeys[section]
 		if home := homes[key]; home != "" && home != section && section != "scheduler" && known != nil {
-			s.find(Wrong, line, "["+home+"]", "it is ignored there", "'%s' stands in section [%s]", key, section)
+			s.find(Wrong, line, "["+home+"]", "it is ignored there", "'%s' is in section [%s]", key, section)
 			return
 		}
 		if near := nearest(key, known); near != "" && near != key {

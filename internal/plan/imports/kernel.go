@@ -10,11 +10,11 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 )
 
-// kernelKeys are the arguments that say something about CPUs and that people misspell.
+// kernelKeys lists the arguments about CPUs, to find misspelt ones.
 var kernelKeys = []string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "hugepages", "hugepagesz", "default_hugepagesz", "tuned.non_isolcpus",
 	"rcu_nocb_poll", "skew_tick", "nmi_watchdog", "nosoftlockup", "nohz", "intel_iommu", "iommu", "intel_pstate", "nosmt", "maxcpus"}
 
-// bare are names of arguments that look like those and are others.
+// bare lists other arguments with similar names.
 var notMisspelt = []string{"nowatchdog", "watchdog", "amd_iommu", "amd_pstate", "rcu_nocb", "nr_cpus", "hugepages_", "io_mmu", "hugetlb_cma"}
 
 // kernel reads /proc/cmdline.
@@ -46,18 +46,18 @@ func (s *scanner) grub(text string) error {
 	return nil
 }
 
-// arguments of a command line that stands in key, or in no key.
+// arguments reads a command line, which is the value of key, or a file of its own.
 func (s *scanner) arguments(key, text string, line int) {
 	if key != "" {
 		key += " "
 	}
 	before := len(s.Hugepages)
 	defer func() { s.replacePages(before, line) }()
-	size := 0 // of hugepages that come next; 0: the default size
+	size := 0 // of the following hugepages; 0: the default size
 	defaultSize := 2048
 	for word := range strings.FieldsSeq(text) {
 		name, value, given := strings.Cut(word, "=")
-		name = strings.ReplaceAll(name, "-", "_") // as the kernel does
+		name = strings.ReplaceAll(name, "-", "_") // like the kernel
 		switch name {
 		case "isolcpus":
 			s.isolcpus(key+name, value, line)
@@ -114,12 +114,13 @@ func (s *scanner) isolcpus(key, value string, line int) {
 	s.claim(use, key, rest, list, line)
 }
 
-// pageSize is in KiB; 0 when it is none.
+// pageSize returns a size of hugepages in KiB, or 0 if it is not valid.
 func (s *scanner) pageSize(key, value string, line int) int {
 	sizes := map[string]int{"2m": 2048, "2mb": 2048, "2048k": 2048, "2048kb": 2048, "1g": 1048576, "1gb": 1048576, "1048576k": 1048576, "1048576kb": 1048576}
 	kib := sizes[strings.ToLower(strings.Trim(value, typographic))]
 	if kib == 0 {
-		s.find(Wrong, line, "2M, 1G", "the kernel then ignores the number of pages too", "%s: no hugepages of '%s' on x86", key, value)
+		s.find(Wrong, line, "2M, 1G", "the kernel then ignores the number of pages too",
+			"%s: x86 does not have hugepages of '%s'", key, value)
 	}
 	return kib
 }
@@ -139,7 +140,8 @@ func (s *scanner) hugepages(key, value string, kib, line int) {
 		}
 		pages, bad := strconv.Atoi(count)
 		if err != nil || bad != nil || pages < 0 || pages > most {
-			s.find(Wrong, line, "hugepages=32, or hugepages=0:16,1:16", "no pages are reserved then", "%s: '%s' is no number of pages", key, part)
+			s.find(Wrong, line, "hugepages=32, or hugepages=0:16,1:16", "no pages are reserved then",
+				"%s: '%s' is not a number of pages", key, part)
 			return
 		}
 		if kib != 0 {
@@ -151,7 +153,7 @@ func (s *scanner) hugepages(key, value string, kib, line int) {
 	}
 }
 
-// replacePages: of two command lines the last one counts, size by size. The pages from position new on are the last one's.
+// replacePages lets the last command line win, for each size. Its pages begin at position new.
 func (s *scanner) replacePages(new, line int) {
 	old, fresh := s.Hugepages[:new], s.Hugepages[new:]
 	pages := func(list []plan.HugepageWish, kib int) (n int) {
@@ -165,7 +167,8 @@ func (s *scanner) replacePages(new, line int) {
 	for _, kib := range []int{1048576, 2048} {
 		was, is := pages(old, kib), pages(fresh, kib)
 		if was != 0 && is != 0 && was != is {
-			s.find(Warning, line, "one number", "the kernel starts with one of them", "%d hugepages of %d KiB, but %d before", is, kib, was)
+			s.find(Warning, line, "one number", "only one of the numbers takes effect",
+				"%d hugepages of %d KiB, but %d in an earlier line", is, kib, was)
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(old), func(h plan.HugepageWish) bool { return pages(fresh, h.KiB) != 0 })

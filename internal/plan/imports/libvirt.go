@@ -9,7 +9,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Guest is what a definition of libvirt says about one guest.
+// Guest is a guest's definition of libvirt.
 type Guest struct {
 	Name    string
 	File    string
@@ -18,7 +18,7 @@ type Guest struct {
 	PinLine map[int]int
 }
 
-// libvirt reads a domain: <vcpu>, and in <cputune> <vcpupin>, <emulatorpin>, <iothreadpin>.
+// libvirt reads a domain: <vcpu>, and <vcpupin>, <emulatorpin>, <iothreadpin> in <cputune>.
 func (s *scanner) libvirt(text string) error {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict = true
@@ -30,7 +30,7 @@ func (s *scanner) libvirt(text string) error {
 			if len(path) == 0 && token == nil && strings.Contains(err.Error(), "EOF") {
 				break
 			}
-			return input.Errorf(s.file, "a definition as of virsh dumpxml", "is not XML: %v", err)
+			return input.Errorf(s.file, "a definition as printed by virsh dumpxml", "is not XML: %v", err)
 		}
 		line, _ := d.InputPos()
 		switch e := token.(type) {
@@ -54,7 +54,7 @@ func (s *scanner) content(g *Guest, path, text string, line int) {
 		g.Name = text
 	case path == "domain/vcpu":
 		if g.VCPUs = number(text); g.VCPUs < 1 {
-			s.find(Wrong, line, "<vcpu>4</vcpu>", "libvirt refuses it", "vcpu: '%s' is no number of vCPUs", text)
+			s.find(Wrong, line, "<vcpu>4</vcpu>", "libvirt refuses it", "vcpu: '%s' is not a number of vCPUs", text)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (s *scanner) element(g *Guest, path string, e xml.StartElement, line int) {
 	}
 }
 
-// number is a number from 0 on, else -1.
+// number parses a number from 0 on; otherwise it returns -1.
 func number(text string) int {
 	n := 0
 	if text == "" || len(text) > 9 {

@@ -5,10 +5,10 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 )
 
-// File is a file to read. Its format may be known.
+// File is a file to read.
 type File struct{ Name, Text, Format string }
 
-// Load reads files that belong to one machine.
+// Load reads the files of one machine.
 func Load(files []File, o Options) (*Reading, error) {
 	r := &Reading{}
 	for _, f := range files {
@@ -27,7 +27,7 @@ func Load(files []File, o Options) (*Reading, error) {
 	return r, nil
 }
 
-// defaults are what vRouter and its charm do when nothing is said: CPU 0 forwards.
+// defaults adds the default of vRouter and its charm: CPU 0 forwards.
 func (r *Reading) defaults() {
 	if _, said := r.Of(Forwarding); said != nil {
 		return
@@ -41,7 +41,7 @@ func (r *Reading) defaults() {
 	}
 }
 
-// dpvsClaims turns lcores into CPUs. Without --lcores EAL gives each CPU the lcore of its number.
+// dpvsClaims maps lcores to CPUs. Without --lcores EAL numbers lcores by their CPU.
 func (r *Reading) dpvsClaims() {
 	d := r.Dpvs
 	receivers := map[int]bool{}
@@ -61,7 +61,7 @@ func (r *Reading) dpvsClaims() {
 	if len(d.Blocks) > 0 {
 		return
 	}
-	for _, lcore := range d.Order { // the command line alone: who is who stands in dpvs.conf
+	for _, lcore := range d.Order { // only the command line is known: dpvs.conf has the roles
 		use := Forwarding
 		if lcore == d.master() {
 			use = Service
@@ -70,7 +70,7 @@ func (r *Reading) dpvsClaims() {
 	}
 }
 
-// master is EAL's main lcore: the one that is said, else the lowest.
+// master returns EAL's main lcore: the given one, else the lowest.
 func (d *Dpvs) master() int {
 	if d.Master >= 0 {
 		return d.Master
@@ -101,10 +101,10 @@ func (r *Reading) dpvsClaim(use Use, key string, lcore, line int) {
 type Row struct {
 	Role Use        `json:"role"`
 	CPUs cpuset.Set `json:"cpus"`
-	By   string     `json:"by"` // who says it first
+	By   string     `json:"by"` // the first setting that says so
 }
 
-// Rows are what the files say, roles of threads first.
+// Rows returns the CPUs by use, roles of threads first.
 func (r *Reading) Rows() []Row {
 	var rows []Row
 	for _, use := range []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator, HostAffinity, IRQAffinity, Isolcpus, IsolcpusPart,
@@ -116,28 +116,28 @@ func (r *Reading) Rows() []Row {
 	return rows
 }
 
-// Unsaid are the questions that the files leave open.
+// Unsaid lists the questions that the files leave open.
 func (r *Reading) Unsaid() []string {
 	var list []string
 	for _, q := range []struct {
 		uses []Use
 		text string
 	}{
-		{[]Use{Forwarding}, "which CPUs forward"},
-		{[]Use{Service}, "where service threads run"},
-		{[]Use{Control}, "where DPDK's control threads run"},
-		{[]Use{Guests}, "which CPUs guests get"},
-		{[]Use{Emulator}, "where guests' emulator threads run"},
-		{[]Use{Isolcpus, IsolcpusPart, TunedIsolated}, "which CPUs are isolated"},
-		{[]Use{HostAffinity}, "where the host's services run"},
-		{[]Use{IRQAffinity, Banned}, "where interrupts go"},
+		{[]Use{Forwarding}, "the CPUs of forwarding workers"},
+		{[]Use{Service}, "the CPUs of service threads"},
+		{[]Use{Control}, "the CPUs of DPDK's control threads"},
+		{[]Use{Guests}, "the CPUs of guests"},
+		{[]Use{Emulator}, "the CPUs of guests' emulator threads"},
+		{[]Use{Isolcpus, IsolcpusPart, TunedIsolated}, "the isolated CPUs"},
+		{[]Use{HostAffinity}, "the CPUs of the host's services"},
+		{[]Use{IRQAffinity, Banned}, "the CPUs of interrupts"},
 	} {
 		if _, said := r.Of(q.uses...); said == nil {
 			list = append(list, q.text)
 		}
 	}
 	if len(r.Hugepages) == 0 {
-		list = append(list, "how many hugepages there are")
+		list = append(list, "the number of hugepages")
 	}
 	return list
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// roleKeys are parameters of a TripleO role that are read, with their old names, and after them those that have to do with neither
-// CPUs nor memory and are common.
+// roleKeys lists the known parameters of a TripleO role with their old names, and then common parameters that do not
+// concern CPUs or memory.
 var roleKeys = []string{"KernelArgs", "TunedProfileName", "IsolCpusList", "HostIsolatedCoreList", "NovaVcpuPinSet", "NovaComputeCpuDedicatedSet",
 	"NovaComputeCpuSharedSet",
 	"OvsPmdCoreList", "NeutronDpdkCoreList", "OvsDpdkCoreList", "HostCpusList", "ContrailSettings", "ContrailDpdkOptions", "ExtraSysctlSettings",
@@ -42,7 +42,7 @@ func (s *scanner) tripleo(text string) error {
 			s.unknown(e.key, e.line, roleKeys, Note)
 		}
 	}
-	for _, e := range entries(params) { // for all roles, unless the role says otherwise
+	for _, e := range entries(params) { // for all roles, unless the role overrides it
 		if params != role && !given[e.key] {
 			s.parameter(e)
 			if near := nearest(e.key, roleKeys[:14]); near != "" && near != e.key {
@@ -82,7 +82,7 @@ func (s *scanner) chooseRole(params *yaml.Node) (*yaml.Node, string, error) {
 	return nil, "", input.Errorf("--role", strings.Join(names, ", "), "%s has several roles, each with CPUs of its own", s.file)
 }
 
-// parameter is one of a role.
+// parameter is a parameter of a role.
 func (s *scanner) parameter(e entry) {
 	value, line := scalar(e.value), e.line
 	switch e.key {
@@ -122,7 +122,7 @@ func (s *scanner) parameter(e entry) {
 	}
 }
 
-// commas: lists of Nova are written as one string or as a list of YAML.
+// commas joins a value: lists of Nova are one string or a YAML list.
 func commas(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return scalar(n)

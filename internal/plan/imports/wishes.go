@@ -8,15 +8,15 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Wishes are what the files say as fixed choices for a planner. CPUs that two roles want are an error: only who wrote them knows
-// whose they are.
+// Wishes returns the roles of the files as fixed choices for the planner. A CPU with two roles is an error, because
+// only the author of the files can resolve it.
 func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 	w := plan.Wishes{Boot: !r.cpus(Isolcpus).Empty()}
 	var err error
 	if w.Hugepages, err = r.pagesByNode(m); err != nil {
 		return w, err
 	}
-	service := r.cpus(Service, Control).Without(r.cpus(HostAffinity)) // with the host's: shared
+	service := r.cpus(Service, Control).Without(r.cpus(HostAffinity)) // CPUs of the host are shared with it
 	guests := r.cpus(Guests)
 	for _, k := range []struct {
 		to   *cpuset.Set
@@ -33,7 +33,8 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 	} {
 		for _, other := range []cpuset.Set{w.ForwardingCPUs, w.IsolatedRxCPUs, w.HostPathCPUs, w.GuestCPUs, w.ServiceCPUs, w.EmulatorCPUs} {
 			if both := k.cpus.And(other); !both.Empty() {
-				return w, input.Errorf("--wishes-out", "files in which each CPU has one role", "CPU %s has two roles, one is %s", both, k.name)
+				return w, input.Errorf("--wishes-out", "files in which each CPU has one role",
+					"CPU %s has two roles, one of them %s", both, k.name)
 			}
 		}
 		*k.to = k.cpus
@@ -45,7 +46,7 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 	return w, nil
 }
 
-// pagesByNode deals pages of no node out evenly, as the kernel does at boot.
+// pagesByNode spreads pages without a node evenly over the nodes, like the kernel at boot.
 func (r *Reading) pagesByNode(m *topology.Machine) ([]plan.HugepageWish, error) {
 	var list []plan.HugepageWish
 	for _, h := range r.Hugepages {
@@ -53,7 +54,8 @@ func (r *Reading) pagesByNode(m *topology.Machine) ([]plan.HugepageWish, error) 
 		case h.Node >= 0:
 			list = append(list, h)
 		case m == nil || len(m.Nodes) == 0:
-			return nil, input.Errorf("--wishes-out", "--root with the machine", "hugepages=%d is for all nodes together, and how many there are is not known", h.Pages)
+			return nil, input.Errorf("--wishes-out", "--root with the machine",
+				"hugepages=%d is for all nodes together, but the number of nodes is not known", h.Pages)
 		default:
 			for i, n := range m.Nodes {
 				pages := h.Pages / len(m.Nodes)

@@ -29,7 +29,7 @@ func (s *scanner) document(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// entries of a mapping, none of anything else. Of an alias those of its anchor.
+// entries returns the entries of a mapping, or of the mapping to which an alias points; other nodes have none.
 func entries(n *yaml.Node) []entry {
 	if n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -44,7 +44,7 @@ func entries(n *yaml.Node) []entry {
 	return list
 }
 
-// child is the value of a key, nil without one.
+// child returns the value of a key, or nil.
 func child(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		var next *yaml.Node
@@ -88,7 +88,7 @@ func (s *scanner) kolla(text string) error {
 	return s.instance(root)
 }
 
-// instance reads the variables of the one host with a vRouter that was asked for, or is the only one.
+// instance reads the variables of the requested host with a vRouter, or of the only one.
 func (s *scanner) instance(root *yaml.Node) error {
 	var hosts []string
 	var chosen *yaml.Node
@@ -105,7 +105,7 @@ func (s *scanner) instance(root *yaml.Node) error {
 		}
 	}
 	if chosen == nil && s.role != "" {
-		return input.Errorf("--role", "a host of "+s.file, "there is no host '%s' with a vRouter", s.role)
+		return input.Errorf("--role", "a host of "+s.file, "the file has no host '%s' with a vRouter", s.role)
 	}
 	for _, e := range entries(chosen) {
 		s.variable(e.key, s.unquote(e.key, scalar(e.value), e.line), e.line)
@@ -139,7 +139,7 @@ func (s *scanner) juju(text string) error {
 	return nil
 }
 
-// charmOptions are those of contrail-agent, nova-compute and sysconfig about CPUs.
+// charmOptions lists the options about CPUs of contrail-agent, nova-compute and sysconfig.
 var charmOptions = []string{"dpdk", "dpdk-coremask", "dpdk-service-coremask", "dpdk-ctrl-thread-coremask", "dpdk-rx-ring-sz", "dpdk-tx-ring-sz",
 	"dpdk-yield-option",
 	"cpu-dedicated-set", "cpu-shared-set", "vcpu-pin-set", "isolcpus", "cpu-range", "cpu-affinity-range", "irqbalance-banned-cpus", "grub-config-flags",
@@ -179,7 +179,7 @@ func (s *scanner) charmOption(app, key, value string, line int) {
 	}
 }
 
-// kubeletKeys are the fields of KubeletConfiguration that decide about CPUs.
+// kubeletKeys lists the fields of KubeletConfiguration about CPUs.
 var kubeletKeys = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope",
 	"memoryManagerPolicy", "cpuManagerReconcilePeriod"}
 

@@ -17,8 +17,8 @@ var workerRoles = map[plan.Role]apiv1.WorkerRole{
 	plan.HostPath:   apiv1.WorkerRole_WORKER_ROLE_HOST_PATH,
 }
 
-// node writes the list `workers` of docs/node-yaml.md. A node's file is its whole state, so the list goes into the file that
-// there is.
+// node writes the list `workers` of a node's file (docs/node-yaml.md). A node's file has the whole state, so this list
+// belongs into the existing file.
 func node(v *view) ([]File, error) {
 	s := &state.State{Workers: []*apiv1.Worker{}}
 	for _, w := range v.Workers {
@@ -40,7 +40,7 @@ func node(v *view) ([]File, error) {
 	return []File{{"", "the list 'workers' of the node's file", b.String(), false}}, err
 }
 
-// corelaned's options know forwarding workers only, in their order; others come with the node's file.
+// corelaned writes the daemon's options, which can set forwarding workers only; the node's file sets other workers.
 func corelaned(v *view) ([]File, error) {
 	var cpus []string
 	for _, w := range v.Workers {

@@ -8,7 +8,7 @@ import (
 
 const containerPath = "/etc/contrail/common_vrouter.env"
 
-// routerArguments are vRouter's: workers do not give their CPU away, and rings that take bursts.
+// routerArguments returns vRouter's arguments: workers do not yield their CPU, and rings hold bursts.
 func (v *view) routerArguments() string {
 	args := "--yield_option 0"
 	if v.RingSize > 0 {
@@ -17,11 +17,11 @@ func (v *view) routerArguments() string {
 	return args
 }
 
-// coreMask is for taskset: a list without a comma or dash, "5", would be read there as a mask, CPUs 0 and 2.
+// coreMask writes CPUs for taskset, which would read the list "5", without a comma or dash, as a mask: CPUs 0 and 2.
 func (v *view) coreMask() string { return "0x" + v.workers.Mask() }
 
-// masks are the variables of vRouter's container. Service and control CPUs are lists: vRouter reads hexadecimal into 32
-// bits, and a number that does not fit becomes 0, all CPUs.
+// masks returns the variables of vRouter's container. Service and control CPUs are lists, because vRouter reads
+// hexadecimal numbers into 32 bits, and a number that does not fit becomes 0, which means all CPUs.
 func (v *view) masks() []string {
 	return []string{"CPU_CORE_MASK", v.coreMask(), "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.control.String(),
 		"DPDK_COMMAND_ADDITIONAL_ARGS", v.routerArguments()}
@@ -34,7 +34,8 @@ func container(v *view) ([]File, error) {
 	}
 	return []File{
 		{containerPath, "environment of the containers", env, false},
-		{"/etc/sysconfig/network-scripts/ifcfg-vhost0", "the workers' CPUs where TripleO keeps them", "CPU_LIST=" + each(v.workers) + "\n", false},
+		{"/etc/sysconfig/network-scripts/ifcfg-vhost0", "the workers' CPUs in TripleO's interface file",
+			"CPU_LIST=" + each(v.workers) + "\n", false},
 	}, nil
 }
 
@@ -45,8 +46,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// kolla: the deployer's file has vRouter's variables in the role of each host; kolla-ansible's own knows CPUs of containers only,
-// and QEMU runs in the one of libvirt.
+// kolla writes two files: the deployer's has vRouter's variables in the role of each host; kolla-ansible's has only
+// the CPUs of containers, and QEMU runs in libvirt's container.
 func kolla(v *view) ([]File, error) {
 	host := v.Plan.Machine
 	if host == "" {
@@ -72,7 +73,7 @@ func kolla(v *view) ([]File, error) {
 	}, nil
 }
 
-// juju: coremasks as lists, which the charm passes on to the same variables; a single CPU as a mask for taskset's sake.
+// juju writes coremasks as lists, which the charm passes to the same variables, and a single CPU as a mask for taskset.
 func juju(v *view) ([]File, error) {
 	text := v.note() + "applications:\n  contrail-agent:\n    options:\n      dpdk: true\n" +
 		pairs("      ", "dpdk-coremask", v.coreMask(), "dpdk-service-coremask", v.service.String(), "dpdk-ctrl-thread-coremask", v.control.String(),
@@ -89,7 +90,7 @@ func juju(v *view) ([]File, error) {
 	}
 	args, err := v.arguments()
 	var rest []string
-	for _, a := range args { // what the charm has an option for is not said twice
+	for _, a := range args { // leave out arguments for which the charm has an option
 		if !strings.HasPrefix(a, "isolcpus=") {
 			rest = append(rest, a)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 )
 
-// dpvs: workers are lcores of EAL there, numbered here by their CPU, the master among them. Each forwarding worker has one queue, a
-// host-path worker (DPVS: kni) the next.
+// dpvs writes the workers and the master as lcores of EAL, numbered by their CPU. Each forwarding worker gets one
+// queue, and a host-path worker (kni in DPVS) the next one.
 func dpvs(v *view) ([]File, error) {
 	cpus, err := v.lcores()
 	if err != nil {
@@ -33,7 +33,7 @@ func dpvs(v *view) ([]File, error) {
 	}, nil
 }
 
-// lcores are the CPUs of DPVS: an lcore is an index.
+// lcores returns the CPUs of DPVS; an lcore is an index of this list.
 func (v *view) lcores() ([]int, error) {
 	const most = 64 // DPVS keeps lcores in masks of 64 bits
 	cpus := v.workers.Or(cpuset.Of(v.service.First()))
@@ -74,7 +74,7 @@ func (v *view) workerDefs(master int, cpus []int) string {
 	return b.String() + "}\n"
 }
 
-// isolatedRx names the workers that receive for one.
+// isolatedRx lists the workers that receive for a forwarding worker.
 func (v *view) isolatedRx(id int, cpus []int) string {
 	var lcores []string
 	for _, w := range v.Workers {

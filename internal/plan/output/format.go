@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output writes a plan in the words of other tools: the kernel's arguments, TuneD, systemd, orchestrators, other
-// routers, and Corelane's own files. Everything here is pure: a plan in, text out. Package imports reads the same formats.
+// Package output writes a plan in the formats of other tools: kernel arguments, TuneD, systemd, orchestrators, other
+// routers, and Corelane's own files. It does no I/O: it turns a plan into texts. Package imports reads the same
+// formats.
 package output
 
 import (
@@ -16,45 +17,46 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// File is what one tool reads.
+// File is a file of one tool.
 type File struct {
-	Path string `json:"path"` // where it belongs; empty: it is a fragment or a command, What says of what
+	Path string `json:"path"` // where to install it; empty: it is a fragment or a command
 	What string `json:"what"` // one line
 	Text string `json:"text"` // ends with a newline
 	Exec bool   `json:"exec,omitempty"`
 }
 
-// Options are what a plan does not say and a format may need. Zero values are left out of the output where that is possible.
+// Options holds what a format may need and a plan does not have. Zero values are left out of the output if possible.
 type Options struct {
 	Machine   *topology.Machine // for interrupts and queues; may be nil
-	OldKernel bool              // of the target: isolcpus= without flags (before Linux 5.6), hugepages= without nodes (before 5.16)
+	OldKernel bool              // isolcpus= without flags (before Linux 5.6), hugepages= without nodes (before 5.16)
 	OldNova   bool              // before Train: vcpu_pin_set instead of cpu_dedicated_set and cpu_shared_set
-	VCPUs     int               // of the guest, for libvirt
-	Skip      int               // guests' CPUs that other guests have already, for libvirt
-	IOThreads int               // of the guest, for libvirt
+	VCPUs     int               // number of the guest's vCPUs, for libvirt
+	Skip      int               // number of guests' CPUs that other guests already use, for libvirt
+	IOThreads int               // number of the guest's I/O threads, for libvirt
 	Port      string            // name of the NIC, for dpvs; dpdk0 when empty
-	RingSize  int               // of rings between workers; 0: whatever the router's default is
+	RingSize  int               // of rings between workers; 0: the router's default
 }
 
 // Format is one way to write a plan.
 type Format struct {
 	Name  string
 	What  string // one line
-	Path  string // of its main file; empty: text to paste
+	Path  string // path of its main file; empty: text to paste
 	write func(v *view) ([]File, error)
 }
 
-// Formats are all, by name.
+// Formats lists all formats.
 func Formats() []Format {
 	list := []Format{
-		{"kernel", "arguments of the kernel", "", kernelArgs},
-		{"grub", "arguments of the kernel as a drop-in of GRUB (Debian, Ubuntu)", grubPath, grub},
-		{"grubby", "arguments of the kernel as a command (Fedora, RHEL)", "", grubby},
+		{"kernel", "kernel arguments", "", kernelArgs},
+		{"grub", "kernel arguments as a drop-in of GRUB (Debian, Ubuntu)", grubPath, grub},
+		{"grubby", "kernel arguments as a command (Fedora, RHEL)", "", grubby},
 		{"tuned", "TuneD: variables of cpu-partitioning and a child profile that spares our threads", tunedVariablesPath, tuned},
 		{"systemd", "systemd: CPUs of services, sessions, guests and corelaned", systemdPath, systemd},
-		{"cgroup", "isolated partitions of cgroup v2, read back, as a script and its unit", partitionScript, partitions},
-		{"irqbalance", "irqbalance: CPUs that it leaves alone", irqbalancePath, irqbalance},
-		{"irq", "masks of interrupts, RPS, XPS and workqueues: path=value, a line each", "", interrupts},
+		{"cgroup", "isolated partitions of cgroup v2: a script that reads them back, and its unit", partitionScript,
+			partitions},
+		{"irqbalance", "irqbalance: CPUs that it does not use", irqbalancePath, irqbalance},
+		{"irq", "masks of interrupts, RPS, XPS and workqueues: one path=value per line", "", interrupts},
 		{"nova", "OpenStack Nova", novaPath, nova},
 		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml", withWorkers(tripleo)},
 		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml", withWorkers(tripleoOvs)},
@@ -71,7 +73,7 @@ func Formats() []Format {
 	return list
 }
 
-// Names of all formats.
+// Names returns the names of all formats.
 func Names() []string {
 	var names []string
 	for _, f := range Formats() {
@@ -80,7 +82,7 @@ func Names() []string {
 	return names
 }
 
-// Write is the plan in one format.
+// Write returns the plan in one format.
 func Write(format string, p *plan.Plan, o Options) ([]File, error) {
 	for _, f := range Formats() {
 		if f.Name == format {
@@ -94,11 +96,12 @@ func Write(format string, p *plan.Plan, o Options) ([]File, error) {
 	return nil, input.Errorf("format", strings.Join(Names(), ", "), "'%s' is unknown", format)
 }
 
-// withWorkers is for routers: an empty mask means something else to each of them.
+// withWorkers refuses a plan without forwarding workers: routers treat an empty mask in different ways.
 func withWorkers(write func(v *view) ([]File, error)) func(v *view) ([]File, error) {
 	return func(v *view) ([]File, error) {
 		if v.Of(plan.Forwarding).Empty() {
-			return nil, input.Errorf("plan", "a plan with forwarding workers", "has none, and the format is a router's")
+			return nil, input.Errorf("plan", "a plan with forwarding workers",
+				"the plan has no forwarding workers, but this format needs them")
 		}
 		return write(v)
 	}
@@ -124,35 +127,36 @@ func newView(p *plan.Plan, o Options) *view {
 	return v
 }
 
-// word is what may go into comments and names of other tools' files.
+// word matches text that may go into comments and names of other tools' files.
 var word = regexp.MustCompile(`^[A-Za-z0-9_.:-]{0,255}$`)
 
-// check refuses plans that no format can say: a plan that was edited by hand may be one.
+// check refuses plans that cannot be written in any format, such as plans edited by hand.
 func (v *view) check() error {
 	switch {
 	case !word.MatchString(v.Plan.Machine):
-		return input.Errorf("plan: machine", "a host name", "%.64q is no name of a host", v.Plan.Machine)
+		return input.Errorf("plan: machine", "a host name", "%.64q is not a host name", v.Plan.Machine)
 	case !word.MatchString(v.Port):
-		return input.Errorf("--port", "the name of a NIC in DPVS, dpdk0", "%q is no name", v.Port)
+		return input.Errorf("--port", "the name of a NIC in DPVS, dpdk0", "%q is not a name", v.Port)
 	case v.RingSize != 0 && (v.RingSize < 64 || v.RingSize > 4194304 || v.RingSize&(v.RingSize-1) != 0):
-		return input.Errorf("--ring-size", "a power of two from 64 to 4194304", "%d is none", v.RingSize)
+		return input.Errorf("--ring-size", "a power of two from 64 to 4194304",
+			"%d is not a power of two in this range", v.RingSize)
 	case v.all.Empty():
-		return input.Errorf("plan", "a plan of 'corelane plan make'", "has no CPUs")
+		return input.Errorf("plan", "a plan of 'corelane plan make'", "the plan has no CPUs")
 	case v.host.Empty():
-		return input.Errorf("plan: isolated", "at least one CPU that is not isolated", "leaves no CPU to the host")
+		return input.Errorf("plan: isolated", "at least one CPU that is not isolated", "no CPU is left for the host")
 	case !v.isolated.Within(v.all):
 		return input.Errorf("plan: isolated", "CPUs of the plan: "+v.all.String(), "there is no CPU %s", v.isolated.Without(v.all))
 	}
 	return nil
 }
 
-// emulators are the CPUs of guests' other threads.
+// emulators returns the CPUs of guests' other threads.
 func (v *view) emulators() cpuset.Set { return v.EmulatorCPUs() }
 
-// router are all CPUs of the data plane's process.
+// router returns all CPUs of the data plane's process.
 func (v *view) router() cpuset.Set { return v.workers.Or(v.service).Or(v.control) }
 
-// note is the first line of what is generated.
+// note returns the first line of a generated file.
 func (v *view) note() string { return "# " + v.noteText() + "\n" }
 
 func (v *view) noteText() string {
@@ -162,10 +166,10 @@ func (v *view) noteText() string {
 	return "Written by 'corelane plan export' for " + v.Plan.Machine + "."
 }
 
-// spaced is a list as systemd's CPUAffinity= has it in the field: "0 10 20 30".
+// spaced writes a list with spaces, as is usual for systemd's CPUAffinity=: "0 10 20 30".
 func spaced(s cpuset.Set) string { return strings.ReplaceAll(s.String(), ",", " ") }
 
-// each is a list without ranges: "1,2,3".
+// each writes a list without ranges: "1,2,3".
 func each(s cpuset.Set) string {
 	var parts []string
 	for _, id := range s.IDs() {

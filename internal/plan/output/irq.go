@@ -10,14 +10,15 @@ import (
 
 const irqbalancePath = "/etc/default/irqbalance"
 
-// irqbalance knows isolcpus= and nohz_full= of the boot by itself, but no partitions.
+// irqbalance writes irqbalance's bans. By itself irqbalance avoids CPUs of isolcpus= and nohz_full=, but not of
+// partitions.
 func irqbalance(v *view) ([]File, error) {
 	text := v.note() + "# Debian's place; RHEL: /etc/sysconfig/irqbalance. Before irqbalance 1.8: IRQBALANCE_BANNED_CPUS=" + v.bans().MaskWords() + "\n" +
 		"IRQBALANCE_BANNED_CPULIST=" + v.bans().String() + "\n"
 	return []File{{irqbalancePath, "settings of irqbalance", text, false}}, nil
 }
 
-// bans are all CPUs that may not take interrupts.
+// bans returns all CPUs that may not take interrupts.
 func (v *view) bans() cpuset.Set { return v.all.Without(v.interruptCPUs()) }
 
 func (v *view) interruptCPUs() cpuset.Set {
@@ -27,7 +28,7 @@ func (v *view) interruptCPUs() cpuset.Set {
 	return v.IRQs
 }
 
-// interrupts: masks that are right already are left out, as are interrupts that the kernel keeps where they are.
+// interrupts writes masks. It leaves out masks that are already right and interrupts that cannot be moved.
 func interrupts(v *view) ([]File, error) {
 	to := v.interruptCPUs()
 	lines := []string{
@@ -49,7 +50,7 @@ func (v *view) machineMasks(to cpuset.Set) []string {
 		}
 	}
 	for _, i := range v.Options.Machine.Interfaces {
-		for q, mask := range i.RPS { // an empty mask is off: packets stay where their interrupt came
+		for q, mask := range i.RPS { // an empty mask turns RPS off: packets stay on the CPU of their interrupt
 			if mask.Overlaps(v.isolated) {
 				lines = append(lines, fmt.Sprintf("/sys/class/net/%s/queues/rx-%d/rps_cpus=%s", i.Name, q, to.MaskWords()))
 			}

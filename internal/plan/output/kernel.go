@@ -13,8 +13,8 @@ import (
 
 const grubPath = "/etc/default/grub.d/90-corelane.cfg"
 
-// arguments are those of Documentation/admin-guide/kernel-parameters.txt that a plan decides, and the few that keep the
-// kernel quiet on CPUs that poll.
+// arguments returns the kernel arguments that a plan decides, and some that avoid kernel work on polling CPUs
+// (Documentation/admin-guide/kernel-parameters.txt).
 func (v *view) arguments() ([]string, error) {
 	var args []string
 	if !v.isolated.Empty() {
@@ -29,9 +29,9 @@ func (v *view) arguments() ([]string, error) {
 	return append(args, pages...), err
 }
 
-// isolcpusFlags: without "domain" the scheduler still balances the CPUs, until a partition of cgroup v2 takes them at run
-// time; keeping managed interrupts away is possible at boot only. Kernels that know no flags take "managed_irq" for a CPU
-// and then isolate none.
+// isolcpusFlags returns the flags of isolcpus=. Without "domain" the scheduler still balances the CPUs until they are
+// in a cgroup v2 partition; managed interrupts can be kept away at boot only. Kernels without flags take
+// "managed_irq" for a CPU number and then isolate nothing.
 func (v *view) isolcpusFlags() string {
 	switch {
 	case v.OldKernel:
@@ -42,7 +42,7 @@ func (v *view) isolcpusFlags() string {
 	return "managed_irq,"
 }
 
-// hugepageArguments: the default size goes first, then a pair for each size.
+// hugepageArguments writes the default size first, then a pair of arguments for each size.
 func (v *view) hugepageArguments() ([]string, error) {
 	wishes, err := v.hugepagesByNode()
 	if err != nil || len(wishes) == 0 {
@@ -63,24 +63,25 @@ func (v *view) hugepageArguments() ([]string, error) {
 		}
 		count := strings.Join(nodes, ",")
 		if v.OldKernel {
-			count = fmt.Sprint(total) // the kernel deals them out evenly
+			count = fmt.Sprint(total) // the kernel spreads them evenly
 		}
 		args = append(args, "hugepagesz="+sizeText(size), "hugepages="+count)
 	}
 	return args, nil
 }
 
-// hugepagesByNode has one wish for each size and node, larger sizes first.
+// hugepagesByNode returns one wish for each size and node, larger sizes first.
 func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
 	var list []plan.HugepageWish
 	for _, w := range v.Hugepages {
 		switch {
 		case w.KiB != 2048 && w.KiB != 1048576:
-			return nil, input.Errorf("plan: hugepages", "2048, 1048576", "no hugepage has %d KiB", w.KiB)
+			return nil, input.Errorf("plan: hugepages", "2048, 1048576", "%d KiB is not a size of hugepages", w.KiB)
 		case w.Node >= 0:
 			list = append(list, w)
 		case len(v.nodes()) == 0:
-			return nil, input.Errorf("plan: layout", "a line 'node 0: cores 0 1' for each node", "pages are asked for on each node, but no nodes are said")
+			return nil, input.Errorf("plan: layout", "a line 'node 0: cores 0 1' for each node",
+				"pages are requested on each node, but the plan does not list nodes")
 		default:
 			for _, n := range v.nodes() {
 				list = append(list, plan.HugepageWish{Node: n, KiB: w.KiB, Pages: w.Pages})
@@ -93,7 +94,7 @@ func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
 	return list, nil
 }
 
-// nodes of the plan's layout.
+// nodes returns the nodes of the plan's layout.
 func (v *view) nodes() []int {
 	var ids []int
 	for _, line := range v.Layout {
@@ -114,7 +115,7 @@ func sizeText(kib int) string {
 
 func kernelArgs(v *view) ([]File, error) {
 	args, err := v.arguments()
-	return []File{{"", "for the end of the kernel's command line", strings.Join(args, " ") + "\n", false}}, err
+	return []File{{"", "append to the kernel's command line", strings.Join(args, " ") + "\n", false}}, err
 }
 
 func grub(v *view) ([]File, error) {
@@ -123,7 +124,8 @@ func grub(v *view) ([]File, error) {
 	return []File{{grubPath, "drop-in of GRUB", text, false}}, err
 }
 
-// grubby replaces an argument of the same name; a second hugepagesz= would replace the first one, so those come in one go.
+// grubby writes one command for all arguments: grubby replaces an argument with the same name, so a second
+// hugepagesz= in a command of its own would replace the first.
 func grubby(v *view) ([]File, error) {
 	args, err := v.arguments()
 	text := "grubby --update-kernel=ALL --remove-args=\"isolcpus nohz_full rcu_nocbs irqaffinity default_hugepagesz hugepagesz hugepages\"\n" +

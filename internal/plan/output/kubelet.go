@@ -3,8 +3,8 @@ package output
 
 const kubeletPath = "/etc/kubernetes/kubelet.conf.d/90-corelane.conf"
 
-// kubelet: everything that is not the guests' is reserved, so that no pod ever gets a worker's CPU. Only with strict
-// reservation do pods without CPUs of their own keep off those too (Kubernetes 1.32).
+// kubelet reserves all CPUs except the guests', so that pods do not get a worker's CPU. Pods without exclusive CPUs
+// are kept off reserved CPUs only with strict reservation (Kubernetes 1.32).
 func kubelet(v *view) ([]File, error) {
 	text := v.note() + `# Stop the kubelet, remove /var/lib/kubelet/cpu_manager_state, start it.
 apiVersion: kubelet.config.k8s.io/v1beta1

@@ -10,7 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// domain is the part of libvirt's domain XML that says CPUs (https://libvirt.org/formatdomain.html, CPU Tuning).
+// domain is the part of libvirt's domain XML about CPUs (https://libvirt.org/formatdomain.html, CPU Tuning).
 type domain struct {
 	XMLName   xml.Name `xml:"domain"`
 	VCPU      vcpu     `xml:"vcpu"`
@@ -43,18 +43,19 @@ type ioThreadPin struct {
 	CPUSet   string `xml:"cpuset,attr"`
 }
 
-// libvirt: each vCPU on one CPU, because nobody balances threads on isolated CPUs. Emulator threads, and with them vhost
-// threads of the kernel, never on vCPUs' CPUs, where libvirt would leave them.
+// libvirt pins each vCPU to one CPU, because threads on isolated CPUs are not balanced. It keeps emulator threads,
+// and with them the kernel's vhost threads, off the vCPUs' CPUs, where libvirt would leave them.
 func libvirt(v *view) ([]File, error) {
 	if v.VCPUs < 1 {
-		return nil, input.Errorf("--vcpus", "1 or more", "a guest has vCPUs, and the plan does not say how many")
+		return nil, input.Errorf("--vcpus", "1 or more", "the plan does not say how many vCPUs the guest has")
 	}
 	if v.Skip < 0 || v.IOThreads < 0 {
-		return nil, input.Errorf("--skip, --iothreads", "0 or more", "is negative")
+		return nil, input.Errorf("--skip, --iothreads", "0 or more", "the number is negative")
 	}
 	free := v.guestOrder()
 	if len(free) < v.Skip+v.VCPUs {
-		return nil, input.Errorf("--vcpus", fmt.Sprintf("up to %d", max(0, len(free)-v.Skip)), "the plan has %d CPUs for guests, of which %d are taken", len(free),
+		return nil, input.Errorf("--vcpus", fmt.Sprintf("up to %d", max(0, len(free)-v.Skip)),
+			"the plan has %d CPUs for guests, of which %d are skipped", len(free),
 			min(v.Skip, len(free)))
 	}
 	d := domain{VCPU: vcpu{"static", v.VCPUs}, IOThreads: v.IOThreads, CPUTune: cpuTune{EmulatorPin: emulatorPin{v.emulators().String()}}}
@@ -68,8 +69,8 @@ func libvirt(v *view) ([]File, error) {
 	return []File{{"", "elements of the guest's definition: virsh edit", string(text) + "\n", false}}, err
 }
 
-// guestOrder has the CPUs of guests as the plan's layout has them, node by node and siblings side by side; whole cores go first,
-// because half a core shares its units with another role.
+// guestOrder returns the guests' CPUs in the order of the plan's layout: by node, siblings side by side. Whole cores
+// come first, because the sibling of a single CPU may have another role.
 func (v *view) guestOrder() []int {
 	var whole, half []int
 	for _, line := range v.Layout {

@@ -11,8 +11,9 @@ import (
 
 const novaPath = "/etc/nova/nova.conf.d/90-corelane.conf"
 
-// nova: guests with hw:cpu_policy=dedicated get cpu_dedicated_set; their emulator threads, with
-// hw:emulator_threads_policy=share, and floating guests get cpu_shared_set. Nova takes either these or the old option.
+// nova writes cpu_dedicated_set for guests with hw:cpu_policy=dedicated, and cpu_shared_set for their emulator
+// threads (with hw:emulator_threads_policy=share) and for unpinned guests. Nova accepts either these or the old
+// option.
 func nova(v *view) ([]File, error) {
 	text := v.note() + "[compute]\n"
 	if v.OldNova {
@@ -23,12 +24,13 @@ func nova(v *view) ([]File, error) {
 	if !v.OldNova {
 		text += "cpu_shared_set = " + v.emulators().String() + "\n"
 	} else if v.guests.Empty() {
-		return nil, input.Errorf("plan", "wishes with guests", "has no CPUs for guests, and an empty vcpu_pin_set means all")
+		return nil, input.Errorf("plan", "wishes with guests",
+			"the plan has no CPUs for guests, and an empty vcpu_pin_set means all CPUs")
 	}
 	return []File{{novaPath, "options of nova-compute", text, false}}, nil
 }
 
-// pairs are lines of YAML, each value in quotes: 0,10 would be a number of YAML 1.1 otherwise.
+// pairs writes lines of YAML. Values are quoted, because 0,10 is a number in YAML 1.1.
 func pairs(indent string, list ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(list); i += 2 {
@@ -39,7 +41,7 @@ func pairs(indent string, list ...string) string {
 	return b.String()
 }
 
-// role is what each role of TripleO takes. TuneD gets IsolCpusList; isolcpus= has to be said as well.
+// role writes the parameters of a role of TripleO. IsolCpusList is for TuneD only; isolcpus= must be given too.
 func (v *view) role(name string, more ...string) (string, error) {
 	args, err := v.arguments()
 	list := []string{"KernelArgs", strings.Join(args, " "), "TunedProfileName", "cpu-partitioning", "IsolCpusList", v.isolated.String()}
@@ -66,7 +68,7 @@ func tripleo(v *view) ([]File, error) {
 	}, nil
 }
 
-// tripleoOvs: OvsDpdkCoreList are the threads of the control path.
+// tripleoOvs writes the role for OVS, where OvsDpdkCoreList has the control path's threads.
 func tripleoOvs(v *view) ([]File, error) {
 	workers := v.Of(plan.Forwarding, plan.IsolatedRx)
 	text, err := v.role("ComputeOvsDpdkParameters", "OvsPmdCoreList", workers.String(), "OvsDpdkCoreList", v.service.String())

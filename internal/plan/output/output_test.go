@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var plans = map[string]func() *plan.Plan{"xeon40": plantest.Xeon40, "dpvs1": plantest.Dpvs1, "dpvs2": plantest.Dpvs2}
 
-// join is all files of a format, as the command prints them.
+// join returns all files of a format, as the command prints them.
 func join(files []File) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -70,7 +70,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What the expert configured by hand, value by value.
+// The exports have the values that the expert configured by hand.
 func TestExpertsValues(t *testing.T) {
 	p := plantest.Xeon40()
 	o := Options{OldKernel: true, OldNova: true}
@@ -94,7 +94,7 @@ func TestExpertsValues(t *testing.T) {
 	}
 }
 
-// tokens are the words of a configuration without comments.
+// tokens returns the words of a configuration without comments.
 func tokens(text string) string {
 	var words []string
 	for line := range strings.Lines(text) {
@@ -120,7 +120,7 @@ func TestDpvsAsDocumented(t *testing.T) {
 	}
 }
 
-// Files that have a parser are read by it.
+// Files of formats with a parser can be parsed.
 func TestParse(t *testing.T) {
 	p := plantest.Xeon40()
 	for _, format := range []string{"tripleo", "tripleo-ovs", "kolla", "juju", "kubelet", "node"} {
@@ -186,17 +186,18 @@ func TestRefused(t *testing.T) {
 	}{
 		{"tune", shared, Options{}, "format: 'tune' is unknown; valid: cgroup, container,"},
 		{"cgroup", shared, Options{}, "plan: service threads share CPU 0 with the host"},
-		{"kernel", everywhere, Options{}, "plan: isolated: leaves no CPU to the host"},
+		{"kernel", everywhere, Options{}, "plan: isolated: no CPU is left for the host"},
 		{"container", plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Guests, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"}),
-			Options{}, "plan: has none, and the format is a router's"},
-		{"kernel", &plan.Plan{}, Options{}, "plan: has no CPUs"},
-		{"kernel", eachNode, Options{}, "plan: layout: pages are asked for on each node"},
-		{"kernel", odd, Options{}, "plan: hugepages: no hugepage has 64 KiB"},
+			Options{}, "plan: the plan has no forwarding workers, but this format needs them"},
+		{"kernel", &plan.Plan{}, Options{}, "plan: the plan has no CPUs"},
+		{"kernel", eachNode, Options{}, "plan: layout: pages are requested on each node"},
+		{"kernel", odd, Options{}, "plan: hugepages: 64 KiB is not a size of hugepages"},
 		{"libvirt", plantest.Xeon40(), Options{}, "--vcpus: "},
 		{"kernel", plantest.Make("a\nrm -rf /", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"}), Options{}, "plan: machine: "},
 		{"dpvs", plantest.Dpvs1(), Options{Port: "dpdk0 {"}, "--port: "},
 		{"dpvs", plantest.Dpvs1(), Options{RingSize: 1000}, "--ring-size: 1000"},
-		{"libvirt", plantest.Xeon40(), Options{VCPUs: 20, Skip: 20}, "--vcpus: the plan has 27 CPUs for guests, of which 20 are taken; valid: up to 7"},
+		{"libvirt", plantest.Xeon40(), Options{VCPUs: 20, Skip: 20},
+			"--vcpus: the plan has 27 CPUs for guests, of which 20 are skipped; valid: up to 7"},
 	} {
 		_, err := Write(c.format, c.p, c.o)
 		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -209,7 +210,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The script runs, here on plain files: what it writes is what it reads back, and without cpuset it says so.
+// The script runs on plain files: it reads back what it writes, and reports a missing cpuset controller.
 func TestPartitionScript(t *testing.T) {
 	top := t.TempDir()
 	script := strings.ReplaceAll(write(t, "cgroup", plantest.Dpvs2(), Options{})[0].Text, "top=/sys/fs/cgroup", "top="+top)

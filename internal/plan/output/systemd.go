@@ -13,11 +13,11 @@ const (
 	partitionScript = "/usr/local/sbin/corelane-partitions"
 )
 
-// systemd: CPUAffinity= is inherited by all that systemd starts, and everything may change its own; AllowedCPUs= is a
-// cpuset that nothing below escapes (cgroup v2 only). systemd.exec(5), systemd.resource-control(5).
+// systemd writes CPUAffinity=, which all processes inherit and may change, and AllowedCPUs=, a cpuset that processes
+// of a slice cannot leave (cgroup v2 only). systemd.exec(5), systemd.resource-control(5).
 func systemd(v *view) ([]File, error) {
 	host, own := v.host.String(), v.router()
-	files := []File{{systemdPath, "all that systemd starts",
+	files := []File{{systemdPath, "CPUs of all processes that systemd starts",
 		v.note() + "[Manager]\nCPUAffinity=" + spaced(v.host) + "\n", false}}
 	for _, unit := range []struct{ name, section string }{{"system.slice", "Slice"}, {"user.slice", "Slice"}, {"init.scope", "Scope"}} {
 		files = append(files, v.dropIn(unit.name, unit.section, "AllowedCPUs="+host))
@@ -34,13 +34,15 @@ func (v *view) dropIn(unit, section, text string) File {
 	return File{"/etc/systemd/system/" + unit + ".d/90-corelane.conf", "drop-in of " + unit, v.note() + "[" + section + "]\n" + text + "\n", false}
 }
 
-// partitions: each is a root of its own scheduling domain, or of none when "isolated". The kernel accepts every write and
-// says in cpuset.cpus.partition whether it could do it (Documentation/admin-guide/cgroup-v2.rst), so that is read back.
+// partitions writes a script. A partition has its own scheduling domain, or none if it is "isolated". The kernel
+// accepts every write and reports in cpuset.cpus.partition whether it took effect, so the script reads that back
+// (Documentation/admin-guide/cgroup-v2.rst).
 func partitions(v *view) ([]File, error) {
 	own := v.router()
 	if !own.Within(v.isolated) {
 		return nil, input.Errorf("plan", "wishes with service CPUs (service: 1)",
-			"service threads share CPU %s with the host: a process in an isolated partition has no other CPUs than the partition's", own.Without(v.isolated))
+			"service threads share CPU %s with the host, but a process in an isolated partition has only the "+
+				"partition's CPUs", own.Without(v.isolated))
 	}
 	text := "#!/bin/sh\n" + v.note() + partitionFunction + partitionCall("corelane.slice", own)
 	switch guests := v.guests.Or(v.emulators()); {
@@ -63,8 +65,8 @@ ExecStart=` + partitionScript + `
 WantedBy=multi-user.target
 `
 	return []File{
-		{partitionScript, "makes the partitions and reads them back", text, true},
-		{"/etc/systemd/system/corelane-partitions.service", "runs it at boot", unit, false},
+		{partitionScript, "creates the partitions and reads them back", text, true},
+		{"/etc/systemd/system/corelane-partitions.service", "runs the script at boot", unit, false},
 	}, nil
 }
 

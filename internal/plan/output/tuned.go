@@ -8,14 +8,14 @@ const (
 	tunedProfilePath   = "/etc/tuned/corelane/tuned.conf"
 )
 
-// spared are expressions of the thread names that TuneD's scheduler plugin leaves where they are: those of its profile
-// cpu-partitioning, which a child's list replaces, then ours and the names that DPDK gave its threads since (lcore-worker
-// from 20.11, rte-worker from 22.11, dpdk- today).
+// spared lists expressions of thread names that TuneD's scheduler plugin does not move: those of its profile
+// cpu-partitioning, which a child's list replaces, then ours, and newer names of DPDK's threads (lcore-worker from
+// 20.11, rte-worker from 22.11, dpdk- later).
 var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$",
 	"^eal-intr-thread$",
 	"^corelaned$", "^pmd-.*", "^svc-.*", "^lcore-worker-.*", "^rte-worker-.*", "^dpdk-.*", "^vhost.*", ".*qemu-system.*", "^CPU [0-9]+/KVM$"}
 
-// tuned: isolated_cores alone gives no isolcpus=, only no_balance_cores does.
+// tuned sets no_balance_cores too, because isolated_cores alone does not set isolcpus=.
 func tuned(v *view) ([]File, error) {
 	variables := v.note() + "isolated_cores=" + v.isolated.String() + "\n"
 	if v.Wishes.Boot {
