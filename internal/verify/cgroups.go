@@ -33,7 +33,7 @@ var cgroupRules = []rule{
 
 func checkPartition(v *view, r *result) {
 	if v.m.Cgroups.Version != 2 {
-		r.pass("cgroup v%d: there are no partitions; isolation is by isolcpus only", v.m.Cgroups.Version)
+		r.pass("partitions need cgroup v2, which is not in use; only isolcpus isolates CPUs")
 		return
 	}
 	for _, g := range v.m.Cgroups.Groups {
