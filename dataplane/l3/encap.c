@@ -38,7 +38,7 @@ static struct encap *encap_of(const struct encap_ops *ops)
 	return NULL;
 }
 
-// The new ports come first: packets to a port that stays find it at any time.
+// Writes the new ports before it clears the old ones, so that a port that stays is in the table at any time.
 static void encap_publish_ports(const struct encap *e)
 {
 	uint32_t port, i;

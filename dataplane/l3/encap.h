@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encapsulations of the underlay. Each overlay/<encap>.c registers what there is to know about its own, and no other place lists them:
+// Encapsulations of the underlay. Each overlay/<encap>.c registers its own; no other place lists them:
 //
 //	static const struct encap_ops vxlan = {.name = "vxlan", .proto = IPPROTO_UDP, ...};
 //	ENCAP(vxlan);
 //
-// The order of registration has no meaning.
+// The order of registration does not matter.
 #pragma once
 
 #include <stdbool.h>
@@ -18,17 +18,17 @@ struct tunnel_config;
 
 #define ENCAP_MAX 16
 
-// What a tunnel's payload is. A packet of MPLS begins with an IP header, or else is a frame.
+// What a tunnel carries. An MPLS payload that does not begin with an IP header is a frame.
 enum encap_inner { ENCAP_INNER_NONE, ENCAP_INNER_PACKET, ENCAP_INNER_FRAME };
 
 struct encap_ops {
-	const char *name;         // what follows ENCAP_ in the API's enum Encap, in lower case
-	bool mirrors_only;        // no next hop of an operator has it
-	uint8_t proto;            // of the outer IP header: IPPROTO_UDP, or one that is the encapsulation's own
+	const char *name;         // the API's ENCAP_ value in lower case, without the prefix
+	bool mirrors_only;        // only mirrors use it, not the operator's next hops
+	uint8_t proto;            // of the outer IP header: IPPROTO_UDP, or the encapsulation's own
 	uint16_t udp_port;        // IPPROTO_UDP: the default
 	const char *udp_setting;  // IPPROTO_UDP: the list of ports in the API's Settings
 	const char *send_node[2]; // over IPv4, over IPv6
-	const char *receive_node; // NULL: it is sent only
+	const char *receive_node; // NULL: the router only sends it
 
 	// Headers between the outer IP header and the payload. The compiler knows them where encap_one() is inlined.
 	uint8_t header; // bytes, at most
@@ -60,19 +60,20 @@ void encap_register(const struct encap_ops *ops); // before main()
 extern uint8_t encap_by_udp[65536]; // by destination port, 0 = no tunnel
 extern uint8_t encap_by_proto[256]; // by protocol of the outer IP header, 0 = no tunnel, or UDP
 
-// of: what the tables say.
+// of: an entry of these tables.
 enum encap_inner encap_inner(unsigned of, const uint8_t *p, unsigned n, unsigned *at);
 
 // --- Sending. ---
 
 #define ENCAP_SEND_NODES "encap"                                 // list of edges of the nodes that send packets to next hops
 unsigned encap_send_place(const struct encap_ops *ops, bool v6); // in that list
-uint16_t encap_udp_port(const struct encap_ops *ops);            // the port that is sent
+uint16_t encap_udp_port(const struct encap_ops *ops);            // destination port of sent packets
 
 // --- Control plane: master thread only. ---
 
-const struct encap_ops *encap_find(const char *name);              // NULL
-const struct encap_ops *encap_next(const struct encap_ops *after); // by name; NULL: the first, and past the last one
+const struct encap_ops *encap_find(const char *name);              // NULL if there is none
+const struct encap_ops *encap_next(const struct encap_ops *after); // by name; after NULL the first; NULL past the last
 const char *encap_names(void);                                     // of next hops: "mplsogre, mplsoudp, vxlan"
-// What the setting does: n <= SETTING_LIST_MAX, and the first is sent. Next hops follow with nexthop_poll().
+// Sets the UDP ports as the setting does: n <= SETTING_LIST_MAX; packets are sent to the first one. The next hops are
+// rebuilt by nexthop_poll().
 void encap_set_ports(const struct encap_ops *ops, const uint32_t *ports, unsigned n);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB, the master's side. Workers read while it changes; why they see the old or the new route and nothing else:
+// FIB, the master's side. Workers read while it changes. They see the old or the new route and nothing else, because:
 //
-// - Every route owns words of one level only (the table, or the nodes of one depth), and each address looks at one word per
+// - Every route owns words of one level only (the table, or the nodes of one depth), and a lookup reads one word per
 //   level. A change builds the new node aside and stores one word in the level above; the covers of children change in
-//   place, one store each. So each address sees a change happen in one store, and routes of other levels not at all.
+//   place, one store each. So for each address a change is one store, and it does not touch the routes of other levels.
 // - A node that has been replaced stays as it was at that moment until every worker has passed a quiescent state, and so do
-//   the nodes below it. A worker that is still in it sees the FIB of that moment, and never steps back in time further down,
-//   because what it had been led to was still linked then.
+//   the nodes below it. A worker that is still in it sees the FIB of that moment. Further down it never sees an older
+//   state, because the nodes that it reaches were still linked at that moment.
 // - A worker reads the levels one after the other, so several changes may fall between. If it ends on a leaf with a route,
-//   that route was the best match when the leaf was read. If it ends on "inherit", the maximum of what it passed holds: when
-//   that word was read nothing longer existed, for otherwise it would have seen it later on, unless a removal came between.
-//   Therefore each removal first counts fib_removals up; a worker that ends on "inherit" and finds the count changed since it
-//   began looks the address up again. It never waits for the master: each retry means that another removal was made.
+//   that route was the best match when the leaf was read. If it ends on "inherit", the maximum of the words that it
+//   passed is the answer: a longer route that existed when that word was read would have been seen further down, unless
+//   a removal came between. Therefore each removal first increments fib_removals; a worker that ends on "inherit" and
+//   finds the count changed since it began retries. It never waits for the master: each retry means that another
+//   removal was made.
 // - Growing to the direct table copies what lies above it and the first nodes below, then changes the root in one store.
 #include "l3/fib.h"
 
@@ -24,7 +25,7 @@
 #define MAX_NODES 16 // on one path
 
 uint32_t fib_removals __rte_cache_aligned;
-static uint64_t fibs; // how many there are
+static uint64_t fibs; // their number
 
 // The way down to a prefix: the table's word, then nodes. A node is part of it if the prefix lies in its skip and below.
 struct path {
@@ -130,8 +131,8 @@ static void chain_free(uint32_t word)
 	}
 }
 
-// A new node for the route alone, to be referred to from this position, with others above it where one cannot skip as
-// much. 0: no memory.
+// Builds a node for the route alone, for a word at this position to refer to, with further nodes above it where one
+// cannot skip enough. Returns the word of the topmost, 0: no memory.
 static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32_t leaf, uint32_t cover)
 {
 	struct fib_change fill = {.kind = FIB_FILL, .word = leaf};
@@ -158,7 +159,7 @@ static uint32_t chain_build(const struct ip_prefix *p, unsigned position, uint32
 	}
 }
 
-// The route hangs below the last node (or the table) alone.
+// Adds the route as the only one below a slot of the last node (or the table).
 static int set_below(const struct path *path, const struct ip_prefix *p, uint32_t leaf)
 {
 	struct fib_change fill = {.kind = FIB_FILL, .word = chain_build(p, path->position, leaf, *path->end)};
@@ -273,12 +274,12 @@ int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop)
 	if (ret < 0 || !created)
 		return ret;
 	fib->routes++;
-	if (fib->routes > FIB_ROOT16 && fib->routes % FIB_ROOT16 == 1) // tried again later where there is no memory now
+	if (fib->routes > FIB_ROOT16 && fib->routes % FIB_ROOT16 == 1) // retried later if there is no memory now
 		fib_table_grow(fib);
 	return 0;
 }
 
-// The last node of the path becomes b, which leads to one child only: the child takes its place.
+// The last node of the path would become b, which only leads to one child: the child replaces it.
 static int path_skip(const struct path *path, const struct fib_build *b, uint32_t child, unsigned slot)
 {
 	uint64_t skip = fib_skip_join(b->skip, slot, fib_child(child)->skip);
@@ -296,8 +297,8 @@ static int path_skip(const struct path *path, const struct fib_build *b, uint32_
 	return ret;
 }
 
-// The last node of the path, which held the prefix, becomes b; or it goes if b is empty: its cover takes its place in the node
-// above, and so on.
+// Replaces the last node of the path, which held the prefix, by b. If b is empty, the node is removed and its cover
+// takes its place in the node above, which may become empty in turn.
 static int fib_shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p, const struct fib_change *remove)
 {
 	struct fib_span up, span = span_at(p, fib_level(p));
@@ -373,7 +374,7 @@ int fib_unset(struct fib *fib, const struct ip_prefix *prefix, const struct ip_p
 		path = path_find(fib, prefix);
 		if (!path_complete(&path, prefix))
 			return -ENOENT;
-		if (cover != NULL && cover->len > fib_level(prefix)) // the same level's; what is shorter is inherited
+		if (cover != NULL && cover->len > fib_level(prefix)) // of the same level; shorter routes are inherited
 			remove.word = fallback;
 		ret = unset_in_node(&path, prefix, &remove);
 		if (ret < 0)

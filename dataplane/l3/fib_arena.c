@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range is cut into pages. A page holds blocks of one size and goes back to the other sizes when its last block is freed.
+// The range is cut into pages. A page holds blocks of one size; any size may take it again when its last
+// block has been freed.
 #include "l3/fib_arena.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ uint8_t *fib_arena;
 
 static struct page *pages; // page 0 is never used
 static uint32_t n_pages;
-static uint32_t next_page;  // from here on never used
+static uint32_t next_page;  // the first one that was never used
 static uint32_t free_pages; // list
 static uint32_t n_free;
 static uint32_t partial[FIB_MAX_UNITS + 1]; // pages with room, by size of block
@@ -149,7 +150,7 @@ void fib_arena_retire(uint32_t unit)
 {
 	if (open_batch == NULL)
 		open_batch = calloc(1, sizeof(*open_batch));
-	if (open_batch == NULL) { // out of memory: the slow way is still right
+	if (open_batch == NULL) { // out of memory: wait for the grace period here
 		rcu_synchronize();
 		fib_arena_free(unit);
 		return;
@@ -184,7 +185,7 @@ int fib_init(uint64_t max_bytes)
 		free(pages);
 		return ret;
 	}
-	madvise(p, (size_t)n_pages * PAGE_BYTES, MADV_HUGEPAGE); // best effort: lookups have more TLB misses without
+	madvise(p, (size_t)n_pages * PAGE_BYTES, MADV_HUGEPAGE); // best effort: without it lookups have more TLB misses
 	*(volatile uint8_t *)p = 0;                              // workers may prefetch unit 0
 	fib_arena = p;
 	next_page = 1;

@@ -7,9 +7,9 @@
 #include "l3/fib_table.h"
 
 #define CHUNK 32 // lookups under way at a time
-#define FEW 4    // below, one after the other is quicker
+#define FEW 4    // fewer lookups are faster one after the other
 
-// What is left of a key, from the top. IPv4 uses the upper half of hi.
+// The rest of a key, from the top bit on. IPv4 uses the upper half of hi.
 struct key {
 	uint64_t hi, lo;
 };
@@ -37,7 +37,7 @@ static __rte_always_inline void key_shift(enum family family, struct key *key, u
 	key->lo <<= ~inverted & 63;
 }
 
-// Where the first word stands.
+// Returns where the first word is.
 static __rte_always_inline const uint32_t *find_first(enum family family, const struct fib *fib, struct key *key)
 {
 	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_RELAXED); // as in fib_load()
@@ -47,7 +47,7 @@ static __rte_always_inline const uint32_t *find_first(enum family family, const 
 	return first;
 }
 
-// Where the next word stands, one level down from the node that word refers to.
+// Returns where the next word is, in the node that `word` refers to.
 static __rte_always_inline const uint32_t *find_word(enum family family, const uint8_t *arena, uint32_t word, struct key *key,
 						     uint32_t *best)
 {
@@ -110,8 +110,8 @@ static __rte_always_inline const void *key_at(enum family family, const void *ke
 	return family == IPV4 ? (const void *)((const uint32_t *)keys + i) : ((const uint8_t *const *)keys)[i];
 }
 
-// Fetches the word's node if it refers to one. Returns whether it does, as 0 or -1. (Without a branch: there is no telling.
-// Unit 0 is mapped, for a page walk that fails is slow and would be repeated each time.)
+// Fetches the word's node if it refers to one. Returns whether it does, as 0 or -1. (Without a branch, which nothing
+// could predict. Unit 0 is mapped because a page walk that fails is slow and would be repeated each time.)
 static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t word)
 {
 	uint32_t child = (word >> 31) - 1;
@@ -120,7 +120,7 @@ static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t
 	return child;
 }
 
-// A single FIB without direct table: its few nodes are in the cache, so interleaving only costs.
+// Whether all are lookups in one FIB without direct table: its few nodes are in the cache, so interleaving only costs.
 static __rte_always_inline bool one_small(const struct fib *const *fibs, unsigned n)
 {
 	uintptr_t differ = 0;

@@ -23,13 +23,13 @@
 #define FIB_SHORTER 0x80 // in skip: has routes of less than the whole stride
 #define FIB_SHORTER_WORDS (FIB_SLOTS / 32)
 
-// Immutable once published, but for `cover` and for words that refer to children: each changes in one store.
+// Immutable once published, except `cover` and the words that refer to children: each changes in one store.
 struct fib_node {
 	uint64_t runs[4]; // bit s: slot s begins a run; bit 0 is always set
-	uint64_t skip;    // up to FIB_MAX_SKIP bytes from the top; lowest six bits: 63 - how many bits that is; FIB_SHORTER
+	uint64_t skip;    // up to FIB_MAX_SKIP bytes from the top; lowest six bits: 63 less their bits; FIB_SHORTER
 	uint8_t base[4];  // index in words[] of the first run that begins in runs[i], or would
 	uint32_t cover;   // leaf: the parent's route for this slot
-	uint32_t words[]; // one per run; with FIB_SHORTER then 256 bits, which shorter routes there are
+	uint32_t words[]; // one per run; with FIB_SHORTER then 256 bits: which shorter routes exist
 };
 
 static inline bool fib_is_leaf(uint32_t word)
@@ -52,14 +52,14 @@ static inline uint32_t fib_leaf_nexthop(uint32_t leaf)
 	return leaf & FIB_MAX_NEXTHOP;
 }
 
-// Whether the leaf is a route of this length. (FIB_INHERIT is none of any.)
+// Whether the leaf is a route of this length. (FIB_INHERIT is not a route.)
 static inline bool fib_leaf_is(uint32_t leaf, unsigned len)
 {
 	return leaf != FIB_INHERIT && fib_leaf_len(leaf) == len;
 }
 
-// Relaxed: what a word refers to is read through it, which every CPU keeps in order, and the compiler stays free to keep
-// a lookup's state in registers.
+// Relaxed: what a word refers to is read through it, and every CPU keeps such reads in order. The compiler stays free
+// to keep a lookup's state in registers.
 static inline uint32_t fib_load(const uint32_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -87,10 +87,10 @@ static inline unsigned fib_skip_bits(uint64_t skip)
 
 uint64_t fib_skip_of(const uint8_t *bytes, unsigned n);
 uint64_t fib_skip_from(uint64_t skip, unsigned n);                     // without its first n bytes
-uint64_t fib_skip_join(uint64_t above, unsigned slot, uint64_t below); // n bytes, one, and m; 0 if that is too much
+uint64_t fib_skip_join(uint64_t above, unsigned slot, uint64_t below); // n bytes, one, and m; 0 if they are too many
 
-// A route in the numbering of its level: rel is its length below the level's first bit. The slots that it covers, and
-// its number among the shorter routes (those of less than the level's whole stride).
+// The slots that a route covers in its level, and its number among the shorter routes (those of less than the level's
+// whole stride). rel: the route's length below the level's first bit.
 struct fib_span {
 	unsigned from, to; // slots [from, to)
 	unsigned number;   // heap order: 1 << rel | its rel bits
@@ -124,7 +124,7 @@ void fib_build_edit(struct fib_build *b, const struct fib_node *node, const stru
 void fib_build_again(struct fib_build *b, const struct fib_span *span, const struct fib_change *c); // one more change
 void fib_build_copy(struct fib_build *b, const struct fib_node *node);
 bool fib_build_empty(const struct fib_build *b);
-// The only child of a node without routes, and its slot; 0: it is none.
+// The only child of a node without routes, and its slot; 0: the node is not of that kind.
 uint32_t fib_build_lone_child(const struct fib_build *b, unsigned *slot);
 void fib_build_mark(struct fib_build *b, const struct fib_span *span, bool shorter); // the route of this span is there, or not
 uint32_t fib_build_node(const struct fib_build *b, bool removal);                    // the word of the new node; 0: no memory

@@ -9,7 +9,7 @@
 static_assert(sizeof(struct fib) == RTE_CACHE_LINE_SIZE,
 	      "the table of one word must be aligned for its address to leave room for bits");
 
-static uint64_t tables; // how many there are
+static uint64_t tables; // their number
 
 static bool bit_get(const uint32_t *bits, unsigned n)
 {
@@ -54,7 +54,7 @@ void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *
 		bit_put(fib_table_direct(fib)->shorter, span.number, c->kind == FIB_ADD);
 }
 
-// What becomes of the small trie: the direct table, and the nodes that are left over.
+// The result of growing the small trie: the direct table, and the nodes to retire or to link.
 struct growth {
 	struct fib_table *table;
 	unsigned n_old, n_new;

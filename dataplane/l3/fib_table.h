@@ -20,7 +20,7 @@ struct fib_table {
 struct fib {
 	uint32_t word; // the table of bits = 0
 	uint32_t routes;
-	uint64_t root; // address of the table | 63 - bits: what the address has to be shifted by, less one
+	uint64_t root; // address of the table | 63 - bits: one less than the shift of the address
 	uint8_t family;
 } __rte_cache_aligned;
 
@@ -45,14 +45,14 @@ static inline uint32_t *fib_root_word(uint64_t root, uint64_t key)
 	return fib_root_table(root) + ((key >> 1) >> (root & 63));
 }
 
-// Counts removals of routes from any FIB, each before it can be seen: see fib.c. master: rw, workers: ro.
+// Counts removals of routes from all FIBs, each before workers can see it (fib.c). master: rw, workers: ro.
 extern uint32_t fib_removals;
 
 bool fib_table_has(const struct fib *fib, unsigned key16, unsigned len);
 // Applies an addition or removal of a route of length <= bits.
 void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *c);
 
-void fib_table_grow(struct fib *fib);         // to the direct table; stays as it is where there is no memory for it
+void fib_table_grow(struct fib *fib);         // to the direct table; no change if there is no memory for it
 void fib_table_reset(struct fib *fib);        // back to one word, without routes
 void fib_table_retire(const struct fib *fib); // frees a direct table after a grace period
 uint64_t fib_table_memory(void);              // bytes of all direct tables

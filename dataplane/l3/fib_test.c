@@ -187,7 +187,7 @@ static uint64_t settled_memory(void)
 	return fib_memory();
 }
 
-// What came and went leaves no trace: the FIB takes what a new one with the same routes takes.
+// Routes that were removed leave no trace: the FIB takes as much memory as a new one with the same routes.
 static void check_memory(enum family family)
 {
 	uint64_t before = settled_memory(), after;
@@ -358,7 +358,7 @@ static void refusals(void **state)
 	assert_int_equal(fib_init(MEMORY), 0);
 }
 
-// A full FIB refuses routes, keeps those that it has, can still be emptied, and then takes as many again.
+// A full FIB refuses routes and keeps those that it has. It can still be emptied, and then holds as many again.
 static void full(void **state)
 {
 	struct fib *fib;
@@ -396,7 +396,7 @@ static void full(void **state)
 	drain();
 }
 
-// Workers: look up addresses as fast as they can and judge each answer.
+// Workers look up addresses as fast as they can and check each answer.
 struct reader {
 	pthread_t thread;
 	struct fib **fib; // the writer may put another one here
@@ -516,8 +516,8 @@ static bool any_route(bits key, uint32_t nexthop)
 	return nexthop != FIB_NONE;
 }
 
-// Make before break: there is always a route, of this or of that length, never the same for long. Neighbours keep the nodes,
-// so that a worker on its way down meets the changes.
+// Make before break: there is always a route, of one length or the other, which changes all the time. Neighbouring
+// routes keep the nodes, so that a worker on its way down meets the changes.
 static void concurrent_handover(enum family family, double seconds)
 {
 	const unsigned most = ip_bits((uint8_t)family);
@@ -561,7 +561,7 @@ static void concurrent_handover6(void **state)
 	concurrent_handover(IPV6, 1);
 }
 
-// FIBs that grow to the direct table under the reader's feet, one after the other.
+// FIBs that grow to the direct table while workers read them, one after the other.
 static void concurrent_growth(void **state)
 {
 	struct reader reader = {.legal = at_least_8, .family = IPV4, .hosts = 0x030303};

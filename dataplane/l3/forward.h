@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding of an IP packet, shared by the nodes that find its next hop by a route and by a flow: the checks before, and what every
-// next hop asks for. `v6` is a constant where these are called.
+// Forwarding of an IP packet, shared by the nodes that find its next hop by a route and by a flow: the checks of its
+// header, and what all next hops have in common. `v6` is a constant in every call.
 #pragma once
 
 #include "base/rcu.h"
@@ -22,8 +22,8 @@ extern const struct forward_reasons { // ip_forward.c
 
 void forward_trim_chain(struct rte_mbuf *m, uint32_t want); // ip_forward.c
 
-// Cuts off what lies behind the packet's first `want` bytes, of which it has at least as many: what the sender's device padded, or what
-// somebody added so that later lengths are wrong.
+// Cuts the packet to its first `want` bytes; it has at least as many. The rest is padding of the sender's device, or
+// was added to make later lengths wrong.
 static inline void forward_trim(struct rte_mbuf *m, uint32_t want)
 {
 	uint32_t extra = m->pkt_len - want;
@@ -36,7 +36,7 @@ static inline void forward_trim(struct rte_mbuf *m, uint32_t want)
 	m->pkt_len = want;
 }
 
-// 0, or the reason that the packet must go for.
+// Returns NULL, or the reason to drop the packet.
 static __rte_always_inline const struct drop_reason *forward_check4(struct rte_mbuf *m, const struct pkt_meta *md)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
@@ -56,7 +56,7 @@ static __rte_always_inline const struct drop_reason *forward_check4(struct rte_m
 		return forward_reasons.ip_truncated;
 	if (unlikely(!ip4_checksum_ok(ip)))
 		return forward_reasons.ip4_bad_checksum;
-	if (unlikely(ip4_martian_source(ip->src_addr) || ip4_martian_source(ip->dst_addr))) // nor are these a destination
+	if (unlikely(ip4_martian_source(ip->src_addr) || ip4_martian_source(ip->dst_addr))) // no destination either
 		return ip4_martian_source(ip->src_addr)               ? forward_reasons.ip_martian_source
 		       : (rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14 ? forward_reasons.ip_multicast
 								      : forward_reasons.ip_martian_destination;
@@ -123,7 +123,7 @@ static inline edge_t forward_too_big(struct rte_mbuf *m, const struct nexthop *n
 	return NH_EDGE_ICMP_ERROR;
 }
 
-// False: the TTL has run out.
+// Returns false if the TTL has run out.
 static __rte_always_inline bool forward_count_down(void *ip, const bool v6)
 {
 	struct rte_ipv4_hdr *ip4 = ip;
@@ -138,7 +138,7 @@ static __rte_always_inline bool forward_count_down(void *ip, const bool v6)
 	return true;
 }
 
-// Passes a packet on to its next hop, NULL: there is none.
+// Returns the edge to the packet's next hop. nh is NULL if there is none.
 static __rte_always_inline edge_t forward_by(struct rte_mbuf *m, struct pkt_meta *md, const struct nexthop *nh, void *ip,
 					     const bool v6)
 {

@@ -22,8 +22,8 @@ static unsigned working_members(const struct nexthop_config *cfg, struct share *
 	return n;
 }
 
-// Buckets per member in proportion to the weights; what rounding leaves goes to the first ones. A member whose exact share is below
-// one bucket may get none: 256 buckets carry weights of up to 1:255.
+// Gives each member buckets in proportion to its weight; the first ones get what rounding leaves. A member whose exact
+// share is below one bucket may get none: 256 buckets carry weights of up to 1:255.
 static void set_targets(struct share *s, unsigned n)
 {
 	unsigned i, total = 0, given = 0;

@@ -66,7 +66,7 @@ static void weights(void **state)
 	}
 }
 
-// Flows move only when they must: to and from the member that goes or comes.
+// Flows move only to a member that comes and from one that goes.
 static void resilient(void **state)
 {
 	static const uint32_t equal[] = {1, 1, 1, 1};
@@ -138,7 +138,7 @@ static void members_stay(void **state)
 	set_group(equal, 2);
 	assert_int_equal(nexthop_del(MEMBER(0), &err), -EBUSY);
 	set_group(equal, 1);
-	assert_int_equal(nexthop_del(MEMBER(1), &err), 0); // let go
+	assert_int_equal(nexthop_del(MEMBER(1), &err), 0); // no longer referred to
 	set_member(1, true);
 	assert_int_equal(nexthop_del(GROUP, &err), 0);
 	assert_int_equal(nexthop_del(MEMBER(0), &err), 0);

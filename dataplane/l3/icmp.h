@@ -15,9 +15,10 @@ enum icmp_what {
 	ICMP_WHAT_PROTOCOL,
 };
 
-extern uint32_t icmp_errors_per_second; // and worker
+extern uint32_t icmp_errors_per_second; // of each worker
 
-// The packet (IP header at meta->l3) is given up for this reason; its sender is told unless RFC 1812 or RFC 4443 forbid it.
+// Marks the packet (IP header at meta->l3) as dropped for this reason. Its sender gets an ICMP error unless RFC 1812 or
+// RFC 4443 forbid it.
 static inline void icmp_want(struct rte_mbuf *m, enum icmp_what what, uint16_t mtu, const struct drop_reason *reason)
 {
 	meta(m)->arg = (uint32_t)what << 16 | mtu;

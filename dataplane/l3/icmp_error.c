@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// icmp_error: counts a packet that is given up and turns it into the ICMP error that its sender gets (RFC 792, 1812, 4443).
+// icmp_error: counts a dropped packet and turns it into the ICMP error for its sender (RFC 792, 1812, 4443).
 // Reads: reason, arg (icmp_want), l3, vrf.  Next: back to the route lookup with the error, or drop.
 #include <netinet/in.h>
 
@@ -28,7 +28,7 @@ DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into i
 #define QUOTE4 (576 - 28)                // RFC 1812 4.3.2.3: as much as fits into 576 bytes
 #define QUOTE6 (1280 - 48)               // RFC 4443: into the minimum MTU
 
-#define ICMP6_INFORMATION 128 // the first type that is no error
+#define ICMP6_INFORMATION 128 // the first type that is not an error
 #define EXTENSIONS_MAX 8
 
 uint32_t icmp_errors_per_second = LIMIT_SETTINGS_ICMP_ERRORS_PER_SECOND_DEFAULT;
@@ -64,7 +64,8 @@ static inline bool icmp_error_worker_budget(void)
 	return bucket_take(&of_worker[this_worker->id], rte_rdtsc(), 1, rate, rate, rte_get_tsc_hz());
 }
 
-// RFC 1812 4.3.2.7, RFC 4443 2.4(e): not about errors, fragments but the first, multicast, or what the router made itself.
+// RFC 1812 4.3.2.7, RFC 4443 2.4(e): no error answers an error, a fragment other than the first, multicast, or the
+// router's own packet.
 static inline bool must_not_answer4(const struct rte_mbuf *m, const struct pkt_meta *md, const struct rte_ipv4_hdr *ip)
 {
 	const uint8_t *icmp = RTE_PTR_ADD(ip, rte_ipv4_hdr_len(ip));
@@ -78,7 +79,7 @@ static inline bool must_not_answer4(const struct rte_mbuf *m, const struct pkt_m
 	return *icmp != RTE_IP_ICMP_ECHO_REQUEST && *icmp != RTE_IP_ICMP_ECHO_REPLY && *icmp != 13 && *icmp != 14;
 }
 
-// Looks through the extension headers; what cannot be seen is taken for an error.
+// Walks the extension headers. A message behind headers that cannot be read counts as an error.
 static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t proto)
 {
 	const uint8_t *h;
@@ -92,7 +93,7 @@ static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t
 			return false;
 		if (m->data_len < at + 8)
 			return true;
-		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // not the first one: it begins anywhere
+		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // not the first: the rest is not a header
 			return h[0] == IPPROTO_ICMPV6;
 		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
 		proto = h[0];
@@ -107,7 +108,8 @@ static inline bool must_not_answer6(const struct rte_mbuf *m, const struct pkt_m
 	return is_icmp6_error(m, md->l3 + (unsigned)sizeof(*ip), ip->proto);
 }
 
-// The gateway that the guest knows; for what came through a tunnel, any gateway of the VRF; the fabric port's own address.
+// Finds the source of the error: the gateway of the guest's port, any gateway of the VRF if the packet came through a
+// tunnel, or the fabric port's own address.
 static inline bool icmp_error_source4(const struct rte_mbuf *m, const struct pkt_meta *md, rte_be32_t *out)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
@@ -134,15 +136,16 @@ static inline bool icmp_error_source6(const struct rte_mbuf *m, const struct pkt
 	return true;
 }
 
-// What the drop node does for packets that nobody is told about: from here on this packet is the answer.
-static inline void given_up(struct rte_mbuf *m, const struct pkt_meta *md)
+// Counts and captures the packet as the drop node would: from here on its buffer holds the answer.
+static inline void icmp_error_count_drop(struct rte_mbuf *m, const struct pkt_meta *md)
 {
 	counters->drops[m->port % PORT_MAX][md->reason]++;
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_DROP, 0, &m, 1);
 }
 
-// The packet was received with room for one encapsulation, and the error's own headers come on top of that. False: there is none.
+// The packet was received with room for one encapsulation, and the error's own headers need more. Returns false if
+// there is none.
 static inline bool icmp_error_make_room(struct rte_mbuf *m, unsigned room)
 {
 	unsigned have = rte_pktmbuf_headroom(m), shift = have < room ? room - have : 0;
@@ -156,11 +159,12 @@ static inline bool icmp_error_make_room(struct rte_mbuf *m, unsigned room)
 	return true;
 }
 
-// Drops the link layer, keeps the quote, puts room for the new headers in front. NULL: there is none.
+// Removes the link layer, keeps the quoted bytes and adds the new headers in front. Returns NULL if there is no room
+// for them.
 static inline void *icmp_error_reshape(struct rte_mbuf *m, struct pkt_meta *md, unsigned quote, unsigned room)
 {
 	rte_pktmbuf_adj(m, md->l3);
-	if (m->nb_segs > 1) { // the first buffer has what is quoted, or quotes less
+	if (m->nb_segs > 1) { // the first buffer holds the quote, or a shorter one
 		rte_pktmbuf_free(m->next);
 		m->next = NULL;
 		m->nb_segs = 1;
@@ -173,8 +177,7 @@ static inline void *icmp_error_reshape(struct rte_mbuf *m, struct pkt_meta *md, 
 	md->bridge = UINT16_MAX;
 	md->nexthop = NULL;
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
-	m->ol_flags &=
-		RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // whose the buffer is; not what the device said about the old packet
+	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; // not what the device said about the old packet
 	return icmp_error_make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
 }
 
@@ -189,7 +192,7 @@ static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, 
 	if (must_not_answer4(m, md, old) || !icmp_error_own_budget(m, md) || !icmp_error_source4(m, md, &src) ||
 	    !icmp_error_worker_budget())
 		return EDGE_DROP;
-	given_up(m, md);
+	icmp_error_count_drop(m, md);
 	ip = icmp_error_reshape(m, md, QUOTE4, sizeof(*ip) + sizeof(*icmp));
 	if (ip == NULL)
 		return drop(m, icmp_no_room);
@@ -217,7 +220,7 @@ static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, 
 	if (must_not_answer6(m, md, old) || !icmp_error_own_budget(m, md) || !icmp_error_source6(m, md, src) ||
 	    !icmp_error_worker_budget())
 		return EDGE_DROP;
-	given_up(m, md);
+	icmp_error_count_drop(m, md);
 	memcpy(dst, old->src_addr, 16);
 	ip = icmp_error_reshape(m, md, QUOTE6, sizeof(*ip) + 8);
 	if (ip == NULL)
@@ -238,8 +241,8 @@ static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, 
 	return IP6;
 }
 
-// A label that stands for a next hop brings no VRF: the guest's port has one. Elsewhere the sender cannot be told, least of all by way of
-// the underlay, which has other hosts by the same addresses.
+// A label that stands for a next hop does not name a VRF, but the guest's port has one. In other cases the sender
+// cannot be answered, least of all through the underlay, where other hosts may have the same address.
 static inline bool icmp_error_find_vrf(struct pkt_meta *md)
 {
 	const struct nexthop *nh = md->nexthop;

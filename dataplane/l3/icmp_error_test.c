@@ -25,7 +25,7 @@ static const struct drop_reason *reason(void)
 	return drop_reason_find("ip_no_route");
 }
 
-// As a node leaves it that gives a packet from this port up.
+// Leaves the packet as a node does that drops a packet from this port.
 static struct rte_mbuf *given_up(uint16_t port, const struct packet *p, enum icmp_what what, uint16_t mtu)
 {
 	struct rte_mbuf *m = router_frame(port, GATEWAY, "02:00:00:00:00:03", p);
@@ -129,7 +129,7 @@ static void count_free(void *addr, void *opaque)
 	++*(unsigned *)opaque;
 }
 
-// Some drivers lend buffers of their own: they get them back.
+// Some drivers use external buffers: they get them back.
 static void lent_buffer(void **state)
 {
 	static struct rte_mbuf_ext_shared_info shared;
@@ -211,7 +211,7 @@ static void must_not(void **state)
 	assert_silent(given_up(RED0, &p, ICMP_WHAT_TTL, 0));
 }
 
-// The source is the gateway of the port, else one of the VRF's; the underlay never answers for a tenant.
+// The source is the gateway of the port, else one of the VRF. The underlay never answers for a tenant.
 static void source(void **state)
 {
 	struct rte_mbuf *m = given_up(RED0, &v4, ICMP_WHAT_TTL, 0);
@@ -278,7 +278,7 @@ static void each_port_has_its_own_rate(void **state)
 	icmp_errors_per_second = 1000000;
 }
 
-// An error that goes into the longest tunnel: all headers lie within the buffer.
+// An error that goes into the tunnel with the longest header: all headers are within the buffer.
 static void room_for_tunnel(void **state)
 {
 	uint8_t before[sizeof(struct pkt_meta)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip4_fragment: packets that are larger than their path takes and may be fragmented (RFC 791).
+// ip4_fragment: splits packets that are larger than the MTU of their path and may be fragmented (RFC 791).
 // Reads: nexthop, l3, hash.  Next: by the next hop, each fragment on its own.
 #include <errno.h>
 
@@ -17,7 +17,7 @@ DROP_REASON(fragment_past_end,
 	    "The packet is a fragment that ends beyond the 65,535 bytes of the largest IPv4 packet, and it had to be "
 	    "fragmented again.");
 
-#define MAX_FRAGMENTS 32 // what the largest port's MTU needs on a path of 576 bytes is 18
+#define MAX_FRAGMENTS 32 // a packet of the largest port MTU needs 18 on a path of 576 bytes
 #define OFFSET_MASK 0x1fff
 
 static void ip4_fragment_pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from,
@@ -55,8 +55,9 @@ static int split_chain(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 	return -ENOMEM;
 }
 
-// Cuts off what lies behind the packet, and finds the reason for which it cannot be fragmented. What lies behind must not be counted:
-// rte_ipv4_fragment_packet() compares the room in its array with the low 16 bits of the chain's length.
+// Returns the reason why the packet cannot be fragmented, or cuts off what lies behind it and returns NULL. What lies
+// behind must not be counted: rte_ipv4_fragment_packet() compares the room in its array with the low 16 bits of the
+// chain's length.
 static const struct drop_reason *ip4_fragment_check(struct rte_mbuf *m, uint16_t mtu)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, meta(m)->l3);
@@ -73,7 +74,7 @@ static const struct drop_reason *ip4_fragment_check(struct rte_mbuf *m, uint16_t
 	return NULL;
 }
 
-// Copies: what is left of the packet's buffers after this may be freed or written to by others.
+// Copies the data, since others may free or write to the packet's buffers.
 static int ip4_fragment_split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_t mtu)
 {
 	rte_pktmbuf_adj(m, meta(m)->l3);

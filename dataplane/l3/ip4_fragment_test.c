@@ -96,7 +96,7 @@ static void sizes(void **state)
 	}
 }
 
-// A fragment in the middle is cut again: offsets go on, and none of the pieces is the last.
+// A fragment from the middle is fragmented again: offsets continue, and no piece is the last.
 static void of_fragment(void **state)
 {
 	struct rte_mbuf *m = packet(1200, 0x2000 | 100);
@@ -159,7 +159,7 @@ static void lengthen(struct rte_mbuf *m, unsigned frame)
 	}
 }
 
-// What lies behind the packet is not the packet's: 105,536 bytes are 40,000 when somebody counts with 16 bits.
+// Bytes behind the packet do not belong to it: a count of 16 bits takes 105,536 bytes for 40,000.
 static void chain_longer_than_ip(void **state)
 {
 	struct rte_mbuf *m = packet(1900, 0);

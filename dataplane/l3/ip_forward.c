@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip4_forward, ip6_forward: checks the header, finds the route, counts the TTL down.
+// ip4_forward, ip6_forward: check the header, find the route and decrement the TTL.
 // Reads: vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the next hop.
 #include <netinet/in.h>
 
@@ -10,18 +10,19 @@ DROP_REASON(ip_truncated, "The packet ends before its IP header does, or before 
 DROP_REASON(ip_bad_version, "The IP header's version is not the one that the packet was announced as.");
 DROP_REASON(ip4_bad_header_length, "The IPv4 header's length field is below 20 bytes or beyond the packet.");
 DROP_REASON(ip4_bad_checksum, "The IPv4 header's checksum is wrong: the packet was damaged, or its sender computes it wrongly.");
-DROP_REASON(ip_martian_source, "The source address can be nobody's: zero, loopback, multicast, broadcast or reserved.");
-DROP_REASON(ip_martian_destination, "The destination address is nobody's: zero or loopback.");
+DROP_REASON(ip_martian_source, "The source is zero, loopback, multicast, broadcast or reserved, so no host has it.");
+DROP_REASON(ip_martian_destination, "The destination is zero or loopback, so no host has it.");
 DROP_REASON(ip_multicast, "Multicast is not routed. Tenants that need it share a bridge domain.");
 DROP_REASON(ip_link_local, "Link-local addresses are not routed (RFC 4291).");
 DROP_REASON(ip_ttl_exceeded, "The TTL (hop limit) ran out. A few of these come from traceroute; many mean a routing loop.");
 DROP_REASON(ip_no_route, "The VRF has no route to the destination. See `corelane route lookup ADDRESS --vrf NAME`.");
 DROP_REASON(ip_too_big, "The packet is larger than what the path to its destination carries and must not be fragmented. The sender "
-			"was told with ICMP.");
-DROP_REASON(route_discard, "The route's next hop discards.");
-DROP_REASON(route_reject, "The route's next hop rejects: the sender was told with ICMP unreachable.");
-DROP_REASON(nexthop_unresolved, "The next hop leads nowhere now: its tunnel's remote address has no route in the fabric VRF, its "
-				"port is gone, or no member of its group works. See `corelane nexthop show ID`.");
+			"got an ICMP error.");
+DROP_REASON(route_discard, "The route's next hop is of kind discard.");
+DROP_REASON(route_reject, "The route's next hop is of kind reject: the sender got an ICMP unreachable.");
+DROP_REASON(nexthop_unresolved,
+	    "The next hop cannot be reached now: its tunnel's remote address has no route in the fabric VRF, its "
+	    "port is gone, or no member of its group works. See `corelane nexthop show ID`.");
 
 const struct forward_reasons forward_reasons = {
 	.ip_truncated = &drop_ip_truncated,
@@ -64,7 +65,7 @@ static __rte_always_inline edge_t ip_forward_one(struct rte_mbuf *m, uint32_t id
 	nh = (md->flags & META_NEXTHOP) ? md->nexthop : rcu_read(nexthop_table[id]);
 	if (nh && nh->kind == NH_GROUP) {
 		member = rcu_read(nexthop_table[nh->bucket[forward_hash(m, md, ip, v6) % GROUP_BUCKETS]]);
-		nh = member ? member : nh; // none works: nexthop_unresolved
+		nh = member ? member : nh; // no member works: nexthop_unresolved
 	}
 	return forward_by(m, md, nh, ip, v6);
 }

@@ -154,7 +154,7 @@ static void options_and_padding(void **state)
 	struct rte_mbuf *m = router_packet(RED, &v4);
 	uint8_t *ip = ip_of(m);
 
-	ip[0] = 0x46; // the UDP ports are options now, which nobody reads
+	ip[0] = 0x46; // the UDP ports are options now, which are not read
 	router_checksum4(m, 0);
 	assert_passed(&v4, m, "port_output");
 	m = router_packet(RED, &v4);
@@ -223,7 +223,7 @@ static void ttl(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// The checksum is changed by what TTL takes away, for every value that it can have.
+// The checksum follows the decrement of the TTL, for every value that it can have.
 static void checksum_follows(void **state)
 {
 	struct packet p = v4;
@@ -297,7 +297,7 @@ static void kinds_of_nexthop(void **state)
 	assert_told("ip4_forward", router_packet(RED, &p), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route");
 }
 
-// A label has decided: the route to somewhere else does not count.
+// A label has chosen the next hop: a route that leads elsewhere does not count.
 static void decided_by_label(void **state)
 {
 	struct rte_mbuf *m = router_packet(BLUE, &v4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks, checksums and hashes of IP headers, for nodes. `v6` is a constant where these are called.
+// Checks, checksums and hashes of IP headers, for nodes. `v6` is a constant in every call.
 #pragma once
 
 #include <stdbool.h>
@@ -33,8 +33,8 @@ static inline uint64_t ip_sum(const void *data, unsigned n)
 	return sum;
 }
 
-// The one's complement sum of all words is 0xffff when the sum is a multiple of it. (Division by multiplication with the inverse:
-// multiples are what stays small. The sum is not 0, as the version is not.)
+// The one's complement sum of all words is 0xffff when the sum is a multiple of it. (The division is a multiplication
+// by the inverse: only for multiples the product stays small. The sum is not 0, because the version is not.)
 static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
 {
 	const uint64_t inverse = 0xfffefffefffeffff, limit = UINT64_MAX / 0xffff;
@@ -43,7 +43,8 @@ static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
 	return sum * inverse <= limit;
 }
 
-// RFC 1624 for a change of TTL by -1. 0xffff, the other zero, is never sent: no sender that sums anew comes to it.
+// RFC 1624 for a change of TTL by -1. 0xffff, the other zero, is never sent: no sender that computes the whole sum gets
+// it.
 static inline void ip4_decrement_ttl(struct rte_ipv4_hdr *ip)
 {
 	uint32_t sum = (uint32_t)ip->hdr_checksum + rte_cpu_to_be_16(0x0100);
@@ -58,7 +59,7 @@ static inline void ip4_checksum_set(struct rte_ipv4_hdr *ip)
 	ip->hdr_checksum = (uint16_t)~ip_fold(ip_sum(ip, rte_ipv4_hdr_len(ip)));
 }
 
-// 0.0.0.0/8, 127/8, 224/4 and 240/4 are no source of a unicast packet.
+// 0.0.0.0/8, 127/8, 224/4 and 240/4 cannot be the source of a unicast packet.
 static inline bool ip4_martian_source(rte_be32_t be)
 {
 	uint8_t first = ((const uint8_t *)&be)[0];
@@ -97,7 +98,7 @@ static inline bool has_ports(uint8_t proto)
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == 132; // SCTP
 }
 
-// Spreads what CRC leaves alike in its low bits; never 0, which means "not computed".
+// Mixes the bits, since CRC leaves low bits alike. Never 0, which means "not computed".
 static inline uint32_t hash_finish(uint32_t hash)
 {
 	hash ^= hash >> 16;
@@ -106,7 +107,8 @@ static inline uint32_t hash_finish(uint32_t hash)
 	return hash ? hash : 1; // not hash | 1: groups take the low bits
 }
 
-// Of the 5-tuple; fragments by their addresses only, so that all of a packet take one way. avail: bytes from the IP header on.
+// Hashes the 5-tuple; of fragments only the addresses, so that all fragments of a packet take one path. avail: bytes
+// from the IP header on.
 static inline uint32_t ip4_hash(const struct rte_ipv4_hdr *ip, unsigned avail)
 {
 	unsigned len = rte_ipv4_hdr_len(ip);
@@ -130,7 +132,7 @@ static inline uint32_t ip6_hash(const struct rte_ipv6_hdr *ip, unsigned avail)
 	return hash_finish(hash_step(hash, tail));
 }
 
-// Of whatever lies at offset l3 of the packet, by its version.
+// Hashes the header at offset l3 of the packet, by its version.
 static inline uint32_t ip_hash(const struct rte_mbuf *m, unsigned l3)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l3);
@@ -143,7 +145,7 @@ static inline uint32_t ip_hash(const struct rte_mbuf *m, unsigned l3)
 	return hash_finish(*ip);
 }
 
-// Of a frame: its IP header's, or its addresses' when it carries something else.
+// Hashes a frame's IP header, or its MAC addresses if it carries something else.
 static inline uint32_t eth_hash(const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip_local: packets for the router's own addresses. It answers ICMP echo and nothing else.
+// ip_local: takes packets for the router's own addresses. It answers ICMP echo and nothing else.
 // Reads: l3, vrf.  Writes: flags.  Next: back to the route lookup with the answer.
 #include <netinet/in.h>
 
@@ -17,12 +17,11 @@ enum { IP4 = 1, IP6, ICMP_ERROR };
 #define ICMP6_ECHO_REPLY 129
 
 DROP_REASON(local_truncated, "A packet for the router itself ends before its headers do.");
-DROP_REASON(local_no_service, "A packet for the router's own address of a protocol or port that it does not serve.");
+DROP_REASON(local_no_service, "A packet for the router has a protocol or port that the router does not serve.");
 DROP_REASON(local_icmp_checksum, "An ICMP message for the router has a wrong checksum.");
-DROP_REASON(local_icmp_ignored,
-	    "An ICMP message for the router that is no echo request: an error or an answer that nobody waits for.");
+DROP_REASON(local_icmp_ignored, "An ICMP message for the router is not an echo request. The router ignores it.");
 DROP_REASON(local_echo_off, "ICMP echo to the gateway is switched off on this port.");
-DROP_REASON(local_fragment, "A fragment for the router itself: it reassembles nothing.");
+DROP_REASON(local_fragment, "A fragment is for the router itself, which does not reassemble packets.");
 
 static inline bool echo_allowed(const struct rte_mbuf *m)
 {
@@ -31,7 +30,7 @@ static inline bool echo_allowed(const struct rte_mbuf *m)
 	return f == NULL || f->gateway_echo;
 }
 
-// What is left of the link layer and of tunnels goes; the answer is a packet of the router.
+// Removes what is left of the link layer and of tunnels, and marks the packet as the router's own.
 static inline void ip_local_answer(struct rte_mbuf *m, struct pkt_meta *md)
 {
 	rte_pktmbuf_adj(m, md->l3);
@@ -41,7 +40,7 @@ static inline void ip_local_answer(struct rte_mbuf *m, struct pkt_meta *md)
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
 }
 
-// RFC 4443 3.4 wants the offset of the next header field that was not understood; it lies where an MTU would.
+// RFC 4443 3.4 requires the offset of the next header field that was not understood; its place is that of an MTU.
 static inline edge_t ip_local_unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
 {
 	if (proto == IPPROTO_UDP || proto == IPPROTO_TCP)

@@ -82,7 +82,7 @@ static void echo(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// The checksum is changed by what the type changes, with any sum.
+// The checksum follows the change of the type, for any sum.
 static void echo_checksums(void **state)
 {
 	struct rte_mbuf *m;

@@ -7,7 +7,7 @@
 #define OPT_NOP 1
 #define OPT_MSS 2
 
-// The offset of the MSS option's value within the TCP header, 0 = there is none.
+// Returns the offset of the MSS option's value within the TCP header, 0: there is none.
 static unsigned find_mss(const uint8_t *tcp, unsigned hlen)
 {
 	unsigned i = sizeof(struct rte_tcp_hdr);

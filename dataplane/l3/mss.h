@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP MSS clamp: SYNs of a port that asks for it carry no larger MSS than its limit, or than what the path takes.
+// TCP MSS clamp: lowers the MSS in SYNs of a port to the port's limit, or to what the MTU of the path allows.
 #pragma once
 
 #include <netinet/in.h>
@@ -22,7 +22,8 @@ static inline uint16_t mss_limit(uint16_t configured, uint16_t mtu, const bool v
 	return mtu == UINT16_MAX || mtu <= overhead ? UINT16_MAX : (uint16_t)(mtu - overhead);
 }
 
-// Largest IP packet that the path takes in both directions: the answer to what came out of a tunnel goes back through one like it.
+// Returns the largest IP packet that the path takes in both directions: the answer to a packet from a tunnel goes back
+// through a tunnel with the same overhead.
 static inline uint16_t mss_path_mtu(const struct rte_mbuf *m, const struct pkt_meta *md, const struct nexthop *nh,
 				    const struct port_fwd *in)
 {
@@ -34,7 +35,7 @@ static inline uint16_t mss_path_mtu(const struct rte_mbuf *m, const struct pkt_m
 	return in->mtu > overhead ? RTE_MIN(nh->mtu, (uint16_t)(in->mtu - overhead)) : nh->mtu;
 }
 
-// The limits of the port that the packet came from and of the one that it goes to.
+// Applies the limits of the port that received the packet and of the port that will send it.
 static inline void mss_clamp_wanted(struct rte_mbuf *m, const struct nexthop *nh, const bool v6)
 {
 	const struct port_fwd *in = rcu_read(port_fwds[m->port % PORT_MAX]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// neighbor_hold: packets whose neighbour's MAC is not known go to the control plane, which asks for it and sends them then. It keeps a
-// few for each neighbour, so what comes faster is given up here: one dead host must not cost the time of everybody's neighbours.
+// neighbor_hold: passes packets to a neighbour without a known MAC to the control plane, which resolves it and then
+// sends them. The control plane keeps a few for each neighbour, so packets that come faster are dropped here: one dead
+// host must not delay the others.
 // Reads: nexthop, arg (adjacency), l3, port.  Next: punt.
 #include <rte_cycles.h>
 #include <rte_ip.h>
@@ -16,13 +17,13 @@
 
 enum { PUNT = 1 };
 
-DROP_REASON(
-	neighbor_rate,
-	"Packets for a neighbour whose MAC is not known came faster than the control plane takes them: 100/s for a next hop's, "
-	"2,000/s for another address of a link, 10,000/s of one port. It keeps the youngest 32 for each neighbour while it asks. "
-	"See `corelane neighbor list` for who does not answer.");
+DROP_REASON(neighbor_rate,
+	    "Packets for an unresolved neighbour came faster than the control plane takes them: 100/s for each next "
+	    "hop, 2,000/s for each other address of a link, 10,000/s for each port. It keeps the youngest 32 of each "
+	    "neighbour. "
+	    "`corelane neighbor list` shows which neighbours do not answer.");
 
-#define CELLS 4096 // addresses of links share buckets by their hash
+#define CELLS 4096 // addresses with the same hash share a bucket
 
 struct hold_limit {
 	uint32_t rate, burst;
@@ -37,7 +38,7 @@ static inline bool neighbor_hold_take(struct bucket *b, const struct hold_limit 
 	return bucket_take(b, now, 1, l->rate, l->burst, rte_get_tsc_hz());
 }
 
-// Data start with the IP header.
+// The packet's data begin with the IP header.
 static inline uint32_t hold_cell(const struct rte_mbuf *m)
 {
 	const struct rte_ipv4_hdr *ip4 = rte_pktmbuf_mtod(m, const struct rte_ipv4_hdr *);
@@ -48,7 +49,8 @@ static inline uint32_t hold_cell(const struct rte_mbuf *m)
 	return m->data_len >= sizeof(*ip4) ? rte_jhash_1word(ip4->dst_addr, 0) % CELLS : 0;
 }
 
-// A tenant's flood is its own port's; what came from the fabric may be anybody's, so there it is the port that the neighbour is on.
+// Returns the port whose bucket counts: a tenant's own port; for packets from the fabric, which may be anybody's, the
+// neighbour's port.
 static inline uint16_t hold_port(const struct rte_mbuf *m, uint16_t to)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);

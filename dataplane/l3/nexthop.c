@@ -22,14 +22,15 @@ static uint32_t next_system = NH_ID_DISCARD + 1;
 static unsigned n_api;
 static uint32_t end_api = 1, end_system = NEXTHOP_API_MAX; // ids in use lie below
 
-// What follows what: tunnels take their paths from ports and from groups of ports; then come groups of tunnels.
+// The order in which a rebuild goes: tunnels take their paths from ports and from groups of ports; then come groups of
+// tunnels.
 static const enum nexthop_kind rebuild_order[] = {NH_PORT, NH_GLEAN, NH_GROUP, NH_TUNNEL, NH_GROUP};
-static unsigned rebuild_step = RTE_DIM(rebuild_order); // the one that is under way; its number: none
+static unsigned rebuild_step = RTE_DIM(rebuild_order); // the step under way; RTE_DIM(): none
 static uint32_t rebuild_at;                            // the last id that this step has looked at
 static bool dirty;                                     // the underlay has changed since a rebuild began
 
-#define REBUILD_LOOKS 32768 // next hops that one poll looks at; to build one anew takes as long as to look at
-#define REBUILD_COST 8      // so many: some 3 ms
+#define REBUILD_LOOKS 32768 // steps of one poll, some 3 ms: a next hop that is skipped is one,
+#define REBUILD_COST 8      // one that is rebuilt so many
 
 struct nexthop_entry *nexthop_get(uint32_t id)
 {
@@ -59,7 +60,7 @@ void nexthop_ref(uint32_t id)
 	entries[id]->refs++;
 }
 
-// The router's own next hops go with their last reference.
+// The router's own next hops are deleted with their last reference.
 void nexthop_unref(uint32_t id)
 {
 	struct nexthop_entry *e = nexthop_get(id);
@@ -130,11 +131,11 @@ struct nexthop *nexthop_build(struct nexthop_entry *e)
 	return nh;
 }
 
-// Whether packets now go another way, or only with another header.
+// Whether packets take another path now; false if only their header changes.
 static bool goes_elsewhere(const struct nexthop *old, const struct nexthop *nh)
 {
 	if (old == NULL)
-		return false; // nobody could have chosen it
+		return false; // nothing could refer to it
 	if (old->kind != nh->kind || old->kind == NH_PORT || old->kind == NH_GLEAN)
 		return old->kind != nh->kind || old->port != nh->port;
 	return old->kind == NH_GROUP && memcmp(old->bucket, nh->bucket, sizeof(nh->bucket)) != 0;
@@ -200,7 +201,7 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 		return error_set(err, EBUSY, "nexthop.id", text, "a group", "is a group that is in use");
 	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP && entries[cfg->id]->refs)
 		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become a group");
-	// A label or VNI may point here, and the router's own addresses are a VRF's.
+	// A label or VNI may point here, and the router's own addresses belong to a VRF.
 	if (entries[cfg->id] && cfg->kind == NH_LOCAL && entries[cfg->id]->cfg.kind != NH_LOCAL && entries[cfg->id]->refs)
 		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become local");
 	if (cfg->kind == NH_GROUP)
@@ -273,7 +274,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 		nexthop_release(&old); // workers have the new one
 	}
 	if (e->refs)
-		dirty = true; // groups and tunnels that lead through it
+		dirty = true; // rebuild the groups and tunnels that lead through it
 	return 0;
 }
 
@@ -351,7 +352,7 @@ void nexthop_poll(void)
 	nexthop_rebuild();
 }
 
-// The operator's next hops must go before their port: its id may become another tenant's.
+// The operator's next hops must be deleted before their port: another tenant may get the port's id.
 static int check_port_del(const struct port *p, struct error *err)
 {
 	struct nexthop_entry *e;
@@ -363,7 +364,7 @@ static int check_port_del(const struct port *p, struct error *err)
 	return 0;
 }
 
-// port_rx clears the pointer, so it is this walk's.
+// port_rx clears the pointer, so it was set during this walk of the graph.
 static void trace_nexthop(struct trace_record *r, const struct pkt_meta *md)
 {
 	r->nexthop = md->nexthop ? md->nexthop->id : 0;

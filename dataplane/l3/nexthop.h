@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Next hops: what happens to a packet once it is known where it should go.
+// Next hops: what happens to a packet after the lookup.
 //
-// The control plane keeps what was asked for (struct nexthop_config); workers see an immutable struct nexthop that is built from it and
-// from the underlay's state, and replaced as a whole when either changes.
+// The control plane keeps the configuration (struct nexthop_config); workers see an immutable struct nexthop that is
+// built from it and from the state of the underlay, and replaced as a whole when either changes.
 #pragma once
 
 #include <stdalign.h>
@@ -24,7 +24,8 @@
 
 enum nexthop_kind { NH_DISCARD, NH_REJECT, NH_LOCAL, NH_PORT, NH_GLEAN, NH_TUNNEL, NH_GROUP };
 
-// Edges of every node that passes packets on by their next hop. A node's own lie between NH_EDGES and NH_EDGE_ENCAP.
+// Edges of every node that passes packets on by their next hop. A node's own edges lie between NH_EDGES and
+// NH_EDGE_ENCAP.
 enum nexthop_edge {
 	NH_EDGE_DROP = EDGE_DROP,
 	NH_EDGE_LOCAL,
@@ -113,32 +114,33 @@ struct nexthop_entry { // control plane's view of one next hop
 	uint16_t overhead;
 };
 
-int nexthop_init(void);                   // makes the system's own: NH_ID_*
+int nexthop_init(void);                   // adds the router's own: NH_ID_*
 #define NH_ID_LOCAL (NEXTHOP_API_MAX + 1) // the router's own addresses
 #define NH_ID_REJECT (NEXTHOP_API_MAX + 2)
 #define NH_ID_DISCARD (NEXTHOP_API_MAX + 3)
 
 struct nexthop_listener {
-	void (*changed)(void); // a next hop has another kind, port or member, or is gone; not when only its header is another
+	// A next hop has another kind, port or member, or was deleted. Not called when only its header changes.
+	void (*changed)(void);
 	struct nexthop_listener *next;
 };
 void nexthop_listen(struct nexthop_listener *l);
 
 int nexthop_add(const struct nexthop_config *cfg, bool replace, struct error *err);
 int nexthop_del(uint32_t id, struct error *err);    // -EBUSY while it is referred to
-uint32_t nexthop_alloc(void);                       // a free id of the system's range, 0 = none left
-struct nexthop_entry *nexthop_get(uint32_t id);     // NULL
+uint32_t nexthop_alloc(void);                       // a free id of the router's range, 0 = none left
+struct nexthop_entry *nexthop_get(uint32_t id);     // NULL if there is none
 struct nexthop_entry *nexthop_next(uint32_t after); // by id; after = 0: the first
 unsigned nexthop_count(void);                       // the operator's
 void nexthop_ref(uint32_t id);
 void nexthop_unref(uint32_t id);
 int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists? else -ENOENT with err
 
-// The underlay changed (route, neighbour's port, address): tunnels and groups are resolved anew, at once or with the next polls:
-// each takes a bounded number.
+// The underlay changed (route, neighbour's port, address): the next polls rebuild tunnels and groups, each a bounded
+// number.
 void nexthop_underlay_changed(void);
 void nexthop_poll(void);             // from the master's loop
-bool nexthop_rebuilding(void);       // not all of them are yet
+bool nexthop_rebuilding(void);       // some are still to be rebuilt
 void nexthop_follow_neighbors(void); // proxy.c: routes and next hops listen to the neighbour table
 
 // Builders, one file per kind.

@@ -139,7 +139,7 @@ static unsigned count_all(void)
 	return n;
 }
 
-// The router's own come and go with the ports that need them.
+// The router's own next hops come and go with the ports that need them.
 static void system_own(void **state)
 {
 	struct port_config c = {.name = "extra", .kind = "tap", .role = PORT_TENANT, .vrf = RED, .bridge = UINT16_MAX};
@@ -161,7 +161,7 @@ static void system_own(void **state)
 
 #define MANY 6000
 
-// A link comes back, and all tunnels follow, some at a time: the master has other things to do meanwhile.
+// A link comes back, and all tunnels are rebuilt, some at a time: the master does other work in between.
 static void rebuilt_in_turns(void **state)
 {
 	static const struct nexthop *before[MANY];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes that come and go with a port: its own addresses (local), what is on its link (connected), its guests.
+// Routes that come and go with a port: its own addresses (local), the subnets of its link (connected), its guests.
 #include "l3/underlay.h"
 
 #include <errno.h>
@@ -157,7 +157,7 @@ static int port_routes_check_addr(const char *field, const struct ip_prefix *p, 
 	return error_set(err, EINVAL, field, ip_format_prefix(p, text), "a unicast address", "cannot be an interface's address");
 }
 
-// A route is free for this port when it is nobody's, or the port's own already.
+// A prefix is free for this port if it has no route, or the port's own.
 static int check_route(const struct port *old, struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
 		       const char *field, bool mine, struct error *err)
 {
@@ -234,7 +234,7 @@ static void port_routes_on_added(struct port *p)
 	nexthop_underlay_changed();
 }
 
-// Of list a, what list b has not.
+// Removes from list a what list b has. Returns how many are left.
 static unsigned port_routes_subtract(struct ip_prefix *a, unsigned n, const struct ip_prefix *b, unsigned n_b)
 {
 	unsigned i, k = 0;
@@ -245,7 +245,7 @@ static unsigned port_routes_subtract(struct ip_prefix *a, unsigned n, const stru
 	return k;
 }
 
-// What stays is replaced in place, so that no packet finds it missing.
+// Routes that stay are replaced in place, so that no packet finds one missing.
 static void port_routes_on_changed(struct port *p, const struct port_config *old)
 {
 	const struct port_config *now = &p->cfg;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What neighbours ask of routes and next hops: who is answered for by proxy, and when an adjacency is free.
+// What the neighbour table needs of routes and next hops: for which addresses a proxy answers, and when adjacencies may
+// be freed.
 #include "base/rcu.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"

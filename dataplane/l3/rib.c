@@ -27,7 +27,7 @@ struct rib {
 	uint8_t family;
 };
 
-// An address as a number, the first bit on top. IPv4 uses the upper half of hi.
+// An address as a number whose top bit is the first one. IPv4 uses the upper half of hi.
 struct key {
 	uint64_t hi, lo;
 };
@@ -253,7 +253,7 @@ struct rib_route *rib_add(struct rib *rib, const struct ip_prefix *p, bool *crea
 	return &node->route;
 }
 
-// Takes the node out, unless it is a route or a branch.
+// Removes the node, unless it is a route or a branch.
 static void rib_prune(struct rib *rib, struct node **link)
 {
 	struct node *node = *link;

@@ -23,7 +23,7 @@ uint64_t rib_memory(void); // bytes of all RIBs
 
 // The route of exactly this prefix, or NULL.
 struct rib_route *rib_get(const struct rib *rib, const struct ip_prefix *p);
-// Adds the prefix or returns the existing entry; *created tells. NULL: no memory.
+// Adds the prefix, or returns its entry if it has one; *created says which. NULL: no memory.
 struct rib_route *rib_add(struct rib *rib, const struct ip_prefix *p, bool *created);
 int rib_del(struct rib *rib, const struct ip_prefix *p); // -ENOENT
 // The longest route that is shorter than p and contains it, or NULL; its prefix goes to *cover.

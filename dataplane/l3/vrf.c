@@ -123,7 +123,7 @@ int vrf_del(const char *name, struct error *err)
 	if (v == NULL)
 		return -ENOENT;
 	if (v->id == VRF_FABRIC)
-		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and stays");
+		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and cannot be deleted");
 	if (v->refs > 0)
 		return error_set(err, EBUSY, "vrf.name", name, NULL, "is in use by %u ports, labels, VNIs, bridges or NAT rules",
 				 v->refs);

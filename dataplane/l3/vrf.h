@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VRFs: routing instances, each with a RIB and a FIB per family. 0, "fabric", is the underlay's.
+// VRFs: routing instances, each with a RIB and a FIB per family. VRF 0, "fabric", is the underlay's.
 #pragma once
 
 #include <stdint.h>
@@ -30,8 +30,8 @@ struct vrf {
 int vrf_init(struct error *err);
 struct vrf *vrf_add(const char *name, uint32_t id, struct error *err); // id 0: the next free one
 int vrf_del(const char *name, struct error *err);
-struct vrf *vrf_get(uint16_t id);                                                 // NULL
-struct vrf *vrf_find(const char *name);                                           // NULL
+struct vrf *vrf_get(uint16_t id);                                                 // NULL if there is none
+struct vrf *vrf_find(const char *name);                                           // NULL if there is none
 struct vrf *vrf_find_err(const char *name, const char *field, struct error *err); // NULL with err
 struct vrf *vrf_next(const struct vrf *v);
 unsigned vrf_count(void);
@@ -41,15 +41,15 @@ static inline unsigned family_index(uint8_t family)
 	return family == IPV6;
 }
 
-// A prefix has one route: an origin replaces only its own, another's is refused with -EEXIST.
+// A prefix has one route. An origin replaces only its own route; another's is refused with -EEXIST.
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err);
 int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
 int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
-		struct error *err); // would route_set() be refused?
+		struct error *err); // as route_set() would refuse it
 
 // Other modules follow the routes.
 struct vrf_listener {
-	void (*route_changed)(uint16_t vrf); // what was decided by its routes is stale
+	void (*route_changed)(uint16_t vrf); // decisions by its routes are stale
 	struct vrf_listener *next;
 };
 void vrf_listen(struct vrf_listener *l);

@@ -94,7 +94,7 @@ static void routes(void **state)
 	assert_int_equal(route_count(IPV6), n6);
 }
 
-// What a port brought stays the port's.
+// Only a port can remove the routes that came with it.
 static void origins(void **state)
 {
 	struct ip_prefix guest = prefix("10.0.0.2/32"), gateway = prefix("fd00::1/128"), link = prefix("192.0.2.0/24");
@@ -110,7 +110,7 @@ static void origins(void **state)
 	assert_string_equal(route_origin_name(ROUTE_GUEST), "guest");
 }
 
-// Routes go with their VRF, and let go of their next hops.
+// A VRF's routes are deleted with it and release their next hops.
 static void deleted_with_routes(void **state)
 {
 	uint32_t refs = nexthop_get(VIA0)->refs;
