@@ -19,7 +19,7 @@ struct stream {
 	struct api_call *call;
 	bool waiting;
 	uint64_t sent;
-	uint64_t epoch_ns, epoch_tsc; // what a TSC value is in time
+	uint64_t epoch_ns, epoch_tsc; // one moment by both clocks
 	struct stream *next;
 };
 

@@ -12,7 +12,7 @@
 struct cursor {
 	TAILQ_ENTRY(cursor) next;
 	struct api_call *call;
-	uint64_t last; // number of the event that was given last
+	uint64_t last; // number of the event that was sent last
 	bool begun, waiting;
 };
 

@@ -109,7 +109,7 @@ static int flow_api_list(struct api_call *call, const void *req, void *cursor, v
 	if (ret < 0)
 		return ret;
 	c->begun = true;
-	rcu_reader_online(RCU_MASTER); // while it is one, no flow becomes another
+	rcu_reader_online(RCU_MASTER); // so that no flow is freed and reused meanwhile
 	ret = in->limit == 0 || c->given < in->limit ? flow_api_next(call, c, item) : 0;
 	rcu_reader_offline(RCU_MASTER);
 	return ret;
@@ -128,7 +128,7 @@ static void flow_api_encode_count(uint64_t n, Corelane__V1__FlowCount *out)
 	out->growing = flow_table_growing(flow_table);
 }
 
-// All that match, ended when `end` is set.
+// Counts the flows that match, and ends them if `end` is set.
 static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__FlowCount *out, struct error *err)
 {
 	struct flow_filter filter;
@@ -141,7 +141,7 @@ static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane_
 	rcu_reader_online(RCU_MASTER);
 	for (i = 1; i < flow_used_range(); i++) {
 		if (i % READ_AT_ONCE == 0)
-			rcu_quiescent(RCU_MASTER); // what has ended may be given back
+			rcu_quiescent(RCU_MASTER); // flows that have ended may be freed
 		if (!flow_api_live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
 			continue;
 		n++;

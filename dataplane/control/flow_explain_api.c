@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would happen to a packet that does not exist, said in the order in which it is decided.
+// Explains what would happen to a packet, in the order in which the router decides it.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,10 +46,10 @@ static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *
 		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
 	if (p && (p->cfg.role != PORT_TENANT || p->cfg.vrf == UINT16_MAX))
 		return error_set(err, EINVAL, "port", in->port, "a tenant port of a VRF",
-				 "what comes in there is not routed for a tenant");
+				 "packets of this port are not routed for a tenant");
 	if ((p != NULL) == (*in->vrf != '\0'))
 		return error_set(err, EINVAL, "port", in->port, "a port, or the VRF of a packet from a tunnel",
-				 "one of the two is needed");
+				 "give either the port or the VRF");
 	if (p) {
 		q->port = p->id;
 		q->key.zone = p->cfg.vrf;
@@ -71,7 +71,7 @@ static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, s
 		return -err->code;
 	if (src.family != dst.family)
 		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
-				 "is of the other family");
+				 "is of another family than the source");
 	q->key.family = src.family;
 	q->key.src_port = rte_cpu_to_be_16((uint16_t)in->source_port);
 	q->key.dst_port = rte_cpu_to_be_16((uint16_t)in->destination_port);
@@ -151,7 +151,7 @@ static void explain_extras(struct api_call *call, uint16_t port, const struct fl
 	if (n > 0)
 		explain_names(call, "meters", names, n, out);
 	if (a->deny)
-		to = (struct flow_side){0}; // does not get it
+		to = (struct flow_side){0}; // the receiver does not get the packet
 	n = flow_mirror_names(call, &from, &to, &names);
 	explain_names(call, "mirrors", names, n, out);
 }

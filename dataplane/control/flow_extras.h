@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a flow's packets meet beside its verdict: meters and mirrors of ports and rules, by name, for people.
+// The names of the meters and mirrors of ports and rules that apply to a flow's packets.
 #pragma once
 
 #include "api/api.h"
@@ -10,6 +10,7 @@ struct flow_side {              // the sender's, or the receiver's
 	uint16_t meter, mirror; // of its rule, 0 = none
 };
 
-// Of packets that go from one side to the other. Returns their number, with *names in the order in which they are met.
+// For packets that go from one side to the other. Return the number of names; *names is in the order in which they
+// apply.
 size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names);
 size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names);

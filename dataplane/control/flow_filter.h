@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which flows an API request is about.
+// The filter of flows in API requests, and flows as messages.
 #pragma once
 
 #include "base/ip.h"

@@ -8,7 +8,7 @@
 
 #define PbSteer Corelane__V1__HostSteer
 
-// The port that is named; without a name the only one that has a host port.
+// Returns the port of this name; without a name the only port that has a host port. NULL with err.
 static struct port *host_api_find_port(const char *name, struct error *err)
 {
 	struct port *p, *only = NULL;

@@ -55,7 +55,7 @@ static const char *bridge_name(uint32_t target)
 
 #define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
 
-// The two messages differ in their C types only.
+// A macro because the two messages differ only in their C types.
 #define ENCODE_TARGET(call, target, out, PREFIX)                                       \
 	do {                                                                           \
 		(out)->uniform = ((target)&TARGET_UNIFORM) != 0;                       \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures and traces towards their clients.
+// Streams of captures and traces.
 #pragma once
 
 void looking_poll(void); // every millisecond, from the master's loop: wakes the streams that have packets

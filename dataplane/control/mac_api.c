@@ -84,8 +84,8 @@ static int mac_api_del(struct api_call *call, const void *req, void *resp, struc
 }
 
 struct mac_cursor {
-	struct mac_entry last; // its domain and MAC
-	uint16_t only;         // domain that was asked for, 0 = all
+	struct mac_entry last; // the entry that was sent last: its domain and MAC
+	uint16_t only;         // the requested domain, 0 = all
 	bool started;
 };
 

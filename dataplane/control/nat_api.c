@@ -107,7 +107,7 @@ static int nat_api_decode(struct api_call *call, const rule_msg *in, struct nat_
 	return ret < 0 ? ret : nat_api_decode_match(call, in, c, err);
 }
 
-// --- Answers. ---
+// --- Replies. ---
 
 static char *nat_api_encode_addr(struct api_call *call, const struct ip_addr *a)
 {

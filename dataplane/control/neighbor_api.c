@@ -80,7 +80,7 @@ static int neighbor_api_del(struct api_call *call, const void *req, void *resp, 
 static int neighbor_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__NeighborListRequest *in = req;
-	uint32_t *last = cursor; // adjacency of the last one given
+	uint32_t *last = cursor; // adjacency of the neighbour that was sent last
 	struct port *p = NULL;
 	struct neighbor *n;
 

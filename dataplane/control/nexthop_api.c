@@ -28,7 +28,7 @@ static int nexthop_api_decode_port(const Corelane__V1__PortNexthop *in, struct n
 				 "there is no such port");
 	if (p->role == PORT_HOST)
 		return error_set(err, EINVAL, "nexthop.port.port", in->port, "a fabric or tenant port",
-				 "is the kernel's: packets are not routed to it");
+				 "is a host port: packets are not routed to the kernel");
 	c->port.id = p->id;
 	if (*in->address)
 		ret = ip_parse_addr(in->address, "nexthop.port.address", &c->port.addr, err);
@@ -69,7 +69,7 @@ static int nexthop_api_decode_tunnel(const Corelane__V1__TunnelNexthop *in, stru
 	t->encap = nexthop_api_decode_encap(in->encap);
 	if (t->encap && t->encap->mirrors_only)
 		return error_set(err, EINVAL, "nexthop.tunnel.encap", t->encap->name, encap_names(),
-				 "is for mirrors: `corelane mirror add`");
+				 "is for mirrors only: see `corelane mirror add`");
 	t->label = in->label;
 	t->vni = in->vni;
 	t->dscp = (uint8_t)in->dscp;
@@ -288,7 +288,7 @@ static int nexthop_api_del(struct api_call *call, const void *req, void *resp, s
 
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= NEXTHOP_API_MAX)
-		return error_set(err, EPERM, "nexthop.id", text, "1 to 1048575", "belongs to the system");
+		return error_set(err, EPERM, "nexthop.id", text, "1 to 1048575", "belongs to the router itself");
 	return nexthop_del(id, err);
 }
 

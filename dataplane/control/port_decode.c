@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API says of a port, as its configuration (api/port.proto).
+// Decodes a port's message into its configuration (api/port.proto).
 #include "control/port_message.h"
 
 #include <errno.h>
@@ -152,7 +152,6 @@ static int port_decode_mac(const char *field, const char *text, struct rte_ether
 	return *text ? mac_parse(text, field, out, err) : 0;
 }
 
-// One settable field of the message into the configuration.
 int port_decode_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
 {
 	if (strcmp(field, "mtu") == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port, as the API says it (api/port.proto).
+// Encodes a port as a message (api/port.proto).
 #include "control/port_message.h"
 
 #include "flow/quota.h"

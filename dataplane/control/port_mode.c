@@ -26,7 +26,7 @@ int port_decode_weights(char **in, size_t n, struct spread_config *c, struct err
 			weight = strtoul(end + 1, &end, 10);
 		if (*in[i] < '0' || *in[i] > '9' || *end || id >= WORKER_MAX || weight == 0 || weight > WEIGHT_MAX)
 			return error_set(err, EINVAL, "port.spread_workers", in[i], "ID or ID:WEIGHT, 0 to 63 and 1 to 1000",
-					 "names no worker");
+					 "is not a worker with a weight");
 		if (c->weights[id])
 			return error_set(err, EINVAL, "port.spread_workers", in[i], "each worker once", "is given twice");
 		c->weights[id] = (uint32_t)weight;
@@ -58,7 +58,7 @@ int port_decode_polled_by(char **in, size_t n, struct spread_config *c, struct e
 			worker = strtoul(end + 1, &end, 10);
 		if (*end || queue >= PORT_MAX_QUEUES || worker >= WORKER_MAX)
 			return error_set(err, EINVAL, "port.polled_by", in[i], "QUEUE:WORKER, 0 to 15 and 0 to 63",
-					 "names no queue and worker");
+					 "is not a queue with its worker");
 		if (c->polled_by[queue])
 			return error_set(err, EINVAL, "port.polled_by", in[i], "each queue once", "is given twice");
 		c->polled_by[queue] = (uint8_t)(worker + 1);

@@ -81,7 +81,7 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 	}
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		if (route_unset(r[i].v, &r[i].p, ROUTE_API, err) == 0)
-			out->changed++; // one that is named twice is gone already
+			out->changed++; // a prefix that the request names twice is gone already
 	}
 	return ret;
 }

@@ -10,7 +10,7 @@
 #include "control/rules_message.h"
 #include "port/registry.h"
 
-#define SOME 16 // shadowed rules that a reply names
+#define SOME 16 // shadowed rules that a reply names at most
 
 // --- Lists. ---
 
@@ -135,7 +135,7 @@ static void note_shadow(struct api_call *call, const char *list, const struct ru
 	out->some[out->n_some++] = s;
 }
 
-// Those that the change shadows: new rules, and old ones by new rules.
+// Notes the rules that the change shadows: new rules, and old rules behind new ones.
 static void note_shadows(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleReply *out)
 {
 	const struct rule *by;
@@ -194,7 +194,7 @@ static int rules_api_add(struct api_call *call, const void *req, void *resp, str
 	int ret = items ? 0 : -err->code;
 
 	n = items ? runs_of(call, items, in->n_rules, &runs) : 0;
-	for (i = 0; i < n && n > 1 && ret == 0; i++) // all lists would take theirs
+	for (i = 0; i < n && n > 1 && ret == 0; i++) // check all lists before any changes
 		ret = rules_api_blame(&runs[i], rules_check(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
 	for (i = 0; i < n && ret == 0; i++) {
 		ret = rules_api_blame(&runs[i], rules_add(runs[i].l, runs[i].r, runs[i].n, in->replace, err), err);
@@ -281,16 +281,17 @@ static int rules_api_decode_key(const Corelane__V1__RuleExplainRequest *in, stru
 	if (ret < 0)
 		return ret;
 	if (src.family != dst.family)
-		return error_set(err, EINVAL, "destination", in->destination, "addresses of one family", "is not of the source's");
+		return error_set(err, EINVAL, "destination", in->destination, "addresses of one family",
+				 "is of another family than the source");
 	if (proto < 0)
 		return error_set(err, EINVAL, "protocol", in->protocol, "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255",
-				 "a flow has a protocol");
+				 "a flow needs one protocol");
 	*k = (struct flow_key){.proto = (uint8_t)proto, .family = src.family};
 	memcpy(src.family == IPV4 ? (void *)&k->src4 : k->src6, src.bytes, ip_bytes(src.family));
 	memcpy(src.family == IPV4 ? (void *)&k->dst4 : k->dst6, dst.bytes, ip_bytes(src.family));
 	k->src_port = rte_cpu_to_be_16((uint16_t)in->source_port);
 	k->dst_port = rte_cpu_to_be_16((uint16_t)in->destination_port);
-	if (proto == (src.family == IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6)) { // as flow/key.h has it
+	if (proto == (src.family == IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6)) { // as in flow/key.h
 		bool echo = src.family == IPV4 ? in->icmp_type == 8 || in->icmp_type == 0
 					       : in->icmp_type == 128 || in->icmp_type == 129;
 

@@ -13,7 +13,7 @@
 #define PbSettings Corelane__V1__Settings
 #define PbSetRequest Corelane__V1__SettingsSetRequest
 
-// Where a message has the value of a setting.
+// The place of a setting's value in a message.
 struct settings_field {
 	void *value;
 	size_t *n; // of a list
@@ -56,7 +56,7 @@ static int settings_api_get(struct api_call *call, const void *req, void *resp, 
 	return 0;
 }
 
-// The list as it will be.
+// Returns the list as it will be after the request.
 static const uint32_t *wanted_list(const PbSetRequest *in, const struct setting *s, size_t *n)
 {
 	size_t i;
@@ -111,7 +111,7 @@ static void settings_api_apply(const PbSettings *in, const struct setting *s)
 		setting_set(s, *(uint32_t *)from.value);
 }
 
-// The transport has checked each field by itself, and that each name is one of a field.
+// api/check.h has checked each field by itself, and that each name is that of a field.
 static int settings_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbSetRequest *in = req;

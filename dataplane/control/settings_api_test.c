@@ -86,7 +86,7 @@ static void assert_same(const PbSettings *a, const PbSettings *b)
 	assert_memory_equal(one, other, n);
 }
 
-// Refused with these words, and nothing has changed.
+// The request is refused with this message, and nothing has changed.
 static void assert_refused(PbSettings *s, char **fields, size_t n, const char *message)
 {
 	PbSettings *before = get(), *after;
@@ -142,7 +142,7 @@ static void fits(const struct setting *s, const ProtobufCFieldDescriptor *f, con
 	assert_in_range(setting_get(s), l->min, l->max);
 }
 
-// The API has no field that is nobody's, no module a setting that the API does not know, and no limit is beyond the variable.
+// Each field of the API belongs to a setting, each setting has a field, and each limit fits the setting's variable.
 static void fields_are_settings(void **state)
 {
 	const ProtobufCMessageDescriptor *d = &corelane__v1__settings__descriptor;
@@ -212,7 +212,7 @@ static void only_named_fields_change(void **state)
 	assert_false(flow_tcp_strict);
 }
 
-// A connection that has not been answered is half open in three states.
+// Three states of TCP count as half open.
 static void half_open(void **state)
 {
 	PbSettings in = CORELANE__V1__SETTINGS__INIT;
@@ -250,7 +250,7 @@ static void all_or_nothing(void **state)
 	assert_int_equal(mac_age_seconds, 300);
 }
 
-// Each list is looked at as it will be, not as it is.
+// Lists are compared as they will be, not as they are.
 static void ports_change_places(void **state)
 {
 	PbSettings in = CORELANE__V1__SETTINGS__INIT, *is;

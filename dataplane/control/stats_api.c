@@ -38,7 +38,7 @@ static uint64_t drops_of(const Corelane__V1__DropListRequest *in, const struct d
 	return sum;
 }
 
-// Steps through reasons, then ports, then workers, as far as the request tells them apart. False: the end.
+// Steps through reasons, then ports, then workers, as far as the request separates them. Returns false at the end.
 static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_cursor *c, uint32_t fixed_port)
 {
 	if (drop_reason_get((uint16_t)++c->reason))
@@ -134,7 +134,7 @@ static int stats_api_graph(struct api_call *call, const void *req, void *cursor,
 	return 1;
 }
 
-// The counters of one device are gathered at once, since drivers give them that way.
+// The counters of one device are collected at once, since drivers report them all together.
 struct stat_cursor {
 	uint32_t port;
 	unsigned next, n, room;

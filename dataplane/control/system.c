@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the process (api/system.proto): handshake, status. Settings have control/settings_api.c.
+// API of the process (api/system.proto): handshake, status. For settings see control/settings_api.c.
 #include "control/system.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static uint64_t started;
 static bool hugepages;
 static char socket_path[108];
 
-// Stable for an instance of a host: the last 46 bits come from the machine's id and the run directory.
+// The same at each start of an instance: the lower 40 bits come from the machine's id and the run directory.
 static void derive_router_mac(const char *run_dir)
 {
 	char id[128] = "";

@@ -30,7 +30,7 @@ static void thread_api_encode(struct api_call *call, const struct thread *t, con
 	out->standing_ms = t->worker < 0 ? 0 : (uint32_t)(worker_watch_still_ns((unsigned)t->worker) / 1000000);
 }
 
-static const struct thread *thread_api_after(int tid) // the lowest one
+static const struct thread *thread_api_after(int tid) // the one with the next id
 {
 	const struct threads *all = threads_all();
 	const struct thread *best = NULL;
@@ -49,7 +49,7 @@ static int thread_api_list(struct api_call *call, const void *req, void *cursor,
 	int *last = cursor;
 
 	if (*last == 0)
-		threads_poll(); // whoever came since the last look is in the list
+		threads_poll(); // adds threads that have started since the last poll
 	while ((t = thread_api_after(*last)) != NULL) {
 		*last = t->task.tid;
 		if (task_read_status("", t->task.tid, &now) == 0 && task_read_sched("", t->task.tid, &now) == 0) {

@@ -21,7 +21,7 @@
 #include "port/registry.h"
 #include "worker/worker.h"
 
-#define QUIET_MS 100 // a trace is over when its packets have been seen and nothing more comes for so long
+#define QUIET_MS 100 // a trace ends so long after the last step of its last packet
 
 struct stream {
 	struct trace t;
@@ -60,7 +60,7 @@ static int trace_api_inject(const Corelane__V1__TraceRequest *in, const struct p
 	data = m && in->packet.len <= UINT16_MAX ? rte_pktmbuf_append(m, (uint16_t)in->packet.len) : NULL;
 	if (data == NULL || in->packet.len < 14) {
 		rte_pktmbuf_free(m);
-		return error_set(err, EINVAL, "packet", text, "an Ethernet frame of 14 bytes to one buffer",
+		return error_set(err, EINVAL, "packet", text, "a frame of at least 14 bytes that fits into one buffer",
 				 "has an unusable length");
 	}
 	memcpy(data, in->packet.data, in->packet.len);
@@ -68,7 +68,7 @@ static int trace_api_inject(const Corelane__V1__TraceRequest *in, const struct p
 	m->port = p->id;
 	trace_mark(m, 1);
 	if (worker_inject(m, INJECT_INPUT) < 0)
-		return error_set(err, EAGAIN, "packet", NULL, NULL, "no worker can take it");
+		return error_set(err, EAGAIN, "packet", NULL, NULL, "no worker can receive it now");
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static int trace_api_check(const Corelane__V1__TraceRequest *in, struct stream *
 		s->t.port = (*p)->id;
 	}
 	if (in->packet.len && *p == NULL)
-		return error_set(err, EINVAL, "port", "", "the port that the packet should come in by", "is missing");
+		return error_set(err, EINVAL, "port", "", "the port that receives the packet", "is missing");
 	return filter_compile(in->filter, "filter", &s->t.filter, err);
 }
 
@@ -120,7 +120,7 @@ static struct stream *trace_api_begin(struct api_call *call, const Corelane__V1_
 	return s;
 }
 
-// Appends "WHAT" to a comma-separated text.
+// Appends to a comma-separated text.
 static void trace_api_add(char *buf, size_t size, const char *what)
 {
 	size_t at = strlen(buf);
@@ -138,7 +138,7 @@ static const char *kind_name(uint32_t nexthop)
 	return e ? names[e->cfg.kind] : "gone";
 }
 
-// The decision in words, from what the node left in the packet's metadata.
+// Describes the node's decision by what it left in the packet's metadata.
 static char *trace_api_describe(struct api_call *call, const struct trace_record *r, const char *next)
 {
 	const struct pkt_meta *md = &r->meta;

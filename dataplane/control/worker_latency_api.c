@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of what workers record: their loops, and their part of each port's counters (api/worker.proto).
+// API of the loop times that workers record, and of their share of each port's counters (api/worker.proto).
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -100,7 +100,7 @@ static void worker_latency_api_encode_longest(struct api_call *call, const struc
 
 static void worker_latency_api_encode(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
 {
-	static struct histogram busy, empty; // too large for some stacks; master only
+	static struct histogram busy, empty; // static: too large for some stacks. Master only
 	static const struct histogram none;
 	const struct recorder *r = w->recorder;
 

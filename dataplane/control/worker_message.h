@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What worker_api.c, state_api.c and latency_api.c share.
+// Shared by worker_api.c, worker_state_api.c and worker_latency_api.c.
 #pragma once
 
 #include "worker.pb-c.h"
@@ -13,5 +13,5 @@ void worker_encode(struct api_call *call, const struct worker *w, Corelane__V1__
 void worker_encode_state(struct api_call *call, const struct worker *w, Corelane__V1__WorkerState *s);
 const char *worker_api_seen_by(const struct worker *w);
 
-// Of TSC cycles.
+// Converts TSC cycles to nanoseconds.
 uint64_t worker_api_ns(uint64_t cycles);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API tells of a worker besides its configuration (api/worker.proto: WorkerState).
+// Encodes a worker's state (api/worker.proto, WorkerState).
 #include <rte_cycles.h>
 
 #include "graph/counters.h"
@@ -116,7 +116,7 @@ static void worker_state_api_encode_loops(struct api_call *call, const struct wo
 	s->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
 }
 
-// "port queue 0", or empty.
+// Returns "PORT queue N" of the queue that a timer polls, or "".
 static char *timer_queue(struct api_call *call, const struct worker *w)
 {
 	uint32_t q = __atomic_load_n(&w->wait->timer_queue, __ATOMIC_RELAXED);
