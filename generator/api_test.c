@@ -74,7 +74,8 @@ static Corelane__V1__GeneratorProfile *answered(void)
 
 static void configure(void)
 {
-	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
+						message_port("b", router_socket(1))};
 	struct test_header h = header_plain(false, 0);
 	Corelane__V1__GeneratorStream *s = message_stream(&h, 64);
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT, *out;

@@ -31,7 +31,8 @@ static int eal_confine(const struct options *o, unsigned *main_cpu, struct error
 	if (!cpu_list_empty(&others))
 		set = others;
 	if (cpu_list_empty(&set))
-		return error_set(err, EINVAL, "--round-trip-cpu", NULL, "another CPU", "leaves no other CPU to this process");
+		return error_set(err, EINVAL, "--round-trip-cpu", NULL, "another CPU",
+				 "leaves no other CPU to this process");
 	ret = cpu_list_set_affinity(0, &set);
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot choose CPUs: %s", strerror(-ret));
@@ -67,6 +68,7 @@ int eal_start(const struct options *o, struct error *err)
 	argv[argc++] = "lib.corelane:info";
 	argv[argc] = NULL;
 	if (eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s", rte_strerror(rte_errno));
+		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s",
+				 rte_strerror(rte_errno));
 	return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole trials through a router that loses, doubles, damages and mixes up frames: each fault is found, and counted exactly.
+// Whole trials through a router that loses, doubles, damages and mixes up frames: each fault is found, and counted
+// exactly.
 #include <string.h>
 
 #include "gen_router.h"

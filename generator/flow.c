@@ -45,7 +45,8 @@ struct flow flow_make(const struct flow_plan *p, uint64_t number)
 	left /= p->destination_ports;
 	i[2] = (uint32_t)(left % p->sources);
 	left /= p->sources;
-	i[3] = p->n_list > 0 ? p->list[number % p->n_list] : p->destination + (uint32_t)(left % p->destinations) * p->step;
+	i[3] = p->n_list > 0 ? p->list[number % p->n_list]
+			     : p->destination + (uint32_t)(left % p->destinations) * p->step;
 	f.source_port = rte_cpu_to_be_16((uint16_t)(p->source_port + i[0]));
 	f.destination_port = rte_cpu_to_be_16((uint16_t)(p->destination_port + i[1]));
 	f.source = rte_cpu_to_be_32(p->source + i[2]);

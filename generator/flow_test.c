@@ -17,8 +17,8 @@ static const struct flow_plan plan = {.source = 0x0a000001,
 				      .destinations = 4,
 				      .step = 256};
 
-static void assert_flow(const struct flow_plan *p, uint64_t number, uint32_t source, uint32_t destination, uint16_t source_port,
-			uint16_t destination_port)
+static void assert_flow(const struct flow_plan *p, uint64_t number, uint32_t source, uint32_t destination,
+			uint16_t source_port, uint16_t destination_port)
 {
 	struct flow f = flow_make(p, number);
 

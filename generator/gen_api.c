@@ -119,7 +119,8 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 	if (in->n_real_time > TRIAL_REAL_TIME)
 		return error_set(err, EINVAL, "real_time", NULL, "up to 16 threads", "are too many");
 	if (*in->unread_port && gen_api_find_port(in->unread_port) == NULL)
-		return error_set(err, ENOENT, "unread_port", in->unread_port, "the name of a port", "there is no such port");
+		return error_set(err, ENOENT, "unread_port", in->unread_port, "the name of a port",
+				 "there is no such port");
 	for (i = 0; i < profile.n_ports; i++)
 		if (!profile.ports[i]->ops->up(profile.ports[i]))
 			return error_set(err, ENOTCONN, "port", profile.ports[i]->cfg.name, NULL, "is not up");
@@ -227,11 +228,12 @@ static void run_done(void *cursor)
 static const struct api_method methods[] = {
 	{"corelane.v1.Generator", "Configure", &corelane__v1__generator_profile__descriptor,
 	 &corelane__v1__generator_profile__descriptor, .unary = gen_api_configure},
-	{"corelane.v1.Generator", "Ports", &corelane__v1__empty__descriptor, &corelane__v1__generator_profile__descriptor,
-	 .unary = gen_api_ports},
+	{"corelane.v1.Generator", "Ports", &corelane__v1__empty__descriptor,
+	 &corelane__v1__generator_profile__descriptor, .unary = gen_api_ports},
 	{"corelane.v1.Generator", "Stop", &corelane__v1__empty__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = gen_api_stop},
-	{"corelane.v1.Generator", "Run", &corelane__v1__generator_trial__descriptor, &corelane__v1__generator_window__descriptor,
-	 .next = run_next, .done = run_done, .cursor_size = sizeof(struct run)},
+	{"corelane.v1.Generator", "Run", &corelane__v1__generator_trial__descriptor,
+	 &corelane__v1__generator_window__descriptor, .next = run_next, .done = run_done,
+	 .cursor_size = sizeof(struct run)},
 };
 API_METHODS(methods)

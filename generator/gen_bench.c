@@ -121,7 +121,8 @@ static void measure(uint32_t flows, uint16_t size, bool latency)
 	}
 	for (i = 0; i < 2; i++)
 		qsort(cost[i], WINDOWS, sizeof(double), by_value);
-	printf("%8u %6u %8s %8.1f %8.1f\n", flows, size, latency ? "yes" : "no", cost[0][WINDOWS / 10], cost[1][WINDOWS / 10]);
+	printf("%8u %6u %8s %8.1f %8.1f\n", flows, size, latency ? "yes" : "no", cost[0][WINDOWS / 10],
+	       cost[1][WINDOWS / 10]);
 	if (s.count.received != (uint64_t)WINDOWS * TURNS * PORT_BURST)
 		printf("lost frames: %lu received\n", (unsigned long)s.count.received);
 	pages_free(s.flows, flows * sizeof(*s.flows));
@@ -146,8 +147,8 @@ int main(int argc, char **argv)
 	shm->tx[0].ring->flags = MEMIF_RING_MASK_INT;
 	if (place_tx_init(&tx, &shm->tx[0]) < 0 || place_rx_init(&rx, &shm->rx[0]) < 0)
 		return 1;
-	printf("%8s %6s %8s %8s %8s  cycles per frame, TSC at %lu MHz\n", "flows", "bytes", "latency", "send", "receive",
-	       (unsigned long)(rte_get_tsc_hz() / 1000000));
+	printf("%8s %6s %8s %8s %8s  cycles per frame, TSC at %lu MHz\n", "flows", "bytes", "latency", "send",
+	       "receive", (unsigned long)(rte_get_tsc_hz() / 1000000));
 	measure(1, 64, false);
 	measure(1000, 64, false);
 	measure(1000, 64, true);

@@ -157,7 +157,8 @@ void router_listen(void)
 
 void router_connect(unsigned queues, unsigned n_streams, Corelane__V1__GeneratorStream **streams)
 {
-	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
+						message_port("b", router_socket(1))};
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 
 	router_listen();
@@ -282,6 +283,7 @@ const struct trial *router_run(const struct trial_plan *plan, router_fn fn)
 	__atomic_store_n(&quit, true, __ATOMIC_RELAXED);
 	if (fn != NULL)
 		pthread_join(thread, NULL);
-	assert_int_equal(trial->total.count.due, trial->total.count.sent + trial->total.count.no_room + trial->total.count.late);
+	assert_int_equal(trial->total.count.due,
+			 trial->total.count.sent + trial->total.count.no_room + trial->total.count.late);
 	return trial;
 }

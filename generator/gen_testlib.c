@@ -169,7 +169,8 @@ static const char *udp_wrong(const uint8_t *p, uint32_t n, const uint8_t *addres
 	return be(p + 2, 2) == MPLS ? mpls_wrong(p + 8, n - 8) : NULL;
 }
 
-static const char *carried_wrong(uint8_t proto, const uint8_t *p, uint32_t n, const uint8_t *addresses, uint32_t n_addresses)
+static const char *carried_wrong(uint8_t proto, const uint8_t *p, uint32_t n, const uint8_t *addresses,
+				 uint32_t n_addresses)
 {
 	if (proto == 47)
 		return be(p, 4) == 0x8847 ? mpls_wrong(p + 4, n - 4) : "GRE";

@@ -113,8 +113,8 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 				   "is not the offset of an outer UDP header");
 	l->entropy = (uint16_t)entropy;
 	if (l->outer_sum != 0 && (inner - l->outer_udp) % 2 != 0)
-		return head_refuse(err, "streams.inner_offset", inner, "an even distance to an outer UDP header with a checksum",
-				   "is at an odd distance");
+		return head_refuse(err, "streams.inner_offset", inner,
+				   "an even distance to an outer UDP header with a checksum", "is at an odd distance");
 	return 0;
 }
 
@@ -151,8 +151,8 @@ static void lay_out(uint8_t *frame, const struct layout *l, const uint8_t *heade
 		head_put16(frame + l->entropy, 0);
 }
 
-void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size, const struct length_field *lengths,
-		unsigned n_lengths, const uint16_t *ip4, unsigned n_ip4)
+void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size,
+		const struct length_field *lengths, unsigned n_lengths, const uint16_t *ip4, unsigned n_ip4)
 {
 	uint8_t frame[FRAME_MAX];
 	unsigned i;

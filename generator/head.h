@@ -45,7 +45,8 @@ struct head {
 	uint16_t ip_sum, udp_sum, outer_sum; // sums without the fields of the flow and the probe
 } __rte_cache_aligned;
 
-int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy, struct error *err);
+int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy,
+		 struct error *err);
 // The caller has checked that lengths and ip4 (offsets of IPv4 headers that get a checksum) are within the header.
-void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size, const struct length_field *lengths,
-		unsigned n_lengths, const uint16_t *ip4, unsigned n_ip4);
+void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size,
+		const struct length_field *lengths, unsigned n_lengths, const uint16_t *ip4, unsigned n_ip4);

@@ -18,7 +18,8 @@ static int hello_answer(struct api_call *call, const void *req, void *resp, stru
 	snprintf(text, sizeof(text), "%u.%u", in->major, in->minor);
 	snprintf(valid, sizeof(valid), "%d.x", API_MAJOR);
 	if (in->major != API_MAJOR)
-		return error_set(err, EPROTO, "major", text, valid, "client and generator speak different versions of the API");
+		return error_set(err, EPROTO, "major", text, valid,
+				 "client and generator speak different versions of the API");
 	out->major = API_MAJOR;
 	out->minor = API_MINOR;
 	out->version = api_strdup(call, CORELANE_VERSION);
@@ -28,7 +29,7 @@ static int hello_answer(struct api_call *call, const void *req, void *resp, stru
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
-	 .unary = hello_answer},
+	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor,
+	 &corelane__v1__hello_reply__descriptor, .unary = hello_answer},
 };
 API_METHODS(methods)

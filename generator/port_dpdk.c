@@ -66,11 +66,12 @@ static int port_dpdk_plug(struct dpdk_port *d, const char *args, struct error *e
 	snprintf(d->name, sizeof(d->name), "%s", da.name);
 	rte_devargs_reset(&da);
 	if (port_dpdk_find_device(d))
-		return error_set(err, EEXIST, "ports.devargs", args, "another device", "%s belongs to another port", d->name);
+		return error_set(err, EEXIST, "ports.devargs", args, "another device", "%s belongs to another port",
+				 d->name);
 	ret = rte_dev_probe(args);
 	if (ret < 0)
-		return error_set(err, -ret, "ports.devargs", args, VALID, "DPDK cannot take the device: %s (its log says more)",
-				 strerror(-ret));
+		return error_set(err, -ret, "ports.devargs", args, VALID,
+				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
 	if (!port_dpdk_find_device(d))
 		return error_set(err, ENODEV, "ports.devargs", args, VALID, "is not a network device");
 	return 0;
@@ -110,7 +111,8 @@ static int set_up(struct dpdk_port *d, struct error *err)
 	if (ret == 0)
 		ret = rte_eth_dev_start(d->id);
 	if (ret < 0)
-		return error_set(err, -ret, "ports.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
+		return error_set(err, -ret, "ports.devargs", d->name, NULL, "the device does not start: %s",
+				 strerror(-ret));
 	rte_eth_promiscuous_enable(d->id); // not every driver supports it
 	return 0;
 }

@@ -169,7 +169,8 @@ static int port_memif_check_size(const struct memif_port *m, struct error *err)
 	if (memif_shm_size(2u * m->mif.queues, m->mif.log2_ring, m->mif.buffer_size) <= UINT32_MAX)
 		return 0;
 	snprintf(text, sizeof(text), "%u", m->port.cfg.ring_size);
-	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB", "is too large");
+	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB",
+			 "is too large");
 }
 
 static const struct gen_port_ops ops = {.touch = port_memif_touch,
@@ -184,8 +185,11 @@ static const struct gen_port_ops ops = {.touch = port_memif_touch,
 
 void memif_config(struct memif_if *mif, const struct port_config *cfg, void *arg)
 {
-	*mif = (struct memif_if){
-		.base = loop_base(), .id = cfg->id, .client = !cfg->server, .queues = (uint16_t)cfg->queues, .arg = arg};
+	*mif = (struct memif_if){.base = loop_base(),
+				 .id = cfg->id,
+				 .client = !cfg->server,
+				 .queues = (uint16_t)cfg->queues,
+				 .arg = arg};
 	mif->log2_ring = (uint8_t)rte_log2_u32(cfg->ring_size);
 	mif->buffer_size = cfg->room;
 	snprintf(mif->name, sizeof(mif->name), "corelane-gen %.16s", cfg->name);

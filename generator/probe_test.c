@@ -45,7 +45,8 @@ static void all_that_is_written_is_read(void **state)
 	unsigned i;
 
 	for (i = 0; i < RTE_DIM(samples); i++) {
-		struct probe p = make(samples[i].stream, samples[i].trial, samples[i].flow, samples[i].sequence, samples[i].time);
+		struct probe p = make(samples[i].stream, samples[i].trial, samples[i].flow, samples[i].sequence,
+				      samples[i].time);
 
 		assert_true(probe_intact(p));
 		assert_int_equal(sum_of(&p, sizeof(p)), 0xffff);
@@ -62,7 +63,8 @@ static void every_flipped_bit_is_noticed(void **state)
 	unsigned i, bit;
 
 	for (i = 0; i < RTE_DIM(samples); i++) {
-		struct probe p = make(samples[i].stream, samples[i].trial, samples[i].flow, samples[i].sequence, samples[i].time);
+		struct probe p = make(samples[i].stream, samples[i].trial, samples[i].flow, samples[i].sequence,
+				      samples[i].time);
 
 		for (bit = 0; bit < 128; bit++) {
 			struct probe damaged = p;

@@ -47,7 +47,8 @@ static int make_streams(const Corelane__V1__GeneratorProfile *in, struct stream 
 		ret = profile_stream(in->streams[i], &streams[i], ports, (unsigned)in->n_ports, err);
 		flows += streams[i].n_flows;
 		if (ret == 0 && flows > PROFILE_FLOWS)
-			ret = refuse_number(err, "streams.flows.count", flows, "67108864 in all streams", "are too many flows");
+			ret = refuse_number(err, "streams.flows.count", flows, "67108864 in all streams",
+					    "are too many flows");
 		if (ret < 0)
 			err->index = i;
 	}
@@ -56,9 +57,9 @@ static int make_streams(const Corelane__V1__GeneratorProfile *in, struct stream 
 
 static bool same_device(const struct port_config *a, const struct port_config *b)
 {
-	return strcmp(a->name, b->name) == 0 && strcmp(a->devargs, b->devargs) == 0 && strcmp(a->socket, b->socket) == 0 &&
-	       a->id == b->id && a->server == b->server && a->ring_size == b->ring_size && a->queues == b->queues &&
-	       b->room <= a->room;
+	return strcmp(a->name, b->name) == 0 && strcmp(a->devargs, b->devargs) == 0 &&
+	       strcmp(a->socket, b->socket) == 0 && a->id == b->id && a->server == b->server &&
+	       a->ring_size == b->ring_size && a->queues == b->queues && b->room <= a->room;
 }
 
 // Takes over an unchanged port, so that its peer need not connect again.
@@ -134,7 +135,8 @@ int profile_set(const Corelane__V1__GeneratorProfile *in, struct error *err)
 {
 	struct port_config *ports = calloc(PROFILE_PORTS, sizeof(*ports));
 	struct profile new = {0};
-	int ret = ports == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory") : profile_ports(in, ports, err);
+	int ret = ports == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory")
+				: profile_ports(in, ports, err);
 
 	if (ret == 0 && (in->n_streams == 0 || in->n_streams > PROFILE_STREAMS))
 		ret = refuse_number(err, "streams", in->n_streams, "1 to 4096", "is not a valid number of streams");

@@ -27,8 +27,8 @@ void profile_clear(void);
 
 int profile_ports(const Corelane__V1__GeneratorProfile *in, struct port_config *out, struct error *err);
 // ports: configurations by index; raises their room to the largest frame that the stream sends and receives.
-int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports, unsigned n_ports,
-		   struct error *err);
+int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports,
+		   unsigned n_ports, struct error *err);
 int profile_flows(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err);
 void stream_free(struct stream *s);
 int refuse_number(struct error *err, const char *field, uint64_t value, const char *valid, const char *why);

@@ -51,8 +51,8 @@ static int profile_flows_check_ports(const char *field, uint32_t first, uint32_t
 	return refuse_number(err, field, n, valid, "are too many ports");
 }
 
-static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *header, const struct layout *l, struct flow_plan *p,
-		    struct error *err)
+static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *header, const struct layout *l,
+		    struct flow_plan *p, struct error *err)
 {
 	int ret;
 
@@ -67,7 +67,8 @@ static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *heade
 	p->step = in->destination_step ? in->destination_step : 1;
 	ret = profile_flows_check_ports("streams.flows.source_ports", p->source_port, p->source_ports, err);
 	if (ret == 0)
-		ret = profile_flows_check_ports("streams.flows.destination_ports", p->destination_port, p->destination_ports, err);
+		ret = profile_flows_check_ports("streams.flows.destination_ports", p->destination_port,
+						p->destination_ports, err);
 	return ret == 0 ? get_list(in, p, err) : ret;
 }
 
@@ -91,7 +92,8 @@ static int make_flows(struct stream *s, bool shuffle, struct error *err)
 	s->flows = pages_alloc(s->n_flows * sizeof(*s->flows));
 	s->seen = pages_alloc(s->n_flows * sizeof(*s->seen));
 	if (s->flows == NULL || s->seen == NULL)
-		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer", "need more memory than is available");
+		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer",
+				     "need more memory than is available");
 	flow_fill(&s->plan, s->flows, s->n_flows, shuffle);
 	for (i = 0; i < s->n_flows; i++)
 		s->seen[i].window = UINT32_MAX; // all earlier sequence numbers count as received

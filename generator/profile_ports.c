@@ -11,10 +11,11 @@ static int get_memif(const Corelane__V1__GeneratorMemif *in, struct port_config 
 	uint32_t ring = in->ring_size ? in->ring_size : 1024, queues = in->queues ? in->queues : 1;
 
 	if (in->socket[0] != '/' || strlen(in->socket) >= sizeof(out->socket))
-		return error_set(err, EINVAL, "ports.memif.socket", in->socket, "an absolute path of up to 107 characters",
-				 "is not a socket path");
+		return error_set(err, EINVAL, "ports.memif.socket", in->socket,
+				 "an absolute path of up to 107 characters", "is not a socket path");
 	if (!rte_is_power_of_2(ring) || ring < 64 || ring > 16384)
-		return refuse_number(err, "ports.memif.ring_size", ring, "a power of two from 64 to 16384", "is not a ring size");
+		return refuse_number(err, "ports.memif.ring_size", ring, "a power of two from 64 to 16384",
+				     "is not a ring size");
 	if (queues > PORT_QUEUES)
 		return refuse_number(err, "ports.memif.queues", queues, "1 to 16", "are too many queues");
 	snprintf(out->socket, sizeof(out->socket), "%s", in->socket);
@@ -28,7 +29,8 @@ static int get_memif(const Corelane__V1__GeneratorMemif *in, struct port_config 
 static int get_devargs(const char *in, struct port_config *out, struct error *err)
 {
 	if (in[0] == '\0' || strlen(in) >= sizeof(out->devargs))
-		return error_set(err, EINVAL, "ports.devargs", in, "a DPDK device, up to 255 characters", "is not a DPDK device");
+		return error_set(err, EINVAL, "ports.devargs", in, "a DPDK device, up to 255 characters",
+				 "is not a DPDK device");
 	snprintf(out->devargs, sizeof(out->devargs), "%s", in);
 	out->queues = 1;
 	out->ring_size = 1024; // descriptors

@@ -29,7 +29,8 @@ static int profile_stream_check_sizes(const Corelane__V1__GeneratorStream *in, s
 	size_t i;
 
 	if (in->n_sizes == 0 || in->n_sizes > STREAM_SIZES)
-		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes", "is not a valid number of frame sizes");
+		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes",
+				     "is not a valid number of frame sizes");
 	snprintf(valid, sizeof(valid), "%u (header and probe) to %u", least, FRAME_MAX);
 	for (i = 0; i < in->n_sizes; i++)
 		if (in->sizes[i] < least || in->sizes[i] > FRAME_MAX)
@@ -51,8 +52,8 @@ static int get_lengths(const Corelane__V1__GeneratorStream *in, struct length_fi
 					     "is outside the header");
 		for (j = 0; j < in->n_sizes; j++)
 			if (l->minus > in->sizes[j])
-				return refuse_number(err, "streams.lengths.minus", l->minus, "up to the smallest frame size",
-						     "makes a negative length");
+				return refuse_number(err, "streams.lengths.minus", l->minus,
+						     "up to the smallest frame size", "makes a negative length");
 		out[i] = (struct length_field){.offset = (uint16_t)l->offset, .minus = (uint16_t)l->minus};
 	}
 	return 0;
@@ -63,12 +64,14 @@ static int get_ip4(const Corelane__V1__GeneratorStream *in, uint16_t *out, struc
 	size_t i, at;
 
 	if (in->n_ip4_offsets > IP4_MAX)
-		return refuse_number(err, "streams.ip4_offsets", in->n_ip4_offsets, "up to 4", "are too many IPv4 headers");
+		return refuse_number(err, "streams.ip4_offsets", in->n_ip4_offsets, "up to 4",
+				     "are too many IPv4 headers");
 	for (i = 0; i < in->n_ip4_offsets; i++) {
 		at = in->ip4_offsets[i];
 		if (at + 20 > in->header.len || in->header.data[at] >> 4 != 4 || (in->header.data[at] & 0xf) < 5 ||
 		    at + (in->header.data[at] & 0xfu) * 4 > in->header.len)
-			return refuse_number(err, "streams.ip4_offsets", at, "the offset of an IPv4 header in the header",
+			return refuse_number(err, "streams.ip4_offsets", at,
+					     "the offset of an IPv4 header in the header",
 					     "is not the offset of an IPv4 header");
 		out[i] = (uint16_t)at;
 	}
@@ -107,8 +110,8 @@ static int get_expected(const Corelane__V1__GeneratorStream *in, struct stream *
 
 	s->rx_probe = (uint16_t)(n > 0 ? n : in->header.len);
 	if (in->expected_mask.len != n)
-		return refuse_number(err, "streams.expected_mask", in->expected_mask.len, "as many bytes as streams.expected",
-				     "is the wrong length of a mask");
+		return refuse_number(err, "streams.expected_mask", in->expected_mask.len,
+				     "as many bytes as streams.expected", "is the wrong length of a mask");
 	if (n > HEADER_MAX)
 		return refuse_number(err, "streams.expected", n, "up to 240 bytes", "is too long");
 	if (n == 0)
@@ -138,8 +141,8 @@ static void raise_sizes(const Corelane__V1__GeneratorStream *in, const struct st
 	}
 }
 
-static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, const struct port_config *ports, unsigned n_ports,
-		     struct error *err)
+static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, const struct port_config *ports,
+		     unsigned n_ports, struct error *err)
 {
 	if (strlen(in->name) >= sizeof(s->name))
 		return error_set(err, EINVAL, "streams.name", in->name, "up to 63 characters", "is too long");
@@ -151,8 +154,8 @@ static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, 
 	return RTE_MIN(s->rx_index, 0);
 }
 
-int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports, unsigned n_ports,
-		   struct error *err)
+int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, struct port_config *ports,
+		   unsigned n_ports, struct error *err)
 {
 	int ret = get_names(in, s, ports, n_ports, err);
 
@@ -160,7 +163,8 @@ int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, st
 	if (ret == 0 && s->weight > 1000000)
 		ret = refuse_number(err, "streams.weight", s->weight, "up to 1000000", "is too large");
 	if (ret == 0)
-		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset, err);
+		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset,
+				   err);
 	if (ret == 0)
 		ret = profile_stream_check_sizes(in, err);
 	if (ret == 0)

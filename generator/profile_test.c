@@ -241,9 +241,11 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_of_things), cmocka_unit_test(ports_refused),         cmocka_unit_test(ports_of_streams),
-		cmocka_unit_test(headers_refused),  cmocka_unit_test(offsets_refused),       cmocka_unit_test(sizes_refused),
-		cmocka_unit_test(flows_refused),    cmocka_unit_test(too_many_flows_in_all), cmocka_unit_test(expectations_refused),
+		cmocka_unit_test(counts_of_things),     cmocka_unit_test(ports_refused),
+		cmocka_unit_test(ports_of_streams),     cmocka_unit_test(headers_refused),
+		cmocka_unit_test(offsets_refused),      cmocka_unit_test(sizes_refused),
+		cmocka_unit_test(flows_refused),        cmocka_unit_test(too_many_flows_in_all),
+		cmocka_unit_test(expectations_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

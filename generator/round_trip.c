@@ -135,8 +135,8 @@ int round_trip_start(unsigned cpu, struct error *err)
 	pthread_join(rt.thread, NULL);
 	close(rt.wake);
 	snprintf(text, sizeof(text), "%u", cpu);
-	return error_set(err, -rt.started, "--round-trip-cpu", text, "a CPU that this process may use", "cannot run there: %s",
-			 strerror(-rt.started));
+	return error_set(err, -rt.started, "--round-trip-cpu", text, "a CPU that this process may use",
+			 "cannot run there: %s", strerror(-rt.started));
 }
 
 void round_trip_stop(void)

@@ -56,8 +56,8 @@ static void send_share_out(struct trial *t, struct send_state *d)
 		}
 		d->ends[i] = pace_of(s->new_per_second, hz, 1, 0, UINT64_MAX);
 		d->renews |= s->new_per_second > 0;
-		d->paces[i] =
-			pace_of(t->plan.packets_per_second * s->weight / (double)weight, hz, t->plan.burst, mean_size(s), limit);
+		d->paces[i] = pace_of(t->plan.packets_per_second * s->weight / (double)weight, hz, t->plan.burst,
+				      mean_size(s), limit);
 	}
 }
 
@@ -135,7 +135,8 @@ static void count_late(struct stream *s, uint64_t due)
 }
 
 // Returns the number of frames to send now. Frames that have been due for too long are counted as late and not sent.
-static unsigned send_wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
+static unsigned send_wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active,
+			    uint64_t away)
 {
 	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
 
@@ -151,7 +152,8 @@ static unsigned send_wanted(const struct trial *t, struct stream *s, const struc
 	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest in the next turn
 }
 
-static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active, uint64_t away)
+static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active,
+			   uint64_t away)
 {
 	unsigned want = send_wanted(t, s, pace, active, away), sent = 0, n, took;
 

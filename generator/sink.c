@@ -80,8 +80,8 @@ void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct 
 }
 
 // Returns the stream of a frame with an intact probe at the usual offset of the port; NULL: sink_odd() must decide.
-static __rte_always_inline struct stream *sink_usual(const struct sink *k, const struct gen_port *port, const struct frame *f,
-						     struct probe *p)
+static __rte_always_inline struct stream *sink_usual(const struct sink *k, const struct gen_port *port,
+						     const struct frame *f, struct probe *p)
 {
 	struct stream *s;
 	uint32_t id;
@@ -137,8 +137,9 @@ static void count_only(struct sink *k, const struct gen_port *port, const struct
 		k->streams[i].count.received_bytes += frames[n - 1].length;
 }
 
-static __rte_always_inline void generator_sink_take(struct sink *k, const struct gen_port *port, const struct frame *frames,
-						    unsigned n, uint32_t stamp, bool latency)
+static __rte_always_inline void generator_sink_take(struct sink *k, const struct gen_port *port,
+						    const struct frame *frames, unsigned n, uint32_t stamp,
+						    bool latency)
 {
 	struct moment moment = {0};
 	struct tally tally = {0};
@@ -148,8 +149,8 @@ static __rte_always_inline void generator_sink_take(struct sink *k, const struct
 	for (i = 0; i < n; i++) {
 		struct stream *s = sink_usual(k, port, &frames[i], &p);
 
-		__builtin_prefetch(
-			(const void *)((uintptr_t)frames[i + PORT_AHEAD].data + port->probe)); // harmless beyond the last
+		__builtin_prefetch((const void *)((uintptr_t)frames[i + PORT_AHEAD].data +
+						  port->probe)); // harmless beyond the last
 		if (unlikely(s == NULL)) {
 			sink_odd(k, port, &frames[i], stamp);
 			continue;

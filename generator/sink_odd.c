@@ -22,7 +22,8 @@ static bool looks_as_expected(const struct expected *e, const struct frame *f)
 	if (f->length < e->size)
 		return false;
 	for (i = 0; i < e->size; i += sizeof(wide)) { // may read beyond e->size: buffers are longer than headers
-		wide a = *(const wide *)(f->data + i), b = *(const wide *)(e->bytes + i), m = *(const wide *)(e->mask + i);
+		wide a = *(const wide *)(f->data + i), b = *(const wide *)(e->bytes + i),
+		     m = *(const wide *)(e->mask + i);
 
 		differs |= (a ^ b) & m;
 	}
@@ -71,8 +72,8 @@ static struct stream *stream_of(const struct sink *k, struct probe p, uint16_t o
 }
 
 // Handles a frame with an intact probe at another offset or port than usual.
-static void sink_odd_found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset, struct stream *s,
-			   struct probe p, uint32_t stamp)
+static void sink_odd_found(struct sink *k, const struct gen_port *port, const struct frame *f, uint16_t offset,
+			   struct stream *s, struct probe p, uint32_t stamp)
 {
 	if (s->rx != port) {
 		s->count.misplaced++;

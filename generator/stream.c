@@ -35,7 +35,8 @@ static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 }
 
 // p: the source address. All other fields are at fixed distances, as there are no options.
-static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6, bool with_sum)
+static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6,
+					 bool with_sum)
 {
 	uint8_t *destination = p + (ipv6 ? 16 : 4);
 
@@ -48,7 +49,8 @@ static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const
 }
 
 // The outer checksum covers the fields that put_flow() and the caller have written.
-static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, const struct head *h, const struct flow *w)
+static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, const struct head *h,
+					 const struct flow *w)
 {
 	uint32_t sum = (uint32_t)h->outer_sum + w->address_sum + w->source_port + w->destination_port;
 
@@ -100,8 +102,9 @@ unsigned stream_run(const struct stream *s)
 }
 
 // lines: cache lines of the head, 0 = s->copy bytes. one: the stream has a single frame size.
-static __rte_always_inline void generator_stream_build(struct stream *s, struct frame *frames, unsigned n, uint64_t base,
-						       uint32_t time, unsigned lines, bool one, bool ipv6)
+static __rte_always_inline void generator_stream_build(struct stream *s, struct frame *frames, unsigned n,
+						       uint64_t base, uint32_t time, unsigned lines, bool one,
+						       bool ipv6)
 {
 	uint16_t turn = turn_of(s, s->at, s->sequence), copy = lines ? lines * 64 : s->copy, at;
 	uint16_t source = s->layout.source, entropy = s->layout.entropy, size = s->layout.size;

@@ -63,7 +63,8 @@ static void assert_stream(const Corelane__V1__GeneratorStream *m, const char *wh
 			if (s.n_turns == 1)
 				assert_int_equal(frames[i].length, size);
 			assert_int_equal(frames[i].length, stream_size(&s, probe_flow(p), probe_sequence(p)));
-			assert_memory_equal(frames[i].data + s.layout.size + PROBE_SIZE, pattern + s.layout.size + PROBE_SIZE,
+			assert_memory_equal(frames[i].data + s.layout.size + PROBE_SIZE,
+					    pattern + s.layout.size + PROBE_SIZE,
 					    frames[i].length - s.layout.size - PROBE_SIZE);
 		}
 	}
@@ -97,8 +98,8 @@ static void assert_header(const struct test_header *h, const char *what)
 
 static void plain_packets(void **state)
 {
-	struct test_header four = header_plain(false, 0), four_sum = header_plain(false, 1), six = header_plain(true, 0),
-			   six_sum = header_plain(true, 1);
+	struct test_header four = header_plain(false, 0), four_sum = header_plain(false, 1),
+			   six = header_plain(true, 0), six_sum = header_plain(true, 1);
 
 	assert_header(&four, "IPv4");
 	assert_header(&four_sum, "IPv4 with UDP checksum");
@@ -135,7 +136,8 @@ static void packets_in_tunnels(void **state)
 
 	for (i = 0; i < 8; i++) { // outer family, inner family, inner checksum
 		bool inner6 = i & 2;
-		struct test_header vxlan = header_in_vxlan(inner6, i & 4), udp = underlay(i & 1, 17), gre = underlay(i & 1, 47);
+		struct test_header vxlan = header_in_vxlan(inner6, i & 4), udp = underlay(i & 1, 17),
+				   gre = underlay(i & 1, 47);
 
 		assert_header(&vxlan, "VXLAN");
 		header_udp(&udp, 6635, 0);

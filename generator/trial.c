@@ -119,7 +119,8 @@ static void trial_publish(struct trial *t, struct window *w, const struct stream
 // QUIET_MS.
 static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 {
-	uint64_t now = t->last_seen = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS, last = now;
+	uint64_t now = t->last_seen = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS,
+		 last = now;
 	struct window none = {0};
 	uint64_t busy = 0;
 

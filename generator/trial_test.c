@@ -175,7 +175,8 @@ static void the_rate_is_kept(void **state)
 	for (i = 0; i < t->n_written; i++) {
 		const struct window *w = &t->windows[i];
 
-		assert_in_range(w->count.due, (w->cycles * 123) / router_ms(1) * 2, (w->cycles * 127) / router_ms(1) * 2 + 300);
+		assert_in_range(w->count.due, (w->cycles * 123) / router_ms(1) * 2,
+				(w->cycles * 127) / router_ms(1) * 2 + 300);
 		sum.due += w->count.due;
 		sum.sent += w->count.sent;
 	}
@@ -215,7 +216,8 @@ static void bursts_have_gaps(void **state)
 	assert_int_equal(total(t)->sent, seen);
 	assert_in_range(n_groups, 1, 40);
 	for (i = 1; i <= n_groups; i++)
-		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100); // fewer: others had the CPU
+		// fewer: others had the CPU
+		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100);
 }
 
 static int keeps(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
@@ -288,7 +290,8 @@ static void flows_come_and_go(void **state)
 	connect_one(m);
 	t = router_run(&plan, collects_flows);
 	assert_clean(t);
-	assert_in_range(t->streams[0].renewed, total(t)->late == 0 ? 2900 : 100, t->total.cycles * 10 / router_ms(1) + 1);
+	assert_in_range(t->streams[0].renewed, total(t)->late == 0 ? 2900 : 100,
+			t->total.cycles * 10 / router_ms(1) + 1);
 	if (total(t)->late == 0)
 		assert_in_range(seen, 2900, t->streams[0].renewed + 100);
 }
@@ -296,7 +299,8 @@ static void flows_come_and_go(void **state)
 // Both ends of one memif: the copying server, and the client in its own memory.
 static void server_and_client(void **state)
 {
-	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(0))};
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
+						message_port("b", router_socket(0))};
 	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 1000), back(stream(true, 9000, 7))};
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 	struct trial_plan plan = router_plan(PACKETS);
@@ -343,7 +347,8 @@ static void a_peer_that_goes(void **state)
 // Another profile with the same ports leaves them connected.
 static void ports_that_stay(void **state)
 {
-	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)), message_port("b", router_socket(1))};
+	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
+						message_port("b", router_socket(1))};
 	Corelane__V1__GeneratorStream *s = stream(true, 500, 10);
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 	struct trial_plan plan = router_plan(PACKETS);
@@ -367,9 +372,10 @@ static void ports_that_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_frame_comes_back),  TEST(the_cpu_is_shared), TEST(it_rests),          TEST(a_port_is_not_read),
-		TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),  TEST(bursts_have_gaps),  TEST(a_full_ring_is_told),
-		TEST(stragglers_are_stale),    TEST(flows_come_and_go), TEST(server_and_client), TEST(a_peer_that_goes),
+		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),       TEST(it_rests),
+		TEST(a_port_is_not_read),     TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
+		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),     TEST(stragglers_are_stale),
+		TEST(flows_come_and_go),      TEST(server_and_client),       TEST(a_peer_that_goes),
 		TEST(ports_that_stay),
 	};
 

@@ -37,8 +37,8 @@ void api_register(const struct api_method *array, size_t n)
 
 	for (i = 0; i < n; i++) {
 		if (n_methods == METHODS_MAX || api_find(array[i].service, array[i].name, NULL) != NULL) {
-			fprintf(stderr, "api: %s.%s: registered twice, or more than %d methods\n", array[i].service, array[i].name,
-				METHODS_MAX);
+			fprintf(stderr, "api: %s.%s: registered twice, or more than %d methods\n", array[i].service,
+				array[i].name, METHODS_MAX);
 			abort();
 		}
 		methods[n_methods++] = &array[i];
@@ -113,8 +113,8 @@ static void unpack_free(void *arena, void *p)
 	// repeat, so that they are merged and copied over and over, reaches the limit.
 }
 
-ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data, size_t n,
-			     struct error *err)
+ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data,
+			     size_t n, struct error *err)
 {
 	ProtobufCAllocator allocator = {.alloc = unpack_alloc, .free = unpack_free, .allocator_data = a};
 	const char *bad, *field;
@@ -174,7 +174,8 @@ static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const ui
 	const struct api_method *m;
 	Ttrpc__Request *req;
 
-	req = (Ttrpc__Request *)api_unpack(&ttrpc__request__descriptor, &unary.memory, API_REQUEST_MEMORY, data, h->length, err);
+	req = (Ttrpc__Request *)api_unpack(&ttrpc__request__descriptor, &unary.memory, API_REQUEST_MEMORY, data,
+					   h->length, err);
 	if (req == NULL)
 		return -err->code;
 	m = api_find(req->service, req->method, err);
@@ -183,7 +184,8 @@ static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const ui
 	if (m->unary != NULL)
 		return answer_unary(c, h->stream, m, &req->payload, err);
 	if ((h->flags & (TTRPC_REMOTE_CLOSED | TTRPC_REMOTE_OPEN)) == 0)
-		return error_set(err, EINVAL, "method", req->method, NULL, "answers with a stream and was called as unary");
+		return error_set(err, EINVAL, "method", req->method, NULL,
+				 "answers with a stream and was called as unary");
 	return api_stream_open(c, h->stream, m, req->payload.data, req->payload.len, err);
 }
 

@@ -213,8 +213,8 @@ static void api_conn_on_event(struct bufferevent *bev, short what, void *arg)
 	struct api_conn *c = arg;
 
 	if (what & BEV_EVENT_TIMEOUT)
-		LOG(WARNING, "api: a client has not read for %u s: disconnected, %zu bytes unread", api_limits.stall_ms / 1000,
-		    evbuffer_get_length(c->out));
+		LOG(WARNING, "api: a client has not read for %u s: disconnected, %zu bytes unread",
+		    api_limits.stall_ms / 1000, evbuffer_get_length(c->out));
 	api_conn_close(c);
 }
 

@@ -65,7 +65,8 @@ struct api_conn {
 
 // api.c
 const struct api_method *api_find(const char *service, const char *name, struct error *err);
-ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data, size_t n,
+ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data,
+			     size_t n,
 			     struct error *err); // NULL: err says why
 void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data);
 void api_error_complete(struct error *err, int ret); // adds a message when a handler gave none
@@ -78,7 +79,8 @@ unsigned api_conn_count(void);
 void api_conn_close_all(void);
 
 // api_stream.c
-int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n, struct error *err);
+int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n,
+		    struct error *err);
 struct api_stream *api_stream_find(struct api_conn *c, uint32_t id);
 void api_stream_produce(struct api_conn *c);
 void api_stream_close(struct api_stream *s); // sends nothing to the client

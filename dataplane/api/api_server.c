@@ -28,7 +28,8 @@ static struct {
 	bool refusing;    // too many connections, which was logged
 } server;
 
-static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len, void *arg)
+static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len,
+				 void *arg)
 {
 	bool full = api_conn_count() >= api_limits.connections;
 
@@ -114,7 +115,8 @@ static int api_server_probe(struct error *err)
 
 	if (fd < 0)
 		return api_server_refuse(err, errno, "cannot open a socket");
-	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN) // EAGAIN: its queue is full
+	// EAGAIN: its queue is full
+	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN)
 		ret = refuse_alive(fd, err);
 	else if (errno != ECONNREFUSED && errno != ENOENT)
 		ret = api_server_refuse(err, errno, "cannot find out whether another process answers there");
@@ -146,8 +148,9 @@ static int open_socket(struct error *err)
 
 	if (fd < 0)
 		return api_server_refuse(err, errno, "cannot open a socket");
-	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 || chmod(server.addr.sun_path, 0660) < 0 ||
-	    stat(server.addr.sun_path, &server.file) < 0 || listen(fd, BACKLOG) < 0) {
+	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 ||
+	    chmod(server.addr.sun_path, 0660) < 0 || stat(server.addr.sun_path, &server.file) < 0 ||
+	    listen(fd, BACKLOG) < 0) {
 		ret = api_server_refuse(err, errno, "cannot listen");
 		close(fd);
 		return ret;
@@ -173,7 +176,8 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 	int fd, ret;
 
 	if (server.listener != NULL)
-		return error_set(err, EALREADY, "socket", path, NULL, "this process listens at %s already", server.addr.sun_path);
+		return error_set(err, EALREADY, "socket", path, NULL, "this process listens at %s already",
+				 server.addr.sun_path);
 	ret = set_path(path, err);
 	if (ret < 0)
 		return ret;
@@ -182,8 +186,8 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 		return fd;
 	signal(SIGPIPE, SIG_IGN); // a client that has gone makes write() fail instead of ending the process
 	server.retry = evtimer_new(base, on_retry, NULL);
-	server.listener =
-		evconnlistener_new(base, api_server_on_accept, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	server.listener = evconnlistener_new(base, api_server_on_accept, NULL,
+					     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (server.retry == NULL || server.listener == NULL) {
 		if (server.listener == NULL)
 			close(fd);

@@ -309,8 +309,9 @@ static int group_teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(back_pressure),  TEST(unread_answers), TEST(client_dies), TEST(too_many),
-					   TEST(no_descriptors), TEST(mode),           TEST(alive),       cmocka_unit_test(paths)};
+	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers),   TEST(client_dies),
+					   TEST(too_many),      TEST(no_descriptors),   TEST(mode),
+					   TEST(alive),         cmocka_unit_test(paths)};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

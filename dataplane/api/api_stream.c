@@ -42,12 +42,14 @@ static struct api_stream *stream_new(struct api_conn *c, uint32_t id, const stru
 	return s;
 }
 
-int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n, struct error *err)
+int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n,
+		    struct error *err)
 {
 	struct api_stream *s;
 
 	if (c->streams >= API_STREAMS)
-		return error_set(err, ENOSPC, NULL, NULL, NULL, "this connection has %d open streams already", API_STREAMS);
+		return error_set(err, ENOSPC, NULL, NULL, NULL, "this connection has %d open streams already",
+				 API_STREAMS);
 	s = stream_new(c, id, m);
 	if (s == NULL)
 		return -ENOMEM;
@@ -119,7 +121,8 @@ static void stream_send(struct api_stream *s, struct error *err)
 	int ret = ttrpc_send_data(s->conn->out, s->id, s->item);
 
 	if (ret == -EMSGSIZE)
-		ret = error_set(err, ENOSPC, NULL, NULL, NULL, "an item of the stream is longer than %d bytes", API_MAX_MESSAGE);
+		ret = error_set(err, ENOSPC, NULL, NULL, NULL, "an item of the stream is longer than %d bytes",
+				API_MAX_MESSAGE);
 	arena_reset(&s->call.memory);
 	if (ret < 0)
 		stream_fail(s, ret, err);

@@ -123,8 +123,9 @@ static void codes(void **state)
 {
 	static const struct {
 		int code, grpc;
-	} want[] = {{EINVAL, 3}, {ERANGE, 3}, {EMSGSIZE, 3}, {ENOENT, 5},   {EEXIST, 6},  {EPERM, 7},     {EACCES, 7}, {ENOMEM, 8},
-		    {ENOSPC, 8}, {EBUSY, 9},  {EPROTO, 9},   {ENOTSUP, 12}, {ENOSYS, 12}, {ECANCELED, 1}, {EIO, 13}};
+	} want[] = {{EINVAL, 3}, {ERANGE, 3},   {EMSGSIZE, 3}, {ENOENT, 5},    {EEXIST, 6},
+		    {EPERM, 7},  {EACCES, 7},   {ENOMEM, 8},   {ENOSPC, 8},    {EBUSY, 9},
+		    {EPROTO, 9}, {ENOTSUP, 12}, {ENOSYS, 12},  {ECANCELED, 1}, {EIO, 13}};
 	unsigned i;
 
 	for (i = 0; i < sizeof(want) / sizeof(*want); i++)
@@ -334,9 +335,16 @@ static void bombs(void **state)
 
 static void texts(void **state)
 {
-	static const char *const good[] = {"", "abc", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x9a\x80", "\xf4\x8f\xbf\xbf"};
-	static const char *const bad[] = {
-		"\x80", "a\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80"};
+	static const char *const good[] = {
+		"", "abc", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x9a\x80", "\xf4\x8f\xbf\xbf"};
+	static const char *const bad[] = {"\x80",
+					  "a\xff",
+					  "\xc3",
+					  "\xc0\x80",
+					  "\xe0\x80\x80",
+					  "\xed\xa0\x80",
+					  "\xf4\x90\x80\x80",
+					  "\xf8\x88\x80\x80\x80"};
 	char buf[16];
 	unsigned i;
 

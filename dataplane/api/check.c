@@ -62,8 +62,8 @@ static int check_refused(const struct place *at, struct error *err)
 	return -err->code;
 }
 
-static int check_refuse(const struct place *at, const char *field, int code, const char *value, const char *valid, const char *text,
-			struct error *err)
+static int check_refuse(const struct place *at, const char *field, int code, const char *value, const char *valid,
+			const char *text, struct error *err)
 {
 	char path[FIELD_MAX];
 
@@ -81,8 +81,8 @@ static void list_append(char *list, size_t size, const char *word)
 
 // --- Values. ---
 
-static int check_value_number(const struct place *at, const struct field_limits *l, const char *field, uint64_t v, uint64_t most,
-			      struct error *err)
+static int check_value_number(const struct place *at, const struct field_limits *l, const char *field, uint64_t v,
+			      uint64_t most, struct error *err)
 {
 	const struct number_limits n = {.min = l->min,
 					.max = l->max ? l->max : most,
@@ -112,8 +112,8 @@ static size_t enum_prefix(const ProtobufCEnumDescriptor *d)
 	return n;
 }
 
-static int check_value_enum(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, int v,
-			    struct error *err)
+static int check_value_enum(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f,
+			    int v, struct error *err)
 {
 	const ProtobufCEnumDescriptor *d = f->descriptor;
 	size_t prefix = enum_prefix(d);
@@ -150,10 +150,11 @@ static int check_value_text(const struct place *at, const struct field_limits *l
 	return check_refused(at, err);
 }
 
-static int check_within(const struct place *at, const struct field_limits *l, const char *name, const ProtobufCMessage *msg,
-			struct error *err)
+static int check_within(const struct place *at, const struct field_limits *l, const char *name,
+			const ProtobufCMessage *msg, struct error *err)
 {
-	struct place in = {.up = at, .name = name, .msg = msg, .limits = l->of, .partial = (l->flags & LIMIT_PARTIAL) != 0};
+	struct place in = {
+		.up = at, .name = name, .msg = msg, .limits = l->of, .partial = (l->flags & LIMIT_PARTIAL) != 0};
 	const ProtobufCFieldDescriptor *names;
 
 	if (l->of == NULL)
@@ -168,8 +169,8 @@ static int check_within(const struct place *at, const struct field_limits *l, co
 }
 
 // Checks one value: that of a field, or one of a list.
-static int check_value(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, const void *v,
-		       struct error *err)
+static int check_value(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f,
+		       const void *v, struct error *err)
 {
 	switch (f->type) {
 	case PROTOBUF_C_TYPE_STRING:
@@ -206,13 +207,13 @@ static bool is_given(const ProtobufCFieldDescriptor *f, const void *v)
 	}
 }
 
-static int check_missing(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, const void *v,
-			 struct error *err)
+static int check_missing(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f,
+			 const void *v, struct error *err)
 {
 	if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
 		return check_value(at, l, f, v, err); // 0 may be a value
-	return check_refuse(at, f->name, EINVAL, f->type == PROTOBUF_C_TYPE_STRING ? "" : NULL, notation_texts[l->notation].valid,
-			    "is missing", err);
+	return check_refuse(at, f->name, EINVAL, f->type == PROTOBUF_C_TYPE_STRING ? "" : NULL,
+			    notation_texts[l->notation].valid, "is missing", err);
 }
 
 static int check_refuse_twice(const struct place *at, const char *field, const char *value, struct error *err)
@@ -220,7 +221,8 @@ static int check_refuse_twice(const struct place *at, const char *field, const c
 	return check_refuse(at, field, EINVAL, value, "each once", "is given twice", err);
 }
 
-static int check_distinct_numbers(const struct place *at, const char *field, const uint32_t *list, size_t n, struct error *err)
+static int check_distinct_numbers(const struct place *at, const char *field, const uint32_t *list, size_t n,
+				  struct error *err)
 {
 	char text[16];
 	size_t i, j;
@@ -241,7 +243,8 @@ static int check_compare_texts(const void *a, const void *b)
 }
 
 // Sorts a copy: lists may have thousands of values. Two notations of one value are the method's to find.
-static int check_distinct_texts(const struct place *at, const char *field, char *const *list, size_t n, struct error *err)
+static int check_distinct_texts(const struct place *at, const char *field, char *const *list, size_t n,
+				struct error *err)
 {
 	char **sorted = calloc(n + 1, sizeof(*sorted));
 	int ret = 0;
@@ -259,7 +262,8 @@ static int check_distinct_texts(const struct place *at, const char *field, char 
 	return ret;
 }
 
-static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const void *list, size_t n, struct error *err)
+static int check_distinct(const struct place *at, const ProtobufCFieldDescriptor *f, const void *list, size_t n,
+			  struct error *err)
 {
 	return f->type == PROTOBUF_C_TYPE_STRING ? check_distinct_texts(at, f->name, list, n, err)
 						 : check_distinct_numbers(at, f->name, list, n, err);
@@ -278,8 +282,8 @@ static size_t size_of(const ProtobufCFieldDescriptor *f)
 	}
 }
 
-static int check_list(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f, bool needed,
-		      struct error *err)
+static int check_list(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f,
+		      bool needed, struct error *err)
 {
 	size_t n = *(const size_t *)check_member(at, f->quantifier_offset), i;
 	const uint8_t *list = *(const uint8_t *const *)check_member(at, f->offset);

@@ -44,13 +44,14 @@ static struct error refused(const void *request, int code, const char *message)
 	return err;
 }
 
-#define METER(...)                                                                                                             \
-	&(Corelane__V1__MeterAddRequest)                                                                                       \
-	{                                                                                                                      \
-		.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter_add_request__descriptor), .meter = &(Corelane__V1__Meter) \
-		{                                                                                                              \
-			.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter__descriptor), __VA_ARGS__                         \
-		}                                                                                                              \
+#define METER(...)                                                                                     \
+	&(Corelane__V1__MeterAddRequest)                                                               \
+	{                                                                                              \
+		.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter_add_request__descriptor),         \
+		.meter = &(Corelane__V1__Meter)                                                        \
+		{                                                                                      \
+			.base = PROTOBUF_C_MESSAGE_INIT(&corelane__v1__meter__descriptor), __VA_ARGS__ \
+		}                                                                                      \
 	}
 
 static void numbers(void **state)
@@ -77,9 +78,11 @@ static void names(void **state)
 {
 	char name[33] = "12345678901234567890123456789012";
 
-	refused(METER(.name = "", .bit_rate = 8000), EINVAL, "meter.name '': is missing; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	refused(METER(.name = "", .bit_rate = 8000), EINVAL,
+		"meter.name '': is missing; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
 	refused(METER(.name = "a b"), EINVAL, "meter.name 'a b': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
-	refused(METER(.name = "\xc3\xa9"), EINVAL, "meter.name '\xc3\xa9': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
+	refused(METER(.name = "\xc3\xa9"), EINVAL,
+		"meter.name '\xc3\xa9': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
 	refused(METER(.name = name), EINVAL,
 		"meter.name '12345678901234567890123456789012': is not a name; valid: 1 to 31 of A-Z a-z 0-9 . _ -");
 	name[31] = '\0';
@@ -164,7 +167,8 @@ static void enums(void **state)
 	p.tap = &tap;
 	accepted(&req);
 	tap.ifname = "a/b";
-	refused(&req, EINVAL, "port.tap.ifname 'a/b': is not accepted; valid: 1 to 15 bytes without space, '/', ':' or '%'");
+	refused(&req, EINVAL,
+		"port.tap.ifname 'a/b': is not accepted; valid: 1 to 15 bytes without space, '/', ':' or '%'");
 	tap.ifname = "";
 	p.source_check = (Corelane__V1__SourceCheck)-1;
 	refused(&req, EINVAL, "port.source_check '-1': is not one of the values; valid: none, reverse_path, strict");
@@ -183,13 +187,15 @@ static void numbers_of_a_kind(void **state)
 	p.memif = &m;
 	refused(&req, EINVAL, "port.memif.socket '': is missing; valid: an absolute path of up to 107 bytes");
 	m.socket = "run/memif";
-	refused(&req, EINVAL, "port.memif.socket 'run/memif': is not accepted; valid: an absolute path of up to 107 bytes");
+	refused(&req, EINVAL,
+		"port.memif.socket 'run/memif': is not accepted; valid: an absolute path of up to 107 bytes");
 	m.socket = "/run/memif";
 	m.ring_size = 1000;
 	refused(&req, ERANGE, "port.memif.ring_size '1000': is out of range; valid: a power of two from 32 to 16384");
 	m.ring_size = 1024;
 	m.buffer_size = 200;
-	refused(&req, ERANGE, "port.memif.buffer_size '200': is out of range; valid: a multiple of 64 from 128 to 32768");
+	refused(&req, ERANGE,
+		"port.memif.buffer_size '200': is out of range; valid: a multiple of 64 from 128 to 32768");
 }
 
 static void oneofs(void **state)
@@ -362,7 +368,8 @@ static void questions(void **state)
 	Corelane__V1__TraceRequest trace = CORELANE__V1__TRACE_REQUEST__INIT;
 	Corelane__V1__CaptureRequest capture = CORELANE__V1__CAPTURE_REQUEST__INIT;
 	Corelane__V1__EventListRequest events = CORELANE__V1__EVENT_LIST_REQUEST__INIT;
-	Corelane__V1__CapturePoint points[] = {CORELANE__V1__CAPTURE_POINT__CAPTURE_POINT_DROP, (Corelane__V1__CapturePoint)3};
+	Corelane__V1__CapturePoint points[] = {CORELANE__V1__CAPTURE_POINT__CAPTURE_POINT_DROP,
+					       (Corelane__V1__CapturePoint)3};
 
 	filter.l4_port = 65536;
 	refused(&filter, ERANGE, "l4_port '65536': is out of range; valid: 1 to 65535");
@@ -405,11 +412,20 @@ static void tables_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),           cmocka_unit_test(names),      cmocka_unit_test(a_request_without_its_object),
-		cmocka_unit_test(names_of_a_set),    cmocka_unit_test(settings),   cmocka_unit_test(enums),
-		cmocka_unit_test(numbers_of_a_kind), cmocka_unit_test(oneofs),     cmocka_unit_test(batches),
-		cmocka_unit_test(lists_of_text),     cmocka_unit_test(nexthops),   cmocka_unit_test(nat_rules),
-		cmocka_unit_test(questions),         cmocka_unit_test(tables_fit),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(names),
+		cmocka_unit_test(a_request_without_its_object),
+		cmocka_unit_test(names_of_a_set),
+		cmocka_unit_test(settings),
+		cmocka_unit_test(enums),
+		cmocka_unit_test(numbers_of_a_kind),
+		cmocka_unit_test(oneofs),
+		cmocka_unit_test(batches),
+		cmocka_unit_test(lists_of_text),
+		cmocka_unit_test(nexthops),
+		cmocka_unit_test(nat_rules),
+		cmocka_unit_test(questions),
+		cmocka_unit_test(tables_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,8 @@ static const char *field_invalid(const ProtobufCMessage *msg, const ProtobufCFie
 	if (f->label == PROTOBUF_C_LABEL_REPEATED) {
 		n = *(const size_t *)(base + f->quantifier_offset);
 		values = *values;
-	} else if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const uint32_t *)(base + f->quantifier_offset) != f->id) {
+	} else if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
+		   *(const uint32_t *)(base + f->quantifier_offset) != f->id) {
 		n = 0; // the oneof holds another member
 	}
 	for (i = 0; i < n && bad == NULL; i++)

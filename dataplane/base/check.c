@@ -62,7 +62,8 @@ static int check_ip(const char *field, const char *text, enum notation n, struct
 	case NOTATION_INTERFACE_ADDRESS:
 		return ip_parse_ifaddr(text, field, &p, err);
 	case NOTATION_HOST_OR_PREFIX:
-		return strchr(text, '/') == NULL ? ip_parse_addr(text, field, &a, err) : ip_parse_prefix(text, field, &p, err);
+		return strchr(text, '/') == NULL ? ip_parse_addr(text, field, &a, err)
+						 : ip_parse_prefix(text, field, &p, err);
 	case NOTATION_PREFIX_OR_ANY:
 		return strcmp(text, "any") == 0 ? 0 : ip_parse_prefix(text, field, &p, err);
 	case NOTATION_PREFIX:

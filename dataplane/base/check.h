@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only checks of numbers and of notations of text. The values that a field of the API accepts are options of the field
-// (api/options.proto); base/field_limits.h has them as numbers, and api/check.h applies them to requests.
+// The only checks of numbers and of notations of text. The values that a field of the API accepts are options of the
+// field (api/options.proto); base/field_limits.h has them as numbers, and api/check.h applies them to requests.
 #pragma once
 
 #include <stdbool.h>

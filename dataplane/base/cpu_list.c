@@ -107,7 +107,8 @@ static bool mask_shape(const char *s, const char *end)
 
 int cpu_mask_parse(const char *text, struct cpu_list *out)
 {
-	const char *s = strncmp(text, "0x", 2) == 0 || strncmp(text, "0X", 2) == 0 ? text + 2 : text, *end = s + strlen(s);
+	const char *s = strncmp(text, "0x", 2) == 0 || strncmp(text, "0X", 2) == 0 ? text + 2 : text,
+		   *end = s + strlen(s);
 	unsigned bit = 0;
 
 	memset(out, 0, sizeof(*out));

@@ -10,7 +10,8 @@ static void error_copy(char *dst, size_t size, const char *src)
 	snprintf(dst, size, "%s", src ? src : "");
 }
 
-int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt, ...)
+int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt,
+	      ...)
 {
 	char text[256];
 	va_list ap;

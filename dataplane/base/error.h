@@ -17,5 +17,5 @@ struct error {
 };
 
 // Fills *err (may be NULL) and returns -code. The message reads "FIELD 'VALUE': TEXT"; valid may be NULL.
-int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt, ...)
-	__attribute__((format(printf, 6, 7)));
+int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt,
+	      ...) __attribute__((format(printf, 6, 7)));

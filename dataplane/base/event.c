@@ -58,7 +58,8 @@ void event_report_as(const struct event_kind *kind, const char *subject, const c
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
-	rte_log(levels[kind->severity], corelane_logtype, "%s: %s%s%s\n", kind->name, e->subject, subject ? " " : "", e->text);
+	rte_log(levels[kind->severity], corelane_logtype, "%s: %s%s%s\n", kind->name, e->subject, subject ? " " : "",
+		e->text);
 	for (l = listeners; l; l = l->next)
 		l->reported();
 }

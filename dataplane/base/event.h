@@ -5,7 +5,8 @@
 //
 // A kind is declared where it is reported, with its severity (INFO, WARNING, ERROR) and the sentence that explains it:
 //
-//	EVENT_KIND(thread_stray, WARNING, "A thread could run on CPUs that the plan does not give it. It was moved back.");
+//	EVENT_KIND(thread_stray, WARNING,
+//		   "A thread could run on CPUs that the plan does not give it. It was moved back.");
 //	...
 //	event_report(thread_stray, thread_name, "ran on CPUs %s, planned are %s; moved back", has, planned);
 //

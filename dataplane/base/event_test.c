@@ -92,7 +92,8 @@ static void kinds_by_name(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(reports), cmocka_unit_test(bounds), cmocka_unit_test(kinds_by_name)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reports), cmocka_unit_test(bounds),
+					   cmocka_unit_test(kinds_by_name)};
 
 	rte_log_set_level((uint32_t)corelane_logtype, RTE_LOG_EMERG);
 	return cmocka_run_group_tests(tests, NULL, NULL);

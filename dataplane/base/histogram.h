@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of 64-bit values in buckets whose width grows with the value: 16 for each power of two, so that a bucket's bounds
-// are within 6.25 % of each other. Adding is a handful of instructions and one store.
+// Counts of 64-bit values in buckets whose width grows with the value: 16 for each power of two, so that a bucket's
+// bounds are within 6.25 % of each other. Adding is a handful of instructions and one store.
 //
 // One thread adds; others may read at any time and see each count as it was a moment ago.
 #pragma once

@@ -63,8 +63,8 @@ static int parse_len(const char *s, unsigned max)
 	return (int)v;
 }
 
-static int parse_with_len(const char *text, const char *field, const char *valid, const char *why, struct ip_prefix *out,
-			  struct error *err)
+static int parse_with_len(const char *text, const char *field, const char *valid, const char *why,
+			  struct ip_prefix *out, struct error *err)
 {
 	char addr[IP_TEXT];
 	const char *slash = text ? strchr(text, '/') : NULL;
@@ -86,7 +86,8 @@ static int parse_with_len(const char *text, const char *field, const char *valid
 
 int ip_parse_ifaddr(const char *text, const char *field, struct ip_prefix *out, struct error *err)
 {
-	return parse_with_len(text, field, NOTATION_INTERFACE_ADDRESS_VALID, "is not an address with a prefix length", out, err);
+	return parse_with_len(text, field, NOTATION_INTERFACE_ADDRESS_VALID, "is not an address with a prefix length",
+			      out, err);
 }
 
 int ip_parse_prefix(const char *text, const char *field, struct ip_prefix *out, struct error *err)
@@ -140,8 +141,11 @@ const char *mac_format(const struct rte_ether_addr *mac, char buf[18])
 static const struct {
 	const char *name;
 	uint8_t number;
-} protocols[] = {
-	{"tcp", IPPROTO_TCP}, {"udp", IPPROTO_UDP}, {"sctp", IPPROTO_SCTP}, {"icmp", IPPROTO_ICMP}, {"icmpv6", IPPROTO_ICMPV6}};
+} protocols[] = {{"tcp", IPPROTO_TCP},
+		 {"udp", IPPROTO_UDP},
+		 {"sctp", IPPROTO_SCTP},
+		 {"icmp", IPPROTO_ICMP},
+		 {"icmpv6", IPPROTO_ICMPV6}};
 
 int ip_parse_protocol(const char *text, const char *field, uint8_t *out, struct error *err)
 {

@@ -11,7 +11,8 @@
 
 static void prefixes(void **state)
 {
-	static const char *const good[] = {"0.0.0.0/0", "10.1.2.0/24", "10.1.2.3/32", "::/0", "2001:db8::/32", "2001:db8::1/128"};
+	static const char *const good[] = {"0.0.0.0/0", "10.1.2.0/24",   "10.1.2.3/32",
+					   "::/0",      "2001:db8::/32", "2001:db8::1/128"};
 	static const char *const bad[] = {
 		"",         "10.0.0.0",       "10.0.0.0/", "10.0.0.0/33", "10.0.0.1/24", "10.0.0.0/024", "10.0.0.0/-1",
 		"10.0.0/8", "2001:db8::1/64", "::/129",    "/8",          "10.0.0.0/8 ", "x/8"};
@@ -56,8 +57,12 @@ static void covers(void **state)
 
 static void macs(void **state)
 {
-	static const char *const bad[] = {
-		"", "02:00:00:00:00", "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00", "zz:00:00:00:00:01"};
+	static const char *const bad[] = {"",
+					  "02:00:00:00:00",
+					  "ff:ff:ff:ff:ff:ff",
+					  "01:00:5e:00:00:01",
+					  "00:00:00:00:00:00",
+					  "zz:00:00:00:00:01"};
 	struct rte_ether_addr mac;
 	char buf[18];
 	unsigned i;

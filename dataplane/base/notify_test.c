@@ -45,7 +45,8 @@ static void second_heard(unsigned what)
 
 static void everyone_hears(void **state)
 {
-	struct test_listener *listeners = NULL, first = {.changed = first_heard}, silent = {0}, second = {.changed = second_heard};
+	struct test_listener *listeners = NULL, first = {.changed = first_heard}, silent = {0},
+			     second = {.changed = second_heard};
 
 	tell(listeners, 1); // no listener yet
 	LISTEN(listeners, &first);
@@ -71,7 +72,8 @@ static void registered_twice_is_told_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_hears), cmocka_unit_test(registered_twice_is_told_once)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(everyone_hears),
+					   cmocka_unit_test(registered_twice_is_told_once)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

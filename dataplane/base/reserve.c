@@ -50,7 +50,8 @@ static int base_reserve_fill(uint8_t *at, uint64_t bytes)
 {
 	if (!reserve_available(bytes))
 		return -ENOMEM;
-	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
+	    MAP_FAILED)
 		return -ENOMEM;
 	madvise(at, bytes, MADV_HUGEPAGE); // best effort: without it lookups have more TLB misses
 	if (madvise(at, bytes, MADV_POPULATE_WRITE) == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the node: the fields of message Settings (api/system.proto). The module that keeps a value registers it, under the
-// name of its field:
+// Settings of the node: the fields of message Settings (api/system.proto). The module that keeps a value registers it,
+// under the name of its field:
 //
 //	uint32_t mac_age_seconds = LIMIT_SETTINGS_MAC_AGE_SECONDS_DEFAULT;
 //	SETTING(mac_age_seconds, mac_age_seconds);
@@ -46,8 +46,12 @@ void setting_set(const struct setting *s, uint32_t value);
 const struct setting_list *setting_get_list(const struct setting *s);
 void setting_set_list(const struct setting *s, const uint32_t *values, uint32_t n);
 
-#define SETTING_TYPE(variable) \
-	_Generic((variable), bool : SETTING_BOOL, uint8_t : SETTING_UINT8, uint16_t : SETTING_UINT16, uint32_t : SETTING_UINT32)
+#define SETTING_TYPE(variable)              \
+	_Generic((variable), bool           \
+		 : SETTING_BOOL, uint8_t    \
+		 : SETTING_UINT8, uint16_t  \
+		 : SETTING_UINT16, uint32_t \
+		 : SETTING_UINT32)
 
 // Further members of struct setting may follow: SETTING(depth, label_depth, .changed = depth_changed).
 #define SETTING(field, variable, ...)                                                               \

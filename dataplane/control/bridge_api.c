@@ -118,9 +118,12 @@ static int bridge_api_list(struct api_call *call, const void *req, void *cursor,
 #define SERVICE "corelane.v1.Bridges"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__bridge_add_request__descriptor, &corelane__v1__bridge__descriptor, .unary = bridge_api_add},
-	{SERVICE, "Set", &corelane__v1__bridge_set_request__descriptor, &corelane__v1__bridge__descriptor, .unary = bridge_api_set},
-	{SERVICE, "Del", &corelane__v1__bridge_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = bridge_api_del},
+	{SERVICE, "Add", &corelane__v1__bridge_add_request__descriptor, &corelane__v1__bridge__descriptor,
+	 .unary = bridge_api_add},
+	{SERVICE, "Set", &corelane__v1__bridge_set_request__descriptor, &corelane__v1__bridge__descriptor,
+	 .unary = bridge_api_set},
+	{SERVICE, "Del", &corelane__v1__bridge_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = bridge_api_del},
 	{SERVICE, "List", &corelane__v1__bridge_list_request__descriptor, &corelane__v1__bridge__descriptor,
 	 .next = bridge_api_list, .cursor_size = sizeof(uint32_t)},
 };

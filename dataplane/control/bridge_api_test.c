@@ -129,7 +129,8 @@ static void bridge_lifecycle(void **state)
 }
 
 // Items of a list: payloads of data frames until the one that closes the stream.
-static unsigned list(const char *service, const ProtobufCMessage *req, void *items, size_t max, const ProtobufCMessageDescriptor *d)
+static unsigned list(const char *service, const ProtobufCMessage *req, void *items, size_t max,
+		     const ProtobufCMessageDescriptor *d)
 {
 	struct test_frame *f;
 	unsigned n = 0;

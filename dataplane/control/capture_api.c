@@ -66,7 +66,8 @@ static int capture_api_decode(const Corelane__V1__CaptureRequest *in, struct cap
 	if (*in->port) {
 		p = port_find(in->port);
 		if (p == NULL)
-			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+					 "there is no such port");
 		c->port = p->id;
 	}
 	if (*in->reason) {
@@ -89,7 +90,8 @@ static void capture_api_stream_free(struct capture *c)
 	free(s);
 }
 
-static struct stream *capture_api_begin(struct api_call *call, const Corelane__V1__CaptureRequest *in, struct error *err)
+static struct stream *capture_api_begin(struct api_call *call, const Corelane__V1__CaptureRequest *in,
+					struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 
@@ -115,7 +117,8 @@ static void capture_api_encode(struct api_call *call, const struct stream *s, co
 {
 	const struct port *p = port_get(r->port);
 
-	out->time_ns = s->epoch_ns + (uint64_t)((double)(int64_t)(r->tsc - s->epoch_tsc) * 1e9 / (double)rte_get_tsc_hz());
+	out->time_ns =
+		s->epoch_ns + (uint64_t)((double)(int64_t)(r->tsc - s->epoch_tsc) * 1e9 / (double)rte_get_tsc_hz());
 	out->point = (Corelane__V1__CapturePoint)r->point;
 	out->port = api_strdup(call, p ? p->cfg.name : "");
 	out->length = r->length;
@@ -163,10 +166,11 @@ static void capture_api_done(void *cursor)
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Capture", "Packets", &corelane__v1__capture_request__descriptor, &corelane__v1__captured_packet__descriptor,
-	 .next = capture_api_packets, .done = capture_api_done, .cursor_size = sizeof(struct stream *)},
-	{"corelane.v1.Capture", "Trace", &corelane__v1__trace_request__descriptor, &corelane__v1__trace_step__descriptor,
-	 .next = trace_next, .done = trace_done, .cursor_size = sizeof(void *)},
+	{"corelane.v1.Capture", "Packets", &corelane__v1__capture_request__descriptor,
+	 &corelane__v1__captured_packet__descriptor, .next = capture_api_packets, .done = capture_api_done,
+	 .cursor_size = sizeof(struct stream *)},
+	{"corelane.v1.Capture", "Trace", &corelane__v1__trace_request__descriptor,
+	 &corelane__v1__trace_step__descriptor, .next = trace_next, .done = trace_done, .cursor_size = sizeof(void *)},
 };
 API_METHODS(methods)
 

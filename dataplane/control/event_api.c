@@ -62,7 +62,8 @@ static int event_api_check(const Corelane__V1__EventListRequest *in, struct erro
 
 static bool event_api_wanted(const Corelane__V1__EventListRequest *in, const struct event_record *e)
 {
-	return (unsigned)e->kind->severity >= (unsigned)in->severity && (*in->kind == '\0' || strcmp(in->kind, e->kind->name) == 0);
+	return (unsigned)e->kind->severity >= (unsigned)in->severity &&
+	       (*in->kind == '\0' || strcmp(in->kind, e->kind->name) == 0);
 }
 
 static void event_api_encode(struct api_call *call, const struct event_record *e, Corelane__V1__Event *out)

@@ -180,7 +180,7 @@ static const struct api_method methods[] = {
 	 .unary = flow_api_count},
 	{"corelane.v1.Flows", "Flush", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
 	 .unary = flow_api_flush},
-	{"corelane.v1.Flows", "Resize", &corelane__v1__flow_resize_request__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = flow_api_resize},
+	{"corelane.v1.Flows", "Resize", &corelane__v1__flow_resize_request__descriptor,
+	 &corelane__v1__flow_count__descriptor, .unary = flow_api_resize},
 };
 API_METHODS(methods)

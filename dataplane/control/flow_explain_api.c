@@ -37,13 +37,15 @@ static const char *key_text(const struct flow_key *k, char text[160])
 	return text;
 }
 
-static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q,
+					struct error *err)
 {
 	struct port *p = *in->port ? port_find(in->port) : NULL;
 	struct vrf *v;
 
 	if (*in->port && p == NULL)
-		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+				 "there is no such port");
 	if (p && (p->cfg.role != PORT_TENANT || p->cfg.vrf == UINT16_MAX))
 		return error_set(err, EINVAL, "port", in->port, "a tenant port of a VRF",
 				 "packets of this port are not routed for a tenant");
@@ -62,12 +64,15 @@ static int flow_explain_api_decode_zone(const Corelane__V1__FlowExplainRequest *
 	return 0;
 }
 
-static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q, struct error *err)
+static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, struct flow_question *q,
+				   struct error *err)
 {
 	struct ip_addr src, dst;
 
-	if (flow_explain_api_decode_zone(in, q, err) < 0 || ip_parse_protocol(in->protocol, "protocol", &q->key.proto, err) < 0 ||
-	    ip_parse_addr(in->source, "source", &src, err) < 0 || ip_parse_addr(in->destination, "destination", &dst, err) < 0)
+	if (flow_explain_api_decode_zone(in, q, err) < 0 ||
+	    ip_parse_protocol(in->protocol, "protocol", &q->key.proto, err) < 0 ||
+	    ip_parse_addr(in->source, "source", &src, err) < 0 ||
+	    ip_parse_addr(in->destination, "destination", &dst, err) < 0)
 		return -err->code;
 	if (src.family != dst.family)
 		return error_set(err, EINVAL, "destination", in->destination, "an address of the source's family",
@@ -86,7 +91,8 @@ static int flow_explain_api_decode(const Corelane__V1__FlowExplainRequest *in, s
 	return 0;
 }
 
-static void explain_nat(struct api_call *call, const struct flow_question *q, const struct flow_answer *a, Explanation *out)
+static void explain_nat(struct api_call *call, const struct flow_question *q, const struct flow_answer *a,
+			Explanation *out)
 {
 	char text[160];
 	struct vrf *v = vrf_get(a->out.zone);
@@ -118,14 +124,16 @@ static void explain_route(struct api_call *call, const struct flow_answer *a, Ex
 		     p ? p->cfg.name : "");
 }
 
-static void explain_rules(struct api_call *call, const char *side, uint16_t port, const struct rule_verdict *v, Explanation *out)
+static void explain_rules(struct api_call *call, const char *side, uint16_t port, const struct rule_verdict *v,
+			  Explanation *out)
 {
 	struct port *p = port ? port_get(port) : NULL;
 
 	if (p == NULL)
 		return;
 	if (v->rule)
-		step(call, out, "%s rules of port %s: rule %u %s it", side, p->cfg.name, v->rule, v->denied ? "denies" : "allows");
+		step(call, out, "%s rules of port %s: rule %u %s it", side, p->cfg.name, v->rule,
+		     v->denied ? "denies" : "allows");
 	else
 		step(call, out, "%s rules of port %s: no rule matches: %s", side, p->cfg.name,
 		     v->denied ? "denied by default" : "allowed");
@@ -144,7 +152,8 @@ static void explain_names(struct api_call *call, const char *what, char *const *
 
 static void explain_extras(struct api_call *call, uint16_t port, const struct flow_answer *a, Explanation *out)
 {
-	struct flow_side from = {port, a->egress.meter, a->egress.mirror}, to = {a->out_port, a->ingress.meter, a->ingress.mirror};
+	struct flow_side from = {port, a->egress.meter, a->egress.mirror},
+			 to = {a->out_port, a->ingress.meter, a->ingress.mirror};
 	char **names;
 	size_t n = a->deny ? 0 : flow_meter_names(call, &from, &to, &names);
 
@@ -166,7 +175,8 @@ static void explain_decision(struct api_call *call, const struct flow_question *
 	explain_nat(call, q, &a, out);
 	explain_route(call, &a, out);
 	if (!a.stateful) {
-		step(call, out, "flows: neither the sender's port nor the receiver's keeps them: the packet takes its route");
+		step(call, out,
+		     "flows: neither the sender's port nor the receiver's keeps them: the packet takes its route");
 		return;
 	}
 	explain_rules(call, "egress", f && f->stateful ? q->port : 0, &a.egress, out);
@@ -174,7 +184,8 @@ static void explain_decision(struct api_call *call, const struct flow_question *
 	explain_extras(call, f && f->stateful ? q->port : 0, &a, out);
 	if (a.deny)
 		out->reason = api_strdup(call, a.deny->name);
-	out->action = a.deny ? CORELANE__V1__FLOW_ACTION__FLOW_ACTION_DENY : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;
+	out->action =
+		a.deny ? CORELANE__V1__FLOW_ACTION__FLOW_ACTION_DENY : CORELANE__V1__FLOW_ACTION__FLOW_ACTION_ALLOW;
 }
 
 static int flow_explain_api_run(struct api_call *call, const void *req, void *resp, struct error *err)

@@ -47,7 +47,8 @@ static const char *mirror_name(uint16_t id, enum mirror_direction not )
 	return m && m->cfg.direction != not ? m->cfg.name : NULL;
 }
 
-static void flow_extras_side(char **names, size_t *n, struct api_call *call, const struct flow_side *s, enum mirror_direction not )
+static void flow_extras_side(char **names, size_t *n, struct api_call *call, const struct flow_side *s,
+			     enum mirror_direction not )
 {
 	uint16_t port = flow_extras_config(s->port)->mirror;
 

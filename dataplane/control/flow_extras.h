@@ -13,4 +13,5 @@ struct flow_side {              // the sender's, or the receiver's
 // For packets that go from one side to the other. Return the number of names; *names is in the order in which they
 // apply.
 size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names);
-size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names);
+size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to,
+			 char ***names);

@@ -31,7 +31,8 @@ Corelane__V1__FlowState flow_state(const struct flow *f)
 
 	if (f->dir[0].key.proto == IPPROTO_TCP)
 		return tcp[f->tcp];
-	return flow_packets(f, 1) ? CORELANE__V1__FLOW_STATE__FLOW_STATE_ESTABLISHED : CORELANE__V1__FLOW_STATE__FLOW_STATE_NEW;
+	return flow_packets(f, 1) ? CORELANE__V1__FLOW_STATE__FLOW_STATE_ESTABLISHED
+				  : CORELANE__V1__FLOW_STATE__FLOW_STATE_NEW;
 }
 
 Corelane__V1__FlowAction flow_action(const struct flow *f)
@@ -44,7 +45,8 @@ int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *o
 {
 	uint8_t proto;
 
-	*out = (struct flow_filter){.vrf = UINT16_MAX, .proto = -1, .action = in->action, .state = in->state, .nat = in->nat};
+	*out = (struct flow_filter){
+		.vrf = UINT16_MAX, .proto = -1, .action = in->action, .state = in->state, .nat = in->nat};
 	if (*in->vrf) {
 		struct vrf *v = vrf_find_err(in->vrf, "vrf", err);
 
@@ -56,7 +58,8 @@ int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *o
 		struct port *p = port_find(in->port);
 
 		if (p == NULL)
-			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+					 "there is no such port");
 		out->port = p->id;
 	}
 	if (*in->protocol) {
@@ -74,8 +77,8 @@ static bool match_key(const struct flow_filter *f, const struct flow_key *k)
 
 	if (f->vrf != UINT16_MAX && k->zone != f->vrf)
 		return false;
-	if (f->prefix.addr.family &&
-	    (f->prefix.addr.family != k->family || (!ip_prefix_covers(&f->prefix, &src) && !ip_prefix_covers(&f->prefix, &dst))))
+	if (f->prefix.addr.family && (f->prefix.addr.family != k->family ||
+				      (!ip_prefix_covers(&f->prefix, &src) && !ip_prefix_covers(&f->prefix, &dst))))
 		return false;
 	return f->l4_port == 0 || k->src_port == f->l4_port || k->dst_port == f->l4_port;
 }

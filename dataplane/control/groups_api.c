@@ -20,7 +20,8 @@ static void groups_api_encode(struct api_call *call, const struct address_group 
 		out->prefixes[i] = api_strdup(call, ip_format_prefix(&g->prefixes[i], text));
 }
 
-static struct ip_prefix *groups_api_decode_prefixes(struct api_call *call, const Corelane__V1__AddressGroup *in, struct error *err)
+static struct ip_prefix *groups_api_decode_prefixes(struct api_call *call, const Corelane__V1__AddressGroup *in,
+						    struct error *err)
 {
 	struct ip_prefix *out = api_alloc(call, (in->n_prefixes + 1) * sizeof(*out));
 	size_t i;
@@ -59,7 +60,8 @@ static int groups_api_set(struct api_call *call, const void *req, void *resp, st
 	p = groups_api_decode_prefixes(call, in->group, err);
 	if (p == NULL)
 		return -err->code;
-	ret = address_group_set(g, p, in->group->n_prefixes, err); // api/rule.proto has no other field that a Set may name
+	// api/rule.proto has no other field that a Set may name
+	ret = address_group_set(g, p, in->group->n_prefixes, err);
 	if (ret == 0)
 		groups_api_encode(call, g, resp);
 	return ret;
@@ -94,8 +96,8 @@ static const struct api_method methods[] = {
 	 &corelane__v1__address_group__descriptor, .unary = groups_api_add},
 	{"corelane.v1.AddressGroups", "Set", &corelane__v1__address_group_set_request__descriptor,
 	 &corelane__v1__address_group__descriptor, .unary = groups_api_set},
-	{"corelane.v1.AddressGroups", "Del", &corelane__v1__address_group_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = groups_api_del},
+	{"corelane.v1.AddressGroups", "Del", &corelane__v1__address_group_del_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = groups_api_del},
 	{"corelane.v1.AddressGroups", "List", &corelane__v1__address_group_list_request__descriptor,
 	 &corelane__v1__address_group__descriptor, .next = groups_api_list, .cursor_size = sizeof(uint16_t)},
 };

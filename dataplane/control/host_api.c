@@ -16,18 +16,21 @@ static struct port *host_api_find_port(const char *name, struct error *err)
 	if (*name) {
 		p = port_find(name);
 		if (p == NULL)
-			error_set(err, ENOENT, "steer.port", name, "a fabric port with a host port", "there is no such port");
+			error_set(err, ENOENT, "steer.port", name, "a fabric port with a host port",
+				  "there is no such port");
 		return p;
 	}
 	for (p = port_next(NULL); p; p = port_next(p)) {
 		if (p->host && only) {
-			error_set(err, EINVAL, "steer.port", NULL, "the name of a fabric port", "several ports have a host port");
+			error_set(err, EINVAL, "steer.port", NULL, "the name of a fabric port",
+				  "several ports have a host port");
 			return NULL;
 		}
 		only = p->host ? p : only;
 	}
 	if (only == NULL)
-		error_set(err, ENOENT, "steer.port", NULL, "a port of role host, added first", "no fabric port has a host port");
+		error_set(err, ENOENT, "steer.port", NULL, "a port of role host, added first",
+			  "no fabric port has a host port");
 	return only;
 }
 
@@ -109,10 +112,10 @@ static int host_api_list(struct api_call *call, const void *req, void *cursor, v
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.HostSteers", "Add", &corelane__v1__host_steer_add_request__descriptor, &corelane__v1__host_steer__descriptor,
-	 .unary = host_api_add},
-	{"corelane.v1.HostSteers", "Del", &corelane__v1__host_steer_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = host_api_del},
+	{"corelane.v1.HostSteers", "Add", &corelane__v1__host_steer_add_request__descriptor,
+	 &corelane__v1__host_steer__descriptor, .unary = host_api_add},
+	{"corelane.v1.HostSteers", "Del", &corelane__v1__host_steer_del_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = host_api_del},
 	{"corelane.v1.HostSteers", "List", &corelane__v1__host_steer_list_request__descriptor,
 	 &corelane__v1__host_steer__descriptor, .next = host_api_list, .cursor_size = sizeof(uint32_t)},
 };

@@ -81,8 +81,8 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 	uint32_t target = 0;
 	int ret;
 
-	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL, in->nexthop,
-				      in->uniform, &target, err);
+	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL,
+				      in->nexthop, in->uniform, &target, err);
 	if (ret == 0)
 		ret = label_set(in->label, target, err);
 	if (ret < 0)
@@ -117,8 +117,8 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 	uint32_t target = 0;
 	int ret;
 
-	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL, in->nexthop,
-				      in->uniform, &target, err);
+	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL,
+				      in->nexthop, in->uniform, &target, err);
 	if (ret == 0)
 		ret = vni_set(in->vni, target, err);
 	if (ret < 0)
@@ -153,9 +153,11 @@ static const struct api_method methods[] = {
 	 .unary = label_del},
 	{"corelane.v1.Labels", "List", &corelane__v1__label_list_request__descriptor, &corelane__v1__label__descriptor,
 	 .next = label_list, .cursor_size = sizeof(uint32_t)},
-	{"corelane.v1.Vnis", "Add", &corelane__v1__vni_add_request__descriptor, &corelane__v1__vni__descriptor, .unary = vni_add},
-	{"corelane.v1.Vnis", "Del", &corelane__v1__vni_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = vni_del},
-	{"corelane.v1.Vnis", "List", &corelane__v1__vni_list_request__descriptor, &corelane__v1__vni__descriptor, .next = vni_list,
-	 .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Vnis", "Add", &corelane__v1__vni_add_request__descriptor, &corelane__v1__vni__descriptor,
+	 .unary = vni_add},
+	{"corelane.v1.Vnis", "Del", &corelane__v1__vni_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = vni_del},
+	{"corelane.v1.Vnis", "List", &corelane__v1__vni_list_request__descriptor, &corelane__v1__vni__descriptor,
+	 .next = vni_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -113,9 +113,11 @@ static int mac_api_list(struct api_call *call, const void *req, void *cursor, vo
 #define SERVICE "corelane.v1.Macs"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__mac_add_request__descriptor, &corelane__v1__mac__descriptor, .unary = mac_api_add},
-	{SERVICE, "Del", &corelane__v1__mac_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = mac_api_del},
-	{SERVICE, "List", &corelane__v1__mac_list_request__descriptor, &corelane__v1__mac__descriptor, .next = mac_api_list,
-	 .cursor_size = sizeof(struct mac_cursor)},
+	{SERVICE, "Add", &corelane__v1__mac_add_request__descriptor, &corelane__v1__mac__descriptor,
+	 .unary = mac_api_add},
+	{SERVICE, "Del", &corelane__v1__mac_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = mac_api_del},
+	{SERVICE, "List", &corelane__v1__mac_list_request__descriptor, &corelane__v1__mac__descriptor,
+	 .next = mac_api_list, .cursor_size = sizeof(struct mac_cursor)},
 };
 API_METHODS(methods)

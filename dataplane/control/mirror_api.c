@@ -107,7 +107,8 @@ static void mirror_api_encode(struct api_call *call, const struct mirror *m, PbM
 	s->bytes = count.bytes;
 	s->lost = count.lost;
 	s->users = m->refs;
-	s->resolved = m->nexthop ? nexthop_get(m->nexthop)->resolved : port_get(m->cfg.port) && port_get(m->cfg.port)->up;
+	s->resolved =
+		m->nexthop ? nexthop_get(m->nexthop)->resolved : port_get(m->cfg.port) && port_get(m->cfg.port)->up;
 	out->state = s;
 }
 
@@ -182,7 +183,7 @@ static const struct api_method methods[] = {
 	 .unary = mirror_api_set},
 	{"corelane.v1.Mirrors", "Del", &corelane__v1__mirror_del_request__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = mirror_api_del},
-	{"corelane.v1.Mirrors", "List", &corelane__v1__mirror_list_request__descriptor, &corelane__v1__mirror__descriptor,
-	 .next = mirror_api_list, .cursor_size = sizeof(uint16_t)},
+	{"corelane.v1.Mirrors", "List", &corelane__v1__mirror_list_request__descriptor,
+	 &corelane__v1__mirror__descriptor, .next = mirror_api_list, .cursor_size = sizeof(uint16_t)},
 };
 API_METHODS(methods)

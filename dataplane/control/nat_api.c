@@ -43,8 +43,8 @@ static int nat_api_decode_backend(const Corelane__V1__NatBackend *in, struct nat
 	return ip_parse_addr(in->address, "rule.destination.backends.address", &b->addr, err);
 }
 
-static int nat_api_decode_destination(struct api_call *call, const Corelane__V1__DestinationNat *in, struct nat_config *c,
-				      struct error *err)
+static int nat_api_decode_destination(struct api_call *call, const Corelane__V1__DestinationNat *in,
+				      struct nat_config *c, struct error *err)
 {
 	struct nat_backend *b = api_alloc(call, in->n_backends * sizeof(*b));
 	int ret = ip_parse_addr(in->address, "rule.destination.address", &c->outside, err);
@@ -249,10 +249,13 @@ static int nat_api_list(struct api_call *call, const void *req, void *cursor, vo
 #define SERVICE "corelane.v1.Nat"
 
 static const struct api_method methods[] = {
-	{SERVICE, "Add", &corelane__v1__nat_add_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = nat_api_add},
-	{SERVICE, "Set", &corelane__v1__nat_set_request__descriptor, &corelane__v1__nat_rule__descriptor, .unary = nat_api_set},
-	{SERVICE, "Del", &corelane__v1__nat_del_request__descriptor, &corelane__v1__empty__descriptor, .unary = nat_api_del},
-	{SERVICE, "List", &corelane__v1__nat_list_request__descriptor, &corelane__v1__nat_rule__descriptor, .next = nat_api_list,
-	 .cursor_size = sizeof(uint32_t)},
+	{SERVICE, "Add", &corelane__v1__nat_add_request__descriptor, &corelane__v1__nat_rule__descriptor,
+	 .unary = nat_api_add},
+	{SERVICE, "Set", &corelane__v1__nat_set_request__descriptor, &corelane__v1__nat_rule__descriptor,
+	 .unary = nat_api_set},
+	{SERVICE, "Del", &corelane__v1__nat_del_request__descriptor, &corelane__v1__empty__descriptor,
+	 .unary = nat_api_del},
+	{SERVICE, "List", &corelane__v1__nat_list_request__descriptor, &corelane__v1__nat_rule__descriptor,
+	 .next = nat_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

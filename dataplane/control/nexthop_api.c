@@ -164,7 +164,8 @@ static void nexthop_api_encode_tunnel(struct api_call *call, const struct tunnel
 	o->label = t->label;
 	o->vni = t->vni;
 	o->router_mac = nexthop_api_encode_mac(call, &t->router_mac);
-	o->mode = t->uniform ? CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM : CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_PIPE;
+	o->mode = t->uniform ? CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_UNIFORM
+			     : CORELANE__V1__TUNNEL_MODE__TUNNEL_MODE_PIPE;
 	o->dscp = t->dscp;
 	o->fixed_dscp = t->fixed_dscp;
 	o->ttl = t->ttl;
@@ -314,11 +315,11 @@ static int nexthop_api_list(struct api_call *call, const void *req, void *cursor
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor, &corelane__v1__nexthop__descriptor,
-	 .unary = nexthop_api_add},
-	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = nexthop_api_del},
-	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor, &corelane__v1__nexthop__descriptor,
-	 .next = nexthop_api_list, .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor,
+	 &corelane__v1__nexthop__descriptor, .unary = nexthop_api_add},
+	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = nexthop_api_del},
+	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor,
+	 &corelane__v1__nexthop__descriptor, .next = nexthop_api_list, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -61,7 +61,8 @@ static int port_api_list(struct api_call *call, const void *req, void *cursor, v
 		return error_set(err, ENOENT, "port.name", in->name, NULL, "there is no such port");
 	while (++*last < PORT_MAX) {
 		p = port_get(*last);
-		if (p == NULL || (*in->name && strcmp(in->name, p->cfg.name) != 0) || (in->role && (unsigned)in->role != p->role))
+		if (p == NULL || (*in->name && strcmp(in->name, p->cfg.name) != 0) ||
+		    (in->role && (unsigned)in->role != p->role))
 			continue;
 		port_encode(call, p, item);
 		return 1;
@@ -85,7 +86,8 @@ static int port_api_assign(struct api_call *call, const void *req, void *resp, s
 		return error_set(err, ERANGE, "queue", text, valid, "the port has no such queue");
 	snprintf(text, sizeof(text), "%u", in->worker);
 	if (w == NULL)
-		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists", "there is no such worker");
+		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists",
+				 "there is no such worker");
 	ret = worker_assign(&p->queues[in->queue], w, err);
 	if (ret == 0)
 		port_encode(call, p, resp);

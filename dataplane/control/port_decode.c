@@ -36,12 +36,14 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 		c->kind = "dpdk";
 		ret = devargs_memif(in->dpdk->devargs, c, err);
 		return ret != 0 ? RTE_MIN(ret, 0)
-				: port_decode_copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs), in->dpdk->devargs, err);
+				: port_decode_copy("port.dpdk.devargs", c->devargs, sizeof(c->devargs),
+						   in->dpdk->devargs, err);
 	case CORELANE__V1__PORT__DEVICE_TAP:
 		c->kind = "tap";
 		ret = port_decode_copy("port.tap.ifname", c->ifname, sizeof(c->ifname),
 				       *in->tap->ifname ? in->tap->ifname : c->name, err);
-		return ret < 0 ? ret : port_decode_copy("port.tap.netns", c->netns, sizeof(c->netns), in->tap->netns, err);
+		return ret < 0 ? ret
+			       : port_decode_copy("port.tap.netns", c->netns, sizeof(c->netns), in->tap->netns, err);
 	case CORELANE__V1__PORT__DEVICE_MEMIF:
 		c->kind = "memif";
 		c->memif_id = in->memif->id;
@@ -49,7 +51,9 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 		c->ring_size = in->memif->ring_size;
 		c->buffer_size = in->memif->buffer_size;
 		ret = port_decode_copy("port.memif.secret", c->secret, sizeof(c->secret), in->memif->secret, err);
-		return ret < 0 ? ret : port_decode_copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket, err);
+		return ret < 0 ? ret
+			       : port_decode_copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket,
+						  err);
 	case CORELANE__V1__PORT__DEVICE_VHOST:
 		c->kind = "vhost";
 		c->client = in->vhost->client;
@@ -59,8 +63,8 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 	}
 }
 
-static int port_decode_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out, unsigned *n_out,
-			       struct error *err)
+static int port_decode_ifaddrs(const char *field, char **in, size_t n, bool hosts, struct ip_prefix *out,
+			       unsigned *n_out, struct error *err)
 {
 	char text[IP_TEXT];
 	unsigned i, j;
@@ -141,7 +145,8 @@ static int port_decode_fabric(const char *name, struct port_config *c, struct er
 	struct port *p = *name ? port_find(name) : NULL;
 
 	if (*name && p == NULL)
-		return error_set(err, ENOENT, "port.fabric", name, "the name of a fabric port", "there is no such port");
+		return error_set(err, ENOENT, "port.fabric", name, "the name of a fabric port",
+				 "there is no such port");
 	c->fabric = p ? p->id : 0;
 	return 0;
 }
@@ -163,18 +168,20 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 	if (strcmp(field, "vlan") == 0)
 		return c->vlan = (uint16_t)in->vlan, 0;
 	if (strcmp(field, "addresses") == 0)
-		return port_decode_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs, &c->n_addrs, err);
+		return port_decode_ifaddrs("port.addresses", in->addresses, in->n_addresses, false, c->addrs,
+					   &c->n_addrs, err);
 	if (strcmp(field, "vrf") == 0)
 		return port_decode_vrf(in->vrf, c, err);
 	if (strcmp(field, "bridge") == 0)
 		return port_decode_bridge(in->bridge, c, err);
 	if (strcmp(field, "gateways") == 0)
-		return port_decode_ifaddrs("port.gateways", in->gateways, in->n_gateways, false, c->gateways, &c->n_gateways, err);
+		return port_decode_ifaddrs("port.gateways", in->gateways, in->n_gateways, false, c->gateways,
+					   &c->n_gateways, err);
 	if (strcmp(field, "guest_mac") == 0)
 		return port_decode_mac("port.guest_mac", in->guest_mac, &c->guest_mac, err);
 	if (strcmp(field, "guest_addresses") == 0)
-		return port_decode_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true, c->guests,
-					   &c->n_guests, err);
+		return port_decode_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true,
+					   c->guests, &c->n_guests, err);
 	if (strcmp(field, "proxy_arp") == 0)
 		return c->proxy_arp = in->proxy_arp, 0;
 	if (strcmp(field, "mss_clamp") == 0)
@@ -196,16 +203,19 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 	if (strcmp(field, "mirror") == 0)
 		return port_decode_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)
-		return port_decode_rules(in->egress_rules, "port.egress_rules", &rules_config_edit(c)->lists[RULES_EGRESS], err);
+		return port_decode_rules(in->egress_rules, "port.egress_rules",
+					 &rules_config_edit(c)->lists[RULES_EGRESS], err);
 	if (strcmp(field, "ingress_rules") == 0)
-		return port_decode_rules(in->ingress_rules, "port.ingress_rules", &rules_config_edit(c)->lists[RULES_INGRESS], err);
+		return port_decode_rules(in->ingress_rules, "port.ingress_rules",
+					 &rules_config_edit(c)->lists[RULES_INGRESS], err);
 	if (strcmp(field, "mode") == 0)
 		return spread_config_edit(c)->mode = (uint8_t)in->mode, 0;
 	if (strcmp(field, "ring_full") == 0)
 		return spread_config_edit(c)->ring_full = (uint8_t)in->ring_full, 0;
 	if (strcmp(field, "spread_workers") == 0)
 		return port_decode_weights(in->spread_workers, in->n_spread_workers, spread_config_edit(c), err);
-	return port_decode_polled_by(in->polled_by, in->n_polled_by, spread_config_edit(c), err); // api/port.proto has no other
+	// api/port.proto has no other
+	return port_decode_polled_by(in->polled_by, in->n_polled_by, spread_config_edit(c), err);
 }
 
 static const char *const settable[] = {"mtu",          "disabled",      "vlan",

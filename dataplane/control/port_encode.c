@@ -56,8 +56,8 @@ static void port_encode_device(struct api_call *call, const struct port_config *
 		corelane__v1__memif_device__init(out->memif);
 		out->memif->socket = api_strdup(call, c->socket);
 		out->memif->id = c->memif_id;
-		out->memif->role =
-			c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
+		out->memif->role = c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT
+					     : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
 		out->memif->secret = api_strdup(call, c->secret);
 		out->memif->ring_size = c->ring_size;
 		out->memif->buffer_size = c->buffer_size;
@@ -143,7 +143,8 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->mac = port_encode_mac(call, &c->mac);
 	out->addresses = port_encode_prefixes(call, c->addrs, c->n_addrs, &out->n_addresses);
 	out->vrf = api_strdup(call, c->vrf != UINT16_MAX && vrf_get(c->vrf) ? vrf_get(c->vrf)->name : "");
-	out->bridge = api_strdup(call, c->bridge != UINT16_MAX && bridge_get(c->bridge) ? bridge_get(c->bridge)->cfg.name : "");
+	out->bridge = api_strdup(
+		call, c->bridge != UINT16_MAX && bridge_get(c->bridge) ? bridge_get(c->bridge)->cfg.name : "");
 	out->gateways = port_encode_prefixes(call, c->gateways, c->n_gateways, &out->n_gateways);
 	out->guest_mac = port_encode_mac(call, &c->guest_mac);
 	out->guest_addresses = port_encode_prefixes(call, c->guests, c->n_guests, &out->n_guest_addresses);

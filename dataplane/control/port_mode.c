@@ -25,10 +25,11 @@ int port_decode_weights(char **in, size_t n, struct spread_config *c, struct err
 		if (*end == ':' && end[1] >= '0' && end[1] <= '9')
 			weight = strtoul(end + 1, &end, 10);
 		if (*in[i] < '0' || *in[i] > '9' || *end || id >= WORKER_MAX || weight == 0 || weight > WEIGHT_MAX)
-			return error_set(err, EINVAL, "port.spread_workers", in[i], "ID or ID:WEIGHT, 0 to 63 and 1 to 1000",
-					 "is not a worker with a weight");
+			return error_set(err, EINVAL, "port.spread_workers", in[i],
+					 "ID or ID:WEIGHT, 0 to 63 and 1 to 1000", "is not a worker with a weight");
 		if (c->weights[id])
-			return error_set(err, EINVAL, "port.spread_workers", in[i], "each worker once", "is given twice");
+			return error_set(err, EINVAL, "port.spread_workers", in[i], "each worker once",
+					 "is given twice");
 		c->weights[id] = (uint32_t)weight;
 	}
 	return 0;
@@ -41,7 +42,8 @@ char **port_encode_weights(struct api_call *call, const struct spread_config *c,
 
 	for (i = *n = 0; i < WORKER_MAX; i++)
 		if (c->weights[i])
-			out[(*n)++] = c->weights[i] == 1 ? api_printf(call, "%u", i) : api_printf(call, "%u:%u", i, c->weights[i]);
+			out[(*n)++] = c->weights[i] == 1 ? api_printf(call, "%u", i)
+							 : api_printf(call, "%u:%u", i, c->weights[i]);
 	return out;
 }
 

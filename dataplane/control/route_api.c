@@ -21,7 +21,8 @@ static struct vrf *route_api_find_vrf(const char *name, struct vrf *last, struct
 	return vrf_find_err(name, "route.vrf", err);
 }
 
-static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Route *const *in, size_t n, struct error *err)
+static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Route *const *in, size_t n,
+				       struct error *err)
 {
 	struct parsed *out = api_alloc(call, (n + 1) * sizeof(*out));
 	struct vrf *v = NULL;
@@ -74,8 +75,8 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		route = rib_get(r[i].v->rib[family_index(r[i].p.addr.family)], &r[i].p);
 		if (route == NULL || route->origin != ROUTE_API) {
-			ret = error_set(err, route ? EPERM : ENOENT, "route.prefix", ip_format_prefix(&r[i].p, text), NULL,
-					route ? "goes with its port" : "there is no such route");
+			ret = error_set(err, route ? EPERM : ENOENT, "route.prefix", ip_format_prefix(&r[i].p, text),
+					NULL, route ? "goes with its port" : "there is no such route");
 			err->index = (uint32_t)i;
 		}
 	}
@@ -86,8 +87,8 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 	return ret;
 }
 
-static void route_api_encode(struct api_call *call, const struct vrf *v, const struct ip_prefix *p, const struct rib_route *r,
-			     Corelane__V1__Route *out)
+static void route_api_encode(struct api_call *call, const struct vrf *v, const struct ip_prefix *p,
+			     const struct rib_route *r, Corelane__V1__Route *out)
 {
 	char text[IP_TEXT];
 
@@ -118,8 +119,8 @@ static int route_api_begin(const Corelane__V1__RouteListRequest *in, struct curs
 	return *in->under ? ip_parse_prefix(in->under, "under", &c->under, err) : 0;
 }
 
-static bool route_api_wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c, const struct ip_prefix *p,
-			     const struct rib_route *r)
+static bool route_api_wanted(const Corelane__V1__RouteListRequest *in, const struct cursor *c,
+			     const struct ip_prefix *p, const struct rib_route *r)
 {
 	if (c->under.addr.family && (p->len < c->under.len || !ip_prefix_covers(&c->under, &p->addr)))
 		return false;
@@ -187,13 +188,13 @@ static int route_api_lookup(struct api_call *call, const void *req, void *resp, 
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Routes", "Add", &corelane__v1__route_add_request__descriptor, &corelane__v1__route_reply__descriptor,
-	 .unary = route_api_add},
-	{"corelane.v1.Routes", "Del", &corelane__v1__route_del_request__descriptor, &corelane__v1__route_reply__descriptor,
-	 .unary = route_api_del},
+	{"corelane.v1.Routes", "Add", &corelane__v1__route_add_request__descriptor,
+	 &corelane__v1__route_reply__descriptor, .unary = route_api_add},
+	{"corelane.v1.Routes", "Del", &corelane__v1__route_del_request__descriptor,
+	 &corelane__v1__route_reply__descriptor, .unary = route_api_del},
 	{"corelane.v1.Routes", "List", &corelane__v1__route_list_request__descriptor, &corelane__v1__route__descriptor,
 	 .next = route_api_list, .cursor_size = sizeof(struct cursor)},
-	{"corelane.v1.Routes", "Lookup", &corelane__v1__route_lookup_request__descriptor, &corelane__v1__route__descriptor,
-	 .unary = route_api_lookup},
+	{"corelane.v1.Routes", "Lookup", &corelane__v1__route_lookup_request__descriptor,
+	 &corelane__v1__route__descriptor, .unary = route_api_lookup},
 };
 API_METHODS(methods)

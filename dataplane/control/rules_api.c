@@ -17,7 +17,8 @@
 static void rules_api_encode_list(struct api_call *call, const struct rule_list *l, Corelane__V1__RuleList *out)
 {
 	out->name = api_strdup(call, l->name);
-	out->default_action = l->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
+	out->default_action =
+		l->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
 	out->rules = (uint32_t)l->n;
 	out->entries_ipv4 = l->entries[0];
 	out->entries_ipv6 = l->entries[1];
@@ -98,7 +99,8 @@ static int by_list(const void *a, const void *b)
 }
 
 // Sorted by list, else in the order of the request.
-static struct item *rules_api_decode(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole, struct error *err)
+static struct item *rules_api_decode(struct api_call *call, Corelane__V1__Rule *const *in, size_t n, bool whole,
+				     struct error *err)
 {
 	struct rule_list *l = NULL;
 	struct item *out;
@@ -170,7 +172,8 @@ static size_t runs_of(struct api_call *call, const struct item *items, size_t n,
 
 		if (run == NULL || run->l != items[i].l) {
 			run = &(*out)[n_runs++];
-			*run = (struct run){.l = items[i].l, .items = &items[i], .r = api_alloc(call, (n - i) * sizeof(*run->r))};
+			*run = (struct run){
+				.l = items[i].l, .items = &items[i], .r = api_alloc(call, (n - i) * sizeof(*run->r))};
 		}
 		run->r[run->n++] = items[i].r;
 	}
@@ -284,8 +287,8 @@ static int rules_api_decode_key(const Corelane__V1__RuleExplainRequest *in, stru
 		return error_set(err, EINVAL, "destination", in->destination, "addresses of one family",
 				 "is of another family than the source");
 	if (proto < 0)
-		return error_set(err, EINVAL, "protocol", in->protocol, "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255",
-				 "a flow needs one protocol");
+		return error_set(err, EINVAL, "protocol", in->protocol,
+				 "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255", "a flow needs one protocol");
 	*k = (struct flow_key){.proto = (uint8_t)proto, .family = src.family};
 	memcpy(src.family == IPV4 ? (void *)&k->src4 : k->src6, src.bytes, ip_bytes(src.family));
 	memcpy(src.family == IPV4 ? (void *)&k->dst4 : k->dst6, dst.bytes, ip_bytes(src.family));
@@ -310,7 +313,8 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 	struct rule_list *l;
 	struct flow_key key;
 	char text[RULE_TEXT];
-	unsigned dir = in->direction == CORELANE__V1__RULE_DIRECTION__RULE_DIRECTION_INGRESS ? RULES_INGRESS : RULES_EGRESS;
+	unsigned dir =
+		in->direction == CORELANE__V1__RULE_DIRECTION__RULE_DIRECTION_INGRESS ? RULES_INGRESS : RULES_EGRESS;
 	int ret;
 
 	if (p == NULL)
@@ -320,7 +324,8 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 		return ret;
 	rules_classify(p->id, dir, &key, &v);
 	l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
-	out->action = v.denied ? CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY : CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
+	out->action =
+		v.denied ? CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY : CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW;
 	out->list = api_strdup(call, l ? l->name : "");
 	out->id = v.rule;
 	out->rule = api_strdup(call, v.rule ? rule_text(rules_get(l, v.rule), text) : "");
@@ -328,20 +333,20 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.RuleLists", "Add", &corelane__v1__rule_list_add_request__descriptor, &corelane__v1__rule_list__descriptor,
-	 .unary = rules_api_list_add},
-	{"corelane.v1.RuleLists", "Set", &corelane__v1__rule_list_set_request__descriptor, &corelane__v1__rule_list__descriptor,
-	 .unary = list_set},
-	{"corelane.v1.RuleLists", "Del", &corelane__v1__rule_list_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = list_del},
-	{"corelane.v1.RuleLists", "List", &corelane__v1__rule_list_list_request__descriptor, &corelane__v1__rule_list__descriptor,
-	 .next = list_list, .cursor_size = sizeof(uint16_t)},
+	{"corelane.v1.RuleLists", "Add", &corelane__v1__rule_list_add_request__descriptor,
+	 &corelane__v1__rule_list__descriptor, .unary = rules_api_list_add},
+	{"corelane.v1.RuleLists", "Set", &corelane__v1__rule_list_set_request__descriptor,
+	 &corelane__v1__rule_list__descriptor, .unary = list_set},
+	{"corelane.v1.RuleLists", "Del", &corelane__v1__rule_list_del_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = list_del},
+	{"corelane.v1.RuleLists", "List", &corelane__v1__rule_list_list_request__descriptor,
+	 &corelane__v1__rule_list__descriptor, .next = list_list, .cursor_size = sizeof(uint16_t)},
 	{"corelane.v1.Rules", "Add", &corelane__v1__rule_add_request__descriptor, &corelane__v1__rule_reply__descriptor,
 	 .unary = rules_api_add},
 	{"corelane.v1.Rules", "Del", &corelane__v1__rule_del_request__descriptor, &corelane__v1__rule_reply__descriptor,
 	 .unary = rules_api_del},
-	{"corelane.v1.Rules", "List", &corelane__v1__rule_list_rules_request__descriptor, &corelane__v1__rule__descriptor,
-	 .next = rules_api_list, .cursor_size = sizeof(struct cursor)},
+	{"corelane.v1.Rules", "List", &corelane__v1__rule_list_rules_request__descriptor,
+	 &corelane__v1__rule__descriptor, .next = rules_api_list, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Rules", "Explain", &corelane__v1__rule_explain_request__descriptor,
 	 &corelane__v1__rule_explain_reply__descriptor, .unary = rules_api_explain},
 };

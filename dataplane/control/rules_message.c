@@ -10,8 +10,8 @@
 #include "policy/mirror.h"
 
 // "80" or "80-443"; "": all.
-static int rules_message_decode_range(const char *text, const char *field, uint16_t most, const char *valid, uint16_t out[2],
-				      struct error *err)
+static int rules_message_decode_range(const char *text, const char *field, uint16_t most, const char *valid,
+				      uint16_t out[2], struct error *err)
 {
 	uint32_t value[2] = {0, most};
 	const char *s = text;
@@ -80,8 +80,8 @@ static int rules_message_decode_ports(const Corelane__V1__Rule *in, struct rule 
 				 "the protocol has no ports");
 	ret = rules_message_decode_range(in->source_ports, "rule.source_ports", 65535, valid, r->ports[0], err);
 	return ret < 0 ? ret
-		       : rules_message_decode_range(in->destination_ports, "rule.destination_ports", 65535, valid, r->ports[1],
-						    err);
+		       : rules_message_decode_range(in->destination_ports, "rule.destination_ports", 65535, valid,
+						    r->ports[1], err);
 }
 
 static int rules_message_decode_icmp(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
@@ -100,7 +100,8 @@ static int rules_message_decode_icmp(const Corelane__V1__Rule *in, struct rule *
 	if (ret == 0)
 		ret = rules_message_decode_range(in->icmp_code, "rule.icmp_code", 255, valid, r->ports[1], err);
 	if (ret == 0 && r->ports[1][1] - r->ports[1][0] < 255 && r->ports[0][1] - r->ports[0][0] == 255)
-		return error_set(err, EINVAL, "rule.icmp_code", in->icmp_code, "with an ICMP type", "a code belongs to a type");
+		return error_set(err, EINVAL, "rule.icmp_code", in->icmp_code, "with an ICMP type",
+				 "a code belongs to a type");
 	return ret;
 }
 
@@ -134,11 +135,12 @@ int rule_decode(const Corelane__V1__Rule *in, struct rule *r, struct error *err)
 {
 	int ret;
 
-	*r = (struct rule){.id = in->id, .allow = in->action == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW, .log = in->log};
+	*r = (struct rule){
+		.id = in->id, .allow = in->action == CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW, .log = in->log};
 	ret = rule_protocol_parse(in->protocol, "rule.protocol", &r->proto, err);
 	if (ret == 0)
-		ret = rules_message_decode_side(in->source, in->source_group, "rule.source", "rule.source_group", &r->src,
-						&r->src_group, err);
+		ret = rules_message_decode_side(in->source, in->source_group, "rule.source", "rule.source_group",
+						&r->src, &r->src_group, err);
 	if (ret == 0)
 		ret = rules_message_decode_side(in->destination, in->destination_group, "rule.destination",
 						"rule.destination_group", &r->dst, &r->dst_group, err);
@@ -174,7 +176,8 @@ void rule_encode(struct api_call *call, const char *list, const struct rule *r, 
 
 	out->list = api_strdup(call, list);
 	out->id = r->id;
-	out->action = r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
+	out->action =
+		r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
 	out->protocol = api_strdup(call, rule_protocol_name(r->proto, buf));
 	out->source = rules_message_encode_side(call, &r->src);
 	out->destination = rules_message_encode_side(call, &r->dst);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the node's settings (api/system.proto): the fields of Settings are what modules have registered (base/setting.h).
+// API of the node's settings (api/system.proto): the fields of Settings are what modules have registered
+// (base/setting.h).
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,7 +129,7 @@ static int settings_api_set(struct api_call *call, const void *req, void *resp, 
 static const struct api_method methods[] = {
 	{"corelane.v1.System", "GetSettings", &corelane__v1__empty__descriptor, &corelane__v1__settings__descriptor,
 	 .unary = settings_api_get},
-	{"corelane.v1.System", "SetSettings", &corelane__v1__settings_set_request__descriptor, &corelane__v1__settings__descriptor,
-	 .unary = settings_api_set},
+	{"corelane.v1.System", "SetSettings", &corelane__v1__settings_set_request__descriptor,
+	 &corelane__v1__settings__descriptor, .unary = settings_api_set},
 };
 API_METHODS(methods)

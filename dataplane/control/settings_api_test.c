@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: those that all modules have registered, against the message of the API and through the API server's own frames.
+// Settings: those that all modules have registered, against the message of the API and through the API server's own
+// frames.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,8 +127,10 @@ static const struct field_limits *limits_of(unsigned field)
 
 static void fits(const struct setting *s, const ProtobufCFieldDescriptor *f, const struct field_limits *l)
 {
-	static const uint64_t most[] = {
-		[SETTING_BOOL] = 1, [SETTING_UINT8] = UINT8_MAX, [SETTING_UINT16] = UINT16_MAX, [SETTING_UINT32] = UINT32_MAX};
+	static const uint64_t most[] = {[SETTING_BOOL] = 1,
+					[SETTING_UINT8] = UINT8_MAX,
+					[SETTING_UINT16] = UINT16_MAX,
+					[SETTING_UINT32] = UINT32_MAX};
 
 	assert_int_equal(f->label == PROTOBUF_C_LABEL_REPEATED, s->type == SETTING_LIST);
 	assert_int_equal(f->type, s->type == SETTING_BOOL ? PROTOBUF_C_TYPE_BOOL : PROTOBUF_C_TYPE_UINT32);
@@ -238,7 +241,8 @@ static void all_or_nothing(void **state)
 	in.neighbor_age_seconds = 60;
 	in.vxlan_ports = taken;
 	in.n_vxlan_ports = 2;
-	assert_refused(&in, fields, 3, "settings.vxlan_ports '6635': is one of mplsoudp_ports too; valid: different ports");
+	assert_refused(&in, fields, 3,
+		       "settings.vxlan_ports '6635': is one of mplsoudp_ports too; valid: different ports");
 	assert_int_equal(encap_by_udp[9999], 0);
 	in.n_vxlan_ports = 0;
 	assert_refused(&in, fields, 3, "settings.vxlan_ports: is missing; valid: 1 to 8");
@@ -283,8 +287,9 @@ static void ports_change_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fields_are_settings), cmocka_unit_test(defaults),       cmocka_unit_test(only_named_fields_change),
-		cmocka_unit_test(half_open),           cmocka_unit_test(all_or_nothing), cmocka_unit_test(ports_change_places),
+		cmocka_unit_test(fields_are_settings),      cmocka_unit_test(defaults),
+		cmocka_unit_test(only_named_fields_change), cmocka_unit_test(half_open),
+		cmocka_unit_test(all_or_nothing),           cmocka_unit_test(ports_change_places),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -50,8 +50,8 @@ static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_
 	return in->by_worker && ++c->worker < WORKER_MAX;
 }
 
-static void stats_api_encode_drop(struct api_call *call, const Corelane__V1__DropListRequest *in, const struct drop_cursor *c,
-				  uint64_t n, Corelane__V1__Drop *out)
+static void stats_api_encode_drop(struct api_call *call, const Corelane__V1__DropListRequest *in,
+				  const struct drop_cursor *c, uint64_t n, Corelane__V1__Drop *out)
 {
 	const struct drop_reason *r = drop_reason_get((uint16_t)c->reason);
 	const struct port *p = port_get((uint16_t)c->port);
@@ -73,7 +73,8 @@ static int stats_api_drops(struct api_call *call, const void *req, void *cursor,
 	uint64_t n;
 
 	if (*in->port && p == NULL)
-		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+				 "there is no such port");
 	if (p && c->reason == 0 && c->port == 0)
 		c->port = fixed;
 	while (c->reason != UINT32_MAX) {
@@ -116,7 +117,8 @@ static int stats_api_graph(struct api_call *call, const void *req, void *cursor,
 	unsigned node = c->node;
 
 	if (in->one_worker && worker_get(in->worker) == NULL)
-		return error_set(err, ENOENT, "worker", NULL, "the id of a worker that exists", "there is no such worker");
+		return error_set(err, ENOENT, "worker", NULL, "the id of a worker that exists",
+				 "there is no such worker");
 	if (graph_node_name(node) == NULL)
 		return 0;
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
@@ -182,7 +184,10 @@ static void collect_port(struct stat_cursor *c, struct port *p)
 
 static const char *unit_of(const char *name)
 {
-	return strstr(name, "bytes") ? "bytes" : strstr(name, "cycles") ? "cycles" : strstr(name, "packets") ? "packets" : "events";
+	return strstr(name, "bytes")     ? "bytes"
+	       : strstr(name, "cycles")  ? "cycles"
+	       : strstr(name, "packets") ? "packets"
+					 : "events";
 }
 
 static int stats(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -193,7 +198,8 @@ static int stats(struct api_call *call, const void *req, void *cursor, void *ite
 	struct port *p;
 
 	if (*in->port && port_find(in->port) == NULL)
-		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+				 "there is no such port");
 	while (c->next == c->n) {
 		do {
 			if (++c->port >= PORT_MAX)
@@ -221,7 +227,7 @@ static const struct api_method methods[] = {
 	 .next = stats_api_drops, .cursor_size = sizeof(struct drop_cursor)},
 	{"corelane.v1.Stats", "Graph", &corelane__v1__node_list_request__descriptor, &corelane__v1__node__descriptor,
 	 .next = stats_api_graph, .cursor_size = sizeof(struct node_cursor)},
-	{"corelane.v1.Stats", "List", &corelane__v1__stat_list_request__descriptor, &corelane__v1__stat__descriptor, .next = stats,
-	 .done = stats_done, .cursor_size = sizeof(struct stat_cursor)},
+	{"corelane.v1.Stats", "List", &corelane__v1__stat_list_request__descriptor, &corelane__v1__stat__descriptor,
+	 .next = stats, .done = stats_done, .cursor_size = sizeof(struct stat_cursor)},
 };
 API_METHODS(methods)

@@ -46,8 +46,8 @@ static void derive_router_mac(const char *run_dir)
 	a = rte_hash_crc(id, (uint32_t)strlen(id), 1);
 	a = rte_hash_crc(run_dir, (uint32_t)strlen(run_dir), a);
 	b = rte_hash_crc(id, (uint32_t)strlen(id), ~a);
-	overlay_router_mac =
-		(struct rte_ether_addr){{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
+	overlay_router_mac = (struct rte_ether_addr){
+		{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
 }
 
 int system_init(const struct system_process *p, struct error *err)
@@ -70,7 +70,8 @@ static int system_hello(struct api_call *call, const void *req, void *resp, stru
 	snprintf(text, sizeof(text), "%u.%u", in->major, in->minor);
 	snprintf(valid, sizeof(valid), "%d.x", API_MAJOR);
 	if (in->major != API_MAJOR)
-		return error_set(err, EPROTO, "major", text, valid, "client and daemon speak different versions of the API");
+		return error_set(err, EPROTO, "major", text, valid,
+				 "client and daemon speak different versions of the API");
 	out->major = API_MAJOR;
 	out->minor = API_MINOR;
 	out->version = api_strdup(call, CORELANE_VERSION);
@@ -154,8 +155,8 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor, &corelane__v1__hello_reply__descriptor,
-	 .unary = system_hello},
+	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor,
+	 &corelane__v1__hello_reply__descriptor, .unary = system_hello},
 	{"corelane.v1.System", "GetStatus", &corelane__v1__empty__descriptor, &corelane__v1__status__descriptor,
 	 .unary = system_status},
 };

@@ -12,7 +12,8 @@ static char *thread_api_encode_cpus(struct api_call *call, const struct cpu_list
 	return cpu_list_format(l, api_alloc(call, TEXT), TEXT);
 }
 
-static void thread_api_encode(struct api_call *call, const struct thread *t, const struct task *now, Corelane__V1__Thread *out)
+static void thread_api_encode(struct api_call *call, const struct thread *t, const struct task *now,
+			      Corelane__V1__Thread *out)
 {
 	out->tid = now->tid;
 	out->name = api_strdup(call, now->name);
@@ -61,7 +62,7 @@ static int thread_api_list(struct api_call *call, const void *req, void *cursor,
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.Threads", "List", &corelane__v1__thread_list_request__descriptor, &corelane__v1__thread__descriptor,
-	 .next = thread_api_list, .cursor_size = sizeof(int)},
+	{"corelane.v1.Threads", "List", &corelane__v1__thread_list_request__descriptor,
+	 &corelane__v1__thread__descriptor, .next = thread_api_list, .cursor_size = sizeof(int)},
 };
 API_METHODS(methods)

@@ -77,7 +77,8 @@ static int trace_api_check(const Corelane__V1__TraceRequest *in, struct stream *
 	if (*in->port) {
 		*p = port_find(in->port);
 		if (*p == NULL)
-			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+			return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+					 "there is no such port");
 		s->t.port = (*p)->id;
 	}
 	if (in->packet.len && *p == NULL)
@@ -153,7 +154,8 @@ static char *trace_api_describe(struct api_call *call, const struct trace_record
 		return api_printf(call, "%s: %s", d ? d->name : "unknown", d ? d->text : "");
 	}
 	if (strcmp(r->node, "port_rx") == 0)
-		return api_printf(call, "came in by %s", port_get(r->port) ? port_get(r->port)->cfg.name : "the router");
+		return api_printf(call, "came in by %s",
+				  port_get(r->port) ? port_get(r->port)->cfg.name : "the router");
 	if (v)
 		trace_api_add(buf, sizeof(buf), api_printf(call, "vrf %s", v->name));
 	if (b)
@@ -161,13 +163,16 @@ static char *trace_api_describe(struct api_call *call, const struct trace_record
 	if (md->flags & META_FROM_TUNNEL)
 		trace_api_add(buf, sizeof(buf), api_printf(call, "from a tunnel, label or VNI %u", md->arg));
 	if (r->nexthop)
-		trace_api_add(buf, sizeof(buf), api_printf(call, "next hop %u (%s)", r->nexthop, kind_name(r->nexthop)));
+		trace_api_add(buf, sizeof(buf),
+			      api_printf(call, "next hop %u (%s)", r->nexthop, kind_name(r->nexthop)));
 	if (strcmp(next, "port_tx") == 0)
-		trace_api_add(buf, sizeof(buf), api_printf(call, "leaves by %s", out ? out->cfg.name : "a port that has gone"));
+		trace_api_add(buf, sizeof(buf),
+			      api_printf(call, "leaves by %s", out ? out->cfg.name : "a port that has gone"));
 	return api_strdup(call, buf);
 }
 
-static void trace_api_encode(struct api_call *call, struct stream *s, const struct trace_record *r, Corelane__V1__TraceStep *out)
+static void trace_api_encode(struct api_call *call, struct stream *s, const struct trace_record *r,
+			     Corelane__V1__TraceStep *out)
 {
 	uint64_t *first = &s->first[RTE_MIN(r->packet, (uint32_t)LIMIT_TRACE_REQUEST_COUNT_MAX)];
 	const char *next = graph_edge_of(r->node, r->edge);

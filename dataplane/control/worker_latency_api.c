@@ -50,7 +50,8 @@ static PbTimes *worker_latency_api_encode_times(struct api_call *call, const str
 	return out;
 }
 
-static void worker_latency_api_encode_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l, PbLoop *out)
+static void worker_latency_api_encode_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l,
+					    PbLoop *out)
 {
 	unsigned i;
 
@@ -87,7 +88,8 @@ static PbLoop *worker_latency_api_encode_loop(struct api_call *call, const struc
 	return out;
 }
 
-static void worker_latency_api_encode_longest(struct api_call *call, const struct worker *w, Corelane__V1__WorkerLatency *out)
+static void worker_latency_api_encode_longest(struct api_call *call, const struct worker *w,
+					      Corelane__V1__WorkerLatency *out)
 {
 	struct long_loop loops[LONGEST_LOOPS];
 	unsigned i, n = recorder_longest(w->recorder, loops);
@@ -161,7 +163,8 @@ static int worker_latency_api_ports(struct api_call *call, const void *req, void
 	struct port *p;
 
 	if (*in->port && port_find(in->port) == NULL)
-		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists", "there is no such port");
+		return error_set(err, ENOENT, "port", in->port, "the name of a port that exists",
+				 "there is no such port");
 	while (*next < PORT_MAX * WORKER_MAX) {
 		at = (*next)++;
 		p = port_get((uint16_t)(at / WORKER_MAX));
@@ -177,7 +180,7 @@ static int worker_latency_api_ports(struct api_call *call, const void *req, void
 static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
-	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor, &corelane__v1__worker_port__descriptor,
-	 .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor,
+	 &corelane__v1__worker_port__descriptor, .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
 };
 API_METHODS(methods)

@@ -22,7 +22,8 @@ const char *worker_api_seen_by(const struct worker *w)
 	return w->recorder->sees_kernel ? "rseq" : "switches";
 }
 
-static void worker_state_api_encode_queue(struct api_call *call, const struct port_queue *q, Corelane__V1__WorkerQueue *out)
+static void worker_state_api_encode_queue(struct api_call *call, const struct port_queue *q,
+					  Corelane__V1__WorkerQueue *out)
 {
 	uint32_t depth = __atomic_load_n(&q->depth, __ATOMIC_RELAXED);
 

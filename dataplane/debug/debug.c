@@ -19,5 +19,6 @@ int debug_check_allowed(struct error *err)
 {
 	if (debug_injection.allowed)
 		return 0;
-	return error_set(err, EPERM, NULL, NULL, "corelaned --allow-debug", "this daemon was started without debugging");
+	return error_set(err, EPERM, NULL, NULL, "corelaned --allow-debug",
+			 "this daemon was started without debugging");
 }

@@ -18,7 +18,8 @@ static int debug_delay(struct api_call *call, const void *req, void *resp, struc
 
 	snprintf(text, sizeof(text), "%u", in->worker);
 	if (w == NULL)
-		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists", "there is no such worker");
+		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists",
+				 "there is no such worker");
 	return delay_set(w, in->us, err);
 }
 
@@ -32,7 +33,7 @@ static int debug_disturb(struct api_call *call, const void *req, void *resp, str
 static const struct api_method methods[] = {
 	{"corelane.v1.Debug", "Delay", &corelane__v1__debug_delay_request__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = debug_delay},
-	{"corelane.v1.Debug", "Disturb", &corelane__v1__debug_disturb_request__descriptor, &corelane__v1__empty__descriptor,
-	 .unary = debug_disturb},
+	{"corelane.v1.Debug", "Disturb", &corelane__v1__debug_disturb_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = debug_disturb},
 };
 API_METHODS(methods)

@@ -17,15 +17,19 @@ enum { LOCAL = 1, ARP, ND, HOST, DECAP };
 
 DROP_REASON(fabric_truncated, "The frame from the underlay ends before its headers do.");
 DROP_REASON(fabric_vlan, "The frame's VLAN tag is not the one of the fabric port.");
-DROP_REASON(fabric_not_local_mac, "The frame was for another station: the underlay's switch floods, or the port is promiscuous.");
+DROP_REASON(fabric_not_local_mac,
+	    "The frame was for another station: the underlay's switch floods, or the port is promiscuous.");
 DROP_REASON(fabric_unknown_type, "The frame from the underlay carries neither IPv4, IPv6 nor ARP.");
-DROP_REASON(fabric_not_local, "The destination address is not one of this node's: a fabric port does not route for others.");
+DROP_REASON(fabric_not_local,
+	    "The destination address is not one of this node's: a fabric port does not route for others.");
 DROP_REASON(fabric_bad_header, "The outer IP header is malformed: version, length or checksum.");
 DROP_REASON(fabric_martian_source,
 	    "The outer source address cannot be a host's, or it is one of this node's own: a loop, or forged.");
-DROP_REASON(fabric_fragment, "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. "
-			     "Tunnels are not reassembled.");
-DROP_REASON(fabric_udp_port, "A UDP packet for this node went to a port that no tunnel uses. See `corelane settings show`.");
+DROP_REASON(fabric_fragment,
+	    "The outer packet is a fragment: the underlay's MTU is too small for what the other end sends. "
+	    "Tunnels are not reassembled.");
+DROP_REASON(fabric_udp_port,
+	    "A UDP packet for this node went to a port that no tunnel uses. See `corelane settings show`.");
 DROP_REASON(fabric_protocol, "A packet for this node has a protocol that the node does not answer.");
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
 
@@ -64,12 +68,13 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const str
 
 // Only a first fragment shows the ports of a UDP tunnel; the kernel gets the others, too, and discards what it cannot
 // reassemble.
-static inline edge_t fabric_input_fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first, unsigned l4)
+static inline edge_t fabric_input_fragment(struct rte_mbuf *m, const struct port_fwd *f, uint8_t proto, bool first,
+					   unsigned l4)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
 
-	if (encap_by_proto[proto] ||
-	    (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) && encap_by_udp[rte_be_to_cpu_16(udp->dst_port)]))
+	if (encap_by_proto[proto] || (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) &&
+				      encap_by_udp[rte_be_to_cpu_16(udp->dst_port)]))
 		return drop(m, fabric_fragment);
 	return not_mine(m, f, &drop_fabric_fragment);
 }
@@ -80,11 +85,12 @@ static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct por
 
 	if (m->data_len < at + sizeof(*ext))
 		return drop(m, fabric_truncated);
-	return fabric_input_fragment(m, f, ext->next_header, !(ext->frag_data & RTE_BE16(0xfff8)), at + (unsigned)sizeof(*ext));
+	return fabric_input_fragment(m, f, ext->next_header, !(ext->frag_data & RTE_BE16(0xfff8)),
+				     at + (unsigned)sizeof(*ext));
 }
 
-static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, uint8_t proto, unsigned l3,
-				 unsigned l4)
+static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, uint8_t proto,
+				 unsigned l3, unsigned l4)
 {
 	md->outer = (uint16_t)(m->data_off + l3);
 	if (likely(proto == IPPROTO_UDP))
@@ -117,7 +123,8 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 	if (unlikely(ip4_martian_source(ip->src_addr) || underlay_is_local4(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->fragment_offset & RTE_BE16(0x3fff)))
-		return fabric_input_fragment(m, f, ip->next_proto_id, !(ip->fragment_offset & RTE_BE16(0x1fff)), l3 + hlen);
+		return fabric_input_fragment(m, f, ip->next_proto_id, !(ip->fragment_offset & RTE_BE16(0x1fff)),
+					     l3 + hlen);
 	fabric_input_trim(m, l3 + len);
 	md->tos = ip->type_of_service;
 	md->ttl = ip->time_to_live;

@@ -86,8 +86,9 @@ static void local(void **state)
 
 static struct rte_mbuf *icmp6(const char *dst, const char *mac, uint8_t type)
 {
-	struct rte_mbuf *m = router_frame(FABRIC0, mac, HOST,
-					  &(struct packet){.src = "2001:db8::2", .dst = dst, .proto = IPPROTO_ICMPV6, .ttl = 255});
+	struct rte_mbuf *m =
+		router_frame(FABRIC0, mac, HOST,
+			     &(struct packet){.src = "2001:db8::2", .dst = dst, .proto = IPPROTO_ICMPV6, .ttl = 255});
 
 	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = type;
 	return m;
@@ -127,7 +128,8 @@ static void not_ours(void **state)
 
 static void martians(void **state)
 {
-	static const char *const bad4[] = {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "192.0.2.1", "198.51.100.1"};
+	static const char *const bad4[] = {"0.0.0.0",         "127.0.0.1", "224.0.0.1",
+					   "255.255.255.255", "192.0.2.1", "198.51.100.1"};
 	static const char *const bad6[] = {"::", "::1", "ff02::1", "2001:db8::1", "2001:db8:1::1"};
 	struct packet p = v4;
 	unsigned i;
@@ -263,8 +265,12 @@ static void vlans(void **state)
 // Once the kernel has a host port, it gets everything but tunnels.
 static void for_the_kernel(void **state)
 {
-	struct port_config c = {
-		.role = PORT_HOST, .kind = "tap", .name = "host0", .fabric = FABRIC0, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	struct port_config c = {.role = PORT_HOST,
+				.kind = "tap",
+				.name = "host0",
+				.fabric = FABRIC0,
+				.vrf = UINT16_MAX,
+				.bridge = UINT16_MAX};
 	struct packet p = v4;
 	struct rte_mbuf *m;
 	struct error err;
@@ -327,10 +333,18 @@ static void fragments_for_the_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tunnels),  cmocka_unit_test(local),          cmocka_unit_test(neighbor_protocols),
-		cmocka_unit_test(not_ours), cmocka_unit_test(martians),       cmocka_unit_test(bad_ip),
-		cmocka_unit_test(bad_udp),  cmocka_unit_test(truncated),      cmocka_unit_test(padding),
-		cmocka_unit_test(vlans),    cmocka_unit_test(for_the_kernel), cmocka_unit_test(fragments_for_the_kernel),
+		cmocka_unit_test(tunnels),
+		cmocka_unit_test(local),
+		cmocka_unit_test(neighbor_protocols),
+		cmocka_unit_test(not_ours),
+		cmocka_unit_test(martians),
+		cmocka_unit_test(bad_ip),
+		cmocka_unit_test(bad_udp),
+		cmocka_unit_test(truncated),
+		cmocka_unit_test(padding),
+		cmocka_unit_test(vlans),
+		cmocka_unit_test(for_the_kernel),
+		cmocka_unit_test(fragments_for_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

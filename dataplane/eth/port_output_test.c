@@ -113,7 +113,8 @@ static unsigned held(uint16_t from, uint32_t id, const char *dst, unsigned n)
 	for (; n > 0; n -= k) {
 		k = RTE_MIN(n, RTE_DIM(pkts));
 		for (i = 0; i < k; i++) {
-			pkts[i] = router_packet(vrf, &(struct packet){.src = "192.0.2.1", .dst = dst ? dst : "10.9.9.9"});
+			pkts[i] =
+				router_packet(vrf, &(struct packet){.src = "192.0.2.1", .dst = dst ? dst : "10.9.9.9"});
 			pkts[i]->port = from;
 			meta(pkts[i])->nexthop = nexthop_table[id];
 			meta(pkts[i])->arg = nexthop_table[id]->adj;
@@ -157,8 +158,8 @@ static void dead_subnet(void **state)
 	for (i = 0; i < RTE_DIM(ids); i++) {
 		snprintf(addr, sizeof(addr), "10.0.7.%u", i);
 		ids[i] = FREE_ID + 1 + i;
-		router_nexthop(
-			&(struct nexthop_config){.id = ids[i], .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr(addr)}});
+		router_nexthop(&(struct nexthop_config){
+			.id = ids[i], .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr(addr)}});
 	}
 	start = rte_rdtsc();
 	for (i = 0; i < 180; i++)

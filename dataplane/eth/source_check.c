@@ -17,11 +17,11 @@
 DROP_REASON(source_mac, "The guest sent with a MAC that is not its own (source_check strict of the port).");
 DROP_REASON(source_address,
 	    "The guest sent with an IP address that is not in its guest_addresses (source_check strict of the port).");
-DROP_REASON(source_unchecked,
-	    "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, with headers in pieces, or "
-	    "neighbour discovery behind an IPv6 extension header (source_check strict of the port).");
-DROP_REASON(source_reverse_path,
-	    "The route to the packet's source address does not lead to the port that it came in by (source_check reverse_path).");
+DROP_REASON(source_unchecked, "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, "
+			      "with headers in pieces, or "
+			      "neighbour discovery behind an IPv6 extension header (source_check strict of the port).");
+DROP_REASON(source_reverse_path, "The route to the packet's source address does not lead to the port that it came in "
+				 "by (source_check reverse_path).");
 
 // The IP address that the frame claims to come from; .family 0: it carries none, or is too short for one.
 static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
@@ -97,7 +97,8 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 	for (i = 0; i < EXTENSIONS_MAX; i++) {
 		if (proto == IPPROTO_ICMPV6)
 			return m->data_len <= at || is_nd_type(*h);
-		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS && proto != IPPROTO_FRAGMENT)
+		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS &&
+		    proto != IPPROTO_FRAGMENT)
 			return false;
 		if (m->data_len < at + 8)
 			return true;
@@ -110,8 +111,8 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 	return true;
 }
 
-// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one made
-// from its MAC (RFC 4291, appendix A).
+// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one
+// made from its MAC (RFC 4291, appendix A).
 static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
 {
 	const uint8_t *mac = f->guest_mac.addr_bytes;
@@ -132,7 +133,8 @@ static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth
 
 	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return eth_same(&arp->arp_data.arp_sha, &f->guest_mac);
-	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)) || nd[0] != ND_NEIGHBOR_ADVERT)
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)) ||
+	    nd[0] != ND_NEIGHBOR_ADVERT)
 		return true;
 	if (m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
 		return false;
@@ -172,5 +174,6 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	struct ip_addr a = source_check_source_of(m, eth);
 
-	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a) : reverse_path(m->port, f, &a);
+	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
+						      : reverse_path(m->port, f, &a);
 }

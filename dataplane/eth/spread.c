@@ -36,8 +36,8 @@ static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_vi
 }
 
 // Treats packets that found no room in the ring as the port's ring_full says.
-static void ring_is_full(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t full,
-			 edge_t edge)
+static void ring_is_full(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
+			 uint8_t full, edge_t edge)
 {
 	unsigned i;
 
@@ -114,7 +114,8 @@ static uint16_t spread(struct rte_graph *graph, struct rte_node *node, void **ob
 	unsigned i, j;
 
 	for (i = 0; i < n; i = j) {
-		for (j = i + 1; j < n && pkts[j]->port == pkts[i]->port && meta(pkts[j])->arg == meta(pkts[i])->arg; j++)
+		for (j = i + 1; j < n && pkts[j]->port == pkts[i]->port && meta(pkts[j])->arg == meta(pkts[i])->arg;
+		     j++)
 			;
 		one_queue(graph, node, pkts + i, j - i);
 	}

@@ -77,7 +77,8 @@ static uint32_t by_macs(struct bytes b)
 
 	if (unlikely(b.n < 12))
 		return 0;
-	return hash_finish(spread_hash_pair32(spread_hash_pair32(SEED, d[0], s[0]), *(const unaligned_uint16_t *)(b.p + 4),
+	return hash_finish(spread_hash_pair32(spread_hash_pair32(SEED, d[0], s[0]),
+					      *(const unaligned_uint16_t *)(b.p + 4),
 					      *(const unaligned_uint16_t *)(b.p + 10)));
 }
 

@@ -15,7 +15,8 @@ enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6 };
 DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
 DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
 DROP_REASON(eth_spoofed_gateway, "The guest sent a frame with the virtual gateway's MAC as its own source.");
-DROP_REASON(eth_not_for_gateway, "The frame was not addressed to the virtual gateway's MAC and the port is in no bridge domain.");
+DROP_REASON(eth_not_for_gateway,
+	    "The frame was not addressed to the virtual gateway's MAC and the port is in no bridge domain.");
 DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and the port is in no bridge domain.");
 DROP_REASON(eth_vlan_tagged, "The guest sent a VLAN-tagged frame; tenant ports are untagged.");
 DROP_REASON(port_unconfigured, "The port's configuration was being removed while the packet came in.");

@@ -63,8 +63,8 @@ static void routed(void **state)
 
 static struct rte_mbuf *icmp6(uint16_t port, const char *dst, uint8_t type)
 {
-	struct rte_mbuf *m =
-		router_frame(port, dst, GUEST, &(struct packet){.src = "fd00::2", .dst = "fd00::1", .proto = IPPROTO_ICMPV6});
+	struct rte_mbuf *m = router_frame(
+		port, dst, GUEST, &(struct packet){.src = "fd00::2", .dst = "fd00::1", .proto = IPPROTO_ICMPV6});
 
 	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = type;
 	return m;

@@ -31,8 +31,10 @@ bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t byte
 
 // Enqueue copies for the mirrors to FLOW_EDGE_MIRROR: of the packet as the sender sent it, and as the receiver will
 // receive it.
-void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
-void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir);
+void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f,
+		      unsigned dir);
+void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f,
+			  unsigned dir);
 
 // Forwards a packet. The caller has checked that the flow's decision is not stale.
 static __rte_always_inline edge_t flow_forward(struct rte_mbuf *m, struct pkt_meta *md, flow_entry_t e, uint16_t now,

@@ -37,7 +37,8 @@ static void ager_end(struct flow *const *f, unsigned n)
 	for (i = 0; i < n; i++) {
 		uint8_t live = FLOW_LIVE;
 
-		if (!__atomic_compare_exchange_n(&f[i]->state, &live, FLOW_ENDING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&f[i]->state, &live, FLOW_ENDING, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
 			continue;
 		entries[k++] = flow_entry(f[i], 0);
 		entries[k++] = flow_entry(f[i], 1);
@@ -273,7 +274,8 @@ void flow_poll(void)
 	flow_changes_take_effect();
 	if (flow_table == NULL)
 		return; // no port has kept flows yet
-	__atomic_store_n(&flow_used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()), __ATOMIC_RELAXED);
+	__atomic_store_n(&flow_used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()),
+			 __ATOMIC_RELAXED);
 	ager_share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
 }

@@ -173,7 +173,8 @@ uint32_t flow_count(void)
 	unsigned i;
 
 	for (i = 0; i < WORKER_MAX; i++)
-		n += __atomic_load_n(&holders[i].taken, __ATOMIC_RELAXED) - __atomic_load_n(&holders[i].freed, __ATOMIC_RELAXED);
+		n += __atomic_load_n(&holders[i].taken, __ATOMIC_RELAXED) -
+		     __atomic_load_n(&holders[i].freed, __ATOMIC_RELAXED);
 	return (uint32_t)n;
 }
 

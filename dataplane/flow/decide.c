@@ -9,8 +9,9 @@
 
 DROP_REASON(flow_denied_egress,
 	    "A rule, or the default, of the sending port's egress list denies the flow. See `corelane flow explain`.");
-DROP_REASON(flow_denied_ingress,
-	    "A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
+DROP_REASON(
+	flow_denied_ingress,
+	"A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
 
 // Equals ip4_hash() and ip6_hash() of the packet, so that packets with and without a flow use the same member of a
 // group.

@@ -55,11 +55,21 @@ enum flow_state {
 	FLOW_ENDED,  // removed from the table; the owner of its chunk has yet to bury it
 	FLOW_DYING,  // in its grace period, or free and not reused yet
 };
-enum flow_tcp { TCP_NONE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_ESTABLISHED, TCP_FIN_WAIT, TCP_CLOSING, TCP_CLOSED, TCP_STATES };
+enum flow_tcp {
+	TCP_NONE,
+	TCP_SYN_SENT,
+	TCP_SYN_RECV,
+	TCP_ESTABLISHED,
+	TCP_FIN_WAIT,
+	TCP_CLOSING,
+	TCP_CLOSED,
+	TCP_STATES
+};
 
 struct flow {
 	struct flow_dir dir[2];
-	uint8_t state;      // enum flow_state: its creator, then the thread that ends it, then the owner of its chunk: rw
+	// enum flow_state: its creator, then the thread that ends it, then the owner of its chunk: rw
+	uint8_t state;
 	uint8_t tcp;        // enum flow_tcp
 	uint8_t fin;        // a bit for each direction that has sent FIN
 	bool born_denied;   // charged to the port's cap of denied flows; constant from creation on
@@ -87,7 +97,8 @@ static inline struct flow *flow_of(flow_entry_t e)
 
 static inline struct flow_dir *flow_entry_dir(flow_entry_t e)
 {
-	return (struct flow_dir *)((uint8_t *)flows + (uint64_t)(e >> 1) * sizeof(struct flow) + (e & 1) * sizeof(struct flow_dir));
+	return (struct flow_dir *)((uint8_t *)flows + (uint64_t)(e >> 1) * sizeof(struct flow) +
+				   (e & 1) * sizeof(struct flow_dir));
 }
 
 static inline const struct flow_key *flow_entry_key(flow_entry_t e)

@@ -4,9 +4,10 @@
 #include "policy/meter.h"
 #include "port/registry.h"
 
-DROP_REASON(meter_exceeded,
-	    "A meter of the sender's port, of the receiver's, or of a rule allows no more packets or bytes at this moment. "
-	    "`corelane meter list` shows which one drops; its rate or burst may be too small for this guest.");
+DROP_REASON(
+	meter_exceeded,
+	"A meter of the sender's port, of the receiver's, or of a rule allows no more packets or bytes at this moment. "
+	"`corelane meter list` shows which one drops; its rate or burst may be too small for this guest.");
 
 static uint16_t port_meter(uint16_t port, bool egress)
 {
@@ -33,6 +34,7 @@ bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t byte
 		md->reason = f->reason;
 		return false;
 	}
-	return flow_admit_pass(port_meter(f->port[dir], true), bytes, md) && flow_admit_pass(f->meter[dir], bytes, md) &&
-	       flow_admit_pass(f->meter[!dir], bytes, md) && flow_admit_pass(port_meter(f->port[!dir], false), bytes, md);
+	return flow_admit_pass(port_meter(f->port[dir], true), bytes, md) &&
+	       flow_admit_pass(f->meter[dir], bytes, md) && flow_admit_pass(f->meter[!dir], bytes, md) &&
+	       flow_admit_pass(port_meter(f->port[!dir], false), bytes, md);
 }

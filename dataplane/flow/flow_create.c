@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow4_create, flow6_create: the slow path of flows. Takes packets without a flow or with a stale one, TCP's first and
 // last packets, fragments and ICMP errors.
-// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or as without flows.
+// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or
+// as without flows.
 #include "flow/act.h"
 #include "flow/decide.h"
 #include "flow/flow_log.h"
@@ -18,18 +19,20 @@
 #define ICMP_ERROR_MAX6 1280 // RFC 4443 2.4(c)
 
 DROP_REASON(flow_truncated, "The packet ends before its transport header does, so its flow is not known.");
-DROP_REASON(flow_table_full, "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
-			     "makes room.");
+DROP_REASON(flow_table_full,
+	    "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
+	    "makes room.");
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to the destination after it.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
-DROP_REASON(flow_changing,
-	    "Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
+DROP_REASON(
+	flow_changing,
+	"Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
-DROP_REASON(flow_icmp_error_rate,
-	    "More than 1,000 ICMP errors per second were sent about the flows of one port; the rest of that second's are dropped.");
+DROP_REASON(flow_icmp_error_rate, "More than 1,000 ICMP errors per second were sent about the flows of one port; the "
+				  "rest of that second's are dropped.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
 
 struct work {
@@ -97,9 +100,9 @@ static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint1
 	extras = flow_extras(f);
 	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)
-		f->dir[i].flags =
-			(uint8_t)(flow_watch(f) | deny | extras | (a->nat.rule ? FLOW_NAT : 0) |
-				  (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) | (fixed && i == 0 ? FLOW_FIXED : 0));
+		f->dir[i].flags = (uint8_t)(flow_watch(f) | deny | extras | (a->nat.rule ? FLOW_NAT : 0) |
+					    (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) |
+					    (fixed && i == 0 ? FLOW_FIXED : 0));
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
 
@@ -124,8 +127,10 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, 
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
 	struct flow_key out = flow_key_reverse(&f->dir[1].key);
-	struct flow_question q = {
-		.key = f->dir[0].key, .port = f->port[0], .hash = flow_spread_hash(&f->dir[0].key), .keep = f->nat ? &out : NULL};
+	struct flow_question q = {.key = f->dir[0].key,
+				  .port = f->port[0],
+				  .hash = flow_spread_hash(&f->dir[0].key),
+				  .keep = f->nat ? &out : NULL};
 	struct flow_answer a;
 
 	if (f->dir[0].gen != gen0) {
@@ -232,14 +237,16 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 		return drop(w->m, flow_no_first_fragment);
 	if (w->p.kind == FLOW_TRUNCATED)
 		return drop(w->m, flow_truncated);
-	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP && (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+	if (flow_tcp_strict && q.key.proto == IPPROTO_TCP &&
+	    (w->p.tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
 		return drop(w->m, flow_not_syn);
 	why = flow_quota_take(w->worker, a.owner);
 	if (unlikely(why != NULL))
 		return flow_create_refuse(w, &q, why);
 	if (a.deny && !flow_quota_take_denied(w->worker, a.owner)) {
 		flow_quota_return(w->worker, a.owner);
-		return flow_create_refuse(w, &q, a.deny); // without a flow: the rules decide about its next packets again
+		// without a flow: the rules decide about its next packets again
+		return flow_create_refuse(w, &q, a.deny);
 	}
 	ret = new_flow(w, &a, &q, gen, &e, &why);
 	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
@@ -285,8 +292,8 @@ static edge_t flow_create_error(struct work *w, flow_entry_t e, const bool v6)
 		return drop(m, flow_icmp_error_rate);
 	if (unlikely(f->dir[e & 1].flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, w->md, bytes))
 		return EDGE_DROP;
-	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]), rte_pktmbuf_mtod_offset(m, void *, w->md->l3),
-			  v6);
+	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]),
+			  rte_pktmbuf_mtod_offset(m, void *, w->md->l3), v6);
 }
 
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
@@ -425,5 +432,7 @@ static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, voi
 	return create_each(graph, node, objs, n, true);
 }
 
-NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
-NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
+NODE(flow4_create, flow4_create,
+     FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
+NODE(flow6_create, flow6_create,
+     FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output");

@@ -7,11 +7,13 @@
 
 static __rte_always_inline bool needs_decision(const struct flow_dir *d, uint16_t gen, uint8_t tcp_flags)
 {
-	return d->gen != gen || (d->flags & FLOW_WATCH) || ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
+	return d->gen != gen || (d->flags & FLOW_WATCH) ||
+	       ((d->flags & FLOW_TCP) && (tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST)));
 }
 
 static __rte_always_inline edge_t flow_lookup_act(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m,
-						  struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker, const bool v6)
+						  struct pkt_meta *md, flow_entry_t e, uint16_t now, unsigned worker,
+						  const bool v6)
 {
 	uint8_t flags = flow_entry_dir(e)->flags;
 	edge_t edge;
@@ -28,8 +30,8 @@ static __rte_always_inline edge_t flow_lookup_act(struct rte_graph *graph, struc
 	return edge;
 }
 
-static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n,
-						  uint16_t now, const bool v6)
+static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs,
+						  unsigned n, uint16_t now, const bool v6)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
 	const struct drop_reason *bad[NODE_CHUNK];
@@ -69,8 +71,8 @@ static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struc
 	node_pass(graph, node, objs, edges, n);
 }
 
-static __rte_always_inline uint16_t flow_lookup_batch(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
-						      const bool v6)
+static __rte_always_inline uint16_t flow_lookup_batch(struct rte_graph *graph, struct rte_node *node, void **objs,
+						      uint16_t n, const bool v6)
 {
 	uint64_t tsc = rte_rdtsc();
 	uint16_t now = (uint16_t)flow_seconds(tsc);
@@ -94,7 +96,7 @@ static uint16_t flow6_lookup(struct rte_graph *graph, struct rte_node *node, voi
 	return flow_lookup_batch(graph, node, objs, n, true);
 }
 
-NODE(flow4_lookup, flow4_lookup,
-     FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow4_create");
-NODE(flow6_lookup, flow6_lookup,
-     FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow6_create");
+NODE(flow4_lookup, flow4_lookup, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward",
+     [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow4_create");
+NODE(flow6_lookup, flow6_lookup, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward",
+     [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_CREATE] = "flow6_create");

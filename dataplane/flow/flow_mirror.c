@@ -30,7 +30,8 @@ static const struct port_fwd *port_of(const struct flow *f, unsigned side)
 	return f->port[side] ? rcu_read(port_fwds[f->port[side]]) : NULL;
 }
 
-void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir)
+void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f,
+		      unsigned dir)
 {
 	const struct port_fwd *p = port_of(f, dir);
 	const struct pkt_meta *md = meta(m);
@@ -44,7 +45,8 @@ void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte
 	flow_mirror_copies(graph, node, p, f->mirror[dir], MIRROR_EGRESS, m, eth);
 }
 
-void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f, unsigned dir)
+void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f,
+			  unsigned dir)
 {
 	const struct port_fwd *p = port_of(f, !dir);
 	const struct nexthop *nh = meta(m)->nexthop;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows without threads.
+// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows without
+// threads.
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -69,7 +70,8 @@ static struct rte_mbuf *sent(uint16_t port, const struct packet *p)
 	return m;
 }
 
-static const struct packet there4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, there6 = {.src = "fd00::2", .dst = "fd00::3"};
+static const struct packet there4 = {.src = "10.0.0.2", .dst = "10.0.0.3"},
+			   there6 = {.src = "fd00::2", .dst = "fd00::3"};
 
 static const char *through(const char *node, const struct packet *p, uint16_t port)
 {
@@ -123,7 +125,8 @@ static void first_packet_and_those_that_follow(void **state)
 		assert_int_equal(flow_quota_get(RED0).flows, 1);
 		assert_string_equal(lookup(p, RED0), "port_output");
 		assert_int_equal(f->dir[0].packets, 2);
-		assert_string_equal(lookup(&back, RED1), i ? "flow6_create" : "flow4_create"); // its way is not decided yet
+		// its way is not decided yet
+		assert_string_equal(lookup(&back, RED1), i ? "flow6_create" : "flow4_create");
 		assert_string_equal(create(&back, RED1), "port_output");
 		assert_string_equal(lookup(&back, RED1), "port_output");
 		assert_int_equal(f->dir[1].packets, 2);
@@ -229,7 +232,8 @@ static void the_table_is_full(void **state)
 // Returns how many of n new flows were created.
 static unsigned flood(uint16_t port, unsigned from, unsigned n)
 {
-	struct packet p = {.src = port == RED0 ? "10.0.0.2" : "10.0.0.3", .dst = port == RED0 ? "10.0.0.3" : "10.0.0.2"};
+	struct packet p = {.src = port == RED0 ? "10.0.0.2" : "10.0.0.3",
+			   .dst = port == RED0 ? "10.0.0.3" : "10.0.0.2"};
 	unsigned i, made = 0;
 
 	for (i = 0; i < n; i++) {

@@ -14,15 +14,16 @@ static __rte_always_inline __m128i lookup_avx2_signatures(const struct flow_buck
 	return _mm_load_si128((const __m128i *)b->sig);
 }
 
-static __rte_always_inline void lookup_avx2_match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots,
-						  unsigned n)
+static __rte_always_inline void lookup_avx2_match(const struct flow_bucket *const *bucket, const uint16_t *sig,
+						  uint8_t *slots, unsigned n)
 {
 	unsigned i;
 
 	for (i = 0; i + 1 < n; i += 2) {
 		__m256i wanted = lookup_avx2_pair(_mm_set1_epi16((short)sig[i]), _mm_set1_epi16((short)sig[i + 1]));
 		__m256i equal = _mm256_cmpeq_epi16(
-			lookup_avx2_pair(lookup_avx2_signatures(bucket[i]), lookup_avx2_signatures(bucket[i + 1])), wanted);
+			lookup_avx2_pair(lookup_avx2_signatures(bucket[i]), lookup_avx2_signatures(bucket[i + 1])),
+			wanted);
 		unsigned bits = (unsigned)_mm256_movemask_epi8(_mm256_packs_epi16(equal, _mm256_setzero_si256()));
 
 		slots[i] = (uint8_t)bits;

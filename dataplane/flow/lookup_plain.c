@@ -3,8 +3,8 @@
 // needs atomic loads.
 #include "flow/lookup_private.h"
 
-static __rte_always_inline void lookup_plain_match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots,
-						   unsigned n)
+static __rte_always_inline void lookup_plain_match(const struct flow_bucket *const *bucket, const uint16_t *sig,
+						   uint8_t *slots, unsigned n)
 {
 	unsigned i;
 
@@ -27,4 +27,5 @@ static void lookup_plain_lookup6(const struct flow_table *t, const struct flow_k
 	flow_search(t, keys, out, n, true, lookup_plain_match);
 }
 
-const struct flow_lookup flow_lookup_plain = {"plain", lookup_plain_supported, lookup_plain_lookup4, lookup_plain_lookup6};
+const struct flow_lookup flow_lookup_plain = {"plain", lookup_plain_supported, lookup_plain_lookup4,
+					      lookup_plain_lookup6};

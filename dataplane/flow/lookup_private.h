@@ -42,8 +42,8 @@ struct flow_search {
 	uint16_t waiting[FLOW_BATCH];
 };
 
-static __rte_always_inline void flow_search_hash(struct flow_search *s, const struct flow_array *a, unsigned from, unsigned to,
-						 const bool v6, const bool prefetch)
+static __rte_always_inline void flow_search_hash(struct flow_search *s, const struct flow_array *a, unsigned from,
+						 unsigned to, const bool v6, const bool prefetch)
 {
 	unsigned i;
 
@@ -59,13 +59,14 @@ static __rte_always_inline void flow_search_hash(struct flow_search *s, const st
 // The first entry with a matching signature, 0 if there is none. Branch-free, because a hit is hard to predict.
 static __rte_always_inline flow_entry_t flow_candidate(const struct flow_bucket *b, unsigned slots)
 {
-	flow_entry_t e = __atomic_load_n(&b->entry[__builtin_ctz(slots | 1 << (FLOW_SLOTS - 1))], __ATOMIC_ACQUIRE) & ~FLOW_SECOND;
+	flow_entry_t e = __atomic_load_n(&b->entry[__builtin_ctz(slots | 1 << (FLOW_SLOTS - 1))], __ATOMIC_ACQUIRE) &
+			 ~FLOW_SECOND;
 
 	return slots ? e : 0;
 }
 
-static __rte_always_inline void flow_search_match(struct flow_search *s, unsigned from, unsigned to, flow_match_fn *const match,
-						  const bool prefetch)
+static __rte_always_inline void flow_search_match(struct flow_search *s, unsigned from, unsigned to,
+						  flow_match_fn *const match, const bool prefetch)
 {
 	unsigned i;
 
@@ -99,8 +100,8 @@ static __rte_always_inline void flow_search_compare(struct flow_search *s, unsig
 	}
 }
 
-static __rte_always_inline flow_entry_t flow_compare_all(const struct flow_bucket *b, unsigned slots, const struct flow_key *key,
-							 const bool v6)
+static __rte_always_inline flow_entry_t flow_compare_all(const struct flow_bucket *b, unsigned slots,
+							 const struct flow_key *key, const bool v6)
 {
 	for (; slots; slots &= slots - 1) {
 		flow_entry_t e = flow_candidate(b, slots);
@@ -111,8 +112,8 @@ static __rte_always_inline flow_entry_t flow_compare_all(const struct flow_bucke
 	return 0;
 }
 
-static __rte_always_inline void flow_search_second(struct flow_search *s, const struct flow_array *a, flow_match_fn *const match,
-						   const bool v6)
+static __rte_always_inline void flow_search_second(struct flow_search *s, const struct flow_array *a,
+						   flow_match_fn *const match, const bool v6)
 {
 	const struct flow_bucket *second[FLOW_BATCH];
 	uint16_t sig[FLOW_BATCH], waiting[FLOW_BATCH];
@@ -122,7 +123,8 @@ static __rte_always_inline void flow_search_second(struct flow_search *s, const 
 	for (k = 0; k < s->n_waiting; k++) {
 		i = s->waiting[k];
 		s->out[i] = flow_compare_all(s->bucket[i], s->slots[i] & (s->slots[i] - 1u), &s->keys[i], v6);
-		if (s->out[i] || !(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i])))
+		if (s->out[i] ||
+		    !(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i])))
 			continue;
 		second[n] = &a->b[flow_other(a, flow_first(a, s->hash[i]), s->sig[i])];
 		rte_prefetch0(second[n]);
@@ -137,9 +139,9 @@ static __rte_always_inline void flow_search_second(struct flow_search *s, const 
 		s->out[waiting[k]] = flow_compare_all(second[k], slots[k], &s->keys[waiting[k]], v6);
 }
 
-static __rte_always_inline void flow_search_array(const struct flow_array *a, const struct flow_key *keys, flow_entry_t *out,
-						  unsigned n, const bool v6, flow_match_fn *const match, const unsigned part,
-						  const bool prefetch)
+static __rte_always_inline void flow_search_array(const struct flow_array *a, const struct flow_key *keys,
+						  flow_entry_t *out, unsigned n, const bool v6,
+						  flow_match_fn *const match, const unsigned part, const bool prefetch)
 {
 	struct flow_search s;
 	unsigned i;
@@ -161,8 +163,8 @@ static __rte_always_inline void flow_search_array(const struct flow_array *a, co
 
 // While the table grows a key may be in either array; an entry that moves is in the new array before it leaves the old
 // one.
-static __rte_always_inline void flow_search(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
-					    const bool v6, flow_match_fn *const match)
+static __rte_always_inline void flow_search(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out,
+					    unsigned n, const bool v6, flow_match_fn *const match)
 {
 	const struct flow_view *v = rcu_read(t->view);
 	flow_entry_t more[FLOW_BATCH];

@@ -2,8 +2,8 @@
 // SSE 4.2 lookup: compares all signatures of a bucket at once. Every x86 CPU that DPDK supports can run it.
 #include "flow/lookup_private.h"
 
-static __rte_always_inline void lookup_sse42_match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots,
-						   unsigned n)
+static __rte_always_inline void lookup_sse42_match(const struct flow_bucket *const *bucket, const uint16_t *sig,
+						   uint8_t *slots, unsigned n)
 {
 	unsigned i;
 
@@ -26,4 +26,5 @@ static void lookup_sse42_lookup6(const struct flow_table *t, const struct flow_k
 	flow_search(t, keys, out, n, true, lookup_sse42_match);
 }
 
-const struct flow_lookup flow_lookup_sse42 = {"sse42", lookup_sse42_supported, lookup_sse42_lookup4, lookup_sse42_lookup6};
+const struct flow_lookup flow_lookup_sse42 = {"sse42", lookup_sse42_supported, lookup_sse42_lookup4,
+					      lookup_sse42_lookup6};

@@ -55,7 +55,8 @@ static bool packet_network6(struct cursor *c, struct flow_key *k)
 	for (i = 0; i < EXT_MAX; i++) {
 		bool is_fragment = c->proto == IPPROTO_FRAGMENT;
 
-		if (!is_fragment && c->proto != IPPROTO_HOPOPTS && c->proto != IPPROTO_ROUTING && c->proto != IPPROTO_DSTOPTS)
+		if (!is_fragment && c->proto != IPPROTO_HOPOPTS && c->proto != IPPROTO_ROUTING &&
+		    c->proto != IPPROTO_DSTOPTS)
 			return true;
 		ext = packet_bytes(c->m, c->at, 8);
 		if (ext == NULL)

@@ -269,7 +269,8 @@ static void growth(void **state)
 	assert_int_equal(flow_capacity(), 2 * CAPACITY);
 	assert_int_equal(take_all(more, 1), twice - ROOM);
 	assert_int_equal(flow_set_capacity(3 * CAPACITY, &err), -EBUSY);
-	assert_string_equal(err.message, "flows '15000': cannot be set while the table grows; valid: 10000 to 33554432");
+	assert_string_equal(err.message,
+			    "flows '15000': cannot be set while the table grows; valid: 10000 to 33554432");
 	assert_int_equal(flow_capacity(), 2 * CAPACITY);
 	while (!flow_table_grow_step(flow_table, 1000))
 		rcu_poll();

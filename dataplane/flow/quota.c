@@ -14,11 +14,11 @@
 #define WINDOW_SHIFT 4 // the rate is limited per window of 1/16 s
 
 DROP_REASON(flow_quota_count, "The port has reached its limit of flows. See `corelane port show`, flow_limit.");
-DROP_REASON(
-	flow_quota_share,
-	"The flow table is nearly full, and the port has more than its share of it. See `corelane flow count`, or limit the port "
-	"with `corelane port set NAME --flow-limit N`.");
-DROP_REASON(flow_quota_rate, "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
+DROP_REASON(flow_quota_share, "The flow table is nearly full, and the port has more than its share of it. See "
+			      "`corelane flow count`, or limit the port "
+			      "with `corelane port set NAME --flow-limit N`.");
+DROP_REASON(flow_quota_rate,
+	    "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
 
 static struct quota {
 	uint32_t limit, rate; // master: wo, workers: ro
@@ -78,7 +78,8 @@ static uint32_t quota_denied(uint16_t port)
 
 	for (i = 0; i < rows; i++) {
 		c = &counts[i][port];
-		n += __atomic_load_n(&c->denied_taken, __ATOMIC_RELAXED) - __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
+		n += __atomic_load_n(&c->denied_taken, __ATOMIC_RELAXED) -
+		     __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
 	}
 	return n;
 }
@@ -104,7 +105,8 @@ static void become_taker(unsigned worker)
 {
 	unsigned n = __atomic_load_n(&takers, __ATOMIC_RELAXED);
 
-	while (worker >= n && !__atomic_compare_exchange_n(&takers, &n, worker + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (worker >= n &&
+	       !__atomic_compare_exchange_n(&takers, &n, worker + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
@@ -206,5 +208,6 @@ struct flow_quota_state flow_quota_get(uint16_t port)
 {
 	const struct quota *q = &quotas[port];
 
-	return (struct flow_quota_state){quota_in_use(port), q->limit, q->rate, __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
+	return (struct flow_quota_state){quota_in_use(port), q->limit, q->rate,
+					 __atomic_load_n(&q->refused, __ATOMIC_RELAXED)};
 }

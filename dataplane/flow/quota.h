@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flow quotas of tenant ports, their shares of the table, and a cache of recent refusals.
 //
-// While the table has room, a port may have any number of flows up to its limit. Once FLOW_PRESSURE_PERCENT of the table
-// are in use, a port with more than its share (the capacity divided by the number of ports that keep flows) gets no new
-// flows, and its oldest flows end first (ager.c): what one guest sends leaves the others their share. Denied flows,
-// which cost their sender nothing, have a cap of their own.
+// While the table has room, a port may have any number of flows up to its limit. Once FLOW_PRESSURE_PERCENT of the
+// table are in use, a port with more than its share (the capacity divided by the number of ports that keep flows) gets
+// no new flows, and its oldest flows end first (ager.c): what one guest sends leaves the others their share. Denied
+// flows, which cost their sender nothing, have a cap of their own.
 #pragma once
 
 #include <stdint.h>

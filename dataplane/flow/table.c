@@ -26,7 +26,8 @@ static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
 
 // Returns 0, -EEXIST, or -ENOSPC with the index of the spot without room in *full. Publishes nothing unless all spots
 // have room.
-static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry_t *found, unsigned *full, struct flow_slot *slot)
+static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry_t *found, unsigned *full,
+			 struct flow_slot *slot)
 {
 	unsigned i, to = l->n_arrays - 1;
 

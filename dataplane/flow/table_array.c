@@ -103,7 +103,8 @@ uint64_t flow_table_used(const struct flow_table *t)
 	unsigned i;
 
 	for (i = 0; i <= RTE_MAX_LCORE; i++)
-		n += __atomic_load_n(&t->count[i].taken, __ATOMIC_RELAXED) - __atomic_load_n(&t->count[i].freed, __ATOMIC_RELAXED);
+		n += __atomic_load_n(&t->count[i].taken, __ATOMIC_RELAXED) -
+		     __atomic_load_n(&t->count[i].freed, __ATOMIC_RELAXED);
 	return n;
 }
 

@@ -54,7 +54,8 @@ static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
 	// An entry that was removed meanwhile is still readable; the check under the lock skips it.
 	flow_spot_init(s, __atomic_load_n(&b->entry[slot], __ATOMIC_RELAXED) & ~FLOW_SECOND);
 	flow_lock(t, &l);
-	if (b->sig[slot] == s->sig && (b->entry[slot] & ~FLOW_SECOND) == s->entry && (p[0].first == b || p[0].second == b)) {
+	if (b->sig[slot] == s->sig && (b->entry[slot] & ~FLOW_SECOND) == s->entry &&
+	    (p[0].first == b || p[0].second == b)) {
 		done = flow_place_slot(&p[1], NULL, &free_slot);
 		if (done) {
 			flow_place_set(&p[1], s, &free_slot);

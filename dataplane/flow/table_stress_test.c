@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that want the same sessions at once, from both ends, in a table that is nearly full, while sessions end and the table grows.
-// Meant for the thread sanitizer too: `tools/test.sh sanitize` runs it under both.
+// Workers that want the same sessions at once, from both ends, in a table that is nearly full, while sessions end and
+// the table grows. Meant for the thread sanitizer too: `tools/test.sh sanitize` runs it under both.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +34,8 @@
 static struct flow_table *table;
 static int live[SESSIONS]; // flows of each session that are in the table
 static unsigned running;
-static uint64_t missed, no_room, twice; // lookups that missed a lasting flow; inserts without room, of what was there already
+// lookups that missed a lasting flow; inserts without room, of what was there already
+static uint64_t missed, no_room, twice;
 
 static unsigned gone; // worker + 1 that has left, 0 = none
 static uint64_t made, ended;
@@ -238,7 +239,8 @@ static void stress(uint64_t entries, bool grow)
 		if (!grow)
 			continue;
 		if (flow_table_grow_step(table, 16))
-			grown += flow_table_grow_begin(table, grown % 4 ? entries : entries * 3 / 2) == 0; // its steps move into it
+			// its steps move into it
+			grown += flow_table_grow_begin(table, grown % 4 ? entries : entries * 3 / 2) == 0;
 	}
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(thread[i], NULL);

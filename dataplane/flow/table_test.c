@@ -59,7 +59,8 @@ static void list_init(void)
 
 static void insert_one(struct flow_table *t, uint32_t s, unsigned kind, unsigned *refused)
 {
-	flow_entry_t e = flow_number(s, kind) << 1, found = 12345, *own[2] = {&owner[s][wants[kind][0]], &owner[s][wants[kind][1]]};
+	flow_entry_t e = flow_number(s, kind) << 1, found = 12345,
+		     *own[2] = {&owner[s][wants[kind][0]], &owner[s][wants[kind][1]]};
 	int ret = flow_table_insert(t, e, e | 1, &found);
 
 	if (*own[0] || *own[1]) {
@@ -144,7 +145,8 @@ static void random_operations(uint64_t entries, uint64_t seed, unsigned operatio
 	t = flow_table_create(entries);
 	assert_non_null(t);
 	for (i = 0; i < operations; i++) {
-		uint32_t s = rnd(SESSIONS), what = rnd(16), bias = i / (operations / 4) % 2 ? 4 : 7; // fuller and emptier by turns
+		// fuller and emptier by turns
+		uint32_t s = rnd(SESSIONS), what = rnd(16), bias = i / (operations / 4) % 2 ? 4 : 7;
 
 		if (what < bias)
 			insert_one(t, s, rnd(KINDS), &refused);
@@ -210,7 +212,8 @@ static void load(void **state)
 			fixture_secret(seed * 77);
 			reached = fill(t, &flows_in);
 			if (reached < 0.95)
-				print_message("# %u entries, secret %u: refused at %.3f\n", (unsigned)sizes[i], seed, reached);
+				print_message("# %u entries, secret %u: refused at %.3f\n", (unsigned)sizes[i], seed,
+					      reached);
 			assert_true(reached >= 0.95);
 			assert_true(flow_table_used(t) >= sizes[i]); // what was asked for
 			sum = fixture_check(t);
@@ -249,7 +252,8 @@ static void growth_when_full(void **state)
 		k = fixture_key(i, false);
 		fixture_flow(i, &k);
 		assert_int_equal(flow_table_insert(t, i << 1, i << 1 | 1, &found), 0);
-		assert_int_equal(flow_table_insert(t, extra << 1, extra << 1 | 1, &found), -EEXIST); // wherever it is now
+		// wherever it is now
+		assert_int_equal(flow_table_insert(t, extra << 1, extra << 1 | 1, &found), -EEXIST);
 		assert_int_equal(found, extra << 1);
 	}
 	rcu_poll();
@@ -301,7 +305,8 @@ static int start(void **state)
 {
 	char *argv[] = {"flow_table_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
 
-	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256) != 0 || flow_start(NULL) != 0;
+	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256) != 0 ||
+	       flow_start(NULL) != 0;
 }
 
 static int stop(void **state)

@@ -79,8 +79,8 @@ static bool translate_locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 		return false;
 	p->proto = p->ip[6];
 	for (i = 0; i <= EXT_MAX; i++) {
-		if (p->later || (p->proto != IPPROTO_FRAGMENT && p->proto != IPPROTO_HOPOPTS && p->proto != IPPROTO_ROUTING &&
-				 p->proto != IPPROTO_DSTOPTS))
+		if (p->later || (p->proto != IPPROTO_FRAGMENT && p->proto != IPPROTO_HOPOPTS &&
+				 p->proto != IPPROTO_ROUTING && p->proto != IPPROTO_DSTOPTS))
 			return true;
 		if (m->data_len < p->l4 + 8)
 			return false;
@@ -213,7 +213,8 @@ static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
 // Returns the sum of all differences, including those of the checksums.
 static uint64_t translate_change(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
-	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0, all = addresses + put_header_sum(p, addresses);
+	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0,
+		 all = addresses + put_header_sum(p, addresses);
 	uint16_t sum;
 
 	if (p->ports)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A translated packet must be, byte for byte, the packet that a host with the other addresses would have sent: both are built here, with all
-// checksums summed anew.
+// A translated packet must be, byte for byte, the packet that a host with the other addresses would have sent: both are
+// built here, with all checksums summed anew.
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,8 +171,8 @@ static bool same(struct rte_mbuf *m, const struct bytes *want)
 	for (i = 0; i < want->n; i++) {
 		if (got[i] == want->b[i])
 			continue;
-		print_message("byte %u of %u (IP at %u, then %u): %02x, wanted %02x\n", i, want->n, want->l3, want->l4, got[i],
-			      want->b[i]);
+		print_message("byte %u of %u (IP at %u, then %u): %02x, wanted %02x\n", i, want->n, want->l3, want->l4,
+			      got[i], want->b[i]);
 		return false;
 	}
 	return m->data_len == want->n;
@@ -221,7 +221,8 @@ static struct flow random_flow(uint8_t family, uint8_t proto)
 		out.src_port = in.src_port, out.dst_port = in.dst_port;
 	if (keep == 1 || keep == 2) {
 		unsigned n = family == 4 ? 4 : 16;
-		uint8_t *o = family == 4 ? (uint8_t *)&out.src4 : out.src6, *i = family == 4 ? (uint8_t *)&in.src4 : in.src6;
+		uint8_t *o = family == 4 ? (uint8_t *)&out.src4 : out.src6,
+			*i = family == 4 ? (uint8_t *)&in.src4 : in.src6;
 
 		memcpy(o + (keep - 1) * n, i + (keep - 1) * n, n);
 		if (keep == 1 && !icmp(&in))
@@ -244,7 +245,8 @@ static uint8_t random_proto(uint8_t family)
 
 static struct shape random_shape(const struct flow_key *k)
 {
-	struct shape s = {.options = pick(4) == 0, .ext = pick(3) ? 0 : (uint8_t)pick(8), .l3 = pick(2) ? 14 : 0, .data = noise};
+	struct shape s = {
+		.options = pick(4) == 0, .ext = pick(3) ? 0 : (uint8_t)pick(8), .l3 = pick(2) ? 14 : 0, .data = noise};
 
 	s.len = (k->proto == IPPROTO_TCP ? 20 : 8) + pick(pick(2) ? 40 : 1200);
 	s.no_sum = k->proto == IPPROTO_UDP && pick(4) == 0;
@@ -401,7 +403,8 @@ static void errors(void **state)
 		}
 		from = error_about(&quoted, n, &outer, type, pad);
 		to = error_about(&original, n, &want, type, pad);
-		if (by_router && (family == 4 ? outer.src4 == f.dir[dir].key.src4 : !memcmp(outer.src6, f.dir[dir].key.src6, 16)))
+		if (by_router &&
+		    (family == 4 ? outer.src4 == f.dir[dir].key.src4 : !memcmp(outer.src6, f.dir[dir].key.src6, 16)))
 			continue;
 		assert_becomes(&from, &f, dir, &to);
 	}
@@ -452,8 +455,9 @@ static void strange(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(packets), cmocka_unit_test(fragments), cmocka_unit_test(short_fragment),
-					   cmocka_unit_test(errors),  cmocka_unit_test(cut_off),   cmocka_unit_test(strange)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(packets),        cmocka_unit_test(fragments),
+					   cmocka_unit_test(short_fragment), cmocka_unit_test(errors),
+					   cmocka_unit_test(cut_off),        cmocka_unit_test(strange)};
 
 	return cmocka_run_group_tests(tests, node_test_setup, node_test_teardown);
 }

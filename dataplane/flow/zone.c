@@ -86,7 +86,8 @@ static int zone_port_check(const struct port *old, const struct port_config *cfg
 	if (!cfg->stateful)
 		return check_stateless(cfg, err);
 	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
-		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF", "only routed ports keep flows");
+		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
+				 "only routed ports keep flows");
 	return flow_start(err);
 }
 
@@ -141,8 +142,10 @@ static void rules_of_port_changed(uint16_t id)
 
 void flow_zone_init(void)
 {
-	static struct port_listener listener = {
-		.check = zone_port_check, .added = zone_port_added, .changed = zone_port_changed, .removed = zone_port_removed};
+	static struct port_listener listener = {.check = zone_port_check,
+						.added = zone_port_added,
+						.changed = zone_port_changed,
+						.removed = zone_port_removed};
 	static struct vrf_listener routes = {.route_changed = route_changed};
 	static struct nexthop_listener nexthops = {.changed = flow_all_changed};
 	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};

@@ -22,7 +22,8 @@ static bool capture_matches(const struct capture *c, const struct rte_mbuf *m)
 }
 
 // Copies into a buffer of the packet's own pool: the record, then as many bytes as are wanted and fit.
-static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point, uint16_t port)
+static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point,
+				     uint16_t port)
 {
 	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
 	struct captured *rec;
@@ -87,7 +88,8 @@ int filter_compile(const char *text, const char *field, struct bpf_program *out,
 	if (dead == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a filter");
 	if (pcap_compile(dead, out, text, 1, PCAP_NETMASK_UNKNOWN) < 0)
-		ret = error_set(err, EINVAL, field, text, "a libpcap expression such as 'udp port 6635'", "%s", pcap_geterr(dead));
+		ret = error_set(err, EINVAL, field, text, "a libpcap expression such as 'udp port 6635'", "%s",
+				pcap_geterr(dead));
 	pcap_close(dead);
 	return ret;
 }

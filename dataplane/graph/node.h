@@ -35,21 +35,24 @@ struct node_desc {
 
 void node_register(struct node_desc *desc);
 
-// Edges that other modules add: a node whose last entry is [FIRST] = NODE_LIST("encap") has an edge to each node of that list, from
-// FIRST on. Entries that are left out before it lead to drop.
+// Edges that other modules add: a node whose last entry is [FIRST] = NODE_LIST("encap") has an edge to each node of
+// that list, from FIRST on. Entries that are left out before it lead to drop.
 #define NODE_LIST_MARK '+'
 #define NODE_LIST(list) "+" list
 unsigned node_list_add(const char *list, const char *node); // before graph_init(); returns the node's place in the list
 
 #define NODE(sym, fn, ...) NODE_DESC(sym, fn, false, __VA_ARGS__)
 #define NODE_SOURCE(sym, fn, ...) NODE_DESC(sym, fn, true, __VA_ARGS__)
-#define NODE_DESC(sym, fn, src, ...)                                                                                          \
-	static const char *const node_##sym##_next[] = {[EDGE_DROP] = "drop", __VA_ARGS__};                                   \
-	static struct node_desc node_##sym = {                                                                                \
-		.name = #sym, .process = fn, .next = node_##sym##_next, .n_next = RTE_DIM(node_##sym##_next), .source = src}; \
-	__attribute__((constructor)) static void node_##sym##_register(void)                                                  \
-	{                                                                                                                     \
-		node_register(&node_##sym);                                                                                   \
+#define NODE_DESC(sym, fn, src, ...)                                                        \
+	static const char *const node_##sym##_next[] = {[EDGE_DROP] = "drop", __VA_ARGS__}; \
+	static struct node_desc node_##sym = {.name = #sym,                                 \
+					      .process = fn,                                \
+					      .next = node_##sym##_next,                    \
+					      .n_next = RTE_DIM(node_##sym##_next),         \
+					      .source = src};                               \
+	__attribute__((constructor)) static void node_##sym##_register(void)                \
+	{                                                                                   \
+		node_register(&node_##sym);                                                 \
 	}
 
 #define NODE_CHUNK 256u
@@ -60,8 +63,8 @@ extern bool graph_tracing;
 void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
 
 // Passes n packets on, each by its edge. objs may be the node's own array.
-static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges,
-					  unsigned n)
+static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs,
+					  const edge_t *edges, unsigned n)
 {
 	unsigned i, j;
 

@@ -89,8 +89,10 @@ static void lcores(char *out, size_t size)
 
 int node_test_setup(void **state)
 {
-	char cpus[4096], *argv[] = {"node_test",        cpus, "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
-				    "--log-level=error"};
+	char cpus[4096],
+		*argv[] = {
+			"node_test",        cpus, "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+			"--log-level=error"};
 	char name[RTE_NODE_NAMESIZE];
 	struct error err;
 	unsigned i;
@@ -107,7 +109,8 @@ int node_test_setup(void **state)
 		snprintf(name, sizeof(name), SINK "%u", i);
 		add_node(name, sink, 0);
 	}
-	node_test_pool = rte_pktmbuf_pool_create("node_test", POOL_SIZE, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	node_test_pool =
+		rte_pktmbuf_pool_create("node_test", POOL_SIZE, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	counters = counters_create(SOCKET_ID_ANY);
 	return node_test_pool && counters ? 0 : -1;
 }

@@ -35,7 +35,8 @@ static struct worker *least_loaded(const struct worker *leaving)
 	struct worker *w, *best = NULL;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (w != leaving && !w->leaving && w->role == WORKER_HOST_PATH && (best == NULL || w->rx->n < best->rx->n))
+		if (w != leaving && !w->leaving && w->role == WORKER_HOST_PATH &&
+		    (best == NULL || w->rx->n < best->rx->n))
 			best = w;
 	return best;
 }
@@ -123,11 +124,11 @@ static void host_on_changed(struct port *p, const struct port_config *old)
 static int on_check_del(const struct port *p, struct error *err)
 {
 	if (p->host)
-		return error_set(err, EBUSY, "port.name", p->cfg.name, "remove its host port first", "has the host port '%s'",
-				 port_get(p->host)->cfg.name);
+		return error_set(err, EBUSY, "port.name", p->cfg.name, "remove its host port first",
+				 "has the host port '%s'", port_get(p->host)->cfg.name);
 	if (p->role == PORT_HOST && steer_count(p->cfg.fabric))
-		return error_set(err, EBUSY, "port.name", p->cfg.name, "see `corelane host steer list`", "has %u steered addresses",
-				 steer_count(p->cfg.fabric));
+		return error_set(err, EBUSY, "port.name", p->cfg.name, "see `corelane host steer list`",
+				 "has %u steered addresses", steer_count(p->cfg.fabric));
 	return 0;
 }
 

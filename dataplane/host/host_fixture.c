@@ -7,7 +7,8 @@
 
 static void add(const char *name, uint16_t fabric)
 {
-	struct port_config c = {.role = PORT_HOST, .kind = "tap", .fabric = fabric, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	struct port_config c = {
+		.role = PORT_HOST, .kind = "tap", .fabric = fabric, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
 	struct error err = {0};
 
 	snprintf(c.name, sizeof(c.name), "%s", name);

@@ -10,9 +10,10 @@
 
 enum { TX = 1 };
 
-DROP_REASON(host_ring_full,
-	    "The ring of packets for the kernel was full: the host-path worker is too slow, or other threads use its CPU. "
-	    "See `corelane worker rings`.");
+DROP_REASON(
+	host_ring_full,
+	"The ring of packets for the kernel was full: the host-path worker is too slow, or other threads use its CPU. "
+	"See `corelane worker rings`.");
 
 static inline unsigned sender_of(const struct rte_mbuf *m)
 {

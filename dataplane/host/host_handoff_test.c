@@ -21,7 +21,8 @@ static int setup(void **state)
 {
 	if (host_setup(state) < 0)
 		return -1;
-	ring.ring = rte_ring_create("host_handoff_test", SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+	ring.ring = rte_ring_create("host_handoff_test", SIZE, SOCKET_ID_ANY,
+				    RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 	router_worker()->out[OTHER] = &ring;
 	return ring.ring ? 0 : -1;
 }

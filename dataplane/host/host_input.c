@@ -31,7 +31,8 @@ static inline bool host_input_tag(struct rte_mbuf *m, rte_be16_t tci)
 
 static inline edge_t input_one(struct rte_mbuf *m)
 {
-	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]), *fabric = f ? rcu_read(port_fwds[f->fabric]) : NULL;
+	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]),
+			      *fabric = f ? rcu_read(port_fwds[f->fabric]) : NULL;
 
 	if (unlikely(fabric == NULL))
 		return drop(m, host_no_fabric);

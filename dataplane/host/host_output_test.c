@@ -25,7 +25,8 @@ static void passes(void **state)
 
 static void takes_the_tag_off(void **state)
 {
-	struct rte_mbuf *m = router_hex(FRAME "8100 0064 " BODY), *twice = router_hex(FRAME "8100 0064 8100 0007 " BODY);
+	struct rte_mbuf *m = router_hex(FRAME "8100 0064 " BODY),
+			*twice = router_hex(FRAME "8100 0064 8100 0007 " BODY);
 
 	m->port = twice->port = FABRIC1;
 	assert_string_equal(node_test_one("host_output", m), "host_handoff");

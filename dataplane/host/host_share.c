@@ -9,8 +9,8 @@ enum { PUNT = 1, HOST };
 
 #define SHARE_CHUNK (NODE_CHUNK / 2)
 
-DROP_REASON(host_no_buffer,
-	    "An ARP or ND frame could not be copied for the kernel: no packet buffer was free. The router itself got the frame.");
+DROP_REASON(host_no_buffer, "An ARP or ND frame could not be copied for the kernel: no packet buffer was free. The "
+			    "router itself got the frame.");
 
 static unsigned share(struct rte_mbuf *m, void **objs, edge_t *edges)
 {

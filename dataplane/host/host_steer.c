@@ -38,19 +38,22 @@ static inline bool host_steer_is_tunnel(const struct rte_mbuf *m, uint8_t proto,
 	return m->data_len < ports + sizeof(*udp) || encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 }
 
-static inline struct steer_count *host_steer_steered4(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
+static inline struct steer_count *host_steer_steered4(const struct rte_mbuf *m, const struct steer_table *t,
+						      unsigned l3)
 {
 	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, l3);
 	bool later = ip->fragment_offset & RTE_BE16(0x1fff);
 	struct ip_addr dst;
 
-	if (m->data_len < l3 + sizeof(*ip) || host_steer_is_tunnel(m, ip->next_proto_id, later ? 0 : l3 + rte_ipv4_hdr_len(ip)))
+	if (m->data_len < l3 + sizeof(*ip) ||
+	    host_steer_is_tunnel(m, ip->next_proto_id, later ? 0 : l3 + rte_ipv4_hdr_len(ip)))
 		return NULL;
 	dst = ip4_addr(ip->dst_addr);
 	return steer_find(t, &dst);
 }
 
-static inline struct steer_count *host_steer_steered6(const struct rte_mbuf *m, const struct steer_table *t, unsigned l3)
+static inline struct steer_count *host_steer_steered6(const struct rte_mbuf *m, const struct steer_table *t,
+						      unsigned l3)
 {
 	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, l3);
 	struct ip_addr dst;
@@ -69,9 +72,11 @@ static inline edge_t steer_one(struct rte_mbuf *m)
 	unsigned l3;
 
 	if (t == NULL || m->data_len < sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))
-		return t ? INPUT : REST; // a short frame, which fabric_input drops, or a queue that the operator assigned
+		// a short frame, which fabric_input drops, or a queue that the operator assigned
+		return t ? INPUT : REST;
 	l3 = network_header(m, &type);
-	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP) || rte_is_multicast_ether_addr(rte_pktmbuf_mtod(m, const struct rte_ether_addr *)))
+	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP) ||
+	    rte_is_multicast_ether_addr(rte_pktmbuf_mtod(m, const struct rte_ether_addr *)))
 		return INPUT;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
 		count = host_steer_steered4(m, t, l3);

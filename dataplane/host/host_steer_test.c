@@ -14,7 +14,8 @@
 #define PORT "02:00:00:00:f0:01"
 #define HOST "02:00:00:00:0f:01"
 
-static const struct packet v4 = {.src = "192.0.2.9", .dst = "192.0.2.1"}, v6 = {.src = "2001:db8::9", .dst = "2001:db8::1"};
+static const struct packet v4 = {.src = "192.0.2.9", .dst = "192.0.2.1"},
+			   v6 = {.src = "2001:db8::9", .dst = "2001:db8::1"};
 static struct steer_table table;
 static struct steer_count counts[2];
 
@@ -104,8 +105,9 @@ static void what_all_of_the_link_hears(void **state)
 
 static void tagged(void **state)
 {
-	struct rte_mbuf *m = router_hex("02000000f001 020000000f01 8100 0064 0800 "
-					"45000024 00000000 4011 0000 c0000209 c0000201 0001 0035 0010 0000 0000000000000000");
+	struct rte_mbuf *m =
+		router_hex("02000000f001 020000000f01 8100 0064 0800 "
+			   "45000024 00000000 4011 0000 c0000209 c0000201 0001 0035 0010 0000 0000000000000000");
 
 	m->port = FABRIC0;
 	assert_edge(m, "fabric_input"); // which knows whether the tag is the link's

@@ -102,7 +102,8 @@ static int rule_all(struct port *p, char why[128])
 
 	if (p->ops->steer == NULL || p->n_queues < 2) {
 		snprintf(why, 128, "%s",
-			 p->ops->steer ? "the port needs a second queue for the host path" : "the device has no steering rules");
+			 p->ops->steer ? "the port needs a second queue for the host path"
+				       : "the device has no steering rules");
 		return -ENOTSUP;
 	}
 	for (s = steers; s; s = s->next) {
@@ -233,14 +234,16 @@ static int steer_check(const struct port *fabric, const struct ip_addr *addr, st
 
 	ip_format_addr(addr, text);
 	if (fabric->role != PORT_FABRIC || fabric->host == 0)
-		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port", "has no host port");
+		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port",
+				 "has no host port");
 	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
 		return error_set(err, EINVAL, "steer.address", text, "a unicast address", "is not a host address");
 	if (host_steer_find(fabric->id, addr))
 		return error_set(err, EEXIST, "steer.address", text, "another address", "is steered already");
 	snprintf(valid, sizeof(valid), "up to %u addresses", STEER_MAX);
 	if (steer_count(fabric->id) == STEER_MAX)
-		return error_set(err, ENOSPC, "steer.address", text, valid, "is one too many for port %s", fabric->cfg.name);
+		return error_set(err, ENOSPC, "steer.address", text, valid, "is one too many for port %s",
+				 fabric->cfg.name);
 	return 0;
 }
 
@@ -273,8 +276,8 @@ int steer_del(struct port *fabric, const struct ip_addr *addr, struct error *err
 	char text[IP_TEXT];
 
 	if (s == NULL)
-		return error_set(err, ENOENT, "steer.address", ip_format_addr(addr, text), NULL, "is not steered on port %s",
-				 fabric->cfg.name);
+		return error_set(err, ENOENT, "steer.address", ip_format_addr(addr, text), NULL,
+				 "is not steered on port %s", fabric->cfg.name);
 	if (s->rule)
 		fabric->ops->unsteer(fabric, s->rule);
 	*at = s->next;

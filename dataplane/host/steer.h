@@ -35,7 +35,8 @@ extern struct steer_table *steer_tables[PORT_MAX]; // by fabric port, NULL: noth
 
 static inline int steer_compare(const struct ip_addr *a, const struct ip_addr *b)
 {
-	return a->family != b->family ? (int)a->family - (int)b->family : memcmp(a->bytes, b->bytes, ip_bits(a->family) / 8);
+	return a->family != b->family ? (int)a->family - (int)b->family
+				      : memcmp(a->bytes, b->bytes, ip_bits(a->family) / 8);
 }
 
 // Returns NULL if the address is not steered.

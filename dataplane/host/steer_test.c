@@ -40,7 +40,8 @@ static void unrule(struct port *p, void *r)
 
 static struct worker *add(uint32_t id, enum worker_role role)
 {
-	struct worker_config cfg = {.cpu = (unsigned)sched_getcpu(), .idle = IDLE_SLEEP, .role = role, .target = WORKER_NONE};
+	struct worker_config cfg = {
+		.cpu = (unsigned)sched_getcpu(), .idle = IDLE_SLEEP, .role = role, .target = WORKER_NONE};
 	struct worker *w = worker_add(id, &cfg, &err);
 
 	if (w == NULL)
@@ -208,7 +209,8 @@ static void roles_change(void **state)
 
 static void refused(void **state)
 {
-	const struct ip_addr good = router_addr("192.0.2.1"), group = router_addr("ff02::1"), none = router_addr("0.0.0.0");
+	const struct ip_addr good = router_addr("192.0.2.1"), group = router_addr("ff02::1"),
+			     none = router_addr("0.0.0.0");
 	struct ip_addr a = router_addr("192.0.2.1");
 	unsigned i;
 

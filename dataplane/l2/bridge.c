@@ -282,7 +282,8 @@ int bridge_del(const char *name, struct error *err)
 	if (b == NULL)
 		return -ENOENT;
 	if (b->refs > 0)
-		return error_set(err, EBUSY, "bridge.name", name, NULL, "is in use by %u ports, labels or VNIs", b->refs);
+		return error_set(err, EBUSY, "bridge.name", name, NULL, "is in use by %u ports, labels or VNIs",
+				 b->refs);
 	f = bridge_fwds[b->id];
 	rcu_publish(bridge_fwds[b->id], NULL);
 	if (f)

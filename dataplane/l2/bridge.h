@@ -82,7 +82,8 @@ struct mac_entry {
 
 int mac_set(const struct mac_entry *e, struct error *err); // adds a static address
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err);
-bool mac_next(const struct mac_entry *after, struct mac_entry *out); // ordered by bridge and MAC; after = NULL: the first
+// ordered by bridge and MAC; after = NULL: the first
+bool mac_next(const struct mac_entry *after, struct mac_entry *out);
 unsigned mac_count(void);
 void bridge_tick(void); // learns the addresses that workers have reported; from the master's loop, often
 void bridge_poll(void); // ageing; from the master's loop, every 100 ms

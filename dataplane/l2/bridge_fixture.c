@@ -127,7 +127,8 @@ struct ip_addr fixture_addr(const char *text)
 
 static void publish(struct port *p)
 {
-	fwds[p->id] = (struct port_fwd){.mac = p->mac, .role = p->role, .vrf = p->cfg.vrf, .bridge = p->cfg.bridge, .mtu = 1500};
+	fwds[p->id] = (struct port_fwd){
+		.mac = p->mac, .role = p->role, .vrf = p->cfg.vrf, .bridge = p->cfg.bridge, .mtu = 1500};
 	port_fwds[p->id] = &fwds[p->id];
 }
 
@@ -273,7 +274,8 @@ static void put_outer(struct rte_mbuf *m, const char *remote)
 	meta(m)->flags |= META_FROM_TUNNEL;
 }
 
-struct rte_mbuf *fixture_frame(uint16_t bridge, uint16_t port, const char *remote, const char *dst, const char *src, uint16_t type)
+struct rte_mbuf *fixture_frame(uint16_t bridge, uint16_t port, const char *remote, const char *dst, const char *src,
+			       uint16_t type)
 {
 	uint8_t data[60] = {0};
 	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)data;

@@ -18,9 +18,11 @@
 
 int fixture_setup(void **state); // group: EAL, the table
 int fixture_teardown(void **state);
-int fixture_reset(void **state); // test: no bridges, ports "p1" to "p8" in none, tunnels 101 to 108 to 192.0.2.1 to .8 (VXLAN)
+// test: no bridges, ports "p1" to "p8" in none, tunnels 101 to 108 to 192.0.2.1 to .8 (VXLAN)
+int fixture_reset(void **state);
 
-struct port *fixture_join(uint16_t port, uint16_t bridge, uint16_t vrf); // -1 as uint16_t: none. Refused: NULL, fixture_error
+// -1 as uint16_t: none. Refused: NULL, fixture_error
+struct port *fixture_join(uint16_t port, uint16_t bridge, uint16_t vrf);
 extern struct error fixture_error;
 void fixture_leave(uint16_t port);   // it is removed
 void fixture_wait(unsigned seconds); // bridge_tick() and bridge_poll() as the master's loop does
@@ -29,7 +31,8 @@ uint32_t fixture_refs(uint32_t nexthop);
 struct bridge *fixture_bridge(const char *name, unsigned n_flood); // floods to the first tunnels
 
 // 60 bytes, or len; remote: address of the tunnel's other end.
-struct rte_mbuf *fixture_frame(uint16_t bridge, uint16_t port, const char *remote, const char *dst, const char *src, uint16_t type);
+struct rte_mbuf *fixture_frame(uint16_t bridge, uint16_t port, const char *remote, const char *dst, const char *src,
+			       uint16_t type);
 struct rte_mbuf *fixture_frame_len(struct rte_mbuf *m, unsigned len);
 void fixture_learn(uint16_t bridge, uint16_t port, const char *remote,
 		   const char *mac); // bridge_input has seen a frame, the master learns

@@ -17,15 +17,16 @@
 
 enum { TX = NH_EDGES };
 
-DROP_REASON(bridge_no_target,
-	    "A flooded frame has no target: no other port of the bridge domain is up, and no remote end can be reached.");
-DROP_REASON(bridge_no_buffer, "A flooded frame could not be copied: no packet buffer was free.");
-DROP_REASON(bridge_flood_limit,
-	    "A batch exceeded the limit of copies: a storm of broadcasts or unknown destinations in a domain with many ends.");
 DROP_REASON(
-	bridge_flood_rate,
-	"The port, or the tunnels of the bridge domain, cause more copies of broadcasts and unknown destinations per second than "
-	"`corelane settings set --flood-copies` allows: a storm, or a guest that floods. See `corelane drops --by-port`.");
+	bridge_no_target,
+	"A flooded frame has no target: no other port of the bridge domain is up, and no remote end can be reached.");
+DROP_REASON(bridge_no_buffer, "A flooded frame could not be copied: no packet buffer was free.");
+DROP_REASON(bridge_flood_limit, "A batch exceeded the limit of copies: a storm of broadcasts or unknown destinations "
+				"in a domain with many ends.");
+DROP_REASON(bridge_flood_rate, "The port, or the tunnels of the bridge domain, cause more copies of broadcasts and "
+			       "unknown destinations per second than "
+			       "`corelane settings set --flood-copies` allows: a storm, or a guest that floods. See "
+			       "`corelane drops --by-port`.");
 DROP_REASON(bridge_flood_tunnel_down, "A flooded frame did not reach one of the remote ends: its tunnel has no route. "
 				      "See `corelane nexthop list`.");
 DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the domain's ports or tunnels.");
@@ -37,7 +38,8 @@ DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the
 uint32_t flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;
 SETTING(flood_copies_per_second, flood_copies_per_second);
 
-// Copies are paid for by the port that sends the frame; frames from tunnels, whose senders are not known, by their bridge.
+// Copies are paid for by the port that sends the frame; frames from tunnels, whose senders are not known, by their
+// bridge.
 static struct bucket of_port[WORKER_MAX][PORT_MAX], of_bridge[WORKER_MAX][BRIDGE_MAX];
 
 struct flood {
@@ -139,8 +141,8 @@ static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel,
 static bool bridge_flood_allowed(const struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
-	struct bucket *b =
-		from_tunnel ? &of_bridge[this_worker->id][meta(m)->bridge] : &of_port[this_worker->id][m->port % PORT_MAX];
+	struct bucket *b = from_tunnel ? &of_bridge[this_worker->id][meta(m)->bridge]
+				       : &of_port[this_worker->id][m->port % PORT_MAX];
 	unsigned ends = f->n_ports + (from_tunnel ? 0 : f->n_flood);
 
 	return bucket_take(b, fl->tsc, RTE_MAX(ends, 1u), flood_copies_per_second,

@@ -238,7 +238,8 @@ static void a_storm_is_bounded_per_port(void **state)
 	n = flood(fixture_frame(lan->id, 2, HERE, ALL, A, IP));
 	assert_int_equal(n, 4);
 	free_outs(n);
-	n = flood(fixture_frame(lan->id, FABRIC, "192.0.2.1", ALL, A, IP)); // the tunnels of the bridge have a budget of their own
+	// the tunnels of the bridge have a budget of their own
+	n = flood(fixture_frame(lan->id, FABRIC, "192.0.2.1", ALL, A, IP));
 	assert_int_equal(n, 3);
 	free_outs(n);
 	flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;

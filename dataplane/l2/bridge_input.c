@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bridge_input: frames of a bridge domain, from its ports and from tunnels. Learns their source and looks up their
 // destination.
-// Reads: bridge, port, flags, outer (from tunnels).  Writes: l3, hash, nexthop or out_port; vrf for the gateway's frames.
-// Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
+// Reads: bridge, port, flags, outer (from tunnels).  Writes: l3, hash, nexthop or out_port; vrf for the gateway's
+// frames. Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
 #include "base/eth.h"
 #include "base/rcu.h"
 #include "flow/flow.h"
@@ -18,8 +18,8 @@ enum { TX = NH_EDGES, FLOOD, IP4, IP6, FLOW4, FLOW6 };
 DROP_REASON(bridge_gone, "The bridge domain has been removed.");
 DROP_REASON(bridge_truncated, "A frame for a bridge domain is shorter than an Ethernet header.");
 DROP_REASON(bridge_bad_source, "The frame's source MAC is a multicast address or zero.");
-DROP_REASON(bridge_spoofed_gateway,
-	    "A frame in a bridge domain has the virtual gateway's MAC as its source: a guest claims it, or there is a loop.");
+DROP_REASON(bridge_spoofed_gateway, "A frame in a bridge domain has the virtual gateway's MAC as its source: a guest "
+				    "claims it, or there is a loop.");
 DROP_REASON(bridge_link_local,
 	    "The frame is link-local (spanning tree, LLDP, pause), which a bridge must not forward (IEEE 802.1Q).");
 DROP_REASON(bridge_same_port, "The frame's destination is behind the port by which it entered.");
@@ -29,10 +29,12 @@ DROP_REASON(bridge_unknown_unicast,
 	    "The destination MAC is unknown, and the bridge domain drops such frames. See `corelane mac list`.");
 DROP_REASON(bridge_tunnel_down, "The tunnel to the destination MAC is down: its remote address has no route in the "
 				"fabric VRF. See `corelane nexthop show ID`.");
-DROP_REASON(bridge_too_big, "The frame exceeds the MTU of the port or tunnel to its destination. Lower the guests' MTU or "
-			    "raise the underlay's.");
-DROP_REASON(bridge_gateway_arp, "ARP or neighbour discovery for the gateway's MAC that the router does not answer: it came from "
-				"another host, where the gateway there answers, or asks for another address.");
+DROP_REASON(bridge_too_big,
+	    "The frame exceeds the MTU of the port or tunnel to its destination. Lower the guests' MTU or "
+	    "raise the underlay's.");
+DROP_REASON(bridge_gateway_arp,
+	    "ARP or neighbour discovery for the gateway's MAC that the router does not answer: it came from "
+	    "another host, where the gateway there answers, or asks for another address.");
 DROP_REASON(bridge_gateway_type, "The frame for the gateway's MAC carries neither IPv4 nor IPv6.");
 
 #define CHUNK 32u // frames whose buckets are prefetched together
@@ -83,8 +85,8 @@ static inline bool is_where(const struct rte_mbuf *m, const struct pkt_meta *md,
 	return !(target & MAC_TUNNEL) && MAC_ID(target) == m->port;
 }
 
-static inline void bridge_input_learn(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t, uint64_t key,
-				      uint64_t hash, uint32_t now)
+static inline void bridge_input_learn(struct rte_mbuf *m, const struct bridge_fwd *f, const struct mac_table *t,
+				      uint64_t key, uint64_t hash, uint32_t now)
 {
 	uint64_t target;
 	uint32_t *seen;
@@ -132,16 +134,19 @@ static inline edge_t to_port(struct rte_mbuf *m, struct pkt_meta *md, uint16_t p
 
 // A bridge with a gateway sends an ICMP error to a sender that does path MTU discovery; other frames are dropped
 // silently.
-static inline edge_t too_big(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f, const struct nexthop *nh)
+static inline edge_t too_big(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f,
+			     const struct nexthop *nh)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(eth + 1);
 	unsigned mtu = nh->mtu + nh->inner_eth - (unsigned)sizeof(*eth);
-	bool v6 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr);
+	bool v6 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) &&
+		  m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr);
 	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && m->data_len >= sizeof(*eth) + sizeof(*ip) &&
 		  ip->version_ihl == 0x45;
 
-	if (f->vrf == UINT16_MAX || mtu < 576 || !(v6 || (v4 && (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)))))
+	if (f->vrf == UINT16_MAX || mtu < 576 ||
+	    !(v6 || (v4 && (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)))))
 		return drop(m, bridge_too_big);
 	if (v6 && (ip->version_ihl >> 4) != 6)
 		return drop(m, bridge_too_big);
@@ -230,5 +235,5 @@ static uint16_t bridge_input(struct rte_graph *graph, struct rte_node *node, voi
 	return n;
 }
 
-NODE(bridge_input, bridge_input, NH_NEXT, [TX] = "port_tx", [FLOOD] = "bridge_flood", [IP4] = "ip4_forward", [IP6] = "ip6_forward",
-     [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");
+NODE(bridge_input, bridge_input, NH_NEXT, [TX] = "port_tx", [FLOOD] = "bridge_flood", [IP4] = "ip4_forward",
+     [IP6] = "ip6_forward", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");

@@ -298,7 +298,8 @@ static void mtu(void **state)
 	assert_dropped(fixture_frame_len(fixture_frame(lan->id, 1, HERE, B, C, IP), 1451), "bridge_too_big");
 	fixture_learn(lan->id, 1, HERE, C);
 	assert_to_port(fixture_frame_len(fixture_frame(lan->id, FABRIC, "192.0.2.1", C, A, IP), 1518), 1);
-	assert_dropped(fixture_frame_len(fixture_frame(lan->id, FABRIC, "192.0.2.1", C, A, IP), 1519), "bridge_too_big");
+	assert_dropped(fixture_frame_len(fixture_frame(lan->id, FABRIC, "192.0.2.1", C, A, IP), 1519),
+		       "bridge_too_big");
 }
 
 static void gateway_routes(void **state)

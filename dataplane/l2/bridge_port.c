@@ -25,8 +25,8 @@ static int check_gateway(const struct port *old, const struct port_config *cfg, 
 				 "port '%s' of the same bridge is in another VRF", p->cfg.name);
 	if (!rte_is_same_ether_addr(&p->mac, mac_of(old, cfg)))
 		return error_set(err, EINVAL, "port.mac", mac_format(mac_of(old, cfg), mac),
-				 "the gateway MAC of the bridge's other ports", "port '%s' of the same bridge has another one",
-				 p->cfg.name);
+				 "the gateway MAC of the bridge's other ports",
+				 "port '%s' of the same bridge has another one", p->cfg.name);
 	return 0;
 }
 
@@ -38,7 +38,8 @@ static int bridge_port_check(const struct port *old, const struct port_config *c
 	if (cfg->bridge == BRIDGE_NONE)
 		return 0;
 	if (bridge_get(cfg->bridge) == NULL)
-		return error_set(err, ENOENT, "port.bridge", NULL, "the name of an existing bridge", "there is no such bridge");
+		return error_set(err, ENOENT, "port.bridge", NULL, "the name of an existing bridge",
+				 "there is no such bridge");
 	if (cfg->vrf == UINT16_MAX)
 		return 0;
 	for (p = port_next(NULL); p && ret == 0; p = port_next(p))

@@ -167,7 +167,8 @@ int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *e
 	char text[18];
 
 	if (slot == MAC_NONE)
-		return error_set(err, ENOENT, "mac.mac", mac_format(mac, text), NULL, "there is no such address in the bridge");
+		return error_set(err, ENOENT, "mac.mac", mac_format(mac, text), NULL,
+				 "there is no such address in the bridge");
 	mac_remove(slot);
 	return 0;
 }
@@ -177,7 +178,8 @@ static void mac_describe(uint32_t slot, struct mac_entry *out)
 	uint64_t key = mac_slot_key(slot), target = mac_slot_target(slot);
 	const struct nexthop_entry *nh;
 
-	*out = (struct mac_entry){.bridge = mac_key_bridge(key), .mac = mac_key_addr(key), .learnt = (target & MAC_LEARNT) != 0};
+	*out = (struct mac_entry){
+		.bridge = mac_key_bridge(key), .mac = mac_key_addr(key), .learnt = (target & MAC_LEARNT) != 0};
 	out->seen = (uint64_t)mac_slot_seen(slot) * (rte_get_tsc_hz() / 10);
 	if (!(target & MAC_TUNNEL)) {
 		out->port = (uint16_t)MAC_ID(target);

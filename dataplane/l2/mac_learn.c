@@ -61,8 +61,8 @@ int mac_learn_init(struct error *err)
 
 static inline uint64_t tag_of(const struct learn *l)
 {
-	uint64_t place =
-		(uint64_t)l->family << 48 | (uint64_t)l->port << 32 | (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
+	uint64_t place = (uint64_t)l->family << 48 | (uint64_t)l->port << 32 |
+			 (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
 
 	return (l->key ^ place * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
 }
@@ -144,7 +144,8 @@ void bridge_tick(void)
 	struct learn l[64];
 	unsigned i, n, done = 0;
 
-	while (done < LEARN_PER_TICK && (n = rte_ring_sc_dequeue_burst_elem(ring, l, sizeof(l[0]), RTE_DIM(l), NULL)) > 0) {
+	while (done < LEARN_PER_TICK &&
+	       (n = rte_ring_sc_dequeue_burst_elem(ring, l, sizeof(l[0]), RTE_DIM(l), NULL)) > 0) {
 		for (i = 0; i < n; i++)
 			learn_one(&l[i]);
 		done += n;

@@ -75,7 +75,8 @@ static uint32_t slot_of(const struct mac_table *t, const struct mac_bucket *b, u
 	return (uint32_t)(b - t->buckets) * MAC_WAYS + way;
 }
 
-static void mac_table_put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target, uint32_t seen)
+static void mac_table_put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target,
+			  uint32_t seen)
 {
 	// A worker that still reads the slot for its old key must see the key change before it can see the new target.
 	__atomic_thread_fence(__ATOMIC_RELEASE);

@@ -64,7 +64,8 @@ static unsigned walk(uint16_t bridge)
 
 static void keys(void **state)
 {
-	struct rte_ether_addr mac = {.addr_bytes = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55}}, back = mac_key_addr(mac_key(7, &mac));
+	struct rte_ether_addr mac = {.addr_bytes = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55}},
+			      back = mac_key_addr(mac_key(7, &mac));
 
 	assert_int_equal(mac_key(7, &mac), 0x0007021122334455);
 	assert_memory_equal(&mac, &back, 6);
@@ -229,7 +230,8 @@ static void reader_sees_only_right_ones(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(keys), T(many), T(reader_sees_only_right_ones), T(flushes_are_exact), T(full)};
+	const struct CMUnitTest tests[] = {T(keys), T(many), T(reader_sees_only_right_ones), T(flushes_are_exact),
+					   T(full)};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

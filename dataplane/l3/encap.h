@@ -41,8 +41,8 @@ struct encap_ops {
 	int (*check)(const struct tunnel_config *t, struct error *err);
 	// Writes the headers in front of nh->hdr's end (tunnel_push()), except for outer UDP and IP.
 	void (*push)(struct nexthop *nh, const struct tunnel_config *t);
-	// p: n bytes of a received packet behind the outer UDP header, or IP header where there is no UDP. Sets *at to the offset of
-	// the inner packet. Workers call it before anything is checked.
+	// p: n bytes of a received packet behind the outer UDP header, or IP header where there is no UDP. Sets *at to
+	// the offset of the inner packet. Workers call it before anything is checked.
 	enum encap_inner (*inner)(const uint8_t *p, unsigned n, unsigned *at);
 };
 
@@ -54,7 +54,7 @@ void encap_register(const struct encap_ops *ops); // before main()
 		encap_register(&sym);                                         \
 	}
 
-// --- Receiving: workers ro, master rw. Places in the list of edges that fabric_input has from FABRIC_DECAP on, plus one. ---
+// --- Receiving: workers ro, master rw. Places in fabric_input's list of edges from FABRIC_DECAP on, plus one. ---
 
 #define ENCAP_RECEIVE_NODES "decap" // the list's name (graph/node.h)
 extern uint8_t encap_by_udp[65536]; // by destination port, 0 = no tunnel
@@ -65,7 +65,7 @@ enum encap_inner encap_inner(unsigned of, const uint8_t *p, unsigned n, unsigned
 
 // --- Sending. ---
 
-#define ENCAP_SEND_NODES "encap"                                 // list of edges of the nodes that send packets to next hops
+#define ENCAP_SEND_NODES "encap" // list of edges of the nodes that send packets to next hops
 unsigned encap_send_place(const struct encap_ops *ops, bool v6); // in that list
 uint16_t encap_udp_port(const struct encap_ops *ops);            // destination port of sent packets
 

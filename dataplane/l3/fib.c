@@ -4,16 +4,19 @@
 // - Every route owns words of one level only (the table, or the nodes of one depth), and a lookup reads one word per
 //   level. A change builds the new node aside and stores one word in the level above; the covers of children change in
 //   place, one store each. So for each address a change is one store, and it does not touch the routes of other levels.
-// - A node that has been replaced stays as it was at that moment until every worker has passed a quiescent state, and so do
+// - A node that has been replaced stays as it was at that moment until every worker has passed a quiescent state, and
+// so do
 //   the nodes below it. A worker that is still in it sees the FIB of that moment. Further down it never sees an older
 //   state, because the nodes that it reaches were still linked at that moment.
-// - A worker reads the levels one after the other, so several changes may fall between. If it ends on a leaf with a route,
+// - A worker reads the levels one after the other, so several changes may fall between. If it ends on a leaf with a
+// route,
 //   that route was the best match when the leaf was read. If it ends on "inherit", the maximum of the words that it
 //   passed is the answer: a longer route that existed when that word was read would have been seen further down, unless
 //   a removal came between. Therefore each removal first increments fib_removals; a worker that ends on "inherit" and
 //   finds the count changed since it began retries. It never waits for the master: each retry means that another
 //   removal was made.
-// - Growing to the direct table copies what lies above it and the first nodes below, then changes the root in one store.
+// - Growing to the direct table copies what lies above it and the first nodes below, then changes the root in one
+// store.
 #include "l3/fib.h"
 
 #include <errno.h>
@@ -27,7 +30,8 @@
 uint32_t fib_removals __rte_cache_aligned;
 static uint64_t fibs; // their number
 
-// The way down to a prefix: the table's word, then nodes. A node is part of it if the prefix lies in its skip and below.
+// The way down to a prefix: the table's word, then nodes. A node is part of it if the prefix lies in its skip and
+// below.
 struct path {
 	unsigned n;
 	uint32_t *links[MAX_NODES]; // links[i] is the word that refers to node i
@@ -66,7 +70,8 @@ static unsigned common_bytes(uint64_t skip, const struct ip_prefix *p, unsigned 
 // table's bits.
 static struct path path_find(const struct fib *fib, const struct ip_prefix *p)
 {
-	struct path path = {.end = fib_root_word(fib->root, (uint64_t)fib_key16(p) << 48), .position = fib_root_bits(fib->root)};
+	struct path path = {.end = fib_root_word(fib->root, (uint64_t)fib_key16(p) << 48),
+			    .position = fib_root_bits(fib->root)};
 
 	while (!fib_is_leaf(*path.end) && path.position <= fib_level(p)) {
 		struct fib_node *node = fib_child(*path.end);
@@ -181,14 +186,15 @@ static int set_below(const struct path *path, const struct ip_prefix *p, uint32_
 	return ret;
 }
 
-// The node below the path skips over the route's level, or other bytes than the route's. A new node goes between, at the
-// first byte that differs or at the route's level; the old one is copied to skip less.
+// The node below the path skips over the route's level, or other bytes than the route's. A new node goes between, at
+// the first byte that differs or at the route's level; the old one is copied to skip less.
 static int set_between(const struct path *path, const struct ip_prefix *p, uint32_t leaf)
 {
 	const struct fib_node *node = fib_child(*path->end);
 	unsigned same = common_bytes(node->skip, p, path->position);
 	unsigned depth = RTE_MIN(path->position + 8 * same, fib_level(p)), n = (depth - path->position) / 8;
-	struct fib_span span = span_at(p, depth), rest = fib_span((uint8_t)(node->skip >> (56 - 8 * n)), FIB_STRIDE, FIB_STRIDE);
+	struct fib_span span = span_at(p, depth),
+			rest = fib_span((uint8_t)(node->skip >> (56 - 8 * n)), FIB_STRIDE, FIB_STRIDE);
 	struct fib_change change = {.kind = FIB_ADD, .len = p->len, .word = leaf}, fill_rest = {.kind = FIB_FILL};
 	uint32_t chain = 0, word = 0, old = *path->end;
 	struct fib_build b;
@@ -269,7 +275,8 @@ int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop)
 		if (path_complete(&path, prefix))
 			ret = set_in_node(&path, prefix, leaf, &created);
 		else
-			ret = fib_is_leaf(*path.end) ? set_below(&path, prefix, leaf) : set_between(&path, prefix, leaf);
+			ret = fib_is_leaf(*path.end) ? set_below(&path, prefix, leaf)
+						     : set_between(&path, prefix, leaf);
 	}
 	if (ret < 0 || !created)
 		return ret;
@@ -299,7 +306,8 @@ static int path_skip(const struct path *path, const struct fib_build *b, uint32_
 
 // Replaces the last node of the path, which held the prefix, by b. If b is empty, the node is removed and its cover
 // takes its place in the node above, which may become empty in turn.
-static int fib_shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p, const struct fib_change *remove)
+static int fib_shrink(struct path *path, struct fib_build *b, const struct ip_prefix *p,
+		      const struct fib_change *remove)
 {
 	struct fib_span up, span = span_at(p, fib_level(p));
 	uint32_t gone[MAX_NODES], child, cover;

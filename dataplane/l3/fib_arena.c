@@ -178,7 +178,8 @@ int fib_init(uint64_t max_bytes)
 	pages = calloc(n_pages, sizeof(*pages));
 	if (pages == NULL)
 		return -ENOMEM;
-	p = mmap(NULL, (size_t)n_pages * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, (size_t)n_pages * PAGE_BYTES, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {
 		int ret = -errno;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB: the memory of nodes, one reserved address range. A block is one to FIB_MAX_UNITS units of 64 bytes and is named by the
-// number of its first unit; 0 is none. Master thread only, except fib_at().
+// FIB: the memory of nodes, one reserved address range. A block is one to FIB_MAX_UNITS units of 64 bytes and is named
+// by the number of its first unit; 0 is none. Master thread only, except fib_at().
 #pragma once
 
 #include <stdbool.h>

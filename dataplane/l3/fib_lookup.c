@@ -27,7 +27,8 @@ static __rte_always_inline struct key fib_lookup_key_load(enum family family, co
 	return (struct key){.hi = rte_be_to_cpu_64(words[0]), .lo = rte_be_to_cpu_64(words[1])};
 }
 
-// Moves on by 63 - inverted bits. Only the lowest six bits of inverted count, so that a node's skip or a FIB's root will do.
+// Moves on by 63 - inverted bits. Only the lowest six bits of inverted count, so that a node's skip or a FIB's root
+// will do.
 static __rte_always_inline void key_shift(enum family family, struct key *key, uint64_t inverted)
 {
 	key->hi <<= ~inverted & 63;
@@ -48,8 +49,8 @@ static __rte_always_inline const uint32_t *find_first(enum family family, const 
 }
 
 // Returns where the next word is, in the node that `word` refers to.
-static __rte_always_inline const uint32_t *find_word(enum family family, const uint8_t *arena, uint32_t word, struct key *key,
-						     uint32_t *best)
+static __rte_always_inline const uint32_t *find_word(enum family family, const uint8_t *arena, uint32_t word,
+						     struct key *key, uint32_t *best)
 {
 	static const uint32_t elsewhere = FIB_INHERIT; // the key differs from what the node skips
 	const struct fib_node *node = (const struct fib_node *)(arena + (uint64_t)word * FIB_UNIT);
@@ -67,7 +68,8 @@ static __rte_always_inline const uint32_t *find_word(enum family family, const u
 	return differs ? &elsewhere : next;
 }
 
-static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const struct fib *fib, const void *key, uint32_t *last)
+static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const struct fib *fib, const void *key,
+						    uint32_t *last)
 {
 	const uint8_t *arena = fib_arena;
 	struct key rest = fib_lookup_key_load(family, key);
@@ -188,8 +190,8 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 			nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
 }
 
-static __rte_always_inline void lookup_bulk(enum family family, const struct fib *const *fibs, const void *keys, uint32_t *nexthops,
-					    unsigned n)
+static __rte_always_inline void lookup_bulk(enum family family, const struct fib *const *fibs, const void *keys,
+					    uint32_t *nexthops, unsigned n)
 {
 	const size_t key_size = family == IPV4 ? sizeof(uint32_t) : sizeof(uint8_t *);
 	unsigned i, len;

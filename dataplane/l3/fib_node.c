@@ -6,7 +6,8 @@
 
 #include <rte_common.h>
 
-static const struct fib_node empty = {.runs = {1}, .skip = 63, .base = {0, 1, 1, 1}, .cover = FIB_INHERIT, .words = {FIB_INHERIT}};
+static const struct fib_node empty = {
+	.runs = {1}, .skip = 63, .base = {0, 1, 1, 1}, .cover = FIB_INHERIT, .words = {FIB_INHERIT}};
 
 static_assert(offsetof(struct fib_node, words) == 48, "four words share the first cache line");
 static_assert(FIB_MAX_UNITS * FIB_UNIT >= 48 + 4 * (FIB_SHORTER_WORDS + FIB_SLOTS), "the largest node");
@@ -68,10 +69,10 @@ static unsigned node_runs(const struct fib_node *node)
 	return fib_node_index(node, FIB_SLOTS - 1) + 1;
 }
 
-// Sets runs and words. `at` holds the slots where a word may begin that differs from the one before: the runs of what is
-// copied and the two ends of the span.
-static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uint32_t *words, const struct fib_span *span,
-			  const struct fib_change *c)
+// Sets runs and words. `at` holds the slots where a word may begin that differs from the one before: the runs of what
+// is copied and the two ends of the span.
+static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uint32_t *words,
+			  const struct fib_span *span, const struct fib_change *c)
 {
 	const uint32_t *word = words - 1;
 	unsigned i, slot;
@@ -91,7 +92,8 @@ static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uin
 			slot = (unsigned)__builtin_ctzll(at);
 			word += begin >> slot & 1;
 			value = *word;
-			if (i * 64 + slot >= span->from && i * 64 + slot < span->to && (c->kind == FIB_FILL || fib_is_leaf(value)))
+			if (i * 64 + slot >= span->from && i * 64 + slot < span->to &&
+			    (c->kind == FIB_FILL || fib_is_leaf(value)))
 				value = fib_change_leaf(c, value);
 			if (b->n > 0 && b->words[b->n - 1] == value)
 				continue;
@@ -101,7 +103,8 @@ static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uin
 	}
 }
 
-void fib_build_edit(struct fib_build *b, const struct fib_node *node, const struct fib_span *span, const struct fib_change *c)
+void fib_build_edit(struct fib_build *b, const struct fib_node *node, const struct fib_span *span,
+		    const struct fib_change *c)
 {
 	node = node ? node : &empty;
 	b->cover = node->cover;

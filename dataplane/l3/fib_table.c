@@ -104,7 +104,8 @@ static bool fib_table_flatten(struct growth *g, uint32_t word, unsigned position
 	for (rel = 1; rel < FIB_STRIDE; rel++)
 		for (i = 0; i < 1u << rel; i++)
 			if (fib_node_has_shorter(node, 1u << rel | i))
-				bit_put(g->table->shorter, ((1u << depth | first >> (FIB_DIRECT_BITS - depth)) << rel) + i, true);
+				bit_put(g->table->shorter,
+					((1u << depth | first >> (FIB_DIRECT_BITS - depth)) << rel) + i, true);
 	for (i = 0; i < FIB_SLOTS; i++, first += step) {
 		word = node->words[fib_node_index(node, i)];
 		if (depth == 0 && fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, FIB_STRIDE))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB: the first level. A table of words indexed by the address's first `bits` bits, holding the routes of length 0 .. bits.
-// bits is 0 (one word, within struct fib itself, so that an empty FIB is one cache line) or 16 (the direct table).
+// FIB: the first level. A table of words indexed by the address's first `bits` bits, holding the routes of length 0 ..
+// bits. bits is 0 (one word, within struct fib itself, so that an empty FIB is one cache line) or 16 (the direct
+// table).
 #pragma once
 
 #include <rte_common.h>

@@ -86,7 +86,8 @@ static struct route *reference_match(bits key, unsigned below)
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		if (((key ^ list[i].key) & mask(list[i].len)) == 0 && list[i].len < below && (!best || list[i].len > best->len))
+		if (((key ^ list[i].key) & mask(list[i].len)) == 0 && list[i].len < below &&
+		    (!best || list[i].len > best->len))
 			best = &list[i];
 	return best;
 }
@@ -127,8 +128,8 @@ static void unset(struct fib *fib, enum family family, const struct route *r)
 	assert_int_equal(fib_routes(fib), n);
 }
 
-static void lookup_bulk(enum family family, const struct fib *const *fibs, const struct ip_addr *addrs, uint32_t *nexthops,
-			unsigned count)
+static void lookup_bulk(enum family family, const struct fib *const *fibs, const struct ip_addr *addrs,
+			uint32_t *nexthops, unsigned count)
 {
 	const uint8_t *keys6[256];
 	uint32_t keys4[256];
@@ -279,7 +280,8 @@ static void whole_node(void **state)
 	n = 0;
 	for (len = 16; len <= 24; len++)
 		for (i = 0; i < 1u << (len - 16); i++) {
-			r = (struct route){.key = (bits)(0x0a010000 | i << (32 - len)) << 96, .len = len, .nexthop = 1 + n};
+			r = (struct route){
+				.key = (bits)(0x0a010000 | i << (32 - len)) << 96, .len = len, .nexthop = 1 + n};
 			set(fib, IPV4, &r);
 			set(fib, IPV4, &r);
 			check(fib, IPV4, 2, &r);
@@ -311,7 +313,8 @@ static void many_fibs(void **state)
 	for (f = 0; f < 2; f++) {
 		family = f ? IPV6 : IPV4;
 		for (i = 0; i < 16384; i += 2) {
-			struct ip_prefix p = {.addr.family = (uint8_t)family, .len = (uint8_t)(i % (ip_bits((uint8_t)family) + 1))};
+			struct ip_prefix p = {.addr.family = (uint8_t)family,
+					      .len = (uint8_t)(i % (ip_bits((uint8_t)family) + 1))};
 
 			assert_int_equal(fib_set(all[f][i], &p, i + 1), 0);
 		}
@@ -371,7 +374,8 @@ static void full(void **state)
 	fib = fib_create(IPV6);
 	for (round = 0; round < 2; round++) {
 		for (i = 0;; i++) {
-			p.addr.bytes[1] = (uint8_t)(i >> 16), p.addr.bytes[3] = (uint8_t)(i >> 8), p.addr.bytes[5] = (uint8_t)i;
+			p.addr.bytes[1] = (uint8_t)(i >> 16), p.addr.bytes[3] = (uint8_t)(i >> 8),
+			p.addr.bytes[5] = (uint8_t)i;
 			ret = fib_set(fib, &p, i + 1);
 			if (ret < 0)
 				break;
@@ -383,7 +387,8 @@ static void full(void **state)
 		assert_true(fib_memory() <= 8 << 20);
 		count[round] = i;
 		while (i-- > 0) {
-			p.addr.bytes[1] = (uint8_t)(i >> 16), p.addr.bytes[3] = (uint8_t)(i >> 8), p.addr.bytes[5] = (uint8_t)i;
+			p.addr.bytes[1] = (uint8_t)(i >> 16), p.addr.bytes[3] = (uint8_t)(i >> 8),
+			p.addr.bytes[5] = (uint8_t)i;
 			assert_int_equal(fib_lookup(fib, &p.addr), i + 1);
 			assert_int_equal(fib_unset(fib, &p, NULL, FIB_NONE), 0);
 			rcu_poll();

@@ -15,9 +15,9 @@ enum { FORWARD_FRAGMENT = NH_EDGES, FORWARD_EDGES };
 #define FORWARD_NEXT6 NH_NEXT, [FORWARD_FRAGMENT] = "icmp_error"
 
 extern const struct forward_reasons { // ip_forward.c
-	const struct drop_reason *ip_truncated, *ip_bad_version, *ip4_bad_header_length, *ip4_bad_checksum, *ip_martian_source,
-		*ip_martian_destination, *ip_multicast, *ip_link_local, *ip_ttl_exceeded, *ip_no_route, *ip_too_big, *route_discard,
-		*route_reject, *nexthop_unresolved;
+	const struct drop_reason *ip_truncated, *ip_bad_version, *ip4_bad_header_length, *ip4_bad_checksum,
+		*ip_martian_source, *ip_martian_destination, *ip_multicast, *ip_link_local, *ip_ttl_exceeded,
+		*ip_no_route, *ip_too_big, *route_discard, *route_reject, *nexthop_unresolved;
 } forward_reasons;
 
 void forward_trim_chain(struct rte_mbuf *m, uint32_t want); // ip_forward.c
@@ -139,11 +139,12 @@ static __rte_always_inline bool forward_count_down(void *ip, const bool v6)
 }
 
 // Returns the edge to the packet's next hop. nh is NULL if there is none.
-static __rte_always_inline edge_t forward_by(struct rte_mbuf *m, struct pkt_meta *md, const struct nexthop *nh, void *ip,
-					     const bool v6)
+static __rte_always_inline edge_t forward_by(struct rte_mbuf *m, struct pkt_meta *md, const struct nexthop *nh,
+					     void *ip, const bool v6)
 {
 	md->nexthop = nh;
-	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) && (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
+	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) &&
+		     (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
 		return drop_as(m, forward_reasons.ip_link_local);
 	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
 		return nh && nh->edge == NH_EDGE_LOCAL ? NH_EDGE_LOCAL : forward_give_up(m, nh);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECMP groups. A flow's hash picks one of 256 buckets; a bucket keeps its member for as long as that member works, so that a change
-// moves only the flows that it must (resilient hashing).
+// ECMP groups. A flow's hash picks one of 256 buckets; a bucket keeps its member for as long as that member works, so
+// that a change moves only the flows that it must (resilient hashing).
 #include "l3/fib.h"
 #include "l3/nexthop.h"
 

@@ -54,8 +54,10 @@ static void weights(void **state)
 		uint32_t weight[3];
 		unsigned n, buckets[3];
 	} cases[] = {
-		{{1, 1}, 2, {128, 128}}, {{1, 3}, 2, {64, 192}}, {{1, 1, 1}, 3, {86, 85, 85}},  {{256, 256, 256}, 3, {86, 85, 85}},
-		{{1, 255}, 2, {1, 255}}, {{7}, 1, {256}},        {{1, 2, 5}, 3, {32, 64, 160}},
+		{{1, 1}, 2, {128, 128}},       {{1, 3}, 2, {64, 192}},
+		{{1, 1, 1}, 3, {86, 85, 85}},  {{256, 256, 256}, 3, {86, 85, 85}},
+		{{1, 255}, 2, {1, 255}},       {{7}, 1, {256}},
+		{{1, 2, 5}, 3, {32, 64, 160}},
 	};
 	unsigned i, k;
 
@@ -114,7 +116,8 @@ static void nobody_works(void **state)
 
 static void refused(void **state)
 {
-	struct nexthop_config c = {.id = GROUP, .kind = NH_GROUP, .group = {.n = 1, .member = {{MEMBER(0), 1}}}}, self = c;
+	struct nexthop_config c = {.id = GROUP, .kind = NH_GROUP, .group = {.n = 1, .member = {{MEMBER(0), 1}}}},
+			      self = c;
 	struct error err;
 
 	c.group.member[0] = (struct group_member){999, 1};

@@ -50,7 +50,8 @@ static inline bool icmp_error_own_budget(const struct rte_mbuf *m, const struct 
 {
 	static struct bucket of_port[WORKER_MAX][PORT_MAX], of_vrf[WORKER_MAX][VRF_MAX];
 	bool tunnel = md->flags & META_FROM_TUNNEL;
-	struct bucket *own = tunnel ? &of_vrf[this_worker->id][md->vrf % VRF_MAX] : &of_port[this_worker->id][m->port % PORT_MAX];
+	struct bucket *own =
+		tunnel ? &of_vrf[this_worker->id][md->vrf % VRF_MAX] : &of_port[this_worker->id][m->port % PORT_MAX];
 	uint32_t rate = icmp_errors_per_second, share = rate ? RTE_MAX(rate / 4, 1u) : 0;
 
 	return bucket_take(own, rte_rdtsc(), 1, share, share, rte_get_tsc_hz());
@@ -89,7 +90,8 @@ static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t
 		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
 		if (proto == IPPROTO_ICMPV6)
 			return m->data_len <= at || *h < ICMP6_INFORMATION;
-		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS && proto != IPPROTO_FRAGMENT)
+		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS &&
+		    proto != IPPROTO_FRAGMENT)
 			return false;
 		if (m->data_len < at + 8)
 			return true;
@@ -181,7 +183,8 @@ static inline void *icmp_error_reshape(struct rte_mbuf *m, struct pkt_meta *md, 
 	return icmp_error_make_room(m, room + ENCAP_ROOM) ? rte_pktmbuf_prepend(m, (uint16_t)room) : NULL;
 }
 
-static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc,
+				       uint16_t mtu)
 {
 	const struct rte_ipv4_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
 	rte_be32_t dst = old->src_addr, src;
@@ -203,13 +206,15 @@ static inline edge_t icmp_error_error4(struct rte_mbuf *m, struct pkt_meta *md, 
 	ip->src_addr = src;
 	ip->dst_addr = dst;
 	ip4_checksum_set(ip);
-	*icmp = (struct rte_icmp_hdr){.icmp_type = tc->type4, .icmp_code = tc->code4, .icmp_seq_nb = rte_cpu_to_be_16(mtu)};
+	*icmp = (struct rte_icmp_hdr){
+		.icmp_type = tc->type4, .icmp_code = tc->code4, .icmp_seq_nb = rte_cpu_to_be_16(mtu)};
 	rte_raw_cksum_mbuf(m, sizeof(*ip), m->pkt_len - (uint32_t)sizeof(*ip), &raw);
 	icmp->icmp_cksum = (uint16_t)~raw;
 	return IP4;
 }
 
-static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc, uint16_t mtu)
+static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, const struct type_code *tc,
+				       uint16_t mtu)
 {
 	const struct rte_ipv6_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, md->l3);
 	uint8_t dst[16], src[16];
@@ -263,7 +268,8 @@ static inline edge_t error_one(struct rte_mbuf *m)
 
 	if (unlikely(!icmp_error_find_vrf(md)))
 		return EDGE_DROP;
-	return version == 4 ? icmp_error_error4(m, md, tc, (uint16_t)md->arg) : icmp_error_error6(m, md, tc, (uint16_t)md->arg);
+	return version == 4 ? icmp_error_error4(m, md, tc, (uint16_t)md->arg)
+			    : icmp_error_error6(m, md, tc, (uint16_t)md->arg);
 }
 
 static uint16_t icmp_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -63,18 +63,21 @@ static void types(void **state)
 		enum icmp_what what;
 		const char *icmp4, *icmp6;
 	} all[] = {
-		{ICMP_WHAT_TTL, "0b00", "0300"},        {ICMP_WHAT_NO_ROUTE, "0300", "0100"}, {ICMP_WHAT_HOST, "0301", "0103"},
-		{ICMP_WHAT_PROHIBITED, "030d", "0101"}, {ICMP_WHAT_PORT, "0303", "0104"},     {ICMP_WHAT_PROTOCOL, "0302", "0401"},
+		{ICMP_WHAT_TTL, "0b00", "0300"},  {ICMP_WHAT_NO_ROUTE, "0300", "0100"},
+		{ICMP_WHAT_HOST, "0301", "0103"}, {ICMP_WHAT_PROHIBITED, "030d", "0101"},
+		{ICMP_WHAT_PORT, "0303", "0104"}, {ICMP_WHAT_PROTOCOL, "0302", "0401"},
 	};
 	uint64_t before = router_drops(RED0, "ip_no_route");
 	char header[256];
 	unsigned i;
 
 	for (i = 0; i < RTE_DIM(all); i++) {
-		snprintf(header, sizeof(header), "45c0004a 0000 0000 4001 65f1 0a000001 0a000002 %s .... 00000000", all[i].icmp4);
+		snprintf(header, sizeof(header), "45c0004a 0000 0000 4001 65f1 0a000001 0a000002 %s .... 00000000",
+			 all[i].icmp4);
 		assert_error(given_up(RED0, &v4, all[i].what, 0), "ip4_forward", header);
 		snprintf(header, sizeof(header),
-			 "60000000 004a 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 %s .... 00000000",
+			 "60000000 004a 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 %s "
+			 ".... 00000000",
 			 all[i].icmp6);
 		assert_error(given_up(RED0, &v6, all[i].what, 0), "ip6_forward", header);
 	}
@@ -86,7 +89,8 @@ static void mtu(void **state)
 	assert_error(given_up(RED0, &v4, ICMP_WHAT_TOO_BIG, 1468), "ip4_forward",
 		     "45c0004a 0000 0000 4001 65f1 0a000001 0a000002 0304 .... 0000 05bc");
 	assert_error(given_up(RED0, &v6, ICMP_WHAT_TOO_BIG, 1448), "ip6_forward",
-		     "60000000 004a 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 0200 .... 0000 05a8");
+		     "60000000 004a 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 0200 .... "
+		     "0000 05a8");
 }
 
 static void quote(void **state)

@@ -10,7 +10,8 @@
 #include "l3/ip_header.h"
 #include "port/port.h"
 
-DROP_REASON(fragment_failed, "The packet had to be fragmented, but its header is malformed or there were no buffers left.");
+DROP_REASON(fragment_failed,
+	    "The packet had to be fragmented, but its header is malformed or there were no buffers left.");
 DROP_REASON(fragment_too_many,
 	    "The packet had to be fragmented into more than 32 pieces: the MTU of its path is too small for it.");
 DROP_REASON(fragment_past_end,
@@ -20,8 +21,8 @@ DROP_REASON(fragment_past_end,
 #define MAX_FRAGMENTS 32 // a packet of the largest port MTU needs 18 on a path of 576 bytes
 #define OFFSET_MASK 0x1fff
 
-static void ip4_fragment_pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct pkt_meta *from,
-			      uint16_t port)
+static void ip4_fragment_pass(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m,
+			      const struct pkt_meta *from, uint16_t port)
 {
 	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod(m, struct rte_ipv4_hdr *);
 	struct pkt_meta *md = meta(m);

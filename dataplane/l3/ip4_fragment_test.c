@@ -56,7 +56,9 @@ static unsigned fragment(struct rte_mbuf *m, uint16_t mtu, uint8_t *whole, unsig
 		assert_true(f->pkt_len <= mtu);
 		assert_int_equal(be16_at(f, 2), f->pkt_len);
 		assert_int_equal(be16_at(f, 4), 0x1234);
-		assert_int_equal(router_sum(rte_pktmbuf_mtod(f, void *), (rte_pktmbuf_mtod(f, uint8_t *)[0] & 15) * 4u, 0), 0xffff);
+		assert_int_equal(
+			router_sum(rte_pktmbuf_mtod(f, void *), (rte_pktmbuf_mtod(f, uint8_t *)[0] & 15) * 4u, 0),
+			0xffff);
 		assert_int_equal(meta(f)->hash, 77); // all take one way
 		assert_int_equal(meta(f)->l3, 0);
 		assert_int_equal(f->port, RED0);
@@ -64,7 +66,8 @@ static unsigned fragment(struct rte_mbuf *m, uint16_t mtu, uint8_t *whole, unsig
 		first = i == 0 ? at : first;
 		last = !(be16_at(f, 6) & 0x2000);
 		assert_true(last || (f->pkt_len - hlen) % 8 == 0);
-		memcpy(whole + at - first, rte_pktmbuf_read(f, hlen, f->pkt_len - hlen, whole + at - first), f->pkt_len - hlen);
+		memcpy(whole + at - first, rte_pktmbuf_read(f, hlen, f->pkt_len - hlen, whole + at - first),
+		       f->pkt_len - hlen);
 		*len += f->pkt_len - hlen;
 		rte_pktmbuf_free(f);
 	}

@@ -9,15 +9,18 @@
 DROP_REASON(ip_truncated, "The packet ends before its IP header does, or before the length that the header states.");
 DROP_REASON(ip_bad_version, "The IP header's version is not the one that the packet was announced as.");
 DROP_REASON(ip4_bad_header_length, "The IPv4 header's length field is below 20 bytes or beyond the packet.");
-DROP_REASON(ip4_bad_checksum, "The IPv4 header's checksum is wrong: the packet was damaged, or its sender computes it wrongly.");
+DROP_REASON(ip4_bad_checksum,
+	    "The IPv4 header's checksum is wrong: the packet was damaged, or its sender computes it wrongly.");
 DROP_REASON(ip_martian_source, "The source is zero, loopback, multicast, broadcast or reserved, so no host has it.");
 DROP_REASON(ip_martian_destination, "The destination is zero or loopback, so no host has it.");
 DROP_REASON(ip_multicast, "Multicast is not routed. Tenants that need it share a bridge domain.");
 DROP_REASON(ip_link_local, "Link-local addresses are not routed (RFC 4291).");
-DROP_REASON(ip_ttl_exceeded, "The TTL (hop limit) ran out. A few of these come from traceroute; many mean a routing loop.");
+DROP_REASON(ip_ttl_exceeded,
+	    "The TTL (hop limit) ran out. A few of these come from traceroute; many mean a routing loop.");
 DROP_REASON(ip_no_route, "The VRF has no route to the destination. See `corelane route lookup ADDRESS --vrf NAME`.");
-DROP_REASON(ip_too_big, "The packet is larger than what the path to its destination carries and must not be fragmented. The sender "
-			"got an ICMP error.");
+DROP_REASON(ip_too_big,
+	    "The packet is larger than what the path to its destination carries and must not be fragmented. The sender "
+	    "got an ICMP error.");
 DROP_REASON(route_discard, "The route's next hop is of kind discard.");
 DROP_REASON(route_reject, "The route's next hop is of kind reject: the sender got an ICMP unreachable.");
 DROP_REASON(nexthop_unresolved,
@@ -90,9 +93,11 @@ static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rt
 		bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
 		fibs[i] = v6 ? rcu_read(vrf_fibs[md->vrf].fib6) : rcu_read(vrf_fibs[md->vrf].fib4);
 		if (v6)
-			keys6[i] = bad[i] ? none : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv6_hdr *, md->l3)->dst_addr;
+			keys6[i] = bad[i] ? none
+					  : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv6_hdr *, md->l3)->dst_addr;
 		else
-			keys4[i] = bad[i] ? 0 : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv4_hdr *, md->l3)->dst_addr;
+			keys4[i] =
+				bad[i] ? 0 : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv4_hdr *, md->l3)->dst_addr;
 	}
 	if (v6)
 		fib6_lookup_bulk(fibs, keys6, ids, n);

@@ -53,7 +53,8 @@ static void forwarded(void **state)
 
 	assert_string_equal(node_test_one("ip4_forward", m), "port_output");
 	assert_int_equal(meta(m)->nexthop->port, RED1);
-	assert_bytes(m, "4500002e 0000 0000 3f11 67bb 0a000002 0a000003 03e807d0 001a0000 08090a0b0c0d0e0f101112131415161718 19");
+	assert_bytes(m, "4500002e 0000 0000 3f11 67bb 0a000002 0a000003 03e807d0 001a0000 "
+			"08090a0b0c0d0e0f101112131415161718 19");
 	rte_pktmbuf_free(m);
 	m = router_packet(RED, &v6);
 	assert_string_equal(node_test_one("ip6_forward", m), "port_output");
@@ -71,15 +72,19 @@ static void tenants_apart(void **state)
 	rte_pktmbuf_free(m);
 	assert_told("ip4_forward", router_packet(BLUE, &v4), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route"); // 10.0.0.3 is red's
 	assert_told("ip6_forward", router_packet(BLUE, &v6), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route");
-	assert_told("ip4_forward", router_packet(77, &v4), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route"); // there is no such VRF
+	// there is no such VRF
+	assert_told("ip4_forward", router_packet(77, &v4), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route");
 	assert_told("ip6_forward", router_packet(VRF_MAX - 1, &v6), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route");
 }
 
 static void to_router(void **state)
 {
-	assert_passed(&v4, router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.1", .ttl = 1}), "ip_local");
-	assert_passed(&v6, router_packet(RED, &(struct packet){.src = "fd00::2", .dst = "fd00::1", .ttl = 1}), "ip_local");
-	assert_passed(&v4, router_packet(VRF_FABRIC, &(struct packet){.src = "192.0.2.7", .dst = "192.0.2.9"}), "neighbor_hold");
+	assert_passed(&v4, router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.1", .ttl = 1}),
+		      "ip_local");
+	assert_passed(&v6, router_packet(RED, &(struct packet){.src = "fd00::2", .dst = "fd00::1", .ttl = 1}),
+		      "ip_local");
+	assert_passed(&v4, router_packet(VRF_FABRIC, &(struct packet){.src = "192.0.2.7", .dst = "192.0.2.9"}),
+		      "neighbor_hold");
 }
 
 struct bad {
@@ -131,9 +136,12 @@ static void bad_headers(void **state)
 
 	each_bad(&v4, bad4, RTE_DIM(bad4));
 	each_bad(&v6, bad6, RTE_DIM(bad6));
-	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "::", .dst = "fd00::3"}), "ip_martian_source");
-	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "::1", .dst = "fd00::3"}), "ip_martian_source");
-	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "fe80::1", .dst = "fd00::3"}), "ip_link_local");
+	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "::", .dst = "fd00::3"}),
+		       "ip_martian_source");
+	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "::1", .dst = "fd00::3"}),
+		       "ip_martian_source");
+	assert_dropped("ip6_forward", router_packet(RED, &(struct packet){.src = "fe80::1", .dst = "fd00::3"}),
+		       "ip_link_local");
 	for (n = 0; n < 46; n++) {
 		m = router_packet(RED, &v4);
 		rte_pktmbuf_trim(m, (uint16_t)(46 - n));

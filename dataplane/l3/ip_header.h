@@ -151,7 +151,8 @@ static inline uint32_t eth_hash(const struct rte_mbuf *m)
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const unaligned_uint64_t *q = (const unaligned_uint64_t *)eth;
 
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) || eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6))
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ||
+	    eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6))
 		return ip_hash(m, sizeof(*eth));
 	return hash_finish(hash_step(hash_step(0x5ca1ab1e, q[0]), *(const unaligned_uint32_t *)&q[1]));
 }

@@ -68,8 +68,8 @@ static inline edge_t ip_local_echo4(struct rte_mbuf *m, struct pkt_meta *md, str
 	if (!echo_allowed(m))
 		return drop(m, local_echo_off);
 	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
-	icmp->icmp_cksum =
-		(uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(RTE_IP_ICMP_ECHO_REQUEST << 8));
+	icmp->icmp_cksum = (uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum +
+					      (uint16_t)~RTE_BE16(RTE_IP_ICMP_ECHO_REQUEST << 8));
 	ip->src_addr = ip->dst_addr;
 	ip->dst_addr = src;
 	ip->time_to_live = 64;
@@ -95,8 +95,9 @@ static inline edge_t ip_local_echo6(struct rte_mbuf *m, struct pkt_meta *md, str
 	if (!echo_allowed(m))
 		return drop(m, local_echo_off);
 	icmp->icmp_type = ICMP6_ECHO_REPLY;
-	icmp->icmp_cksum = (uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum + (uint16_t)~RTE_BE16(ICMP6_ECHO_REQUEST << 8) +
-					      RTE_BE16(ICMP6_ECHO_REPLY << 8));
+	icmp->icmp_cksum =
+		(uint16_t)~ip_fold((uint64_t)(uint16_t)~icmp->icmp_cksum +
+				   (uint16_t)~RTE_BE16(ICMP6_ECHO_REQUEST << 8) + RTE_BE16(ICMP6_ECHO_REPLY << 8));
 	memcpy(src, ip->src_addr, 16);
 	memcpy(ip->src_addr, ip->dst_addr, 16);
 	memcpy(ip->dst_addr, src, 16);

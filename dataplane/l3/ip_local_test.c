@@ -76,7 +76,8 @@ static void echo(void **state)
 	rte_pktmbuf_free(m);
 	m = icmp(&v6, 128, 12);
 	assert_string_equal(node_test_one("ip_local", m), "ip6_forward");
-	assert_bytes(m, "60000000 000c 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 8100 .... 04050607 "
+	assert_bytes(m, "60000000 000c 3a 40 fd000000000000000000000000000001 fd000000000000000000000000000002 8100 "
+			".... 04050607 "
 			"08090a0b");
 	assert_true(router_l4_ok(m, 0));
 	rte_pktmbuf_free(m);

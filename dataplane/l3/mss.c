@@ -45,7 +45,8 @@ void mss_clamp(struct rte_mbuf *m, unsigned l4, uint16_t limit)
 	mss = (uint16_t)(bytes[at] << 8 | bytes[at + 1]);
 	if (mss <= limit)
 		return;
-	// RFC 1624: HC' = ~(~HC + ~m + m'). An option at an odd offset changes the bytes of two words, which sums to the same when swapped.
+	// RFC 1624: HC' = ~(~HC + ~m + m'). An option at an odd offset changes the bytes of two words, which sums to
+	// the same when swapped.
 	sum = (uint16_t)~rte_be_to_cpu_16(tcp->cksum);
 	if (at & 1)
 		sum += (uint16_t)~rte_bswap16(mss) + (uint32_t)rte_bswap16(limit);

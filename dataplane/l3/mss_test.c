@@ -89,11 +89,13 @@ static void left_alone(void **state)
 {
 	assert_untouched("03e807d0 00000001 00000000 6010ffff 0000 0000 020405b4", 1400); // no SYN
 	assert_untouched(SYN "01010101", 1400);
-	assert_untouched(SYN "00020405", 1400);                                           // after the end of the options
-	assert_untouched(SYN "020305b4", 1400);                                           // a length that is not MSS's
-	assert_untouched(SYN "080005b4", 1400);                                           // an option without length
-	assert_untouched(SYN "08ff05b4", 1400);                                           // one that leaves the header
-	assert_untouched(SYN28 "01010101 01020405", 1400);                                // the value lies behind the header
+	// after the end of the options
+	assert_untouched(SYN "00020405", 1400);
+	assert_untouched(SYN "020305b4", 1400); // a length that is not MSS's
+	assert_untouched(SYN "080005b4", 1400); // an option without length
+	assert_untouched(SYN "08ff05b4", 1400); // one that leaves the header
+	// the value lies behind the header
+	assert_untouched(SYN28 "01010101 01020405", 1400);
 	assert_untouched("03e807d0 00000001 00000000 5002ffff 0000 0000 020405b4", 1400); // the option lies in the data
 	assert_untouched("03e807d0 00000001 00000000 4002ffff 0000 0000 020405b4", 1400); // a header of 16 bytes
 	assert_untouched("03e807d0 00000001 00000000 f002ffff 0000 0000 020405b4", 1400); // beyond the packet
@@ -115,7 +117,8 @@ static struct rte_mbuf *syn(const char *src, const char *dst, uint16_t frag)
 	static const uint8_t header[] = {0x03, 0xe8, 0x07, 0xd0, 0, 0, 0, 1, 0, 0, 0,    0,
 					 0x60, 2,    0xff, 0xff, 0, 0, 0, 0, 2, 4, 0x05, 0xb4};
 	struct rte_mbuf *m = router_packet(
-		RED, &(struct packet){.src = src, .dst = dst, .proto = IPPROTO_TCP, .payload = sizeof(header), .frag = frag});
+		RED, &(struct packet){
+			     .src = src, .dst = dst, .proto = IPPROTO_TCP, .payload = sizeof(header), .frag = frag});
 
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - sizeof(header)), header, sizeof(header));
 	m->port = RED0;
@@ -163,8 +166,9 @@ static void by_port(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(clamped), cmocka_unit_test(every_value), cmocka_unit_test(left_alone),
-					   cmocka_unit_test(limits), cmocka_unit_test(by_port)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(clamped), cmocka_unit_test(every_value),
+					   cmocka_unit_test(left_alone), cmocka_unit_test(limits),
+					   cmocka_unit_test(by_port)};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }

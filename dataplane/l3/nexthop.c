@@ -182,8 +182,8 @@ static int check_group(const struct nexthop_config *cfg, struct error *err)
 		m = nexthop_get(cfg->group.member[i].nexthop);
 		snprintf(text, sizeof(text), "%u", m->cfg.id);
 		if (m->cfg.id == cfg->id || (m->cfg.kind != NH_PORT && !nexthop_is_tunnel(m)))
-			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text, "a port or tunnel next hop",
-					 "cannot be in a group");
+			return error_set(err, EINVAL, "nexthop.group.members.nexthop", text,
+					 "a port or tunnel next hop", "cannot be in a group");
 	}
 	return 0;
 }
@@ -197,13 +197,18 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
 	if (entries[cfg->id] && !replace)
 		return error_set(err, EEXIST, "nexthop.id", text, "a free id, or replace", "is taken");
-	if (entries[cfg->id] && entries[cfg->id]->cfg.kind == NH_GROUP && cfg->kind != NH_GROUP && entries[cfg->id]->refs)
+	if (entries[cfg->id] && entries[cfg->id]->cfg.kind == NH_GROUP && cfg->kind != NH_GROUP &&
+	    entries[cfg->id]->refs)
 		return error_set(err, EBUSY, "nexthop.id", text, "a group", "is a group that is in use");
-	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP && entries[cfg->id]->refs)
-		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become a group");
+	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP &&
+	    entries[cfg->id]->refs)
+		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use",
+				 "cannot become a group");
 	// A label or VNI may point here, and the router's own addresses belong to a VRF.
-	if (entries[cfg->id] && cfg->kind == NH_LOCAL && entries[cfg->id]->cfg.kind != NH_LOCAL && entries[cfg->id]->refs)
-		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use", "cannot become local");
+	if (entries[cfg->id] && cfg->kind == NH_LOCAL && entries[cfg->id]->cfg.kind != NH_LOCAL &&
+	    entries[cfg->id]->refs)
+		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use",
+				 "cannot become local");
 	if (cfg->kind == NH_GROUP)
 		return check_group(cfg, err);
 	if (cfg->kind == NH_TUNNEL)
@@ -359,8 +364,8 @@ static int check_port_del(const struct port *p, struct error *err)
 
 	for (e = nexthop_next(0); e && e->cfg.id < NEXTHOP_API_MAX; e = nexthop_next(e->cfg.id))
 		if (e->cfg.kind == NH_PORT && e->cfg.port.id == p->id)
-			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL, "is in use: next hop %u leads through it",
-					 e->cfg.id);
+			return error_set(err, EBUSY, "port.name", p->cfg.name, NULL,
+					 "is in use: next hop %u leads through it", e->cfg.id);
 	return 0;
 }
 

@@ -63,7 +63,8 @@ static void refused(void **state)
 
 static void in_use(void **state)
 {
-	struct nexthop_config c = to_port(FREE_ID, RED1, "02:00:00:00:00:04"), local = {.id = FREE_ID, .kind = NH_LOCAL};
+	struct nexthop_config c = to_port(FREE_ID, RED1, "02:00:00:00:00:04"),
+			      local = {.id = FREE_ID, .kind = NH_LOCAL};
 	struct nexthop_config group = {.id = FREE_ID, .kind = NH_GROUP, .group = {.n = 1, .member = {{VIA0, 1}}}};
 
 	router_nexthop(&c);
@@ -93,7 +94,8 @@ static uint32_t refs(uint16_t port, const char *addr)
 
 static void neighbors_held(void **state)
 {
-	struct nexthop_config c = {.id = FREE_ID, .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr("10.0.0.50")}};
+	struct nexthop_config c = {
+		.id = FREE_ID, .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr("10.0.0.50")}};
 
 	router_nexthop(&c);
 	assert_int_equal(refs(RED1, "10.0.0.50"), 1);

@@ -154,7 +154,8 @@ static int port_routes_check_addr(const char *field, const struct ip_prefix *p, 
 
 	if (!ip_is_multicast(&p->addr) && !ip_is_unspecified(&p->addr))
 		return 0;
-	return error_set(err, EINVAL, field, ip_format_prefix(p, text), "a unicast address", "cannot be an interface's address");
+	return error_set(err, EINVAL, field, ip_format_prefix(p, text), "a unicast address",
+			 "cannot be an interface's address");
 }
 
 // A prefix is free for this port if it has no route, or the port's own.
@@ -207,7 +208,8 @@ static int check_tenant(const struct port *old, const struct port_config *c, str
 		r = rib_get(v->rib[family_index(pre.addr.family)], &pre);
 		ret = port_routes_check_addr("port.gateways", &c->gateways[i], err);
 		if (ret == 0)
-			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways", r && r->origin == ROUTE_LOCAL, err);
+			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways", r && r->origin == ROUTE_LOCAL,
+					  err);
 	}
 	for (i = 0; v && i < c->n_guests && ret == 0; i++) {
 		mine = old && old->cfg.vrf == c->vrf && has_prefix(old->cfg.guests, old->cfg.n_guests, &c->guests[i]);

@@ -182,7 +182,8 @@ uint64_t rib_memory(void)
 	return pools[0].used * node_size(IPV4) + pools[1].used * node_size(IPV6) + ribs * sizeof(struct rib);
 }
 
-// The link that refers to the node of exactly this prefix, or NULL. *above: the link to the node above it, NULL at the root.
+// The link that refers to the node of exactly this prefix, or NULL. *above: the link to the node above it, NULL at the
+// root.
 static struct node **rib_find(const struct rib *rib, const struct ip_prefix *p, struct node ***above)
 {
 	struct key k = rib_key_load(rib->family, p->addr.bytes);
@@ -300,7 +301,8 @@ struct rib_route *rib_cover(const struct rib *rib, const struct ip_prefix *p, st
 
 struct rib_route *rib_match(const struct rib *rib, const struct ip_addr *addr, struct ip_prefix *match)
 {
-	return node_export(rib, rib_longest(rib, rib_key_load(rib->family, addr->bytes), (int)ip_bits(rib->family)), match);
+	return node_export(rib, rib_longest(rib, rib_key_load(rib->family, addr->bytes), (int)ip_bits(rib->family)),
+			   match);
 }
 
 // The first route of a subtree: a branch comes before its children.

@@ -58,7 +58,8 @@ static int vrf_check_id(uint32_t *id, struct error *err)
 	if (*id >= VRF_MAX)
 		return error_set(err, ERANGE, "vrf.id", text, "1 to 16383", "is out of range");
 	if (vrfs[*id])
-		return error_set(err, EEXIST, "vrf.id", text, "a free id from 1 to 16383", "is taken by '%s'", vrfs[*id]->name);
+		return error_set(err, EEXIST, "vrf.id", text, "a free id from 1 to 16383", "is taken by '%s'",
+				 vrfs[*id]->name);
 	return 0;
 }
 
@@ -125,8 +126,8 @@ int vrf_del(const char *name, struct error *err)
 	if (v->id == VRF_FABRIC)
 		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and cannot be deleted");
 	if (v->refs > 0)
-		return error_set(err, EBUSY, "vrf.name", name, NULL, "is in use by %u ports, labels, VNIs, bridges or NAT rules",
-				 v->refs);
+		return error_set(err, EBUSY, "vrf.name", name, NULL,
+				 "is in use by %u ports, labels, VNIs, bridges or NAT rules", v->refs);
 	vrfs[v->id] = NULL;
 	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
 	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);
@@ -164,7 +165,8 @@ struct vrf *vrf_find_err(const char *name, const char *field, struct error *err)
 	struct vrf *v = name ? vrf_find(name) : NULL;
 
 	if (v == NULL)
-		error_set(err, ENOENT, field, name ? name : "", "the name of a VRF that exists", "there is no such VRF");
+		error_set(err, ENOENT, field, name ? name : "", "the name of a VRF that exists",
+			  "there is no such VRF");
 	return v;
 }
 
@@ -185,8 +187,8 @@ int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 
 	if (r == NULL || r->origin == origin)
 		return 0;
-	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix", "is a %s route of VRF '%s'",
-			 origin_names[r->origin], v->name);
+	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix",
+			 "is a %s route of VRF '%s'", origin_names[r->origin], v->name);
 }
 
 void vrf_listen(struct vrf_listener *l)
@@ -244,7 +246,8 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 
 	ip_format_prefix(p, text);
 	if (r == NULL)
-		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'", v->name);
+		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'",
+				 v->name);
 	if (r->origin != origin)
 		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route and goes with its port",
 				 origin_names[r->origin]);

@@ -62,7 +62,8 @@ static void stay(void **state)
 
 static void routes(void **state)
 {
-	struct ip_prefix p = prefix("172.16.0.0/12"), longer = prefix("172.16.0.0/16"), six = prefix("2001:db8:77::/48");
+	struct ip_prefix p = prefix("172.16.0.0/12"), longer = prefix("172.16.0.0/16"),
+			 six = prefix("2001:db8:77::/48");
 	struct vrf *v = vrf_get(RED);
 	uint32_t refs0 = nexthop_get(VIA0)->refs, refs1 = nexthop_get(VIA1)->refs;
 	uint64_t n4 = route_count(IPV4), n6 = route_count(IPV6);
@@ -153,8 +154,12 @@ static void many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_ids),       cmocka_unit_test(stay), cmocka_unit_test(routes), cmocka_unit_test(origins),
-		cmocka_unit_test(deleted_with_routes), cmocka_unit_test(many),
+		cmocka_unit_test(names_and_ids),
+		cmocka_unit_test(stay),
+		cmocka_unit_test(routes),
+		cmocka_unit_test(origins),
+		cmocka_unit_test(deleted_with_routes),
+		cmocka_unit_test(many),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -45,7 +45,8 @@ static int eal_confine(const struct options *o, char *lcores, size_t size, struc
 
 static int level_number(const char *name)
 {
-	static const char *const levels[] = {"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"};
+	static const char *const levels[] = {"emergency", "alert",  "critical", "error",
+					     "warning",   "notice", "info",     "debug"};
 	int i;
 
 	for (i = 0; i < 8 && strcmp(levels[i], name) != 0; i++)
@@ -89,7 +90,8 @@ int eal_start(const struct options *o, struct error *err)
 	rte_log_set_level(corelane_logtype, (uint32_t)level_number(o->log_level));
 	if (!hugepages)
 		LOG(NOTICE,
-		    "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the guide on "
+		    "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the "
+		    "guide on "
 		    "hugepages",
 		    hugepages_free_mb(), o->memory_mb);
 	return 0;

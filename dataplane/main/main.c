@@ -106,11 +106,13 @@ static int lock_run_dir(const char *dir, struct error *err)
 	snprintf(path, sizeof(path), "%s/corelaned.lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
 	if (fd < 0)
-		return error_set(err, errno, "--run-dir", dir, "a directory that can be written to", "%s", strerror(errno));
+		return error_set(err, errno, "--run-dir", dir, "a directory that can be written to", "%s",
+				 strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
 	close(fd);
-	return error_set(err, EBUSY, "--run-dir", dir, "another directory with --run-dir", "another corelaned runs there");
+	return error_set(err, EBUSY, "--run-dir", dir, "another directory with --run-dir",
+			 "another corelaned runs there");
 }
 
 static int start_tables(const struct options *o, struct error *err)
@@ -120,7 +122,8 @@ static int start_tables(const struct options *o, struct error *err)
 	counters = counters_create(SOCKET_ID_ANY); // for packets that the master drops
 	if (counters == NULL || fib_init(o->fib_bytes) < 0 || punt_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
-	if (port_pool_init(o->mbufs, o->mbuf_size, err) < 0 || vrf_init(err) < 0 || overlay_init(err) < 0 || bridge_init(err) < 0)
+	if (port_pool_init(o->mbufs, o->mbuf_size, err) < 0 || vrf_init(err) < 0 || overlay_init(err) < 0 ||
+	    bridge_init(err) < 0)
 		return -1;
 	if (neighbor_init() < 0 || nexthop_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
@@ -178,8 +181,10 @@ static void raise_file_limit(void)
 
 static int main_start(const struct options *o, struct error *err)
 {
-	const struct system_process process = {
-		.socket = o->socket, .run_dir = o->run_dir, .router_mac = o->router_mac, .hugepages = eal_has_hugepages()};
+	const struct system_process process = {.socket = o->socket,
+					       .run_dir = o->run_dir,
+					       .router_mac = o->router_mac,
+					       .hugepages = eal_has_hugepages()};
 	int ret = rcu_init();
 
 	spread_never = o->run_to_completion;
@@ -246,7 +251,8 @@ int main(int argc, char **argv)
 	if (ret > 0)
 		return 0;
 	if (o.check) {
-		printf("options are valid%s\n", cpu_list_empty(&o.overlap) ? "" : "; workers share CPUs with other threads");
+		printf("options are valid%s\n",
+		       cpu_list_empty(&o.overlap) ? "" : "; workers share CPUs with other threads");
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -138,7 +138,8 @@ static int options_defaults(struct options *o, struct error *err)
 {
 	if (o->socket[0] == '\0' &&
 	    snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
-		return error_set(err, EINVAL, "--run-dir", o->run_dir, "a shorter path", "is too long for a socket in it");
+		return error_set(err, EINVAL, "--run-dir", o->run_dir, "a shorter path",
+				 "is too long for a socket in it");
 	if (o->memory_mb == 0)
 		o->memory_mb = 512;
 	if (o->fib_bytes == 0)
@@ -152,8 +153,10 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 	int opt, ret, index;
 	char name[48];
 
-	*o = (struct options){
-		.flows = FLOW_CAPACITY_DEFAULT, .rx_ring_size = RING_DEFAULT, .run_dir = "/run/corelane", .log_level = "info"};
+	*o = (struct options){.flows = FLOW_CAPACITY_DEFAULT,
+			      .rx_ring_size = RING_DEFAULT,
+			      .run_dir = "/run/corelane",
+			      .log_level = "info"};
 	machine_read("", &o->machine);
 	machine_read_process(&o->machine);
 	opterr = 0;
@@ -175,10 +178,12 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 			return ret;
 	}
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
-		return error_set(err, EINVAL, "argument", argv[optind], "options only; see corelaned --help", "is not understood");
+		return error_set(err, EINVAL, "argument", argv[optind], "options only; see corelaned --help",
+				 "is not understood");
 	for (; optind < argc; optind++) {
 		if (o->n_eal == sizeof(o->eal) / sizeof(o->eal[0]))
-			return error_set(err, EINVAL, "argument", argv[optind], "at most 32 arguments for DPDK", "is one too many");
+			return error_set(err, EINVAL, "argument", argv[optind], "at most 32 arguments for DPDK",
+					 "is one too many");
 		o->eal[o->n_eal++] = argv[optind];
 	}
 	return options_defaults(o, err);

@@ -7,7 +7,8 @@
 void options_usage(void);
 
 // Parsers of option values: each returns 0, or -EINVAL with err. name is the option as it was typed.
-int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out, struct error *err);
+int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out,
+		  struct error *err);
 int option_path(const char *name, char *dst, size_t size, const char *src, struct error *err);
 int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err);
 int option_cpus(const char *name, const char *text, struct cpu_list *out, const struct machine *m, struct error *err);

@@ -49,7 +49,8 @@ static void defaults(void **state)
 
 static void all_given(void **state)
 {
-	assert_int_equal(parse("--run-dir /tmp/x --worker-cpus 0 --idle sleep --control-cpus 0 --service-cpus (0) --allow-overlap "
+	assert_int_equal(parse("--run-dir /tmp/x --worker-cpus 0 --idle sleep --control-cpus 0 --service-cpus (0) "
+			       "--allow-overlap "
 			       "--worker-ring-size 4096 --run-to-completion --no-huge --memory 1024 --mbufs "
 			       "4096 --mbuf-size "
 			       "9216 --fib-memory 64 --router-mac 02:00:00:00:00:01 --log-level debug --check"),
@@ -60,7 +61,8 @@ static void all_given(void **state)
 	assert_int_equal(o.placement.worker_cpus[0], 0);
 	assert_int_equal(o.idle, IDLE_SLEEP);
 	assert_true(o.idle_given && o.no_huge && o.check && o.run_to_completion);
-	assert_true(cpu_list_has(&o.placement.control, 0) && cpu_list_has(&o.placement.service, 0) && cpu_list_has(&o.overlap, 0));
+	assert_true(cpu_list_has(&o.placement.control, 0) && cpu_list_has(&o.placement.service, 0) &&
+		    cpu_list_has(&o.overlap, 0));
 	assert_int_equal(o.rx_ring_size, 4096);
 	assert_int_equal(o.memory_mb, 1024);
 	assert_int_equal(o.mbufs, 4096);
@@ -188,9 +190,10 @@ static void long_paths(void **state)
 // vRouter's start scripts write options like these.
 static void names_of_vrouter(void **state)
 {
-	assert_int_equal(parse("--worker-cpus 0 --service_core_mask 0x1 --dpdk_ctrl_thread_mask (0) --vr_dpdk_rx_ring_sz 2048 "
-			       "--vr_dpdk_tx_ring_sz 512 --yield_option 0 --vr_no_load_balance --allow-overlap"),
-			 0);
+	assert_int_equal(
+		parse("--worker-cpus 0 --service_core_mask 0x1 --dpdk_ctrl_thread_mask (0) --vr_dpdk_rx_ring_sz 2048 "
+		      "--vr_dpdk_tx_ring_sz 512 --yield_option 0 --vr_no_load_balance --allow-overlap"),
+		0);
 	assert_true(cpu_list_has(&o.placement.service, 0) && cpu_list_count(&o.placement.service) == 1);
 	assert_true(cpu_list_eq(&o.placement.service, &o.placement.control));
 	assert_int_equal(o.rx_ring_size, 2048);
@@ -212,10 +215,11 @@ static void order_of_workers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),         cmocka_unit_test(all_given),
-					   cmocka_unit_test(eal_arguments),    cmocka_unit_test(refused),
-					   cmocka_unit_test(long_paths),       cmocka_unit_test(names_of_vrouter),
-					   cmocka_unit_test(order_of_workers), cmocka_unit_test(faults_where_they_are_linked)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults),         cmocka_unit_test(all_given),
+		cmocka_unit_test(eal_arguments),    cmocka_unit_test(refused),
+		cmocka_unit_test(long_paths),       cmocka_unit_test(names_of_vrouter),
+		cmocka_unit_test(order_of_workers), cmocka_unit_test(faults_where_they_are_linked)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 #include "base/fault_injection.h"
 #include "main/options_private.h"
 
-static int option_limits(const char *name, const char *text, const struct number_limits *l, unsigned long *out, struct error *err)
+static int option_limits(const char *name, const char *text, const struct number_limits *l, unsigned long *out,
+			 struct error *err)
 {
 	struct error limits;
 	bool number;
@@ -23,7 +24,8 @@ static int option_limits(const char *name, const char *text, const struct number
 	return error_set(err, EINVAL, name, text, limits.valid, number ? "is out of range" : "is not a number");
 }
 
-int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out, struct error *err)
+int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out,
+		  struct error *err)
 {
 	const struct number_limits l = {.min = min, .max = max};
 
@@ -107,7 +109,8 @@ int option_allow_debug(const char *name, struct error *err)
 
 int option_level(const char *name, const char *text, struct options *o, struct error *err)
 {
-	static const char *const levels[] = {"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"};
+	static const char *const levels[] = {"emergency", "alert",  "critical", "error",
+					     "warning",   "notice", "info",     "debug"};
 	unsigned i;
 
 	for (i = 0; i < sizeof(levels) / sizeof(*levels); i++)

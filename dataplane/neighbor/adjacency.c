@@ -35,7 +35,8 @@ static void adjacency_index_free(uint32_t index)
 	freed[freed_tail++ % ADJ_MAX].token = punt_token();
 }
 
-static void adjacency_build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved)
+static void adjacency_build(struct adjacency *a, uint32_t index, uint16_t port, const struct rte_ether_addr *mac,
+			    bool resolved)
 {
 	const struct port_fwd *f = port_fwds[port];
 	bool tagged = f && f->vlan_be;

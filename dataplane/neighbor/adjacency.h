@@ -44,7 +44,8 @@ static inline bool adjacency_write(struct rte_mbuf *m, uint32_t index)
 		return false;
 	}
 	copy32_before(ip, a->l2);
-	*(unaligned_uint16_t *)(ip - 2) = (*ip >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	*(unaligned_uint16_t *)(ip - 2) =
+		(*ip >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	m->data_off = (uint16_t)(m->data_off - a->l2_len);
 	m->data_len = (uint16_t)(m->data_len + a->l2_len);
 	m->pkt_len += a->l2_len;

@@ -8,9 +8,11 @@
 
 DROP_REASON(arp_late, "An ARP frame reached the control plane after its port had been removed or had been given the "
 		      "sender's address.");
-DROP_REASON(arp_address_conflict,
-	    "Another host on the underlay claims one of this node's addresses in ARP: the address is configured twice.");
-DROP_REASON(arp_wrong_guest_mac, "The guest claimed one of its addresses with another MAC than the one configured for it.");
+DROP_REASON(
+	arp_address_conflict,
+	"Another host on the underlay claims one of this node's addresses in ARP: the address is configured twice.");
+DROP_REASON(arp_wrong_guest_mac,
+	    "The guest claimed one of its addresses with another MAC than the one configured for it.");
 
 void arp_send_request(const struct port *p, const struct ip_addr *target)
 {
@@ -19,7 +21,8 @@ void arp_send_request(const struct port *p, const struct ip_addr *target)
 	bool probe = n && n->state == NEIGH_PROBE;
 	struct ip_addr src = {.family = IPV4};
 	struct rte_arp_hdr *arp;
-	struct rte_mbuf *m = frame_new(p, probe ? &n->mac : &broadcast, RTE_ETHER_TYPE_ARP, sizeof(*arp), (void **)&arp);
+	struct rte_mbuf *m =
+		frame_new(p, probe ? &n->mac : &broadcast, RTE_ETHER_TYPE_ARP, sizeof(*arp), (void **)&arp);
 
 	if (m == NULL)
 		return;
@@ -36,7 +39,8 @@ void arp_send_request(const struct port *p, const struct ip_addr *target)
 }
 
 // Returns why the sender must not be learnt; NULL: it may.
-static const struct drop_reason *arp_refuse(const struct port *p, const struct rte_arp_hdr *arp, const struct ip_addr *sender)
+static const struct drop_reason *arp_refuse(const struct port *p, const struct rte_arp_hdr *arp,
+					    const struct ip_addr *sender)
 {
 	if (answer_is_own(port_fwds[p->id], sender))
 		return p->role == PORT_FABRIC ? &drop_arp_address_conflict : &drop_arp_late;

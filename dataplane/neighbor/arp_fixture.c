@@ -156,7 +156,8 @@ void fixture_publish(struct port *p)
 		listener->changed(p, &p->cfg);
 }
 
-static void make_port(uint16_t id, const char *name, enum port_role role, const char *mac, const char *ip4, const char *ip6)
+static void make_port(uint16_t id, const char *name, enum port_role role, const char *mac, const char *ip4,
+		      const char *ip6)
 {
 	struct port *p = &ports[id];
 	struct ip_prefix *list = role == PORT_FABRIC ? p->cfg.addrs : p->cfg.gateways;
@@ -197,8 +198,8 @@ int fixture_reset(void **state)
 	fixture_taken = fixture_punts;
 	neighbor_age_seconds = 30;
 	for (i = 0; i < DROP_MAX; i++)
-		drops_before[i] =
-			counters_drops(0, (uint16_t)i) + counters_drops(FABRIC, (uint16_t)i) + counters_drops(TENANT, (uint16_t)i);
+		drops_before[i] = counters_drops(0, (uint16_t)i) + counters_drops(FABRIC, (uint16_t)i) +
+				  counters_drops(TENANT, (uint16_t)i);
 	return 0;
 }
 
@@ -280,7 +281,8 @@ uint64_t fixture_drops(const char *reason)
 
 	if (r == NULL)
 		rte_panic("no drop reason %s\n", reason);
-	return counters_drops(0, r->id) + counters_drops(FABRIC, r->id) + counters_drops(TENANT, r->id) - drops_before[r->id];
+	return counters_drops(0, r->id) + counters_drops(FABRIC, r->id) + counters_drops(TENANT, r->id) -
+	       drops_before[r->id];
 }
 
 uint32_t fixture_hold(uint16_t port, const char *addr)
@@ -325,7 +327,8 @@ unsigned fixture_count_requests(void)
 	unsigned i, n = 0;
 
 	for (i = 0; i < fixture_n_sent; i++)
-		n += rte_pktmbuf_mtod(fixture_sent[i], struct rte_ether_hdr *)->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
+		n += rte_pktmbuf_mtod(fixture_sent[i], struct rte_ether_hdr *)->ether_type ==
+		     RTE_BE16(RTE_ETHER_TYPE_ARP);
 	fixture_forget();
 	return n;
 }
@@ -340,13 +343,16 @@ struct rte_mbuf *fixture_frame(uint16_t port, const void *data, size_t len, unsi
 	return m;
 }
 
-struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac, const char *tip)
+struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac,
+			     const char *tip)
 {
 	const struct ip_addr s = fixture_addr(sip), t = fixture_addr(tip);
 	struct {
 		struct rte_ether_hdr eth;
 		struct rte_arp_hdr arp;
-	} f = {.eth = {.dst_addr = fixture_mac(tmac), .src_addr = fixture_mac(smac), .ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP)},
+	} f = {.eth = {.dst_addr = fixture_mac(tmac),
+		       .src_addr = fixture_mac(smac),
+		       .ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP)},
 	       .arp = {.arp_hardware = RTE_BE16(1),
 		       .arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
 		       .arp_hlen = 6,
@@ -359,8 +365,8 @@ struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const
 	return fixture_frame(port, &f, sizeof(f), sizeof(f.eth));
 }
 
-struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src, const char *dst,
-			    const char *target, const char *option_mac)
+struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src,
+			    const char *dst, const char *target, const char *option_mac)
 {
 	struct {
 		struct rte_ether_hdr eth;

@@ -44,8 +44,9 @@ unsigned fixture_count_requests(void);                         // ARP requests a
 
 // A frame as input nodes pass it on: port, bridge and l3 are set.
 struct rte_mbuf *fixture_frame(uint16_t port, const void *data, size_t len, unsigned l3);
-struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac, const char *tip);
-struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src, const char *dst,
-			    const char *target,
+struct rte_mbuf *fixture_arp(uint16_t port, unsigned op, const char *smac, const char *sip, const char *tmac,
+			     const char *tip);
+struct rte_mbuf *fixture_nd(uint16_t port, unsigned type, uint32_t flags, const char *smac, const char *src,
+			    const char *dst, const char *target,
 			    const char *option_mac); // NULL: without the option
 void fixture_checksum(struct rte_mbuf *m);           // recomputes it after the ND packet was changed

@@ -2,7 +2,8 @@
 // arp_input: answers, in place, guests that ask for their gateway. ARP from neighbours, and all ARP of the underlay,
 // goes to the control plane, and to the kernel as well if the port has a host port. Requests between guests go to their
 // bridge.
-// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share, bridge_input.
+// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share,
+// bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "neighbor/answer.h"
@@ -38,8 +39,9 @@ static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *ar
 		return drop(m, arp_spoofed_gateway);
 	if (arp_is_gratuitous(arp) ||
 	    arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) // a broadcast is also for the other guests of the bridge
-		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr) ? BRIDGE
-												    : arp_input_to_master(m);
+		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr)
+			       ? BRIDGE
+			       : arp_input_to_master(m);
 	if (answer_for(f, m->port, &target) == ANSWER_NO)
 		return arp_input_others(m);
 	arp_answer(m, arp, &f->mac);

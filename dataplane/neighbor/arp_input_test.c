@@ -60,8 +60,10 @@ static void assert_answered(struct rte_mbuf *m, const char *asked, const char *a
 static void gateway(void **state)
 {
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.0.1"), "10.0.0.1", "10.0.0.2");
-	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", GATEWAY, "10.0.0.1"), "10.0.0.1", "10.0.0.2"); // unicast
-	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "10.0.0.1"), "10.0.0.1", "0.0.0.0"); // RFC 5227 probe
+	// unicast
+	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", GATEWAY, "10.0.0.1"), "10.0.0.1", "10.0.0.2");
+	// RFC 5227 probe
+	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "10.0.0.1"), "10.0.0.1", "0.0.0.0");
 }
 
 static void others(void **state)
@@ -85,7 +87,8 @@ static void proxy(void **state)
 	struct port *p = port_table[TENANT];
 
 	fixture_route("10.0.0.0/16", FABRIC);
-	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "arp_not_ours"); // proxy is off
+	// proxy is off
+	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "arp_not_ours");
 	p->cfg.proxy_arp = true;
 	fixture_publish(p);
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "10.0.3.9", "10.0.0.2");
@@ -100,7 +103,8 @@ static void proxy(void **state)
 
 static void spoofed(void **state)
 {
-	assert_dropped(fixture_arp(TENANT, REPLY, GUEST, "10.0.0.1", ALL, "10.0.0.1"), "arp_spoofed_gateway"); // gratuitous
+	// gratuitous
+	assert_dropped(fixture_arp(TENANT, REPLY, GUEST, "10.0.0.1", ALL, "10.0.0.1"), "arp_spoofed_gateway");
 	assert_dropped(fixture_arp(TENANT, REPLY, GUEST, "10.0.0.1", GATEWAY, "10.0.0.1"), "arp_spoofed_gateway");
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.1", ALL, "10.0.0.1"), "arp_spoofed_gateway");
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.1", ALL, "10.0.0.9"), "arp_spoofed_gateway");
@@ -119,7 +123,8 @@ static void malformed(void **state)
 	static const struct {
 		unsigned at;
 		uint8_t value;
-	} bad[] = {{15, 6}, {16, 0x86}, {18, 8}, {19, 16}, {21, 0}, {21, 3}, {21, 9}, {20, 1}, {22, 1}, {28, 224}, {28, 255}};
+	} bad[] = {{15, 6}, {16, 0x86}, {18, 8}, {19, 16},  {21, 0},  {21, 3},
+		   {21, 9}, {20, 1},    {22, 1}, {28, 224}, {28, 255}};
 	struct rte_mbuf *m;
 	unsigned i, n;
 

@@ -26,7 +26,8 @@ static void receive(uint16_t port, unsigned op, const char *smac, const char *si
 	fixture_punt(PUNT_ARP, fixture_arp(port, op, smac, sip, tmac, tip));
 }
 
-static void assert_request(struct rte_mbuf *m, unsigned l3, uint16_t port, const char *dst, const char *src_ip, const char *target)
+static void assert_request(struct rte_mbuf *m, unsigned l3, uint16_t port, const char *dst, const char *src_ip,
+			   const char *target)
 {
 	const struct ip_addr s = fixture_addr(src_ip), t = fixture_addr(target);
 	const struct rte_ether_addr to = fixture_mac(dst);
@@ -155,8 +156,10 @@ static void guests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(requests, fixture_reset),       cmocka_unit_test_setup(learns_answers, fixture_reset),
-		cmocka_unit_test_setup(answers_fabric, fixture_reset), cmocka_unit_test_setup(conflicts, fixture_reset),
+		cmocka_unit_test_setup(requests, fixture_reset),
+		cmocka_unit_test_setup(learns_answers, fixture_reset),
+		cmocka_unit_test_setup(answers_fabric, fixture_reset),
+		cmocka_unit_test_setup(conflicts, fixture_reset),
 		cmocka_unit_test_setup(guests, fixture_reset),
 	};
 

@@ -12,7 +12,8 @@ DROP_REASON(nd_late, "A neighbour discovery packet reached the control plane aft
 		     "been given the sender's address.");
 DROP_REASON(nd_address_conflict,
 	    "Another host on the underlay claims one of this node's IPv6 addresses: the address is configured twice.");
-DROP_REASON(nd_wrong_guest_mac, "The guest claimed one of its IPv6 addresses with another MAC than the one configured for it.");
+DROP_REASON(nd_wrong_guest_mac,
+	    "The guest claimed one of its IPv6 addresses with another MAC than the one configured for it.");
 DROP_REASON(nd_no_room, "The buffer of a neighbour solicitation had no room for the answer.");
 
 static bool nd_is_link_local(const uint8_t a[16])
@@ -72,7 +73,8 @@ void nd_send_solicit(const struct port *p, const struct ip_addr *target)
 }
 
 // Returns why the address must not be learnt; NULL: it may.
-static const struct drop_reason *nd_refuse(const struct port *p, const struct ip_addr *a, const struct rte_ether_addr *mac)
+static const struct drop_reason *nd_refuse(const struct port *p, const struct ip_addr *a,
+					   const struct rte_ether_addr *mac)
 {
 	if (answer_is_own(port_fwds[p->id], a))
 		return p->role == PORT_FABRIC ? &drop_nd_address_conflict : &drop_nd_late;
@@ -118,7 +120,9 @@ static const struct drop_reason *nd_learn_solicit(const struct port *p, const st
 	refused = nd_refuse(p, &a, pkt->mac);
 	if (refused == NULL)
 		neighbor_learn(p->id, &a, pkt->mac,
-			       for_us && p->role == PORT_FABRIC && (nd_is_link_local(a.bytes) || frame_is_connected(p, &a)), false);
+			       for_us && p->role == PORT_FABRIC &&
+				       (nd_is_link_local(a.bytes) || frame_is_connected(p, &a)),
+			       false);
 	return refused;
 }
 

@@ -2,7 +2,8 @@
 // nd_input: answers, in place, guests that solicit their gateway. Messages from neighbours and from the underlay go to
 // the control plane, and to the kernel as well if the port has a host port. Solicitations between guests go to their
 // bridge.
-// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share, host_output, bridge_input.
+// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share,
+// host_output, bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "neighbor/answer.h"
@@ -20,7 +21,8 @@ DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that is not the ro
 DROP_REASON(nd_router_solicit_ignored,
 	    "The host asked for routers, but this router does not advertise itself: guests have their gateway "
 	    "configured.");
-DROP_REASON(nd_router_advert_ignored, "The host advertises itself as a router. Routers are configured here, not discovered.");
+DROP_REASON(nd_router_advert_ignored,
+	    "The host advertises itself as a router. Routers are configured here, not discovered.");
 DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
 DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");
 
@@ -37,7 +39,8 @@ static inline edge_t nd_input_tenant_advert(struct rte_mbuf *m, const struct nd_
 	if (answer_is_own(f, &target))
 		return drop(m, nd_spoofed_gateway);
 	// A multicast is also for the other guests of the bridge.
-	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE : nd_input_to_master(m);
+	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE
+											       : nd_input_to_master(m);
 }
 
 static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
@@ -96,5 +99,5 @@ static uint16_t nd_input(struct rte_graph *graph, struct rte_node *node, void **
 	return node_each(graph, node, objs, n, nd_input_one);
 }
 
-NODE(nd_input,
-     nd_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [HOST] = "host_output", [BRIDGE] = "bridge_input");
+NODE(nd_input, nd_input, [TX] = "port_tx", [PUNT] = "punt", [SHARE] = "host_share", [HOST] = "host_output",
+     [BRIDGE] = "bridge_input");

@@ -41,8 +41,8 @@ static void assert_edge(struct rte_mbuf *m, const char *edge)
 }
 
 // Parses the answer with the rules of a receiver: length, hop limit, checksum, option.
-static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst, const char *target, const char *eth_dst,
-			    uint32_t flags)
+static void assert_answered(struct rte_mbuf *m, const char *src, const char *dst, const char *target,
+			    const char *eth_dst, uint32_t flags)
 {
 	const struct rte_ether_addr gateway = fixture_mac(GATEWAY), to = fixture_mac(eth_dst);
 	const struct ip_addr s = fixture_addr(src), d = fixture_addr(dst), t = fixture_addr(target);
@@ -73,7 +73,8 @@ static void gateway(void **state)
 	assert_answered(solicit(GUEST_IP, GATEWAY_IP, GATEWAY_IP, NULL), GATEWAY_IP, GUEST_IP, GATEWAY_IP, GUEST,
 			OWN); // grows by the option
 	assert_answered(solicit("fe80::2", GROUP, GATEWAY_IP, GUEST), GATEWAY_IP, "fe80::2", GATEWAY_IP, GUEST, OWN);
-	assert_answered(solicit("fe80::2", "ff02::1:ff00:101", GATEWAY_LL, GUEST), GATEWAY_LL, "fe80::2", GATEWAY_LL, GUEST, OWN);
+	assert_answered(solicit("fe80::2", "ff02::1:ff00:101", GATEWAY_LL, GUEST), GATEWAY_LL, "fe80::2", GATEWAY_LL,
+			GUEST, OWN);
 	// Duplicate address detection: the gateway defends its address.
 	assert_answered(solicit("::", GROUP, GATEWAY_IP, NULL), GATEWAY_IP, "ff02::1", GATEWAY_IP, "33:33:00:00:00:01",
 			ND_ROUTER | ND_OVERRIDE);
@@ -106,8 +107,8 @@ static void proxy(void **state)
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), "nd_not_ours"); // proxy is off
 	p->cfg.proxy_arp = true;
 	fixture_publish(p);
-	assert_answered(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), GATEWAY_LL, GUEST_IP, "fd00:0:0:3::9", GUEST,
-			ND_ROUTER | ND_SOLICITED);
+	assert_answered(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), GATEWAY_LL, GUEST_IP,
+			"fd00:0:0:3::9", GUEST, ND_ROUTER | ND_SOLICITED);
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fe80::9", GUEST), "nd_not_ours");
 	fixture_route("fd00::/48", TENANT); // leads back to the sender, which checks its own address for duplicates
 	assert_dropped(solicit("::", "ff02::1:ff00:2", GUEST_IP, NULL), "nd_not_ours");
@@ -118,7 +119,8 @@ static void bridge(void **state)
 	port_table[TENANT]->cfg.bridge = 5;
 	fixture_publish(port_table[TENANT]);
 	assert_edge(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00::9", GUEST), "bridge_input");
-	assert_edge(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GUEST_IP, GUEST), "bridge_input");
+	assert_edge(fixture_nd(TENANT, ND_ADVERT, ND_OVERRIDE, GUEST, GUEST_IP, "ff02::1", GUEST_IP, GUEST),
+		    "bridge_input");
 	assert_edge(fixture_nd(TENANT, ND_ADVERT, ND_SOLICITED, GUEST, GUEST_IP, GATEWAY_IP, GUEST_IP, GUEST), "punt");
 	assert_answered(solicit(GUEST_IP, GROUP, GATEWAY_IP, GUEST), GATEWAY_IP, GUEST_IP, GATEWAY_IP, GUEST, OWN);
 }
@@ -136,7 +138,9 @@ static void spoofed(void **state)
 static void punted(void **state)
 {
 	assert_edge(fixture_nd(TENANT, ND_ADVERT, ND_SOLICITED, GUEST, GUEST_IP, GATEWAY_IP, GUEST_IP, GUEST), "punt");
-	assert_edge(fixture_nd(FABRIC, ND_ADVERT, ND_SOLICITED, GUEST, "2001:db8::2", "2001:db8::1", "2001:db8::2", GUEST), "punt");
+	assert_edge(
+		fixture_nd(FABRIC, ND_ADVERT, ND_SOLICITED, GUEST, "2001:db8::2", "2001:db8::1", "2001:db8::2", GUEST),
+		"punt");
 	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", GROUP, "2001:db8::1", GUEST), "punt");
 }
 
@@ -169,15 +173,16 @@ static void malformed(void **state)
 	struct rte_mbuf *m;
 	unsigned n;
 
-	assert_bad_byte(14, 0x45);                                               // version
-	assert_bad_byte(14 + 4, 0xff);                                           // payload length
-	assert_bad_byte(14 + 7, 254);                                            // hop limit: was forwarded
-	assert_bad_byte(14 + 8, 0xff);                                           // multicast source
-	assert_bad_byte(54 + 1, 1);                                              // code
-	assert_bad_byte(54 + 8, 0xff);                                           // multicast target
-	assert_bad_byte(54 + 25, 0);                                             // option of length 0
-	assert_bad_byte(54 + 25, 2);                                             // option longer than the packet
-	assert_dropped(solicit("::", GROUP, GATEWAY_IP, GUEST), "nd_malformed"); // RFC 4861, 7.1.1: unspecified source with option
+	assert_bad_byte(14, 0x45);     // version
+	assert_bad_byte(14 + 4, 0xff); // payload length
+	assert_bad_byte(14 + 7, 254);  // hop limit: was forwarded
+	assert_bad_byte(14 + 8, 0xff); // multicast source
+	assert_bad_byte(54 + 1, 1);    // code
+	assert_bad_byte(54 + 8, 0xff); // multicast target
+	assert_bad_byte(54 + 25, 0);   // option of length 0
+	assert_bad_byte(54 + 25, 2);   // option longer than the packet
+	// RFC 4861, 7.1.1: unspecified source with option
+	assert_dropped(solicit("::", GROUP, GATEWAY_IP, GUEST), "nd_malformed");
 	assert_dropped(solicit("::", GATEWAY_IP, GATEWAY_IP, NULL), "nd_malformed");
 	assert_dropped(solicit(GUEST_IP, GROUP, "::", GUEST), "nd_malformed");
 	assert_dropped(fixture_nd(TENANT, ND_ADVERT, ND_SOLICITED, GUEST, GUEST_IP, "ff02::1", GUEST_IP, GUEST),
@@ -195,15 +200,23 @@ static void malformed(void **state)
 static void shared_with_the_kernel(void **state)
 {
 	port_fwds[FABRIC]->host = 9;
-	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST), "host_share");
-	assert_edge(fixture_nd(FABRIC, ND_ADVERT, ND_SOLICITED, GUEST, "2001:db8::2", "2001:db8::1", "2001:db8::2", GUEST),
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST),
 		    "host_share");
-	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:1", "2001:db8::1", GUEST), "punt");
-	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "fe80::ff:fe00:1", "fe80::ff:fe00:1", GUEST), "punt");
-	assert_edge(fixture_nd(FABRIC, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL), "host_output");
-	assert_edge(fixture_nd(FABRIC, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL), "host_output");
+	assert_edge(
+		fixture_nd(FABRIC, ND_ADVERT, ND_SOLICITED, GUEST, "2001:db8::2", "2001:db8::1", "2001:db8::2", GUEST),
+		"host_share");
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:1", "2001:db8::1", GUEST),
+		    "punt");
+	assert_edge(
+		fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "fe80::ff:fe00:1", "fe80::ff:fe00:1", GUEST),
+		"punt");
+	assert_edge(fixture_nd(FABRIC, ND_ROUTER_ADVERT, 0, GUEST, "fe80::2", "ff02::1", "::101:0:0:0", NULL),
+		    "host_output");
+	assert_edge(fixture_nd(FABRIC, ND_ROUTER_SOLICIT, 0, GUEST, "fe80::2", "ff02::2", "101:0:0:0:101::", NULL),
+		    "host_output");
 	port_fwds[FABRIC]->host = 0;
-	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST), "punt");
+	assert_edge(fixture_nd(FABRIC, ND_SOLICIT, 0, GUEST, "2001:db8::2", "ff02::1:ff00:9", "2001:db8::9", GUEST),
+		    "punt");
 }
 
 int main(void)

@@ -23,11 +23,12 @@
 
 static void advert(uint16_t port, uint32_t flags, const char *target, const char *mac)
 {
-	fixture_punt(PUNT_ND,
-		     fixture_nd(port, ND_ADVERT, flags, PEER_MAC, target, flags & ND_SOLICITED ? OWN : "ff02::1", target, mac));
+	fixture_punt(PUNT_ND, fixture_nd(port, ND_ADVERT, flags, PEER_MAC, target,
+					 flags & ND_SOLICITED ? OWN : "ff02::1", target, mac));
 }
 
-static void assert_solicit(unsigned l3, uint16_t port, const char *eth_dst, const char *src, const char *dst, const char *target)
+static void assert_solicit(unsigned l3, uint16_t port, const char *eth_dst, const char *src, const char *dst,
+			   const char *target)
 {
 	const struct ip_addr s = fixture_addr(src), d = fixture_addr(dst), t = fixture_addr(target);
 	const struct rte_ether_addr to = fixture_mac(eth_dst);
@@ -124,14 +125,16 @@ static void answers_fabric(void **state)
 	assert_memory_equal(p.ip->dst_addr, peer.bytes, 16);
 	assert_memory_equal(p.mac, &port_table[FABRIC]->mac, 6);
 	rte_pktmbuf_free(m);
-	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "fe80::9", "ff02::1:ff00:1", OWN_LL, PEER_MAC));
+	fixture_punt(PUNT_ND,
+		     fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "fe80::9", "ff02::1:ff00:1", OWN_LL, PEER_MAC));
 	assert_non_null(fixture_find(FABRIC, "fe80::9"));
 	assert_int_equal(fixture_n_sent, 1);
 	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8:1::9", "ff02::1:ff00:1", OWN,
 					 PEER_MAC)); // not of our subnet
 	assert_null(fixture_find(FABRIC, "2001:db8:1::9"));
-	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8::11", "ff02::1:ff00:12", "2001:db8::12",
-					 PEER_MAC)); // not for us
+	fixture_punt(PUNT_ND,
+		     fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, "2001:db8::11", "ff02::1:ff00:12", "2001:db8::12",
+				PEER_MAC)); // not for us
 	assert_null(fixture_find(FABRIC, "2001:db8::11"));
 	assert_int_equal(fixture_n_sent, 2);
 }
@@ -142,7 +145,8 @@ static void refuses(void **state)
 	uint32_t adj = fixture_hold(TENANT, "fd00::2");
 
 	advert(FABRIC, ND_OVERRIDE, OWN, PEER_MAC);
-	fixture_punt(PUNT_ND, fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, OWN, "ff02::1:ff00:12", "2001:db8::12", PEER_MAC));
+	fixture_punt(PUNT_ND,
+		     fixture_nd(FABRIC, ND_SOLICIT, 0, PEER_MAC, OWN, "ff02::1:ff00:12", "2001:db8::12", PEER_MAC));
 	assert_int_equal(fixture_drops("nd_address_conflict"), 2);
 	advert(TENANT, ND_OVERRIDE, "fd00::1", PEER_MAC);
 	fixture_punt(PUNT_ND, fixture_frame(FABRIC, "short", 5, 14));

@@ -45,7 +45,8 @@ static struct neighbor *neighbor_lookup(uint16_t port, const struct ip_addr *add
 	struct neighbor *n;
 
 	for (n = *neighbor_bucket(port, addr, mac); n; n = n->next)
-		if (n->port == port && ip_addr_eq(&n->addr, addr) && (addr->family || rte_is_same_ether_addr(&n->mac, mac)))
+		if (n->port == port && ip_addr_eq(&n->addr, addr) &&
+		    (addr->family || rte_is_same_ether_addr(&n->mac, mac)))
 			return n;
 	return NULL;
 }
@@ -202,7 +203,8 @@ static int neighbor_check_addr(uint16_t port, const struct ip_addr *addr, const 
 	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
 		return error_set(err, EINVAL, field, text, "a unicast address", "cannot be a neighbour's address");
 	if (answer_is_own(port_fwds[port], addr))
-		return error_set(err, EINVAL, field, text, "another host's address", "is the router's own address on this port");
+		return error_set(err, EINVAL, field, text, "another host's address",
+				 "is the router's own address on this port");
 	return 0;
 }
 
@@ -215,7 +217,8 @@ static void neighbor_add_reference(struct neighbor *n)
 		neighbor_timer_now(n);
 }
 
-int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj, struct error *err)
+int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj,
+		   struct error *err)
 {
 	static const struct ip_addr none;
 	bool by_mac = mac && !rte_is_zero_ether_addr(mac);
@@ -297,7 +300,8 @@ int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err)
 	return 0;
 }
 
-void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create, bool confirmed)
+void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create,
+		    bool confirmed)
 {
 	struct neighbor *n = create ? neighbor_unheld(port, addr) : neighbor_find(port, addr);
 

@@ -47,7 +47,8 @@ void neighbor_listen(struct neighbor_listener *l);
 
 // Takes a reference to the adjacency of a neighbour: by its MAC if that is given, else by its address. Creates the
 // neighbour if there is none, and starts to resolve it.
-int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj, struct error *err);
+int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, uint32_t *adj,
+		   struct error *err);
 void adjacency_put(uint32_t adj); // releases the reference
 
 // Creates a permanent entry, or makes an entry permanent.
@@ -56,7 +57,8 @@ int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err);
 struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr);
 // Updates the entry of an address that a received packet claims. create: makes one if there is none (a host of the
 // underlay asked for an address of the router). confirmed: the packet answers a solicitation of the router.
-void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create, bool confirmed);
+void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create,
+		    bool confirmed);
 extern uint32_t neighbor_end;             // all indices in use are lower
 struct neighbor *neighbor_at(uint32_t i); // by adjacency index, NULL: none
 unsigned neighbor_count(void);

@@ -79,8 +79,9 @@ static void neighbor_port_on_glean(struct rte_mbuf *m)
 
 int neighbor_init(void)
 {
-	static struct port_listener listener = {
-		.changed = neighbor_port_on_changed, .removed = neighbor_port_on_removed, .link = neighbor_port_on_link};
+	static struct port_listener listener = {.changed = neighbor_port_on_changed,
+						.removed = neighbor_port_on_removed,
+						.link = neighbor_port_on_link};
 
 	port_listen(&listener);
 	punt_register(PUNT_ARP, arp_receive);

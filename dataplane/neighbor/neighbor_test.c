@@ -125,7 +125,8 @@ static void by_mac(void **state)
 static void permanent(void **state)
 {
 	const struct rte_ether_addr mac = fixture_mac(PEER_MAC), group = fixture_mac("01:00:5e:00:00:01");
-	const struct ip_addr a = fixture_addr(PEER), own = fixture_addr("192.0.2.1"), multicast = fixture_addr("ff02::1");
+	const struct ip_addr a = fixture_addr(PEER), own = fixture_addr("192.0.2.1"),
+			     multicast = fixture_addr("ff02::1");
 	uint32_t adj = fixture_hold(FABRIC, PEER);
 	struct error err;
 

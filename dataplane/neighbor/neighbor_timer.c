@@ -132,7 +132,8 @@ void neighbor_poll(void)
 
 	adjacency_poll();
 	neighbor_timer_apply_age();
-	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS && done < NEIGHBOR_POLL_CHANGES; i++, position++) {
+	for (i = 0; i < neighbor_end && sent < NEIGHBOR_POLL_SOLICITS && done < NEIGHBOR_POLL_CHANGES;
+	     i++, position++) {
 		if (position >= neighbor_end)
 			position = 1;
 		if (deadlines[position] == 0 || deadlines[position] > now)

@@ -14,7 +14,8 @@
 DROP_REASON(neighbor_queue_full,
 	    "Too many packets waited for MAC addresses: that of one neighbour, those of one port's neighbours, or in "
 	    "all.");
-DROP_REASON(neighbor_unresolved, "The destination on the link did not answer ARP or neighbour solicitations, or has been removed.");
+DROP_REASON(neighbor_unresolved,
+	    "The destination on the link did not answer ARP or neighbour solicitations, or has been removed.");
 DROP_REASON(neighbor_table_full,
 	    "Too many addresses of the port, or of all ports, are being resolved at once: a host may be scanning "
 	    "its subnet.");

@@ -15,13 +15,13 @@
 #include "port/registry.h"
 
 enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
-#define DECAP_NEXT                                                                                                                 \
-	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input", [DECAP_FLOW4] = "flow4_lookup", \
-	[DECAP_FLOW6] = "flow6_lookup"
+#define DECAP_NEXT                                                                                 \
+	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input", \
+	[DECAP_FLOW4] = "flow4_lookup", [DECAP_FLOW6] = "flow6_lookup"
 
 // Reasons that several decapsulations share (decap.c).
-extern const struct drop_reason *const decap_truncated, *const decap_not_ip, *const decap_ecn, *const decap_udp_checksum,
-												       *const decap_nexthop;
+extern const struct drop_reason *const decap_truncated,
+	*const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop;
 
 // True if ECN or, in uniform mode, TTL and DSCP of the outer header must be carried over to the inner one.
 static inline bool decap_must_mark(const struct pkt_meta *md)
@@ -59,8 +59,10 @@ static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	bool v4 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv4_hdr) && eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
-	bool v6 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr) && eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	bool v4 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv4_hdr) &&
+		  eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	bool v6 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr) &&
+		  eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
 
 	if (unlikely(decap_must_mark(md)) && (v4 || v6) && !decap_mark(m, sizeof(*eth)))
 		return drop_as(m, decap_ecn);
@@ -103,14 +105,15 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 
 	if (unlikely(!eth_same(&eth->dst_addr, &overlay_router_mac) && !eth_same(&eth->dst_addr, &gateway_mac)))
 		return drop_as(m, wrong_mac);
-	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) && eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))
+	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
+		     eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))
 		return drop_as(m, decap_not_ip);
 	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
 }
 
 // Passes on the frame at offset `at` with the VNI md->arg. The drop reasons are those of the encapsulation.
-static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at, const struct drop_reason *unknown,
-				     const struct drop_reason *wrong_mac)
+static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at,
+				     const struct drop_reason *unknown, const struct drop_reason *wrong_mac)
 {
 	uint32_t target = vni_target(md->arg);
 

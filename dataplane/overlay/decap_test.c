@@ -22,8 +22,10 @@
 #define UNIFORM 500
 #define UNKNOWN 999
 
-#define IP4_INNER "4500001c 0001 0000 40fd 657f 0a630001 0a000002 0102030405060708" // 10.99.0.1 to 10.0.0.2, protocol 253
-#define IP6_INNER "60000000 0008 fd 40 fd990000000000000000000000000001 fd000000000000000000000000000002 0102030405060708"
+// 10.99.0.1 to 10.0.0.2, protocol 253
+#define IP4_INNER "4500001c 0001 0000 40fd 657f 0a630001 0a000002 0102030405060708"
+#define IP6_INNER \
+	"60000000 0008 fd 40 fd990000000000000000000000000001 fd000000000000000000000000000002 0102030405060708"
 #define FRAME_INNER "020000000022 020000000011 88b5 0102030405060708"
 
 enum { MPLSOUDP, MPLSOGRE, VXLAN };
@@ -176,7 +178,8 @@ static void to_bridge(void **state)
 
 static void to_nexthop(void **state)
 {
-	static const char *const shims[] = {"00190140", "00008847 00190140", "0800000000019000 02000000aa01 02000000bb01 0800"};
+	static const char *const shims[] = {"00190140", "00008847 00190140",
+					    "0800000000019000 02000000aa01 02000000bb01 0800"};
 	struct rte_mbuf *m;
 	unsigned kind;
 
@@ -255,7 +258,8 @@ static void gre_header(void **state)
 	into_vrf(MPLSOGRE, &plain4, "20008847 deadbeef 00064140", RED);
 	into_vrf(MPLSOGRE, &plain4, "10008847 00000007 00064140", RED);
 	into_vrf(MPLSOGRE, &plain4, "30008847 deadbeef 00000007 00064140", RED);
-	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00018847 00064140", IP4_INNER), "gre_bad_header"); // PPTP's version
+	// PPTP's version
+	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00018847 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "40008847 00000000 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00000800", IP4_INNER), "gre_not_mpls");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00008848 00064140", IP4_INNER),
@@ -284,8 +288,10 @@ static void vxlan_header(void **state)
 		       "vxlan_wrong_router_mac");
 	assert_dropped(VXLAN, frame(VXLAN, &plain4, "0800000000006400 ffffffffffff 02000000bb01 0806", IP4_INNER),
 		       "vxlan_wrong_router_mac");
-	assert_dropped(VXLAN, frame(VXLAN, &plain4, "0800000000006400 02000000aa01 02000000bb01 0806", IP4_INNER), "tunnel_not_ip");
-	into_vrf(VXLAN, &plain4, "ff00000000006400 02000000aa01 02000000bb01 0800", RED); // RFC 7348: other flags are ignored
+	assert_dropped(VXLAN, frame(VXLAN, &plain4, "0800000000006400 02000000aa01 02000000bb01 0806", IP4_INNER),
+		       "tunnel_not_ip");
+	// RFC 7348: other flags are ignored
+	into_vrf(VXLAN, &plain4, "ff00000000006400 02000000aa01 02000000bb01 0800", RED);
 	into_vrf(VXLAN, &plain4, "08abcdef000064ff 02000000aa01 02000000bb01 0800", RED); // reserved fields too
 }
 
@@ -295,11 +301,11 @@ static void udp_checksums(void **state)
 
 	for (v6 = 0; v6 < 2; v6++) {
 		into_vrf(MPLSOUDP, &(struct outer){.v6 = v6, .udp_checksum = true}, "00064140", RED);
-		into_vrf(VXLAN, &(struct outer){.v6 = v6, .udp_checksum = true}, "0800000000006400 02000000aa01 02000000bb01 0800",
-			 RED);
+		into_vrf(VXLAN, &(struct outer){.v6 = v6, .udp_checksum = true},
+			 "0800000000006400 02000000aa01 02000000bb01 0800", RED);
 		assert_dropped(MPLSOUDP,
-			       frame(MPLSOUDP, &(struct outer){.v6 = v6, .udp_checksum = true, .checksum_error = 1}, "00064140",
-				     IP4_INNER),
+			       frame(MPLSOUDP, &(struct outer){.v6 = v6, .udp_checksum = true, .checksum_error = 1},
+				     "00064140", IP4_INNER),
 			       "tunnel_udp_checksum");
 		assert_dropped(VXLAN,
 			       frame(VXLAN, &(struct outer){.v6 = v6, .udp_checksum = true, .checksum_error = 1},
@@ -308,13 +314,14 @@ static void udp_checksums(void **state)
 	}
 }
 
-// RFC 6040, figure 4: rows are the inner ECN field, columns the outer one; 9 = drop. 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
+// RFC 6040, figure 4: rows are the inner ECN field, columns the outer one; 9 = drop. 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3
+// CE.
 static const uint8_t ecn_table[4][4] = {{0, 0, 0, 9}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
 
 static struct rte_mbuf *with_ecn(bool v6, uint8_t outer, uint8_t inner)
 {
-	struct rte_mbuf *m =
-		frame(MPLSOUDP, &(struct outer){.tos = (uint8_t)(0xb8 | outer)}, "00064140", v6 ? IP6_INNER : IP4_INNER);
+	struct rte_mbuf *m = frame(MPLSOUDP, &(struct outer){.tos = (uint8_t)(0xb8 | outer)}, "00064140",
+				   v6 ? IP6_INNER : IP4_INNER);
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 46);
 
 	if (v6) {
@@ -343,7 +350,8 @@ static void ecn(void **state)
 				decap(MPLSOUDP, m);
 				ip = rte_pktmbuf_mtod(m, uint8_t *);
 				assert_int_equal(v6 ? ip[1] >> 4 & 3 : ip[1] & 3, ecn_table[inner][outer]);
-				assert_int_equal(v6 ? (ip[0] & 15) << 2 | ip[1] >> 6 : ip[1] >> 2, 0); // DSCP stays the packet's
+				// DSCP stays the packet's
+				assert_int_equal(v6 ? (ip[0] & 15) << 2 | ip[1] >> 6 : ip[1] >> 2, 0);
 				if (!v6)
 					assert_int_equal(router_sum(ip, 20, 0), 0xffff);
 				rte_pktmbuf_free(m);
@@ -391,8 +399,8 @@ static void ecn_of_frames(void **state)
 static void uniform(void **state)
 {
 	const struct outer o = {.tos = 0xb8, .ttl = 9};
-	struct rte_mbuf *m =
-		frame(MPLSOUDP, &o, "001f4107", IP4_INNER); // the label's TTL counts, not that of the IP header below it
+	struct rte_mbuf *m = frame(MPLSOUDP, &o, "001f4107",
+				   IP4_INNER); // the label's TTL counts, not that of the IP header below it
 	uint8_t *ip;
 
 	decap(MPLSOUDP, m);

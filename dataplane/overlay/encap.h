@@ -59,7 +59,8 @@ static inline void udp6_checksum(const struct rte_mbuf *m, const struct nexthop 
 	uint32_t sum;
 
 	udp->dgram_cksum = 0;
-	if (rte_raw_cksum_mbuf(m, sizeof(struct rte_ipv6_hdr), m->pkt_len - (uint32_t)sizeof(struct rte_ipv6_hdr), &raw) < 0)
+	if (rte_raw_cksum_mbuf(m, sizeof(struct rte_ipv6_hdr), m->pkt_len - (uint32_t)sizeof(struct rte_ipv6_hdr),
+			       &raw) < 0)
 		return;
 	sum = nh->pseudo_sum + udp->dgram_len + raw;
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -96,7 +97,8 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 	uint8_t tos = 0, ttl = nh->ttl;
 	struct rte_udp_hdr *udp;
 
-	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) || (inner[-2] == 0x86 && inner[-1] == 0xdd))
+	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) ||
+	    (inner[-2] == 0x86 && inner[-1] == 0xdd))
 		tos = ip_tos(inner);
 	tos = outer_tos(nh, tos);
 	if (ops->inner_eth && frame) { // the frame has its own Ethernet header

@@ -32,7 +32,8 @@ static struct rte_mbuf *payload(enum payload kind)
 	else if (kind == FRAME4)
 		m = router_frame(LAN0, "02:00:00:00:00:22", "02:00:00:00:00:11", &ip4);
 	else
-		m = router_hex("ffffffffffff 020000000011 88b5 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+		m = router_hex("ffffffffffff 020000000011 88b5 "
+			       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 			       "202122232425262728292a2b2c2d");
 	meta(m)->bridge = kind == FRAME4 || kind == FRAME ? LAN : UINT16_MAX;
 	return m;
@@ -78,13 +79,17 @@ static const struct {
 	{"mplsoudp", false, FRAME4, LINK4 "45b9005c0000400040113bcdc0000201cb007109 d23419eb00480000 00064140"},
 	{"mplsoudp", false, FRAME, LINK4 "4500005c0000400040113c86c0000201cb007109 d23419eb00480000 00064140"},
 	{"mplsoudp", true, IP4,
-	 LINK6 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003a0000 00064140"},
+	 LINK6
+	 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003a0000 00064140"},
 	{"mplsoudp", true, IP6,
-	 LINK6 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064140"},
+	 LINK6
+	 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064140"},
 	{"mplsoudp", true, FRAME4,
-	 LINK6 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	 LINK6
+	 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
 	{"mplsoudp", true, FRAME,
-	 LINK6 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	 LINK6
+	 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
 	{"mplsogre", false, IP4, LINK4 "45b9004a00004000402f3bc1c0000201cb007109 00008847 00064140"},
 	{"mplsogre", false, IP6, LINK4 "45b9005e00004000402f3badc0000201cb007109 00008847 00064140"},
 	{"mplsogre", false, FRAME4, LINK4 "45b9005800004000402f3bb3c0000201cb007109 00008847 00064140"},
@@ -98,23 +103,27 @@ static const struct {
 	{"mplsogre", true, FRAME,
 	 LINK6 "6002345600442f4020010db800000000000000000000000120010db8000f00000000000000000009 00008847 00064140"},
 	{"vxlan", false, IP4,
-	 LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400 00005e00010102000000aa010800"},
+	 LINK4
+	 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400 00005e00010102000000aa010800"},
 	{"vxlan", false, IP6,
-	 LINK4 "45b900740000400040113bb5c0000201cb007109 d23412b500600000 0800000000006400 00005e00010102000000aa0186dd"},
+	 LINK4
+	 "45b900740000400040113bb5c0000201cb007109 d23412b500600000 0800000000006400 00005e00010102000000aa0186dd"},
 	{"vxlan", false, FRAME4, LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 0800000000006400"},
 	{"vxlan", false, FRAME, LINK4 "450000600000400040113c82c0000201cb007109 d23412b5004c0000 0800000000006400"},
 	{"vxlan", true, IP4,
-	 LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400 "
+	 LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 "
+	       "0800000000006400 "
 	       "00005e00010102000000aa010800"},
 	{"vxlan", true, IP6,
-	 LINK6 "6b9234560060114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b500600000 0800000000006400 "
+	 LINK6 "6b9234560060114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b500600000 "
+	       "0800000000006400 "
 	       "00005e00010102000000aa0186dd"},
 	{"vxlan", true, FRAME4,
-	 LINK6
-	 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
+	 LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 "
+	       "0800000000006400"},
 	{"vxlan", true, FRAME,
-	 LINK6
-	 "60023456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 0800000000006400"},
+	 LINK6 "60023456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004c0000 "
+	       "0800000000006400"},
 };
 
 static void all_kinds(void **state)
@@ -123,7 +132,8 @@ static void all_kinds(void **state)
 
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		router_tunnel(FREE_ID, cases[i].encap, cases[i].v6 ? REMOTE6 : REMOTE4, 100);
-		assert_encap(FREE_ID, node_of(cases[i].encap, cases[i].v6), payload(cases[i].payload), cases[i].headers);
+		assert_encap(FREE_ID, node_of(cases[i].encap, cases[i].v6), payload(cases[i].payload),
+			     cases[i].headers);
 	}
 }
 
@@ -138,16 +148,18 @@ static void behind_ethernet(void **state)
 	meta(m)->nexthop = nexthop_table[FREE_ID];
 	meta(m)->hash = HASH;
 	assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
-	assert_bytes(m, LINK4 "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"
-			      "45b9002e000000004011c3f30a000002ac100001 03e807d0001a0000 08090a0b0c0d0e0f10111213141516171819");
+	assert_bytes(m, LINK4
+		     "45b9004e0000400040113bdbc0000201cb007109 d23419eb003a0000 00064140"
+		     "45b9002e000000004011c3f30a000002ac100001 03e807d0001a0000 08090a0b0c0d0e0f10111213141516171819");
 	rte_pktmbuf_free(m);
 }
 
 static void tunnel_options(void **state)
 {
-	struct nexthop_config c = {.id = FREE_ID,
-				   .kind = NH_TUNNEL,
-				   .tunnel = {.encap = encap_find("mplsogre"), .remote = router_addr(REMOTE4), .label = 100}};
+	struct nexthop_config c = {
+		.id = FREE_ID,
+		.kind = NH_TUNNEL,
+		.tunnel = {.encap = encap_find("mplsogre"), .remote = router_addr(REMOTE4), .label = 100}};
 	struct tunnel_config *t = &c.tunnel;
 
 	t->gre_has_key = true;
@@ -160,27 +172,31 @@ static void tunnel_options(void **state)
 	t->fixed_dscp = true;
 	t->dscp = 10; // ECN is still the packet's: RFC 6040
 	router_nexthop(&c);
-	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4), LINK4 "4529004a00004000c82fb450c0000201cb007109 00008847 000641c8");
+	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4),
+		     LINK4 "4529004a00004000c82fb450c0000201cb007109 00008847 000641c8");
 	t->local = router_addr("192.0.2.77");
 	t->fixed_dscp = false;
 	t->ttl = 64;
 	router_nexthop(&c);
-	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4), LINK4 "45b9004a00004000402f3b75c000024dcb007109 00008847 00064140");
+	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4),
+		     LINK4 "45b9004a00004000402f3b75c000024dcb007109 00008847 00064140");
 	t->encap = encap_find("vxlan");
 	t->vni = 0xabcdef;
 	t->local.family = 0;
 	t->router_mac = router_mac("02:00:00:00:bb:02");
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_vxlan4", payload(IP4),
-		     LINK4
-		     "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 08000000abcdef00 02000000bb0202000000aa010800");
+		     LINK4 "45b900600000400040113bc9c0000201cb007109 d23412b5004c0000 08000000abcdef00 "
+			   "02000000bb0202000000aa010800");
 }
 
-// RFC 3443: in uniform mode the inner TTL goes into the outer headers, in those that have been built with another one too.
+// RFC 3443: in uniform mode the inner TTL goes into the outer headers, in those that have been built with another one
+// too.
 static void uniform(void **state)
 {
-	struct nexthop_config c = {
-		.id = FREE_ID, .kind = NH_TUNNEL, .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .uniform = true}};
+	struct nexthop_config c = {.id = FREE_ID,
+				   .kind = NH_TUNNEL,
+				   .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .uniform = true}};
 	struct packet p4 = {.src = "10.0.0.2", .dst = "172.16.0.1", .tos = 0xb9, .ttl = 17};
 	struct packet p6 = {.src = "fd00::2", .dst = "fd00:99::1", .tos = 0xb9, .ttl = 17};
 
@@ -191,31 +207,31 @@ static void uniform(void **state)
 	c.tunnel.remote = router_addr(REMOTE6);
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_mplsoudp6", router_packet(RED, &p6),
-		     LINK6
-		     "6b923456004e111120010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064111");
+		     LINK6 "6b923456004e111120010db800000000000000000000000120010db8000f00000000000000000009 "
+			   "d23419eb004e0000 00064111");
 }
 
 static void udp6_checksum(void **state)
 {
-	struct nexthop_config c = {.id = FREE_ID,
-				   .kind = NH_TUNNEL,
-				   .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .vni = 100, .udp6_checksum = true}};
+	struct nexthop_config c = {
+		.id = FREE_ID,
+		.kind = NH_TUNNEL,
+		.tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .vni = 100, .udp6_checksum = true}};
 
 	c.tunnel.remote = router_addr(REMOTE6);
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP4),
-		     LINK6
-		     "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003ada1d 00064140");
+		     LINK6 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 "
+			   "d23419eb003ada1d 00064140");
 	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP6),
-		     LINK6
-		     "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e626d 00064140");
+		     LINK6 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 "
+			   "d23419eb004e626d 00064140");
 	c.tunnel.encap = encap_find("vxlan");
 	router_nexthop(&c);
-	assert_encap(
-		FREE_ID, "encap_vxlan6", payload(IP4),
-		LINK6
-		"6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 d23412b5004ca372 0800000000006400"
-		"00005e00010102000000aa010800");
+	assert_encap(FREE_ID, "encap_vxlan6", payload(IP4),
+		     LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 "
+			   "d23412b5004ca372 0800000000006400"
+			   "00005e00010102000000aa010800");
 }
 
 // Behind a fabric port with a VLAN.
@@ -229,8 +245,8 @@ static void tagged(void **state)
 	assert_string_equal(node_test_one("encap_mplsoudp4", m), "port_tx");
 	assert_int_equal(meta(m)->out_port, FABRIC1);
 	rte_pktmbuf_trim(m, 46);
-	assert_bytes(m,
-		     "020000000f02 02000000f002 8100 0064 0800 45b9004e000040004011d2a7c6336401cb007209 d23419eb003a0000 00064140");
+	assert_bytes(m, "020000000f02 02000000f002 8100 0064 0800 45b9004e000040004011d2a7c6336401cb007209 "
+			"d23419eb003a0000 00064140");
 	rte_pktmbuf_free(m);
 }
 

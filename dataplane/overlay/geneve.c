@@ -11,10 +11,10 @@ DROP_REASON(geneve_bad_version, "The version of the Geneve header is not 0.");
 DROP_REASON(geneve_control, "A Geneve control packet (RFC 8926, O bit), which this node does not support.");
 DROP_REASON(geneve_critical_option,
 	    "The Geneve header has a critical option. This node supports none, so RFC 8926 requires the drop.");
-DROP_REASON(geneve_bad_options, "The lengths of the Geneve options do not add up to their total (RFC 8926, section 3.5).");
-DROP_REASON(
-	geneve_unknown_protocol,
-	"The Geneve packet carries neither Ethernet nor IP, or it carries IP and its VNI stands for a bridge, which takes frames.");
+DROP_REASON(geneve_bad_options,
+	    "The lengths of the Geneve options do not add up to their total (RFC 8926, section 3.5).");
+DROP_REASON(geneve_unknown_protocol, "The Geneve packet carries neither Ethernet nor IP, or it carries IP and its VNI "
+				     "stands for a bridge, which takes frames.");
 DROP_REASON(geneve_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
 DROP_REASON(geneve_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
@@ -105,7 +105,8 @@ static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, con
 }
 
 // decap_geneve: for this node.
-// Reads: l3 (the Geneve header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner version.
+// Reads: l3 (the Geneve header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner
+// version.
 static inline edge_t geneve_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets from the fabric go through fabric_input first, so that the decapsulation finds what it leaves. The headers that are expected
-// were made with scapy.
+// Packets from the fabric go through fabric_input first, so that the decapsulation finds what it leaves. The headers
+// that are expected were made with scapy.
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -134,8 +134,10 @@ static void options(void **state)
 
 	assert_dropped("0200 6558 00012c00" CRITICAL_OPTION FRAME, "geneve_critical_option");
 	assert_dropped("0440 6558 00012c00" OPTION CRITICAL_OPTION FRAME, "geneve_critical_option");
-	assert_dropped("0040 6558 00012c00" FRAME, "geneve_critical_option");                  // the header says that there is one
-	assert_dropped("0200 6558 00012c00 0102 01 02 11223344 " FRAME, "geneve_bad_options"); // one word longer than all
+	// the header says that there is one
+	assert_dropped("0040 6558 00012c00" FRAME, "geneve_critical_option");
+	// one word longer than all
+	assert_dropped("0200 6558 00012c00 0102 01 02 11223344 " FRAME, "geneve_bad_options");
 	assert_dropped("0100 6558 00012c00 0102 01 1f " FRAME, "geneve_bad_options");
 	assert_dropped("3f00 6558 00012c00" EMPTY FRAME, "tunnel_truncated");
 }
@@ -214,11 +216,11 @@ static void sent(void **state)
 	router_tunnel(FREE_ID, "geneve", "203.0.113.9", TO_RED);
 	assert_int_equal(nexthop_get(FREE_ID)->overhead, 20 + 8 + 8 + 14);
 	assert_sent("encap_geneve4", inner(false),
-		    LINK4
-		    "4500004e0000400040113c94c0000201cb007109 d23417c1003a0000 0000655800006400 00005e00010102000000aa010800");
+		    LINK4 "4500004e0000400040113c94c0000201cb007109 d23417c1003a0000 0000655800006400 "
+			  "00005e00010102000000aa010800");
 	assert_sent("encap_geneve4", inner(true),
-		    LINK4
-		    "4500004e0000400040113c94c0000201cb007109 d23417c1003a0000 0000655800006400 0200000000220200000000110800");
+		    LINK4 "4500004e0000400040113c94c0000201cb007109 d23417c1003a0000 0000655800006400 "
+			  "0200000000220200000000110800");
 	router_tunnel(FREE_ID, "geneve", "2001:db8:f::9", TO_RED);
 	assert_sent("encap_geneve6", inner(false),
 		    LINK6 "60023456003a1140" OUTER6 "d23417c1003a0000 0000655800006400 00005e00010102000000aa010800");
@@ -226,8 +228,9 @@ static void sent(void **state)
 
 static void checked(void **state)
 {
-	struct nexthop_config c = {
-		.id = FREE_ID, .kind = NH_TUNNEL, .tunnel = {.encap = encap_find("geneve"), .remote = router_addr("203.0.113.9")}};
+	struct nexthop_config c = {.id = FREE_ID,
+				   .kind = NH_TUNNEL,
+				   .tunnel = {.encap = encap_find("geneve"), .remote = router_addr("203.0.113.9")}};
 	struct error err = {0};
 
 	assert_int_equal(nexthop_add(&c, true, &err), -ERANGE);
@@ -239,8 +242,9 @@ static void checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),   cmocka_unit_test(packets), cmocka_unit_test(options), cmocka_unit_test(refused),
-		cmocka_unit_test(checksum), cmocka_unit_test(spread),  cmocka_unit_test(sent),    cmocka_unit_test(checked),
+		cmocka_unit_test(frames),  cmocka_unit_test(packets),  cmocka_unit_test(options),
+		cmocka_unit_test(refused), cmocka_unit_test(checksum), cmocka_unit_test(spread),
+		cmocka_unit_test(sent),    cmocka_unit_test(checked),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

@@ -44,7 +44,8 @@ static void target_ref(uint32_t target, int step)
 	}
 }
 
-static int label_refuse(int code, const char *field, uint32_t value, const char *valid, const char *text, struct error *err)
+static int label_refuse(int code, const char *field, uint32_t value, const char *valid, const char *text,
+			struct error *err)
 {
 	char buf[16];
 

@@ -99,7 +99,8 @@ static void references(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(labels), cmocka_unit_test(vnis), cmocka_unit_test(references)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(labels), cmocka_unit_test(vnis),
+					   cmocka_unit_test(references)};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }

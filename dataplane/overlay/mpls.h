@@ -7,7 +7,8 @@
 #define MPLS_EXPLICIT_NULL4 0
 #define MPLS_EXPLICIT_NULL6 2
 
-extern const struct drop_reason *const mpls_unknown_label, *const mpls_stack_depth, *const mpls_reserved, *const mpls_ttl;
+extern const struct drop_reason *const mpls_unknown_label, *const mpls_stack_depth, *const mpls_reserved,
+											    *const mpls_ttl;
 
 // Callbacks as in struct encap_ops. mpls_inner: the stack starts at *at.
 int mpls_check(const struct tunnel_config *t, struct error *err);

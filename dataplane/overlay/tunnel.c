@@ -18,7 +18,8 @@ struct rte_ether_addr overlay_router_mac;
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
 {
-	return check_number("nexthop.tunnel.vni", t->vni, LIMIT_TUNNEL_NEXTHOP_VNI_MIN, LIMIT_TUNNEL_NEXTHOP_VNI_MAX, err);
+	return check_number("nexthop.tunnel.vni", t->vni, LIMIT_TUNNEL_NEXTHOP_VNI_MIN, LIMIT_TUNNEL_NEXTHOP_VNI_MAX,
+			    err);
 }
 
 int tunnel_check(struct tunnel_config *t, struct error *err)
@@ -26,7 +27,8 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	char text[IP_TEXT];
 
 	if (t->encap == NULL)
-		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, encap_names(), "a tunnel needs an encapsulation");
+		return error_set(err, EINVAL, "nexthop.tunnel.encap", NULL, encap_names(),
+				 "a tunnel needs an encapsulation");
 	if (t->local.family && t->local.family != t->remote.family)
 		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
 				 "an address of the remote's family", "is of another family than the remote");
@@ -44,7 +46,8 @@ static unsigned add_path(struct nexthop_entry *e, const struct nexthop_entry *vi
 	if (p == NULL || !p->up || n == TUNNEL_MAX_PATHS)
 		return n;
 	if (via->cfg.kind == NH_GLEAN) { // on the link: the remote itself is the neighbour
-		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) { // the remote is on another link now
+		// the remote is on another link now
+		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) {
 			adjacency_put(e->adj);
 			e->adj = UINT32_MAX;
 		}
@@ -79,7 +82,8 @@ static unsigned find_paths(struct nexthop_entry *e, uint32_t *paths)
 {
 	struct vrf *v = vrf_get(VRF_FABRIC);
 	struct ip_prefix match;
-	struct rib_route *r = rib_match(v->rib[family_index(e->cfg.tunnel.remote.family)], &e->cfg.tunnel.remote, &match);
+	struct rib_route *r =
+		rib_match(v->rib[family_index(e->cfg.tunnel.remote.family)], &e->cfg.tunnel.remote, &match);
 	const struct nexthop_entry *via = r ? nexthop_get(r->nexthop) : NULL;
 	unsigned n = 0;
 

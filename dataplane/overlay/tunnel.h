@@ -5,7 +5,9 @@
 
 #include "l3/nexthop.h"
 
-void *tunnel_push(struct nexthop *nh, unsigned n);                              // n bytes in front of the headers so far
-void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t); // Ethernet header between the routers' MACs
+// n bytes in front of the headers so far
+void *tunnel_push(struct nexthop *nh, unsigned n);
+// Ethernet header between the routers' MACs
+void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t);
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err); // encap_ops.check of encapsulations with a VNI

@@ -34,9 +34,12 @@ static void overhead(void **state)
 		const char *remote;
 		unsigned bytes;
 		const char *node;
-	} kinds[] = {{"mplsoudp", REMOTE4, 20 + 8 + 4, "encap_mplsoudp4"}, {"mplsoudp", REMOTE6, 40 + 8 + 4, "encap_mplsoudp6"},
-		     {"mplsogre", REMOTE4, 20 + 4 + 4, "encap_mplsogre4"}, {"mplsogre", REMOTE6, 40 + 4 + 4, "encap_mplsogre6"},
-		     {"vxlan", REMOTE4, 20 + 8 + 8 + 14, "encap_vxlan4"},  {"vxlan", REMOTE6, 40 + 8 + 8 + 14, "encap_vxlan6"}};
+	} kinds[] = {{"mplsoudp", REMOTE4, 20 + 8 + 4, "encap_mplsoudp4"},
+		     {"mplsoudp", REMOTE6, 40 + 8 + 4, "encap_mplsoudp6"},
+		     {"mplsogre", REMOTE4, 20 + 4 + 4, "encap_mplsogre4"},
+		     {"mplsogre", REMOTE6, 40 + 4 + 4, "encap_mplsogre6"},
+		     {"vxlan", REMOTE4, 20 + 8 + 8 + 14, "encap_vxlan4"},
+		     {"vxlan", REMOTE6, 40 + 8 + 8 + 14, "encap_vxlan6"}};
 	struct port_config port = router_config(FABRIC0);
 	unsigned i;
 
@@ -193,7 +196,11 @@ static void checked(void **state)
 		int code;
 	} bad[] = {
 		{{.encap = encap_find("gre"), .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
-		{{.encap = encap_find("mplsoudp"), .label = 100}, REMOTE4, "2001:db8::1", "nexthop.tunnel.local", EINVAL},
+		{{.encap = encap_find("mplsoudp"), .label = 100},
+		 REMOTE4,
+		 "2001:db8::1",
+		 "nexthop.tunnel.local",
+		 EINVAL},
 		{{.encap = encap_find("mplsoudp"), .label = 0}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
 		{{.encap = encap_find("vxlan"), .vni = 0}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
 	};

@@ -53,7 +53,8 @@ ENCAP_NODE(encap_vxlan4, vxlan, false);
 ENCAP_NODE(encap_vxlan6, vxlan, true);
 
 // decap_vxlan: for this node.
-// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner version.
+// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner
+// version.
 static inline edge_t vxlan_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
@@ -67,7 +68,8 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 	if (unlikely(!(vx->vx_flags & VXLAN_HAS_VNI)))
 		return drop(m, vxlan_bad_flags);
 	md->arg = rte_be_to_cpu_32(vx->vx_vni) >> 8;
-	return decap_vni_frame(m, md, md->l3 + (unsigned)sizeof(*vx), &drop_vxlan_unknown_vni, &drop_vxlan_wrong_router_mac);
+	return decap_vni_frame(m, md, md->l3 + (unsigned)sizeof(*vx), &drop_vxlan_unknown_vni,
+			       &drop_vxlan_wrong_router_mac);
 }
 
 static uint16_t decap_vxlan(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -124,7 +124,8 @@ int address_group_del(const char *name, struct error *err)
 	if (g == NULL)
 		return -ENOENT;
 	if (g->rules)
-		return error_set(err, EBUSY, "group.name", name, "a group that no rule names", "is in use by %u rules", g->rules);
+		return error_set(err, EBUSY, "group.name", name, "a group that no rule names", "is in use by %u rules",
+				 g->rules);
 	groups[g->id] = NULL;
 	free(g->prefixes);
 	free(g);

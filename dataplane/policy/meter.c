@@ -25,7 +25,8 @@ bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc)
 	rte_spinlock_lock(&m->lock);
 	// Another worker's batch may have started later; time must not run backwards, as that would fill the bucket.
 	tsc = RTE_MAX(tsc, m->bucket.time);
-	pass = rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, m->by_packet ? 1 : bytes) == RTE_COLOR_GREEN;
+	pass = rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, m->by_packet ? 1 : bytes) ==
+	       RTE_COLOR_GREEN;
 	count = pass ? &m->passed : &m->dropped;
 	count->packets++;
 	count->bytes += bytes;
@@ -62,7 +63,8 @@ struct meter *meter_find_err(const char *name, const char *field, struct error *
 	struct meter *m = meter_find(name);
 
 	if (m == NULL)
-		error_set(err, ENOENT, field, name, "an existing meter, see `corelane meter list`", "there is no such meter");
+		error_set(err, ENOENT, field, name, "an existing meter, see `corelane meter list`",
+			  "there is no such meter");
 	return m;
 }
 
@@ -246,8 +248,10 @@ static void meter_port_removed(struct port *p)
 
 void meter_init(void)
 {
-	static struct port_listener listener = {
-		.check = meter_port_check, .added = meter_port_added, .changed = meter_port_changed, .removed = meter_port_removed};
+	static struct port_listener listener = {.check = meter_port_check,
+						.added = meter_port_added,
+						.changed = meter_port_changed,
+						.removed = meter_port_removed};
 
 	port_listen(&listener);
 }

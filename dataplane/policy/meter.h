@@ -46,13 +46,15 @@ extern struct meter *meter_table[METER_MAX]; // workers: ro (RCU)
 bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc);
 
 // --- Control plane: master thread only. ---
-void meter_init(void);                                                                      // registers a port listener
-struct meter *meter_get(uint16_t id);                                                       // NULL
-struct meter *meter_find(const char *name);                                                 // NULL
-struct meter *meter_find_err(const char *name, const char *field, struct error *err);       // NULL with -ENOENT
-struct meter *meter_next(const struct meter *m);                                            // by id; NULL: the first one
-struct meter *meter_add(const struct meter_config *cfg, struct error *err);                 // NULL with err
-int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err);          // at once; keeps the counters
+void meter_init(void);                                                                // registers a port listener
+struct meter *meter_get(uint16_t id);                                                 // NULL
+struct meter *meter_find(const char *name);                                           // NULL
+struct meter *meter_find_err(const char *name, const char *field, struct error *err); // NULL with -ENOENT
+// by id; NULL: the first one
+struct meter *meter_next(const struct meter *m);
+struct meter *meter_add(const struct meter_config *cfg, struct error *err); // NULL with err
+// at once; keeps the counters
+int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err);
 int meter_del(const char *name, struct error *err);                                         // -EBUSY while referenced
 void meter_count(struct meter *m, struct meter_count *passed, struct meter_count *dropped); // since it was added
 // Ports and rules hold a reference to the meters that they name. Id 0 is ignored. The caller sees to it that flows take

@@ -15,10 +15,13 @@
 
 static struct error err;
 
-static struct meter *add(const char *name, uint64_t bit_rate, uint64_t burst_bytes, uint64_t packet_rate, uint64_t burst_packets)
+static struct meter *add(const char *name, uint64_t bit_rate, uint64_t burst_bytes, uint64_t packet_rate,
+			 uint64_t burst_packets)
 {
-	struct meter_config c = {
-		.bit_rate = bit_rate, .burst_bytes = burst_bytes, .packet_rate = packet_rate, .burst_packets = burst_packets};
+	struct meter_config c = {.bit_rate = bit_rate,
+				 .burst_bytes = burst_bytes,
+				 .packet_rate = packet_rate,
+				 .burst_packets = burst_packets};
 
 	snprintf(c.name, sizeof(c.name), "%s", name);
 	return meter_add(&c, &err);

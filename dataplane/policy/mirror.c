@@ -34,7 +34,8 @@ struct mirror *mirror_find_err(const char *name, const char *field, struct error
 	struct mirror *m = mirror_find(name);
 
 	if (m == NULL)
-		error_set(err, ENOENT, field, name, "an existing mirror, see `corelane mirror list`", "there is no such mirror");
+		error_set(err, ENOENT, field, name, "an existing mirror, see `corelane mirror list`",
+			  "there is no such mirror");
 	return m;
 }
 
@@ -216,7 +217,8 @@ static int mirror_port_check(const struct port *old, const struct port_config *c
 		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
 				 "mirrors copy flows, which only stateful ports keep");
 	if (cfg->bridge != UINT16_MAX)
-		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a port without a bridge",
+		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name,
+				 "a port without a bridge",
 				 "bridged frames would pass the mirror, which copies routed packets only");
 	return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mirror_output: sends copies, which are whole frames, to the target of their mirror: a port, or the tunnel to a
 // collector.
-// Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).  Next: port_tx, an encapsulation.
+// Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).  Next: port_tx, an
+// encapsulation.
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node.h"
@@ -13,11 +14,12 @@ enum { TX = NH_EDGES };
 
 DROP_REASON(mirror_no_buffer, "A mirror could not copy a packet: no buffer was free. The packet itself was forwarded. "
 			      "`corelane status` shows the buffers in use; corelaned --mbufs sets their number.");
-DROP_REASON(mirror_too_long,
-	    "A mirror's copy exceeds the MTU of its target, tunnel headers included. The packet itself was forwarded. Set a "
-	    "snap length on the mirror, or a larger MTU on the target's port.");
-DROP_REASON(mirror_unresolved, "A mirror's collector is not reachable through the underlay. The packet itself was forwarded. See "
-			       "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");
+DROP_REASON(mirror_too_long, "A mirror's copy exceeds the MTU of its target, tunnel headers included. The packet "
+			     "itself was forwarded. Set a "
+			     "snap length on the mirror, or a larger MTU on the target's port.");
+DROP_REASON(mirror_unresolved,
+	    "A mirror's collector is not reachable through the underlay. The packet itself was forwarded. See "
+	    "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");
 DROP_REASON(mirror_gone, "The mirror, or its port, was removed before its copy was sent.");
 
 struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_mbuf *m, const void *eth)
@@ -39,7 +41,8 @@ struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_
 	}
 	to = (struct rte_ether_hdr *)rte_pktmbuf_prepend(c, sizeof(*to)); // every buffer has headroom for it
 	memcpy(to, eth, sizeof(*to));
-	to->ether_type = (*(const uint8_t *)(to + 1) >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	to->ether_type =
+		(*(const uint8_t *)(to + 1) >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	c->port = 0;
 	*meta(c) = (struct pkt_meta){.arg = id, .cut = want < len};
 	return c;

@@ -26,7 +26,8 @@ static struct mirror_config to_collector(const char *name, const char *encap, co
 {
 	struct mirror_config c = {
 		.target = MIRROR_TUNNEL,
-		.tunnel = {.encap = encap_find(encap), .remote = router_addr(remote), .vni = number, .session = number}};
+		.tunnel = {
+			.encap = encap_find(encap), .remote = router_addr(remote), .vni = number, .session = number}};
 
 	snprintf(c.name, sizeof(c.name), "%s", name);
 	return c;
@@ -109,12 +110,14 @@ static void ports_hold_it(void **state)
 static struct rte_mbuf *copy_of(struct mirror *m, enum mirror_direction dir, unsigned payload)
 {
 	static const uint8_t eth[14] = {2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 3};
-	struct rte_mbuf *p = router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3", .payload = payload});
+	struct rte_mbuf *p =
+		router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3", .payload = payload});
 	struct rte_mbuf *c = mirror_copy(m->id, dir, p, eth);
 
 	if (c) {
 		assert_memory_equal(rte_pktmbuf_mtod(c, void *), eth, 12);
-		assert_memory_equal(rte_pktmbuf_mtod_offset(c, void *, 14), rte_pktmbuf_mtod(p, void *), c->data_len - 14u);
+		assert_memory_equal(rte_pktmbuf_mtod_offset(c, void *, 14), rte_pktmbuf_mtod(p, void *),
+				    c->data_len - 14u);
 		assert_int_equal(meta(c)->arg, m->id);
 	}
 	rte_pktmbuf_free(p);
@@ -153,8 +156,8 @@ static int setup(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(next_hops), cmocka_unit_test(refused), cmocka_unit_test(ports_hold_it),
-					   cmocka_unit_test(copies)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(next_hops), cmocka_unit_test(refused),
+					   cmocka_unit_test(ports_hold_it), cmocka_unit_test(copies)};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);
 }

@@ -103,7 +103,8 @@ static bool outside_overlap(const struct nat_config *a, const struct nat_config 
 	unsigned n = ip_bytes(a->outside.family);
 
 	return a->external == b->external && a->outside.family == b->outside.family &&
-	       memcmp(a->outside.bytes, last_of(b)->bytes, n) <= 0 && memcmp(b->outside.bytes, last_of(a)->bytes, n) <= 0;
+	       memcmp(a->outside.bytes, last_of(b)->bytes, n) <= 0 &&
+	       memcmp(b->outside.bytes, last_of(a)->bytes, n) <= 0;
 }
 
 static const char *outside_field(const struct nat_config *c)
@@ -125,10 +126,11 @@ static int nat_taken(const struct nat_config *c, const struct nat_rule *other, s
 
 	ip_format_addr(&c->outside, text);
 	if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
-		return error_set(err, EEXIST, outside_field(c), text, "an outside address that no other rule of the VRF has",
+		return error_set(err, EEXIST, outside_field(c), text,
+				 "an outside address that no other rule of the VRF has",
 				 "is also used by rule %u, and one of the two is floating", other->id);
-	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol", "is the service of rule %u",
-			 other->id);
+	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol",
+			 "is the service of rule %u", other->id);
 }
 
 // Returns another rule that has this outside address and conflicts with c, or NULL.
@@ -196,7 +198,8 @@ static int nat_check_ports(const struct nat_config *c, struct error *err)
 						 "is in use by a guest of port '%s', or the pool includes its address",
 						 p->cfg.name);
 		for (i = 0; i < p->cfg.n_gateways; i++) {
-			host = (struct ip_prefix){p->cfg.gateways[i].addr, (uint8_t)ip_bits(p->cfg.gateways[i].addr.family)};
+			host = (struct ip_prefix){p->cfg.gateways[i].addr,
+						  (uint8_t)ip_bits(p->cfg.gateways[i].addr.family)};
 			if (prefix_overlaps(&host, c))
 				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
 						 "addresses that are not gateways",

@@ -108,7 +108,8 @@ static const struct nat_rule *find_outside(const struct flow_key *k)
 
 	if (z == NULL || z->outside == 0)
 		return NULL;
-	return nat_lookup_find(NAT_WHERE(k->zone, NAT_OUTSIDE, k->family, ip_bits(k->family)), &dst, k, NAT_OUTSIDE, NULL);
+	return nat_lookup_find(NAT_WHERE(k->zone, NAT_OUTSIDE, k->family, ip_bits(k->family)), &dst, k, NAT_OUTSIDE,
+			       NULL);
 }
 
 static const struct nat_rule *find_inside(const struct flow_key *k)
@@ -126,7 +127,8 @@ static const struct nat_rule *find_inside(const struct flow_key *k)
 			len = i * 64 + (unsigned)__builtin_ctzll(bits);
 			mask = nat_mask(k->family, len);
 			masked = (struct nat_words){{src.w[0] & mask.w[0], src.w[1] & mask.w[1]}};
-			best = nat_lookup_find(NAT_WHERE(k->zone, NAT_INSIDE, k->family, len), &masked, k, NAT_INSIDE, best);
+			best = nat_lookup_find(NAT_WHERE(k->zone, NAT_INSIDE, k->family, len), &masked, k, NAT_INSIDE,
+					       best);
 		}
 	}
 	return best;
@@ -290,7 +292,8 @@ static void keep_target(const struct nat_rule *r, struct flow_key *k, const stru
 	for (i = 0; i < r->n_targets; i++) {
 		would = *k;
 		nat_lookup_set_target(&would, &r->targets[i]);
-		if (nat_words_equal(&r->targets[i].addr, &dst) && (!nat_lookup_has_ports(k) || would.dst_port == out->dst_port)) {
+		if (nat_words_equal(&r->targets[i].addr, &dst) &&
+		    (!nat_lookup_has_ports(k) || would.dst_port == out->dst_port)) {
 			*k = would;
 			return;
 		}

@@ -116,7 +116,8 @@ static inline const struct nat_node *nat_chain(uint32_t where, const struct nat_
 int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 
-struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i); // number i of a pool, from 0
+// number i of a pool, from 0
+struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i);
 
 // --- Rules. ---
 struct nat_rule *nat_compile(const struct nat_config *cfg); // NULL: no memory

@@ -23,7 +23,8 @@ static int check_address(const struct ip_addr *a, uint8_t family, const char *fi
 
 	if (a->family == family)
 		return 0;
-	return error_set(err, EINVAL, field, ip_format_addr(a, text), family == IPV4 ? "an IPv4 address" : "an IPv6 address",
+	return error_set(err, EINVAL, field, ip_format_addr(a, text),
+			 family == IPV4 ? "an IPv4 address" : "an IPv6 address",
 			 "is of another family than the rule's other addresses; nothing translates between families");
 }
 
@@ -102,18 +103,19 @@ static int check_destination(struct nat_config *c, struct error *err)
 	int ret;
 
 	if (c->first_port && !nat_rule_has_ports(c->protocol))
-		return nat_rule_refuse(err, "rule.destination.port", c->first_port, "a rule of protocol TCP, UDP or SCTP",
-				       "a port needs a protocol that has ports");
+		return nat_rule_refuse(err, "rule.destination.port", c->first_port,
+				       "a rule of protocol TCP, UDP or SCTP", "a port needs a protocol that has ports");
 	for (i = 0; i < c->n_backends; i++) {
 		ret = check_backend(c, &c->backends[i], err);
 		if (ret < 0)
 			return ret;
 	}
 	if (c->to.addr.family || c->n_except)
-		return error_set(err, EINVAL, c->n_except ? "rule.except" : "rule.to", NULL, "rules of kind floating or source",
-				 "a service has an address of its own");
+		return error_set(err, EINVAL, c->n_except ? "rule.except" : "rule.to", NULL,
+				 "rules of kind floating or source", "a service has an address of its own");
 	if (c->to_first_port || c->to_last_port)
-		return error_set(err, EINVAL, "rule.first_port", NULL, "rules of kind floating or source; here destination.port",
+		return error_set(err, EINVAL, "rule.first_port", NULL,
+				 "rules of kind floating or source; here destination.port",
 				 "a service has a port of its own");
 	return 0;
 }
@@ -124,7 +126,8 @@ static int check_prefix(const struct ip_prefix *p, uint8_t family, const char *f
 
 	if (p->addr.family == family)
 		return 0;
-	return error_set(err, EINVAL, field, ip_format_prefix(p, text), family == IPV4 ? "an IPv4 prefix" : "an IPv6 prefix",
+	return error_set(err, EINVAL, field, ip_format_prefix(p, text),
+			 family == IPV4 ? "an IPv4 prefix" : "an IPv6 prefix",
 			 "is of another family than the rule's addresses");
 }
 
@@ -156,8 +159,8 @@ static int check_match(struct nat_config *c, struct error *err)
 static int check_vrfs(const struct nat_config *c, struct error *err)
 {
 	if (c->vrf == VRF_FABRIC || c->external == VRF_FABRIC)
-		return error_set(err, EINVAL, c->vrf == VRF_FABRIC ? "rule.vrf" : "rule.external_vrf", "fabric", "a tenant's VRF",
-				 "belongs to the underlay");
+		return error_set(err, EINVAL, c->vrf == VRF_FABRIC ? "rule.vrf" : "rule.external_vrf", "fabric",
+				 "a tenant's VRF", "belongs to the underlay");
 	return 0;
 }
 
@@ -189,7 +192,8 @@ static struct nat_net net_of(const struct ip_prefix *p)
 
 static struct nat_target nat_rule_target_of(const struct nat_backend *b)
 {
-	struct nat_target t = {.addr = nat_words(&b->addr), .port = rte_cpu_to_be_16(b->port), .weight = (uint16_t)b->weight};
+	struct nat_target t = {
+		.addr = nat_words(&b->addr), .port = rte_cpu_to_be_16(b->port), .weight = (uint16_t)b->weight};
 
 	t.seed = nat_hash(b->port, &t.addr);
 	return t;

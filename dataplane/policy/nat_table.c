@@ -40,7 +40,8 @@ static struct nat_node **nat_table_bucket(struct nat_table *t, uint32_t where, c
 	return &t->bucket[nat_hash(where, addr) >> 8 & t->mask];
 }
 
-static int policy_nat_table_insert(struct nat_table *t, uint32_t where, const struct nat_words *addr, const struct nat_rule *rule)
+static int policy_nat_table_insert(struct nat_table *t, uint32_t where, const struct nat_words *addr,
+				   const struct nat_rule *rule)
 {
 	struct nat_node **head = nat_table_bucket(t, where, addr), *n = malloc(sizeof(*n));
 

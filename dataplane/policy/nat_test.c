@@ -64,7 +64,8 @@ static struct ip_prefix prefix(const char *text)
 
 static struct nat_config floating(uint32_t id, uint16_t vrf, const char *inside, uint16_t external, const char *outside)
 {
-	struct nat_config c = {.id = id, .vrf = vrf, .external = external, .kind = NAT_FLOATING, .outside = router_addr(outside)};
+	struct nat_config c = {
+		.id = id, .vrf = vrf, .external = external, .kind = NAT_FLOATING, .outside = router_addr(outside)};
 
 	c.inside = ip_prefix_of(&(struct ip_addr){0}, 0);
 	c.inside.addr = router_addr(inside);
@@ -75,15 +76,16 @@ static struct nat_config floating(uint32_t id, uint16_t vrf, const char *inside,
 static struct nat_config source(uint32_t id, uint16_t vrf, const char *inside, uint16_t external, const char *first,
 				const char *last)
 {
-	struct nat_config c = {.id = id, .vrf = vrf, .external = external, .kind = NAT_SOURCE, .inside = prefix(inside)};
+	struct nat_config c = {
+		.id = id, .vrf = vrf, .external = external, .kind = NAT_SOURCE, .inside = prefix(inside)};
 
 	c.outside = router_addr(first);
 	c.last = router_addr(last);
 	return c;
 }
 
-static struct nat_config service(uint32_t id, uint16_t external, const char *addr, uint16_t port, const struct nat_backend *b,
-				 unsigned n)
+static struct nat_config service(uint32_t id, uint16_t external, const char *addr, uint16_t port,
+				 const struct nat_backend *b, unsigned n)
 {
 	return (struct nat_config){.id = id,
 				   .vrf = RED,
@@ -112,7 +114,8 @@ static void refused(struct nat_config c, int code, const char *field)
 	assert_int_equal(n_told, t);
 }
 
-static struct flow_key key(uint16_t zone, uint8_t proto, const char *src, uint16_t sport, const char *dst, uint16_t dport)
+static struct flow_key key(uint16_t zone, uint8_t proto, const char *src, uint16_t sport, const char *dst,
+			   uint16_t dport)
 {
 	struct ip_addr s = router_addr(src), d = router_addr(dst);
 	struct flow_key k = {.zone = zone, .proto = proto, .family = s.family};
@@ -154,15 +157,18 @@ static void floating_both_ways(void **state)
 	add(floating(10, RED, "10.0.0.9", RED, "198.51.100.9"));
 	add(floating(11, RED, "fd00::9", WAN, "2001:db8:9::9"));
 	// Out, and in.
-	assert_asked(TCP(RED, "10.0.0.9", 1000, "203.0.113.1", 80), 10, TCP(RED, "198.51.100.9", 1000, "203.0.113.1", 80));
+	assert_asked(TCP(RED, "10.0.0.9", 1000, "203.0.113.1", 80), 10,
+		     TCP(RED, "198.51.100.9", 1000, "203.0.113.1", 80));
 	assert_asked(TCP(RED, "203.0.113.1", 80, "198.51.100.9", 22), 10, TCP(RED, "203.0.113.1", 80, "10.0.0.9", 22));
 	// Through another VRF: the zone becomes that of the way.
-	assert_asked(TCP(RED, "fd00::9", 1000, "2001:db8::1", 80), 11, TCP(WAN, "2001:db8:9::9", 1000, "2001:db8::1", 80));
+	assert_asked(TCP(RED, "fd00::9", 1000, "2001:db8::1", 80), 11,
+		     TCP(WAN, "2001:db8:9::9", 1000, "2001:db8::1", 80));
 	assert_asked(TCP(WAN, "2001:db8::1", 80, "2001:db8:9::9", 22), 11, TCP(RED, "2001:db8::1", 80, "fd00::9", 22));
 	// Nobody else, and nowhere else.
 	assert_asked(TCP(RED, "10.0.0.8", 1000, "203.0.113.1", 80), 0, TCP(RED, "10.0.0.8", 1000, "203.0.113.1", 80));
 	assert_asked(TCP(BLUE, "10.0.0.9", 1000, "203.0.113.1", 80), 0, TCP(BLUE, "10.0.0.9", 1000, "203.0.113.1", 80));
-	assert_asked(TCP(RED, "2001:db8::1", 80, "2001:db8:9::9", 22), 0, TCP(RED, "2001:db8::1", 80, "2001:db8:9::9", 22));
+	assert_asked(TCP(RED, "2001:db8::1", 80, "2001:db8:9::9", 22), 0,
+		     TCP(RED, "2001:db8::1", 80, "2001:db8:9::9", 22));
 	assert_asked(TCP(FLOW_ZONE_BRIDGE | RED, "10.0.0.9", 1, "203.0.113.1", 8), 0,
 		     TCP(FLOW_ZONE_BRIDGE | RED, "10.0.0.9", 1, "203.0.113.1", 8));
 	forget();
@@ -280,8 +286,9 @@ static void pool_spread(void **state)
 
 static void services(void **state)
 {
-	struct nat_backend b[] = {
-		{router_addr("10.0.0.31"), 8080, 1}, {router_addr("10.0.0.32"), 8080, 3}, {router_addr("10.0.0.33"), 0, 4}};
+	struct nat_backend b[] = {{router_addr("10.0.0.31"), 8080, 1},
+				  {router_addr("10.0.0.32"), 8080, 3},
+				  {router_addr("10.0.0.33"), 0, 4}};
 	unsigned seen[3] = {0}, moved = 0, i, at;
 	uint32_t before[8000];
 	struct nat_verdict v;
@@ -291,7 +298,8 @@ static void services(void **state)
 	assert_asked(TCP(WAN, "203.0.113.1", 7, "198.51.100.1", 81), 6, TCP(RED, "203.0.113.1", 7, "10.0.0.31", 8080));
 	assert_asked(TCP(WAN, "203.0.113.1", 7, "198.51.100.1", 82), 0, TCP(WAN, "203.0.113.1", 7, "198.51.100.1", 82));
 	for (i = 0; i < 8000; i++) {
-		struct flow_key k = TCP(WAN, "203.0.113.1", (uint16_t)(1000 + i), "198.51.100.1", 80), out = ask(&k, i, &v);
+		struct flow_key k = TCP(WAN, "203.0.113.1", (uint16_t)(1000 + i), "198.51.100.1", 80),
+				out = ask(&k, i, &v);
 
 		at = (rte_be_to_cpu_32(out.dst4) & 255) - 31;
 		assert_in_range(at, 0, 2);
@@ -312,8 +320,8 @@ static void services(void **state)
 		assert_int_equal(nat_set(&c, &err), 0);
 	}
 	for (i = 0; i < 8000; i++) {
-		struct flow_key k = TCP(WAN, "203.0.113.1", (uint16_t)(1000 + i), "198.51.100.1", 80), out = ask(&k, i, &v),
-				old = out;
+		struct flow_key k = TCP(WAN, "203.0.113.1", (uint16_t)(1000 + i), "198.51.100.1", 80),
+				out = ask(&k, i, &v), old = out;
 		bool gone = (rte_be_to_cpu_32(before[i]) & 255) == 32;
 
 		old.dst4 = before[i];
@@ -375,7 +383,8 @@ static void changes(void **state)
 	assert_int_equal(vrf_get(WAN)->refs, wan);
 	assert_false(nat_keeps(&k, &out, &(struct nat_verdict){0}));
 	assert_asked(k, 10, TCP(BLUE, "198.51.100.9", 1000, "203.0.113.1", 80));
-	assert_asked(TCP(WAN, "203.0.113.1", 80, "198.51.100.9", 22), 0, TCP(WAN, "203.0.113.1", 80, "198.51.100.9", 22));
+	assert_asked(TCP(WAN, "203.0.113.1", 80, "198.51.100.9", 22), 0,
+		     TCP(WAN, "203.0.113.1", 80, "198.51.100.9", 22));
 	assert_int_equal(nat_count(), 1);
 	c.id = 11;
 	assert_int_equal(nat_set(&c, &err), -ENOENT);
@@ -406,7 +415,8 @@ static void refusals(void **state)
 	refused(source(12, RED, "10.0.0.0/8", RED, "198.51.100.9", "198.51.100.8"), EINVAL, "rule.source.last");
 	refused(source(12, RED, "10.0.0.0/8", RED, "198.51.0.0", "198.52.0.0"), ERANGE, "rule.source.last");
 	refused(source(12, RED, "fd00::/8", RED, "2001:db8::", "2001:db9::"), ERANGE, "rule.source.last");
-	refused(source(12, RED, "10.0.0.0/8", RED, "9.255.255.255", "10.0.0.5"), EEXIST, "rule.source.first"); // guests within
+	// guests within
+	refused(source(12, RED, "10.0.0.0/8", RED, "9.255.255.255", "10.0.0.5"), EEXIST, "rule.source.first");
 	c = source(12, RED, "10.0.0.0/8", RED, "198.51.100.1", "198.51.100.1");
 	c.first_port = 2000, c.last_port = 1999;
 	refused(c, ERANGE, "rule.source.last_port");
@@ -462,7 +472,10 @@ static void random_rule(uint32_t id)
 	struct nat_config c = {.id = id, .vrf = pick(2) ? RED : BLUE, .kind = pick(3)};
 
 	c.external = pick(3) ? c.vrf : WAN;
-	c.outside = host(v6, 200, c.kind == NAT_FLOATING ? id : c.kind == NAT_SOURCE ? 20000 + pick(1000) : 30000 + pick(1000));
+	c.outside = host(v6, 200,
+			 c.kind == NAT_FLOATING ? id
+			 : c.kind == NAT_SOURCE ? 20000 + pick(1000)
+						: 30000 + pick(1000));
 	c.inside = ip_prefix_of(&inside, (uint8_t)(ip_bits(inside.family) - (c.kind == NAT_SOURCE ? pick(8) : 0)));
 	c.protocol = pick(3) ? IPPROTO_TCP : 0;
 	if (c.kind == NAT_DESTINATION) {
@@ -477,7 +490,8 @@ static void random_rule(uint32_t id)
 		c.to_last_port = (uint16_t)(c.to_first_port + pick(50));
 	}
 	if (c.kind != NAT_DESTINATION && pick(4) == 0)
-		c.to = ip_prefix_of(&(struct ip_addr){0}, 0), c.to.addr = host(v6, 0, 0), c.to.len = (uint8_t)(v6 ? 120 : 24);
+		c.to = ip_prefix_of(&(struct ip_addr){0}, 0), c.to.addr = host(v6, 0, 0),
+		c.to.len = (uint8_t)(v6 ? 120 : 24);
 	add(c);
 	all[id] = *nat_get(id);
 }

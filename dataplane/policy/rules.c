@@ -68,7 +68,8 @@ struct rule_list *rule_list_find_err(const char *name, const char *field, struct
 	struct rule_list *l = name ? rules_find(name) : NULL;
 
 	if (l == NULL)
-		error_set(err, ENOENT, field, name ? name : "", "the name of an existing rule list", "there is no such rule list");
+		error_set(err, ENOENT, field, name ? name : "", "the name of an existing rule list",
+			  "there is no such rule list");
 	return l;
 }
 
@@ -117,8 +118,8 @@ int rule_list_del(const char *name, struct error *err)
 	if (l == NULL)
 		return -ENOENT;
 	if (l->refs)
-		return error_set(err, EBUSY, "rule_list.name", name, "a list that no port uses", "is attached to ports %u times",
-				 l->refs);
+		return error_set(err, EBUSY, "rule_list.name", name, "a list that no port uses",
+				 "is attached to ports %u times", l->refs);
 	n = l->n + 1;
 	slots = malloc(n * sizeof(*slots));
 	for (i = 0; slots && i < l->n; i++)

@@ -29,8 +29,11 @@ RTE_ACL_RULE_DEF(acl_rule, 11); // IPv4 uses the first five fields
 
 static void rules_acl_field(struct rte_acl_field_def *d, unsigned i, uint8_t type, uint8_t size, unsigned offset)
 {
-	*d = (struct rte_acl_field_def){
-		.type = type, .size = size, .field_index = (uint8_t)i, .input_index = (uint8_t)(offset / 4), .offset = offset};
+	*d = (struct rte_acl_field_def){.type = type,
+					.size = size,
+					.field_index = (uint8_t)i,
+					.input_index = (uint8_t)(offset / 4),
+					.offset = offset};
 }
 
 static void rules_acl_define(struct rte_acl_config *cfg, unsigned f)
@@ -47,13 +50,14 @@ static void rules_acl_define(struct rte_acl_config *cfg, unsigned f)
 
 static void rules_acl_put(const struct rule_match *m, uint32_t i, unsigned f, struct acl_rule *r)
 {
-	uint64_t addr[4] = {m->addr0, m->addr[0], m->addr[1], m->addr[2]}, mask[4] = {m->mask0, m->mask[0], m->mask[1], m->mask[2]};
+	uint64_t addr[4] = {m->addr0, m->addr[0], m->addr[1], m->addr[2]},
+		 mask[4] = {m->mask0, m->mask[0], m->mask[1], m->mask[2]};
 	const uint32_t *a = (const uint32_t *)addr, *k = (const uint32_t *)mask;
 	unsigned n = FIELDS(f), j;
 
 	memset(r, 0, sizeof(*r));
-	r->data =
-		(struct rte_acl_rule_data){.category_mask = 1, .priority = (int32_t)(RTE_ACL_MAX_PRIORITY - i), .userdata = i + 1};
+	r->data = (struct rte_acl_rule_data){
+		.category_mask = 1, .priority = (int32_t)(RTE_ACL_MAX_PRIORITY - i), .userdata = i + 1};
 	r->field[0].value.u8 = m->proto;
 	r->field[0].mask_range.u8 = m->proto_mask;
 	for (j = 1; j < n - 2; j++) {
@@ -104,7 +108,8 @@ struct rte_acl_ctx *acl_build(const struct rule_match *m, uint32_t n, unsigned f
 	return NULL;
 }
 
-uint32_t acl_classify(const struct rte_acl_ctx *acl, unsigned f, const uint64_t *addr, const uint16_t port[2], uint8_t proto)
+uint32_t acl_classify(const struct rte_acl_ctx *acl, unsigned f, const uint64_t *addr, const uint16_t port[2],
+		      uint8_t proto)
 {
 	const uint16_t be[2] = {rte_cpu_to_be_16(port[0]), rte_cpu_to_be_16(port[1])};
 	const uint8_t *data;

@@ -10,4 +10,5 @@
 struct rte_acl_ctx *acl_build(const struct rule_match *m, uint32_t n, unsigned f);
 // Workers and master. Returns the number of the first entry that matches, from 1; 0: none. addr: as in flow_key; ports:
 // host byte order.
-uint32_t acl_classify(const struct rte_acl_ctx *acl, unsigned f, const uint64_t *addr, const uint16_t port[2], uint8_t proto);
+uint32_t acl_classify(const struct rte_acl_ctx *acl, unsigned f, const uint64_t *addr, const uint16_t port[2],
+		      uint8_t proto);

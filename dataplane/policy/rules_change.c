@@ -148,7 +148,8 @@ static int rules_change_check_size(const struct rule_list *l, const struct rules
 	if (c->n > RULE_LIST_RULES)
 		return error_set(err, ENOSPC, "rule.list", l->name, "up to 65536 rules in a list", "is full");
 	if (c->n - l->n > rule_slots_left())
-		return error_set(err, ENOSPC, "rule.list", l->name, "up to 262143 rules in all lists", "there are too many rules");
+		return error_set(err, ENOSPC, "rule.list", l->name, "up to 262143 rules in all lists",
+				 "there are too many rules");
 	return 0;
 }
 
@@ -167,8 +168,8 @@ static int check_entries(const struct order *o, size_t n, struct rules_change *c
 	return ret;
 }
 
-static int rules_change_prepare(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n, bool replace,
-				struct rules_change *c, struct error *err)
+static int rules_change_prepare(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n,
+				bool replace, struct rules_change *c, struct error *err)
 {
 	int ret = check_ids(l, o, n, replace, err);
 

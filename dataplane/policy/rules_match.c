@@ -46,12 +46,14 @@ static uint32_t rules_match_count(const struct ip_prefix *p, uint16_t group, uns
 
 uint32_t rule_entries(const struct rule *r, unsigned f)
 {
-	return protocol_of_family(r, f) ? rules_match_count(&r->src, r->src_group, f) * rules_match_count(&r->dst, r->dst_group, f)
-					: 0;
+	return protocol_of_family(r, f)
+		       ? rules_match_count(&r->src, r->src_group, f) * rules_match_count(&r->dst, r->dst_group, f)
+		       : 0;
 }
 
 // Writes words and masks in the layout of flow_key.addr. half: 0 = source, 1 = destination.
-static void rules_match_put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4], uint64_t mask[4])
+static void rules_match_put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4],
+				   uint64_t mask[4])
 {
 	unsigned width = f ? 16 : 4, i;
 	uint8_t *a = (uint8_t *)addr + half * width, *m = (uint8_t *)mask + half * width;
@@ -122,8 +124,9 @@ static inline bool rules_match_is_icmp(const struct flow_key *k)
 
 static struct query query_of(const struct flow_key *k)
 {
-	struct query q = {
-		.addr = k->addr, .proto = k->proto, .port = {rte_be_to_cpu_16(k->src_port), rte_be_to_cpu_16(k->dst_port)}};
+	struct query q = {.addr = k->addr,
+			  .proto = k->proto,
+			  .port = {rte_be_to_cpu_16(k->src_port), rte_be_to_cpu_16(k->dst_port)}};
 
 	if (rules_match_is_icmp(k)) { // type and code
 		bool echo = k->src_port == k->dst_port;
@@ -147,8 +150,9 @@ static inline __attribute__((always_inline)) bool rules_match_matches(const stru
 	       (uint16_t)(q->port[1] - m->ports[1][0]) <= m->ports[1][1];
 }
 
-static inline __attribute__((always_inline)) uint32_t rules_match_walk(const struct rule_match *m, uint32_t i, uint32_t n,
-								       const uint64_t *dead, const struct query *q, const bool v6)
+static inline __attribute__((always_inline)) uint32_t rules_match_walk(const struct rule_match *m, uint32_t i,
+								       uint32_t n, const uint64_t *dead,
+								       const struct query *q, const bool v6)
 {
 	for (; i < n; i++)
 		if (rules_match_matches(&m[i], q, v6) && !(dead && (dead[i / 64] >> i % 64 & 1)))

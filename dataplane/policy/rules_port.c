@@ -117,7 +117,8 @@ static int rules_port_check(const struct port *old, const struct port_config *cf
 			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "with stateful",
 					 "rules decide about flows, which only stateful ports keep");
 		if (cfg->bridge != UINT16_MAX)
-			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "a port without a bridge",
+			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]),
+					 "a port without a bridge",
 					 "bridged frames would pass the rules, which see routed packets only");
 	}
 	return 0;

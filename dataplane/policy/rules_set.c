@@ -43,7 +43,8 @@ static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint6
 }
 
 // Expands the rules with a seq above `since`.
-static int rules_set_take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out, uint32_t *n_out)
+static int rules_set_take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out,
+			  uint32_t *n_out)
 {
 	uint32_t sum = entries_of(rules, n, f, since), at = 0;
 	size_t i;
@@ -117,7 +118,8 @@ static int rules_set_bury(struct rules_set *s, const struct rule *rules, size_t 
 	return 0;
 }
 
-struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow, struct rules_base *base)
+struct rules_set *rules_set_make(const struct rule_list *l, const struct rule *rules, size_t n, bool allow,
+				 struct rules_base *base)
 {
 	struct rules_set *s = calloc(1, sizeof(*s));
 	unsigned f;

@@ -14,7 +14,8 @@ static inline bool range_within(const uint16_t a[2], const uint16_t b[2])
 	return a[0] <= b[0] && b[1] <= a[1];
 }
 
-static bool rules_shadow_within(const struct ip_prefix *a, uint16_t a_group, const struct ip_prefix *b, uint16_t b_group)
+static bool rules_shadow_within(const struct ip_prefix *a, uint16_t a_group, const struct ip_prefix *b,
+				uint16_t b_group)
 {
 	if (a_group || b_group)
 		return a_group == b_group || (a_group == 0 && a->addr.family == 0);
@@ -26,7 +27,8 @@ static bool rules_shadow_within(const struct ip_prefix *a, uint16_t a_group, con
 static bool rules_shadow_covers(const struct rule *a, const struct rule *b)
 {
 	return range_within(a->ports[1], b->ports[1]) && range_within(a->ports[0], b->ports[0]) &&
-	       (a->proto < 0 || a->proto == b->proto) && rules_shadow_within(&a->src, a->src_group, &b->src, b->src_group) &&
+	       (a->proto < 0 || a->proto == b->proto) &&
+	       rules_shadow_within(&a->src, a->src_group, &b->src, b->src_group) &&
 	       rules_shadow_within(&a->dst, a->dst_group, &b->dst, b->dst_group);
 }
 
@@ -49,7 +51,8 @@ static uint64_t rules_shadow_head(const struct ip_prefix *p, uint64_t *mask)
 
 static struct shape shape_of(const struct rule *r)
 {
-	struct shape s = {.first = {r->ports[0][0], r->ports[1][0]}, .last = {r->ports[0][1], r->ports[1][1]}, .proto = r->proto};
+	struct shape s = {
+		.first = {r->ports[0][0], r->ports[1][0]}, .last = {r->ports[0][1], r->ports[1][1]}, .proto = r->proto};
 
 	s.proto_mask = r->proto < 0 ? 0 : -1;
 	s.src = rules_shadow_head(&r->src, &s.src_mask);
@@ -195,8 +198,8 @@ void rules_shadow(struct rule *rules, size_t n, uint64_t since, const uint32_t *
 	static struct shape shapes[RULES_SHADOW_MAX];
 
 	for (i = 0; i < n; i++)
-		n_anew +=
-			rules[i].seq > since || (rules[i].shadowed_by && rules_shadow_contains(gone, n_gone, rules[i].shadowed_by));
+		n_anew += rules[i].seq > since ||
+			  (rules[i].shadowed_by && rules_shadow_contains(gone, n_gone, rules[i].shadowed_by));
 	if (n <= RULES_SHADOW_MAX && n_anew > 64 && shadow_all(rules, n))
 		return;
 	for (i = 0; i < n; i++) {

@@ -139,7 +139,8 @@ static void forget(const char *name)
 	rcu_poll();
 }
 
-// Few rules are walked, many are compiled: both have to find the same. 150 rules that nothing here matches make them many.
+// Few rules are walked, many are compiled: both have to find the same. 150 rules that nothing here matches make them
+// many.
 static void pad(struct rule_list *l)
 {
 	char line[128];
@@ -427,14 +428,15 @@ static void shadows(void **state)
 
 static bool inside(const struct ip_prefix *a, const struct ip_prefix *b)
 {
-	return a->addr.family == 0 || (a->addr.family == b->addr.family && a->len <= b->len && ip_prefix_covers(a, &b->addr));
+	return a->addr.family == 0 ||
+	       (a->addr.family == b->addr.family && a->len <= b->len && ip_prefix_covers(a, &b->addr));
 }
 
 static bool all_of(const struct rule *a, const struct rule *b)
 {
 	return (a->proto < 0 || a->proto == b->proto) && inside(&a->src, &b->src) && inside(&a->dst, &b->dst) &&
-	       a->ports[0][0] <= b->ports[0][0] && a->ports[0][1] >= b->ports[0][1] && a->ports[1][0] <= b->ports[1][0] &&
-	       a->ports[1][1] >= b->ports[1][1];
+	       a->ports[0][0] <= b->ports[0][0] && a->ports[0][1] >= b->ports[0][1] &&
+	       a->ports[1][0] <= b->ports[1][0] && a->ports[1][1] >= b->ports[1][1];
 }
 
 static unsigned check_shadows(const struct rule_list *l)
@@ -632,7 +634,8 @@ static struct rule some_rule(uint32_t id)
 
 static struct flow_key some_key(void)
 {
-	static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP, 47, 50, IPPROTO_ICMP, IPPROTO_ICMPV6};
+	static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP,  IPPROTO_SCTP,  47,
+					    50,          IPPROTO_ICMP, IPPROTO_ICMPV6};
 	uint8_t family = rnd(2) ? IPV4 : IPV6;
 	struct ip_addr s = some_addr(family), d = some_addr(family);
 	struct flow_key k = {.proto = protocols[rnd(RTE_DIM(protocols))], .family = family};
@@ -667,15 +670,16 @@ static bool rule_matches(const struct rule *r, const struct flow_key *k)
 	if (r->proto == IPPROTO_ICMPV6 && k->family == 4)
 		return false;
 	if (k->proto == (k->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6)) {
-		unsigned type = sport == dport ? (k->family == 4 ? 8 : 128) : sport / 256, code = sport == dport ? 0 : sport % 256;
+		unsigned type = sport == dport ? (k->family == 4 ? 8 : 128) : sport / 256,
+			 code = sport == dport ? 0 : sport % 256;
 
 		sport = type;
 		dport = code;
 	}
 	return (r->proto < 0 || r->proto == k->proto) &&
 	       side_matches(&r->src, k->family == 4 ? (const void *)&k->src4 : k->src6, k->family) &&
-	       side_matches(&r->dst, k->family == 4 ? (const void *)&k->dst4 : k->dst6, k->family) && sport >= r->ports[0][0] &&
-	       sport <= r->ports[0][1] && dport >= r->ports[1][0] && dport <= r->ports[1][1];
+	       side_matches(&r->dst, k->family == 4 ? (const void *)&k->dst4 : k->dst6, k->family) &&
+	       sport >= r->ports[0][0] && sport <= r->ports[0][1] && dport >= r->ports[1][0] && dport <= r->ports[1][1];
 }
 
 static uint32_t reference(const struct rule_list *l, const struct flow_key *k)

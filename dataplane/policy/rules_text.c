@@ -18,7 +18,8 @@ int rule_protocol_parse(const char *text, const char *field, int16_t *out, struc
 	if (*text == '\0' || strcmp(text, "any") == 0)
 		return 0;
 	if (ip_parse_protocol(text, field, &number, NULL) < 0)
-		return error_set(err, EINVAL, field, text, notation_texts[NOTATION_PROTOCOL].valid, "is not an IP protocol");
+		return error_set(err, EINVAL, field, text, notation_texts[NOTATION_PROTOCOL].valid,
+				 "is not an IP protocol");
 	*out = number;
 	return 0;
 }
@@ -70,9 +71,11 @@ const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
 	t.at += snprintf(buf, RULE_TEXT, "%u %s", r->id, r->allow ? "allow" : "deny");
 	rules_text_word(&t, "protocol", rule_protocol_name(r->proto, a));
 	rules_text_word(&t, r->src_group ? "source-group" : "source", rules_text_side(&r->src, r->src_group, ip));
-	rules_text_word(&t, r->dst_group ? "destination-group" : "destination", rules_text_side(&r->dst, r->dst_group, ip));
+	rules_text_word(&t, r->dst_group ? "destination-group" : "destination",
+			rules_text_side(&r->dst, r->dst_group, ip));
 	rules_text_word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
-	rules_text_word(&t, icmp ? "icmp-code" : "destination-ports", rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
+	rules_text_word(&t, icmp ? "icmp-code" : "destination-ports",
+			rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
 	if (r->meter)
 		rules_text_word(&t, "meter", meter_get(r->meter)->cfg.name);
 	if (r->mirror)

@@ -34,7 +34,9 @@ static int devargs_buffer_size(const char *text, uint32_t *out)
 		return -EINVAL;
 	if (*out == 0) // the default
 		return 0;
-	return *out >= LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MIN && *out % LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF == 0 ? 0 : -EINVAL;
+	return *out >= LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MIN && *out % LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF == 0
+		       ? 0
+		       : -EINVAL;
 }
 
 static int devargs_text(const char *value, char *dst, size_t size)

@@ -15,10 +15,10 @@ static void memif(void **state)
 	struct port_config c = {0};
 	struct error err;
 
-	assert_int_equal(
-		devargs_memif("net_memif0,role=client,id=3,socket=/run/x.sock,secret=abc,rsize=11,bsize=4096,socket-abstract=no",
-			      &c, &err),
-		1);
+	assert_int_equal(devargs_memif("net_memif0,role=client,id=3,socket=/run/"
+				       "x.sock,secret=abc,rsize=11,bsize=4096,socket-abstract=no",
+				       &c, &err),
+			 1);
 	assert_string_equal(c.kind, "memif");
 	assert_true(c.client);
 	assert_int_equal(c.memif_id, 3);
@@ -89,7 +89,8 @@ static void refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(memif), cmocka_unit_test(others), cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(memif), cmocka_unit_test(others),
+					   cmocka_unit_test(refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,8 @@ static uint16_t send_linear(struct dpdk_queue *q, struct rte_mbuf **pkts, uint16
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
-		if (pkts[i]->nb_segs > 1 &&
-		    (RTE_MBUF_CLONED(pkts[i]) || rte_mbuf_refcnt_read(pkts[i]) > 1 || rte_pktmbuf_linearize(pkts[i]) < 0)) {
+		if (pkts[i]->nb_segs > 1 && (RTE_MBUF_CLONED(pkts[i]) || rte_mbuf_refcnt_read(pkts[i]) > 1 ||
+					     rte_pktmbuf_linearize(pkts[i]) < 0)) {
 			rte_pktmbuf_free(pkts[i]);
 			q->tx_errors++;
 		} else if (rte_eth_tx_burst(q->device, q->index, &pkts[i], 1) == 0) {
@@ -92,7 +92,8 @@ static int dpdk_on_event(uint16_t id, enum rte_eth_event_type type, void *arg, v
 static void dpdk_unwatch(struct dpdk *d)
 {
 	if (d->callbacks)
-		while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) == -EAGAIN)
+		while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) ==
+		       -EAGAIN)
 			; // it is running
 	d->callbacks = false;
 	port_watch_free(d->watch);

@@ -32,9 +32,11 @@ struct dpdk {
 	struct dpdk_queue queues[PORT_MAX_QUEUES];
 };
 
-// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled (field dpdk.devargs).
+// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled (field
+// dpdk.devargs).
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err);
-void dpdk_remove(struct dpdk *d); // closes the device; a virtual one vanishes, a PCI one stays bound to its kernel driver
+// closes the device; a virtual one vanishes, a PCI one stays bound to its kernel driver
+void dpdk_remove(struct dpdk *d);
 
 void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, struct error *err);
 void dpdk_unsteer(struct port *port, void *rule);

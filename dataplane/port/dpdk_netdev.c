@@ -41,7 +41,9 @@ int dpdk_netdev_take(struct dpdk *d, struct error *err)
 	d->raised = (flags.ifr_flags & IFF_UP) == 0;
 	if (d->raised)
 		ret = set_flag(d, IFF_UP, true);
-	return ret == 0 ? 0 : error_set(err, -ret, "dpdk.devargs", d->netdev, NULL, "cannot be brought up: %s", strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(err, -ret, "dpdk.devargs", d->netdev, NULL, "cannot be brought up: %s",
+				    strerror(-ret));
 }
 
 void dpdk_netdev_release(struct dpdk *d)
@@ -67,14 +69,17 @@ int dpdk_netdev_set_mtu(const struct dpdk *d, uint16_t mtu, struct error *err)
 	snprintf(value, sizeof(value), "%u", mtu);
 	snprintf(valid, sizeof(valid), "up to %u, or a new port with larger frames", d->frame_mtu);
 	if (d->frame_mtu != 0 && mtu > d->frame_mtu)
-		return error_set(err, EINVAL, "port.mtu", value, valid, "does not fit the frames of %s's ring", d->netdev);
+		return error_set(err, EINVAL, "port.mtu", value, valid, "does not fit the frames of %s's ring",
+				 d->netdev);
 	ret = netdev_ioctl(d, SIOCSIFMTU, &ifr);
-	return ret == 0 ? 0 : error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", d->netdev, strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", d->netdev, strerror(-ret));
 }
 
 bool dpdk_netdev_up(const struct dpdk *d)
 {
 	struct ifreq ifr = {};
 
-	return netdev_ioctl(d, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	return netdev_ioctl(d, SIOCGIFFLAGS, &ifr) == 0 &&
+	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a device from devargs, and adds the arguments that a user need not know.
 //
-// EAL should be started with an allow list that matches nothing ("-a 0000:00:00.0"): with --no-pci no PCI device can be added
-// later, and without either DPDK takes all of them at start.
+// EAL should be started with an allow list that matches nothing ("-a 0000:00:00.0"): with --no-pci no PCI device can be
+// added later, and without either DPDK takes all of them at start.
 #include "port/dpdk.h"
 
 #include <ctype.h>
@@ -13,10 +13,11 @@
 
 #include <rte_devargs.h>
 
-#define VALID_DEVARGS "a PCI address bound to a DPDK driver (0000:3b:00.0), or a virtual device (net_af_packet0,iface=eth1)"
+#define VALID_DEVARGS \
+	"a PCI address bound to a DPDK driver (0000:3b:00.0), or a virtual device (net_af_packet0,iface=eth1)"
 
-// af_packet's ring: a frame carries 66 bytes of the kernel's header before the packet's first byte (TPACKET2_HDRLEN, aligned,
-// less the Ethernet header), and the driver wants it to fit a packet buffer with 32 bytes of that header.
+// af_packet's ring: a frame carries 66 bytes of the kernel's header before the packet's first byte (TPACKET2_HDRLEN,
+// aligned, less the Ethernet header), and the driver wants it to fit a packet buffer with 32 bytes of that header.
 #define AFP_HEADER 66
 #define AFP_HEADER_SEEN 32
 #define AFP_FRAME 2048 // the driver's default
@@ -90,15 +91,17 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to 16", "has too many queues");
 	snprintf(valid, sizeof(valid), "framesz from %u, up to %u", need, room + AFP_HEADER_SEEN);
 	if (frame < need)
-		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u", cfg->mtu,
-				 frame);
+		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u",
+				 cfg->mtu, frame);
 	if (frame > room + AFP_HEADER_SEEN) {
-		snprintf(valid, sizeof(valid), "a packet buffer size from %u, or a smaller MTU", frame - AFP_HEADER_SEEN);
+		snprintf(valid, sizeof(valid), "a packet buffer size from %u, or a smaller MTU",
+			 frame - AFP_HEADER_SEEN);
 		return error_set(err, EINVAL, "port.mtu", NULL, valid,
 				 "af_packet's frame of %u bytes does not fit a packet buffer of %u", frame, room);
 	}
 	if (block % frame != 0 || block % (unsigned)getpagesize() != 0)
-		return error_set(err, EINVAL, "dpdk.devargs", args, "blocksz a multiple of framesz and of the page size",
+		return error_set(err, EINVAL, "dpdk.devargs", args,
+				 "blocksz a multiple of framesz and of the page size",
 				 "blocksz=%u is not a multiple of both", block);
 	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 ||
 	    add_arg(args, size, "blocksz", block) < 0)
@@ -155,8 +158,8 @@ static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 
 	if (dpdk_probe_find_device(d)) { // EAL took it at start, or another port owns it
 		if (owners[d->id] != NULL)
-			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s", d->name,
-					 owners[d->id]->port->cfg.name);
+			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s",
+					 d->name, owners[d->id]->port->cfg.name);
 		return 0;
 	}
 	if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)

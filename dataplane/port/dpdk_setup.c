@@ -8,26 +8,31 @@
 #include "base/log.h"
 
 #define DESCRIPTORS 1024
-#define RSS_FIELDS (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP) // a tunnel's entropy is in its outer UDP source port
+// a tunnel's entropy is in its outer UDP source port
+#define RSS_FIELDS (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 #define RX_CHECKSUMS (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
 
 static unsigned overhead_of(const struct rte_eth_dev_info *info)
 {
-	return info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu ? info->max_rx_pktlen - info->max_mtu
-										  : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	return info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu
+		       ? info->max_rx_pktlen - info->max_mtu
+		       : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 }
 
 // Many drivers count a VLAN tag among the overhead, others do not.
 static unsigned device_mtu(const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan)
 {
-	return mtu + (vlan != 0 && overhead_of(info) < RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + RTE_VLAN_HLEN ? RTE_VLAN_HLEN : 0);
+	return mtu + (vlan != 0 && overhead_of(info) < RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + RTE_VLAN_HLEN
+			      ? RTE_VLAN_HLEN
+			      : 0);
 }
 
 // Checks that the device supports this MTU. Sets *scatter when its frames need more than one buffer.
 static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_info *info, uint16_t mtu, uint16_t vlan,
 				bool *scatter, struct error *err)
 {
-	unsigned want = device_mtu(info, mtu, vlan), room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM, max = info->max_mtu;
+	unsigned want = device_mtu(info, mtu, vlan), room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM,
+		 max = info->max_mtu;
 	char value[8], valid[64];
 
 	*scatter = false;
@@ -41,13 +46,15 @@ static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_i
 		snprintf(valid, sizeof(valid), "%u..%u", info->min_mtu, max - (want - mtu));
 		return error_set(err, EINVAL, "port.mtu", value, valid, "%s does not support it", d->name);
 	}
-	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room) // a driver without limit hands chains over
+	// a driver without limit hands chains over
+	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room)
 		return 0;
 	*scatter = true;
 	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)
 		return 0;
 	snprintf(valid, sizeof(valid), "up to %u, or larger packet buffers", room - overhead_of(info) - (want - mtu));
-	return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot spread a frame over several buffers", d->name);
+	return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot spread a frame over several buffers",
+			 d->name);
 }
 
 int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err)
@@ -81,8 +88,8 @@ static uint16_t queues_of(const struct rte_eth_dev_info *info, uint16_t wanted)
 	return n > 0 ? n : 1;
 }
 
-static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info, const struct port_config *cfg,
-				       uint16_t queues, bool scatter)
+static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info,
+				       const struct port_config *cfg, uint16_t queues, bool scatter)
 {
 	struct rte_eth_conf conf = {};
 
@@ -104,7 +111,8 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 	return conf;
 }
 
-static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf, uint16_t queues)
+static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
+			uint16_t queues)
 {
 	int numa = rte_eth_dev_socket_id(d->id), ret;
 	struct rte_eth_rxconf rx = info->default_rxconf;
@@ -121,11 +129,12 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 		ret = rte_eth_rx_queue_setup(d->id, i, rx_desc, (unsigned)numa, &rx, port_pool(numa));
 		if (ret == 0)
 			ret = rte_eth_tx_queue_setup(d->id, i, tx_desc, (unsigned)numa, &tx);
-		d->queues[i] = (struct dpdk_queue){.device = d->id,
-						   .index = i,
-						   .wake_fd = -1,
-						   .sends_by_call = sends_by_call,
-						   .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
+		d->queues[i] =
+			(struct dpdk_queue){.device = d->id,
+					    .index = i,
+					    .wake_fd = -1,
+					    .sends_by_call = sends_by_call,
+					    .linear = (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0};
 	}
 	return ret;
 }
@@ -150,7 +159,8 @@ static void set_filters(struct dpdk *d, const struct port_config *cfg)
 		LOG(DEBUG, "%s has no filters to open", d->name);
 }
 
-// The device's other side is the kernel's interface, which gets the device's MAC (virtio-user): that must be the fabric port's.
+// The device's other side is the kernel's interface, which gets the device's MAC (virtio-user): that must be the fabric
+// port's.
 static int check_host_mac(const struct dpdk *d, struct error *err)
 {
 	struct rte_ether_addr own = {};
@@ -170,13 +180,15 @@ static int dpdk_setup_start(struct dpdk *d, const struct rte_eth_dev_info *info,
 	int ret = setup_queues(d, info, conf, d->port->n_queues);
 
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s", strerror(-ret));
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s",
+				 strerror(-ret));
 	ret = dpdk_apply_mtu(d, cfg->mtu, cfg->vlan, err);
 	if (ret < 0)
 		return ret;
 	ret = rte_eth_dev_start(d->id);
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s", strerror(-ret));
+		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s",
+				 strerror(-ret));
 	return 0;
 }
 
@@ -191,7 +203,8 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret == 0)
 		ret = dpdk_setup_check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
 	else
-		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device's information cannot be read: %s", strerror(-ret));
+		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device's information cannot be read: %s",
+			  strerror(-ret));
 	if (ret < 0)
 		return ret;
 	port->n_queues = queues_of(&info, cfg->queues);
@@ -212,7 +225,8 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	if (cfg->role == PORT_HOST)
 		return check_host_mac(d, err);
-	if (rte_is_zero_ether_addr(&cfg->mac) && (rte_eth_macaddr_get(d->id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
+	if (rte_is_zero_ether_addr(&cfg->mac) &&
+	    (rte_eth_macaddr_get(d->id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
 		rte_eth_random_addr(port->mac.addr_bytes);
 	return 0;
 }

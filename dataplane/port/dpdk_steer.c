@@ -20,7 +20,8 @@ static void set_redirection(struct dpdk *d, uint16_t without)
 		return;
 	for (i = 0; i < info.reta_size; i++) {
 		reta[i / RTE_ETH_RETA_GROUP_SIZE].mask |= 1ull << i % RTE_ETH_RETA_GROUP_SIZE;
-		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] = (uint16_t)(i % use + (i % use >= without));
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
+			(uint16_t)(i % use + (i % use >= without));
 	}
 	ret = rte_eth_dev_rss_reta_update(d->id, reta, info.reta_size);
 	if (ret < 0)
@@ -84,7 +85,8 @@ void dpdk_unsteer(struct port *port, void *rule)
 	struct dpdk *d = port->priv;
 
 	if (rte_flow_destroy(d->id, rule, &why) < 0)
-		LOG(ERR, "%s: a rule cannot be removed: %s", d->name, why.message ? why.message : rte_strerror(rte_errno));
+		LOG(ERR, "%s: a rule cannot be removed: %s", d->name,
+		    why.message ? why.message : rte_strerror(rte_errno));
 	if (--d->rules == 0)
 		set_redirection(d, PORT_MAX_QUEUES);
 }

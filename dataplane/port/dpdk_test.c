@@ -36,7 +36,8 @@ static void expect_through(struct port *from, struct port *to, unsigned len)
 	assert_int_equal(from->ops->tx(&from->queues[0], &m, 1), 1);
 	for (tries = 0, m = NULL; tries < 500 && m == NULL; tries++) {
 		for (i = 0; i < to->n_queues && m == NULL; i++) {
-			if (fixture_receive(to, (uint16_t)i, &m, 1, 1) == 0 || rte_pktmbuf_mtod(m, uint8_t *)[13] == 0xb5)
+			if (fixture_receive(to, (uint16_t)i, &m, 1, 1) == 0 ||
+			    rte_pktmbuf_mtod(m, uint8_t *)[13] == 0xb5)
 				continue;
 			rte_pktmbuf_free(m);
 			m = NULL;
@@ -45,7 +46,9 @@ static void expect_through(struct port *from, struct port *to, unsigned len)
 	if (m == NULL)
 		fail_msg("a packet of %u bytes from %s has not arrived at %s", len, from->cfg.devargs, to->cfg.devargs);
 	assert_int_equal(m->pkt_len, len);
-	assert_int_equal(*rte_pktmbuf_mtod_offset(rte_pktmbuf_lastseg(m), uint8_t *, rte_pktmbuf_lastseg(m)->data_len - 1), 0x77);
+	assert_int_equal(
+		*rte_pktmbuf_mtod_offset(rte_pktmbuf_lastseg(m), uint8_t *, rte_pktmbuf_lastseg(m)->data_len - 1),
+		0x77);
 	rte_mbuf_sanity_check(m, 1);
 	rte_pktmbuf_free(m);
 }

@@ -45,7 +45,7 @@ int netns_open(const char *name, struct error *err)
 	snprintf(path, sizeof(path), "%s%s", strchr(name, '/') ? "" : "/run/netns/", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return error_set(err, errno, "tap.netns", name, "a name of `ip netns list`, or a path", "cannot be opened (%s): %s",
-				 path, strerror(errno));
+		return error_set(err, errno, "tap.netns", name, "a name of `ip netns list`, or a path",
+				 "cannot be opened (%s): %s", path, strerror(errno));
 	return fd;
 }

@@ -43,8 +43,8 @@ static struct rte_mempool *pool_new(unsigned numa)
 	// One less than a power of two is what the pool's ring holds without doubling.
 	pool = rte_pktmbuf_pool_create(name, n - 1, POOL_CACHE, 0, (uint16_t)port_pool_data_room(), (int)numa);
 	if (pool == NULL)
-		LOG(ERR, "cannot create %u packet buffers of %u bytes on NUMA node %u: %s", n, port_pool_data_room(), numa,
-		    rte_strerror(rte_errno));
+		LOG(ERR, "cannot create %u packet buffers of %u bytes on NUMA node %u: %s", n, port_pool_data_room(),
+		    numa, rte_strerror(rte_errno));
 	return pool;
 }
 

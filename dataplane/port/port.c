@@ -86,14 +86,16 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 	char text[16], valid[16];
 
 	if (fabric == NULL || fabric->role != PORT_FABRIC)
-		return error_set(err, EINVAL, "port.fabric", fabric ? fabric->cfg.name : NULL, "the name of a fabric port",
-				 "a host port shares a fabric port");
+		return error_set(err, EINVAL, "port.fabric", fabric ? fabric->cfg.name : NULL,
+				 "the name of a fabric port", "a host port shares a fabric port");
 	if (strcmp(cfg->kind, "tap") != 0 && strcmp(cfg->kind, "dpdk") != 0)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk", "gives the kernel no interface");
-	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_addrs || cfg->n_gateways || cfg->n_guests || cfg->vlan ||
-	    cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
-		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
-				 "takes no other settings: its addresses are the kernel's, the rest is the fabric port's");
+	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
+	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) ||
+	    !rte_is_zero_ether_addr(&cfg->guest_mac))
+		return error_set(
+			err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
+			"takes no other settings: its addresses are the kernel's, the rest is the fabric port's");
 	snprintf(text, sizeof(text), "%u", cfg->mtu);
 	snprintf(valid, sizeof(valid), "%u", fabric->cfg.mtu);
 	if (cfg->mtu && cfg->mtu != fabric->cfg.mtu)
@@ -107,9 +109,11 @@ static int check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->role == PORT_HOST)
 		return 0; // port_check_host()
 	if (cfg->fabric)
-		return error_set(err, EINVAL, "port.fabric", NULL, "role host", "only a host port shares a fabric port");
+		return error_set(err, EINVAL, "port.fabric", NULL, "role host",
+				 "only a host port shares a fabric port");
 	if (cfg->role == PORT_FABRIC) {
-		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests || cfg->source_check)
+		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests ||
+		    cfg->source_check)
 			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
 					 "cannot have a VRF, a bridge, gateways, guests or a source check");
 		return 0;
@@ -122,9 +126,11 @@ static int check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->vlan)
 		return error_set(err, EINVAL, "port.vlan", NULL, "role fabric", "only a fabric port tags its traffic");
 	if (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX)
-		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both", "a tenant port needs a VRF or a bridge");
+		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both",
+				 "a tenant port needs a VRF or a bridge");
 	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
-		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF", "gateways and guest addresses need a VRF");
+		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF",
+				 "gateways and guest addresses need a VRF");
 	if (cfg->source_check == SOURCE_CHECK_REVERSE_PATH && cfg->vrf == UINT16_MAX)
 		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict",
 				 "looks up a route, which needs a VRF");
@@ -141,7 +147,8 @@ int port_config_check(struct port_config *cfg, struct error *err)
 	int ret;
 
 	if (find_kind(cfg->kind) == NULL)
-		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost", "a port needs a device");
+		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost",
+				 "a port needs a device");
 	if (cfg->queues == 0)
 		cfg->queues = 1;
 	ret = cfg->role == PORT_HOST ? port_check_host(cfg, err) : 0;

@@ -96,9 +96,9 @@ struct port_config {
 	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see port_room_reserve()
 };
 
-// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied together
-// with the others. It reserves bytes for them in a constructor and reaches them with the value that is returned. They are
-// zero in a new configuration.
+// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied
+// together with the others. It reserves bytes for them in a constructor and reaches them with the value that is
+// returned. They are zero in a new configuration.
 uint16_t port_room_reserve(size_t size);
 
 static inline const void *port_room(const struct port_config *cfg, uint16_t at)
@@ -117,9 +117,9 @@ struct port_stats { // of the device
 
 struct port_ops {
 	const char *kind;
-	// Opens the device with cfg->queues queues (the kind may lower port->n_queues before it returns), sets each queue's priv,
-	// port->mac (unless configured) and port->driver. A host port's MAC is set before: the kernel's interface gets
-	// it. Returns 0, or
+	// Opens the device with cfg->queues queues (the kind may lower port->n_queues before it returns), sets each
+	// queue's priv, port->mac (unless configured) and port->driver. A host port's MAC is set before: the kernel's
+	// interface gets it. Returns 0, or
 	// -errno with err filled; then nothing is left open.
 	int (*open)(struct port *port, const struct port_config *cfg, struct error *err);
 	// Called after a grace period: no worker uses the port any more.

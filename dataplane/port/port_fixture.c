@@ -101,8 +101,9 @@ void fixture_require(void)
 
 int fixture_start(void **state)
 {
-	char *args[] = {"test",           "--lcores=0@(0-1)",          "--no-huge", "-m", "512", "--no-pci", "--no-shconf",
-			"--no-telemetry", "--log-level=lib.eal:error", NULL};
+	char *args[] = {
+		"test",           "--lcores=0@(0-1)",          "--no-huge", "-m", "512", "--no-pci", "--no-shconf",
+		"--no-telemetry", "--log-level=lib.eal:error", NULL};
 
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		args[1] = "--lcores=0@0";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tap ports: creation in any network namespace, link state, removal.
 //
-// The kernel delivers whole frames with complete checksums, because no offload is offered (no IFF_VNET_HDR). The descriptors
-// keep working when the interface is renamed or moved to another namespace; TUNGETDEVNETNS finds it again.
+// The kernel delivers whole frames with complete checksums, because no offload is offered (no IFF_VNET_HDR). The
+// descriptors keep working when the interface is renamed or moved to another namespace; TUNGETDEVNETNS finds it again.
 #include "port/tap.h"
 
 #include <errno.h>
@@ -26,15 +26,18 @@
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
 #define RESTORE_EVERY 4  // checks between attempts to recreate an interface
 
-EVENT_KIND(port_interface_deleted, ERROR,
-	   "Somebody deleted the kernel's interface of a tap port. Remove a tenant port and add it again; a host port's "
-	   "interface is recreated automatically.");
+EVENT_KIND(
+	port_interface_deleted, ERROR,
+	"Somebody deleted the kernel's interface of a tap port. Remove a tenant port and add it again; a host port's "
+	"interface is recreated automatically.");
 EVENT_KIND(port_interface_restored, WARNING,
-	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours have gone with the old "
+	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours have gone with "
+	   "the old "
 	   "one: configure them again.");
-EVENT_KIND(port_interface_not_restored, ERROR,
-	   "The deleted interface of a host port cannot be recreated, perhaps because its network namespace has gone. The "
-	   "daemon retries each second.");
+EVENT_KIND(
+	port_interface_not_restored, ERROR,
+	"The deleted interface of a host port cannot be recreated, perhaps because its network namespace has gone. The "
+	"daemon retries each second.");
 
 // A call inside the interface's namespace.
 struct tap_call {
@@ -52,7 +55,8 @@ static int watch_queue(struct tap_queue *q, struct error *err)
 
 	if (ret >= 0)
 		ret = wake_fd_watch(q->wake_fd, q->fd, false);
-	return ret == 0 ? 0 : error_set(err, -ret, NULL, NULL, NULL, "no descriptor for a tap port: %s", strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(err, -ret, NULL, NULL, NULL, "no descriptor for a tap port: %s", strerror(-ret));
 }
 
 static int tap_open_queue(struct tap *t, uint16_t i, struct error *err)
@@ -62,13 +66,15 @@ static int tap_open_queue(struct tap *t, uint16_t i, struct error *err)
 
 	t->queues[i].fd = fd;
 	if (fd < 0)
-		return error_set(err, errno, "port.kind", "tap", "a kernel with the tun module (modprobe tun), and root's rights",
+		return error_set(err, errno, "port.kind", "tap",
+				 "a kernel with the tun module (modprobe tun), and root's rights",
 				 "/dev/net/tun cannot be opened: %s", strerror(errno));
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
 	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
 		return watch_queue(&t->queues[i], err);
 	if (errno == EBUSY || errno == EEXIST || errno == EINVAL)
-		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that is free in the namespace", "exists already");
+		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that is free in the namespace",
+				 "exists already");
 	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
 			 strerror(errno));
 }
@@ -90,7 +96,9 @@ static int set_if_mtu(const struct tap_call *c)
 	char value[8];
 
 	snprintf(value, sizeof(value), "%u", c->mtu);
-	return ret == 0 ? 0 : error_set(c->err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", c->tap->ifname, strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(c->err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", c->tap->ifname,
+				    strerror(-ret));
 }
 
 static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac)
@@ -102,8 +110,8 @@ static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac
 	memcpy(ifr.ifr_hwaddr.sa_data, mac, sizeof(*mac));
 	ret = if_ioctl(c, SIOCSIFHWADDR, &ifr);
 	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address", "%s refuses it: %s",
-				    c->tap->ifname, strerror(-ret));
+			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address",
+				    "%s refuses it: %s", c->tap->ifname, strerror(-ret));
 }
 
 static int set_if_up(const struct tap_call *c)
@@ -115,7 +123,8 @@ static int set_if_up(const struct tap_call *c)
 	if (ret == 0)
 		ret = if_ioctl(c, SIOCSIFFLAGS, &ifr);
 	return ret == 0 ? 0
-			: error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "cannot be brought up: %s", strerror(-ret));
+			: error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "cannot be brought up: %s",
+				    strerror(-ret));
 }
 
 static int with_socket(struct tap_call *c, int (*fn)(const struct tap_call *c))
@@ -213,7 +222,8 @@ static int tap_check_config(const struct port_config *cfg, struct error *err)
 	int ret = check_text("tap.ifname", name, NOTATION_INTERFACE, err);
 
 	if (ret == 0 && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))
-		return error_set(err, EINVAL, "tap.ifname", name, NOTATION_INTERFACE_VALID, "is not the name of an interface");
+		return error_set(err, EINVAL, "tap.ifname", name, NOTATION_INTERFACE_VALID,
+				 "is not the name of an interface");
 	if (ret == 0)
 		ret = check_number("port.queues", cfg->queues, LIMIT_PORT_QUEUES_MIN, LIMIT_PORT_QUEUES_MAX, err);
 	return ret < 0 ? ret : check_number("port.mtu", cfg->mtu, LIMIT_PORT_MTU_MIN, LIMIT_PORT_MTU_MAX, err);
@@ -244,7 +254,8 @@ static void replace_queues(struct tap *t, const struct tap *fresh)
 
 	for (i = 0; i < t->n_queues; i++) {
 		if (dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC) >= 0)
-			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false); // the old one is not watched any more
+			// the old one is not watched any more
+			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false);
 		port_queue_changed(&t->port->queues[i]);
 	}
 }
@@ -264,7 +275,8 @@ static void tap_restore(struct tap *t)
 		t->tries = 0;
 		snprintf(t->port->last_error, sizeof(t->port->last_error),
 			 "somebody deleted the interface %s; it was recreated without its addresses", t->ifname);
-		event_report(port_interface_restored, cfg->name, "the interface %s was recreated; it has no addresses", t->ifname);
+		event_report(port_interface_restored, cfg->name, "the interface %s was recreated; it has no addresses",
+			     t->ifname);
 	} else if (t->tries == 1) {
 		event_report(port_interface_not_restored, cfg->name, "%s", err.message);
 	}
@@ -282,7 +294,8 @@ static void tap_check_link(void *arg)
 		return;
 	up = tap_is_up(t);
 	if (t->gone && !was_gone) {
-		snprintf(t->port->last_error, sizeof(t->port->last_error), "somebody deleted the interface %s", t->ifname);
+		snprintf(t->port->last_error, sizeof(t->port->last_error), "somebody deleted the interface %s",
+			 t->ifname);
 		event_report(port_interface_deleted, t->port->cfg.name, "%s", t->port->last_error);
 	}
 	if (up == t->up)

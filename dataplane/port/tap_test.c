@@ -205,7 +205,8 @@ static void refused(void **state)
 	struct error err = {};
 	struct port *p;
 
-	fixture_close(fixture_must_open(&(struct port_config){.name = "ports-t6", .kind = "tap", .queues = 1, .mtu = 1500}));
+	fixture_close(
+		fixture_must_open(&(struct port_config){.name = "ports-t6", .kind = "tap", .queues = 1, .mtu = 1500}));
 	fds = fixture_fds();
 	assert_null(fixture_open(&cfg, &err));
 	assert_string_equal(err.field, "tap.ifname");

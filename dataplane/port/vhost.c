@@ -21,12 +21,13 @@
 
 #define VHOST_RETRY_MS 100
 
-// The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge segments.
-#define VHOST_NO_FEATURES                                                                                                          \
-	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO | 1ULL << VIRTIO_NET_F_HOST_TSO4 | \
-	 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_HOST_UFO |                          \
-	 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN |                      \
-	 1ULL << VIRTIO_NET_F_GUEST_UFO)
+// The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge
+// segments.
+#define VHOST_NO_FEATURES                                                                                    \
+	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO |            \
+	 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN |   \
+	 1ULL << VIRTIO_NET_F_HOST_UFO | 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 | \
+	 1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO)
 
 // The library logs each message of each guest at INFO, each attempt to connect at WARNING, and from workers what a
 // guest does wrong at ERR. A level that was raised to DEBUG is left alone.
@@ -138,8 +139,8 @@ static int check_path(const char *path, struct error *err)
 	if (ret == -EADDRINUSE)
 		return error_set(err, EEXIST, "vhost.socket", path, "a path that does not exist", "is in use");
 	return ret == 0 ? 0
-			: error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists", "cannot be bound: %s",
-				    strerror(-ret));
+			: error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists",
+				    "cannot be bound: %s", strerror(-ret));
 }
 
 static int vhost_check_mtu(uint16_t mtu, struct error *err)
@@ -152,7 +153,8 @@ static int vhost_check_mtu(uint16_t mtu, struct error *err)
 	snprintf(value, sizeof(value), "%u", mtu);
 	snprintf(valid, sizeof(valid), "up to %u, or corelaned with --mbuf-size %u", room - PORT_L2_OVERHEAD,
 		 (unsigned)(mtu + PORT_L2_OVERHEAD));
-	return error_set(err, ERANGE, "port.mtu", value, valid, "a frame of a vhost-user port has to fit one packet buffer");
+	return error_set(err, ERANGE, "port.mtu", value, valid,
+			 "a frame of a vhost-user port has to fit one packet buffer");
 }
 
 static int vhost_check_config(const struct port_config *cfg, struct error *err)
@@ -218,7 +220,8 @@ static int listen_or_connect(struct vhost *v, struct error *err)
 	if (ret == 0)
 		return 0;
 	vhost_stop(v);
-	return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports", "librte_vhost refuses to listen");
+	return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports",
+			 "librte_vhost refuses to listen");
 }
 
 static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
@@ -240,7 +243,8 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 	}
 	if (vhost_link(v) < 0) {
 		vhost_free(v);
-		return error_set(err, EEXIST, "vhost.socket", cfg->socket, "a path of its own", "belongs to another port");
+		return error_set(err, EEXIST, "vhost.socket", cfg->socket, "a path of its own",
+				 "belongs to another port");
 	}
 	ret = listen_or_connect(v, err);
 	if (ret < 0) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user port, on librte_vhost itself: DPDK's net_vhost device would count against RTE_MAX_ETHPORTS, which is 32 in
-// Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
+// A vhost-user port, on librte_vhost itself: DPDK's net_vhost device would count against RTE_MAX_ETHPORTS, which is 32
+// in Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
 //
 // Three kinds of threads meet here:
-//  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's):
+//  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a
+//    worker's):
 //    talks to the peers and calls back. The callbacks change the words below and kick the master.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.
@@ -17,8 +18,9 @@
 
 #include "port/port_kinds.h"
 
-// Words that workers read: the connection's id in the upper half; in the lower half for rx the number of vring pairs that the
-// guest has (queue q polls the pairs q, q + n_queues, ... so that a guest may have more than the port), for tx the vring.
+// Words that workers read: the connection's id in the upper half; in the lower half for rx the number of vring pairs
+// that the guest has (queue q polls the pairs q, q + n_queues, ... so that a guest may have more than the port), for tx
+// the vring.
 #define VRING_NONE UINT32_MAX
 #define VRING(vid, low) ((uint32_t)(vid) << 16 | (low))
 #define VRING_VID(v) ((int)((v) >> 16))

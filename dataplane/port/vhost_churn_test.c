@@ -78,7 +78,8 @@ static void churn_once(const struct churn *c, unsigned seed, struct churn_result
 
 	if (pid == 0)
 		churn_guest(c, seed, report);
-	for (waited = 0; c->min_ms > 0 && !__atomic_load_n(&report->started, __ATOMIC_RELAXED) && waited < 3000; waited++)
+	for (waited = 0; c->min_ms > 0 && !__atomic_load_n(&report->started, __ATOMIC_RELAXED) && waited < 3000;
+	     waited++)
 		usleep(1000);
 	usleep(life * 1000 + (unsigned)rand_r(&seed) % 1000);
 	kill(pid, SIGKILL);
@@ -143,7 +144,8 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 		       unsigned cycles)
 {
 	struct port_config cfg = config("churn", client, queues);
-	struct churn c = {.server = client, .hostile = hostile, .pairs = pairs, .cycles = 2, .min_ms = 20, .max_ms = 20};
+	struct churn c = {
+		.server = client, .hostile = hostile, .pairs = pairs, .cycles = 2, .min_ms = 20, .max_ms = 20};
 	struct port *p = fixture_must_open(&cfg);
 	struct churn_result r;
 	unsigned fds, mbufs;
@@ -161,10 +163,10 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 	r = churn(cfg.socket, c);
 	settle(p);
 	assert_int_equal(p->peer_connects, p->peer_disconnects);
-	print_message(
-		"# %s, %u queues, guests with %u pairs%s: %u killed, %u started, %u echoing, %lu connects, %lu packets came back\n",
-		client ? "client" : "server", queues, pairs, hostile ? ", hostile" : "", cycles, r.started, r.echoing,
-		p->peer_connects, r.received);
+	print_message("# %s, %u queues, guests with %u pairs%s: %u killed, %u started, %u echoing, %lu connects, %lu "
+		      "packets came back\n",
+		      client ? "client" : "server", queues, pairs, hostile ? ", hostile" : "", cycles, r.started,
+		      r.echoing, p->peer_connects, r.received);
 	if (min_ms > 0) {
 		assert_int_equal(r.started, cycles);
 		assert_true(p->peer_connects >= cycles);

@@ -2,9 +2,10 @@
 // The callbacks of librte_vhost. They run on its thread, and on the master thread inside rte_vhost_driver_start() and
 // rte_vhost_driver_unregister().
 //
-// vring_state_changed() is called with the locks of all vrings held, and a worker may be spinning on one of them: waiting for
-// workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's state under its lock.
-// destroy_device() is called without these locks; there a grace period passes before the guest's memory is unmapped.
+// vring_state_changed() is called with the locks of all vrings held, and a worker may be spinning on one of them:
+// waiting for workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's
+// state under its lock. destroy_device() is called without these locks; there a grace period passes before the guest's
+// memory is unmapped.
 #include "port/vhost.h"
 
 #include <errno.h>
@@ -54,7 +55,8 @@ static void watch_kicks(struct conn *c, int vid, uint16_t vring)
 {
 	struct rte_vhost_vring r;
 
-	if (vring % 2 == 0 || rte_vhost_get_vhost_vring(vid, vring, &r) < 0 || r.kickfd < 0 || !wake_fd_is_eventfd(r.kickfd))
+	if (vring % 2 == 0 || rte_vhost_get_vhost_vring(vid, vring, &r) < 0 || r.kickfd < 0 ||
+	    !wake_fd_is_eventfd(r.kickfd))
 		return;
 	c->kick[vring] = fcntl(r.kickfd, F_DUPFD_CLOEXEC, 0);
 	if (c->kick[vring] >= 0 && wake_fd_watch(queue_of(c, vring)->wake_fd, c->kick[vring], true) < 0) {

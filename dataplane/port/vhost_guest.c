@@ -187,7 +187,8 @@ int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
 	g->sock = open_socket(path, server);
 	if (g->sock < 0)
 		return g->sock;
-	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 || (features & FEATURES) != FEATURES)
+	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 ||
+	    (features & FEATURES) != FEATURES)
 		return -EPROTO;
 	if (get_u64(g, GET_PROTOCOL_FEATURES, &protocol) < 0 || (protocol & PROTOCOL_MQ) == 0)
 		return -EPROTO;

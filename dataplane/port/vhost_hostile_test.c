@@ -120,8 +120,8 @@ static void serves(void)
 
 static void one_descriptor(void **state)
 {
-	static const uint32_t lengths[] = {1,        GUEST_HEADER, GUEST_HEADER + ROOM + 1, 65535, 65536, 65537, 14 + 105556,
-					   64 * MIB, 128 * MIB};
+	static const uint32_t lengths[] = {
+		1, GUEST_HEADER, GUEST_HEADER + ROOM + 1, 65535, 65536, 65537, 14 + 105556, 64 * MIB, 128 * MIB};
 	struct vring_desc d = {.addr = 0x4000};
 	struct rte_mbuf *m;
 	unsigned i;
@@ -145,7 +145,8 @@ static void long_chains(void **state)
 	unsigned i;
 
 	for (i = 0; i < GUEST_RING; i++)
-		chain[i] = (struct vring_desc){.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
+		chain[i] = (struct vring_desc){
+			.addr = 0x4000, .len = 64, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
 	chain[GUEST_RING - 1].flags = 0;
 	refused(chain, GUEST_RING, 1);
 	serves();
@@ -158,7 +159,8 @@ static void lengths_that_wrap(void **state)
 	unsigned i;
 
 	for (i = 0; i < 32; i++)
-		chain[i] = (struct vring_desc){.addr = 0, .len = 128 * MIB, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
+		chain[i] = (struct vring_desc){
+			.addr = 0, .len = 128 * MIB, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)(i + 1)};
 	chain[32] = (struct vring_desc){.addr = 0x4000, .len = GUEST_HEADER + 60};
 	refused(chain, 33, 1);
 	serves();
@@ -203,7 +205,8 @@ static void past_the_table(void **state)
 static void indirect(void **state)
 {
 	static const struct vring_desc tables[] = {
-		{.addr = 0x4000, .len = 16 * 1024 * 1024, .flags = VRING_DESC_F_INDIRECT}, // more entries than 16 bits count
+		// more entries than 16 bits count
+		{.addr = 0x4000, .len = 16 * 1024 * 1024, .flags = VRING_DESC_F_INDIRECT},
 		{.addr = 1ull << 40, .len = 32, .flags = VRING_DESC_F_INDIRECT},
 		{.addr = 0x4000, .len = 0, .flags = VRING_DESC_F_INDIRECT},
 		{.addr = 0x4000, .len = 7, .flags = VRING_DESC_F_INDIRECT | VRING_DESC_F_NEXT, .next = 0},

@@ -26,7 +26,8 @@ static inline bool dropped_one(const struct vhost_queue *q, uint16_t moved, uint
 }
 
 // With packed rings the library takes a buffer for each packet that it is asked for, however few packets there are.
-static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts, uint16_t n)
+static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts,
+					uint16_t n)
 {
 	const struct vhost_queue *q = pq->priv;
 	uint16_t got = 0, k, want, before;
@@ -55,7 +56,8 @@ uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
 		if (p >= pairs)
 			p = pq->index;
-		got = (uint16_t)(got + vhost_io_dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got, (uint16_t)(n - got)));
+		got = (uint16_t)(got + vhost_io_dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got,
+							(uint16_t)(n - got)));
 		p = (uint16_t)(p + q->stride);
 	}
 	q->next_pair = p;

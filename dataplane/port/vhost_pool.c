@@ -2,8 +2,9 @@
 // A pool that bounds the buffers that librte_vhost takes for one burst. It has none of its own: it hands out buffers of
 // the packet pool, and they return there when they are freed.
 //
-// RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a guest whose
-// descriptors sum up to 4 GiB and 60 bytes has a short frame by that check, and then a chain as long as there are buffers.
+// RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a
+// guest whose descriptors sum up to 4 GiB and 60 bytes has a short frame by that check, and then a chain as long as
+// there are buffers.
 #include "port/vhost.h"
 
 #include <errno.h>

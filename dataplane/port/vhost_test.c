@@ -22,13 +22,15 @@
 
 static char dir[] = "/tmp/corelane-vhost-XXXXXX";
 
-// A guest with DPDK, in a process of its own: argv = guest, path, server, packets per queue. Exits with 0 when all have come back.
+// A guest with DPDK, in a process of its own: argv = guest, path, server, packets per queue. Exits with 0 when all have
+// come back.
 
 static struct rte_mempool *guest_init(const char *path, const char *server)
 {
 	char vdev[256];
-	char *args[] = {"guest",          "--lcores=0@(0-1)",          "--no-huge", "-m", "128", "--no-pci", "--no-shconf",
-			"--no-telemetry", "--log-level=lib.eal:error", "--vdev",    vdev, NULL};
+	char *args[] = {
+		"guest",          "--lcores=0@(0-1)",          "--no-huge", "-m", "128", "--no-pci", "--no-shconf",
+		"--no-telemetry", "--log-level=lib.eal:error", "--vdev",    vdev, NULL};
 	struct rte_eth_conf conf = {};
 	struct rte_mempool *pool;
 	uint16_t q;
@@ -182,7 +184,8 @@ static void refused(void **state)
 	assert_int_equal(err.code, EEXIST);
 	assert_int_equal(stat(cfg.socket, &st), 0);
 	unlink(cfg.socket);
-	assert_int_equal(fixture_run("python3 -c 'import socket;socket.socket(socket.AF_UNIX).bind(\"%s\")'", cfg.socket), 0);
+	assert_int_equal(
+		fixture_run("python3 -c 'import socket;socket.socket(socket.AF_UNIX).bind(\"%s\")'", cfg.socket), 0);
 	fixture_close(fixture_must_open(&cfg)); // a dead socket is replaced
 	cfg = config("no/such/dir", false, 1);
 	assert_null(fixture_open(&cfg, &err));

@@ -209,13 +209,14 @@ static void add_port(struct port_config *c, const char *name, const char *ip4, c
 
 static void add_fabric(const char *name, const char *mac, uint16_t vlan, const char *ip4, const char *ip6)
 {
-	struct port_config c = {.role = PORT_FABRIC, .mac = router_mac(mac), .vlan = vlan, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	struct port_config c = {
+		.role = PORT_FABRIC, .mac = router_mac(mac), .vlan = vlan, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
 
 	add_port(&c, name, ip4, ip6);
 }
 
-static void add_tenant(const char *name, uint16_t vrf, uint16_t bridge, const char *ip4, const char *ip6, const char *guest4,
-		       const char *guest6, const char *mac)
+static void add_tenant(const char *name, uint16_t vrf, uint16_t bridge, const char *ip4, const char *ip6,
+		       const char *guest4, const char *guest6, const char *mac)
 {
 	struct port_config c = {.role = PORT_TENANT, .vrf = vrf, .bridge = bridge};
 
@@ -284,7 +285,8 @@ int router_setup(void **state)
 		return -1;
 	must(fib_init(64 << 20) == 0 && punt_init() == 0, "memory");
 	must(vrf_init(&err) == 0 && overlay_init(&err) == 0 && bridge_init(&err) == 0, "tables");
-	must(neighbor_init() == 0 && nexthop_init() == 0 && rules_init(&err) == 0 && underlay_init(&err) == 0, "tables");
+	must(neighbor_init() == 0 && nexthop_init() == 0 && rules_init(&err) == 0 && underlay_init(&err) == 0,
+	     "tables");
 	must(flow_init(FLOW_CAPACITY_MIN) == 0, "flows");
 	flow_zone_init();
 	overlay_router_mac = router_mac(ROUTER);

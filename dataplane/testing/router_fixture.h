@@ -14,7 +14,8 @@
 #include "l3/vrf.h"
 #include "port/registry.h"
 
-// Ports, in this order. Fabric ports have an MTU of 1500, the MACs 02:00:00:00:f0:01 and :02, and a host .2 with 02:00:00:00:0f:01 or :02.
+// Ports, in this order. Fabric ports have an MTU of 1500, the MACs 02:00:00:00:f0:01 and :02, and a host .2 with
+// 02:00:00:00:0f:01 or :02.
 enum {
 	FABRIC0 = 1, // 192.0.2.1/24, 2001:db8:0::1/64
 	FABRIC1,     // 198.51.100.1/24, 2001:db8:1::1/64, VLAN 100
@@ -33,7 +34,8 @@ enum {
 #define GATEWAY "00:00:5e:00:01:01"
 #define ROUTER "02:00:00:00:aa:01" // this router in routed VXLAN
 
-// Next hops to the hosts on the fabric's links; routes of the underlay: 203.0.113.0/24 and 2001:db8:f::/48 by VIA0, 203.0.114.0/24 by VIA1.
+// Next hops to the hosts on the fabric's links; routes of the underlay: 203.0.113.0/24 and 2001:db8:f::/48 by VIA0,
+// 203.0.114.0/24 by VIA1.
 #define VIA0 1
 #define VIA1 2
 #define FREE_ID 100 // next hops of tests
@@ -69,7 +71,8 @@ void router_checksum4(struct rte_mbuf *m, unsigned at); // recomputes the checks
 bool router_equal(struct rte_mbuf *m, const char *hex); // prints what differs
 #define assert_bytes(m, hex) assert_true(router_equal(m, hex))
 uint16_t router_sum(const void *data, unsigned len, uint32_t start); // RFC 1071, big-endian words, one by one
-bool router_l4_ok(struct rte_mbuf *m, unsigned at);                  // is the checksum behind the IP header at this offset right?
+// is the checksum behind the IP header at this offset right?
+bool router_l4_ok(struct rte_mbuf *m, unsigned at);
 
 // --- Ports. A test frees the packets that it takes from router_sent, and router_forget() the others. ---
 struct router_sent {
@@ -80,7 +83,8 @@ extern struct router_sent router_sent[NODE_TEST_MAX];
 extern unsigned router_n_sent;
 void router_forget(void);
 extern uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: no packets arrive
-extern uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: everything is kept in router_sent
+// NULL: everything is kept in router_sent
+extern uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 
 // Interrupts of all ports. NULL: the ports have none.
 extern int (*router_arm)(struct port_queue *q);

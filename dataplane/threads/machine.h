@@ -11,6 +11,7 @@ struct machine {
 	struct cpu_list started; // affinity at its start (taskset, CPUAffinity=); all online and allowed
 };
 
-void machine_read(const char *root, struct machine *m);                          // possible, online; root: "" or a copy
-void machine_read_process(struct machine *m);                                    // the others; after machine_read()
-int machine_read_list(const char *root, const char *path, struct cpu_list *out); // a file of the kernel that holds a list of CPUs
+void machine_read(const char *root, struct machine *m); // possible, online; root: "" or a copy
+void machine_read_process(struct machine *m);           // the others; after machine_read()
+// a file of the kernel that holds a list of CPUs
+int machine_read_list(const char *root, const char *path, struct cpu_list *out);

@@ -45,8 +45,8 @@ void placement_fill(struct placement *p, const struct machine *m)
 		p->control = p->service;
 }
 
-static int placement_refuse(const struct cpu_list *bad, const struct cpu_list *valid, const char *option, const char *why,
-			    struct error *err)
+static int placement_refuse(const struct cpu_list *bad, const struct cpu_list *valid, const char *option,
+			    const char *why, struct error *err)
 {
 	char text[CPU_LIST_TEXT], list[CPU_LIST_TEXT], range[CPU_LIST_TEXT + 8];
 
@@ -69,8 +69,8 @@ static int check_exist(const struct cpu_list *l, const struct machine *m, const 
 	return 0;
 }
 
-static int refuse_overlap(const struct cpu_list *bad, const struct placement *p, const struct machine *m, const char *option,
-			  struct error *err)
+static int refuse_overlap(const struct cpu_list *bad, const struct placement *p, const struct machine *m,
+			  const char *option, struct error *err)
 {
 	struct cpu_list workers = placement_workers(p), usable = cpu_list_both(&m->online, &m->allowed);
 	char text[CPU_LIST_TEXT], list[CPU_LIST_TEXT], valid[2 * CPU_LIST_TEXT];
@@ -82,7 +82,8 @@ static int refuse_overlap(const struct cpu_list *bad, const struct placement *p,
 }
 
 // CPUs of a role that were chosen here overlap only when there is no other way.
-static int check_overlap(const struct placement *p, const struct machine *m, struct cpu_list *overlap, struct error *err)
+static int check_overlap(const struct placement *p, const struct machine *m, struct cpu_list *overlap,
+			 struct error *err)
 {
 	struct cpu_list workers = placement_workers(p), service = cpu_list_both(&workers, &p->service),
 			control = cpu_list_both(&workers, &p->control);

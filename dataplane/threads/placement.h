@@ -23,7 +23,7 @@ struct placement {
 // other role when those were given, else all CPUs without a worker. With one CPU everything runs there.
 void placement_fill(struct placement *p, const struct machine *m);
 
-// Refuses CPUs that do not exist, are offline or not allowed, and workers' CPUs in another role's set unless they are allowed to
-// overlap or there is only one CPU. *overlap gets the CPUs that overlap nevertheless.
+// Refuses CPUs that do not exist, are offline or not allowed, and workers' CPUs in another role's set unless they are
+// allowed to overlap or there is only one CPU. *overlap gets the CPUs that overlap nevertheless.
 int placement_check(const struct placement *p, const struct machine *m, struct cpu_list *overlap, struct error *err);
 struct cpu_list placement_workers(const struct placement *p);

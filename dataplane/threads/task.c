@@ -93,8 +93,10 @@ int task_read_status(const char *root, int tid, struct task *t)
 	    !task_value(text, "Cpus_allowed_list", list, sizeof(list)) || cpu_list_parse(list, &t->affinity) < 0)
 		return -EINVAL;
 	t->state = state[0];
-	t->voluntary = task_value(text, "voluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
-	t->involuntary = task_value(text, "nonvoluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
+	t->voluntary =
+		task_value(text, "voluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
+	t->involuntary =
+		task_value(text, "nonvoluntary_ctxt_switches", number, sizeof(number)) ? strtoull(number, NULL, 10) : 0;
 	return 0;
 }
 
@@ -127,7 +129,8 @@ int task_read_sched(const char *root, int tid, struct task *t)
 	t->state = *state;
 	t->cpu = atoi(cpu);
 	t->run_ns = t->wait_ns = 0;
-	if (task_slurp(root, tid, "schedstat", text, sizeof(text)) == 0 && sscanf(text, "%llu %llu", &run, &wait) == 2) {
+	if (task_slurp(root, tid, "schedstat", text, sizeof(text)) == 0 &&
+	    sscanf(text, "%llu %llu", &run, &wait) == 2) {
 		t->run_ns = run; // some kernels do not count
 		t->wait_ns = wait;
 	}

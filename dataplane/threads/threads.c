@@ -39,7 +39,8 @@ enum thread_role thread_role(const char *name, bool master)
 		return THREAD_HOST_PATH;
 	if (threads_starts(name, "pmd-fwd-"))
 		return THREAD_FORWARDING;
-	if (master || threads_starts(name, "svc-") || threads_starts(name, "vhost") || threads_starts(name, "dpdk-vhost"))
+	if (master || threads_starts(name, "svc-") || threads_starts(name, "vhost") ||
+	    threads_starts(name, "dpdk-vhost"))
 		return THREAD_SERVICE;
 	return THREAD_CONTROL;
 }
@@ -96,7 +97,8 @@ static void report_stray(const struct thread *t, const struct cpu_list *was)
 
 	event_report(thread_stray, threads_subject(t, who, sizeof(who)),
 		     "thread %s (%d) could run on CPUs %s and belongs to %s; moved back", t->task.name, t->task.tid,
-		     cpu_list_format(was, found, sizeof(found)), cpu_list_format(&t->planned, planned, sizeof(planned)));
+		     cpu_list_format(was, found, sizeof(found)),
+		     cpu_list_format(&t->planned, planned, sizeof(planned)));
 }
 
 static void report_displaced(const struct thread *t, const struct thread_plan *plan, int ret)
@@ -122,9 +124,9 @@ static void report_returned(const struct thread *t, uint64_t now_ns)
 {
 	char who[32], planned[CPU_LIST_TEXT];
 
-	event_report(thread_returned, threads_subject(t, who, sizeof(who)), "thread %s (%d) has its CPUs %s again, after %.1f s",
-		     t->task.name, t->task.tid, cpu_list_format(&t->planned, planned, sizeof(planned)),
-		     (double)(now_ns - t->displaced) / 1e9);
+	event_report(thread_returned, threads_subject(t, who, sizeof(who)),
+		     "thread %s (%d) has its CPUs %s again, after %.1f s", t->task.name, t->task.tid,
+		     cpu_list_format(&t->planned, planned, sizeof(planned)), (double)(now_ns - t->displaced) / 1e9);
 }
 
 // quiet: the thread is not a stray, so that only a failure is reported.

@@ -59,8 +59,10 @@ static void put_status(int tid, const char *name, const char *cpus)
 	make(path);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
 	put(path,
-	    "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t100\nNgid:\t0\nPid:\t%d\nPPid:\t1\nThreads:\t5\nSigQ:\t0/15592\n"
-	    "Seccomp:\t0\nSpeculation_Store_Bypass:\tvulnerable\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_allowed:"
+	    "Name:\t%s\nUmask:\t0022\nState:\tS "
+	    "(sleeping)\nTgid:\t100\nNgid:\t0\nPid:\t%d\nPPid:\t1\nThreads:\t5\nSigQ:\t0/15592\n"
+	    "Seccomp:\t0\nSpeculation_Store_Bypass:\tvulnerable\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_"
+	    "allowed:"
 	    "\t00000000,00000001\n"
 	    "Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n",
 	    name, tid, cpus);
@@ -200,10 +202,11 @@ static void taskset(void **state)
 
 		event = e->number;
 		assert_string_equal(e->kind->name, "thread_stray");
-		assert_string_equal(e->text,
-				    strcmp(e->subject, "worker 3") == 0
-					    ? "thread pmd-fwd-3 (104) could run on CPUs 0-7 and belongs to 7; moved back"
-					    : "thread eal-intr-thread (101) could run on CPUs 7 and belongs to 2; moved back");
+		assert_string_equal(
+			e->text,
+			strcmp(e->subject, "worker 3") == 0
+				? "thread pmd-fwd-3 (104) could run on CPUs 0-7 and belongs to 7; moved back"
+				: "thread eal-intr-thread (101) could run on CPUs 7 and belongs to 2; moved back");
 	}
 	look();
 	assert_int_equal(moves, 0);
@@ -292,7 +295,8 @@ static void offline(void **state)
 	put("/sys/devices/system/cpu/online", "0-7\n");
 	memset(&denied, 0, sizeof(denied));
 	look();
-	assert_string_equal(next_event("thread_returned", "worker 3"), "thread pmd-fwd-3 (104) has its CPUs 7 again, after 3.0 s");
+	assert_string_equal(next_event("thread_returned", "worker 3"),
+			    "thread pmd-fwd-3 (104) has its CPUs 7 again, after 3.0 s");
 	assert_string_equal(affinity_of(104), "7");
 	assert_true(thread(104)->displaced == 0 && thread(104)->moved_back == 0);
 }
@@ -323,10 +327,12 @@ static void roles_by_name(void **state)
 		const char *name;
 		enum thread_role role;
 	} names[] = {
-		{"pmd-fwd-0", THREAD_FORWARDING},   {"pmd-rx-12", THREAD_ISOLATED_RX}, {"pmd-host-1", THREAD_HOST_PATH},
-		{"svc-rules", THREAD_SERVICE},      {"vhost-events", THREAD_SERVICE},  {"vhost_reconn", THREAD_SERVICE},
-		{"dpdk-vhost-evt", THREAD_SERVICE}, {"vhost-4711", THREAD_SERVICE},    {"dpdk-intr", THREAD_CONTROL},
-		{"rte_mp_handle", THREAD_CONTROL},  {"telemetry-v2", THREAD_CONTROL},  {"memif-control", THREAD_CONTROL},
+		{"pmd-fwd-0", THREAD_FORWARDING},   {"pmd-rx-12", THREAD_ISOLATED_RX},
+		{"pmd-host-1", THREAD_HOST_PATH},   {"svc-rules", THREAD_SERVICE},
+		{"vhost-events", THREAD_SERVICE},   {"vhost_reconn", THREAD_SERVICE},
+		{"dpdk-vhost-evt", THREAD_SERVICE}, {"vhost-4711", THREAD_SERVICE},
+		{"dpdk-intr", THREAD_CONTROL},      {"rte_mp_handle", THREAD_CONTROL},
+		{"telemetry-v2", THREAD_CONTROL},   {"memif-control", THREAD_CONTROL},
 		{"corelaned", THREAD_CONTROL}, // a library's thread that has no name yet
 	};
 	unsigned i;
@@ -341,9 +347,10 @@ static void odd_files(void **state)
 {
 	struct task t = {0};
 
-	put("/proc/self/task/104/stat", "104 (x) R 9 9) S 1 100 100 0 -1 4194304 100 0 0 0 7 8 0 0 20 0 5 0 4217888 3133440 366 "
-					"18446744073709551615 1 1 0 0 0 0 0 0 0 0 "
-					"0 0 17 1500 0 0 0 0 0 1 1 1 1 1 1 1 0\n");
+	put("/proc/self/task/104/stat",
+	    "104 (x) R 9 9) S 1 100 100 0 -1 4194304 100 0 0 0 7 8 0 0 20 0 5 0 4217888 3133440 366 "
+	    "18446744073709551615 1 1 0 0 0 0 0 0 0 0 "
+	    "0 0 17 1500 0 0 0 0 0 1 1 1 1 1 1 1 0\n");
 	put("/proc/self/task/104/schedstat", "123456789 987654321 42\n");
 	assert_int_equal(task_read_sched(root, 104, &t), 0);
 	assert_int_equal(t.state, 'S');

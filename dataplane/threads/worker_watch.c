@@ -72,7 +72,8 @@ const char *watch_why(const struct task *before, const struct task *now, unsigne
 		snprintf(buf, size, "it was stopped by a debugger");
 		break;
 	case 'D':
-		snprintf(buf, size, "it is in uninterruptible sleep: frozen by its cgroup, or waiting for a device or for memory");
+		snprintf(buf, size,
+			 "it is in uninterruptible sleep: frozen by its cgroup, or waiting for a device or for memory");
 		break;
 	case 'S':
 		snprintf(buf, size, "it sleeps in a system call");
@@ -98,8 +99,9 @@ static void report_still(const struct worker *w, const struct watch *s, uint64_t
 	if (task_read_sched("", w->tid, &task) < 0)
 		task.state = 'X';
 	snprintf(who, sizeof(who), "worker %u", w->id);
-	event_report(worker_stands_still, who, "thread %s (%d) has not ended a loop for %.1f s; %s", worker_thread_name(w, name),
-		     w->tid, (double)(now - s->progress) / 1e9, watch_why(&s->sample, &task, w->cpu, why, sizeof(why)));
+	event_report(worker_stands_still, who, "thread %s (%d) has not ended a loop for %.1f s; %s",
+		     worker_thread_name(w, name), w->tid, (double)(now - s->progress) / 1e9,
+		     watch_why(&s->sample, &task, w->cpu, why, sizeof(why)));
 }
 
 static void report_goes_on(const struct worker *w, struct watch *s)

@@ -171,8 +171,8 @@ static int assign_refuse_wait(const struct port_queue *q, const struct worker *w
 
 	snprintf(text, sizeof(text), "%u", w->id);
 	return error_set(err, EINVAL, "worker", text, "a worker with another idle policy (spin, pause, yield, sleep)",
-			 "waits for interrupts, which queue %u of port %s (%s) does not give", q->index, q->port->cfg.name,
-			 q->port->driver);
+			 "waits for interrupts, which queue %u of port %s (%s) does not give", q->index,
+			 q->port->cfg.name, q->port->driver);
 }
 
 int worker_may_wait(const struct worker *w, struct error *err)
@@ -204,7 +204,8 @@ int worker_may_leave(const struct worker *w, struct error *err)
 		if (q->rx_worker == w->id && worker_least_loaded(w) != NULL && assign_poller(q, w) == NULL)
 			return error_set(err, EBUSY, "worker.id", text,
 					 "the same request once another worker has another idle policy",
-					 "polls queue %u of port %s (%s), which gives no interrupts, and all others wait for them",
+					 "polls queue %u of port %s (%s), which gives no interrupts, and all others "
+					 "wait for them",
 					 q->index, q->port->cfg.name, q->port->driver);
 	}
 	return 0;
@@ -257,7 +258,8 @@ struct worker *worker_least_loaded(const struct worker *except)
 	struct worker *w, *best = NULL;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (w != except && !w->leaving && w->role == WORKER_FORWARDING && (best == NULL || w->rx->n < best->rx->n))
+		if (w != except && !w->leaving && w->role == WORKER_FORWARDING &&
+		    (best == NULL || w->rx->n < best->rx->n))
 			best = w;
 	return best;
 }

@@ -43,7 +43,8 @@ static struct balance_item *best_item(const struct balance_worker workers[64], s
 	for (i = 0; i < n; i++) {
 		if (items[i].worker != from || items[i].load <= 0 || items[i].load >= gap)
 			continue;
-		larger = items[i].load < gap / 2 ? workers[from].load - items[i].load : workers[to].load + items[i].load;
+		larger =
+			items[i].load < gap / 2 ? workers[from].load - items[i].load : workers[to].load + items[i].load;
 		if (larger < best_larger) {
 			best_larger = larger;
 			best = &items[i];
@@ -54,7 +55,8 @@ static struct balance_item *best_item(const struct balance_worker workers[64], s
 
 // Moves one item away from the most loaded worker outside *done, or adds that worker to *done if no move helps. False:
 // all are done.
-static bool balance_step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, uint64_t *done)
+static bool balance_step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
+			 uint64_t *done)
 {
 	struct balance_item *item;
 	unsigned i, from = 64, to;
@@ -76,8 +78,8 @@ static bool balance_step(struct balance_worker workers[64], struct balance_item 
 	return true;
 }
 
-unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, double *before,
-		 double *after)
+unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
+		 double *before, double *after)
 {
 	uint32_t *was = calloc(n + 1, sizeof(*was));
 	uint64_t done = 0;

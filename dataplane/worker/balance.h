@@ -21,5 +21,5 @@ struct balance_item {    // moves as a whole
 // Moves items between workers of the same NUMA node, or of all nodes with cross_numa, until no move lowers the load of
 // the most loaded worker of a node. *before and *after are the load of the most loaded worker. Returns the number of
 // items that moved: 0 if the gain is less than BALANCE_GAIN.
-unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa, double *before,
-		 double *after);
+unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
+		 double *before, double *after);

@@ -90,8 +90,9 @@ static int handoff_add(struct worker *from, struct worker *to, struct handoff *b
 	}
 	if (h)
 		handoff_free(h);
-	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a ring of %u packets from worker %u to worker %u",
-			 to->ring_size, from->id, to->id);
+	return error_set(err, ENOMEM, NULL, NULL, NULL,
+			 "no memory for a ring of %u packets from worker %u to worker %u", to->ring_size, from->id,
+			 to->id);
 }
 
 int handoff_connect(struct worker *from, struct worker *to, struct error *err)

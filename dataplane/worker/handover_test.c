@@ -59,7 +59,8 @@ static uint16_t rx_numbered(struct port_queue *q, struct rte_mbuf **pkts, uint16
 		return 0;
 	n = RTE_MIN(n, BURST);
 	for (i = 0; i < n; i++) {
-		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+				       &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
 		numbered(pkts[i], q->index);
 	}
 	__atomic_fetch_add(&received, n, __ATOMIC_RELAXED);
@@ -186,13 +187,15 @@ static void stop_and_check(void)
 	unsigned i;
 
 	flowing = false;
-	for (i = 0; i < 5000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) != __atomic_load_n(&received, __ATOMIC_RELAXED); i++)
+	for (i = 0;
+	     i < 5000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) != __atomic_load_n(&received, __ATOMIC_RELAXED); i++)
 		usleep(1000);
 	assert_int_equal(sent, received);
 	if (gave_up() == 0)
 		assert_int_equal(overtaken, 0);
 	else
-		print_message("a worker stood still for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS, overtaken);
+		print_message("a worker stood still for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS,
+			      overtaken);
 	for (i = 0; i < 100 && !spread_settled(); i++)
 		usleep(1000);
 	assert_true(spread_settled());
@@ -251,7 +254,8 @@ static void set_idle(uint32_t id, enum idle_policy idle)
 // replaced.
 static void policies_switched(void **state)
 {
-	static const enum idle_policy policies[] = {IDLE_INTERRUPT, IDLE_YIELD, IDLE_INTERRUPT, IDLE_SLEEP, IDLE_INTERRUPT};
+	static const enum idle_policy policies[] = {IDLE_INTERRUPT, IDLE_YIELD, IDLE_INTERRUPT, IDLE_SLEEP,
+						    IDLE_INTERRUPT};
 	struct worker *w[3] = {add(0), add(1), add(2)};
 	unsigned i;
 

@@ -35,7 +35,9 @@ static void write_file(const char *path, const char *text)
 	fclose(f);
 }
 
-#define STAT_TAIL " S 1 4 4 0 -1 4194368 12 0 0 0 1 2 0 0 20 0 3 0 99 1000 50 184467 1 1 0 0 0 0 0 0 0 0 0 0 -1 1047 0 0 0 0 0\n"
+#define STAT_TAIL                                                                                                    \
+	" S 1 4 4 0 -1 4194368 12 0 0 0 1 2 0 0 20 0 3 0 99 1000 50 184467 1 1 0 0 0 0 0 0 0 0 0 0 -1 1047 0 0 0 0 " \
+	"0\n"
 
 static void captured(void **state)
 {
@@ -98,7 +100,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(captured), cmocka_unit_test(missing), cmocka_unit_test(this_machine)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(captured), cmocka_unit_test(missing),
+					   cmocka_unit_test(this_machine)};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -71,8 +71,8 @@ static struct rate look(const struct worker *w)
 	struct worker_health h = {};
 
 	assert_int_equal(health_read(&h, "", w->tid), 0);
-	return (struct rate){__atomic_load_n(&w->loops, __ATOMIC_RELAXED), __atomic_load_n(w->system_calls, __ATOMIC_RELAXED),
-			     h.voluntary};
+	return (struct rate){__atomic_load_n(&w->loops, __ATOMIC_RELAXED),
+			     __atomic_load_n(w->system_calls, __ATOMIC_RELAXED), h.voluntary};
 }
 
 static struct rate observe(const struct worker *w, unsigned ms)
@@ -204,7 +204,8 @@ static uint16_t device_rx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t
 	waited = rte_rdtsc() - __atomic_load_n(&device.came, __ATOMIC_RELAXED);
 	device.slowest = RTE_MAX(device.slowest, waited);
 	__atomic_store_n(&device.waiting, 0, __ATOMIC_RELAXED);
-	pkts[0] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+	pkts[0] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+			       &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
 	__atomic_fetch_add(&device.taken, 1, __ATOMIC_RELEASE);
 	return 1;
 }
@@ -374,7 +375,8 @@ static void change_policy(struct worker *w)
 
 static void inject(struct worker *w)
 {
-	worker_inject(router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"}),
+	worker_inject(router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+				   &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"}),
 		      INJECT_INPUT);
 }
 

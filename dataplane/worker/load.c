@@ -44,7 +44,8 @@ static void load_follow(double *value, double sample)
 
 static void load_sample_queue(struct port_queue *q)
 {
-	uint64_t now = __atomic_load_n(&q->rx_packets, __ATOMIC_RELAXED), *last = &queues[q->port->id][q->index].packets;
+	uint64_t now = __atomic_load_n(&q->rx_packets, __ATOMIC_RELAXED),
+		 *last = &queues[q->port->id][q->index].packets;
 	struct spread_view *v = q->view;
 	unsigned i;
 
@@ -58,7 +59,8 @@ static void load_sample_queue(struct port_queue *q)
 
 static void load_sample_worker(const struct worker *w)
 {
-	uint64_t busy = w->busy_cycles, idle = w->idle_cycles, all = busy + idle - workers[w->id].busy - workers[w->id].idle;
+	uint64_t busy = w->busy_cycles, idle = w->idle_cycles,
+		 all = busy + idle - workers[w->id].busy - workers[w->id].idle;
 
 	if (busy >= workers[w->id].busy && idle >= workers[w->id].idle && all > 0)
 		load_follow(&workers[w->id].share, (double)(busy - workers[w->id].busy) / (double)all);
@@ -172,7 +174,8 @@ static void add_queue(struct work *k, struct port_queue *q)
 
 	if (w == NULL)
 		return;
-	if (w->role == WORKER_FORWARDING && q->port->spread == NULL && spread_config(&q->port->cfg)->polled_by[q->index])
+	if (w->role == WORKER_FORWARDING && q->port->spread == NULL &&
+	    spread_config(&q->port->cfg)->polled_by[q->index])
 		k->workers[w->id].load += rate; // it is configured for this worker
 	else if (w->role == WORKER_FORWARDING && q->port->spread == NULL)
 		add_item(k, q->port, q, 0, w->id, rate);

@@ -25,7 +25,8 @@ static void orders_measure(struct worker *w)
 	for (i = 0; i < l->n; i++) {
 		q = l->q[i];
 		if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == w->id) // else another worker still polls it
-			__atomic_store_n(&q->depth, q->port->ops->depth ? q->port->ops->depth(q) : DEPTH_UNKNOWN, __ATOMIC_RELAXED);
+			__atomic_store_n(&q->depth, q->port->ops->depth ? q->port->ops->depth(q) : DEPTH_UNKNOWN,
+					 __ATOMIC_RELAXED);
 	}
 	orders_clear(w, ORDER_MEASURE);
 }

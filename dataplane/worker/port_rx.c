@@ -103,7 +103,8 @@ static inline edge_t port_rx_edge(const struct worker *w, const struct port_queu
 	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
 }
 
-static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct port_queue *q, uint16_t room)
+static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct port_queue *q,
+			   uint16_t room)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
 	struct port *port = q->port;
@@ -202,5 +203,5 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	return (uint16_t)total;
 }
 
-NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [HOST] = "host_input", [TX] = "port_tx",
-	    [SPREAD] = "spread", [STEER] = "host_steer");
+NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [HOST] = "host_input",
+	    [TX] = "port_tx", [SPREAD] = "spread", [STEER] = "host_steer");

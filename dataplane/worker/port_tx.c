@@ -9,8 +9,9 @@
 #include "worker/worker.h"
 
 DROP_REASON(port_gone, "The port that the packet should leave by has been removed.");
-DROP_REASON(port_down, "The port that the packet should leave by is down: its link, its peer or its administrative state. See "
-		       "`corelane port show`.");
+DROP_REASON(port_down,
+	    "The port that the packet should leave by is down: its link, its peer or its administrative state. See "
+	    "`corelane port show`.");
 DROP_REASON(port_tx_full, "The transmit queue was full: the guest or the device does not take packets as fast as they "
 			  "come. The guest is slow or has stopped, or its ring is too small for the bursts.");
 

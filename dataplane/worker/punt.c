@@ -17,7 +17,8 @@
 #define TURN_US 200 // bound on the master's time for one class in one turn
 
 DROP_REASON(punt_rate,
-	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s of a tenant, "
+	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s "
+	    "of a tenant, "
 	    "10,000 of a fabric port. A host may be flooding them: see `corelane drops punt_rate --by-port` and "
 	    "`corelane capture`.");
 DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, ARP "
@@ -113,7 +114,8 @@ static inline bool punt_allowed(const struct rte_mbuf *m, enum punt_class c, uin
 {
 	const struct punt_limits *l = &punt_limits[c];
 
-	return l->rate == 0 || bucket_take(&buckets[c][m->port % PORT_MAX], now, 1, l->rate, l->burst, rte_get_tsc_hz());
+	return l->rate == 0 ||
+	       bucket_take(&buckets[c][m->port % PORT_MAX], now, 1, l->rate, l->burst, rte_get_tsc_hz());
 }
 
 static void punt_chunk(struct rte_mbuf **pkts, unsigned n)

@@ -57,7 +57,8 @@ static const uint32_t order[] = {64, 128, 192, 128}; // nodes in the order of a 
 
 static void walked(uint64_t begin, unsigned n)
 {
-	r->trail = (struct graph_trail){.begin = begin, .end = begin, .n = n, .order = order + 1, .mask = GRAPH_TRAIL - 1};
+	r->trail =
+		(struct graph_trail){.begin = begin, .end = begin, .n = n, .order = order + 1, .mask = GRAPH_TRAIL - 1};
 }
 
 // Records a simulated loop of this length: half of it is the walk, an eighth the first node.
@@ -326,8 +327,9 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(counts),     T(splits),          T(longest_stay), T(threshold), T(sums_by_node),
-					   T(long_trail), T(taken_by_others), T(alone),        T(given_away)};
+	const struct CMUnitTest tests[] = {T(counts),          T(splits),       T(longest_stay),
+					   T(threshold),       T(sums_by_node), T(long_trail),
+					   T(taken_by_others), T(alone),        T(given_away)};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -147,7 +147,8 @@ static int spread_make_table(struct port *port, struct error *err)
 
 static int spread_make_view(struct port_queue *q, struct error *err)
 {
-	struct spread_view *v = rte_zmalloc_socket("spread_view", sizeof(*v), RTE_CACHE_LINE_SIZE, numa_memory(q->port->numa));
+	struct spread_view *v =
+		rte_zmalloc_socket("spread_view", sizeof(*v), RTE_CACHE_LINE_SIZE, numa_memory(q->port->numa));
 
 	if (v == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to spread port %s", q->port->cfg.name);

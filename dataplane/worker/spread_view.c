@@ -46,7 +46,8 @@ static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 	return n == 0;
 }
 
-static uint8_t spread_view_target_of(const struct worker *w, const struct port *port, const struct spread *s, unsigned entry)
+static uint8_t spread_view_target_of(const struct worker *w, const struct port *port, const struct spread *s,
+				     unsigned entry)
 {
 	uint8_t to = s ? s->to[entry] : SPREAD_LOCAL;
 

@@ -25,8 +25,9 @@
 #define LEAVE_MS 200
 #define END_MS 10000 // when the process ends
 
-DROP_REASON(inject_full, "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a "
-			 "neighbour) than a worker accepted.");
+DROP_REASON(inject_full,
+	    "The control plane sent more packets at once (answers to ARP and ND, packets that had waited for a "
+	    "neighbour) than a worker accepted.");
 
 static struct worker *workers[WORKER_MAX];
 
@@ -92,7 +93,8 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	w->graph = graph_create(name, memory, err);
 	if (w->recorder && w->graph)
 		recorder_init(w->recorder, w->graph);
-	if (w->rx && w->counters && w->inject && w->graph && w->recorder && w->health && w->wait && doorbell_open(id) == 0)
+	if (w->rx && w->counters && w->inject && w->graph && w->recorder && w->health && w->wait &&
+	    doorbell_open(id) == 0)
 		return w;
 	if (w->graph)
 		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for worker %u", id);
@@ -112,8 +114,8 @@ static int worker_begin(struct worker *w, struct error *err)
 	ret = worker_start(w);
 	snprintf(text, sizeof(text), "%u", w->cpu);
 	if (ret < 0)
-		return error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use", "a worker cannot run there: %s",
-				 strerror(-ret));
+		return error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use",
+				 "a worker cannot run there: %s", strerror(-ret));
 	return 0;
 }
 

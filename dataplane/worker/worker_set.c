@@ -52,7 +52,8 @@ int worker_check_cpu(unsigned cpu, struct error *err)
 		return error_set(err, EINVAL, "worker.cpu", text, "a CPU that is online", "does not exist");
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		if (w->cpu == cpu && w->idle == IDLE_SPIN)
-			return error_set(err, EBUSY, "worker.cpu", text, "a CPU without a spinning worker, or another idle policy",
+			return error_set(err, EBUSY, "worker.cpu", text,
+					 "a CPU without a spinning worker, or another idle policy",
 					 "is taken by worker %u, which never yields it (idle policy spin)", w->id);
 	return 0;
 }
@@ -63,8 +64,8 @@ int worker_check_ring_size(uint32_t size, struct error *err)
 
 	snprintf(text, sizeof(text), "%u", size);
 	return handoff_size_ok(size) ? 0
-				     : error_set(err, EINVAL, "worker.ring_size", text, "a power of two from 64 to 4194304",
-						 "is not a ring size");
+				     : error_set(err, EINVAL, "worker.ring_size", text,
+						 "a power of two from 64 to 4194304", "is not a ring size");
 }
 
 int worker_move(struct worker *w, unsigned cpu, struct error *err)
@@ -148,8 +149,8 @@ int worker_set_target(struct worker *w, uint32_t target, struct error *err)
 		return error_set(err, EINVAL, "worker.target", text, "none: only workers of other roles have a target",
 				 "cannot be set for a forwarding worker");
 	if (to == NULL || to->role != WORKER_FORWARDING || to->leaving)
-		return error_set(err, ENOENT, "worker.target", target == WORKER_NONE ? "" : text, "the id of a forwarding worker",
-				 "is not a worker that can take packets");
+		return error_set(err, ENOENT, "worker.target", target == WORKER_NONE ? "" : text,
+				 "the id of a forwarding worker", "is not a worker that can take packets");
 	ret = handoff_connect(w, to, err);
 	if (ret < 0)
 		return ret;

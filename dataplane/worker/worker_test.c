@@ -51,7 +51,8 @@ static uint16_t rx_endless(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	if (q->port->id == RED0 && __atomic_load_n(&flowing, __ATOMIC_RELAXED))
 		k = RTE_MIN(n, 8);
 	for (i = 0; i < k; i++)
-		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+		pkts[i] = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+				       &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
 	__atomic_fetch_add(&queues[q->port->id][q->index].received, k, __ATOMIC_RELAXED);
 	leave(&queues[q->port->id][q->index].polling);
 	return k;
@@ -74,7 +75,8 @@ static uint64_t received(void)
 
 static uint64_t sent(void)
 {
-	return __atomic_load_n(&queues[RED1][0].sent, __ATOMIC_RELAXED) + __atomic_load_n(&queues[RED1][1].sent, __ATOMIC_RELAXED);
+	return __atomic_load_n(&queues[RED1][0].sent, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&queues[RED1][1].sent, __ATOMIC_RELAXED);
 }
 
 static int setup(void **state)
@@ -142,7 +144,8 @@ static void first_takes_all(void **state)
 
 static void new_port_is_spread(void **state)
 {
-	struct port_config c = {.name = "extra", .kind = "tap", .role = PORT_TENANT, .queues = 4, .vrf = RED, .bridge = UINT16_MAX};
+	struct port_config c = {
+		.name = "extra", .kind = "tap", .role = PORT_TENANT, .queues = 4, .vrf = RED, .bridge = UINT16_MAX};
 	struct worker *a = add(0), *b = add(1);
 	struct port *p = port_add(&c, &err);
 	unsigned i, n = 0;
@@ -355,8 +358,8 @@ static void comings_and_goings(void **state)
 
 static struct rte_mbuf *frame_to(uint16_t port)
 {
-	struct rte_mbuf *m =
-		router_frame(RED0, GATEWAY, "02:00:00:00:00:03", &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
+	struct rte_mbuf *m = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
+					  &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3"});
 
 	meta(m)->out_port = port;
 	return m;

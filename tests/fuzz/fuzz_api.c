@@ -159,7 +159,8 @@ static void feed_raw(struct api_conn *c, const uint8_t *data, size_t size)
 	}
 }
 
-static void frame(struct api_conn *c, uint32_t id, uint8_t type, uint8_t flags, char method, const uint8_t *data, size_t n)
+static void frame(struct api_conn *c, uint32_t id, uint8_t type, uint8_t flags, char method, const uint8_t *data,
+		  size_t n)
 {
 	struct ttrpc_header h = {.stream = id, .type = type, .flags = flags};
 	uint8_t bytes[512];
@@ -188,7 +189,8 @@ static void feed_frames(struct api_conn *c, const uint8_t *data, size_t size)
 		uint8_t method = data[0] % 21, flags = data[1] & 7, type = data[1] & 0x80 ? TTRPC_DATA : TTRPC_REQUEST;
 
 		n = data[3] < size - 4 ? data[3] : size - 4;
-		frame(c, data[2] == 0 || type == TTRPC_REQUEST ? id : data[2], type, flags, (char)('a' + method), data + 4, n);
+		frame(c, data[2] == 0 || type == TTRPC_REQUEST ? id : data[2], type, flags, (char)('a' + method),
+		      data + 4, n);
 		id += 2;
 		data += 4 + n;
 		size -= 4 + n;

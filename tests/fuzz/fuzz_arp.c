@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in; the rest is the frame.
-// Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
+// ARP as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in; the rest is the
+// frame. Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
 #include "fuzz_frame.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/arp_packet.h"
@@ -60,7 +60,8 @@ static void through_node(struct rte_mbuf *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ip_addr gateway = fixture_addr("10.0.0.1"), guest = fixture_addr("10.0.0.2"), peer = fixture_addr("192.0.2.2");
+	const struct ip_addr gateway = fixture_addr("10.0.0.1"), guest = fixture_addr("10.0.0.2"),
+			     peer = fixture_addr("192.0.2.2");
 	uint32_t adj[2] = {0};
 	struct rte_mbuf *m;
 	uint16_t port;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device arguments that become a memif port. Whatever is accepted must be within bounds, and what is refused is explained.
+// Device arguments that become a memif port. Whatever is accepted must be within bounds, and what is refused is
+// explained.
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ret == 1) {
 		FUZZ_ASSERT(strcmp(cfg.kind, "memif") == 0 && cfg.ring_size <= LIMIT_MEMIF_DEVICE_RING_SIZE_MAX &&
 			    cfg.buffer_size <= LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MAX);
-		FUZZ_ASSERT(memchr(cfg.socket, '\0', sizeof(cfg.socket)) && memchr(cfg.secret, '\0', sizeof(cfg.secret)));
+		FUZZ_ASSERT(memchr(cfg.socket, '\0', sizeof(cfg.socket)) &&
+			    memchr(cfg.secret, '\0', sizeof(cfg.secret)));
 	}
 	FUZZ_ASSERT(ret != -EINVAL || err.message[0] != '\0');
 	FUZZ_ASSERT(ret != 0 || cfg.kind == NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FIB and RIB against a plain list of routes. The input is a list of operations: what to do and with how many routes,
-// the length of the prefix, its address, the next hop. After each, addresses around the prefix are looked up.
+// The FIB and RIB against a plain list of routes. The input is a list of operations: what to do and with how many
+// routes, the length of the prefix, its address, the next hop. After each, addresses around the prefix are looked up.
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +150,8 @@ static size_t operate(struct fib *fib, struct rib *rib, enum family family, cons
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	char *eal[] = {"fuzz_fib", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=error", NULL};
+	char *eal[] = {"fuzz_fib",       "--no-huge",         "-m", "64", "--no-pci", "--no-shconf",
+		       "--no-telemetry", "--log-level=error", NULL};
 
 	must(rte_eal_init(8, eal) >= 0 && rcu_init() == 0 && fib_init(1 << 26) == 0);
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated. The first byte chooses the port; its
-// highest bit has time pass.
+// Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated. The first byte
+// chooses the port; its highest bit has time pass.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static void must(int ret, const struct error *err)
 static void translate(uint32_t id, const char *inside, uint8_t len, const char *outside)
 {
 	struct error err = {0};
-	struct nat_config c = {.id = id, .vrf = RED, .external = RED, .kind = len == 32 || len == 128 ? NAT_FLOATING : NAT_SOURCE};
+	struct nat_config c = {
+		.id = id, .vrf = RED, .external = RED, .kind = len == 32 || len == 128 ? NAT_FLOATING : NAT_SOURCE};
 
 	c.inside = (struct ip_prefix){router_addr(inside), len};
 	c.outside = router_addr(outside);
@@ -40,8 +41,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	unsigned i;
 
 	fuzz_router_setup();
-	flow_secret_init(
-		&(struct flow_secret){.add = {1, 2, 3, 4, 5}, .mul = {7, 9, 11, 13, 15}, .seed = {17, 19}}); // the same each time
+	flow_secret_init(&(struct flow_secret){
+		.add = {1, 2, 3, 4, 5}, .mul = {7, 9, 11, 13, 15}, .seed = {17, 19}}); // the same each time
 	for (i = 0; i < 4; i++) {
 		cfg = router_config(ports[i]);
 		cfg.stateful = ports[i] != RED1;

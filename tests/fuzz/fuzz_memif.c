@@ -2,8 +2,8 @@
 // A memif peer that is the fuzzer: control messages with descriptors of all kinds, then the contents of the shared
 // memory, to a server and to a client of ours over real sockets.
 //
-// Input: role (odd: the victim is a client), then records of one byte and a message: what to pass with it (see pass_fd),
-// or SHORT and a length, or MEMORY: the rest is laid over the rings, and the victim polls and sends.
+// Input: role (odd: the victim is a client), then records of one byte and a message: what to pass with it (see
+// pass_fd), or SHORT and a length, or MEMORY: the rest is laid over the rings, and the victim polls and sends.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +90,8 @@ static void send_message(int fd, const void *data, size_t size, int pass)
 	if (pass >= 0) {
 		mh.msg_control = control;
 		mh.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&mh) =
-			(struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		*CMSG_FIRSTHDR(&mh) = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&mh)), &pass, sizeof(pass));
 	}
 	sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT); // the victim may have gone already
@@ -179,7 +179,8 @@ static void play(int fd, const uint8_t *data, size_t size)
 			return;
 		}
 		memcpy(&msg, data, n);
-		send_message(fd, &msg, kind == SHORT && n > 0 ? msg.type % 200u % sizeof(msg) : sizeof(msg), pass_fd(kind));
+		send_message(fd, &msg, kind == SHORT && n > 0 ? msg.type % 200u % sizeof(msg) : sizeof(msg),
+			     pass_fd(kind));
 		turn();
 		data += n;
 		size -= n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MSS clamp: the first two bytes are the limit, the rest is a TCP header. Whatever comes, only an MSS above the limit changes, and a
-// checksum is as right or wrong as before.
+// The MSS clamp: the first two bytes are the limit, the rest is a TCP header. Whatever comes, only an MSS above the
+// limit changes, and a checksum is as right or wrong as before.
 #include "fuzz_frame.h"
 #include "l3/mss.h"
 #include "testing/router_fixture.h"
@@ -29,7 +29,8 @@ static void check(const uint8_t *before, const uint8_t *after, size_t n, uint16_
 	}
 	FUZZ_ASSERT(changed <= 2 && first >= 22 && (before[13] & 2)); // in the options of a SYN
 	// Ones' complement zero has two forms.
-	FUZZ_ASSERT((router_sum(before, (unsigned)n, 0) + 0u) % 0xffff == (router_sum(after, (unsigned)n, 0) + 0u) % 0xffff);
+	FUZZ_ASSERT((router_sum(before, (unsigned)n, 0) + 0u) % 0xffff ==
+		    (router_sum(after, (unsigned)n, 0) + 0u) % 0xffff);
 	// The value may have kept one of its bytes.
 	FUZZ_ASSERT((first + 1 < n && (after[first] << 8 | after[first + 1]) == limit) ||
 		    (after[first - 1] << 8 | after[first]) == limit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbour discovery as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in, and whether the
-// checksum is made right, which a fuzzer would hardly do; the rest is the frame.
+// Neighbour discovery as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in, and
+// whether the checksum is made right, which a fuzzer would hardly do; the rest is the frame.
 // Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
 #include <netinet/in.h>
 
@@ -40,7 +40,8 @@ static void make_checksum(struct rte_mbuf *m)
 	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, meta(m)->l3);
 	unsigned need = meta(m)->l3 + (unsigned)sizeof(*ip);
 
-	if (m->data_len >= need + 8 && rte_be_to_cpu_16(ip->payload_len) <= m->data_len - need && ip->proto == IPPROTO_ICMPV6)
+	if (m->data_len >= need + 8 && rte_be_to_cpu_16(ip->payload_len) <= m->data_len - need &&
+	    ip->proto == IPPROTO_ICMPV6)
 		fixture_checksum(m);
 }
 
@@ -70,7 +71,8 @@ static void through_node(struct rte_mbuf *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ip_addr gateway = fixture_addr("fd00::1"), guest = fixture_addr("fd00::2"), peer = fixture_addr("2001:db8::2");
+	const struct ip_addr gateway = fixture_addr("fd00::1"), guest = fixture_addr("fd00::2"),
+			     peer = fixture_addr("2001:db8::2");
 	uint32_t adj[2] = {0};
 	struct rte_mbuf *m;
 	uint16_t port;

@@ -27,7 +27,17 @@ enum { OUT_RED = 1000, OUT_BLUE = 2000, OUT_LAN = 3000, OUT_IRB = 4000, OUT_RANG
 // Labels and VNIs that come in.
 enum { IN_RED = 100, IN_BLUE, IN_LAN, IN_IRB, IN_PORT, IN_REJECT, IN_UNIFORM, IN_TRANSIT, IN_GROUP, IN_HOLD, IN_END };
 
-enum { NH_TUNNELS = 200, NH_BLUE = 220, NH_REJECTS = 230, NH_DISCARDS, NH_GROUPS, NH_GUEST, NH_ABSENT, NH_LAN = 240, NH_IRB = 250 };
+enum {
+	NH_TUNNELS = 200,
+	NH_BLUE = 220,
+	NH_REJECTS = 230,
+	NH_DISCARDS,
+	NH_GROUPS,
+	NH_GUEST,
+	NH_ABSENT,
+	NH_LAN = 240,
+	NH_IRB = 250
+};
 
 static struct rte_graph *graph;
 static struct rx_list *rx;
@@ -55,15 +65,18 @@ static uint16_t receive(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n
 static const struct {
 	const char *encap;
 	const char *remote;
-} kinds[] = {{"mplsoudp", "203.0.113.9"}, {"mplsoudp", "2001:db8:f::9"}, {"mplsogre", "203.0.113.9"}, {"mplsogre", "2001:db8:f::9"},
-	     {"vxlan", "203.0.114.9"},    {"vxlan", "2001:db8:f::9"},    {"geneve", "203.0.113.9"},   {"geneve", "2001:db8:f::9"}};
+} kinds[] = {{"mplsoudp", "203.0.113.9"},   {"mplsoudp", "2001:db8:f::9"}, {"mplsogre", "203.0.113.9"},
+	     {"mplsogre", "2001:db8:f::9"}, {"vxlan", "203.0.114.9"},      {"vxlan", "2001:db8:f::9"},
+	     {"geneve", "203.0.113.9"},     {"geneve", "2001:db8:f::9"}};
 
 static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
 {
 	struct nexthop_config c = {.id = id, .kind = NH_TUNNEL};
 
-	c.tunnel = (struct tunnel_config){
-		.encap = encap_find(kinds[kind].encap), .remote = router_addr(kinds[kind].remote), .label = label, .vni = label};
+	c.tunnel = (struct tunnel_config){.encap = encap_find(kinds[kind].encap),
+					  .remote = router_addr(kinds[kind].remote),
+					  .label = label,
+					  .vni = label};
 	c.tunnel.uniform = c.tunnel.udp6_checksum = c.tunnel.gre_has_key = special;
 	router_nexthop(&c);
 }
@@ -88,8 +101,8 @@ static void add_nexthops(void)
 	router_nexthop(&(struct nexthop_config){.id = NH_DISCARDS, .kind = NH_DISCARD});
 	router_nexthop(&(struct nexthop_config){
 		.id = NH_GUEST, .kind = NH_PORT, .port = {.id = RED0, .mac = router_mac("02:00:00:00:00:03")}});
-	router_nexthop(
-		&(struct nexthop_config){.id = NH_ABSENT, .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr("10.0.0.77")}});
+	router_nexthop(&(struct nexthop_config){
+		.id = NH_ABSENT, .kind = NH_PORT, .port = {.id = RED1, .addr = router_addr("10.0.0.77")}});
 	router_nexthop(&group);
 }
 
@@ -259,7 +272,8 @@ static void check_sent(uint16_t in, const struct view *came, const struct owner 
 
 	rte_mbuf_check(s->m, 1, NULL);
 	if (out->role == PORT_TENANT) {
-		FUZZ_ASSERT((o->vrf != UINT16_MAX && out->vrf == o->vrf) || (o->bridge != UINT16_MAX && out->bridge == o->bridge));
+		FUZZ_ASSERT((o->vrf != UINT16_MAX && out->vrf == o->vrf) ||
+			    (o->bridge != UINT16_MAX && out->bridge == o->bridge));
 		return;
 	}
 	v = view(rte_pktmbuf_mtod(s->m, const uint8_t *), s->m->data_len);
@@ -283,7 +297,8 @@ static uint64_t count_drops(uint16_t port)
 	return sum;
 }
 
-// What waits for a neighbour is given up, and what the router has learnt is forgotten: the next input finds it as this one did.
+// What waits for a neighbour is given up, and what the router has learnt is forgotten: the next input finds it as this
+// one did.
 static void clean_up(void)
 {
 	struct mac_entry e = {0};

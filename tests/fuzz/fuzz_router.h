@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A router with everything in it, for the targets that feed it frames: testing/router_fixture.h plus routes of each kind, tunnels of each kind
-// in both VRFs, and labels and VNIs for each kind of target.
+// A router with everything in it, for the targets that feed it frames: testing/router_fixture.h plus routes of each
+// kind, tunnels of each kind in both VRFs, and labels and VNIs for each kind of target.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules as messages. What is accepted is written the same way again, its text is whole, and what it is compiled to agrees with the rule
-// in what a key of its own corner gets. A first byte 0xff is followed by a request, anything else
+// Rules as messages. What is accepted is written the same way again, its text is whole, and what it is compiled to
+// agrees with the rule in what a key of its own corner gets. A first byte 0xff is followed by a request, anything else
 // begins a list of words.
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,8 @@ static void back_to_message(const struct rule *r, Corelane__V1__Rule *m)
 
 	corelane__v1__rule__init(m);
 	m->id = r->id;
-	m->action = r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
+	m->action =
+		r->allow ? CORELANE__V1__RULE_ACTION__RULE_ACTION_ALLOW : CORELANE__V1__RULE_ACTION__RULE_ACTION_DENY;
 	m->log = r->log;
 	m->protocol = keep(strdup(rule_protocol_name(r->proto, buf)));
 	m->source = keep(strdup(r->src.addr.family ? ip_format_prefix(&r->src, buf) : ""));
@@ -96,9 +97,9 @@ static void check(const Corelane__V1__Rule *in)
 	check_entries(&r);
 	back_to_message(&r, &out);
 	FUZZ_ASSERT(rule_decode(&out, &again, &err) == 0);
-	FUZZ_ASSERT(memcmp(r.ports, again.ports, sizeof(r.ports)) == 0 && r.proto == again.proto && r.src.len == again.src.len &&
-		    ip_addr_eq(&r.src.addr, &again.src.addr) && r.dst.len == again.dst.len &&
-		    ip_addr_eq(&r.dst.addr, &again.dst.addr));
+	FUZZ_ASSERT(memcmp(r.ports, again.ports, sizeof(r.ports)) == 0 && r.proto == again.proto &&
+		    r.src.len == again.src.len && ip_addr_eq(&r.src.addr, &again.src.addr) &&
+		    r.dst.len == again.dst.len && ip_addr_eq(&r.dst.addr, &again.dst.addr));
 	forget();
 }
 

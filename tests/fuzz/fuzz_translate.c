@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The translation of packets: the first byte chooses, then come the keys of the flow's directions, the rest is a packet. Whatever comes, no
-// byte behind the first segment is read, a refused packet stays as it is, and checksums are as right or wrong as before.
+// The translation of packets: the first byte chooses, then come the keys of the flow's directions, the rest is a
+// packet. Whatever comes, no byte behind the first segment is read, a refused packet stays as it is, and checksums are
+// as right or wrong as before.
 #include <netinet/in.h>
 
 #include "flow/translate.h"
@@ -23,7 +24,8 @@ static unsigned header(const uint8_t *ip)
 	return *ip >> 4 == 6 ? 40 : (*ip & 15) * 4u;
 }
 
-// Where what the packet's own header says of its length fits; 0: nothing can be said. Extension headers are left to the unit test.
+// Where what the packet's own header says of its length fits; 0: nothing can be said. Extension headers are left to the
+// unit test.
 static unsigned length(const uint8_t *ip, unsigned n)
 {
 	unsigned len;

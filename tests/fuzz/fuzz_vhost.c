@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is laid over one pair's rings while the port
-// receives and sends.
+// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is laid over one pair's
+// rings while the port receives and sends.
 //
-// Input: what is polled after how many bytes (a byte, in units of 16), then bytes that are XORed over the transmit ring's descriptors, its
-// available and used rings, then over the same of the receive ring.
+// Input: what is polled after how many bytes (a byte, in units of 16), then bytes that are XORed over the transmit
+// ring's descriptors, its available and used rings, then over the same of the receive ring.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void set_up(void)
 {
 	static char *argv[] = {"fuzz_vhost",  "--no-huge", "-m", "96",          "--no-pci", "--no-telemetry",
 			       "--no-shconf", "-l",        "0",  "--log-level", "error"};
-	static struct port_config cfg = {.name = "fuzz", .kind = "vhost", .role = PORT_TENANT, .queues = 1, .mtu = 1500};
+	static struct port_config cfg = {
+		.name = "fuzz", .kind = "vhost", .role = PORT_TENANT, .queues = 1, .mtu = 1500};
 	struct error err = {};
 
 	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || port_pool_init(4096, 0, &err) < 0)

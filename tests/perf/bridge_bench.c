@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles per frame of bridge_input, from one port to others, by the number of MACs in the domain. Each frame has a source and a
-// destination of its own, drawn at random.
-// Run it pinned: taskset -c 1 build/tests/perf/bridge_bench. The fastest tenth counts, so that a busy machine disturbs little.
+// Cycles per frame of bridge_input, from one port to others, by the number of MACs in the domain. Each frame has a
+// source and a destination of its own, drawn at random.
+// Run it pinned: taskset -c 1 build/tests/perf/bridge_bench. The fastest tenth counts, so that a busy machine disturbs
+// little.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes per second, memory and cycles per lookup of the FIB and RIB, with rte_fib (dir24_8, trie) and rte_lpm beside them.
-// Run it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of a set's name.
-// Cycles are those of the time-stamp counter, changes per second count the thread's own CPU time.
+// Routes per second, memory and cycles per lookup of the FIB and RIB, with rte_fib (dir24_8, trie) and rte_lpm beside
+// them. Run it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of
+// a set's name. Cycles are those of the time-stamp counter, changes per second count the thread's own CPU time.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,7 +243,8 @@ static void check_hits(void)
 
 static double measure_rte_fib(const struct set *s)
 {
-	struct rte_fib_conf conf = {.type = RTE_FIB_DIR24_8, .max_routes = 1 << 20, .dir24_8 = {RTE_FIB_DIR24_8_4B, 1 << 17}};
+	struct rte_fib_conf conf = {
+		.type = RTE_FIB_DIR24_8, .max_routes = 1 << 20, .dir24_8 = {RTE_FIB_DIR24_8_4B, 1 << 17}};
 	struct rte_fib *fib = rte_fib_create("bench", SOCKET_ID_ANY, &conf);
 	double cycles;
 	unsigned i;
@@ -322,8 +323,8 @@ static void run(const struct set *s, bool with_others)
 	bulk = measure(lookup, fibs, BURST);
 	check_hits();
 	few = measure(lookup, fibs, 2);
-	printf("%-20s %8u routes  %5.2f M adds/s  FIB %6.1f RIB %5.1f MB  cycles per lookup: %5.1f in 256, %5.1f in 2", s->name, n,
-	       s->n / add / 1e6, (double)fib_memory() / 1e6, (double)rib_memory() / 1e6, bulk, few);
+	printf("%-20s %8u routes  %5.2f M adds/s  FIB %6.1f RIB %5.1f MB  cycles per lookup: %5.1f in 256, %5.1f in 2",
+	       s->name, n, s->n / add / 1e6, (double)fib_memory() / 1e6, (double)rib_memory() / 1e6, bulk, few);
 	if (with_others)
 		compare(s);
 	start = cpu_seconds();
@@ -363,7 +364,8 @@ static void run_both(enum mix mix)
 
 int main(int argc, char **argv)
 {
-	char *eal[] = {argv[0], "--no-huge", "-m", "1024", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=error", NULL};
+	char *eal[] = {argv[0],          "--no-huge",         "-m", "1024", "--no-pci", "--no-shconf",
+		       "--no-telemetry", "--log-level=error", NULL};
 	bool with_others = false, memory = false, named = false;
 	unsigned i;
 	int arg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// New flows: cycles that flow4_create takes for each, while the table fills; and what their worker spends on each of them later, to see that
-// it rests, and to end it.
+// New flows: cycles that flow4_create takes for each, while the table fills; and what their worker spends on each of
+// them later, to see that it rests, and to end it.
 //
 //	flow_create_bench [FLOWS]    default 1,000,000; prints the median of each tenth of the way
 #include <netinet/in.h>
@@ -68,7 +68,8 @@ static double part(const struct rte_node *node, uint32_t from, uint32_t to)
 		for (i = 0; i < BATCH_SIZE; i++)
 			become(pkts[i], from + n * BATCH_SIZE + i);
 		before = node->total_cycles;
-		if (node_test_run("flow4_create", pkts, BATCH_SIZE) != BATCH_SIZE || strcmp(node_test_outs[0].edge, "drop") == 0) {
+		if (node_test_run("flow4_create", pkts, BATCH_SIZE) != BATCH_SIZE ||
+		    strcmp(node_test_outs[0].edge, "drop") == 0) {
 			fprintf(stderr, "flow4_create refuses: %s\n", node_test_reason(pkts[0]));
 			exit(1);
 		}
@@ -80,8 +81,8 @@ static double part(const struct rte_node *node, uint32_t from, uint32_t to)
 	return median;
 }
 
-// What flow_age() does in a second of its clock, which is one walk over all flows. Returns cycles per flow; what took far longer than a slice
-// may was not its own work.
+// What flow_age() does in a second of its clock, which is one walk over all flows. Returns cycles per flow; what took
+// far longer than a slice may was not its own work.
 static double age(uint32_t n)
 {
 	static uint64_t tsc;

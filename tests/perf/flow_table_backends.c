@@ -96,7 +96,8 @@ static void single6(const void *t, const struct flow_key *keys, flow_entry_t *ou
 		flow_table_lookup6(t, keys++, out++, 1);
 }
 
-static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots, unsigned n)
+static __rte_always_inline void match(const struct flow_bucket *const *bucket, const uint16_t *sig, uint8_t *slots,
+				      unsigned n)
 {
 	unsigned i;
 
@@ -106,12 +107,14 @@ static __rte_always_inline void match(const struct flow_bucket *const *bucket, c
 
 static void unfetched4(const void *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
 {
-	flow_search_array(((const struct flow_table *)t)->view->now, keys, out, n, false, match, FLOW_LOOKUP_PART, false);
+	flow_search_array(((const struct flow_table *)t)->view->now, keys, out, n, false, match, FLOW_LOOKUP_PART,
+			  false);
 }
 
 static void unfetched6(const void *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
 {
-	flow_search_array(((const struct flow_table *)t)->view->now, keys, out, n, true, match, FLOW_LOOKUP_PART, false);
+	flow_search_array(((const struct flow_table *)t)->view->now, keys, out, n, true, match, FLOW_LOOKUP_PART,
+			  false);
 }
 
 static void plain4(const void *t, const struct flow_key *keys, flow_entry_t *out, unsigned n)
@@ -167,35 +170,36 @@ static void avx512_6(const void *t, const struct flow_key *keys, flow_entry_t *o
 #endif
 
 #define OWN "the flow table: "
-static const struct backend rte_hash_bulk = {"rte_hash",  "DPDK's rte_hash, lock-free, in bulk",
-					     hash_create, hash_insert,
-					     hash_remove, hash_destroy,
-					     hash_lookup, hash_lookup,
-					     NULL},
-			    own_single = {"corelane-single",
-					  OWN "one key at a time",
-					  own_create,
-					  own_insert,
-					  own_remove,
-					  own_destroy,
-					  single4,
-					  single6,
-					  NULL},
-			    own_unfetched = {"corelane-no-prefetch",
-					     OWN "batches without prefetch",
-					     NULL,
-					     NULL,
-					     NULL,
-					     NULL,
-					     unfetched4,
-					     unfetched6,
-					     NULL},
-			    own_plain = {
-				    "corelane-plain", OWN "signatures one by one", NULL, NULL, NULL, NULL, plain4, plain6, NULL};
+static const struct backend
+	rte_hash_bulk = {"rte_hash",  "DPDK's rte_hash, lock-free, in bulk",
+			 hash_create, hash_insert,
+			 hash_remove, hash_destroy,
+			 hash_lookup, hash_lookup,
+			 NULL},
+	own_single = {"corelane-single",
+		      OWN "one key at a time",
+		      own_create,
+		      own_insert,
+		      own_remove,
+		      own_destroy,
+		      single4,
+		      single6,
+		      NULL},
+	own_unfetched = {"corelane-no-prefetch",
+			 OWN "batches without prefetch",
+			 NULL,
+			 NULL,
+			 NULL,
+			 NULL,
+			 unfetched4,
+			 unfetched6,
+			 NULL},
+	own_plain = {"corelane-plain", OWN "signatures one by one", NULL, NULL, NULL, NULL, plain4, plain6, NULL};
 #ifdef __x86_64__
 static const struct backend own_sse = {"corelane-sse4.2", OWN "SSE", NULL, NULL, NULL, NULL, sse4, sse6, NULL},
 			    own_avx2 = {"corelane-avx2", OWN "AVX2", NULL, NULL, NULL, NULL, avx2_4, avx2_6, has_avx2},
-			    own_avx512 = {"corelane-avx512", OWN "AVX-512", NULL, NULL, NULL, NULL, avx512_4, avx512_6, has_avx512};
+			    own_avx512 = {"corelane-avx512", OWN "AVX-512", NULL,      NULL, NULL, NULL,
+					  avx512_4,          avx512_6,      has_avx512};
 #endif
 
 const struct backend *const backends[] = {&chained_plain,

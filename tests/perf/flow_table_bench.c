@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles (of the time-stamp counter) per lookup of a flow: a chained table, the steps that make it faster, rte_hash, and the flow table.
-// `corelane bench flow-table` runs it and draws what it says: a line of JSON for each figure.
+// Cycles (of the time-stamp counter) per lookup of a flow: a chained table, the steps that make it faster, rte_hash,
+// and the flow table. `corelane bench flow-table` runs it and draws what it says: a line of JSON for each figure.
 //
-// All back ends hold the same flows at the same load, and take turns in one process. Each window is of keys that nobody has looked up since
-// all others were, so that nobody finds lines that another one has brought.
+// All back ends hold the same flows at the same load, and take turns in one process. Each window is of keys that nobody
+// has looked up since all others were, so that nobody finds lines that another one has brought.
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
@@ -40,7 +40,8 @@ static uint64_t random_state = 1;
 
 static bool chosen(unsigned i)
 {
-	return (backends[i]->supported == NULL || backends[i]->supported()) && (!only || strstr(only, backends[i]->name));
+	return (backends[i]->supported == NULL || backends[i]->supported()) &&
+	       (!only || strstr(only, backends[i]->name));
 }
 
 static uint32_t n_flows(const struct point *p)
@@ -48,7 +49,8 @@ static uint32_t n_flows(const struct point *p)
 	return (uint32_t)((1ull << p->log2_slots) * p->load / 200);
 }
 
-// Hosts and ports in no order, as they come in the field: a CRC spreads those that count up more evenly than chance would.
+// Hosts and ports in no order, as they come in the field: a CRC spreads those that count up more evenly than chance
+// would.
 static uint32_t scattered(uint32_t number)
 {
 	number = number * 0x9e3779b1u & 0xfffffff;
@@ -79,8 +81,10 @@ static void make_keys(const struct point *p, unsigned hit_rate)
 
 static void print_head(const char *what, const struct point *p, unsigned i)
 {
-	printf("{\"what\":\"%s\",\"backend\":\"%s\",\"text\":\"%s\",\"flows\":%u,\"slots\":%llu,\"load\":%u,\"family\":\"%s\"",
-	       what, backends[i]->name, backends[i]->text, n_flows(p), 1ull << p->log2_slots, p->load, p->v6 ? "ipv6" : "ipv4");
+	printf("{\"what\":\"%s\",\"backend\":\"%s\",\"text\":\"%s\",\"flows\":%u,\"slots\":%llu,\"load\":%u,\"family\":"
+	       "\"%s\"",
+	       what, backends[i]->name, backends[i]->text, n_flows(p), 1ull << p->log2_slots, p->load,
+	       p->v6 ? "ipv6" : "ipv4");
 }
 
 static bool insert_all(const struct point *p, unsigned i)
@@ -257,7 +261,8 @@ static void pin(int cpu)
 static int usage(const char *name)
 {
 	fprintf(stderr,
-		"usage: %s [--quick] [--cpu N] [--slots LOG2,...] [--load PERCENT,...] [--rounds N] [--batch N] [--only NAMES] "
+		"usage: %s [--quick] [--cpu N] [--slots LOG2,...] [--load PERCENT,...] [--rounds N] [--batch N] "
+		"[--only NAMES] "
 		"[--touch]\n"
 		"       [--ipv6]\n",
 		name);
@@ -276,9 +281,11 @@ static unsigned list(char *text, unsigned *values)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"quick", 0, 0, 'q'}, {"cpu", 1, 0, 'c'},   {"slots", 1, 0, 's'}, {"load", 1, 0, 'l'},  {"rounds", 1, 0, 'r'},
-		{"only", 1, 0, 'o'},  {"touch", 0, 0, 't'}, {"ipv6", 0, 0, '6'},  {"batch", 1, 0, 'b'}, {0}};
+	static const struct option options[] = {{"quick", 0, 0, 'q'},  {"cpu", 1, 0, 'c'},
+						{"slots", 1, 0, 's'},  {"load", 1, 0, 'l'},
+						{"rounds", 1, 0, 'r'}, {"only", 1, 0, 'o'},
+						{"touch", 0, 0, 't'},  {"ipv6", 0, 0, '6'},
+						{"batch", 1, 0, 'b'},  {0}};
 	unsigned sizes[16] = {11, 18, 21}, n_sizes = 3, loads[16] = {90}, n_loads = 1, i, k, largest = 0;
 	struct point p = {0};
 	int opt, cpu = -1;

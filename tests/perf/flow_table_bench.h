@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is compared: ways to find a flow's number by its key. The keys themselves lie with the flows for all but rte_hash, which has copies.
+// What is compared: ways to find a flow's number by its key. The keys themselves lie with the flows for all but
+// rte_hash, which has copies.
 #pragma once
 
 #include "flow/table_fixture.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table as routers have had it: buckets with a list of what did not fit, in the steps that were proposed to make it faster.
+// A table as routers have had it: buckets with a list of what did not fit, in the steps that were proposed to make it
+// faster.
 #include <stdlib.h>
 
 #include <rte_hash_crc.h>
@@ -41,7 +42,8 @@ static __rte_always_inline uint32_t hash_of(const struct flow_key *k, bool v6, b
 		return rte_jhash_32b((const uint32_t *)k, v6 ? 10 : 4, h);
 	h = rte_hash_crc_8byte(k->meta, h);
 	h = rte_hash_crc_8byte(k->addr[0], h);
-	return v6 ? rte_hash_crc_8byte(k->addr[3], rte_hash_crc_8byte(k->addr[2], rte_hash_crc_8byte(k->addr[1], h))) : h;
+	return v6 ? rte_hash_crc_8byte(k->addr[3], rte_hash_crc_8byte(k->addr[2], rte_hash_crc_8byte(k->addr[1], h)))
+		  : h;
 }
 
 static uint16_t sig_of(uint32_t hash)
@@ -62,7 +64,8 @@ static struct chained *create(uint64_t slots, uint64_t entries, bool v6, bool cr
 {
 	struct chained *t = calloc(1, sizeof(*t));
 
-	*t = (struct chained){.mask = (uint32_t)(slots / (sigs ? 8 : 4)) - 1, .used = 1, .v6 = v6, .crc = crc, .sigs = sigs};
+	*t = (struct chained){
+		.mask = (uint32_t)(slots / (sigs ? 8 : 4)) - 1, .used = 1, .v6 = v6, .crc = crc, .sigs = sigs};
 	t->bytes = ((uint64_t)t->mask + 1) * (sigs ? sizeof(struct bucket8) : sizeof(struct bucket4));
 	t->extra_bytes = (entries + 2) * sizeof(struct extra);
 	t->buckets = taken(t->bytes);
@@ -165,7 +168,8 @@ static void remove_both(void *table, flow_entry_t e)
 	remove_one(table, e | 1);
 }
 
-static __rte_always_inline flow_entry_t in_list(const struct chained *t, uint32_t x, const struct flow_key *k, const bool v6)
+static __rte_always_inline flow_entry_t in_list(const struct chained *t, uint32_t x, const struct flow_key *k,
+						const bool v6)
 {
 	for (; x; x = t->extras[x].next)
 		if (flow_key_equal(flow_entry_key(t->extras[x].entry), k, v6))
@@ -173,8 +177,8 @@ static __rte_always_inline flow_entry_t in_list(const struct chained *t, uint32_
 	return 0;
 }
 
-static __rte_always_inline void full_compare(const struct chained *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
-					     const bool v6)
+static __rte_always_inline void full_compare(const struct chained *t, const struct flow_key *keys, flow_entry_t *out,
+					     unsigned n, const bool v6)
 {
 	unsigned i, s;
 
@@ -207,8 +211,8 @@ static __rte_always_inline unsigned match(const struct bucket8 *b, uint16_t sig)
 	return flow_match((const struct flow_bucket *)b, sig); // signatures come first in both
 }
 
-static __rte_always_inline void one_by_one(const struct chained *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
-					   const bool v6, const bool crc)
+static __rte_always_inline void one_by_one(const struct chained *t, const struct flow_key *keys, flow_entry_t *out,
+					   unsigned n, const bool v6, const bool crc)
 {
 	unsigned i;
 
@@ -220,8 +224,8 @@ static __rte_always_inline void one_by_one(const struct chained *t, const struct
 	}
 }
 
-static __rte_always_inline void batched(const struct chained *t, const struct flow_key *keys, flow_entry_t *out, unsigned n,
-					const bool v6)
+static __rte_always_inline void batched(const struct chained *t, const struct flow_key *keys, flow_entry_t *out,
+					unsigned n, const bool v6)
 {
 	const struct bucket8 *b[FLOW_BATCH];
 	uint32_t hash[FLOW_BATCH];
@@ -300,4 +304,5 @@ const struct backend chained_plain = {"chained",    "buckets of 4 and a list, Je
 				    remove_both,   destroy,
 				    crc4,          crc6,
 				    NULL},
-		     chained_batch = {"chained-batch", "batches with prefetch", NULL, NULL, NULL, NULL, batch4, batch6, NULL};
+		     chained_batch = {
+			     "chained-batch", "batches with prefetch", NULL, NULL, NULL, NULL, batch4, batch6, NULL};

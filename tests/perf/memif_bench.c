@@ -93,7 +93,8 @@ static int dpdk_start(struct side *s, uint16_t ethdev)
 	struct rte_eth_conf conf = {0};
 
 	*s = (struct side){.rx = dpdk_rx, .tx = dpdk_tx, .ethdev = ethdev};
-	if (rte_eth_dev_configure(ethdev, 1, 1, &conf) < 0 || rte_eth_rx_queue_setup(ethdev, 0, 1024, 0, NULL, pool) < 0 ||
+	if (rte_eth_dev_configure(ethdev, 1, 1, &conf) < 0 ||
+	    rte_eth_rx_queue_setup(ethdev, 0, 1024, 0, NULL, pool) < 0 ||
 	    rte_eth_tx_queue_setup(ethdev, 0, 1024, 0, NULL) < 0)
 		return -EIO;
 	return rte_eth_dev_start(ethdev);
@@ -160,8 +161,8 @@ static int measure(const char *name, struct side *server, struct side *client, u
 	for (i = 0; i < 4; i++)
 		qsort(cost[i], WINDOWS, sizeof(double), by_value);
 	w = WINDOWS / 10;
-	printf("%-10s %5u %6u %8.1f %8.1f %8.1f %8.1f %9.1f\n", name, length, burst, cost[1][w], cost[2][w], cost[3][w], cost[0][w],
-	       cost[1][w] + cost[2][w]);
+	printf("%-10s %5u %6u %8.1f %8.1f %8.1f %8.1f %9.1f\n", name, length, burst, cost[1][w], cost[2][w], cost[3][w],
+	       cost[0][w], cost[1][w] + cost[2][w]);
 	return 0;
 }
 
@@ -187,10 +188,11 @@ int main(int argc, char **argv)
 		return 1;
 	while (server.shm == NULL || client.shm == NULL)
 		event_base_loop(base, EVLOOP_ONCE);
-	if (dpdk_start(&dpdk_server, 0) < 0 || dpdk_start(&dpdk_client, 1) < 0 || dpdk_wait(&dpdk_server, &dpdk_client) < 0)
+	if (dpdk_start(&dpdk_server, 0) < 0 || dpdk_start(&dpdk_client, 1) < 0 ||
+	    dpdk_wait(&dpdk_server, &dpdk_client) < 0)
 		return 1;
-	printf("%-10s %5s %6s %8s %8s %8s %8s %9s  cycles per frame, TSC at %lu MHz\n", "", "bytes", "burst", "srv rx", "srv tx",
-	       "cli rx", "cli tx", "srv rx+tx", (unsigned long)(rte_get_tsc_hz() / 1000000));
+	printf("%-10s %5s %6s %8s %8s %8s %8s %9s  cycles per frame, TSC at %lu MHz\n", "", "bytes", "burst", "srv rx",
+	       "srv tx", "cli rx", "cli tx", "srv rx+tx", (unsigned long)(rte_get_tsc_hz() / 1000000));
 	for (i = 0, ret = 0; i < RTE_DIM(lengths) * 2 && ret == 0; i++) {
 		uint16_t burst = i % 2 ? 32 : MAX_BURST;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of the rules for a new flow, and of the translation of a packet. Run it pinned: taskset -c 1 build/tests/perf/nat_bench
+// Cycles of the rules for a new flow, and of the translation of a packet. Run it pinned: taskset -c 1
+// build/tests/perf/nat_bench
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void fill(uint8_t family, enum nat_kind kind, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		struct nat_config c = {.id = i + 1, .vrf = RED, .external = BLUE, .kind = kind, .outside = address(family, 200, i)};
+		struct nat_config c = {
+			.id = i + 1, .vrf = RED, .external = BLUE, .kind = kind, .outside = address(family, 200, i)};
 
 		if (kind == NAT_DESTINATION) {
 			b[0] = b[1] = b[2] = b[3] = (struct nat_backend){address(family, 100, i), 0, 1};
@@ -71,9 +73,12 @@ static void ask_for(uint8_t family, enum nat_kind kind, uint32_t n)
 
 	for (i = 0; i < KEYS; i++) {
 		uint32_t at = (i * 2654435761u >> 8) % n;
-		struct ip_addr in = address(family, 100, at), far = address(family, 5, i), out = address(family, 200, at);
-		const struct ip_addr *src = kind == NAT_DESTINATION ? &far : &in, *dst = kind == NAT_DESTINATION ? &out : &far;
-		struct flow_key k = {.zone = kind == NAT_DESTINATION ? BLUE : RED, .proto = IPPROTO_TCP, .family = family};
+		struct ip_addr in = address(family, 100, at), far = address(family, 5, i),
+			       out = address(family, 200, at);
+		const struct ip_addr *src = kind == NAT_DESTINATION ? &far : &in,
+				     *dst = kind == NAT_DESTINATION ? &out : &far;
+		struct flow_key k = {
+			.zone = kind == NAT_DESTINATION ? BLUE : RED, .proto = IPPROTO_TCP, .family = family};
 
 		k.src_port = (uint16_t)i;
 		k.dst_port = RTE_BE16(80);
@@ -122,8 +127,8 @@ static void rules(const char *name, uint8_t family, enum nat_kind kind, uint32_t
 		keys[i].src6[4] ^= 0xff;
 	}
 	miss = lookups(false);
-	printf("%-12s IPv%u %6u rules: hit %6.1f, miss %6.1f cycles; added in %.0f us each\n", name, family, n, hit, miss,
-	       (double)start * 1e6 / (double)rte_get_tsc_hz() / n);
+	printf("%-12s IPv%u %6u rules: hit %6.1f, miss %6.1f cycles; added in %.0f us each\n", name, family, n, hit,
+	       miss, (double)start * 1e6 / (double)rte_get_tsc_hz() / n);
 	while (nat_next(0))
 		nat_del(nat_next(0), &err);
 }
@@ -137,8 +142,9 @@ static void packets(const char *name, const char *src, const char *dst, uint8_t 
 	unsigned r, i, dir;
 
 	for (dir = 0; dir < 2; dir++) { // there, and back
-		struct flow_key in = {
-			.proto = proto ? proto : IPPROTO_UDP, .family = strchr(src, ':') ? 6 : 4, .src_port = dir ? 1 : 2};
+		struct flow_key in = {.proto = proto ? proto : IPPROTO_UDP,
+				      .family = strchr(src, ':') ? 6 : 4,
+				      .src_port = dir ? 1 : 2};
 		struct flow_key out = in;
 
 		out.addr[0] = dir ? 0x0100000aull : 0x0200000aull;

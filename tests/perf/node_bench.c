@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node costs by itself, and the functions that many share: cycles per packet at batches of 1, 4, 32 and 256, headers in
-// the cache.
+// What each node costs by itself, and the functions that many share: cycles per packet at batches of 1, 4, 32 and 256,
+// headers in the cache.
 //
-//	node_bench [NODE...]     cycles: median of the fastest tenth of many rounds, so that a busy machine disturbs little
-//	tests/perf/instructions.sh   the same work under callgrind, which counts instructions: those do not depend on the machine's mood
+//	node_bench [NODE...]         cycles: median of the fastest tenth of many rounds, so that a busy machine
+//	                             disturbs little
+//	tests/perf/instructions.sh   the same work under callgrind, which counts instructions: those do not depend on
+//	                             the machine's load
 //
 // Under callgrind every case runs once warm, then once counted, and its counts are dumped as "NODE BATCH".
 #include <netinet/in.h>
@@ -120,7 +122,8 @@ static struct rte_mbuf *from_wire(const struct bench *b, unsigned i)
 	m = router_frame(FABRIC0, "02:00:00:00:f0:01", NEAR_MAC,
 			 &(struct packet){.src = HOST4, .dst = "192.0.2.1", .proto = proto, .payload = len});
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - len), rte_pktmbuf_mtod(shim, void *), shim->data_len);
-	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - inner->data_len), rte_pktmbuf_mtod(inner, void *), inner->data_len);
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - inner->data_len), rte_pktmbuf_mtod(inner, void *),
+	       inner->data_len);
 	rte_pktmbuf_free(inner);
 	rte_pktmbuf_free(shim);
 	return m;
@@ -435,7 +438,8 @@ int main(int argc, char **argv)
 		return 1;
 	configure();
 	if (!RUNNING_ON_VALGRIND)
-		printf("cycles per packet\nbatch              %8u %8u %8u %8u\n", batches[0], batches[1], batches[2], batches[3]);
+		printf("cycles per packet\nbatch              %8u %8u %8u %8u\n", batches[0], batches[1], batches[2],
+		       batches[3]);
 	for (i = 0; i < RTE_DIM(benches); i++)
 		if (argc == 1 || wanted(benches[i].node, argv + 1))
 			bench(&benches[i]);

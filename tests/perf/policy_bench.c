@@ -40,9 +40,10 @@ static double meter_cycles(uint64_t rate)
 
 static double mirror_cycles(unsigned bytes, uint32_t snap)
 {
-	struct mirror *m =
-		mirror_add(&(struct mirror_config){.name = "bench", .target = MIRROR_PORT, .port = RED1, .snap = snap}, NULL);
-	struct rte_mbuf *p = router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3", .payload = bytes - 34});
+	struct mirror *m = mirror_add(
+		&(struct mirror_config){.name = "bench", .target = MIRROR_PORT, .port = RED1, .snap = snap}, NULL);
+	struct rte_mbuf *p =
+		router_packet(RED, &(struct packet){.src = "10.0.0.2", .dst = "10.0.0.3", .payload = bytes - 34});
 	static const uint8_t eth[14];
 	double result = 1e9;
 	unsigned round, i;

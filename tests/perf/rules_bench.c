@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of rules_classify() by the number of rules in the port's list, walked and compiled, and how long compiling takes. Keys are drawn
-// from all rules, so that half of them meet a port that the rule does not have.
-// Run it pinned: taskset -c 1 build/tests/perf/rules_bench. The fastest tenth counts, so that a busy machine disturbs little.
+// Cycles of rules_classify() by the number of rules in the port's list, walked and compiled, and how long compiling
+// takes. Keys are drawn from all rules, so that half of them meet a port that the rule does not have.
+// Run it pinned: taskset -c 1 build/tests/perf/rules_bench. The fastest tenth counts, so that a busy machine disturbs
+// little.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,8 @@ static void measure(unsigned n, uint8_t family)
 	rules_del(l, (uint32_t[]){n}, 1, &err);
 	one = (double)(rte_rdtsc() - begun) * 1000 / (double)rte_get_tsc_hz();
 	settle(l);
-	printf("IPv%u %6u rules: walked %8.0f, compiled %5.0f cycles; compiling %7.1f ms, a change %.2f ms\n", family, n, walked,
-	       cycles(keys), ms, one);
+	printf("IPv%u %6u rules: walked %8.0f, compiled %5.0f cycles; compiling %7.1f ms, a change %.2f ms\n", family,
+	       n, walked, cycles(keys), ms, one);
 	rules_config_edit(&cfg)->lists[RULES_EGRESS] = 0;
 	router_set(RED0, &cfg);
 	rule_list_del("bench", &err);

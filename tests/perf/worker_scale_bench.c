@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers cost each other: cycles per packet of workers that share all tables. `corelane bench workers scaling` runs it and draws
-// what it says: a line of JSON for each window.
+// What workers cost each other: cycles per packet of workers that share all tables. `corelane bench workers scaling`
+// runs it and draws what it says: a line of JSON for each window.
 //
 //	corelane-scale-bench [--cpus 1,0] [--workers 1,2,4,8,16] [--rounds 7] [--window-ms 100] [--control]
 //
-// Each worker walks the whole graph with packets of its own (256 flows, tenant to VXLAN) that are made anew for each walk and counted
-// at the port, so that nothing but the router is shared: VRF, routes, next hops, flow table, zone, ports, RCU, counters' summing.
-// Cycles are those in which the worker's thread ran, by the kernel's account, so that workers that wait for a CPU do not count as busy.
+// Each worker walks the whole graph with packets of its own (256 flows, tenant to VXLAN) that are made anew for each
+// walk and counted at the port, so that nothing but the router is shared: VRF, routes, next hops, flow table, zone,
+// ports, RCU, counters' summing. Cycles are those in which the worker's thread ran, by the kernel's account, so that
+// workers that wait for a CPU do not count as busy.
 //
-// Two CPUs may slow each other down without sharing a line: as threads of one core, by its caches' bandwidth, by the clock. So
-// one worker is measured with another process beside it, too ("apart"), which shares nothing. What two workers cost more than
-// that is contention. --control adds one counter that all workers write with each packet, to show what that would look like.
+// Two CPUs may slow each other down without sharing a line: as threads of one core, by its caches' bandwidth, by the
+// clock. So one worker is measured with another process beside it, too ("apart"), which shares nothing. What two
+// workers cost more than that is contention. --control adds one counter that all workers write with each packet, to
+// show what that would look like.
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -45,7 +47,8 @@ struct feed { // of a worker
 static struct feed feeds[WORKERS];
 static const struct port *source; // polled by all, each its queue
 static struct error err;
-static unsigned cpus[WORKERS] = {1, 0}, n_cpus = 2, counts[WORKERS] = {1, 2, 4, 8, 16}, n_counts = 5, rounds = 7, window_ms = 100;
+static unsigned cpus[WORKERS] = {1, 0}, n_cpus = 2, counts[WORKERS] = {1, 2, 4, 8, 16}, n_counts = 5, rounds = 7,
+		window_ms = 100;
 static bool control, apart; // apart: this is the process beside
 static uint64_t shared __rte_cache_aligned;
 static bool writes_shared __rte_cache_aligned, flowing;
@@ -91,7 +94,8 @@ static void make_feed(unsigned id, uint16_t port)
 		struct feed *f = &feeds[id];
 
 		snprintf(dst, sizeof(dst), "172.%u.%u.2", 16 + id % 16, i);
-		f->pkts[i] = router_frame(port, GATEWAY, "02:00:00:00:00:05", &(struct packet){.src = "10.9.0.2", .dst = dst});
+		f->pkts[i] = router_frame(port, GATEWAY, "02:00:00:00:00:05",
+					  &(struct packet){.src = "10.9.0.2", .dst = dst});
 		memcpy(&f->made[i], f->pkts[i], sizeof(f->made[i]));
 		memcpy(f->frames[i], rte_pktmbuf_mtod(f->pkts[i], void *), FRAME_MAX);
 	}
@@ -318,7 +322,8 @@ static unsigned list(const char *name, const char *text, unsigned *out, unsigned
 		unsigned long v = strtoul(text, &end, 10);
 
 		if (end == text || v < min || v > max || n == WORKERS || (*end && *end != ',')) {
-			fprintf(stderr, "%s: '%s' is not a list; valid: numbers from %u to %u, as in 1,2\n", name, text, min, max);
+			fprintf(stderr, "%s: '%s' is not a list; valid: numbers from %u to %u, as in 1,2\n", name, text,
+				min, max);
 			exit(2);
 		}
 		out[n++] = (unsigned)v;

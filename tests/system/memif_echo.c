@@ -69,7 +69,8 @@ static bool looks_right(const struct rte_mbuf *m)
 
 	if (m->pkt_len < 60 || rte_be_to_cpu_16(eth->ether_type) != RTE_ETHER_TYPE_IPV4)
 		return false;
-	return rte_be_to_cpu_16(ip->total_length) == m->pkt_len - sizeof(*eth) && rte_raw_cksum(ip, sizeof(*ip)) == 0xffff;
+	return rte_be_to_cpu_16(ip->total_length) == m->pkt_len - sizeof(*eth) &&
+	       rte_raw_cksum(ip, sizeof(*ip)) == 0xffff;
 }
 
 static void account(uint64_t cycles, uint16_t n)
@@ -125,8 +126,8 @@ static void report(void)
 	}
 	qsort(costs, n_costs, sizeof(*costs), by_value);
 	printf("received %lu sent %lu dropped %lu bad %lu longest %lu wakeups %lu cycles %.1f\n", (unsigned long)rx,
-	       (unsigned long)tx, (unsigned long)dropped, (unsigned long)bad, (unsigned long)longest, (unsigned long)kicks,
-	       n_costs > 0 ? costs[n_costs / 10] : 0);
+	       (unsigned long)tx, (unsigned long)dropped, (unsigned long)bad, (unsigned long)longest,
+	       (unsigned long)kicks, n_costs > 0 ? costs[n_costs / 10] : 0);
 }
 
 static void run(struct event_base *base, unsigned seconds)
@@ -151,7 +152,8 @@ int main(int argc, char **argv)
 		       "128",         "--no-pci",  "--no-telemetry",
 		       "--no-shconf", "--lcores",  sysconf(_SC_NPROCESSORS_ONLN) > 1 ? "0@1" : "0@0",
 		       "--log-level", "error"};
-	struct memif_if mif = {.log2_ring = 10, .buffer_size = 2048, .name = "echo", .up = up, .down = down, .failed = failed};
+	struct memif_if mif = {
+		.log2_ring = 10, .buffer_size = 2048, .name = "echo", .up = up, .down = down, .failed = failed};
 	struct error err = {0};
 
 	if (argc < 5) {

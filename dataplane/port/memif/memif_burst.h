@@ -70,7 +70,8 @@ static __rte_always_inline struct snapshot desc_read(const struct memif_queue *q
 
 static __rte_always_inline void desc_write(struct memif_queue *q, uint16_t pos, uint64_t head)
 {
-	uint64_t *word = (uint64_t *)&q->ring->desc[pos & (q->size - 1)]; // clang takes the packed type's alignment otherwise
+	// clang takes the packed type's alignment otherwise
+	uint64_t *word = (uint64_t *)&q->ring->desc[pos & (q->size - 1)];
 
 	__atomic_store_n(word, head, __ATOMIC_RELAXED);
 }
@@ -87,7 +88,8 @@ static __rte_always_inline uint64_t desc_head(struct snapshot s, uint32_t length
 
 // The buffer of a slot; NULL when fewer than n bytes of it are inside its region. The owner of the memory knows its
 // buffers and takes only the length from the ring.
-static __rte_always_inline uint8_t *desc_data(const struct memif_queue *q, uint16_t pos, struct snapshot s, uint32_t n, bool own)
+static __rte_always_inline uint8_t *desc_data(const struct memif_queue *q, uint16_t pos, struct snapshot s, uint32_t n,
+					      bool own)
 {
 	const struct memif_region *r;
 	uint16_t region = s.head >> 16;

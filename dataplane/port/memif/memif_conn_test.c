@@ -16,7 +16,8 @@ static void multi_queue(void **state)
 	unsigned i, q;
 
 	for (i = 0; i < RTE_DIM(queues); i++) {
-		struct port_config server = test_config("server", false, "mq"), client = test_config("client", true, "mq");
+		struct port_config server = test_config("server", false, "mq"),
+				   client = test_config("client", true, "mq");
 		uint16_t rings = RTE_MIN(queues[i][0], queues[i][1]);
 		struct test_pair p;
 
@@ -44,7 +45,8 @@ static void multi_queue(void **state)
 
 static void shared_socket(void **state)
 {
-	struct port_config s1 = test_config("s1", false, "shared"), s2 = s1, c1 = test_config("c1", true, "shared"), c2 = c1;
+	struct port_config s1 = test_config("s1", false, "shared"), s2 = s1, c1 = test_config("c1", true, "shared"),
+			   c2 = c1;
 	struct port port = {.n_queues = 1}, *extra;
 	struct error err = {0};
 	struct test_pair p1, p2;

@@ -111,7 +111,8 @@ static void victim_notices(struct victim *v, const char *reason)
 	test_close(v->port);
 }
 
-static void desc(struct memif_ring *ring, uint32_t slot, uint16_t flags, uint16_t region, uint32_t length, uint32_t offset)
+static void desc(struct memif_ring *ring, uint32_t slot, uint16_t flags, uint16_t region, uint32_t length,
+		 uint32_t offset)
 {
 	ring->desc[slot] = (struct memif_desc){.flags = flags, .region = region, .length = length, .offset = offset};
 }
@@ -159,7 +160,8 @@ static void client_lies_to_server(void **state)
 		victim_start(&v, false);
 		ring = client_lies[i].s2c ? v.liar.shm->rx[0].ring : v.liar.shm->tx[0].ring;
 		for (slot = 0; slot < RING; slot++)
-			desc(ring, slot, client_lies[i].flags, client_lies[i].region, client_lies[i].length, client_lies[i].offset);
+			desc(ring, slot, client_lies[i].flags, client_lies[i].region, client_lies[i].length,
+			     client_lies[i].offset);
 		publish(&ring->head, client_lies[i].head);
 		victim_notices(&v, client_lies[i].reason);
 	}
@@ -205,7 +207,8 @@ static void long_chains(void **state)
 	static const struct {
 		unsigned slots;
 		bool ends, lie;
-	} cases[] = {{128, true, false}, {127, false, false}, {128, false, true}, {129, true, true}, {256, false, true}};
+	} cases[] = {
+		{128, true, false}, {127, false, false}, {128, false, true}, {129, true, true}, {256, false, true}};
 	unsigned i, slot;
 
 	for (i = 0; i < RTE_DIM(cases); i++) {

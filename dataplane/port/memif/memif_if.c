@@ -153,8 +153,8 @@ int memif_if_start(struct memif_if *mif, struct error *err)
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot open /dev/null: %s", strerror(-ret));
 	if (memchr(mif->socket, '\0', sizeof(mif->socket)) == NULL || mif->socket[0] != '/')
-		return error_set(err, EINVAL, "port.memif.socket", mif->socket, "an absolute path of up to 107 characters",
-				 "is not a socket path");
+		return error_set(err, EINVAL, "port.memif.socket", mif->socket,
+				 "an absolute path of up to 107 characters", "is not a socket path");
 	mif->conn = NULL;
 	mif->listener = NULL;
 	mif->timer = evtimer_new(mif->base, on_timer, mif);

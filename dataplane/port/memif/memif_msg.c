@@ -157,8 +157,8 @@ static int on_hello(struct memif_conn *c, const struct memif_hello *hello)
 	int ret;
 
 	if (hello->min_version > MEMIF_VERSION || hello->max_version < MEMIF_VERSION)
-		return memif_conn_refuse(c, "incompatible memif version %#x..%#x, need %#x", hello->min_version, hello->max_version,
-					 MEMIF_VERSION);
+		return memif_conn_refuse(c, "incompatible memif version %#x..%#x, need %#x", hello->min_version,
+					 hello->max_version, MEMIF_VERSION);
 	copy_name(c->peer, sizeof(c->peer), hello->name, sizeof(hello->name));
 	c->n_c2s = RTE_MIN(mif->queues, hello->max_c2s_ring + 1);
 	c->n_s2c = RTE_MIN(mif->queues, hello->max_s2c_ring + 1);
@@ -243,7 +243,8 @@ static int on_add_region(struct memif_conn *c, const struct memif_add_region *ad
 	if (ret == -EPERM)
 		return memif_conn_refuse(c, "region %u is not a writable memfd sealed against shrinking", add->index);
 	if (ret < 0)
-		return memif_conn_refuse(c, "region %u of %lu bytes: %s", add->index, (unsigned long)add->size, strerror(-ret));
+		return memif_conn_refuse(c, "region %u of %lu bytes: %s", add->index, (unsigned long)add->size,
+					 strerror(-ret));
 	return conn_send_type(c, MEMIF_ACK);
 }
 
@@ -358,7 +359,8 @@ int memif_conn_receive(struct memif_conn *c)
 	char control[CMSG_SPACE(MAX_FDS * sizeof(int))];
 	struct memif_msg msg = {0};
 	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr mh = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int fd;
 

@@ -30,8 +30,8 @@ static void raw_send(int fd, const void *data, size_t size, int pass)
 	if (pass >= 0) {
 		mh.msg_control = control;
 		mh.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&mh) =
-			(struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+		*CMSG_FIRSTHDR(&mh) = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&mh)), &pass, sizeof(pass));
 	}
 	assert_int_equal(sendmsg(fd, &mh, MSG_NOSIGNAL), size);
@@ -105,9 +105,15 @@ static int raw_fd(enum raw_fd kind)
 	{                                                                            \
 		.type = MEMIF_ADD_REGION, .add_region = {.index = i, .size = bytes } \
 	}
-#define RING_MSG(i, r, o, l)                                                                                            \
-	{                                                                                                               \
-		.type = MEMIF_ADD_RING, .add_ring = {.flags = 1, .index = i, .region = r, .offset = o, .log2_size = l } \
+#define RING_MSG(i, r, o, l)                          \
+	{                                             \
+		.type = MEMIF_ADD_RING, .add_ring = { \
+			.flags = 1,                   \
+			.index = i,                   \
+			.region = r,                  \
+			.offset = o,                  \
+			.log2_size = l                \
+		}                                     \
 	}
 
 static const struct {
@@ -123,7 +129,9 @@ static const struct {
 	{{{.type = MEMIF_INIT, .init = {.version = 0x0100, .id = 5}}}, {0}, "version"},
 	{{{.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 6}}}, {0}, "no interface with id 6"},
 	{{{.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 5}}}, {0}, "wrong secret"},
-	{{{.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 5, .mode = 1, .secret = "s"}}}, {0}, "only Ethernet"},
+	{{{.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION, .id = 5, .mode = 1, .secret = "s"}}},
+	 {0},
+	 "only Ethernet"},
 	{{INIT, INIT}, {0}, "unexpected message 3"},
 	{{INIT, {.type = MEMIF_CONNECT}}, {0}, "no rings"},
 	{{INIT, {.type = MEMIF_CONNECTED}}, {0}, "unexpected message 7"},
@@ -177,7 +185,8 @@ static void lying_messages(void **state)
 		if (scripts[i].reason == NULL)
 			assert_int_equal(answer.type, 0);
 		else if (answer.type != MEMIF_DISCONNECT || strstr(answer.disconnect.reason, scripts[i].reason) == NULL)
-			fail_msg("script %u: '%s' where '%s' was expected", i, answer.disconnect.reason, scripts[i].reason);
+			fail_msg("script %u: '%s' where '%s' was expected", i, answer.disconnect.reason,
+				 scripts[i].reason);
 		close(fd);
 		test_pump(1);
 		assert_int_equal(test_fds(), fds);

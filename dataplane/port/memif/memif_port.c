@@ -139,7 +139,8 @@ static int memif_open(struct port *port, const struct port_config *cfg, struct e
 	if (mp == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory");
 	mp->port = port;
-	ret = port_pool(port->numa) == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers") : 0;
+	ret = port_pool(port->numa) == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers")
+					    : 0;
 	if (ret == 0)
 		ret = fill_if(mp, cfg, err);
 	if (ret == 0)
@@ -223,9 +224,12 @@ static void memif_port_xstats(struct port *port, void (*cb)(void *arg, const cha
 			const char *name;
 			uint64_t value;
 		} all[] = {
-			{"rx_frames", mp->queues[i].rx_count.frames},      {"rx_no_buffer", mp->queues[i].rx_count.no_mbuf},
-			{"rx_empty_frames", mp->queues[i].rx_count.empty}, {"tx_frames", mp->queues[i].tx_count.frames},
-			{"tx_wakeups", mp->queues[i].tx_count.kicks},      {"tx_wakeups_failed", mp->queues[i].tx_count.kicks_lost},
+			{"rx_frames", mp->queues[i].rx_count.frames},
+			{"rx_no_buffer", mp->queues[i].rx_count.no_mbuf},
+			{"rx_empty_frames", mp->queues[i].rx_count.empty},
+			{"tx_frames", mp->queues[i].tx_count.frames},
+			{"tx_wakeups", mp->queues[i].tx_count.kicks},
+			{"tx_wakeups_failed", mp->queues[i].tx_count.kicks_lost},
 		};
 		unsigned j;
 

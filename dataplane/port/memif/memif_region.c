@@ -40,8 +40,8 @@ static void sigbus_handler(int sig, siginfo_t *info, void *context)
 
 		if (addr == NULL || at < addr || at >= addr + guards[i].size)
 			continue;
-		if (mmap(addr, guards[i].size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-		    MAP_FAILED)
+		if (mmap(addr, guards[i].size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0) == MAP_FAILED)
 			break;
 		__atomic_store_n(&guards[i].lost, 1, __ATOMIC_RELEASE);
 		errno = saved;

@@ -91,7 +91,8 @@ uint64_t memif_shm_size(uint32_t n_rings, uint8_t log2_ring, uint32_t buffer_siz
 // share.
 int memif_shm_add_region(struct memif_shm *shm, int fd, uint64_t size);
 // Server: the next ring of a direction; owns kick_fd when it returns 0. rx: the peer sends on it.
-int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t offset, uint8_t log2_size, int kick_fd);
+int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t offset, uint8_t log2_size,
+		       int kick_fd);
 
 int memif_region_map(struct memif_region *r, int fd, uint64_t size);
 int memif_region_create(struct memif_region *r, uint64_t size); // returns the memfd or -errno
@@ -100,7 +101,8 @@ bool memif_region_lost(const struct memif_region *r);
 
 void memif_queue_watch(struct memif_queue *q); // rx: needed before it can be armed
 // Before workers get the rings: the pool of received packets, and the counters.
-void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port, struct memif_counters *count);
+void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port,
+			   struct memif_counters *count);
 void memif_queue_attach_tx(struct memif_queue *q, struct memif_counters *count, bool shared); // shared: takes a lock
 
 enum memif_fault memif_shm_fault(const struct memif_shm *shm);

@@ -30,7 +30,8 @@ static __rte_always_inline void mbuf_fill(const struct memif_queue *q, struct rt
 }
 
 // Up to n <= RUN usual frames from pos on into pkts[]; returns how many came before the first unusual one.
-static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n, bool own)
+static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n,
+					   bool own)
 {
 	const uint8_t *src[RUN];
 	uint32_t length[RUN];
@@ -56,7 +57,8 @@ static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbu
 }
 
 // Appends data to the frame that starts at m and ends at *last.
-static int mbuf_append(struct memif_queue *q, struct rte_mbuf *m, struct rte_mbuf **last, const uint8_t *src, uint32_t n)
+static int mbuf_append(struct memif_queue *q, struct rte_mbuf *m, struct rte_mbuf **last, const uint8_t *src,
+		       uint32_t n)
 {
 	while (n > 0) {
 		uint16_t take = RTE_MIN(n, (uint32_t)(q->room - (*last)->data_len));
@@ -104,7 +106,8 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 	do {
 		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // incomplete, for now or for ever
 			mbuf_strip(m);
-			return avail >= RTE_MIN(q->size, (uint32_t)MEMIF_MAX_CHAIN) ? memif_lie(q, MEMIF_FAULT_CHAIN) : 0;
+			return avail >= RTE_MIN(q->size, (uint32_t)MEMIF_MAX_CHAIN) ? memif_lie(q, MEMIF_FAULT_CHAIN)
+										    : 0;
 		}
 		s = desc_read(q, q->pos + used, own);
 		src = desc_data(q, q->pos + used, s, desc_length(s), own);

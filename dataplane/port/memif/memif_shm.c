@@ -63,7 +63,8 @@ uint64_t memif_shm_size(uint32_t n_rings, uint8_t log2_ring, uint32_t buffer_siz
 	return n_rings * (ring_bytes(log2_ring) + (buffer_stride(buffer_size) << log2_ring));
 }
 
-static void queue_init(struct memif_shm *shm, struct memif_queue *q, struct memif_ring *ring, uint32_t size, int kick_fd)
+static void queue_init(struct memif_shm *shm, struct memif_queue *q, struct memif_ring *ring, uint32_t size,
+		       int kick_fd)
 {
 	q->ring = ring;
 	q->regions = shm->regions;
@@ -74,10 +75,12 @@ static void queue_init(struct memif_shm *shm, struct memif_queue *q, struct memi
 }
 
 // Ring i of a client: c2s rings first, then s2c, then the buffers of all.
-static int ring_build(struct memif_shm *shm, uint16_t i, uint16_t n_rings, bool c2s, uint8_t log2_ring, uint32_t buffer_size)
+static int ring_build(struct memif_shm *shm, uint16_t i, uint16_t n_rings, bool c2s, uint8_t log2_ring,
+		      uint32_t buffer_size)
 {
 	struct memif_queue *q = c2s ? &shm->tx[shm->n_tx] : &shm->rx[shm->n_rx];
-	uint64_t stride = buffer_stride(buffer_size), buffers = n_rings * ring_bytes(log2_ring) + (i * stride << log2_ring);
+	uint64_t stride = buffer_stride(buffer_size),
+		 buffers = n_rings * ring_bytes(log2_ring) + (i * stride << log2_ring);
 	struct memif_ring *ring = (void *)(shm->regions[0].addr + memif_ring_offset(i, log2_ring));
 	uint32_t slot, size = 1u << log2_ring;
 	int kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -169,7 +172,8 @@ int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t
 	return 0;
 }
 
-void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port, struct memif_counters *count)
+void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint16_t mbuf_port,
+			   struct memif_counters *count)
 {
 	struct rte_mbuf sample = {.data_off = RTE_PKTMBUF_HEADROOM, .refcnt = 1, .nb_segs = 1, .port = mbuf_port};
 

@@ -179,10 +179,12 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 	if (l == NULL)
 		ret = listener_new(mif->base, mif->socket, &l);
 	if (ret == -EADDRINUSE)
-		return error_set(err, EADDRINUSE, "port.memif.socket", mif->socket, NULL, "another process serves this socket");
+		return error_set(err, EADDRINUSE, "port.memif.socket", mif->socket, NULL,
+				 "another process serves this socket");
 	if (ret < 0)
 		return error_set(err, -ret, "port.memif.socket", mif->socket,
-				 "a path of up to 107 characters in a directory that exists", "cannot listen: %s", strerror(-ret));
+				 "a path of up to 107 characters in a directory that exists", "cannot listen: %s",
+				 strerror(-ret));
 	if (memif_listener_find(l, mif->id) != NULL) {
 		snprintf(id, sizeof(id), "%u", mif->id);
 		return error_set(err, EEXIST, "port.memif.id", id, NULL, "another port has this id on %s", mif->socket);

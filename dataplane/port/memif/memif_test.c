@@ -226,8 +226,9 @@ static void waiting_reader(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_of_all_sizes), cmocka_unit_test(nothing_leaks),      cmocka_unit_test(rings_wrap),
-		cmocka_unit_test(full_ring_refuses),   cmocka_unit_test(no_buffers_no_loss), cmocka_unit_test(shared_mbufs_survive),
+		cmocka_unit_test(frames_of_all_sizes), cmocka_unit_test(nothing_leaks),
+		cmocka_unit_test(rings_wrap),          cmocka_unit_test(full_ring_refuses),
+		cmocka_unit_test(no_buffers_no_loss),  cmocka_unit_test(shared_mbufs_survive),
 		cmocka_unit_test(sleeping_peer),       cmocka_unit_test(waiting_reader),
 	};
 

@@ -71,7 +71,8 @@ const char *test_path(const char *name)
 
 struct port_config test_config(const char *name, bool client, const char *socket)
 {
-	struct port_config cfg = {.queues = 1, .kind = "memif", .client = client, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	struct port_config cfg = {
+		.queues = 1, .kind = "memif", .client = client, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
 
 	snprintf(cfg.name, sizeof(cfg.name), "%s", name);
 	snprintf(cfg.socket, sizeof(cfg.socket), "%s", test_path(socket));
@@ -257,8 +258,8 @@ void test_stream(struct port *from, struct port *to, uint16_t q, unsigned total)
 		rte_pktmbuf_free_bulk(pkts + ok, n - ok);
 		n = test_rx(to, q, pkts, rand() % BATCH);
 		for (i = 0; i < n; i++, received++)
-			assert_true(
-				test_frame_is(pkts[i], received % 7 == 0 ? 60 + received % 9000 : 60 + received % 200, received));
+			assert_true(test_frame_is(
+				pkts[i], received % 7 == 0 ? 60 + received % 9000 : 60 + received % 200, received));
 		rte_pktmbuf_free_bulk(pkts, n);
 	}
 	while ((n = test_rx(to, q, pkts, BATCH)) > 0)

@@ -3,7 +3,8 @@
 #include "port/memif/memif_burst.h"
 
 // Up to n <= RUN usual frames to the descriptors from pos on; returns how many came before the first unusual one.
-static __rte_always_inline uint16_t tx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n, bool own)
+static __rte_always_inline uint16_t tx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n,
+					   bool own)
 {
 	uint8_t *dst[RUN];
 	uint64_t head[RUN];
@@ -53,7 +54,8 @@ static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf 
 			room = own ? q->buffer_size : desc_length(s);
 			dst = desc_data(q, q->pos + used, s, room, own);
 			if (dst == NULL || room == 0)
-				return dst == NULL ? memif_lie_bounds(q, s.head >> 16, own) : memif_lie(q, MEMIF_FAULT_BUFFER);
+				return dst == NULL ? memif_lie_bounds(q, s.head >> 16, own)
+						   : memif_lie(q, MEMIF_FAULT_BUFFER);
 			if (own)
 				s.head = 0;
 			filled = 0;
@@ -99,7 +101,8 @@ static __rte_always_inline void memif_tx_kick(struct memif_queue *q)
 
 static __rte_always_inline uint16_t tx_burst(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n, bool own)
 {
-	uint16_t ahead = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - q->pos; // client: minus what is still in the ring
+	// client: minus what is still in the ring
+	uint16_t ahead = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - q->pos;
 	uint16_t avail = own ? q->size + ahead : ahead;
 	uint16_t done = 0;
 

@@ -25,7 +25,8 @@ static int hello(struct api_call *call, const void *req, void *resp, struct erro
 	Corelane__V1__HelloReply *reply = resp;
 
 	if (h->major != API_MAJOR)
-		return error_set(err, EPROTO, "major", api_printf(call, "%u", h->major), "1", "is not a version spoken here");
+		return error_set(err, EPROTO, "major", api_printf(call, "%u", h->major), "1",
+				 "is not a version spoken here");
 	reply->major = API_MAJOR;
 	reply->minor = API_MINOR;
 	reply->pid = getpid();
@@ -103,8 +104,8 @@ static int list_next(struct api_call *call, const void *req, void *cursor, void 
 	if (c->n == strtoull(r->vrf, NULL, 10))
 		return 0;
 	route->vrf = r->vrf;
-	route->prefix =
-		api_printf(call, "10.%u.%u.%u/32", (unsigned)(c->n >> 16), (unsigned)(c->n >> 8 & 255), (unsigned)(c->n & 255));
+	route->prefix = api_printf(call, "10.%u.%u.%u/32", (unsigned)(c->n >> 16), (unsigned)(c->n >> 8 & 255),
+				   (unsigned)(c->n & 255));
 	route->nexthop = (uint32_t)c->n++;
 	route->origin = api_strdup(call, "api");
 	items_given++;

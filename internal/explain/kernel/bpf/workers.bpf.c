@@ -116,8 +116,8 @@ static __always_inline __u32 why_out(const struct worker *w, __u32 state, bool p
 	return WHY_SLEEP;
 }
 
-static __always_inline void worker_out(struct cpu *c, struct worker *w, struct task_struct *prev, __u32 state, bool preempt,
-				       __u64 now)
+static __always_inline void worker_out(struct cpu *c, struct worker *w, struct task_struct *prev, __u32 state,
+				       bool preempt, __u64 now)
 {
 	w->out_since = now;
 	w->why = why_out(w, state, preempt);
@@ -255,7 +255,8 @@ static __always_inline struct sum *interruption(struct cpu *c, const struct key 
 
 	if (!g)
 		return s;
-	*g = (struct gap){.start = since, .end = now, .cpu = key->cpu, .worker = key->worker, .id = key->id, .kind = key->kind};
+	*g = (struct gap){
+		.start = since, .end = now, .cpu = key->cpu, .worker = key->worker, .id = key->id, .kind = key->kind};
 	if (s)
 		__builtin_memcpy(g->name, s->name, sizeof(g->name));
 	bpf_ringbuf_submit(g, BPF_RB_NO_WAKEUP);
