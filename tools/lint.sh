@@ -53,6 +53,7 @@ spdx_present() {
 check clang-format c_formatted
 check cppcheck run_cppcheck
 check gofmt gofmt_clean
+check "lines of at most 120 columns" tools/columns.py "${c_files[@]}" "${go_files[@]}"
 check "go vet" tools/go.sh vet ./...
 check "staticcheck (its first run compiles it)" tools/go.sh tool staticcheck ./...
 check codespell codespell --ignore-words=.codespellignore "${text_files[@]}"

@@ -86,12 +86,14 @@ func (c *Client) hello(ctx context.Context, cn *conn) error {
 	hctx, cancel := context.WithTimeoutCause(ctx, helloTimeout,
 		&Unavailable{c.socket, fmt.Errorf("no answer within %v", helloTimeout)})
 	defer cancel()
-	reply, err := apiv1.NewSystemClient(cn.Client).Hello(hctx, &apiv1.HelloRequest{Major: Major, Minor: Minor, Client: c.name})
+	reply, err := apiv1.NewSystemClient(cn.Client).Hello(hctx, &apiv1.HelloRequest{Major: Major, Minor: Minor,
+		Client: c.name})
 	if err != nil {
 		return convert(hctx, c.socket, err)
 	}
 	if reply.Major != Major {
-		return fmt.Errorf("corelaned %s on %s speaks version %d.%d of the API, this program %d.%d: install the same release of both",
+		return fmt.Errorf("corelaned %s on %s speaks version %d.%d of the API, this program %d.%d: install the same "+
+			"release of both",
 			reply.Version, c.socket, reply.Major, reply.Minor, Major, Minor)
 	}
 	c.mu.Lock()
@@ -157,8 +159,8 @@ func Call[S, Req, Resp any](ctx context.Context, c *Client, service func(*ttrpc.
 
 // Stream makes a streaming request and calls each for every message, in order. An error from each ends the stream and
 // is returned as it is. each may make calls of its own and may be slow: the daemon waits, and memory stays bounded.
-func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
-	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
+func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client,
+	service func(*ttrpc.Client) S, method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
 	cn, err := c.get(ctx)
 	if err != nil {
 		return err
@@ -203,8 +205,8 @@ func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context
 }
 
 // Collect is Stream for lists that are known to be small.
-func Collect[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client, service func(*ttrpc.Client) S,
-	method func(S, context.Context, Req) (R, error), req Req) ([]T, error) {
+func Collect[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client,
+	service func(*ttrpc.Client) S, method func(S, context.Context, Req) (R, error), req Req) ([]T, error) {
 	var all []T
 	err := Stream(ctx, c, service, method, req, func(item T) error {
 		all = append(all, item)

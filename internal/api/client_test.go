@@ -23,7 +23,8 @@ var ctx = context.Background()
 
 func TestCall(t *testing.T) {
 	c := apitest.Start(t).Dial(t)
-	vrf, err := api.Call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: &apiv1.Vrf{Name: "red"}})
+	vrf, err := api.Call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add,
+		&apiv1.VrfAddRequest{Vrf: &apiv1.Vrf{Name: "red"}})
 	if err != nil || vrf.Name != "red" {
 		t.Fatalf("add: %v, %v", vrf, err)
 	}
@@ -36,24 +37,29 @@ func TestCall(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	s := apitest.Start(t)
 	s.Refuse = func(string, proto.Message) error {
-		return apitest.Refusal(codes.InvalidArgument, &apiv1.Error{Field: "vrf.name", Value: "a b", Valid: "up to 31 of A-Z",
-			Message: "vrf.name 'a b': has a space", Index: 7})
+		return apitest.Refusal(codes.InvalidArgument,
+			&apiv1.Error{Field: "vrf.name", Value: "a b", Valid: "up to 31 of A-Z",
+				Message: "vrf.name 'a b': has a space", Index: 7})
 	}
 	c := s.Dial(t)
-	_, err := api.Call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add, &apiv1.VrfAddRequest{Vrf: &apiv1.Vrf{Name: "a b"}})
+	_, err := api.Call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add,
+		&apiv1.VrfAddRequest{Vrf: &apiv1.Vrf{Name: "a b"}})
 	var refused *api.Error
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %T: %v", err, err)
 	}
-	want := api.Error{Field: "vrf.name", Value: "a b", Valid: "up to 31 of A-Z", Message: "vrf.name 'a b': has a space", Index: 7,
-		Code: codes.InvalidArgument}
+	want := api.Error{Field: "vrf.name", Value: "a b", Valid: "up to 31 of A-Z", Message: "vrf.name 'a b': has a space",
+		Index: 7, Code: codes.InvalidArgument}
 	if *refused != want {
 		t.Errorf("got %+v", *refused)
 	}
 	if got := err.Error(); got != "vrf.name 'a b': has a space; valid: up to 31 of A-Z" {
 		t.Errorf("text: %s", got)
 	}
-	err = api.Stream(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.List, &apiv1.VrfListRequest{}, func(*apiv1.Vrf) error { return nil })
+	err = api.Stream(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.List, &apiv1.VrfListRequest{},
+		func(*apiv1.Vrf) error {
+			return nil
+		})
 	if !errors.As(err, &refused) {
 		t.Errorf("stream: got %T: %v", err, err)
 	}
@@ -63,7 +69,8 @@ func TestNoDaemon(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "none")
 	_, err := api.Dial(ctx, socket, "test")
 	var gone *api.Unavailable
-	if !errors.As(err, &gone) || !strings.HasPrefix(err.Error(), "corelaned does not answer on "+socket+": is it running?") {
+	if !errors.As(err, &gone) ||
+		!strings.HasPrefix(err.Error(), "corelaned does not answer on "+socket+": is it running?") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -92,14 +99,15 @@ func TestSlowReader(t *testing.T) {
 	fill(s, n)
 	c := s.Dial(t)
 	got := 0
-	err := api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{}, func(*apiv1.Route) error {
-		if got++; got == 10 {
-			time.Sleep(2500 * time.Millisecond)
-			_, err := api.Call(ctx, c, apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
-			return err
-		}
-		return nil
-	})
+	err := api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{},
+		func(*apiv1.Route) error {
+			if got++; got == 10 {
+				time.Sleep(2500 * time.Millisecond)
+				_, err := api.Call(ctx, c, apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
+				return err
+			}
+			return nil
+		})
 	if err != nil || got != n {
 		t.Errorf("%d of %d, %v", got, n, err)
 	}
@@ -113,21 +121,23 @@ func TestStreamEndsEarly(t *testing.T) {
 	stop := errors.New("enough")
 	for range 10 {
 		got := 0
-		err := api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{}, func(*apiv1.Route) error {
-			if got++; got == 5 {
-				return stop
-			}
-			return nil
-		})
+		err := api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{},
+			func(*apiv1.Route) error {
+				if got++; got == 5 {
+					return stop
+				}
+				return nil
+			})
 		if err != stop || got != 5 {
 			t.Fatalf("%d, %v", got, err)
 		}
 	}
 	cctx, cancel := context.WithCancelCause(ctx)
-	err := api.Stream(cctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{}, func(*apiv1.Route) error {
-		cancel(stop)
-		return nil
-	})
+	err := api.Stream(cctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{},
+		func(*apiv1.Route) error {
+			cancel(stop)
+			return nil
+		})
 	if err != stop {
 		t.Errorf("cancelled: %v", err)
 	}

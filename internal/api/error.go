@@ -49,11 +49,13 @@ type Unavailable struct {
 func (e *Unavailable) Error() string {
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
-		return fmt.Sprintf("no permission to talk to corelaned on %s: run as root or as a member of the socket's group", e.Socket)
+		return fmt.Sprintf("no permission to talk to corelaned on %s: run as root or as a member of the socket's group",
+			e.Socket)
 	case errors.Is(e.Err, ttrpc.ErrClosed):
 		return fmt.Sprintf("corelaned on %s closed the connection: see its log", e.Socket)
 	case errors.Is(e.Err, fs.ErrNotExist), errors.Is(e.Err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("corelaned does not answer on %s: is it running? Another socket: --socket or CORELANE_SOCKET", e.Socket)
+		return fmt.Sprintf("corelaned does not answer on %s: is it running? Another socket: --socket or "+
+			"CORELANE_SOCKET", e.Socket)
 	}
 	return fmt.Sprintf("corelaned does not answer on %s: %v", e.Socket, e.Err)
 }

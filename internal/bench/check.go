@@ -25,8 +25,8 @@ const (
 
 // check returns an error unless the router does the scenario's work: frames come back, with the expected headers.
 func (l *contender) check(ctx context.Context) (err error) {
-	spec := &apiv1.GeneratorTrial{Packets: uint64(min(max(2*l.run.Flows, checkLeast), checkMost)), PacketsPerSecond: checkRate,
-		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
+	spec := &apiv1.GeneratorTrial{Packets: uint64(min(max(2*l.run.Flows, checkLeast), checkMost)),
+		PacketsPerSecond: checkRate, Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
 	for range checkAttempts {
 		waited := l.waiting()
 		t, e := l.generator.Run(ctx, spec, nil)

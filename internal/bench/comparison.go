@@ -128,8 +128,8 @@ func (s *comparison) expectedAll() (sum time.Duration) {
 // bring starts a router. A failure is recorded and gives nil; for a router that the user named it is an error.
 func (s *comparison) bring(ctx context.Context, r router.Router, sc scenario.Scenario) (*contender, error) {
 	s.Step(fmt.Sprintf("%s: %s starts and its work is checked", title(sc), r.Name()), startTime+checkTime)
-	run := &result.Run{Scenario: sc.Label(), Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows, Routes: sc.Routes,
-		FrameSizes: sc.Sizes, Workers: sc.Workers}
+	run := &result.Run{Scenario: sc.Label(), Router: r.Name(), RouterVersion: s.versions[r.Name()], Flows: sc.Flows,
+		Routes: sc.Routes, FrameSizes: sc.Sizes, Workers: sc.Workers}
 	l, err := s.open(ctx, r, sc, run)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
@@ -152,7 +152,8 @@ func (s *comparison) rounds(ctx context.Context, sc scenario.Scenario, contender
 	for repetition := range s.Repetitions {
 		for _, i := range order(repetition, len(contenders)) {
 			l := contenders[i]
-			s.Step(fmt.Sprintf("%s: saturated, round %d of %d: %s", title(sc), repetition+1, s.Repetitions, l.router.Name()), s.roundTime())
+			s.Step(fmt.Sprintf("%s: saturated, round %d of %d: %s", title(sc), repetition+1, s.Repetitions,
+				l.router.Name()), s.roundTime())
 			err := s.tolerate(ctx, sc, l, func() error { return l.round(ctx, repetition, s.result.Started) })
 			if err != nil {
 				return err

@@ -112,7 +112,8 @@ func (g generatorOf) Close() error {
 	return nil
 }
 
-func (g generatorOf) Run(ctx context.Context, spec *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
+func (g generatorOf) Run(ctx context.Context, spec *apiv1.GeneratorTrial,
+	each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
 	if g.awake != g.name {
 		g.t.Errorf("trial of %s while '%s' is awake", g.name, g.awake)
 	}
@@ -134,7 +135,8 @@ func (g generatorOf) Run(ctx context.Context, spec *apiv1.GeneratorTrial, each f
 	return total, nil
 }
 
-func (g generatorOf) trial(spec *apiv1.GeneratorTrial) (windows []*apiv1.GeneratorWindow, total *apiv1.GeneratorWindow) {
+func (g generatorOf) trial(spec *apiv1.GeneratorTrial) (windows []*apiv1.GeneratorWindow,
+	total *apiv1.GeneratorWindow) {
 	const hz = 1e9
 	seconds := float64(spec.DurationMs) / 1e3
 	due := spec.PacketsPerSecond * seconds
@@ -144,13 +146,15 @@ func (g generatorOf) trial(spec *apiv1.GeneratorTrial) (windows []*apiv1.Generat
 		due = g.rate * seconds
 	}
 	sent := min(due, g.rate*seconds)
-	total = &apiv1.GeneratorWindow{Total: true, Seconds: seconds, Due: uint64(due), Sent: uint64(sent), NoRoom: uint64(due - sent),
-		Received: uint64(sent), TscHz: hz, WrongHeader: g.wrong, Latency: []*apiv1.GeneratorLatency{{LowNs: 5000, Frames: 10}}}
+	total = &apiv1.GeneratorWindow{Total: true, Seconds: seconds, Due: uint64(due), Sent: uint64(sent),
+		NoRoom: uint64(due - sent), Received: uint64(sent), TscHz: hz, WrongHeader: g.wrong,
+		Latency: []*apiv1.GeneratorLatency{{LowNs: 5000, Frames: 10}}}
 	if spec.WindowMs > 0 {
 		for i := range spec.DurationMs / spec.WindowMs {
 			s := float64(spec.WindowMs) / 1e3
-			windows = append(windows, &apiv1.GeneratorWindow{StartSeconds: float64(i) * s, Seconds: s, Sent: uint64(g.rate * s),
-				Received: uint64(g.rate * s), Cycles: uint64(s * hz), BusyCycles: uint64(s * hz / 2), RoundTripCycles: 100})
+			windows = append(windows, &apiv1.GeneratorWindow{StartSeconds: float64(i) * s, Seconds: s,
+				Sent: uint64(g.rate * s), Received: uint64(g.rate * s), Cycles: uint64(s * hz),
+				BusyCycles: uint64(s * hz / 2), RoundTripCycles: 100})
 		}
 	}
 	return windows, total
@@ -168,7 +172,8 @@ func (p *noteTaker) Step(_ string, expected time.Duration) { p.steps += expected
 func (p *noteTaker) Note(text string)                      { p.notes = append(p.notes, text) }
 
 // bench runs simulated routers.
-func (h *simulatedMachine) bench(ctx context.Context, o Options, routers ...*simulated) (*comparison, *noteTaker, error) {
+func (h *simulatedMachine) bench(ctx context.Context, o Options, routers ...*simulated) (*comparison, *noteTaker,
+	error) {
 	h.t.Helper()
 	byName := map[string]*simulated{}
 	var all []router.Router
@@ -179,7 +184,8 @@ func (h *simulatedMachine) bench(ctx context.Context, o Options, routers ...*sim
 	}
 	o.Root, o.Out = small(h.t), filepath.Join(h.t.TempDir(), "out")
 	p := &noteTaker{}
-	s := &comparison{Options: o, Progress: p, startGenerator: func(context.Context, generator.Place) (testbed.Generator, error) {
+	s := &comparison{Options: o, Progress: p, startGenerator: func(context.Context, generator.Place) (testbed.Generator,
+		error) {
 		return generatorOf{byName[h.next]}, nil
 	}}
 	s.Decode = func([]byte) string { return "a frame" }
@@ -218,7 +224,8 @@ func saved(t *testing.T, s *comparison) *result.Result {
 func TestComparisonMeasuresEverything(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	h := newSimulatedMachine(t)
-	s, p, err := h.bench(t.Context(), quick(t, "vxlan-encap", "routed"), &simulated{name: "corelane", rate: 10e6}, &simulated{name: "testpmd", rate: 20e6, unchanged: true})
+	s, p, err := h.bench(t.Context(), quick(t, "vxlan-encap", "routed"), &simulated{name: "corelane", rate: 10e6},
+		&simulated{name: "testpmd", rate: 20e6, unchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +234,8 @@ func TestComparisonMeasuresEverything(t *testing.T) {
 		t.Errorf("complete %v, %d runs, %+v, %v of %v", r.Complete, len(r.Runs), r.Manifest, p.steps, p.expected)
 	}
 	for _, run := range r.Runs {
-		if run.Error != "" || len(run.Windows) != 9 || run.NDR == nil || run.PDR == nil || len(run.Latency) != 4 || run.Burst == nil || run.Checked == 0 ||
-			run.Bottleneck.Who != "router" {
+		if run.Error != "" || len(run.Windows) != 9 || run.NDR == nil || run.PDR == nil || len(run.Latency) != 4 ||
+			run.Burst == nil || run.Checked == 0 || run.Bottleneck.Who != "router" {
 			t.Errorf("%+v", run)
 		}
 		if run.Router == "corelane" && (run.NDR.Rate < 9.9e6 || run.NDR.Rate > 10.1e6) {
@@ -243,9 +250,11 @@ func TestComparisonMeasuresEverything(t *testing.T) {
 
 func TestComparisonGoesOnWithoutPeers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	s, p, err := newSimulatedMachine(t).bench(t.Context(), quick(t, "vxlan-encap"), &simulated{name: "corelane", rate: 10e6},
-		&simulated{name: "absent", missing: errors.New("not installed")}, &simulated{name: "unable", unable: errors.New("unable: no VXLAN")},
-		&simulated{name: "failing", failing: errors.New("no start\n  log")}, &simulated{name: "liar", rate: 1e6, wrong: 3},
+	s, p, err := newSimulatedMachine(t).bench(t.Context(), quick(t, "vxlan-encap"),
+		&simulated{name: "corelane", rate: 10e6}, &simulated{name: "absent", missing: errors.New("not installed")},
+		&simulated{name: "unable", unable: errors.New("unable: no VXLAN")},
+		&simulated{name: "failing", failing: errors.New("no start\n  log")},
+		&simulated{name: "liar", rate: 1e6, wrong: 3},
 		&simulated{name: "mortal", rate: 1e6, dies: 3}, &simulated{name: "early", rate: 1e6, dies: 2})
 	if !errors.Is(err, errBrokeDown) {
 		t.Fatal(err)
@@ -268,8 +277,8 @@ func TestComparisonGoesOnWithoutPeers(t *testing.T) {
 		}
 	}
 	notes := strings.Join(append(slices.Clone(r.Notes), p.notes...), "\n")
-	for _, want := range []string{"absent left out: not installed", "unable left out of vxlan-encap: no VXLAN", "mortal broke down in vxlan-encap: generator",
-		"failing fails in vxlan-encap: no start; log"} {
+	for _, want := range []string{"absent left out: not installed", "unable left out of vxlan-encap: no VXLAN",
+		"mortal broke down in vxlan-encap: generator", "failing fails in vxlan-encap: no start; log"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is not in %s", want, notes)
 		}
@@ -287,7 +296,8 @@ func TestComparisonNeedsNamedRouters(t *testing.T) {
 	} {
 		o := quick(t, "vxlan-encap")
 		o.Routers = []string{"peer"}
-		if _, _, err := newSimulatedMachine(t).bench(t.Context(), o, peer); !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
+		if _, _, err := newSimulatedMachine(t).bench(t.Context(), o, peer); !input.Is(err) ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -305,7 +315,8 @@ func TestInterruptLeavesAPartialResult(t *testing.T) {
 				cancel(stop)
 			}
 		}
-		s, _, err := h.bench(ctx, quick(t, "vxlan-encap"), &simulated{name: "corelane", rate: 10e6}, &simulated{name: "testpmd", rate: 20e6})
+		s, _, err := h.bench(ctx, quick(t, "vxlan-encap"), &simulated{name: "corelane", rate: 10e6},
+			&simulated{name: "testpmd", rate: 20e6})
 		if !errors.Is(err, stop) {
 			t.Fatalf("trial %d: %v", trial, err)
 		}

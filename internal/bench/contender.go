@@ -36,8 +36,10 @@ type contender struct {
 }
 
 // open starts a router and its generator and checks that it does the work. On failure all that was started is stopped.
-func (s *comparison) open(ctx context.Context, r router.Router, sc scenario.Scenario, run *result.Run) (*contender, error) {
-	l := &contender{router: r, run: run, decode: s.Decode, settle: s.settle, saturated: measure.NewSaturated(sc.Workers)}
+func (s *comparison) open(ctx context.Context, r router.Router, sc scenario.Scenario, run *result.Run) (*contender,
+	error) {
+	l := &contender{router: r, run: run, decode: s.Decode, settle: s.settle,
+		saturated: measure.NewSaturated(sc.Workers)}
 	l.waiting = func() map[int]time.Duration { return s.place.waiting(s.Root, os.Getpid()) }
 	l.Meter = measure.Meter{Trialer: l, Options: s.Measure}
 	err := l.start(ctx, s, sc)
@@ -73,8 +75,8 @@ func (l *contender) start(ctx context.Context, s *comparison, sc scenario.Scenar
 	if err := l.StartRouter(ctx, l.router, env, setup); err != nil {
 		return err
 	}
-	l.generator, err = s.startGenerator(ctx, generator.Place{Bin: s.Bin, Dir: l.Dir, CPU: s.place.generator, RoundTripCPU: cpus[0],
-		ControlCPU: s.place.control, Netns: l.Router.Netns()})
+	l.generator, err = s.startGenerator(ctx, generator.Place{Bin: s.Bin, Dir: l.Dir, CPU: s.place.generator,
+		RoundTripCPU: cpus[0], ControlCPU: s.place.control, Netns: l.Router.Netns()})
 	if err != nil {
 		return err
 	}

@@ -70,14 +70,16 @@ func place(c cpus, asked []int, generator, workers int) (placement, error) {
 	if generator < 0 {
 		free := without(preferred(c, workers), asked)
 		if len(free) == 0 {
-			return p, input.Errorf("--generator-cpu", "a CPU that no router polls on", "none is left of CPUs %v", c.online)
+			return p, input.Errorf("--generator-cpu", "a CPU that no router polls on", "none is left of CPUs %v",
+				c.online)
 		}
 		p.generator = free[0]
 	}
 	if len(asked) == 0 {
 		p.routers = without(preferred(c, workers), []int{p.generator})
 		if len(p.routers) < workers {
-			return p, input.Errorf("--workers", fmt.Sprintf("1 to %d: one CPU is the generator's", len(c.online)-1), "%d, but this machine has CPUs %v", workers, c.online)
+			return p, input.Errorf("--workers", fmt.Sprintf("1 to %d: one CPU is the generator's", len(c.online)-1),
+				"%d, but this machine has CPUs %v", workers, c.online)
 		}
 		p.routers = p.routers[:workers]
 	}
@@ -112,7 +114,8 @@ func (p *placement) check(c cpus, workers int) error {
 		case slices.Contains(p.routers[:i], cpu):
 			return input.Errorf("--cpu", "each CPU once", "CPU %d would be shared by two workers", cpu)
 		case cpu == p.generator:
-			return input.Errorf("--cpu", "another CPU than the generator's", "CPU %d would be shared by a router and the generator", cpu)
+			return input.Errorf("--cpu", "another CPU than the generator's",
+				"CPU %d would be shared by a router and the generator", cpu)
 		}
 	}
 	switch {

@@ -83,7 +83,8 @@ func machine(t *testing.T, files map[string]string) string {
 	return root
 }
 
-const statText = "cpu  600 0 0 1400 0 0 0 0 0 0\ncpu0 100 0 0 900 0 0 0 0 50 0\ncpu1 500 0 0 400 100 0 0 0 0 0\nintr 1\n"
+const statText = "cpu  600 0 0 1400 0 0 0 0 0 0\ncpu0 100 0 0 900 0 0 0 0 50 0\ncpu1 500 0 0 400 100 0 0 0 0 0\n" +
+	"intr 1\n"
 
 func small(t *testing.T) string {
 	return machine(t, map[string]string{
@@ -122,17 +123,20 @@ func TestMachine(t *testing.T) {
 
 func TestBusyCPUs(t *testing.T) {
 	before, err := readCPUTimes(small(t))
-	if err != nil || before[0] != (procfs.CPUTime{User: 100, Idle: 900}) || before[1] != (procfs.CPUTime{User: 500, Idle: 400, IOWait: 100}) {
+	if err != nil || before[0] != (procfs.CPUTime{User: 100, Idle: 900}) ||
+		before[1] != (procfs.CPUTime{User: 500, Idle: 400, IOWait: 100}) {
 		t.Fatalf("%v, %v", before, err)
 	}
 	after := map[int]procfs.CPUTime{0: {User: 102, Idle: 998}, 1: {User: 540, Idle: 460, IOWait: 100}}
-	if notes := busy(before, after, []int{0, 1}); len(notes) != 1 || !strings.HasPrefix(notes[0], "CPU 1 was busy 40 %") {
+	if notes := busy(before, after, []int{0, 1}); len(notes) != 1 ||
+		!strings.HasPrefix(notes[0], "CPU 1 was busy 40 %") {
 		t.Errorf("%q", notes)
 	}
 }
 
 func TestShareOfMemory(t *testing.T) {
-	for _, c := range []struct{ free, n, want int }{{0, 1, 0}, {100, 1, 0}, {2048, 1, 1024}, {2048, 4, 384}, {400, 4, 0}} {
+	for _, c := range []struct{ free, n, want int }{{0, 1, 0}, {100, 1, 0}, {2048, 1, 1024}, {2048, 4, 384},
+		{400, 4, 0}} {
 		if got := share(c.free, c.n); got != c.want {
 			t.Errorf("%d MB for %d: %d, want %d", c.free, c.n, got, c.want)
 		}

@@ -77,7 +77,8 @@ func toSYN(s *apiv1.GeneratorStream) {
 	syn[12], syn[13], syn[15] = 5<<4, 2, 255 // length, SYN, window
 	tcp := func(header []byte) []byte {
 		ip := len(header) - udpHeader - ip4Header
-		header = slices.Concat(header[:len(header)-udpHeader], header[len(header)-udpHeader:len(header)-udpHeader+4], syn[4:])
+		header = slices.Concat(header[:len(header)-udpHeader], header[len(header)-udpHeader:len(header)-udpHeader+4],
+			syn[4:])
 		header[ip+9] = 6
 		return header
 	}
@@ -114,7 +115,8 @@ func (o *FloodOptions) check() error {
 		value      float64
 		least, top float64
 	}{{"--rate", o.Rate, 1000, maxRate}, {"--flood-rate", o.FloodRate, 1000, maxRate},
-		{"--flow-limit", float64(o.FlowLimit), 0, math.MaxUint32}, {"--flow-rate", float64(o.FlowRate), 0, math.MaxUint32}} {
+		{"--flow-limit", float64(o.FlowLimit), 0, math.MaxUint32},
+		{"--flow-rate", float64(o.FlowRate), 0, math.MaxUint32}} {
 		if !(n.value >= n.least && n.value <= n.top) {
 			return input.Errorf(n.flag, fmt.Sprintf("%.0f to %.0f", n.least, n.top), "%.0f is out of range", n.value)
 		}
@@ -134,7 +136,8 @@ func Flood(ctx context.Context, o FloodOptions, p Progress) ([]FloodResult, erro
 	}
 	sc.Tenants, sc.Flows, sc.Stateful, sc.FlowLimit, sc.FlowRate = 2, 2000, true, o.FlowLimit, o.FlowRate
 	o.Scenarios = []scenario.Scenario{sc}
-	s := &comparison{Options: o.Options, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond, startGenerator: startGenerator}
+	s := &comparison{Options: o.Options, Progress: p, settle: 100 * time.Millisecond, watch: 300 * time.Millisecond,
+		startGenerator: startGenerator}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -166,7 +169,8 @@ func Flood(ctx context.Context, o FloodOptions, p Progress) ([]FloodResult, erro
 	return list, nil
 }
 
-func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change func(*apiv1.GeneratorStream), o *FloodOptions) (r *FloodResult, err error) {
+func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change func(*apiv1.GeneratorStream),
+	o *FloodOptions) (r *FloodResult, err error) {
 	l, err := s.open(ctx, s.routers[0], sc, &result.Run{Scenario: sc.Label(), Flows: sc.Flows})
 	if err != nil {
 		return nil, err
@@ -180,11 +184,13 @@ func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change fun
 	var waited, seconds float64
 	err = l.awake(ctx, func() error {
 		for range s.Repetitions {
-			a, err := l.floodTrial(ctx, []*apiv1.GeneratorStream{watched}, o.Rate, s.place.routers[0], s.Measure.TrialTime)
+			a, err := l.floodTrial(ctx, []*apiv1.GeneratorStream{watched}, o.Rate, s.place.routers[0],
+				s.Measure.TrialTime)
 			if err != nil {
 				return err
 			}
-			b, err := l.floodTrial(ctx, []*apiv1.GeneratorStream{watched, other}, o.Rate+o.FloodRate, s.place.routers[0], s.Measure.TrialTime)
+			b, err := l.floodTrial(ctx, []*apiv1.GeneratorStream{watched, other}, o.Rate+o.FloodRate,
+				s.place.routers[0], s.Measure.TrialTime)
 			if err != nil {
 				return err
 			}
@@ -218,17 +224,21 @@ type floodTrial struct {
 	waited         float64 // seconds of the router's CPU
 }
 
-func (l *contender) floodTrial(ctx context.Context, streams []*apiv1.GeneratorStream, rate float64, cpu int, d time.Duration) (*floodTrial, error) {
-	if err := l.generator.Configure(ctx, &apiv1.GeneratorProfile{Ports: l.profile.Ports, Streams: streams}); err != nil {
+func (l *contender) floodTrial(ctx context.Context, streams []*apiv1.GeneratorStream, rate float64, cpu int,
+	d time.Duration) (*floodTrial, error) {
+	if err := l.generator.Configure(ctx, &apiv1.GeneratorProfile{Ports: l.profile.Ports,
+		Streams: streams}); err != nil {
 		return nil, err
 	}
-	o, err := l.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(d.Milliseconds()), PacketsPerSecond: rate, DrainMs: 200})
+	o, err := l.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(d.Milliseconds()), PacketsPerSecond: rate,
+		DrainMs: 200})
 	if err != nil {
 		return nil, err
 	}
 	t := &floodTrial{drops: map[string]uint64{}, notCounted: int64(o.Total.Sent) - int64(o.Total.Received)}
 	for _, s := range o.Total.Streams {
-		t.sent, t.received = append(t.sent, float64(s.Sent)/d.Seconds()), append(t.received, float64(s.Received)/d.Seconds())
+		t.sent, t.received = append(t.sent, float64(s.Sent)/d.Seconds()),
+			append(t.received, float64(s.Received)/d.Seconds())
 	}
 	if len(t.sent) != len(streams) {
 		return nil, fmt.Errorf("the generator reports %d streams instead of %d", len(t.sent), len(streams))
@@ -246,6 +256,8 @@ func (r *FloodResult) Reasons() []string {
 	for reason := range r.Drops {
 		list = append(list, reason)
 	}
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(r.Drops[b], r.Drops[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(list, func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Drops[b], r.Drops[a]), cmp.Compare(a, b))
+	})
 	return list
 }

@@ -29,12 +29,15 @@ func TestFloodStreams(t *testing.T) {
 		}
 		s := p.Streams[1]
 		k.change(s)
-		if s.Flows.Count != floodFlows || !s.Flows.Shuffle || len(s.Expected) != len(s.ExpectedMask) || int(s.Sizes[0]) < len(s.Header)+16 {
+		if s.Flows.Count != floodFlows || !s.Flows.Shuffle || len(s.Expected) != len(s.ExpectedMask) ||
+			int(s.Sizes[0]) < len(s.Header)+16 {
 			t.Errorf("%s: %v", k.name, s)
 		}
-		packet := gopacket.NewPacket(append(slices.Clone(s.Header), make([]byte, 16)...), layers.LayerTypeEthernet, gopacket.Default)
+		packet := gopacket.NewPacket(append(slices.Clone(s.Header), make([]byte, 16)...), layers.LayerTypeEthernet,
+			gopacket.Default)
 		tcp, _ := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)
-		if (tcp != nil) != (k.name == "syn") || tcp != nil && (!tcp.SYN || tcp.ACK || tcp.DataOffset != 5 || tcp.SrcPort == 0 || len(s.Lengths) != 1) {
+		if (tcp != nil) != (k.name == "syn") || tcp != nil && (!tcp.SYN || tcp.ACK || tcp.DataOffset != 5 ||
+			tcp.SrcPort == 0 || len(s.Lengths) != 1) {
 			t.Errorf("%s: TCP %v, lengths %v", k.name, tcp, s.Lengths)
 		}
 		ip, _ := packet.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
@@ -45,16 +48,23 @@ func TestFloodStreams(t *testing.T) {
 }
 
 func TestFloodOptions(t *testing.T) {
-	good := FloodOptions{Rate: 1e6, FloodRate: 4e6, FlowLimit: 5, FlowRate: 5, Kinds: []string{"new", "syn", "fragments", "quota"}}
+	good := FloodOptions{Rate: 1e6, FloodRate: 4e6, FlowLimit: 5, FlowRate: 5,
+		Kinds: []string{"new", "syn", "fragments", "quota"}}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*FloodOptions){
-		"KIND: 'x' is unknown; valid: new, syn, fragments, quota":           func(o *FloodOptions) { o.Kinds = []string{"new", "x"} },
-		"--rate: 999 is out of range; valid: 1000 to 100000000":             func(o *FloodOptions) { o.Rate = 999 },
-		"--flood-rate: 100000001 is out of range; valid: 1000 to 100000000": func(o *FloodOptions) { o.FloodRate = 100_000_001 },
-		"--flow-limit: -1 is out of range; valid: 0 to 4294967295":          func(o *FloodOptions) { o.FlowLimit = -1 },
-		"--flow-rate: 4294967296 is out of range; valid: 0 to 4294967295":   func(o *FloodOptions) { o.FlowRate = 1 << 32 },
+		"KIND: 'x' is unknown; valid: new, syn, fragments, quota": func(o *FloodOptions) {
+			o.Kinds = []string{"new", "x"}
+		},
+		"--rate: 999 is out of range; valid: 1000 to 100000000": func(o *FloodOptions) { o.Rate = 999 },
+		"--flood-rate: 100000001 is out of range; valid: 1000 to 100000000": func(o *FloodOptions) {
+			o.FloodRate = 100_000_001
+		},
+		"--flow-limit: -1 is out of range; valid: 0 to 4294967295": func(o *FloodOptions) { o.FlowLimit = -1 },
+		"--flow-rate: 4294967296 is out of range; valid: 0 to 4294967295": func(o *FloodOptions) {
+			o.FlowRate = 1 << 32
+		},
 	} {
 		o := good
 		change(&o)

@@ -45,7 +45,8 @@ func busy(before, after map[int]procfs.CPUTime, list []int) []string {
 			continue
 		}
 		if share := 1 - float64(did.Unused())/float64(did.Total()); share > busyShare {
-			notes = append(notes, fmt.Sprintf("CPU %d was busy %.0f %% of the time before the benchmark began: other processes disturb it",
+			notes = append(notes, fmt.Sprintf("CPU %d was busy %.0f %% of the time before the benchmark began: other "+
+				"processes disturb it",
 				cpu, 100*share))
 		}
 	}
@@ -80,7 +81,8 @@ func doubts(root string, c cpus, p placement, memory int, watch time.Duration) (
 
 // siblings returns the hardware threads of a CPU's core; none when /sys does not say.
 func siblings(root string, cpu int) []int {
-	text, err := os.ReadFile(filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu)))
+	text, err := os.ReadFile(filepath.Join(root,
+		fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu)))
 	if err != nil {
 		return nil
 	}

@@ -11,13 +11,15 @@ import (
 // many is the number of routes and flows of the scenarios with a full table.
 const many = 100000
 
-// Main are the scenarios that routers are compared in: both directions of the overlays, plain routing, and a full table.
+// Main are the scenarios that routers are compared in: both directions of the overlays, plain routing, and a full
+// table.
 func Main() ([]scenario.Scenario, error) {
 	var list []scenario.Scenario
 	for _, m := range []struct {
 		name          string
 		flows, routes int
-	}{{"vxlan-encap", 0, 0}, {"mplsoudp-encap", 0, 0}, {"vxlan-decap", 0, 0}, {"routed", 0, 0}, {"vxlan-encap", many, many}} {
+	}{{"vxlan-encap", 0, 0}, {"mplsoudp-encap", 0, 0}, {"vxlan-decap", 0, 0}, {"routed", 0, 0},
+		{"vxlan-encap", many, many}} {
 		s, err := scenario.Find(m.name)
 		if err != nil {
 			return nil, err

@@ -55,12 +55,14 @@ func (o *Options) validate() error {
 		value any
 		valid string
 	}{
-		{"--reps", o.Repetitions >= 1 && o.Repetitions <= maxRepetitions, o.Repetitions, fmt.Sprintf("1 to %d", maxRepetitions)},
-		{"--windows", o.Measure.Windows >= 1 && o.Measure.Windows <= maxWindows, o.Measure.Windows, fmt.Sprintf("1 to %d", maxWindows)},
-		{"--trial-seconds", o.Measure.TrialTime >= minTrial && o.Measure.TrialTime <= maxTrial, o.Measure.TrialTime.Seconds(),
-			fmt.Sprintf("%g to %g", minTrial.Seconds(), maxTrial.Seconds())},
-		{"--resolution", o.Measure.Resolution >= minResolution && o.Measure.Resolution <= maxResolution, o.Measure.Resolution,
-			fmt.Sprintf("%g to %g, a share of the rate", minResolution, maxResolution)},
+		{"--reps", o.Repetitions >= 1 && o.Repetitions <= maxRepetitions, o.Repetitions,
+			fmt.Sprintf("1 to %d", maxRepetitions)},
+		{"--windows", o.Measure.Windows >= 1 && o.Measure.Windows <= maxWindows, o.Measure.Windows,
+			fmt.Sprintf("1 to %d", maxWindows)},
+		{"--trial-seconds", o.Measure.TrialTime >= minTrial && o.Measure.TrialTime <= maxTrial,
+			o.Measure.TrialTime.Seconds(), fmt.Sprintf("%g to %g", minTrial.Seconds(), maxTrial.Seconds())},
+		{"--resolution", o.Measure.Resolution >= minResolution && o.Measure.Resolution <= maxResolution,
+			o.Measure.Resolution, fmt.Sprintf("%g to %g, a share of the rate", minResolution, maxResolution)},
 	} {
 		if !check.ok {
 			return input.Errorf(check.flag, check.valid, "%v is out of range", check.value)

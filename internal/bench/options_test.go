@@ -13,7 +13,8 @@ import (
 
 func options(t *testing.T, names ...string) Options {
 	t.Helper()
-	o := Options{Repetitions: 2, Measure: measure.Default(), GeneratorCPU: -1, RingSize: 1024, Search: true, Latency: true, Burst: true}
+	o := Options{Repetitions: 2, Measure: measure.Default(), GeneratorCPU: -1, RingSize: 1024, Search: true,
+		Latency: true, Burst: true}
 	for _, name := range names {
 		sc, err := scenario.Find(name)
 		if err != nil {
@@ -46,7 +47,8 @@ func TestOptionsAreValidated(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Error(err)
-		case want != "" && (!input.Is(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")):
+		case want != "" && (!input.Is(err) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n")):
 			t.Errorf("want %q, have %v", want, err)
 		}
 	}

@@ -37,7 +37,8 @@ func Run(ctx context.Context, o Options, p Progress) (*result.Result, Files, err
 		return nil, Files{}, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, Files{}, input.Errorf("user", "root; try sudo", "the benchmark needs hugepages, CPUs and namespaces")
+		return nil, Files{}, input.Errorf("user", "root; try sudo", "the benchmark needs hugepages, CPUs and "+
+			"namespaces")
 	}
 	if err := s.prepare(ctx, router.All()); err != nil {
 		return nil, Files{}, err

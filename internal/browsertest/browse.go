@@ -40,13 +40,16 @@ func Browse(t *testing.T, report string) (layouts []Layout, console []string) {
 		t.Skipf("no browser: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(measure, "REPORT", template.HTMLEscapeString(report))), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(measure, "REPORT", template.HTMLEscapeString(report))),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--window-size=1700,1000", "--dump-dom", "file://"+path)
+	c := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+		"--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr",
+		"--window-size=1700,1000", "--dump-dom", "file://"+path)
 	c.WaitDelay = time.Second // its children may hold the pipe
 	var log bytes.Buffer
 	c.Stderr = &log
@@ -59,7 +62,9 @@ func Browse(t *testing.T, report string) (layouts []Layout, console []string) {
 		t.Fatal(err)
 	}
 	for n := range root.Descendants() {
-		if n.Data == "pre" && slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "id" && a.Val == "found" }) {
+		if n.Data == "pre" && slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
+			return a.Key == "id" && a.Val == "found"
+		}) {
 			if err := json.Unmarshal([]byte(n.FirstChild.Data), &layouts); err != nil {
 				t.Fatalf("%v: '%s'", err, n.FirstChild.Data)
 			}

@@ -31,18 +31,21 @@ func newAddressGroupCmd(a *app) *cobra.Command {
 		newGroupAdd(a), newGroupSet(a),
 		newDel(a, "GROUP", "Remove address groups", "  corelane address-group del offices", groupNames,
 			func(ctx context.Context, name string) error {
-				return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Del, &apiv1.AddressGroupDelRequest{Name: name}))
+				return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Del,
+					&apiv1.AddressGroupDelRequest{Name: name}))
 			}))
 }
 
 func newGroupAdd(a *app) *cobra.Command {
-	return verb("add GROUP [PREFIX...]", "Add an address group", "  corelane address-group add offices 10.0.0.0/8 192.0.2.7 2001:db8::/32",
+	return verb("add GROUP [PREFIX...]", "Add an address group",
+		"  corelane address-group add offices 10.0.0.0/8 192.0.2.7 2001:db8::/32",
 		func(ctx context.Context, args []string) error {
 			g, err := parseAddressGroup(args)
 			if err != nil {
 				return err
 			}
-			return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Add, &apiv1.AddressGroupAddRequest{Group: g}))
+			return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Add,
+				&apiv1.AddressGroupAddRequest{Group: g}))
 		})
 }
 
@@ -76,7 +79,10 @@ func parseAddressGroup(args []string) (*apiv1.AddressGroup, error) {
 }
 
 func groupsNamed(a *app, name string) fetch[*apiv1.AddressGroup] {
-	return listOf(a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.List, &apiv1.AddressGroupListRequest{Name: name})
+	return listOf(a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.List,
+		&apiv1.AddressGroupListRequest{Name: name})
 }
 
-var groupNames = named(func(a *app) fetch[*apiv1.AddressGroup] { return groupsNamed(a, "") }, (*apiv1.AddressGroup).GetName)
+var groupNames = named(func(a *app) fetch[*apiv1.AddressGroup] {
+	return groupsNamed(a, "")
+}, (*apiv1.AddressGroup).GetName)

@@ -121,8 +121,8 @@ func (a *app) carryOut(ctx context.Context, c *api.Client, ops []state.Op) error
 	}
 	switch {
 	case a.json():
-		return json.NewEncoder(a.stdout).Encode(map[string]any{"added": done.Add, "changed": done.Set, "deleted": done.Del,
-			"seconds": time.Since(begun).Seconds()})
+		return json.NewEncoder(a.stdout).Encode(map[string]any{"added": done.Add, "changed": done.Set,
+			"deleted": done.Del, "seconds": time.Since(begun).Seconds()})
 	case len(ops) == 0:
 		fmt.Fprintln(a.stdout, "No difference.")
 	default:

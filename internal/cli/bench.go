@@ -19,8 +19,8 @@ import (
 
 func newBenchCmd(a *app) *cobra.Command {
 	return noun("bench", "Measure how fast routers are on this machine",
-		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a), newBenchFlood(a),
-		newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
+		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a),
+		newBenchFlood(a), newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
 }
 
 // scenarioNames completes the names of scenarios.
@@ -54,7 +54,8 @@ func newBenchList(a *app) *cobra.Command {
 		}
 		return a.rows([]string{"NAME", "FLOWS", "ROUTES", "BYTES", "WHAT"}, func(add func(...string) error) error {
 			for _, s := range scenario.List() {
-				if err := add(s.Name, strconv.Itoa(s.Flows), strconv.Itoa(s.Routes), results.Sizes(s.Sizes), s.Summary); err != nil {
+				if err := add(s.Name, strconv.Itoa(s.Flows), strconv.Itoa(s.Routes), results.Sizes(s.Sizes),
+					s.Summary); err != nil {
 					return err
 				}
 			}
@@ -66,11 +67,12 @@ func newBenchList(a *app) *cobra.Command {
 func newBenchRun(a *app) *cobra.Command {
 	f := &benchFlags{routers: []string{"corelane"}, effort: bench.Thorough}
 	cmd := verb("run SCENARIO", "Measure everything in one scenario",
-		"  corelane bench run vxlan-encap\n  corelane bench run vxlan-decap --router corelane --router testpmd --frame imix --flows 100000", nil)
-	cmd.Long = `Measure a router in one scenario: Corelane, or those that --router names. First it is checked that the router does what the
-scenario asks for. Then: the saturated rate in many short windows, throughput without loss (NDR) and with a loss of 0.01 %
-(PDR), latency at 10, 50 and 90 % of NDR and at saturation, the longest burst that passes, and what each node of the
-router's graph costs. It takes some minutes and needs root.
+		"  corelane bench run vxlan-encap\n  corelane bench run vxlan-decap --router corelane --router testpmd "+
+			"--frame imix --flows 100000", nil)
+	cmd.Long = `Measure a router in one scenario: Corelane, or those that --router names. First it is checked that
+the router does what the scenario asks for. Then: the saturated rate in many short windows, throughput without loss
+(NDR) and with a loss of 0.01 % (PDR), latency at 10, 50 and 90 % of NDR and at saturation, the longest burst that
+passes, and what each node of the router's graph costs. It takes some minutes and needs root.
 
 The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.
 
@@ -87,7 +89,8 @@ The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.
 	return cmd
 }
 
-const benchExit = "Exit code: 0 done, 1 a router failed during the run, 2 wrong input, or a named router does not work, " +
+const benchExit = "Exit code: 0 done, 1 a router failed during the run, 2 wrong input, or a named router does not " +
+	"work, " +
 	"130 interrupted."
 
 func newBenchPeers(a *app) *cobra.Command {
@@ -133,8 +136,8 @@ func findScenario(name string) (scenario.Scenario, error) {
 }
 
 func newBenchCompare(a *app) *cobra.Command {
-	cmd := verb("compare A B", "Compare two results, and say what is noise", "  corelane bench compare before.json after.json",
-		func(_ context.Context, args []string) error {
+	cmd := verb("compare A B", "Compare two results, and say what is noise",
+		"  corelane bench compare before.json after.json", func(_ context.Context, args []string) error {
 			var pair [2]*results.Result
 			for i, path := range args {
 				r, err := loadResult(path)
@@ -152,8 +155,8 @@ func newBenchCompare(a *app) *cobra.Command {
 			}
 			return c.Print(a.stdout)
 		})
-	cmd.Long = `Compare two results, B with A: for each scenario and router that both hold, the ratio of the saturated rates with a confidence
-interval, and whether it is a difference or noise.`
+	cmd.Long = `Compare two results, B with A: for each scenario and router that both hold, the ratio of the
+saturated rates with a confidence interval, and whether it is a difference or noise.`
 	cmd.ValidArgsFunction = resultFiles
 	return cmd
 }
@@ -188,7 +191,8 @@ of the benchmark writes one beside its result; this command is for results of ot
 
 // benchTable is the summary at the end of a run.
 func (a *app) benchTable(r *results.Result) error {
-	head := []string{"SCENARIO", "FLOWS", "ROUTES", "ROUTER", "MPPS", "QUIET", "OF CEILING", "(SPREAD)", "NDR", "PDR", "P50 US", "P99 US", "LIMITED BY"}
+	head := []string{"SCENARIO", "FLOWS", "ROUTES", "ROUTER", "MPPS", "QUIET", "OF CEILING", "(SPREAD)", "NDR", "PDR",
+		"P50 US", "P99 US", "LIMITED BY"}
 	err := a.rows(head, func(add func(...string) error) error {
 		for i := range r.Runs {
 			if err := add(benchRow(r, &r.Runs[i])...); err != nil {
@@ -198,7 +202,8 @@ func (a *app) benchTable(r *results.Result) error {
 		return nil
 	})
 	fmt.Fprintln(a.stdout, `
-Mpps: median of the windows; quiet: their 90th percentile. NDR: without loss, PDR: with 0.01 %. Latency: at 50 % of NDR.`)
+Mpps: median of the windows; quiet: their 90th percentile. NDR: without loss, PDR: with 0.01 %. Latency: at 50 % of
+NDR.`)
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		switch {
@@ -227,8 +232,9 @@ func benchRow(r *results.Result, run *results.Run) []string {
 	if run.Error != "" {
 		limit = "failed"
 	}
-	return []string{run.Scenario, strconv.Itoa(run.Flows), strconv.Itoa(run.Routes), run.Router, results.Digits(s.Median / 1e6),
-		results.Digits(s.Quiet / 1e6), ratio, spread, searchRate(run.NDR), searchRate(run.PDR), p50, p99, limit}
+	return []string{run.Scenario, strconv.Itoa(run.Flows), strconv.Itoa(run.Routes), run.Router,
+		results.Digits(s.Median / 1e6), results.Digits(s.Quiet / 1e6), ratio, spread, searchRate(run.NDR),
+		searchRate(run.PDR), p50, p99, limit}
 }
 
 // searchRate is the rate of a search, marked with * where the generator was the limit.

@@ -21,9 +21,9 @@ func newBenchExplain(a *app) *cobra.Command {
 	cmd := verb("explain", "Measure what 'corelane explain' costs the router while it watches",
 		"  corelane bench explain\n  corelane bench explain --reps 31 -o json",
 		func(ctx context.Context, _ []string) error { return a.benchExplain(ctx, o) })
-	cmd.Long = `Measure throughput at saturation, and the worker's cycles per packet, in pairs of trials: one without and one while 'corelane
-explain' watches. The output is the median of the pairs and their middle half. Without explain nothing is in the
-kernel, so there is no cost. Corelane only; it needs root and two CPUs.`
+	cmd.Long = `Measure throughput at saturation, and the worker's cycles per packet, in pairs of trials: one
+without and one while 'corelane explain' watches. The output is the median of the pairs and their middle half.
+Without explain nothing is in the kernel, so there is no cost. Corelane only; it needs root and two CPUs.`
 	s := cmd.Flags()
 	s.IntVar(&o.Repetitions, "reps", o.Repetitions, "pairs of trials")
 	s.DurationVar(&o.Trial, "trial", o.Trial, "length of a trial")
@@ -34,7 +34,8 @@ kernel, so there is no cost. Corelane only; it needs root and two CPUs.`
 
 func (a *app) benchExplain(ctx context.Context, o explaincost.Options) error {
 	if o.Repetitions < 1 || o.Trial < 100*time.Millisecond || o.Worker == o.Other {
-		return input.Errorf("--reps, --trial, --cpu", "1 or more; 100ms or more; another CPU than --generator-cpu", "%d pairs of %v on CPU %d cannot be measured", o.Repetitions, o.Trial, o.Worker)
+		return input.Errorf("--reps, --trial, --cpu", "1 or more; 100ms or more; another CPU than --generator-cpu",
+			"%d pairs of %v on CPU %d cannot be measured", o.Repetitions, o.Trial, o.Worker)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -65,9 +66,12 @@ func (a *app) explainCostTable(r *explaincost.Result) error {
 		for _, f := range []struct {
 			name string
 			of   func(explaincost.Sample) float64
-		}{{"throughput", func(s explaincost.Sample) float64 { return s.Rate }}, {"cycles per packet", func(s explaincost.Sample) float64 { return s.Cycles }}} {
+		}{{"throughput", func(s explaincost.Sample) float64 {
+			return s.Rate
+		}}, {"cycles per packet", func(s explaincost.Sample) float64 { return s.Cycles }}} {
 			c := r.Of(f.of)
-			if err := add(f.name, fmt.Sprintf("%+.2f", c.Median), fmt.Sprintf("%+.2f", c.Low), fmt.Sprintf("%+.2f", c.High), fmt.Sprint(len(r.Pairs))); err != nil {
+			if err := add(f.name, fmt.Sprintf("%+.2f", c.Median), fmt.Sprintf("%+.2f", c.Low),
+				fmt.Sprintf("%+.2f", c.High), fmt.Sprint(len(r.Pairs))); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,8 @@ Kinds (default: all of them):
 
 func (f *floodFlags) options(cmd *cobra.Command, kinds []string) (o bench.FloodOptions, err error) {
 	o = bench.FloodOptions{Kinds: kinds, Rate: f.rate, FloodRate: f.floodRate, FlowLimit: f.limit, FlowRate: f.newRate}
-	o.Options = bench.Options{GeneratorCPU: f.generatorCPU, RingSize: 1024, Root: "/", Version: Version, Commit: Commit, Decode: summary}
+	o.Options = bench.Options{GeneratorCPU: f.generatorCPU, RingSize: 1024, Root: "/", Version: Version, Commit: Commit,
+		Decode: summary}
 	o.Set(bench.Thorough)
 	o.Repetitions, o.Measure.TrialTime = f.reps, time.Duration(f.seconds*float64(time.Second))
 	if cmd.Flags().Changed("cpu") {
@@ -98,14 +99,16 @@ func (a *app) floodTable(_ context.Context, list []bench.FloodResult) error {
 		return nil
 	}
 	mpps := func(v float64) string { return fmt.Sprintf("%.3f", v/1e6) }
-	return a.rows([]string{"FLOOD", "MPPS ALONE", "FLOODED", "KEPT", "FLOOD MPPS", "PASSED", "NOT COUNTED", "CPU LOST", "REFUSED BY"}, func(add func(...string) error) error {
+	return a.rows([]string{"FLOOD", "MPPS ALONE", "FLOODED", "KEPT", "FLOOD MPPS", "PASSED", "NOT COUNTED", "CPU LOST",
+		"REFUSED BY"}, func(add func(...string) error) error {
 		for _, r := range list {
 			var why []string
 			for _, reason := range r.Reasons() {
 				why = append(why, fmt.Sprintf("%s %d", reason, r.Drops[reason]))
 			}
-			if err := add(r.Kind, mpps(r.Alone), mpps(r.Flooded), fmt.Sprintf("%.3f", r.Kept), mpps(r.Flood), mpps(r.Passed),
-				fmt.Sprint(r.NotCounted), fmt.Sprintf("%.0f %%", 100*r.Waited), strings.Join(why, ", ")); err != nil {
+			if err := add(r.Kind, mpps(r.Alone), mpps(r.Flooded), fmt.Sprintf("%.3f", r.Kept), mpps(r.Flood),
+				mpps(r.Passed), fmt.Sprint(r.NotCounted), fmt.Sprintf("%.0f %%", 100*r.Waited),
+				strings.Join(why, ", ")); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,8 @@ func (a *app) benchFlowTable(ctx context.Context, f *flowTableFlags) error {
 	if err != nil {
 		return err
 	}
-	o := flowtable.Options{Bin: filepath.Dir(self), Quick: f.quick, IPv6: f.ipv6, Sizes: f.slots, Loads: f.loads, CPU: f.cpu}
+	o := flowtable.Options{Bin: filepath.Dir(self), Quick: f.quick, IPv6: f.ipv6, Sizes: f.slots, Loads: f.loads,
+		CPU: f.cpu}
 	if f.quick && len(f.slots) == 0 {
 		o.Sizes = []int{11, 18}
 	}
@@ -74,7 +75,8 @@ func (a *app) benchFlowTable(ctx context.Context, f *flowTableFlags) error {
 		fmt.Fprintln(a.stdout, note)
 	}
 	if !r.Hugepages {
-		fmt.Fprintln(a.stdout, "rte_hash had pages of 4 KiB, the others transparent huge ones: give it hugepages for a fair comparison.")
+		fmt.Fprintln(a.stdout, "rte_hash had pages of 4 KiB, the others transparent huge ones: give it hugepages for "+
+			"a fair comparison.")
 	}
 	fmt.Fprintf(a.stdout, "Written: %s.json and .html\n", base)
 	return nil
@@ -100,12 +102,15 @@ func saveFlowTable(base string, r *flowtable.Result) error {
 	if r.Hugepages {
 		pages = "pages of 2 MiB for all"
 	}
-	return report.WriteFlowTable(page, r, []string{time.Now().Format("2 January 2006"), fmt.Sprintf("TSC %.1f GHz", r.TSC/1e9), pages})
+	return report.WriteFlowTable(page, r,
+		[]string{time.Now().Format("2 January 2006"), fmt.Sprintf("TSC %.1f GHz", r.TSC/1e9), pages})
 }
 
 func (a *app) flowTablePoint(p *flowtable.Point) error {
-	fmt.Fprintf(a.stdout, "%d flows (%s), %d %% of the slots taken; cycles per lookup by share of keys that are there\n", p.Flows, p.Family, p.Load)
-	err := a.rows([]string{"STEP", "100 %", "90 %", "50 %", "0 %", "GAIN", "OVER", "RTE_HASH: 100 %", "0 %", "M INSERTS/S", "WHAT"},
+	fmt.Fprintf(a.stdout, "%d flows (%s), %d %% of the slots taken; cycles per lookup by share of keys that are "+
+		"there\n", p.Flows, p.Family, p.Load)
+	err := a.rows([]string{"STEP", "100 %", "90 %", "50 %", "0 %", "GAIN", "OVER", "RTE_HASH: 100 %", "0 %",
+		"M INSERTS/S", "WHAT"},
 		func(add func(...string) error) error {
 			for _, s := range p.Steps {
 				if err := add(flowTableRow(&s)...); err != nil {

@@ -133,7 +133,8 @@ func (p *benchProgress) draw() {
 func (p *benchProgress) line(columns int) string {
 	share, left := p.state()
 	full := int(share * barWidth)
-	line := fmt.Sprintf("[%s%s] %3.0f %%  %s left  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*share, clock(left), p.text)
+	line := fmt.Sprintf("[%s%s] %3.0f %%  %s left  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
+		100*share, clock(left), p.text)
 	if utf8.RuneCountInString(line) >= columns {
 		line = string([]rune(line)[:max(0, columns-1)])
 	}

@@ -47,14 +47,16 @@ func (f *benchFlags) add(a *app, cmd *cobra.Command) {
 	s.IntVar(&f.rules, "rules", 0,
 		"security rules of each tenant port, the last of which allows everything; Corelane only")
 	s.IntVar(&f.routes, "routes", 0, "routes that the flows are spread over; default: the scenario's")
-	s.StringVar(&f.frame, "frame", "", "bytes of a frame with Ethernet header, without FCS: 64, 64,1500 or imix; default: the scenario's")
+	s.StringVar(&f.frame, "frame", "", "bytes of a frame with Ethernet header, without FCS: 64, 64,1500 or imix; "+
+		"default: the scenario's")
 	s.BoolVar(&f.ipv6, "ipv6", false, "tenants send IPv6")
 	s.BoolVar(&f.underlay6, "underlay6", false, "tunnels over IPv6")
 	s.IntVar(&f.tenants, "tenants", 0, "tenants, each with a port; default: the scenario's")
 	s.IntVar(&f.workers, "workers", 0, "forwarding threads of each router; default: the scenario's")
 	s.BoolVar(&f.stateful, "stateful", false, "track every flow, in routers that have connection tracking")
 	s.BoolVar(&f.both, "both", false, "traffic in both directions at once")
-	s.StringArrayVar(&f.routers, "router", f.routers, "router to measure, may be repeated: "+strings.Join(bench.RouterNames(), ", ")+"; default: "+defaultRouters(f))
+	s.StringArrayVar(&f.routers, "router", f.routers, "router to measure, may be repeated: "+
+		strings.Join(bench.RouterNames(), ", ")+"; default: "+defaultRouters(f))
 	s.IntVar(&f.reps, "reps", 0, "repetitions of the saturated windows; routers take turns; default: 5")
 	s.IntVar(&f.windows, "windows", 0, "windows of 0.2 s in a repetition; default: 10 (run), 8 (peers)")
 	s.Float64Var(&f.trialSeconds, "trial-seconds", 0, "length of a trial of a search; default: 2 (run), 0.5 (peers)")
@@ -62,7 +64,8 @@ func (f *benchFlags) add(a *app, cmd *cobra.Command) {
 		"resolution of searches, as a share of the rate; default: 0.01 (run), 0.02 (peers)")
 	s.BoolVar(&f.noSearch, "no-search", false, "do not search for NDR, PDR and bursts")
 	s.BoolVar(&f.noLatency, "no-latency", false, "do not measure latency")
-	s.StringVar(&f.cpus, "cpu", "", "CPUs that the routers poll on, one per worker: 1 or 2-3; default: isolated ones, else from 1")
+	s.StringVar(&f.cpus, "cpu", "", "CPUs that the routers poll on, one per worker: 1 or 2-3; default: isolated "+
+		"ones, else from 1")
 	s.IntVar(&f.generatorCPU, "generator-cpu", -1, "CPU of the traffic generator; default: an isolated one, else 0")
 	s.IntVar(&f.ring, "ring-size", 1024, "slots of each ring between generator and router, a power of two")
 	s.StringVar(&f.out, "out", ".", "directory of the result")
@@ -88,12 +91,14 @@ func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario
 		flag string
 		from int
 		to   *int
-	}{{"flows", f.flows, &s.Flows}, {"new-flows", f.newFlows, &s.NewFlows}, {"rules", f.rules, &s.Rules}, {"routes", f.routes, &s.Routes}, {"tenants", f.tenants, &s.Tenants}, {"workers", f.workers, &s.Workers}} {
+	}{{"flows", f.flows, &s.Flows}, {"new-flows", f.newFlows, &s.NewFlows}, {"rules", f.rules, &s.Rules},
+		{"routes", f.routes, &s.Routes}, {"tenants", f.tenants, &s.Tenants}, {"workers", f.workers, &s.Workers}} {
 		if given(n.flag) {
 			*n.to = n.from
 		}
 	}
-	s.IPv6, s.Underlay6, s.Both, s.Stateful = s.IPv6 || f.ipv6, s.Underlay6 || f.underlay6, s.Both || f.both, s.Stateful || f.stateful
+	s.IPv6, s.Underlay6, s.Both, s.Stateful = s.IPv6 || f.ipv6, s.Underlay6 || f.underlay6, s.Both ||
+		f.both, s.Stateful || f.stateful
 	if given("frame") {
 		sizes, err := scenario.ParseSizes(f.frame)
 		if err != nil {
@@ -107,7 +112,8 @@ func (f *benchFlags) scenario(cmd *cobra.Command, s scenario.Scenario) (scenario
 // options of the run.
 func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (bench.Options, error) {
 	o := bench.Options{Routers: f.routers, Search: !f.noSearch, Burst: !f.noSearch, Latency: !f.noLatency,
-		GeneratorCPU: f.generatorCPU, RingSize: f.ring, Root: "/", Out: f.out, Version: Version, Commit: Commit, Decode: summary}
+		GeneratorCPU: f.generatorCPU, RingSize: f.ring, Root: "/", Out: f.out, Version: Version, Commit: Commit,
+		Decode: summary}
 	if f.quick {
 		f.effort = bench.Quick
 	}

@@ -17,19 +17,24 @@ import (
 
 func benchResult() *results.Result {
 	run := func(router string, rate float64) results.Run {
-		r := results.Run{Scenario: "vxlan-encap", Router: router, Flows: 1000, Routes: 1, FrameSizes: []int{64}, Workers: 1,
-			NDR: &results.Search{Rate: rate / 2}, PDR: &results.Search{LossRatio: 1e-4, Rate: rate, Limited: "the generator"},
-			Latency:    []results.Latency{{Load: "10% NDR", P50: 1, P90: 1, P99: 2, P999: 2, Max: 2}, {Load: "50% NDR", P50: 3.25, P90: 4, P99: 12.5, P999: 13, Max: 14}},
+		r := results.Run{Scenario: "vxlan-encap", Router: router, Flows: 1000, Routes: 1, FrameSizes: []int{64},
+			Workers: 1, NDR: &results.Search{Rate: rate / 2}, PDR: &results.Search{LossRatio: 1e-4, Rate: rate,
+				Limited: "the generator"},
+			Latency: []results.Latency{{Load: "10% NDR", P50: 1, P90: 1, P99: 2, P999: 2, Max: 2},
+				{Load: "50% NDR", P50: 3.25, P90: 4, P99: 12.5, P999: 13, Max: 14}},
 			Bottleneck: results.Bottleneck{Who: "router", Why: "it was busy"}}
 		for repetition := range 3 {
 			for i := range 4 {
-				r.Windows = append(r.Windows, results.Window{Repetition: repetition, At: float64(i), Seconds: 0.2, Received: rate, RoundTrip: 100})
+				r.Windows = append(r.Windows, results.Window{Repetition: repetition, At: float64(i), Seconds: 0.2,
+					Received: rate, RoundTrip: 100})
 			}
 		}
 		return r
 	}
-	return &results.Result{Version: results.Version, Complete: true, Runs: []results.Run{run("corelane", 15e6), run("testpmd", 30e6),
-		{Scenario: "vxlan-encap", Router: "ovs", Flows: 1000, Routes: 1, FrameSizes: []int{64}, Workers: 1, Error: "none of 2000 frames came back"}}}
+	return &results.Result{Version: results.Version, Complete: true,
+		Runs: []results.Run{run("corelane", 15e6), run("testpmd", 30e6),
+			{Scenario: "vxlan-encap", Router: "ovs", Flows: 1000, Routes: 1, FrameSizes: []int{64}, Workers: 1,
+				Error: "none of 2000 frames came back"}}}
 }
 
 func TestBenchTable(t *testing.T) {
@@ -76,10 +81,12 @@ func TestBenchResultFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, bytes.Replace(text, []byte(`"version": 1`), []byte(`"version": 99`), 1), 0o644); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(`"version": 1`), []byte(`"version": 99`), 1),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(fixture(t), "", "bench", "report", path); r.code != 2 || !strings.Contains(r.stderr, "version: 99") || strings.Count(r.stderr, "\n") != 1 {
+	if r := run(fixture(t), "", "bench", "report", path); r.code != 2 || !strings.Contains(r.stderr, "version: 99") ||
+		strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -92,9 +99,11 @@ func TestBenchList(t *testing.T) {
 			t.Errorf("%v: %d of %d lines: %s", args, strings.Count(r.stdout, "\n"), n, r.stdout)
 		}
 	}
-	for _, args := range [][]string{{"bench", "run", "vxlan-encapsulation"}, {"bench", "peers", "vxlan-encap", "vxlan-encapsulation"}} {
+	for _, args := range [][]string{{"bench", "run", "vxlan-encapsulation"},
+		{"bench", "peers", "vxlan-encap", "vxlan-encapsulation"}} {
 		r := run(fixture(t), "", args...)
-		if r.code != 2 || !strings.HasPrefix(r.stderr, "scenario: 'vxlan-encapsulation' is unknown; near it: vxlan-encap,") {
+		if r.code != 2 || !strings.HasPrefix(r.stderr, "scenario: 'vxlan-encapsulation' is unknown; near it: "+
+			"vxlan-encap,") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

@@ -27,7 +27,8 @@ type benchWorkersFlags struct {
 func newBenchWorkers(a *app) *cobra.Command {
 	f := &benchWorkersFlags{Options: workerbench.Default()}
 	cmd := verb("workers [NAME...]", "Measure the cost of each way to run workers on cores",
-		"  corelane bench workers --list\n  corelane bench workers\n  corelane bench workers modes rings --reps 15", nil)
+		"  corelane bench workers --list\n  corelane bench workers\n  corelane bench workers modes rings --reps 15",
+		nil)
 	cmd.Long = `Measure the ways to run workers on cores: run-to-completion against hybrid mode, sizes of the ring
 between two workers, isolated receive, changes under traffic, and workers that share tables. Without arguments it
 measures all of them; --list lists their names. Each takes less than two minutes and needs root and two CPUs. With two
@@ -61,7 +62,9 @@ The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.
 	s.IntVar(&f.Generator, "generator-cpu", f.Generator, "CPU of the traffic generator")
 	s.StringVar(&f.Out, "out", f.Out, "directory of the result")
 	_ = cmd.MarkFlagDirname("out")
-	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) { return workerbench.Names(), nil })
+	cmd.ValidArgsFunction = a.complete(func(context.Context, *app) ([]string, error) {
+		return workerbench.Names(), nil
+	})
 	return cmd
 }
 

@@ -41,17 +41,21 @@ func newBridgeCmd(a *app) *cobra.Command {
 		newShow(a, "BRIDGE", "Show a bridge domain", "  corelane bridge show lan", bridgeNames,
 			func(name string) (fetch[*apiv1.Bridge], error) { return bridgesNamed(a, name), nil }),
 		newBridgeAdd(a), newBridgeSet(a),
-		newDel(a, "BRIDGE", "Remove bridge domains", "  corelane bridge del lan", bridgeNames, func(ctx context.Context, name string) error {
-			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Del, &apiv1.BridgeDelRequest{Name: name}))
-		}))
+		newDel(a, "BRIDGE", "Remove bridge domains", "  corelane bridge del lan", bridgeNames,
+			func(ctx context.Context, name string) error {
+				return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Del,
+					&apiv1.BridgeDelRequest{Name: name}))
+			}))
 }
 
 func newBridgeAdd(a *app) *cobra.Command {
 	b := &apiv1.Bridge{}
-	cmd := verb("add BRIDGE", "Add a bridge domain", "  corelane bridge add lan --flood 100,101\n  corelane bridge add lan2 --unknown-unicast drop",
+	cmd := verb("add BRIDGE", "Add a bridge domain",
+		"  corelane bridge add lan --flood 100,101\n  corelane bridge add lan2 --unknown-unicast drop",
 		func(ctx context.Context, args []string) error {
 			b.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Add, &apiv1.BridgeAddRequest{Bridge: b}))
+			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Add,
+				&apiv1.BridgeAddRequest{Bridge: b}))
 		})
 	a.bind(cmd, b, []fieldFlag{{flag: "id", help: "number (default: the next free one)"}})
 	a.bind(cmd, b, bridgeFlags)
@@ -61,14 +65,16 @@ func newBridgeAdd(a *app) *cobra.Command {
 func newBridgeSet(a *app) *cobra.Command {
 	b := &apiv1.Bridge{}
 	var cmd *cobra.Command
-	cmd = verb("set BRIDGE", "Change a bridge domain", "  corelane bridge set lan --flood 100,101,102\n  corelane bridge set lan --mac-limit 100",
+	cmd = verb("set BRIDGE", "Change a bridge domain",
+		"  corelane bridge set lan --flood 100,101,102\n  corelane bridge set lan --mac-limit 100",
 		func(ctx context.Context, args []string) error {
 			fields, err := needFields(cmd, bridgeFlags)
 			if err != nil {
 				return err
 			}
 			b.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Set, &apiv1.BridgeSetRequest{Bridge: b, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewBridgesClient, apiv1.BridgesClient.Set,
+				&apiv1.BridgeSetRequest{Bridge: b, Fields: fields}))
 		})
 	a.bind(cmd, b, bridgeFlags)
 	cmd.ValidArgsFunction = a.complete(bridgeNames)

@@ -38,13 +38,15 @@ func TestRouteFile(t *testing.T) {
 		}
 		return nil
 	}
-	if r := run(s, "", "route", "add", "--vrf", "bulk", "--file", routeFile(t, n), "-o", "json"); r.stdout != "{\"changed\":10000}\n" {
+	if r := run(s, "", "route", "add", "--vrf", "bulk", "--file", routeFile(t, n), "-o",
+		"json"); r.stdout != "{\"changed\":10000}\n" {
 		t.Fatal(r)
 	}
 	if fmt.Sprint(sizes) != "[4096 4096 1808]" {
 		t.Error("batches", sizes)
 	}
-	lines := strings.Split(strings.TrimSuffix(run(s, "", "route", "list", "--vrf", "bulk", "--no-headers").stdout, "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(run(s, "", "route", "list", "--vrf", "bulk", "--no-headers").stdout,
+		"\n"), "\n")
 	if len(lines) != n {
 		t.Errorf("%d lines", len(lines))
 	}

@@ -34,8 +34,8 @@ func newCaptureCmd(a *app) *cobra.Command {
   corelane capture --drop
   ssh host corelane capture --port fab0 -w - | wireshark -k -i -`,
 		func(ctx context.Context, _ []string) error {
-			for _, p := range []apiv1.CapturePoint{apiv1.CapturePoint_CAPTURE_POINT_RX, apiv1.CapturePoint_CAPTURE_POINT_TX,
-				apiv1.CapturePoint_CAPTURE_POINT_DROP} {
+			for _, p := range []apiv1.CapturePoint{apiv1.CapturePoint_CAPTURE_POINT_RX,
+				apiv1.CapturePoint_CAPTURE_POINT_TX, apiv1.CapturePoint_CAPTURE_POINT_DROP} {
 				if *points[p] || p == apiv1.CapturePoint_CAPTURE_POINT_DROP && req.Reason != "" {
 					req.Points = append(req.Points, p)
 				}
@@ -50,7 +50,8 @@ func newCaptureCmd(a *app) *cobra.Command {
 Packets of tenant ports are seen without encapsulation, those of fabric ports with it. At most --rate packets per
 second are copied; the others are only counted, and the router handles them as usual.`
 	a.bind(cmd, req, captureFlags)
-	points[apiv1.CapturePoint_CAPTURE_POINT_RX] = cmd.Flags().Bool("rx", false, "packets as received (default: rx and tx)")
+	points[apiv1.CapturePoint_CAPTURE_POINT_RX] = cmd.Flags().Bool("rx", false,
+		"packets as received (default: rx and tx)")
 	points[apiv1.CapturePoint_CAPTURE_POINT_TX] = cmd.Flags().Bool("tx", false, "packets as sent")
 	points[apiv1.CapturePoint_CAPTURE_POINT_DROP] = cmd.Flags().Bool("drop", false,
 		"packets that are dropped, with the reason")
@@ -72,7 +73,8 @@ func (a *app) openCapture(ctx context.Context, file string) (sink, error) {
 	case file == "":
 		return lineSink{a.stdout}, a.learnPorts(ctx)
 	case file == "-" && isTerminal(a.stdout):
-		return nil, input.Errorf("--write", "a file, or - with the output going to a pipe", "'-' would write binary data to the terminal")
+		return nil, input.Errorf("--write", "a file, or - with the output going to a pipe",
+			"'-' would write binary data to the terminal")
 	}
 	ports, err := all(ctx, portsNamed(a, ""))
 	if err != nil {
@@ -112,11 +114,12 @@ func (a *app) learnPorts(ctx context.Context) error {
 // capture runs until the daemon has sent all, or until interrupted, which is its ordinary end.
 func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) error {
 	var packets, missed uint64
-	err := stream(ctx, a, apiv1.NewCaptureClient, apiv1.CaptureClient.Packets, req, func(p *apiv1.CapturedPacket) error {
-		packets++
-		missed = max(missed, p.Missed)
-		return out.packet(p)
-	})
+	err := stream(ctx, a, apiv1.NewCaptureClient, apiv1.CaptureClient.Packets, req,
+		func(p *apiv1.CapturedPacket) error {
+			packets++
+			missed = max(missed, p.Missed)
+			return out.packet(p)
+		})
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -139,7 +142,8 @@ type lineSink struct{ w io.Writer }
 
 func (s lineSink) packet(p *apiv1.CapturedPacket) error {
 	at := time.Unix(0, int64(p.TimeNs)).Format("15:04:05.000000")
-	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length, optional(" ", p.Reason), summary(p.Data))
+	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length,
+		optional(" ", p.Reason), summary(p.Data))
 	return err
 }
 

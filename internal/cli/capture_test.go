@@ -77,7 +77,8 @@ func TestCaptureNothing(t *testing.T) {
 		s.Ports.Delete(p.Name)
 	}
 	r := run(s, "", "capture", "-w", "-")
-	if _, err := pcapgo.NewNgReader(bytes.NewReader([]byte(r.stdout)), pcapgo.DefaultNgReaderOptions); err != nil || r.code != 0 {
+	if _, err := pcapgo.NewNgReader(bytes.NewReader([]byte(r.stdout)), pcapgo.DefaultNgReaderOptions); err != nil ||
+		r.code != 0 {
 		t.Error(err, r)
 	}
 }

@@ -74,7 +74,8 @@ func runScript(t *testing.T, file string) {
 		return
 	}
 	if got.String() != string(want) {
-		t.Errorf("%s: %s\n(go test ./internal/cli -update, then look at the diff)", file, firstDifference(string(want), got.String()))
+		t.Errorf("%s: %s\n(go test ./internal/cli -update, then look at the diff)", file,
+			firstDifference(string(want), got.String()))
 	}
 }
 

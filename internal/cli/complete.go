@@ -36,7 +36,8 @@ func (a *app) complete(positions ...names) cobra.CompletionFunc {
 
 // completeFlag offers names for a flag's value.
 func (a *app) completeFlag(cmd *cobra.Command, flag string, n names) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string,
+		cobra.ShellCompDirective) {
 		return a.offer(cmd.Context(), n, prefix), cobra.ShellCompDirectiveNoFileComp
 	})
 }

@@ -37,14 +37,16 @@ func newCompletionCmd() *cobra.Command {
 // newManCmd writes the manual pages; tools/install.sh runs it.
 func newManCmd() *cobra.Command {
 	var cmd *cobra.Command
-	cmd = verb("man DIR", "Write the manual pages", "  corelane man /usr/share/man/man1", func(_ context.Context, args []string) error {
-		if err := os.MkdirAll(args[0], 0o755); err != nil {
-			return err
-		}
-		root := cmd.Root()
-		root.DisableAutoGenTag = true
-		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Corelane " + Version, Manual: "Corelane"}, args[0])
-	})
+	cmd = verb("man DIR", "Write the manual pages", "  corelane man /usr/share/man/man1",
+		func(_ context.Context, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Corelane " + Version,
+				Manual: "Corelane"}, args[0])
+		})
 	cmd.Hidden = true
 	return cmd
 }

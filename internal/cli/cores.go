@@ -44,9 +44,11 @@ func (f *coresFlags) bindRoot(cmd *cobra.Command) {
 func (f *coresFlags) bind(cmd *cobra.Command) {
 	f.bindRoot(cmd)
 	s := cmd.Flags()
-	s.StringArrayVar(&f.spare, "spare", nil, "leave threads alone whose name, or whose process's name, matches this regular expression; may be repeated")
+	s.StringArrayVar(&f.spare, "spare", nil,
+		"leave threads alone whose name, or whose process's name, matches this regular expression; may be repeated")
 	s.BoolVar(&f.noCgroups, "no-cgroups", false, "make no cgroups: affinities only")
-	s.BoolVar(&f.stopIrqbalance, "stop-irqbalance", false, "stop irqbalance, which spreads interrupts again (systemctl stop)")
+	s.BoolVar(&f.stopIrqbalance, "stop-irqbalance", false,
+		"stop irqbalance, which spreads interrupts again (systemctl stop)")
 	s.StringVar(&f.rebootFiles, "reboot-files", "",
 		"directory below --root for the files of the next boot; default: 'reboot' in the state directory")
 	s.BoolVar(&f.install, "install", false, "install the files of the next boot at their final paths")
@@ -79,7 +81,8 @@ func (a *app) coresIntent(f *coresFlags, name string) (*intent, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &intent{plan: p, options: cores.Options{Self: os.Getpid(), Cgroups: !f.noCgroups, StopIrqbalance: f.stopIrqbalance}}
+	in := &intent{plan: p, options: cores.Options{Self: os.Getpid(), Cgroups: !f.noCgroups,
+		StopIrqbalance: f.stopIrqbalance}}
 	if in.options.Spare, err = spares(f.spare); err != nil {
 		return nil, err
 	}

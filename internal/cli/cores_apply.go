@@ -18,7 +18,8 @@ import (
 func newCoresDiff(a *app) *cobra.Command {
 	f := &coresFlags{}
 	cmd := verb("diff PLAN", "Show what a plan would change on this machine",
-		"  corelane cores diff plan.json\n  corelane cores diff plan.json --commands\n  corelane cores diff plan.json --root captured-machine",
+		"  corelane cores diff plan.json\n  corelane cores diff plan.json --commands\n  corelane cores diff "+
+			"plan.json --root captured-machine",
 		func(ctx context.Context, args []string) error {
 			in, err := a.coresIntent(f, args[0])
 			if err != nil {
@@ -37,7 +38,8 @@ cgroups, and the files of the next boot. Each line says when it takes effect and
 func newCoresApply(a *app) *cobra.Command {
 	f := &coresFlags{}
 	cmd := verb("apply PLAN", "Make this machine match a plan",
-		"  corelane cores apply plan.json --dry-run\n  corelane cores apply plan.json\n  corelane cores apply plan.json --install --spare '^ceph-'",
+		"  corelane cores apply plan.json --dry-run\n  corelane cores apply plan.json\n  corelane cores apply "+
+			"plan.json --install --spare '^ceph-'",
 		func(ctx context.Context, args []string) error { return a.coresApply(ctx, f, args[0]) })
 	cmd.Long = `Show the difference, as 'corelane cores diff' does, and apply it. Some changes take effect at once:
 CPUs of threads, of interrupts and of queues, settings of the kernel, cpusets. Changes that need a reboot are written
@@ -199,7 +201,8 @@ func alike(all []cores.Change) [][]cores.Change {
 }
 
 func sameChange(a, b cores.Change) bool {
-	return (a.Kind == cores.Affinity || a.Kind == cores.Join) && a.Kind == b.Kind && a.Old == b.Old && a.New == b.New && a.Why == b.Why
+	return (a.Kind == cores.Affinity || a.Kind == cores.Join) && a.Kind == b.Kind && a.Old == b.Old && a.New == b.New &&
+		a.Why == b.Why
 }
 
 // what describes the changes of a group.

@@ -59,8 +59,8 @@ func (a *app) guardCores(ctx context.Context, o guardFlags) error {
 	}
 	dial := func(ctx context.Context) (*api.Client, error) { return a.dial(ctx, a.socket) }
 	return guard.Watch(ctx, guard.Options{
-		Plan: p, Every: o.every, Repair: o.repair, Journal: o.journal, Tools: true, Daemon: guard.Follow(ctx, dial, nil),
-		Report: func(e guard.Event) {
+		Plan: p, Every: o.every, Repair: o.repair, Journal: o.journal, Tools: true,
+		Daemon: guard.Follow(ctx, dial, nil), Report: func(e guard.Event) {
 			if a.json() {
 				_ = json.NewEncoder(a.stdout).Encode(e)
 				return

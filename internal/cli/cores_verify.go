@@ -117,8 +117,8 @@ func (a *app) printFindings(findings []verify.Finding, all bool) error {
 			writeFinding(w, f, all)
 		}
 		n := verify.Count(findings)
-		_, err := fmt.Fprintf(w, "\n%d checks: %d FAIL, %d WARN, %d UNKNOWN, %d PASS.\n", len(findings), n[verify.Fail], n[verify.Warn], n[verify.Unknown],
-			n[verify.Pass])
+		_, err := fmt.Fprintf(w, "\n%d checks: %d FAIL, %d WARN, %d UNKNOWN, %d PASS.\n", len(findings), n[verify.Fail],
+			n[verify.Warn], n[verify.Unknown], n[verify.Pass])
 		return err
 	})
 }

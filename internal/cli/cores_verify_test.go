@@ -24,10 +24,12 @@ func runVerify(t *testing.T, arguments ...string) (code int, out, errs string) {
 func TestVerifyCaptured(t *testing.T) {
 	good := topologytest.Dir(t, "xeon-4210")
 	code, out, errs := runVerify(t, "--root", good)
-	if code != 0 || errs != "" || !strings.Contains(out, "PASS    Isolation is not partial\n") || !strings.Contains(out, " 0 FAIL, ") {
+	if code != 0 || errs != "" || !strings.Contains(out, "PASS    Isolation is not partial\n") ||
+		!strings.Contains(out, " 0 FAIL, ") {
 		t.Errorf("%d, %s\n%s", code, errs, out)
 	}
-	if code, out, _ = runVerify(t, "--root", good, "--all"); code != 0 || !strings.Contains(out, "full isolation of workers' CPUs") {
+	if code, out, _ = runVerify(t, "--root", good, "--all"); code != 0 ||
+		!strings.Contains(out, "full isolation of workers' CPUs") {
 		t.Errorf("%d\n%s", code, out)
 	}
 
@@ -46,7 +48,8 @@ func TestVerifyCaptured(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for _, line := range lines {
 		var f struct{ ID, Verdict, Title, Why, Source string }
-		if err := json.Unmarshal([]byte(line), &f); err != nil || f.ID == "" || f.Verdict == "" || f.Why == "" || f.Source == "" {
+		if err := json.Unmarshal([]byte(line), &f); err != nil || f.ID == "" || f.Verdict == "" || f.Why == "" ||
+			f.Source == "" {
 			t.Errorf("%v: %s", err, line)
 		}
 	}

@@ -24,10 +24,12 @@ without.`
 }
 
 // debugCall replaces the error of a daemon that has no such service by one that says what to do.
-func debugCall[Req any](ctx context.Context, a *app, method func(apiv1.DebugService, context.Context, Req) (*apiv1.Empty, error), req Req) error {
+func debugCall[Req any](ctx context.Context, a *app, method func(apiv1.DebugService, context.Context,
+	Req) (*apiv1.Empty, error), req Req) error {
 	done, err := call(ctx, a, apiv1.NewDebugClient, method, req)
 	if refused := new(api.Error); errors.As(err, &refused) && refused.Code == codes.Unimplemented {
-		return input.Errorf("debug", "bin/corelaned of a build tree, started with --allow-debug", "this corelaned is built without fault injection")
+		return input.Errorf("debug", "bin/corelaned of a build tree, started with --allow-debug",
+			"this corelaned is built without fault injection")
 	}
 	return a.done(done, err)
 }
@@ -51,7 +53,8 @@ func newDebugDelay(a *app) *cobra.Command {
 }
 
 func newDebugShootdowns(a *app) *cobra.Command {
-	return newDebugDisturb(a, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, "shootdowns", "Let a service thread interrupt the workers by TLB shootdowns",
+	return newDebugDisturb(a, apiv1.Disturbance_DISTURBANCE_SHOOTDOWNS, "shootdowns",
+		"Let a service thread interrupt the workers by TLB shootdowns",
 		`Let the thread svc-debug change the protection of a page of memory repeatedly. Each time the kernel
 interrupts all CPUs that run threads of the daemon, including workers, because their TLBs may be stale.`)
 }
@@ -67,7 +70,8 @@ the pages are still in the kernel's cache.`)
 func newDebugDisturb(a *app, what apiv1.Disturbance, name, short, long string) *cobra.Command {
 	req := &apiv1.DebugDisturbRequest{What: what}
 	flags := []fieldFlag{{flag: "per-second", help: "times per second; 0 ends it"}}
-	cmd := verb(name, short, fmt.Sprintf("  corelane debug %[1]s --per-second 2000\n  corelane debug %[1]s --per-second 0", name),
+	cmd := verb(name, short, fmt.Sprintf("  corelane debug %[1]s --per-second 2000\n  corelane debug %[1]s "+
+		"--per-second 0", name),
 		func(ctx context.Context, _ []string) error {
 			return debugCall(ctx, a, apiv1.DebugService.Disturb, req)
 		})

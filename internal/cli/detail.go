@@ -130,7 +130,8 @@ func (d *detail) list(l protoreflect.List, indent, path string) {
 				parts = append(parts, string(f.Name()))
 				continue
 			}
-			parts = append(parts, string(f.Name())+" "+d.value(f, m.Get(f), fmt.Sprintf("%s[%d].%s", path, i, f.Name())))
+			parts = append(parts, string(f.Name())+" "+
+				d.value(f, m.Get(f), fmt.Sprintf("%s[%d].%s", path, i, f.Name())))
 		}
 		fmt.Fprintf(&d.out, "%s- %s\n", indent, strings.Join(parts, ", "))
 	}
@@ -184,8 +185,10 @@ func unitOf(f protoreflect.FieldDescriptor) string {
 
 // isGauge names the 64-bit fields that go down as well as up; all others are counters.
 var isGauge = map[string]bool{
-	"memory_bytes": true, "fib_bytes": true, "rib_bytes": true, "tsc_hz": true, "routes_ipv4": true, "routes_ipv6": true,
-	"busy_p99_ns": true, "longest_loop_ns": true, "nexthops": true, "labels": true, "vnis": true, "bridges": true, "macs": true, "neighbors": true,
+	"memory_bytes": true, "fib_bytes": true, "rib_bytes": true, "tsc_hz": true, "routes_ipv4": true,
+	"routes_ipv6": true,
+	"busy_p99_ns": true, "longest_loop_ns": true, "nexthops": true, "labels": true, "vnis": true, "bridges": true,
+	"macs": true, "neighbors": true,
 }
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -68,7 +68,8 @@ func (a *app) follow(ctx context.Context, f fetch[*apiv1.Event]) error {
 		if a.json() {
 			return writeJSON(a.stdout, e)
 		}
-		_, err := fmt.Fprintf(a.stdout, "%s %s %s%s: %s\n", eventTime(e), protoflag.EnumText(e.Severity), e.Kind, optional(" ", e.Subject), e.Text)
+		_, err := fmt.Fprintf(a.stdout, "%s %s %s%s: %s\n", eventTime(e), protoflag.EnumText(e.Severity), e.Kind,
+			optional(" ", e.Subject), e.Text)
 		return err
 	})
 	if ctx.Err() != nil {

@@ -18,7 +18,8 @@ import (
 
 func newFlowCmd(a *app) *cobra.Command {
 	return noun("flow", "Flows: sessions of stateful ports, with what was decided about them",
-		newFlowList(a), newFlowWatch(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a), newFlowFlush(a), newFlowResize(a))
+		newFlowList(a), newFlowWatch(a), newFlowShow(a), newFlowTop(a), newFlowCount(a), newFlowExplain(a),
+		newFlowFlush(a), newFlowResize(a))
 }
 
 func fromTo(d *apiv1.FlowDirection) string {
@@ -96,7 +97,8 @@ func flowFlags(f *apiv1.FlowFilter) []fieldFlag {
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
 		{flag: "prefix", help: "only those from or to addresses of this prefix"},
 		{flag: "port", help: "only those that come in or leave by this port", names: portNames},
-		{flag: "protocol", help: "only this protocol: tcp, udp, icmp, icmpv6, sctp or its number", names: fixed("tcp", "udp", "icmp", "icmpv6", "sctp")},
+		{flag: "protocol", help: "only this protocol: tcp, udp, icmp, icmpv6, sctp or its number",
+			names: fixed("tcp", "udp", "icmp", "icmpv6", "sctp")},
 		{flag: "l4-port", help: "only those from or to this TCP, UDP or SCTP port"},
 		{flag: "action", help: "only those that are allowed, or denied"},
 		{flag: "state", help: "only those in this state"},
@@ -133,10 +135,11 @@ func newFlowWatch(a *app) *cobra.Command {
 }
 
 func newFlowShow(a *app) *cobra.Command {
-	return newShow(a, "ID", "Show a flow", "  corelane flow show 17", fixed(), func(arg string) (fetch[*apiv1.Flow], error) {
-		n, err := parseID("flow", arg, 1, 1<<25)
-		return where(flowsOf(a, &apiv1.FlowFilter{}), func(f *apiv1.Flow) bool { return f.Id == n }), err
-	})
+	return newShow(a, "ID", "Show a flow", "  corelane flow show 17", fixed(),
+		func(arg string) (fetch[*apiv1.Flow], error) {
+			n, err := parseID("flow", arg, 1, 1<<25)
+			return where(flowsOf(a, &apiv1.FlowFilter{}), func(f *apiv1.Flow) bool { return f.Id == n }), err
+		})
 }
 
 // newFlowTop shows the flows with the most traffic. It keeps only the flows that it shows in memory.
@@ -193,7 +196,8 @@ func largest(f fetch[*apiv1.Flow], n int, size func(*apiv1.Flow) uint64) fetch[*
 
 func newFlowCount(a *app) *cobra.Command {
 	req := &apiv1.FlowFilter{}
-	cmd := a.watchable(verb("count", "Count flows, and show how full the table is", "  corelane flow count\n  corelane flow count --port vm1 --state new",
+	cmd := a.watchable(verb("count", "Count flows, and show how full the table is", "  corelane flow count\n  "+
+		"corelane flow count --port vm1 --state new",
 		func(ctx context.Context, _ []string) error {
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
 				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Count, req)
@@ -207,8 +211,8 @@ func newFlowFlush(a *app) *cobra.Command {
 	req := &apiv1.FlowFilter{}
 	var everything bool
 	var cmd *cobra.Command
-	cmd = verb("flush", "End flows: their next packets are decided anew", "  corelane flow flush --port vm1\n  corelane flow flush --all",
-		func(ctx context.Context, _ []string) error {
+	cmd = verb("flush", "End flows: their next packets are decided anew",
+		"  corelane flow flush --port vm1\n  corelane flow flush --all", func(ctx context.Context, _ []string) error {
 			given := false
 			for _, f := range flowFlags(req) {
 				given = given || cmd.Flags().Changed(f.flag)
@@ -234,14 +238,16 @@ func newFlowResize(a *app) *cobra.Command {
 				return err
 			}
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
-				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Resize, &apiv1.FlowResizeRequest{Capacity: n})
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Resize,
+					&apiv1.FlowResizeRequest{Capacity: n})
 			})
 		})
 }
 
 func newFlowExplain(a *app) *cobra.Command {
 	req := &apiv1.FlowExplainRequest{}
-	cmd := verb("explain PROTOCOL SOURCE DESTINATION", "Say what would happen to a packet, and why", `  corelane flow explain tcp 10.1.0.11:40000 10.1.0.12:443 --port vm1
+	cmd := verb("explain PROTOCOL SOURCE DESTINATION", "Say what would happen to a packet, and why",
+		`  corelane flow explain tcp 10.1.0.11:40000 10.1.0.12:443 --port vm1
   corelane flow explain udp [fd00::11]:53 [fd00::12]:53 --vrf red
   corelane flow explain icmp 10.1.0.11 10.1.0.12 --port vm1`,
 		func(ctx context.Context, args []string) error {

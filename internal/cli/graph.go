@@ -42,11 +42,13 @@ func newGraphCmd(a *app) *cobra.Command {
 				return buffered(a.stdout, func(w *bufio.Writer) error { return drawGraph(ctx, w, f, fold) })
 			}
 			req.Edges = a.json()
-			return nodeListing.rows(ctx, a, where(f, func(n *apiv1.Node) bool { return all || a.json() || n.Calls != 0 }))
+			return nodeListing.rows(ctx, a, where(f, func(n *apiv1.Node) bool {
+				return all || a.json() || n.Calls != 0
+			}))
 		})
-	cmd.Long = `The packet graph: what each node did and what a packet costs there, summed over the workers. Cycles are those of the
-time stamp counter; port_rx is also called when there is nothing to receive. With --watch the figures are those of the
-last interval.`
+	cmd.Long = `The packet graph: what each node did and what a packet costs there, summed over the workers. Cycles
+are those of the time stamp counter; port_rx is also called when there is nothing to receive. With --watch the
+figures are those of the last interval.`
 	a.bind(cmd, req, []fieldFlag{{flag: "worker", help: "only this worker", names: workerNames}})
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph with its edges for Graphviz")
 	cmd.Flags().BoolVar(&fold, "fold", false,

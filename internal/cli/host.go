@@ -40,15 +40,18 @@ func newHostSteerList(a *app) *cobra.Command {
 	return cmd
 }
 
-var hostSteerPort = []fieldFlag{{flag: "port", help: "fabric port (default: the only one with a host port)", names: portNames}}
+var hostSteerPort = []fieldFlag{{flag: "port", help: "fabric port (default: the only one with a host port)",
+	names: portNames}}
 
 func newHostSteerAdd(a *app) *cobra.Command {
 	s := &apiv1.HostSteer{}
 	cmd := verb("add ADDRESS", "Direct an address's packets to the host-path worker",
-		"  corelane worker add --role host-path --cpu 3\n  corelane host steer add 192.0.2.1\n  corelane host steer add 2001:db8::1 --port fab0",
+		"  corelane worker add --role host-path --cpu 3\n  corelane host steer add 192.0.2.1\n  corelane host steer "+
+			"add 2001:db8::1 --port fab0",
 		func(ctx context.Context, args []string) error {
 			s.Address = args[0]
-			return a.done(call(ctx, a, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add, &apiv1.HostSteerAddRequest{Steer: s}))
+			return a.done(call(ctx, a, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add,
+				&apiv1.HostSteerAddRequest{Steer: s}))
 		})
 	cmd.Long = `Direct an address's packets to the host-path worker. If the NIC can, it puts them into the port's last
 queue, which that worker polls. Otherwise the worker polls all queues of the port, takes the address's packets and

@@ -22,7 +22,8 @@ import (
 )
 
 func newLabCmd(a *app) *cobra.Command {
-	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a), newLabList(a), newLabDemo(a), newLabIntrude(a), newIntruderCmd())
+	return noun("lab", "Networks of namespaces to try things in", newLabUp(a), newLabRun(a), newLabDown(a),
+		newLabList(a), newLabDemo(a), newLabIntrude(a), newIntruderCmd())
 }
 
 // labNames completes the names of labs.
@@ -171,8 +172,8 @@ func newLabRun(a *app) *cobra.Command {
 			}
 			return labRun(args[0], args[1], command)
 		})
-	cmd.Long = `Run a command in the network namespace of a host, a tenant or the wire of a lab. On a host, corelane talks to the host's
-corelaned. The exit code is the command's.`
+	cmd.Long = `Run a command in the network namespace of a host, a tenant or the wire of a lab. On a host, corelane
+talks to the host's corelaned. The exit code is the command's.`
 	cmd.Flags().SetInterspersed(false)
 	cmd.ValidArgsFunction = a.complete(labNames, labPlaces)
 	return cmd
@@ -218,12 +219,13 @@ func labRun(name, place string, command []string) error {
 }
 
 func newLabDown(a *app) *cobra.Command {
-	cmd := verb("down LAB", "Remove a lab", "  corelane lab down overlay", func(_ context.Context, args []string) error {
-		if err := checkLab(args[0]); err != nil {
-			return err
-		}
-		return lab.TakeDown(args[0], lab.Options{Say: a.sayer()})
-	})
+	cmd := verb("down LAB", "Remove a lab", "  corelane lab down overlay",
+		func(_ context.Context, args []string) error {
+			if err := checkLab(args[0]); err != nil {
+				return err
+			}
+			return lab.TakeDown(args[0], lab.Options{Say: a.sayer()})
+		})
 	cmd.Long = `Remove a lab: its processes, namespaces and files, even if it is only partly there. Other processes
 are left alone, even those that were started in the lab by hand.`
 	cmd.ValidArgsFunction = a.complete(labNames)
@@ -267,7 +269,8 @@ func labLines(all []lab.Topology, running []*lab.Lab) (lines []labLine) {
 	return lines
 }
 
-// labStates are the states in the table: "up" and "down" beside a name like "two-hosts" would read like states of hosts.
+// labStates are the states in the table: "up" and "down" beside a name like "two-hosts" would read like states of
+// hosts.
 var labStates = map[string]string{lab.ComingUp: "starting", lab.Up: "running", lab.GoingDown: "being removed"}
 
 func (a *app) labList(lines []labLine) error {
@@ -280,17 +283,19 @@ func (a *app) labList(lines []labLine) error {
 		}
 		return nil
 	}
-	return a.rows([]string{"LAB", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "CONTENTS"}, func(add func(...string) error) error {
-		for _, line := range lines {
-			row := []string{line.Lab, "not running", "-", "-", "-", line.Title}
-			if r := line.Running; r != nil {
-				row = []string{line.Lab, labStates[r.Status], string(r.Underlay), fmt.Sprintf("%d of %d alive", line.Alive, len(r.Processes)),
-					r.Since.Local().Format(time.DateTime), line.Title}
+	return a.rows([]string{"LAB", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "CONTENTS"},
+		func(add func(...string) error) error {
+			for _, line := range lines {
+				row := []string{line.Lab, "not running", "-", "-", "-", line.Title}
+				if r := line.Running; r != nil {
+					row = []string{line.Lab, labStates[r.Status], string(r.Underlay),
+						fmt.Sprintf("%d of %d alive", line.Alive, len(r.Processes)),
+						r.Since.Local().Format(time.DateTime), line.Title}
+				}
+				if err := add(row...); err != nil {
+					return err
+				}
 			}
-			if err := add(row...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 }

@@ -109,14 +109,16 @@ func (a *app) demoResult(report lab.Report) error {
 
 func (a *app) demoWorkers(s lab.Switching) {
 	fmt.Fprintln(a.stdout, "\nWorkers:")
-	fmt.Fprintf(a.stdout, "  %s changed %d times between run-to-completion and hybrid on two workers while %d datagrams passed: %d reordered, %d lost in the routers\n",
+	fmt.Fprintf(a.stdout, "  %s changed %d times between run-to-completion and hybrid on two workers while %d "+
+		"datagrams passed: %d reordered, %d lost in the routers\n",
 		s.Host, s.Changes, s.UDP.Packets, s.UDP.OutOfOrder, s.Lost)
 	before := map[uint32]uint64{}
 	for _, w := range s.Before {
 		before[w.Id] = w.GetState().GetPackets()
 	}
 	for _, w := range s.After {
-		fmt.Fprintf(a.stdout, "    %s on CPU %d: %d packets\n", w.GetState().GetThread(), w.Cpu, w.GetState().GetPackets()-before[w.Id])
+		fmt.Fprintf(a.stdout, "    %s on CPU %d: %d packets\n", w.GetState().GetThread(), w.Cpu,
+			w.GetState().GetPackets()-before[w.Id])
 	}
 	for _, line := range strings.Split(s.Top, "\n") {
 		fmt.Fprintln(a.stdout, "    "+line)
@@ -128,11 +130,13 @@ func (a *app) demoWorkers(s lab.Switching) {
 
 func (a *app) demoTable(report lab.Report) error {
 	fmt.Fprintln(a.stdout)
-	head := []string{"OVERLAY", "UNDERLAY", "FROM", "TO", "PING IPV4/IPV6", "TCP", "UDP AT HALF OF IT", "MTU", "DROPPED", "LOST AROUND THE ROUTERS"}
+	head := []string{"OVERLAY", "UNDERLAY", "FROM", "TO", "PING IPV4/IPV6", "TCP", "UDP AT HALF OF IT", "MTU",
+		"DROPPED", "LOST AROUND THE ROUTERS"}
 	err := a.rows(head, func(add func(...string) error) error {
 		for _, r := range report.Rows {
-			err := add(r.Overlay, string(r.Underlay), r.From, r.To, lab.PingText(r.Ping4, r.Ping6), lab.BitRate(r.TCP.BitsPerSecond),
-				lab.UDPText(r.UDP), r.MTU.String(), lab.LossText(r.Drops), lab.LossText(r.Around))
+			err := add(r.Overlay, string(r.Underlay), r.From, r.To, lab.PingText(r.Ping4, r.Ping6),
+				lab.BitRate(r.TCP.BitsPerSecond), lab.UDPText(r.UDP), r.MTU.String(), lab.LossText(r.Drops),
+				lab.LossText(r.Around))
 			if err != nil {
 				return err
 			}

@@ -54,7 +54,8 @@ func (a *app) intrudeRun(ctx context.Context, o *intrude.Options, run func(conte
 
 func newIntrudeRows(a *app) *cobra.Command {
 	o := intrude.Default()
-	cmd := verb("rows", "Measure no, partial and full partitioning under load", "  corelane lab intrude rows\n  corelane lab intrude rows --reps 5",
+	cmd := verb("rows", "Measure no, partial and full partitioning under load",
+		"  corelane lab intrude rows\n  corelane lab intrude rows --reps 5",
 		func(ctx context.Context, _ []string) error {
 			return a.intrudeRun(ctx, &o, func(ctx context.Context) error { return a.intrudeRows(ctx, o) })
 		})

@@ -16,7 +16,8 @@ func newIntrudeMatrix(a *app) *cobra.Command {
 	o := intrude.Default()
 	list := false
 	cmd := verb("matrix", "Disturb a worker in every way and see whether explain finds it",
-		"  corelane lab intrude matrix --list\n  corelane lab intrude matrix\n  corelane lab intrude matrix --case hog --case softirq --runs 1",
+		"  corelane lab intrude matrix --list\n  corelane lab intrude matrix\n  corelane lab intrude matrix --case "+
+			"hog --case softirq --runs 1",
 		func(ctx context.Context, _ []string) error {
 			if list {
 				return a.intrudeCases()

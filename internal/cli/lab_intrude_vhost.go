@@ -37,23 +37,25 @@ func (a *app) intrudeVhost(ctx context.Context, o intrude.Options) error {
 	var failed []error
 	enc := json.NewEncoder(a.stdout)
 	if !a.json() {
-		fmt.Fprint(a.stdout, "| receiver's CPUs | Mpps before | found first | seconds | command | CPUs | Mpps after | gain |\n|---|---|---|---|---|---|---|---|\n")
+		fmt.Fprint(a.stdout, "| receiver's CPUs | Mpps before | found first | seconds | command | CPUs | Mpps after "+
+			"| gain |\n|---|---|---|---|---|---|---|---|\n")
 	}
 	err := intrude.MeasureReceiver(ctx, o, func(r intrude.Receiver) {
 		c := r.Report.Causes[0]
 		if c.Kind != explain.Softirq || r.After <= r.Before {
-			failed = append(failed, fmt.Errorf("%s: from %.3f to %.3f Mpps", r.Report.Verdict, r.Before/1e6, r.After/1e6))
+			failed = append(failed, fmt.Errorf("%s: from %.3f to %.3f Mpps", r.Report.Verdict, r.Before/1e6,
+				r.After/1e6))
 		}
 		if a.json() {
 			_ = enc.Encode(r)
 			return
 		}
-		fmt.Fprintf(a.stdout, "| %s | %.3f | %s: %s | %.1f | `%s` | %s | %.3f | %.2f x |\n", r.CPUs[0], r.Before/1e6, c.Kind, c.Name, r.Seconds, r.Command,
-			r.CPUs[1], r.After/1e6, r.After/r.Before)
+		fmt.Fprintf(a.stdout, "| %s | %.3f | %s: %s | %.1f | `%s` | %s | %.3f | %.2f x |\n", r.CPUs[0], r.Before/1e6,
+			c.Kind, c.Name, r.Seconds, r.Command, r.CPUs[1], r.After/1e6, r.After/r.Before)
 	})
 	if !a.json() {
-		fmt.Fprintf(a.stdout, "\nThe field report: %.2f Gbit/s, and %.2f after its vhost threads were moved, %.2f x.\n", intrude.ReportedVhost[0],
-			intrude.ReportedVhost[1], intrude.ReportedVhost[1]/intrude.ReportedVhost[0])
+		fmt.Fprintf(a.stdout, "\nThe field report: %.2f Gbit/s, and %.2f after its vhost threads were moved, %.2f x.\n",
+			intrude.ReportedVhost[0], intrude.ReportedVhost[1], intrude.ReportedVhost[1]/intrude.ReportedVhost[0])
 	}
 	return errors.Join(append(failed, err)...)
 }

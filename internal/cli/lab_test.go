@@ -22,7 +22,8 @@ func TestLabList(t *testing.T) {
 	}
 	running := []*lab.Lab{
 		{Topology: hostPath, Ledger: &lab.Ledger{Status: lab.GoingDown, Underlay: lab.IPv6, Since: since}},
-		{Topology: overlay, Ledger: &lab.Ledger{Status: lab.Up, Underlay: lab.IPv4, Since: since, Processes: []lab.Process{{Name: "gone", Pid: 1, Start: -1}}}},
+		{Topology: overlay, Ledger: &lab.Ledger{Status: lab.Up, Underlay: lab.IPv4, Since: since,
+			Processes: []lab.Process{{Name: "gone", Pid: 1, Start: -1}}}},
 	}
 	var out bytes.Buffer
 	if err := (&app{stdout: &out}).labList(labLines(lab.Topologies(), running)); err != nil {

@@ -29,17 +29,21 @@ func newLabelCmd(a *app) *cobra.Command {
 				n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
 				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
 			}),
-		newTargetAdd(a, "label", "Add a label", "  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7",
-			added, func(ctx context.Context) error {
-				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, &apiv1.LabelAddRequest{Label: added}))
+		newTargetAdd(a, "label", "Add a label",
+			"  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7", added,
+			func(ctx context.Context) error {
+				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add,
+					&apiv1.LabelAddRequest{Label: added}))
 			}),
-		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames, func(ctx context.Context, arg string) error {
-			n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
-			if err != nil {
-				return err
-			}
-			return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Del, &apiv1.LabelDelRequest{Label: n}))
-		}))
+		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames,
+			func(ctx context.Context, arg string) error {
+				n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
+				if err != nil {
+					return err
+				}
+				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Del,
+					&apiv1.LabelDelRequest{Label: n}))
+			}))
 }
 
 func allLabels(a *app) fetch[*apiv1.Label] {

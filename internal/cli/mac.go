@@ -79,7 +79,8 @@ func newMacAdd(a *app) *cobra.Command {
 func newMacDel(a *app) *cobra.Command {
 	cmd := verb("del BRIDGE MAC", "Remove a MAC address", "  corelane mac del lan 02:00:00:00:00:01",
 		func(ctx context.Context, args []string) error {
-			return a.done(call(ctx, a, apiv1.NewMacsClient, apiv1.MacsClient.Del, &apiv1.MacDelRequest{Bridge: args[0], Mac: args[1]}))
+			return a.done(call(ctx, a, apiv1.NewMacsClient, apiv1.MacsClient.Del,
+				&apiv1.MacDelRequest{Bridge: args[0], Mac: args[1]}))
 		})
 	cmd.ValidArgsFunction = a.complete(bridgeNames, named(func(a *app) fetch[*apiv1.Mac] {
 		return listOf(a, apiv1.NewMacsClient, apiv1.MacsClient.List, &apiv1.MacListRequest{})

@@ -33,13 +33,15 @@ var meterFlags = []fieldFlag{
 
 func newMeterCmd(a *app) *cobra.Command {
 	return noun("meter", "Meters: rate limits of ports and rules",
-		newList(a, "List meters", "  corelane meter list\n  corelane meter list --watch", meterListing, metersNamed(a, "")),
+		newList(a, "List meters", "  corelane meter list\n  corelane meter list --watch", meterListing,
+			metersNamed(a, "")),
 		newShow(a, "METER", "Show a meter with its counters", "  corelane meter show gold --watch", meterNames,
 			func(name string) (fetch[*apiv1.Meter], error) { return metersNamed(a, name), nil }),
 		newMeterAdd(a), newMeterSet(a),
 		newDel(a, "METER", "Remove meters that are not in use",
 			"  corelane meter del gold", meterNames, func(ctx context.Context, name string) error {
-				return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Del, &apiv1.MeterDelRequest{Name: name}))
+				return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Del,
+					&apiv1.MeterDelRequest{Name: name}))
 			}))
 }
 
@@ -59,7 +61,8 @@ func newMeterAdd(a *app) *cobra.Command {
 func newMeterSet(a *app) *cobra.Command {
 	m := &apiv1.Meter{}
 	var cmd *cobra.Command
-	cmd = verb("set METER", "Change a meter, at once for all its users", `  corelane meter set gold --bit-rate 2000000000
+	cmd = verb("set METER", "Change a meter, at once for all its users",
+		`  corelane meter set gold --bit-rate 2000000000
   corelane meter set gold --bit-rate 0 --packet-rate 100000`,
 		func(ctx context.Context, args []string) error {
 			fields, err := needFields(cmd, meterFlags)
@@ -67,7 +70,8 @@ func newMeterSet(a *app) *cobra.Command {
 				return err
 			}
 			m.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Set, &apiv1.MeterSetRequest{Meter: m, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewMetersClient, apiv1.MetersClient.Set,
+				&apiv1.MeterSetRequest{Meter: m, Fields: fields}))
 		})
 	a.bind(cmd, m, meterFlags)
 	cmd.ValidArgsFunction = a.complete(meterNames)

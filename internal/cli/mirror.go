@@ -34,8 +34,10 @@ var mirrorFlags = []fieldFlag{
 }
 
 var (
-	mirrorVxlanFlags  = []fieldFlag{{flag: "vxlan", field: "remote", help: "address of a VXLAN collector, with --vni"}, {flag: "vni", help: "VXLAN network identifier"}}
-	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, with --session"}, {flag: "session", help: "ERSPAN session"}}
+	mirrorVxlanFlags = []fieldFlag{{flag: "vxlan", field: "remote", help: "address of a VXLAN collector, with --vni"},
+		{flag: "vni", help: "VXLAN network identifier"}}
+	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, " +
+		"with --session"}, {flag: "session", help: "ERSPAN session"}}
 )
 
 // mirrorOptions are the flags of add and set. A target is one of three kinds, given as a whole.
@@ -49,13 +51,15 @@ type mirrorOptions struct {
 
 func newMirrorCmd(a *app) *cobra.Command {
 	return noun("mirror", "Mirrors: copies of packets for a port or a collector",
-		newList(a, "List mirrors", "  corelane mirror list\n  corelane mirror list --watch", mirrorListing, mirrorsNamed(a, "")),
+		newList(a, "List mirrors", "  corelane mirror list\n  corelane mirror list --watch", mirrorListing,
+			mirrorsNamed(a, "")),
 		newShow(a, "MIRROR", "Show a mirror with its counters", "  corelane mirror show ids", mirrorNames,
 			func(name string) (fetch[*apiv1.Mirror], error) { return mirrorsNamed(a, name), nil }),
 		newMirrorAdd(a), newMirrorSet(a),
 		newDel(a, "MIRROR", "Remove mirrors that are not in use",
 			"  corelane mirror del ids", mirrorNames, func(ctx context.Context, name string) error {
-				return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del, &apiv1.MirrorDelRequest{Name: name}))
+				return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Del,
+					&apiv1.MirrorDelRequest{Name: name}))
 			}))
 }
 
@@ -75,7 +79,8 @@ func newMirrorAdd(a *app) *cobra.Command {
 			if !given {
 				return input.Errorf("target", "--port, --vxlan or --erspan", "missing")
 			}
-			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add, &apiv1.MirrorAddRequest{Mirror: o.mirror}))
+			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add,
+				&apiv1.MirrorAddRequest{Mirror: o.mirror}))
 		})
 	o.bind(a, cmd)
 	return cmd
@@ -84,7 +89,8 @@ func newMirrorAdd(a *app) *cobra.Command {
 func newMirrorSet(a *app) *cobra.Command {
 	o := &mirrorOptions{}
 	var cmd *cobra.Command
-	cmd = verb("set MIRROR", "Change a mirror; a new target replaces the whole old one", `  corelane mirror set ids --snap-length 0
+	cmd = verb("set MIRROR", "Change a mirror; a new target replaces the whole old one",
+		`  corelane mirror set ids --snap-length 0
   corelane mirror set far --erspan 203.0.113.10 --session 7`,
 		func(ctx context.Context, args []string) error {
 			fields := changed(cmd, mirrorFlags)
@@ -100,7 +106,8 @@ func newMirrorSet(a *app) *cobra.Command {
 					"missing, so there is nothing to change")
 			}
 			o.mirror.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set, &apiv1.MirrorSetRequest{Mirror: o.mirror, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Set,
+				&apiv1.MirrorSetRequest{Mirror: o.mirror, Fields: fields}))
 		})
 	o.bind(a, cmd)
 	cmd.ValidArgsFunction = a.complete(mirrorNames)

@@ -30,10 +30,13 @@ var natListing = listing[*apiv1.NatRule]{
 func newNatCmd(a *app) *cobra.Command {
 	return noun("nat", "Address translation: rules for the flows of tenants",
 		newNatList(a),
-		newShow(a, "ID", "Show a rule", "  corelane nat show 10", natNames, func(arg string) (fetch[*apiv1.NatRule], error) {
-			id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
-			return where(natRules(a, &apiv1.NatListRequest{}), func(r *apiv1.NatRule) bool { return r.Id == id }), err
-		}),
+		newShow(a, "ID", "Show a rule", "  corelane nat show 10", natNames,
+			func(arg string) (fetch[*apiv1.NatRule], error) {
+				id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
+				return where(natRules(a, &apiv1.NatListRequest{}), func(r *apiv1.NatRule) bool {
+					return r.Id == id
+				}), err
+			}),
 		newNatAdd(a),
 		newDel(a, "ID", "Remove rules; the flows that they translate end",
 			"  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {

@@ -29,7 +29,8 @@ var natFlags = []fieldFlag{
 func newNatAdd(a *app) *cobra.Command {
 	rule := &apiv1.NatRule{}
 	var ports, poolPorts string
-	cmd := verb("add ID KIND ADDRESS TO...", "Add a rule", `  corelane nat add 10 floating 10.1.0.2 198.51.100.2 --vrf red --except 10.0.0.0/8
+	cmd := verb("add ID KIND ADDRESS TO...", "Add a rule",
+		`  corelane nat add 10 floating 10.1.0.2 198.51.100.2 --vrf red --except 10.0.0.0/8
   corelane nat add 20 source 10.1.0.0/16 198.51.100.10-198.51.100.13 --vrf red --external-vrf internet
   corelane nat add 30 destination 198.51.100.1:443 10.1.0.5:8443 10.1.0.6:8443@3 --vrf red --protocol tcp`,
 		func(ctx context.Context, args []string) error {
@@ -42,9 +43,11 @@ func newNatAdd(a *app) *cobra.Command {
 lowest id applies. ADDRESS and TO by KIND:
   floating INSIDE OUTSIDE         one address for another, for flows in both directions
   source PREFIX FIRST[-LAST]      hosts of the prefix get an address of the pool and a free port
-  destination SERVICE BACKEND...  flows to ADDRESS[:PORT] go to one of ADDRESS[:PORT][@WEIGHT]; IPv6 with a port: [2001:db8::1]:443`
+  destination SERVICE BACKEND...  flows to ADDRESS[:PORT] go to one of ADDRESS[:PORT][@WEIGHT]
+                                  (IPv6 with a port: [2001:db8::1]:443)`
 	a.bind(cmd, rule, natFlags)
-	cmd.Flags().StringVar(&ports, "ports", "", "floating, source: only flows to this port, or FIRST-LAST; needs --protocol")
+	cmd.Flags().StringVar(&ports, "ports", "",
+		"floating, source: only flows to this port, or FIRST-LAST; needs --protocol")
 	cmd.Flags().StringVar(&poolPorts, "pool-ports", "",
 		"source: ports to translate to, FIRST-LAST (default 1024-65535)")
 	a.completeFlag(cmd, "ports", fixed())

@@ -36,8 +36,8 @@ func newNeighborList(a *app) *cobra.Command {
 
 func newNeighborShow(a *app) *cobra.Command {
 	req := &apiv1.NeighborListRequest{}
-	cmd := newShow(a, "ADDRESS", "Show a neighbour", "  corelane neighbor show 192.0.2.2 --port fab0", neighborAddresses,
-		func(arg string) (fetch[*apiv1.Neighbor], error) {
+	cmd := newShow(a, "ADDRESS", "Show a neighbour", "  corelane neighbor show 192.0.2.2 --port fab0",
+		neighborAddresses, func(arg string) (fetch[*apiv1.Neighbor], error) {
 			return where(neighbors(a, req), func(n *apiv1.Neighbor) bool { return n.Address == arg }), nil
 		})
 	a.bind(cmd, req, []fieldFlag{{flag: "port", help: "on this port", names: portNames}})
@@ -45,10 +45,11 @@ func newNeighborShow(a *app) *cobra.Command {
 }
 
 func newNeighborAdd(a *app) *cobra.Command {
-	cmd := verb("add PORT ADDRESS MAC", "Add a permanent neighbour", "  corelane neighbor add fab0 192.0.2.2 02:00:00:00:00:02",
-		func(ctx context.Context, args []string) error {
+	cmd := verb("add PORT ADDRESS MAC", "Add a permanent neighbour",
+		"  corelane neighbor add fab0 192.0.2.2 02:00:00:00:00:02", func(ctx context.Context, args []string) error {
 			n := &apiv1.Neighbor{Port: args[0], Address: args[1], Mac: args[2]}
-			return a.done(call(ctx, a, apiv1.NewNeighborsClient, apiv1.NeighborsClient.Add, &apiv1.NeighborAddRequest{Neighbor: n}))
+			return a.done(call(ctx, a, apiv1.NewNeighborsClient, apiv1.NeighborsClient.Add,
+				&apiv1.NeighborAddRequest{Neighbor: n}))
 		})
 	cmd.ValidArgsFunction = a.complete(portNames, fixed(), fixed())
 	return cmd

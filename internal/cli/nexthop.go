@@ -36,13 +36,15 @@ func newNexthopCmd(a *app) *cobra.Command {
 				return nexthops(a, &apiv1.NexthopListRequest{Id: id, All: true}), err
 			}),
 		newNexthopAdd(a),
-		newDel(a, "ID", "Remove next hops", "  corelane nexthop del 100", nexthopNames, func(ctx context.Context, arg string) error {
-			id, err := protoflag.ParseField("nexthop", arg, &apiv1.Nexthop{}, "id")
-			if err != nil {
-				return err
-			}
-			return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Del, &apiv1.NexthopDelRequest{Id: id}))
-		}))
+		newDel(a, "ID", "Remove next hops", "  corelane nexthop del 100", nexthopNames,
+			func(ctx context.Context, arg string) error {
+				id, err := protoflag.ParseField("nexthop", arg, &apiv1.Nexthop{}, "id")
+				if err != nil {
+					return err
+				}
+				return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Del,
+					&apiv1.NexthopDelRequest{Id: id}))
+			}))
 }
 
 func newNexthopList(a *app) *cobra.Command {

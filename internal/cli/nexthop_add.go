@@ -55,7 +55,8 @@ func newNexthopAdd(a *app) *cobra.Command {
 	tunnel, port := &apiv1.TunnelNexthop{}, &apiv1.PortNexthop{}
 	uniform := false
 	var cmd *cobra.Command
-	cmd = verb("add ID KIND [TO...]", "Add a next hop", `  corelane nexthop add 100 tunnel --encap mplsoudp --remote 192.0.2.2 --label 2001
+	cmd = verb("add ID KIND [TO...]", "Add a next hop",
+		`  corelane nexthop add 100 tunnel --encap mplsoudp --remote 192.0.2.2 --label 2001
   corelane nexthop add 101 tunnel --encap vxlan --remote 2001:db8::2 --vni 5001 --router-mac 02:00:00:00:00:02
   corelane nexthop add 7 port vm1 --address 10.1.0.5
   corelane nexthop add 9 group 100:1 101:3
@@ -137,7 +138,8 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 	case len(to) > 0 && slices.Contains(nexthopKinds, kind):
 		return nil, input.Errorf("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
 	case kind == "tunnel" && tunnel.Encap == apiv1.Encap_ENCAP_UNSPECIFIED:
-		return nil, input.Errorf("--encap", strings.Join(protoflag.EnumNames(tunnel.Encap.Descriptor()), ", "), "missing")
+		return nil, input.Errorf("--encap", strings.Join(protoflag.EnumNames(tunnel.Encap.Descriptor()), ", "),
+			"missing")
 	case kind == "tunnel" && tunnel.Remote == "":
 		return nil, input.Errorf("--remote", "address of the other end", "missing")
 	case kind == "tunnel":

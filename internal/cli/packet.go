@@ -20,7 +20,8 @@ import (
 const (
 	minPacket  = 14 // an Ethernet header
 	maxPacket  = 65535
-	validBytes = "hexadecimal bytes of an Ethernet frame, or @FILE with a pcap or pcapng file whose first packet is taken"
+	validBytes = "hexadecimal bytes of an Ethernet frame, or @FILE with a pcap or pcapng file whose first packet is " +
+		"taken"
 )
 
 // parsePacket reads "0200 0000 0001 ..." or "@file.pcap".

@@ -29,7 +29,8 @@ func FuzzGroup(f *testing.F) {
 				t.Errorf("%q let %v through", spec, m)
 			}
 		}
-		again, err := parseGroup(strings.Fields(nexthopTarget(&apiv1.Nexthop{Kind: &apiv1.Nexthop_Group{Group: group}})))
+		again, err :=
+			parseGroup(strings.Fields(nexthopTarget(&apiv1.Nexthop{Kind: &apiv1.Nexthop_Group{Group: group}})))
 		if err != nil || again.String() != group.String() {
 			t.Errorf("%q reads back as %v, %v", spec, again, err)
 		}
@@ -37,7 +38,8 @@ func FuzzGroup(f *testing.F) {
 }
 
 func FuzzRouteLine(f *testing.F) {
-	for _, s := range []string{"10.0.0.0/8 5", "2001:db8::/32 1048575 # x", "10.0.0.1/8 5", "::ffff:10.0.0.0/104 1", "10.1.2.3 1", "#", "fe80::1%eth0 1"} {
+	for _, s := range []string{"10.0.0.0/8 5", "2001:db8::/32 1048575 # x", "10.0.0.1/8 5", "::ffff:10.0.0.0/104 1",
+		"10.1.2.3 1", "#", "fe80::1%eth0 1"} {
 		f.Add(s, uint32(0), false)
 	}
 	f.Add("10.0.0.0/8", uint32(7), true)
@@ -57,8 +59,9 @@ func FuzzRouteLine(f *testing.F) {
 }
 
 func FuzzRuleLine(f *testing.F) {
-	for _, s := range []string{"100 allow --protocol tcp --source 10.0.0.0/8 --destination-ports 80-443 --log", "1 deny # x", "2 allow --log=false",
-		"3 allow --", "4 deny --source-group", "16777217 allow", "5 drop", "--log 6 deny"} {
+	for _, s := range []string{"100 allow --protocol tcp --source 10.0.0.0/8 --destination-ports 80-443 --log",
+		"1 deny # x", "2 allow --log=false", "3 allow --", "4 deny --source-group", "16777217 allow", "5 drop",
+		"--log 6 deny"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -109,7 +112,8 @@ func TestReadPacket(t *testing.T) {
 		{"text", "hello", "", "neither pcap nor pcapng"},
 	} {
 		data, err := parsePacket("@" + write(c.name, c.file))
-		if string(data) != c.want || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if string(data) != c.want || (err != nil) != (c.err != "") ||
+			err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", c.name, data, err)
 		}
 	}
@@ -119,7 +123,8 @@ func TestSummary(t *testing.T) {
 	for _, c := range []struct{ hex, want string }{
 		{"ffffffffffff0200000000010806" + "0001080006040001" + "0200000000010a010001" + "0000000000000a01000b",
 			"02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff / ARP who has 10.1.0.11, tell 10.1.0.1"},
-		{"02000000000202000000000181000064" + "0800" + "45000028000000004006000001020304050607080050c00100000000000000005012ffff00000000",
+		{"02000000000202000000000181000064" + "0800" +
+			"45000028000000004006000001020304050607080050c00100000000000000005012ffff00000000",
 			"02:00:00:00:00:01 > 02:00:00:00:00:02 / vlan 100 / 1.2.3.4 > 5.6.7.8 ttl 64 / TCP 80 > 49153 [S.]"},
 		{"02000000000202000000000188b7", "02:00:00:00:00:01 > 02:00:00:00:00:02"},
 		{"0200", "malformed: Ethernet packet too small"},

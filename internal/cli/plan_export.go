@@ -50,7 +50,8 @@ Formats:
 	s := cmd.Flags()
 	s.StringVar(&f.dir, "dir", "", "write files below this directory")
 	s.StringVar(&f.root, "root", "", "the plan's machine, / or a captured one, to read its interrupts and queues")
-	s.BoolVar(&f.o.OldKernel, "old-kernel", false, "for Linux before 5.6: isolcpus= without flags, hugepages= without nodes")
+	s.BoolVar(&f.o.OldKernel, "old-kernel", false,
+		"for Linux before 5.6: isolcpus= without flags, hugepages= without nodes")
 	s.BoolVar(&f.o.OldNova, "old-nova", false, "for OpenStack before Train: vcpu_pin_set")
 	s.IntVar(&f.o.VCPUs, "vcpus", 0, "vCPUs of the guest (libvirt)")
 	s.IntVar(&f.o.Skip, "skip", 0, "number of the plan's guest CPUs that other guests already use (libvirt)")

@@ -27,14 +27,17 @@ func planFile(t *testing.T, p *plan.Plan) string {
 
 func TestPlanExport(t *testing.T) {
 	file, dir := planFile(t, plantest.Xeon40()), t.TempDir()
-	if r := offline("plan", "export", "kernel", file, "--old-kernel"); r.code != 0 || !strings.HasPrefix(r.stdout, "isolcpus=1-9,11-19,21-29,31-39 nohz_full=") {
+	if r := offline("plan", "export", "kernel", file, "--old-kernel"); r.code != 0 ||
+		!strings.HasPrefix(r.stdout, "isolcpus=1-9,11-19,21-29,31-39 nohz_full=") {
 		t.Errorf("%+v", r)
 	}
-	if r := offline("plan", "export", "tuned", file); r.code != 0 || !strings.Contains(r.stdout, "==> /etc/tuned/corelane/tuned.conf: child profile of TuneD\n") {
+	if r := offline("plan", "export", "tuned", file); r.code != 0 ||
+		!strings.Contains(r.stdout, "==> /etc/tuned/corelane/tuned.conf: child profile of TuneD\n") {
 		t.Errorf("%+v", r)
 	}
 	var f output.File
-	if r := offline("plan", "export", "irqbalance", file, "-o", "json"); json.Unmarshal([]byte(r.stdout), &f) != nil || f.Path != "/etc/default/irqbalance" {
+	if r := offline("plan", "export", "irqbalance", file, "-o", "json"); json.Unmarshal([]byte(r.stdout), &f) != nil ||
+		f.Path != "/etc/default/irqbalance" {
 		t.Errorf("%+v", r)
 	}
 	if r := offline("plan", "export", "cgroup", file, "--dir", dir); r.code != 0 || strings.Count(r.stdout, "\n") != 2 {
@@ -47,7 +50,8 @@ func TestPlanExport(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	for args, want := range map[string]string{
-		"cgroup FILE --dir " + dir:           "--dir: " + script + " exists already; nothing was written; valid: a directory without it\n",
+		"cgroup FILE --dir " + dir: "--dir: " + script +
+			" exists already; nothing was written; valid: a directory without it\n",
 		"tune FILE":                          "format: 'tune' is unknown; valid: cgroup, ",
 		"libvirt FILE":                       "--vcpus: the plan does not say",
 		"grub /does/not/exist":               "/does/not/exist: ",
@@ -73,13 +77,15 @@ func TestCorelanedTakesOptions(t *testing.T) {
 	if program == "" {
 		t.Skip("needs CORELANED")
 	}
-	small := plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"})
+	small := plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "1"},
+		plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"})
 	files, err := output.Write("corelaned", small, output.Options{RingSize: 2048})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, options, _ := strings.Cut(strings.TrimSpace(files[0].Text), "CORELANED_OPTIONS=")
-	out, err := exec.Command(program, append(strings.Fields(options), "--no-huge", "--check", "--run-dir", t.TempDir())...).CombinedOutput()
+	out, err := exec.Command(program, append(strings.Fields(options), "--no-huge", "--check", "--run-dir",
+		t.TempDir())...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v %s", options, err, out)
 	}
@@ -94,7 +100,8 @@ func TestPlanImport(t *testing.T) {
 		}
 		return path
 	}
-	env := write("common_vrouter.env", "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\nDPDK_CTRL_THREAD_MASK=0\nDPDK_COMMAND_ADDITIONAL_ARGS=\"--yield_option 0\"\n")
+	env := write("common_vrouter.env", "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\nDPDK_CTRL_THREAD_MASK=0\n"+
+		"DPDK_COMMAND_ADDITIONAL_ARGS=\"--yield_option 0\"\n")
 	cmdline := write("cmdline", "isolcpus=1-4 nohz_full=1-4 rcu_nocbs=1-4 hugepagesz=1G hugepages=0:4\n")
 	wishes := filepath.Join(dir, "wishes.yaml")
 	r := offline("plan", "import", env, cmdline, "--wishes-out", wishes)
@@ -106,7 +113,8 @@ func TestPlanImport(t *testing.T) {
 		}
 	}
 	w, err := plan.LoadWishes(wishes)
-	if err != nil || w.ForwardingCPUs.String() != "1-2" || w.ServiceCPUs.String() != "0" || !w.Boot || len(w.Hugepages) != 1 {
+	if err != nil || w.ForwardingCPUs.String() != "1-2" || w.ServiceCPUs.String() != "0" || !w.Boot ||
+		len(w.Hugepages) != 1 {
 		t.Errorf("%v %+v", err, w)
 	}
 	bad := write("bad.env", "CPU_CORE_MASK=0x1\n")
@@ -116,12 +124,14 @@ func TestPlanImport(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var result importResult
-	if r := offline("plan", "import", bad, "-o", "json"); r.code != 1 || json.Unmarshal([]byte(r.stdout), &result) != nil || result.Formats[0] != "container" ||
+	if r := offline("plan", "import", bad, "-o", "json"); r.code != 1 ||
+		json.Unmarshal([]byte(r.stdout), &result) != nil || result.Formats[0] != "container" ||
 		len(result.Findings) < 4 {
 		t.Errorf("%+v", r)
 	}
 	conf := filepath.Join("..", "plan", "imports", "testdata", "dpvs1.conf")
-	if r := offline("plan", "import", conf, "--lcores", "0@1,1@2,2@3,3@4,4@5"); r.code != 0 || !strings.Contains(r.stdout, "forwarding  2-5 ") {
+	if r := offline("plan", "import", conf, "--lcores", "0@1,1@2,2@3,3@4,4@5"); r.code != 0 ||
+		!strings.Contains(r.stdout, "forwarding  2-5 ") {
 		t.Errorf("%+v", r)
 	}
 	for args, want := range map[string]string{

@@ -30,10 +30,10 @@ func newPlanImport(a *app) *cobra.Command {
   corelane plan import /proc/cmdline /etc/tuned/cpu-partitioning-variables.conf /etc/nova/nova.conf --root /
   corelane plan import dpvs.conf --lcores 0@1,1@2,2@3
   corelane plan import common_vrouter.env contrail-services.yaml --wishes-out wishes.yaml`, nil)
-	cmd.Long = `Read files of one machine together: templates of TripleO, Kolla and Juju, vRouter's environment and ifcfg-vhost0, dpvs.conf and its
-command line, nova.conf, definitions of libvirt, the kubelet's configuration, settings of TuneD, systemd and irqbalance, the
-kernel's arguments, Corelane's node file and options. The format of each file is detected; --format sets it for all. -
-is standard input.
+	cmd.Long = `Read files of one machine together: templates of TripleO, Kolla and Juju, vRouter's environment and
+ifcfg-vhost0, dpvs.conf and its command line, nova.conf, definitions of libvirt, the kubelet's configuration,
+settings of TuneD, systemd and irqbalance, the kernel's arguments, Corelane's node file and options. The format of
+each file is detected; --format sets it for all. - is standard input.
 
 The output has the CPUs of each role and the file that sets them, the roles that no file sets, and what is wrong, why,
 and what to write instead. With --root, CPUs, cores, nodes and memory are compared with a machine. Exit code 1 when
@@ -44,7 +44,8 @@ Formats: ` + strings.Join(imports.Formats(), ", ")
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.planImport(f, args) }
 	s := cmd.Flags()
 	s.StringVar(&f.o.Format, "format", "", "format of the files; default: detected")
-	s.StringVar(&f.o.Role, "role", "", "role of a template, or host of an instances.yaml, when there are several: ContrailDpdk")
+	s.StringVar(&f.o.Role, "role", "", "role of a template, or host of an instances.yaml, when there are several: "+
+		"ContrailDpdk")
 	s.StringVar(&f.root, "root", "", "the machine that the files are for: / or a captured one")
 	s.StringVar(&f.lcores, "lcores", "",
 		"DPVS' command line from --lcores on, when no file has it: '0@1,1@2 --main-lcore 1'")
@@ -168,7 +169,8 @@ func writeWishes(path string, r *imports.Reading, m *topology.Machine) error {
 	}
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if v := n.Content[i+1]; len(v.Content) > 0 || v.Kind == yaml.ScalarNode && v.Value != "" && v.ShortTag()+v.Value != "!!int0" && v.Value != "false" {
+		if v := n.Content[i+1]; len(v.Content) > 0 || v.Kind == yaml.ScalarNode && v.Value != "" &&
+			v.ShortTag()+v.Value != "!!int0" && v.Value != "false" {
 			kept = append(kept, n.Content[i], v)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 // planRoot adds the flag that selects the machine.
 func planRoot(s *pflag.FlagSet, root *string) {
-	s.StringVar(root, "root", "/", "the machine: / is this one, else a directory or archive of 'corelane topology capture'")
+	s.StringVar(root, "root", "/", "the machine: / is this one, else a directory or archive of 'corelane topology "+
+		"capture'")
 }
 
 type planMakeFlags struct {
@@ -37,9 +38,9 @@ func newPlanMake(a *app) *cobra.Command {
 and alternatives with their gain and cost. Wishes that the machine cannot fulfil are refused, with the number of CPUs
 that is missing. Nothing is changed.
 
-Wishes are flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag replaces the
-file's value. Numbers count CPUs; a worker gets a core whose siblings stay idle or receive for it. --forwarding-cpus
-and the like name exactly the CPUs to use.`
+Wishes are flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag
+replaces the file's value. Numbers count CPUs; a worker gets a core whose siblings stay idle or receive for it.
+--forwarding-cpus and the like name exactly the CPUs to use.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.planMake(cmd, f) }
 	s := cmd.Flags()
 	wishFlags(s, &f.wishes)
@@ -54,7 +55,8 @@ and the like name exactly the CPUs to use.`
 // wishFlags have the names of the keys in a file of wishes, except for nics.
 func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
 	s.IntVar(&w.Forwarding, "forwarding", 0, "forwarding workers, a core each")
-	s.IntVar(&w.IsolatedRx, "isolated-rx", 0, "receiving workers, 0 or one for each forwarding worker, on its sibling where there is one")
+	s.IntVar(&w.IsolatedRx, "isolated-rx", 0,
+		"receiving workers, 0 or one for each forwarding worker, on its sibling where there is one")
 	s.IntVar(&w.HostPath, "host-path", 0, "workers for the kernel's traffic, a core each")
 	s.IntVar(&w.Service, "service", 0, "CPUs of service and control threads, 1 or 2; 0: those of the host")
 	s.IntVar(&w.Guests, "guests", 0, "CPUs of pinned vCPUs")
@@ -68,8 +70,9 @@ func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
 	s.BoolVar(&w.Boot, "boot", false, "isolate by kernel arguments, not only at run time")
 	s.Var(&hugepagesValue{&w.Hugepages}, "hugepages", "hugepages to reserve: "+validHugepages)
 	for name, set := range map[string]*cpuset.Set{
-		"forwarding-cpus": &w.ForwardingCPUs, "isolated-rx-cpus": &w.IsolatedRxCPUs, "host-path-cpus": &w.HostPathCPUs, "service-cpus": &w.ServiceCPUs,
-		"guest-cpus": &w.GuestCPUs, "emulator-cpus": &w.EmulatorCPUs, "housekeeping-cpus": &w.HousekeepingCPUs,
+		"forwarding-cpus": &w.ForwardingCPUs, "isolated-rx-cpus": &w.IsolatedRxCPUs, "host-path-cpus": &w.HostPathCPUs,
+		"service-cpus": &w.ServiceCPUs,
+		"guest-cpus":   &w.GuestCPUs, "emulator-cpus": &w.EmulatorCPUs, "housekeeping-cpus": &w.HousekeepingCPUs,
 	} {
 		s.Var(&cpusValue{set}, name, "use exactly these CPUs")
 	}

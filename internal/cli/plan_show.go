@@ -32,8 +32,10 @@ func newPlanShow(a *app) *cobra.Command {
 }
 
 func newPlanExplain(a *app) *cobra.Command {
-	cmd := verb("explain FILE CPU", "Say why a CPU has its role, and what may run there", "  corelane plan explain plan.json 21",
-		func(_ context.Context, args []string) error { return a.planExplain(args[0], args[1]) })
+	cmd := verb("explain FILE CPU", "Say why a CPU has its role, and what may run there",
+		"  corelane plan explain plan.json 21", func(_ context.Context, args []string) error {
+			return a.planExplain(args[0], args[1])
+		})
 	cmd.ValidArgsFunction = nil
 	return cmd
 }
@@ -62,7 +64,8 @@ func (a *app) planTable(p *plan.Plan) error {
 		return err
 	}
 	return buffered(a.stdout, func(w *bufio.Writer) error {
-		fmt.Fprintf(w, "\nisolated %s; interrupts %s; service threads %s; control threads %s", none(p.Isolated), p.IRQs, p.ServiceCPUs(), p.ControlCPUs())
+		fmt.Fprintf(w, "\nisolated %s; interrupts %s; service threads %s; control threads %s", none(p.Isolated), p.IRQs,
+			p.ServiceCPUs(), p.ControlCPUs())
 		if !p.Of(plan.Guests).Empty() {
 			fmt.Fprintf(w, "; emulator threads %s", p.EmulatorCPUs())
 		}
@@ -78,7 +81,8 @@ func (a *app) planTable(p *plan.Plan) error {
 			fmt.Fprint(w, optional("\n", map[bool]string{true: "Warnings:\n"}[i == 0]), "- ", text, "\n")
 		}
 		for i, o := range p.Alternatives {
-			fmt.Fprint(w, optional("\n", map[bool]string{true: "Alternatives:\n"}[i == 0]), "- ", o.What, "\n  gain: ", o.Gain, "\n  cost: ", o.Cost, "\n")
+			fmt.Fprint(w, optional("\n", map[bool]string{true: "Alternatives:\n"}[i == 0]), "- ", o.What, "\n  gain: ",
+				o.Gain, "\n  cost: ", o.Cost, "\n")
 		}
 		return nil
 	})
@@ -113,7 +117,8 @@ func (a *app) planWorkers(p *plan.Plan) error {
 			if w.Feeds >= 0 {
 				feeds = "worker " + strconv.Itoa(w.Feeds)
 			}
-			if err := add(strconv.Itoa(w.ID), string(w.Role), strconv.Itoa(w.CPU), strconv.Itoa(w.Node), feeds); err != nil {
+			if err := add(strconv.Itoa(w.ID), string(w.Role), strconv.Itoa(w.CPU), strconv.Itoa(w.Node),
+				feeds); err != nil {
 				return err
 			}
 		}

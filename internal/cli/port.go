@@ -44,9 +44,11 @@ var portFlags = []fieldFlag{
 	{flag: "vrf", help: "tenant: VRF that routes the guest's packets", names: vrfNames},
 	{flag: "bridge",
 		help: "tenant: bridge domain; with --vrf, frames to the gateway's MAC are routed", names: bridgeNames},
-	{flag: "gateway", field: "gateways", help: "tenant: the virtual gateway's addresses with prefix length, 10.1.0.1/24"},
+	{flag: "gateway", field: "gateways", help: "tenant: the virtual gateway's addresses with prefix length, " +
+		"10.1.0.1/24"},
 	{flag: "guest-mac", help: "tenant: the guest's MAC (default: resolved with ARP and ND)"},
-	{flag: "guest-address", field: "guest_addresses", help: "tenant: the guest's addresses or prefixes, 10.1.0.11/32: each becomes a route of the VRF"},
+	{flag: "guest-address", field: "guest_addresses", help: "tenant: the guest's addresses or prefixes, " +
+		"10.1.0.11/32: each becomes a route of the VRF"},
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
 	{flag: "mss-clamp", help: "tenant: upper bound of TCP's MSS option, 0 = none, 1 = computed from the tunnel's MTU"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
@@ -58,8 +60,10 @@ var portFlags = []fieldFlag{
 	{flag: "flow-rate", help: "stateful: most new flows per second, 0 = no limit"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
-	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives", names: mirrorNames},
-	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)", names: ruleListNames},
+	{flag: "mirror", help: "stateful: mirror that gets copies of what the guest sends and receives",
+		names: mirrorNames},
+	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)",
+		names: ruleListNames},
 	{flag: "mode",
 		help: "which worker finishes a packet: run_to_completion (the one that polled it), hybrid (one of " +
 			"--spread-workers, by a hash), auto (hybrid only under load)"},
@@ -69,21 +73,26 @@ var portFlags = []fieldFlag{
 	{flag: "spread-workers", help: "hybrid: workers that share the packets (default: all forwarding workers equally)"},
 	{flag: "polled-by",
 		help: "worker that polls a queue, as long as it exists (default: the one with the fewest queues)"},
-	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)", names: ruleListNames},
+	{flag: "ingress-rules", help: "tenant: rule list that decides what may be sent to the guest (default: everything)",
+		names: ruleListNames},
 }
 
 var portAddFlags = []fieldFlag{
-	{flag: "queues", help: "pairs of receive and transmit queues (default 1; fabric: one per worker where the device can)"},
+	{flag: "queues", help: "pairs of receive and transmit queues (default 1; fabric: one per worker where the " +
+		"device can)"},
 	{flag: "mac", help: "own MAC (default: the device's; tenant: that of the virtual gateway)"},
-	{flag: "fabric", help: "host: the fabric port whose MAC, MTU and VLAN the kernel's interface shares", names: portNames},
+	{flag: "fabric", help: "host: the fabric port whose MAC, MTU and VLAN the kernel's interface shares",
+		names: portNames},
 }
 
 func newPortCmd(a *app) *cobra.Command {
 	return noun("port", "Ports: where packets enter and leave",
 		newPortList(a), newPortShow(a), newPortAdd(a), newPortSet(a), newPortAssign(a),
-		newDel(a, "PORT", "Remove ports", "  corelane port del vm1", portNames, func(ctx context.Context, name string) error {
-			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Del, &apiv1.PortDelRequest{Name: name}))
-		}))
+		newDel(a, "PORT", "Remove ports", "  corelane port del vm1", portNames,
+			func(ctx context.Context, name string) error {
+				return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Del,
+					&apiv1.PortDelRequest{Name: name}))
+			}))
 }
 
 func newPortList(a *app) *cobra.Command {
@@ -104,7 +113,8 @@ func newPortShow(a *app) *cobra.Command {
 		if !byWorker {
 			return whole(cmd, args)
 		}
-		return portWorkerListing.rows(cmd.Context(), a, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Ports, &apiv1.WorkerPortsRequest{Port: args[0]}))
+		return portWorkerListing.rows(cmd.Context(), a, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Ports,
+			&apiv1.WorkerPortsRequest{Port: args[0]}))
 	}
 	return cmd
 }
@@ -134,7 +144,8 @@ func newPortSet(a *app) *cobra.Command {
 				return err
 			}
 			port.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{Port: port, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Set,
+				&apiv1.PortSetRequest{Port: port, Fields: fields}))
 		})
 	a.bind(cmd, port, portFlags)
 	cmd.ValidArgsFunction = a.complete(portNames)

@@ -33,7 +33,8 @@ func newPortAdd(a *app) *cobra.Command {
 	port := &apiv1.Port{}
 	dev := &device{}
 	var cmd *cobra.Command
-	cmd = verb("add PORT ROLE DEVICE [DEVARGS]", "Add a port", `  corelane port add fab0 fabric dpdk net_af_packet0,iface=eth1 --address 192.0.2.1/24 --vlan 10
+	cmd = verb("add PORT ROLE DEVICE [DEVARGS]", "Add a port",
+		`  corelane port add fab0 fabric dpdk net_af_packet0,iface=eth1 --address 192.0.2.1/24 --vlan 10
   corelane port add fab1 fabric dpdk 0000:3b:00.0 --address 2001:db8::1/64 --queues 4
   corelane port add vm1 tenant tap --netns blue --vrf red --gateway 10.1.0.1/24 --guest-address 10.1.0.11/32
   corelane port add vm2 tenant memif --socket /run/x.sock --id 0 --client --vrf red
@@ -51,8 +52,8 @@ func newPortAdd(a *app) *cobra.Command {
 			}
 			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: port}))
 		})
-	cmd.Long = `Add a port. ROLE is fabric (faces the underlay), tenant (faces a guest) or host (gives this node's kernel an
-interface on a fabric port's link). DEVICE is one of
+	cmd.Long = `Add a port. ROLE is fabric (faces the underlay), tenant (faces a guest) or host (gives this node's
+kernel an interface on a fabric port's link). DEVICE is one of
   dpdk DEVARGS  any device of DPDK: a PCI address, or a virtual device with its arguments
   tap           an interface of the kernel, in the network namespace of --netns
   memif         shared memory with another process, --socket and --id
@@ -60,17 +61,23 @@ interface on a fabric port's link). DEVICE is one of
 
 Here --socket is the device's; the daemon's goes before the noun: corelane --socket /run/a.sock port add ...`
 	f := cmd.Flags()
-	f.StringVar(&dev.ifname, "ifname", "", protoflag.Help("tap: name of the interface (default: the port's)", protoflag.Field(&apiv1.TapDevice{}, "ifname")))
+	f.StringVar(&dev.ifname, "ifname", "", protoflag.Help("tap: name of the interface (default: the port's)",
+		protoflag.Field(&apiv1.TapDevice{}, "ifname")))
 	f.StringVar(&dev.netns, "netns", "", "tap: network namespace, name or path (default: the daemon's)")
-	f.StringVar(&dev.socket, "socket", "", protoflag.Help("memif, vhost: the device's socket", protoflag.Field(&apiv1.MemifDevice{}, "socket")))
+	f.StringVar(&dev.socket, "socket", "", protoflag.Help("memif, vhost: the device's socket",
+		protoflag.Field(&apiv1.MemifDevice{}, "socket")))
 	f.Uint32Var(&dev.id, "id", 0, "memif: interface id on that socket")
 	f.BoolVar(&dev.client, "client", false, "memif, vhost: connect to the socket instead of serving it")
-	f.StringVar(&dev.secret, "secret", "", protoflag.Help("memif: shared secret", protoflag.Field(&apiv1.MemifDevice{}, "secret")))
-	f.Uint32Var(&dev.ringSize, "ring-size", 0, protoflag.Help("memif: size of a ring", protoflag.Field(&apiv1.MemifDevice{}, "ring_size")))
-	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, protoflag.Help("memif client: size of a buffer", protoflag.Field(&apiv1.MemifDevice{}, "buffer_size")))
+	f.StringVar(&dev.secret, "secret", "",
+		protoflag.Help("memif: shared secret", protoflag.Field(&apiv1.MemifDevice{}, "secret")))
+	f.Uint32Var(&dev.ringSize, "ring-size", 0,
+		protoflag.Help("memif: size of a ring", protoflag.Field(&apiv1.MemifDevice{}, "ring_size")))
+	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, protoflag.Help("memif client: size of a buffer",
+		protoflag.Field(&apiv1.MemifDevice{}, "buffer_size")))
 	a.bind(cmd, port, portFlags)
 	a.bind(cmd, port, portAddFlags)
-	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant", "host"), fixed("dpdk", "tap", "memif", "vhost"), fixed())
+	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant", "host"),
+		fixed("dpdk", "tap", "memif", "vhost"), fixed())
 	return cmd
 }
 
@@ -102,7 +109,8 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 	case "tap":
 		port.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: d.ifname, Netns: d.netns}}
 	case "memif":
-		m := &apiv1.MemifDevice{Socket: d.socket, Id: d.id, Secret: d.secret, RingSize: d.ringSize, BufferSize: d.bufferSize}
+		m := &apiv1.MemifDevice{Socket: d.socket, Id: d.id, Secret: d.secret, RingSize: d.ringSize,
+			BufferSize: d.bufferSize}
 		if d.client {
 			m.Role = apiv1.MemifRole_MEMIF_ROLE_CLIENT
 		}

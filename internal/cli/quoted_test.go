@@ -82,7 +82,8 @@ func checkQuoted(root *cobra.Command, line string) error {
 		}
 		name, isFlag := strings.CutPrefix(strings.Trim(word, "[]()"), "--")
 		name, _, _ = strings.Cut(name, "=")
-		if isFlag && commandWord.MatchString(name) && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+		if isFlag && commandWord.MatchString(name) && cmd.Flag(name) == nil &&
+			cmd.InheritedFlags().Lookup(name) == nil {
 			return fmt.Errorf("%q has no flag --%s", cmd.CommandPath(), name)
 		}
 	}
@@ -101,8 +102,8 @@ func subCommand(parent *cobra.Command, word string) *cobra.Command {
 // Drop reasons, events, errors, help texts and documents tell people to type commands: those exist, with their flags.
 func TestQuotedCommandsExist(t *testing.T) {
 	const top = "../.."
-	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", top, "ls-files", "--", "*.c", "*.h", "*.go", "*.md", "*.sh", "*.proto", "*.service",
-		"Makefile", "packaging").Output()
+	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", top, "ls-files", "--", "*.c", "*.h", "*.go", "*.md",
+		"*.sh", "*.proto", "*.service", "Makefile", "packaging").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "corelane",
 		Short: "Look at and change a running corelaned, the virtual router",
-		Long: `corelane shows and changes what a running corelaned does: its ports, workers, tables, counters and packets.
+		Long: `corelane shows and changes what a running corelaned does: its ports, workers, tables, counters and
+packets.
 
 Output is a table, or with -o json one JSON object per line: the message of the API with its own names.
 Counters only grow; --watch shows them as rates per second.

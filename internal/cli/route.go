@@ -45,8 +45,8 @@ func newRouteList(a *app) *cobra.Command {
 
 func newRouteShow(a *app) *cobra.Command {
 	req := &apiv1.RouteListRequest{}
-	cmd := newShow(a, "PREFIX", "Show the route of exactly this prefix", "  corelane route show 10.0.0.0/8 --vrf red", fixed(),
-		func(prefix string) (fetch[*apiv1.Route], error) {
+	cmd := newShow(a, "PREFIX", "Show the route of exactly this prefix", "  corelane route show 10.0.0.0/8 --vrf red",
+		fixed(), func(prefix string) (fetch[*apiv1.Route], error) {
 			p, err := parsePrefix("prefix", prefix)
 			req.Under = p
 			return where(listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req),
@@ -59,8 +59,8 @@ func newRouteShow(a *app) *cobra.Command {
 
 func newRouteLookup(a *app) *cobra.Command {
 	req := &apiv1.RouteLookupRequest{}
-	cmd := a.watchable(verb("lookup ADDRESS", "Show the route that a packet to this address takes", "  corelane route lookup 10.1.2.3 --vrf red",
-		func(ctx context.Context, args []string) error {
+	cmd := a.watchable(verb("lookup ADDRESS", "Show the route that a packet to this address takes",
+		"  corelane route lookup 10.1.2.3 --vrf red", func(ctx context.Context, args []string) error {
 			req.Address = args[0]
 			return details(ctx, a, func(ctx context.Context) (*apiv1.Route, error) {
 				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Lookup, req)
@@ -75,12 +75,15 @@ func newRouteAdd(a *app) *cobra.Command {
 	var vrf, file string
 	var nexthop uint32
 	var cmd *cobra.Command
-	cmd = verb("add [PREFIX...]", "Add routes, or give existing ones another next hop", `  corelane route add 10.0.0.0/8 --vrf red --nexthop 5
+	cmd = verb("add [PREFIX...]", "Add routes, or give existing ones another next hop",
+		`  corelane route add 10.0.0.0/8 --vrf red --nexthop 5
   corelane route add --vrf red --file routes.txt
   zcat table.gz | corelane route add --vrf red --file -`,
 		func(ctx context.Context, args []string) error {
-			bulk := &bulk{app: a, vrf: vrf, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
-				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add, &apiv1.RouteAddRequest{Routes: routes})
+			bulk := &bulk{app: a, vrf: vrf, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply,
+				error) {
+				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add,
+					&apiv1.RouteAddRequest{Routes: routes})
 			}}
 			nexthopID := protoflag.Field(&apiv1.Nexthop{}, "id")
 			switch withID := cmd.Flags().Changed("nexthop"); {
@@ -98,8 +101,8 @@ func newRouteAdd(a *app) *cobra.Command {
 			}
 			return bulk.prefixes(ctx, args, nexthop)
 		})
-	cmd.Long = `Add routes. A file has one route per line, "PREFIX NEXTHOP", or "PREFIX" with --nexthop; # starts a comment.
-Routes are sent in batches; each batch is added as a whole or not at all.`
+	cmd.Long = `Add routes. A file has one route per line, "PREFIX NEXTHOP", or "PREFIX" with --nexthop; # starts a
+comment. Routes are sent in batches; each batch is added as a whole or not at all.`
 	cmd.Flags().Uint32Var(&nexthop, "nexthop", 0, "id of the next hop")
 	a.completeFlag(cmd, "nexthop", nexthopNames)
 	a.routeFlags(cmd, &vrf, &file)
@@ -108,11 +111,14 @@ Routes are sent in batches; each batch is added as a whole or not at all.`
 
 func newRouteDel(a *app) *cobra.Command {
 	var vrf, file string
-	cmd := verb("del [PREFIX...]", "Remove routes", "  corelane route del 10.0.0.0/8 --vrf red\n  corelane route del --vrf red --file routes.txt",
+	cmd := verb("del [PREFIX...]", "Remove routes",
+		"  corelane route del 10.0.0.0/8 --vrf red\n  corelane route del --vrf red --file routes.txt",
 		func(ctx context.Context, args []string) error {
-			bulk := &bulk{app: a, vrf: vrf, optional: true, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
-				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Del, &apiv1.RouteDelRequest{Routes: routes})
-			}}
+			bulk := &bulk{app: a, vrf: vrf, optional: true,
+				send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
+					return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Del,
+						&apiv1.RouteDelRequest{Routes: routes})
+				}}
 			switch {
 			case file != "" && len(args) > 0:
 				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])

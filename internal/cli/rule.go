@@ -48,13 +48,15 @@ var ruleFlags = []fieldFlag{
 	{flag: "destination-ports", help: "tcp, udp, sctp"},
 	{flag: "icmp-type", help: "icmp, icmpv6"},
 	{flag: "icmp-code", help: "icmp, icmpv6, with a type"},
-	{flag: "meter", help: "allow: meter that limits all of the rule's flows together, both directions", names: meterNames},
-	{flag: "mirror", help: "mirror that gets copies of the packets of the rule's flows, both directions", names: mirrorNames},
+	{flag: "meter", help: "allow: meter that limits all of the rule's flows together, both directions",
+		names: meterNames},
+	{flag: "mirror", help: "mirror that gets copies of the packets of the rule's flows, both directions",
+		names: mirrorNames},
 	{flag: "log", help: "log new flows that the rule decides about"},
 }
 
-const ruleLong = `Rules decide about new flows of the ports that their list is attached to; replies pass. The rule with the lowest ID that
-matches decides, else the list's default. Changes take effect at once.
+const ruleLong = `Rules decide about new flows of the ports that their list is attached to; replies pass. The rule
+with the lowest ID that matches decides, else the list's default. Changes take effect at once.
 
 A rule never decides if one earlier rule matches everything that it matches. It is accepted, with a warning, and
 listed as "shadowed by ID". Prefixes, ports and types are compared by value, address groups by name. Several earlier
@@ -69,22 +71,24 @@ func newRuleCmd(a *app) *cobra.Command {
 
 func newRuleList(a *app) *cobra.Command {
 	req := &apiv1.RuleListRulesRequest{}
-	cmd := newList(a, "List rules with the number of flows that each decided about", "  corelane rule list --list web\n  corelane rule list --watch",
-		ruleListing, listOf(a, apiv1.NewRulesClient, apiv1.RulesClient.List, req))
+	cmd := newList(a, "List rules with the number of flows that each decided about",
+		"  corelane rule list --list web\n  corelane rule list --watch", ruleListing,
+		listOf(a, apiv1.NewRulesClient, apiv1.RulesClient.List, req))
 	a.bind(cmd, req, []fieldFlag{{flag: "list", help: "only those of this rule list", names: ruleListNames}})
 	return cmd
 }
 
 func newRuleShow(a *app) *cobra.Command {
-	cmd := a.watchable(verb("show LIST ID", "Show a rule", "  corelane rule show web 100", func(ctx context.Context, args []string) error {
-		id, err := protoflag.ParseField("id", args[1], &apiv1.Rule{}, "id")
-		if err != nil {
-			return err
-		}
-		return details(ctx, a, func(ctx context.Context) (*apiv1.Rule, error) {
-			return one(ctx, rulesOf(a, args[0], id), "rule", args[1], "see 'corelane rule list --list "+args[0]+"'")
-		})
-	}))
+	cmd := a.watchable(verb("show LIST ID", "Show a rule", "  corelane rule show web 100",
+		func(ctx context.Context, args []string) error {
+			id, err := protoflag.ParseField("id", args[1], &apiv1.Rule{}, "id")
+			if err != nil {
+				return err
+			}
+			return details(ctx, a, func(ctx context.Context) (*apiv1.Rule, error) {
+				return one(ctx, rulesOf(a, args[0], id), "rule", args[1], "see 'corelane rule list --list "+args[0]+"'")
+			})
+		}))
 	cmd.ValidArgsFunction = a.completeRules
 	return cmd
 }
@@ -92,7 +96,8 @@ func newRuleShow(a *app) *cobra.Command {
 func newRuleAdd(a *app) *cobra.Command {
 	req := &apiv1.RuleAddRequest{}
 	rule := &apiv1.Rule{}
-	cmd := verb("add LIST ID ACTION", "Add a rule", `  corelane rule add web 100 allow --protocol tcp --destination-ports 80
+	cmd := verb("add LIST ID ACTION", "Add a rule",
+		`  corelane rule add web 100 allow --protocol tcp --destination-ports 80
   corelane rule add web 110 allow --protocol tcp --source 10.0.0.0/8 --destination-ports 8000-8999 --log
   corelane rule add web 120 deny --protocol icmpv6 --icmp-type 128 --source-group offices`,
 		func(ctx context.Context, args []string) (err error) {
@@ -112,17 +117,18 @@ func newRuleAdd(a *app) *cobra.Command {
 }
 
 func newRuleDel(a *app) *cobra.Command {
-	cmd := verb("del LIST ID...", "Remove rules", "  corelane rule del web 100 110", func(ctx context.Context, args []string) error {
-		req := &apiv1.RuleDelRequest{}
-		for _, arg := range args[1:] {
-			id, err := protoflag.ParseField("id", arg, &apiv1.Rule{}, "id")
-			if err != nil {
-				return err
+	cmd := verb("del LIST ID...", "Remove rules", "  corelane rule del web 100 110",
+		func(ctx context.Context, args []string) error {
+			req := &apiv1.RuleDelRequest{}
+			for _, arg := range args[1:] {
+				id, err := protoflag.ParseField("id", arg, &apiv1.Rule{}, "id")
+				if err != nil {
+					return err
+				}
+				req.Rules = append(req.Rules, &apiv1.Rule{List: args[0], Id: id})
 			}
-			req.Rules = append(req.Rules, &apiv1.Rule{List: args[0], Id: id})
-		}
-		return a.done(call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Del, req))
-	})
+			return a.done(call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Del, req))
+		})
 	cmd.ValidArgsFunction = a.completeRules
 	return cmd
 }
@@ -130,7 +136,8 @@ func newRuleDel(a *app) *cobra.Command {
 func newRuleExplain(a *app) *cobra.Command {
 	req := &apiv1.RuleExplainRequest{}
 	cmd := a.watchable(verb("explain PORT DIRECTION", "Say which rule decides about a flow",
-		`  corelane rule explain vm1 ingress --protocol tcp --source 10.1.0.9 --destination 10.1.0.11 --destination-port 80`,
+		"  corelane rule explain vm1 ingress --protocol tcp --source 10.1.0.9 --destination 10.1.0.11 "+
+			"--destination-port 80",
 		func(ctx context.Context, args []string) error {
 			direction, err := protoflag.ParseEnum(req.Direction.Descriptor(), args[1])
 			if err != nil {
@@ -141,10 +148,12 @@ func newRuleExplain(a *app) *cobra.Command {
 				return call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Explain, req)
 			})
 		}))
-	cmd.Long = `Say which rule decides about a new flow, without sending anything. DIRECTION is egress (the guest sends) or ingress (the
-guest receives). Nothing is counted. An answer with id 0 is the list's default; without a list everything is allowed.`
+	cmd.Long = `Say which rule decides about a new flow, without sending anything. DIRECTION is egress (the guest
+sends) or ingress (the guest receives). Nothing is counted. An answer with id 0 is the list's default; without a
+list everything is allowed.`
 	a.bind(cmd, req, []fieldFlag{
-		{flag: "protocol", help: "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255", names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
+		{flag: "protocol", help: "tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255",
+			names: fixed("tcp", "udp", "sctp", "icmp", "icmpv6")},
 		{flag: "source", help: "address"},
 		{flag: "destination", help: "address"},
 		{flag: "source-port", help: ""},
@@ -183,7 +192,8 @@ func (a *app) sendRules(ctx context.Context, req *apiv1.RuleAddRequest) error {
 
 func (a *app) warnShadowed(reply *apiv1.RuleReply) {
 	for _, s := range reply.Some {
-		fmt.Fprintf(a.stderr, "warning: rule %d of '%s' never decides: it is shadowed by %d\n", s.Id, s.List, s.ShadowedBy)
+		fmt.Fprintf(a.stderr, "warning: rule %d of '%s' never decides: it is shadowed by %d\n", s.Id, s.List,
+			s.ShadowedBy)
 	}
 	if more := int(reply.Shadowed) - len(reply.Some); more > 0 {
 		fmt.Fprintf(a.stderr, "warning: %d more rules never decide: see 'corelane rule list'\n", more)

@@ -30,7 +30,8 @@ var ruleListListing = listing[*apiv1.RuleList]{
 	},
 }
 
-var ruleListFlags = []fieldFlag{{flag: "default-action", help: "what happens to flows that no rule matches: deny (the default) or allow"}}
+var ruleListFlags = []fieldFlag{{flag: "default-action", help: "what happens to flows that no rule matches: deny " +
+	"(the default) or allow"}}
 
 func newRuleListCmd(a *app) *cobra.Command {
 	return noun("rule-list", "Rule lists: ordered rules that ports share, one list per direction",
@@ -41,16 +42,19 @@ func newRuleListCmd(a *app) *cobra.Command {
 		newRuleListAdd(a), newRuleListSet(a),
 		newDel(a, "LIST", "Remove rule lists with their rules", "  corelane rule-list del web", ruleListNames,
 			func(ctx context.Context, name string) error {
-				return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Del, &apiv1.RuleListDelRequest{Name: name}))
+				return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Del,
+					&apiv1.RuleListDelRequest{Name: name}))
 			}))
 }
 
 func newRuleListAdd(a *app) *cobra.Command {
 	l := &apiv1.RuleList{}
-	cmd := verb("add LIST", "Add a rule list", "  corelane rule-list add web\n  corelane rule-list add out --default-action allow",
+	cmd := verb("add LIST", "Add a rule list",
+		"  corelane rule-list add web\n  corelane rule-list add out --default-action allow",
 		func(ctx context.Context, args []string) error {
 			l.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Add, &apiv1.RuleListAddRequest{List: l}))
+			return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Add,
+				&apiv1.RuleListAddRequest{List: l}))
 		})
 	cmd.Long = `Add a rule list. It takes effect on the ports that use it: corelane port set PORT --egress-rules LIST
 (what the guest may send) or --ingress-rules LIST (what it may receive). A port without a list sends, or receives,
@@ -69,7 +73,8 @@ func newRuleListSet(a *app) *cobra.Command {
 				return err
 			}
 			l.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Set, &apiv1.RuleListSetRequest{List: l, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.Set,
+				&apiv1.RuleListSetRequest{List: l, Fields: fields}))
 		})
 	a.bind(cmd, l, ruleListFlags)
 	cmd.ValidArgsFunction = a.complete(ruleListNames)
@@ -80,4 +85,6 @@ func ruleListsNamed(a *app, name string) fetch[*apiv1.RuleList] {
 	return listOf(a, apiv1.NewRuleListsClient, apiv1.RuleListsClient.List, &apiv1.RuleListListRequest{Name: name})
 }
 
-var ruleListNames = named(func(a *app) fetch[*apiv1.RuleList] { return ruleListsNamed(a, "") }, (*apiv1.RuleList).GetName)
+var ruleListNames = named(func(a *app) fetch[*apiv1.RuleList] {
+	return ruleListsNamed(a, "")
+}, (*apiv1.RuleList).GetName)

@@ -25,14 +25,18 @@ const ruleBatch = 4096
 
 func newRuleLoad(a *app) *cobra.Command {
 	var replace bool
-	cmd := verb("load LIST FILE", "Add the rules of a file", "  corelane rule load web rules.txt\n  corelane rule load web - --replace",
-		func(ctx context.Context, args []string) error { return a.loadRules(ctx, args[0], args[1], replace) })
+	cmd := verb("load LIST FILE", "Add the rules of a file",
+		"  corelane rule load web rules.txt\n  corelane rule load web - --replace",
+		func(ctx context.Context, args []string) error {
+			return a.loadRules(ctx, args[0], args[1], replace)
+		})
 	cmd.Long = `Add the rules of a file, or of standard input with -. A line is what "corelane rule add LIST" takes:
   100 allow --protocol tcp --destination-ports 80
 # starts a comment. The whole file is checked before anything is sent. Rules are sent in batches of 4096; each batch is
 added as a whole or not at all.`
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace existing rules of the same IDs (default: refuse)")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string,
+		cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return a.offer(cmd.Context(), ruleListNames, prefix), cobra.ShellCompDirectiveNoFileComp
 		}
@@ -58,7 +62,8 @@ func (a *app) loadRules(ctx context.Context, list, file string, replace bool) er
 	total := &apiv1.RuleReply{}
 	for start := 0; start < len(rules); start += ruleBatch {
 		batch := rules[start:min(start+ruleBatch, len(rules))]
-		reply, err := call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Add, &apiv1.RuleAddRequest{Rules: batch, Replace: replace})
+		reply, err := call(ctx, a, apiv1.NewRulesClient, apiv1.RulesClient.Add,
+			&apiv1.RuleAddRequest{Rules: batch, Replace: replace})
 		if err != nil {
 			var refused *api.Error
 			if errors.As(err, &refused) && int(refused.Index) < len(batch) {

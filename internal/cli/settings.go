@@ -10,12 +10,14 @@ import (
 )
 
 var settingFlags = []fieldFlag{
-	{flag: "mplsoudp-port", field: "mplsoudp_ports", help: "UDP ports of MPLSoUDP: all are accepted, the first one is sent"},
+	{flag: "mplsoudp-port", field: "mplsoudp_ports", help: "UDP ports of MPLSoUDP: all are accepted, the first one " +
+		"is sent"},
 	{flag: "vxlan-port", field: "vxlan_ports", help: "UDP ports of VXLAN: all are accepted, the first one is sent"},
 	{flag: "geneve-port", field: "geneve_ports", help: "UDP ports of Geneve: all are accepted, the first one is sent"},
 	{flag: "mac-age", field: "mac_age_seconds", help: "time until a learnt MAC address that is not seen again expires"},
 	{flag: "neighbor-age", field: "neighbor_age_seconds", help: "time until a neighbour is probed"},
-	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker; a quarter of them for one port or VRF"},
+	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker; a quarter of " +
+		"them for one port or VRF"},
 	{flag: "flood-copies", field: "flood_copies_per_second",
 		help: "copies of broadcasts and unknown destinations per second and worker that a port, or the tunnels of a " +
 			"bridge domain, may cause"},
@@ -47,23 +49,26 @@ func newSettingsCmd(a *app) *cobra.Command {
 }
 
 func newSettingsShow(a *app) *cobra.Command {
-	return a.watchable(verb("show", "Show the settings", "  corelane settings show", func(ctx context.Context, _ []string) error {
-		return details(ctx, a, func(ctx context.Context) (*apiv1.Settings, error) {
-			return call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
-		})
-	}))
+	return a.watchable(verb("show", "Show the settings", "  corelane settings show",
+		func(ctx context.Context, _ []string) error {
+			return details(ctx, a, func(ctx context.Context) (*apiv1.Settings, error) {
+				return call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
+			})
+		}))
 }
 
 func newSettingsSet(a *app) *cobra.Command {
 	s := &apiv1.Settings{}
 	var cmd *cobra.Command
-	cmd = verb("set", "Change settings", "  corelane settings set --mplsoudp-port 6635,51234\n  corelane settings set --mac-age 600",
+	cmd = verb("set", "Change settings", "  corelane settings set --mplsoudp-port 6635,51234\n  corelane settings "+
+		"set --mac-age 600",
 		func(ctx context.Context, _ []string) error {
 			fields, err := needFields(cmd, settingFlags)
 			if err != nil {
 				return err
 			}
-			return a.done(call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.SetSettings, &apiv1.SettingsSetRequest{Settings: s, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.SetSettings,
+				&apiv1.SettingsSetRequest{Settings: s, Fields: fields}))
 		})
 	a.bind(cmd, s, settingFlags)
 	return cmd

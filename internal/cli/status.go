@@ -97,7 +97,8 @@ func (s *status) lists(ctx context.Context, w *bufio.Writer) error {
 }
 
 // section is a table of the first objects after an empty line, and says how to see the others.
-func section[T proto.Message](ctx context.Context, a *app, w *bufio.Writer, l listing[T], objs []T, most int, more string) error {
+func section[T proto.Message](ctx context.Context, a *app, w *bufio.Writer, l listing[T], objs []T, most int,
+	more string) error {
 	if len(objs) == 0 {
 		return nil
 	}

@@ -119,7 +119,8 @@ func (l listing[T]) rows(ctx context.Context, a *app, f fetch[T]) error {
 func plain[T any](obj T) sample[T] { return sample[T]{now: obj} }
 
 // table writes one table.
-func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching bool, f fetch[T], take func(T) sample[T]) error {
+func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching bool, f fetch[T],
+	take func(T) sample[T]) error {
 	t, empty := l.columns.head(a, b, watching), true
 	err := f(ctx, func(obj T) error {
 		empty = false
@@ -136,7 +137,9 @@ func (l listing[T]) table(ctx context.Context, a *app, b *bufio.Writer, watching
 
 // only returns a listing with just these columns.
 func (l listing[T]) only(heads ...string) listing[T] {
-	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool { return !slices.Contains(heads, c.head) })
+	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool {
+		return !slices.Contains(heads, c.head)
+	})
 	return l
 }
 

@@ -44,7 +44,8 @@ func setTarget(msg proto.Message, kind, name string) error {
 
 // newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,
 // with the fields vrf, bridge, nexthop and uniform.
-func newTargetAdd(a *app, arg, short, example string, msg proto.Message, add func(ctx context.Context) error) *cobra.Command {
+func newTargetAdd(a *app, arg, short, example string, msg proto.Message,
+	add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
 		n, err := protoflag.ParseField(arg, args[0], msg, protoreflect.Name(arg))
 		if err != nil {

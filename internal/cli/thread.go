@@ -27,8 +27,9 @@ var threadListing = listing[*apiv1.Thread]{
 }
 
 func newThreadCmd(a *app) *cobra.Command {
-	list := newList(a, "List all threads of the daemon with their CPUs", "  corelane thread list\n  corelane thread list --watch",
-		threadListing, listOf(a, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}))
+	list := newList(a, "List all threads of the daemon with their CPUs",
+		"  corelane thread list\n  corelane thread list --watch", threadListing,
+		listOf(a, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}))
 	list.Long = `List all threads of the daemon, also those of libraries: the CPUs that the plan gives to each, the
 CPUs on which the kernel lets it run, the CPU where it ran last, and how often it gave up its CPU (voluntary) or was
 preempted (involuntary). Each second the daemon moves back threads that may run elsewhere, and counts that; 'corelane

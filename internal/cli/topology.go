@@ -24,7 +24,8 @@ import (
 type rootFlag struct{ root string }
 
 func (r *rootFlag) add(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&r.root, "root", "/", "the machine: / is this one; else a directory with its files, or an archive of 'corelane topology capture'")
+	cmd.Flags().StringVar(&r.root, "root", "/",
+		"the machine: / is this one; else a directory with its files, or an archive of 'corelane topology capture'")
 	_ = cmd.MarkFlagFilename("root")
 	return cmd
 }
@@ -49,10 +50,10 @@ func newTopologyShow(a *app) *cobra.Command {
 			_, err = fmt.Fprint(a.stdout, draw.Summary(m))
 			return err
 		})
-	cmd.Long = `Show a machine: sockets, NUMA nodes, cores and caches; memory and hugepages of each node; NICs with their node, queues and
-interrupts; guests and the CPUs of their threads; kernel arguments, cgroups, and the settings of TuneD, irqbalance,
-systemd, the kubelet and Nova. It needs no running corelaned. Files that could not be read or make no sense are listed
-at the end. -o json has everything, including all threads and interrupts.`
+	cmd.Long = `Show a machine: sockets, NUMA nodes, cores and caches; memory and hugepages of each node; NICs with
+their node, queues and interrupts; guests and the CPUs of their threads; kernel arguments, cgroups, and the settings
+of TuneD, irqbalance, systemd, the kubelet and Nova. It needs no running corelaned. Files that could not be read or
+make no sense are listed at the end. -o json has everything, including all threads and interrupts.`
 	return r.add(cmd)
 }
 
@@ -60,7 +61,8 @@ func newTopologyMap(a *app) *cobra.Command {
 	var r rootFlag
 	var planFile, svg string
 	cmd := verb("map", "Draw the CPUs by socket, node and core, each with its use",
-		"  corelane topology map\n  corelane topology map --plan plan.json\n  corelane topology map --root compute-0.tar.gz --svg compute-0.svg",
+		"  corelane topology map\n  corelane topology map --plan plan.json\n  corelane topology map --root "+
+			"compute-0.tar.gz --svg compute-0.svg",
 		func(context.Context, []string) error { return a.topologyMap(r.root, planFile, svg) })
 	cmd.Long = `Draw CPUs by socket, NUMA node and last cache. Siblings, the CPUs of one core, stand together in
 brackets. With --plan each CPU has its role in the plan; without, its present use: isolated, taking interrupts of

@@ -39,7 +39,8 @@ func TestTopologyOfArchive(t *testing.T) {
 func TestTopologyMap(t *testing.T) {
 	root := topologytest.Dir(t, "one-cpu")
 	code, out, errs := alone("topology", "map", "--root", root)
-	if code != 0 || out != "socket 0, node 0, 2.0 GiB, NIC 0000:01:00.0\n  [0Q]\n\nQ takes interrupts of devices: 0 (1 CPU)\n" {
+	if code != 0 || out != "socket 0, node 0, 2.0 GiB, NIC 0000:01:00.0\n  [0Q]\n\nQ takes interrupts of devices: 0 "+
+		"(1 CPU)\n" {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	svg := filepath.Join(t.TempDir(), "m.svg")

@@ -20,7 +20,8 @@ func newTraceCmd(a *app) *cobra.Command {
 	var packet string
 	timeout := 10 * time.Second
 	bytes := false
-	cmd := verb("trace", "Follow packets node by node, with the decision at each", `  corelane trace --port vm1 --filter 'icmp' -n 3
+	cmd := verb("trace", "Follow packets node by node, with the decision at each",
+		`  corelane trace --port vm1 --filter 'icmp' -n 3
   corelane trace --port vm1 --packet @ping.pcap
   corelane trace --port fab0 --packet 0200000000010200000000020800...`,
 		func(ctx context.Context, _ []string) (err error) {

@@ -40,11 +40,14 @@ func named[T any](f func(a *app) fetch[T], name func(T) string) names {
 }
 
 func newList[T proto.Message](a *app, short, example string, l listing[T], f fetch[T]) *cobra.Command {
-	return a.watchable(verb("list", short, example, func(ctx context.Context, _ []string) error { return l.rows(ctx, a, f) }))
+	return a.watchable(verb("list", short, example, func(ctx context.Context, _ []string) error {
+		return l.rows(ctx, a, f)
+	}))
 }
 
 // newShow makes "show ARG", which shows the first object that find yields.
-func newShow[T proto.Message](a *app, arg, short, example string, n names, find func(arg string) (fetch[T], error)) *cobra.Command {
+func newShow[T proto.Message](a *app, arg, short, example string, n names,
+	find func(arg string) (fetch[T], error)) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = verb("show "+arg, short, example, func(ctx context.Context, args []string) error {
 		f, err := find(args[0])
@@ -60,7 +63,8 @@ func newShow[T proto.Message](a *app, arg, short, example string, n names, find 
 }
 
 // newDel makes "del ARG...": del is called for each until one is refused.
-func newDel(a *app, arg, short, example string, n names, del func(ctx context.Context, arg string) error) *cobra.Command {
+func newDel(a *app, arg, short, example string, n names,
+	del func(ctx context.Context, arg string) error) *cobra.Command {
 	cmd := verb("del "+arg+"...", short, example, func(ctx context.Context, args []string) error {
 		for _, arg := range args {
 			if err := del(ctx, arg); err != nil {

@@ -33,13 +33,14 @@ func newVniCmd(a *app) *cobra.Command {
 			added, func(ctx context.Context) error {
 				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: added}))
 			}),
-		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames, func(ctx context.Context, arg string) error {
-			n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
-			if err != nil {
-				return err
-			}
-			return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Del, &apiv1.VniDelRequest{Vni: n}))
-		}))
+		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames,
+			func(ctx context.Context, arg string) error {
+				n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
+				if err != nil {
+					return err
+				}
+				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Del, &apiv1.VniDelRequest{Vni: n}))
+			}))
 }
 
 func allVnis(a *app) fetch[*apiv1.Vni] {

@@ -26,9 +26,10 @@ func newVrfCmd(a *app) *cobra.Command {
 		newShow(a, "VRF", "Show a VRF", "  corelane vrf show red", vrfNames,
 			func(name string) (fetch[*apiv1.Vrf], error) { return vrfsNamed(a, name), nil }),
 		newVrfAdd(a),
-		newDel(a, "VRF", "Remove VRFs", "  corelane vrf del red", vrfNames, func(ctx context.Context, name string) error {
-			return a.done(call(ctx, a, apiv1.NewVrfsClient, apiv1.VrfsClient.Del, &apiv1.VrfDelRequest{Name: name}))
-		}))
+		newDel(a, "VRF", "Remove VRFs", "  corelane vrf del red", vrfNames,
+			func(ctx context.Context, name string) error {
+				return a.done(call(ctx, a, apiv1.NewVrfsClient, apiv1.VrfsClient.Del, &apiv1.VrfDelRequest{Name: name}))
+			}))
 }
 
 func newVrfAdd(a *app) *cobra.Command {

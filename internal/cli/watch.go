@@ -24,8 +24,8 @@ func (a *app) watchable(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// repeat runs frame once or, with --watch, until interrupted. It redraws a terminal; elsewhere blocks follow each other.
-// After the first frame it waits for a daemon that goes away.
+// repeat runs frame once or, with --watch, until interrupted. It redraws a terminal; elsewhere blocks follow each
+// other. After the first frame it waits for a daemon that goes away.
 func (a *app) repeat(ctx context.Context, frame func(w io.Writer, watching bool) error) error {
 	if a.interval == 0 {
 		return frame(a.stdout, false)

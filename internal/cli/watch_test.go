@@ -113,7 +113,8 @@ func TestWatchBadInterval(t *testing.T) {
 	s := fixture(t)
 	for _, interval := range []string{"0", "10ms", "-1s", "often"} {
 		r := run(s, "", "vrf", "list", "--watch="+interval)
-		if r.code != 2 || !strings.HasPrefix(r.stderr, "--watch: '"+interval+"' is not an interval of 100ms or more; valid: 500ms") {
+		if r.code != 2 || !strings.HasPrefix(r.stderr, "--watch: '"+interval+"' is not an interval of 100ms or more; "+
+			"valid: 500ms") {
 			t.Errorf("%s: %+v", interval, r)
 		}
 	}

@@ -26,7 +26,9 @@ var workerListing = listing[*apiv1.Worker]{
 		counter("packets", workerPackets),
 		quotient("busy %", func(w *apiv1.Worker) uint64 { return 100 * w.GetState().GetBusyCycles() }, workerCycles),
 		quotient("cycles/packet", func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyCycles() }, workerPackets),
-		quotient("packets/busy loop", workerPackets, func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyLoops() }),
+		quotient("packets/busy loop", workerPackets, func(w *apiv1.Worker) uint64 {
+			return w.GetState().GetBusyLoops()
+		}),
 		counter("empty loops", func(w *apiv1.Worker) uint64 { return w.GetState().GetEmptyLoops() }),
 		counter("calls", func(w *apiv1.Worker) uint64 { return w.GetState().GetSystemCalls() }),
 		counter("missed", func(w *apiv1.Worker) uint64 { return w.GetState().GetRxMissed() }),
@@ -44,7 +46,8 @@ var workerFlags = []fieldFlag{
 		help: "what it does after a loop without packets: spin, pause (one instruction), yield the CPU, sleep, or " +
 			"wait for an interrupt"},
 	{flag: "role",
-		help: "its job: forwarding, isolated-rx (passes all packets that it polls to one forwarding worker), host-path"},
+		help: "its job: forwarding, isolated-rx (passes all packets that it polls to one forwarding worker), " +
+			"host-path"},
 	{flag: "target",
 		help: "isolated-rx, host-path: forwarding worker that gets its packets (default: the one with the fewest " +
 			"queues)"},
@@ -61,20 +64,23 @@ func newWorkerCmd(a *app) *cobra.Command {
 				id, err := protoflag.ParseField("worker", arg, &apiv1.Worker{}, "id")
 				return where(allWorkers(a), func(w *apiv1.Worker) bool { return w.Id == id }), err
 			}),
-		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a), newWorkerRebalance(a),
+		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a),
+		newWorkerRebalance(a),
 		newDel(a, "ID", "Stop workers; their queues go to the others", "  corelane worker del 3", workerNames,
 			func(ctx context.Context, arg string) error {
 				id, err := protoflag.ParseField("worker", arg, &apiv1.Worker{}, "id")
 				if err != nil {
 					return err
 				}
-				return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: id}))
+				return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Del,
+					&apiv1.WorkerDelRequest{Id: id}))
 			}))
 }
 
 func newWorkerAdd(a *app) *cobra.Command {
 	req := &apiv1.WorkerAddRequest{Worker: &apiv1.Worker{}}
-	cmd := verb("add [ID]", "Start a worker and print its id", "  corelane worker add --cpu 3\n  corelane worker add 7 --cpu 3 --idle yield",
+	cmd := verb("add [ID]", "Start a worker and print its id",
+		"  corelane worker add --cpu 3\n  corelane worker add 7 --cpu 3 --idle yield",
 		func(ctx context.Context, args []string) (err error) {
 			if req.AutoId = len(args) == 0; !req.AutoId {
 				if req.Worker.Id, err = protoflag.ParseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
@@ -95,7 +101,8 @@ func newWorkerAdd(a *app) *cobra.Command {
 func newWorkerSet(a *app) *cobra.Command {
 	w := &apiv1.Worker{}
 	var cmd *cobra.Command
-	cmd = verb("set ID", "Move a worker to another CPU or change how it idles", "  corelane worker set 0 --cpu 5\n  corelane worker set 0 --idle sleep --sleep-max-us 20",
+	cmd = verb("set ID", "Move a worker to another CPU or change how it idles",
+		"  corelane worker set 0 --cpu 5\n  corelane worker set 0 --idle sleep --sleep-max-us 20",
 		func(ctx context.Context, args []string) error {
 			fields, err := needFields(cmd, workerFlags)
 			if err != nil {
@@ -104,7 +111,8 @@ func newWorkerSet(a *app) *cobra.Command {
 			if w.Id, err = protoflag.ParseField("worker", args[0], &apiv1.Worker{}, "id"); err != nil {
 				return err
 			}
-			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields}))
+			return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set,
+				&apiv1.WorkerSetRequest{Worker: w, Fields: fields}))
 		})
 	a.bind(cmd, w, workerFlags)
 	cmd.ValidArgsFunction = a.complete(workerNames)

@@ -83,7 +83,8 @@ func newWorkerLatency(a *app) *cobra.Command {
 	tuneFlags := []fieldFlag{{flag: "threshold", field: "loop_threshold_us",
 		help: "record loops of at least this length, until it is changed again"}}
 	var cmd *cobra.Command
-	cmd = verb("latency [ID]", "Show how long workers' loops take, and what the longest ones did", `  corelane worker latency
+	cmd = verb("latency [ID]", "Show how long workers' loops take, and what the longest ones did",
+		`  corelane worker latency
   corelane worker latency 0 --threshold 50
   corelane worker latency --reset
   corelane worker latency --watch=2`,
@@ -112,7 +113,8 @@ another thread meanwhile. A long loop without it was long because of its own wor
 }
 
 // setThreshold sets the threshold of one worker, or of all.
-func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, tune *apiv1.Worker, fields []string) error {
+func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, tune *apiv1.Worker,
+	fields []string) error {
 	workers, err := all(ctx, allWorkers(a))
 	if err != nil {
 		return err
@@ -122,7 +124,8 @@ func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, 
 			continue
 		}
 		tune.Id = w.Id
-		if _, err := call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: tune, Fields: fields}); err != nil {
+		if _, err := call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Set,
+			&apiv1.WorkerSetRequest{Worker: tune, Fields: fields}); err != nil {
 			return err
 		}
 	}

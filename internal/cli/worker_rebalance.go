@@ -19,8 +19,9 @@ func newWorkerRebalance(a *app) *cobra.Command {
 		"  corelane worker rebalance --dry-run\n  corelane worker rebalance\n  corelane worker rebalance --auto 30",
 		func(ctx context.Context, _ []string) error {
 			if cmd.Flags().Changed("auto") {
-				return a.done(call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.SetSettings, &apiv1.SettingsSetRequest{
-					Settings: &apiv1.Settings{RebalanceSeconds: auto}, Fields: []string{"rebalance_seconds"}}))
+				return a.done(call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.SetSettings,
+					&apiv1.SettingsSetRequest{
+						Settings: &apiv1.Settings{RebalanceSeconds: auto}, Fields: []string{"rebalance_seconds"}}))
 			}
 			req.Apply = !dry
 			plan, err := call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Rebalance, req)
@@ -49,12 +50,14 @@ func (a *app) printPlan(plan *apiv1.RebalancePlan, dry bool) error {
 	if dry {
 		what = "The most loaded worker has %s packets/s and would have %s (the mean is %s):\n"
 	}
-	if _, err := fmt.Fprintf(a.stdout, what, packetRate(plan.MostBefore), packetRate(plan.MostAfter), packetRate(plan.Mean)); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, what, packetRate(plan.MostBefore), packetRate(plan.MostAfter),
+		packetRate(plan.Mean)); err != nil {
 		return err
 	}
 	return a.rows([]string{"PORT", "WHAT", "FROM", "TO", "PACKETS/S"}, func(add func(...string) error) error {
 		for _, m := range plan.Moves {
-			if err := add(m.Port, movedPart(m), fmt.Sprint(m.From), fmt.Sprint(m.To), packetRate(m.Packets)); err != nil {
+			if err := add(m.Port, movedPart(m), fmt.Sprint(m.From), fmt.Sprint(m.To),
+				packetRate(m.Packets)); err != nil {
 				return err
 			}
 		}

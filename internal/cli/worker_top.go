@@ -22,8 +22,8 @@ import (
 var topListing = listing[*apiv1.Worker]{
 	key: workerName,
 	columns: slices.Concat(
-		workerListing.only("id", "cpu", "runs on", "idle", "packets", "busy %", "cycles/packet", "packets/busy loop", "empty loops", "calls",
-			"missed", "dropped", "waiting", "behind").columns,
+		workerListing.only("id", "cpu", "runs on", "idle", "packets", "busy %", "cycles/packet", "packets/busy loop",
+			"empty loops", "calls", "missed", "dropped", "waiting", "behind").columns,
 		columns[*apiv1.Worker]{
 			duration("p99", func(w *apiv1.Worker) uint64 { return w.GetState().GetBusyP99Ns() }),
 			duration("longest", func(w *apiv1.Worker) uint64 { return w.GetState().GetLongestLoopNs() }),
@@ -45,16 +45,18 @@ func newWorkerTop(a *app) *cobra.Command {
 			}
 			return runTop(ctx, a)
 		})
-	cmd.Long = `Watch all workers on a full screen: rates per second, and below the queues, drops and longest loops of the selected one.
-Keys: up and down select, s sorts, space pauses, r resets the loop times, + and - change the interval, q quits.
-Without a terminal, or with --plain, each interval prints a table; -o json prints the workers themselves.`
+	cmd.Long = `Watch all workers on a full screen: rates per second, and below the queues, drops and longest loops
+of the selected one. Keys: up and down select, s sorts, space pauses, r resets the loop times, + and - change the
+interval, q quits. Without a terminal, or with --plain, each interval prints a table; -o json prints the workers
+themselves.`
 	cmd.Flags().Var(&screen.Interval{To: &a.interval}, "interval", "time between two refreshes: 500ms, 2 (default 1s)")
 	cmd.Flags().BoolVar(&a.plain, "plain", false, "print one table after the other instead of a full screen")
 	return cmd
 }
 
 func runTop(ctx context.Context, a *app) error {
-	p := tea.NewProgram(newTop(ctx, a), tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(a.stdin), tea.WithOutput(a.stdout.(*os.File)))
+	p := tea.NewProgram(newTop(ctx, a), tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(a.stdin),
+		tea.WithOutput(a.stdout.(*os.File)))
 	last, err := p.Run()
 	if m, ok := last.(top); ok && m.fatal != nil {
 		return m.fatal
@@ -247,7 +249,8 @@ func (m top) title(b *bufio.Writer) {
 	if m.paused {
 		state = "paused"
 	}
-	fmt.Fprintf(b, "corelane worker top  %s  %d workers  %s  by %s\n", m.at.Format("15:04:05"), len(m.samples), state, topOrders[m.order])
+	fmt.Fprintf(b, "corelane worker top  %s  %d workers  %s  by %s\n", m.at.Format("15:04:05"), len(m.samples), state,
+		topOrders[m.order])
 	if m.err != nil {
 		fmt.Fprintf(b, "%v\n", m.err)
 	}

@@ -82,8 +82,8 @@ func TestTopView(t *testing.T) {
 	m, _ = m.Update(looks(t, m))
 	m, _ = press(m, "up")
 	view := m.View()
-	for _, want := range []string{"corelane worker top", "2 workers  every 1s  by id", "PACKETS/S", "worker 0 (pmd-fwd-0, thread 0)",
-		"fab0 queue 0: 2000 packets, 5 waiting", "dropped ip4_no_route: 3", topKeys} {
+	for _, want := range []string{"corelane worker top", "2 workers  every 1s  by id", "PACKETS/S",
+		"worker 0 (pmd-fwd-0, thread 0)", "fab0 queue 0: 2000 packets, 5 waiting", "dropped ip4_no_route: 3", topKeys} {
 		if !strings.Contains(view, want) {
 			t.Errorf("no %q in\n%s", want, view)
 		}
@@ -97,7 +97,8 @@ func TestTopRatesAndDetails(t *testing.T) {
 	m, _ := topScreen(t, fixture(t))
 	m, _ = press(m, "j")
 	view := m.View()
-	if rows(view) != "0 >1" || !regexp.MustCompile(`>  +1 .* 5000 `).MatchString(view) || !strings.Contains(view, "dropped ip4_no_route: 73 (70/s)") {
+	if rows(view) != "0 >1" || !regexp.MustCompile(`>  +1 .* 5000 `).MatchString(view) ||
+		!strings.Contains(view, "dropped ip4_no_route: 73 (70/s)") {
 		t.Error(view)
 	}
 	look := looks(t, m)
@@ -246,7 +247,8 @@ func TestTopPlain(t *testing.T) {
 		w, _ := s.Workers.Get(0)
 		w.State.Packets += 1000
 	}, "worker", "top", "--plain", "--interval=500ms")
-	if strings.Contains(got, "\x1b") || strings.Count(got, "PACKETS/S") != 2 || !regexp.MustCompile(`(?m)^ 0 .* yield +[12]\d{3} `).MatchString(got) {
+	if strings.Contains(got, "\x1b") || strings.Count(got, "PACKETS/S") != 2 ||
+		!regexp.MustCompile(`(?m)^ 0 .* yield +[12]\d{3} `).MatchString(got) {
 		t.Error(got)
 	}
 }
@@ -264,7 +266,8 @@ func TestTopWithoutDaemon(t *testing.T) {
 	c.stdin = strings.NewReader("")
 	var errs bytes.Buffer
 	c.stderr = &errs
-	if code := c.Run(context.Background(), []string{"--socket", t.TempDir() + "/none", "worker", "top"}); code != 2 || errs.Len() == 0 {
+	if code := c.Run(context.Background(), []string{"--socket", t.TempDir() + "/none", "worker", "top"}); code != 2 ||
+		errs.Len() == 0 {
 		t.Error(code, errs.String())
 	}
 }

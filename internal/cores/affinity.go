@@ -21,7 +21,8 @@ func setAffinity(tid int, cpus cpuset.Set) error {
 	for _, id := range ids {
 		mask[id/bits] |= 1 << (id % bits)
 	}
-	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(tid), uintptr(len(mask)*8), uintptr(unsafe.Pointer(&mask[0])))
+	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(tid), uintptr(len(mask)*8),
+		uintptr(unsafe.Pointer(&mask[0])))
 	runtime.KeepAlive(mask)
 	if errno != 0 {
 		return errno

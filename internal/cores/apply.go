@@ -252,7 +252,8 @@ func (s *Site) Permitted(changes []Change) error {
 		}
 		err := unix.Access(filepath.Join(s.Root, c.Path), unix.W_OK)
 		if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-			return input.Errorf("/"+c.Path, "run it on the host itself, not in a container", "cannot be written: %v", err)
+			return input.Errorf("/"+c.Path, "run it on the host itself, not in a container", "cannot be written: %v",
+				err)
 		}
 	}
 	if s.Root == "/" {

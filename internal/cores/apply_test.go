@@ -51,7 +51,8 @@ func all(t testing.TB, version int) (string, []Change) {
 
 func etcFiles() []Change {
 	return []Change{{Kind: File, Path: "etc/default/grub", New: "GRUB_CMDLINE_LINUX=nohz_full=2-3\n", Mode: 0o640},
-		{Kind: Folder, Path: "etc/systemd"}, {Kind: File, Path: "etc/systemd/system.conf", New: "CPUAffinity=0-1\n", Mode: 0o644}}
+		{Kind: Folder, Path: "etc/systemd"}, {Kind: File, Path: "etc/systemd/system.conf", New: "CPUAffinity=0-1\n",
+			Mode: 0o644}}
 }
 
 // doomed applies or rolls back what the parent has prepared.
@@ -159,7 +160,8 @@ func TestRollbackKilledAnywhere(t *testing.T) {
 func end(t *testing.T, what, root, dir string, at int) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "CORES_KILL="+strconv.Itoa(at), "CORES_DO="+what, "CORES_ROOT="+root, "CORES_DIR="+dir)
+	cmd.Env = append(os.Environ(), "CORES_KILL="+strconv.Itoa(at), "CORES_DO="+what, "CORES_ROOT="+root, "CORES_DIR="+
+		dir)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return false
@@ -215,7 +217,8 @@ func TestFailureTakesBack(t *testing.T) {
 	if err := site.Apply(context.Background(), append(broken, changes[9])); err == nil {
 		t.Error("with KeepGoing a failure is not reported")
 	}
-	if text, _ := os.ReadFile(filepath.Join(root, changes[9].Path)); !changes[9].Form.meets(string(text), changes[9].New) {
+	if text, _ := os.ReadFile(filepath.Join(root, changes[9].Path)); !changes[9].Form.meets(string(text),
+		changes[9].New) {
 		t.Errorf("did not go on: %q", text)
 	}
 	if err := rollback(root, dir, nil); err != nil {

@@ -33,7 +33,8 @@ func (d *decider) cgroups() {
 
 func (d *decider) affinityOnly(because string) {
 	d.add(Change{Kind: Note, Name: "cpusets", When: Now, Why: because +
-		": threads are moved by affinity only; a program can set its own affinity again, and new programs can start there"})
+		": threads are moved by affinity only; a program can set its own affinity again, and new programs can start " +
+		"there"})
 }
 
 // cpusetV1 reports whether cpusets are version 1, even if the other controllers are version 2.
@@ -59,13 +60,14 @@ func (d *decider) version1() {
 		Why: "a cpuset without memory nodes accepts no process"})
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: d.open.String(), Form: List, Why: why})
 	for _, t := range d.joiners() {
-		d.add(Change{Kind: Join, Path: group, PID: t.PID, Name: t.Name, Old: mountV1, New: "/" + group, Optional: true, Needs: "cpuset", Why: why,
-			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.procs", t.PID, group)})
+		d.add(Change{Kind: Join, Path: group, PID: t.PID, Name: t.Name, Old: mountV1, New: "/" + group, Optional: true,
+			Needs: "cpuset", Why: why, ByHand: fmt.Sprintf("echo %d > /%s/cgroup.procs", t.PID, group)})
 	}
 	if d.p.Of(plan.Guests).Empty() { // without balancing, vCPUs that share several CPUs would not be spread over them
 		d.add(Change{Kind: Write, Path: mountV1 + "/cpuset.sched_load_balance", Old: "1", New: "0", Optional: true,
 			Needs: "cpuset",
-			Why:   "the scheduler balances load on all CPUs, including polling ones; isolcpus=domain stops that at boot"})
+			Why: "the scheduler balances load on all CPUs, including polling ones; isolcpus=domain stops that " +
+				"at boot"})
 	}
 }
 

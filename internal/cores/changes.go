@@ -88,7 +88,8 @@ func (d *decider) knobs() {
 		"merging pages interrupts every CPU and makes guests' memory accesses fault")
 	d.knob("sys/kernel/mm/transparent_hugepage/enabled", k.THP, "madvise", Choice, chosen(k.THP) == "always",
 		"khugepaged moves memory without being asked, and interrupts all CPUs that use that memory")
-	d.knob("proc/sys/kernel/numa_balancing", k.NUMABalancing, "0", Exact, k.NUMABalancing != "" && k.NUMABalancing != "0",
+	d.knob("proc/sys/kernel/numa_balancing", k.NUMABalancing, "0", Exact, k.NUMABalancing != "" &&
+		k.NUMABalancing != "0",
 		"NUMA balancing unmaps memory to see who uses it, so each page that a worker touches faults")
 	d.knob("proc/sys/kernel/nmi_watchdog", k.NMIWatchdog, "0", Exact, k.NMIWatchdog == "1",
 		"the watchdog interrupts every CPU, including polling ones")
@@ -100,7 +101,8 @@ func (d *decider) knobs() {
 	for _, c := range d.m.CPUs {
 		path := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", c.ID)
 		wrong := d.off.Has(c.ID) && c.Online && c.Governor != "" && c.Governor != "performance"
-		d.knob(path, c.Governor, "performance", Exact, wrong, "a polling worker would run at a lower clock until it rises")
+		d.knob(path, c.Governor, "performance", Exact, wrong,
+			"a polling worker would run at a lower clock until it rises")
 	}
 }
 
@@ -123,9 +125,11 @@ func (d *decider) pages() {
 				if w.Node >= 0 && w.Node != n.ID || have.KiB != w.KiB || have.Total >= w.Pages {
 					continue
 				}
-				d.add(Change{Kind: Write, Path: fmt.Sprintf("sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID, w.KiB),
-					Old: fmt.Sprint(have.Total), New: fmt.Sprint(w.Pages), Form: Least, Optional: true,
-					Why: "the data plane and guests need this memory; pages that fragmentation prevents now must be reserved at boot"})
+				d.add(Change{Kind: Write,
+					Path: fmt.Sprintf("sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID,
+						w.KiB), Old: fmt.Sprint(have.Total), New: fmt.Sprint(w.Pages), Form: Least, Optional: true,
+					Why: "the data plane and guests need this memory; pages that fragmentation prevents now must be " +
+						"reserved at boot"})
 			}
 		}
 	}
@@ -138,20 +142,22 @@ func (d *decider) irqbalance() {
 	}
 	const why = "irqbalance spreads interrupts over all CPUs again, some seconds after they were moved"
 	if d.o.StopIrqbalance {
-		d.add(Change{Kind: Service, Path: "irqbalance.service", Old: "active", New: "inactive", Why: why, ByHand: "systemctl stop irqbalance"})
+		d.add(Change{Kind: Service, Path: "irqbalance.service", Old: "active", New: "inactive", Why: why,
+			ByHand: "systemctl stop irqbalance"})
 		return
 	}
 	ban := d.on.Without(d.irqs).String()
 	d.add(Change{Kind: Note, Name: "irqbalance", When: Restart, Old: s.IrqbalanceBans.String(), New: ban, Why: why,
-		ByHand: "set IRQBALANCE_BANNED_CPULIST=" + ban + " in its settings and restart it, or apply with --stop-irqbalance"})
+		ByHand: "set IRQBALANCE_BANNED_CPULIST=" + ban +
+			" in its settings and restart it, or apply with --stop-irqbalance"})
 }
 
 // interrupts removes the isolated CPUs from the affinity of interrupts. The remaining CPUs are kept, because they may
 // be those of the device's node.
 func (d *decider) interrupts() {
 	if def := d.m.Knobs.DefaultIRQAffinity.And(d.on); !def.Empty() && !def.Within(d.irqs) {
-		d.add(Change{Kind: Write, Path: "proc/irq/default_smp_affinity", Old: d.m.Knobs.DefaultIRQAffinity.MaskWords(), New: d.irqs.MaskWords(), Form: Mask,
-			Why: "interrupts of devices that are added later would go to any CPU"})
+		d.add(Change{Kind: Write, Path: "proc/irq/default_smp_affinity", Old: d.m.Knobs.DefaultIRQAffinity.MaskWords(),
+			New: d.irqs.MaskWords(), Form: Mask, Why: "interrupts of devices that are added later would go to any CPU"})
 	}
 	for _, irq := range d.m.IRQs {
 		have := irq.Affinity.And(d.on)
@@ -162,13 +168,14 @@ func (d *decider) interrupts() {
 		if to.Empty() {
 			to = d.irqs
 		}
-		c := Change{Kind: Write, Path: fmt.Sprintf("proc/irq/%d/smp_affinity_list", irq.Number), Name: fmt.Sprintf("IRQ %d %s", irq.Number, irq.Name),
-			Old: irq.Affinity.String(), New: to.String(), Form: List, Optional: true,
-			Why: "each interrupt stops the worker on the CPU that takes it"}
+		c := Change{Kind: Write, Path: fmt.Sprintf("proc/irq/%d/smp_affinity_list", irq.Number),
+			Name: fmt.Sprintf("IRQ %d %s", irq.Number, irq.Name), Old: irq.Affinity.String(), New: to.String(),
+			Form: List, Optional: true, Why: "each interrupt stops the worker on the CPU that takes it"}
 		if irq.Managed {
 			if irq.Effective.Empty() || irq.Effective.Overlaps(d.off) {
 				d.add(Change{Kind: Note, Name: c.Name, Old: irq.Affinity.String(), New: to.String(), When: Reboot,
-					Why:    "the kernel manages this interrupt: it fires on a polling CPU as long as that CPU uses its queue",
+					Why: "the kernel manages this interrupt: it fires on a polling CPU as long as that CPU uses " +
+						"its queue",
 					ByHand: "boot with isolcpus=managed_irq,..., or give the device fewer queues (ethtool -L)"})
 			}
 			continue
@@ -196,7 +203,8 @@ func (d *decider) queue(path string, mask cpuset.Set, why string) {
 	if !mask.Overlaps(d.off) {
 		return
 	}
-	d.add(Change{Kind: Write, Path: path, Old: mask.MaskWords(), New: mask.Without(d.off).And(d.on).MaskWords(), Form: Mask, Why: why, Optional: true})
+	d.add(Change{Kind: Write, Path: path, Old: mask.MaskWords(), New: mask.Without(d.off).And(d.on).MaskWords(),
+		Form: Mask, Why: why, Optional: true})
 }
 
 // words joins the first names and counts the rest.

@@ -66,8 +66,8 @@ func (r *run) heirs() error {
 }
 
 func (r *run) inherit(pid, tid int, t thread, to cpuset.Set) error {
-	c := Change{Kind: Affinity, PID: pid, TID: tid, Name: t.name, Started: t.started, Old: to.String(), New: t.allowed.String(), When: Now,
-		Why: "it was started after apply and inherited its CPUs"}
+	c := Change{Kind: Affinity, PID: pid, TID: tid, Name: t.name, Started: t.started, Old: to.String(),
+		New: t.allowed.String(), When: Now, Why: "it was started after apply and inherited its CPUs"}
 	err := r.setAllowed(pid, tid, to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

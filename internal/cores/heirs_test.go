@@ -23,14 +23,16 @@ func TestHeirThatTheKernelKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	nowhere := cpuset.Of(cpuset.Max - 1) // no machine has this CPU: EINVAL, as for a thread with PF_NO_SETAFFINITY
-	if err := r.inherit(os.Getpid(), os.Getpid(), self, nowhere); err != nil || len(got) != 1 || got[0].Result != Refused {
+	if err := r.inherit(os.Getpid(), os.Getpid(), self, nowhere); err != nil || len(got) != 1 ||
+		got[0].Result != Refused {
 		t.Errorf("%v, %v", err, got)
 	}
 }
 
 // kworker returns a kernel thread as read before the kernel binds it, and the change that Apply would make.
 func kworker() (topology.Thread, []Change) {
-	t := topology.Thread{TID: 80, PID: 80, Process: "kworker/u8:3", Name: "kworker/u8:3", Kernel: true, Allowed: set("0-3"), Cgroup: "/"}
+	t := topology.Thread{TID: 80, PID: 80, Process: "kworker/u8:3", Name: "kworker/u8:3", Kernel: true,
+		Allowed: set("0-3"), Cgroup: "/"}
 	return t, []Change{affinity(t, set("0-1"), "")}
 }
 
@@ -80,7 +82,8 @@ func TestApplyLeavesBoundKworkers(t *testing.T) {
 // A change that cannot be undone is not a failure only if the kernel bound the thread or the thread has ended.
 func TestNotBack(t *testing.T) {
 	root := t.TempDir()
-	free, bound := topology.Thread{TID: 81, PID: 81, Name: "free", Allowed: set("0")}, topology.Thread{TID: 82, PID: 82, Name: "bound", Allowed: set("0"), Fixed: true}
+	free, bound := topology.Thread{TID: 81, PID: 81, Name: "free", Allowed: set("0")},
+		topology.Thread{TID: 82, PID: 82, Name: "bound", Allowed: set("0"), Fixed: true}
 	files := map[string]string{}
 	task(files, free)
 	task(files, bound)

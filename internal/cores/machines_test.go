@@ -56,7 +56,8 @@ func TestMachines(t *testing.T) {
 			}
 			checkMachine(t, after, p)
 			for _, c := range Changes(after, p, o) {
-				if c.Kind != Note && c.Kind != Join && c.Bundle == "" && c.Kind != Service && c.Path != "sys/fs/cgroup/cpuset/cpuset.sched_load_balance" &&
+				if c.Kind != Note && c.Kind != Join && c.Bundle == "" && c.Kind != Service &&
+					c.Path != "sys/fs/cgroup/cpuset/cpuset.sched_load_balance" &&
 					!strings.Contains(c.Path, "writeback") {
 					t.Errorf("still to do: %+v", c)
 				}
@@ -84,7 +85,8 @@ func checkMachine(t *testing.T, m *topology.Machine, p *plan.Plan) {
 	for _, th := range m.Threads {
 		_, worker := workerID(th.Name)
 		guest := strings.HasSuffix(th.Name, "/KVM")
-		if !th.Fixed && !worker && !guest && th.Process != daemon && th.Allowed.And(online).Overlaps(p.Isolated) && !th.Allowed.Within(p.EmulatorCPUs()) {
+		if !th.Fixed && !worker && !guest && th.Process != daemon && th.Allowed.And(online).Overlaps(p.Isolated) &&
+			!th.Allowed.Within(p.EmulatorCPUs()) {
 			t.Errorf("thread %s (%d) of %s may run on %s", th.Name, th.TID, th.Process, th.Allowed)
 		}
 	}
@@ -130,8 +132,9 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %q, not %q", what, got[what], want)
 		}
 	}
-	for _, what := range []string{"thread sshd (40)", "worker 0 (thread 51)", "IRQ 27 eth1", "/sys/class/net/eth0/queues/rx-1/rps_cpus",
-		"cgroup of process qemu-kvm (60)", "cgroup of process corelaned (50)", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"} {
+	for _, what := range []string{"thread sshd (40)", "worker 0 (thread 51)", "IRQ 27 eth1",
+		"/sys/class/net/eth0/queues/rx-1/rps_cpus", "cgroup of process qemu-kvm (60)",
+		"cgroup of process corelaned (50)", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"} {
 		if change, found := got[what]; found {
 			t.Errorf("%s: %s, which is already right or belongs to others", what, change)
 		}
@@ -141,7 +144,9 @@ func TestChanges(t *testing.T) {
 // Spared threads are not moved; a plan that isolates nothing changes nothing.
 func TestSpareAndNothing(t *testing.T) {
 	_, m, p := fourCPUs(t, 2)
-	for _, c := range Changes(m, p, Options{Spare: func(th topology.Thread) bool { return th.Process == "sshd" }, Cgroups: true}) {
+	for _, c := range Changes(m, p, Options{Spare: func(th topology.Thread) bool {
+		return th.Process == "sshd"
+	}, Cgroups: true}) {
 		if c.PID == 40 {
 			t.Errorf("spared and moved: %+v", c)
 		}

@@ -148,7 +148,8 @@ func assignments(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		key, _, found := strings.Cut(line, "=")
-		if line != "" && !strings.HasPrefix(line, "#") && (!found || strings.ContainsAny(strings.TrimSpace(key), " \t")) {
+		if line != "" && !strings.HasPrefix(line, "#") &&
+			(!found || strings.ContainsAny(strings.TrimSpace(key), " \t")) {
 			return false
 		}
 	}

@@ -77,10 +77,12 @@ func (r *Residue) field(row string) *float64 {
 }
 
 func (r Residue) String() string {
-	text := fmt.Sprintf("CPU %d: %.0f timer interrupts/s, %.0f from other CPUs, %.0f of devices, %.0f RCU and %.0f other softirqs/s",
+	text := fmt.Sprintf("CPU %d: %.0f timer interrupts/s, %.0f from other CPUs, %.0f of devices, %.0f RCU and %.0f "+
+		"other softirqs/s",
 		r.CPU, r.Timer, r.IPI, r.Devices, r.RCU, r.Softirq)
 	if r.Busy < 0.9 {
-		text += fmt.Sprintf(" (the CPU was busy for %.0f %% of the time; polling causes more timer interrupts)", 100*r.Busy)
+		text += fmt.Sprintf(" (the CPU was busy for %.0f %% of the time; polling causes more timer interrupts)",
+			100*r.Busy)
 	}
 	return text
 }

@@ -42,8 +42,8 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 	return Restored, "", nil
 }
 
-// notBack returns the result of a change that could not be undone. It is not a failure when the thread has ended, nor when
-// the kernel itself has chosen the thread's CPUs since: a kworker can be moved only between its creation and
+// notBack returns the result of a change that could not be undone. It is not a failure when the thread has ended, nor
+// when the kernel itself has chosen the thread's CPUs since: a kworker can be moved only between its creation and
 // kthread_bind_mask(), which sets PF_NO_SETAFFINITY.
 func (r *run) notBack(c Change, why error) (Result, string, error) {
 	if c.Kind == Affinity || c.Kind == Join {

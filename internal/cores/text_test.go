@@ -19,12 +19,16 @@ func TestForms(t *testing.T) {
 		have, want string
 		meets      bool
 	}{
-		{Mask, "00000003\n", "3", true}, {Mask, "ffffffff,00000001", "ffffffff00000001", true}, {Mask, "3", "1", false}, {Mask, "x", "x", false},
+		{Mask, "00000003\n", "3", true}, {Mask, "ffffffff,00000001", "ffffffff00000001", true}, {Mask, "3", "1", false},
+		{Mask, "x", "x", false},
 		{List, "0-1\n", "0,1", true}, {List, "", "\n", true}, {List, "0", "0-1", false},
-		{Choice, "always [madvise] never\n", "madvise", true}, {Choice, "[always] madvise never", "madvise", false}, {Choice, "madvise", "madvise", true},
+		{Choice, "always [madvise] never\n", "madvise", true}, {Choice, "[always] madvise never", "madvise", false},
+		{Choice, "madvise", "madvise", true},
 		{Least, "64\n", "16", true}, {Least, "8", "16", false}, {Least, "none", "16", false},
-		{Controller, "cpu cpuset io\n", "+cpuset", true}, {Controller, "cpu\n", "+cpuset", false}, {Controller, "cpuset_x\n", "+cpuset", false},
-		{Exact, "isolated\n", "isolated", true}, {Exact, "isolated invalid (Parent is not a partition root)\n", "isolated", false},
+		{Controller, "cpu cpuset io\n", "+cpuset", true}, {Controller, "cpu\n", "+cpuset", false},
+		{Controller, "cpuset_x\n", "+cpuset", false},
+		{Exact, "isolated\n", "isolated", true}, {Exact, "isolated invalid (Parent is not a partition root)\n",
+			"isolated", false},
 	} {
 		if got := c.form.meets(c.have, c.want); got != c.meets {
 			t.Errorf("%s: %q meets %q: %v", c.form, c.have, c.want, got)
@@ -42,11 +46,12 @@ func TestForms(t *testing.T) {
 func TestMerge(t *testing.T) {
 	ours := "# Written by 'corelane plan export'.\nIRQBALANCE_BANNED_CPULIST=2-3\n"
 	for old, want := range map[string]string{
-		"#A=1\nIRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=7": "#A=1\nIRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n",
-		"IRQBALANCE_ARGS=--x\n":                                  "IRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n",
-		"# Written by 'corelane plan export'.\nX=1\n":            ours,
-		"[Manager]\nCPUAffinity=0\n":                             ours,
-		"":                                                       ours[strings.Index(ours, "\n")+1:],
+		"#A=1\nIRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=7": "#A=1\nIRQBALANCE_ARGS=--x\n" +
+			"IRQBALANCE_BANNED_CPULIST=2-3\n",
+		"IRQBALANCE_ARGS=--x\n":                       "IRQBALANCE_ARGS=--x\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+		"# Written by 'corelane plan export'.\nX=1\n": ours,
+		"[Manager]\nCPUAffinity=0\n":                  ours,
+		"":                                            ours[strings.Index(ours, "\n")+1:],
 	} {
 		if got := merge(old, ours); got != want {
 			t.Errorf("%q became %q, not %q", old, got, want)
@@ -59,7 +64,8 @@ func TestPlace(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	put(t, root, map[string]string{"etc/default/irqbalance": "IRQBALANCE_ARGS=--x\n"})
 	files := []output.File{{Path: "/etc/default/irqbalance", Text: "IRQBALANCE_BANNED_CPULIST=2-3\n"},
-		{Path: "/usr/local/sbin/corelane-partitions", Text: "#!/bin/sh\n", Exec: true}, {Path: "/" + kernelArguments, Text: "nohz_full=2-3\n"}}
+		{Path: "/usr/local/sbin/corelane-partitions", Text: "#!/bin/sh\n", Exec: true},
+		{Path: "/" + kernelArguments, Text: "nohz_full=2-3\n"}}
 	before := snapshot(t, root)
 	for _, where := range []string{"/", "/var/lib/corelane/cores/reboot"} {
 		changes, err := Place(root, where, files)
@@ -91,7 +97,8 @@ func TestPlace(t *testing.T) {
 }
 
 const (
-	someInterrupts = "     CPU0       CPU1\n 24:  1   10   IO-APIC   5-edge  eth0\nLOC:  100  %LOC%  Local timer interrupts\nTLB: 0 5 TLB shootdowns\n" +
+	someInterrupts = "     CPU0       CPU1\n 24:  1   10   IO-APIC   5-edge  eth0\nLOC:  100  %LOC%  Local timer " +
+		"interrupts\nTLB: 0 5 TLB shootdowns\n" +
 		"ERR:  0\n"
 	someSoftirqs = "                    CPU0       CPU1\n      TIMER:  1  2\n        RCU:  10  20\n"
 	someStat     = "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 10 0 10 80 0 0 0 0 0 0\ncpu1 %USER% 0 0 100 0 0 0 0 0 0\nintr 5\n"
@@ -100,8 +107,8 @@ const (
 // Counts are divided by the time, and the share of busy time is reported.
 func TestRemains(t *testing.T) {
 	root := t.TempDir()
-	put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1000", 1), "proc/softirqs": someSoftirqs,
-		"proc/stat": strings.Replace(someStat, "%USER%", "0", 1)})
+	put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1000", 1),
+		"proc/softirqs": someSoftirqs, "proc/stat": strings.Replace(someStat, "%USER%", "0", 1)})
 	go func() {
 		time.Sleep(100 * time.Millisecond)
 		put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1250", 1),
@@ -148,7 +155,8 @@ func TestChangedSince(t *testing.T) {
 	if err := apply(root, changes, dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", procfs.ThreadDir(40, 41) + "/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0" + strings.Repeat(" 0", 20)})
+	put(t, root, map[string]string{"proc/sys/vm/stat_interval": "7\n", procfs.ThreadDir(40, 41) +
+		"/stat": "41 (new) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0" + strings.Repeat(" 0", 20)})
 	before := snapshot(t, root)[procfs.ThreadDir(40, 41)+"/status"]
 	said := map[string]Outcome{}
 	if err := rollback(root, dir, func(o Outcome) { said[o.What()] = o }); err != nil {
@@ -167,7 +175,8 @@ func TestChangedSince(t *testing.T) {
 }
 
 func FuzzParseJournal(f *testing.F) {
-	for _, r := range []record{{Begin: &begin{Boot: "b", Root: "/"}}, {Step: 1, Change: &Change{Kind: Write, Path: "x", Old: "1", New: "2"}},
+	for _, r := range []record{{Begin: &begin{Boot: "b", Root: "/"}},
+		{Step: 1, Change: &Change{Kind: Write, Path: "x", Old: "1", New: "2"}},
 		{Did: 1}, {Undid: 1}} {
 		line, err := json.Marshal(r)
 		if err != nil {

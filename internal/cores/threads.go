@@ -33,7 +33,8 @@ func (d *decider) threads() {
 		case t.Process == daemon:
 			d.own(t, on)
 		case strings.HasPrefix(t.Name, "vhost-"):
-			d.move(t, on, d.p.EmulatorCPUs(), "a vhost thread copies a guest's packets and preempts whatever polls on its CPU")
+			d.move(t, on, d.p.EmulatorCPUs(),
+				"a vhost thread copies a guest's packets and preempts whatever polls on its CPU")
 		case guests[t.PID]:
 			d.guest(t, on)
 		default:
@@ -52,8 +53,8 @@ func (d *decider) move(t topology.Thread, on, to cpuset.Set, why string) {
 }
 
 func affinity(t topology.Thread, to cpuset.Set, why string) Change {
-	return Change{Kind: Affinity, PID: t.PID, TID: t.TID, Name: t.Name, Old: t.Allowed.String(), New: to.String(), Why: why, Optional: true,
-		ByHand: fmt.Sprintf("taskset -pc %s %d", to, t.TID)}
+	return Change{Kind: Affinity, PID: t.PID, TID: t.TID, Name: t.Name, Old: t.Allowed.String(), New: to.String(),
+		Why: why, Optional: true, ByHand: fmt.Sprintf("taskset -pc %s %d", to, t.TID)}
 }
 
 // own handles a thread of corelaned. The daemon undoes changes of its threads' affinity, so it has to move them itself.
@@ -68,7 +69,8 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 			d.add(Change{Kind: Note, Name: fmt.Sprintf("thread %s (%d) of %s", t.Name, t.TID, daemon),
 				Old: t.Allowed.String(), New: to.String(), When: Restart,
 				Why: "corelaned keeps its threads on the CPUs that its options name",
-				ByHand: fmt.Sprintf("start it with --service-cpus %s --control-cpus %s (CORELANED_OPTIONS in /etc/default/corelane)",
+				ByHand: fmt.Sprintf("start it with --service-cpus %s --control-cpus %s (CORELANED_OPTIONS in "+
+					"/etc/default/corelane)",
 					d.p.ServiceCPUs(), d.p.ControlCPUs())})
 		}
 		return
@@ -80,8 +82,9 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 		return
 	}
 	if to := cpuset.Of(d.p.Workers[at].CPU); !on.Equal(to) {
-		d.add(Change{Kind: Worker, PID: t.PID, TID: t.TID, Name: t.Name, Worker: worker, Old: t.Allowed.String(), New: to.String(),
-			Why: "the plan gives this worker another CPU", ByHand: fmt.Sprintf("corelane worker set %d --cpu %s", worker, to)})
+		d.add(Change{Kind: Worker, PID: t.PID, TID: t.TID, Name: t.Name, Worker: worker, Old: t.Allowed.String(),
+			New: to.String(), Why: "the plan gives this worker another CPU",
+			ByHand: fmt.Sprintf("corelane worker set %d --cpu %s", worker, to)})
 	}
 }
 
@@ -130,7 +133,8 @@ func (d *decider) stuck(fixed map[int][]string) {
 			continue
 		}
 		slices.Sort(names)
-		d.add(Change{Kind: Note, Name: fmt.Sprintf("%d kernel threads of CPU %d", len(names), cpu), Old: strconv.Itoa(cpu), When: Now,
-			Why: "every CPU has such threads and they cannot move; they run when their CPU has work for them: " + words(names)})
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("%d kernel threads of CPU %d", len(names), cpu),
+			Old: strconv.Itoa(cpu), When: Now, Why: "every CPU has such threads and they cannot move; they run when " +
+				"their CPU has work for them: " + words(names)})
 	}
 }

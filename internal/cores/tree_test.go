@@ -87,9 +87,10 @@ func task(files map[string]string, t topology.Thread) {
 	if t.Fixed {
 		flags = 0x04000000 // PF_NO_SETAFFINITY
 	}
-	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 %d%s\n", t.TID, t.Name, t.PID, t.PID,
-		flags, 1000+t.TID, strings.Repeat(" 0", 30))
-	files[dir+"/status"] = fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nCpus_allowed_list:\t%s\nMems_allowed:\t1\n", t.Name, t.Allowed)
+	files[dir+"/stat"] = fmt.Sprintf("%d (%s) S 1 %d %d 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 %d%s\n", t.TID, t.Name, t.PID,
+		t.PID, flags, 1000+t.TID, strings.Repeat(" 0", 30))
+	files[dir+"/status"] = fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nCpus_allowed_list:\t%s\nMems_allowed:\t1\n",
+		t.Name, t.Allowed)
 	files[dir+"/cgroup"] = "9:cpuset:" + t.Cgroup + "\n1:name=systemd:/\n0::" + t.Cgroup + "\n"
 }
 
@@ -112,7 +113,8 @@ func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan)
 	home := "/system.slice/corelaned.service"
 	m.Cgroups.Version = version
 	thread := func(tid, pid int, process, name, cpus, group string) {
-		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: pid, Process: process, Name: name, Allowed: set(cpus), Cgroup: group})
+		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: pid, Process: process, Name: name,
+			Allowed: set(cpus), Cgroup: group})
 	}
 	thread(1, 1, "systemd", "systemd", "0-3", "/")
 	thread(40, 40, "sshd", "sshd", "0-3", "/")
@@ -127,14 +129,18 @@ func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan)
 	m.Threads[len(m.Threads)-1].Kernel = true
 	thread(71, 71, "migration/3", "migration/3", "3", "/")
 	m.Threads[len(m.Threads)-1].Kernel, m.Threads[len(m.Threads)-1].Fixed = true, true
-	m.IRQs = []topology.IRQ{{Number: 24, Name: "eth0-rx-0", Affinity: set("0-3")}, {Number: 25, Name: "eth0-rx-1", Affinity: set("3")},
-		{Number: 26, Name: "nvme0q3", Affinity: set("3"), Effective: set("3"), Managed: true}, {Number: 27, Name: "eth1", Affinity: set("1")}}
-	m.Interfaces = []topology.Interface{{Name: "eth0", RPS: []cpuset.Set{set("0-3"), set("")}, XPS: []cpuset.Set{set("2-3")}}}
+	m.IRQs = []topology.IRQ{{Number: 24, Name: "eth0-rx-0", Affinity: set("0-3")},
+		{Number: 25, Name: "eth0-rx-1", Affinity: set("3")},
+		{Number: 26, Name: "nvme0q3", Affinity: set("3"), Effective: set("3"), Managed: true},
+		{Number: 27, Name: "eth1", Affinity: set("1")}}
+	m.Interfaces = []topology.Interface{{Name: "eth0", RPS: []cpuset.Set{set("0-3"), set("")},
+		XPS: []cpuset.Set{set("2-3")}}}
 	m.Services.Irqbalance = true
-	m.Knobs = topology.Knobs{WorkqueueMask: set("0-3"), DefaultIRQAffinity: set("0-3"), THP: "[always] madvise never", KSM: "1",
-		NUMABalancing: "1", NMIWatchdog: "1", TimerMigration: "0", StatInterval: "1"}
-	p := &plan.Plan{Version: 1, Isolated: set("2-3"), IRQs: set("0-1"), Workers: []plan.Worker{{ID: 0, Role: plan.Forwarding, CPU: 2},
-		{ID: 1, Role: plan.Forwarding, CPU: 3}}, Hugepages: []plan.HugepageWish{{Node: 0, KiB: 2048, Pages: 64}}}
+	m.Knobs = topology.Knobs{WorkqueueMask: set("0-3"), DefaultIRQAffinity: set("0-3"), THP: "[always] madvise never",
+		KSM: "1", NUMABalancing: "1", NMIWatchdog: "1", TimerMigration: "0", StatInterval: "1"}
+	p := &plan.Plan{Version: 1, Isolated: set("2-3"), IRQs: set("0-1"),
+		Workers: []plan.Worker{{ID: 0, Role: plan.Forwarding, CPU: 2},
+			{ID: 1, Role: plan.Forwarding, CPU: 3}}, Hugepages: []plan.HugepageWish{{Node: 0, KiB: 2048, Pages: 64}}}
 	for id, role := range []plan.Role{plan.Housekeeping, plan.Housekeeping, plan.Forwarding, plan.Forwarding} {
 		p.CPUs = append(p.CPUs, plan.CPU{ID: id, Role: role})
 	}

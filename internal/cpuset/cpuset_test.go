@@ -8,7 +8,8 @@ import (
 
 func TestList(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "0": "0", "0,5-7": "0,5-7", "7,5,6,0,5": "0,5-7", " 1 , 2 \n": "1-2", "0-1023": "0-1023", "300,2": "2,300",
+		"": "", "0": "0", "0,5-7": "0,5-7", "7,5,6,0,5": "0,5-7", " 1 , 2 \n": "1-2", "0-1023": "0-1023",
+		"300,2": "2,300",
 	} {
 		if s, err := Parse(text); err != nil || s.String() != want {
 			t.Errorf("Parse(%q) = %q, %v; want %q", text, s, err, want)
@@ -23,7 +24,8 @@ func TestList(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	for mask, list := range map[string]string{
-		"0": "", "0x60": "5-6", "40100401": "0,10,20,30", "ffff0000,00000001": "0,48-63", "0001,00000000,00000000": "64",
+		"0": "", "0x60": "5-6", "40100401": "0,10,20,30", "ffff0000,00000001": "0,48-63",
+		"0001,00000000,00000000": "64",
 	} {
 		s, err := ParseMask(mask)
 		if err != nil || s.String() != list {
@@ -48,7 +50,8 @@ func TestAlgebra(t *testing.T) {
 			t.Errorf("%s, want %s", got, what)
 		}
 	}
-	if !Of(4).Within(b) || b.Within(a) || !a.Overlaps(b) || Of(9).Overlaps(a) || !Of(3, 1).Equal(Of(1, 3)) || b.First() != 4 || (Set{}).First() != -1 {
+	if !Of(4).Within(b) || b.Within(a) || !a.Overlaps(b) || Of(9).Overlaps(a) || !Of(3, 1).Equal(Of(1, 3)) ||
+		b.First() != 4 || (Set{}).First() != -1 {
 		t.Error("relations are wrong")
 	}
 }

@@ -35,7 +35,8 @@ func TestCountersAlone(t *testing.T) {
 		{"threads that have ended", 1, func(e *Evidence) { e.Host.Waited[tid] = 5 * sec }, Gap, "ended threads"},
 		{"an interrupt", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
-			e.Host.Interrupts = []host.Line{{Label: "36", Name: "nvme0q1", Counts: map[int]int64{1: 1e6}}, {Label: "LOC", Counts: map[int]int64{1: 1000}}}
+			e.Host.Interrupts = []host.Line{{Label: "36", Name: "nvme0q1", Counts: map[int]int64{1: 1e6}},
+				{Label: "LOC", Counts: map[int]int64{1: 1000}}}
 		}, IRQ, "nvme0q1"},
 		{"shootdowns", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {IRQ: 200}}
@@ -43,11 +44,16 @@ func TestCountersAlone(t *testing.T) {
 		}, TLBShootdown, "TLB flush"},
 		{"softirqs", 1, func(e *Evidence) {
 			e.Host.Ticks = map[int]host.Ticks{1: {Softirq: 300}}
-			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}, {Label: "TIMER", Counts: map[int]int64{1: 9000}}}
+			e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}},
+				{Label: "TIMER", Counts: map[int]int64{1: 9000}}}
 		}, Softirq, "NET_RX"},
 		{"a quota", 1, func(e *Evidence) { e.quota(5 * sec) }, CgroupQuota, "/router"},
-		{"a stop", 0.3, func(e *Evidence) { e.Workers[0].LongLoops = []LongLoop{{NS: 50 * msec, Taken: true}} }, Stopped, "signal"},
-		{"page faults", 1, func(e *Evidence) { e.Host.Tasks[tid] = host.Task{TID: tid, LastCPU: 1, Minor: 2e6} }, PageFaults, "page faults"},
+		{"a stop", 0.3, func(e *Evidence) {
+			e.Workers[0].LongLoops = []LongLoop{{NS: 50 * msec, Taken: true}}
+		}, Stopped, "signal"},
+		{"page faults", 1, func(e *Evidence) {
+			e.Host.Tasks[tid] = host.Task{TID: tid, LastCPU: 1, Minor: 2e6}
+		}, PageFaults, "page faults"},
 		{"nothing", 0.3, func(*Evidence) {}, Nothing, "input"},
 		{"overload", 1, func(*Evidence) {}, Overload, "pmd"},
 	} {

@@ -26,8 +26,9 @@ type snapshot struct {
 
 // readSnapshot reads all of a snapshot from the daemon.
 func readSnapshot(ctx context.Context, c *api.Client) (*snapshot, error) {
-	s := &snapshot{workers: map[uint32]*apiv1.Worker{}, latency: map[uint32]*apiv1.WorkerLatency{}, nodes: map[uint32]map[string]*apiv1.Node{},
-		ports: map[string]*apiv1.Port{}, polled: map[string]map[uint32]*apiv1.WorkerPort{}, drops: map[string]map[string]uint64{},
+	s := &snapshot{workers: map[uint32]*apiv1.Worker{}, latency: map[uint32]*apiv1.WorkerLatency{},
+		nodes: map[uint32]map[string]*apiv1.Node{}, ports: map[string]*apiv1.Port{},
+		polled: map[string]map[uint32]*apiv1.WorkerPort{}, drops: map[string]map[string]uint64{},
 		rings: map[[2]uint32]*apiv1.WorkerRing{}, threads: map[int32]*apiv1.Thread{}}
 	for _, step := range []func(context.Context, *api.Client) error{
 		s.readWorkers, s.readPorts, s.readDrops, s.readThreads,
@@ -40,28 +41,31 @@ func readSnapshot(ctx context.Context, c *api.Client) (*snapshot, error) {
 }
 
 func (s *snapshot) readWorkers(ctx context.Context, c *api.Client) error {
-	err := api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{}, func(w *apiv1.Worker) error {
-		s.workers[w.Id] = w
-		s.order = append(s.order, w.Id)
-		return nil
-	})
+	err := api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{},
+		func(w *apiv1.Worker) error {
+			s.workers[w.Id] = w
+			s.order = append(s.order, w.Id)
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("workers: %w", err)
 	}
 	s.at = time.Now()
-	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Latency, &apiv1.WorkerLatencyRequest{}, func(l *apiv1.WorkerLatency) error {
-		s.latency[l.Worker] = l
-		return nil
-	})
+	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Latency, &apiv1.WorkerLatencyRequest{},
+		func(l *apiv1.WorkerLatency) error {
+			s.latency[l.Worker] = l
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("loops of workers: %w", err)
 	}
 	for id := range s.workers {
 		s.nodes[id] = map[string]*apiv1.Node{}
-		err := api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Graph, &apiv1.NodeListRequest{Worker: id, OneWorker: true}, func(n *apiv1.Node) error {
-			s.nodes[id][n.Name] = n
-			return nil
-		})
+		err := api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Graph,
+			&apiv1.NodeListRequest{Worker: id, OneWorker: true}, func(n *apiv1.Node) error {
+				s.nodes[id][n.Name] = n
+				return nil
+			})
 		if err != nil {
 			return fmt.Errorf("nodes of worker %d: %w", id, err)
 		}
@@ -70,20 +74,22 @@ func (s *snapshot) readWorkers(ctx context.Context, c *api.Client) error {
 }
 
 func (s *snapshot) readPorts(ctx context.Context, c *api.Client) error {
-	err := api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, func(p *apiv1.Port) error {
-		s.ports[p.Name] = p
-		return nil
-	})
+	err := api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{},
+		func(p *apiv1.Port) error {
+			s.ports[p.Name] = p
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("ports: %w", err)
 	}
-	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Ports, &apiv1.WorkerPortsRequest{}, func(p *apiv1.WorkerPort) error {
-		if s.polled[p.Port] == nil {
-			s.polled[p.Port] = map[uint32]*apiv1.WorkerPort{}
-		}
-		s.polled[p.Port][p.Worker] = p
-		return nil
-	})
+	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Ports, &apiv1.WorkerPortsRequest{},
+		func(p *apiv1.WorkerPort) error {
+			if s.polled[p.Port] == nil {
+				s.polled[p.Port] = map[uint32]*apiv1.WorkerPort{}
+			}
+			s.polled[p.Port][p.Worker] = p
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("ports of workers: %w", err)
 	}
@@ -91,20 +97,22 @@ func (s *snapshot) readPorts(ctx context.Context, c *api.Client) error {
 }
 
 func (s *snapshot) readDrops(ctx context.Context, c *api.Client) error {
-	err := api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{ByPort: true}, func(d *apiv1.Drop) error {
-		if s.drops[d.Port] == nil {
-			s.drops[d.Port] = map[string]uint64{}
-		}
-		s.drops[d.Port][d.Reason] += d.Packets
-		return nil
-	})
+	err := api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{ByPort: true},
+		func(d *apiv1.Drop) error {
+			if s.drops[d.Port] == nil {
+				s.drops[d.Port] = map[string]uint64{}
+			}
+			s.drops[d.Port][d.Reason] += d.Packets
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("drops: %w", err)
 	}
-	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{}, func(r *apiv1.WorkerRing) error {
-		s.rings[[2]uint32{r.From, r.To}] = r
-		return nil
-	})
+	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{},
+		func(r *apiv1.WorkerRing) error {
+			s.rings[[2]uint32{r.From, r.To}] = r
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("rings: %w", err)
 	}
@@ -112,10 +120,11 @@ func (s *snapshot) readDrops(ctx context.Context, c *api.Client) error {
 }
 
 func (s *snapshot) readThreads(ctx context.Context, c *api.Client) error {
-	err := api.Stream(ctx, c, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{}, func(t *apiv1.Thread) error {
-		s.threads[t.Tid] = t
-		return nil
-	})
+	err := api.Stream(ctx, c, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{},
+		func(t *apiv1.Thread) error {
+			s.threads[t.Tid] = t
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
@@ -125,11 +134,12 @@ func (s *snapshot) readThreads(ctx context.Context, c *api.Client) error {
 // events reads the daemon's events after a number, and returns the number of the last one.
 func events(ctx context.Context, c *api.Client, after uint64) (out []Event, last uint64, err error) {
 	last = after
-	err = api.Stream(ctx, c, apiv1.NewEventsClient, apiv1.EventsClient.List, &apiv1.EventListRequest{After: after}, func(e *apiv1.Event) error {
-		out = append(out, Event{e.Kind, e.Subject, e.Text})
-		last = max(last, e.Number)
-		return nil
-	})
+	err = api.Stream(ctx, c, apiv1.NewEventsClient, apiv1.EventsClient.List, &apiv1.EventListRequest{After: after},
+		func(e *apiv1.Event) error {
+			out = append(out, Event{e.Kind, e.Subject, e.Text})
+			last = max(last, e.Number)
+			return nil
+		})
 	if err != nil {
 		return nil, after, fmt.Errorf("events: %w", err)
 	}

@@ -24,16 +24,20 @@ func (e *Evidence) fill(before, after *snapshot) {
 		e.Rings = append(e.Rings, Ring{From: int(r.From), To: int(r.To), Size: r.Size, Used: r.Used, High: r.High,
 			Packets: stat.Grown(r.Packets, was.GetPackets()), Refused: stat.Grown(r.Refused, was.GetRefused())})
 	}
-	sort.Slice(e.Rings, func(i, k int) bool { return e.Rings[i].From*64+e.Rings[i].To < e.Rings[k].From*64+e.Rings[k].To })
+	sort.Slice(e.Rings, func(i, k int) bool {
+		return e.Rings[i].From*64+e.Rings[i].To < e.Rings[k].From*64+e.Rings[k].To
+	})
 	for name, p := range after.ports {
 		e.Ports = append(e.Ports, portBetween(name, before.ports[name], p, before, after))
 	}
 	sort.Slice(e.Ports, func(i, k int) bool { return e.Ports[i].Name < e.Ports[k].Name })
 	for tid, t := range after.threads {
 		was := before.threads[tid]
-		e.Threads = append(e.Threads, OwnThreadState{TID: int(tid), Name: t.Name, Role: enumText(t.Role.String(), "THREAD_ROLE_"), Planned: t.Planned,
-			Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State, RanNS: stat.Grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
-			Displaced: t.Displaced, StandingMS: t.StandingMs})
+		e.Threads = append(e.Threads,
+			OwnThreadState{TID: int(tid), Name: t.Name, Role: enumText(t.Role.String(), "THREAD_ROLE_"),
+				Planned: t.Planned, Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State,
+				RanNS: stat.Grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
+				Displaced: t.Displaced, StandingMS: t.StandingMs})
 	}
 	slices.SortFunc(e.Threads, func(a, b OwnThreadState) int { return a.TID - b.TID })
 }
@@ -44,15 +48,21 @@ func enumText(name, prefix string) string {
 
 func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	a, b := was.State, now.State
-	w := Worker{ID: int(now.Id), TID: int(b.GetTid()), CPU: int(now.Cpu), Thread: b.GetThread(), Role: enumText(now.Role.String(), "WORKER_ROLE_"),
-		Idle: enumText(now.Idle.String(), "IDLE_POLICY_"), Loops: stat.Grown(b.GetLoops(), a.GetLoops()), BusyLoops: stat.Grown(b.GetBusyLoops(), a.GetBusyLoops()),
-		BusyCycles: stat.Grown(b.GetBusyCycles(), a.GetBusyCycles()), IdleCycles: stat.Grown(b.GetIdleCycles(), a.GetIdleCycles()),
-		Packets: stat.Grown(b.GetPackets(), a.GetPackets()), HzTSC: float64(b.GetTscHz()), SystemCalls: stat.Grown(b.GetSystemCalls(), a.GetSystemCalls()),
-		Dropped: stat.Grown(b.GetDroppedPackets(), a.GetDroppedPackets()), RxMissed: stat.Grown(b.GetRxMissed(), a.GetRxMissed()), Drops: map[string]uint64{},
-		Affinity: b.GetAffinity(), LastCPU: int(b.GetLastCpu()), Involuntary: stat.Grown(b.GetInvoluntarySwitches(), a.GetInvoluntarySwitches()),
-		Voluntary: stat.Grown(b.GetVoluntarySwitches(), a.GetVoluntarySwitches()), Taken: stat.Grown(b.GetTakenLoops(), a.GetTakenLoops()),
-		Moved: stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(), BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs,
-		RingSize: now.RingSize}
+	w := Worker{ID: int(now.Id), TID: int(b.GetTid()), CPU: int(now.Cpu), Thread: b.GetThread(),
+		Role: enumText(now.Role.String(), "WORKER_ROLE_"), Idle: enumText(now.Idle.String(), "IDLE_POLICY_"),
+		Loops: stat.Grown(b.GetLoops(), a.GetLoops()), BusyLoops: stat.Grown(b.GetBusyLoops(), a.GetBusyLoops()),
+		BusyCycles: stat.Grown(b.GetBusyCycles(), a.GetBusyCycles()),
+		IdleCycles: stat.Grown(b.GetIdleCycles(), a.GetIdleCycles()),
+		Packets:    stat.Grown(b.GetPackets(), a.GetPackets()), HzTSC: float64(b.GetTscHz()),
+		SystemCalls: stat.Grown(b.GetSystemCalls(), a.GetSystemCalls()),
+		Dropped:     stat.Grown(b.GetDroppedPackets(), a.GetDroppedPackets()),
+		RxMissed:    stat.Grown(b.GetRxMissed(), a.GetRxMissed()), Drops: map[string]uint64{},
+		Affinity: b.GetAffinity(), LastCPU: int(b.GetLastCpu()), Involuntary: stat.Grown(b.GetInvoluntarySwitches(),
+			a.GetInvoluntarySwitches()),
+		Voluntary: stat.Grown(b.GetVoluntarySwitches(), a.GetVoluntarySwitches()),
+		Taken:     stat.Grown(b.GetTakenLoops(), a.GetTakenLoops()),
+		Moved:     stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(),
+		BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs, RingSize: now.RingSize}
 	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
 	had := map[string]uint64{}
 	for _, d := range a.GetDrops() {
@@ -71,7 +81,8 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	for name, n := range after.nodes[now.Id] {
 		old := before.nodes[now.Id][name]
 		if calls := stat.Grown(n.Calls, old.GetCalls()); calls > 0 {
-			w.Nodes = append(w.Nodes, Node{name, calls, stat.Grown(n.Packets, old.GetPackets()), stat.Grown(n.Cycles, old.GetCycles())})
+			w.Nodes = append(w.Nodes, Node{name, calls, stat.Grown(n.Packets, old.GetPackets()),
+				stat.Grown(n.Cycles, old.GetCycles())})
 		}
 	}
 	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
@@ -84,7 +95,8 @@ func queuesBetween(a, b *apiv1.WorkerState) (out []Queue) {
 		had[fmt.Sprint(q.Port, " ", q.Queue)] = q.RxPackets
 	}
 	for _, q := range b.GetQueues() {
-		out = append(out, Queue{q.Port, int(q.Queue), stat.Grown(q.RxPackets, had[fmt.Sprint(q.Port, " ", q.Queue)]), q.Depth, !q.DepthUnknown})
+		out = append(out, Queue{q.Port, int(q.Queue), stat.Grown(q.RxPackets, had[fmt.Sprint(q.Port, " ", q.Queue)]),
+			q.Depth, !q.DepthUnknown})
 	}
 	return out
 }
@@ -96,9 +108,9 @@ func longLoops(l *apiv1.WorkerLatency, before, after *snapshot) (out []LongLoop)
 		if end < 0 || int64(loop.TimeNs) > after.at.UnixNano() {
 			continue
 		}
-		n := LongLoop{FromNS: max(0, end-int64(loop.Ns)), NS: int64(loop.Ns), ReceiveNS: int64(loop.ReceiveNs), GraphNS: int64(loop.GraphNs),
-			MessagesNS: int64(loop.MessagesNs), IdleNS: int64(loop.IdleNs), DelayNS: int64(loop.DelayNs), Packets: loop.Packets,
-			Taken: loop.Taken, Moved: loop.Moved}
+		n := LongLoop{FromNS: max(0, end-int64(loop.Ns)), NS: int64(loop.Ns), ReceiveNS: int64(loop.ReceiveNs),
+			GraphNS: int64(loop.GraphNs), MessagesNS: int64(loop.MessagesNs), IdleNS: int64(loop.IdleNs),
+			DelayNS: int64(loop.DelayNs), Packets: loop.Packets, Taken: loop.Taken, Moved: loop.Moved}
 		if len(loop.Nodes) > 0 {
 			n.Node = loop.Nodes[0].Node
 		}
@@ -110,12 +122,14 @@ func longLoops(l *apiv1.WorkerLatency, before, after *snapshot) (out []LongLoop)
 
 func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Port {
 	a, b := was.GetState(), now.State
-	p := Port{Name: name, Driver: b.GetDriver(), Role: enumText(now.Role.String(), "PORT_ROLE_"), Up: b.GetLinkUp(), Connected: b.GetPeerConnected(),
-		RxPackets: stat.Grown(b.GetCounters().GetRxPackets(), a.GetCounters().GetRxPackets()),
+	p := Port{Name: name, Driver: b.GetDriver(), Role: enumText(now.Role.String(), "PORT_ROLE_"), Up: b.GetLinkUp(),
+		Connected: b.GetPeerConnected(), RxPackets: stat.Grown(b.GetCounters().GetRxPackets(),
+			a.GetCounters().GetRxPackets()),
 		TxPackets: stat.Grown(b.GetCounters().GetTxPackets(), a.GetCounters().GetTxPackets()),
 		RxMissed:  stat.Grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
 		TxRefused: stat.Grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
-		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(), a.GetPeerDisconnects()), Disabled: now.Disabled}
+		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(),
+			a.GetPeerDisconnects()), Disabled: now.Disabled}
 	for reason, n := range after.drops[name] {
 		if d := stat.Grown(n, before.drops[name][reason]); d > 0 {
 			p.Drops[reason] = d

@@ -23,21 +23,27 @@ func loaded(share float64) *Evidence {
 	const hz = 2e9
 	packets := share * 10 * 10e6
 	busy := share * 10 * hz
-	w := Worker{ID: 0, TID: tid, CPU: 1, Thread: "pmd-fwd-0", Role: "forwarding", Idle: "spin", HzTSC: hz, Packets: uint64(packets),
-		BusyLoops: uint64(packets / fullBatch), BusyCycles: uint64(busy), IdleCycles: uint64(10*hz - busy), Affinity: "1", LastCPU: 1, Drops: map[string]uint64{},
+	w := Worker{ID: 0, TID: tid, CPU: 1, Thread: "pmd-fwd-0", Role: "forwarding", Idle: "spin", HzTSC: hz,
+		Packets: uint64(packets), BusyLoops: uint64(packets / fullBatch), BusyCycles: uint64(busy),
+		IdleCycles: uint64(10*hz - busy), Affinity: "1", LastCPU: 1, Drops: map[string]uint64{},
 		Queues: []Queue{{Port: "uplink", Packets: uint64(packets)}},
-		Nodes:  []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)}, {"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
+		Nodes: []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)},
+			{"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
 	w.EmptyLoops = uint64((1 - share) * 10 * hz / 200)
 	w.Loops = w.BusyLoops + w.EmptyLoops
 	return &Evidence{Seconds: 10, Daemon: daemon, Workers: []Worker{w}, Trace: &kernel.Window{},
-		Ports: []Port{{Name: "uplink", Device: "dpdk", RxPackets: uint64(packets), RingSize: 1024, Drops: map[string]uint64{}},
-			{Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets), Drops: map[string]uint64{}}},
-		Host: Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{}, Waited: map[int]int64{}, FaultNS: 1000}}
+		Ports: []Port{{Name: "uplink", Device: "dpdk", RxPackets: uint64(packets), RingSize: 1024,
+			Drops: map[string]uint64{}},
+			{Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets),
+				Drops: map[string]uint64{}}},
+		Host: Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{},
+			Waited: map[int]int64{}, FaultNS: 1000}}
 }
 
 func (e *Evidence) sum(s kernel.Sum) {
 	s.CPU = 1
-	if s.Kind != kernel.KindTLBSent && s.Kind != kernel.KindIPISent && s.Kind != kernel.KindSignal && s.Kind != kernel.KindReceived {
+	if s.Kind != kernel.KindTLBSent && s.Kind != kernel.KindIPISent && s.Kind != kernel.KindSignal &&
+		s.Kind != kernel.KindReceived {
 		s.Worker = tid
 	}
 	e.Trace.Sums = append(e.Trace.Sums, s)
@@ -54,9 +60,11 @@ func (e *Evidence) away(n int, g kernel.Gap) {
 
 func (e *Evidence) hog(share float64) {
 	ns := int64(share * 10 * sec)
-	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress", NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
+	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress", NS: ns,
+		Count: ns / (4 * msec), Longest: 4 * msec})
 	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyTaken, NS: ns, Count: ns / (4 * msec), Longest: 4 * msec})
-	e.away(int(ns/(4*msec)), kernel.Gap{NS: 4 * msec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress"})
+	e.away(int(ns/(4*msec)), kernel.Gap{NS: 4 * msec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog,
+		Name: "stress"})
 	e.Host.Threads[hog] = host.Thread{TID: hog, PID: hog, Name: "stress", Command: "stress -c 1",
 		Parent: "bash", Owner: "root", Allowed: cpuset.Of(0, 1), Cgroup: "/user"}
 }
@@ -93,7 +101,10 @@ var cases = []struct {
 }{
 	{"a hog on the CPU", 0.3, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
 	{"a hog without time left", 1, func(e *Evidence) { e.hog(0.5) }, ForeignThread, "stress", "taskset -pc 0 500"},
-	{"a hog that has ended", 1, func(e *Evidence) { e.hog(0.5); delete(e.Host.Threads, hog) }, ForeignThread, "stress", ""},
+	{"a hog that has ended", 1, func(e *Evidence) {
+		e.hog(0.5)
+		delete(e.Host.Threads, hog)
+	}, ForeignThread, "stress", ""},
 	{"a hog whose details were read before it ended", 1, func(e *Evidence) {
 		e.hog(0.5)
 		t := e.Host.Threads[hog]
@@ -101,7 +112,8 @@ var cases = []struct {
 		e.Host.Threads[hog] = t
 	}, ForeignThread, "stress", ""},
 	{"a kernel thread", 1, func(e *Evidence) {
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/u4:1", NS: 2 * sec, Count: 100, Longest: 40 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/u4:1",
+			NS: 2 * sec, Count: 100, Longest: 40 * msec})
 		e.Host.Threads[9] = host.Thread{TID: 9, PID: 9, Name: "kworker/u4:1", Kernel: true, Allowed: cpuset.Of(0, 1)}
 	}, ForeignThread, "kworker", "workqueue/cpumask"},
 	{"packet steering", 1, func(e *Evidence) {
@@ -113,8 +125,10 @@ var cases = []struct {
 		e.Host.Interrupts = []host.Line{{Label: "40", Name: "eth0-rx-0", Counts: map[int]int64{1: 100000}}}
 	}, Softirq, "NET_RX", "echo 0 > /proc/irq/40/smp_affinity_list"},
 	{"softirqs in ksoftirqd", 1, func(e *Evidence) {
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 20, PID: 20, Name: "ksoftirqd/1", NS: 3 * sec, Count: 1000, Longest: 4 * msec})
-		e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}}, {Label: "TIMER", Counts: map[int]int64{1: 9000}}}
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 20, PID: 20, Name: "ksoftirqd/1",
+			NS: 3 * sec, Count: 1000, Longest: 4 * msec})
+		e.Host.Softirqs = []host.Line{{Label: "NET_RX", Counts: map[int]int64{1: 5000}},
+			{Label: "TIMER", Counts: map[int]int64{1: 9000}}}
 		e.sum(kernel.Sum{Kind: kernel.KindReceived, ID: 7, Name: "veth7", Count: 1000})
 	}, Softirq, "NET_RX", "/sys/class/net/veth7/"},
 	{"an interrupt", 1, func(e *Evidence) {
@@ -122,14 +136,16 @@ var cases = []struct {
 		e.Host.IRQs = map[int]IRQPlace{36: {"0-1", "1"}}
 	}, IRQ, "nvme0q1", "echo 0 > /proc/irq/36/smp_affinity_list"},
 	{"its own thread", 1, func(e *Evidence) {
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 102, PID: daemon, Name: "vhost-events", NS: 2 * sec, Count: 1000, Longest: 4 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 102, PID: daemon, Name: "vhost-events",
+			NS: 2 * sec, Count: 1000, Longest: 4 * msec})
 		e.Threads = []OwnThreadState{{TID: 102, Name: "vhost-events", Role: "service", Planned: "0", Allowed: "1"}}
 		e.Host.Threads[102] = host.Thread{TID: 102, PID: daemon, Name: "vhost-events", Allowed: cpuset.Of(1)}
 	}, OwnThread, "vhost-events", "taskset -pc 0 102"},
 	{"yielding to others", 0.3, func(e *Evidence) {
 		e.Workers[0].Idle = "yield"
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyYield, NS: 6 * sec, Count: 2000, Longest: 4 * msec})
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyYield, ID: hog, PID: hog, Name: "stress", NS: 6 * sec, Count: 2000, Longest: 4 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyYield, ID: hog, PID: hog, Name: "stress", NS: 6 * sec,
+			Count: 2000, Longest: 4 * msec})
 	}, Yield, "yield", "corelane worker set 0 --idle spin"},
 	{"sleeping too long", 0.3, func(e *Evidence) {
 		e.Workers[0].Idle, e.Workers[0].SleepMaxUS = "sleep", 100000
@@ -155,17 +171,23 @@ var cases = []struct {
 		e.Ports[1].TxRefused = 5e6
 		e.Ports[0].Drops["port_tx_full"] = 5e6
 	}, ReaderStopped, "vm1", ""},
-	{"a ring of the device too small", 0.3, func(e *Evidence) { e.Ports[0].RxMissed, e.Workers[0].RxMissed = 1e6, 1e6 }, RingOverflow, "uplink", ""},
+	{"a ring of the device too small", 0.3, func(e *Evidence) {
+		e.Ports[0].RxMissed, e.Workers[0].RxMissed = 1e6, 1e6
+	}, RingOverflow, "uplink", ""},
 	{"a ring between workers too small", 0.3, func(e *Evidence) {
 		e.second(0.3)
 		e.Rings = []Ring{{From: 1, To: 0, Size: 256, High: 256, Packets: 9e6, Refused: 1e6}}
 	}, RingOverflow, "ring 1 to 0", "corelane worker set 0 --ring-size 1024"},
-	{"one queue hotter than the others", 1, func(e *Evidence) { e.second(0.1) }, Skew, "uplink queue 0", "corelane port set uplink --mode hybrid"},
+	{"one queue hotter than the others", 1, func(e *Evidence) {
+		e.second(0.1)
+	}, Skew, "uplink queue 0", "corelane port set uplink --mode hybrid"},
 	{"queues of one worker hotter", 1, func(e *Evidence) {
 		e.second(0.1)
 		e.Workers[0].Queues = append(e.Workers[0].Queues, Queue{Port: "b"})
 	}, Skew, "uplink queue 0", "corelane worker rebalance"},
-	{"a quota", 0.5, func(e *Evidence) { e.quota(5 * sec) }, CgroupQuota, "/router", "echo -1 > /sys/fs/cgroup/cpu/router/cpu.cfs_quota_us"},
+	{"a quota", 0.5, func(e *Evidence) {
+		e.quota(5 * sec)
+	}, CgroupQuota, "/router", "echo -1 > /sys/fs/cgroup/cpu/router/cpu.cfs_quota_us"},
 	{"a quota of version 2", 0.5, func(e *Evidence) {
 		e.quota(5 * sec)
 		e.Host.Cgroup.Version, e.Host.Cgroup.Dir = 2, "/sys/fs/cgroup/router"
@@ -187,20 +209,24 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindTLBSent, ID: 103, PID: daemon, Name: "rule-compiler", Count: 1e6})
 	}, TLBShootdown, "rule-compiler", ""},
 	{"calls of another CPU", 1, func(e *Evidence) {
-		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCallSingle, NS: 2 * sec, Count: 1e6, Longest: 90_000})
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorCallSingle, NS: 2 * sec, Count: 1e6,
+			Longest: 90_000})
 		e.sum(kernel.Sum{Kind: kernel.KindIPISent, ID: 33, PID: 33, Name: "perf", Count: 1e6})
 	}, IPI, "perf", ""},
 	{"an injected delay", 1, func(e *Evidence) {
 		e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000
 	}, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
-	{"a hypervisor that takes the CPU", 1, func(e *Evidence) { e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}} }, Steal, "hypervisor", ""},
+	{"a hypervisor that takes the CPU", 1, func(e *Evidence) {
+		e.Host.Ticks = map[int]host.Ticks{1: {Steal: 300}}
+	}, Steal, "hypervisor", ""},
 	{"an idle CPU", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})
 	}, Gap, "idle CPU", ""},
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
 	{"nothing at 30 %", 0.3, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 30 * msec, Count: 10000, Longest: 9000})
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/1:1", NS: msec, Count: 20, Longest: 60_000})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/1:1", NS: msec,
+			Count: 20, Longest: 60_000})
 		e.Host.Ticks = map[int]host.Ticks{1: {Steal: 5}}
 	}, Nothing, "input", ""},
 	{"no packets, and links that are down", 0, func(*Evidence) {}, NoInput, "uplink", ""},
@@ -212,7 +238,8 @@ var cases = []struct {
 	{"many short threads", 0.3, func(e *Evidence) {
 		for i := range 2000 {
 			id := 1000 + i
-			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: id, PID: id, Name: "true", NS: 1500_000, Count: 3, Longest: msec})
+			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: id, PID: id, Name: "true", NS: 1500_000,
+				Count: 3, Longest: msec})
 			e.Host.Threads[id] = host.Thread{TID: id, PID: id, Name: "true", Parent: "cron (7)", Ended: true}
 		}
 	}, ManySmall, "true", ""},
@@ -230,8 +257,12 @@ var cases = []struct {
 	{"its own changes", 0.3, func(e *Evidence) {
 		e.Workers[0].LongLoops = []LongLoop{{NS: 30 * msec, MessagesNS: 29 * msec}}
 	}, OwnWork, "messages", ""},
-	{"more than the core can do", 1, func(e *Evidence) { e.Ports[0].RxMissed, e.Workers[0].RxMissed = 30e6, 30e6 }, Overload, "pmd-fwd-0", "corelane worker add"},
-	{"more than the core can do, and a little noise", 1, func(e *Evidence) { e.hog(0.03) }, Overload, "pmd-fwd-0", "corelane worker add"},
+	{"more than the core can do", 1, func(e *Evidence) {
+		e.Ports[0].RxMissed, e.Workers[0].RxMissed = 30e6, 30e6
+	}, Overload, "pmd-fwd-0", "corelane worker add"},
+	{"more than the core can do, and a little noise", 1, func(e *Evidence) {
+		e.hog(0.03)
+	}, Overload, "pmd-fwd-0", "corelane worker add"},
 }
 
 func TestEachCauseIsFirst(t *testing.T) {
@@ -241,9 +272,11 @@ func TestEachCauseIsFirst(t *testing.T) {
 		r := Explain(*e)
 		first := r.Causes[0]
 		if first.Kind != c.kind || !strings.Contains(first.Name, c.who) || first.Minor {
-			t.Errorf("%s: %s %q (minor %v), want %s %q; %s", c.name, first.Kind, first.Name, first.Minor, c.kind, c.who, r.Verdict)
+			t.Errorf("%s: %s %q (minor %v), want %s %q; %s", c.name, first.Kind, first.Name, first.Minor, c.kind, c.who,
+				r.Verdict)
 		}
-		if !strings.Contains(first.Fix, c.fix) || c.fix == "" && first.Fix == "" && first.FixNote == "" && c.kind != Nothing && c.kind != Gap {
+		if !strings.Contains(first.Fix, c.fix) || c.fix == "" && first.Fix == "" && first.FixNote == "" &&
+			c.kind != Nothing && c.kind != Gap {
 			t.Errorf("%s: remedy %q (%s), want %q", c.name, first.Fix, first.FixNote, c.fix)
 		}
 		if len(first.Evidence) == 0 || first.Grade == "" || r.Verdict == "" || first.Title == "" {
@@ -311,7 +344,9 @@ func TestCausesAreRankedByCost(t *testing.T) {
 		{"a stop costs more than a reader", 0.3, func(e *Evidence) { e.stop() }, func(e *Evidence) {
 			e.Ports[1].TxRefused, e.Ports[0].Drops["port_tx_full"] = 60e3, 60e3
 		}, Stopped, ReaderStopped},
-		{"quota and hog", 1, func(e *Evidence) { e.quota(5 * sec) }, func(e *Evidence) { e.hog(0.2) }, CgroupQuota, ForeignThread},
+		{"quota and hog", 1, func(e *Evidence) {
+			e.quota(5 * sec)
+		}, func(e *Evidence) { e.hog(0.2) }, CgroupQuota, ForeignThread},
 	} {
 		e := loaded(c.load)
 		c.a(e)

@@ -31,8 +31,8 @@ func tidsOf(targets []kernel.Target) (out []int) {
 func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	h := &e.Host
 	h.Hostname, _ = os.Hostname()
-	h.Ticks, h.Interrupts, h.Softirqs = host.TicksBetween(before.CPUs, after.CPUs), host.LinesBetween(before.Interrupts, after.Interrupts),
-		host.LinesBetween(before.Softirqs, after.Softirqs)
+	h.Ticks, h.Interrupts, h.Softirqs = host.TicksBetween(before.CPUs, after.CPUs),
+		host.LinesBetween(before.Interrupts, after.Interrupts), host.LinesBetween(before.Softirqs, after.Softirqs)
 	h.Tasks = host.TasksBetween(before.Tasks, after.Tasks)
 	h.Waited = map[int]int64{}
 	for tid, ns := range after.Waited {

@@ -45,7 +45,8 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 		empty = own - busy
 	}
 	batches := batchCost(w, busy, empty)
-	m := Model{Achieved: float64(w.Packets) / e.Seconds, Delivered: float64(w.Packets-min(w.Packets, w.Dropped)) / e.Seconds}
+	m := Model{Achieved: float64(w.Packets) / e.Seconds,
+		Delivered: float64(w.Packets-min(w.Packets, w.Dropped)) / e.Seconds}
 	if w.BusyLoops > 0 {
 		m.Batch = float64(w.Packets) / float64(w.BusyLoops)
 	}

@@ -19,7 +19,8 @@ func TestPartsAddUp(t *testing.T) {
 		w.BusyLoops = 1 + uint64(float64(w.Packets)*r.Float64())
 		w.Dropped = uint64(float64(w.Packets) * r.Float64() * 1.2)
 		for range r.IntN(6) {
-			e.sum(kernel.Sum{Kind: kernel.Kind(1 + r.IntN(7)), Why: kernel.Why(r.IntN(7)), ID: r.IntN(12), NS: r.Int64N(4 * sec), Count: 1 + r.Int64N(1000), Name: "x"})
+			e.sum(kernel.Sum{Kind: kernel.Kind(1 + r.IntN(7)), Why: kernel.Why(r.IntN(7)), ID: r.IntN(12),
+				NS: r.Int64N(4 * sec), Count: 1 + r.Int64N(1000), Name: "x"})
 		}
 		e.Host.Ticks = map[int]host.Ticks{1: {Steal: r.Int64N(200)}}
 		w.DelayUS = uint32(r.IntN(2))
@@ -49,7 +50,8 @@ func checkSum(t *testing.T, e *Evidence, m *Model) {
 func TestModel(t *testing.T) {
 	e := loaded(0.5)
 	m := Explain(*e).Workers[0].Model
-	if math.Abs(m.PerPacket-200) > 0.1 || math.Abs(m.Expected-10e6) > 1e4 || math.Abs(m.Headroom-0.5) > 0.01 || m.saturated() {
+	if math.Abs(m.PerPacket-200) > 0.1 || math.Abs(m.Expected-10e6) > 1e4 || math.Abs(m.Headroom-0.5) > 0.01 ||
+		m.saturated() {
 		t.Errorf("%+v", m)
 	}
 	e = loaded(1)

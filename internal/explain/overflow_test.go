@@ -28,7 +28,8 @@ func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost floa
 	n := 10 * sec / period
 	all := 10 * sec * w.HzTSC / 1e9
 	w.Packets, w.BusyLoops = uint64(took), uint64(took/fullBatch)
-	w.BusyCycles = uint64(all * (took/service/10 + float64(ns)/float64(period)*took/service/10/(1-float64(ns)/float64(period))))
+	w.BusyCycles = uint64(all * (took/service/10 + float64(ns)/float64(period)*took/service/10/(1-
+		float64(ns)/float64(period))))
 	w.IdleCycles = uint64(all) - w.BusyCycles
 	w.EmptyLoops = uint64((1 - took/service/10 - float64(ns)/float64(period)) * all / 200)
 	e.Ports[0].RingSize = uint32(ring)

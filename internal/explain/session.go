@@ -118,7 +118,8 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 // subjects returns the threads to observe.
 func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Target, err error) {
 	if s.client != nil {
-		workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+		workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List,
+			&apiv1.WorkerListRequest{})
 		return s.Daemon(), targetsOf(workers), err
 	}
 	for _, tid := range s.o.Threads {

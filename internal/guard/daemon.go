@@ -14,7 +14,8 @@ const redial = 2 * time.Second
 
 // Follow passes on the events of a data plane from now on, until ctx ends. It waits for a data plane that does not
 // run, and reconnects to one that was restarted. It calls connected after each connect, before it passes on events.
-func Follow(ctx context.Context, dial func(context.Context) (*api.Client, error), connected func(*api.Client)) <-chan Event {
+func Follow(ctx context.Context, dial func(context.Context) (*api.Client, error),
+	connected func(*api.Client)) <-chan Event {
 	events := make(chan Event, 64)
 	go func() {
 		defer close(events)

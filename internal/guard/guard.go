@@ -61,7 +61,8 @@ func (e Event) String() string {
 
 // watched lists prefixes of the checks whose items are watched. The others change only with a boot, or are counters.
 var watched = []string{
-	"isolation.state", "plan.machine", "place.online", "threads.", "irq.affinity", "net.rps", "net.xps", "workqueue.mask", "boot.watchdog",
+	"isolation.state", "plan.machine", "place.online", "threads.", "irq.affinity", "net.rps", "net.xps",
+	"workqueue.mask", "boot.watchdog",
 	"boot.irqaffinity", "cgroup.", "tuned.", "irqbalance.bans", "nova.power", "guests.", "memory.hugepages", "knobs.",
 }
 
@@ -129,7 +130,8 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 			d.since, d.found = old.since, old.found
 		} else {
 			d.since, d.found = now, kind == Found
-			events = append(events, Event{Time: now, Kind: kind, Check: k.check, Subject: k.subject, Text: d.Text, Who: who(d), Mend: command(d.Item)})
+			events = append(events, Event{Time: now, Kind: kind, Check: k.check, Subject: k.subject, Text: d.Text,
+				Who: who(d), Mend: command(d.Item)})
 		}
 		t.known[k] = d
 	}
@@ -148,5 +150,7 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 
 // ownThread reports whether an item is about a thread of a running corelaned, which moves its threads back itself.
 func ownThread(m *topology.Machine, i verify.Item) bool {
-	return i.PID != 0 && slices.ContainsFunc(m.Threads, func(t topology.Thread) bool { return t.PID == i.PID && t.Process == "corelaned" })
+	return i.PID != 0 && slices.ContainsFunc(m.Threads, func(t topology.Thread) bool {
+		return t.PID == i.PID && t.Process == "corelaned"
+	})
 }

@@ -21,7 +21,8 @@ func finding(id string, items ...verify.Item) verify.Finding {
 }
 
 func thread(verdict verify.Verdict, pinned bool) verify.Item {
-	return verify.Item{Verdict: verdict, Subject: "thread 7", Text: "hog", Pinned: pinned, PID: 7, Fix: &verify.Fix{PID: 7, TID: 7, CPUs: cpuset.Of(0)}}
+	return verify.Item{Verdict: verdict, Subject: "thread 7", Text: "hog", Pinned: pinned, PID: 7,
+		Fix: &verify.Fix{PID: 7, TID: 7, CPUs: cpuset.Of(0)}}
 }
 
 func TestDrifts(t *testing.T) {
@@ -30,13 +31,20 @@ func TestDrifts(t *testing.T) {
 		findings []verify.Finding
 		want     int
 	}{
-		"a thread on isolated CPUs":             {[]verify.Finding{finding("threads.foreign", thread(verify.Warn, false))}, 1},
-		"a floating thread, nothing isolated":   {[]verify.Finding{open, finding("threads.foreign", thread(verify.Fail, false))}, 1}, // the state only
-		"a pinned thread, nothing isolated":     {[]verify.Finding{open, finding("threads.foreign", thread(verify.Fail, true))}, 2},
-		"an item that passes":                   {[]verify.Finding{finding("threads.foreign", thread(verify.Pass, true))}, 0},
-		"an item that could not be read":        {[]verify.Finding{finding("irq.affinity", thread(verify.Unknown, true))}, 0},
-		"a check of boot arguments, no subject": {[]verify.Finding{finding("boot.nohz_full", verify.Item{Verdict: verify.Warn, Text: "x"})}, 0},
-		"counters":                              {[]verify.Finding{finding("irq.counts", thread(verify.Warn, true))}, 0},
+		"a thread on isolated CPUs": {[]verify.Finding{finding("threads.foreign",
+			thread(verify.Warn, false))}, 1},
+		// the state only
+		"a floating thread, nothing isolated": {[]verify.Finding{open,
+			finding("threads.foreign", thread(verify.Fail, false))}, 1},
+		"a pinned thread, nothing isolated": {[]verify.Finding{open,
+			finding("threads.foreign", thread(verify.Fail, true))}, 2},
+		"an item that passes": {[]verify.Finding{finding("threads.foreign",
+			thread(verify.Pass, true))}, 0},
+		"an item that could not be read": {[]verify.Finding{finding("irq.affinity",
+			thread(verify.Unknown, true))}, 0},
+		"a check of boot arguments, no subject": {[]verify.Finding{finding("boot.nohz_full",
+			verify.Item{Verdict: verify.Warn, Text: "x"})}, 0},
+		"counters": {[]verify.Finding{finding("irq.counts", thread(verify.Warn, true))}, 0},
 	} {
 		if got := len(drifts(c.findings)); got != c.want {
 			t.Errorf("%s: %d drifts, want %d", name, got, c.want)
@@ -107,7 +115,8 @@ func TestChange(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	w := verify.Item{Fix: &verify.Fix{Path: "/proc/irq/9/smp_affinity_list", Value: "0"}}
-	if c = change(drift{Item: w}); c.Kind != cores.Write || c.Path != "proc/irq/9/smp_affinity_list" || c.Form != cores.List {
+	if c = change(drift{Item: w}); c.Kind != cores.Write || c.Path != "proc/irq/9/smp_affinity_list" ||
+		c.Form != cores.List {
 		t.Errorf("%+v", c)
 	}
 }

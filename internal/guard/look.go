@@ -100,7 +100,8 @@ func (l *looker) scan(now time.Time) []topology.Thread {
 		if !known || s.mask != mask || s.thread != nil && !s.thread.Fixed && now.Sub(s.read) > nameLasts {
 			was := s.thread
 			s = seenThread{mask: mask, read: now}
-			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) { // keep a worker that was moved away
+			// keep a worker that was moved away
+			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) {
 				s.thread = readThread(pid, tid)
 			}
 		}
@@ -143,7 +144,8 @@ func eachThread(one func(pid, tid int)) {
 // affinity is sched_getaffinity(2) for any number of CPUs. It returns the mask as the kernel wrote it.
 func affinity(tid int) (mask string, ok bool) {
 	var buffer [cpuset.Max / 64]uint64
-	n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(buffer), uintptr(unsafe.Pointer(&buffer)))
+	n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(buffer),
+		uintptr(unsafe.Pointer(&buffer)))
 	if errno != 0 {
 		return "", false
 	}

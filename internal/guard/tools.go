@@ -21,8 +21,8 @@ import (
 )
 
 // movers are programs that move threads, interrupts or queues.
-var movers = []string{"taskset", "tuna", "cset", "chrt", "chcpu", "numactl", "virsh", "tuned-adm", "ethtool", "sysctl", "systemctl", "cgexec",
-	"cpuset", "cpupower"}
+var movers = []string{"taskset", "tuna", "cset", "chrt", "chcpu", "numactl", "virsh", "tuned-adm", "ethtool", "sysctl",
+	"systemctl", "cgexec", "cpuset", "cpupower"}
 
 // tool is one start of a mover.
 type tool struct {
@@ -52,7 +52,8 @@ func (l *toolLog) about(subject string, tid int, now time.Time) string {
 		if now.Sub(t.at) > toolIsCause {
 			break
 		}
-		if tid != 0 && slices.Contains(strings.Fields(t.line), strconv.Itoa(tid)) || tid == 0 && mentions(subject, t.line) {
+		if tid != 0 && slices.Contains(strings.Fields(t.line), strconv.Itoa(tid)) ||
+			tid == 0 && mentions(subject, t.line) {
 			return fmt.Sprintf("'%s' (pid %d, started by %s) at %s", t.line, t.pid, t.by, t.at.Format("15:04:05.000"))
 		}
 	}
@@ -63,7 +64,9 @@ func (l *toolLog) about(subject string, tid int, now time.Time) string {
 func mentions(subject, line string) bool {
 	words := strings.FieldsFunc(subject, func(r rune) bool { return r == ' ' || r == '/' })
 	for _, word := range words {
-		if len(word) > 3 && slices.Contains(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" =/.", r) }), word) {
+		if len(word) > 3 && slices.Contains(strings.FieldsFunc(line, func(r rune) bool {
+			return strings.ContainsRune(" =/.", r)
+		}), word) {
 			return true
 		}
 	}
@@ -186,7 +189,9 @@ func execOf(message []byte) int {
 func (l *toolLog) started(pid int) {
 	line := commandLine(pid)
 	words := strings.Fields(line)
-	if len(words) == 0 || !slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool { return slices.Contains(movers, filepath.Base(w)) }) {
+	if len(words) == 0 || !slices.ContainsFunc(words[:min(2, len(words))], func(w string) bool {
+		return slices.Contains(movers, filepath.Base(w))
+	}) {
 		return
 	}
 	by := "a process that has ended"

@@ -151,7 +151,8 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 		return
 	}
 	tell := func(kind Kind, who, format string, args ...any) {
-		g.Report(Event{Time: now, Kind: kind, Check: d.check, Subject: d.subject, Text: fmt.Sprintf(format, args...), Who: who})
+		g.Report(Event{Time: now, Kind: kind, Check: d.check, Subject: d.subject, Text: fmt.Sprintf(format, args...),
+			Who: who})
 	}
 	ok, fight := g.limit.allow(d.key, now)
 	if fight {
@@ -183,11 +184,11 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 func change(d drift) cores.Change {
 	why := "the guard found: " + d.Text
 	if d.Fix.Path != "" {
-		return cores.Change{Kind: cores.Write, Path: strings.TrimPrefix(d.Fix.Path, "/"), New: d.Fix.Value, Form: form(d.Fix.Path), When: cores.Now,
-			Why: why, Optional: true}
+		return cores.Change{Kind: cores.Write, Path: strings.TrimPrefix(d.Fix.Path, "/"), New: d.Fix.Value,
+			Form: form(d.Fix.Path), When: cores.Now, Why: why, Optional: true}
 	}
-	return cores.Change{Kind: cores.Affinity, PID: d.Fix.PID, TID: d.Fix.TID, Name: d.Fix.Name, New: d.Fix.CPUs.String(), When: cores.Now, Why: why,
-		Optional: true}
+	return cores.Change{Kind: cores.Affinity, PID: d.Fix.PID, TID: d.Fix.TID, Name: d.Fix.Name,
+		New: d.Fix.CPUs.String(), When: cores.Now, Why: why, Optional: true}
 }
 
 // form returns the form in which the kernel prints a setting.

@@ -14,20 +14,21 @@ import (
 
 // Row has the measurements of one path over one underlay.
 type Row struct {
-	Network  string            `json:"network"`
-	Overlay  string            `json:"overlay"`
-	Underlay Underlay          `json:"underlay"`
-	From     string            `json:"from"`
-	To       string            `json:"to"`
-	Ping4    Ping              `json:"ping_ipv4"`
-	Ping6    Ping              `json:"ping_ipv6"`
-	TCP      Rate              `json:"tcp"`
-	UDP      Rate              `json:"udp"`
-	MTU      MTU               `json:"mtu"`
-	Drops    map[string]uint64 `json:"drops,omitempty"`       // by reason, on all hosts of the lab while the row was measured
-	Around   map[string]uint64 `json:"lost_around,omitempty"` // by place: lost before or after the routers
-	Wire     []string          `json:"wire,omitempty"`        // a packet in each direction
-	Error    string            `json:"error,omitempty"`
+	Network  string   `json:"network"`
+	Overlay  string   `json:"overlay"`
+	Underlay Underlay `json:"underlay"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Ping4    Ping     `json:"ping_ipv4"`
+	Ping6    Ping     `json:"ping_ipv6"`
+	TCP      Rate     `json:"tcp"`
+	UDP      Rate     `json:"udp"`
+	MTU      MTU      `json:"mtu"`
+	// by reason, on all hosts of the lab while the row was measured
+	Drops  map[string]uint64 `json:"drops,omitempty"`
+	Around map[string]uint64 `json:"lost_around,omitempty"` // by place: lost before or after the routers
+	Wire   []string          `json:"wire,omitempty"`        // a packet in each direction
+	Error  string            `json:"error,omitempty"`
 }
 
 // MTU of the tenant's IP packets.
@@ -97,7 +98,8 @@ func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 		}
 		for _, n := range l.Networks {
 			for _, p := range l.paths(n) {
-				row := Row{Network: n.Name, Overlay: n.overlayName(), Underlay: underlay, From: p.From.Name(), To: p.To.Name()}
+				row := Row{Network: n.Name, Overlay: n.overlayName(), Underlay: underlay, From: p.From.Name(),
+					To: p.To.Name()}
 				progress.Begin(row)
 				if err := l.measure(ctx, p, &row, progress.Step); err != nil {
 					row.Error = err.Error()

@@ -30,8 +30,8 @@ func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*process.P
 	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
 		return nil, err
 	}
-	argv := append([]string{daemon, "--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu), "--idle", o.Idle,
-		"--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac()}, o.DaemonArgs...)
+	argv := append([]string{daemon, "--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu),
+		"--idle", o.Idle, "--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac()}, o.DaemonArgs...)
 	return l.Ledger.start("corelaned "+h.Name, l.Netns(h.Name), filepath.Join(l.Dir(h), "corelaned.log"), argv...)
 }
 
@@ -174,10 +174,11 @@ func (l *Lab) forgetResolved(ctx context.Context, h Host, missing map[string]boo
 		return err
 	}
 	defer c.Close()
-	return api.Stream(ctx, c, apiv1.NewNeighborsClient, apiv1.NeighborsClient.List, &apiv1.NeighborListRequest{}, func(n *apiv1.Neighbor) error {
-		if n.Mac != "" {
-			delete(missing, n.Address)
-		}
-		return nil
-	})
+	return api.Stream(ctx, c, apiv1.NewNeighborsClient, apiv1.NeighborsClient.List, &apiv1.NeighborListRequest{},
+		func(n *apiv1.Neighbor) error {
+			if n.Mac != "" {
+				delete(missing, n.Address)
+			}
+			return nil
+		})
 }

@@ -68,7 +68,8 @@ func PlaceHostPath() (HostPathPlacement, error) {
 func placeHostPath(cpus []int) (HostPathPlacement, error) {
 	switch len(cpus) {
 	case 0, 1:
-		return HostPathPlacement{}, fmt.Errorf("%d CPUs; valid: two or more, since the forwarding worker needs one for itself", len(cpus))
+		return HostPathPlacement{}, fmt.Errorf("%d CPUs; valid: two or more, since the forwarding worker needs one "+
+			"for itself", len(cpus))
 	case 2:
 		return HostPathPlacement{Forwarding: cpus[0], HostPath: cpus[1], Others: cpus[1:]}, nil
 	}
@@ -184,10 +185,13 @@ func (b *hostPathBench) plugHost(ctx context.Context) (err error) {
 	}
 	port := &apiv1.Port{Name: hostPort, Role: apiv1.PortRole_PORT_ROLE_HOST, Fabric: fabricPort,
 		Device: &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: hostPort, Netns: b.lab.Netns(hostKernel)}}}
-	if _, err := api.Call(ctx, b.client, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: port}); err != nil {
+	if _, err := api.Call(ctx, b.client, apiv1.NewPortsClient, apiv1.PortsClient.Add,
+		&apiv1.PortAddRequest{Port: port}); err != nil {
 		return err
 	}
-	return namespace.Do(b.lab.Netns(hostKernel), func() error { return addresses(hostPort, b.host.cidr(IPv4), b.host.cidr(IPv6)) })
+	return namespace.Do(b.lab.Netns(hostKernel), func() error {
+		return addresses(hostPort, b.host.cidr(IPv4), b.host.cidr(IPv6))
+	})
 }
 
 func (b *hostPathBench) measure(ctx context.Context, row *HostPathRow) (err error) {
@@ -226,15 +230,18 @@ func (b *hostPathBench) measure(ctx context.Context, row *HostPathRow) (err erro
 // prepare configures the host for a case.
 func (b *hostPathBench) prepare(ctx context.Context, row *HostPathRow) error {
 	if row.Worker {
-		w := &apiv1.Worker{Id: hostWorker, Cpu: uint32(b.o.Placement.HostPath), Idle: apiv1.IdlePolicy_IDLE_POLICY_SLEEP,
-			Role: apiv1.WorkerRole_WORKER_ROLE_HOST_PATH, Target: strconv.Itoa(forwarder)}
-		if _, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{Worker: w}); err != nil {
+		w := &apiv1.Worker{Id: hostWorker, Cpu: uint32(b.o.Placement.HostPath),
+			Idle: apiv1.IdlePolicy_IDLE_POLICY_SLEEP, Role: apiv1.WorkerRole_WORKER_ROLE_HOST_PATH,
+			Target: strconv.Itoa(forwarder)}
+		if _, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add,
+			&apiv1.WorkerAddRequest{Worker: w}); err != nil {
 			return err
 		}
 	}
 	if row.Steered {
 		s := &apiv1.HostSteer{Address: b.address(), Port: fabricPort}
-		done, err := api.Call(ctx, b.client, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add, &apiv1.HostSteerAddRequest{Steer: s})
+		done, err := api.Call(ctx, b.client, apiv1.NewHostSteersClient, apiv1.HostSteersClient.Add,
+			&apiv1.HostSteerAddRequest{Steer: s})
 		if err != nil {
 			return err
 		}
@@ -262,7 +269,8 @@ func (b *hostPathBench) reset(ctx context.Context, c HostPathCase) error {
 		}
 	}
 	if c.Worker {
-		if _, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: hostWorker}); err != nil {
+		if _, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del,
+			&apiv1.WorkerDelRequest{Id: hostWorker}); err != nil {
 			return err
 		}
 	}
@@ -270,7 +278,8 @@ func (b *hostPathBench) reset(ctx context.Context, c HostPathCase) error {
 }
 
 func (b *hostPathBench) delay(ctx context.Context, us uint32) error {
-	_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay, &apiv1.DebugDelayRequest{Worker: forwarder, Us: us})
+	_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay,
+		&apiv1.DebugDelayRequest{Worker: forwarder, Us: us})
 	return err
 }
 
@@ -309,7 +318,8 @@ func (b *hostPathBench) ping(ctx context.Context, count int) (Ping, error) {
 
 func (b *hostPathBench) tcp(ctx context.Context) (Rate, error) {
 	log := b.lab.Dir(b.host) + "/iperf3.log"
-	server, err := b.lab.startLogged(ctx, "iperf3 server", hostKernel, log, "Server listening", b.pinned("iperf3", "-s", "-1", "--forceflush")...)
+	server, err := b.lab.startLogged(ctx, "iperf3 server", hostKernel, log, "Server listening",
+		b.pinned("iperf3", "-s", "-1", "--forceflush")...)
 	if err != nil {
 		return Rate{}, err
 	}
@@ -318,7 +328,8 @@ func (b *hostPathBench) tcp(ctx context.Context) (Rate, error) {
 }
 
 func (b *hostPathBench) sentToKernel(ctx context.Context) (uint64, error) {
-	list, err := api.Collect(ctx, b.client, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{Name: hostPort})
+	list, err := api.Collect(ctx, b.client, apiv1.NewPortsClient, apiv1.PortsClient.List,
+		&apiv1.PortListRequest{Name: hostPort})
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}

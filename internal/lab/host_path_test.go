@@ -19,7 +19,8 @@ func TestPlaceHostPath(t *testing.T) {
 		{[]int{3, 2, 1, 0}, HostPathPlacement{Forwarding: 3, HostPath: 2, Others: []int{1, 0}}, true},
 	} {
 		got, err := placeHostPath(c.cpus)
-		if (err == nil) != c.wanted || got.Forwarding != c.want.Forwarding || got.HostPath != c.want.HostPath || !slices.Equal(got.Others, c.want.Others) {
+		if (err == nil) != c.wanted || got.Forwarding != c.want.Forwarding || got.HostPath != c.want.HostPath ||
+			!slices.Equal(got.Others, c.want.Others) {
 			t.Errorf("%v: %+v, %v", c.cpus, got, err)
 		}
 	}

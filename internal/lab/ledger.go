@@ -40,7 +40,8 @@ func ledgerPath(dir string) string { return filepath.Join(dir, "state.json") }
 
 // create makes the run directory of a lab, which must not exist.
 func create(root string, t Topology, u Underlay) (*Ledger, error) {
-	l := &Ledger{Lab: t.Name, Underlay: u, Status: ComingUp, Since: time.Now().Round(time.Second), dir: filepath.Join(root, t.Name)}
+	l := &Ledger{Lab: t.Name, Underlay: u, Status: ComingUp, Since: time.Now().Round(time.Second),
+		dir: filepath.Join(root, t.Name)}
 	if err := os.Mkdir(l.dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("lab %s is up already, or was left incomplete: corelane lab down %s", t.Name, t.Name)

@@ -54,18 +54,21 @@ func startTime(pid int) (int64, error) {
 	return p.Started, err
 }
 
-// start runs a command in a namespace, in the background and beyond the end of this program. The process is in the ledger before
-// its program begins.
+// start runs a command in a namespace, in the background and beyond the end of this program. The process is in the
+// ledger before its program begins.
 func (l *Ledger) start(name, netns, log string, argv ...string) (*process.Process, error) {
 	enroll := func(pid int) error {
 		begun, err := startTime(pid)
 		if err != nil {
 			return err
 		}
-		l.Processes = append(slices.DeleteFunc(l.Processes, func(p Process) bool { return !p.Alive() }), Process{name, pid, begun})
+		l.Processes = append(slices.DeleteFunc(l.Processes, func(p Process) bool {
+			return !p.Alive()
+		}), Process{name, pid, begun})
 		return l.save()
 	}
-	return process.Start(process.Command{Name: name, Argv: argv, Log: log, Netns: netns, Detached: true, Enroll: enroll})
+	return process.Start(process.Command{Name: name, Argv: argv, Log: log, Netns: netns, Detached: true,
+		Enroll: enroll})
 }
 
 const (

@@ -89,7 +89,8 @@ func TestLedger(t *testing.T) {
 	if err := l.setStatus(Up); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := create(root, topology, IPv4); err == nil || !strings.Contains(err.Error(), "corelane lab down two-hosts") {
+	if _, err := create(root, topology, IPv4); err == nil ||
+		!strings.Contains(err.Error(), "corelane lab down two-hosts") {
 		t.Error(err)
 	}
 	back, err := open(root, topology.Name)

@@ -19,7 +19,9 @@ const vxlanPort = 4789
 func (n Network) vxlanDevice() string { return fmt.Sprintf("vxlan%d", n.Vni) }
 
 func (l *Lab) linuxNetwork(g Guest) error {
-	return namespace.Do(l.Netns(g.Host.Name), func() error { return bridge(g.Network.Name, int(g.Network.MTU), g.Name()) })
+	return namespace.Do(l.Netns(g.Host.Name), func() error {
+		return bridge(g.Network.Name, int(g.Network.MTU), g.Name())
+	})
 }
 
 // linuxTunnels makes the VXLAN devices of a host, or replaces them for another underlay.
@@ -60,8 +62,9 @@ func (l *Lab) linuxVxlan(g Guest, u Underlay) error {
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.MasterIndex = n.vxlanDevice(), int(n.MTU), br.Attrs().Index
-	vx := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(n.Vni), VtepDevIndex: fabric.Attrs().Index, SrcAddr: net.ParseIP(g.Host.Address(u)),
-		Port: vxlanPort, Learning: true, UDP6ZeroCSumTx: true, UDP6ZeroCSumRx: true}
+	vx := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(n.Vni), VtepDevIndex: fabric.Attrs().Index,
+		SrcAddr: net.ParseIP(g.Host.Address(u)), Port: vxlanPort, Learning: true, UDP6ZeroCSumTx: true,
+		UDP6ZeroCSumRx: true}
 	if err := netlink.LinkAdd(vx); err != nil {
 		return err
 	}
@@ -78,6 +81,7 @@ func (l *Lab) linuxVxlan(g Guest, u Underlay) error {
 
 // floodTo makes a device send broadcast, multicast and unknown unicast to a tunnel end.
 func floodTo(vx netlink.Link, remote string) error {
-	return netlink.NeighAppend(&netlink.Neigh{LinkIndex: vx.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
-		Flags: netlink.NTF_SELF, IP: net.ParseIP(remote), HardwareAddr: make(net.HardwareAddr, 6)})
+	return netlink.NeighAppend(&netlink.Neigh{LinkIndex: vx.Attrs().Index, Family: unix.AF_BRIDGE,
+		State: netlink.NUD_PERMANENT | netlink.NUD_NOARP, Flags: netlink.NTF_SELF, IP: net.ParseIP(remote),
+		HardwareAddr: make(net.HardwareAddr, 6)})
 }

@@ -48,10 +48,11 @@ func (l *Lab) hostLosses(ctx context.Context, h Host, all losses) error {
 		return err
 	}
 	defer c.Close()
-	err = api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{}, func(d *apiv1.Drop) error {
-		all.drops[d.Reason] += d.Packets
-		return nil
-	})
+	err = api.Stream(ctx, c, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{},
+		func(d *apiv1.Drop) error {
+			all.drops[d.Reason] += d.Packets
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -59,14 +60,15 @@ func (l *Lab) hostLosses(ctx context.Context, h Host, all losses) error {
 	if err != nil {
 		return err
 	}
-	return api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{}, func(p *apiv1.Port) error {
-		n := p.GetState().GetCounters()
-		all.around[lostMissed] += n.GetRxMissed()
-		if p.Name == fabricPort && sent > n.GetRxPackets()+n.GetRxMissed() {
-			all.around[lostWire] += sent - n.GetRxPackets() - n.GetRxMissed()
-		}
-		return nil
-	})
+	return api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{},
+		func(p *apiv1.Port) error {
+			n := p.GetState().GetCounters()
+			all.around[lostMissed] += n.GetRxMissed()
+			if p.Name == fabricPort && sent > n.GetRxPackets()+n.GetRxMissed() {
+				all.around[lostWire] += sent - n.GetRxPackets() - n.GetRxMissed()
+			}
+			return nil
+		})
 }
 
 // sentTo is the number of packets that the switch has sent to a host; 0 without a switch.

@@ -40,7 +40,8 @@ func (l *Lab) Ping(ctx context.Context, p Path, family Underlay) (Ping, error) {
 }
 
 func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping, error) {
-	c := process.Command{Argv: append([]string{"ping", "-n", "-c", strconv.Itoa(count)}, args...), Netns: l.Netns(p.From.Name())}
+	c := process.Command{Argv: append([]string{"ping", "-n", "-c", strconv.Itoa(count)}, args...),
+		Netns: l.Netns(p.From.Name())}
 	out, err := c.Output(ctx, nil)
 	if ctx.Err() != nil {
 		return Ping{}, err
@@ -56,7 +57,8 @@ func (l *Lab) ping(ctx context.Context, p Path, count int, args ...string) (Ping
 func (l *Lab) ProbeMTU(ctx context.Context, p Path, family Underlay) (int, error) {
 	headers := map[Underlay]int{IPv4: ipv4Echo, IPv6: ipv6Echo}[family]
 	return largest(smallestMTU, int(p.From.Network.MTU), func(size int) (bool, error) {
-		result, err := l.ping(ctx, p, 1, "-i", probeInterval, "-W", probeTimeout, "-M", "do", "-s", strconv.Itoa(size-headers), p.To.Address(family))
+		result, err := l.ping(ctx, p, 1, "-i", probeInterval, "-W", probeTimeout, "-M", "do", "-s",
+			strconv.Itoa(size-headers), p.To.Address(family))
 		return result.Received == 1, err
 	})
 }
@@ -72,7 +74,8 @@ func (l *Lab) ExpectedMTU(ctx context.Context, p Path) (int, error) {
 		return 0, err
 	}
 	defer c.Close()
-	list, err := api.Collect(ctx, c, apiv1.NewNexthopsClient, apiv1.NexthopsClient.List, &apiv1.NexthopListRequest{Id: n.nexthop(p.To.Host)})
+	list, err := api.Collect(ctx, c, apiv1.NewNexthopsClient, apiv1.NexthopsClient.List,
+		&apiv1.NexthopListRequest{Id: n.nexthop(p.To.Host)})
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +97,8 @@ func (l *Lab) UDP(ctx context.Context, p Path, bps float64) (Rate, error) {
 
 func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64) (Rate, error) {
 	log := filepath.Join(l.Ledger.dir, "iperf3.log")
-	server, err := l.startLogged(ctx, "iperf3 server", p.To.Name(), log, "Server listening", "iperf3", "-s", "-1", "--forceflush")
+	server, err := l.startLogged(ctx, "iperf3 server", p.To.Name(), log, "Server listening", "iperf3", "-s", "-1",
+		"--forceflush")
 	if err != nil {
 		return Rate{}, err
 	}
@@ -119,7 +123,8 @@ func runIperf(ctx context.Context, client process.Command, udp bool) (Rate, erro
 const readyTimeout = 10 * time.Second
 
 // startLogged starts a process of the lab and waits until its log says that it is ready.
-func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, argv ...string) (*process.Process, error) {
+func (l *Lab) startLogged(ctx context.Context, name, place, log, ready string, argv ...string) (*process.Process,
+	error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, fmt.Errorf("%w: install it (make deps)", err)
 	}
@@ -163,15 +168,16 @@ func (l *Lab) startCapture(ctx context.Context, p Path) (*capture, error) {
 	c := &capture{lab: l, file: filepath.Join(l.Dir(p.From.Host), p.From.Network.Name+".pcap")}
 	log := c.file + ".log"
 	var err error
-	c.process, err = l.startLogged(ctx, "tcpdump", p.From.Host.Name, log, "listening on", "tcpdump", "-i", fabricPort, "-U", "-n",
-		"-Z", "root", "-w", c.file, wireFilters[p.From.Network.Encap])
+	c.process, err = l.startLogged(ctx, "tcpdump", p.From.Host.Name, log, "listening on", "tcpdump", "-i", fabricPort,
+		"-U", "-n", "-Z", "root", "-w", c.file, wireFilters[p.From.Network.Encap])
 	return c, err
 }
 
 // stop returns a line for one packet in each direction.
 func (c *capture) stop(ctx context.Context, p Path) ([]string, error) {
 	_ = c.process.Stop() // what it has captured counts, also when it has ended
-	argv := []string{"tshark", "-r", c.file, "-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
+	argv := []string{"tshark", "-r", c.file, "-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E",
+		"aggregator=,"}
 	for _, f := range tsharkFields {
 		argv = append(argv, "-e", f)
 	}

@@ -149,8 +149,8 @@ func largest(low, high int, fits func(int) (bool, error)) (int, error) {
 }
 
 // tsharkFields are the columns for describeFrame, in this order, separated by tabs. Commas separate several values.
-var tsharkFields = []string{"frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport", "mpls.label",
-	"vxlan.vni", "geneve.vni", "icmp.type", "icmpv6.type", "frame.len", "_ws.malformed"}
+var tsharkFields = []string{"frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport",
+	"mpls.label", "vxlan.vni", "geneve.vni", "icmp.type", "icmpv6.type", "frame.len", "_ws.malformed"}
 
 // describeFrame writes the layers of a line of tshark -T fields, from the outermost on.
 func describeFrame(line string) (string, error) {
@@ -174,7 +174,8 @@ func describeFrame(line string) (string, error) {
 	for i, layer := range strings.Split(columns[0], ":") {
 		switch layer {
 		case "ip", "ipv6":
-			parts = append(parts, map[string]string{"ip": "IPv4 ", "ipv6": "IPv6 "}[layer]+next(layer+".src")+" > "+next(layer+".dst"))
+			parts = append(parts, map[string]string{"ip": "IPv4 ", "ipv6": "IPv6 "}[layer]+next(layer+".src")+" > "+
+				next(layer+".dst"))
 		case "udp":
 			parts = append(parts, "UDP "+next("udp.srcport")+" > "+next("udp.dstport"))
 		case "mpls":
@@ -203,8 +204,8 @@ func describeFrame(line string) (string, error) {
 }
 
 func icmpName(layer, kind string) string {
-	known := map[string]string{"icmp 8": "ICMP echo request", "icmp 0": "ICMP echo reply", "icmpv6 128": "ICMPv6 echo request",
-		"icmpv6 129": "ICMPv6 echo reply"}
+	known := map[string]string{"icmp 8": "ICMP echo request", "icmp 0": "ICMP echo reply",
+		"icmpv6 128": "ICMPv6 echo request", "icmpv6 129": "ICMPv6 echo reply"}
 	if name := known[layer+" "+kind]; name != "" {
 		return name
 	}

@@ -54,7 +54,8 @@ rtt min/avg/max/mdev = 1.000/1.000/1.000/0.000 ms
 	if err != nil || got.Received != 2 || got.Lost() != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "ping: connect: Network is unreachable\n", "PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.\n"} {
+	for _, bad := range []string{"", "ping: connect: Network is unreachable\n",
+		"PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.\n"} {
 		if p, err := parsePing(bad, 3); err == nil {
 			t.Errorf("%q gives %+v", bad, p)
 		}
@@ -67,7 +68,8 @@ func TestParseIperf(t *testing.T) {
 		t.Errorf("%+v, %v", tcp, err)
 	}
 	udp, err := parseIperf(fixture(t, "iperf_udp.json"), true)
-	if err != nil || BitRate(udp.BitsPerSecond) != "50 Mbit/s" || udp.LostPercent != 0 || int(udp.PacketsPerSec) != 4459 {
+	if err != nil || BitRate(udp.BitsPerSecond) != "50 Mbit/s" || udp.LostPercent != 0 ||
+		int(udp.PacketsPerSec) != 4459 {
 		t.Errorf("%+v, %v", udp, err)
 	}
 	_, err = parseIperf(fixture(t, "iperf_refused.json"), false)
@@ -107,22 +109,30 @@ func TestDescribeFrame(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 65336 > 6635 | MPLS 1012 | IPv4 10.1.1.11 > 10.1.2.12 | ICMP echo request | 130 bytes",
-		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 54097 > 6635 | MPLS 1011 | IPv4 10.1.2.12 > 10.1.1.11 | ICMP echo reply | 130 bytes",
+		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 65336 > 6635 | MPLS 1012 | IPv4 10.1.1.11 > 10.1.2.12 | ICMP echo request " +
+			"| 130 bytes",
+		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 54097 > 6635 | MPLS 1011 | IPv4 10.1.2.12 > 10.1.1.11 | ICMP echo reply | " +
+			"130 bytes",
 		"IPv4 192.0.2.1 > 192.0.2.2 | GRE | MPLS 1022 | IPv4 10.2.1.11 > 10.2.2.12 | ICMP echo request | 126 bytes",
 		"IPv4 192.0.2.2 > 192.0.2.1 | GRE | MPLS 1021 | IPv4 10.2.2.12 > 10.2.1.11 | ICMP echo reply | 126 bytes",
-		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 50333 > 4789 | VXLAN 3000 | Ethernet | IPv4 10.3.1.11 > 10.3.2.12 | ICMP echo request | 148 bytes",
-		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 62656 > 4789 | VXLAN 3000 | Ethernet | IPv4 10.3.2.12 > 10.3.1.11 | ICMP echo reply | 148 bytes",
+		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 50333 > 4789 | VXLAN 3000 | Ethernet | IPv4 10.3.1.11 > 10.3.2.12 | ICMP " +
+			"echo request | 148 bytes",
+		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 62656 > 4789 | VXLAN 3000 | Ethernet | IPv4 10.3.2.12 > 10.3.1.11 | ICMP " +
+			"echo reply | 148 bytes",
 		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 52342 > 4789 | VXLAN 5000 | Ethernet | ARP | 92 bytes",
 		"IPv4 192.0.2.1 > 192.0.2.3 | UDP 52342 > 4789 | VXLAN 5000 | Ethernet | ARP | 92 bytes",
-		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 51358 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.1.11 > 10.5.2.12 | ICMP echo request | 148 bytes",
-		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 52164 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.2.12 > 10.5.1.11 | ICMP echo reply | 148 bytes",
+		"IPv4 192.0.2.1 > 192.0.2.2 | UDP 51358 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.1.11 > 10.5.2.12 | ICMP " +
+			"echo request | 148 bytes",
+		"IPv4 192.0.2.2 > 192.0.2.1 | UDP 52164 > 6081 | Geneve 4000 | Ethernet | IPv4 10.5.2.12 > 10.5.1.11 | ICMP " +
+			"echo reply | 148 bytes",
 	}
 	if strings.Join(got[4:], "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s", strings.Join(got[4:], "\n"))
 	}
-	bad, err := describeFrame("eth:ethertype:ipv6:udp:mpls:ipv6:icmpv6\t\t\t2001:db8::1,fd00::1\t2001:db8::2,fd00::2\t1\t6635\t0x3e9\t\t\t\t135\t99\t1")
-	if err != nil || bad != "IPv6 2001:db8::1 > 2001:db8::2 | UDP 1 > 6635 | MPLS 1001 | IPv6 fd00::1 > fd00::2 | ICMPv6 type 135 | 99 bytes MALFORMED" {
+	bad, err := describeFrame("eth:ethertype:ipv6:udp:mpls:ipv6:icmpv6\t\t\t" +
+		"2001:db8::1,fd00::1\t2001:db8::2,fd00::2\t1\t6635\t0x3e9\t\t\t\t135\t99\t1")
+	if err != nil || bad != "IPv6 2001:db8::1 > 2001:db8::2 | UDP 1 > 6635 | MPLS 1001 | IPv6 fd00::1 > fd00::2 | "+
+		"ICMPv6 type 135 | 99 bytes MALFORMED" {
 		t.Errorf("%s, %v", bad, err)
 	}
 	if text, err := describeFrame("eth:ip\t1\t2"); err == nil {
@@ -143,7 +153,8 @@ func TestPickFrames(t *testing.T) {
 }
 
 func TestTexts(t *testing.T) {
-	for bps, want := range map[float64]string{12: "12 bit/s", 1234: "1.23 kbit/s", 735e6: "735 Mbit/s", 1.121e9: "1.12 Gbit/s"} {
+	for bps, want := range map[float64]string{12: "12 bit/s", 1234: "1.23 kbit/s", 735e6: "735 Mbit/s",
+		1.121e9: "1.12 Gbit/s"} {
 		if got := BitRate(bps); got != want {
 			t.Errorf("%v: %s", bps, got)
 		}
@@ -154,7 +165,8 @@ func TestTexts(t *testing.T) {
 	if got := LossText(nil); got != "none" {
 		t.Error(got)
 	}
-	if a, b := (MTU{1568, 1568, 1568}).String(), (MTU{1568, 1500, 1568}).String(); a != "1568" || b != "1500/1568, not 1568" {
+	if a, b := (MTU{1568, 1568, 1568}).String(), (MTU{1568, 1500, 1568}).String(); a != "1568" ||
+		b != "1500/1568, not 1568" {
 		t.Error(a, b)
 	}
 }

@@ -61,7 +61,8 @@ func (l *Lab) Policy(ctx context.Context) (list []Check, err error) {
 		}
 	}()
 	near := l.Node(p.From.Host, l.Ledger.Underlay)
-	near.Routes = append(near.Routes, state.NewRoute(p.From.Network.Name, floating+"/32", p.From.Network.nexthop(p.To.Host)))
+	near.Routes = append(near.Routes, state.NewRoute(p.From.Network.Name, floating+"/32",
+		p.From.Network.nexthop(p.To.Host)))
 	near.Normalize()
 	if _, err := l.apply(ctx, p.From.Host, near); err != nil {
 		return nil, err
@@ -117,7 +118,8 @@ func (l *Lab) flow(ctx context.Context, g Guest) (string, error) {
 		return "", err
 	}
 	defer client.Close()
-	flows, err := api.Collect(ctx, client, apiv1.NewFlowsClient, apiv1.FlowsClient.List, &apiv1.FlowFilter{Port: g.Port(), Protocol: "icmp"})
+	flows, err := api.Collect(ctx, client, apiv1.NewFlowsClient, apiv1.FlowsClient.List,
+		&apiv1.FlowFilter{Port: g.Port(), Protocol: "icmp"})
 	if err != nil || len(flows) == 0 {
 		return "", err
 	}
@@ -133,5 +135,6 @@ func (l *Lab) flow(ctx context.Context, g Guest) (string, error) {
 	if f.Nat != 0 {
 		by = append(by, fmt.Sprintf("translation by rule %d", f.Nat))
 	}
-	return fmt.Sprintf("%s: %s, %d packets, %d answers", text, strings.Join(by, ", "), f.GetForward().GetPackets(), f.GetReverse().GetPackets()), nil
+	return fmt.Sprintf("%s: %s, %d packets, %d answers", text, strings.Join(by, ", "), f.GetForward().GetPackets(),
+		f.GetReverse().GetPackets()), nil
 }

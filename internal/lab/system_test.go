@@ -31,7 +31,8 @@ func testTopology() Topology {
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(envRoot); root != "" {
-		_, err := BringUp(context.Background(), testTopology(), Options{Root: root, Daemon: os.Getenv(envDaemon), MemoryMB: 128})
+		_, err := BringUp(context.Background(), testTopology(), Options{Root: root, Daemon: os.Getenv(envDaemon),
+			MemoryMB: 128})
 		if err != nil {
 			println(err.Error())
 			os.Exit(1)
@@ -46,7 +47,10 @@ func needSystem(t *testing.T) Options {
 	if os.Geteuid() != 0 || os.Getenv(envDaemon) == "" {
 		t.Skip("needs root and " + envDaemon)
 	}
-	return Options{Root: filepath.Join(t.TempDir(), "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128, Say: func(s string) { t.Log(s) }}
+	return Options{Root: filepath.Join(t.TempDir(), "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128,
+		Say: func(s string) {
+			t.Log(s)
+		}}
 }
 
 // residue lists what is left of the test's lab on this machine.
@@ -82,7 +86,8 @@ func TestLabPassesTraffic(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}()
-	if _, err := BringUp(t.Context(), testTopology(), o); err == nil || !strings.Contains(err.Error(), "is up already") {
+	if _, err := BringUp(t.Context(), testTopology(), o); err == nil ||
+		!strings.Contains(err.Error(), "is up already") {
 		t.Errorf("a second one: %v", err)
 	}
 	path := l.paths(l.Networks[0])[0]
@@ -164,7 +169,8 @@ func TestUpFailsCleanly(t *testing.T) {
 	}
 	o.Daemon = script
 	_, err := BringUp(t.Context(), testTopology(), o)
-	if err == nil || !strings.Contains(err.Error(), "no memory today") || !strings.Contains(err.Error(), "exit status 3") {
+	if err == nil || !strings.Contains(err.Error(), "no memory today") ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("%v", err)
 	}
 	if left := residue(t, o.Root); len(left) > 0 {

@@ -72,15 +72,19 @@ var topologies = []Topology{
 		},
 	},
 	{
-		Name: "overlay", Title: "two Corelane hosts and a Linux host: every overlay, and a VXLAN bridge domain shared with the kernel",
+		Name: "overlay", Title: "two Corelane hosts and a Linux host: every overlay, and a VXLAN bridge domain " +
+			"shared with the kernel",
 		WireMTU: bothMTU,
 		Hosts:   []Host{{Name: "h1", Index: 1}, {Name: "h2", Index: 2}, {Name: "h3", Index: 3, Linux: true}},
 		Networks: []Network{
 			{Name: "red", Index: 1, Encap: apiv1.Encap_ENCAP_MPLSOUDP, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
 			{Name: "green", Index: 2, Encap: apiv1.Encap_ENCAP_MPLSOGRE, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
-			{Name: "blue", Index: 3, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 3000, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
-			{Name: "amber", Index: 5, Encap: apiv1.Encap_ENCAP_GENEVE, Vni: 4000, MTU: bothMTU, Hosts: []string{"h1", "h2"}},
-			{Name: "office", Index: 4, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 5000, MTU: 1500, Bridge: true, Hosts: []string{"h1", "h2", "h3"}},
+			{Name: "blue", Index: 3, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 3000, MTU: bothMTU,
+				Hosts: []string{"h1", "h2"}},
+			{Name: "amber", Index: 5, Encap: apiv1.Encap_ENCAP_GENEVE, Vni: 4000, MTU: bothMTU,
+				Hosts: []string{"h1", "h2"}},
+			{Name: "office", Index: 4, Encap: apiv1.Encap_ENCAP_VXLAN, Vni: 5000, MTU: 1500, Bridge: true,
+				Hosts: []string{"h1", "h2", "h3"}},
 		},
 	},
 }

@@ -72,7 +72,8 @@ func TestTunnelsMeet(t *testing.T) {
 						found = found || v.Vni == nh.Vni && (v.GetVrf() == n.Name || v.GetBridge() == n.Name)
 					}
 					if !found {
-						t.Errorf("%s: %s sends to %s with an unknown label or VNI: %v", topology.Name, from, to.Name, nh)
+						t.Errorf("%s: %s sends to %s with an unknown label or VNI: %v", topology.Name, from, to.Name,
+							nh)
 					}
 				}
 			}

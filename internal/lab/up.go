@@ -207,7 +207,9 @@ func (l *Lab) plugHosts() error {
 
 func (l *Lab) prepareHost(h Host) error {
 	if !h.Linux { // the interface is corelaned's: the kernel must not send on it
-		return namespace.Do(l.Netns(h.Name), func() error { return namespace.Sysctl("net/ipv6/conf/"+fabricPort+"/disable_ipv6", "1") })
+		return namespace.Do(l.Netns(h.Name), func() error {
+			return namespace.Sysctl("net/ipv6/conf/"+fabricPort+"/disable_ipv6", "1")
+		})
 	}
 	err := namespace.Do(l.Netns(h.Name), func() error { return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6)) })
 	if err != nil {
@@ -217,7 +219,8 @@ func (l *Lab) prepareHost(h Host) error {
 		if g.Host != h {
 			continue
 		}
-		if err := wire(end{l.Netns(h.Name), g.Name(), ""}, end{l.Netns(g.Name()), "eth0", ""}, int(g.Network.MTU)); err != nil {
+		if err := wire(end{l.Netns(h.Name), g.Name(), ""}, end{l.Netns(g.Name()), "eth0", ""},
+			int(g.Network.MTU)); err != nil {
 			return err
 		}
 		if err := l.linuxNetwork(g); err != nil {

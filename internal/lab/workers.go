@@ -59,7 +59,8 @@ func (l *Lab) switching(ctx context.Context, p Path, s *Switching) (err error) {
 	}
 	defer func() {
 		back := context.WithoutCancel(ctx)
-		_, e := api.Call(back, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: extra})
+		_, e := api.Call(back, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del,
+			&apiv1.WorkerDelRequest{Id: extra})
 		err = errors.Join(err, setMode(back, client, p.From.Port(), apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), e)
 	}()
 	before, err := l.losses(ctx, p)
@@ -149,8 +150,9 @@ func addTwin(ctx context.Context, client *api.Client) (uint32, error) {
 	if err != nil || len(workers) == 0 {
 		return 0, errors.Join(err, fmt.Errorf("the host has no worker"))
 	}
-	w, err := api.Call(ctx, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{AutoId: true,
-		Worker: &apiv1.Worker{Cpu: workers[0].Cpu, Idle: workers[0].Idle}})
+	w, err := api.Call(ctx, client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add,
+		&apiv1.WorkerAddRequest{AutoId: true,
+			Worker: &apiv1.Worker{Cpu: workers[0].Cpu, Idle: workers[0].Idle}})
 	if err != nil {
 		return 0, err
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // offloads merge packets, or postpone their segmentation and checksums.
-var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather", "tx-tcp-segmentation",
-	"tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-udp-segmentation",
-	"tx-generic-segmentation", "rx-gro", "rx-gro-list", "rx-udp-gro-forwarding"}
+var offloads = []string{"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-sctp", "tx-scatter-gather",
+	"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation",
+	"tx-udp-segmentation", "tx-generic-segmentation", "rx-gro", "rx-gro-list", "rx-udp-gro-forwarding"}
 
 // OffloadsOff turns off all offloads of a device in the thread's namespace, so that the far end of a wire receives
 // exactly the packets that the near end sends.
@@ -18,7 +18,8 @@ func OffloadsOff(device string) error { return turnOff(device, offloads) }
 
 // SegmentationOff turns off segmentation, so that packets pass the wire one by one. Checksums may still be postponed.
 func SegmentationOff(device string) error {
-	return turnOff(device, []string{"tx-udp-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation"})
+	return turnOff(device, []string{"tx-udp-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation",
+		"tx-generic-segmentation"})
 }
 
 func turnOff(device string, names []string) error {

@@ -88,7 +88,8 @@ func (k *maker) options() []option {
 				"each pair shares the core's execution units and first-level caches, and packets pass one more ring"}},
 		{k.w.Forwarding > 0 && k.w.Guests > threads && !fixed && k.w.GuestCPUs.Empty(),
 			func(w *Wishes) { grow(w); w.Guests -= threads },
-			Alternative{fmt.Sprintf("forwarding %d with guests %d: one core from the guests to forwarding", k.w.Forwarding+1, k.w.Guests-threads),
+			Alternative{fmt.Sprintf("forwarding %d with guests %d: one core from the guests to forwarding",
+				k.w.Forwarding+1, k.w.Guests-threads),
 				fmt.Sprintf("%d forwarding workers instead of %d", k.w.Forwarding+1, k.w.Forwarding),
 				fmt.Sprintf("%d CPUs fewer for vCPUs", threads)}},
 		{k.w.Forwarding > 0 && !fixed, grow,
@@ -126,7 +127,9 @@ func (k *maker) placeOptions() []option {
 	if k.w.IsolatedRx > 0 {
 		receivers = onHome
 	}
-	list := []option{{spilled && k.w.ForwardingCPUs.Empty(), func(w *Wishes) { w.Forwarding, w.IsolatedRx = onHome, receivers },
+	list := []option{{spilled && k.w.ForwardingCPUs.Empty(), func(w *Wishes) {
+		w.Forwarding, w.IsolatedRx = onHome, receivers
+	},
 		Alternative{fmt.Sprintf("forwarding %d: only what fits on node %d", onHome, k.homes[0]),
 			"no worker's packets cross the link between nodes",
 			fmt.Sprintf("%d forwarding workers fewer", k.w.Forwarding-onHome)}}}

@@ -37,8 +37,8 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := Load(path)
-	if err != nil || back.Fits(topologytest.Machine(t, "no-smt-20")) != nil || !reflect.DeepEqual(back.Workers, p.Workers) ||
-		!reflect.DeepEqual(back.CPUs, p.CPUs) {
+	if err != nil || back.Fits(topologytest.Machine(t, "no-smt-20")) != nil ||
+		!reflect.DeepEqual(back.Workers, p.Workers) || !reflect.DeepEqual(back.CPUs, p.CPUs) {
 		t.Errorf("%v %+v", err, back)
 	}
 	if text, _ := os.ReadFile(path); string(text) != file {
@@ -66,7 +66,8 @@ func TestEditedPlans(t *testing.T) {
 			"valid: 1"},
 		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is not a whole number; valid: a whole " +
 			"number"},
-		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, wishes, cpus, workers, isolated, irqs, " +
+		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, " +
+			"wishes, cpus, workers, isolated, irqs, " +
 			"hugepages, warnings, alternatives"},
 		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is not a CPU or range of CPUs"},
 		{`"isolated": "1-4"`, `"isolated": "1-4,77"`, "isolated: CPU 77 is not in the plan; valid: CPUs of the plan"},
@@ -100,7 +101,8 @@ func TestEditedPlans(t *testing.T) {
 			t.Fatalf("no %s in %s", c.old, file)
 		}
 		_, err := Parse("plan.json", []byte(strings.Replace(file, c.old, c.new, 1)))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !input.Is(err) || !strings.HasPrefix(err.Error(), "plan.json") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !input.Is(err) ||
+			!strings.HasPrefix(err.Error(), "plan.json") {
 			t.Errorf("%s:\n%v\nnot\n%s", c.new, err, c.want)
 		}
 	}
@@ -144,7 +146,9 @@ func TestValidate(t *testing.T) {
 		}
 		c.edit(p)
 		list := Validate(m, p)
-		if !slices.ContainsFunc(list, func(x Problem) bool { return x.Rule == c.rule && x.Text != "" && x.Mend != "" }) {
+		if !slices.ContainsFunc(list, func(x Problem) bool {
+			return x.Rule == c.rule && x.Text != "" && x.Mend != ""
+		}) {
 			t.Errorf("%s: %v", c.rule, list)
 		}
 	}
@@ -173,7 +177,8 @@ func TestFits(t *testing.T) {
 	}
 	s = topologytest.Describe(t, "no-smt-20")
 	s.CPUs[7].L3 = 5
-	if err := p.Fits(s.Machine(t)); err == nil || !strings.Contains(err.Error(), "caches, sockets or distances differ") {
+	if err := p.Fits(s.Machine(t)); err == nil ||
+		!strings.Contains(err.Error(), "caches, sockets or distances differ") {
 		t.Error(err)
 	}
 }
@@ -201,14 +206,16 @@ func TestExplain(t *testing.T) {
 }
 
 func TestWishesFile(t *testing.T) {
-	w, err := ParseWishes("wishes.yaml", []byte("forwarding: 4 # workers\nnics: [eth0, eth1]\nshare_cores: true\nguest_cpus: 6-9,11\n"+
+	w, err := ParseWishes("wishes.yaml", []byte("forwarding: 4 # workers\nnics: [eth0, eth1]\nshare_cores: true\n"+
+		"guest_cpus: 6-9,11\n"+
 		"housekeeping_cpus: 0\nhugepages:\n- {node: -1, kib: 1048576, pages: 8}\n"))
-	want := Wishes{Forwarding: 4, NICs: []string{"eth0", "eth1"}, ShareCores: true, GuestCPUs: set("6-9,11"), HousekeepingCPUs: set("0"),
-		Hugepages: []HugepageWish{{-1, 1048576, 8}}}
+	want := Wishes{Forwarding: 4, NICs: []string{"eth0", "eth1"}, ShareCores: true, GuestCPUs: set("6-9,11"),
+		HousekeepingCPUs: set("0"), Hugepages: []HugepageWish{{-1, 1048576, 8}}}
 	if err != nil || !reflect.DeepEqual(w, want) {
 		t.Errorf("%v %+v", err, w)
 	}
-	const keys = "forwarding, isolated_rx, host_path, service, guests, emulator, housekeeping, nics, share_cores, allow_overlap, boot, forwarding_cpus, " +
+	const keys = "forwarding, isolated_rx, host_path, service, guests, emulator, housekeeping, nics, share_cores, " +
+		"allow_overlap, boot, forwarding_cpus, " +
 		"isolated_rx_cpus, host_path_cpus, service_cpus, guest_cpus, emulator_cpus, housekeeping_cpus, hugepages"
 	for text, want := range map[string]string{
 		"forwarding: 4\nworkers: 5\nguests: x\n": "w.yaml:2: workers: unknown key; valid: " + keys + "\nw.yaml:3: " +

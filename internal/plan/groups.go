@@ -31,7 +31,9 @@ func (p *Plan) Groups() []Group {
 	for i, g := range groups {
 		groups[i].CPUs = cpuset.Of(ids[CPU{Role: g.Role, Why: g.Why}]...)
 	}
-	slices.SortStableFunc(groups, func(a, b Group) int { return slices.Index(Roles, a.Role) - slices.Index(Roles, b.Role) })
+	slices.SortStableFunc(groups, func(a, b Group) int {
+		return slices.Index(Roles, a.Role) - slices.Index(Roles, b.Role)
+	})
 	return groups
 }
 

@@ -36,6 +36,7 @@ func smtPair(t testing.TB) *topology.Machine {
 func container(t testing.TB) *topology.Machine {
 	m := fresh(t)
 	m.Container = true
-	m.Cgroups = topology.Cgroups{Version: 2, Groups: []topology.Cgroup{{Path: "/", Effective: set("4-7,24-27"), QuotaUS: 600000, PeriodUS: 100000}}}
+	m.Cgroups = topology.Cgroups{Version: 2,
+		Groups: []topology.Cgroup{{Path: "/", Effective: set("4-7,24-27"), QuotaUS: 600000, PeriodUS: 100000}}}
 	return m
 }

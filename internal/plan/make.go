@@ -58,8 +58,8 @@ func decide(m *topology.Machine, wishes Wishes) (*maker, error) {
 			k.give(id, x.role, fmt.Sprintf("chosen by %s", fixedField(x)))
 		}
 	}
-	for _, step := range []func() error{k.quota, k.housekeeping, k.rankDomains, k.placeForwarding, k.placeHostPath, k.placeService, k.placeGuests,
-		k.placeEmulators} {
+	for _, step := range []func() error{k.quota, k.housekeeping, k.rankDomains, k.placeForwarding, k.placeHostPath,
+		k.placeService, k.placeGuests, k.placeEmulators} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -104,7 +104,8 @@ func (k *maker) housekeeping() error {
 		cores := slices.DeleteFunc(k.of(node), func(c *core) bool { return len(k.free(c)) < c.cpus.Len() })
 		slices.SortStableFunc(cores, func(a, b *core) int { return k.hostFirst(a) - k.hostFirst(b) })
 		if len(cores) < k.w.Housekeeping {
-			return k.short("housekeeping", "core", k.w.Housekeeping, len(cores), fmt.Sprintf("%s on node %d", k.given(), node))
+			return k.short("housekeeping", "core", k.w.Housekeeping, len(cores),
+				fmt.Sprintf("%s on node %d", k.given(), node))
 		}
 		for _, c := range cores[:min(len(cores), max(1, k.w.Housekeeping))] {
 			k.keep(c)
@@ -198,7 +199,8 @@ func (k *maker) short(field, unit string, asked, found int, before string) error
 
 // plan returns the finished plan.
 func (k *maker) plan() *Plan {
-	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
+	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m),
+		Hugepages: slices.Clone(k.w.Hugepages)}
 	for _, id := range k.usable.IDs() {
 		p.CPUs = append(p.CPUs, CPU{id, k.role[id], k.why[id]})
 	}

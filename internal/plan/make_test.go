@@ -28,24 +28,31 @@ func expected(t *testing.T) map[string]struct {
 	}{
 		// The experts' choice for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
 		// 0,10,20,30.
-		"xeon-expert": {named("xeon-4210"), Wishes{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true, NICs: []string{"0000:3b:00.0"}}},
-		// The same with whole cores: CPU 25, the sibling of the service CPU 5, gets the control threads and not a guest.
-		"xeon-whole-cores": {fresh(t), Wishes{Forwarding: 4, Service: 2, Guests: 26, Boot: true, NICs: []string{"0000:3b:00.0"}}},
-		"xeon-spill":       {fresh(t), Wishes{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
-		// The examples of a field report. The first isolates 1-5, as in the report; the second keeps receivers on the network
-		// device's node, while the report has them on the other node.
-		"no-smt-1":        {named("no-smt-20"), Wishes{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
-		"no-smt-2":        {named("no-smt-20"), Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
-		"odd-even":        {named("odd-even-16"), Wishes{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
-		"epyc":            {named("epyc-nps4"), Wishes{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
-		"four-socket":     {named("four-socket"), Wishes{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40, NICs: []string{"0000:d8:00.0"}}},
+		"xeon-expert": {named("xeon-4210"), Wishes{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true,
+			NICs: []string{"0000:3b:00.0"}}},
+		// The same with whole cores: CPU 25, the sibling of the service CPU 5, gets the control threads and not a
+		// guest.
+		"xeon-whole-cores": {fresh(t), Wishes{Forwarding: 4, Service: 2, Guests: 26, Boot: true,
+			NICs: []string{"0000:3b:00.0"}}},
+		"xeon-spill": {fresh(t), Wishes{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
+		// The examples of a field report. The first isolates 1-5, as in the report; the second keeps receivers on the
+		// network device's node, while the report has them on the other node.
+		"no-smt-1": {named("no-smt-20"), Wishes{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
+		"no-smt-2": {named("no-smt-20"), Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true,
+			NICs: []string{"eth0"}}},
+		"odd-even": {named("odd-even-16"), Wishes{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
+		"epyc": {named("epyc-nps4"),
+			Wishes{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
+		"four-socket": {named("four-socket"), Wishes{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
+			NICs: []string{"0000:d8:00.0"}}},
 		"one-cpu":         {named("one-cpu"), Wishes{Forwarding: 1, AllowOverlap: true}},
 		"one-core":        {smtPair(t), Wishes{Forwarding: 1, AllowOverlap: true}},
 		"holes":           {named("holes"), Wishes{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},
 		"vm":              {named("vm"), Wishes{Forwarding: 2, HostPath: 1, Service: 1, NICs: []string{"eth0"}}},
 		"container-quota": {container(t), Wishes{Forwarding: 2, Service: 1}},
 		"container":       {named("container"), Wishes{Forwarding: 1}},
-		"dual-384":        {named("dual-384"), Wishes{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160, NICs: []string{"eth0"}}},
+		"dual-384": {named("dual-384"), Wishes{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2,
+			Guests: 160, NICs: []string{"eth0"}}},
 	}
 }
 
@@ -84,8 +91,8 @@ func text(p *Plan) string {
 	for _, g := range p.Groups() {
 		fmt.Fprintf(&b, "%-12s %-24s %s\n", g.Role, g.CPUs, g.Why)
 	}
-	fmt.Fprintf(&b, "isolated %s\ninterrupts %s\nservice threads %s, control threads %s, emulator threads %s\n", p.Isolated, p.IRQs, p.ServiceCPUs(),
-		p.ControlCPUs(), p.EmulatorCPUs())
+	fmt.Fprintf(&b, "isolated %s\ninterrupts %s\nservice threads %s, control threads %s, emulator threads %s\n",
+		p.Isolated, p.IRQs, p.ServiceCPUs(), p.ControlCPUs(), p.EmulatorCPUs())
 	for _, w := range p.Workers {
 		fmt.Fprintf(&b, "worker %d %s: CPU %d, node %d, feeds %d\n", w.ID, w.Role, w.CPU, w.Node, w.Feeds)
 	}
@@ -126,15 +133,17 @@ func TestFixedChoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Isolated.String() != "1-5,11-14" || p.ServiceCPUs().String() != "3" || len(p.Workers) != 8 || p.Workers[5].Feeds != 1 || p.Workers[5].CPU != 12 {
+	if p.Isolated.String() != "1-5,11-14" || p.ServiceCPUs().String() != "3" || len(p.Workers) != 8 ||
+		p.Workers[5].Feeds != 1 || p.Workers[5].CPU != 12 {
 		t.Error(text(p))
 	}
-	w = Wishes{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"), HostPathCPUs: set("5"), EmulatorCPUs: set("11,31")}
+	w = Wishes{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"),
+		HostPathCPUs: set("5"), EmulatorCPUs: set("11,31")}
 	if p, err = Make(fresh(t), w); err != nil {
 		t.Fatal(err)
 	}
-	if p.Of(Housekeeping).String() != "0,10,20,30" || p.Of(Idle).String() != "12-19,21-25,32-39" || p.EmulatorCPUs().String() != "11,31" ||
-		!p.IRQs.Equal(p.Of(Housekeeping)) {
+	if p.Of(Housekeeping).String() != "0,10,20,30" || p.Of(Idle).String() != "12-19,21-25,32-39" ||
+		p.EmulatorCPUs().String() != "11,31" || !p.IRQs.Equal(p.Of(Housekeeping)) {
 		t.Error(text(p))
 	}
 }
@@ -162,11 +171,14 @@ func TestQuotaOfHost(t *testing.T) {
 	if _, err := Make(m, Wishes{Forwarding: 4}); err != nil {
 		t.Error(err)
 	}
-	m.Threads = append(m.Threads, topology.Thread{TID: 8, PID: 8, Process: "corelaned", Cgroup: "/system.slice/corelaned.service"})
-	if _, err := Make(m, Wishes{Forwarding: 4}); err == nil || !strings.Contains(err.Error(), "quota of 2.5 CPUs of cgroup /system.slice") {
+	m.Threads = append(m.Threads, topology.Thread{TID: 8, PID: 8, Process: "corelaned",
+		Cgroup: "/system.slice/corelaned.service"})
+	if _, err := Make(m, Wishes{Forwarding: 4}); err == nil ||
+		!strings.Contains(err.Error(), "quota of 2.5 CPUs of cgroup /system.slice") {
 		t.Error(err)
 	}
-	if p, err := Make(m, Wishes{Forwarding: 2}); err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), "cgroup /system.slice has a quota of 2.5 CPUs") {
+	if p, err := Make(m, Wishes{Forwarding: 2}); err != nil ||
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "cgroup /system.slice has a quota of 2.5 CPUs") {
 		t.Error(err)
 	}
 }
@@ -179,10 +191,12 @@ func TestBootIsolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	warned := strings.Join(p.Warnings, "\n")
-	if p.Of(Forwarding).String() != "5-7" || !strings.Contains(warned, "CPU 8,28 was isolated at boot") || strings.Contains(warned, "was not at boot") {
+	if p.Of(Forwarding).String() != "5-7" || !strings.Contains(warned, "CPU 8,28 was isolated at boot") ||
+		strings.Contains(warned, "was not at boot") {
 		t.Error(text(p))
 	}
-	if p, err = Make(s.Machine(t), Wishes{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil || p.Of(Forwarding).String() != "1,5-8" ||
+	if p, err = Make(s.Machine(t), Wishes{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil ||
+		p.Of(Forwarding).String() != "1,5-8" ||
 		!strings.Contains(strings.Join(p.Warnings, "\n"), "CPU 1,21 should be isolated, but was not at boot") {
 		t.Error(err, text(p))
 	}
@@ -203,11 +217,13 @@ func TestWarnings(t *testing.T) {
 		"interrupts 60 are on workers' CPUs and cannot be moved": {managed, Wishes{Forwarding: 2}},
 		"the node of 0000:3b:00.0 is unknown (-1): the plan assumes node 0": {unknown,
 			Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
-		"no network device was named (nics): workers begin on node 0":  {fresh(t), Wishes{Forwarding: 2}},
-		"node 1 has no housekeeping CPU":                               {fresh(t), Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
+		"no network device was named (nics): workers begin on node 0": {fresh(t), Wishes{Forwarding: 2}},
+		"node 1 has no housekeeping CPU": {fresh(t),
+			Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
 		"service and control threads have more than two CPUs (1-2,21)": {fresh(t), Wishes{Service: 3}},
 		"CPU 1 polls on the same core as CPU 21 (guests)":              {fresh(t), beside},
-		"emulator and vhost threads share CPU 0 with interrupts":       {smtPair(t), Wishes{Guests: 1, AllowOverlap: true}},
+		"emulator and vhost threads share CPU 0 with interrupts": {smtPair(t),
+			Wishes{Guests: 1, AllowOverlap: true}},
 	} {
 		p, err := Make(c.m, c.w)
 		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
@@ -231,7 +247,8 @@ func TestNICsOfTwoNodes(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	xeon, small := fresh(t), topologytest.Machine(t, "one-cpu")
 	holes := topologytest.Machine(t, "holes")
-	big := []HugepageWish{{Node: -1, KiB: 1 << 20, Pages: 100}, {Node: 1, KiB: 1 << 20, Pages: 100}, {Node: 7, KiB: 4, Pages: 0}}
+	big := []HugepageWish{{Node: -1, KiB: 1 << 20, Pages: 100}, {Node: 1, KiB: 1 << 20, Pages: 100},
+		{Node: 7, KiB: 4, Pages: 0}}
 	noQuota := container(t)
 	noQuota.Cgroups.Groups[0].QuotaUS = 250000
 	for _, c := range []struct {
@@ -262,10 +279,12 @@ func TestRefusals(t *testing.T) {
 		{xeon, Wishes{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")},
 			"forwarding_cpus: this machine has no CPU 40-41; valid: CPUs of 0-39\n" +
 				"forwarding_cpus: CPU 1 is also in guest_cpus; valid: each CPU in one set"},
-		{xeon, Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of guest_cpus; " +
-			"valid: one of them on another core"},
-		{xeon, Wishes{ForwardingCPUs: set("1,21")}, "forwarding_cpus: CPU 1 shares its core with CPU 21 of forwarding_cpus; valid: one of them on another " +
-			"core, or share_cores"},
+		{xeon, Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")},
+			"forwarding_cpus: CPU 1 shares its core with CPU 21 of guest_cpus; " +
+				"valid: one of them on another core"},
+		{xeon, Wishes{ForwardingCPUs: set("1,21")},
+			"forwarding_cpus: CPU 1 shares its core with CPU 21 of forwarding_cpus; valid: one of them on another " +
+				"core, or share_cores"},
 		{xeon, Wishes{GuestCPUs: set("20"), HousekeepingCPUs: set("10")},
 			"guest_cpus: CPU 20 is on the first core, which has kernel work that cannot " +
 				"move; valid: other CPUs, or allow_overlap\nhousekeeping_cpus: the first core (CPU 0,20) is missing, " +
@@ -273,10 +292,11 @@ func TestRefusals(t *testing.T) {
 				"cannot move; valid: a set with 0,20"},
 		{xeon, Wishes{Housekeeping: 1, HousekeepingCPUs: set("0")},
 			"housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of them"},
-		{xeon, Wishes{Forwarding: 1, Hugepages: big}, "hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" +
-			"hugepages[2]: 4 KiB is not a size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 " +
-			"pages; valid: 1 or more\n" +
-			"hugepages: 204800 MiB requested on node 1, which has 196608 MiB; valid: less than 196608 MiB"},
+		{xeon, Wishes{Forwarding: 1, Hugepages: big},
+			"hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" + "hugepages[2]: 4 KiB is not " +
+				"a size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 " +
+				"pages; valid: 1 or more\n" +
+				"hugepages: 204800 MiB requested on node 1, which has 196608 MiB; valid: less than 196608 MiB"},
 		{holes, Wishes{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: CPUs of " +
 			"0-2,8-10,100-103,108,110-111\n" +
 			"forwarding_cpus: offline: CPU 3; valid: CPUs of 0-2,8-10,100-103,108,110-111"},

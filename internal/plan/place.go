@@ -82,8 +82,8 @@ func (k *maker) guestCores() []*core {
 	list := k.near(k.homes[0])
 	cores := list[:len(list)-len(k.spare)]
 	slices.SortStableFunc(cores, func(a, b *core) int {
-		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.distance(k.homes[0], a.node)-k.distance(k.homes[0], b.node),
-			a.node-b.node, order(domains[b.domain] > 0, domains[a.domain] > 0))
+		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.distance(k.homes[0], a.node)-
+			k.distance(k.homes[0], b.node), a.node-b.node, order(domains[b.domain] > 0, domains[a.domain] > 0))
 	})
 	return list
 }
@@ -119,9 +119,12 @@ func (k *maker) placeEmulators() error {
 	for i := k.w.EmulatorCPUs.Len(); i < want; i++ {
 		cores := k.near(k.homes[0])
 		slices.SortStableFunc(cores, func(a, b *core) int {
-			return cmp.Or(order(a.cpus.Overlaps(k.busy), b.cpus.Overlaps(k.busy)), order(guests[b.node], guests[a.node]))
+			return cmp.Or(order(a.cpus.Overlaps(k.busy), b.cpus.Overlaps(k.busy)),
+				order(guests[b.node], guests[a.node]))
 		})
-		id := k.takeOther(Emulator, slices.DeleteFunc(cores, func(c *core) bool { return k.has(c, func(r Role) bool { return r == Guests }) }))
+		id := k.takeOther(Emulator, slices.DeleteFunc(cores, func(c *core) bool {
+			return k.has(c, func(r Role) bool { return r == Guests })
+		}))
 		if id < 0 && k.w.Emulator > 0 {
 			return k.short("emulator", "CPU", k.w.Emulator, i, before)
 		}

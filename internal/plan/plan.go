@@ -24,17 +24,19 @@ const (
 
 // Wishes is what an operator requests. A zero means "none", or for sizes "the planner decides".
 type Wishes struct {
-	Forwarding   int      `yaml:"forwarding" json:"forwarding"`
-	IsolatedRx   int      `yaml:"isolated_rx" json:"isolated_rx"` // 0 or as many as forwarding
-	HostPath     int      `yaml:"host_path" json:"host_path"`
-	Service      int      `yaml:"service" json:"service"`             // CPUs of service and control threads; 0: shared with housekeeping
+	Forwarding int `yaml:"forwarding" json:"forwarding"`
+	IsolatedRx int `yaml:"isolated_rx" json:"isolated_rx"` // 0 or as many as forwarding
+	HostPath   int `yaml:"host_path" json:"host_path"`
+	// CPUs of service and control threads; 0: shared with housekeeping
+	Service      int      `yaml:"service" json:"service"`
 	Guests       int      `yaml:"guests" json:"guests"`               // vCPUs to be pinned, logical CPUs
 	Emulator     int      `yaml:"emulator" json:"emulator"`           // CPUs of guests' other threads; 0: as needed
 	Housekeeping int      `yaml:"housekeeping" json:"housekeeping"`   // minimum of cores per NUMA node; 0: one
 	NICs         []string `yaml:"nics" json:"nics,omitempty"`         // PCI addresses or interfaces to poll
 	ShareCores   bool     `yaml:"share_cores" json:"share_cores"`     // workers may use both siblings of a core
 	AllowOverlap bool     `yaml:"allow_overlap" json:"allow_overlap"` // workers may share the host's core or CPU
-	Boot         bool     `yaml:"boot" json:"boot"`                   // isolate at boot (isolcpus), not only at run time
+	// isolate at boot (isolcpus), not only at run time
+	Boot bool `yaml:"boot" json:"boot"`
 	// Fixed choices: exactly these CPUs. The number above is then 0 or the size of the set.
 	ForwardingCPUs   cpuset.Set     `yaml:"forwarding_cpus" json:"forwarding_cpus"`
 	IsolatedRxCPUs   cpuset.Set     `yaml:"isolated_rx_cpus" json:"isolated_rx_cpus"`

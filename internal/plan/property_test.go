@@ -63,7 +63,8 @@ func (d *dice) machine() *topology.Machine {
 			}
 		}
 		for t := range threads {
-			c := topology.CPU{ID: id(core, t), Online: !d.one(12), Socket: node, Core: core, Node: node, Siblings: cpuset.Of(siblings...), L3: cpuset.Of(l3...)}
+			c := topology.CPU{ID: id(core, t), Online: !d.one(12), Socket: node, Core: core, Node: node,
+				Siblings: cpuset.Of(siblings...), L3: cpuset.Of(l3...)}
 			if d.one(20) {
 				c.Siblings, c.L3 = cpuset.Of(c.ID), cpuset.Set{}
 			}
@@ -75,7 +76,8 @@ func (d *dice) machine() *topology.Machine {
 	}
 	slices.SortFunc(m.CPUs, func(a, b topology.CPU) int { return a.ID - b.ID })
 	for n := range nodes {
-		m.Nodes = append(m.Nodes, topology.Node{ID: n, MemoryKiB: int64(d.below(3)) << 24, Distances: []int{10, 20 + d.below(4), 30}})
+		m.Nodes = append(m.Nodes, topology.Node{ID: n, MemoryKiB: int64(d.below(3)) << 24,
+			Distances: []int{10, 20 + d.below(4), 30}})
 	}
 	d.surroundings(m, nodes)
 	return m
@@ -99,19 +101,23 @@ func (d *dice) surroundings(m *topology.Machine, nodes int) {
 	}
 	if d.one(6) {
 		m.Container = true
-		m.Cgroups.Groups = []topology.Cgroup{{Path: "/", Effective: d.subset(set, 12), QuotaUS: int64(d.below(9)) * 50000, PeriodUS: 100000}}
+		m.Cgroups.Groups = []topology.Cgroup{{Path: "/", Effective: d.subset(set, 12),
+			QuotaUS: int64(d.below(9)) * 50000, PeriodUS: 100000}}
 	}
 	if d.one(4) {
-		m.Guests = []topology.Guest{{Name: "g", PID: 1, VCPUs: []cpuset.Set{d.subset(set, 4)}, Vhost: make([]topology.Thread, d.below(9))}}
+		m.Guests = []topology.Guest{{Name: "g", PID: 1, VCPUs: []cpuset.Set{d.subset(set, 4)},
+			Vhost: make([]topology.Thread, d.below(9))}}
 	}
 }
 
 func (d *dice) wishes(m *topology.Machine) Wishes {
-	w := Wishes{Forwarding: d.below(8), Guests: d.below(20), ShareCores: d.one(3), AllowOverlap: d.one(4), Boot: d.one(2)}
+	w := Wishes{Forwarding: d.below(8), Guests: d.below(20), ShareCores: d.one(3), AllowOverlap: d.one(4),
+		Boot: d.one(2)}
 	if d.one(3) {
 		w.IsolatedRx = w.Forwarding
 	}
-	w.HostPath, w.Service, w.Emulator, w.Housekeeping = max(0, d.below(4)-2), d.below(4), max(0, d.below(5)-2), max(0, d.below(6)-3)
+	w.HostPath, w.Service, w.Emulator, w.Housekeeping = max(0, d.below(4)-2), d.below(4), max(0, d.below(5)-2),
+		max(0, d.below(6)-3)
 	var all []int
 	for _, c := range m.CPUs {
 		all = append(all, c.ID)
@@ -226,7 +232,8 @@ func TestDescribedMachines(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		m := topologytest.Machine(t, name)
 		for n := range 8 {
-			w := Wishes{Forwarding: 1 + n, IsolatedRx: n % 2 * (1 + n), HostPath: n % 3, Service: n % 4, Guests: 3 * n, ShareCores: n%3 == 1, AllowOverlap: n > 5}
+			w := Wishes{Forwarding: 1 + n, IsolatedRx: n % 2 * (1 + n), HostPath: n % 3, Service: n % 4, Guests: 3 * n,
+				ShareCores: n%3 == 1, AllowOverlap: n > 5}
 			if made := check(t, m, w); !made && n == 0 && name != "one-cpu" {
 				_, err := Make(m, w)
 				t.Errorf("%s: %v", name, err)
@@ -249,7 +256,8 @@ func FuzzMake(f *testing.F) {
 // For each role alone, the largest possible number is accepted and one more is refused.
 func TestRefusedIsImpossible(t *testing.T) {
 	m := fresh(t)
-	for field, most := range map[string]int{"forwarding": 18, "host_path": 18, "service": 36, "guests": 36, "emulator": 36, "housekeeping": 10} {
+	for field, most := range map[string]int{"forwarding": 18, "host_path": 18, "service": 36, "guests": 36,
+		"emulator": 36, "housekeeping": 10} {
 		for _, n := range []int{most, most + 1} {
 			var w Wishes
 			for _, x := range w.all() {

@@ -92,7 +92,8 @@ func (c *checker) checkWorkers() {
 				"worker %d (%s) is on CPU %d, but the role of this CPU is '%s'", w.ID, w.Role, w.CPU, role)
 		}
 		if other, twice := on[w.CPU]; twice {
-			c.add("worker-twice", one, "one worker on a CPU", "workers %d and %d are both on CPU %d", other, w.ID, w.CPU)
+			c.add("worker-twice", one, "one worker on a CPU", "workers %d and %d are both on CPU %d", other, w.ID,
+				w.CPU)
 		}
 		if own, known := c.cpu[w.CPU]; known && own.Node != w.Node {
 			c.add("worker-node", one, fmt.Sprint(own.Node), "worker %d is listed on node %d, but its CPU is on node "+

@@ -150,7 +150,8 @@ func (v *view) distance(from, to int) int {
 // nic finds a device by its address or its interface.
 func (v *view) nic(name string) (topology.NIC, bool) {
 	for _, n := range v.m.NICs {
-		if n.Address == name || (n.Interface != "" && n.Interface == name) || strings.TrimPrefix(n.Address, "0000:") == name {
+		if n.Address == name || (n.Interface != "" && n.Interface == name) ||
+			strings.TrimPrefix(n.Address, "0000:") == name {
 			return n, true
 		}
 	}

@@ -20,7 +20,8 @@ func limits(m *topology.Machine) map[string]float64 {
 	if !m.Container {
 		paths := map[string]bool{}
 		for _, t := range m.Threads {
-			for dir := t.Cgroup; t.Process == "corelaned" && strings.HasPrefix(dir, "/") && dir != "/"; dir = path.Dir(dir) {
+			for dir := t.Cgroup; t.Process == "corelaned" && strings.HasPrefix(dir, "/") &&
+				dir != "/"; dir = path.Dir(dir) {
 				paths[dir] = true
 			}
 		}
@@ -46,7 +47,8 @@ func (k *maker) quota() error {
 		if float64(most) == cpus {
 			most--
 		}
-		return input.Errorf("forwarding", fmt.Sprintf("at most %d workers, or cpu.max of the group set to max", max(0, most)),
+		return input.Errorf("forwarding", fmt.Sprintf("at most %d workers, or cpu.max of the group set to max",
+			max(0, most)),
 			"%d workers poll all the time and need more than the quota of %.2g CPUs of cgroup %s, which other "+
 				"threads share", workers, cpus, group)
 	}
@@ -135,14 +137,16 @@ func (k *maker) warnPlaces(n *notes, p *Plan) {
 			"the node of %s is unknown (%d): the plan assumes node %d, and "+
 				"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
 	}
-	n.when(len(k.w.NICs) == 0 && len(k.nodes) > 1 && workers > 0, "no network device was named (nics): workers begin on node %d, which is right "+
+	n.when(len(k.w.NICs) == 0 && len(k.nodes) > 1 && workers > 0, "no network device was named (nics): workers begin "+
+		"on node %d, which is right "+
 		"only for a device on that node; valid: %s", k.homes[0], k.nicNames())
 	for _, node := range k.nodes {
 		if slices.Contains(k.homes, node) {
 			continue
 		}
 		far := p.Of(Forwarding, IsolatedRx, HostPath).And(k.onNode(node))
-		n.when(!far.Empty(), "workers on CPU %s are on node %d, the network device is on node %d: each of their packets crosses the link between "+
+		n.when(!far.Empty(), "workers on CPU %s are on node %d, the network device is on node %d: each of their "+
+			"packets crosses the link between "+
 			"nodes (%s)", far, node, k.homes[0], k.distanceText(k.homes[0], node))
 	}
 	k.warnGuests(n, p)
@@ -159,10 +163,12 @@ func (k *maker) warnGuests(n *notes, p *Plan) {
 	}
 	far := p.Of(Guests).Without(near)
 	if len(p.Workers) > 0 {
-		n.when(!far.Empty(), "guests on CPU %s have no worker on their node: all their packets cross the link between nodes", far)
-	} else {
-		n.when(!far.Empty() && len(k.w.NICs) > 0, "guests on CPU %s are not on the node of the network device: all their packets cross the link "+
+		n.when(!far.Empty(), "guests on CPU %s have no worker on their node: all their packets cross the link "+
 			"between nodes", far)
+	} else {
+		n.when(!far.Empty() && len(k.w.NICs) > 0,
+			"guests on CPU %s are not on the node of the network device: all their packets cross the link "+
+				"between nodes", far)
 	}
 	vhost := 0
 	for _, g := range k.m.Guests {
@@ -203,8 +209,8 @@ func (k *maker) warnShared(n *notes, p *Plan) {
 			others, p.roleOf(others.First()))
 	}
 	shared := len(p.Of(Guests).IDs()) > 0 && p.Of(Emulator).Empty() && !host.Empty()
-	n.when(shared && p.EmulatorCPUs().Overlaps(p.IRQs), "guests' emulator and vhost threads share CPU %s with interrupts: no other CPU is left",
-		p.EmulatorCPUs())
+	n.when(shared && p.EmulatorCPUs().Overlaps(p.IRQs),
+		"guests' emulator and vhost threads share CPU %s with interrupts: no other CPU is left", p.EmulatorCPUs())
 	n.when(shared && !p.EmulatorCPUs().Overlaps(p.IRQs), "no CPU is left for guests' emulator and vhost threads: "+
 		"they share the host's CPU %s, "+
 		"and interrupts go to CPU %s only", p.EmulatorCPUs(), p.IRQs)
@@ -212,8 +218,9 @@ func (k *maker) warnShared(n *notes, p *Plan) {
 		"isolated, because threads that share CPUs "+
 		"need load balancing", p.Of(Service))
 	for _, node := range k.nodes {
-		n.when(!host.Empty() && !k.onNode(node).Overlaps(host), "node %d has no housekeeping CPU: its kernel threads and the interrupts of its "+
-			"devices go to another node", node)
+		n.when(!host.Empty() && !k.onNode(node).Overlaps(host),
+			"node %d has no housekeeping CPU: its kernel threads and the interrupts of its "+
+				"devices go to another node", node)
 	}
 }
 

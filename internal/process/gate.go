@@ -3,8 +3,9 @@ package process
 
 import "os"
 
-// gate holds a new process back until it has been enrolled. The process waits for a line on descriptor 3 before it becomes the
-// program. When the other end of the pipe is closed first, which the kernel does when this program dies, it ends.
+// gate holds a new process back until it has been enrolled. The process waits for a line on descriptor 3 before it
+// becomes the program. When the other end of the pipe is closed first, which the kernel does when this program dies, it
+// ends.
 type gate struct{ hold, release *os.File }
 
 const gateScript = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`

@@ -13,8 +13,8 @@ import (
 	"github.com/corelane/corelane/internal/namespace"
 )
 
-// Output runs the command to its end, with this input, and returns what it prints, also when it fails. The error has the
-// first line of its error output. Log and Enroll are not used.
+// Output runs the command to its end, with this input, and returns what it prints, also when it fails. The error has
+// the first line of its error output. Log and Enroll are not used.
 func (c *Command) Output(ctx context.Context, input []byte) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)

@@ -10,13 +10,15 @@ import (
 )
 
 func TestOutput(t *testing.T) {
-	c := Command{Argv: []string{"sh", "-c", "read word; echo $word $WHAT; echo bad luck >&2; echo more >&2; exit $CODE"}, Env: []string{"WHAT=2", "CODE=0"}}
+	c := Command{Argv: []string{"sh", "-c", "read word; echo $word $WHAT; echo bad luck >&2; echo more >&2; exit " +
+		"$CODE"}, Env: []string{"WHAT=2", "CODE=0"}}
 	if out, err := c.Output(t.Context(), []byte("1\n")); err != nil || out != "1 2\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 	c.Env[1] = "CODE=3"
 	out, err := c.Output(t.Context(), nil)
-	if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: bad luck") || strings.Contains(err.Error(), "\n") || out != "2\n" {
+	if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: bad luck") ||
+		strings.Contains(err.Error(), "\n") || out != "2\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 	c = Command{Argv: []string{"sleep", "60"}}

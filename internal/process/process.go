@@ -30,8 +30,8 @@ type Command struct {
 	CPUs     []int    // that it may use; empty: those of this program
 	Netns    string   // named network namespace; empty: that of this program
 	Detached bool     // runs on when this program ends; otherwise it is killed then
-	// Enroll, if not nil, is called with the process id before the program begins. When it fails, or this program is killed
-	// in it, the program never begins.
+	// Enroll, if not nil, is called with the process id before the program begins. When it fails, or this program is
+	// killed in it, the program never begins.
 	Enroll func(pid int) error
 }
 
@@ -132,7 +132,8 @@ func (c *Command) confine() error {
 
 const pollEvery = 10 * time.Millisecond
 
-// Await calls ready until it returns nil. When the process ends or the time is over, the error has the last lines of the log.
+// Await calls ready until it returns nil. When the process ends or the time is over, the error has the last lines of
+// the log.
 func (p *Process) Await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %v", timeout))
 	defer cancel()
@@ -183,7 +184,8 @@ func (p *Process) Pause() error {
 	if err := p.signal(unix.SIGSTOP); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s: does not pause", p.command.Name))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience,
+		fmt.Errorf("%s: does not pause", p.command.Name))
 	defer cancel()
 	return wait.Until(ctx, 50*time.Microsecond, func() (bool, error) {
 		var info unix.Siginfo
@@ -208,8 +210,8 @@ func (p *Process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the process and its children: with SIGTERM, and after a while with SIGKILL. It is an error when the process had
-// ended by itself.
+// Stop ends the process and its children: with SIGTERM, and after a while with SIGKILL. It is an error when the process
+// had ended by itself.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
@@ -228,8 +230,8 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
 }
 
-// waitGone asks for the process group too: a busy kernel was seen to take seconds from the end of a process to the end of
-// wait4(2) for it.
+// waitGone asks for the process group too: a busy kernel was seen to take seconds from the end of a process to the end
+// of wait4(2) for it.
 func (p *Process) waitGone() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

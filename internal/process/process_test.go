@@ -15,7 +15,8 @@ import (
 
 func shell(t *testing.T, script string) *Process {
 	t.Helper()
-	p, err := Start(Command{Name: "test", Argv: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log"), CPUs: []int{0}})
+	p, err := Start(Command{Name: "test", Argv: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log"),
+		CPUs: []int{0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func TestProcessLifeAndPause(t *testing.T) {
 
 func TestProcessWithChildren(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
-	p := shell(t, "trap '' TERM; sleep 60 & echo $! >"+ready+".new; mv "+ready+".new "+ready+"; trap 'exit 0' TERM; wait")
+	p := shell(t, "trap '' TERM; sleep 60 & echo $! >"+ready+".new; mv "+ready+".new "+ready+
+		"; trap 'exit 0' TERM; wait")
 	if err := p.Await(t.Context(), 5*time.Second, exists(ready)); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func TestProcessWithChildren(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); processState(child) != "" && processState(child) != "Z"; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); processState(child) != "" &&
+		processState(child) != "Z"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the child that ignores SIGTERM is alive")
 		}
@@ -143,7 +146,8 @@ func TestEnroll(t *testing.T) {
 	dir := t.TempDir()
 	began := filepath.Join(dir, "began")
 	var enrolled int
-	c := Command{Name: "test", Argv: []string{"sh", "-c", "echo $$ >" + began + ".new; mv " + began + ".new " + began + "; sleep 60"},
+	c := Command{Name: "test", Argv: []string{"sh", "-c", "echo $$ >" + began + ".new; mv " + began + ".new " + began +
+		"; sleep 60"},
 		Log: filepath.Join(dir, "log"), Detached: true}
 	c.Enroll = func(pid int) error {
 		enrolled = pid

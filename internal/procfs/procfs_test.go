@@ -24,7 +24,8 @@ const interrupts = `            CPU0       CPU2
 const stat = "cpu  10 20 30 40 50 60 70 80 0 0\n" +
 	"cpu0 1 2 3 4 5 6 7 8 0 0\ncpu2 11 12 13 14 15 16 17 18 0 0\nintr 5 1 2\n"
 
-const rest = " S 1 101 101 0 -1 69238848 7 0 9 0 30 40 0 0 -51 0 4 0 4711 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 3 50 1 0 0 0\n"
+const rest = " S 1 101 101 0 -1 69238848 7 0 9 0 30 40 0 0 -51 0 4 0 4711 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 3 50 1 0 " +
+	"0 0\n"
 
 func TestStat(t *testing.T) {
 	cpus, err := ParseStat(stat)
@@ -54,7 +55,8 @@ func TestInterrupts(t *testing.T) {
 	for _, r := range rows[:5] {
 		got = append(got, fmt.Sprintf("%s %s %d %d", r.Label, r.Handlers(), r.Counts[0], r.Counts[2]))
 	}
-	const want = "0 timer 42 0; 16 ehci_hcd:usb1, eth0 1 2; 53 mlx5_comp2@pci:0000:3b:00.0 5 6; 99 arch_timer 0 7; 100 here 0 8"
+	const want = "0 timer 42 0; 16 ehci_hcd:usb1, eth0 1 2; 53 mlx5_comp2@pci:0000:3b:00.0 5 6; 99 arch_timer 0 7; " +
+		"100 here 0 8"
 	if text := strings.Join(got, "; "); text != want {
 		t.Error(text)
 	}
@@ -77,7 +79,8 @@ func TestInterrupts(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	a := []Row{{"1", "x", map[int]int64{0: 5, 1: 5}}, {"2", "y", map[int]int64{0: 1}}, {"3", "z", map[int]int64{0: 9}}}
-	b := []Row{{"1", "x", map[int]int64{0: 5, 1: 9}}, {"2", "y", map[int]int64{0: 1}}, {"3", "z", map[int]int64{0: 2}}, {"ERR", "", nil}}
+	b := []Row{{"1", "x", map[int]int64{0: 5, 1: 9}}, {"2", "y", map[int]int64{0: 1}}, {"3", "z", map[int]int64{0: 2}},
+		{"ERR", "", nil}}
 	if d := Since(a, b); len(d) != 1 || d[0].Counts[1] != 4 || len(d[0].Counts) != 1 {
 		t.Errorf("%+v", d)
 	}
@@ -91,7 +94,8 @@ func TestTask(t *testing.T) {
 			t.Errorf("%q: %+v %v", name, s, err)
 		}
 	}
-	for _, text := range []string{"", "12 (sh", "12 (sh) S 1 2", "x (a)" + rest, "0 (a)" + rest, "12 (sh)" + strings.Repeat(" x", 50)} {
+	for _, text := range []string{"", "12 (sh", "12 (sh) S 1 2", "x (a)" + rest, "0 (a)" + rest, "12 (sh)" +
+		strings.Repeat(" x", 50)} {
 		if s, err := ParseTask(text); err == nil {
 			t.Errorf("%q gives %+v", text, s)
 		}
@@ -100,9 +104,12 @@ func TestTask(t *testing.T) {
 
 func TestCgroup(t *testing.T) {
 	for _, c := range [][3]string{
-		{"0::/a/b", "cpuset", "/a/b 2"}, {"5:cpuset:/x\n3:cpu,cpuacct:/y\n0::/z", "cpuset", "/x 1"}, {"4:devices,cpuset:/q", "cpuset", "/q 1"},
-		{"1:name=systemd:/s", "cpuset", " 0"}, {"0::/with:colon", "cpu", "/with:colon 2"}, {"3:cpu,cpuacct:/x\n", "cpu", "/x 1"},
-		{"9:name=systemd:/\n1:cpu:/a/b\n0::/c\n", "cpu", "/a/b 1"}, {"5:cpuset:/x\n0::/z", "", "/z 2"}, {"", "cpu", " 0"}, {"nonsense\n", "cpu", " 0"},
+		{"0::/a/b", "cpuset", "/a/b 2"}, {"5:cpuset:/x\n3:cpu,cpuacct:/y\n0::/z", "cpuset", "/x 1"},
+		{"4:devices,cpuset:/q", "cpuset", "/q 1"},
+		{"1:name=systemd:/s", "cpuset", " 0"}, {"0::/with:colon", "cpu", "/with:colon 2"},
+		{"3:cpu,cpuacct:/x\n", "cpu", "/x 1"},
+		{"9:name=systemd:/\n1:cpu:/a/b\n0::/c\n", "cpu", "/a/b 1"}, {"5:cpuset:/x\n0::/z", "", "/z 2"},
+		{"", "cpu", " 0"}, {"nonsense\n", "cpu", " 0"},
 	} {
 		path, version := ParseCgroup(c[0], c[1])
 		if got := fmt.Sprint(path, " ", version); got != c[2] {
@@ -147,7 +154,8 @@ func TestSmallFiles(t *testing.T) {
 			t.Errorf("%q: %v", text, s)
 		}
 	}
-	if s := ParseStatus("Name:\ta: b\nUid:\t0\t1\nnothing\n"); s["Name"] != "a: b" || s["Uid"] != "0\t1" || len(s) != 2 {
+	if s := ParseStatus("Name:\ta: b\nUid:\t0\t1\nnothing\n"); s["Name"] != "a: b" || s["Uid"] != "0\t1" ||
+		len(s) != 2 {
 		t.Error(s)
 	}
 }
@@ -155,18 +163,22 @@ func TestSmallFiles(t *testing.T) {
 func TestRoot(t *testing.T) {
 	root := Root(t.TempDir())
 	for name, text := range map[string]string{
-		"proc/12/stat": "12 (sh)" + rest, "proc/12/task/12/stat": "12 (sh)" + rest, "proc/12/task/13/stat": "13", "proc/12/comm": "sh\n",
-		"proc/12/task/13/comm": "poll\n", "proc/12/cmdline": "sh\x00-c\x00x\x00", "proc/12/status": "PPid:\t1\n", "proc/uptime": "7.5 1\n", "proc/3/x": "",
+		"proc/12/stat": "12 (sh)" + rest, "proc/12/task/12/stat": "12 (sh)" + rest, "proc/12/task/13/stat": "13",
+		"proc/12/comm":         "sh\n",
+		"proc/12/task/13/comm": "poll\n", "proc/12/cmdline": "sh\x00-c\x00x\x00", "proc/12/status": "PPid:\t1\n",
+		"proc/uptime": "7.5 1\n", "proc/3/x": "",
 	} {
 		path := filepath.Join(string(root), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if p, err := root.Process(12); err != nil || p.Started != 4711 {
 		t.Error(p, err)
 	}
-	if _, err := root.Thread(12, 13); err == nil || !strings.Contains(err.Error(), "/proc/12/task/13/stat has no name") {
+	if _, err := root.Thread(12, 13); err == nil ||
+		!strings.Contains(err.Error(), "/proc/12/task/13/stat has no name") {
 		t.Error(err)
 	}
 	if _, err := root.Process(99); !errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +207,8 @@ func TestRoot(t *testing.T) {
 	}
 	status, err := root.Status("proc/12")
 	up, err2 := root.Uptime()
-	if root.Name(12) != "sh" || root.CommandLine(12) != "sh -c x" || status["PPid"] != "1" || up != 7.5 || err != nil || err2 != nil {
+	if root.Name(12) != "sh" || root.CommandLine(12) != "sh -c x" || status["PPid"] != "1" || up != 7.5 || err != nil ||
+		err2 != nil {
 		t.Error(root.Name(12), root.CommandLine(12), status, up, err, err2)
 	}
 }
@@ -231,7 +244,8 @@ func FuzzInterrupts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		rows, _, err := ParseInterrupts(text)
 		for _, r := range rows {
-			if _, numbered := r.IRQ(); err != nil || r.Label == "" || numbered && len(r.Counts) == 0 || len(r.Handlers()) > len(r.Name) {
+			if _, numbered := r.IRQ(); err != nil || r.Label == "" || numbered && len(r.Counts) == 0 ||
+				len(r.Handlers()) > len(r.Name) {
 				t.Errorf("%q: %+v %v", text, r, err)
 			}
 		}
@@ -244,7 +258,8 @@ func FuzzInterrupts(f *testing.F) {
 func FuzzTask(f *testing.F) {
 	f.Add("12 (a) b (c))" + rest)
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := ParseTask(text); err == nil && (s.TID <= 0 || s.State == 0 || !strings.ContainsAny(text, "0123456789")) {
+		if s, err := ParseTask(text); err == nil && (s.TID <= 0 || s.State == 0 ||
+			!strings.ContainsAny(text, "0123456789")) {
 			t.Errorf("%q: %+v", text, s)
 		}
 	})

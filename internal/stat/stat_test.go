@@ -47,7 +47,8 @@ func TestResample(t *testing.T) {
 
 // Values of the tables of Student's t.
 func TestStudent(t *testing.T) {
-	for freedom, want := range map[int]float64{2: 4.303, 3: 3.182, 4: 2.776, 8: 2.306, 14: 2.145, 30: 2.042, 1000: 1.962} {
+	for freedom, want := range map[int]float64{2: 4.303, 3: 3.182, 4: 2.776, 8: 2.306, 14: 2.145, 30: 2.042,
+		1000: 1.962} {
 		if got := Student(freedom); math.Abs(got/want-1) > 0.04 {
 			t.Errorf("%d: %.3f, want %.3f", freedom, got, want)
 		}
@@ -58,7 +59,8 @@ func TestGrown(t *testing.T) {
 	if Grown(uint64(7), 5) != 2 || Grown(uint64(3), 5) != 3 || Grown(int64(5), 5) != 0 {
 		t.Error("counters")
 	}
-	by := GrownBy(map[string]uint64{"a": 5, "b": 5, "reset": 1, "new": 2}, map[string]uint64{"a": 4, "b": 5, "reset": 9, "gone": 3})
+	by := GrownBy(map[string]uint64{"a": 5, "b": 5, "reset": 1, "new": 2},
+		map[string]uint64{"a": 4, "b": 5, "reset": 9, "gone": 3})
 	if fmt.Sprint(by) != "map[a:1 new:2 reset:1]" {
 		t.Error(by)
 	}

@@ -105,7 +105,8 @@ func (l listing) Recv() (proto.Message, error) {
 func (n *noun) list(ctx context.Context, c *api.Client, each func(proto.Message) error) error {
 	method := n.method("List")
 	open := func(t *ttrpc.Client, ctx context.Context, req proto.Message) (listing, error) {
-		stream, err := t.NewStream(ctx, &ttrpc.StreamDesc{StreamingServer: true}, string(n.service.FullName()), "List", req)
+		stream, err := t.NewStream(ctx, &ttrpc.StreamDesc{StreamingServer: true}, string(n.service.FullName()), "List",
+			req)
 		return listing{stream, method.Output()}, err
 	}
 	return api.Stream(ctx, c, sameClient, open, newOf(method.Input()), each)

@@ -22,9 +22,9 @@ var hostOnly = []protoreflect.Name{"fabric"}
 // A host port has mtu and mac of its fabric port.
 var notHost = []protoreflect.Name{"mtu", "mac", "mode", "ring_full", "spread_workers", "polled_by"}
 
-var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp",
-	"no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules",
-	"egress_meter", "ingress_meter", "mirror"}
+var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp",
+	"mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules",
+	"ingress_rules", "egress_meter", "ingress_meter", "mirror"}
 
 // check finds fields of an object that contradict each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
@@ -86,7 +86,8 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 
 func (l *loader) checkWorker(path string, n *yaml.Node, m *apiv1.Worker) {
 	if m.Target != "" && m.Role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
-		l.fail(l.at(child(n, "target")), path+".target", "a role such as WORKER_ROLE_ISOLATED_RX", "a forwarding worker finishes its packets itself")
+		l.fail(l.at(child(n, "target")), path+".target", "a role such as WORKER_ROLE_ISOLATED_RX",
+			"a forwarding worker finishes its packets itself")
 	}
 }
 
@@ -111,7 +112,8 @@ func (l *loader) hosts() {
 		}
 		at := l.defs["ports"][p.Name]
 		if role, there := roles[p.Fabric]; there && role != apiv1.PortRole_PORT_ROLE_FABRIC {
-			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is not a fabric port", p.Name, p.Fabric)
+			l.fail(at, "ports", "a fabric port", "the host port '%s' shares '%s', which is not a fabric port", p.Name,
+				p.Fabric)
 		}
 		if other := first[p.Fabric]; other != "" {
 			l.fail(at, "ports", "one host port for each fabric port",
@@ -121,7 +123,8 @@ func (l *loader) hosts() {
 	}
 	for _, n := range l.state.Nexthops {
 		if port := n.GetPort().GetPort(); roles[port] == apiv1.PortRole_PORT_ROLE_HOST {
-			l.fail(l.defs["nexthops"][keyOf(n)], "nexthops", "a fabric or tenant port", "'%s' is the kernel's: packets are not routed to it", port)
+			l.fail(l.defs["nexthops"][keyOf(n)], "nexthops", "a fabric or tenant port",
+				"'%s' is the kernel's: packets are not routed to it", port)
 		}
 	}
 	for _, s := range l.state.Steers {
@@ -139,29 +142,37 @@ func (l *loader) checkTenant(path string, n *yaml.Node, m *apiv1.Port) {
 	case m.Vrf == "" && m.Bridge == "":
 		l.fail(l.at(n), path, "vrf, bridge or both", "a tenant port needs a VRF or a bridge")
 	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH && m.Vrf == "":
-		l.fail(l.at(child(n, "source_check")), path+".source_check", "vrf, or SOURCE_CHECK_STRICT", "looks up a route, which needs a VRF")
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "vrf, or SOURCE_CHECK_STRICT",
+			"looks up a route, which needs a VRF")
 	case m.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_STRICT && m.GuestMac == "":
-		l.fail(l.at(child(n, "source_check")), path+".source_check", "guest_mac", "compares with the guest's MAC, which is not set")
+		l.fail(l.at(child(n, "source_check")), path+".source_check", "guest_mac",
+			"compares with the guest's MAC, which is not set")
 	case !m.Stateful && (m.EgressRules != "" || m.IngressRules != ""):
 		l.fail(l.at(n), path, "with stateful: true", "rules decide about flows, which only stateful ports keep")
 	case m.Vrf == "" && m.Stateful:
 		l.fail(l.at(child(n, "stateful")), path+".stateful", "vrf", "only routed ports keep flows")
 	case !m.Stateful && m.FlowLimit != 0:
-		l.fail(l.at(child(n, "flow_limit")), path+".flow_limit", "stateful: true", "only stateful ports have flows to limit")
+		l.fail(l.at(child(n, "flow_limit")), path+".flow_limit", "stateful: true",
+			"only stateful ports have flows to limit")
 	case !m.Stateful && m.FlowRate != 0:
-		l.fail(l.at(child(n, "flow_rate")), path+".flow_rate", "stateful: true", "only stateful ports have flows to limit")
+		l.fail(l.at(child(n, "flow_rate")), path+".flow_rate", "stateful: true",
+			"only stateful ports have flows to limit")
 	case !m.Stateful && m.EgressMeter != "":
-		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true", "meters limit flows, which only stateful ports keep")
+		l.fail(l.at(child(n, "egress_meter")), path+".egress_meter", "stateful: true",
+			"meters limit flows, which only stateful ports keep")
 	case !m.Stateful && m.IngressMeter != "":
-		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true", "meters limit flows, which only stateful ports keep")
+		l.fail(l.at(child(n, "ingress_meter")), path+".ingress_meter", "stateful: true",
+			"meters limit flows, which only stateful ports keep")
 	case !m.Stateful && m.Mirror != "":
-		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true", "mirrors copy flows, which only stateful ports keep")
+		l.fail(l.at(child(n, "mirror")), path+".mirror", "stateful: true",
+			"mirrors copy flows, which only stateful ports keep")
 	case m.Bridge != "" && (m.EgressRules != "" || m.IngressRules != ""):
 		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the rules, which see routed packets only")
 	case m.Bridge != "" && (m.EgressMeter != "" || m.IngressMeter != ""):
 		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the meter, which limits routed packets only")
 	case m.Bridge != "" && m.Mirror != "":
-		l.fail(l.at(n), path, "without bridge", "bridged frames would pass the mirror, which copies routed packets only")
+		l.fail(l.at(n), path, "without bridge",
+			"bridged frames would pass the mirror, which copies routed packets only")
 	case m.Vrf == "" && (len(m.Gateways) > 0 || len(m.GuestAddresses) > 0):
 		l.fail(l.at(n), path, "vrf", "gateways and guest addresses need a VRF")
 	}
@@ -253,7 +264,8 @@ func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) 
 		l.fail(l.at(n), path+".label", "16 to 1048575", "missing")
 	}
 	if t.Local != "" && strings.Contains(t.Local, ":") != strings.Contains(t.Remote, ":") {
-		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family", t.Local, t.Remote)
+		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family",
+			t.Local, t.Remote)
 	}
 }
 
@@ -281,7 +293,8 @@ func (l *loader) finish() {
 	}
 	for _, m := range l.members {
 		if kind := l.kinds[m.key]; kind != "" && kind != "port" && kind != "tunnel" {
-			l.fail(m.at, m.field, "a next hop of kind port or tunnel", "next hop %s of kind %s cannot be in a group", m.key, kind)
+			l.fail(m.at, m.field, "a next hop of kind port or tunnel", "next hop %s of kind %s cannot be in a group",
+				m.key, kind)
 		}
 	}
 	l.tunnels()
@@ -364,7 +377,8 @@ func (l *loader) lookup(ref pending) {
 		return
 	}
 	if _, found := l.defs[ref.section][ref.key]; !found {
-		l.fail(ref.at, ref.field, l.known(ref.section), "there is no %s '%s' in this file", nounOf[ref.section].name, ref.key)
+		l.fail(ref.at, ref.field, l.known(ref.section), "there is no %s '%s' in this file", nounOf[ref.section].name,
+			ref.key)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 const natPool = 65536
 
 func natHasPorts(p apiv1.NatProtocol) bool {
-	return p == apiv1.NatProtocol_NAT_PROTOCOL_TCP || p == apiv1.NatProtocol_NAT_PROTOCOL_UDP || p == apiv1.NatProtocol_NAT_PROTOCOL_SCTP
+	return p == apiv1.NatProtocol_NAT_PROTOCOL_TCP || p == apiv1.NatProtocol_NAT_PROTOCOL_UDP ||
+		p == apiv1.NatProtocol_NAT_PROTOCOL_SCTP
 }
 
 func (l *loader) checkNat(path string, n *yaml.Node, m *apiv1.NatRule) {
@@ -27,7 +28,8 @@ func (l *loader) checkNat(path string, n *yaml.Node, m *apiv1.NatRule) {
 	case m.LastPort != 0 && m.LastPort < m.FirstPort:
 		l.fail(l.at(n), path+".last_port", "a port from first_port on", "%d comes before the first one", m.LastPort)
 	case (m.FirstPort != 0 || m.LastPort != 0) && !natHasPorts(m.Protocol):
-		l.fail(l.at(n), path+".first_port", "a rule of protocol TCP, UDP or SCTP", "ports need a protocol that has them")
+		l.fail(l.at(n), path+".first_port", "a rule of protocol TCP, UDP or SCTP",
+			"ports need a protocol that has them")
 	}
 	if m.GetSource() != nil {
 		l.checkNatPool(path+".source", n, m.GetSource())
@@ -39,8 +41,8 @@ func (l *loader) checkNat(path string, n *yaml.Node, m *apiv1.NatRule) {
 
 // checkNatFamily checks that all addresses of a rule are of one family.
 func (l *loader) checkNatFamily(path string, n *yaml.Node, m *apiv1.NatRule) {
-	list := []string{m.GetFloating().GetInside(), m.GetFloating().GetOutside(), m.GetSource().GetPrefix(), m.GetSource().GetFirst(),
-		m.GetSource().GetLast(), m.GetDestination().GetAddress(), m.To}
+	list := []string{m.GetFloating().GetInside(), m.GetFloating().GetOutside(), m.GetSource().GetPrefix(),
+		m.GetSource().GetFirst(), m.GetSource().GetLast(), m.GetDestination().GetAddress(), m.To}
 	for _, b := range m.GetDestination().GetBackends() {
 		list = append(list, b.Address)
 	}
@@ -102,7 +104,8 @@ func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	case len(d.Backends) == 0:
 		l.fail(l.at(n), path+".destination.backends", "1 to 64 backends", "the service has no backends")
 	case d.Port != 0 && !natHasPorts(m.Protocol):
-		l.fail(l.at(n), path+".destination.port", "a rule of protocol TCP, UDP or SCTP", "a port needs a protocol that has ports")
+		l.fail(l.at(n), path+".destination.port", "a rule of protocol TCP, UDP or SCTP",
+			"a port needs a protocol that has ports")
 	case m.To != "" || len(m.Except) > 0 || m.FirstPort != 0 || m.LastPort != 0:
 		l.fail(l.at(n), path, "rules of kind floating or source",
 			"a service has an address and a port of its own, so to, except, first_port and last_port do not apply")
@@ -110,9 +113,11 @@ func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	for _, b := range d.Backends {
 		switch {
 		case b.Port != 0 && !natHasPorts(m.Protocol):
-			l.fail(l.at(n), path+".destination.backends", "a rule of protocol TCP or UDP", "port %d: another port needs a protocol that has ports", b.Port)
+			l.fail(l.at(n), path+".destination.backends", "a rule of protocol TCP or UDP",
+				"port %d: another port needs a protocol that has ports", b.Port)
 		case b.Port != 0 && m.Protocol == apiv1.NatProtocol_NAT_PROTOCOL_SCTP && b.Port != d.Port:
-			l.fail(l.at(n), path+".destination.backends", "the service's port, or none", "port %d: ports of SCTP are not translated", b.Port)
+			l.fail(l.at(n), path+".destination.backends", "the service's port, or none",
+				"port %d: ports of SCTP are not translated", b.Port)
 		}
 	}
 }
@@ -134,7 +139,8 @@ func (l *loader) clashesOfNat() {
 				m.Id, r.first, r.vrf, port)
 		}
 		if f := m.GetFloating(); f != nil && f.Inside == f.Outside && m.ExternalVrf == "" {
-			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s equals the address inside", m.Id, f.Outside)
+			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s equals the address inside", m.Id,
+				f.Outside)
 		}
 	}
 }

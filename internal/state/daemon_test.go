@@ -26,7 +26,8 @@ func startDaemon(t *testing.T) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--run-dir", dir, "--socket", socket, "--worker-cpus", "0", "--idle", "sleep", "--no-huge", "--memory", "128")
+	cmd := exec.Command(program, "--run-dir", dir, "--socket", socket, "--worker-cpus", "0", "--idle", "sleep",
+		"--no-huge", "--memory", "128")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if err := cmd.Start(); err != nil {

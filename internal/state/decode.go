@@ -165,7 +165,8 @@ func (l *loader) value(n *yaml.Node, mutable func() protoreflect.Message, fd pro
 func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protoreflect.Value, ok bool) {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
-		return protoreflect.ValueOfBool(n.Value == "true"), n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")
+		return protoreflect.ValueOfBool(n.Value == "true"), n.Tag == "!!bool" && (n.Value == "true" ||
+			n.Value == "false")
 	case protoreflect.Uint32Kind:
 		u, err := strconv.ParseUint(n.Value, 10, 32)
 		return protoreflect.ValueOfUint32(uint32(u)), err == nil && n.Tag == "!!int" && limits.Number(fd, u)
@@ -236,7 +237,8 @@ func describe(n *yaml.Node, otherwise string) string {
 }
 
 func tagName(tag string) string {
-	names := map[string]string{"!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!timestamp": "a date"}
+	names := map[string]string{"!!int": "a number", "!!float": "a number", "!!bool": "true or false",
+		"!!timestamp": "a date"}
 	if name := names[tag]; name != "" {
 		return name
 	}

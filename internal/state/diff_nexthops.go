@@ -78,7 +78,8 @@ func (d *differ) parkNexthops() {
 	for _, have := range d.haveState.Nexthops {
 		port := have.GetPort()
 		wanted := d.want["nexthops"][keyOf(have)] != nil
-		if port == nil || !d.isGone("ports", port.Port) || d.isGone("nexthops", keyOf(have)) || !wanted && !d.pinned[have.Id] {
+		if port == nil || !d.isGone("ports", port.Port) || d.isGone("nexthops", keyOf(have)) ||
+			!wanted && !d.pinned[have.Id] {
 			continue
 		}
 		parked := &apiv1.Nexthop{Id: have.Id, Kind: &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}}

@@ -92,9 +92,11 @@ func TestDiffPlans(t *testing.T) {
 	tests := []struct{ name, from, to, want string }{
 		{"nothing", "", "", ""},
 		{"one field", "devargs: net_null0}", "devargs: net_null0}, mtu: 9000", "~ port fab0: mtu 1500 -> 9000\n"},
-		{"route to another next hop", "10.0.0.0/8, nexthop: 2", "10.0.0.0/8, nexthop: 1", "~ route red 10.0.0.0/8: nexthop 2 -> 1\n"},
+		{"route to another next hop", "10.0.0.0/8, nexthop: 2", "10.0.0.0/8, nexthop: 1",
+			"~ route red 10.0.0.0/8: nexthop 2 -> 1\n"},
 		{"tunnel in place", "vni: 7", "vni: 8",
-			"~ nexthop 2: kind tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7} -> tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 8}\n"},
+			"~ nexthop 2: kind tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7} -> tunnel {encap: ENCAP_VXLAN, " +
+				"remote: 192.0.2.2, vni: 8}\n"},
 		{"port replaced", "devargs: net_null0", "devargs: net_null1",
 			"~ nexthop 1: kind port {port: fab0, address: " +
 				"192.0.2.9} -> discard {} (its port 'fab0' is deleted first)\n" +
@@ -102,15 +104,18 @@ func TestDiffPlans(t *testing.T) {
 				"+ port fab0: role PORT_ROLE_FABRIC, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
 				"~ nexthop 1: kind discard {} -> port {port: fab0, address: 192.0.2.9}\n"},
 		{"VRF renamed", "red", "blue",
-			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n- label 100 (to change it)\n+ label 100: vrf blue\n" +
+			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n- label 100 (to change it)\n+ label " +
+				"100: vrf blue\n" +
 				"+ route blue 10.0.0.0/8: nexthop 2\n- vrf red\n"},
-		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}", "{id: 2, group: {members: [{nexthop: 1}]}}",
-			"- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n+ nexthop 2: group {members: [{nexthop: 1}]}\n" +
+		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}",
+			"{id: 2, group: {members: [{nexthop: 1}]}}", "- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n" +
+				"+ nexthop 2: group {members: [{nexthop: 1}]}\n" +
 				"+ route red 10.0.0.0/8: nexthop 2\n"},
 		{"meter added", "tap: {}, vrf: red}",
 			"tap: {}, vrf: red, stateful: true, egress_meter: m}\nmeters: [{name: m, packet_rate: 5}]",
 			"+ meter m: packet_rate 5\n~ port tap0: stateful false -> true, egress_meter \"\" -> m\n"},
-		{"setting", "\nvrfs:", "\nsettings: {vxlan_ports: [4789, 8472]}\nvrfs:", "~ settings: vxlan_ports [4789] -> [4789, 8472]\n"},
+		{"setting", "\nvrfs:", "\nsettings: {vxlan_ports: [4789, 8472]}\nvrfs:",
+			"~ settings: vxlan_ports [4789] -> [4789, 8472]\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,7 +148,8 @@ func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 	have := load(t, "workers: [{id: 0, cpu: 0}, {id: 1, cpu: 1}]")
 	want := load(t, "workers: [{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]")
 	got := planned(t, Diff(want, have))
-	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle IDLE_POLICY_SPIN\n"
+	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle " +
+		"IDLE_POLICY_SPIN\n"
 	if got != expect {
 		t.Errorf("got:\n%swant:\n%s", got, expect)
 	}
@@ -151,7 +157,8 @@ func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 
 // A worker begins to wait for interrupts after ports without interrupts are deleted, and ceases before they are added.
 func TestDiffWorkersWaitLast(t *testing.T) {
-	const port = "vrfs: [{name: red}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: red, dpdk: {devargs: \"net_af_packet0,iface=e\"}}]\n"
+	const port = "vrfs: [{name: red}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: red, dpdk: {devargs: " +
+		"\"net_af_packet0,iface=e\"}}]\n"
 	polls := load(t, "workers: [{id: 0, cpu: 1, idle: IDLE_POLICY_SLEEP}]\n"+port)
 	waits := load(t, "workers: [{id: 0, cpu: 2, idle: IDLE_POLICY_INTERRUPT}]\nvrfs: [{name: red}]\nports: []\n")
 	other := load(t, "workers: [{id: 1, cpu: 2, idle: IDLE_POLICY_INTERRUPT}]\nvrfs: [{name: red}]\nports: []\n")
@@ -159,7 +166,8 @@ func TestDiffWorkersWaitLast(t *testing.T) {
 		want, have *State
 		ops        []string
 	}{
-		{waits, polls, []string{"~ worker 0: cpu 1 -> 2", "- port p", "~ worker 0: idle IDLE_POLICY_SLEEP -> IDLE_POLICY_INTERRUPT"}},
+		{waits, polls, []string{"~ worker 0: cpu 1 -> 2", "- port p", "~ worker 0: idle IDLE_POLICY_SLEEP -> " +
+			"IDLE_POLICY_INTERRUPT"}},
 		{polls, waits, []string{"~ worker 0: cpu 2 -> 1, idle IDLE_POLICY_INTERRUPT -> IDLE_POLICY_SLEEP", "+ port p"}},
 		{other, polls, []string{"+ worker 1: cpu 2, idle IDLE_POLICY_SLEEP", "- worker 0", "- port p",
 			"~ worker 1: idle IDLE_POLICY_SLEEP -> IDLE_POLICY_INTERRUPT"}},

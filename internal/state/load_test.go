@@ -160,15 +160,22 @@ func TestLoadErrors(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown section", "vrfs: []\nvrf: []\n", "f:2:1: vrf: unknown key; valid: settings workers vrfs"},
 		{"unknown key", "vrfs:\n  - name: red\n    colour: 3\n", "f:3:5: vrfs[0].colour: unknown key; valid: name id"},
-		{"read only", "vrfs:\n  - {name: red, router_mac: \"02:00:00:00:00:01\"}\n", "f:2:17: vrfs[0].router_mac: read only"},
+		{"read only", "vrfs:\n  - {name: red, router_mac: \"02:00:00:00:00:01\"}\n",
+			"f:2:17: vrfs[0].router_mac: read only"},
 		{"not a list", "vrfs: red\n", "f:1:7: vrfs: not a list"},
 		{"not a mapping", "vrfs: [red]\n", "f:1:8: vrfs[0]: not a mapping; valid: a mapping with name id"},
-		{"number as text", "vrfs: [{name: 10}]\n", "f:1:15: vrfs[0].name: '10' is not text but a number: put it in quotes"},
-		{"text as number", "vrfs: [{name: a, id: one}]\n", "f:1:22: vrfs[0].id: 'one' is not a number; valid: 1 to 16383"},
-		{"out of range", "vrfs: [{name: a, id: 16384}]\n", "f:1:22: vrfs[0].id: '16384' is out of range; valid: 1 to 16383"},
-		{"bool", "bridges: [{name: a, no_learning: yes}]\n", "f:1:34: bridges[0].no_learning: 'yes' is neither true nor false"},
-		{"enum", "bridges: [{name: a, unknown_unicast: DROP}]\n", "'DROP' is not accepted; valid: UNKNOWN_UNICAST_FLOOD, UNKNOWN_UNICAST_DROP"},
-		{"name too long", "vrfs: [{name: " + strings.Repeat("a", 32) + "}]\n", "is not accepted; valid: 1 to 31 of A-Z"},
+		{"number as text", "vrfs: [{name: 10}]\n",
+			"f:1:15: vrfs[0].name: '10' is not text but a number: put it in quotes"},
+		{"text as number", "vrfs: [{name: a, id: one}]\n",
+			"f:1:22: vrfs[0].id: 'one' is not a number; valid: 1 to 16383"},
+		{"out of range", "vrfs: [{name: a, id: 16384}]\n",
+			"f:1:22: vrfs[0].id: '16384' is out of range; valid: 1 to 16383"},
+		{"bool", "bridges: [{name: a, no_learning: yes}]\n",
+			"f:1:34: bridges[0].no_learning: 'yes' is neither true nor false"},
+		{"enum", "bridges: [{name: a, unknown_unicast: DROP}]\n",
+			"'DROP' is not accepted; valid: UNKNOWN_UNICAST_FLOOD, UNKNOWN_UNICAST_DROP"},
+		{"name too long", "vrfs: [{name: " + strings.Repeat("a", 32) + "}]\n",
+			"is not accepted; valid: 1 to 31 of A-Z"},
 		{"missing", "labels: [{vrf: fabric}]\n", "f:1:10: labels[0].label: missing; valid: 16 to 1048575"},
 		{"missing oneof", "labels: [{label: 20}]\n", "labels[0]: target missing; valid: one of vrf, bridge, nexthop"},
 		{"two of a oneof", "labels: [{label: 20, vrf: fabric, nexthop: 1}]\n",
@@ -176,69 +183,99 @@ func TestLoadErrors(t *testing.T) {
 		{"twice", "vrfs:\n  - {name: a}\n  - {name: a}\n", "f:3:5: vrfs[1]: vrf a is already given in line 2"},
 		{"key twice", "vrfs: [{name: a, name: b}]\n", "f:1:18: vrfs[0].name: already given in line 1"},
 		{"section twice", "vrfs: []\nports: []\nvrfs: []\n", "f:3:1: vrfs: already given in line 1"},
-		{"no such VRF", "vrfs: [{name: a}]\nlabels: [{label: 20, vrf: b}]\n", "f:2:27: labels[0].vrf: there is no vrf 'b' in this file; valid: fabric, a"},
-		{"no such next hop", "bridges: [{name: a, flood: [4]}]\n", "f:1:29: bridges[0].flood[0]: there is no nexthop '4' in this file"},
+		{"no such VRF", "vrfs: [{name: a}]\nlabels: [{label: 20, vrf: b}]\n",
+			"f:2:27: labels[0].vrf: there is no vrf 'b' in this file; valid: fabric, a"},
+		{"no such next hop", "bridges: [{name: a, flood: [4]}]\n",
+			"f:1:29: bridges[0].flood[0]: there is no nexthop '4' in this file"},
 		{"host bits", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: 10.0.0.1/8, nexthop: 1}\n",
-			"f:3:27: routes[0].prefix: '10.0.0.1/8' has host bits set: '10.0.0.0/8' has none; valid: a prefix without host bits"},
-		{"route twice", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: \"2001:db8::/32\", nexthop: 1}\n" +
+			"f:3:27: routes[0].prefix: '10.0.0.1/8' has host bits set: '10.0.0.0/8' has none; valid: a prefix " +
+				"without host bits"},
+		{"route twice", "nexthops: [{id: 1, discard: {}}]\nroutes:\n  - {vrf: fabric, prefix: \"2001:db8::/32\", " +
+			"nexthop: 1}\n" +
 			"  - {vrf: fabric, prefix: \"2001:0db8::/32\", nexthop: 1}\n",
 			"f:4:1: routes: 2001:db8::/32 in VRF 'fabric' is already given in line 3"},
-		{"multicast MAC", "neighbors: [{port: p, address: 192.0.2.1, mac: \"01:00:5e:00:00:01\"}]\n", "is not accepted; valid: a unicast MAC"},
+		{"multicast MAC", "neighbors: [{port: p, address: 192.0.2.1, mac: \"01:00:5e:00:00:01\"}]\n",
+			"is not accepted; valid: a unicast MAC"},
 		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n",
 			"ports[0].proxy_arp: a fabric port does not have this field"},
 		{"host without fabric", "ports: [{name: p, role: PORT_ROLE_HOST, tap: {}}]\n", "ports[0].fabric: missing"},
 		{"host with an MTU", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
 			"- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f, mtu: 1400}\n",
 			"ports[1].mtu: a host port does not have this field"},
-		{"host without interface", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, vhost: {socket: /p}, fabric: f}\n", "gives the kernel no interface; valid: tap, dpdk"},
-		{"host of a host", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: p}\n", "the host port 'q' shares 'p', which is not a fabric port"},
+		{"host without interface", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, " +
+			"role: PORT_ROLE_HOST, vhost: {socket: /p}, fabric: f}\n",
+			"gives the kernel no interface; valid: tap, dpdk"},
+		{"host of a host", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: " +
+			"PORT_ROLE_HOST, tap: {}, fabric: f}\n- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: p}\n",
+			"the host port 'q' shares 'p', which is not a fabric port"},
 		{"two hosts", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
 			"- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n" +
 			"- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: f}\n", "the host ports 'p' and 'q' share 'f'"},
 		{"fabric of a fabric", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
 			"- {name: p, role: PORT_ROLE_FABRIC, tap: {}, fabric: f}\n",
 			"ports[1].fabric: a fabric port does not have this field"},
-		{"routed to the kernel", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}, {name: h, role: PORT_ROLE_HOST, tap: {}, fabric: f}]\nnexthops: [{id: 1, port: {port: h, address: 192.0.2.9}}]\n", "nexthops: 'h' is the kernel's: packets are not routed to it; valid: a fabric or tenant port"},
+		{"routed to the kernel", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}, {name: h, role: " +
+			"PORT_ROLE_HOST, tap: {}, fabric: f}]\nnexthops: [{id: 1, port: {port: h, address: 192.0.2.9}}]\n",
+			"nexthops: 'h' is the kernel's: packets are not routed to it; valid: a fabric or tenant port"},
 		{"steered without host", "ports: [{name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}]\n" +
 			"host_steers: [{address: 192.0.2.1, port: f}]\n",
 			"host_steers: the port 'f' has no host port; valid: a fabric port with a host port"},
 		{"tenant without VRF", "ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}}]\n",
 			"ports[0]: a tenant port needs a VRF or a bridge; valid: vrf, bridge or both"},
-		{"target of a forwarding worker", "workers: [{id: 0, cpu: 1, target: 1}]\n", "workers[0].target: a forwarding worker finishes its packets itself"},
-		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n", "workers[0].ring_size: '1000' is not accepted; valid: a power of two from 64 to 4194304"},
+		{"target of a forwarding worker", "workers: [{id: 0, cpu: 1, target: 1}]\n",
+			"workers[0].target: a forwarding worker finishes its packets itself"},
+		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n",
+			"workers[0].ring_size: '1000' is not accepted; valid: a power of two from 64 to 4194304"},
 		{"worker out of range", "ports: [{name: p, role: PORT_ROLE_FABRIC, tap: {}, spread_workers: [64]}]\n",
 			"ports[0].spread_workers[0]: '64' is not"},
-		{"meter without rate", "meters: [{name: a}]\n", "f:1:10: meters[0]: a meter needs a rate; valid: bit_rate or packet_rate"},
-		{"meter of two kinds", "meters: [{name: a, bit_rate: 8000, packet_rate: 1}]\n", "meters[0].packet_rate: a meter limits bits or packets, not both"},
-		{"burst of the other kind", "meters: [{name: a, packet_rate: 1, burst_bytes: 9600}]\n", "meters[0].burst_bytes: the meter limits packets; valid: burst_packets"},
-		{"slow meter", "meters: [{name: a, bit_rate: 1}]\n", "f:1:30: meters[0].bit_rate: '1' is out of range; valid: 8000 to 1000000000000"},
-		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
+		{"meter without rate", "meters: [{name: a}]\n",
+			"f:1:10: meters[0]: a meter needs a rate; valid: bit_rate or packet_rate"},
+		{"meter of two kinds", "meters: [{name: a, bit_rate: 8000, packet_rate: 1}]\n",
+			"meters[0].packet_rate: a meter limits bits or packets, not both"},
+		{"burst of the other kind", "meters: [{name: a, packet_rate: 1, burst_bytes: 9600}]\n",
+			"meters[0].burst_bytes: the meter limits packets; valid: burst_packets"},
+		{"slow meter", "meters: [{name: a, bit_rate: 1}]\n",
+			"f:1:30: meters[0].bit_rate: '1' is out of range; valid: 8000 to 1000000000000"},
+		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, " +
+			"role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
 			"ports[0].egress_meter: meters limit flows, which only stateful ports keep; valid: stateful: true"},
-		{"rules on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, ingress_rules: l}]\n",
+		{"rules on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, " +
+			"role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, ingress_rules: l}]\n",
 			"ports[0]: bridged frames would pass the rules, which see routed packets only; valid: without bridge"},
-		{"meter on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmeters: [{name: m, packet_rate: 1}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, egress_meter: m}]\n",
+		{"meter on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmeters: [{name: m, packet_rate: 1}]\nports: " +
+			"[{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, egress_meter: m}]\n",
 			"ports[0]: bridged frames would pass the meter, which limits routed packets only; valid: without bridge"},
-		{"mirror on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmirrors: [{name: m, port: p}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, mirror: m}]\n",
+		{"mirror on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmirrors: [{name: m, port: p}]\nports: " +
+			"[{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, mirror: m}]\n",
 			"ports[0]: bridged frames would pass the mirror, which copies routed packets only; valid: without bridge"},
-		{"limit of a stateless port", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, flow_limit: 5}]\n",
+		{"limit of a stateless port", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, " +
+			"flow_limit: 5}]\n",
 			"ports[0].flow_limit: only stateful ports have flows to limit; valid: stateful: true"},
-		{"rate of a stateless port", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, flow_rate: 5}]\n",
+		{"rate of a stateless port", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, " +
+			"flow_rate: 5}]\n",
 			"ports[0].flow_rate: only stateful ports have flows to limit; valid: stateful: true"},
-		{"meter of a deny rule", "meters: [{name: m, packet_rate: 1}]\nrule_lists: [{name: l}]\nrules: [{list: l, id: 1, action: RULE_ACTION_DENY, meter: m}]\n",
+		{"meter of a deny rule", "meters: [{name: m, packet_rate: 1}]\nrule_lists: [{name: l}]\nrules: [{list: l, " +
+			"id: 1, action: RULE_ACTION_DENY, meter: m}]\n",
 			"rules[0].meter: a rule that denies has no traffic to limit; valid: with action RULE_ACTION_ALLOW"},
-		{"mirror without target", "mirrors: [{name: a}]\n", "mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
+		{"mirror without target", "mirrors: [{name: a}]\n",
+			"mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
 		{"mirror to no port", "mirrors: [{name: a, port: p}]\n", "mirrors[0].port: there is no port 'p' in this file"},
-		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n", "mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},
+		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n",
+			"mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},
 		{"mirror of two families",
 			"mirrors: [{name: a, vxlan: {remote: 192.0.2.1, local: \"2001:db8::1\", vni: 1}}]\n",
 			"mirrors[0].vxlan.local: '2001:db8::1' and '192.0.2.1' are not of one family"},
-		{"mirror of a stateless port", "mirrors: [{name: m, port: p}]\nvrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, mirror: m}]\n",
+		{"mirror of a stateless port", "mirrors: [{name: m, port: p}]\nvrfs: [{name: a}]\nports: [{name: p, role: " +
+			"PORT_ROLE_TENANT, vrf: a, tap: {}, mirror: m}]\n",
 			"ports[0].mirror: mirrors copy flows, which only stateful ports keep; valid: stateful: true"},
-		{"ERSPAN next hop", "nexthops: [{id: 1, tunnel: {encap: ENCAP_ERSPAN, remote: 192.0.2.1}}]\n", "encap: ENCAP_ERSPAN is for mirrors"},
-		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n" +
+		{"ERSPAN next hop", "nexthops: [{id: 1, tunnel: {encap: ENCAP_ERSPAN, remote: 192.0.2.1}}]\n",
+			"encap: ENCAP_ERSPAN is for mirrors"},
+		{"device twice", "vrfs: [{name: a}]\nports:\n  - {name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: " +
+			"t}}\n" +
 			"  - {name: q, role: PORT_ROLE_TENANT, vrf: a, tap: {ifname: t}}\n",
 			"f:4:5: ports[1]: the port in line 3 has the same device"},
-		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n", "too long for the kernel"},
+		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n",
+			"too long for the kernel"},
 		{"VXLAN with label",
 			"nexthops: [{id: 1, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.1, vni: 1, label: 16}}]\n",
 			"label: ENCAP_VXLAN does not have this field"},
@@ -246,8 +283,10 @@ func TestLoadErrors(t *testing.T) {
 			"label: missing; valid: 16 to 1048575"},
 		{"reserved label", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, remote: 192.0.2.1, label: 15}}]\n",
 			"label: '15' is out of range; valid: 16 to 1048575"},
-		{"two families", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, label: 16, remote: 192.0.2.1, local: \"2001:db8::1\"}}]\n", "not of one family"},
-		{"group in group", "nexthops:\n  - {id: 1, group: {members: [{nexthop: 1}]}}\n", "next hop 1 of kind group cannot be in a group"},
+		{"two families", "nexthops: [{id: 1, tunnel: {encap: ENCAP_MPLSOGRE, label: 16, remote: 192.0.2.1, local: " +
+			"\"2001:db8::1\"}}]\n", "not of one family"},
+		{"group in group", "nexthops:\n  - {id: 1, group: {members: [{nexthop: 1}]}}\n",
+			"next hop 1 of kind group cannot be in a group"},
 		{"empty group", "nexthops: [{id: 1, group: {members: []}}]\n", "the group has no members; valid: at least one"},
 		{"flood to a discard", "nexthops: [{id: 1, discard: {}}]\nbridges: [{name: a, flood: [1]}]\n",
 			"bridges[0].flood[0]: next hop 1 is of kind discard; valid: a next hop of kind tunnel"},
@@ -255,11 +294,15 @@ func TestLoadErrors(t *testing.T) {
 			"ports: [{name: p, role: PORT_ROLE_TENANT, bridge: a, tap: {}}]\nmacs:\n" +
 			"- {bridge: b, mac: \"02:00:00:00:00:01\", port: p}\n",
 			"f:4:3: macs: the port 'p' is not in the bridge 'b'"},
-		{"address twice", "ports:\n- {name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}\n- {name: q, role: PORT_ROLE_FABRIC, dpdk: {devargs: b}, addresses: [192.0.2.1/25]}\n",
+		{"address twice", "ports:\n- {name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: " +
+			"[192.0.2.1/24]}\n- {name: q, role: PORT_ROLE_FABRIC, dpdk: {devargs: b}, addresses: [192.0.2.1/25]}\n",
 			"f:3:3: ports: the ports 'q' and 'p' both have 192.0.2.1/32 in VRF 'fabric'"},
-		{"bridge in two VRFs", "vrfs: [{name: a}, {name: b}]\nbridges: [{name: c}]\nports:\n- {name: p, role: PORT_ROLE_TENANT, bridge: c, vrf: a, tap: {}}\n- {name: q, role: PORT_ROLE_TENANT, bridge: c, vrf: b, tap: {}}\n",
+		{"bridge in two VRFs", "vrfs: [{name: a}, {name: b}]\nbridges: [{name: c}]\nports:\n- {name: p, role: " +
+			"PORT_ROLE_TENANT, bridge: c, vrf: a, tap: {}}\n- {name: q, role: PORT_ROLE_TENANT, bridge: c, vrf: b, " +
+			"tap: {}}\n",
 			"f:5:3: ports: the port 'q' is in VRF 'b', but 'p' of the same bridge is in 'a'"},
-		{"route of a port", "nexthops: [{id: 1, discard: {}}]\nports: [{name: p, role: PORT_ROLE_FABRIC, dpdk: {devargs: a}, addresses: [192.0.2.1/24]}]\nroutes:\n- {vrf: fabric, prefix: 192.0.2.0/24, nexthop: 1}\n",
+		{"route of a port", "nexthops: [{id: 1, discard: {}}]\nports: [{name: p, role: PORT_ROLE_FABRIC, dpdk: " +
+			"{devargs: a}, addresses: [192.0.2.1/24]}]\nroutes:\n- {vrf: fabric, prefix: 192.0.2.0/24, nexthop: 1}\n",
 			"f:4:1: routes: the node adds 192.0.2.0/24 in VRF 'fabric' by itself for the port 'p'"},
 		{"too many items", "settings: {vxlan_ports: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n",
 			"settings.vxlan_ports: 9 values are too many; valid: up to 8"},
@@ -272,33 +315,55 @@ func TestLoadErrors(t *testing.T) {
 		{"ICMP of the other family", "rule_lists: [{name: a}]\n" +
 			"rules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: icmp, source: \"2001:db8::/32\"}]\n",
 			"'icmp' does not match the family of '2001:db8::/32'"},
-		{"rule of two families", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source: 10.0.0.0/8, destination: \"::/0\"}]\n", "rules[0].destination: '10.0.0.0/8' and '::/0' are not of one family"},
-		{"prefix and group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source: 10.0.0.0/8, source_group: g}]\n", "rules[0].source_group: '10.0.0.0/8' and 'g' are both given"},
-		{"no such group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source_group: g}]\n", "there is no address-group 'g' in this file"},
-		{"code without type", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: icmp, icmp_type: 0-255, icmp_code: 1}]\n", "rules[0].icmp_code: a code belongs to a type"},
-		{"no such list", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, {list: b, id: 1, action: RULE_ACTION_ALLOW}]\n", "there is no rule-list 'b' in this file; valid: a"},
+		{"rule of two families", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, " +
+			"source: 10.0.0.0/8, destination: \"::/0\"}]\n",
+			"rules[0].destination: '10.0.0.0/8' and '::/0' are not of one family"},
+		{"prefix and group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source: " +
+			"10.0.0.0/8, source_group: g}]\n", "rules[0].source_group: '10.0.0.0/8' and 'g' are both given"},
+		{"no such group", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, source_group: " +
+			"g}]\n", "there is no address-group 'g' in this file"},
+		{"code without type", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, protocol: " +
+			"icmp, icmp_type: 0-255, icmp_code: 1}]\n", "rules[0].icmp_code: a code belongs to a type"},
+		{"no such list", "rule_lists: [{name: a}]\nrules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, " +
+			"{list: b, id: 1, action: RULE_ACTION_ALLOW}]\n", "there is no rule-list 'b' in this file; valid: a"},
 		{"rule twice", "rule_lists: [{name: a}]\n" +
 			"rules: [{list: a, id: 1, action: RULE_ACTION_DENY, log: true}, {list: a, id: 1, action: " +
 			"RULE_ACTION_ALLOW}]\n", "rule a 1 is already given in line 2"},
-		{"rules without flows", "vrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_rules: l}]\n", "ports[0]: rules decide about flows"},
+		{"rules without flows", "vrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, role: " +
+			"PORT_ROLE_TENANT, vrf: a, tap: {}, egress_rules: l}]\n", "ports[0]: rules decide about flows"},
 		{"own fabric", "vrfs: [{name: fabric}]\n", "the VRF 'fabric' belongs to the underlay and always exists"},
-		{"NAT in the underlay", "nat: [{id: 1, vrf: fabric, floating: {inside: 10.0.0.1, outside: 192.0.2.1}}]\n", "nat[0].vrf: 'fabric' belongs to the underlay; valid: another VRF"},
-		{"NAT of no kind", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a}]\n", "nat[0]: kind missing; valid: one of floating, source, destination"},
-		{"NAT between families", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: \"2001:db8::1\"}}]\n",
+		{"NAT in the underlay", "nat: [{id: 1, vrf: fabric, floating: {inside: 10.0.0.1, outside: 192.0.2.1}}]\n",
+			"nat[0].vrf: 'fabric' belongs to the underlay; valid: another VRF"},
+		{"NAT of no kind", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a}]\n",
+			"nat[0]: kind missing; valid: one of floating, source, destination"},
+		{"NAT between families", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: " +
+			"\"2001:db8::1\"}}]\n",
 			"nat[0]: '10.0.0.1' and '2001:db8::1' are of different families; nothing translates between families; " +
 				"valid: addresses of one family"},
 		{"NAT to multicast",
 			"vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 224.0.0.1}}]\n",
 			"'224.0.0.1' is not accepted; valid: the address of a host"},
-		{"NAT to itself", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, external_vrf: a, floating: {inside: 10.0.0.1, outside: 10.0.0.1}}]\n", "equals the address inside"},
-		{"NAT ports", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, first_port: 80, floating: {inside: 10.0.0.1, outside: 192.0.2.1}}]\n", "nat[0].first_port: ports need a protocol that has them"},
-		{"NAT pool backwards", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.9, last: 192.0.2.8}}]\n", "nat[0].source.last: '192.0.2.8' comes before the first one"},
-		{"NAT pool too large", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: \"fd00::/8\", first: \"2001:db8::\", last: \"2001:db8::1:0\"}}]\n", "'2001:db8::1:0' is too far from the first one; valid: a pool of up to 65536"},
-		{"NAT service without protocol", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, destination: {address: 192.0.2.1, port: 80, backends: [{address: 10.0.0.1}]}}]\n", "nat[0].destination.port: a port needs a protocol"},
-		{"NAT service that matches", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, to: 10.0.0.0/8, destination: {address: 192.0.2.1, backends: [{address: 10.0.0.1}]}}]\n", "a service has an address and a port of its own"},
-		{"NAT address twice", "vrfs: [{name: a}, {name: b}]\nnat:\n- {id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 192.0.2.5}}\n- {id: 2, vrf: b, external_vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.1, last: 192.0.2.9}}\n",
+		{"NAT to itself", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, external_vrf: a, floating: {inside: 10.0.0.1, " +
+			"outside: 10.0.0.1}}]\n", "equals the address inside"},
+		{"NAT ports", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, first_port: 80, floating: {inside: 10.0.0.1, " +
+			"outside: 192.0.2.1}}]\n", "nat[0].first_port: ports need a protocol that has them"},
+		{"NAT pool backwards", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: 10.0.0.0/8, first: " +
+			"192.0.2.9, last: 192.0.2.8}}]\n", "nat[0].source.last: '192.0.2.8' comes before the first one"},
+		{"NAT pool too large", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: \"fd00::/8\", first: " +
+			"\"2001:db8::\", last: \"2001:db8::1:0\"}}]\n",
+			"'2001:db8::1:0' is too far from the first one; valid: a pool of up to 65536"},
+		{"NAT service without protocol", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, destination: {address: 192.0.2.1, " +
+			"port: 80, backends: [{address: 10.0.0.1}]}}]\n", "nat[0].destination.port: a port needs a protocol"},
+		{"NAT service that matches", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, to: 10.0.0.0/8, destination: " +
+			"{address: 192.0.2.1, backends: [{address: 10.0.0.1}]}}]\n",
+			"a service has an address and a port of its own"},
+		{"NAT address twice", "vrfs: [{name: a}, {name: b}]\nnat:\n- {id: 1, vrf: a, floating: {inside: 10.0.0.1, " +
+			"outside: 192.0.2.5}}\n- {id: 2, vrf: b, external_vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.1, " +
+			"last: 192.0.2.9}}\n",
 			"f:4:3: nat: the outside addresses of rule 2 (from 192.0.2.1 in VRF 'a') overlap with those of rule 1"},
-		{"NAT address of a guest", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, guest_addresses: [10.0.0.0/24]}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 10.0.0.200}}]\n",
+		{"NAT address of a guest", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, " +
+			"guest_addresses: [10.0.0.0/24]}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: " +
+			"10.0.0.200}}]\n",
 			"the outside addresses of rule 1 (from 10.0.0.200 in VRF 'a') overlap with those of the port 'p'"},
 		{"alias", "vrfs: [{name: &a red}, {name: *a}]\n", "an alias, which is not supported; write the value"},
 		{"no value", "vrfs: [{name: }]\n", "vrfs[0].name: has no value"},
@@ -329,16 +394,19 @@ func TestLoadErrorLineInALongFile(t *testing.T) {
 	}
 	b.WriteString("- {vrf: fabric, prefix: 10.0.0.1/32, nexthop: 2}\n")
 	_, err := Load("f", []byte(b.String()))
-	if want := "f:100003:47: routes[50000].nexthop: there is no nexthop '2'"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "f:100003:47: routes[50000].nexthop: there is no nexthop '2'"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
 
 // 0 is a limit of ICMP errors like others; only a file that does not set the limit gets the default.
 func TestZeroIsNotTheDefault(t *testing.T) {
-	for text, want := range map[string]uint32{"": 1000, "settings: {}": 1000, "settings: {icmp_errors_per_second: 0}": 0} {
+	for text, want := range map[string]uint32{"": 1000, "settings: {}": 1000,
+		"settings: {icmp_errors_per_second: 0}": 0} {
 		s := load(t, text)
-		if s.Settings.IcmpErrorsPerSecond != want || !strings.Contains(write(t, s), fmt.Sprintf("icmp_errors_per_second: %d\n", want)) {
+		if s.Settings.IcmpErrorsPerSecond != want ||
+			!strings.Contains(write(t, s), fmt.Sprintf("icmp_errors_per_second: %d\n", want)) {
 			t.Errorf("%q: %v", text, s.Settings)
 		}
 	}

@@ -42,7 +42,8 @@ func newModel() *model {
 }
 
 func refuse(field, format string, args ...any) error {
-	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field, Message: fmt.Sprintf(format, args...)})
+	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field,
+		Message: fmt.Sprintf(format, args...)})
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,8 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			return refuse("port.flow_limit", "port '%s' keeps no flows", key)
 		}
 		if o.Stateful && o.Vrf == "" || !o.Stateful && o.EgressRules+o.IngressRules != "" {
-			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful, o.EgressRules+o.IngressRules)
+			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful,
+				o.EgressRules+o.IngressRules)
 		}
 		if o.Bridge != "" && o.EgressRules+o.IngressRules+o.EgressMeter+o.IngressMeter+o.Mirror != "" {
 			return refuse("port.bridge", "port '%s': bridged frames would pass its rules, meters or mirror", key)
@@ -181,12 +183,14 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			return refuse("nexthop", "next hop %s changes between group and not while in use", key)
 		}
 		for _, member := range o.GetGroup().GetMembers() {
-			if n := m.objects[section][fmt.Sprint(member.Nexthop)].(*apiv1.Nexthop); n.GetPort() == nil && n.GetTunnel() == nil {
+			if n := m.objects[section][fmt.Sprint(member.Nexthop)].(*apiv1.Nexthop); n.GetPort() == nil &&
+				n.GetTunnel() == nil {
 				return refuse("nexthop", "member %d of group %s is neither port nor tunnel", member.Nexthop, key)
 			}
 		}
 	case *apiv1.Meter:
-		if (o.BitRate == 0) == (o.PacketRate == 0) || o.BitRate != 0 && o.BurstPackets != 0 || o.PacketRate != 0 && o.BurstBytes != 0 {
+		if (o.BitRate == 0) == (o.PacketRate == 0) || o.BitRate != 0 && o.BurstPackets != 0 ||
+			o.PacketRate != 0 && o.BurstBytes != 0 {
 			return refuse("meter", "meter '%s' limits both bits and packets, or neither", key)
 		}
 	case *apiv1.NatRule:
@@ -208,7 +212,8 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 		}
 	case *apiv1.Worker:
 		for k, other := range m.objects[section] {
-			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu && w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
+			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu &&
+				w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
 				return refuse("worker", "CPU %d has a spinning worker", o.Cpu)
 			}
 		}
@@ -593,7 +598,8 @@ func (m neighborsModel) Del(_ context.Context, r *apiv1.NeighborDelRequest) (*ap
 	return m.del("neighbors", r.Port+" "+r.Address)
 }
 func (m neighborsModel) List(_ context.Context, _ *apiv1.NeighborListRequest, s apiv1.Neighbors_ListServer) error {
-	if err := s.Send(&apiv1.Neighbor{Port: "p0", Address: "192.0.2.77", Status: apiv1.NeighborStatus_NEIGHBOR_STALE}); err != nil {
+	if err := s.Send(&apiv1.Neighbor{Port: "p0", Address: "192.0.2.77",
+		Status: apiv1.NeighborStatus_NEIGHBOR_STALE}); err != nil {
 		return err
 	}
 	return modelList(m.model, "neighbors", func(o *apiv1.Neighbor) error {
@@ -640,7 +646,8 @@ func (m routesModel) Lookup(context.Context, *apiv1.RouteLookupRequest) (*apiv1.
 }
 func (m routesModel) List(_ context.Context, req *apiv1.RouteListRequest, s apiv1.Routes_ListServer) error {
 	for _, r := range m.routes {
-		if err := s.Send(&apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop, Origin: req.Origin}); err != nil {
+		if err := s.Send(&apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop,
+			Origin: req.Origin}); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,8 @@ func outsideOf(m *apiv1.NatRule) natRange {
 	if r.vrf == "" {
 		r.vrf = m.Vrf
 	}
-	first, last := m.GetFloating().GetOutside()+m.GetDestination().GetAddress()+m.GetSource().GetFirst(), m.GetSource().GetLast()
+	first, last := m.GetFloating().GetOutside()+m.GetDestination().GetAddress()+m.GetSource().GetFirst(),
+		m.GetSource().GetLast()
 	if last == "" {
 		last = first
 	}
@@ -79,14 +80,18 @@ func newNatIndex(rules []*apiv1.NatRule) *natIndex {
 			x.services[outsideOf(m)] = append(x.services[outsideOf(m)], m)
 		}
 	}
-	slices.SortStableFunc(x.floating, func(a, b *apiv1.NatRule) int { return compareOutside(outsideOf(a), outsideOf(b)) })
+	slices.SortStableFunc(x.floating, func(a, b *apiv1.NatRule) int {
+		return compareOutside(outsideOf(a), outsideOf(b))
+	})
 	return x
 }
 
 // clash returns a rule of another id that excludes m, or nil.
 func (x *natIndex) clash(m *apiv1.NatRule) *apiv1.NatRule {
 	r := outsideOf(m)
-	at, _ := slices.BinarySearchFunc(x.floating, r, func(f *apiv1.NatRule, r natRange) int { return compareOutside(outsideOf(f), r) })
+	at, _ := slices.BinarySearchFunc(x.floating, r, func(f *apiv1.NatRule, r natRange) int {
+		return compareOutside(outsideOf(f), r)
+	})
 	for _, f := range x.floating[at:] {
 		if !r.has(outsideOf(f).vrf, outsideOf(f).first) {
 			break

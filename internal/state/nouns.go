@@ -68,8 +68,8 @@ func readNouns() []*noun {
 	t := reflect.TypeFor[State]()
 	for i := range t.NumField() {
 		f := t.Field(i)
-		n := &noun{section: f.Tag.Get("file"), name: f.Tag.Get("noun"), field: i, message: messageOf(f.Type).ProtoReflect().Type(),
-			is: strings.Split(f.Tag.Get("is"), ",")}
+		n := &noun{section: f.Tag.Get("file"), name: f.Tag.Get("noun"), field: i,
+			message: messageOf(f.Type).ProtoReflect().Type(), is: strings.Split(f.Tag.Get("is"), ",")}
 		md := n.message.Descriptor()
 		if n.name == "" {
 			n.name = kebab(string(md.Name()))
@@ -133,7 +133,8 @@ func services() []protoreflect.ServiceDescriptor {
 	return all
 }
 
-func indexNouns(all []*noun) (list []string, section, name map[string]*noun, message map[protoreflect.MessageDescriptor]*noun) {
+func indexNouns(all []*noun) (list []string, section, name map[string]*noun,
+	message map[protoreflect.MessageDescriptor]*noun) {
 	section, name, message = map[string]*noun{}, map[string]*noun{}, map[protoreflect.MessageDescriptor]*noun{}
 	for _, n := range all {
 		list = append(list, n.section)

@@ -36,7 +36,9 @@ func TestEveryServiceIsInTheNodeFileOrExcused(t *testing.T) {
 		}
 	}
 	for name, why := range excused {
-		if why == "" || !slices.ContainsFunc(services(), func(s protoreflect.ServiceDescriptor) bool { return string(s.Name()) == name }) {
+		if why == "" || !slices.ContainsFunc(services(), func(s protoreflect.ServiceDescriptor) bool {
+			return string(s.Name()) == name
+		}) {
 			t.Errorf("%s is excused without a reason, or does not exist", name)
 		}
 	}

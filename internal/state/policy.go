@@ -178,5 +178,6 @@ func doRules(ctx context.Context, c *api.Client, ops []Op) error {
 	if ops[0].Verb == Del {
 		return call(ctx, c, apiv1.NewRulesClient, apiv1.RulesClient.Del, &apiv1.RuleDelRequest{Rules: list})
 	}
-	return call(ctx, c, apiv1.NewRulesClient, apiv1.RulesClient.Add, &apiv1.RuleAddRequest{Rules: list, Replace: ops[0].Verb == Set})
+	return call(ctx, c, apiv1.NewRulesClient, apiv1.RulesClient.Add,
+		&apiv1.RuleAddRequest{Rules: list, Replace: ops[0].Verb == Set})
 }

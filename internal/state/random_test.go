@@ -79,7 +79,8 @@ func (g *generator) names() {
 			g.s.Vrfs = append(g.s.Vrfs, &apiv1.Vrf{Name: fmt.Sprint("v", i), Id: g.id("vrf")})
 		}
 		if g.r.IntN(3) > 0 {
-			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"), NoLearning: g.coin()})
+			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"),
+				NoLearning: g.coin()})
 		}
 		if g.r.IntN(3) > 0 {
 			g.s.Meters = append(g.s.Meters, g.meter(fmt.Sprint("m", i)))
@@ -98,7 +99,8 @@ func (g *generator) rules() {
 	prefixes := []string{"10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32", "0.0.0.0/0"}
 	for i := range 2 {
 		if g.coin() {
-			g.s.Groups = append(g.s.Groups, &apiv1.AddressGroup{Name: fmt.Sprint("g", i), Prefixes: prefixes[g.r.IntN(3):]})
+			g.s.Groups = append(g.s.Groups,
+				&apiv1.AddressGroup{Name: fmt.Sprint("g", i), Prefixes: prefixes[g.r.IntN(3):]})
 		}
 	}
 	for i := range 3 {
@@ -119,7 +121,8 @@ func (g *generator) rule(list string, id uint32) *apiv1.Rule {
 	r := &apiv1.Rule{List: list, Id: id, Action: apiv1.RuleAction(g.r.IntN(2)), Log: g.coin()}
 	switch g.r.IntN(5) {
 	case 0:
-		r.Protocol, r.DestinationPorts = pick(g, []string{"tcp", "udp", "sctp"}), pick(g, []string{"80", "8000-8999", "0"})
+		r.Protocol, r.DestinationPorts = pick(g, []string{"tcp", "udp", "sctp"}),
+			pick(g, []string{"80", "8000-8999", "0"})
 		r.SourcePorts = pick(g, []string{"", "0-1023"})
 	case 1:
 		r.Protocol, r.IcmpType, r.IcmpCode = "icmp", "3", pick(g, []string{"", "4", "0-1"})
@@ -226,7 +229,8 @@ func (g *generator) mirrors() {
 		case len(g.s.Ports) > 0 && g.coin():
 			m.Target = &apiv1.Mirror_Port{Port: pick(g, g.s.Ports).Name}
 		case g.coin():
-			m.Target = &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "192.0.2.200", Session: uint32(g.r.IntN(2))}}
+			m.Target = &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "192.0.2.200",
+				Session: uint32(g.r.IntN(2))}}
 		default:
 			continue
 		}
@@ -298,7 +302,9 @@ func (g *generator) flood() {
 
 // routable returns all ports but host ports.
 func (g *generator) routable() []*apiv1.Port {
-	return slices.DeleteFunc(slices.Clone(g.s.Ports), func(p *apiv1.Port) bool { return p.Role == apiv1.PortRole_PORT_ROLE_HOST })
+	return slices.DeleteFunc(slices.Clone(g.s.Ports), func(p *apiv1.Port) bool {
+		return p.Role == apiv1.PortRole_PORT_ROLE_HOST
+	})
 }
 
 func (g *generator) leaves() {
@@ -356,7 +362,8 @@ func (g *generator) nat() {
 			m.Except = []string{"10.0.0.0/8", "172.16.0.0/12"}[:g.r.IntN(3)]
 			m.FirstPort = uint32(g.r.IntN(2) * 80)
 		case 3:
-			m.Kind = &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{Address: outside, Port: uint32(80 + g.r.IntN(2)),
+			m.Kind = &apiv1.NatRule_Destination{Destination: &apiv1.DestinationNat{Address: outside,
+				Port:     uint32(80 + g.r.IntN(2)),
 				Backends: []*apiv1.NatBackend{{Address: "10.9.0.2", Weight: uint32(g.r.IntN(3))}}}}
 		}
 		Normalize(m)
@@ -378,7 +385,9 @@ func (g *generator) macs() {
 
 func (g *generator) mac(bridge string, i uint32) {
 	m := &apiv1.Mac{Bridge: bridge, Mac: fmt.Sprint("02:00:00:00:01:0", i)}
-	tunnels := slices.DeleteFunc(slices.Clone(g.s.Nexthops), func(n *apiv1.Nexthop) bool { return n.GetTunnel() == nil })
+	tunnels := slices.DeleteFunc(slices.Clone(g.s.Nexthops), func(n *apiv1.Nexthop) bool {
+		return n.GetTunnel() == nil
+	})
 	switch {
 	case len(tunnels) > 0 && g.coin():
 		m.Target = &apiv1.Mac_Nexthop{Nexthop: pick(g, tunnels).Id}

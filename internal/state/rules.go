@@ -59,8 +59,9 @@ func readRules() map[protoreflect.Descriptor]rule {
 
 func readRule(fd protoreflect.FieldDescriptor) rule {
 	l := limits.Of(fd)
-	r := rule{format: formats[limits.Notation(fd)], required: (l.Key || l.Required) && l.Default == nil, written: l.Written,
-		any: l.Automatic && !l.Key, readOnly: l.ReadOnly, ref: l.Ref, unique: l.Distinct, items: int(l.Items), zero: l.Zero}
+	r := rule{format: formats[limits.Notation(fd)], required: (l.Key || l.Required) && l.Default == nil,
+		written: l.Written, any: l.Automatic && !l.Key, readOnly: l.ReadOnly, ref: l.Ref, unique: l.Distinct,
+		items: int(l.Items), zero: l.Zero}
 	if fd.Kind() == protoreflect.StringKind {
 		r.longest = int(l.Max)
 	}
@@ -131,7 +132,8 @@ func canonPrefixOrAny(s string) (string, bool) {
 
 func canonMac(s string) (string, bool) {
 	mac, err := net.ParseMAC(s)
-	if err != nil || len(mac) != 6 || !strings.Contains(s, ":") || mac[0]&1 != 0 || mac.String() == "00:00:00:00:00:00" {
+	if err != nil || len(mac) != 6 || !strings.Contains(s, ":") || mac[0]&1 != 0 ||
+		mac.String() == "00:00:00:00:00:00" {
 		return "", false
 	}
 	return mac.String(), true

@@ -23,9 +23,10 @@ func Schema() ([]byte, error) {
 		}
 	}
 	out, err := json.MarshalIndent(map[string]any{
-		"$schema":              "https://json-schema.org/draft/2020-12/schema",
-		"title":                "Corelane node",
-		"description":          "Desired state of a node: corelane apply -f, corelane export. Made by corelane export --schema.",
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "Corelane node",
+		"description": "Desired state of a node: corelane apply -f, corelane export. Made by corelane " +
+			"export --schema.",
 		"type":                 "object",
 		"properties":           props,
 		"additionalProperties": false,

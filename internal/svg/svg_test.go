@@ -10,7 +10,8 @@ import (
 
 func TestElements(t *testing.T) {
 	for want, draw := range map[string]func(*Drawing){
-		`<rect class="a" fill="red" x="1.5%" y="2" width="30%" height="0.33"><title>&lt;b&gt;</title></rect>`: func(d *Drawing) {
+		`<rect class="a" fill="red" x="1.5%" y="2" width="30%" height="0.33"><title>&lt;b&gt;</title></rect>`: func(
+			d *Drawing) {
 			d.Rect("a", 1.5, 2, 30, 1.0/3, "<b>", "fill", "red")
 		},
 		`<line x1="0%" y1="0" x2="100%" y2="1"/>`:  func(d *Drawing) { d.Line("", -0.0001, 0, 100, 1) },
@@ -32,7 +33,8 @@ func TestElements(t *testing.T) {
 func TestAxis(t *testing.T) {
 	d := &Drawing{}
 	d.Axis(Linear(2), 0, 10, "Mpps", func(v float64) string { return number(v) })
-	if n := strings.Count(d.String(), `class="grid"`); n != 5 || !strings.Contains(d.String(), `text-anchor="end">2 Mpps</text>`) {
+	if n := strings.Count(d.String(), `class="grid"`); n != 5 ||
+		!strings.Contains(d.String(), `text-anchor="end">2 Mpps</text>`) {
 		t.Errorf("%d lines: %s", n, d)
 	}
 }

@@ -45,7 +45,8 @@ func TestBlocks(t *testing.T) {
 	if n := strings.Count(text.String(), "\n"); n != block {
 		t.Errorf("%d rows are out after a block", n)
 	}
-	if err := w.Add("wider", "100"); err != nil || w.Flush() != nil || !strings.HasSuffix(text.String(), "a  1\nwider  100\n") {
+	if err := w.Add("wider", "100"); err != nil || w.Flush() != nil ||
+		!strings.HasSuffix(text.String(), "a  1\nwider  100\n") {
 		t.Errorf("%v, %q", err, text.String()[max(0, text.Len()-40):])
 	}
 	room := failing(1)

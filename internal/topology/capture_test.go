@@ -57,7 +57,8 @@ func TestCaptureIsWhole(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		want := topologytest.Machine(t, name)
 		archive, c := captured(t, topologytest.Describe(t, name).Tree(t))
-		want.Kernel.Cmdline = strings.ReplaceAll(want.Kernel.Cmdline, "root=UUID=228c59ea-82f0-4ee8-9d03-5620e5f0fafb", "root=(left-out)")
+		want.Kernel.Cmdline = strings.ReplaceAll(want.Kernel.Cmdline, "root=UUID=228c59ea-82f0-4ee8-9d03-5620e5f0fafb",
+			"root=(left-out)")
 		if a, b := asJSON(t, read(t, archive)), asJSON(t, want); a != b {
 			t.Errorf("%s: the archive reads as\n%s\nthe machine as\n%s", name, a, b)
 		}
@@ -79,10 +80,13 @@ func TestDirectory(t *testing.T) {
 func TestCaptureHasNoSecrets(t *testing.T) {
 	s := topologytest.Describe(t, "odd-even-16")
 	s.Cmdline += " ks=http://host/ks.cfg?id=hunter2 admin.password=hunter2 rd.luks.key=hunter2 -- --auth=hunter2"
-	s.Files["etc/nova/nova.conf"] = "[DEFAULT]\ntransport_url=rabbit://nova:hunter2@mq\n[compute]\ncpu_dedicated_set=2-7\n[libvirt]\nrbd_secret_uuid=hunter2\n"
+	s.Files["etc/nova/nova.conf"] = "[DEFAULT]\ntransport_url=rabbit://nova:hunter2@mq\n[compute]\n" +
+		"cpu_dedicated_set=2-7\n[libvirt]\nrbd_secret_uuid=hunter2\n"
 	s.Files["etc/kubernetes/kubelet.conf"] = "kind: Config\nusers:\n- user: {token: hunter2}\n"
-	s.Files["var/lib/kubelet/config.yaml"] = "kind: KubeletConfiguration\nauthentication: {x: hunter2}\ncpuManagerPolicy: static\nreservedSystemCPUs: \"0\"\n"
-	s.Files["var/lib/kubelet/cpu_manager_state"] = `{"policyName":"static","defaultCpuSet":"0-3","entries":{"hunter2":{"c":"4-5"}}}`
+	s.Files["var/lib/kubelet/config.yaml"] = "kind: KubeletConfiguration\nauthentication: {x: hunter2}\n" +
+		"cpuManagerPolicy: static\nreservedSystemCPUs: \"0\"\n"
+	s.Files["var/lib/kubelet/cpu_manager_state"] =
+		`{"policyName":"static","defaultCpuSet":"0-3","entries":{"hunter2":{"c":"4-5"}}}`
 	s.Files["proc/23329/cmdline"] += "\x00-netdev\x00tap,fds=1:2:3,id=hunter2,vhost=on\x00-vnc\x00password=hunter2"
 	s.Files["proc/23329/environ"] = "PASSWORD=hunter2"
 	s.Files["etc/default/irqbalance"] = "IRQBALANCE_BANNED_CPULIST=2-3\nSECRET=hunter2\n"
@@ -97,12 +101,15 @@ func TestCaptureHasNoSecrets(t *testing.T) {
 	m := read(t, name)
 	equal(t, "nova", m.Services.Nova, "map[cpu_dedicated_set:2-7]")
 	equal(t, "kubelet", m.Services.Kubelet,
-		"map[cpuManagerPolicy:static reservedSystemCPUs:0 state.defaultCpuSet:0-3 state.exclusive:4-5 state.policyName:static]")
+		"map[cpuManagerPolicy:static reservedSystemCPUs:0 state.defaultCpuSet:0-3 state.exclusive:4-5 "+
+			"state.policyName:static]")
 	equal(t, "bans", m.Services.IrqbalanceBans, "2-3")
 	equal(t, "queues", m.Guests[0].Queues, "[1 4 4]")
-	equal(t, "cmdline", m.Kernel.Cmdline, "BOOT_IMAGE=/vmlinuz-3.13.0-24-generic ro quiet ks=(left-out) admin.password=(left-out) rd.luks.key=(left-out)")
+	equal(t, "cmdline", m.Kernel.Cmdline, "BOOT_IMAGE=/vmlinuz-3.13.0-24-generic ro quiet ks=(left-out) "+
+		"admin.password=(left-out) rd.luks.key=(left-out)")
 	left := strings.Join(c.Left, "\n")
-	for _, what := range []string{"/proc/cmdline: ks, admin.password, rd.luks.key, arguments of init", "/etc/nova/nova.conf: 2 other settings",
+	for _, what := range []string{"/proc/cmdline: ks, admin.password, rd.luks.key, arguments of init",
+		"/etc/nova/nova.conf: 2 other settings",
 		"/etc/libvirt/qemu/bigip-virtio.xml: all but the name, vCPUs, pins, memory nodes and queues",
 		"/etc/kubernetes/kubelet.conf: the whole file"} {
 		if !strings.Contains(left, what) {
@@ -177,7 +184,8 @@ func TestEvilArchives(t *testing.T) {
 		"is not an archive":                os.Args[0],
 		"no such file or directory":        "/nonexistent",
 	} {
-		if _, err := topology.Read(name); err == nil || !input.Is(err) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
+		if _, err := topology.Read(name); err == nil || !input.Is(err) || !strings.Contains(err.Error(), why) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", why, err)
 		}
 	}

@@ -91,7 +91,8 @@ func (r *reader) place(c *CPU) {
 		set, ok = value(r, dir+"thread_siblings_list", needed, cpuset.Parse)
 	}
 	if ok && !set.Has(c.ID) {
-		r.trouble(dir+"thread_siblings_list", "'%s' lacks CPU %d itself: this CPU is taken as alone on its core", set, c.ID)
+		r.trouble(dir+"thread_siblings_list", "'%s' lacks CPU %d itself: this CPU is taken as alone on its core", set,
+			c.ID)
 	} else if ok {
 		c.Siblings = set
 	}
@@ -130,7 +131,8 @@ func (r *reader) checkSiblings() {
 			other := by[id]
 			if other == nil || other.Online && !other.Siblings.Equal(c.Siblings) {
 				r.trouble(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuDir, c.ID),
-					"CPU %d has siblings %s, but CPU %d has others: it is taken as alone on its core", c.ID, c.Siblings, id)
+					"CPU %d has siblings %s, but CPU %d has others: it is taken as alone on its core", c.ID, c.Siblings,
+					id)
 				odd[c.ID] = true
 				break
 			}
@@ -177,8 +179,9 @@ func hypervisor(vendor, product, xen string) string {
 	switch {
 	case xen != "":
 		return xen
-	case vendor == "QEMU", product == "KVM", vendor == "OpenStack Foundation", vendor == "Red Hat" && strings.Contains(product, "KVM"),
-		vendor == "Amazon EC2" && !strings.HasSuffix(product, ".metal"), strings.HasPrefix(product, "Google Compute Engine"):
+	case vendor == "QEMU", product == "KVM", vendor == "OpenStack Foundation", vendor == "Red Hat" &&
+		strings.Contains(product, "KVM"), vendor == "Amazon EC2" && !strings.HasSuffix(product, ".metal"),
+		strings.HasPrefix(product, "Google Compute Engine"):
 		return "kvm"
 	case strings.HasPrefix(vendor, "VMware"):
 		return "vmware"

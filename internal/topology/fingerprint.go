@@ -20,7 +20,8 @@ func Fingerprint(m *Machine) string {
 			lines = append(lines, fmt.Sprintf("cpu %d", c.ID))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("cpu %d %d %d %d %d %s %s %s", c.ID, c.Socket, c.Die, c.Core, c.Node, c.Siblings, c.L2, c.L3))
+		lines = append(lines, fmt.Sprintf("cpu %d %d %d %d %d %s %s %s", c.ID, c.Socket, c.Die, c.Core, c.Node,
+			c.Siblings, c.L2, c.L3))
 	}
 	for i := range m.Nodes {
 		lines = append(lines, fmt.Sprintf("node %d %v", m.Nodes[i].ID, m.Nodes[i].Distances))

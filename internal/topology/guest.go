@@ -66,7 +66,8 @@ func (r *reader) running(pid int, threads []*Thread, known map[string]int) {
 	g.threads(threads)
 	g.Vhost = r.vhost(pid)
 	if len(g.VCPUs) == 0 {
-		r.trouble(fmt.Sprintf("proc/%d/task", pid), "guest '%s' has no threads 'CPU n/KVM': QEMU runs without -name debug-threads=on", g.Name)
+		r.trouble(fmt.Sprintf("proc/%d/task", pid),
+			"guest '%s' has no threads 'CPU n/KVM': QEMU runs without -name debug-threads=on", g.Name)
 	}
 	if at, ok := known[q.name]; ok {
 		r.m.Guests[at] = g

@@ -43,7 +43,8 @@ func TestThisMachine(t *testing.T) {
 func TestCapturedVM(t *testing.T) {
 	m := topologytest.Machine(t, "vm-cgroup-v1")
 	equal(t, "unread", unread(m), "")
-	equal(t, "cgroups", fmt.Sprint(m.Cgroups.Version, " ", m.Cgroups.Groups[0].Path, " ", m.Cgroups.Groups[0].Effective), "1 / 0-1")
+	equal(t, "cgroups", fmt.Sprint(m.Cgroups.Version, " ", m.Cgroups.Groups[0].Path, " ",
+		m.Cgroups.Groups[0].Effective), "1 / 0-1")
 	equal(t, "NIC", fmt.Sprint(m.NICs), "[{0000:00:03.0 0 0x1af4 0x1041 virtio-pci eth0 1 1 [37 38 39]  0}]")
 	equal(t, "kind", fmt.Sprint(m.Virtual, " ", m.Container), "unknown true")
 	equal(t, "caches", fmt.Sprint(m.CPU(1).L2, " ", m.CPU(1).L3), "1 0-1")
@@ -57,9 +58,15 @@ func TestFingerprint(t *testing.T) {
 	m.Threads, m.IRQs, m.Hostname, m.CPUs[0].Governor, m.NICs[0].Driver = nil, nil, "other", "powersave", "vfio-pci"
 	equal(t, "of the same machine under other load", topology.Fingerprint(m), want)
 	for what, change := range map[string]func(*topology.Machine){
-		"core": func(m *topology.Machine) { m.CPUs[3].Core++ }, "node": func(m *topology.Machine) { m.CPUs[3].Node = 0 },
-		"offline": func(m *topology.Machine) { m.CPUs[3].Online = false }, "NIC": func(m *topology.Machine) { m.NICs[0].Address = "0000:05:00.0" },
-		"cache": func(m *topology.Machine) { m.CPUs[3].L3 = m.CPUs[3].L2 }, "fewer": func(m *topology.Machine) { m.CPUs = m.CPUs[1:] },
+		"core": func(m *topology.Machine) {
+			m.CPUs[3].Core++
+		}, "node": func(m *topology.Machine) { m.CPUs[3].Node = 0 },
+		"offline": func(m *topology.Machine) {
+			m.CPUs[3].Online = false
+		}, "NIC": func(m *topology.Machine) { m.NICs[0].Address = "0000:05:00.0" },
+		"cache": func(m *topology.Machine) {
+			m.CPUs[3].L3 = m.CPUs[3].L2
+		}, "fewer": func(m *topology.Machine) { m.CPUs = m.CPUs[1:] },
 	} {
 		m := topologytest.Machine(t, "odd-even-16")
 		change(m)
@@ -80,7 +87,8 @@ func TestGuest(t *testing.T) {
 	s := topologytest.Describe(t, "odd-even-16")
 	delete(s.Files, "etc/libvirt/qemu/bigip-virtio.xml")
 	g = s.Machine(t).Guests[0]
-	equal(t, "without libvirt", fmt.Sprint(g.Name, " ", g.Source, " ", len(g.VCPUs), " ", g.Emulator), "bigip-virtio qemu 10 0,2,4,6,8,10,12,14")
+	equal(t, "without libvirt", fmt.Sprint(g.Name, " ", g.Source, " ", len(g.VCPUs), " ", g.Emulator),
+		"bigip-virtio qemu 10 0,2,4,6,8,10,12,14")
 	s = topologytest.Describe(t, "odd-even-16")
 	s.Threads = nil
 	g = s.Machine(t).Guests[0]
@@ -90,11 +98,13 @@ func TestGuest(t *testing.T) {
 func TestServices(t *testing.T) {
 	s := topologytest.Describe(t, "xeon-4210")
 	s.Files["etc/tuned/active_profile"] = "corelane"
-	s.Files["etc/tuned/corelane/tuned.conf"] = "[main]\ninclude=cpu-partitioning\n[scheduler]\nps_blacklist=.*pmd.*;^svc-.*\n"
+	s.Files["etc/tuned/corelane/tuned.conf"] = "[main]\ninclude=cpu-partitioning\n[scheduler]\n" +
+		"ps_blacklist=.*pmd.*;^svc-.*\n"
 	s.Files["etc/systemd/system.conf.d/10-a.conf"] = "[Manager]\nCPUAffinity=\nCPUAffinity=0,10\n"
 	s.Files["usr/lib/systemd/system.conf.d/10-a.conf"] = "[Manager]\nCPUAffinity=5\n"
 	s.Files["run/systemd/system.conf.d/20-b.conf"] = "[Manager]\nCPUAffinity=20 30\n[Other]\nCPUAffinity=7\n"
-	s.Files["etc/sysconfig/irqbalance"] = "# IRQBALANCE_BANNED_CPULIST=9\nIRQBALANCE_BANNED_CPULIST=\"1-4\"\nIRQBALANCE_BANNED_CPUS=20\n"
+	s.Files["etc/sysconfig/irqbalance"] = "# IRQBALANCE_BANNED_CPULIST=9\nIRQBALANCE_BANNED_CPULIST=\"1-4\"\n" +
+		"IRQBALANCE_BANNED_CPUS=20\n"
 	s.Threads = append(s.Threads, topologytest.Thread{TID: 951, PID: 951, Name: "irqbalance", Allowed: s.HostCPUs})
 	v := s.Machine(t).Services
 	equal(t, "spares of the child profile", v.TunedSpares, "[.*pmd.* ^svc-.*]")

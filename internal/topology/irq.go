@@ -27,7 +27,8 @@ func (r *reader) irqs() {
 			continue // a row of the architecture: NMI, LOC
 		}
 		irq := IRQ{Number: number, Name: row.Handlers()}
-		if actions, ok := r.text(fmt.Sprintf("sys/kernel/irq/%d/actions", number), maybe); ok && actions != "" && actions != "(null)" {
+		if actions, ok := r.text(fmt.Sprintf("sys/kernel/irq/%d/actions", number), maybe); ok && actions != "" &&
+			actions != "(null)" {
 			irq.Name = actions
 		}
 		if row.Counts != nil {

@@ -186,5 +186,7 @@ func qemuQueues(text string) int {
 }
 
 func sortGuests(list []Guest) {
-	slices.SortFunc(list, func(a, b Guest) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.PID, b.PID)) })
+	slices.SortFunc(list, func(a, b Guest) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.PID, b.PID))
+	})
 }

@@ -53,8 +53,8 @@ func ReadLoad(tree Tree) (*Load, error) {
 	softirqs, _ := readCounts(tree, "proc/softirqs")
 	for _, id := range slices.Sorted(maps.Keys(times)) {
 		t := times[id]
-		cpu := CPULoad{CPU: id, User: t.User + t.Nice, System: t.System, Idle: t.Unused(), Irq: t.IRQ, Softirq: t.Softirq, Steal: t.Steal,
-			Softirqs: softirqs[id]}
+		cpu := CPULoad{CPU: id, User: t.User + t.Nice, System: t.System, Idle: t.Unused(), Irq: t.IRQ,
+			Softirq: t.Softirq, Steal: t.Steal, Softirqs: softirqs[id]}
 		if interruptsRead {
 			cpu.Interrupts = orEmpty(interrupts[id])
 		}
@@ -145,8 +145,9 @@ func (l *Load) Since(before *Load, seconds float64) *Load {
 	d := &Load{Seconds: seconds}
 	for _, c := range l.CPUs {
 		b := old[c.CPU]
-		d.CPUs = append(d.CPUs, CPULoad{CPU: c.CPU, User: c.User - b.User, System: c.System - b.System, Idle: c.Idle - b.Idle, Irq: c.Irq - b.Irq,
-			Softirq: c.Softirq - b.Softirq, Steal: c.Steal - b.Steal, Interrupts: stat.GrownBy(c.Interrupts, b.Interrupts), Softirqs: stat.GrownBy(c.Softirqs, b.Softirqs)})
+		d.CPUs = append(d.CPUs, CPULoad{CPU: c.CPU, User: c.User - b.User, System: c.System - b.System, Idle: c.Idle -
+			b.Idle, Irq: c.Irq - b.Irq, Softirq: c.Softirq - b.Softirq, Steal: c.Steal - b.Steal,
+			Interrupts: stat.GrownBy(c.Interrupts, b.Interrupts), Softirqs: stat.GrownBy(c.Softirqs, b.Softirqs)})
 	}
 	return d
 }

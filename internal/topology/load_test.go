@@ -44,12 +44,14 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	zero, three := l.Of(0), l.Of(3)
-	if zero.User != 101 || zero.Idle != 1010 || zero.Steal != 5 || zero.Interrupts["LOC"] != 200 || three.Interrupts["38 virtio2-input.0"] != 70 || l.Of(1) != nil {
+	if zero.User != 101 || zero.Idle != 1010 || zero.Steal != 5 || zero.Interrupts["LOC"] != 200 ||
+		three.Interrupts["38 virtio2-input.0"] != 70 || l.Of(1) != nil {
 		t.Errorf("%+v, %+v", zero, three)
 	}
 	three.Interrupts["38 virtio2-input.0"] += 30
 	first, _ := ReadLoad(tree)
-	if d := l.Since(first, 2); d.SinceBoot || d.Seconds != 2 || d.Of(3).Interrupts["38 virtio2-input.0"] != 30 || len(d.Of(0).Interrupts) != 0 {
+	if d := l.Since(first, 2); d.SinceBoot || d.Seconds != 2 || d.Of(3).Interrupts["38 virtio2-input.0"] != 30 ||
+		len(d.Of(0).Interrupts) != 0 {
 		t.Errorf("%+v", d)
 	}
 	if _, err := ReadLoad(procTree(t, nil)); err == nil {

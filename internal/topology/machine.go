@@ -168,8 +168,10 @@ type Services struct {
 	IrqbalanceBans  cpuset.Set        `json:"irqbalance_bans"`           // banned CPUs of its settings
 	SystemdAffinity cpuset.Set        `json:"systemd_affinity"`          // CPUAffinity= of the manager; empty: none
 	Kubelet         map[string]string `json:"kubelet,omitempty"`         // cpuManagerPolicy, reservedSystemCPUs, ...
-	Nova            map[string]string `json:"nova,omitempty"`            // cpu_dedicated_set, cpu_shared_set, vcpu_pin_set, cpu_power_management
-	VRouter         map[string]string `json:"vrouter,omitempty"`         // of a Contrail/TF vRouter: CPU_LIST, CPU_CORE_MASK, SERVICE_CORE_MASK, ...
+	// cpu_dedicated_set, cpu_shared_set, vcpu_pin_set, cpu_power_management
+	Nova map[string]string `json:"nova,omitempty"`
+	// of a Contrail/TF vRouter: CPU_LIST, CPU_CORE_MASK, SERVICE_CORE_MASK, ...
+	VRouter map[string]string `json:"vrouter,omitempty"`
 }
 
 // Knobs are kernel settings that move work to CPUs or slow them down. A string is as read; empty: unknown.

@@ -17,21 +17,25 @@ func is(t *testing.T, what string, got any, want string) {
 }
 
 func TestCmdline(t *testing.T) {
-	k := Kernel{Cmdline: `ro a="b c" "d=e f" hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=512 isolcpus=managed_irq,domain,2-5 ` +
-		`nohz-full=2-N rcu_nocbs intel_idle.max_cstate=0 x=1=2 -- isolcpus=9`}
+	k :=
+		Kernel{Cmdline: `ro a="b c" "d=e f" hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=512 isolcpus=managed_irq,domain,2-5 ` +
+			`nohz-full=2-N rcu_nocbs intel_idle.max_cstate=0 x=1=2 -- isolcpus=9`}
 	is(t, "in order", k.All("hugepages"), "[8 512]")
-	for name, want := range map[string]string{"a": "b c", "d": "e f", "ro": "", "intel-idle.max_cstate": "0", "x": "1=2"} {
+	for name, want := range map[string]string{"a": "b c", "d": "e f", "ro": "", "intel-idle.max_cstate": "0",
+		"x": "1=2"} {
 		if got, ok := k.Arg(name); !ok || got != want {
 			t.Errorf("%s: %q %v, want %q", name, got, ok, want)
 		}
 	}
 	for name, want := range map[string]string{
-		"isolcpus": "{true [managed_irq domain] 2-5} <nil>", "nohz_full": "{true [] 2-7} <nil>", "rcu_nocbs": "{true [] } <nil>", "irqaffinity": "{false [] } <nil>",
+		"isolcpus": "{true [managed_irq domain] 2-5} <nil>", "nohz_full": "{true [] 2-7} <nil>",
+		"rcu_nocbs": "{true [] } <nil>", "irqaffinity": "{false [] } <nil>",
 	} {
 		a, err := k.CPUArg(name, 7)
 		is(t, name, fmt.Sprint(a, " ", err), want)
 	}
-	for _, line := range []string{"isolcpus=2-", "isolcpus=fast,2-3", "isolcpus=domain", "isolcpus=domain,", "isolcpus=2-3,domain"} {
+	for _, line := range []string{"isolcpus=2-", "isolcpus=fast,2-3", "isolcpus=domain", "isolcpus=domain,",
+		"isolcpus=2-3,domain"} {
 		k := Kernel{Cmdline: line}
 		if a, err := k.CPUArg("isolcpus", 7); err == nil {
 			t.Errorf("%s: %v", line, a)
@@ -40,7 +44,8 @@ func TestCmdline(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	const rest = " S 1 1 1 0 -1 69238848 0 0 0 0 5 7 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0"
+	const rest = " S 1 1 1 0 -1 69238848 0 0 0 0 5 7 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 " +
+		"0 17 3 50 1 0 0 0"
 	if s, err := parseStat("12 (a) b (c))" + rest); err != nil || policies[s.Policy] != "fifo" {
 		t.Error(s, err)
 	}
@@ -69,7 +74,8 @@ const domainXML = `<domain type='kvm'><name>vm</name><vcpu cpuset='0-7,^3'>3</vc
 
 func TestDomain(t *testing.T) {
 	const want = "{vm 0 libvirt [0-2,4-7 4 0-2,4-7] 0-1 [0-2,4-7 6] [] [0 1] [2 1]}"
-	for _, text := range []string{domainXML, "<domstatus state='running' pid='77'><vcpus/>" + domainXML + "</domstatus>"} {
+	for _, text := range []string{domainXML, "<domstatus state='running' pid='77'><vcpus/>" + domainXML +
+		"</domstatus>"} {
 		d, err := parseDomain(text)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +89,8 @@ func TestDomain(t *testing.T) {
 		g, _ = d.guest()
 		is(t, "captured guest", g, want)
 	}
-	for _, text := range []string{"", "<a/>", "<domain/>", "<domain><name>a</name><vcpu>0</vcpu></domain>", "<domain><name>a</name><vcpu>4097</vcpu></domain>"} {
+	for _, text := range []string{"", "<a/>", "<domain/>", "<domain><name>a</name><vcpu>0</vcpu></domain>",
+		"<domain><name>a</name><vcpu>4097</vcpu></domain>"} {
 		if d, err := parseDomain(text); err == nil {
 			t.Errorf("%s: %v", text, d)
 		}
@@ -91,15 +98,18 @@ func TestDomain(t *testing.T) {
 }
 
 func TestHypervisor(t *testing.T) {
-	for _, c := range [][4]string{{"QEMU", "Standard PC", "", "kvm"}, {"Amazon EC2", "c5.metal", "", ""}, {"Amazon EC2", "c5.large", "", "kvm"},
+	for _, c := range [][4]string{{"QEMU", "Standard PC", "", "kvm"}, {"Amazon EC2", "c5.metal", "", ""},
+		{"Amazon EC2", "c5.large", "", "kvm"},
 		{"VMware, Inc.", "VMware20,1", "", "vmware"},
-		{"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""}, {"", "", "xen", "xen"}} {
+		{"Microsoft Corporation", "Virtual Machine", "", "hyperv"}, {"Dell Inc.", "PowerEdge R640", "", ""},
+		{"", "", "xen", "xen"}} {
 		is(t, c[0]+c[1], hypervisor(c[0], c[1], c[2]), c[3])
 	}
 }
 
 func FuzzCmdline(f *testing.F) {
-	for _, s := range []string{`a="b c" isolcpus=managed_irq,domain,2-5`, "isolcpus=0-31:2/8", `"" = "`, "isolcpus=all -- x", "nohz_full=N"} {
+	for _, s := range []string{`a="b c" isolcpus=managed_irq,domain,2-5`, "isolcpus=0-31:2/8", `"" = "`,
+		"isolcpus=all -- x", "nohz_full=N"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -121,7 +131,8 @@ func FuzzTask(f *testing.F) {
 	f.Add("5:cpuset:/x\n0::/z")
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := parseStatus(text); err == nil {
-			if again, err := parseStatus(filterStatusOf(text)); err != nil || !again.allowed.Equal(s.allowed) || again.involuntary != s.involuntary {
+			if again, err := parseStatus(filterStatusOf(text)); err != nil || !again.allowed.Equal(s.allowed) ||
+				again.involuntary != s.involuntary {
 				t.Errorf("%q is captured as %v %v", text, again, err)
 			}
 		}
@@ -193,7 +204,8 @@ func FuzzSettings(f *testing.F) {
 }
 
 func FuzzArchive(f *testing.F) {
-	for _, h := range []tar.Header{{Typeflag: tar.TypeReg, Name: "proc/cpuinfo", Size: 14}, {Typeflag: tar.TypeSymlink, Name: "a/driver", Linkname: "/x"}} {
+	for _, h := range []tar.Header{{Typeflag: tar.TypeReg, Name: "proc/cpuinfo", Size: 14},
+		{Typeflag: tar.TypeSymlink, Name: "a/driver", Linkname: "/x"}} {
 		var b bytes.Buffer
 		out := tar.NewWriter(&b)
 		if err := out.WriteHeader(&h); err != nil {

@@ -35,10 +35,13 @@ func TestXeon(t *testing.T) {
 	equal(t, "nodes", fmt.Sprint(m.Nodes[0].CPUs, " ", m.Nodes[1].CPUs), "0-9,20-29 10-19,30-39")
 	equal(t, "siblings", m.CPU(31).Siblings, "11,31")
 	equal(t, "caches", fmt.Sprint(m.CPU(31).L2, " ", m.CPU(31).L3), "11,31 10-19,30-39")
-	equal(t, "isolated", fmt.Sprint(m.Kernel.Isolated, " ", m.Kernel.NohzFull), "1-9,11-19,21-29,31-39 1-9,11-19,21-29,31-39")
+	equal(t, "isolated", fmt.Sprint(m.Kernel.Isolated, " ", m.Kernel.NohzFull),
+		"1-9,11-19,21-29,31-39 1-9,11-19,21-29,31-39")
 	equal(t, "NIC", fmt.Sprint(m.NICs[0]), "{0000:3b:00.0 0 0x8086 0x158b vfio-pci  0 0 [] 8.0 GT/s PCIe 8}")
-	equal(t, "NIC", fmt.Sprint(m.NICs[1]), "{0000:af:00.0 1 0x8086 0x10fb ixgbe eno1 4 4 [60 61 62 63] 8.0 GT/s PCIe 8}")
-	equal(t, "tuned", m.Services.Tuned+" "+m.Services.TunedVariables["isolated_cores"], "cpu-partitioning 1-9,11-19,21-29,31-39")
+	equal(t, "NIC", fmt.Sprint(m.NICs[1]), "{0000:af:00.0 1 0x8086 0x10fb ixgbe eno1 4 4 [60 61 62 63] 8.0 GT/s "+
+		"PCIe 8}")
+	equal(t, "tuned", m.Services.Tuned+" "+m.Services.TunedVariables["isolated_cores"],
+		"cpu-partitioning 1-9,11-19,21-29,31-39")
 	equal(t, "spares", len(m.Services.TunedSpares), "9")
 	equal(t, "systemd", m.Services.SystemdAffinity, "0,10,20,30")
 	equal(t, "nova", m.Services.Nova, "map[vcpu_pin_set:6-9,11-19,25-29,31-39]")

@@ -96,7 +96,8 @@ func (r *reader) count() {
 // missing reports whether an error means that a file does not exist. This includes a process or device that vanished
 // while it was read, and a setting that the device does not support.
 func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTDIR)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV) ||
+		errors.Is(err, syscall.ENOTDIR)
 }
 
 // reason returns an error's text without the path.

@@ -28,7 +28,8 @@ func (r *reader) services() {
 
 // Paths of Nova's settings: of a package, of TripleO's container and of Kolla's.
 var novaFiles = []string{
-	"etc/nova/nova.conf", "var/lib/config-data/puppet-generated/nova_libvirt/etc/nova/nova.conf", "etc/kolla/nova-compute/nova.conf",
+	"etc/nova/nova.conf", "var/lib/config-data/puppet-generated/nova_libvirt/etc/nova/nova.conf",
+	"etc/kolla/nova-compute/nova.conf",
 }
 
 // Keys by section; the name in Services.Nova is the key.
@@ -136,15 +137,16 @@ func systemdSet(text string) (cpuset.Set, error) {
 
 // Keys of a KubeletConfiguration that decide where pods run.
 var kubeletKeys = []string{
-	"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope", "cpuCFSQuota",
-	"kubeReserved", "systemReserved",
+	"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy",
+	"topologyManagerScope", "cpuCFSQuota", "kubeReserved", "systemReserved",
 }
 
 // kubelet reads kubelet's settings and the assignments of its CPU manager, as "state.defaultCpuSet" and
 // "state.exclusive".
 func (r *reader) kubelet() map[string]string {
 	found := map[string]string{}
-	for _, file := range []string{"var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet.conf", "etc/kubernetes/kubelet/kubelet-config.json"} {
+	for _, file := range []string{"var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet.conf",
+		"etc/kubernetes/kubelet/kubelet-config.json"} {
 		settings, ok := value(r, file, maybe, parseKubelet)
 		if ok {
 			for key, v := range settings {

@@ -49,7 +49,9 @@ func (c *tunedChain) profile(name string) {
 func (c *tunedChain) take(dir string, all []setting) {
 	for _, s := range all { // included profiles come first, wherever the line is
 		if s.section == "main" && s.key == "include" {
-			for name := range strings.FieldsFuncSeq(s.value, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
+			for name := range strings.FieldsFuncSeq(s.value, func(r rune) bool {
+				return r == ',' || r == ';' || r == ' '
+			}) {
 				c.profile(name)
 			}
 		}

@@ -43,12 +43,12 @@ var bootRules = []rule{
 		check:  checkWatchdog,
 		source: "Documentation/admin-guide/lockup-watchdogs.rst",
 		why:    "The watchdogs wake a thread and raise an NMI on each CPU, including those that poll."},
-	{id: "boot.irqaffinity", group: groupBoot, title: "New interrupts do not start on workers (irqaffinity)", workers: true,
-		check:  checkDefaultIRQ,
+	{id: "boot.irqaffinity", group: groupBoot, title: "New interrupts do not start on workers (irqaffinity)",
+		workers: true, check: checkDefaultIRQ,
 		source: "Documentation/core-api/irq/irq-affinity.rst",
 		why:    "A device that is added later gets this mask; one interrupt takes 2 to 20 us from a worker."},
-	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)", workers: true,
-		check:  checkManaged,
+	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)",
+		workers: true, check: checkManaged,
 		source: kernelArgs + ": isolcpus= managed_irq",
 		mend: []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; takes " +
 			"effect at the next boot"},
@@ -182,7 +182,8 @@ func checkWatchdog(v *view, r *result) {
 			r.unknown("/proc/sys/kernel/nmi_watchdog is not readable; a kernel without this file has no NMI watchdog")
 		}
 	default:
-		r.warn("kernel.nmi_watchdog = %s", v.m.Knobs.NMIWatchdog).about("kernel.nmi_watchdog").write("/proc/sys/kernel/nmi_watchdog", "0")
+		r.warn("kernel.nmi_watchdog = %s",
+			v.m.Knobs.NMIWatchdog).about("kernel.nmi_watchdog").write("/proc/sys/kernel/nmi_watchdog", "0")
 	}
 }
 

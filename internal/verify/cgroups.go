@@ -40,8 +40,8 @@ func checkPartition(v *view, r *result) {
 		switch {
 		case g.Partition == "" || g.Partition == "member":
 		case strings.Contains(g.Partition, "invalid"):
-			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition, orNone(g.CPUs),
-				orNone(g.Effective)).about("cgroup %s", g.Path)
+			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition,
+				orNone(g.CPUs), orNone(g.Effective)).about("cgroup %s", g.Path)
 		default:
 			r.pass("%s: cpuset.cpus.partition is '%s' with CPUs %s", g.Path, g.Partition, g.Effective)
 		}
@@ -91,7 +91,8 @@ func checkGroupCPUs(v *view, r *result) {
 		if missing := v.in.Workers.And(workers).Without(groups[0].Effective); !missing.Empty() {
 			r.fail("%s may use CPUs %s; its workers need CPUs %s too", groups[0].Path, groups[0].Effective, missing).
 				about("cgroup %s", groups[0].Path).
-				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus", groups[0].Effective.Or(workers).String())
+				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus",
+					groups[0].Effective.Or(workers).String())
 		} else {
 			r.pass("%s may use CPUs %s", groups[0].Path, groups[0].Effective)
 		}

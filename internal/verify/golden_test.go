@@ -44,7 +44,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text.String() != string(want) {
-			t.Errorf("%s: not as in %s (go test ./internal/verify -run Golden -update writes it):\n%s", name, path, text.String())
+			t.Errorf("%s: not as in %s (go test ./internal/verify -run Golden -update writes it):\n%s", name, path,
+				text.String())
 		}
 	}
 }

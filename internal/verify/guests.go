@@ -73,9 +73,11 @@ func checkEmulator(v *view, r *result) {
 		for _, cpus := range g.VCPUs {
 			vcpus = vcpus.Or(cpus)
 		}
-		v.judgeEmulator(r, g.Name, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, v.in.Emulator), g.Emulator, vcpus)
+		v.judgeEmulator(r, g.Name, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, v.in.Emulator),
+			g.Emulator, vcpus)
 		for n, cpus := range g.IOThread {
-			v.judgeEmulator(r, g.Name, fmt.Sprintf("iothread %d", n+1), fmt.Sprintf("virsh iothreadpin %s %d %s", g.Name, n+1, v.in.Emulator), cpus, vcpus)
+			v.judgeEmulator(r, g.Name, fmt.Sprintf("iothread %d", n+1),
+				fmt.Sprintf("virsh iothreadpin %s %d %s", g.Name, n+1, v.in.Emulator), cpus, vcpus)
 		}
 	}
 	v.noGuests(r)
@@ -131,7 +133,8 @@ func checkVhost(v *view, r *result) {
 			if bad := t.Allowed.And(v.in.Workers); !bad.Empty() && !t.Fixed {
 				r.fail("%s: %s; CPUs %s belong to workers", g.Name, describe(t), bad).thread(t, v.in.Emulator)
 			} else if t.Allowed.Within(busy) || busy.Has(t.LastCPU) {
-				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).thread(t, cpuset.Set{})
+				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).thread(t,
+					cpuset.Set{})
 				v.moveVhost(item, g, t, away, busy)
 			}
 		}
@@ -195,7 +198,8 @@ func checkQueues(v *view, r *result) {
 		for n, queues := range g.Queues {
 			if queues <= 1 && len(g.VCPUs) > 1 {
 				r.warn("%s: network device %d has 1 queue for %d vCPUs", g.Name, n, len(g.VCPUs)).Mend =
-					fmt.Sprintf("virsh edit %s   # <driver queues='%d'/>; then in the guest: ethtool -L IFACE combined %[2]d", g.Name, len(g.VCPUs))
+					fmt.Sprintf("virsh edit %s   # <driver queues='%d'/>; then in the guest: ethtool -L IFACE "+
+						"combined %[2]d", g.Name, len(g.VCPUs))
 			}
 		}
 	}
@@ -239,7 +243,8 @@ func (v *view) judgeNode(r *result, n topology.Node) {
 			if got < wish.Pages {
 				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, wish.KiB, wish.Pages).
 					about("hugepages node %d", n.ID).
-					write(fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID, wish.KiB), fmt.Sprint(wish.Pages))
+					write(fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID,
+						wish.KiB), fmt.Sprint(wish.Pages))
 			}
 		}
 	}

@@ -138,5 +138,6 @@ func checkGovernor(v *view, r *result) {
 
 func checkClock(v *view, r *result) {
 	const path = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-	knob(r, path, v.m.Knobs.Clocksource, is("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"), Warn, "tsc")
+	knob(r, path, v.m.Knobs.Clocksource, is("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"),
+		Warn, "tsc")
 }

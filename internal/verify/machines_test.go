@@ -26,16 +26,20 @@ func xeon() *topology.Machine {
 			Siblings: cpuset.Of(core, core+20), Governor: "performance"})
 	}
 	pages := []topology.Hugepages{{KiB: 1048576, Total: 16, Free: 10}}
-	m.Nodes = []topology.Node{{ID: 0, CPUs: set("0-9,20-29"), Hugepages: pages}, {ID: 1, CPUs: set("10-19,30-39"), Hugepages: pages}}
-	m.NICs = []topology.NIC{{Address: "0000:3b:00.0", Node: 0, Driver: "vfio-pci"}, {Address: "0000:19:00.0", Node: 0, Driver: "ixgbe", Interface: "em1",
-		IRQs: []int{40}}}
+	m.Nodes = []topology.Node{{ID: 0, CPUs: set("0-9,20-29"), Hugepages: pages},
+		{ID: 1, CPUs: set("10-19,30-39"), Hugepages: pages}}
+	m.NICs = []topology.NIC{{Address: "0000:3b:00.0", Node: 0, Driver: "vfio-pci"},
+		{Address: "0000:19:00.0", Node: 0, Driver: "ixgbe", Interface: "em1",
+			IRQs: []int{40}}}
 	m.Cgroups = topology.Cgroups{Version: 1}
-	m.Knobs = topology.Knobs{WorkqueueMask: set("0,10,20,30"), DefaultIRQAffinity: set("0,10,20,30"), THP: "always madvise [never]", KSM: "0",
-		NUMABalancing: "0", NMIWatchdog: "0", RTRuntimeUS: "950000", StatInterval: "10", SMT: "on", Clocksource: "tsc"}
+	m.Knobs = topology.Knobs{WorkqueueMask: set("0,10,20,30"), DefaultIRQAffinity: set("0,10,20,30"),
+		THP: "always madvise [never]", KSM: "0", NUMABalancing: "0", NMIWatchdog: "0", RTRuntimeUS: "950000",
+		StatInterval: "10", SMT: "on", Clocksource: "tsc"}
 	m.Load = &topology.Load{Seconds: 1, Threads: map[int]int64{}}
 	for _, c := range m.CPUs {
-		m.Load.CPUs = append(m.Load.CPUs, topology.CPULoad{CPU: c.ID, User: 1, Idle: 99, Interrupts: map[string]int64{"LOC": 1},
-			Softirqs: map[string]int64{"TIMER": 1}})
+		m.Load.CPUs = append(m.Load.CPUs,
+			topology.CPULoad{CPU: c.ID, User: 1, Idle: 99, Interrupts: map[string]int64{"LOC": 1},
+				Softirqs: map[string]int64{"TIMER": 1}})
 	}
 	return m
 }
@@ -62,21 +66,24 @@ func fieldPlan() *plan.Plan {
 	return p
 }
 
-const fieldCmdline = "BOOT_IMAGE=/boot/vmlinuz-3.10.0-1062.9.1.el7.x86_64 ro iommu=pt intel_iommu=on isolcpus=%[1]s default_hugepagesz=1GB hugepagesz=1G " +
-	"hugepages=128 hugepagesz=2M hugepages=2048 skew_tick=1 nohz=on nohz_full=%[1]s rcu_nocbs=%[1]s tuned.non_isolcpus=%[2]s intel_pstate=disable nosoftlockup"
+const fieldCmdline = "BOOT_IMAGE=/boot/vmlinuz-3.10.0-1062.9.1.el7.x86_64 ro iommu=pt intel_iommu=on isolcpus=%[1]s " +
+	"default_hugepagesz=1GB hugepagesz=1G " +
+	"hugepages=128 hugepagesz=2M hugepages=2048 skew_tick=1 nohz=on nohz_full=%[1]s rcu_nocbs=%[1]s " +
+	"tuned.non_isolcpus=%[2]s intel_pstate=disable nosoftlockup"
 
 // vrouter returns the threads of a data plane with forwarding lcores on CPUs, and other lcores and threads elsewhere.
 func vrouter(m *topology.Machine, workers, others cpuset.Set) {
 	const pid = 7000
 	add := func(name string, allowed cpuset.Set) {
-		m.Threads = append(m.Threads, topology.Thread{TID: pid + len(m.Threads), PID: pid, Name: name, Process: "contrail-vroute", Allowed: allowed,
-			LastCPU: allowed.First(), Policy: "other", Cgroup: "/docker"})
+		m.Threads = append(m.Threads, topology.Thread{TID: pid + len(m.Threads), PID: pid, Name: name,
+			Process: "contrail-vroute", Allowed: allowed, LastCPU: allowed.First(), Policy: "other", Cgroup: "/docker"})
 	}
 	add("contrail-vroute", others)
 	for n, cpu := range workers.IDs() {
 		add(fmt.Sprintf("lcore-slave-%d", 10+n), cpuset.Of(cpu))
 	}
-	for _, name := range []string{"lcore-slave-1", "lcore-slave-2", "lcore-slave-8", "lcore-slave-9", "rte_mp_handle", "eal-intr-thread"} {
+	for _, name := range []string{"lcore-slave-1", "lcore-slave-2", "lcore-slave-8", "lcore-slave-9", "rte_mp_handle",
+		"eal-intr-thread"} {
 		add(name, others)
 	}
 }
@@ -85,12 +92,14 @@ func vrouter(m *topology.Machine, workers, others cpuset.Set) {
 func host(m *topology.Machine, allowed cpuset.Set) {
 	for n, name := range []string{"systemd", "sshd", "dockerd", "nova-compute"} {
 		tid := 1 + 100*n
-		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: tid, Name: name, Process: name, Allowed: allowed, LastCPU: allowed.First(),
-			Cgroup: "/system.slice"})
+		m.Threads = append(m.Threads, topology.Thread{TID: tid, PID: tid, Name: name, Process: name, Allowed: allowed,
+			LastCPU: allowed.First(), Cgroup: "/system.slice"})
 	}
 	m.Threads = append(m.Threads,
-		topology.Thread{TID: 2, PID: 2, Name: "kthreadd", Process: "kthreadd", Kernel: true, Allowed: set("0,10,20,30")},
-		topology.Thread{TID: 12, PID: 12, Name: "ksoftirqd/3", Process: "ksoftirqd/3", Kernel: true, Fixed: true, Allowed: set("3"), LastCPU: 3})
+		topology.Thread{TID: 2, PID: 2, Name: "kthreadd", Process: "kthreadd", Kernel: true,
+			Allowed: set("0,10,20,30")},
+		topology.Thread{TID: 12, PID: 12, Name: "ksoftirqd/3", Process: "ksoftirqd/3", Kernel: true, Fixed: true,
+			Allowed: set("3"), LastCPU: 3})
 	m.IRQs = []topology.IRQ{{Number: 40, Name: "em1-TxRx-0", Affinity: set("0,10,20,30"), Effective: set("0")}}
 	m.Interfaces = []topology.Interface{{Name: "em1", RPS: []cpuset.Set{{}}, XPS: []cpuset.Set{set("0")}}}
 }
@@ -101,9 +110,10 @@ func full() *topology.Machine {
 	iso := set("1-9,11-19,21-29,31-39")
 	m.Kernel.Cmdline = fmt.Sprintf(fieldCmdline, iso, "40100401")
 	m.Kernel.Isolated, m.Kernel.NohzFull = iso, iso
-	m.Services = topology.Services{Tuned: "cpu-partitioning", TunedVariables: map[string]string{"isolated_cores": iso.String()},
-		TunedSpares: []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$",
-			"^rte_mp_async$", "^eal-intr-thread$"},
+	m.Services = topology.Services{Tuned: "cpu-partitioning",
+		TunedVariables: map[string]string{"isolated_cores": iso.String()},
+		TunedSpares: []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*",
+			"^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$"},
 		SystemdAffinity: set("0,10,20,30"), VRouter: map[string]string{"CPU_LIST": "1,2,3,4,21,22,23,24"},
 		Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}
 	vrouter(m, set("1-4,21-24"), set("5,25"))

@@ -11,10 +11,11 @@ const (
 )
 
 var placeRules = []rule{
-	{id: "place.first_core", group: groupPlace, title: "Workers are not on the first core or its sibling", workers: true,
-		check:  checkFirstCore,
+	{id: "place.first_core", group: groupPlace, title: "Workers are not on the first core or its sibling",
+		workers: true, check: checkFirstCore,
 		source: dpvsAdvice,
-		mend:   []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # chooses other CPUs"},
+		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # chooses " +
+			"other CPUs"},
 		why: "The kernel boots and keeps time on CPU 0 and runs there what has no other CPU; it cannot be " +
 			"isolated entirely."},
 	{id: "place.siblings", group: groupPlace, title: "Workers do not share a core with others", workers: true,

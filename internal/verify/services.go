@@ -30,7 +30,8 @@ var serviceRules = []rule{
 	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
 		check:  checkTunedSpares,
 		source: tunedDoc + ": ps_blacklist",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these names"},
+		mend: []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these " +
+			"names"},
 		why: "When TuneD starts after the data plane it moves every thread that its ps_blacklist does not name, " +
 			"workers included, " +
 			"to the host's CPUs. " +
@@ -225,7 +226,8 @@ func checkIrqbalance(v *view, r *result) {
 	if open := v.in.Workers.Without(bans); !open.Empty() {
 		r.fail("irqbalance runs, and its banned CPUs (%s) do not include workers' CPUs %s", orNone(bans), open).
 			about("irqbalance").Mend =
-			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: /etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
+			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: "+
+				"/etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
 				bans.Or(v.in.Isolated))
 		return
 	}
@@ -246,7 +248,8 @@ func checkNova(v *view, r *result) {
 			r.fail("%s=%s: %v", name, text, err)
 		case !bad.Empty():
 			r.fail("%s=%s includes workers' CPUs %s", name, text, bad).Mend =
-				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name, set.Without(v.in.Workers))
+				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name,
+					set.Without(v.in.Workers))
 		case v.in.Planned && name != "cpu_shared_set" && !set.Within(v.in.Guests):
 			r.warn("%s=%s, but the plan gives guests CPUs %s", name, text, orNone(v.in.Guests))
 		default:
@@ -267,12 +270,14 @@ func checkNovaPower(v *view, r *result) {
 	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
 		r.fail("cpu_power_management is on, and cpu_dedicated_set includes workers' CPUs %s", bad).Mend =
-			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute", set.Without(v.in.Workers))
+			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute",
+				set.Without(v.in.Workers))
 	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
 		r.pass("cpu_power_management changes only the governor of CPUs %s", set)
 	} else {
 		r.warn("cpu_power_management is on: CPUs %s go offline while no guest uses them", orNone(set)).Mend =
-			"crudini --set /etc/nova/nova.conf libvirt cpu_power_management_strategy governor   # then restart nova-compute"
+			"crudini --set /etc/nova/nova.conf libvirt cpu_power_management_strategy governor   # then restart " +
+				"nova-compute"
 	}
 }
 
@@ -291,7 +296,8 @@ func checkKubelet(v *view, r *result) {
 	case !v.in.Workers.Within(reserved):
 		r.fail("reservedSystemCPUs is %s: pods may get workers' CPUs %s", orNone(reserved),
 			v.in.Workers.Without(reserved)).Mend =
-			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml && systemctl restart kubelet",
+			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml "+
+				"&& systemctl restart kubelet",
 				reserved.Or(v.in.Workers).Or(v.in.Host))
 	default:
 		r.pass("reservedSystemCPUs is %s", reserved)

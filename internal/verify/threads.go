@@ -21,13 +21,13 @@ var threadRules = []rule{
 		source: fieldReport,
 		why: "The kernel moves a worker that may run on several CPUs, and it loses its caches; a worker that " +
 			"does not run forwards nothing."},
-	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs", workers: true,
-		check:  checkForeign,
+	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs",
+		workers: true, check: checkForeign,
 		source: fieldReport + "; sched_setaffinity(2)",
 		why: "Each time such a thread runs, the worker waits 1 to 10 ms, in which up to thousands of packets " +
 			"arrive at a ring of 1,024."},
-	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs", workers: true,
-		check:  checkKernelThreads,
+	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs",
+		workers: true, check: checkKernelThreads,
 		source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
 		why: "Kernel threads preempt a worker like any others. Those bound to their CPU stay; they have no work " +
 			"when nothing else runs there."},
@@ -178,7 +178,8 @@ func checkWorkers(v *view, r *result) {
 	case len(v.own) == 0:
 		r.unknown("no data plane is running; its workers should be on CPUs %s", v.in.Workers)
 	case !missing.Empty():
-		r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
+		r.fail("no worker runs on CPUs %s (%s)", missing,
+			v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
 	}
 }
 
@@ -257,7 +258,8 @@ func checkWorkerLoad(v *view, r *result) {
 			verdict = Warn
 		}
 		text := ifText(steal > 0.005, "; the hypervisor took the CPU away: this cannot be mended on this machine")
-		r.add(verdict, "CPU %d in %.1f s%s: interrupts %s, softirqs %s, steal %.1f %%%s", id, l.Seconds, ifText(l.SinceBoot, " since boot"),
-			percent(float64(c.Irq)/all), percent(float64(c.Softirq)/all), 100*steal, text)
+		r.add(verdict, "CPU %d in %.1f s%s: interrupts %s, softirqs %s, steal %.1f %%%s", id, l.Seconds,
+			ifText(l.SinceBoot, " since boot"), percent(float64(c.Irq)/all), percent(float64(c.Softirq)/all), 100*steal,
+			text)
 	}
 }

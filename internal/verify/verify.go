@@ -129,7 +129,8 @@ func (i *Item) thread(t *topology.Thread, to cpuset.Set) *Item {
 
 // rules lists all checks in the order of the report.
 func rules() []rule {
-	return slices.Concat(stateRules, planRules, bootRules, placeRules, threadRules, irqRules, cgroupRules, serviceRules, guestRules, memoryRules, knobRules)
+	return slices.Concat(stateRules, planRules, bootRules, placeRules, threadRules, irqRules, cgroupRules, serviceRules,
+		guestRules, memoryRules, knobRules)
 }
 
 // Check runs all checks. Without a plan it uses the machine's own intent: IntentOf.

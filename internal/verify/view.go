@@ -25,7 +25,8 @@ type view struct {
 }
 
 func newView(m *topology.Machine, p *plan.Plan, in *Intent) *view {
-	v := &view{m: m, p: p, in: in, online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{}, guests: map[int]bool{}}
+	v := &view{m: m, p: p, in: in, online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{},
+		guests: map[int]bool{}}
 	for i := range m.Threads {
 		if IsWorker(&m.Threads[i]) {
 			v.own[m.Threads[i].PID] = true
@@ -39,9 +40,10 @@ func newView(m *topology.Machine, p *plan.Plan, in *Intent) *view {
 	return v
 }
 
-// Names of polling threads: corelaned and OVS (pmd-), DPDK's lcores by release (lcore-slave, lcore-worker, rte-worker, dpdk-worker),
-// VPP, grout.
-var workerNames = regexp.MustCompile(`^(pmd-|lcore-(slave|worker)-\d|rte-worker-?\d|dpdk-worker-?\d|vpp_wk_\d|grout:w\d)`)
+// Names of polling threads: corelaned and OVS (pmd-), DPDK's lcores by release (lcore-slave, lcore-worker, rte-worker,
+// dpdk-worker), VPP, grout.
+var workerNames = regexp.MustCompile(`^(pmd-|lcore-(slave|worker)-\d|rte-worker-?\d|` +
+	`dpdk-worker-?\d|vpp_wk_\d|grout:w\d)`)
 
 // IsWorker reports whether a thread polls. In contrail-vrouter-dpdk the lcores below 10 are service threads (timer,
 // packet 0, netlink, vhost-user), and those from 10 on forward.

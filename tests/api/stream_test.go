@@ -70,7 +70,8 @@ func TestStreamMillion(t *testing.T) {
 		t.Fatalf("after the last item: %v", err)
 	}
 	d := time.Since(began)
-	t.Logf("%d items in %v, %.0f/s; server memory %d KiB before, %d KiB at most; server at most %d items ahead; client heap %d KiB",
+	t.Logf("%d items in %v, %.0f/s; server memory %d KiB before, %d KiB at most; server at most %d items ahead; "+
+		"client heap %d KiB",
 		items, d.Round(time.Millisecond), items/d.Seconds(), before.MemoryBytes>>10, most>>10, lead, heap>>10)
 	if most > before.MemoryBytes+4<<20 {
 		t.Errorf("the server grew from %d to %d bytes", before.MemoryBytes, most)
@@ -107,7 +108,8 @@ func TestStall(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	d := time.Since(began)
-	t.Logf("disconnected after %v with %d items given; slowest answer to another client %v; server memory at most %d KiB",
+	t.Logf("disconnected after %v with %d items given; slowest answer to another client %v; server memory at most "+
+		"%d KiB",
 		d.Round(time.Millisecond), given, slowest, most>>10)
 	if d < time.Second || slowest > time.Second {
 		t.Error("too soon, or others were held up")

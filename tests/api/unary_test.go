@@ -63,10 +63,12 @@ func TestUnary(t *testing.T) {
 func TestTypedError(t *testing.T) {
 	s := start(t)
 	c := s.client()
-	routes := []*apiv1.Route{{Vrf: "red", Prefix: "10.0.0.0/24", Nexthop: 1}, {Vrf: "red", Prefix: "2001:db8::1/64", Nexthop: 1}}
+	routes := []*apiv1.Route{{Vrf: "red", Prefix: "10.0.0.0/24", Nexthop: 1},
+		{Vrf: "red", Prefix: "2001:db8::1/64", Nexthop: 1}}
 	_, err := apiv1.NewRoutesClient(c).Add(short(t), &apiv1.RouteAddRequest{Routes: routes})
 	st := wantStatus(t, err, codes.InvalidArgument, "host bits")
-	want := &apiv1.Error{Field: "route.prefix", Value: "2001:db8::1/64", Valid: "2001:db8::/64", Index: 1, Message: st.Message()}
+	want := &apiv1.Error{Field: "route.prefix", Value: "2001:db8::1/64", Valid: "2001:db8::/64", Index: 1,
+		Message: st.Message()}
 	if d := st.Details(); len(d) != 1 || !proto.Equal(d[0].(proto.Message), want) {
 		t.Fatalf("details are %v, want %v", d, want)
 	}
@@ -82,9 +84,11 @@ func TestRefused(t *testing.T) {
 	s := start(t)
 	c := s.client()
 	var out apiv1.Empty
-	wantStatus(t, c.Call(short(t), "corelane.v1.Moon", "Fly", &apiv1.Empty{}, &out), codes.Unimplemented, "corelane.v1.Moon")
+	wantStatus(t, c.Call(short(t), "corelane.v1.Moon", "Fly", &apiv1.Empty{}, &out), codes.Unimplemented,
+		"corelane.v1.Moon")
 	wantStatus(t, c.Call(short(t), "corelane.v1.Routes", "Fly", &apiv1.Empty{}, &out), codes.Unimplemented, "Fly")
-	err := c.Call(short(t), "corelane.v1.Routes", "Lookup", &apiv1.HelloRequest{Major: 1}, &out) // a number where a text must be
+	// a number where a text must be
+	err := c.Call(short(t), "corelane.v1.Routes", "Lookup", &apiv1.HelloRequest{Major: 1}, &out)
 	wantStatus(t, err, codes.InvalidArgument, "RouteLookupRequest")
 	err = c.Call(short(t), "corelane.v1.Routes", "List", &apiv1.RouteListRequest{}, &out)
 	wantStatus(t, err, codes.InvalidArgument, "stream")

@@ -29,7 +29,9 @@ func (s groups) Del(_ context.Context, r *apiv1.AddressGroupDelRequest) (*apiv1.
 	return del(s.Server, &s.Groups, "AddressGroups.Del", "group.name", r, r.Name)
 }
 func (s groups) List(_ context.Context, r *apiv1.AddressGroupListRequest, out apiv1.AddressGroups_ListServer) error {
-	return send(s.Server, "AddressGroups.List", r, s.Groups.All, func(g *apiv1.AddressGroup) bool { return given(r.Name, g.Name) }, out)
+	return send(s.Server, "AddressGroups.List", r, s.Groups.All, func(g *apiv1.AddressGroup) bool {
+		return given(r.Name, g.Name)
+	}, out)
 }
 
 type ruleLists struct{ *Server }
@@ -44,7 +46,9 @@ func (s ruleLists) Del(_ context.Context, r *apiv1.RuleListDelRequest) (*apiv1.E
 	return del(s.Server, &s.RuleLists, "RuleLists.Del", "rule_list.name", r, r.Name)
 }
 func (s ruleLists) List(_ context.Context, r *apiv1.RuleListListRequest, out apiv1.RuleLists_ListServer) error {
-	return send(s.Server, "RuleLists.List", r, s.RuleLists.All, func(l *apiv1.RuleList) bool { return given(r.Name, l.Name) }, out)
+	return send(s.Server, "RuleLists.List", r, s.RuleLists.All, func(l *apiv1.RuleList) bool {
+		return given(r.Name, l.Name)
+	}, out)
 }
 
 type rules struct{ *Server }
@@ -61,8 +65,9 @@ func (s rules) Add(_ context.Context, r *apiv1.RuleAddRequest) (*apiv1.RuleReply
 			return nil, missing("rule.list", rule.List)
 		}
 		if _, ok := s.Rules.Get(RuleKey{rule.List, rule.Id}); ok && !r.Replace {
-			return nil, Refusal(codes.AlreadyExists, &apiv1.Error{Field: "rule.id", Index: uint32(i), Value: fmt.Sprint(rule.Id),
-				Message: fmt.Sprintf("rule.id '%d': is taken", rule.Id)})
+			return nil,
+				Refusal(codes.AlreadyExists, &apiv1.Error{Field: "rule.id", Index: uint32(i),
+					Value: fmt.Sprint(rule.Id), Message: fmt.Sprintf("rule.id '%d': is taken", rule.Id)})
 		}
 	}
 	reply := &apiv1.RuleReply{Changed: uint32(len(r.Rules))}

@@ -187,10 +187,12 @@ func Refusal(code codes.Code, e *apiv1.Error) error {
 
 func missing(field string, value any) error {
 	v := fmt.Sprint(value)
-	return Refusal(codes.NotFound, &apiv1.Error{Field: field, Value: v, Message: fmt.Sprintf("%s '%s': does not exist", field, v)})
+	return Refusal(codes.NotFound,
+		&apiv1.Error{Field: field, Value: v, Message: fmt.Sprintf("%s '%s': does not exist", field, v)})
 }
 
 func exists(field string, value any) error {
 	v := fmt.Sprint(value)
-	return Refusal(codes.AlreadyExists, &apiv1.Error{Field: field, Value: v, Message: fmt.Sprintf("%s '%s': exists already", field, v)})
+	return Refusal(codes.AlreadyExists,
+		&apiv1.Error{Field: field, Value: v, Message: fmt.Sprintf("%s '%s': exists already", field, v)})
 }

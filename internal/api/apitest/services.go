@@ -50,7 +50,8 @@ func (s *Server) begin(method string, req proto.Message) error {
 	return nil
 }
 
-func add[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V, replace bool) (V, error) {
+func add[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V,
+	replace bool) (V, error) {
 	s.Lock()
 	defer s.Unlock()
 	var none V
@@ -65,7 +66,8 @@ func add[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 }
 
 // set merges the named fields of v into the object of key k.
-func set[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V, fields []string) (V, error) {
+func set[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K, v V,
+	fields []string) (V, error) {
 	s.Lock()
 	defer s.Unlock()
 	var none V
@@ -94,7 +96,8 @@ func copyFields(dst, src proto.Message, fields []string) {
 	}
 }
 
-func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, k K) (*apiv1.Empty, error) {
+func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message,
+	k K) (*apiv1.Empty, error) {
 	s.Lock()
 	defer s.Unlock()
 	if err := s.begin(method, req); err != nil {
@@ -108,7 +111,8 @@ func del[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 }
 
 // send answers a List call with the objects that match; match may be nil.
-func send[V proto.Message](s *Server, method string, req proto.Message, all func() []V, match func(V) bool, out interface{ Send(V) error }) error {
+func send[V proto.Message](s *Server, method string, req proto.Message, all func() []V, match func(V) bool,
+	out interface{ Send(V) error }) error {
 	s.Lock()
 	err := s.begin(method, req)
 	list := all()
@@ -177,10 +181,14 @@ func (s workers) List(_ context.Context, r *apiv1.WorkerListRequest, out apiv1.W
 	return send(s.Server, "Workers.List", r, s.Workers.All, nil, out)
 }
 func (s workers) Latency(_ context.Context, r *apiv1.WorkerLatencyRequest, out apiv1.Workers_LatencyServer) error {
-	return send(s.Server, "Workers.Latency", r, slice(s.Server.Latencies), func(l *apiv1.WorkerLatency) bool { return !r.OneWorker || r.Id == l.Worker }, out)
+	return send(s.Server, "Workers.Latency", r, slice(s.Server.Latencies), func(l *apiv1.WorkerLatency) bool {
+		return !r.OneWorker || r.Id == l.Worker
+	}, out)
 }
 func (s workers) Ports(_ context.Context, r *apiv1.WorkerPortsRequest, out apiv1.Workers_PortsServer) error {
-	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool { return given(r.Port, p.Port) }, out)
+	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool {
+		return given(r.Port, p.Port)
+	}, out)
 }
 
 func (s workers) Rebalance(_ context.Context, r *apiv1.RebalanceRequest) (*apiv1.RebalancePlan, error) {
@@ -299,7 +307,9 @@ func (s meters) Del(_ context.Context, r *apiv1.MeterDelRequest) (*apiv1.Empty, 
 }
 
 func (s meters) List(_ context.Context, r *apiv1.MeterListRequest, out apiv1.Meters_ListServer) error {
-	return send(s.Server, "Meters.List", r, s.Meters.All, func(m *apiv1.Meter) bool { return given(r.Name, m.Name) }, out)
+	return send(s.Server, "Meters.List", r, s.Meters.All, func(m *apiv1.Meter) bool {
+		return given(r.Name, m.Name)
+	}, out)
 }
 
 type mirrors struct{ *Server }
@@ -317,7 +327,9 @@ func (s mirrors) Del(_ context.Context, r *apiv1.MirrorDelRequest) (*apiv1.Empty
 }
 
 func (s mirrors) List(_ context.Context, r *apiv1.MirrorListRequest, out apiv1.Mirrors_ListServer) error {
-	return send(s.Server, "Mirrors.List", r, s.Mirrors.All, func(m *apiv1.Mirror) bool { return given(r.Name, m.Name) }, out)
+	return send(s.Server, "Mirrors.List", r, s.Mirrors.All, func(m *apiv1.Mirror) bool {
+		return given(r.Name, m.Name)
+	}, out)
 }
 
 type labels struct{ *Server }
@@ -371,7 +383,9 @@ func (s bridges) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.Empty
 	return del(s.Server, &s.Bridges, "Bridges.Del", "name", r, r.Name)
 }
 func (s bridges) List(_ context.Context, r *apiv1.BridgeListRequest, out apiv1.Bridges_ListServer) error {
-	return send(s.Server, "Bridges.List", r, s.Bridges.All, func(b *apiv1.Bridge) bool { return given(r.Name, b.Name) }, out)
+	return send(s.Server, "Bridges.List", r, s.Bridges.All, func(b *apiv1.Bridge) bool {
+		return given(r.Name, b.Name)
+	}, out)
 }
 
 type macs struct{ *Server }
@@ -397,7 +411,9 @@ func (s neighbors) Del(_ context.Context, r *apiv1.NeighborDelRequest) (*apiv1.E
 	return del(s.Server, &s.Neighbors, "Neighbors.Del", "address", r, r.Port+" "+r.Address)
 }
 func (s neighbors) List(_ context.Context, r *apiv1.NeighborListRequest, out apiv1.Neighbors_ListServer) error {
-	return send(s.Server, "Neighbors.List", r, s.Neighbors.All, func(n *apiv1.Neighbor) bool { return given(r.Port, n.Port) }, out)
+	return send(s.Server, "Neighbors.List", r, s.Neighbors.All, func(n *apiv1.Neighbor) bool {
+		return given(r.Port, n.Port)
+	}, out)
 }
 
 type stats struct{ *Server }
@@ -408,10 +424,14 @@ func (s stats) Drops(_ context.Context, r *apiv1.DropListRequest, out apiv1.Stat
 	}, out)
 }
 func (s stats) Graph(_ context.Context, r *apiv1.NodeListRequest, out apiv1.Stats_GraphServer) error {
-	return send(s.Server, "Stats.Graph", r, slice(s.Server.Nodes), func(n *apiv1.Node) bool { return !r.OneWorker || r.Worker == n.Worker }, out)
+	return send(s.Server, "Stats.Graph", r, slice(s.Server.Nodes), func(n *apiv1.Node) bool {
+		return !r.OneWorker || r.Worker == n.Worker
+	}, out)
 }
 func (s stats) List(_ context.Context, r *apiv1.StatListRequest, out apiv1.Stats_ListServer) error {
-	return send(s.Server, "Stats.List", r, slice(s.Server.Stats), func(st *apiv1.Stat) bool { return given(r.Port, st.Port) }, out)
+	return send(s.Server, "Stats.List", r, slice(s.Server.Stats), func(st *apiv1.Stat) bool {
+		return given(r.Port, st.Port)
+	}, out)
 }
 
 type captures struct{ *Server }
@@ -462,5 +482,7 @@ func (s steers) Del(_ context.Context, r *apiv1.HostSteerDelRequest) (*apiv1.Emp
 	return del(s.Server, &s.Steers, "HostSteers.Del", "address", r, r.Port+" "+r.Address)
 }
 func (s steers) List(_ context.Context, r *apiv1.HostSteerListRequest, out apiv1.HostSteers_ListServer) error {
-	return send(s.Server, "HostSteers.List", r, s.Steers.All, func(n *apiv1.HostSteer) bool { return given(r.Port, n.Port) }, out)
+	return send(s.Server, "HostSteers.List", r, s.Steers.All, func(n *apiv1.HostSteer) bool {
+		return given(r.Port, n.Port)
+	}, out)
 }

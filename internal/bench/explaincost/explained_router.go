@@ -50,11 +50,13 @@ func (l *explainedRouter) start(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	env := &router.Env{CPUs: []int{o.Worker}, ControlCPU: o.Other, Memory: o.Memory, Bin: o.Bin, Options: []string{"--allow-debug"}}
+	env := &router.Env{CPUs: []int{o.Worker}, ControlCPU: o.Other, Memory: o.Memory, Bin: o.Bin,
+		Options: []string{"--allow-debug"}}
 	if err := l.StartRouter(ctx, new(router.Corelane), env, setup); err != nil {
 		return err
 	}
-	l.generator, err = generator.Start(ctx, generator.Place{Bin: o.Bin, Dir: l.Dir, CPU: o.Other, ControlCPU: o.Other, RoundTripCPU: -1})
+	l.generator, err = generator.Start(ctx, generator.Place{Bin: o.Bin, Dir: l.Dir, CPU: o.Other, ControlCPU: o.Other,
+		RoundTripCPU: -1})
 	if err != nil {
 		return err
 	}

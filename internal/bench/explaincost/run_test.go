@@ -10,8 +10,11 @@ import (
 )
 
 func TestCost(t *testing.T) {
-	r := Result{Pairs: []Pair{{Sample{Rate: 100}, Sample{Rate: 99}}, {Sample{Rate: 200}, Sample{Rate: 200}}, {Sample{Rate: 100}, Sample{Rate: 98}}, {}}}
-	if c := r.Of(func(s Sample) float64 { return s.Rate }); c.Median < -1.01 || c.Median > -0.99 || c.Low >= c.Median || c.High <= c.Median {
+	r := Result{Pairs: []Pair{{Sample{Rate: 100}, Sample{Rate: 99}}, {Sample{Rate: 200}, Sample{Rate: 200}},
+		{Sample{Rate: 100}, Sample{Rate: 98}}, {}}}
+	if c := r.Of(func(s Sample) float64 {
+		return s.Rate
+	}); c.Median < -1.01 || c.Median > -0.99 || c.Low >= c.Median || c.High <= c.Median {
 		t.Errorf("%+v", c)
 	}
 	if c := (&Result{}).Of(func(s Sample) float64 { return s.Rate }); c != (Cost{}) {
@@ -24,7 +27,10 @@ func TestRun(t *testing.T) {
 	if os.Geteuid() != 0 || bin == "." || runtime.NumCPU() < 2 {
 		t.Skip("needs root, two CPUs and CORELANED, with corelane-gen beside it")
 	}
-	r, err := Run(t.Context(), Options{Bin: bin, Worker: 1, Repetitions: 1, Trial: 300 * time.Millisecond}, func(text string) { t.Log(text) })
+	r, err := Run(t.Context(), Options{Bin: bin, Worker: 1, Repetitions: 1, Trial: 300 * time.Millisecond},
+		func(text string) {
+			t.Log(text)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,8 @@ func (p *Point) Step(backend string) *Step {
 func (p *Point) add(f Figure) {
 	s := p.Step(f.Backend)
 	if s == nil {
-		p.Steps = append(p.Steps, Step{Backend: f.Backend, Text: f.Text, Cycles: make([]float64, len(Hits)), Against: against[f.Backend]})
+		p.Steps = append(p.Steps, Step{Backend: f.Backend, Text: f.Text, Cycles: make([]float64, len(Hits)),
+			Against: against[f.Backend]})
 		s = &p.Steps[len(p.Steps)-1]
 	}
 	switch f.What {
@@ -113,8 +114,8 @@ func (p *Point) compare() {
 }
 
 // Order lists the steps, from the table that routers usually have to the fastest one.
-var Order = []string{"chained", "chained-signatures", "chained-crc", "chained-batch", "rte_hash", "corelane-single", "corelane-no-prefetch",
-	"corelane-plain", "corelane-sse4.2", "corelane-avx2", "corelane-avx512"}
+var Order = []string{"chained", "chained-signatures", "chained-crc", "chained-batch", "rte_hash", "corelane-single",
+	"corelane-no-prefetch", "corelane-plain", "corelane-sse4.2", "corelane-avx2", "corelane-avx512"}
 
 func sortSteps(steps []Step, order map[string]int) {
 	slices.SortStableFunc(steps, func(a, b Step) int { return order[a.Backend] - order[b.Backend] })

@@ -164,16 +164,18 @@ func downPorts(p *apiv1.GeneratorProfile) []string {
 
 // Run runs a trial and returns its counters. each is called with every window at its end. The end of ctx ends the
 // trial.
-func (g *Generator) Run(ctx context.Context, t *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
+func (g *Generator) Run(ctx context.Context, t *apiv1.GeneratorTrial,
+	each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
 	var total *apiv1.GeneratorWindow
-	err := api.Stream(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Run, t, func(w *apiv1.GeneratorWindow) error {
-		if w.Total {
-			total = w
-		} else if each != nil {
-			each(w)
-		}
-		return nil
-	})
+	err := api.Stream(ctx, g.client, apiv1.NewGeneratorClient, apiv1.GeneratorClient.Run, t,
+		func(w *apiv1.GeneratorWindow) error {
+			if w.Total {
+				total = w
+			} else if each != nil {
+				each(w)
+			}
+			return nil
+		})
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

@@ -28,7 +28,8 @@ func TestProgramThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Start(t.Context(), Place{Bin: bin, Dir: t.TempDir(), RoundTripCPU: 3})
-	for _, want := range []string{"corelane-gen: has ended: exit status 2", "no CPU: --socket /", "--cpu 0 --round-trip-cpu 3"} {
+	for _, want := range []string{"corelane-gen: has ended: exit status 2", "no CPU: --socket /",
+		"--cpu 0 --round-trip-cpu 3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: has no %q", err, want)
 		}
@@ -61,11 +62,13 @@ func pair(t *testing.T) *apiv1.GeneratorProfile {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "memif.sock")
 	port := func(name string, server bool) *apiv1.GeneratorPort {
-		return &apiv1.GeneratorPort{Name: name, Device: &apiv1.GeneratorPort_Memif{Memif: &apiv1.GeneratorMemif{Socket: socket, Server: server}}}
+		return &apiv1.GeneratorPort{Name: name,
+			Device: &apiv1.GeneratorPort_Memif{Memif: &apiv1.GeneratorMemif{Socket: socket, Server: server}}}
 	}
 	return &apiv1.GeneratorProfile{
-		Ports:   []*apiv1.GeneratorPort{port("a", true), port("b", false)},
-		Streams: []*apiv1.GeneratorStream{{Name: "a->b", TxPort: "a", RxPort: "b", Header: header, InnerOffset: 14, Sizes: []uint32{64}}},
+		Ports: []*apiv1.GeneratorPort{port("a", true), port("b", false)},
+		Streams: []*apiv1.GeneratorStream{{Name: "a->b", TxPort: "a", RxPort: "b", Header: header, InnerOffset: 14,
+			Sizes: []uint32{64}}},
 	}
 }
 
@@ -83,7 +86,8 @@ func TestTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if windows < 3 || total.Sent < 1000 || total.Received != total.Sent || total.Corrupt+total.Misplaced+total.WrongHeader > 0 {
+	if windows < 3 || total.Sent < 1000 || total.Received != total.Sent ||
+		total.Corrupt+total.Misplaced+total.WrongHeader > 0 {
 		t.Errorf("%d windows, %v", windows, total)
 	}
 	if err := g.Close(); err != nil {
@@ -102,7 +106,10 @@ func TestTrialThatIsGivenUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	_, err := g.Run(ctx, &apiv1.GeneratorTrial{DurationMs: 60000, WindowMs: 50, PacketsPerSecond: 1000}, func(*apiv1.GeneratorWindow) { cancel(enough) })
+	_, err := g.Run(ctx, &apiv1.GeneratorTrial{DurationMs: 60000, WindowMs: 50, PacketsPerSecond: 1000},
+		func(*apiv1.GeneratorWindow) {
+			cancel(enough)
+		})
 	if !errors.Is(err, enough) {
 		t.Error(err)
 	}
@@ -122,7 +129,8 @@ func TestRefusedAndDown(t *testing.T) {
 	g := start(t)
 	p := pair(t)
 	p.Streams[0].Sizes = []uint32{20}
-	if err := g.Configure(t.Context(), p); err == nil || !strings.Contains(err.Error(), "the generator: streams.sizes") {
+	if err := g.Configure(t.Context(), p); err == nil ||
+		!strings.Contains(err.Error(), "the generator: streams.sizes") {
 		t.Error(err)
 	}
 	p = pair(t)

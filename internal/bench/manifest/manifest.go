@@ -76,8 +76,8 @@ func governor(root string, cpus []int) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// Hugepages of each size in kB, as one of the kernel's counters has them: nr_hugepages, free_hugepages. A machine without any
-// has no such files.
+// Hugepages of each size in kB, as one of the kernel's counters has them: nr_hugepages, free_hugepages. A machine
+// without any has no such files.
 func Hugepages(root, counter string) (map[uint64]uint64, error) {
 	files, err := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB", counter))
 	if err != nil {

@@ -31,7 +31,8 @@ type Saturated struct {
 
 // NewSaturated returns an empty sum for a router with so many forwarding threads.
 func NewSaturated(workers int) *Saturated {
-	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}}, waited: map[int]time.Duration{}}
+	return &Saturated{workers: workers, counters: router.Counters{Drops: map[string]uint64{}},
+		waited: map[int]time.Duration{}}
 }
 
 // Add a trial.
@@ -68,7 +69,8 @@ func (s *Saturated) addNodes(o *Outcome) {
 	}
 	for _, n := range o.After.Nodes {
 		b := was[n.Name]
-		grown := router.NodeCounter{Name: n.Name, Calls: n.Calls - b.Calls, Packets: n.Packets - b.Packets, Cycles: n.Cycles - b.Cycles}
+		grown := router.NodeCounter{Name: n.Name, Calls: n.Calls - b.Calls, Packets: n.Packets - b.Packets,
+			Cycles: n.Cycles - b.Cycles}
 		i, ok := sum[n.Name]
 		if !ok {
 			s.counters.Nodes = append(s.counters.Nodes, grown)
@@ -102,13 +104,15 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
 	waiting, load := idle(&s.total), s.routerBusy()
 	says := func(who, format string, args ...any) result.Bottleneck {
-		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) + fmt.Sprintf(format, args...) + s.disturbed()}
+		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) +
+			fmt.Sprintf(format, args...) + s.disturbed()}
 	}
 	switch {
 	case float64(s.total.Lost) > someLoss*float64(s.total.Sent):
 		return s.losing(says)
 	case load >= mostlyBusy:
-		return says(routerWho, "it was busy %.0f %% of the time, the generator had %.0f %% to spare", 100*load, 100*waiting)
+		return says(routerWho, "it was busy %.0f %% of the time, the generator had %.0f %% to spare", 100*load,
+			100*waiting)
 	case waiting >= 1-mostlyBusy:
 		return says(routerWho, "its queue was full, and the generator waited %.0f %% of the time", 100*waiting)
 	case load > 0:

@@ -38,7 +38,8 @@ func (m *Meter) Burst(ctx context.Context) (*result.Burst, error) {
 // burst sends so many frames that are all due at once.
 func (m *Meter) burst(ctx context.Context, frames uint64) (verdict, int, error) {
 	a := attempt{Meter: m, left: m.Budget}
-	v, err := a.run(ctx, 0, &apiv1.GeneratorTrial{Packets: frames, Burst: uint32(frames), PacketsPerSecond: float64(frames)})
+	v, err := a.run(ctx, 0, &apiv1.GeneratorTrial{Packets: frames, Burst: uint32(frames),
+		PacketsPerSecond: float64(frames)})
 	if errors.Is(err, errBudget) {
 		err = nil
 	}

@@ -36,7 +36,8 @@ func (m *Meter) Latencies(ctx context.Context, name string, rate float64) ([]res
 }
 
 func (m *Meter) latency(ctx context.Context, load string, rate float64) (*result.Latency, error) {
-	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.TrialTime), PacketsPerSecond: rate, Latency: true})
+	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.TrialTime), PacketsPerSecond: rate,
+		Latency: true})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,8 @@ import (
 const (
 	lateTolerance = 1e-3 // up to here the rate counts as offered: it is far below the resolution
 	lateAlways    = 1e-2 // from here on the generator is too slow, not disturbed
-	lateCosts     = 10   // lost frames per late one that may be the generator's: while it does not run it does not receive
+	// lost frames per late one that may be the generator's: while it does not run it does not receive
+	lateCosts = 10
 )
 
 type verdict int
@@ -55,7 +56,8 @@ func judge(t *apiv1.GeneratorWindow, lossRatio float64) verdict {
 
 // asTrial is the record of a trial.
 func asTrial(rate float64, o *Outcome, v verdict, repeated bool) result.Trial {
-	t := result.Trial{Rate: rate, Seconds: o.Total.Seconds, Sent: offered(o.Total), Lost: lost(o.Total), Passed: v == passed, Repeated: repeated}
+	t := result.Trial{Rate: rate, Seconds: o.Total.Seconds, Sent: offered(o.Total), Lost: lost(o.Total),
+		Passed: v == passed, Repeated: repeated}
 	if v != passed {
 		t.Why = why(o)
 	}

@@ -24,7 +24,8 @@ func TestJudge(t *testing.T) {
 		"always late":                                  {sent: 980000, late: 20000, want: slow},
 		"nothing offered":                              {want: slow},
 	} {
-		w := &apiv1.GeneratorWindow{Due: c.sent + c.noRoom + c.late, Sent: c.sent, NoRoom: c.noRoom, Late: c.late, Lost: c.lost}
+		w := &apiv1.GeneratorWindow{Due: c.sent + c.noRoom + c.late, Sent: c.sent, NoRoom: c.noRoom, Late: c.late,
+			Lost: c.lost}
 		if got := judge(w, c.ratio); got != c.want {
 			t.Errorf("%s: verdict %d, want %d", name, got, c.want)
 		}

@@ -73,11 +73,14 @@ func TestLossIsVerified(t *testing.T) {
 
 func TestLossIsExplained(t *testing.T) {
 	for want, s := range map[string]*simulated{
-		"no room in the router's queue for 10000000":                  {capacity: 5e6, generator: 100e6},
-		"router: port_rx_error 5000":                                  {capacity: 100e6, generator: 100e6, accidents: 1},
-		"router: port_rx_error 5000, other work had CPU 1 for 7.0 ms": {capacity: 100e6, generator: 100e6, accidents: 1, waited: 7 * time.Millisecond},
-		"generator late with 5000":                                    {capacity: 100e6, generator: 100e6, accidents: 1, late: true},
-		"no room in the router's queue for 2, router: tx_full 1":      {capacity: 9999999, generator: 100e6, sinkFull: 1e-7},
+		"no room in the router's queue for 10000000": {capacity: 5e6, generator: 100e6},
+		"router: port_rx_error 5000": {capacity: 100e6, generator: 100e6,
+			accidents: 1},
+		"router: port_rx_error 5000, other work had CPU 1 for 7.0 ms": {capacity: 100e6, generator: 100e6, accidents: 1,
+			waited: 7 * time.Millisecond},
+		"generator late with 5000": {capacity: 100e6, generator: 100e6, accidents: 1,
+			late: true},
+		"no room in the router's queue for 2, router: tx_full 1": {capacity: 9999999, generator: 100e6, sinkFull: 1e-7},
 	} {
 		found, err := meter(s).Search(t.Context(), 0, 10e6)
 		if err != nil {
@@ -99,7 +102,8 @@ func TestGeneratorLimit(t *testing.T) {
 	if found.Rate > 10.02e6 || found.Rate < 9.9e6 {
 		t.Errorf("found %.0f", found.Rate)
 	}
-	if !strings.HasPrefix(found.Limited, "the generator did not keep 10.") || !strings.Contains(found.Limited, "generator late with") {
+	if !strings.HasPrefix(found.Limited, "the generator did not keep 10.") ||
+		!strings.Contains(found.Limited, "generator late with") {
 		t.Errorf("limited: %q", found.Limited)
 	}
 	strict, err := meter(s).Stricter(t.Context(), 0, found)
@@ -150,7 +154,8 @@ func TestStricterUsesWhatIsKnown(t *testing.T) {
 
 func TestRaise(t *testing.T) {
 	pdr := &result.Search{LossRatio: 1e-4, Rate: 5, Trials: []result.Trial{{Rate: 5, Passed: true}}}
-	Raise(pdr, &result.Search{Rate: 7, Trials: []result.Trial{{Rate: 4, Passed: true}, {Rate: 8}, {Rate: 7, Passed: true}}})
+	Raise(pdr,
+		&result.Search{Rate: 7, Trials: []result.Trial{{Rate: 4, Passed: true}, {Rate: 8}, {Rate: 7, Passed: true}}})
 	if pdr.Rate != 7 || len(pdr.Trials) != 2 || !pdr.Trials[1].Passed {
 		t.Errorf("%+v", pdr)
 	}
@@ -206,7 +211,8 @@ func TestSaturate(t *testing.T) {
 		t.Fatalf("%d windows, %v", len(windows), err)
 	}
 	w := windows[1]
-	if w.Repetition != 3 || w.At <= 100 || math.Abs(w.Received/10e6-1) > 0.01 || math.Abs(w.Idle-0.5) > 0.01 || math.Abs(w.RoundTrip-110) > 1 {
+	if w.Repetition != 3 || w.At <= 100 || math.Abs(w.Received/10e6-1) > 0.01 || math.Abs(w.Idle-0.5) > 0.01 ||
+		math.Abs(w.RoundTrip-110) > 1 {
 		t.Errorf("%+v", w)
 	}
 }
@@ -231,7 +237,8 @@ func TestLatencies(t *testing.T) {
 			t.Errorf("%g, want %g", c.got, c.low)
 		}
 	}
-	if list, err = meter(s).Latencies(t.Context(), "NDR", 0); err != nil || len(list) != 1 || list[0].Load != Saturation {
+	if list, err = meter(s).Latencies(t.Context(), "NDR", 0); err != nil || len(list) != 1 ||
+		list[0].Load != Saturation {
 		t.Errorf("without a rate: %v, %v", list, err)
 	}
 }
@@ -246,7 +253,8 @@ func TestBurst(t *testing.T) {
 	for _, c := range []struct {
 		queue uint64
 		limit bool
-	}{{0, false}, {1, false}, {63, false}, {64, false}, {1024, false}, {5000, false}, {1 << 20, true}, {1 << 40, true}} {
+	}{{0, false}, {1, false}, {63, false}, {64, false}, {1024, false}, {5000, false}, {1 << 20, true},
+		{1 << 40, true}} {
 		s := &simulated{capacity: 10e6, generator: 20e6, queue: c.queue}
 		m := meter(s)
 		b, err := m.Burst(t.Context())
@@ -254,7 +262,8 @@ func TestBurst(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := min(c.queue, m.BurstLimit)
-		if b.Frames > want || float64(b.Frames) < float64(want)*(1-m.Resolution)-1 || b.Limit != c.limit || b.Trials != s.trials {
+		if b.Frames > want || float64(b.Frames) < float64(want)*(1-m.Resolution)-1 || b.Limit != c.limit ||
+			b.Trials != s.trials {
 			t.Errorf("queue of %d: %+v", c.queue, b)
 		}
 	}
@@ -266,14 +275,20 @@ func TestBottleneck(t *testing.T) {
 		who  string
 		says []string
 	}{
-		"router":            {simulated{capacity: 10e6, generator: 40e6}, "router", []string{"9.95 Mpps on average", "busy 100 %", "75 % to spare"}},
-		"disturbed":         {simulated{capacity: 10e6, generator: 40e6, waited: 201 * time.Millisecond}, "router", []string{"to spare; other work had CPU 1 for 10 % of the time"}},
-		"silent router":     {simulated{capacity: 10e6, generator: 40e6, silent: true}, "router", []string{"queue was full", "waited 75 %"}},
-		"generator":         {simulated{capacity: 40e6, generator: 10e6}, "generator", []string{"busy 100 %", "only 25 %"}},
-		"generator, silent": {simulated{capacity: 40e6, generator: 10e6, silent: true}, "generator", []string{"0 % of its time to spare"}},
-		"sink":              {simulated{capacity: 10e6, generator: 40e6, sinkFull: 0.2}, "sink", []string{"full for 20.0 %", "tx_full"}},
-		"lossy router":      {simulated{capacity: 1e4, generator: 40e6, accidents: 1}, "router", []string{"port_rx_error"}},
-		"nothing":           {simulated{capacity: 0, generator: 40e6}, "router", []string{"no frame"}},
+		"router": {simulated{capacity: 10e6, generator: 40e6}, "router",
+			[]string{"9.95 Mpps on average", "busy 100 %", "75 % to spare"}},
+		"disturbed": {simulated{capacity: 10e6, generator: 40e6, waited: 201 * time.Millisecond}, "router",
+			[]string{"to spare; other work had CPU 1 for 10 % of the time"}},
+		"silent router": {simulated{capacity: 10e6, generator: 40e6, silent: true}, "router",
+			[]string{"queue was full", "waited 75 %"}},
+		"generator": {simulated{capacity: 40e6, generator: 10e6}, "generator",
+			[]string{"busy 100 %", "only 25 %"}},
+		"generator, silent": {simulated{capacity: 40e6, generator: 10e6, silent: true}, "generator",
+			[]string{"0 % of its time to spare"}},
+		"sink": {simulated{capacity: 10e6, generator: 40e6, sinkFull: 0.2}, "sink",
+			[]string{"full for 20.0 %", "tx_full"}},
+		"lossy router": {simulated{capacity: 1e4, generator: 40e6, accidents: 1}, "router", []string{"port_rx_error"}},
+		"nothing":      {simulated{capacity: 0, generator: 40e6}, "router", []string{"no frame"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sum := NewSaturated(1)
@@ -308,7 +323,8 @@ func TestNodesOfAllRepetitions(t *testing.T) {
 		sum.Add(o)
 	}
 	nodes := sum.Nodes()
-	if len(nodes) != 1 || nodes[0].Name != "port_rx" || math.Abs(nodes[0].CyclesPerPacket-10) > 0.1 || math.Abs(nodes[0].PacketsPerCall-10) > 0.1 {
+	if len(nodes) != 1 || nodes[0].Name != "port_rx" || math.Abs(nodes[0].CyclesPerPacket-10) > 0.1 ||
+		math.Abs(nodes[0].PacketsPerCall-10) > 0.1 {
 		t.Errorf("%+v", nodes)
 	}
 }

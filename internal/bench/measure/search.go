@@ -29,7 +29,8 @@ func (m *Meter) Search(ctx context.Context, lossRatio, rate float64) (*result.Se
 
 // Stricter searches with a smaller allowed loss. It uses the trials of the looser search.
 func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.Search) (*result.Search, error) {
-	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{}, Limited: looser.Limited}, began: looser.Rate, high: looser.Rate}
+	s := &search{Meter: m, Search: result.Search{LossRatio: lossRatio, Trials: []result.Trial{},
+		Limited: looser.Limited}, began: looser.Rate, high: looser.Rate}
 	failed := looser.Rate * growth
 	for _, t := range looser.Trials {
 		switch {
@@ -73,7 +74,8 @@ func (s *search) narrow(ctx context.Context, err error) (*result.Search, error) 
 	switch {
 	case errors.Is(err, errBudget):
 		err = nil
-		s.Limited = fmt.Sprintf("stopped after %d trials: between %.3f and %.3f Mpps", len(s.Trials), s.Rate/1e6, s.high/1e6)
+		s.Limited = fmt.Sprintf("stopped after %d trials: between %.3f and %.3f Mpps", len(s.Trials), s.Rate/1e6,
+			s.high/1e6)
 	case err != nil:
 		s.Limited = fmt.Sprintf("not finished: at least %.3f Mpps", s.Rate/1e6)
 	}

@@ -74,14 +74,16 @@ func (s *simulated) run(spec *apiv1.GeneratorTrial) *apiv1.GeneratorWindow {
 	t.Received = t.Sent - t.Lost
 	s.count("tx_full", full)
 	if spec.Latency {
-		t.Latency = []*apiv1.GeneratorLatency{{LowNs: 1000, Frames: 900}, {LowNs: 2000, Frames: 90}, {LowNs: 4000, Frames: 9}, {LowNs: 64000, Frames: 1}}
+		t.Latency = []*apiv1.GeneratorLatency{{LowNs: 1000, Frames: 900}, {LowNs: 2000, Frames: 90},
+			{LowNs: 4000, Frames: 9}, {LowNs: 64000, Frames: 1}}
 	}
 	t.Cycles = uint64(seconds * tscHz)
 	t.BusyCycles = uint64(float64(t.Cycles) * min(1, float64(t.Sent)/seconds/s.generator))
 	if !s.silent && seconds > 0 {
 		s.now.Busy += uint64(float64(t.Cycles) * min(1, float64(t.Sent)/seconds/s.capacity))
 	}
-	s.now.Nodes = []router.NodeCounter{{Name: "port_rx", Calls: s.now.Busy / 100, Packets: s.now.Busy / 10, Cycles: s.now.Busy}}
+	s.now.Nodes = []router.NodeCounter{{Name: "port_rx", Calls: s.now.Busy / 100, Packets: s.now.Busy / 10,
+		Cycles: s.now.Busy}}
 	return t
 }
 
@@ -120,8 +122,9 @@ func (s *simulated) windows(spec *apiv1.GeneratorTrial, t *apiv1.GeneratorWindow
 	var list []*apiv1.GeneratorWindow
 	n := uint64(spec.DurationMs / spec.WindowMs)
 	for i := range n {
-		list = append(list, &apiv1.GeneratorWindow{StartSeconds: float64(i) * t.Seconds / float64(n), Seconds: t.Seconds / float64(n),
-			Sent: t.Sent / n, Received: t.Received / n, BusyCycles: t.BusyCycles / n, Cycles: t.Cycles / n, RoundTripCycles: 110})
+		list = append(list, &apiv1.GeneratorWindow{StartSeconds: float64(i) * t.Seconds / float64(n),
+			Seconds: t.Seconds / float64(n), Sent: t.Sent / n, Received: t.Received / n, BusyCycles: t.BusyCycles / n,
+			Cycles: t.Cycles / n, RoundTripCycles: 110})
 	}
 	return append(list, &apiv1.GeneratorWindow{StartSeconds: t.Seconds, Seconds: 0.01})
 }

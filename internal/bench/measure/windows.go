@@ -12,7 +12,8 @@ import (
 // Saturate measures the windows of one repetition, sending as fast as the port takes frames. `at` is the time since
 // the run began.
 func (m *Meter) Saturate(ctx context.Context, repetition int, at float64) ([]result.Window, *Outcome, error) {
-	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.Window * time.Duration(m.Windows)), // pauses not included
+	// pauses not included
+	o, err := m.Trial(ctx, &apiv1.GeneratorTrial{DurationMs: milliseconds(m.Window * time.Duration(m.Windows)),
 		WindowMs: milliseconds(m.Window), PauseMs: milliseconds(m.Pause)})
 	if err != nil {
 		return nil, nil, err

@@ -31,13 +31,15 @@ func TestInABrowser(t *testing.T) {
 // The browser test finds a broken layout and a resource that cannot be fetched.
 func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	report := render(t, load(t))
-	report = strings.Replace(report, "<main>", `<main><div style="width: 2000px">wide</div><svg class="plot" width="9" height="9"></svg><img src="http://192.0.2.1/x.png">`, 1)
+	report = strings.Replace(report, "<main>",
+		`<main><div style="width: 2000px">wide</div><svg class="plot" width="9" height="9"></svg><img src="http://192.0.2.1/x.png">`, 1)
 	layouts, console := browsertest.Browse(t, report)
 	if len(console) < 2 {
 		t.Errorf("the failed fetch of a picture is not in the console: %q", console)
 	}
 	for _, l := range layouts {
-		if found := strings.Join(l.Problems, "\n"); !strings.Contains(found, "wider than the window") || !strings.Contains(found, "plot of 9 x 9") {
+		if found := strings.Join(l.Problems, "\n"); !strings.Contains(found, "wider than the window") ||
+			!strings.Contains(found, "plot of 9 x 9") {
 			t.Errorf("at %d pixels only: %s", l.Width, found)
 		}
 	}

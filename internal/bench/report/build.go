@@ -17,13 +17,15 @@ func build(r *result.Result) view {
 	list, common := groups(r)
 	p := newPalette(r)
 	v := view{Style: template.CSS(styleText), Verdict: verdict(r, list), Facts: facts(r, common), Command: r.Command,
-		Footer: fmt.Sprintf("Corelane %s, format %d of results.", cmp.Or(r.Manifest.Corelane, "of an unknown version"), r.Version)}
+		Footer: fmt.Sprintf("Corelane %s, format %d of results.", cmp.Or(r.Manifest.Corelane, "of an unknown version"),
+			r.Version)}
 	if !r.Complete {
-		v.Incomplete = fmt.Sprintf("The run was interrupted, or a part of it failed. %s began. Everything shown here was measured.",
+		v.Incomplete = fmt.Sprintf("The run was interrupted, or a part of it failed. %s began. Everything shown here "+
+			"was measured.",
 			plural(len(r.Runs), "measurement"))
 	}
-	for _, s := range []section{summary(r, list), throughput(r, list, p), curves(list, p), searches(list, p), latencies(list, p), nodes(r, list), limits(list),
-		machine(r), notes(r)} {
+	for _, s := range []section{summary(r, list), throughput(r, list, p), curves(list, p), searches(list, p),
+		latencies(list, p), nodes(r, list), limits(list), machine(r), notes(r)} {
 		if len(s.Figures)+len(s.Bullets) > 0 || s.Table != nil && len(s.Table.Rows) > 0 {
 			v.Sections = append(v.Sections, s)
 		}
@@ -57,8 +59,10 @@ func took(r *result.Result) string {
 
 // summary has a row for each run.
 func summary(r *result.Result, list []*group) section {
-	t := table{Heads: append(append(left("Router"), right("Mpps", "10th to 90th percentile", "Of the ceiling", "NDR, Mpps", "PDR, Mpps", "99th percentile at half load, µs")...),
-		left("Limited by")...)}
+	t :=
+		table{Heads: append(append(left("Router"), right("Mpps", "10th to 90th percentile", "Of the ceiling",
+			"NDR, Mpps", "PDR, Mpps", "99th percentile at half load, µs")...),
+			left("Limited by")...)}
 	for _, g := range list {
 		t.Rows = append(t.Rows, tableRow{Cells: []string{g.Title}, Group: true})
 		for _, run := range g.Runs {
@@ -85,8 +89,10 @@ func state(r *result.Result) string {
 	if float64(far) <= someFar*float64(all) {
 		return ""
 	}
-	return fmt.Sprintf("In %.0f %% of the windows the machine had put the two CPUs far from each other, which slows every router down. "+
-		"Ratios to the ceiling compare windows of the same state where there are enough.", 100*float64(far)/float64(all))
+	return fmt.Sprintf("In %.0f %% of the windows the machine had put the two CPUs far from each other, which slows "+
+		"every router down. "+
+		"Ratios to the ceiling compare windows of the same state where there are enough.",
+		100*float64(far)/float64(all))
 }
 
 func summaryRow(r *result.Result, run *result.Run) tableRow {
@@ -99,7 +105,8 @@ func summaryRow(r *result.Result, run *result.Run) tableRow {
 	if len(list) > 0 {
 		between = span(stat.Percentile(list, 0.1), stat.Percentile(list, 0.9), mpps)
 	}
-	return tableRow{Cells: []string{run.Router, mpps(s.Median), between, ofCeiling(run, s), loss[1], loss[2], halfLoad(run), cmp.Or(run.Bottleneck.Who, none)}}
+	return tableRow{Cells: []string{run.Router, mpps(s.Median), between, ofCeiling(run, s), loss[1], loss[2],
+		halfLoad(run), cmp.Or(run.Bottleneck.Who, none)}}
 }
 
 // halfLoad is the 99th percentile of the latency at half of the NDR.
@@ -122,7 +129,9 @@ func limits(list []*group) section {
 				t.Rows = append(t.Rows, tableRow{Cells: []string{run.Router}, Note: "Not measured: " + run.Error})
 				continue
 			}
-			t.Rows = append(t.Rows, tableRow{Cells: []string{run.Router, cmp.Or(run.Bottleneck.Who, none), evidence(run), count(run.Checked)}})
+			t.Rows = append(t.Rows,
+				tableRow{Cells: []string{run.Router, cmp.Or(run.Bottleneck.Who, none), evidence(run),
+					count(run.Checked)}})
 		}
 	}
 	return section{ID: "limits", Title: "What limited the rate",
@@ -149,7 +158,8 @@ func machine(r *result.Result) section {
 		t.Rows = append(t.Rows, tableRow{Cells: []string{name, cmp.Or(value, "none")}})
 	}
 	add("Host", m.Host)
-	add("CPU", fmt.Sprintf("%s, %s%s%s", cmp.Or(m.CPU, "unknown"), plural(m.CPUs, "CPU"), frequency(m.TSCHz), map[bool]string{true: ", virtual machine"}[m.Hypervisor]))
+	add("CPU", fmt.Sprintf("%s, %s%s%s", cmp.Or(m.CPU, "unknown"), plural(m.CPUs, "CPU"), frequency(m.TSCHz),
+		map[bool]string{true: ", virtual machine"}[m.Hypervisor]))
 	routers := strings.Trim(fmt.Sprint(m.RouterCPUs), "[]")
 	add("CPUs used", fmt.Sprintf("routers %s, generator and everything else %d", routers, m.GeneratorCPU))
 	add("Kernel", m.Kernel)

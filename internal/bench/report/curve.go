@@ -103,10 +103,13 @@ const (
 )
 
 func curve(title, noun, id string, points []point, p palette) figure {
-	f := figure{Title: title, Table: table{Heads: append(left("Router"), right(strings.ToUpper(noun[:1])+noun[1:], "Median, Mpps", "10th percentile", "90th percentile")...)}}
+	f := figure{Title: title,
+		Table: table{Heads: append(left("Router"), right(strings.ToUpper(noun[:1])+noun[1:], "Median, Mpps",
+			"10th percentile", "90th percentile")...)}}
 	largest, low, high := 0.0, math.Inf(1), 0.0
 	for _, pt := range points {
-		largest, low, high = math.Max(largest, pt.spread.high), math.Min(low, float64(max(1, pt.n))), math.Max(high, float64(pt.n))
+		largest, low, high = math.Max(largest, pt.spread.high), math.Min(low, float64(max(1, pt.n))),
+			math.Max(high, float64(pt.n))
 	}
 	x, y := svg.Logarithmic(low, high), svg.Linear(largest)
 	x.Inset = curveInset
@@ -122,7 +125,9 @@ func curve(title, noun, id string, points []point, p palette) figure {
 		line := slices.DeleteFunc(slices.Clone(points), func(pt point) bool { return pt.router != name })
 		told = append(told, name+": "+c.curveLine(x, y, line, noun, p))
 		for _, pt := range line {
-			f.Table.Rows = append(f.Table.Rows, tableRow{Cells: []string{name, count(pt.n), number(pt.spread.median), number(pt.spread.low), number(pt.spread.high)}})
+			f.Table.Rows = append(f.Table.Rows,
+				tableRow{Cells: []string{name, count(pt.n), number(pt.spread.median), number(pt.spread.low),
+					number(pt.spread.high)}})
 		}
 	}
 	f.Legend = p.legend(routers)
@@ -162,13 +167,15 @@ func (c *canvas) curveLine(x, y svg.Scale, line []point, noun string, p palette)
 		at := x.At(float64(pt.n))
 		if i > 0 {
 			before := line[i-1]
-			c.Line("curve "+class, x.At(float64(before.n)), height(y, before.spread.median), at, height(y, pt.spread.median))
+			c.Line("curve "+class, x.At(float64(before.n)), height(y, before.spread.median), at,
+				height(y, pt.spread.median))
 		}
 		c.Line("whisker "+class, at, height(y, pt.spread.low), at, height(y, pt.spread.high))
 		told = append(told, fmt.Sprintf("%s Mpps with %s %s", number(pt.spread.median), count(pt.n), noun))
 	}
 	for i, pt := range line {
-		c.Marker("marker "+class, string(p.shape(pt.router)), x.At(float64(pt.n)), height(y, pt.spread.median), pt.router+": "+told[i])
+		c.Marker("marker "+class, string(p.shape(pt.router)), x.At(float64(pt.n)), height(y, pt.spread.median),
+			pt.router+": "+told[i])
 	}
 	return strings.Join(told, ", ")
 }

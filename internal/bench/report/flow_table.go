@@ -15,8 +15,9 @@ import (
 // WriteFlowTable writes the report of the flow table's benchmark: a section for each size and load, a bar for each
 // step.
 func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
-	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts, Command: "corelane bench flow-table",
-		Footer: "Cycles are those of the time-stamp counter. The back ends take turns, window by window: compare them within a figure."}
+	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts,
+		Command: "corelane bench flow-table", Footer: "Cycles are those of the time-stamp counter. The back ends " +
+			"take turns, window by window: compare them within a figure."}
 	for i, p := range r.Points() {
 		v.Sections = append(v.Sections, flowTableSection(p, fmt.Sprintf("table-%d", i)))
 	}
@@ -29,7 +30,8 @@ func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
 func flowTableSection(p *flowtable.Point, id string) section {
 	title := fmt.Sprintf("%s flows of %s, %d %% of the slots used", thousands(fmt.Sprint(p.Flows)),
 		strings.Replace(p.Family, "ip", "IP", 1), p.Load)
-	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are after a packet was parsed. " +
+	s := section{ID: id, Title: title, Text: "Batches of up to 256 keys that are in the cache, as they are after a " +
+		"packet was parsed. " +
 		"Gain: how many times as fast as the step that it builds on, when all keys are in the table."}
 	for i, hit := range flowtable.Hits {
 		f := stepFigure{canvas: newCanvas(), scale: svg.Linear(largestCycles(p, i))}
@@ -54,7 +56,8 @@ type stepFigure struct {
 
 func (d *stepFigure) draw(p *flowtable.Point, hit int, id, title string) figure {
 	f := figure{Title: title, Folded: hit > 0,
-		Table: table{Heads: append(left("Step"), right("Cycles", "Times as fast as rte_hash", "Gain", "M inserts/s", "M removals/s")...)}}
+		Table: table{Heads: append(left("Step"), right("Cycles", "Times as fast as rte_hash", "Gain", "M inserts/s",
+			"M removals/s")...)}}
 	bottom := float64(len(p.Steps))*rowHeight + 2
 	d.Axis(d.scale, 0, bottom, "cycles", tick)
 	var told []string

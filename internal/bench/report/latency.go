@@ -31,7 +31,8 @@ const (
 // latencies draws a figure for each group, with a row for each load and router. All figures have the same scale.
 func latencies(list []*group, p palette) section {
 	s := section{ID: "latency", Title: "Latency",
-		Text: "Time from the generator through the router and back to it, of all frames, at a constant rate; at saturation the router's queues are full. The axis is logarithmic."}
+		Text: "Time from the generator through the router and back to it, of all frames, at a constant rate; at " +
+			"saturation the router's queues are full. The axis is logarithmic."}
 	low, high := math.Inf(1), 0.0
 	has := func(run *result.Run) bool { return len(run.Latency) > 0 }
 	for _, g := range list {
@@ -45,7 +46,8 @@ func latencies(list []*group, p palette) section {
 	}
 	for i, g := range list {
 		if runs := g.with(has); len(runs) > 0 {
-			s.Figures = append(s.Figures, latencyFigure(g, runs, svg.Logarithmic(low, high), p, fmt.Sprintf("latency-%d", i)))
+			s.Figures = append(s.Figures, latencyFigure(g, runs, svg.Logarithmic(low, high), p,
+				fmt.Sprintf("latency-%d", i)))
 		}
 	}
 	return s
@@ -59,7 +61,9 @@ type byLoad struct {
 }
 
 func latencyFigure(g *group, runs []*result.Run, s svg.Scale, p palette, id string) figure {
-	f := figure{Title: g.Title, Table: table{Heads: append(left("Load", "Router"), right("Mpps", "50th, µs", "90th", "99th", "99.9th", "Highest")...)}}
+	f := figure{Title: g.Title,
+		Table: table{Heads: append(left("Load", "Router"), right("Mpps", "50th, µs", "90th", "99th", "99.9th",
+			"Highest")...)}}
 	for _, q := range percentiles {
 		f.Legend = append(f.Legend, entry{mark("ink", q.shape), q.name + " percentile"})
 	}
@@ -78,7 +82,8 @@ func latencyFigure(g *group, runs []*result.Run, s svg.Scale, p palette, id stri
 		}
 		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: cells})
 		if l.LateFrames > 0 {
-			f.Caption += fmt.Sprintf("%s: the generator could not send %s in time. ", name, plural(l.LateFrames, "frame"))
+			f.Caption += fmt.Sprintf("%s: the generator could not send %s in time. ", name,
+				plural(l.LateFrames, "frame"))
 		}
 	}
 	f.Plot = c.svg(id, bottom+axisHeight, "Latency in "+g.Title, strings.Join(told, ". "))
@@ -119,7 +124,8 @@ func (c *canvas) latencyLine(s svg.Scale, y float64, name string, l *result.Late
 	middle := y + 26
 	c.Line("curve "+class, s.At(l.P50), middle, s.At(l.Max), middle)
 	for _, q := range percentiles {
-		c.Marker("marker "+class, string(q.shape), s.At(q.of(l)), middle, fmt.Sprintf("%s, %s: %s µs", name, q.name, number(q.of(l))))
+		c.Marker("marker "+class, string(q.shape), s.At(q.of(l)), middle,
+			fmt.Sprintf("%s, %s: %s µs", name, q.name, number(q.of(l))))
 	}
 	return name + ": " + text
 }

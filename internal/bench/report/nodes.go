@@ -28,7 +28,8 @@ type stack struct {
 // nodes draws the cost of each node of a router's graph, for routers that report it.
 func nodes(r *result.Result, list []*group) section {
 	s := section{ID: "nodes", Title: "Cycles per packet, by node",
-		Text: "Where a router's forwarding thread spends its time at saturation, in cycles of the time stamp counter, " +
+		Text: "Where a router's forwarding thread spends its time at saturation, in cycles of the time stamp " +
+			"counter, " +
 			"for routers that report it."}
 	byRouter := map[string][]stack{}
 	largest := 0.0
@@ -40,7 +41,8 @@ func nodes(r *result.Result, list []*group) section {
 	}
 	for _, run := range r.Runs {
 		for stacks := range slices.Chunk(byRouter[run.Router], mostStacks) {
-			s.Figures = append(s.Figures, nodeFigure(stacks, svg.Linear(largest), fmt.Sprintf("nodes-%d", len(s.Figures))))
+			s.Figures = append(s.Figures,
+				nodeFigure(stacks, svg.Linear(largest), fmt.Sprintf("nodes-%d", len(s.Figures))))
 		}
 		delete(byRouter, run.Router)
 	}
@@ -86,8 +88,9 @@ func nodeFigure(stacks []stack, s svg.Scale, id string) figure {
 	for i, st := range stacks {
 		told = append(told, c.stack(s, stackRow*float64(i), label(i), st, names))
 	}
-	return figure{Title: router, Caption: "The number in a segment is the node's in the table.", Table: nodeTable(stacks, names),
-		Plot: c.svg(id, bottom+axisHeight, "Cycles per packet of "+router, strings.Join(told, ". "))}
+	return figure{Title: router, Caption: "The number in a segment is the node's in the table.",
+		Table: nodeTable(stacks, names), Plot: c.svg(id, bottom+axisHeight, "Cycles per packet of "+router,
+			strings.Join(told, ". "))}
 }
 
 // label is the letter of a bar and of its column in the table.
@@ -113,7 +116,8 @@ func (c *canvas) segment(x, y, width float64, i int, name, hint string) {
 	if width < leastLabel {
 		return
 	}
-	c.Raw(`<svg class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.0f"><text class="inside" x="5" y="18">%d`, class, x, y, width, stackHeight, i+1)
+	c.Raw(`<svg class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.0f"><text class="inside" x="5" y="18">%d`,
+		class, x, y, width, stackHeight, i+1)
 	if width >= leastLabel+perLetter*float64(len(name)) {
 		c.Raw(`<tspan class="wide"> %s</tspan>`, svg.Escape(name))
 	}

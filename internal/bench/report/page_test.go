@@ -78,7 +78,8 @@ func text(n *html.Node) string {
 // selfContained checks that a page runs nothing, fetches nothing, and uses no id twice.
 func selfContained(t *testing.T, found map[string][]*html.Node) {
 	t.Helper()
-	for _, name := range []string{"script", "img", "link", "iframe", "object", "embed", "image", "use", "form", "base"} {
+	for _, name := range []string{"script", "img", "link", "iframe", "object", "embed", "image", "use", "form",
+		"base"} {
 		if n := len(found[name]); n > 0 {
 			t.Errorf("%d of %s", n, name)
 		}
@@ -92,7 +93,8 @@ func selfContained(t *testing.T, found map[string][]*html.Node) {
 				ids[id] = true
 			}
 			for _, a := range n.Attr {
-				if a.Key == "src" || strings.HasPrefix(a.Key, "on") || a.Key == "href" && !strings.HasPrefix(a.Val, "#") {
+				if a.Key == "src" || strings.HasPrefix(a.Key, "on") ||
+					a.Key == "href" && !strings.HasPrefix(a.Val, "#") {
 					t.Errorf("%s has %s=%s", n.Data, a.Key, a.Val)
 				}
 				if strings.Contains(a.Val, "NaN") || strings.Contains(a.Val, "Inf") {

@@ -61,5 +61,7 @@ func (p palette) legend(routers []string) []entry {
 
 // mark is a marker within a line of text.
 func mark(class string, s shape) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="mark" width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true"><g class="%s"><path d="%s"/></g></svg>`, class, s))
+	return template.HTML(fmt.Sprintf(`<svg class="mark" width="14" height="14" viewBox="-7 -7 14 14" `+
+		`aria-hidden="true">`+
+		`<g class="%s"><path d="%s"/></g></svg>`, class, s))
 }

@@ -89,7 +89,9 @@ func (t table) Right(i int) bool { return t.Heads[i].Right }
 // filled is the table without empty columns.
 func (t table) filled() table {
 	empty := func(i int) bool {
-		return !slices.ContainsFunc(t.Rows, func(r tableRow) bool { return !r.Group && i < len(r.Cells) && r.Cells[i] != none })
+		return !slices.ContainsFunc(t.Rows, func(r tableRow) bool {
+			return !r.Group && i < len(r.Cells) && r.Cells[i] != none
+		})
 	}
 	t.Rows = slices.Clone(t.Rows)
 	for i := len(t.Heads) - 1; i > 0; i-- {

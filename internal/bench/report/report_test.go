@@ -29,10 +29,13 @@ func TestReport(t *testing.T) {
 		t.Errorf("%d figures", n)
 	}
 	for _, want := range []string{
-		`<title>Corelane benchmark: Corelane forwards`, "times ovs", "AMD EPYC 9R14", "took 11 min 42 s", "64-byte frames, 1 worker",
+		`<title>Corelane benchmark: Corelane forwards`, "times ovs", "AMD EPYC 9R14", "took 11 min 42 s",
+		"64-byte frames, 1 worker",
 		`<th scope="row">ovs</th><td class="note" colspan="7">MPLS over UDP: this router has no such encapsulation</td>`,
-		"vxlan-encap, 100,000 flows, 100,000 routes", `<td class="right">≥ 1,048,576</td>`, "1,024 of 2 MB", "isolcpus=managed_irq,domain,1",
-		"vpp left out: vpp is not installed", "dropped by the router: rx_dropped 48,211,233", "the generator could not send 12 frames in time",
+		"vxlan-encap, 100,000 flows, 100,000 routes", `<td class="right">≥ 1,048,576</td>`, "1,024 of 2 MB",
+		"isolcpus=managed_irq,domain,1",
+		"vpp left out: vpp is not installed", "dropped by the router: rx_dropped 48,211,233",
+		"the generator could not send 12 frames in time",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no '%s'", want)
@@ -52,9 +55,11 @@ func TestFiguresAreRight(t *testing.T) {
 		}
 		return r
 	}
-	r := &result.Result{Version: 1, Complete: true, Runs: []result.Run{run(result.Ceiling, 20e6, 20e6, 20e6), run(own, 10e6, 8e6, 9e6)}}
+	r := &result.Result{Version: 1, Complete: true, Runs: []result.Run{run(result.Ceiling, 20e6, 20e6, 20e6),
+		run(own, 10e6, 8e6, 9e6)}}
 	r.Runs[1].Latency = []result.Latency{{Load: "50% NDR", Rate: 4e6, P50: 10, P90: 20, P99: 50, P999: 80, Max: 100}}
-	r.Runs[1].Nodes = []result.Node{{Name: "port_rx", CyclesPerPacket: 25, PacketsPerCall: 32}, {Name: "port_tx", CyclesPerPacket: 75, PacketsPerCall: 32}}
+	r.Runs[1].Nodes = []result.Node{{Name: "port_rx", CyclesPerPacket: 25, PacketsPerCall: 32},
+		{Name: "port_tx", CyclesPerPacket: 75, PacketsPerCall: 32}}
 	page := render(t, r)
 	for _, want := range []string{
 		"Corelane forwards 9.00 Mpps in x: 0.45 of this machine&#39;s ceiling.</h1>",
@@ -76,11 +81,13 @@ func TestFiguresAreRight(t *testing.T) {
 func TestPartialResults(t *testing.T) {
 	whole := load(t)
 	for name, r := range map[string]*result.Result{
-		"nothing":       {},
-		"only a start":  {Started: time.Now(), Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64}}}},
-		"only an error": {Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64}, Error: "it did not start"}}},
-		"odd figures": {Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64}, Flows: 1, Windows: []result.Window{{}}, NDR: &result.Search{},
-			PDR: &result.Search{Trials: []result.Trial{{}}, Limited: "the generator"}, Latency: []result.Latency{{Load: "saturation"}}, Burst: &result.Burst{},
+		"nothing":      {},
+		"only a start": {Started: time.Now(), Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64}}}},
+		"only an error": {Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64},
+			Error: "it did not start"}}},
+		"odd figures": {Runs: []result.Run{{Scenario: "x", Router: own, FrameSizes: []int{64}, Flows: 1,
+			Windows: []result.Window{{}}, NDR: &result.Search{}, PDR: &result.Search{Trials: []result.Trial{{}},
+				Limited: "the generator"}, Latency: []result.Latency{{Load: "saturation"}}, Burst: &result.Burst{},
 			Nodes: []result.Node{{}, {Name: "a", CyclesPerPacket: math.SmallestNonzeroFloat64}}}}},
 		"interrupted": {Version: 1, Started: whole.Started, Runs: whole.Runs[:2]},
 	} {
@@ -104,7 +111,8 @@ func TestHostileNames(t *testing.T) {
 	r := load(t)
 	run := &r.Runs[1]
 	run.Scenario, run.Router, run.RouterVersion, run.Bottleneck.Why = evil, evil, evil, evil
-	run.Nodes[0].Name, run.Latency[0].Load, run.NDR.Trials[0].Why, run.NDR.Limited, run.Drops = evil, evil, evil, evil, []result.DropCounter{{Reason: evil}}
+	run.Nodes[0].Name, run.Latency[0].Load, run.NDR.Trials[0].Why, run.NDR.Limited, run.Drops = evil, evil, evil, evil,
+		[]result.DropCounter{{Reason: evil}}
 	r.Runs[2].Error = evil
 	m := &r.Manifest
 	m.CPU, m.Host, m.KernelArgs, m.Corelane, m.Settings = evil, evil, evil, evil, map[string]string{evil: evil}
@@ -128,16 +136,20 @@ func TestVerdicts(t *testing.T) {
 		return r
 	}
 	for want, runs := range map[string][]result.Run{
-		"Nothing was measured.":                            {run("a", own, 0)},
-		"Corelane forwards 15.0 Mpps in a.":                {run("a", own, 15e6)},
-		"Ovs forwards 5.00 Mpps in a.":                     {run("a", own, 0), run("a", "ovs", 5e6)},
-		"Testpmd forwards 28.0 Mpps in a.":                 {run("a", result.Ceiling, 28e6)},
-		"Corelane forwards 15.0 Mpps in a, 3.0 times ovs.": {run("a", "ovs", 5e6), run("a", own, 15e6), run("b", "ovs", 9e6)},
-		"Corelane forwards 14.0 Mpps in a: 0.50 of this machine's ceiling, 2.0 times ovs.": {run("a", result.Ceiling, 28e6), run("a", "ovs", 7e6),
+		"Nothing was measured.":             {run("a", own, 0)},
+		"Corelane forwards 15.0 Mpps in a.": {run("a", own, 15e6)},
+		"Ovs forwards 5.00 Mpps in a.":      {run("a", own, 0), run("a", "ovs", 5e6)},
+		"Testpmd forwards 28.0 Mpps in a.":  {run("a", result.Ceiling, 28e6)},
+		"Corelane forwards 15.0 Mpps in a, 3.0 times ovs.": {run("a", "ovs", 5e6), run("a", own, 15e6),
+			run("b", "ovs", 9e6)},
+		"Corelane forwards 14.0 Mpps in a: 0.50 of this machine's ceiling, 2.0 times ovs.": {run("a", result.Ceiling,
+			28e6), run("a", "ovs", 7e6),
 			run("a", own, 14e6)},
-		"Corelane forwards 7.00 to 14.0 Mpps in 2 measurements: 0.25 to 0.50 of this machine's ceiling.": {run("a", result.Ceiling, 28e6),
+		"Corelane forwards 7.00 to 14.0 Mpps in 2 measurements: 0.25 to 0.50 of this machine's ceiling.": {run("a",
+			result.Ceiling, 28e6),
 			run("a", own, 14e6), run("b", own, 7e6), run("b", result.Ceiling, 28e6)},
-		"Corelane forwards 7.00 to 14.0 Mpps in 2 measurements.": {run("a", result.Ceiling, 28e6), run("a", own, 14e6), run("b", own, 7e6)},
+		"Corelane forwards 7.00 to 14.0 Mpps in 2 measurements.": {run("a", result.Ceiling, 28e6), run("a", own, 14e6),
+			run("b", own, 7e6)},
 	} {
 		r := &result.Result{Runs: runs}
 		list, _ := groups(r)
@@ -163,10 +175,12 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestColumnsWithoutFiguresGo(t *testing.T) {
-	in := table{Heads: left("a", "b", "c", "d"), Rows: []tableRow{{Cells: []string{"group"}, Group: true}, {Cells: []string{none, none, "1", none}},
+	in := table{Heads: left("a", "b", "c", "d"), Rows: []tableRow{{Cells: []string{"group"}, Group: true},
+		{Cells: []string{none, none, "1", none}},
 		{Cells: []string{"x"}, Note: "why"}, {Cells: []string{"y", none, none, none}}}}
 	out := in.filled()
-	if len(out.Heads) != 2 || out.Heads[1].Text != "c" || strings.Join(out.Rows[1].Cells, " ") != none+" 1" || out.Rest(out.Rows[2]) != 1 || len(in.Heads) != 4 {
+	if len(out.Heads) != 2 || out.Heads[1].Text != "c" || strings.Join(out.Rows[1].Cells, " ") != none+" 1" ||
+		out.Rest(out.Rows[2]) != 1 || len(in.Heads) != 4 {
 		t.Errorf("%+v", out)
 	}
 }
@@ -179,7 +193,8 @@ func TestNodesStandInOrder(t *testing.T) {
 		}
 		return stack{nil, r}
 	}
-	got := strings.Join(namesOf([]stack{run("rx", "encap", "tx"), run("rx", "decap", "lookup", "tx"), run("lookup", "tx", "last")}), " ")
+	got := strings.Join(namesOf([]stack{run("rx", "encap", "tx"), run("rx", "decap", "lookup", "tx"),
+		run("lookup", "tx", "last")}), " ")
 	if got != "rx decap lookup encap tx last" {
 		t.Error(got)
 	}

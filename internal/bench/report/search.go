@@ -29,11 +29,13 @@ func searchesOf(run *result.Run) []named {
 // searches shows the rates without loss, the bursts, and how they were found.
 func searches(list []*group, p palette) section {
 	s := section{ID: "loss", Title: "Rates without loss",
-		Text: "The highest rate at which no frame is lost (NDR), or no more than an allowed share (PDR), by binary search: " +
+		Text: "The highest rate at which no frame is lost (NDR), or no more than an allowed share (PDR), by binary " +
+			"search: " +
 			"each mark is a trial, in the order of time. A trial that loses frames is repeated before it counts. " +
 			"The burst is the longest one of back-to-back frames without loss."}
 	has := func(run *result.Run) bool { return len(searchesOf(run)) > 0 || run.Burst != nil }
-	t := table{Heads: append(left("Router"), right("NDR, Mpps", "PDR, Mpps", "Loss allowed", "Trials", "Burst, frames")...)}
+	t := table{Heads: append(left("Router"), right("NDR, Mpps", "PDR, Mpps", "Loss allowed", "Trials",
+		"Burst, frames")...)}
 	for i, g := range list {
 		runs := g.with(has)
 		if len(runs) == 0 {
@@ -94,7 +96,8 @@ const (
 // searchFigure has a strip for each search of a group's routers.
 func searchFigure(g *group, runs []*result.Run, p palette, id string) figure {
 	f := figure{Title: "Trials in " + g.Title, Folded: true,
-		Table: table{Heads: append(append(right("Trial", "Mpps", "Frames sent", "Lost"), left("Outcome")...), left("Why")...)},
+		Table: table{Heads: append(append(right("Trial", "Mpps", "Frames sent", "Lost"), left("Outcome")...),
+			left("Why")...)},
 		Legend: []entry{{mark("ink", passed.shape), passed.text}, {mark(failed.class, failed.shape), failed.text},
 			{mark(again.class, again.shape), again.text}, {mark("ink", void.shape), void.text}}}
 	c, y := newCanvas(), 0.0
@@ -121,7 +124,9 @@ func searchFigure(g *group, runs []*result.Run, p palette, id string) figure {
 func (s named) rows() []tableRow {
 	var rows []tableRow
 	for i, t := range s.Trials {
-		rows = append(rows, tableRow{Cells: []string{fmt.Sprint(i + 1), mpps(t.Rate), count(t.Sent), count(t.Lost), s.outcome(t).text, t.Why}})
+		rows = append(rows,
+			tableRow{Cells: []string{fmt.Sprint(i + 1), mpps(t.Rate), count(t.Sent), count(t.Lost), s.outcome(t).text,
+				t.Why}})
 	}
 	return rows
 }
@@ -148,7 +153,8 @@ func (c *canvas) strip(y float64, name string, s named, class string) string {
 	}
 	for i, t := range s.Trials {
 		o := s.outcome(t)
-		c.Marker("marker "+o.class+" "+class, string(o.shape), across.At(float64(i+1)), at(t.Rate/1e6), fmt.Sprintf("trial %d: %s Mpps, %s", i+1, mpps(t.Rate), o.text))
+		c.Marker("marker "+o.class+" "+class, string(o.shape), across.At(float64(i+1)), at(t.Rate/1e6),
+			fmt.Sprintf("trial %d: %s Mpps, %s", i+1, mpps(t.Rate), o.text))
 	}
 	return name + " is " + text
 }

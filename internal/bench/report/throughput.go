@@ -23,8 +23,10 @@ const (
 // throughput draws a figure for each group. Groups with the same frame sizes have the same scale.
 func throughput(r *result.Result, list []*group, p palette) section {
 	s := section{ID: "throughput", Title: "Throughput at saturation",
-		Text: "Frames received per second while the generator sends as much as the router takes. The bar ends at the median of all windows, the thin line " +
-			"goes from the 10th to the 90th percentile. Each dot is a window, in the order of time from top to bottom; hollow dots are windows in which " +
+		Text: "Frames received per second while the generator sends as much as the router takes. The bar ends at the " +
+			"median of all windows, the thin line " +
+			"goes from the 10th to the 90th percentile. Each dot is a window, in the order of time from top to " +
+			"bottom; hollow dots are windows in which " +
 			"the machine had put the two CPUs far from each other. The dashed line is the ceiling: " + result.Ceiling +
 			", which only takes frames and returns them."}
 	near, largest := r.Near(), map[string]float64{}
@@ -35,7 +37,8 @@ func throughput(r *result.Result, list []*group, p palette) section {
 	}
 	for i, g := range list {
 		if runs := g.with(measured); len(runs) > 0 {
-			d := rateFigure{canvas: newCanvas(), Result: r, near: near, scale: svg.Linear(largest[g.Sizes] / 1e6), palette: p}
+			d := rateFigure{canvas: newCanvas(), Result: r, near: near, scale: svg.Linear(largest[g.Sizes] / 1e6),
+				palette: p}
 			s.Figures = append(s.Figures, d.draw(g, runs, fmt.Sprintf("throughput-%d", i)))
 		}
 	}
@@ -52,19 +55,22 @@ type rateFigure struct {
 }
 
 func (d *rateFigure) draw(g *group, runs []*result.Run, id string) figure {
-	f := figure{Title: g.Title, Table: table{Heads: append(left("Router"), right("Median, Mpps", "10th percentile", "90th percentile", "Windows",
-		"Of the ceiling", "Repetitions")...)}}
+	f := figure{Title: g.Title,
+		Table: table{Heads: append(left("Router"), right("Median, Mpps", "10th percentile", "90th percentile",
+			"Windows", "Of the ceiling", "Repetitions")...)}}
 	bottom := float64(len(runs))*rowHeight + 2
 	d.Axis(d.scale, 0, bottom, "Mpps", tick)
 	var told []string
 	for i, run := range runs {
 		sum, list := d.Summary(run), received(run)
 		q := spread{stat.Percentile(list, 0.1), sum.Median, stat.Percentile(list, 0.9)}
-		text := fmt.Sprintf("%s: median %s Mpps, 10th to 90th percentile %s", run.Router, mpps(q.median), span(q.low, q.high, mpps))
+		text := fmt.Sprintf("%s: median %s Mpps, 10th to 90th percentile %s", run.Router, mpps(q.median),
+			span(q.low, q.high, mpps))
 		told = append(told, text)
 		d.row(float64(i)*rowHeight, run, q, text)
-		f.Table.Rows = append(f.Table.Rows, tableRow{Cells: []string{run.Router, mpps(q.median), mpps(q.low), mpps(q.high), count(len(list)), ofCeiling(run, sum),
-			repetitions(sum)}})
+		f.Table.Rows = append(f.Table.Rows,
+			tableRow{Cells: []string{run.Router, mpps(q.median), mpps(q.low), mpps(q.high), count(len(list)),
+				ofCeiling(run, sum), repetitions(sum)}})
 	}
 	f.Table = f.Table.filled()
 	for _, run := range runs {
@@ -107,7 +113,8 @@ func (d *rateFigure) row(y float64, run *result.Run, q spread, text string) {
 		if !d.near(w) {
 			state = "far"
 		}
-		d.Dot("window "+state+" "+class, d.scale.At(w.Received/1e6), top+2+(barHeight-4)*float64(i)/float64(max(1, len(run.Windows)-1)), 2)
+		d.Dot("window "+state+" "+class, d.scale.At(w.Received/1e6),
+			top+2+(barHeight-4)*float64(i)/float64(max(1, len(run.Windows)-1)), 2)
 	}
 	a, b, middle := d.scale.At(q.low/1e6), d.scale.At(q.high/1e6), top+barHeight/2
 	d.Line("range", a, middle, b, middle)

@@ -18,8 +18,10 @@ import (
 // modes and rings.
 func WriteWorkers(w io.Writer, r *workerresult.Result) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
-		Facts:  []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"), r.Manifest.Kernel},
-		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator through the router to its sink."}
+		Facts: []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"),
+			r.Manifest.Kernel},
+		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator " +
+			"through the router to its sink."}
 	if !r.Complete {
 		v.Incomplete = "Everything shown here was measured."
 	}
@@ -74,7 +76,8 @@ func bars(id, title, unit string, rows []barRow, t table) figure {
 	var told []string
 	for i, r := range rows {
 		y := float64(i) * rowHeight
-		text := fmt.Sprintf("%s: %s %s, %s", r.name, number(r.spread.Median), unit, span(r.spread.Low, r.spread.High, number))
+		text := fmt.Sprintf("%s: %s %s, %s", r.name, number(r.spread.Median), unit,
+			span(r.spread.Low, r.spread.High, number))
 		told = append(told, text)
 		c.Label("name", "start", 0, y+labelHeight-5, r.name)
 		c.Label("value", "end", 100, y+labelHeight-5, number(r.spread.Median))
@@ -90,7 +93,10 @@ func modesFigure(list []workerresult.Mode, t table) figure {
 		if m.Name == workerresult.Complete {
 			class = "r0"
 		}
-		rows = append(rows, barRow{t.Rows[i].Cells[0], class, stat.SpreadOf(m.Samples, func(s workerresult.Sample) float64 { return s.P99 })})
+		rows = append(rows,
+			barRow{t.Rows[i].Cells[0], class, stat.SpreadOf(m.Samples, func(s workerresult.Sample) float64 {
+				return s.P99
+			})})
 	}
 	return bars("modes-p99", "p99 at saturation", "us", rows, t)
 }
@@ -98,7 +104,10 @@ func modesFigure(list []workerresult.Mode, t table) figure {
 func ringsLatency(list []workerresult.Ring, t table) figure {
 	var rows []barRow
 	for _, r := range list {
-		rows = append(rows, barRow{plural(r.Size, "packet"), "r0", stat.SpreadOf(r.Samples, func(s workerresult.Sample) float64 { return s.P99 })})
+		rows = append(rows,
+			barRow{plural(r.Size, "packet"), "r0", stat.SpreadOf(r.Samples, func(s workerresult.Sample) float64 {
+				return s.P99
+			})})
 	}
 	return bars("rings-p99", "p99 at saturation over the size of the ring", "us", rows, t)
 }

@@ -74,8 +74,10 @@ func (r *Run) check() error {
 	err := first(
 		named("scenario", r.Scenario), named("router", r.Router),
 		positive("flows", r.Flows), notNegative("routes", r.Routes), positive("workers", r.Workers),
-		rule{"frame_sizes", r.FrameSizes, len(r.FrameSizes) > 0 && slices.Min(r.FrameSizes) >= 14 && slices.Max(r.FrameSizes) <= 1<<16, "14 to 65536 bytes"},
-		rule{"bottleneck.who", r.Bottleneck.Who, slices.Contains([]string{"", "generator", "router", "sink", "wire"}, r.Bottleneck.Who),
+		rule{"frame_sizes", r.FrameSizes, len(r.FrameSizes) > 0 && slices.Min(r.FrameSizes) >= 14 &&
+			slices.Max(r.FrameSizes) <= 1<<16, "14 to 65536 bytes"},
+		rule{"bottleneck.who", r.Bottleneck.Who, slices.Contains([]string{"", "generator", "router", "sink", "wire"},
+			r.Bottleneck.Who),
 			"generator, router, sink, wire"},
 	)
 	return cmp.Or(err,
@@ -83,21 +85,24 @@ func (r *Run) check() error {
 		r.NDR.check("ndr"), r.PDR.check("pdr"),
 		each("latency", r.Latency, (*Latency).check),
 		each("nodes", r.Nodes, func(n *Node) error {
-			return first(named("name", n.Name), notNegative("cycles_per_packet", n.CyclesPerPacket), notNegative("packets_per_call", n.PacketsPerCall))
+			return first(named("name", n.Name), notNegative("cycles_per_packet", n.CyclesPerPacket),
+				notNegative("packets_per_call", n.PacketsPerCall))
 		}),
 		each("drops", r.Drops, func(d *DropCounter) error { return first(named("reason", d.Reason)) }))
 }
 
 func (w *Window) check() error {
 	return first(notNegative("repetition", w.Repetition), notNegative("at", w.At), positive("seconds", w.Seconds),
-		notNegative("sent", w.Sent), notNegative("received", w.Received), notNegative("round_trip_ns", w.RoundTrip), share("idle", w.Idle))
+		notNegative("sent", w.Sent), notNegative("received", w.Received), notNegative("round_trip_ns", w.RoundTrip),
+		share("idle", w.Idle))
 }
 
 func (s *Search) check(field string) error {
 	if s == nil {
 		return nil
 	}
-	err := cmp.Or(first(share("loss_ratio", s.LossRatio), notNegative("rate", s.Rate)), each("trials", s.Trials, (*Trial).check))
+	err := cmp.Or(first(share("loss_ratio", s.LossRatio), notNegative("rate", s.Rate)),
+		each("trials", s.Trials, (*Trial).check))
 	if err != nil {
 		return fmt.Errorf("%s.%w", field, err)
 	}

@@ -26,9 +26,10 @@ type Comparison struct {
 // Line compares one run that both results hold. Ratios are b / a.
 type Line struct {
 	Key
-	A          float64  `json:"a"` // frames per second received at saturation, median of the compared windows
-	B          float64  `json:"b"`
-	CeilA      float64  `json:"a_of_ceiling,omitempty"` // A as share of the ceiling of the same result; 0: not measured in both
+	A float64 `json:"a"` // frames per second received at saturation, median of the compared windows
+	B float64 `json:"b"`
+	// A as share of the ceiling of the same result; 0: not measured in both
+	CeilA      float64  `json:"a_of_ceiling,omitempty"`
 	CeilB      float64  `json:"b_of_ceiling,omitempty"`
 	Ratio      float64  `json:"ratio"`         // b / a: of the shares of the ceiling, else of the rates
 	Low        float64  `json:"low,omitempty"` // 95 % confidence interval of Ratio; 0: unknown
@@ -69,7 +70,8 @@ func Compare(a, b *Result) (*Comparison, error) {
 		}
 	}
 	if len(c.Lines) == 0 {
-		return nil, errors.New("nothing to compare: no run with the same scenario, router, flows, routes, frame sizes and workers was measured in both")
+		return nil, errors.New("nothing to compare: no run with the same scenario, router, flows, routes, frame " +
+			"sizes and workers was measured in both")
 	}
 	return c, nil
 }

@@ -22,7 +22,8 @@ func verdicts(t *testing.T, m machine, pairs int, factor float64, ceiling bool) 
 		ra, rb := m.measure(2*i, a), m.measure(2*i+1, b)
 		run := len(ra.Runs) - 1
 		best := math.Min(bestRoundTrip(ra), bestRoundTrip(rb))
-		l := compareRuns(pair{&ra.Runs[run], ra.ceiling(&ra.Runs[run])}, pair{&rb.Runs[run], rb.ceiling(&rb.Runs[run])}, best)
+		l := compareRuns(pair{&ra.Runs[run], ra.ceiling(&ra.Runs[run])}, pair{&rb.Runs[run], rb.ceiling(&rb.Runs[run])},
+			best)
 		if l.Router != "corelane" || (l.CeilA > 0) != ceiling {
 			t.Fatalf("not the line of corelane: %+v", l)
 		}
@@ -44,8 +45,10 @@ func TestSameIsNoise(t *testing.T) {
 		ceiling bool
 		pairs   int
 	}{
-		"usual machine":             {usual, true, 200},
-		"calm machine":              {with(func(m *machine) { m.run, m.repetition, m.far, m.stolen = 0.02, 0.01, 0, 0 }), true, 60},
+		"usual machine": {usual, true, 200},
+		"calm machine": {with(func(m *machine) {
+			m.run, m.repetition, m.far, m.stolen = 0.02, 0.01, 0, 0
+		}), true, 60},
 		"restless machine":          {with(func(m *machine) { m.far = 4 }), true, 60},
 		"calm, no ceiling":          {with(func(m *machine) { m.run, m.far = 0.02, 0 }), false, 60},
 		"unlike blocks, no ceiling": {with(func(m *machine) { m.run, m.far, m.repetition = 0, 0, 0.2 }), false, 200},
@@ -117,22 +120,24 @@ func TestVerdictSaysWhy(t *testing.T) {
 			far.Runs[i].Windows[k].RoundTrip *= 6
 		}
 	}
-	slow := func(m machine) *Result { return m.measure(7, rates{"corelane": 8e6, Ceiling: 8e6}) } // where both wait for the same memory
+	// where both wait for the same memory
+	slow := func(m machine) *Result { return m.measure(7, rates{"corelane": 8e6, Ceiling: 8e6}) }
 	alone := func(m machine, rate float64) *Result { return m.measure(6, rates{"corelane": rate}) }
 	for name, c := range map[string]struct {
 		a, b         *Result
 		verdict, why string
 	}{
-		"faster":          {measure(calm, 15e6), measure(calm, 17e6), Faster, ""},
-		"same":            {measure(calm, 15e6), measure(calm, 15e6), Noise, ""},
-		"small":           {measure(calm, 15e6), measure(calm, 15.4e6), Noise, "below 5 %"},
-		"no ceiling":      {alone(calm, 15e6), alone(calm, 15.9e6), Noise, "below 11 %"},
-		"one repetition":  {measure(one, 15e6), measure(one, 30e6), Noise, "one repetition"},
-		"other state":     {measure(calm, 15e6), far, Noise, ""},
-		"sometimes":       {measure(calm, 15e6), nowAndThen(measure(calm, 15e6)), Noise, "in too many windows"},
-		"other ceiling":   {measure(calm, 15e6), slow(calm), Noise, "the ceiling itself"},
-		"no ceiling left": {silent(ceilingLast(measure(calm, 15e6))), measure(calm, 15e6), Noise, "in a whole repetition"},
-		"nothing":         {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "in a whole repetition"},
+		"faster":         {measure(calm, 15e6), measure(calm, 17e6), Faster, ""},
+		"same":           {measure(calm, 15e6), measure(calm, 15e6), Noise, ""},
+		"small":          {measure(calm, 15e6), measure(calm, 15.4e6), Noise, "below 5 %"},
+		"no ceiling":     {alone(calm, 15e6), alone(calm, 15.9e6), Noise, "below 11 %"},
+		"one repetition": {measure(one, 15e6), measure(one, 30e6), Noise, "one repetition"},
+		"other state":    {measure(calm, 15e6), far, Noise, ""},
+		"sometimes":      {measure(calm, 15e6), nowAndThen(measure(calm, 15e6)), Noise, "in too many windows"},
+		"other ceiling":  {measure(calm, 15e6), slow(calm), Noise, "the ceiling itself"},
+		"no ceiling left": {silent(ceilingLast(measure(calm, 15e6))), measure(calm, 15e6), Noise,
+			"in a whole repetition"},
+		"nothing": {measure(calm, 15e6), silent(measure(calm, 15e6)), Noise, "in a whole repetition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := compareLine(t, c.a, c.b)
@@ -188,7 +193,8 @@ func TestStatesOfTheMachine(t *testing.T) {
 			}
 		}
 	}
-	if l := compareLine(t, a, b); l.Windows != "all" || l.Verdict != Noise || !strings.Contains(l.Why, "100 % of a's windows are near, 0 % of b's") {
+	if l := compareLine(t, a, b); l.Windows != "all" || l.Verdict != Noise ||
+		!strings.Contains(l.Why, "100 % of a's windows are near, 0 % of b's") {
 		t.Errorf("near and far: %+v", l)
 	}
 	for _, r := range []*Result{a, b} {
@@ -205,7 +211,8 @@ func TestStatesOfTheMachine(t *testing.T) {
 
 // The order of the windows within a repetition says nothing.
 func TestOrderOfWindowsSaysNothing(t *testing.T) {
-	a, b := usual.measure(1, rates{"corelane": 15e6, Ceiling: 28e6}), usual.measure(2, rates{"corelane": 15e6, Ceiling: 28e6})
+	a, b := usual.measure(1, rates{"corelane": 15e6, Ceiling: 28e6}),
+		usual.measure(2, rates{"corelane": 15e6, Ceiling: 28e6})
 	want := compareLine(t, a, b)
 	slices.Reverse(b.Runs[1].Windows)
 	slices.SortStableFunc(b.Runs[1].Windows, func(x, y Window) int { return x.Repetition - y.Repetition })

@@ -27,8 +27,8 @@ func (r *Run) Key() Key {
 }
 
 func (k Key) String() string {
-	return fmt.Sprintf("%s on %s (%s, %s, %s bytes, %s)", k.Scenario, k.Router, plural(k.Flows, "flow"), plural(k.Routes, "route"), k.Sizes,
-		plural(k.Workers, "worker"))
+	return fmt.Sprintf("%s on %s (%s, %s, %s bytes, %s)", k.Scenario, k.Router, plural(k.Flows, "flow"),
+		plural(k.Routes, "route"), k.Sizes, plural(k.Workers, "worker"))
 }
 
 func plural(n int, noun string) string {

@@ -29,14 +29,15 @@ func (c *Comparison) Print(w io.Writer) error {
 }
 
 func rateRows(lines []Line) [][]string {
-	rows := [][]string{append(slices.Clone(keyHeads), "A MPPS", "B MPPS", "A/CEILING", "B/CEILING", "B/A", "95% INTERVAL", "WINDOWS", "VERDICT")}
+	rows := [][]string{append(slices.Clone(keyHeads), "A MPPS", "B MPPS", "A/CEILING", "B/CEILING", "B/A",
+		"95% INTERVAL", "WINDOWS", "VERDICT")}
 	for _, l := range lines {
 		interval := "-"
 		if l.High > 0 {
 			interval = fixed(l.Low) + " to " + fixed(l.High)
 		}
-		rows = append(rows, append(l.cells(), Digits(l.A/1e6), Digits(l.B/1e6), fixed(l.CeilA), fixed(l.CeilB), fixed(l.Ratio), interval, l.Windows,
-			l.Verdict))
+		rows = append(rows, append(l.cells(), Digits(l.A/1e6), Digits(l.B/1e6), fixed(l.CeilA), fixed(l.CeilB),
+			fixed(l.Ratio), interval, l.Windows, l.Verdict))
 	}
 	return rows
 }
@@ -44,7 +45,8 @@ func rateRows(lines []Line) [][]string {
 var keyHeads = []string{"SCENARIO", "ROUTER", "FLOWS", "ROUTES", "BYTES", "WORKERS"}
 
 func (k Key) cells() []string {
-	return []string{k.Scenario, k.Router, strconv.Itoa(k.Flows), strconv.Itoa(k.Routes), k.Sizes, strconv.Itoa(k.Workers)}
+	return []string{k.Scenario, k.Router, strconv.Itoa(k.Flows), strconv.Itoa(k.Routes), k.Sizes,
+		strconv.Itoa(k.Workers)}
 }
 
 func singleRows(lines []Line) [][]string {
@@ -59,9 +61,11 @@ func singleRows(lines []Line) [][]string {
 
 // explain says what the columns mean and which runs were not compared.
 func (c *Comparison) explain() string {
-	text := "MPPS are frames received per second at saturation, the median of the windows. B/A is of the geometric means of the repetitions' medians.\n"
+	text := "MPPS are frames received per second at saturation, the median of the windows. B/A is of the geometric " +
+		"means of the repetitions' medians.\n"
 	if slices.ContainsFunc(c.Lines, func(l Line) bool { return l.CeilA > 0 }) {
-		text += "Where the ceiling (" + Ceiling + ") was measured in both, B/A and verdict are of the ratio to it: machines drift from run to run.\n" +
+		text += "Where the ceiling (" + Ceiling +
+			") was measured in both, B/A and verdict are of the ratio to it: machines drift from run to run.\n" +
 			"The ceiling's own line shows that drift.\n"
 	}
 	text += fmt.Sprintf("WINDOWS near: with a round trip between the CPUs below %.1f times the best; "+
@@ -86,6 +90,6 @@ func (c *Comparison) Sentence() string {
 	if count[Faster]+count[Slower] == 0 {
 		return fmt.Sprintf("%s compared: no difference that is more than noise.", plural(len(c.Lines), "run"))
 	}
-	return fmt.Sprintf("%s compared: b is %s in %d, %s in %d, the rest (%d) is noise.", plural(len(c.Lines), "run"), Faster, count[Faster], Slower,
-		count[Slower], count[Noise])
+	return fmt.Sprintf("%s compared: b is %s in %d, %s in %d, the rest (%d) is noise.", plural(len(c.Lines), "run"),
+		Faster, count[Faster], Slower, count[Slower], count[Noise])
 }

@@ -70,8 +70,9 @@ type Window struct {
 	Seconds    float64 `json:"seconds"`
 	Sent       float64 `json:"sent"`
 	Received   float64 `json:"received"`
-	RoundTrip  float64 `json:"round_trip_ns"` // of a cache line between the generator's and the router's CPU; 0 = not probed
-	Idle       float64 `json:"idle"`          // share of its time in which the generator had nothing to do
+	// of a cache line between the generator's and the router's CPU; 0 = not probed
+	RoundTrip float64 `json:"round_trip_ns"`
+	Idle      float64 `json:"idle"` // share of its time in which the generator had nothing to do
 }
 
 // Search is the highest rate at which no more than a share of the frames was lost.

@@ -37,7 +37,8 @@ func choose(a, b pair, best float64) chosen {
 		return chosen{a: a.series(near), b: b.series(near), said: "near"}
 	}
 	if x, y := portion(a.run, near), portion(b.run, near); math.Abs(x-y) > unlike {
-		every.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's", 100*x, 100*y)
+		every.unlike = fmt.Sprintf("not the same state of the machine: %.0f %% of a's windows are near, %.0f %% of b's",
+			100*x, 100*y)
 	}
 	return every
 }
@@ -52,7 +53,8 @@ func (c *chosen) otherMachine() string {
 	if max(x, y) < changed*min(x, y) {
 		return ""
 	}
-	return fmt.Sprintf("not the same state of the machine: the ceiling itself went from %s to %s Mpps", Digits(x), Digits(y))
+	return fmt.Sprintf("not the same state of the machine: the ceiling itself went from %s to %s Mpps", Digits(x),
+		Digits(y))
 }
 
 func anyWindow(Window) bool { return true }
@@ -76,8 +78,8 @@ func repeated(r *Run, want func(Window) bool) bool {
 	return len(blocks) >= enough
 }
 
-// series has a block for each repetition with wanted windows. Their rates are in ascending order, so that the draws of a
-// bootstrap do not depend on the order in which windows were measured.
+// series has a block for each repetition with wanted windows. Their rates are in ascending order, so that the draws of
+// a bootstrap do not depend on the order in which windows were measured.
 func (p pair) series(want func(Window) bool) series {
 	run, ceiling := repetitions(p.run, want), repetitions(p.ceiling, want)
 	s := series{hasCeiling: p.ceiling != nil}

@@ -11,7 +11,8 @@ func drifting(router string, rate float64, far func(repetition, window int) bool
 	r := Run{Scenario: "vxlan-encap", Router: router, Flows: 1, Workers: 1, FrameSizes: []int{64}}
 	for repetition := range 4 {
 		for window := range 10 {
-			w := Window{Repetition: repetition, Seconds: 0.2, Received: rate * (1 + 0.01*float64(repetition)), RoundTrip: 100}
+			w := Window{Repetition: repetition, Seconds: 0.2, Received: rate * (1 + 0.01*float64(repetition)),
+				RoundTrip: 100}
 			if far(repetition, window) {
 				w.Received, w.RoundTrip = w.Received/2, 300
 			}
@@ -68,7 +69,8 @@ func TestSummaryPairsRounds(t *testing.T) {
 			w.Received, w.RoundTrip = w.Received*[]float64{1, 3, 0.5, 2}[w.Repetition], 0
 		}
 	}
-	r.Runs[0].Windows = append(r.Runs[0].Windows, Window{Repetition: 4, Seconds: 0.2, Received: 1}) // interrupted before the ceiling's turn
+	// interrupted before the ceiling's turn
+	r.Runs[0].Windows = append(r.Runs[0].Windows, Window{Repetition: 4, Seconds: 0.2, Received: 1})
 	s := r.Summary(&r.Runs[0])
 	about(t, "low", s.Low, 0.5)
 	about(t, "high", s.High, 0.5)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// machine imitates a virtual machine: it drifts from run to run and from repetition to repetition, its CPUs come near and
-// go far, and single windows lose time to somebody else.
+// machine imitates a virtual machine: it drifts from run to run and from repetition to repetition, its CPUs come near
+// and go far, and single windows lose time to somebody else.
 type machine struct {
 	repetitions, windows int // windows of each router per repetition
 	run, repetition      float64
@@ -18,7 +18,8 @@ type machine struct {
 	far                  float64 // how often a repetition goes to the other state
 }
 
-var usual = machine{repetitions: 5, windows: 10, run: 0.15, repetition: 0.05, turn: 0.02, start: 0.008, window: 0.03, stolen: 0.1, far: 0.4}
+var usual = machine{repetitions: 5, windows: 10, run: 0.15, repetition: 0.05, turn: 0.02, start: 0.008, window: 0.03,
+	stolen: 0.1, far: 0.4}
 
 // rates of routers in frames per second on a machine that is quiet.
 type rates map[string]float64
@@ -31,7 +32,8 @@ func (m machine) measure(seed uint64, routers rates) *Result {
 	for _, name := range []string{Ceiling, "corelane", "ovs"} {
 		if routers[name] > 0 {
 			luck[name] = math.Exp(m.start * r.NormFloat64())
-			out.Runs = append(out.Runs, Run{Scenario: "encap", Router: name, Flows: 1000, Routes: 1, FrameSizes: []int{64}, Workers: 1})
+			out.Runs = append(out.Runs, Run{Scenario: "encap", Router: name, Flows: 1000, Routes: 1,
+				FrameSizes: []int{64}, Workers: 1})
 		}
 	}
 	for repetition := range m.repetitions {

@@ -109,7 +109,8 @@ func (c *corelaneInstance) start(ctx context.Context, env *Env, b *scenario.Setu
 }
 
 func corelanedOptions(env *Env, b *scenario.Setup, socket string) []string {
-	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus", strconv.Itoa(env.ControlCPU)}
+	o := []string{"--run-dir", env.Dir, "--socket", socket, "--worker-cpus", cpuList(env.CPUs), "--control-cpus",
+		strconv.Itoa(env.ControlCPU)}
 	if b.Stateful {
 		o = append(o, "--flows", strconv.Itoa(max(2*b.Flows+4*b.NewFlows+2*b.FlowLimit, 1024))) // with ended flows
 	}
@@ -180,7 +181,8 @@ func (c *corelaneInstance) Counters(ctx context.Context) (Counters, error) {
 	for _, node := range nodes {
 		n.Nodes = append(n.Nodes, NodeCounter{node.Name, node.Calls, node.Packets, node.Cycles})
 	}
-	workers, err := api.Collect(ctx, c.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+	workers, err := api.Collect(ctx, c.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List,
+		&apiv1.WorkerListRequest{})
 	if err != nil {
 		return n, fmt.Errorf("workers: %w", err)
 	}

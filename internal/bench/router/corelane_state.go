@@ -84,7 +84,8 @@ func addTenant(s *state.State, b *scenario.Setup, tenant int) {
 }
 
 func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
-	port := &apiv1.Port{Name: p.Name, Role: apiv1.PortRole_PORT_ROLE_TENANT, Mac: p.MAC.String(), Mtu: uint32(p.MTU), Queues: uint32(p.Queues),
+	port := &apiv1.Port{Name: p.Name, Role: apiv1.PortRole_PORT_ROLE_TENANT, Mac: p.MAC.String(), Mtu: uint32(p.MTU),
+		Queues: uint32(p.Queues),
 		Device: &apiv1.Port_Memif{Memif: &apiv1.MemifDevice{Socket: p.Socket, RingSize: uint32(p.RingSize)}}}
 	switch {
 	case p.Wire:
@@ -117,8 +118,9 @@ func addPortNexthop(s *state.State, b *scenario.Setup, i int) {
 		Port: &apiv1.PortNexthop{Port: p.Name, Address: p.Peer.String(), Mac: p.PeerMAC.String()}}})
 }
 
-var encaps = map[scenario.Overlay]apiv1.Encap{scenario.VXLAN: apiv1.Encap_ENCAP_VXLAN, scenario.MPLSoUDP: apiv1.Encap_ENCAP_MPLSOUDP,
-	scenario.MPLSoGRE: apiv1.Encap_ENCAP_MPLSOGRE, scenario.Geneve: apiv1.Encap_ENCAP_GENEVE}
+var encaps = map[scenario.Overlay]apiv1.Encap{scenario.VXLAN: apiv1.Encap_ENCAP_VXLAN,
+	scenario.MPLSoUDP: apiv1.Encap_ENCAP_MPLSOUDP, scenario.MPLSoGRE: apiv1.Encap_ENCAP_MPLSOGRE,
+	scenario.Geneve: apiv1.Encap_ENCAP_GENEVE}
 
 // addTunnel adds a tunnel in both directions, and the route to its remote end.
 func addTunnel(s *state.State, b *scenario.Setup, i int) {
@@ -134,7 +136,8 @@ func addTunnel(s *state.State, b *scenario.Setup, i int) {
 		tunnel.Label = t.Send
 		s.Labels = append(s.Labels, corelaneLabel(b, t))
 	}
-	s.Nexthops = append(s.Nexthops, &apiv1.Nexthop{Id: uint32(tunnelNexthop + i), Kind: &apiv1.Nexthop_Tunnel{Tunnel: tunnel}})
+	s.Nexthops = append(s.Nexthops,
+		&apiv1.Nexthop{Id: uint32(tunnelNexthop + i), Kind: &apiv1.Nexthop_Tunnel{Tunnel: tunnel}})
 	remote := netip.PrefixFrom(t.Remote, t.Remote.BitLen())
 	s.Routes = append(s.Routes, state.Route{Vrf: state.FabricVrf, Prefix: remote, Nexthop: wireNexthop})
 }

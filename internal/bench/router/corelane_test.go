@@ -36,7 +36,8 @@ func TestCorelaneStateIsValid(t *testing.T) {
 	for _, s := range scenario.List() {
 		for _, v6 := range []bool{false, true} {
 			b := setup(t, s.Name, "/run/bench", func(s *scenario.Scenario) {
-				s.IPv6, s.Underlay6, s.Tenants, s.Sizes, s.Both = v6, v6 && s.Overlay != scenario.Plain, 3, []int{100}, true
+				s.IPv6, s.Underlay6, s.Tenants, s.Sizes, s.Both = v6, v6 && s.Overlay != scenario.Plain, 3, []int{100},
+					true
 			})
 			var text strings.Builder
 			want := corelaneState(b)
@@ -67,7 +68,8 @@ func TestCorelaneRoutes(t *testing.T) {
 func TestCorelaneOptions(t *testing.T) {
 	env := &Env{Dir: "/run/bench", CPUs: []int{2, 3}, ControlCPU: 1, Memory: 512}
 	got := strings.Join(corelanedOptions(env, setup(t, "vxlan-encap", "/run/bench", nil), "/run/bench/s"), " ")
-	want := "--run-dir /run/bench --socket /run/bench/s --worker-cpus 2,3 --control-cpus 1 --memory 512 --router-mac 02:c1:00:00:01:01"
+	want := "--run-dir /run/bench --socket /run/bench/s --worker-cpus 2,3 --control-cpus 1 --memory 512 --router-mac " +
+		"02:c1:00:00:01:01"
 	if got != want {
 		t.Errorf("%s\nnot %s", got, want)
 	}
@@ -125,12 +127,15 @@ func TestCorelaneStarts(t *testing.T) {
 			if ops := state.Diff(want, have); len(ops) > 0 {
 				t.Errorf("%d differences, the first: %v", len(ops), ops[0])
 			}
-			workers, err := api.Collect(t.Context(), c.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
+			workers, err := api.Collect(t.Context(), c.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List,
+				&apiv1.WorkerListRequest{})
 			if err != nil || len(workers) != 1 || workers[0].Cpu != 1 {
 				t.Errorf("workers %v, %v", workers, err)
 			}
 			n, err := instance.Counters(t.Context())
-			if err != nil || n.Idle == 0 || !slices.ContainsFunc(n.Nodes, func(c NodeCounter) bool { return c.Name == "port_rx" }) {
+			if err != nil || n.Idle == 0 || !slices.ContainsFunc(n.Nodes, func(c NodeCounter) bool {
+				return c.Name == "port_rx"
+			}) {
 				t.Errorf("%+v, %v", n, err)
 			}
 			if err := instance.Stop(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 )
 
-// Every router must do the same work: each frame leaves by the right port, with the right headers. These tests send a few frames
-// at a rate that any router keeps up with, and check each of them.
+// Every router must do the same work: each frame leaves by the right port, with the right headers. These tests send a
+// few frames at a rate that any router keeps up with, and check each of them.
 const (
 	workFrames = 4000
 	workRate   = 20000
@@ -89,7 +89,8 @@ func (l *testRouter) trial(t *testing.T) *apiv1.GeneratorWindow {
 	if err := l.generator.WaitUp(t.Context(), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	spec := &apiv1.GeneratorTrial{Packets: workFrames, PacketsPerSecond: workRate, DrainMs: 1000, Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
+	spec := &apiv1.GeneratorTrial{Packets: workFrames, PacketsPerSecond: workRate, DrainMs: 1000,
+		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}
 	var total *apiv1.GeneratorWindow
 	for range 3 { // a router may lose frames in the first moments after its ports came up
 		var err error
@@ -129,12 +130,13 @@ func judge(t *testing.T, p *apiv1.GeneratorProfile, w *apiv1.GeneratorWindow) {
 		t.Errorf("%d sent, %d late, %d without room, %d received", w.Sent, w.Late, w.NoRoom, w.Received)
 	}
 	if bad := w.Lost + w.Reordered + w.Duplicated + w.Corrupt + w.Misplaced + w.WrongHeader; bad > 0 {
-		t.Errorf("%d lost, %d reordered, %d duplicated, %d corrupt, %d misplaced, %d with a wrong header", w.Lost, w.Reordered, w.Duplicated,
-			w.Corrupt, w.Misplaced, w.WrongHeader)
+		t.Errorf("%d lost, %d reordered, %d duplicated, %d corrupt, %d misplaced, %d with a wrong header", w.Lost,
+			w.Reordered, w.Duplicated, w.Corrupt, w.Misplaced, w.WrongHeader)
 	}
 	for _, s := range p.Streams {
 		if s.Name == w.WrongStream && w.WrongHeader > 0 {
-			t.Errorf("%s:\n got      % x\n expected % x\n mask     % x", s.Name, w.WrongFrame, s.Expected, s.ExpectedMask)
+			t.Errorf("%s:\n got      % x\n expected % x\n mask     % x", s.Name, w.WrongFrame, s.Expected,
+				s.ExpectedMask)
 		}
 	}
 	if w.Foreign > 0 {
@@ -192,11 +194,13 @@ func TestOtherWorkIsFound(t *testing.T) {
 	}
 	l := open(t, &router.Corelane{}, s)
 	stream := l.profile.Streams[0]
-	for what, at := range map[string]int{"outer MAC address": 5, "remote": 33, "VNI": 48, "inner MAC address": 55, "TTL": 72} {
+	for what, at := range map[string]int{"outer MAC address": 5, "remote": 33, "VNI": 48, "inner MAC address": 55,
+		"TTL": 72} {
 		stream.Expected[at]++
 		w := l.trial(t)
 		if w.Received == 0 || w.WrongHeader != w.Received || w.WrongStream != stream.Name {
-			t.Errorf("%s: of %d frames, %d are found wrong, in stream '%s'", what, w.Received, w.WrongHeader, w.WrongStream)
+			t.Errorf("%s: of %d frames, %d are found wrong, in stream '%s'", what, w.Received, w.WrongHeader,
+				w.WrongStream)
 		}
 		stream.Expected[at]--
 	}

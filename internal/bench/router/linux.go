@@ -69,7 +69,8 @@ func linuxTracks(s *scenario.Scenario, sysctls string) error {
 		return fmt.Errorf("linux: the kernel tracks no flows (no module nf_conntrack): %w", err)
 	}
 	if most, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || s.Flows > most {
-		return fmt.Errorf("linux: %d flows; valid: up to net.netfilter.nf_conntrack_max, %s", s.Flows, strings.TrimSpace(string(text)))
+		return fmt.Errorf("linux: %d flows; valid: up to net.netfilter.nf_conntrack_max, %s", s.Flows,
+			strings.TrimSpace(string(text)))
 	}
 	if _, err := exec.LookPath("nft"); err != nil {
 		return fmt.Errorf("linux: tracking flows needs nft: %w; it is in the package nftables", err)
@@ -108,7 +109,9 @@ func (i *linuxInstance) start(ctx context.Context, cpus []int) (err error) {
 	if err := namespace.Do(i.router, linuxSysctls); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{i.program, func(ctx context.Context) error { return i.tune(ctx, cpus) }, i.settle} {
+	for _, step := range []func(context.Context) error{i.program, func(ctx context.Context) error {
+		return i.tune(ctx, cpus)
+	}, i.settle} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -165,7 +168,8 @@ func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 		}
 	}
 	for _, p := range i.setup.Ports {
-		c := process.Command{Argv: []string{"ip", "netns", "exec", i.router, "tee", "/sys/class/net/" + p.Name + "/queues/rx-0/rps_cpus"}}
+		c := process.Command{Argv: []string{"ip", "netns", "exec", i.router, "tee", "/sys/class/net/" + p.Name +
+			"/queues/rx-0/rps_cpus"}}
 		if _, err := c.Output(ctx, []byte(cpuMask(cpus))); err != nil {
 			return fmt.Errorf("steering of %s to CPUs %v (not to isolated ones): %w", p.Name, cpus, err)
 		}
@@ -177,7 +181,8 @@ func (i *linuxInstance) tune(ctx context.Context, cpus []int) error {
 func (i *linuxInstance) Devices() []*apiv1.GeneratorPort {
 	var list []*apiv1.GeneratorPort
 	for n, p := range i.setup.Ports {
-		list = append(list, &apiv1.GeneratorPort{Name: p.Name, Device: &apiv1.GeneratorPort_Devargs{Devargs: afPacket(n, p)}})
+		list = append(list,
+			&apiv1.GeneratorPort{Name: p.Name, Device: &apiv1.GeneratorPort_Devargs{Devargs: afPacket(n, p)}})
 	}
 	return list
 }
@@ -187,7 +192,8 @@ func (i *linuxInstance) Devices() []*apiv1.GeneratorPort {
 func afPacket(n int, p scenario.Port) string {
 	const header, align, page = 80, 128, 4096 // header: of the kernel, in front of each frame
 	size := max(2048, (p.MTU+header+align-1)/align*align)
-	return fmt.Sprintf("net_af_packet%d,iface=%s,framesz=%d,framecnt=%d,blocksz=%d,qdisc_bypass=1", n, p.Name, size, p.RingSize, size*page/align)
+	return fmt.Sprintf("net_af_packet%d,iface=%s,framesz=%d,framecnt=%d,blocksz=%d,qdisc_bypass=1", n, p.Name, size,
+		p.RingSize, size*page/align)
 }
 
 // Netns is that of the generator.

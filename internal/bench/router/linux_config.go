@@ -30,7 +30,8 @@ func linuxLinks(s *scenario.Setup, generator string) []byte {
 		}
 	}
 	for _, p := range s.Ports {
-		b.add("link add %s mtu %d address %v type veth peer name %s mtu %d netns %s", p.Name, p.MTU, p.MAC, p.Name, p.MTU, generator)
+		b.add("link add %s mtu %d address %v type veth peer name %s mtu %d netns %s", p.Name, p.MTU, p.MAC, p.Name,
+			p.MTU, generator)
 		if s.Bridged && !p.Wire {
 			b.add("link set %s master %s", p.Name, linuxBridge(p.Tenant))
 		} else {
@@ -48,7 +49,8 @@ func linuxLinks(s *scenario.Setup, generator string) []byte {
 // linuxTunnel makes the device of a VNI. Its forwarding table has the remote ends and their VNIs.
 func linuxTunnel(b *batch, s *scenario.Setup, t scenario.Tunnel) {
 	name := linuxVXLAN(t.Tenant)
-	b.add("link add %s mtu %d address %v type vxlan id %d local %v dstport 4789 nolearning noudpcsum udp6zerocsumtx udp6zerocsumrx",
+	b.add("link add %s mtu %d address %v type vxlan id %d local %v dstport 4789 nolearning noudpcsum udp6zerocsumtx "+
+		"udp6zerocsumrx",
 		name, s.Ports[0].MTU, s.Ports[len(s.Ports)-1].MAC, t.Receive, t.Local)
 	if s.Bridged {
 		b.add("link set %s master %s", name, linuxBridge(t.Tenant))
@@ -95,7 +97,8 @@ func linuxRoutes(s *scenario.Setup) []byte {
 		wire := s.Ports[len(s.Ports)-1]
 		b.add("route add %v via %v dev %s", t.Remote, wire.Peer, wire.Name)
 		if !s.Bridged {
-			b.add("neighbor add %v lladdr %v dev %s nud permanent", linuxRemote(s.IPv6), t.RouterMAC, linuxVXLAN(t.Tenant))
+			b.add("neighbor add %v lladdr %v dev %s nud permanent", linuxRemote(s.IPv6), t.RouterMAC,
+				linuxVXLAN(t.Tenant))
 		}
 	}
 	for _, p := range s.Ports {
@@ -168,7 +171,8 @@ func linuxTracking(s *scenario.Setup) []byte {
 	}
 	b.add("}")
 	b.add(`chain leave { type filter hook output priority raw; oifname "wire" notrack; }`)
-	b.add("chain forward { type filter hook forward priority filter; policy drop; ct state established,related accept; ct state new accept; }")
+	b.add("chain forward { type filter hook forward priority filter; policy drop; ct state established,related " +
+		"accept; ct state new accept; }")
 	b.add("}")
 	return b.Bytes()
 }

@@ -46,7 +46,8 @@ func deviceDrops(drops map[string]uint64) error {
 		if s == nil {
 			continue
 		}
-		for what, n := range map[string]uint64{"rx dropped": s.RxDropped, "tx dropped": s.TxDropped, "rx errors": s.RxErrors, "tx errors": s.TxErrors} {
+		for what, n := range map[string]uint64{"rx dropped": s.RxDropped, "tx dropped": s.TxDropped,
+			"rx errors": s.RxErrors, "tx errors": s.TxErrors} {
 			if n > 0 {
 				drops[link.Attrs().Name+" "+what] = n
 			}

@@ -37,11 +37,13 @@ func addNetns(what string, ipv6 bool) (string, error) {
 
 func ipv6Settings(on bool) error {
 	if !on {
-		return errors.Join(sysctl("net/ipv6/conf/all/disable_ipv6", "1"), sysctl("net/ipv6/conf/default/disable_ipv6", "1"))
+		return errors.Join(sysctl("net/ipv6/conf/all/disable_ipv6", "1"),
+			sysctl("net/ipv6/conf/default/disable_ipv6", "1"))
 	}
 	for name, value := range map[string]string{
 		"accept_dad": "0", "accept_ra": "0", "router_solicitations": "0",
-		"mldv1_unsolicited_report_interval": "1", "mldv2_unsolicited_report_interval": "1", // ms: before the generator listens
+		// ms: before the generator listens
+		"mldv1_unsolicited_report_interval": "1", "mldv2_unsolicited_report_interval": "1",
 	} {
 		if err := sysctl("net/ipv6/conf/default/"+name, value); err != nil {
 			return err

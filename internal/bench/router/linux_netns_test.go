@@ -14,7 +14,8 @@ func TestAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"corelane-bench-18-ovs1", "corelane-bench-18-router2"}
-	for _, name := range append([]string{"corelane-bench-17-ovs1", "corelane-bench-x-ovs1", "corelane-lab-18", "red"}, want...) {
+	for _, name := range append([]string{"corelane-bench-17-ovs1", "corelane-bench-x-ovs1", "corelane-lab-18", "red"},
+		want...) {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -61,10 +61,13 @@ func (x *rig) pass(t *testing.T) {
 	if w.Lost > 0 {
 		w = x.trial(t, 3000)
 	}
-	if w.Sent == 0 || w.Received != w.Sent || w.Lost+w.Reordered+w.Duplicated+w.Corrupt+w.Misplaced+w.WrongHeader+w.Foreign > 0 {
+	if w.Sent == 0 || w.Received != w.Sent || w.Lost+w.Reordered+w.Duplicated+w.Corrupt+w.Misplaced+w.WrongHeader+
+		w.Foreign > 0 {
 		counters, err := x.Counters(t.Context())
-		t.Errorf("sent %d, received %d, lost %d, reordered %d, duplicated %d, corrupt %d, misplaced %d, wrong header %d, foreign %d; %v, %v\nwrong: %s %s\nforeign: %s",
-			w.Sent, w.Received, w.Lost, w.Reordered, w.Duplicated, w.Corrupt, w.Misplaced, w.WrongHeader, w.Foreign, counters.Drops, err,
+		t.Errorf("sent %d, received %d, lost %d, reordered %d, duplicated %d, corrupt %d, misplaced %d, wrong header "+
+			"%d, foreign %d; %v, %v\nwrong: %s %s\nforeign: %s",
+			w.Sent, w.Received, w.Lost, w.Reordered, w.Duplicated, w.Corrupt, w.Misplaced, w.WrongHeader, w.Foreign,
+			counters.Drops, err,
 			w.WrongStream, hex.EncodeToString(w.WrongFrame), hex.EncodeToString(w.ForeignFrame))
 	}
 }

@@ -63,7 +63,8 @@ func (*OVS) Supports(s *scenario.Scenario) error {
 		return errors.New("ovs: its datapath in user space has no MPLS over UDP (bareudp is the kernel's)")
 	}
 	if most := ovsMaxRings / ovsRings(1); s.Workers > most {
-		return fmt.Errorf("ovs: %d workers need %d rings of a memif, which has %d; valid: 1 to %d", s.Workers, ovsRings(s.Workers), ovsMaxRings, most)
+		return fmt.Errorf("ovs: %d workers need %d rings of a memif, which has %d; valid: 1 to %d", s.Workers,
+			ovsRings(s.Workers), ovsMaxRings, most)
 	}
 	return nil
 }
@@ -88,7 +89,8 @@ func (i *ovsInstance) Devices() []*apiv1.GeneratorPort {
 	var list []*apiv1.GeneratorPort
 	for _, p := range i.setup.Ports {
 		list = append(list, &apiv1.GeneratorPort{Name: p.Name, Device: &apiv1.GeneratorPort_Memif{
-			Memif: &apiv1.GeneratorMemif{Socket: p.Socket, RingSize: uint32(p.RingSize), Queues: uint32(ovsRings(len(i.env.CPUs)))}}})
+			Memif: &apiv1.GeneratorMemif{Socket: p.Socket, RingSize: uint32(p.RingSize),
+				Queues: uint32(ovsRings(len(i.env.CPUs)))}}})
 	}
 	return list
 }

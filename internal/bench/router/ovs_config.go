@@ -16,9 +16,9 @@ const (
 	ovsTunnelPort = 1000 // OpenFlow number of the port of all tunnels
 )
 
-// ovsRings of a memif in each direction, and polled queues of a port. Open vSwitch sends on one queue more than it has polling
-// threads, and what goes to a ring that does not exist is lost but counted as sent. Twice as many as threads rather than one
-// more, so that each thread polls as many as the others.
+// ovsRings of a memif in each direction, and polled queues of a port. Open vSwitch sends on one queue more than it has
+// polling threads, and what goes to a ring that does not exist is lost but counted as sent. Twice as many as threads
+// rather than one more, so that each thread polls as many as the others.
 func ovsRings(workers int) int { return 2 * workers }
 
 const ovsMaxRings = 16 // of a memif of the generator
@@ -37,9 +37,9 @@ func ovsPortNumbers(b *scenario.Setup) map[string]int {
 // As shipped: the exact match cache takes one flow in 100 (emc-insert-inv-prob), the signature match cache is off, and
 // megaflows match on what the rules looked at, no more.
 //
-// Not as shipped: flows may be idle, and are left alone, for an hour (10 s and 0.5 s), and there may be two million of them
-// (200,000). While other routers are measured this one is stopped; as shipped it would then throw its flows away, and each
-// round would measure how it learns them again. All three changes are in its favour.
+// Not as shipped: flows may be idle, and are left alone, for an hour (10 s and 0.5 s), and there may be two million of
+// them (200,000). While other routers are measured this one is stopped; as shipped it would then throw its flows away,
+// and each round would measure how it learns them again. All three changes are in its favour.
 func ovsSettings(env *Env) []string {
 	extra := "--no-pci --no-telemetry --file-prefix=corelane-bench" // ovs-vswitchd adds --in-memory
 	settings := []string{
@@ -86,7 +86,8 @@ func ovsTopology(env *Env, b *scenario.Setup) []string {
 }
 
 func ovsBridge(name string, settings ...string) []string {
-	return append([]string{"--", "add-br", name, "--", "set", "Bridge", name, "datapath_type=netdev", "fail_mode=secure"}, settings...)
+	return append([]string{"--", "add-br", name, "--", "set", "Bridge", name, "datapath_type=netdev",
+		"fail_mode=secure"}, settings...)
 }
 
 func ovsPort(bridge string, p scenario.Port, index, rings int) []string {

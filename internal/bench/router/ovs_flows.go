@@ -48,7 +48,8 @@ func ovsTenantFlows(b *scenario.Setup) []byte {
 		f.route(r.Tenant, r.Prefix, f.nexthop(r.Port, r.Tunnel))
 	}
 	for _, h := range b.Hosts {
-		f.add(ovsForward, "reg0=%d,dl_dst=%v actions=load:%d->NXM_NX_REG1[],goto_table:%d", h.Tenant, h.MAC, f.nexthop(h.Port, h.Tunnel), ovsNexthop)
+		f.add(ovsForward, "reg0=%d,dl_dst=%v actions=load:%d->NXM_NX_REG1[],goto_table:%d", h.Tenant, h.MAC,
+			f.nexthop(h.Port, h.Tunnel), ovsNexthop)
 	}
 	return f.Bytes()
 }
@@ -96,7 +97,8 @@ func (f *ovsFlows) tenantPort(p scenario.Port) {
 		return
 	}
 	f.add(ovsClassify, "in_port=%d,dl_dst=%v,%s actions=%s", number, p.MAC, family, f.enter(p.Tenant))
-	f.add(ovsNexthop, "reg1=%d,%s actions=dec_ttl,mod_dl_src:%v,mod_dl_dst:%v,output:%d", number, family, p.MAC, p.PeerMAC, number)
+	f.add(ovsNexthop, "reg1=%d,%s actions=dec_ttl,mod_dl_src:%v,mod_dl_dst:%v,output:%d", number, family, p.MAC,
+		p.PeerMAC, number)
 	f.route(p.Tenant, p.Address.Masked(), number)
 }
 
@@ -123,8 +125,10 @@ func (f *ovsFlows) tunnel(i int) {
 		f.add(ovsClassify, "in_port=%d,tun_id=%d,%s actions=%s", ovsTunnelPort, t.Receive, family, f.enter(t.Tenant))
 		f.add(ovsNexthop, "%sset_field:%d->tun_id,%s", next, t.Send, send)
 	case t.Overlay.HasVNI():
-		f.add(ovsClassify, "in_port=%d,tun_id=%d,dl_dst=%v,%s actions=%s", ovsTunnelPort, t.Receive, wire.MAC, family, f.enter(t.Tenant))
-		f.add(ovsNexthop, "%sdec_ttl,mod_dl_src:%v,mod_dl_dst:%v,set_field:%d->tun_id,%s", next, wire.MAC, t.RouterMAC, t.Send, send)
+		f.add(ovsClassify, "in_port=%d,tun_id=%d,dl_dst=%v,%s actions=%s", ovsTunnelPort, t.Receive, wire.MAC, family,
+			f.enter(t.Tenant))
+		f.add(ovsNexthop, "%sdec_ttl,mod_dl_src:%v,mod_dl_dst:%v,set_field:%d->tun_id,%s", next, wire.MAC, t.RouterMAC,
+			t.Send, send)
 	case f.Bridged:
 		f.add(ovsClassify, "%s actions=decap(),decap(packet_type(ns=0,type=0)),%s", gre, f.enter(t.Tenant))
 		f.add(ovsNexthop, "%sencap(mpls),set_field:%d->mpls_label,set_field:64->mpls_ttl,%s", next, t.Send, send)

@@ -58,15 +58,19 @@ func TestOVSFlows(t *testing.T) {
 	for _, c := range []struct{ scenario, want string }{
 		{"routed/0", "table=0,in_port=1,dl_dst=02:c1:00:00:01:00,ip actions=load:0->NXM_NX_REG0[],goto_table:2"},
 		{"routed/0", "table=2,priority=1024,reg0=0,ip,nw_dst=10.0.1.0/24 actions=load:2->NXM_NX_REG1[],goto_table:3"},
-		{"routed/0", "table=3,reg1=2,ip actions=dec_ttl,mod_dl_src:02:c1:00:00:01:01,mod_dl_dst:02:c1:00:00:02:01,output:2"},
+		{"routed/0", "table=3,reg1=2,ip " +
+			"actions=dec_ttl,mod_dl_src:02:c1:00:00:01:01,mod_dl_dst:02:c1:00:00:02:01,output:2"},
 		{"routed/1", "table=0,in_port=3,dl_dst=02:c1:00:00:01:02,ip actions=load:1->NXM_NX_REG0[],goto_table:1"},
 		{"routed/1", "table=1,ct_state=-trk,ip actions=ct(table=1,zone=NXM_NX_REG0[0..15])"},
 		{"bridged/0", "table=2,reg0=0,dl_dst=02:c1:00:00:02:01 actions=load:2->NXM_NX_REG1[],goto_table:3"},
-		{"vxlan-encap/0", "table=3,reg1=1001,ip actions=dec_ttl,mod_dl_src:02:c1:00:00:01:01,mod_dl_dst:02:c1:00:00:04:00," +
+		{"vxlan-encap/0", "table=3,reg1=1001,ip " +
+			"actions=dec_ttl,mod_dl_src:02:c1:00:00:01:01,mod_dl_dst:02:c1:00:00:04:00," +
 			"set_field:1001->tun_id,set_field:192.0.2.1->tun_src,set_field:198.51.100.1->tun_dst,output:1000"},
-		{"vxlan-decap/2", "table=0,in_port=1000,tun_id=2001,dl_dst=02:c1:00:00:01:01,ipv6 actions=load:0->NXM_NX_REG0[],goto_table:2"},
+		{"vxlan-decap/2", "table=0,in_port=1000,tun_id=2001,dl_dst=02:c1:00:00:01:01,ipv6 " +
+			"actions=load:0->NXM_NX_REG0[],goto_table:2"},
 		{"vxlan-bridge-decap/0", "table=0,in_port=1000,tun_id=2001,ip actions=load:0->NXM_NX_REG0[],goto_table:2"},
-		{"mplsogre-decap/2", "table=0,in_port=1000,mpls,mpls_label=2001,mpls_bos=1 actions=pop_mpls:0x86dd,load:0->NXM_NX_REG0[],goto_table:2"},
+		{"mplsogre-decap/2", "table=0,in_port=1000,mpls,mpls_label=2001,mpls_bos=1 " +
+			"actions=pop_mpls:0x86dd,load:0->NXM_NX_REG0[],goto_table:2"},
 	} {
 		if b := setups[c.scenario]; !strings.Contains(string(ovsTenantFlows(b)), c.want+"\n") {
 			t.Errorf("%s: no %q in\n%s", c.scenario, c.want, ovsTenantFlows(b))

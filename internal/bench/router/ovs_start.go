@@ -27,7 +27,8 @@ type ovsInstance struct {
 }
 
 func (i *ovsInstance) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{i.startDatabase, i.startDaemon, i.addPorts, i.addUnderlay, i.addFlows} {
+	for _, step := range []func(context.Context) error{i.startDatabase, i.startDaemon, i.addPorts, i.addUnderlay,
+		i.addFlows} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -48,7 +49,8 @@ func (i *ovsInstance) environment() []string {
 }
 
 func (i *ovsInstance) command(argv ...string) *process.Command {
-	return &process.Command{Name: argv[0], Argv: argv, Env: i.environment(), CPUs: []int{i.env.ControlCPU}, Log: i.path(filepath.Base(argv[0]) + ".log")}
+	return &process.Command{Name: argv[0], Argv: argv, Env: i.environment(), CPUs: []int{i.env.ControlCPU},
+		Log: i.path(filepath.Base(argv[0]) + ".log")}
 }
 
 // tool runs a tool to its end, with a timeout for a daemon that does not answer.
@@ -93,7 +95,8 @@ func (i *ovsInstance) startDaemon(ctx context.Context) (err error) {
 	if i.netns, err = addNetns("ovs", i.setup.Underlay6); err != nil {
 		return err
 	}
-	c := i.command(ovsDaemon, "unix:"+i.path("db.sock"), "--unixctl="+i.path("daemon.ctl"), "--pidfile="+i.path("daemon.pid"))
+	c := i.command(ovsDaemon, "unix:"+i.path("db.sock"), "--unixctl="+i.path("daemon.ctl"), "--pidfile="+
+		i.path("daemon.pid"))
 	c.Netns = i.netns
 	if i.daemon, err = process.Start(*c); err != nil {
 		return err
@@ -167,7 +170,8 @@ func (i *ovsInstance) addFlows(ctx context.Context) error {
 		flows[ovsWire] = ovsWireFlows(i.setup)
 	}
 	for bridge, list := range flows {
-		_, err := i.tool(ctx, list, "ovs-ofctl", "--protocols=OpenFlow15", "--bundle", "add-flows", "unix:"+i.path(bridge+".mgmt"), "-")
+		_, err := i.tool(ctx, list, "ovs-ofctl", "--protocols=OpenFlow15", "--bundle", "add-flows",
+			"unix:"+i.path(bridge+".mgmt"), "-")
 		if err != nil {
 			return err
 		}

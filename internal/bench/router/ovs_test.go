@@ -54,23 +54,27 @@ func TestOVSConfiguration(t *testing.T) {
 	for _, want := range []string{
 		"other_config:pmd-cpu-mask=200000002 ", "other_config:dpdk-lcore-mask=1 ", "other_config:dpdk-socket-mem=512 ",
 		"other_config:max-idle=3600000 ", "other_config:max-revalidator=3600000 ", "other_config:flow-limit=2000000 ",
-		"-- add-br underlay -- set Bridge underlay datapath_type=netdev fail_mode=secure other_config:hwaddr=02:c1:00:00:01:01 ",
+		"-- add-br underlay -- set Bridge underlay datapath_type=netdev fail_mode=secure " +
+			"other_config:hwaddr=02:c1:00:00:01:01 ",
 		`options:dpdk-devargs="net_memif1,role=server,socket=/tmp/run/wire.sock,socket-abstract=no,id=0" options:n_rxq=4 mtu_request=1600 ofport_request=2 `,
-		"set Interface vxlan type=vxlan options:local_ip=flow options:remote_ip=flow ofport_request=1000 options:key=flow",
+		"set Interface vxlan type=vxlan options:local_ip=flow options:remote_ip=flow ofport_request=1000 " +
+			"options:key=flow",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
 		}
 	}
 	env.Memory = 0
-	if all := strings.Join(ovsSettings(env), " "); !strings.Contains(all, "--no-huge") || strings.Contains(all, "socket-mem") {
+	if all := strings.Join(ovsSettings(env), " "); !strings.Contains(all, "--no-huge") ||
+		strings.Contains(all, "socket-mem") {
 		t.Errorf("without hugepages: %s", all)
 	}
 }
 
 func TestOVSPortErrors(t *testing.T) {
 	good := `{"data":[["tenant0",["set",[]]]],"headings":["name","error"]}`
-	bad := `{"data":[["tenant0",["set",[]]],["wire","could not add network device wire to ofproto (No such device)"]],"headings":["name","error"]}`
+	bad :=
+		`{"data":[["tenant0",["set",[]]],["wire","could not add network device wire to ofproto (No such device)"]],"headings":["name","error"]}`
 	if err := ovsPortErrors(good); err != nil {
 		t.Error(err)
 	}
@@ -102,7 +106,8 @@ bridge_reconfigure         0.0/sec     0.000/sec        0.0000/sec   total: 3
 	drops := map[string]uint64{}
 	ovsPortDrops(ports, drops)
 	ovsEventDrops(events, drops)
-	want := map[string]uint64{"lookups lost": 3, "wire rx dropped": 7, "wire tx errors": 2, "wire tx dropped": 9, "drop_action_of_pipeline": 11}
+	want := map[string]uint64{"lookups lost": 3, "wire rx dropped": 7, "wire tx errors": 2, "wire tx dropped": 9,
+		"drop_action_of_pipeline": 11}
 	if !maps.Equal(drops, want) {
 		t.Errorf("%v; want %v", drops, want)
 	}
@@ -122,9 +127,11 @@ main thread:
 }
 
 func TestOVSDevices(t *testing.T) {
-	i := &ovsInstance{env: &Env{CPUs: []int{1, 2}}, setup: &scenario.Setup{Ports: []scenario.Port{{Name: "wire", Socket: "/s", RingSize: 512}}}}
+	i := &ovsInstance{env: &Env{CPUs: []int{1, 2}},
+		setup: &scenario.Setup{Ports: []scenario.Port{{Name: "wire", Socket: "/s", RingSize: 512}}}}
 	list := i.Devices()
-	if len(list) != 1 || list[0].Name != "wire" || list[0].GetMemif().Queues != 4 || list[0].GetMemif().Server || list[0].GetMemif().RingSize != 512 {
+	if len(list) != 1 || list[0].Name != "wire" || list[0].GetMemif().Queues != 4 || list[0].GetMemif().Server ||
+		list[0].GetMemif().RingSize != 512 {
 		t.Errorf("%v", list)
 	}
 	if !slices.Equal(i.environment()[:1], []string{"RUNTIME_DIRECTORY="}) {

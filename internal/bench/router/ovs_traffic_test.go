@@ -77,7 +77,9 @@ func TestStartThatFailsLeavesNothing(t *testing.T) {
 		want   string
 	}{
 		{&router.OVS{}, func(p *scenario.Port) { p.Socket = "/nonexistent/memif.sock" }, "ovs: port wire: "},
-		{&router.Linux{}, func(p *scenario.Port) { p.Name = "longer-than-an-interface" }, `linux: ip -batch -: exit status 255: Error: argument "longer-than-an-interface"`},
+		{&router.Linux{}, func(p *scenario.Port) {
+			p.Name = "longer-than-an-interface"
+		}, `linux: ip -batch -: exit status 255: Error: argument "longer-than-an-interface"`},
 	} {
 		if _, err := c.router.Version(t.Context()); err != nil {
 			t.Log(err)

@@ -89,7 +89,8 @@ func testpmdArguments(env *Env, b *scenario.Setup) []string {
 		o = append(o, "--no-shconf", "--no-huge", "-m", strconv.Itoa(mbufs(b)*3>>10+64)) // MB: 3 KB for each buffer
 	}
 	for i, p := range b.Ports {
-		o = append(o, "--vdev", fmt.Sprintf("net_memif%d,role=server,id=0,socket=%s,socket-abstract=no,mac=%s", i, p.Socket, p.MAC))
+		o = append(o, "--vdev", fmt.Sprintf("net_memif%d,role=server,id=0,socket=%s,socket-abstract=no,mac=%s", i,
+			p.Socket, p.MAC))
 	}
 	workers := strconv.Itoa(b.Workers)
 	return append(o, "--", "--forward-mode=io", "--nb-cores="+workers, "--rxq="+workers, "--txq="+workers,

@@ -13,8 +13,10 @@ func TestTestpmdArguments(t *testing.T) {
 	env := &Env{Dir: "/run/bench", CPUs: []int{2, 3}, ControlCPU: 1}
 	b := setup(t, "vxlan-encap", "/run/bench", func(s *scenario.Scenario) { s.Workers = 2 })
 	got := strings.Join(testpmdArguments(env, b), " ")
-	for _, want := range []string{"--lcores 0@1,1@2,2@3", "--no-huge -m ", "net_memif0,role=server,id=0,socket=/run/bench/tenant0.sock,",
-		"net_memif1,role=server,id=0,socket=/run/bench/wire.sock,", "--nb-cores=2 --rxq=2 --txq=2 --total-num-mbufs=16384"} {
+	for _, want := range []string{"--lcores 0@1,1@2,2@3", "--no-huge -m ",
+		"net_memif0,role=server,id=0,socket=/run/bench/tenant0.sock,",
+		"net_memif1,role=server,id=0,socket=/run/bench/wire.sock,",
+		"--nb-cores=2 --rxq=2 --txq=2 --total-num-mbufs=16384"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}
@@ -37,7 +39,8 @@ func TestListens(t *testing.T) {
 0000000000000000: 00000002 00000000 00000000 0005 01 22014 /run/bench/tenant0.sock
 0000000000000000: 00000003 00000000 00000000 0001 03 19456
 `
-	if !listens(text, "/run/bench/wire.sock") || listens(text, "/run/bench/tenant0.sock") || listens(text, "/run/bench/wire") {
+	if !listens(text, "/run/bench/wire.sock") || listens(text, "/run/bench/tenant0.sock") ||
+		listens(text, "/run/bench/wire") {
 		t.Error(text)
 	}
 }

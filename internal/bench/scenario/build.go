@@ -70,7 +70,8 @@ func (b *Setup) addTenant(tenant int) {
 		p := &b.Ports[len(b.Ports)-1]
 		b.addRoutes(tenant, p.Name, p.Peer)
 		if !b.Bridged {
-			b.Routes = append(b.Routes, Route{Tenant: tenant, Prefix: b.tenantPrefix(tenant, farNetwork, 0).Masked(), Tunnel: tenant})
+			b.Routes = append(b.Routes, Route{Tenant: tenant, Prefix: b.tenantPrefix(tenant, farNetwork, 0).Masked(),
+				Tunnel: tenant})
 		}
 	case TenantToTenant:
 		sink := b.addPort(tenant, 1)
@@ -147,7 +148,8 @@ func (b *Setup) addHosts() {
 // tenantPrefix is an address, with prefix length, in a network of a tenant.
 func (b *Setup) tenantPrefix(tenant, network, host int) netip.Prefix {
 	if b.IPv6 {
-		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: byte(tenant), 5: byte(network), 15: byte(host)}), 64)
+		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: byte(tenant), 5: byte(network), 15: byte(host)}),
+			64)
 	}
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(tenant), byte(network), byte(host)}), 24)
 }

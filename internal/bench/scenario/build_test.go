@@ -19,7 +19,8 @@ func TestCatalogue(t *testing.T) {
 		}
 		names = append(names, s.Name)
 	}
-	want := "vxlan-encap vxlan-decap vxlan-bridge-encap vxlan-bridge-decap mplsoudp-encap mplsoudp-decap mplsoudp-bridge-encap " +
+	want := "vxlan-encap vxlan-decap vxlan-bridge-encap vxlan-bridge-decap mplsoudp-encap mplsoudp-decap " +
+		"mplsoudp-bridge-encap " +
 		"mplsoudp-bridge-decap mplsogre-encap mplsogre-decap mplsogre-bridge-encap mplsogre-bridge-decap " +
 		"geneve-encap geneve-decap geneve-bridge-encap geneve-bridge-decap routed bridged"
 	if got := strings.Join(names, " "); got != want {
@@ -37,23 +38,46 @@ func TestBadScenarios(t *testing.T) {
 		change func(*Scenario)
 		want   string
 	}{
-		{"vxlan-encap", func(s *Scenario) { s.IPv6 = true }, "frame size 64 has no room for IPv6 headers and the generator's probe; valid: 78 to 9000"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.IPv6 = true
+		}, "frame size 64 has no room for IPv6 headers and the generator's probe; valid: 78 to 9000"},
 		{"vxlan-encap", func(s *Scenario) { s.Sizes = nil }, "0 frame sizes; valid: 1 to 64 of them"},
-		{"vxlan-encap", func(s *Scenario) { s.Sizes = []int{64, 63} }, "frame size 63 is out of range; valid: 64 to 9000"},
-		{"vxlan-encap", func(s *Scenario) { s.Sizes = []int{9001} }, "frame size 9001 is out of range; valid: 64 to 9000"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Sizes = []int{64, 63}
+		}, "frame size 63 is out of range; valid: 64 to 9000"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Sizes = []int{9001}
+		}, "frame size 9001 is out of range; valid: 64 to 9000"},
 		{"vxlan-encap", func(s *Scenario) { s.Flows = 0 }, "flows 0 is out of range; valid: 1 to 16777216"},
-		{"vxlan-encap", func(s *Scenario) { s.Flows = 1<<24 + 1 }, "flows 16777217 is out of range; valid: 1 to 16777216"},
-		{"vxlan-encap", func(s *Scenario) { s.Routes = 1000001 }, "routes 1000001 is out of range; valid: 1 to 1000000"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Flows = 1<<24 + 1
+		}, "flows 16777217 is out of range; valid: 1 to 16777216"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Routes = 1000001
+		}, "routes 1000001 is out of range; valid: 1 to 1000000"},
 		{"vxlan-encap", func(s *Scenario) { s.Tenants = 65 }, "tenants 65 is out of range; valid: 1 to 64"},
-		{"vxlan-encap", func(s *Scenario) { s.Tenants, s.Flows = 3, 2 }, "2 flows do not reach 3 tenants; valid: a flow for each tenant at least"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Tenants, s.Flows = 3, 2
+		}, "2 flows do not reach 3 tenants; valid: a flow for each tenant at least"},
 		{"vxlan-encap", func(s *Scenario) { s.Workers = 17 }, "workers 17 is out of range; valid: 1 to 16"},
-		{"vxlan-encap", func(s *Scenario) { s.Overlay = "gre" }, "overlay 'gre' is unknown; valid: vxlan, mplsoudp, mplsogre, geneve"},
-		{"vxlan-encap", func(s *Scenario) { s.Overlay = Plain }, "tenant->wire needs an overlay; valid: vxlan, mplsoudp, mplsogre, geneve"},
-		{"vxlan-encap", func(s *Scenario) { s.Direction = "up" }, "direction 'up' is unknown; valid: tenant->wire, wire->tenant, tenant->tenant"},
-		{"vxlan-encap", func(s *Scenario) { s.Direction = TenantToTenant }, "tenant->tenant has no wire that VXLAN could be on"},
-		{"vxlan-bridge-encap", func(s *Scenario) { s.Routes = 2 }, "2 routes, but vxlan-bridge-encap looks up MAC addresses; valid: 1"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Overlay = "gre"
+		}, "overlay 'gre' is unknown; valid: vxlan, mplsoudp, mplsogre, geneve"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Overlay = Plain
+		}, "tenant->wire needs an overlay; valid: vxlan, mplsoudp, mplsogre, geneve"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Direction = "up"
+		}, "direction 'up' is unknown; valid: tenant->wire, wire->tenant, tenant->tenant"},
+		{"vxlan-encap", func(s *Scenario) {
+			s.Direction = TenantToTenant
+		}, "tenant->tenant has no wire that VXLAN could be on"},
+		{"vxlan-bridge-encap", func(s *Scenario) {
+			s.Routes = 2
+		}, "2 routes, but vxlan-bridge-encap looks up MAC addresses; valid: 1"},
 		{"routed", func(s *Scenario) { s.IPv6, s.Sizes, s.Routes = true, []int{78}, 2 },
-			"2 routes of IPv6, but the generator varies the last 32 bits of addresses, which /64 prefixes have in common; valid: 1"},
+			"2 routes of IPv6, but the generator varies the last 32 bits of addresses, which /64 prefixes have in " +
+				"common; valid: 1"},
 		{"routed", func(s *Scenario) { s.Underlay6 = true }, "an IPv6 underlay, but no tunnel that it would carry"},
 	} {
 		s, err := Find(c.name)
@@ -77,7 +101,8 @@ func TestBadPlaces(t *testing.T) {
 			t.Errorf("ring size %d: %v", ring, err)
 		}
 	}
-	if _, err := Build(s, strings.Repeat("/long", 20), 1024); err == nil || !strings.Contains(err.Error(), "path is too long") {
+	if _, err := Build(s, strings.Repeat("/long", 20), 1024); err == nil ||
+		!strings.Contains(err.Error(), "path is too long") {
 		t.Errorf("long path: %v", err)
 	}
 }
@@ -102,7 +127,8 @@ func TestPorts(t *testing.T) {
 	s, _ := Find("mplsoudp-decap")
 	s.Tenants, s.Sizes = 2, []int{9000}
 	b := build(t, s)
-	if len(b.Ports) != 3 || b.Ports[1].Name != "tenant1" || !b.Ports[2].Wire || b.Ports[2].Socket != "/run/bench/wire.sock" {
+	if len(b.Ports) != 3 || b.Ports[1].Name != "tenant1" || !b.Ports[2].Wire ||
+		b.Ports[2].Socket != "/run/bench/wire.sock" {
 		t.Errorf("%+v", b.Ports)
 	}
 	if b.Ports[0].MTU != 8986 || b.Ports[2].MTU != 9086 {
@@ -142,8 +168,9 @@ func TestNothingTwice(t *testing.T) {
 }
 
 func TestDestinations(t *testing.T) {
-	reserved := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
-		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("224.0.0.0/3")}
+	reserved := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24"),
+		netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("224.0.0.0/3")}
 	first := map[byte]int{}
 	seen := map[netip.Prefix]bool{}
 	const n = 100000
@@ -167,7 +194,8 @@ func TestDestinations(t *testing.T) {
 	if len(first) != 219 {
 		t.Errorf("spread over %d first bytes", len(first))
 	}
-	if a, b := destinations(n, false), destinations(n, false); !slices.Equal(a, b) || !slices.Equal(a[:7], destinations(7, false)) {
+	if a, b := destinations(n, false), destinations(n, false); !slices.Equal(a, b) ||
+		!slices.Equal(a[:7], destinations(7, false)) {
 		t.Error("not always the same")
 	}
 }
@@ -186,7 +214,8 @@ func TestFlows(t *testing.T) {
 	p := profileOf(t, b)
 	flows := p.Streams[0].Flows
 	if len(prefixes) != 1000 || len(flows.Destinations) != 1000 || len(p.Streams[1].Flows.Destinations) != 0 {
-		t.Fatalf("%d prefixes, %d and %d destinations", len(prefixes), len(flows.Destinations), len(p.Streams[1].Flows.Destinations))
+		t.Fatalf("%d prefixes, %d and %d destinations", len(prefixes), len(flows.Destinations),
+			len(p.Streams[1].Flows.Destinations))
 	}
 	for _, d := range flows.Destinations {
 		a := netip.AddrFrom4([4]byte{byte(d >> 24), byte(d >> 16), byte(d >> 8), byte(d)})
@@ -197,7 +226,8 @@ func TestFlows(t *testing.T) {
 	if flows.Count != 50001 || p.Streams[1].Flows.Count != 50000 {
 		t.Errorf("%d and %d flows", flows.Count, p.Streams[1].Flows.Count)
 	}
-	if flows.SourcePorts*flows.DestinationPorts < maxFlows || sourceBase+flows.SourcePorts > 65535 || destinationBase+flows.DestinationPorts > 65535 {
+	if flows.SourcePorts*flows.DestinationPorts < maxFlows || sourceBase+flows.SourcePorts > 65535 ||
+		destinationBase+flows.DestinationPorts > 65535 {
 		t.Errorf("%d source and %d destination ports", flows.SourcePorts, flows.DestinationPorts)
 	}
 }

@@ -65,13 +65,16 @@ func Find(name string) (Scenario, error) {
 			return s, nil
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Scenario) int { return cmp.Compare(distance(name, a.Name), distance(name, b.Name)) })
+	slices.SortStableFunc(list, func(a, b Scenario) int {
+		return cmp.Compare(distance(name, a.Name), distance(name, b.Name))
+	})
 	const some = 4
 	near := make([]string, some)
 	for i := range near {
 		near[i] = list[i].Name
 	}
-	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; near it: %s; all: corelane bench list", name, strings.Join(near, ", "))
+	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; near it: %s; all: corelane bench list", name,
+		strings.Join(near, ", "))
 }
 
 // distance between two words by Levenshtein: letters to insert, delete or replace.

@@ -81,7 +81,8 @@ func (f *frame) ip(src, dst netip.Addr, proto layers.IPProtocol, ttl uint8) {
 	}
 	f.lengths = append(f.lengths, &apiv1.GeneratorLength{Offset: uint32(f.n + 2), Minus: uint32(f.n)})
 	f.ip4 = append(f.ip4, uint32(f.n))
-	ip := &layers.IPv4{Version: 4, IHL: 5, Flags: layers.IPv4DontFragment, Protocol: proto, TTL: ttl, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
+	ip := &layers.IPv4{Version: 4, IHL: 5, Flags: layers.IPv4DontFragment, Protocol: proto, TTL: ttl,
+		SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
 	f.network = ip
 	f.add(ip, ip4Size)
 }

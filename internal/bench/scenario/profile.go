@@ -20,7 +20,8 @@ func (b *Setup) profile(unchanged bool) (*apiv1.GeneratorProfile, error) {
 	p := &apiv1.GeneratorProfile{}
 	for _, port := range b.Ports {
 		p.Ports = append(p.Ports, &apiv1.GeneratorPort{Name: port.Name, Device: &apiv1.GeneratorPort_Memif{
-			Memif: &apiv1.GeneratorMemif{Socket: port.Socket, RingSize: uint32(port.RingSize), Queues: uint32(port.Queues)}}})
+			Memif: &apiv1.GeneratorMemif{Socket: port.Socket, RingSize: uint32(port.RingSize),
+				Queues: uint32(port.Queues)}}})
 	}
 	for tenant := range b.Tenants {
 		source, sink := b.sides(tenant)
@@ -151,7 +152,8 @@ func (p *path) flows() *apiv1.GeneratorFlows {
 	if p.tenant < p.Flows%p.Tenants {
 		count++
 	}
-	f := &apiv1.GeneratorFlows{Count: uint64(count), SourcePorts: sourcePorts, DestinationPorts: (maxFlows + sourcePorts - 1) / sourcePorts}
+	f := &apiv1.GeneratorFlows{Count: uint64(count), SourcePorts: sourcePorts,
+		DestinationPorts: (maxFlows + sourcePorts - 1) / sourcePorts}
 	f.NewPerSecond = float64(p.NewFlows) / float64(p.Tenants)
 	if p.back {
 		f.SourcePorts, f.DestinationPorts = uint32((count+sourcePorts-1)/sourcePorts), sourcePorts

@@ -60,10 +60,13 @@ func decode(t *testing.T, frame []byte, bridged bool) []gopacket.Layer {
 	t.Helper()
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 	list := p.Layers()
-	if i := slices.IndexFunc(list, func(l gopacket.Layer) bool { return l.LayerType() == layers.LayerTypeMPLS }); i >= 0 && bridged {
+	if i := slices.IndexFunc(list, func(l gopacket.Layer) bool {
+		return l.LayerType() == layers.LayerTypeMPLS
+	}); i >= 0 && bridged {
 		p = gopacket.NewPacket(list[i].LayerPayload(), layers.LayerTypeEthernet, gopacket.Default)
 		list = append(list[:i+1], p.Layers()...)
-	} else if i < 0 && len(list) > 2 && list[2].LayerType() == layers.LayerTypeUDP && list[2].(*layers.UDP).DstPort == mplsPort {
+	} else if i < 0 && len(list) > 2 && list[2].LayerType() == layers.LayerTypeUDP &&
+		list[2].(*layers.UDP).DstPort == mplsPort {
 		p = gopacket.NewPacket(list[2].LayerPayload(), layers.LayerTypeMPLS, gopacket.Default)
 		return append(list[:3], decodeRest(p, bridged)...)
 	}
@@ -76,7 +79,8 @@ func decode(t *testing.T, frame []byte, bridged bool) []gopacket.Layer {
 func decodeRest(p gopacket.Packet, bridged bool) []gopacket.Layer {
 	list := p.Layers()
 	if bridged {
-		return append(list[:1], gopacket.NewPacket(list[0].LayerPayload(), layers.LayerTypeEthernet, gopacket.Default).Layers()...)
+		return append(list[:1], gopacket.NewPacket(list[0].LayerPayload(), layers.LayerTypeEthernet,
+			gopacket.Default).Layers()...)
 	}
 	return list
 }
@@ -96,7 +100,8 @@ func types(s *Scenario, tunnelled bool) string {
 	if !s.Bridged && !s.Overlay.HasVNI() {
 		text = text[len("Ethernet "):]
 	}
-	return "Ethernet " + ip(s.Underlay6) + map[Overlay]string{VXLAN: " UDP VXLAN ", MPLSoUDP: " UDP MPLS ", MPLSoGRE: " GRE MPLS ", Geneve: " UDP Geneve "}[s.Overlay] + text
+	return "Ethernet " + ip(s.Underlay6) + map[Overlay]string{VXLAN: " UDP VXLAN ", MPLSoUDP: " UDP MPLS ",
+		MPLSoGRE: " GRE MPLS ", Geneve: " UDP Geneve "}[s.Overlay] + text
 }
 
 func TestHeadersAreWhole(t *testing.T) {
@@ -159,7 +164,8 @@ func checkUDP(t *testing.T, l *layers.UDP, ip gopacket.Layer, inner bool) {
 		}
 		return
 	}
-	pseudo := slices.Concat(v6.SrcIP, v6.DstIP, []byte{0, 0, byte(l.Length >> 8), byte(l.Length), 0, 0, 0, 17}, l.Contents, l.Payload)
+	pseudo := slices.Concat(v6.SrcIP, v6.DstIP, []byte{0, 0, byte(l.Length >> 8), byte(l.Length), 0, 0, 0, 17},
+		l.Contents, l.Payload)
 	if sum(pseudo) != 0xffff {
 		t.Errorf("UDP over IPv6: sum %x", sum(pseudo))
 	}

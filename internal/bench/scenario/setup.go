@@ -50,9 +50,10 @@ type Scenario struct {
 	Stateful  bool // each flow is tracked
 	IPv6      bool // of the tenants
 	Underlay6 bool
-	Both      bool  // traffic in both directions at once
-	Tenants   int   // each with ports, routes and a label or VNI of its own
-	Routes    int   // of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
+	Both      bool // traffic in both directions at once
+	Tenants   int  // each with ports, routes and a label or VNI of its own
+	// of the first tenant towards the sink, /24 spread over the address space; others, and IPv6, have one
+	Routes    int
 	Flows     int   // of all tenants together, in each direction
 	NewFlows  int   // of all tenants together: flows that end each second and are replaced by new ones
 	FlowLimit int   // flows that the last tenant may have at once, 0 = any number; Corelane only
@@ -68,7 +69,8 @@ func (s *Scenario) Label() string {
 	for _, v := range []struct {
 		on   bool
 		what string
-	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"}, {s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)},
+	}{{s.Stateful, "stateful"}, {s.IPv6, "IPv6"}, {s.Underlay6, "IPv6 underlay"}, {s.Both, "both ways"},
+		{s.Tenants > 1, fmt.Sprintf("%d tenants", s.Tenants)},
 		{s.NewFlows > 0, fmt.Sprintf("%d new flows/s", s.NewFlows)}, {s.Rules > 0, fmt.Sprintf("%d rules", s.Rules)}} {
 		if v.on {
 			label += ", " + v.what
@@ -88,16 +90,17 @@ type Setup struct {
 
 // Port of the router, with the generator on its other side.
 type Port struct {
-	Name     string // "tenant0", "tenant1", "wire"
-	Wire     bool
-	Tenant   int              // index; of the wire: -1
-	MAC      net.HardwareAddr // the router's
-	PeerMAC  net.HardwareAddr // the generator's: static neighbour
-	Address  netip.Prefix     // the router's: gateway of the tenant, or its end of the tunnels; its network is on the link
-	Peer     netip.Addr       // the generator's: next hop, and source of what a tenant's port sends
-	Socket   string           // memif: path; the router is the server, the generator is the client, id 0
-	RingSize int              // slots of a memif ring, and descriptors of any other queue
-	Queues   int              // in each direction; by default one per worker
+	Name    string // "tenant0", "tenant1", "wire"
+	Wire    bool
+	Tenant  int              // index; of the wire: -1
+	MAC     net.HardwareAddr // the router's
+	PeerMAC net.HardwareAddr // the generator's: static neighbour
+	// the router's: gateway of the tenant, or its end of the tunnels; its network is on the link
+	Address  netip.Prefix
+	Peer     netip.Addr // the generator's: next hop, and source of what a tenant's port sends
+	Socket   string     // memif: path; the router is the server, the generator is the client, id 0
+	RingSize int        // slots of a memif ring, and descriptors of any other queue
+	Queues   int        // in each direction; by default one per worker
 	MTU      int
 }
 
@@ -110,8 +113,8 @@ type Route struct {
 	Tunnel int // Port is empty: index of Setup.Tunnels
 }
 
-// Tunnel is one tenant's way over the wire, both directions. Routed over VXLAN, the MAC address of the wire's port is this
-// router's inner one, too: source of what is sent, destination of what is received.
+// Tunnel is one tenant's way over the wire, both directions. Routed over VXLAN, the MAC address of the wire's port is
+// this router's inner one, too: source of what is sent, destination of what is received.
 type Tunnel struct {
 	Tenant    int
 	Overlay   Overlay

@@ -35,7 +35,8 @@ func ParseSizes(text string) ([]int, error) {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil {
-			return nil, fmt.Errorf("frame size '%s' is no number; valid: %d to %d, several of them as in 64,1500, or imix", word, minFrame, maxFrame)
+			return nil, fmt.Errorf("frame size '%s' is no number; valid: %d to %d, several of them as in 64,1500, "+
+				"or imix", word, minFrame, maxFrame)
 		}
 		sizes = append(sizes, n)
 	}
@@ -62,10 +63,12 @@ func (s *Scenario) Validate() error {
 		return fmt.Errorf("%d rules, but nothing that remembers what they said; valid: 0, or stateful", s.Rules)
 	}
 	if s.Flows < s.Tenants {
-		return fmt.Errorf("%d flows do not reach %d tenants; valid: a flow for each tenant at least", s.Flows, s.Tenants)
+		return fmt.Errorf("%d flows do not reach %d tenants; valid: a flow for each tenant at least", s.Flows,
+			s.Tenants)
 	}
 	if s.IPv6 && s.Routes > 1 {
-		return fmt.Errorf("%d routes of IPv6, but the generator varies the last 32 bits of addresses, which /64 prefixes have in common; valid: 1", s.Routes)
+		return fmt.Errorf("%d routes of IPv6, but the generator varies the last 32 bits of addresses, which /64 "+
+			"prefixes have in common; valid: 1", s.Routes)
 	}
 	if s.Bridged && s.Routes > 1 {
 		return fmt.Errorf("%d routes, but %s looks up MAC addresses; valid: 1", s.Routes, s.Name)
@@ -79,7 +82,8 @@ func (s *Scenario) validatePath() error {
 	case tunnel && titles[s.Overlay] == "":
 		return fmt.Errorf("overlay '%s' is unknown; valid: %s", s.Overlay, overlayNames())
 	case s.Direction != TenantToWire && s.Direction != WireToTenant && s.Direction != TenantToTenant:
-		return fmt.Errorf("direction '%s' is unknown; valid: %s, %s, %s", s.Direction, TenantToWire, WireToTenant, TenantToTenant)
+		return fmt.Errorf("direction '%s' is unknown; valid: %s, %s, %s", s.Direction, TenantToWire, WireToTenant,
+			TenantToTenant)
 	case tunnel && s.Direction == TenantToTenant:
 		return fmt.Errorf("%s has no wire that %s could be on", TenantToTenant, titles[s.Overlay])
 	case !tunnel && s.Direction != TenantToTenant:
@@ -99,7 +103,8 @@ func (s *Scenario) validateSizes() error {
 			return err
 		}
 		if need := ethernetSize + ip6Size + udpSize + probeSize; s.IPv6 && size < need {
-			return fmt.Errorf("frame size %d has no room for IPv6 headers and the generator's probe; valid: %d to %d", size, need, maxFrame)
+			return fmt.Errorf("frame size %d has no room for IPv6 headers and the generator's probe; valid: %d to %d",
+				size, need, maxFrame)
 		}
 	}
 	return nil

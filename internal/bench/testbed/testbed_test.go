@@ -40,7 +40,10 @@ func (g *traffic) Configure(_ context.Context, p *apiv1.GeneratorProfile) error 
 	return g.fails
 }
 func (g *traffic) WaitUp(context.Context, time.Duration) error { return nil }
-func (g *traffic) Close() error                                { *g.order = append(*g.order, "generator"); return g.fails }
+func (g *traffic) Close() error {
+	*g.order = append(*g.order, "generator")
+	return g.fails
+}
 
 func TestBed(t *testing.T) {
 	failed := errors.New("failed")
@@ -95,7 +98,8 @@ func TestCheck(t *testing.T) {
 		{[]*apiv1.GeneratorWindow{bad, bad, bad, bad, bad}, false},
 	} {
 		n := 0
-		err := Check(context.Background(), func(context.Context, *apiv1.GeneratorTrial) (*apiv1.GeneratorWindow, error) {
+		err := Check(context.Background(), func(context.Context, *apiv1.GeneratorTrial) (*apiv1.GeneratorWindow,
+			error) {
 			n++
 			return c.windows[n-1], nil
 		})
@@ -104,7 +108,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	spec := &apiv1.GeneratorTrial{RealTime: []int32{1, 2}}
-	if CheckRealTime(spec, &apiv1.GeneratorWindow{RealTime: 1}) == nil || CheckRealTime(spec, &apiv1.GeneratorWindow{RealTime: 2}) != nil {
+	if CheckRealTime(spec, &apiv1.GeneratorWindow{RealTime: 1}) == nil ||
+		CheckRealTime(spec, &apiv1.GeneratorWindow{RealTime: 2}) != nil {
 		t.Error("real-time priority")
 	}
 }

@@ -89,8 +89,10 @@ func measureChanges(ctx context.Context, s *workersRun) (err error) {
 
 // spread lets both workers poll a queue each.
 func (l *twoWorkers) spread(ctx context.Context) error {
-	return errors.Join(l.setRing(ctx, changeRing), l.setWorker(ctx, &apiv1.Worker{Id: poller, RingSize: changeRing}, "ring_size"),
-		l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID), l.assign(ctx, guest, 0, finisher), l.assign(ctx, guest, 1, poller))
+	return errors.Join(l.setRing(ctx, changeRing), l.setWorker(ctx, &apiv1.Worker{Id: poller, RingSize: changeRing},
+		"ring_size"),
+		l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID), l.assign(ctx, guest, 0, finisher),
+		l.assign(ctx, guest, 1, poller))
 }
 
 // changes makes the changes of a kind while frames flow.
@@ -115,7 +117,8 @@ func (l *twoWorkers) changes(ctx context.Context, c change, saturated float64) (
 	if err != nil {
 		return nil, err
 	}
-	r.Sent, r.Lost, r.Reordered, r.Duplicated, r.Late = t.Sent+t.NoRoom, t.Lost+t.NoRoom, t.Reordered, t.Duplicated, t.Late
+	r.Sent, r.Lost, r.Reordered, r.Duplicated, r.Late = t.Sent+t.NoRoom, t.Lost+t.NoRoom, t.Reordered, t.Duplicated,
+		t.Late
 	r.Why = lossReasons(t, before, after)
 	r.GaveUp, err = l.gaveUp(ctx)
 	r.GaveUp -= gaveUp

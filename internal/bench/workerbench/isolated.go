@@ -27,7 +27,8 @@ func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, frames := range bursts {
-		s.result.Isolated = append(s.result.Isolated, workerresult.Bursts{Frames: frames}, workerresult.Bursts{Frames: frames, Isolated: true})
+		s.result.Isolated = append(s.result.Isolated, workerresult.Bursts{Frames: frames},
+			workerresult.Bursts{Frames: frames, Isolated: true})
 	}
 	for repetition := range s.Repetitions {
 		for _, i := range order(repetition, len(s.result.Isolated)) {

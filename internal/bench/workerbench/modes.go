@@ -59,7 +59,8 @@ func (l *twoWorkers) sample(ctx context.Context, m *workerresult.Mode, half bool
 		return s, err
 	}
 	s.Half = s.Rate / 2
-	if t, err = l.trial(ctx, &apiv1.GeneratorTrial{DurationMs: ms, PacketsPerSecond: s.Half, Latency: true}, m.Ring > 0); err != nil {
+	if t, err = l.trial(ctx, &apiv1.GeneratorTrial{DurationMs: ms, PacketsPerSecond: s.Half, Latency: true},
+		m.Ring > 0); err != nil {
 		return s, err
 	}
 	p = measure.Percentiles(t.Latency)

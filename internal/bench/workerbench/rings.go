@@ -100,7 +100,8 @@ func (l *twoWorkers) bursts(ctx context.Context, frames, n int, polls bool) (t *
 	gap := gap(frames)
 	n = max(1, min(n, int(maxTrial.Seconds()/gap)))
 	for range burstTries {
-		t, err = l.trial(ctx, &apiv1.GeneratorTrial{Packets: uint64(n * frames), Burst: uint32(frames), PacketsPerSecond: float64(frames) / gap}, polls)
+		t, err = l.trial(ctx, &apiv1.GeneratorTrial{Packets: uint64(n * frames), Burst: uint32(frames),
+			PacketsPerSecond: float64(frames) / gap}, polls)
 		if err != nil || t.Late == 0 {
 			return t, err
 		}

@@ -41,7 +41,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, m := range r.Modes {
-		if len(m.Samples) != 1 || m.Samples[0].Rate == 0 || m.Samples[0].P99 == 0 || m.Samples[0].HalfP99 == 0 || (m.Samples[0].Turn > 0) != (m.Ring > 0) {
+		if len(m.Samples) != 1 || m.Samples[0].Rate == 0 || m.Samples[0].P99 == 0 || m.Samples[0].HalfP99 == 0 ||
+			(m.Samples[0].Turn > 0) != (m.Ring > 0) {
 			t.Errorf("%+v", m)
 		}
 	}

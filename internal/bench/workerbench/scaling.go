@@ -49,7 +49,8 @@ func measureScaling(ctx context.Context, s *workersRun) error {
 
 func (o *Options) scaleArguments() []string {
 	ms := o.Trial.Milliseconds() / 5
-	return []string{"--cpus", fmt.Sprintf("%d,%d", o.WorkerCPU, o.Generator), "--rounds", fmt.Sprint(o.Repetitions), "--window-ms", fmt.Sprint(max(20, ms)), "--control"}
+	return []string{"--cpus", fmt.Sprintf("%d,%d", o.WorkerCPU, o.Generator), "--rounds", fmt.Sprint(o.Repetitions),
+		"--window-ms", fmt.Sprint(max(20, ms)), "--control"}
 }
 
 func readScaling(in io.Reader) (list []workerresult.Scale, err error) {
@@ -60,7 +61,8 @@ func readScaling(in io.Reader) (list []workerresult.Scale, err error) {
 			return list, fmt.Errorf("line %q: %w", lines.Text(), err)
 		}
 		if w.What == "window" {
-			list = workerresult.AddWindow(list, workerresult.Scale{Kind: w.Kind, Stateful: w.Stateful, Workers: w.Workers, Cycles: []float64{w.Cycles}})
+			list = workerresult.AddWindow(list, workerresult.Scale{Kind: w.Kind, Stateful: w.Stateful,
+				Workers: w.Workers, Cycles: []float64{w.Cycles}})
 		}
 	}
 	return list, lines.Err()

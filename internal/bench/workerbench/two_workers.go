@@ -85,7 +85,8 @@ func (l *twoWorkers) start(ctx context.Context, at place) (err error) {
 	if err := l.startRouter(ctx, at, setup); err != nil {
 		return err
 	}
-	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.Dir, CPU: l.Generator, ControlCPU: at.control, RoundTripCPU: -1})
+	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.Dir, CPU: l.Generator,
+		ControlCPU: at.control, RoundTripCPU: -1})
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,8 @@ func (l *twoWorkers) addWorker(ctx context.Context, id, cpu int) (*apiv1.Worker,
 
 // deleteWorker deletes a worker and returns when it is gone; a late one takes a while.
 func (l *twoWorkers) deleteWorker(ctx context.Context, id int) error {
-	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del, &apiv1.WorkerDelRequest{Id: uint32(id)})
+	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Del,
+		&apiv1.WorkerDelRequest{Id: uint32(id)})
 	if err == nil {
 		return nil
 	}
@@ -140,7 +142,8 @@ func (l *twoWorkers) deleteWorker(ctx context.Context, id int) error {
 }
 
 func (l *twoWorkers) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
-	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields})
+	_, err := api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set,
+		&apiv1.WorkerSetRequest{Worker: w, Fields: fields})
 	return err
 }
 
@@ -149,7 +152,8 @@ func (l *twoWorkers) setRing(ctx context.Context, size int) error {
 }
 
 func (l *twoWorkers) setRole(ctx context.Context, role apiv1.WorkerRole) error {
-	if err := l.setWorker(ctx, &apiv1.Worker{Id: poller, Role: role}, "role"); err != nil || role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
+	if err := l.setWorker(ctx, &apiv1.Worker{Id: poller, Role: role}, "role"); err != nil ||
+		role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
 		return err
 	}
 	return l.setWorker(ctx, &apiv1.Worker{Id: poller, Target: strconv.Itoa(finisher)}, "target")
@@ -168,31 +172,36 @@ func (l *twoWorkers) assign(ctx context.Context, port string, queue, worker int)
 }
 
 func (l *twoWorkers) delay(ctx context.Context, d time.Duration) error {
-	_, err := api.Call(ctx, l.client, apiv1.NewDebugClient, apiv1.DebugService.Delay, &apiv1.DebugDelayRequest{Worker: finisher, Us: uint32(d.Microseconds())})
+	_, err := api.Call(ctx, l.client, apiv1.NewDebugClient, apiv1.DebugService.Delay,
+		&apiv1.DebugDelayRequest{Worker: finisher, Us: uint32(d.Microseconds())})
 	return err
 }
 
 // complete lets the finisher poll and finish.
 func (l *twoWorkers) complete(ctx context.Context) error {
-	return errors.Join(l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION),
-		l.assign(ctx, wire, 0, finisher), l.assign(ctx, guest, 0, finisher))
+	return errors.Join(l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING),
+		l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), l.assign(ctx, wire, 0, finisher),
+		l.assign(ctx, guest, 0, finisher))
 }
 
 // hybrid lets the poller hand all packets to the finisher.
 func (l *twoWorkers) hybrid(ctx context.Context, ring int) error {
-	return errors.Join(l.setRing(ctx, ring), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING), l.assign(ctx, wire, 0, finisher),
-		l.assign(ctx, guest, 0, poller), l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID, strconv.Itoa(finisher)))
+	return errors.Join(l.setRing(ctx, ring), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_FORWARDING),
+		l.assign(ctx, wire, 0, finisher), l.assign(ctx, guest, 0, poller),
+		l.setMode(ctx, apiv1.PortMode_PORT_MODE_HYBRID, strconv.Itoa(finisher)))
 }
 
 // isolated does the same with an isolated-rx worker as the poller.
 func (l *twoWorkers) isolated(ctx context.Context, ring int) error {
-	return errors.Join(l.setRing(ctx, ring), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION), l.assign(ctx, wire, 0, finisher),
-		l.assign(ctx, guest, 0, poller), l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_ISOLATED_RX))
+	return errors.Join(l.setRing(ctx, ring), l.setMode(ctx, apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION),
+		l.assign(ctx, wire, 0, finisher), l.assign(ctx, guest, 0, poller),
+		l.setRole(ctx, apiv1.WorkerRole_WORKER_ROLE_ISOLATED_RX))
 }
 
 // queued is the highest fill level of the ring between the workers.
 func (l *twoWorkers) queued(ctx context.Context) (uint32, error) {
-	rings, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings, &apiv1.WorkerRingListRequest{})
+	rings, err := api.Collect(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Rings,
+		&apiv1.WorkerRingListRequest{})
 	for _, r := range rings {
 		if r.From == poller && r.To == finisher {
 			return r.High, err
@@ -204,7 +213,8 @@ func (l *twoWorkers) queued(ctx context.Context) (uint32, error) {
 // --- Trials. ---
 
 // trial runs a trial. polls says whether the poller takes part.
-func (l *twoWorkers) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow, error) {
+func (l *twoWorkers) trial(ctx context.Context, spec *apiv1.GeneratorTrial, polls bool) (*apiv1.GeneratorWindow,
+	error) {
 	if err := wait.For(ctx, settle); err != nil {
 		return nil, err
 	}

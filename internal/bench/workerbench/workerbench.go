@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workerbench measures what the ways to run on cores cost: modes, sizes of rings, isolated receive, changes under traffic, and
-// workers that share tables. It needs no more than two CPUs.
+// Package workerbench measures what the ways to run on cores cost: modes, sizes of rings, isolated receive, changes
+// under traffic, and workers that share tables. It needs no more than two CPUs.
 package workerbench
 
 import (
@@ -32,15 +32,19 @@ type Measure struct {
 // List returns all measures.
 func List() []Measure {
 	return []Measure{
-		{"modes", "latency and throughput: run-to-completion against hybrid with a ring between two workers", measureModes,
-			func(o *Options) int { return o.Repetitions * len(workerresult.Modes) }},
-		{"rings", "sizes of the ring between two workers: latency, throughput, and bursts that pass while a worker is late", measureRings,
+		{"modes", "latency and throughput: run-to-completion against hybrid with a ring between two workers",
+			measureModes, func(o *Options) int { return o.Repetitions * len(workerresult.Modes) }},
+		{"rings", "sizes of the ring between two workers: latency, throughput, and bursts that pass while a worker " +
+			"is late", measureRings,
 			func(o *Options) int { return (o.ringRepetitions() + 1) * len(o.Sizes) }},
-		{"isolated", "bursts that overflow a device's ring while a worker is late, without and with an isolated-rx worker", measureIsolated,
+		{"isolated", "bursts that overflow a device's ring while a worker is late, without and with an isolated-rx " +
+			"worker", measureIsolated,
 			func(o *Options) int { return o.Repetitions * len(bursts) * 2 }},
 		{"changes", "modes, queues and workers that change under traffic: packets lost and reordered", measureChanges,
 			func(*Options) int { return len(changes) + 1 }},
-		{"scaling", "cycles per packet of workers that share all tables", measureScaling, func(*Options) int { return 1 }},
+		{"scaling", "cycles per packet of workers that share all tables", measureScaling, func(*Options) int {
+			return 1
+		}},
 	}
 }
 
@@ -68,8 +72,9 @@ type Options struct {
 
 // Default options: each measure takes less than two minutes.
 func Default() Options {
-	return Options{Repetitions: 9, Changes: 100, Trial: 500 * time.Millisecond, Sizes: []int{256, 512, 1024, 2048, 4096, 8192},
-		Frame: 64, Flows: 1000, WorkerCPU: 1, PollerCPU: 0, Generator: 0, Root: "/", Out: "."}
+	return Options{Repetitions: 9, Changes: 100, Trial: 500 * time.Millisecond,
+		Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Frame: 64, Flows: 1000, WorkerCPU: 1, PollerCPU: 0,
+		Generator: 0, Root: "/", Out: "."}
 }
 
 // Quick shortens everything, to show that it works.
@@ -105,7 +110,8 @@ func (o *Options) Validate() error {
 	}
 	for _, name := range o.Names {
 		if !slices.Contains(Names(), name) {
-			return &input.Error{Field: "name", Text: fmt.Sprintf("'%s' is unknown", name), Valid: strings.Join(Names(), ", ")}
+			return &input.Error{Field: "name", Text: fmt.Sprintf("'%s' is unknown", name),
+				Valid: strings.Join(Names(), ", ")}
 		}
 	}
 	s := o.scenario(1)
@@ -139,7 +145,8 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*workerresult.Result
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, &input.Error{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads", Valid: "root; try sudo"}
+		return nil, &input.Error{Field: "user", Text: "the benchmark needs CPUs, hugepages and real-time threads",
+			Valid: "root; try sudo"}
 	}
 	s := &workersRun{Options: o, Progress: p}
 	if err := s.prepare(); err != nil {
@@ -160,12 +167,16 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*workerresult.Result
 }
 
 func (o *Options) chosen() []Measure {
-	return slices.DeleteFunc(List(), func(m Measure) bool { return len(o.Names) > 0 && !slices.Contains(o.Names, m.Name) })
+	return slices.DeleteFunc(List(), func(m Measure) bool {
+		return len(o.Names) > 0 && !slices.Contains(o.Names, m.Name)
+	})
 }
 
 func (s *workersRun) prepare() (err error) {
-	for flag, cpu := range map[string]int{"--cpu": s.WorkerCPU, "--poller-cpu": s.PollerCPU, "--generator-cpu": s.Generator} {
-		if _, err := os.Stat(filepath.Join(s.Root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu))); err != nil || cpu < 0 {
+	for flag, cpu := range map[string]int{"--cpu": s.WorkerCPU, "--poller-cpu": s.PollerCPU,
+		"--generator-cpu": s.Generator} {
+		if _, err := os.Stat(filepath.Join(s.Root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu))); err != nil ||
+			cpu < 0 {
 			return &input.Error{Field: flag, Text: fmt.Sprintf("CPU %d does not exist", cpu)}
 		}
 	}
@@ -215,8 +226,10 @@ func (s *workersRun) controlCPU() (int, error) {
 }
 
 func (s *workersRun) settings() map[string]string {
-	return map[string]string{"repetitions": fmt.Sprint(s.Repetitions), "trial_seconds": fmt.Sprint(s.Trial.Seconds()), "frame": fmt.Sprint(s.Frame),
-		"flows": fmt.Sprint(s.Flows), "delay_us": fmt.Sprint(workerresult.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing), "changes": fmt.Sprint(s.Changes)}
+	return map[string]string{"repetitions": fmt.Sprint(s.Repetitions), "trial_seconds": fmt.Sprint(s.Trial.Seconds()),
+		"frame": fmt.Sprint(s.Frame), "flows": fmt.Sprint(s.Flows),
+		"delay_us": fmt.Sprint(workerresult.Late.Microseconds()), "device_ring": fmt.Sprint(deviceRing),
+		"changes": fmt.Sprint(s.Changes)}
 }
 
 func (s *workersRun) note(format string, args ...any) {

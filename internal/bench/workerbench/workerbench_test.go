@@ -105,7 +105,8 @@ func TestTurn(t *testing.T) {
 }
 
 func TestLossReasons(t *testing.T) {
-	got := lossReasons(&apiv1.GeneratorWindow{NoRoom: 5}, router.Counters{Drops: map[string]uint64{"old": 3, "both": 1}},
+	got := lossReasons(&apiv1.GeneratorWindow{NoRoom: 5},
+		router.Counters{Drops: map[string]uint64{"old": 3, "both": 1}},
 		router.Counters{Drops: map[string]uint64{"old": 3, "both": 4, "new": 1}})
 	if got != "both 3, new 1, no room in the guest's ring 5" {
 		t.Error(got)
@@ -114,8 +115,9 @@ func TestLossReasons(t *testing.T) {
 
 func TestWrongWork(t *testing.T) {
 	for ok, list := range map[bool][]*apiv1.GeneratorWindow{
-		true:  {{Sent: 100, Received: 100}, {Sent: 100, Received: 99, Lost: 1}},
-		false: {{Sent: 100}, {Sent: 100, Received: 98, Lost: 2}, {Sent: 100, Received: 100, WrongHeader: 1}, {Sent: 100, Received: 99, Foreign: 1}},
+		true: {{Sent: 100, Received: 100}, {Sent: 100, Received: 99, Lost: 1}},
+		false: {{Sent: 100}, {Sent: 100, Received: 98, Lost: 2}, {Sent: 100, Received: 100, WrongHeader: 1},
+			{Sent: 100, Received: 99, Foreign: 1}},
 	} {
 		for _, w := range list {
 			if err := testbed.CheckFrames(w); (err == nil) != ok {

@@ -44,7 +44,8 @@ func inUnits(s stat.Spread, unit float64) string {
 
 func (r *Result) modesTable() Table {
 	t := Table{ID: "modes", Title: "Ways to run: median (lowest to highest) of the repetitions",
-		Heads: []string{"mode", "Mpps", "p50 us, saturated", "p99 us, saturated", "p50 us at 50 %", "p99 us at 50 %", "lost at 50 %", "poller's turn us"}}
+		Heads: []string{"mode", "Mpps", "p50 us, saturated", "p99 us, saturated", "p50 us at 50 %", "p99 us at 50 %",
+			"lost at 50 %", "poller's turn us"}}
 	for i := range r.Modes {
 		m := &r.Modes[i]
 		of := func(pick func(Sample) float64, unit float64) string {
@@ -54,8 +55,12 @@ func (r *Result) modesTable() Table {
 		for _, s := range m.Samples {
 			lost += s.HalfLost
 		}
-		t.Rows = append(t.Rows, []string{m.Title(), of(func(s Sample) float64 { return s.Rate }, 1e6), of(func(s Sample) float64 { return s.P50 }, 1),
-			of(p99, 1), of(func(s Sample) float64 { return s.HalfP50 }, 1), of(func(s Sample) float64 { return s.HalfP99 }, 1), fmt.Sprint(lost),
+		t.Rows = append(t.Rows, []string{m.Title(), of(func(s Sample) float64 {
+			return s.Rate
+		}, 1e6), of(func(s Sample) float64 { return s.P50 }, 1),
+			of(p99, 1), of(func(s Sample) float64 {
+				return s.HalfP50
+			}, 1), of(func(s Sample) float64 { return s.HalfP99 }, 1), fmt.Sprint(lost),
 			digits(stat.SpreadOf(m.Samples, func(s Sample) float64 { return s.Turn }).Median)})
 	}
 	if len(r.Modes) == len(Modes) {
@@ -69,7 +74,8 @@ func p99(s Sample) float64 { return s.P99 }
 
 func (r *Result) ringsTable() Table {
 	t := Table{ID: "rings", Title: "Rings between two workers",
-		Heads: []string{"packets", "Mpps", "p50 us, saturated", "p99 us, saturated", "most in the ring", "longest burst without loss"}}
+		Heads: []string{"packets", "Mpps", "p50 us, saturated", "p99 us, saturated", "most in the ring",
+			"longest burst without loss"}}
 	for _, ring := range r.Rings {
 		rate := stat.SpreadOf(ring.Samples, func(s Sample) float64 { return s.Rate })
 		p50 := stat.SpreadOf(ring.Samples, func(s Sample) float64 { return s.P50 })
@@ -78,8 +84,10 @@ func (r *Result) ringsTable() Table {
 			inUnits(stat.SpreadOf(ring.Samples, p99), 1), fmt.Sprintf("%.0f", queued.High), fmt.Sprint(ring.Burst)})
 	}
 	if size := Recommended(r.Rings, r.Wanted); size > 0 {
-		t.Text = fmt.Sprintf("Recommended: %d, the smallest that is as fast as the fastest and holds the %d frames that arrive, "+
-			"at the saturated rate, while the worker is late. Latency at saturation grows with the ring.", size, r.Wanted)
+		t.Text = fmt.Sprintf("Recommended: %d, the smallest that is as fast as the fastest and holds the %d frames "+
+			"that arrive, "+
+			"at the saturated rate, while the worker is late. Latency at saturation grows with the ring.", size,
+			r.Wanted)
 	} else {
 		t.Text = fmt.Sprintf("None of these is as fast as the fastest and holds the %d frames that arrive, "+
 			"at the saturated rate, while the worker is late.", r.Wanted)
@@ -88,7 +96,8 @@ func (r *Result) ringsTable() Table {
 }
 
 func (r *Result) isolatedTable() Table {
-	t := Table{ID: "isolated", Title: fmt.Sprintf("Bursts through a device's ring of %d, with a worker whose loops take %d us longer", DeviceRing, Late.Microseconds()),
+	t := Table{ID: "isolated", Title: fmt.Sprintf("Bursts through a device's ring of %d, with a worker whose loops "+
+		"take %d us longer", DeviceRing, Late.Microseconds()),
 		Heads: []string{"burst", "isolated receive", "sent", "lost", "share", "where the last were lost"}}
 	for _, b := range r.Isolated {
 		with, share, why := "no", "-", "-"
@@ -101,27 +110,31 @@ func (r *Result) isolatedTable() Table {
 		if b.Sent > 0 {
 			share = fmt.Sprintf("%.1f %%", 100*float64(b.Lost)/float64(b.Sent))
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(b.Frames), with, fmt.Sprint(b.Sent), fmt.Sprint(b.Lost), share, why})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(b.Frames), with, fmt.Sprint(b.Sent), fmt.Sprint(b.Lost), share,
+			why})
 	}
 	return t
 }
 
 func (r *Result) changesTable() Table {
 	t := Table{ID: "changes", Title: "Changes while frames flow at half of what the router takes",
-		Heads: []string{"change", "times", "Mpps", "frames", "lost", "reordered", "doubled", "did not wait", "ms each (highest)", "why lost"}}
+		Heads: []string{"change", "times", "Mpps", "frames", "lost", "reordered", "doubled", "did not wait",
+			"ms each (highest)", "why lost"}}
 	for _, c := range r.Changes {
 		took := stat.SpreadOf(c.Took, stat.Itself)
 		why := c.Why
 		if c.Lost == 0 || why == "" {
 			why = "-"
 		}
-		t.Rows = append(t.Rows, []string{c.Name, fmt.Sprint(c.Done), digits(c.Rate / 1e6), fmt.Sprint(c.Sent), fmt.Sprint(c.Lost), fmt.Sprint(c.Reordered),
-			fmt.Sprint(c.Duplicated), fmt.Sprint(c.GaveUp), fmt.Sprintf("%s (%s)", digits(took.Median), digits(took.High)), why})
+		t.Rows = append(t.Rows, []string{c.Name, fmt.Sprint(c.Done), digits(c.Rate / 1e6), fmt.Sprint(c.Sent),
+			fmt.Sprint(c.Lost), fmt.Sprint(c.Reordered), fmt.Sprint(c.Duplicated), fmt.Sprint(c.GaveUp),
+			fmt.Sprintf("%s (%s)", digits(took.Median), digits(took.High)), why})
 	}
 	return t
 }
 
-var kinds = map[string]string{"shared": "share all tables", "apart": "beside a process that shares nothing", "control": "and a counter that all write"}
+var kinds = map[string]string{"shared": "share all tables", "apart": "beside a process that shares nothing",
+	"control": "and a counter that all write"}
 
 func (r *Result) scalingTable() Table {
 	t := Table{ID: "scaling", Title: "Cycles per packet of workers that share all tables",

@@ -101,7 +101,8 @@ type Change struct {
 
 // Scale is a number of workers.
 type Scale struct {
-	Kind     string    `json:"kind"` // shared, apart (beside a process that shares nothing), control (with a counter that all write)
+	// shared, apart (beside a process that shares nothing), control (with a counter that all write)
+	Kind     string    `json:"kind"`
 	Stateful bool      `json:"stateful"`
 	Workers  int       `json:"workers"`
 	Cycles   []float64 `json:"cycles"` // per packet, each window

@@ -18,7 +18,8 @@ func ring(size, burst int, rates ...float64) Ring {
 }
 
 func TestRecommended(t *testing.T) {
-	small, middle, large := ring(256, 256, 4e6, 5e6, 6e6), ring(1024, 1100, 5e6, 5.1e6, 9e6), ring(4096, 4100, 5.1e6, 5e6, 5.2e6)
+	small, middle, large := ring(256, 256, 4e6, 5e6, 6e6), ring(1024, 1100, 5e6, 5.1e6, 9e6),
+		ring(4096, 4100, 5.1e6, 5e6, 5.2e6)
 	for _, c := range []struct {
 		rings        []Ring
 		wanted, size int
@@ -50,7 +51,8 @@ func TestTimesIsByRepetition(t *testing.T) {
 
 func TestAddWindow(t *testing.T) {
 	var list []Scale
-	for _, w := range []Scale{{"shared", false, 1, []float64{100}}, {"shared", true, 1, []float64{150}}, {"apart", false, 1, []float64{110}},
+	for _, w := range []Scale{{"shared", false, 1, []float64{100}}, {"shared", true, 1, []float64{150}},
+		{"apart", false, 1, []float64{110}},
 		{"shared", false, 2, []float64{101}}, {"shared", false, 1, []float64{104}}} {
 		list = AddWindow(list, w)
 	}
@@ -61,11 +63,14 @@ func TestAddWindow(t *testing.T) {
 
 func full() *Result {
 	r := &Result{Modes: slices.Clone(Modes), Rings: []Ring{ring(256, 250, 4e6), ring(1024, 1000, 5e6)}, Wanted: 900,
-		Isolated: []Bursts{{1024, false, 2000, 1000, []string{"no room 1000"}}, {Frames: 1024, Isolated: true, Sent: 2000}},
-		Changes:  []Change{{Name: "move a queue", Done: 100, Sent: 5, Lost: 2, Why: "port_tx_full 2", Took: []float64{1, 2, 9}, Rate: 1e6}, {Name: "switch", Why: "not lost"}},
-		Scaling:  []Scale{{"shared", false, 1, []float64{100, 200, 300}}, {"shared", false, 2, []float64{220}}}}
+		Isolated: []Bursts{{1024, false, 2000, 1000, []string{"no room 1000"}},
+			{Frames: 1024, Isolated: true, Sent: 2000}},
+		Changes: []Change{{Name: "move a queue", Done: 100, Sent: 5, Lost: 2, Why: "port_tx_full 2",
+			Took: []float64{1, 2, 9}, Rate: 1e6}, {Name: "switch", Why: "not lost"}},
+		Scaling: []Scale{{"shared", false, 1, []float64{100, 200, 300}}, {"shared", false, 2, []float64{220}}}}
 	for i := range r.Modes {
-		r.Modes[i].Samples = []Sample{{Rate: 5e6, P50: 10, P99: float64(20 + 100*i), HalfP50: 1, HalfP99: 2, HalfLost: 3, Turn: 4}}
+		r.Modes[i].Samples = []Sample{{Rate: 5e6, P50: 10, P99: float64(20 + 100*i), HalfP50: 1, HalfP99: 2,
+			HalfLost: 3, Turn: 4}}
 	}
 	return r
 }
@@ -80,7 +85,8 @@ func TestTables(t *testing.T) {
 		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
 	}
 	for _, want := range []string{
-		"| run-to-completion | 5.00 (5.00 to 5.00) | 10.0 (10.0 to 10.0) | 20.0 (20.0 to 20.0) | 1.00 (1.00 to 1.00) | 2.00 (2.00 to 2.00) | 3 | 4.00 |",
+		"| run-to-completion | 5.00 (5.00 to 5.00) | 10.0 (10.0 to 10.0) | 20.0 (20.0 to 20.0) | 1.00 (1.00 to 1.00) " +
+			"| 2.00 (2.00 to 2.00) | 3 | 4.00 |",
 		"p99 at saturation, hybrid, ring of 2048 over run-to-completion: 11.0 (11.0 to 11.0) times, by repetition.",
 		"| 256 | 4.00 (4.00 to 4.00) | 256 (256 to 256) | 512 (512 to 512) | 256 | 250 |",
 		"| 1024 | no | 2000 | 1000 | 50.0 % | no room 1000 |",

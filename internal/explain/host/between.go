@@ -40,7 +40,8 @@ func TasksBetween(a, b map[int]Task) map[int]Task {
 // CgroupBetween returns the present limits with the counts of the window.
 func CgroupBetween(a, b Cgroup) Cgroup {
 	if a.Path == b.Path {
-		b.Periods, b.Throttled, b.ThrottledNS = b.Periods-a.Periods, b.Throttled-a.Throttled, b.ThrottledNS-a.ThrottledNS
+		b.Periods, b.Throttled, b.ThrottledNS = b.Periods-a.Periods, b.Throttled-a.Throttled, b.ThrottledNS-
+			a.ThrottledNS
 	}
 	return b
 }

@@ -40,28 +40,33 @@ func tree(t *testing.T, files map[string]string) Root {
 func machine(t *testing.T) Root {
 	return tree(t, map[string]string{
 		"proc/stat": stat, "proc/interrupts": interrupts, "proc/softirqs": "  CPU0 CPU2\nNET_RX: 5 6\n",
-		"proc/101/task/101/stat": taskStat, "proc/101/task/101/schedstat": "100 200 3", "proc/101/cgroup": "1:cpu:/a/b\n4:cpuset:/cs",
+		"proc/101/task/101/stat": taskStat, "proc/101/task/101/schedstat": "100 200 3",
+		"proc/101/cgroup": "1:cpu:/a/b\n4:cpuset:/cs",
 		"proc/101/status": "Name:\ta (b) c\nTgid:\t101\nPPid:\t1\nUid:\t0 0 0 0\nCpus_allowed_list:\t0,2",
 		"proc/101/stat":   taskStat, "proc/101/cmdline": "a\x00-x", "proc/1/comm": "init",
 		"sys/fs/cgroup/cpu/a/b/cpu.stat":         "nr_periods 1\nnr_throttled 0\nthrottled_time 0",
 		"sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us": "100000",
 		"sys/fs/cgroup/cpu/a/cpu.stat":         "nr_periods 10\nnr_throttled 4\nthrottled_time 5000",
 		"sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "50000", "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000",
-		"sys/class/net/eth0/queues/rx-0/rps_cpus": "4", "sys/class/net/eth1/queues/rx-0/rps_cpus": "1", "sys/devices/system/cpu/online": "0,2",
+		"sys/class/net/eth0/queues/rx-0/rps_cpus": "4", "sys/class/net/eth1/queues/rx-0/rps_cpus": "1",
+		"sys/devices/system/cpu/online": "0,2",
 		"proc/irq/36/smp_affinity_list": "0,2", "proc/irq/36/effective_affinity_list": "2"})
 }
 
 func TestTake(t *testing.T) {
 	r := machine(t)
 	s := r.Take(101, []int{101})
-	if len(s.Unread) != 0 || len(s.CPUs) != 2 || s.Tasks[101].PID != 101 || s.Waited[101] != 200 || s.Softirqs[0].Counts[2] != 6 {
+	if len(s.Unread) != 0 || len(s.CPUs) != 2 || s.Tasks[101].PID != 101 || s.Waited[101] != 200 ||
+		s.Softirqs[0].Counts[2] != 6 {
 		t.Errorf("%+v", s)
 	}
-	if c := s.Cgroup; c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 || c.ThrottledNS != 5000 || c.Dir != "/sys/fs/cgroup/cpu/a" {
+	if c := s.Cgroup; c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 || c.ThrottledNS != 5000 ||
+		c.Dir != "/sys/fs/cgroup/cpu/a" {
 		t.Errorf("the quota of the parent group: %+v", c)
 	}
 	thread, ok := r.Thread(101)
-	if !ok || thread.Allowed.String() != "0,2" || thread.Cgroup != "/cs" || thread.Command != "a -x" || thread.Parent != "init" || !thread.Kernel {
+	if !ok || thread.Allowed.String() != "0,2" || thread.Cgroup != "/cs" || thread.Command != "a -x" ||
+		thread.Parent != "init" || !thread.Kernel {
 		t.Errorf("%+v", thread)
 	}
 	if _, ok := r.Thread(999); ok {
@@ -85,19 +90,22 @@ func TestTakeOfNothing(t *testing.T) {
 
 func TestVersion2(t *testing.T) {
 	r := tree(t, map[string]string{"proc/7/cgroup": "0::/g",
-		"sys/fs/cgroup/g/cpu.stat": "usage_usec 5\nnr_periods 3\nnr_throttled 2\nthrottled_usec 9", "sys/fs/cgroup/g/cpu.max": "20000 100000"})
+		"sys/fs/cgroup/g/cpu.stat": "usage_usec 5\nnr_periods 3\nnr_throttled 2\nthrottled_usec 9",
+		"sys/fs/cgroup/g/cpu.max":  "20000 100000"})
 	c, err := r.cgroup(7)
 	if err != nil || c.QuotaUS != 20000 || c.ThrottledNS != 9000 || c.Version != 2 || c.Dir != "/sys/fs/cgroup/g" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	r = tree(t, map[string]string{"proc/7/cgroup": "0::/g", "sys/fs/cgroup/g/cpu.stat": "", "sys/fs/cgroup/g/cpu.max": "max 100000"})
+	r = tree(t, map[string]string{"proc/7/cgroup": "0::/g", "sys/fs/cgroup/g/cpu.stat": "",
+		"sys/fs/cgroup/g/cpu.max": "max 100000"})
 	if c, err = r.cgroup(7); err != nil || c.QuotaUS != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func TestBetween(t *testing.T) {
-	if d := TicksBetween(map[int]Ticks{1: {User: 1, Steal: 2}}, map[int]Ticks{1: {User: 5, Steal: 9}}); d[1].User != 4 || d[1].Steal != 7 {
+	if d := TicksBetween(map[int]Ticks{1: {User: 1, Steal: 2}},
+		map[int]Ticks{1: {User: 5, Steal: 9}}); d[1].User != 4 || d[1].Steal != 7 {
 		t.Errorf("%+v", d)
 	}
 	tasks := TasksBetween(map[int]Task{1: {Name: "a", Ticks: 5}, 2: {Name: "b", Ticks: 5}, 3: {Name: "c", Ticks: 3}},

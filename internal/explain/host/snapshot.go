@@ -55,7 +55,10 @@ func (r Root) Take(pid int, workers []int) *Snapshot {
 		parse func(string) error
 	}{
 		{"proc/stat", func(text string) (err error) { s.CPUs, err = procfs.ParseStat(text); return }},
-		{"proc/interrupts", func(text string) (err error) { s.Interrupts, _, err = procfs.ParseInterrupts(text); return }},
+		{"proc/interrupts", func(text string) (err error) {
+			s.Interrupts, _, err = procfs.ParseInterrupts(text)
+			return
+		}},
 		{"proc/softirqs", func(text string) (err error) { s.Softirqs, _, err = procfs.ParseInterrupts(text); return }},
 	} {
 		text, err := r.proc().Read(file.name)

@@ -93,8 +93,9 @@ func (w *Watcher) take() ([]Sum, error) {
 		if err != nil {
 			return nil, fmt.Errorf("eBPF sums: %w", err)
 		}
-		out = append(out, Sum{CPU: int(key.Cpu), Worker: int(key.Worker), Kind: Kind(key.Kind), Why: Why(key.Why), ID: int(key.Id),
-			NS: int64(value.Ns), Count: int64(value.Count), Longest: int64(value.Longest), PID: int(value.Pid), Name: text(value.Name[:])})
+		out = append(out, Sum{CPU: int(key.Cpu), Worker: int(key.Worker), Kind: Kind(key.Kind), Why: Why(key.Why),
+			ID: int(key.Id), NS: int64(value.Ns), Count: int64(value.Count), Longest: int64(value.Longest),
+			PID: int(value.Pid), Name: text(value.Name[:])})
 	}
 	return out, nil
 }
@@ -155,8 +156,8 @@ func (w *Watcher) gap(record ringbuf.Record) (Gap, error) {
 		return Gap{}, fmt.Errorf("eBPF record: %w", err)
 	}
 	from := max(int64(g.Start), w.begin)
-	return Gap{From: from - w.begin, NS: int64(g.End) - from, CPU: int(g.Cpu), Worker: int(g.Worker), Kind: Kind(g.Kind), Why: Why(g.Why),
-		ID: int(g.Id), PID: int(g.Pid), Name: text(g.Name[:])}, nil
+	return Gap{From: from - w.begin, NS: int64(g.End) - from, CPU: int(g.Cpu), Worker: int(g.Worker),
+		Kind: Kind(g.Kind), Why: Why(g.Why), ID: int(g.Id), PID: int(g.Pid), Name: text(g.Name[:])}, nil
 }
 
 func text(name []int8) string {

@@ -120,7 +120,8 @@ func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
 	}
 	return errors.Join(spec.Variables[workersVarWatched].Set(watched), spec.Variables[workersVarWatchedCpus].Set(cpus),
 		spec.Variables[workersVarN_watched].Set(n), spec.Variables[workersVarDaemonPid].Set(uint32(pid)),
-		spec.Variables[workersVarRecordNs].Set(uint64(recordNS)), spec.Variables[workersVarRecordsSecond].Set(uint32(recordsSecond)),
+		spec.Variables[workersVarRecordNs].Set(uint64(recordNS)),
+		spec.Variables[workersVarRecordsSecond].Set(uint32(recordsSecond)),
 		spec.Variables[workersVarNrYield].Set(uint32(unix.SYS_SCHED_YIELD)),
 		spec.Variables[workersVarNrSetaffinity].Set(uint32(unix.SYS_SCHED_SETAFFINITY)))
 }

@@ -60,7 +60,8 @@ type segment struct {
 // Write writes the page.
 func Write(w io.Writer, r *explain.Report) error {
 	v := view{Report: r, Style: template.CSS(explain.StyleSheet() + pageCSS)}
-	v.Facts = append(v.Facts, r.Hostname, fmt.Sprintf("process %d", r.Daemon), r.Started.Format(time.DateTime), fmt.Sprintf("%.1f s", r.Seconds))
+	v.Facts = append(v.Facts, r.Hostname, fmt.Sprintf("process %d", r.Daemon), r.Started.Format(time.DateTime),
+		fmt.Sprintf("%.1f s", r.Seconds))
 	if !r.Tracing {
 		v.Facts = append(v.Facts, "without kernel events: the evidence is weaker")
 	}
@@ -79,7 +80,8 @@ func Write(w io.Writer, r *explain.Report) error {
 }
 
 func workerOf(r *explain.Report, w *explain.WorkerReport) worker {
-	out := worker{WorkerReport: *w, Timeline: timeline(w.Gaps, int64(r.Seconds*1e9)), Bar: bar(&w.Model), Longest: longest(w.Gaps)}
+	out := worker{WorkerReport: *w, Timeline: timeline(w.Gaps, int64(r.Seconds*1e9)), Bar: bar(&w.Model),
+		Longest: longest(w.Gaps)}
 	for i := range 5 {
 		out.Marks = append(out.Marks, fmt.Sprintf("%.3g s", r.Seconds*float64(i)/4))
 	}

@@ -19,10 +19,13 @@ func report() *explain.Report {
 		Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
 	kinds := explain.Kinds()
 	for i, k := range kinds {
-		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 390_000_000, NS: 10_000 << (i % 14), Kind: k, Who: evil})
+		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 390_000_000, NS: 10_000 << (i % 14), Kind: k,
+			Who: evil})
 		w.Model.Parts = append(w.Model.Parts, explain.Part{Name: evil, Kind: k, Share: 0.03, PPS: 1e5})
-		r.Causes = append(r.Causes, explain.Cause{Kind: k, Title: evil, Why: evil, LostNS: 1, Share: 0.03, PPS: 1e5, Fix: "echo 1 > /a\necho 2 > /b", FixNote: "note",
-			Evidence: []explain.Fact{{Grade: explain.Seen, Text: strings.Repeat("a long line without end ", 9)}}, Minor: i > 10})
+		r.Causes = append(r.Causes, explain.Cause{Kind: k, Title: evil, Why: evil, LostNS: 1, Share: 0.03, PPS: 1e5,
+			Fix: "echo 1 > /a\necho 2 > /b", FixNote: "note",
+			Evidence: []explain.Fact{{Grade: explain.Seen, Text: strings.Repeat("a long line without end ", 9)}},
+			Minor:    i > 10})
 	}
 	w.Nodes = []explain.NodeCost{{Name: "ip4_lookup", Packets: 5, Cycles: 40, Share: 1}}
 	r.Workers = []explain.WorkerReport{w, {ID: 1, Label: "worker 1", CPU: 2, Verdict: "idle"}}
@@ -47,7 +50,8 @@ func TestPage(t *testing.T) {
 	if n := strings.Count(page, "<rect "); n != len(explain.Kinds()) {
 		t.Errorf("%d bars", n)
 	}
-	for _, want := range []string{"echo 2 &gt; /b", "worker 1 on CPU 2", "ip4_lookup", "The longest gaps", "prefers-color-scheme: dark"} {
+	for _, want := range []string{"echo 2 &gt; /b", "worker 1 on CPU 2", "ip4_lookup", "The longest gaps",
+		"prefers-color-scheme: dark"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not contain %q", want)
 		}

@@ -24,11 +24,13 @@ const (
 // of the gap's length. Its title, which browsers show when the pointer is on it, has the details.
 func timeline(gaps []explain.GapReport, window int64) template.HTML {
 	var d svg.Drawing
-	d.Raw(`<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`, width, height)
+	d.Raw(`<svg class="plot" viewBox="0 0 %g %g" preserveAspectRatio="none" role="img" aria-label="gaps in time">`,
+		width, height)
 	for _, g := range gaps {
 		x := width * float64(g.FromNS) / float64(max(1, window))
 		w := max(leastBar, width*float64(g.NS)/float64(max(1, window)))
-		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(float64(max(window, 2*leastNS))/leastNS*1.2)
+		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(
+			float64(max(window, 2*leastNS))/leastNS*1.2)
 		text := fmt.Sprintf("%s: %s, %s at %.4f s", g.Kind, g.Who, length(g.NS), float64(g.FromNS)/1e9)
 		d.Rect(class(g.Kind), min(x, width-leastBar), height-h, min(w, width), h, text)
 	}

@@ -27,7 +27,8 @@ const (
 )
 
 func newCable() (*cable, error) {
-	c := &cable{from: fmt.Sprintf("cl-intrude-%d-from", os.Getpid()), to: fmt.Sprintf("cl-intrude-%d-to", os.Getpid()), address: farAddress}
+	c := &cable{from: fmt.Sprintf("cl-intrude-%d-from", os.Getpid()), to: fmt.Sprintf("cl-intrude-%d-to", os.Getpid()),
+		address: farAddress}
 	if err := c.make(); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
@@ -48,7 +49,8 @@ func (c *cable) make() error {
 	err = namespace.Do(c.from, func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = nearEnd
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: farEnd, PeerNamespace: netlink.NsFd(int(far))}); err != nil {
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: farEnd,
+			PeerNamespace: netlink.NsFd(int(far))}); err != nil {
 			return err
 		}
 		if err := namespace.SegmentationOff(nearEnd); err != nil {

@@ -30,7 +30,9 @@ func injectOwnThread(ctx context.Context, b *loadedVictim) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, busy.undo())
 	}
-	return &injection{culprit: Culprit{PID: tid, Name: debugThread}, undo: func() error { return errors.Join(i.Stop(), busy.undo()) }}, nil
+	return &injection{culprit: Culprit{PID: tid, Name: debugThread}, undo: func() error {
+		return errors.Join(i.Stop(), busy.undo())
+	}}, nil
 }
 
 const (
@@ -42,7 +44,8 @@ const (
 
 // thread returns the id of a thread of the daemon.
 func (b *loadedVictim) thread(ctx context.Context, name string) (int, error) {
-	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{})
+	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List,
+		&apiv1.ThreadListRequest{})
 	for _, t := range list {
 		if t.Name == name {
 			return int(t.Tid), err
@@ -52,7 +55,8 @@ func (b *loadedVictim) thread(ctx context.Context, name string) (int, error) {
 }
 
 func (b *loadedVictim) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
-	_, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set, &apiv1.WorkerSetRequest{Worker: w, Fields: fields})
+	_, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set,
+		&apiv1.WorkerSetRequest{Worker: w, Fields: fields})
 	return err
 }
 
@@ -90,7 +94,8 @@ func injectFaults(ctx context.Context, b *loadedVictim) (*injection, error) {
 
 func disturb(ctx context.Context, b *loadedVictim, what apiv1.Disturbance, perSecond uint32) (*injection, error) {
 	set := func(ctx context.Context, n uint32) error {
-		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Disturb, &apiv1.DebugDisturbRequest{What: what, PerSecond: n})
+		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Disturb,
+			&apiv1.DebugDisturbRequest{What: what, PerSecond: n})
 		return err
 	}
 	undo := func() error { return set(context.WithoutCancel(ctx), 0) }
@@ -109,16 +114,19 @@ const smallRing = 64
 // ring.
 func handOver(ctx context.Context, l *victim) error {
 	b := &loadedVictim{victim: l}
-	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_HYBRID, SpreadWorkers: []string{"0"}},
+	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_HYBRID,
+		SpreadWorkers: []string{"0"}},
 		Fields: []string{"mode", "spread_workers"}}
 	_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port)
-	return errors.Join(err, b.setWorker(ctx, &apiv1.Worker{RingSize: smallRing}, "ring_size"), l.assign(ctx, tenant, 1), l.assign(ctx, wire, 0))
+	return errors.Join(err, b.setWorker(ctx, &apiv1.Worker{RingSize: smallRing}, "ring_size"), l.assign(ctx, tenant, 1),
+		l.assign(ctx, wire, 0))
 }
 
 // assign assigns all queues of a port to a worker.
 func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 	for queue := range uint32(2) {
-		_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Assign, &apiv1.PortAssignRequest{Name: port, Queue: queue, Worker: worker})
+		_, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Assign,
+			&apiv1.PortAssignRequest{Name: port, Queue: queue, Worker: worker})
 		if err != nil {
 			return err
 		}
@@ -129,12 +137,14 @@ func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 const burst = 2048
 
 func injectBursts(ctx context.Context, b *loadedVictim) (*injection, error) {
-	return &injection{undo: nothing}, b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: burst})
+	return &injection{undo: nothing},
+		b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: burst})
 }
 
 // apart makes each worker poll one queue of the tenant, and finish its packets.
 func apart(ctx context.Context, l *victim) error {
-	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION}, Fields: []string{"mode"}}
+	port := &apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Mode: apiv1.PortMode_PORT_MODE_RUN_TO_COMPLETION},
+		Fields: []string{"mode"}}
 	if _, err := api.Call(ctx, l.client, apiv1.NewPortsClient, apiv1.PortsClient.Set, port); err != nil {
 		return err
 	}

@@ -31,7 +31,9 @@ func injectSoftirq(_ context.Context, b *loadedVictim) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
-	return &injection{culprit: Culprit{Name: "NET_RX"}, undo: func() error { return errors.Join(i.Stop(), c.remove()) }}, nil
+	return &injection{culprit: Culprit{Name: "NET_RX"}, undo: func() error {
+		return errors.Join(i.Stop(), c.remove())
+	}}, nil
 }
 
 // injectIRQ binds a disk's interrupts to the worker's CPU and reads a file without the page cache.
@@ -61,7 +63,8 @@ func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
 		return err
 	}
 	for _, irq := range irqs {
-		if now, err := os.ReadFile(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)); err == nil && strings.TrimSpace(string(now)) == to.String() {
+		if now, err := os.ReadFile(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)); err == nil &&
+			strings.TrimSpace(string(now)) == to.String() {
 			continue // it is there already, and the kernel may refuse to move it
 		}
 		path := fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq)

@@ -35,7 +35,8 @@ type Options struct {
 
 // Default returns options for a machine with two or more CPUs.
 func Default() Options {
-	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 5 * time.Second, Root: "/", Say: func(string) {}}
+	return Options{WorkerCPU: 1, GeneratorCPU: 0, Repetitions: 3, Window: 5 * time.Second, Root: "/",
+		Say: func(string) {}}
 }
 
 const maxWindow = 10 * time.Second
@@ -56,7 +57,8 @@ func (o *Options) prepare() error {
 		valid string
 	}{
 		{"--cpu", o.online.Has(o.WorkerCPU), o.WorkerCPU, "of " + o.online.String()},
-		{"--generator-cpu", o.online.Has(o.GeneratorCPU) && o.GeneratorCPU != o.WorkerCPU, o.GeneratorCPU, "of " + o.online.String() + ", not the worker's"},
+		{"--generator-cpu", o.online.Has(o.GeneratorCPU) && o.GeneratorCPU != o.WorkerCPU, o.GeneratorCPU,
+			"of " + o.online.String() + ", not the worker's"},
 		{"--reps", o.Repetitions >= 1 && o.Repetitions <= 100, o.Repetitions, "1 to 100"},
 		{"--window", o.Window >= time.Second && o.Window <= maxWindow, o.Window, "1s to 10s"},
 	} {

@@ -21,19 +21,25 @@ func TestJudge(t *testing.T) {
 		causes   []explain.Cause
 		why      string
 	}{
-		"right":          {kinds(explain.ForeignThread), Culprit{PID: 7, Name: "cl-hog"}, 5, []explain.Cause{hog}, ""},
-		"by its thread":  {kinds(explain.ForeignThread), Culprit{PID: 8}, 5, []explain.Cause{hog}, ""},
-		"second only":    {kinds(explain.IRQ), Culprit{}, 5, []explain.Cause{hog, {Kind: explain.IRQ}}, "foreign-thread is not irq"},
-		"another one":    {kinds(explain.ForeignThread), Culprit{PID: 9}, 5, []explain.Cause{hog}, "cl-hog 7 is not the culprit, 9"},
-		"another's name": {kinds(explain.ForeignThread), Culprit{Name: "kworker"}, 5, []explain.Cause{hog}, "cl-hog 7 is not the culprit, kworker"},
-		"too late":       {kinds(explain.ForeignThread), Culprit{}, 10.5, []explain.Cause{hog}, "it took 10.5 s"},
-		"nothing said":   {kinds(explain.Nothing), Culprit{}, 5, nil, "no cause was found"},
-		"of two kinds":   {kinds(explain.IRQ, explain.ForeignThread), Culprit{}, 5, []explain.Cause{hog}, ""},
+		"right":         {kinds(explain.ForeignThread), Culprit{PID: 7, Name: "cl-hog"}, 5, []explain.Cause{hog}, ""},
+		"by its thread": {kinds(explain.ForeignThread), Culprit{PID: 8}, 5, []explain.Cause{hog}, ""},
+		"second only": {kinds(explain.IRQ), Culprit{}, 5, []explain.Cause{hog, {Kind: explain.IRQ}},
+			"foreign-thread is not irq"},
+		"another one": {kinds(explain.ForeignThread), Culprit{PID: 9}, 5, []explain.Cause{hog},
+			"cl-hog 7 is not the culprit, 9"},
+		"another's name": {kinds(explain.ForeignThread), Culprit{Name: "kworker"}, 5, []explain.Cause{hog},
+			"cl-hog 7 is not the culprit, kworker"},
+		"too late":     {kinds(explain.ForeignThread), Culprit{}, 10.5, []explain.Cause{hog}, "it took 10.5 s"},
+		"nothing said": {kinds(explain.Nothing), Culprit{}, 5, nil, "no cause was found"},
+		"of two kinds": {kinds(explain.IRQ, explain.ForeignThread), Culprit{}, 5, []explain.Cause{hog}, ""},
 		"port": {kinds(explain.Skew), Culprit{Port: "tenant0"}, 5, []explain.Cause{{Kind: explain.Skew, Port: "wire"}},
 			"port wire is not the culprit, port tenant0"},
-		"the disk's interrupt": {kinds(explain.IRQ), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.IRQ, IRQ: 36}}, ""},
-		"the disk's softirq":   {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.Softirq, Name: "BLOCK"}}, ""},
-		"another softirq": {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5, []explain.Cause{{Kind: explain.Softirq, Name: "NET_RX"}},
+		"the disk's interrupt": {kinds(explain.IRQ), Culprit{disk: []int{36}}, 5,
+			[]explain.Cause{{Kind: explain.IRQ, IRQ: 36}}, ""},
+		"the disk's softirq": {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5,
+			[]explain.Cause{{Kind: explain.Softirq, Name: "BLOCK"}}, ""},
+		"another softirq": {kinds(explain.Softirq), Culprit{disk: []int{36}}, 5,
+			[]explain.Cause{{Kind: explain.Softirq, Name: "NET_RX"}},
 			"NET_RX is not the culprit, IRQ of [36], or BLOCK"},
 	} {
 		o := Outcome{Expected: c.expected, Wanted: c.wanted, Seconds: c.seconds}
@@ -48,7 +54,8 @@ func TestCost(t *testing.T) {
 	for _, c := range []struct {
 		o    Outcome
 		want float64
-	}{{Outcome{Before: 9, During: 4}, 5}, {Outcome{Before: 4, During: 9}, 0}, {Outcome{Before: 4, During: 9, Offered: 12}, 3}} {
+	}{{Outcome{Before: 9, During: 4}, 5}, {Outcome{Before: 4, During: 9}, 0},
+		{Outcome{Before: 4, During: 9, Offered: 12}, 3}} {
 		if got := c.o.Cost(); got != c.want {
 			t.Errorf("%+v costs %v, want %v", c.o, got, c.want)
 		}
@@ -67,8 +74,9 @@ func TestCases(t *testing.T) {
 			found[k] = true
 		}
 	}
-	for _, k := range []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ, explain.TLBShootdown, explain.PageFaults,
-		explain.Yield, explain.Stopped, explain.CgroupQuota, explain.ReaderStopped, explain.RingOverflow, explain.Skew, explain.Overload, explain.Nothing} {
+	for _, k := range []explain.Kind{explain.ForeignThread, explain.OwnThread, explain.Softirq, explain.IRQ,
+		explain.TLBShootdown, explain.PageFaults, explain.Yield, explain.Stopped, explain.CgroupQuota,
+		explain.ReaderStopped, explain.RingOverflow, explain.Skew, explain.Overload, explain.Nothing} {
 		if !found[k] {
 			t.Errorf("no case of %s", k)
 		}
@@ -76,7 +84,8 @@ func TestCases(t *testing.T) {
 	if list, err := Chosen([]string{"tlb", "hog"}); err != nil || len(list) != 2 || list[0].Name != "tlb" {
 		t.Errorf("chosen: %v, %v", list, err)
 	}
-	if _, err := Chosen([]string{"gremlin"}); err == nil || !strings.Contains(err.Error(), "--case: 'gremlin' is unknown; valid: hog, softirq") {
+	if _, err := Chosen([]string{"gremlin"}); err == nil ||
+		!strings.Contains(err.Error(), "--case: 'gremlin' is unknown; valid: hog, softirq") {
 		t.Errorf("unknown case: %v", err)
 	}
 }
@@ -123,7 +132,8 @@ func TestReproduced(t *testing.T) {
 		}
 	}
 	table := rowsOf(10e6, 5e6, 1e6, 9.9e6).Markdown()
-	for _, want := range []string{"| partial partitioning | 1.000 (1.000 to 1.000) | 0.100 (0.100 to 0.100) | 2.000 | 0.165 |",
+	for _, want := range []string{"| partial partitioning | 1.000 (1.000 to 1.000) | 0.100 (0.100 to 0.100) | 2.000 " +
+		"| 0.165 |",
 		"| idle machine | 10.000", "Load: some."} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no '%s' in\n%s", want, table)
@@ -140,10 +150,11 @@ func TestMedian(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	all := []Outcome{
-		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.ForeignThread, Name: "cl-hog", PID: 7, PPS: 2e6}, Passed: true,
+		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.ForeignThread,
+			Name: "cl-hog", PID: 7, PPS: 2e6}, Passed: true,
 			Seconds: 5, Before: 9e6, During: 7e6},
-		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.IRQ, IRQ: 3, PPS: 1e6}, Why: "irq is not it", Seconds: 6,
-			Before: 9e6, During: 6e6},
+		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.IRQ, IRQ: 3, PPS: 1e6},
+			Why: "irq is not it", Seconds: 6, Before: 9e6, During: 6e6},
 	}
 	want := "| hog | 1 of 2 | foreign-thread | foreign-thread or irq | cl-hog 7 | 6.0 | 1.00 to 2.00 | 2.00 to 3.00 |"
 	if table := Markdown(all); !strings.Contains(table, want) {
@@ -172,7 +183,8 @@ func TestDiskIRQs(t *testing.T) {
 			t.Errorf("%s: %v, want %v", device, got, want)
 		}
 	}
-	if _, err := diskIRQs(t.TempDir(), "/proc"); err == nil || !strings.Contains(err.Error(), "/proc is not on a disk") {
+	if _, err := diskIRQs(t.TempDir(), "/proc"); err == nil ||
+		!strings.Contains(err.Error(), "/proc is not on a disk") {
 		t.Errorf("/proc: %v", err)
 	}
 }
@@ -221,7 +233,8 @@ func TestPrepareRefuses(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(o.Root, "sys/devices/system/cpu"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"), []byte("0-1\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"), []byte("0-1\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		c.change(&o)
@@ -257,7 +270,8 @@ func TestEvery(t *testing.T) {
 }
 
 func TestUnknownIntruder(t *testing.T) {
-	if err := Intruder(t.Context(), "gremlin", nil); err == nil || !strings.Contains(err.Error(), "disk, flood, hog, load, pin, sink") {
+	if err := Intruder(t.Context(), "gremlin", nil); err == nil ||
+		!strings.Contains(err.Error(), "disk, flood, hog, load, pin, sink") {
 		t.Error(err)
 	}
 }

@@ -34,7 +34,8 @@ var intruders = map[string]func(ctx context.Context, args []string) error{
 func Intruder(ctx context.Context, kind string, args []string) error {
 	f := intruders[kind]
 	if f == nil {
-		return input.Errorf("intruder", strings.Join(slices.Sorted(maps.Keys(intruders)), ", "), "'%s' is unknown", kind)
+		return input.Errorf("intruder", strings.Join(slices.Sorted(maps.Keys(intruders)), ", "), "'%s' is unknown",
+			kind)
 	}
 	if err := rename("cl-" + kind); err != nil {
 		return err
@@ -90,7 +91,8 @@ const startTimeout = 10 * time.Second
 func hog(_ context.Context, args []string) error {
 	runtime.LockOSThread()
 	if len(args) == 1 && args[0] == "idle" {
-		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE},
+			0); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,8 @@ func LoadText() string {
 	for _, p := range ordinary {
 		parts = append(parts, fmt.Sprintf("%d x %v of each %v (%s)", p.threads, p.busy, p.each, p.what))
 	}
-	return strings.Join(parts, ", ") + fmt.Sprintf(", %d UDP datagrams over the loopback each %v", datagrams, datagramsEach)
+	return strings.Join(parts, ", ") + fmt.Sprintf(", %d UDP datagrams over the loopback each %v", datagrams,
+		datagramsEach)
 }
 
 // load runs the ordinary load.

@@ -191,7 +191,8 @@ func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) err
 	if err != nil {
 		return err
 	}
-	o.Wanted, o.Seconds, o.During, o.Tracing = culprit, time.Since(begin).Seconds(), b.stream.rate(begin, time.Now()), report.Tracing
+	o.Wanted, o.Seconds, o.During, o.Tracing = culprit, time.Since(begin).Seconds(), b.stream.rate(begin, time.Now()),
+		report.Tracing
 	o.judge(report)
 	return nil
 }
@@ -222,7 +223,8 @@ const limit = 10 * time.Second // of explain's answer
 // is says whether a cause names the culprit.
 func (w Culprit) is(c *explain.Cause) bool {
 	return (w.PID == 0 || c.PID == w.PID || c.TID == w.PID) && (w.IRQ == 0 || c.IRQ == w.IRQ) &&
-		(w.disk == nil || slices.Contains(w.disk, c.IRQ) || c.Kind == explain.Softirq && strings.Contains(c.Name, "BLOCK")) &&
+		(w.disk == nil || slices.Contains(w.disk, c.IRQ) || c.Kind == explain.Softirq &&
+			strings.Contains(c.Name, "BLOCK")) &&
 		(w.Name == "" || strings.Contains(c.Name, w.Name)) && (w.Port == "" || c.Port == w.Port || c.Name == w.Port)
 }
 
@@ -231,7 +233,8 @@ func (w Culprit) String() string {
 	for _, p := range []struct {
 		on   bool
 		text string
-	}{{w.Name != "", w.Name}, {w.PID > 0, fmt.Sprintf("%d", w.PID)}, {w.IRQ > 0, fmt.Sprintf("IRQ %d", w.IRQ)}, {w.Port != "", "port " + w.Port},
+	}{{w.Name != "", w.Name}, {w.PID > 0, fmt.Sprintf("%d", w.PID)}, {w.IRQ > 0, fmt.Sprintf("IRQ %d", w.IRQ)},
+		{w.Port != "", "port " + w.Port},
 		{w.disk != nil, fmt.Sprintf("IRQ of %v, or BLOCK", w.disk)}} {
 		if p.on {
 			parts = append(parts, p.text)

@@ -12,11 +12,13 @@ import (
 // Markdown writes the table of all runs for documents, a line for each case.
 func Markdown(all []Outcome) string {
 	var b strings.Builder
-	b.WriteString("| case | runs | expected | found first | culprit | seconds | cost said, Mpps | cost measured, Mpps |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| case | runs | expected | found first | culprit | seconds | cost said, Mpps | cost measured, " +
+		"Mpps |\n|---|---|---|---|---|---|---|---|\n")
 	for _, name := range caseOrder(all) {
 		runs := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return o.Case != name })
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s |\n", name, passedText(runs), kindText(runs[0].Expected), foundText(runs), nameOf(&runs[0].Found),
-			slowest(runs), saidText(runs), rangeText(runs, (*Outcome).Cost))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s |\n", name, passedText(runs),
+			kindText(runs[0].Expected), foundText(runs), nameOf(&runs[0].Found), slowest(runs), saidText(runs),
+			rangeText(runs, (*Outcome).Cost))
 	}
 	return b.String()
 }

@@ -21,14 +21,16 @@ func (l *victim) partition(ctx context.Context) (back func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(m, plan.Wishes{Forwarding: 1, ForwardingCPUs: cpuset.Of(l.WorkerCPU), HousekeepingCPUs: cpuset.Of(l.others()...)})
+	p, err := plan.Make(m, plan.Wishes{Forwarding: 1, ForwardingCPUs: cpuset.Of(l.WorkerCPU),
+		HousekeepingCPUs: cpuset.Of(l.others()...)})
 	if err != nil {
 		return nil, err
 	}
 	b := &loadedVictim{victim: l}
-	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.Dir, "cores"), MoveWorker: func(ctx context.Context, worker, cpu int) error {
-		return b.setWorker(ctx, &apiv1.Worker{Id: uint32(worker), Cpu: uint32(cpu)}, "cpu")
-	}}
+	site := &cores.Site{Root: l.Root, Dir: filepath.Join(l.Dir, "cores"),
+		MoveWorker: func(ctx context.Context, worker, cpu int) error {
+			return b.setWorker(ctx, &apiv1.Worker{Id: uint32(worker), Cpu: uint32(cpu)}, "cpu")
+		}}
 	back = func() error { return site.Rollback(context.Background()) }
 	if err := site.Carry(ctx, m, p, cores.Options{Self: os.Getpid()}, nil); err != nil {
 		return nil, errors.Join(err, back())

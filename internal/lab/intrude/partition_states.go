@@ -147,7 +147,8 @@ func (l *victim) enter(ctx context.Context, state State) (undo func() error, err
 
 // Title is the name of a state for people.
 func (s State) Title() string {
-	return map[State]string{Idle: "idle machine", None: "no partitioning", Partial: "partial partitioning", Full: "full partitioning"}[s]
+	return map[State]string{Idle: "idle machine", None: "no partitioning", Partial: "partial partitioning",
+		Full: "full partitioning"}[s]
 }
 
 // Median returns the median, the lowest and the highest value of a row.
@@ -173,7 +174,8 @@ func (r *PartitionTable) Reproduced() error {
 		return fmt.Errorf("partial partitioning keeps %.3f of the idle machine's rate, more than 0.5: no collapse",
 			share[Partial])
 	case share[None] < share[Partial] || share[None] > max(share[Full], 1):
-		return fmt.Errorf("no partitioning keeps %.3f of the idle machine's rate, which is not between %.3f and %.3f", share[None], share[Partial], share[Full])
+		return fmt.Errorf("no partitioning keeps %.3f of the idle machine's rate, which is not between %.3f and %.3f",
+			share[None], share[Partial], share[Full])
 	}
 	return nil
 }

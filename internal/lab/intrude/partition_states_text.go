@@ -9,7 +9,8 @@ import (
 // Markdown writes the table for documents.
 func (r *PartitionTable) Markdown() string {
 	var b strings.Builder
-	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | field report, Mpps per core |\n|---|---|---|---|---|\n")
+	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | field report, Mpps per core |\n" +
+		"|---|---|---|---|---|\n")
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		rate, low, high := row.Median(func(s Sample) float64 { return s.Rate / 1e6 })
@@ -19,8 +20,8 @@ func (r *PartitionTable) Markdown() string {
 		if v := Reported[row.State]; v > 0 {
 			reported = fmt.Sprintf("%.3f", v)
 		}
-		fmt.Fprintf(&b, "| %s | %.3f (%.3f to %.3f) | %.3f (%.3f to %.3f) | %.3f | %s |\n", row.State.Title(), rate, low, high, share, least,
-			most, saturated, reported)
+		fmt.Fprintf(&b, "| %s | %.3f (%.3f to %.3f) | %.3f (%.3f to %.3f) | %.3f | %s |\n", row.State.Title(), rate,
+			low, high, share, least, most, saturated, reported)
 	}
 	fmt.Fprintf(&b, "\nMedian (lowest to highest) of %d repetitions. Load: %s.\n", len(r.Rows[0].Samples), r.Load)
 	return b.String()

@@ -75,7 +75,8 @@ func (o *Options) receiver(ctx context.Context) (r *Receiver, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, sink.Stop()) }()
-	flood, err := o.intrude(dir, c.from, []int{o.GeneratorCPU}, "flood", c.address+":"+receiverPort, strconv.Itoa(datagramBytes))
+	flood, err := o.intrude(dir, c.from, []int{o.GeneratorCPU}, "flood", c.address+":"+receiverPort,
+		strconv.Itoa(datagramBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,8 @@ func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, e
 	}
 	r.CPUs[0] = allowed(tid)
 	begin := time.Now()
-	if r.Report, err = explain.Run(ctx, explain.Options{Threads: []int{tid}, Window: o.Window, Root: o.Root}); err != nil {
+	if r.Report, err = explain.Run(ctx, explain.Options{Threads: []int{tid}, Window: o.Window,
+		Root: o.Root}); err != nil {
 		return nil, err
 	}
 	r.Seconds, r.Command = time.Since(begin).Seconds(), r.Report.Causes[0].Fix

@@ -81,7 +81,8 @@ func rateOf(windows []seen, from, to time.Time) float64 {
 	var frames uint64
 	var seconds float64
 	for _, w := range windows {
-		if begin := w.end.Add(-time.Duration(w.seconds * float64(time.Second))); !begin.Before(from) && !w.end.After(to) {
+		if begin := w.end.Add(-time.Duration(w.seconds * float64(time.Second))); !begin.Before(from) &&
+			!w.end.After(to) {
 			frames += w.received
 			seconds += w.seconds
 		}

@@ -79,7 +79,8 @@ func (l *victim) start(ctx context.Context, s setting) (err error) {
 	if err := l.startRouter(ctx, s); err != nil {
 		return err
 	}
-	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.Dir, CPU: l.GeneratorCPU, ControlCPU: l.control(), RoundTripCPU: -1})
+	l.generator, err = generator.Start(ctx, generator.Place{Bin: l.Bin, Dir: l.Dir, CPU: l.GeneratorCPU,
+		ControlCPU: l.control(), RoundTripCPU: -1})
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func (l *victim) startRouter(ctx context.Context, s setting) (err error) {
 		return nil
 	}
 	w := &apiv1.Worker{Id: 1, Cpu: uint32(l.control()), Idle: apiv1.IdlePolicy_IDLE_POLICY_SLEEP}
-	_, err = api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add, &apiv1.WorkerAddRequest{Worker: w})
+	_, err = api.Call(ctx, l.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Add,
+		&apiv1.WorkerAddRequest{Worker: w})
 	return err
 }
 
@@ -140,7 +142,8 @@ func (l *victim) Trial(ctx context.Context, spec *apiv1.GeneratorTrial) (*measur
 	return o, err
 }
 
-func (l *victim) run(ctx context.Context, spec *apiv1.GeneratorTrial, each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
+func (l *victim) run(ctx context.Context, spec *apiv1.GeneratorTrial,
+	each func(*apiv1.GeneratorWindow)) (*apiv1.GeneratorWindow, error) {
 	spec.RealTime, spec.RestUs = []int32{int32(l.sender)}, restUS
 	total, err := l.generator.Run(ctx, spec, each)
 	if err == nil {

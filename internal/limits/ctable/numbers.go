@@ -92,7 +92,8 @@ func notations() string {
 		}
 		fmt.Fprintf(&b, "\t[%s] = {.valid = %s_VALID", values.Get(i).Name(), values.Get(i).Name())
 		if t.Characters != "" {
-			fmt.Fprintf(&b, ", .first = %s, .longest = %d,\n\t\t.characters = {%s}", quote(t.First), t.Longest, bitmap(t.Characters))
+			fmt.Fprintf(&b, ", .first = %s, .longest = %d,\n\t\t.characters = {%s}", quote(t.First), t.Longest,
+				bitmap(t.Characters))
 		}
 		b.WriteString("},\n")
 	}

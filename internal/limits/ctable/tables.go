@@ -62,7 +62,8 @@ func tables() string {
 		}
 	}
 	return head.String() + w.b.String() + "\nconst struct message_limits *const api_requests[] = {\n\t&" +
-		strings.Join(requests, ",\n\t&") + ",\n};\nconst unsigned n_api_requests = sizeof(api_requests) / sizeof(api_requests[0]);\n"
+		strings.Join(requests, ",\n\t&") +
+		",\n};\nconst unsigned n_api_requests = sizeof(api_requests) / sizeof(api_requests[0]);\n"
 }
 
 func table(md protoreflect.MessageDescriptor) string {
@@ -83,7 +84,8 @@ func (w *writer) message(md protoreflect.MessageDescriptor) bool {
 	}
 	for i := range md.Oneofs().Len() {
 		if of := md.Oneofs().Get(i); limits.OfChoice(of).Required {
-			choices = append(choices, fmt.Sprintf("{%s, %d}", quote(string(of.Name())), slices.Index(byNumber(md), of.Fields().Get(0))))
+			choices = append(choices, fmt.Sprintf("{%s, %d}", quote(string(of.Name())),
+				slices.Index(byNumber(md), of.Fields().Get(0))))
 		}
 	}
 	if len(rows) == 0 {
@@ -91,14 +93,16 @@ func (w *writer) message(md protoreflect.MessageDescriptor) bool {
 	}
 	w.done[md.FullName()] = true
 	name := strings.ToLower(snake(md.Name()))
-	fmt.Fprintf(&w.b, "\nstatic const struct field_limits %s_fields[] = {\n\t%s,\n};\n", name, strings.Join(rows, ",\n\t"))
+	fmt.Fprintf(&w.b, "\nstatic const struct field_limits %s_fields[] = {\n\t%s,\n};\n", name,
+		strings.Join(rows, ",\n\t"))
 	extra := ""
 	if len(choices) > 0 {
 		fmt.Fprintf(&w.b, "static const struct choice_limits %s_choices[] = {%s};\n", name, strings.Join(choices, ", "))
 		extra += fmt.Sprintf(", .choices = %s_choices, .n_choices = %d", name, len(choices))
 	}
 	if settable := limits.Settable(md); isSet[md.FullName()] {
-		fmt.Fprintf(&w.b, "static const char *const %s_settable[] = {\"%s\", NULL};\n", name, strings.Join(settable, "\", \""))
+		fmt.Fprintf(&w.b, "static const char *const %s_settable[] = {\"%s\", NULL};\n", name,
+			strings.Join(settable, "\", \""))
 		extra += fmt.Sprintf(", .settable = %s_settable", name)
 	}
 	fmt.Fprintf(&w.b, "static const struct message_limits %s = {\n"+

@@ -68,7 +68,8 @@ func (c *checker) overlaps() {
 			left, first := c.Of(a)
 			right, second := c.Of(b)
 			both := left.And(right)
-			if both.Empty() || a == Service && b == Control || a == Service && b == Emulator || a == Control && b == Emulator {
+			if both.Empty() || a == Service && b == Control || a == Service && b == Emulator ||
+				a == Control && b == Emulator {
 				continue
 			}
 			c.find(Wrong, second.where(), fmt.Sprintf("%s without %s", second.Key, both), why(a, b),
@@ -82,8 +83,8 @@ func (c *checker) disagreements() {
 	first := map[Use]*Claim{}
 	for i := range c.Claims {
 		k := &c.Claims[i]
-		if slices.Contains([]Use{Guests, Emulator, IsolatedRx, HostPath, HostAffinity}, k.Use) || k.Use == Forwarding && !slices.Contains(coreLists, k.Key) ||
-			k.Key == "no_balance_cores" || c.Dpvs != nil {
+		if slices.Contains([]Use{Guests, Emulator, IsolatedRx, HostPath, HostAffinity}, k.Use) ||
+			k.Use == Forwarding && !slices.Contains(coreLists, k.Key) || k.Key == "no_balance_cores" || c.Dpvs != nil {
 			continue // one list in several parts
 		}
 		if f := first[k.Use]; f == nil {
@@ -127,7 +128,8 @@ func (c *checker) isolation() {
 			"only guests' CPUs are isolated (%s), and none of the router's", isolated)
 	case !workers.Within(isolated):
 		out := workers.Without(isolated)
-		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, isolated.Or(out)), fieldReport, "workers' CPU %s is not isolated, but %s is", out, isolated)
+		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, isolated.Or(out)), fieldReport,
+			"workers' CPU %s is not isolated, but %s is", out, isolated)
 	}
 	if own := c.cpus(Service, Control); !own.Empty() && !own.Within(isolated) && own.Overlaps(isolated) {
 		c.find(Warning, claim.where(), "", "threads that may run on isolated and other CPUs stay where they started",

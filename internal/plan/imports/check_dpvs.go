@@ -54,8 +54,8 @@ func (c *checker) dpvsBlocks() {
 		}
 		seen[b.Lcore] = b.Name
 		if _, mapped := d.Lcores[b.Lcore]; d.Command && b.Lcore >= 0 && !mapped {
-			c.find(Wrong, where, "an lcore of --lcores", "DPVS does not start: EAL has no such lcore", "worker %s has cpu_id %d, which --lcores does not map", b.Name,
-				b.Lcore)
+			c.find(Wrong, where, "an lcore of --lcores", "DPVS does not start: EAL has no such lcore",
+				"worker %s has cpu_id %d, which --lcores does not map", b.Name, b.Lcore)
 		}
 	}
 	if masters != 1 {
@@ -97,7 +97,8 @@ func (c *checker) dpvsQueues() {
 		}
 		for _, b := range d.Blocks {
 			if b.Type == "slave" && !slices.ContainsFunc(b.Ports, func(p DpvsPort) bool { return p.Name == name }) {
-				c.find(Wrong, place(d.File, b.Line), "a block 'port "+name+"'", "every forwarding worker must serve every port, or DPVS does not start",
+				c.find(Wrong, place(d.File, b.Line), "a block 'port "+name+"'",
+					"every forwarding worker must serve every port, or DPVS does not start",
 					"worker %s does not serve %s", b.Name, name)
 			}
 		}

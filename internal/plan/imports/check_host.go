@@ -42,8 +42,8 @@ func (c *checker) hostThreads() {
 		what string
 	}{{Banned, "irqbalance may send interrupts to"}, {Reserved, "the kubelet may give pods"}} {
 		if set, claim := c.Of(k.use); claim != nil && !workers.Within(set) {
-			c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, set.Or(workers)), "each of them interrupts a worker", "%s workers' CPU %s", k.what,
-				workers.Without(set))
+			c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, set.Or(workers)),
+				"each of them interrupts a worker", "%s workers' CPU %s", k.what, workers.Without(set))
 		}
 	}
 	if p := c.setting("cpuManagerPolicy"); p != nil && p.Value != "static" {

@@ -97,7 +97,8 @@ func (c *checker) siblings() {
 
 func isPair(a, b Use) bool {
 	own := []Use{Service, Control, Emulator, HostAffinity}
-	return a == Forwarding && b == IsolatedRx || a == IsolatedRx && b == Forwarding || slices.Contains(own, a) && slices.Contains(own, b)
+	return a == Forwarding && b == IsolatedRx || a == IsolatedRx && b == Forwarding ||
+		slices.Contains(own, a) && slices.Contains(own, b)
 }
 
 func (c *checker) siblingsOf(id int) cpuset.Set {
@@ -154,7 +155,8 @@ func (c *checker) release() {
 		return
 	}
 	before := func(a, b int) bool { return major < a || major == a && minor < b }
-	if f := c.setting("isolcpus flags"); f != nil && before(5, 6) && strings.Contains(f.Value, "managed_irq") && !strings.Contains(c.m.Kernel.Release, ".el8") {
+	if f := c.setting("isolcpus flags"); f != nil && before(5, 6) && strings.Contains(f.Value, "managed_irq") &&
+		!strings.Contains(c.m.Kernel.Release, ".el8") {
 		c.find(Wrong, f.where(), "isolcpus=CPUS without flags",
 			"an unknown flag makes the kernel ignore the whole argument",
 			"Linux %s does not know isolcpus=managed_irq, which exists since 5.6", c.m.Kernel.Release)

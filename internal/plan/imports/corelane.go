@@ -26,7 +26,8 @@ func (s *scanner) node(text string) error {
 			if f.Field != "" {
 				what = f.Field + ": " + what
 			}
-			s.find(Wrong, f.Line, f.Valid, "'corelane apply' refuses the file", "%s", strings.ReplaceAll(what, "\n", " "))
+			s.find(Wrong, f.Line, f.Valid, "'corelane apply' refuses the file", "%s",
+				strings.ReplaceAll(what, "\n", " "))
 		}
 		return nil
 	}

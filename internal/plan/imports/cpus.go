@@ -18,8 +18,9 @@ const (
 	exclude                 // Nova's: a list, in which ^8 excludes a CPU
 	mask                    // hexadecimal, with or without 0x; commas between words
 	taskset                 // vRouter's CPU_CORE_MASK: a list if it has a comma or dash, else a mask
-	router                  // vRouter's service masks: hexadecimal with 0x in 32 bits, else a list, with or without parentheses
-	option                  // corelaned's: hexadecimal with 0x, else a list, with or without parentheses
+	// vRouter's service masks: hexadecimal with 0x in 32 bits, else a list, with or without parentheses
+	router
+	option // corelaned's: hexadecimal with 0x, else a list, with or without parentheses
 )
 
 // fiveDigits matches CPU numbers beyond the kernel's maximum of 8191 (CONFIG_NR_CPUS).
@@ -31,7 +32,8 @@ func parseCPUs(text string, n notation) (cpuset.Set, error) {
 	if len(text) > longest {
 		return cpuset.Set{}, fmt.Errorf("'%.16s...' is longer than any list of CPUs", text)
 	}
-	if n != mask && !(n == taskset && !strings.ContainsAny(text, ",-")) && fiveDigits.MatchString(text) && !strings.HasPrefix(strings.ToLower(text), "0x") {
+	if n != mask && !(n == taskset && !strings.ContainsAny(text, ",-")) && fiveDigits.MatchString(text) &&
+		!strings.HasPrefix(strings.ToLower(text), "0x") {
 		return cpuset.Set{}, fmt.Errorf("'%.32s' has a CPU number beyond the kernel's maximum", text)
 	}
 	switch n {
@@ -44,7 +46,9 @@ func parseCPUs(text string, n notation) (cpuset.Set, error) {
 		}
 		return cpuset.ParseKernel(text, 9999)
 	case spaced:
-		return cpuset.Parse(strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == '\t' || c == ',' }), ","))
+		return cpuset.Parse(strings.Join(strings.FieldsFunc(text, func(c rune) bool {
+			return c == ' ' || c == '\t' || c == ','
+		}), ","))
 	case exclude:
 		return parseExclude(text)
 	case mask:

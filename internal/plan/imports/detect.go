@@ -10,9 +10,10 @@ import (
 var (
 	dpvsBlock    = regexp.MustCompile(`(?m)^\s*worker_defs\s*\{`)
 	lcoresOption = regexp.MustCompile(`(?:^|\s)--lcores[= ]`)
-	bootArgument = regexp.MustCompile(`(?:^|\s)(?:BOOT_IMAGE|isolcpus|nohz_full|rcu_nocbs|irqaffinity|hugepages|hugepagesz|root)=`)
-	iniSection   = regexp.MustCompile(`(?m)^\s*\[(\w+)\]\s*$`)
-	yamlKey      = regexp.MustCompile(`(?m)^(?:\s*- )?\s*["']?([A-Za-z_][\w.-]*)["']?:(?:\s|$)`)
+	bootArgument = regexp.MustCompile(`(?:^|\s)(?:BOOT_IMAGE|root|` +
+		`isolcpus|nohz_full|rcu_nocbs|irqaffinity|hugepages|hugepagesz)=`)
+	iniSection = regexp.MustCompile(`(?m)^\s*\[(\w+)\]\s*$`)
+	yamlKey    = regexp.MustCompile(`(?m)^(?:\s*- )?\s*["']?([A-Za-z_][\w.-]*)["']?:(?:\s|$)`)
 )
 
 // yamlKeys maps keys of a YAML mapping to the tool that reads it.

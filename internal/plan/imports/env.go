@@ -9,11 +9,13 @@ import (
 
 // envKeys lists the known variables: of vRouter's containers, ifcfg-vhost0, TuneD, irqbalance and corelaned.
 var envKeys = map[string][]string{
-	"container": {"CPU_CORE_MASK", "SERVICE_CORE_MASK", "DPDK_CTRL_THREAD_MASK", "DPDK_COMMAND_ADDITIONAL_ARGS", "CPU_LIST", "HUGE_PAGES", "HUGE_PAGES_DIR",
-		"DPDK_MEM_PER_SOCKET", "DPDK_UIO_DRIVER", "AGENT_MODE", "NIC_OFFLOAD_ENABLE", "DPDK_ENABLE_VLAN_FWRD", "PHYSICAL_INTERFACE", "VROUTER_GATEWAY"},
-	"tuned":      {"isolated_cores", "no_balance_cores", "isolated_cores_assert_check"},
-	"irqbalance": {"IRQBALANCE_BANNED_CPULIST", "IRQBALANCE_BANNED_CPUS", "IRQBALANCE_ARGS", "IRQBALANCE_ONESHOT", "OPTIONS", "ENABLED", "ONESHOT"},
-	"corelaned":  {"CORELANED_OPTIONS", "HUGEPAGES_MB"},
+	"container": {"CPU_CORE_MASK", "SERVICE_CORE_MASK", "DPDK_CTRL_THREAD_MASK", "DPDK_COMMAND_ADDITIONAL_ARGS",
+		"CPU_LIST", "HUGE_PAGES", "HUGE_PAGES_DIR", "DPDK_MEM_PER_SOCKET", "DPDK_UIO_DRIVER", "AGENT_MODE",
+		"NIC_OFFLOAD_ENABLE", "DPDK_ENABLE_VLAN_FWRD", "PHYSICAL_INTERFACE", "VROUTER_GATEWAY"},
+	"tuned": {"isolated_cores", "no_balance_cores", "isolated_cores_assert_check"},
+	"irqbalance": {"IRQBALANCE_BANNED_CPULIST", "IRQBALANCE_BANNED_CPUS", "IRQBALANCE_ARGS", "IRQBALANCE_ONESHOT",
+		"OPTIONS", "ENABLED", "ONESHOT"},
+	"corelaned": {"CORELANED_OPTIONS", "HUGEPAGES_MB"},
 }
 
 var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=(.*)$`)

@@ -170,10 +170,12 @@ type scanner struct {
 
 // formats holds the readers by the names of package output.
 var formats = map[string]func(s *scanner, text string) error{
-	"kernel": (*scanner).kernel, "grub": (*scanner).grub, "tuned": (*scanner).env, "systemd": (*scanner).ini, "tuned-profile": (*scanner).ini,
-	"irqbalance": (*scanner).env,
-	"nova":       (*scanner).ini, "tripleo": (*scanner).tripleo, "kolla": (*scanner).kolla, "juju": (*scanner).juju, "libvirt": (*scanner).libvirt,
-	"kubelet": (*scanner).kubelet, "container": (*scanner).env, "dpvs": (*scanner).dpvs, "node": (*scanner).node, "corelaned": (*scanner).env,
+	"kernel": (*scanner).kernel, "grub": (*scanner).grub, "tuned": (*scanner).env, "systemd": (*scanner).ini,
+	"tuned-profile": (*scanner).ini, "irqbalance": (*scanner).env,
+	"nova": (*scanner).ini, "tripleo": (*scanner).tripleo, "kolla": (*scanner).kolla, "juju": (*scanner).juju,
+	"libvirt": (*scanner).libvirt,
+	"kubelet": (*scanner).kubelet, "container": (*scanner).env, "dpvs": (*scanner).dpvs, "node": (*scanner).node,
+	"corelaned": (*scanner).env,
 }
 
 // Formats returns the names of all formats.

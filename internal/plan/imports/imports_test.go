@@ -50,18 +50,22 @@ func summary(list []Finding) string {
 // Exported files are recognised, name the same CPUs, and have no findings.
 func TestRoundTrip(t *testing.T) {
 	want := map[string]map[string]string{
-		"kernel":      {"isolcpus": "1-9,11-19,21-29,31-39", "nohz_full": "1-9,11-19,21-29,31-39", "irqaffinity": "0,10,20,30"},
-		"grub":        {"isolcpus": "1-9,11-19,21-29,31-39", "rcu_nocbs": "1-9,11-19,21-29,31-39"},
-		"grubby":      {"isolcpus": "1-9,11-19,21-29,31-39"},
-		"tuned":       {"isolcpus": "1-9,11-19,21-29,31-39", "isolated_cores": "1-9,11-19,21-29,31-39"},
-		"systemd":     {"host": "0,10,20,30"},
-		"irqbalance":  {"banned": "1-9,11-19,21-29,31-39"},
-		"nova":        {"guests": "6-9,11-19,25-29,31-39", "emulator": "0,10,20,30"},
-		"tripleo":     {"forwarding": "1-4,21-24", "service": "5", "control": "5", "guests": "6-9,11-19,25-29,31-39", "isolcpus": "1-9,11-19,21-29,31-39"},
+		"kernel": {"isolcpus": "1-9,11-19,21-29,31-39", "nohz_full": "1-9,11-19,21-29,31-39",
+			"irqaffinity": "0,10,20,30"},
+		"grub":       {"isolcpus": "1-9,11-19,21-29,31-39", "rcu_nocbs": "1-9,11-19,21-29,31-39"},
+		"grubby":     {"isolcpus": "1-9,11-19,21-29,31-39"},
+		"tuned":      {"isolcpus": "1-9,11-19,21-29,31-39", "isolated_cores": "1-9,11-19,21-29,31-39"},
+		"systemd":    {"host": "0,10,20,30"},
+		"irqbalance": {"banned": "1-9,11-19,21-29,31-39"},
+		"nova":       {"guests": "6-9,11-19,25-29,31-39", "emulator": "0,10,20,30"},
+		"tripleo": {"forwarding": "1-4,21-24", "service": "5", "control": "5", "guests": "6-9,11-19,25-29,31-39",
+			"isolcpus": "1-9,11-19,21-29,31-39"},
 		"tripleo-ovs": {"forwarding": "1-4,21-24", "service": "5", "guests": "6-9,11-19,25-29,31-39"},
-		"kolla":       {"forwarding": "1-4,21-24", "service": "5", "guests": "6-9,11-19,25-29,31-39", "host": "0,10,20,30"},
-		"juju": {"forwarding": "1-4,21-24", "service": "5", "control": "5", "guests": "6-9,11-19,25-29,31-39", "isolcpus": "1-9,11-19,21-29,31-39",
-			"host": "0,10,20,30", "banned": "1-9,11-19,21-29,31-39", "nohz_full": "1-9,11-19,21-29,31-39"},
+		"kolla": {"forwarding": "1-4,21-24", "service": "5", "guests": "6-9,11-19,25-29,31-39",
+			"host": "0,10,20,30"},
+		"juju": {"forwarding": "1-4,21-24", "service": "5", "control": "5", "guests": "6-9,11-19,25-29,31-39",
+			"isolcpus": "1-9,11-19,21-29,31-39", "host": "0,10,20,30", "banned": "1-9,11-19,21-29,31-39",
+			"nohz_full": "1-9,11-19,21-29,31-39"},
 		"libvirt":   {"guests": "6-7,26-27", "emulator": "0,10,20,30"},
 		"kubelet":   {"reserved": "0-5,10,20-24,30"},
 		"container": {"forwarding": "1-4,21-24", "service": "5", "control": "5"},
@@ -76,7 +80,8 @@ func TestRoundTrip(t *testing.T) {
 		}
 		var read []File
 		for _, f := range files {
-			if !strings.Contains(f.Path, "/systemd/system/") { // drop-ins of units are applied and verified, not imported
+			// drop-ins of units are applied and verified, not imported
+			if !strings.Contains(f.Path, "/systemd/system/") {
 				read = append(read, File{Name: f.Path, Text: f.Text})
 			}
 		}
@@ -124,8 +129,8 @@ func TestDetect(t *testing.T) {
 func TestExpert(t *testing.T) {
 	m := plantest.Xeon40Machine()
 	r := load(t, Options{}, fixture(t, "expert-template.yaml"), fixture(t, "ifcfg-vhost0"), fixture(t, "cmdline"))
-	for use, want := range map[Use]string{Forwarding: "1-4,21-24", Guests: "6-9,11-19,25-29,31-39", Isolcpus: "1-9,11-19,21-29,31-39",
-		HostAffinity: "0,10,20,30", TunedIsolated: "1-9,11-19,21-29,31-39"} {
+	for use, want := range map[Use]string{Forwarding: "1-4,21-24", Guests: "6-9,11-19,25-29,31-39",
+		Isolcpus: "1-9,11-19,21-29,31-39", HostAffinity: "0,10,20,30", TunedIsolated: "1-9,11-19,21-29,31-39"} {
 		if got := r.cpus(use); got.String() != want {
 			t.Errorf("%s: %s, want %s", use, got, want)
 		}
@@ -157,26 +162,32 @@ func TestExpert(t *testing.T) {
 
 // CPU 25, of a vCPU, shares its core with CPU 5, of a service thread.
 func TestSplitCore(t *testing.T) {
-	r := load(t, Options{}, fixture(t, "ifcfg-vhost0"), "SERVICE_CORE_MASK=5\nDPDK_CTRL_THREAD_MASK=5\n", "[compute]\ncpu_dedicated_set=6-9,11-19,25-29,31-39\n")
-	if got := summary(Check(r, plantest.Xeon40Machine())); !strings.Contains(got, "warning  cores are shared by service and guests: CPUs 5,25\n") {
+	r := load(t, Options{}, fixture(t, "ifcfg-vhost0"), "SERVICE_CORE_MASK=5\nDPDK_CTRL_THREAD_MASK=5\n",
+		"[compute]\ncpu_dedicated_set=6-9,11-19,25-29,31-39\n")
+	if got := summary(Check(r, plantest.Xeon40Machine())); !strings.Contains(got,
+		"warning  cores are shared by service and guests: CPUs 5,25\n") {
 		t.Error(got)
 	}
 }
 
 func TestRoles(t *testing.T) {
-	template := "parameter_defaults:\n  IsolCpuList: \"1-3\"\n  ComputeParameters:\n    IsolCpusList: \"1\"\n  OtherParameters:\n    IsolCpusList: \"2\"\n"
+	template := "parameter_defaults:\n  IsolCpuList: \"1-3\"\n  ComputeParameters:\n    IsolCpusList: \"1\"\n  " +
+		"OtherParameters:\n    IsolCpusList: \"2\"\n"
 	r := &Reading{}
-	if err := r.Read("t", template, Options{}); err == nil || !input.Is(err) || !strings.Contains(err.Error(), "--role: t has several roles") {
+	if err := r.Read("t", template, Options{}); err == nil || !input.Is(err) ||
+		!strings.Contains(err.Error(), "--role: t has several roles") {
 		t.Error(err)
 	}
 	r = load(t, Options{Role: "Other"}, template)
-	if r.cpus(TunedIsolated).String() != "2" || !strings.Contains(summary(r.Findings), "wrong a:2 unknown key 'IsolCpuList': is 'IsolCpusList' meant?") {
+	if r.cpus(TunedIsolated).String() != "2" || !strings.Contains(summary(r.Findings), "wrong a:2 unknown key "+
+		"'IsolCpuList': is 'IsolCpusList' meant?") {
 		t.Errorf("%+v", r)
 	}
 	if err := (&Reading{}).Read("t", template, Options{Role: "Nobody"}); err == nil {
 		t.Error("a role that is not there")
 	}
-	hosts := "instances:\n  a: {roles: {vrouter: {CPU_CORE_MASK: '0x6'}}}\n  b: {roles: {vrouter: {CPU_CORE_MASK: '0xc'}}}\n"
+	hosts := "instances:\n  a: {roles: {vrouter: {CPU_CORE_MASK: '0x6'}}}\n  b: {roles: {vrouter: {CPU_CORE_MASK: " +
+		"'0xc'}}}\n"
 	if err := (&Reading{}).Read("t", hosts, Options{}); err == nil || !strings.Contains(err.Error(), "several hosts") {
 		t.Error(err)
 	}
@@ -195,17 +206,20 @@ func TestNotReadable(t *testing.T) {
 		{strings.Repeat("x", MaxSize+1), "", "f: is larger than "},
 	} {
 		err := (&Reading{}).Read("f", c.text, Options{Format: c.format})
-		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40s: %v", c.text, err)
 		}
 	}
 }
 
 func TestWishesRefused(t *testing.T) {
-	if _, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=2\n").Wishes(nil); err == nil || !strings.Contains(err.Error(), "CPU 2 has two roles") {
+	if _, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=2\n").Wishes(nil); err == nil ||
+		!strings.Contains(err.Error(), "CPU 2 has two roles") {
 		t.Error(err)
 	}
-	if _, err := load(t, Options{}, "isolated_cores=1-3").Wishes(nil); err == nil || !strings.Contains(err.Error(), "which CPUs forward") {
+	if _, err := load(t, Options{}, "isolated_cores=1-3").Wishes(nil); err == nil ||
+		!strings.Contains(err.Error(), "which CPUs forward") {
 		t.Error(err)
 	}
 	w, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\n", "[Manager]\nCPUAffinity=0\n").Wishes(nil)
@@ -217,7 +231,8 @@ func TestWishesRefused(t *testing.T) {
 // Each format reads each text without a panic, and every finding is one line with a reason.
 func FuzzRead(f *testing.F) {
 	names := append(Formats(), "")
-	for _, dir := range []string{"testdata", filepath.Join("..", "output", "testdata", "xeon40"), filepath.Join("..", "output", "testdata", "dpvs2")} {
+	for _, dir := range []string{"testdata", filepath.Join("..", "output", "testdata", "xeon40"),
+		filepath.Join("..", "output", "testdata", "dpvs2")} {
 		paths, _ := filepath.Glob(filepath.Join(dir, "*"))
 		for _, path := range paths {
 			if text, err := os.ReadFile(path); err == nil {
@@ -262,7 +277,8 @@ func FuzzRead(f *testing.F) {
 // In a template like those in the field the role with DPDK is chosen, and correct values are not reported.
 func TestTemplate(t *testing.T) {
 	r := load(t, Options{}, fixture(t, "contrail-services.yaml"))
-	if r.cpus(Guests).String() != "4-23,26-47,52-71,74-95" || r.cpus(Emulator).String() != "0-1,24-25,48-49,72-73" || len(r.Hugepages) != 2 {
+	if r.cpus(Guests).String() != "4-23,26-47,52-71,74-95" || r.cpus(Emulator).String() != "0-1,24-25,48-49,72-73" ||
+		len(r.Hugepages) != 2 {
 		t.Errorf("%+v", r)
 	}
 	want := "warning a the CPUs of service threads are not set\nwarning a the CPUs of DPDK's control threads are " +
@@ -280,10 +296,11 @@ func TestPlannedRoundTrip(t *testing.T) {
 		"no-smt-20":   {Forwarding: 4, IsolatedRx: 4, Service: 1},
 		"odd-even-16": {Guests: 8},
 		"epyc-nps4":   {Forwarding: 3, Service: 1, Guests: 8},
-		"four-socket": {Forwarding: 6, HostPath: 1, Service: 2, Guests: 40, Hugepages: []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 4}}},
-		"one-cpu":     {Forwarding: 1, AllowOverlap: true},
-		"holes":       {Forwarding: 2, IsolatedRx: 2, Guests: 2},
-		"dual-384":    {Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160},
+		"four-socket": {Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
+			Hugepages: []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 4}}},
+		"one-cpu":  {Forwarding: 1, AllowOverlap: true},
+		"holes":    {Forwarding: 2, IsolatedRx: 2, Guests: 2},
+		"dual-384": {Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160},
 	} {
 		p, err := plan.Make(topologytest.Machine(t, path), w)
 		if err != nil {
@@ -309,13 +326,15 @@ func TestPlannedRoundTrip(t *testing.T) {
 				continue
 			}
 			read++
-			for use, want := range map[Use]string{Forwarding: p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath).String(), Guests: p.Of(plan.Guests).String(),
+			for use, want := range map[Use]string{Forwarding: p.Of(plan.Forwarding, plan.IsolatedRx,
+				plan.HostPath).String(), Guests: p.Of(plan.Guests).String(),
 				NohzFull: p.Isolated.String()} {
 				got := r.cpus(use)
 				if use == Forwarding {
 					got = r.cpus(Forwarding, IsolatedRx, HostPath)
 				}
-				if !got.Empty() && got.String() != want && format != "libvirt" && format != "corelaned" && format != "tripleo-ovs" {
+				if !got.Empty() && got.String() != want && format != "libvirt" && format != "corelaned" &&
+					format != "tripleo-ovs" {
 					t.Errorf("%s %s: %s is %s, want %s", path, format, use, got, want)
 				}
 			}

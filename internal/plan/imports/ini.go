@@ -14,8 +14,8 @@ var iniKeys = map[string][]string{
 }
 
 // homes maps options to their section; in other sections they have no effect.
-var homes = map[string]string{"vcpu_pin_set": "DEFAULT", "cpu_dedicated_set": "compute", "cpu_shared_set": "compute", "CPUAffinity": "Manager",
-	"isolated_cores": "variables", "no_balance_cores": "variables"}
+var homes = map[string]string{"vcpu_pin_set": "DEFAULT", "cpu_dedicated_set": "compute", "cpu_shared_set": "compute",
+	"CPUAffinity": "Manager", "isolated_cores": "variables", "no_balance_cores": "variables"}
 
 // ini reads sections of key = value. These files have hundreds of other options, so it reports only misspelt known
 // keys.

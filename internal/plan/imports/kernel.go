@@ -11,11 +11,13 @@ import (
 )
 
 // kernelKeys lists the arguments about CPUs, to find misspelt ones.
-var kernelKeys = []string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "hugepages", "hugepagesz", "default_hugepagesz", "tuned.non_isolcpus",
-	"rcu_nocb_poll", "skew_tick", "nmi_watchdog", "nosoftlockup", "nohz", "intel_iommu", "iommu", "intel_pstate", "nosmt", "maxcpus"}
+var kernelKeys = []string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "hugepages", "hugepagesz",
+	"default_hugepagesz", "tuned.non_isolcpus", "rcu_nocb_poll", "skew_tick", "nmi_watchdog", "nosoftlockup", "nohz",
+	"intel_iommu", "iommu", "intel_pstate", "nosmt", "maxcpus"}
 
 // bare lists other arguments with similar names.
-var notMisspelt = []string{"nowatchdog", "watchdog", "amd_iommu", "amd_pstate", "rcu_nocb", "nr_cpus", "hugepages_", "io_mmu", "hugetlb_cma"}
+var notMisspelt = []string{"nowatchdog", "watchdog", "amd_iommu", "amd_pstate", "rcu_nocb", "nr_cpus", "hugepages_",
+	"io_mmu", "hugetlb_cma"}
 
 // kernel reads /proc/cmdline.
 func (s *scanner) kernel(text string) error {
@@ -98,7 +100,8 @@ func (s *scanner) isolcpus(key, value string, line int) {
 			break
 		}
 		if !slices.Contains([]string{"nohz", "domain", "managed_irq"}, flag) {
-			s.find(Wrong, line, "nohz, domain, managed_irq", "the kernel then ignores the whole argument and isolates no CPU", "%s: unknown flag '%s'", key, flag)
+			s.find(Wrong, line, "nohz, domain, managed_irq",
+				"the kernel then ignores the whole argument and isolates no CPU", "%s: unknown flag '%s'", key, flag)
 			return
 		}
 		domain = domain || flag == "domain"
@@ -116,7 +119,8 @@ func (s *scanner) isolcpus(key, value string, line int) {
 
 // pageSize returns a size of hugepages in KiB, or 0 if it is not valid.
 func (s *scanner) pageSize(key, value string, line int) int {
-	sizes := map[string]int{"2m": 2048, "2mb": 2048, "2048k": 2048, "2048kb": 2048, "1g": 1048576, "1gb": 1048576, "1048576k": 1048576, "1048576kb": 1048576}
+	sizes := map[string]int{"2m": 2048, "2mb": 2048, "2048k": 2048, "2048kb": 2048, "1g": 1048576, "1gb": 1048576,
+		"1048576k": 1048576, "1048576kb": 1048576}
 	kib := sizes[strings.ToLower(strings.Trim(value, typographic))]
 	if kib == 0 {
 		s.find(Wrong, line, "2M, 1G", "the kernel then ignores the number of pages too",

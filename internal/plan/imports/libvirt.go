@@ -73,7 +73,8 @@ func (s *scanner) element(g *Guest, path string, e xml.StartElement, line int) {
 		set, err := parseCPUs(attr["cpuset"], exclude)
 		n := number(attr["vcpu"])
 		if err != nil || set.Empty() || n < 0 {
-			s.find(Wrong, line, "<vcpupin vcpu='0' cpuset='6'/>", "libvirt refuses it", "vcpupin: vcpu '%s', cpuset '%s'", attr["vcpu"], attr["cpuset"])
+			s.find(Wrong, line, "<vcpupin vcpu='0' cpuset='6'/>", "libvirt refuses it",
+				"vcpupin: vcpu '%s', cpuset '%s'", attr["vcpu"], attr["cpuset"])
 			return
 		}
 		g.Pinned[n], g.PinLine[n] = set, line

@@ -35,9 +35,11 @@ func (r *Reading) defaults() {
 	mode, charm := r.setting("AGENT_MODE"), r.setting("juju dpdk")
 	switch {
 	case mode != nil && mode.Value == "dpdk":
-		r.Claims = append(r.Claims, Claim{Forwarding, cpuset.Of(0), "CPU_CORE_MASK, whose default is 0x01", mode.File, mode.Line})
+		r.Claims = append(r.Claims, Claim{Forwarding, cpuset.Of(0), "CPU_CORE_MASK, whose default is 0x01", mode.File,
+			mode.Line})
 	case charm != nil && charm.Value == "true":
-		r.Claims = append(r.Claims, Claim{Forwarding, cpuset.Of(0), "dpdk-coremask, whose default is 1", charm.File, charm.Line})
+		r.Claims = append(r.Claims, Claim{Forwarding, cpuset.Of(0), "dpdk-coremask, whose default is 1", charm.File,
+			charm.Line})
 	}
 }
 
@@ -54,7 +56,8 @@ func (r *Reading) dpvsClaims() {
 		}
 	}
 	for _, b := range d.Blocks {
-		if use := map[string]Use{"master": Service, "slave": Forwarding, "kni": HostPath}[b.Type]; use != "" && !receivers[b.Lcore] {
+		if use := map[string]Use{"master": Service, "slave": Forwarding, "kni": HostPath}[b.Type]; use != "" &&
+			!receivers[b.Lcore] {
 			r.dpvsClaim(use, "worker "+b.Name, b.Lcore, b.Line)
 		}
 	}
@@ -107,8 +110,8 @@ type Row struct {
 // Rows returns the CPUs by use, roles of threads first.
 func (r *Reading) Rows() []Row {
 	var rows []Row
-	for _, use := range []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator, HostAffinity, IRQAffinity, Isolcpus, IsolcpusPart,
-		TunedIsolated, NohzFull, RcuNocbs, Banned, Reserved} {
+	for _, use := range []Use{Forwarding, IsolatedRx, HostPath, Service, Control, Guests, Emulator, HostAffinity,
+		IRQAffinity, Isolcpus, IsolcpusPart, TunedIsolated, NohzFull, RcuNocbs, Banned, Reserved} {
 		if set, c := r.Of(use); c != nil {
 			rows = append(rows, Row{use, set, c.Key + " (" + c.where() + ")"})
 		}

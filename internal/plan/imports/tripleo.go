@@ -12,11 +12,12 @@ import (
 
 // roleKeys lists the known parameters of a TripleO role with their old names, and then common parameters that do not
 // concern CPUs or memory.
-var roleKeys = []string{"KernelArgs", "TunedProfileName", "IsolCpusList", "HostIsolatedCoreList", "NovaVcpuPinSet", "NovaComputeCpuDedicatedSet",
-	"NovaComputeCpuSharedSet",
-	"OvsPmdCoreList", "NeutronDpdkCoreList", "OvsDpdkCoreList", "HostCpusList", "ContrailSettings", "ContrailDpdkOptions", "ExtraSysctlSettings",
-	"OvsDpdkSocketMemory", "OvsDpdkMemoryChannels", "NovaReservedHostMemory", "NovaPCIPassthrough", "ContrailSriovNumVFs", "KernelDisableIPv6",
-	"NovaLibvirtRxQueueSize",
+var roleKeys = []string{"KernelArgs", "TunedProfileName", "IsolCpusList", "HostIsolatedCoreList", "NovaVcpuPinSet",
+	"NovaComputeCpuDedicatedSet", "NovaComputeCpuSharedSet",
+	"OvsPmdCoreList", "NeutronDpdkCoreList", "OvsDpdkCoreList", "HostCpusList", "ContrailSettings",
+	"ContrailDpdkOptions", "ExtraSysctlSettings",
+	"OvsDpdkSocketMemory", "OvsDpdkMemoryChannels", "NovaReservedHostMemory", "NovaPCIPassthrough",
+	"ContrailSriovNumVFs", "KernelDisableIPv6", "NovaLibvirtRxQueueSize",
 	"NovaLibvirtTxQueueSize", "VhostuserSocketGroup", "ContrailDpdkImage", "DdpPackage"}
 
 // tripleo reads an environment file, its parameters alone, or a NIC template with the vRouter's cpu_list.
@@ -66,7 +67,8 @@ func (s *scanner) chooseRole(params *yaml.Node) (*yaml.Node, string, error) {
 	want := strings.TrimSuffix(s.role, "Parameters")
 	switch {
 	case want != "" && found[want] == nil:
-		return nil, "", input.Errorf("--role", strings.Join(names, ", "), "%s has no parameters for the role '%s'", s.file, want)
+		return nil, "", input.Errorf("--role", strings.Join(names, ", "), "%s has no parameters for the role '%s'",
+			s.file, want)
 	case want != "":
 		return found[want], want, nil
 	case len(names) == 0:
@@ -79,7 +81,8 @@ func (s *scanner) chooseRole(params *yaml.Node) (*yaml.Node, string, error) {
 			return found[name], name, nil
 		}
 	}
-	return nil, "", input.Errorf("--role", strings.Join(names, ", "), "%s has several roles, each with CPUs of its own", s.file)
+	return nil, "", input.Errorf("--role", strings.Join(names, ", "), "%s has several roles, each with CPUs of its own",
+		s.file)
 }
 
 // parameter is a parameter of a role.

@@ -31,7 +31,8 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 		{&w.EmulatorCPUs, r.cpus(Emulator).Without(r.cpus(HostAffinity)), "emulator"},
 		{&w.HousekeepingCPUs, r.cpus(HostAffinity), "the host"},
 	} {
-		for _, other := range []cpuset.Set{w.ForwardingCPUs, w.IsolatedRxCPUs, w.HostPathCPUs, w.GuestCPUs, w.ServiceCPUs, w.EmulatorCPUs} {
+		for _, other := range []cpuset.Set{w.ForwardingCPUs, w.IsolatedRxCPUs, w.HostPathCPUs, w.GuestCPUs,
+			w.ServiceCPUs, w.EmulatorCPUs} {
 			if both := k.cpus.And(other); !both.Empty() {
 				return w, input.Errorf("--wishes-out", "files in which each CPU has one role",
 					"CPU %s has two roles, one of them %s", both, k.name)
@@ -40,7 +41,8 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 		*k.to = k.cpus
 	}
 	if w.ForwardingCPUs.Empty() {
-		return w, input.Errorf("--wishes-out", "also the file that names the workers: common_vrouter.env, ifcfg-vhost0, ...",
+		return w, input.Errorf("--wishes-out", "also the file that names the workers: common_vrouter.env, "+
+			"ifcfg-vhost0, ...",
 			"the files do not say which CPUs forward")
 	}
 	return w, nil

@@ -21,7 +21,9 @@ type entry struct {
 func (s *scanner) document(text string) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, input.Errorf(s.file, "", "is not YAML: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil,
+			input.Errorf(s.file, "", "is not YAML: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "),
+				"\n", " "))
 	}
 	if len(doc.Content) == 0 {
 		return nil, input.Errorf(s.file, "", "is empty")
@@ -101,7 +103,8 @@ func (s *scanner) instance(root *yaml.Node) error {
 		if chosen == nil {
 			chosen = vrouter
 		} else if fmt.Sprint(flat(chosen)) != fmt.Sprint(flat(vrouter)) {
-			return input.Errorf("--role", strings.Join(hosts, ", ")+", ...", "%s has several hosts with different CPUs", s.file)
+			return input.Errorf("--role", strings.Join(hosts, ", ")+", ...", "%s has several hosts with different CPUs",
+				s.file)
 		}
 	}
 	if chosen == nil && s.role != "" {
@@ -140,10 +143,10 @@ func (s *scanner) juju(text string) error {
 }
 
 // charmOptions lists the options about CPUs of contrail-agent, nova-compute and sysconfig.
-var charmOptions = []string{"dpdk", "dpdk-coremask", "dpdk-service-coremask", "dpdk-ctrl-thread-coremask", "dpdk-rx-ring-sz", "dpdk-tx-ring-sz",
-	"dpdk-yield-option",
-	"cpu-dedicated-set", "cpu-shared-set", "vcpu-pin-set", "isolcpus", "cpu-range", "cpu-affinity-range", "irqbalance-banned-cpus", "grub-config-flags",
-	"hugepages"}
+var charmOptions = []string{"dpdk", "dpdk-coremask", "dpdk-service-coremask", "dpdk-ctrl-thread-coremask",
+	"dpdk-rx-ring-sz", "dpdk-tx-ring-sz", "dpdk-yield-option",
+	"cpu-dedicated-set", "cpu-shared-set", "vcpu-pin-set", "isolcpus", "cpu-range", "cpu-affinity-range",
+	"irqbalance-banned-cpus", "grub-config-flags", "hugepages"}
 
 func (s *scanner) charmOption(app, key, value string, line int) {
 	switch key {
@@ -180,8 +183,8 @@ func (s *scanner) charmOption(app, key, value string, line int) {
 }
 
 // kubeletKeys lists the fields of KubeletConfiguration about CPUs.
-var kubeletKeys = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy", "topologyManagerScope",
-	"memoryManagerPolicy", "cpuManagerReconcilePeriod"}
+var kubeletKeys = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "topologyManagerPolicy",
+	"topologyManagerScope", "memoryManagerPolicy", "cpuManagerReconcilePeriod"}
 
 // kubelet reads a KubeletConfiguration.
 func (s *scanner) kubelet(text string) error {

@@ -24,7 +24,8 @@ func node(v *view) ([]File, error) {
 	for _, w := range v.Workers {
 		role, ok := workerRoles[w.Role]
 		if !ok {
-			return nil, input.Errorf("plan: workers", "forwarding, isolated-rx, host-path", "worker %d has the role '%s'", w.ID, w.Role)
+			return nil, input.Errorf("plan: workers", "forwarding, isolated-rx, host-path",
+				"worker %d has the role '%s'", w.ID, w.Role)
 		}
 		worker := &apiv1.Worker{Id: uint32(w.ID), Cpu: uint32(w.CPU), Role: role, RingSize: uint32(v.RingSize)}
 		if w.Role == plan.IsolatedRx && w.Feeds >= 0 {
@@ -48,7 +49,8 @@ func corelaned(v *view) ([]File, error) {
 			cpus = append(cpus, fmt.Sprint(w.CPU))
 		}
 	}
-	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + v.service.String() + " --control-cpus " + v.control.String()
+	options := "--worker-cpus " + strings.Join(cpus, ",") + " --service-cpus " + v.service.String() +
+		" --control-cpus " + v.control.String()
 	if v.RingSize > 0 {
 		options += fmt.Sprintf(" --worker-ring-size %d", v.RingSize)
 	}

@@ -23,8 +23,8 @@ func (v *view) coreMask() string { return "0x" + v.workers.Mask() }
 // masks returns the variables of vRouter's container. Service and control CPUs are lists, because vRouter reads
 // hexadecimal numbers into 32 bits, and a number that does not fit becomes 0, which means all CPUs.
 func (v *view) masks() []string {
-	return []string{"CPU_CORE_MASK", v.coreMask(), "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.control.String(),
-		"DPDK_COMMAND_ADDITIONAL_ARGS", v.routerArguments()}
+	return []string{"CPU_CORE_MASK", v.coreMask(), "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK",
+		v.control.String(), "DPDK_COMMAND_ADDITIONAL_ARGS", v.routerArguments()}
 }
 
 func container(v *view) ([]File, error) {
@@ -53,8 +53,9 @@ func kolla(v *view) ([]File, error) {
 	if host == "" {
 		host = "compute"
 	}
-	instances := v.note() + "instances:\n  " + fmt.Sprintf("%q", host) + ":\n    roles:\n      vrouter:\n" + pairs("        ", append([]string{"AGENT_MODE",
-		"dpdk"}, v.masks()...)...) +
+	instances := v.note() + "instances:\n  " + fmt.Sprintf("%q", host) + ":\n    roles:\n      vrouter:\n" +
+		pairs("        ", append([]string{"AGENT_MODE",
+			"dpdk"}, v.masks()...)...) +
 		"kolla_config:\n  customize:\n    nova.conf: |\n"
 	files, err := nova(v)
 	if err != nil {
@@ -76,8 +77,8 @@ func kolla(v *view) ([]File, error) {
 // juju writes coremasks as lists, which the charm passes to the same variables, and a single CPU as a mask for taskset.
 func juju(v *view) ([]File, error) {
 	text := v.note() + "applications:\n  contrail-agent:\n    options:\n      dpdk: true\n" +
-		pairs("      ", "dpdk-coremask", v.coreMask(), "dpdk-service-coremask", v.service.String(), "dpdk-ctrl-thread-coremask", v.control.String(),
-			"dpdk-yield-option", "0")
+		pairs("      ", "dpdk-coremask", v.coreMask(), "dpdk-service-coremask", v.service.String(),
+			"dpdk-ctrl-thread-coremask", v.control.String(), "dpdk-yield-option", "0")
 	if v.RingSize > 0 {
 		size := fmt.Sprint(v.RingSize)
 		text += pairs("      ", "dpdk-rx-ring-sz", size, "dpdk-tx-ring-sz", size)
@@ -95,7 +96,8 @@ func juju(v *view) ([]File, error) {
 			rest = append(rest, a)
 		}
 	}
-	text += "  sysconfig:\n    options:\n" + pairs("      ", "cpu-affinity-range", v.host.String(), "irqbalance-banned-cpus", v.bans().Mask())
+	text += "  sysconfig:\n    options:\n" + pairs("      ", "cpu-affinity-range", v.host.String(),
+		"irqbalance-banned-cpus", v.bans().Mask())
 	if !v.isolated.Empty() {
 		text += pairs("      ", "isolcpus", v.isolcpusFlags()+v.isolated.String())
 	}

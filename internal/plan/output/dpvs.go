@@ -41,11 +41,13 @@ func (v *view) lcores() ([]int, error) {
 	case v.service.Empty():
 		return nil, input.Errorf("plan", "a CPU of role service or housekeeping", "no CPU is left for DPVS' master")
 	case cpus.Len() > most:
-		return nil, input.Errorf("plan", fmt.Sprintf("up to %d workers", most-1), "%d workers are more than DPVS can have", v.workers.Len())
+		return nil, input.Errorf("plan", fmt.Sprintf("up to %d workers", most-1),
+			"%d workers are more than DPVS can have", v.workers.Len())
 	}
 	for _, w := range v.Workers {
 		if !v.workers.Has(w.CPU) {
-			return nil, input.Errorf("plan: workers", "CPUs of a worker's role", "CPU %d of worker %d has another role", w.CPU, w.ID)
+			return nil, input.Errorf("plan: workers", "CPUs of a worker's role", "CPU %d of worker %d has another role",
+				w.CPU, w.ID)
 		}
 	}
 	return cpus.IDs(), nil
@@ -53,7 +55,8 @@ func (v *view) lcores() ([]int, error) {
 
 func (v *view) workerDefs(master int, cpus []int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "worker_defs {\n    <init> worker cpu0 {\n        type    master\n        cpu_id  %d\n    }\n", master)
+	fmt.Fprintf(&b, "worker_defs {\n    <init> worker cpu0 {\n        type    master\n        cpu_id  %d\n    }\n",
+		master)
 	block, queue := 0, 0
 	for _, role := range []plan.Role{plan.Forwarding, plan.HostPath} {
 		for _, w := range v.Workers {
@@ -64,7 +67,8 @@ func (v *view) workerDefs(master int, cpus []int) string {
 			block++
 			fmt.Fprintf(&b,
 				"\n    <init> worker cpu%d {\n        type    %s\n        "+
-					"cpu_id  %d\n        port    %s {\n            rx_queue_ids     %d\n            tx_queue_ids     %d\n",
+					"cpu_id  %d\n        port    %s {\n            rx_queue_ids     %d\n            tx_queue_ids    "+
+					" %d\n",
 				block, kind, slices.Index(cpus, w.CPU), v.port(), queue, queue)
 			b.WriteString(v.isolatedRx(w.ID, cpus))
 			b.WriteString("        }\n    }\n")
@@ -89,7 +93,8 @@ func (v *view) isolatedRx(id int, cpus []int) string {
 	if size == 0 {
 		size = 1048576 // DPVS' own default
 	}
-	return fmt.Sprintf("            isol_rx_cpu_ids  %s\n            isol_rxq_ring_sz %d\n", strings.Join(lcores, " "), size)
+	return fmt.Sprintf("            isol_rx_cpu_ids  %s\n            isol_rxq_ring_sz %d\n", strings.Join(lcores, " "),
+		size)
 }
 
 func (v *view) port() string {

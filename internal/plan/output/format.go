@@ -51,17 +51,22 @@ func Formats() []Format {
 		{"kernel", "kernel arguments", "", kernelArgs},
 		{"grub", "kernel arguments as a drop-in of GRUB (Debian, Ubuntu)", grubPath, grub},
 		{"grubby", "kernel arguments as a command (Fedora, RHEL)", "", grubby},
-		{"tuned", "TuneD: variables of cpu-partitioning and a child profile that spares our threads", tunedVariablesPath, tuned},
+		{"tuned", "TuneD: variables of cpu-partitioning and a child profile that spares our threads",
+			tunedVariablesPath, tuned},
 		{"systemd", "systemd: CPUs of services, sessions, guests and corelaned", systemdPath, systemd},
 		{"cgroup", "isolated partitions of cgroup v2: a script that reads them back, and its unit", partitionScript,
 			partitions},
 		{"irqbalance", "irqbalance: CPUs that it does not use", irqbalancePath, irqbalance},
 		{"irq", "masks of interrupts, RPS, XPS and workqueues: one path=value per line", "", interrupts},
 		{"nova", "OpenStack Nova", novaPath, nova},
-		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml", withWorkers(tripleo)},
-		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml", withWorkers(tripleoOvs)},
-		{"kolla", "Kolla: instances.yaml of contrail-ansible-deployer, globals.yml of kolla-ansible", "/etc/kolla/globals.yml", withWorkers(kolla)},
-		{"juju", "Juju: overlay of a bundle for the charms contrail-agent, nova-compute and sysconfig", "", withWorkers(juju)},
+		{"tripleo", "TripleO: parameters of the role ContrailDpdk", "environments/contrail/contrail-services.yaml",
+			withWorkers(tripleo)},
+		{"tripleo-ovs", "TripleO: the same for the role ComputeOvsDpdk", "environments/ovs-dpdk.yaml",
+			withWorkers(tripleoOvs)},
+		{"kolla", "Kolla: instances.yaml of contrail-ansible-deployer, globals.yml of kolla-ansible",
+			"/etc/kolla/globals.yml", withWorkers(kolla)},
+		{"juju", "Juju: overlay of a bundle for the charms contrail-agent, nova-compute and sysconfig", "",
+			withWorkers(juju)},
 		{"libvirt", "libvirt: cputune of one guest; needs the number of vCPUs", "", libvirt},
 		{"kubelet", "Kubernetes: drop-in of the kubelet", kubeletPath, kubelet},
 		{"container", "environment of vRouter's containers and ifcfg-vhost0", containerPath, withWorkers(container)},
@@ -145,7 +150,8 @@ func (v *view) check() error {
 	case v.host.Empty():
 		return input.Errorf("plan: isolated", "at least one CPU that is not isolated", "no CPU is left for the host")
 	case !v.isolated.Within(v.all):
-		return input.Errorf("plan: isolated", "CPUs of the plan: "+v.all.String(), "there is no CPU %s", v.isolated.Without(v.all))
+		return input.Errorf("plan: isolated", "CPUs of the plan: "+v.all.String(), "there is no CPU %s",
+			v.isolated.Without(v.all))
 	}
 	return nil
 }

@@ -13,8 +13,9 @@ const irqbalancePath = "/etc/default/irqbalance"
 // irqbalance writes irqbalance's bans. By itself irqbalance avoids CPUs of isolcpus= and nohz_full=, but not of
 // partitions.
 func irqbalance(v *view) ([]File, error) {
-	text := v.note() + "# Debian's place; RHEL: /etc/sysconfig/irqbalance. Before irqbalance 1.8: IRQBALANCE_BANNED_CPUS=" + v.bans().MaskWords() + "\n" +
-		"IRQBALANCE_BANNED_CPULIST=" + v.bans().String() + "\n"
+	text := v.note() +
+		"# Debian's place; RHEL: /etc/sysconfig/irqbalance. Before irqbalance 1.8: IRQBALANCE_BANNED_CPUS=" +
+		v.bans().MaskWords() + "\n" + "IRQBALANCE_BANNED_CPULIST=" + v.bans().String() + "\n"
 	return []File{{irqbalancePath, "settings of irqbalance", text, false}}, nil
 }
 
@@ -52,12 +53,14 @@ func (v *view) machineMasks(to cpuset.Set) []string {
 	for _, i := range v.Options.Machine.Interfaces {
 		for q, mask := range i.RPS { // an empty mask turns RPS off: packets stay on the CPU of their interrupt
 			if mask.Overlaps(v.isolated) {
-				lines = append(lines, fmt.Sprintf("/sys/class/net/%s/queues/rx-%d/rps_cpus=%s", i.Name, q, to.MaskWords()))
+				lines = append(lines, fmt.Sprintf("/sys/class/net/%s/queues/rx-%d/rps_cpus=%s", i.Name, q,
+					to.MaskWords()))
 			}
 		}
 		for q, mask := range i.XPS {
 			if mask.Overlaps(v.isolated) {
-				lines = append(lines, fmt.Sprintf("/sys/class/net/%s/queues/tx-%d/xps_cpus=%s", i.Name, q, mask.Without(v.isolated).MaskWords()))
+				lines = append(lines, fmt.Sprintf("/sys/class/net/%s/queues/tx-%d/xps_cpus=%s", i.Name, q,
+					mask.Without(v.isolated).MaskWords()))
 			}
 		}
 	}

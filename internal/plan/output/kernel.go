@@ -120,7 +120,8 @@ func kernelArgs(v *view) ([]File, error) {
 
 func grub(v *view) ([]File, error) {
 	args, err := v.arguments()
-	text := v.note() + "# Then: update-grub, reboot.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + strings.Join(args, " ") + "\"\n"
+	text := v.note() + "# Then: update-grub, reboot.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " +
+		strings.Join(args, " ") + "\"\n"
 	return []File{{grubPath, "drop-in of GRUB", text, false}}, err
 }
 
@@ -128,7 +129,8 @@ func grub(v *view) ([]File, error) {
 // hugepagesz= in a command of its own would replace the first.
 func grubby(v *view) ([]File, error) {
 	args, err := v.arguments()
-	text := "grubby --update-kernel=ALL --remove-args=\"isolcpus nohz_full rcu_nocbs irqaffinity default_hugepagesz hugepagesz hugepages\"\n" +
+	text := "grubby --update-kernel=ALL --remove-args=\"isolcpus nohz_full rcu_nocbs irqaffinity default_hugepagesz " +
+		"hugepagesz hugepages\"\n" +
 		"grubby --update-kernel=ALL --args=\"" + strings.Join(args, " ") + "\"\n"
 	return []File{{"", "commands for a shell; then reboot", text, false}}, err
 }

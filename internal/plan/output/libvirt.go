@@ -58,7 +58,8 @@ func libvirt(v *view) ([]File, error) {
 			"the plan has %d CPUs for guests, of which %d are skipped", len(free),
 			min(v.Skip, len(free)))
 	}
-	d := domain{VCPU: vcpu{"static", v.VCPUs}, IOThreads: v.IOThreads, CPUTune: cpuTune{EmulatorPin: emulatorPin{v.emulators().String()}}}
+	d := domain{VCPU: vcpu{"static", v.VCPUs}, IOThreads: v.IOThreads,
+		CPUTune: cpuTune{EmulatorPin: emulatorPin{v.emulators().String()}}}
 	for i, cpu := range free[v.Skip : v.Skip+v.VCPUs] {
 		d.CPUTune.VCPUPin = append(d.CPUTune.VCPUPin, vcpuPin{i, cpuset.Of(cpu).String()})
 	}

@@ -44,11 +44,13 @@ func pairs(indent string, list ...string) string {
 // role writes the parameters of a role of TripleO. IsolCpusList is for TuneD only; isolcpus= must be given too.
 func (v *view) role(name string, more ...string) (string, error) {
 	args, err := v.arguments()
-	list := []string{"KernelArgs", strings.Join(args, " "), "TunedProfileName", "cpu-partitioning", "IsolCpusList", v.isolated.String()}
+	list := []string{"KernelArgs", strings.Join(args, " "), "TunedProfileName", "cpu-partitioning", "IsolCpusList",
+		v.isolated.String()}
 	if v.OldNova {
 		list = append(list, "NovaVcpuPinSet", v.guests.String())
 	} else {
-		list = append(list, "NovaComputeCpuDedicatedSet", v.guests.String(), "NovaComputeCpuSharedSet", v.emulators().String())
+		list = append(list, "NovaComputeCpuDedicatedSet", v.guests.String(), "NovaComputeCpuSharedSet",
+			v.emulators().String())
 	}
 	return v.note() + "parameter_defaults:\n  " + name + ":\n" + pairs("    ", append(list, more...)...), err
 }
@@ -58,9 +60,11 @@ func tripleo(v *view) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text += "    ContrailSettings:\n" + pairs("      ", "SERVICE_CORE_MASK", v.service.String(), "DPDK_CTRL_THREAD_MASK", v.control.String())
+	text += "    ContrailSettings:\n" + pairs("      ", "SERVICE_CORE_MASK", v.service.String(),
+		"DPDK_CTRL_THREAD_MASK", v.control.String())
 	text += fmt.Sprintf("    ContrailDpdkOptions: %q\n", v.routerArguments())
-	nic := v.note() + "# Into the role's NIC template, at the vRouter's interface.\n- type: contrail_vrouter_dpdk\n  name: vhost0\n" +
+	nic := v.note() + "# Into the role's NIC template, at the vRouter's interface.\n- type: contrail_vrouter_dpdk\n  " +
+		"name: vhost0\n" +
 		pairs("  ", "cpu_list", each(v.workers))
 	return []File{
 		{"environments/contrail/contrail-services.yaml", "parameters of the role", text, false},
@@ -71,6 +75,7 @@ func tripleo(v *view) ([]File, error) {
 // tripleoOvs writes the role for OVS, where OvsDpdkCoreList has the control path's threads.
 func tripleoOvs(v *view) ([]File, error) {
 	workers := v.Of(plan.Forwarding, plan.IsolatedRx)
-	text, err := v.role("ComputeOvsDpdkParameters", "OvsPmdCoreList", workers.String(), "OvsDpdkCoreList", v.service.String())
+	text, err := v.role("ComputeOvsDpdkParameters", "OvsPmdCoreList", workers.String(), "OvsDpdkCoreList",
+		v.service.String())
 	return []File{{"environments/ovs-dpdk.yaml", "parameters of the role", text, false}}, err
 }

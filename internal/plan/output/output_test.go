@@ -50,7 +50,8 @@ func write(t *testing.T, format string, p *plan.Plan, o Options) []File {
 func TestGolden(t *testing.T) {
 	for name, make := range plans {
 		for _, f := range Formats() {
-			o := Options{VCPUs: 4, IOThreads: 1, OldKernel: f.Name == "tripleo" && name == "xeon40", OldNova: f.Name == "tripleo" && name == "xeon40"}
+			o := Options{VCPUs: 4, IOThreads: 1, OldKernel: f.Name == "tripleo" && name == "xeon40",
+				OldNova: f.Name == "tripleo" && name == "xeon40"}
 			if name != "xeon40" && f.Name == "libvirt" {
 				continue // no guests there
 			}
@@ -75,11 +76,11 @@ func TestExpertsValues(t *testing.T) {
 	p := plantest.Xeon40()
 	o := Options{OldKernel: true, OldNova: true}
 	for format, wants := range map[string][]string{
-		"kernel": {"isolcpus=1-9,11-19,21-29,31-39 ", "nohz_full=1-9,11-19,21-29,31-39 ", "rcu_nocbs=1-9,11-19,21-29,31-39 ",
-			"default_hugepagesz=1G hugepagesz=1G hugepages=32",
+		"kernel": {"isolcpus=1-9,11-19,21-29,31-39 ", "nohz_full=1-9,11-19,21-29,31-39 ",
+			"rcu_nocbs=1-9,11-19,21-29,31-39 ", "default_hugepagesz=1G hugepagesz=1G hugepages=32",
 			"skew_tick=1", "iommu=pt", "intel_iommu=on", "nosoftlockup"},
-		"tripleo": {`NovaVcpuPinSet: "6-9,11-19,25-29,31-39"`, `TunedProfileName: "cpu-partitioning"`, `IsolCpusList: "1-9,11-19,21-29,31-39"`,
-			"ContrailDpdkParameters:"},
+		"tripleo": {`NovaVcpuPinSet: "6-9,11-19,25-29,31-39"`, `TunedProfileName: "cpu-partitioning"`,
+			`IsolCpusList: "1-9,11-19,21-29,31-39"`, "ContrailDpdkParameters:"},
 		"tuned":     {"isolated_cores=1-9,11-19,21-29,31-39\n", "no_balance_cores=1-9,11-19,21-29,31-39\n"},
 		"systemd":   {"CPUAffinity=0 10 20 30\n"},
 		"container": {"CPU_LIST=1,2,3,4,21,22,23,24\n", "CPU_CORE_MASK=0x1e0001e\n", "SERVICE_CORE_MASK=5\n"},
@@ -133,7 +134,8 @@ func TestParse(t *testing.T) {
 	}
 	var d domain
 	text := write(t, "libvirt", p, Options{VCPUs: 2})[0].Text
-	if err := xml.Unmarshal([]byte(text), &d); err != nil || d.CPUTune.VCPUPin[0].CPUSet != "6" || d.CPUTune.VCPUPin[1].CPUSet != "26" {
+	if err := xml.Unmarshal([]byte(text), &d); err != nil || d.CPUTune.VCPUPin[0].CPUSet != "6" ||
+		d.CPUTune.VCPUPin[1].CPUSet != "26" {
 		t.Errorf("%v\n%s", err, text)
 	}
 	s, err := state.Load("node.yaml", []byte(write(t, "node", plantest.Dpvs2(), Options{})[0].Text))
@@ -144,9 +146,11 @@ func TestParse(t *testing.T) {
 
 func TestMachineMasks(t *testing.T) {
 	m := plantest.Xeon40Machine()
-	m.IRQs = []topology.IRQ{{Number: 40, Affinity: cpuset.Range(0, 39)}, {Number: 41, Affinity: cpuset.Of(3), Managed: true}, {Number: 42,
-		Affinity: cpuset.Of(10)}}
-	m.Interfaces = []topology.Interface{{Name: "eno1", RPS: []cpuset.Set{{}, cpuset.Range(0, 3)}, XPS: []cpuset.Set{cpuset.Of(1), cpuset.Of(0)}}}
+	m.IRQs = []topology.IRQ{{Number: 40, Affinity: cpuset.Range(0, 39)},
+		{Number: 41, Affinity: cpuset.Of(3), Managed: true}, {Number: 42,
+			Affinity: cpuset.Of(10)}}
+	m.Interfaces = []topology.Interface{{Name: "eno1", RPS: []cpuset.Set{{}, cpuset.Range(0, 3)},
+		XPS: []cpuset.Set{cpuset.Of(1), cpuset.Of(0)}}}
 	got := write(t, "irq", plantest.Xeon40(), Options{Machine: m})[0].Text
 	want := `/proc/irq/default_smp_affinity=40100401
 /sys/devices/virtual/workqueue/cpumask=40100401
@@ -162,7 +166,8 @@ func TestMachineMasks(t *testing.T) {
 func TestNoBoot(t *testing.T) {
 	p := plantest.Xeon40()
 	p.Wishes.Boot = false
-	if text := write(t, "kernel", p, Options{})[0].Text; !strings.Contains(text, "isolcpus=managed_irq,1-9") || !strings.Contains(text, "hugepages=0:16,1:16") {
+	if text := write(t, "kernel", p, Options{})[0].Text; !strings.Contains(text, "isolcpus=managed_irq,1-9") ||
+		!strings.Contains(text, "hugepages=0:16,1:16") {
 		t.Error(text)
 	}
 	if text := write(t, "tuned", p, Options{})[0].Text; strings.Contains(text, "no_balance_cores") {
@@ -171,7 +176,8 @@ func TestNoBoot(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	shared := plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"})
+	shared := plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "1"},
+		plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"})
 	everywhere := plantest.Make("", "0-1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"})
 	eachNode := plantest.Xeon40()
 	eachNode.Layout = nil
@@ -187,25 +193,29 @@ func TestRefused(t *testing.T) {
 		{"tune", shared, Options{}, "format: 'tune' is unknown; valid: cgroup, container,"},
 		{"cgroup", shared, Options{}, "plan: service threads share CPU 0 with the host"},
 		{"kernel", everywhere, Options{}, "plan: isolated: no CPU is left for the host"},
-		{"container", plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Guests, CPUs: "1"}, plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"}),
+		{"container", plantest.Make("", "1", "0", plantest.Assignment{Role: plan.Guests, CPUs: "1"},
+			plantest.Assignment{Role: plan.Housekeeping, CPUs: "0"}),
 			Options{}, "plan: the plan has no forwarding workers, but this format needs them"},
 		{"kernel", &plan.Plan{}, Options{}, "plan: the plan has no CPUs"},
 		{"kernel", eachNode, Options{}, "plan: layout: pages are requested on each node"},
 		{"kernel", odd, Options{}, "plan: hugepages: 64 KiB is not a size of hugepages"},
 		{"libvirt", plantest.Xeon40(), Options{}, "--vcpus: "},
-		{"kernel", plantest.Make("a\nrm -rf /", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"}), Options{}, "plan: machine: "},
+		{"kernel", plantest.Make("a\nrm -rf /", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"}),
+			Options{}, "plan: machine: "},
 		{"dpvs", plantest.Dpvs1(), Options{Port: "dpdk0 {"}, "--port: "},
 		{"dpvs", plantest.Dpvs1(), Options{RingSize: 1000}, "--ring-size: 1000"},
 		{"libvirt", plantest.Xeon40(), Options{VCPUs: 20, Skip: 20},
 			"--vcpus: the plan has 27 CPUs for guests, of which 20 are skipped; valid: up to 7"},
 	} {
 		_, err := Write(c.format, c.p, c.o)
-		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", c.format, err)
 		}
 	}
 	eachNode.Layout = plantest.Xeon40().Layout
-	if text := write(t, "kernel", eachNode, Options{})[0].Text; !strings.Contains(text, "hugepagesz=2M hugepages=0:5,1:5") {
+	if text := write(t, "kernel", eachNode, Options{})[0].Text; !strings.Contains(text,
+		"hugepagesz=2M hugepages=0:5,1:5") {
 		t.Error(text)
 	}
 }
@@ -213,7 +223,8 @@ func TestRefused(t *testing.T) {
 // The script runs on plain files: it reads back what it writes, and reports a missing cpuset controller.
 func TestPartitionScript(t *testing.T) {
 	top := t.TempDir()
-	script := strings.ReplaceAll(write(t, "cgroup", plantest.Dpvs2(), Options{})[0].Text, "top=/sys/fs/cgroup", "top="+top)
+	script := strings.ReplaceAll(write(t, "cgroup", plantest.Dpvs2(), Options{})[0].Text, "top=/sys/fs/cgroup",
+		"top="+top)
 	run := func() (string, error) {
 		out, err := exec.Command("sh", "-c", script).CombinedOutput()
 		return string(out), err

@@ -19,7 +19,8 @@ func systemd(v *view) ([]File, error) {
 	host, own := v.host.String(), v.router()
 	files := []File{{systemdPath, "CPUs of all processes that systemd starts",
 		v.note() + "[Manager]\nCPUAffinity=" + spaced(v.host) + "\n", false}}
-	for _, unit := range []struct{ name, section string }{{"system.slice", "Slice"}, {"user.slice", "Slice"}, {"init.scope", "Scope"}} {
+	for _, unit := range []struct{ name, section string }{{"system.slice", "Slice"}, {"user.slice", "Slice"},
+		{"init.scope", "Scope"}} {
 		files = append(files, v.dropIn(unit.name, unit.section, "AllowedCPUs="+host))
 	}
 	if !v.guests.Empty() {
@@ -31,7 +32,8 @@ func systemd(v *view) ([]File, error) {
 }
 
 func (v *view) dropIn(unit, section, text string) File {
-	return File{"/etc/systemd/system/" + unit + ".d/90-corelane.conf", "drop-in of " + unit, v.note() + "[" + section + "]\n" + text + "\n", false}
+	return File{"/etc/systemd/system/" + unit + ".d/90-corelane.conf", "drop-in of " + unit, v.note() + "[" + section +
+		"]\n" + text + "\n", false}
 }
 
 // partitions writes a script. A partition has its own scheduling domain, or none if it is "isolated". The kernel
@@ -50,7 +52,8 @@ func partitions(v *view) ([]File, error) {
 	case guests.Within(v.isolated):
 		text += partitionCall("machine.slice", guests)
 	default:
-		text += fmt.Sprintf("# machine.slice gets none: guests' other threads share CPU %s with the host.\n", guests.Without(v.isolated))
+		text += fmt.Sprintf("# machine.slice gets none: guests' other threads share CPU %s with the host.\n",
+			guests.Without(v.isolated))
 	}
 	unit := v.note() + `[Unit]
 Description=Isolated partitions of CPUs

@@ -11,9 +11,10 @@ const (
 // spared lists expressions of thread names that TuneD's scheduler plugin does not move: those of its profile
 // cpu-partitioning, which a child's list replaces, then ours, and newer names of DPDK's threads (lcore-worker from
 // 20.11, rte-worker from 22.11, dpdk- later).
-var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*", "^rte_mp_handle$", "^rte_mp_async$",
-	"^eal-intr-thread$",
-	"^corelaned$", "^pmd-.*", "^svc-.*", "^lcore-worker-.*", "^rte-worker-.*", "^dpdk-.*", "^vhost.*", ".*qemu-system.*", "^CPU [0-9]+/KVM$"}
+var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*",
+	"^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$",
+	"^corelaned$", "^pmd-.*", "^svc-.*", "^lcore-worker-.*", "^rte-worker-.*", "^dpdk-.*", "^vhost.*",
+	".*qemu-system.*", "^CPU [0-9]+/KVM$"}
 
 // tuned sets no_balance_cores too, because isolated_cores alone does not set isolcpus=.
 func tuned(v *view) ([]File, error) {

@@ -57,7 +57,8 @@ func TestMapHasAll(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(body) {
-				if strings.Contains(line, "[") && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > max(width, 20) {
+				if strings.Contains(line, "[") && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > max(width,
+					20) {
 					t.Errorf("%s: width %d: %q", name, width, line)
 				}
 			}
@@ -107,7 +108,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%v is not an error", cpu)
 		}
 	}
-	if _, err := FromPlan(topologytest.Machine(t, "vm"), p); err == nil || !strings.Contains(err.Error(), "not for guest: ") {
+	if _, err := FromPlan(topologytest.Machine(t, "vm"), p); err == nil ||
+		!strings.Contains(err.Error(), "not for guest: ") {
 		t.Error(err)
 	}
 }

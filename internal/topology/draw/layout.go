@@ -47,7 +47,9 @@ func layout(m *topology.Machine) []node {
 		return cmp.Or(cmp.Compare(order(a.socket), order(b.socket)), cmp.Compare(a.id, b.id))
 	})
 	for _, n := range all {
-		slices.SortStableFunc(n.caches, func(a, b cache) int { return cmp.Compare(a.cores[0].cpus[0], b.cores[0].cpus[0]) })
+		slices.SortStableFunc(n.caches, func(a, b cache) int {
+			return cmp.Compare(a.cores[0].cpus[0], b.cores[0].cpus[0])
+		})
 	}
 	return all
 }

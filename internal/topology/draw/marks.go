@@ -40,7 +40,8 @@ var roles = map[plan.Role]Mark{
 
 // Order of the legend.
 var legend = []Mark{
-	roles[plan.Forwarding], roles[plan.IsolatedRx], roles[plan.HostPath], roles[plan.Service], roles[plan.Guests], roles[plan.Emulator],
+	roles[plan.Forwarding], roles[plan.IsolatedRx], roles[plan.HostPath], roles[plan.Service], roles[plan.Guests],
+	roles[plan.Emulator],
 	roles[plan.Housekeeping], roles[plan.Idle], host, irqs, isolated, guests, disturb, offline, unknown,
 }
 

@@ -69,7 +69,8 @@ func (s *summary) cpus() {
 		sockets[c.Socket] = true
 		cores[c.Siblings.String()] = true
 	}
-	text := fmt.Sprintf("%s online on %s of %s", count(s.m.Online().Len(), "CPU"), count(len(cores), "core"), count(len(sockets), "socket"))
+	text := fmt.Sprintf("%s online on %s of %s", count(s.m.Online().Len(), "CPU"), count(len(cores), "core"),
+		count(len(sockets), "socket"))
 	if !offline.Empty() {
 		text += ", offline " + offline.String()
 	}
@@ -161,8 +162,8 @@ func (s *summary) guests() {
 		if g.PID > 0 {
 			state = fmt.Sprintf("pid %d", g.PID)
 		}
-		s.line("guests", "%s (%s, %s): vCPUs on %s; emulator on %s; %s; queues %v", g.Name, g.Source, state, strings.Join(vcpus, " "),
-			or(g.Emulator.String(), "any"), count(len(g.Vhost), "vhost thread"), g.Queues)
+		s.line("guests", "%s (%s, %s): vCPUs on %s; emulator on %s; %s; queues %v", g.Name, g.Source, state,
+			strings.Join(vcpus, " "), or(g.Emulator.String(), "any"), count(len(g.Vhost), "vhost thread"), g.Queues)
 	}
 }
 
@@ -180,7 +181,8 @@ func (s *summary) cgroups() {
 			text += ", " + g.Partition
 		}
 		if g.QuotaUS > 0 {
-			text += fmt.Sprintf(", quota %.2f CPUs, throttled %d times", float64(g.QuotaUS)/float64(max(g.PeriodUS, 1)), g.Throttled)
+			text += fmt.Sprintf(", quota %.2f CPUs, throttled %d times", float64(g.QuotaUS)/float64(max(g.PeriodUS, 1)),
+				g.Throttled)
 		}
 		s.line("cgroups", "%s", text)
 	}
@@ -192,7 +194,8 @@ func (s *summary) services() {
 		s.line("TuneD", "%s%s", v.Tuned, settings(v.TunedVariables))
 	}
 	if v.Irqbalance || !v.IrqbalanceBans.Empty() {
-		s.line("irqbalance", "%s, keeps off CPUs %s", map[bool]string{true: "runs", false: "does not run"}[v.Irqbalance], or(v.IrqbalanceBans.String(), "none"))
+		s.line("irqbalance", "%s, keeps off CPUs %s",
+			map[bool]string{true: "runs", false: "does not run"}[v.Irqbalance], or(v.IrqbalanceBans.String(), "none"))
 	}
 	if !v.SystemdAffinity.Empty() {
 		s.line("systemd", "CPUAffinity %s", v.SystemdAffinity)
@@ -210,9 +213,11 @@ func (s *summary) services() {
 func (s *summary) knobs() {
 	k := &s.m.Knobs
 	all := map[string]string{
-		"THP": k.THP, "KSM": k.KSM, "numa_balancing": k.NUMABalancing, "nmi_watchdog": k.NMIWatchdog, "sched_rt_runtime_us": k.RTRuntimeUS,
-		"timer_migration": k.TimerMigration, "stat_interval": k.StatInterval, "SMT": k.SMT, "clocksource": k.Clocksource,
-		"workqueues": k.WorkqueueMask.String(), "default IRQ affinity": k.DefaultIRQAffinity.String(),
+		"THP": k.THP, "KSM": k.KSM, "numa_balancing": k.NUMABalancing, "nmi_watchdog": k.NMIWatchdog,
+		"sched_rt_runtime_us": k.RTRuntimeUS,
+		"timer_migration":     k.TimerMigration, "stat_interval": k.StatInterval, "SMT": k.SMT,
+		"clocksource": k.Clocksource,
+		"workqueues":  k.WorkqueueMask.String(), "default IRQ affinity": k.DefaultIRQAffinity.String(),
 	}
 	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
 	s.line("settings", "%s", strings.TrimPrefix(settings(all), ", "))

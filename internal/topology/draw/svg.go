@@ -30,7 +30,8 @@ func SVG(m *topology.Machine, marks Marks) string {
 	}
 	d.y += svgGap
 	d.legend()
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">
+	return fmt.Sprintf(
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 %s</svg>
 `, svgWidth, d.y+svgEdge, d.String())
@@ -67,7 +68,8 @@ func (d *svgMap) cache(c cache) {
 func (d *svgMap) cpu(x, id int) {
 	mark := d.marks[id]
 	d.Rect("", float64(x), float64(d.y), svgBox, svgRow, fmt.Sprintf("CPU %d: %s", id, mark.Name), "fill", mark.Color)
-	d.Label("", "middle", float64(x+svgBox/2), float64(d.y+svgRow-9), fmt.Sprintf("%d %c", id, mark.Letter), "pointer-events", "none")
+	d.Label("", "middle", float64(x+svgBox/2), float64(d.y+svgRow-9), fmt.Sprintf("%d %c", id, mark.Letter),
+		"pointer-events", "none")
 }
 
 func (d *svgMap) legend() {
@@ -81,6 +83,7 @@ func (d *svgMap) legend() {
 		if len(list) > 90 {
 			list = list[:strings.LastIndex(list[:90], ",")] + ",..."
 		}
-		d.text(svgEdge+4, "normal", fmt.Sprintf("%c    %s: %s (%s)", mark.Letter, mark.Name, list, count(set.Len(), "CPU")))
+		d.text(svgEdge+4, "normal", fmt.Sprintf("%c    %s: %s (%s)", mark.Letter, mark.Name, list,
+			count(set.Len(), "CPU")))
 	}
 }

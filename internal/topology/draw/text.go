@@ -79,7 +79,8 @@ func (d *textMap) paint(m Mark, text string) string {
 func (d *textMap) legend() {
 	for _, mark := range legend {
 		if set := d.marks.with(mark); !set.Empty() {
-			fmt.Fprintf(&d.out, "%s %s: %s (%s)\n", d.paint(mark, string(mark.Letter)), mark.Name, set, count(set.Len(), "CPU"))
+			fmt.Fprintf(&d.out, "%s %s: %s (%s)\n", d.paint(mark, string(mark.Letter)), mark.Name, set,
+				count(set.Len(), "CPU"))
 		}
 	}
 }

@@ -23,7 +23,8 @@ func (w *writer) cpus() {
 		if c.Offline {
 			continue
 		}
-		info = append(info, fmt.Sprintf("processor\t: %d\nmodel name\t: %s\nflags\t\t: fpu vme sse2\n", c.ID, w.spec.Model))
+		info = append(info, fmt.Sprintf("processor\t: %d\nmodel name\t: %s\nflags\t\t: fpu vme sse2\n", c.ID,
+			w.spec.Model))
 		same := w.cpusWith(func(o CPU) bool { return o.Socket == c.Socket && o.Core == c.Core && o.Die == c.Die })
 		shared := w.cpusWith(func(o CPU) bool { return o.L3 == c.L3 })
 		w.put(dir+"topology/physical_package_id", "%d", c.Socket)
@@ -33,7 +34,8 @@ func (w *writer) cpus() {
 		w.put(dir+"topology/core_cpus_list", "%s", same)
 		for i, level := range []int{1, 1, 2, 3} {
 			w.put(fmt.Sprintf("%scache/index%d/level", dir, i), "%d", level)
-			w.put(fmt.Sprintf("%scache/index%d/shared_cpu_list", dir, i), "%s", map[bool]cpuset.Set{false: same, true: shared}[level == 3])
+			w.put(fmt.Sprintf("%scache/index%d/shared_cpu_list", dir, i), "%s",
+				map[bool]cpuset.Set{false: same, true: shared}[level == 3])
 		}
 		w.put(dir+"cpufreq/cpuinfo_max_freq", "2201000")
 		w.put(dir+"cpufreq/scaling_governor", "performance")
@@ -71,7 +73,8 @@ func (w *writer) nodes() {
 		dir := fmt.Sprintf("sys/devices/system/node/node%d/", n.ID)
 		total += n.MemoryGiB
 		w.put(dir+"cpulist", "%s", w.cpusWith(func(c CPU) bool { return c.Node == n.ID }))
-		w.put(dir+"meminfo", "Node %d MemTotal:       %d kB\nNode %d MemFree:        1024 kB", n.ID, n.MemoryGiB<<20, n.ID)
+		w.put(dir+"meminfo", "Node %d MemTotal:       %d kB\nNode %d MemFree:        1024 kB", n.ID, n.MemoryGiB<<20,
+			n.ID)
 		w.put(dir+"distance", "%s", strings.Trim(fmt.Sprint(n.Distances), "[]"))
 		pages := map[int][2]int{2048: {}, 1048576: {}}
 		for kib, count := range n.Pages {
@@ -109,7 +112,8 @@ func (w *writer) nics() {
 		w.put(dir+"net/"+n.Interface+"/ifindex", "2")
 		for i := range n.Queues {
 			w.put(fmt.Sprintf("sys/class/net/%s/queues/rx-%d/rps_cpus", n.Interface, i), "%s", cpuset.Set{}.MaskWords())
-			w.put(fmt.Sprintf("sys/class/net/%s/queues/tx-%d/xps_cpus", n.Interface, i), "%s", cpuset.Of(n.At[i%len(n.At)]).MaskWords())
+			w.put(fmt.Sprintf("sys/class/net/%s/queues/tx-%d/xps_cpus", n.Interface, i), "%s",
+				cpuset.Of(n.At[i%len(n.At)]).MaskWords())
 		}
 	}
 }
@@ -178,7 +182,8 @@ func (w *writer) threads() {
 	user(700, "systemd-journal", "/system.slice/systemd-journald.service")
 	user(900, "sshd", "/system.slice/sshd.service")
 	kernel := func(pid int, name string, cpus cpuset.Set, bound bool) {
-		w.thread(Thread{TID: pid, PID: pid, Name: name, Kernel: true, Fixed: bound, Allowed: cpus, CPU: cpus.First(), Ticks: 3})
+		w.thread(Thread{TID: pid, PID: pid, Name: name, Kernel: true, Fixed: bound, Allowed: cpus, CPU: cpus.First(),
+			Ticks: 3})
 	}
 	kernel(2, "kthreadd", host, false)
 	kernel(3, "rcu_sched", host, false)
@@ -207,9 +212,11 @@ func (w *writer) thread(t Thread) {
 	if group == "" {
 		group = "/"
 	}
-	w.put(dir+"stat", "%d (%s) S 1 1 1 0 -1 %d 0 0 0 0 %d 0 0 0 20 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 %d %d %d 0 0 0 0 0 0 0 0 0 0 0",
+	w.put(dir+"stat", "%d (%s) S 1 1 1 0 -1 %d 0 0 0 0 %d 0 0 0 20 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 "+
+		"0 0 0 0 17 %d %d %d 0 0 0 0 0 0 0 0 0 0 0",
 		t.TID, t.Name, flags, t.Ticks, t.CPU, t.Priority, t.Policy)
-	w.put(dir+"status", "Name:\t%s\nState:\tS (sleeping)\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\nvoluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t%d",
+	w.put(dir+"status", "Name:\t%s\nState:\tS (sleeping)\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\n"+
+		"voluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t%d",
 		t.Name, t.Allowed.MaskWords(), t.Allowed, t.Involuntary)
 	w.put(dir+"cgroup", "0::%s", group)
 }

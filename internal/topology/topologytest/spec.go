@@ -72,13 +72,15 @@ type Thread struct {
 
 // grid makes CPUs. number returns the id of a CPU by socket, node, core and thread; core returns the kernel's id of a
 // core.
-func grid(sockets, nodes, cores, threads int, number func(socket, node, core, thread int) int, core func(node, core int) int) []CPU {
+func grid(sockets, nodes, cores, threads int, number func(socket, node, core, thread int) int,
+	core func(node, core int) int) []CPU {
 	var all []CPU
 	for s := range sockets {
 		for n := range nodes {
 			for c := range cores {
 				for t := range threads {
-					all = append(all, CPU{ID: number(s, n, c, t), Socket: s, Core: core(n, c), Node: s*nodes + n, L3: s})
+					all = append(all, CPU{ID: number(s, n, c, t), Socket: s, Core: core(n, c), Node: s*nodes + n,
+						L3: s})
 				}
 			}
 		}
@@ -148,13 +150,15 @@ func (w *writer) host() {
 	w.put("proc/sys/kernel/osrelease", "%s", s.Release)
 	w.put("proc/cmdline", "%s", s.Cmdline)
 	for name, text := range map[string]string{
-		"proc/sys/kernel/numa_balancing": "1", "proc/sys/kernel/nmi_watchdog": "1", "proc/sys/kernel/sched_rt_runtime_us": "950000",
-		"proc/sys/kernel/timer_migration": "1", "proc/sys/vm/stat_interval": "1", "sys/kernel/mm/ksm/run": "0",
+		"proc/sys/kernel/numa_balancing": "1", "proc/sys/kernel/nmi_watchdog": "1",
+		"proc/sys/kernel/sched_rt_runtime_us": "950000",
+		"proc/sys/kernel/timer_migration":     "1", "proc/sys/vm/stat_interval": "1", "sys/kernel/mm/ksm/run": "0",
 		"sys/kernel/mm/transparent_hugepage/enabled":                      "[always] madvise never",
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
 		"sys/devices/virtual/workqueue/cpumask":                           w.online().MaskWords(),
 		"proc/irq/default_smp_affinity":                                   w.online().MaskWords(),
-		"sys/class/net/lo/queues/rx-0/rps_cpus":                           "0", "sys/class/net/lo/queues/tx-0/traffic_class": "",
+		"sys/class/net/lo/queues/rx-0/rps_cpus":                           "0",
+		"sys/class/net/lo/queues/tx-0/traffic_class":                      "",
 	} {
 		w.put(name, "%s", text)
 	}
