@@ -72,7 +72,7 @@ static int devargs_refuse(const char *devargs, struct error *err)
 	char valid[sizeof(err->valid)];
 
 	snprintf(valid, sizeof(valid),
-		 "role=server|client,id=N,socket=PATH,secret=TEXT,rsize=%u..%u (log2),bsize=%u..%u (a multiple of %u),"
+		 "role=server|client,id=N,socket=PATH,secret=TEXT,rsize=%u..%u (log2),bsize=%d..%d (a multiple of %d),"
 		 "socket-abstract=no",
 		 rte_log2_u32(LIMIT_MEMIF_DEVICE_RING_SIZE_MIN), rte_log2_u32(LIMIT_MEMIF_DEVICE_RING_SIZE_MAX),
 		 LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MIN, LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MAX,
