@@ -112,7 +112,7 @@ struct rte_ether_addr fixture_mac(const char *text)
 	struct rte_ether_addr mac;
 
 	if (rte_ether_unformat_addr(text, &mac) < 0)
-		rte_panic("%s is no MAC\n", text);
+		rte_panic("%s is not a MAC\n", text);
 	return mac;
 }
 
@@ -121,7 +121,7 @@ struct ip_addr fixture_addr(const char *text)
 	struct ip_addr a;
 
 	if (ip_parse_addr(text, NULL, &a, NULL) < 0)
-		rte_panic("%s is no address\n", text);
+		rte_panic("%s is not an address\n", text);
 	return a;
 }
 

@@ -132,7 +132,7 @@ func (a *app) showIntent(in *intent, f *coresFlags) error {
 		_, err := fmt.Fprintln(a.stdout, "No difference.")
 		return err
 	}
-	return a.rows([]string{"WHEN", "WHAT", "IS", "SHALL BE", "WHY"}, func(add func(...string) error) error {
+	return a.rows([]string{"WHEN", "WHAT", "IS", "WANTED", "WHY"}, func(add func(...string) error) error {
 		for _, group := range alike(all) {
 			c := group[0]
 			if c.Kind == cores.Folder {
@@ -301,7 +301,7 @@ func (r *remains) print(w io.Writer) error {
 		}
 	}
 	for _, c := range r.CPUs {
-		fmt.Fprintln(&out, "Still there,", c)
+		fmt.Fprintln(&out, "Remaining on", c)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -35,7 +35,7 @@ func ParseSizes(text string) ([]int, error) {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil {
-			return nil, fmt.Errorf("frame size '%s' is no number; valid: %d to %d, several of them as in 64,1500, "+
+			return nil, fmt.Errorf("frame size '%s' is not a number; valid: %d to %d, several of them as in 64,1500, "+
 				"or imix", word, minFrame, maxFrame)
 		}
 		sizes = append(sizes, n)
