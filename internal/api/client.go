@@ -14,9 +14,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/ttrpc"
@@ -157,60 +157,21 @@ func Call[S, Req, Resp any](ctx context.Context, c *Client, service func(*ttrpc.
 	return resp, nil
 }
 
-// Stream makes a streaming request and calls each for every message, in order. An error from each ends the stream and
-// is returned as it is. each may make calls of its own and may be slow: the daemon waits, and memory stays bounded.
-func Stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client,
-	service func(*ttrpc.Client) S, method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
-	cn, err := c.get(ctx)
-	if err != nil {
-		return err
-	}
-	stream, err := method(service(cn.Client), ctx, req)
-	if err != nil {
-		err = convert(ctx, c.socket, err)
-		c.release(cn, err)
-		return err
-	}
-
-	items := make(chan T, gateQueue)
-	var end error
-	go func() {
-		defer close(items)
-		for {
-			item, err := stream.Recv()
-			if err != nil {
-				end = err
-				return
-			}
-			cn.gate.add(1)
-			items <- item
-		}
-	}()
-	for item := range items {
-		cn.gate.add(-1)
-		if err := each(item); err != nil {
-			cn.close()
-			for range items { // let the reader finish
-			}
-			return err
-		}
-	}
-	if end == io.EOF {
-		c.put(cn)
-		return nil
-	}
-	err = convert(ctx, c.socket, end)
-	c.release(cn, err)
-	return err
+// conn is one connection. It is in use by one call or one stream at a time: a stream is cancelled by closing its
+// connection (ttrpc has no other way), and a slow reader of a stream must not hold up anything else.
+type conn struct {
+	*ttrpc.Client
+	gate *gate       // of streams (stream.go)
+	dead atomic.Bool // the daemon has gone
 }
 
-// Collect is Stream for lists that are known to be small.
-func Collect[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, c *Client,
-	service func(*ttrpc.Client) S, method func(S, context.Context, Req) (R, error), req Req) ([]T, error) {
-	var all []T
-	err := Stream(ctx, c, service, method, req, func(item T) error {
-		all = append(all, item)
-		return nil
-	})
-	return all, err
+func newConn(c net.Conn) *conn {
+	cn := &conn{gate: newGate()}
+	cn.Client = ttrpc.NewClient(gatedConn{c, cn.gate}, ttrpc.WithOnClose(func() { cn.dead.Store(true) }))
+	return cn
+}
+
+func (c *conn) close() {
+	c.gate.shut()
+	_ = c.Client.Close()
 }

@@ -49,6 +49,17 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 	}
 }
 
+// required refuses a command without this flag.
+func required(cmd *cobra.Command, flag string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f := cmd.Flags().Lookup(flag); !f.Changed {
+			return input.Errorf("--"+flag, f.Usage, "missing")
+		}
+		return run(cmd, args)
+	}
+}
+
 // changed lists the fields whose flags were given, which a Set request changes.
 func changed(cmd *cobra.Command, flags []fieldFlag) []string {
 	var fields []string

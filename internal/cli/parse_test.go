@@ -43,8 +43,8 @@ func FuzzRouteLine(f *testing.F) {
 		f.Add(s, uint32(0), false)
 	}
 	f.Add("10.0.0.0/8", uint32(7), true)
-	f.Fuzz(func(t *testing.T, line string, nexthop uint32, optional bool) {
-		route, err := parseRouteLine(line, nexthop, optional)
+	f.Fuzz(func(t *testing.T, line string, nexthop uint32, prefixOnly bool) {
+		route, err := parseRouteLine(line, nexthop, prefixOnly)
 		if err != nil || route == nil {
 			return
 		}
@@ -52,7 +52,7 @@ func FuzzRouteLine(f *testing.F) {
 		if err != nil || p != p.Masked() || p.String() != route.Prefix {
 			t.Errorf("%q became prefix %q", line, route.Prefix)
 		}
-		if route.Nexthop == 0 && !optional {
+		if route.Nexthop == 0 && !prefixOnly {
 			t.Errorf("%q has no next hop", line)
 		}
 	})

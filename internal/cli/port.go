@@ -12,7 +12,6 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
-	"github.com/corelane/corelane/internal/input"
 )
 
 var portListing = listing[*apiv1.Port]{
@@ -232,14 +231,3 @@ func portsNamed(a *app, name string) fetch[*apiv1.Port] {
 var portNames = named(func(a *app) fetch[*apiv1.Port] { return portsNamed(a, "") }, func(p *apiv1.Port) string {
 	return p.Name + "\t" + protoflag.EnumText(p.Role) + " " + portDevice(p)
 })
-
-// required refuses a command without this flag.
-func required(cmd *cobra.Command, flag string) {
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if f := cmd.Flags().Lookup(flag); !f.Changed {
-			return input.Errorf("--"+flag, f.Usage, "missing")
-		}
-		return run(cmd, args)
-	}
-}

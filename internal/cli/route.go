@@ -3,13 +3,13 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
-	"github.com/corelane/corelane/internal/limits"
 )
 
 var routeListing = listing[*apiv1.Route]{
@@ -36,9 +36,8 @@ func newRouteList(a *app) *cobra.Command {
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
 		{flag: "family", help: "only this family"},
 		{flag: "under", help: "only prefixes within this one"},
-		{flag: "origin",
-			help: "only routes of this origin: api, connected, local, guest", names: fixed("api", "connected", "local",
-				"guest")},
+		{flag: "origin", help: "only routes of this origin: api, connected, local, guest",
+			names: fixed("api", "connected", "local", "guest")},
 	})
 	return cmd
 }
@@ -72,71 +71,117 @@ func newRouteLookup(a *app) *cobra.Command {
 }
 
 func newRouteAdd(a *app) *cobra.Command {
-	var vrf, file string
-	var nexthop uint32
+	route := &apiv1.Route{} // VRF and next hop of all prefixes
+	var file string
 	var cmd *cobra.Command
 	cmd = verb("add [PREFIX...]", "Add routes, or give existing ones another next hop",
 		`  corelane route add 10.0.0.0/8 --vrf red --nexthop 5
   corelane route add --vrf red --file routes.txt
   zcat table.gz | corelane route add --vrf red --file -`,
 		func(ctx context.Context, args []string) error {
-			bulk := &bulk{app: a, vrf: vrf, send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply,
-				error) {
-				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add,
-					&apiv1.RouteAddRequest{Routes: routes})
-			}}
-			nexthopID := protoflag.Field(&apiv1.Nexthop{}, "id")
-			switch withID := cmd.Flags().Changed("nexthop"); {
-			case file != "" && len(args) > 0:
-				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
-			case file == "" && len(args) == 0:
-				return input.Errorf("prefix", "PREFIX or --file", "missing")
-			case file == "" && !withID:
+			if err := prefixesOrFile(args, file); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("nexthop") {
+				if err := protoflag.Check("--nexthop", route, "nexthop"); err != nil {
+					return err
+				}
+			} else if file == "" {
 				return input.Errorf("--nexthop", "id of the next hop", "missing")
-			case withID && !limits.Number(nexthopID, uint64(nexthop)):
-				return input.Errorf("--nexthop", limits.Numbers(nexthopID), "'%d' is out of range", nexthop)
 			}
 			if file != "" {
-				return bulk.file(ctx, file, nexthop)
+				return (&bulk{app: a, route: route, send: a.addRoutes}).file(ctx, file)
 			}
-			return bulk.prefixes(ctx, args, nexthop)
+			routes, err := routesTo(route, args)
+			if err != nil {
+				return err
+			}
+			return a.done(a.addRoutes(ctx, routes))
 		})
 	cmd.Long = `Add routes. A file has one route per line, "PREFIX NEXTHOP", or "PREFIX" with --nexthop; # starts a
 comment. Routes are sent in batches; each batch is added as a whole or not at all.`
-	cmd.Flags().Uint32Var(&nexthop, "nexthop", 0, "id of the next hop")
-	a.completeFlag(cmd, "nexthop", nexthopNames)
-	a.routeFlags(cmd, &vrf, &file)
+	a.bind(cmd, route, []fieldFlag{{flag: "nexthop", help: "id of the next hop", names: nexthopNames}})
+	a.routeFlags(cmd, route, &file)
 	return cmd
 }
 
 func newRouteDel(a *app) *cobra.Command {
-	var vrf, file string
+	route := &apiv1.Route{} // VRF of all prefixes
+	var file string
 	cmd := verb("del [PREFIX...]", "Remove routes",
 		"  corelane route del 10.0.0.0/8 --vrf red\n  corelane route del --vrf red --file routes.txt",
 		func(ctx context.Context, args []string) error {
-			bulk := &bulk{app: a, vrf: vrf, optional: true,
-				send: func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
-					return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Del,
-						&apiv1.RouteDelRequest{Routes: routes})
-				}}
-			switch {
-			case file != "" && len(args) > 0:
-				return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", args[0])
-			case file == "" && len(args) == 0:
-				return input.Errorf("prefix", "PREFIX or --file", "missing")
-			case file != "":
-				return bulk.file(ctx, file, 0)
+			if err := prefixesOrFile(args, file); err != nil {
+				return err
 			}
-			return bulk.prefixes(ctx, args, 0)
+			if file != "" {
+				return (&bulk{app: a, route: route, send: a.delRoutes, prefixOnly: true}).file(ctx, file)
+			}
+			routes, err := routesTo(route, args)
+			if err != nil {
+				return err
+			}
+			return a.done(a.delRoutes(ctx, routes))
 		})
 	cmd.Long = "Remove routes. A file has one prefix per line; the rest of a line is ignored, # starts a comment."
-	a.routeFlags(cmd, &vrf, &file)
+	a.routeFlags(cmd, route, &file)
 	return cmd
 }
 
-func (a *app) routeFlags(cmd *cobra.Command, vrf, file *string) {
-	cmd.Flags().StringVar(vrf, "vrf", "", "VRF of the routes")
+// routeFlags adds the flags that add and del share.
+func (a *app) routeFlags(cmd *cobra.Command, route *apiv1.Route, file *string) {
+	cmd.Flags().StringVar(&route.Vrf, "vrf", "", "VRF of the routes")
 	cmd.Flags().StringVar(file, "file", "", "read the routes from this file, - is standard input")
 	a.completeFlag(cmd, "vrf", vrfNames)
 	required(cmd, "vrf")
+}
+
+// prefixesOrFile checks that the command line has either prefixes or a file with routes.
+func prefixesOrFile(prefixes []string, file string) error {
+	switch {
+	case file != "" && len(prefixes) > 0:
+		return input.Errorf("prefix", "PREFIX or --file", "'%s' and --file exclude each other", prefixes[0])
+	case file == "" && len(prefixes) == 0:
+		return input.Errorf("prefix", "PREFIX or --file", "missing")
+	}
+	return nil
+}
+
+// routesTo returns one route per prefix, each with the VRF and the next hop of route.
+func routesTo(route *apiv1.Route, prefixes []string) ([]*apiv1.Route, error) {
+	var routes []*apiv1.Route
+	for _, text := range prefixes {
+		prefix, err := parsePrefix("prefix", text)
+		if err != nil {
+			return nil, err
+		}
+		routes = append(routes, &apiv1.Route{Vrf: route.Vrf, Prefix: prefix, Nexthop: route.Nexthop})
+	}
+	return routes, nil
+}
+
+func (a *app) addRoutes(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
+	return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Add, &apiv1.RouteAddRequest{Routes: routes})
+}
+
+func (a *app) delRoutes(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
+	return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Del, &apiv1.RouteDelRequest{Routes: routes})
+}
+
+// parsePrefix returns the prefix as the daemon writes it. A lone address is a host route.
+func parsePrefix(field, text string) (string, error) {
+	const valid = "an IPv4 or IPv6 prefix, 10.0.0.0/8"
+	p, err := netip.ParsePrefix(text)
+	if addr, aerr := netip.ParseAddr(text); aerr == nil && addr.Zone() == "" {
+		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	switch {
+	case err != nil:
+		return "", input.Errorf(field, valid, "'%s' is not a prefix", text)
+	case p.Addr().Is4In6():
+		return "", input.Errorf(field, valid, "'%s' is an IPv4 address in IPv6's notation", text)
+	case p != p.Masked():
+		return "", input.Errorf(field, p.Masked().String(), "'%s' has host bits", text)
+	}
+	return p.String(), nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -21,12 +20,12 @@ import (
 // routeBatch is how many routes one request may hold.
 const routeBatch = 4096
 
-// bulk sends routes in batches.
+// bulk sends the routes of a file in batches.
 type bulk struct {
 	*app
-	vrf      string
-	optional bool // next hops may be left out of the lines
-	send     func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error)
+	route      *apiv1.Route // the VRF of all lines, and the next hop of lines without one
+	prefixOnly bool         // a line needs no next hop
+	send       func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error)
 
 	name  string // of the file
 	lines []int  // the line of each route of the batch
@@ -36,21 +35,8 @@ type bulk struct {
 	shown time.Time
 }
 
-// prefixes handles the prefixes of the command line.
-func (b *bulk) prefixes(ctx context.Context, args []string, nexthop uint32) error {
-	for _, arg := range args {
-		p, err := parsePrefix("prefix", arg)
-		if err != nil {
-			return err
-		}
-		b.batch = append(b.batch, &apiv1.Route{Vrf: b.vrf, Prefix: p, Nexthop: nexthop})
-	}
-	reply, err := b.send(ctx, b.batch)
-	return b.app.done(reply, err)
-}
-
-// file handles the lines of a file; nexthop stands in where a line has none.
-func (b *bulk) file(ctx context.Context, name string, nexthop uint32) error {
+// file sends the routes of all lines of a file.
+func (b *bulk) file(ctx context.Context, name string) error {
 	in := b.stdin
 	if b.name = name; name != "-" {
 		f, err := os.Open(name)
@@ -61,7 +47,7 @@ func (b *bulk) file(ctx context.Context, name string, nexthop uint32) error {
 		in = f
 	}
 	b.begun = time.Now()
-	err := b.read(ctx, in, nexthop)
+	err := b.read(ctx, in)
 	if err == nil {
 		err = b.flush(ctx)
 	}
@@ -74,17 +60,17 @@ func (b *bulk) file(ctx context.Context, name string, nexthop uint32) error {
 	return b.app.done(&apiv1.RouteReply{Changed: uint32(b.done)}, nil)
 }
 
-func (b *bulk) read(ctx context.Context, in io.Reader, nexthop uint32) error {
+func (b *bulk) read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for n := 1; lines.Scan(); n++ {
-		route, err := parseRouteLine(lines.Text(), nexthop, b.optional)
+		route, err := parseRouteLine(lines.Text(), b.route.Nexthop, b.prefixOnly)
 		if err != nil {
 			return b.at(n, err)
 		}
 		if route == nil {
 			continue
 		}
-		route.Vrf = b.vrf
+		route.Vrf = b.route.Vrf
 		b.batch, b.lines = append(b.batch, route), append(b.lines, n)
 		if len(b.batch) == routeBatch {
 			if err := b.flush(ctx); err != nil {
@@ -128,9 +114,9 @@ func (b *bulk) progress(last bool) {
 	fmt.Fprintf(b.stderr, "\r%d routes, %.0f routes/s%s", b.done, float64(b.done)/b.shown.Sub(b.begun).Seconds(), end)
 }
 
-// parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. A next hop is needed in the line
-// or as the default, unless it is optional: then the rest of the line is ignored.
-func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, error) {
+// parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. nexthop is the default; 0: the
+// line must have one. With prefixOnly, the rest of the line is ignored.
+func parseRouteLine(line string, nexthop uint32, prefixOnly bool) (*apiv1.Route, error) {
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -142,7 +128,7 @@ func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, e
 	}
 	route := &apiv1.Route{Prefix: prefix, Nexthop: nexthop}
 	switch {
-	case optional:
+	case prefixOnly:
 	case len(words) > 2:
 		return nil, input.Errorf("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
 	case len(words) == 2:
@@ -154,22 +140,4 @@ func parseRouteLine(line string, nexthop uint32, optional bool) (*apiv1.Route, e
 		return nil, err
 	}
 	return route, nil
-}
-
-// parsePrefix returns the prefix as the daemon writes it. A lone address is a host route.
-func parsePrefix(field, text string) (string, error) {
-	const valid = "an IPv4 or IPv6 prefix, 10.0.0.0/8"
-	p, err := netip.ParsePrefix(text)
-	if addr, aerr := netip.ParseAddr(text); aerr == nil && addr.Zone() == "" {
-		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	switch {
-	case err != nil:
-		return "", input.Errorf(field, valid, "'%s' is not a prefix", text)
-	case p.Addr().Is4In6():
-		return "", input.Errorf(field, valid, "'%s' is an IPv4 address in IPv6's notation", text)
-	case p != p.Masked():
-		return "", input.Errorf(field, p.Masked().String(), "'%s' has host bits", text)
-	}
-	return p.String(), nil
 }

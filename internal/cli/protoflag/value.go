@@ -112,6 +112,16 @@ func ParseField(argument, text string, msg proto.Message, field protoreflect.Nam
 	return uint32(n), nil
 }
 
+// Check refuses the number in a field of msg if the field does not take it; argument is its name on the command line.
+func Check(argument string, msg proto.Message, field protoreflect.Name) error {
+	fd := Field(msg, field)
+	n := msg.ProtoReflect().Get(fd).Uint()
+	if !limits.Number(fd, n) {
+		return input.NotNumber(argument, limits.Numbers(fd), strconv.FormatUint(n, 10))
+	}
+	return nil
+}
+
 // Field of a message, which must have it.
 func Field(msg proto.Message, name protoreflect.Name) protoreflect.FieldDescriptor {
 	return msg.ProtoReflect().Descriptor().Fields().ByName(name)
