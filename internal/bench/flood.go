@@ -20,7 +20,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// FloodOptions are those of a measurement of what one tenant's flood does to another tenant.
+// FloodOptions of a measurement of what one tenant's flood does to another tenant.
 type FloodOptions struct {
 	Options            // where it runs, repetitions, and TrialTime
 	Kinds     []string // of FloodKinds; empty: all

@@ -36,7 +36,7 @@ func readCPUTimes(root string) (map[int]procfs.CPUTime, error) {
 
 const busyShare = 0.05 // share of a CPU's time that other work may have
 
-// busy names those of the CPUs that other work uses.
+// busy names the CPUs of list that other work uses.
 func busy(before, after map[int]procfs.CPUTime, list []int) []string {
 	var notes []string
 	for _, cpu := range list {

@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Options are those of one run of the benchmark.
+// Options of one run of the benchmark.
 type Options struct {
 	Scenarios    []scenario.Scenario
 	Routers      []string // names; empty: all that are installed

@@ -47,8 +47,8 @@ func newGraphCmd(a *app) *cobra.Command {
 			}))
 		})
 	cmd.Long = `The packet graph: what each node did and what a packet costs there, summed over the workers. Cycles
-are those of the time stamp counter; port_rx is also called when there is nothing to receive. With --watch the
-figures are those of the last interval.`
+are counted by the time-stamp counter; port_rx is also called when there is nothing to receive. With --watch the
+figures cover the last interval.`
 	a.bind(cmd, req, []fieldFlag{{flag: "worker", help: "only this worker", names: workerNames}})
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph with its edges for Graphviz")
 	cmd.Flags().BoolVar(&fold, "fold", false,

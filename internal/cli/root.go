@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli is the corelane command: one file per noun, and the machinery that they share. A noun consists of columns
-// and calls (table.go). Its flags are fields of its message (fields.go), and its details are those of the message
-// (detail.go).
+// and calls (table.go). Its flags are fields of its message (fields.go), and its details show the message (detail.go).
 package cli
 
 import (

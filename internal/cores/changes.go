@@ -153,7 +153,7 @@ func (d *decider) irqbalance() {
 }
 
 // interrupts removes the isolated CPUs from the affinity of interrupts. The remaining CPUs are kept, because they may
-// be those of the device's node.
+// be the CPUs of the device's node.
 func (d *decider) interrupts() {
 	if def := d.m.Knobs.DefaultIRQAffinity.And(d.on); !def.Empty() && !def.Within(d.irqs) {
 		d.add(Change{Kind: Write, Path: "proc/irq/default_smp_affinity", Old: d.m.Knobs.DefaultIRQAffinity.MaskWords(),

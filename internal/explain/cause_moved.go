@@ -32,8 +32,8 @@ var moved = row{
 		"of a container manager or taskset",
 }
 
-// countWaitElsewhere corrects the time that a move cost. The worker polls on the other CPU, so it lost only the time of
-// waiting for that CPU: all waiting that the scheduler counted, less that for its own CPU.
+// countWaitElsewhere corrects the time that a move cost. A moved worker polls on the other CPU, so only its wait for
+// that CPU is lost: its total run-queue wait minus the wait for its own CPU.
 func countWaitElsewhere(a *account) {
 	c := a.byKey[culprit{kind: Moved, name: "affinity"}.key()]
 	if c == nil || a.e.Trace == nil {

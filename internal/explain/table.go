@@ -70,7 +70,7 @@ func Kinds() (out []Kind) {
 	return out
 }
 
-// StyleSheet gives each kind its colour, as the class k-KIND. The variables are those of page/page.css.
+// StyleSheet gives each kind its colour, as the class k-KIND. page/page.css defines the variables.
 func StyleSheet() string {
 	var b strings.Builder
 	for _, r := range rows {

@@ -85,8 +85,8 @@ func (t Topology) paths(n Network) []Path {
 	return list
 }
 
-// Demo measures every network of a running lab over both underlays. The error is that of the context or of the lab;
-// the error of a measurement is in its row.
+// Demo measures every network of a running lab over both underlays. It returns errors of the context and of
+// the lab; the error of a measurement is in its row.
 func (l *Lab) Demo(ctx context.Context, progress Progress) (Report, error) {
 	begun := time.Now()
 	report := Report{Lab: l.Name}

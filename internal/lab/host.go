@@ -23,7 +23,7 @@ import (
 // Dir has the files of a host: node.yaml, corelaned.log, corelaned.sock.
 func (l *Lab) Dir(h Host) string { return filepath.Join(l.Ledger.dir, h.Name) }
 
-// Socket is that of the host's corelaned.
+// Socket returns the path of the API socket of the host's corelaned.
 func (l *Lab) Socket(h Host) string { return filepath.Join(l.Dir(h), "corelaned.sock") }
 
 func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*process.Process, error) {

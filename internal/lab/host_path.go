@@ -90,7 +90,7 @@ type HostPathRow struct {
 	Samples  []HostPathSample `json:"samples"`
 }
 
-// Median is that of one figure over the samples.
+// Median returns the median of one figure over the samples.
 func (r HostPathRow) Median(figure func(HostPathSample) float64) float64 {
 	return stat.SpreadOf(r.Samples, figure).Median
 }
@@ -122,7 +122,7 @@ func (r HostPathReport) Ratio(of, to int, figure func(HostPathSample) float64) f
 	return both.Pps()
 }
 
-// HostPathOptions are those of a measurement.
+// HostPathOptions of a measurement.
 type HostPathOptions struct {
 	Options
 	Placement HostPathPlacement

@@ -148,7 +148,7 @@ func (t Topology) peers(n Network, of Host) []Host {
 // Netns is the namespace of a host, a guest or the wire ("wire").
 func (t Topology) Netns(of string) string { return "cl-" + t.Name + "-" + of }
 
-// Name is that of the guest in `lab run`.
+// Name returns the name of the guest for `lab run`.
 func (g Guest) Name() string { return g.Network.Name + "-" + g.Host.Name }
 
 // Port is the name of the guest's port on its host.
@@ -172,7 +172,7 @@ func (h Host) mac() string { return fmt.Sprintf("02:c1:00:00:01:%02x", h.Index) 
 // routerMac is the MAC address of the host's virtual router in routed VXLAN.
 func (h Host) routerMac() string { return fmt.Sprintf("02:c1:00:00:02:%02x", h.Index) }
 
-// Subnet is the guest's: that of the whole network if it is bridged, else the host's part of it.
+// Subnet returns the guest's subnet: the whole network's if it is bridged, else the host's part of it.
 func (g Guest) Subnet(u Underlay) string {
 	part := g.Host.Index
 	if g.Network.Bridge {
@@ -193,7 +193,7 @@ func (g Guest) Address(u Underlay) string {
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(base, "0"), 10+g.Host.Index)
 }
 
-// Gateway is that of a routed guest.
+// Gateway returns the address of the gateway of a routed guest.
 func (g Guest) Gateway(u Underlay) string {
 	base, _, _ := strings.Cut(g.Subnet(u), "/")
 	if u == IPv6 {

@@ -17,7 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/process"
 )
 
-// Options are those of a new lab.
+// Options of a new lab.
 type Options struct {
 	Underlay Underlay
 	Daemon   string       // path of corelaned; empty: beside this program, or in PATH

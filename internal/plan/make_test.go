@@ -148,7 +148,7 @@ func TestFixedChoices(t *testing.T) {
 	}
 }
 
-// If its cgroups cannot be read, a container's CPUs are those of its first process.
+// If its cgroups cannot be read, a container has the CPUs of its first process.
 func TestContainerWithoutCgroups(t *testing.T) {
 	m := fresh(t)
 	m.Container, m.Cgroups = true, topology.Cgroups{}

@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Options are those of one run.
+// Options of one run.
 type Options struct {
 	Bin           string // folder of corelaned and corelane-gen
 	Worker, Other int    // CPUs of the worker, and of everything else

@@ -19,7 +19,7 @@ import (
 
 const program = "corelane-flow-bench"
 
-// Options are those of one run.
+// Options of one run.
 type Options struct {
 	Bin         string // folder of corelane-flow-bench
 	Quick, IPv6 bool
@@ -45,7 +45,7 @@ type Figure struct {
 	PerSecond float64 `json:"per_second,omitempty"`
 }
 
-// Result is that of one run.
+// Result of one run.
 type Result struct {
 	TSC       float64  `json:"tsc_hz"`
 	Hugepages bool     `json:"hugepages"` // DPDK's table has hugepages; else it has pages of 4 KiB

@@ -25,7 +25,7 @@ type Outcome struct {
 	Waited        map[int]time.Duration // by CPU: how long other work kept its poller waiting
 }
 
-// Options are those of all measurements.
+// Options of all measurements.
 type Options struct {
 	Window     time.Duration // at saturation
 	Windows    int           // of a repetition

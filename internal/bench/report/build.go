@@ -90,8 +90,7 @@ func state(r *result.Result) string {
 		return ""
 	}
 	return fmt.Sprintf("In %.0f %% of the windows the machine had put the two CPUs far from each other, which slows "+
-		"every router down. "+
-		"Ratios to the ceiling compare windows of the same state where there are enough.",
+		"every router down. Ratios to the ceiling compare windows of the same state where there are enough.",
 		100*float64(far)/float64(all))
 }
 

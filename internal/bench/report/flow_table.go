@@ -16,7 +16,7 @@ import (
 // step.
 func WriteFlowTable(w io.Writer, r *flowtable.Result, facts []string) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Finding a packet's flow: cycles per lookup", Facts: facts,
-		Command: "corelane bench flow-table", Footer: "Cycles are those of the time-stamp counter. The back ends " +
+		Command: "corelane bench flow-table", Footer: "The time-stamp counter counts the cycles. The back ends " +
 			"take turns, window by window: compare them within a figure."}
 	for i, p := range r.Points() {
 		v.Sections = append(v.Sections, flowTableSection(p, fmt.Sprintf("table-%d", i)))

@@ -20,8 +20,8 @@ func WriteWorkers(w io.Writer, r *workerresult.Result) error {
 	v := view{Style: template.CSS(styleText), Verdict: "Ways to run on cores", Command: r.Command,
 		Facts: []string{r.Started.Format("2 January 2006"), r.Manifest.CPU, plural(r.Manifest.CPUs, "CPU"),
 			r.Manifest.Kernel},
-		Footer: "Ways to run take turns: compare them within a section. Times are those of frames from the generator " +
-			"through the router to its sink."}
+		Footer: "Ways to run take turns: compare them within a section. Times are the delays of frames from the " +
+			"generator through the router to its sink."}
 	if !r.Complete {
 		v.Incomplete = "Everything shown here was measured."
 	}

@@ -54,7 +54,7 @@ func sortedMedian(list []float64) float64 {
 	return stat.SortedPercentile(list, 0.5)
 }
 
-// median is that of all windows of the run.
+// median returns the median of all windows of the run.
 func (s series) median() float64 {
 	var all []float64
 	for _, b := range s.blocks {

@@ -17,7 +17,7 @@ type Summary struct {
 	// Ratio to the interleaved ceiling, 0 without one: the median of the windows in a repetition over the ceiling's.
 	// Of all repetitions: median, lowest and highest.
 	Ratio, Low, High float64
-	Windows          string // whose ratios these are: "near", "all"
+	Windows          string // windows that Ratio, Low and High cover: "near" or "all"
 }
 
 // Summary sums up one of the result's runs.

@@ -27,7 +27,7 @@ func (*Corelane) Name() string { return "corelane" }
 
 const corelanedProgram = "corelaned"
 
-// Version is that of the corelaned beside this program.
+// Version returns the version of the corelaned in this program's directory.
 func (*Corelane) Version(ctx context.Context) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -196,7 +196,7 @@ func afPacket(n int, p scenario.Port) string {
 		p.RingSize, size*page/align)
 }
 
-// Netns is that of the generator.
+// Netns returns the namespace of the generator.
 func (i *linuxInstance) Netns() string { return i.generator }
 
 // Pause does nothing: without frames the kernel has no work.

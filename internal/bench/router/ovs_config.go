@@ -16,9 +16,9 @@ const (
 	ovsTunnelPort = 1000 // OpenFlow number of the port of all tunnels
 )
 
-// ovsRings of a memif in each direction, and polled queues of a port. Open vSwitch sends on one queue more than it has
-// polling threads, and what goes to a ring that does not exist is lost but counted as sent. Twice as many as threads
-// rather than one more, so that each thread polls as many as the others.
+// ovsRings returns the number of memif rings per direction, which is also the number of polled queues of a port. Open
+// vSwitch transmits on one queue more than it has polling threads, and counts frames for a missing ring as sent. There
+// are twice as many rings as threads, not one more, so that all threads poll the same number.
 func ovsRings(workers int) int { return 2 * workers }
 
 const ovsMaxRings = 16 // of a memif of the generator
@@ -32,14 +32,14 @@ func ovsPortNumbers(b *scenario.Setup) map[string]int {
 	return numbers
 }
 
-// ovsSettings are those of the whole switch.
+// ovsSettings returns the command that configures the whole switch.
 //
-// As shipped: the exact match cache takes one flow in 100 (emc-insert-inv-prob), the signature match cache is off, and
-// megaflows match on what the rules looked at, no more.
+// Defaults that are kept: the exact match cache accepts one flow in 100 (emc-insert-inv-prob), the signature match
+// cache is off, and megaflows match only on the fields that the rules examined.
 //
-// Not as shipped: flows may be idle, and are left alone, for an hour (10 s and 0.5 s), and there may be two million of
-// them (200,000). While other routers are measured this one is stopped; as shipped it would then throw its flows away,
-// and each round would measure how it learns them again. All three changes are in its favour.
+// Changed: max-idle and max-revalidator are one hour (defaults: 10 s and 0.5 s), flow-limit is 2,000,000 (default:
+// 200,000). This switch is stopped while other routers are measured; with the defaults its flows would expire in that
+// time, and each round would measure how it learns them again. All three changes are in its favour.
 func ovsSettings(env *Env) []string {
 	extra := "--no-pci --no-telemetry --file-prefix=corelane-bench" // ovs-vswitchd adds --in-memory
 	settings := []string{

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Counters reads those of ports, datapath and polling threads. The daemon does not answer while it is paused.
+// Counters reads the counters of ports, datapath and polling threads. The daemon does not answer while it is paused.
 func (i *ovsInstance) Counters(ctx context.Context) (Counters, error) {
 	ports, err1 := i.ask(ctx, "dpctl/show", "-s")
 	events, err2 := i.ask(ctx, "coverage/show")

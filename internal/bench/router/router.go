@@ -45,7 +45,7 @@ type Instance interface {
 	// Pause stops all polling, so that another router can use the CPU. Resume ends the pause.
 	Pause() error
 	Resume() error
-	// Counters are those of the router. They only grow.
+	// Counters returns the counters of the router. They only grow.
 	Counters(ctx context.Context) (Counters, error)
 	// Stop ends and removes everything. The error says what could not be removed.
 	Stop() error

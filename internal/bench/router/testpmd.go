@@ -25,7 +25,7 @@ func (*Testpmd) Name() string { return "testpmd" }
 
 const testpmdProgram = "dpdk-testpmd"
 
-// Version is that of the DPDK that it was built with.
+// Version returns the version of the DPDK that testpmd was built with.
 func (*Testpmd) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(testpmdProgram)
 	if err != nil {

@@ -76,7 +76,7 @@ func (x side) hostMAC(tenant int) net.HardwareAddr {
 	return x.port.PeerMAC
 }
 
-// addresses returns those of the tenant's hosts at both ends.
+// addresses returns the addresses of the tenant's hosts at both ends.
 func (b *Setup) addresses(tenant int, source side) (from, to netip.Addr) {
 	switch {
 	case b.Bridged:

@@ -113,8 +113,8 @@ type Route struct {
 	Tunnel int // Port is empty: index of Setup.Tunnels
 }
 
-// Tunnel is one tenant's way over the wire, both directions. Routed over VXLAN, the MAC address of the wire's port is
-// this router's inner one, too: source of what is sent, destination of what is received.
+// Tunnel is one tenant's way over the wire, both directions. For routed VXLAN, the wire port's MAC address is also this
+// router's inner MAC: the source of sent frames and the destination of received ones.
 type Tunnel struct {
 	Tenant    int
 	Overlay   Overlay
@@ -122,7 +122,7 @@ type Tunnel struct {
 	Remote    netip.Addr // is reached over the wire port's Peer
 	Send      uint32     // label or VNI
 	Receive   uint32
-	RouterMAC net.HardwareAddr // VXLAN, routed: the other router's, inner destination of what is sent
+	RouterMAC net.HardwareAddr // routed VXLAN: the other router's MAC, the inner destination of sent frames
 }
 
 // Host of a bridge domain.

@@ -85,13 +85,13 @@ func (b *Bed) Close() error {
 // Socket is the path of corelaned's API.
 func (b *Bed) Socket() string { return filepath.Join(b.Dir, "corelaned.sock") }
 
-// Client is that of the router, which must be corelaned.
+// Client returns the API client of the router, which must be corelaned.
 func (b *Bed) Client() *api.Client { return b.Router.(interface{ Client() *api.Client }).Client() }
 
-// PID is that of the router, which must be corelaned.
+// PID returns the process id of the router, which must be corelaned.
 func (b *Bed) PID() int { return b.Router.(interface{ Pid() int }).Pid() }
 
-// Workers are those of the router, which must be corelaned.
+// Workers returns the workers of the router, which must be corelaned.
 func (b *Bed) Workers(ctx context.Context) ([]*apiv1.Worker, error) {
 	return api.Collect(ctx, b.Client(), apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{})
 }

@@ -57,7 +57,7 @@ func Names() []string {
 	return names
 }
 
-// Options are those of one run.
+// Options of one run.
 type Options struct {
 	Names                           []string // none: all
 	Repetitions                     int

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// Result is that of one run. Parts that were not measured are empty.
+// Result of one run. Parts that were not measured are empty.
 type Result struct {
 	Complete bool            `json:"complete"`
 	Started  time.Time       `json:"started"`
@@ -144,10 +144,10 @@ func (r *Ring) Rate() float64 {
 	return stat.SpreadOf(r.Samples, func(s Sample) float64 { return s.Rate }).Median
 }
 
-// Median is that of the windows, with their spread.
+// Median returns the median of the windows, with their spread.
 func (s *Scale) Median() stat.Spread { return stat.SpreadOf(s.Cycles, stat.Itself) }
 
-// AddWindow adds a window to those of the same kind.
+// AddWindow adds a window to the windows of the same kind.
 func AddWindow(list []Scale, w Scale) []Scale {
 	for i := range list {
 		if cmp.Or(cmp.Compare(list[i].Kind, w.Kind), list[i].Workers-w.Workers) == 0 && list[i].Stateful == w.Stateful {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package kernel
 
-// Kind of a Sum; it defines the meaning of the ID. The numbers are those of bpf/workers.h.
+// Kind of a Sum; it defines the meaning of the ID. bpf/workers.h has the same numbers.
 type Kind uint8
 
 // Kinds of sums.

@@ -19,7 +19,7 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// Options are those of all measurements.
+// Options of all measurements.
 type Options struct {
 	WorkerCPU    int
 	GeneratorCPU int // also of everything else but the disturbance, unless there is a third CPU

@@ -15,7 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Culprit identifies what disturbs. explain need not name what is empty.
+// Culprit identifies the source of a disturbance. Empty fields are not compared.
 type Culprit struct {
 	PID  int    `json:"pid,omitempty"` // process or thread
 	IRQ  int    `json:"irq,omitempty"`
@@ -24,7 +24,7 @@ type Culprit struct {
 	disk []int  // interrupts of a disk: explain has to name one of them, or softirq BLOCK
 }
 
-// Outcome is that of one run of a case.
+// Outcome of one run of a case.
 type Outcome struct {
 	Case     string         `json:"case"`
 	Expected []explain.Kind `json:"expected"`

@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// apiFiles are those of the contract, sorted by name.
+// apiFiles returns the files api/*.proto, sorted by name.
 func apiFiles() []protoreflect.FileDescriptor {
 	var all []protoreflect.FileDescriptor
 	protoregistry.GlobalFiles.RangeFilesByPackage("corelane.v1", func(f protoreflect.FileDescriptor) bool {
