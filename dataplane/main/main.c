@@ -117,8 +117,6 @@ static int lock_run_dir(const char *dir, struct error *err)
 
 static int start_tables(const struct options *o, struct error *err)
 {
-	static struct api_listener listener = {.settle = flow_changes_take_effect};
-
 	counters = counters_create(SOCKET_ID_ANY); // for packets that the master drops
 	if (counters == NULL || fib_init(o->fib_bytes) < 0 || punt_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
@@ -133,7 +131,6 @@ static int start_tables(const struct options *o, struct error *err)
 	meter_init();
 	mirror_init();
 	host_init();
-	api_listen(&listener);
 	if (rules_init(err) < 0)
 		return -1;
 	return underlay_init(err);
