@@ -20,6 +20,8 @@ DROP_REASON(source_address,
 DROP_REASON(source_unchecked, "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, "
 			      "with headers in pieces, or "
 			      "neighbour discovery behind an IPv6 extension header (source_check strict of the port).");
+DROP_REASON(source_router, "The guest sent a router advertisement or a redirect, which only the gateway of its port "
+			   "may send (source_check strict).");
 DROP_REASON(source_reverse_path, "The route to the packet's source address does not lead to the port that it came in "
 				 "by (source_check reverse_path).");
 
@@ -62,11 +64,15 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 
 // A VLAN tag or an 802.3 length in front of the addresses: receivers take both off, a priority tag (VLAN 0) always. IP
 // and ARP whose headers do not lie in the first buffer cannot be checked either.
-static bool unchecked(const struct rte_ether_hdr *eth, const struct ip_addr *a)
+static bool unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct ip_addr *a)
 {
+	const struct rte_ipv6_hdr *ip6 = (const struct rte_ipv6_hdr *)(eth + 1);
+
 	switch (eth->ether_type) {
-	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
 	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+		return a->family == 0 ||
+		       (ip6->proto == IPPROTO_ICMPV6 && m->data_len < sizeof(*eth) + sizeof(*ip6) + 4);
+	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return a->family == 0;
 	case RTE_BE16(RTE_ETHER_TYPE_VLAN):
@@ -89,6 +95,7 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)(eth + 1);
 	unsigned at = sizeof(*eth) + sizeof(*ip), i;
+	unsigned end = RTE_MIN(m->data_len, at + rte_be_to_cpu_16(ip->payload_len)); // padding behind it is not checked
 	const uint8_t *h = (const uint8_t *)(ip + 1);
 	uint8_t proto = ip->proto;
 
@@ -96,11 +103,11 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 		return false;
 	for (i = 0; i < EXTENSIONS_MAX; i++) {
 		if (proto == IPPROTO_ICMPV6)
-			return m->data_len <= at || is_nd_type(*h);
+			return end <= at || is_nd_type(*h);
 		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS &&
 		    proto != IPPROTO_FRAGMENT)
 			return false;
-		if (m->data_len < at + 8)
+		if (end < at + 8)
 			return true;
 		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // its first fragment was checked
 			return false;
@@ -111,35 +118,67 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 	return true;
 }
 
-// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one
-// made from its MAC (RFC 4291, appendix A).
-static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
+static void eui64(const struct rte_ether_addr *mac, uint8_t *out) // the link-local address made from it (RFC 4291, A)
 {
-	const uint8_t *mac = f->guest_mac.addr_bytes;
-	const uint8_t eui64[16] = {0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+	const uint8_t *b = mac->addr_bytes;
 
-	if (!always_allowed(target) || f->n_guests == 0)
-		return source_check_own(f, target);
-	return ip_addr_eq(target, source) || memcmp(target->bytes, eui64, 16) == 0;
+	memcpy(out, (const uint8_t[16]){0xfe, 0x80, [8] = b[0] ^ 2, b[1], b[2], 0xff, 0xfe, b[3], b[4], b[5]}, 16);
 }
 
-// Whether ARP and ND claim only the guest's addresses: the sender's MAC, and the target of a neighbour advertisement.
-static bool claims_own(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct port_fwd *f,
-		       const struct ip_addr *source)
+// The gateway's addresses, with the link-local one that it answers for.
+static bool is_gateway(const struct port_fwd *f, const struct ip_addr *a)
+{
+	uint8_t local[16];
+	unsigned i;
+
+	if (a->family == IPV4) {
+		for (i = 0; i < f->n_ip4; i++)
+			if (ip4_be(a) == f->ip4[i])
+				return true;
+		return false;
+	}
+	for (i = 0; i < f->n_ip6; i++)
+		if (memcmp(a->bytes, f->ip6[i], 16) == 0)
+			return true;
+	eui64(&f->mac, local);
+	return a->family == IPV6 && memcmp(a->bytes, local, 16) == 0;
+}
+
+// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one
+// made from its MAC.
+static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
+{
+	uint8_t local[16];
+
+	if (is_gateway(f, target))
+		return false;
+	if (!always_allowed(target) || f->n_guests == 0)
+		return source_check_own(f, target);
+	eui64(&f->guest_mac, local);
+	return ip_addr_eq(target, source) || memcmp(target->bytes, local, 16) == 0;
+}
+
+// Whether ARP claims only the sender's MAC, and a neighbour advertisement only a target of the guest. Advertisements of
+// routers, and redirects, are the gateway's where there is one.
+static const struct drop_reason *claim(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
+				       const struct port_fwd *f, const struct ip_addr *source)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
 	const uint8_t *nd = (const uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr);
 	struct ip_addr target;
 
 	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
-		return eth_same(&arp->arp_data.arp_sha, &f->guest_mac);
-	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)) ||
-	    nd[0] != ND_NEIGHBOR_ADVERT)
-		return true;
+		return eth_same(&arp->arp_data.arp_sha, &f->guest_mac) ? NULL : &drop_source_mac;
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth)))
+		return NULL;
+	if (f->vrf != UINT16_MAX && (nd[0] == ND_ROUTER_ADVERT || nd[0] == ND_REDIRECT))
+		return &drop_source_router;
+	if (nd[0] != ND_NEIGHBOR_ADVERT)
+		return NULL;
 	if (m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
-		return false;
+		return &drop_source_unchecked;
 	target = ip6_addr(nd + 8);
-	return own_target(f, &target, source);
+	return own_target(f, &target, source) ? NULL : &drop_source_address;
 }
 
 static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
@@ -147,15 +186,13 @@ static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, c
 {
 	if (!eth_same(&eth->src_addr, &f->guest_mac))
 		return &drop_source_mac;
-	if (unchecked(eth, a))
+	if (unchecked(m, eth, a))
 		return &drop_source_unchecked;
-	if (!source_check_own(f, a))
+	if (!source_check_own(f, a) || is_gateway(f, a))
 		return &drop_source_address;
 	if (hides_nd(m, eth))
 		return &drop_source_unchecked;
-	return claims_own(m, eth, f, a)                          ? NULL
-	       : eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP) ? &drop_source_mac
-								 : &drop_source_address;
+	return claim(m, eth, f, a);
 }
 
 static const struct drop_reason *reverse_path(uint16_t port, const struct port_fwd *f, const struct ip_addr *a)

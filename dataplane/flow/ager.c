@@ -18,6 +18,7 @@
 #define HAND_OVER 256         // chunks examined per millisecond and removed worker
 #define CLOCKS_APART 8        // seconds by which `seen` may be ahead of `now`: another worker read the clock later
 #define SQUEEZE_PERCENT 95    // share of flows in use above which ports over their share lose flows of any age
+#define WEIGH_EVERY 8         // milliseconds
 #define OVER_SHARE_SECONDS 60 // longest timeout under pressure of a port that is over its share
 
 static struct walker {  // one worker's scan
@@ -98,7 +99,7 @@ static bool ager_over(const struct flow *f, uint16_t now)
 {
 	bool over_share = unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT) && flow_quota_over_share(f->owner);
 
-	if (over_share && squeezed())
+	if (over_share && squeezed() && flow_quota_over_level(f->owner))
 		return true;
 	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > ager_patience(f, flow_timeout(f), over_share);
 }
@@ -271,11 +272,15 @@ static void ager_share_out(void)
 
 void flow_poll(void)
 {
+	static unsigned turn;
+
 	flow_changes_take_effect();
 	if (flow_table == NULL)
 		return; // no port has kept flows yet
 	__atomic_store_n(&flow_used_percent, (uint32_t)((uint64_t)flow_count() * 100 / flow_capacity()),
 			 __ATOMIC_RELAXED);
+	if (++turn % WEIGH_EVERY == 0)
+		flow_quota_weigh();
 	ager_share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
 }

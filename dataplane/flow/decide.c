@@ -100,6 +100,17 @@ static const struct nexthop *way_out(const struct flow_question *q, struct flow_
 	return nh;
 }
 
+// The port that the flow is charged to: one that keeps flows, if there is one; else any port of a guest, for flows that
+// only translation needs. 0: from tunnel to tunnel.
+static uint16_t decide_owner(const struct flow_question *q, const struct flow_answer *a, const struct nexthop *nh)
+{
+	if (port_stateful(q->port))
+		return q->port;
+	if (a->out_port || q->port)
+		return a->out_port ? a->out_port : q->port;
+	return nh->kind == NH_PORT ? nh->port : 0;
+}
+
 void flow_decide(const struct flow_question *q, struct flow_answer *a)
 {
 	const struct nexthop *nh;
@@ -112,7 +123,7 @@ void flow_decide(const struct flow_question *q, struct flow_answer *a)
 		return;
 	a->out_port = nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;
 	a->stateful = a->nat.rule != 0 || a->out_port != 0 || port_stateful(q->port);
-	a->owner = port_stateful(q->port) ? q->port : a->out_port;
+	a->owner = decide_owner(q, a, nh);
 	if (port_stateful(q->port))
 		rules_classify(q->port, RULES_EGRESS, &q->key, &a->egress);
 	if (a->out_port)

@@ -31,8 +31,8 @@ DROP_REASON(
 	"Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
-DROP_REASON(flow_icmp_error_rate, "More than 1,000 ICMP errors per second were sent about the flows of one port; the "
-				  "rest of that second's are dropped.");
+DROP_REASON(flow_icmp_error_rate,
+	    "More than 1,000 ICMP errors per second about flows came from one port, or from tunnels to one port.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
 
 struct work {
@@ -244,6 +244,8 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 	if (unlikely(why != NULL))
 		return flow_create_refuse(w, &q, why);
 	if (a.deny && !flow_quota_take_denied(w->worker, a.owner)) {
+		if (unlikely(a.egress.log || a.ingress.log))
+			flow_log_add(w->worker, &q, &a);
 		flow_quota_return(w->worker, a.owner);
 		// without a flow: the rules decide about its next packets again
 		return flow_create_refuse(w, &q, a.deny);
@@ -284,14 +286,15 @@ static edge_t flow_create_error(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	uint32_t bytes = w->m->pkt_len - w->md->l3;
+	bool tunnel = w->md->flags & META_FROM_TUNNEL;
 	struct rte_mbuf *m = w->m;
 
 	if (bytes > (v6 ? ICMP_ERROR_MAX6 : ICMP_ERROR_MAX4))
 		return drop(m, flow_icmp_error_long);
-	if (!flow_quota_error(f->owner))
-		return drop(m, flow_icmp_error_rate);
 	if (unlikely(f->dir[e & 1].flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, w->md, bytes))
 		return EDGE_DROP;
+	if (!flow_quota_error(tunnel ? f->owner : m->port, tunnel))
+		return drop(m, flow_icmp_error_rate);
 	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]),
 			  rte_pktmbuf_mtod_offset(m, void *, w->md->l3), v6);
 }
@@ -325,6 +328,15 @@ static bool flow_create_goes_to(const struct flow_key *k, const struct flow_key 
 	return v6 ? k->addr[2] == to->addr[2] && k->addr[3] == to->addr[3] : k->dst4 == to->dst4;
 }
 
+// A guest may send errors only about flows of its own port: those of others are not checked by its rules.
+static bool flow_create_comes_from(const struct work *w, flow_entry_t e)
+{
+	const struct port_fwd *p = rcu_read(port_fwds[w->m->port]);
+
+	return (w->md->flags & META_FROM_TUNNEL) || p == NULL || p->role != PORT_TENANT || !p->stateful ||
+	       flow_of(e)->port[e & 1] == w->m->port;
+}
+
 static flow_entry_t flow_create_find(struct work *w, const bool v6)
 {
 	struct flow_key inner;
@@ -337,7 +349,7 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
 			inner = flow_key_reverse(&inner);
 			e = flow_create_goes_to(&w->p.key, &inner, v6) ? flow_table_find(flow_table, &inner) : 0;
-			if (e)
+			if (e && flow_create_comes_from(w, e))
 				return e;
 		}
 		w->p.kind = FLOW_PACKET; // not about a flow of its destination: the rules decide

@@ -36,7 +36,7 @@ static inline bool icmp_is_echo(uint8_t type, const bool v6)
 
 static inline bool icmp_is_error(uint8_t type, const bool v6)
 {
-	return v6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+	return v6 ? type < 128 : type == 3 || type == 11 || type == 12; // source quench and redirect: the rules decide
 }
 
 // Parses the common packet: no options, no fragment, TCP, UDP, SCTP or ICMP echo. Returns false if flow_parse() must

@@ -21,11 +21,11 @@ DROP_REASON(flow_quota_rate,
 	    "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
 
 static struct quota {
-	uint32_t limit, rate; // master: wo, workers: ro
-	uint32_t window;      // workers: rw; a race lets a few more pass
-	uint32_t in_window;   // atomic
-	uint64_t refused;     // atomic
-	struct bucket errors; // ICMP errors about its flows. Workers: rw
+	uint32_t limit, rate;    // master: wo, workers: ro
+	uint32_t window;         // workers: rw; a race lets a few more pass
+	uint32_t in_window;      // atomic
+	uint64_t refused;        // atomic
+	struct bucket errors[2]; // ICMP errors about flows, which the port sent and received. Workers: rw
 } __rte_cache_aligned quotas[PORT_MAX];
 
 // Flows that each worker has created and ended since the start; a worker may end flows of others. Row QUOTA_MASTER: the
@@ -35,13 +35,15 @@ static struct count {
 	uint32_t denied_taken, denied_returned;
 } counts[QUOTA_MASTER + 1][PORT_MAX];
 uint32_t flow_used_percent;
-static uint32_t sharing; // ports that keep flows. Master: wo, workers: ro
-static unsigned takers;  // workers with this id or a higher one have an empty row. Workers: rw, atomic
+static uint32_t fair = UINT32_MAX; // the fair level. Master: wo, workers: ro
+static uint8_t over[PORT_MAX];     // the port has more flows than the fair level. Master: wo, workers: ro
+static unsigned takers;            // workers with this id or a higher one have an empty row. Workers: rw, atomic
 
 static struct refused {
 	uint64_t hash;
 	const struct drop_reason *why;
 	uint16_t since;
+	uint16_t gen;                 // of the zone: a change of rules or routes makes the refusal stale
 } refused[WORKER_MAX][REFUSED_SLOTS]; // each worker uses its own
 
 static bool refusing[WORKER_MAX]; // some refusal may be in the cache
@@ -57,43 +59,80 @@ static bool too_fast(struct quota *q, uint32_t rate)
 	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
 }
 
+// The rows change while they are read. What ended is read first, so that the difference is not below what is in use by
+// more than what is created meanwhile; it is never negative.
+static uint32_t quota_sum(uint16_t port, size_t taken, size_t returned)
+{
+	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+	uint32_t n = 0;
+
+#define ROW(i, at) __atomic_load_n((uint32_t *)RTE_PTR_ADD(&counts[i][port], at), __ATOMIC_ACQUIRE)
+	n -= ROW(QUOTA_MASTER, returned);
+	for (i = 0; i < rows; i++)
+		n -= ROW(i, returned);
+	for (i = 0; i < rows; i++)
+		n += ROW(i, taken);
+#undef ROW
+	return (int32_t)n > 0 ? n : 0;
+}
+
 static uint32_t quota_in_use(uint16_t port)
 {
-	const struct count *c = &counts[QUOTA_MASTER][port];
-	uint32_t n = 0 - __atomic_load_n(&c->returned, __ATOMIC_RELAXED);
-	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
-
-	for (i = 0; i < rows; i++) {
-		c = &counts[i][port];
-		n += __atomic_load_n(&c->taken, __ATOMIC_RELAXED) - __atomic_load_n(&c->returned, __ATOMIC_RELAXED);
-	}
-	return n;
+	return quota_sum(port, offsetof(struct count, taken), offsetof(struct count, returned));
 }
 
 static uint32_t quota_denied(uint16_t port)
 {
-	const struct count *c = &counts[QUOTA_MASTER][port];
-	uint32_t n = 0 - __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
-	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
-
-	for (i = 0; i < rows; i++) {
-		c = &counts[i][port];
-		n += __atomic_load_n(&c->denied_taken, __ATOMIC_RELAXED) -
-		     __atomic_load_n(&c->denied_returned, __ATOMIC_RELAXED);
-	}
-	return n;
+	return quota_sum(port, offsetof(struct count, denied_taken), offsetof(struct count, denied_returned));
 }
 
 bool flow_quota_over_share(uint16_t port)
 {
-	uint32_t n = __atomic_load_n(&sharing, __ATOMIC_RELAXED);
-
-	return n > 1 && quota_in_use(port) > flow_capacity() / n;
+	return __atomic_load_n(&over[port], __ATOMIC_RELAXED);
 }
 
-void flow_quota_ports(int by)
+bool flow_quota_over_level(uint16_t port)
 {
-	__atomic_store_n(&sharing, sharing + (uint32_t)by, __ATOMIC_RELAXED);
+	return quota_in_use(port) > __atomic_load_n(&fair, __ATOMIC_RELAXED);
+}
+
+// The highest level at which min(use, level) of all ports fits into the room. UINT32_MAX: everything fits.
+static uint32_t fair_level(const uint32_t *use, uint64_t room)
+{
+	uint32_t low = 0, high = UINT32_MAX;
+
+	while (low < high) {
+		uint32_t level = low + (high - low) / 2 + 1;
+		uint64_t sum = 0;
+		unsigned i;
+
+		for (i = 0; i < PORT_MAX; i++)
+			sum += RTE_MIN(use[i], level);
+		if (sum <= room)
+			low = level;
+		else
+			high = level - 1;
+	}
+	return low;
+}
+
+void flow_quota_weigh(void)
+{
+	static uint32_t use[PORT_MAX];
+	static bool weighed;
+	uint32_t level = UINT32_MAX;
+	uint16_t i;
+
+	if (flow_pressure() < FLOW_WEIGH_PERCENT && !weighed)
+		return;
+	weighed = flow_pressure() >= FLOW_WEIGH_PERCENT;
+	for (i = 0; weighed && i < PORT_MAX; i++)
+		use[i] = quota_in_use(i);
+	if (weighed)
+		level = fair_level(use, (uint64_t)flow_capacity() * FLOW_WEIGH_PERCENT / 100);
+	__atomic_store_n(&fair, level, __ATOMIC_RELAXED);
+	for (i = 0; i < PORT_MAX; i++)
+		__atomic_store_n(&over[i], use[i] > level, __ATOMIC_RELAXED);
 }
 
 static void count_one(uint32_t *counter)
@@ -147,9 +186,10 @@ void flow_quota_return_denied(unsigned worker, uint16_t port)
 	count_one(&counts[worker][port].denied_returned);
 }
 
-bool flow_quota_error(uint16_t port)
+bool flow_quota_error(uint16_t port, bool received)
 {
-	return bucket_take(&quotas[port].errors, rte_rdtsc(), 1, ERRORS_PER_SECOND, ERRORS_PER_SECOND, flow_tsc_hz);
+	return bucket_take(&quotas[port].errors[received], rte_rdtsc(), 1, ERRORS_PER_SECOND, ERRORS_PER_SECOND,
+			   flow_tsc_hz);
 }
 
 void flow_quota_return(unsigned worker, uint16_t port)
@@ -169,7 +209,10 @@ const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *k
 		return NULL;
 	hash = flow_key_hash(key);
 	r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
-	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS ? r->why : NULL;
+	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS &&
+			       r->gen == flow_zones[key->zone].gen
+		       ? r->why
+		       : NULL;
 }
 
 void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now)
@@ -178,7 +221,7 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 
 	refusing[worker] = true;
 	last_refused[worker] = now;
-	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now};
+	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zones[key->zone].gen};
 }
 
 static uint16_t quota_room; // of the quotas in a port's configuration

@@ -2,9 +2,10 @@
 // Flow quotas of tenant ports, their shares of the table, and a cache of recent refusals.
 //
 // While the table has room, a port may have any number of flows up to its limit. Once FLOW_PRESSURE_PERCENT of the
-// table are in use, a port with more than its share (the capacity divided by the number of ports that keep flows) gets
-// no new flows, and its oldest flows end first (ager.c): what one guest sends leaves the others their share. Denied
-// flows, which cost their sender nothing, have a cap of their own.
+// table are in use, the ports with the most flows get no new ones, and their oldest flows end first (ager.c). The level
+// above which a port has too many is the max-min fair one: the highest at which min(flows, level) of all ports fits into
+// FLOW_WEIGH_PERCENT of the table. So ports that need little always find room, whoever fills the table. Denied flows,
+// which cost their sender nothing, have a cap of their own.
 #pragma once
 
 #include <stdint.h>
@@ -28,7 +29,8 @@ struct flow_quota_state {
 };
 
 #define FLOW_PRESSURE_PERCENT 85
-#define FLOW_DENIED_SHARE 64 // a port may have the capacity divided by this in denied flows, but at least:
+#define FLOW_WEIGH_PERCENT 80 // from here on the fair level is known; what fits below it leaves the rest to the others
+#define FLOW_DENIED_SHARE 64  // a port may have the capacity divided by this in denied flows, but at least:
 #define FLOW_DENIED_MIN 64
 
 #define QUOTA_MASTER WORKER_MAX // the master's `worker` argument of flow_quota_return()
@@ -40,10 +42,12 @@ void flow_quota_return(unsigned worker, uint16_t port);
 // Workers. Charges a flow that is created denied, beside flow_quota_take(); false: the port has too many of them.
 bool flow_quota_take_denied(unsigned worker, uint16_t port);
 void flow_quota_return_denied(unsigned worker, uint16_t port);
-bool flow_quota_over_share(uint16_t port); // the port has more flows than its share. Any thread
+bool flow_quota_over_share(uint16_t port); // the port had more flows than the fair level lately. Any thread
+bool flow_quota_over_level(uint16_t port); // the same, counted now
 
-// Workers. An ICMP error about a flow that is charged to this port; false: too many within the second.
-bool flow_quota_error(uint16_t port);
+// Workers. An ICMP error about a flow, sent by this port, or received by it from a tunnel; false: too many within the
+// second.
+bool flow_quota_error(uint16_t port, bool received);
 
 // Workers. A flow that was refused within the last seconds is refused again, at the cost of one lookup.
 // NULL: not refused recently.
@@ -60,6 +64,6 @@ static inline uint32_t flow_pressure(void)
 // Master.
 const struct flow_quota_config *flow_quota_config(const struct port_config *cfg);
 struct flow_quota_config *flow_quota_config_edit(struct port_config *cfg);
-void flow_quota_ports(int by); // so many more ports keep flows
+void flow_quota_weigh(void); // computes the fair level; every few milliseconds
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate);
 struct flow_quota_state flow_quota_get(uint16_t port);

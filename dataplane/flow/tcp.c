@@ -84,6 +84,8 @@ uint32_t flow_timeout(const struct flow *f)
 		return flow_timeouts.denied;
 	switch (f->dir[0].key.proto) {
 	case IPPROTO_TCP:
+		if (f->tcp == TCP_NONE && answered) // older than the router, and idle between keepalives
+			return flow_timeouts.tcp[TCP_FIN_WAIT];
 		return flow_timeouts.tcp[f->tcp];
 	case IPPROTO_UDP:
 		return answered ? flow_timeouts.udp_answered : flow_timeouts.udp;

@@ -63,12 +63,6 @@ static void count_port(uint16_t vrf, int by)
 	flow_zone_changed(vrf);
 }
 
-static void count_stateful(uint16_t vrf, int by)
-{
-	count_port(vrf, by);
-	flow_quota_ports(by);
-}
-
 static int check_stateless(const struct port_config *cfg, struct error *err)
 {
 	const struct flow_quota_config *q = flow_quota_config(cfg);
@@ -103,22 +97,22 @@ static void zone_port_added(struct port *p)
 {
 	zone_set_quota(p);
 	if (p->cfg.stateful)
-		count_stateful(p->cfg.vrf, 1);
+		count_port(p->cfg.vrf, 1);
 }
 
 static void zone_port_changed(struct port *p, const struct port_config *old)
 {
 	zone_set_quota(p);
 	if (p->cfg.stateful)
-		count_stateful(p->cfg.vrf, 1);
+		count_port(p->cfg.vrf, 1);
 	if (old->stateful)
-		count_stateful(old->vrf, -1);
+		count_port(old->vrf, -1);
 }
 
 static void zone_port_removed(struct port *p)
 {
 	if (p->cfg.stateful)
-		count_stateful(p->cfg.vrf, -1);
+		count_port(p->cfg.vrf, -1);
 }
 
 static void route_changed(uint16_t vrf)

@@ -33,14 +33,15 @@ DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the
 
 #define COPIES_MAX 16384 // per batch: node streams have 16-bit counts
 
-#define BURST_MIN 8192 // copies: more than a frame may have ends
+#define BURST 2048     // copies at once, about 2 ms of a worker; a frame with more ends passes when the bucket is full
+#define WORKER_PORTS 5 // all ports of a worker together have this many budgets
 
 uint32_t flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;
 SETTING(flood_copies_per_second, flood_copies_per_second);
 
 // Copies are paid for by the port that sends the frame; frames from tunnels, whose senders are not known, by their
 // bridge.
-static struct bucket of_port[WORKER_MAX][PORT_MAX], of_bridge[WORKER_MAX][BRIDGE_MAX];
+static struct bucket of_worker[WORKER_MAX], of_port[WORKER_MAX][PORT_MAX], of_bridge[WORKER_MAX][BRIDGE_MAX];
 
 struct flood {
 	struct rte_graph *graph;
@@ -141,12 +142,14 @@ static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel,
 static bool bridge_flood_allowed(const struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
-	struct bucket *b = from_tunnel ? &of_bridge[this_worker->id][meta(m)->bridge]
-				       : &of_port[this_worker->id][m->port % PORT_MAX];
-	unsigned ends = f->n_ports + (from_tunnel ? 0 : f->n_flood);
+	unsigned worker = this_worker->id, ends = f->n_ports + (from_tunnel ? 0 : f->n_flood);
+	struct bucket *own =
+		from_tunnel ? &of_bridge[worker][meta(m)->bridge % BRIDGE_MAX] : &of_port[worker][m->port % PORT_MAX];
+	uint32_t burst = RTE_MAX(ends, (uint32_t)BURST), rate = flood_copies_per_second;
+	uint64_t hz = rte_get_tsc_hz();
 
-	return bucket_take(b, fl->tsc, RTE_MAX(ends, 1u), flood_copies_per_second,
-			   RTE_MAX(flood_copies_per_second, (uint32_t)BURST_MIN), rte_get_tsc_hz());
+	return bucket_take(own, fl->tsc, ends, rate, burst, hz) &&
+	       bucket_take(&of_worker[worker], fl->tsc, ends, WORKER_PORTS * rate, WORKER_PORTS * burst, hz);
 }
 
 static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)

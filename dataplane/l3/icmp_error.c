@@ -43,7 +43,7 @@ static const struct type_code codes[] = {
 	[ICMP_WHAT_PROTOCOL] = {3, 2, 4, 1},
 };
 
-// Each port, and each VRF for what tunnels bring, has a quarter of the worker's budget: what one guest provokes leaves
+// Each port, and each VRF for what tunnels bring, has a tenth of the worker's budget: what one guest provokes leaves
 // path MTU discovery of the others alone. Its own budget is also spent on what cannot be answered, for the search for a
 // source address takes long then; the worker's only on errors that are sent.
 static inline bool icmp_error_own_budget(const struct rte_mbuf *m, const struct pkt_meta *md)
@@ -52,7 +52,7 @@ static inline bool icmp_error_own_budget(const struct rte_mbuf *m, const struct 
 	bool tunnel = md->flags & META_FROM_TUNNEL;
 	struct bucket *own =
 		tunnel ? &of_vrf[this_worker->id][md->vrf % VRF_MAX] : &of_port[this_worker->id][m->port % PORT_MAX];
-	uint32_t rate = icmp_errors_per_second, share = rate ? RTE_MAX(rate / 4, 1u) : 0;
+	uint32_t rate = icmp_errors_per_second, share = rate ? RTE_MAX(rate / 10, 1u) : 0;
 
 	return bucket_take(own, rte_rdtsc(), 1, share, share, rte_get_tsc_hz());
 }

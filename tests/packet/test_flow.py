@@ -133,6 +133,23 @@ def test_an_icmp_error_to_another_host_is_not_the_flows(router, tenant, family):
         router.cli("rule-list", "del", "only-g1")
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_icmp_error_about_the_flow_of_others_is_not_theirs(router, tenant, family):
+    """A guest whose rules deny everything quotes a flow between two others, to the one that is its accomplice."""
+    there = udp_packet(family, tenant, G1)  # the accomplice, behind the tunnel, and G1
+    assert_out(router.run("fab0", from_host("mplsoudp", 4, there, tag=LABEL)), ("g1", to_guest(G1, forwarded(there))))
+    router.cli("rule-list", "add", "nothing", "--default-action", "deny")
+    try:
+        router.cli("port", "set", "g2", "--egress-rules", "nothing")
+        error = icmp_error(family, G2, tenant, bytes(forwarded(there)))
+        with router.drops(flow_denied_egress=1):
+            assert_nothing(router.run("g2", from_guest(G2, error)))
+        assert len(router.run("g1", from_guest(G1, icmp_error(family, G1, tenant, bytes(forwarded(there)))))) == 1
+    finally:
+        router.cli("port", "set", "g2", "--egress-rules=")
+        router.cli("rule-list", "del", "nothing")
+
+
 @pytest.mark.parametrize("family, longest", [(4, 576), (6, 1280)])
 def test_icmp_errors_are_bounded(router, family, longest):
     there = udp_packet(family, G1, G2)

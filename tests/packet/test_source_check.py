@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest cannot send with another's address where its port says so."""
 import pytest
-from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop)
 from scapy.layers.l2 import ARP, Ether
 from scapy.utils6 import in6_mactoifaceid
 
 from packets import assert_nothing, assert_out, forwarded, from_guest, to_guest, udp_packet
+from router import GATEWAY_MAC
 from topology import FAMILIES, GATEWAY, T1, T2
 
 OTHER = {4: "10.1.0.99", 6: "fd00:1::99"}
@@ -94,11 +95,25 @@ def test_advertised_targets(router, check, target, allowed):
 
 
 def test_a_link_local_target_may_be_the_source(router, check):
+    """A guest may have any link-local address but the gateway's."""
     check("strict")
     with router.drops():
         router.run("t1", advertisement("fe80::5", "fe80::5"))
     with router.drops(source_address=1):
         router.run("t1", advertisement("fe80::5", "fe80::6"))
+    gateway = "fe80::" + in6_mactoifaceid(GATEWAY_MAC).lower()
+    with router.drops(source_address=3):
+        router.run("t1", advertisement(gateway, gateway), advertisement(T1[6], GATEWAY[6]), advertisement("fe80::5", gateway))
+
+
+@pytest.mark.parametrize("what", [ICMPv6ND_RA(routerlifetime=9000), ICMPv6ND_Redirect(tgt="fe80::5", dst="2001:db8::9")],
+                         ids=["advertisement", "redirect"])
+def test_only_the_gateway_is_a_router(router, check, what):
+    """Linux takes both from a unicast frame, too, which the gateway's node does not see."""
+    check("strict")
+    for mac in ("33:33:00:00:00:01", T2["mac"]):
+        with router.drops(source_router=1):
+            assert_nothing(router.run("t1", Ether(src=T1["mac"], dst=mac) / IPv6(src="fe80::5", dst="ff02::1", hlim=255) / what))
 
 
 @pytest.mark.parametrize("headers", [(IPv6ExtHdrDestOpt(),), (IPv6ExtHdrHopByHop(), IPv6ExtHdrDestOpt()),

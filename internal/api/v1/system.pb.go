@@ -414,7 +414,7 @@ type Settings struct {
 	MacAgeSeconds uint32 `protobuf:"varint,3,opt,name=mac_age_seconds,json=macAgeSeconds,proto3" json:"mac_age_seconds,omitempty"`
 	// reachable neighbours are probed after this time
 	NeighborAgeSeconds  uint32 `protobuf:"varint,4,opt,name=neighbor_age_seconds,json=neighborAgeSeconds,proto3" json:"neighbor_age_seconds,omitempty"`
-	IcmpErrorsPerSecond uint32 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker; a port or VRF gets a quarter
+	IcmpErrorsPerSecond uint32 `protobuf:"varint,5,opt,name=icmp_errors_per_second,json=icmpErrorsPerSecond,proto3" json:"icmp_errors_per_second,omitempty"` // per worker; a port or VRF gets a tenth
 	// copies of broadcasts and unknown destinations that a port, or the tunnels of a bridge domain, may cause; per worker
 	FloodCopiesPerSecond uint32 `protobuf:"varint,18,opt,name=flood_copies_per_second,json=floodCopiesPerSecond,proto3" json:"flood_copies_per_second,omitempty"`
 	// deepest label stack accepted from the wire, explicit nulls included
