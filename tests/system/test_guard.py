@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
 from daemon import Daemon  # noqa: E402
 
-SOON = 2.0  # seconds from a drift to its event
+SOON = 6.0  # the guard looks once a second; the rest is for a loaded machine
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2, reason="needs root and two CPUs")
 
@@ -187,7 +187,7 @@ def test_names_taskset(router):
     named = 0
     with guard(router) as g, contextlib.ExitStack() as stack:
         hogs = [stack.enter_context(hog(other_cpu())) for _ in range(4)]
-        time.sleep(1.5)
+        time.sleep(3)  # the guard has seen them where they are
         for p in hogs:
             begun = time.time()
             subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)
