@@ -160,7 +160,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 	protobuf_c_message_init(m->resp, resp);
 	ret = m->unary(&unary, req, resp, err);
 	for (l = listeners; l; l = l->next)
-		l->settle();
+		if (l->settle)
+			l->settle();
 	if (ret < 0)
 		return ret;
 	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);

@@ -57,11 +57,13 @@ static void assert_status(struct test_frame *f, uint32_t id, int code, const cha
 
 static void unary(void **state)
 {
+	static struct api_listener silent;
 	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
 	struct test_frame *f;
 	Ttrpc__Response *r;
 	Corelane__V1__Route *route;
 
+	api_listen(&silent); // has no callback: skipped
 	req.address = "192.0.2.1";
 	f = ask(1, "Lookup", &req.base, 0);
 	assert_non_null(f);

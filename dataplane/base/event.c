@@ -61,7 +61,8 @@ void event_report_as(const struct event_kind *kind, const char *subject, const c
 	rte_log(levels[kind->severity], corelane_logtype, "%s: %s%s%s\n", kind->name, e->subject, subject ? " " : "",
 		e->text);
 	for (l = listeners; l; l = l->next)
-		l->reported();
+		if (l->reported)
+			l->reported();
 }
 
 const struct event_record *event_after(uint64_t number)

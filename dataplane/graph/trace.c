@@ -66,7 +66,8 @@ static void graph_trace_record(struct trace *t, const struct rte_node *node, str
 	r->port = m->port;
 	r->length = (uint16_t)RTE_MIN(m->data_len, (uint16_t)TRACE_BYTES);
 	for (l = trace_listeners; l; l = l->next)
-		l->record(r, md);
+		if (l->record)
+			l->record(r, md);
 	rte_strscpy(r->node, node->name, sizeof(r->node));
 	memcpy(r->data, rte_pktmbuf_mtod(m, void *), r->length);
 	if (rte_ring_mp_enqueue(t->ring, out) != 0)

@@ -151,7 +151,8 @@ static void nexthop_tell(void)
 	const struct nexthop_listener *l;
 
 	for (l = listeners; l; l = l->next)
-		l->changed();
+		if (l->changed)
+			l->changed();
 }
 
 static int nexthop_publish(struct nexthop_entry *e)

@@ -203,7 +203,8 @@ static void vrf_changed(const struct vrf *v)
 	if (v->id == VRF_FABRIC)
 		nexthop_underlay_changed();
 	for (l = listeners; l; l = l->next)
-		l->route_changed(v->id);
+		if (l->route_changed)
+			l->route_changed(v->id);
 }
 
 int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)

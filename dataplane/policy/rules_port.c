@@ -31,7 +31,8 @@ static void rules_port_changed(uint16_t port)
 	const struct rules_listener *l;
 
 	for (l = listeners; l; l = l->next)
-		l->changed(port);
+		if (l->changed)
+			l->changed(port);
 }
 
 // --- Publication of a list's set. ---
