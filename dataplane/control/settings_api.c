@@ -85,7 +85,7 @@ static int check_pair(const PbSetRequest *in, const struct setting *a, const str
 			continue;
 		snprintf(text, sizeof(text), "%u", mine[i]);
 		snprintf(field, sizeof(field), "settings.%s", a->name);
-		return error_set(err, EINVAL, field, text, "different ports", "is one of %s too", b->name);
+		return error_set(err, EINVAL, field, text, "a port that no other list has", "is also in %s", b->name);
 	}
 	return 0;
 }

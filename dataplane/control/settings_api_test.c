@@ -242,7 +242,7 @@ static void all_or_nothing(void **state)
 	in.vxlan_ports = taken;
 	in.n_vxlan_ports = 2;
 	assert_refused(&in, fields, 3,
-		       "settings.vxlan_ports '6635': is one of mplsoudp_ports too; valid: different ports");
+		       "settings.vxlan_ports '6635': is also in mplsoudp_ports; valid: a port that no other list has");
 	assert_int_equal(encap_by_udp[9999], 0);
 	in.n_vxlan_ports = 0;
 	assert_refused(&in, fields, 3, "settings.vxlan_ports: is missing; valid: 1 to 8");

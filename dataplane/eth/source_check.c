@@ -17,9 +17,10 @@
 DROP_REASON(source_mac, "The guest sent with a MAC that is not its own (source_check strict of the port).");
 DROP_REASON(source_address,
 	    "The guest sent with an IP address that is not in its guest_addresses (source_check strict of the port).");
-DROP_REASON(source_unchecked, "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, "
-			      "with headers in pieces, or "
-			      "neighbour discovery behind an IPv6 extension header (source_check strict of the port).");
+DROP_REASON(source_unchecked,
+	    "The guest sent a frame whose addresses cannot be checked: tagged with a VLAN, of 802.3, "
+	    "with headers across several buffers, or neighbour discovery behind an IPv6 extension header "
+	    "(source_check strict of the port).");
 DROP_REASON(source_router, "The guest sent a router advertisement or a redirect, which only the gateway of its port "
 			   "may send (source_check strict).");
 DROP_REASON(source_reverse_path, "The route to the packet's source address does not lead to the port that it came in "

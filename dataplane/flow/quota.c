@@ -15,8 +15,7 @@
 
 DROP_REASON(flow_quota_count, "The port has reached its limit of flows. See `corelane port show`, flow_limit.");
 DROP_REASON(flow_quota_share, "The flow table is nearly full, and the port has more than its share of it. See "
-			      "`corelane flow count`, or limit the port "
-			      "with `corelane port set NAME --flow-limit N`.");
+			      "`corelane flow count`, or limit the port with `corelane port set NAME --flow-limit N`.");
 DROP_REASON(flow_quota_rate,
 	    "The port exceeds its limit of new flows per second. See `corelane port show`, flow_rate.");
 

@@ -24,9 +24,8 @@ DROP_REASON(bridge_no_buffer, "A flooded frame could not be copied: no packet bu
 DROP_REASON(bridge_flood_limit, "A batch exceeded the limit of copies: a storm of broadcasts or unknown destinations "
 				"in a domain with many ends.");
 DROP_REASON(bridge_flood_rate, "The port, or the tunnels of the bridge domain, cause more copies of broadcasts and "
-			       "unknown destinations per second than "
-			       "`corelane settings set --flood-copies` allows: a storm, or a guest that floods. See "
-			       "`corelane drops --by-port`.");
+			       "unknown destinations per second than `corelane settings set --flood-copies` allows: a "
+			       "storm, or a guest that floods. See `corelane drops --by-port`.");
 DROP_REASON(bridge_flood_tunnel_down, "A flooded frame did not reach one of the remote ends: its tunnel has no route. "
 				      "See `corelane nexthop list`.");
 DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the domain's ports or tunnels.");

@@ -20,8 +20,7 @@ enum { PUNT = 1 };
 DROP_REASON(neighbor_rate,
 	    "Packets for an unresolved neighbour came faster than the control plane takes them: 100/s for each next "
 	    "hop, 2,000/s for each other address of a link, 10,000/s for each port. It keeps the youngest 32 of each "
-	    "neighbour. "
-	    "`corelane neighbor list` shows which neighbours do not answer.");
+	    "neighbour. `corelane neighbor list` shows which neighbours do not answer.");
 
 #define CELLS 4096 // addresses with the same hash share a bucket
 

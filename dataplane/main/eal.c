@@ -91,8 +91,7 @@ int eal_start(const struct options *o, struct error *err)
 	if (!hugepages)
 		LOG(NOTICE,
 		    "running without hugepages (%lu MB free, %u needed): packets cost about a third more; see the "
-		    "guide on "
-		    "hugepages",
+		    "guide on hugepages",
 		    hugepages_free_mb(), o->memory_mb);
 	return 0;
 }

@@ -11,9 +11,9 @@
 #include "worker/punt.h"
 #include "worker/worker.h"
 
-DROP_REASON(neighbor_queue_full,
-	    "Too many packets waited for MAC addresses: that of one neighbour, those of one port's neighbours, or in "
-	    "all.");
+DROP_REASON(
+	neighbor_queue_full,
+	"The queue of packets that wait for MAC resolution is full: for this neighbour, for this port, or in total.");
 DROP_REASON(neighbor_unresolved,
 	    "The destination on the link did not answer ARP or neighbour solicitations, or has been removed.");
 DROP_REASON(neighbor_table_full,

@@ -6,7 +6,7 @@ DROP_REASON(tunnel_truncated, "The packet from the tunnel ends before the header
 DROP_REASON(tunnel_not_ip,
 	    "The tunnel's payload is neither IPv4 nor IPv6, and its label or VNI does not stand for a bridge.");
 DROP_REASON(tunnel_congested, "The underlay marked congestion (ECN) on a packet whose inner header does not support "
-			      "it: RFC 6040 has it dropped.");
+			      "it; RFC 6040 requires the drop.");
 DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: the packet was damaged in transit.");
 DROP_REASON(tunnel_nexthop_gone, "The label or VNI stands for a next hop that no longer exists.");
 

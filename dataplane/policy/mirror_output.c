@@ -15,8 +15,8 @@ enum { TX = NH_EDGES };
 DROP_REASON(mirror_no_buffer, "A mirror could not copy a packet: no buffer was free. The packet itself was forwarded. "
 			      "`corelane status` shows the buffers in use; corelaned --mbufs sets their number.");
 DROP_REASON(mirror_too_long, "A mirror's copy exceeds the MTU of its target, tunnel headers included. The packet "
-			     "itself was forwarded. Set a "
-			     "snap length on the mirror, or a larger MTU on the target's port.");
+			     "itself was forwarded. Set a snap length on the mirror, or a larger MTU on the target's "
+			     "port.");
 DROP_REASON(mirror_unresolved,
 	    "A mirror's collector is not reachable through the underlay. The packet itself was forwarded. See "
 	    "`corelane mirror list` and `corelane route lookup` in the VRF fabric.");

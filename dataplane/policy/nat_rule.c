@@ -25,7 +25,8 @@ static int check_address(const struct ip_addr *a, uint8_t family, const char *fi
 		return 0;
 	return error_set(err, EINVAL, field, ip_format_addr(a, text),
 			 family == IPV4 ? "an IPv4 address" : "an IPv6 address",
-			 "is of another family than the rule's other addresses; nothing translates between families");
+			 "differs in IP version from the rule's other addresses; NAT between IPv4 and IPv6 is not "
+			 "supported");
 }
 
 static uint8_t family_of(const struct nat_config *c)
@@ -62,11 +63,11 @@ static int check_pool(struct nat_config *c, struct error *err)
 	n = nat_pool_size(c);
 	ip_format_addr(&c->last, text);
 	if (n == 0)
-		return error_set(err, EINVAL, "rule.source.last", text, "an address from source.first on",
+		return error_set(err, EINVAL, "rule.source.last", text, "source.first or a higher address",
 				 "comes before the first one");
 	if (n > NAT_POOL_MAX)
 		return error_set(err, ERANGE, "rule.source.last", text, "a pool of up to 65536 addresses",
-				 "is too far from the first one");
+				 "makes the pool larger than 65536 addresses");
 	if (c->first_port == 0)
 		c->first_port = NAT_FIRST_PORT;
 	if (c->last_port == 0)
@@ -179,7 +180,7 @@ int nat_check(struct nat_config *c, struct error *err)
 		ret = check_match(c, err);
 	if (ret == 0 && c->kind == NAT_FLOATING && c->vrf == c->external && ip_addr_eq(&c->inside.addr, &c->outside))
 		ret = error_set(err, EINVAL, "rule.floating.outside", NULL, "another address, or another external_vrf",
-				"equals the address inside");
+				"is the same as the inside address");
 	return ret;
 }
 

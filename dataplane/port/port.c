@@ -89,13 +89,14 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.fabric", fabric ? fabric->cfg.name : NULL,
 				 "the name of a fabric port", "a host port shares a fabric port");
 	if (strcmp(cfg->kind, "tap") != 0 && strcmp(cfg->kind, "dpdk") != 0)
-		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk", "gives the kernel no interface");
+		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk",
+				 "has no kernel interface, which a host port needs");
 	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
 	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) ||
 	    !rte_is_zero_ether_addr(&cfg->guest_mac))
-		return error_set(
-			err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
-			"takes no other settings: its addresses are the kernel's, the rest is the fabric port's");
+		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
+				 "accepts no other settings: the kernel sets its addresses, and the fabric port "
+				 "everything else");
 	snprintf(text, sizeof(text), "%u", cfg->mtu);
 	snprintf(valid, sizeof(valid), "%u", fabric->cfg.mtu);
 	if (cfg->mtu && cfg->mtu != fabric->cfg.mtu)
@@ -355,7 +356,7 @@ static void port_remove(struct port *p)
 		port_close(p);
 		return;
 	}
-	LOG(WARNING, "port %s will be closed when a worker that is late has left it", p->cfg.name);
+	LOG(WARNING, "port %s stays open until a slow worker has stopped using it", p->cfg.name);
 	rcu_defer(port_close, p);
 }
 

@@ -32,8 +32,7 @@ EVENT_KIND(
 	"interface is recreated automatically.");
 EVENT_KIND(port_interface_restored, WARNING,
 	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours have gone with "
-	   "the old "
-	   "one: configure them again.");
+	   "the old one: configure them again.");
 EVENT_KIND(
 	port_interface_not_restored, ERROR,
 	"The deleted interface of a host port cannot be recreated, perhaps because its network namespace has gone. The "

@@ -9,14 +9,15 @@
 #include "worker/worker.h"
 
 EVENT_KIND(worker_stands_still, ERROR,
-	   "A worker has not ended a loop for half a second: its packets wait, and are lost when the queues are full. "
-	   "The text tells the state of its thread: it was stopped or frozen, it is runnable but others have its CPU "
-	   "(a real-time task, a stolen CPU of a virtual machine), or a loop takes that long. Changes that all workers "
-	   "must see wait for it.");
-EVENT_KIND(worker_goes_on, INFO, "A worker that stood still has looped for a second without standing again.");
-EVENT_KIND(master_was_away, WARNING,
-	   "The master thread did not run for more than a second: the process was stopped, others had its CPUs, or one "
-	   "request took that long. Meanwhile no request was answered and the workers were not watched.");
+	   "A worker has not finished a loop for half a second: its packets wait, and are dropped when the queues are "
+	   "full. The text gives the state of its thread: it is stopped or frozen, it is runnable but other threads "
+	   "occupy its CPU (a real-time task, a stolen CPU of a virtual machine), or a loop takes that long. Changes "
+	   "that all workers must see wait for it.");
+EVENT_KIND(worker_goes_on, INFO, "A stalled worker has run for one second without stalling again.");
+EVENT_KIND(
+	master_was_away, WARNING,
+	"The master thread did not run for more than a second: the process was stopped, other threads occupied "
+	"its CPUs, or one request took that long. Meanwhile no request was answered and the workers were not watched.");
 
 static struct watch watches[WORKER_MAX];
 

@@ -18,9 +18,8 @@
 
 DROP_REASON(punt_rate,
 	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s "
-	    "of a tenant, "
-	    "10,000 of a fabric port. A host may be flooding them: see `corelane drops punt_rate --by-port` and "
-	    "`corelane capture`.");
+	    "of a tenant, 10,000 of a fabric port. A host may be flooding them: see "
+	    "`corelane drops punt_rate --by-port` and `corelane capture`.");
 DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, ARP "
 		       "and ND of tenants, and packets for unknown neighbours have a queue each. See "
 		       "`corelane drops punt_full --by-port`.");

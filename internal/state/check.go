@@ -96,7 +96,7 @@ func (l *loader) checkHost(path string, n *yaml.Node, m *apiv1.Port) {
 		l.fail(l.at(n), path+".fabric", "the name of a fabric port", "missing: a host port shares a fabric port")
 	}
 	if m.GetTap() == nil && m.GetDpdk() == nil {
-		l.fail(l.at(n), path, "tap, dpdk", "the device gives the kernel no interface")
+		l.fail(l.at(n), path, "tap, dpdk", "the device has no kernel interface, which a host port needs")
 	}
 }
 

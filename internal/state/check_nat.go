@@ -54,7 +54,7 @@ func (l *loader) checkNatFamily(path string, n *yaml.Node, m *apiv1.NatRule) {
 			first = text
 		case isIPv4(text) != isIPv4(first):
 			l.fail(l.at(n), path, "addresses of one family",
-				"'%s' and '%s' are of different families; nothing translates between families", first, text)
+				"'%s' and '%s' have different IP versions; NAT between IPv4 and IPv6 is not supported", first, text)
 			return
 		}
 	}
@@ -77,9 +77,10 @@ func (l *loader) checkNatPool(path string, n *yaml.Node, s *apiv1.SourceNat) {
 	}
 	switch {
 	case err == nil && first.BitLen() == last.BitLen() && last.Less(first):
-		l.fail(l.at(n), path+".last", "an address from source.first on", "'%s' comes before the first one", s.Last)
+		l.fail(l.at(n), path+".last", "source.first or a higher address", "'%s' comes before the first one", s.Last)
 	case err == nil && first.BitLen() == last.BitLen() && !within(first, last, natPool):
-		l.fail(l.at(n), path+".last", "a pool of up to 65536 addresses", "'%s' is too far from the first one", s.Last)
+		l.fail(l.at(n), path+".last", "a pool of up to 65536 addresses",
+			"'%s' makes the pool larger than 65536 addresses", s.Last)
 	case to != 0 && to < from:
 		l.fail(l.at(n), path+".last_port", "a port from source.first_port on", "%d comes before the first one", to)
 	}
@@ -139,8 +140,8 @@ func (l *loader) clashesOfNat() {
 				m.Id, r.first, r.vrf, port)
 		}
 		if f := m.GetFloating(); f != nil && f.Inside == f.Outside && m.ExternalVrf == "" {
-			l.fail(at, "nat", "another address, or another external_vrf", "rule %d: %s equals the address inside", m.Id,
-				f.Outside)
+			l.fail(at, "nat", "another address, or another external_vrf",
+				"rule %d: %s is the same as the inside address", m.Id, f.Outside)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func TestLoadErrors(t *testing.T) {
 			"ports[1].mtu: a host port does not have this field"},
 		{"host without interface", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, " +
 			"role: PORT_ROLE_HOST, vhost: {socket: /p}, fabric: f}\n",
-			"gives the kernel no interface; valid: tap, dpdk"},
+			"has no kernel interface, which a host port needs; valid: tap, dpdk"},
 		{"host of a host", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n- {name: p, role: " +
 			"PORT_ROLE_HOST, tap: {}, fabric: f}\n- {name: q, role: PORT_ROLE_HOST, tap: {}, fabric: p}\n",
 			"the host port 'q' shares 'p', which is not a fabric port"},
@@ -338,20 +338,20 @@ func TestLoadErrors(t *testing.T) {
 			"nat[0]: kind missing; valid: one of floating, source, destination"},
 		{"NAT between families", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: " +
 			"\"2001:db8::1\"}}]\n",
-			"nat[0]: '10.0.0.1' and '2001:db8::1' are of different families; nothing translates between families; " +
-				"valid: addresses of one family"},
+			"nat[0]: '10.0.0.1' and '2001:db8::1' have different IP versions; NAT between IPv4 and IPv6 is not " +
+				"supported; valid: addresses of one family"},
 		{"NAT to multicast",
 			"vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, outside: 224.0.0.1}}]\n",
 			"'224.0.0.1' is not accepted; valid: the address of a host"},
 		{"NAT to itself", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, external_vrf: a, floating: {inside: 10.0.0.1, " +
-			"outside: 10.0.0.1}}]\n", "equals the address inside"},
+			"outside: 10.0.0.1}}]\n", "is the same as the inside address"},
 		{"NAT ports", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, first_port: 80, floating: {inside: 10.0.0.1, " +
 			"outside: 192.0.2.1}}]\n", "nat[0].first_port: ports need a protocol that has them"},
 		{"NAT pool backwards", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: 10.0.0.0/8, first: " +
 			"192.0.2.9, last: 192.0.2.8}}]\n", "nat[0].source.last: '192.0.2.8' comes before the first one"},
 		{"NAT pool too large", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, source: {prefix: \"fd00::/8\", first: " +
 			"\"2001:db8::\", last: \"2001:db8::1:0\"}}]\n",
-			"'2001:db8::1:0' is too far from the first one; valid: a pool of up to 65536"},
+			"'2001:db8::1:0' makes the pool larger than 65536 addresses; valid: a pool of up to 65536"},
 		{"NAT service without protocol", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, destination: {address: 192.0.2.1, " +
 			"port: 80, backends: [{address: 10.0.0.1}]}}]\n", "nat[0].destination.port: a port needs a protocol"},
 		{"NAT service that matches", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, to: 10.0.0.0/8, destination: " +

@@ -232,7 +232,7 @@ def test_without_host_port_all_is_as_before(link):
     (("host8", "host", "tap", "--fabric", "none"), "there is no such port"),
     (("host8", "host", "tap", "--fabric", "LINK"), "has the host port"),
     (("host8", "host", "tap", "--fabric", "fab0", "--mtu", "1400"), "1500"),
-    (("host8", "host", "tap", "--fabric", "fab0", "--address", "192.0.2.9/24"), "takes no other settings"),
+    (("host8", "host", "tap", "--fabric", "fab0", "--address", "192.0.2.9/24"), "accepts no other settings"),
     (("host8", "host", "memif", "--socket", "/tmp/none.sock", "--fabric", "fab0"), "tap, dpdk"),
     (("fab8", "fabric", "tap", "--fabric", "fab0"), "role host"),
 ])
