@@ -37,7 +37,7 @@ enum flow_dir_flags {
 
 struct flow_dir {
 	struct flow_key key;
-	uint32_t nexthop; // id, never that of a group
+	uint32_t nexthop; // id, never of a group
 	uint16_t gen;     // flow_zones[].gen of the decision; if it differs, the flow is stale
 	uint16_t seen;    // flow_now() of the last packet: all workers rw, races are harmless
 	uint8_t flags;    // enum flow_dir_flags
@@ -68,7 +68,7 @@ enum flow_tcp {
 
 struct flow {
 	struct flow_dir dir[2];
-	// enum flow_state: its creator, then the thread that ends it, then the owner of its chunk: rw
+	// enum flow_state. Written by the flow's creator, then by the thread that ends it, then by its chunk's owner.
 	uint8_t state;
 	uint8_t tcp;        // enum flow_tcp
 	uint8_t fin;        // a bit for each direction that has sent FIN

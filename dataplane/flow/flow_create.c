@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow4_create, flow6_create: the slow path of flows. Takes packets without a flow or with a stale one, TCP's first and
 // last packets, fragments and ICMP errors.
-// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.  Next: by the flow's next hop, or
-// as without flows.
+// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.
+// Next: by the flow's next hop, or as without flows.
 #include "flow/act.h"
 #include "flow/decide.h"
 #include "flow/flow_log.h"
@@ -247,7 +247,7 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 		if (unlikely(a.egress.log || a.ingress.log))
 			flow_log_add(w->worker, &q, &a);
 		flow_quota_return(w->worker, a.owner);
-		// without a flow: the rules decide about its next packets again
+		// Without a flow, the rules decide about each further packet again.
 		return flow_create_refuse(w, &q, a.deny);
 	}
 	ret = new_flow(w, &a, &q, gen, &e, &why);
@@ -280,8 +280,8 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 	return flow_translate(w->m, f, dir);
 }
 
-// Rules do not look at an ICMP error about an allowed flow, so length and rate bound what can be sent as one. The error
-// does not count as a packet of the flow and does not keep it alive: whoever knows the 5-tuple can send errors.
+// ICMP errors that refer to an allowed flow bypass the rules, so their length and rate are limited. They neither count
+// as packets of the flow nor keep it alive: anyone who knows the 5-tuple can forge them.
 static edge_t flow_create_error(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);

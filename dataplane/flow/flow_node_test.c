@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows without
-// threads.
+// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out. And the life of flows, in one
+// thread.
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -125,7 +125,7 @@ static void first_packet_and_those_that_follow(void **state)
 		assert_int_equal(flow_quota_get(RED0).flows, 1);
 		assert_string_equal(lookup(p, RED0), "port_output");
 		assert_int_equal(f->dir[0].packets, 2);
-		// its way is not decided yet
+		// The reverse direction is not decided yet.
 		assert_string_equal(lookup(&back, RED1), i ? "flow6_create" : "flow4_create");
 		assert_string_equal(create(&back, RED1), "port_output");
 		assert_string_equal(lookup(&back, RED1), "port_output");

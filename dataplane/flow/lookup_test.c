@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hash by instruction and in software; every variant of the lookup on the same tables; and keys that are not there,
-// which cost one line.
+// The hash by instruction and in software, every variant of the lookup on the same tables, and lookups of absent keys,
+// which read one cache line.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,8 +15,8 @@ static inline uint64_t fixture_random(uint64_t *state) // splitmix64
 }
 
 void fixture_secret(uint64_t seed);
-// As in a data centre: some thousand hosts in a few subnets, ports that count up. Distinct for distinct numbers below
-// 2^28.
+// Keys as in a data centre: some thousand hosts in a few subnets, ports that count up. Keys of different numbers below
+// 2^28 differ.
 struct flow_key fixture_key(uint32_t number, bool v6);
 // Gives flow `f` the key and, as its other direction, the reverse.
 void fixture_flow(uint32_t f, const struct flow_key *key);

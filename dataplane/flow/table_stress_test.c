@@ -34,8 +34,8 @@
 static struct flow_table *table;
 static int live[SESSIONS]; // flows of each session that are in the table
 static unsigned running;
-// lookups that missed a lasting flow; inserts without room, of what was there already
-static uint64_t missed, no_room, twice;
+static uint64_t missed;         // lookups that did not find a lasting flow
+static uint64_t no_room, twice; // inserts that found no room, or the key already there
 
 static unsigned gone; // worker + 1 that has left, 0 = none
 static uint64_t made, ended;
@@ -239,7 +239,7 @@ static void stress(uint64_t entries, bool grow)
 		if (!grow)
 			continue;
 		if (flow_table_grow_step(table, 16))
-			// its steps move into it
+			// The next steps move entries into the new array.
 			grown += flow_table_grow_begin(table, grown % 4 ? entries : entries * 3 / 2) == 0;
 	}
 	for (i = 0; i < WORKERS; i++)

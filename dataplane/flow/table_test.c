@@ -145,7 +145,7 @@ static void random_operations(uint64_t entries, uint64_t seed, unsigned operatio
 	t = flow_table_create(entries);
 	assert_non_null(t);
 	for (i = 0; i < operations; i++) {
-		// fuller and emptier by turns
+		// The table fills and drains in turn.
 		uint32_t s = rnd(SESSIONS), what = rnd(16), bias = i / (operations / 4) % 2 ? 4 : 7;
 
 		if (what < bias)
@@ -252,7 +252,7 @@ static void growth_when_full(void **state)
 		k = fixture_key(i, false);
 		fixture_flow(i, &k);
 		assert_int_equal(flow_table_insert(t, i << 1, i << 1 | 1, &found), 0);
-		// wherever it is now
+		// The key is found in whichever array holds it now.
 		assert_int_equal(flow_table_insert(t, extra << 1, extra << 1 | 1, &found), -EEXIST);
 		assert_int_equal(found, extra << 1);
 	}

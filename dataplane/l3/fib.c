@@ -4,19 +4,17 @@
 // - Every route owns words of one level only (the table, or the nodes of one depth), and a lookup reads one word per
 //   level. A change builds the new node aside and stores one word in the level above; the covers of children change in
 //   place, one store each. So for each address a change is one store, and it does not touch the routes of other levels.
-// - A node that has been replaced stays as it was at that moment until every worker has passed a quiescent state, and
-// so do
-//   the nodes below it. A worker that is still in it sees the FIB of that moment. Further down it never sees an older
+// - A replaced node and the nodes below it keep the state of that moment until every worker has passed a quiescent
+//   state. A worker that is still in such a node sees the FIB of that moment. Further down it never sees an older
 //   state, because the nodes that it reaches were still linked at that moment.
-// - A worker reads the levels one after the other, so several changes may fall between. If it ends on a leaf with a
-// route,
-//   that route was the best match when the leaf was read. If it ends on "inherit", the maximum of the words that it
-//   passed is the answer: a longer route that existed when that word was read would have been seen further down, unless
-//   a removal came between. Therefore each removal first increments fib_removals; a worker that ends on "inherit" and
-//   finds the count changed since it began retries. It never waits for the master: each retry means that another
-//   removal was made.
-// - Growing to the direct table copies what lies above it and the first nodes below, then changes the root in one
-// store.
+// - A worker reads the levels one after the other, so several changes may happen in between. If it ends on a leaf with
+//   a route, that route was the best match when the leaf was read. If it ends on "inherit", the maximum of the words
+//   that it passed is the answer: a longer route that existed when that word was read would have been seen further
+//   down, unless a removal came in between. Therefore each removal first increments fib_removals, and a worker that
+//   ends on "inherit" retries if the count has changed since it began. It never waits for the master: each retry means
+//   that another removal was made.
+// - Growing to the direct table copies the levels that it replaces and the first nodes below them, then changes the
+//   root in one store.
 #include "l3/fib.h"
 
 #include <errno.h>
@@ -30,8 +28,8 @@
 uint32_t fib_removals __rte_cache_aligned;
 static uint64_t fibs; // their number
 
-// The way down to a prefix: the table's word, then nodes. A node is part of it if the prefix lies in its skip and
-// below.
+// The path to a prefix: the table's word, then nodes. It includes a node if the prefix matches the node's skip and
+// reaches beyond it.
 struct path {
 	unsigned n;
 	uint32_t *links[MAX_NODES]; // links[i] is the word that refers to node i
@@ -66,8 +64,8 @@ static unsigned common_bytes(uint64_t skip, const struct ip_prefix *p, unsigned 
 	return i;
 }
 
-// Ends at the node that holds routes of this length, or above it where there is none. The prefix is longer than the
-// table's bits.
+// Ends at the node that holds routes of this length, or above it if there is none. The prefix must be longer than the
+// bits that the table covers.
 static struct path path_find(const struct fib *fib, const struct ip_prefix *p)
 {
 	struct path path = {.end = fib_root_word(fib->root, (uint64_t)fib_key16(p) << 48),

@@ -3,9 +3,9 @@
 //
 // A trie with a stride of 8 bits whose nodes are immutable and compressed: a bitmap marks where a run of equal slots
 // begins, so a node costs 48 bytes and 4 per run, one cache line for most. Levels with a single way down are skipped. A
-// change builds a new node and swaps one 32-bit word of its parent. The first 16 bits are one direct table once a VRF
-// has more than FIB_ROOT16 routes, until it has none. Nodes live in one reserved address range and refer to each other
-// by 32-bit numbers.
+// change builds a new node and swaps one 32-bit word of its parent. A FIB that gets more than FIB_ROOT16 routes looks
+// up the first 16 bits in one direct table, and keeps that table until it has no routes. Nodes live in one reserved
+// address range and refer to each other by 32-bit numbers.
 #pragma once
 
 #include <stdbool.h>
@@ -19,14 +19,13 @@
 
 struct fib; // one VRF, one family
 
-// Process-wide: reserves the address range of the nodes. max_bytes bounds it; only what is used is taken from the
-// system.
+// Process-wide: reserves max_bytes of addresses for the nodes. Memory is allocated only as nodes are added.
 int fib_init(uint64_t max_bytes);
 void fib_fini(void);       // all FIBs destroyed, no reader online; before rcu_fini()
 uint64_t fib_memory(void); // bytes in use by nodes and roots of all FIBs, freed ones in their grace period included
 
-// Master thread only. All return 0 or -errno (-EINVAL, -ENOMEM, -ENOENT) and change nothing on error; readers see the
-// old or the new route, never neither.
+// Master thread only. All return 0 or -errno (-EINVAL, -ENOMEM, -ENOENT) and change nothing on error. Readers always
+// see either the old or the new route.
 struct fib *fib_create(enum family family);
 void fib_destroy(struct fib *fib);                                              // after a grace period
 int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop); // adds or replaces, nexthop != FIB_NONE

@@ -27,8 +27,8 @@ static __rte_always_inline struct key fib_lookup_key_load(enum family family, co
 	return (struct key){.hi = rte_be_to_cpu_64(words[0]), .lo = rte_be_to_cpu_64(words[1])};
 }
 
-// Moves on by 63 - inverted bits. Only the lowest six bits of inverted count, so that a node's skip or a FIB's root
-// will do.
+// Moves on by 63 - inverted bits. Only the lowest six bits of `inverted` are used, so a caller can pass a node's skip
+// or a FIB's root.
 static __rte_always_inline void key_shift(enum family family, struct key *key, uint64_t inverted)
 {
 	key->hi <<= ~inverted & 63;

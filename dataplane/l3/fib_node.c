@@ -69,8 +69,8 @@ static unsigned node_runs(const struct fib_node *node)
 	return fib_node_index(node, FIB_SLOTS - 1) + 1;
 }
 
-// Sets runs and words. `at` holds the slots where a word may begin that differs from the one before: the runs of what
-// is copied and the two ends of the span.
+// Sets runs and words. `at` marks the slots where a run may begin: the runs of the copied node and both ends of the
+// span.
 static void fib_node_edit(struct fib_build *b, const uint64_t runs[4], const uint32_t *words,
 			  const struct fib_span *span, const struct fib_change *c)
 {

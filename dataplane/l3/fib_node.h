@@ -2,13 +2,12 @@
 // FIB: the words and nodes of the trie, and how nodes are built.
 //
 // A word is either a leaf (top bit set: prefix length and next hop of a route) or the unit of a child node (top bit
-// clear). FIB_INHERIT is the leaf without a route: whatever was found higher up holds. A longer route is a greater leaf
-// and a child is less than any leaf, so the best match is simply the maximum of the words on the way down.
+// clear). FIB_INHERIT is a leaf without a route: the best match so far stands. A longer route is a greater leaf and a
+// child is less than any leaf, so the best match is simply the maximum of the words on the way down.
 //
 // A node at depth d (bits above it) holds the routes of length d+1 .. d+8: each of its 256 slots is the longest of
 // these that contains the slot, or a child, whose `cover` then holds that route. Runs of equal slots are stored once.
-// Levels that hold no route and lead to one child only are left out: the child's `skip` holds the bytes of the key in
-// between.
+// Levels without a route and with one child only are left out: the child's `skip` holds their bytes of the key.
 #pragma once
 
 #include <stdbool.h>
@@ -128,9 +127,9 @@ void fib_build_copy(struct fib_build *b, const struct fib_node *node);
 bool fib_build_empty(const struct fib_build *b);
 // The only child of a node without routes, and its slot; 0: the node is not of that kind.
 uint32_t fib_build_lone_child(const struct fib_build *b, unsigned *slot);
-// the route of this span is there, or not
+// Records whether the route of this span exists. Routes of the whole stride need no record.
 void fib_build_mark(struct fib_build *b, const struct fib_span *span, bool shorter);
-// the word of the new node; 0: no memory
+// Returns the word of the new node; 0: no memory.
 uint32_t fib_build_node(const struct fib_build *b, bool removal);
 
 bool fib_node_has_shorter(const struct fib_node *node, unsigned number);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB: the first level. A table of words indexed by the address's first `bits` bits, holding the routes of length 0 ..
-// bits. bits is 0 (one word, within struct fib itself, so that an empty FIB is one cache line) or 16 (the direct
-// table).
+// FIB: the first level. A table of words, indexed by the address's first `bits` bits, holds the routes of length 0 to
+// `bits`. `bits` is 16 (the direct table) or 0 (one word within struct fib, so that an empty FIB is one cache line).
 #pragma once
 
 #include <rte_common.h>

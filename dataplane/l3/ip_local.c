@@ -40,7 +40,7 @@ static inline void ip_local_answer(struct rte_mbuf *m, struct pkt_meta *md)
 	md->flags = (uint8_t)((md->flags & META_TRACED) | META_ANSWER);
 }
 
-// RFC 4443 3.4 requires the offset of the next header field that was not understood; its place is that of an MTU.
+// RFC 4443 3.4 requires the offset of the next header field that was not understood, in the place of an MTU.
 static inline edge_t ip_local_unserved(struct rte_mbuf *m, uint8_t proto, const bool v6)
 {
 	if (proto == IPPROTO_UDP || proto == IPPROTO_TCP)

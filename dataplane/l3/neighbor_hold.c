@@ -48,8 +48,8 @@ static inline uint32_t hold_cell(const struct rte_mbuf *m)
 	return m->data_len >= sizeof(*ip4) ? rte_jhash_1word(ip4->dst_addr, 0) % CELLS : 0;
 }
 
-// Returns the port whose bucket counts: a tenant's own port; for packets from the fabric, which may be anybody's, the
-// neighbour's port.
+// Returns the port whose token bucket is charged: the tenant port that sent the packet, or, for packets from the
+// fabric, whose sender is unknown, the neighbour's port.
 static inline uint16_t hold_port(const struct rte_mbuf *m, uint16_t to)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);

@@ -29,8 +29,8 @@ static unsigned rebuild_step = RTE_DIM(rebuild_order); // the step under way; RT
 static uint32_t rebuild_at;                            // the last id that this step has looked at
 static bool dirty;                                     // the underlay has changed since a rebuild began
 
-#define REBUILD_LOOKS 32768 // steps of one poll, some 3 ms: a next hop that is skipped is one,
-#define REBUILD_COST 8      // one that is rebuilt so many
+#define REBUILD_LOOKS 32768 // work units per poll, about 3 ms; skipping a next hop costs 1
+#define REBUILD_COST 8      // work units of a rebuild
 
 struct nexthop_entry *nexthop_get(uint32_t id)
 {

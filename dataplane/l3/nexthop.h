@@ -58,10 +58,9 @@ struct nexthop {
 			uint32_t ip_sum;                 // outer IPv4: checksum of the constant fields, not folded
 			uint32_t pseudo_sum;             // outer IPv6: UDP pseudo header without the length
 			bool uniform, fixed_dscp, udp6_checksum, sequenced;
-			uint8_t tos; // with fixed_dscp: DSCP << 2
-			uint8_t ttl; // outer, pipe mode
-			// VXLAN: bytes of inner Ethernet header for routed traffic (14)
-			uint8_t inner_eth;
+			uint8_t tos;       // with fixed_dscp: DSCP << 2
+			uint8_t ttl;       // outer, pipe mode
+			uint8_t inner_eth; // bytes of the inner Ethernet header (14 if the encapsulation has one)
 			alignas(16) uint8_t hdr[TUNNEL_HDR_MAX]; // the last hdr_len bytes count
 		};
 		struct {                                // NH_GROUP

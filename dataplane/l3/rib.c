@@ -182,8 +182,8 @@ uint64_t rib_memory(void)
 	return pools[0].used * node_size(IPV4) + pools[1].used * node_size(IPV6) + ribs * sizeof(struct rib);
 }
 
-// The link that refers to the node of exactly this prefix, or NULL. *above: the link to the node above it, NULL at the
-// root.
+// Returns the link that refers to the node of exactly this prefix, or NULL. *above receives the link to the node above
+// it, NULL at the root.
 static struct node **rib_find(const struct rib *rib, const struct ip_prefix *p, struct node ***above)
 {
 	struct key k = rib_key_load(rib->family, p->addr.bytes);

@@ -111,7 +111,7 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
 }
 
-// Passes on the frame at offset `at` with the VNI md->arg. The drop reasons are those of the encapsulation.
+// Passes on the frame at offset `at` with the VNI md->arg. unknown, wrong_mac: drop reasons of the encapsulation.
 static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at,
 				     const struct drop_reason *unknown, const struct drop_reason *wrong_mac)
 {

@@ -258,7 +258,7 @@ static void gre_header(void **state)
 	into_vrf(MPLSOGRE, &plain4, "20008847 deadbeef 00064140", RED);
 	into_vrf(MPLSOGRE, &plain4, "10008847 00000007 00064140", RED);
 	into_vrf(MPLSOGRE, &plain4, "30008847 deadbeef 00000007 00064140", RED);
-	// PPTP's version
+	// GRE version 1 (PPTP), a routing field
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00018847 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "40008847 00000000 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00000800", IP4_INNER), "gre_not_mpls");
@@ -314,8 +314,8 @@ static void udp_checksums(void **state)
 	}
 }
 
-// RFC 6040, figure 4: rows are the inner ECN field, columns the outer one; 9 = drop. 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3
-// CE.
+// RFC 6040, figure 4: rows are the inner ECN field, columns the outer one; 9 = drop.
+// 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
 static const uint8_t ecn_table[4][4] = {{0, 0, 0, 9}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
 
 static struct rte_mbuf *with_ecn(bool v6, uint8_t outer, uint8_t inner)

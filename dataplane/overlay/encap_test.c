@@ -190,8 +190,7 @@ static void tunnel_options(void **state)
 			   "02000000bb0202000000aa010800");
 }
 
-// RFC 3443: in uniform mode the inner TTL goes into the outer headers, in those that have been built with another one
-// too.
+// RFC 3443: in uniform mode the outer headers get the inner TTL, even if they were built with another one.
 static void uniform(void **state)
 {
 	struct nexthop_config c = {.id = FREE_ID,

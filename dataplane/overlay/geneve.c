@@ -105,8 +105,8 @@ static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, con
 }
 
 // decap_geneve: for this node.
-// Reads: l3 (the Geneve header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner
-// version.
+// Reads: l3 (the Geneve header).  Writes: vrf, bridge or nexthop, flags, arg.
+// Next: by the VNI's target and the inner version.
 static inline edge_t geneve_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);

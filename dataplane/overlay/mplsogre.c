@@ -76,8 +76,8 @@ static bool gre_checksum_ok(const struct rte_mbuf *m, unsigned at)
 }
 
 // decap_mplsogre: for this node.
-// Reads: l3 (the GRE header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the label's target and the inner
-// version.
+// Reads: l3 (the GRE header).  Writes: vrf, bridge or nexthop, flags, arg.
+// Next: by the label's target and the inner version.
 static inline edge_t mplsogre_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);

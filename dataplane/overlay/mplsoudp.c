@@ -32,8 +32,8 @@ ENCAP_NODE(encap_mplsoudp4, mplsoudp, false);
 ENCAP_NODE(encap_mplsoudp6, mplsoudp, true);
 
 // decap_mplsoudp: for this node.
-// Reads: l3 (the label stack), outer.  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the label's target and the
-// inner version.
+// Reads: l3 (the label stack), outer.  Writes: vrf, bridge or nexthop, flags, arg.
+// Next: by the label's target and the inner version.
 static inline edge_t mplsoudp_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);

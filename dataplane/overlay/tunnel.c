@@ -46,7 +46,7 @@ static unsigned add_path(struct nexthop_entry *e, const struct nexthop_entry *vi
 	if (p == NULL || !p->up || n == TUNNEL_MAX_PATHS)
 		return n;
 	if (via->cfg.kind == NH_GLEAN) { // on the link: the remote itself is the neighbour
-		// the remote is on another link now
+		// The remote has moved to another link.
 		if (e->adj != UINT32_MAX && adjacency_table[e->adj]->port != p->id) {
 			adjacency_put(e->adj);
 			e->adj = UINT32_MAX;

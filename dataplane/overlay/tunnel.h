@@ -5,9 +5,9 @@
 
 #include "l3/nexthop.h"
 
-// n bytes in front of the headers so far
+// Reserves n bytes in front of the headers that were pushed so far.
 void *tunnel_push(struct nexthop *nh, unsigned n);
-// Ethernet header between the routers' MACs
+// Pushes an Ethernet header between the MACs of the two routers.
 void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t);
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err); // encap_ops.check of encapsulations with a VNI

@@ -53,8 +53,8 @@ ENCAP_NODE(encap_vxlan4, vxlan, false);
 ENCAP_NODE(encap_vxlan6, vxlan, true);
 
 // decap_vxlan: for this node.
-// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.  Next: by the VNI's target and the inner
-// version.
+// Reads: l3 (the VXLAN header).  Writes: vrf, bridge or nexthop, flags, arg.
+// Next: by the VNI's target and the inner version.
 static inline edge_t vxlan_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);

@@ -32,10 +32,9 @@ struct dpdk {
 	struct dpdk_queue queues[PORT_MAX_QUEUES];
 };
 
-// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled (field
-// dpdk.devargs).
+// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled for dpdk.devargs.
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err);
-// closes the device; a virtual one vanishes, a PCI one stays bound to its kernel driver
+// Closes the device. A virtual device vanishes, a PCI device stays bound to its kernel driver.
 void dpdk_remove(struct dpdk *d);
 
 void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, struct error *err);

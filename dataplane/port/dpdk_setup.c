@@ -8,7 +8,7 @@
 #include "base/log.h"
 
 #define DESCRIPTORS 1024
-// a tunnel's entropy is in its outer UDP source port
+// The entropy of a tunnel is in its outer UDP source port.
 #define RSS_FIELDS (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 #define RX_CHECKSUMS (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
 
@@ -46,7 +46,7 @@ static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_i
 		snprintf(valid, sizeof(valid), "%u..%u", info->min_mtu, max - (want - mtu));
 		return error_set(err, EINVAL, "port.mtu", value, valid, "%s does not support it", d->name);
 	}
-	// a driver without limit hands chains over
+	// A driver without a limit delivers chains of buffers anyway.
 	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room)
 		return 0;
 	*scatter = true;
@@ -159,8 +159,7 @@ static void set_filters(struct dpdk *d, const struct port_config *cfg)
 		LOG(DEBUG, "%s has no filters to open", d->name);
 }
 
-// The device's other side is the kernel's interface, which gets the device's MAC (virtio-user): that must be the fabric
-// port's.
+// The kernel's interface behind the device gets the device's MAC (virtio-user), which must be the fabric port's MAC.
 static int check_host_mac(const struct dpdk *d, struct error *err)
 {
 	struct rte_ether_addr own = {};

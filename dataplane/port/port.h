@@ -45,8 +45,8 @@ struct port_queue {
 	struct port *port;
 	uint16_t index;
 	void *priv; // the kind's
-	// A queue is handed over without a gap: the master names the new poller, and the owner stops polling and names
-	// it as owner.
+	// Handover: the master writes the new poller to rx_worker; the current owner stops polling and then stores the
+	// new poller in `owner`.
 	uint32_t rx_worker;       // the worker that should poll it, or WORKER_NONE. Master: rw, workers: ro
 	uint32_t owner;           // the only worker that may poll it, or WORKER_NONE. That worker: wo, else master
 	bool host;                // the host-path worker polls it, whatever polled_by says. Master only
@@ -118,9 +118,8 @@ struct port_stats { // of the device
 struct port_ops {
 	const char *kind;
 	// Opens the device with cfg->queues queues (the kind may lower port->n_queues before it returns), sets each
-	// queue's priv, port->mac (unless configured) and port->driver. A host port's MAC is set before: the kernel's
-	// interface gets it. Returns 0, or
-	// -errno with err filled; then nothing is left open.
+	// queue's priv, port->mac (unless configured) and port->driver. A host port's MAC is set before open(), which
+	// gives it to the kernel's interface. Returns 0, or -errno with err filled and nothing left open.
 	int (*open)(struct port *port, const struct port_config *cfg, struct error *err);
 	// Called after a grace period: no worker uses the port any more.
 	void (*close)(struct port *port);
@@ -169,9 +168,9 @@ struct port {
 	char driver[32];
 	int numa;               // SOCKET_ID_ANY: it has none
 	bool busy;              // PORT_AUTO: its polling workers are busy, so that it is spread
-	unsigned quiet_seconds; // PORT_AUTO: how long they could have done without help
+	unsigned quiet_seconds; // PORT_AUTO: seconds for which the pollers alone would have been enough
 	bool moved;             // rebalancing has moved entries of its table
-	uint64_t weighed;       // workers that its table was dealt to, a bit per id
+	uint64_t weighed;       // bitmap of the workers over which the spread table was last distributed
 	bool link_up, peer_connected;
 	uint64_t peer_connects, peer_disconnects;
 	char last_error[128];

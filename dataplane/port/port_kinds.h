@@ -18,7 +18,7 @@ void port_pool_usage(unsigned *total, unsigned *in_use); // over all pools
 // Wakes the master for a port: fn(arg) runs on the master thread every interval (0 = only after kicks), and soon after
 // each port_watch_kick().
 struct port_watch;
-// NULL: out of descriptors or memory
+// Returns NULL if descriptors or memory are exhausted.
 struct port_watch *port_watch_new(unsigned interval_ms, void (*fn)(void *arg), void *arg);
 void port_watch_kick(struct port_watch *w); // any thread but workers (makes a system call)
 void port_watch_free(struct port_watch *w); // w may be NULL. Master thread, after the last kick

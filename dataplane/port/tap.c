@@ -253,7 +253,7 @@ static void replace_queues(struct tap *t, const struct tap *fresh)
 
 	for (i = 0; i < t->n_queues; i++) {
 		if (dup3(fresh->queues[i].fd, t->queues[i].fd, O_CLOEXEC) >= 0)
-			// the old one is not watched any more
+			// The old descriptor is no longer watched.
 			wake_fd_watch(t->queues[i].wake_fd, t->queues[i].fd, false);
 		port_queue_changed(&t->port->queues[i]);
 	}

@@ -21,8 +21,7 @@
 
 #define VHOST_RETRY_MS 100
 
-// The router moves whole packets: guests must not leave checksums or segmentation to it, nor expect it to merge
-// segments.
+// The router moves whole packets. Guests must not leave checksums or segmentation to it, or expect merged segments.
 #define VHOST_NO_FEATURES                                                                                    \
 	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO |            \
 	 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN |   \

@@ -3,9 +3,8 @@
 // in Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
 //
 // Three kinds of threads meet here:
-//  - librte_vhost's "vhost-events" (created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a
-//    worker's):
-//    talks to the peers and calls back. The callbacks change the words below and kick the master.
+//  - librte_vhost's "vhost-events" talks to the peers and calls back. The callbacks change the words below and kick the
+//    master. The thread is created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.
 //  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
@@ -18,9 +17,9 @@
 
 #include "port/port_kinds.h"
 
-// Words that workers read: the connection's id in the upper half; in the lower half for rx the number of vring pairs
-// that the guest has (queue q polls the pairs q, q + n_queues, ... so that a guest may have more than the port), for tx
-// the vring.
+// Words that workers read. The upper half is the connection's id. The lower half of tx is the vring; that of rx is the
+// number of the guest's vring pairs: queue q polls the pairs q, q + n_queues, ..., so a guest may have more pairs than
+// the port has queues.
 #define VRING_NONE UINT32_MAX
 #define VRING(vid, low) ((uint32_t)(vid) << 16 | (low))
 #define VRING_VID(v) ((int)((v) >> 16))
@@ -29,7 +28,7 @@
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
 	bool packed;     // the guest's rings are of the packed kind; callbacks: wo, workers: ro
-	bool deaf;       // one of its vrings has no eventfd that the guest kicks; callbacks: wo, workers: ro
+	bool no_kick;    // one of its vrings has no usable kick eventfd; callbacks: wo, workers: ro
 	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
@@ -72,4 +71,4 @@ int vhost_disarm(struct port_queue *pq, bool signalled);
 
 // vhost_pool.c
 struct rte_mempool *vhost_pool(void); // for rte_vhost_dequeue_burst() alone; NULL: no memory. Master thread
-void vhost_pool_allow(unsigned n);    // the calling thread may take so many until its next call
+void vhost_pool_allow(unsigned n);    // limits the calling thread to n buffers until its next call

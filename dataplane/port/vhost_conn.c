@@ -25,10 +25,10 @@
 
 // Connections of the library, by its id (vid). A port may have two for a moment, when a guest restarts.
 struct conn {
-	struct vhost *vhost; // NULL = no port's
+	struct vhost *vhost; // NULL: belongs to no port
 	bool ready[MAX_VRINGS];
-	// The eventfds that the guest kicks, of the vrings that it sends on. They are duplicates, so that they can be
-	// removed from the queue's wake_fd whatever the library does with its own. -1 = none
+	// Duplicates of the kick eventfds of the guest's transmit vrings, -1 = none. They can be removed from the
+	// queue's wake_fd even after librte_vhost has closed its own.
 	int kick[MAX_VRINGS];
 };
 
@@ -123,7 +123,7 @@ static uint16_t rx_pairs(const struct conn *c)
 	return p;
 }
 
-// The vring that queue q sends to: its own, or, in a guest that uses fewer, one of those.
+// The vring that queue q transmits to: its own, or one of the others if the guest has enabled fewer. -1 = none
 static int tx_vring(const struct conn *c, uint16_t q)
 {
 	uint16_t p, pairs = 0;
@@ -136,8 +136,9 @@ static int tx_vring(const struct conn *c, uint16_t q)
 	return c->ready[2 * p] ? 2 * p : -1;
 }
 
-// Whether a vring of the queue cannot wake it. A queue without vrings is not deaf.
-static bool is_deaf(const struct conn *c, uint16_t q, uint16_t pairs, uint16_t stride)
+// True if the queue polls a vring without a usable kick eventfd, so that a sleeping worker would miss its packets.
+// False without vrings.
+static bool vhost_conn_no_kick(const struct conn *c, uint16_t q, uint16_t pairs, uint16_t stride)
 {
 	uint16_t p;
 
@@ -159,7 +160,7 @@ static void vhost_conn_publish(struct vhost *v)
 		rte_vhost_get_negotiated_features(v->vid, &features);
 	for (i = 0; i < v->n_queues; i++) {
 		vring = c ? tx_vring(c, i) : -1;
-		__atomic_store_n(&v->queues[i].deaf, is_deaf(c, i, pairs, v->n_queues), __ATOMIC_RELEASE);
+		__atomic_store_n(&v->queues[i].no_kick, vhost_conn_no_kick(c, i, pairs, v->n_queues), __ATOMIC_RELEASE);
 		__atomic_store_n(&v->queues[i].packed, (features >> VIRTIO_F_RING_PACKED & 1) != 0, __ATOMIC_RELAXED);
 		rcu_publish(v->queues[i].rx, pairs > 0 ? VRING(v->vid, pairs) : VRING_NONE);
 		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
@@ -248,9 +249,9 @@ static void destroy_connection(int vid)
 	pthread_mutex_unlock(&vhost_lock);
 	if (v == NULL || !v->client)
 		return;
-	// The library's thread may notice that the peer has gone while the master, inside rte_vhost_driver_start(), has
-	// yet to put the connection into the list that it will be removed from: wait for the master. v stays: closing
-	// waits for this callback.
+	// Race: the library's thread may see the disconnect before the master, inside rte_vhost_driver_start(), has put
+	// the connection into the library's list. Wait until the master has. v stays valid: closing waits for this
+	// callback.
 	pthread_mutex_lock(&v->starting);
 	pthread_mutex_unlock(&v->starting);
 }

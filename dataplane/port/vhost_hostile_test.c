@@ -205,7 +205,7 @@ static void past_the_table(void **state)
 static void indirect(void **state)
 {
 	static const struct vring_desc tables[] = {
-		// more entries than 16 bits count
+		// more entries than a 16-bit counter holds
 		{.addr = 0x4000, .len = 16 * 1024 * 1024, .flags = VRING_DESC_F_INDIRECT},
 		{.addr = 1ull << 40, .len = 32, .flags = VRING_DESC_F_INDIRECT},
 		{.addr = 0x4000, .len = 0, .flags = VRING_DESC_F_INDIRECT},

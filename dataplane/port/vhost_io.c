@@ -113,7 +113,7 @@ int vhost_arm(struct port_queue *pq)
 
 	if (w == VRING_NONE)
 		return -ENOTCONN;
-	if (q->wake_fd < 0 || __atomic_load_n(&q->deaf, __ATOMIC_ACQUIRE))
+	if (q->wake_fd < 0 || __atomic_load_n(&q->no_kick, __ATOMIC_ACQUIRE))
 		return -ENOTSUP;
 	return vhost_io_notify(q, pq->index, w, 1) < 0 ? -EIO : q->wake_fd;
 }

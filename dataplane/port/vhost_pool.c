@@ -3,8 +3,8 @@
 // the packet pool, and they return there when they are freed.
 //
 // RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a
-// guest whose descriptors sum up to 4 GiB and 60 bytes has a short frame by that check, and then a chain as long as
-// there are buffers.
+// guest whose descriptors sum up to 4 GiB and 60 bytes passes that check with a short frame, and its chain would then
+// take every free buffer.
 #include "port/vhost.h"
 
 #include <errno.h>

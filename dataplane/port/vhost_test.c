@@ -22,8 +22,8 @@
 
 static char dir[] = "/tmp/corelane-vhost-XXXXXX";
 
-// A guest with DPDK, in a process of its own: argv = guest, path, server, packets per queue. Exits with 0 when all have
-// come back.
+// A guest with DPDK, in a process of its own: argv = guest, path, server, packets per queue. Exits with 0 when all
+// packets have come back.
 
 static struct rte_mempool *guest_init(const char *path, const char *server)
 {

@@ -70,7 +70,7 @@ static __rte_always_inline struct snapshot desc_read(const struct memif_queue *q
 
 static __rte_always_inline void desc_write(struct memif_queue *q, uint16_t pos, uint64_t head)
 {
-	// clang takes the packed type's alignment otherwise
+	// Without the cast clang assumes the packed type's alignment.
 	uint64_t *word = (uint64_t *)&q->ring->desc[pos & (q->size - 1)];
 
 	__atomic_store_n(word, head, __ATOMIC_RELAXED);

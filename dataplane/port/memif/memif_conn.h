@@ -18,8 +18,8 @@
 #define MEMIF_SOCKET_SIZE 108
 #define MEMIF_RETRY_MS 1000
 #define MEMIF_HANDSHAKE_MS 5000
-#define MEMIF_WATCH_MS 200     // how often faults of the peer are looked for
-#define MEMIF_MAX_STRANGERS 64 // connections of a socket that have not named their interface
+#define MEMIF_WATCH_MS 200   // how often faults of the peer are looked for
+#define MEMIF_MAX_PENDING 64 // connections of a socket that have not named their interface
 
 struct event;
 struct event_base;

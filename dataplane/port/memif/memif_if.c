@@ -123,7 +123,7 @@ static void client_connect(struct memif_if *mif)
 	timer_set(mif, MEMIF_RETRY_MS);
 }
 
-// Disconnects a peer that workers have found lying; they cannot do that themselves.
+// Disconnects a peer for which a worker recorded a ring violation. Workers cannot close connections.
 static void memif_if_watch(struct memif_if *mif)
 {
 	enum memif_fault fault = memif_shm_fault(mif->conn->shm);

@@ -199,7 +199,7 @@ static void garbage_and_silence(void **state)
 	struct port_config cfg = test_config("raw", false, "raw");
 	struct port *port = test_open(&cfg);
 	uint8_t junk[300] = {3};
-	int fds[MEMIF_MAX_STRANGERS + 20], fd;
+	int fds[MEMIF_MAX_PENDING + 20], fd;
 	unsigned i;
 
 	for (i = 1; i <= sizeof(junk); i++) { // every length but the right one
@@ -210,7 +210,7 @@ static void garbage_and_silence(void **state)
 		assert_int_equal(raw_answer(fd).type, MEMIF_DISCONNECT);
 		close(fd);
 	}
-	for (i = 0; i < RTE_DIM(fds); i++) { // more than MEMIF_MAX_STRANGERS: the last ones are refused
+	for (i = 0; i < RTE_DIM(fds); i++) { // more than MEMIF_MAX_PENDING: the last ones are refused
 		fds[i] = raw_connect();
 		test_pump(1);
 	}

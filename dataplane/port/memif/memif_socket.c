@@ -16,8 +16,8 @@
 struct memif_listener {
 	LIST_ENTRY(memif_listener) next;
 	LIST_HEAD(, memif_if) interfaces;
-	LIST_HEAD(, memif_conn) strangers; // connected, but not yet to an interface
-	unsigned n_strangers;
+	LIST_HEAD(, memif_conn) pending; // connections whose INIT has not named an interface yet
+	unsigned n_pending;
 	char path[MEMIF_SOCKET_SIZE];
 	int fd;
 	dev_t dev;
@@ -41,11 +41,11 @@ struct memif_if *memif_listener_find(struct memif_listener *l, uint32_t id)
 void memif_listener_forget(struct memif_conn *c)
 {
 	LIST_REMOVE(c, next);
-	c->listener->n_strangers--;
+	c->listener->n_pending--;
 	c->listener = NULL;
 }
 
-// HELLO is sent before the client names its interface, so it has the largest limits of all of them.
+// HELLO is sent before the client names its interface, so it offers the largest limits of any interface on this socket.
 static void hello_limits(const struct memif_listener *l, uint16_t *queues, uint8_t *log2_ring)
 {
 	const struct memif_if *mif;
@@ -68,7 +68,7 @@ static void memif_socket_on_accept(evutil_socket_t listen_fd, short what, void *
 
 	if (fd < 0)
 		return;
-	if (l->n_strangers == MEMIF_MAX_STRANGERS) {
+	if (l->n_pending == MEMIF_MAX_PENDING) {
 		close(fd);
 		return;
 	}
@@ -76,8 +76,8 @@ static void memif_socket_on_accept(evutil_socket_t listen_fd, short what, void *
 	if (c == NULL)
 		return;
 	c->listener = l;
-	LIST_INSERT_HEAD(&l->strangers, c, next);
-	l->n_strangers++;
+	LIST_INSERT_HEAD(&l->pending, c, next);
+	l->n_pending++;
 	hello_limits(l, &queues, &log2_ring);
 	if (memif_conn_hello(c, queues, log2_ring) < 0)
 		memif_conn_close(c);
@@ -132,7 +132,7 @@ static void listener_free(struct memif_listener *l)
 	struct memif_conn *c;
 	struct stat st;
 
-	while ((c = LIST_FIRST(&l->strangers)) != NULL)
+	while ((c = LIST_FIRST(&l->pending)) != NULL)
 		memif_conn_close(c);
 	if (l->event != NULL)
 		event_free(l->event);

@@ -101,7 +101,7 @@ static __rte_always_inline void memif_tx_kick(struct memif_queue *q)
 
 static __rte_always_inline uint16_t tx_burst(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n, bool own)
 {
-	// client: minus what is still in the ring
+	// For the client this is minus the number of descriptors that the peer has not consumed, modulo 2^16.
 	uint16_t ahead = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - q->pos;
 	uint16_t avail = own ? q->size + ahead : ahead;
 	uint16_t done = 0;
