@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole trials through a router that loses, doubles, damages and mixes up frames: each fault is found, and counted
+// Whole trials through a router that loses, duplicates, damages and reorders frames: each fault is found and counted
 // exactly.
 #include <string.h>
 

@@ -16,8 +16,8 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) == 16, "the sender walks an array of these");
 
-// Flow i takes its values in mixed radix: source port, destination port, source, destination (or destination i %
-// n_list).
+// The values of flow i are the digits of i in mixed radix: source port, destination port, source, destination (or
+// destination i % n_list).
 struct flow_plan {
 	uint32_t source, destination; // of flow 0; host byte order
 	uint16_t source_port, destination_port;

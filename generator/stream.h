@@ -49,7 +49,7 @@ struct stream {
 	struct flow_seen *seen;
 	// gen-poll: rw.
 	uint32_t at;          // next flow
-	uint32_t sequence;    // next sequence number of the flows from `at` on; that of the others is one more
+	uint32_t sequence;    // next sequence number of the flows from `at` on; the other flows are one ahead
 	uint32_t oldest;      // flow that ends next
 	uint64_t next_number; // number of the flow that replaces it
 	uint64_t renewed;     // flows replaced in this trial

@@ -216,7 +216,7 @@ static void bursts_have_gaps(void **state)
 	assert_int_equal(total(t)->sent, seen);
 	assert_in_range(n_groups, 1, 40);
 	for (i = 1; i <= n_groups; i++)
-		// fewer: others had the CPU
+		// Fewer packets: other threads occupied the CPU.
 		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100);
 }
 

@@ -67,7 +67,7 @@ static void read_data(struct api_conn *c, const struct ttrpc_header *h)
 		frame_refuse(c, h->stream, ECANCELED, "cancelled by the client");
 	else if (!close)
 		frame_refuse(c, h->stream, EINVAL, "methods take one request, in the message that opens the stream");
-	// otherwise the client closed the stream while its end was on the way
+	// else: the client closed a stream that the server had just ended
 }
 
 static int api_conn_read_frame(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)

@@ -115,7 +115,7 @@ static int api_server_probe(struct error *err)
 
 	if (fd < 0)
 		return api_server_refuse(err, errno, "cannot open a socket");
-	// EAGAIN: its queue is full
+	// EAGAIN: the queue of the other instance is full
 	if (connect(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) == 0 || errno == EAGAIN)
 		ret = refuse_alive(fd, err);
 	else if (errno != ECONNREFUSED && errno != ENOENT)

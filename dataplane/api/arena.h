@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is freed all at once: that of one request or of one item of a stream.
+// Memory of one request, or of one item of a stream, which is freed all at once.
 #pragma once
 
 #include <stdbool.h>

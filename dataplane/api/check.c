@@ -168,7 +168,7 @@ static int check_within(const struct place *at, const struct field_limits *l, co
 	return check_message(&in, err);
 }
 
-// Checks one value: that of a field, or one of a list.
+// Checks one value: of a field, or one item of a list.
 static int check_value(const struct place *at, const struct field_limits *l, const ProtobufCFieldDescriptor *f,
 		       const void *v, struct error *err)
 {
@@ -242,7 +242,8 @@ static int check_compare_texts(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Sorts a copy: lists may have thousands of values. Two notations of one value are the method's to find.
+// Sorts a copy: lists may have thousands of values. The method must detect two spellings of one value
+// (10.0.0.1/32, 10.0.0.1) itself.
 static int check_distinct_texts(const struct place *at, const char *field, char *const *list, size_t n,
 				struct error *err)
 {

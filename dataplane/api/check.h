@@ -44,6 +44,6 @@ struct message_limits {
 extern const struct message_limits *const api_requests[];
 extern const unsigned n_api_requests;
 
-// 0, or -EINVAL or -ERANGE with *err filled in. In a request of many objects err->index is the position of the one that
-// is refused, and err->field names its noun: "route.prefix".
+// Returns 0, or -EINVAL or -ERANGE with *err filled. In a request with many objects err->index is the position of the
+// refused one, and err->field begins with its noun: "route.prefix".
 int api_check(const ProtobufCMessage *request, struct error *err);

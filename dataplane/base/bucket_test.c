@@ -43,7 +43,7 @@ static void many_at_once(void **state)
 	assert_true(bucket_take(&b, HZ, 1, RATE, BURST, HZ));
 }
 
-// The clock of one worker may be slightly behind that of another.
+// The clock of one worker may be slightly behind the clock of another.
 static void clock_goes_back(void **state)
 {
 	struct bucket b = {0};

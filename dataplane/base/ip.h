@@ -59,8 +59,8 @@ const char *ip_format_addr(const struct ip_addr *a, char buf[IP_TEXT]);
 const char *ip_format_prefix(const struct ip_prefix *p, char buf[IP_TEXT]);
 const char *mac_format(const struct rte_ether_addr *mac, char buf[18]);
 
-// The number of a protocol: tcp, udp, sctp, icmp, icmpv6 or 0 to 255. ip_format_protocol() gives the name if there is
-// one.
+// The number of a protocol: tcp, udp, sctp, icmp, icmpv6 or 0 to 255. ip_format_protocol() gives the name, or else
+// the number.
 int ip_parse_protocol(const char *text, const char *field, uint8_t *out, struct error *err);
 const char *ip_format_protocol(uint8_t protocol, char buf[4]);
 

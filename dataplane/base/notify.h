@@ -19,8 +19,8 @@
 //		if (l->route_changed)
 //			l->route_changed(v->id);
 //
-// Listeners are static memory of their module and stay for the life of the process. The master registers them before
-// workers start.
+// Listeners are static memory of their module and stay for the life of the process. The master registers them before it
+// starts workers.
 #pragma once
 
 // Appends l, so that listeners are called in the order of registration. A listener that is already in the list keeps

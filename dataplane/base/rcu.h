@@ -38,7 +38,7 @@ bool rcu_passed(uint64_t token);
 void rcu_defer(void (*fn)(void *arg), void *arg);
 void rcu_poll(void); // runs the calls that are due, a bounded number each time; called from the master's loop
 unsigned rcu_pending(void);
-// TSC cycles since the oldest rcu_defer() that this reader has not passed, 0 = none
+// Returns the TSC cycles since the oldest rcu_defer() that this reader has not passed, 0 = none.
 uint64_t rcu_behind(unsigned reader);
 
 // Master thread: sleeps for a grace period. Returns false when it is not over after ms milliseconds.

@@ -40,21 +40,21 @@ size_t flow_meter_names(struct api_call *call, const struct flow_side *from, con
 	return n;
 }
 
-static const char *mirror_name(uint16_t id, enum mirror_direction not )
+static const char *mirror_name(uint16_t id, enum mirror_direction excluded)
 {
 	const struct mirror *m = id ? mirror_get(id) : NULL;
 
-	return m && m->cfg.direction != not ? m->cfg.name : NULL;
+	return m && m->cfg.direction != excluded ? m->cfg.name : NULL;
 }
 
 static void flow_extras_side(char **names, size_t *n, struct api_call *call, const struct flow_side *s,
-			     enum mirror_direction not )
+			     enum mirror_direction excluded)
 {
 	uint16_t port = flow_extras_config(s->port)->mirror;
 
-	flow_extras_add(names, n, call, mirror_name(port, not ));
+	flow_extras_add(names, n, call, mirror_name(port, excluded));
 	if (s->mirror != port)
-		flow_extras_add(names, n, call, mirror_name(s->mirror, not ));
+		flow_extras_add(names, n, call, mirror_name(s->mirror, excluded));
 }
 
 size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)

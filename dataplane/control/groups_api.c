@@ -60,7 +60,7 @@ static int groups_api_set(struct api_call *call, const void *req, void *resp, st
 	p = groups_api_decode_prefixes(call, in->group, err);
 	if (p == NULL)
 		return -err->code;
-	// api/rule.proto has no other field that a Set may name
+	// The prefixes are the only field of a group that Set may name (api/rule.proto).
 	ret = address_group_set(g, p, in->group->n_prefixes, err);
 	if (ret == 0)
 		groups_api_encode(call, g, resp);

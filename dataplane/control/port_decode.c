@@ -214,7 +214,7 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 		return spread_config_edit(c)->ring_full = (uint8_t)in->ring_full, 0;
 	if (strcmp(field, "spread_workers") == 0)
 		return port_decode_weights(in->spread_workers, in->n_spread_workers, spread_config_edit(c), err);
-	// api/port.proto has no other
+	// polled_by is the only other field that Set may name (api/port.proto).
 	return port_decode_polled_by(in->polled_by, in->n_polled_by, spread_config_edit(c), err);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the node's settings (api/system.proto): the fields of Settings are what modules have registered
-// (base/setting.h).
+// API of the node's settings (api/system.proto). Modules register the fields of Settings (base/setting.h).
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +111,7 @@ static void settings_api_apply(const PbSettings *in, const struct setting *s)
 		setting_set(s, *(uint32_t *)from.value);
 }
 
-// api/check.h has checked each field by itself, and that each name is that of a field.
+// api_check() has already validated each value and each name in `fields`.
 static int settings_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbSetRequest *in = req;

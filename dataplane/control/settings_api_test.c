@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: those that all modules have registered, against the message of the API and through the API server's own
-// frames.
+// The settings that all modules have registered are compared with the message of the API, and are read and set through
+// the API server's own frames.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

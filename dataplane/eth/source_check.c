@@ -145,8 +145,8 @@ static bool is_gateway(const struct port_fwd *f, const struct ip_addr *a)
 	return a->family == IPV6 && memcmp(a->bytes, local, 16) == 0;
 }
 
-// An address of the guest, or a link-local one that it can be known to have: the one that it sends from, or the one
-// made from its MAC.
+// Whether target is an address of the guest, or a link-local address that must be its own: the one that it sends from,
+// or the one made from its MAC.
 static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
 {
 	uint8_t local[16];

@@ -48,7 +48,8 @@ extern bool capture_active; // master: rw, workers: ro
 void capture_batch(enum capture_point point, uint16_t port, struct rte_mbuf **pkts, unsigned n);
 
 // Master thread only.
-// empty text: bf_insns NULL
+
+// An empty text matches all packets: bf_insns is NULL.
 int filter_compile(const char *text, const char *field, struct bpf_program *out, struct error *err);
 int capture_start(struct capture *c, struct error *err); // sets ring and tokens; c is used until gone()
 void capture_stop(struct capture *c);

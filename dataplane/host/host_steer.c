@@ -72,7 +72,7 @@ static inline edge_t steer_one(struct rte_mbuf *m)
 	unsigned l3;
 
 	if (t == NULL || m->data_len < sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))
-		// a short frame, which fabric_input drops, or a queue that the operator assigned
+		// A short frame goes to fabric_input, which drops it. No table: the operator assigned the queue.
 		return t ? INPUT : REST;
 	l3 = network_header(m, &type);
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP) ||

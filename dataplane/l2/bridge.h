@@ -82,7 +82,7 @@ struct mac_entry {
 
 int mac_set(const struct mac_entry *e, struct error *err); // adds a static address
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err);
-// ordered by bridge and MAC; after = NULL: the first
+// Entries are ordered by bridge and MAC. after NULL: the first one. Returns false if there is none.
 bool mac_next(const struct mac_entry *after, struct mac_entry *out);
 unsigned mac_count(void);
 void bridge_tick(void); // learns the addresses that workers have reported; from the master's loop, often

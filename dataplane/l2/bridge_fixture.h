@@ -18,10 +18,10 @@
 
 int fixture_setup(void **state); // group: EAL, the table
 int fixture_teardown(void **state);
-// test: no bridges, ports "p1" to "p8" in none, tunnels 101 to 108 to 192.0.2.1 to .8 (VXLAN)
+// For each test: no bridges, ports "p1" to "p8" in none, tunnels 101 to 108 to 192.0.2.1 to .8 (VXLAN)
 int fixture_reset(void **state);
 
-// -1 as uint16_t: none. Refused: NULL, fixture_error
+// bridge, vrf: UINT16_MAX = none. Returns NULL and fills fixture_error if the configuration is refused.
 struct port *fixture_join(uint16_t port, uint16_t bridge, uint16_t vrf);
 extern struct error fixture_error;
 void fixture_leave(uint16_t port);   // it is removed

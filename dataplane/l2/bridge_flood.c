@@ -38,8 +38,7 @@ DROP_REASON(bridge_flood_too_big, "A flooded frame exceeds the MTU of one of the
 uint32_t flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_DEFAULT;
 SETTING(flood_copies_per_second, flood_copies_per_second);
 
-// Copies are paid for by the port that sends the frame; frames from tunnels, whose senders are not known, by their
-// bridge.
+// Copies are charged to the sending port, or, for frames from tunnels, whose sender is unknown, to the bridge.
 static struct bucket of_worker[WORKER_MAX], of_port[WORKER_MAX][PORT_MAX], of_bridge[WORKER_MAX][BRIDGE_MAX];
 
 struct flood {

@@ -2,7 +2,7 @@
 // bridge_input: frames of a bridge domain, from its ports and from tunnels. Learns their source and looks up their
 // destination.
 // Reads: bridge, port, flags, outer (from tunnels).  Writes: l3, hash, nexthop or out_port; vrf for the gateway's
-// frames. Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
+// frames.  Next: port_tx, an encapsulation, bridge_flood, and for the gateway's MAC the route lookup.
 #include "base/eth.h"
 #include "base/rcu.h"
 #include "flow/flow.h"

@@ -18,5 +18,5 @@ struct mac_order {
 
 void mac_order_insert(struct mac_order *o, uint32_t slot); // its key is set, and is new
 void mac_order_erase(struct mac_order *o, uint32_t slot);  // its key is still set
-// slot of the smallest key above `key`, or ORDER_NONE
+// Returns the slot of the smallest key above `key`, or ORDER_NONE.
 uint32_t mac_order_after(const struct mac_order *o, uint64_t key);

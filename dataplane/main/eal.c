@@ -23,9 +23,9 @@ bool eal_has_hugepages(void)
 	return hugepages;
 }
 
-// EAL lets its own threads run on the CPUs that the process has at start without those of its lcores, or on the main
-// lcore's CPU when none is left. So the affinity that is set here decides where they run. The master moves to the
-// service CPUs and workers pin themselves later.
+// EAL's own threads run on the CPUs of the process at start, except the CPUs of EAL's lcores, or on the main lcore's
+// CPU if none is left. So the affinity that is set here decides where they run. The master moves to the service CPUs
+// and workers pin themselves later.
 static int eal_confine(const struct options *o, char *lcores, size_t size, struct error *err)
 {
 	const struct cpu_list *control = &o->placement.control;

@@ -18,7 +18,7 @@ struct options {
 	enum idle_policy idle;
 	bool idle_given;
 	uint32_t rx_ring_size;  // slots of the rings to a worker
-	uint32_t tx_ring_size;  // of vRouter, without effect: workers send by themselves. 0 = not given
+	uint32_t tx_ring_size;  // accepted for Contrail vRouter, and ignored: workers transmit directly. 0 = not given
 	bool run_to_completion; // no port may spread its packets
 	bool no_huge;
 	unsigned memory_mb; // 0: 512

@@ -2,8 +2,8 @@
 // arp_input: answers, in place, guests that ask for their gateway. ARP from neighbours, and all ARP of the underlay,
 // goes to the control plane, and to the kernel as well if the port has a host port. Requests between guests go to their
 // bridge.
-// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.  Next: port_tx, punt, host_share,
-// bridge_input.
+// Reads: port, bridge, l3 (offset of the ARP header).  Writes: out_port.
+// Next: port_tx, punt, host_share, bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "neighbor/answer.h"

@@ -87,7 +87,7 @@ static void proxy(void **state)
 	struct port *p = port_table[TENANT];
 
 	fixture_route("10.0.0.0/16", FABRIC);
-	// proxy is off
+	// proxy_arp is off
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "arp_not_ours");
 	p->cfg.proxy_arp = true;
 	fixture_publish(p);
@@ -103,7 +103,7 @@ static void proxy(void **state)
 
 static void spoofed(void **state)
 {
-	// gratuitous
+	// gratuitous ARP
 	assert_dropped(fixture_arp(TENANT, REPLY, GUEST, "10.0.0.1", ALL, "10.0.0.1"), "arp_spoofed_gateway");
 	assert_dropped(fixture_arp(TENANT, REPLY, GUEST, "10.0.0.1", GATEWAY, "10.0.0.1"), "arp_spoofed_gateway");
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.1", ALL, "10.0.0.1"), "arp_spoofed_gateway");

@@ -2,8 +2,8 @@
 // nd_input: answers, in place, guests that solicit their gateway. Messages from neighbours and from the underlay go to
 // the control plane, and to the kernel as well if the port has a host port. Solicitations between guests go to their
 // bridge.
-// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.  Next: port_tx, punt, host_share,
-// host_output, bridge_input.
+// Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.
+// Next: port_tx, punt, host_share, host_output, bridge_input.
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "neighbor/answer.h"

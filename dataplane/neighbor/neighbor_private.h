@@ -17,7 +17,7 @@
 // adjacency.c. An index is reused only when no worker and no punted packet can refer to its former owner.
 int adjacency_new(uint32_t *index); // unresolved; -ENOSPC, -ENOMEM
 void adjacency_free(uint32_t index);
-// publishes when it differs
+// Publishes a new adjacency if the port, the MAC or the state has changed. Returns 0 or -ENOMEM.
 int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved);
 void adjacency_poll(void);
 

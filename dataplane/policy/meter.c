@@ -118,7 +118,7 @@ static void meter_configure(struct meter *m, const struct meter_config *cfg, boo
 	m->burst = params.cbs;
 }
 
-// Ids are reused as late as possible, as those of ports. 0 = all are in use.
+// Ids are reused as late as possible, like port ids. Returns 0 if all are in use.
 static uint16_t meter_next_id(void)
 {
 	static uint16_t last;

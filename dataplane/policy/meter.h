@@ -50,14 +50,13 @@ void meter_init(void);                                                          
 struct meter *meter_get(uint16_t id);                                                 // NULL
 struct meter *meter_find(const char *name);                                           // NULL
 struct meter *meter_find_err(const char *name, const char *field, struct error *err); // NULL with -ENOENT
-// by id; NULL: the first one
-struct meter *meter_next(const struct meter *m);
-struct meter *meter_add(const struct meter_config *cfg, struct error *err); // NULL with err
-// at once; keeps the counters
+struct meter *meter_next(const struct meter *m);                                      // by id; NULL: the first one
+struct meter *meter_add(const struct meter_config *cfg, struct error *err);           // NULL with err
+// Takes effect immediately and keeps the counters.
 int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err);
 int meter_del(const char *name, struct error *err);                                         // -EBUSY while referenced
 void meter_count(struct meter *m, struct meter_count *passed, struct meter_count *dropped); // since it was added
-// Ports and rules hold a reference to the meters that they name. Id 0 is ignored. The caller sees to it that flows take
-// notice (flow_zone_changed()).
+// Ports and rules hold a reference to the meters that they name. Id 0 is ignored. The caller must invalidate the flows
+// that this affects (flow_zone_changed()).
 void meter_ref(uint16_t id);
 void meter_unref(uint16_t id);

@@ -69,7 +69,7 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err);  
 int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *err);
 int mirror_del(const char *name, struct error *err);      // -EBUSY while referenced
 struct mirror_count mirror_count(const struct mirror *m); // sum over all workers
-// Ports and rules hold a reference to the mirrors that they name. Id 0 is ignored. The caller sees to it that flows
-// take notice (flow_zone_changed()).
+// Ports and rules hold a reference to the mirrors that they name. Id 0 is ignored. The caller must invalidate the
+// flows that this affects (flow_zone_changed()).
 void mirror_ref(uint16_t id);
 void mirror_unref(uint16_t id);

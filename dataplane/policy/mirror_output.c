@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mirror_output: sends copies, which are whole frames, to the target of their mirror: a port, or the tunnel to a
 // collector.
-// Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).  Next: port_tx, an
-// encapsulation.
+// Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).
+// Next: port_tx, an encapsulation.
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node.h"

@@ -116,7 +116,7 @@ static inline const struct nat_node *nat_chain(uint32_t where, const struct nat_
 int nat_table_insert(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 void nat_table_remove(uint32_t where, const struct nat_words *addr, const struct nat_rule *rule);
 
-// number i of a pool, from 0
+// Returns address i of a pool, counted from 0.
 struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family, uint32_t i);
 
 // --- Rules. ---

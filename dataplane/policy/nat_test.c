@@ -160,7 +160,7 @@ static void floating_both_ways(void **state)
 	assert_asked(TCP(RED, "10.0.0.9", 1000, "203.0.113.1", 80), 10,
 		     TCP(RED, "198.51.100.9", 1000, "203.0.113.1", 80));
 	assert_asked(TCP(RED, "203.0.113.1", 80, "198.51.100.9", 22), 10, TCP(RED, "203.0.113.1", 80, "10.0.0.9", 22));
-	// Through another VRF: the zone becomes that of the way.
+	// Through another VRF: the zone becomes the zone of that VRF.
 	assert_asked(TCP(RED, "fd00::9", 1000, "2001:db8::1", 80), 11,
 		     TCP(WAN, "2001:db8:9::9", 1000, "2001:db8::1", 80));
 	assert_asked(TCP(WAN, "2001:db8::1", 80, "2001:db8:9::9", 22), 11, TCP(RED, "2001:db8::1", 80, "fd00::9", 22));
@@ -415,7 +415,7 @@ static void refusals(void **state)
 	refused(source(12, RED, "10.0.0.0/8", RED, "198.51.100.9", "198.51.100.8"), EINVAL, "rule.source.last");
 	refused(source(12, RED, "10.0.0.0/8", RED, "198.51.0.0", "198.52.0.0"), ERANGE, "rule.source.last");
 	refused(source(12, RED, "fd00::/8", RED, "2001:db8::", "2001:db9::"), ERANGE, "rule.source.last");
-	// guests within
+	// The pool contains addresses of guests.
 	refused(source(12, RED, "10.0.0.0/8", RED, "9.255.255.255", "10.0.0.5"), EEXIST, "rule.source.first");
 	c = source(12, RED, "10.0.0.0/8", RED, "198.51.100.1", "198.51.100.1");
 	c.first_port = 2000, c.last_port = 1999;

@@ -52,7 +52,7 @@ extern struct rules_set *rules_sets[PORT_MAX][2]; // master: rw, workers: ro (RC
 // rules_match.c: entries.
 uint32_t rule_entries(const struct rule *r, unsigned f); // f: 0 = IPv4, 1 = IPv6
 uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out);
-// false: the default
+// Returns false if no rule matches: the default action applies.
 bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct rule_verdict *out);
 
 // rules_set.c: sets and bases.

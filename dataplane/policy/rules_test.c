@@ -139,8 +139,8 @@ static void forget(const char *name)
 	rcu_poll();
 }
 
-// Few rules are walked, many are compiled: both have to find the same. 150 rules that nothing here matches make them
-// many.
+// Few rules are walked, many are compiled: both must find the same. Adds 150 rules that no packet here matches, so that
+// the list is compiled.
 static void pad(struct rule_list *l)
 {
 	char line[128];

@@ -71,7 +71,7 @@ void router_checksum4(struct rte_mbuf *m, unsigned at); // recomputes the checks
 bool router_equal(struct rte_mbuf *m, const char *hex); // prints what differs
 #define assert_bytes(m, hex) assert_true(router_equal(m, hex))
 uint16_t router_sum(const void *data, unsigned len, uint32_t start); // RFC 1071, big-endian words, one by one
-// is the checksum behind the IP header at this offset right?
+// Whether the checksum of the transport header behind the IP header at this offset is right.
 bool router_l4_ok(struct rte_mbuf *m, unsigned at);
 
 // --- Ports. A test frees the packets that it takes from router_sent, and router_forget() the others. ---
@@ -83,7 +83,7 @@ extern struct router_sent router_sent[NODE_TEST_MAX];
 extern unsigned router_n_sent;
 void router_forget(void);
 extern uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: no packets arrive
-// NULL: everything is kept in router_sent
+// NULL: all packets are kept in router_sent.
 extern uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 
 // Interrupts of all ports. NULL: the ports have none.

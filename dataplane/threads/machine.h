@@ -13,5 +13,5 @@ struct machine {
 
 void machine_read(const char *root, struct machine *m); // possible, online; root: "" or a copy
 void machine_read_process(struct machine *m);           // the others; after machine_read()
-// a file of the kernel that holds a list of CPUs
+// Reads a list of CPUs from a file of the kernel.
 int machine_read_list(const char *root, const char *path, struct cpu_list *out);

@@ -19,11 +19,11 @@ struct placement {
 	bool allow_overlap;
 };
 
-// Fills in what was not given: one worker, on the last CPU that is left; for the threads of a role the CPUs of the
-// other role when those were given, else all CPUs without a worker. With one CPU everything runs there.
+// Chooses what the options left open: one worker, on the highest free CPU; for service threads the CPUs given for
+// control threads and vice versa, or else all CPUs without a worker. With one CPU everything runs there.
 void placement_fill(struct placement *p, const struct machine *m);
 
 // Refuses CPUs that do not exist, are offline or not allowed, and workers' CPUs in another role's set unless they are
-// allowed to overlap or there is only one CPU. *overlap gets the CPUs that overlap nevertheless.
+// allowed to overlap or there is only one CPU. *overlap receives the workers' CPUs that are also in another set.
 int placement_check(const struct placement *p, const struct machine *m, struct cpu_list *overlap, struct error *err);
 struct cpu_list placement_workers(const struct placement *p);

@@ -11,8 +11,8 @@
 #include "base/event.h"
 #include "base/log.h"
 
-// A thread's strays are all reported up to here, then ever fewer: a tool that moves it each second must not evict all
-// other events.
+// Up to this number every stray of a thread is reported; after it, fewer and fewer: a tool that moves the thread each
+// second must not evict all other events.
 #define STRAYS_REPORTED 8
 
 EVENT_KIND(thread_stray, WARNING,

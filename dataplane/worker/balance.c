@@ -32,7 +32,7 @@ static unsigned balance_least_loaded(const struct balance_worker workers[64], un
 	return best;
 }
 
-// The item of `from` whose move to `to` lowers the larger of both loads most. NULL: none lowers it.
+// Returns the item that, moved from `from` to `to`, reduces the larger of the two loads most; NULL if none does.
 static struct balance_item *best_item(const struct balance_worker workers[64], struct balance_item *items, unsigned n,
 				      unsigned from, unsigned to)
 {

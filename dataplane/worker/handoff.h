@@ -28,7 +28,7 @@ struct handoff {
 	bool bell;              // the consumer may wait for interrupts: ring its doorbell. Master: wo, producer: ro
 	struct handoff *before; // the ring that this one replaces, which must be emptied first. Master: wo, others: ro
 	// Producer: rw, others: ro.
-	uint64_t sent __rte_cache_aligned; // packets, including those of the rings that this one replaced
+	uint64_t sent __rte_cache_aligned; // packets, including the rings that this one replaced
 	uint64_t refused;                  // packets that found no room
 	uint32_t high;                     // highest number of packets in it
 	bool opened;                       // the producer uses it
@@ -39,7 +39,7 @@ struct handoff {
 	bool sampling;
 	// Consumer: rw, others: ro.
 	uint64_t taken __rte_cache_aligned; // packets, counted as in sent
-	uint64_t done;                      // those of them that have left the graph
+	uint64_t done;                      // of these, packets that have left the graph
 	bool flowing;                       // the ring that this one replaces is empty
 	uint64_t waited[HANDOFF_BUCKETS];
 };

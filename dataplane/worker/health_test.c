@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads captured files of /proc and /sys, and those of this machine.
+// Reads captured files of /proc and /sys, and the files of this machine.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>

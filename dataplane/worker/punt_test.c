@@ -12,7 +12,7 @@
 #include "testing/router_fixture.h"
 #include "worker/punt.h"
 
-#define GONE 100 // ids from here on are those of removed ports
+#define GONE 100 // ids from here on belong to removed ports
 
 static unsigned taken[PUNT_KINDS], slow_us;
 static uint16_t last_port;

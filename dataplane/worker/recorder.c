@@ -96,7 +96,7 @@ void recorder_spent(struct recorder *r, enum loop_stage stage, uint64_t cycles)
 	r->spent[stage] += cycles;
 }
 
-// The slot to overwrite: one that is old or from before the reset, else that of the shortest loop. NULL: all are
+// Returns the slot to overwrite: an expired one, or else that of the shortest loop; NULL if all recorded loops are
 // longer.
 static struct long_loop_slot *recorder_slot_for(struct recorder *r, uint64_t cycles, uint64_t now, uint32_t generation)
 {

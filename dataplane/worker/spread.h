@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides which worker finishes a packet. By default it is the worker that polled the packet (run to completion). The
 // packets of a spread port (mode hybrid) are distributed by a hash of their innermost addresses and ports, which is the
-// same in both directions, and a table of 1024 entries, each of which names a worker. Workers of other roles than
-// forwarding hand on all packets that they poll.
+// same in both directions, and a table of 1024 entries, each of which names a worker. Isolated-receive and host-path
+// workers pass on every packet that they poll.
 //
 // The poller of a queue keeps a view of the port's table. When an entry moves to another worker, the poller pauses the
 // queue until the old worker has finished the packets that it was handed: no packet is lost, and none overtakes another

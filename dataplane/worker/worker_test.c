@@ -42,7 +42,7 @@ static void leave(int *count)
 	__atomic_fetch_sub(count, 1, __ATOMIC_ACQ_REL);
 }
 
-// The guest of port RED0 sends to that of RED1 without end.
+// The guest of port RED0 sends to the guest of RED1 without end.
 static uint16_t rx_endless(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i, k = 0;
