@@ -53,7 +53,7 @@ struct port_queue {
 	struct spread_view *view; // NULL: its poller finishes all its packets. Master: wo (RCU), polling worker: ro
 	// Each on a cache line of its writer.
 	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
-	uint32_t depth; // packets that waited at the last look, or DEPTH_UNKNOWN; polling worker: wo, master: ro
+	uint32_t depth; // packets that waited when last read, or DEPTH_UNKNOWN; polling worker: wo, master: ro
 	uint16_t armed; // not 0: it wakes its poller (worker/wait.h); polling worker: rw
 	// Frames that the kind has dropped for their length; port_rx counts them and sets it to 0. Polling worker: rw
 	uint32_t too_long;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in; the rest is the
-// frame. Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
+// ARP in the nodes and on the master. The first byte chooses port, VLAN, configuration and the node that receives it;
+// the rest is the frame. For any input, no packet leaks, an answer is valid, and no guest becomes its own gateway.
 #include "fuzz_frame.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/arp_packet.h"

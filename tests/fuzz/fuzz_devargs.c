@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device arguments that become a memif port. Whatever is accepted must be within bounds, and what is refused is
-// explained.
+// Device arguments that become a memif port. Accepted arguments must be within bounds, and a refusal must
+// have a reason.
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated. The first byte
-// chooses the port; its highest bit has time pass.
+// chooses the port; its highest bit advances the clock.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MSS clamp: the first two bytes are the limit, the rest is a TCP header. Whatever comes, only an MSS above the
-// limit changes, and a checksum is as right or wrong as before.
+// The MSS clamp: the first two bytes are the limit, the rest is a TCP header. For any input, only an MSS above
+// the limit changes, and a right checksum stays right and a wrong one wrong.
 #include "fuzz_frame.h"
 #include "l3/mss.h"
 #include "testing/router_fixture.h"

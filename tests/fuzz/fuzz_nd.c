@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbour discovery as nodes and master see it. The first byte chooses port, VLAN, configuration and the way in, and
-// whether the checksum is made right, which a fuzzer would hardly do; the rest is the frame.
-// Whatever comes: no packet leaks, an answer is one, and no guest becomes its own gateway.
+// Neighbour discovery in the nodes and on the master. The first byte chooses port, VLAN, configuration, the node that
+// receives it, and whether the checksum is corrected, which a fuzzer would hardly guess; the rest is the frame.
+// For any input, no packet leaks, an answer is valid, and no guest becomes its own gateway.
 #include <netinet/in.h>
 
 #include "fuzz_frame.h"

@@ -297,8 +297,8 @@ static uint64_t count_drops(uint16_t port)
 	return sum;
 }
 
-// What waits for a neighbour is given up, and what the router has learnt is forgotten: the next input finds it as this
-// one did.
+// Drops the packets that wait for a neighbour and forgets what the router has learnt, so that each input finds the same
+// state.
 static void clean_up(void)
 {
 	struct mac_entry e = {0};

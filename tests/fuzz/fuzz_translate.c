@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The translation of packets: the first byte chooses, then come the keys of the flow's directions, the rest is a
-// packet. Whatever comes, no byte behind the first segment is read, a refused packet stays as it is, and checksums are
-// as right or wrong as before.
+// packet. For any input, no byte behind the first segment is read, a refused packet is unchanged, and a right checksum
+// stays right and a wrong one wrong.
 #include <netinet/in.h>
 
 #include "flow/translate.h"
@@ -24,8 +24,7 @@ static unsigned header(const uint8_t *ip)
 	return *ip >> 4 == 6 ? 40 : (*ip & 15) * 4u;
 }
 
-// Where what the packet's own header says of its length fits; 0: nothing can be said. Extension headers are left to the
-// unit test.
+// Returns the length in the packet's header if it fits the packet, else 0. The unit test covers extension headers.
 static unsigned length(const uint8_t *ip, unsigned n)
 {
 	unsigned len;

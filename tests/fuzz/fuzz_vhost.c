@@ -2,7 +2,7 @@
 // A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is laid over one pair's
 // rings while the port receives and sends.
 //
-// Input: what is polled after how many bytes (a byte, in units of 16), then bytes that are XORed over the transmit
+// Input: a byte b (the port polls every 16 * (b + 1) bytes), then bytes that are XORed over the transmit
 // ring's descriptors, its available and used rings, then over the same of the receive ring.
 #include <stdio.h>
 #include <stdlib.h>

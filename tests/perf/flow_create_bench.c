@@ -81,8 +81,8 @@ static double part(const struct rte_node *node, uint32_t from, uint32_t to)
 	return median;
 }
 
-// What flow_age() does in a second of its clock, which is one walk over all flows. Returns cycles per flow; what took
-// far longer than a slice may was not its own work.
+// Runs flow_age() for a second of its clock, which is one walk over all flows. Returns cycles per flow. A slice
+// that took longer counts as 50 us, because something else ran.
 static double age(uint32_t n)
 {
 	static uint64_t tsc;

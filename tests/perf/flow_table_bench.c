@@ -2,8 +2,8 @@
 // Cycles (of the time-stamp counter) per lookup of a flow: a chained table, the steps that make it faster, rte_hash,
 // and the flow table. `corelane bench flow-table` runs it and draws what it says: a line of JSON for each figure.
 //
-// All back ends hold the same flows at the same load, and take turns in one process. Each window is of keys that nobody
-// has looked up since all others were, so that nobody finds lines that another one has brought.
+// All back ends hold the same flows at the same load, and take turns in one process. Each window looks up the keys
+// that were looked up longest ago, so that no back end finds cache lines that another one has loaded.
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
@@ -49,8 +49,7 @@ static uint32_t n_flows(const struct point *p)
 	return (uint32_t)((1ull << p->log2_slots) * p->load / 200);
 }
 
-// Hosts and ports in no order, as they come in the field: a CRC spreads those that count up more evenly than chance
-// would.
+// Hosts and ports in random order, as in production: a CRC spreads ascending numbers more evenly than chance would.
 static uint32_t scattered(uint32_t number)
 {
 	number = number * 0x9e3779b1u & 0xfffffff;

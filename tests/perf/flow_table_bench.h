@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is compared: ways to find a flow's number by its key. The keys themselves lie with the flows for all but
+// The back ends that are compared. Each finds a flow's number by its key. All read the keys in the flows, except
 // rte_hash, which has copies.
 #pragma once
 

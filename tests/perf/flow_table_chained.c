@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table as routers have had it: buckets with a list of what did not fit, in the steps that were proposed to make it
-// faster.
+// A conventional chained table: buckets with an overflow list, and the steps that were proposed to make it faster.
 #include <stdlib.h>
 
 #include <rte_hash_crc.h>
