@@ -111,14 +111,13 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
 }
 
-// Passes on the frame at offset `at` with the VNI md->arg. unknown, wrong_mac: drop reasons of the encapsulation.
+// Passes on the frame at offset `at`, whose Ethernet header lies in the first buffer, with the VNI md->arg. unknown,
+// wrong_mac: drop reasons of the encapsulation.
 static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, unsigned at,
 				     const struct drop_reason *unknown, const struct drop_reason *wrong_mac)
 {
 	uint32_t target = vni_target(md->arg);
 
-	if (unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
-		return drop_as(m, decap_truncated);
 	switch (TARGET_KIND(target)) {
 	case TARGET_NONE:
 		return drop_as(m, unknown);

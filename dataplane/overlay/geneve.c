@@ -95,6 +95,8 @@ static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, con
 {
 	uint32_t target = vni_target(md->arg);
 
+	if (likely(g->protocol == PROTOCOL_ETHERNET) && unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
+		return drop_as(m, decap_truncated);
 	if (likely(g->protocol == PROTOCOL_ETHERNET))
 		return decap_vni_frame(m, md, at, &drop_geneve_unknown_vni, &drop_geneve_wrong_router_mac);
 	if (TARGET_KIND(target) == TARGET_NONE)

@@ -60,16 +60,16 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 	struct pkt_meta *md = meta(m);
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, md->l3 - sizeof(*udp));
 	const struct rte_vxlan_hdr *vx = (const struct rte_vxlan_hdr *)(udp + 1);
+	unsigned at = md->l3 + (unsigned)sizeof(*vx);
 
-	if (unlikely(m->data_len < md->l3 + sizeof(*vx)))
+	if (unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
 		return drop_as(m, decap_truncated);
 	if (unlikely(udp->dgram_cksum != 0 && !decap_udp_ok(m, udp)))
 		return drop_as(m, decap_udp_checksum);
 	if (unlikely(!(vx->vx_flags & VXLAN_HAS_VNI)))
 		return drop(m, vxlan_bad_flags);
 	md->arg = rte_be_to_cpu_32(vx->vx_vni) >> 8;
-	return decap_vni_frame(m, md, md->l3 + (unsigned)sizeof(*vx), &drop_vxlan_unknown_vni,
-			       &drop_vxlan_wrong_router_mac);
+	return decap_vni_frame(m, md, at, &drop_vxlan_unknown_vni, &drop_vxlan_wrong_router_mac);
 }
 
 static uint16_t decap_vxlan(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
