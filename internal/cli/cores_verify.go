@@ -146,17 +146,17 @@ func writeFinding(w *bufio.Writer, f verify.Finding, all bool) {
 	}
 	if f.Verdict > verify.Unknown {
 		fmt.Fprintf(w, "%swhy: %s\n%s     (%s)\n", indent, f.Why, indent, f.Source)
-		writeMend(w, indent, f.Mend, all)
+		writeFixes(w, indent, f.Fix, all)
 	}
 }
 
-func writeMend(w *bufio.Writer, indent string, commands []string, all bool) {
+func writeFixes(w *bufio.Writer, indent string, commands []string, all bool) {
 	for n, command := range commands {
 		if n == shownItems && len(commands) > shownItems+2 && !all {
 			// The commands that fix everything come last.
-			fmt.Fprintf(w, "%smend: ... %d more commands (--all)\n", indent, len(commands)-shownItems)
+			fmt.Fprintf(w, "%sfix: ... %d more commands (--all)\n", indent, len(commands)-shownItems)
 			return
 		}
-		fmt.Fprintf(w, "%smend: %s\n", indent, strings.TrimSpace(command))
+		fmt.Fprintf(w, "%sfix: %s\n", indent, strings.TrimSpace(command))
 	}
 }

@@ -39,7 +39,7 @@ func TestVerifyCaptured(t *testing.T) {
 	half := spec.Dir(t)
 	code, out, errs = runVerify(t, "--root", half)
 	for _, want := range []string{"FAIL    Isolation is not partial", "workers' CPUs 1-4 are left out", "0.165 Mpps",
-		"mend: corelane cores apply"} {
+		"fix: corelane cores apply"} {
 		if code != 1 || !strings.Contains(out, want) {
 			t.Errorf("%d, no '%s' in %s\n%s", code, want, errs, out)
 		}

@@ -186,7 +186,7 @@ func (a *app) planProblems(list []plan.Problem) error {
 	}
 	return a.rows([]string{"RULE", "CPUS", "PROBLEM", "VALID"}, func(add func(...string) error) error {
 		for _, x := range list {
-			if err := add(x.Rule, x.CPUs.String(), x.Text, x.Mend); err != nil {
+			if err := add(x.Rule, x.CPUs.String(), x.Text, x.Valid); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ const (
 	Folder   Kind = "folder"   // create the directory Path
 	File     Kind = "file"     // replace the whole file Path
 	Service  Kind = "service"  // bring the systemd unit Path to the state New: "active" or "inactive"
-	Note     Kind = "note"     // a finding that Apply cannot mend
+	Note     Kind = "note"     // a finding that Apply cannot fix
 )
 
 // When says when a change takes effect.

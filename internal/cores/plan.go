@@ -13,7 +13,7 @@ func Check(name string, m *topology.Machine, p *plan.Plan) error {
 		return err
 	}
 	if found := plan.Validate(m, p); len(found) > 0 {
-		return input.Errorf(name+": "+found[0].Rule, found[0].Mend, "%s", found[0].Text)
+		return input.Errorf(name+": "+found[0].Rule, found[0].Valid, "%s", found[0].Text)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ type Event struct {
 	Check   string    `json:"check,omitempty"`   // ID of a check of verify
 	Subject string    `json:"subject,omitempty"` // "thread 812", "irq 38"
 	Text    string    `json:"text"`
-	Who     string    `json:"who,omitempty"`  // evidence about the cause
-	Mend    string    `json:"mend,omitempty"` // the command that mends it
+	Who     string    `json:"who,omitempty"` // evidence about the cause
+	Fix     string    `json:"fix,omitempty"` // the command that fixes it
 }
 
 // String returns the event as one line.
@@ -53,8 +53,8 @@ func (e Event) String() string {
 	if e.Who != "" {
 		line += "; who: " + e.Who
 	}
-	if e.Mend != "" {
-		line += "; mend: " + e.Mend
+	if e.Fix != "" {
+		line += "; fix: " + e.Fix
 	}
 	return line
 }
@@ -103,12 +103,12 @@ func drifts(findings []verify.Finding) map[key]drift {
 	return all
 }
 
-// command returns the shell command that mends an item.
+// command returns the shell command that fixes an item.
 func command(i verify.Item) string {
 	if i.Fix != nil {
 		return i.Fix.Command()
 	}
-	first, _, _ := strings.Cut(i.Mend, "\n")
+	first, _, _ := strings.Cut(i.Command, "\n")
 	return first
 }
 
@@ -131,7 +131,7 @@ func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) str
 		} else {
 			d.since, d.found = now, kind == Found
 			events = append(events, Event{Time: now, Kind: kind, Check: k.check, Subject: k.subject, Text: d.Text,
-				Who: who(d), Mend: command(d.Item)})
+				Who: who(d), Fix: command(d.Item)})
 		}
 		t.known[k] = d
 	}

@@ -147,7 +147,7 @@ func TestValidate(t *testing.T) {
 		c.edit(p)
 		list := Validate(m, p)
 		if !slices.ContainsFunc(list, func(x Problem) bool {
-			return x.Rule == c.rule && x.Text != "" && x.Mend != ""
+			return x.Rule == c.rule && x.Text != "" && x.Valid != ""
 		}) {
 			t.Errorf("%s: %v", c.rule, list)
 		}

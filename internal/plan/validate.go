@@ -11,13 +11,13 @@ import (
 
 // Problem is a rule that a plan breaks.
 type Problem struct {
-	Rule string     `json:"rule"` // short and stable: "siblings", "first-core"
-	CPUs cpuset.Set `json:"cpus"` // the CPUs concerned
-	Text string     `json:"text"` // one sentence
-	Mend string     `json:"mend"` // what is valid
+	Rule  string     `json:"rule"`  // short and stable: "siblings", "first-core"
+	CPUs  cpuset.Set `json:"cpus"`  // the CPUs concerned
+	Text  string     `json:"text"`  // one sentence
+	Valid string     `json:"valid"` // what the rule permits
 }
 
-func (p Problem) String() string { return p.Rule + ": " + p.Text + "; valid: " + p.Mend }
+func (p Problem) String() string { return p.Rule + ": " + p.Text + "; valid: " + p.Valid }
 
 // Validate checks a plan, which may have been edited, against all rules that Make keeps. What the wishes of the plan
 // permit (share_cores, allow_overlap, fixed sets) is not a problem.
@@ -43,8 +43,8 @@ type checker struct {
 	found []Problem
 }
 
-func (c *checker) add(rule string, cpus cpuset.Set, mend, format string, args ...any) {
-	c.found = append(c.found, Problem{rule, cpus, fmt.Sprintf(format, args...), mend})
+func (c *checker) add(rule string, cpus cpuset.Set, valid, format string, args ...any) {
+	c.found = append(c.found, Problem{rule, cpus, fmt.Sprintf(format, args...), valid})
 }
 
 // Roles in the order in which they are shown.

@@ -19,23 +19,23 @@ var bootRules = []rule{
 	{id: "boot.isolcpus", group: groupBoot, title: "isolcpus isolates the intended CPUs",
 		check:  checkIsolcpus,
 		source: kernelArgs + ": isolcpus=",
-		mend:   []string{reboot},
+		fixes:  []string{reboot},
 		why: "The scheduler places any waiting thread on a CPU that is in its domains; pinning a worker does not " +
 			"keep others off."},
 	{id: "boot.consistent", group: groupBoot, title: "Arguments that name CPUs agree with each other",
 		check:  checkConsistent,
 		source: "a field report, verification of the 2x10-core host; " + kernelArgs,
-		mend:   []string{reboot},
+		fixes:  []string{reboot},
 		why: "When arguments name different CPUs, isolation is partial: the tick, RCU or the scheduler still use " +
 			"some workers' CPUs."},
 	{id: "boot.nohz_full", group: groupBoot, title: "No timer tick on workers (nohz_full)", workers: true,
 		check:  checkNohzFull,
-		mend:   []string{reboot},
+		fixes:  []string{reboot},
 		source: "Documentation/timers/no_hz.rst",
 		why:    "The tick interrupts a worker 100 to 1000 times a second, for some microseconds each time."},
 	{id: "boot.rcu_nocbs", group: groupBoot, title: "No RCU callbacks on workers (rcu_nocbs)", workers: true,
 		check:  checkRcu,
-		mend:   []string{reboot},
+		fixes:  []string{reboot},
 		source: kernelArgs + ": rcu_nocbs=",
 		why: "RCU callbacks run as softirqs on the CPU that queued them, unless rcuo threads on other CPUs run " +
 			"them."},
@@ -50,7 +50,7 @@ var bootRules = []rule{
 	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)",
 		workers: true, check: checkManaged,
 		source: kernelArgs + ": isolcpus= managed_irq",
-		mend: []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; takes " +
+		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; takes " +
 			"effect at the next boot"},
 		why: "The kernel spreads the interrupts of NVMe and some network queues over all CPUs; they cannot be " +
 			"moved afterwards."},

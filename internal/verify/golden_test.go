@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 					fmt.Fprintf(&text, "        - %s %s\n", i.Verdict, i.Text)
 				}
 			}
-			for n, command := range f.Mend {
+			for n, command := range f.Fix {
 				if n < 3 {
 					fmt.Fprintf(&text, "        $ %s\n", command)
 				}

@@ -57,10 +57,10 @@ func checkVCPUs(v *view, r *result) {
 			switch bad := cpus.And(v.in.Workers); {
 			case !bad.Empty():
 				r.fail("%s, vCPU %d: may run on CPUs %s, which include workers' CPUs %s", g.Name, n, cpus, bad).
-					about("guest %s vcpu %d", g.Name, n).Mend = pin
+					about("guest %s vcpu %d", g.Name, n).Command = pin
 			case cpus.Len() > 1 && cpus.Overlaps(v.isolated):
 				r.warn("%s, vCPU %d: may run on %d CPUs (%s), some of them isolated", g.Name, n, cpus.Len(), cpus).
-					about("guest %s vcpu %d", g.Name, n).Mend = pin
+					about("guest %s vcpu %d", g.Name, n).Command = pin
 			}
 		}
 	}
@@ -83,13 +83,13 @@ func checkEmulator(v *view, r *result) {
 	v.noGuests(r)
 }
 
-func (v *view) judgeEmulator(r *result, guest, what, mend string, cpus, vcpus cpuset.Set) {
+func (v *view) judgeEmulator(r *result, guest, what, command string, cpus, vcpus cpuset.Set) {
 	if bad := cpus.And(v.in.Workers); !bad.Empty() {
 		r.fail("%s, %s: may run on CPUs %s, which include workers' CPUs %s", guest, what, cpus, bad).
-			about("guest %s %s", guest, what).Mend = mend
+			about("guest %s %s", guest, what).Command = command
 	} else if cpus.Len() > 1 && cpus.Overlaps(vcpus) && vcpus.Overlaps(v.in.Guests) {
 		r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs", guest, what, cpus, cpus.And(vcpus)).
-			about("guest %s %s", guest, what).Mend = mend
+			about("guest %s %s", guest, what).Command = command
 	}
 }
 
@@ -158,7 +158,7 @@ func (v *view) moveVhost(i *Item, g topology.Guest, t *topology.Thread, away, bu
 		away = v.online.Without(busy).Without(vcpus).Without(v.in.Workers)
 	}
 	if i.thread(t, away); !away.Empty() && g.Source == "libvirt" {
-		i.Mend = fmt.Sprintf("virsh emulatorpin %s %s   # permanently, for all emulator threads", g.Name, away)
+		i.Command = fmt.Sprintf("virsh emulatorpin %s %s   # permanently, for all emulator threads", g.Name, away)
 	}
 }
 
@@ -177,7 +177,7 @@ func checkGuestNUMA(v *view, r *result) {
 			far = far || !nodes[n]
 		}
 		if far || len(nodes) > 1 && len(g.Nodes) > 0 {
-			r.warn("%s: memory on nodes %s, vCPUs on nodes %s", g.Name, cpuset.Of(g.Nodes...), setOf(nodes)).Mend =
+			r.warn("%s: memory on nodes %s, vCPUs on nodes %s", g.Name, cpuset.Of(g.Nodes...), setOf(nodes)).Command =
 				fmt.Sprintf("virsh numatune %s --mode strict --nodeset %s --config   # takes effect at its next start",
 					g.Name, setOf(nodes))
 		}
@@ -197,7 +197,7 @@ func checkQueues(v *view, r *result) {
 	for _, g := range v.m.Guests {
 		for n, queues := range g.Queues {
 			if queues <= 1 && len(g.VCPUs) > 1 {
-				r.warn("%s: network device %d has 1 queue for %d vCPUs", g.Name, n, len(g.VCPUs)).Mend =
+				r.warn("%s: network device %d has 1 queue for %d vCPUs", g.Name, n, len(g.VCPUs)).Command =
 					fmt.Sprintf("virsh edit %s   # <driver queues='%d'/>; then in the guest: ethtool -L IFACE "+
 						"combined %[2]d", g.Name, len(g.VCPUs))
 			}
@@ -249,7 +249,7 @@ func (v *view) judgeNode(r *result, n topology.Node) {
 		}
 	}
 	if len(n.Hugepages) > 0 && total == 0 {
-		r.warn("node %d has workers and no hugepages", n.ID).Mend =
+		r.warn("node %d has workers and no hugepages", n.ID).Command =
 			fmt.Sprintf("echo 512 > /sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages", n.ID)
 		return
 	}

@@ -22,7 +22,7 @@ var stateRules = []rule{
 		check: checkPartial,
 		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; measured again in " +
 			"docs/cores.md",
-		mend: []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
+		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
 		why: "What is kept off some CPUs runs on the others. If workers are among those, the host's load " +
 			"concentrates on the CPUs " +
 			"that forward: in the field report a router forwarded 2.256 Mpps per core without isolation, 0.165 with " +
@@ -38,7 +38,7 @@ func checkIntent(v *view, r *result) {
 	}
 	r.pass("%s", text)
 	if v.in.Workers.Empty() {
-		r.warn("no worker's CPU is known: only settings of the whole machine are checked").Mend =
+		r.warn("no worker's CPU is known: only settings of the whole machine are checked").Command =
 			"corelane cores verify --plan /etc/corelane/plan.json"
 	}
 	for _, u := range v.m.Unread {

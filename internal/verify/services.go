@@ -18,19 +18,19 @@ var serviceRules = []rule{
 	{id: "tuned.variables", group: groupService, title: "TuneD's variables name the intended CPUs",
 		check:  checkTunedVariables,
 		source: "a field report, verification step 1; " + tunedDoc,
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
+		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
 		why: "Each time TuneD starts it moves threads and interrupts and writes kernel arguments according to " +
 			"isolated_cores."},
 	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated",
 		check:  checkTunedIsolates,
 		source: tunedDoc + ": no_balance_cores",
-		mend:   []string{reboot},
+		fixes:  []string{reboot},
 		why: "isolated_cores sets nohz_full and rcu_nocbs, but not isolcpus; only no_balance_cores does. The " +
 			"scheduler still uses these CPUs."},
 	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
 		check:  checkTunedSpares,
 		source: tunedDoc + ": ps_blacklist",
-		mend: []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these " +
+		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these " +
 			"names"},
 		why: "When TuneD starts after the data plane it moves every thread that its ps_blacklist does not name, " +
 			"workers included, " +
@@ -39,13 +39,13 @@ var serviceRules = []rule{
 	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
 		check:  checkSystemd,
 		source: "a field report, verification step 2; systemd-system.conf(5)",
-		mend:   []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d for the next boot"},
+		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d for the next boot"},
 		why: "Every service inherits CPUAffinity. A service may change it; AllowedCPUs= of its slice cannot be " +
 			"exceeded."},
 	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 names the intended CPUs",
 		check:  checkVrouterList,
 		source: "a field report, verification step 3",
-		mend: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # then: " +
+		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # then: " +
 			"corelane plan export container /etc/corelane/plan.json"},
 		why: "The vRouter's container starts its forwarding lcores on these CPUs. The default, mask 0x01, is CPU " +
 			"0."},
@@ -225,7 +225,7 @@ func checkIrqbalance(v *view, r *result) {
 	}
 	if open := v.in.Workers.Without(bans); !open.Empty() {
 		r.fail("irqbalance runs, and its banned CPUs (%s) do not include workers' CPUs %s", orNone(bans), open).
-			about("irqbalance").Mend =
+			about("irqbalance").Command =
 			fmt.Sprintf("echo IRQBALANCE_BANNED_CPULIST=%s >> /etc/default/irqbalance   # RHEL: "+
 				"/etc/sysconfig/irqbalance\nsystemctl restart irqbalance",
 				bans.Or(v.in.Isolated))
@@ -247,7 +247,7 @@ func checkNova(v *view, r *result) {
 		case err != nil:
 			r.fail("%s=%s: %v", name, text, err)
 		case !bad.Empty():
-			r.fail("%s=%s includes workers' CPUs %s", name, text, bad).Mend =
+			r.fail("%s=%s includes workers' CPUs %s", name, text, bad).Command =
 				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name,
 					set.Without(v.in.Workers))
 		case v.in.Planned && name != "cpu_shared_set" && !set.Within(v.in.Guests):
@@ -269,13 +269,13 @@ func checkNovaPower(v *view, r *result) {
 	}
 	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
-		r.fail("cpu_power_management is on, and cpu_dedicated_set includes workers' CPUs %s", bad).Mend =
+		r.fail("cpu_power_management is on, and cpu_dedicated_set includes workers' CPUs %s", bad).Command =
 			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute",
 				set.Without(v.in.Workers))
 	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
 		r.pass("cpu_power_management changes only the governor of CPUs %s", set)
 	} else {
-		r.warn("cpu_power_management is on: CPUs %s go offline while no guest uses them", orNone(set)).Mend =
+		r.warn("cpu_power_management is on: CPUs %s go offline while no guest uses them", orNone(set)).Command =
 			"crudini --set /etc/nova/nova.conf libvirt cpu_power_management_strategy governor   # then restart " +
 				"nova-compute"
 	}
@@ -295,7 +295,7 @@ func checkKubelet(v *view, r *result) {
 		r.warn("cpuManagerPolicy is %s: pods may use every CPU of their group", orNone(policy))
 	case !v.in.Workers.Within(reserved):
 		r.fail("reservedSystemCPUs is %s: pods may get workers' CPUs %s", orNone(reserved),
-			v.in.Workers.Without(reserved)).Mend =
+			v.in.Workers.Without(reserved)).Command =
 			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml "+
 				"&& systemctl restart kubelet",
 				reserved.Or(v.in.Workers).Or(v.in.Host))

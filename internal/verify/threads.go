@@ -89,9 +89,10 @@ func (v *view) slices(r *result) {
 	if len(r.items) < 20 {
 		return
 	}
-	r.mend = append(r.mend, "corelane cores apply /etc/corelane/plan.json   # keeps all of them off at once")
+	r.fixes = append(r.fixes, "corelane cores apply /etc/corelane/plan.json   # keeps all of them off at once")
 	if v.m.Cgroups.Version == 2 {
-		r.mend = append(r.mend, fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),
+		r.fixes = append(r.fixes,
+			fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),
 			fmt.Sprintf("systemctl set-property --runtime user.slice AllowedCPUs=%s", v.in.Host))
 	}
 }
@@ -140,9 +141,9 @@ func checkOwn(v *view, r *result) {
 	}
 	switch {
 	case len(r.items) > 0 && v.in.Service.Empty():
-		r.mend = append(r.mend, "corelane plan make   # with fewer workers: no CPU is left for these threads")
+		r.fixes = append(r.fixes, "corelane plan make   # with fewer workers: no CPU is left for these threads")
 	case len(r.items) > 0:
-		r.mend = append(r.mend, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # permanently; in a "+
+		r.fixes = append(r.fixes, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # permanently; in a "+
 			"vRouter: SERVICE_CORE_MASK=0x%s "+
 			"DPDK_CTRL_THREAD_MASK=0x%[2]s",
 			v.in.Service, v.in.Service.Mask()))
@@ -179,7 +180,7 @@ func checkWorkers(v *view, r *result) {
 		r.unknown("no data plane is running; its workers should be on CPUs %s", v.in.Workers)
 	case !missing.Empty():
 		r.fail("no worker runs on CPUs %s (%s)", missing,
-			v.names(missing)).Mend = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
+			v.names(missing)).Command = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
 	}
 }
 
@@ -215,7 +216,7 @@ func checkStacked(v *view, r *result) {
 				i.Verdict = Fail
 				i.Text += fmt.Sprintf("; %d threads may use these CPUs and share one", len(group))
 			}
-			i.Mend = fmt.Sprintf("taskset -pc %d %d   # or any other one of its CPUs", t.Allowed.First(), t.TID)
+			i.Command = fmt.Sprintf("taskset -pc %d %d   # or any other one of its CPUs", t.Allowed.First(), t.TID)
 		}
 	}
 	if len(r.items) == 0 {
@@ -257,7 +258,7 @@ func checkWorkerLoad(v *view, r *result) {
 		if steal > 0.005 {
 			verdict = Warn
 		}
-		text := ifText(steal > 0.005, "; the hypervisor took the CPU away: this cannot be mended on this machine")
+		text := ifText(steal > 0.005, "; the hypervisor took the CPU away: this cannot be fixed on this machine")
 		r.add(verdict, "CPU %d in %.1f s%s: interrupts %s, softirqs %s, steal %.1f %%%s", id, l.Seconds,
 			ifText(l.SinceBoot, " since boot"), percent(float64(c.Irq)/all), percent(float64(c.Softirq)/all), 100*steal,
 			text)

@@ -2,7 +2,7 @@
 
 // Package verify checks whether a machine keeps everything else off its data plane's CPUs, as a plan or the machine
 // itself intends. It does no I/O: it turns what is known about a machine into findings. Each finding says what was
-// seen, why it matters and what mends it.
+// seen, why it matters and how to fix it.
 package verify
 
 import (
@@ -42,8 +42,8 @@ type Finding struct {
 	Title    string   `json:"title"`
 	Evidence []Item   `json:"evidence"`
 	Why      string   `json:"why"`
-	Mend     []string `json:"mend,omitempty"` // commands, in their order
-	Source   string   `json:"source"`         // of why: kernel document, man page, field report
+	Fix      []string `json:"fix,omitempty"` // commands, in their order
+	Source   string   `json:"source"`        // of why: kernel document, man page, field report
 }
 
 // Item is one observation.
@@ -52,9 +52,9 @@ type Item struct {
 	Subject string  `json:"subject,omitempty"` // "thread 812", "irq 38", "eth0/rx-0"; stable
 	Text    string  `json:"text"`
 	Fix     *Fix    `json:"fix,omitempty"`
-	Mend    string  `json:"mend,omitempty"`   // command, when there is no Fix
-	Pinned  bool    `json:"pinned,omitempty"` // a thread that can run nowhere else
-	PID     int     `json:"pid,omitempty"`    // of a thread
+	Command string  `json:"fix_command,omitempty"` // when there is no Fix
+	Pinned  bool    `json:"pinned,omitempty"`      // a thread that can run nowhere else
+	PID     int     `json:"pid,omitempty"`         // of a thread
 	weight  int64   // items are sorted by weight, the heaviest first
 }
 
@@ -79,7 +79,7 @@ func (f *Fix) Command() string {
 // rule is one check. Its function reads the view and adds items; a check without items passes.
 type rule struct {
 	id, group, title, why, source string
-	mend                          []string // commands that do not belong to one item
+	fixes                         []string // commands that do not belong to one item
 	workers                       bool     // skipped when no worker's CPU is known
 	check                         func(v *view, r *result)
 }
@@ -87,7 +87,7 @@ type rule struct {
 // result collects the items of a rule.
 type result struct {
 	items []Item
-	mend  []string
+	fixes []string
 }
 
 func (r *result) add(verdict Verdict, format string, args ...any) *Item {
@@ -162,14 +162,14 @@ func (ru rule) run(v *view) Finding {
 			continue
 		}
 		if i.Fix != nil {
-			f.Mend = append(f.Mend, i.Fix.Command())
+			f.Fix = append(f.Fix, i.Fix.Command())
 		}
-		if i.Mend != "" {
-			f.Mend = append(f.Mend, strings.Split(i.Mend, "\n")...)
+		if i.Command != "" {
+			f.Fix = append(f.Fix, strings.Split(i.Command, "\n")...)
 		}
 	}
 	if f.Verdict > Unknown {
-		f.Mend = unique(slices.Concat(r.mend, f.Mend, v.filled(ru.mend)))
+		f.Fix = unique(slices.Concat(r.fixes, f.Fix, v.filled(ru.fixes)))
 	}
 	return f
 }

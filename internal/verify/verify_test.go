@@ -27,7 +27,7 @@ func said(f Finding) string {
 	for _, i := range f.Evidence {
 		text += "\n" + i.Verdict.String() + " " + i.Subject + ": " + i.Text
 	}
-	return text + "\n" + strings.Join(f.Mend, "\n")
+	return text + "\n" + strings.Join(f.Fix, "\n")
 }
 
 func TestFullPasses(t *testing.T) {
@@ -35,8 +35,8 @@ func TestFullPasses(t *testing.T) {
 		if f.Verdict != Pass {
 			t.Errorf("%s: %s", f.ID, said(f))
 		}
-		if len(f.Mend) > 0 || f.Why == "" || f.Source == "" || len(f.Evidence) == 0 {
-			t.Errorf("%s: a PASS with %q, why %q, source %q, %d items", f.ID, f.Mend, f.Why, f.Source, len(f.Evidence))
+		if len(f.Fix) > 0 || f.Why == "" || f.Source == "" || len(f.Evidence) == 0 {
+			t.Errorf("%s: a PASS with %q, why %q, source %q, %d items", f.ID, f.Fix, f.Why, f.Source, len(f.Evidence))
 		}
 	}
 	// Without a plan only workers on both siblings of a core are reported, which a plan would have permitted.
@@ -341,8 +341,8 @@ func TestBroken(t *testing.T) {
 		if f.Verdict != c.verdict || !strings.Contains(said(f), c.want) {
 			t.Errorf("%s is %s, want %s with '%s':\n%s", c.id, f.Verdict, c.verdict, c.want, said(f))
 		}
-		if f.Verdict > Unknown && len(f.Mend) == 0 && !strings.Contains(said(f), "steal") {
-			t.Errorf("%s: nothing mends %s", c.id, said(f))
+		if f.Verdict > Unknown && len(f.Fix) == 0 && !strings.Contains(said(f), "steal") {
+			t.Errorf("%s: no fix for %s", c.id, said(f))
 		}
 		delete(untested, c.id)
 	}

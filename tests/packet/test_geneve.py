@@ -24,7 +24,7 @@ def option(kind=1, words=1):
 
 
 def geneve(under, payload, options=b"", **fields):
-    """`options` may be malformed: scapy would mend them."""
+    """`options` may be malformed: scapy would correct them."""
     fields.setdefault("vni", vni(RED))
     fields.setdefault("proto", 0x6558)
     header = bytes(GENEVE(optionlen=len(options) // 4, **fields))

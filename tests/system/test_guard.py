@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real drift on this machine: verify names it and how to mend it, the guard tells it within two seconds and undoes it."""
+"""Real drift on this machine: verify names it and how to fix it, the guard reports it within two seconds and undoes it."""
 import contextlib
 import json
 import os
@@ -127,14 +127,14 @@ def items(finding, subject):
     return [i for i in finding["evidence"] if i.get("subject") == subject]
 
 
-def test_verify_finds_a_hog_and_mends_it(router):
+def test_verify_finds_a_hog_and_fixes_it(router):
     with hog(worker_cpu()) as p:
         time.sleep(0.3)
         finding = verify(router)["threads.foreign"]
         [item] = items(finding, f"thread {p.pid}")
         assert finding["verdict"] == "FAIL" and item["verdict"] == "FAIL"
         assert f"sh (tid {p.pid}, pid {p.pid}) may run on CPUs {worker_cpu()}" in item["text"] and "used" in item["text"]
-        [command] = [c for c in finding["mend"] if c.endswith(f" {p.pid}")]
+        [command] = [c for c in finding["fix"] if c.endswith(f" {p.pid}")]
         subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
         assert os.sched_getaffinity(p.pid) == {other_cpu()}
         assert not items(verify(router)["threads.foreign"], f"thread {p.pid}")
@@ -168,7 +168,7 @@ def test_reports_a_hog(router):
             begun = time.time()
             event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
             assert "started" in event["who"] and f"({os.getpid()})" in event["who"], event
-            assert event["mend"].startswith("taskset -pc")
+            assert event["fix"].startswith("taskset -pc")
             time.sleep(1)
             assert os.sched_getaffinity(p.pid) == {worker_cpu()}
         g.soon(time.time(), "well", "threads.foreign", f"thread {p.pid}")
@@ -219,7 +219,7 @@ def test_rps(router):
             with open(path, "w", encoding="ascii") as f:
                 f.write(mask)
             event = g.soon(begun, "drift", "net.rps", "rps_cpus clgv0/rx-0")
-            assert event["mend"] == f"echo 0 > {path}" and "not known" in event["who"]
+            assert event["fix"] == f"echo 0 > {path}" and "not known" in event["who"]
             g.soon(begun, "repaired", "net.rps", "rps_cpus clgv0/rx-0")
             with open(path, encoding="ascii") as f:
                 assert int(f.read().replace(",", ""), 16) == 0

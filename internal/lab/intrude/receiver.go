@@ -81,11 +81,11 @@ func (o *Options) receiver(ctx context.Context) (r *Receiver, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, flood.Stop()) }()
-	return o.mend(ctx, sink.Pid, filepath.Join(dir, "intruder-sink.log"))
+	return o.fix(ctx, sink.Pid, filepath.Join(dir, "intruder-sink.log"))
 }
 
-// mend runs explain on the receiver and executes the fix.
-func (o *Options) mend(ctx context.Context, pid int, log string) (r *Receiver, err error) {
+// fix runs explain on the receiver and executes the fix.
+func (o *Options) fix(ctx context.Context, pid int, log string) (r *Receiver, err error) {
 	r = &Receiver{}
 	tid, err := procfs.Host.ThreadNamed(pid, receiverThread)
 	if err != nil {
