@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events tell the operator what happened to this process, such as a worker that stands still or a thread that left its
+// Events tell the operator what happened to this process, such as a stalled worker or a thread that left its
 // CPUs. The last EVENT_RING are kept for `corelane event list`; each is logged once. Do not report what a request has
 // asked for, nor anything per packet. Report a change of state, not the state each second.
 //

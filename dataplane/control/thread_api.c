@@ -28,7 +28,7 @@ static void thread_api_encode(struct api_call *call, const struct thread *t, con
 	out->waited_ns = now->wait_ns;
 	out->moved_back = t->moved_back;
 	out->displaced = t->displaced != 0;
-	out->standing_ms = t->worker < 0 ? 0 : (uint32_t)(worker_watch_still_ns((unsigned)t->worker) / 1000000);
+	out->stalled_ms = t->worker < 0 ? 0 : (uint32_t)(worker_watch_stalled_ns((unsigned)t->worker) / 1000000);
 }
 
 static const struct thread *thread_api_after(int tid) // the one with the next id

@@ -13,7 +13,7 @@
 enum { TENANT = 1, FABRIC };
 
 DROP_REASON(worker_ring_full,
-	    "The ring to the worker that should finish the packet was full: that worker is overloaded or stands still. "
+	    "The ring to the worker that should finish the packet was full: that worker is overloaded or stalled. "
 	    "See `corelane worker rings`.");
 
 static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_view *v, bool fabric, uint8_t *to)

@@ -8,14 +8,14 @@
 #include "base/event.h"
 #include "worker/worker.h"
 
-EVENT_KIND(worker_stands_still, ERROR,
+EVENT_KIND(worker_stalled, ERROR,
 	   "A worker has not finished a loop for half a second: its packets wait, and are dropped when the queues are "
 	   "full. The text gives the state of its thread: it is stopped or frozen, it is runnable but other threads "
 	   "occupy its CPU (a real-time task, a stolen CPU of a virtual machine), or a loop takes that long. Changes "
 	   "that all workers must see wait for it.");
-EVENT_KIND(worker_goes_on, INFO, "A stalled worker has run for one second without stalling again.");
+EVENT_KIND(worker_resumed, INFO, "A stalled worker has run for one second without stalling again.");
 EVENT_KIND(
-	master_was_away, WARNING,
+	master_stalled, WARNING,
 	"The master thread did not run for more than a second: the process was stopped, other threads occupied "
 	"its CPUs, or one request took that long. Meanwhile no request was answered and the workers were not watched.");
 
@@ -25,23 +25,23 @@ void watch_restart(struct watch *w, uint64_t loops, uint64_t now)
 {
 	w->loops = loops;
 	w->progress = now;
-	w->calm = now;
+	w->steady = now;
 	w->sampled = false;
 }
 
 static enum watch_result worker_watch_progressed(struct watch *w, uint64_t loops, uint64_t now)
 {
-	if (now - w->progress >= WATCH_STANDS) {
+	if (now - w->progress >= WATCH_STALL_NS) {
 		w->longest = now - w->progress > w->longest ? now - w->progress : w->longest;
-		w->calm = now;
+		w->steady = now;
 	}
 	w->loops = loops;
 	w->progress = now;
 	w->sampled = false;
-	if (!w->reported || now - w->calm < WATCH_CALM)
+	if (!w->reported || now - w->steady < WATCH_STEADY_NS)
 		return WATCH_NOTHING;
 	w->reported = false;
-	return WATCH_GOES_ON;
+	return WATCH_RESUMED;
 }
 
 enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
@@ -50,14 +50,14 @@ enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
 
 	if (loops != w->loops)
 		return worker_watch_progressed(w, loops, now);
-	if (now - w->progress < WATCH_STANDS)
+	if (now - w->progress < WATCH_STALL_NS)
 		return WATCH_SUSPECT;
 	if (w->reported)
 		return WATCH_NOTHING;
 	w->reported = true;
 	w->begin = w->progress;
 	w->longest = before < now - w->progress ? now - w->progress : before;
-	return WATCH_STANDS_STILL;
+	return WATCH_STALLED;
 }
 
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size)
@@ -92,7 +92,7 @@ const char *watch_why(const struct task *before, const struct task *now, unsigne
 	return buf;
 }
 
-static void report_still(const struct worker *w, const struct watch *s, uint64_t now)
+static void report_stalled(const struct worker *w, const struct watch *s, uint64_t now)
 {
 	struct task task = {0};
 	char who[32], why[128], name[16];
@@ -100,18 +100,18 @@ static void report_still(const struct worker *w, const struct watch *s, uint64_t
 	if (task_read_sched("", w->tid, &task) < 0)
 		task.state = 'X';
 	snprintf(who, sizeof(who), "worker %u", w->id);
-	event_report(worker_stands_still, who, "thread %s (%d) has not ended a loop for %.1f s; %s",
+	event_report(worker_stalled, who, "thread %s (%d) has not ended a loop for %.1f s; %s",
 		     worker_thread_name(w, name), w->tid, (double)(now - s->progress) / 1e9,
 		     watch_why(&s->sample, &task, w->cpu, why, sizeof(why)));
 }
 
-static void report_goes_on(const struct worker *w, struct watch *s)
+static void report_resumed(const struct worker *w, struct watch *s)
 {
 	char who[32];
 
 	snprintf(who, sizeof(who), "worker %u", w->id);
-	event_report(worker_goes_on, who, "loops again; it stood for %.1f s, at most %.1f s at once",
-		     (double)(s->calm - s->begin) / 1e9, (double)s->longest / 1e9);
+	event_report(worker_resumed, who, "loops again; it was stalled for %.1f s, at most %.1f s at once",
+		     (double)(s->steady - s->begin) / 1e9, (double)s->longest / 1e9);
 	s->longest = 0;
 }
 
@@ -131,11 +131,11 @@ static void worker_watch_look_at(const struct worker *w, uint64_t now)
 			task_read_sched("", w->tid, &s->sample);
 		s->sampled = true;
 		break;
-	case WATCH_STANDS_STILL:
-		report_still(w, s, now);
+	case WATCH_STALLED:
+		report_stalled(w, s, now);
 		break;
-	case WATCH_GOES_ON:
-		report_goes_on(w, s);
+	case WATCH_RESUMED:
+		report_resumed(w, s);
 		break;
 	case WATCH_NOTHING:
 		break;
@@ -157,20 +157,20 @@ void worker_watch_poll(void)
 	struct worker *w;
 
 	last = now;
-	if (away > WATCH_AWAY)
-		event_report(master_was_away, NULL, "the master thread was away for %.1f s", (double)away / 1e9);
+	if (away > WATCH_MASTER_NS)
+		event_report(master_stalled, NULL, "the master thread did not run for %.1f s", (double)away / 1e9);
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
-		if (away > WATCH_STANDS / 2)
+		if (away > WATCH_STALL_NS / 2)
 			watch_restart(&watches[w->id], __atomic_load_n(&w->loops, __ATOMIC_RELAXED), now);
 		else
 			worker_watch_look_at(w, now);
 	}
 }
 
-uint64_t worker_watch_still_ns(unsigned worker)
+uint64_t worker_watch_stalled_ns(unsigned worker)
 {
 	const struct watch *s = &watches[worker];
 	uint64_t now = worker_watch_now_ns();
 
-	return s->reported && now - s->progress >= WATCH_STANDS ? now - s->progress : 0;
+	return s->reported && now - s->progress >= WATCH_STALL_NS ? now - s->progress : 0;
 }

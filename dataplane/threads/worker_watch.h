@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects workers that stand still: their loop counters do not grow, because something keeps them from their CPU or a
+// Detects stalled workers: their loop counters do not grow, because something keeps them from their CPU or a
 // loop does not end. The master only reads the counters; it never waits for a worker.
 //
-// An idle worker keeps looping, so each idle policy has to wake up within WATCH_STANDS.
+// An idle worker keeps looping, so each idle policy has to wake up within WATCH_STALL_NS.
 #pragma once
 
 #include "threads/task.h"
 
-#define WATCH_STANDS 500000000ull // ns without a loop after which a worker is reported
-#define WATCH_CALM 1000000000ull  // ns of steady loops after which it has recovered
-#define WATCH_AWAY 1000000000ull  // ns between polls after which the master reports that it was away itself
+#define WATCH_STALL_NS 500000000ull   // ns without a loop after which a worker is reported
+#define WATCH_STEADY_NS 1000000000ull // ns of steady loops after which it has recovered
+#define WATCH_MASTER_NS 1000000000ull // ns between polls after which the master reports that it was stalled itself
 
 struct watch {
 	int tid;                  // 0: the worker is not known yet
 	uint64_t loops, progress; // ns when they were last seen to grow
-	uint64_t begin;           // of the standstill that was reported
-	uint64_t calm;            // since when it loops again
+	uint64_t begin;           // of the stall that was reported
+	uint64_t steady;          // since when it has looped without a stall
 	uint64_t longest;
 	bool reported, sampled;
-	struct task sample; // when it was first seen to stand
+	struct task sample; // when it was first seen not to loop
 };
 
-enum watch_result { WATCH_NOTHING, WATCH_SUSPECT, WATCH_STANDS_STILL, WATCH_GOES_ON };
+enum watch_result { WATCH_NOTHING, WATCH_SUSPECT, WATCH_STALLED, WATCH_RESUMED };
 
 // One poll; now is in ns.
 enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now);
 void watch_restart(struct watch *w, uint64_t loops, uint64_t now); // forgets what was seen
 
-// Explains a standstill from two samples of the thread. cpu is the planned one.
+// Explains a stall from two samples of the thread. cpu is the planned one.
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size);
 
-void worker_watch_poll(void);                    // called each 100 ms
-uint64_t worker_watch_still_ns(unsigned worker); // how long it has been standing still, 0: it is not
+void worker_watch_poll(void);                      // called each 100 ms
+uint64_t worker_watch_stalled_ns(unsigned worker); // how long it has been stalled; 0: it is not

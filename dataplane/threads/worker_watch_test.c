@@ -32,7 +32,7 @@ static enum watch_result after(unsigned ms, bool looped)
 		now += 100 * MS;
 		loops += looped;
 		r = watch_step(&w, loops, now);
-		last = r == WATCH_STANDS_STILL || r == WATCH_GOES_ON ? r : last;
+		last = r == WATCH_STALLED || r == WATCH_RESUMED ? r : last;
 	}
 	return last;
 }
@@ -46,17 +46,17 @@ static void healthy(void **state)
 	assert_false(w.reported);
 }
 
-static void stands_and_goes_on(void **state)
+static void stalls_and_resumes(void **state)
 {
 	after(1000, true);
 	assert_int_equal(after(400, false), WATCH_NOTHING);
-	assert_int_equal(after(100, false), WATCH_STANDS_STILL);
+	assert_int_equal(after(100, false), WATCH_STALLED);
 	assert_int_equal(after(7000, false), WATCH_NOTHING); // reported once
 	assert_int_equal(after(900, true), WATCH_NOTHING);
-	assert_int_equal(after(200, true), WATCH_GOES_ON);
-	assert_true(w.calm - w.begin == 7600 * MS && w.longest == 7600 * MS);
+	assert_int_equal(after(200, true), WATCH_RESUMED);
+	assert_true(w.steady - w.begin == 7600 * MS && w.longest == 7600 * MS);
 	assert_int_equal(after(5000, true), WATCH_NOTHING);
-	assert_int_equal(after(500, false), WATCH_STANDS_STILL); // the next standstill
+	assert_int_equal(after(500, false), WATCH_STALLED); // the next stall
 }
 
 // A real-time task that the kernel throttles leaves 50 ms of each second: one event, not two a second.
@@ -64,23 +64,23 @@ static void starved(void **state)
 {
 	unsigned i;
 
-	assert_int_equal(after(900, false), WATCH_STANDS_STILL);
+	assert_int_equal(after(900, false), WATCH_STALLED);
 	for (i = 0; i < 30; i++) {
 		assert_int_equal(after(100, true), WATCH_NOTHING);
 		assert_int_equal(after(900, false), WATCH_NOTHING);
 	}
-	assert_int_equal(after(1100, true), WATCH_GOES_ON);
+	assert_int_equal(after(1100, true), WATCH_RESUMED);
 	assert_true(w.longest == 1000 * MS);
 }
 
-// After the master was away, earlier standstills are forgotten.
+// After a stall of the master, what was seen of workers is forgotten.
 static void restart(void **state)
 {
 	after(300, false);
 	now += 5000 * MS;
 	watch_restart(&w, loops, now);
 	assert_int_equal(after(400, false), WATCH_NOTHING);
-	assert_int_equal(after(100, false), WATCH_STANDS_STILL);
+	assert_int_equal(after(100, false), WATCH_STALLED);
 }
 
 static void why(void **state)
@@ -112,7 +112,7 @@ static void why(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(healthy, setup), cmocka_unit_test_setup(stands_and_goes_on, setup),
+		cmocka_unit_test_setup(healthy, setup), cmocka_unit_test_setup(stalls_and_resumes, setup),
 		cmocka_unit_test_setup(starved, setup), cmocka_unit_test_setup(restart, setup), cmocka_unit_test(why)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,7 +194,7 @@ static void stop_and_check(void)
 	if (gave_up() == 0)
 		assert_int_equal(overtaken, 0);
 	else
-		print_message("a worker stood still for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS,
+		print_message("a worker was stalled for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS,
 			      overtaken);
 	for (i = 0; i < 100 && !spread_settled(); i++)
 		usleep(1000);

@@ -23,5 +23,5 @@ struct worker_health {
 // Reads the files of thread tid of this process in /proc and /sys below root ("" for this machine). Returns 0, or
 // -errno and leaves *h unchanged.
 int health_read(struct worker_health *h, const char *root, int tid);
-// TSC cycles for which changes have waited for this worker, or for which it has stood still; 0 = it keeps up.
+// TSC cycles for which changes have waited for this worker, or for which it has been stalled; 0 = it keeps up.
 uint64_t health_behind(const struct worker *w);

@@ -109,7 +109,7 @@ static int worker_begin(struct worker *w, struct error *err)
 
 	if (!worker_set_growing(w->id))
 		return error_set(err, ETIMEDOUT, "worker", NULL, "the same request when that worker runs again",
-				 "cannot be added while another worker stands still: they would share a "
+				 "cannot be added while another worker is stalled: they would share a "
 				 "transmit queue");
 	ret = worker_start(w);
 	snprintf(text, sizeof(text), "%u", w->cpu);
@@ -243,7 +243,7 @@ void worker_del_all(void)
 		if (ended[i])
 			worker_end(workers[i]);
 		else if (workers[i])
-			LOG(ERR, "worker %u has not ended: its loop stands still", i);
+			LOG(ERR, "worker %u has not ended: its loop is stalled", i);
 	}
 }
 

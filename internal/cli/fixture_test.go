@@ -61,20 +61,20 @@ func fixture(t testing.TB) *apitest.Server {
 		{Tid: 43, Name: "eal-intr-thread", Role: apiv1.ThreadRole_THREAD_ROLE_CONTROL, Planned: "0-1", Allowed: "0-1",
 			Cpu: 1, State: "S", MovedBack: 2},
 		{Tid: 45, Name: "pmd-fwd-0", Role: apiv1.ThreadRole_THREAD_ROLE_FORWARDING, Planned: "2", Allowed: "2", Cpu: 2,
-			State: "D", StandingMs: 1500},
+			State: "D", StalledMs: 1500},
 		{Tid: 46, Name: "pmd-fwd-1", Role: apiv1.ThreadRole_THREAD_ROLE_FORWARDING, Planned: "3", Allowed: "0-2",
 			State: "R", Displaced: true},
 	}
 	s.Kinds = []*apiv1.EventKind{
 		{Name: "thread_stray", Severity: apiv1.EventSeverity_EVENT_SEVERITY_WARNING,
 			Explanation: "A thread left its CPUs."},
-		{Name: "worker_goes_on", Explanation: "A worker polls again."},
+		{Name: "worker_resumed", Explanation: "A worker polls again."},
 	}
 	s.Events = []*apiv1.Event{
 		{Number: 1, TimeNs: 1700000000123456789, Severity: apiv1.EventSeverity_EVENT_SEVERITY_WARNING,
 			Kind: "thread_stray", Subject: "pmd-fwd-1", Text: "could run on CPUs 0-3, planned is 3; moved back"},
-		{Number: 2, TimeNs: 1700000001000000000, Kind: "worker_goes_on", Subject: "worker 1",
-			Text: "goes on after 1.5 s"},
+		{Number: 2, TimeNs: 1700000001000000000, Kind: "worker_resumed", Subject: "worker 1",
+			Text: "polls again after 1.5 s"},
 	}
 	s.Packets = []*apiv1.CapturedPacket{
 		{TimeNs: 1700000000123456789, Point: apiv1.CapturePoint_CAPTURE_POINT_TX, Port: "fab0", Length: 74,

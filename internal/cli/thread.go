@@ -40,8 +40,8 @@ event list' says when and from where.`
 // threadState is the kernel's letter of the state, followed by what is wrong.
 func threadState(t *apiv1.Thread) string {
 	switch {
-	case t.StandingMs > 0:
-		return t.State + " stuck for " + strconv.Itoa(int(t.StandingMs)) + " ms"
+	case t.StalledMs > 0:
+		return t.State + " stalled for " + strconv.Itoa(int(t.StalledMs)) + " ms"
 	case t.Displaced:
 		return t.State + " displaced"
 	}

@@ -37,7 +37,7 @@ func (e *Evidence) fill(before, after *snapshot) {
 			OwnThreadState{TID: int(tid), Name: t.Name, Role: enumText(t.Role.String(), "THREAD_ROLE_"),
 				Planned: t.Planned, Allowed: t.Allowed, CPU: int(t.Cpu), State: t.State,
 				RanNS: stat.Grown(t.RanNs, was.GetRanNs()), MovedBack: t.MovedBack - was.GetMovedBack(),
-				Displaced: t.Displaced, StandingMS: t.StandingMs})
+				Displaced: t.Displaced, StalledMS: t.StalledMs})
 	}
 	slices.SortFunc(e.Threads, func(a, b OwnThreadState) int { return a.TID - b.TID })
 }

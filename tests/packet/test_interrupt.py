@@ -134,7 +134,7 @@ def test_net_tap_wakes(daemon):
 
 
 def test_waiting_is_idle(daemon):
-    """Nobody calls it late or standing still, it is no long loop, and it costs some calls a second."""
+    """It is not reported as late or stalled, it is not a long loop, and it costs some calls a second."""
     daemon.cli("worker", "latency", 0, "--reset")
     events = daemon.cli("event", "list")
     before = daemon.cli("worker", "show", 0)[0]["state"]

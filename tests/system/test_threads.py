@@ -101,16 +101,16 @@ def test_worker_on_another_cpu_is_no_stray(router):
     assert not events(router, "thread_stray")
 
 
-def stands_and_goes_on(router, why, end):
-    """The worker stands; end() lets it go on."""
-    event = soon(router, "worker_stands_still", "worker 0")
+def stalls_and_resumes(router, why, end):
+    """The worker is stalled until end()."""
+    event = soon(router, "worker_stalled", "worker 0")
     assert why in event["text"]
-    assert wait(lambda: thread(router, "pmd-fwd-0")["standing_ms"] > 400, "standing")
+    assert wait(lambda: thread(router, "pmd-fwd-0")["stalled_ms"] > 400, "stalled")
     assert router.cli("status")  # the master does not wait for it
     end()
-    soon(router, "worker_goes_on", "worker 0", SOON + 1)
-    assert thread(router, "pmd-fwd-0")["standing_ms"] == 0
-    assert len(events(router, "worker_stands_still")) == 1
+    soon(router, "worker_resumed", "worker 0", SOON + 1)
+    assert thread(router, "pmd-fwd-0")["stalled_ms"] == 0
+    assert len(events(router, "worker_stalled")) == 1
 
 
 @contextlib.contextmanager
@@ -127,11 +127,11 @@ def stopped(tid):
 
 def test_debugger(router):
     with stopped(thread(router, "pmd-fwd-0")["tid"]) as go_on:
-        stands_and_goes_on(router, "stopped by a debugger", go_on)
+        stalls_and_resumes(router, "stopped by a debugger", go_on)
 
 
 def test_master_does_not_wait(router):
-    """What a standing worker may still use is freed later; meanwhile everything is answered."""
+    """What a stalled worker may still use is freed later; meanwhile everything is answered."""
     router.cli("vrf", "add", "red")
     router.cli("port", "add", "t0", "tenant", "tap", "--vrf", "red")
     with stopped(thread(router, "pmd-fwd-0")["tid"]), subprocess.Popen(
@@ -144,9 +144,9 @@ def test_master_does_not_wait(router):
         router.cli("nexthop", "add", 1, "discard")
         router.cli("route", "add", "10.0.0.0/8", "--vrf", "red", "--nexthop", 1)
         router.cli("route", "del", "10.0.0.0/8", "--vrf", "red")
-        assert not events(router, "master_was_away")
-        wait(lambda: events(router, "worker_stands_still", "worker 0"), "worker_stands_still")  # a master that was late itself takes longer
-    soon(router, "worker_goes_on", "worker 0", SOON + 1)
+        assert not events(router, "master_stalled")
+        wait(lambda: events(router, "worker_stalled", "worker 0"), "worker_stalled")  # a master that was late itself takes longer
+    soon(router, "worker_resumed", "worker 0", SOON + 1)
 
 
 def put(path, text):
@@ -177,7 +177,7 @@ def test_freezer(router):
         put(group + "/tasks", tid)
         put(group + "/freezer.state", "FROZEN")
         try:
-            stands_and_goes_on(router, "frozen by its cgroup", lambda: put(group + "/freezer.state", "THAWED"))
+            stalls_and_resumes(router, "frozen by its cgroup", lambda: put(group + "/freezer.state", "THAWED"))
         finally:
             put(group + "/freezer.state", "THAWED")
 
@@ -218,19 +218,19 @@ def test_starved_by_a_real_time_task(router):
     with subprocess.Popen([sys.executable, "-c", HOG, cpu, "2.5"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as hog:
         if hog.stdout.readline() != b"ready\n":
             pytest.skip("SCHED_FIFO is not permitted here")
-        event = soon(router, "worker_stands_still", "worker 0")
+        event = soon(router, "worker_stalled", "worker 0")
         assert f"could run on CPU {cpu}, but others have it" in event["text"]
         hog.wait()
-    soon(router, "worker_goes_on", "worker 0", SOON + 1)
+    soon(router, "worker_resumed", "worker 0", SOON + 1)
 
 
 def test_whole_process_stopped(router):
     router.process.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
     router.process.send_signal(signal.SIGCONT)
-    event = soon(router, "master_was_away")
+    event = soon(router, "master_stalled")
     assert float(event["text"].split()[-2]) > 1
-    assert not events(router, "worker_stands_still")  # it was not the worker's fault
+    assert not events(router, "worker_stalled")  # it was not the worker's fault
 
 
 def test_crash_of_a_worker_ends_the_process(router):

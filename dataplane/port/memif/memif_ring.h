@@ -3,7 +3,7 @@
 //
 // Everything in the regions may be changed by the peer at any time, whatever its role. Each index and descriptor is
 // read once, checked against what was mapped, and then used from the copy. A peer that lies makes its queue faulty: the
-// queue stands still until the control side, which looks at memif_shm_fault() from a timer, disconnects the peer.
+// queue is stalled until the control side, which looks at memif_shm_fault() from a timer, disconnects the peer.
 #pragma once
 
 #include <stdbool.h>

@@ -92,9 +92,9 @@ type Thread struct {
 	InvoluntarySwitches uint64 `protobuf:"varint,9,opt,name=involuntary_switches,json=involuntarySwitches,proto3" json:"involuntary_switches,omitempty"` // the kernel preempted it
 	RanNs               uint64 `protobuf:"varint,10,opt,name=ran_ns,json=ranNs,proto3" json:"ran_ns,omitempty"`                                          // time on a CPU since its start
 	WaitedNs            uint64 `protobuf:"varint,11,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"`                                 // time that it was runnable without a CPU
-	MovedBack           uint32 `protobuf:"varint,12,opt,name=moved_back,json=movedBack,proto3" json:"moved_back,omitempty"`                              // times that it was found on other CPUs
+	MovedBack           uint32 `protobuf:"varint,12,opt,name=moved_back,json=movedBack,proto3" json:"moved_back,omitempty"`                              // times that the daemon moved it back to its CPUs
 	Displaced           bool   `protobuf:"varint,13,opt,name=displaced,proto3" json:"displaced,omitempty"`                                               // the kernel keeps it from its CPUs: `corelane event list` says why
-	StandingMs          uint32 `protobuf:"varint,14,opt,name=standing_ms,json=standingMs,proto3" json:"standing_ms,omitempty"`                           // a worker has not ended a loop for this time
+	StalledMs           uint32 `protobuf:"varint,14,opt,name=stalled_ms,json=stalledMs,proto3" json:"stalled_ms,omitempty"`                              // ms for which a worker has not ended a loop
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -220,9 +220,9 @@ func (x *Thread) GetDisplaced() bool {
 	return false
 }
 
-func (x *Thread) GetStandingMs() uint32 {
+func (x *Thread) GetStalledMs() uint32 {
 	if x != nil {
-		return x.StandingMs
+		return x.StalledMs
 	}
 	return 0
 }
@@ -267,7 +267,7 @@ var File_thread_proto protoreflect.FileDescriptor
 
 const file_thread_proto_rawDesc = "" +
 	"\n" +
-	"\fthread.proto\x12\vcorelane.v1\"\xab\x03\n" +
+	"\fthread.proto\x12\vcorelane.v1\"\xa9\x03\n" +
 	"\x06Thread\x12\x10\n" +
 	"\x03tid\x18\x01 \x01(\x05R\x03tid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -283,9 +283,9 @@ const file_thread_proto_rawDesc = "" +
 	"\twaited_ns\x18\v \x01(\x04R\bwaitedNs\x12\x1d\n" +
 	"\n" +
 	"moved_back\x18\f \x01(\rR\tmovedBack\x12\x1c\n" +
-	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1f\n" +
-	"\vstanding_ms\x18\x0e \x01(\rR\n" +
-	"standingMs\"\x13\n" +
+	"\tdisplaced\x18\r \x01(\bR\tdisplaced\x12\x1d\n" +
+	"\n" +
+	"stalled_ms\x18\x0e \x01(\rR\tstalledMs\"\x13\n" +
 	"\x11ThreadListRequest*\x97\x01\n" +
 	"\n" +
 	"ThreadRole\x12\x17\n" +

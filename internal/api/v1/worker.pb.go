@@ -268,7 +268,7 @@ type WorkerState struct {
 	TakenLoops    uint64 `protobuf:"varint,50,opt,name=taken_loops,json=takenLoops,proto3" json:"taken_loops,omitempty"`            // loops in which the kernel gave the CPU to another thread
 	MovedLoops    uint64 `protobuf:"varint,51,opt,name=moved_loops,json=movedLoops,proto3" json:"moved_loops,omitempty"`            // of these, those that ended on another CPU
 	TakenSeenBy   string `protobuf:"bytes,52,opt,name=taken_seen_by,json=takenSeenBy,proto3" json:"taken_seen_by,omitempty"`        // "rseq": exact; "switches": only from involuntary_switches
-	BehindUs      uint32 `protobuf:"varint,53,opt,name=behind_us,json=behindUs,proto3" json:"behind_us,omitempty"`                  // how long the oldest change has waited for this worker, or how long it has stood still
+	BehindUs      uint32 `protobuf:"varint,53,opt,name=behind_us,json=behindUs,proto3" json:"behind_us,omitempty"`                  // how long the oldest change has waited for this worker, or how long it has been stalled
 	DebugDelayUs  uint32 `protobuf:"varint,54,opt,name=debug_delay_us,json=debugDelayUs,proto3" json:"debug_delay_us,omitempty"`    // injected into each loop
 	BusyP99Ns     uint64 `protobuf:"varint,55,opt,name=busy_p99_ns,json=busyP99Ns,proto3" json:"busy_p99_ns,omitempty"`             // of loops with packets since the last reset
 	LongestLoopNs uint64 `protobuf:"varint,56,opt,name=longest_loop_ns,json=longestLoopNs,proto3" json:"longest_loop_ns,omitempty"` // since the last reset
