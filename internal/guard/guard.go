@@ -20,14 +20,14 @@ type Kind string
 
 // The kinds.
 const (
-	Found    Kind = "found"    // differed already at the first look
-	Drift    Kind = "drift"    // differs from now on
-	Well     Kind = "well"     // matches the plan again
-	Repaired Kind = "repaired" // by the guard
-	Failed   Kind = "failed"   // the guard could not repair it
-	Fight    Kind = "fight"    // somebody keeps undoing the repairs: the guard pauses
-	Daemon   Kind = "daemon"   // the data plane's own event
-	Notice   Kind = "notice"   // about the guard itself
+	Initial     Kind = "initial"     // differed already at the first look
+	Drift       Kind = "drift"       // differs from now on
+	Cleared     Kind = "cleared"     // matches the plan again
+	Repaired    Kind = "repaired"    // by the guard
+	Failed      Kind = "failed"      // the guard could not repair it
+	Oscillating Kind = "oscillating" // each repair was undone: the guard pauses
+	Daemon      Kind = "daemon"      // the data plane's own event
+	Notice      Kind = "notice"      // about the guard itself
 )
 
 // Event is one thing that happened.
@@ -37,8 +37,8 @@ type Event struct {
 	Check   string    `json:"check,omitempty"`   // ID of a check of verify
 	Subject string    `json:"subject,omitempty"` // "thread 812", "irq 38"
 	Text    string    `json:"text"`
-	Who     string    `json:"who,omitempty"` // evidence about the cause
-	Fix     string    `json:"fix,omitempty"` // the command that fixes it
+	Cause   string    `json:"cause,omitempty"` // evidence about it
+	Fix     string    `json:"fix,omitempty"`   // the command that fixes it
 }
 
 // String returns the event as one line.
@@ -50,8 +50,8 @@ func (e Event) String() string {
 		}
 	}
 	line += ": " + e.Text
-	if e.Who != "" {
-		line += "; who: " + e.Who
+	if e.Cause != "" {
+		line += "; cause: " + e.Cause
 	}
 	if e.Fix != "" {
 		line += "; fix: " + e.Fix
@@ -73,8 +73,8 @@ type key struct{ check, subject string }
 type drift struct {
 	key
 	verify.Item
-	since time.Time
-	found bool // at the first look
+	since   time.Time
+	initial bool // at the first look
 }
 
 // drifts selects the watched items of findings. On a machine that isolates nothing every thread may run everywhere.
@@ -118,26 +118,27 @@ type tracker struct {
 	begun bool
 }
 
-// update compares a look with the previous one. who explains a new drift.
-func (t *tracker) update(now time.Time, found map[key]drift, who func(drift) string) []Event {
+// update compares the current drifts with the known ones and returns the events. cause returns the evidence for a new
+// drift.
+func (t *tracker) update(now time.Time, found map[key]drift, cause func(drift) string) []Event {
 	var events []Event
 	kind := Drift
 	if !t.begun {
-		kind, t.begun, t.known = Found, true, map[key]drift{}
+		kind, t.begun, t.known = Initial, true, map[key]drift{}
 	}
 	for k, d := range found {
 		if old, known := t.known[k]; known {
-			d.since, d.found = old.since, old.found
+			d.since, d.initial = old.since, old.initial
 		} else {
-			d.since, d.found = now, kind == Found
+			d.since, d.initial = now, kind == Initial
 			events = append(events, Event{Time: now, Kind: kind, Check: k.check, Subject: k.subject, Text: d.Text,
-				Who: who(d), Fix: command(d.Item)})
+				Cause: cause(d), Fix: command(d.Item)})
 		}
 		t.known[k] = d
 	}
 	for k, d := range t.known {
 		if _, still := found[k]; !still {
-			events = append(events, Event{Time: now, Kind: Well, Check: k.check, Subject: k.subject,
+			events = append(events, Event{Time: now, Kind: Cleared, Check: k.check, Subject: k.subject,
 				Text: fmt.Sprintf("matches the plan again after %.0f s", now.Sub(d.since).Seconds())})
 			delete(t.known, k)
 		}

@@ -55,11 +55,11 @@ func TestDrifts(t *testing.T) {
 func TestTracker(t *testing.T) {
 	now := time.Unix(1000, 0)
 	known := drifts([]verify.Finding{finding("threads.foreign", thread(verify.Fail, true))})
-	who := func(drift) string { return "bash" }
+	cause := func(drift) string { return "bash" }
 	var tr tracker
 	kinds := func(found map[key]drift) (s string) {
 		now = now.Add(time.Second)
-		for _, e := range tr.update(now, found, who) {
+		for _, e := range tr.update(now, found, cause) {
 			s += string(e.Kind) + " "
 		}
 		return s
@@ -67,37 +67,37 @@ func TestTracker(t *testing.T) {
 	for n, c := range []struct {
 		found map[key]drift
 		want  string
-	}{{known, "found "}, {known, ""}, {nil, "well "}, {nil, ""}, {known, "drift "}, {known, ""}} {
+	}{{known, "initial "}, {known, ""}, {nil, "cleared "}, {nil, ""}, {known, "drift "}, {known, ""}} {
 		if got := kinds(c.found); got != c.want {
 			t.Errorf("look %d: '%s', want '%s'", n, got, c.want)
 		}
 	}
-	if d := tr.known[key{"threads.foreign", "thread 7"}]; d.found || d.since.Unix() != 1005 {
+	if d := tr.known[key{"threads.foreign", "thread 7"}]; d.initial || d.since.Unix() != 1005 {
 		t.Errorf("%+v", d)
 	}
 }
 
 func TestLimiter(t *testing.T) {
 	l, k, now := limiter{}, key{"a", "b"}, time.Unix(1000, 0)
-	for n := range fightRepairs {
-		if ok, fight := l.allow(k, now.Add(time.Duration(n)*time.Second)); !ok || fight {
-			t.Fatalf("repair %d: %t, %t", n, ok, fight)
+	for n := range oscillationRepairs {
+		if ok, oscillating := l.allow(k, now.Add(time.Duration(n)*time.Second)); !ok || oscillating {
+			t.Fatalf("repair %d: %t, %t", n, ok, oscillating)
 		}
 	}
-	now = now.Add(fightRepairs * time.Second)
-	if ok, fight := l.allow(k, now); ok || !fight {
-		t.Fatal("the fight was not noticed")
+	now = now.Add(oscillationRepairs * time.Second)
+	if ok, oscillating := l.allow(k, now); ok || !oscillating {
+		t.Fatal("the oscillation was not noticed")
 	}
-	if ok, fight := l.allow(k, now.Add(fightPause/2)); ok || fight {
+	if ok, oscillating := l.allow(k, now.Add(oscillationPause/2)); ok || oscillating {
 		t.Fatal("no pause, or noticed twice")
 	}
 	if ok, _ := l.allow(key{"a", "other"}, now); !ok {
 		t.Fatal("repairs of another thing pause too")
 	}
-	if ok, _ := l.allow(k, now.Add(fightPause)); !ok {
+	if ok, _ := l.allow(k, now.Add(oscillationPause)); !ok {
 		t.Fatal("the pause does not end")
 	}
-	// Repairs that are spread over more than a minute are not a fight.
+	// Repairs that are spread over more than a minute are not an oscillation.
 	slow := limiter{}
 	for n := range 50 {
 		if ok, _ := slow.allow(k, now.Add(time.Duration(n)*15*time.Second)); !ok {

@@ -4,11 +4,11 @@ package guard
 import "time"
 
 // Two programs that undo each other's changes would never stop: after this many repairs of the same thing within a
-// minute the guard reports a fight and pauses.
+// minute the guard reports an oscillation and pauses.
 const (
-	fightRepairs = 5
-	fightSpan    = time.Minute
-	fightPause   = 10 * time.Minute
+	oscillationRepairs = 5
+	oscillationSpan    = time.Minute
+	oscillationPause   = 10 * time.Minute
 )
 
 // limiter counts the repairs of each thing.
@@ -19,8 +19,8 @@ type repairs struct {
 	until time.Time // end of the pause
 }
 
-// allow reports whether a thing may be repaired now, and whether this call has just detected a fight.
-func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
+// allow reports whether a thing may be repaired now, and whether this call has just detected an oscillation.
+func (l limiter) allow(k key, now time.Time) (ok, oscillating bool) {
 	r := l[k]
 	if r == nil {
 		r = &repairs{}
@@ -31,12 +31,12 @@ func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
 	}
 	recent := r.times[:0]
 	for _, t := range r.times {
-		if now.Sub(t) < fightSpan {
+		if now.Sub(t) < oscillationSpan {
 			recent = append(recent, t)
 		}
 	}
-	if r.times = recent; len(recent) >= fightRepairs {
-		r.until, r.times = now.Add(fightPause), nil
+	if r.times = recent; len(recent) >= oscillationRepairs {
+		r.until, r.times = now.Add(oscillationPause), nil
 		return false, true
 	}
 	r.times = append(r.times, now)
@@ -46,7 +46,7 @@ func (l limiter) allow(k key, now time.Time) (ok, fight bool) {
 // forget drops old repairs, so that the map does not grow with threads that have ended.
 func (l limiter) forget(now time.Time) {
 	for k, r := range l {
-		if now.After(r.until) && (len(r.times) == 0 || now.Sub(r.times[len(r.times)-1]) > fightSpan) {
+		if now.After(r.until) && (len(r.times) == 0 || now.Sub(r.times[len(r.times)-1]) > oscillationSpan) {
 			delete(l, k)
 		}
 	}

@@ -126,7 +126,7 @@ func (g *guard) round(ctx context.Context, now time.Time) error {
 	findings := verify.CheckFor(m, g.Plan, g.intent)
 	found := drifts(findings)
 	w := &witness{machine: m, look: g.look, tools: g.tools, now: now}
-	for _, e := range g.track.update(now, found, w.who) {
+	for _, e := range g.track.update(now, found, w.cause) {
 		g.Report(e)
 	}
 	if g.Repair {
@@ -147,19 +147,18 @@ const ownGrace = 3 * time.Second
 // repair undoes a drift, unless somebody else keeps causing it again. What differed before the guard started is left to
 // 'corelane cores apply', which first shows what it will do.
 func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now time.Time) {
-	if d.Fix == nil || d.found || ownThread(m, d.Item) && now.Sub(d.since) < ownGrace {
+	if d.Fix == nil || d.initial || ownThread(m, d.Item) && now.Sub(d.since) < ownGrace {
 		return
 	}
-	tell := func(kind Kind, who, format string, args ...any) {
+	tell := func(kind Kind, cause, format string, args ...any) {
 		g.Report(Event{Time: now, Kind: kind, Check: d.check, Subject: d.subject, Text: fmt.Sprintf(format, args...),
-			Who: who})
+			Cause: cause})
 	}
-	ok, fight := g.limit.allow(d.key, now)
-	if fight {
+	ok, oscillating := g.limit.allow(d.key, now)
+	if oscillating {
 		w := &witness{machine: m, look: g.look, tools: g.tools, now: now}
-		tell(Fight, w.who(d), "repaired %d times in a minute and changed again each time: stop the program that "+
-			"changes it; "+
-			"repairs pause for %v", fightRepairs, fightPause)
+		tell(Oscillating, w.cause(d), "repaired %d times in a minute and changed again each time: stop the program "+
+			"that changes it; repairs pause for %v", oscillationRepairs, oscillationPause)
 	}
 	if !ok {
 		return

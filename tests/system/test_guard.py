@@ -77,7 +77,7 @@ class Guard:
 
     def soon(self, since, kind, check, subject, seconds=SOON):
         wait(lambda: self.find(kind, check, subject) or time.time() > since + seconds + 1, "end")
-        [event, *_] = self.find(kind, check, subject) or pytest.fail(f"no {kind} {check} {subject}, but {[e for e in self.events if e['kind'] != 'found']}")
+        [event, *_] = self.find(kind, check, subject) or pytest.fail(f"no {kind} {check} {subject}, but {[e for e in self.events if e['kind'] != 'initial']}")
         assert event["seen"] - since < seconds, event
         return event
 
@@ -167,11 +167,11 @@ def test_reports_a_hog(router):
         with hog(worker_cpu()) as p:
             begun = time.time()
             event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
-            assert "started" in event["who"] and f"({os.getpid()})" in event["who"], event
+            assert "started" in event["cause"] and f"({os.getpid()})" in event["cause"], event
             assert event["fix"].startswith("taskset -pc")
             time.sleep(1)
             assert os.sched_getaffinity(p.pid) == {worker_cpu()}
-        g.soon(time.time(), "well", "threads.foreign", f"thread {p.pid}")
+        g.soon(time.time(), "cleared", "threads.foreign", f"thread {p.pid}")
 
 
 def test_repairs_a_hog(router):
@@ -192,8 +192,8 @@ def test_names_taskset(router):
             begun = time.time()
             subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)
             event = g.soon(begun, "drift", "threads.foreign", f"thread {p.pid}")
-            assert f"at the previous look it could run on CPUs {other_cpu()}" in event["who"]
-            named += f"taskset -pc {worker_cpu()} {p.pid}" in event["who"]
+            assert f"at the previous look it could run on CPUs {other_cpu()}" in event["cause"]
+            named += f"taskset -pc {worker_cpu()} {p.pid}" in event["cause"]
         print(f"{named} of {len(hogs)} movers were named")
         assert named or any("does not report starts of programs" in e["text"] for e in g.events)
 
@@ -219,7 +219,7 @@ def test_rps(router):
             with open(path, "w", encoding="ascii") as f:
                 f.write(mask)
             event = g.soon(begun, "drift", "net.rps", "rps_cpus clgv0/rx-0")
-            assert event["fix"] == f"echo 0 > {path}" and "not known" in event["who"]
+            assert event["fix"] == f"echo 0 > {path}" and "not known" in event["cause"]
             g.soon(begun, "repaired", "net.rps", "rps_cpus clgv0/rx-0")
             with open(path, encoding="ascii") as f:
                 assert int(f.read().replace(",", ""), 16) == 0
@@ -257,11 +257,11 @@ def test_irq(router):
             assert f.read().strip() == str(other_cpu())
 
 
-def test_fight(router):
-    """Who undoes the repairs again and again is told of, and left alone."""
+def test_oscillation(router):
+    """Repairs that are undone again and again are reported, and pause."""
     with guard(router, "--repair", "--every", "200ms") as g, hog(other_cpu()) as p:
         deadline = time.time() + 20
-        while not g.find("fight", "threads.foreign", f"thread {p.pid}"):
+        while not g.find("oscillating", "threads.foreign", f"thread {p.pid}"):
             assert time.time() < deadline, g.events[-5:]
             os.sched_setaffinity(p.pid, {worker_cpu()})
             time.sleep(0.1)

@@ -12,8 +12,8 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// witness collects evidence about who caused a drift: the identity and origin of a thread, tools that were started just
-// before, and running services that are known to make such changes. It reports when the cause is not known.
+// witness collects evidence about the cause of a drift: the identity and origin of a thread, tools that were started
+// just before, and running services that are known to make such changes. It reports when the cause is not known.
 type witness struct {
 	machine *topology.Machine
 	look    *looker
@@ -21,7 +21,7 @@ type witness struct {
 	now     time.Time
 }
 
-func (w *witness) who(d drift) string {
+func (w *witness) cause(d drift) string {
 	parts := []string{}
 	tid := 0
 	if rest, is := strings.CutPrefix(d.subject, "thread "); is {
@@ -42,7 +42,7 @@ func (w *witness) who(d drift) string {
 		return strings.Join(append(parts, s), "; ")
 	}
 	if tid == 0 || w.look.before[tid].Len() > 0 {
-		parts = append(parts, "who changed it is not known")
+		parts = append(parts, "the cause is not known")
 	}
 	return strings.Join(parts, "; ")
 }
