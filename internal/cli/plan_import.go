@@ -120,13 +120,13 @@ func (a *app) importFiles(names []string) ([]imports.File, error) {
 type importResult struct {
 	Formats  []string          `json:"formats"`
 	Roles    []imports.Row     `json:"roles"`
-	Unsaid   []string          `json:"unsaid"`
+	Unset    []string          `json:"unset"`
 	Findings []imports.Finding `json:"findings"`
 }
 
 func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 	if a.json() {
-		return json.NewEncoder(a.stdout).Encode(importResult{r.Formats, r.Rows(), r.Unsaid(), found})
+		return json.NewEncoder(a.stdout).Encode(importResult{r.Formats, r.Rows(), r.Unset(), found})
 	}
 	if err := a.rows([]string{"CPUS FOR", "CPUS", "SET BY"}, func(add func(...string) error) error {
 		for _, row := range r.Rows() {
@@ -138,8 +138,8 @@ func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 	}); err != nil {
 		return err
 	}
-	if unsaid := r.Unsaid(); len(unsaid) > 0 {
-		fmt.Fprintf(a.stdout, "\nNot set: %s.\n", strings.Join(unsaid, ", "))
+	if unset := r.Unset(); len(unset) > 0 {
+		fmt.Fprintf(a.stdout, "\nNot set: %s.\n", strings.Join(unset, ", "))
 	}
 	for _, f := range found {
 		where := ""

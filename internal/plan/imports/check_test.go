@@ -49,7 +49,7 @@ var findingCases = []struct {
 	{"the default mask", []string{"CPU_CORE_MASK=0x01"}, []string{"wrong a:1 a worker is on CPU 0, according to " +
 		"CPU_CORE_MASK",
 		"wrong a:1 CPU_CORE_MASK has 1 forwarding CPU"}},
-	{"the default mask unsaid", []string{"AGENT_MODE=dpdk\nSERVICE_CORE_MASK=5"},
+	{"the default mask not set", []string{"AGENT_MODE=dpdk\nSERVICE_CORE_MASK=5"},
 		[]string{"wrong a:1 a worker is on CPU 0, according to CPU_CORE_MASK, whose default is 0x01"}},
 	{"the charm's default", []string{"applications:\n  contrail-agent:\n    options:\n      dpdk: true\n"},
 		[]string{"wrong a:4 a worker is on CPU 0, according to dpdk-coremask, whose default is 1"}},

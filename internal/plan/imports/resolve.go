@@ -119,8 +119,8 @@ func (r *Reading) Rows() []Row {
 	return rows
 }
 
-// Unsaid lists the questions that the files leave open.
-func (r *Reading) Unsaid() []string {
+// Unset lists what the files do not set.
+func (r *Reading) Unset() []string {
 	var list []string
 	for _, q := range []struct {
 		uses []Use
