@@ -21,7 +21,7 @@ var skew = row{
 			}
 			hot := w.hottestQueue()
 			c := Cause{Worker: w.ID, CPU: w.CPU, Name: w.Thread, Times: int64(w.RxMissed),
-				Could: (m.Achieved - mean) * spare, others: mean, spare: spare}
+				Recoverable: (m.Achieved - mean) * spare, others: mean, spare: spare}
 			if hot.Port != "" {
 				c.Name, c.Port = fmt.Sprintf("port %s queue %d", hot.Port, hot.Index), hot.Port
 			}
@@ -34,7 +34,7 @@ var skew = row{
 			100*c.spare)
 		c.fact(Counted, "it processes %s packets/s, the others %s on average", packets(s.m.Achieved), packets(c.others))
 		c.fact(Inferred, "the others have time for %s packets/s more; only the senders know how many more are offered",
-			packets(c.Could))
+			packets(c.Recoverable))
 		hot := s.w.hottestQueue()
 		if hot.Port != "" {
 			c.fact(Counted, "queue %d of port %s brings it %s packets/s", hot.Index, hot.Port,

@@ -9,8 +9,8 @@ import (
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
-// unseen lists what was not observed, and why.
-func unseen(e *Evidence) (out []string) {
+// unobserved lists what was not observed, and why.
+func unobserved(e *Evidence) (out []string) {
 	if e.Trace == nil {
 		out = append(out, "which threads ran on the workers' CPUs, because kernel events were not watched: "+e.NoTrace+
 			". The evidence is weaker: counters tell how long workers waited, but not for which threads. Run as root "+
@@ -75,8 +75,8 @@ func (c *Cause) cost() string {
 	if c.PPS >= 1 {
 		parts = append(parts, packets(c.PPS)+" packets/s")
 	}
-	if c.Could >= 1 {
-		parts = append(parts, "at most "+packets(c.Could)+" packets/s more")
+	if c.Recoverable >= 1 {
+		parts = append(parts, "at most "+packets(c.Recoverable)+" packets/s more")
 	}
 	return strings.Join(parts, ", ")
 }

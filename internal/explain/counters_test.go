@@ -65,8 +65,9 @@ func TestCountersAlone(t *testing.T) {
 		if first.Kind != c.kind || !strings.Contains(first.Name, c.who) {
 			t.Errorf("%s: %s %q, want %s %q; %s", c.name, first.Kind, first.Name, c.kind, c.who, r.Verdict)
 		}
-		if first.Grade == Seen || r.Tracing || !strings.Contains(strings.Join(r.Unseen, "\n"), "not permitted") {
-			t.Errorf("%s: the report does not say that the evidence is weaker: %s, %v", c.name, first.Grade, r.Unseen)
+		if first.Grade == Seen || r.Tracing || !strings.Contains(strings.Join(r.Unobserved, "\n"), "not permitted") {
+			t.Errorf("%s: the report does not say that the evidence is weaker: %s, %v", c.name, first.Grade,
+				r.Unobserved)
 		}
 	}
 }

@@ -113,7 +113,7 @@ type OwnThreadState struct {
 	RanNS            uint64 // in the window
 	MovedBack        uint32 // in the window
 	Displaced        bool
-	StalledMS       uint32
+	StalledMS        uint32
 }
 
 // Event of the daemon in the window.

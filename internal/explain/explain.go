@@ -44,7 +44,7 @@ func Explain(e Evidence) *Report {
 		}
 	}
 	r.Causes = append(answers, f.causes...)
-	r.Unseen = unseen(&e)
+	r.Unobserved = unobserved(&e)
 	verdicts(&e, r)
 	return r
 }
@@ -121,7 +121,7 @@ func rank(causes []Cause) {
 }
 
 // weight ranks a cause, packets/s: what it cost, or what could be processed without it.
-func (c *Cause) weight() float64 { return max(c.PPS, c.Could) }
+func (c *Cause) weight() float64 { return max(c.PPS, c.Recoverable) }
 
 const (
 	minorShare = 0.02       // share of a worker's time

@@ -19,13 +19,14 @@ func gapsOf(e *Evidence, w *Worker) []GapReport {
 				continue
 			}
 			if who, ok := classify(e, w, eventOfGap(g)); ok {
-				out = append(out, GapReport{FromNS: g.From, NS: g.NS, Kind: who.kind, Who: gapText(who, g.ID, g.Name)})
+				out = append(out, GapReport{FromNS: g.From, NS: g.NS, Kind: who.kind,
+					Culprit: gapText(who, g.ID, g.Name)})
 			}
 		}
 	}
 	for _, l := range w.LongLoops {
 		if kind, what := classifyLoop(&l); kind != "" {
-			out = append(out, GapReport{FromNS: l.FromNS, NS: l.NS, Kind: kind, Who: what})
+			out = append(out, GapReport{FromNS: l.FromNS, NS: l.NS, Kind: kind, Culprit: what})
 		}
 	}
 	slices.SortFunc(out, func(a, b GapReport) int { return cmp.Compare(b.NS, a.NS) })

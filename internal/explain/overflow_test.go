@@ -89,7 +89,7 @@ func TestCostOfSkew(t *testing.T) {
 	e.second(0.1)
 	e.Workers[0].RxMissed, e.Ports[0].RxMissed = 20e6, 20e6
 	c := Explain(*e).Causes[0]
-	if c.Kind != Skew || c.PPS != 2e6 || math.Abs(c.Could-8.1e6) > 1e5 {
+	if c.Kind != Skew || c.PPS != 2e6 || math.Abs(c.Recoverable-8.1e6) > 1e5 {
 		t.Errorf("%+v", c)
 	}
 }

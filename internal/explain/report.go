@@ -21,9 +21,9 @@ type Report struct {
 	Seconds float64   `json:"seconds"` // length of the window
 	Verdict string    `json:"verdict"` // one sentence that is enough to act on
 	// of all workers, the most expensive first; never empty: Nothing and Overload are answers too
-	Causes  []Cause        `json:"causes"`
-	Workers []WorkerReport `json:"workers"`
-	Unseen  []string       `json:"unseen,omitempty"` // what could not be observed, and what would be needed
+	Causes     []Cause        `json:"causes"`
+	Workers    []WorkerReport `json:"workers"`
+	Unobserved []string       `json:"unobserved,omitempty"` // what could not be observed, and what would be needed
 	// kernel events were watched; otherwise there are only counters, which is weaker evidence
 	Tracing  bool   `json:"tracing"`
 	Daemon   int    `json:"daemon_pid"`
@@ -52,9 +52,9 @@ type Cause struct {
 	// packets that were lost, or could have been processed in that time
 	PPS float64 `json:"packets_per_s"`
 	// packets/s that other workers have time for: the most that was lost besides PPS
-	Could   float64 `json:"could_packets_per_s,omitempty"`
-	Fix     string  `json:"fix,omitempty"` // shell commands, one per line
-	FixNote string  `json:"fix_note,omitempty"`
+	Recoverable float64 `json:"recoverable_packets_per_s,omitempty"`
+	Fix         string  `json:"fix,omitempty"` // shell commands, one per line
+	FixNote     string  `json:"fix_note,omitempty"`
 
 	// What a row passes from losses, together and answers to describe.
 	often         bool    // more often than its kind may: its cost exceeds the measured time
@@ -87,10 +87,10 @@ type WorkerReport struct {
 
 // GapReport is an interval in which a worker did not poll, for the timeline.
 type GapReport struct {
-	FromNS int64  `json:"from_ns"` // since the window began
-	NS     int64  `json:"ns"`
-	Kind   Kind   `json:"kind"`
-	Who    string `json:"who"`
+	FromNS  int64  `json:"from_ns"` // since the window began
+	NS      int64  `json:"ns"`
+	Kind    Kind   `json:"kind"`
+	Culprit string `json:"culprit"`
 }
 
 // NodeCost is a node of the graph.

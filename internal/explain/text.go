@@ -30,9 +30,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		writeWorker(&b, &r.Workers[i])
 	}
 	writeMinor(&b, r, minor)
-	if len(r.Unseen) > 0 {
-		fmt.Fprintf(&b, "\nNot seen:\n")
-		for _, u := range r.Unseen {
+	if len(r.Unobserved) > 0 {
+		fmt.Fprintf(&b, "\nNot observed:\n")
+		for _, u := range r.Unobserved {
 			fmt.Fprintf(&b, "  %s\n", u)
 		}
 	}

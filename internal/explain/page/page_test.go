@@ -14,13 +14,13 @@ import (
 func report() *explain.Report {
 	const evil = `<script>alert("x")</script>&`
 	r := &explain.Report{Started: time.Unix(1e9, 0), Seconds: 10, Verdict: evil + " ran on CPU 1",
-		Tracing: true, Daemon: 7, Hostname: "node", Unseen: []string{evil}}
+		Tracing: true, Daemon: 7, Hostname: "node", Unobserved: []string{evil}}
 	w := explain.WorkerReport{ID: 0, CPU: 1, Verdict: "half of what it could",
 		Model: explain.Model{PerPacket: 200, Expected: 10e6, Delivered: 5e6, Forwarding: 0.5}}
 	kinds := explain.Kinds()
 	for i, k := range kinds {
 		w.Gaps = append(w.Gaps, explain.GapReport{FromNS: int64(i) * 390_000_000, NS: 10_000 << (i % 14), Kind: k,
-			Who: evil})
+			Culprit: evil})
 		w.Model.Parts = append(w.Model.Parts, explain.Part{Name: evil, Kind: k, Share: 0.03, PPS: 1e5})
 		r.Causes = append(r.Causes, explain.Cause{Kind: k, Title: evil, Why: evil, LostNS: 1, Share: 0.03, PPS: 1e5,
 			Fix: "echo 1 > /a\necho 2 > /b", FixNote: "note",

@@ -31,7 +31,7 @@ func timeline(gaps []explain.GapReport, window int64) template.HTML {
 		w := max(leastBar, width*float64(g.NS)/float64(max(1, window)))
 		h := height * math.Log(float64(max(g.NS, leastNS))/leastNS*1.2) / math.Log(
 			float64(max(window, 2*leastNS))/leastNS*1.2)
-		text := fmt.Sprintf("%s: %s, %s at %.4f s", g.Kind, g.Who, length(g.NS), float64(g.FromNS)/1e9)
+		text := fmt.Sprintf("%s: %s, %s at %.4f s", g.Kind, g.Culprit, length(g.NS), float64(g.FromNS)/1e9)
 		d.Rect(class(g.Kind), min(x, width-leastBar), height-h, min(w, width), h, text)
 	}
 	d.Raw("</svg>")

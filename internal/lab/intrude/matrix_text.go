@@ -76,8 +76,8 @@ func slowest(runs []Outcome) (seconds float64) {
 // saidText is the cost that explain reports, and the bound of the cost that it cannot attribute.
 func saidText(runs []Outcome) string {
 	text := rangeText(runs, func(o *Outcome) float64 { return o.Found.PPS })
-	if runs[0].Found.Could > 0 {
-		text += ", at most " + rangeText(runs, func(o *Outcome) float64 { return o.Found.Could }) + " more"
+	if runs[0].Found.Recoverable > 0 {
+		text += ", at most " + rangeText(runs, func(o *Outcome) float64 { return o.Found.Recoverable }) + " more"
 	}
 	return text
 }
