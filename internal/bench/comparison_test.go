@@ -235,7 +235,7 @@ func TestComparisonMeasuresEverything(t *testing.T) {
 	}
 	for _, run := range r.Runs {
 		if run.Error != "" || len(run.Windows) != 9 || run.NDR == nil || run.PDR == nil || len(run.Latency) != 4 ||
-			run.Burst == nil || run.Checked == 0 || run.Bottleneck.Who != "router" {
+			run.Burst == nil || run.Checked == 0 || run.Bottleneck.Component != "router" {
 			t.Errorf("%+v", run)
 		}
 		if run.Router == "corelane" && (run.NDR.Rate < 9.9e6 || run.NDR.Rate > 10.1e6) {

@@ -33,9 +33,9 @@ type FloodOptions struct {
 // FloodResult is one kind of flood.
 type FloodResult struct {
 	Kind       string            `json:"kind"`
-	Alone      float64           `json:"alone"`       // frames per second of the watched tenant, median of the trials
+	Baseline   float64           `json:"baseline"`    // frames/s of the watched tenant without the flood, median
 	Flooded    float64           `json:"flooded"`     // the same while the other tenant floods
-	Kept       float64           `json:"kept"`        // Flooded / Alone, median over neighbouring trials
+	Retained   float64           `json:"retained"`    // Flooded / Baseline, median over neighbouring trials
 	Flood      float64           `json:"flood"`       // frames per second that the router took from the flooding tenant
 	Passed     float64           `json:"passed"`      // frames per second of them that came through
 	Drops      map[string]uint64 `json:"drops"`       // by reason
@@ -180,7 +180,7 @@ func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change fun
 	change(other)
 	watched.Weight, other.Weight = weights(o.Rate, o.FloodRate)
 	r = &FloodResult{Drops: map[string]uint64{}}
-	var alone, flooded, kept, flood, passed []float64
+	var baseline, flooded, retained, flood, passed []float64
 	var waited, seconds float64
 	err = l.awake(ctx, func() error {
 		for range s.Repetitions {
@@ -194,8 +194,8 @@ func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change fun
 			if err != nil {
 				return err
 			}
-			alone, flooded = append(alone, a.received[0]), append(flooded, b.received[0])
-			kept = append(kept, b.received[0]/max(a.received[0], 1))
+			baseline, flooded = append(baseline, a.received[0]), append(flooded, b.received[0])
+			retained = append(retained, b.received[0]/max(a.received[0], 1))
 			flood, passed = append(flood, b.sent[1]), append(passed, b.received[1])
 			for reason, n := range b.drops {
 				r.Drops[reason] += n
@@ -205,8 +205,8 @@ func (s *comparison) flood(ctx context.Context, sc scenario.Scenario, change fun
 		}
 		return nil
 	})
-	r.Alone, r.Flooded, r.Kept, r.Flood, r.Passed = stat.Median(alone), stat.Median(flooded), stat.Median(kept),
-		stat.Median(flood), stat.Median(passed)
+	r.Baseline, r.Flooded, r.Retained, r.Flood, r.Passed = stat.Median(baseline), stat.Median(flooded),
+		stat.Median(retained), stat.Median(flood), stat.Median(passed)
 	r.Waited = waited / max(seconds, 1e-9)
 	return r, err
 }

@@ -210,7 +210,8 @@ NDR.`)
 		case run.Error != "":
 			fmt.Fprintf(a.stdout, "%s: failed: %s\n", run.Key(), run.Error)
 		case run.Bottleneck.Why != "":
-			fmt.Fprintf(a.stdout, "%s: limited by the %s: %s\n", run.Key(), run.Bottleneck.Who, run.Bottleneck.Why)
+			fmt.Fprintf(a.stdout, "%s: limited by the %s: %s\n", run.Key(), run.Bottleneck.Component,
+				run.Bottleneck.Why)
 		}
 	}
 	return err
@@ -228,7 +229,7 @@ func benchRow(r *results.Result, run *results.Run) []string {
 			p50, p99 = results.Digits(l.P50), results.Digits(l.P99)
 		}
 	}
-	limit := run.Bottleneck.Who
+	limit := run.Bottleneck.Component
 	if run.Error != "" {
 		limit = "failed"
 	}

@@ -99,14 +99,14 @@ func (a *app) floodTable(_ context.Context, list []bench.FloodResult) error {
 		return nil
 	}
 	mpps := func(v float64) string { return fmt.Sprintf("%.3f", v/1e6) }
-	return a.rows([]string{"FLOOD", "MPPS ALONE", "FLOODED", "KEPT", "FLOOD MPPS", "PASSED", "NOT COUNTED", "CPU LOST",
-		"REFUSED BY"}, func(add func(...string) error) error {
+	return a.rows([]string{"FLOOD", "BASELINE MPPS", "FLOODED", "RETAINED", "FLOOD MPPS", "PASSED", "NOT COUNTED",
+		"CPU LOST", "REFUSED BY"}, func(add func(...string) error) error {
 		for _, r := range list {
 			var why []string
 			for _, reason := range r.Reasons() {
 				why = append(why, fmt.Sprintf("%s %d", reason, r.Drops[reason]))
 			}
-			if err := add(r.Kind, mpps(r.Alone), mpps(r.Flooded), fmt.Sprintf("%.3f", r.Kept), mpps(r.Flood),
+			if err := add(r.Kind, mpps(r.Baseline), mpps(r.Flooded), fmt.Sprintf("%.3f", r.Retained), mpps(r.Flood),
 				mpps(r.Passed), fmt.Sprint(r.NotCounted), fmt.Sprintf("%.0f %%", 100*r.Waited),
 				strings.Join(why, ", ")); err != nil {
 				return err

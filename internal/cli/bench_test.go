@@ -22,7 +22,7 @@ func benchResult() *results.Result {
 				Limited: "the generator"},
 			Latency: []results.Latency{{Load: "10% NDR", P50: 1, P90: 1, P99: 2, P999: 2, Max: 2},
 				{Load: "50% NDR", P50: 3.25, P90: 4, P99: 12.5, P999: 13, Max: 14}},
-			Bottleneck: results.Bottleneck{Who: "router", Why: "it was busy"}}
+			Bottleneck: results.Bottleneck{Component: "router", Why: "it was busy"}}
 		for repetition := range 3 {
 			for i := range 4 {
 				r.Windows = append(r.Windows, results.Window{Repetition: repetition, At: float64(i), Seconds: 0.2,

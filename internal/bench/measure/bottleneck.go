@@ -13,11 +13,11 @@ import (
 	"github.com/corelane/corelane/internal/bench/router"
 )
 
-// Values of result.Bottleneck.Who.
+// Values of result.Bottleneck.Component.
 const (
-	generator = "generator"
-	routerWho = "router"
-	sink      = "sink"
+	generator  = "generator"
+	routerPart = "router"
+	sink       = "sink"
 )
 
 // Saturated sums the counters of generator and router over the saturated trials.
@@ -99,22 +99,22 @@ const (
 // generator has to wait for room in its queue.
 func (s *Saturated) Bottleneck() result.Bottleneck {
 	if s.total.Sent == 0 || s.total.Seconds == 0 {
-		return result.Bottleneck{Who: routerWho, Why: "it took no frames"}
+		return result.Bottleneck{Component: routerPart, Why: "it took no frames"}
 	}
 	mpps := float64(s.total.Received) / s.total.Seconds / 1e6
 	waiting, load := idle(&s.total), s.routerBusy()
-	says := func(who, format string, args ...any) result.Bottleneck {
-		return result.Bottleneck{Who: who, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) +
+	says := func(component, format string, args ...any) result.Bottleneck {
+		return result.Bottleneck{Component: component, Why: fmt.Sprintf("at %.2f Mpps on average ", mpps) +
 			fmt.Sprintf(format, args...) + s.disturbed()}
 	}
 	switch {
 	case float64(s.total.Lost) > someLoss*float64(s.total.Sent):
 		return s.losing(says)
 	case load >= mostlyBusy:
-		return says(routerWho, "it was busy %.0f %% of the time, the generator had %.0f %% to spare", 100*load,
+		return says(routerPart, "it was busy %.0f %% of the time, the generator had %.0f %% to spare", 100*load,
 			100*waiting)
 	case waiting >= 1-mostlyBusy:
-		return says(routerWho, "its queue was full, and the generator waited %.0f %% of the time", 100*waiting)
+		return says(routerPart, "its queue was full, and the generator waited %.0f %% of the time", 100*waiting)
 	case load > 0:
 		return says(generator, "it was busy %.0f %% of the time, the router only %.0f %%", 100*(1-waiting), 100*load)
 	}
@@ -134,7 +134,7 @@ func (s *Saturated) disturbed() string {
 }
 
 // losing names the part that lost frames which the router had taken: the sink, when most of them did not fit its queue.
-func (s *Saturated) losing(says func(who, format string, args ...any) result.Bottleneck) result.Bottleneck {
+func (s *Saturated) losing(says func(component, format string, args ...any) result.Bottleneck) result.Bottleneck {
 	full, reasons := uint64(0), []string{}
 	for _, d := range s.Drops() {
 		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Frames))
@@ -149,7 +149,7 @@ func (s *Saturated) losing(says func(who, format string, args ...any) result.Bot
 	case told == "":
 		told = "no counter has them"
 	}
-	return says(routerWho, "it lost %.1f %% of the frames that it took: %s", share, told)
+	return says(routerPart, "it lost %.1f %% of the frames that it took: %s", share, told)
 }
 
 // routerBusy is the share of the saturated time that the router spent in polls with packets; 0: it does not report

@@ -271,9 +271,9 @@ func TestBurst(t *testing.T) {
 
 func TestBottleneck(t *testing.T) {
 	for name, c := range map[string]struct {
-		s    simulated
-		who  string
-		says []string
+		s         simulated
+		component string
+		says      []string
 	}{
 		"router": {simulated{capacity: 10e6, generator: 40e6}, "router",
 			[]string{"9.95 Mpps on average", "busy 100 %", "75 % to spare"}},
@@ -300,8 +300,8 @@ func TestBottleneck(t *testing.T) {
 				sum.Add(o)
 			}
 			b := sum.Bottleneck()
-			if b.Who != c.who {
-				t.Errorf("%s: %s", b.Who, b.Why)
+			if b.Component != c.component {
+				t.Errorf("%s: %s", b.Component, b.Why)
 			}
 			for _, part := range c.says {
 				if !strings.Contains(b.Why, part) {

@@ -105,7 +105,7 @@ func summaryRow(r *result.Result, run *result.Run) tableRow {
 		between = span(stat.Percentile(list, 0.1), stat.Percentile(list, 0.9), mpps)
 	}
 	return tableRow{Cells: []string{run.Router, mpps(s.Median), between, ofCeiling(run, s), loss[1], loss[2],
-		halfLoad(run), cmp.Or(run.Bottleneck.Who, none)}}
+		halfLoad(run), cmp.Or(run.Bottleneck.Component, none)}}
 }
 
 // halfLoad is the 99th percentile of the latency at half of the NDR.
@@ -129,7 +129,7 @@ func limits(list []*group) section {
 				continue
 			}
 			t.Rows = append(t.Rows,
-				tableRow{Cells: []string{run.Router, cmp.Or(run.Bottleneck.Who, none), evidence(run),
+				tableRow{Cells: []string{run.Router, cmp.Or(run.Bottleneck.Component, none), evidence(run),
 					count(run.Checked)}})
 		}
 	}

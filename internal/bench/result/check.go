@@ -76,8 +76,8 @@ func (r *Run) check() error {
 		positive("flows", r.Flows), notNegative("routes", r.Routes), positive("workers", r.Workers),
 		rule{"frame_sizes", r.FrameSizes, len(r.FrameSizes) > 0 && slices.Min(r.FrameSizes) >= 14 &&
 			slices.Max(r.FrameSizes) <= 1<<16, "14 to 65536 bytes"},
-		rule{"bottleneck.who", r.Bottleneck.Who, slices.Contains([]string{"", "generator", "router", "sink", "wire"},
-			r.Bottleneck.Who),
+		rule{"bottleneck.component", r.Bottleneck.Component,
+			slices.Contains([]string{"", "generator", "router", "sink", "wire"}, r.Bottleneck.Component),
 			"generator, router, sink, wire"},
 	)
 	return cmp.Or(err,

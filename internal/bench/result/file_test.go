@@ -124,7 +124,7 @@ func TestLoadRefuses(t *testing.T) {
 		"runs[0].latency[0].p50_us ... max_us: [4 5 9 30 8]": replaced(`"max_us": 80`, `"max_us": 8`),
 		"runs[0].latency[0].histogram":                       replaced(`"low_us": 4`, `"low_us": 6`),
 		"runs[0].frame_sizes: [5]":                           replaced("64\n", "5\n"),
-		"runs[0].bottleneck.who: me":                         replaced(`"who": "router"`, `"who": "me"`),
+		"runs[0].bottleneck.component: me":                   replaced(`"component": "router"`, `"component": "me"`),
 		"runs[0].nodes[0].cycles_per_packet: -22": replaced(`"cycles_per_packet": 22`,
 			`"cycles_per_packet": -22`),
 		"ended: 2025":       replaced(`"ended": "2026`, `"ended": "2025`),

@@ -129,8 +129,8 @@ type Node struct {
 
 // Bottleneck says what limited the saturated rate.
 type Bottleneck struct {
-	Who string `json:"who"` // generator, router, sink, wire
-	Why string `json:"why"` // one sentence, with the figures that show it
+	Component string `json:"component"` // generator, router, sink, wire
+	Why       string `json:"why"`       // one sentence, with the figures that show it
 }
 
 // DropCounter is a counter of the router that grew in the saturated windows.
