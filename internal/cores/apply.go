@@ -179,7 +179,7 @@ func (r *run) one(ctx context.Context, c Change) error {
 		return r.unmake(ctx, step, err)
 	}
 	r.report(c, Done, "")
-	return r.journal.did(step)
+	return r.journal.done(step)
 }
 
 // missing handles a change whose thread or file does not exist: a thread that has ended needs no change, but a setting
@@ -199,7 +199,7 @@ func (r *run) unmake(ctx context.Context, s *step, why error) error {
 	if _, _, err := r.restore(ctx, s); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", s.What(), why), fmt.Errorf("undoing it failed: %w", err))
 	}
-	if err := r.journal.undid(s); err != nil {
+	if err := r.journal.undone(s); err != nil {
 		return err
 	}
 	if errors.Is(why, fs.ErrNotExist) {

@@ -26,8 +26,8 @@ type record struct {
 	Begin  *begin  `json:"begin,omitempty"`
 	Step   int     `json:"step,omitempty"`
 	Change *Change `json:"change,omitempty"`
-	Did    int     `json:"did,omitempty"`
-	Undid  int     `json:"undid,omitempty"`
+	Done   int     `json:"done,omitempty"`
+	Undone int     `json:"undone,omitempty"`
 }
 
 // begin opens the steps of one Apply.
@@ -42,9 +42,9 @@ type begin struct {
 // step is a change of the journal and its state.
 type step struct {
 	Change
-	number      int
-	boot        string
-	did, undone bool
+	number       int
+	boot         string
+	done, undone bool
 }
 
 // parseJournal reads lines. good is the length of the whole lines: a last line that was cut short is ignored, because
@@ -73,11 +73,11 @@ func (r *record) join(steps []*step, begins []begin) ([]*step, []begin, error) {
 		return steps, append(begins, *r.Begin), nil
 	case r.Change != nil && len(begins) > 0 && r.Step == len(steps)+1:
 		return append(steps, &step{Change: *r.Change, number: r.Step, boot: begins[len(begins)-1].Boot}), begins, nil
-	case known(r.Did):
-		steps[r.Did-1].did = true
+	case known(r.Done):
+		steps[r.Done-1].done = true
 		return steps, begins, nil
-	case known(r.Undid):
-		steps[r.Undid-1].undone = true
+	case known(r.Undone):
+		steps[r.Undone-1].undone = true
 		return steps, begins, nil
 	}
 	return nil, nil, errors.New("the line is not a record of a journal, or is out of order")
@@ -168,14 +168,14 @@ func (j *journal) about(c Change) (*step, error) {
 	return s, j.append(record{Step: s.number, Change: &c}, true)
 }
 
-func (j *journal) did(s *step) error {
-	s.did = true
-	return j.append(record{Did: s.number}, false)
+func (j *journal) done(s *step) error {
+	s.done = true
+	return j.append(record{Done: s.number}, false)
 }
 
-func (j *journal) undid(s *step) error {
+func (j *journal) undone(s *step) error {
 	s.undone = true
-	return j.append(record{Undid: s.number}, false)
+	return j.append(record{Undone: s.number}, false)
 }
 
 func (j *journal) append(r record, lasting bool) error {

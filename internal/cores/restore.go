@@ -36,7 +36,7 @@ func (r *run) restore(ctx context.Context, s *step) (Result, string, error) {
 	if err := r.back(ctx, s.Change); err != nil {
 		return r.notBack(s.Change, err)
 	}
-	if s.did && !s.wrote(now) {
+	if s.done && !s.wrote(now) {
 		return Overridden, fmt.Sprintf("somebody had changed it since apply, to '%s'", strings.TrimSpace(now.Old)), nil
 	}
 	return Restored, "", nil

@@ -70,7 +70,7 @@ func (r *run) undo(ctx context.Context, steps []*step) error {
 			continue
 		}
 		r.report(s.Change, result, "%s", text)
-		if err := r.journal.undid(s); err != nil {
+		if err := r.journal.undone(s); err != nil {
 			return err
 		}
 	}

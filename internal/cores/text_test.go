@@ -177,13 +177,13 @@ func TestChangedSince(t *testing.T) {
 func FuzzParseJournal(f *testing.F) {
 	for _, r := range []record{{Begin: &begin{Boot: "b", Root: "/"}},
 		{Step: 1, Change: &Change{Kind: Write, Path: "x", Old: "1", New: "2"}},
-		{Did: 1}, {Undid: 1}} {
+		{Done: 1}, {Undone: 1}} {
 		line, err := json.Marshal(r)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(append(line, '\n'))
-		f.Add([]byte("{\"begin\":{\"boot\":\"b\"}}\n" + string(line) + "\n{\"did\":1}\n{\"und"))
+		f.Add([]byte("{\"begin\":{\"boot\":\"b\"}}\n" + string(line) + "\n{\"done\":1}\n{\"und"))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		steps, _, good, err := parseJournal(text)
