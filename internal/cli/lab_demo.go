@@ -136,7 +136,7 @@ func (a *app) demoTable(report lab.Report) error {
 		for _, r := range report.Rows {
 			err := add(r.Overlay, string(r.Underlay), r.From, r.To, lab.PingText(r.Ping4, r.Ping6),
 				lab.BitRate(r.TCP.BitsPerSecond), lab.UDPText(r.UDP), r.MTU.String(), lab.LossText(r.Drops),
-				lab.LossText(r.Around))
+				lab.LossText(r.Outside))
 			if err != nil {
 				return err
 			}

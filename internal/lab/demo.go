@@ -25,10 +25,10 @@ type Row struct {
 	UDP      Rate     `json:"udp"`
 	MTU      MTU      `json:"mtu"`
 	// by reason, on all hosts of the lab while the row was measured
-	Drops  map[string]uint64 `json:"drops,omitempty"`
-	Around map[string]uint64 `json:"lost_around,omitempty"` // by place: lost before or after the routers
-	Wire   []string          `json:"wire,omitempty"`        // a packet in each direction
-	Error  string            `json:"error,omitempty"`
+	Drops   map[string]uint64 `json:"drops,omitempty"`
+	Outside map[string]uint64 `json:"lost_outside,omitempty"` // by place: lost before or after the routers
+	Wire    []string          `json:"wire,omitempty"`         // a packet in each direction
+	Error   string            `json:"error,omitempty"`
 }
 
 // MTU of the tenant's IP packets.
@@ -133,7 +133,7 @@ func (l *Lab) measure(ctx context.Context, p Path, row *Row, step func(string)) 
 	}
 	after, err := l.losses(ctx, p)
 	lost := after.since(before)
-	row.Drops, row.Around = lost.drops, lost.around
+	row.Drops, row.Outside = lost.drops, lost.outside
 	return errors.Join(append(errs, err)...)
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// losses are counters of lost packets: in the routers by reason, and around them by place.
-type losses struct{ drops, around map[string]uint64 }
+// losses are counters of lost packets: in the routers by reason, and outside them by place.
+type losses struct{ drops, outside map[string]uint64 }
 
-// Places around the routers where packets get lost.
+// Places outside the routers where packets are lost.
 const (
 	lostMissed  = "no room in the port"           // rx_missed of a port
 	lostWire    = "no room in the fabric ring"    // between the wire and the port
@@ -63,9 +63,9 @@ func (l *Lab) hostLosses(ctx context.Context, h Host, all losses) error {
 	return api.Stream(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.List, &apiv1.PortListRequest{},
 		func(p *apiv1.Port) error {
 			n := p.GetState().GetCounters()
-			all.around[lostMissed] += n.GetRxMissed()
+			all.outside[lostMissed] += n.GetRxMissed()
 			if p.Name == fabricPort && sent > n.GetRxPackets()+n.GetRxMissed() {
-				all.around[lostWire] += sent - n.GetRxPackets() - n.GetRxMissed()
+				all.outside[lostWire] += sent - n.GetRxPackets() - n.GetRxMissed()
 			}
 			return nil
 		})
@@ -91,7 +91,7 @@ func guestLosses(all losses) error {
 	if err != nil {
 		return err
 	}
-	all.around[lostGuestTx] += link.Attrs().Statistics.TxDropped
+	all.outside[lostGuestTx] += link.Attrs().Statistics.TxDropped
 	text, err := procfs.Host.Read("proc/thread-self/net/snmp")
 	if err != nil {
 		return err
@@ -100,11 +100,11 @@ func guestLosses(all losses) error {
 	if !found {
 		return errors.New("no UdpRcvbufErrors in /proc/net/snmp")
 	}
-	all.around[lostSocket] += n
+	all.outside[lostSocket] += n
 	return nil
 }
 
 // since subtracts an earlier reading. Counters that have not grown are left out.
 func (n losses) since(before losses) losses {
-	return losses{stat.GrownBy(n.drops, before.drops), stat.GrownBy(n.around, before.around)}
+	return losses{stat.GrownBy(n.drops, before.drops), stat.GrownBy(n.outside, before.outside)}
 }
