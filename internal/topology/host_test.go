@@ -107,7 +107,7 @@ func TestServices(t *testing.T) {
 		"IRQBALANCE_BANNED_CPUS=20\n"
 	s.Threads = append(s.Threads, topologytest.Thread{TID: 951, PID: 951, Name: "irqbalance", Allowed: s.HostCPUs})
 	v := s.Machine(t).Services
-	equal(t, "spares of the child profile", v.TunedSpares, "[.*pmd.* ^svc-.*]")
+	equal(t, "spares of the child profile", v.TunedBlacklist, "[.*pmd.* ^svc-.*]")
 	equal(t, "variables of the included one", v.TunedVariables["isolated_cores"], "1-9,11-19,21-29,31-39")
 	equal(t, "systemd", v.SystemdAffinity, "0,10,20,30")
 	equal(t, "irqbalance", fmt.Sprint(v.Irqbalance, " ", v.IrqbalanceBans), "true 1-5")

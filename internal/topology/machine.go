@@ -163,7 +163,7 @@ type Cgroup struct {
 type Services struct {
 	Tuned           string            `json:"tuned,omitempty"`           // active profile; empty: not installed or none
 	TunedVariables  map[string]string `json:"tuned_variables,omitempty"` // of PROFILE-variables.conf
-	TunedSpares     []string          `json:"tuned_spares,omitempty"`    // ps_blacklist: expressions of names
+	TunedBlacklist  []string          `json:"tuned_blacklist,omitempty"` // ps_blacklist: expressions of names
 	Irqbalance      bool              `json:"irqbalance,omitempty"`      // it is running
 	IrqbalanceBans  cpuset.Set        `json:"irqbalance_bans"`           // banned CPUs of its settings
 	SystemdAffinity cpuset.Set        `json:"systemd_affinity"`          // CPUAffinity= of the manager; empty: none

@@ -42,7 +42,7 @@ func TestXeon(t *testing.T) {
 		"PCIe 8}")
 	equal(t, "tuned", m.Services.Tuned+" "+m.Services.TunedVariables["isolated_cores"],
 		"cpu-partitioning 1-9,11-19,21-29,31-39")
-	equal(t, "spares", len(m.Services.TunedSpares), "9")
+	equal(t, "spares", len(m.Services.TunedBlacklist), "9")
 	equal(t, "systemd", m.Services.SystemdAffinity, "0,10,20,30")
 	equal(t, "nova", m.Services.Nova, "map[vcpu_pin_set:6-9,11-19,25-29,31-39]")
 	equal(t, "vrouter", m.Services.VRouter, "map[CPU_LIST:1,2,3,4,21,22,23,24]")

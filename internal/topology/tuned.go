@@ -17,7 +17,7 @@ func (r *reader) tuned() {
 	if len(chain.variables) > 0 {
 		s.TunedVariables = chain.variables
 	}
-	s.TunedSpares = chain.spares
+	s.TunedBlacklist = chain.spares
 }
 
 // tunedChain merges profiles; a profile overrides those that it includes.

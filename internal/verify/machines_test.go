@@ -112,7 +112,7 @@ func full() *topology.Machine {
 	m.Kernel.Isolated, m.Kernel.NohzFull = iso, iso
 	m.Services = topology.Services{Tuned: "cpu-partitioning",
 		TunedVariables: map[string]string{"isolated_cores": iso.String()},
-		TunedSpares: []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*",
+		TunedBlacklist: []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-vroute$", "^lcore-slave-.*",
 			"^rte_mp_handle$", "^rte_mp_async$", "^eal-intr-thread$"},
 		SystemdAffinity: set("0,10,20,30"), VRouter: map[string]string{"CPU_LIST": "1,2,3,4,21,22,23,24"},
 		Nova: map[string]string{"vcpu_pin_set": "6-9,11-19,26-29,31-39"}}

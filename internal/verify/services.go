@@ -27,8 +27,8 @@ var serviceRules = []rule{
 		fixes:  []string{reboot},
 		why: "isolated_cores sets nohz_full and rcu_nocbs, but not isolcpus; only no_balance_cores does. The " +
 			"scheduler still uses these CPUs."},
-	{id: "tuned.spares", group: groupService, title: "TuneD leaves the data plane's threads alone",
-		check:  checkTunedSpares,
+	{id: "tuned.blacklist", group: groupService, title: "TuneD leaves the data plane's threads alone",
+		check:  checkTunedBlacklist,
 		source: tunedDoc + ": ps_blacklist",
 		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these " +
 			"names"},
@@ -116,13 +116,13 @@ func checkTunedIsolates(v *view, r *result) {
 	r.pass("isolated CPUs now: %s", v.isolated)
 }
 
-func checkTunedSpares(v *view, r *result) {
+func checkTunedBlacklist(v *view, r *result) {
 	s := v.m.Services
-	if s.Tuned == "" || len(s.TunedVariables) == 0 && len(s.TunedSpares) == 0 {
+	if s.Tuned == "" || len(s.TunedVariables) == 0 && len(s.TunedBlacklist) == 0 {
 		r.pass("no profile of TuneD that moves threads is active")
 		return
 	}
-	spared := spares(s.TunedSpares)
+	spared := spares(s.TunedBlacklist)
 	seen := map[string]bool{}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
@@ -143,7 +143,7 @@ func checkTunedSpares(v *view, r *result) {
 	if len(v.own) == 0 {
 		r.unknown("no data plane is running, so there are no thread names to compare")
 	} else if len(r.items) == 0 {
-		r.pass("ps_blacklist spares all threads of the data plane: %s", strings.Join(s.TunedSpares, ";"))
+		r.pass("ps_blacklist spares all threads of the data plane: %s", strings.Join(s.TunedBlacklist, ";"))
 	}
 }
 

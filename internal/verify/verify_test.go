@@ -249,7 +249,7 @@ func TestBroken(t *testing.T) {
 			_ *plan.Plan) {
 			m.Kernel.NohzFull = cpuset.Set{}
 		}},
-		{"tuned.spares", "worker rte-worker-11", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"tuned.blacklist", "worker rte-worker-11", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			worker(m).Name = "rte-worker-11"
 		}},
 		{"systemd.affinity", "CPUs 1 that should be isolated", Fail, func(m *topology.Machine, _ *plan.Plan) {
