@@ -62,7 +62,8 @@ func newIntrudeRows(a *app) *cobra.Command {
 	cmd.Long = `Measure the highest rate of a worker with a loss of at most 0.01 %: on an idle machine, with an
 ordinary load of the host that may run anywhere, with the same load on the worker's CPU (threads that are driven off
 isolated CPUs have to run somewhere), and with the same load kept off by the changes of corelane cores apply. The four
-cases take turns, and are printed beside the figures of a field report.
+cases take turns, and are printed beside the figures of contrail-specs,
+full_cpu_partitioning_support.md.
 
 The load: ` + intrude.LoadText() + `.
 

@@ -24,7 +24,7 @@ var bootRules = []rule{
 			"keep others off."},
 	{id: "boot.consistent", group: groupBoot, title: "Arguments that name CPUs agree with each other",
 		check:  checkConsistent,
-		source: "a field report, verification of the 2x10-core host; " + kernelArgs,
+		source: vrouterSpec + ", section 14; " + kernelArgs,
 		fixes:  []string{reboot},
 		why: "When arguments name different CPUs, isolation is partial: the tick, RCU or the scheduler still use " +
 			"some workers' CPUs."},

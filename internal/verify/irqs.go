@@ -17,9 +17,8 @@ var irqRules = []rule{
 	{id: "irq.affinity", group: groupIRQ, title: "No device's interrupt goes to workers' CPUs", workers: true,
 		check:  checkIRQs,
 		source: "Documentation/core-api/irq/irq-affinity.rst",
-		why: "An interrupt stops a worker at once, and its softirq may run for milliseconds. In a field report, " +
-			"moving one network " +
-			"interrupt off a polling CPU reduced losses from 1 in 2,275 packets to 1 in 16 million."},
+		why: "An interrupt stops a worker at once, and its softirq may run for milliseconds. On one host, moving " +
+			"one network interrupt off a polling CPU reduced losses from 1 in 2,275 packets to 1 in 16 million."},
 	{id: "irq.counts", group: groupIRQ, title: "Workers' CPUs take no interrupts (/proc/interrupts)", workers: true,
 		check:  checkInterruptCounts,
 		source: dpvsAdvice + "; proc(5)",

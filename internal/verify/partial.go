@@ -19,15 +19,13 @@ var stateRules = []rule{
 		source: "plan, or the machine itself",
 		why:    "Every other check compares the machine with these CPUs."},
 	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true,
-		check: checkPartial,
-		source: "a field report: partial CPU partitioning, 2.256 to 0.165 Mpps per core; measured again in " +
-			"docs/cores.md",
-		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
+		check:  checkPartial,
+		source: vrouterSpec + ", section 15; measured again in docs/cores.md",
+		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
 		why: "What is kept off some CPUs runs on the others. If workers are among those, the host's load " +
 			"concentrates on the CPUs " +
-			"that forward: in the field report a router forwarded 2.256 Mpps per core without isolation, 0.165 with " +
-			"partial and " +
-			"2.294 with full isolation."},
+			"that forward: a vRouter forwarded 2.256 Mpps per core without isolation, 0.165 with partial and 2.294 " +
+			"with full isolation."},
 }
 
 func checkIntent(v *view, r *result) {
@@ -102,9 +100,8 @@ func checkPartial(v *view, r *result) {
 			left.And(v.in.Workers).Len())
 	}
 	if partial {
-		r.add(verdict, "cost in the field report: 2.256 -> 0.165 Mpps per core (93 %% of the packets); measure it "+
-			"here: "+
-			"corelane lab intrude")
+		r.add(verdict, "cost in a published measurement: 2.256 -> 0.165 Mpps per core (93 %% of the packets); "+
+			"measure it here: corelane lab intrude")
 	}
 }
 

@@ -31,7 +31,7 @@ var placeRules = []rule{
 		why:    "A thread whose CPU goes offline is moved to another CPU and stays there when its CPU comes back."},
 	{id: "place.housekeeping", group: groupPlace, title: "The host keeps enough CPUs",
 		check:  checkHousekeeping,
-		source: "a field report: service threads and the rest of the host crowd on the remaining CPUs",
+		source: vrouterSpec,
 		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # or with fewer " +
 			"workers or guests"},
 		why: "Kernel threads, interrupts and the control plane need a CPU on each node, or they run on workers' " +

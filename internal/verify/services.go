@@ -17,7 +17,7 @@ const (
 var serviceRules = []rule{
 	{id: "tuned.variables", group: groupService, title: "TuneD's variables name the intended CPUs",
 		check:  checkTunedVariables,
-		source: "a field report, verification step 1; " + tunedDoc,
+		source: vrouterSpec + ", section 14; " + tunedDoc,
 		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
 		why: "Each time TuneD starts it moves threads and interrupts and writes kernel arguments according to " +
 			"isolated_cores."},
@@ -38,13 +38,13 @@ var serviceRules = []rule{
 			"'tuned-adm verify' does not detect it: of the scheduler plugin's settings it compares interrupts only."},
 	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
 		check:  checkSystemd,
-		source: "a field report, verification step 2; systemd-system.conf(5)",
+		source: vrouterSpec + ", section 14; systemd-system.conf(5)",
 		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d for the next boot"},
 		why: "Every service inherits CPUAffinity. A service may change it; AllowedCPUs= of its slice cannot be " +
 			"exceeded."},
 	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 names the intended CPUs",
 		check:  checkVrouterList,
-		source: "a field report, verification step 3",
+		source: vrouterSpec + ", section 14",
 		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # then: " +
 			"corelane plan export container /etc/corelane/plan.json"},
 		why: "The vRouter's container starts its forwarding lcores on these CPUs. The default, mask 0x01, is CPU " +
@@ -57,7 +57,7 @@ var serviceRules = []rule{
 			"isolates, and moves interrupts back to them."},
 	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true,
 		check:  checkNova,
-		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set; a field report",
+		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set",
 		why:    "Nova pins vCPUs to its dedicated set and lets other threads of guests run on all of its shared set."},
 	{id: "nova.power", group: groupService, title: "Nova does not take planned CPUs offline",
 		check:  checkNovaPower,

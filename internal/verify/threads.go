@@ -12,18 +12,18 @@ import (
 
 const (
 	groupThreads = "Threads"
-	fieldReport  = "a field report: vRouter on a 2x10-core host, why the performance is lower"
+	vrouterSpec  = "contrail-specs: full_cpu_partitioning_support.md"
 )
 
 var threadRules = []rule{
 	{id: "threads.workers", group: groupThreads, title: "Each worker runs on exactly its CPU", workers: true,
 		check:  checkWorkers,
-		source: fieldReport,
+		source: vrouterSpec,
 		why: "The kernel moves a worker that may run on several CPUs, and it loses its caches; a worker that " +
 			"does not run forwards nothing."},
 	{id: "threads.foreign", group: groupThreads, title: "No other program's thread may run on workers' CPUs",
 		workers: true, check: checkForeign,
-		source: fieldReport + "; sched_setaffinity(2)",
+		source: vrouterSpec + "; sched_setaffinity(2)",
 		why: "Each time such a thread runs, the worker waits 1 to 10 ms, in which up to thousands of packets " +
 			"arrive at a ring of 1,024."},
 	{id: "threads.kernel", group: groupThreads, title: "No kernel thread that can be moved may run on workers' CPUs",
@@ -33,9 +33,9 @@ var threadRules = []rule{
 			"when nothing else runs there."},
 	{id: "threads.own", group: groupThreads, title: "The data plane's other threads keep off its workers",
 		check: checkOwn, workers: true,
-		source: fieldReport + ": service lcores were not pinned",
-		why: "The data plane's own service and control threads wake most often: in the field report they ran on " +
-			"the forwarding CPUs."},
+		source: vrouterSpec + ": service lcores were not pinned",
+		why: "The data plane's own service and control threads wake most often. Where nothing pins them, they run " +
+			"on the forwarding CPUs."},
 	{id: "threads.stacked", group: groupThreads, title: "No thread has several isolated CPUs",
 		check:  checkStacked,
 		source: kernelArgs + ": isolcpus=, no load balancing",

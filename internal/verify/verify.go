@@ -43,7 +43,7 @@ type Finding struct {
 	Evidence []Item   `json:"evidence"`
 	Why      string   `json:"why"`
 	Fix      []string `json:"fix,omitempty"` // commands, in their order
-	Source   string   `json:"source"`        // of why: kernel document, man page, field report
+	Source   string   `json:"source"`        // of why: the title of a document or man page
 }
 
 // Item is one observation.

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// State of a host, as named in the field report.
+// State of a host, as named in contrail-specs, full_cpu_partitioning_support.md.
 type State string
 
 // The states.
@@ -23,7 +23,7 @@ const (
 	Full    State = "full"    // `corelane cores apply` keeps the load off the worker's CPU
 )
 
-// Reported has the figures of the field report: Mpps per core at a loss of at most 0.01 %.
+// Reported has the figures of contrail-specs: Mpps per core at a loss of at most 0.01 %.
 var Reported = map[State]float64{None: 2.256, Partial: 0.165, Full: 2.294}
 
 // PartitionRow is one state with its repetitions.
@@ -160,7 +160,7 @@ func (r *PartitionRow) Median(of func(Sample) float64) (median, low, high float6
 // Enough is the least share of the idle machine's rate that full partitioning has to keep.
 const Enough = 0.97
 
-// Reproduced is an error unless the rows are as in the field report: full partitioning keeps the idle machine's rate,
+// Reproduced is an error unless the rows are as in contrail-specs: full partitioning keeps the idle machine's rate,
 // partial partitioning collapses, and no partitioning is in between.
 func (r *PartitionTable) Reproduced() error {
 	share := map[State]float64{}

@@ -9,7 +9,7 @@ import (
 // Markdown writes the table for documents.
 func (r *PartitionTable) Markdown() string {
 	var b strings.Builder
-	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | field report, Mpps per core |\n" +
+	b.WriteString("| case | Mpps at <= 0.01 % loss | of idle | saturated, Mpps | contrail-specs, Mpps per core |\n" +
 		"|---|---|---|---|---|\n")
 	for i := range r.Rows {
 		row := &r.Rows[i]

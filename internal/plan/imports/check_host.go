@@ -144,9 +144,8 @@ func (c *checker) guest() {
 	}
 	if _, said := c.Of(Emulator); said == nil && len(g.Pinned) > 0 {
 		c.find(Warning, g.File, "<emulatorpin cpuset='...'/>, CPUs that take no interrupts",
-			"emulator and vhost threads then run on the CPUs of all vCPUs; in a field report, vhost threads carried "+
-				"8.58 instead "+
-				"of 2.72 Gb/s after they were moved off CPUs with softirqs",
+			"emulator and vhost threads then run on the CPUs of all vCPUs; a guest received 8.58 "+
+				"instead of 2.72 Gb/s after its vhost threads were moved off CPUs with softirqs",
 			"emulatorpin is missing")
 	}
 }
