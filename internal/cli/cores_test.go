@@ -28,7 +28,7 @@ func runCores(t *testing.T, want int, args ...string) (stdout, stderr string) {
 // A rehearsal on a captured machine: shown, applied, found so, taken back, and then there is nothing to take back.
 func TestCoresOnCapturedMachine(t *testing.T) {
 	root, file := topologytest.Dir(t, "no-smt-20"), filepath.Join(t.TempDir(), "plan.json")
-	p, err := plan.Make(topologytest.Machine(t, "no-smt-20"), plan.Wishes{Forwarding: 2})
+	p, err := plan.Make(topologytest.Machine(t, "no-smt-20"), plan.Request{Forwarding: 2})
 	if err == nil {
 		err = plan.Save(file, p)
 	}

@@ -8,7 +8,7 @@ func newPlanCmd(a *app) *cobra.Command {
 		newPlanCheck(a), newPlanExport(a), newPlanImport(a))
 	cmd.Long = `A plan gives each CPU of a machine one role, with the reason: forwarding, isolated-rx and host-path
 workers, service and control threads, guests' vCPUs, their emulator threads, housekeeping for the host, or idle. A
-plan is a file and changes nothing by itself: it is made from wishes, shown, edited, checked, and applied by
+plan is a file and changes nothing by itself: it is made from a request, shown, edited, checked, and applied by
 'corelane cores apply'.`
 	return cmd
 }

@@ -103,8 +103,8 @@ func TestPlanImport(t *testing.T) {
 	env := write("common_vrouter.env", "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\nDPDK_CTRL_THREAD_MASK=0\n"+
 		"DPDK_COMMAND_ADDITIONAL_ARGS=\"--yield_option 0\"\n")
 	cmdline := write("cmdline", "isolcpus=1-4 nohz_full=1-4 rcu_nocbs=1-4 hugepagesz=1G hugepages=0:4\n")
-	wishes := filepath.Join(dir, "wishes.yaml")
-	r := offline("plan", "import", env, cmdline, "--wishes-out", wishes)
+	request := filepath.Join(dir, "request.yaml")
+	r := offline("plan", "import", env, cmdline, "--request-out", request)
 	for _, want := range []string{"CPUS FOR ", "forwarding  1-2   CPU_CORE_MASK (" + env + ":1)\n",
 		"\nNot set: the CPUs of guests, ",
 		"\nNothing is wrong.\n"} {
@@ -112,7 +112,7 @@ func TestPlanImport(t *testing.T) {
 			t.Errorf("%q: %+v", want, r)
 		}
 	}
-	w, err := plan.LoadWishes(wishes)
+	w, err := plan.LoadRequest(request)
 	if err != nil || w.ForwardingCPUs.String() != "1-2" || w.ServiceCPUs.String() != "0" || !w.Boot ||
 		len(w.Hugepages) != 1 {
 		t.Errorf("%v %+v", err, w)
@@ -135,13 +135,13 @@ func TestPlanImport(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for args, want := range map[string]string{
-		"/does/not/exist":                   "file: open /does/not/exist",
-		"":                                  "file: missing",
-		bad + " --format tripleoo":          "--format: 'tripleoo' is unknown",
-		bad + " --wishes-out /no/dir/w":     "", // wrong too, but first of all it cannot be written
-		write("hello", "hello"):             filepath.Join(dir, "hello") + ": is not in a known format",
-		bad + " --root /does/not":           "/does/not: ",
-		cmdline + " --wishes-out " + wishes: "--wishes-out: the files do not say which CPUs forward",
+		"/does/not/exist":                     "file: open /does/not/exist",
+		"":                                    "file: missing",
+		bad + " --format tripleoo":            "--format: 'tripleoo' is unknown",
+		bad + " --request-out /no/dir/w":      "", // wrong too, but first of all it cannot be written
+		write("hello", "hello"):               filepath.Join(dir, "hello") + ": is not in a known format",
+		bad + " --root /does/not":             "/does/not: ",
+		cmdline + " --request-out " + request: "--request-out: the files do not say which CPUs forward",
 	} {
 		r := offline(append([]string{"plan", "import"}, strings.Fields(args)...)...)
 		if r.code != 2 || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {

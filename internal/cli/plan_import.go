@@ -19,8 +19,8 @@ import (
 )
 
 type planImportFlags struct {
-	root, wishes, lcores string
-	o                    imports.Options
+	root, request, lcores string
+	o                     imports.Options
 }
 
 func newPlanImport(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ func newPlanImport(a *app) *cobra.Command {
 		`  corelane plan import contrail-services.yaml ifcfg-vhost0
   corelane plan import /proc/cmdline /etc/tuned/cpu-partitioning-variables.conf /etc/nova/nova.conf --root /
   corelane plan import dpvs.conf --lcores 0@1,1@2,2@3
-  corelane plan import common_vrouter.env contrail-services.yaml --wishes-out wishes.yaml`, nil)
+  corelane plan import common_vrouter.env contrail-services.yaml --request-out request.yaml`, nil)
 	cmd.Long = `Read files of one machine together: templates of TripleO, Kolla and Juju, vRouter's environment and
 ifcfg-vhost0, dpvs.conf and its command line, nova.conf, definitions of libvirt, the kubelet's configuration,
 settings of TuneD, systemd and irqbalance, the kernel's arguments, Corelane's node file and options. The format of
@@ -49,7 +49,7 @@ Formats: ` + strings.Join(imports.Formats(), ", ")
 	s.StringVar(&f.root, "root", "", "the machine that the files are for: / or a captured one")
 	s.StringVar(&f.lcores, "lcores", "",
 		"DPVS' command line from --lcores on, when no file has it: '0@1,1@2 --main-lcore 1'")
-	s.StringVar(&f.wishes, "wishes-out", "", "write the CPUs as wishes for 'corelane plan make'")
+	s.StringVar(&f.request, "request-out", "", "write the CPUs as a request for 'corelane plan make'")
 	a.completeFlag(cmd, "format", fixed(imports.Formats()...))
 	return cmd
 }
@@ -76,8 +76,8 @@ func (a *app) planImport(f *planImportFlags, names []string) error {
 	if err := a.showImport(r, found); err != nil {
 		return err
 	}
-	if f.wishes != "" {
-		if err := writeWishes(f.wishes, r, m); err != nil {
+	if f.request != "" {
+		if err := writeRequest(f.request, r, m); err != nil {
 			return err
 		}
 	}
@@ -157,9 +157,9 @@ func (a *app) showImport(r *imports.Reading, found []imports.Finding) error {
 	return nil
 }
 
-// writeWishes leaves out wishes without a value.
-func writeWishes(path string, r *imports.Reading, m *topology.Machine) error {
-	w, err := r.Wishes(m)
+// writeRequest leaves out keys without a value.
+func writeRequest(path string, r *imports.Reading, m *topology.Machine) error {
+	w, err := r.Request(m)
 	if err != nil {
 		return err
 	}
@@ -179,11 +179,11 @@ func writeWishes(path string, r *imports.Reading, m *topology.Machine) error {
 	if err != nil {
 		return err
 	}
-	if _, err := plan.ParseWishes(path, text); err != nil {
+	if _, err := plan.ParseRequest(path, text); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, text, 0o644); err != nil {
-		return input.Errorf("--wishes-out", "a file that can be written", "%v", err)
+		return input.Errorf("--request-out", "a file that can be written", "%v", err)
 	}
 	return nil
 }

@@ -23,28 +23,28 @@ func planRoot(s *pflag.FlagSet, root *string) {
 }
 
 type planMakeFlags struct {
-	wishes          plan.Wishes
+	request         plan.Request
 	file, root, out string
 }
 
 func newPlanMake(a *app) *cobra.Command {
 	f := &planMakeFlags{}
-	cmd := verb("make", "Choose CPUs for given wishes, and say why",
+	cmd := verb("make", "Choose CPUs for a request, and say why",
 		`  corelane plan make --forwarding 4 --service 2 --guests 24 --nic 0000:3b:00.0 --out plan.json
   corelane plan make --forwarding 4 --isolated-rx 4 --host-path 1 --nic eth0
-  corelane plan make --file wishes.yaml --forwarding 5
+  corelane plan make --file request.yaml --forwarding 5
   corelane plan make --forwarding 1 --root compute-7.tar.gz -o json`, nil)
-	cmd.Long = `Choose CPUs for given wishes. The output has one sentence of reason for each choice, then warnings,
-and alternatives with their gain and cost. Wishes that the machine cannot fulfil are refused, with the number of CPUs
+	cmd.Long = `Choose CPUs for a request. The output has one sentence of reason for each choice, then warnings,
+and alternatives with their gain and cost. Requests that the machine cannot fulfil are refused, with the number of CPUs
 that is missing. Nothing is changed.
 
-Wishes are flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag
+A request is flags, or a YAML file with the same names (forwarding: 4, share_cores: true, nics: [eth0]); a flag
 replaces the file's value. Numbers count CPUs; a worker gets a core whose siblings stay idle or receive for it.
 --forwarding-cpus and the like name exactly the CPUs to use.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.planMake(cmd, f) }
 	s := cmd.Flags()
-	wishFlags(s, &f.wishes)
-	s.StringVarP(&f.file, "file", "f", "", "wishes, a YAML file")
+	requestFlags(s, &f.request)
+	s.StringVarP(&f.file, "file", "f", "", "request, a YAML file")
 	s.StringVar(&f.out, "out", "", "also write the plan to this file")
 	planRoot(s, &f.root)
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
@@ -52,8 +52,8 @@ replaces the file's value. Numbers count CPUs; a worker gets a core whose siblin
 	return cmd
 }
 
-// wishFlags have the names of the keys in a file of wishes, except for nics.
-func wishFlags(s *pflag.FlagSet, w *plan.Wishes) {
+// requestFlags have the names of the keys in a request file, except for nics.
+func requestFlags(s *pflag.FlagSet, w *plan.Request) {
 	s.IntVar(&w.Forwarding, "forwarding", 0, "forwarding workers, a core each")
 	s.IntVar(&w.IsolatedRx, "isolated-rx", 0,
 		"receiving workers, 0 or one for each forwarding worker, on its sibling where there is one")
@@ -96,7 +96,7 @@ func (v *cpusValue) Set(text string) error {
 const validHugepages = "SIZE:PAGES[@NODE], SIZE 2M or 1G, such as 1G:16@0; without @NODE on each node"
 
 // hugepagesValue is a flag's request for hugepages. A repeated flag adds a request.
-type hugepagesValue struct{ list *[]plan.HugepageWish }
+type hugepagesValue struct{ list *[]plan.HugepageRequest }
 
 func (v *hugepagesValue) String() string { return "" }
 func (v *hugepagesValue) Type() string   { return "size:pages[@node]" }
@@ -106,7 +106,7 @@ func (v *hugepagesValue) Set(text string) error {
 	size, pages, _ := strings.Cut(rest, ":")
 	kib := map[string]int{"2M": 2048, "1G": 1048576}[size]
 	n, err := strconv.ParseUint(pages, 10, 31)
-	h := plan.HugepageWish{Node: -1, KiB: kib, Pages: int(n)}
+	h := plan.HugepageRequest{Node: -1, KiB: kib, Pages: int(n)}
 	if one && err == nil {
 		var at uint64
 		at, err = strconv.ParseUint(node, 10, 15)
@@ -119,13 +119,13 @@ func (v *hugepagesValue) Set(text string) error {
 	return nil
 }
 
-// all returns the wishes of the file, replaced by those of the flags that were given.
-func (f *planMakeFlags) all(cmd *cobra.Command) (plan.Wishes, error) {
+// all returns the request of the file, replaced by the flags that were given.
+func (f *planMakeFlags) all(cmd *cobra.Command) (plan.Request, error) {
 	if f.file == "" {
-		return f.wishes, nil
+		return f.request, nil
 	}
-	w, err := plan.LoadWishes(f.file)
-	from, to := reflect.ValueOf(f.wishes), reflect.ValueOf(&w).Elem()
+	w, err := plan.LoadRequest(f.file)
+	from, to := reflect.ValueOf(f.request), reflect.ValueOf(&w).Elem()
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		key := strings.ReplaceAll(strings.Replace(flag.Name, "nic", "nics", 1), "-", "_")
 		for i := range from.NumField() {
@@ -138,7 +138,7 @@ func (f *planMakeFlags) all(cmd *cobra.Command) (plan.Wishes, error) {
 }
 
 func (a *app) planMake(cmd *cobra.Command, f *planMakeFlags) error {
-	wishes, err := f.all(cmd)
+	request, err := f.all(cmd)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *app) planMake(cmd *cobra.Command, f *planMakeFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := plan.Make(m, wishes)
+	p, err := plan.Make(m, request)
 	if err != nil {
 		return err
 	}

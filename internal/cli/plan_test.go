@@ -24,11 +24,11 @@ func offline(args ...string) result {
 
 func TestPlanCommands(t *testing.T) {
 	root, dir := topologytest.Dir(t, "no-smt-20"), t.TempDir()
-	file, wishes := filepath.Join(dir, "plan.json"), filepath.Join(dir, "wishes.yaml")
-	if err := os.WriteFile(wishes, []byte("forwarding: 3\nservice: 2\nnics: [eth1]\n"), 0o644); err != nil {
+	file, request := filepath.Join(dir, "plan.json"), filepath.Join(dir, "request.yaml")
+	if err := os.WriteFile(request, []byte("forwarding: 3\nservice: 2\nnics: [eth1]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := offline("plan", "make", "--root", root, "--file", wishes, "--forwarding", "4", "--service", "1", "--nic",
+	r := offline("plan", "make", "--root", root, "--file", request, "--forwarding", "4", "--service", "1", "--nic",
 		"eth0", "--hugepages", "1G:4@0", "--hugepages", "2M:8", "--out", file)
 	for _, want := range []string{"forwarding    1-4        on node 0 with eth0, a core of its own\n",
 		"service       5 ", "hugepages of 1024 MiB: 4 on node 0\n", "hugepages of 2 MiB: 8 on each node\n",
@@ -87,7 +87,7 @@ func TestPlanCommands(t *testing.T) {
 	}
 }
 
-// Fixed sets reach the planner by flags, too, and every flag of wishes is a key of the file.
+// Fixed sets reach the planner by flags, too, and every flag of a request is a key of the file.
 func TestPlanFlags(t *testing.T) {
 	root := topologytest.Dir(t, "no-smt-20")
 	r := offline("plan", "make", "--root", root, "-o", "json", "--forwarding-cpus", "1-2", "--isolated-rx-cpus", "3,4",
@@ -103,7 +103,7 @@ func TestPlanFlags(t *testing.T) {
 			t.Errorf("%s: %s", role, p.Of(role))
 		}
 	}
-	file := filepath.Join(t.TempDir(), "wishes.yaml")
+	file := filepath.Join(t.TempDir(), "request.yaml")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestPlanFlags(t *testing.T) {
 		{[]string{"--file", file}, file + ": the file is empty\n"},
 		{[]string{"--file", "/does/not/exist"},
 			"/does/not/exist: open /does/not/exist: no such file or directory; valid: a file\n"},
-		{[]string{}, "wishes: the wishes are empty; valid: at least one of forwarding, guests, service, " +
+		{[]string{}, "request: the request is empty; valid: at least one of forwarding, guests, service, " +
 			"housekeeping, ...\n"},
 		{[]string{"--forwarding", "1", "--out", "/does/not/exist"}, "/does/not/exist: open"},
 	} {
@@ -132,12 +132,12 @@ func TestPlanFlags(t *testing.T) {
 	}
 }
 
-// Every wish has its flag.
+// Every field of a request has its flag.
 func TestPlanFlagsAreComplete(t *testing.T) {
 	cmd := newPlanMake(&app{})
-	wishes := reflect.TypeFor[plan.Wishes]()
-	for i := range wishes.NumField() {
-		key := wishes.Field(i).Tag.Get("yaml")
+	request := reflect.TypeFor[plan.Request]()
+	for i := range request.NumField() {
+		key := request.Field(i).Tag.Get("yaml")
 		name := map[string]string{"nics": "nic"}[key]
 		if name == "" {
 			name = strings.ReplaceAll(key, "_", "-")

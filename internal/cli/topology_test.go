@@ -54,7 +54,7 @@ func TestTopologyMap(t *testing.T) {
 
 func TestTopologyMapOfPlan(t *testing.T) {
 	m := topologytest.Machine(t, "vm-cgroup-v1")
-	p, err := plan.Make(m, plan.Wishes{Forwarding: 1})
+	p, err := plan.Make(m, plan.Request{Forwarding: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestMachines(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		t.Run(name, func(t *testing.T) {
 			root, m := topologytest.Dir(t, name), topologytest.Machine(t, name)
-			p, err := plan.Make(m, plan.Wishes{Forwarding: 1})
+			p, err := plan.Make(m, plan.Request{Forwarding: 1})
 			if name == "one-cpu" && input.Is(err) {
 				return // the planner refuses: nothing can be isolated there
 			}

@@ -140,7 +140,7 @@ func fourCPUs(t testing.TB, version int) (string, *topology.Machine, *plan.Plan)
 		KSM: "1", NUMABalancing: "1", NMIWatchdog: "1", TimerMigration: "0", StatInterval: "1"}
 	p := &plan.Plan{Version: 1, Isolated: set("2-3"), IRQs: set("0-1"),
 		Workers: []plan.Worker{{ID: 0, Role: plan.Forwarding, CPU: 2},
-			{ID: 1, Role: plan.Forwarding, CPU: 3}}, Hugepages: []plan.HugepageWish{{Node: 0, KiB: 2048, Pages: 64}}}
+			{ID: 1, Role: plan.Forwarding, CPU: 3}}, Hugepages: []plan.HugepageRequest{{Node: 0, KiB: 2048, Pages: 64}}}
 	for id, role := range []plan.Role{plan.Housekeeping, plan.Housekeeping, plan.Forwarding, plan.Forwarding} {
 		p.CPUs = append(p.CPUs, plan.CPU{ID: id, Role: role})
 	}

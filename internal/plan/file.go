@@ -38,18 +38,18 @@ func Parse(name string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// LoadWishes reads a file of wishes, YAML or JSON.
-func LoadWishes(path string) (Wishes, error) {
+// LoadRequest reads a request file, YAML or JSON.
+func LoadRequest(path string) (Request, error) {
 	text, err := readFile(path)
 	if err != nil {
-		return Wishes{}, err
+		return Request{}, err
 	}
-	return ParseWishes(path, text)
+	return ParseRequest(path, text)
 }
 
-// ParseWishes is LoadWishes of text.
-func ParseWishes(name string, text []byte) (Wishes, error) {
-	var w Wishes
+// ParseRequest is LoadRequest of text.
+func ParseRequest(name string, text []byte) (Request, error) {
+	var w Request
 	err := (&strict{name: name}).decode(text, &w)
 	return w, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
-func saved(t testing.TB, name string, w Wishes) (*Plan, string) {
+func saved(t testing.TB, name string, w Request) (*Plan, string) {
 	t.Helper()
 	p, err := Make(topologytest.Machine(t, name), w)
 	if err != nil {
@@ -27,8 +27,8 @@ func saved(t testing.TB, name string, w Wishes) (*Plan, string) {
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	p, file := saved(t, "no-smt-20", Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, NICs: []string{"eth0"},
-		Hugepages: []HugepageWish{{-1, 1048576, 4}}})
+	p, file := saved(t, "no-smt-20", Request{Forwarding: 4, IsolatedRx: 4, Service: 1, NICs: []string{"eth0"},
+		Hugepages: []HugepageRequest{{-1, 1048576, 4}}})
 	path := filepath.Join(t.TempDir(), "plan.json")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,14 +60,14 @@ func TestSaveAndLoad(t *testing.T) {
 
 // A wrongly edited file is refused with its line and what is valid.
 func TestEditedPlans(t *testing.T) {
-	_, file := saved(t, "no-smt-20", Wishes{Forwarding: 2, IsolatedRx: 2, NICs: []string{"eth0"}})
+	_, file := saved(t, "no-smt-20", Request{Forwarding: 2, IsolatedRx: 2, NICs: []string{"eth0"}})
 	for _, c := range []struct{ old, new, want string }{
 		{`"version": 1`, `"version": 2`, "plan.json:2: version: this program does not know version 2 of plans; " +
 			"valid: 1"},
 		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is not a whole number; valid: a whole " +
 			"number"},
 		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, " +
-			"wishes, cpus, workers, isolated, irqs, " +
+			"request, cpus, workers, isolated, irqs, " +
 			"hugepages, warnings, alternatives"},
 		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is not a CPU or range of CPUs"},
 		{`"isolated": "1-4"`, `"isolated": "1-4,77"`, "isolated: CPU 77 is not in the plan; valid: CPUs of the plan"},
@@ -137,7 +137,7 @@ func TestValidate(t *testing.T) {
 		{func(p *Plan) { p.IRQs = set("0,1") }, "irqs"},
 		{func(p *Plan) { p.IRQs = set("") }, "irqs"},
 	} {
-		p, err := Make(m, Wishes{Forwarding: 2, Guests: 8, NICs: []string{"0000:3b:00.0"}})
+		p, err := Make(m, Request{Forwarding: 2, Guests: 8, NICs: []string{"0000:3b:00.0"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	p, _ := saved(t, "no-smt-20", Wishes{Forwarding: 2, NICs: []string{"eth0"}})
+	p, _ := saved(t, "no-smt-20", Request{Forwarding: 2, NICs: []string{"eth0"}})
 	for name, want := range map[string]string{
 		"vm": "plan: it was made for dpvs-0, not for guest: only the plan has NIC 0000:04:00.0: node 0; only the " +
 			"plan has NIC 0000:04:00.1: node 0; " +
@@ -184,7 +184,7 @@ func TestFits(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	p, err := Make(fresh(t), Wishes{Forwarding: 2, IsolatedRx: 2, NICs: []string{"0000:3b:00.0"}})
+	p, err := Make(fresh(t), Request{Forwarding: 2, IsolatedRx: 2, NICs: []string{"0000:3b:00.0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,12 +205,12 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestWishesFile(t *testing.T) {
-	w, err := ParseWishes("wishes.yaml", []byte("forwarding: 4 # workers\nnics: [eth0, eth1]\nshare_cores: true\n"+
+func TestRequestFile(t *testing.T) {
+	w, err := ParseRequest("request.yaml", []byte("forwarding: 4 # workers\nnics: [eth0, eth1]\nshare_cores: true\n"+
 		"guest_cpus: 6-9,11\n"+
 		"housekeeping_cpus: 0\nhugepages:\n- {node: -1, kib: 1048576, pages: 8}\n"))
-	want := Wishes{Forwarding: 4, NICs: []string{"eth0", "eth1"}, ShareCores: true, GuestCPUs: set("6-9,11"),
-		HousekeepingCPUs: set("0"), Hugepages: []HugepageWish{{-1, 1048576, 8}}}
+	want := Request{Forwarding: 4, NICs: []string{"eth0", "eth1"}, ShareCores: true, GuestCPUs: set("6-9,11"),
+		HousekeepingCPUs: set("0"), Hugepages: []HugepageRequest{{-1, 1048576, 8}}}
 	if err != nil || !reflect.DeepEqual(w, want) {
 		t.Errorf("%v %+v", err, w)
 	}
@@ -230,16 +230,16 @@ func TestWishesFile(t *testing.T) {
 		"# nothing":       "w.yaml: the file is empty",
 		"just words":      "w.yaml: 'just words' is a single value; valid: keys with values: " + keys,
 	} {
-		if _, err := ParseWishes("w.yaml", []byte(text)); err == nil || err.Error() != want || !input.Is(err) {
+		if _, err := ParseRequest("w.yaml", []byte(text)); err == nil || err.Error() != want || !input.Is(err) {
 			t.Errorf("%q:\n%v\nnot\n%s", text, err, want)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	_, file := saved(f, "one-cpu", Wishes{Forwarding: 1, AllowOverlap: true})
+	_, file := saved(f, "one-cpu", Request{Forwarding: 1, AllowOverlap: true})
 	f.Add([]byte(file))
-	_, file = saved(f, "vm", Wishes{Forwarding: 2, IsolatedRx: 2})
+	_, file = saved(f, "vm", Request{Forwarding: 2, IsolatedRx: 2})
 	f.Add([]byte(file))
 	f.Add([]byte("version: 1\ncpus:\n- {id: 1, role: idle, why: x}\n"))
 	m := topologytest.Machine(f, "vm")
@@ -271,12 +271,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func FuzzWishes(f *testing.F) {
+func FuzzRequest(f *testing.F) {
 	f.Add([]byte("forwarding: 4\nnics: [eth0]\nhugepages:\n- {node: -1, kib: 2048, pages: 4}\n"))
 	f.Add([]byte(`{"guest_cpus": "1-3", "boot": true}`))
 	m := topologytest.Machine(f, "holes")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		w, err := ParseWishes("wishes.yaml", text)
+		w, err := ParseRequest("request.yaml", text)
 		if err == nil {
 			_, err = Make(m, w)
 		}

@@ -14,15 +14,15 @@ import (
 // Version of the plan's format.
 const Version = 1
 
-// Make gives each CPU a role. Wishes that cannot be met are errors of package input; contradictions are reported
+// Make gives each CPU a role. A request that cannot be met is an error of package input; contradictions are reported
 // together.
-func Make(m *topology.Machine, wishes Wishes) (*Plan, error) {
-	k, err := decide(m, wishes)
+func Make(m *topology.Machine, request Request) (*Plan, error) {
+	k, err := decide(m, request)
 	if err != nil {
-		return nil, withHints(m, wishes, err)
+		return nil, withHints(m, request, err)
 	}
 	p := k.plan()
-	p.Wishes = wishes
+	p.Request = request
 	p.Warnings = k.warnings(p)
 	p.Alternatives = k.alternatives(m)
 	return p, nil
@@ -31,7 +31,7 @@ func Make(m *topology.Machine, wishes Wishes) (*Plan, error) {
 // maker builds a plan. It places the roles first that suffer most from a bad place.
 type maker struct {
 	*view
-	w       Wishes
+	w       Request
 	role    map[int]Role
 	why     map[int]string
 	workers []Worker
@@ -42,12 +42,12 @@ type maker struct {
 }
 
 // decide gives each CPU its role.
-func decide(m *topology.Machine, wishes Wishes) (*maker, error) {
+func decide(m *topology.Machine, request Request) (*maker, error) {
 	v := newView(m)
 	if v.usable.Empty() {
 		return nil, input.Errorf("machine", "a machine or container with CPUs", "no usable CPU was found")
 	}
-	w, err := v.normal(wishes)
+	w, err := v.normal(request)
 	if err != nil {
 		return nil, err
 	}

@@ -19,39 +19,39 @@ var update = flag.Bool("update", false, "write the expected plans anew")
 // expected returns the plans of testdata/*.txt.
 func expected(t *testing.T) map[string]struct {
 	m *topology.Machine
-	w Wishes
+	w Request
 } {
 	named := func(name string) *topology.Machine { return topologytest.Machine(t, name) }
 	return map[string]struct {
 		m *topology.Machine
-		w Wishes
+		w Request
 	}{
 		// The experts' choice for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
 		// 0,10,20,30.
-		"xeon-expert": {named("xeon-4210"), Wishes{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true,
+		"xeon-expert": {named("xeon-4210"), Request{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true,
 			NICs: []string{"0000:3b:00.0"}}},
 		// The same with whole cores: CPU 25, the sibling of the service CPU 5, gets the control threads and not a
 		// guest.
-		"xeon-whole-cores": {fresh(t), Wishes{Forwarding: 4, Service: 2, Guests: 26, Boot: true,
+		"xeon-whole-cores": {fresh(t), Request{Forwarding: 4, Service: 2, Guests: 26, Boot: true,
 			NICs: []string{"0000:3b:00.0"}}},
-		"xeon-spill": {fresh(t), Wishes{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
+		"xeon-spill": {fresh(t), Request{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
 		// The examples of a field report. The first isolates 1-5, as in the report; the second keeps receivers on the
 		// network device's node, while the report has them on the other node.
-		"no-smt-1": {named("no-smt-20"), Wishes{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
-		"no-smt-2": {named("no-smt-20"), Wishes{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true,
+		"no-smt-1": {named("no-smt-20"), Request{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
+		"no-smt-2": {named("no-smt-20"), Request{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true,
 			NICs: []string{"eth0"}}},
-		"odd-even": {named("odd-even-16"), Wishes{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
+		"odd-even": {named("odd-even-16"), Request{Guests: 8, NICs: []string{"enp4s0f0", "enp4s0f1"}}},
 		"epyc": {named("epyc-nps4"),
-			Wishes{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
-		"four-socket": {named("four-socket"), Wishes{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
+			Request{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
+		"four-socket": {named("four-socket"), Request{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
 			NICs: []string{"0000:d8:00.0"}}},
-		"one-cpu":         {named("one-cpu"), Wishes{Forwarding: 1, AllowOverlap: true}},
-		"one-core":        {smtPair(t), Wishes{Forwarding: 1, AllowOverlap: true}},
-		"holes":           {named("holes"), Wishes{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},
-		"vm":              {named("vm"), Wishes{Forwarding: 2, HostPath: 1, Service: 1, NICs: []string{"eth0"}}},
-		"container-quota": {container(t), Wishes{Forwarding: 2, Service: 1}},
-		"container":       {named("container"), Wishes{Forwarding: 1}},
-		"dual-384": {named("dual-384"), Wishes{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2,
+		"one-cpu":         {named("one-cpu"), Request{Forwarding: 1, AllowOverlap: true}},
+		"one-core":        {smtPair(t), Request{Forwarding: 1, AllowOverlap: true}},
+		"holes":           {named("holes"), Request{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},
+		"vm":              {named("vm"), Request{Forwarding: 2, HostPath: 1, Service: 1, NICs: []string{"eth0"}}},
+		"container-quota": {container(t), Request{Forwarding: 2, Service: 1}},
+		"container":       {named("container"), Request{Forwarding: 1}},
+		"dual-384": {named("dual-384"), Request{Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2,
 			Guests: 160, NICs: []string{"eth0"}}},
 	}
 }
@@ -127,7 +127,7 @@ func TestExpertsValues(t *testing.T) {
 
 // Fixed sets are kept even if the planner would choose other CPUs.
 func TestFixedChoices(t *testing.T) {
-	w := Wishes{ForwardingCPUs: set("1,2,4,5"), IsolatedRxCPUs: set("11-14"), ServiceCPUs: set("3")}
+	w := Request{ForwardingCPUs: set("1,2,4,5"), IsolatedRxCPUs: set("11-14"), ServiceCPUs: set("3")}
 	m := topologytest.Machine(t, "no-smt-20")
 	p, err := Make(m, w)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestFixedChoices(t *testing.T) {
 		p.Workers[5].Feeds != 1 || p.Workers[5].CPU != 12 {
 		t.Error(text(p))
 	}
-	w = Wishes{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"),
+	w = Request{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"),
 		HostPathCPUs: set("5"), EmulatorCPUs: set("11,31")}
 	if p, err = Make(fresh(t), w); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestContainerWithoutCgroups(t *testing.T) {
 	m := fresh(t)
 	m.Container, m.Cgroups = true, topology.Cgroups{}
 	m.Threads = []topology.Thread{{TID: 1, PID: 1, Allowed: set("11-13,31-32")}}
-	p, err := Make(m, Wishes{Forwarding: 1})
+	p, err := Make(m, Request{Forwarding: 1})
 	if err != nil || p.Of(Forwarding).String() != "12" || p.Of(Housekeeping).String() != "11,13,31" {
 		t.Error(err, text(p))
 	}
@@ -168,16 +168,16 @@ func TestQuotaOfHost(t *testing.T) {
 	m := fresh(t)
 	m.Cgroups.Groups = []topology.Cgroup{{Path: "/system.slice", QuotaUS: 250000, PeriodUS: 100000}}
 	m.Threads = []topology.Thread{{TID: 7, PID: 7, Process: "sshd", Cgroup: "/system.slice/sshd.service"}}
-	if _, err := Make(m, Wishes{Forwarding: 4}); err != nil {
+	if _, err := Make(m, Request{Forwarding: 4}); err != nil {
 		t.Error(err)
 	}
 	m.Threads = append(m.Threads, topology.Thread{TID: 8, PID: 8, Process: "corelaned",
 		Cgroup: "/system.slice/corelaned.service"})
-	if _, err := Make(m, Wishes{Forwarding: 4}); err == nil ||
+	if _, err := Make(m, Request{Forwarding: 4}); err == nil ||
 		!strings.Contains(err.Error(), "quota of 2.5 CPUs of cgroup /system.slice") {
 		t.Error(err)
 	}
-	if p, err := Make(m, Wishes{Forwarding: 2}); err != nil ||
+	if p, err := Make(m, Request{Forwarding: 2}); err != nil ||
 		!strings.Contains(strings.Join(p.Warnings, "\n"), "cgroup /system.slice has a quota of 2.5 CPUs") {
 		t.Error(err)
 	}
@@ -186,7 +186,7 @@ func TestQuotaOfHost(t *testing.T) {
 func TestBootIsolation(t *testing.T) {
 	s := topologytest.Describe(t, "xeon-4210")
 	s.Cmdline = "isolcpus=5-8,25-28"
-	p, err := Make(s.Machine(t), Wishes{Forwarding: 3, NICs: []string{"0000:3b:00.0"}})
+	p, err := Make(s.Machine(t), Request{Forwarding: 3, NICs: []string{"0000:3b:00.0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestBootIsolation(t *testing.T) {
 		strings.Contains(warned, "was not at boot") {
 		t.Error(text(p))
 	}
-	if p, err = Make(s.Machine(t), Wishes{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil ||
+	if p, err = Make(s.Machine(t), Request{Forwarding: 5, NICs: []string{"0000:3b:00.0"}}); err != nil ||
 		p.Of(Forwarding).String() != "1,5-8" ||
 		!strings.Contains(strings.Join(p.Warnings, "\n"), "CPU 1,21 should be isolated, but was not at boot") {
 		t.Error(err, text(p))
@@ -209,21 +209,21 @@ func TestWarnings(t *testing.T) {
 		managed.IRQs[i].Managed, managed.IRQs[i].Effective = i == 1, set("2")
 	}
 	unknown.NICs[0].Node = -1
-	beside := Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21"), AllowOverlap: true}
+	beside := Request{ForwardingCPUs: set("1"), GuestCPUs: set("21"), AllowOverlap: true}
 	for want, c := range map[string]struct {
 		m *topology.Machine
-		w Wishes
+		w Request
 	}{
-		"interrupts 60 are on workers' CPUs and cannot be moved": {managed, Wishes{Forwarding: 2}},
+		"interrupts 60 are on workers' CPUs and cannot be moved": {managed, Request{Forwarding: 2}},
 		"the node of 0000:3b:00.0 is unknown (-1): the plan assumes node 0": {unknown,
-			Wishes{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
-		"no network device was named (nics): workers begin on node 0": {fresh(t), Wishes{Forwarding: 2}},
+			Request{Forwarding: 2, NICs: []string{"0000:3b:00.0"}}},
+		"no network device was named (nics): workers begin on node 0": {fresh(t), Request{Forwarding: 2}},
 		"node 1 has no housekeeping CPU": {fresh(t),
-			Wishes{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
-		"service and control threads have more than two CPUs (1-2,21)": {fresh(t), Wishes{Service: 3}},
+			Request{Forwarding: 2, HousekeepingCPUs: set("0,20")}},
+		"service and control threads have more than two CPUs (1-2,21)": {fresh(t), Request{Service: 3}},
 		"CPU 1 polls on the same core as CPU 21 (guests)":              {fresh(t), beside},
 		"emulator and vhost threads share CPU 0 with interrupts": {smtPair(t),
-			Wishes{Guests: 1, AllowOverlap: true}},
+			Request{Guests: 1, AllowOverlap: true}},
 	} {
 		p, err := Make(c.m, c.w)
 		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
@@ -234,11 +234,11 @@ func TestWarnings(t *testing.T) {
 
 // Two devices on two nodes get workers on both.
 func TestNICsOfTwoNodes(t *testing.T) {
-	p, err := Make(fresh(t), Wishes{Forwarding: 4, NICs: []string{"0000:3b:00.0", "eno1"}})
+	p, err := Make(fresh(t), Request{Forwarding: 4, NICs: []string{"0000:3b:00.0", "eno1"}})
 	if err != nil || p.Of(Forwarding).String() != "1-2,11-12" {
 		t.Error(err, text(p))
 	}
-	p, err = Make(fresh(t), Wishes{Forwarding: 8, ShareCores: true, NICs: []string{"3b:00.0", "eno1"}})
+	p, err = Make(fresh(t), Request{Forwarding: 8, ShareCores: true, NICs: []string{"3b:00.0", "eno1"}})
 	if err != nil || p.Of(Forwarding).String() != "1-2,11-12,21-22,31-32" {
 		t.Error(err, text(p))
 	}
@@ -247,76 +247,76 @@ func TestNICsOfTwoNodes(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	xeon, small := fresh(t), topologytest.Machine(t, "one-cpu")
 	holes := topologytest.Machine(t, "holes")
-	big := []HugepageWish{{Node: -1, KiB: 1 << 20, Pages: 100}, {Node: 1, KiB: 1 << 20, Pages: 100},
+	big := []HugepageRequest{{Node: -1, KiB: 1 << 20, Pages: 100}, {Node: 1, KiB: 1 << 20, Pages: 100},
 		{Node: 7, KiB: 4, Pages: 0}}
 	noQuota := container(t)
 	noQuota.Cgroups.Groups[0].QuotaUS = 250000
 	for _, c := range []struct {
 		m    *topology.Machine
-		w    Wishes
+		w    Request
 		want string
 	}{
-		{xeon, Wishes{}, "wishes: the wishes are empty; valid: at least one of forwarding, guests, service, " +
+		{xeon, Request{}, "request: the request is empty; valid: at least one of forwarding, guests, service, " +
 			"housekeeping, ..."},
-		{xeon, Wishes{Forwarding: 20}, "forwarding: 20 requested, but 18 whole cores are left after housekeeping " +
+		{xeon, Request{Forwarding: 20}, "forwarding: 20 requested, but 18 whole cores are left after housekeeping " +
 			"0,10,20,30; valid: at most 18, or share_cores, " +
 			"for both siblings of each worker's core"},
-		{xeon, Wishes{Forwarding: 18, Guests: 1}, "guests: 1 requested, but no CPU is left after housekeeping " +
+		{xeon, Request{Forwarding: 18, Guests: 1}, "guests: 1 requested, but no CPU is left after housekeeping " +
 			"0,10,20,30, forwarding 1-9,11-19, " +
 			"siblings of workers 21-29,31-39; valid: 0, or share_cores, for both siblings of each worker's core"},
-		{xeon, Wishes{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 requested, but 18 whole cores are left after " +
+		{xeon, Request{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 requested, but 18 whole cores are left after " +
 			"housekeeping 0,10,20,30; valid: at most 18"},
-		{xeon, Wishes{Forwarding: 41}, "forwarding: 41 is not possible with 40 usable CPUs; valid: 0..40"},
-		{xeon, Wishes{Forwarding: -1}, "forwarding: -1 is not possible with 40 usable CPUs; valid: 0..40"},
-		{xeon, Wishes{Housekeeping: 11}, "housekeeping: 11 requested, but 10 cores are left before any other role " +
+		{xeon, Request{Forwarding: 41}, "forwarding: 41 is not possible with 40 usable CPUs; valid: 0..40"},
+		{xeon, Request{Forwarding: -1}, "forwarding: -1 is not possible with 40 usable CPUs; valid: 0..40"},
+		{xeon, Request{Housekeeping: 11}, "housekeeping: 11 requested, but 10 cores are left before any other role " +
 			"on node 0; valid: at most 10"},
-		{xeon, Wishes{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 requested for 4 forwarding workers; valid: 0 " +
+		{xeon, Request{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 requested for 4 forwarding workers; valid: 0 " +
 			"or 4, one for each forwarding worker"},
-		{xeon, Wishes{Forwarding: 1, NICs: []string{"eth7"}},
+		{xeon, Request{Forwarding: 1, NICs: []string{"eth7"}},
 			"nics: 'eth7' is not a network device of this machine; valid: 0000:3b:00.0, 0000:af:00.0 (eno1)"},
-		{xeon, Wishes{Forwarding: 3, ForwardingCPUs: set("1,2")},
+		{xeon, Request{Forwarding: 3, ForwardingCPUs: set("1,2")},
 			"forwarding: 3 requested, but forwarding_cpus has 1-2; valid: 2, or nothing"},
-		{xeon, Wishes{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")},
+		{xeon, Request{ForwardingCPUs: set("1,40-41"), GuestCPUs: set("1-2")},
 			"forwarding_cpus: this machine has no CPU 40-41; valid: CPUs of 0-39\n" +
 				"forwarding_cpus: CPU 1 is also in guest_cpus; valid: each CPU in one set"},
-		{xeon, Wishes{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")},
+		{xeon, Request{ForwardingCPUs: set("1"), GuestCPUs: set("21-22")},
 			"forwarding_cpus: CPU 1 shares its core with CPU 21 of guest_cpus; " +
 				"valid: one of them on another core"},
-		{xeon, Wishes{ForwardingCPUs: set("1,21")},
+		{xeon, Request{ForwardingCPUs: set("1,21")},
 			"forwarding_cpus: CPU 1 shares its core with CPU 21 of forwarding_cpus; valid: one of them on another " +
 				"core, or share_cores"},
-		{xeon, Wishes{GuestCPUs: set("20"), HousekeepingCPUs: set("10")},
+		{xeon, Request{GuestCPUs: set("20"), HousekeepingCPUs: set("10")},
 			"guest_cpus: CPU 20 is on the first core, which has kernel work that cannot " +
 				"move; valid: other CPUs, or allow_overlap\nhousekeeping_cpus: the first core (CPU 0,20) is missing, " +
 				"but it has kernel work that " +
 				"cannot move; valid: a set with 0,20"},
-		{xeon, Wishes{Housekeeping: 1, HousekeepingCPUs: set("0")},
+		{xeon, Request{Housekeeping: 1, HousekeepingCPUs: set("0")},
 			"housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of them"},
-		{xeon, Wishes{Forwarding: 1, Hugepages: big},
+		{xeon, Request{Forwarding: 1, Hugepages: big},
 			"hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" + "hugepages[2]: 4 KiB is not " +
 				"a size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 " +
 				"pages; valid: 1 or more\n" +
 				"hugepages: 204800 MiB requested on node 1, which has 196608 MiB; valid: less than 196608 MiB"},
-		{holes, Wishes{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: CPUs of " +
+		{holes, Request{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: CPUs of " +
 			"0-2,8-10,100-103,108,110-111\n" +
 			"forwarding_cpus: offline: CPU 3; valid: CPUs of 0-2,8-10,100-103,108,110-111"},
-		{small, Wishes{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping 0; " +
+		{small, Request{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping 0; " +
 			"valid: 0, or allow_overlap, " +
 			"for workers on the host's core"},
-		{small, Wishes{Forwarding: 1, AllowOverlap: true, Service: 1},
+		{small, Request{Forwarding: 1, AllowOverlap: true, Service: 1},
 			"service: 1 requested, but no CPU is left after forwarding 0; valid: 0"},
-		{smtPair(t), Wishes{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping " +
+		{smtPair(t), Request{Forwarding: 1}, "forwarding: 1 requested, but no whole core is left after housekeeping " +
 			"0-1; valid: 0, or allow_overlap, " +
 			"for workers on the host's core"},
-		{container(t), Wishes{ForwardingCPUs: set("3,4")}, "forwarding_cpus: this container may not use CPU 3; " +
+		{container(t), Request{ForwardingCPUs: set("3,4")}, "forwarding_cpus: this container may not use CPU 3; " +
 			"valid: CPUs of 4-7,24-27"},
-		{container(t), Wishes{Forwarding: 6, ShareCores: true},
+		{container(t), Request{Forwarding: 6, ShareCores: true},
 			"forwarding: 6 workers poll all the time and need more than the quota of 6 CPUs of cgroup /, " +
 				"which other threads share; valid: at most 5 workers, or cpu.max of the group set to max"},
-		{noQuota, Wishes{Forwarding: 3}, "forwarding: 3 workers poll all the time and need more than the quota of " +
+		{noQuota, Request{Forwarding: 3}, "forwarding: 3 workers poll all the time and need more than the quota of " +
 			"2.5 CPUs of cgroup /, " +
 			"which other threads share; valid: at most 2 workers, or cpu.max of the group set to max"},
-		{&topology.Machine{}, Wishes{Forwarding: 1}, "machine: no usable CPU was found; valid: a machine or " +
+		{&topology.Machine{}, Request{Forwarding: 1}, "machine: no usable CPU was found; valid: a machine or " +
 			"container with CPUs"},
 	} {
 		p, err := Make(c.m, c.w)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides the role of each CPU of a machine. It does no I/O: from a machine and wishes it makes a plan,
-// or an error that says why the wishes cannot be met. Other packages apply, verify and guard the plan, and write it
+// Package plan decides the role of each CPU of a machine. It does no I/O: from a machine and a request it makes a plan,
+// or an error that says why the request cannot be met. Other packages apply, verify and guard the plan, and write it
 // in the formats of other tools (package plan/output).
 package plan
 
@@ -22,8 +22,8 @@ const (
 	Idle         Role = "idle"         // kept free, because it is a sibling of a worker or guest
 )
 
-// Wishes is what an operator requests. A zero means "none", or for sizes "the planner decides".
-type Wishes struct {
+// Request is what an operator wants. A zero means "none", or for sizes "the planner decides".
+type Request struct {
 	Forwarding int `yaml:"forwarding" json:"forwarding"`
 	IsolatedRx int `yaml:"isolated_rx" json:"isolated_rx"` // 0 or as many as forwarding
 	HostPath   int `yaml:"host_path" json:"host_path"`
@@ -38,18 +38,18 @@ type Wishes struct {
 	// isolate at boot (isolcpus), not only at run time
 	Boot bool `yaml:"boot" json:"boot"`
 	// Fixed choices: exactly these CPUs. The number above is then 0 or the size of the set.
-	ForwardingCPUs   cpuset.Set     `yaml:"forwarding_cpus" json:"forwarding_cpus"`
-	IsolatedRxCPUs   cpuset.Set     `yaml:"isolated_rx_cpus" json:"isolated_rx_cpus"`
-	HostPathCPUs     cpuset.Set     `yaml:"host_path_cpus" json:"host_path_cpus"`
-	ServiceCPUs      cpuset.Set     `yaml:"service_cpus" json:"service_cpus"`
-	GuestCPUs        cpuset.Set     `yaml:"guest_cpus" json:"guest_cpus"`
-	EmulatorCPUs     cpuset.Set     `yaml:"emulator_cpus" json:"emulator_cpus"`
-	HousekeepingCPUs cpuset.Set     `yaml:"housekeeping_cpus" json:"housekeeping_cpus"` // all others stay idle
-	Hugepages        []HugepageWish `yaml:"hugepages" json:"hugepages,omitempty"`
+	ForwardingCPUs   cpuset.Set        `yaml:"forwarding_cpus" json:"forwarding_cpus"`
+	IsolatedRxCPUs   cpuset.Set        `yaml:"isolated_rx_cpus" json:"isolated_rx_cpus"`
+	HostPathCPUs     cpuset.Set        `yaml:"host_path_cpus" json:"host_path_cpus"`
+	ServiceCPUs      cpuset.Set        `yaml:"service_cpus" json:"service_cpus"`
+	GuestCPUs        cpuset.Set        `yaml:"guest_cpus" json:"guest_cpus"`
+	EmulatorCPUs     cpuset.Set        `yaml:"emulator_cpus" json:"emulator_cpus"`
+	HousekeepingCPUs cpuset.Set        `yaml:"housekeeping_cpus" json:"housekeeping_cpus"` // all others stay idle
+	Hugepages        []HugepageRequest `yaml:"hugepages" json:"hugepages,omitempty"`
 }
 
-// HugepageWish is a number of hugepages for a node.
-type HugepageWish struct {
+// HugepageRequest is a number of hugepages for a node.
+type HugepageRequest struct {
 	Node  int `yaml:"node" json:"node"` // -1: each
 	KiB   int `yaml:"kib" json:"kib"`   // 2048 or 1048576
 	Pages int `yaml:"pages" json:"pages"`
@@ -57,18 +57,18 @@ type HugepageWish struct {
 
 // Plan holds every CPU's role and the reasons.
 type Plan struct {
-	Version      int            `json:"version"`  // 1
-	Machine      string         `json:"machine"`  // host name
-	Topology     string         `json:"topology"` // fingerprint of CPUs, cores, nodes and NICs
-	Layout       []string       `json:"layout"`   // the same in readable form, to list differences
-	Wishes       Wishes         `json:"wishes"`
-	CPUs         []CPU          `json:"cpus"`     // all online CPUs, by id
-	Workers      []Worker       `json:"workers"`  // by id
-	Isolated     cpuset.Set     `json:"isolated"` // CPUs to isolate
-	IRQs         cpuset.Set     `json:"irqs"`     // CPUs that may take interrupts
-	Hugepages    []HugepageWish `json:"hugepages,omitempty"`
-	Warnings     []string       `json:"warnings,omitempty"` // one sentence each
-	Alternatives []Alternative  `json:"alternatives,omitempty"`
+	Version      int               `json:"version"`  // 1
+	Machine      string            `json:"machine"`  // host name
+	Topology     string            `json:"topology"` // fingerprint of CPUs, cores, nodes and NICs
+	Layout       []string          `json:"layout"`   // the same in readable form, to list differences
+	Request      Request           `json:"request"`
+	CPUs         []CPU             `json:"cpus"`     // all online CPUs, by id
+	Workers      []Worker          `json:"workers"`  // by id
+	Isolated     cpuset.Set        `json:"isolated"` // CPUs to isolate
+	IRQs         cpuset.Set        `json:"irqs"`     // CPUs that may take interrupts
+	Hugepages    []HugepageRequest `json:"hugepages,omitempty"`
+	Warnings     []string          `json:"warnings,omitempty"` // one sentence each
+	Alternatives []Alternative     `json:"alternatives,omitempty"`
 }
 
 // CPU of a plan.
@@ -87,7 +87,7 @@ type Worker struct {
 	Feeds int  `json:"feeds"` // of isolated-rx: the forwarding worker that it serves; else -1
 }
 
-// Alternative is another set of wishes that can be met, with its gain and cost.
+// Alternative is another request that can be met, with its gain and cost.
 type Alternative struct {
 	What string `json:"what"` // "use both siblings of each core"
 	Gain string `json:"gain"`

@@ -110,8 +110,8 @@ func (d *dice) surroundings(m *topology.Machine, nodes int) {
 	}
 }
 
-func (d *dice) wishes(m *topology.Machine) Wishes {
-	w := Wishes{Forwarding: d.below(8), Guests: d.below(20), ShareCores: d.one(3), AllowOverlap: d.one(4),
+func (d *dice) request(m *topology.Machine) Request {
+	w := Request{Forwarding: d.below(8), Guests: d.below(20), ShareCores: d.one(3), AllowOverlap: d.one(4),
 		Boot: d.one(2)}
 	if d.one(3) {
 		w.IsolatedRx = w.Forwarding
@@ -133,13 +133,13 @@ func (d *dice) wishes(m *topology.Machine) Wishes {
 		}
 	}
 	if d.one(10) {
-		w.Hugepages = []HugepageWish{{Node: d.below(4) - 1, KiB: 1048576, Pages: d.below(9)}}
+		w.Hugepages = []HugepageRequest{{Node: d.below(4) - 1, KiB: 1048576, Pages: d.below(9)}}
 	}
 	return w
 }
 
-// check makes a plan, checks it, and reports whether the wishes could be met.
-func check(t *testing.T, m *topology.Machine, w Wishes) bool {
+// check makes a plan, checks it, and reports whether the request could be met.
+func check(t *testing.T, m *topology.Machine, w Request) bool {
 	t.Helper()
 	p, err := Make(m, w)
 	again, err2 := Make(m, w)
@@ -175,7 +175,7 @@ func check(t *testing.T, m *topology.Machine, w Wishes) bool {
 }
 
 // checkNumbers checks that each role has the requested number of CPUs.
-func checkNumbers(t *testing.T, p *Plan, w Wishes) {
+func checkNumbers(t *testing.T, p *Plan, w Request) {
 	t.Helper()
 	for _, x := range w.all() {
 		have := p.Of(x.role)
@@ -218,21 +218,21 @@ func TestRandomPlans(t *testing.T) {
 			d.bytes[i] = byte(r.Uint32())
 		}
 		m := d.machine()
-		if check(t, m, d.wishes(m)) {
+		if check(t, m, d.request(m)) {
 			made++
 		}
 	}
 	if made < 750 {
-		t.Errorf("only %d of 3000 wishes could be met: too few for this test", made)
+		t.Errorf("only %d of 3000 requests could be met: too few for this test", made)
 	}
 }
 
-// Each described machine, including those with contradictions, with wishes from modest to impossible.
+// Each described machine, including those with contradictions, with requests from modest to impossible.
 func TestDescribedMachines(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		m := topologytest.Machine(t, name)
 		for n := range 8 {
-			w := Wishes{Forwarding: 1 + n, IsolatedRx: n % 2 * (1 + n), HostPath: n % 3, Service: n % 4, Guests: 3 * n,
+			w := Request{Forwarding: 1 + n, IsolatedRx: n % 2 * (1 + n), HostPath: n % 3, Service: n % 4, Guests: 3 * n,
 				ShareCores: n%3 == 1, AllowOverlap: n > 5}
 			if made := check(t, m, w); !made && n == 0 && name != "one-cpu" {
 				_, err := Make(m, w)
@@ -249,7 +249,7 @@ func FuzzMake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		d := &dice{bytes}
 		m := d.machine()
-		check(t, m, d.wishes(m))
+		check(t, m, d.request(m))
 	})
 }
 
@@ -259,7 +259,7 @@ func TestRefusedIsImpossible(t *testing.T) {
 	for field, most := range map[string]int{"forwarding": 18, "host_path": 18, "service": 36, "guests": 36,
 		"emulator": 36, "housekeeping": 10} {
 		for _, n := range []int{most, most + 1} {
-			var w Wishes
+			var w Request
 			for _, x := range w.all() {
 				if x.field == field {
 					*x.count = n

@@ -19,8 +19,8 @@ type Problem struct {
 
 func (p Problem) String() string { return p.Rule + ": " + p.Text + "; valid: " + p.Valid }
 
-// Validate checks a plan, which may have been edited, against all rules that Make keeps. What the wishes of the plan
-// permit (share_cores, allow_overlap, fixed sets) is not a problem.
+// Validate checks a plan, which may have been edited, against all rules that Make keeps. What the request of the plan
+// permits (share_cores, allow_overlap, fixed sets) is not a problem.
 func Validate(m *topology.Machine, p *Plan) []Problem {
 	c := &checker{view: newView(m), p: p, role: map[int]Role{}}
 	c.cpus()
@@ -140,12 +140,12 @@ func (c *checker) checkFeeds() {
 
 func (c *checker) checkFirstCore() {
 	first := c.first()
-	if first == nil || c.p.Wishes.AllowOverlap {
+	if first == nil || c.p.Request.AllowOverlap {
 		return
 	}
 	for _, id := range first.cpus.IDs() {
 		if r := c.role[id]; r != Housekeeping && r != Idle {
-			c.add("first-core", cpuset.Of(id), "housekeeping, or the wish allow_overlap",
+			c.add("first-core", cpuset.Of(id), "housekeeping, or the option allow_overlap",
 				"CPU %d (%s) is on the machine's first core, which has kernel work "+
 					"that cannot move", id, r)
 		}
@@ -154,7 +154,7 @@ func (c *checker) checkFirstCore() {
 
 // checkSiblings checks that a worker's siblings are idle, except for its partner and what share_cores permits.
 func (c *checker) checkSiblings() {
-	if c.p.Wishes.AllowOverlap {
+	if c.p.Request.AllowOverlap {
 		return
 	}
 	feeds := map[[2]int]bool{}
@@ -168,9 +168,10 @@ func (c *checker) checkSiblings() {
 		ids := core.cpus.IDs()
 		for i, a := range ids {
 			for _, b := range ids[i+1:] {
-				if !mayShare(c.role[a], c.role[b], c.p.Wishes.ShareCores) || c.strangers(a, b) && !feeds[[2]int{a, b}] {
+				if !mayShare(c.role[a], c.role[b], c.p.Request.ShareCores) ||
+					c.strangers(a, b) && !feeds[[2]int{a, b}] {
 					c.add("siblings", cpuset.Of(a, b), "beside a worker: idle, its isolated-rx worker, or with the "+
-						"wish share_cores another worker",
+						"option share_cores another worker",
 						"CPU %d (%s) and CPU %d (%s) are siblings of one core: each slows the other down", a,
 						c.role[a], b, c.role[b])
 				}
@@ -181,17 +182,18 @@ func (c *checker) checkSiblings() {
 
 // strangers reports whether a receiving and a forwarding worker are not partners, so that they may not share a core.
 func (c *checker) strangers(a, b int) bool {
-	return !c.p.Wishes.ShareCores && c.role[a].worker() && c.role[b].worker()
+	return !c.p.Request.ShareCores && c.role[a].worker() && c.role[b].worker()
 }
 
 // checkHost checks that the host has enough CPUs.
 func (c *checker) checkHost() {
 	host := c.p.Of(Housekeeping)
-	if c.p.Wishes.AllowOverlap {
+	if c.p.Request.AllowOverlap {
 		return
 	}
 	if host.Empty() {
-		c.add("housekeeping", host, "at least the first core, or the wish allow_overlap", "no CPU is left for the host")
+		c.add("housekeeping", host, "at least the first core, or the option allow_overlap",
+			"no CPU is left for the host")
 		return
 	}
 	for _, node := range c.nodes {
@@ -199,8 +201,8 @@ func (c *checker) checkHost() {
 		for _, core := range c.of(node) {
 			all = all.Or(core.cpus)
 		}
-		if c.p.Wishes.HousekeepingCPUs.Empty() && !host.Overlaps(all) && c.planned(all) {
-			c.add("housekeeping", all, "one core of each node, or the wish housekeeping_cpus",
+		if c.p.Request.HousekeepingCPUs.Empty() && !host.Overlaps(all) && c.planned(all) {
+			c.add("housekeeping", all, "one core of each node, or the option housekeeping_cpus",
 				"node %d has no CPU for its kernel threads and interrupts", node)
 		}
 	}
@@ -208,7 +210,7 @@ func (c *checker) checkHost() {
 
 // planned reports whether the planner chose CPUs of a node: not all were chosen by hand.
 func (c *checker) planned(node cpuset.Set) bool {
-	w := c.p.Wishes
+	w := c.p.Request
 	fixed := cpuset.Set{}
 	for _, x := range w.all() {
 		fixed = fixed.Or(*x.fixed)

@@ -264,7 +264,9 @@ func (k *maker) warnNow(n *notes, p *Plan) {
 
 func (k *maker) warnHugepages(n *notes) {
 	for _, node := range k.nodes {
-		has := slices.ContainsFunc(k.w.Hugepages, func(h HugepageWish) bool { return h.Node == -1 || h.Node == node })
+		has := slices.ContainsFunc(k.w.Hugepages, func(h HugepageRequest) bool {
+			return h.Node == -1 || h.Node == node
+		})
 		known := false
 		for _, x := range k.m.Nodes {
 			if x.ID == node {

@@ -73,7 +73,7 @@ func checkIsolcpus(v *view, r *result) {
 	if boot.Empty() && domain(flags) {
 		boot = set
 	}
-	if v.p != nil && v.p.Wishes.Boot && !v.in.Isolated.Within(boot) {
+	if v.p != nil && v.p.Request.Boot && !v.in.Isolated.Within(boot) {
 		r.fail("the plan isolates CPUs %s at boot, but CPUs %s are not isolated", v.in.Isolated,
 			v.in.Isolated.Without(boot))
 	}
@@ -85,7 +85,7 @@ func checkIsolcpus(v *view, r *result) {
 		r.warn("CPUs %s are isolated at boot, but the plan gives them to the host: the scheduler does not balance "+
 			"load onto them", extra)
 	}
-	r.pass("isolated CPUs at boot: %s; the plan: %s%s", orNone(boot), v.in.Isolated, ifText(!v.p.Wishes.Boot,
+	r.pass("isolated CPUs at boot: %s; the plan: %s%s", orNone(boot), v.in.Isolated, ifText(!v.p.Request.Boot,
 		", at run time"))
 }
 

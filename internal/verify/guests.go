@@ -229,21 +229,21 @@ func (v *view) judgeNode(r *result, n topology.Node) {
 		have = append(have, fmt.Sprintf("%d of %d kB, %d free", h.Total, h.KiB, h.Free))
 	}
 	if v.p != nil {
-		for _, wish := range v.p.Hugepages {
-			if wish.Node != n.ID && wish.Node != -1 {
+		for _, want := range v.p.Hugepages {
+			if want.Node != n.ID && want.Node != -1 {
 				continue
 			}
 			got := 0
 			for _, h := range n.Hugepages {
-				if h.KiB == wish.KiB {
+				if h.KiB == want.KiB {
 					got = h.Total
 				}
 			}
-			if got < wish.Pages {
-				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, wish.KiB, wish.Pages).
+			if got < want.Pages {
+				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, want.KiB, want.Pages).
 					about("hugepages node %d", n.ID).
 					write(fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID,
-						wish.KiB), fmt.Sprint(wish.Pages))
+						want.KiB), fmt.Sprint(want.Pages))
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func planned(m *topology.Machine, p *plan.Plan) *Intent {
 		From: fmt.Sprintf("the plan of %s", p.Machine), Planned: true,
 		Isolated: p.Isolated, Host: p.Of(plan.Housekeeping), Service: p.ServiceCPUs().Or(p.ControlCPUs()), IRQs: p.IRQs,
 		Guests: p.Of(plan.Guests), Emulator: p.EmulatorCPUs(),
-		ShareCores: p.Wishes.ShareCores, workerByCPU: map[int]string{}, boundPartner: map[int]int{},
+		ShareCores: p.Request.ShareCores, workerByCPU: map[int]string{}, boundPartner: map[int]int{},
 	}
 	cpuOf := map[int]int{}
 	for _, w := range p.Workers {

@@ -47,7 +47,7 @@ func xeon() *topology.Machine {
 // fieldPlan is the plan of the field report's expert: workers on 1-4 and their siblings.
 func fieldPlan() *plan.Plan {
 	p := &plan.Plan{Version: 1, Machine: "compute", Isolated: set("1-9,11-19,21-29,31-39"), IRQs: set("0,10,20,30"),
-		Wishes: plan.Wishes{Boot: true, ShareCores: true}}
+		Request: plan.Request{Boot: true, ShareCores: true}}
 	for id := range 40 {
 		role := plan.Guests
 		switch id % 20 {

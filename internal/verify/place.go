@@ -100,7 +100,7 @@ func (v *view) judgeSibling(r *result, worker, sibling int) {
 	case paired && partner == sibling:
 		r.pass("CPUs %d and %d of one core receive and forward for each other", worker, sibling)
 	case v.in.Workers.Has(sibling) && v.in.ShareCores:
-		r.pass("CPUs %s of one core have a worker each, as the plan's wishes permit", both)
+		r.pass("CPUs %s of one core have a worker each, as the plan's request permits", both)
 	case v.in.Workers.Has(sibling) && sibling > worker:
 		r.warn("CPUs %s of one core have a worker each: %s", both, v.names(both))
 	case v.in.Workers.Has(sibling):

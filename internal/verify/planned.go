@@ -43,13 +43,13 @@ func checkRoles(v *view, r *result) {
 				orNone(role[w.CPU]))
 		}
 	}
-	if both := v.p.Of(plan.Housekeeping).And(v.p.Isolated); !both.Empty() && !v.p.Wishes.AllowOverlap {
+	if both := v.p.Of(plan.Housekeeping).And(v.p.Isolated); !both.Empty() && !v.p.Request.AllowOverlap {
 		r.fail("CPUs %s belong to the host, but are isolated", both)
 	}
-	if open := taken.Without(v.p.Isolated); !open.Empty() && !v.p.Wishes.AllowOverlap {
+	if open := taken.Without(v.p.Isolated); !open.Empty() && !v.p.Request.AllowOverlap {
 		r.fail("the plan does not isolate workers' CPUs %s", open)
 	}
-	if bad := v.p.IRQs.And(taken); !bad.Empty() && !v.p.Wishes.AllowOverlap {
+	if bad := v.p.IRQs.And(taken); !bad.Empty() && !v.p.Request.AllowOverlap {
 		r.fail("the plan lets workers' CPUs %s take interrupts", bad)
 	}
 	r.pass("%d CPUs, %d workers", len(v.p.CPUs), len(v.p.Workers))

@@ -140,7 +140,7 @@ func TestBroken(t *testing.T) {
 		}},
 		{"place.siblings", "have a worker each", Warn, func(_ *topology.Machine,
 			p *plan.Plan) {
-			p.Wishes.ShareCores = false
+			p.Request.ShareCores = false
 		}},
 		{"place.siblings", "belongs to a guest", Warn, func(_ *topology.Machine,
 			p *plan.Plan) {
@@ -312,7 +312,7 @@ func TestBroken(t *testing.T) {
 		}},
 		{"memory.hugepages", "16 pages of 1048576 kB, but the plan wants 32", Fail, func(_ *topology.Machine,
 			p *plan.Plan) {
-			p.Hugepages = []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 32}}
+			p.Hugepages = []plan.HugepageRequest{{Node: -1, KiB: 1048576, Pages: 32}}
 		}},
 		{"knobs.thp", "echo never >", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			m.Knobs.THP = "[always] madvise never"
@@ -403,7 +403,7 @@ func TestNothingIntended(t *testing.T) {
 // TestPaired: receive and forwarding workers may share a core.
 func TestPaired(t *testing.T) {
 	m, p := full(), fieldPlan()
-	p.Wishes.ShareCores = false
+	p.Request.ShareCores = false
 	for i := range p.Workers {
 		if w := &p.Workers[i]; w.CPU >= 20 {
 			w.Role, w.Feeds = plan.IsolatedRx, i-4

@@ -21,7 +21,7 @@ func (l *victim) partition(ctx context.Context) (back func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(m, plan.Wishes{Forwarding: 1, ForwardingCPUs: cpuset.Of(l.WorkerCPU),
+	p, err := plan.Make(m, plan.Request{Forwarding: 1, ForwardingCPUs: cpuset.Of(l.WorkerCPU),
 		HousekeepingCPUs: cpuset.Of(l.others()...)})
 	if err != nil {
 		return nil, err

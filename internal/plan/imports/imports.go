@@ -59,10 +59,10 @@ type Reading struct {
 	Formats   []string // of the files, in their order
 	Claims    []Claim
 	Settings  []Setting
-	Hugepages []plan.HugepageWish // Node -1: on all nodes together
-	Dpvs      *Dpvs               // nil: there is no such file
-	Guest     *Guest              // nil: there is no definition of a guest
-	Findings  []Finding           // found while reading; Check returns more
+	Hugepages []plan.HugepageRequest // Node -1: on all nodes together
+	Dpvs      *Dpvs                  // nil: there is no such file
+	Guest     *Guest                 // nil: there is no definition of a guest
+	Findings  []Finding              // found while reading; Check returns more
 
 	size   int                // number of CPUs in all claims
 	united map[Use]cpuset.Set // union of all claims of a use, once all files are read

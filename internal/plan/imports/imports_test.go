@@ -147,11 +147,11 @@ func TestExpert(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if _, err := r.Wishes(nil); err == nil || !strings.Contains(err.Error(), "for all nodes together") {
+	if _, err := r.Request(nil); err == nil || !strings.Contains(err.Error(), "for all nodes together") {
 		t.Error(err)
 	}
-	w, err := r.Wishes(m)
-	if pages := w.Hugepages; len(pages) != 4 || pages[1] != (plan.HugepageWish{Node: 1, KiB: 1048576, Pages: 64}) {
+	w, err := r.Request(m)
+	if pages := w.Hugepages; len(pages) != 4 || pages[1] != (plan.HugepageRequest{Node: 1, KiB: 1048576, Pages: 64}) {
 		t.Error(pages)
 	}
 	if err != nil || w.ForwardingCPUs.String() != "1-4,21-24" || w.GuestCPUs.String() != "6-9,11-19,25-29,31-39" ||
@@ -213,16 +213,16 @@ func TestNotReadable(t *testing.T) {
 	}
 }
 
-func TestWishesRefused(t *testing.T) {
-	if _, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=2\n").Wishes(nil); err == nil ||
+func TestRequestRefused(t *testing.T) {
+	if _, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=2\n").Request(nil); err == nil ||
 		!strings.Contains(err.Error(), "CPU 2 has two roles") {
 		t.Error(err)
 	}
-	if _, err := load(t, Options{}, "isolated_cores=1-3").Wishes(nil); err == nil ||
+	if _, err := load(t, Options{}, "isolated_cores=1-3").Request(nil); err == nil ||
 		!strings.Contains(err.Error(), "which CPUs forward") {
 		t.Error(err)
 	}
-	w, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\n", "[Manager]\nCPUAffinity=0\n").Wishes(nil)
+	w, err := load(t, Options{}, "CPU_CORE_MASK=0x6\nSERVICE_CORE_MASK=0\n", "[Manager]\nCPUAffinity=0\n").Request(nil)
 	if err != nil || !w.ServiceCPUs.Empty() || w.HousekeepingCPUs.String() != "0" {
 		t.Errorf("%v %+v", err, w)
 	}
@@ -268,7 +268,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%+v", row)
 			}
 		}
-		if _, err := r.Wishes(m); err != nil && !input.Is(err) {
+		if _, err := r.Request(m); err != nil && !input.Is(err) {
 			t.Error(err)
 		}
 	})
@@ -291,13 +291,13 @@ func TestTemplate(t *testing.T) {
 // Exports of the planner's plans for all kinds of machines are read back with the same CPUs, or refused in one line.
 func TestPlannedRoundTrip(t *testing.T) {
 	read := 0
-	for path, w := range map[string]plan.Wishes{
+	for path, w := range map[string]plan.Request{
 		"xeon-4210":   {Forwarding: 4, Service: 2, Guests: 26, Boot: true},
 		"no-smt-20":   {Forwarding: 4, IsolatedRx: 4, Service: 1},
 		"odd-even-16": {Guests: 8},
 		"epyc-nps4":   {Forwarding: 3, Service: 1, Guests: 8},
 		"four-socket": {Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
-			Hugepages: []plan.HugepageWish{{Node: -1, KiB: 1048576, Pages: 4}}},
+			Hugepages: []plan.HugepageRequest{{Node: -1, KiB: 1048576, Pages: 4}}},
 		"one-cpu":  {Forwarding: 1, AllowOverlap: true},
 		"holes":    {Forwarding: 2, IsolatedRx: 2, Guests: 2},
 		"dual-384": {Forwarding: 7, IsolatedRx: 7, HostPath: 1, Service: 2, Guests: 160},

@@ -149,7 +149,7 @@ func (s *scanner) hugepages(key, value string, kib, line int) {
 			return
 		}
 		if kib != 0 {
-			s.Hugepages = append(s.Hugepages, plan.HugepageWish{Node: node, KiB: kib, Pages: pages})
+			s.Hugepages = append(s.Hugepages, plan.HugepageRequest{Node: node, KiB: kib, Pages: pages})
 		}
 	}
 	if strings.Contains(value, ":") {
@@ -160,7 +160,7 @@ func (s *scanner) hugepages(key, value string, kib, line int) {
 // replacePages lets the last command line win, for each size. Its pages begin at position new.
 func (s *scanner) replacePages(new, line int) {
 	old, fresh := s.Hugepages[:new], s.Hugepages[new:]
-	pages := func(list []plan.HugepageWish, kib int) (n int) {
+	pages := func(list []plan.HugepageRequest, kib int) (n int) {
 		for _, h := range list {
 			if h.KiB == kib {
 				n += h.Pages
@@ -175,6 +175,6 @@ func (s *scanner) replacePages(new, line int) {
 				"%d hugepages of %d KiB, but %d in an earlier line", is, kib, was)
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(old), func(h plan.HugepageWish) bool { return pages(fresh, h.KiB) != 0 })
+	kept := slices.DeleteFunc(slices.Clone(old), func(h plan.HugepageRequest) bool { return pages(fresh, h.KiB) != 0 })
 	s.Hugepages = append(kept, fresh...)
 }

@@ -36,7 +36,7 @@ func (v *view) isolcpusFlags() string {
 	switch {
 	case v.OldKernel:
 		return ""
-	case v.Wishes.Boot:
+	case v.Request.Boot:
 		return "managed_irq,domain,"
 	}
 	return "managed_irq,"
@@ -44,19 +44,19 @@ func (v *view) isolcpusFlags() string {
 
 // hugepageArguments writes the default size first, then a pair of arguments for each size.
 func (v *view) hugepageArguments() ([]string, error) {
-	wishes, err := v.hugepagesByNode()
-	if err != nil || len(wishes) == 0 {
+	pages, err := v.hugepagesByNode()
+	if err != nil || len(pages) == 0 {
 		return nil, err
 	}
 	var args []string
 	size := 0
-	for i := 0; i < len(wishes); {
+	for i := 0; i < len(pages); {
 		var nodes []string
 		total := 0
-		size = wishes[i].KiB
-		for ; i < len(wishes) && wishes[i].KiB == size; i++ {
-			nodes = append(nodes, fmt.Sprintf("%d:%d", wishes[i].Node, wishes[i].Pages))
-			total += wishes[i].Pages
+		size = pages[i].KiB
+		for ; i < len(pages) && pages[i].KiB == size; i++ {
+			nodes = append(nodes, fmt.Sprintf("%d:%d", pages[i].Node, pages[i].Pages))
+			total += pages[i].Pages
 		}
 		if len(args) == 0 {
 			args = append(args, "default_hugepagesz="+sizeText(size))
@@ -70,9 +70,9 @@ func (v *view) hugepageArguments() ([]string, error) {
 	return args, nil
 }
 
-// hugepagesByNode returns one wish for each size and node, larger sizes first.
-func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
-	var list []plan.HugepageWish
+// hugepagesByNode returns one request for each size and node, larger sizes first.
+func (v *view) hugepagesByNode() ([]plan.HugepageRequest, error) {
+	var list []plan.HugepageRequest
 	for _, w := range v.Hugepages {
 		switch {
 		case w.KiB != 2048 && w.KiB != 1048576:
@@ -84,11 +84,11 @@ func (v *view) hugepagesByNode() ([]plan.HugepageWish, error) {
 				"pages are requested on each node, but the plan does not list nodes")
 		default:
 			for _, n := range v.nodes() {
-				list = append(list, plan.HugepageWish{Node: n, KiB: w.KiB, Pages: w.Pages})
+				list = append(list, plan.HugepageRequest{Node: n, KiB: w.KiB, Pages: w.Pages})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b plan.HugepageWish) int {
+	slices.SortStableFunc(list, func(a, b plan.HugepageRequest) int {
 		return cmp.Or(cmp.Compare(b.KiB, a.KiB), cmp.Compare(a.Node, b.Node))
 	})
 	return list, nil

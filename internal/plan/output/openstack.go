@@ -24,7 +24,7 @@ func nova(v *view) ([]File, error) {
 	if !v.OldNova {
 		text += "cpu_shared_set = " + v.emulators().String() + "\n"
 	} else if v.guests.Empty() {
-		return nil, input.Errorf("plan", "wishes with guests",
+		return nil, input.Errorf("plan", "a request with guests",
 			"the plan has no CPUs for guests, and an empty vcpu_pin_set means all CPUs")
 	}
 	return []File{{novaPath, "options of nova-compute", text, false}}, nil

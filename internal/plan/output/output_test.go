@@ -165,7 +165,7 @@ func TestMachineMasks(t *testing.T) {
 
 func TestNoBoot(t *testing.T) {
 	p := plantest.Xeon40()
-	p.Wishes.Boot = false
+	p.Request.Boot = false
 	if text := write(t, "kernel", p, Options{})[0].Text; !strings.Contains(text, "isolcpus=managed_irq,1-9") ||
 		!strings.Contains(text, "hugepages=0:16,1:16") {
 		t.Error(text)
@@ -181,9 +181,9 @@ func TestRefused(t *testing.T) {
 	everywhere := plantest.Make("", "0-1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"})
 	eachNode := plantest.Xeon40()
 	eachNode.Layout = nil
-	eachNode.Hugepages = []plan.HugepageWish{{Node: -1, KiB: 2048, Pages: 5}}
+	eachNode.Hugepages = []plan.HugepageRequest{{Node: -1, KiB: 2048, Pages: 5}}
 	odd := plantest.Xeon40()
-	odd.Hugepages = []plan.HugepageWish{{Node: 0, KiB: 64, Pages: 5}}
+	odd.Hugepages = []plan.HugepageRequest{{Node: 0, KiB: 64, Pages: 5}}
 	for _, c := range []struct {
 		format string
 		p      *plan.Plan

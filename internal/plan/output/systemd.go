@@ -42,7 +42,7 @@ func (v *view) dropIn(unit, section, text string) File {
 func partitions(v *view) ([]File, error) {
 	own := v.router()
 	if !own.Within(v.isolated) {
-		return nil, input.Errorf("plan", "wishes with service CPUs (service: 1)",
+		return nil, input.Errorf("plan", "a request with service CPUs (service: 1)",
 			"service threads share CPU %s with the host, but a process in an isolated partition has only the "+
 				"partition's CPUs", own.Without(v.isolated))
 	}

@@ -19,7 +19,7 @@ var spared = []string{".*pmd.*", ".*PMD.*", "^DPDK", ".*qemu-kvm.*", "^contrail-
 // tuned sets no_balance_cores too, because isolated_cores alone does not set isolcpus=.
 func tuned(v *view) ([]File, error) {
 	variables := v.note() + "isolated_cores=" + v.isolated.String() + "\n"
-	if v.Wishes.Boot {
+	if v.Request.Boot {
 		variables += "no_balance_cores=" + v.isolated.String() + "\n"
 	}
 	profile := v.note() + `# Then: tuned-adm profile corelane

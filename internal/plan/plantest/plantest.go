@@ -19,7 +19,7 @@ type Assignment struct {
 // forwarding workers in the same order.
 func Make(name string, isolated, irqs string, roles ...Assignment) *plan.Plan {
 	p := &plan.Plan{Version: 1, Machine: name, Isolated: Set(isolated), IRQs: Set(irqs),
-		Wishes: plan.Wishes{Boot: true}}
+		Request: plan.Request{Boot: true}}
 	byID := map[int]plan.Role{}
 	all := cpuset.Set{}
 	receivers := 0
@@ -60,7 +60,7 @@ func Xeon40() *plan.Plan {
 		Assignment{plan.Housekeeping, "0,10,20,30"})
 	p.Layout = plan.Layout(Xeon40Machine())
 	p.Topology = topology.Fingerprint(Xeon40Machine())
-	p.Hugepages = []plan.HugepageWish{{Node: 0, KiB: 1048576, Pages: 16}, {Node: 1, KiB: 1048576, Pages: 16}}
+	p.Hugepages = []plan.HugepageRequest{{Node: 0, KiB: 1048576, Pages: 16}, {Node: 1, KiB: 1048576, Pages: 16}}
 	return p
 }
 

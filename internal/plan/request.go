@@ -11,17 +11,17 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// wish is the number and the fixed CPUs of a role.
-type wish struct {
+// roleRequest is the number and the fixed CPUs of a role.
+type roleRequest struct {
 	role  Role
 	field string
 	count *int
 	fixed *cpuset.Set
 }
 
-// all returns the wishes by role. The number for housekeeping counts cores per node.
-func (w *Wishes) all() []wish {
-	return []wish{
+// all returns the requests by role. The number for housekeeping counts cores per node.
+func (w *Request) all() []roleRequest {
+	return []roleRequest{
 		{Forwarding, "forwarding", &w.Forwarding, &w.ForwardingCPUs},
 		{IsolatedRx, "isolated_rx", &w.IsolatedRx, &w.IsolatedRxCPUs},
 		{HostPath, "host_path", &w.HostPath, &w.HostPathCPUs},
@@ -32,7 +32,7 @@ func (w *Wishes) all() []wish {
 	}
 }
 
-// faults collects errors of wishes, one per line.
+// faults collects errors of a request, one per line.
 type faults []error
 
 func (f *faults) add(field, valid, format string, args ...any) {
@@ -41,8 +41,8 @@ func (f *faults) add(field, valid, format string, args ...any) {
 
 func (f faults) err() error { return errors.Join(f...) }
 
-// normal checks wishes against a machine and sets the numbers of roles with fixed sets.
-func (v *view) normal(w Wishes) (Wishes, error) {
+// normal checks a request against a machine and sets the numbers of roles with fixed sets.
+func (v *view) normal(w Request) (Request, error) {
 	var f faults
 	asked := false
 	for _, x := range w.all() {
@@ -51,7 +51,7 @@ func (v *view) normal(w Wishes) (Wishes, error) {
 		v.checkFixed(&f, x)
 	}
 	if !asked && len(f) == 0 {
-		f.add("wishes", "at least one of forwarding, guests, service, housekeeping, ...", "the wishes are empty")
+		f.add("request", "at least one of forwarding, guests, service, housekeeping, ...", "the request is empty")
 	}
 	v.checkApart(&f, w)
 	if w.IsolatedRx != 0 && w.IsolatedRx != w.Forwarding {
@@ -68,7 +68,7 @@ func (v *view) normal(w Wishes) (Wishes, error) {
 	return w, f.err()
 }
 
-func (f *faults) count(x wish, v *view) {
+func (f *faults) count(x roleRequest, v *view) {
 	most := v.usable.Len()
 	switch {
 	case *x.count < 0 || *x.count > most:
@@ -85,7 +85,7 @@ func (f *faults) count(x wish, v *view) {
 }
 
 // checkFixed reports CPUs of a fixed set that cannot be used.
-func (v *view) checkFixed(f *faults, x wish) {
+func (v *view) checkFixed(f *faults, x roleRequest) {
 	var unknown, offline []int
 	for _, id := range x.fixed.Without(v.online).IDs() {
 		if _, known := v.cpu[id]; known {
@@ -108,7 +108,7 @@ func (v *view) checkFixed(f *faults, x wish) {
 	}
 }
 
-func fixedField(x wish) string {
+func fixedField(x roleRequest) string {
 	if x.role == Guests {
 		return "guest_cpus"
 	}
@@ -116,7 +116,7 @@ func fixedField(x wish) string {
 }
 
 // checkApart reports conflicts between fixed sets: a CPU in two sets, siblings, the first core.
-func (v *view) checkApart(f *faults, w Wishes) {
+func (v *view) checkApart(f *faults, w Request) {
 	list := w.all()
 	for i, a := range list {
 		for _, b := range list[i+1:] {
@@ -131,7 +131,7 @@ func (v *view) checkApart(f *faults, w Wishes) {
 	if w.AllowOverlap {
 		return
 	}
-	owner := map[int]wish{}
+	owner := map[int]roleRequest{}
 	for _, x := range list {
 		for _, id := range x.fixed.IDs() {
 			if _, twice := owner[id]; !twice {
@@ -145,7 +145,7 @@ func (v *view) checkApart(f *faults, w Wishes) {
 }
 
 // checkFirst keeps the machine's first core for housekeeping.
-func (v *view) checkFirst(f *faults, x wish) {
+func (v *view) checkFirst(f *faults, x roleRequest) {
 	first := v.first()
 	switch {
 	case first == nil || x.fixed.Empty():
@@ -161,7 +161,7 @@ func (v *view) checkFirst(f *faults, x wish) {
 }
 
 // checkCore reports a fixed worker that would share its core with another role.
-func (v *view) checkCore(f *faults, w Wishes, c *core, owner map[int]wish) {
+func (v *view) checkCore(f *faults, w Request, c *core, owner map[int]roleRequest) {
 	ids := slices.DeleteFunc(c.cpus.IDs(), func(id int) bool { return owner[id].count == nil })
 	for i, id := range ids {
 		for _, other := range ids[i+1:] {
@@ -210,7 +210,7 @@ func (v *view) nicNames() string {
 }
 
 // checkHugepages compares requested hugepages with the memory of the nodes.
-func (v *view) checkHugepages(f *faults, list []HugepageWish) {
+func (v *view) checkHugepages(f *faults, list []HugepageRequest) {
 	var nodes []string
 	used := map[int]int64{}
 	for _, n := range v.m.Nodes {

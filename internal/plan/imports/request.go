@@ -8,10 +8,10 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Wishes returns the roles of the files as fixed choices for the planner. A CPU with two roles is an error, because
+// Request returns the roles of the files as fixed choices for the planner. A CPU with two roles is an error, because
 // only the author of the files can resolve it.
-func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
-	w := plan.Wishes{Boot: !r.cpus(Isolcpus).Empty()}
+func (r *Reading) Request(m *topology.Machine) (plan.Request, error) {
+	w := plan.Request{Boot: !r.cpus(Isolcpus).Empty()}
 	var err error
 	if w.Hugepages, err = r.pagesByNode(m); err != nil {
 		return w, err
@@ -34,14 +34,14 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 		for _, other := range []cpuset.Set{w.ForwardingCPUs, w.IsolatedRxCPUs, w.HostPathCPUs, w.GuestCPUs,
 			w.ServiceCPUs, w.EmulatorCPUs} {
 			if both := k.cpus.And(other); !both.Empty() {
-				return w, input.Errorf("--wishes-out", "files in which each CPU has one role",
+				return w, input.Errorf("--request-out", "files in which each CPU has one role",
 					"CPU %s has two roles, one of them %s", both, k.name)
 			}
 		}
 		*k.to = k.cpus
 	}
 	if w.ForwardingCPUs.Empty() {
-		return w, input.Errorf("--wishes-out", "also the file that names the workers: common_vrouter.env, "+
+		return w, input.Errorf("--request-out", "also the file that names the workers: common_vrouter.env, "+
 			"ifcfg-vhost0, ...",
 			"the files do not say which CPUs forward")
 	}
@@ -49,14 +49,14 @@ func (r *Reading) Wishes(m *topology.Machine) (plan.Wishes, error) {
 }
 
 // pagesByNode spreads pages without a node evenly over the nodes, like the kernel at boot.
-func (r *Reading) pagesByNode(m *topology.Machine) ([]plan.HugepageWish, error) {
-	var list []plan.HugepageWish
+func (r *Reading) pagesByNode(m *topology.Machine) ([]plan.HugepageRequest, error) {
+	var list []plan.HugepageRequest
 	for _, h := range r.Hugepages {
 		switch {
 		case h.Node >= 0:
 			list = append(list, h)
 		case m == nil || len(m.Nodes) == 0:
-			return nil, input.Errorf("--wishes-out", "--root with the machine",
+			return nil, input.Errorf("--request-out", "--root with the machine",
 				"hugepages=%d is for all nodes together, but the number of nodes is not known", h.Pages)
 		default:
 			for i, n := range m.Nodes {
@@ -64,7 +64,7 @@ func (r *Reading) pagesByNode(m *topology.Machine) ([]plan.HugepageWish, error) 
 				if i < h.Pages%len(m.Nodes) {
 					pages++
 				}
-				list = append(list, plan.HugepageWish{Node: n.ID, KiB: h.KiB, Pages: pages})
+				list = append(list, plan.HugepageRequest{Node: n.ID, KiB: h.KiB, Pages: pages})
 			}
 		}
 	}
