@@ -113,12 +113,12 @@ func (a *app) planWorkers(p *plan.Plan) error {
 	fmt.Fprintln(a.stdout)
 	return a.rows([]string{"WORKER", "ROLE", "CPU", "NODE", "RECEIVES FOR"}, func(add func(...string) error) error {
 		for _, w := range p.Workers {
-			feeds := "-"
-			if w.Feeds >= 0 {
-				feeds = "worker " + strconv.Itoa(w.Feeds)
+			target := "-"
+			if w.Target >= 0 {
+				target = "worker " + strconv.Itoa(w.Target)
 			}
 			if err := add(strconv.Itoa(w.ID), string(w.Role), strconv.Itoa(w.CPU), strconv.Itoa(w.Node),
-				feeds); err != nil {
+				target); err != nil {
 				return err
 			}
 		}

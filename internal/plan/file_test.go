@@ -132,7 +132,7 @@ func TestValidate(t *testing.T) {
 		{func(p *Plan) { p.Workers[1].Role = Guests }, "worker-role"},
 		{func(p *Plan) { p.Workers[1].CPU = 1 }, "worker-twice"},
 		{func(p *Plan) { p.Workers = p.Workers[:1] }, "worker-missing"},
-		{func(p *Plan) { p.Workers[1].Feeds = 0 }, "feeds"},
+		{func(p *Plan) { p.Workers[1].Target = 0 }, "target"},
 		{func(p *Plan) { p.Isolated = set("1") }, "isolated"},
 		{func(p *Plan) { p.IRQs = set("0,1") }, "irqs"},
 		{func(p *Plan) { p.IRQs = set("") }, "irqs"},

@@ -54,8 +54,8 @@ func (p *Plan) Explain(id int) []string {
 			continue
 		}
 		text := fmt.Sprintf("Worker %d polls on it", w.ID)
-		if w.Feeds >= 0 && w.Feeds < len(p.Workers) {
-			text += fmt.Sprintf(" and receives for worker %d on CPU %d", w.Feeds, p.Workers[w.Feeds].CPU)
+		if w.Target >= 0 && w.Target < len(p.Workers) {
+			text += fmt.Sprintf(" and receives for worker %d on CPU %d", w.Target, p.Workers[w.Target].CPU)
 		}
 		lines = append(lines, text+".")
 	}

@@ -94,7 +94,7 @@ func text(p *Plan) string {
 	fmt.Fprintf(&b, "isolated %s\ninterrupts %s\nservice threads %s, control threads %s, emulator threads %s\n",
 		p.Isolated, p.IRQs, p.ServiceCPUs(), p.ControlCPUs(), p.EmulatorCPUs())
 	for _, w := range p.Workers {
-		fmt.Fprintf(&b, "worker %d %s: CPU %d, node %d, feeds %d\n", w.ID, w.Role, w.CPU, w.Node, w.Feeds)
+		fmt.Fprintf(&b, "worker %d %s: CPU %d, node %d, target %d\n", w.ID, w.Role, w.CPU, w.Node, w.Target)
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)
@@ -134,7 +134,7 @@ func TestFixedChoices(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Isolated.String() != "1-5,11-14" || p.ServiceCPUs().String() != "3" || len(p.Workers) != 8 ||
-		p.Workers[5].Feeds != 1 || p.Workers[5].CPU != 12 {
+		p.Workers[5].Target != 1 || p.Workers[5].CPU != 12 {
 		t.Error(text(p))
 	}
 	w = Request{ForwardingCPUs: set("1-4"), GuestCPUs: set("6-9,26-29"), HousekeepingCPUs: set("0,10,20,30"),

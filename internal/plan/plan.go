@@ -80,11 +80,11 @@ type CPU struct {
 
 // Worker of corelaned.
 type Worker struct {
-	ID    int  `json:"id"`
-	Role  Role `json:"role"`
-	CPU   int  `json:"cpu"`
-	Node  int  `json:"node"`
-	Feeds int  `json:"feeds"` // of isolated-rx: the forwarding worker that it serves; else -1
+	ID     int  `json:"id"`
+	Role   Role `json:"role"`
+	CPU    int  `json:"cpu"`
+	Node   int  `json:"node"`
+	Target int  `json:"target"` // of isolated-rx: the forwarding worker that it serves; else -1
 }
 
 // Alternative is another request that can be met, with its gain and cost.

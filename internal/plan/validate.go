@@ -28,7 +28,7 @@ func Validate(m *topology.Machine, p *Plan) []Problem {
 		return c.found // the other rules need the roles of all CPUs
 	}
 	c.checkWorkers()
-	c.checkFeeds()
+	c.checkTargets()
 	c.checkFirstCore()
 	c.checkSiblings()
 	c.checkHost()
@@ -109,31 +109,31 @@ func (c *checker) checkWorkers() {
 	}
 }
 
-// checkFeeds checks that receiving workers serve one forwarding worker each.
-func (c *checker) checkFeeds() {
+// checkTargets checks that receiving workers serve one forwarding worker each.
+func (c *checker) checkTargets() {
 	served := map[int]int{}
 	for _, w := range c.p.Workers {
 		one := cpuset.Of(w.CPU)
 		if w.Role != IsolatedRx {
-			if w.Feeds != -1 {
-				c.add("feeds", one, "-1", "worker %d (%s) feeds worker %d, but only isolated-rx workers can feed "+
-					"another", w.ID, w.Role, w.Feeds)
+			if w.Target != -1 {
+				c.add("target", one, "-1", "worker %d (%s) receives for worker %d, but only isolated-rx workers "+
+					"receive for another", w.ID, w.Role, w.Target)
 			}
 			continue
 		}
-		if w.Feeds < 0 || w.Feeds >= len(c.p.Workers) || c.p.Workers[w.Feeds].Role != Forwarding {
-			c.add("feeds", one, "the id of a forwarding worker",
-				"worker %d feeds worker %d, which is not a forwarding worker", w.ID, w.Feeds)
+		if w.Target < 0 || w.Target >= len(c.p.Workers) || c.p.Workers[w.Target].Role != Forwarding {
+			c.add("target", one, "the id of a forwarding worker",
+				"worker %d receives for worker %d, which is not a forwarding worker", w.ID, w.Target)
 			continue
 		}
-		if other, twice := served[w.Feeds]; twice {
-			c.add("feeds", one, "one isolated-rx worker per forwarding worker",
-				"workers %d and %d both feed worker %d", other, w.ID, w.Feeds)
+		if other, twice := served[w.Target]; twice {
+			c.add("target", one, "one isolated-rx worker per forwarding worker",
+				"workers %d and %d both receive for worker %d", other, w.ID, w.Target)
 		}
-		served[w.Feeds] = w.ID
+		served[w.Target] = w.ID
 	}
 	if n := len(c.p.Of(Forwarding).IDs()); len(served) > 0 && len(served) < n {
-		c.add("feeds", c.p.Of(IsolatedRx), "none, or one for each",
+		c.add("target", c.p.Of(IsolatedRx), "none, or one for each",
 			"only %d of %d forwarding workers have an isolated-rx worker", len(served), n)
 	}
 }
@@ -157,11 +157,11 @@ func (c *checker) checkSiblings() {
 	if c.p.Request.AllowOverlap {
 		return
 	}
-	feeds := map[[2]int]bool{}
+	pairs := map[[2]int]bool{}
 	for _, w := range c.p.Workers {
-		if w.Role == IsolatedRx && w.Feeds >= 0 && w.Feeds < len(c.p.Workers) {
-			feeds[[2]int{w.CPU, c.p.Workers[w.Feeds].CPU}] = true
-			feeds[[2]int{c.p.Workers[w.Feeds].CPU, w.CPU}] = true
+		if w.Role == IsolatedRx && w.Target >= 0 && w.Target < len(c.p.Workers) {
+			pairs[[2]int{w.CPU, c.p.Workers[w.Target].CPU}] = true
+			pairs[[2]int{c.p.Workers[w.Target].CPU, w.CPU}] = true
 		}
 	}
 	for _, core := range c.cores {
@@ -169,7 +169,7 @@ func (c *checker) checkSiblings() {
 		for i, a := range ids {
 			for _, b := range ids[i+1:] {
 				if !mayShare(c.role[a], c.role[b], c.p.Request.ShareCores) ||
-					c.strangers(a, b) && !feeds[[2]int{a, b}] {
+					c.strangers(a, b) && !pairs[[2]int{a, b}] {
 					c.add("siblings", cpuset.Of(a, b), "beside a worker: idle, its isolated-rx worker, or with the "+
 						"option share_cores another worker",
 						"CPU %d (%s) and CPU %d (%s) are siblings of one core: each slows the other down", a,

@@ -75,7 +75,7 @@ func planned(m *topology.Machine, p *plan.Plan) *Intent {
 		cpuOf[w.ID] = w.CPU
 	}
 	for _, w := range p.Workers {
-		if fed, ok := cpuOf[w.Feeds]; ok && w.Role == plan.IsolatedRx {
+		if fed, ok := cpuOf[w.Target]; ok && w.Role == plan.IsolatedRx {
 			in.boundPartner[w.CPU], in.boundPartner[fed] = fed, w.CPU
 		}
 	}

@@ -60,7 +60,7 @@ func fieldPlan() *plan.Plan {
 		}
 		p.CPUs = append(p.CPUs, plan.CPU{ID: id, Role: role})
 		if role == plan.Forwarding {
-			p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: role, CPU: id, Node: 0, Feeds: -1})
+			p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: role, CPU: id, Node: 0, Target: -1})
 		}
 	}
 	return p

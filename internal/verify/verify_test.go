@@ -406,7 +406,7 @@ func TestPaired(t *testing.T) {
 	p.Request.ShareCores = false
 	for i := range p.Workers {
 		if w := &p.Workers[i]; w.CPU >= 20 {
-			w.Role, w.Feeds = plan.IsolatedRx, i-4
+			w.Role, w.Target = plan.IsolatedRx, i-4
 			p.CPUs[w.CPU].Role = plan.IsolatedRx
 		}
 	}

@@ -28,8 +28,8 @@ func node(v *view) ([]File, error) {
 				"worker %d has the role '%s'", w.ID, w.Role)
 		}
 		worker := &apiv1.Worker{Id: uint32(w.ID), Cpu: uint32(w.CPU), Role: role, RingSize: uint32(v.RingSize)}
-		if w.Role == plan.IsolatedRx && w.Feeds >= 0 {
-			worker.Target = fmt.Sprint(w.Feeds)
+		if w.Role == plan.IsolatedRx && w.Target >= 0 {
+			worker.Target = fmt.Sprint(w.Target)
 		}
 		state.Normalize(worker)
 		s.Workers = append(s.Workers, worker)

@@ -82,7 +82,7 @@ func (v *view) workerDefs(master int, cpus []int) string {
 func (v *view) isolatedRx(id int, cpus []int) string {
 	var lcores []string
 	for _, w := range v.Workers {
-		if w.Role == plan.IsolatedRx && w.Feeds == id {
+		if w.Role == plan.IsolatedRx && w.Target == id {
 			lcores = append(lcores, fmt.Sprint(slices.Index(cpus, w.CPU)))
 		}
 	}

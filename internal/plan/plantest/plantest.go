@@ -30,9 +30,9 @@ func Make(name string, isolated, irqs string, roles ...Assignment) *plan.Plan {
 			byID[id] = r.Role
 			switch r.Role {
 			case plan.Forwarding, plan.HostPath:
-				p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: r.Role, CPU: id, Feeds: -1})
+				p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: r.Role, CPU: id, Target: -1})
 			case plan.IsolatedRx:
-				p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: r.Role, CPU: id, Feeds: receivers})
+				p.Workers = append(p.Workers, plan.Worker{ID: len(p.Workers), Role: r.Role, CPU: id, Target: receivers})
 				receivers++
 			}
 		}
