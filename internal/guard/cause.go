@@ -16,7 +16,7 @@ import (
 // just before, and running services that are known to make such changes. It reports when the cause is not known.
 type witness struct {
 	machine *topology.Machine
-	look    *looker
+	look    *scanner
 	tools   *toolLog // nil: the kernel does not report starts of programs
 	now     time.Time
 }

@@ -22,8 +22,8 @@ const (
 	nameLasts   = 5 * time.Second // then a thread in the way is read again: it may have called execve
 )
 
-// looker reads the running machine with as few files as possible.
-type looker struct {
+// scanner reads the running machine with as few files as possible.
+type scanner struct {
 	workers  cpuset.Set // threads that may run on these CPUs are read in full
 	machine  *topology.Machine
 	whole    time.Time // time of the last full read
@@ -41,7 +41,7 @@ type seenThread struct {
 }
 
 // look returns a new Machine. Its Threads are the workers and all threads that may run on workers' CPUs.
-func (l *looker) look(now time.Time) (*topology.Machine, error) {
+func (l *scanner) look(now time.Time) (*topology.Machine, error) {
 	if l.machine == nil || now.Sub(l.whole) >= wholeEvery {
 		m, err := topology.Read("/")
 		if err != nil {
@@ -81,7 +81,7 @@ func cpuTime() time.Duration {
 }
 
 // scan gets the CPUs of each thread from the kernel and reads only threads in the way from /proc.
-func (l *looker) scan(now time.Time) []topology.Thread {
+func (l *scanner) scan(now time.Time) []topology.Thread {
 	if l.seen == nil {
 		l.seen = map[int]seenThread{}
 	}

@@ -36,7 +36,7 @@ type Status struct {
 type guard struct {
 	Options
 	intent *verify.Intent
-	look   *looker
+	look   *scanner
 	track  tracker
 	limit  limiter
 	tools  *toolLog
@@ -49,7 +49,7 @@ func Watch(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	g.look = &looker{}
+	g.look = &scanner{}
 	g.intend(first)
 	if o.Tools {
 		if log, stop, err := listen(); err == nil {

@@ -43,7 +43,7 @@ func (l *Ledger) tearDown(say func(string)) error {
 	if err := stopAll(l.Processes); err != nil {
 		return err
 	}
-	if others := strangers(l.Namespaces, l.Processes); len(others) > 0 {
+	if others := foreignProcesses(l.Namespaces, l.Processes); len(others) > 0 {
 		say("still running, because the lab did not start it: " + strings.Join(others, ", "))
 	}
 	var errs []error

@@ -142,9 +142,9 @@ func bridge(name string, mtu int, ports ...string) error {
 	return netlink.LinkSetUp(br)
 }
 
-// strangers lists processes in a lab's namespaces that the lab did not start. They keep the namespace alive without
-// its name.
-func strangers(namespaces []string, ours []Process) []string {
+// foreignProcesses lists processes in a lab's namespaces that the lab did not start. They keep the namespace alive
+// without its name.
+func foreignProcesses(namespaces []string, ours []Process) []string {
 	inodes := map[uint64]string{}
 	for _, name := range namespaces {
 		var st unix.Stat_t

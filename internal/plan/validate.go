@@ -169,7 +169,7 @@ func (c *checker) checkSiblings() {
 		for i, a := range ids {
 			for _, b := range ids[i+1:] {
 				if !mayShare(c.role[a], c.role[b], c.p.Request.ShareCores) ||
-					c.strangers(a, b) && !pairs[[2]int{a, b}] {
+					c.unpaired(a, b) && !pairs[[2]int{a, b}] {
 					c.add("siblings", cpuset.Of(a, b), "beside a worker: idle, its isolated-rx worker, or with the "+
 						"option share_cores another worker",
 						"CPU %d (%s) and CPU %d (%s) are siblings of one core: each slows the other down", a,
@@ -180,8 +180,8 @@ func (c *checker) checkSiblings() {
 	}
 }
 
-// strangers reports whether a receiving and a forwarding worker are not partners, so that they may not share a core.
-func (c *checker) strangers(a, b int) bool {
+// unpaired reports whether a receiving and a forwarding worker are not partners, so that they may not share a core.
+func (c *checker) unpaired(a, b int) bool {
 	return !c.p.Request.ShareCores && c.role[a].worker() && c.role[b].worker()
 }
 
