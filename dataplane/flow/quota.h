@@ -2,10 +2,10 @@
 // Flow quotas of tenant ports, their shares of the table, and a cache of recent refusals.
 //
 // While the table has room, a port may have any number of flows up to its limit. Once FLOW_PRESSURE_PERCENT of the
-// table are in use, the ports with the most flows get no new ones, and their oldest flows end first (ager.c). The level
-// above which a port has too many is the max-min fair one: the highest at which min(flows, level) of all ports fits into
-// FLOW_WEIGH_PERCENT of the table. So ports that need little always find room, whoever fills the table. Denied flows,
-// which cost their sender nothing, have a cap of their own.
+// table are in use, the ports with the most flows get no new ones, and their oldest flows end first (ager.c). The
+// level above which a port has too many is the max-min fair one: the highest at which min(flows, level) of all ports
+// fits into FLOW_WEIGH_PERCENT of the table. So ports that need little always find room, whoever fills the table.
+// Denied flows, which cost their sender nothing, have a cap of their own.
 #pragma once
 
 #include <stdint.h>
