@@ -104,7 +104,7 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 
 	mbuf_fill(q, m, 0);
 	do {
-		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // incomplete, for now or for ever
+		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // the last descriptor has not arrived, or never will
 			mbuf_strip(m);
 			return avail >= RTE_MIN(q->size, (uint32_t)MEMIF_MAX_CHAIN) ? memif_lie(q, MEMIF_FAULT_CHAIN)
 										    : 0;
