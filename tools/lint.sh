@@ -56,7 +56,7 @@ check gofmt gofmt_clean
 check "lines of at most 120 columns" tools/columns.py "${c_files[@]}" "${go_files[@]}"
 check "go vet" tools/go.sh vet ./...
 check "staticcheck (its first run compiles it)" tools/go.sh tool staticcheck ./...
-check codespell codespell --ignore-words=.codespellignore "${text_files[@]}"
+check codespell codespell "${text_files[@]}" # reads .codespellrc
 check shellcheck shellcheck -x "${scripts[@]}"
 [ ${#python_files[@]} = 0 ] || check pyflakes pyflakes3 "${python_files[@]}"
 check "SPDX lines" spdx_present
