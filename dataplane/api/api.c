@@ -17,8 +17,8 @@
 
 #define METHODS_MAX 256
 
-static const struct api_method *methods[METHODS_MAX];
-static size_t n_methods;
+static struct api_entry entries[METHODS_MAX];
+static size_t n_entries;
 
 // The request that is being answered. Handlers do not nest, so there is one at a time, and the next one reuses its
 // memory.
@@ -30,31 +30,40 @@ void api_listen(struct api_listener *l)
 	LISTEN(listeners, l);
 }
 
+// "Routes" of "corelane.v1.Routes"
+static const char *api_noun(const struct api_method *m)
+{
+	const char *dot = strrchr(m->service, '.');
+
+	return dot ? dot + 1 : m->service;
+}
+
 // Runs before main(), where no caller could handle an error.
 void api_register(const struct api_method *array, size_t n)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (n_methods == METHODS_MAX || api_find(array[i].service, array[i].name, NULL) != NULL) {
+		if (n_entries == METHODS_MAX || api_find(array[i].service, array[i].name, NULL) != NULL) {
 			fprintf(stderr, "api: %s.%s: registered twice, or more than %d methods\n", array[i].service,
 				array[i].name, METHODS_MAX);
 			abort();
 		}
-		methods[n_methods++] = &array[i];
+		entries[n_entries++] = (struct api_entry){.method = &array[i],
+							  .work = {.noun = api_noun(&array[i]), .name = array[i].name}};
 	}
 }
 
-const struct api_method *api_find(const char *service, const char *name, struct error *err)
+struct api_entry *api_find(const char *service, const char *name, struct error *err)
 {
 	bool known = false;
 	size_t i;
 
-	for (i = 0; i < n_methods; i++) {
-		if (strcmp(methods[i]->service, service) != 0)
+	for (i = 0; i < n_entries; i++) {
+		if (strcmp(entries[i].method->service, service) != 0)
 			continue;
-		if (strcmp(methods[i]->name, name) == 0)
-			return methods[i];
+		if (strcmp(entries[i].method->name, name) == 0)
+			return &entries[i];
 		known = true;
 	}
 	if (known)
@@ -172,22 +181,27 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 
 static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data, struct error *err)
 {
-	const struct api_method *m;
+	struct api_entry *e;
 	Ttrpc__Request *req;
+	int ret;
 
 	req = (Ttrpc__Request *)api_unpack(&ttrpc__request__descriptor, &unary.memory, API_REQUEST_MEMORY, data,
 					   h->length, err);
 	if (req == NULL)
 		return -err->code;
-	m = api_find(req->service, req->method, err);
-	if (m == NULL)
+	e = api_find(req->service, req->method, err);
+	if (e == NULL)
 		return -err->code;
-	if (m->unary != NULL)
-		return answer_unary(c, h->stream, m, &req->payload, err);
+	if (e->method->unary != NULL) {
+		turn_begin(&e->work);
+		ret = answer_unary(c, h->stream, e->method, &req->payload, err);
+		turn_end();
+		return ret;
+	}
 	if ((h->flags & (TTRPC_REMOTE_CLOSED | TTRPC_REMOTE_OPEN)) == 0)
 		return error_set(err, EINVAL, "method", req->method, NULL,
 				 "answers with a stream and was called as unary");
-	return api_stream_open(c, h->stream, m, req->payload.data, req->payload.len, err);
+	return api_stream_open(c, h->stream, e, req->payload.data, req->payload.len, err);
 }
 
 void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data)

@@ -14,6 +14,7 @@
 #include "api/api.h"
 #include "api/arena.h"
 #include "api/ttrpc.h"
+#include "base/turn.h"
 
 #define API_STREAMS 128                // open streams of one connection
 #define API_REQUEST_MEMORY (64u << 20) // of an unpacked request, while it is answered
@@ -29,6 +30,11 @@ struct api_limits {
 };
 extern struct api_limits api_limits;
 
+struct api_entry { // a registered method
+	const struct api_method *method;
+	struct turn_work work; // the time that the master spent with it
+};
+
 struct api_stream;
 TAILQ_HEAD(api_streams, api_stream);
 
@@ -40,7 +46,7 @@ struct api_call {
 struct api_stream {
 	TAILQ_ENTRY(api_stream) next;
 	struct api_conn *conn;
-	const struct api_method *method;
+	struct api_entry *entry;
 	uint32_t id;
 	bool waiting;        // on conn->waiting, else on conn->ready
 	struct arena memory; // of the request
@@ -64,7 +70,7 @@ struct api_conn {
 };
 
 // api.c
-const struct api_method *api_find(const char *service, const char *name, struct error *err);
+struct api_entry *api_find(const char *service, const char *name, struct error *err);
 ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct arena *a, size_t limit, const uint8_t *data,
 			     size_t n,
 			     struct error *err); // NULL: err says why
@@ -79,7 +85,7 @@ unsigned api_conn_count(void);
 void api_conn_close_all(void);
 
 // api_stream.c
-int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n,
+int api_stream_open(struct api_conn *c, uint32_t id, struct api_entry *e, const uint8_t *data, size_t n,
 		    struct error *err);
 struct api_stream *api_stream_find(struct api_conn *c, uint32_t id);
 void api_stream_produce(struct api_conn *c);

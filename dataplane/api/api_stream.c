@@ -23,15 +23,16 @@ static void api_stream_free(struct api_stream *s)
 	free(s);
 }
 
-static struct api_stream *stream_new(struct api_conn *c, uint32_t id, const struct api_method *m)
+static struct api_stream *stream_new(struct api_conn *c, uint32_t id, struct api_entry *e)
 {
+	const struct api_method *m = e->method;
 	struct api_stream *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
 	s->conn = c;
 	s->id = id;
-	s->method = m;
+	s->entry = e;
 	s->call.stream = s;
 	s->item = calloc(1, m->resp->sizeof_message);
 	s->cursor = calloc(1, m->cursor_size ? m->cursor_size : 1);
@@ -42,7 +43,7 @@ static struct api_stream *stream_new(struct api_conn *c, uint32_t id, const stru
 	return s;
 }
 
-int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m, const uint8_t *data, size_t n,
+int api_stream_open(struct api_conn *c, uint32_t id, struct api_entry *e, const uint8_t *data, size_t n,
 		    struct error *err)
 {
 	struct api_stream *s;
@@ -50,10 +51,10 @@ int api_stream_open(struct api_conn *c, uint32_t id, const struct api_method *m,
 	if (c->streams >= API_STREAMS)
 		return error_set(err, ENOSPC, NULL, NULL, NULL, "this connection has %d open streams already",
 				 API_STREAMS);
-	s = stream_new(c, id, m);
+	s = stream_new(c, id, e);
 	if (s == NULL)
 		return -ENOMEM;
-	s->req = api_unpack(m->req, &s->memory, API_STREAM_MEMORY, data, n, err);
+	s->req = api_unpack(e->method->req, &s->memory, API_STREAM_MEMORY, data, n, err);
 	if (s->req == NULL) {
 		api_stream_free(s);
 		return -err->code;
@@ -87,8 +88,8 @@ void api_stream_close(struct api_stream *s)
 
 	TAILQ_REMOVE(s->waiting ? &c->waiting : &c->ready, s, next);
 	c->streams--;
-	if (s->method->done != NULL)
-		s->method->done(s->cursor);
+	if (s->entry->method->done != NULL)
+		s->entry->method->done(s->cursor);
 	api_stream_free(s);
 }
 
@@ -131,12 +132,15 @@ static void stream_send(struct api_stream *s, struct error *err)
 // Produces one item of one stream and puts the stream last, so that the next item is another stream's.
 static void stream_step(struct api_stream *s)
 {
+	const struct api_method *m = s->entry->method;
 	struct error err = {0};
 	int ret;
 
 	stream_move(s, true); // before next(): api_wake() may be called before it returns -EAGAIN
-	protobuf_c_message_init(s->method->resp, s->item);
-	ret = s->method->next(&s->call, s->req, s->cursor, s->item, &err);
+	protobuf_c_message_init(m->resp, s->item);
+	turn_begin(&s->entry->work);
+	ret = m->next(&s->call, s->req, s->cursor, s->item, &err);
+	turn_end();
 	if (ret == -EAGAIN) {
 		arena_reset(&s->call.memory);
 		return;

@@ -14,6 +14,7 @@
 #include <rte_version.h>
 
 #include "api/api.h"
+#include "control/master_turns.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
@@ -150,6 +151,7 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 	out->fib_bytes = fib_memory();
 	out->rib_bytes = rib_memory();
 	out->open_files = open_files();
+	out->master = master_turns_encode(call);
 	system_encode_traffic(out);
 	return 0;
 }

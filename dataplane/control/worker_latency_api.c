@@ -7,6 +7,7 @@
 #include <rte_cycles.h>
 
 #include "api/api.h"
+#include "control/loop_times.h"
 #include "control/worker_message.h"
 #include "graph/counters.h"
 #include "port/registry.h"
@@ -14,41 +15,7 @@
 #include "worker/recorder.h"
 #include "worker/worker.h"
 
-#define PbTimes Corelane__V1__LoopTimes
 #define PbLoop Corelane__V1__LongLoop
-
-static void worker_latency_api_encode_buckets(struct api_call *call, const struct histogram *h, PbTimes *out)
-{
-	Corelane__V1__LoopBucket *b;
-	unsigned i;
-
-	out->buckets = api_alloc(call, HISTOGRAM_BUCKETS * sizeof(*out->buckets));
-	for (i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		if (h->count[i] == 0)
-			continue;
-		b = api_alloc(call, sizeof(*b));
-		corelane__v1__loop_bucket__init(b);
-		b->from_ns = worker_api_ns(histogram_least(i));
-		b->to_ns = worker_api_ns(histogram_most(i));
-		b->loops = h->count[i];
-		out->buckets[out->n_buckets++] = b;
-	}
-}
-
-static PbTimes *worker_latency_api_encode_times(struct api_call *call, const struct histogram *h, uint64_t max)
-{
-	PbTimes *out = api_alloc(call, sizeof(*out));
-
-	corelane__v1__loop_times__init(out);
-	out->loops = histogram_total(h);
-	out->p50_ns = worker_api_ns(histogram_quantile(h, 500000));
-	out->p90_ns = worker_api_ns(histogram_quantile(h, 900000));
-	out->p99_ns = worker_api_ns(histogram_quantile(h, 990000));
-	out->p999_ns = worker_api_ns(histogram_quantile(h, 999000));
-	out->max_ns = worker_api_ns(max);
-	worker_latency_api_encode_buckets(call, h, out);
-	return out;
-}
 
 static void worker_latency_api_encode_nodes(struct api_call *call, const struct worker *w, const struct long_loop *l,
 					    PbLoop *out)
@@ -111,8 +78,8 @@ static void worker_latency_api_encode(struct api_call *call, const struct worker
 	out->cpu = w->cpu;
 	out->since_seconds = (double)worker_api_ns(rte_rdtsc() - r->since) / 1e9;
 	out->threshold_us = recorder_threshold(r);
-	out->busy = worker_latency_api_encode_times(call, &busy, recorder_max(r, &busy, &none));
-	out->empty = worker_latency_api_encode_times(call, &empty, recorder_max(r, &none, &empty));
+	out->busy = loop_times_encode(call, &busy, recorder_max(r, &busy, &none), worker_api_ns);
+	out->empty = loop_times_encode(call, &empty, recorder_max(r, &none, &empty), worker_api_ns);
 	out->taken_loops = r->taken - r->taken_base;
 	out->taken_seen_by = api_strdup(call, worker_api_seen_by(w));
 	worker_latency_api_encode_longest(call, w, out);

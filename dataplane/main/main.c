@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <event2/event.h>
+#include <rte_common.h>
 #include <rte_eal.h>
 #include <systemd/sd-daemon.h>
 
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rcu.h"
+#include "base/turn.h"
 #include "control/looking.h"
 #include "control/system.h"
 #include "flow/flow.h"
@@ -56,37 +58,55 @@ static int main_fail(const struct error *err)
 	return 2;
 }
 
+struct poll {
+	void (*poll)(void);
+	struct turn_work work;
+};
+
+#define POLL(fn)                              \
+	{                                     \
+		.poll = fn, .work.name = #fn, \
+	}
+
+// The master's work, in the order of each list.
+static struct poll tick_polls[] = {POLL(punt_poll),   POLL(worker_poll),  POLL(load_poll),
+				   POLL(bridge_tick), POLL(rcu_poll),     POLL(nexthop_poll),
+				   POLL(rules_poll),  POLL(looking_poll), POLL(flow_poll)};
+static struct poll slow_polls[] = {POLL(neighbor_poll), POLL(bridge_poll), POLL(flow_log_poll)};
+static struct poll tenth_polls[] = {POLL(worker_watch_poll), POLL(worker_health_poll)};
+static struct poll second_polls[] = {POLL(threads_poll)};
+
+static void run_polls(struct poll *polls, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		turn_begin(&polls[i].work);
+		polls[i].poll();
+		turn_end();
+	}
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	static unsigned ticks;
 
-	punt_poll();
-	worker_poll();
-	load_poll();
-	bridge_tick();
-	rcu_poll();
-	nexthop_poll();
-	rules_poll();
-	looking_poll();
-	flow_poll();
-	if (++ticks % SLOW_TICK == 0) {
-		neighbor_poll();
-		bridge_poll();
-		flow_log_poll();
-	}
+	turn_next();
+	run_polls(tick_polls, RTE_DIM(tick_polls));
+	if (++ticks % SLOW_TICK == 0)
+		run_polls(slow_polls, RTE_DIM(slow_polls));
 }
 
 // Has a timer of its own: counted ticks are late when the master's CPU is busy, and just then the workers must be
 // watched.
 static void on_tenth(evutil_socket_t fd, short what, void *arg)
 {
-	worker_watch_poll();
-	worker_health_poll();
+	run_polls(tenth_polls, RTE_DIM(tenth_polls));
 }
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
-	threads_poll();
+	run_polls(second_polls, RTE_DIM(second_polls));
 }
 
 static void main_on_signal(evutil_socket_t fd, short what, void *arg)

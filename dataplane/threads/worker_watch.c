@@ -14,10 +14,6 @@ EVENT_KIND(worker_stalled, ERROR,
 	   "occupy its CPU (a real-time task, a stolen CPU of a virtual machine), or a loop takes that long. Changes "
 	   "that all workers must see wait for it.");
 EVENT_KIND(worker_resumed, INFO, "A stalled worker has run for one second without stalling again.");
-EVENT_KIND(
-	master_stalled, WARNING,
-	"The master thread did not run for more than a second: the process was stopped, other threads occupied "
-	"its CPUs, or one request took that long. Meanwhile no request was answered and the workers were not watched.");
 
 static struct watch watches[WORKER_MAX];
 
@@ -157,8 +153,6 @@ void worker_watch_poll(void)
 	struct worker *w;
 
 	last = now;
-	if (away > WATCH_MASTER_NS)
-		event_report(master_stalled, NULL, "the master thread did not run for %.1f s", (double)away / 1e9);
 	for (w = worker_next(NULL); w; w = worker_next(w)) {
 		if (away > WATCH_STALL_NS / 2)
 			watch_restart(&watches[w->id], __atomic_load_n(&w->loops, __ATOMIC_RELAXED), now);

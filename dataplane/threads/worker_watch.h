@@ -9,7 +9,6 @@
 
 #define WATCH_STALL_NS 500000000ull   // ns without a loop after which a worker is reported
 #define WATCH_STEADY_NS 1000000000ull // ns of steady loops after which it has recovered
-#define WATCH_MASTER_NS 1000000000ull // ns between polls after which the master reports that it was stalled itself
 
 struct watch {
 	int tid;                  // 0: the worker is not known yet

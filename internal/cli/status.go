@@ -67,6 +67,11 @@ func (s *status) summary(w io.Writer, st *apiv1.Status) {
 		st.RoutesIpv4, st.RoutesIpv6, st.Vrfs, mebibytes(st.FibBytes), mebibytes(st.RibBytes))
 	fmt.Fprintf(w, "tables    %d next hops, %d labels, %d VNIs, %d bridges, %d MACs, %d neighbours\n",
 		st.Nexthops, st.Labels, st.Vnis, st.Bridges, st.Macs, st.Neighbors)
+	if m := st.Master; m != nil {
+		fmt.Fprintf(w, "master    longest turn %.1f ms (%s %.1f ms); above 100 ms: %d, and %d that waited for a CPU\n",
+			float64(m.Times.GetMaxNs())/1e6, cmp.Or(m.LongestWork, "unknown work"), float64(m.LongestWorkNs)/1e6,
+			m.LongTurns, m.WaitingTurns)
+	}
 	fmt.Fprintf(w, "packets   %s received, %s sent, %s dropped\n", s.total(st, (*apiv1.Status).GetRxPackets),
 		s.total(st, (*apiv1.Status).GetTxPackets), s.total(st, (*apiv1.Status).GetDroppedPackets))
 }

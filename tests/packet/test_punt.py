@@ -107,8 +107,11 @@ def assert_unharmed(router):
     """The fabric has lost nothing, and the API answers: it would not while the master were kept from its loop."""
     begin = time.monotonic()
     for _ in range(10):
-        router.cli("status")
+        status, = router.cli("status")
     assert time.monotonic() - begin < 10  # 0.1 s are usual, with nothing else on the machine
+    master = status["master"]
+    assert int(master["long_turns"]) == 0, master
+    assert {w["name"] for w in master["work"]} >= {"punt_poll", "worker_poll", "neighbor_poll", "System.GetStatus"}
     for reason in ("punt_rate", "punt_full", "neighbor_rate", "neighbor_queue_full"):
         assert drops_of(router, "fab0").get(reason, 0) == 0
 

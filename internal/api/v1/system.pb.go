@@ -188,6 +188,7 @@ type Status struct {
 	FibBytes       uint64                 `protobuf:"varint,24,opt,name=fib_bytes,json=fibBytes,proto3" json:"fib_bytes,omitempty"` // memory of the forwarding tables
 	RibBytes       uint64                 `protobuf:"varint,25,opt,name=rib_bytes,json=ribBytes,proto3" json:"rib_bytes,omitempty"` // memory of the control plane's copy of the routes
 	OpenFiles      uint32                 `protobuf:"varint,26,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
+	Master         *MasterTurns           `protobuf:"bytes,27,opt,name=master,proto3" json:"master,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -404,6 +405,191 @@ func (x *Status) GetOpenFiles() uint32 {
 	return 0
 }
 
+func (x *Status) GetMaster() *MasterTurns {
+	if x != nil {
+		return x.Master
+	}
+	return nil
+}
+
+// Turns of the master thread. A turn is one round of its loop: during a long one no request is answered.
+type MasterTurns struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Times           *LoopTimes             `protobuf:"bytes,1,opt,name=times,proto3" json:"times,omitempty"`                                               // of all turns since the start
+	LongestTimeNs   uint64                 `protobuf:"varint,2,opt,name=longest_time_ns,json=longestTimeNs,proto3" json:"longest_time_ns,omitempty"`       // when the longest turn ended, since 1970
+	LongestWaitedNs uint64                 `protobuf:"varint,3,opt,name=longest_waited_ns,json=longestWaitedNs,proto3" json:"longest_waited_ns,omitempty"` // in the longest turn: runnable without a CPU
+	LongestWork     string                 `protobuf:"bytes,4,opt,name=longest_work,json=longestWork,proto3" json:"longest_work,omitempty"`                // in the longest turn: what took the longest
+	LongestWorkNs   uint64                 `protobuf:"varint,5,opt,name=longest_work_ns,json=longestWorkNs,proto3" json:"longest_work_ns,omitempty"`
+	LongTurns       uint64                 `protobuf:"varint,6,opt,name=long_turns,json=longTurns,proto3" json:"long_turns,omitempty"`          // above 100 ms, not counting the time that the master waited for a CPU
+	WaitingTurns    uint64                 `protobuf:"varint,7,opt,name=waiting_turns,json=waitingTurns,proto3" json:"waiting_turns,omitempty"` // above 100 ms, because the master waited for a CPU
+	Work            []*MasterWork          `protobuf:"bytes,8,rep,name=work,proto3" json:"work,omitempty"`                                      // longest first
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *MasterTurns) Reset() {
+	*x = MasterTurns{}
+	mi := &file_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MasterTurns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MasterTurns) ProtoMessage() {}
+
+func (x *MasterTurns) ProtoReflect() protoreflect.Message {
+	mi := &file_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MasterTurns.ProtoReflect.Descriptor instead.
+func (*MasterTurns) Descriptor() ([]byte, []int) {
+	return file_system_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MasterTurns) GetTimes() *LoopTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *MasterTurns) GetLongestTimeNs() uint64 {
+	if x != nil {
+		return x.LongestTimeNs
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetLongestWaitedNs() uint64 {
+	if x != nil {
+		return x.LongestWaitedNs
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetLongestWork() string {
+	if x != nil {
+		return x.LongestWork
+	}
+	return ""
+}
+
+func (x *MasterTurns) GetLongestWorkNs() uint64 {
+	if x != nil {
+		return x.LongestWorkNs
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetLongTurns() uint64 {
+	if x != nil {
+		return x.LongTurns
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetWaitingTurns() uint64 {
+	if x != nil {
+		return x.WaitingTurns
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetWork() []*MasterWork {
+	if x != nil {
+		return x.Work
+	}
+	return nil
+}
+
+// What the master does in its turns: its polls, and the methods of the API.
+type MasterWork struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`  // "punt_poll", "Routes.Add"
+	Runs          uint64                 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"` // of a stream: its items
+	TotalNs       uint64                 `protobuf:"varint,3,opt,name=total_ns,json=totalNs,proto3" json:"total_ns,omitempty"`
+	LongestNs     uint64                 `protobuf:"varint,4,opt,name=longest_ns,json=longestNs,proto3" json:"longest_ns,omitempty"`
+	LongestTimeNs uint64                 `protobuf:"varint,5,opt,name=longest_time_ns,json=longestTimeNs,proto3" json:"longest_time_ns,omitempty"` // when the longest run ended, since 1970
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MasterWork) Reset() {
+	*x = MasterWork{}
+	mi := &file_system_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MasterWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MasterWork) ProtoMessage() {}
+
+func (x *MasterWork) ProtoReflect() protoreflect.Message {
+	mi := &file_system_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MasterWork.ProtoReflect.Descriptor instead.
+func (*MasterWork) Descriptor() ([]byte, []int) {
+	return file_system_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *MasterWork) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *MasterWork) GetRuns() uint64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *MasterWork) GetTotalNs() uint64 {
+	if x != nil {
+		return x.TotalNs
+	}
+	return 0
+}
+
+func (x *MasterWork) GetLongestNs() uint64 {
+	if x != nil {
+		return x.LongestNs
+	}
+	return 0
+}
+
+func (x *MasterWork) GetLongestTimeNs() uint64 {
+	if x != nil {
+		return x.LongestTimeNs
+	}
+	return 0
+}
+
 // Node-wide settings. Ports of the tunnel protocols are lists: all are accepted, the first one is sent.
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +631,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +643,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +656,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{3}
+	return file_system_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Settings) GetMplsoudpPorts() []uint32 {
@@ -609,7 +795,7 @@ type SettingsSetRequest struct {
 
 func (x *SettingsSetRequest) Reset() {
 	*x = SettingsSetRequest{}
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +807,7 @@ func (x *SettingsSetRequest) String() string {
 func (*SettingsSetRequest) ProtoMessage() {}
 
 func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +820,7 @@ func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsSetRequest.ProtoReflect.Descriptor instead.
 func (*SettingsSetRequest) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{4}
+	return file_system_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SettingsSetRequest) GetSettings() *Settings {
@@ -655,7 +841,7 @@ var File_system_proto protoreflect.FileDescriptor
 
 const file_system_proto_rawDesc = "" +
 	"\n" +
-	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"R\n" +
+	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\x1a\fworker.proto\"R\n" +
 	"\fHelloRequest\x12\x14\n" +
 	"\x05major\x18\x01 \x01(\rR\x05major\x12\x14\n" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x16\n" +
@@ -666,7 +852,7 @@ const file_system_proto_rawDesc = "" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
 	"\x04dpdk\x18\x04 \x01(\tR\x04dpdk\x12\x10\n" +
-	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\xec\x05\n" +
+	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\x9e\x06\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12%\n" +
@@ -701,7 +887,26 @@ const file_system_proto_rawDesc = "" +
 	"\tfib_bytes\x18\x18 \x01(\x04R\bfibBytes\x12\x1b\n" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
-	"open_files\x18\x1a \x01(\rR\topenFiles\"\xb4\t\n" +
+	"open_files\x18\x1a \x01(\rR\topenFiles\x120\n" +
+	"\x06master\x18\x1b \x01(\v2\x18.corelane.v1.MasterTurnsR\x06master\"\xcb\x02\n" +
+	"\vMasterTurns\x12,\n" +
+	"\x05times\x18\x01 \x01(\v2\x16.corelane.v1.LoopTimesR\x05times\x12&\n" +
+	"\x0flongest_time_ns\x18\x02 \x01(\x04R\rlongestTimeNs\x12*\n" +
+	"\x11longest_waited_ns\x18\x03 \x01(\x04R\x0flongestWaitedNs\x12!\n" +
+	"\flongest_work\x18\x04 \x01(\tR\vlongestWork\x12&\n" +
+	"\x0flongest_work_ns\x18\x05 \x01(\x04R\rlongestWorkNs\x12\x1d\n" +
+	"\n" +
+	"long_turns\x18\x06 \x01(\x04R\tlongTurns\x12#\n" +
+	"\rwaiting_turns\x18\a \x01(\x04R\fwaitingTurns\x12+\n" +
+	"\x04work\x18\b \x03(\v2\x17.corelane.v1.MasterWorkR\x04work\"\x96\x01\n" +
+	"\n" +
+	"MasterWork\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x19\n" +
+	"\btotal_ns\x18\x03 \x01(\x04R\atotalNs\x12\x1d\n" +
+	"\n" +
+	"longest_ns\x18\x04 \x01(\x04R\tlongestNs\x12&\n" +
+	"\x0flongest_time_ns\x18\x05 \x01(\x04R\rlongestTimeNs\"\xb4\t\n" +
 	"\bSettings\x12?\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
@@ -745,30 +950,36 @@ func file_system_proto_rawDescGZIP() []byte {
 	return file_system_proto_rawDescData
 }
 
-var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_system_proto_goTypes = []any{
 	(*HelloRequest)(nil),       // 0: corelane.v1.HelloRequest
 	(*HelloReply)(nil),         // 1: corelane.v1.HelloReply
 	(*Status)(nil),             // 2: corelane.v1.Status
-	(*Settings)(nil),           // 3: corelane.v1.Settings
-	(*SettingsSetRequest)(nil), // 4: corelane.v1.SettingsSetRequest
-	(*Empty)(nil),              // 5: corelane.v1.Empty
+	(*MasterTurns)(nil),        // 3: corelane.v1.MasterTurns
+	(*MasterWork)(nil),         // 4: corelane.v1.MasterWork
+	(*Settings)(nil),           // 5: corelane.v1.Settings
+	(*SettingsSetRequest)(nil), // 6: corelane.v1.SettingsSetRequest
+	(*LoopTimes)(nil),          // 7: corelane.v1.LoopTimes
+	(*Empty)(nil),              // 8: corelane.v1.Empty
 }
 var file_system_proto_depIdxs = []int32{
-	3, // 0: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
-	0, // 1: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
-	5, // 2: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
-	5, // 3: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
-	4, // 4: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
-	1, // 5: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
-	2, // 6: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
-	3, // 7: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
-	3, // 8: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
-	5, // [5:9] is the sub-list for method output_type
-	1, // [1:5] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	3, // 0: corelane.v1.Status.master:type_name -> corelane.v1.MasterTurns
+	7, // 1: corelane.v1.MasterTurns.times:type_name -> corelane.v1.LoopTimes
+	4, // 2: corelane.v1.MasterTurns.work:type_name -> corelane.v1.MasterWork
+	5, // 3: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
+	0, // 4: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
+	8, // 5: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
+	8, // 6: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
+	6, // 7: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
+	1, // 8: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
+	2, // 9: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
+	5, // 10: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
+	5, // 11: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
+	8, // [8:12] is the sub-list for method output_type
+	4, // [4:8] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_system_proto_init() }
@@ -778,13 +989,14 @@ func file_system_proto_init() {
 	}
 	file_common_proto_init()
 	file_options_proto_init()
+	file_worker_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_system_proto_rawDesc), len(file_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
