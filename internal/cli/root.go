@@ -118,7 +118,8 @@ func (a *app) root() *cobra.Command {
 		Long: `corelane shows and changes what a running corelaned does: its ports, workers, tables, counters and
 packets.
 
-Output is a table, or with -o json one JSON object per line: the message of the API with its own names.
+Output is a table, or with -o json one JSON object per line. What corelaned has is shown as the messages of its API,
+with their field names.
 Counters only grow; --watch shows them as rates per second.
 
 Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input or no daemon.`,
