@@ -14,6 +14,7 @@
 #include "capture.pb-c.h"
 #include "event.pb-c.h"
 #include "flow.pb-c.h"
+#include "host.pb-c.h"
 #include "label.pb-c.h"
 #include "meter.pb-c.h"
 #include "mirror.pb-c.h"
@@ -23,6 +24,8 @@
 #include "route.pb-c.h"
 #include "rule.pb-c.h"
 #include "system.pb-c.h"
+#include "vni.pb-c.h"
+#include "vrf.pb-c.h"
 #include "worker.pb-c.h"
 
 #define VALID_HOST "valid: the address of a host, such as \"192.0.2.1\" or \"2001:db8::1\""
@@ -72,6 +75,66 @@ static void numbers(void **state)
 		"meter.burst_bytes '9599': is out of range; valid: 9600 to 4294967295");
 	refused(METER(.name = "gold", .packet_rate = 1000000001), ERANGE,
 		"meter.packet_rate '1000000001': is out of range; valid: 1 to 1000000000");
+}
+
+// Modules index their tables by these.
+static void ids(void **state)
+{
+	Corelane__V1__Vrf vrf = CORELANE__V1__VRF__INIT;
+	Corelane__V1__VrfAddRequest add_vrf = CORELANE__V1__VRF_ADD_REQUEST__INIT;
+	Corelane__V1__Bridge bridge = CORELANE__V1__BRIDGE__INIT;
+	Corelane__V1__BridgeAddRequest add_bridge = CORELANE__V1__BRIDGE_ADD_REQUEST__INIT;
+	Corelane__V1__Label label = CORELANE__V1__LABEL__INIT;
+	Corelane__V1__LabelAddRequest add_label = CORELANE__V1__LABEL_ADD_REQUEST__INIT;
+	Corelane__V1__Vni vni = CORELANE__V1__VNI__INIT;
+	Corelane__V1__VniAddRequest add_vni = CORELANE__V1__VNI_ADD_REQUEST__INIT;
+	Corelane__V1__Rule rule = CORELANE__V1__RULE__INIT, *rules[] = {&rule};
+	Corelane__V1__RuleAddRequest add_rules = CORELANE__V1__RULE_ADD_REQUEST__INIT;
+	uint32_t flood[] = {7, 8, 7};
+
+	add_vrf.vrf = &vrf;
+	vrf.name = "red";
+	vrf.id = 16384;
+	refused(&add_vrf, ERANGE, "vrf.id '16384': is out of range; valid: 1 to 16383");
+	add_bridge.bridge = &bridge;
+	bridge.name = "lan";
+	bridge.id = 16384;
+	refused(&add_bridge, ERANGE, "bridge.id '16384': is out of range; valid: 1 to 16383");
+	bridge.id = 0; // the next free one
+	bridge.flood = flood;
+	bridge.n_flood = 3;
+	refused(&add_bridge, EINVAL, "bridge.flood '7': is given twice; valid: each once");
+	bridge.n_flood = 2;
+	accepted(&add_bridge);
+	add_label.label = &label;
+	label.label = 15;
+	refused(&add_label, ERANGE, "label.label '15': is out of range; valid: 16 to 1048575");
+	label.label = 1048576;
+	refused(&add_label, ERANGE, "label.label '1048576': is out of range; valid: 16 to 1048575");
+	add_vni.vni = &vni;
+	refused(&add_vni, ERANGE, "vni.vni '0': is out of range; valid: 1 to 16777215");
+	vni.vni = 16777216;
+	refused(&add_vni, ERANGE, "vni.vni '16777216': is out of range; valid: 1 to 16777215");
+	add_rules.rules = rules;
+	add_rules.n_rules = 1;
+	rule.list = "web";
+	refused(&add_rules, ERANGE, "rule.id '0': is out of range; valid: 1 to 16777216");
+	rule.id = 16777217;
+	refused(&add_rules, ERANGE, "rule.id '16777217': is out of range; valid: 1 to 16777216");
+}
+
+static void hosts(void **state)
+{
+	Corelane__V1__HostSteer steer = CORELANE__V1__HOST_STEER__INIT;
+	Corelane__V1__HostSteerAddRequest req = CORELANE__V1__HOST_STEER_ADD_REQUEST__INIT;
+
+	req.steer = &steer;
+	steer.address = "ff02::1";
+	refused(&req, EINVAL, "steer.address 'ff02::1': is not a host's address; " VALID_HOST);
+	steer.address = "0.0.0.0";
+	refused(&req, EINVAL, "steer.address '0.0.0.0': is not a host's address; " VALID_HOST);
+	steer.address = "192.0.2.1";
+	accepted(&req);
 }
 
 static void names(void **state)
@@ -170,6 +233,14 @@ static void enums(void **state)
 	refused(&req, EINVAL,
 		"port.tap.ifname 'a/b': is not accepted; valid: 1 to 15 bytes without space, '/', ':' or '%'");
 	tap.ifname = "";
+	p.mtu = 68; // the kernel's least for a tap; an ICMP error of the router has up to 576 bytes (RFC 1812)
+	refused(&req, ERANGE, "port.mtu '68': is out of range; valid: 576 to 9600");
+	p.mtu = 9601;
+	refused(&req, ERANGE, "port.mtu '9601': is out of range; valid: 576 to 9600");
+	p.mtu = 576;
+	p.queues = 17;
+	refused(&req, ERANGE, "port.queues '17': is out of range; valid: 1 to 16");
+	p.queues = 0; // the default
 	p.source_check = (Corelane__V1__SourceCheck)-1;
 	refused(&req, EINVAL, "port.source_check '-1': is not one of the values; valid: none, reverse_path, strict");
 }
@@ -413,6 +484,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(ids),
+		cmocka_unit_test(hosts),
 		cmocka_unit_test(names),
 		cmocka_unit_test(a_request_without_its_object),
 		cmocka_unit_test(names_of_a_set),

@@ -121,7 +121,7 @@ static const struct message_limits generator_trial_limits = {
 	.type = &corelane__v1__generator_trial__descriptor, .fields = generator_trial_fields, .n_fields = 1};
 
 static const struct field_limits host_steer_fields[] = {
-	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_ADDRESS},
+	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_HOST},
 	{.field = 1, .flags = LIMIT_KEY},
 };
 static const struct message_limits host_steer_limits = {

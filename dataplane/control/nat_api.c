@@ -11,8 +11,6 @@
 
 typedef Corelane__V1__NatRule rule_msg;
 
-static_assert(LIMIT_NAT_RULE_ID_MAX < NAT_RULES_MAX, "the API accepts what the table can hold");
-
 static int nat_api_decode_floating(const Corelane__V1__FloatingNat *in, struct nat_config *c, struct error *err)
 {
 	int ret = ip_parse_addr(in->inside, "rule.floating.inside", &c->inside.addr, err);

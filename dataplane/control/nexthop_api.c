@@ -14,9 +14,6 @@
 
 #define PbNexthop Corelane__V1__Nexthop
 
-static_assert(LIMIT_NEXTHOP_ID_MAX < NEXTHOP_API_MAX && LIMIT_GROUP_NEXTHOP_MEMBERS_ITEMS <= GROUP_MAX_MEMBERS,
-	      "the API accepts what the tables can hold");
-
 static int nexthop_api_decode_port(const Corelane__V1__PortNexthop *in, struct nexthop_config *c, struct error *err)
 {
 	struct port *p = port_find(in->port);

@@ -236,8 +236,6 @@ static int steer_check(const struct port *fabric, const struct ip_addr *addr, st
 	if (fabric->role != PORT_FABRIC || fabric->host == 0)
 		return error_set(err, EINVAL, "steer.port", fabric->cfg.name, "a fabric port with a host port",
 				 "has no host port");
-	if (ip_is_multicast(addr) || ip_is_unspecified(addr))
-		return error_set(err, EINVAL, "steer.address", text, "a unicast address", "is not a host address");
 	if (host_steer_find(fabric->id, addr))
 		return error_set(err, EEXIST, "steer.address", text, "another address", "is steered already");
 	snprintf(valid, sizeof(valid), "up to %u addresses", STEER_MAX);

@@ -177,39 +177,25 @@ static int bridge_check_id(uint32_t *id, struct error *err)
 	if (*id == 0)
 		for (*id = 1; *id < BRIDGE_MAX && bridges[*id]; (*id)++)
 			;
+	if (*id == BRIDGE_MAX)
+		return error_set(err, ENOSPC, "bridge.id", NULL, NULL, "all %u ids are taken", BRIDGE_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);
-	if (*id >= BRIDGE_MAX)
-		return error_set(err, ERANGE, "bridge.id", text, "1 to 16383", "is out of range");
 	if (bridges[*id])
 		return error_set(err, EEXIST, "bridge.id", text, "a free id from 1 to 16383", "is taken by '%s'",
 				 bridges[*id]->cfg.name);
 	return 0;
 }
 
-static int check_flood(const struct bridge_config *cfg, struct error *err)
-{
-	char text[16];
-	unsigned i, j;
-	int ret;
-
-	for (i = 0; i < cfg->n_flood; i++) {
-		ret = bridge_check_tunnel(cfg->flood[i], "bridge.flood", err);
-		if (ret < 0)
-			return ret;
-		for (j = 0; j < i && cfg->flood[j] != cfg->flood[i]; j++)
-			;
-		snprintf(text, sizeof(text), "%u", cfg->flood[i]);
-		if (j < i)
-			return error_set(err, EINVAL, "bridge.flood", text, "each next hop once", "is given twice");
-	}
-	return 0;
-}
-
 static int bridge_check(struct bridge_config *cfg, struct error *err)
 {
+	unsigned i;
+	int ret = 0;
+
 	if (cfg->mac_limit == 0)
 		cfg->mac_limit = LIMIT_BRIDGE_MAC_LIMIT_DEFAULT;
-	return check_flood(cfg, err);
+	for (i = 0; i < cfg->n_flood && ret == 0; i++)
+		ret = bridge_check_tunnel(cfg->flood[i], "bridge.flood", err);
+	return ret;
 }
 
 static void ref_flood(const struct bridge_config *cfg, void (*fn)(uint32_t))

@@ -15,7 +15,7 @@
 #include "base/field_limits.h"
 #include "base/ip.h"
 
-#define BRIDGE_MAX 16384
+#define BRIDGE_MAX (LIMIT_BRIDGE_ID_MAX + 1)
 #define BRIDGE_NAME (NOTATION_NAME_LONGEST + 1)
 #define BRIDGE_FLOOD_MAX LIMIT_BRIDGE_FLOOD_ITEMS
 #define BRIDGE_NONE UINT16_MAX

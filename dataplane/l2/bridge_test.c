@@ -59,10 +59,8 @@ static void add_and_del(void **state)
 
 static void refused(void **state)
 {
-	struct bridge_config c = config("x", 16384);
+	struct bridge_config c = config("x", 0);
 
-	assert_add_refused(&c, ERANGE, "bridge.id");
-	c = config("x", 0);
 	c.n_flood = 1;
 	c.flood[0] = 999;
 	assert_add_refused(&c, ENOENT, "bridge.flood");
@@ -70,11 +68,6 @@ static void refused(void **state)
 	c.flood[0] = 103;
 	assert_add_refused(&c, EINVAL, "bridge.flood");
 	assert_string_equal(err.value, "103");
-	c.n_flood = 3;
-	c.flood[0] = c.flood[2] = 101;
-	c.flood[1] = 102;
-	assert_add_refused(&c, EINVAL, "bridge.flood");
-	assert_int_equal(fixture_refs(101), 0);
 	c.n_flood = 0;
 	c.id = 5;
 	assert_non_null(bridge_add(&c, &err));

@@ -194,8 +194,6 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", cfg->id);
-	if (cfg->id == 0 || cfg->id >= NEXTHOP_MAX)
-		return error_set(err, ERANGE, "nexthop.id", text, "1 to 1048575", "is out of range");
 	if (entries[cfg->id] && !replace)
 		return error_set(err, EEXIST, "nexthop.id", text, "a free id, or replace", "is taken");
 	if (entries[cfg->id] && entries[cfg->id]->cfg.kind == NH_GROUP && cfg->kind != NH_GROUP &&

@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/ip.h"
 #include "l3/encap.h"
 #include "graph/node.h"
 #include "port/port.h"
 
-#define NEXTHOP_API_MAX (1u << 20)        // ids given by the operator lie below
-#define NEXTHOP_MAX (NEXTHOP_API_MAX * 2) // ids above are the router's own
-#define GROUP_MAX_MEMBERS 64
+#define NEXTHOP_API_MAX (LIMIT_NEXTHOP_ID_MAX + 1u) // ids given by the operator lie below
+#define NEXTHOP_MAX (NEXTHOP_API_MAX * 2)           // ids above are the router's own
+#define GROUP_MAX_MEMBERS LIMIT_GROUP_NEXTHOP_MEMBERS_ITEMS
 #define GROUP_BUCKETS 256
 #define TUNNEL_MAX_PATHS 16
 #define TUNNEL_HDR_MAX 80 // IPv6 40 + UDP 8 + VXLAN 8 + Ethernet 14, rounded to 16

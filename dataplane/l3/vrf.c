@@ -54,9 +54,9 @@ static int vrf_check_id(uint32_t *id, struct error *err)
 	if (*id == 0)
 		for (*id = 1; *id < VRF_MAX && vrfs[*id]; (*id)++)
 			;
+	if (*id == VRF_MAX)
+		return error_set(err, ENOSPC, "vrf.id", NULL, NULL, "all %u ids are taken", VRF_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);
-	if (*id >= VRF_MAX)
-		return error_set(err, ERANGE, "vrf.id", text, "1 to 16383", "is out of range");
 	if (vrfs[*id])
 		return error_set(err, EEXIST, "vrf.id", text, "a free id from 1 to 16383", "is taken by '%s'",
 				 vrfs[*id]->name);

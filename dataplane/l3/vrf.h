@@ -10,7 +10,7 @@
 #include "l3/fib.h"
 #include "l3/rib.h"
 
-#define VRF_MAX 16384
+#define VRF_MAX (LIMIT_VRF_ID_MAX + 1)
 #define VRF_NAME (NOTATION_NAME_LONGEST + 1)
 #define VRF_FABRIC 0
 

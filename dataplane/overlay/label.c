@@ -62,8 +62,6 @@ static void write_word(uint32_t *word, uint32_t target)
 
 int label_set(uint32_t label, uint32_t target, struct error *err)
 {
-	if (label < 16 || label >= LABEL_MAX)
-		return label_refuse(ERANGE, "label.label", label, "16 to 1048575", "is out of range", err);
 	if (label_table[label])
 		return label_refuse(EEXIST, "label.label", label, "a free label", "is taken", err);
 	write_word(&label_table[label], target);
@@ -84,8 +82,6 @@ int vni_set(uint32_t vni, uint32_t target, struct error *err)
 {
 	uint32_t *page;
 
-	if (vni == 0 || vni >= VNI_MAX)
-		return label_refuse(ERANGE, "vni.vni", vni, "1 to 16777215", "is out of range", err);
 	if (vni_target(vni))
 		return label_refuse(EEXIST, "vni.vni", vni, "a free VNI", "is taken", err);
 	page = vni_pages[vni >> 12];

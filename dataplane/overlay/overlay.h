@@ -8,9 +8,10 @@
 #include <rte_ether.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 
-#define LABEL_MAX (1u << 20)
-#define VNI_MAX (1u << 24)
+#define LABEL_MAX (LIMIT_LABEL_LABEL_MAX + 1u)
+#define VNI_MAX (LIMIT_VNI_VNI_MAX + 1u)
 
 extern struct rte_ether_addr overlay_router_mac; // inner MAC of this node in routed VXLAN
 

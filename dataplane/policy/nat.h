@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/flow_key.h"
 #include "base/ip.h"
 
@@ -49,9 +50,8 @@ void nat_flow_made(const struct nat_verdict *v);
 
 // --- Master. ---
 
-#define NAT_RULES_MAX (1u << 20) // ids are 1..NAT_RULES_MAX-1
+#define NAT_RULES_MAX (LIMIT_NAT_RULE_ID_MAX + 1u)
 #define NAT_POOL_MAX 65536u
-#define NAT_FIRST_PORT 1024 // default first port of a pool
 
 enum nat_kind { NAT_FLOATING, NAT_SOURCE, NAT_DESTINATION };
 

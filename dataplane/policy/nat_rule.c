@@ -69,9 +69,9 @@ static int check_pool(struct nat_config *c, struct error *err)
 		return error_set(err, ERANGE, "rule.source.last", text, "a pool of up to 65536 addresses",
 				 "makes the pool larger than 65536 addresses");
 	if (c->first_port == 0)
-		c->first_port = NAT_FIRST_PORT;
+		c->first_port = LIMIT_SOURCE_NAT_FIRST_PORT_DEFAULT;
 	if (c->last_port == 0)
-		c->last_port = UINT16_MAX;
+		c->last_port = LIMIT_SOURCE_NAT_LAST_PORT_DEFAULT;
 	if (c->last_port < c->first_port)
 		return nat_rule_refuse(err, "rule.source.last_port", c->last_port, "a port from source.first_port on",
 				       "comes before the first one");

@@ -17,7 +17,6 @@
 #include "base/ip.h"
 
 #define RULE_NAME (NOTATION_NAME_LONGEST + 1)
-#define RULE_ID_MAX (1u << 24)   // ids are 1..RULE_ID_MAX
 #define RULE_LISTS_MAX 4096      // ids 1..RULE_LISTS_MAX-1; 0 = none
 #define RULE_LIST_RULES 65536    // in one list
 #define RULE_LIST_ENTRIES 131072 // in one list and family; a rule has one per pair of source and destination prefix

@@ -92,8 +92,6 @@ static int check_ids(const struct rule_list *l, const struct order *o, size_t n,
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (o[i].id == 0 || o[i].id > RULE_ID_MAX)
-			return refuse_id(ERANGE, o[i].id, o[i].index, "1 to 16777216", "is out of range", err);
 		if (i > 0 && o[i].id == o[i - 1].id)
 			return refuse_id(EINVAL, o[i].id, o[i].index, "each id once", "is given twice", err);
 		if (!replace && rules_get(l, o[i].id))

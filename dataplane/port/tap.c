@@ -215,7 +215,8 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 	return t;
 }
 
-static int tap_check_config(const struct port_config *cfg, struct error *err)
+// The port's name, which is the default, may be no name of an interface.
+static int tap_check_ifname(const struct port_config *cfg, struct error *err)
 {
 	const char *name = cfg->ifname[0] ? cfg->ifname : cfg->name;
 	int ret = check_text("tap.ifname", name, NOTATION_INTERFACE, err);
@@ -223,9 +224,7 @@ static int tap_check_config(const struct port_config *cfg, struct error *err)
 	if (ret == 0 && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))
 		return error_set(err, EINVAL, "tap.ifname", name, NOTATION_INTERFACE_VALID,
 				 "is not the name of an interface");
-	if (ret == 0)
-		ret = check_number("port.queues", cfg->queues, LIMIT_PORT_QUEUES_MIN, LIMIT_PORT_QUEUES_MAX, err);
-	return ret < 0 ? ret : check_number("port.mtu", cfg->mtu, LIMIT_PORT_MTU_MIN, LIMIT_PORT_MTU_MAX, err);
+	return ret;
 }
 
 static int create_in(const struct port_config *cfg, struct tap *t, struct error *err)
@@ -305,7 +304,7 @@ static void tap_check_link(void *arg)
 
 static int tap_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
-	int ret = tap_check_config(cfg, err);
+	int ret = tap_check_ifname(cfg, err);
 	struct tap *t;
 	uint16_t i;
 

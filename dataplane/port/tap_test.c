@@ -230,10 +230,6 @@ static void refused(void **state)
 	snprintf(cfg.netns, sizeof(cfg.netns), "/etc/passwd");
 	assert_null(fixture_open(&cfg, &err));
 	assert_string_equal(err.field, "tap.netns");
-	cfg = config("ports-t6", 1);
-	cfg.mtu = 60;
-	assert_null(fixture_open(&cfg, &err));
-	assert_string_equal(err.field, "port.mtu");
 	assert_int_equal(fixture_fds(), fds);
 	assert_int_equal(if_nametoindex("ports-t6"), 0);
 }

@@ -15,7 +15,6 @@
 #include <rte_malloc.h>
 #include <rte_vhost.h>
 
-#include "base/check.h"
 #include "base/log.h"
 #include "base/wake_fd.h"
 
@@ -156,15 +155,6 @@ static int vhost_check_mtu(uint16_t mtu, struct error *err)
 			 "a frame of a vhost-user port has to fit one packet buffer");
 }
 
-static int vhost_check_config(const struct port_config *cfg, struct error *err)
-{
-	int ret = check_text("vhost.socket", cfg->socket, NOTATION_PATH, err);
-
-	if (ret == 0)
-		ret = check_number("port.queues", cfg->queues, LIMIT_PORT_QUEUES_MIN, LIMIT_PORT_QUEUES_MAX, err);
-	return ret < 0 ? ret : vhost_check_mtu(cfg->mtu, err);
-}
-
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 {
 	struct vhost *v = rte_zmalloc("vhost", sizeof(*v) + cfg->queues * sizeof(v->queues[0]), RTE_CACHE_LINE_SIZE);
@@ -225,7 +215,7 @@ static int listen_or_connect(struct vhost *v, struct error *err)
 
 static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
-	int ret = vhost_check_config(cfg, err);
+	int ret = vhost_check_mtu(cfg->mtu, err);
 	struct vhost *v;
 	uint16_t i;
 

@@ -377,8 +377,8 @@ def test_switching_under_traffic(link):
 @pytest.mark.parametrize("args,message", [
     (("192.0.2.1", "--port", "fab0"), "host port"),
     (("192.0.2.1", "--port", "none"), "there is no such port"),
-    (("224.0.0.1",), "unicast"),
-    (("0.0.0.0",), "unicast"),
+    (("224.0.0.1",), "is not a host's address"),
+    (("0.0.0.0",), "is not a host's address"),
     (("192.0.2.300",), "address"),
 ])
 def test_steering_that_is_refused(link, args, message):

@@ -358,8 +358,7 @@ const file_host_proto_rawDesc = "" +
 	"\n" +
 	"host.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x8f\x01\n" +
 	"\tHostSteer\x12\"\n" +
-	"\aaddress\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
-	"`\x01R\aaddress\x12#\n" +
+	"\aaddress\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\v`\x01R\aaddress\x12#\n" +
 	"\x04port\x18\x02 \x01(\tB\x0f\xc2\xf3\x18\v8\x01Z\x05ports`\x01R\x04port\x129\n" +
 	"\x05state\x182 \x01(\v2\x1b.corelane.v1.HostSteerStateB\x06\xc2\xf3\x18\x02p\x01R\x05state\"\x9c\x01\n" +
 	"\x0eHostSteerState\x12.\n" +
